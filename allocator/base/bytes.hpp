@@ -1,0 +1,32 @@
+// Byte counts: units, rounding, and their text form. All units are powers of 1024.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace cistern {
+
+inline constexpr std::uint64_t kKiB = 1024;
+inline constexpr std::uint64_t kMiB = 1024 * kKiB;
+inline constexpr std::uint64_t kGiB = 1024 * kMiB;
+inline constexpr std::uint64_t kTiB = 1024 * kGiB;
+
+/// `value` rounded up to a multiple of `unit`. Pre: unit > 0 and the result fits.
+constexpr std::uint64_t roundUp(std::uint64_t value, std::uint64_t unit) {
+  return (value + unit - 1) / unit * unit;
+}
+/// `value` rounded down to a multiple of `unit`. Pre: unit > 0.
+constexpr std::uint64_t roundDown(std::uint64_t value, std::uint64_t unit) {
+  return value / unit * unit;
+}
+
+/// "512 B", "1.50 MiB", "22.43 GiB": two decimals from KiB up.
+std::string formatBytes(std::uint64_t bytes);
+
+/// Reads "4096", "20M", "1.5GiB", "80 GB" (K, M, G, T, each with or without iB or B; all powers of
+/// 1024). Throws InvalidArgument naming the text when it is none of these or exceeds 2^63.
+std::uint64_t parseBytes(std::string_view text);
+
+}  // namespace cistern

@@ -1,0 +1,106 @@
+#include "allocator/base/option_rules.hpp"
+
+#include <fmt/format.h>
+
+#include "allocator/base/text.hpp"
+
+namespace cistern {
+namespace {
+
+// Exact, unlike formatBytes: in the largest unit that divides the value.
+std::string exactBytes(std::uint64_t bytes) {
+  if (bytes == 0 || bytes % kKiB != 0) return fmt::format("{} B", bytes);
+  if (bytes % kMiB != 0) return fmt::format("{} KiB", bytes / kKiB);
+  if (bytes % kGiB != 0) return fmt::format("{} MiB", bytes / kMiB);
+  if (bytes % kTiB != 0) return fmt::format("{} GiB", bytes / kGiB);
+  return fmt::format("{} TiB", bytes / kTiB);
+}
+
+template <class Value>
+std::string orWord(const std::optional<Special<Value>>& special) {
+  return special ? fmt::format(", or {}", special->word) : "";
+}
+
+}  // namespace
+
+// ---- Sizes -----------------------------------------------------------------------------------
+
+std::optional<std::uint64_t> BytesRule::read(std::string_view text) const try {
+  if (special && text == special->word) return special->value;
+  const std::uint64_t value = parseBytes(text);
+  if (value < min || value > max || value % multiple != 0) return std::nullopt;
+  return value;
+} catch (const InvalidArgument&) {
+  return std::nullopt;
+}
+
+std::string BytesRule::print(std::uint64_t value) const {
+  return special && value == special->value ? std::string(special->word) : exactBytes(value);
+}
+
+std::string BytesRule::allowed() const {
+  const std::string grain = multiple > 1 ? ", a multiple of " + exactBytes(multiple) : "";
+  return fmt::format("{} to {}{}{}", exactBytes(min), exactBytes(max), grain, orWord(special));
+}
+
+// ---- Numbers ---------------------------------------------------------------------------------
+
+std::optional<std::uint64_t> CountRule::read(std::string_view text) const {
+  const auto value = readCount(text);
+  return value && *value >= min && *value <= max ? value : std::nullopt;
+}
+
+std::string CountRule::print(std::uint64_t value) const { return fmt::format("{}", value); }
+
+std::string CountRule::allowed() const {
+  return fmt::format("a whole number from {} to {}", min, max);
+}
+
+std::optional<double> FractionRule::read(std::string_view text) const {
+  if (special && text == special->word) return special->value;
+  const auto value = readReal(text);
+  const bool fits = value && *value > 0 && (*value < 1 || (one_allowed && *value == 1));
+  return fits ? value : std::nullopt;
+}
+
+std::string FractionRule::print(double value) const {
+  return special && value == special->value ? std::string(special->word) : fmt::format("{}", value);
+}
+
+std::string FractionRule::allowed() const {
+  return fmt::format("a number above 0, {}{}", one_allowed ? "up to 1" : "below 1",
+                     orWord(special));
+}
+
+// ---- Words -----------------------------------------------------------------------------------
+
+std::optional<bool> SwitchRule::read(std::string_view text) const {
+  if (text == "true" || text == "True" || text == "1") return true;
+  if (text == "false" || text == "False" || text == "0") return false;
+  return std::nullopt;
+}
+
+std::string SwitchRule::print(bool value) const { return value ? "true" : "false"; }
+
+std::string SwitchRule::allowed() const { return "true or false (True, False, 1, 0)"; }
+
+std::optional<Backing> BackingRule::read(std::string_view text) const {
+  return text == "segments" ? std::optional(Backing::kSegments) : std::nullopt;
+}
+
+std::string BackingRule::print(Backing) const { return "segments"; }
+
+std::string BackingRule::allowed() const { return "segments"; }
+
+std::optional<RoundupDivisions> DivisionsRule::read(std::string_view text) const {
+  return RoundupDivisions::read(text);
+}
+
+std::string DivisionsRule::print(const RoundupDivisions& value) const { return value.print(); }
+
+std::string DivisionsRule::allowed() const {
+  return "a power of two from 1 to 64; or a list such as [256:1,512:2,>:4] (ascending powers of "
+         "two from 1 to 65536 MiB, each with such a number or 0); or off";
+}
+
+}  // namespace cistern

@@ -1,0 +1,108 @@
+#include "allocator/base/option_table.hpp"
+
+#include "allocator/base/text.hpp"
+
+namespace cistern {
+namespace {
+
+constexpr std::uint64_t kMostBytes = 1024 * kTiB;
+
+constexpr OptionRow kTable[] = {
+    {"backing", "", BackingRule{&Options::backing},
+     "What stands behind a segment's addresses. `segments`: one device malloc for each segment."},
+
+    {"max_split_size", "max_split_size_mb",
+     BytesRule{&Options::max_split_size, 20 * kMiB, kMostBytes, 1,
+               Special<std::uint64_t>{"unlimited", kUnlimited}},
+     "Free blocks of this size and above are never split, and serve only requests of this size and "
+     "above. It keeps very large blocks whole where small requests would crumble them."},
+
+    {"max_non_split_rounding", "max_non_split_rounding_mb",
+     BytesRule{&Options::max_non_split_rounding, 2 * kMiB, kMostBytes},
+     "How much larger than the request a block that may not be split (see `max_split_size`) can be "
+     "and still serve it."},
+
+    {"roundup_power2_divisions", "roundup_power2_divisions",
+     DivisionsRule{&Options::roundup_power2_divisions},
+     "Rounds requests up to one of this many equal steps between two powers of two, so that sizes "
+     "that differ a little share blocks: with 4, 9 MiB become 10 MiB. In a list each key is a "
+     "size in MiB, and its number holds from there up to twice that size; the first key's number "
+     "holds for everything below too, and that of `>` for everything above the last key. Between "
+     "two keys, a power of two that is not named is not rounded. 65536 means the same as 32768. 0 "
+     "and 1 turn the rounding off for their sizes."},
+
+    {"garbage_collection_threshold", "garbage_collection_threshold",
+     FractionRule{&Options::garbage_collection_threshold, false, Special<double>{"off", 0.0}},
+     "Once more than this fraction of the limit is reserved, segments that lie wholly free and "
+     "have gone unused longest are returned before the device is asked for more."},
+
+    {"expandable_segments", "expandable_segments", SwitchRule{&Options::expandable_segments},
+     "PyTorch's request for segments that grow in place. Accepted, and remembered, so that an "
+     "existing configuration keeps working; it has no effect while `backing` is `segments`."},
+
+    {"memory_fraction", "per_process_memory_fraction",
+     FractionRule{&Options::memory_fraction, true},
+     "The fraction of the device's total memory that may be reserved. The smaller of this and "
+     "`limit` counts."},
+
+    {"limit", "",
+     BytesRule{&Options::limit, 2 * kMiB, kMostBytes, 1, Special<std::uint64_t>{"none", 0}},
+     "The most that may be reserved on the device. The smaller of this and `memory_fraction` "
+     "counts."},
+
+    {"large_segment_size", "large_segment_size_mb",
+     BytesRule{&Options::large_segment_size, 2 * kMiB, 16 * kGiB, 2 * kMiB},
+     "The size of the segments that medium requests (over 1 MiB and under half of this) share. "
+     "Larger requests get a segment of their own, rounded up to 2 MiB."},
+
+    {"release_lock_on_cudamalloc", "release_lock_on_cudamalloc",
+     SwitchRule{&Options::release_lock_on_cudamalloc},
+     "Accepted so that an existing configuration keeps working, and without effect: no lock is "
+     "ever held during a device call."},
+
+    {"cross_stream_reuse", "", SwitchRule{&Options::cross_stream_reuse},
+     "Whether free memory of one stream whose work is complete serves requests on other streams."},
+
+    {"tight_growth", "", SwitchRule{&Options::tight_growth},
+     "Whether a segment may be just as large as the request that makes it where there is no room "
+     "for one of the usual size, before cached memory is given back."},
+
+    {"free_log", "", CountRule{&Options::free_log, 0, 65536},
+     "How many of its latest frees each heap remembers, so that the report of a double free can "
+     "say where the first one was."},
+
+    {"poll_interval", "", CountRule{&Options::poll_interval, 1, 1024},
+     "How many allocations that hit the cache pass between two looks at frees that wait for "
+     "another stream. A miss always looks."},
+};
+
+// PyTorch's spellings in MiB are whole numbers; as a size the table's own rule can judge them.
+std::string bytesOfMib(std::string_view value) {
+  return readCount(value) ? std::string(value) + " MiB" : std::string(value) + " (not whole MiB)";
+}
+
+}  // namespace
+
+std::span<const OptionRow> optionTable() { return kTable; }
+
+bool OptionRow::set(Options& options, std::string_view key, std::string_view value) const {
+  const bool in_mib = key != name && key.ends_with("_mb");
+  const std::string given = in_mib ? bytesOfMib(value) : std::string(value);
+  return std::visit(
+      [&](const auto& kind) {
+        const auto read = kind.read(given);
+        if (read) options.*kind.field = *read;
+        return read.has_value();
+      },
+      rule);
+}
+
+std::string OptionRow::print(const Options& options) const {
+  return std::visit([&](const auto& kind) { return kind.print(options.*kind.field); }, rule);
+}
+
+std::string OptionRow::allowed() const {
+  return std::visit([](const auto& kind) { return kind.allowed(); }, rule);
+}
+
+}  // namespace cistern

@@ -1,0 +1,32 @@
+// The one table of options. Internal to the options; read option_table.cpp for the rows.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "allocator/base/option_rules.hpp"
+
+namespace cistern {
+
+using OptionRule =
+    std::variant<BytesRule, CountRule, FractionRule, SwitchRule, BackingRule, DivisionsRule>;
+
+/// One option: all that is to be known of it, except its default, which is its field's.
+struct OptionRow {
+  std::string_view name;
+  std::string_view pytorch;  ///< PyTorch's key for it, or empty; one that ends in _mb counts MiB
+  OptionRule rule;
+  std::string_view text;  ///< what it does, for docs/options.md
+
+  /// Sets the option from `value`, given under `key` (the name or PyTorch's); false when the value
+  /// is not allowed, and then `options` is unchanged.
+  bool set(Options& options, std::string_view key, std::string_view value) const;
+  std::string print(const Options& options) const;
+  std::string allowed() const;
+};
+
+std::span<const OptionRow> optionTable();
+
+}  // namespace cistern

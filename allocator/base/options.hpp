@@ -1,0 +1,59 @@
+// What a user can choose about an allocator. The fields here state each default once; everything
+// else about an option (names, range, documentation) stands in option_table.cpp, from which the
+// parser, its messages and docs/options.md are made.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+
+#include "allocator/base/bytes.hpp"
+#include "allocator/base/error.hpp"
+#include "allocator/base/roundup_divisions.hpp"
+
+namespace cistern {
+
+/// What stands behind a segment's addresses.
+enum class Backing : std::uint8_t {
+  kSegments,  ///< one device malloc a segment
+};
+
+inline constexpr std::uint64_t kUnlimited = std::numeric_limits<std::uint64_t>::max();
+
+/// The choices. A default-constructed one is what an allocator does when nobody chose.
+struct Options {
+  Backing backing = Backing::kSegments;
+  std::uint64_t max_split_size = kUnlimited;
+  std::uint64_t max_non_split_rounding = 20 * kMiB;
+  RoundupDivisions roundup_power2_divisions{};
+  double garbage_collection_threshold = 0;  ///< 0: off
+  bool expandable_segments = false;
+  double memory_fraction = 1;
+  std::uint64_t limit = 0;  ///< 0: none
+  std::uint64_t large_segment_size = 20 * kMiB;
+  bool release_lock_on_cudamalloc = true;
+  bool cross_stream_reuse = true;
+  bool tight_growth = true;
+  std::uint64_t free_log = 64;
+  std::uint64_t poll_interval = 8;
+
+  /// `base` with every "key:value" of the comma-separated `conf` applied, in order. Options that
+  /// `conf` does not name stay as they were. Throws OptionError naming the key, what was given and
+  /// what is allowed.
+  static Options parse(std::string_view conf, const Options& base);
+  static Options parse(std::string_view conf);
+
+  /// The defaults with the environment variable CISTERN_CONF applied. Throws OptionError.
+  static Options fromEnvironment();
+
+  /// The conf text that parse() takes back to these options: all that differ from their default.
+  std::string conf() const;
+
+  friend bool operator==(const Options&, const Options&) = default;
+};
+
+/// docs/options.md: every option with its default, what it allows, and what it is for.
+std::string optionsMarkdown();
+
+}  // namespace cistern

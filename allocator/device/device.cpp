@@ -1,0 +1,197 @@
+#include "allocator/device/device.hpp"
+
+namespace cistern {
+
+// Each public call is the same two steps: count, then ask the backend.
+
+Result<Address> Device::malloc(std::size_t bytes) {
+  count(Call::kMalloc);
+  return doMalloc(bytes);
+}
+
+Status Device::free(Address address) {
+  count(Call::kFree);
+  return doFree(address);
+}
+
+Result<MemoryInfo> Device::memoryInfo() {
+  count(Call::kMemoryInfo);
+  return doMemoryInfo();
+}
+
+Result<Address> Device::reserve(std::size_t bytes) {
+  count(Call::kReserve);
+  return doReserve(bytes);
+}
+
+Status Device::freeReservation(Address address, std::size_t bytes) {
+  count(Call::kFreeReservation);
+  return doFreeReservation(address, bytes);
+}
+
+Result<Page> Device::createPage(std::size_t bytes) {
+  count(Call::kCreatePage);
+  return doCreatePage(bytes);
+}
+
+Status Device::releasePage(Page page) {
+  count(Call::kReleasePage);
+  return doReleasePage(page);
+}
+
+Status Device::map(Address address, std::size_t bytes, Page page) {
+  count(Call::kMap);
+  return doMap(address, bytes, page);
+}
+
+Status Device::setAccess(Address address, std::size_t bytes) {
+  count(Call::kSetAccess);
+  return doSetAccess(address, bytes);
+}
+
+Status Device::unmap(Address address, std::size_t bytes) {
+  count(Call::kUnmap);
+  return doUnmap(address, bytes);
+}
+
+Result<Stream> Device::createStream() {
+  count(Call::kCreateStream);
+  return doCreateStream();
+}
+
+Status Device::destroyStream(Stream stream) {
+  count(Call::kDestroyStream);
+  return doDestroyStream(stream);
+}
+
+Status Device::waitEvent(Stream stream, Event event) {
+  count(Call::kWaitEvent);
+  return doWaitEvent(stream, event);
+}
+
+Result<bool> Device::queryStream(Stream stream) {
+  count(Call::kQueryStream);
+  return doQueryStream(stream);
+}
+
+Status Device::synchronizeStream(Stream stream) {
+  count(Call::kSynchronizeStream);
+  return doSynchronizeStream(stream);
+}
+
+Result<Event> Device::createEvent() {
+  count(Call::kCreateEvent);
+  return doCreateEvent();
+}
+
+Status Device::destroyEvent(Event event) {
+  count(Call::kDestroyEvent);
+  return doDestroyEvent(event);
+}
+
+Status Device::recordEvent(Event event, Stream stream) {
+  count(Call::kRecordEvent);
+  return doRecordEvent(event, stream);
+}
+
+Result<bool> Device::queryEvent(Event event) {
+  count(Call::kQueryEvent);
+  return doQueryEvent(event);
+}
+
+Status Device::synchronizeEvent(Event event) {
+  count(Call::kSynchronizeEvent);
+  return doSynchronizeEvent(event);
+}
+
+Status Device::synchronizeDevice() {
+  count(Call::kSynchronizeDevice);
+  return doSynchronizeDevice();
+}
+
+Result<CaptureInfo> Device::captureInfo(Stream stream) {
+  count(Call::kCaptureInfo);
+  return doCaptureInfo(stream);
+}
+
+Result<CaptureMode> Device::exchangeCaptureMode(CaptureMode mode) {
+  count(Call::kExchangeCaptureMode);
+  return doExchangeCaptureMode(mode);
+}
+
+Status Device::beginCapture(Stream stream, CaptureMode mode) {
+  count(Call::kBeginCapture);
+  return doBeginCapture(stream, mode);
+}
+
+Result<Graph> Device::endCapture(Stream stream) {
+  count(Call::kEndCapture);
+  return doEndCapture(stream);
+}
+
+Result<GraphExec> Device::instantiate(Graph graph) {
+  count(Call::kInstantiate);
+  return doInstantiate(graph);
+}
+
+Status Device::launchGraph(GraphExec exec, Stream stream) {
+  count(Call::kLaunchGraph);
+  return doLaunchGraph(exec, stream);
+}
+
+Status Device::destroyGraph(Graph graph) {
+  count(Call::kDestroyGraph);
+  return doDestroyGraph(graph);
+}
+
+Status Device::destroyGraphExec(GraphExec exec) {
+  count(Call::kDestroyGraphExec);
+  return doDestroyGraphExec(exec);
+}
+
+Result<void*> Device::hostMalloc(std::size_t bytes) {
+  count(Call::kHostMalloc);
+  return doHostMalloc(bytes);
+}
+
+Status Device::hostFree(void* pointer) {
+  count(Call::kHostFree);
+  return doHostFree(pointer);
+}
+
+Result<bool> Device::canAccessPeer(int peer_ordinal) {
+  count(Call::kCanAccessPeer);
+  return doCanAccessPeer(peer_ordinal);
+}
+
+Result<Address> Device::mallocAsync(std::size_t bytes, Stream stream) {
+  count(Call::kMallocAsync);
+  return doMallocAsync(bytes, stream);
+}
+
+Status Device::freeAsync(Address address, Stream stream) {
+  count(Call::kFreeAsync);
+  return doFreeAsync(address, stream);
+}
+
+Result<DriverPoolInfo> Device::driverPool(bool reset) {
+  count(Call::kDriverPool);
+  return doDriverPool(reset);
+}
+
+CallCounts Device::callCounts() const {
+  CallCounts counts{};
+  for (std::size_t i = 0; i < kCallCount; ++i) {
+    counts[i] = counts_[i].load(std::memory_order_relaxed);
+  }
+  return counts;
+}
+
+RelaxedCaptureMode::RelaxedCaptureMode(Device& device)
+    : device_(device), before_(device.exchangeCaptureMode(CaptureMode::kRelaxed)) {}
+
+RelaxedCaptureMode::~RelaxedCaptureMode() {
+  if (before_.ok()) (void)device_.exchangeCaptureMode(before_.value());
+}
+
+}  // namespace cistern

@@ -1,0 +1,64 @@
+// The simulated host's time: one clock for all its threads, which every device call moves on by
+// what the call costs. Under the simulated device's lock, except for the thread's own mark.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+
+namespace cistern::sim {
+
+/// The completion time of work that never ends.
+inline constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
+
+/// start + duration, where kNever absorbs everything.
+constexpr std::uint64_t later(std::uint64_t start, std::uint64_t duration) {
+  return duration >= kNever - start ? kNever : start + duration;
+}
+
+/// While it lives, this thread's device calls (of every simulated device) are charged to the
+/// background account and take no time on the host clock, as on a thread that runs beside the
+/// program's own. Waits still move the clock on, since what was waited for has to have happened.
+class BackgroundAccount {
+ public:
+  BackgroundAccount() { ++depth(); }
+  ~BackgroundAccount() { --depth(); }
+  BackgroundAccount(const BackgroundAccount&) = delete;
+  BackgroundAccount& operator=(const BackgroundAccount&) = delete;
+
+  static bool active() { return depth() > 0; }
+
+ private:
+  static int& depth() {
+    thread_local int depth = 0;
+    return depth;
+  }
+};
+
+/// All in nanoseconds. Invariant: foreground() <= now().
+class HostClock {
+ public:
+  std::uint64_t now() const { return now_; }
+  /// The cost of all calls so far that were not made in the background, and of those that were.
+  std::uint64_t foreground() const { return foreground_; }
+  std::uint64_t background() const { return background_; }
+
+  /// A device call took `cost`.
+  void charge(std::uint64_t cost) {
+    if (BackgroundAccount::active()) {
+      background_ += cost;
+    } else {
+      foreground_ += cost;
+      now_ += cost;
+    }
+  }
+  /// Time that no device call took: the program's own, or a wait.
+  void advance(std::uint64_t nanoseconds) { now_ += nanoseconds; }
+  void advanceTo(std::uint64_t time) { now_ = time > now_ ? time : now_; }
+
+ private:
+  std::uint64_t now_ = 0;
+  std::uint64_t foreground_ = 0;
+  std::uint64_t background_ = 0;
+};
+
+}  // namespace cistern::sim

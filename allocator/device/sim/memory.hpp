@@ -1,0 +1,105 @@
+// All memory of the simulated device: what is malloc'ed, the pages, where they are mapped, and how
+// much of the capacity is left. Knows no time and no streams. Under the simulated device's lock.
+// memory.cpp has capacity, malloc and look-up; memory_virtual.cpp pages and mappings.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "allocator/base/types.hpp"
+#include "allocator/device/device.hpp"
+#include "allocator/device/sim/backing.hpp"
+#include "allocator/device/sim/ranges.hpp"
+#include "allocator/device/sim/refusal.hpp"
+#include "allocator/device/sim/work.hpp"
+#include "allocator/device/status.hpp"
+
+namespace cistern::sim {
+
+/// Invariants (audit() checks each):
+///   used == malloc'ed bytes, as charged, + bytes of live pages;  used + foreign <= capacity;
+///   a page is live while it is held or mapped;  mappings are disjoint, each in one reservation.
+class Memory {
+ public:
+  /// Devices of ordinal 0 to 7 hand out addresses that no other of them does.
+  Memory(int ordinal, std::uint64_t capacity, std::uint64_t granularity);
+
+  /// Other programs hold `bytes`, or what is left if that is less; returns which.
+  std::uint64_t foreignUse(std::uint64_t bytes);
+  MemoryInfo info() const;
+
+  Result<Address> malloc(std::uint64_t bytes);
+  /// What was charged for the allocation at exactly that address; 0 when there is none.
+  std::uint64_t chargedFor(Address address) const;
+  /// Pre: chargedFor(address) > 0. Returns the id of the backing that is gone.
+  std::uint64_t free(Address address);
+
+  Result<Address> reserve(std::uint64_t bytes);
+  Status freeReservation(Address address, std::uint64_t bytes);
+  Result<Page> createPage(std::uint64_t bytes);
+  Status releasePage(Page page);
+  /// The page's size; 0 when it is not held.
+  std::uint64_t heldBytes(Page page) const;
+  Status map(Address address, std::uint64_t bytes, Page page);
+  Status setAccess(Address address, std::uint64_t bytes);
+  /// The mappings that make up the range exactly, by id; an error for `call` when none do.
+  Result<std::vector<std::uint64_t>> viewsIn(Call call, Address address, std::uint64_t bytes) const;
+  Status unmap(Address address, std::uint64_t bytes);
+
+  /// Appends what lies behind the access to `spans`. False when some byte of it is not allocated,
+  /// or mapped without access; `why` then says which, and `spans` is unspecified.
+  bool resolve(const Access& access, std::vector<Span>& spans, std::string& why) const;
+
+  /// Ids of the pages whose memory went back since the last call.
+  std::vector<std::uint64_t> takeReturnedPages() { return std::exchange(returned_, {}); }
+
+  void audit() const;
+
+ private:
+  struct Malloced {
+    std::uint64_t bytes;    ///< as asked for
+    std::uint64_t charged;  ///< as taken from the capacity
+    std::shared_ptr<Backing> backing;
+  };
+  struct PhysicalPage {
+    std::shared_ptr<Backing> backing;
+    std::uint64_t mappings = 0;
+    bool held = true;
+  };
+  struct View {
+    std::uint64_t bytes;
+    std::uint64_t page;
+    std::uint64_t id;
+    std::shared_ptr<Backing> backing;
+    bool accessible = false;
+  };
+  using Views = std::map<Address, View>;
+
+  std::uint64_t available() const { return capacity_ - used_ - foreign_; }
+  bool reserved(Address address, std::uint64_t bytes) const;
+  bool overlapsView(Address address, std::uint64_t bytes) const;
+  void dropIfUnused(std::uint64_t page);
+  bool resolveMalloced(const Access& access, std::vector<Span>& spans, std::string& why) const;
+  bool resolveMapped(const Access& access, std::vector<Span>& spans, std::string& why) const;
+
+  std::uint64_t capacity_;
+  std::uint64_t granularity_;
+  std::uint64_t used_ = 0;
+  std::uint64_t foreign_ = 0;
+  std::uint64_t next_id_ = 1;  ///< of backings, pages and views alike
+  Address reservations_begin_;
+  Ranges malloc_ranges_;
+  Ranges reservation_ranges_;
+  std::map<Address, Malloced> mallocs_;
+  std::map<Address, std::uint64_t> reservations_;  ///< address -> bytes
+  std::unordered_map<std::uint64_t, PhysicalPage> pages_;
+  Views views_;
+  std::vector<std::uint64_t> returned_;
+};
+
+}  // namespace cistern::sim

@@ -1,0 +1,199 @@
+// The simulated device: a model of a GPU and its driver, on which every promise can be tested, and
+// every call is priced, without one. It has one lock, mutex_, which guards all of it.
+//
+// Time is virtual: a call moves the host's clock on by what it costs, queued work runs later than
+// the host by the configured lag, and waiting moves the clock to when what is waited for is done.
+// The same calls give the same addresses and the same times.
+//
+// Read next: work.hpp (what can be queued), race_detector.hpp, fault_plan.hpp. The calls are in
+// sim_device_memory.cpp, sim_device_streams.cpp and sim_device_graphs.cpp.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "allocator/base/bytes.hpp"
+#include "allocator/base/mutex.hpp"
+#include "allocator/device/device.hpp"
+#include "allocator/device/sim/captures.hpp"
+#include "allocator/device/sim/effects.hpp"
+#include "allocator/device/sim/fault_plan.hpp"
+#include "allocator/device/sim/host_clock.hpp"
+#include "allocator/device/sim/memory.hpp"
+#include "allocator/device/sim/race_detector.hpp"
+#include "allocator/device/sim/work.hpp"
+
+namespace cistern::sim {
+
+struct SimConfig {
+  std::uint64_t capacity = 80 * kGiB;    ///< bytes of device memory
+  int ordinal = 0;                       ///< 0 to 7; devices of different ordinals share nothing
+  std::uint64_t granularity = 2 * kMiB;  ///< of pages; a power of two
+  std::uint64_t gpu_lag_ns = 0;          ///< queued work begins this much later, or later still
+  bool race_detector = true;             ///< off: races() stays empty, and launches cost less
+  bool virtual_memory = true;            ///< off: every virtual memory call is kNotSupported
+  std::vector<int> peers;                ///< ordinals whose memory this device can use
+};
+
+/// Where it goes beyond the contract, or the contract leaves it open:
+///   - the default stream is an ordinary stream that always exists and cannot be destroyed; it does
+///     not wait for the others, nor they for it;
+///   - a page, stream, event, graph or allocation that is not alive is an error, never undefined;
+///   - waiting for work that never ends is kWouldWaitForever, and changes nothing;
+///   - calls that can wait for the device (malloc, free, host memory, queries, synchronisation) are
+///     those that a capture mode forbids, and making one breaks the captures that forbid it;
+///   - the driver's own pool is not modelled: mallocAsync and its like are kNotSupported.
+class SimDevice final : public Device {
+ public:
+  explicit SimDevice(SimConfig config = {});
+  ~SimDevice() override;
+
+  std::string backend() const override { return "sim"; }
+  std::string name() const override { return "simulated device"; }
+  int ordinal() const override { return config_.ordinal; }
+  VirtualMemoryCapability virtualMemory() const override;
+  bool interprocessSupported() const override { return false; }
+  bool driverPoolSupported() const override { return false; }
+
+  // ---- Work. -----------------------------------------------------------------------------------
+
+  /// Queues work on the stream, or records it when the stream is capturing. Memory is looked up
+  /// when work is queued, for a graph's work at each launch of the graph; touching what is not
+  /// there is reported, and refused as kInvalidValue (700). With the race detector off, only work
+  /// with an effect is looked at so. Errors name Call::kLaunchGraph.
+  Status launch(Stream stream, Work work);
+
+  // ---- Time, in ns of virtual time. ------------------------------------------------------------
+
+  std::uint64_t now() const;
+  /// The program does something else for so long.
+  void advanceHost(std::uint64_t nanoseconds);
+  /// What all calls so far cost, without waiting, launches, and what the background account has.
+  std::uint64_t modelledNanoseconds() const override;
+  /// What calls under a BackgroundAccount cost.
+  std::uint64_t modelledBackgroundNanoseconds() const;
+
+  // ---- Trouble. --------------------------------------------------------------------------------
+
+  /// Other programs hold `bytes` of the device from now on, or all that this one does not, if that
+  /// is less; returns how much they hold.
+  std::uint64_t foreignUse(std::uint64_t bytes);
+  FaultPlan& faults() { return faults_; }
+
+  /// What the race detector has found since clearRaces(); at most RaceDetector::kMaxReports.
+  std::vector<RaceReport> races() const;
+  void clearRaces();
+
+  /// Checks every invariant of the model; aborts when one is broken.
+  void audit() const;
+
+ private:
+  struct StreamState {
+    std::uint64_t tail = 0;  ///< when all that is queued on it is complete
+    LaneId lane = 0;
+  };
+  struct EventState {
+    std::uint64_t completion = 0;  ///< of what it marks; 0 when it was never recorded
+    bool recorded = false;
+    Moment moment;
+    std::optional<CapturedPoint> captured;  ///< set while its last record was in a capture
+  };
+  struct ExecState {
+    std::shared_ptr<const GraphBody> body;
+    std::vector<LaneId> lanes;
+    std::uint64_t completion = 0;  ///< of its last launch
+    Moment moment;
+  };
+
+  // Each call begins with one of these: it takes its time, and may meet its planned fault. An
+  // unsafe call is one that capture modes forbid.
+  Status enter(Call call, std::uint64_t cost) CISTERN_REQUIRES(mutex_);
+  Status enterUnsafe(Call call, std::uint64_t cost) CISTERN_REQUIRES(mutex_);
+  Status enterVirtual(Call call, std::uint64_t cost) CISTERN_REQUIRES(mutex_);
+
+  /// Null when the stream is not alive.
+  StreamState* find(Stream stream) CISTERN_REQUIRES(mutex_);
+  EventState* find(Event event) CISTERN_REQUIRES(mutex_);
+  Status checkStream(Call call, Stream stream) CISTERN_REQUIRES(mutex_);
+  /// Also refuses a stream in a capture, which the attempt breaks.
+  Status checkOutsideCapture(Call call, Stream stream) CISTERN_REQUIRES(mutex_);
+  Status checkEvent(Call call, Event event) CISTERN_REQUIRES(mutex_);
+  /// Also refuses an event that was last recorded in a capture.
+  Status checkObservable(Call call, Event event) CISTERN_REQUIRES(mutex_);
+  /// Whether the stream is recording: true, false, or an error when its capture is broken.
+  Result<bool> capturing(Call call, Stream stream) CISTERN_REQUIRES(mutex_);
+
+  std::uint64_t enqueue(StreamState& stream, std::uint64_t duration) CISTERN_REQUIRES(mutex_);
+  Status waitUntil(Call call, std::uint64_t completion) CISTERN_REQUIRES(mutex_);
+  Status waitForAll(Call call) CISTERN_REQUIRES(mutex_);
+  void runEffects() CISTERN_REQUIRES(mutex_);
+  void forgetReturnedPages() CISTERN_REQUIRES(mutex_);
+
+  bool needsMemory(const Work& work) const { return config_.race_detector || bool(work.effect); }
+  Status resolve(const Work& work, Stream stream, std::vector<Span>& spans)
+      CISTERN_REQUIRES(mutex_);
+  void queue(StreamState& state, Stream stream, Work work, std::vector<Span>& spans)
+      CISTERN_REQUIRES(mutex_);
+  void queueGraph(ExecState& exec, StreamState& stream, std::vector<std::vector<Span>>& spans)
+      CISTERN_REQUIRES(mutex_);
+
+  Result<Address> doMalloc(std::size_t bytes) override;
+  Status doFree(Address address) override;
+  Result<MemoryInfo> doMemoryInfo() override;
+  Result<Address> doReserve(std::size_t bytes) override;
+  Status doFreeReservation(Address address, std::size_t bytes) override;
+  Result<Page> doCreatePage(std::size_t bytes) override;
+  Status doReleasePage(Page page) override;
+  Status doMap(Address address, std::size_t bytes, Page page) override;
+  Status doSetAccess(Address address, std::size_t bytes) override;
+  Status doUnmap(Address address, std::size_t bytes) override;
+  Result<Stream> doCreateStream() override;
+  Status doDestroyStream(Stream stream) override;
+  Status doWaitEvent(Stream stream, Event event) override;
+  Result<bool> doQueryStream(Stream stream) override;
+  Status doSynchronizeStream(Stream stream) override;
+  Result<Event> doCreateEvent() override;
+  Status doDestroyEvent(Event event) override;
+  Status doRecordEvent(Event event, Stream stream) override;
+  Result<bool> doQueryEvent(Event event) override;
+  Status doSynchronizeEvent(Event event) override;
+  Status doSynchronizeDevice() override;
+  Result<CaptureInfo> doCaptureInfo(Stream stream) override;
+  Result<CaptureMode> doExchangeCaptureMode(CaptureMode mode) override;
+  Status doBeginCapture(Stream stream, CaptureMode mode) override;
+  Result<Graph> doEndCapture(Stream stream) override;
+  Result<GraphExec> doInstantiate(Graph graph) override;
+  Status doLaunchGraph(GraphExec exec, Stream stream) override;
+  Status doDestroyGraph(Graph graph) override;
+  Status doDestroyGraphExec(GraphExec exec) override;
+  Result<void*> doHostMalloc(std::size_t bytes) override;
+  Status doHostFree(void* pointer) override;
+  Result<bool> doCanAccessPeer(int peer_ordinal) override;
+  Result<Address> doMallocAsync(std::size_t bytes, Stream stream) override;
+  Status doFreeAsync(Address address, Stream stream) override;
+  Result<DriverPoolInfo> doDriverPool(bool reset) override;
+
+  const SimConfig config_;
+  FaultPlan faults_;  ///< has its own lock
+  mutable Mutex mutex_;
+  HostClock clock_ CISTERN_GUARDED_BY(mutex_);
+  Memory memory_ CISTERN_GUARDED_BY(mutex_);
+  Effects effects_ CISTERN_GUARDED_BY(mutex_);
+  Captures captures_ CISTERN_GUARDED_BY(mutex_);
+  RaceDetector detector_ CISTERN_GUARDED_BY(mutex_);
+  std::uint64_t device_tail_ CISTERN_GUARDED_BY(mutex_) = 0;  ///< when all queued work is complete
+  std::uint64_t next_handle_ CISTERN_GUARDED_BY(mutex_);      ///< of any kind; never used again
+  std::unordered_map<std::uintptr_t, StreamState> streams_ CISTERN_GUARDED_BY(mutex_);
+  std::unordered_map<std::uintptr_t, EventState> events_ CISTERN_GUARDED_BY(mutex_);
+  std::unordered_map<std::uintptr_t, std::shared_ptr<const GraphBody>> graphs_
+      CISTERN_GUARDED_BY(mutex_);
+  std::unordered_map<std::uintptr_t, ExecState> execs_ CISTERN_GUARDED_BY(mutex_);
+  std::unordered_map<void*, std::unique_ptr<std::byte[]>> host_memory_ CISTERN_GUARDED_BY(mutex_);
+  std::vector<Span> scratch_ CISTERN_GUARDED_BY(mutex_);
+};
+
+}  // namespace cistern::sim

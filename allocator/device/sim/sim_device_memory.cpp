@@ -1,0 +1,137 @@
+// The simulated device's memory calls: time and faults here, the rest in memory.hpp.
+#include <algorithm>
+#include <new>
+
+#include <fmt/format.h>
+
+#include "allocator/device/sim/costs.hpp"
+#include "allocator/device/sim/refusal.hpp"
+#include "allocator/device/sim/sim_device.hpp"
+
+namespace cistern::sim {
+
+Result<Address> SimDevice::doMalloc(std::size_t bytes) {
+  MutexLock lock(mutex_);
+  if (Status in = enterUnsafe(Call::kMalloc, cost::malloc(bytes)); !in.ok()) return in.error();
+  return memory_.malloc(bytes);
+}
+
+Status SimDevice::doFree(Address address) {
+  MutexLock lock(mutex_);
+  const std::uint64_t bytes = memory_.chargedFor(address);
+  if (Status in = enterUnsafe(Call::kFree, cost::free(bytes)); !in.ok()) return in;
+  if (bytes == 0) {
+    return refusal(Call::kFree, Reason::kInvalidValue,
+                   fmt::format("{:#x} is not what malloc returned", address));
+  }
+  if (Status waited = waitForAll(Call::kFree); !waited.ok()) return waited;
+  detector_.forget(memory_.free(address));
+  return {};
+}
+
+Result<MemoryInfo> SimDevice::doMemoryInfo() {
+  MutexLock lock(mutex_);
+  if (Status in = enter(Call::kMemoryInfo, cost::kMemoryInfo); !in.ok()) return in.error();
+  return memory_.info();
+}
+
+// ---- Virtual memory ----------------------------------------------------------------------------
+
+Result<Address> SimDevice::doReserve(std::size_t bytes) {
+  MutexLock lock(mutex_);
+  if (Status in = enterVirtual(Call::kReserve, cost::kReserve); !in.ok()) return in.error();
+  return memory_.reserve(bytes);
+}
+
+Status SimDevice::doFreeReservation(Address address, std::size_t bytes) {
+  MutexLock lock(mutex_);
+  Status in = enterVirtual(Call::kFreeReservation, cost::kFreeReservation);
+  return in.ok() ? memory_.freeReservation(address, bytes) : in;
+}
+
+Result<Page> SimDevice::doCreatePage(std::size_t bytes) {
+  MutexLock lock(mutex_);
+  if (Status in = enterVirtual(Call::kCreatePage, cost::createPage(bytes)); !in.ok()) {
+    return in.error();
+  }
+  return memory_.createPage(bytes);
+}
+
+Status SimDevice::doReleasePage(Page page) {
+  MutexLock lock(mutex_);
+  const std::uint64_t cost = cost::releasePage(memory_.heldBytes(page));
+  if (Status in = enterVirtual(Call::kReleasePage, cost); !in.ok()) return in;
+  Status released = memory_.releasePage(page);
+  forgetReturnedPages();
+  return released;
+}
+
+Status SimDevice::doMap(Address address, std::size_t bytes, Page page) {
+  MutexLock lock(mutex_);
+  Status in = enterVirtual(Call::kMap, cost::kMap);
+  return in.ok() ? memory_.map(address, bytes, page) : in;
+}
+
+Status SimDevice::doSetAccess(Address address, std::size_t bytes) {
+  MutexLock lock(mutex_);
+  const auto views = memory_.viewsIn(Call::kSetAccess, address, bytes);
+  const std::size_t pages = views.ok() ? views.value().size() : 1;
+  Status in = enterVirtual(Call::kSetAccess, cost::setAccess(pages, bytes));
+  return in.ok() ? memory_.setAccess(address, bytes) : in;
+}
+
+Status SimDevice::doUnmap(Address address, std::size_t bytes) {
+  MutexLock lock(mutex_);
+  const auto views = memory_.viewsIn(Call::kUnmap, address, bytes);
+  const std::size_t pages = views.ok() ? views.value().size() : 1;
+  if (Status in = enterVirtual(Call::kUnmap, cost::unmap(pages, bytes)); !in.ok()) return in;
+  if (!views.ok()) return views.error();
+  detector_.unmap(address, views.value());
+  Status unmapped = memory_.unmap(address, bytes);
+  forgetReturnedPages();
+  return unmapped;
+}
+
+void SimDevice::forgetReturnedPages() {
+  for (const std::uint64_t page : memory_.takeReturnedPages()) detector_.forget(page);
+}
+
+// ---- Pinned host memory, peers, the driver's pool ----------------------------------------------
+
+Result<void*> SimDevice::doHostMalloc(std::size_t bytes) {
+  MutexLock lock(mutex_);
+  if (Status in = enterUnsafe(Call::kHostMalloc, cost::malloc(bytes)); !in.ok()) return in.error();
+  if (bytes == 0) return refusal(Call::kHostMalloc, Reason::kInvalidValue, "0 bytes");
+  std::unique_ptr<std::byte[]> memory(new (std::nothrow) std::byte[bytes]);
+  if (memory == nullptr) return refusal(Call::kHostMalloc, Reason::kOutOfMemory);
+  void* pointer = memory.get();
+  host_memory_.emplace(pointer, std::move(memory));
+  return pointer;
+}
+
+Status SimDevice::doHostFree(void* pointer) {
+  MutexLock lock(mutex_);
+  if (Status in = enterUnsafe(Call::kHostFree, cost::free(0)); !in.ok()) return in;
+  if (host_memory_.erase(pointer) == 1) return {};
+  return refusal(Call::kHostFree, Reason::kInvalidValue, "not what hostMalloc returned");
+}
+
+Result<bool> SimDevice::doCanAccessPeer(int peer_ordinal) {
+  MutexLock lock(mutex_);
+  if (Status in = enter(Call::kCanAccessPeer, cost::kCanAccessPeer); !in.ok()) return in.error();
+  return std::find(config_.peers.begin(), config_.peers.end(), peer_ordinal) != config_.peers.end();
+}
+
+Result<Address> SimDevice::doMallocAsync(std::size_t, Stream) {
+  return refusal(Call::kMallocAsync, Reason::kNotSupported, "the driver's pool is not modelled");
+}
+
+Status SimDevice::doFreeAsync(Address, Stream) {
+  return refusal(Call::kFreeAsync, Reason::kNotSupported, "the driver's pool is not modelled");
+}
+
+Result<DriverPoolInfo> SimDevice::doDriverPool(bool) {
+  return refusal(Call::kDriverPool, Reason::kNotSupported, "the driver's pool is not modelled");
+}
+
+}  // namespace cistern::sim

@@ -1,0 +1,17 @@
+// What a backend answers that this build does not have.
+#pragma once
+
+#include <string>
+
+#include "allocator/device/status.hpp"
+
+namespace cistern {
+
+/// kNotSupported, saying that the build lacks `vendor` ("CUDA") and which option brings it in.
+inline DeviceError notBuiltIn(const std::string& vendor) {
+  return {Call::kOpen, ErrorKind::kNotSupported, 0, "backend not built in",
+          "this build of Cistern is without " + vendor + "; configure with -DCISTERN_" + vendor +
+              "=ON"};
+}
+
+}  // namespace cistern

@@ -1,0 +1,81 @@
+// Stream capture, and the graphs that it makes.
+#include "allocator/device/vendor/vendor_device.hpp"
+
+namespace cistern::GPU_NAMESPACE {
+namespace {
+
+StreamCaptureMode toVendor(CaptureMode mode) {
+  switch (mode) {
+    case CaptureMode::kGlobal:
+      return GPU(StreamCaptureModeGlobal);
+    case CaptureMode::kThreadLocal:
+      return GPU(StreamCaptureModeThreadLocal);
+    case CaptureMode::kRelaxed:
+      break;
+  }
+  return GPU(StreamCaptureModeRelaxed);
+}
+
+CaptureMode fromVendor(StreamCaptureMode mode) {
+  if (mode == GPU(StreamCaptureModeGlobal)) return CaptureMode::kGlobal;
+  if (mode == GPU(StreamCaptureModeThreadLocal)) return CaptureMode::kThreadLocal;
+  return CaptureMode::kRelaxed;
+}
+
+CaptureStatus fromVendor(StreamCaptureStatus status) {
+  if (status == GPU(StreamCaptureStatusActive)) return CaptureStatus::kActive;
+  if (status == GPU(StreamCaptureStatusInvalidated)) return CaptureStatus::kInvalidated;
+  return CaptureStatus::kNone;
+}
+
+}  // namespace
+
+// The runtimes set the id only while the capture is active.
+Result<CaptureInfo> VendorDevice::doCaptureInfo(Stream stream) {
+  StreamCaptureStatus status = GPU(StreamCaptureStatusNone);
+  unsigned long long id = 0;
+  const Error error = onDevice([&] { return streamCaptureInfo(handleOf(stream), &status, &id); });
+  return outcome(Call::kCaptureInfo, error, CaptureInfo{fromVendor(status), id});
+}
+
+// The mode belongs to the thread, whatever device is current.
+Result<CaptureMode> VendorDevice::doExchangeCaptureMode(CaptureMode mode) {
+  StreamCaptureMode exchanged = toVendor(mode);
+  const Error error = GPU(ThreadExchangeStreamCaptureMode)(&exchanged);
+  return outcome(Call::kExchangeCaptureMode, error, fromVendor(exchanged));
+}
+
+Status VendorDevice::doBeginCapture(Stream stream, CaptureMode mode) {
+  return outcome(Call::kBeginCapture, onDevice([&] {
+                   return GPU(StreamBeginCapture)(handleOf(stream), toVendor(mode));
+                 }));
+}
+
+Result<Graph> VendorDevice::doEndCapture(Stream stream) {
+  GraphHandle graph = nullptr;
+  const Error error = onDevice([&] { return GPU(StreamEndCapture)(handleOf(stream), &graph); });
+  return outcome(Call::kEndCapture, error, Graph{rawOf(graph)});
+}
+
+Result<GraphExec> VendorDevice::doInstantiate(Graph graph) {
+  GraphExecHandle exec = nullptr;
+  const Error error =
+      onDevice([&] { return GPU(GraphInstantiateWithFlags)(&exec, handleOf(graph), 0); });
+  return outcome(Call::kInstantiate, error, GraphExec{rawOf(exec)});
+}
+
+Status VendorDevice::doLaunchGraph(GraphExec exec, Stream stream) {
+  return outcome(Call::kLaunchGraph,
+                 onDevice([&] { return GPU(GraphLaunch)(handleOf(exec), handleOf(stream)); }));
+}
+
+Status VendorDevice::doDestroyGraph(Graph graph) {
+  return outcome(Call::kDestroyGraph, onDevice([&] { return GPU(GraphDestroy)(handleOf(graph)); }));
+}
+
+Status VendorDevice::doDestroyGraphExec(GraphExec exec) {
+  return outcome(Call::kDestroyGraphExec,
+                 onDevice([&] { return GPU(GraphExecDestroy)(handleOf(exec)); }));
+}
+
+}  // namespace cistern::GPU_NAMESPACE

@@ -1,0 +1,127 @@
+// What CUDA spells otherwise than HIP. hip_alias.hpp defines the same names in the same order.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "allocator/base/types.hpp"
+#include "allocator/device/vendor/cuda_driver.hpp"
+
+#define GPU(name) cuda##name
+#define GPU_NAMESPACE cuda
+
+namespace cistern::cuda {
+
+inline constexpr const char* kBackend = "cuda";
+inline constexpr const char* kNoDeviceText =
+    "no usable NVIDIA GPU: the driver (libcuda.so.1) is missing, is older than this build needs, "
+    "or shows no device to this process";
+
+// ---- Which device is current -------------------------------------------------------------------
+// Asked of the driver, not with cudaGetDevice and cudaSetDevice: to set a thread back with
+// cudaSetDevice to the device that it was on by default would make a context there, hundreds of MB
+// on a device that nobody uses. It also sees what another copy of the runtime has set.
+
+using Current = CUcontext;
+
+/// The device's primary context, held until the process ends: at exit the driver may be gone.
+inline cudaError_t currentFor(int ordinal, Current* current) {
+  if (driver().error != cudaSuccess) return driver().error;
+  CUdevice device = 0;
+  const CUresult found = driver().device_get(&device, ordinal);
+  if (found != CUDA_SUCCESS) return asRuntime(found);
+  return asRuntime(driver().primary_ctx_retain(current, device));
+}
+inline cudaError_t getCurrent(Current* current) {
+  return asRuntime(driver().ctx_get_current(current));
+}
+inline cudaError_t setCurrent(Current current) {
+  return asRuntime(driver().ctx_set_current(current));
+}
+
+/// What to add to a failure of currentFor.
+inline std::string openDetail() {
+  return *driver().missing == 0 ? "" : std::string("the driver has no ") + driver().missing;
+}
+
+// ---- What the device can do --------------------------------------------------------------------
+
+inline cudaError_t deviceName(int ordinal, std::string* name) {
+  cudaDeviceProp properties{};
+  const cudaError_t error = cudaGetDeviceProperties(&properties, ordinal);
+  *name = properties.name;
+  return error;
+}
+inline cudaError_t memoryPoolsSupported(int ordinal, int* supported) {
+  return cudaDeviceGetAttribute(supported, cudaDevAttrMemoryPoolsSupported, ordinal);
+}
+inline cudaError_t interprocessSupported(int ordinal, int* supported) {
+  return cudaDeviceGetAttribute(supported, cudaDevAttrIpcEventSupport, ordinal);
+}
+
+// ---- Pinned host memory ------------------------------------------------------------------------
+
+inline cudaError_t pinnedMalloc(void** memory, std::size_t bytes) {
+  return cudaHostAlloc(memory, bytes, cudaHostAllocPortable);
+}
+inline cudaError_t pinnedFree(void* memory) { return cudaFreeHost(memory); }
+
+// ---- Capture -----------------------------------------------------------------------------------
+
+inline cudaError_t streamCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatus* status,
+                                     unsigned long long* id) {
+  return cudaStreamGetCaptureInfo(stream, status, id, nullptr, nullptr, nullptr, nullptr);
+}
+
+// ---- Virtual memory: the driver's own, with integers for addresses and handles -----------------
+
+struct VirtualMemory {
+  static CUmemAllocationProp properties(int ordinal) {
+    CUmemAllocationProp properties{};
+    properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    properties.location.id = ordinal;
+    return properties;
+  }
+  static cudaError_t supported(int ordinal, int* supported) {
+    return asRuntime(driver().device_get_attribute(
+        supported, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, ordinal));
+  }
+  static cudaError_t granularity(int ordinal, std::size_t* bytes) {
+    const CUmemAllocationProp wanted = properties(ordinal);
+    return asRuntime(driver().granularity(bytes, &wanted, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+  }
+  static cudaError_t reserve(std::size_t bytes, Address* address) {
+    CUdeviceptr range = 0;
+    const CUresult result = driver().address_reserve(&range, bytes, 0, 0, 0);
+    *address = range;
+    return asRuntime(result);
+  }
+  static cudaError_t freeReservation(Address address, std::size_t bytes) {
+    return asRuntime(driver().address_free(address, bytes));
+  }
+  static cudaError_t create(int ordinal, std::size_t bytes, Page* page) {
+    const CUmemAllocationProp wanted = properties(ordinal);
+    CUmemGenericAllocationHandle handle = 0;
+    const CUresult result = driver().create(&handle, bytes, &wanted, 0);
+    page->raw = handle;
+    return asRuntime(result);
+  }
+  static cudaError_t release(Page page) { return asRuntime(driver().release(page.raw)); }
+  static cudaError_t map(Address address, std::size_t bytes, Page page) {
+    return asRuntime(driver().map(address, bytes, 0, page.raw, 0));
+  }
+  static cudaError_t setAccess(int ordinal, Address address, std::size_t bytes) {
+    CUmemAccessDesc access{};
+    access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    access.location.id = ordinal;
+    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    return asRuntime(driver().set_access(address, bytes, &access, 1));
+  }
+  static cudaError_t unmap(Address address, std::size_t bytes) {
+    return asRuntime(driver().unmap(address, bytes));
+  }
+};
+
+}  // namespace cistern::cuda

@@ -1,0 +1,76 @@
+// The driver functions that the CUDA runtime has no call for: virtual memory, and which context is
+// current. They are fetched through the runtime, never linked: a program linked to libcuda does not
+// start on a machine without a driver.
+#pragma once
+
+#include <cuda.h>  // types and declarations only
+#include <cuda_runtime_api.h>
+
+namespace cistern::cuda {
+
+/// The driver's functions, or the reason why there are none.
+struct Driver {
+  decltype(&::cuCtxGetCurrent) ctx_get_current = nullptr;
+  decltype(&::cuCtxSetCurrent) ctx_set_current = nullptr;
+  decltype(&::cuDeviceGet) device_get = nullptr;
+  decltype(&::cuDeviceGetAttribute) device_get_attribute = nullptr;
+  decltype(&::cuDevicePrimaryCtxRetain) primary_ctx_retain = nullptr;
+  decltype(&::cuMemGetAllocationGranularity) granularity = nullptr;
+  decltype(&::cuMemAddressReserve) address_reserve = nullptr;
+  decltype(&::cuMemAddressFree) address_free = nullptr;
+  decltype(&::cuMemCreate) create = nullptr;
+  decltype(&::cuMemRelease) release = nullptr;
+  decltype(&::cuMemMap) map = nullptr;
+  decltype(&::cuMemSetAccess) set_access = nullptr;
+  decltype(&::cuMemUnmap) unmap = nullptr;
+
+  cudaError_t error = cudaSuccess;  ///< not cudaSuccess: a function could not be found
+  const char* missing = "";         ///< then its name; the functions after it are null too
+};
+
+/// Numbers mean the same in the driver's and in the runtime's enumeration of errors.
+inline cudaError_t asRuntime(CUresult result) { return static_cast<cudaError_t>(result); }
+
+/// Looks `symbol` up in the driver, in the form it had in CUDA 12.0; no-op after a failure.
+template <class Function>
+void fetch(Driver& driver, const char* symbol, Function& function) {
+  if (driver.error != cudaSuccess) return;
+  void* entry = nullptr;  // the call leaves its outputs untouched when it fails
+  cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
+  driver.error = cudaGetDriverEntryPointByVersion(symbol, &entry, 12000, cudaEnableDefault, &found);
+  if (driver.error == cudaSuccess && (found != cudaDriverEntryPointSuccess || entry == nullptr)) {
+    driver.error = cudaErrorSymbolNotFound;
+  }
+  if (driver.error != cudaSuccess) {
+    driver.missing = symbol;
+    return;
+  }
+  function = reinterpret_cast<Function>(entry);
+}
+
+inline Driver loadDriver() {
+  Driver driver;
+  fetch(driver, "cuCtxGetCurrent", driver.ctx_get_current);
+  fetch(driver, "cuCtxSetCurrent", driver.ctx_set_current);
+  fetch(driver, "cuDeviceGet", driver.device_get);
+  fetch(driver, "cuDeviceGetAttribute", driver.device_get_attribute);
+  fetch(driver, "cuDevicePrimaryCtxRetain", driver.primary_ctx_retain);
+  fetch(driver, "cuMemGetAllocationGranularity", driver.granularity);
+  fetch(driver, "cuMemAddressReserve", driver.address_reserve);
+  fetch(driver, "cuMemAddressFree", driver.address_free);
+  fetch(driver, "cuMemCreate", driver.create);
+  fetch(driver, "cuMemRelease", driver.release);
+  fetch(driver, "cuMemMap", driver.map);
+  fetch(driver, "cuMemSetAccess", driver.set_access);
+  fetch(driver, "cuMemUnmap", driver.unmap);
+  return driver;
+}
+
+/// Fetched once, at the first call. Pre for using the functions: error == cudaSuccess, which open
+/// has checked before there is a device to call them for.
+inline const Driver& driver() {
+  static const Driver loaded = loadDriver();
+  return loaded;
+}
+
+}  // namespace cistern::cuda

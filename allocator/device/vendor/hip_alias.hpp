@@ -1,0 +1,129 @@
+// What HIP spells otherwise than CUDA. cuda_alias.hpp defines the same names in the same order.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include <hip/hip_runtime_api.h>
+
+#include "allocator/base/types.hpp"
+
+#define GPU(name) hip##name
+#define GPU_NAMESPACE hip
+
+namespace cistern::hip {
+
+inline constexpr const char* kBackend = "hip";
+inline constexpr const char* kNoDeviceText =
+    "no usable AMD GPU: the kernel driver (/dev/kfd) is missing, may not be opened by this user, "
+    "or shows no device to this process";
+
+// ---- Which device is current -------------------------------------------------------------------
+// A number that belongs to the thread; setting it makes nothing on the device.
+
+using Current = int;
+
+inline hipError_t currentFor(int ordinal, Current* current) {
+  *current = ordinal;
+  return hipSuccess;
+}
+inline hipError_t getCurrent(Current* current) { return hipGetDevice(current); }
+inline hipError_t setCurrent(Current current) { return hipSetDevice(current); }
+
+/// What to add to a failure of currentFor.
+inline std::string openDetail() { return ""; }
+
+// ---- What the device can do --------------------------------------------------------------------
+
+inline hipError_t deviceName(int ordinal, std::string* name) {
+  hipDeviceProp_t properties{};
+  const hipError_t error = hipGetDeviceProperties(&properties, ordinal);
+  *name = properties.name;
+  return error;
+}
+inline hipError_t memoryPoolsSupported(int ordinal, int* supported) {
+  return hipDeviceGetAttribute(supported, hipDeviceAttributeMemoryPoolsSupported, ordinal);
+}
+/// There is no attribute to ask: IPC works on every device that the Linux driver shows.
+inline hipError_t interprocessSupported(int, int* supported) {
+  *supported = 1;
+  return hipSuccess;
+}
+
+// ---- Pinned host memory ------------------------------------------------------------------------
+
+inline hipError_t pinnedMalloc(void** memory, std::size_t bytes) {
+  return hipHostMalloc(memory, bytes, hipHostMallocPortable);
+}
+inline hipError_t pinnedFree(void* memory) { return hipHostFree(memory); }
+
+// ---- Capture -----------------------------------------------------------------------------------
+
+inline hipError_t streamCaptureInfo(hipStream_t stream, hipStreamCaptureStatus* status,
+                                    unsigned long long* id) {
+  return hipStreamGetCaptureInfo(stream, status, id);
+}
+
+// ---- Virtual memory: the runtime's own, with pointers for addresses and handles ----------------
+
+struct VirtualMemory {
+  /// Zeroed and set by name, because the order of the fields changed between versions.
+  static hipMemAllocationProp properties(int ordinal) {
+    hipMemAllocationProp properties{};
+    properties.type = hipMemAllocationTypePinned;
+    properties.location.type = hipMemLocationTypeDevice;
+    properties.location.id = ordinal;
+    return properties;
+  }
+  /// HIP 5.2 has no attribute for it, so try: a device without virtual memory refuses or reports
+  /// no granularity, which is an answer and no failure.
+  static hipError_t supported(int ordinal, int* supported) {
+    std::size_t grain = 0;
+    Address range = 0;
+    *supported = granularity(ordinal, &grain) == hipSuccess && grain > 0 &&
+                 reserve(grain, &range) == hipSuccess && range != 0;
+    if (*supported) return freeReservation(range, grain);
+    (void)hipGetLastError();
+    return hipSuccess;
+  }
+  static hipError_t granularity(int ordinal, std::size_t* bytes) {
+    const hipMemAllocationProp wanted = properties(ordinal);
+    return hipMemGetAllocationGranularity(bytes, &wanted, hipMemAllocationGranularityMinimum);
+  }
+  static hipError_t reserve(std::size_t bytes, Address* address) {
+    void* range = nullptr;
+    const hipError_t error = hipMemAddressReserve(&range, bytes, 0, nullptr, 0);
+    *address = toAddress(range);
+    return error;
+  }
+  static hipError_t freeReservation(Address address, std::size_t bytes) {
+    return hipMemAddressFree(toPointer(address), bytes);
+  }
+  static hipError_t create(int ordinal, std::size_t bytes, Page* page) {
+    const hipMemAllocationProp wanted = properties(ordinal);
+    hipMemGenericAllocationHandle_t handle = nullptr;
+    const hipError_t error = hipMemCreate(&handle, bytes, &wanted, 0);
+    page->raw = reinterpret_cast<std::uintptr_t>(handle);
+    return error;
+  }
+  static hipMemGenericAllocationHandle_t handleOf(Page page) {
+    return reinterpret_cast<hipMemGenericAllocationHandle_t>(std::uintptr_t(page.raw));
+  }
+  static hipError_t release(Page page) { return hipMemRelease(handleOf(page)); }
+  static hipError_t map(Address address, std::size_t bytes, Page page) {
+    return hipMemMap(toPointer(address), bytes, 0, handleOf(page), 0);
+  }
+  static hipError_t setAccess(int ordinal, Address address, std::size_t bytes) {
+    hipMemAccessDesc access{};
+    access.location.type = hipMemLocationTypeDevice;
+    access.location.id = ordinal;
+    access.flags = hipMemAccessFlagsProtReadWrite;
+    return hipMemSetAccess(toPointer(address), bytes, &access, 1);
+  }
+  static hipError_t unmap(Address address, std::size_t bytes) {
+    return hipMemUnmap(toPointer(address), bytes);
+  }
+};
+
+}  // namespace cistern::hip

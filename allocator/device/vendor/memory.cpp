@@ -1,0 +1,41 @@
+// Plain device memory, pinned host memory, peers.
+#include "allocator/device/vendor/vendor_device.hpp"
+
+namespace cistern::GPU_NAMESPACE {
+
+Result<Address> VendorDevice::doMalloc(std::size_t bytes) {
+  void* memory = nullptr;
+  const Error error = onDevice([&] { return GPU(Malloc)(&memory, bytes); });
+  return outcome(Call::kMalloc, error, toAddress(memory));
+}
+
+Status VendorDevice::doFree(Address address) {
+  return outcome(Call::kFree, onDevice([&] { return GPU(Free)(toPointer(address)); }));
+}
+
+Result<MemoryInfo> VendorDevice::doMemoryInfo() {
+  std::size_t free_bytes = 0;
+  std::size_t total_bytes = 0;
+  const Error error = onDevice([&] { return GPU(MemGetInfo)(&free_bytes, &total_bytes); });
+  return outcome(Call::kMemoryInfo, error, MemoryInfo{free_bytes, total_bytes});
+}
+
+Result<void*> VendorDevice::doHostMalloc(std::size_t bytes) {
+  void* memory = nullptr;
+  const Error error = onDevice([&] { return pinnedMalloc(&memory, bytes); });
+  return outcome(Call::kHostMalloc, error, memory);
+}
+
+Status VendorDevice::doHostFree(void* pointer) {
+  return outcome(Call::kHostFree, onDevice([&] { return pinnedFree(pointer); }));
+}
+
+Result<bool> VendorDevice::doCanAccessPeer(int peer_ordinal) {
+  if (peer_ordinal == facts_.ordinal) return true;  // the runtimes say no to a device and itself
+  int can = 0;
+  const Error error =
+      onDevice([&] { return GPU(DeviceCanAccessPeer)(&can, facts_.ordinal, peer_ordinal); });
+  return outcome(Call::kCanAccessPeer, error, can != 0);
+}
+
+}  // namespace cistern::GPU_NAMESPACE

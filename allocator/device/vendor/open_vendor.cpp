@@ -1,0 +1,72 @@
+// Finding devices and opening one: the doors of vendor.hpp, for the vendor that is being compiled.
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "allocator/device/vendor/vendor.hpp"
+#include "allocator/device/vendor/vendor_device.hpp"
+
+namespace cistern::GPU_NAMESPACE {
+namespace {
+
+DeviceError noDevice(Error error) {
+  DeviceError described = failure(Call::kOpen, error);
+  if (described.kind == ErrorKind::kNoDevice) described.detail = kNoDeviceText;
+  return described;
+}
+
+DeviceError noSuchOrdinal(int ordinal, int count) {
+  DeviceError error = failure(Call::kOpen, GPU(ErrorInvalidDevice));
+  error.detail = fmt::format("device {}, but this machine has 0 to {}", ordinal, count - 1);
+  return error;
+}
+
+Error askVirtualMemory(Facts* facts) {
+  int supported = 0;
+  const Error asked = VirtualMemory::supported(facts->ordinal, &supported);
+  if (asked != kSuccess || supported == 0) return asked;
+  std::size_t granularity = 0;
+  const Error error = VirtualMemory::granularity(facts->ordinal, &granularity);
+  facts->virtual_memory = {granularity > 0, granularity};
+  return error;
+}
+
+/// Pre: facts->ordinal and facts->current are set, and current.
+Error askFacts(Facts* facts) {
+  Error error = deviceName(facts->ordinal, &facts->name);
+  if (error == kSuccess) error = askVirtualMemory(facts);
+  if (error == kSuccess) error = interprocessSupported(facts->ordinal, &facts->interprocess);
+  if (error == kSuccess) error = memoryPoolsSupported(facts->ordinal, &facts->driver_pool);
+  return error;
+}
+
+}  // namespace
+
+bool compiledIn() { return true; }
+
+Result<int> deviceCount() {
+  int count = 0;
+  const Error error = GPU(GetDeviceCount)(&count);
+  if (error != kSuccess) return noDevice(error);
+  if (count == 0) return noDevice(GPU(ErrorNoDevice));
+  return count;
+}
+
+Result<std::unique_ptr<Device>> open(int ordinal) {
+  const Result<int> count = deviceCount();
+  if (!count) return count.error();
+  if (ordinal < 0 || ordinal >= count.value()) return noSuchOrdinal(ordinal, count.value());
+  Facts facts;
+  facts.ordinal = ordinal;
+  const Error found = currentFor(ordinal, &facts.current);
+  if (found != kSuccess) {
+    DeviceError error = failure(Call::kOpen, found);
+    if (const std::string why = openDetail(); !why.empty()) error.detail = why;
+    return error;
+  }
+  const Error error = withCurrent(facts.current, [&] { return askFacts(&facts); });
+  if (error != kSuccess) return failure(Call::kOpen, error);
+  return std::unique_ptr<Device>(std::make_unique<VendorDevice>(std::move(facts)));
+}
+
+}  // namespace cistern::GPU_NAMESPACE

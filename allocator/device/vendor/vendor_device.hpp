@@ -1,0 +1,137 @@
+// The device on a vendor's runtime. Its functions are in memory.cpp, virtual_memory.cpp,
+// streams.cpp, capture.cpp and driver_pool.cpp; open_vendor.cpp makes one.
+//
+// Every call follows one pattern: give the outputs values (without a driver these runtimes leave
+// them untouched), make the device current, call, turn a code into a DeviceError.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "allocator/base/mutex.hpp"
+#include "allocator/device/device.hpp"
+#include "allocator/device/vendor/alias.hpp"
+
+namespace cistern::GPU_NAMESPACE {
+
+/// What is true of a device for good; found out once, when it is opened.
+struct Facts {
+  int ordinal = 0;
+  std::string name;
+  Current current{};  ///< what must be current on a thread for its calls to reach this device
+  VirtualMemoryCapability virtual_memory;
+  int interprocess = 0;
+  int driver_pool = 0;
+};
+
+/// Takes `error` out of the thread's last error, where it would wait for the user's next launch to
+/// be blamed for it; another error that was there before us stays.
+void forget(Error error);
+
+/// The failure of `call` with `error`, which is forgotten.
+DeviceError failure(Call call, Error error);
+
+/// Success, or failure(call, error).
+Status outcome(Call call, Error error);
+
+/// `value`, or failure(call, error).
+template <class T>
+Result<T> outcome(Call call, Error error, T value) {
+  if (error != kSuccess) return failure(call, error);
+  return value;
+}
+
+inline StreamHandle handleOf(Stream stream) { return reinterpret_cast<StreamHandle>(stream.raw); }
+inline EventHandle handleOf(Event event) { return reinterpret_cast<EventHandle>(event.raw); }
+inline GraphHandle handleOf(Graph graph) { return reinterpret_cast<GraphHandle>(graph.raw); }
+inline GraphExecHandle handleOf(GraphExec exec) {
+  return reinterpret_cast<GraphExecHandle>(exec.raw);
+}
+/// A vendor's handle as the contract carries it.
+template <class Handle>
+std::uintptr_t rawOf(Handle handle) {
+  return reinterpret_cast<std::uintptr_t>(handle);
+}
+
+/// Makes `current` current, calls, and sets back what was current before. The first error of the
+/// three steps; `call` does not run when the first step fails.
+template <class Function>
+Error withCurrent(Current current, Function&& call) {
+  Current before{};
+  const Error asked = getCurrent(&before);
+  if (asked != kSuccess) return asked;
+  if (before == current) return call();
+  const Error set = setCurrent(current);
+  if (set != kSuccess) return set;
+  const Error error = call();
+  const Error restored = setCurrent(before);
+  return error != kSuccess ? error : restored;
+}
+
+class VendorDevice final : public Device {
+ public:
+  explicit VendorDevice(Facts facts) : facts_(std::move(facts)) {}
+  ~VendorDevice() override;
+
+  std::string backend() const override { return kBackend; }
+  std::string name() const override { return facts_.name; }
+  int ordinal() const override { return facts_.ordinal; }
+  VirtualMemoryCapability virtualMemory() const override { return facts_.virtual_memory; }
+  bool interprocessSupported() const override { return facts_.interprocess != 0; }
+  bool driverPoolSupported() const override { return facts_.driver_pool != 0; }
+
+ private:
+  template <class Function>
+  Error onDevice(Function&& call) const {
+    return withCurrent(facts_.current, std::forward<Function>(call));
+  }
+
+  Result<Address> doMalloc(std::size_t bytes) override;
+  Status doFree(Address address) override;
+  Result<MemoryInfo> doMemoryInfo() override;
+  Result<void*> doHostMalloc(std::size_t bytes) override;
+  Status doHostFree(void* pointer) override;
+  Result<bool> doCanAccessPeer(int peer_ordinal) override;
+
+  Result<Address> doReserve(std::size_t bytes) override;
+  Status doFreeReservation(Address address, std::size_t bytes) override;
+  Result<Page> doCreatePage(std::size_t bytes) override;
+  Status doReleasePage(Page page) override;
+  Status doMap(Address address, std::size_t bytes, Page page) override;
+  Status doSetAccess(Address address, std::size_t bytes) override;
+  Status doUnmap(Address address, std::size_t bytes) override;
+
+  Result<Stream> doCreateStream() override;
+  Status doDestroyStream(Stream stream) override;
+  Status doWaitEvent(Stream stream, Event event) override;
+  Result<bool> doQueryStream(Stream stream) override;
+  Status doSynchronizeStream(Stream stream) override;
+  Result<Event> doCreateEvent() override;
+  Status doDestroyEvent(Event event) override;
+  Status doRecordEvent(Event event, Stream stream) override;
+  Result<bool> doQueryEvent(Event event) override;
+  Status doSynchronizeEvent(Event event) override;
+  Status doSynchronizeDevice() override;
+
+  Result<CaptureInfo> doCaptureInfo(Stream stream) override;
+  Result<CaptureMode> doExchangeCaptureMode(CaptureMode mode) override;
+  Status doBeginCapture(Stream stream, CaptureMode mode) override;
+  Result<Graph> doEndCapture(Stream stream) override;
+  Result<GraphExec> doInstantiate(Graph graph) override;
+  Status doLaunchGraph(GraphExec exec, Stream stream) override;
+  Status doDestroyGraph(Graph graph) override;
+  Status doDestroyGraphExec(GraphExec exec) override;
+
+  Result<Address> doMallocAsync(std::size_t bytes, Stream stream) override;
+  Status doFreeAsync(Address address, Stream stream) override;
+  Result<DriverPoolInfo> doDriverPool(bool reset) override;
+  Error driverPoolHandle(PoolHandle* pool);
+
+  const Facts facts_;
+  Mutex pool_mutex_;
+  PoolHandle pool_ CISTERN_GUARDED_BY(pool_mutex_) = nullptr;  ///< made when first needed
+};
+
+}  // namespace cistern::GPU_NAMESPACE

@@ -1,0 +1,166 @@
+// Statistics: how shares become totals, and how peaks stay exact (see statistics.hpp).
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "allocator/base/check.hpp"
+#include "allocator/engine/caching_allocator.hpp"
+
+namespace cistern {
+namespace {
+
+constexpr std::size_t kKinds = kSizeKindCount + 1;  // small, large, both
+
+std::int64_t shareOf(const std::array<StatArray, kSizeKindCount>& counts, std::size_t kind,
+                     std::size_t stat) {
+  return kind < kSizeKindCount ? counts[kind][stat] : counts[0][stat] + counts[1][stat];
+}
+
+template <class Counts>
+std::int64_t total(const std::vector<Heap*>& heaps, std::size_t kind, std::size_t stat,
+                   Counts counts) CISTERN_NO_TSA {
+  std::int64_t sum = 0;
+  for (Heap* heap : heaps) sum += shareOf(heap->counters().*counts, kind, stat);
+  return sum;
+}
+
+}  // namespace
+
+// Holds every heap still, in the order in which they were made, and nothing else.
+template <class Visit>
+void CachingAllocator::withAllHeaps(Visit visit) const CISTERN_NO_TSA {
+  const MutexLock lock(settle_mutex_);
+  const std::vector<Heap*> heaps = heaps_.all();
+  for (Heap* heap : heaps) heap->mutex().lock();
+  visit(heaps);
+  for (Heap* heap : heaps) heap->mutex().unlock();
+}
+
+namespace {
+
+// Raises the peaks to the present totals and deals what lies between out as ceilings.
+void dealCeilings(const std::vector<Heap*>& heaps, StatLedger& ledger) CISTERN_NO_TSA {
+  for (std::size_t kind = 0; kind < kKinds; ++kind) {
+    for (std::size_t stat = 0; stat < kStatCount; ++stat) {
+      std::int64_t& peak = ledger.peak[kind][stat];
+      const std::int64_t now = total(heaps, kind, stat, &HeapCounters::current);
+      peak = std::max(peak, now);
+      const std::int64_t share = heaps.empty() ? 0 : (peak - now) / std::int64_t(heaps.size());
+      for (Heap* heap : heaps) {
+        HeapCounters& own = heap->counters();
+        own.ceiling[kind][stat] = shareOf(own.current, kind, stat) + share;
+      }
+    }
+  }
+}
+
+MemoryStats::Values valuesOf(const std::vector<Heap*>& heaps, const StatLedger& ledger,
+                             std::size_t kind) {
+  MemoryStats::Values values;
+  for (std::size_t stat = 0; stat < kStatCount; ++stat) {
+    const std::int64_t current = total(heaps, kind, stat, &HeapCounters::current);
+    const std::int64_t allocated = total(heaps, kind, stat, &HeapCounters::allocated);
+    values[stat] = {current, ledger.peak[kind][stat], allocated - ledger.allocated_base[kind][stat],
+                    allocated - current - ledger.freed_base[kind][stat]};
+  }
+  return values;
+}
+
+}  // namespace
+
+void CachingAllocator::settle() {
+  withAllHeaps([this](const std::vector<Heap*>& heaps)
+                   CISTERN_NO_TSA { dealCeilings(heaps, ledger_); });
+}
+
+MemoryStats CachingAllocator::memoryStats() const {
+  MemoryStats stats;
+  withAllHeaps([&](const std::vector<Heap*>& heaps) CISTERN_NO_TSA {
+    dealCeilings(heaps, ledger_);
+    stats.small = valuesOf(heaps, ledger_, 0);
+    stats.large = valuesOf(heaps, ledger_, 1);
+    stats.all = valuesOf(heaps, ledger_, 2);
+    for (Heap* heap : heaps) stats.host_bytes += heap->hostBytes();
+  });
+  stats.host_bytes += segments_.hostBytes() + records_.hostBytes() + sizeof(*this);
+  stats.num_alloc_retries = num_alloc_retries_.load();
+  stats.num_ooms = num_ooms_.load();
+  stats.num_sync_all_streams = num_sync_all_streams_.load();
+  stats.num_device_alloc = num_device_alloc_.load();
+  stats.num_device_free = num_device_free_.load();
+  stats.num_misuses = num_misuses_.load();
+  return stats;
+}
+
+void CachingAllocator::resetPeakStats() {
+  withAllHeaps([this](const std::vector<Heap*>& heaps) CISTERN_NO_TSA {
+    for (std::size_t kind = 0; kind < kKinds; ++kind) ledger_.peak[kind].fill(0);
+    dealCeilings(heaps, ledger_);
+  });
+}
+
+void CachingAllocator::resetAccumulatedStats() {
+  withAllHeaps([this](const std::vector<Heap*>& heaps) CISTERN_NO_TSA {
+    for (std::size_t kind = 0; kind < kKinds; ++kind) {
+      for (std::size_t stat = 0; stat < kStatCount; ++stat) {
+        const std::int64_t allocated = total(heaps, kind, stat, &HeapCounters::allocated);
+        const std::int64_t current = total(heaps, kind, stat, &HeapCounters::current);
+        ledger_.allocated_base[kind][stat] = allocated;
+        ledger_.freed_base[kind][stat] = allocated - current;
+      }
+    }
+  });
+}
+
+CacheInfo CachingAllocator::cacheInfo() const {
+  CacheInfo info;
+  withAllHeaps([&](const std::vector<Heap*>& heaps) CISTERN_NO_TSA {
+    for (Heap* heap : heaps) {
+      for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
+        const FreeIndex& index = heap->layout(kind).freeBlocks();
+        info.free_bytes += index.bytes();
+        if (const Block* b = index.ofLargestBin()) {
+          info.largest_free_block = std::max(info.largest_free_block, b->bytes());
+        }
+      }
+    }
+  });
+  return info;
+}
+
+void CachingAllocator::setLimit(std::uint64_t bytes) {
+  limit_.store(bytes, std::memory_order_relaxed);
+}
+
+void CachingAllocator::setMemoryFraction(double fraction) {
+  if (!(fraction > 0 && fraction <= 1)) {
+    throw InvalidArgument(
+        fmt::format("memory fraction {} is outside the range: more than 0, at most 1", fraction));
+  }
+  setLimit(std::uint64_t(fraction * double(device_total_)));
+}
+
+void CachingAllocator::audit() const {
+  std::uint64_t reserved = 0;
+  withAllHeaps([&](const std::vector<Heap*>& heaps) CISTERN_NO_TSA {
+    for (Heap* heap : heaps) {
+      heap->audit();
+      reserved += std::uint64_t(heap->counters().both(std::size_t(Stat::kReservedBytes)));
+      for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
+        for (Segment* s = heap->layout(kind).segments(); s; s = s->next) {
+          CISTERN_CHECK(segments_.find(s->base) == s && segments_.find(s->end() - 1) == s);
+        }
+      }
+    }
+    for (std::size_t kind = 0; kind < kKinds; ++kind) {
+      for (std::size_t stat = 0; stat < kStatCount; ++stat) {
+        std::int64_t ceilings = 0;
+        for (Heap* heap : heaps) ceilings += heap->counters().ceiling[kind][stat];
+        CISTERN_CHECK(ceilings <= ledger_.peak[kind][stat]);
+      }
+    }
+  });
+  CISTERN_CHECK(reserved <= reserved_.load());
+}
+
+}  // namespace cistern

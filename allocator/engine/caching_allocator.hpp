@@ -1,0 +1,195 @@
+// The caching allocator of one device: the verbs.
+//
+// What a verb does is spread over one file a temperature: fast_path.cpp (a hit: no device call, no
+// shared lock), slow_path.cpp (the ladder of a miss), growth.cpp (segments from and to the device),
+// reclaim.cpp (memory of other streams), accounting.cpp (statistics), report.cpp (queries, misuse,
+// OutOfMemory). docs/life-of-an-allocation.md follows one request through them.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "allocator/base/mutex.hpp"
+#include "allocator/base/options.hpp"
+#include "allocator/device/device.hpp"
+#include "allocator/engine/event_pool.hpp"
+#include "allocator/engine/heap_table.hpp"
+#include "allocator/engine/misuse.hpp"
+#include "allocator/engine/out_of_memory.hpp"
+#include "allocator/engine/pending_frees.hpp"
+#include "allocator/engine/request.hpp"
+#include "allocator/engine/segment_map.hpp"
+#include "allocator/engine/segment_records.hpp"
+#include "allocator/engine/statistics.hpp"
+
+namespace cistern {
+
+/// The device allocation that a block lies in.
+struct BaseAllocation {
+  void* base = nullptr;
+  std::size_t bytes = 0;
+};
+
+/// What is cached at this moment, in bytes.
+struct CacheInfo {
+  std::uint64_t free_bytes = 0;
+  std::uint64_t largest_free_block = 0;
+};
+
+/// All verbs are thread-safe and may be called from any thread. No verb synchronises the device or
+/// waits for a stream while another way to serve it exists.
+class CachingAllocator {
+ public:
+  /// The device must outlive the allocator. Throws DeviceFailure when it cannot be asked for its
+  /// memory, OptionError for a malformed CISTERN_CONF.
+  explicit CachingAllocator(Device& device, const Options& options = Options::fromEnvironment());
+  /// Gives everything back to the device, also what is still allocated. At process exit, when the
+  /// driver may be gone, leaks it on purpose.
+  ~CachingAllocator();
+  CachingAllocator(const CachingAllocator&) = delete;
+  CachingAllocator& operator=(const CachingAllocator&) = delete;
+
+  // ---- Memory ----------------------------------------------------------------------------------
+
+  /// `bytes` of device memory for use on `stream`, 512-byte aligned; null for 0 bytes. Throws
+  /// OutOfMemory (nothing has changed, apart from cached memory given back), InvalidArgument for a
+  /// stream that is not alive.
+  void* allocate(std::size_t bytes, Stream stream = {});
+  /// Takes a block back. Null is a no-op. The block is reusable on its own stream at once, in
+  /// stream order, and elsewhere when the work queued on it by now is complete. A pointer that is
+  /// not an allocated block's is reported through the misuse hook and changes nothing.
+  void free(void* pointer) noexcept;
+  /// The block is also used on `stream`: after its free it is reusable only when the work queued
+  /// there up to the free is complete. Ignored for the block's own stream. Throws InvalidArgument
+  /// for a stream that is not alive.
+  void recordStream(void* pointer, Stream stream);
+
+  /// Returns every wholly free segment to the device.
+  void emptyCache();
+
+  // ---- Limits and hooks ------------------------------------------------------------------------
+
+  /// The most that may be reserved, in bytes. What is reserved beyond it already stays until freed.
+  void setLimit(std::uint64_t bytes);
+  /// The same as a fraction of the device. Throws InvalidArgument unless 0 < fraction <= 1.
+  void setMemoryFraction(double fraction);
+  std::uint64_t limit() const { return limit_.load(std::memory_order_relaxed); }
+
+  /// Called, without a lock held, when memory is short; says whether it has freed something.
+  void registerReclaimCallback(std::function<bool()> callback);
+  /// Called once for each OutOfMemory, before it is thrown, without a lock held.
+  void attachOutOfMemoryObserver(std::function<void(const OutOfMemoryReport&)> observer);
+  /// Replaces the default hook (misuse.hpp).
+  void setMisuseHook(MisuseHook hook);
+
+  // ---- What there is ---------------------------------------------------------------------------
+
+  /// One consistent picture; exact.
+  MemoryStats memoryStats() const;
+  void resetPeakStats();
+  void resetAccumulatedStats();
+  CacheInfo cacheInfo() const;
+  Result<MemoryInfo> getMemoryInfo() { return device_.memoryInfo(); }
+  /// The usable size of an allocated block. Throws InvalidArgument for any other pointer.
+  std::size_t blockSize(void* pointer) const;
+  /// The segment around an allocated block. Throws InvalidArgument for any other pointer.
+  BaseAllocation getBaseAllocation(void* pointer) const;
+  const Options& options() const { return options_; }
+  Device& device() { return device_; }
+  /// Walks every structure and checks every invariant; aborts on a broken one.
+  void audit() const;
+
+ private:
+  // fast_path.cpp
+  void freeAt(Address address, const void* caller) noexcept;
+  void afterHit(bool over_ceiling, bool poll);
+
+  // slow_path.cpp: the ladder. Each step gives a block, or null.
+  Block* climb(Heap& heap, const Request& request);
+  void* allocateSlow(const Request& request);
+  Block* search(Heap& heap, const Request& request);
+  Block* afterEvents(Heap& heap, const Request& request);
+  Block* afterCallbacks(Heap& heap, const Request& request);
+  Block* afterGarbageCollection(Heap& heap, const Request& request);
+  Block* underPressure(Heap& heap, const Request& request);
+  Block* afterWaiting(Heap& heap, const Request& request);
+  Heap& heapFor(Stream stream);
+  void requireLive(Stream stream);
+
+  // growth.cpp
+  Block* grow(Heap& heap, const Request& request);
+  std::uint64_t leastGrowth(const Request& request) const;
+  Block* growBy(std::uint64_t bytes, Heap& heap, const Request& request);
+  Block* install(Address base, std::uint64_t bytes, Heap& heap, const Request& request);
+  bool admit(std::uint64_t bytes);
+  bool giveBack(HeapSegment& segment, Heap& owner);
+  std::uint64_t releaseIdle(std::uint64_t bytes);
+  bool releaseOneIdle(HeapSegment& segment, Heap& heap);
+  void collectGarbage();
+
+  // reclaim.cpp
+  void settleRetired(Heap& heap, Block& block, StreamUses uses) noexcept;
+  bool pollPending(bool wait);
+  void refreshCompletion(Heap& heap);
+  Block* fromOtherHeaps(Heap& heap, const Request& request);
+  Block* fromOtherHeapsInOrder(Heap& heap, const Request& request);
+  Block* takeFrom(Heap& owner, Heap& heap, const Request& request, bool completed_only);
+  Block* adopt(HeapSegment& segment, Heap& heap, const Request& request);
+  bool orderAfter(Stream later, Stream earlier);
+
+  // accounting.cpp
+  void settle();
+  template <class Visit>
+  void withAllHeaps(Visit visit) const;
+
+  // report.cpp
+  struct Located {
+    HeapSegment* segment = nullptr;
+    Heap* heap = nullptr;
+  };
+  Located locate(Address address) const noexcept;
+  static void noteUse(Block& block, Stream stream);
+  void reportMisuse(const char* verb, Address address) const noexcept;
+  Misuse describeMisuse(const char* verb, Address address) const;
+  [[noreturn]] void throwOutOfMemory(const Request& request);
+  OutOfMemoryReport describeShortage(const Request& request) const;
+
+  Device& device_;
+  const Options options_;
+  const SizeRules rules_;
+  std::uint64_t device_total_ = 0;
+  std::atomic<std::uint64_t> limit_{0};
+  std::atomic<std::uint64_t> reserved_{0};  ///< segments held, and being asked for
+  std::atomic<std::uint64_t> tick_{0};      ///< misses so far: the clock that segments age by
+
+  SegmentMap segments_;
+  SegmentRecords records_;
+  HeapTable heaps_;
+  EventPool events_;
+  PendingFrees pending_;
+
+  /// Serialises what gives memory back to make room, so that two threads do not undo each other.
+  Mutex pressure_mutex_;
+  /// Serialises those who look at all heaps at once. Taken before the heaps' locks.
+  mutable Mutex settle_mutex_;
+  mutable StatLedger ledger_ CISTERN_GUARDED_BY(settle_mutex_);
+
+  mutable Mutex hooks_mutex_;
+  std::vector<std::function<bool()>> reclaim_callbacks_ CISTERN_GUARDED_BY(hooks_mutex_);
+  std::vector<std::function<void(const OutOfMemoryReport&)>> oom_observers_
+      CISTERN_GUARDED_BY(hooks_mutex_);
+  MisuseHook misuse_hook_ CISTERN_GUARDED_BY(hooks_mutex_) = defaultMisuseHook;
+  std::string last_device_error_ CISTERN_GUARDED_BY(hooks_mutex_);
+
+  std::atomic<std::uint64_t> num_alloc_retries_{0};
+  std::atomic<std::uint64_t> num_ooms_{0};
+  std::atomic<std::uint64_t> num_sync_all_streams_{0};
+  std::atomic<std::uint64_t> num_device_alloc_{0};
+  std::atomic<std::uint64_t> num_device_free_{0};
+  mutable std::atomic<std::uint64_t> num_misuses_{0};
+};
+
+}  // namespace cistern

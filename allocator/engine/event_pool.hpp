@@ -1,0 +1,30 @@
+// Events that were made once and are used again. Own lock, a leaf: no other is taken under it, and
+// no device call is made under it.
+#pragma once
+
+#include <vector>
+
+#include "allocator/base/mutex.hpp"
+#include "allocator/device/device.hpp"
+
+namespace cistern {
+
+class EventPool {
+ public:
+  explicit EventPool(Device& device) : device_(device) {}
+  EventPool(const EventPool&) = delete;
+  EventPool& operator=(const EventPool&) = delete;
+
+  /// A spare event, or a new one.
+  Result<Event> take();
+  void give(Event event);
+  /// Destroys the spare ones. The caller says whether the driver may still be called.
+  void destroySpares() noexcept;
+
+ private:
+  Device& device_;
+  Mutex mutex_;
+  std::vector<Event> spare_ CISTERN_GUARDED_BY(mutex_);
+};
+
+}  // namespace cistern

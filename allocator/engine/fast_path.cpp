@@ -1,0 +1,76 @@
+// What happens when memory is there: find the heap, take the best free block under the heap's own
+// lock, count it. No device call, no lock that another stream takes, nothing allocated on the host
+// once the heap has its size. Everything else is in slow_path.cpp.
+#include "allocator/engine/caching_allocator.hpp"
+
+namespace cistern {
+
+void* CachingAllocator::allocate(std::size_t bytes, Stream stream) {
+  if (bytes == 0) return nullptr;
+  if (bytes > kLargestRequest) [[unlikely]] {
+    throwOutOfMemory({bytes, UINT32_MAX, SizeKind::kLarge, stream});
+  }
+  const Request request = rules_.request(bytes, stream);
+  Heap* heap = heaps_.find(stream);
+  if (heap == nullptr) [[unlikely]]
+    return allocateSlow(request);
+  void* pointer = nullptr;
+  bool over_ceiling = false, poll = false;
+  {
+    const MutexLock lock(heap->mutex());
+    if (const Block* block = heap->allocate(request)) [[likely]] {
+      pointer = toPointer(block->address());
+      over_ceiling = heap->counters().overCeiling(request.kind);
+      poll = pending_.waiting() != 0 && ++heap->hits_unpolled >= options_.poll_interval;
+      if (poll) heap->hits_unpolled = 0;
+    }
+  }
+  if (pointer == nullptr) [[unlikely]]
+    return allocateSlow(request);
+  if (over_ceiling || poll) [[unlikely]]
+    afterHit(over_ceiling, poll);
+  return pointer;
+}
+
+void CachingAllocator::afterHit(bool over_ceiling, bool poll) {
+  if (over_ceiling) settle();
+  if (poll) pollPending(false);
+}
+
+void CachingAllocator::free(void* pointer) noexcept {
+  if (pointer != nullptr) freeAt(toAddress(pointer), __builtin_return_address(0));
+}
+
+void CachingAllocator::freeAt(Address address, const void* caller) noexcept {
+  const auto [segment, heap] = locate(address);
+  if (heap == nullptr) [[unlikely]]
+    return reportMisuse("free", address);
+  Block* block = nullptr;
+  bool over_ceiling = false, retired = false;
+  StreamUses uses;
+  {
+    const MutexLock lock(heap->mutex());
+    if (segment->heap.load(std::memory_order_relaxed) == heap) [[likely]] {
+      block = heap->layout(segment->kind).find(address);
+    }
+    if (block != nullptr) [[likely]] {
+      heap->frees.note(address, block->grains, caller, threadNumber());
+      if (block->use.uses == nullptr && block->use.stream == heap->stream()) [[likely]] {
+        const SizeKind kind = segment->kind;
+        heap->release(*block, tick_.load(std::memory_order_relaxed));
+        over_ceiling = heap->counters().overCeiling(kind);
+      } else {
+        retired = true;
+        uses = heap->retire(*block);
+      }
+    }
+  }
+  if (block == nullptr) [[unlikely]]
+    return reportMisuse("free", address);
+  if (retired) [[unlikely]]
+    return settleRetired(*heap, *block, std::move(uses));
+  if (over_ceiling) [[unlikely]]
+    settle();
+}
+
+}  // namespace cistern

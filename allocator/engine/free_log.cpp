@@ -1,0 +1,24 @@
+#include "allocator/engine/free_log.hpp"
+
+#include <atomic>
+
+#include "allocator/layout/block.hpp"
+
+namespace cistern {
+
+const FreeLog::Entry* FreeLog::find(Address address) const {
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    const Entry& e = entries_[(next_ + entries_.size() - 1 - i) % entries_.size()];
+    if (e.address == 0) break;
+    if (address - e.address < (std::uint64_t{e.bytes_in_grains} << kGrainShift)) return &e;
+  }
+  return nullptr;
+}
+
+std::uint32_t threadNumber() noexcept {
+  static std::atomic<std::uint32_t> next{1};
+  thread_local const std::uint32_t number = next.fetch_add(1, std::memory_order_relaxed);
+  return number;
+}
+
+}  // namespace cistern

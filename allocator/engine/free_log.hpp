@@ -1,0 +1,41 @@
+// A heap's memory of its last frees, so that a second free of the same pointer can be told where
+// the first one was. Guarded by the heap's lock.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "allocator/base/types.hpp"
+
+namespace cistern {
+
+class FreeLog {
+ public:
+  struct Entry {
+    Address address = 0;
+    const void* caller = nullptr;  ///< the code that called free
+    std::uint32_t thread = 0;      ///< threadNumber() of the thread that did
+    std::uint32_t bytes_in_grains = 0;
+  };
+
+  explicit FreeLog(std::size_t capacity) : entries_(capacity) {}
+
+  void note(Address address, std::uint32_t grains, const void* caller, std::uint32_t thread) {
+    if (entries_.empty()) return;
+    entries_[next_] = {address, caller, thread, grains};
+    if (++next_ == entries_.size()) next_ = 0;
+  }
+  /// The youngest remembered free of a block that covered `address`, or null.
+  const Entry* find(Address address) const;
+  std::size_t hostBytes() const { return entries_.size() * sizeof(Entry); }
+
+ private:
+  std::vector<Entry> entries_;
+  std::size_t next_ = 0;
+};
+
+/// A small number that stays with the calling thread.
+std::uint32_t threadNumber() noexcept;
+
+}  // namespace cistern

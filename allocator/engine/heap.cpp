@@ -1,0 +1,124 @@
+#include "allocator/engine/heap.hpp"
+
+#include <memory>
+
+#include "allocator/base/check.hpp"
+
+namespace cistern {
+namespace {
+
+std::int64_t signedBytes(std::uint64_t bytes) { return std::int64_t(bytes); }
+
+}  // namespace
+
+Block* Heap::allocate(const Request& request) {
+  Layout& from = layout(request.kind);
+  const LayoutTotals before = from.totals();
+  Block* block = from.allocate(request.grains);
+  if (block == nullptr) return nullptr;
+  block->use = {request.bytes, request.stream, nullptr};
+  countBlock(*block, +1);
+  countSplit(request.kind, before);
+  return block;
+}
+
+Block* Heap::allocateFrom(Block& free, const Request& request) {
+  Layout& from = layout(request.kind);
+  const LayoutTotals before = from.totals();
+  Block* block = from.allocateFrom(free, request.grains);
+  block->use = {request.bytes, request.stream, nullptr};
+  countBlock(*block, +1);
+  countSplit(request.kind, before);
+  return block;
+}
+
+void Heap::release(Block& block, std::uint64_t tick) noexcept {
+  HeapSegment& segment = segmentOf(block);
+  const SizeKind kind = segment.kind;
+  Layout& to = layout(kind);
+  const LayoutTotals before = to.totals();
+  const bool held = block.state() == BlockState::kAllocated;
+  if (held) countBlock(block, -1);
+  counters_.change(kind, Stat::kActive, -1);
+  counters_.change(kind, Stat::kActiveBytes, -signedBytes(block.bytes()));
+  to.release(block, epoch);
+  completion.freed = true;
+  if (segment.whollyFree()) segment.idle_since = tick;
+  countSplit(kind, before);
+}
+
+StreamUses Heap::retire(Block& block) noexcept {
+  countBlock(block, -1);
+  layout(segmentOf(block).kind).retire(block);
+  const std::unique_ptr<StreamUses> recorded(static_cast<StreamUses*>(block.use.uses));
+  block.use.uses = nullptr;
+  StreamUses uses = recorded ? std::move(*recorded) : StreamUses{};
+  if (block.use.stream != stream_) uses.push_back(block.use.stream);
+  return uses;
+}
+
+void Heap::countBlock(const Block& block, int sign) {
+  const SizeKind kind = segmentOf(block).kind;
+  counters_.change(kind, Stat::kAllocation, sign);
+  counters_.change(kind, Stat::kAllocatedBytes, sign * signedBytes(block.bytes()));
+  counters_.change(kind, Stat::kRequestedBytes, sign * signedBytes(block.use.requested));
+  if (sign < 0) return;  // a block stays active until it is released
+  counters_.change(kind, Stat::kActive, 1);
+  counters_.change(kind, Stat::kActiveBytes, signedBytes(block.bytes()));
+}
+
+void Heap::countSplit(SizeKind kind, const LayoutTotals& before) {
+  const LayoutTotals& now = layout(kind).totals();
+  counters_.change(kind, Stat::kInactiveSplit,
+                   signedBytes(now.split_free_blocks - before.split_free_blocks));
+  counters_.change(kind, Stat::kInactiveSplitBytes,
+                   signedBytes(now.split_free_bytes - before.split_free_bytes));
+}
+
+void Heap::countSegment(const HeapSegment& segment, int sign, bool real) {
+  const auto count = [&](Stat stat, std::int64_t by) CISTERN_NO_TSA {
+    real ? counters_.change(segment.kind, stat, by) : counters_.move(segment.kind, stat, by);
+  };
+  count(Stat::kSegment, sign);
+  count(Stat::kReservedBytes, sign * signedBytes(segment.bytes));
+}
+
+void Heap::add(HeapSegment& segment, bool grown) {
+  layout(segment.kind).add(segment, grown ? 0 : epoch);
+  segment.heap.store(this, std::memory_order_release);
+  countSegment(segment, +1, grown);
+}
+
+void Heap::remove(HeapSegment& segment) noexcept {
+  layout(segment.kind).remove(segment);
+  segment.heap.store(nullptr, std::memory_order_release);
+  countSegment(segment, -1, true);
+}
+
+std::size_t Heap::hostBytes() {
+  return sizeof(Heap) + small_.hostBytes() + large_.hostBytes() + frees.hostBytes();
+}
+
+void Heap::audit() {
+  for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
+    const Layout& own = layout(kind);
+    own.audit();
+    const LayoutTotals& t = own.totals();
+    const StatArray& now = counters_.current[std::size_t(kind)];
+    const auto is = [&](Stat stat, std::uint64_t value) {
+      CISTERN_CHECK(now[std::size_t(stat)] == signedBytes(value));
+    };
+    is(Stat::kSegment, t.segments);
+    is(Stat::kReservedBytes, t.segment_bytes);
+    is(Stat::kActive, t.busy_blocks);
+    is(Stat::kActiveBytes, t.busy_bytes);
+    is(Stat::kInactiveSplit, t.split_free_blocks);
+    is(Stat::kInactiveSplitBytes, t.split_free_bytes);
+    for (Segment* s = own.segments(); s; s = s->next) {
+      CISTERN_CHECK(static_cast<HeapSegment*>(s)->heap.load() == this);
+    }
+  }
+  CISTERN_CHECK(completion.completed <= completion.marked && completion.marked < epoch);
+}
+
+}  // namespace cistern

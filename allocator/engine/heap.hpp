@@ -1,0 +1,105 @@
+// A heap: the segments and the free blocks of one stream, behind one lock.
+//
+// A block freed on the heap's stream may be handed out again on that stream at once: the stream's
+// own order makes it safe. To hand it to anyone else, the work queued at its free must be complete.
+// For that a heap counts epochs: every free is stamped with the current epoch, and when someone
+// else would like this heap's memory an event is recorded on the stream and the epoch ends. Once
+// that event is complete, every free block stamped with that epoch or an earlier one is safe for
+// all.
+//
+//   completed <= marked < epoch
+//
+// Locks: everything in a heap is guarded by its mutex; no device call is ever made under it.
+// Read first: layout.hpp, statistics.hpp.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "allocator/base/mutex.hpp"
+#include "allocator/engine/free_log.hpp"
+#include "allocator/engine/request.hpp"
+#include "allocator/engine/statistics.hpp"
+#include "allocator/layout/layout.hpp"
+
+namespace cistern {
+
+class Heap;
+
+/// A segment with the heap that owns it. Records are recycled, never deleted before the allocator.
+struct HeapSegment : Segment {
+  std::atomic<Heap*> heap{nullptr};  ///< changes only while the segment is wholly free
+  SizeKind kind = SizeKind::kSmall;
+  std::uint64_t idle_since = 0;  ///< the allocator's tick when it last became wholly free
+};
+
+inline HeapSegment& segmentOf(const Block& block) {
+  return static_cast<HeapSegment&>(*block.segment);
+}
+
+/// The streams beside its own that a block in use is used on; hangs on block.use.uses.
+using StreamUses = std::vector<Stream>;
+
+class Heap {
+ public:
+  Heap(Stream stream, const SizeRules& rules, std::size_t free_log)
+      : stream_(stream),
+        small_(rules.splitRules(SizeKind::kSmall)),
+        large_(rules.splitRules(SizeKind::kLarge)),
+        frees(free_log) {}
+
+  Stream stream() const { return stream_; }
+  Mutex& mutex() CISTERN_TSA(lock_returned(mutex_)) { return mutex_; }
+
+  Layout& layout(SizeKind kind) CISTERN_REQUIRES(mutex_) {
+    return kind == SizeKind::kSmall ? small_ : large_;
+  }
+
+  /// A block for the request out of this heap's free memory, or null. Counts it.
+  Block* allocate(const Request& request) CISTERN_REQUIRES(mutex_);
+  /// The same out of one free block of this heap, for a request of any stream.
+  Block* allocateFrom(Block& free, const Request& request) CISTERN_REQUIRES(mutex_);
+  /// Puts an allocated or pending block back among the free.
+  void release(Block& block, std::uint64_t tick) noexcept CISTERN_REQUIRES(mutex_);
+  /// The program has freed the block, but work of other streams still uses it: which those are.
+  StreamUses retire(Block& block) noexcept CISTERN_REQUIRES(mutex_);
+
+  /// Takes a wholly free segment in. `grown`: from the device, rather than from another heap.
+  void add(HeapSegment& segment, bool grown) CISTERN_REQUIRES(mutex_);
+  /// Lets one go, to the device or to another heap.
+  void remove(HeapSegment& segment) noexcept CISTERN_REQUIRES(mutex_);
+
+  HeapCounters& counters() CISTERN_REQUIRES(mutex_) { return counters_; }
+  std::size_t hostBytes() CISTERN_REQUIRES(mutex_);
+  void audit() CISTERN_REQUIRES(mutex_);
+
+ private:
+  void countBlock(const Block& block, int sign) CISTERN_REQUIRES(mutex_);
+  void countSegment(const HeapSegment& segment, int sign, bool real) CISTERN_REQUIRES(mutex_);
+  void countSplit(SizeKind kind, const LayoutTotals& before) CISTERN_REQUIRES(mutex_);
+
+  const Stream stream_;
+  Mutex mutex_;
+  Layout small_ CISTERN_GUARDED_BY(mutex_);
+  Layout large_ CISTERN_GUARDED_BY(mutex_);
+  HeapCounters counters_ CISTERN_GUARDED_BY(mutex_);
+
+ public:
+  FreeLog frees CISTERN_GUARDED_BY(mutex_);
+  std::uint64_t hits_unpolled CISTERN_GUARDED_BY(mutex_) = 0;
+
+  /// How far the stream is known to have come (reclaim.cpp).
+  struct Completion {
+    std::uint32_t marked = 0;     ///< the last epoch that an event was recorded for
+    std::uint32_t completed = 0;  ///< the last epoch known to be complete
+    bool freed = false;           ///< something was freed in the current epoch
+    bool busy = false;            ///< a thread is recording or asking, outside the lock
+    bool under_way = false;       ///< `event` was recorded and not yet seen complete
+    Event event;
+  };
+  Completion completion CISTERN_GUARDED_BY(mutex_);
+  std::uint32_t epoch CISTERN_GUARDED_BY(mutex_) = 1;
+};
+
+}  // namespace cistern

@@ -1,0 +1,70 @@
+#include "allocator/engine/heap_table.hpp"
+
+namespace cistern {
+namespace {
+
+std::uint64_t nextNumber() {
+  static std::atomic<std::uint64_t> next{1};
+  return next.fetch_add(1, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+thread_local HeapTable::Remembered HeapTable::remembered_[4];
+
+HeapTable::HeapTable(const SizeRules& rules, std::size_t free_log)
+    : rules_(rules), free_log_(free_log), number_(nextNumber()) {
+  generations_.push_back(std::make_unique<Slots>(16));
+  slots_.store(generations_.back().get(), std::memory_order_release);
+}
+
+Heap* HeapTable::find(Stream stream) const noexcept {
+  const std::size_t hash = hashOf(stream);
+  Remembered& last = remembered_[hash % 4];
+  if (last.table == number_ && last.stream == stream) return last.heap;
+  const Slots& slots = *slots_.load(std::memory_order_acquire);
+  const std::size_t mask = slots.heaps.size() - 1;
+  for (std::size_t i = hash & mask;; i = (i + 1) & mask) {
+    Heap* heap = slots.heaps[i].load(std::memory_order_acquire);
+    if (heap == nullptr) return nullptr;
+    if (heap->stream() != stream) continue;
+    last = {number_, stream, heap};
+    return heap;
+  }
+}
+
+void HeapTable::place(Slots& slots, Heap* heap) noexcept {
+  const std::size_t mask = slots.heaps.size() - 1;
+  std::size_t i = hashOf(heap->stream()) & mask;
+  while (slots.heaps[i].load(std::memory_order_relaxed) != nullptr) i = (i + 1) & mask;
+  slots.heaps[i].store(heap, std::memory_order_release);
+}
+
+void HeapTable::growFor(std::size_t heaps) {
+  const Slots& now = *generations_.back();
+  if (heaps * 2 <= now.heaps.size()) return;
+  auto bigger = std::make_unique<Slots>(now.heaps.size() * 2);
+  for (const auto& heap : heaps_) place(*bigger, heap.get());
+  generations_.push_back(std::move(bigger));
+  slots_.store(generations_.back().get(), std::memory_order_release);
+}
+
+Heap& HeapTable::findOrMake(Stream stream) {
+  if (Heap* there = find(stream)) return *there;
+  const MutexLock lock(mutex_);
+  if (Heap* there = find(stream)) return *there;  // another thread made it meanwhile
+  growFor(heaps_.size() + 1);
+  heaps_.push_back(std::make_unique<Heap>(stream, rules_, free_log_));
+  place(*generations_.back(), heaps_.back().get());
+  return *heaps_.back();
+}
+
+std::vector<Heap*> HeapTable::all() const {
+  const MutexLock lock(mutex_);
+  std::vector<Heap*> heaps;
+  heaps.reserve(heaps_.size());
+  for (const auto& heap : heaps_) heaps.push_back(heap.get());
+  return heaps;
+}
+
+}  // namespace cistern

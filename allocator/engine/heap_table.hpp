@@ -1,0 +1,57 @@
+// From a stream to its heap without a lock: an insert-only hash table, in front of which each
+// thread remembers the heaps it used last. Heaps live as long as the table.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "allocator/base/mutex.hpp"
+#include "allocator/engine/heap.hpp"
+
+namespace cistern {
+
+class HeapTable {
+ public:
+  HeapTable(const SizeRules& rules, std::size_t free_log);
+  HeapTable(const HeapTable&) = delete;
+  HeapTable& operator=(const HeapTable&) = delete;
+
+  /// The stream's heap, or null when it has none yet. Lock-free.
+  Heap* find(Stream stream) const noexcept;
+  /// The stream's heap, made if there is none. Throws std::bad_alloc, changing nothing.
+  Heap& findOrMake(Stream stream);
+  /// All heaps in the order they were made. A heap made meanwhile may be missing.
+  std::vector<Heap*> all() const;
+
+ private:
+  struct Slots {
+    explicit Slots(std::size_t size) : heaps(size) {}
+    std::vector<std::atomic<Heap*>> heaps;  ///< size is a power of two, at most half full
+  };
+  struct Remembered {
+    std::uint64_t table = 0;  ///< which table's answer it is; numbers are never used twice
+    Stream stream;
+    Heap* heap = nullptr;
+  };
+
+  static std::size_t hashOf(Stream stream) {
+    return std::size_t((stream.raw * 0x9E3779B97F4A7C15u) >> 32);
+  }
+  static void place(Slots& slots, Heap* heap) noexcept;
+  void growFor(std::size_t heaps) CISTERN_REQUIRES(mutex_);
+
+  const SizeRules& rules_;
+  const std::size_t free_log_;
+  const std::uint64_t number_;
+  std::atomic<Slots*> slots_;
+  mutable Mutex mutex_;
+  std::vector<std::unique_ptr<Slots>> generations_
+      CISTERN_GUARDED_BY(mutex_);  ///< readers' old ones
+  std::vector<std::unique_ptr<Heap>> heaps_ CISTERN_GUARDED_BY(mutex_);
+
+  static thread_local Remembered remembered_[4];
+};
+
+}  // namespace cistern

@@ -1,0 +1,125 @@
+#include "allocator/engine/pending_frees.hpp"
+
+namespace cistern {
+
+PendingFrees::~PendingFrees() {
+  const MutexLock lock(mutex_);
+  std::vector<Retired> ready;
+  for (const auto& queue : queues_) {
+    const MutexLock queue_lock(queue->mutex);
+    for (Point& point : queue->points) {
+      for (Waiting* waiting : point.blocks) arrived(*waiting, ready);
+      (void)device_.destroyEvent(point.event);
+    }
+  }
+  for (Waiting* waiting : stuck_) arrived(*waiting, ready);
+}
+
+PendingFrees::Queue& PendingFrees::queueOf(Stream stream) {
+  const MutexLock lock(mutex_);
+  for (const auto& queue : queues_) {
+    if (queue->stream == stream) return *queue;
+  }
+  queues_.push_back(std::make_unique<Queue>(stream));
+  return *queues_.back();
+}
+
+std::vector<PendingFrees::Queue*> PendingFrees::queues() const {
+  const MutexLock lock(mutex_);
+  std::vector<Queue*> queues;
+  for (const auto& queue : queues_) queues.push_back(queue.get());
+  return queues;
+}
+
+bool PendingFrees::add(Retired retired, const StreamUses& streams) {
+  waiting_.fetch_add(1, std::memory_order_relaxed);
+  // One point more than there are streams, until all are attached: a poll in between must not
+  // take the first for the last.
+  auto* waiting = new Waiting{retired, {int(streams.size()) + 1}};
+  int attached = 0;
+  for (Stream stream : streams) attached += attach(queueOf(stream), *waiting) ? 1 : 0;
+  const bool stuck = attached != int(streams.size());
+  if (stuck) {
+    const MutexLock lock(mutex_);
+    stuck_.push_back(waiting);
+  }
+  const int unneeded = int(streams.size()) + 1 - attached - (stuck ? 1 : 0);
+  if (waiting->points.fetch_sub(unneeded, std::memory_order_acq_rel) != unneeded) return false;
+  waiting_.fetch_sub(1, std::memory_order_relaxed);
+  delete waiting;
+  return true;
+}
+
+// Records the queue's newest point after the free and hangs the block on it.
+bool PendingFrees::attach(Queue& queue, Waiting& waiting) {
+  const MutexLock lock(queue.mutex);
+  if (!queue.open) {
+    Result<Event> event = events_.take();
+    if (!event) return false;
+    queue.points.push_back({event.value(), {}});
+    queue.open = true;
+  }
+  Point& point = queue.points.back();
+  if (!device_.recordEvent(point.event, queue.stream)) {
+    if (point.blocks.empty()) {
+      events_.give(point.event);
+      queue.points.pop_back();
+      queue.open = false;
+    }
+    return false;
+  }
+  point.blocks.push_back(&waiting);
+  return true;
+}
+
+void PendingFrees::arrived(Waiting& waiting, std::vector<Retired>& ready) {
+  if (waiting.points.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  ready.push_back(waiting.retired);
+  waiting_.fetch_sub(1, std::memory_order_relaxed);
+  delete &waiting;
+}
+
+bool PendingFrees::reached(const Point& point, bool wait) {
+  if (wait) return device_.synchronizeEvent(point.event).ok();
+  const Result<bool> done = device_.queryEvent(point.event);
+  return done.ok() && done.value();
+}
+
+void PendingFrees::collect(Queue& queue, bool wait, std::vector<Retired>& ready) {
+  const MutexLock lock(queue.mutex);
+  queue.open = false;
+  while (!queue.points.empty() && reached(queue.points.front(), wait)) {
+    for (Waiting* waiting : queue.points.front().blocks) arrived(*waiting, ready);
+    events_.give(queue.points.front().event);
+    queue.points.pop_front();
+  }
+}
+
+// What hangs on no event is ready when all work of the device is complete.
+void PendingFrees::collectStuck(std::vector<Retired>& ready) {
+  std::vector<Waiting*> stuck;
+  {
+    const MutexLock lock(mutex_);
+    stuck.swap(stuck_);
+  }
+  if (stuck.empty()) return;
+  const bool complete = device_.synchronizeDevice().ok();
+  if (complete) {
+    for (Waiting* waiting : stuck) arrived(*waiting, ready);
+    return;
+  }
+  const MutexLock lock(mutex_);
+  stuck_.insert(stuck_.end(), stuck.begin(), stuck.end());
+}
+
+std::vector<PendingFrees::Retired> PendingFrees::poll(bool wait) {
+  std::vector<Retired> ready;
+  if (waiting() == 0) return ready;
+  // Asking an event breaks a capture elsewhere in the program unless the thread says not to mind.
+  const RelaxedCaptureMode relaxed(device_);
+  for (Queue* queue : queues()) collect(*queue, wait, ready);
+  if (wait) collectStuck(ready);
+  return ready;
+}
+
+}  // namespace cistern

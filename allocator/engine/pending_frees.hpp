@@ -1,0 +1,83 @@
+// Blocks that the program has freed while work of other streams may still use them.
+//
+// For each such stream there is a queue of points. A point is an event, recorded after the frees
+// that hang on it, and the blocks of those frees. Frees between two polls share one point: its
+// event is recorded again for each, which only ever moves it later. A poll closes the newest point
+// and asks the oldest, in order, until one is not complete. A block leaves when its last point is.
+//
+// Locks: mutex_ guards which queues there are; each queue has its own, under which its events are
+// recorded and queried (so that nothing is attached to an event before it is recorded). Neither is
+// ever taken by a hit, and no heap's lock is held meanwhile.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "allocator/base/mutex.hpp"
+#include "allocator/device/device.hpp"
+#include "allocator/engine/event_pool.hpp"
+#include "allocator/engine/heap.hpp"
+
+namespace cistern {
+
+class PendingFrees {
+ public:
+  PendingFrees(Device& device, EventPool& events) : device_(device), events_(events) {}
+  ~PendingFrees();
+  PendingFrees(const PendingFrees&) = delete;
+  PendingFrees& operator=(const PendingFrees&) = delete;
+
+  /// A block that was retired from its heap, now owned here until released.
+  struct Retired {
+    Heap* heap;
+    Block* block;
+  };
+
+  /// Blocks that wait; a hint outside of any lock, exact when nobody is in add or poll.
+  std::size_t waiting() const noexcept { return waiting_.load(std::memory_order_relaxed); }
+
+  /// Takes over a retired block: it is ready once the work queued so far on all of `streams` is
+  /// complete. Where that cannot be recorded (a destroyed stream) it waits for the whole device.
+  /// True when all of it is complete already: then the caller keeps the block, to release it.
+  [[nodiscard]] bool add(Retired retired, const StreamUses& streams);
+  /// The blocks that have become ready. With `wait`, waits for queued work first; what never ends
+  /// stays behind.
+  std::vector<Retired> poll(bool wait);
+
+ private:
+  struct Waiting {
+    Retired retired;
+    std::atomic<int> points;  ///< not yet complete
+  };
+  struct Point {
+    Event event;
+    std::vector<Waiting*> blocks;
+  };
+  struct Queue {
+    explicit Queue(Stream s) : stream(s) {}
+    const Stream stream;
+    Mutex mutex;
+    std::deque<Point> points CISTERN_GUARDED_BY(mutex);  ///< oldest first
+    bool open CISTERN_GUARDED_BY(mutex) = false;         ///< the newest point takes further frees
+  };
+
+  Queue& queueOf(Stream stream);
+  std::vector<Queue*> queues() const;
+  bool attach(Queue& queue, Waiting& waiting);
+  bool reached(const Point& point, bool wait);
+  void collect(Queue& queue, bool wait, std::vector<Retired>& ready);
+  void collectStuck(std::vector<Retired>& ready);
+  void arrived(Waiting& waiting, std::vector<Retired>& ready);
+
+  Device& device_;
+  EventPool& events_;
+  std::atomic<std::size_t> waiting_{0};
+  mutable Mutex mutex_;
+  std::vector<std::unique_ptr<Queue>> queues_ CISTERN_GUARDED_BY(mutex_);
+  std::vector<Waiting*> stuck_ CISTERN_GUARDED_BY(mutex_);  ///< no event could be recorded for them
+};
+
+}  // namespace cistern

@@ -1,0 +1,180 @@
+// Questions about a pointer, wrong frees, and the report of an OutOfMemory.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "allocator/engine/caching_allocator.hpp"
+
+namespace cistern {
+
+CachingAllocator::Located CachingAllocator::locate(Address address) const noexcept {
+  HeapSegment* segment = segments_.find(address);
+  if (segment == nullptr) return {};
+  return {segment, segment->heap.load(std::memory_order_acquire)};
+}
+
+void CachingAllocator::recordStream(void* pointer, Stream stream) {
+  if (pointer == nullptr) return;
+  if (heaps_.find(stream) == nullptr) requireLive(stream);
+  const auto [segment, heap] = locate(toAddress(pointer));
+  if (heap != nullptr) {
+    const MutexLock lock(heap->mutex());
+    if (segment->heap.load(std::memory_order_relaxed) == heap) {
+      if (Block* block = heap->layout(segment->kind).find(toAddress(pointer))) {
+        return noteUse(*block, stream);
+      }
+    }
+  }
+  reportMisuse("recordStream", toAddress(pointer));
+}
+
+void CachingAllocator::noteUse(Block& block, Stream stream) {
+  if (stream == block.use.stream) return;
+  auto* uses = static_cast<StreamUses*>(block.use.uses);
+  if (uses == nullptr) block.use.uses = uses = new StreamUses;
+  if (std::find(uses->begin(), uses->end(), stream) == uses->end()) uses->push_back(stream);
+}
+
+std::size_t CachingAllocator::blockSize(void* pointer) const {
+  const auto [segment, heap] = locate(toAddress(pointer));
+  if (heap != nullptr) {
+    const MutexLock lock(heap->mutex());
+    if (segment->heap.load(std::memory_order_relaxed) == heap) {
+      if (const Block* b = heap->layout(segment->kind).find(toAddress(pointer))) return b->bytes();
+    }
+  }
+  throw InvalidArgument(describeMisuse("blockSize", toAddress(pointer)).text());
+}
+
+BaseAllocation CachingAllocator::getBaseAllocation(void* pointer) const {
+  (void)blockSize(pointer);  // refuses what is not an allocated block
+  const HeapSegment& segment = *locate(toAddress(pointer)).segment;
+  return {toPointer(segment.base), segment.bytes};
+}
+
+Misuse CachingAllocator::describeMisuse(const char* verb, Address address) const {
+  Misuse misuse;
+  misuse.verb = verb;
+  misuse.pointer = address;
+  const auto [segment, heap] = locate(address);
+  if (heap == nullptr) return misuse;
+  const MutexLock lock(heap->mutex());
+  if (segment->heap.load(std::memory_order_relaxed) != heap) return misuse;
+  const Block* block = Layout::covering(*segment, address);
+  if (block == nullptr) return misuse;
+  misuse.block = block->address();
+  misuse.block_bytes = block->bytes();
+  misuse.stream = heap->stream();
+  const bool held = block->state() == BlockState::kAllocated;
+  misuse.kind = held ? MisuseKind::kInteriorPointer : MisuseKind::kDoubleFree;
+  if (const FreeLog::Entry* freed = held ? nullptr : heap->frees.find(address)) {
+    misuse.freed_by = freed->caller;
+    misuse.freed_on_thread = freed->thread;
+  }
+  return misuse;
+}
+
+void CachingAllocator::reportMisuse(const char* verb, Address address) const noexcept {
+  num_misuses_.fetch_add(1, std::memory_order_relaxed);
+  MisuseHook hook;
+  {
+    const MutexLock lock(hooks_mutex_);
+    hook = misuse_hook_;
+  }
+  hook(describeMisuse(verb, address));
+}
+
+void CachingAllocator::registerReclaimCallback(std::function<bool()> callback) {
+  const MutexLock lock(hooks_mutex_);
+  reclaim_callbacks_.push_back(std::move(callback));
+}
+
+void CachingAllocator::attachOutOfMemoryObserver(
+    std::function<void(const OutOfMemoryReport&)> observer) {
+  const MutexLock lock(hooks_mutex_);
+  oom_observers_.push_back(std::move(observer));
+}
+
+void CachingAllocator::setMisuseHook(MisuseHook hook) {
+  const MutexLock lock(hooks_mutex_);
+  misuse_hook_ = hook ? std::move(hook) : MisuseHook(defaultMisuseHook);
+}
+
+namespace {
+
+constexpr std::size_t kHoldersShown = 8;
+
+void noteHolders(const Layout& layout, std::vector<HolderReport>& holders) {
+  for (const Segment* s = layout.segments(); s; s = s->next) {
+    for (const Block* b = s->first; b; b = b->next) {
+      if (b->state() != BlockState::kAllocated) continue;
+      holders.push_back({b->address(), b->bytes(), b->use.stream});
+    }
+  }
+}
+
+void keepLargest(std::vector<HolderReport>& holders) {
+  std::sort(holders.begin(), holders.end(), [](const HolderReport& a, const HolderReport& b) {
+    return a.bytes != b.bytes ? a.bytes > b.bytes : a.address < b.address;
+  });
+  if (holders.size() > kHoldersShown) holders.resize(kHoldersShown);
+}
+
+HeapReport reportOf(Heap& heap, std::vector<HolderReport>& holders) {
+  const MutexLock lock(heap.mutex());
+  const auto bytes = [&](Stat stat) CISTERN_NO_TSA {
+    return std::uint64_t(heap.counters().both(std::size_t(stat)));
+  };
+  HeapReport report;
+  report.stream = heap.stream();
+  report.reserved = bytes(Stat::kReservedBytes);
+  report.allocated = bytes(Stat::kAllocatedBytes);
+  report.pending = bytes(Stat::kActiveBytes) - report.allocated;
+  report.free = report.reserved - bytes(Stat::kActiveBytes);
+  for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
+    const Block* largest = heap.layout(kind).freeBlocks().ofLargestBin();
+    if (largest) report.largest_free = std::max(report.largest_free, largest->bytes());
+    noteHolders(heap.layout(kind), holders);
+  }
+  return report;
+}
+
+}  // namespace
+
+OutOfMemoryReport CachingAllocator::describeShortage(const Request& request) const {
+  OutOfMemoryReport report;
+  report.device =
+      fmt::format("{} device {} ({})", device_.backend(), device_.ordinal(), device_.name());
+  report.requested = request.bytes;
+  report.rounded = std::max(request.rounded(), request.bytes);
+  report.stream = request.stream;
+  report.limit = limit();
+  report.device_total = device_total_;
+  for (Heap* heap : heaps_.all()) {
+    report.heaps.push_back(reportOf(*heap, report.holders));
+    report.reserved += report.heaps.back().reserved;
+    report.allocated += report.heaps.back().allocated;
+    keepLargest(report.holders);
+  }
+  std::sort(report.heaps.begin(), report.heaps.end(),
+            [](const HeapReport& a, const HeapReport& b) { return a.reserved > b.reserved; });
+  if (const Result<MemoryInfo> info = device_.memoryInfo())
+    report.device_free = info.value().free_bytes;
+  const MutexLock lock(hooks_mutex_);
+  report.device_error = last_device_error_;
+  return report;
+}
+
+void CachingAllocator::throwOutOfMemory(const Request& request) {
+  num_ooms_.fetch_add(1, std::memory_order_relaxed);
+  const OutOfMemoryReport report = describeShortage(request);
+  std::vector<std::function<void(const OutOfMemoryReport&)>> observers;
+  {
+    const MutexLock lock(hooks_mutex_);
+    observers = oom_observers_;
+  }
+  for (const auto& observer : observers) observer(report);
+  throw OutOfMemory(report);
+}
+
+}  // namespace cistern

@@ -1,0 +1,56 @@
+// What a request for bytes becomes: its rounded size, whether it is small or large, and the
+// segment that growth would make for it. The rules are PyTorch's (behaviour its users know), each
+// with the option that changes it.
+#pragma once
+
+#include <cstdint>
+
+#include "allocator/base/bytes.hpp"
+#include "allocator/base/options.hpp"
+#include "allocator/base/types.hpp"
+#include "allocator/engine/statistics.hpp"
+#include "allocator/layout/layout.hpp"
+
+namespace cistern {
+
+inline constexpr std::uint64_t kSmallLimit = kMiB;        ///< the largest small request
+inline constexpr std::uint64_t kSmallSegment = 2 * kMiB;  ///< the segment that small ones share
+inline constexpr std::uint64_t kLargeShared = 10 * kMiB;  ///< below it, large ones share segments
+inline constexpr std::uint64_t kSegmentUnit = 2 * kMiB;   ///< segments are multiples of it
+inline constexpr std::uint64_t kLargestRequest = kTiB;    ///< above it nothing is ever tried
+
+struct Request {
+  std::uint64_t bytes = 0;   ///< as asked
+  std::uint32_t grains = 0;  ///< rounded
+  SizeKind kind = SizeKind::kSmall;
+  Stream stream;
+
+  std::uint64_t rounded() const { return std::uint64_t{grains} << kGrainShift; }
+};
+
+/// The sizes an allocator works with; constant once made.
+class SizeRules {
+ public:
+  explicit SizeRules(const Options& options);
+
+  /// Pre: 0 < bytes <= kLargestRequest.
+  Request request(std::uint64_t bytes, Stream stream) const {
+    const std::uint64_t rounded = plain_ ? roundUp(bytes, kGrain) : roundToDivision(bytes);
+    return {bytes, std::uint32_t(rounded >> kGrainShift),
+            rounded <= kSmallLimit ? SizeKind::kSmall : SizeKind::kLarge, stream};
+  }
+  /// The size of the segment that a request makes when no free block serves it.
+  std::uint64_t segmentFor(const Request& request) const;
+  SplitRules splitRules(SizeKind kind) const;
+
+ private:
+  std::uint64_t roundToDivision(std::uint64_t bytes) const;
+
+  RoundupDivisions divisions_;
+  bool plain_;  ///< no divisions: round to the grain
+  std::uint64_t large_segment_;
+  std::uint64_t max_split_;
+  std::uint64_t max_non_split_rounding_;
+};
+
+}  // namespace cistern

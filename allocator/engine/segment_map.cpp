@@ -1,0 +1,84 @@
+#include "allocator/engine/segment_map.hpp"
+
+#include <new>
+
+#include <sys/mman.h>
+
+#include "allocator/base/check.hpp"
+#include "allocator/engine/heap.hpp"
+
+namespace cistern {
+namespace {
+constexpr std::size_t kRootBytes = (std::size_t{1} << 26) * sizeof(void*);
+}
+
+// The root is address space, not memory: only pages that hold a pointer are ever backed.
+SegmentMap::SegmentMap() {
+  void* root = mmap(nullptr, kRootBytes, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (root == MAP_FAILED) throw std::bad_alloc();
+  static_assert(kRootShift == 26 && sizeof(std::atomic<Leaf*>) == sizeof(void*));
+  root_ = static_cast<std::atomic<Leaf*>*>(root);
+}
+
+SegmentMap::~SegmentMap() {
+  for (Leaf* leaf : made_) delete leaf;
+  munmap(root_, kRootBytes);
+}
+
+SegmentMap::Granule* SegmentMap::granule(std::uint64_t index) const noexcept {
+  if (index >> (kRootShift + kLeafShift)) return nullptr;
+  Leaf* leaf = root_[index >> kLeafShift].load(std::memory_order_acquire);
+  return leaf ? &(*leaf)[index & ((1u << kLeafShift) - 1)] : nullptr;
+}
+
+HeapSegment* SegmentMap::find(Address address) const noexcept {
+  const Granule* g = granule(address >> kGranuleShift);
+  if (g == nullptr) return nullptr;
+  for (const auto* slot : {&g->first, &g->second}) {
+    HeapSegment* s = slot->load(std::memory_order_acquire);
+    if (s && address - s->base < s->bytes) return s;
+  }
+  return nullptr;
+}
+
+SegmentMap::Leaf& SegmentMap::leaf(std::uint64_t index) {
+  std::atomic<Leaf*>& slot = root_[index >> kLeafShift];
+  if (Leaf* there = slot.load(std::memory_order_relaxed)) return *there;
+  made_.reserve(made_.size() + 1);
+  auto* fresh = new Leaf;
+  made_.push_back(fresh);
+  slot.store(fresh, std::memory_order_release);
+  leaves_.fetch_add(1, std::memory_order_relaxed);
+  return *fresh;
+}
+
+void SegmentMap::insert(HeapSegment& segment) {
+  const std::uint64_t from = segment.base >> kGranuleShift;
+  const std::uint64_t to = (segment.end() - 1) >> kGranuleShift;
+  CISTERN_CHECK(to >> (kRootShift + kLeafShift) == 0);
+  const MutexLock lock(mutex_);
+  for (std::uint64_t i = from; i <= to; ++i) (void)leaf(i);  // all that may throw
+  for (std::uint64_t i = from; i <= to; ++i) {
+    Granule& g = *granule(i);
+    const bool taken = g.first.load(std::memory_order_relaxed) != nullptr;
+    CISTERN_CHECK(!taken || g.second.load(std::memory_order_relaxed) == nullptr);
+    (taken ? g.second : g.first).store(&segment, std::memory_order_release);
+  }
+}
+
+void SegmentMap::erase(HeapSegment& segment) noexcept {
+  const MutexLock lock(mutex_);
+  for (std::uint64_t i = segment.base >> kGranuleShift; i <= (segment.end() - 1) >> kGranuleShift;
+       ++i) {
+    Granule& g = *granule(i);
+    const bool first = g.first.load(std::memory_order_relaxed) == &segment;
+    (first ? g.first : g.second).store(nullptr, std::memory_order_release);
+  }
+}
+
+std::size_t SegmentMap::hostBytes() const noexcept {
+  return leaves_.load(std::memory_order_relaxed) * (sizeof(Leaf) + 4096);
+}
+
+}  // namespace cistern

@@ -1,0 +1,56 @@
+// From any device address to the segment that covers it, in two loads and without a lock: a table
+// of 2 MiB granules in two levels over a 57-bit address space. A granule names up to two segments,
+// because segments are at least 2 MiB long but need not be aligned: one may end where another
+// begins.
+// Readers are lock-free; writers take the map's own lock. Segment records are never freed before
+// the map, so a reader that holds an outdated answer still reads a record.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "allocator/base/mutex.hpp"
+#include "allocator/base/types.hpp"
+
+namespace cistern {
+
+struct HeapSegment;
+
+class SegmentMap {
+ public:
+  SegmentMap();
+  ~SegmentMap();
+  SegmentMap(const SegmentMap&) = delete;
+  SegmentMap& operator=(const SegmentMap&) = delete;
+
+  /// The segment that covers `address`, or null.
+  HeapSegment* find(Address address) const noexcept;
+  /// Pre: the range is at least 2 MiB long, below 2^57, and overlaps no segment here. Throws
+  /// std::bad_alloc, changing nothing.
+  void insert(HeapSegment& segment);
+  void erase(HeapSegment& segment) noexcept;
+  std::size_t hostBytes() const noexcept;
+
+ private:
+  static constexpr unsigned kGranuleShift = 21;
+  static constexpr unsigned kLeafShift = 10;  ///< a leaf: 1,024 granules, 2 GiB, 16 KiB of host
+  static constexpr unsigned kRootShift = 57 - kGranuleShift - kLeafShift;
+  struct Granule {
+    std::atomic<HeapSegment*> first{nullptr};
+    std::atomic<HeapSegment*> second{nullptr};
+  };
+  using Leaf = std::array<Granule, std::size_t{1} << kLeafShift>;
+
+  Granule* granule(std::uint64_t index) const noexcept;
+  Leaf& leaf(std::uint64_t index) CISTERN_REQUIRES(mutex_);
+
+  std::atomic<Leaf*>* root_;  ///< 2^26 pointers of zero pages, touched where segments are
+  Mutex mutex_;
+  std::vector<Leaf*> made_ CISTERN_GUARDED_BY(mutex_);
+  std::atomic<std::size_t> leaves_{0};
+};
+
+}  // namespace cistern

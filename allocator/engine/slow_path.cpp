@@ -1,0 +1,120 @@
+// What happens when no free block fits: the ladder. Each step looks for memory a little further
+// away and searches again if it may have freed something; the first block found ends the climb.
+//
+//   allocateSlow
+//     climb
+//       afterEvents             blocks whose last use on other streams is complete by now
+//       afterCallbacks          what the application can give up
+//       afterGarbageCollection  segments idle for long, when a threshold is set
+//       fromOtherHeaps          completed memory of other streams              (reclaim.cpp)
+//       grow                    a new segment, under the limit                 (growth.cpp)
+//       underPressure           other streams' memory ordered by an event; idle segments given
+//                               back until a new one fits
+//       afterWaiting            the host waits for queued work; the last resort
+//     throwOutOfMemory          (report.cpp)
+//
+// Nothing here runs under a heap's lock.
+#include <fmt/format.h>
+
+#include "allocator/base/process.hpp"
+#include "allocator/engine/caching_allocator.hpp"
+
+namespace cistern {
+
+CachingAllocator::CachingAllocator(Device& device, const Options& options)
+    : device_(device),
+      options_(options),
+      rules_(options_),
+      heaps_(rules_, options_.free_log),
+      events_(device),
+      pending_(device, events_) {
+  (void)driverMayBeCalled();  // registers for the exit, which must happen before it
+  device_total_ = device_.memoryInfo().orThrow().total_bytes;
+  setMemoryFraction(options_.memory_fraction);
+  if (options_.limit != 0 && options_.limit < limit()) setLimit(options_.limit);
+}
+
+void* CachingAllocator::allocateSlow(const Request& request) {
+  if (request.rounded() > device_total_) throwOutOfMemory(request);
+  Heap& heap = heapFor(request.stream);
+  tick_.fetch_add(1, std::memory_order_relaxed);
+  Block* block = climb(heap, request);
+  if (block == nullptr) throwOutOfMemory(request);
+  void* pointer = toPointer(block->address());
+  settle();
+  return pointer;
+}
+
+Block* CachingAllocator::climb(Heap& heap, const Request& request) {
+  if (Block* block = afterEvents(heap, request)) return block;
+  if (Block* block = afterCallbacks(heap, request)) return block;
+  if (Block* block = afterGarbageCollection(heap, request)) return block;
+  if (Block* block = fromOtherHeaps(heap, request)) return block;
+  if (Block* block = grow(heap, request)) return block;
+  if (Block* block = underPressure(heap, request)) return block;
+  return afterWaiting(heap, request);
+}
+
+Block* CachingAllocator::search(Heap& heap, const Request& request) {
+  const MutexLock lock(heap.mutex());
+  return heap.allocate(request);
+}
+
+Block* CachingAllocator::afterEvents(Heap& heap, const Request& request) {
+  pollPending(false);
+  return search(heap, request);
+}
+
+Block* CachingAllocator::afterCallbacks(Heap& heap, const Request& request) {
+  std::vector<std::function<bool()>> callbacks;
+  {
+    const MutexLock lock(hooks_mutex_);
+    callbacks = reclaim_callbacks_;
+  }
+  bool freed = false;
+  for (const auto& callback : callbacks) freed |= callback();
+  return freed ? search(heap, request) : nullptr;
+}
+
+// Gives memory back rather than finding any; the growth that follows has the room.
+Block* CachingAllocator::afterGarbageCollection(Heap&, const Request&) {
+  if (options_.garbage_collection_threshold > 0) collectGarbage();
+  return nullptr;
+}
+
+Block* CachingAllocator::underPressure(Heap& heap, const Request& request) {
+  const MutexLock lock(pressure_mutex_);
+  if (Block* block = search(heap, request)) return block;
+  if (Block* block = fromOtherHeapsInOrder(heap, request)) return block;
+  num_alloc_retries_.fetch_add(1, std::memory_order_relaxed);
+  while (releaseIdle(leastGrowth(request)) > 0) {
+    if (Block* block = grow(heap, request)) return block;
+  }
+  return nullptr;
+}
+
+Block* CachingAllocator::afterWaiting(Heap& heap, const Request& request) {
+  if (pending_.waiting() == 0) return nullptr;
+  num_sync_all_streams_.fetch_add(1, std::memory_order_relaxed);
+  if (!pollPending(true)) return nullptr;
+  if (Block* block = search(heap, request)) return block;
+  if (Block* block = fromOtherHeaps(heap, request)) return block;
+  return underPressure(heap, request);
+}
+
+// The heap of a stream; one that is seen for the first time must be alive.
+Heap& CachingAllocator::heapFor(Stream stream) {
+  if (Heap* heap = heaps_.find(stream)) return *heap;
+  requireLive(stream);
+  return heaps_.findOrMake(stream);
+}
+
+void CachingAllocator::requireLive(Stream stream) {
+  const Result<CaptureInfo> info = device_.captureInfo(stream);
+  if (info.ok() || info.error().kind != ErrorKind::kInvalidHandle) return;
+  throw InvalidArgument(fmt::format("stream {:#x} is not a live stream of {} device {} ({})",
+                                    stream.raw, device_.backend(), device_.ordinal(),
+                                    info.error().name));
+}
+
+}  // namespace cistern

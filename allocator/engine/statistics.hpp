@@ -1,0 +1,103 @@
+// What the allocator counts, and how it stays exact without a shared counter.
+//
+// Every heap counts for itself, under its own lock; a reader takes all the locks and adds up.
+// Peaks of a sum cannot be added up, so each heap also has ceilings, handed out so that
+//
+//   sum over heaps of ceiling[s]  <=  peak[s]        for every statistic s
+//   current[s] <= ceiling[s] in every heap           between operations
+//
+// and hence the total cannot have passed the recorded peak. A heap that would pass a ceiling asks
+// for a settlement (allocator.cpp), which looks at all heaps at once, raises the peak if the total
+// has really passed it, and deals out what lies between. Below its peak a program never gets there.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+namespace cistern {
+
+enum class Stat : std::uint8_t {
+  kAllocation,      ///< blocks that the program holds
+  kSegment,         ///< device allocations
+  kActive,          ///< blocks held, or freed and still used by queued work
+  kInactiveSplit,   ///< free blocks of segments that are not wholly free
+  kAllocatedBytes,  ///< bytes of blocks held, rounding included
+  kReservedBytes,   ///< bytes taken from the device
+  kActiveBytes,
+  kInactiveSplitBytes,
+  kRequestedBytes,  ///< bytes that the program asked for and holds
+};
+inline constexpr std::size_t kStatCount = 9;
+
+/// Requests up to 1 MiB are small.
+enum class SizeKind : std::uint8_t { kSmall, kLarge };
+inline constexpr std::size_t kSizeKindCount = 2;
+
+/// "allocated_bytes", as PyTorch spells it.
+std::string_view statName(Stat stat);
+
+/// One statistic: freed == allocated - current.
+struct StatValue {
+  std::int64_t current = 0;
+  std::int64_t peak = 0;
+  std::int64_t allocated = 0;  ///< all increases since the last resetAccumulatedStats
+  std::int64_t freed = 0;      ///< all decreases since then
+};
+
+/// A consistent picture of one allocator, taken at one moment.
+struct MemoryStats {
+  using Values = std::array<StatValue, kStatCount>;
+  Values all, small, large;
+  std::uint64_t num_alloc_retries = 0;     ///< requests that had to give memory back to go on
+  std::uint64_t num_ooms = 0;              ///< OutOfMemory thrown
+  std::uint64_t num_sync_all_streams = 0;  ///< times the host waited for queued work
+  std::uint64_t num_device_alloc = 0;
+  std::uint64_t num_device_free = 0;
+  std::uint64_t num_misuses = 0;  ///< wrong frees reported
+  std::uint64_t host_bytes = 0;   ///< host memory that the bookkeeping takes
+
+  const StatValue& operator[](Stat s) const { return all[std::size_t(s)]; }
+};
+
+using StatArray = std::array<std::int64_t, kStatCount>;
+
+/// One heap's share of the statistics. Guarded by the heap's lock.
+struct HeapCounters {
+  std::array<StatArray, kSizeKindCount> current{};
+  std::array<StatArray, kSizeKindCount> allocated{};
+  /// Ceilings for small, for large, and for both together.
+  std::array<StatArray, kSizeKindCount + 1> ceiling{};
+
+  /// A real increase or decrease.
+  void change(SizeKind kind, Stat stat, std::int64_t by) {
+    current[std::size_t(kind)][std::size_t(stat)] += by;
+    if (by > 0) allocated[std::size_t(kind)][std::size_t(stat)] += by;
+  }
+  /// What moves to or from another heap is neither allocated nor freed.
+  void move(SizeKind kind, Stat stat, std::int64_t by) {
+    current[std::size_t(kind)][std::size_t(stat)] += by;
+  }
+  std::int64_t both(std::size_t stat) const { return current[0][stat] + current[1][stat]; }
+  /// Whether a ceiling that concerns this kind is passed.
+  bool overCeiling(SizeKind kind) const {
+    const StatArray& own = current[std::size_t(kind)];
+    const StatArray& own_ceiling = ceiling[std::size_t(kind)];
+    bool over = false;
+    for (std::size_t s = 0; s < kStatCount; ++s) {
+      over |= own[s] > own_ceiling[s];
+      over |= both(s) > ceiling[kSizeKindCount][s];
+    }
+    return over;
+  }
+};
+
+/// The recorded peaks, and what the accumulated counts started from. Guarded by the settlement
+/// lock.
+struct StatLedger {
+  std::array<StatArray, kSizeKindCount + 1> peak{};
+  std::array<StatArray, kSizeKindCount + 1> allocated_base{};
+  std::array<StatArray, kSizeKindCount + 1> freed_base{};
+};
+
+}  // namespace cistern

@@ -1,0 +1,64 @@
+// The walk that checks what block.hpp and layout.hpp promise.
+#include "allocator/base/check.hpp"
+#include "allocator/layout/layout.hpp"
+
+namespace cistern {
+namespace {
+
+struct Walk {
+  LayoutTotals totals;
+  std::size_t free_blocks = 0;
+  std::size_t live_blocks = 0;
+};
+
+void auditBlock(const Segment& segment, const Block& b, const Block* prev, Walk& walk) {
+  CISTERN_CHECK(b.segment == &segment && b.prev == prev && b.grains > 0);
+  CISTERN_CHECK(b.address() == (prev ? prev->end() : segment.base));
+  CISTERN_CHECK(b.state() != BlockState::kUnused);
+  CISTERN_CHECK(!(b.isFree() && prev && prev->isFree()));
+  if (!b.isFree()) {
+    ++walk.totals.busy_blocks;
+    walk.totals.busy_bytes += b.bytes();
+    walk.live_blocks += b.state() == BlockState::kAllocated;
+    return;
+  }
+  ++walk.free_blocks;
+  if (segment.whollyFree()) return;
+  ++walk.totals.split_free_blocks;
+  walk.totals.split_free_bytes += b.bytes();
+}
+
+void auditSegment(const Segment& segment, Walk& walk) {
+  const std::uint64_t busy_before = walk.totals.busy_blocks;
+  const Block* prev = nullptr;
+  for (const Block* b = segment.first; b; prev = b, b = b->next)
+    auditBlock(segment, *b, prev, walk);
+  CISTERN_CHECK(prev && prev->end() == segment.end());
+  CISTERN_CHECK(segment.busy == walk.totals.busy_blocks - busy_before);
+  ++walk.totals.segments;
+  walk.totals.segment_bytes += segment.bytes;
+}
+
+}  // namespace
+
+void Layout::audit() const {
+  Walk walk;
+  const Segment* prev = nullptr;
+  for (const Segment* s = segments_; s; prev = s, s = s->next) {
+    CISTERN_CHECK(s->prev == prev);
+    auditSegment(*s, walk);
+  }
+  CISTERN_CHECK(walk.totals.segments == totals_.segments);
+  CISTERN_CHECK(walk.totals.segment_bytes == totals_.segment_bytes);
+  CISTERN_CHECK(walk.totals.busy_blocks == totals_.busy_blocks);
+  CISTERN_CHECK(walk.totals.busy_bytes == totals_.busy_bytes);
+  CISTERN_CHECK(walk.totals.split_free_blocks == totals_.split_free_blocks);
+  CISTERN_CHECK(walk.totals.split_free_bytes == totals_.split_free_bytes);
+  CISTERN_CHECK(walk.free_blocks == index_.blocks());
+  CISTERN_CHECK(walk.live_blocks == map_.size());
+  CISTERN_CHECK(index_.bytes() == totals_.segment_bytes - totals_.busy_bytes);
+  index_.audit();
+  map_.audit();
+}
+
+}  // namespace cistern

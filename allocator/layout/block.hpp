@@ -1,0 +1,92 @@
+// The record of one slice of a segment. Everything the layout knows about a slice fits one cache
+// line, because at a million live blocks an operation costs what its cache misses cost.
+// Owned by a BlockPool; changed only by the Layout that placed it. Read next: layout.hpp.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "allocator/base/types.hpp"
+
+namespace cistern {
+
+struct Segment;
+
+/// All sizes and addresses in the layout are multiples of one grain.
+inline constexpr std::uint64_t kGrain = 512;
+inline constexpr unsigned kGrainShift = 9;
+
+/// Bytes to grains, rounded up.
+constexpr std::uint64_t grainsFor(std::uint64_t bytes) {
+  return (bytes + kGrain - 1) >> kGrainShift;
+}
+
+enum class BlockState : std::uint8_t {
+  kUnused,     ///< a spare record; describes no memory
+  kFree,       ///< in the free index
+  kAllocated,  ///< in the block map: a pointer to it is with the program
+  kPending,    ///< freed by the program, but queued work of other streams still uses it
+};
+
+/// One slice of a segment.
+///
+///   next == nullptr || next->address() == address() + bytes()   (and so for prev)
+///   state() == kFree  =>  neither neighbour is free              (coalesced at once)
+///   sum of bytes() over a segment's blocks == segment->bytes
+struct alignas(64) Block {
+  /// Where a free block hangs in its bin's heap (address_heap.hpp).
+  struct FreeLinks {
+    Block* parent;
+    Block* left;
+    Block* right;
+  };
+  /// What the engine keeps about a block that is in use. The layout never reads it.
+  struct InUse {
+    std::uint64_t requested;  ///< bytes asked for; <= bytes()
+    Stream stream;            ///< the stream it was allocated for
+    void* uses;               ///< other streams that use it; null for none
+  };
+
+  std::uint64_t grain : 48;  ///< address / 512
+  std::uint64_t rank : 8;    ///< free only: distance to the nearest missing child
+  std::uint64_t state_bits : 8;
+  Block* prev = nullptr;  ///< the neighbour at the lower address
+  Block* next = nullptr;  ///< the neighbour at the higher address; also links spare records
+  Segment* segment = nullptr;
+  std::uint32_t grains = 0;  ///< size / 512
+  std::uint32_t epoch = 0;   ///< free only: the heap's epoch when the youngest part was freed
+  union {
+    FreeLinks links;  ///< when free
+    InUse use;        ///< when allocated or pending
+  };
+
+  Block() noexcept : grain(0), rank(0), state_bits(0), links{} {}
+
+  Address address() const { return Address{grain} << kGrainShift; }
+  std::uint64_t bytes() const { return std::uint64_t{grains} << kGrainShift; }
+  Address end() const { return address() + bytes(); }
+  BlockState state() const { return BlockState(state_bits); }
+  void setState(BlockState s) { state_bits = std::uint8_t(s) & 0xffu; }
+  bool isFree() const { return state() == BlockState::kFree; }
+};
+
+static_assert(sizeof(Block) == 64, "a block is one cache line");
+
+/// A range of device addresses that one layout places blocks in.
+///
+///   first->address() == base;  blocks tile [base, base + bytes)
+///   busy == number of its blocks that are not free
+///   wholly free  <=>  busy == 0  <=>  first is free and spans the segment
+struct Segment {
+  Address base = 0;
+  std::uint64_t bytes = 0;
+  Block* first = nullptr;
+  std::uint32_t busy = 0;
+  Segment* prev = nullptr;  ///< neighbours in the layout's list, in no order
+  Segment* next = nullptr;
+
+  Address end() const { return base + bytes; }
+  bool whollyFree() const { return busy == 0; }
+};
+
+}  // namespace cistern

@@ -1,0 +1,98 @@
+// Which free blocks there are, by size: two levels of bins, each level a bitmap.
+//
+// Below 4,096 grains (2 MiB) every size has a bin of its own, so the first non-empty bin at or
+// above the request holds the best fit at its root. From there on an octave is cut into 64 bins
+// (each at most 1/64 of its size wide). A row is 64 bins; rows are made when first used.
+// No lock: the owner (a heap) serialises. Read next: address_heap.hpp.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "allocator/layout/block.hpp"
+
+namespace cistern {
+
+class FreeIndex {
+ public:
+  static constexpr unsigned kColumns = 64;
+  static constexpr unsigned kExactRows = 64;                 ///< sizes below 64 * 64 grains
+  static constexpr unsigned kRows = kExactRows + (32 - 12);  ///< and one row an octave above
+  /// In a bin of mixed sizes, how many blocks too small a search looks past before it takes the
+  /// next bin's best instead (then at most 1/64 larger than the best fit).
+  static constexpr unsigned kSearchBudget = 64;
+
+  struct Bin {
+    unsigned row;
+    unsigned column;
+  };
+  /// The bin of a size. Pre: grains > 0.
+  static constexpr Bin binOf(std::uint32_t grains) {
+    if (grains < kExactRows * kColumns) return {grains / kColumns, grains % kColumns};
+    const unsigned octave = unsigned(std::bit_width(grains)) - 1;  // >= 12
+    return {kExactRows + octave - 12, (grains >> (octave - 6)) % kColumns};
+  }
+
+  /// Pre: the block is free and in no index. Throws std::bad_alloc, changing nothing, unless
+  /// prepare was called for its size.
+  void insert(Block& block);
+  /// Pre: the block is in this index.
+  void remove(Block& block) noexcept;
+  /// Makes sure that inserting a block of this size cannot fail.
+  void prepare(std::uint32_t grains) { (void)row(binOf(grains).row); }
+
+  /// The smallest block of at least `grains`, the lowest address among equals; null for none.
+  Block* bestFit(std::uint32_t grains) const noexcept;
+  /// The first in order among each bin's best that `accept`s, looking at no more than
+  /// kSearchBudget bins.
+  template <class Accept>
+  Block* bestFitIf(std::uint32_t grains, Accept accept) const;
+  /// A block of the largest bin that is in use, the least of it; null when empty.
+  Block* ofLargestBin() const noexcept;
+
+  std::size_t blocks() const { return blocks_; }
+  std::uint64_t bytes() const { return grains_ << kGrainShift; }
+  std::size_t hostBytes() const { return made_rows_ * sizeof(Row); }
+
+  /// Walks everything; aborts on a broken invariant.
+  void audit() const;
+
+ private:
+  struct Row {
+    std::uint64_t occupied = 0;           ///< bit c set  <=>  bins[c] != nullptr
+    std::array<Block*, kColumns> bins{};  ///< roots of leftist heaps
+  };
+
+  Row& row(unsigned index);
+  Block* firstFrom(unsigned row, unsigned column) const noexcept;
+  unsigned nextRow(unsigned from) const noexcept;
+
+  std::array<std::uint64_t, 2> occupied_{};  ///< bit r set  <=>  rows_[r]->occupied != 0
+  std::array<std::unique_ptr<Row>, kRows> rows_;
+  std::size_t made_rows_ = 0;
+  std::size_t blocks_ = 0;
+  std::uint64_t grains_ = 0;
+};
+
+/// The first set bit of `word` at or above `from`, or 64.
+inline unsigned nextBit(std::uint64_t word, unsigned from) {
+  if (from >= 64) return 64;
+  word &= ~std::uint64_t{0} << from;
+  return unsigned(std::countr_zero(word));
+}
+
+template <class Accept>
+Block* FreeIndex::bestFitIf(std::uint32_t grains, Accept accept) const {
+  Block* block = bestFit(grains);
+  for (unsigned tries = 0; block && tries < kSearchBudget; ++tries) {
+    if (accept(*block)) return block;
+    const Bin bin = binOf(block->grains);
+    block = firstFrom(bin.row, bin.column + 1);
+  }
+  return nullptr;
+}
+
+}  // namespace cistern

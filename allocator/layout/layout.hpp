@@ -1,0 +1,96 @@
+// Places blocks in segments: best fit with lowest address, carved exactly, neighbours coalesced at
+// once. Knows no lock, no thread, no stream and no device; a heap owns one for small requests and
+// one for large. Read first: block.hpp, then free_index.hpp.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "allocator/layout/block.hpp"
+#include "allocator/layout/block_map.hpp"
+#include "allocator/layout/block_pool.hpp"
+#include "allocator/layout/free_index.hpp"
+
+namespace cistern {
+
+/// When a free block may serve a request, and what becomes of the rest. All in grains.
+struct SplitRules {
+  /// A remainder of at least this much is split off and stays free.
+  std::uint32_t min_remainder = 1;
+  /// Blocks of at least this size are never split; requests below it never get one of them.
+  std::uint32_t max_split = UINT32_MAX;
+  /// How much larger than a request of at least max_split the block that serves it may be.
+  std::uint32_t max_non_split_rounding = UINT32_MAX;
+};
+
+/// What a layout holds. All byte counts are exact.
+///
+///   free_bytes + busy_bytes == segment_bytes
+///   split_free_*: free blocks of segments that are not wholly free
+struct LayoutTotals {
+  std::uint64_t segments = 0;
+  std::uint64_t segment_bytes = 0;
+  std::uint64_t busy_blocks = 0;
+  std::uint64_t busy_bytes = 0;
+  std::uint64_t split_free_blocks = 0;
+  std::uint64_t split_free_bytes = 0;
+};
+
+class Layout {
+ public:
+  explicit Layout(SplitRules rules = {}) : rules_(rules) {}
+  ~Layout() = default;
+  Layout(const Layout&) = delete;
+  Layout& operator=(const Layout&) = delete;
+
+  /// Takes a segment in, wholly free, with the given epoch. Pre: base and bytes are multiples of a
+  /// grain, bytes is below 2 TiB, and it overlaps no segment here. The segment must outlive its
+  /// stay. Throws std::bad_alloc, changing nothing.
+  void add(Segment& segment, std::uint32_t epoch);
+  /// Lets a wholly free segment go. Pre: it is here and segment.whollyFree().
+  void remove(Segment& segment) noexcept;
+
+  /// A block of at least `grains` from the best fitting free one, or null when none fits under the
+  /// rules. Its `use` is for the caller to fill. Throws std::bad_alloc, changing nothing.
+  Block* allocate(std::uint32_t grains);
+  /// The same out of the free block given. Pre: it is free, here, and serves(block, grains).
+  Block* allocateFrom(Block& free, std::uint32_t grains);
+  /// Whether the rules let this free block serve that request.
+  bool serves(const Block& free, std::uint32_t grains) const;
+
+  /// Takes an allocated block back and coalesces it. `epoch` must not be less than any before.
+  /// Returns the free block that it is now part of.
+  Block* release(Block& block, std::uint32_t epoch) noexcept;
+  /// The program is done with the block, but it is not free yet: forgets its pointer.
+  void retire(Block& block) noexcept;
+
+  /// The live block that starts at `address`, or null.
+  Block* find(Address address) const noexcept { return map_.find(address); }
+  /// The block, in any state, that covers an address of `segment`. Walks the segment.
+  static Block* covering(const Segment& segment, Address address) noexcept;
+
+  const FreeIndex& freeBlocks() const { return index_; }
+  const LayoutTotals& totals() const { return totals_; }
+  Segment* segments() const { return segments_; }
+  SplitRules& rules() { return rules_; }
+  std::size_t hostBytes() const {
+    return pool_.hostBytes() + map_.hostBytes() + index_.hostBytes();
+  }
+
+  /// Walks every block of every segment and every bin; aborts on a broken invariant.
+  void audit() const;
+
+ private:
+  Block* carve(Block& block, std::uint32_t grains);
+  void absorb(Block& block, Block& neighbour) noexcept;
+  void countSplit(std::int64_t blocks, std::int64_t bytes) noexcept;
+
+  SplitRules rules_;
+  FreeIndex index_;
+  BlockMap map_;
+  BlockPool pool_;
+  Segment* segments_ = nullptr;
+  LayoutTotals totals_;
+};
+
+}  // namespace cistern

@@ -1,0 +1,100 @@
+# What every target shares: options, language, warnings, sanitizers, and the functions with which a
+# folder declares its one target.
+include_guard(GLOBAL)
+
+option(CISTERN_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
+option(CISTERN_BENCH "Build the benchmarks" ${PROJECT_IS_TOP_LEVEL})
+option(CISTERN_AUDIT "Run the walks that check every invariant after every step (slow)" OFF)
+set(CISTERN_SANITIZE "" CACHE STRING "address, thread, undefined, or empty for none")
+set_property(CACHE CISTERN_SANITIZE PROPERTY STRINGS "" address thread undefined)
+
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+
+# ---- Language ------------------------------------------------------------------------------------
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)  # the C API and the preload library are shared objects
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+find_program(CISTERN_CCACHE ccache)
+mark_as_advanced(CISTERN_CCACHE)
+if(CISTERN_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CISTERN_CCACHE})
+endif()
+
+# ---- Flags, for the folders of this project only -------------------------------------------------
+
+set(cistern_warnings -Wall -Wextra -Wpedantic -Wshadow -Wconversion)
+if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
+  list(APPEND cistern_warnings -Wthread-safety)
+endif()
+if(PROJECT_IS_TOP_LEVEL)
+  list(APPEND cistern_warnings -Werror)
+endif()
+add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:${cistern_warnings}>")
+
+add_compile_definitions($<$<CONFIG:Debug>:CISTERN_DEBUG>)
+if(CISTERN_AUDIT)
+  add_compile_definitions(CISTERN_AUDIT_BUILD)
+endif()
+
+if(CISTERN_SANITIZE)
+  # -O1 and line tables only: a sanitizer build must fit into every test run.
+  set(cistern_sanitize -fsanitize=${CISTERN_SANITIZE} -fno-omit-frame-pointer -O1 -g1)
+  if(CISTERN_SANITIZE STREQUAL "undefined")
+    list(APPEND cistern_sanitize -fno-sanitize-recover=all)
+  endif()
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # Instrumented code confuses this analysis, even in the standard library's own headers.
+    list(APPEND cistern_sanitize -Wno-maybe-uninitialized)
+  endif()
+  add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:${cistern_sanitize}>")
+  add_link_options(-fsanitize=${CISTERN_SANITIZE})
+endif()
+
+# ---- One target a folder -------------------------------------------------------------------------
+
+find_package(Threads REQUIRED)
+find_package(fmt REQUIRED)
+
+# The sources of the calling folder go to `variable`; new files are seen without a new configure.
+function(cistern_sources variable)
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
+  foreach(folder IN LISTS ARGN)
+    file(GLOB more CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cpp)
+    list(APPEND sources ${more})
+  endforeach()
+  set(${variable} ${sources} PARENT_SCOPE)
+endfunction()
+
+# cistern_library(name [FOLDERS sub…] LINKS target…): a static library of the calling folder's
+# sources. Headers are included from the root of the repository ("allocator/base/types.hpp").
+function(cistern_library target)
+  cmake_parse_arguments(arg "" "" "FOLDERS;LINKS" ${ARGN})
+  cistern_sources(sources ${arg_FOLDERS})
+  if(sources)
+    add_library(${target} STATIC ${sources})
+    set(scope PUBLIC)
+  else()
+    add_library(${target} INTERFACE)
+    set(scope INTERFACE)
+  endif()
+  target_include_directories(${target} ${scope} $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
+                                                $<INSTALL_INTERFACE:include>)
+  target_compile_features(${target} ${scope} cxx_std_20)
+  target_link_libraries(${target} ${scope} ${arg_LINKS})
+endfunction()
+
+# cistern_executable(name LINKS target…): a program of the calling folder's sources; none without.
+function(cistern_executable target)
+  cmake_parse_arguments(arg "" "" "LINKS" ${ARGN})
+  cistern_sources(sources)
+  if(sources)
+    add_executable(${target} ${sources})
+    target_link_libraries(${target} PRIVATE ${arg_LINKS})
+  endif()
+endfunction()

@@ -1,0 +1,31 @@
+"""A vendor conditional stands in the alias header only; vendor headers stay behind it.
+
+Device code is in the vendor's own language, so the tests' and the benchmarks' .cu files (and the
+headers beside them) are free to include what they need.
+"""
+
+import re
+
+import sources
+
+CONDITIONALS = re.compile(r"allocator/device/vendor/alias\.hpp|(?:tests|bench)/.*\.cuh?")
+HEADERS = re.compile(r"allocator/device/vendor/[^/]+\.hpp|(?:tests|bench)/.*\.cuh?"
+                     r"|tests/support/vendor_work/.*")
+CONDITIONAL = re.compile(r"^\s*#\s*(?:if|ifdef|ifndef|elif)\b.*(?:CUDA|HIP|__NVCC__)")
+INCLUDE = re.compile(r'^\s*#\s*include\s+[<"](?:cu(?:da|blas|dnn|sparse|solver|dss|rand)'
+                     r"|hip|roc|miopen|rmm/|nv)")
+
+
+def findings(top):
+    found = []
+    for path in sources.files(top, sources.CODE):
+        for number, text in sources.lines(top, path):
+            if CONDITIONAL.match(text) and not CONDITIONALS.fullmatch(str(path)):
+                found.append(f"{path}:{number}: a vendor conditional outside the alias header")
+            if INCLUDE.match(text) and not HEADERS.fullmatch(str(path)):
+                found.append(f"{path}:{number}: a vendor header outside allocator/device/vendor")
+    return found
+
+
+if __name__ == "__main__":
+    sources.report(findings(sources.root()))

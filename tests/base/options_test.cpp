@@ -1,0 +1,169 @@
+// What a conf text sets, and what it refuses.
+#include "allocator/base/options.hpp"
+
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include "allocator/base/option_table.hpp"
+#include "tests/support/catch.hpp"
+
+namespace cistern {
+namespace {
+
+using Catch::Matchers::ContainsSubstring;
+
+// The message with which `conf` is refused; fails when it is taken.
+std::string refusal(std::string_view conf) {
+  try {
+    (void)Options::parse(conf);
+  } catch (const OptionError& error) {
+    return error.what();
+  }
+  FAIL("taken: " << conf);
+  return {};
+}
+
+TEST_CASE("an empty conf changes nothing") {
+  CHECK(Options::parse("") == Options{});
+  CHECK(Options::parse("  ") == Options{});
+  CHECK(Options{}.conf().empty());
+}
+
+TEST_CASE("a conf sets what it names, in order") {
+  const Options options = Options::parse(
+      "max_split_size:256MiB, max_non_split_rounding : 64M,garbage_collection_threshold:0.8,"
+      "memory_fraction:0.5,limit:80 GB,large_segment_size:32M,cross_stream_reuse:False,"
+      "free_log:0,poll_interval:1024,backing:segments,free_log:7");
+  CHECK(options.max_split_size == 256 * kMiB);
+  CHECK(options.max_non_split_rounding == 64 * kMiB);
+  CHECK(options.garbage_collection_threshold == 0.8);
+  CHECK(options.memory_fraction == 0.5);
+  CHECK(options.limit == 80 * kGiB);
+  CHECK(options.large_segment_size == 32 * kMiB);
+  CHECK_FALSE(options.cross_stream_reuse);
+  CHECK(options.free_log == 7);
+  CHECK(options.poll_interval == 1024);
+}
+
+TEST_CASE("PyTorch's spellings mean the same") {
+  const Options options = Options::parse(
+      "max_split_size_mb:512,max_non_split_rounding_mb:128,large_segment_size_mb:40,"
+      "per_process_memory_fraction:0.25,expandable_segments:True,"
+      "release_lock_on_cudamalloc:True,roundup_power2_divisions:[256:1,512:2,>:4]");
+  CHECK(options.max_split_size == 512 * kMiB);
+  CHECK(options.max_non_split_rounding == 128 * kMiB);
+  CHECK(options.large_segment_size == 40 * kMiB);
+  CHECK(options.memory_fraction == 0.25);
+  CHECK(options.expandable_segments);
+  CHECK(options.roundup_power2_divisions.divisionsFor(kGiB) == 4);
+}
+
+TEST_CASE("setting one option never resets another") {
+  const Options base = Options::parse(
+      "max_split_size:256M,garbage_collection_threshold:0.5,limit:1G,free_log:3,"
+      "roundup_power2_divisions:8,expandable_segments:1,cross_stream_reuse:0");
+  for (const OptionRow& row : optionTable()) {
+    Options changed = base;
+    REQUIRE(row.set(changed, row.name, row.print(Options{})));
+    for (const OptionRow& other : optionTable()) {
+      if (&other != &row) CHECK(other.print(changed) == other.print(base));
+    }
+  }
+}
+
+TEST_CASE("every option's words read back, and special words return to the default") {
+  for (const OptionRow& row : optionTable()) {
+    INFO(row.name);
+    Options options;
+    CHECK(row.set(options, row.name, row.print(options)));
+    CHECK(options == Options{});
+  }
+  const std::string conf = "max_split_size:21M,limit:3M,memory_fraction:0.1,free_log:1";
+  CHECK(Options::parse("max_split_size:unlimited,limit:none,garbage_collection_threshold:off",
+                       Options::parse(conf + ",garbage_collection_threshold:0.9")) ==
+        Options::parse("memory_fraction:0.1,free_log:1"));
+}
+
+TEST_CASE("conf() is the text of what differs from the defaults") {
+  const std::string conf =
+      "max_split_size:1536 MiB,roundup_power2_divisions:[256:1,512:2,>:4],"
+      "garbage_collection_threshold:0.1,limit:2097153 B,cross_stream_reuse:false";
+  CHECK(Options::parse(conf).conf() == conf);
+  CHECK(Options::parse(Options::parse(conf).conf()) == Options::parse(conf));
+}
+
+TEST_CASE("a value out of range is refused with the key, the value and what is allowed") {
+  const auto [conf, allowed] = GENERATE(table<std::string, std::string>({
+      {"backing:pages", "segments"},
+      {"max_split_size:19M", "20 MiB to 1024 TiB, or unlimited"},
+      {"max_split_size:-1", "20 MiB to 1024 TiB"},
+      {"max_split_size_mb:19", "given as whole MiB"},
+      {"max_split_size_mb:32M", "given as whole MiB"},
+      {"max_split_size_mb:unlimited", "given as whole MiB"},
+      {"max_split_size_mb:99999999999999999999", "given as whole MiB"},
+      {"max_non_split_rounding:1M", "2 MiB to"},
+      {"max_non_split_rounding:2000T", "1024 TiB"},
+      {"roundup_power2_divisions:3", "a power of two from 1 to 64"},
+      {"roundup_power2_divisions:128", "a power of two from 1 to 64"},
+      {"roundup_power2_divisions:[256:1,512", "ascending powers of two"},
+      {"garbage_collection_threshold:0", "above 0, below 1, or off"},
+      {"garbage_collection_threshold:1", "above 0, below 1, or off"},
+      {"garbage_collection_threshold:nan", "above 0, below 1"},
+      {"memory_fraction:1.01", "above 0, up to 1"},
+      {"per_process_memory_fraction:inf", "above 0, up to 1"},
+      {"memory_fraction:0.5x", "above 0, up to 1"},
+      {"limit:0", "2 MiB to 1024 TiB, or none"},
+      {"large_segment_size:21M", "a multiple of 2 MiB"},
+      {"large_segment_size:17G", "2 MiB to 16 GiB"},
+      {"expandable_segments:yes", "true or false"},
+      {"free_log:65537", "0 to 65536"},
+      {"free_log:-1", "0 to 65536"},
+      {"poll_interval:0", "1 to 1024"},
+      {"poll_interval: ", "1 to 1024"},
+      {"poll_interval", "no value; allowed: a whole number"},
+  }));
+  const std::string message = refusal(conf);
+  const std::string key = conf.substr(0, conf.find(':'));
+  CHECK_THAT(message, ContainsSubstring("'" + key + "'"));
+  CHECK_THAT(message, ContainsSubstring(allowed));
+  if (conf.size() > key.size() + 2) {
+    CHECK_THAT(message, ContainsSubstring(conf.substr(key.size() + 1)));
+  }
+}
+
+TEST_CASE("an unknown option is refused with those near it") {
+  CHECK_THAT(refusal("max_splitsize:1G"), ContainsSubstring("near it: max_split_size"));
+  CHECK_THAT(refusal("fraction:1"), ContainsSubstring("near it: memory_fraction"));
+  CHECK_THAT(refusal("large_segment_mb:20"), ContainsSubstring("near it: "));
+  CHECK_THAT(refusal("zzzzzzzzzz:1"), ContainsSubstring("there are: backing, "));
+}
+
+TEST_CASE("a malformed conf is refused with its column") {
+  CHECK_THAT(refusal("free_log:1,,limit:1G"), ContainsSubstring("column 12: expected key:value"));
+  CHECK_THAT(refusal("free_log:1,"), ContainsSubstring("column 12"));
+  CHECK_THAT(refusal(":1"), ContainsSubstring("column 1: expected key:value"));
+  CHECK_THAT(refusal("free_log:1,bogus_key:2"), ContainsSubstring("column 12"));
+  CHECK_THAT(refusal("roundup_power2_divisions:[1:2,limit:1G"), ContainsSubstring("[1:2,limit"));
+}
+
+TEST_CASE("the environment sets options, and its errors name it") {
+  REQUIRE(unsetenv("CISTERN_CONF") == 0);
+  CHECK(Options::fromEnvironment() == Options{});
+  REQUIRE(setenv("CISTERN_CONF", "free_log:5", 1) == 0);
+  CHECK(Options::fromEnvironment().free_log == 5);
+  REQUIRE(setenv("CISTERN_CONF", "free_log:many", 1) == 0);
+  CHECK_THROWS_WITH(Options::fromEnvironment(),
+                    ContainsSubstring("CISTERN_CONF") && ContainsSubstring("'many'"));
+  REQUIRE(unsetenv("CISTERN_CONF") == 0);
+}
+
+TEST_CASE("docs/options.md is what the table says (else: ./dev docs)") {
+  std::ifstream file(CISTERN_SOURCE_DIR "/docs/options.md");
+  std::stringstream page;
+  page << file.rdbuf();
+  CHECK(page.str() == optionsMarkdown());
+}
+
+}  // namespace
+}  // namespace cistern

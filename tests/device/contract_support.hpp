@@ -1,0 +1,129 @@
+// What the contract's tests share: one test case a promise, run on every backend that is present.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "allocator/base/bytes.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/device_work.hpp"
+
+namespace cistern::test {
+
+/// A test of the contract, with the backend it runs on.
+#define CONTRACT_TEST(name, tags, work)                        \
+  static void CISTERN_UNIQUE(contract, __LINE__)(DeviceWork&); \
+  TEST_CASE(name, tags) {                                      \
+    forEachBackend([](DeviceWork& backend) {                   \
+      INFO("backend: " << backend.device().backend());         \
+      CISTERN_UNIQUE(contract, __LINE__)(backend);             \
+    });                                                        \
+  }                                                            \
+  static void CISTERN_UNIQUE(contract, __LINE__)(DeviceWork & work)
+#define CISTERN_UNIQUE(stem, line) CISTERN_JOIN(stem, line)
+#define CISTERN_JOIN(stem, line) stem##line
+
+/// Long enough that a test's own calls are over before it is; far shorter than a test may last.
+inline constexpr std::uint64_t kLongNs = 300'000'000;
+
+/// A stream that is destroyed, after a wait, at the end of the scope.
+class ScopedStream {
+ public:
+  explicit ScopedStream(Device& device)
+      : device_(device), stream_(device.createStream().orThrow()) {}
+  ~ScopedStream() {
+    (void)device_.synchronizeStream(stream_);
+    (void)device_.destroyStream(stream_);
+  }
+  ScopedStream(const ScopedStream&) = delete;
+  ScopedStream& operator=(const ScopedStream&) = delete;
+  operator Stream() const { return stream_; }  // NOLINT: it stands for its stream
+
+ private:
+  Device& device_;
+  Stream stream_;
+};
+
+class ScopedEvent {
+ public:
+  explicit ScopedEvent(Device& device) : device_(device), event_(device.createEvent().orThrow()) {}
+  ~ScopedEvent() { (void)device_.destroyEvent(event_); }
+  ScopedEvent(const ScopedEvent&) = delete;
+  ScopedEvent& operator=(const ScopedEvent&) = delete;
+  operator Event() const { return event_; }  // NOLINT: it stands for its event
+
+ private:
+  Device& device_;
+  Event event_;
+};
+
+class ScopedMemory {
+ public:
+  ScopedMemory(Device& device, std::size_t bytes)
+      : device_(device), address_(device.malloc(bytes).orThrow()) {}
+  ~ScopedMemory() { (void)device_.free(address_); }
+  ScopedMemory(const ScopedMemory&) = delete;
+  ScopedMemory& operator=(const ScopedMemory&) = delete;
+  operator Address() const { return address_; }  // NOLINT: it stands for its address
+
+ private:
+  Device& device_;
+  Address address_;
+};
+
+/// Pages and reservations that are unmapped, released and freed at the end of the scope, after a
+/// wait for the device.
+class ScopedPages {
+ public:
+  explicit ScopedPages(Device& device) : device_(device) {}
+  ~ScopedPages() {
+    (void)device_.synchronizeDevice();
+    for (const auto& m : mappings_) (void)device_.unmap(m.address, m.bytes);
+    for (const Page page : pages_) (void)device_.releasePage(page);
+    for (const auto& r : reservations_) (void)device_.freeReservation(r.address, r.bytes);
+  }
+  ScopedPages(const ScopedPages&) = delete;
+  ScopedPages& operator=(const ScopedPages&) = delete;
+
+  std::uint64_t granularity() const { return device_.virtualMemory().granularity; }
+  Address reserve(std::size_t bytes) {
+    reservations_.push_back({device_.reserve(bytes).orThrow(), bytes});
+    return reservations_.back().address;
+  }
+  Page page(std::size_t bytes) {
+    pages_.push_back(device_.createPage(bytes).orThrow());
+    return pages_.back();
+  }
+  /// Maps without access.
+  void mapOnly(Address address, std::size_t bytes, Page page) {
+    device_.map(address, bytes, page).orThrow();
+    mappings_.push_back({address, bytes});
+  }
+  void map(Address address, std::size_t bytes, Page page) {
+    mapOnly(address, bytes, page);
+    device_.setAccess(address, bytes).orThrow();
+  }
+  void unmap(Address address, std::size_t bytes) {
+    device_.unmap(address, bytes).orThrow();
+    std::erase_if(mappings_, [&](const Range& m) {
+      return m.address >= address && m.address < address + bytes;
+    });
+  }
+  void release(Page page) {
+    device_.releasePage(page).orThrow();
+    std::erase(pages_, page);
+  }
+
+ private:
+  struct Range {
+    Address address;
+    std::size_t bytes;
+  };
+  Device& device_;
+  std::vector<Range> mappings_;
+  std::vector<Range> reservations_;
+  std::vector<Page> pages_;
+};
+
+}  // namespace cistern::test

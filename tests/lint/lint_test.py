@@ -1,0 +1,90 @@
+"""Each check finds what it is there to find, in a repository made for the purpose."""
+
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "cmake" / "lint"))
+sys.dont_write_bytecode = True
+
+import floors
+import length
+import links
+import vendors
+import words
+
+
+class Planted(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.top = pathlib.Path(folder.name)
+        subprocess.run(["git", "init", "-q", folder.name], check=True)
+
+    def found(self, check, name, text):
+        """What `check` finds in a repository whose only file is this one."""
+        place = self.top / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text)
+        result = check.findings(self.top)
+        place.unlink()
+        return result
+
+    def assert_found(self, check, name, text, line):
+        self.assertEqual([f.split(": ")[0] for f in self.found(check, name, text)],
+                         [f"{name}:{line}"])
+
+    def assert_clean(self, check, name, text):
+        self.assertEqual(self.found(check, name, text), [])
+
+    def test_an_include_of_a_folder_above_is_found(self):
+        for name, included in [
+            ("allocator/base/a.hpp", "allocator/device/device.hpp"),
+            ("allocator/layout/a.cpp", "allocator/device/device.hpp"),
+            ("allocator/device/sim/a.cpp", "allocator/layout/layout.hpp"),
+            ("allocator/engine/a.cpp", "pools/pool.hpp"),
+            ("pools/a.cpp", "handles/handle.hpp"),
+            ("handles/a.cpp", "pools/pool.hpp"),
+            ("interop/trace/a.cpp", "allocator/engine/engine.hpp"),
+            ("allocator/base/a.cpp", "tests/support/catch.hpp"),
+        ]:
+            self.assert_found(floors, name, f'#pragma once\n#include "{included}"\n', 2)
+
+    def test_an_include_of_a_folder_below_is_not(self):
+        for name, included in [
+            ("allocator/engine/a.cpp", "allocator/layout/layout.hpp"),
+            ("pools/a.cpp", "allocator/engine/engine.hpp"),
+            ("interop/command/a.cpp", "interop/trace/trace.hpp"),
+            ("tests/base/a.cpp", "interop/trace/trace.hpp"),
+            ("allocator/base/a.cpp", "fmt/format.h"),
+        ]:
+            self.assert_clean(floors, name, f'#include "{included}"\n')
+
+    def test_a_vendor_conditional_or_header_is_found(self):
+        for text in ["#if defined(CISTERN_VENDOR_CUDA)\n", "#ifdef __HIP_PLATFORM_AMD__\n",
+                     "#include <cuda_runtime.h>\n", "#include <hip/hip_runtime_api.h>\n",
+                     "# include <cublas_v2.h>\n"]:
+            self.assert_found(vendors, "allocator/engine/a.cpp", text, 1)
+            self.assert_clean(vendors, "allocator/device/vendor/alias.hpp", text)
+        self.assert_clean(vendors, "allocator/engine/a.cpp", "#include <cuchar>\n#if FOO\n")
+
+    def test_a_long_file_is_found(self):
+        self.assert_found(length, "bench/a.cpp", "\n" * 501, 501)
+        self.assert_clean(length, "bench/a.cpp", "\n" * 500)
+
+    def test_a_link_that_leads_nowhere_is_found(self):
+        for link in ["none.md", "../above.md", "#nothing", "a.md#nothing"]:
+            self.assert_found(links, "docs/a.md", f"# Some heading\n[x]({link})\n", 2)
+        for link in ["a.md", "#some-heading", "https://example.org/x", "../docs"]:
+            self.assert_clean(links, "docs/a.md", f"# Some heading\n[x]({link})\n")
+        self.assert_clean(links, "docs/a.md", "```\n[x](none.md)\n```\n`[&](auto)`\n")
+
+    def test_an_unfinished_place_is_found(self):
+        self.assert_found(words, "bench/a.cpp", "// TODO: finish\n", 1)
+        self.assert_clean(words, "bench/a.cpp", "// finished\n")
+
+
+if __name__ == "__main__":
+    unittest.main()

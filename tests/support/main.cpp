@@ -1,0 +1,6 @@
+// The main function of every test program. With Catch2 version 2 this is also where the library
+// itself is compiled, once for all of them.
+#define CATCH_CONFIG_RUNNER
+#include "tests/support/catch.hpp"
+
+int main(int argc, char** argv) { return Catch::Session().run(argc, argv); }
