@@ -84,7 +84,7 @@ function(cistern_library target)
     set(scope INTERFACE)
   endif()
   target_include_directories(${target} ${scope} $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
-                                                $<INSTALL_INTERFACE:include>)
+                                                $<INSTALL_INTERFACE:include/cistern>)
   target_compile_features(${target} ${scope} cxx_std_20)
   target_link_libraries(${target} ${scope} ${arg_LINKS})
 endfunction()

@@ -8,16 +8,26 @@
 #include "allocator/base/bytes.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/device_work.hpp"
+#include "tests/support/sim_work.hpp"
 
 namespace cistern::test {
 
-/// A test of the contract, with the backend it runs on.
+/// After a test on a simulated device: its books are right, and the test itself raced nowhere.
+inline void checkModel(DeviceWork& work) {
+  auto* simulated = dynamic_cast<SimWork*>(&work);
+  if (simulated == nullptr) return;
+  simulated->sim().audit();
+  for (const sim::RaceReport& race : simulated->sim().races()) FAIL_CHECK(race.text);
+}
+
+/// A test of the contract; `work` is the backend that it runs on.
 #define CONTRACT_TEST(name, tags, work)                        \
   static void CISTERN_UNIQUE(contract, __LINE__)(DeviceWork&); \
   TEST_CASE(name, tags) {                                      \
     forEachBackend([](DeviceWork& backend) {                   \
       INFO("backend: " << backend.device().backend());         \
       CISTERN_UNIQUE(contract, __LINE__)(backend);             \
+      checkModel(backend);                                     \
     });                                                        \
   }                                                            \
   static void CISTERN_UNIQUE(contract, __LINE__)(DeviceWork & work)

@@ -12,7 +12,7 @@
 namespace Catch {
 using Approx = Detail::Approx;
 namespace Matchers {
-inline auto ContainsSubstring(const std::string& text) { return Contains(text); }
+inline auto ContainsSubstring(const std::string& text) { return Contains(text); }  // NOLINT
 }  // namespace Matchers
 }  // namespace Catch
 #endif
