@@ -23,7 +23,9 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 find_program(CISTERN_CCACHE ccache)
 mark_as_advanced(CISTERN_CCACHE)
 if(CISTERN_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CISTERN_CCACHE})
+  # The two things that ccache must overlook to work with precompiled headers.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
+                                  CCACHE_SLOPPINESS=pch_defines,time_macros ${CISTERN_CCACHE})
 endif()
 
 # ---- Flags, for the folders of this project only -------------------------------------------------

@@ -52,8 +52,8 @@ constexpr OptionRow kTable[] = {
 
     {"large_segment_size", "large_segment_size_mb",
      BytesRule{&Options::large_segment_size, 2 * kMiB, 16 * kGiB, 2 * kMiB},
-     "The size of the segments that medium requests (over 1 MiB and under half of this) share. "
-     "Larger requests get a segment of their own, rounded up to 2 MiB."},
+     "The size of the segments that medium requests (over 1 MiB and under 10 MiB) share. Larger "
+     "requests get a segment of their own, rounded up to 2 MiB."},
 
     {"release_lock_on_cudamalloc", "release_lock_on_cudamalloc",
      SwitchRule{&Options::release_lock_on_cudamalloc},

@@ -1,0 +1,48 @@
+// The walk that checks what trace.hpp promises of a Trace; shares no code with what builds one.
+#include <algorithm>
+
+#include "allocator/base/check.hpp"
+#include "interop/trace/trace.hpp"
+
+namespace cistern::trace {
+namespace {
+
+// What the walk has seen so far.
+struct Seen {
+  std::vector<std::uint64_t> sizes;
+  std::vector<bool> freed;
+  std::uint64_t live = 0;
+  std::uint64_t peak = 0;
+  std::uint64_t duration_us = 0;
+};
+
+void see(Seen& seen, const TraceEvent& event) {
+  seen.duration_us += event.delta_us;
+  if (event.isAllocation()) {
+    seen.sizes.push_back(event.value);
+    seen.freed.push_back(false);
+    seen.live += event.value;
+    seen.peak = std::max(seen.peak, seen.live);
+    return;
+  }
+  CISTERN_CHECK(event.value < seen.sizes.size());
+  CISTERN_CHECK(!seen.freed[event.value]);
+  seen.freed[event.value] = true;
+  seen.live -= seen.sizes[event.value];
+}
+
+}  // namespace
+
+void audit(const Trace& trace) {
+  Seen seen;
+  for (const TraceEvent& event : trace.events) {
+    CISTERN_CHECK(event.stream >= 0 && event.stream < trace.streams);
+    see(seen, event);
+  }
+  CISTERN_CHECK(seen.sizes.size() == trace.allocations);
+  CISTERN_CHECK(seen.peak == trace.peak_requested_bytes);
+  CISTERN_CHECK(seen.peak <= std::uint64_t{1} << 60);
+  CISTERN_CHECK(seen.duration_us == trace.duration_us);
+}
+
+}  // namespace cistern::trace

@@ -1,0 +1,57 @@
+#include "interop/trace/builder.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace cistern::trace {
+
+std::uint64_t TraceBuilder::allocate(std::uint64_t bytes, std::uint64_t stream) {
+  if (bytes > kMaxBytes) site_.fail(fmt::format("expected at most 2^60 bytes, found {}", bytes));
+  if (bytes > kMaxBytes - live_bytes_) site_.fail("expected at most 2^60 bytes live at once");
+  const int number = streamNumber(stream);
+  trace_.events.push_back({bytes, 0, number, EventKind::kAllocate});
+  allocations_.push_back({bytes, number, false});
+  live_bytes_ += bytes;
+  trace_.peak_requested_bytes = std::max(trace_.peak_requested_bytes, live_bytes_);
+  return trace_.allocations++;
+}
+
+void TraceBuilder::free(std::uint64_t allocation) {
+  if (allocation >= trace_.allocations) {
+    site_.fail(fmt::format("expected one of the {} allocations made so far, found number {}",
+                           trace_.allocations, allocation));
+  }
+  Allocation& freed = allocations_[allocation];
+  if (freed.freed) site_.fail(fmt::format("allocation {} is freed twice", allocation));
+  trace_.events.push_back({allocation, 0, freed.stream, EventKind::kFree});
+  freed.freed = true;
+  live_bytes_ -= freed.bytes;
+}
+
+void TraceBuilder::setDelta(std::uint64_t delta_us) {
+  constexpr std::uint64_t kLongest = std::uint64_t{1} << 60;  // far from overflow, 36,000 years
+  if (delta_us > kLongest - trace_.duration_us) {
+    site_.fail("expected a trace shorter than 2^60 microseconds");
+  }
+  trace_.duration_us += delta_us;
+  trace_.events.back().delta_us = delta_us;
+}
+
+Trace TraceBuilder::finish() {
+  trace_.streams = static_cast<int>(streams_.size());
+  return std::move(trace_);
+}
+
+int TraceBuilder::streamNumber(std::uint64_t stream) {
+  if (stream == last_stream_) return last_number_;
+  const auto [found, added] = streams_.try_emplace(stream, static_cast<int>(streams_.size()));
+  if (added && streams_.size() > kMaxStreams) {
+    site_.fail(fmt::format("expected at most {} streams", kMaxStreams));
+  }
+  last_stream_ = stream;
+  return last_number_ = found->second;
+}
+
+}  // namespace cistern::trace

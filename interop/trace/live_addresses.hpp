@@ -1,0 +1,30 @@
+// Which allocation lies at an address, for the formats that free by pointer.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "interop/trace/hash.hpp"
+
+namespace cistern::trace {
+
+/// Several allocations may be live at one address (those of zero bytes all lie at null); a free
+/// takes the latest.
+class LiveAddresses {
+ public:
+  /// Pre: allocations come with rising numbers from 0, and each is put once.
+  void put(std::uint64_t address, std::uint64_t allocation);
+
+  /// Removes and returns the latest allocation at `address`; none if nothing is live there.
+  std::optional<std::uint64_t> take(std::uint64_t address);
+
+ private:
+  static constexpr std::uint64_t kNone = ~std::uint64_t{0};
+
+  std::unordered_map<std::uint64_t, std::uint64_t, SeededHash> latest_;
+  std::vector<std::uint64_t> shadowed_;  // by allocation: the one live at its address before it
+};
+
+}  // namespace cistern::trace

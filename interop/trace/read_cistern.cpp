@@ -1,0 +1,73 @@
+// Cistern's own format, one event a line:
+//   # comment          a JSON object in it may name the trace
+//   a SIZE STREAM DT   allocation number N (N counts these lines from 0)
+//   f N DT             the program freed allocation N
+#include "interop/trace/builder.hpp"
+#include "interop/trace/header.hpp"
+#include "interop/trace/readers.hpp"
+#include "interop/trace/text_cursor.hpp"
+
+namespace cistern::trace {
+namespace {
+
+constexpr std::uint64_t kAny = ~std::uint64_t{0};
+
+class CisternReader {
+ public:
+  CisternReader(std::string_view content, const std::string& file)
+      : cursor_(content, file), builder_(cursor_) {}
+
+  Trace read() {
+    while (cursor_.nextLine()) readLine();
+    return builder_.finish();
+  }
+
+ private:
+  void readLine() {
+    const std::string_view line = cursor_.line();
+    if (line.empty()) return;
+    if (line[0] == '#') return readComment(line.substr(1));
+    const std::string_view verb = cursor_.field(' ');
+    if (verb == "a") return readAllocation();
+    if (verb == "f") return readFree();
+    cursor_.failExpected("'a', 'f' or '#'");
+  }
+
+  void readAllocation() {
+    const std::uint64_t bytes = cursor_.number(' ', kMaxBytes, "a size in bytes, at most 2^60");
+    const std::uint64_t stream =
+        cursor_.number(' ', kMaxStreams, "a stream number, at most 1000000");
+    builder_.allocate(bytes, stream);
+    readDelta();
+  }
+
+  void readFree() {
+    builder_.free(cursor_.number(' ', kAny, "the number of an allocation"));
+    readDelta();
+  }
+
+  void readDelta() {
+    builder_.setDelta(cursor_.number(' ', kAny, "a time in microseconds"));
+    cursor_.expectLineEnd();
+  }
+
+  void readComment(std::string_view comment) {
+    if (!comment.empty() && comment[0] == ' ') comment.remove_prefix(1);
+    const auto name = named_ ? std::nullopt : nameInComment(comment);
+    if (name) builder_.rename(*name);
+    named_ = named_ || name;
+    if (!name || nameComment(*name) != comment) builder_.note(std::string(comment));
+  }
+
+  TextCursor cursor_;
+  TraceBuilder builder_;
+  bool named_ = false;  // the first name counts
+};
+
+}  // namespace
+
+Trace readCistern(std::string_view content, const std::string& file) {
+  return CisternReader(content, file).read();
+}
+
+}  // namespace cistern::trace

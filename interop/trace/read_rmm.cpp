@@ -1,0 +1,143 @@
+// The log that RMM's logging_resource_adaptor writes, one call a line:
+//   Thread,Time,Action,Pointer,Size,Stream
+//   4711,15:23:45.123456,allocate,0x7f3c00000000,1024,0x0
+// Actions are allocate, free and "allocate failure"; pointers and streams are hexadecimal.
+#include <fmt/format.h>
+
+#include "interop/trace/builder.hpp"
+#include "interop/trace/live_addresses.hpp"
+#include "interop/trace/readers.hpp"
+#include "interop/trace/text_cursor.hpp"
+
+namespace cistern::trace {
+namespace {
+
+constexpr std::uint64_t kSecond = 1'000'000;  // in microseconds, as all times here
+constexpr std::uint64_t kDay = 86'400 * kSecond;
+
+// "123" is 123,000 µs. Digits beyond the sixth are dropped.
+std::optional<std::uint64_t> fraction(std::string_view digits) {
+  std::string six(digits.substr(0, 6));
+  six.resize(6, '0');
+  if (digits.empty() || digits.find_first_not_of("0123456789") != std::string_view::npos) {
+    return std::nullopt;
+  }
+  return wholeNumber(six);
+}
+
+// Two digits under `end`.
+std::optional<std::uint64_t> twoDigits(std::string_view text, std::uint64_t end) {
+  const auto value = wholeNumber(text.substr(0, 2));
+  return text.size() >= 2 && value && *value < end ? value : std::nullopt;
+}
+
+// Microseconds since midnight from HH:MM:SS, with .ffffff or, in older logs, :ffffff behind it.
+std::optional<std::uint64_t> timeOfDay(std::string_view text) {
+  if (text.size() < 8 || text[2] != ':' || text[5] != ':') return std::nullopt;
+  const auto hours = twoDigits(text, 24);
+  const auto minutes = twoDigits(text.substr(3), 60);
+  const auto seconds = twoDigits(text.substr(6), 61);  // 60 in a leap second
+  if (!hours || !minutes || !seconds) return std::nullopt;
+  const std::uint64_t whole = ((*hours * 60 + *minutes) * 60 + *seconds) * kSecond;
+  if (text.size() == 8) return whole;
+  const auto part = text[8] == '.' || text[8] == ':' ? fraction(text.substr(9)) : std::nullopt;
+  return part ? std::optional(whole + *part) : std::nullopt;
+}
+
+std::optional<std::uint64_t> hexadecimal(std::string_view text) {
+  if (text == "(nil)") return 0;  // how printf shows a null pointer
+  if (text.substr(0, 2) == "0x") text.remove_prefix(2);
+  return wholeNumber(text, 16);
+}
+
+class RmmReader {
+ public:
+  RmmReader(std::string_view content, const std::string& file)
+      : cursor_(content, file), builder_(cursor_) {}
+
+  Trace read() {
+    while (cursor_.nextLine() && cursor_.line() != kRmmHeader) {
+    }
+    while (cursor_.nextLine()) {
+      // A program that opens its log twice writes the header twice.
+      if (!cursor_.line().empty() && cursor_.line() != kRmmHeader) readLine();
+    }
+    return builder_.finish();
+  }
+
+ private:
+  void readLine() {
+    cursor_.field(',');  // the thread: all share one allocator
+    const std::uint64_t time = readTime();
+    const std::string_view action = cursor_.field(',');
+    if (action == "allocate") {
+      readAllocation(time);
+    } else if (action == "free") {
+      readFree(time);
+    } else if (action != "allocate failure") {
+      cursor_.failExpected("allocate, free or allocate failure");
+    }
+  }
+
+  void readAllocation(std::uint64_t time) {
+    const std::uint64_t pointer = readHexadecimal("a pointer");
+    const std::uint64_t bytes = cursor_.number(',', kMaxBytes, "a size in bytes, at most 2^60");
+    live_.put(pointer, builder_.allocate(bytes, readStream()));
+    stamp(time);
+    cursor_.expectLineEnd();
+  }
+
+  void readFree(std::uint64_t time) {
+    const std::uint64_t pointer = readHexadecimal("a pointer");
+    const auto allocation = live_.take(pointer);
+    if (allocation) {
+      builder_.free(*allocation);
+      stamp(time);
+    } else if (pointer != 0) {  // freeing null means nothing, and programs do it
+      cursor_.failExpected("the pointer of a live allocation");
+    }
+    cursor_.number(',', ~std::uint64_t{0}, "a size in bytes");
+    readStream();
+    cursor_.expectLineEnd();
+  }
+
+  std::uint64_t readTime() {
+    const auto time = timeOfDay(cursor_.field(','));
+    if (!time) cursor_.failExpected("a time of day as 15:23:45.123456");
+    return *time;
+  }
+
+  std::uint64_t readHexadecimal(std::string_view what) {
+    const auto value = hexadecimal(cursor_.field(','));
+    if (!value) cursor_.failExpected(fmt::format("{} in hexadecimal", what));
+    return *value;
+  }
+
+  // cudaStreamLegacy is 1, and another name of the default stream.
+  std::uint64_t readStream() {
+    const std::uint64_t stream = readHexadecimal("a stream");
+    return stream == 1 ? 0 : stream;
+  }
+
+  // Gives the event just added its delta. Threads race to the log, so a time may lie a little
+  // before the one above it; only a jump back by more than half a day is midnight.
+  void stamp(std::uint64_t time) {
+    const std::uint64_t last = last_time_.value_or(time);
+    const bool midnight = last > time + kDay / 2;
+    if (time > last || midnight || !last_time_) last_time_ = time;
+    builder_.setDelta(midnight ? time + kDay - last : *last_time_ - last);
+  }
+
+  TextCursor cursor_;
+  TraceBuilder builder_;
+  LiveAddresses live_;
+  std::optional<std::uint64_t> last_time_;  // the latest so far; none before the first event
+};
+
+}  // namespace
+
+Trace readRmm(std::string_view content, const std::string& file) {
+  return RmmReader(content, file).read();
+}
+
+}  // namespace cistern::trace

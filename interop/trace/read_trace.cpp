@@ -1,0 +1,58 @@
+// Tells the formats apart and calls the reader.
+#include "interop/trace/readers.hpp"
+#include "interop/trace/source.hpp"
+
+namespace cistern::trace {
+namespace {
+
+bool startsWith(std::string_view text, std::string_view start) {
+  return text.substr(0, start.size()) == start;
+}
+
+// Protocol 2 and later start with their version; 0 and 1 with a dict, empty or after a mark.
+bool looksLikePickle(std::string_view content) {
+  return content[0] == '\x80' || content[0] == '}' || startsWith(content, "(d");
+}
+
+// Programs print before they log, so the header may come a little later.
+bool looksLikeRmm(std::string_view content) {
+  constexpr std::size_t kFar = 4096;
+  if (startsWith(content, kRmmHeader)) return true;
+  const std::string line = "\n" + std::string(kRmmHeader);
+  return content.substr(0, kFar).find(line) != std::string_view::npos;
+}
+
+bool looksLikeCistern(std::string_view content) {
+  const std::size_t first = content.find_first_not_of("\r\n");
+  if (first == std::string_view::npos) return false;
+  const std::string_view text = content.substr(first);
+  return text[0] == '#' || startsWith(text, "a ") || startsWith(text, "f ");
+}
+
+[[noreturn]] void failUnknown(std::string_view content, const std::string& file) {
+  const char* hint = startsWith(content, "PK\x03\x04")
+                         ? "; this is a zip: write snapshots with torch.cuda.memory._dump_snapshot"
+                         : "";
+  throw TraceError(file, TextPlace{1, 1},
+                   "expected a Cistern trace, an RMM log or a PyTorch memory snapshot, found " +
+                       quoted(content.substr(0, content.find('\n'))) + hint);
+}
+
+}  // namespace
+
+Trace parseTrace(std::string_view content, const std::string& file) {
+  if (content.empty()) throw TraceError(file, "is empty; expected a trace");
+  if (content.size() > kMaxFileBytes) throw TraceError(file, "is longer than any trace taken");
+  if (looksLikePickle(content)) return readPytorch(content, file);
+  if (looksLikeRmm(content)) return readRmm(content, file);
+  if (looksLikeCistern(content)) return readCistern(content, file);
+  failUnknown(content, file);
+}
+
+Trace readTrace(const std::filesystem::path& path) {
+  Trace trace = parseTrace(loadFile(path), path.string());
+  if (trace.name.empty()) trace.name = stemOf(path);
+  return trace;
+}
+
+}  // namespace cistern::trace

@@ -1,0 +1,23 @@
+// The three readers, one file each: read_cistern.cpp, read_rmm.cpp, read_pytorch.cpp. Each takes a
+// whole uncompressed file and what errors call it, and throws TraceError. The trace comes named
+// only where the file itself holds a name.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "interop/trace/trace.hpp"
+
+namespace cistern::trace {
+
+/// The line that starts an RMM log.
+inline constexpr std::string_view kRmmHeader = "Thread,Time,Action,Pointer,Size,Stream";
+
+/// Cistern's own format.
+Trace readCistern(std::string_view content, const std::string& file);
+/// The CSV log of RMM's logging_resource_adaptor; lines before its header are passed over.
+Trace readRmm(std::string_view content, const std::string& file);
+/// The pickle that torch.cuda.memory._dump_snapshot writes.
+Trace readPytorch(std::string_view content, const std::string& file);
+
+}  // namespace cistern::trace

@@ -1,0 +1,51 @@
+#include "interop/trace/text_cursor.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace cistern::trace {
+
+bool TextCursor::nextLine() {
+  if (rest_.empty()) return false;
+  const std::size_t end = std::min(rest_.find('\n'), rest_.size());
+  line_ = rest_.substr(0, end);
+  if (!line_.empty() && line_.back() == '\r') line_.remove_suffix(1);
+  rest_.remove_prefix(std::min(end + 1, rest_.size()));
+  ++line_number_;
+  next_ = field_begin_ = field_end_ = 0;
+  return true;
+}
+
+std::string_view TextCursor::field(char separator) {
+  field_begin_ = std::min(next_, line_.size());
+  field_end_ = field_begin_;
+  while (field_end_ < line_.size() && line_[field_end_] != separator) ++field_end_;
+  next_ = field_end_ + 1;
+  return line_.substr(field_begin_, field_end_ - field_begin_);
+}
+
+std::uint64_t TextCursor::number(char separator, std::uint64_t limit, std::string_view what) {
+  const std::optional<std::uint64_t> value = wholeNumber(field(separator));
+  if (!value || *value > limit) failExpected(what);
+  return *value;
+}
+
+void TextCursor::expectLineEnd() {
+  if (next_ > line_.size()) return;
+  field_begin_ = next_;
+  field_end_ = line_.size();
+  failExpected("the end of the line");
+}
+
+void TextCursor::fail(const std::string& what) const {
+  throw TraceError(file_, TextPlace{line_number_, field_begin_ + 1}, what);
+}
+
+void TextCursor::failExpected(std::string_view what) const {
+  const std::string_view found = line_.substr(field_begin_, field_end_ - field_begin_);
+  const bool at_end = field_begin_ == line_.size();
+  fail(fmt::format("expected {}, found {}", what, at_end ? "the end of the line" : quoted(found)));
+}
+
+}  // namespace cistern::trace

@@ -1,0 +1,57 @@
+// Walks the lines of a text trace and the fields of a line, and knows the place of what it gave
+// last. Nothing is copied: lines and fields are views of the file.
+#pragma once
+
+#include <charconv>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+#include "interop/trace/trace_error.hpp"
+
+namespace cistern::trace {
+
+/// The whole of `text` as a number in `base`; none if it is anything else or does not fit.
+inline std::optional<std::uint64_t> wholeNumber(std::string_view text, int base = 10) {
+  std::uint64_t value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value, base);
+  if (error != std::errc{} || stop != end) return std::nullopt;
+  return value;
+}
+
+class TextCursor final : public ErrorSite {
+ public:
+  /// `text` and `file` must outlive the cursor.
+  TextCursor(std::string_view text, const std::string& file) : rest_(text), file_(file) {}
+
+  /// Goes to the next line; false when there is none. Line ends are \n or \r\n.
+  bool nextLine();
+  /// The line without its end, whatever was taken from it.
+  std::string_view line() const { return line_; }
+
+  /// Takes the text up to `separator`, which is dropped, or to the end of the line.
+  std::string_view field(char separator);
+  /// Takes a decimal field. Fails naming `what` if it is none or over `limit`.
+  std::uint64_t number(char separator, std::uint64_t limit, std::string_view what);
+  /// Fails if something is left on the line.
+  void expectLineEnd();
+
+  /// Throws a TraceError at the start of the last field.
+  [[noreturn]] void fail(const std::string& what) const override;
+  /// The same, saying "expected `what`, found" and the last field.
+  [[noreturn]] void failExpected(std::string_view what) const;
+
+ private:
+  std::string_view rest_;  // of the file, from the next line
+  const std::string& file_;
+  std::uint64_t line_number_ = 0;
+  std::string_view line_;
+  std::size_t next_ = 0;         // in line_: where the next field starts; over its size at the end
+  std::size_t field_begin_ = 0;  // in line_: the last field
+  std::size_t field_end_ = 0;
+};
+
+}  // namespace cistern::trace

@@ -1,0 +1,57 @@
+// A recorded program: every allocation and free that reached its allocator, in order. What the
+// three readers make of their formats, and what replay, write.hpp and the command take. Read next:
+// builder.hpp, which keeps the invariants below.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "interop/trace/trace_error.hpp"
+
+namespace cistern::trace {
+
+enum class EventKind : std::uint8_t { kAllocate, kFree };
+
+/// One allocation or free. A million of them are 24 MB.
+struct TraceEvent {
+  std::uint64_t value = 0;     ///< kAllocate: bytes asked for; kFree: which allocation, from 0
+  std::uint64_t delta_us = 0;  ///< microseconds since the event before it
+  int stream = 0;              ///< the allocation's stream; a free carries that of its allocation
+  EventKind kind = EventKind::kAllocate;
+
+  bool isAllocation() const { return kind == EventKind::kAllocate; }
+  friend bool operator==(const TraceEvent&, const TraceEvent&) = default;
+};
+static_assert(sizeof(TraceEvent) <= 24);
+
+/// Invariants, checked by audit():
+///   the allocations in `events`, numbered in order from 0, are `allocations` many;
+///   a free names an earlier allocation, and none names the same one as another;
+///   0 <= stream < streams; duration_us == the sum of delta_us;
+///   peak_requested_bytes == the most bytes allocated and not yet freed after any event, <= 2^60.
+struct Trace {
+  std::string name;
+  std::vector<std::string> notes;  ///< the file's comments, and what the reader left out
+  std::vector<TraceEvent> events;
+  std::uint64_t allocations = 0;
+  int streams = 1;  ///< streams are 0 … streams - 1; 0 is the default one, even if unused
+  std::uint64_t peak_requested_bytes = 0;
+  std::uint64_t duration_us = 0;
+
+  friend bool operator==(const Trace&, const Trace&) = default;
+};
+
+/// Reads a trace in any of the three formats (see docs/traces.md), plain or gzip, told apart by
+/// content. Throws TraceError naming the place and what was expected there.
+Trace readTrace(const std::filesystem::path& path);
+
+/// The same for text already in memory and not compressed; `file` is what errors call it.
+Trace parseTrace(std::string_view content, const std::string& file);
+
+/// Walks the whole trace; aborts on the first invariant that does not hold.
+void audit(const Trace& trace);
+
+}  // namespace cistern::trace

@@ -1,0 +1,83 @@
+#include "interop/trace/write.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include <fmt/format.h>
+#include <zlib.h>
+
+#include "allocator/base/bytes.hpp"
+#include "interop/trace/header.hpp"
+
+namespace cistern::trace {
+namespace {
+
+constexpr std::size_t kChunk = kMiB;
+
+// zlib also writes plain files, so one path serves both.
+class OutputFile {
+ public:
+  explicit OutputFile(const std::filesystem::path& path)
+      : name_(path.string()),
+        file_(gzopen(path.c_str(), path.extension() == ".gz" ? "wb" : "wbT")) {
+    if (!file_) fail();
+  }
+  OutputFile(const OutputFile&) = delete;
+  OutputFile& operator=(const OutputFile&) = delete;
+  ~OutputFile() {
+    if (file_) gzclose_w(file_);
+  }
+
+  void write(fmt::memory_buffer& text) {
+    const auto size = static_cast<unsigned>(text.size());
+    if (size > 0 && gzwrite(file_, text.data(), size) == 0) fail();
+    text.clear();
+  }
+
+  // The last bytes leave here, so a full disk may show only now.
+  void close() {
+    gzFile file = file_;
+    file_ = nullptr;
+    if (gzclose_w(file) != Z_OK) fail();
+  }
+
+ private:
+  [[noreturn]] void fail() const {
+    throw TraceError(name_, fmt::format("cannot be written: {}", std::strerror(errno)));
+  }
+
+  std::string name_;
+  gzFile file_;
+};
+
+void appendComment(fmt::memory_buffer& text, std::string comment) {
+  const auto breaks = [](char c) { return c == '\n' || c == '\r'; };
+  std::replace_if(comment.begin(), comment.end(), breaks, ' ');
+  fmt::format_to(fmt::appender(text), "# {}\n", comment);
+}
+
+void appendEvent(fmt::memory_buffer& text, const TraceEvent& event) {
+  if (event.isAllocation()) {
+    fmt::format_to(fmt::appender(text), "a {} {} {}\n", event.value, event.stream, event.delta_us);
+  } else {
+    fmt::format_to(fmt::appender(text), "f {} {}\n", event.value, event.delta_us);
+  }
+}
+
+}  // namespace
+
+void writeTrace(const Trace& trace, const std::filesystem::path& path) {
+  OutputFile file(path);
+  fmt::memory_buffer text;
+  appendComment(text, nameComment(trace.name));
+  for (const std::string& note : trace.notes) appendComment(text, note);
+  for (const TraceEvent& event : trace.events) {
+    if (text.size() >= kChunk) file.write(text);
+    appendEvent(text, event);
+  }
+  file.write(text);
+  file.close();
+}
+
+}  // namespace cistern::trace

@@ -1,0 +1,135 @@
+// Thousands of damaged files of each format, the same ones every time. Each must be read, into a
+// trace that holds its invariants, or refused with a TraceError; anything else ends the test
+// program.
+#include <random>
+
+#include "interop/trace/write.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/trace/trace_testing.hpp"
+
+namespace cistern::trace::testing {
+namespace {
+
+constexpr int kRounds = 4000;
+
+class Mutator {
+ public:
+  explicit Mutator(unsigned seed) : random_(seed) {}
+
+  std::string mutate(std::string text) {
+    for (std::size_t i = 1 + below(4); i > 0; --i) mutateOnce(text);
+    return text;
+  }
+
+ private:
+  std::size_t below(std::size_t end) { return end == 0 ? 0 : random_() % end; }
+  char byte() { return static_cast<char>(below(256)); }
+
+  void mutateOnce(std::string& text) {
+    const std::size_t at = below(text.size());
+    const std::size_t length = below(std::min<std::size_t>(text.size() - at, 40) + 1);
+    switch (below(7)) {
+      case 0:
+        flip(text, at);
+        break;
+      case 1:
+        text.resize(at);
+        break;
+      case 2:
+        text.insert(below(text.size()), text.substr(at, length));
+        break;
+      case 3:
+        text.erase(at, length);
+        break;
+      case 4:
+        text.insert(at, 1, byte());
+        break;
+      case 5:
+        text.replace(at, length, "99999999999999999999");
+        break;
+      case 6:
+        swap(text, at, length);
+        break;
+    }
+  }
+
+  void flip(std::string& text, std::size_t at) {
+    if (!text.empty()) text[at] = static_cast<char>(text[at] ^ (1 << below(8)));
+  }
+
+  // Moves a piece elsewhere: lines and opcodes in an order that no program writes.
+  void swap(std::string& text, std::size_t at, std::size_t length) {
+    const std::string piece = text.substr(at, length);
+    text.erase(at, length);
+    text.insert(below(text.size()), piece);
+  }
+
+  std::mt19937 random_;
+};
+
+// How many of the damaged files were read all the same.
+int fuzz(const std::string& seed_file, unsigned seed) {
+  Mutator mutator(seed);
+  int read = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    const std::string damaged = mutator.mutate(seed_file);
+    try {
+      audit(parseTrace(damaged, "t"));
+      ++read;
+    } catch (const TraceError& error) {
+      CHECK(std::string_view(error.what()).substr(0, 2) == "t:");
+    }
+  }
+  return read;
+}
+
+// Both outcomes must occur, or the damage is too light or too heavy to test much.
+void requireBothOutcomes(int read) {
+  CHECK(read > kRounds / 100);
+  CHECK(read < kRounds * 99 / 100);
+}
+
+TEST_CASE("a damaged trace in Cistern's format is read or refused") {
+  std::string content = "# {\"name\": \"x\"}\n";
+  for (int i = 0; i < 20; ++i) {
+    content += "a " + std::to_string(i * i * 4096) + " " + std::to_string(i % 3) + " 12\n";
+    if (i % 2 == 1) content += "f " + std::to_string(i / 2) + " 7\n";
+  }
+  requireBothOutcomes(fuzz(content, 1));
+}
+
+TEST_CASE("a damaged RMM log is read or refused") {
+  std::string content = "Thread,Time,Action,Pointer,Size,Stream\n";
+  for (int i = 0; i < 20; ++i) {
+    const std::string rest = ",0x7f" + std::to_string(i / 2) + "0,64,0x" + std::to_string(i % 3);
+    content += "12,23:59:" + std::to_string(10 + i) + ".123456,";
+    content += (i % 2 == 0 ? "allocate" : "free") + rest + "\n";
+  }
+  requireBothOutcomes(fuzz(content, 2));
+}
+
+TEST_CASE("a damaged PyTorch snapshot is read or refused") {
+  for (unsigned protocol = 0; protocol <= 5; ++protocol) {
+    const std::string name = "snapshot.p" + std::to_string(protocol) + ".pickle";
+    requireBothOutcomes(fuzz(loadFile(samplePath(name)), 3 + protocol));
+  }
+}
+
+TEST_CASE("a damaged gzip file is read or refused") {
+  const TemporaryFile whole("whole.trace.gz");
+  writeTrace(parsed("a 1 0 0\na 2 3 4\nf 0 1\n"), whole.path());
+  std::ifstream in(whole.path(), std::ios::binary);
+  const std::string bytes{std::istreambuf_iterator<char>(in), {}};
+  Mutator mutator(9);
+  for (int round = 0; round < kRounds / 10; ++round) {
+    const TemporaryFile damaged("damaged.gz", mutator.mutate(bytes));
+    try {
+      audit(readTrace(damaged.path()));
+    } catch (const TraceError& error) {
+      CHECK(error.file() == damaged.path().string());
+    }
+  }
+}
+
+}  // namespace
+}  // namespace cistern::trace::testing

@@ -1,0 +1,80 @@
+#include "tests/support/catch.hpp"
+#include "tests/trace/trace_testing.hpp"
+
+namespace cistern::trace::testing {
+namespace {
+
+using Events = std::vector<TraceEvent>;
+
+TEST_CASE("a trace in Cistern's format is read event by event") {
+  const Trace trace = parsed("# {\"workload\": \"tiny\"}\na 100 0 0\na 50 7 10\nf 0 5\na 30 0 1\n");
+  CHECK(trace.events == Events{allocation(100, 0, 0), allocation(50, 1, 10), release(0, 0, 5),
+                               allocation(30, 0, 1)});
+  CHECK(trace.name == "tiny");
+  CHECK(trace.notes == std::vector<std::string>{"{\"workload\": \"tiny\"}"});
+  CHECK(trace.allocations == 3);
+  CHECK(trace.streams == 2);
+  CHECK(trace.peak_requested_bytes == 150);
+  CHECK(trace.duration_us == 16);
+}
+
+TEST_CASE("streams are renumbered densely, and 0 stays the default") {
+  const Trace trace = parsed("a 1 900 0\na 1 0 0\na 1 1000000 0\na 1 900 0\nf 2 0\n");
+  std::vector<int> streams;
+  for (const TraceEvent& event : trace.events) streams.push_back(event.stream);
+  CHECK(streams == std::vector<int>{1, 0, 2, 1, 2});
+  CHECK(trace.streams == 3);
+}
+
+TEST_CASE("blank lines, comments, Windows line ends and a missing last one are taken") {
+  const Trace trace = parsed("\n#\r\n# first\r\na 1 0 0\r\n\r\n#second\nf 0 3");
+  CHECK(trace.events.size() == 2);
+  CHECK(trace.notes == std::vector<std::string>{"", "first", "second"});
+  CHECK(parsed("# nothing else\n").events.empty());
+}
+
+TEST_CASE("sizes from zero to 2^60 are taken") {
+  CHECK(parsed("a 0 0 0\na 1152921504606846976 0 0\n").peak_requested_bytes == 1ull << 60);
+}
+
+TEST_CASE("a fault in Cistern's format is named with line, column and what was expected") {
+  struct Case {
+    const char* content;
+    const char* complaint;
+  };
+  const std::vector<Case> cases{
+      {"#\na x 0 0", "t:2:3: expected a size in bytes, at most 2^60, found 'x'"},
+      {"#\na", "t:2:2: expected a size in bytes, at most 2^60, found the end of the line"},
+      {"a 1", "t:1:4: expected a stream number, at most 1000000, found the end of the line"},
+      {"a  0 0", "t:1:3: expected a size in bytes, at most 2^60, found ''"},
+      {"a -1 0 0", "t:1:3: expected a size in bytes, at most 2^60, found '-1'"},
+      {"a 1152921504606846977 0 0",
+       "t:1:3: expected a size in bytes, at most 2^60, found '1152921504606846977'"},
+      {"a 1152921504606846976 0 0\na 1 0 0", "t:2:5: expected at most 2^60 bytes live at once"},
+      {"a 1 1000001 0", "t:1:5: expected a stream number, at most 1000000, found '1000001'"},
+      {"a 1 0 soon", "t:1:7: expected a time in microseconds, found 'soon'"},
+      {"a 1 0 1152921504606846977", "t:1:7: expected a trace shorter than 2^60 microseconds"},
+      {"a 1 0 0 0", "t:1:9: expected the end of the line, found '0'"},
+      {"a 1 0 0\nf 1 0", "t:2:3: expected one of the 1 allocations made so far, found number 1"},
+      {"a 1 0 0\nf 0 0\nf 0 0", "t:3:3: allocation 0 is freed twice"},
+      {"a 1 0 0\nfree 0 0", "t:2:1: expected 'a', 'f' or '#', found 'free'"},
+      {"#\n\x01\xff", "t:2:1: expected 'a', 'f' or '#', found '\\x01\\xff'"},
+  };
+  for (const Case& c : cases) {
+    CHECK(complaint(c.content) == c.complaint);
+  }
+}
+
+TEST_CASE("an error carries its file and place") {
+  try {
+    parseTrace("a 1 0 0\na 1 0 x\n", "t");
+    FAIL("no error");
+  } catch (const TraceError& error) {
+    CHECK(error.file() == "t");
+    CHECK(error.place().line == 2);
+    CHECK(error.place().column == 7);
+  }
+}
+
+}  // namespace
+}  // namespace cistern::trace::testing

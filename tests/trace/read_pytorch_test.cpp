@@ -1,0 +1,96 @@
+// The samples are written by samples/make_samples.py; what they hold is explained there.
+#include <fmt/format.h>
+
+#include "tests/support/catch.hpp"
+#include "tests/trace/trace_testing.hpp"
+
+namespace cistern::trace::testing {
+namespace {
+
+using Events = std::vector<TraceEvent>;
+
+// Protocol 0 in text: a dict of one key.
+std::string dict(const std::string& key, const std::string& value) {
+  return "(dV" + key + "\n" + value + "s";
+}
+std::string list(const std::string& value) { return "(l" + value + "a"; }
+
+// A snapshot whose one device has these entries.
+std::string snapshotOf(const std::string& entries) {
+  return dict("device_traces", list("(l" + entries)) + ".";
+}
+
+std::string entry(const std::string& action, const std::string& address,
+                  const std::string& size = "8") {
+  return fmt::format("(dVaction\nV{}\nsVaddr\nI{}\nsVsize\nI{}\nsVstream\nI0\nsa", action, address,
+                     size);
+}
+
+TEST_CASE("a PyTorch snapshot is read in every pickle protocol") {
+  for (int protocol = 0; protocol <= 5; ++protocol) {
+    const Trace trace = readTrace(samplePath(fmt::format("snapshot.p{}.pickle", protocol)));
+    audit(trace);
+    CHECK(trace.events == Events{allocation(1000, 0, 0), allocation(100, 0, 0),
+                                 allocation(64, 0, 0), release(0, 0, 0), allocation(512, 0, 50),
+                                 allocation(3'000'000, 1, 10), release(2, 0, 10), release(4, 1, 30),
+                                 allocation(700, 0, 100)});
+    CHECK(trace.peak_requested_bytes == 3'000'676);
+    CHECK(trace.duration_us == 200);
+    CHECK(trace.streams == 2);
+    CHECK(trace.name == fmt::format("snapshot.p{}", protocol));
+    CHECK(trace.notes ==
+          std::vector<std::string>{"device 1 of 3: the 1 events of the others are left out"});
+  }
+}
+
+TEST_CASE("a snapshot needs neither segments nor times") {
+  const Trace trace = parsed(snapshotOf(entry("alloc", "4096") + entry("free_requested", "4096")));
+  CHECK(trace.events == Events{allocation(8, 0, 0), release(0, 0, 0)});
+  CHECK(parsed(dict("device_traces", "(l") + ".").events.empty());
+}
+
+TEST_CASE("blocks without addresses of their own lie end to end") {
+  const std::string block = "(dVsize\nI512\nsVstate\nVactive_allocated\nsa";
+  const std::string segment = "(dVaddress\nI4096\nsVstream\nI0\nsVblocks\n(l" + block + block + "s";
+  const std::string content = "(dVdevice_traces\n" + list("(l" + entry("free_completed", "4608")) +
+                              "sVsegments\n" + list(segment) + "s.";
+  // The second block is the one freed, with the size that its free gives.
+  CHECK(parsed(content).events ==
+        Events{allocation(512, 0, 0), allocation(8, 0, 0), release(1, 0, 0)});
+}
+
+TEST_CASE("a fault in a snapshot is named with its entry and what was expected") {
+  CHECK(complaint("\x80\x04].") == "t: the snapshot: expected a dict, found list");
+  CHECK(complaint("(d.") == "t: the snapshot: expected 'device_traces' to be list, found none");
+  CHECK(complaint(dict("device_traces", "I1\n") + ".") ==
+        "t: the snapshot: expected 'device_traces' to be list, found int");
+  CHECK(complaint(snapshotOf("I1\na")) == "t: device_traces[0][0]: expected a dict, found int");
+  CHECK(complaint(snapshotOf("(dVaction\nValloc\nsa")) ==
+        "t: device_traces[0][0]: expected 'addr' to be int, found none");
+  CHECK(complaint(snapshotOf(entry("alloc", "1") + entry("alloc", "2", "-1"))) ==
+        "t: device_traces[0][1]: expected 'size' to be a size in bytes, found -1");
+  CHECK(complaint(snapshotOf(entry("alloc", "1", "2000000000000000000"))) ==
+        "t: device_traces[0][0]: expected at most 2^60 bytes, found 2000000000000000000");
+  CHECK(complaint(snapshotOf(entry("alloc", "1") + entry("free_requested", "1") +
+                             entry("segment_free", "1") + entry("free_requested", "1"))) ==
+        "t: device_traces[0][3]: address 0x1 is freed twice");
+  CHECK(complaint("(dVdevice_traces\n(lsVsegments\n" + list("N") + "s.") ==
+        "t: segments[0]: expected a dict, found None");
+}
+
+TEST_CASE("lists that share one dict or one list many times over are refused or read in no time") {
+  std::string shared = "(dVdevice_traces\n(lsVsegments\n(l";
+  shared += "(dVaddress\nI0\nsVstream\nI0\nsVblocks\n(l";
+  for (int i = 0; i < 10'000; ++i) shared += "(dVsize\nI1\nsVstate\nVinactive\nsa";
+  shared += "sp0\na";
+  for (int i = 0; i < 100'000; ++i) shared += "g0\na";
+  CHECK(complaint(shared + "s.").find("found shared lists of them") != std::string::npos);
+
+  std::string wide = "(d";
+  for (int i = 0; i < 65; ++i) wide += "NNs";
+  CHECK(complaint(snapshotOf(wide + "a")) ==
+        "t: device_traces[0][0]: expected a dict of at most 64 keys");
+}
+
+}  // namespace
+}  // namespace cistern::trace::testing

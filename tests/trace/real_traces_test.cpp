@@ -1,0 +1,46 @@
+// The traces of real programs that the benchmarks replay, against what is known of each.
+#include "interop/trace/write.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/trace/trace_testing.hpp"
+
+namespace cistern::trace::testing {
+namespace {
+
+struct Known {
+  const char* name;
+  std::size_t events;
+  std::uint64_t peak_bytes;
+  int streams;
+};
+
+const std::vector<Known> kKnown{
+    {"gpt2_varlen", 136'199, 44'388'603'136, 1},     {"llama_generate", 958'233, 7'584'589'448, 1},
+    {"llama_recompute", 116'046, 22'427'500'680, 1}, {"maskrcnn", 108'701, 24'511'987'382, 1},
+    {"streams_prefetch", 12'097, 1'652'555'776, 2},  {"unet_buckets", 41'224, 4'457'483'203, 1},
+};
+
+std::filesystem::path tracePath(const std::string& name) {
+  return std::filesystem::path(CISTERN_SOURCE_DIR) / "bench/traces" / (name + ".trace.gz");
+}
+
+TEST_CASE("every recorded trace is read whole") {
+  for (const Known& known : kKnown) {
+    const Trace trace = readTrace(tracePath(known.name));
+    audit(trace);
+    CHECK(trace.name == known.name);
+    CHECK(trace.events.size() == known.events);
+    CHECK(trace.peak_requested_bytes == known.peak_bytes);
+    CHECK(trace.streams == known.streams);
+    CHECK(trace.notes.size() == 1);
+  }
+}
+
+TEST_CASE("a recorded trace survives being written") {
+  const Trace trace = readTrace(tracePath("streams_prefetch"));
+  const TemporaryFile file("copy.trace.gz");
+  writeTrace(trace, file.path());
+  CHECK(readTrace(file.path()) == trace);
+}
+
+}  // namespace
+}  // namespace cistern::trace::testing

@@ -1,0 +1,136 @@
+#include "interop/trace/unpickle.hpp"
+
+#include <fmt/format.h>
+
+#include "tests/support/catch.hpp"
+#include "tests/trace/trace_testing.hpp"
+
+namespace cistern::trace::testing {
+namespace {
+
+using namespace std::string_literals;
+
+std::string pickleComplaint(const std::string& bytes) {
+  try {
+    unpickle(bytes, "t");
+  } catch (const TraceError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+// The elements that the root dict holds under `key`.
+std::span<const ValueId> elements(const PickleDocument& document, std::string_view key) {
+  const auto found = document.find(document.root(), key);
+  REQUIRE(found);
+  return document.items(*found);
+}
+
+std::vector<std::string_view> kinds(const PickleDocument& document, std::string_view key) {
+  std::vector<std::string_view> names;
+  for (const ValueId id : elements(document, key)) names.push_back(kindName(document.kind(id)));
+  return names;
+}
+
+TEST_CASE("every kind of plain data that Python pickles is read") {
+  const std::string bytes = loadFile(samplePath("plain.pickle"));
+  const PickleDocument document = unpickle(bytes, "t");
+  using Names = std::vector<std::string_view>;
+  CHECK(kinds(document, "texts") == Names{"str", "str", "str", "bytes", "bytes", "bytes"});
+  CHECK(kinds(document, "sets") == Names{"set", "set", "set"});
+  CHECK(kinds(document, "rest") == Names{"None", "bool", "bool", "float"});
+  const auto tuples = elements(document, "tuples");
+  for (std::size_t i = 0; i < tuples.size(); ++i) CHECK(document.items(tuples[i]).size() == i);
+  const auto memo = elements(document, "memo");
+  REQUIRE(memo.size() == 600);
+  CHECK(document.text(memo[599]) == "299");
+  CHECK(document.text(elements(document, "texts")[2]).size() == 600);
+}
+
+TEST_CASE("ints keep their value up to 64 bits") {
+  const std::string bytes = loadFile(samplePath("plain.pickle"));
+  const PickleDocument document = unpickle(bytes, "t");
+  const std::vector<std::int64_t> expected{
+      0, 1, -1, 255, 256, 65'535, 65'536, 1ll << 31, -(1ll << 31), 1ll << 62, INT64_MIN};
+  const auto ints = elements(document, "ints");
+  REQUIRE(ints.size() == expected.size() + 2);
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    CHECK(document.integer(ints[i]) == expected[i]);
+  }
+  CHECK(document.kind(ints[expected.size()]) == ValueKind::kWideInt);
+}
+
+TEST_CASE("opcodes that would name or run code are refused by name and offset") {
+  const std::vector<std::pair<std::string, const char*>> refused{
+      {"cos\nsystem\n", "GLOBAL"},
+      {"\x93", "STACK_GLOBAL"},
+      {"ios\nsystem\n", "INST"},
+      {"o", "OBJ"},
+      {"R", "REDUCE"},
+      {"b", "BUILD"},
+      {"\x81", "NEWOBJ"},
+      {"\x92", "NEWOBJ_EX"},
+      {"\x82\x01", "EXT1"},
+      {"\x83\x01\x01", "EXT2"},
+      {"\x84", "EXT4"},
+      {"P1\n", "PERSID"},
+      {"Q", "BINPERSID"},
+      {"\x97", "NEXT_BUFFER"},
+      {"\x98", "READONLY_BUFFER"},
+  };
+  for (const auto& [opcode, name] : refused) {
+    CHECK(pickleComplaint("\x80\x04N" + opcode + ".") ==
+          fmt::format("t: byte 3: opcode {}: refused; expected plain data, this names or runs code",
+                      name));
+  }
+}
+
+TEST_CASE("a malformed pickle is named with its byte and what was expected") {
+  const std::vector<std::pair<std::string, const char*>> cases{
+      {"\x80\x04", "byte 2: expected an opcode, found the end of the file"},
+      {"\x80\x06N.", "byte 0: opcode PROTO: expected a protocol up to 5, found 6"},
+      {"\x80\x04\xff.", "byte 2: expected an opcode, found 0xff"},
+      {"X\xff\xff\xff\xff.", "byte 0: opcode BINUNICODE: expected 4294967295 more bytes, found 1"},
+      {"\x8d\xff\xff\xff\xff\xff\xff\xff\xff",
+       "byte 0: opcode BINUNICODE8: expected 18446744073709551615 more bytes, found 0"},
+      {"I12", "byte 0: opcode INT: expected a line, found the end of the file"},
+      {"I1x\n.", "byte 0: opcode INT: expected an int, found '1x'"},
+      {"Sno\n.", "byte 0: opcode STRING: expected a quoted string, found 'no'"},
+      {".", "byte 0: opcode STOP: expected a value on the stack, found none"},
+      {"(.", "byte 1: opcode STOP: expected a value on the stack, found none"},
+      {"N(a", "byte 2: opcode APPEND: expected 1 values on the stack, found 0"},
+      {"e", "byte 0: opcode APPENDS: expected a mark on the stack, found none"},
+      {"NNa", "byte 2: opcode APPEND: expected a list to add to, found None"},
+      {"}(Nu", "byte 3: opcode SETITEMS: expected as many values as keys"},
+      {"h\x05", "byte 0: opcode BINGET: expected a memo slot that is set, found 5"},
+      {"Nr\xff\xff\xff\xff",
+       "byte 1: opcode LONG_BINPUT: expected memo slots in order, found "
+       "4294967295"},
+      {"gx\n", "byte 0: opcode GET: expected a number, found 'x'"},
+  };
+  for (const auto& [bytes, expected] : cases) CHECK(pickleComplaint(bytes) == "t: "s + expected);
+}
+
+TEST_CASE("old opcodes, marks and the memo work as in Python") {
+  const PickleDocument document = unpickle("(I1\nI2\n0I3\np0\n2g0\nL5L\nI01\nt.", "t");
+  const auto items = document.items(document.root());
+  REQUIRE(items.size() == 6);
+  CHECK(document.integer(items[0]) == 1);
+  CHECK(items[1] == items[3]);
+  CHECK(document.integer(items[4]) == 5);
+  CHECK(document.kind(items[5]) == ValueKind::kBool);
+  CHECK(pickleComplaint("(((01N1N.") == "");
+}
+
+TEST_CASE("nesting without end, cycles and doubling cost neither stack nor memory") {
+  const std::size_t deep = 1'000'000;
+  CHECK(pickleComplaint(std::string(deep, ']') + std::string(deep - 1, 'a') + ".") == "");
+  CHECK(pickleComplaint("]q\0h\0a."s) == "");
+  std::string laughs = "]q\0"s;  // each list holds the one before it twice
+  for (int i = 0; i < 100'000; ++i) laughs += "](h\0h\0eq\0"s;
+  CHECK(pickleComplaint(laughs + ".") == "");
+  CHECK(pickleComplaint(std::string(deep, '(')) != "");
+}
+
+}  // namespace
+}  // namespace cistern::trace::testing
