@@ -35,6 +35,7 @@ struct Options {
   bool release_lock_on_cudamalloc = true;
   bool cross_stream_reuse = true;
   bool tight_growth = true;
+  bool prefer_old_segments = true;
   std::uint64_t free_log = 64;
   std::uint64_t poll_interval = 8;
 

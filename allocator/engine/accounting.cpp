@@ -68,9 +68,13 @@ MemoryStats::Values valuesOf(const std::vector<Heap*>& heaps, const StatLedger& 
 
 }  // namespace
 
-void CachingAllocator::settle() {
-  withAllHeaps([this](const std::vector<Heap*>& heaps)
-                   CISTERN_NO_TSA { dealCeilings(heaps, ledger_); });
+void CachingAllocator::settle() noexcept {
+  try {
+    withAllHeaps([this](const std::vector<Heap*>& heaps)
+                     CISTERN_NO_TSA { dealCeilings(heaps, ledger_); });
+  } catch (const std::bad_alloc&) {
+    // The host is short of memory: whoever passes a ceiling next settles.
+  }
 }
 
 MemoryStats CachingAllocator::memoryStats() const {
@@ -119,9 +123,7 @@ CacheInfo CachingAllocator::cacheInfo() const {
       for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
         const FreeIndex& index = heap->layout(kind).freeBlocks();
         info.free_bytes += index.bytes();
-        if (const Block* b = index.ofLargestBin()) {
-          info.largest_free_block = std::max(info.largest_free_block, b->bytes());
-        }
+        info.largest_free_block = std::max(info.largest_free_block, largestFree(index));
       }
     }
   });
@@ -148,7 +150,9 @@ void CachingAllocator::audit() const {
       reserved += std::uint64_t(heap->counters().both(std::size_t(Stat::kReservedBytes)));
       for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
         for (Segment* s = heap->layout(kind).segments(); s; s = s->next) {
-          CISTERN_CHECK(segments_.find(s->base) == s && segments_.find(s->end() - 1) == s);
+          const auto& own = static_cast<const HeapSegment&>(*s);
+          CISTERN_CHECK(segments_.find(own.device_base) == s);
+          CISTERN_CHECK(segments_.find(own.deviceEnd() - 1) == s);
         }
       }
     }
@@ -159,8 +163,8 @@ void CachingAllocator::audit() const {
         CISTERN_CHECK(ceilings <= ledger_.peak[kind][stat]);
       }
     }
+    CISTERN_CHECK(reserved <= reserved_.load());
   });
-  CISTERN_CHECK(reserved <= reserved_.load());
 }
 
 }  // namespace cistern

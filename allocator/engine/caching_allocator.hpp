@@ -105,7 +105,7 @@ class CachingAllocator {
  private:
   // fast_path.cpp
   void freeAt(Address address, const void* caller) noexcept;
-  void afterHit(bool over_ceiling, bool poll);
+  void afterHit(bool over_ceiling, bool poll) noexcept;
 
   // slow_path.cpp: the ladder. Each step gives a block, or null.
   Block* climb(Heap& heap, const Request& request);
@@ -115,33 +115,53 @@ class CachingAllocator {
   Block* afterCallbacks(Heap& heap, const Request& request);
   Block* afterGarbageCollection(Heap& heap, const Request& request);
   Block* underPressure(Heap& heap, const Request& request);
+  Block* partsOfOthers(Heap& heap, const Request& request);
   Block* afterWaiting(Heap& heap, const Request& request);
   Heap& heapFor(Stream stream);
   void requireLive(Stream stream);
 
   // growth.cpp
   Block* grow(Heap& heap, const Request& request);
+  Block* growTightly(Heap& heap, const Request& request);
   std::uint64_t leastGrowth(const Request& request) const;
   Block* growBy(std::uint64_t bytes, Heap& heap, const Request& request);
   Block* install(Address base, std::uint64_t bytes, Heap& heap, const Request& request);
+  template <class Answer>
+  void noteDeviceAnswer(const Answer& answer);
+  Address nextPlace(std::uint64_t bytes);
+  bool freeOnDevice(Address base, std::uint64_t bytes);
   bool admit(std::uint64_t bytes);
   bool giveBack(HeapSegment& segment, Heap& owner);
-  std::uint64_t releaseIdle(std::uint64_t bytes);
+  std::uint64_t releaseIdle();
   bool releaseOneIdle(HeapSegment& segment, Heap& heap);
   void collectGarbage();
+  static void forgetUses(const Segment& segment) noexcept;
+  void leave(Address base) noexcept;
 
   // reclaim.cpp
   void settleRetired(Heap& heap, Block& block, StreamUses uses) noexcept;
-  bool pollPending(bool wait);
+  void putBack(Heap& heap, Block& block) noexcept;
+  bool putBackAll(const std::vector<PendingFrees::Retired>& ready) noexcept;
+  bool pollPending();
+  bool waitPending();
+  bool answers(Stream stream);
+  bool streamsAreIdle();
   void refreshCompletion(Heap& heap);
-  Block* fromOtherHeaps(Heap& heap, const Request& request);
-  Block* fromOtherHeapsInOrder(Heap& heap, const Request& request);
-  Block* takeFrom(Heap& owner, Heap& heap, const Request& request, bool completed_only);
-  Block* adopt(HeapSegment& segment, Heap& heap, const Request& request);
+  bool markOrAsk(Stream stream, Heap::Completion& completion) noexcept;
+  enum class Reach : std::uint8_t { kIdleSegments, kPartsToo };
+  Block* fromOtherHeaps(Heap& heap, const Request& request, Reach reach);
+  Block* takeCompleted(Heap& owner, Heap& heap, const Request& request, Reach reach);
+  static Block* fitting(Heap& owner, const Request& request, std::uint32_t epoch, Reach reach)
+      CISTERN_TSA(requires_capability(owner.mutex()));
+  Block* adopt(HeapSegment& segment, Heap& owner, Heap& heap, const Request& request);
+  template <class MakeSafe>
+  Block* borrow(Heap& heap, const Request& request, MakeSafe made_safe);
+  Block* borrowInOrder(Heap& heap, const Request& request);
+  Block* borrowWhenIdle(Heap& heap, const Request& request);
   bool orderAfter(Stream later, Stream earlier);
 
   // accounting.cpp
-  void settle();
+  void settle() noexcept;
   template <class Visit>
   void withAllHeaps(Visit visit) const;
 
@@ -150,7 +170,12 @@ class CachingAllocator {
     HeapSegment* segment = nullptr;
     Heap* heap = nullptr;
   };
+  struct Inspected {
+    std::size_t bytes = 0;
+    BaseAllocation around;
+  };
   Located locate(Address address) const noexcept;
+  Inspected inspect(const char* verb, Address address) const;
   static void noteUse(Block& block, Stream stream);
   void reportMisuse(const char* verb, Address address) const noexcept;
   Misuse describeMisuse(const char* verb, Address address) const;
@@ -165,6 +190,10 @@ class CachingAllocator {
   std::atomic<std::uint64_t> reserved_{0};  ///< segments held, and being asked for
   std::atomic<std::uint64_t> tick_{0};      ///< misses so far: the clock that segments age by
 
+  /// Where the next segment goes in the order of age: half way up what a block can say (2^57
+  /// bytes), so that there is room for 2^56 bytes of segments on either side.
+  std::atomic<Address> places_{Address{1} << 56};
+
   SegmentMap segments_;
   SegmentRecords records_;
   HeapTable heaps_;
@@ -173,7 +202,9 @@ class CachingAllocator {
 
   /// Serialises what gives memory back to make room, so that two threads do not undo each other.
   Mutex pressure_mutex_;
-  /// Serialises those who look at all heaps at once. Taken before the heaps' locks.
+  /// Serialises those who wait for queued work, so that none gives up while another has it.
+  Mutex waiting_mutex_;
+  /// Serialises those who hold several heaps' locks. Taken before them.
   mutable Mutex settle_mutex_;
   mutable StatLedger ledger_ CISTERN_GUARDED_BY(settle_mutex_);
 

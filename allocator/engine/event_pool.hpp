@@ -16,15 +16,16 @@ class EventPool {
   EventPool& operator=(const EventPool&) = delete;
 
   /// A spare event, or a new one.
-  Result<Event> take();
-  void give(Event event);
+  Result<Event> take() noexcept;
+  void give(Event event) noexcept;
   /// Destroys the spare ones. The caller says whether the driver may still be called.
   void destroySpares() noexcept;
 
  private:
   Device& device_;
   Mutex mutex_;
-  std::vector<Event> spare_ CISTERN_GUARDED_BY(mutex_);
+  std::vector<Event> spare_ CISTERN_GUARDED_BY(mutex_);  ///< has room for all there are
+  std::size_t made_ CISTERN_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace cistern

@@ -19,7 +19,7 @@ void* CachingAllocator::allocate(std::size_t bytes, Stream stream) {
   {
     const MutexLock lock(heap->mutex());
     if (const Block* block = heap->allocate(request)) [[likely]] {
-      pointer = toPointer(block->address());
+      pointer = toPointer(deviceAddress(*block));
       over_ceiling = heap->counters().overCeiling(request.kind);
       poll = pending_.waiting() != 0 && ++heap->hits_unpolled >= options_.poll_interval;
       if (poll) heap->hits_unpolled = 0;
@@ -32,9 +32,13 @@ void* CachingAllocator::allocate(std::size_t bytes, Stream stream) {
   return pointer;
 }
 
-void CachingAllocator::afterHit(bool over_ceiling, bool poll) {
+void CachingAllocator::afterHit(bool over_ceiling, bool poll) noexcept {
   if (over_ceiling) settle();
-  if (poll) pollPending(false);
+  try {
+    if (poll) pollPending();
+  } catch (const std::bad_alloc&) {
+    // The host is short of memory: a later poll does it.
+  }
 }
 
 void CachingAllocator::free(void* pointer) noexcept {
@@ -50,9 +54,7 @@ void CachingAllocator::freeAt(Address address, const void* caller) noexcept {
   StreamUses uses;
   {
     const MutexLock lock(heap->mutex());
-    if (segment->heap.load(std::memory_order_relaxed) == heap) [[likely]] {
-      block = heap->layout(segment->kind).find(address);
-    }
+    block = heap->find(*segment, address);
     if (block != nullptr) [[likely]] {
       heap->frees.note(address, block->grains, caller, threadNumber());
       if (block->use.uses == nullptr && block->use.stream == heap->stream()) [[likely]] {

@@ -21,12 +21,15 @@ std::uint64_t CachingAllocator::leastGrowth(const Request& request) const {
   return roundUp(request.rounded(), kSegmentUnit);
 }
 
-// A segment of the usual size, or, where there is no room for that, just as large as need be.
+// A segment of the usual size.
 Block* CachingAllocator::grow(Heap& heap, const Request& request) {
-  const std::uint64_t usual = rules_.segmentFor(request);
-  if (Block* block = growBy(usual, heap, request)) return block;
+  return growBy(rules_.segmentFor(request), heap, request);
+}
+
+// A segment just as large as need be, where there is no room for the usual size.
+Block* CachingAllocator::growTightly(Heap& heap, const Request& request) {
   const std::uint64_t least = leastGrowth(request);
-  return least < usual ? growBy(least, heap, request) : nullptr;
+  return least < rules_.segmentFor(request) ? growBy(least, heap, request) : nullptr;
 }
 
 Block* CachingAllocator::growBy(std::uint64_t bytes, Heap& heap, const Request& request) {
@@ -35,68 +38,77 @@ Block* CachingAllocator::growBy(std::uint64_t bytes, Heap& heap, const Request& 
     const RelaxedCaptureMode relaxed(device_);
     return device_.malloc(bytes);
   }();
+  noteDeviceAnswer(base);
   if (!base) {
     reserved_.fetch_sub(bytes, std::memory_order_relaxed);
-    const MutexLock lock(hooks_mutex_);
-    last_device_error_ = base.error().message();
     return nullptr;
   }
   num_device_alloc_.fetch_add(1, std::memory_order_relaxed);
+  return install(base.value(), bytes, heap, request);
+}
+
+// What an OutOfMemory says of the device is its last answer.
+template <class Answer>
+void CachingAllocator::noteDeviceAnswer(const Answer& answer) {
+  const MutexLock lock(hooks_mutex_);
+  last_device_error_ = answer.ok() ? std::string() : answer.error().message();
+}
+
+// The place of a new segment among all: after the older ones, or before them.
+Address CachingAllocator::nextPlace(std::uint64_t bytes) {
+  if (options_.prefer_old_segments) return places_.fetch_add(bytes, std::memory_order_relaxed);
+  return places_.fetch_sub(bytes, std::memory_order_relaxed) - bytes;
+}
+
+// Where host memory runs out it is as if the device had refused, or, once the heap has the segment,
+// as if it had been there, free, before.
+Block* CachingAllocator::install(Address base, std::uint64_t bytes, Heap& heap,
+                                 const Request& request) {
+  HeapSegment* segment = nullptr;
+  bool mapped = false, added = false;
   try {
-    return install(base.value(), bytes, heap, request);
-  } catch (...) {  // host memory ran out: as if the device had refused
-    (void)device_.free(base.value());
-    num_device_free_.fetch_add(1, std::memory_order_relaxed);
-    reserved_.fetch_sub(bytes, std::memory_order_relaxed);
+    segment = &records_.take();
+    segment->base = nextPlace(bytes);
+    segment->bytes = bytes;
+    segment->device_base = base;
+    segment->kind = request.kind;
+    segments_.insert(*segment);
+    mapped = true;
+    const MutexLock lock(heap.mutex());
+    heap.add(*segment, true);
+    added = true;
+    return heap.allocateFrom(*segment->first, request);
+  } catch (...) {
+    if (added) throw;
+    if (mapped) segments_.erase(*segment);
+    if (segment) records_.give(*segment);
+    freeOnDevice(base, bytes);
     throw;
   }
 }
 
-Block* CachingAllocator::install(Address base, std::uint64_t bytes, Heap& heap,
-                                 const Request& request) {
-  HeapSegment& segment = records_.take();
-  segment.base = base;
-  segment.bytes = bytes;
-  segment.kind = request.kind;
-  try {
-    segments_.insert(segment);
-  } catch (...) {
-    records_.give(segment);
-    throw;
+bool CachingAllocator::freeOnDevice(Address base, std::uint64_t bytes) {
+  const RelaxedCaptureMode relaxed(device_);
+  const Status freed = device_.free(base);
+  if (!freed) {
+    noteDeviceAnswer(freed);
+    return false;
   }
-  bool added = false;
-  try {
-    const MutexLock lock(heap.mutex());
-    heap.add(segment, true);
-    added = true;
-    return heap.allocate(request);
-  } catch (...) {
-    if (added) {
-      const MutexLock lock(heap.mutex());
-      heap.remove(segment);
-    }
-    segments_.erase(segment);
-    records_.give(segment);
-    throw;
-  }
+  num_device_free_.fetch_add(1, std::memory_order_relaxed);
+  reserved_.fetch_sub(bytes, std::memory_order_relaxed);
+  return true;
 }
 
 // Returns one segment, which is in no heap, to the device. If the device will not have it, the heap
 // that it came from keeps it.
 bool CachingAllocator::giveBack(HeapSegment& segment, Heap& owner) {
   segments_.erase(segment);
-  const Status freed = [&] {
-    const RelaxedCaptureMode relaxed(device_);
-    return device_.free(segment.base);
-  }();
-  if (!freed) {
+  if (!freeOnDevice(segment.device_base, segment.bytes)) {
     segments_.insert(segment);  // its leaves exist: cannot fail
     const MutexLock lock(owner.mutex());
     owner.add(segment, false);
     return false;
   }
-  num_device_free_.fetch_add(1, std::memory_order_relaxed);
-  reserved_.fetch_sub(segment.bytes, std::memory_order_relaxed);
   records_.give(segment);
   return true;
 }
@@ -138,28 +150,18 @@ bool CachingAllocator::releaseOneIdle(HeapSegment& segment, Heap& heap) {
   return giveBack(segment, heap);
 }
 
-// Makes room for `bytes` under the limit: with the smallest idle segment that does it alone, else
-// with the largest ones first. Returns the bytes given back.
-std::uint64_t CachingAllocator::releaseIdle(std::uint64_t bytes) {
-  const std::uint64_t reserved = reserved_.load(std::memory_order_relaxed);
-  const std::uint64_t room = limit() > reserved ? limit() - reserved : 0;
-  const std::uint64_t needed = room < bytes ? bytes - room : bytes;  // else the device is short
-  std::vector<Idle> idle = idleSegments(heaps_.all());
-  std::sort(idle.begin(), idle.end(),
-            [](const Idle& a, const Idle& b) { return a.bytes < b.bytes; });
-  const auto alone =
-      std::find_if(idle.begin(), idle.end(), [&](const Idle& one) { return one.bytes >= needed; });
-  if (alone != idle.end() && releaseOneIdle(*alone->segment, *alone->heap)) return alone->bytes;
+// Gives every idle segment back. Returns the bytes.
+std::uint64_t CachingAllocator::releaseIdle() {
   std::uint64_t released = 0;
-  for (auto one = idle.rbegin(); one != idle.rend() && released < needed; ++one) {
-    if (releaseOneIdle(*one->segment, *one->heap)) released += one->bytes;
+  for (const Idle& one : idleSegments(heaps_.all())) {
+    if (releaseOneIdle(*one.segment, *one.heap)) released += one.bytes;
   }
   return released;
 }
 
 void CachingAllocator::emptyCache() {
-  pollPending(false);
-  for (const Idle& one : idleSegments(heaps_.all())) releaseOneIdle(*one.segment, *one.heap);
+  pollPending();
+  releaseIdle();
 }
 
 // Above the threshold, gives back what has been idle for at least the mean time, oldest first,
@@ -183,21 +185,30 @@ void CachingAllocator::collectGarbage() {
 }
 
 CachingAllocator::~CachingAllocator() {
-  if (!driverMayBeCalled()) return;
-  events_.destroySpares();
+  const bool driver = driverMayBeCalled();
   for (Heap* heap : heaps_.all()) {
     const MutexLock lock(heap->mutex());
-    if (heap->completion.under_way) (void)device_.destroyEvent(heap->completion.event);
     for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
       for (Segment* s = heap->layout(kind).segments(); s; s = s->next) {
-        for (Block* b = s->first; b; b = b->next) {
-          if (b->state() == BlockState::kAllocated) delete static_cast<StreamUses*>(b->use.uses);
-        }
-        segments_.erase(static_cast<HeapSegment&>(*s));
-        (void)device_.free(s->base);
+        forgetUses(*s);
+        if (driver) leave(static_cast<HeapSegment*>(s)->device_base);
       }
     }
+    if (driver && heap->completion.under_way) events_.give(heap->completion.event);
   }
+  if (driver) events_.destroySpares();
+}
+
+void CachingAllocator::forgetUses(const Segment& segment) noexcept {
+  for (const Block* b = segment.first; b; b = b->next) {
+    if (b->state() == BlockState::kAllocated) delete static_cast<StreamUses*>(b->use.uses);
+  }
+}
+
+// Nobody can ask for it again later, so a device that says no is asked once more.
+void CachingAllocator::leave(Address base) noexcept {
+  const RelaxedCaptureMode relaxed(device_);
+  if (!device_.free(base)) (void)device_.free(base);
 }
 
 }  // namespace cistern

@@ -1,5 +1,6 @@
 #include "allocator/engine/heap.hpp"
 
+#include <algorithm>
 #include <memory>
 
 #include "allocator/base/check.hpp"
@@ -10,6 +11,21 @@ namespace {
 std::int64_t signedBytes(std::uint64_t bytes) { return std::int64_t(bytes); }
 
 }  // namespace
+
+// It is in the largest bin, but a bin's own order is smallest first.
+std::uint64_t largestFree(const FreeIndex& index) {
+  std::uint64_t largest = 0;
+  std::vector<const Block*> left_to_see{index.ofLargestBin()};
+  while (!left_to_see.empty()) {
+    const Block* b = left_to_see.back();
+    left_to_see.pop_back();
+    if (b == nullptr) continue;
+    largest = std::max(largest, b->bytes());
+    left_to_see.push_back(b->links.left);
+    left_to_see.push_back(b->links.right);
+  }
+  return largest;
+}
 
 Block* Heap::allocate(const Request& request) {
   Layout& from = layout(request.kind);
@@ -87,12 +103,33 @@ void Heap::add(HeapSegment& segment, bool grown) {
   layout(segment.kind).add(segment, grown ? 0 : epoch);
   segment.heap.store(this, std::memory_order_release);
   countSegment(segment, +1, grown);
+  if (!grown) completion.freed = true;  // its memory counts as freed now
 }
 
 void Heap::remove(HeapSegment& segment) noexcept {
   layout(segment.kind).remove(segment);
   segment.heap.store(nullptr, std::memory_order_release);
   countSegment(segment, -1, true);
+}
+
+std::uint32_t Heap::endEpoch() noexcept {
+  if (epoch == UINT32_MAX) renumberEpochs();
+  return epoch++;
+}
+
+// All that an epoch's number says is whether it is complete, marked, or neither.
+void Heap::renumberEpochs() noexcept {
+  for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
+    for (Segment* s = layout(kind).segments(); s; s = s->next) {
+      for (Block* b = s->first; b; b = b->next) {
+        if (!b->isFree()) continue;
+        b->epoch = b->epoch <= completion.completed ? 0 : b->epoch <= completion.marked ? 1 : 2;
+      }
+    }
+  }
+  completion.completed = 0;
+  completion.marked = 1;
+  epoch = 2;
 }
 
 std::size_t Heap::hostBytes() {

@@ -28,18 +28,36 @@ namespace cistern {
 class Heap;
 
 /// A segment with the heap that owns it. Records are recycled, never deleted before the allocator.
+///
+/// The layout knows a segment by its place in the order of age (Segment::base), not by where it is
+/// on the device: which segment is preferred is the allocator's choice then, and the same on every
+/// device, whatever addresses its driver hands out.
 struct HeapSegment : Segment {
+  Address device_base = 0;           ///< where it is
   std::atomic<Heap*> heap{nullptr};  ///< changes only while the segment is wholly free
   SizeKind kind = SizeKind::kSmall;
   std::uint64_t idle_since = 0;  ///< the allocator's tick when it last became wholly free
+
+  Address deviceEnd() const { return device_base + bytes; }
+  bool covers(Address address) const { return address - device_base < bytes; }
+  Address onDevice(Address place) const { return device_base + (place - base); }
+  Address placeOf(Address address) const { return base + (address - device_base); }
 };
 
 inline HeapSegment& segmentOf(const Block& block) {
   return static_cast<HeapSegment&>(*block.segment);
 }
 
+/// Where a block is on the device.
+inline Address deviceAddress(const Block& block) {
+  return segmentOf(block).onDevice(block.address());
+}
+
 /// The streams beside its own that a block in use is used on; hangs on block.use.uses.
 using StreamUses = std::vector<Stream>;
+
+/// The size of the largest free block, in bytes.
+std::uint64_t largestFree(const FreeIndex& index);
 
 class Heap {
  public:
@@ -56,6 +74,16 @@ class Heap {
     return kind == SizeKind::kSmall ? small_ : large_;
   }
 
+  /// Whether the segment is this heap's and covers the device address.
+  bool owns(const HeapSegment& segment, Address address) const CISTERN_REQUIRES(mutex_) {
+    return segment.heap.load(std::memory_order_relaxed) == this && segment.covers(address);
+  }
+  /// The live block that starts at a device address, for which `segment` was looked up; or null.
+  Block* find(const HeapSegment& segment, Address address) CISTERN_REQUIRES(mutex_) {
+    if (!owns(segment, address)) return nullptr;
+    return layout(segment.kind).find(segment.placeOf(address));
+  }
+
   /// A block for the request out of this heap's free memory, or null. Counts it.
   Block* allocate(const Request& request) CISTERN_REQUIRES(mutex_);
   /// The same out of one free block of this heap, for a request of any stream.
@@ -65,10 +93,14 @@ class Heap {
   /// The program has freed the block, but work of other streams still uses it: which those are.
   StreamUses retire(Block& block) noexcept CISTERN_REQUIRES(mutex_);
 
-  /// Takes a wholly free segment in. `grown`: from the device, rather than from another heap.
+  /// Takes a wholly free segment in. `grown`: from the device, rather than from another heap; then
+  /// no queued work uses it. Throws std::bad_alloc, changing nothing.
   void add(HeapSegment& segment, bool grown) CISTERN_REQUIRES(mutex_);
   /// Lets one go, to the device or to another heap.
   void remove(HeapSegment& segment) noexcept CISTERN_REQUIRES(mutex_);
+
+  /// Ends the current epoch and returns its number: no free block is stamped with a later one.
+  std::uint32_t endEpoch() noexcept CISTERN_REQUIRES(mutex_);
 
   HeapCounters& counters() CISTERN_REQUIRES(mutex_) { return counters_; }
   std::size_t hostBytes() CISTERN_REQUIRES(mutex_);
@@ -78,6 +110,7 @@ class Heap {
   void countBlock(const Block& block, int sign) CISTERN_REQUIRES(mutex_);
   void countSegment(const HeapSegment& segment, int sign, bool real) CISTERN_REQUIRES(mutex_);
   void countSplit(SizeKind kind, const LayoutTotals& before) CISTERN_REQUIRES(mutex_);
+  void renumberEpochs() noexcept CISTERN_REQUIRES(mutex_);
 
   const Stream stream_;
   Mutex mutex_;

@@ -36,16 +36,16 @@ std::string OutOfMemoryReport::advice() const {
                         formatBytes(pending));
   }
   const std::uint64_t room = limit > reserved ? limit - reserved : 0;
-  if (room < rounded && limit < device_total) {
+  if (room < segment && limit < device_total) {
     return text +
-           fmt::format("A limit higher by {} would have made it fit.", formatBytes(rounded - room));
+           fmt::format("A limit higher by {} would have made it fit.", formatBytes(segment - room));
   }
   const std::uint64_t have = std::min(room, device_free);
-  if (have >= rounded) return text + "The device refused although it reports room.";
+  if (have >= segment) return text + "The device refused although it reports room.";
   return text + fmt::format(
                     "{} more device memory would have made it fit; programs other than "
                     "this allocator hold {}.",
-                    formatBytes(rounded - have),
+                    formatBytes(segment - have),
                     formatBytes(device_total - device_free -
                                 std::min(reserved, device_total - device_free)));
 }

@@ -33,6 +33,7 @@ struct OutOfMemoryReport {
   std::string device;
   std::uint64_t requested = 0;  ///< as asked
   std::uint64_t rounded = 0;    ///< as it would have been placed
+  std::uint64_t segment = 0;    ///< the least that would have been taken from the device for it
   Stream stream;
   std::uint64_t limit = 0;  ///< what this allocator may reserve
   std::uint64_t device_total = 0;

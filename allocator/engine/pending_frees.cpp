@@ -1,15 +1,20 @@
 #include "allocator/engine/pending_frees.hpp"
 
+#include <utility>
+
+#include "allocator/base/process.hpp"
+
 namespace cistern {
 
 PendingFrees::~PendingFrees() {
+  const bool driver = driverMayBeCalled();
   const MutexLock lock(mutex_);
   std::vector<Retired> ready;
   for (const auto& queue : queues_) {
     const MutexLock queue_lock(queue->mutex);
     for (Point& point : queue->points) {
       for (Waiting* waiting : point.blocks) arrived(*waiting, ready);
-      (void)device_.destroyEvent(point.event);
+      if (driver) (void)device_.destroyEvent(point.event);
     }
   }
   for (Waiting* waiting : stuck_) arrived(*waiting, ready);
@@ -79,20 +84,41 @@ void PendingFrees::arrived(Waiting& waiting, std::vector<Retired>& ready) {
   delete &waiting;
 }
 
-bool PendingFrees::reached(const Point& point, bool wait) {
-  if (wait) return device_.synchronizeEvent(point.event).ok();
+bool PendingFrees::reached(const Point& point) {
   const Result<bool> done = device_.queryEvent(point.event);
   return done.ok() && done.value();
 }
 
-void PendingFrees::collect(Queue& queue, bool wait, std::vector<Retired>& ready) {
+void PendingFrees::collect(Queue& queue, std::vector<Retired>& ready) {
   const MutexLock lock(queue.mutex);
   queue.open = false;
-  while (!queue.points.empty() && reached(queue.points.front(), wait)) {
+  while (!queue.points.empty() && reached(queue.points.front())) {
+    ready.reserve(ready.size() + queue.points.front().blocks.size());
     for (Waiting* waiting : queue.points.front().blocks) arrived(*waiting, ready);
     events_.give(queue.points.front().event);
     queue.points.pop_front();
   }
+}
+
+// The point is out of the queue while it is waited for, so that others may attach and poll. False
+// when there is none, or it cannot be waited for.
+bool PendingFrees::waitForOldest(Queue& queue, std::vector<Retired>& ready) {
+  Point oldest;
+  {
+    const MutexLock lock(queue.mutex);
+    if (queue.points.empty()) return false;
+    queue.open = queue.open && queue.points.size() > 1;
+    oldest = std::move(queue.points.front());
+    queue.points.pop_front();
+  }
+  if (!device_.synchronizeEvent(oldest.event)) {
+    const MutexLock lock(queue.mutex);
+    queue.points.push_front(std::move(oldest));
+    return false;
+  }
+  for (Waiting* waiting : oldest.blocks) arrived(*waiting, ready);
+  events_.give(oldest.event);
+  return true;
 }
 
 // What hangs on no event is ready when all work of the device is complete.
@@ -112,13 +138,23 @@ void PendingFrees::collectStuck(std::vector<Retired>& ready) {
   stuck_.insert(stuck_.end(), stuck.begin(), stuck.end());
 }
 
-std::vector<PendingFrees::Retired> PendingFrees::poll(bool wait) {
+std::vector<PendingFrees::Retired> PendingFrees::poll() {
   std::vector<Retired> ready;
   if (waiting() == 0) return ready;
   // Asking an event breaks a capture elsewhere in the program unless the thread says not to mind.
   const RelaxedCaptureMode relaxed(device_);
-  for (Queue* queue : queues()) collect(*queue, wait, ready);
-  if (wait) collectStuck(ready);
+  for (Queue* queue : queues()) collect(*queue, ready);
+  return ready;
+}
+
+std::vector<PendingFrees::Retired> PendingFrees::wait() {
+  std::vector<Retired> ready;
+  const RelaxedCaptureMode relaxed(device_);
+  for (Queue* queue : queues()) {
+    for (bool more = true; more && ready.empty();) more = waitForOldest(*queue, ready);
+    if (!ready.empty()) return ready;
+  }
+  collectStuck(ready);
   return ready;
 }
 

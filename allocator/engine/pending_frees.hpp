@@ -6,8 +6,8 @@
 // and asks the oldest, in order, until one is not complete. A block leaves when its last point is.
 //
 // Locks: mutex_ guards which queues there are; each queue has its own, under which its events are
-// recorded and queried (so that nothing is attached to an event before it is recorded). Neither is
-// ever taken by a hit, and no heap's lock is held meanwhile.
+// recorded and queried (so that nothing is attached to an event before it is recorded), but never
+// waited for. No heap's lock is held meanwhile.
 #pragma once
 
 #include <atomic>
@@ -43,9 +43,11 @@ class PendingFrees {
   /// complete. Where that cannot be recorded (a destroyed stream) it waits for the whole device.
   /// True when all of it is complete already: then the caller keeps the block, to release it.
   [[nodiscard]] bool add(Retired retired, const StreamUses& streams);
-  /// The blocks that have become ready. With `wait`, waits for queued work first; what never ends
-  /// stays behind.
-  std::vector<Retired> poll(bool wait);
+  /// The blocks that have become ready. Waits for nothing.
+  std::vector<Retired> poll();
+  /// Waits for queued work of one stream, or, when nothing else is left, of the whole device, until
+  /// some blocks are ready. None: there is nothing that could be waited for. One thread at a time.
+  std::vector<Retired> wait();
 
  private:
   struct Waiting {
@@ -67,8 +69,9 @@ class PendingFrees {
   Queue& queueOf(Stream stream);
   std::vector<Queue*> queues() const;
   bool attach(Queue& queue, Waiting& waiting);
-  bool reached(const Point& point, bool wait);
-  void collect(Queue& queue, bool wait, std::vector<Retired>& ready);
+  bool reached(const Point& point);
+  void collect(Queue& queue, std::vector<Retired>& ready);
+  bool waitForOldest(Queue& queue, std::vector<Retired>& ready);
   void collectStuck(std::vector<Retired>& ready);
   void arrived(Waiting& waiting, std::vector<Retired>& ready);
 

@@ -1,33 +1,61 @@
 // Memory of other streams: blocks that wait for work elsewhere, and free memory that one stream
 // leaves and another could use.
 //
-// Two ways to use another heap's free block. A wholly free segment is adopted: it moves, and is the
-// new heap's own from then on. Part of a segment is taken as a guest: the block stays the owner's,
-// and its free waits for the guest stream as a recorded use would.
-#include "allocator/base/check.hpp"
+// Two ways to use another heap's free block. A wholly free segment whose last use is complete is
+// adopted: it moves, and is the new heap's own from then on. Otherwise the block is a guest: it
+// stays the owner's, and its free waits for the guest stream as a recorded use would.
+#include <mutex>
+
+#include "allocator/base/process.hpp"
 #include "allocator/engine/caching_allocator.hpp"
 
 namespace cistern {
 
 void CachingAllocator::settleRetired(Heap& heap, Block& block, StreamUses uses) noexcept {
+  if (!driverMayBeCalled()) return;  // at exit nobody will use it again
   if (!pending_.add({&heap, &block}, uses)) return;
+  putBack(heap, block);
+  settle();
+}
+
+void CachingAllocator::putBack(Heap& heap, Block& block) noexcept {
   const MutexLock lock(heap.mutex());
   heap.release(block, tick_.load(std::memory_order_relaxed));
 }
 
 // Releases the blocks whose last use is complete. True if there were any.
-bool CachingAllocator::pollPending(bool wait) {
-  const std::vector<PendingFrees::Retired> ready = pending_.poll(wait);
-  for (const auto& [heap, block] : ready) {
-    const MutexLock lock(heap->mutex());
-    heap->release(*block, tick_.load(std::memory_order_relaxed));
-  }
+bool CachingAllocator::pollPending() { return putBackAll(pending_.poll()); }
+
+bool CachingAllocator::waitPending() { return putBackAll(pending_.wait()); }
+
+bool CachingAllocator::putBackAll(const std::vector<PendingFrees::Retired>& ready) noexcept {
+  for (const auto& [heap, block] : ready) putBack(*heap, *block);
   if (!ready.empty()) settle();
   return !ready.empty();
 }
 
-// Learns how far the heap's stream has come: records an event if something was freed since the last
-// one and none is under way, and asks the one that is. One thread at a time; others pass.
+// Whether the stream can be asked how far it is: it is alive and no capture is recording it, which
+// asking would break.
+bool CachingAllocator::answers(Stream stream) {
+  const Result<CaptureInfo> info = device_.captureInfo(stream);
+  return info.ok() && info.value().status == CaptureStatus::kNone;
+}
+
+// Whether no stream that this allocator knows has work queued.
+bool CachingAllocator::streamsAreIdle() {
+  if (pending_.waiting() > 0) return false;
+  const RelaxedCaptureMode relaxed(device_);
+  for (const Heap* heap : heaps_.all()) {
+    if (!answers(heap->stream())) return false;
+    const Result<bool> idle = device_.queryStream(heap->stream());
+    if (!idle.ok() || !idle.value()) return false;
+  }
+  return true;
+}
+
+// Learns how far the heap's stream has come. If something was freed since that was last asked, and
+// no event is under way, either the stream is idle, or an event is recorded on it. The event that
+// is under way is asked. One thread at a time; others pass.
 void CachingAllocator::refreshCompletion(Heap& heap) {
   Heap::Completion seen;
   {
@@ -36,94 +64,145 @@ void CachingAllocator::refreshCompletion(Heap& heap) {
     if (c.busy || (!c.under_way && !c.freed)) return;
     c.busy = true;
     if (!c.under_way) {
-      c.marked = heap.epoch++;
+      c.marked = heap.endEpoch();
       c.freed = false;
     }
     seen = c;
   }
-  const RelaxedCaptureMode relaxed(device_);
-  if (!seen.under_way) {
-    const Result<Event> event = events_.take();
-    if (event.ok()) seen.event = event.value();
-    seen.under_way = event.ok() && device_.recordEvent(seen.event, heap.stream()).ok();
-    if (event.ok() && !seen.under_way) events_.give(seen.event);
-  }
-  bool complete = false;
-  if (seen.under_way) {
-    const Result<bool> done = device_.queryEvent(seen.event);
-    complete = done.ok() && done.value();
-  }
-  if (complete) events_.give(seen.event);
+  const bool complete = markOrAsk(heap.stream(), seen);
   const MutexLock lock(heap.mutex());
   Heap::Completion& c = heap.completion;
-  if (complete) c.completed = seen.marked;
-  if (!seen.under_way) c.freed = true;  // it could not be recorded; the next one covers it too
+  if (complete) c.completed = c.marked;
+  if (!complete && !seen.under_way) c.freed = true;  // neither worked; the next covers it too
   c.under_way = seen.under_way && !complete;
   c.event = seen.event;
   c.busy = false;
 }
 
-Block* CachingAllocator::fromOtherHeaps(Heap& heap, const Request& request) {
+// True when all that was queued on the stream by the last mark is complete.
+bool CachingAllocator::markOrAsk(Stream stream, Heap::Completion& completion) noexcept {
+  const RelaxedCaptureMode relaxed(device_);
+  if (!completion.under_way) {
+    if (!answers(stream)) return false;
+    const Result<bool> idle = device_.queryStream(stream);
+    if (idle.ok() && idle.value()) return true;
+    const Result<Event> event = events_.take();
+    if (!event) return false;
+    completion.event = event.value();
+    completion.under_way = device_.recordEvent(completion.event, stream).ok();
+    if (!completion.under_way) events_.give(completion.event);
+    return false;
+  }
+  const Result<bool> done = device_.queryEvent(completion.event);
+  const bool complete = done.ok() && done.value();
+  if (complete) events_.give(completion.event);
+  return complete;
+}
+
+// Before a heap grows it adopts idle segments, but takes no part of one: a guest's memory goes back
+// when it is freed, so that a heap which lived on others' would miss every time.
+Block* CachingAllocator::fromOtherHeaps(Heap& heap, const Request& request, Reach reach) {
   if (!options_.cross_stream_reuse) return nullptr;
   for (Heap* owner : heaps_.all()) {
     if (owner == &heap) continue;
     {
       const MutexLock lock(owner->mutex());
-      if (!owner->layout(request.kind).freeBlocks().bestFit(request.grains)) continue;
+      if (fitting(*owner, request, UINT32_MAX, reach) == nullptr) continue;
     }
     refreshCompletion(*owner);
-    if (Block* block = takeFrom(*owner, heap, request, true)) return block;
+    if (Block* block = takeCompleted(*owner, heap, request, reach)) return block;
   }
   return nullptr;
 }
 
-// Takes memory of another heap that queued work may still use, and orders this stream's further
-// work after it on the device. Nobody waits on the host.
-Block* CachingAllocator::fromOtherHeapsInOrder(Heap& heap, const Request& request) {
+// A block of the owner's whose last use is complete.
+Block* CachingAllocator::takeCompleted(Heap& owner, Heap& heap, const Request& request,
+                                       Reach reach) {
+  HeapSegment* whole = nullptr;
+  {
+    const MutexLock lock(owner.mutex());
+    Block* block = fitting(owner, request, owner.completion.completed, reach);
+    if (block == nullptr) return nullptr;
+    if (!block->segment->whollyFree()) return owner.allocateFrom(*block, request);
+    whole = &segmentOf(*block);
+  }
+  return adopt(*whole, owner, heap, request);
+}
+
+// The best free block of the owner's that was freed in `epoch` or before.
+Block* CachingAllocator::fitting(Heap& owner, const Request& request, std::uint32_t epoch,
+                                 Reach reach) {
+  const Layout& layout = owner.layout(request.kind);
+  return layout.freeBlocks().bestFitIf(request.grains, [&](const Block& b) {
+    if (reach == Reach::kIdleSegments && !b.segment->whollyFree()) return false;
+    return b.epoch <= epoch && layout.serves(b, request.grains);
+  });
+}
+
+// Moves a segment, if it is still the owner's, wholly free and complete, and allocates from it. The
+// one place that holds two heaps' locks: nobody sees the segment in neither, or in both.
+Block* CachingAllocator::adopt(HeapSegment& segment, Heap& owner, Heap& heap,
+                               const Request& request) CISTERN_NO_TSA {
+  const MutexLock settling(settle_mutex_);
+  const std::scoped_lock both(owner.mutex(), heap.mutex());
+  const bool still = segment.heap.load(std::memory_order_relaxed) == &owner &&
+                     segment.kind == request.kind && segment.whollyFree() &&
+                     segment.first->epoch <= owner.completion.completed &&
+                     owner.layout(request.kind).serves(*segment.first, request.grains);
+  if (!still) return nullptr;
+  owner.remove(segment);
+  try {
+    heap.add(segment, false);
+  } catch (...) {
+    owner.add(segment, false);  // it has just left: cannot fail
+    throw;
+  }
+  return heap.allocateFrom(*segment.first, request);
+}
+
+// Takes a block of another heap that queued work may still use, as a guest, once `made_safe` has
+// seen to it that this request's stream comes after that work.
+template <class MakeSafe>
+Block* CachingAllocator::borrow(Heap& heap, const Request& request, MakeSafe made_safe) {
   if (!options_.cross_stream_reuse) return nullptr;
   for (Heap* owner : heaps_.all()) {
     if (owner == &heap) continue;
-    Block* block = takeFrom(*owner, heap, request, false);
+    Block* block = nullptr;
+    {
+      const MutexLock lock(owner->mutex());
+      Block* free = fitting(*owner, request, UINT32_MAX, Reach::kPartsToo);
+      if (free != nullptr) block = owner->allocateFrom(*free, request);
+    }
     if (block == nullptr) continue;
-    if (orderAfter(request.stream, owner->stream())) return block;
-    Heap& holder = *segmentOf(*block).heap.load(std::memory_order_relaxed);
-    const MutexLock lock(holder.mutex());
-    holder.release(*block, tick_.load(std::memory_order_relaxed));
+    if (made_safe(owner->stream())) return block;
+    putBack(*owner, *block);
   }
   return nullptr;
 }
 
+// Orders this stream's further work after the owner's, on the device. Nobody waits on the host.
+Block* CachingAllocator::borrowInOrder(Heap& heap, const Request& request) {
+  return borrow(heap, request, [&](Stream owner) { return orderAfter(request.stream, owner); });
+}
+
+// What the stream of a heap cannot be asked about, because it was destroyed, is complete when the
+// whole device is.
+Block* CachingAllocator::borrowWhenIdle(Heap& heap, const Request& request) {
+  return borrow(heap, request, [&](Stream) {
+    const RelaxedCaptureMode relaxed(device_);
+    num_sync_all_streams_.fetch_add(1, std::memory_order_relaxed);
+    return device_.synchronizeDevice().ok();
+  });
+}
+
 bool CachingAllocator::orderAfter(Stream later, Stream earlier) {
+  if (!answers(earlier) || !answers(later)) return false;
   const Result<Event> event = events_.take();
   if (!event) return false;
   const bool ordered = device_.recordEvent(event.value(), earlier).ok() &&
                        device_.waitEvent(later, event.value()).ok();
   events_.give(event.value());
   return ordered;
-}
-
-Block* CachingAllocator::takeFrom(Heap& owner, Heap& heap, const Request& request,
-                                  bool completed_only) {
-  HeapSegment* whole = nullptr;
-  {
-    const MutexLock lock(owner.mutex());
-    Layout& layout = owner.layout(request.kind);
-    const std::uint32_t safe = completed_only ? owner.completion.completed : UINT32_MAX;
-    Block* block = layout.freeBlocks().bestFitIf(request.grains, [&](const Block& b) {
-      return b.epoch <= safe && layout.serves(b, request.grains);
-    });
-    if (block == nullptr) return nullptr;
-    if (!block->segment->whollyFree()) return owner.allocateFrom(*block, request);
-    whole = &segmentOf(*block);
-    owner.remove(*whole);
-  }
-  return adopt(*whole, heap, request);
-}
-
-Block* CachingAllocator::adopt(HeapSegment& segment, Heap& heap, const Request& request) {
-  const MutexLock lock(heap.mutex());
-  heap.add(segment, false);
-  return heap.allocate(request);
 }
 
 }  // namespace cistern

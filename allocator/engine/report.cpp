@@ -19,11 +19,7 @@ void CachingAllocator::recordStream(void* pointer, Stream stream) {
   const auto [segment, heap] = locate(toAddress(pointer));
   if (heap != nullptr) {
     const MutexLock lock(heap->mutex());
-    if (segment->heap.load(std::memory_order_relaxed) == heap) {
-      if (Block* block = heap->layout(segment->kind).find(toAddress(pointer))) {
-        return noteUse(*block, stream);
-      }
-    }
+    if (Block* block = heap->find(*segment, toAddress(pointer))) return noteUse(*block, stream);
   }
   reportMisuse("recordStream", toAddress(pointer));
 }
@@ -36,20 +32,22 @@ void CachingAllocator::noteUse(Block& block, Stream stream) {
 }
 
 std::size_t CachingAllocator::blockSize(void* pointer) const {
-  const auto [segment, heap] = locate(toAddress(pointer));
-  if (heap != nullptr) {
-    const MutexLock lock(heap->mutex());
-    if (segment->heap.load(std::memory_order_relaxed) == heap) {
-      if (const Block* b = heap->layout(segment->kind).find(toAddress(pointer))) return b->bytes();
-    }
-  }
-  throw InvalidArgument(describeMisuse("blockSize", toAddress(pointer)).text());
+  return inspect("blockSize", toAddress(pointer)).bytes;
 }
 
 BaseAllocation CachingAllocator::getBaseAllocation(void* pointer) const {
-  (void)blockSize(pointer);  // refuses what is not an allocated block
-  const HeapSegment& segment = *locate(toAddress(pointer)).segment;
-  return {toPointer(segment.base), segment.bytes};
+  return inspect("getBaseAllocation", toAddress(pointer)).around;
+}
+
+CachingAllocator::Inspected CachingAllocator::inspect(const char* verb, Address address) const {
+  const auto [segment, heap] = locate(address);
+  if (heap != nullptr) {
+    const MutexLock lock(heap->mutex());
+    if (const Block* block = heap->find(*segment, address)) {
+      return {block->bytes(), {toPointer(segment->device_base), segment->bytes}};
+    }
+  }
+  throw InvalidArgument(describeMisuse(verb, address).text());
 }
 
 Misuse CachingAllocator::describeMisuse(const char* verb, Address address) const {
@@ -59,10 +57,9 @@ Misuse CachingAllocator::describeMisuse(const char* verb, Address address) const
   const auto [segment, heap] = locate(address);
   if (heap == nullptr) return misuse;
   const MutexLock lock(heap->mutex());
-  if (segment->heap.load(std::memory_order_relaxed) != heap) return misuse;
-  const Block* block = Layout::covering(*segment, address);
-  if (block == nullptr) return misuse;
-  misuse.block = block->address();
+  if (!heap->owns(*segment, address)) return misuse;
+  const Block* block = Layout::covering(*segment, segment->placeOf(address));
+  misuse.block = deviceAddress(*block);
   misuse.block_bytes = block->bytes();
   misuse.stream = heap->stream();
   const bool held = block->state() == BlockState::kAllocated;
@@ -108,7 +105,7 @@ void noteHolders(const Layout& layout, std::vector<HolderReport>& holders) {
   for (const Segment* s = layout.segments(); s; s = s->next) {
     for (const Block* b = s->first; b; b = b->next) {
       if (b->state() != BlockState::kAllocated) continue;
-      holders.push_back({b->address(), b->bytes(), b->use.stream});
+      holders.push_back({deviceAddress(*b), b->bytes(), b->use.stream});
     }
   }
 }
@@ -132,8 +129,8 @@ HeapReport reportOf(Heap& heap, std::vector<HolderReport>& holders) {
   report.pending = bytes(Stat::kActiveBytes) - report.allocated;
   report.free = report.reserved - bytes(Stat::kActiveBytes);
   for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
-    const Block* largest = heap.layout(kind).freeBlocks().ofLargestBin();
-    if (largest) report.largest_free = std::max(report.largest_free, largest->bytes());
+    report.largest_free =
+        std::max(report.largest_free, largestFree(heap.layout(kind).freeBlocks()));
     noteHolders(heap.layout(kind), holders);
   }
   return report;
@@ -147,6 +144,7 @@ OutOfMemoryReport CachingAllocator::describeShortage(const Request& request) con
       fmt::format("{} device {} ({})", device_.backend(), device_.ordinal(), device_.name());
   report.requested = request.bytes;
   report.rounded = std::max(request.rounded(), request.bytes);
+  report.segment = std::max(leastGrowth(request), report.rounded);
   report.stream = request.stream;
   report.limit = limit();
   report.device_total = device_total_;

@@ -14,10 +14,19 @@ std::uint32_t grainsOrMost(std::uint64_t bytes) {
 
 SizeRules::SizeRules(const Options& options)
     : divisions_(options.roundup_power2_divisions),
-      plain_(options.roundup_power2_divisions == RoundupDivisions{}),
+      plain_(options.roundup_power2_divisions == RoundupDivisions{} &&
+             options.max_split_size == kUnlimited),
       large_segment_(options.large_segment_size),
       max_split_(options.max_split_size),
       max_non_split_rounding_(options.max_non_split_rounding) {}
+
+// A segment of max_split and above serves no smaller request. One that is smaller, but whose
+// segment is not, is therefore placed as if it were as large.
+std::uint64_t SizeRules::roundByOptions(std::uint64_t bytes) const {
+  const std::uint64_t rounded = roundToDivision(bytes);
+  const std::uint64_t whole = roundDown(max_split_, kGrain);
+  return rounded < whole && roundUp(rounded, kSegmentUnit) >= whole ? whole : rounded;
+}
 
 // Between two powers of two there are `divisions` equal steps; the next step up is taken.
 std::uint64_t SizeRules::roundToDivision(std::uint64_t bytes) const {
@@ -31,8 +40,9 @@ std::uint64_t SizeRules::roundToDivision(std::uint64_t bytes) const {
 std::uint64_t SizeRules::segmentFor(const Request& request) const {
   if (request.kind == SizeKind::kSmall) return kSmallSegment;
   const std::uint64_t rounded = request.rounded();
-  if (rounded < kLargeShared) return std::max(large_segment_, roundUp(rounded, kSegmentUnit));
-  return roundUp(rounded, kSegmentUnit);
+  const bool shared =
+      rounded < large_segment_ / 2 && large_segment_ < roundDown(max_split_, kGrain);
+  return shared ? large_segment_ : roundUp(rounded, kSegmentUnit);
 }
 
 SplitRules SizeRules::splitRules(SizeKind kind) const {

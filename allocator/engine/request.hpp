@@ -15,7 +15,6 @@ namespace cistern {
 
 inline constexpr std::uint64_t kSmallLimit = kMiB;        ///< the largest small request
 inline constexpr std::uint64_t kSmallSegment = 2 * kMiB;  ///< the segment that small ones share
-inline constexpr std::uint64_t kLargeShared = 10 * kMiB;  ///< below it, large ones share segments
 inline constexpr std::uint64_t kSegmentUnit = 2 * kMiB;   ///< segments are multiples of it
 inline constexpr std::uint64_t kLargestRequest = kTiB;    ///< above it nothing is ever tried
 
@@ -35,7 +34,7 @@ class SizeRules {
 
   /// Pre: 0 < bytes <= kLargestRequest.
   Request request(std::uint64_t bytes, Stream stream) const {
-    const std::uint64_t rounded = plain_ ? roundUp(bytes, kGrain) : roundToDivision(bytes);
+    const std::uint64_t rounded = plain_ ? roundUp(bytes, kGrain) : roundByOptions(bytes);
     return {bytes, std::uint32_t(rounded >> kGrainShift),
             rounded <= kSmallLimit ? SizeKind::kSmall : SizeKind::kLarge, stream};
   }
@@ -44,10 +43,11 @@ class SizeRules {
   SplitRules splitRules(SizeKind kind) const;
 
  private:
+  std::uint64_t roundByOptions(std::uint64_t bytes) const;
   std::uint64_t roundToDivision(std::uint64_t bytes) const;
 
   RoundupDivisions divisions_;
-  bool plain_;  ///< no divisions: round to the grain
+  bool plain_;  ///< no divisions and no largest split: round to the grain
   std::uint64_t large_segment_;
   std::uint64_t max_split_;
   std::uint64_t max_non_split_rounding_;

@@ -9,8 +9,17 @@
 
 namespace cistern {
 namespace {
+
 constexpr std::size_t kRootBytes = (std::size_t{1} << 26) * sizeof(void*);
+
+// A word that holds a record's address, which user space keeps below 2^48, and a grain above it.
+constexpr unsigned kRecordBits = 48;
+
+HeapSegment* recordOf(std::uint64_t word) {
+  return static_cast<HeapSegment*>(toPointer(word & ((std::uint64_t{1} << kRecordBits) - 1)));
 }
+
+}  // namespace
 
 // The root is address space, not memory: only pages that hold a pointer are ever backed.
 SegmentMap::SegmentMap() {
@@ -35,11 +44,9 @@ SegmentMap::Granule* SegmentMap::granule(std::uint64_t index) const noexcept {
 HeapSegment* SegmentMap::find(Address address) const noexcept {
   const Granule* g = granule(address >> kGranuleShift);
   if (g == nullptr) return nullptr;
-  for (const auto* slot : {&g->first, &g->second}) {
-    HeapSegment* s = slot->load(std::memory_order_acquire);
-    if (s && address - s->base < s->bytes) return s;
-  }
-  return nullptr;
+  const std::uint64_t within = g->within.load(std::memory_order_acquire);
+  if (within != 0 && grainInGranule(address) >= within >> kRecordBits) return recordOf(within);
+  return g->at_start.load(std::memory_order_acquire);
 }
 
 SegmentMap::Leaf& SegmentMap::leaf(std::uint64_t index) {
@@ -54,26 +61,31 @@ SegmentMap::Leaf& SegmentMap::leaf(std::uint64_t index) {
 }
 
 void SegmentMap::insert(HeapSegment& segment) {
-  const std::uint64_t from = segment.base >> kGranuleShift;
-  const std::uint64_t to = (segment.end() - 1) >> kGranuleShift;
+  const std::uint64_t from = segment.device_base >> kGranuleShift;
+  const std::uint64_t to = (segment.deviceEnd() - 1) >> kGranuleShift;
   CISTERN_CHECK(to >> (kRootShift + kLeafShift) == 0);
   const MutexLock lock(mutex_);
   for (std::uint64_t i = from; i <= to; ++i) (void)leaf(i);  // all that may throw
-  for (std::uint64_t i = from; i <= to; ++i) {
-    Granule& g = *granule(i);
-    const bool taken = g.first.load(std::memory_order_relaxed) != nullptr;
-    CISTERN_CHECK(!taken || g.second.load(std::memory_order_relaxed) == nullptr);
-    (taken ? g.second : g.first).store(&segment, std::memory_order_release);
-  }
+  for (std::uint64_t i = from; i <= to; ++i) store(i, segment, &segment);
 }
 
 void SegmentMap::erase(HeapSegment& segment) noexcept {
+  const std::uint64_t from = segment.device_base >> kGranuleShift;
+  const std::uint64_t to = (segment.deviceEnd() - 1) >> kGranuleShift;
   const MutexLock lock(mutex_);
-  for (std::uint64_t i = segment.base >> kGranuleShift; i <= (segment.end() - 1) >> kGranuleShift;
-       ++i) {
-    Granule& g = *granule(i);
-    const bool first = g.first.load(std::memory_order_relaxed) == &segment;
-    (first ? g.first : g.second).store(nullptr, std::memory_order_release);
+  for (std::uint64_t i = from; i <= to; ++i) store(i, segment, nullptr);
+}
+
+// Writes the part of a granule that belongs to `segment`: its record, or null.
+void SegmentMap::store(std::uint64_t index, const HeapSegment& segment, HeapSegment* value) {
+  Granule& g = *granule(index);
+  if (segment.device_base <= index << kGranuleShift) {
+    CISTERN_CHECK(value == nullptr || g.at_start.load(std::memory_order_relaxed) == nullptr);
+    g.at_start.store(value, std::memory_order_release);
+  } else {
+    CISTERN_CHECK(value == nullptr || g.within.load(std::memory_order_relaxed) == 0);
+    const std::uint64_t start = grainInGranule(segment.device_base) << kRecordBits;
+    g.within.store(value ? start | toAddress(value) : 0, std::memory_order_release);
   }
 }
 

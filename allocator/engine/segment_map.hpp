@@ -2,8 +2,9 @@
 // of 2 MiB granules in two levels over a 57-bit address space. A granule names up to two segments,
 // because segments are at least 2 MiB long but need not be aligned: one may end where another
 // begins.
-// Readers are lock-free; writers take the map's own lock. Segment records are never freed before
-// the map, so a reader that holds an outdated answer still reads a record.
+// Readers are lock-free and read no segment record, which may be in use for another segment by
+// then; writers take the map's own lock. Records are never freed before the map, so an answer that
+// is outdated is still a record: its heap, under its lock, says whether it owns the address.
 #pragma once
 
 #include <array>
@@ -14,6 +15,7 @@
 
 #include "allocator/base/mutex.hpp"
 #include "allocator/base/types.hpp"
+#include "allocator/layout/block.hpp"
 
 namespace cistern {
 
@@ -26,7 +28,7 @@ class SegmentMap {
   SegmentMap(const SegmentMap&) = delete;
   SegmentMap& operator=(const SegmentMap&) = delete;
 
-  /// The segment that covers `address`, or null.
+  /// The segment that covers `address`; null, or one that lies near it, when none does.
   HeapSegment* find(Address address) const noexcept;
   /// Pre: the range is at least 2 MiB long, below 2^57, and overlaps no segment here. Throws
   /// std::bad_alloc, changing nothing.
@@ -39,11 +41,16 @@ class SegmentMap {
   static constexpr unsigned kLeafShift = 10;  ///< a leaf: 1,024 granules, 2 GiB, 16 KiB of host
   static constexpr unsigned kRootShift = 57 - kGranuleShift - kLeafShift;
   struct Granule {
-    std::atomic<HeapSegment*> first{nullptr};
-    std::atomic<HeapSegment*> second{nullptr};
+    std::atomic<HeapSegment*> at_start{nullptr};  ///< covers the granule's first byte
+    std::atomic<std::uint64_t> within{0};         ///< begins further in: where, and its record
   };
   using Leaf = std::array<Granule, std::size_t{1} << kLeafShift>;
 
+  static std::uint64_t grainInGranule(Address address) {
+    return (address >> kGrainShift) & ((1u << (kGranuleShift - kGrainShift)) - 1);
+  }
+  void store(std::uint64_t index, const HeapSegment& segment, HeapSegment* value)
+      CISTERN_REQUIRES(mutex_);
   Granule* granule(std::uint64_t index) const noexcept;
   Leaf& leaf(std::uint64_t index) CISTERN_REQUIRES(mutex_);
 

@@ -6,11 +6,11 @@
 //       afterEvents             blocks whose last use on other streams is complete by now
 //       afterCallbacks          what the application can give up
 //       afterGarbageCollection  segments idle for long, when a threshold is set
-//       fromOtherHeaps          completed memory of other streams              (reclaim.cpp)
+//       fromOtherHeaps          idle segments of other streams, adopted        (reclaim.cpp)
 //       grow                    a new segment, under the limit                 (growth.cpp)
-//       underPressure           other streams' memory ordered by an event; idle segments given
-//                               back until a new one fits
-//       afterWaiting            the host waits for queued work; the last resort
+//       underPressure           parts of other streams' segments, complete or ordered by an event;
+//                               all idle segments given back, and a new one tried
+//       afterWaiting            the host waits for queued work, a stream at a time; the last resort
 //     throwOutOfMemory          (report.cpp)
 //
 // Nothing here runs under a heap's lock.
@@ -40,7 +40,7 @@ void* CachingAllocator::allocateSlow(const Request& request) {
   tick_.fetch_add(1, std::memory_order_relaxed);
   Block* block = climb(heap, request);
   if (block == nullptr) throwOutOfMemory(request);
-  void* pointer = toPointer(block->address());
+  void* pointer = toPointer(deviceAddress(*block));
   settle();
   return pointer;
 }
@@ -49,7 +49,7 @@ Block* CachingAllocator::climb(Heap& heap, const Request& request) {
   if (Block* block = afterEvents(heap, request)) return block;
   if (Block* block = afterCallbacks(heap, request)) return block;
   if (Block* block = afterGarbageCollection(heap, request)) return block;
-  if (Block* block = fromOtherHeaps(heap, request)) return block;
+  if (Block* block = fromOtherHeaps(heap, request, Reach::kIdleSegments)) return block;
   if (Block* block = grow(heap, request)) return block;
   if (Block* block = underPressure(heap, request)) return block;
   return afterWaiting(heap, request);
@@ -61,7 +61,7 @@ Block* CachingAllocator::search(Heap& heap, const Request& request) {
 }
 
 Block* CachingAllocator::afterEvents(Heap& heap, const Request& request) {
-  pollPending(false);
+  pollPending();
   return search(heap, request);
 }
 
@@ -82,24 +82,35 @@ Block* CachingAllocator::afterGarbageCollection(Heap&, const Request&) {
   return nullptr;
 }
 
+// Giving a segment back waits for all queued work. So where there is such work, other streams' memory
+// comes first; where there is none, it comes last: taken in parts it falls to pieces.
 Block* CachingAllocator::underPressure(Heap& heap, const Request& request) {
   const MutexLock lock(pressure_mutex_);
   if (Block* block = search(heap, request)) return block;
-  if (Block* block = fromOtherHeapsInOrder(heap, request)) return block;
+  const bool idle = streamsAreIdle();
+  if (Block* block = idle ? nullptr : partsOfOthers(heap, request)) return block;
   num_alloc_retries_.fetch_add(1, std::memory_order_relaxed);
-  while (releaseIdle(leastGrowth(request)) > 0) {
+  while (releaseIdle() > 0) {
     if (Block* block = grow(heap, request)) return block;
   }
-  return nullptr;
+  if (Block* block = growTightly(heap, request)) return block;
+  return idle ? partsOfOthers(heap, request) : nullptr;
+}
+
+Block* CachingAllocator::partsOfOthers(Heap& heap, const Request& request) {
+  if (Block* block = fromOtherHeaps(heap, request, Reach::kPartsToo)) return block;
+  return borrowInOrder(heap, request);
 }
 
 Block* CachingAllocator::afterWaiting(Heap& heap, const Request& request) {
-  if (pending_.waiting() == 0) return nullptr;
-  num_sync_all_streams_.fetch_add(1, std::memory_order_relaxed);
-  if (!pollPending(true)) return nullptr;
-  if (Block* block = search(heap, request)) return block;
-  if (Block* block = fromOtherHeaps(heap, request)) return block;
-  return underPressure(heap, request);
+  const MutexLock lock(waiting_mutex_);
+  while (pending_.waiting() > 0) {
+    num_sync_all_streams_.fetch_add(1, std::memory_order_relaxed);
+    if (!waitPending()) break;
+    if (Block* block = search(heap, request)) return block;
+    if (Block* block = underPressure(heap, request)) return block;
+  }
+  return borrowWhenIdle(heap, request);
 }
 
 // The heap of a stream; one that is seen for the first time must be alive.

@@ -25,7 +25,8 @@ MAY_INCLUDE = {
     "interop/trace": BASE + ["interop/trace"],
     "interop": ENGINE + ["pools", "handles", "interop"],
 }
-INCLUDE = re.compile(r'^\s*#\s*include\s+[<"]((?:allocator|pools|handles|interop|bench|tests)/[^>"]+)')
+INCLUDE = re.compile(r'^\s*#\s*include\s+[<"]'
+                     r'((?:allocator|pools|handles|interop|bench|tests)/[^>"]+)')
 
 
 def within(path, folder):

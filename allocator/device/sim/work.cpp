@@ -13,7 +13,8 @@ std::span<std::byte> MemoryView::at(Address address, std::uint64_t limit) const 
     const std::uint64_t skip = address - span.address;
     return {span.backing->data() + span.offset + skip, std::min(limit, span.bytes - skip)};
   }
-  CISTERN_CHECK(!"an effect touches only what its work declared");
+  constexpr bool kDeclaredByWork = false;
+  CISTERN_CHECK(kDeclaredByWork);
   return {};
 }
 

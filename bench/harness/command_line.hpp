@@ -1,0 +1,30 @@
+// The benchmarks' own arguments; whatever is not taken is Google Benchmark's.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace cistern::bench {
+
+class CommandLine {
+ public:
+  CommandLine(int argc, char** argv) : arguments_(argv + 1, argv + argc), program_(argv[0]) {}
+
+  /// Removes "--name=value" or "--name value" and returns the value. Throws InvalidArgument when
+  /// the value is missing.
+  std::optional<std::string> take(std::string_view name);
+  std::string takeOr(std::string_view name, const std::string& otherwise) {
+    return take(name).value_or(otherwise);
+  }
+
+  const std::string& program() const { return program_; }
+  std::vector<std::string>& rest() { return arguments_; }
+
+ private:
+  std::vector<std::string> arguments_;
+  std::string program_;
+};
+
+}  // namespace cistern::bench

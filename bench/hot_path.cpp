@@ -1,0 +1,58 @@
+// What one allocate and one free cost when nothing stands in the way: pairs, churn at up to a
+// million live blocks, and threads. See docs/benchmarks.md.
+#include <cstdio>
+#include <exception>
+
+#include <fmt/format.h>
+
+#include "allocator/base/bytes.hpp"
+#include "allocator/base/error.hpp"
+#include "allocator/base/text.hpp"
+#include "bench/harness/plain_pairs.hpp"
+#include "bench/harness/run.hpp"
+#include "bench/workloads/workloads.hpp"
+
+namespace cistern::bench {
+namespace {
+
+void append(std::vector<Case>& cases, const std::vector<Case>& more) {
+  cases.insert(cases.end(), more.begin(), more.end());
+}
+
+std::vector<Case> hotPathCases() {
+  std::vector<Case> cases = pairCases();
+  append(cases, churnCases());
+  append(cases, threadCases());
+  return cases;
+}
+
+/// --pairs N [--size S]: the plain loop. False when it was not asked for.
+bool plainLoopAsked(CommandLine& line) {
+  const auto pairs = line.take("pairs");
+  if (!pairs) return false;
+  const auto count = readCount(*pairs);
+  if (!count || *count == 0) throw InvalidArgument("--pairs needs a number above 0");
+  runPlainPairs(*count, parseBytes(line.takeOr("size", "512")));
+  return true;
+}
+
+void run(CommandLine& line) {
+  if (plainLoopAsked(line)) return;
+  const std::vector<Case> cases = hotPathCases();
+  const Results results = runCases(line, cases);
+  printTable(results);
+  printScaling(results, "churn/", "churn/1000");
+}
+
+}  // namespace
+}  // namespace cistern::bench
+
+int main(int argc, char** argv) {
+  try {
+    cistern::bench::CommandLine line(argc, argv);
+    cistern::bench::run(line);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return 2;
+  }
+}

@@ -1,0 +1,24 @@
+// The list of commands. To add one: write its file, declare its function here, and name it in the
+// table of run.cpp.
+#pragma once
+
+#include <functional>
+
+#include "interop/command/console.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace cistern::command {
+
+/// One command as the command line knows it: its part of the parser, and what to do if it is named.
+struct Command {
+  CLI::App* parser = nullptr;
+  std::function<ExitStatus(Console&)> run;  ///< may throw; run.cpp says what becomes of it
+};
+
+Command addReplay(CLI::App& program);   // replay_command.cpp
+Command addOptions(CLI::App& program);  // options_command.cpp
+
+}  // namespace cistern::command

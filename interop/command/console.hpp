@@ -1,0 +1,29 @@
+// Where a command writes, and how it says that it was called wrongly.
+#pragma once
+
+#include <ostream>
+
+#include "allocator/base/error.hpp"
+
+namespace cistern::command {
+
+/// What the program ends with.
+enum ExitStatus : int {
+  kDone = 0,     ///< all that was asked for was done
+  kNotDone = 1,  ///< a trace was not served, or this machine lacks what was asked for
+  kBadUsage = 2  ///< an argument or a file that cannot be understood; nothing was done
+};
+
+struct Console {
+  std::ostream& out;
+  std::ostream& err;
+  bool err_is_terminal = false;  ///< then long work shows on it how far it is
+};
+
+/// An argument that cannot be taken: names it and what is allowed. Ends the program with kBadUsage.
+class UsageError : public Error {
+ public:
+  using Error::Error;
+};
+
+}  // namespace cistern::command

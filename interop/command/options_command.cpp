@@ -1,0 +1,62 @@
+// `cistern options`: what can be chosen about the allocator, from its one table of options.
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "allocator/base/option_table.hpp"
+#include "allocator/base/options.hpp"
+#include "interop/command/commands.hpp"
+
+namespace cistern::command {
+namespace {
+
+constexpr std::size_t kWidth = 92;
+constexpr std::string_view kIndent = "    ";
+
+/// `text` broken between words into indented lines.
+std::string wrapped(std::string_view text) {
+  std::string lines;
+  while (!text.empty()) {
+    std::size_t end = text.size();
+    if (end > kWidth) end = text.rfind(' ', kWidth);
+    if (end == std::string_view::npos) end = std::min(text.find(' '), text.size());
+    lines += fmt::format("{}{}\n", kIndent, text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return lines;
+}
+
+std::string describe(const OptionRow& row) {
+  std::string lines = fmt::format("{}:{}\n", row.name, row.print(Options{}));
+  lines += wrapped(row.text);
+  lines += wrapped(fmt::format("Allowed: {}.", row.allowed()));
+  if (!row.pytorch.empty() && row.pytorch != row.name) {
+    lines += wrapped(fmt::format("PyTorch's spelling: {}.", row.pytorch));
+  }
+  return lines;
+}
+
+std::string optionsText() {
+  std::string text =
+      "Set them with CISTERN_CONF=name:value,... in the environment, or with --conf of "
+      "`cistern replay`.\nShown with their defaults.\n";
+  for (const OptionRow& row : optionTable()) text += "\n" + describe(row);
+  return text;
+}
+
+}  // namespace
+
+Command addOptions(CLI::App& program) {
+  CLI::App* parser = program.add_subcommand("options", "Print the allocator's options");
+  const auto markdown = std::make_shared<bool>(false);
+  parser->add_flag("--markdown", *markdown, "As a page of documentation: docs/options.md");
+  return {parser, [markdown](Console& console) {
+            console.out << (*markdown ? optionsMarkdown() : optionsText());
+            return kDone;
+          }};
+}
+
+}  // namespace cistern::command

@@ -1,0 +1,48 @@
+// Policy "async": the driver's own stream-ordered pool (cudaMallocAsync). It keeps all that it has
+// taken until the replay is over, as a program that wants speed sets it to, and cannot be held to a
+// capacity.
+#include <fmt/format.h>
+
+#include "interop/command/replay/policy.hpp"
+
+namespace cistern::command {
+namespace {
+
+class AsyncPolicy final : public Policy {
+ public:
+  explicit AsyncPolicy(Device& device) : device_(device) {
+    (void)device_.driverPool(true).orThrow();  // starts empty, and its peak from there
+  }
+  ~AsyncPolicy() override { (void)device_.driverPool(true); }
+
+  void* allocate(std::size_t bytes, Stream stream) override {
+    return bytes == 0 ? nullptr : toPointer(device_.mallocAsync(bytes, stream).orThrow());
+  }
+
+  void free(const Held& block) override {
+    device_.freeAsync(toAddress(block.pointer), block.stream).orThrow();
+  }
+
+  std::uint64_t reservedPeak() const override {
+    return device_.driverPool(false).orThrow().reserved_peak;
+  }
+
+ private:
+  Device& device_;
+};
+
+}  // namespace
+
+std::unique_ptr<Policy> makeAsync(Device& device, const PolicySettings&) {
+  return std::make_unique<AsyncPolicy>(device);
+}
+
+std::string asyncLacks(const Device& device) {
+  if (device.driverPoolSupported()) return {};
+  return fmt::format(
+      "policy async needs a device whose driver has a pool of its own (cudaMallocAsync), and the "
+      "{} ({}) has none",
+      device.name(), device.backend());
+}
+
+}  // namespace cistern::command

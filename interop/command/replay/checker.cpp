@@ -1,0 +1,24 @@
+#include "interop/command/replay/checker.hpp"
+
+#include <fmt/format.h>
+
+namespace cistern::command {
+
+// An access to memory that is not there is reported as a race is, so a refusal needs no look here.
+void Checker::touch(const char* name, const Held& block, sim::AccessKind kind) {
+  if (block.pointer == nullptr) return;
+  sim::Work work;
+  work.name = name;
+  work.accesses.push_back({toAddress(block.pointer), block.bytes, kind});
+  (void)device_.launch(block.stream, std::move(work));
+}
+
+std::string Checker::verdict() const {
+  const auto races = device_.races();
+  if (races.empty()) return {};
+  const bool all = races.size() < sim::RaceDetector::kMaxReports;
+  return fmt::format("{}{} races; the first: {}", all ? "" : "at least ", races.size(),
+                     races.front().text);
+}
+
+}  // namespace cistern::command

@@ -1,0 +1,55 @@
+// --csv: what --json says, with one column a kind of device call. The columns are always the same,
+// and what is null there is empty here.
+#include <fmt/format.h>
+
+#include "interop/command/replay/report.hpp"
+
+namespace cistern::command {
+namespace {
+
+// All but kOpen, which no device counts.
+constexpr std::size_t kCountedCalls = kCallCount - 1;
+static_assert(Call(kCountedCalls) == Call::kOpen);
+
+constexpr const char* kColumns =
+    "trace,policy,device,events,ok,peak_requested_bytes,peak_reserved_bytes,efficiency,fit,"
+    "ns_per_event";
+
+std::string quoted(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string field = "\"";
+  for (const char c : text) field += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return field + "\"";
+}
+
+std::string orEmpty(const std::optional<double>& value) {
+  return value ? fmt::format("{}", *value) : std::string();
+}
+
+class CsvReport final : public Report {
+ public:
+  explicit CsvReport(std::ostream& out) : out_(out) {}
+
+  void begin() override {
+    out_ << kColumns;
+    for (std::size_t i = 0; i < kCountedCalls; ++i) out_ << ",device_calls." << callName(Call(i));
+    out_ << ",modelled_device_ms,host_bytes_peak" << std::endl;
+  }
+
+  void row(const Measurement& m) override {
+    out_ << fmt::format("{},{},{},{},{},{},{},{},{},{:.1f}", quoted(m.trace), m.policy, m.device,
+                        m.events, m.ok(), m.peak_requested, m.peak_reserved,
+                        orEmpty(m.efficiency()), orEmpty(m.fit), m.ns_per_event);
+    for (std::size_t i = 0; i < kCountedCalls; ++i) out_ << ',' << m.calls[i];
+    out_ << fmt::format(",{},{}", orEmpty(m.modelled_ms), m.host_bytes_peak) << std::endl;
+  }
+
+ private:
+  std::ostream& out_;
+};
+
+}  // namespace
+
+std::unique_ptr<Report> csvReport(std::ostream& out) { return std::make_unique<CsvReport>(out); }
+
+}  // namespace cistern::command

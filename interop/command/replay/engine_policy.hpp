@@ -1,0 +1,29 @@
+// The caching allocator as a policy; which rules it follows is up to who makes one.
+#pragma once
+
+#include "allocator/engine/caching_allocator.hpp"
+#include "interop/command/replay/policy.hpp"
+
+namespace cistern::command {
+
+class EnginePolicy final : public Policy {
+ public:
+  EnginePolicy(Device& device, const Options& options, std::optional<std::uint64_t> capacity)
+      : allocator_(device, options) {
+    if (capacity && *capacity < allocator_.limit()) allocator_.setLimit(*capacity);
+  }
+
+  void* allocate(std::size_t bytes, Stream stream) override {
+    return allocator_.allocate(bytes, stream);
+  }
+  void free(const Held& block) override { allocator_.free(block.pointer); }
+  std::uint64_t reservedPeak() const override {
+    return std::uint64_t(allocator_.memoryStats()[Stat::kReservedBytes].peak);
+  }
+  std::uint64_t hostBytes() const override { return allocator_.memoryStats().host_bytes; }
+
+ private:
+  CachingAllocator allocator_;
+};
+
+}  // namespace cistern::command

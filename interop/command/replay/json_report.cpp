@@ -1,0 +1,53 @@
+// --json: one object a line for each trace and policy. docs/replay.md lists the keys.
+#include <cmath>
+
+#include <nlohmann/json.hpp>
+
+#include "interop/command/replay/report.hpp"
+
+namespace cistern::command {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json orNull(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
+
+Json nonzeroCalls(const CallCounts& calls) {
+  Json counts = Json::object();
+  for (std::size_t i = 0; i < kCallCount; ++i) {
+    if (calls[i] != 0) counts[std::string(callName(Call(i)))] = calls[i];
+  }
+  return counts;
+}
+
+class JsonReport final : public Report {
+ public:
+  explicit JsonReport(std::ostream& out) : out_(out) {}
+
+  void row(const Measurement& m) override {
+    Json line;
+    line["trace"] = m.trace;
+    line["policy"] = m.policy;
+    line["device"] = m.device;
+    line["events"] = m.events;
+    line["ok"] = m.ok();
+    line["peak_requested_bytes"] = m.peak_requested;
+    line["peak_reserved_bytes"] = m.peak_reserved;
+    line["efficiency"] = orNull(m.efficiency());
+    line["fit"] = orNull(m.fit);
+    line["ns_per_event"] = std::round(m.ns_per_event * 10) / 10;  // the clock knows no better
+    line["device_calls"] = nonzeroCalls(m.calls);
+    line["modelled_device_ms"] = orNull(m.modelled_ms);
+    line["host_bytes_peak"] = m.host_bytes_peak;
+    out_ << line.dump(-1, ' ', false, Json::error_handler_t::replace) << std::endl;
+  }
+
+ private:
+  std::ostream& out_;
+};
+
+}  // namespace
+
+std::unique_ptr<Report> jsonReport(std::ostream& out) { return std::make_unique<JsonReport>(out); }
+
+}  // namespace cistern::command

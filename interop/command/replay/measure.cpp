@@ -1,0 +1,81 @@
+#include "interop/command/replay/measure.hpp"
+
+#include <algorithm>
+
+#include "interop/command/replay/fit.hpp"
+#include "interop/command/replay/replayer.hpp"
+
+namespace cistern::command {
+namespace {
+
+constexpr double kFirstShare = 0.1;  // of the time; the search takes about nine replays more
+
+bool playAllRounds(Replayer& replayer, std::uint64_t rounds, const OnProgress& on_progress) {
+  for (std::uint64_t i = 0; i < rounds; ++i) {
+    const auto within = [&](double done) { on_progress((double(i) + done) / double(rounds)); };
+    if (!replayer.round(within)) return false;
+  }
+  return true;
+}
+
+Measurement figures(const Script& script, const Meter& meter) {
+  Measurement m;
+  m.trace = script.name;
+  m.events = script.steps.size();
+  m.peak_requested = script.peak_requested;
+  m.ns_per_event = meter.wallNanoseconds() / double(std::max<std::uint64_t>(meter.events(), 1));
+  m.calls = meter.calls();
+  m.modelled_ms = double(meter.modelledNanoseconds()) / 1e6;
+  return m;
+}
+
+Measurement replay(const Script& script, const PolicyKind& kind, const ReplaySettings& settings,
+                   std::optional<std::uint64_t> capacity, const OnProgress& on_progress) {
+  Stage stage(settings, script.streams);
+  const auto policy = kind.make(stage.device(), {settings.options, capacity});
+  std::optional<Checker> checker;
+  if (settings.check) checker.emplace(*stage.sim());
+  Replayer replayer(script, stage, *policy, checker ? &*checker : nullptr);
+
+  const bool served = playAllRounds(replayer, settings.rounds, on_progress);
+  Measurement m = figures(script, replayer.meter());
+  m.policy = kind.name;
+  m.device = stage.device().backend();
+  if (!served) m.failure = replayer.failure();
+  if (checker && served) m.failure = checker->verdict();
+  m.peak_reserved = policy->reservedPeak();
+  m.host_bytes_peak = replayer.hostBytesPeak();
+  if (stage.sim() == nullptr) m.modelled_ms.reset();
+  return m;
+}
+
+// The unlimited replay has shown what is enough. The device stays as it was: it is the policy that
+// is held to less.
+double fitOf(const Measurement& unlimited, const Script& script, const PolicyKind& kind,
+             const ReplaySettings& settings, const OnProgress& on_progress) {
+  ReplaySettings probe = settings;
+  probe.check = false;
+  const auto served = [&](std::uint64_t capacity) {
+    return replay(script, kind, probe, capacity, [](double) {}).ok();
+  };
+  const std::uint64_t least =
+      leastCapacity(unlimited.peak_requested, unlimited.peak_reserved, served, on_progress);
+  return double(unlimited.peak_requested) / double(least);
+}
+
+}  // namespace
+
+Measurement measure(const Script& script, const PolicyKind& kind, const ReplaySettings& settings,
+                    const OnProgress& on_progress) {
+  const bool search = settings.fit && kind.takes_capacity;
+  const double first_share = search ? kFirstShare : 1;
+  Measurement m = replay(script, kind, settings, settings.capacity,
+                         [&](double done) { on_progress(done * first_share); });
+  if (search && m.efficiency()) {
+    m.fit = fitOf(m, script, kind, settings,
+                  [&](double done) { on_progress(first_share + done * (1 - first_share)); });
+  }
+  return m;
+}
+
+}  // namespace cistern::command

@@ -1,0 +1,18 @@
+// Replays one script under one policy and says what it took; with --fit, also in how little memory
+// it could have been done.
+#pragma once
+
+#include "interop/command/replay/measurement.hpp"
+#include "interop/command/replay/policy.hpp"
+#include "interop/command/replay/progress.hpp"
+#include "interop/command/replay/script.hpp"
+#include "interop/command/replay/settings.hpp"
+
+namespace cistern::command {
+
+/// Pre: settings.device is resolved. Throws DeviceFailure when there is no device to replay on.
+/// `on_progress` hears now and then which fraction is done.
+Measurement measure(const Script& script, const PolicyKind& kind, const ReplaySettings& settings,
+                    const OnProgress& on_progress);
+
+}  // namespace cistern::command

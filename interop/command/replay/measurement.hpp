@@ -1,0 +1,42 @@
+// What is known of one trace under one policy when its replay is over.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "allocator/device/device.hpp"
+
+namespace cistern::command {
+
+struct Measurement {
+  std::string trace;
+  std::string policy;
+  std::string device;        ///< its backend
+  std::uint64_t events = 0;  ///< of one round
+  std::string failure;       ///< empty when every request of every round was served, and soundly
+  std::uint64_t peak_requested = 0;  ///< of the trace
+  std::uint64_t peak_reserved = 0;   ///< of the replay, as far as it came
+  std::optional<double> fit;         ///< peak requested / the least capacity that serves the trace
+  double ns_per_event = 0;
+  CallCounts calls{};
+  std::optional<double> modelled_ms;  ///< what the calls would cost; none on a real device
+  std::uint64_t host_bytes_peak = 0;
+
+  bool ok() const { return failure.empty(); }
+  /// None when the trace was not served: what a part of it reserves says nothing about the whole.
+  std::optional<double> efficiency() const {
+    if (!ok() || peak_reserved == 0) return std::nullopt;
+    return double(peak_requested) / double(peak_reserved);
+  }
+};
+
+/// All calls together.
+inline std::uint64_t totalOf(const CallCounts& calls) {
+  std::uint64_t total = 0;
+  for (const std::uint64_t count : calls) total += count;
+  return total;
+}
+
+}  // namespace cistern::command

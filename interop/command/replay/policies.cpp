@@ -1,0 +1,36 @@
+// The list of policies.
+#include <array>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "interop/command/console.hpp"
+#include "interop/command/replay/policy.hpp"
+
+namespace cistern::command {
+namespace {
+
+std::string lacksNothing(const Device&) { return {}; }
+
+constexpr std::array<PolicyKind, 4> kPolicies = {{
+    {"cistern", "Cistern's allocator, with the options of --conf", true, makeCistern, lacksNothing},
+    {"torch", "the same engine under PyTorch's default rules", true, makeTorch, lacksNothing},
+    {"direct", "a device malloc and free each time", true, makeDirect, lacksNothing},
+    {"async", "the driver's own stream-ordered pool", false, makeAsync, asyncLacks},
+}};
+
+}  // namespace
+
+std::span<const PolicyKind> policyKinds() { return kPolicies; }
+
+const PolicyKind& policyKind(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const PolicyKind& kind : kPolicies) {
+    if (kind.name == name) return kind;
+    names.push_back(kind.name);
+  }
+  throw UsageError(
+      fmt::format("unknown policy '{}': must be one of {}", name, fmt::join(names, ", ")));
+}
+
+}  // namespace cistern::command

@@ -1,0 +1,71 @@
+// A way to serve a trace's requests. Each policy is one file; policies.cpp lists them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "allocator/base/options.hpp"
+#include "allocator/device/device.hpp"
+
+namespace cistern::command {
+
+/// A block that a policy gave out.
+struct Held {
+  void* pointer = nullptr;  ///< null for 0 bytes
+  std::uint64_t bytes = 0;  ///< as asked
+  Stream stream;
+};
+
+/// Made anew for each replay, and holding nothing of the device before its first request. Whoever
+/// replays gives every block back before the policy goes.
+class Policy {
+ public:
+  Policy() = default;
+  virtual ~Policy() = default;
+  Policy(const Policy&) = delete;
+  Policy& operator=(const Policy&) = delete;
+
+  /// Throws Error, whose first line is the reason, when there is no room. Null for 0 bytes.
+  virtual void* allocate(std::size_t bytes, Stream stream) = 0;
+  /// Pre: allocate gave it out, and it is not null.
+  virtual void free(const Held& block) = 0;
+  /// The most that was taken from the device at once.
+  virtual std::uint64_t reservedPeak() const = 0;
+  /// Host memory that the bookkeeping takes now.
+  virtual std::uint64_t hostBytes() const { return 0; }
+};
+
+struct PolicySettings {
+  Options options;                        ///< for those that have any
+  std::optional<std::uint64_t> capacity;  ///< the most that may be reserved
+};
+
+/// One row of the list of policies.
+struct PolicyKind {
+  std::string_view name;
+  std::string_view text;  ///< for --help
+  bool takes_capacity;    ///< whether it can be held to PolicySettings::capacity
+  std::unique_ptr<Policy> (*make)(Device& device, const PolicySettings& settings);
+  /// Why it cannot run on that device; empty when it can.
+  std::string (*lacks)(const Device& device);
+};
+
+std::span<const PolicyKind> policyKinds();
+/// Throws UsageError naming the value and what is allowed.
+const PolicyKind& policyKind(std::string_view name);
+
+// cistern_policy.cpp
+std::unique_ptr<Policy> makeCistern(Device& device, const PolicySettings& settings);
+// torch_policy.cpp
+std::unique_ptr<Policy> makeTorch(Device& device, const PolicySettings& settings);
+// direct_policy.cpp
+std::unique_ptr<Policy> makeDirect(Device& device, const PolicySettings& settings);
+// async_policy.cpp
+std::unique_ptr<Policy> makeAsync(Device& device, const PolicySettings& settings);
+std::string asyncLacks(const Device& device);
+
+}  // namespace cistern::command

@@ -1,0 +1,37 @@
+#include "interop/command/replay/progress.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace cistern::command {
+namespace {
+
+constexpr std::size_t kWidth = 30;
+constexpr auto kPatience = std::chrono::milliseconds(300);
+constexpr const char* kEraseLine = "\r\x1b[K";
+
+std::string bar(double fraction) {
+  const auto full = std::min(kWidth, std::size_t(fraction * double(kWidth)));
+  std::string text;
+  for (std::size_t i = 0; i < kWidth; ++i) text += i < full ? "█" : "░";
+  return text;
+}
+
+}  // namespace
+
+void Progress::show(double fraction, const std::string& what) {
+  if (!console_.err_is_terminal || Clock::now() - since_ < kPatience) return;
+  console_.err << fmt::format("{}  {} {:3.0f} %  {}", kEraseLine, bar(fraction), fraction * 100,
+                              what)
+               << std::flush;
+  shown_ = true;
+}
+
+void Progress::clear() {
+  if (!shown_) return;
+  console_.err << kEraseLine << std::flush;
+  shown_ = false;
+}
+
+}  // namespace cistern::command

@@ -1,0 +1,88 @@
+#include "interop/command/replay/replayer.hpp"
+
+#include <algorithm>
+#include <span>
+
+#include <fmt/format.h>
+
+#include "interop/command/replay/text.hpp"
+
+namespace cistern::command {
+namespace {
+
+constexpr std::size_t kBetweenProgress = 8'192;  // steps: some milliseconds
+
+}  // namespace
+
+Replayer::Replayer(const Script& script, Stage& stage, Policy& policy, Checker* checker)
+    : script_(script),
+      stage_(stage),
+      policy_(policy),
+      checker_(checker),
+      meter_(stage.device()),
+      held_(script.slots) {}
+
+bool Replayer::round(const OnProgress& on_progress) {
+  played_ = 0;
+  meter_.start();
+  attempt([&] { play(on_progress); });
+  meter_.stop(played_);
+  stage_.settle();
+  host_bytes_peak_ = std::max(host_bytes_peak_, policy_.hostBytes());
+  attempt([&] { freeRest(); });
+  return failure_.empty();
+}
+
+template <class Part>
+void Replayer::attempt(Part part) try {
+  part();
+} catch (const Error& error) {
+  if (!failure_.empty()) return;  // the first one counts
+  failure_ = fmt::format("event {} of {}: {}", grouped(played_), grouped(script_.steps.size()),
+                         firstLine(error.what()));
+}
+
+void Replayer::play(const OnProgress& on_progress) {
+  const std::size_t all = script_.steps.size();
+  while (played_ < all) {
+    const std::size_t count = std::min(kBetweenProgress, all - played_);
+    checker_ == nullptr ? playSome<false>(count) : playSome<true>(count);
+    meter_.exclude([&] { on_progress(double(played_) / double(all)); });
+  }
+}
+
+template <bool Checked>
+void Replayer::playSome(std::size_t count) {
+  const std::span<const Step> steps(&script_.steps[played_], count);
+  for (const Step& step : steps) {
+    ++played_;
+    stage_.pass(step.after_us);
+    if (step.allocates) {
+      allocate<Checked>(step);
+    } else {
+      free<Checked>(held_[step.slot]);
+    }
+  }
+}
+
+template <bool Checked>
+void Replayer::allocate(const Step& step) {
+  const Stream stream = stage_.stream(step.stream);
+  Held& held = held_[step.slot];
+  held = {policy_.allocate(step.bytes, stream), step.bytes, stream};
+  if constexpr (Checked) meter_.exclude([&] { checker_->allocated(held); });
+}
+
+template <bool Checked>
+void Replayer::free(Held& held) {
+  if (held.pointer == nullptr) return;
+  if constexpr (Checked) meter_.exclude([&] { checker_->freeing(held); });
+  policy_.free(held);
+  held.pointer = nullptr;
+}
+
+void Replayer::freeRest() {
+  for (Held& held : held_) free<false>(held);
+}
+
+}  // namespace cistern::command

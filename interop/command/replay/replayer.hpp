@@ -1,0 +1,53 @@
+// The loop of events: one script through one policy on one device.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "interop/command/replay/checker.hpp"
+#include "interop/command/replay/meter.hpp"
+#include "interop/command/replay/policy.hpp"
+#include "interop/command/replay/progress.hpp"
+#include "interop/command/replay/script.hpp"
+#include "interop/command/replay/stage.hpp"
+
+namespace cistern::command {
+
+class Replayer {
+ public:
+  /// `checker` may be null.
+  Replayer(const Script& script, Stage& stage, Policy& policy, Checker* checker);
+
+  /// Plays the whole script once, then frees what lives to its end. False, with the reason in
+  /// failure(), when a request was not served; the rest was then not played.
+  bool round(const OnProgress& on_progress);
+  const std::string& failure() const { return failure_; }
+  /// All rounds so far, without what is done at their ends.
+  const Meter& meter() const { return meter_; }
+  /// The most host memory that the policy held at the end of a round.
+  std::uint64_t hostBytesPeak() const { return host_bytes_peak_; }
+
+ private:
+  void play(const OnProgress& on_progress);
+  template <bool Checked>
+  void playSome(std::size_t count);
+  template <bool Checked>
+  void allocate(const Step& step);
+  template <bool Checked>
+  void free(Held& held);
+  void freeRest();
+  template <class Part>
+  void attempt(Part part);
+
+  const Script& script_;
+  Stage& stage_;
+  Policy& policy_;
+  Checker* checker_;
+  Meter meter_;
+  std::vector<Held> held_;  ///< by slot; a null pointer where there is no block
+  std::size_t played_ = 0;  ///< steps of this round that were begun
+  std::string failure_;
+  std::uint64_t host_bytes_peak_ = 0;
+};
+
+}  // namespace cistern::command

@@ -1,0 +1,35 @@
+// How measurements are printed: as a table for people, or as JSON or CSV for programs. One file
+// each. Rows are printed as they come.
+#pragma once
+
+#include <memory>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "interop/command/replay/measurement.hpp"
+#include "interop/command/replay/settings.hpp"
+
+namespace cistern::command {
+
+class Report {
+ public:
+  Report() = default;
+  virtual ~Report() = default;
+  Report(const Report&) = delete;
+  Report& operator=(const Report&) = delete;
+
+  virtual void begin() {}
+  virtual void row(const Measurement& measurement) = 0;
+  virtual void end() {}
+  /// Whether a row says why it failed; otherwise someone else must.
+  virtual bool explainsFailures() const { return false; }
+};
+
+/// `traces`: the names of all that will come, for the width of their column. `device`: in words.
+std::unique_ptr<Report> tableReport(std::ostream& out, const ReplaySettings& settings,
+                                    const std::vector<std::string>& traces, std::string device);
+std::unique_ptr<Report> jsonReport(std::ostream& out);
+std::unique_ptr<Report> csvReport(std::ostream& out);
+
+}  // namespace cistern::command

@@ -1,0 +1,108 @@
+#include "interop/command/replay/run_replay.hpp"
+
+#include <fmt/format.h>
+
+#include "interop/command/replay/measure.hpp"
+#include "interop/command/replay/policy.hpp"
+#include "interop/command/replay/progress.hpp"
+#include "interop/command/replay/report.hpp"
+#include "interop/command/replay/stage.hpp"
+#include "interop/command/replay/text.hpp"
+#include "interop/trace/trace.hpp"
+
+namespace cistern::command {
+namespace {
+
+/// What only the device can tell. Pre: s.device is resolved.
+void requireSense(const ReplaySettings& s) {
+  for (const auto& [given, option] :
+       {std::pair{s.check, "--check"}, std::pair{s.gpu_lag_us != 0, "--gpu-lag-us"}}) {
+    if (s.device == "sim" || !given) continue;
+    throw UsageError(fmt::format("{} needs --device sim; the device is {}", option, s.device));
+  }
+  for (const std::string& name : s.policies) {
+    if (!s.capacity || policyKind(name).takes_capacity) continue;
+    throw UsageError(fmt::format("policy {} cannot be held to a --capacity", name));
+  }
+}
+
+std::string inWords(Stage& stage, const ReplaySettings& s) {
+  Device& device = stage.device();
+  if (stage.sim() == nullptr) return fmt::format("{} ({})", device.name(), device.backend());
+  const std::string size = formatBytes(s.capacity.value_or(kDefaultSimCapacity));
+  const std::string lag =
+      s.gpu_lag_us == 0 ? "keeps up with" : fmt::format("is {} µs behind", grouped(s.gpu_lag_us));
+  return fmt::format("the {} of {}, whose GPU {} the host", device.name(), size, lag);
+}
+
+/// The device in words, after making sure that every policy can run on it.
+std::string requireDevice(const ReplaySettings& s) {
+  Stage stage(s, 0);
+  for (const std::string& name : s.policies) {
+    const std::string why = policyKind(name).lacks(stage.device());
+    if (!why.empty()) throw Error(why);
+  }
+  return inWords(stage, s);
+}
+
+/// All files before anything is replayed, so that a bad one stops everything at once.
+std::vector<Script> readAll(const std::vector<std::string>& paths, Progress& progress) {
+  std::vector<Script> scripts;
+  for (const std::string& path : paths) {
+    progress.show(0, "reading " + path);
+    scripts.push_back(makeScript(trace::readTrace(path)));
+  }
+  progress.clear();
+  return scripts;
+}
+
+std::unique_ptr<Report> reportFor(const ReplaySettings& s, const std::vector<Script>& scripts,
+                                  const std::string& device, std::ostream& out) {
+  if (s.format == Format::kJson) return jsonReport(out);
+  if (s.format == Format::kCsv) return csvReport(out);
+  std::vector<std::string> names;
+  for (const Script& script : scripts) names.push_back(script.name);
+  return tableReport(out, s, names, device);
+}
+
+void printRow(Report& report, const Measurement& row, Console& console) {
+  report.row(row);
+  if (row.ok() || report.explainsFailures()) return;
+  console.err << fmt::format("cistern: {}, policy {}: {}\n", row.trace, row.policy, row.failure);
+}
+
+ExitStatus replayAll(const std::vector<Script>& scripts, const ReplaySettings& s, Report& report,
+                     Progress& progress, Console& console) {
+  ExitStatus status = kDone;
+  const double rows = double(scripts.size() * s.policies.size());
+  double done = 0;
+  for (const Script& script : scripts) {
+    for (const std::string& policy : s.policies) {
+      const std::string what = fmt::format("{}, {}", script.name, policy);
+      const auto on_progress = [&](double part) { progress.show((done + part) / rows, what); };
+      const Measurement row = measure(script, policyKind(policy), s, on_progress);
+      progress.clear();
+      printRow(report, row, console);
+      if (!row.ok()) status = kNotDone;
+      ++done;
+    }
+  }
+  return status;
+}
+
+}  // namespace
+
+ExitStatus runReplay(ReplaySettings settings, Console& console) {
+  settings.device = resolveDevice(settings.device);
+  requireSense(settings);
+  const std::string device = requireDevice(settings);
+  Progress progress(console);
+  const std::vector<Script> scripts = readAll(settings.traces, progress);
+  const auto report = reportFor(settings, scripts, device, console.out);
+  report->begin();
+  const ExitStatus status = replayAll(scripts, settings, *report, progress, console);
+  report->end();
+  return status;
+}
+
+}  // namespace cistern::command

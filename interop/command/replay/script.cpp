@@ -1,0 +1,58 @@
+#include "interop/command/replay/script.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+#include <vector>
+
+namespace cistern::command {
+namespace {
+
+class ScriptMaker {
+ public:
+  explicit ScriptMaker(const trace::Trace& trace) {
+    script_.name = trace.name;
+    script_.streams = std::uint32_t(trace.streams);
+    script_.peak_requested = trace.peak_requested_bytes;
+    script_.steps.reserve(trace.events.size());
+    slots_.reserve(trace.allocations);
+    for (const trace::TraceEvent& event : trace.events) add(event);
+  }
+  Script take() { return std::move(script_); }
+
+ private:
+  void add(const trace::TraceEvent& event) {
+    constexpr std::uint64_t most = std::numeric_limits<std::uint32_t>::max();
+    Step step;
+    step.after_us = std::uint32_t(std::min(event.delta_us, most));
+    step.allocates = event.isAllocation();
+    if (step.allocates) {
+      step.bytes = event.value;
+      step.slot = takeSlot();
+      step.stream = std::uint32_t(event.stream);
+      slots_.push_back(step.slot);
+    } else {
+      step.slot = slots_[event.value];
+      vacant_.push_back(step.slot);
+    }
+    script_.steps.push_back(step);
+  }
+
+  // The slot that was left last is the likeliest to be in the cache.
+  std::uint32_t takeSlot() {
+    if (vacant_.empty()) return script_.slots++;
+    const std::uint32_t slot = vacant_.back();
+    vacant_.pop_back();
+    return slot;
+  }
+
+  Script script_;
+  std::vector<std::uint32_t> slots_;   ///< by allocation
+  std::vector<std::uint32_t> vacant_;  ///< slots without a block
+};
+
+}  // namespace
+
+Script makeScript(const trace::Trace& trace) { return ScriptMaker(trace).take(); }
+
+}  // namespace cistern::command

@@ -1,0 +1,32 @@
+// A trace made ready to be replayed: its allocations are renumbered into slots that are used again,
+// so that the loop touches no more memory than the most blocks that live at once.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "interop/trace/trace.hpp"
+
+namespace cistern::command {
+
+/// One event.
+struct Step {
+  std::uint64_t bytes = 0;     ///< asked for; unused by a free
+  std::uint32_t after_us = 0;  ///< since the step before it; what exceeds 2^32 - 1 is cut off
+  std::uint32_t slot = 0;      ///< < Script::slots
+  std::uint32_t stream = 0;    ///< < Script::streams; unused by a free
+  bool allocates = false;
+};
+
+struct Script {
+  std::string name;
+  std::vector<Step> steps;
+  std::uint32_t slots = 0;  ///< the most blocks that live at once
+  std::uint32_t streams = 0;
+  std::uint64_t peak_requested = 0;  ///< the most bytes, as asked, that live at once
+};
+
+Script makeScript(const trace::Trace& trace);
+
+}  // namespace cistern::command

@@ -1,0 +1,32 @@
+// What `cistern replay` was asked to do.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "allocator/base/bytes.hpp"
+#include "allocator/base/options.hpp"
+
+namespace cistern::command {
+
+/// More than any GPU has, so that no trace fails unless a capacity is asked for.
+inline constexpr std::uint64_t kDefaultSimCapacity = 192 * kGiB;
+
+enum class Format : std::uint8_t { kTable, kJson, kCsv };
+
+struct ReplaySettings {
+  std::vector<std::string> traces;    ///< paths
+  std::vector<std::string> policies;  ///< names, all known
+  std::string device = "auto";        ///< a backend; after resolveDevice() not "auto"
+  std::optional<std::uint64_t> capacity;
+  bool fit = false;
+  std::uint64_t gpu_lag_us = 0;
+  std::uint64_t rounds = 1;
+  Options options;  ///< of the policy "cistern"
+  bool check = false;
+  Format format = Format::kTable;
+};
+
+}  // namespace cistern::command

@@ -1,0 +1,56 @@
+#include "interop/command/replay/stage.hpp"
+
+#include <algorithm>
+
+#include "allocator/device/open.hpp"
+
+namespace cistern::command {
+namespace {
+
+constexpr std::uint64_t kLeastStepNs = 1'000;
+constexpr std::uint64_t kMostStepNs = 100'000;
+
+// Without a lag all queued work is complete at once, whatever the time.
+std::uint64_t stepFor(std::uint64_t lag_us) {
+  if (lag_us == 0) return kMostStepNs;
+  return std::clamp(lag_us * 1'000 / 100, kLeastStepNs, kMostStepNs);
+}
+
+std::unique_ptr<sim::SimDevice> openSim(const ReplaySettings& settings) {
+  sim::SimConfig config;
+  config.capacity = settings.capacity.value_or(kDefaultSimCapacity);
+  config.gpu_lag_ns = settings.gpu_lag_us * 1'000;
+  config.race_detector = settings.check;
+  return std::make_unique<sim::SimDevice>(config);
+}
+
+}  // namespace
+
+std::string resolveDevice(const std::string& name) {
+  return name == "auto" ? openDevice(name)->backend() : name;
+}
+
+Stage::Stage(const ReplaySettings& settings, std::uint32_t streams)
+    : step_ns_(stepFor(settings.gpu_lag_us)) {
+  if (settings.device == "sim") {
+    auto sim = openSim(settings);
+    sim_ = sim.get();
+    device_ = std::move(sim);
+  } else {
+    device_ = openDevice(settings.device);
+  }
+  for (std::uint32_t i = 0; i < streams; ++i) {
+    streams_.push_back(device_->createStream().orThrow());
+  }
+}
+
+Stage::~Stage() {
+  for (const Stream stream : streams_) (void)device_->destroyStream(stream);
+}
+
+void Stage::settle() {
+  if (sim_ != nullptr) sim_->advanceHost(owed_ns_);
+  owed_ns_ = 0;
+}
+
+}  // namespace cistern::command

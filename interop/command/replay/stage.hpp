@@ -1,0 +1,50 @@
+// The device that a trace is replayed on, with its streams, and the host's time between events.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "allocator/device/device.hpp"
+#include "allocator/device/sim/sim_device.hpp"
+#include "interop/command/replay/settings.hpp"
+
+namespace cistern::command {
+
+/// The backend that "auto" stands for on this machine; any other name stays as it is.
+std::string resolveDevice(const std::string& name);
+
+/// Opened anew for each replay, so that no replay depends on the one before it.
+class Stage {
+ public:
+  /// Pre: settings.device is resolved. Throws DeviceFailure.
+  Stage(const ReplaySettings& settings, std::uint32_t streams);
+  ~Stage();
+  Stage(const Stage&) = delete;
+  Stage& operator=(const Stage&) = delete;
+
+  Device& device() { return *device_; }
+  /// Null on a real device.
+  sim::SimDevice* sim() { return sim_; }
+  Stream stream(std::uint32_t number) const { return streams_[number]; }
+
+  /// The program does something else for so long. On a real device nothing waits.
+  void pass(std::uint32_t microseconds) {
+    owed_ns_ += std::uint64_t(microseconds) * 1'000;
+    if (owed_ns_ >= step_ns_) settle();
+  }
+  /// Brings the simulated clock up to date.
+  void settle();
+
+ private:
+  std::unique_ptr<Device> device_;
+  sim::SimDevice* sim_ = nullptr;
+  std::vector<Stream> streams_;
+  /// The simulated clock is behind by owed_ns_ < step_ns_, so that not every event pays for moving
+  /// it: a hundredth of the lag, which is as exact as a replay can claim to be.
+  std::uint64_t owed_ns_ = 0;
+  std::uint64_t step_ns_;
+};
+
+}  // namespace cistern::command

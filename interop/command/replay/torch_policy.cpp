@@ -1,0 +1,23 @@
+// Policy "torch": the same engine held to what PyTorch's allocator does by default, so that a
+// comparison measures the rules and nothing else. It takes no options.
+#include "interop/command/replay/engine_policy.hpp"
+
+namespace cistern::command {
+namespace {
+
+Options torchRules() {
+  Options options;
+  options.cross_stream_reuse = false;   // free memory serves its own stream only
+  options.tight_growth = false;         // a segment has the usual size, or is not made
+  options.prefer_old_segments = false;  // as the lowest address does, where drivers go downwards
+  options.poll_interval = 1;            // frees that wait are looked at on each allocation
+  return options;
+}
+
+}  // namespace
+
+std::unique_ptr<Policy> makeTorch(Device& device, const PolicySettings& settings) {
+  return std::make_unique<EnginePolicy>(device, torchRules(), settings.capacity);
+}
+
+}  // namespace cistern::command

@@ -1,0 +1,62 @@
+#include "tests/command/command.hpp"
+
+#include <fstream>
+#include <sstream>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "interop/command/run.hpp"
+
+namespace cistern::test {
+namespace {
+
+// Tests of several builds may run at the same time.
+std::filesystem::path freshFolder() {
+  static int count = 0;
+  const auto folder = std::filesystem::temp_directory_path() /
+                      fmt::format("cistern_command_{}_{}", getpid(), count++);
+  std::filesystem::create_directories(folder);
+  return folder;
+}
+
+}  // namespace
+
+std::vector<nlohmann::json> Outcome::rows() const {
+  std::vector<nlohmann::json> rows;
+  std::istringstream lines(out);
+  for (std::string line; std::getline(lines, line);) rows.push_back(nlohmann::json::parse(line));
+  return rows;
+}
+
+Outcome runCommand(const std::vector<std::string>& args) {
+  std::ostringstream out, err;
+  const int status = command::run(args, out, err);
+  return {status, out.str(), err.str()};
+}
+
+std::string recordedTrace(const std::string& name) {
+  return fmt::format("{}/bench/traces/{}.trace.gz", CISTERN_SOURCE_DIR, name);
+}
+
+TempFile::TempFile(const std::string& name, const std::string& content)
+    : folder_(freshFolder()), name_(name) {
+  std::ofstream(path()) << content;
+}
+
+TempFile::~TempFile() {
+  std::error_code ignored;
+  std::filesystem::remove_all(folder_, ignored);
+}
+
+TraceText& TraceText::allocate(std::uint64_t bytes, int stream, std::uint64_t after_us) {
+  text_ += fmt::format("a {} {} {}\n", bytes, stream, after_us);
+  return *this;
+}
+
+TraceText& TraceText::free(std::uint64_t number, std::uint64_t after_us) {
+  text_ += fmt::format("f {} {}\n", number, after_us);
+  return *this;
+}
+
+}  // namespace cistern::test

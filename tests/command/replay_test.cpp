@@ -1,0 +1,161 @@
+// `cistern replay` on traces small enough to know what must come out.
+#include <algorithm>
+
+#include "allocator/base/bytes.hpp"
+#include "tests/command/command.hpp"
+#include "tests/support/catch.hpp"
+
+using Catch::Matchers::ContainsSubstring;
+
+namespace cistern::test {
+namespace {
+
+Outcome replaySim(const std::string& path, std::vector<std::string> more) {
+  more.insert(more.begin(), {"replay", path, "--device", "sim"});
+  return runCommand(more);
+}
+
+// Two blocks of 40 MiB, of which the first ends before a third begins: 80 MiB at most.
+const std::string kThreeBlocks =
+    TraceText().allocate(40 * kMiB).allocate(40 * kMiB).free(0).allocate(40 * kMiB).free(1).text();
+
+// 40 MiB come and go, then 30 and 12 MiB are asked for: the freed 40 serve the 30, and what is left
+// of them is too small for the 12.
+const std::string kLeftover =
+    TraceText().allocate(40 * kMiB).free(0).allocate(30 * kMiB).allocate(12 * kMiB).text();
+
+}  // namespace
+
+TEST_CASE("a row of JSON has exactly the documented keys, and the right figures") {
+  const TempFile trace("three.trace", kThreeBlocks);
+  const Outcome outcome = replaySim(trace.path(), {"--json"});
+  CHECK(outcome.status == 0);
+  CHECK(outcome.err.empty());
+  const auto rows = outcome.rows();
+  REQUIRE(rows.size() == 1);
+  const nlohmann::json& row = rows[0];
+  std::vector<std::string> keys;
+  for (const auto& item : row.items()) keys.push_back(item.key());
+  std::vector<std::string> expected = {"trace",          "policy",       "device",
+                                       "events",         "ok",           "peak_requested_bytes",
+                                       "efficiency",     "fit",          "peak_reserved_bytes",
+                                       "ns_per_event",   "device_calls", "modelled_device_ms",
+                                       "host_bytes_peak"};
+  std::sort(expected.begin(), expected.end());
+  CHECK(keys == expected);
+  CHECK(row["trace"] == "three");
+  CHECK(row["policy"] == "cistern");
+  CHECK(row["device"] == "sim");
+  CHECK(row["events"] == 5);
+  CHECK(row["ok"] == true);
+  CHECK(row["peak_requested_bytes"] == 80 * kMiB);
+  CHECK(row["peak_reserved_bytes"] == 80 * kMiB);
+  CHECK(row["efficiency"] == 1.0);
+  CHECK(row["fit"].is_null());
+  CHECK(row["ns_per_event"] > 0);
+  CHECK(row["device_calls"]["malloc"] == 2);
+  CHECK_FALSE(row["device_calls"].contains("create_stream"));
+  CHECK(row["modelled_device_ms"] > 0);
+  CHECK(row["host_bytes_peak"] > 0);
+}
+
+TEST_CASE("direct calls the device for each event and reserves what is live") {
+  const TempFile trace("odd.trace", TraceText().allocate(700).allocate(0).free(0).free(1).text());
+  const auto row = replaySim(trace.path(), {"--json", "--policy", "direct"}).rows().at(0);
+  CHECK(row["peak_requested_bytes"] == 700);
+  CHECK(row["peak_reserved_bytes"] == 1024);
+  CHECK(row["device_calls"] == nlohmann::json({{"malloc", 1}, {"free", 1}}));
+  CHECK(row["host_bytes_peak"] == 0);
+}
+
+TEST_CASE("policies come in the order given, each once, for every trace") {
+  const TempFile one("one.trace", kThreeBlocks), two("two.trace", kLeftover);
+  const auto rows = runCommand({"replay", "--device", "sim", "--json", "--policy", "torch,direct",
+                                "--policy", "cistern", "--policy", "torch", one.path(), two.path()})
+                        .rows();
+  std::vector<std::string> seen;
+  for (const auto& row : rows)
+    seen.push_back(row["trace"].get<std::string>() + " " + row["policy"].get<std::string>());
+  CHECK(seen == std::vector<std::string>{"one torch", "one direct", "one cistern", "two torch",
+                                         "two direct", "two cistern"});
+}
+
+TEST_CASE("a repeated trace is served from what its first round has left") {
+  const TempFile trace("three.trace", kThreeBlocks);
+  const auto row = replaySim(trace.path(), {"--json", "--repeat", "5"}).rows().at(0);
+  CHECK(row["events"] == 5);
+  CHECK(row["device_calls"]["malloc"] == 2);
+  CHECK(row["peak_reserved_bytes"] == 80 * kMiB);
+}
+
+TEST_CASE("options of --conf reach the policy cistern and no other") {
+  const TempFile trace("three.trace", kThreeBlocks);
+  const Outcome outcome = replaySim(
+      trace.path(), {"--json", "--policy", "cistern,torch", "--conf", "limit:60MiB,free_log:0"});
+  CHECK(outcome.status == 1);
+  const auto rows = outcome.rows();
+  REQUIRE(rows.size() == 2);
+  CHECK(rows[0]["ok"] == false);
+  CHECK(rows[1]["ok"] == true);
+}
+
+TEST_CASE("a capacity that is too small ends with 1, the event and the reason") {
+  const TempFile trace("three.trace", kThreeBlocks);
+  for (const char* policy : {"cistern", "torch", "direct"}) {
+    const Outcome table = replaySim(trace.path(), {"--policy", policy, "--capacity", "60MiB"});
+    INFO(table.out);
+    CHECK(table.status == 1);
+    CHECK_THAT(table.out, ContainsSubstring("event 2 of 5: out of memory"));
+    CHECK_THAT(table.out, ContainsSubstring("40.00 MiB asked for"));
+    CHECK(table.err.empty());
+
+    const Outcome json =
+        replaySim(trace.path(), {"--policy", policy, "--capacity", "60MiB", "--json"});
+    CHECK(json.status == 1);
+    CHECK(json.rows().at(0)["ok"] == false);
+    CHECK(json.rows().at(0)["efficiency"].is_null());
+    CHECK_THAT(json.err, ContainsSubstring("three, policy " + std::string(policy) +
+                                           ": event 2 of 5: out of memory"));
+  }
+}
+
+TEST_CASE("a capacity that is just enough serves the trace") {
+  const TempFile trace("three.trace", kThreeBlocks);
+  CHECK(replaySim(trace.path(), {"--capacity", "80MiB"}).status == 0);
+}
+
+TEST_CASE("fit is the peak over the least capacity that serves the trace") {
+  const TempFile three("three.trace", kThreeBlocks), leftover("leftover.trace", kLeftover);
+  CHECK(replaySim(three.path(), {"--json", "--fit"}).rows().at(0)["fit"] == 1.0);
+  // The 40 MiB serve the 30, and the 12 need a segment beside them.
+  const auto row =
+      replaySim(leftover.path(), {"--json", "--fit", "--policy", "torch"}).rows().at(0);
+  CHECK(row["peak_reserved_bytes"] == 52 * kMiB);
+  CHECK(row["fit"].get<double>() == Catch::Approx(42.0 / 52.0).epsilon(0.003));
+}
+
+TEST_CASE("CSV has one header, and a field for each of its columns in each row") {
+  const TempFile one("one, two.trace", kThreeBlocks);
+  const Outcome outcome = replaySim(one.path(), {"--csv", "--policy", "cistern,direct"});
+  CHECK(outcome.status == 0);
+  CHECK(outcome.out.rfind("trace,policy,device,events,ok,", 0) == 0);
+  CHECK_THAT(outcome.out, ContainsSubstring(",device_calls.malloc,"));
+  CHECK_THAT(outcome.out, ContainsSubstring("\n\"one, two\",direct,sim,5,true,"));
+  CHECK(std::count(outcome.out.begin(), outcome.out.end(), '\n') == 3);
+}
+
+TEST_CASE("the table names each trace once and explains its columns") {
+  const TempFile trace("three.trace", kThreeBlocks);
+  const Outcome outcome = replaySim(
+      trace.path(), {"--policy", "cistern,torch,direct", "--fit", "--gpu-lag-us", "2500"});
+  CHECK(outcome.status == 0);
+  CHECK_THAT(outcome.out, ContainsSubstring("2,500 µs behind the host"));
+  CHECK_THAT(outcome.out, ContainsSubstring("efficiency: peak of bytes asked for"));
+  CHECK_THAT(outcome.out, ContainsSubstring("fit: "));
+  CHECK_THAT(outcome.out, ContainsSubstring("100.0 %"));
+  const std::size_t first = outcome.out.find("three");
+  REQUIRE(first != std::string::npos);
+  CHECK(outcome.out.find("three", first + 1) == std::string::npos);
+}
+
+}  // namespace cistern::test

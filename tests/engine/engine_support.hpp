@@ -1,0 +1,103 @@
+// What the engine's tests share: an allocator on a simulated device that is checked when the test
+// ends, streams that go away by themselves, and short ways to ask what a test asks all the time.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "allocator/base/bytes.hpp"
+#include "allocator/device/sim/host_clock.hpp"
+#include "allocator/engine/caching_allocator.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/device_work.hpp"
+#include "tests/support/sim_work.hpp"
+
+namespace cistern::test {
+
+/// Long after a test's own calls are over; short enough to wait for on a real device.
+inline constexpr std::uint64_t kLongNs = 100'000'000;
+
+inline sim::SimConfig simOf(std::uint64_t capacity, std::uint64_t lag_ns = 0) {
+  sim::SimConfig config;
+  config.capacity = capacity;
+  config.gpu_lag_ns = lag_ns;
+  return config;
+}
+
+/// A simulated device, and an allocator on it. At the end every invariant is walked, and no race
+/// may have been found.
+class SimRig {
+ public:
+  explicit SimRig(std::string_view conf = "", sim::SimConfig config = simOf(kGiB))
+      : work(std::move(config)), allocator(work.device(), Options::parse(conf)) {}
+  ~SimRig() {
+    allocator.audit();
+    sim().audit();
+    const std::vector<sim::RaceReport> races = sim().races();
+    for (std::size_t i = 0; i < races.size() && i < 3; ++i) UNSCOPED_INFO(races[i].text);
+    CHECK(races.empty());
+  }
+  SimRig(const SimRig&) = delete;
+  SimRig& operator=(const SimRig&) = delete;
+
+  sim::SimDevice& sim() { return work.sim(); }
+  Stream stream() { return sim().createStream().orThrow(); }
+  /// Work on the stream that never ends.
+  void neverEnd(Stream stream) {
+    sim().launch(stream, {"never ends", {}, sim::kNever, nullptr}).orThrow();
+  }
+  /// Queues work that reads, or writes, all of the block.
+  void read(Stream stream, void* block) { use(stream, block, sim::AccessKind::kRead); }
+  void touch(Stream stream, void* block) { use(stream, block, sim::AccessKind::kWrite); }
+
+  SimWork work;
+  CachingAllocator allocator;
+
+ private:
+  void use(Stream stream, void* block, sim::AccessKind kind) {
+    const std::uint64_t bytes = allocator.blockSize(block);
+    sim().launch(stream, {"work", {{toAddress(block), bytes, kind}}, 2'000, nullptr}).orThrow();
+  }
+};
+
+/// Streams that are destroyed, after a wait, at the end of the scope.
+class Streams {
+ public:
+  Streams(Device& device, std::size_t count) : device_(device) {
+    for (std::size_t i = 0; i < count; ++i) streams_.push_back(device.createStream().orThrow());
+  }
+  ~Streams() {
+    for (Stream stream : streams_) {
+      (void)device_.synchronizeStream(stream);
+      (void)device_.destroyStream(stream);
+    }
+  }
+  Streams(const Streams&) = delete;
+  Streams& operator=(const Streams&) = delete;
+  Stream operator[](std::size_t i) const { return streams_[i]; }
+  std::size_t size() const { return streams_.size(); }
+
+ private:
+  Device& device_;
+  std::vector<Stream> streams_;
+};
+
+inline std::uint64_t countOf(Device& device, Call call) {
+  return device.callCounts()[std::size_t(call)];
+}
+/// What the device has given out, to anyone.
+inline std::uint64_t takenOf(Device& device) {
+  const MemoryInfo info = device.memoryInfo().orThrow();
+  return info.total_bytes - info.free_bytes;
+}
+inline std::int64_t nowOf(const CachingAllocator& allocator, Stat stat) {
+  return allocator.memoryStats()[stat].current;
+}
+inline std::int64_t reservedOf(const CachingAllocator& allocator) {
+  return nowOf(allocator, Stat::kReservedBytes);
+}
+inline std::int64_t mib(std::int64_t count) { return count * std::int64_t(kMiB); }
+
+}  // namespace cistern::test

@@ -1,0 +1,75 @@
+// A heap's epochs, at the end of their numbers; the map from addresses to segments.
+#include "allocator/engine/heap.hpp"
+
+#include "allocator/engine/segment_map.hpp"
+#include "tests/engine/engine_support.hpp"
+
+namespace cistern::test {
+
+TEST_CASE("epochs that run out of numbers are counted anew, and mean the same", "[engine]") {
+  const SizeRules rules{Options{}};
+  Heap heap(Stream{1}, rules, 0);
+  const MutexLock lock(heap.mutex());
+  HeapSegment segment;
+  segment.base = 0x10'0000'0000;
+  segment.bytes = 2 * kMiB;
+  heap.add(segment, true);
+  std::vector<Block*> blocks;
+  for (int i = 0; i < 8; ++i) blocks.push_back(heap.allocate(rules.request(kKiB, Stream{1})));
+
+  heap.epoch = UINT32_MAX - 3;
+  heap.release(*blocks[1], 0);
+  heap.completion.completed = heap.completion.marked = heap.endEpoch();
+  heap.release(*blocks[3], 0);
+  heap.completion.marked = heap.endEpoch();
+  CHECK(heap.endEpoch() == UINT32_MAX - 1);
+  heap.release(*blocks[5], 0);
+  CHECK(heap.epoch == UINT32_MAX);
+  heap.audit();
+
+  const std::uint32_t ended = heap.endEpoch();
+  heap.audit();
+  CHECK(blocks[1]->epoch <= heap.completion.completed);
+  CHECK(blocks[3]->epoch > heap.completion.completed);
+  CHECK(blocks[3]->epoch <= heap.completion.marked);
+  CHECK(blocks[5]->epoch > heap.completion.marked);
+  CHECK(blocks[5]->epoch <= ended);
+  CHECK(ended < heap.epoch);
+  heap.release(*blocks[6], 0);
+  CHECK(blocks[5]->epoch == blocks[6]->epoch);
+  for (std::size_t i : {0u, 2u, 4u, 7u}) heap.release(*blocks[i], 0);
+  heap.remove(segment);
+  heap.audit();
+}
+
+TEST_CASE("two segments that meet within a granule are told apart", "[engine]") {
+  constexpr std::uint64_t kBase = 0x7f00'0000'0000;
+  SegmentMap map;
+  HeapSegment low, high, far;
+  low.device_base = kBase + 512;
+  low.bytes = 2 * kMiB;
+  high.device_base = low.device_base + low.bytes;
+  high.bytes = 6 * kMiB;
+  far.device_base = (std::uint64_t{1} << 57) - 2 * kMiB;
+  far.bytes = 2 * kMiB;
+  for (HeapSegment* segment : {&high, &low, &far}) map.insert(*segment);
+  for (HeapSegment* segment : {&high, &low, &far}) {
+    const Address base = segment->device_base;
+    for (std::uint64_t offset : {std::uint64_t{0}, std::uint64_t{511}, segment->bytes / 2,
+                                 segment->bytes - 512, segment->bytes - 1}) {
+      CHECK(map.find(base + offset) == segment);
+    }
+  }
+  CHECK(map.find(kBase) == nullptr);
+  CHECK(map.find(0) == nullptr);
+  CHECK(map.find(~Address{0}) == nullptr);
+  map.erase(low);
+  CHECK(map.find(low.device_base) == nullptr);
+  CHECK(map.find(high.device_base) == &high);
+  map.insert(low);
+  map.erase(high);
+  CHECK(map.find(low.device_base + low.bytes - 1) == &low);
+  CHECK(map.find(high.device_base + 4 * kMiB) == nullptr);
+}
+
+}  // namespace cistern::test

@@ -1,0 +1,158 @@
+// The steps of a miss, each shown to serve where the ones before it cannot.
+#include "tests/engine/engine_support.hpp"
+
+namespace cistern::test {
+
+TEST_CASE("a miss first looks whether work elsewhere has completed", "[engine]") {
+  SimRig rig("poll_interval:1024");
+  const Stream own = rig.stream(), user = rig.stream();
+  void* block = rig.allocator.allocate(20 * kMiB, own);
+  rig.allocator.recordStream(block, user);
+  rig.touch(user, block);
+  rig.allocator.free(block);
+  rig.sim().synchronizeDevice().orThrow();
+  CHECK(rig.allocator.allocate(20 * kMiB, own) == block);
+  CHECK(countOf(rig.sim(), Call::kMalloc) == 1);
+}
+
+TEST_CASE("a callback that frees something saves the request", "[engine]") {
+  SimRig rig("", simOf(64 * kMiB));
+  CachingAllocator& allocator = rig.allocator;
+  void* spare = allocator.allocate(40 * kMiB);
+  int idle_calls = 0, freeing_calls = 0;
+  allocator.registerReclaimCallback([&] { return ++idle_calls < 0; });
+  allocator.registerReclaimCallback([&] {
+    ++freeing_calls;
+    allocator.memoryStats();  // no lock is held
+    allocator.free(std::exchange(spare, nullptr));
+    return true;
+  });
+  void* block = allocator.allocate(50 * kMiB);
+  CHECK(block != nullptr);
+  CHECK(idle_calls == 1);
+  CHECK(freeing_calls == 1);
+  allocator.free(block);
+  void* hit = allocator.allocate(50 * kMiB);
+  CHECK(freeing_calls == 1);
+  allocator.free(hit);
+}
+
+TEST_CASE("garbage collection gives back what was idle longest, above its threshold only",
+          "[engine]") {
+  SimRig rig("garbage_collection_threshold:0.5", simOf(200 * kMiB));
+  CachingAllocator& allocator = rig.allocator;
+  std::vector<void*> blocks;
+  for (int i = 0; i < 4; ++i) blocks.push_back(allocator.allocate(20 * kMiB));
+  for (void* block : blocks) allocator.free(block);
+  void* below = allocator.allocate(22 * kMiB);  // 80 of 100 were reserved: nothing is collected
+  CHECK(reservedOf(allocator) == mib(102));
+  void* young = allocator.allocate(24 * kMiB);  // above: the old 20s go, until it is below
+  CHECK(reservedOf(allocator) == mib(82 + 24));
+  CHECK(countOf(rig.sim(), Call::kFree) == 1);
+  allocator.free(young);
+  void* more = allocator.allocate(26 * kMiB);
+  CHECK(allocator.allocate(24 * kMiB) == young);  // was not old enough to go
+  allocator.free(below);
+  allocator.free(more);
+}
+
+TEST_CASE("cached segments are given back until a new one fits", "[engine]") {
+  SimRig rig("", simOf(100 * kMiB));
+  CachingAllocator& allocator = rig.allocator;
+  std::vector<void*> blocks;
+  for (std::size_t bytes : {12 * kMiB, 30 * kMiB, 20 * kMiB, 16 * kMiB}) {
+    blocks.push_back(allocator.allocate(bytes));
+  }
+  for (void* block : blocks) allocator.free(block);
+  // 22 MiB are left: the smallest that makes room alone goes, and no other.
+  void* first = allocator.allocate(40 * kMiB);
+  CHECK(reservedOf(allocator) == mib(78 - 20 + 40));
+  CHECK(allocator.memoryStats().num_alloc_retries == 1);
+  void* second = allocator.allocate(50 * kMiB);  // now all of them must
+  CHECK(reservedOf(allocator) == mib(90));
+  allocator.free(first);
+  allocator.free(second);
+}
+
+TEST_CASE("cached segments of other streams are given back too", "[engine]") {
+  SimRig rig("cross_stream_reuse:false", simOf(100 * kMiB));
+  const Stream a = rig.stream(), b = rig.stream();
+  rig.allocator.free(rig.allocator.allocate(60 * kMiB, a));
+  rig.allocator.free(rig.allocator.allocate(80 * kMiB, b));
+  CHECK(reservedOf(rig.allocator) == mib(80));
+}
+
+TEST_CASE("the host waits for pending frees before it gives up, one stream at a time", "[engine]") {
+  SimRig rig("cross_stream_reuse:false", simOf(64 * kMiB, 1'000));
+  const Stream own = rig.stream(), quick = rig.stream(), slow = rig.stream();
+  void* block = rig.allocator.allocate(40 * kMiB, own);
+  void* other = rig.allocator.allocate(20 * kMiB, own);
+  rig.allocator.recordStream(block, quick);
+  rig.allocator.recordStream(other, slow);
+  rig.work.delay(quick, kLongNs);
+  rig.work.delay(slow, 1'000 * kLongNs);
+  rig.touch(quick, block);
+  rig.touch(slow, other);
+  rig.allocator.free(block);
+  rig.allocator.free(other);
+  void* again = rig.allocator.allocate(40 * kMiB, own);
+  CHECK(again == block);
+  CHECK(rig.sim().now() < 100 * kLongNs);
+  CHECK(rig.allocator.memoryStats().num_sync_all_streams == 1);
+  rig.touch(own, again);
+}
+
+TEST_CASE("waiting passes over what never ends", "[engine]") {
+  SimRig rig("cross_stream_reuse:false", simOf(64 * kMiB, 1'000));
+  const Stream own = rig.stream(), stuck = rig.stream(), user = rig.stream();
+  void* lost = rig.allocator.allocate(20 * kMiB, own);
+  void* block = rig.allocator.allocate(40 * kMiB, own);
+  rig.allocator.recordStream(lost, stuck);
+  rig.allocator.recordStream(block, user);
+  rig.neverEnd(stuck);
+  rig.work.delay(user, kLongNs);
+  rig.allocator.free(lost);
+  rig.allocator.free(block);
+  CHECK(rig.allocator.allocate(40 * kMiB, own) == block);
+  CHECK_THROWS_AS(rig.allocator.allocate(20 * kMiB, own), OutOfMemory);
+}
+
+TEST_CASE("under pressure memory in use by queued work is taken in stream order", "[engine]") {
+  SimRig rig("", simOf(64 * kMiB, 50'000));
+  const Stream a = rig.stream(), b = rig.stream();
+  void* block = rig.allocator.allocate(60 * kMiB, a);
+  rig.touch(a, block);
+  rig.work.delay(a, kLongNs);
+  rig.touch(a, block);
+  rig.allocator.free(block);
+  const std::uint64_t before = rig.sim().now();
+  void* borrowed = rig.allocator.allocate(30 * kMiB, b);
+  rig.touch(b, borrowed);
+  CHECK(borrowed == block);
+  CHECK(rig.sim().now() - before < kLongNs / 10);  // nobody waited on the host
+  CHECK(countOf(rig.sim(), Call::kWaitEvent) == 1);
+  void* rest = rig.allocator.allocate(28 * kMiB, a);  // its own stream's order is enough
+  rig.touch(a, rest);
+  rig.allocator.free(borrowed);
+  rig.allocator.free(rest);
+  void* all = rig.allocator.allocate(60 * kMiB, a);  // waits for the guest
+  rig.touch(a, all);
+  CHECK(rig.sim().now() - before >= kLongNs);
+}
+
+TEST_CASE("an order that the device refuses to make is no reason to share", "[engine]") {
+  SimRig rig("", simOf(64 * kMiB, 50'000));
+  const Stream a = rig.stream(), b = rig.stream();
+  void* block = rig.allocator.allocate(40 * kMiB, a);
+  rig.touch(a, block);
+  rig.work.delay(a, kLongNs);
+  rig.allocator.free(block);
+  rig.sim().faults().failAll(Call::kWaitEvent);
+  void* first = rig.allocator.allocate(40 * kMiB, b);  // given back, after a wait, and taken anew
+  rig.touch(b, first);
+  rig.sim().faults().clear();
+  rig.allocator.audit();
+  rig.allocator.free(first);
+}
+
+}  // namespace cistern::test

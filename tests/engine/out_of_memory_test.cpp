@@ -1,0 +1,197 @@
+// What is said and done when memory cannot be had, and that the allocator is as usable after it.
+#include "tests/engine/engine_support.hpp"
+
+namespace cistern::test {
+
+using Catch::Matchers::ContainsSubstring;
+
+TEST_CASE("the limit is respected to the byte", "[engine]") {
+  SimRig rig("limit:64M");
+  CachingAllocator& allocator = rig.allocator;
+  CHECK(allocator.limit() == 64 * kMiB);
+  void* a = allocator.allocate(62 * kMiB);
+  void* b = allocator.allocate(kMiB);
+  CHECK(reservedOf(allocator) == mib(64));
+  void* c = allocator.allocate(kMiB);
+  CHECK_THROWS_AS(allocator.allocate(1), OutOfMemory);
+  allocator.setLimit(66 * kMiB - 1);
+  CHECK_THROWS_AS(allocator.allocate(1), OutOfMemory);
+  allocator.setLimit(66 * kMiB);
+  void* d = allocator.allocate(1);
+  allocator.setLimit(2 * kMiB);  // what is there stays
+  CHECK(allocator.allocate(511) != nullptr);
+  CHECK(reservedOf(allocator) == mib(66));
+  for (void* block : {a, b, c, d}) allocator.free(block);
+}
+
+TEST_CASE("a fraction of the device is a limit", "[engine]") {
+  SimRig rig("per_process_memory_fraction:0.5", simOf(128 * kMiB));
+  CHECK(rig.allocator.limit() == 64 * kMiB);
+  CHECK_THROWS_AS(rig.allocator.allocate(66 * kMiB), OutOfMemory);
+  rig.allocator.setMemoryFraction(0.75);
+  CHECK(rig.allocator.limit() == 96 * kMiB);
+  rig.allocator.free(rig.allocator.allocate(66 * kMiB));
+  for (double wrong : {0.0, -1.0, 1.5}) {
+    CHECK_THROWS_AS(rig.allocator.setMemoryFraction(wrong), InvalidArgument);
+  }
+  CHECK(rig.allocator.limit() == 96 * kMiB);
+}
+
+TEST_CASE("the smaller of limit and fraction counts", "[engine]") {
+  CHECK(SimRig("limit:32M,memory_fraction:0.5", simOf(128 * kMiB)).allocator.limit() == 32 * kMiB);
+  CHECK(SimRig("limit:96M,memory_fraction:0.5", simOf(128 * kMiB)).allocator.limit() == 64 * kMiB);
+}
+
+TEST_CASE("more than the device could ever hold is out of memory at once", "[engine][gpu-too]") {
+  forEachBackend([](DeviceWork& work) {
+    INFO("backend: " << work.device().backend());
+    CachingAllocator allocator(work.device(), Options{});
+    void* held = allocator.allocate(kMiB);
+    allocator.free(allocator.allocate(20 * kMiB));
+    const CallCounts before = work.device().callCounts();
+    const std::int64_t reserved = reservedOf(allocator);
+    const std::uint64_t total = work.device().memoryInfo().orThrow().total_bytes;
+    for (std::uint64_t bytes : {total + 1, 2 * kTiB, std::uint64_t{1} << 60,
+                                (std::uint64_t{1} << 60) + 1, ~std::uint64_t{0}}) {
+      CHECK_THROWS_AS(allocator.allocate(bytes), OutOfMemory);
+    }
+    const CallCounts after = work.device().callCounts();
+    for (Call call : {Call::kMalloc, Call::kFree, Call::kSynchronizeDevice, Call::kCaptureInfo}) {
+      CHECK(after[std::size_t(call)] == before[std::size_t(call)]);
+    }
+    CHECK(reservedOf(allocator) == reserved);
+    CHECK(allocator.memoryStats().num_ooms == 5);
+    allocator.free(held);
+    allocator.audit();
+  });
+}
+
+TEST_CASE("the report says what was asked, who holds what, and what would have made it fit",
+          "[engine]") {
+  SimRig rig("limit:100M");
+  CachingAllocator& allocator = rig.allocator;
+  const Stream a = rig.stream(), b = rig.stream();
+  void* large = allocator.allocate(60 * kMiB, a);
+  void* medium = allocator.allocate(11 * kMiB - 512, b);
+  void* small = allocator.allocate(kKiB, a);
+  try {
+    (void)allocator.allocate(40 * kMiB + 1, b);
+    FAIL("it fitted");
+  } catch (const OutOfMemory& error) {
+    const OutOfMemoryReport& report = error.report();
+    CHECK(report.requested == 40 * kMiB + 1);
+    CHECK(report.rounded == 40 * kMiB + 512);
+    CHECK(report.segment == 42 * kMiB);
+    CHECK(report.stream == b);
+    CHECK(report.limit == 100 * kMiB);
+    CHECK(report.device_total == kGiB);
+    CHECK(report.device_free == kGiB - 74 * kMiB);
+    CHECK(report.reserved == 74 * kMiB);
+    CHECK(report.allocated == 71 * kMiB + 512);
+    REQUIRE(report.heaps.size() == 2);
+    CHECK(report.heaps[0].stream == a);
+    CHECK(report.heaps[0].reserved == 62 * kMiB);
+    CHECK(report.heaps[0].free == 2 * kMiB - kKiB);
+    CHECK(report.heaps[0].largest_free == 2 * kMiB - kKiB);
+    CHECK(report.heaps[1].free == kMiB + 512);
+    REQUIRE(report.holders.size() == 3);
+    CHECK(report.holders[0].address == toAddress(large));
+    CHECK(report.holders[1].address == toAddress(medium));
+    CHECK(report.holders[2].address == toAddress(small));
+    CHECK(report.advice() == "A limit higher by 16.00 MiB would have made it fit.");
+    CHECK_THAT(error.what(), ContainsSubstring("40.00 MiB asked for"));
+    CHECK_THAT(error.what(), ContainsSubstring("allowed 100.00 MiB"));
+    CHECK_THAT(error.what(), ContainsSubstring("largest blocks held"));
+  }
+  allocator.setLimit(116 * kMiB - 1);
+  CHECK_THROWS_AS(allocator.allocate(40 * kMiB + 1, b), OutOfMemory);
+  allocator.setLimit(116 * kMiB);
+  CHECK(allocator.allocate(40 * kMiB + 1, b) != nullptr);
+}
+
+TEST_CASE("the report shows what queued work keeps, and other programs hold", "[engine]") {
+  SimRig rig("", simOf(100 * kMiB));
+  const Stream own = rig.stream(), stuck = rig.stream();
+  rig.sim().foreignUse(30 * kMiB);
+  void* block = rig.allocator.allocate(40 * kMiB, own);
+  rig.allocator.recordStream(block, stuck);
+  rig.neverEnd(stuck);
+  rig.allocator.free(block);
+  try {
+    (void)rig.allocator.allocate(50 * kMiB, own);
+    FAIL("it fitted");
+  } catch (const OutOfMemory& error) {
+    REQUIRE(error.report().heaps.size() == 1);
+    CHECK(error.report().heaps[0].pending == 40 * kMiB);
+    CHECK(error.report().allocated == 0);
+    CHECK(error.report().device_free == 30 * kMiB);
+    CHECK_THAT(error.report().device_error, ContainsSubstring("out of memory"));
+    CHECK_THAT(error.report().advice(), ContainsSubstring("40.00 MiB are freed but still used"));
+    CHECK_THAT(error.report().advice(), ContainsSubstring("20.00 MiB more device memory"));
+    CHECK_THAT(error.report().advice(), ContainsSubstring("hold 30.00 MiB"));
+  }
+  rig.sim().foreignUse(10 * kMiB);
+  CHECK(rig.allocator.allocate(50 * kMiB, own) != nullptr);
+}
+
+TEST_CASE("observers are called once each, without a lock", "[engine]") {
+  SimRig rig("", simOf(64 * kMiB));
+  CachingAllocator& allocator = rig.allocator;
+  void* held = allocator.allocate(40 * kMiB);
+  int first = 0, second = 0;
+  allocator.attachOutOfMemoryObserver([&](const OutOfMemoryReport& report) {
+    ++first;
+    CHECK(report.requested == 30 * kMiB);
+    CHECK(allocator.memoryStats().num_ooms == 1);
+    allocator.free(std::exchange(held, nullptr));
+    allocator.attachOutOfMemoryObserver([](const OutOfMemoryReport&) {});
+    allocator.free(allocator.allocate(kMiB));
+    allocator.audit();
+  });
+  allocator.attachOutOfMemoryObserver([&](const OutOfMemoryReport&) { ++second; });
+  CHECK_THROWS_AS(allocator.allocate(30 * kMiB), OutOfMemory);
+  CHECK(first == 1);
+  CHECK(second == 1);
+  void* retried = allocator.allocate(30 * kMiB);  // at once: the observer made room
+  allocator.free(retried);
+}
+
+TEST_CASE("after an out of memory a free and a retry at once work", "[engine][gpu-too]") {
+  forEachBackend([](DeviceWork& work) {
+    INFO("backend: " << work.device().backend());
+    CachingAllocator allocator(work.device(), Options::parse("limit:16M"));
+    const Streams streams(work.device(), 2);
+    for (int round = 0; round < 3; ++round) {
+      void* a = allocator.allocate(8 * kMiB, streams[0]);
+      void* b = allocator.allocate(8 * kMiB, streams[1]);
+      work.fill(streams[0], toAddress(a), 8 * kMiB, 1);
+      work.fill(streams[1], toAddress(b), 8 * kMiB, 2);
+      CHECK_THROWS_AS(allocator.allocate(8 * kMiB, streams[0]), OutOfMemory);
+      allocator.free(b);
+      void* c = allocator.allocate(8 * kMiB, streams[0]);
+      work.fill(streams[0], toAddress(c), 8 * kMiB, 3);
+      work.verify(streams[0], toAddress(a), 8 * kMiB, 1);
+      work.verify(streams[0], toAddress(c), 8 * kMiB, 3);
+      CHECK(work.mismatches() == 0);
+      allocator.free(a);
+      allocator.free(c);
+      allocator.audit();
+    }
+  });
+}
+
+TEST_CASE("a request that nearly fits leaves what is held as it was", "[engine]") {
+  SimRig rig("", simOf(64 * kMiB));
+  const Stream a = rig.stream(), b = rig.stream();
+  std::vector<void*> held;
+  for (int i = 0; i < 3; ++i) held.push_back(rig.allocator.allocate(20 * kMiB, i == 1 ? a : b));
+  for (int i = 0; i < 10; ++i) {
+    CHECK_THROWS_AS(rig.allocator.allocate(20 * kMiB, a), OutOfMemory);
+    CHECK(reservedOf(rig.allocator) == mib(60));
+    CHECK(nowOf(rig.allocator, Stat::kAllocation) == 3);
+    rig.allocator.audit();
+  }
+  for (void* block : held) rig.allocator.free(block);
+}
+
+}  // namespace cistern::test

@@ -1,0 +1,54 @@
+// Many live blocks, many streams, many segments.
+#include "tests/engine/engine_support.hpp"
+
+namespace cistern::test {
+
+TEST_CASE("a million live blocks cost at most 128 bytes of host memory each", "[engine]") {
+#if defined(CISTERN_AUDIT_BUILD)
+  const std::size_t count = 20'000;  // every step walks them all
+#else
+  const std::size_t count = 1'000'000;
+#endif
+  SimRig rig("", simOf(2 * kTiB));
+  std::vector<void*> blocks;
+  blocks.reserve(count);
+  for (std::size_t i = 0; i < count; ++i) blocks.push_back(rig.allocator.allocate(1 + i % 2048));
+  const MemoryStats stats = rig.allocator.memoryStats();
+  CHECK(stats[Stat::kAllocation].current == std::int64_t(count));
+  CHECK(stats.host_bytes <= count * 128);
+  for (std::size_t i = 0; i < count; ++i) rig.allocator.free(blocks[i * 7'919 % count]);
+  CHECK(nowOf(rig.allocator, Stat::kAllocation) == 0);
+  CHECK(rig.allocator.cacheInfo().free_bytes == std::uint64_t(reservedOf(rig.allocator)));
+  rig.allocator.emptyCache();
+  CHECK(reservedOf(rig.allocator) == 0);
+}
+
+TEST_CASE("a thousand streams have a heap each, and their memory comes back", "[engine]") {
+  SimRig rig("", simOf(64 * kGiB));
+  std::vector<std::pair<Stream, void*>> blocks;
+  for (int i = 0; i < 1'000; ++i) {
+    const Stream stream = rig.stream();
+    blocks.emplace_back(stream, rig.allocator.allocate(kMiB, stream));
+  }
+  CHECK(reservedOf(rig.allocator) == mib(2'000));
+  for (const auto& [stream, block] : blocks) rig.allocator.free(block);
+  for (const auto& [stream, block] : blocks) CHECK(rig.allocator.allocate(kMiB, stream) == block);
+  for (const auto& [stream, block] : blocks) rig.allocator.free(block);
+  rig.allocator.emptyCache();
+  CHECK(takenOf(rig.sim()) == 0);
+}
+
+TEST_CASE("segments come and go by the thousand", "[engine]") {
+  SimRig rig("", simOf(512 * kGiB));
+  for (int round = 0; round < 3; ++round) {
+    std::vector<void*> blocks;
+    for (int i = 0; i < 1'000; ++i) {
+      blocks.push_back(rig.allocator.allocate((20 + std::size_t(i % 50)) * kMiB));
+    }
+    for (void* block : blocks) rig.allocator.free(block);
+    rig.allocator.emptyCache();
+    CHECK(takenOf(rig.sim()) == 0);
+  }
+}
+
+}  // namespace cistern::test
