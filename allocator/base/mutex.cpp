@@ -3,24 +3,30 @@
 namespace cistern {
 namespace {
 
-// About as long as a heap's lock is held; a sleep and a wake cost a hundred times that.
-constexpr int kSpins = 64;
+// What is guarded is held for well under a microsecond; a sleep and a wake cost tens of them, and
+// put everybody behind to sleep as well. So some tens of microseconds of looking come first, less and less
+// often, so that those who look do not slow down the one who works.
+constexpr int kLooks = 40;
+constexpr int kMostPauses = 16;
 
-inline void pause() {
+inline void pause(int times) {
+  for (int i = 0; i < times; ++i) {
 #if defined(__x86_64__)
-  __builtin_ia32_pause();
+    __builtin_ia32_pause();
 #elif defined(__aarch64__)
-  asm volatile("yield");
+    asm volatile("yield");
 #endif
+  }
 }
 
 }  // namespace
 
 // Whoever has slept takes the lock as "waited for": others may be asleep still.
-void Mutex::lockHeld() noexcept {
-  for (int i = 0; i < kSpins; ++i) {
+void Mutex::lockHeld() noexcept CISTERN_NO_TSA {
+  for (int i = 0, pauses = 1; i < kLooks; ++i) {
     if (state_.load(std::memory_order_relaxed) == kFree && try_lock()) return;
-    pause();
+    pause(pauses);
+    pauses = pauses < kMostPauses ? pauses * 2 : kMostPauses;
   }
   while (state_.exchange(kWaitedFor, std::memory_order_acquire) != kFree) {
     state_.wait(kWaitedFor, std::memory_order_relaxed);

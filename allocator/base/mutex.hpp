@@ -57,4 +57,16 @@ class CISTERN_TSA(scoped_lockable) MutexLock {
   Mutex& mutex_;
 };
 
+/// Releases at the end of a scope a Mutex that the scope has by try_lock.
+class CISTERN_TSA(scoped_lockable) MutexUnlock {
+ public:
+  explicit MutexUnlock(Mutex& m) CISTERN_TSA(requires_capability(m)) : mutex_(m) {}
+  ~MutexUnlock() CISTERN_TSA(release_capability()) { mutex_.unlock(); }
+  MutexUnlock(const MutexUnlock&) = delete;
+  MutexUnlock& operator=(const MutexUnlock&) = delete;
+
+ private:
+  Mutex& mutex_;
+};
+
 }  // namespace cistern

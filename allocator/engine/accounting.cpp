@@ -30,6 +30,11 @@ std::int64_t total(const std::vector<Heap*>& heaps, std::size_t kind, std::size_
 template <class Visit>
 void CachingAllocator::withAllHeaps(Visit visit) const CISTERN_NO_TSA {
   const MutexLock lock(settle_mutex_);
+  withAllHeapsSettling(visit);
+}
+
+template <class Visit>
+void CachingAllocator::withAllHeapsSettling(Visit visit) const CISTERN_NO_TSA {
   const std::vector<Heap*> heaps = heaps_.all();
   for (Heap* heap : heaps) heap->mutex().lock();
   visit(heaps);
@@ -48,7 +53,9 @@ void dealCeilings(const std::vector<Heap*>& heaps, StatLedger& ledger) CISTERN_N
       const std::int64_t share = heaps.empty() ? 0 : (peak - now) / std::int64_t(heaps.size());
       for (Heap* heap : heaps) {
         HeapCounters& own = heap->counters();
-        own.ceiling[kind][stat] = shareOf(own.current, kind, stat) + share;
+        const std::int64_t dealt = shareOf(own.current, kind, stat) + share;
+        std::int64_t& ceiling = own.ceiling[kind][stat];
+        ceiling = ledger.exact ? dealt : std::max(ceiling, dealt);
       }
     }
   }
@@ -69,18 +76,41 @@ MemoryStats::Values valuesOf(const std::vector<Heap*>& heaps, const StatLedger& 
 }  // namespace
 
 void CachingAllocator::settle() noexcept {
+  const MutexLock lock(settle_mutex_);
+  settleNow();
+}
+
+void CachingAllocator::settleNow() noexcept {
   try {
-    withAllHeaps([this](const std::vector<Heap*>& heaps)
-                     CISTERN_NO_TSA { dealCeilings(heaps, ledger_); });
+    withAllHeapsSettling([this](const std::vector<Heap*>& heaps) CISTERN_NO_TSA {
+      ledger_.exact = !peaks_loose_.load(std::memory_order_relaxed);
+      dealCeilings(heaps, ledger_);
+    });
   } catch (const std::bad_alloc&) {
     // The host is short of memory: whoever passes a ceiling next settles.
   }
 }
 
+// After a hit or a free that has passed a ceiling of `heap`. Who finds another at it after a while
+// of trying gives up exact peaks rather than wait (statistics.hpp says what they are then).
+void CachingAllocator::settleFor(Heap& heap) noexcept CISTERN_NO_TSA {
+  constexpr int kTries = 100;  // about as long as another thread's settlement of a few heaps takes
+  for (int i = 0; i < kTries && !peaks_loose_.load(std::memory_order_relaxed); ++i) {
+    if (!settle_mutex_.try_lock()) continue;
+    const MutexUnlock unlock(settle_mutex_);
+    return settleNow();
+  }
+  const MutexLock lock(heap.mutex());  // a reset, which holds it too, comes before both or after
+  peaks_loose_.store(true, std::memory_order_relaxed);
+  heap.counters().raiseCeilings();
+}
+
 MemoryStats CachingAllocator::memoryStats() const {
   MemoryStats stats;
   withAllHeaps([&](const std::vector<Heap*>& heaps) CISTERN_NO_TSA {
+    ledger_.exact = !peaks_loose_.load(std::memory_order_relaxed);
     dealCeilings(heaps, ledger_);
+    stats.peaks_exact = ledger_.exact;
     stats.small = valuesOf(heaps, ledger_, 0);
     stats.large = valuesOf(heaps, ledger_, 1);
     stats.all = valuesOf(heaps, ledger_, 2);
@@ -99,6 +129,8 @@ MemoryStats CachingAllocator::memoryStats() const {
 void CachingAllocator::resetPeakStats() {
   withAllHeaps([this](const std::vector<Heap*>& heaps) CISTERN_NO_TSA {
     for (std::size_t kind = 0; kind < kKinds; ++kind) ledger_.peak[kind].fill(0);
+    peaks_loose_.store(false, std::memory_order_relaxed);
+    ledger_.exact = true;
     dealCeilings(heaps, ledger_);
   });
 }
@@ -160,7 +192,7 @@ void CachingAllocator::audit() const {
       for (std::size_t stat = 0; stat < kStatCount; ++stat) {
         std::int64_t ceilings = 0;
         for (Heap* heap : heaps) ceilings += heap->counters().ceiling[kind][stat];
-        CISTERN_CHECK(ceilings <= ledger_.peak[kind][stat]);
+        CISTERN_CHECK(!ledger_.exact || peaks_loose_ || ceilings <= ledger_.peak[kind][stat]);
       }
     }
     CISTERN_CHECK(reserved <= reserved_.load());

@@ -105,7 +105,7 @@ class CachingAllocator {
  private:
   // fast_path.cpp
   void freeAt(Address address, const void* caller) noexcept;
-  void afterHit(bool over_ceiling, bool poll) noexcept;
+  void afterHit(Heap& heap, bool over_ceiling, bool poll) noexcept;
 
   // slow_path.cpp: the ladder. Each step gives a block, or null.
   Block* climb(Heap& heap, const Request& request);
@@ -162,8 +162,12 @@ class CachingAllocator {
 
   // accounting.cpp
   void settle() noexcept;
+  void settleNow() noexcept CISTERN_REQUIRES(settle_mutex_);
+  void settleFor(Heap& heap) noexcept;
   template <class Visit>
   void withAllHeaps(Visit visit) const;
+  template <class Visit>
+  void withAllHeapsSettling(Visit visit) const CISTERN_REQUIRES(settle_mutex_);
 
   // report.cpp
   struct Located {
@@ -207,6 +211,7 @@ class CachingAllocator {
   /// Serialises those who hold several heaps' locks. Taken before them.
   mutable Mutex settle_mutex_;
   mutable StatLedger ledger_ CISTERN_GUARDED_BY(settle_mutex_);
+  std::atomic<bool> peaks_loose_{false};
 
   mutable Mutex hooks_mutex_;
   std::vector<std::function<bool()>> reclaim_callbacks_ CISTERN_GUARDED_BY(hooks_mutex_);

@@ -28,12 +28,12 @@ void* CachingAllocator::allocate(std::size_t bytes, Stream stream) {
   if (pointer == nullptr) [[unlikely]]
     return allocateSlow(request);
   if (over_ceiling || poll) [[unlikely]]
-    afterHit(over_ceiling, poll);
+    afterHit(*heap, over_ceiling, poll);
   return pointer;
 }
 
-void CachingAllocator::afterHit(bool over_ceiling, bool poll) noexcept {
-  if (over_ceiling) settle();
+void CachingAllocator::afterHit(Heap& heap, bool over_ceiling, bool poll) noexcept {
+  if (over_ceiling) settleFor(heap);
   try {
     if (poll) pollPending();
   } catch (const std::bad_alloc&) {
@@ -72,7 +72,7 @@ void CachingAllocator::freeAt(Address address, const void* caller) noexcept {
   if (retired) [[unlikely]]
     return settleRetired(*heap, *block, std::move(uses));
   if (over_ceiling) [[unlikely]]
-    settle();
+    settleFor(*heap);
 }
 
 }  // namespace cistern

@@ -15,7 +15,7 @@ void CachingAllocator::settleRetired(Heap& heap, Block& block, StreamUses uses) 
   if (!driverMayBeCalled()) return;  // at exit nobody will use it again
   if (!pending_.add({&heap, &block}, uses)) return;
   putBack(heap, block);
-  settle();
+  settleFor(heap);
 }
 
 void CachingAllocator::putBack(Heap& heap, Block& block) noexcept {

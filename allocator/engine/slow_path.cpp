@@ -82,8 +82,8 @@ Block* CachingAllocator::afterGarbageCollection(Heap&, const Request&) {
   return nullptr;
 }
 
-// Giving a segment back waits for all queued work. So where there is such work, other streams' memory
-// comes first; where there is none, it comes last: taken in parts it falls to pieces.
+// Giving a segment back waits for all queued work. So where there is such work, other streams'
+// memory comes first; where there is none, it comes last: taken in parts it falls to pieces.
 Block* CachingAllocator::underPressure(Heap& heap, const Request& request) {
   const MutexLock lock(pressure_mutex_);
   if (Block* block = search(heap, request)) return block;

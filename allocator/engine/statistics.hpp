@@ -9,8 +9,17 @@
 // and hence the total cannot have passed the recorded peak. A heap that would pass a ceiling asks
 // for a settlement (allocator.cpp), which looks at all heaps at once, raises the peak if the total
 // has really passed it, and deals out what lies between. Below its peak a program never gets there.
+//
+// Threads that allocate on several streams at once near their common peak would settle all the
+// time, and hold each other still. When two of them get in each other's way, ceilings are no longer
+// dealt but kept: each heap may go as high as it has been before without asking. From then on
+// (until resetPeakStats) the peaks of what a hit changes are those of the moments that were looked
+// at: each miss, each read of the statistics, each new high of a heap before that. They may be too
+// low by what the heaps' highs did not coincide; peaks of segments and reserved bytes stay exact,
+// because only a miss changes those.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <string_view>
@@ -56,6 +65,8 @@ struct MemoryStats {
   std::uint64_t num_device_free = 0;
   std::uint64_t num_misuses = 0;  ///< wrong frees reported
   std::uint64_t host_bytes = 0;   ///< host memory that the bookkeeping takes
+  /// Whether every peak is exact; else those of all but segments and reserved bytes may be low.
+  bool peaks_exact = true;
 
   const StatValue& operator[](Stat s) const { return all[std::size_t(s)]; }
 };
@@ -78,6 +89,15 @@ struct HeapCounters {
   void move(SizeKind kind, Stat stat, std::int64_t by) {
     current[std::size_t(kind)][std::size_t(stat)] += by;
   }
+  /// Where this heap has been it may go again.
+  void raiseCeilings() {
+    for (std::size_t s = 0; s < kStatCount; ++s) {
+      for (std::size_t kind = 0; kind < kSizeKindCount; ++kind) {
+        ceiling[kind][s] = std::max(ceiling[kind][s], current[kind][s]);
+      }
+      ceiling[kSizeKindCount][s] = std::max(ceiling[kSizeKindCount][s], both(s));
+    }
+  }
   std::int64_t both(std::size_t stat) const { return current[0][stat] + current[1][stat]; }
   /// Whether a ceiling that concerns this kind is passed.
   bool overCeiling(SizeKind kind) const {
@@ -96,6 +116,7 @@ struct HeapCounters {
 /// lock.
 struct StatLedger {
   std::array<StatArray, kSizeKindCount + 1> peak{};
+  bool exact = true;  ///< the sum of the ceilings is at most the peak
   std::array<StatArray, kSizeKindCount + 1> allocated_base{};
   std::array<StatArray, kSizeKindCount + 1> freed_base{};
 };

@@ -23,7 +23,7 @@ void churn(DeviceWork& work, CachingAllocator& allocator, std::uint32_t rounds) 
   std::vector<Held> held;
   for (std::uint32_t i = 0; i < rounds; ++i) {
     if (held.size() < 24 && random() % 3 != 0) {
-      const std::size_t bytes = 4 * (1 + random() % (random() % 4 == 0 ? 600'000 : 20'000));
+      const std::size_t bytes = 4 * (1 + random() % (random() % 8 == 0 ? 400'000 : 20'000));
       const std::size_t on = random() % streams.size();
       void* block = allocator.allocate(bytes, streams[on]);
       work.fill(streams[on], toAddress(block), bytes, i * 1'000'003);
@@ -57,7 +57,7 @@ TEST_CASE("data stays what it is until its block is freed", "[engine][gpu-too]")
   forEachBackend([](DeviceWork& work) {
     INFO("backend: " << work.device().backend());
     CachingAllocator allocator(work.device(), Options::parse("poll_interval:2"));
-    churn(work, allocator, 600);
+    churn(work, allocator, 400);
     allocator.audit();
   });
 }
@@ -66,8 +66,8 @@ TEST_CASE("data stays what it is under pressure, where streams take each other's
           "[engine][gpu-too]") {
   forEachBackend([](DeviceWork& work) {
     INFO("backend: " << work.device().backend());
-    CachingAllocator allocator(work.device(), Options::parse("limit:64M,poll_interval:2"));
-    churn(work, allocator, 600);
+    CachingAllocator allocator(work.device(), Options::parse("limit:24M,poll_interval:2"));
+    churn(work, allocator, 400);
     allocator.audit();
   });
 }
@@ -78,7 +78,7 @@ TEST_CASE("no race and no wrong data where queued work lags far behind", "[engin
     INFO(conf);
     SimRig rig(conf, simOf(kGiB, 200'000));
     try {
-      churn(rig.work, rig.allocator, 400);
+      churn(rig.work, rig.allocator, 200);
     } catch (const OutOfMemory& error) {
       INFO(error.what());
       CHECK(rig.allocator.limit() == 24 * kMiB);  // only the tightest may fail, and only so

@@ -27,56 +27,58 @@ int statusOfChild(Body body) {
   return status;
 }
 
-/// Destroyed after the allocator and before the device: sees whether the device was called on the
-/// way out.
-struct CallsAtExit {
-  explicit CallsAtExit(Device& device) : device_(device) {}
-  ~CallsAtExit() {
-    if (device_.callCounts() != before) _exit(3);
+// What a program has at namespace scope. It was made before the first allocator, so it goes only
+// when the process is past the point up to which the driver may be called.
+struct AtExit {
+  ~AtExit() {
+    for (void* block : blocks) allocator->free(block);
+    allocator.reset();
+    if (work && work->device().callCounts() != calls) _exit(3);
   }
-  Device& device_;
-  CallCounts before{};
-};
+  std::unique_ptr<SimWork> work;
+  std::unique_ptr<CachingAllocator> allocator;
+  std::vector<void*> blocks;  ///< that are freed on the way out
+  CallCounts calls{};         ///< to the device by the end of main
+} at_exit;
+
+/// Fills it with an allocator that holds blocks, some of them used on a second stream.
+void populateAtExit() {
+  at_exit.work = std::make_unique<SimWork>();
+  Device& device = at_exit.work->device();
+  at_exit.allocator = std::make_unique<CachingAllocator>(device, Options{});
+  CachingAllocator& allocator = *at_exit.allocator;
+  const Stream other = device.createStream().orThrow();
+  void* pending = nullptr;
+  for (std::size_t bytes : {kMiB, 5 * kMiB, 20 * kMiB, 30 * kMiB}) {
+    pending = allocator.allocate(bytes);
+    allocator.recordStream(pending, other);
+  }
+  at_exit.blocks.push_back(allocator.allocate(kKiB));
+  at_exit.blocks.push_back(allocator.allocate(4 * kMiB));
+  allocator.recordStream(at_exit.blocks.back(), other);
+  at_exit.work->delay(other, kLongNs);
+  allocator.free(pending);
+}
 
 }  // namespace
 
-TEST_CASE("a static allocator with live blocks lets the process exit, without a device call",
-          "[engine]") {
+TEST_CASE("at exit an allocator with live blocks goes without a call to the device", "[engine]") {
   const int status = statusOfChild([] {
-    static SimWork work;
-    static CallsAtExit calls(work.device());
-    static CachingAllocator allocator(work.device(), Options{});
-    const Stream other = work.sim().createStream().orThrow();
-    void* held = allocator.allocate(kMiB);
-    void* pending = allocator.allocate(20 * kMiB);
-    for (void* block : {held, pending}) allocator.recordStream(block, other);
-    work.delay(other, kLongNs);
-    allocator.free(pending);
-    allocator.free(allocator.allocate(30 * kMiB, other));
-    calls.before = work.device().callCounts();
+    populateAtExit();
+    at_exit.calls = at_exit.work->device().callCounts();
   });
   CHECK(WIFEXITED(status));
   CHECK(WEXITSTATUS(status) == 0);
 }
 
-TEST_CASE("blocks may be freed while the process exits", "[engine]") {
+TEST_CASE("a static allocator made late lets the process exit", "[engine]") {
   const int status = statusOfChild([] {
-    struct Owner {
-      ~Owner() {
-        for (void* block : blocks) allocator->free(block);
-      }
-      CachingAllocator* allocator = nullptr;
-      std::vector<void*> blocks;
-    };
     static SimWork work;
-    static CallsAtExit calls(work.device());
     static CachingAllocator allocator(work.device(), Options{});
-    static Owner owner;
     const Stream other = work.sim().createStream().orThrow();
-    owner.allocator = &allocator;
-    owner.blocks = {allocator.allocate(kMiB), allocator.allocate(20 * kMiB)};
-    allocator.recordStream(owner.blocks.back(), other);
-    calls.before = work.device().callCounts();
+    void* held = allocator.allocate(kMiB);
+    allocator.recordStream(held, other);
+    allocator.free(allocator.allocate(30 * kMiB, other));
   });
   CHECK(WIFEXITED(status));
   CHECK(WEXITSTATUS(status) == 0);

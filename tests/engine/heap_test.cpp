@@ -35,9 +35,7 @@ TEST_CASE("epochs that run out of numbers are counted anew, and mean the same", 
   CHECK(blocks[5]->epoch > heap.completion.marked);
   CHECK(blocks[5]->epoch <= ended);
   CHECK(ended < heap.epoch);
-  heap.release(*blocks[6], 0);
-  CHECK(blocks[5]->epoch == blocks[6]->epoch);
-  for (std::size_t i : {0u, 2u, 4u, 7u}) heap.release(*blocks[i], 0);
+  for (std::size_t i : {0u, 2u, 4u, 6u, 7u}) heap.release(*blocks[i], 0);
   heap.remove(segment);
   heap.audit();
 }

@@ -145,11 +145,11 @@ void manyThreads(const char* conf, int steps) {
 }  // namespace
 
 TEST_CASE("threads allocate, free, record uses and empty the cache at once", "[engine]") {
-  manyThreads("poll_interval:2", 1'500);
+  manyThreads("poll_interval:2", 5'000);
 }
 
 TEST_CASE("threads under pressure take each other's memory", "[engine]") {
-  manyThreads("limit:48M,poll_interval:4", 800);
+  manyThreads("limit:48M,poll_interval:4", 2'000);
   manyThreads("limit:24M,garbage_collection_threshold:0.5", 500);
 }
 

@@ -1,0 +1,72 @@
+// A capture elsewhere in the program is not broken by what the allocator asks the device.
+#include "tests/engine/engine_support.hpp"
+
+namespace cistern::test {
+namespace {
+
+/// A capture on a stream that has left free memory behind.
+struct CaptureRig : SimRig {
+  explicit CaptureRig(std::string_view conf, CaptureMode mode)
+      : SimRig(conf, simOf(64 * kMiB, 10'000)), capturing(stream()), other(stream()) {
+    void* block = allocator.allocate(20 * kMiB, capturing);
+    touch(capturing, block);
+    allocator.free(block);
+    kept = allocator.allocate(4 * kMiB, capturing);
+    sim().beginCapture(capturing, mode).orThrow();
+    work.delay(capturing, 1'000);
+  }
+  ~CaptureRig() {
+    CHECK(sim().captureInfo(capturing).orThrow().status == CaptureStatus::kActive);
+    const auto graph = sim().endCapture(capturing);
+    REQUIRE(graph.ok());
+    CHECK(sim().destroyGraph(graph.value()).ok());
+  }
+  Stream capturing, other;
+  void* kept = nullptr;
+};
+
+constexpr CaptureMode kModes[] = {CaptureMode::kGlobal, CaptureMode::kThreadLocal,
+                                  CaptureMode::kRelaxed};
+
+}  // namespace
+
+TEST_CASE("growing, polling and freeing across streams leave a capture alone", "[engine]") {
+  for (CaptureMode mode : kModes) {
+    CaptureRig rig("poll_interval:1", mode);
+    const Stream user = rig.stream();
+    for (std::size_t i = 0; i < 10; ++i) {
+      void* block = rig.allocator.allocate((1 + i % 3) * kMiB, rig.other);
+      rig.allocator.recordStream(block, user);
+      rig.touch(user, block);
+      rig.allocator.free(block);
+      rig.allocator.audit();
+    }
+    rig.allocator.emptyCache();
+  }
+}
+
+TEST_CASE("memory that a capturing stream left is not asked for, so the capture goes on",
+          "[engine]") {
+  for (CaptureMode mode : kModes) {
+    CaptureRig rig("", mode);
+    void* block = rig.allocator.allocate(16 * kMiB, rig.other);  // would fit behind `kept`
+    CHECK(rig.allocator.getBaseAllocation(block).base != rig.kept);
+    CHECK_THROWS_AS(rig.allocator.allocate(40 * kMiB, rig.other), OutOfMemory);
+    rig.allocator.free(block);
+  }
+}
+
+TEST_CASE("a capture does not stop the memory of other streams from being found", "[engine]") {
+  CaptureRig rig("limit:40M", CaptureMode::kGlobal);
+  const Stream third = rig.stream();
+  void* block = rig.allocator.allocate(20 * kMiB, rig.other);
+  rig.work.delay(rig.other, kLongNs);
+  rig.touch(rig.other, block);
+  rig.allocator.free(block);
+  void* borrowed = rig.allocator.allocate(18 * kMiB, third);
+  CHECK(borrowed == block);
+  rig.touch(third, borrowed);
+  rig.allocator.free(borrowed);
+}
+
+}  // namespace cistern::test
