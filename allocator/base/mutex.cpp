@@ -4,8 +4,8 @@ namespace cistern {
 namespace {
 
 // What is guarded is held for well under a microsecond; a sleep and a wake cost tens of them, and
-// put everybody behind to sleep as well. So some tens of microseconds of looking come first, less and less
-// often, so that those who look do not slow down the one who works.
+// put everybody behind to sleep as well. So some tens of microseconds of looking come first, less
+// and less often, so that those who look do not slow down the one who works.
 constexpr int kLooks = 40;
 constexpr int kMostPauses = 16;
 

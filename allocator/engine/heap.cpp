@@ -1,6 +1,5 @@
 #include "allocator/engine/heap.hpp"
 
-#include <algorithm>
 #include <memory>
 
 #include "allocator/base/check.hpp"
@@ -11,21 +10,6 @@ namespace {
 std::int64_t signedBytes(std::uint64_t bytes) { return std::int64_t(bytes); }
 
 }  // namespace
-
-// It is in the largest bin, but a bin's own order is smallest first.
-std::uint64_t largestFree(const FreeIndex& index) {
-  std::uint64_t largest = 0;
-  std::vector<const Block*> left_to_see{index.ofLargestBin()};
-  while (!left_to_see.empty()) {
-    const Block* b = left_to_see.back();
-    left_to_see.pop_back();
-    if (b == nullptr) continue;
-    largest = std::max(largest, b->bytes());
-    left_to_see.push_back(b->links.left);
-    left_to_see.push_back(b->links.right);
-  }
-  return largest;
-}
 
 Block* Heap::allocate(const Request& request) {
   Layout& from = layout(request.kind);

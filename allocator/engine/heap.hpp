@@ -57,7 +57,10 @@ inline Address deviceAddress(const Block& block) {
 using StreamUses = std::vector<Stream>;
 
 /// The size of the largest free block, in bytes.
-std::uint64_t largestFree(const FreeIndex& index);
+inline std::uint64_t largestFree(const FreeIndex& index) {
+  const Block* largest = index.largest();
+  return largest ? largest->bytes() : 0;
+}
 
 class Heap {
  public:

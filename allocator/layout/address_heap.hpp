@@ -1,7 +1,7 @@
-// The order inside a bin: a leftist heap of free blocks, smallest first, lowest address first among
-// equals. The best block is at the root, found without a search; inserting and removing touch a
-// logarithm of the bin at worst and two or three blocks as a rule (right spines are short). A list
-// would have to choose between order and speed; a balanced tree pays its depth on every insert.
+// The order inside a bin of one size: a leftist heap of free blocks, lowest address first. The best
+// block is at the root, found without a search; inserting and removing touch a logarithm of the bin
+// at worst and two or three blocks as a rule (right spines are short). A list would have to choose
+// between order and speed; a balanced tree pays its depth on every insert.
 //
 //   rank(b) == 1 + rank(right(b)) <= 1 + rank(left(b)),  rank(null) == 0
 //   no child precedes its parent
@@ -43,23 +43,35 @@ inline Block* merge(Block* a, Block* b) {
   return a;
 }
 
+/// Settles upwards from `b` for as long as ranks change.
+inline void settleUp(Block* b) {
+  while (b && settle(b)) b = b->links.parent;
+}
+
+/// Hangs the block into the right spine at its place; what was below becomes its left child.
 inline void insert(Block*& root, Block* block) {
-  block->links = {nullptr, nullptr, nullptr};
+  Block* parent = nullptr;
+  Block* below = root;
+  while (below && precedes(*below, *block)) {
+    parent = below;
+    below = below->links.right;
+  }
+  block->links = {parent, below, nullptr};
   block->rank = 1;
-  root = merge(root, block);
-  root->links.parent = nullptr;
+  if (below) below->links.parent = block;
+  (parent ? parent->links.right : root) = block;
+  settleUp(parent);
 }
 
 inline void remove(Block*& root, Block* block) {
   Block* parent = block->links.parent;
   Block* rest = merge(block->links.left, block->links.right);
   if (rest) rest->links.parent = parent;
-  if (parent == nullptr) {
-    root = rest;
-    return;
-  }
-  (parent->links.left == block ? parent->links.left : parent->links.right) = rest;
-  for (Block* b = parent; b && settle(b);) b = b->links.parent;
+  Block*& place = parent == nullptr             ? root
+                  : parent->links.left == block ? parent->links.left
+                                                : parent->links.right;
+  place = rest;
+  settleUp(parent);
 }
 
 }  // namespace cistern::address_heap

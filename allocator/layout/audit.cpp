@@ -8,7 +8,6 @@ namespace {
 struct Walk {
   LayoutTotals totals;
   std::size_t free_blocks = 0;
-  std::size_t live_blocks = 0;
 };
 
 void auditBlock(const Segment& segment, const Block& b, const Block* prev, Walk& walk) {
@@ -19,7 +18,6 @@ void auditBlock(const Segment& segment, const Block& b, const Block* prev, Walk&
   if (!b.isFree()) {
     ++walk.totals.busy_blocks;
     walk.totals.busy_bytes += b.bytes();
-    walk.live_blocks += b.state() == BlockState::kAllocated;
     return;
   }
   ++walk.free_blocks;
@@ -34,7 +32,7 @@ void auditSegment(const Segment& segment, Walk& walk) {
   for (const Block* b = segment.first; b; prev = b, b = b->next)
     auditBlock(segment, *b, prev, walk);
   CISTERN_CHECK(prev && prev->end() == segment.end());
-  CISTERN_CHECK(segment.busy == walk.totals.busy_blocks - busy_before);
+  CISTERN_CHECK(segment.whollyFree() == (walk.totals.busy_blocks == busy_before));
   ++walk.totals.segments;
   walk.totals.segment_bytes += segment.bytes;
 }
@@ -55,7 +53,7 @@ void Layout::audit() const {
   CISTERN_CHECK(walk.totals.split_free_blocks == totals_.split_free_blocks);
   CISTERN_CHECK(walk.totals.split_free_bytes == totals_.split_free_bytes);
   CISTERN_CHECK(walk.free_blocks == index_.blocks());
-  CISTERN_CHECK(walk.live_blocks == map_.size());
+  CISTERN_CHECK(walk.totals.busy_blocks + walk.free_blocks == map_.size());
   CISTERN_CHECK(index_.bytes() == totals_.segment_bytes - totals_.busy_bytes);
   index_.audit();
   map_.audit();

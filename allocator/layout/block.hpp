@@ -24,7 +24,7 @@ constexpr std::uint64_t grainsFor(std::uint64_t bytes) {
 enum class BlockState : std::uint8_t {
   kUnused,     ///< a spare record; describes no memory
   kFree,       ///< in the free index
-  kAllocated,  ///< in the block map: a pointer to it is with the program
+  kAllocated,  ///< a pointer to it is with the program; Layout::find returns it
   kPending,    ///< freed by the program, but queued work of other streams still uses it
 };
 
@@ -34,7 +34,7 @@ enum class BlockState : std::uint8_t {
 ///   state() == kFree  =>  neither neighbour is free              (coalesced at once)
 ///   sum of bytes() over a segment's blocks == segment->bytes
 struct alignas(64) Block {
-  /// Where a free block hangs in its bin's heap (address_heap.hpp).
+  /// Where a free block hangs in its bin (address_heap.hpp, size_tree.hpp).
   struct FreeLinks {
     Block* parent;
     Block* left;
@@ -48,7 +48,7 @@ struct alignas(64) Block {
   };
 
   std::uint64_t grain : 48;  ///< address / 512
-  std::uint64_t rank : 8;    ///< free only: distance to the nearest missing child
+  std::uint64_t rank : 8;    ///< free only: distance to the nearest missing child of a heap
   std::uint64_t state_bits : 8;
   Block* prev = nullptr;  ///< the neighbour at the lower address
   Block* next = nullptr;  ///< the neighbour at the higher address; also links spare records
@@ -67,6 +67,7 @@ struct alignas(64) Block {
   Address end() const { return address() + bytes(); }
   BlockState state() const { return BlockState(state_bits); }
   void setState(BlockState s) { state_bits = std::uint8_t(s) & 0xffu; }
+  bool spansSegment() const { return prev == nullptr && next == nullptr; }
   bool isFree() const { return state() == BlockState::kFree; }
 };
 
@@ -75,18 +76,19 @@ static_assert(sizeof(Block) == 64, "a block is one cache line");
 /// A range of device addresses that one layout places blocks in.
 ///
 ///   first->address() == base;  blocks tile [base, base + bytes)
-///   busy == number of its blocks that are not free
-///   wholly free  <=>  busy == 0  <=>  first is free and spans the segment
+///   wholly free  <=>  first is free and spans the segment
+///
+/// It holds no count of its blocks: keeping that would load this line in every operation.
 struct Segment {
   Address base = 0;
   std::uint64_t bytes = 0;
   Block* first = nullptr;
-  std::uint32_t busy = 0;
   Segment* prev = nullptr;  ///< neighbours in the layout's list, in no order
   Segment* next = nullptr;
 
   Address end() const { return base + bytes; }
-  bool whollyFree() const { return busy == 0; }
+  /// Pre: it is in a layout.
+  bool whollyFree() const { return first->isFree() && first->spansSegment(); }
 };
 
 }  // namespace cistern

@@ -1,47 +1,51 @@
 #include "allocator/layout/block_map.hpp"
 
-#include <algorithm>
-
 #include "allocator/base/check.hpp"
 
 namespace cistern {
 
-BlockMap::Slot BlockMap::slotFor(const Block& block) {
+template <unsigned TagBits>
+auto BasicBlockMap<TagBits>::slotFor(const Block& block) -> Slot {
   const auto bits = reinterpret_cast<std::uintptr_t>(&block);
   CISTERN_ASSERT(bits % 64 == 0 && (std::uint64_t{bits} >> 48) == 0);
-  return (tagOf(hashOf(block.address())) << 42) | (std::uint64_t{bits} >> 6);
+  return (tagOf(hashOf(block.address())) << kPointerBits) | (std::uint64_t{bits} >> 6);
 }
 
-std::size_t BlockMap::homeOf(Slot slot) const {
-  if (bits_ <= kTagBits) return std::size_t((slot >> 42) >> (kTagBits - bits_));
+template <unsigned TagBits>
+std::size_t BasicBlockMap<TagBits>::homeOf(Slot slot) const {
+  if (bits_ <= TagBits) return std::size_t((slot >> kPointerBits) >> (TagBits - bits_));
   return home(hashOf(blockOf(slot)->address()));
 }
 
-Block* BlockMap::find(Address address) const noexcept {
+template <unsigned TagBits>
+Block* BasicBlockMap<TagBits>::find(Address address) const noexcept {
   if (used_ == 0) return nullptr;
   const std::uint64_t hash = hashOf(address), tag = tagOf(hash);
   for (std::size_t i = home(hash); slots_[i] != 0; i = after(i)) {
-    if (slots_[i] >> 42 == tag && blockOf(slots_[i])->address() == address) {
+    if (slots_[i] >> kPointerBits == tag && blockOf(slots_[i])->address() == address) {
       return blockOf(slots_[i]);
     }
   }
   return nullptr;
 }
 
-void BlockMap::place(Slot slot) noexcept {
+template <unsigned TagBits>
+void BasicBlockMap<TagBits>::place(Slot slot) noexcept {
   std::size_t i = homeOf(slot);
   while (slots_[i] != 0) i = after(i);
   slots_[i] = slot;
 }
 
-void BlockMap::insert(Block& block) noexcept {
+template <unsigned TagBits>
+void BasicBlockMap<TagBits>::insert(const Block& block) noexcept {
   CISTERN_ASSERT((used_ + 1) * 4 <= slots_.size() * 3);
   place(slotFor(block));
   ++used_;
 }
 
 // Closes the gap by moving back every later slot of the run whose home does not lie past the gap.
-void BlockMap::erase(const Block& block) noexcept {
+template <unsigned TagBits>
+void BasicBlockMap<TagBits>::erase(const Block& block) noexcept {
   const Slot wanted = slotFor(block);
   std::size_t gap = homeOf(wanted);
   while (slots_[gap] != wanted) gap = after(gap);
@@ -57,9 +61,10 @@ void BlockMap::erase(const Block& block) noexcept {
   --used_;
 }
 
-void BlockMap::grow() {
+template <unsigned TagBits>
+void BasicBlockMap<TagBits>::grow() {
   const unsigned bits = slots_.empty() ? 4 : bits_ + 1;
-  std::vector<Slot> bigger(std::size_t{1} << bits, 0);
+  decltype(slots_) bigger(std::size_t{1} << bits, 0);
   slots_.swap(bigger);
   bits_ = bits;
   for (Slot slot : bigger) {
@@ -67,17 +72,21 @@ void BlockMap::grow() {
   }
 }
 
-void BlockMap::audit() const {
+template <unsigned TagBits>
+void BasicBlockMap<TagBits>::audit() const {
   CISTERN_CHECK(used_ * 4 <= slots_.size() * 3);
   std::size_t used = 0;
   for (Slot slot : slots_) {
     if (slot == 0) continue;
     ++used;
     const Block* block = blockOf(slot);
-    CISTERN_CHECK(block->state() == BlockState::kAllocated);
+    CISTERN_CHECK(block->state() != BlockState::kUnused);
     CISTERN_CHECK(find(block->address()) == block);
   }
   CISTERN_CHECK(used == used_);
 }
+
+template class BasicBlockMap<22>;
+template class BasicBlockMap<6>;  // for tests
 
 }  // namespace cistern

@@ -1,5 +1,6 @@
-// From an address to the live block that starts there: an open-addressing hash table with linear
-// probing and no tombstones, at most three quarters full.
+// From an address to the block that starts there, free or not: an open-addressing hash table with
+// linear probing and no tombstones, at most three quarters full. Free blocks are in it too, so that
+// handing out a whole block and taking it back leave the table alone.
 //
 // A slot is one word: the block's pointer (records are 64-byte aligned and user space is 48 bits
 // wide, so 42 bits say it) and 22 bits of the address's hash. The hash bits answer nearly every
@@ -13,19 +14,22 @@
 #include <vector>
 
 #include "allocator/layout/block.hpp"
+#include "allocator/layout/host_memory.hpp"
 
 namespace cistern {
 
-class BlockMap {
+/// TagBits: how much of the hash a slot holds. Fewer only in tests of tables larger than the tag.
+template <unsigned TagBits>
+class BasicBlockMap {
  public:
-  /// The live block that starts at `address`, or null.
+  /// The block that starts at `address`, or null.
   Block* find(Address address) const noexcept;
   /// Starts loading the slots where a block at `address` would be.
   void prefetch(Address address) const noexcept {
     if (used_ != 0) __builtin_prefetch(&slots_[home(hashOf(address))]);
   }
   /// Pre: no block with that address is in the map, and prepare was called.
-  void insert(Block& block) noexcept;
+  void insert(const Block& block) noexcept;
   /// Makes sure that one insert cannot fail. Throws std::bad_alloc, changing nothing.
   void prepare() {
     if ((used_ + 1) * 4 > slots_.size() * 3) grow();
@@ -35,16 +39,18 @@ class BlockMap {
 
   std::size_t size() const { return used_; }
   std::size_t hostBytes() const { return slots_.size() * sizeof(Slot); }
+  /// Walks everything; aborts on a broken invariant.
   void audit() const;
 
  private:
   using Slot = std::uint64_t;  // 0: empty
-  static constexpr unsigned kTagBits = 22;
+  static constexpr unsigned kPointerBits = 42;
+  static_assert(TagBits > 0 && TagBits <= 64 - kPointerBits);
 
   static std::uint64_t hashOf(Address a) { return (a >> kGrainShift) * 0x9E3779B97F4A7C15u; }
-  static std::uint64_t tagOf(std::uint64_t hash) { return hash >> (64 - kTagBits); }
+  static std::uint64_t tagOf(std::uint64_t hash) { return hash >> (64 - TagBits); }
   static Block* blockOf(Slot s) {
-    return reinterpret_cast<Block*>((s & ((std::uint64_t{1} << 42) - 1)) << 6);
+    return reinterpret_cast<Block*>((s & ((std::uint64_t{1} << kPointerBits) - 1)) << 6);
   }
   static Slot slotFor(const Block& block);
   std::size_t home(std::uint64_t hash) const { return std::size_t(hash >> (64 - bits_)); }
@@ -53,9 +59,12 @@ class BlockMap {
   void place(Slot slot) noexcept;
   void grow();
 
-  std::vector<Slot> slots_;  ///< size is 0 or 2^bits_
+  std::vector<Slot, HostAllocator<Slot>> slots_;  ///< size is 0 or 2^bits_
   unsigned bits_ = 0;
   std::size_t used_ = 0;
 };
+
+extern template class BasicBlockMap<22>;
+using BlockMap = BasicBlockMap<22>;
 
 }  // namespace cistern

@@ -1,18 +1,29 @@
 #include "allocator/layout/block_pool.hpp"
 
 #include <algorithm>
+#include <new>
 
 namespace cistern {
 
+BlockPool::~BlockPool() {
+  for (const Slab& slab : slabs_) HostAllocator<Block>().deallocate(slab.records, slab.count);
+}
+
+Block* BlockPool::fresh() {
+  if (untouched_ == 0) grow();
+  const Slab& slab = slabs_.back();
+  return new (&slab.records[slab.count - untouched_--]) Block;
+}
+
 // Slabs grow by a quarter of what there is, so that a small heap stays small and a large one seldom
-// grows, and at most a fifth of the records is ahead of need.
+// grows, and at most a fifth of the records is ahead of need. The largest is one huge page.
 void BlockPool::grow() {
-  const std::size_t count = std::clamp<std::size_t>(records_ / 4, 16, 4096);
+  constexpr std::size_t kMost = HostAllocator<Block>::kHugePage / sizeof(Block);
+  const std::size_t count = std::clamp<std::size_t>(records_ / 4, 16, kMost);
   slabs_.reserve(slabs_.size() + 1);
-  std::unique_ptr<Block[]> slab(new Block[count]);
-  for (std::size_t i = count; i-- > 0;) give(&slab[i]);
-  slabs_.push_back(std::move(slab));
+  slabs_.push_back({HostAllocator<Block>().allocate(count), count});
   records_ += count;
+  untouched_ = count;
 }
 
 }  // namespace cistern

@@ -4,19 +4,24 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
 #include <vector>
 
 #include "allocator/layout/block.hpp"
+#include "allocator/layout/host_memory.hpp"
 
 namespace cistern {
 
 class BlockPool {
  public:
+  BlockPool() = default;
+  ~BlockPool();
+  BlockPool(const BlockPool&) = delete;
+  BlockPool& operator=(const BlockPool&) = delete;
+
   /// A spare record, contents indeterminate but for state kUnused. May allocate host memory; throws
   /// std::bad_alloc, changing nothing.
   Block* take() {
-    if (spare_ == nullptr) grow();
+    if (spare_ == nullptr) return fresh();
     Block* block = spare_;
     spare_ = block->next;
     return block;
@@ -26,21 +31,20 @@ class BlockPool {
     block->next = spare_;
     spare_ = block;
   }
-  /// Makes sure that the next `count` (<= 4) takes cannot fail.
-  void prepare(unsigned count) {
-    const Block* block = spare_;
-    for (unsigned i = 0; i < count; ++i, block = block->next) {
-      if (block == nullptr) return grow();
-    }
-  }
   std::size_t hostBytes() const { return records_ * sizeof(Block); }
 
  private:
+  struct Slab {
+    Block* records;
+    std::size_t count;
+  };
+  Block* fresh();
   void grow();
 
-  Block* spare_ = nullptr;  ///< spare records, linked by next
+  Block* spare_ = nullptr;     ///< records given back, linked by next; the last given first
+  std::size_t untouched_ = 0;  ///< records at the end of the last slab that were never taken
   std::size_t records_ = 0;
-  std::vector<std::unique_ptr<Block[]>> slabs_;
+  std::vector<Slab> slabs_;
 };
 
 }  // namespace cistern

@@ -1,9 +1,10 @@
 // Which free blocks there are, by size: two levels of bins, each level a bitmap.
 //
-// Below 4,096 grains (2 MiB) every size has a bin of its own, so the first non-empty bin at or
-// above the request holds the best fit at its root. From there on an octave is cut into 64 bins
-// (each at most 1/64 of its size wide). A row is 64 bins; rows are made when first used.
-// No lock: the owner (a heap) serialises. Read next: address_heap.hpp.
+// Below 4,096 grains (2 MiB) every size has a bin of its own, a heap with the lowest address at its
+// root, so the first non-empty bin at or above the request holds the best fit in plain sight. From
+// there on an octave is cut into 64 bins of mixed sizes, each a tree in best-fit order. A row is 64
+// bins; rows are made when first used.
+// No lock: the owner (a heap) serialises. Read next: address_heap.hpp, size_tree.hpp.
 #pragma once
 
 #include <array>
@@ -21,8 +22,7 @@ class FreeIndex {
   static constexpr unsigned kColumns = 64;
   static constexpr unsigned kExactRows = 64;                 ///< sizes below 64 * 64 grains
   static constexpr unsigned kRows = kExactRows + (32 - 12);  ///< and one row an octave above
-  /// In a bin of mixed sizes, how many blocks too small a search looks past before it takes the
-  /// next bin's best instead (then at most 1/64 larger than the best fit).
+  /// How many bins bestFitIf looks at. (The best fit itself needs no search.)
   static constexpr unsigned kSearchBudget = 64;
 
   struct Bin {
@@ -50,7 +50,9 @@ class FreeIndex {
   /// kSearchBudget bins.
   template <class Accept>
   Block* bestFitIf(std::uint32_t grains, Accept accept) const;
-  /// A block of the largest bin that is in use, the least of it; null when empty.
+  /// The largest block, or one of them; null when empty.
+  Block* largest() const noexcept;
+  /// The root of the largest bin in use: all of the bin hang under it. Null when empty.
   Block* ofLargestBin() const noexcept;
 
   std::size_t blocks() const { return blocks_; }
@@ -63,10 +65,15 @@ class FreeIndex {
  private:
   struct Row {
     std::uint64_t occupied = 0;           ///< bit c set  <=>  bins[c] != nullptr
-    std::array<Block*, kColumns> bins{};  ///< roots of leftist heaps
+    std::array<Block*, kColumns> bins{};  ///< roots of heaps, or of trees above
   };
 
-  Row& row(unsigned index);
+  Row& row(unsigned index) {
+    if (!rows_[index]) makeRow(index);
+    return *rows_[index];
+  }
+  void makeRow(unsigned index);
+  Block* leastOf(Bin bin) const noexcept;
   Block* firstFrom(unsigned row, unsigned column) const noexcept;
   unsigned nextRow(unsigned from) const noexcept;
 

@@ -58,14 +58,17 @@ class Layout {
   /// Whether the rules let this free block serve that request.
   bool serves(const Block& free, std::uint32_t grains) const;
 
-  /// Takes an allocated block back and coalesces it. `epoch` must not be less than any before.
-  /// Returns the free block that it is now part of.
+  /// Takes an allocated or pending block back and coalesces it. `epoch` must not be less than any
+  /// before. Returns the free block that it is now part of; `block` itself may be a spare by then.
   Block* release(Block& block, std::uint32_t epoch) noexcept;
   /// The program is done with the block, but it is not free yet: forgets its pointer.
   void retire(Block& block) noexcept;
 
   /// The live block that starts at `address`, or null.
-  Block* find(Address address) const noexcept { return map_.find(address); }
+  Block* find(Address address) const noexcept {
+    Block* block = map_.find(address);
+    return block && block->state() == BlockState::kAllocated ? block : nullptr;
+  }
   /// The block, in any state, that covers an address of `segment`. Walks the segment.
   static Block* covering(const Segment& segment, Address address) noexcept;
 
@@ -81,9 +84,12 @@ class Layout {
   void audit() const;
 
  private:
-  Block* carve(Block& block, std::uint32_t grains);
-  void absorb(Block& block, Block& neighbour) noexcept;
-  void countSplit(std::int64_t blocks, std::int64_t bytes) noexcept;
+  Block* spareFor(std::uint32_t grains, Address address);
+  void splitOff(Block& block, Block& tail, std::uint32_t grains) noexcept;
+  void enlist(Block& block) noexcept;
+  void unlist(Block& block) noexcept;
+  void join(Block& lower, Block& upper) noexcept;
+  void countSplit(std::int64_t blocks, std::uint32_t grains) noexcept;
 
   SplitRules rules_;
   FreeIndex index_;

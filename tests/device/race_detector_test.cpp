@@ -1,31 +1,9 @@
-// The race detector: each rule is shown to be caught when it is broken, and beside it the legal
-// twin that is not reported.
-#include "tests/device/sim_support.hpp"
+// The race detector: what conflicts, and what orders work. Each rule is shown to be caught when it
+// is broken, and beside it the legal twin that is not reported. Read next: race_views_test.cpp,
+// race_graphs_test.cpp.
+#include "tests/device/race_support.hpp"
 
 namespace cistern::test {
-namespace {
-
-using Kind = sim::RaceReport::Kind;
-
-/// Two streams and a piece of memory.
-struct Bench {
-  SimDevice device;
-  Stream first = newStream(device);
-  Stream second = newStream(device);
-  Address memory = device.malloc(kPage).orThrow();
-
-  std::size_t races() const { return device.races().size(); }
-};
-
-/// A page at `old_view`, and room for it at `new_view`.
-struct Aliased : Bench {
-  Address old_view = device.reserve(kPage).orThrow();
-  Address new_view = device.reserve(kPage).orThrow();
-  Page page = device.createPage(kPage).orThrow();
-  Aliased() { mapWithAccess(device, old_view, page); }
-};
-
-}  // namespace
 
 // ---- Conflicts ---------------------------------------------------------------------------------
 
@@ -35,7 +13,7 @@ TEST_CASE("unordered writes on two streams race, and the report names both", "[s
   launch(b.device, b.second, "thief", {writes(b.memory + 512, 1'024)});
   REQUIRE(b.races() == 1);
   const auto race = b.device.races()[0];
-  CHECK(race.kind == Kind::kRace);
+  CHECK(race.kind == RaceKind::kRace);
   CHECK(race.first.work == "producer");
   CHECK(race.second.work == "thief");
   CHECK(race.first.stream == b.first);
@@ -75,6 +53,23 @@ TEST_CASE("every reader since the last write is remembered", "[sim][race]") {
   launch(b.device, b.second, "two", {reads(b.memory + 1'024, 1'024)});
   launch(b.device, third, "writer", {writes(b.memory, 4'096)});
   CHECK(b.races() == 2);
+}
+
+TEST_CASE("writing a part over leaves the rest with who wrote it", "[sim][race]") {
+  Bench b;
+  launch(b.device, b.first, "whole", {writes(b.memory, 4'096)});
+  launch(b.device, b.first, "low", {writes(b.memory, 512)});
+  launch(b.device, b.first, "middle", {writes(b.memory + 1'024, 512)});
+  const auto racesWith = [&](std::uint64_t offset) {
+    b.device.clearRaces();
+    launch(b.device, newStream(b.device), "reader", {reads(b.memory + offset, 4)});
+    return b.races() == 1 ? b.device.races()[0].first.work : "";
+  };
+  CHECK(racesWith(0) == "low");
+  CHECK(racesWith(512) == "whole");
+  CHECK(racesWith(1'532) == "middle");
+  CHECK(racesWith(4'092) == "whole");
+  CHECK(racesWith(4'096).empty());
 }
 
 TEST_CASE("one piece of work does not race with itself", "[sim][race]") {
@@ -207,186 +202,6 @@ TEST_CASE("memory that was freed and handed out again starts afresh", "[sim][rac
   REQUIRE(b.device.malloc(kPage).orThrow() == b.memory);
   launch(b.device, b.second, "write", {writes(b.memory)});
   CHECK(b.races() == 0);
-}
-
-// ---- Pages and views ---------------------------------------------------------------------------
-
-TEST_CASE("two views of a page are the same memory", "[sim][race]") {
-  Aliased a;
-  mapWithAccess(a.device, a.new_view, a.page);
-  launch(a.device, a.first, "old owner", {writes(a.old_view)});
-  launch(a.device, a.first, "same stream", {writes(a.new_view)});
-  CHECK(a.races() == 0);
-  launch(a.device, a.second, "thief", {reads(a.new_view + 512, 512)});
-  REQUIRE(a.races() == 1);
-  CHECK(a.device.races()[0].first.address == a.new_view + 512);
-  launch(a.device, a.second, "other address", {reads(a.old_view + 1'024, 512)});
-  REQUIRE(a.races() == 2);
-  CHECK(a.device.races()[1].first.address == a.new_view + 1'024);
-  CHECK(a.device.races()[1].second.address == a.old_view + 1'024);
-}
-
-TEST_CASE("a page that moved to another stream without an order races", "[sim][race]") {
-  Aliased a;
-  launch(a.device, a.first, "last use", {reads(a.old_view)});
-  mapWithAccess(a.device, a.new_view, a.page);
-  SECTION("ordered by an event") {
-    order(a.device, a.first, a.second);
-    launch(a.device, a.second, "next use", {writes(a.new_view)});
-    CHECK(a.races() == 0);
-  }
-  SECTION("not ordered") {
-    launch(a.device, a.second, "next use", {writes(a.new_view)});
-    CHECK(a.races() == 1);
-  }
-}
-
-TEST_CASE("unmapping a view that queued work may still use is reported", "[sim][race]") {
-  Aliased a;
-  launch(a.device, a.first, "user", {reads(a.old_view, 512)});
-  const Event used = recorded(a.device, a.first);
-  SECTION("not known to be complete, though it is") {
-    a.device.advanceHost(1'000'000);
-    a.device.unmap(a.old_view, kPage).orThrow();
-    REQUIRE(a.races() == 1);
-    const auto report = a.device.races()[0];
-    CHECK(report.kind == Kind::kUnmapInUse);
-    CHECK(report.first.work == "user");
-    CHECK(report.first.stream == a.first);
-    CHECK(report.second.address == a.old_view);
-  }
-  SECTION("known to be complete") {
-    a.device.synchronizeEvent(used).orThrow();
-    a.device.unmap(a.old_view, kPage).orThrow();
-    CHECK(a.races() == 0);
-  }
-  SECTION("another view of the page may go at once") {
-    mapWithAccess(a.device, a.new_view, a.page);
-    a.device.unmap(a.new_view, kPage).orThrow();
-    CHECK(a.races() == 0);
-  }
-}
-
-TEST_CASE("use on any stream counts against unmapping", "[sim][race]") {
-  Aliased a;
-  launch(a.device, a.first, "one", {reads(a.old_view, 512)});
-  launch(a.device, a.second, "two", {reads(a.old_view, 512)});
-  a.device.synchronizeStream(a.first).orThrow();
-  a.device.unmap(a.old_view, kPage).orThrow();
-  REQUIRE(a.races() == 1);
-  CHECK(a.device.races()[0].first.work == "two");
-}
-
-TEST_CASE("work through a view that is gone is reported", "[sim][race]") {
-  Aliased a;
-  a.device.unmap(a.old_view, kPage).orThrow();
-  CHECK_FALSE(a.device.launch(a.first, {"stale", {reads(a.old_view)}, 0, nullptr}).ok());
-  REQUIRE(a.races() == 1);
-  CHECK(a.device.races()[0].kind == Kind::kIllegalAccess);
-  CHECK(a.device.races()[0].second.work == "stale");
-}
-
-// ---- Graphs ------------------------------------------------------------------------------------
-
-TEST_CASE("branches of a graph race unless its dependencies order them", "[sim][race]") {
-  Bench b;
-  b.device.beginCapture(b.first, CaptureMode::kRelaxed).orThrow();
-  launch(b.device, b.first, "root", {writes(b.memory)});
-  order(b.device, b.first, b.second);
-  launch(b.device, b.first, "left", {writes(b.memory, 512)});
-  launch(b.device, b.second, "right", {writes(b.memory + 512, 512)});
-  SECTION("disjoint") {
-    order(b.device, b.second, b.first);
-    launch(b.device, b.first, "join", {reads(b.memory)});
-    b.device.launchGraph(endAndInstantiate(b.device, b.first), b.first).orThrow();
-    CHECK(b.races() == 0);
-  }
-  SECTION("overlapping") {
-    launch(b.device, b.second, "stray", {reads(b.memory, 4)});
-    order(b.device, b.second, b.first);
-    const GraphExec exec = endAndInstantiate(b.device, b.first);
-    CHECK(b.races() == 0);  // recorded only: nothing has touched memory yet
-    b.device.launchGraph(exec, b.first).orThrow();
-    REQUIRE(b.races() == 1);
-    CHECK(b.device.races()[0].first.work == "left");
-    CHECK(b.device.races()[0].second.work == "stray");
-    CHECK(b.device.races()[0].second.stream == b.second);
-  }
-}
-
-TEST_CASE("a graph is ordered after its stream, and its stream after it", "[sim][race]") {
-  Bench b;
-  b.device.beginCapture(b.first, CaptureMode::kRelaxed).orThrow();
-  launch(b.device, b.first, "node", {writes(b.memory)});
-  const GraphExec exec = endAndInstantiate(b.device, b.first);
-  launch(b.device, b.second, "before", {writes(b.memory)});
-  b.device.launchGraph(exec, b.second).orThrow();
-  launch(b.device, b.second, "after", {writes(b.memory)});
-  CHECK(b.races() == 0);
-  launch(b.device, b.first, "elsewhere", {reads(b.memory)});
-  CHECK(b.races() == 1);
-}
-
-TEST_CASE("launches of one graph are ordered, those of two that share memory are not",
-          "[sim][race]") {
-  Bench b;
-  const auto capture = [&] {
-    b.device.beginCapture(b.first, CaptureMode::kRelaxed).orThrow();
-    launch(b.device, b.first, "node", {writes(b.memory)});
-    return endAndInstantiate(b.device, b.first);
-  };
-  const GraphExec one = capture();
-  b.device.launchGraph(one, b.first).orThrow();
-  b.device.launchGraph(one, b.second).orThrow();
-  CHECK(b.races() == 0);
-  const GraphExec two = capture();
-  SECTION("on one stream") { b.device.launchGraph(two, b.second).orThrow(); }
-  SECTION("after a wait") {
-    b.device.synchronizeStream(b.second).orThrow();
-    b.device.launchGraph(two, b.first).orThrow();
-  }
-  CHECK(b.races() == 0);
-  SECTION("at once") {
-    b.device.launchGraph(two, b.first).orThrow();
-    CHECK(b.races() == 1);
-  }
-}
-
-TEST_CASE("a replay counts against unmapping until it is known to be complete", "[sim][race]") {
-  Aliased a;
-  a.device.beginCapture(a.first, CaptureMode::kRelaxed).orThrow();
-  launch(a.device, a.first, "node", {writes(a.old_view)});
-  const GraphExec exec = endAndInstantiate(a.device, a.first);
-  SECTION("captured, never launched") {
-    a.device.unmap(a.old_view, kPage).orThrow();
-    CHECK(a.races() == 0);
-    CHECK_FALSE(a.device.launchGraph(exec, a.first).ok());  // its address leads nowhere now
-    CHECK(a.races() == 1);
-  }
-  SECTION("launched") {
-    a.device.launchGraph(exec, a.first).orThrow();
-    a.device.unmap(a.old_view, kPage).orThrow();
-    CHECK(a.races() == 1);
-  }
-  SECTION("launched and waited for") {
-    a.device.launchGraph(exec, a.first).orThrow();
-    a.device.synchronizeStream(a.first).orThrow();
-    a.device.unmap(a.old_view, kPage).orThrow();
-    CHECK(a.races() == 0);
-  }
-}
-
-TEST_CASE("forking and joining again and again needs no more lanes than the graph is wide",
-          "[sim][race]") {
-  std::vector<std::vector<sim::NodeId>> after = {{}};
-  for (sim::NodeId fork = 0; fork < 300; fork += 3) {
-    after.push_back({fork});
-    after.push_back({fork});
-    after.push_back({fork + 1, fork + 2});
-  }
-  const sim::GraphOrder order(after);
-  CHECK(order.width() == 2);
-  CHECK(order.sizeOf(0) + order.sizeOf(1) == after.size());
 }
 
 // ---- Off ---------------------------------------------------------------------------------------

@@ -1,0 +1,73 @@
+// The walk that checks what free_index.hpp, address_heap.hpp and size_tree.hpp promise.
+#include <vector>
+
+#include "allocator/base/check.hpp"
+#include "allocator/layout/address_heap.hpp"
+#include "allocator/layout/free_index.hpp"
+#include "allocator/layout/size_tree.hpp"
+
+namespace cistern {
+namespace {
+
+void auditInHeap(const Block& b) {
+  using namespace address_heap;
+  const auto [parent, left, right] = b.links;
+  CISTERN_CHECK(b.rank == rankOf(right) + 1 && b.rank <= rankOf(left) + 1);
+  CISTERN_CHECK(parent == nullptr || !precedes(b, *parent));
+}
+
+void auditInTree(const Block& b, const Block* before) {
+  CISTERN_CHECK(before == nullptr || address_heap::precedes(*before, b));
+  const Block* parent = b.links.parent;
+  CISTERN_CHECK(parent == nullptr || size_tree::priority(*parent) > size_tree::priority(b));
+}
+
+// Calls visit(block, the one before) for all under a root, from left to right.
+// An explicit stack: a heap's left children may hang as deep as the bin is large.
+template <class Visit>
+void walk(const Block* root, Visit visit) {
+  std::vector<const Block*> above;
+  const Block* before = nullptr;
+  for (const Block* b = root; b || !above.empty();) {
+    for (; b; b = b->links.left) above.push_back(b);
+    const Block* here = above.back();
+    above.pop_back();
+    visit(*here, before);
+    before = here;
+    b = here->links.right;
+  }
+}
+
+void auditLinks(const Block& b) {
+  const auto [parent, left, right] = b.links;
+  CISTERN_CHECK(left == nullptr || left->links.parent == &b);
+  CISTERN_CHECK(right == nullptr || right->links.parent == &b);
+  CISTERN_CHECK(parent == nullptr || parent->links.left == &b || parent->links.right == &b);
+}
+
+}  // namespace
+
+void FreeIndex::audit() const {
+  std::size_t blocks = 0;
+  std::uint64_t grains = 0;
+  for (unsigned r = 0; r < kRows; ++r) {
+    const bool marked = (occupied_[r / 64] >> (r % 64)) & 1;
+    CISTERN_CHECK(marked == (rows_[r] && rows_[r]->occupied != 0));
+    for (unsigned c = 0; rows_[r] && c < kColumns; ++c) {
+      const Block* root = rows_[r]->bins[c];
+      CISTERN_CHECK(((rows_[r]->occupied >> c) & 1) == (root != nullptr));
+      CISTERN_CHECK(root == nullptr || root->links.parent == nullptr);
+      walk(root, [&](const Block& b, const Block* before) {
+        const Bin own = binOf(b.grains);
+        CISTERN_CHECK(b.isFree() && own.row == r && own.column == c);
+        auditLinks(b);
+        r < kExactRows ? auditInHeap(b) : auditInTree(b, before);
+        ++blocks;
+        grains += b.grains;
+      });
+    }
+  }
+  CISTERN_CHECK(blocks == blocks_ && grains == grains_);
+}
+
+}  // namespace cistern

@@ -1,0 +1,124 @@
+#include "allocator/layout/block_map.hpp"
+
+#include <memory>
+#include <random>
+#include <unordered_map>
+#include <vector>
+
+#include "allocator/layout/block_pool.hpp"
+#include "tests/support/catch.hpp"
+
+namespace cistern {
+namespace {
+
+using SmallTagMap = BasicBlockMap<6>;  // its tables outgrow the tag at 64 slots
+
+// The map under test beside one of the standard library.
+template <class Map>
+class Mapped {
+ public:
+  void insert(Address address) {
+    Block* block = pool_.take();
+    block->grain = (address >> kGrainShift) & ((std::uint64_t{1} << 48) - 1);
+    block->setState(BlockState::kAllocated);
+    map.prepare();
+    map.insert(*block);
+    wanted[address] = block;
+  }
+  void erase(Address address) {
+    Block* block = wanted.at(address);
+    map.erase(*block);
+    pool_.give(block);
+    wanted.erase(address);
+  }
+  bool agreesOn(Address address) const {
+    const auto found = wanted.find(address);
+    return map.find(address) == (found == wanted.end() ? nullptr : found->second);
+  }
+
+  Map map;
+  std::unordered_map<Address, Block*> wanted;
+
+ private:
+  BlockPool pool_;
+};
+
+constexpr Address kBase = Address{1} << 40;
+
+TEMPLATE_TEST_CASE("the map agrees with a standard one through growth and many erasures", "",
+                   BlockMap, SmallTagMap) {
+  Mapped<TestType> both;
+  std::vector<Address> inside;
+  std::mt19937_64 random(2);
+  for (int phase = 0; phase < 20; ++phase) {
+    const unsigned erase_of_10 = phase % 2 ? 7 : 2;
+    for (int step = 0; step < 5'000; ++step) {
+      const Address address = kBase + random() % 8'192 * kGrain;
+      if (random() % 10 < erase_of_10) {
+        if (inside.empty()) continue;
+        std::swap(inside[random() % inside.size()], inside.back());
+        both.erase(inside.back());
+        REQUIRE(both.agreesOn(inside.back()));
+        inside.pop_back();
+      } else if (!both.wanted.contains(address)) {
+        both.insert(address);
+        inside.push_back(address);
+      }
+      REQUIRE(both.agreesOn(address));
+    }
+    both.map.audit();
+    REQUIRE(both.map.size() == both.wanted.size());
+  }
+}
+
+TEMPLATE_TEST_CASE("nothing is lost when a table grows past what a tag can say", "", BlockMap,
+                   SmallTagMap) {
+  Mapped<TestType> both;
+  for (Address i = 0; i < 400; ++i) {
+    both.insert(kBase + i * i * kGrain);
+    both.map.audit();
+    for (Address j = 0; j <= i; ++j) REQUIRE(both.agreesOn(kBase + j * j * kGrain));
+  }
+  for (Address i = 0; i < 400; i += 2) {
+    both.erase(kBase + i * i * kGrain);
+    both.map.audit();
+  }
+  for (Address i = 0; i < 400; ++i) REQUIRE(both.agreesOn(kBase + i * i * kGrain));
+}
+
+TEST_CASE("addresses a power of two apart spread over the table") {
+  for (unsigned shift = kGrainShift; shift <= 34; ++shift) {
+    Mapped<BlockMap> both;
+    for (Address i = 0; i < 1'000; ++i) both.insert(kBase + (i << shift));
+    for (Address i = 0; i < 1'000; ++i) REQUIRE(both.agreesOn(kBase + (i << shift)));
+    for (Address i = 0; i < 1'000; ++i) both.erase(kBase + (i << shift));
+    both.map.audit();
+    CHECK(both.map.size() == 0);
+  }
+}
+
+TEST_CASE("an empty map finds nothing and holds no memory") {
+  BlockMap map;
+  CHECK(map.find(kBase) == nullptr);
+  CHECK(map.size() == 0);
+  CHECK(map.hostBytes() == 0);
+  map.audit();
+}
+
+TEST_CASE("records are reused, the last given first, and lie on cache lines of their own") {
+  BlockPool pool;
+  std::vector<Block*> taken;
+  for (int i = 0; i < 1'000; ++i) {
+    taken.push_back(pool.take());
+    REQUIRE(taken.back()->state() == BlockState::kUnused);
+    REQUIRE(reinterpret_cast<std::uintptr_t>(taken.back()) % 64 == 0);
+  }
+  const std::size_t bytes = pool.hostBytes();
+  CHECK(bytes <= 1'000 * sizeof(Block) * 5 / 4 + 16 * sizeof(Block));
+  for (Block* block : taken) pool.give(block);
+  for (std::size_t i = taken.size(); i-- > 0;) REQUIRE(pool.take() == taken[i]);
+  CHECK(pool.hostBytes() == bytes);
+}
+
+}  // namespace
+}  // namespace cistern
