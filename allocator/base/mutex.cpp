@@ -1,5 +1,7 @@
 #include "allocator/base/mutex.hpp"
 
+#include <thread>
+
 namespace cistern {
 namespace {
 
@@ -7,6 +9,7 @@ namespace {
 // put everybody behind to sleep as well. So some tens of microseconds of looking come first, less
 // and less often, so that those who look do not slow down the one who works.
 constexpr int kLooks = 40;
+constexpr int kYields = 100;  // where there are more threads than processors, the holder may run
 constexpr int kMostPauses = 16;
 
 inline void pause(int times) {
@@ -27,6 +30,10 @@ void Mutex::lockHeld() noexcept CISTERN_NO_TSA {
     if (state_.load(std::memory_order_relaxed) == kFree && try_lock()) return;
     pause(pauses);
     pauses = pauses < kMostPauses ? pauses * 2 : kMostPauses;
+  }
+  for (int i = 0; i < kYields; ++i) {
+    if (state_.load(std::memory_order_relaxed) == kFree && try_lock()) return;
+    std::this_thread::yield();
   }
   while (state_.exchange(kWaitedFor, std::memory_order_acquire) != kFree) {
     state_.wait(kWaitedFor, std::memory_order_relaxed);

@@ -118,6 +118,7 @@ class CachingAllocator {
   Block* partsOfOthers(Heap& heap, const Request& request);
   Block* afterWaiting(Heap& heap, const Request& request);
   Heap& heapFor(Stream stream);
+  void auditAtTick() const;
   void requireLive(Stream stream);
 
   // growth.cpp

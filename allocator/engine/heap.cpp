@@ -7,6 +7,8 @@
 namespace cistern {
 namespace {
 
+constexpr std::uint64_t kTickMask = (std::uint64_t{1} << 56) - 1;
+
 std::int64_t signedBytes(std::uint64_t bytes) { return std::int64_t(bytes); }
 
 }  // namespace
@@ -17,7 +19,7 @@ Block* Heap::allocate(const Request& request) {
   Block* block = from.allocate(request.grains);
   if (block == nullptr) return nullptr;
   block->use = {request.bytes, request.stream, nullptr};
-  countBlock(*block, +1);
+  countBlock(request.kind, *block, +1);
   countSplit(request.kind, before);
   return block;
 }
@@ -27,7 +29,7 @@ Block* Heap::allocateFrom(Block& free, const Request& request) {
   const LayoutTotals before = from.totals();
   Block* block = from.allocateFrom(free, request.grains);
   block->use = {request.bytes, request.stream, nullptr};
-  countBlock(*block, +1);
+  countBlock(request.kind, *block, +1);
   countSplit(request.kind, before);
   return block;
 }
@@ -38,17 +40,17 @@ void Heap::release(Block& block, std::uint64_t tick) noexcept {
   Layout& to = layout(kind);
   const LayoutTotals before = to.totals();
   const bool held = block.state() == BlockState::kAllocated;
-  if (held) countBlock(block, -1);
+  if (held) countBlock(kind, block, -1);
   counters_.change(kind, Stat::kActive, -1);
   counters_.change(kind, Stat::kActiveBytes, -signedBytes(block.bytes()));
-  to.release(block, epoch);
+  const Block* whole = to.release(block, epoch);
   completion.freed = true;
-  if (segment.whollyFree()) segment.idle_since = tick;
+  if (whole->spansSegment()) segment.idle_since = tick & kTickMask;
   countSplit(kind, before);
 }
 
 StreamUses Heap::retire(Block& block) noexcept {
-  countBlock(block, -1);
+  countBlock(segmentOf(block).kind, block, -1);
   layout(segmentOf(block).kind).retire(block);
   const std::unique_ptr<StreamUses> recorded(static_cast<StreamUses*>(block.use.uses));
   block.use.uses = nullptr;
@@ -57,8 +59,7 @@ StreamUses Heap::retire(Block& block) noexcept {
   return uses;
 }
 
-void Heap::countBlock(const Block& block, int sign) {
-  const SizeKind kind = segmentOf(block).kind;
+void Heap::countBlock(SizeKind kind, const Block& block, int sign) {
   counters_.change(kind, Stat::kAllocation, sign);
   counters_.change(kind, Stat::kAllocatedBytes, sign * signedBytes(block.bytes()));
   counters_.change(kind, Stat::kRequestedBytes, sign * signedBytes(block.use.requested));

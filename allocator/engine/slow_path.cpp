@@ -14,8 +14,11 @@
 //     throwOutOfMemory          (report.cpp)
 //
 // Nothing here runs under a heap's lock.
+#include <bit>
+
 #include <fmt/format.h>
 
+#include "allocator/base/check.hpp"
 #include "allocator/base/process.hpp"
 #include "allocator/engine/caching_allocator.hpp"
 
@@ -42,7 +45,15 @@ void* CachingAllocator::allocateSlow(const Request& request) {
   if (block == nullptr) throwOutOfMemory(request);
   void* pointer = toPointer(deviceAddress(*block));
   settle();
+  CISTERN_AUDIT(auditAtTick());
   return pointer;
+}
+
+// What the audit build does after a miss: always at first, then ever less often, since each takes
+// as long as there are blocks.
+void CachingAllocator::auditAtTick() const {
+  const std::uint64_t tick = tick_.load(std::memory_order_relaxed);
+  if (tick < 256 || std::has_single_bit(tick)) audit();
 }
 
 Block* CachingAllocator::climb(Heap& heap, const Request& request) {

@@ -39,6 +39,12 @@ void auditSegment(const Segment& segment, Walk& walk) {
 
 }  // namespace
 
+void Layout::auditInTurn() {
+  if (++unaudited_steps_ < map_.size()) return;
+  unaudited_steps_ = 0;
+  audit();
+}
+
 void Layout::audit() const {
   Walk walk;
   const Segment* prev = nullptr;

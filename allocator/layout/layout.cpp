@@ -61,6 +61,7 @@ Block* Layout::allocate(std::uint32_t grains) {
 
 // Hands out the low part, and splits the rest off. All that may throw comes first.
 Block* Layout::allocateFrom(Block& free, std::uint32_t grains) {
+  __builtin_prefetch(free.segment);  // not needed here, but by whoever asks where the block is
   const std::uint32_t rest = free.grains - grains;
   const bool split = rest > 0 && rest >= rules_.min_remainder && free.grains < rules_.max_split;
   Block* tail = split ? spareFor(rest, free.address() + bytesOf(grains)) : nullptr;
@@ -71,6 +72,7 @@ Block* Layout::allocateFrom(Block& free, std::uint32_t grains) {
   free.use = {};
   ++totals_.busy_blocks;
   totals_.busy_bytes += free.bytes();
+  CISTERN_AUDIT(auditInTurn());
   return &free;
 }
 
@@ -134,6 +136,7 @@ Block* Layout::release(Block& block, std::uint32_t epoch) noexcept {
     join(*whole, block);
   }
   enlist(*whole);
+  CISTERN_AUDIT(auditInTurn());
   return whole;
 }
 

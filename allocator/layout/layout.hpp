@@ -82,6 +82,9 @@ class Layout {
 
   /// Walks every block of every segment and every bin; aborts on a broken invariant.
   void audit() const;
+  /// The same, once in as many calls as there are blocks, so that a step costs no more than a look
+  /// at one block: what the audit build does after every step.
+  void auditInTurn();
 
  private:
   Block* spareFor(std::uint32_t grains, Address address);
@@ -97,6 +100,7 @@ class Layout {
   BlockPool pool_;
   Segment* segments_ = nullptr;
   LayoutTotals totals_;
+  std::size_t unaudited_steps_ = 0;  ///< used by the audit build only
 };
 
 }  // namespace cistern

@@ -23,7 +23,8 @@ void churn(DeviceWork& work, CachingAllocator& allocator, std::uint32_t rounds) 
   std::vector<Held> held;
   for (std::uint32_t i = 0; i < rounds; ++i) {
     if (held.size() < 24 && random() % 3 != 0) {
-      const std::size_t bytes = 4 * (1 + random() % (random() % 8 == 0 ? 400'000 : 20'000));
+      const std::size_t most = random() % 8 == 0 ? 400'000 : 20'000;  // words
+      const std::size_t bytes = 4 * (1 + random() % most);
       const std::size_t on = random() % streams.size();
       void* block = allocator.allocate(bytes, streams[on]);
       work.fill(streams[on], toAddress(block), bytes, i * 1'000'003);
@@ -66,7 +67,7 @@ TEST_CASE("data stays what it is under pressure, where streams take each other's
           "[engine][gpu-too]") {
   forEachBackend([](DeviceWork& work) {
     INFO("backend: " << work.device().backend());
-    CachingAllocator allocator(work.device(), Options::parse("limit:24M,poll_interval:2"));
+    CachingAllocator allocator(work.device(), Options::parse("limit:48M,poll_interval:2"));
     churn(work, allocator, 400);
     allocator.audit();
   });

@@ -56,6 +56,22 @@ TEST_CASE("garbage collection gives back what was idle longest, above its thresh
   allocator.free(more);
 }
 
+TEST_CASE("garbage collection spares what was idle for less than the mean time", "[engine]") {
+  SimRig rig("garbage_collection_threshold:0.5", simOf(200 * kMiB));
+  CachingAllocator& allocator = rig.allocator;
+  allocator.free(allocator.allocate(20 * kMiB));
+  std::vector<void*> blocks, small;
+  for (int i = 0; i < 3; ++i) blocks.push_back(allocator.allocate(24 * kMiB));
+  for (int i = 0; i < 8; ++i) small.push_back(allocator.allocate(kMiB));
+  for (void* block : blocks) allocator.free(block);
+  CHECK(reservedOf(allocator) == mib(100));
+  allocator.setLimit(150 * kMiB);  // the threshold is 75, below what the young ones make
+  void* block = allocator.allocate(30 * kMiB);  // the old 20 goes
+  CHECK(reservedOf(allocator) == mib(100 - 20 + 30));
+  allocator.free(block);
+  for (void* one : small) allocator.free(one);
+}
+
 TEST_CASE("cached segments are given back when a new one does not fit beside them", "[engine]") {
   SimRig rig("", simOf(100 * kMiB));
   CachingAllocator& allocator = rig.allocator;

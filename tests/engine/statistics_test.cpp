@@ -89,7 +89,8 @@ void compareThroughout(std::size_t stream_count, std::uint32_t seed, const char*
   Ledger ledger;
   for (int i = 0; i < 1'500; ++i) {
     if (held.empty() || random() % 100 < (i / 250 % 2 == 0 ? 65u : 35u)) {
-      const std::size_t bytes = 1 + random() % (random() % 3 == 0 ? 30 * kMiB : 300 * kKiB);
+      const std::size_t most = random() % 3 == 0 ? 30 * kMiB : 300 * kKiB;
+      const std::size_t bytes = 1 + random() % most;
       void* block = rig.allocator.allocate(bytes, streams[random() % streams.size()]);
       held.push_back(block);
       ledger.allocated(block, bytes, rig.allocator.blockSize(block));

@@ -87,7 +87,8 @@ class Worker {
   }
   void take() {
     if (held_.size() >= 12) return letGo();
-    const std::size_t bytes = 1 + random_() % (random_() % 4 == 0 ? 3 * kMiB : 64 * kKiB);
+    const std::size_t most = random_() % 4 == 0 ? 3 * kMiB : 64 * kKiB;
+    const std::size_t bytes = 1 + random_() % most;
     const Stream stream = streams_[random_() % streams_.size()];
     try {
       held_.push_back({rig_.allocator.allocate(bytes, stream), bytes, stream});
