@@ -65,7 +65,7 @@ constexpr OptionRow kTable[] = {
 
     {"tight_growth", "", SwitchRule{&Options::tight_growth},
      "Whether a segment may be just as large as the request that makes it where there is no room "
-     "for one of the usual size, before cached memory is given back."},
+     "for one of the usual size, even after cached memory was given back."},
 
     {"prefer_old_segments", "", SwitchRule{&Options::prefer_old_segments},
      "Which segment serves a request that free blocks of the same size in several would: the "

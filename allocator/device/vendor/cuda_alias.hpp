@@ -40,6 +40,15 @@ inline cudaError_t setCurrent(Current current) {
   return asRuntime(driver().ctx_set_current(current));
 }
 
+/// Sets a thread back to what was current before. Where nothing was, the first device stays: it is
+/// what the runtime would choose at the thread's next call, and from a thread that had a context and
+/// lost it the runtime takes no further call (201).
+inline cudaError_t setBack(Current before) {
+  int here = 0;
+  if (before == nullptr && cudaGetDevice(&here) == cudaSuccess && here == 0) return cudaSuccess;
+  return setCurrent(before);
+}
+
 /// What to add to a failure of currentFor.
 inline std::string openDetail() {
   return *driver().missing == 0 ? "" : std::string("the driver has no ") + driver().missing;

@@ -31,6 +31,8 @@ inline hipError_t currentFor(int ordinal, Current* current) {
 inline hipError_t getCurrent(Current* current) { return hipGetDevice(current); }
 inline hipError_t setCurrent(Current current) { return hipSetDevice(current); }
 
+inline hipError_t setBack(Current before) { return setCurrent(before); }
+
 /// What to add to a failure of currentFor.
 inline std::string openDetail() { return ""; }
 

@@ -66,7 +66,7 @@ Error withCurrent(Current current, Function&& call) {
   const Error set = setCurrent(current);
   if (set != kSuccess) return set;
   const Error error = call();
-  const Error restored = setCurrent(before);
+  const Error restored = setBack(before);
   return error != kSuccess ? error : restored;
 }
 

@@ -19,10 +19,12 @@ inline void require(cudaError_t error, const char* what) {
   }
 }
 
-/// The block, or null; then the error does not show up in a later call.
-inline void* blockOrNull(cudaError_t error, void* block) {
+/// The block, or null where there is no memory; then the error does not show up in a later call.
+/// By reference: the call that sets it stands beside it, and either may be evaluated first.
+inline void* blockOrNull(cudaError_t error, void* const& block) {
   if (error == cudaSuccess) return block;
   (void)cudaGetLastError();
+  if (error != cudaErrorMemoryAllocation) require(error, "allocating");
   return nullptr;
 }
 

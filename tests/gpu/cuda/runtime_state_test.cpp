@@ -50,6 +50,19 @@ TEST_CASE("a thread that chose no device still has the default one after a call"
   CHECK(after == 0);
 }
 
+TEST_CASE("a thread that chose no device can use the runtime after a call", "[gpu]") {
+  if (!cuda::deviceCount().ok()) return;
+  const auto device = cuda::open(0).orThrow();
+  cudaError_t allocated = cudaErrorUnknown;
+  std::thread([&] {
+    (void)device->memoryInfo();
+    void* block = nullptr;
+    allocated = cudaMalloc(&block, 512);
+    (void)cudaFree(block);
+  }).join();
+  CHECK(allocated == cudaSuccess);
+}
+
 TEST_CASE("a failed call leaves no last error for the user", "[gpu]") {
   if (!cuda::deviceCount().ok()) return;
   const auto device = cuda::open(0).orThrow();
