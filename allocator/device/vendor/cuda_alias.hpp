@@ -41,8 +41,8 @@ inline cudaError_t setCurrent(Current current) {
 }
 
 /// Sets a thread back to what was current before. Where nothing was, the first device stays: it is
-/// what the runtime would choose at the thread's next call, and from a thread that had a context and
-/// lost it the runtime takes no further call (201).
+/// what the runtime would choose at the thread's next call, and from a thread that had a context
+/// and lost it the runtime takes no further call (201).
 inline cudaError_t setBack(Current before) {
   int here = 0;
   if (before == nullptr && cudaGetDevice(&here) == cudaSuccess && here == 0) return cudaSuccess;
