@@ -87,7 +87,7 @@ class CachingAllocator {
 
   // ---- What there is ---------------------------------------------------------------------------
 
-  /// One consistent picture; exact.
+  /// One consistent picture. Exact, but for peaks where `peaks_exact` is false.
   MemoryStats memoryStats() const;
   void resetPeakStats();
   void resetAccumulatedStats();
