@@ -84,13 +84,34 @@ std::string SwitchRule::print(bool value) const { return value ? "true" : "false
 
 std::string SwitchRule::allowed() const { return "true or false (True, False, 1, 0)"; }
 
-std::optional<Backing> BackingRule::read(std::string_view text) const {
-  return text == "segments" ? std::optional(Backing::kSegments) : std::nullopt;
+template <class Value, std::size_t Count>
+std::optional<Value> WordRule<Value, Count>::read(std::string_view text) const {
+  for (const auto& [word, value] : words) {
+    if (text == word) return value;
+  }
+  return std::nullopt;
 }
 
-std::string BackingRule::print(Backing) const { return "segments"; }
+template <class Value, std::size_t Count>
+std::string WordRule<Value, Count>::print(Value value) const {
+  for (const auto& [word, meant] : words) {
+    if (meant == value) return std::string(word);
+  }
+  return {};
+}
 
-std::string BackingRule::allowed() const { return "segments"; }
+template <class Value, std::size_t Count>
+std::string WordRule<Value, Count>::allowed() const {
+  std::string text;
+  for (std::size_t i = 0; i < Count; ++i) {
+    if (i > 0) text += i + 1 == Count ? " or " : ", ";
+    text += words[i].word;
+  }
+  return text;
+}
+
+template struct WordRule<Backing, 2>;
+template struct WordRule<Recycle, 3>;
 
 std::optional<RoundupDivisions> DivisionsRule::read(std::string_view text) const {
   return RoundupDivisions::read(text);

@@ -2,6 +2,7 @@
 // allows. Internal to the options; option_table.cpp gives every option one of these.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -63,13 +64,21 @@ struct SwitchRule {
   std::string allowed() const;
 };
 
-struct BackingRule {
-  Backing Options::*field;
+/// One of a few words, each of which stands for a value.
+template <class Value, std::size_t Count>
+struct WordRule {
+  Value Options::*field;
+  std::array<Special<Value>, Count> words;
 
-  std::optional<Backing> read(std::string_view text) const;
-  std::string print(Backing value) const;
+  std::optional<Value> read(std::string_view text) const;
+  std::string print(Value value) const;
   std::string allowed() const;
 };
+
+using BackingRule = WordRule<Backing, 2>;
+using RecycleRule = WordRule<Recycle, 3>;
+extern template struct WordRule<Backing, 2>;
+extern template struct WordRule<Recycle, 3>;
 
 struct DivisionsRule {
   RoundupDivisions Options::*field;

@@ -8,8 +8,33 @@ namespace {
 constexpr std::uint64_t kMostBytes = 1024 * kTiB;
 
 constexpr OptionRow kTable[] = {
-    {"backing", "", BackingRule{&Options::backing},
-     "What stands behind a segment's addresses. `segments`: one device malloc for each segment."},
+    {"backing", "",
+     BackingRule{&Options::backing, {{{"pages", Backing::kPages}, {"segments", Backing::kSegments}}}},
+     "What stands behind the addresses of blocks. `pages`: physical memory that is mapped where it "
+     "is needed, and moved there from where it lies free; on a device without virtual memory "
+     "management the same as `segments`. `segments`: one device malloc for each segment."},
+
+    {"page_size", "",
+     BytesRule{&Options::page_size, 2 * kMiB, 16 * kGiB, 2 * kMiB,
+               Special<std::uint64_t>{"auto", 0}},
+     "The size of the pages that large requests (over 1 MiB) are backed with; small ones always "
+     "share pages of 2 MiB. `auto` chooses by what is reserved, what is left and what time there "
+     "is: a call to the device costs by the page, but a page with one block in it cannot move."},
+
+    {"recycle", "",
+     RecycleRule{&Options::recycle,
+                 {{{"budget", Recycle::kBudget}, {"eager", Recycle::kEager}, {"off", Recycle::kOff}}}},
+     "When pages that lie wholly free are moved to where they are needed. `budget`: before the "
+     "device is asked for more, as long as `recycle_budget` lasts; and whenever the device, or the "
+     "limit, has no more to give. `eager`: whenever it saves memory. `off`: never."},
+
+    {"recycle_budget", "",
+     FractionRule{&Options::recycle_budget, false, Special<double>{"none", 0.0}},
+     "The fraction of wall time that may go into moving pages where growing would have done."},
+
+    {"background_thread", "", SwitchRule{&Options::background_thread},
+     "Whether a thread of the allocator's own removes the mappings that moved pages left behind, "
+     "and gives back what emptyCache found still in use. Without it the next miss does it."},
 
     {"max_split_size", "max_split_size_mb",
      BytesRule{&Options::max_split_size, 20 * kMiB, kMostBytes, 1,
@@ -38,7 +63,7 @@ constexpr OptionRow kTable[] = {
 
     {"expandable_segments", "expandable_segments", SwitchRule{&Options::expandable_segments},
      "PyTorch's request for segments that grow in place. Accepted, and remembered, so that an "
-     "existing configuration keeps working; it has no effect while `backing` is `segments`."},
+     "existing configuration keeps working, and without effect: see `backing`."},
 
     {"memory_fraction", "per_process_memory_fraction",
      FractionRule{&Options::memory_fraction, true},

@@ -16,14 +16,26 @@ namespace cistern {
 
 /// What stands behind a segment's addresses.
 enum class Backing : std::uint8_t {
+  kPages,     ///< reserved ranges of addresses, over pages that move; kSegments where there are none
   kSegments,  ///< one device malloc a segment
+};
+
+/// When a page that lies wholly free is moved to where it is needed.
+enum class Recycle : std::uint8_t {
+  kBudget,  ///< instead of growing as long as the time for it is there; always under pressure
+  kEager,   ///< always instead of growing
+  kOff,     ///< never
 };
 
 inline constexpr std::uint64_t kUnlimited = std::numeric_limits<std::uint64_t>::max();
 
 /// The choices. A default-constructed one is what an allocator does when nobody chose.
 struct Options {
-  Backing backing = Backing::kSegments;
+  Backing backing = Backing::kPages;
+  std::uint64_t page_size = 0;  ///< 0: chosen by the allocator
+  Recycle recycle = Recycle::kBudget;
+  double recycle_budget = 0.005;  ///< 0: none
+  bool background_thread = true;
   std::uint64_t max_split_size = kUnlimited;
   std::uint64_t max_non_split_rounding = 20 * kMiB;
   RoundupDivisions roundup_power2_divisions{};

@@ -1,5 +1,7 @@
 #include "allocator/device/device.hpp"
 
+#include <chrono>
+
 namespace cistern {
 
 // Each public call is the same two steps: count, then ask the backend.
@@ -179,12 +181,25 @@ Result<DriverPoolInfo> Device::driverPool(bool reset) {
   return doDriverPool(reset);
 }
 
-CallCounts Device::callCounts() const {
-  CallCounts counts{};
+namespace {
+
+CallCounts snapshotOf(const std::array<std::atomic<std::uint64_t>, kCallCount>& counts) {
+  CallCounts snapshot{};
   for (std::size_t i = 0; i < kCallCount; ++i) {
-    counts[i] = counts_[i].load(std::memory_order_relaxed);
+    snapshot[i] = counts[i].load(std::memory_order_relaxed);
   }
-  return counts;
+  return snapshot;
+}
+
+}  // namespace
+
+CallCounts Device::callCounts() const { return snapshotOf(counts_); }
+
+CallCounts Device::backgroundCallCounts() const { return snapshotOf(background_counts_); }
+
+std::uint64_t Device::hostNanoseconds() const {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::uint64_t(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
 }
 
 RelaxedCaptureMode::RelaxedCaptureMode(Device& device)

@@ -18,6 +18,7 @@
 #include <string>
 
 #include "allocator/base/types.hpp"
+#include "allocator/device/background.hpp"
 #include "allocator/device/call.hpp"
 #include "allocator/device/status.hpp"
 
@@ -159,16 +160,28 @@ class Device {
 
   // ---- Introspection ---------------------------------------------------------------------------
 
+  /// All calls so far.
   CallCounts callCounts() const;
-  /// What all calls so far would have cost the host, in ns. A simulated device prices every call
-  /// from a table of measured costs; a real device returns 0.
+  /// Those of them that were made under a BackgroundAccount.
+  CallCounts backgroundCallCounts() const;
+  /// What all calls so far, but for those in the background, would have cost the host, in ns. A
+  /// simulated device prices every call from a table of measured costs; a real device returns 0.
   virtual std::uint64_t modelledNanoseconds() const { return 0; }
+  /// The same of those in the background.
+  virtual std::uint64_t modelledBackgroundNanoseconds() const { return 0; }
+  /// The host's time in ns since some moment; never goes back. Virtual on a simulated device.
+  virtual std::uint64_t hostNanoseconds() const;
 
  protected:
   Device() = default;
 
  private:
-  void count(Call call) { counts_[std::size_t(call)].fetch_add(1, std::memory_order_relaxed); }
+  void count(Call call) {
+    counts_[std::size_t(call)].fetch_add(1, std::memory_order_relaxed);
+    if (BackgroundAccount::active()) {
+      background_counts_[std::size_t(call)].fetch_add(1, std::memory_order_relaxed);
+    }
+  }
 
   virtual Result<Address> doMalloc(std::size_t bytes) = 0;
   virtual Status doFree(Address address) = 0;
@@ -207,6 +220,7 @@ class Device {
   virtual Result<DriverPoolInfo> doDriverPool(bool reset) = 0;
 
   std::array<std::atomic<std::uint64_t>, kCallCount> counts_{};
+  std::array<std::atomic<std::uint64_t>, kCallCount> background_counts_{};
 };
 
 /// While it lives, this thread's device calls do not break a capture that is active elsewhere.

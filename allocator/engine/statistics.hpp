@@ -54,6 +54,15 @@ struct StatValue {
   std::int64_t freed = 0;      ///< all decreases since then
 };
 
+/// What has become of the pages (backing `pages`), counted since the allocator was made.
+struct PageCounts {
+  std::uint64_t created = 0;   ///< made by the device
+  std::uint64_t recycled = 0;  ///< mapped where they were needed, rather than new ones made
+  std::uint64_t revived = 0;   ///< taken back into use at an address where they were mapped still
+  std::uint64_t retired = 0;   ///< mappings that moved pages had left behind, removed
+  std::uint64_t returned = 0;  ///< given back to the device
+};
+
 /// A consistent picture of one allocator, taken at one moment.
 struct MemoryStats {
   using Values = std::array<StatValue, kStatCount>;
@@ -64,6 +73,7 @@ struct MemoryStats {
   std::uint64_t num_device_alloc = 0;
   std::uint64_t num_device_free = 0;
   std::uint64_t num_misuses = 0;  ///< wrong frees reported
+  PageCounts pages;
   std::uint64_t host_bytes = 0;   ///< host memory that the bookkeeping takes
   /// Whether every peak is exact; else those of all but segments and reserved bytes may be low.
   bool peaks_exact = true;

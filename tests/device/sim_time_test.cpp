@@ -52,7 +52,7 @@ TEST_CASE("access and unmapping are priced by the page, in one call or many", "[
 TEST_CASE("background calls are on their own account and take the program no time", "[sim][time]") {
   SimDevice device;
   {
-    sim::BackgroundAccount background;
+    BackgroundAccount background;
     device.createPage(kPage).orThrow();
   }
   CHECK(device.now() == 0);

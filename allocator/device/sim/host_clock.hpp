@@ -1,9 +1,11 @@
 // The simulated host's time: one clock for all its threads, which every device call moves on by
-// what the call costs. Under the simulated device's lock, except for the thread's own mark.
+// what the call costs. Under the simulated device's lock.
 #pragma once
 
 #include <cstdint>
 #include <limits>
+
+#include "allocator/device/background.hpp"
 
 namespace cistern::sim {
 
@@ -14,25 +16,6 @@ inline constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max(
 constexpr std::uint64_t later(std::uint64_t start, std::uint64_t duration) {
   return duration >= kNever - start ? kNever : start + duration;
 }
-
-/// While it lives, this thread's device calls (of every simulated device) are charged to the
-/// background account and take no time on the host clock, as on a thread that runs beside the
-/// program's own. Waits still move the clock on, since what was waited for has to have happened.
-class BackgroundAccount {
- public:
-  BackgroundAccount() { ++depth(); }
-  ~BackgroundAccount() { --depth(); }
-  BackgroundAccount(const BackgroundAccount&) = delete;
-  BackgroundAccount& operator=(const BackgroundAccount&) = delete;
-
-  static bool active() { return depth() > 0; }
-
- private:
-  static int& depth() {
-    thread_local int depth = 0;
-    return depth;
-  }
-};
 
 /// All in nanoseconds. Invariant: foreground() <= now().
 class HostClock {

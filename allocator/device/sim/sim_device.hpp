@@ -74,8 +74,8 @@ class SimDevice final : public Device {
   void advanceHost(std::uint64_t nanoseconds);
   /// What all calls so far cost, without waiting, launches, and what the background account has.
   std::uint64_t modelledNanoseconds() const override;
-  /// What calls under a BackgroundAccount cost.
-  std::uint64_t modelledBackgroundNanoseconds() const;
+  std::uint64_t modelledBackgroundNanoseconds() const override;
+  std::uint64_t hostNanoseconds() const override { return now(); }
 
   // ---- Trouble. --------------------------------------------------------------------------------
 

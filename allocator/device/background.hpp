@@ -1,0 +1,26 @@
+// A thread's mark that what it does now is done beside the program, not in its way.
+#pragma once
+
+namespace cistern {
+
+/// While it lives, this thread's device calls, of every device, count as background calls
+/// (Device::backgroundCallCounts). A simulated device charges them to an account of their own, and
+/// they take no time on its host clock, as on a thread that runs beside the program's. Waits still
+/// move that clock on, since what was waited for has to have happened.
+class BackgroundAccount {
+ public:
+  BackgroundAccount() { ++depth(); }
+  ~BackgroundAccount() { --depth(); }
+  BackgroundAccount(const BackgroundAccount&) = delete;
+  BackgroundAccount& operator=(const BackgroundAccount&) = delete;
+
+  static bool active() { return depth() > 0; }
+
+ private:
+  static int& depth() {
+    thread_local int depth = 0;
+    return depth;
+  }
+};
+
+}  // namespace cistern
