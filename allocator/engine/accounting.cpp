@@ -123,6 +123,11 @@ MemoryStats CachingAllocator::memoryStats() const {
   stats.num_device_alloc = num_device_alloc_.load();
   stats.num_device_free = num_device_free_.load();
   stats.num_misuses = num_misuses_.load();
+  if (!pages_) return stats;
+  stats.pages = pages_->counts();
+  stats.num_device_alloc = stats.pages.created;
+  stats.num_device_free = stats.pages.returned;
+  stats.host_bytes += pages_->hostBytes();
   return stats;
 }
 
@@ -163,7 +168,7 @@ CacheInfo CachingAllocator::cacheInfo() const {
 }
 
 void CachingAllocator::setLimit(std::uint64_t bytes) {
-  limit_.store(bytes, std::memory_order_relaxed);
+  limit_.set(bytes);
 }
 
 void CachingAllocator::setMemoryFraction(double fraction) {
@@ -175,6 +180,12 @@ void CachingAllocator::setMemoryFraction(double fraction) {
 }
 
 void CachingAllocator::audit() const {
+  if (!pages_) return auditHeaps();
+  const MutexLock lock(pages_->mutex());
+  auditHeaps();
+}
+
+void CachingAllocator::auditHeaps() const {
   std::uint64_t reserved = 0;
   withAllHeaps([&](const std::vector<Heap*>& heaps) CISTERN_NO_TSA {
     for (Heap* heap : heaps) {
@@ -195,7 +206,8 @@ void CachingAllocator::audit() const {
         CISTERN_CHECK(!ledger_.exact || peaks_loose_ || ceilings <= ledger_.peak[kind][stat]);
       }
     }
-    CISTERN_CHECK(reserved <= reserved_.load());
+    CISTERN_CHECK(reserved <= limit_.reserved());
+    if (pages_) pages_->audit();
   });
 }
 

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "allocator/base/mutex.hpp"
@@ -17,9 +18,12 @@
 #include "allocator/device/device.hpp"
 #include "allocator/engine/event_pool.hpp"
 #include "allocator/engine/heap_table.hpp"
+#include "allocator/engine/limit.hpp"
 #include "allocator/engine/misuse.hpp"
 #include "allocator/engine/out_of_memory.hpp"
+#include "allocator/engine/pages/page_backing.hpp"
 #include "allocator/engine/pending_frees.hpp"
+#include "allocator/engine/progress.hpp"
 #include "allocator/engine/request.hpp"
 #include "allocator/engine/segment_map.hpp"
 #include "allocator/engine/segment_records.hpp"
@@ -67,7 +71,8 @@ class CachingAllocator {
   /// for a stream that is not alive.
   void recordStream(void* pointer, Stream stream);
 
-  /// Returns every wholly free segment to the device.
+  /// Returns what is wholly free to the device: segments, or pages. Pages that queued work may still
+  /// use follow by themselves when it is complete.
   void emptyCache();
 
   // ---- Limits and hooks ------------------------------------------------------------------------
@@ -76,7 +81,7 @@ class CachingAllocator {
   void setLimit(std::uint64_t bytes);
   /// The same as a fraction of the device. Throws InvalidArgument unless 0 < fraction <= 1.
   void setMemoryFraction(double fraction);
-  std::uint64_t limit() const { return limit_.load(std::memory_order_relaxed); }
+  std::uint64_t limit() const { return limit_.limit(); }
 
   /// Called, without a lock held, when memory is short; says whether it has freed something.
   void registerReclaimCallback(std::function<bool()> callback);
@@ -95,7 +100,7 @@ class CachingAllocator {
   Result<MemoryInfo> getMemoryInfo() { return device_.memoryInfo(); }
   /// The usable size of an allocated block. Throws InvalidArgument for any other pointer.
   std::size_t blockSize(void* pointer) const;
-  /// The segment around an allocated block. Throws InvalidArgument for any other pointer.
+  /// The segment, or the range of addresses in use, around an allocated block. Throws InvalidArgument for any other pointer.
   BaseAllocation getBaseAllocation(void* pointer) const;
   const Options& options() const { return options_; }
   Device& device() { return device_; }
@@ -117,6 +122,8 @@ class CachingAllocator {
   Block* underPressure(Heap& heap, const Request& request);
   Block* partsOfOthers(Heap& heap, const Request& request);
   Block* afterWaiting(Heap& heap, const Request& request);
+  Block* moreMemory(Heap& heap, const Request& request);
+  Block* afterTheDevice(Heap& heap, const Request& request);
   Heap& heapFor(Stream stream);
   void auditAtTick() const;
   void requireLive(Stream stream);
@@ -131,7 +138,6 @@ class CachingAllocator {
   void noteDeviceAnswer(const Answer& answer);
   Address nextPlace(std::uint64_t bytes);
   bool freeOnDevice(Address base, std::uint64_t bytes);
-  bool admit(std::uint64_t bytes);
   bool giveBack(HeapSegment& segment, Heap& owner);
   std::uint64_t releaseIdle();
   bool releaseOneIdle(HeapSegment& segment, Heap& heap);
@@ -145,10 +151,7 @@ class CachingAllocator {
   bool putBackAll(const std::vector<PendingFrees::Retired>& ready) noexcept;
   bool pollPending();
   bool waitPending();
-  bool answers(Stream stream);
   bool streamsAreIdle();
-  void refreshCompletion(Heap& heap);
-  bool markOrAsk(Stream stream, Heap::Completion& completion) noexcept;
   enum class Reach : std::uint8_t { kIdleSegments, kPartsToo };
   Block* fromOtherHeaps(Heap& heap, const Request& request, Reach reach);
   Block* takeCompleted(Heap& owner, Heap& heap, const Request& request, Reach reach);
@@ -159,9 +162,9 @@ class CachingAllocator {
   Block* borrow(Heap& heap, const Request& request, MakeSafe made_safe);
   Block* borrowInOrder(Heap& heap, const Request& request);
   Block* borrowWhenIdle(Heap& heap, const Request& request);
-  bool orderAfter(Stream later, Stream earlier);
 
   // accounting.cpp
+  void auditHeaps() const;
   void settle() noexcept;
   void settleNow() noexcept CISTERN_REQUIRES(settle_mutex_);
   void settleFor(Heap& heap) noexcept;
@@ -191,12 +194,11 @@ class CachingAllocator {
   const Options options_;
   const SizeRules rules_;
   std::uint64_t device_total_ = 0;
-  std::atomic<std::uint64_t> limit_{0};
-  std::atomic<std::uint64_t> reserved_{0};  ///< segments held, and being asked for
+  Limit limit_;
   std::atomic<std::uint64_t> tick_{0};      ///< misses so far: the clock that segments age by
 
-  /// Where the next segment goes in the order of age: half way up what a block can say (2^57
-  /// bytes), so that there is room for 2^56 bytes of segments on either side.
+  /// Where the next segment or range goes in the order of age: half way up what a block can say
+  /// (2^57 bytes), so that there is room for 2^56 bytes of them on either side.
   std::atomic<Address> places_{Address{1} << 56};
 
   SegmentMap segments_;
@@ -204,6 +206,7 @@ class CachingAllocator {
   HeapTable heaps_;
   EventPool events_;
   PendingFrees pending_;
+  StreamProgress progress_;
 
   /// Serialises what gives memory back to make room, so that two threads do not undo each other.
   Mutex pressure_mutex_;
@@ -213,6 +216,9 @@ class CachingAllocator {
   mutable Mutex settle_mutex_;
   mutable StatLedger ledger_ CISTERN_GUARDED_BY(settle_mutex_);
   std::atomic<bool> peaks_loose_{false};
+
+  /// Null where segments are device mallocs.
+  std::unique_ptr<PageBacking> pages_;
 
   mutable Mutex hooks_mutex_;
   std::vector<std::function<bool()>> reclaim_callbacks_ CISTERN_GUARDED_BY(hooks_mutex_);

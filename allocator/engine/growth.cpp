@@ -7,16 +7,8 @@
 
 namespace cistern {
 
-// Counts bytes as reserved if the limit has room for them.
-bool CachingAllocator::admit(std::uint64_t bytes) {
-  std::uint64_t reserved = reserved_.load(std::memory_order_relaxed);
-  do {
-    if (reserved + bytes > limit()) return false;
-  } while (!reserved_.compare_exchange_weak(reserved, reserved + bytes, std::memory_order_relaxed));
-  return true;
-}
-
 std::uint64_t CachingAllocator::leastGrowth(const Request& request) const {
+  if (pages_) return roundUp(request.rounded(), pages::kUnit);
   if (!options_.tight_growth) return rules_.segmentFor(request);
   return roundUp(request.rounded(), kSegmentUnit);
 }
@@ -33,14 +25,14 @@ Block* CachingAllocator::growTightly(Heap& heap, const Request& request) {
 }
 
 Block* CachingAllocator::growBy(std::uint64_t bytes, Heap& heap, const Request& request) {
-  if (!admit(bytes)) return nullptr;
+  if (!limit_.admit(bytes)) return nullptr;
   Result<Address> base = [&] {
     const RelaxedCaptureMode relaxed(device_);
     return device_.malloc(bytes);
   }();
   noteDeviceAnswer(base);
   if (!base) {
-    reserved_.fetch_sub(bytes, std::memory_order_relaxed);
+    limit_.giveBack(bytes);
     return nullptr;
   }
   num_device_alloc_.fetch_add(1, std::memory_order_relaxed);
@@ -95,7 +87,7 @@ bool CachingAllocator::freeOnDevice(Address base, std::uint64_t bytes) {
     return false;
   }
   num_device_free_.fetch_add(1, std::memory_order_relaxed);
-  reserved_.fetch_sub(bytes, std::memory_order_relaxed);
+  limit_.giveBack(bytes);
   return true;
 }
 
@@ -161,14 +153,20 @@ std::uint64_t CachingAllocator::releaseIdle() {
 
 void CachingAllocator::emptyCache() {
   pollPending();
-  releaseIdle();
+  if (pages_) {
+    pages_->emptyCache();
+  } else {
+    releaseIdle();
+  }
+  settle();
 }
 
 // Above the threshold, gives back what has been idle for at least the mean time, oldest first,
 // until below it.
 void CachingAllocator::collectGarbage() {
   const auto threshold = std::uint64_t(options_.garbage_collection_threshold * double(limit()));
-  const auto above = [&] { return reserved_.load(std::memory_order_relaxed) > threshold; };
+  if (pages_) return pages_->collectGarbage(threshold);
+  const auto above = [&] { return limit_.reserved() > threshold; };
   if (!above()) return;
   std::vector<Idle> idle = idleSegments(heaps_.all());
   if (idle.empty()) return;
@@ -186,16 +184,18 @@ void CachingAllocator::collectGarbage() {
 
 CachingAllocator::~CachingAllocator() {
   const bool driver = driverMayBeCalled();
+  if (pages_) pages_->stop();
   for (Heap* heap : heaps_.all()) {
     const MutexLock lock(heap->mutex());
     for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
       for (Segment* s = heap->layout(kind).segments(); s; s = s->next) {
         forgetUses(*s);
-        if (driver) leave(static_cast<HeapSegment*>(s)->device_base);
+        if (driver && !pages_) leave(static_cast<HeapSegment*>(s)->device_base);
       }
     }
     if (driver && heap->completion.under_way) events_.give(heap->completion.event);
   }
+  if (pages_) pages_->shutDown(driver);
   if (driver) events_.destroySpares();
 }
 

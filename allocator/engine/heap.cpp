@@ -1,5 +1,6 @@
 #include "allocator/engine/heap.hpp"
 
+#include <algorithm>
 #include <memory>
 
 #include "allocator/base/check.hpp"
@@ -76,25 +77,42 @@ void Heap::countSplit(SizeKind kind, const LayoutTotals& before) {
                    signedBytes(now.split_free_bytes - before.split_free_bytes));
 }
 
-void Heap::countSegment(const HeapSegment& segment, int sign, bool real) {
+void Heap::countBacking(SizeKind kind, std::uint64_t bytes, int sign, bool real) {
   const auto count = [&](Stat stat, std::int64_t by) CISTERN_NO_TSA {
-    real ? counters_.change(segment.kind, stat, by) : counters_.move(segment.kind, stat, by);
+    real ? counters_.change(kind, stat, by) : counters_.move(kind, stat, by);
   };
   count(Stat::kSegment, sign);
-  count(Stat::kReservedBytes, sign * signedBytes(segment.bytes));
+  count(Stat::kReservedBytes, sign * signedBytes(bytes));
+}
+
+Block* Heap::fill(SizeKind kind, Block& hole, Address from, Address to, std::uint32_t at) noexcept {
+  Layout& to_layout = layout(kind);
+  const LayoutTotals before = to_layout.totals();
+  Block* free = to_layout.fill(hole, from, to, at);
+  completion.freed = true;
+  countSplit(kind, before);
+  return free;
+}
+
+Block* Heap::punch(SizeKind kind, Block& free, Address from, Address to) noexcept {
+  Layout& of = layout(kind);
+  const LayoutTotals before = of.totals();
+  Block* hole = of.punch(free, from, to);
+  countSplit(kind, before);
+  return hole;
 }
 
 void Heap::add(HeapSegment& segment, bool grown) {
   layout(segment.kind).add(segment, grown ? 0 : epoch);
   segment.heap.store(this, std::memory_order_release);
-  countSegment(segment, +1, grown);
+  countBacking(segment.kind, segment.bytes, +1, grown);
   if (!grown) completion.freed = true;  // its memory counts as freed now
 }
 
 void Heap::remove(HeapSegment& segment) noexcept {
   layout(segment.kind).remove(segment);
   segment.heap.store(nullptr, std::memory_order_release);
-  countSegment(segment, -1, true);
+  countBacking(segment.kind, segment.bytes, -1, true);
 }
 
 std::uint32_t Heap::endEpoch() noexcept {
@@ -114,7 +132,14 @@ void Heap::renumberEpochs() noexcept {
   }
   completion.completed = 0;
   completion.marked = 1;
-  epoch = 2;
+  epoch = kOldEpochs;
+  ++generation;
+}
+
+void Heap::noteComplete(EpochMark mark) {
+  if (mark.generation != generation) return;  // renumbered meanwhile: whoever asks again learns it
+  completion.completed = std::max(completion.completed, mark.epoch);
+  completion.marked = std::max(completion.marked, mark.epoch);
 }
 
 std::size_t Heap::hostBytes() {
@@ -130,7 +155,6 @@ void Heap::audit() {
     const auto is = [&](Stat stat, std::uint64_t value) {
       CISTERN_CHECK(now[std::size_t(stat)] == signedBytes(value));
     };
-    is(Stat::kSegment, t.segments);
     is(Stat::kReservedBytes, t.segment_bytes);
     is(Stat::kActive, t.busy_blocks);
     is(Stat::kActiveBytes, t.busy_bytes);

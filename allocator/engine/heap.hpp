@@ -56,6 +56,13 @@ inline Address deviceAddress(const Block& block) {
   return segmentOf(block).onDevice(block.address());
 }
 
+/// An epoch of one heap, as something outside of its blocks remembers it: epochs are renumbered when
+/// they run out, and then count from `generation` anew.
+struct EpochMark {
+  std::uint32_t epoch = 0;
+  std::uint32_t generation = 0;
+};
+
 /// The streams beside its own that a block in use is used on; hangs on block.use.uses.
 using StreamUses = std::vector<Stream>;
 
@@ -105,6 +112,26 @@ class Heap {
   /// Lets one go, to the device or to another heap.
   void remove(HeapSegment& segment) noexcept CISTERN_REQUIRES(mutex_);
 
+  /// Memory of a range comes, as free memory that was last used in `epoch`, or goes. The counts of
+  /// reserved bytes are countBacking's.
+  Block* fill(SizeKind kind, Block& hole, Address from, Address to, std::uint32_t at) noexcept
+      CISTERN_REQUIRES(mutex_);
+  Block* punch(SizeKind kind, Block& free, Address from, Address to) noexcept
+      CISTERN_REQUIRES(mutex_);
+  /// `bytes` of memory are this heap's from now on, or (sign -1) no more. `real`: they come from the
+  /// device or go there, and not to another heap.
+  void countBacking(SizeKind kind, std::uint64_t bytes, int sign, bool real)
+      CISTERN_REQUIRES(mutex_);
+
+  /// The present epoch.
+  EpochMark markNow() const CISTERN_REQUIRES(mutex_) { return {epoch, generation}; }
+  /// Whether all that was freed in that epoch or before is complete.
+  bool complete(EpochMark mark) const CISTERN_REQUIRES(mutex_) {
+    const std::uint32_t now = mark.generation == generation ? mark.epoch : kOldEpochs;
+    return now <= completion.completed;
+  }
+  /// All that was freed in that epoch, which has ended, or before is complete.
+  void noteComplete(EpochMark mark) CISTERN_REQUIRES(mutex_);
   /// Ends the current epoch and returns its number: no free block is stamped with a later one.
   std::uint32_t endEpoch() noexcept CISTERN_REQUIRES(mutex_);
 
@@ -114,7 +141,6 @@ class Heap {
 
  private:
   void countBlock(SizeKind kind, const Block& block, int sign) CISTERN_REQUIRES(mutex_);
-  void countSegment(const HeapSegment& segment, int sign, bool real) CISTERN_REQUIRES(mutex_);
   void countSplit(SizeKind kind, const LayoutTotals& before) CISTERN_REQUIRES(mutex_);
   void renumberEpochs() noexcept CISTERN_REQUIRES(mutex_);
 
@@ -139,6 +165,9 @@ class Heap {
   };
   Completion completion CISTERN_GUARDED_BY(mutex_);
   std::uint32_t epoch CISTERN_GUARDED_BY(mutex_) = 1;
+  std::uint32_t generation CISTERN_GUARDED_BY(mutex_) = 0;  ///< how often epochs were renumbered
+  /// What any epoch from before a renumbering may be afterwards, at most.
+  static constexpr std::uint32_t kOldEpochs = 2;
 };
 
 }  // namespace cistern

@@ -34,69 +34,14 @@ bool CachingAllocator::putBackAll(const std::vector<PendingFrees::Retired>& read
   return !ready.empty();
 }
 
-// Whether the stream can be asked how far it is: it is alive and no capture is recording it, which
-// asking would break.
-bool CachingAllocator::answers(Stream stream) {
-  const Result<CaptureInfo> info = device_.captureInfo(stream);
-  return info.ok() && info.value().status == CaptureStatus::kNone;
-}
-
 // Whether no stream that this allocator knows has work queued.
 bool CachingAllocator::streamsAreIdle() {
   if (pending_.waiting() > 0) return false;
   const RelaxedCaptureMode relaxed(device_);
   for (const Heap* heap : heaps_.all()) {
-    if (!answers(heap->stream())) return false;
-    const Result<bool> idle = device_.queryStream(heap->stream());
-    if (!idle.ok() || !idle.value()) return false;
+    if (!progress_.idle(heap->stream())) return false;
   }
   return true;
-}
-
-// Learns how far the heap's stream has come. If something was freed since that was last asked, and
-// no event is under way, either the stream is idle, or an event is recorded on it. The event that
-// is under way is asked. One thread at a time; others pass.
-void CachingAllocator::refreshCompletion(Heap& heap) {
-  Heap::Completion seen;
-  {
-    const MutexLock lock(heap.mutex());
-    Heap::Completion& c = heap.completion;
-    if (c.busy || (!c.under_way && !c.freed)) return;
-    c.busy = true;
-    if (!c.under_way) {
-      c.marked = heap.endEpoch();
-      c.freed = false;
-    }
-    seen = c;
-  }
-  const bool complete = markOrAsk(heap.stream(), seen);
-  const MutexLock lock(heap.mutex());
-  Heap::Completion& c = heap.completion;
-  if (complete) c.completed = c.marked;
-  if (!complete && !seen.under_way) c.freed = true;  // neither worked; the next covers it too
-  c.under_way = seen.under_way && !complete;
-  c.event = seen.event;
-  c.busy = false;
-}
-
-// True when all that was queued on the stream by the last mark is complete.
-bool CachingAllocator::markOrAsk(Stream stream, Heap::Completion& completion) noexcept {
-  const RelaxedCaptureMode relaxed(device_);
-  if (!completion.under_way) {
-    if (!answers(stream)) return false;
-    const Result<bool> idle = device_.queryStream(stream);
-    if (idle.ok() && idle.value()) return true;
-    const Result<Event> event = events_.take();
-    if (!event) return false;
-    completion.event = event.value();
-    completion.under_way = device_.recordEvent(completion.event, stream).ok();
-    if (!completion.under_way) events_.give(completion.event);
-    return false;
-  }
-  const Result<bool> done = device_.queryEvent(completion.event);
-  const bool complete = done.ok() && done.value();
-  if (complete) events_.give(completion.event);
-  return complete;
 }
 
 // Before a heap grows it adopts idle segments, but takes no part of one: a guest's memory goes back
@@ -109,7 +54,7 @@ Block* CachingAllocator::fromOtherHeaps(Heap& heap, const Request& request, Reac
       const MutexLock lock(owner->mutex());
       if (fitting(*owner, request, UINT32_MAX, reach) == nullptr) continue;
     }
-    refreshCompletion(*owner);
+    progress_.refresh(*owner);
     if (Block* block = takeCompleted(*owner, heap, request, reach)) return block;
   }
   return nullptr;
@@ -123,7 +68,7 @@ Block* CachingAllocator::takeCompleted(Heap& owner, Heap& heap, const Request& r
     const MutexLock lock(owner.mutex());
     Block* block = fitting(owner, request, owner.completion.completed, reach);
     if (block == nullptr) return nullptr;
-    if (!block->segment->whollyFree()) return owner.allocateFrom(*block, request);
+    if (pages_ || !block->segment->whollyFree()) return owner.allocateFrom(*block, request);
     whole = &segmentOf(*block);
   }
   return adopt(*whole, owner, heap, request);
@@ -182,7 +127,7 @@ Block* CachingAllocator::borrow(Heap& heap, const Request& request, MakeSafe mad
 
 // Orders this stream's further work after the owner's, on the device. Nobody waits on the host.
 Block* CachingAllocator::borrowInOrder(Heap& heap, const Request& request) {
-  return borrow(heap, request, [&](Stream owner) { return orderAfter(request.stream, owner); });
+  return borrow(heap, request, [&](Stream owner) { return progress_.orderAfter(request.stream, owner); });
 }
 
 // What the stream of a heap cannot be asked about, because it was destroyed, is complete when the
@@ -193,16 +138,6 @@ Block* CachingAllocator::borrowWhenIdle(Heap& heap, const Request& request) {
     num_sync_all_streams_.fetch_add(1, std::memory_order_relaxed);
     return device_.synchronizeDevice().ok();
   });
-}
-
-bool CachingAllocator::orderAfter(Stream later, Stream earlier) {
-  if (!answers(earlier) || !answers(later)) return false;
-  const Result<Event> event = events_.take();
-  if (!event) return false;
-  const bool ordered = device_.recordEvent(event.value(), earlier).ok() &&
-                       device_.waitEvent(later, event.value()).ok();
-  events_.give(event.value());
-  return ordered;
 }
 
 }  // namespace cistern

@@ -62,6 +62,7 @@ Misuse CachingAllocator::describeMisuse(const char* verb, Address address) const
   misuse.block = deviceAddress(*block);
   misuse.block_bytes = block->bytes();
   misuse.stream = heap->stream();
+  if (block->isHole() && heap->frees.find(address) == nullptr) return misuse;
   const bool held = block->state() == BlockState::kAllocated;
   misuse.kind = held ? MisuseKind::kInteriorPointer : MisuseKind::kDoubleFree;
   if (const FreeLog::Entry* freed = held ? nullptr : heap->frees.find(address)) {
@@ -158,6 +159,10 @@ OutOfMemoryReport CachingAllocator::describeShortage(const Request& request) con
             [](const HeapReport& a, const HeapReport& b) { return a.reserved > b.reserved; });
   if (const Result<MemoryInfo> info = device_.memoryInfo())
     report.device_free = info.value().free_bytes;
+  if (pages_) {
+    report.device_error = pages_->lastDeviceError();
+    return report;
+  }
   const MutexLock lock(hooks_mutex_);
   report.device_error = last_device_error_;
   return report;

@@ -14,8 +14,9 @@ std::uint32_t grainsOrMost(std::uint64_t bytes) {
 
 SizeRules::SizeRules(const Options& options)
     : divisions_(options.roundup_power2_divisions),
+      pages_(options.backing == Backing::kPages),
       plain_(options.roundup_power2_divisions == RoundupDivisions{} &&
-             options.max_split_size == kUnlimited),
+             (pages_ || options.max_split_size == kUnlimited)),
       large_segment_(options.large_segment_size),
       max_split_(options.max_split_size),
       max_non_split_rounding_(options.max_non_split_rounding) {}
@@ -24,6 +25,7 @@ SizeRules::SizeRules(const Options& options)
 // segment is not, is therefore placed as if it were as large.
 std::uint64_t SizeRules::roundByOptions(std::uint64_t bytes) const {
   const std::uint64_t rounded = roundToDivision(bytes);
+  if (pages_) return rounded;
   const std::uint64_t whole = roundDown(max_split_, kGrain);
   return rounded < whole && roundUp(rounded, kSegmentUnit) >= whole ? whole : rounded;
 }
@@ -46,7 +48,7 @@ std::uint64_t SizeRules::segmentFor(const Request& request) const {
 }
 
 SplitRules SizeRules::splitRules(SizeKind kind) const {
-  if (kind == SizeKind::kSmall) return {};
+  if (pages_ || kind == SizeKind::kSmall) return {};
   SplitRules rules;
   rules.min_remainder = grainsOrMost(kSmallLimit) + 1;
   rules.max_split = grainsOrMost(max_split_);

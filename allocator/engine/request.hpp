@@ -47,6 +47,7 @@ class SizeRules {
   std::uint64_t roundToDivision(std::uint64_t bytes) const;
 
   RoundupDivisions divisions_;
+  bool pages_;  ///< blocks are carved exactly, whatever their size
   bool plain_;  ///< no divisions and no largest split: round to the grain
   std::uint64_t large_segment_;
   std::uint64_t max_split_;

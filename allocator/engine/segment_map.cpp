@@ -69,6 +69,18 @@ void SegmentMap::insert(HeapSegment& segment) {
   for (std::uint64_t i = from; i <= to; ++i) store(i, segment, &segment);
 }
 
+void SegmentMap::extend(HeapSegment& segment, Address from, Address to) {
+  CISTERN_CHECK(((from | to) & ((Address{1} << kGranuleShift) - 1)) == 0);
+  CISTERN_CHECK((to - 1) >> kGranuleShift >> (kRootShift + kLeafShift) == 0);
+  const MutexLock lock(mutex_);
+  for (Address at = from; at < to; at += Address{1} << kGranuleShift) {
+    (void)leaf(at >> kGranuleShift);  // all that may throw
+  }
+  for (Address at = from; at < to; at += Address{1} << kGranuleShift) {
+    granule(at >> kGranuleShift)->at_start.store(&segment, std::memory_order_release);
+  }
+}
+
 void SegmentMap::erase(HeapSegment& segment) noexcept {
   const std::uint64_t from = segment.device_base >> kGranuleShift;
   const std::uint64_t to = (segment.deviceEnd() - 1) >> kGranuleShift;

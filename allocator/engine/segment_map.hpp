@@ -23,6 +23,8 @@ struct HeapSegment;
 
 class SegmentMap {
  public:
+  static constexpr unsigned kGranuleShift = 21;
+
   SegmentMap();
   ~SegmentMap();
   SegmentMap(const SegmentMap&) = delete;
@@ -34,10 +36,12 @@ class SegmentMap {
   /// std::bad_alloc, changing nothing.
   void insert(HeapSegment& segment);
   void erase(HeapSegment& segment) noexcept;
+  /// Lets `segment` cover [from, to) of the device's addresses too. Pre: both are multiples of a
+  /// granule, and nothing covers any of it. Throws std::bad_alloc, changing nothing.
+  void extend(HeapSegment& segment, Address from, Address to);
   std::size_t hostBytes() const noexcept;
 
  private:
-  static constexpr unsigned kGranuleShift = 21;
   static constexpr unsigned kLeafShift = 10;  ///< a leaf: 1,024 granules, 2 GiB, 16 KiB of host
   static constexpr unsigned kRootShift = 57 - kGranuleShift - kLeafShift;
   struct Granule {

@@ -6,9 +6,10 @@
 //       afterEvents             blocks whose last use on other streams is complete by now
 //       afterCallbacks          what the application can give up
 //       afterGarbageCollection  segments idle for long, when a threshold is set
-//       fromOtherHeaps          idle segments of other streams, adopted        (reclaim.cpp)
-//       grow                    a new segment, under the limit                 (growth.cpp)
-//       underPressure           parts of other streams' segments, complete or ordered by an event;
+//       moreMemory              with pages: moved to where they are needed, or made  (pages/)
+//                               else: idle segments of other streams, adopted  (reclaim.cpp),
+//                               or a new segment, under the limit              (growth.cpp)
+//       underPressure           parts of other streams' memory, complete or ordered by an event;
 //                               all idle segments given back, and a new one tried
 //       afterWaiting            the host waits for queued work, a stream at a time; the last resort
 //     throwOutOfMemory          (report.cpp)
@@ -24,17 +25,32 @@
 
 namespace cistern {
 
+namespace {
+
+// Where there are no pages, segments do what they would have done.
+Options possibleOn(const Device& device, Options options) {
+  if (!PageBacking::supportedBy(device)) options.backing = Backing::kSegments;
+  return options;
+}
+
+}  // namespace
+
 CachingAllocator::CachingAllocator(Device& device, const Options& options)
     : device_(device),
-      options_(options),
+      options_(possibleOn(device, options)),
       rules_(options_),
       heaps_(rules_, options_.free_log),
       events_(device),
-      pending_(device, events_) {
+      pending_(device, events_),
+      progress_(device, events_) {
   (void)driverMayBeCalled();  // registers for the exit, which must happen before it
   device_total_ = device_.memoryInfo().orThrow().total_bytes;
   setMemoryFraction(options_.memory_fraction);
   if (options_.limit != 0 && options_.limit < limit()) setLimit(options_.limit);
+  if (options_.backing != Backing::kPages) return;
+  pages_ = std::make_unique<PageBacking>(pages::Surroundings{
+      device_, options_, limit_, heaps_, segments_, progress_, settle_mutex_, places_,
+      device_total_});
 }
 
 void* CachingAllocator::allocateSlow(const Request& request) {
@@ -60,8 +76,7 @@ Block* CachingAllocator::climb(Heap& heap, const Request& request) {
   if (Block* block = afterEvents(heap, request)) return block;
   if (Block* block = afterCallbacks(heap, request)) return block;
   if (Block* block = afterGarbageCollection(heap, request)) return block;
-  if (Block* block = fromOtherHeaps(heap, request, Reach::kIdleSegments)) return block;
-  if (Block* block = grow(heap, request)) return block;
+  if (Block* block = moreMemory(heap, request)) return block;
   if (Block* block = underPressure(heap, request)) return block;
   return afterWaiting(heap, request);
 }
@@ -93,11 +108,18 @@ Block* CachingAllocator::afterGarbageCollection(Heap&, const Request&) {
   return nullptr;
 }
 
+Block* CachingAllocator::moreMemory(Heap& heap, const Request& request) {
+  if (pages_) return pages_->serve(heap, request);
+  if (Block* block = fromOtherHeaps(heap, request, Reach::kIdleSegments)) return block;
+  return grow(heap, request);
+}
+
 // Giving a segment back waits for all queued work. So where there is such work, other streams'
 // memory comes first; where there is none, it comes last: taken in parts it falls to pieces.
 Block* CachingAllocator::underPressure(Heap& heap, const Request& request) {
   const MutexLock lock(pressure_mutex_);
   if (Block* block = search(heap, request)) return block;
+  if (pages_) return partsOfOthers(heap, request);  // whole pages of theirs were asked for already
   const bool idle = streamsAreIdle();
   if (Block* block = idle ? nullptr : partsOfOthers(heap, request)) return block;
   num_alloc_retries_.fetch_add(1, std::memory_order_relaxed);
@@ -119,9 +141,21 @@ Block* CachingAllocator::afterWaiting(Heap& heap, const Request& request) {
     num_sync_all_streams_.fetch_add(1, std::memory_order_relaxed);
     if (!waitPending()) break;
     if (Block* block = search(heap, request)) return block;
+    if (pages_) {
+      if (Block* block = moreMemory(heap, request)) return block;
+    }
     if (Block* block = underPressure(heap, request)) return block;
   }
-  return borrowWhenIdle(heap, request);
+  return pages_ ? afterTheDevice(heap, request) : borrowWhenIdle(heap, request);
+}
+
+// What streams cannot be asked about, because they were destroyed, is complete when the whole device
+// is.
+Block* CachingAllocator::afterTheDevice(Heap& heap, const Request& request) {
+  num_sync_all_streams_.fetch_add(1, std::memory_order_relaxed);
+  if (!progress_.completeAll(heaps_.all())) return nullptr;
+  if (Block* block = moreMemory(heap, request)) return block;
+  return underPressure(heap, request);
 }
 
 // The heap of a stream; one that is seen for the first time must be alive.

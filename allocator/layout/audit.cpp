@@ -8,6 +8,7 @@ namespace {
 struct Walk {
   LayoutTotals totals;
   std::size_t free_blocks = 0;
+  std::size_t holes = 0;
 };
 
 void auditBlock(const Segment& segment, const Block& b, const Block* prev, Walk& walk) {
@@ -15,6 +16,12 @@ void auditBlock(const Segment& segment, const Block& b, const Block* prev, Walk&
   CISTERN_CHECK(b.address() == (prev ? prev->end() : segment.base));
   CISTERN_CHECK(b.state() != BlockState::kUnused);
   CISTERN_CHECK(!(b.isFree() && prev && prev->isFree()));
+  CISTERN_CHECK(!(b.isHole() && prev && prev->isHole()));
+  if (b.isHole()) {
+    ++walk.holes;
+    return;
+  }
+  walk.totals.segment_bytes += b.bytes();
   if (!b.isFree()) {
     ++walk.totals.busy_blocks;
     walk.totals.busy_bytes += b.bytes();
@@ -27,14 +34,11 @@ void auditBlock(const Segment& segment, const Block& b, const Block* prev, Walk&
 }
 
 void auditSegment(const Segment& segment, Walk& walk) {
-  const std::uint64_t busy_before = walk.totals.busy_blocks;
   const Block* prev = nullptr;
   for (const Block* b = segment.first; b; prev = b, b = b->next)
     auditBlock(segment, *b, prev, walk);
   CISTERN_CHECK(prev && prev->end() == segment.end());
-  CISTERN_CHECK(segment.whollyFree() == (walk.totals.busy_blocks == busy_before));
   ++walk.totals.segments;
-  walk.totals.segment_bytes += segment.bytes;
 }
 
 }  // namespace
@@ -61,6 +65,9 @@ void Layout::audit() const {
   CISTERN_CHECK(walk.free_blocks == index_.blocks());
   CISTERN_CHECK(walk.totals.busy_blocks + walk.free_blocks == map_.size());
   CISTERN_CHECK(index_.bytes() == totals_.segment_bytes - totals_.busy_bytes);
+  std::size_t listed = 0;
+  for (const Block* b = holes_; b; b = b->links.right, ++listed) CISTERN_CHECK(b->isHole());
+  CISTERN_CHECK(walk.holes == listed && listed == hole_count_);
   index_.audit();
   map_.audit();
 }

@@ -26,15 +26,18 @@ enum class BlockState : std::uint8_t {
   kFree,       ///< in the free index
   kAllocated,  ///< a pointer to it is with the program; Layout::find returns it
   kPending,    ///< freed by the program, but queued work of other streams still uses it
+  kHole,       ///< addresses of the segment with no memory behind them that could be handed out
 };
 
 /// One slice of a segment.
 ///
 ///   next == nullptr || next->address() == address() + bytes()   (and so for prev)
 ///   state() == kFree  =>  neither neighbour is free              (coalesced at once)
+///   state() == kHole  =>  neither neighbour is a hole            (the same)
 ///   sum of bytes() over a segment's blocks == segment->bytes
 struct alignas(64) Block {
-  /// Where a free block hangs in its bin (address_heap.hpp, size_tree.hpp).
+  /// Where a free block hangs in its bin (address_heap.hpp, size_tree.hpp), or a hole in the list of
+  /// holes: left and right are its neighbours there.
   struct FreeLinks {
     Block* parent;
     Block* left;
@@ -56,7 +59,7 @@ struct alignas(64) Block {
   std::uint32_t grains = 0;  ///< size / 512
   std::uint32_t epoch = 0;   ///< free only: the heap's epoch when the youngest part was freed
   union {
-    FreeLinks links;  ///< when free
+    FreeLinks links;  ///< when free, or a hole
     InUse use;        ///< when allocated or pending
   };
 
@@ -69,6 +72,7 @@ struct alignas(64) Block {
   void setState(BlockState s) { state_bits = std::uint8_t(s) & 0xffu; }
   bool spansSegment() const { return prev == nullptr && next == nullptr; }
   bool isFree() const { return state() == BlockState::kFree; }
+  bool isHole() const { return state() == BlockState::kHole; }
 };
 
 static_assert(sizeof(Block) == 64, "a block is one cache line");

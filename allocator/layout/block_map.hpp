@@ -30,9 +30,10 @@ class BasicBlockMap {
   }
   /// Pre: no block with that address is in the map, and prepare was called.
   void insert(const Block& block) noexcept;
-  /// Makes sure that one insert cannot fail. Throws std::bad_alloc, changing nothing.
-  void prepare() {
-    if ((used_ + 1) * 4 > slots_.size() * 3) grow();
+  /// Makes sure that `count` inserts cannot fail. Throws std::bad_alloc, changing nothing but the
+  /// table's size.
+  void prepare(std::size_t count = 1) {
+    while ((used_ + count) * 4 > slots_.size() * 3) grow();
   }
   /// Pre: the block is in the map.
   void erase(const Block& block) noexcept;

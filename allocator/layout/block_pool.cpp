@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <new>
+#include <utility>
 
 namespace cistern {
 
@@ -13,6 +14,23 @@ Block* BlockPool::fresh() {
   if (untouched_ == 0) grow();
   const Slab& slab = slabs_.back();
   return new (&slab.records[slab.count - untouched_--]) Block;
+}
+
+void BlockPool::prepare(std::size_t count) {
+  Block* taken = nullptr;
+  const auto giveBack = [&] {
+    while (taken) give(std::exchange(taken, taken->next));
+  };
+  try {
+    for (; count > 0; --count) {
+      Block* block = take();
+      block->next = std::exchange(taken, block);
+    }
+  } catch (...) {
+    giveBack();
+    throw;
+  }
+  giveBack();
 }
 
 // Slabs grow by a quarter of what there is, so that a small heap stays small and a large one seldom

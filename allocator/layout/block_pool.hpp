@@ -31,6 +31,8 @@ class BlockPool {
     block->next = spare_;
     spare_ = block;
   }
+  /// Makes sure that taking `count` records cannot fail. Throws std::bad_alloc, changing nothing.
+  void prepare(std::size_t count);
   std::size_t hostBytes() const { return records_ * sizeof(Block); }
 
  private:

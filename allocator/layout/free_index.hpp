@@ -50,6 +50,10 @@ class FreeIndex {
   /// kSearchBudget bins.
   template <class Accept>
   Block* bestFitIf(std::uint32_t grains, Accept accept) const;
+  /// Calls visit(Block&) for every block of at least `grains`, in no order. The visitor changes
+  /// nothing here. Pre: grains >= kExactRows * kColumns.
+  template <class Visit>
+  void forEachAtLeast(std::uint32_t grains, Visit visit) const;
   /// The largest block, or one of them; null when empty.
   Block* largest() const noexcept;
   /// The root of the largest bin in use: all of the bin hang under it. Null when empty.
@@ -89,6 +93,26 @@ inline unsigned nextBit(std::uint64_t word, unsigned from) {
   if (from >= 64) return 64;
   word &= ~std::uint64_t{0} << from;
   return unsigned(std::countr_zero(word));
+}
+
+namespace detail {
+
+template <class Visit>
+void visitTree(Block* root, std::uint32_t grains, Visit& visit) {
+  for (; root; root = root->links.right) {  // trees are as deep as a logarithm, on the left too
+    visitTree(root->links.left, grains, visit);
+    if (root->grains >= grains) visit(*root);
+  }
+}
+
+}  // namespace detail
+
+template <class Visit>
+void FreeIndex::forEachAtLeast(std::uint32_t grains, Visit visit) const {
+  for (unsigned row = binOf(grains).row; row < kRows; ++row) {
+    if (!rows_[row] || rows_[row]->occupied == 0) continue;
+    for (Block* root : rows_[row]->bins) detail::visitTree(root, grains, visit);
+  }
 }
 
 template <class Accept>

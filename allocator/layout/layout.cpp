@@ -23,15 +23,20 @@ void Layout::add(Segment& segment, std::uint32_t epoch) {
   block->epoch = epoch;
   block->prev = block->next = nullptr;
   block->segment = &segment;
-  segment.first = block;
+  link(segment, *block);
+  map_.insert(*block);
+  enlist(*block);
+  totals_.segment_bytes += segment.bytes;
+}
+
+// Takes a segment in whose first block is given.
+void Layout::link(Segment& segment, Block& first) noexcept {
+  segment.first = &first;
   segment.prev = nullptr;
   segment.next = segments_;
   if (segments_) segments_->prev = &segment;
   segments_ = &segment;
-  map_.insert(*block);
-  enlist(*block);
   ++totals_.segments;
-  totals_.segment_bytes += segment.bytes;
 }
 
 void Layout::remove(Segment& segment) noexcept {
@@ -65,8 +70,7 @@ Block* Layout::allocateFrom(Block& free, std::uint32_t grains) {
   const std::uint32_t rest = free.grains - grains;
   const bool split = rest > 0 && rest >= rules_.min_remainder && free.grains < rules_.max_split;
   Block* tail = split ? spareFor(rest, free.address() + bytesOf(grains)) : nullptr;
-  index_.remove(free);
-  if (!free.spansSegment()) countSplit(-1, free.grains);
+  unlist(free);
   if (split) splitOff(free, *tail, grains);
   free.setState(BlockState::kAllocated);
   free.use = {};
@@ -140,16 +144,16 @@ Block* Layout::release(Block& block, std::uint32_t epoch) noexcept {
   return whole;
 }
 
-// Takes a free block that has neighbours out of the index.
+// Takes a free block out of the index.
 void Layout::unlist(Block& block) noexcept {
   index_.remove(block);
-  countSplit(-1, block.grains);
+  if (!block.spansSegment()) countSplit(-1, block.grains);
 }
 
-// Makes `upper` part of its lower neighbour. Both are in no index. As the lower record stays, a
-// segment's first block never changes.
+// Makes `upper` part of its lower neighbour. Both are in no index, and `upper` in the map unless it
+// is a hole. As the lower record stays, a segment's first block never changes.
 void Layout::join(Block& lower, Block& upper) noexcept {
-  map_.erase(upper);
+  if (!upper.isHole()) map_.erase(upper);
   lower.grains += upper.grains;
   lower.epoch = std::max(lower.epoch, upper.epoch);
   lower.next = upper.next;

@@ -29,7 +29,7 @@ struct SplitRules {
 ///   split_free_*: free blocks of segments that are not wholly free
 struct LayoutTotals {
   std::uint64_t segments = 0;
-  std::uint64_t segment_bytes = 0;
+  std::uint64_t segment_bytes = 0;  ///< of all segments, without their holes
   std::uint64_t busy_blocks = 0;
   std::uint64_t busy_bytes = 0;
   std::uint64_t split_free_blocks = 0;
@@ -49,6 +49,23 @@ class Layout {
   void add(Segment& segment, std::uint32_t epoch);
   /// Lets a wholly free segment go. Pre: it is here and segment.whollyFree().
   void remove(Segment& segment) noexcept;
+
+  // ---- Holes (holes.cpp). A segment may have addresses without memory; memory comes and goes in
+  // ranges, and is free when it comes and when it goes.
+
+  /// Appends a hole of `grains` to the last segment taken in, or to one that has no block yet, which
+  /// is taken in with it. Throws std::bad_alloc, changing nothing.
+  void extend(Segment& segment, std::uint32_t grains);
+  /// Makes sure that `count` calls of punch and fill cannot fail. Throws std::bad_alloc, changing
+  /// nothing.
+  void prepareHoles(unsigned count);
+  /// [from, to) of a free block becomes part of a hole, which is returned. Pre: prepared for.
+  Block* punch(Block& free, Address from, Address to) noexcept;
+  /// [from, to) of a hole becomes free memory, stamped with `epoch`. Returns the free block that it
+  /// is now part of. Pre: prepared for.
+  Block* fill(Block& hole, Address from, Address to, std::uint32_t epoch) noexcept;
+  /// The first of the holes, linked by links.right, in no order; null when there is none.
+  Block* holes() const { return holes_; }
 
   /// A block of at least `grains` from the best fitting free one, or null when none fits under the
   /// rules. Its `use` is for the caller to fill. Throws std::bad_alloc, changing nothing.
@@ -71,6 +88,11 @@ class Layout {
   }
   /// The block, in any state, that covers an address of `segment`. Walks the segment.
   static Block* covering(const Segment& segment, Address address) noexcept;
+  /// Calls visit(Block&) for every free block of at least `grains`, of 2 MiB or more, in no order.
+  template <class Visit>
+  void forEachFree(std::uint32_t grains, Visit visit) const {
+    index_.forEachAtLeast(grains, visit);
+  }
 
   const FreeIndex& freeBlocks() const { return index_; }
   const LayoutTotals& totals() const { return totals_; }
@@ -91,7 +113,13 @@ class Layout {
   void splitOff(Block& block, Block& tail, std::uint32_t grains) noexcept;
   void enlist(Block& block) noexcept;
   void unlist(Block& block) noexcept;
+  void link(Segment& segment, Block& first) noexcept;
   void join(Block& lower, Block& upper) noexcept;
+  Block* cut(Block& block, Address at) noexcept;
+  void enlistHole(Block& block) noexcept;
+  void unlistHole(Block& block) noexcept;
+  Block* settleHole(Block& block) noexcept;
+  Block* settleFree(Block& block) noexcept;
   void countSplit(std::int64_t blocks, std::uint32_t grains) noexcept;
 
   SplitRules rules_;
@@ -99,6 +127,8 @@ class Layout {
   BlockMap map_;
   BlockPool pool_;
   Segment* segments_ = nullptr;
+  Block* holes_ = nullptr;
+  std::size_t hole_count_ = 0;
   LayoutTotals totals_;
   std::size_t unaudited_steps_ = 0;  ///< used by the audit build only
 };

@@ -1,0 +1,66 @@
+// What everything in this folder works on: one of them an allocator, behind one lock, which is held
+// through a whole miss, device calls included. Mapping calls of several threads run one after
+// another in the driver anyway, and none of them waits for the device.
+// Lock order: this one, then the settlement's, then heaps'. None of a heap's is held during a device
+// call.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "allocator/base/mutex.hpp"
+#include "allocator/base/options.hpp"
+#include "allocator/device/device.hpp"
+#include "allocator/engine/heap_table.hpp"
+#include "allocator/engine/limit.hpp"
+#include "allocator/engine/pages/budget.hpp"
+#include "allocator/engine/pages/view_table.hpp"
+#include "allocator/engine/progress.hpp"
+#include "allocator/engine/segment_map.hpp"
+
+namespace cistern::pages {
+
+/// What the backing shares with the allocator around it.
+struct Surroundings {
+  Device& device;
+  const Options& options;
+  Limit& limit;
+  HeapTable& heaps;
+  SegmentMap& segments;
+  StreamProgress& progress;
+  Mutex& settle_mutex;              ///< for who holds several heaps' locks
+  std::atomic<Address>& places;     ///< where the next range goes in the layout's order
+  std::uint64_t device_total;       ///< bytes
+};
+
+/// Counts that are read without the lock.
+struct Counters {
+  std::atomic<std::uint64_t> created{0}, recycled{0}, revived{0}, retired{0}, returned{0};
+};
+
+struct Ground : Surroundings {
+  explicit Ground(const Surroundings& s) : Surroundings(s), budget(s.options.recycle_budget) {}
+
+  ViewTable table;
+  Counters counters;
+  Budget budget;
+  // First guesses: what an H200 took for a page of 16 MiB (bench figures in docs/pages.md).
+  CallCost create_cost{9'000};
+  CallCost map_cost{22'000};
+  std::uint64_t surveys = 0;  ///< so many were made
+  std::uint64_t windows = 0;  ///< so many were looked at
+  std::string last_error;     ///< the device's latest refusal; empty after a success
+
+  /// What an OutOfMemory says of the device is its last answer.
+  template <class Answer>
+  void noteAnswer(const Answer& answer) {
+    last_error = answer.ok() ? std::string() : answer.error().message();
+  }
+  /// Gives a page that nothing shows back to the device. False, and it stays a spare, when the
+  /// device will not have it.
+  bool release(PhysicalPage& page) noexcept;
+
+  bool recycles() const { return options.recycle != Recycle::kOff; }
+};
+
+}  // namespace cistern::pages

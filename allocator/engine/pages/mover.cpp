@@ -1,0 +1,83 @@
+#include "allocator/engine/pages/mover.hpp"
+
+#include <algorithm>
+
+#include "allocator/base/check.hpp"
+
+namespace cistern::pages {
+
+Block& holeAt(Heap& heap, const PageRange& range, Address place) {
+  for (Block* hole = heap.layout(range.kind).holes(); hole; hole = hole->links.right) {
+    if (hole->segment == &range && hole->address() <= place && place < hole->end()) return *hole;
+  }
+  CISTERN_CHECK(false);
+  __builtin_unreachable();
+}
+
+// A window between blocks may be too narrow for the pages there are; at the end of the range there
+// is room for all.
+Block* Mover::serve() {
+  began_ns_ = ground_.device.hostNanoseconds();
+  ground_.budget.earnUntil(began_ns_);
+  if (Block* block = attempt(false)) return block;
+  return page_too_large_ ? attempt(true) : nullptr;
+}
+
+Block* Mover::attempt(bool fresh_only) {
+  {
+    const MutexLock lock(heap_.mutex());
+    if (Block* block = heap_.allocate(request_)) return block;  // another thread has made room
+    backed_before_ = heap_.layout(request_.kind).totals().segment_bytes;
+    if (!claim(fresh_only)) return nullptr;
+  }
+  try {
+    if (gather() && mapAll()) return commit();
+  } catch (const std::bad_alloc&) {
+    undo();
+    throw;
+  }
+  undo();
+  return nullptr;
+}
+
+// The memory was the heap's, or another's, or new: `reserved` must not be seen in between.
+Block* Mover::commit() CISTERN_NO_TSA {
+  const double spent = double(ground_.device.hostNanoseconds() - began_ns_) - credit();
+  if (spent > 0) ground_.budget.spend(spent);
+  std::vector<Heap*> sources;
+  for (const Step& step : steps_) {
+    const bool other = step.source && step.source != &heap_;
+    if (other && std::find(sources.begin(), sources.end(), step.source) == sources.end())
+      sources.push_back(step.source);
+  }
+  const MutexLock settling(ground_.settle_mutex);
+  const MutexLock lock(heap_.mutex());
+  for (Heap* source : sources) source->mutex().lock();
+  std::uint32_t epoch = 0;
+  for (const Piece& piece : pieces_) epoch = std::max(epoch, piece.epoch);
+  for (Step& step : steps_) {
+    epoch = std::max(epoch, step.epoch);
+    commitStep(step);
+  }
+  for (Heap* source : sources) source->mutex().unlock();
+  Block& hole = holeAt(heap_, *window_.range, window_.from);
+  Block* free = heap_.fill(request_.kind, hole, window_.from, window_.to,
+                           std::min(epoch, heap_.epoch));
+  std::uint64_t& most = window_.range->most_backed;
+  most = std::max(most, heap_.layout(request_.kind).totals().segment_bytes);
+  return heap_.allocateFrom(*free, request_);
+}
+
+void Mover::commitStep(Step& step) noexcept CISTERN_NO_TSA {
+  const std::uint64_t bytes = step.page->bytes();
+  const bool fresh = step.source == nullptr;
+  if (!fresh) {
+    step.source->countBacking(step.from->range->kind, bytes, -1, false);
+    ground_.table.makeStale(*step.from, step.last_use);
+    (step.revived ? ground_.counters.revived : ground_.counters.recycled)++;
+  }
+  ground_.table.makeCurrent(*step.to);
+  heap_.countBacking(request_.kind, bytes, +1, fresh);
+}
+
+}  // namespace cistern::pages

@@ -1,0 +1,113 @@
+// Serves one miss: finds a window for the request, brings pages there, and hands the block out. All
+// of it happens, or none.
+//
+//   claim     under the heap's lock: the window's free blocks, and the pages that will come, become
+//             holes, so that nobody else gets them                          (claims.cpp)
+//   gather    pages for what has none: the heap's own free ones, those of other heaps whose last use
+//             is complete, new ones, those of other heaps in the order of streams  (sources.cpp)
+//   map       the device calls                                              (mapping.cpp)
+//   commit    the window becomes free memory, and the request a block of it (mover.cpp)
+//   undo      or everything goes back to where it was
+//
+// Why a page may be used at its new address while queued work still uses it at the old one: pages of
+// the heap's own were used on the heap's stream, and what is queued there from now on comes later;
+// those of other heaps are complete, or ordered before by an event. The old view stays until that
+// work is complete, and its addresses are a hole until then (retirement.cpp).
+#pragma once
+
+#include <vector>
+
+#include "allocator/engine/pages/ground.hpp"
+#include "allocator/engine/pages/window.hpp"
+
+namespace cistern::pages {
+
+class Mover {
+ public:
+  /// Pre: the backing's lock is held, and the heap has a range of the request's kind.
+  Mover(Ground& ground, Heap& heap, const Request& request)
+      : ground_(ground), heap_(heap), request_(request) {}
+
+  /// The block; null when it cannot be had, and then all is as it was but for pages returned.
+  Block* serve();
+
+ private:
+  /// A page on its way to a place in the window.
+  struct Step {
+    PhysicalPage* page = nullptr;
+    std::uint32_t unit = 0;    ///< where in the window's range
+    View* from = nullptr;      ///< null for a page that is new, or was mapped nowhere
+    View* to = nullptr;        ///< set from the start when it is revived, else when it is mapped
+    Heap* source = nullptr;    ///< where `from` belongs; null with it
+    EpochMark last_use;        ///< of the source's
+    std::uint32_t epoch = 0;   ///< what its memory is stamped with in this heap
+    bool revived = false;
+  };
+  /// A free block that became part of the claimed window.
+  struct Piece {
+    Address from, to;
+    std::uint32_t epoch;
+  };
+  /// Units of the window without a page. One that comes may reach beyond `end`, up to `room_end`.
+  struct Gap {
+    std::uint32_t at, end, room_end;
+  };
+  enum class Which : std::uint8_t { kComplete, kAny };
+
+  Block* attempt(bool fresh_only);
+
+  // claims.cpp
+  bool claim(bool fresh_only) CISTERN_REQUIRES(heap_.mutex());
+  void prepare(Heap& heap) CISTERN_REQUIRES(heap.mutex());
+  void claimPieces() CISTERN_REQUIRES(heap_.mutex());
+  void claimHoles() CISTERN_REQUIRES(heap_.mutex());
+  void noteGap(std::uint32_t from, std::uint32_t to);
+  void detach(Heap& source, std::vector<Step>& steps) CISTERN_REQUIRES(source.mutex());
+  void undo() noexcept;
+  void putBack(Heap& heap, const PageRange& range, Address from, Address to,
+               std::uint32_t epoch) noexcept CISTERN_REQUIRES(heap.mutex());
+
+  // sources.cpp
+  bool gather();
+  void takeOwn(std::size_t most);
+  void takeFromOthers(std::size_t most, Which which);
+  bool orderAfter(Heap& source);
+  std::size_t takeFrom(Heap& source, Which which, std::size_t most)
+      CISTERN_REQUIRES(source.mutex());
+  void grow(bool pressed);
+  PhysicalPage* spareFor(std::uint32_t most_units) const;
+  PhysicalPage* create(std::uint32_t units);
+  std::uint32_t gapUnits() const;
+
+  // spending.cpp
+  double credit() const;
+  double spending() const;
+  std::size_t affordable() const;
+  std::uint32_t pageUnits(bool pressed) const;
+
+  // mapping.cpp
+  bool mapAll();
+  bool mapOne(Step& step);
+  bool allowAccess(std::size_t from, std::size_t to);
+  void unmapAll() noexcept;
+
+  Block* commit();
+  void commitStep(Step& step) noexcept;
+
+  Ground& ground_;
+  Heap& heap_;
+  const Request& request_;
+  Window window_;
+  std::vector<Piece> pieces_;
+  std::vector<Gap> gaps_;
+  std::vector<Step> steps_;
+  bool unordered_ = false;       ///< the device would not order the streams
+  bool page_too_large_ = false;  ///< one was passed over because no gap had room for it
+  std::uint64_t began_ns_ = 0;
+  std::uint64_t backed_before_ = 0;  ///< memory of the heap in layouts of this kind
+};
+
+/// The hole that covers a place of a range. Pre: there is one.
+Block& holeAt(Heap& heap, const PageRange& range, Address place) CISTERN_REQUIRES(heap.mutex());
+
+}  // namespace cistern::pages

@@ -1,0 +1,89 @@
+// What the pages backing is made of: pages, the views through which they are reached, and the
+// ranges of addresses that views lie in. All three are guarded by the backing's lock; what a range
+// inherits from HeapSegment, and the layout says about it, by its heap's.
+//
+//        range of stream A                                   range of stream B
+//   ┌────────┬────────┬────────┬────────┬─ ─ ─ ─        ┌────────┬────────┬─ ─ ─
+//   │ view 1 │ view 2 │ stale  │ empty  │ beyond        │ view 4 │ view 5 │
+//   └───┬────┴───┬────┴───┬────┴────────┴─ ─ ─ ─        └───┬────┴───┬────┴─ ─ ─
+//       │        │        └───────────────────────────┐      │        │
+//     page P   page Q                                 └── page R    page S
+//
+// A page's current view is where its memory belongs to the heap: blocks lie there, allocated or
+// free. A stale view is where the page was before it moved: the layout sees a hole there.
+//
+//   every page has at most one current view, and any number of stale ones
+//   views of a range do not overlap; range.slots[u] is the view over unit u, null where there is none
+//   memory of the layout == what the current views of its ranges cover   (between operations)
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "allocator/base/bytes.hpp"
+#include "allocator/engine/heap.hpp"
+
+namespace cistern::pages {
+
+/// Pages, and the addresses where they are mapped, are multiples of it.
+inline constexpr std::uint64_t kUnit = 2 * kMiB;
+inline constexpr std::uint32_t kUnitGrains = std::uint32_t(kUnit / kGrain);
+
+struct View;
+
+/// One physical allocation of the device.
+struct PhysicalPage {
+  Page handle;
+  std::uint32_t units = 0;  ///< size
+  std::uint32_t pins = 0;   ///< reasons why it must stay where it is
+  View* current = nullptr;
+  std::vector<View*> views;  ///< the current one among them
+  PhysicalPage* next_spare = nullptr;  ///< see ViewTable::spares
+  std::uint64_t considered = 0;        ///< the last window it was counted in: see window.cpp
+
+  std::uint64_t bytes() const { return units * kUnit; }
+  /// The one place that says which pages must not move: those that somebody who does not ask this
+  /// allocator goes on reaching at their present address.
+  bool mayMove() const { return pins == 0; }
+};
+
+/// A growing range of addresses that one heap places blocks of one kind in.
+struct PageRange : HeapSegment {
+  std::uint64_t reserved_bytes = 0;  ///< of addresses; bytes <= reserved_bytes is in use
+  Heap* home = nullptr;
+  std::uint64_t most_backed = 0;  ///< the most memory that the heap had for this kind
+  std::vector<View*> slots;  ///< one a unit of `bytes`
+  std::uint32_t touched = 0; ///< from this unit on there never was a view
+
+  Address placeOfUnit(std::uint32_t unit) const { return base + unit * kUnit; }
+  Address deviceOfUnit(std::uint32_t unit) const { return device_base + unit * kUnit; }
+  std::uint32_t unitAt(Address place) const { return std::uint32_t((place - base) / kUnit); }
+  std::uint32_t units() const { return std::uint32_t(slots.size()); }
+};
+
+/// One mapping of a page.
+struct View {
+  PhysicalPage* page = nullptr;
+  PageRange* range = nullptr;
+  std::uint32_t unit = 0;      ///< where in the range
+  bool accessible = false;     ///< the device may read and write through it
+  EpochMark last_use;          ///< stale only: of range->home, when the page moved on
+  View* older = nullptr;       ///< stale only: neighbours in the order in which they became so
+  View* younger = nullptr;
+  Block* free_block = nullptr; ///< valid while seen == the survey's number: see survey.hpp
+  std::uint64_t seen = 0;
+
+  std::uint32_t units() const { return page->units; }
+  std::uint32_t endUnit() const { return unit + units(); }
+  std::uint64_t bytes() const { return page->bytes(); }
+  Address place() const { return range->placeOfUnit(unit); }
+  Address placeEnd() const { return range->placeOfUnit(endUnit()); }
+  Address deviceAddress() const { return range->deviceOfUnit(unit); }
+  bool isCurrent() const { return page->current == this; }
+};
+
+/// The range that a block of a heap backed by pages lies in.
+inline PageRange& rangeOf(const Block& block) { return static_cast<PageRange&>(*block.segment); }
+
+}  // namespace cistern::pages

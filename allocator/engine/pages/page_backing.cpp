@@ -1,0 +1,291 @@
+#include "allocator/engine/pages/page_backing.hpp"
+
+#include <algorithm>
+
+#include "allocator/base/check.hpp"
+#include "allocator/base/process.hpp"
+#include "allocator/engine/pages/mover.hpp"
+#include "allocator/engine/pages/release.hpp"
+
+namespace cistern {
+
+using namespace pages;
+
+namespace {
+
+/// Addresses that a range reserves, as a multiple of the device's memory; half as many where the
+/// device refuses, and so on.
+constexpr std::uint64_t kReservedTimes = 2;
+constexpr std::uint64_t kMostReserved = kTiB;  // the layout counts grains in 32 bits
+constexpr std::uint64_t kExtendUnits = 64;     // at least so many at a time
+constexpr std::uint64_t kRoomBeyond = 16;      // behind a request, for a page larger than its rest
+
+std::uint64_t unitsFor(std::uint64_t bytes) { return (bytes + kUnit - 1) / kUnit; }
+
+}  // namespace
+
+bool PageBacking::supportedBy(const Device& device) {
+  const VirtualMemoryCapability capability = device.virtualMemory();
+  return capability.supported && capability.granularity != 0 &&
+         kUnit % capability.granularity == 0;
+}
+
+PageBacking::PageBacking(const Surroundings& surroundings)
+    : ground_(surroundings), background_([this] { return tidySome(); }) {}
+
+Block* PageBacking::serve(Heap& heap, const Request& request) {
+  const MutexLock lock(mutex_);
+  if (!ground_.options.background_thread) tidyUp();
+  if (!makeRoom(heap, request)) return nullptr;
+  Block* block = Mover(ground_, heap, request).serve();
+  if (ground_.options.background_thread && untidy()) (void)background_.wake();
+  return block;
+}
+
+// ---- Ranges ------------------------------------------------------------------------------------
+
+PageRange* PageBacking::rangeFor(Heap& heap, SizeKind kind) const {
+  const auto& ranges = ground_.table.ranges();
+  for (auto it = ranges.rbegin(); it != ranges.rend(); ++it) {
+    if ((*it)->home == &heap && (*it)->kind == kind) return it->get();
+  }
+  return nullptr;
+}
+
+// There must be addresses for the whole request behind what was ever used.
+bool PageBacking::makeRoom(Heap& heap, const Request& request) {
+  const std::uint64_t need = unitsFor(request.rounded()) + kRoomBeyond;
+  PageRange* range = rangeFor(heap, request.kind);
+  if (range && range->units() - range->touched >= need) return true;
+  if (range) {
+    const std::uint64_t most = range->reserved_bytes / kUnit - range->units();
+    const std::uint64_t lacking = need - (range->units() - range->touched);
+    if (lacking <= most) {
+      extend(*range, std::min(most, std::max(lacking, kExtendUnits)));
+      return true;
+    }
+  }
+  range = openRange(heap, request.kind, need * kUnit);
+  if (range == nullptr) return false;
+  extend(*range, std::max(need, std::min(kExtendUnits, range->reserved_bytes / kUnit)));
+  return true;
+}
+
+PageRange* PageBacking::openRange(Heap& heap, SizeKind kind, std::uint64_t least) {
+  const std::uint64_t total = ground_.device_total;
+  std::uint64_t bytes = std::clamp(roundUp(kReservedTimes * total, kUnit), least, kMostReserved);
+  Result<Address> base = ground_.device.reserve(bytes);
+  while (!base && bytes / 2 >= least) {
+    bytes = roundUp(bytes / 2, kUnit);
+    base = ground_.device.reserve(bytes);
+  }
+  ground_.noteAnswer(base);
+  if (!base) return nullptr;
+  try {
+    PageRange& range = ground_.table.addRange();
+    range.base = ground_.places.fetch_add(bytes, std::memory_order_relaxed);
+    range.device_base = base.value();
+    range.reserved_bytes = bytes;
+    range.kind = kind;
+    range.home = &heap;
+    range.heap.store(&heap, std::memory_order_release);
+    return &range;
+  } catch (...) {
+    (void)ground_.device.freeReservation(base.value(), bytes);
+    throw;
+  }
+}
+
+// All that may fail comes before the layout knows.
+void PageBacking::extend(PageRange& range, std::uint64_t units) {
+  const Address from = range.device_base + range.bytes;
+  range.slots.reserve(std::max(range.slots.size() + units, range.slots.size() * 3 / 2));
+  ground_.segments.extend(range, from, from + units * kUnit);
+  const MutexLock lock(range.home->mutex());
+  range.home->layout(range.kind).extend(range, std::uint32_t(units * kUnitGrains));
+  range.slots.resize(range.slots.size() + units, nullptr);
+}
+
+// ---- Giving back -------------------------------------------------------------------------------
+
+void PageBacking::emptyCache() {
+  constexpr std::uint64_t kAtATime = 256 * kUnit;  // others may want the lock
+  for (Heap* heap : heapsNow()) {
+    Released released;
+    do {
+      const MutexLock lock(mutex_);
+      released = releaseFree(ground_, *heap, {UINT32_MAX, kAtATime});
+      if (released.bytes == 0 && released.more_later) drainLater(*heap);
+    } while (released.bytes > 0);
+  }
+  const MutexLock lock(mutex_);
+  while (PhysicalPage* spare = ground_.table.spares()) {
+    if (!ground_.release(*spare)) break;
+  }
+  if (!drains_.empty() && ground_.options.background_thread) (void)background_.wake();
+}
+
+std::vector<Heap*> PageBacking::heapsNow() const {
+  const MutexLock lock(mutex_);
+  return ground_.heaps.all();
+}
+
+void PageBacking::drainLater(Heap& heap) {
+  const MutexLock lock(heap.mutex());
+  std::erase_if(drains_, [&](const Drain& drain) { return drain.heap == &heap; });
+  drains_.push_back({&heap, heap.markNow()});
+}
+
+// A page's age is counted in its heap's epochs, one of which ends each time that this looks.
+void PageBacking::collectGarbage(std::uint64_t bytes) {
+  const MutexLock lock(mutex_);
+  if (ground_.limit.reserved() <= bytes) return;
+  std::uint64_t age = 0, count = 0;
+  for (Heap* heap : ground_.heaps.all()) {
+    ground_.progress.refresh(*heap);
+    const MutexLock heap_lock(heap->mutex());
+    const Survey survey(*heap, ++ground_.surveys);
+    for (const View* view : survey.freeViews()) age += heap->epoch - view->free_block->epoch;
+    count += survey.freeViews().size();
+  }
+  if (count == 0) return;
+  const std::uint64_t mean = age / count;
+  for (Heap* heap : ground_.heaps.all()) {
+    const std::uint64_t reserved = ground_.limit.reserved();
+    if (reserved <= bytes) return;
+    const std::uint32_t epoch = epochOf(*heap);
+    if (epoch < mean) continue;
+    (void)releaseFree(ground_, *heap, {std::uint32_t(epoch - mean), reserved - bytes});
+  }
+}
+
+std::uint32_t PageBacking::epochOf(Heap& heap) {
+  const MutexLock lock(heap.mutex());
+  return heap.epoch;
+}
+
+// ---- The background ----------------------------------------------------------------------------
+
+std::size_t PageBacking::mostStale() const {
+  constexpr std::size_t kOfEachPage = 2, kLeast = 64;
+  return ground_.table.pages().size() * kOfEachPage + kLeast;
+}
+
+bool PageBacking::untidy() const {
+  return !drains_.empty() || ground_.table.staleViews() > mostStale();
+}
+
+// Without a thread: at the next miss.
+void PageBacking::tidyUp() noexcept {
+  if (!untidy()) return;
+  const BackgroundAccount account;
+  try {
+    (void)drain();
+    (void)retireViews(ground_, mostStale(), SIZE_MAX);
+  } catch (const std::bad_alloc&) {
+    // The host is short of memory: the next miss does it.
+  }
+}
+
+Background::Next PageBacking::tidySome() {
+  constexpr std::size_t kAtATime = 8;  // others may want the lock
+  if (!driverMayBeCalled()) return Background::Next::kNothing;
+  const BackgroundAccount account;
+  const MutexLock lock(mutex_);
+  try {
+    const bool drained = drain();
+    const bool retired = retireViews(ground_, mostStale(), kAtATime) > 0;
+    if (!untidy()) return Background::Next::kNothing;
+    return drained || retired ? Background::Next::kMore : Background::Next::kLater;
+  } catch (const std::bad_alloc&) {
+    return Background::Next::kLater;
+  }
+}
+
+// Gives back what emptyCache found still in use. True when something went.
+bool PageBacking::drain() {
+  bool any = false;
+  std::erase_if(drains_, [&](const Drain& drain) CISTERN_NO_TSA {
+    ReleaseRule rule;
+    {
+      ground_.progress.refresh(*drain.heap);
+      const MutexLock lock(drain.heap->mutex());
+      if (!drain.heap->complete(drain.until)) return false;
+      const bool renumbered = drain.until.generation != drain.heap->generation;
+      rule.latest_epoch = renumbered ? Heap::kOldEpochs : drain.until.epoch;
+    }
+    const Released released = releaseFree(ground_, *drain.heap, rule);
+    any |= released.bytes > 0;
+    return !released.more_later;
+  });
+  return any;
+}
+
+// ---- The rest ----------------------------------------------------------------------------------
+
+void PageBacking::changePins(const Block& block, int by) {
+  const MutexLock lock(mutex_);
+  const PageRange& range = rangeOf(block);
+  const std::uint32_t end = range.unitAt(block.end() + kUnit - 1);
+  for (std::uint32_t unit = range.unitAt(block.address()); unit < end;) {
+    PhysicalPage& page = *range.slots[unit]->page;
+    page.pins += std::uint32_t(by);
+    unit = range.slots[unit]->endUnit();
+  }
+}
+
+void PageBacking::pin(const Block& block) { changePins(block, +1); }
+void PageBacking::unpin(const Block& block) { changePins(block, -1); }
+
+PageCounts PageBacking::counts() const CISTERN_NO_TSA {
+  const Counters& c = ground_.counters;
+  return {c.created.load(), c.recycled.load(), c.revived.load(), c.retired.load(),
+          c.returned.load()};
+}
+
+std::size_t PageBacking::hostBytes() const {
+  const MutexLock lock(mutex_);
+  return sizeof(*this) + ground_.table.hostBytes();
+}
+
+std::string PageBacking::lastDeviceError() const {
+  const MutexLock lock(mutex_);
+  return ground_.last_error;
+}
+
+void PageBacking::audit() const CISTERN_NO_TSA {
+  ground_.table.audit();
+  std::uint64_t backed = 0;
+  for (const auto& range : ground_.table.ranges()) {
+    for (const Block* b = range->first; b; b = b->next) {
+      if (!b->isHole()) backed += b->bytes();
+      std::uint32_t unit = range->unitAt(b->address());
+      for (; unit < range->unitAt(b->end() + kUnit - 1); ++unit) {
+        const View* view = range->slots[unit];
+        CISTERN_CHECK(b->isHole() ? view == nullptr || !view->isCurrent()
+                                  : view != nullptr && view->isCurrent());
+      }
+    }
+  }
+  for (const PhysicalPage* page : ground_.table.pages()) {
+    if (page->current) backed -= page->bytes();
+  }
+  CISTERN_CHECK(backed == 0);
+}
+
+void PageBacking::shutDown(bool driver) noexcept {
+  if (!driver) return;
+  const MutexLock lock(mutex_);
+  if (!ground_.table.pages().empty()) (void)ground_.device.synchronizeDevice();
+  for (const PhysicalPage* page : ground_.table.pages()) {
+    for (const View* view : page->views) {
+      (void)ground_.device.unmap(view->deviceAddress(), view->bytes());
+    }
+    (void)ground_.device.releasePage(page->handle);
+  }
+  for (const auto& range : ground_.table.ranges()) {
+    (void)ground_.device.freeReservation(range->device_base, range->reserved_bytes);
+  }
+}
+
+}  // namespace cistern

@@ -1,0 +1,83 @@
+// The backing `pages`: ranges of reserved addresses, one growing range for each kind of size in a
+// heap, over physical pages that are mapped where they are needed and moved there from where they
+// lie free. docs/pages.md says why that is safe; mover.hpp how a miss is served.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "allocator/engine/pages/background.hpp"
+#include "allocator/engine/pages/ground.hpp"
+
+namespace cistern {
+
+/// Thread-safe. No function may be called with a heap's lock held.
+class PageBacking {
+ public:
+  explicit PageBacking(const pages::Surroundings& surroundings);
+  PageBacking(const PageBacking&) = delete;
+  PageBacking& operator=(const PageBacking&) = delete;
+
+  /// Whether the device can do what it takes.
+  static bool supportedBy(const Device& device);
+
+  /// A block for a request that the heap's free memory does not serve; null when there is no memory
+  /// to be had without a wait, and then nothing has changed. Throws std::bad_alloc, so too.
+  Block* serve(Heap& heap, const Request& request);
+
+  /// Gives every page that lies wholly free back to the device. What queued work may still use goes
+  /// when that work is complete: the background thread sees to it, or a later miss.
+  void emptyCache();
+  /// Gives pages back that were unused for at least the mean time, until no more than `bytes` are
+  /// reserved.
+  void collectGarbage(std::uint64_t bytes);
+
+  /// The page that a block lies in, or all of them, must stay where they are, until as many calls of
+  /// unpin: somebody else knows their addresses. Pre: the block is allocated.
+  void pin(const Block& block);
+  void unpin(const Block& block);
+
+  PageCounts counts() const;
+  std::size_t hostBytes() const;
+  /// What the device refused last; empty when it has not, since.
+  std::string lastDeviceError() const;
+
+  /// Locks out everything here. For who wants to see all of it at rest.
+  Mutex& mutex() const { return mutex_; }
+  /// Pre: mutex() and all heaps' locks are held. Aborts on a broken invariant.
+  void audit() const;
+
+  /// Ends the thread: what is under way in the background is done, and nothing else will be.
+  void stop() noexcept { background_.stop(); }
+  /// Pre: stop(). If `driver` may still be called, waits for the device and gives everything back to
+  /// it. Nothing else may be called afterwards.
+  void shutDown(bool driver) noexcept;
+
+ private:
+  struct Drain {
+    Heap* heap;
+    EpochMark until;
+  };
+
+  bool makeRoom(Heap& heap, const Request& request) CISTERN_REQUIRES(mutex_);
+  pages::PageRange* rangeFor(Heap& heap, SizeKind kind) const CISTERN_REQUIRES(mutex_);
+  pages::PageRange* openRange(Heap& heap, SizeKind kind, std::uint64_t least)
+      CISTERN_REQUIRES(mutex_);
+  void extend(pages::PageRange& range, std::uint64_t units) CISTERN_REQUIRES(mutex_);
+  void tidyUp() noexcept CISTERN_REQUIRES(mutex_);
+  bool untidy() const CISTERN_REQUIRES(mutex_);
+  std::size_t mostStale() const CISTERN_REQUIRES(mutex_);
+  pages::Background::Next tidySome();
+  bool drain() CISTERN_REQUIRES(mutex_);
+  void drainLater(Heap& heap) CISTERN_REQUIRES(mutex_);
+  std::vector<Heap*> heapsNow() const;
+  static std::uint32_t epochOf(Heap& heap);
+  void changePins(const Block& block, int by);
+
+  mutable Mutex mutex_;
+  pages::Ground ground_ CISTERN_GUARDED_BY(mutex_);
+  std::vector<Drain> drains_ CISTERN_GUARDED_BY(mutex_);
+  pages::Background background_;
+};
+
+}  // namespace cistern

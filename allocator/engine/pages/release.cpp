@@ -1,0 +1,136 @@
+#include "allocator/engine/pages/release.hpp"
+
+#include <algorithm>
+
+#include "allocator/engine/pages/mover.hpp"
+
+namespace cistern::pages {
+namespace {
+
+/// A free page that was taken out of its heap's free memory, to be given back.
+struct Leaving {
+  PhysicalPage* page;
+  EpochMark last_use;
+};
+
+bool lastUseIsComplete(const View& view) {
+  Heap& home = *view.range->home;
+  const MutexLock lock(home.mutex());
+  return home.complete(view.last_use);
+}
+
+bool removeMapping(Ground& ground, View& view) noexcept {
+  if (!ground.device.unmap(view.deviceAddress(), view.bytes())) return false;
+  ground.table.removeView(view);
+  return true;
+}
+
+void putBack(Heap& heap, const View& view, std::uint32_t epoch) CISTERN_NO_TSA {
+  const MutexLock lock(heap.mutex());
+  heap.fill(view.range->kind, holeAt(heap, *view.range, view.place()), view.place(),
+            view.placeEnd(), std::min(epoch, heap.epoch));
+}
+
+// Takes out what the rule names, the highest of a block first: what is below stays the same block.
+std::vector<Leaving> detach(Ground& ground, Heap& heap, const ReleaseRule& rule,
+                            bool& more_later) {
+  const MutexLock lock(heap.mutex());
+  const Survey survey(heap, ++ground.surveys);
+  std::vector<View*> views;
+  for (View* view : survey.freeViews()) {
+    const std::uint32_t epoch = view->free_block->epoch;
+    if (epoch > rule.latest_epoch) continue;
+    const bool complete = heap.complete({epoch, heap.generation});
+    more_later |= !complete;
+    if (complete) views.push_back(view);
+  }
+  std::sort(views.begin(), views.end(), [](const View* a, const View* b) {
+    return a->free_block->epoch < b->free_block->epoch;
+  });
+  std::uint64_t bytes = 0;
+  std::size_t count = 0;
+  for (; count < views.size() && bytes < rule.bytes; ++count) bytes += views[count]->bytes();
+  views.resize(count);
+  std::sort(views.begin(), views.end(), [](const View* a, const View* b) {
+    return a->range != b->range ? a->range < b->range : a->unit > b->unit;
+  });
+  std::vector<Leaving> leaving;
+  leaving.reserve(count);
+  for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
+    heap.layout(kind).prepareHoles(unsigned(2 * count + 2));
+  }
+  for (View* view : views) {
+    leaving.push_back({view->page, {view->free_block->epoch, heap.generation}});
+    heap.punch(view->range->kind, *view->free_block, view->place(), view->placeEnd());
+  }
+  return leaving;
+}
+
+// False, and the page is the heap's as before, when some view of it is still used or will not go.
+bool giveBack(Ground& ground, Heap& heap, const Leaving& leaving) {
+  PhysicalPage& page = *leaving.page;
+  View& current = *page.current;
+  const SizeKind kind = current.range->kind;
+  const std::vector<View*> views = page.views;
+  bool gone = true;
+  for (View* view : views) {
+    if (view != &current) gone = gone && lastUseIsComplete(*view) && removeMapping(ground, *view);
+  }
+  if (gone) {
+    ground.table.makeStale(current, leaving.last_use);
+    gone = removeMapping(ground, current);
+    if (!gone) ground.table.makeCurrent(current);
+  }
+  if (!gone) {
+    putBack(heap, current, leaving.last_use.epoch);
+    return false;
+  }
+  {
+    const MutexLock lock(heap.mutex());
+    heap.countBacking(kind, page.bytes(), -1, true);
+  }
+  ground.release(page);
+  return true;
+}
+
+}  // namespace
+
+bool Ground::release(PhysicalPage& page) noexcept {
+  if (!device.releasePage(page.handle)) return false;
+  limit.giveBack(page.bytes());
+  ++counters.returned;
+  table.removePage(page);
+  return true;
+}
+
+std::size_t retireViews(Ground& ground, std::size_t keep, std::size_t most) {
+  if (ground.table.staleViews() <= keep) return 0;
+  for (Heap* heap : ground.heaps.all()) ground.progress.refresh(*heap);
+  std::size_t retired = 0;
+  for (View* view = ground.table.oldestStale(); view && retired < most;) {
+    if (ground.table.staleViews() <= keep) break;
+    View* const next = view->younger;
+    if (lastUseIsComplete(*view) && removeMapping(ground, *view)) {
+      ++retired;
+      ++ground.counters.retired;
+    }
+    view = next;
+  }
+  return retired;
+}
+
+Released releaseFree(Ground& ground, Heap& heap, const ReleaseRule& rule) {
+  Released released;
+  ground.progress.refresh(heap);
+  for (const Leaving& leaving : detach(ground, heap, rule, released.more_later)) {
+    const std::uint64_t bytes = leaving.page->bytes();
+    if (giveBack(ground, heap, leaving)) {
+      released.bytes += bytes;
+    } else {
+      released.more_later = true;
+    }
+  }
+  return released;
+}
+
+}  // namespace cistern::pages

@@ -1,0 +1,30 @@
+// Views and pages that go: stale views whose last use is complete are removed, and pages that lie
+// wholly free, with no queued work left that uses them, are given back to the device.
+// All of it under the backing's lock.
+#pragma once
+
+#include <cstdint>
+
+#include "allocator/engine/pages/ground.hpp"
+
+namespace cistern::pages {
+
+/// Removes the oldest stale views whose last use is complete until at most `keep` are left, but no
+/// more than `most`. Returns how many.
+std::size_t retireViews(Ground& ground, std::size_t keep, std::size_t most);
+
+/// Which free pages to give back.
+struct ReleaseRule {
+  std::uint32_t latest_epoch = UINT32_MAX;  ///< of the heap's: not used later
+  std::uint64_t bytes = UINT64_MAX;         ///< until so many are back
+};
+
+struct Released {
+  std::uint64_t bytes = 0;
+  bool more_later = false;  ///< some lie free, but queued work may still use them
+};
+
+/// Gives free pages of the heap back, the longest unused first.
+Released releaseFree(Ground& ground, Heap& heap, const ReleaseRule& rule);
+
+}  // namespace cistern::pages

@@ -1,0 +1,186 @@
+// Where pages for the gaps of a window come from. See mover.hpp; spending.cpp says what they may
+// cost.
+#include <algorithm>
+#include <map>
+
+#include "allocator/engine/pages/mover.hpp"
+#include "allocator/engine/pages/release.hpp"
+
+namespace cistern::pages {
+namespace {
+
+constexpr std::size_t kNoLimit = SIZE_MAX;
+
+/// Free pages to choose from, by size; of one size the longest unused first, and of those that are
+/// as old what lies in the smallest free block.
+class Donors {
+ public:
+  explicit Donors(std::vector<View*> views) {
+    std::sort(views.begin(), views.end(), [](const View* a, const View* b) {
+      const Block &x = *a->free_block, &y = *b->free_block;
+      if (x.epoch != y.epoch) return x.epoch > y.epoch;
+      if (x.grains != y.grains) return x.grains > y.grains;
+      if (a->range->base != b->range->base) return a->range->base > b->range->base;
+      return a->unit < b->unit;
+    });
+    for (View* view : views) by_size_[view->units()].push_back(view);
+  }
+
+  /// The largest that is no larger than `fitting`; where there is none, the smallest that is no
+  /// larger than `most`. Null when there is neither.
+  View* take(std::uint32_t fitting, std::uint32_t most) {
+    auto it = by_size_.upper_bound(fitting);
+    if (it != by_size_.begin()) {
+      --it;
+    } else if (it == by_size_.end() || it->first > most) {
+      return nullptr;
+    }
+    View* view = it->second.back();
+    it->second.pop_back();
+    if (it->second.empty()) by_size_.erase(it);
+    return view;
+  }
+  bool empty() const { return by_size_.empty(); }
+
+ private:
+  std::map<std::uint32_t, std::vector<View*>> by_size_;
+};
+
+}  // namespace
+
+std::uint32_t Mover::gapUnits() const {
+  std::uint32_t units = 0;
+  for (const Gap& gap : gaps_) units += gap.end > gap.at ? gap.end - gap.at : 0;
+  return units;
+}
+
+// Growing comes last where memory is dear, and as soon as the budget is spent where it is not.
+bool Mover::gather() {
+  if (ground_.recycles()) {
+    takeOwn(affordable());
+    takeFromOthers(affordable(), Which::kComplete);
+  }
+  grow(false);
+  if (gapUnits() == 0) return true;
+  if (ground_.recycles()) {
+    takeOwn(kNoLimit);
+    takeFromOthers(kNoLimit, Which::kComplete);
+  } else {
+    for (Heap* heap : ground_.heaps.all()) {
+      (void)releaseFree(ground_, *heap, {UINT32_MAX, gapUnits() * kUnit});
+    }
+  }
+  grow(true);
+  if (gapUnits() > 0 && ground_.recycles()) takeFromOthers(kNoLimit, Which::kAny);
+  return gapUnits() == 0 && !unordered_;
+}
+
+void Mover::takeOwn(std::size_t most) {
+  if (gapUnits() == 0 || most == 0) return;
+  const MutexLock lock(heap_.mutex());
+  takeFrom(heap_, Which::kAny, most);
+}
+
+void Mover::takeFromOthers(std::size_t most, Which which) {
+  if (!ground_.options.cross_stream_reuse) return;
+  for (Heap* source : ground_.heaps.all()) {
+    if (gapUnits() == 0 || most == 0) return;
+    if (source == &heap_) continue;
+    if (which == Which::kComplete) ground_.progress.refresh(*source);
+    const std::size_t before = steps_.size();
+    {
+      const MutexLock lock(source->mutex());
+      most -= takeFrom(*source, which, most);
+    }
+    if (which == Which::kAny && steps_.size() > before && !orderAfter(*source)) return;
+  }
+}
+
+// Pages whose last use may still be queued on the source's stream: what this heap's stream does from
+// now on comes after it.
+bool Mover::orderAfter(Heap& source) {
+  const RelaxedCaptureMode relaxed(ground_.device);
+  const bool ordered = ground_.progress.orderAfter(heap_.stream(), source.stream());
+  const MutexLock lock(heap_.mutex());
+  for (Step& step : steps_) {
+    if (step.source == &source) step.epoch = heap_.epoch;
+    if (step.source == &source && !ordered) unordered_ = true;
+  }
+  return ordered;
+}
+
+// Fills gaps with free pages of the source. Returns how many.
+std::size_t Mover::takeFrom(Heap& source, Which which, std::size_t most) {
+  const Survey survey(source, ++ground_.surveys);
+  std::vector<View*> views;
+  for (View* view : survey.freeViews()) {
+    const EpochMark used{view->free_block->epoch, source.generation};
+    if (which == Which::kAny || source.complete(used)) views.push_back(view);
+  }
+  if (views.empty()) return 0;
+  prepare(source);
+  Donors donors(std::move(views));
+  std::vector<Step> taken;
+  for (Gap& gap : gaps_) {
+    while (gap.at < gap.end && taken.size() < most) {
+      View* view = donors.take(gap.end - gap.at, gap.room_end - gap.at);
+      if (view == nullptr) break;
+      taken.push_back({view->page, gap.at, view, nullptr, nullptr, {}, 0, false});
+      gap.at += view->units();
+    }
+  }
+  page_too_large_ |= taken.size() < most && gapUnits() > 0 && !donors.empty();
+  const std::size_t count = taken.size();
+  detach(source, taken);
+  return count;
+}
+
+// ---- Growth ------------------------------------------------------------------------------------
+
+// Pages that undoing left behind come first: they are paid for.
+void Mover::grow(bool pressed) {
+  for (Gap& gap : gaps_) {
+    while (gap.at < gap.end) {
+      const std::uint32_t lacking = gap.end - gap.at;
+      PhysicalPage* page = spareFor(gap.room_end - gap.at);
+      if (page == nullptr) {
+        const std::uint32_t room = pressed ? lacking : gap.room_end - gap.at;
+        page = create(std::min(pageUnits(pressed), room));
+        if (page == nullptr) return;
+      }
+      steps_.push_back({page, gap.at, nullptr, nullptr, nullptr, {}, 0, false});
+      gap.at += page->units;
+    }
+  }
+}
+
+PhysicalPage* Mover::spareFor(std::uint32_t most_units) const {
+  for (PhysicalPage* page = ground_.table.spares(); page; page = page->next_spare) {
+    const bool taken = std::any_of(steps_.begin(), steps_.end(),
+                                   [&](const Step& step) { return step.page == page; });
+    if (!taken && page->units <= most_units) return page;
+  }
+  return nullptr;
+}
+
+PhysicalPage* Mover::create(std::uint32_t units) {
+  const std::uint64_t bytes = units * kUnit;
+  if (!ground_.limit.admit(bytes)) return nullptr;
+  const std::uint64_t since = ground_.device.hostNanoseconds();
+  const Result<Page> page = ground_.device.createPage(bytes);
+  ground_.noteAnswer(page);
+  if (!page) {
+    ground_.limit.giveBack(bytes);
+    return nullptr;
+  }
+  ground_.create_cost.note(double(ground_.device.hostNanoseconds() - since));
+  ++ground_.counters.created;
+  try {
+    return &ground_.table.addPage(page.value(), units);
+  } catch (...) {
+    if (ground_.device.releasePage(page.value())) ground_.limit.giveBack(bytes);
+    throw;
+  }
+}
+
+}  // namespace cistern::pages

@@ -1,0 +1,32 @@
+// Which of a heap's pages lie wholly free at this moment, and so could serve elsewhere.
+#pragma once
+
+#include <vector>
+
+#include "allocator/engine/pages/page.hpp"
+
+namespace cistern::pages {
+
+/// A picture of one heap, good until its lock is given up. Marks what it finds: a view was found
+/// free  <=>  view.seen == number(), and then view.free_block is the free block around it.
+class Survey {
+ public:
+  /// `number` is used for no other survey. Throws std::bad_alloc.
+  Survey(Heap& heap, std::uint64_t number) CISTERN_REQUIRES(heap.mutex());
+
+  std::uint64_t number() const { return number_; }
+  /// The views of wholly free pages that may move, small ones' and large ones'.
+  const std::vector<View*>& freeViews() const { return free_; }
+  /// Whether the page lies wholly free where it is now, in this heap, and may move.
+  bool movable(const PhysicalPage& page) const {
+    return page.current != nullptr && page.current->seen == number_;
+  }
+
+ private:
+  void note(Block& block);
+
+  const std::uint64_t number_;
+  std::vector<View*> free_;
+};
+
+}  // namespace cistern::pages

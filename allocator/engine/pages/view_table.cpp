@@ -1,0 +1,141 @@
+#include "allocator/engine/pages/view_table.hpp"
+
+#include <utility>
+
+#include "allocator/base/check.hpp"
+
+namespace cistern::pages {
+
+ViewTable::~ViewTable() {
+  for (PhysicalPage* page : pages_) {
+    for (View* view : page->views) delete view;
+    delete page;
+  }
+}
+
+PhysicalPage& ViewTable::addPage(Page handle, std::uint32_t units) {
+  auto page = std::make_unique<PhysicalPage>();
+  page->handle = handle;
+  page->units = units;
+  pages_.insert(page.get());
+  bytes_ += page->bytes();
+  page->next_spare = std::exchange(spares_, page.get());
+  return *page.release();
+}
+
+void ViewTable::removePage(PhysicalPage& page) noexcept {
+  CISTERN_CHECK(page.views.empty() && page.current == nullptr);
+  unlinkSpare(page);
+  bytes_ -= page.bytes();
+  pages_.erase(&page);
+  delete &page;
+}
+
+View& ViewTable::addView(PhysicalPage& page, PageRange& range, std::uint32_t unit) {
+  auto view = std::make_unique<View>();
+  page.views.push_back(view.get());
+  if (page.views.size() == 1) unlinkSpare(page);
+  view->page = &page;
+  view->range = &range;
+  view->unit = unit;
+  for (std::uint32_t u = unit; u < view->endUnit(); ++u) {
+    CISTERN_ASSERT(range.slots[u] == nullptr);
+    range.slots[u] = view.get();
+  }
+  range.touched = std::max(range.touched, view->endUnit());
+  link(*view);
+  ++views_;
+  return *view.release();
+}
+
+void ViewTable::removeView(View& view) noexcept {
+  CISTERN_CHECK(!view.isCurrent());
+  unlink(view);
+  for (std::uint32_t u = view.unit; u < view.endUnit(); ++u) view.range->slots[u] = nullptr;
+  PhysicalPage& page = *view.page;
+  std::erase(page.views, &view);
+  if (page.views.empty()) page.next_spare = std::exchange(spares_, &page);
+  --views_;
+  delete &view;
+}
+
+void ViewTable::makeCurrent(View& view) noexcept {
+  CISTERN_CHECK(view.page->current == nullptr);
+  unlink(view);
+  view.page->current = &view;
+}
+
+void ViewTable::makeStale(View& view, EpochMark last_use) noexcept {
+  CISTERN_CHECK(view.isCurrent());
+  view.page->current = nullptr;
+  view.last_use = last_use;
+  link(view);
+}
+
+void ViewTable::unlinkSpare(PhysicalPage& page) noexcept {
+  PhysicalPage** place = &spares_;
+  while (*place != &page) place = &(*place)->next_spare;
+  *place = std::exchange(page.next_spare, nullptr);
+}
+
+PageRange& ViewTable::addRange() {
+  ranges_.push_back(std::make_unique<PageRange>());
+  return *ranges_.back();
+}
+
+void ViewTable::link(View& view) noexcept {
+  view.older = youngest_;
+  view.younger = nullptr;
+  (youngest_ ? youngest_->younger : oldest_) = &view;
+  youngest_ = &view;
+  ++stale_;
+}
+
+void ViewTable::unlink(View& view) noexcept {
+  (view.older ? view.older->younger : oldest_) = view.younger;
+  (view.younger ? view.younger->older : youngest_) = view.older;
+  view.older = view.younger = nullptr;
+  --stale_;
+}
+
+std::size_t ViewTable::hostBytes() const {
+  std::size_t slots = 0;
+  for (const auto& range : ranges_) slots += sizeof(PageRange) + range->slots.capacity() * 8;
+  constexpr std::size_t kSetNode = 4 * sizeof(void*);
+  return slots + pages_.size() * (sizeof(PhysicalPage) + kSetNode) +
+         views_ * (sizeof(View) + sizeof(View*));
+}
+
+void ViewTable::audit() const {
+  std::size_t views = 0, stale = 0, without_view = 0;
+  std::uint64_t bytes = 0, covered = 0, slots = 0;
+  for (const PhysicalPage* page : pages_) {
+    bytes += page->bytes();
+    without_view += page->views.empty() ? 1 : 0;
+    bool current_found = page->current == nullptr;
+    for (const View* view : page->views) {
+      CISTERN_CHECK(view->page == page && view->endUnit() <= view->range->units());
+      for (std::uint32_t u = view->unit; u < view->endUnit(); ++u)
+        CISTERN_CHECK(view->range->slots[u] == view);
+      current_found |= view->isCurrent();
+      covered += view->units();
+      ++views;
+    }
+    CISTERN_CHECK(current_found);
+  }
+  for (const View* view = oldest_; view; view = view->younger, ++stale) {
+    CISTERN_CHECK(!view->isCurrent() && (view->younger ? view->younger->older : youngest_));
+  }
+  for (const auto& range : ranges_) {
+    CISTERN_CHECK(range->bytes == range->units() * kUnit && range->bytes <= range->reserved_bytes);
+    for (const View* view : range->slots) slots += view ? 1 : 0;
+  }
+  std::size_t spares = 0;
+  for (const PhysicalPage* page = spares_; page; page = page->next_spare, ++spares) {
+    CISTERN_CHECK(page->views.empty());
+  }
+  CISTERN_CHECK(spares == without_view);
+  CISTERN_CHECK(slots == covered && views == views_ && stale == stale_ && bytes == bytes_);
+}
+
+}  // namespace cistern::pages

@@ -1,0 +1,68 @@
+// All pages, views and ranges of an allocator, and the stale views in the order of their age. Makes
+// no device call and knows no heap's lock: it is the ledger that the rest of this folder writes.
+// Guarded by the backing's lock.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <unordered_set>
+#include <vector>
+
+#include "allocator/engine/pages/page.hpp"
+
+namespace cistern::pages {
+
+class ViewTable {
+ public:
+  ViewTable() = default;
+  ~ViewTable();
+  ViewTable(const ViewTable&) = delete;
+  ViewTable& operator=(const ViewTable&) = delete;
+
+  /// A page that nothing is mapped to yet. Throws std::bad_alloc, changing nothing.
+  PhysicalPage& addPage(Page handle, std::uint32_t units);
+  /// Pre: it has no view.
+  void removePage(PhysicalPage& page) noexcept;
+
+  /// A stale view of the page at that unit, last used in an epoch that is complete, the youngest of
+  /// all. Pre: the units are in the range and empty. Throws std::bad_alloc, changing nothing.
+  View& addView(PhysicalPage& page, PageRange& range, std::uint32_t unit);
+  /// Pre: stale.
+  void removeView(View& view) noexcept;
+  /// The page is reached through this view from now on. Pre: stale, and the page has no current one.
+  void makeCurrent(View& view) noexcept;
+  /// Pre: current. It becomes the youngest of the stale ones.
+  void makeStale(View& view, EpochMark last_use) noexcept;
+
+  /// The pages that no view shows, linked by next_spare: just made, or left behind when something
+  /// failed.
+  PhysicalPage* spares() const { return spares_; }
+
+  PageRange& addRange();
+  const std::vector<std::unique_ptr<PageRange>>& ranges() const { return ranges_; }
+  const std::unordered_set<PhysicalPage*>& pages() const { return pages_; }
+
+  View* oldestStale() const { return oldest_; }
+  std::size_t staleViews() const { return stale_; }
+  std::uint64_t bytes() const { return bytes_; }
+  std::size_t hostBytes() const;
+
+  /// Checks what page.hpp promises; aborts on a broken invariant.
+  void audit() const;
+
+ private:
+  void link(View& view) noexcept;
+  void unlink(View& view) noexcept;
+  void unlinkSpare(PhysicalPage& page) noexcept;
+
+  std::unordered_set<PhysicalPage*> pages_;
+  std::vector<std::unique_ptr<PageRange>> ranges_;
+  PhysicalPage* spares_ = nullptr;
+  View* oldest_ = nullptr;
+  View* youngest_ = nullptr;
+  std::size_t stale_ = 0;
+  std::size_t views_ = 0;
+  std::uint64_t bytes_ = 0;  ///< of all pages
+};
+
+}  // namespace cistern::pages

@@ -1,0 +1,37 @@
+// Where in a heap a request could be placed once memory has been brought there: a window is a run of
+// free blocks and holes that is large enough.
+#pragma once
+
+#include <optional>
+
+#include "allocator/engine/pages/survey.hpp"
+
+namespace cistern::pages {
+
+/// [from, to) of a range, in places. Free blocks are in it whole; a hole may be in it in part, by
+/// units. Views in its holes are stale, and in it whole.
+struct Window {
+  PageRange* range = nullptr;
+  Block* first = nullptr;  ///< the free block or hole that `from` lies in
+  Address from = 0;
+  Address to = 0;
+  std::uint32_t units_to_map = 0;  ///< holes without a view
+  std::uint32_t revivals = 0;      ///< stale views whose page lies wholly free elsewhere
+
+  /// Fewer calls first, then the lowest address.
+  bool betterThan(const Window& other) const {
+    if (units_to_map != other.units_to_map) return units_to_map < other.units_to_map;
+    if (revivals != other.revivals) return revivals < other.revivals;
+    return from < other.from;
+  }
+};
+
+/// The window for a request that takes the least mapping. Windows with a stale view whose page is in
+/// use elsewhere are passed over. With `fresh_only`, the one at the end of the range only, behind
+/// which there is room for pages of any size. None when no hole is large enough.
+/// Pre: the survey is of this heap and of now.
+std::optional<Window> bestWindow(Heap& heap, const Request& request, const Survey& survey,
+                                 std::uint64_t& window_number, bool fresh_only)
+    CISTERN_REQUIRES(heap.mutex());
+
+}  // namespace cistern::pages

@@ -1,0 +1,94 @@
+#include "allocator/engine/progress.hpp"
+
+namespace cistern {
+
+bool StreamProgress::answers(Stream stream) {
+  const Result<CaptureInfo> info = device_.captureInfo(stream);
+  return info.ok() && info.value().status == CaptureStatus::kNone;
+}
+
+bool StreamProgress::idle(Stream stream) {
+  if (!answers(stream)) return false;
+  const Result<bool> idle = device_.queryStream(stream);
+  return idle.ok() && idle.value();
+}
+
+// Once what is under way is complete, what was freed since is marked at once.
+void StreamProgress::refresh(Heap& heap) {
+  if (askOnce(heap)) (void)askOnce(heap);
+}
+
+// True when it has learnt that something is complete.
+bool StreamProgress::askOnce(Heap& heap) {
+  Heap::Completion seen;
+  {
+    const MutexLock lock(heap.mutex());
+    Heap::Completion& c = heap.completion;
+    if (c.busy || (!c.under_way && !c.freed)) return false;
+    c.busy = true;
+    if (!c.under_way) {
+      c.marked = heap.endEpoch();
+      c.freed = false;
+    }
+    seen = c;
+  }
+  const bool complete = markOrAsk(heap.stream(), seen);
+  const MutexLock lock(heap.mutex());
+  Heap::Completion& c = heap.completion;
+  if (complete) c.completed = c.marked;
+  if (!complete && !seen.under_way) c.freed = true;  // neither worked; the next covers it too
+  c.under_way = seen.under_way && !complete;
+  c.event = seen.event;
+  c.busy = false;
+  return complete;
+}
+
+// True when all that was queued on the stream by the last mark is complete.
+bool StreamProgress::markOrAsk(Stream stream, Heap::Completion& completion) noexcept {
+  const RelaxedCaptureMode relaxed(device_);
+  if (!completion.under_way) {
+    if (!answers(stream)) return false;
+    const Result<bool> idle = device_.queryStream(stream);
+    if (idle.ok() && idle.value()) return true;
+    const Result<Event> event = events_.take();
+    if (!event) return false;
+    completion.event = event.value();
+    completion.under_way = device_.recordEvent(completion.event, stream).ok();
+    if (!completion.under_way) events_.give(completion.event);
+    return false;
+  }
+  const Result<bool> done = device_.queryEvent(completion.event);
+  const bool complete = done.ok() && done.value();
+  if (complete) events_.give(completion.event);
+  return complete;
+}
+
+bool StreamProgress::orderAfter(Stream later, Stream earlier) {
+  if (!answers(earlier) || !answers(later)) return false;
+  const Result<Event> event = events_.take();
+  if (!event) return false;
+  const bool ordered = device_.recordEvent(event.value(), earlier).ok() &&
+                       device_.waitEvent(later, event.value()).ok();
+  events_.give(event.value());
+  return ordered;
+}
+
+// Epochs end first, so that what is freed meanwhile is not taken for complete.
+bool StreamProgress::completeAll(const std::vector<Heap*>& heaps) {
+  std::vector<EpochMark> ended;
+  ended.reserve(heaps.size());
+  for (Heap* heap : heaps) {
+    const MutexLock lock(heap->mutex());
+    ended.push_back(heap->markNow());
+    (void)heap->endEpoch();
+  }
+  const RelaxedCaptureMode relaxed(device_);
+  if (!device_.synchronizeDevice()) return false;
+  for (std::size_t i = 0; i < heaps.size(); ++i) {
+    const MutexLock lock(heaps[i]->mutex());
+    heaps[i]->noteComplete(ended[i]);
+  }
+  return true;
+}
+
+}  // namespace cistern

@@ -1,0 +1,41 @@
+// How far streams have come: what of a heap's free memory is safe for others, and how another
+// stream is made to wait for the rest. See heap.hpp for epochs. No lock of its own; it takes heaps'
+// locks, and makes no device call under them.
+#pragma once
+
+#include <vector>
+
+#include "allocator/device/device.hpp"
+#include "allocator/engine/event_pool.hpp"
+#include "allocator/engine/heap.hpp"
+
+namespace cistern {
+
+class StreamProgress {
+ public:
+  StreamProgress(Device& device, EventPool& events) : device_(device), events_(events) {}
+
+  /// Whether the stream can be asked how far it is: it is alive and no capture is recording it,
+  /// which asking would break.
+  bool answers(Stream stream);
+  /// Whether the stream is known to have no work queued.
+  bool idle(Stream stream);
+  /// Learns how far the heap's stream has come. If something was freed since that was last asked,
+  /// and no event is under way, either the stream is idle, or an event is recorded on it. The event
+  /// that is under way is asked. One thread at a time; others pass.
+  void refresh(Heap& heap);
+  /// Orders what is queued on `later` from now on after all that is queued on `earlier`, on the
+  /// device. False when that cannot be had.
+  bool orderAfter(Stream later, Stream earlier);
+  /// Waits for all work of the device; then everything freed in `heaps` by now is complete.
+  bool completeAll(const std::vector<Heap*>& heaps);
+
+ private:
+  bool askOnce(Heap& heap);
+  bool markOrAsk(Stream stream, Heap::Completion& completion) noexcept;
+
+  Device& device_;
+  EventPool& events_;
+};
+
+}  // namespace cistern

@@ -1,0 +1,140 @@
+// Holes: addresses of a segment with no memory behind them. See layout.hpp.
+#include "allocator/base/check.hpp"
+#include "allocator/layout/layout.hpp"
+
+namespace cistern {
+namespace {
+
+constexpr std::uint64_t kGrainMask = (std::uint64_t{1} << 48) - 1;
+
+}  // namespace
+
+void Layout::extend(Segment& segment, std::uint32_t grains) {
+  CISTERN_CHECK(segment.base % kGrain == 0 && grains > 0);
+  Block* block = pool_.take();
+  block->grain = (segment.end() >> kGrainShift) & kGrainMask;
+  block->grains = grains;
+  block->segment = &segment;
+  block->next = nullptr;
+  block->prev = segment.first;
+  while (block->prev && block->prev->next) block->prev = block->prev->next;
+  segment.bytes += std::uint64_t{grains} << kGrainShift;
+  if (block->prev == nullptr) {
+    link(segment, *block);
+  } else {
+    // What spanned the segment is a part of it from now on.
+    const Block& last = *block->prev;
+    if (last.isFree() && last.spansSegment()) countSplit(1, last.grains);
+    block->prev->next = block;
+  }
+  (void)settleHole(*block);
+}
+
+void Layout::prepareHoles(unsigned count) {
+  pool_.prepare(std::size_t{count} * 2);
+  map_.prepare(std::size_t{count} * 2);
+}
+
+// Makes a block that is in no list a hole, one with the holes beside it.
+Block* Layout::settleHole(Block& block) noexcept {
+  block.setState(BlockState::kHole);
+  Block* whole = &block;
+  if (block.next && block.next->isHole()) {
+    unlistHole(*block.next);
+    join(block, *block.next);
+  }
+  if (block.prev && block.prev->isHole()) {
+    whole = block.prev;
+    unlistHole(*whole);
+    join(*whole, block);
+  }
+  enlistHole(*whole);
+  return whole;
+}
+
+// Makes a block that is in no list, but in the map, free, one with the free blocks beside it.
+Block* Layout::settleFree(Block& block) noexcept {
+  block.setState(BlockState::kFree);
+  Block* whole = &block;
+  if (block.next && block.next->isFree()) {
+    unlist(*block.next);
+    join(block, *block.next);
+  }
+  if (block.prev && block.prev->isFree()) {
+    whole = block.prev;
+    unlist(*whole);
+    join(*whole, block);
+  }
+  enlist(*whole);
+  return whole;
+}
+
+void Layout::enlistHole(Block& block) noexcept {
+  block.links = {nullptr, nullptr, holes_};
+  if (holes_) holes_->links.left = &block;
+  holes_ = &block;
+  ++hole_count_;
+}
+
+void Layout::unlistHole(Block& block) noexcept {
+  (block.links.left ? block.links.left->links.right : holes_) = block.links.right;
+  if (block.links.right) block.links.right->links.left = block.links.left;
+  --hole_count_;
+}
+
+// Cuts a block that is in no list in two at an address inside it; returns the upper one, which is
+// of the same state and in no list and no map.
+Block* Layout::cut(Block& block, Address at) noexcept {
+  Block* upper = pool_.take();
+  upper->grain = (at >> kGrainShift) & kGrainMask;
+  upper->grains = std::uint32_t((block.end() - at) >> kGrainShift);
+  upper->epoch = block.epoch;
+  upper->segment = block.segment;
+  upper->setState(block.state());
+  upper->prev = &block;
+  upper->next = block.next;
+  if (upper->next) upper->next->prev = upper;
+  block.next = upper;
+  block.grains -= upper->grains;
+  return upper;
+}
+
+Block* Layout::punch(Block& free, Address from, Address to) noexcept {
+  CISTERN_ASSERT(free.isFree() && free.address() <= from && from < to && to <= free.end());
+  unlist(free);
+  totals_.segment_bytes -= to - from;
+  if (to < free.end()) {
+    Block* upper = cut(free, to);
+    map_.insert(*upper);
+    enlist(*upper);
+  }
+  Block* middle = &free;
+  if (from > free.address()) {
+    middle = cut(free, from);
+    enlist(free);
+  } else {
+    map_.erase(free);
+  }
+  middle = settleHole(*middle);
+  CISTERN_AUDIT(auditInTurn());
+  return middle;
+}
+
+Block* Layout::fill(Block& hole, Address from, Address to, std::uint32_t epoch) noexcept {
+  CISTERN_ASSERT(hole.isHole() && hole.address() <= from && from < to && to <= hole.end());
+  unlistHole(hole);
+  totals_.segment_bytes += to - from;
+  if (to < hole.end()) enlistHole(*cut(hole, to));
+  Block* middle = &hole;
+  if (from > hole.address()) {
+    middle = cut(hole, from);
+    enlistHole(hole);
+  }
+  middle->epoch = epoch;
+  map_.insert(*middle);
+  Block* whole = settleFree(*middle);
+  CISTERN_AUDIT(auditInTurn());
+  return whole;
+}
+
+}  // namespace cistern
