@@ -1,32 +1,16 @@
-// The command line of `cistern replay`. Read next: replay/settings.hpp, replay/run_replay.hpp.
-#include <algorithm>
+// The command line of `cistern replay`. Read next: replay/arguments.hpp, replay/run_replay.hpp.
 #include <memory>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "interop/command/commands.hpp"
+#include "interop/command/replay/arguments.hpp"
 #include "interop/command/replay/policy.hpp"
 #include "interop/command/replay/run_replay.hpp"
 
 namespace cistern::command {
 namespace {
-
-/// The arguments as they were written.
-struct Arguments {
-  std::vector<std::string> traces;
-  std::vector<std::string> policies;
-  std::string device = "auto";
-  std::string capacity;
-  bool fit = false;
-  std::uint64_t gpu_lag_us = 0;
-  std::uint64_t repeat = 1;
-  std::vector<std::string> conf;
-  bool check = false;
-  bool json = false;
-  bool csv = false;
-};
 
 constexpr std::uint64_t kMostLagUs = 3'600'000'000;  // an hour
 constexpr std::uint64_t kMostRounds = 1'000'000;
@@ -42,6 +26,12 @@ void addMeasuring(CLI::App& parser, Arguments& a) {
   parser.add_option("trace", a.traces, "Recorded traces, gzip or plain")
       ->required()
       ->type_name("TRACE");
+  parser.add_option("--repeat", a.repeat, "Replay each trace so often with one allocator")
+      ->check(CLI::Range(std::uint64_t(1), kMostRounds))
+      ->type_name("N");
+}
+
+void addPolicies(CLI::App& parser, Arguments& a) {
   parser.add_option("--policy", a.policies, policyHelp())
       ->delimiter(',')
       ->allow_extra_args(false)
@@ -50,9 +40,9 @@ void addMeasuring(CLI::App& parser, Arguments& a) {
       ->delimiter('\n')
       ->allow_extra_args(false)
       ->type_name("K:V,...");
-  parser.add_option("--repeat", a.repeat, "Replay each trace so often with one allocator")
-      ->check(CLI::Range(std::uint64_t(1), kMostRounds))
-      ->type_name("N");
+  parser.add_option("--page-size", a.page_size, "The same as page_size:SIZE at the end of --conf")
+      ->type_name("SIZE");
+  parser.add_flag("--no-recycle", a.no_recycle, "The same as recycle:off at the end of --conf");
 }
 
 void addDevice(CLI::App& parser, Arguments& a) {
@@ -74,49 +64,6 @@ void addOutput(CLI::App& parser, Arguments& a) {
   parser.add_flag("--csv", a.csv, "Comma-separated values")->excludes(json);
 }
 
-std::optional<std::uint64_t> parseCapacity(const std::string& text) try {
-  if (text.empty()) return std::nullopt;
-  if (const std::uint64_t bytes = parseBytes(text); bytes > 0) return bytes;
-  throw UsageError("--capacity 0: must be more than nothing");
-} catch (const InvalidArgument& error) {
-  throw UsageError(fmt::format("--capacity: {}", error.what()));
-}
-
-std::string requireKnownDevice(const std::string& name) {
-  for (const char* known : {"auto", "sim", "cuda", "hip"}) {
-    if (name == known) return name;
-  }
-  throw UsageError(fmt::format("unknown device '{}': must be auto, sim, cuda or hip", name));
-}
-
-/// Each once, in the order given.
-std::vector<std::string> policiesFrom(const std::vector<std::string>& names) {
-  std::vector<std::string> policies;
-  for (const std::string& name : names) {
-    (void)policyKind(name);
-    if (std::find(policies.begin(), policies.end(), name) == policies.end()) {
-      policies.push_back(name);
-    }
-  }
-  if (policies.empty()) policies.emplace_back("cistern");
-  return policies;
-}
-
-ReplaySettings settingsFrom(const Arguments& a) {
-  ReplaySettings s;
-  s.traces = a.traces;
-  s.policies = policiesFrom(a.policies);
-  s.device = requireKnownDevice(a.device);
-  s.capacity = parseCapacity(a.capacity);
-  s.fit = a.fit;
-  s.gpu_lag_us = a.gpu_lag_us;
-  s.rounds = a.repeat;
-  s.options = Options::parse(fmt::format("{}", fmt::join(a.conf, ",")), Options::fromEnvironment());
-  s.check = a.check;
-  s.format = a.json ? Format::kJson : a.csv ? Format::kCsv : Format::kTable;
-  return s;
-}
-
 }  // namespace
 
 Command addReplay(CLI::App& program) {
@@ -124,6 +71,7 @@ Command addReplay(CLI::App& program) {
       program.add_subcommand("replay", "Replay recorded traces, and say what they take");
   const auto arguments = std::make_shared<Arguments>();
   addMeasuring(*parser, *arguments);
+  addPolicies(*parser, *arguments);
   addDevice(*parser, *arguments);
   addOutput(*parser, *arguments);
   parser->footer(

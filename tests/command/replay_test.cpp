@@ -36,11 +36,23 @@ TEST_CASE("a row of JSON has exactly the documented keys, and the right figures"
   const nlohmann::json& row = rows[0];
   std::vector<std::string> keys;
   for (const auto& item : row.items()) keys.push_back(item.key());
-  std::vector<std::string> expected = {"trace",          "policy",       "device",
-                                       "events",         "ok",           "peak_requested_bytes",
-                                       "efficiency",     "fit",          "peak_reserved_bytes",
-                                       "ns_per_event",   "device_calls", "modelled_device_ms",
-                                       "host_bytes_peak"};
+  std::vector<std::string> expected = {"trace",
+                                       "policy",
+                                       "device",
+                                       "events",
+                                       "ok",
+                                       "peak_requested_bytes",
+                                       "efficiency",
+                                       "fit",
+                                       "peak_reserved_bytes",
+                                       "ns_per_event",
+                                       "device_calls",
+                                       "modelled_device_ms",
+                                       "host_bytes_peak",
+                                       "background_calls",
+                                       "modelled_background_ms",
+                                       "pages",
+                                       "calls_by_round"};
   std::sort(expected.begin(), expected.end());
   CHECK(keys == expected);
   CHECK(row["trace"] == "three");
@@ -57,6 +69,9 @@ TEST_CASE("a row of JSON has exactly the documented keys, and the right figures"
   CHECK_FALSE(row["device_calls"].contains("create_stream"));
   CHECK(row["modelled_device_ms"] > 0);
   CHECK(row["host_bytes_peak"] > 0);
+  CHECK(row["background_calls"].is_object());
+  CHECK(row["modelled_background_ms"] >= 0);
+  CHECK(row["calls_by_round"].size() == 1);
 }
 
 TEST_CASE("direct calls the device for each event and reserves what is live") {

@@ -50,6 +50,21 @@ TEST_CASE("a value that makes no sense is refused by name") {
   requireRefused(withOption("--gpu-lag-us", "-1"), "--gpu-lag-us");
 }
 
+TEST_CASE("a page size is held to what the option page_size allows") {
+  const TempFile trace("small.trace", kSmallTrace);
+  for (const std::string size : {"3MiB", "32GiB", "1MiB", "0", "large", "4MiB,recycle:eager"}) {
+    requireRefused({"replay", trace.path(), "--device", "sim", "--page-size", size},
+                   "--page-size cannot be '" + size +
+                       "'; allowed: 2 MiB to 16 GiB, a multiple of 2 MiB, or auto");
+  }
+  for (const char* size : {"2MiB", "20 MiB", "16GiB", "auto"}) {
+    const Outcome outcome =
+        runCommand({"replay", trace.path(), "--device", "sim", "--page-size", size});
+    INFO(outcome.err);
+    CHECK(outcome.status == 0);
+  }
+}
+
 TEST_CASE("options that exclude each other are refused together") {
   const TempFile trace("small.trace", kSmallTrace);
   requireRefused({"replay", trace.path(), "--fit", "--capacity", "1G"}, "--capacity");

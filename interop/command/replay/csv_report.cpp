@@ -1,5 +1,6 @@
-// --csv: what --json says, with one column a kind of device call. The columns are always the same,
-// and what is null there is empty here.
+// --csv: what --json says, with one column a kind of device call, but one for all that were made in
+// the background, and no rounds. The columns are always the same, and what is null there is empty
+// here.
 #include <fmt/format.h>
 
 #include "interop/command/replay/report.hpp"
@@ -14,6 +15,10 @@ static_assert(Call(kCountedCalls) == Call::kOpen);
 constexpr const char* kColumns =
     "trace,policy,device,events,ok,peak_requested_bytes,peak_reserved_bytes,efficiency,fit,"
     "ns_per_event";
+
+constexpr const char* kLastColumns =
+    ",modelled_device_ms,host_bytes_peak,background_calls,modelled_background_ms,pages.created,"
+    "pages.recycled,pages.revived,pages.retired,pages.returned";
 
 std::string quoted(const std::string& text) {
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
@@ -33,7 +38,7 @@ class CsvReport final : public Report {
   void begin() override {
     out_ << kColumns;
     for (std::size_t i = 0; i < kCountedCalls; ++i) out_ << ",device_calls." << callName(Call(i));
-    out_ << ",modelled_device_ms,host_bytes_peak" << std::endl;
+    out_ << kLastColumns << std::endl;
   }
 
   void row(const Measurement& m) override {
@@ -41,7 +46,11 @@ class CsvReport final : public Report {
                         m.events, m.ok(), m.peak_requested, m.peak_reserved,
                         orEmpty(m.efficiency()), orEmpty(m.fit), m.ns_per_event);
     for (std::size_t i = 0; i < kCountedCalls; ++i) out_ << ',' << m.calls[i];
-    out_ << fmt::format(",{},{}", orEmpty(m.modelled_ms), m.host_bytes_peak) << std::endl;
+    out_ << fmt::format(",{},{},{},{},", orEmpty(m.modelled_ms), m.host_bytes_peak,
+                        totalOf(m.background_calls), orEmpty(m.modelled_background_ms))
+         << fmt::format("{},{},{},{},{}", m.pages.created, m.pages.recycled, m.pages.revived,
+                        m.pages.retired, m.pages.returned)
+         << std::endl;
   }
 
  private:

@@ -21,6 +21,7 @@ class EnginePolicy final : public Policy {
     return std::uint64_t(allocator_.memoryStats()[Stat::kReservedBytes].peak);
   }
   std::uint64_t hostBytes() const override { return allocator_.memoryStats().host_bytes; }
+  PageCounts pageCounts() const override { return allocator_.memoryStats().pages; }
 
  private:
   CachingAllocator allocator_;

@@ -20,6 +20,14 @@ Json nonzeroCalls(const CallCounts& calls) {
   return counts;
 }
 
+Json pagesOf(const PageCounts& pages) {
+  return {{"created", pages.created},
+          {"recycled", pages.recycled},
+          {"revived", pages.revived},
+          {"retired", pages.retired},
+          {"returned", pages.returned}};
+}
+
 class JsonReport final : public Report {
  public:
   explicit JsonReport(std::ostream& out) : out_(out) {}
@@ -39,6 +47,10 @@ class JsonReport final : public Report {
     line["device_calls"] = nonzeroCalls(m.calls);
     line["modelled_device_ms"] = orNull(m.modelled_ms);
     line["host_bytes_peak"] = m.host_bytes_peak;
+    line["background_calls"] = nonzeroCalls(m.background_calls);
+    line["modelled_background_ms"] = orNull(m.modelled_background_ms);
+    line["pages"] = pagesOf(m.pages);
+    line["calls_by_round"] = m.calls_by_round;
     out_ << line.dump(-1, ' ', false, Json::error_handler_t::replace) << std::endl;
   }
 

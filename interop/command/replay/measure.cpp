@@ -24,8 +24,11 @@ Measurement figures(const Script& script, const Meter& meter) {
   m.events = script.steps.size();
   m.peak_requested = script.peak_requested;
   m.ns_per_event = meter.wallNanoseconds() / double(std::max<std::uint64_t>(meter.events(), 1));
-  m.calls = meter.calls();
-  m.modelled_ms = double(meter.modelledNanoseconds()) / 1e6;
+  m.calls = meter.bill().callersCalls();
+  m.modelled_ms = double(meter.bill().modelled_ns) / 1e6;
+  m.background_calls = meter.bill().background_calls;
+  m.modelled_background_ms = double(meter.bill().modelled_background_ns) / 1e6;
+  m.calls_by_round = meter.callsByRound();
   return m;
 }
 
@@ -45,7 +48,11 @@ Measurement replay(const Script& script, const PolicyKind& kind, const ReplaySet
   if (checker && served) m.failure = checker->verdict();
   m.peak_reserved = policy->reservedPeak();
   m.host_bytes_peak = replayer.hostBytesPeak();
-  if (stage.sim() == nullptr) m.modelled_ms.reset();
+  m.pages = policy->pageCounts();
+  if (stage.sim() == nullptr) {
+    m.modelled_ms.reset();
+    m.modelled_background_ms.reset();
+  }
   return m;
 }
 

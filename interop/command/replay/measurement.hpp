@@ -5,8 +5,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
-#include "allocator/device/device.hpp"
+#include "allocator/engine/statistics.hpp"
+#include "interop/command/replay/device_bill.hpp"
 
 namespace cistern::command {
 
@@ -20,9 +22,13 @@ struct Measurement {
   std::uint64_t peak_reserved = 0;   ///< of the replay, as far as it came
   std::optional<double> fit;         ///< peak requested / the least capacity that serves the trace
   double ns_per_event = 0;
-  CallCounts calls{};
-  std::optional<double> modelled_ms;  ///< what the calls would cost; none on a real device
+  CallCounts calls{};                 ///< on the caller's path
+  std::optional<double> modelled_ms;  ///< what these would cost; none on a real device
   std::uint64_t host_bytes_peak = 0;
+  CallCounts background_calls{};
+  std::optional<double> modelled_background_ms;  ///< what those would cost; none on a real device
+  PageCounts pages;
+  std::vector<std::uint64_t> calls_by_round;  ///< the caller's and the background's together
 
   bool ok() const { return failure.empty(); }
   /// None when the trace was not served: what a part of it reserves says nothing about the whole.
@@ -31,12 +37,5 @@ struct Measurement {
     return double(peak_requested) / double(peak_reserved);
   }
 };
-
-/// All calls together.
-inline std::uint64_t totalOf(const CallCounts& calls) {
-  std::uint64_t total = 0;
-  for (const std::uint64_t count : calls) total += count;
-  return total;
-}
 
 }  // namespace cistern::command

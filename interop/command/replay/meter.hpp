@@ -1,11 +1,12 @@
 // What a replay costs: wall time, device calls, and what the simulated device prices them at. All
-// three are counted between start() and stop() only, which stand close around the loop of events.
+// are counted between start() and stop() only, which stand close around a round's loop of events.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
+#include <vector>
 
-#include "allocator/device/device.hpp"
+#include "interop/command/replay/device_bill.hpp"
 
 namespace cistern::command {
 
@@ -14,17 +15,16 @@ class Meter {
   explicit Meter(const Device& device) : device_(device) {}
 
   void start() {
-    calls_before_ = device_.callCounts();
-    modelled_before_ = device_.modelledNanoseconds();
+    before_ = billOf(device_);
     since_ = Clock::now();
   }
   /// `events` were played since start().
   void stop(std::uint64_t events) {
     events_ += events;
     wall_ += Clock::now() - since_;
-    const CallCounts now = device_.callCounts();
-    for (std::size_t i = 0; i < kCallCount; ++i) calls_[i] += now[i] - calls_before_[i];
-    modelled_ += device_.modelledNanoseconds() - modelled_before_;
+    const DeviceBill round = billOf(device_) - before_;
+    bill_ += round;
+    calls_by_round_.push_back(totalOf(round.all_calls));
   }
   /// The clock stands still while `work`, which is not the policy's, runs. Pre: started.
   template <class Work>
@@ -36,8 +36,10 @@ class Meter {
 
   double wallNanoseconds() const { return std::chrono::duration<double, std::nano>(wall_).count(); }
   std::uint64_t events() const { return events_; }
-  const CallCounts& calls() const { return calls_; }
-  std::uint64_t modelledNanoseconds() const { return modelled_; }
+  /// Of all rounds.
+  const DeviceBill& bill() const { return bill_; }
+  /// All calls of each round.
+  const std::vector<std::uint64_t>& callsByRound() const { return calls_by_round_; }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -46,10 +48,9 @@ class Meter {
   Clock::time_point since_;
   Clock::duration wall_{};
   std::uint64_t events_ = 0;
-  CallCounts calls_before_{};
-  CallCounts calls_{};
-  std::uint64_t modelled_before_ = 0;
-  std::uint64_t modelled_ = 0;
+  DeviceBill before_;
+  DeviceBill bill_;
+  std::vector<std::uint64_t> calls_by_round_;
 };
 
 }  // namespace cistern::command

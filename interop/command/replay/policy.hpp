@@ -10,6 +10,7 @@
 
 #include "allocator/base/options.hpp"
 #include "allocator/device/device.hpp"
+#include "allocator/engine/statistics.hpp"
 
 namespace cistern::command {
 
@@ -37,6 +38,8 @@ class Policy {
   virtual std::uint64_t reservedPeak() const = 0;
   /// Host memory that the bookkeeping takes now.
   virtual std::uint64_t hostBytes() const { return 0; }
+  /// What has become of the pages; all 0 where there are none.
+  virtual PageCounts pageCounts() const { return {}; }
 };
 
 struct PolicySettings {

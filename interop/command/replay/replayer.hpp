@@ -1,6 +1,7 @@
 // The loop of events: one script through one policy on one device.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -29,11 +30,15 @@ class Replayer {
 
  private:
   void play(const OnProgress& on_progress);
-  template <bool Checked>
+  /// What the program has queued on a block's stream when it has one, and when it frees it.
+  enum class Queued : std::uint8_t { kNothing, kWork, kChecks };
+
+  Queued queued() const;
+  template <Queued What>
   void playSome(std::size_t count);
-  template <bool Checked>
+  template <Queued What>
   void allocate(const Step& step);
-  template <bool Checked>
+  template <Queued What>
   void free(Held& held);
   void freeRest();
   template <class Part>

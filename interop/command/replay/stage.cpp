@@ -3,17 +3,18 @@
 #include <algorithm>
 
 #include "allocator/device/open.hpp"
+#include "allocator/device/sim/costs.hpp"
 
 namespace cistern::command {
 namespace {
 
-constexpr std::uint64_t kLeastStepNs = 1'000;
-constexpr std::uint64_t kMostStepNs = 100'000;
+constexpr std::int64_t kLeastStepNs = 1'000;
+constexpr std::int64_t kMostStepNs = 100'000;
 
 // Without a lag all queued work is complete at once, whatever the time.
-std::uint64_t stepFor(std::uint64_t lag_us) {
+std::int64_t stepFor(std::uint64_t lag_us) {
   if (lag_us == 0) return kMostStepNs;
-  return std::clamp(lag_us * 1'000 / 100, kLeastStepNs, kMostStepNs);
+  return std::clamp(std::int64_t(lag_us) * 1'000 / 100, kLeastStepNs, kMostStepNs);
 }
 
 std::unique_ptr<sim::SimDevice> openSim(const ReplaySettings& settings) {
@@ -31,7 +32,8 @@ std::string resolveDevice(const std::string& name) {
 }
 
 Stage::Stage(const ReplaySettings& settings, std::uint32_t streams)
-    : step_ns_(stepFor(settings.gpu_lag_us)) {
+    : step_ns_(stepFor(settings.gpu_lag_us)),
+      lags_(settings.device == "sim" && settings.gpu_lag_us > 0) {
   if (settings.device == "sim") {
     auto sim = openSim(settings);
     sim_ = sim.get();
@@ -49,8 +51,15 @@ Stage::~Stage() {
 }
 
 void Stage::settle() {
-  if (sim_ != nullptr) sim_->advanceHost(owed_ns_);
+  if (owed_ns_ <= 0) return;
+  if (sim_ != nullptr) sim_->advanceHost(std::uint64_t(owed_ns_));
   owed_ns_ = 0;
+}
+
+// Work that touches nothing cannot be refused.
+void Stage::queueWork(Stream stream) {
+  (void)sim_->launch(stream, {});
+  owed_ns_ -= std::int64_t(sim::cost::kLaunch);
 }
 
 }  // namespace cistern::command

@@ -1,4 +1,5 @@
-// The device that a trace is replayed on, with its streams, and the host's time between events.
+// The device that a trace is replayed on, with its streams, the host's time between events, and the
+// work that keeps the GPU behind the host.
 #pragma once
 
 #include <cstdint>
@@ -31,20 +32,28 @@ class Stage {
 
   /// The program does something else for so long. On a real device nothing waits.
   void pass(std::uint32_t microseconds) {
-    owed_ns_ += std::uint64_t(microseconds) * 1'000;
+    owed_ns_ += std::int64_t(microseconds) * 1'000;
     if (owed_ns_ >= step_ns_) settle();
   }
   /// Brings the simulated clock up to date.
   void settle();
+  /// Whether the GPU is behind the host, and so has to be given work to be behind with.
+  bool lags() const { return lags_; }
+  /// The program queues a little on the stream, which touches no memory: what is queued there is
+  /// complete one lag from now. The recorded time has the program's own launches in it already, so
+  /// what this one takes comes off what passes next. Pre: lags().
+  void queueWork(Stream stream);
 
  private:
   std::unique_ptr<Device> device_;
   sim::SimDevice* sim_ = nullptr;
   std::vector<Stream> streams_;
   /// The simulated clock is behind by owed_ns_ < step_ns_, so that not every event pays for moving
-  /// it: a hundredth of the lag, which is as exact as a replay can claim to be.
-  std::uint64_t owed_ns_ = 0;
-  std::uint64_t step_ns_;
+  /// it: a hundredth of the lag, which is as exact as a replay can claim to be. Below 0 it is ahead
+  /// by launches that the recorded time has not made up for yet.
+  std::int64_t owed_ns_ = 0;
+  std::int64_t step_ns_;
+  bool lags_;
 };
 
 }  // namespace cistern::command

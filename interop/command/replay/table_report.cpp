@@ -6,31 +6,23 @@
 
 #include "allocator/base/bytes.hpp"
 #include "interop/command/replay/report.hpp"
+#include "interop/command/replay/table_columns.hpp"
 #include "interop/command/replay/text.hpp"
 
 namespace cistern::command {
 namespace {
 
-constexpr const char* kNothing = "–";
-
-std::string percent(const std::optional<double>& fraction) {
-  return fraction ? fmt::format("{:.1f} %", *fraction * 100) : kNothing;
-}
-std::string milliseconds(const std::optional<double>& ms) {
-  return ms ? fmt::format("{:.1f}", *ms) : kNothing;
-}
-
 class TableReport final : public Report {
  public:
   TableReport(std::ostream& out, const ReplaySettings& settings,
               const std::vector<std::string>& traces, std::string device)
-      : out_(out), settings_(settings), device_(std::move(device)) {
+      : out_(out), settings_(settings), columns_(columnsFor(settings)), device_(std::move(device)) {
     for (const std::string& trace : traces) trace_width_ = std::max(trace_width_, trace.size());
   }
 
   void begin() override {
-    const std::string header = line("trace", "policy", "peak asked", "peak reserved", "efficiency",
-                                    "fit", "ns/event", "device calls", "device ms");
+    const std::string header = line("trace", "policy", "peak asked",
+                                    [](const Column& column) { return std::string(column.title); });
     out_ << '\n' << header << rule(header.size()) << std::flush;
   }
 
@@ -39,24 +31,18 @@ class TableReport final : public Report {
     const bool first = m.policy == settings_.policies.front();
     if (first && !empty_) out_ << '\n';
     empty_ = false;
-    const std::string asked = first ? formatBytes(m.peak_requested) : "";
-    out_ << line(first ? m.trace : "", m.policy, asked, formatBytes(m.peak_reserved),
-                 percent(m.efficiency()), percent(m.fit), fmt::format("{:.0f}", m.ns_per_event),
-                 grouped(totalOf(m.calls)), milliseconds(m.modelled_ms));
+    out_ << line(first ? m.trace : "", m.policy, first ? formatBytes(m.peak_requested) : "",
+                 [&](const Column& column) { return column.text(m); });
     if (!m.ok()) out_ << fmt::format("  {:{}}  ✗ {}\n", "", trace_width_, m.failure);
     out_ << std::flush;
   }
 
   void end() override {
-    out_ << fmt::format(
-        "\nReplayed {}on {}.\n"
-        "efficiency: peak of bytes asked for / peak of bytes reserved on the device.\n",
-        settings_.rounds == 1 ? "" : grouped(settings_.rounds) + " times ", device_);
-    if (settings_.fit) {
-      out_ << "fit: peak of bytes asked for / the smallest capacity that serves the whole trace.\n";
-    }
-    if (modelled()) {
-      out_ << "device ms: what the device calls would take on a real GPU (modelled).\n";
+    out_ << fmt::format("\nReplayed {}on {}.\n",
+                        settings_.rounds == 1 ? "" : grouped(settings_.rounds) + " times ",
+                        device_);
+    for (const Column& column : columns_) {
+      if (!column.meaning.empty()) out_ << column.meaning << '\n';
     }
     out_ << std::flush;
   }
@@ -64,16 +50,14 @@ class TableReport final : public Report {
   bool explainsFailures() const override { return true; }
 
  private:
-  bool modelled() const { return settings_.device == "sim"; }
-
+  template <class TextOf>
   std::string line(std::string_view trace, std::string_view policy, std::string_view asked,
-                   std::string_view reserved, std::string_view efficiency, std::string_view fit,
-                   std::string_view speed, std::string_view calls, std::string_view ms) const {
-    const std::string fit_column = settings_.fit ? fmt::format("  {:>7}", fit) : "";
-    const std::string ms_column = modelled() ? fmt::format("  {:>9}", ms) : "";
-    return fmt::format("  {:<{}}  {:<7}  {:>10}  {:>13}  {:>10}{}  {:>8}  {:>12}{}\n", trace,
-                       trace_width_, policy, asked, reserved, efficiency, fit_column, speed, calls,
-                       ms_column);
+                   TextOf text_of) const {
+    std::string text = fmt::format("  {:<{}}  {:<7}  {:>10}", trace, trace_width_, policy, asked);
+    for (const Column& column : columns_) {
+      text += fmt::format("  {:>{}}", text_of(column), column.width);
+    }
+    return text + '\n';
   }
 
   static std::string rule(std::size_t width) {
@@ -84,6 +68,7 @@ class TableReport final : public Report {
 
   std::ostream& out_;
   const ReplaySettings settings_;
+  const std::vector<Column> columns_;
   const std::string device_;
   std::size_t trace_width_ = 5;  ///< of the word "trace" at least
   bool empty_ = true;

@@ -1,0 +1,32 @@
+// The arguments of `cistern replay` as they were written, and what they ask for.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "interop/command/replay/settings.hpp"
+
+namespace cistern::command {
+
+struct Arguments {
+  std::vector<std::string> traces;
+  std::vector<std::string> policies;
+  std::string device = "auto";
+  std::string capacity;
+  bool fit = false;
+  std::uint64_t gpu_lag_us = 0;
+  std::uint64_t repeat = 1;
+  std::vector<std::string> conf;
+  std::string page_size;
+  bool no_recycle = false;
+  bool check = false;
+  bool json = false;
+  bool csv = false;
+};
+
+/// With what the environment says of the options. Throws UsageError or OptionError, naming what was
+/// given and what is allowed.
+ReplaySettings settingsFrom(const Arguments& a);
+
+}  // namespace cistern::command

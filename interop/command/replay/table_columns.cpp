@@ -1,0 +1,71 @@
+#include "interop/command/replay/table_columns.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "allocator/base/bytes.hpp"
+#include "interop/command/replay/text.hpp"
+
+namespace cistern::command {
+namespace {
+
+constexpr const char* kNothing = "–";
+
+std::string percent(const std::optional<double>& fraction) {
+  return fraction ? fmt::format("{:.1f} %", *fraction * 100) : kNothing;
+}
+std::string milliseconds(const std::optional<double>& ms) {
+  return ms ? fmt::format("{:.1f}", *ms) : kNothing;
+}
+
+std::string reserved(const Measurement& m) { return formatBytes(m.peak_reserved); }
+std::string efficiency(const Measurement& m) { return percent(m.efficiency()); }
+std::string fit(const Measurement& m) { return percent(m.fit); }
+std::string speed(const Measurement& m) { return fmt::format("{:.0f}", m.ns_per_event); }
+std::string calls(const Measurement& m) { return grouped(totalOf(m.calls)); }
+std::string callersTime(const Measurement& m) { return milliseconds(m.modelled_ms); }
+std::string backgroundTime(const Measurement& m) { return milliseconds(m.modelled_background_ms); }
+
+std::string pages(const Measurement& m) {
+  return m.pages.created == 0 ? kNothing : grouped(m.pages.created);
+}
+std::string moved(const Measurement& m) {
+  if (m.pages.created == 0) return kNothing;
+  return fmt::format("{} + {}", grouped(m.pages.recycled), grouped(m.pages.revived));
+}
+
+/// Whether a row may have pages: none but the policy cistern's has.
+bool withPages(const ReplaySettings& s) {
+  return s.options.backing == Backing::kPages &&
+         std::find(s.policies.begin(), s.policies.end(), "cistern") != s.policies.end();
+}
+
+}  // namespace
+
+std::vector<Column> columnsFor(const ReplaySettings& s) {
+  const bool modelled = s.device == "sim";
+  std::vector<Column> columns;
+  const auto add = [&](bool shown, const Column& column) {
+    if (shown) columns.push_back(column);
+  };
+  add(true, {"peak reserved", 13, reserved, ""});
+  add(true, {"efficiency", 10, efficiency,
+             "efficiency: peak of bytes asked for / peak of bytes reserved on the device."});
+  add(s.fit, {"fit", 7, fit,
+              "fit: peak of bytes asked for / the smallest capacity that serves the whole trace."});
+  add(true, {"ns/event", 8, speed, ""});
+  add(true, {"calls", 7, calls,
+             "calls: to the device, that the program waited for; not those in the background."});
+  add(modelled, {"device ms", 9, callersTime,
+                 "device ms: what these calls would take on a real GPU (modelled)."});
+  add(modelled && withPages(s),
+      {"bg ms", 6, backgroundTime, "bg ms: the same of the calls made in the background."});
+  add(withPages(s), {"pages", 5, pages, "pages: made by the device, to back segments with."});
+  add(withPages(s), {"moved", 10, moved,
+                     "moved: pages mapped where they were needed rather than new ones made, + "
+                     "those taken\n       back into use where they were mapped still."});
+  return columns;
+}
+
+}  // namespace cistern::command

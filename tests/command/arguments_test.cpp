@@ -1,0 +1,34 @@
+// What the arguments of `cistern replay` ask for.
+#include "interop/command/replay/arguments.hpp"
+
+#include "tests/support/catch.hpp"
+
+namespace cistern::test {
+
+using command::Arguments;
+using command::settingsFrom;
+
+TEST_CASE("without arguments about pages, the options are those of --conf") {
+  Arguments given;
+  given.conf = {"page_size:4MiB", "recycle:eager,limit:1GiB"};
+  const Options options = settingsFrom(given).options;
+  CHECK(options.page_size == 4 * kMiB);
+  CHECK(options.recycle == Recycle::kEager);
+  CHECK(options.limit == kGiB);
+}
+
+TEST_CASE("--page-size and --no-recycle win over --conf, and leave its other options alone") {
+  Arguments given;
+  given.conf = {"page_size:4MiB,recycle:eager,limit:1GiB"};
+  given.page_size = "20MiB";
+  given.no_recycle = true;
+  const Options options = settingsFrom(given).options;
+  CHECK(options.page_size == 20 * kMiB);
+  CHECK(options.recycle == Recycle::kOff);
+  CHECK(options.limit == kGiB);
+
+  given.page_size = "auto";
+  CHECK(settingsFrom(given).options.page_size == 0);
+}
+
+}  // namespace cistern::test
