@@ -7,14 +7,16 @@
 
 namespace cistern::pages {
 
-/// All in nanoseconds of the device's host clock. Over any time, what is spent is at most the rate
-/// times the time, plus kFull, plus what one miss overdraws.
+/// All in nanoseconds of the device's host clock. From the start on, what is spent is at most the
+/// rate times the time and the advance, and what one miss overdraws.
 class Budget {
  public:
   /// What an idle program saves up, at most: as much as 20 s earn.
   static constexpr double kFullAfterNs = 20e9;
+  /// What a program may spend before it has earned anything: what 0.2 s earn.
+  static constexpr double kAdvanceNs = 0.2e9;
 
-  explicit Budget(double rate) : rate_(rate) {}
+  explicit Budget(double rate) : rate_(rate), balance_(kAdvanceNs * rate) {}
 
   /// It is `now`; the first call only starts the clock.
   void earnUntil(std::uint64_t now) {
@@ -28,7 +30,7 @@ class Budget {
 
  private:
   const double rate_;
-  double balance_ = 0;
+  double balance_;
   std::uint64_t last_ = 0;
 };
 

@@ -24,6 +24,7 @@ Block* Mover::serve() {
 }
 
 Block* Mover::attempt(bool fresh_only) {
+  pressed_ = unordered_ = false;
   {
     const MutexLock lock(heap_.mutex());
     if (Block* block = heap_.allocate(request_)) return block;  // another thread has made room
@@ -42,8 +43,8 @@ Block* Mover::attempt(bool fresh_only) {
 
 // The memory was the heap's, or another's, or new: `reserved` must not be seen in between.
 Block* Mover::commit() CISTERN_NO_TSA {
-  const double spent = double(ground_.device.hostNanoseconds() - began_ns_) - credit();
-  if (spent > 0) ground_.budget.spend(spent);
+  ground_.budget.spend(
+      std::max(0.0, double(ground_.device.hostNanoseconds() - began_ns_) - credit()));
   std::vector<Heap*> sources;
   for (const Step& step : steps_) {
     const bool other = step.source && step.source != &heap_;
@@ -58,6 +59,7 @@ Block* Mover::commit() CISTERN_NO_TSA {
   for (Step& step : steps_) {
     epoch = std::max(epoch, step.epoch);
     commitStep(step);
+    window_.to = std::max(window_.to, step.to->placeEnd());  // a page may reach further
   }
   for (Heap* source : sources) source->mutex().unlock();
   Block& hole = holeAt(heap_, *window_.range, window_.from);
@@ -72,6 +74,7 @@ void Mover::commitStep(Step& step) noexcept CISTERN_NO_TSA {
   const std::uint64_t bytes = step.page->bytes();
   const bool fresh = step.source == nullptr;
   if (!fresh) {
+    if (step.source == &heap_ && !step.revived) window_.range->moved += bytes;
     step.source->countBacking(step.from->range->kind, bytes, -1, false);
     ground_.table.makeStale(*step.from, step.last_use);
     (step.revived ? ground_.counters.revived : ground_.counters.recycled)++;

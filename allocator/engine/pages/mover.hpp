@@ -74,7 +74,9 @@ class Mover {
   bool orderAfter(Heap& source);
   std::size_t takeFrom(Heap& source, Which which, std::size_t most)
       CISTERN_REQUIRES(source.mutex());
-  void grow(bool pressed);
+  void grow();
+  std::uint32_t newPageUnits(const Gap& gap) const;
+  std::uint32_t mostFor(const Gap& gap) const;
   PhysicalPage* spareFor(std::uint32_t most_units) const;
   PhysicalPage* create(std::uint32_t units);
   std::uint32_t gapUnits() const;
@@ -83,7 +85,7 @@ class Mover {
   double credit() const;
   double spending() const;
   std::size_t affordable() const;
-  std::uint32_t pageUnits(bool pressed) const;
+  std::uint32_t pageUnits() const;
 
   // mapping.cpp
   bool mapAll();
@@ -101,6 +103,7 @@ class Mover {
   std::vector<Piece> pieces_;
   std::vector<Gap> gaps_;
   std::vector<Step> steps_;
+  bool pressed_ = false;         ///< the device or the limit has refused: time is no matter now
   bool unordered_ = false;       ///< the device would not order the streams
   bool page_too_large_ = false;  ///< one was passed over because no gap had room for it
   std::uint64_t began_ns_ = 0;

@@ -60,8 +60,9 @@ bool Mover::gather() {
     takeOwn(affordable());
     takeFromOthers(affordable(), Which::kComplete);
   }
-  grow(false);
+  grow();
   if (gapUnits() == 0) return true;
+  pressed_ = true;
   if (ground_.recycles()) {
     takeOwn(kNoLimit);
     takeFromOthers(kNoLimit, Which::kComplete);
@@ -70,7 +71,7 @@ bool Mover::gather() {
       (void)releaseFree(ground_, *heap, {UINT32_MAX, gapUnits() * kUnit});
     }
   }
-  grow(true);
+  grow();
   if (gapUnits() > 0 && ground_.recycles()) takeFromOthers(kNoLimit, Which::kAny);
   return gapUnits() == 0 && !unordered_;
 }
@@ -123,7 +124,7 @@ std::size_t Mover::takeFrom(Heap& source, Which which, std::size_t most) {
   std::vector<Step> taken;
   for (Gap& gap : gaps_) {
     while (gap.at < gap.end && taken.size() < most) {
-      View* view = donors.take(gap.end - gap.at, gap.room_end - gap.at);
+      View* view = donors.take(gap.end - gap.at, mostFor(gap));
       if (view == nullptr) break;
       taken.push_back({view->page, gap.at, view, nullptr, nullptr, {}, 0, false});
       gap.at += view->units();
@@ -135,23 +136,41 @@ std::size_t Mover::takeFrom(Heap& source, Which which, std::size_t most) {
   return count;
 }
 
+// A large page is lost to large requests as soon as a small one lies in it.
+std::uint32_t Mover::mostFor(const Gap& gap) const {
+  if (request_.kind == SizeKind::kSmall && !pressed_) return 1;
+  return gap.room_end - gap.at;
+}
+
 // ---- Growth ------------------------------------------------------------------------------------
 
 // Pages that undoing left behind come first: they are paid for.
-void Mover::grow(bool pressed) {
+void Mover::grow() {
   for (Gap& gap : gaps_) {
     while (gap.at < gap.end) {
-      const std::uint32_t lacking = gap.end - gap.at;
-      PhysicalPage* page = spareFor(gap.room_end - gap.at);
-      if (page == nullptr) {
-        const std::uint32_t room = pressed ? lacking : gap.room_end - gap.at;
-        page = create(std::min(pageUnits(pressed), room));
-        if (page == nullptr) return;
-      }
+      PhysicalPage* page = spareFor(mostFor(gap));
+      if (page == nullptr) page = create(newPageUnits(gap));
+      if (page == nullptr) return;
       steps_.push_back({page, gap.at, nullptr, nullptr, nullptr, {}, 0, false});
       gap.at += page->units;
     }
   }
+}
+
+// A gap that takes several pages gets them of one size, so that they fit the next request of its
+// kind. One that takes half a page or more gets its own, if there is time for it; one that takes
+// less leaves the rest of a page to requests to come.
+std::uint32_t Mover::newPageUnits(const Gap& gap) const {
+  const std::uint32_t lacking = gap.end - gap.at, room = gap.room_end - gap.at;
+  const std::uint32_t page = pageUnits();
+  if (pressed_) return std::min(page, lacking);
+  if (ground_.options.page_size != 0) return std::min(page, room);
+  if (lacking <= page) {
+    const bool own = lacking * 2 >= page && ground_.budget.balance() > 0;
+    return own ? lacking : std::min(page, room);
+  }
+  const std::uint32_t count = (lacking + page - 1) / page;
+  return (lacking + count - 1) / count;
 }
 
 PhysicalPage* Mover::spareFor(std::uint32_t most_units) const {

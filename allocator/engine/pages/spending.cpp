@@ -1,35 +1,47 @@
 // What serving a miss may cost, and so how large its new pages are. See mover.hpp.
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 #include "allocator/engine/pages/mover.hpp"
 
 namespace cistern::pages {
 namespace {
 
-/// What growth is measured by: pages of 20 MiB, as PyTorch's expandable segments have them.
-constexpr double kPlainUnits = 10;
-/// The largest page that is made by choice.
-constexpr std::uint64_t kMostUnits = 16;
-/// A page is at most this part of what is reserved, of the limit, and of what is left below it: so
-/// many may be pinned down by one small block each before it shows.
-constexpr std::uint64_t kPartOfReserved = 1024, kPartOfLimit = 2048, kPartOfLeft = 16;
+/// The usual page, and the largest that is made by choice: 16 MiB. It should be a power of two, as
+/// sizes of tensors tend to be: pages of 20 MiB strand twice as much.
+constexpr std::uint32_t kUsualUnits = 8;
+/// A page is at least this part of what is reserved: what can be stranded is in proportion.
+constexpr std::uint64_t kPartOfReserved = 4096;
+/// It is at most this part of the limit, and of what is left below it: so many may be pinned down by
+/// one small block each before it shows.
+constexpr std::uint64_t kPartOfLimit = 2048, kPartOfLeft = 16;
+/// A heap may move, once, a quarter of its memory as if growing by it: growing would have gone on for
+/// as long as that, at most.
+constexpr std::uint64_t kMovedOnce = 4;
+/// How far the balance has to last: until what is reserved has doubled, and at least for 1 GiB.
+constexpr std::uint64_t kLeastAhead = kGiB;
 
 std::uint32_t wholeUnits(std::uint64_t bytes) {
-  const std::uint64_t units = std::clamp<std::uint64_t>(bytes / kUnit, 1, kMostUnits);
+  const std::uint64_t units = std::clamp<std::uint64_t>(bytes / kUnit, 1, kUsualUnits);
   return std::uint32_t(std::bit_floor(units));
 }
 
 }  // namespace
 
-// What a heap takes beyond the most that it ever had, it would have grown by without recycling too.
+// What a heap takes beyond the most that it ever had, it would have grown by without recycling too;
+// and so it would, once, for part of what it moves.
 double Mover::credit() const {
-  const double plain = ground_.create_cost.mean() + ground_.map_cost.mean();
-  std::uint64_t coming = gapUnits() * kUnit;
-  for (const Step& step : steps_) coming += step.source == &heap_ ? 0 : step.page->bytes();
+  std::uint64_t coming = gapUnits() * kUnit, moved = 0;
+  for (const Step& step : steps_) {
+    if (!step.revived) (step.source == &heap_ ? moved : coming) += step.page->bytes();
+  }
   const std::uint64_t high = std::max(window_.range->most_backed, backed_before_);
-  const std::uint64_t then = backed_before_ + coming;
-  return then > high ? double(then - high) / double(kUnit) / kPlainUnits * plain : 0;
+  const std::uint64_t beyond = std::max(backed_before_ + coming, high) - high;
+  const std::uint64_t once = window_.range->most_backed / kMovedOnce;
+  const std::uint64_t before = std::min(window_.range->moved, once);
+  const double plain = ground_.create_cost.mean() + ground_.map_cost.mean();
+  return double(beyond + std::min(moved, once - before)) / double(kUnit) / kUsualUnits * plain;
 }
 
 // What this miss has taken by now, and what mapping its pages will take.
@@ -44,21 +56,23 @@ std::size_t Mover::affordable() const {
   return balance <= 0 ? 0 : std::size_t(balance / ground_.map_cost.mean());
 }
 
-// Small pages strand little, large ones cost little: as small as what is reserved asks for, larger
-// where the time is not there, and never so large that what is left could be stranded.
-std::uint32_t Mover::pageUnits(bool pressed) const {
+// Small pages strand little, large ones cost little. So: the usual size where there is no balance to
+// spend, smaller as far as the balance lasts, and never so large that what is left is at stake.
+std::uint32_t Mover::pageUnits() const {
   if (request_.kind == SizeKind::kSmall) return 1;
   if (ground_.options.page_size != 0) return std::uint32_t(ground_.options.page_size / kUnit);
-  if (pressed) return 1;
+  if (pressed_) return 1;
   const Limit& limit = ground_.limit;
   const std::uint32_t most =
       wholeUnits(std::min(limit.limit() / kPartOfLimit, limit.left() / kPartOfLeft));
-  std::uint32_t units = std::min(most, wholeUnits(limit.reserved() / kPartOfReserved));
-  if (ground_.options.recycle == Recycle::kEager) return units;
-  const double balance = ground_.budget.balance() + credit() - spending();
+  const std::uint32_t least = std::min(most, wholeUnits(limit.reserved() / kPartOfReserved));
+  if (ground_.options.recycle == Recycle::kEager) return least;
   const double each = ground_.create_cost.mean() + ground_.map_cost.mean();
-  while (units < most && double(gapUnits()) / units * each > balance) units *= 2;
-  return units;
+  const double ahead = double(std::max(limit.reserved(), kLeastAhead)) / double(kUnit) * each;
+  const double balance = std::max(0.0, ground_.budget.balance() + credit() - spending());
+  const double pages_a_unit = 1.0 / kUsualUnits + balance / ahead;
+  const auto units = std::bit_ceil(std::uint32_t(std::ceil(1 / pages_a_unit)));
+  return std::clamp(units, least, most);
 }
 
 }  // namespace cistern::pages
