@@ -19,6 +19,7 @@ Block& holeAt(Heap& heap, const PageRange& range, Address place) {
 Block* Mover::serve() {
   began_ns_ = ground_.device.hostNanoseconds();
   ground_.budget.earnUntil(began_ns_);
+  if (ground_.table.staleViews() > 0) ground_.progress.refresh(heap_);
   if (Block* block = attempt(false)) return block;
   return page_too_large_ ? attempt(true) : nullptr;
 }
