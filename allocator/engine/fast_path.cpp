@@ -41,6 +41,14 @@ void CachingAllocator::afterHit(Heap& heap, bool over_ceiling, bool poll) noexce
   }
 }
 
+void CachingAllocator::afterEmptying(Heap& heap) noexcept {
+  try {
+    pages_->sendHome(heap);
+  } catch (const std::bad_alloc&) {
+    // The host is short of memory: pages stay where they are.
+  }
+}
+
 void CachingAllocator::free(void* pointer) noexcept {
   if (pointer != nullptr) freeAt(toAddress(pointer), __builtin_return_address(0));
 }
@@ -50,7 +58,7 @@ void CachingAllocator::freeAt(Address address, const void* caller) noexcept {
   if (heap == nullptr) [[unlikely]]
     return reportMisuse("free", address);
   Block* block = nullptr;
-  bool over_ceiling = false, retired = false;
+  bool over_ceiling = false, retired = false, emptied = false;
   StreamUses uses;
   {
     const MutexLock lock(heap->mutex());
@@ -61,6 +69,7 @@ void CachingAllocator::freeAt(Address address, const void* caller) noexcept {
         const SizeKind kind = segment->kind;
         heap->release(*block, tick_.load(std::memory_order_relaxed));
         over_ceiling = heap->counters().overCeiling(kind);
+        emptied = heap->pages_moved && heap->empty();
       } else {
         retired = true;
         uses = heap->retire(*block);
@@ -73,6 +82,8 @@ void CachingAllocator::freeAt(Address address, const void* caller) noexcept {
     return settleRetired(*heap, *block, std::move(uses));
   if (over_ceiling) [[unlikely]]
     settleFor(*heap);
+  if (emptied) [[unlikely]]
+    afterEmptying(*heap);
 }
 
 }  // namespace cistern

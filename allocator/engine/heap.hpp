@@ -135,6 +135,9 @@ class Heap {
   /// Ends the current epoch and returns its number: no free block is stamped with a later one.
   std::uint32_t endEpoch() noexcept CISTERN_REQUIRES(mutex_);
 
+  bool empty() const CISTERN_REQUIRES(mutex_) {
+    return small_.totals().busy_blocks + large_.totals().busy_blocks == 0;
+  }
   HeapCounters& counters() CISTERN_REQUIRES(mutex_) { return counters_; }
   std::size_t hostBytes() CISTERN_REQUIRES(mutex_);
   void audit() CISTERN_REQUIRES(mutex_);
@@ -153,8 +156,10 @@ class Heap {
  public:
   FreeLog frees CISTERN_GUARDED_BY(mutex_);
   std::uint64_t hits_unpolled CISTERN_GUARDED_BY(mutex_) = 0;
+  /// Pages have come to other places than where they were mapped first (pages/homing.cpp).
+  bool pages_moved CISTERN_GUARDED_BY(mutex_) = false;
 
-  /// How far the stream is known to have come (reclaim.cpp).
+  /// How far the stream is known to have come (progress.hpp).
   struct Completion {
     std::uint32_t marked = 0;     ///< the last epoch that an event was recorded for
     std::uint32_t completed = 0;  ///< the last epoch known to be complete

@@ -13,8 +13,8 @@ class Budget {
  public:
   /// What an idle program saves up, at most: as much as 20 s earn.
   static constexpr double kFullAfterNs = 20e9;
-  /// What a program may spend before it has earned anything: what 0.2 s earn.
-  static constexpr double kAdvanceNs = 0.2e9;
+  /// What a program may spend before it has earned anything: what half a second earns.
+  static constexpr double kAdvanceNs = 0.5e9;
 
   explicit Budget(double rate) : rate_(rate), balance_(kAdvanceNs * rate) {}
 

@@ -14,10 +14,9 @@ bool Mover::claim(bool fresh_only) {
   pieces_.clear();
   gaps_.clear();
   steps_.clear();
-  in_the_way_.clear();
   prepare(heap_);
   claimPieces();
-  claimHoles(survey);
+  claimHoles();
   return true;
 }
 
@@ -47,9 +46,8 @@ void Mover::claimPieces() {
 }
 
 // Units without a view are gaps; stale views are taken back into use.
-void Mover::claimHoles(const Survey& survey) {
+void Mover::claimHoles() {
   const PageRange& range = *window_.range;
-  ++ground_.windows;
   std::vector<Step> revived;
   revived.reserve(window_.revivals);
   const std::uint32_t end = range.unitAt(window_.to + kUnit - 1);
@@ -60,11 +58,8 @@ void Mover::claimHoles(const Survey& survey) {
       ++unit;
       continue;
     }
-    if (!view->isCurrent() && revivable(*view, survey)) {
+    if (!view->isCurrent()) {
       revived.push_back({view->page, unit, view->page->current, view, &heap_, {}, 0, true});
-    } else if (!view->isCurrent()) {
-      in_the_way_.push_back(view);
-      noteGap(unit, view->endUnit());
     }
     unit = view->endUnit();
   }
@@ -76,14 +71,6 @@ void Mover::claimHoles(const Survey& survey) {
   const std::uint32_t most =
       range.unitAt(holeAt(heap_, range, window_.to - kUnit).end());
   while (last.room_end < most && range.slots[last.room_end] == nullptr) ++last.room_end;
-}
-
-// Once for each page.
-bool Mover::revivable(const View& view, const Survey& survey) const {
-  PhysicalPage& page = *view.page;
-  if (!view.accessible || !survey.movable(page) || page.considered == ground_.windows) return false;
-  page.considered = ground_.windows;
-  return true;
 }
 
 void Mover::noteGap(std::uint32_t from, std::uint32_t to) {

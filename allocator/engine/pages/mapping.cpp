@@ -9,7 +9,6 @@ namespace cistern::pages {
 bool Mover::mapAll() {
   std::sort(steps_.begin(), steps_.end(),
             [](const Step& a, const Step& b) { return a.unit < b.unit; });
-  if (!clearTheWay()) return false;
   const std::uint64_t since = ground_.device.hostNanoseconds();
   std::size_t mapped = 0;
   for (Step& step : steps_) {
@@ -25,18 +24,6 @@ bool Mover::mapAll() {
   }
   const double took = double(ground_.device.hostNanoseconds() - since);
   if (mapped > 0) ground_.map_cost.note(took / double(mapped));
-  return true;
-}
-
-// Their last use is complete, and what they showed is reached through other views.
-bool Mover::clearTheWay() {
-  for (View* view : in_the_way_) {
-    const Status gone = ground_.device.unmap(view->deviceAddress(), view->bytes());
-    ground_.noteAnswer(gone);
-    if (!gone) return false;
-    ground_.table.removeView(*view);
-    ++ground_.counters.retired;
-  }
   return true;
 }
 

@@ -19,7 +19,6 @@ Block& holeAt(Heap& heap, const PageRange& range, Address place) {
 Block* Mover::serve() {
   began_ns_ = ground_.device.hostNanoseconds();
   ground_.budget.earnUntil(began_ns_);
-  if (ground_.table.staleViews() > 0) ground_.progress.refresh(heap_);
   if (Block* block = attempt(false)) return block;
   return page_too_large_ ? attempt(true) : nullptr;
 }
@@ -68,6 +67,7 @@ Block* Mover::commit() CISTERN_NO_TSA {
                            std::min(epoch, heap_.epoch));
   std::uint64_t& most = window_.range->most_backed;
   most = std::max(most, heap_.layout(request_.kind).totals().segment_bytes);
+  heap_.pages_moved |= !steps_.empty();
   return heap_.allocateFrom(*free, request_);
 }
 

@@ -60,8 +60,7 @@ class Mover {
   bool claim(bool fresh_only) CISTERN_REQUIRES(heap_.mutex());
   void prepare(Heap& heap) CISTERN_REQUIRES(heap.mutex());
   void claimPieces() CISTERN_REQUIRES(heap_.mutex());
-  void claimHoles(const Survey& survey) CISTERN_REQUIRES(heap_.mutex());
-  bool revivable(const View& view, const Survey& survey) const;
+  void claimHoles() CISTERN_REQUIRES(heap_.mutex());
   void noteGap(std::uint32_t from, std::uint32_t to);
   void detach(Heap& source, std::vector<Step>& steps) CISTERN_REQUIRES(source.mutex());
   void undo() noexcept;
@@ -90,7 +89,6 @@ class Mover {
 
   // mapping.cpp
   bool mapAll();
-  bool clearTheWay();
   bool mapOne(Step& step);
   bool allowAccess(std::size_t from, std::size_t to);
   void unmapAll() noexcept;
@@ -105,7 +103,6 @@ class Mover {
   std::vector<Piece> pieces_;
   std::vector<Gap> gaps_;
   std::vector<Step> steps_;
-  std::vector<View*> in_the_way_;  ///< stale views in the window that must go first
   bool pressed_ = false;         ///< the device or the limit has refused: time is no matter now
   bool unordered_ = false;       ///< the device would not order the streams
   bool page_too_large_ = false;  ///< one was passed over because no gap had room for it

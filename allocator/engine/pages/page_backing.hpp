@@ -25,6 +25,10 @@ class PageBacking {
   /// to be had without a wait, and then nothing has changed. Throws std::bad_alloc, so too.
   Block* serve(Heap& heap, const Request& request);
 
+  /// Every page of the heap's that lies wholly free goes back to where it was mapped first, if it is
+  /// still mapped there. No device call.
+  void sendHome(Heap& heap);
+
   /// Gives every page that lies wholly free back to the device. What queued work may still use goes
   /// when that work is complete: the background thread sees to it, or a later miss.
   void emptyCache();

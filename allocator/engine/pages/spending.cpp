@@ -19,8 +19,9 @@ constexpr std::uint64_t kPartOfLimit = 2048, kPartOfLeft = 16;
 /// A heap may move, once, a quarter of its memory as if growing by it: growing would have gone on for
 /// as long as that, at most.
 constexpr std::uint64_t kMovedOnce = 4;
-/// How far the balance has to last: until what is reserved has doubled, and at least for 1 GiB.
-constexpr std::uint64_t kLeastAhead = kGiB;
+/// How far the balance has to last: until what is reserved has doubled, and at least for so
+/// many bytes.
+constexpr std::uint64_t kLeastAhead = 2500 * kMiB;
 
 std::uint32_t wholeUnits(std::uint64_t bytes) {
   const std::uint64_t units = std::clamp<std::uint64_t>(bytes / kUnit, 1, kUsualUnits);

@@ -40,8 +40,7 @@ class Walk {
         ++window_.units_to_map;
         ++unit;
       } else {
-        if (view->unit != unit) return false;
-        if (!revive(*view) && !clear(*view)) return false;
+        if (view->unit != unit || !revive(*view)) return false;
         unit = view->endUnit();
       }
       window_.to = range.placeOfUnit(unit);
@@ -57,21 +56,13 @@ class Walk {
     return true;
   }
 
-  // Another page takes its place, if nothing is queued any more that uses it.
-  bool clear(const View& view) CISTERN_NO_TSA {
-    if (!view.range->home->complete(view.last_use)) return false;
-    window_.units_to_map += view.units();
-    ++window_.cleared;
-    return true;
-  }
-
   // What is taken back into use must not come from the window itself.
   bool revivalsAreElsewhere() const {
     if (window_.revivals == 0) return true;
     const PageRange& range = *window_.range;
     for (std::uint32_t u = range.unitAt(window_.from); u < range.unitAt(window_.to + kUnit - 1);) {
       const View* view = range.slots[u];
-      if (view && !view->isCurrent() && survey_.movable(*view->page)) {
+      if (view && !view->isCurrent()) {
         const View& now = *view->page->current;
         const bool inside = now.range == &range && now.place() >= window_.from &&
                             now.place() < window_.to;

@@ -15,21 +15,19 @@ struct Window {
   Block* first = nullptr;  ///< the free block or hole that `from` lies in
   Address from = 0;
   Address to = 0;
-  std::uint32_t units_to_map = 0;  ///< holes without a view that can be taken back into use
-  std::uint32_t cleared = 0;       ///< stale views that must go first
+  std::uint32_t units_to_map = 0;  ///< holes without a view
   std::uint32_t revivals = 0;      ///< stale views whose page lies wholly free elsewhere
 
   /// Fewer calls first, then the lowest address.
   bool betterThan(const Window& other) const {
     if (units_to_map != other.units_to_map) return units_to_map < other.units_to_map;
-    if (cleared != other.cleared) return cleared < other.cleared;
     if (revivals != other.revivals) return revivals < other.revivals;
     return from < other.from;
   }
 };
 
-/// The window for a request that takes the least mapping. Windows with a stale view that queued work
-/// may still use, and whose page is in use elsewhere, are passed over. With `fresh_only`, the one at the end of the range only, behind
+/// The window for a request that takes the least mapping. Windows with a stale view whose page is in
+/// use elsewhere are passed over. With `fresh_only`, the one at the end of the range only, behind
 /// which there is room for pages of any size. None when no hole is large enough.
 /// Pre: the survey is of this heap and of now.
 std::optional<Window> bestWindow(Heap& heap, const Request& request, const Survey& survey,
