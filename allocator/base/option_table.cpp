@@ -9,7 +9,8 @@ constexpr std::uint64_t kMostBytes = 1024 * kTiB;
 
 constexpr OptionRow kTable[] = {
     {"backing", "",
-     BackingRule{&Options::backing, {{{"pages", Backing::kPages}, {"segments", Backing::kSegments}}}},
+     BackingRule{&Options::backing,
+                 {{{"pages", Backing::kPages}, {"segments", Backing::kSegments}}}},
      "What stands behind the addresses of blocks. `pages`: physical memory that is mapped where it "
      "is needed, and moved there from where it lies free; on a device without virtual memory "
      "management the same as `segments`. `segments`: one device malloc for each segment."},
@@ -22,8 +23,9 @@ constexpr OptionRow kTable[] = {
      "is: a call to the device costs by the page, but a page with one block in it cannot move."},
 
     {"recycle", "",
-     RecycleRule{&Options::recycle,
-                 {{{"budget", Recycle::kBudget}, {"eager", Recycle::kEager}, {"off", Recycle::kOff}}}},
+     RecycleRule{
+         &Options::recycle,
+         {{{"budget", Recycle::kBudget}, {"eager", Recycle::kEager}, {"off", Recycle::kOff}}}},
      "When pages that lie wholly free are moved to where they are needed. `budget`: before the "
      "device is asked for more, as long as `recycle_budget` lasts; and whenever the device, or the "
      "limit, has no more to give. `eager`: whenever it saves memory. `off`: never."},

@@ -10,9 +10,8 @@
 
 namespace cistern {
 
-using OptionRule =
-    std::variant<BytesRule, CountRule, FractionRule, SwitchRule, BackingRule, RecycleRule,
-                 DivisionsRule>;
+using OptionRule = std::variant<BytesRule, CountRule, FractionRule, SwitchRule, BackingRule,
+                                RecycleRule, DivisionsRule>;
 
 /// One option: all that is to be known of it, except its default, which is its field's.
 struct OptionRow {

@@ -16,7 +16,7 @@ namespace cistern {
 
 /// What stands behind a segment's addresses.
 enum class Backing : std::uint8_t {
-  kPages,     ///< reserved ranges of addresses, over pages that move; kSegments where there are none
+  kPages,  ///< reserved ranges of addresses, over pages that move; kSegments where there are none
   kSegments,  ///< one device malloc a segment
 };
 

@@ -167,9 +167,7 @@ CacheInfo CachingAllocator::cacheInfo() const {
   return info;
 }
 
-void CachingAllocator::setLimit(std::uint64_t bytes) {
-  limit_.set(bytes);
-}
+void CachingAllocator::setLimit(std::uint64_t bytes) { limit_.set(bytes); }
 
 void CachingAllocator::setMemoryFraction(double fraction) {
   if (!(fraction > 0 && fraction <= 1)) {

@@ -71,8 +71,8 @@ class CachingAllocator {
   /// for a stream that is not alive.
   void recordStream(void* pointer, Stream stream);
 
-  /// Returns what is wholly free to the device: segments, or pages. Pages that queued work may still
-  /// use follow by themselves when it is complete.
+  /// Returns what is wholly free to the device: segments, or pages. Pages that queued work may
+  /// still use follow by themselves when it is complete.
   void emptyCache();
 
   // ---- Limits and hooks ------------------------------------------------------------------------
@@ -100,7 +100,8 @@ class CachingAllocator {
   Result<MemoryInfo> getMemoryInfo() { return device_.memoryInfo(); }
   /// The usable size of an allocated block. Throws InvalidArgument for any other pointer.
   std::size_t blockSize(void* pointer) const;
-  /// The segment, or the range of addresses in use, around an allocated block. Throws InvalidArgument for any other pointer.
+  /// The segment, or the range of addresses in use, around an allocated block. Throws
+  /// InvalidArgument for any other pointer.
   BaseAllocation getBaseAllocation(void* pointer) const;
   const Options& options() const { return options_; }
   Device& device() { return device_; }
@@ -196,7 +197,7 @@ class CachingAllocator {
   const SizeRules rules_;
   std::uint64_t device_total_ = 0;
   Limit limit_;
-  std::atomic<std::uint64_t> tick_{0};      ///< misses so far: the clock that segments age by
+  std::atomic<std::uint64_t> tick_{0};  ///< misses so far: the clock that segments age by
 
   /// Where the next segment or range goes in the order of age: half way up what a block can say
   /// (2^57 bytes), so that there is room for 2^56 bytes of them on either side.

@@ -56,8 +56,8 @@ inline Address deviceAddress(const Block& block) {
   return segmentOf(block).onDevice(block.address());
 }
 
-/// An epoch of one heap, as something outside of its blocks remembers it: epochs are renumbered when
-/// they run out, and then count from `generation` anew.
+/// An epoch of one heap, as something outside of its blocks remembers it: epochs are renumbered
+/// when they run out, and then count from `generation` anew.
 struct EpochMark {
   std::uint32_t epoch = 0;
   std::uint32_t generation = 0;
@@ -118,8 +118,8 @@ class Heap {
       CISTERN_REQUIRES(mutex_);
   Block* punch(SizeKind kind, Block& free, Address from, Address to) noexcept
       CISTERN_REQUIRES(mutex_);
-  /// `bytes` of memory are this heap's from now on, or (sign -1) no more. `real`: they come from the
-  /// device or go there, and not to another heap.
+  /// `bytes` of memory are this heap's from now on, or (sign -1) no more. `real`: they come from
+  /// the device or go there, and not to another heap.
   void countBacking(SizeKind kind, std::uint64_t bytes, int sign, bool real)
       CISTERN_REQUIRES(mutex_);
 

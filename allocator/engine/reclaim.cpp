@@ -127,7 +127,8 @@ Block* CachingAllocator::borrow(Heap& heap, const Request& request, MakeSafe mad
 
 // Orders this stream's further work after the owner's, on the device. Nobody waits on the host.
 Block* CachingAllocator::borrowInOrder(Heap& heap, const Request& request) {
-  return borrow(heap, request, [&](Stream owner) { return progress_.orderAfter(request.stream, owner); });
+  return borrow(heap, request,
+                [&](Stream owner) { return progress_.orderAfter(request.stream, owner); });
 }
 
 // What the stream of a heap cannot be asked about, because it was destroyed, is complete when the

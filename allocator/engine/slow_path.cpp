@@ -48,9 +48,9 @@ CachingAllocator::CachingAllocator(Device& device, const Options& options)
   setMemoryFraction(options_.memory_fraction);
   if (options_.limit != 0 && options_.limit < limit()) setLimit(options_.limit);
   if (options_.backing != Backing::kPages) return;
-  pages_ = std::make_unique<PageBacking>(pages::Surroundings{
-      device_, options_, limit_, heaps_, segments_, progress_, settle_mutex_, places_,
-      device_total_});
+  pages_ = std::make_unique<PageBacking>(pages::Surroundings{device_, options_, limit_, heaps_,
+                                                             segments_, progress_, settle_mutex_,
+                                                             places_, device_total_});
 }
 
 void* CachingAllocator::allocateSlow(const Request& request) {
@@ -149,8 +149,8 @@ Block* CachingAllocator::afterWaiting(Heap& heap, const Request& request) {
   return pages_ ? afterTheDevice(heap, request) : borrowWhenIdle(heap, request);
 }
 
-// What streams cannot be asked about, because they were destroyed, is complete when the whole device
-// is.
+// What streams cannot be asked about, because they were destroyed, is complete when the whole
+// device is.
 Block* CachingAllocator::afterTheDevice(Heap& heap, const Request& request) {
   num_sync_all_streams_.fetch_add(1, std::memory_order_relaxed);
   if (!progress_.completeAll(heaps_.all())) return nullptr;

@@ -74,7 +74,7 @@ struct MemoryStats {
   std::uint64_t num_device_free = 0;
   std::uint64_t num_misuses = 0;  ///< wrong frees reported
   PageCounts pages;
-  std::uint64_t host_bytes = 0;   ///< host memory that the bookkeeping takes
+  std::uint64_t host_bytes = 0;  ///< host memory that the bookkeeping takes
   /// Whether every peak is exact; else those of all but segments and reserved bytes may be low.
   bool peaks_exact = true;
 

@@ -36,8 +36,8 @@ enum class BlockState : std::uint8_t {
 ///   state() == kHole  =>  neither neighbour is a hole            (the same)
 ///   sum of bytes() over a segment's blocks == segment->bytes
 struct alignas(64) Block {
-  /// Where a free block hangs in its bin (address_heap.hpp, size_tree.hpp), or a hole in the list of
-  /// holes: left and right are its neighbours there.
+  /// Where a free block hangs in its bin (address_heap.hpp, size_tree.hpp), or a hole in the list
+  /// of holes: left and right are its neighbours there.
   struct FreeLinks {
     Block* parent;
     Block* left;

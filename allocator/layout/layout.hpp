@@ -53,8 +53,8 @@ class Layout {
   // ---- Holes (holes.cpp). A segment may have addresses without memory; memory comes and goes in
   // ranges, and is free when it comes and when it goes.
 
-  /// Appends a hole of `grains` to the last segment taken in, or to one that has no block yet, which
-  /// is taken in with it. Throws std::bad_alloc, changing nothing.
+  /// Appends a hole of `grains` to the last segment taken in, or to one that has no block yet,
+  /// which is taken in with it. Throws std::bad_alloc, changing nothing.
   void extend(Segment& segment, std::uint32_t grains);
   /// Makes sure that `count` calls of punch and fill cannot fail. Throws std::bad_alloc, changing
   /// nothing.

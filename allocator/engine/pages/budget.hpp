@@ -1,5 +1,5 @@
-// How much time may go into what growing would have saved: a bucket that wall time fills, at a rate,
-// and that moves and small pages draw from. Guarded by the backing's lock.
+// How much time may go into what growing would have saved: a bucket that wall time fills, at a
+// rate, and that moves and small pages draw from. Guarded by the backing's lock.
 #pragma once
 
 #include <algorithm>

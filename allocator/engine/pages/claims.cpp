@@ -68,8 +68,7 @@ void Mover::claimHoles() {
   // Behind the window's end the hole may go on.
   Gap& last = gaps_.back();
   if (range.placeOfUnit(last.end) != window_.to) return;
-  const std::uint32_t most =
-      range.unitAt(holeAt(heap_, range, window_.to - kUnit).end());
+  const std::uint32_t most = range.unitAt(holeAt(heap_, range, window_.to - kUnit).end());
   while (last.room_end < most && range.slots[last.room_end] == nullptr) ++last.room_end;
 }
 

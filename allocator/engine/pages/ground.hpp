@@ -1,8 +1,8 @@
 // What everything in this folder works on: one of them an allocator, behind one lock, which is held
 // through a whole miss, device calls included. Mapping calls of several threads run one after
 // another in the driver anyway, and none of them waits for the device.
-// Lock order: this one, then the settlement's, then heaps'. None of a heap's is held during a device
-// call.
+// Lock order: this one, then the settlement's, then heaps'. None of a heap's is held during a
+// device call.
 #pragma once
 
 #include <atomic>
@@ -28,9 +28,9 @@ struct Surroundings {
   HeapTable& heaps;
   SegmentMap& segments;
   StreamProgress& progress;
-  Mutex& settle_mutex;              ///< for who holds several heaps' locks
-  std::atomic<Address>& places;     ///< where the next range goes in the layout's order
-  std::uint64_t device_total;       ///< bytes
+  Mutex& settle_mutex;           ///< for who holds several heaps' locks
+  std::atomic<Address>& places;  ///< where the next range goes in the layout's order
+  std::uint64_t device_total;    ///< bytes
 };
 
 /// Counts that are read without the lock.

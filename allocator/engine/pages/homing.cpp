@@ -1,7 +1,8 @@
-// Sending pages home: where they were mapped first. It takes no device call, and is done when a heap
-// has fallen empty: a program that repeats itself then begins each time with its pages where they were
-// the time before, comes to need the same windows, finds the pages of each in the same places, and
-// takes the views back into use that are still there. After two or three rounds it makes no calls.
+// Sending pages home: where they were mapped first. It takes no device call, and is done when a
+// heap has fallen empty: a program that repeats itself then begins each time with its pages where
+// they were the time before, comes to need the same windows, finds the pages of each in the same
+// places, and takes the views back into use that are still there. After two or three rounds it
+// makes no calls.
 #include <algorithm>
 
 #include "allocator/engine/pages/mover.hpp"
@@ -23,7 +24,8 @@ std::vector<Homing> awayFromHome(const Survey& survey, const Heap& heap) {
   std::vector<Homing> away;
   for (View* view : survey.freeViews()) {
     View* home = view->page->views.front();
-    if (home != view && home->accessible && home->range->home == &heap) away.push_back({view, home, {}});
+    if (home != view && home->accessible && home->range->home == &heap)
+      away.push_back({view, home, {}});
   }
   std::sort(away.begin(), away.end(), [](const Homing& a, const Homing& b) {
     return a.from->range != b.from->range ? a.from->range < b.from->range

@@ -29,8 +29,8 @@ bool Mover::mapAll() {
 
 bool Mover::mapOne(Step& step) {
   PageRange& range = *window_.range;
-  const Status mapped = ground_.device.map(range.deviceOfUnit(step.unit), step.page->bytes(),
-                                           step.page->handle);
+  const Status mapped =
+      ground_.device.map(range.deviceOfUnit(step.unit), step.page->bytes(), step.page->handle);
   ground_.noteAnswer(mapped);
   if (!mapped) return false;
   try {

@@ -63,8 +63,8 @@ Block* Mover::commit() CISTERN_NO_TSA {
   }
   for (Heap* source : sources) source->mutex().unlock();
   Block& hole = holeAt(heap_, *window_.range, window_.from);
-  Block* free = heap_.fill(request_.kind, hole, window_.from, window_.to,
-                           std::min(epoch, heap_.epoch));
+  Block* free =
+      heap_.fill(request_.kind, hole, window_.from, window_.to, std::min(epoch, heap_.epoch));
   std::uint64_t& most = window_.range->most_backed;
   most = std::max(most, heap_.layout(request_.kind).totals().segment_bytes);
   heap_.pages_moved |= !steps_.empty();

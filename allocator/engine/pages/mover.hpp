@@ -3,16 +3,17 @@
 //
 //   claim     under the heap's lock: the window's free blocks, and the pages that will come, become
 //             holes, so that nobody else gets them                          (claims.cpp)
-//   gather    pages for what has none: the heap's own free ones, those of other heaps whose last use
+//   gather    pages for what has none: the heap's own free ones, those of other heaps whose last
+//   use
 //             is complete, new ones, those of other heaps in the order of streams  (sources.cpp)
 //   map       the device calls                                              (mapping.cpp)
 //   commit    the window becomes free memory, and the request a block of it (mover.cpp)
 //   undo      or everything goes back to where it was
 //
-// Why a page may be used at its new address while queued work still uses it at the old one: pages of
-// the heap's own were used on the heap's stream, and what is queued there from now on comes later;
-// those of other heaps are complete, or ordered before by an event. The old view stays until that
-// work is complete, and its addresses are a hole until then (retirement.cpp).
+// Why a page may be used at its new address while queued work still uses it at the old one: pages
+// of the heap's own were used on the heap's stream, and what is queued there from now on comes
+// later; those of other heaps are complete, or ordered before by an event. The old view stays until
+// that work is complete, and its addresses are a hole until then (retirement.cpp).
 #pragma once
 
 #include <vector>
@@ -35,12 +36,12 @@ class Mover {
   /// A page on its way to a place in the window.
   struct Step {
     PhysicalPage* page = nullptr;
-    std::uint32_t unit = 0;    ///< where in the window's range
-    View* from = nullptr;      ///< null for a page that is new, or was mapped nowhere
-    View* to = nullptr;        ///< set from the start when it is revived, else when it is mapped
-    Heap* source = nullptr;    ///< where `from` belongs; null with it
-    EpochMark last_use;        ///< of the source's
-    std::uint32_t epoch = 0;   ///< what its memory is stamped with in this heap
+    std::uint32_t unit = 0;   ///< where in the window's range
+    View* from = nullptr;     ///< null for a page that is new, or was mapped nowhere
+    View* to = nullptr;       ///< set from the start when it is revived, else when it is mapped
+    Heap* source = nullptr;   ///< where `from` belongs; null with it
+    EpochMark last_use;       ///< of the source's
+    std::uint32_t epoch = 0;  ///< what its memory is stamped with in this heap
     bool revived = false;
   };
   /// A free block that became part of the claimed window.
@@ -84,7 +85,9 @@ class Mover {
   // spending.cpp
   double credit() const;
   double spending() const;
+  std::uint64_t beyondMost() const;
   std::size_t affordable() const;
+  std::size_t affordableFromOthers() const;
   std::uint32_t pageUnits() const;
 
   // mapping.cpp

@@ -13,8 +13,8 @@
 // free. A stale view is where the page was before it moved: the layout sees a hole there.
 //
 //   every page has at most one current view, and any number of stale ones
-//   views of a range do not overlap; range.slots[u] is the view over unit u, null where there is none
-//   memory of the layout == what the current views of its ranges cover   (between operations)
+//   views of a range do not overlap; range.slots[u] is the view over unit u, null where there is
+//   none memory of the layout == what the current views of its ranges cover   (between operations)
 #pragma once
 
 #include <algorithm>
@@ -38,7 +38,7 @@ struct PhysicalPage {
   std::uint32_t units = 0;  ///< size
   std::uint32_t pins = 0;   ///< reasons why it must stay where it is
   View* current = nullptr;
-  std::vector<View*> views;  ///< the current one among them
+  std::vector<View*> views;            ///< the current one among them
   PhysicalPage* next_spare = nullptr;  ///< see ViewTable::spares
   std::uint64_t considered = 0;        ///< the last window it was counted in: see window.cpp
 
@@ -54,8 +54,8 @@ struct PageRange : HeapSegment {
   Heap* home = nullptr;
   std::uint64_t most_backed = 0;  ///< the most memory that the heap had for this kind
   std::uint64_t moved = 0;        ///< bytes that were moved within the heap, all together
-  std::vector<View*> slots;  ///< one a unit of `bytes`
-  std::uint32_t touched = 0; ///< from this unit on there never was a view
+  std::vector<View*> slots;       ///< one a unit of `bytes`
+  std::uint32_t touched = 0;      ///< from this unit on there never was a view
 
   Address placeOfUnit(std::uint32_t unit) const { return base + unit * kUnit; }
   Address deviceOfUnit(std::uint32_t unit) const { return device_base + unit * kUnit; }
@@ -67,12 +67,12 @@ struct PageRange : HeapSegment {
 struct View {
   PhysicalPage* page = nullptr;
   PageRange* range = nullptr;
-  std::uint32_t unit = 0;      ///< where in the range
-  bool accessible = false;     ///< the device may read and write through it
-  EpochMark last_use;          ///< stale only: of range->home, when the page moved on
-  View* older = nullptr;       ///< stale only: neighbours in the order in which they became so
+  std::uint32_t unit = 0;   ///< where in the range
+  bool accessible = false;  ///< the device may read and write through it
+  EpochMark last_use;       ///< stale only: of range->home, when the page moved on
+  View* older = nullptr;    ///< stale only: neighbours in the order in which they became so
   View* younger = nullptr;
-  Block* free_block = nullptr; ///< valid while seen == the survey's number: see survey.hpp
+  Block* free_block = nullptr;  ///< valid while seen == the survey's number: see survey.hpp
   std::uint64_t seen = 0;
 
   std::uint32_t units() const { return page->units; }

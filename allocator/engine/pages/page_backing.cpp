@@ -26,8 +26,7 @@ std::uint64_t unitsFor(std::uint64_t bytes) { return (bytes + kUnit - 1) / kUnit
 
 bool PageBacking::supportedBy(const Device& device) {
   const VirtualMemoryCapability capability = device.virtualMemory();
-  return capability.supported && capability.granularity != 0 &&
-         kUnit % capability.granularity == 0;
+  return capability.supported && capability.granularity != 0 && kUnit % capability.granularity == 0;
 }
 
 PageBacking::PageBacking(const Surroundings& surroundings)

@@ -25,8 +25,8 @@ class PageBacking {
   /// to be had without a wait, and then nothing has changed. Throws std::bad_alloc, so too.
   Block* serve(Heap& heap, const Request& request);
 
-  /// Every page of the heap's that lies wholly free goes back to where it was mapped first, if it is
-  /// still mapped there. No device call.
+  /// Every page of the heap's that lies wholly free goes back to where it was mapped first, if it
+  /// is still mapped there. No device call.
   void sendHome(Heap& heap);
 
   /// Gives every page that lies wholly free back to the device. What queued work may still use goes
@@ -36,8 +36,8 @@ class PageBacking {
   /// reserved.
   void collectGarbage(std::uint64_t bytes);
 
-  /// The page that a block lies in, or all of them, must stay where they are, until as many calls of
-  /// unpin: somebody else knows their addresses. Pre: the block is allocated.
+  /// The page that a block lies in, or all of them, must stay where they are, until as many calls
+  /// of unpin: somebody else knows their addresses. Pre: the block is allocated.
   void pin(const Block& block);
   void unpin(const Block& block);
 
@@ -53,8 +53,8 @@ class PageBacking {
 
   /// Ends the thread: what is under way in the background is done, and nothing else will be.
   void stop() noexcept { background_.stop(); }
-  /// Pre: stop(). If `driver` may still be called, waits for the device and gives everything back to
-  /// it. Nothing else may be called afterwards.
+  /// Pre: stop(). If `driver` may still be called, waits for the device and gives everything back
+  /// to it. Nothing else may be called afterwards.
   void shutDown(bool driver) noexcept;
 
  private:

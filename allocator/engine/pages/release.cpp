@@ -32,8 +32,7 @@ void putBack(Heap& heap, const View& view, std::uint32_t epoch) CISTERN_NO_TSA {
 }
 
 // Takes out what the rule names, the highest of a block first: what is below stays the same block.
-std::vector<Leaving> detach(Ground& ground, Heap& heap, const ReleaseRule& rule,
-                            bool& more_later) {
+std::vector<Leaving> detach(Ground& ground, Heap& heap, const ReleaseRule& rule, bool& more_later) {
   const MutexLock lock(heap.mutex());
   const Survey survey(heap, ++ground.surveys);
   std::vector<View*> views;

@@ -58,7 +58,7 @@ std::uint32_t Mover::gapUnits() const {
 bool Mover::gather() {
   if (ground_.recycles()) {
     takeOwn(affordable());
-    takeFromOthers(affordable(), Which::kComplete);
+    takeFromOthers(affordableFromOthers(), Which::kComplete);
   }
   grow();
   if (gapUnits() == 0) return true;
@@ -97,8 +97,8 @@ void Mover::takeFromOthers(std::size_t most, Which which) {
   }
 }
 
-// Pages whose last use may still be queued on the source's stream: what this heap's stream does from
-// now on comes after it.
+// Pages whose last use may still be queued on the source's stream: what this heap's stream does
+// from now on comes after it.
 bool Mover::orderAfter(Heap& source) {
   const RelaxedCaptureMode relaxed(ground_.device);
   const bool ordered = ground_.progress.orderAfter(heap_.stream(), source.stream());

@@ -13,11 +13,11 @@ namespace {
 constexpr std::uint32_t kUsualUnits = 8;
 /// A page is at least this part of what is reserved: what can be stranded is in proportion.
 constexpr std::uint64_t kPartOfReserved = 4096;
-/// It is at most this part of the limit, and of what is left below it: so many may be pinned down by
-/// one small block each before it shows.
+/// It is at most this part of the limit, and of what is left below it: so many may be pinned down
+/// by one small block each before it shows.
 constexpr std::uint64_t kPartOfLimit = 2048, kPartOfLeft = 16;
-/// A heap may move, once, a quarter of its memory as if growing by it: growing would have gone on for
-/// as long as that, at most.
+/// A heap may move, once, a quarter of its memory as if growing by it: growing would have gone on
+/// for as long as that, at most.
 constexpr std::uint64_t kMovedOnce = 4;
 /// How far the balance has to last: until what is reserved has doubled, and at least for so
 /// many bytes.
@@ -30,19 +30,33 @@ std::uint32_t wholeUnits(std::uint64_t bytes) {
 
 }  // namespace
 
-// What a heap takes beyond the most that it ever had, it would have grown by without recycling too;
-// and so it would, once, for part of what it moves.
-double Mover::credit() const {
-  std::uint64_t coming = gapUnits() * kUnit, moved = 0;
+// How much of what comes lies beyond the most that this heap ever had.
+std::uint64_t Mover::beyondMost() const {
+  std::uint64_t coming = gapUnits() * kUnit;
   for (const Step& step : steps_) {
-    if (!step.revived) (step.source == &heap_ ? moved : coming) += step.page->bytes();
+    if (!step.revived && step.source != &heap_) coming += step.page->bytes();
   }
-  const std::uint64_t high = std::max(window_.range->most_backed, backed_before_);
-  const std::uint64_t beyond = std::max(backed_before_ + coming, high) - high;
+  const std::uint64_t most = std::max(window_.range->most_backed, backed_before_);
+  return std::max(backed_before_ + coming, most) - most;
+}
+
+// What would have been spent without recycling too: a heap takes what it never had by growing,
+// where taking it from another is no dearer; and it would have grown, once, by part of what it
+// moves.
+double Mover::credit() const {
+  std::uint64_t own = 0, others = 0, others_count = 0;
+  for (const Step& step : steps_) {
+    if (step.revived || step.source == nullptr) continue;
+    (step.source == &heap_ ? own : others) += step.page->bytes();
+    others_count += step.source == &heap_ ? 0 : 1;
+  }
+  const std::uint64_t beyond = beyondMost(), taken = std::min(beyond, others);
   const std::uint64_t once = window_.range->most_backed / kMovedOnce;
   const std::uint64_t before = std::min(window_.range->moved, once);
+  const double grown = double(beyond - taken + std::min(own, once - before)) / double(kUnit);
   const double plain = ground_.create_cost.mean() + ground_.map_cost.mean();
-  return double(beyond + std::min(moved, once - before)) / double(kUnit) / kUsualUnits * plain;
+  const double of_others = others == 0 ? 0 : double(taken) / double(others) * double(others_count);
+  return grown / kUsualUnits * plain + of_others * ground_.map_cost.mean();
 }
 
 // What this miss has taken by now, and what mapping its pages will take.
@@ -57,8 +71,12 @@ std::size_t Mover::affordable() const {
   return balance <= 0 ? 0 : std::size_t(balance / ground_.map_cost.mean());
 }
 
-// Small pages strand little, large ones cost little. So: the usual size where there is no balance to
-// spend, smaller as far as the balance lasts, and never so large that what is left is at stake.
+std::size_t Mover::affordableFromOthers() const {
+  return beyondMost() > 0 ? SIZE_MAX : affordable();
+}
+
+// Small pages strand little, large ones cost little. So: the usual size where there is no balance
+// to spend, smaller as far as the balance lasts, and never so large that what is left is at stake.
 std::uint32_t Mover::pageUnits() const {
   if (request_.kind == SizeKind::kSmall) return 1;
   if (ground_.options.page_size != 0) return std::uint32_t(ground_.options.page_size / kUnit);

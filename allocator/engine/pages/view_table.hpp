@@ -29,7 +29,8 @@ class ViewTable {
   View& addView(PhysicalPage& page, PageRange& range, std::uint32_t unit);
   /// Pre: stale.
   void removeView(View& view) noexcept;
-  /// The page is reached through this view from now on. Pre: stale, and the page has no current one.
+  /// The page is reached through this view from now on. Pre: stale, and the page has no current
+  /// one.
   void makeCurrent(View& view) noexcept;
   /// Pre: current. It becomes the youngest of the stale ones.
   void makeStale(View& view, EpochMark last_use) noexcept;

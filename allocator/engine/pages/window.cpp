@@ -50,7 +50,8 @@ class Walk {
 
   // A page can be in one place only.
   bool revive(const View& view) {
-    if (!view.accessible || !survey_.movable(*view.page) || view.page->considered == number_) return false;
+    if (!view.accessible || !survey_.movable(*view.page) || view.page->considered == number_)
+      return false;
     view.page->considered = number_;
     ++window_.revivals;
     return true;
@@ -64,8 +65,8 @@ class Walk {
       const View* view = range.slots[u];
       if (view && !view->isCurrent()) {
         const View& now = *view->page->current;
-        const bool inside = now.range == &range && now.place() >= window_.from &&
-                            now.place() < window_.to;
+        const bool inside =
+            now.range == &range && now.place() >= window_.from && now.place() < window_.to;
         if (inside) return false;
       }
       u = view ? view->endUnit() : u + 1;

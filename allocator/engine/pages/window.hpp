@@ -1,5 +1,5 @@
-// Where in a heap a request could be placed once memory has been brought there: a window is a run of
-// free blocks and holes that is large enough.
+// Where in a heap a request could be placed once memory has been brought there: a window is a run
+// of free blocks and holes that is large enough.
 #pragma once
 
 #include <optional>
@@ -26,10 +26,10 @@ struct Window {
   }
 };
 
-/// The window for a request that takes the least mapping. Windows with a stale view whose page is in
-/// use elsewhere are passed over. With `fresh_only`, the one at the end of the range only, behind
-/// which there is room for pages of any size. None when no hole is large enough.
-/// Pre: the survey is of this heap and of now.
+/// The window for a request that takes the least mapping. Windows with a stale view whose page is
+/// in use elsewhere are passed over. With `fresh_only`, the one at the end of the range only,
+/// behind which there is room for pages of any size. None when no hole is large enough. Pre: the
+/// survey is of this heap and of now.
 std::optional<Window> bestWindow(Heap& heap, const Request& request, const Survey& survey,
                                  std::uint64_t& window_number, bool fresh_only)
     CISTERN_REQUIRES(heap.mutex());
