@@ -14,14 +14,17 @@ endforeach()
 
 # ---- CUDA ----------------------------------------------------------------------------------------
 
+set(CISTERN_CUDA_RUNTIME static CACHE STRING "How programs get the CUDA runtime: static or shared")
+set_property(CACHE CISTERN_CUDA_RUNTIME PROPERTY STRINGS static shared)
 if(CISTERN_CUDA)
   find_package(CUDAToolkit 13 QUIET)
   if(CUDAToolkit_FOUND AND TARGET CUDA::cudart)
     set(cistern_has_CUDA TRUE)
-    # Static where there is one: the program then runs wherever there is a driver, and starts where
-    # there is none. Never CUDA::cuda_driver: a program linked to it starts only where there is one.
+    # Static unless asked otherwise: the program then runs wherever there is a driver, and starts
+    # where there is none. (The benchmark that times the driver's calls has to come between a program
+    # and the runtime, which takes a shared one.) Never CUDA::cuda_driver: a program linked to it starts only where there is one.
     set(cistern_cudart CUDA::cudart)
-    if(TARGET CUDA::cudart_static)
+    if(TARGET CUDA::cudart_static AND NOT CISTERN_CUDA_RUNTIME STREQUAL "shared")
       set(cistern_cudart CUDA::cudart_static)
     endif()
   elseif(NOT CISTERN_CUDA STREQUAL "AUTO")

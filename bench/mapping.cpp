@@ -1,0 +1,149 @@
+// bench_mapping [TRACE...]: what mapping memory costs a program, measured: the time that recorded
+// programs spend in the driver's virtual memory management under Cistern and under PyTorch's
+// expandable segments, in one process, one after the other. Needs a GPU; PyTorch's column needs its
+// wheel (peers/torch/library.cpp).
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "allocator/device/open.hpp"
+#include "allocator/engine/caching_allocator.hpp"
+#include "bench/meter/driver_meter.hpp"
+#include "bench/peers/torch/abi.hpp"
+#include "interop/trace/trace.hpp"
+
+namespace {
+
+using namespace cistern;
+
+constexpr const char* kMeter = "libcistern_driver_meter.so";
+constexpr const char* kTorch = "libcistern_peer_torch.so";
+
+/// The meter has to be there before the program is: it starts itself again with it.
+void restartWithMeter(char** arguments) {
+  if (dlsym(RTLD_DEFAULT, "cisternMeterRead") != nullptr) return;
+  const auto self = std::filesystem::read_symlink("/proc/self/exe");
+  if (std::getenv("CISTERN_METERED") != nullptr) {
+    fmt::print(stderr, "bench_mapping: {} could not be preloaded\n", kMeter);
+    std::exit(1);
+  }
+  setenv("CISTERN_METERED", "1", 1);
+  setenv("LD_PRELOAD", (self.parent_path() / kMeter).c_str(), 1);
+  execv(self.c_str(), arguments);
+}
+
+struct Functions {
+  std::function<void*(std::size_t, Stream)> allocate;
+  std::function<void(void*)> free;
+};
+
+struct Cost {
+  double ns_per_event = 0;
+  CisternMeter driver{};
+};
+
+Cost replay(const trace::Trace& trace, const std::vector<Stream>& streams, const Functions& f) {
+  const auto read = reinterpret_cast<decltype(&cisternMeterRead)>(
+      dlsym(RTLD_DEFAULT, "cisternMeterRead"));
+  CisternMeter before{}, after{};
+  std::vector<void*> blocks;
+  blocks.reserve(trace.allocations);
+  read(&before);
+  const auto since = std::chrono::steady_clock::now();
+  for (const trace::TraceEvent& event : trace.events) {
+    if (event.isAllocation()) {
+      blocks.push_back(f.allocate(event.value, streams[std::size_t(event.stream)]));
+    } else if (void*& block = blocks[event.value]; block != nullptr) {
+      f.free(block);
+      block = nullptr;
+    }
+  }
+  const auto took = std::chrono::steady_clock::now() - since;
+  read(&after);
+  for (void* block : blocks) {
+    if (block != nullptr) f.free(block);
+  }
+  Cost cost;
+  cost.ns_per_event =
+      std::chrono::duration<double, std::nano>(took).count() / double(trace.events.size());
+  for (int i = 0; i < 2; ++i) {
+    cost.driver.calls[i] = after.calls[i] - before.calls[i];
+    cost.driver.nanoseconds[i] = after.nanoseconds[i] - before.nanoseconds[i];
+  }
+  return cost;
+}
+
+void print(const std::string& trace, const char* allocator, const Cost& cost) {
+  if (cost.driver.calls[0] == 0)
+    throw Error("no call was seen: configure with -DCISTERN_CUDA_RUNTIME=shared");
+  fmt::print("{:<18} {:<22} {:>9.0f} {:>9} {:>9.1f} {:>9.1f}\n", trace, allocator,
+             cost.ns_per_event, cost.driver.calls[0], double(cost.driver.nanoseconds[0]) / 1e6,
+             double(cost.driver.nanoseconds[1]) / 1e6);
+  std::fflush(stdout);
+}
+
+/// PyTorch's expandable segments, or nothing, with the reason printed.
+std::unique_ptr<Functions> openTorch() {
+  setenv("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True", 1);
+  setenv("PYTORCH_ALLOC_CONF", "expandable_segments:True", 1);
+  void* library = dlopen(kTorch, RTLD_NOW | RTLD_LOCAL);
+  const char* why = library == nullptr ? dlerror() : nullptr;
+  if (library != nullptr) {
+    why = reinterpret_cast<decltype(&cisternTorchOpen)>(dlsym(library, "cisternTorchOpen"))(0);
+  }
+  if (why != nullptr) {
+    fmt::print("left out: torch expandable: {}\n", why);
+    return nullptr;
+  }
+  const auto allocate =
+      reinterpret_cast<decltype(&cisternTorchAllocate)>(dlsym(library, "cisternTorchAllocate"));
+  const auto release =
+      reinterpret_cast<decltype(&cisternTorchFree)>(dlsym(library, "cisternTorchFree"));
+  return std::make_unique<Functions>(Functions{
+      [allocate](std::size_t n, Stream s) { return allocate(n, reinterpret_cast<void*>(s.raw)); },
+      release});
+}
+
+void compare(const std::filesystem::path& path, const Functions* torch) {
+  const trace::Trace trace = trace::readTrace(path);
+  const auto device = openDevice("cuda");
+  std::vector<Stream> streams{Stream{}};
+  while (int(streams.size()) < trace.streams) streams.push_back(device->createStream().orThrow());
+  for (const char* conf : {"", "recycle:eager", "page_size:20M,recycle:off"}) {
+    CachingAllocator allocator(*device, Options::parse(conf));
+    print(trace.name, *conf == '\0' ? "cistern" : *conf == 'r' ? "cistern eager" : "cistern plain",
+          replay(trace, streams,
+                 {[&](std::size_t n, Stream s) { return allocator.allocate(n, s); },
+                  [&](void* p) { allocator.free(p); }}));
+  }
+  if (torch != nullptr) {
+    print(trace.name, "torch expandable", replay(trace, streams, *torch));
+    reinterpret_cast<decltype(&cisternTorchEmpty)>(
+        dlsym(dlopen(kTorch, RTLD_NOW), "cisternTorchEmpty"))();
+  }
+}
+
+}  // namespace
+
+int main(int count, char** arguments) try {
+  restartWithMeter(arguments);
+  const auto torch = openTorch();
+  fmt::print("{:<18} {:<22} {:>9} {:>9} {:>9} {:>9}\n", "trace", "allocator", "ns/event", "calls",
+             "ms", "bg ms");
+  for (int i = 1; i < count; ++i) {
+    if (arguments[i][0] != '-') compare(arguments[i], torch.get());
+  }
+  return 0;
+} catch (const std::exception& error) {
+  fmt::print(stderr, "bench_mapping: {}\n", error.what());
+  return 1;
+}

@@ -1,0 +1,16 @@
+// What libcistern_driver_meter.so counts: calls that map memory, on the program's main thread [0]
+// and on all others [1].
+#pragma once
+
+#include <cstdint>
+
+extern "C" {
+
+struct CisternMeter {
+  std::uint64_t calls[2];
+  std::uint64_t nanoseconds[2];
+};
+
+/// All since the program began.
+void cisternMeterRead(CisternMeter* meter);
+}
