@@ -112,7 +112,7 @@ class CachingAllocator {
   // fast_path.cpp
   void freeAt(Address address, const void* caller) noexcept;
   void afterHit(Heap& heap, bool over_ceiling, bool poll) noexcept;
-  void afterEmptying(Heap& heap) noexcept;
+  void atLowTide(Heap& heap) noexcept;
 
   // slow_path.cpp: the ladder. Each step gives a block, or null.
   Block* climb(Heap& heap, const Request& request);

@@ -41,7 +41,7 @@ void CachingAllocator::afterHit(Heap& heap, bool over_ceiling, bool poll) noexce
   }
 }
 
-void CachingAllocator::afterEmptying(Heap& heap) noexcept {
+void CachingAllocator::atLowTide(Heap& heap) noexcept {
   try {
     pages_->sendHome(heap);
   } catch (const std::bad_alloc&) {
@@ -58,7 +58,7 @@ void CachingAllocator::freeAt(Address address, const void* caller) noexcept {
   if (heap == nullptr) [[unlikely]]
     return reportMisuse("free", address);
   Block* block = nullptr;
-  bool over_ceiling = false, retired = false, emptied = false;
+  bool over_ceiling = false, retired = false, low_tide = false;
   StreamUses uses;
   {
     const MutexLock lock(heap->mutex());
@@ -69,7 +69,7 @@ void CachingAllocator::freeAt(Address address, const void* caller) noexcept {
         const SizeKind kind = segment->kind;
         heap->release(*block, tick_.load(std::memory_order_relaxed));
         over_ceiling = heap->counters().overCeiling(kind);
-        emptied = heap->pages_moved && heap->empty();
+        low_tide = heap->tide.fall(heap->busyBytes()) && heap->pages_moved;
       } else {
         retired = true;
         uses = heap->retire(*block);
@@ -82,8 +82,8 @@ void CachingAllocator::freeAt(Address address, const void* caller) noexcept {
     return settleRetired(*heap, *block, std::move(uses));
   if (over_ceiling) [[unlikely]]
     settleFor(*heap);
-  if (emptied) [[unlikely]]
-    afterEmptying(*heap);
+  if (low_tide) [[unlikely]]
+    atLowTide(*heap);
 }
 
 }  // namespace cistern

@@ -21,6 +21,7 @@
 #include "allocator/engine/free_log.hpp"
 #include "allocator/engine/request.hpp"
 #include "allocator/engine/statistics.hpp"
+#include "allocator/engine/tide.hpp"
 #include "allocator/layout/layout.hpp"
 
 namespace cistern {
@@ -135,8 +136,8 @@ class Heap {
   /// Ends the current epoch and returns its number: no free block is stamped with a later one.
   std::uint32_t endEpoch() noexcept CISTERN_REQUIRES(mutex_);
 
-  bool empty() const CISTERN_REQUIRES(mutex_) {
-    return small_.totals().busy_blocks + large_.totals().busy_blocks == 0;
+  std::uint64_t busyBytes() const CISTERN_REQUIRES(mutex_) {
+    return small_.totals().busy_bytes + large_.totals().busy_bytes;
   }
   HeapCounters& counters() CISTERN_REQUIRES(mutex_) { return counters_; }
   std::size_t hostBytes() CISTERN_REQUIRES(mutex_);
@@ -158,6 +159,7 @@ class Heap {
   std::uint64_t hits_unpolled CISTERN_GUARDED_BY(mutex_) = 0;
   /// Pages have come to other places than where they were mapped first (pages/homing.cpp).
   bool pages_moved CISTERN_GUARDED_BY(mutex_) = false;
+  Tide tide CISTERN_GUARDED_BY(mutex_);  ///< of busyBytes()
 
   /// How far the stream is known to have come (progress.hpp).
   struct Completion {

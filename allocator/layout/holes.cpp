@@ -9,6 +9,16 @@ constexpr std::uint64_t kGrainMask = (std::uint64_t{1} << 48) - 1;
 
 }  // namespace
 
+// A segment that is extended time and again ends with a hole, as a rule.
+Block* Layout::lastOf(const Segment& segment) const noexcept {
+  for (Block* hole = holes_; hole; hole = hole->links.right) {
+    if (hole->segment == &segment && hole->next == nullptr) return hole;
+  }
+  Block* last = segment.first;
+  while (last && last->next) last = last->next;
+  return last;
+}
+
 void Layout::extend(Segment& segment, std::uint32_t grains) {
   CISTERN_CHECK(segment.base % kGrain == 0 && grains > 0);
   Block* block = pool_.take();
@@ -16,8 +26,7 @@ void Layout::extend(Segment& segment, std::uint32_t grains) {
   block->grains = grains;
   block->segment = &segment;
   block->next = nullptr;
-  block->prev = segment.first;
-  while (block->prev && block->prev->next) block->prev = block->prev->next;
+  block->prev = lastOf(segment);
   segment.bytes += std::uint64_t{grains} << kGrainShift;
   if (block->prev == nullptr) {
     link(segment, *block);

@@ -118,6 +118,7 @@ class Layout {
   Block* cut(Block& block, Address at) noexcept;
   void enlistHole(Block& block) noexcept;
   void unlistHole(Block& block) noexcept;
+  Block* lastOf(const Segment& segment) const noexcept;
   Block* settleHole(Block& block) noexcept;
   Block* settleFree(Block& block) noexcept;
   void countSplit(std::int64_t blocks, std::uint32_t grains) noexcept;

@@ -1,7 +1,7 @@
 #include "allocator/engine/pages/background.hpp"
 
 #include <chrono>
-#include <system_error>
+#include <exception>
 
 namespace cistern::pages {
 namespace {
@@ -16,7 +16,7 @@ bool Background::wake() noexcept {
   if (stopping_) return false;
   try {
     if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
-  } catch (const std::system_error&) {
+  } catch (const std::exception&) {
     return false;
   }
   awake_ = true;

@@ -28,6 +28,8 @@ void Mover::prepare(Heap& heap) {
     heap.layout(kind).prepareHoles(2 * units + 8);
   }
   steps_.reserve(units);
+  revived_.clear();
+  revived_.reserve(window_.revivals);
   pieces_.reserve(units + 2);
   gaps_.reserve(units + 2);
 }
@@ -48,8 +50,7 @@ void Mover::claimPieces() {
 // Units without a view are gaps; stale views are taken back into use.
 void Mover::claimHoles() {
   const PageRange& range = *window_.range;
-  std::vector<Step> revived;
-  revived.reserve(window_.revivals);
+  std::vector<Step>& revived = revived_;
   const std::uint32_t end = range.unitAt(window_.to + kUnit - 1);
   for (std::uint32_t unit = range.unitAt(window_.from); unit < end;) {
     View* view = range.slots[unit];

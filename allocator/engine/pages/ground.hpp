@@ -53,8 +53,12 @@ struct Ground : Surroundings {
 
   /// What an OutOfMemory says of the device is its last answer.
   template <class Answer>
-  void noteAnswer(const Answer& answer) {
-    last_error = answer.ok() ? std::string() : answer.error().message();
+  void noteAnswer(const Answer& answer) noexcept {
+    try {
+      last_error = answer.ok() ? std::string() : answer.error().message();
+    } catch (const std::bad_alloc&) {
+      last_error.clear();
+    }
   }
   /// Gives a page that nothing shows back to the device. False, and it stays a spare, when the
   /// device will not have it.

@@ -38,7 +38,8 @@ std::vector<Homing> awayFromHome(const Survey& survey, const Heap& heap) {
 
 // All pages leave before the first arrives: what arrives may merge the blocks that others leave.
 void PageBacking::sendHome(Heap& heap) {
-  const MutexLock lock(mutex_);
+  if (!mutex_.try_lock()) return;  // a free does not wait for others' device calls
+  const MutexUnlock unlock(mutex_);
   const MutexLock heap_lock(heap.mutex());
   heap.pages_moved = false;
   const Survey survey(heap, ++ground_.surveys);

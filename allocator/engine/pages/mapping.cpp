@@ -27,19 +27,18 @@ bool Mover::mapAll() {
   return true;
 }
 
+// All that may fail on the host comes before the call.
 bool Mover::mapOne(Step& step) {
-  PageRange& range = *window_.range;
+  View& view = ground_.table.addView(*step.page, *window_.range, step.unit);
   const Status mapped =
-      ground_.device.map(range.deviceOfUnit(step.unit), step.page->bytes(), step.page->handle);
+      ground_.device.map(view.deviceAddress(), view.bytes(), step.page->handle);
   ground_.noteAnswer(mapped);
-  if (!mapped) return false;
-  try {
-    step.to = &ground_.table.addView(*step.page, range, step.unit);
-  } catch (...) {
-    (void)ground_.device.unmap(range.deviceOfUnit(step.unit), step.page->bytes());
-    throw;
+  if (mapped) {
+    step.to = &view;
+  } else {
+    ground_.table.removeView(view);
   }
-  return true;
+  return mapped.ok();
 }
 
 bool Mover::allowAccess(std::size_t from, std::size_t to) {
@@ -60,7 +59,9 @@ void Mover::unmapAll() noexcept {
     if (step.to != nullptr && ground_.device.unmap(step.to->deviceAddress(), step.to->bytes()))
       ground_.table.removeView(*step.to);
     step.to = nullptr;
-    if (step.source == nullptr && step.page->views.empty()) ground_.release(*step.page);
+    if (step.source != nullptr || !step.page->views.empty()) continue;
+    ground_.table.makeSpare(*step.page);
+    ground_.release(*step.page);
   }
 }
 

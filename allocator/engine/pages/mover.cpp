@@ -34,7 +34,7 @@ Block* Mover::attempt(bool fresh_only) {
   try {
     if (gather() && mapAll()) return commit();
   } catch (const std::bad_alloc&) {
-    undo();
+    if (!committed_) undo();
     throw;
   }
   undo();
@@ -53,6 +53,7 @@ Block* Mover::commit() CISTERN_NO_TSA {
   }
   const MutexLock settling(ground_.settle_mutex);
   const MutexLock lock(heap_.mutex());
+  heap_.layout(request_.kind).prepareHoles(2);  // others may have used up what claim() prepared
   for (Heap* source : sources) source->mutex().lock();
   std::uint32_t epoch = 0;
   for (const Piece& piece : pieces_) epoch = std::max(epoch, piece.epoch);
@@ -68,6 +69,8 @@ Block* Mover::commit() CISTERN_NO_TSA {
   std::uint64_t& most = window_.range->most_backed;
   most = std::max(most, heap_.layout(request_.kind).totals().segment_bytes);
   heap_.pages_moved |= !steps_.empty();
+  heap_.tide.rise(heap_.busyBytes());
+  committed_ = true;
   return heap_.allocateFrom(*free, request_);
 }
 

@@ -13,7 +13,7 @@
 // Why a page may be used at its new address while queued work still uses it at the old one: pages
 // of the heap's own were used on the heap's stream, and what is queued there from now on comes
 // later; those of other heaps are complete, or ordered before by an event. The old view stays until
-// that work is complete, and its addresses are a hole until then (retirement.cpp).
+// that work is complete, and its addresses are a hole until then (release.cpp).
 #pragma once
 
 #include <vector>
@@ -78,7 +78,7 @@ class Mover {
   void grow();
   std::uint32_t newPageUnits(const Gap& gap) const;
   std::uint32_t mostFor(const Gap& gap) const;
-  PhysicalPage* spareFor(std::uint32_t most_units) const;
+  PhysicalPage* spareFor(std::uint32_t most_units);
   PhysicalPage* create(std::uint32_t units);
   std::uint32_t gapUnits() const;
 
@@ -106,7 +106,9 @@ class Mover {
   std::vector<Piece> pieces_;
   std::vector<Gap> gaps_;
   std::vector<Step> steps_;
+  std::vector<Step> revived_;  ///< scratch, with room for all of the window's
   bool pressed_ = false;         ///< the device or the limit has refused: time is no matter now
+  bool committed_ = false;       ///< the pages are where they belong: there is nothing to undo
   bool unordered_ = false;       ///< the device would not order the streams
   bool page_too_large_ = false;  ///< one was passed over because no gap had room for it
   std::uint64_t began_ns_ = 0;

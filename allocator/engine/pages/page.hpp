@@ -39,7 +39,9 @@ struct PhysicalPage {
   std::uint32_t pins = 0;   ///< reasons why it must stay where it is
   View* current = nullptr;
   std::vector<View*> views;            ///< the current one among them
-  PhysicalPage* next_spare = nullptr;  ///< see ViewTable::spares
+  bool spare = false;                      ///< see ViewTable::makeSpare
+  PhysicalPage* next_spare = nullptr;
+  PhysicalPage* previous_spare = nullptr;
   std::uint64_t considered = 0;        ///< the last window it was counted in: see window.cpp
 
   std::uint64_t bytes() const { return units * kUnit; }

@@ -35,9 +35,9 @@ PageBacking::PageBacking(const Surroundings& surroundings)
 Block* PageBacking::serve(Heap& heap, const Request& request) {
   const MutexLock lock(mutex_);
   if (!ground_.options.background_thread) tidyUp();
-  if (!makeRoom(heap, request)) return nullptr;
+  if (!makeRoom(heap, request) && rangeFor(heap, request.kind) == nullptr) return nullptr;
   Block* block = Mover(ground_, heap, request).serve();
-  if (ground_.options.background_thread && untidy()) (void)background_.wake();
+  if (ground_.options.background_thread && untidy() && !background_.wake()) tidyUp();
   return block;
 }
 
@@ -53,7 +53,8 @@ PageRange* PageBacking::rangeFor(Heap& heap, SizeKind kind) const {
 
 // There must be addresses for the whole request behind what was ever used.
 bool PageBacking::makeRoom(Heap& heap, const Request& request) {
-  const std::uint64_t need = unitsFor(request.rounded()) + kRoomBeyond;
+  const std::uint64_t beyond = std::max(kRoomBeyond, ground_.options.page_size / kUnit);
+  const std::uint64_t need = unitsFor(request.rounded()) + beyond;
   PageRange* range = rangeFor(heap, request.kind);
   if (range && range->units() - range->touched >= need) return true;
   if (range) {
@@ -71,8 +72,10 @@ bool PageBacking::makeRoom(Heap& heap, const Request& request) {
 }
 
 PageRange* PageBacking::openRange(Heap& heap, SizeKind kind, std::uint64_t least) {
-  const std::uint64_t total = ground_.device_total;
-  std::uint64_t bytes = std::clamp(roundUp(kReservedTimes * total, kUnit), least, kMostReserved);
+  // Many heaps share what addresses there are: each range more is content with less.
+  const std::uint64_t times = kReservedTimes * ground_.device_total;
+  const std::uint64_t wanted = roundUp(times / (1 + ground_.table.ranges().size() / 8), kUnit);
+  std::uint64_t bytes = std::clamp(wanted, least, std::max(least, kMostReserved));
   Result<Address> base = ground_.device.reserve(bytes);
   while (!base && bytes / 2 >= least) {
     bytes = roundUp(bytes / 2, kUnit);
@@ -132,7 +135,9 @@ std::vector<Heap*> PageBacking::heapsNow() const {
 void PageBacking::drainLater(Heap& heap) {
   const MutexLock lock(heap.mutex());
   std::erase_if(drains_, [&](const Drain& drain) { return drain.heap == &heap; });
-  drains_.push_back({&heap, heap.markNow()});
+  EpochMark until = heap.markNow();
+  if (!heap.completion.freed) --until.epoch;  // nothing is stamped with the present one
+  drains_.push_back({&heap, until});
 }
 
 // A page's age is counted in its heap's epochs, one of which ends each time that this looks.

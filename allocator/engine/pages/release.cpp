@@ -19,6 +19,13 @@ bool lastUseIsComplete(const View& view) {
   return home.complete(view.last_use);
 }
 
+// The same, asking the stream if need be.
+bool lastUseIsComplete(Ground& ground, const View& view) {
+  if (lastUseIsComplete(view)) return true;
+  ground.progress.refresh(*view.range->home);
+  return lastUseIsComplete(view);
+}
+
 bool removeMapping(Ground& ground, View& view) noexcept {
   if (!ground.device.unmap(view.deviceAddress(), view.bytes())) return false;
   ground.table.removeView(view);
@@ -70,10 +77,11 @@ bool giveBack(Ground& ground, Heap& heap, const Leaving& leaving) {
   PhysicalPage& page = *leaving.page;
   View& current = *page.current;
   const SizeKind kind = current.range->kind;
-  const std::vector<View*> views = page.views;
   bool gone = true;
-  for (View* view : views) {
-    if (view != &current) gone = gone && lastUseIsComplete(*view) && removeMapping(ground, *view);
+  for (std::size_t i = page.views.size(); gone && i-- > 0;) {
+    View& view = *page.views[i];
+    gone = &view == &current ||
+           (lastUseIsComplete(ground, view) && removeMapping(ground, view));
   }
   if (gone) {
     ground.table.makeStale(current, leaving.last_use);

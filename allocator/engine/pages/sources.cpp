@@ -68,7 +68,8 @@ bool Mover::gather() {
     takeFromOthers(kNoLimit, Which::kComplete);
   } else {
     for (Heap* heap : ground_.heaps.all()) {
-      (void)releaseFree(ground_, *heap, {UINT32_MAX, gapUnits() * kUnit});
+      const std::uint64_t lacking = gapUnits() * kUnit, left = ground_.limit.left();
+      if (lacking > left) (void)releaseFree(ground_, *heap, {UINT32_MAX, lacking - left});
     }
   }
   grow();
@@ -87,6 +88,7 @@ void Mover::takeFromOthers(std::size_t most, Which which) {
   for (Heap* source : ground_.heaps.all()) {
     if (gapUnits() == 0 || most == 0) return;
     if (source == &heap_) continue;
+    if (which == Which::kAny && !ground_.progress.answers(source->stream())) continue;
     if (which == Which::kComplete) ground_.progress.refresh(*source);
     const std::size_t before = steps_.size();
     {
@@ -173,13 +175,11 @@ std::uint32_t Mover::newPageUnits(const Gap& gap) const {
   return (lacking + count - 1) / count;
 }
 
-PhysicalPage* Mover::spareFor(std::uint32_t most_units) const {
-  for (PhysicalPage* page = ground_.table.spares(); page; page = page->next_spare) {
-    const bool taken = std::any_of(steps_.begin(), steps_.end(),
-                                   [&](const Step& step) { return step.page == page; });
-    if (!taken && page->units <= most_units) return page;
-  }
-  return nullptr;
+PhysicalPage* Mover::spareFor(std::uint32_t most_units) {
+  PhysicalPage* page = ground_.table.spares();
+  while (page && page->units > most_units) page = page->next_spare;
+  if (page) ground_.table.takeSpare(*page);
+  return page;
 }
 
 PhysicalPage* Mover::create(std::uint32_t units) {

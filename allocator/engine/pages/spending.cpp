@@ -8,8 +8,7 @@
 namespace cistern::pages {
 namespace {
 
-/// The usual page, and the largest that is made by choice: 16 MiB. It should be a power of two, as
-/// sizes of tensors tend to be: pages of 20 MiB strand twice as much.
+/// The usual page, and the largest that is made by choice: 16 MiB.
 constexpr std::uint32_t kUsualUnits = 8;
 /// A page is at least this part of what is reserved: what can be stranded is in proportion.
 constexpr std::uint64_t kPartOfReserved = 4096;
@@ -62,7 +61,7 @@ double Mover::credit() const {
 // What this miss has taken by now, and what mapping its pages will take.
 double Mover::spending() const {
   const double elapsed = double(ground_.device.hostNanoseconds() - began_ns_);
-  return elapsed + double(steps_.size()) * ground_.map_cost.mean();
+  return elapsed + double(steps_.size() - window_.revivals) * ground_.map_cost.mean();
 }
 
 std::size_t Mover::affordable() const {

@@ -1,6 +1,6 @@
 #include "allocator/engine/pages/view_table.hpp"
 
-#include <utility>
+#include <algorithm>
 
 #include "allocator/base/check.hpp"
 
@@ -19,13 +19,12 @@ PhysicalPage& ViewTable::addPage(Page handle, std::uint32_t units) {
   page->units = units;
   pages_.insert(page.get());
   bytes_ += page->bytes();
-  page->next_spare = std::exchange(spares_, page.get());
   return *page.release();
 }
 
 void ViewTable::removePage(PhysicalPage& page) noexcept {
   CISTERN_CHECK(page.views.empty() && page.current == nullptr);
-  unlinkSpare(page);
+  takeSpare(page);
   bytes_ -= page.bytes();
   pages_.erase(&page);
   delete &page;
@@ -34,7 +33,6 @@ void ViewTable::removePage(PhysicalPage& page) noexcept {
 View& ViewTable::addView(PhysicalPage& page, PageRange& range, std::uint32_t unit) {
   auto view = std::make_unique<View>();
   page.views.push_back(view.get());
-  if (page.views.size() == 1) unlinkSpare(page);
   view->page = &page;
   view->range = &range;
   view->unit = unit;
@@ -54,7 +52,7 @@ void ViewTable::removeView(View& view) noexcept {
   for (std::uint32_t u = view.unit; u < view.endUnit(); ++u) view.range->slots[u] = nullptr;
   PhysicalPage& page = *view.page;
   std::erase(page.views, &view);
-  if (page.views.empty()) page.next_spare = std::exchange(spares_, &page);
+  if (page.views.empty()) makeSpare(page);
   --views_;
   delete &view;
 }
@@ -72,10 +70,20 @@ void ViewTable::makeStale(View& view, EpochMark last_use) noexcept {
   link(view);
 }
 
-void ViewTable::unlinkSpare(PhysicalPage& page) noexcept {
-  PhysicalPage** place = &spares_;
-  while (*place != &page) place = &(*place)->next_spare;
-  *place = std::exchange(page.next_spare, nullptr);
+void ViewTable::makeSpare(PhysicalPage& page) noexcept {
+  if (page.spare) return;
+  page.spare = true;
+  page.previous_spare = nullptr;
+  page.next_spare = spares_;
+  if (spares_) spares_->previous_spare = &page;
+  spares_ = &page;
+}
+
+void ViewTable::takeSpare(PhysicalPage& page) noexcept {
+  if (!page.spare) return;
+  page.spare = false;
+  (page.previous_spare ? page.previous_spare->next_spare : spares_) = page.next_spare;
+  if (page.next_spare) page.next_spare->previous_spare = page.previous_spare;
 }
 
 PageRange& ViewTable::addRange() {
@@ -132,7 +140,7 @@ void ViewTable::audit() const {
   }
   std::size_t spares = 0;
   for (const PhysicalPage* page = spares_; page; page = page->next_spare, ++spares) {
-    CISTERN_CHECK(page->views.empty());
+    CISTERN_CHECK(page->spare && page->views.empty());
   }
   CISTERN_CHECK(spares == without_view);
   CISTERN_CHECK(slots == covered && views == views_ && stale == stale_ && bytes == bytes_);

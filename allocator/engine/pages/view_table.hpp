@@ -35,8 +35,10 @@ class ViewTable {
   /// Pre: current. It becomes the youngest of the stale ones.
   void makeStale(View& view, EpochMark last_use) noexcept;
 
-  /// The pages that no view shows, linked by next_spare: just made, or left behind when something
-  /// failed.
+  /// A page that no view shows waits to be used or given back. So do pages whose last view goes.
+  void makeSpare(PhysicalPage& page) noexcept;
+  void takeSpare(PhysicalPage& page) noexcept;
+  /// The first of the spare pages, linked by next_spare.
   PhysicalPage* spares() const { return spares_; }
 
   PageRange& addRange();
@@ -54,7 +56,6 @@ class ViewTable {
  private:
   void link(View& view) noexcept;
   void unlink(View& view) noexcept;
-  void unlinkSpare(PhysicalPage& page) noexcept;
 
   std::unordered_set<PhysicalPage*> pages_;
   std::vector<std::unique_ptr<PageRange>> ranges_;

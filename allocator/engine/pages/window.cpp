@@ -1,5 +1,7 @@
 #include "allocator/engine/pages/window.hpp"
 
+#include <algorithm>
+
 namespace cistern::pages {
 namespace {
 
@@ -102,10 +104,18 @@ class Search {
     const std::uint32_t end = range.unitAt(hole.end());
     for (std::uint32_t u = range.unitAt(hole.address()); u < end;) {
       const View* view = range.slots[u];
-      const bool bars = view && !survey_.movable(*view->page);
+      const bool bars = view && (!view->accessible || !survey_.movable(*view->page));
       u = view ? view->endUnit() : u + 1;
       if (bars && u < end) consider(hole, range.placeOfUnit(u));
     }
+  }
+
+  // What begins where there never was a view: nothing bars it, and there is room for pages of any
+  // size.
+  void fromUntouched(Block& hole) {
+    const PageRange& range = rangeOf(hole);
+    const Address from = range.placeOfUnit(range.touched);
+    if (from < hole.end()) consider(hole, std::max(from, hole.address()));
   }
 
   // What ends with the free block behind the hole.
@@ -139,10 +149,11 @@ std::optional<Window> bestWindow(Heap& heap, const Request& request, const Surve
                                  std::uint64_t& window_number, bool fresh_only) {
   Search search(request, survey, window_number);
   for (Block* hole = heap.layout(request.kind).holes(); hole; hole = hole->links.right) {
-    if (fresh_only && hole->next != nullptr) continue;
+    if (hole->next == nullptr) search.fromUntouched(*hole);
+    if (fresh_only) continue;
     search.fromStart(*hole);
     search.fromWithin(*hole);
-    if (!fresh_only) search.toEnd(*hole);
+    search.toEnd(*hole);
   }
   return search.best();
 }

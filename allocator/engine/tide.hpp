@@ -1,0 +1,36 @@
+// When a program has let go of all but what it keeps: the moment, once a step or a batch, at which
+// the bytes in use are as few as they ever are. Programs repeat themselves from there.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace cistern {
+
+/// Fed with the bytes in use by whoever owns it; one comparison a free.
+class Tide {
+ public:
+  /// `busy` bytes are in use after a free. True at low tide.
+  bool fall(std::uint64_t busy) {
+    low_ = std::min(low_, busy);
+    return busy <= ebb_;
+  }
+  /// `busy` bytes are in use at a moment that matters, with more than at the low before it: what
+  /// that was is what the next low is measured by.
+  void rise(std::uint64_t busy) {
+    if (busy <= low_ + low_ / 4) return;
+    expected_ = low_ < expected_ ? low_ : expected_ + (low_ - expected_) / kPatience;
+    ebb_ = expected_ + expected_ / 64;
+    low_ = busy;
+  }
+
+ private:
+  /// How slowly a low that never comes again is forgotten.
+  static constexpr std::uint64_t kPatience = 256;
+
+  std::uint64_t low_ = 0;       ///< the least since the last rise
+  std::uint64_t expected_ = 0;  ///< the least of recent lows
+  std::uint64_t ebb_ = 0;       ///< at or below it is low tide
+};
+
+}  // namespace cistern
