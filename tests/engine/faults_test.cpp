@@ -10,7 +10,7 @@ namespace {
 class Scenario {
  public:
   explicit Scenario(SimWork& work)
-      : work_(work), allocator_(work.device(), Options::parse("poll_interval:2")) {}
+      : work_(work), allocator_(work.device(), optionsOf("poll_interval:2")) {}
 
   void run(Stream a, Stream b, Stream c) {
     void* small = take(kKiB, a);
@@ -132,7 +132,7 @@ TEST_CASE("calls may fail at random", "[engine]") {
   for (std::uint64_t seed = 1; seed <= 50; ++seed) {
     SimWork work(simOf(64 * kMiB, 20'000));
     const Streams streams(work.device(), 3);
-    CachingAllocator allocator(work.device(), Options{});
+    CachingAllocator allocator(work.device(), optionsOf());
     work.sim().faults().failRandomly(0.2, seed);
     std::vector<void*> held;
     for (std::size_t i = 0; i < 200; ++i) {
