@@ -79,6 +79,7 @@ bool runWith(Plan plan) {
   work.sim().faults().clear();
   work.sim().audit();
   CHECK(takenOf(work.sim()) == 0);
+  for (const sim::RaceReport& race : work.sim().races()) UNSCOPED_INFO(race.text);
   CHECK(work.sim().races().empty());
   return met;
 }
@@ -91,10 +92,11 @@ TEST_CASE("the scenario of the fault tests runs without faults", "[engine]") {
 
 TEST_CASE("any one device call may fail", "[engine]") {
   for (ErrorKind kind : {ErrorKind::kOutOfMemory, ErrorKind::kOther}) {
-    std::uint64_t nth = 1;
-    while (runWith([&](sim::FaultPlan& plan) { plan.failNthOfAll(nth, kind); })) {
-      INFO("call " << nth);
+    std::uint64_t nth = 0;
+    for (bool met = true; met;) {
       ++nth;
+      INFO("call " << nth << (kind == ErrorKind::kOutOfMemory ? ": out of memory" : ": other"));
+      met = runWith([&](sim::FaultPlan& plan) { plan.failNthOfAll(nth, kind); });
     }
     CHECK(nth > 60);  // it makes enough calls to be worth it
   }
