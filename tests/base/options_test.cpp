@@ -34,7 +34,13 @@ TEST_CASE("a conf sets what it names, in order") {
   const Options options = Options::parse(
       "max_split_size:256MiB, max_non_split_rounding : 64M,garbage_collection_threshold:0.8,"
       "memory_fraction:0.5,limit:80 GB,large_segment_size:32M,cross_stream_reuse:False,"
-      "free_log:0,poll_interval:1024,backing:segments,free_log:7");
+      "free_log:0,poll_interval:1024,backing:segments,page_size:4M,recycle:eager,"
+      "recycle_budget:0.25,background_thread:False,free_log:7");
+  CHECK(options.backing == Backing::kSegments);
+  CHECK(options.page_size == 4 * kMiB);
+  CHECK(options.recycle == Recycle::kEager);
+  CHECK(options.recycle_budget == 0.25);
+  CHECK_FALSE(options.background_thread);
   CHECK(options.max_split_size == 256 * kMiB);
   CHECK(options.max_non_split_rounding == 64 * kMiB);
   CHECK(options.garbage_collection_threshold == 0.8);
@@ -62,7 +68,8 @@ TEST_CASE("PyTorch's spellings mean the same") {
 TEST_CASE("setting one option never resets another") {
   const Options base = Options::parse(
       "max_split_size:256M,garbage_collection_threshold:0.5,limit:1G,free_log:3,"
-      "roundup_power2_divisions:8,expandable_segments:1,cross_stream_reuse:0");
+      "roundup_power2_divisions:8,expandable_segments:1,cross_stream_reuse:0,backing:segments,"
+      "page_size:2M,recycle:off,recycle_budget:none,background_thread:0");
   for (const OptionRow& row : optionTable()) {
     Options changed = base;
     REQUIRE(row.set(changed, row.name, row.print(Options{})));
@@ -79,8 +86,10 @@ TEST_CASE("every option's words read back, and special words return to the defau
     CHECK(row.set(options, row.name, row.print(options)));
     CHECK(options == Options{});
   }
-  const std::string conf = "max_split_size:21M,limit:3M,memory_fraction:0.1,free_log:1";
-  CHECK(Options::parse("max_split_size:unlimited,limit:none,garbage_collection_threshold:off",
+  const std::string conf =
+      "max_split_size:21M,limit:3M,page_size:2M,memory_fraction:0.1,free_log:1";
+  CHECK(Options::parse("max_split_size:unlimited,limit:none,page_size:auto,"
+                       "garbage_collection_threshold:off",
                        Options::parse(conf + ",garbage_collection_threshold:0.9")) ==
         Options::parse("memory_fraction:0.1,free_log:1"));
 }
@@ -95,7 +104,13 @@ TEST_CASE("conf() is the text of what differs from the defaults") {
 
 TEST_CASE("a value out of range is refused with the key, the value and what is allowed") {
   const auto [conf, allowed] = GENERATE(table<std::string, std::string>({
-      {"backing:pages", "segments"},
+      {"backing:vmm", "pages or segments"},
+      {"page_size:1M", "2 MiB to 16 GiB"},
+      {"page_size:3M", "a multiple of 2 MiB, or auto"},
+      {"recycle:never", "budget, eager or off"},
+      {"recycle_budget:1", "above 0, below 1, or none"},
+      {"recycle_budget:0", "above 0, below 1, or none"},
+      {"background_thread:maybe", "true or false"},
       {"max_split_size:19M", "20 MiB to 1024 TiB, or unlimited"},
       {"max_split_size:-1", "20 MiB to 1024 TiB"},
       {"max_split_size_mb:19", "given as whole MiB"},

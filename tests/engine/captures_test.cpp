@@ -50,6 +50,7 @@ TEST_CASE("memory that a capturing stream left is not asked for, so the capture 
     CaptureRig rig("", mode);
     void* block = rig.allocator.allocate(16 * kMiB, rig.other);  // would fit behind `kept`
     CHECK(rig.allocator.getBaseAllocation(block).base != rig.kept);
+    CHECK(reservedOf(rig.allocator) == mib(20 + 16));
     CHECK_THROWS_AS(rig.allocator.allocate(40 * kMiB, rig.other), OutOfMemory);
     rig.allocator.free(block);
   }

@@ -57,7 +57,7 @@ void churn(DeviceWork& work, CachingAllocator& allocator, std::uint32_t rounds) 
 TEST_CASE("data stays what it is until its block is freed", "[engine][gpu-too]") {
   forEachBackend([](DeviceWork& work) {
     INFO("backend: " << work.device().backend());
-    CachingAllocator allocator(work.device(), Options::parse("poll_interval:2"));
+    CachingAllocator allocator(work.device(), optionsOf("poll_interval:2"));
     churn(work, allocator, 400);
     allocator.audit();
   });
@@ -67,7 +67,7 @@ TEST_CASE("data stays what it is under pressure, where streams take each other's
           "[engine][gpu-too]") {
   forEachBackend([](DeviceWork& work) {
     INFO("backend: " << work.device().backend());
-    CachingAllocator allocator(work.device(), Options::parse("limit:48M,poll_interval:2"));
+    CachingAllocator allocator(work.device(), optionsOf("limit:48M,poll_interval:2"));
     churn(work, allocator, 400);
     allocator.audit();
   });

@@ -6,7 +6,7 @@ namespace cistern::test {
 TEST_CASE("emptyCache returns what is wholly free, and no more", "[engine][gpu-too]") {
   forEachBackend([](DeviceWork& work) {
     INFO("backend: " << work.device().backend());
-    CachingAllocator allocator(work.device(), Options{});
+    CachingAllocator allocator(work.device(), optionsOf());
     const Streams streams(work.device(), 2);
     void* kept = allocator.allocate(kKiB, streams[0]);
     void* beside = allocator.allocate(kKiB, streams[0]);
@@ -51,7 +51,7 @@ TEST_CASE("reserved bytes are what the device has given out", "[engine]") {
 TEST_CASE("a destroyed allocator has given everything back, held or not", "[engine]") {
   SimWork work(simOf(kGiB));
   {
-    CachingAllocator allocator(work.device(), Options{});
+    CachingAllocator allocator(work.device(), optionsOf());
     const Stream user = work.sim().createStream().orThrow();
     for (int i = 0; i < 10; ++i) {
       void* block = allocator.allocate(std::size_t(i + 1) * kMiB);

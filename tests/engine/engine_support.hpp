@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdlib>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -26,12 +28,24 @@ inline sim::SimConfig simOf(std::uint64_t capacity, std::uint64_t lag_ns = 0) {
   return config;
 }
 
+/// The options of a test: its own conf, under the backing that the suite runs with
+/// (CISTERN_TEST_BACKING: pages or segments) unless the conf names one.
+inline Options optionsOf(std::string_view conf = "") {
+  const char* backing = std::getenv("CISTERN_TEST_BACKING");
+  std::string all = std::string("backing:") + (backing ? backing : "pages");
+  if (!conf.empty()) all.append(",").append(conf);
+  return Options::parse(all);
+}
+inline bool onPages(const CachingAllocator& allocator) {
+  return allocator.options().backing == Backing::kPages;
+}
+
 /// A simulated device, and an allocator on it. At the end every invariant is walked, and no race
 /// may have been found.
 class SimRig {
  public:
   explicit SimRig(std::string_view conf = "", sim::SimConfig config = simOf(kGiB))
-      : work(std::move(config)), allocator(work.device(), Options::parse(conf)) {}
+      : work(std::move(config)), allocator(work.device(), optionsOf(conf)) {}
   ~SimRig() {
     allocator.audit();
     sim().audit();

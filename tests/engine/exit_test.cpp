@@ -47,7 +47,7 @@ struct AtExit {
 void populateAtExit() {
   at_exit.work = std::make_unique<SimWork>();
   Device& device = at_exit.work->device();
-  at_exit.allocator = std::make_unique<CachingAllocator>(device, Options{});
+  at_exit.allocator = std::make_unique<CachingAllocator>(device, optionsOf());
   CachingAllocator& allocator = *at_exit.allocator;
   const Stream other = device.createStream().orThrow();
   void* pending = nullptr;
@@ -76,7 +76,7 @@ TEST_CASE("at exit an allocator with live blocks goes without a call to the devi
 TEST_CASE("a static allocator made late lets the process exit", "[engine]") {
   const int status = statusOfChild([] {
     static SimWork work;
-    static CachingAllocator allocator(work.device(), Options{});
+    static CachingAllocator allocator(work.device(), optionsOf());
     const Stream other = work.sim().createStream().orThrow();
     void* held = allocator.allocate(kMiB);
     allocator.recordStream(held, other);
@@ -89,7 +89,7 @@ TEST_CASE("a static allocator made late lets the process exit", "[engine]") {
 TEST_CASE("an allocator that is never destroyed lets the process exit", "[engine]") {
   const int status = statusOfChild([] {
     static auto* const work = new SimWork;
-    static auto* const allocator = new CachingAllocator(work->device(), Options{});
+    static auto* const allocator = new CachingAllocator(work->device(), optionsOf());
     (void)allocator->allocate(kMiB);
   });
   CHECK(WIFEXITED(status));
@@ -99,7 +99,7 @@ TEST_CASE("an allocator that is never destroyed lets the process exit", "[engine
 TEST_CASE("by default a wrong free ends a debug build, and only a debug build", "[engine]") {
   const int status = statusOfChild([] {
     SimWork work;
-    CachingAllocator allocator(work.device(), Options{});
+    CachingAllocator allocator(work.device(), optionsOf());
     int local = 0;
     allocator.free(&local);
   });

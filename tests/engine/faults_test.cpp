@@ -10,7 +10,7 @@ namespace {
 class Scenario {
  public:
   explicit Scenario(SimWork& work)
-      : work_(work), allocator_(work.device(), Options::parse("poll_interval:2")) {}
+      : work_(work), allocator_(work.device(), optionsOf("poll_interval:2")) {}
 
   void run(Stream a, Stream b, Stream c) {
     void* small = take(kKiB, a);
@@ -79,6 +79,7 @@ bool runWith(Plan plan) {
   work.sim().faults().clear();
   work.sim().audit();
   CHECK(takenOf(work.sim()) == 0);
+  for (const sim::RaceReport& race : work.sim().races()) UNSCOPED_INFO(race.text);
   CHECK(work.sim().races().empty());
   return met;
 }
@@ -91,10 +92,11 @@ TEST_CASE("the scenario of the fault tests runs without faults", "[engine]") {
 
 TEST_CASE("any one device call may fail", "[engine]") {
   for (ErrorKind kind : {ErrorKind::kOutOfMemory, ErrorKind::kOther}) {
-    std::uint64_t nth = 1;
-    while (runWith([&](sim::FaultPlan& plan) { plan.failNthOfAll(nth, kind); })) {
-      INFO("call " << nth);
+    std::uint64_t nth = 0;
+    for (bool met = true; met;) {
       ++nth;
+      INFO("call " << nth << (kind == ErrorKind::kOutOfMemory ? ": out of memory" : ": other"));
+      met = runWith([&](sim::FaultPlan& plan) { plan.failNthOfAll(nth, kind); });
     }
     CHECK(nth > 60);  // it makes enough calls to be worth it
   }
@@ -132,7 +134,7 @@ TEST_CASE("calls may fail at random", "[engine]") {
   for (std::uint64_t seed = 1; seed <= 50; ++seed) {
     SimWork work(simOf(64 * kMiB, 20'000));
     const Streams streams(work.device(), 3);
-    CachingAllocator allocator(work.device(), Options{});
+    CachingAllocator allocator(work.device(), optionsOf());
     work.sim().faults().failRandomly(0.2, seed);
     std::vector<void*> held;
     for (std::size_t i = 0; i < 200; ++i) {

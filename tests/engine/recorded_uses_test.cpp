@@ -7,7 +7,7 @@ TEST_CASE("a block in use elsewhere is not reused before that work is complete",
           "[engine][gpu-too]") {
   forEachBackend([](DeviceWork& work) {
     INFO("backend: " << work.device().backend());
-    CachingAllocator allocator(work.device(), Options::parse("poll_interval:1"));
+    CachingAllocator allocator(work.device(), optionsOf("poll_interval:1"));
     const Streams streams(work.device(), 2);
     void* block = allocator.allocate(4 * kMiB, streams[0]);
     allocator.recordStream(block, streams[1]);
@@ -30,7 +30,7 @@ TEST_CASE("a block in use elsewhere is not reused before that work is complete",
 
 TEST_CASE("recording a block's own stream changes nothing", "[engine][gpu-too]") {
   forEachBackend([](DeviceWork& work) {
-    CachingAllocator allocator(work.device(), Options{});
+    CachingAllocator allocator(work.device(), optionsOf());
     const Streams streams(work.device(), 1);
     void* block = allocator.allocate(kMiB, streams[0]);
     const std::uint64_t events = countOf(work.device(), Call::kRecordEvent);
@@ -163,7 +163,7 @@ TEST_CASE("memory of a destroyed stream is given back or lent under pressure", "
   rig.touch(other, first);
   void* second = rig.allocator.allocate(36 * kMiB, other);  // beside `part`, when all is complete
   rig.touch(other, second);
-  CHECK(rig.allocator.getBaseAllocation(second).base == part);
+  if (!onPages(rig.allocator)) CHECK(rig.allocator.getBaseAllocation(second).base == part);
   for (void* block : {part, kept, first, second}) rig.allocator.free(block);
   rig.sim().synchronizeDevice().orThrow();
   rig.allocator.emptyCache();
