@@ -65,7 +65,8 @@ void print(const char* name, const Latency& l) {
 int main() try {
   const auto device = openDevice("cuda");
   print("alone", launches(*device));
-  CachingAllocator allocator(*device, Options::parse("recycle:eager"));
+  // Few pages, so that what moved pages leave behind is soon more than is kept.
+  CachingAllocator allocator(*device, Options::parse("recycle:eager,page_size:32M"));
   const Stream stream = device->createStream().orThrow();
   std::atomic<bool> stop{false};
   std::thread mover([&] { movePages(allocator, stream, stop); });

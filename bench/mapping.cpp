@@ -52,8 +52,8 @@ struct Cost {
 };
 
 Cost replay(const trace::Trace& trace, const std::vector<Stream>& streams, const Functions& f) {
-  const auto read = reinterpret_cast<decltype(&cisternMeterRead)>(
-      dlsym(RTLD_DEFAULT, "cisternMeterRead"));
+  const auto read =
+      reinterpret_cast<decltype(&cisternMeterRead)>(dlsym(RTLD_DEFAULT, "cisternMeterRead"));
   CisternMeter before{}, after{};
   std::vector<void*> blocks;
   blocks.reserve(trace.allocations);
@@ -120,7 +120,10 @@ void compare(const std::filesystem::path& path, const Functions* torch) {
   while (int(streams.size()) < trace.streams) streams.push_back(device->createStream().orThrow());
   for (const char* conf : {"", "recycle:eager", "page_size:20M,recycle:off"}) {
     CachingAllocator allocator(*device, Options::parse(conf));
-    print(trace.name, *conf == '\0' ? "cistern" : *conf == 'r' ? "cistern eager" : "cistern plain",
+    print(trace.name,
+          *conf == '\0'  ? "cistern"
+          : *conf == 'r' ? "cistern eager"
+                         : "cistern plain",
           replay(trace, streams,
                  {[&](std::size_t n, Stream s) { return allocator.allocate(n, s); },
                   [&](void* p) { allocator.free(p); }}));

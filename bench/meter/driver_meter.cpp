@@ -1,6 +1,8 @@
 // libcistern_driver_meter.so: preloaded into a program, it times every call that the program makes
 // to the driver's virtual memory management, whoever makes it. Both PyTorch and Cistern get these
 // functions from the CUDA runtime by name (cudaGetDriverEntryPoint…); here they get them wrapped.
+#include "bench/meter/driver_meter.hpp"
+
 #include <atomic>
 #include <chrono>
 #include <cstring>
@@ -10,8 +12,6 @@
 #include <dlfcn.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#include "bench/meter/driver_meter.hpp"
 
 namespace {
 
@@ -46,8 +46,8 @@ struct Timed {
   }
 };
 
-using Create = Timed<0, CUmemGenericAllocationHandle*, size_t, const CUmemAllocationProp*,
-                     unsigned long long>;
+using Create =
+    Timed<0, CUmemGenericAllocationHandle*, size_t, const CUmemAllocationProp*, unsigned long long>;
 using Map = Timed<1, CUdeviceptr, size_t, size_t, CUmemGenericAllocationHandle, unsigned long long>;
 using SetAccess = Timed<2, CUdeviceptr, size_t, const CUmemAccessDesc*, size_t>;
 using Unmap = Timed<3, CUdeviceptr, size_t>;

@@ -64,7 +64,10 @@ TEST_CASE("a capture does not stop the memory of other streams from being found"
   rig.touch(rig.other, block);
   rig.allocator.free(block);
   void* borrowed = rig.allocator.allocate(18 * kMiB, third);
-  CHECK(borrowed == block);
+  // Lent as it is, or its pages moved; in both cases ordered on the device, without a wait.
+  CHECK((onPages(rig.allocator) || borrowed == block));
+  CHECK(reservedOf(rig.allocator) <= mib(40));
+  CHECK(rig.sim().now() < kLongNs);
   rig.touch(third, borrowed);
   rig.allocator.free(borrowed);
 }

@@ -1,13 +1,16 @@
 #include "allocator/engine/pages/background.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <exception>
 
 namespace cistern::pages {
 namespace {
 
-/// How long queued work is left alone before it is asked about again.
-constexpr std::chrono::milliseconds kWhile{1};
+/// How long queued work is left alone before it is asked about again: twice as long each time.
+constexpr std::chrono::milliseconds kWhile{1}, kLongWhile{128};
+/// How long others have to take the lock between two pieces.
+constexpr std::chrono::microseconds kBreath{20};
 
 }  // namespace
 
@@ -35,6 +38,7 @@ void Background::stop() noexcept {
 
 void Background::run() {
   std::unique_lock lock(mutex_);
+  std::chrono::milliseconds wait = kWhile;
   while (true) {
     changed_.wait(lock, [this] { return awake_ || stopping_; });
     if (stopping_) return;
@@ -42,9 +46,15 @@ void Background::run() {
     lock.unlock();
     const Next next = piece_();
     lock.lock();
+    const bool later = next == Next::kLater;
+    wait = later ? std::min(wait * 2, kLongWhile) : kWhile;
     if (next == Next::kNothing || stopping_) continue;
     awake_ = true;
-    if (next == Next::kLater) changed_.wait_for(lock, kWhile, [this] { return stopping_; });
+    if (later) {
+      changed_.wait_for(lock, wait, [this] { return stopping_; });
+    } else {
+      changed_.wait_for(lock, kBreath, [this] { return stopping_; });
+    }
   }
 }
 

@@ -47,6 +47,7 @@ struct Ground : Surroundings {
   // First guesses: what an H200 took for a page of 16 MiB (bench figures in docs/pages.md).
   CallCost create_cost{9'000};
   CallCost map_cost{22'000};
+  std::size_t orphans = 0;    ///< pages with a view, but with no current one
   std::uint64_t surveys = 0;  ///< so many were made
   std::uint64_t windows = 0;  ///< so many were looked at
   std::string last_error;     ///< the device's latest refusal; empty after a success

@@ -30,8 +30,7 @@ bool Mover::mapAll() {
 // All that may fail on the host comes before the call.
 bool Mover::mapOne(Step& step) {
   View& view = ground_.table.addView(*step.page, *window_.range, step.unit);
-  const Status mapped =
-      ground_.device.map(view.deviceAddress(), view.bytes(), step.page->handle);
+  const Status mapped = ground_.device.map(view.deviceAddress(), view.bytes(), step.page->handle);
   ground_.noteAnswer(mapped);
   if (mapped) {
     step.to = &view;
@@ -59,7 +58,11 @@ void Mover::unmapAll() noexcept {
     if (step.to != nullptr && ground_.device.unmap(step.to->deviceAddress(), step.to->bytes()))
       ground_.table.removeView(*step.to);
     step.to = nullptr;
-    if (step.source != nullptr || !step.page->views.empty()) continue;
+    if (step.source != nullptr) continue;
+    if (!step.page->views.empty()) {
+      ++ground_.orphans;
+      continue;
+    }
     ground_.table.makeSpare(*step.page);
     ground_.release(*step.page);
   }

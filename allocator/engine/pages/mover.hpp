@@ -70,6 +70,8 @@ class Mover {
 
   // sources.cpp
   bool gather();
+  void giveBackForGrowth();
+  std::uint64_t roomLeft() const;
   void takeOwn(std::size_t most);
   void takeFromOthers(std::size_t most, Which which);
   bool orderAfter(Heap& source);
@@ -106,7 +108,7 @@ class Mover {
   std::vector<Piece> pieces_;
   std::vector<Gap> gaps_;
   std::vector<Step> steps_;
-  std::vector<Step> revived_;  ///< scratch, with room for all of the window's
+  std::vector<Step> revived_;    ///< scratch, with room for all of the window's
   bool pressed_ = false;         ///< the device or the limit has refused: time is no matter now
   bool committed_ = false;       ///< the pages are where they belong: there is nothing to undo
   bool unordered_ = false;       ///< the device would not order the streams

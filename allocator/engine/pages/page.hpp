@@ -38,11 +38,11 @@ struct PhysicalPage {
   std::uint32_t units = 0;  ///< size
   std::uint32_t pins = 0;   ///< reasons why it must stay where it is
   View* current = nullptr;
-  std::vector<View*> views;            ///< the current one among them
-  bool spare = false;                      ///< see ViewTable::makeSpare
+  std::vector<View*> views;  ///< the current one among them
+  bool spare = false;        ///< see ViewTable::makeSpare
   PhysicalPage* next_spare = nullptr;
   PhysicalPage* previous_spare = nullptr;
-  std::uint64_t considered = 0;        ///< the last window it was counted in: see window.cpp
+  std::uint64_t considered = 0;  ///< the last window it was counted in: see window.cpp
 
   std::uint64_t bytes() const { return units * kUnit; }
   /// The one place that says which pages must not move: those that somebody who does not ask this

@@ -35,6 +35,7 @@ PageBacking::PageBacking(const Surroundings& surroundings)
 Block* PageBacking::serve(Heap& heap, const Request& request) {
   const MutexLock lock(mutex_);
   if (!ground_.options.background_thread) tidyUp();
+  if (ground_.orphans > 0) dropOrphans();
   if (!makeRoom(heap, request) && rangeFor(heap, request.kind) == nullptr) return nullptr;
   Block* block = Mover(ground_, heap, request).serve();
   if (ground_.options.background_thread && untidy() && !background_.wake()) tidyUp();
@@ -111,20 +112,50 @@ void PageBacking::extend(PageRange& range, std::uint64_t units) {
 // ---- Giving back -------------------------------------------------------------------------------
 
 void PageBacking::emptyCache() {
-  constexpr std::uint64_t kAtATime = 256 * kUnit;  // others may want the lock
-  for (Heap* heap : heapsNow()) {
-    Released released;
-    do {
-      const MutexLock lock(mutex_);
-      released = releaseFree(ground_, *heap, {UINT32_MAX, kAtATime});
-      if (released.bytes == 0 && released.more_later) drainLater(*heap);
-    } while (released.bytes > 0);
+  const std::vector<Heap*> heaps = heapsNow();
+  bool dead = false;
+  for (Heap* heap : heaps) dead |= !emptyHeap(*heap) && streamIsDead(*heap);
+  // What a destroyed stream has left behind is complete when the whole device is: there is nothing
+  // else to ask.
+  if (dead && ground_.progress.completeAll(heaps)) {
+    for (Heap* heap : heaps) (void)emptyHeap(*heap);
   }
   const MutexLock lock(mutex_);
+  dropOrphans();
   while (PhysicalPage* spare = ground_.table.spares()) {
     if (!ground_.release(*spare)) break;
   }
   if (!drains_.empty() && ground_.options.background_thread) (void)background_.wake();
+}
+
+// True when nothing was left behind. What was goes when its work is complete.
+bool PageBacking::emptyHeap(Heap& heap) {
+  constexpr std::uint64_t kAtATime = 256 * kUnit;  // others may want the lock
+  while (true) {
+    const MutexLock lock(mutex_);
+    const Released released = releaseFree(ground_, heap, {UINT32_MAX, kAtATime});
+    if (released.bytes > 0) continue;
+    if (released.more_later && !streamIsDead(heap)) drainLater(heap);
+    return !released.more_later;
+  }
+}
+
+bool PageBacking::streamIsDead(const Heap& heap) {
+  const Result<CaptureInfo> info = ground_.device.captureInfo(heap.stream());
+  return !info.ok() && info.error().kind == ErrorKind::kInvalidHandle;
+}
+
+// Pages whose way back was barred when a miss was undone: mapped, but nowhere in use.
+void PageBacking::dropOrphans() noexcept {
+  for (View* view = ground_.table.oldestStale(); view && ground_.orphans > 0;) {
+    View* const next = view->younger;
+    if (view->page->current == nullptr) {
+      if (!ground_.device.unmap(view->deviceAddress(), view->bytes())) return;
+      ground_.table.removeView(*view);
+      --ground_.orphans;
+    }
+    view = next;
+  }
 }
 
 std::vector<Heap*> PageBacking::heapsNow() const {
@@ -208,19 +239,21 @@ Background::Next PageBacking::tidySome() {
 
 // Gives back what emptyCache found still in use. True when something went.
 bool PageBacking::drain() {
+  constexpr std::uint64_t kAtATime = 64 * kUnit;  // others may want the lock
   bool any = false;
   std::erase_if(drains_, [&](const Drain& drain) CISTERN_NO_TSA {
-    ReleaseRule rule;
+    ReleaseRule rule{UINT32_MAX, kAtATime};
+    const bool dead = streamIsDead(*drain.heap);
     {
       ground_.progress.refresh(*drain.heap);
       const MutexLock lock(drain.heap->mutex());
-      if (!drain.heap->complete(drain.until)) return false;
+      if (!drain.heap->complete(drain.until)) return dead;
       const bool renumbered = drain.until.generation != drain.heap->generation;
       rule.latest_epoch = renumbered ? Heap::kOldEpochs : drain.until.epoch;
     }
     const Released released = releaseFree(ground_, *drain.heap, rule);
     any |= released.bytes > 0;
-    return !released.more_later;
+    return !released.more_later && released.bytes < kAtATime;
   });
   return any;
 }
@@ -277,18 +310,31 @@ void PageBacking::audit() const CISTERN_NO_TSA {
   CISTERN_CHECK(backed == 0);
 }
 
+namespace {
+
+// Nobody can ask for it again later, so a device that says no is asked once more.
+template <class Call>
+bool insist(Call call) {
+  return call().ok() || call().ok();
+}
+
+}  // namespace
+
+// What queued work may still use stays mapped if the device will not say that it is complete.
 void PageBacking::shutDown(bool driver) noexcept {
   if (!driver) return;
   const MutexLock lock(mutex_);
-  if (!ground_.table.pages().empty()) (void)ground_.device.synchronizeDevice();
+  Device& device = ground_.device;
+  const RelaxedCaptureMode relaxed(device);
+  if (!ground_.table.pages().empty() && !insist([&] { return device.synchronizeDevice(); })) return;
   for (const PhysicalPage* page : ground_.table.pages()) {
     for (const View* view : page->views) {
-      (void)ground_.device.unmap(view->deviceAddress(), view->bytes());
+      insist([&] { return device.unmap(view->deviceAddress(), view->bytes()); });
     }
-    (void)ground_.device.releasePage(page->handle);
+    insist([&] { return device.releasePage(page->handle); });
   }
   for (const auto& range : ground_.table.ranges()) {
-    (void)ground_.device.freeReservation(range->device_base, range->reserved_bytes);
+    insist([&] { return device.freeReservation(range->device_base, range->reserved_bytes); });
   }
 }
 

@@ -68,6 +68,9 @@ class PageBacking {
   pages::PageRange* openRange(Heap& heap, SizeKind kind, std::uint64_t least)
       CISTERN_REQUIRES(mutex_);
   void extend(pages::PageRange& range, std::uint64_t units) CISTERN_REQUIRES(mutex_);
+  bool emptyHeap(Heap& heap);
+  bool streamIsDead(const Heap& heap);
+  void dropOrphans() noexcept CISTERN_REQUIRES(mutex_);
   void tidyUp() noexcept CISTERN_REQUIRES(mutex_);
   bool untidy() const CISTERN_REQUIRES(mutex_);
   std::size_t mostStale() const CISTERN_REQUIRES(mutex_);

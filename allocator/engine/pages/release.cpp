@@ -80,8 +80,7 @@ bool giveBack(Ground& ground, Heap& heap, const Leaving& leaving) {
   bool gone = true;
   for (std::size_t i = page.views.size(); gone && i-- > 0;) {
     View& view = *page.views[i];
-    gone = &view == &current ||
-           (lastUseIsComplete(ground, view) && removeMapping(ground, view));
+    gone = &view == &current || (lastUseIsComplete(ground, view) && removeMapping(ground, view));
   }
   if (gone) {
     ground.table.makeStale(current, leaving.last_use);

@@ -66,15 +66,27 @@ bool Mover::gather() {
   if (ground_.recycles()) {
     takeOwn(kNoLimit);
     takeFromOthers(kNoLimit, Which::kComplete);
-  } else {
-    for (Heap* heap : ground_.heaps.all()) {
-      const std::uint64_t lacking = gapUnits() * kUnit, left = ground_.limit.left();
-      if (lacking > left) (void)releaseFree(ground_, *heap, {UINT32_MAX, lacking - left});
-    }
   }
+  giveBackForGrowth();
   grow();
   if (gapUnits() > 0 && ground_.recycles()) takeFromOthers(kNoLimit, Which::kAny);
   return gapUnits() == 0 && !unordered_;
+}
+
+// What may not be moved here may still make room.
+void Mover::giveBackForGrowth() {
+  const bool others_move = ground_.recycles() && ground_.options.cross_stream_reuse;
+  if (others_move) return;
+  for (Heap* heap : ground_.heaps.all()) {
+    const std::uint64_t lacking = gapUnits() * kUnit, left = roomLeft();
+    if (lacking > left) (void)releaseFree(ground_, *heap, {UINT32_MAX, lacking - left});
+  }
+}
+
+// Below the limit, and on the device.
+std::uint64_t Mover::roomLeft() const {
+  const Result<MemoryInfo> info = ground_.device.memoryInfo();
+  return std::min(ground_.limit.left(), info.ok() ? info.value().free_bytes : 0);
 }
 
 void Mover::takeOwn(std::size_t most) {
