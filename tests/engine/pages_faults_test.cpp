@@ -61,7 +61,7 @@ class Scenario {
   // Ever larger blocks, each behind a fence: all of their pages move each time.
   void moveOn(Stream a) {
     std::vector<void*> fences;
-    for (std::size_t i = 0; i < 12; ++i) {
+    for (std::size_t i = 0; i < 16; ++i) {
       allocator_.free(use(a, take((16 + 2 * i) * kMiB, a)));
       fences.push_back(use(a, take(2 * kMiB, a)));
       work_.sim().advanceHost(100'000);
@@ -113,7 +113,9 @@ bool runWith(const std::string& conf, Plan plan, PageCounts* counts = nullptr) {
   work.sim().faults().clear();
   work.sim().audit();
   CHECK(takenOf(work.sim()) == 0);
-  CHECK(countOf(work.sim(), Call::kCreateEvent) == countOf(work.sim(), Call::kDestroyEvent));
+  const std::uint64_t refused = work.sim().faults().hits(Call::kCreateEvent);
+  CHECK(countOf(work.sim(), Call::kCreateEvent) - refused ==
+        countOf(work.sim(), Call::kDestroyEvent));
   for (const sim::RaceReport& race : work.sim().races()) UNSCOPED_INFO(race.text);
   CHECK(work.sim().races().empty());
   return met;
@@ -128,7 +130,7 @@ TEST_CASE("the scenario of the page faults does all that pages can", "[engine][p
   PageCounts counts;
   CHECK_FALSE(runWith(kConfs[0], [](sim::FaultPlan&) {}, &counts));
   CHECK(counts.created > 30);
-  CHECK(counts.recycled > 80);
+  CHECK(counts.recycled > 60);
   CHECK(counts.revived > 8);
   CHECK(counts.retired > 0);
   CHECK(counts.returned > 30);
