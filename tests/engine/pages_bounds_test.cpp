@@ -77,6 +77,33 @@ TEST_CASE("mappings that moved pages left behind are removed in the background",
   rig.allocator.free(held);
 }
 
+TEST_CASE("a program that keeps moving pages does not use up addresses", "[engine][pages]") {
+  SimRig rig("recycle:eager,background_thread:false", simOf(kGiB, 20'000));
+  const Stream stream = rig.stream();
+  void* held = rig.allocator.allocate(kKiB, stream);
+  std::mt19937_64 random(1);
+  std::vector<void*> blocks;
+  std::uint64_t moved_early = 0, reserved_early = 0;
+  for (int i = 0; i < 6'000; ++i) {
+    if (blocks.size() == 12) {
+      std::swap(blocks[random() % blocks.size()], blocks.back());
+      rig.allocator.free(blocks.back());
+      blocks.pop_back();
+    }
+    blocks.push_back(rig.allocator.allocate((1 + random() % 20) * 2 * kMiB, stream));
+    rig.touch(stream, blocks.back());
+    rig.sim().advanceHost(10'000);
+    if (i == 1'000) {
+      moved_early = pagesOf(rig.allocator).recycled;
+      reserved_early = countOf(rig.sim(), Call::kReserve);
+    }
+  }
+  CHECK(moved_early > 100);
+  CHECK(pagesOf(rig.allocator).recycled > 2 * moved_early);
+  CHECK(countOf(rig.sim(), Call::kReserve) <= reserved_early + 1);
+  rig.allocator.free(held);
+}
+
 TEST_CASE("mappings stay while the work that uses them is queued", "[engine][pages]") {
   SimRig rig("recycle:eager,background_thread:false", simOf(4 * kGiB));
   const Stream stream = rig.stream();
