@@ -62,6 +62,25 @@ TEST_CASE("what emptyCache found in use follows by itself", "[engine][pages]") {
   CHECK(waits(rig.sim()) == 0);
 }
 
+TEST_CASE("an allocator may go while pages wait for queued work", "[engine][pages]") {
+  SimWork work(simOf(kGiB));
+  {
+    CachingAllocator allocator(work.device(), Options::parse("recycle:eager"));
+    const Stream stream = work.sim().createStream().orThrow();
+    for (std::size_t i = 1; i < 8; ++i) {
+      void* block = allocator.allocate(i * 12 * kMiB, stream);
+      work.delay(stream, kLongNs);
+      work.fill(stream, toAddress(block), kKiB, 1);
+      (void)allocator.allocate(2 * kMiB, stream);
+      allocator.free(block);
+      allocator.emptyCache();
+    }
+  }
+  CHECK(takenOf(work.sim()) == 0);
+  CHECK(countOf(work.sim(), Call::kReserve) == countOf(work.sim(), Call::kFreeReservation));
+  CHECK(work.sim().races().empty());
+}
+
 TEST_CASE("what is used again after emptyCache stays", "[engine][pages]") {
   SimRig rig("background_thread:false", simOf(kGiB));
   const Stream busy = rig.stream();
