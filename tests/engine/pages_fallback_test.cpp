@@ -74,8 +74,7 @@ TEST_CASE("pages work at every granularity that divides 2 MiB, others get segmen
   CHECK(mappingCalls(rig.sim()) == 0);
 }
 
-TEST_CASE("a device that refuses large reservations serves from smaller ones",
-          "[engine][pages]") {
+TEST_CASE("a device that refuses large reservations serves from smaller ones", "[engine][pages]") {
   for (int refused = 1; refused <= 6; ++refused) {
     INFO(refused << " refusals");
     SimRig rig("", simOf(kGiB));

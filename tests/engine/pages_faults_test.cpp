@@ -131,7 +131,8 @@ const char* const kConfs[] = {"background_thread:false,recycle:eager", "backgrou
 
 TEST_CASE("the scenario of the page faults does all that pages can", "[engine][pages]") {
   PageCounts counts;
-  CHECK_FALSE(runWith(kConfs[0], [](sim::FaultPlan&) {}, &counts));
+  CHECK_FALSE(runWith(
+      kConfs[0], [](sim::FaultPlan&) {}, &counts));
   CHECK(counts.created > 30);
   CHECK(counts.recycled > 150);
   CHECK(counts.revived > 8);

@@ -66,7 +66,8 @@ TEST_CASE("addresses that pages have left are not handed out while work there is
   CHECK(countOf(t.rig.sim(), Call::kUnmap) == unmapped);
 }
 
-TEST_CASE("what is written at the new address is right, and what was held stays", "[engine][pages]") {
+TEST_CASE("what is written at the new address is right, and what was held stays",
+          "[engine][pages]") {
   Torn t;
   SimWork& work = t.rig.work;
   work.fill(t.stream, toAddress(t.held), 2 * kMiB, 1);

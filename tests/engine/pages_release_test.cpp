@@ -137,8 +137,7 @@ TEST_CASE("at a limit pages move, and none are made", "[engine][pages]") {
   }
 }
 
-TEST_CASE("at a limit another stream's pages are taken after its queued work",
-          "[engine][pages]") {
+TEST_CASE("at a limit another stream's pages are taken after its queued work", "[engine][pages]") {
   SimRig rig("limit:64M,background_thread:false", simOf(kGiB));
   const Stream giver = rig.stream(), taker = rig.stream();
   void* held = rig.allocator.allocate(2 * kMiB, giver);
@@ -160,8 +159,7 @@ TEST_CASE("at a limit another stream's pages are taken after its queued work",
   checkAtRest(rig);
 }
 
-TEST_CASE("below a limit pages of queued work on other streams are left alone",
-          "[engine][pages]") {
+TEST_CASE("below a limit pages of queued work on other streams are left alone", "[engine][pages]") {
   SimRig rig("background_thread:false", simOf(kGiB));
   const Stream giver = rig.stream(), taker = rig.stream();
   void* block = rig.allocator.allocate(60 * kMiB, giver);

@@ -14,8 +14,8 @@ struct Held {
 /// left, so that no request may fail.
 class Packer {
  public:
-  Packer(const std::string& conf, std::uint64_t page_mib, std::uint64_t lag_ns,
-         std::size_t streams, std::uint64_t seed)
+  Packer(const std::string& conf, std::uint64_t page_mib, std::uint64_t lag_ns, std::size_t streams,
+         std::uint64_t seed)
       : page_(page_mib * kMiB),
         rig_(conf + ",limit:" + std::to_string(kPages * page_mib) +
                  "M,page_size:" + std::to_string(page_mib) + "M,background_thread:false",

@@ -131,7 +131,8 @@ class Pair {
       for (std::size_t at = state.find('f'); at != std::string::npos; at = state.find('f', at)) {
         const std::size_t end = std::min(state.find_first_not_of('f', at), state.size());
         const std::size_t size = end - at;
-        if (size >= grains && (best.grains == 0 || size < best.grains)) best = {nullptr, r, at, size};
+        if (size >= grains && (best.grains == 0 || size < best.grains))
+          best = {nullptr, r, at, size};
         at = end;
       }
     }
