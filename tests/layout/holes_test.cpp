@@ -1,0 +1,214 @@
+// Holes against the plainest model there is: a letter and an epoch for every grain.
+#include <random>
+#include <string>
+#include <vector>
+
+#include "allocator/layout/layout.hpp"
+#include "tests/support/catch.hpp"
+
+namespace cistern {
+namespace {
+
+constexpr Address kBase = Address{1} << 40;
+
+struct Range {
+  Segment segment;
+  std::string state;                  ///< 'h'ole, 'f'ree, or a letter of a block in use, by grain
+  std::vector<std::uint32_t> epochs;  ///< of free grains
+};
+
+/// A layout of two growing segments that follow each other, and what it should be.
+class Pair {
+ public:
+  explicit Pair(std::uint64_t seed) : random_(seed) {
+    for (std::size_t i = 0; i < 2; ++i) ranges_[i].segment.base = kBase + i * kMost * kGrain;
+  }
+  void run(int steps) {
+    for (int i = 0; i < steps && wrong_ == 0; ++i) {
+      step(random_() % 16);
+      layout_.audit();
+      compare();
+    }
+  }
+  std::size_t wrong() const { return wrong_; }
+  int holesPunched() const { return punched_; }
+
+ private:
+  static constexpr std::size_t kMost = 600;  // grains in a segment
+
+  struct Live {
+    Block* block;
+    std::size_t range, at, grains;
+  };
+
+  void expect(bool holds) { wrong_ += !holds; }
+  std::size_t below(std::size_t most) { return random_() % most; }
+
+  void step(std::size_t dice) {
+    ++epoch_;
+    Range& range = ranges_[below(2)];
+    if (range.state.empty() || dice == 0) return extend(range);
+    if (dice < 4) return fill(range);
+    if (dice < 6) return punch(range);
+    dice < 11 || live_.empty() ? allocate() : release();
+  }
+  void extend(Range& range) {
+    const std::size_t grains = 1 + below(80);
+    if (range.state.size() + grains > kMost) return;
+    layout_.extend(range.segment, std::uint32_t(grains));
+    range.state.append(grains, 'h');
+    range.epochs.resize(range.state.size(), 0);
+  }
+  // Some block of the segment in that state, and a part of it.
+  Block* pick(Range& range, BlockState state, std::size_t& from, std::size_t& to) {
+    std::vector<Block*> all;
+    for (Block* b = range.segment.first; b; b = b->next)
+      if (b->state() == state) all.push_back(b);
+    if (all.empty()) return nullptr;
+    Block* block = all[below(all.size())];
+    const std::size_t begin = (block->address() - range.segment.base) / kGrain;
+    from = below(2) ? begin : begin + below(block->grains);
+    to = below(2) ? begin + block->grains : from + 1 + below(begin + block->grains - from);
+    return block;
+  }
+  void fill(Range& range) {
+    std::size_t from = 0, to = 0;
+    Block* hole = pick(range, BlockState::kHole, from, to);
+    if (hole == nullptr) return;
+    layout_.prepareHoles(1);
+    const auto epoch = std::uint32_t(below(epoch_));  // memory may come that was used long ago
+    const Address base = range.segment.base;
+    const Block* free = layout_.fill(*hole, base + from * kGrain, base + to * kGrain, epoch);
+    setFree(range, from, to, epoch);
+    expect(free->isFree() && free->address() <= base + from * kGrain);
+    expect(free->end() >= base + to * kGrain);
+  }
+  void punch(Range& range) {
+    std::size_t from = 0, to = 0;
+    Block* free = pick(range, BlockState::kFree, from, to);
+    if (free == nullptr) return;
+    layout_.prepareHoles(1);
+    const Address base = range.segment.base;
+    const Block* hole = layout_.punch(*free, base + from * kGrain, base + to * kGrain);
+    range.state.replace(from, to - from, to - from, 'h');
+    expect(hole->isHole() && hole->address() <= base + from * kGrain);
+    expect(hole->end() >= base + to * kGrain);
+    ++punched_;
+  }
+  void allocate() {
+    const std::size_t grains = 1 + below(40);
+    const Live best = bestFit(grains);
+    Block* block = layout_.allocate(std::uint32_t(grains));
+    expect((block != nullptr) == (best.grains > 0));
+    if (block == nullptr || best.grains == 0) return;
+    Range& range = ranges_[best.range];
+    expect(block->address() == range.segment.base + best.at * kGrain && block->grains == grains);
+    expect(layout_.find(block->address()) == block);
+    range.state.replace(best.at, grains, grains, letter_ = letter_ == 'Z' ? 'A' : letter_ + 1);
+    live_.push_back({block, best.range, best.at, grains});
+  }
+  void release() {
+    std::swap(live_[below(live_.size())], live_.back());
+    const Live one = live_.back();
+    live_.pop_back();
+    layout_.release(*one.block, epoch_);
+    setFree(ranges_[one.range], one.at, one.at + one.grains, epoch_);
+  }
+  // What is free in one piece is as young as its youngest part.
+  void setFree(Range& range, std::size_t from, std::size_t to, std::uint32_t epoch) {
+    range.state.replace(from, to - from, to - from, 'f');
+    std::fill(range.epochs.begin() + long(from), range.epochs.begin() + long(to), epoch);
+    while (from > 0 && range.state[from - 1] == 'f') --from;
+    while (to < range.state.size() && range.state[to] == 'f') ++to;
+    const auto first = range.epochs.begin() + long(from), last = range.epochs.begin() + long(to);
+    std::fill(first, last, *std::max_element(first, last));
+  }
+  // The smallest piece of free grains that is large enough, the lowest of those; 0 grains: none.
+  Live bestFit(std::size_t grains) const {
+    Live best{nullptr, 0, 0, 0};
+    for (std::size_t r = 0; r < 2; ++r) {
+      const std::string& state = ranges_[r].state;
+      for (std::size_t at = state.find('f'); at != std::string::npos; at = state.find('f', at)) {
+        const std::size_t end = std::min(state.find_first_not_of('f', at), state.size());
+        const std::size_t size = end - at;
+        if (size >= grains && (best.grains == 0 || size < best.grains))
+          best = {nullptr, r, at, size};
+        at = end;
+      }
+    }
+    return best;
+  }
+  void compare() {
+    for (const Range& range : ranges_) {
+      std::size_t at = 0;
+      for (const Block* b = range.segment.first; b; b = b->next) {
+        expect(b->address() == range.segment.base + at * kGrain);
+        const char wanted = b->isHole() ? 'h' : b->isFree() ? 'f' : range.state[at];
+        expect(b->isHole() || b->isFree() || (wanted != 'h' && wanted != 'f'));
+        expect(range.state.find_first_not_of(wanted, at) >= at + b->grains);
+        expect(!b->isFree() || b->epoch == range.epochs[at]);
+        at += b->grains;
+      }
+      expect(at == range.state.size() && range.segment.bytes == at * kGrain);
+    }
+  }
+
+  Layout layout_;
+  std::mt19937_64 random_;
+  Range ranges_[2];
+  std::vector<Live> live_;
+  std::uint32_t epoch_ = 1;
+  char letter_ = 'A';
+  int punched_ = 0;
+  std::size_t wrong_ = 0;
+};
+
+}  // namespace
+
+TEST_CASE("memory comes to holes and goes from free blocks as in a naive model") {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    INFO("seed " << seed);
+    Pair pair(seed);
+    pair.run(2'000);
+    CHECK(pair.wrong() == 0);
+    CHECK(pair.holesPunched() > 50);
+  }
+}
+
+TEST_CASE("a segment that is all hole serves nothing, and its memory all that is filled") {
+  Layout layout;
+  Segment segment;
+  segment.base = kBase;
+  layout.extend(segment, 100);
+  CHECK(layout.allocate(1) == nullptr);
+  CHECK(layout.totals().segment_bytes == 0);
+  layout.prepareHoles(2);
+  layout.fill(*layout.holes(), kBase + 10 * kGrain, kBase + 30 * kGrain, 1);
+  CHECK(layout.allocate(21) == nullptr);
+  Block* block = layout.allocate(20);
+  REQUIRE(block != nullptr);
+  CHECK(block->address() == kBase + 10 * kGrain);
+  CHECK(layout.totals().segment_bytes == 20 * kGrain);
+  CHECK(layout.allocate(1) == nullptr);
+  layout.audit();
+}
+
+TEST_CASE("a punched free block is two, and one again when the hole is filled") {
+  Layout layout;
+  Segment segment;
+  segment.base = kBase;
+  segment.bytes = 100 * kGrain;
+  layout.add(segment, 3);
+  layout.prepareHoles(2);
+  Block* hole = layout.punch(*segment.first, kBase + 40 * kGrain, kBase + 60 * kGrain);
+  CHECK(layout.freeBlocks().blocks() == 2);
+  CHECK(layout.totals().split_free_bytes == 80 * kGrain);
+  CHECK(layout.allocate(41) == nullptr);
+  const Block* whole = layout.fill(*hole, kBase + 40 * kGrain, kBase + 60 * kGrain, 5);
+  CHECK(whole->spansSegment());
+  CHECK(whole->epoch == 5);
+  CHECK(layout.totals().split_free_blocks == 0);
+  layout.audit();
+}
+
+}  // namespace cistern
