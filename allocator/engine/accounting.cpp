@@ -205,7 +205,7 @@ void CachingAllocator::auditHeaps() const {
       }
     }
     CISTERN_CHECK(reserved <= limit_.reserved());
-    if (pages_) pages_->audit();
+    if (pages_) pages_->audit(reserved);
   });
 }
 

@@ -82,7 +82,7 @@ void CachingAllocator::freeAt(Address address, const void* caller) noexcept {
     return settleRetired(*heap, *block, std::move(uses));
   if (over_ceiling) [[unlikely]]
     settleFor(*heap);
-  if (low_tide) [[unlikely]]
+  if (low_tide && pages_) [[unlikely]]
     atLowTide(*heap);
 }
 

@@ -19,8 +19,13 @@ void CachingAllocator::settleRetired(Heap& heap, Block& block, StreamUses uses) 
 }
 
 void CachingAllocator::putBack(Heap& heap, Block& block) noexcept {
-  const MutexLock lock(heap.mutex());
-  heap.release(block, tick_.load(std::memory_order_relaxed));
+  bool low_tide = false;
+  {
+    const MutexLock lock(heap.mutex());
+    heap.release(block, tick_.load(std::memory_order_relaxed));
+    low_tide = heap.tide.fall(heap.busyBytes()) && heap.pages_moved;
+  }
+  if (low_tide && pages_) atLowTide(heap);
 }
 
 // Releases the blocks whose last use is complete. True if there were any.

@@ -72,7 +72,7 @@ TEST_CASE("streams used once do not strand their memory", "[engine][gpu-too]") {
 }
 
 TEST_CASE("streams used once do not strand memory of mixed sizes", "[engine]") {
-  SimRig rig("", simOf(8 * kGiB, 5'000));
+  SimRig rig("background_thread:false", simOf(8 * kGiB, 5'000));
   for (int i = 0; i < 64; ++i) {
     const Stream stream = rig.stream();
     void* small = rig.allocator.allocate(300 * kKiB, stream);

@@ -42,8 +42,9 @@ void Mover::claimPieces() {
       block = block->next;
       continue;
     }
-    pieces_.push_back({block->address(), block->end(), block->epoch});
-    block = heap_.punch(request_.kind, *block, block->address(), block->end())->next;
+    const Address end = std::min(block->end(), window_.to);
+    pieces_.push_back({block->address(), end, block->epoch});
+    block = heap_.punch(request_.kind, *block, block->address(), end)->next;
   }
 }
 

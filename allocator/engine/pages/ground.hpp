@@ -61,6 +61,9 @@ struct Ground : Surroundings {
       last_error.clear();
     }
   }
+  /// The page is among the reserved bytes of that heap from now on, or of none. Pre: the locks of
+  /// both, the one that it was counted by and the new one, are held.
+  void count(PhysicalPage& page, Heap* heap, SizeKind kind) noexcept;
   /// Gives a page that nothing shows back to the device. False, and it stays a spare, when the
   /// device will not have it.
   bool release(PhysicalPage& page) noexcept;

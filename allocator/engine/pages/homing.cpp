@@ -51,14 +51,13 @@ void PageBacking::sendHome(Heap& heap) {
     View& from = *page.from;
     page.last_use = {from.free_block->epoch, heap.generation};
     heap.punch(from.range->kind, *from.free_block, from.place(), from.placeEnd());
-    heap.countBacking(from.range->kind, from.bytes(), -1, false);
     ground_.table.makeStale(from, page.last_use);
     ground_.table.makeCurrent(*page.home);
     ++ground_.counters.revived;
   }
   for (const Homing& page : away) {
     const View& home = *page.home;
-    heap.countBacking(home.range->kind, home.bytes(), +1, false);
+    ground_.count(*home.page, &heap, home.range->kind);
     heap.fill(home.range->kind, holeAt(heap, *home.range, home.place()), home.place(),
               home.placeEnd(), page.last_use.epoch);
   }

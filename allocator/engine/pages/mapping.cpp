@@ -51,21 +51,27 @@ bool Mover::allowAccess(std::size_t from, std::size_t to) {
 }
 
 // A view that will not go stays as a stale one, which harms nobody; a page that the device will not
-// take back stays as a spare.
+// take back stays as a spare, or an orphan, and is this heap's in the books.
 void Mover::unmapAll() noexcept {
   for (Step& step : steps_) {
     if (step.revived) continue;
     if (step.to != nullptr && ground_.device.unmap(step.to->deviceAddress(), step.to->bytes()))
       ground_.table.removeView(*step.to);
     step.to = nullptr;
-    if (step.source != nullptr) continue;
-    if (!step.page->views.empty()) {
-      ++ground_.orphans;
-      continue;
-    }
-    ground_.table.makeSpare(*step.page);
-    ground_.release(*step.page);
+    if (step.source == nullptr) abandon(*step.page);
   }
+}
+
+void Mover::abandon(PhysicalPage& page) noexcept {
+  if (page.views.empty()) {
+    ground_.table.makeSpare(page);
+    if (ground_.release(page)) return;
+  } else {
+    ++ground_.orphans;
+  }
+  if (page.counted_by != nullptr) return;
+  const MutexLock lock(heap_.mutex());
+  ground_.count(page, &heap_, request_.kind);
 }
 
 }  // namespace cistern::pages

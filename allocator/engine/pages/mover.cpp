@@ -47,9 +47,10 @@ Block* Mover::commit() CISTERN_NO_TSA {
       std::max(0.0, double(ground_.device.hostNanoseconds() - began_ns_) - credit()));
   std::vector<Heap*> sources;
   for (const Step& step : steps_) {
-    const bool other = step.source && step.source != &heap_;
-    if (other && std::find(sources.begin(), sources.end(), step.source) == sources.end())
-      sources.push_back(step.source);
+    Heap* const source = step.page->counted_by;
+    const bool other = source && source != &heap_;
+    if (other && std::find(sources.begin(), sources.end(), source) == sources.end())
+      sources.push_back(source);
   }
   const MutexLock settling(ground_.settle_mutex);
   const MutexLock lock(heap_.mutex());
@@ -75,16 +76,13 @@ Block* Mover::commit() CISTERN_NO_TSA {
 }
 
 void Mover::commitStep(Step& step) noexcept CISTERN_NO_TSA {
-  const std::uint64_t bytes = step.page->bytes();
-  const bool fresh = step.source == nullptr;
-  if (!fresh) {
-    if (step.source == &heap_ && !step.revived) window_.range->moved += bytes;
-    step.source->countBacking(step.from->range->kind, bytes, -1, false);
+  if (step.source != nullptr) {
+    if (step.source == &heap_ && !step.revived) window_.range->moved += step.page->bytes();
     ground_.table.makeStale(*step.from, step.last_use);
     (step.revived ? ground_.counters.revived : ground_.counters.recycled)++;
   }
   ground_.table.makeCurrent(*step.to);
-  heap_.countBacking(request_.kind, bytes, +1, fresh);
+  ground_.count(*step.page, &heap_, request_.kind);
 }
 
 }  // namespace cistern::pages

@@ -97,6 +97,7 @@ class Mover {
   bool mapOne(Step& step);
   bool allowAccess(std::size_t from, std::size_t to);
   void unmapAll() noexcept;
+  void abandon(PhysicalPage& page) noexcept;
 
   Block* commit();
   void commitStep(Step& step) noexcept;

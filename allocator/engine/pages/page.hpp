@@ -35,8 +35,10 @@ struct View;
 /// One physical allocation of the device.
 struct PhysicalPage {
   Page handle;
-  std::uint32_t units = 0;  ///< size
-  std::uint32_t pins = 0;   ///< reasons why it must stay where it is
+  std::uint32_t units = 0;     ///< size
+  Heap* counted_by = nullptr;  ///< whose reserved bytes it is among; changes under that heap's lock
+  SizeKind counted_as = SizeKind::kSmall;
+  std::uint32_t pins = 0;  ///< reasons why it must stay where it is
   View* current = nullptr;
   std::vector<View*> views;  ///< the current one among them
   bool spare = false;        ///< see ViewTable::makeSpare

@@ -290,8 +290,9 @@ std::string PageBacking::lastDeviceError() const {
   return ground_.last_error;
 }
 
-void PageBacking::audit() const CISTERN_NO_TSA {
+void PageBacking::audit(std::uint64_t reserved) const CISTERN_NO_TSA {
   ground_.table.audit();
+  CISTERN_CHECK(reserved == ground_.table.bytes() && reserved <= ground_.limit.reserved());
   std::uint64_t backed = 0;
   for (const auto& range : ground_.table.ranges()) {
     for (const Block* b = range->first; b; b = b->next) {

@@ -48,8 +48,9 @@ class PageBacking {
 
   /// Locks out everything here. For who wants to see all of it at rest.
   Mutex& mutex() const { return mutex_; }
-  /// Pre: mutex() and all heaps' locks are held. Aborts on a broken invariant.
-  void audit() const;
+  /// Pre: mutex() and all heaps' locks are held; `reserved` is what heaps count as such. Aborts on
+  /// a broken invariant.
+  void audit(std::uint64_t reserved) const;
 
   /// Ends the thread: what is under way in the background is done, and nothing else will be.
   void stop() noexcept { background_.stop(); }

@@ -76,7 +76,6 @@ std::vector<Leaving> detach(Ground& ground, Heap& heap, const ReleaseRule& rule,
 bool giveBack(Ground& ground, Heap& heap, const Leaving& leaving) {
   PhysicalPage& page = *leaving.page;
   View& current = *page.current;
-  const SizeKind kind = current.range->kind;
   bool gone = true;
   for (std::size_t i = page.views.size(); gone && i-- > 0;) {
     View& view = *page.views[i];
@@ -91,18 +90,26 @@ bool giveBack(Ground& ground, Heap& heap, const Leaving& leaving) {
     putBack(heap, current, leaving.last_use.epoch);
     return false;
   }
-  {
-    const MutexLock lock(heap.mutex());
-    heap.countBacking(kind, page.bytes(), -1, true);
-  }
   ground.release(page);
   return true;
 }
 
 }  // namespace
 
+void Ground::count(PhysicalPage& page, Heap* heap, SizeKind kind) noexcept CISTERN_NO_TSA {
+  const bool real = page.counted_by == nullptr || heap == nullptr;
+  if (page.counted_by) page.counted_by->countBacking(page.counted_as, page.bytes(), -1, real);
+  if (heap) heap->countBacking(kind, page.bytes(), +1, real);
+  page.counted_by = heap;
+  page.counted_as = kind;
+}
+
 bool Ground::release(PhysicalPage& page) noexcept {
   if (!device.releasePage(page.handle)) return false;
+  if (Heap* heap = page.counted_by) {
+    const MutexLock lock(heap->mutex());
+    count(page, nullptr, page.counted_as);
+  }
   limit.giveBack(page.bytes());
   ++counters.returned;
   table.removePage(page);
@@ -111,12 +118,18 @@ bool Ground::release(PhysicalPage& page) noexcept {
 
 std::size_t retireViews(Ground& ground, std::size_t keep, std::size_t most) {
   if (ground.table.staleViews() <= keep) return 0;
-  for (Heap* heap : ground.heaps.all()) ground.progress.refresh(*heap);
   std::size_t retired = 0;
+  const Heap* asked = nullptr;
   for (View* view = ground.table.oldestStale(); view && retired < most;) {
     if (ground.table.staleViews() <= keep) break;
     View* const next = view->younger;
-    if (lastUseIsComplete(*view) && removeMapping(ground, *view)) {
+    const bool ask = view->range->home != asked;
+    asked = view->range->home;
+    if (ask ? !lastUseIsComplete(ground, *view) : !lastUseIsComplete(*view)) {
+      view = next;
+      continue;
+    }
+    if (removeMapping(ground, *view)) {
       ++retired;
       ++ground.counters.retired;
     }

@@ -20,7 +20,8 @@ class Walk {
     window_.first = &first;
     for (const Block* b = &first; b && !enough(); b = b->next) {
       if (b->isFree()) {
-        window_.to = b->end();
+        window_.to = endIn(*b);
+        reach_ = b->end();
       } else if (!b->isHole() || !enter(*b)) {
         return std::nullopt;
       }
@@ -30,6 +31,15 @@ class Walk {
 
  private:
   bool enough() const { return window_.to - window_.from >= bytes_; }
+
+  // The whole block, or as much as need be and then to the end of a page: pages behind it may be
+  // what the window lacks elsewhere.
+  Address endIn(const Block& free) const {
+    const Address needed = window_.from + bytes_;
+    if (needed >= free.end()) return free.end();
+    const PageRange& range = *window_.range;
+    return std::min(free.end(), range.slots[range.unitAt(needed - 1)]->placeEnd());
+  }
 
   // Goes through a hole as far as need be. False when a stale view is in the way.
   bool enter(const Block& hole) {
@@ -59,7 +69,8 @@ class Walk {
     return true;
   }
 
-  // What is taken back into use must not come from the window itself.
+  // What is taken back into use must not come from the window itself, nor from the block that its
+  // end cuts in two.
   bool revivalsAreElsewhere() const {
     if (window_.revivals == 0) return true;
     const PageRange& range = *window_.range;
@@ -67,8 +78,8 @@ class Walk {
       const View* view = range.slots[u];
       if (view && !view->isCurrent()) {
         const View& now = *view->page->current;
-        const bool inside =
-            now.range == &range && now.place() >= window_.from && now.place() < window_.to;
+        const bool inside = now.range == &range && now.place() >= window_.from &&
+                            now.place() < std::max(window_.to, reach_);
         if (inside) return false;
       }
       u = view ? view->endUnit() : u + 1;
@@ -80,6 +91,7 @@ class Walk {
   const std::uint64_t number_;
   const std::uint64_t bytes_;
   Window window_;
+  Address reach_ = 0;  ///< the end of the last free block
 };
 
 class Search {
