@@ -1,0 +1,22 @@
+// Rules that a test may break on purpose, to see that somebody would notice. In the audit build
+// only; elsewhere there is nothing to break.
+#pragma once
+
+#include <atomic>
+
+namespace cistern {
+
+enum class Rule : unsigned {
+  kCompletion = 1,  ///< memory is safe for others only when its last use is complete
+  kOrder = 2,       ///< a stream that takes memory still in use elsewhere waits for that use
+};
+
+#if defined(CISTERN_AUDIT_BUILD)
+/// The rules that do not hold at the moment, or-ed.
+inline std::atomic<unsigned> broken_rules{0};
+inline bool broken(Rule rule) { return (broken_rules & unsigned(rule)) != 0; }
+#else
+constexpr bool broken(Rule) { return false; }
+#endif
+
+}  // namespace cistern
