@@ -1,5 +1,7 @@
 #include "allocator/engine/progress.hpp"
 
+#include <algorithm>
+
 namespace cistern {
 
 bool StreamProgress::answers(Stream stream) {
@@ -15,16 +17,44 @@ bool StreamProgress::idle(Stream stream) {
 
 // Once what is under way is complete, what was freed since is marked at once.
 void StreamProgress::refresh(Heap& heap) {
-  if (askOnce(heap)) (void)askOnce(heap);
+  if (askOnce(heap, false)) (void)askOnce(heap, false);
+}
+
+void StreamProgress::refreshByEvent(Heap& heap) { (void)askOnce(heap, true); }
+
+// What is left unmarked after a look has an older event under way, or a stream that does not
+// answer. The event is recorded again: what it marked before is complete when that is.
+void StreamProgress::markNow(Heap& heap) {
+  refresh(heap);
+  std::uint32_t marked_before = 0;
+  Event event;
+  {
+    const MutexLock lock(heap.mutex());
+    Heap::Completion& c = heap.completion;
+    if (c.busy || !c.under_way || !c.freed) return;
+    c.busy = true;
+    c.freed = false;
+    marked_before = c.marked;
+    c.marked = heap.endEpoch();
+    event = c.event;
+  }
+  const bool recorded = answers(heap.stream()) && device_.recordEvent(event, heap.stream()).ok();
+  const MutexLock lock(heap.mutex());
+  Heap::Completion& c = heap.completion;
+  if (!recorded) {
+    c.marked = std::min(c.marked, marked_before);
+    c.freed = true;
+  }
+  c.busy = false;
 }
 
 // True when it has learnt that something is complete.
-bool StreamProgress::askOnce(Heap& heap) {
+bool StreamProgress::askOnce(Heap& heap, bool only_event) {
   Heap::Completion seen;
   {
     const MutexLock lock(heap.mutex());
     Heap::Completion& c = heap.completion;
-    if (c.busy || (!c.under_way && !c.freed)) return false;
+    if (c.busy || (!c.under_way && (only_event || !c.freed))) return false;
     c.busy = true;
     if (!c.under_way) {
       c.marked = heap.endEpoch();

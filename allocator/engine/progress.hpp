@@ -24,6 +24,11 @@ class StreamProgress {
   /// and no event is under way, either the stream is idle, or an event is recorded on it. The event
   /// that is under way is asked. One thread at a time; others pass.
   void refresh(Heap& heap);
+  /// The same as far as the event that is under way tells; no call on the stream itself, which its
+  /// owner may be destroying at this moment. For threads that are not the program's.
+  void refreshByEvent(Heap& heap);
+  /// Marks all that was freed by now, even if an event is under way: that one then marks more.
+  void markNow(Heap& heap);
   /// Orders what is queued on `later` from now on after all that is queued on `earlier`, on the
   /// device. False when that cannot be had.
   bool orderAfter(Stream later, Stream earlier);
@@ -31,7 +36,7 @@ class StreamProgress {
   bool completeAll(const std::vector<Heap*>& heaps);
 
  private:
-  bool askOnce(Heap& heap);
+  bool askOnce(Heap& heap, bool only_event);
   bool markOrAsk(Stream stream, Heap::Completion& completion) noexcept;
 
   Device& device_;

@@ -66,8 +66,12 @@ Block* Layout::allocate(std::uint32_t grains) {
 
 // Hands out the low part, and splits the rest off. All that may throw comes first.
 Block* Layout::allocateFrom(Block& free, std::uint32_t grains) {
-  __builtin_prefetch(free.segment);  // not needed here, but by whoever asks where the block is
+  // Whatever will be touched below starts on its way now: at a million blocks nothing is cached.
+  __builtin_prefetch(free.links.left);
+  __builtin_prefetch(free.links.right);
+  __builtin_prefetch(free.next, 1);
   const std::uint32_t rest = free.grains - grains;
+  if (rest > 0) index_.prefetch(rest);
   const bool split = rest > 0 && rest >= rules_.min_remainder && free.grains < rules_.max_split;
   Block* tail = split ? spareFor(rest, free.address() + bytesOf(grains)) : nullptr;
   unlist(free);

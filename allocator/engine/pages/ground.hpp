@@ -47,10 +47,15 @@ struct Ground : Surroundings {
   // First guesses: what an H200 took for a page of 16 MiB (bench figures in docs/pages.md).
   CallCost create_cost{9'000};
   CallCost map_cost{22'000};
+  bool clearing_up = false;   ///< what is done now is not done for a verb on some stream
   std::size_t orphans = 0;    ///< pages with a view, but with no current one
   std::uint64_t surveys = 0;  ///< so many were made
   std::uint64_t windows = 0;  ///< so many were looked at
   std::string last_error;     ///< the device's latest refusal; empty after a success
+
+  /// Learns how far a heap's stream has come. What clears up asks events only: the stream's owner
+  /// may be destroying it at this moment.
+  void refresh(Heap& heap) { clearing_up ? progress.refreshByEvent(heap) : progress.refresh(heap); }
 
   /// What an OutOfMemory says of the device is its last answer.
   template <class Answer>

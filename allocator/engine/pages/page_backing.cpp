@@ -34,6 +34,9 @@ PageBacking::PageBacking(const Surroundings& surroundings)
 
 Block* PageBacking::serve(Heap& heap, const Request& request) {
   const MutexLock lock(mutex_);
+  // Soon there will be old views to remove: what this stream has done with them is marked while it
+  // is known to be alive.
+  if (ground_.table.staleViews() > mostStale() / 2) ground_.progress.refresh(heap);
   if (!ground_.options.background_thread) tidyUp();
   if (ground_.orphans > 0) dropOrphans();
   if (!makeRoom(heap, request) && rangeFor(heap, request.kind) == nullptr) return nullptr;
@@ -164,6 +167,7 @@ std::vector<Heap*> PageBacking::heapsNow() const {
 }
 
 void PageBacking::drainLater(Heap& heap) {
+  ground_.progress.markNow(heap);
   const MutexLock lock(heap.mutex());
   std::erase_if(drains_, [&](const Drain& drain) { return drain.heap == &heap; });
   EpochMark until = heap.markNow();
@@ -214,19 +218,28 @@ bool PageBacking::untidy() const {
 void PageBacking::tidyUp() noexcept {
   if (!untidy()) return;
   const BackgroundAccount account;
+  ground_.clearing_up = true;
   try {
     (void)drain();
     (void)retireViews(ground_, mostStale(), SIZE_MAX);
   } catch (const std::bad_alloc&) {
     // The host is short of memory: the next miss does it.
   }
+  ground_.clearing_up = false;
 }
 
 Background::Next PageBacking::tidySome() {
-  constexpr std::size_t kAtATime = 8;  // others may want the lock
   if (!driverMayBeCalled()) return Background::Next::kNothing;
   const BackgroundAccount account;
   const MutexLock lock(mutex_);
+  ground_.clearing_up = true;
+  const Background::Next next = tidyPiece();
+  ground_.clearing_up = false;
+  return next;
+}
+
+Background::Next PageBacking::tidyPiece() noexcept {
+  constexpr std::size_t kAtATime = 8;  // others may want the lock
   try {
     const bool drained = drain();
     const bool retired = retireViews(ground_, mostStale(), kAtATime) > 0;
@@ -243,11 +256,10 @@ bool PageBacking::drain() {
   bool any = false;
   std::erase_if(drains_, [&](const Drain& drain) CISTERN_NO_TSA {
     ReleaseRule rule{UINT32_MAX, kAtATime};
-    const bool dead = streamIsDead(*drain.heap);
     {
-      ground_.progress.refresh(*drain.heap);
+      ground_.refresh(*drain.heap);
       const MutexLock lock(drain.heap->mutex());
-      if (!drain.heap->complete(drain.until)) return dead;
+      if (!drain.heap->complete(drain.until)) return false;
       const bool renumbered = drain.until.generation != drain.heap->generation;
       rule.latest_epoch = renumbered ? Heap::kOldEpochs : drain.until.epoch;
     }

@@ -76,6 +76,7 @@ class PageBacking {
   bool untidy() const CISTERN_REQUIRES(mutex_);
   std::size_t mostStale() const CISTERN_REQUIRES(mutex_);
   pages::Background::Next tidySome();
+  pages::Background::Next tidyPiece() noexcept CISTERN_REQUIRES(mutex_);
   bool drain() CISTERN_REQUIRES(mutex_);
   void drainLater(Heap& heap) CISTERN_REQUIRES(mutex_);
   std::vector<Heap*> heapsNow() const;

@@ -22,7 +22,7 @@ bool lastUseIsComplete(const View& view) {
 // The same, asking the stream if need be.
 bool lastUseIsComplete(Ground& ground, const View& view) {
   if (lastUseIsComplete(view)) return true;
-  ground.progress.refresh(*view.range->home);
+  ground.refresh(*view.range->home);
   return lastUseIsComplete(view);
 }
 
@@ -140,7 +140,7 @@ std::size_t retireViews(Ground& ground, std::size_t keep, std::size_t most) {
 
 Released releaseFree(Ground& ground, Heap& heap, const ReleaseRule& rule) {
   Released released;
-  ground.progress.refresh(heap);
+  ground.refresh(heap);
   for (const Leaving& leaving : detach(ground, heap, rule, released.more_later)) {
     const std::uint64_t bytes = leaving.page->bytes();
     if (giveBack(ground, heap, leaving)) {
