@@ -121,7 +121,7 @@ TEST_CASE("mappings stay while the work that uses them is queued", "[engine][pag
 
 TEST_CASE("a program that repeats itself comes to make no device calls", "[engine][pages]") {
   for (const char* conf : {"background_thread:false", "recycle:eager,background_thread:false"}) {
-    for (std::uint64_t lag : {0, 100'000}) {
+    for (const std::uint64_t lag : std::initializer_list<std::uint64_t>{0, 100'000}) {
       for (std::uint64_t seed = 1; seed <= 5; ++seed) {
         INFO(conf << ", lag " << lag << ", seed " << seed);
         SimRig rig(conf, simOf(8 * kGiB, lag));
@@ -157,7 +157,7 @@ TEST_CASE("so does one whose blocks are all used on a second stream", "[engine][
 
 TEST_CASE("64 streams that are each used once for a gibibyte reserve no more than one",
           "[engine][pages]") {
-  for (std::uint64_t capacity : {1, 2, 8, 80}) {
+  for (const std::uint64_t capacity : std::initializer_list<std::uint64_t>{1, 2, 8, 80}) {
     INFO(capacity << " GiB");
     // On the simulated device an event that the thread records is late by the lag, too.
     SimRig rig("background_thread:false", simOf(capacity * kGiB, 5'000));
@@ -189,8 +189,8 @@ TEST_CASE("memory of streams that were destroyed is found again when there is no
 
 TEST_CASE("a request that grows by a percent 500 times reserves no more than it takes",
           "[engine][pages]") {
-  for (std::uint64_t capacity : {1, 2, 8, 80}) {
-    for (std::uint64_t lag : {0, 1'000'000}) {
+  for (const std::uint64_t capacity : std::initializer_list<std::uint64_t>{1, 2, 8, 80}) {
+    for (const std::uint64_t lag : std::initializer_list<std::uint64_t>{0, 1'000'000}) {
       INFO(capacity << " GiB, lag " << lag);
       SimRig rig("", simOf(capacity * kGiB, lag));
       double bytes = double(capacity * kGiB) / 200;  // and 144 times as much in the end
@@ -208,7 +208,7 @@ TEST_CASE("a request that grows by a percent 500 times reserves no more than it 
 }
 
 TEST_CASE("after 75 percent of the device is freed, 87 percent is served", "[engine][pages]") {
-  for (std::uint64_t capacity : {1, 2, 8, 80}) {
+  for (const std::uint64_t capacity : std::initializer_list<std::uint64_t>{1, 2, 8, 80}) {
     INFO(capacity << " GiB");
     SimRig rig("", simOf(capacity * kGiB, 1'000'000));
     const Stream stream = rig.stream();

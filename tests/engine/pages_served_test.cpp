@@ -75,7 +75,7 @@ class Packer {
 
 void packs(std::size_t streams) {
   for (const char* recycle : {"recycle:eager", "recycle:budget"}) {
-    for (std::uint64_t lag : {0, 100'000}) {
+    for (const std::uint64_t lag : std::initializer_list<std::uint64_t>{0, 100'000}) {
       for (std::uint64_t seed = 1; seed <= 6; ++seed) {
         const std::uint64_t page_mib = seed % 3 == 0 ? 16 : 2;
         INFO(recycle << ", pages of " << page_mib << " MiB, lag " << lag << ", seed " << seed);

@@ -114,7 +114,8 @@ void PageBacking::extend(PageRange& range, std::uint64_t units) {
 
 // ---- Giving back -------------------------------------------------------------------------------
 
-void PageBacking::emptyCache() {
+// The backing's lock is held for a while at a time only; what is read outside never changes.
+void PageBacking::emptyCache() CISTERN_NO_TSA {
   const std::vector<Heap*> heaps = heapsNow();
   bool dead = false;
   for (Heap* heap : heaps) dead |= !emptyHeap(*heap) && streamIsDead(*heap);
@@ -143,7 +144,7 @@ bool PageBacking::emptyHeap(Heap& heap) {
   }
 }
 
-bool PageBacking::streamIsDead(const Heap& heap) {
+bool PageBacking::streamIsDead(const Heap& heap) CISTERN_NO_TSA {
   const Result<CaptureInfo> info = ground_.device.captureInfo(heap.stream());
   return !info.ok() && info.error().kind == ErrorKind::kInvalidHandle;
 }
@@ -334,10 +335,11 @@ bool insist(Call call) {
 }  // namespace
 
 // What queued work may still use stays mapped if the device will not say that it is complete.
-void PageBacking::shutDown(bool driver) noexcept {
+void PageBacking::shutDown(bool driver) noexcept CISTERN_NO_TSA {
   if (!driver) return;
   const MutexLock lock(mutex_);
-  Device& device = ground_.device;
+  Device* const device_there = &ground_.device;
+  Device& device = *device_there;
   const RelaxedCaptureMode relaxed(device);
   if (!ground_.table.pages().empty() && !insist([&] { return device.synchronizeDevice(); })) return;
   for (const PhysicalPage* page : ground_.table.pages()) {
