@@ -33,6 +33,14 @@ bool Replayer::round(const OnProgress& on_progress) {
   return failure_.empty();
 }
 
+// Blocks of 0 bytes are not touched.
+template <class Look>
+void Replayer::check(const Held& held, Look look) {
+  if (held.pointer == nullptr) return;
+  meter_.exclude(look);
+  stage_.takeOffLaunch();
+}
+
 template <class Part>
 void Replayer::attempt(Part part) try {
   part();
@@ -80,14 +88,14 @@ void Replayer::allocate(const Step& step) {
   Held& held = held_[step.slot];
   held = {policy_.allocate(step.bytes, stream), step.bytes, stream};
   if (held.pointer == nullptr) return;
-  if constexpr (What == Queued::kChecks) meter_.exclude([&] { checker_->allocated(held); });
+  if constexpr (What == Queued::kChecks) check(held, [&] { checker_->allocated(held); });
   if constexpr (What == Queued::kWork) stage_.queueWork(stream);
 }
 
 template <Replayer::Queued What>
 void Replayer::free(Held& held) {
   if (held.pointer == nullptr) return;
-  if constexpr (What == Queued::kChecks) meter_.exclude([&] { checker_->freeing(held); });
+  if constexpr (What == Queued::kChecks) check(held, [&] { checker_->freeing(held); });
   if constexpr (What == Queued::kWork) stage_.queueWork(held.stream);
   policy_.free(held);
   held.pointer = nullptr;

@@ -41,6 +41,8 @@ class Replayer {
   template <Queued What>
   void free(Held& held);
   void freeRest();
+  template <class Look>
+  void check(const Held& held, Look look);
   template <class Part>
   void attempt(Part part);
 

@@ -59,7 +59,9 @@ void Stage::settle() {
 // Work that touches nothing cannot be refused.
 void Stage::queueWork(Stream stream) {
   (void)sim_->launch(stream, {});
-  owed_ns_ -= std::int64_t(sim::cost::kLaunch);
+  takeOffLaunch();
 }
+
+void Stage::takeOffLaunch() { owed_ns_ -= std::int64_t(sim::cost::kLaunch); }
 
 }  // namespace cistern::command

@@ -43,6 +43,8 @@ class Stage {
   /// complete one lag from now. The recorded time has the program's own launches in it already, so
   /// what this one takes comes off what passes next. Pre: lags().
   void queueWork(Stream stream);
+  /// A launch that the recorded program's time already has in it takes none of its own.
+  void takeOffLaunch();
 
  private:
   std::unique_ptr<Device> device_;
