@@ -53,7 +53,7 @@ TEST_CASE("no word is lost while pages move under queued work", "[engine][pages]
                              "recycle:eager,background_thread:false,limit:320M"}) {
       INFO("backend: " << work.device().backend() << ", " << conf);
       CachingAllocator allocator(work.device(), Options::parse(conf));
-      churn(work, allocator, 400);
+      churn(work, allocator, work.device().backend() == "sim" ? 160 : 400);
       const PageCounts pages = allocator.memoryStats().pages;
       CHECK(pages.recycled > 0);
       CHECK(pages.revived > 0);
