@@ -61,23 +61,6 @@ Block* Layout::settleHole(Block& block) noexcept {
   return whole;
 }
 
-// Makes a block that is in no list, but in the map, free, one with the free blocks beside it.
-Block* Layout::settleFree(Block& block) noexcept {
-  block.setState(BlockState::kFree);
-  Block* whole = &block;
-  if (block.next && block.next->isFree()) {
-    unlist(*block.next);
-    join(block, *block.next);
-  }
-  if (block.prev && block.prev->isFree()) {
-    whole = block.prev;
-    unlist(*whole);
-    join(*whole, block);
-  }
-  enlist(*whole);
-  return whole;
-}
-
 void Layout::enlistHole(Block& block) noexcept {
   block.links = {nullptr, nullptr, holes_};
   if (holes_) holes_->links.left = &block;

@@ -133,6 +133,14 @@ Block* Layout::release(Block& block, std::uint32_t epoch) noexcept {
   --totals_.busy_blocks;
   totals_.busy_bytes -= block.bytes();
   block.epoch = epoch;
+  Block* whole = settleFree(block);
+  CISTERN_AUDIT(auditInTurn());
+  return whole;
+}
+
+// Makes a block that is in no list, but in the map, free, one with the free blocks beside it.
+Block* Layout::settleFree(Block& block) noexcept {
+  block.setState(BlockState::kFree);
   Block* whole = &block;
   if (block.next && block.next->isFree()) {
     unlist(*block.next);
@@ -144,7 +152,6 @@ Block* Layout::release(Block& block, std::uint32_t epoch) noexcept {
     join(*whole, block);
   }
   enlist(*whole);
-  CISTERN_AUDIT(auditInTurn());
   return whole;
 }
 
