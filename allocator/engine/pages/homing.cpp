@@ -1,8 +1,8 @@
 // Sending pages home: where they were mapped first. It takes no device call, and is done when a
-// heap is at low tide (tide.hpp): a program that repeats itself then begins each time with its pages where
-// they were the time before, comes to need the same windows, finds the pages of each in the same
-// places, and takes the views back into use that are still there. After two or three rounds it
-// makes no calls.
+// heap is at low tide (tide.hpp): a program that repeats itself then begins each time with its
+// pages where they were the time before, comes to need the same windows, finds the pages of each in
+// the same places, and takes the views back into use that are still there. After two or three
+// rounds it makes no calls.
 #include <algorithm>
 
 #include "allocator/engine/pages/mover.hpp"
