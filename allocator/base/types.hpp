@@ -31,13 +31,13 @@ struct Page {
 };
 
 /// A captured graph, and one made ready to launch.
-struct Graph {
+struct DeviceGraph {
   std::uintptr_t raw = 0;
-  friend auto operator<=>(Graph, Graph) = default;
+  friend auto operator<=>(DeviceGraph, DeviceGraph) = default;
 };
-struct GraphExec {
+struct DeviceGraphExec {
   std::uintptr_t raw = 0;
-  friend auto operator<=>(GraphExec, GraphExec) = default;
+  friend auto operator<=>(DeviceGraphExec, DeviceGraphExec) = default;
 };
 
 inline void* toPointer(Address a) {

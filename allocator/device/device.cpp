@@ -126,27 +126,27 @@ Status Device::beginCapture(Stream stream, CaptureMode mode) {
   return doBeginCapture(stream, mode);
 }
 
-Result<Graph> Device::endCapture(Stream stream) {
+Result<DeviceGraph> Device::endCapture(Stream stream) {
   count(Call::kEndCapture);
   return doEndCapture(stream);
 }
 
-Result<GraphExec> Device::instantiate(Graph graph) {
+Result<DeviceGraphExec> Device::instantiate(DeviceGraph graph) {
   count(Call::kInstantiate);
   return doInstantiate(graph);
 }
 
-Status Device::launchGraph(GraphExec exec, Stream stream) {
+Status Device::launchGraph(DeviceGraphExec exec, Stream stream) {
   count(Call::kLaunchGraph);
   return doLaunchGraph(exec, stream);
 }
 
-Status Device::destroyGraph(Graph graph) {
+Status Device::destroyGraph(DeviceGraph graph) {
   count(Call::kDestroyGraph);
   return doDestroyGraph(graph);
 }
 
-Status Device::destroyGraphExec(GraphExec exec) {
+Status Device::destroyGraphExec(DeviceGraphExec exec) {
   count(Call::kDestroyGraphExec);
   return doDestroyGraphExec(exec);
 }

@@ -134,12 +134,12 @@ class Device {
   /// Work queued on `stream`, and on streams that wait for it, is recorded instead of run.
   Status beginCapture(Stream stream, CaptureMode mode);
   /// Ends the capture that began on `stream`. On failure the capture has ended all the same.
-  Result<Graph> endCapture(Stream stream);
-  Result<GraphExec> instantiate(Graph graph);
+  Result<DeviceGraph> endCapture(Stream stream);
+  Result<DeviceGraphExec> instantiate(DeviceGraph graph);
   /// Queues the graph's work on `stream`. Two launches of one exec never overlap.
-  Status launchGraph(GraphExec exec, Stream stream);
-  Status destroyGraph(Graph graph);
-  Status destroyGraphExec(GraphExec exec);
+  Status launchGraph(DeviceGraphExec exec, Stream stream);
+  Status destroyGraph(DeviceGraph graph);
+  Status destroyGraphExec(DeviceGraphExec exec);
 
   // ---- Pinned host memory, peers ---------------------------------------------------------------
 
@@ -207,11 +207,11 @@ class Device {
   virtual Result<CaptureInfo> doCaptureInfo(Stream stream) = 0;
   virtual Result<CaptureMode> doExchangeCaptureMode(CaptureMode mode) = 0;
   virtual Status doBeginCapture(Stream stream, CaptureMode mode) = 0;
-  virtual Result<Graph> doEndCapture(Stream stream) = 0;
-  virtual Result<GraphExec> doInstantiate(Graph graph) = 0;
-  virtual Status doLaunchGraph(GraphExec exec, Stream stream) = 0;
-  virtual Status doDestroyGraph(Graph graph) = 0;
-  virtual Status doDestroyGraphExec(GraphExec exec) = 0;
+  virtual Result<DeviceGraph> doEndCapture(Stream stream) = 0;
+  virtual Result<DeviceGraphExec> doInstantiate(DeviceGraph graph) = 0;
+  virtual Status doLaunchGraph(DeviceGraphExec exec, Stream stream) = 0;
+  virtual Status doDestroyGraph(DeviceGraph graph) = 0;
+  virtual Status doDestroyGraphExec(DeviceGraphExec exec) = 0;
   virtual Result<void*> doHostMalloc(std::size_t bytes) = 0;
   virtual Status doHostFree(void* pointer) = 0;
   virtual Result<bool> doCanAccessPeer(int peer_ordinal) = 0;

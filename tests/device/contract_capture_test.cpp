@@ -14,7 +14,7 @@ class ScopedGraph {
  public:
   /// Ends the capture on `stream`.
   ScopedGraph(Device& device, Stream stream) : device_(device) {
-    const Graph graph = device.endCapture(stream).orThrow();
+    const DeviceGraph graph = device.endCapture(stream).orThrow();
     exec_ = device.instantiate(graph).orThrow();
     device.destroyGraph(graph).orThrow();
   }
@@ -28,7 +28,7 @@ class ScopedGraph {
 
  private:
   Device& device_;
-  GraphExec exec_;
+  DeviceGraphExec exec_;
 };
 
 CaptureStatus statusOf(Device& device, Stream stream) {

@@ -19,7 +19,7 @@ TEST_CASE("branches of a graph race unless its dependencies order them", "[sim][
   SECTION("overlapping") {
     launch(b.device, b.second, "stray", {reads(b.memory, 4)});
     order(b.device, b.second, b.first);
-    const GraphExec exec = endAndInstantiate(b.device, b.first);
+    const DeviceGraphExec exec = endAndInstantiate(b.device, b.first);
     CHECK(b.races() == 0);  // recorded only: nothing has touched memory yet
     b.device.launchGraph(exec, b.first).orThrow();
     REQUIRE(b.races() == 1);
@@ -33,7 +33,7 @@ TEST_CASE("a graph is ordered after its stream, and its stream after it", "[sim]
   Bench b;
   b.device.beginCapture(b.first, CaptureMode::kRelaxed).orThrow();
   launch(b.device, b.first, "node", {writes(b.memory)});
-  const GraphExec exec = endAndInstantiate(b.device, b.first);
+  const DeviceGraphExec exec = endAndInstantiate(b.device, b.first);
   launch(b.device, b.second, "before", {writes(b.memory)});
   b.device.launchGraph(exec, b.second).orThrow();
   launch(b.device, b.second, "after", {writes(b.memory)});
@@ -50,11 +50,11 @@ TEST_CASE("launches of one graph are ordered, those of two that share memory are
     launch(b.device, b.first, "node", {writes(b.memory)});
     return endAndInstantiate(b.device, b.first);
   };
-  const GraphExec one = capture();
+  const DeviceGraphExec one = capture();
   b.device.launchGraph(one, b.first).orThrow();
   b.device.launchGraph(one, b.second).orThrow();
   CHECK(b.races() == 0);
-  const GraphExec two = capture();
+  const DeviceGraphExec two = capture();
   SECTION("on one stream") { b.device.launchGraph(two, b.second).orThrow(); }
   SECTION("after a wait") {
     b.device.synchronizeStream(b.second).orThrow();
@@ -71,7 +71,7 @@ TEST_CASE("a launch is ordered after whatever the launch before it was", "[sim][
   Bench b;
   b.device.beginCapture(b.first, CaptureMode::kRelaxed).orThrow();
   launch(b.device, b.first, "node", {});
-  const GraphExec exec = endAndInstantiate(b.device, b.first);
+  const DeviceGraphExec exec = endAndInstantiate(b.device, b.first);
   launch(b.device, b.first, "before", {writes(b.memory)});
   SECTION("the same graph carries the order to another stream") {
     b.device.launchGraph(exec, b.first).orThrow();
@@ -90,7 +90,7 @@ TEST_CASE("a replay counts against unmapping until it is known to be complete", 
   Aliased a;
   a.device.beginCapture(a.first, CaptureMode::kRelaxed).orThrow();
   launch(a.device, a.first, "node", {writes(a.old_view)});
-  const GraphExec exec = endAndInstantiate(a.device, a.first);
+  const DeviceGraphExec exec = endAndInstantiate(a.device, a.first);
   SECTION("captured, never launched") {
     a.device.unmap(a.old_view, kPage).orThrow();
     CHECK(a.races() == 0);

@@ -12,7 +12,8 @@ namespace {
 constexpr std::uint64_t kMs = 1'000'000;
 
 /// A graph of two branches, of `left_ns` and `right_ns`, between a fork and a join.
-GraphExec diamond(SimDevice& device, Stream stream, std::uint64_t left_ns, std::uint64_t right_ns) {
+DeviceGraphExec diamond(SimDevice& device, Stream stream, std::uint64_t left_ns,
+                        std::uint64_t right_ns) {
   const Stream branch = newStream(device);
   device.beginCapture(stream, CaptureMode::kRelaxed).orThrow();
   launch(device, stream, "fork", {}, 0);
@@ -29,7 +30,7 @@ GraphExec diamond(SimDevice& device, Stream stream, std::uint64_t left_ns, std::
 TEST_CASE("branches of a graph overlap", "[sim][capture]") {
   SimDevice device;
   const Stream stream = newStream(device);
-  const GraphExec exec = diamond(device, stream, 3 * kMs, 5 * kMs);
+  const DeviceGraphExec exec = diamond(device, stream, 3 * kMs, 5 * kMs);
   device.launchGraph(exec, stream).orThrow();
   const std::uint64_t start = device.now();
   device.synchronizeStream(stream).orThrow();
@@ -40,7 +41,7 @@ TEST_CASE("two launches of one graph do not overlap, on whatever streams", "[sim
   SimDevice device;
   const Stream first = newStream(device);
   const Stream second = newStream(device);
-  const GraphExec exec = diamond(device, first, 3 * kMs, 5 * kMs);
+  const DeviceGraphExec exec = diamond(device, first, 3 * kMs, 5 * kMs);
   device.launchGraph(exec, first).orThrow();
   const std::uint64_t start = device.now();
   device.launchGraph(exec, second).orThrow();
@@ -52,8 +53,8 @@ TEST_CASE("two graphs on two streams overlap", "[sim][capture]") {
   SimDevice device;
   const Stream first = newStream(device);
   const Stream second = newStream(device);
-  const GraphExec one = diamond(device, first, 5 * kMs, kMs);
-  const GraphExec two = diamond(device, second, 5 * kMs, kMs);
+  const DeviceGraphExec one = diamond(device, first, 5 * kMs, kMs);
+  const DeviceGraphExec two = diamond(device, second, 5 * kMs, kMs);
   device.launchGraph(one, first).orThrow();
   device.launchGraph(two, second).orThrow();
   const std::uint64_t start = device.now();
@@ -67,8 +68,8 @@ TEST_CASE("a graph outlives the graph it was made from", "[sim][capture]") {
   device.beginCapture(stream, CaptureMode::kGlobal).orThrow();
   int runs = 0;
   device.launch(stream, {"count", {}, 1, [&](sim::MemoryView&) { ++runs; }}).orThrow();
-  const Graph graph = device.endCapture(stream).orThrow();
-  const GraphExec exec = device.instantiate(graph).orThrow();
+  const DeviceGraph graph = device.endCapture(stream).orThrow();
+  const DeviceGraphExec exec = device.instantiate(graph).orThrow();
   device.destroyGraph(graph).orThrow();
   CHECK(kindOf(device.instantiate(graph)) == ErrorKind::kInvalidHandle);
   device.launchGraph(exec, stream).orThrow();
@@ -81,12 +82,12 @@ TEST_CASE("a graph outlives the graph it was made from", "[sim][capture]") {
 TEST_CASE("a graph launched into a capture becomes part of it", "[sim][capture]") {
   SimDevice device;
   const Stream stream = newStream(device);
-  const GraphExec inner = diamond(device, stream, 3 * kMs, 5 * kMs);
+  const DeviceGraphExec inner = diamond(device, stream, 3 * kMs, 5 * kMs);
   device.beginCapture(stream, CaptureMode::kGlobal).orThrow();
   device.launchGraph(inner, stream).orThrow();
   launch(device, stream, "between", {}, kMs);
   device.launchGraph(inner, stream).orThrow();
-  const GraphExec outer = endAndInstantiate(device, stream);
+  const DeviceGraphExec outer = endAndInstantiate(device, stream);
   device.launchGraph(outer, stream).orThrow();
   const std::uint64_t start = device.now();
   device.synchronizeStream(stream).orThrow();
@@ -97,7 +98,7 @@ TEST_CASE("a node that never ends holds up what follows it, and only that", "[si
   SimDevice device;
   const Stream stream = newStream(device);
   const Stream other = newStream(device);
-  const GraphExec exec = diamond(device, stream, kNever, kMs);
+  const DeviceGraphExec exec = diamond(device, stream, kNever, kMs);
   device.launchGraph(exec, stream).orThrow();
   CHECK(kindOf(device.synchronizeStream(stream)) == ErrorKind::kWouldWaitForever);
   launch(device, other, "free", {}, kMs);
@@ -225,8 +226,8 @@ TEST_CASE("handles that are not alive are refused", "[sim]") {
   device.destroyEvent(event).orThrow();
   CHECK(kindOf(device.destroyEvent(event)) == ErrorKind::kInvalidHandle);
   CHECK(kindOf(device.queryEvent(event)) == ErrorKind::kInvalidHandle);
-  CHECK(kindOf(device.launchGraph(GraphExec{77}, Stream{})) == ErrorKind::kInvalidHandle);
-  CHECK(kindOf(device.destroyGraphExec(GraphExec{77})) == ErrorKind::kInvalidHandle);
+  CHECK(kindOf(device.launchGraph(DeviceGraphExec{77}, Stream{})) == ErrorKind::kInvalidHandle);
+  CHECK(kindOf(device.destroyGraphExec(DeviceGraphExec{77})) == ErrorKind::kInvalidHandle);
   CHECK(kindOf(device.hostFree(&device)) == ErrorKind::kInvalidValue);
 }
 
@@ -245,7 +246,7 @@ TEST_CASE("a graph of twenty thousand nodes on eight streams runs", "[sim][captu
     }
     for (std::size_t s = 1; s < kStreams; ++s) order(device, streams[s], streams[0]);
   }
-  const GraphExec exec = endAndInstantiate(device, streams[0]);
+  const DeviceGraphExec exec = endAndInstantiate(device, streams[0]);
   for (int i = 0; i < 2; ++i) device.launchGraph(exec, streams[0]).orThrow();
   const std::uint64_t start = device.now();
   device.synchronizeDevice().orThrow();

@@ -54,7 +54,7 @@ inline void mapWithAccess(SimDevice& device, Address address, Page page) {
   device.setAccess(address, kPage).orThrow();
 }
 
-inline GraphExec endAndInstantiate(SimDevice& device, Stream stream) {
+inline DeviceGraphExec endAndInstantiate(SimDevice& device, Stream stream) {
   return device.instantiate(device.endCapture(stream).orThrow()).orThrow();
 }
 

@@ -165,11 +165,11 @@ class SimDevice final : public Device {
   Result<CaptureInfo> doCaptureInfo(Stream stream) override;
   Result<CaptureMode> doExchangeCaptureMode(CaptureMode mode) override;
   Status doBeginCapture(Stream stream, CaptureMode mode) override;
-  Result<Graph> doEndCapture(Stream stream) override;
-  Result<GraphExec> doInstantiate(Graph graph) override;
-  Status doLaunchGraph(GraphExec exec, Stream stream) override;
-  Status doDestroyGraph(Graph graph) override;
-  Status doDestroyGraphExec(GraphExec exec) override;
+  Result<DeviceGraph> doEndCapture(Stream stream) override;
+  Result<DeviceGraphExec> doInstantiate(DeviceGraph graph) override;
+  Status doLaunchGraph(DeviceGraphExec exec, Stream stream) override;
+  Status doDestroyGraph(DeviceGraph graph) override;
+  Status doDestroyGraphExec(DeviceGraphExec exec) override;
   Result<void*> doHostMalloc(std::size_t bytes) override;
   Status doHostFree(void* pointer) override;
   Result<bool> doCanAccessPeer(int peer_ordinal) override;

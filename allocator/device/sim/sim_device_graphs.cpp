@@ -38,21 +38,21 @@ Status SimDevice::doBeginCapture(Stream stream, CaptureMode mode) {
   return captures_.begin(stream, mode);
 }
 
-Result<Graph> SimDevice::doEndCapture(Stream stream) {
+Result<DeviceGraph> SimDevice::doEndCapture(Stream stream) {
   MutexLock lock(mutex_);
   const Status in = enter(Call::kEndCapture, cost::kEndCapture);
   if (Status ok = checkStream(Call::kEndCapture, stream); !ok.ok()) return ok.error();
   auto body = captures_.end(stream);  // also before a planned fault: it fails, but has ended
   if (!in.ok()) return in.error();
   if (!body.ok()) return body.error();
-  const Graph graph{next_handle_++};
+  const DeviceGraph graph{next_handle_++};
   graphs_.emplace(graph.raw, std::move(body.value()));
   return graph;
 }
 
 // ---- Graphs ------------------------------------------------------------------------------------
 
-Result<GraphExec> SimDevice::doInstantiate(Graph graph) {
+Result<DeviceGraphExec> SimDevice::doInstantiate(DeviceGraph graph) {
   MutexLock lock(mutex_);
   if (Status in = enter(Call::kInstantiate, cost::kInstantiate); !in.ok()) return in.error();
   const auto it = graphs_.find(graph.raw);
@@ -64,12 +64,12 @@ Result<GraphExec> SimDevice::doInstantiate(Graph graph) {
   for (std::size_t i = 0; i < exec.body->order.width(); ++i) {
     exec.lanes.push_back(detector_.openLane());
   }
-  const GraphExec handle{next_handle_++};
+  const DeviceGraphExec handle{next_handle_++};
   execs_.emplace(handle.raw, std::move(exec));
   return handle;
 }
 
-Status SimDevice::doLaunchGraph(GraphExec exec, Stream stream) {
+Status SimDevice::doLaunchGraph(DeviceGraphExec exec, Stream stream) {
   MutexLock lock(mutex_);
   if (Status in = enter(Call::kLaunchGraph, cost::kLaunchGraph); !in.ok()) return in;
   if (Status ok = checkStream(Call::kLaunchGraph, stream); !ok.ok()) return ok;
@@ -118,14 +118,14 @@ void SimDevice::queueGraph(ExecState& exec, StreamState& stream,
   device_tail_ = std::max(device_tail_, stream.tail);
 }
 
-Status SimDevice::doDestroyGraph(Graph graph) {
+Status SimDevice::doDestroyGraph(DeviceGraph graph) {
   MutexLock lock(mutex_);
   if (Status in = enter(Call::kDestroyGraph, cost::kDestroyGraph); !in.ok()) return in;
   if (graphs_.erase(graph.raw) == 1) return {};
   return refusal(Call::kDestroyGraph, Reason::kInvalidHandle, "the graph is not alive");
 }
 
-Status SimDevice::doDestroyGraphExec(GraphExec exec) {
+Status SimDevice::doDestroyGraphExec(DeviceGraphExec exec) {
   MutexLock lock(mutex_);
   if (Status in = enter(Call::kDestroyGraphExec, cost::kDestroyGraph); !in.ok()) return in;
   const auto it = execs_.find(exec.raw);

@@ -51,29 +51,29 @@ Status VendorDevice::doBeginCapture(Stream stream, CaptureMode mode) {
                  }));
 }
 
-Result<Graph> VendorDevice::doEndCapture(Stream stream) {
+Result<DeviceGraph> VendorDevice::doEndCapture(Stream stream) {
   GraphHandle graph = nullptr;
   const Error error = onDevice([&] { return GPU(StreamEndCapture)(handleOf(stream), &graph); });
-  return outcome(Call::kEndCapture, error, Graph{rawOf(graph)});
+  return outcome(Call::kEndCapture, error, DeviceGraph{rawOf(graph)});
 }
 
-Result<GraphExec> VendorDevice::doInstantiate(Graph graph) {
+Result<DeviceGraphExec> VendorDevice::doInstantiate(DeviceGraph graph) {
   GraphExecHandle exec = nullptr;
   const Error error =
       onDevice([&] { return GPU(GraphInstantiateWithFlags)(&exec, handleOf(graph), 0); });
-  return outcome(Call::kInstantiate, error, GraphExec{rawOf(exec)});
+  return outcome(Call::kInstantiate, error, DeviceGraphExec{rawOf(exec)});
 }
 
-Status VendorDevice::doLaunchGraph(GraphExec exec, Stream stream) {
+Status VendorDevice::doLaunchGraph(DeviceGraphExec exec, Stream stream) {
   return outcome(Call::kLaunchGraph,
                  onDevice([&] { return GPU(GraphLaunch)(handleOf(exec), handleOf(stream)); }));
 }
 
-Status VendorDevice::doDestroyGraph(Graph graph) {
+Status VendorDevice::doDestroyGraph(DeviceGraph graph) {
   return outcome(Call::kDestroyGraph, onDevice([&] { return GPU(GraphDestroy)(handleOf(graph)); }));
 }
 
-Status VendorDevice::doDestroyGraphExec(GraphExec exec) {
+Status VendorDevice::doDestroyGraphExec(DeviceGraphExec exec) {
   return outcome(Call::kDestroyGraphExec,
                  onDevice([&] { return GPU(GraphExecDestroy)(handleOf(exec)); }));
 }

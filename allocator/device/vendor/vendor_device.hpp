@@ -45,8 +45,8 @@ Result<T> outcome(Call call, Error error, T value) {
 
 inline StreamHandle handleOf(Stream stream) { return reinterpret_cast<StreamHandle>(stream.raw); }
 inline EventHandle handleOf(Event event) { return reinterpret_cast<EventHandle>(event.raw); }
-inline GraphHandle handleOf(Graph graph) { return reinterpret_cast<GraphHandle>(graph.raw); }
-inline GraphExecHandle handleOf(GraphExec exec) {
+inline GraphHandle handleOf(DeviceGraph graph) { return reinterpret_cast<GraphHandle>(graph.raw); }
+inline GraphExecHandle handleOf(DeviceGraphExec exec) {
   return reinterpret_cast<GraphExecHandle>(exec.raw);
 }
 /// A vendor's handle as the contract carries it.
@@ -118,11 +118,11 @@ class VendorDevice final : public Device {
   Result<CaptureInfo> doCaptureInfo(Stream stream) override;
   Result<CaptureMode> doExchangeCaptureMode(CaptureMode mode) override;
   Status doBeginCapture(Stream stream, CaptureMode mode) override;
-  Result<Graph> doEndCapture(Stream stream) override;
-  Result<GraphExec> doInstantiate(Graph graph) override;
-  Status doLaunchGraph(GraphExec exec, Stream stream) override;
-  Status doDestroyGraph(Graph graph) override;
-  Status doDestroyGraphExec(GraphExec exec) override;
+  Result<DeviceGraph> doEndCapture(Stream stream) override;
+  Result<DeviceGraphExec> doInstantiate(DeviceGraph graph) override;
+  Status doLaunchGraph(DeviceGraphExec exec, Stream stream) override;
+  Status doDestroyGraph(DeviceGraph graph) override;
+  Status doDestroyGraphExec(DeviceGraphExec exec) override;
 
   Result<Address> doMallocAsync(std::size_t bytes, Stream stream) override;
   Status doFreeAsync(Address address, Stream stream) override;
