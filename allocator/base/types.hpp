@@ -40,6 +40,13 @@ struct DeviceGraphExec {
   friend auto operator<=>(DeviceGraphExec, DeviceGraphExec) = default;
 };
 
+/// One piece of work in a graph, or in a capture that is to be one. No two graphs that are alive
+/// share one; a runtime may give a destroyed graph's out again.
+struct GraphNode {
+  std::uintptr_t raw = 0;
+  friend auto operator<=>(GraphNode, GraphNode) = default;
+};
+
 inline void* toPointer(Address a) {
   return reinterpret_cast<void*>(static_cast<std::uintptr_t>(a));
 }
@@ -51,5 +58,11 @@ template <>
 struct std::hash<cistern::Stream> {
   std::size_t operator()(cistern::Stream s) const noexcept {
     return std::hash<std::uintptr_t>{}(s.raw);
+  }
+};
+template <>
+struct std::hash<cistern::GraphNode> {
+  std::size_t operator()(cistern::GraphNode n) const noexcept {
+    return std::hash<std::uintptr_t>{}(n.raw);
   }
 };

@@ -116,6 +116,16 @@ Result<CaptureInfo> Device::captureInfo(Stream stream) {
   return doCaptureInfo(stream);
 }
 
+Result<CaptureInfo> Device::captureFrontier(Stream stream, std::vector<GraphNode>& nodes) {
+  count(Call::kCaptureFrontier);
+  return doCaptureFrontier(stream, nodes);
+}
+
+Status Device::nodeDependencies(GraphNode node, std::vector<GraphNode>& dependencies) {
+  count(Call::kNodeDependencies);
+  return doNodeDependencies(node, dependencies);
+}
+
 Result<CaptureMode> Device::exchangeCaptureMode(CaptureMode mode) {
   count(Call::kExchangeCaptureMode);
   return doExchangeCaptureMode(mode);
@@ -149,6 +159,11 @@ Status Device::destroyGraph(DeviceGraph graph) {
 Status Device::destroyGraphExec(DeviceGraphExec exec) {
   count(Call::kDestroyGraphExec);
   return doDestroyGraphExec(exec);
+}
+
+Status Device::dumpGraph(DeviceGraph graph, const std::string& path) {
+  count(Call::kDumpGraph);
+  return doDumpGraph(graph, path);
 }
 
 Result<void*> Device::hostMalloc(std::size_t bytes) {

@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "allocator/base/types.hpp"
 #include "allocator/device/background.hpp"
@@ -129,6 +130,14 @@ class Device {
   // ---- Capture ---------------------------------------------------------------------------------
 
   Result<CaptureInfo> captureInfo(Stream stream);
+  /// captureInfo, and what the next work that is recorded on the stream would follow: those nodes
+  /// replace what is in `nodes`, in no order. Empty at the start of a capture, and where none is
+  /// active. Legal during a capture in every mode. On failure `nodes` is as it was.
+  Result<CaptureInfo> captureFrontier(Stream stream, std::vector<GraphNode>& nodes);
+  /// What the node follows directly; it replaces what is in `dependencies`, in no order. Pre: the
+  /// node's capture is active, or its graph alive. Legal during a capture in every mode. On failure
+  /// `dependencies` is as it was.
+  Status nodeDependencies(GraphNode node, std::vector<GraphNode>& dependencies);
   /// Sets the calling thread's capture mode and returns the one before. Use RelaxedCaptureMode.
   Result<CaptureMode> exchangeCaptureMode(CaptureMode mode);
   /// Work queued on `stream`, and on streams that wait for it, is recorded instead of run.
@@ -140,6 +149,9 @@ class Device {
   Status launchGraph(DeviceGraphExec exec, Stream stream);
   Status destroyGraph(DeviceGraph graph);
   Status destroyGraphExec(DeviceGraphExec exec);
+  /// Writes what the graph consists of to a file, for a person to look at, in the DOT language.
+  /// Replaces a file that is there. kNotSupported where the runtime cannot.
+  Status dumpGraph(DeviceGraph graph, const std::string& path);
 
   // ---- Pinned host memory, peers ---------------------------------------------------------------
 
@@ -205,6 +217,8 @@ class Device {
   virtual Status doSynchronizeEvent(Event event) = 0;
   virtual Status doSynchronizeDevice() = 0;
   virtual Result<CaptureInfo> doCaptureInfo(Stream stream) = 0;
+  virtual Result<CaptureInfo> doCaptureFrontier(Stream stream, std::vector<GraphNode>& nodes) = 0;
+  virtual Status doNodeDependencies(GraphNode node, std::vector<GraphNode>& dependencies) = 0;
   virtual Result<CaptureMode> doExchangeCaptureMode(CaptureMode mode) = 0;
   virtual Status doBeginCapture(Stream stream, CaptureMode mode) = 0;
   virtual Result<DeviceGraph> doEndCapture(Stream stream) = 0;
@@ -212,6 +226,7 @@ class Device {
   virtual Status doLaunchGraph(DeviceGraphExec exec, Stream stream) = 0;
   virtual Status doDestroyGraph(DeviceGraph graph) = 0;
   virtual Status doDestroyGraphExec(DeviceGraphExec exec) = 0;
+  virtual Status doDumpGraph(DeviceGraph graph, const std::string& path) = 0;
   virtual Result<void*> doHostMalloc(std::size_t bytes) = 0;
   virtual Status doHostFree(void* pointer) = 0;
   virtual Result<bool> doCanAccessPeer(int peer_ordinal) = 0;

@@ -45,12 +45,27 @@ CaptureInfo Captures::infoOf(Stream stream) const {
   return {capture->invalidated ? CaptureStatus::kInvalidated : CaptureStatus::kActive, capture->id};
 }
 
+CaptureInfo Captures::frontierOf(Stream stream, std::vector<GraphNode>& nodes) const {
+  const CaptureInfo info = infoOf(stream);
+  nodes.clear();
+  if (info.status != CaptureStatus::kActive) return info;
+  const Capture& capture = captures_.at(info.id);
+  capture.body.handlesOf(capture.frontiers.at(stream), nodes);
+  return info;
+}
+
+const GraphBody* Captures::bodyOf(std::uint64_t id) const {
+  const auto it = captures_.find(id);
+  return it == captures_.end() || it->second.invalidated ? nullptr : &it->second.body;
+}
+
 Status Captures::begin(Stream stream, CaptureMode mode) {
   if (of(stream) != nullptr) {
     return refusal(Call::kBeginCapture, Reason::kInvalidValue, "the stream is capturing already");
   }
   Capture capture;
   capture.id = nextCaptureId();
+  capture.body.capture = capture.id;
   capture.origin = stream;
   capture.mode = mode;
   capture.owner = std::this_thread::get_id();
@@ -176,6 +191,7 @@ Status Captures::wait(Stream stream, const CapturedPoint& point) {
 void Captures::audit() const {
   for (const auto& [id, capture] : captures_) {
     CISTERN_CHECK(capture.id == id && capture.frontiers.contains(capture.origin));
+    CISTERN_CHECK(capture.body.capture == id);
     CISTERN_CHECK(capture.body.tags.size() == capture.body.size());
     CISTERN_CHECK(capture.body.after.size() == capture.body.size());
     for (const auto& [stream, frontier] : capture.frontiers) {

@@ -30,6 +30,11 @@ class Captures {
  public:
   bool any() const { return !captures_.empty(); }
   CaptureInfo infoOf(Stream stream) const;
+  /// infoOf, and what the stream's next work would follow; none where no capture is active.
+  CaptureInfo frontierOf(Stream stream, std::vector<GraphNode>& nodes) const;
+  /// What the capture of that id has recorded; null when it is not active. Valid until the next
+  /// call that is not const.
+  const GraphBody* bodyOf(std::uint64_t id) const;
 
   /// Fails when the stream is capturing. Pre: not the default stream.
   Status begin(Stream stream, CaptureMode mode);

@@ -60,6 +60,11 @@ inline constexpr Nanoseconds kEndCapture = kLaunch;
 inline constexpr Nanoseconds kInstantiate = 9'000;
 inline constexpr Nanoseconds kLaunchGraph = kLaunch;
 inline constexpr Nanoseconds kDestroyGraph = kLaunch;
+// Not measured: a look at a capture, as the captured stream's status is; writing a file is not
+// the device's time.
+inline constexpr Nanoseconds kCaptureFrontier = kCaptureInfo;
+inline constexpr Nanoseconds kNodeDependencies = kCaptureInfo;
+inline constexpr Nanoseconds kDumpGraph = kLaunch;
 // Not measured: reading or writing one thread-local word, as cudaGetDevice does in 27 ns.
 inline constexpr Nanoseconds kExchangeCaptureMode = 27;
 inline constexpr Nanoseconds kCanAccessPeer = 27;

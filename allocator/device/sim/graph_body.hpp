@@ -15,12 +15,23 @@ namespace cistern::sim {
 
 /// Invariant: works, tags and after have one entry a node; after[i] names nodes less than i.
 struct GraphBody {
+  std::uint64_t capture = 0;  ///< the id of the capture that made it, its own alone
   std::vector<std::shared_ptr<const Work>> works;
   std::vector<std::shared_ptr<const WorkTag>> tags;
   std::vector<std::vector<NodeId>> after;
   GraphOrder order;
 
   std::size_t size() const { return works.size(); }
+  GraphNode handleOf(NodeId node) const { return {(capture << 32) | node}; }
+  /// Replaces what is in `handles` by those of `nodes`.
+  void handlesOf(const std::vector<NodeId>& nodes, std::vector<GraphNode>& handles) const {
+    handles.clear();
+    for (const NodeId node : nodes) handles.push_back(handleOf(node));
+  }
 };
+
+/// Which capture a handle's node is of, and which of its nodes it is.
+inline std::uint64_t captureOf(GraphNode handle) { return handle.raw >> 32; }
+inline NodeId nodeOf(GraphNode handle) { return static_cast<NodeId>(handle.raw); }
 
 }  // namespace cistern::sim

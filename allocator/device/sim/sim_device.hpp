@@ -6,7 +6,7 @@
 // The same calls give the same addresses and the same times.
 //
 // Read next: work.hpp (what can be queued), race_detector.hpp, fault_plan.hpp. The calls are in
-// sim_device_memory.cpp, sim_device_streams.cpp and sim_device_graphs.cpp.
+// sim_device_memory.cpp, sim_device_streams.cpp, sim_device_graphs.cpp and sim_device_nodes.cpp.
 #pragma once
 
 #include <cstdint>
@@ -46,6 +46,8 @@ struct SimConfig {
 ///   - waiting for work that never ends is kWouldWaitForever, and changes nothing;
 ///   - calls that can wait for the device (malloc, free, host memory, queries, synchronisation) are
 ///     those that a capture mode forbids, and making one breaks the captures that forbid it;
+///   - a node's handle is never used again, and one of a capture that was broken is an error;
+///   - a graph launched into a capture becomes all of its nodes there, where a driver makes it one;
 ///   - the driver's own pool is not modelled: mallocAsync and its like are kNotSupported.
 class SimDevice final : public Device {
  public:
@@ -126,6 +128,8 @@ class SimDevice final : public Device {
   Status checkObservable(Call call, Event event) CISTERN_REQUIRES(mutex_);
   /// Whether the stream is recording: true, false, or an error when its capture is broken.
   Result<bool> capturing(Call call, Stream stream) CISTERN_REQUIRES(mutex_);
+  /// What the node is in: a capture that is active or a graph that is alive; null when neither.
+  const GraphBody* bodyWith(GraphNode node) CISTERN_REQUIRES(mutex_);
 
   std::uint64_t enqueue(StreamState& stream, std::uint64_t duration) CISTERN_REQUIRES(mutex_);
   Status waitUntil(Call call, std::uint64_t completion) CISTERN_REQUIRES(mutex_);
@@ -163,6 +167,8 @@ class SimDevice final : public Device {
   Status doSynchronizeEvent(Event event) override;
   Status doSynchronizeDevice() override;
   Result<CaptureInfo> doCaptureInfo(Stream stream) override;
+  Result<CaptureInfo> doCaptureFrontier(Stream stream, std::vector<GraphNode>& nodes) override;
+  Status doNodeDependencies(GraphNode node, std::vector<GraphNode>& dependencies) override;
   Result<CaptureMode> doExchangeCaptureMode(CaptureMode mode) override;
   Status doBeginCapture(Stream stream, CaptureMode mode) override;
   Result<DeviceGraph> doEndCapture(Stream stream) override;
@@ -170,6 +176,7 @@ class SimDevice final : public Device {
   Status doLaunchGraph(DeviceGraphExec exec, Stream stream) override;
   Status doDestroyGraph(DeviceGraph graph) override;
   Status doDestroyGraphExec(DeviceGraphExec exec) override;
+  Status doDumpGraph(DeviceGraph graph, const std::string& path) override;
   Result<void*> doHostMalloc(std::size_t bytes) override;
   Status doHostFree(void* pointer) override;
   Result<bool> doCanAccessPeer(int peer_ordinal) override;

@@ -23,6 +23,7 @@ using StreamHandle = GPU(Stream_t);
 using EventHandle = GPU(Event_t);
 using GraphHandle = GPU(Graph_t);
 using GraphExecHandle = GPU(GraphExec_t);
+using GraphNodeHandle = GPU(GraphNode_t);
 using PoolHandle = GPU(MemPool_t);
 using PoolProperties = GPU(MemPoolProps);
 using PoolAttribute = GPU(MemPoolAttr);

@@ -1,4 +1,8 @@
 // Stream capture, and the graphs that it makes.
+#include <algorithm>
+#include <array>
+#include <span>
+
 #include "allocator/device/vendor/vendor_device.hpp"
 
 namespace cistern::GPU_NAMESPACE {
@@ -28,6 +32,11 @@ CaptureStatus fromVendor(StreamCaptureStatus status) {
   return CaptureStatus::kNone;
 }
 
+void replace(std::vector<GraphNode>& nodes, std::span<const GraphNodeHandle> handles) {
+  nodes.clear();
+  for (const GraphNodeHandle handle : handles) nodes.push_back({rawOf(handle)});
+}
+
 }  // namespace
 
 // The runtimes set the id only while the capture is active.
@@ -36,6 +45,39 @@ Result<CaptureInfo> VendorDevice::doCaptureInfo(Stream stream) {
   unsigned long long id = 0;
   const Error error = onDevice([&] { return streamCaptureInfo(handleOf(stream), &status, &id); });
   return outcome(Call::kCaptureInfo, error, CaptureInfo{fromVendor(status), id});
+}
+
+// All but the status is set only while the capture is active.
+Result<CaptureInfo> VendorDevice::doCaptureFrontier(Stream stream, std::vector<GraphNode>& nodes) {
+  StreamCaptureStatus status = GPU(StreamCaptureStatusNone);
+  unsigned long long id = 0;
+  const GraphNodeHandle* frontier = nullptr;
+  std::size_t count = 0;
+  const Error error = onDevice(
+      [&] { return streamCaptureFrontier(handleOf(stream), &status, &id, &frontier, &count); });
+  if (error != kSuccess) return failure(Call::kCaptureFrontier, error);
+  if (status != GPU(StreamCaptureStatusActive)) count = 0;
+  replace(nodes, {frontier, count});
+  return CaptureInfo{fromVendor(status), id};
+}
+
+// One call in the usual case: only an answer that fills the room may have left something out.
+Status VendorDevice::doNodeDependencies(GraphNode node, std::vector<GraphNode>& dependencies) {
+  std::array<GraphNodeHandle, 16> few{};
+  std::vector<GraphNodeHandle> many;
+  std::span<GraphNodeHandle> room(few);
+  for (;;) {
+    std::size_t count = room.size();
+    const Error error =
+        onDevice([&] { return graphDependencies(handleOf(node), room.data(), &count); });
+    if (error != kSuccess) return failure(Call::kNodeDependencies, error);
+    if (count < room.size()) {
+      replace(dependencies, room.first(count));
+      return {};
+    }
+    many.resize(std::max(4 * room.size(), count + 1));
+    room = many;
+  }
 }
 
 // The mode belongs to the thread, whatever device is current.
@@ -76,6 +118,11 @@ Status VendorDevice::doDestroyGraph(DeviceGraph graph) {
 Status VendorDevice::doDestroyGraphExec(DeviceGraphExec exec) {
   return outcome(Call::kDestroyGraphExec,
                  onDevice([&] { return GPU(GraphExecDestroy)(handleOf(exec)); }));
+}
+
+Status VendorDevice::doDumpGraph(DeviceGraph graph, const std::string& path) {
+  return outcome(Call::kDumpGraph,
+                 onDevice([&] { return graphDot(handleOf(graph), path.c_str()); }));
 }
 
 }  // namespace cistern::GPU_NAMESPACE

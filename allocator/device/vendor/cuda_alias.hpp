@@ -3,7 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <string>
+#include <vector>
 
 #include "allocator/base/types.hpp"
 #include "allocator/device/vendor/cuda_driver.hpp"
@@ -81,6 +83,30 @@ inline cudaError_t pinnedFree(void* memory) { return cudaFreeHost(memory); }
 inline cudaError_t streamCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatus* status,
                                      unsigned long long* id) {
   return cudaStreamGetCaptureInfo(stream, status, id, nullptr, nullptr, nullptr, nullptr);
+}
+// Edges may carry data (a programmatic launch's do), and the runtime refuses to name such an edge
+// to who does not ask for the data too. So both calls ask, and drop it.
+
+/// Also the nodes of the frontier, in the runtime's memory: to be read before the stream's next
+/// call. Valid while the capture is active.
+inline cudaError_t streamCaptureFrontier(cudaStream_t stream, cudaStreamCaptureStatus* status,
+                                         unsigned long long* id, const cudaGraphNode_t** nodes,
+                                         std::size_t* count) {
+  const cudaGraphEdgeData* edges = nullptr;
+  return cudaStreamGetCaptureInfo(stream, status, id, nullptr, nodes, &edges, count);
+}
+
+/// The first *count nodes that `node` follows. Post: *count is how many there are, if it is less
+/// than it was.
+inline cudaError_t graphDependencies(cudaGraphNode_t node, cudaGraphNode_t* nodes,
+                                     std::size_t* count) {
+  cudaGraphEdgeData few[16] = {};
+  std::vector<cudaGraphEdgeData> many(*count > std::size(few) ? *count : 0);
+  return cudaGraphNodeGetDependencies(node, nodes, many.empty() ? few : many.data(), count);
+}
+
+inline cudaError_t graphDot(cudaGraph_t graph, const char* path) {
+  return cudaGraphDebugDotPrint(graph, path, cudaGraphDebugDotFlagsVerbose);
 }
 
 // ---- Virtual memory: the driver's own, with integers for addresses and handles -----------------

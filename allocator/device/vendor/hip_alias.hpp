@@ -67,6 +67,41 @@ inline hipError_t streamCaptureInfo(hipStream_t stream, hipStreamCaptureStatus* 
   return hipStreamGetCaptureInfo(stream, status, id);
 }
 
+/// Also the nodes of the frontier, in the runtime's memory: to be read before the stream's next
+/// call. Valid while the capture is active.
+inline hipError_t streamCaptureFrontier(hipStream_t stream, hipStreamCaptureStatus* status,
+                                        unsigned long long* id, const hipGraphNode_t** nodes,
+                                        std::size_t* count) {
+  return hipStreamGetCaptureInfo_v2(stream, status, id, nullptr, nodes, count);
+}
+
+/// The first *count nodes that `node` follows. Post: *count is how many there are, if it is less
+/// than it was. A runtime may also refuse an array that is too small: then no node is given, and
+/// *count, no less than it was, says how many there are.
+inline hipError_t graphDependencies(hipGraphNode_t node, hipGraphNode_t* nodes,
+                                    std::size_t* count) {
+  const std::size_t room = *count;
+  const hipError_t error = hipGraphNodeGetDependencies(node, nodes, count);
+  if (error != hipErrorInvalidValue) return error;
+  if (hipGraphNodeGetDependencies(node, nullptr, count) != hipSuccess || *count < room)
+    return error;
+  (void)hipGetLastError();
+  return hipSuccess;
+}
+
+/// HIP 5.2 has no function for it, later versions have: the header that we compile with decides,
+/// by which of these two there is. 1 is hipGraphDebugDotFlagsVerbose.
+template <class Graph>
+auto debugDotPrint(Graph graph, const char* path, unsigned flags)
+    -> decltype(hipGraphDebugDotPrint(graph, path, flags)) {
+  return hipGraphDebugDotPrint(graph, path, flags);
+}
+inline hipError_t debugDotPrint(...) { return hipErrorNotSupported; }
+
+inline hipError_t graphDot(hipGraph_t graph, const char* path) {
+  return debugDotPrint(graph, path, 1U);
+}
+
 // ---- Virtual memory: the runtime's own, with pointers for addresses and handles ----------------
 
 struct VirtualMemory {

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "allocator/base/mutex.hpp"
 #include "allocator/device/device.hpp"
@@ -48,6 +49,9 @@ inline EventHandle handleOf(Event event) { return reinterpret_cast<EventHandle>(
 inline GraphHandle handleOf(DeviceGraph graph) { return reinterpret_cast<GraphHandle>(graph.raw); }
 inline GraphExecHandle handleOf(DeviceGraphExec exec) {
   return reinterpret_cast<GraphExecHandle>(exec.raw);
+}
+inline GraphNodeHandle handleOf(GraphNode node) {
+  return reinterpret_cast<GraphNodeHandle>(node.raw);
 }
 /// A vendor's handle as the contract carries it.
 template <class Handle>
@@ -116,6 +120,8 @@ class VendorDevice final : public Device {
   Status doSynchronizeDevice() override;
 
   Result<CaptureInfo> doCaptureInfo(Stream stream) override;
+  Result<CaptureInfo> doCaptureFrontier(Stream stream, std::vector<GraphNode>& nodes) override;
+  Status doNodeDependencies(GraphNode node, std::vector<GraphNode>& dependencies) override;
   Result<CaptureMode> doExchangeCaptureMode(CaptureMode mode) override;
   Status doBeginCapture(Stream stream, CaptureMode mode) override;
   Result<DeviceGraph> doEndCapture(Stream stream) override;
@@ -123,6 +129,7 @@ class VendorDevice final : public Device {
   Status doLaunchGraph(DeviceGraphExec exec, Stream stream) override;
   Status doDestroyGraph(DeviceGraph graph) override;
   Status doDestroyGraphExec(DeviceGraphExec exec) override;
+  Status doDumpGraph(DeviceGraph graph, const std::string& path) override;
 
   Result<Address> doMallocAsync(std::size_t bytes, Stream stream) override;
   Status doFreeAsync(Address address, Stream stream) override;
