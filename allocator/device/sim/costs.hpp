@@ -60,8 +60,8 @@ inline constexpr Nanoseconds kEndCapture = kLaunch;
 inline constexpr Nanoseconds kInstantiate = 9'000;
 inline constexpr Nanoseconds kLaunchGraph = kLaunch;
 inline constexpr Nanoseconds kDestroyGraph = kLaunch;
-// Not measured: a look at a capture, as the captured stream's status is; writing a file is not
-// the device's time.
+// Not measured: a look into a capture is priced as asking whether there is one, drawing a graph as
+// a launch, without what the file takes.
 inline constexpr Nanoseconds kCaptureFrontier = kCaptureInfo;
 inline constexpr Nanoseconds kNodeDependencies = kCaptureInfo;
 inline constexpr Nanoseconds kDumpGraph = kLaunch;

@@ -84,6 +84,7 @@ inline cudaError_t streamCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatu
                                      unsigned long long* id) {
   return cudaStreamGetCaptureInfo(stream, status, id, nullptr, nullptr, nullptr, nullptr);
 }
+
 // Edges may carry data (a programmatic launch's do), and the runtime refuses to name such an edge
 // to who does not ask for the data too. So both calls ask, and drop it.
 
