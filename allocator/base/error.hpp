@@ -19,6 +19,13 @@ class InvalidArgument : public Error {
   using Error::Error;
 };
 
+/// A verb on a pool that its state does not allow; names the pool and that state. Nothing was
+/// changed.
+class PoolError : public Error {
+ public:
+  using Error::Error;
+};
+
 /// An option's key, value or list that cannot be taken. No option was changed.
 class OptionError : public Error {
  public:

@@ -47,6 +47,14 @@ struct GraphNode {
   friend auto operator<=>(GraphNode, GraphNode) = default;
 };
 
+/// What names a pool. {0, uid}: minted for a user; {uuid, 0}: for a capture that was given none;
+/// {0, 0}: the default pool. The name and its parts are PyTorch's.
+struct MempoolId_t {
+  std::uint64_t uuid = 0;
+  std::uint64_t uid = 0;
+  friend auto operator<=>(const MempoolId_t&, const MempoolId_t&) = default;
+};
+
 inline void* toPointer(Address a) {
   return reinterpret_cast<void*>(static_cast<std::uintptr_t>(a));
 }

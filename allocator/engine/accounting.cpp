@@ -125,8 +125,8 @@ MemoryStats CachingAllocator::memoryStats() const {
   stats.num_misuses = num_misuses_.load();
   if (!pages_) return stats;
   stats.pages = pages_->counts();
-  stats.num_device_alloc = stats.pages.created;
-  stats.num_device_free = stats.pages.returned;
+  stats.num_device_alloc += stats.pages.created;
+  stats.num_device_free += stats.pages.returned;
   stats.host_bytes += pages_->hostBytes();
   return stats;
 }
@@ -184,11 +184,13 @@ void CachingAllocator::audit() const {
 }
 
 void CachingAllocator::auditHeaps() const {
-  std::uint64_t reserved = 0;
+  std::uint64_t reserved = 0, in_pages = 0;
   withAllHeaps([&](const std::vector<Heap*>& heaps) CISTERN_NO_TSA {
     for (Heap* heap : heaps) {
       heap->audit();
-      reserved += std::uint64_t(heap->counters().both(std::size_t(Stat::kReservedBytes)));
+      const auto held = std::uint64_t(heap->counters().both(std::size_t(Stat::kReservedBytes)));
+      reserved += held;
+      if (heap->onPages()) in_pages += held;
       for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
         for (Segment* s = heap->layout(kind).segments(); s; s = s->next) {
           const auto& own = static_cast<const HeapSegment&>(*s);
@@ -205,7 +207,7 @@ void CachingAllocator::auditHeaps() const {
       }
     }
     CISTERN_CHECK(reserved <= limit_.reserved());
-    if (pages_) pages_->audit(reserved);
+    if (pages_) pages_->audit(in_pages);
   });
 }
 

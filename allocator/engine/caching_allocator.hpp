@@ -3,7 +3,8 @@
 // What a verb does is spread over one file a temperature: fast_path.cpp (a hit: no device call, no
 // shared lock), slow_path.cpp (the ladder of a miss), growth.cpp (segments from and to the device),
 // reclaim.cpp (memory of other streams), accounting.cpp (statistics), report.cpp (queries, misuse,
-// OutOfMemory). docs/life-of-an-allocation.md follows one request through them.
+// OutOfMemory), pool_verbs.cpp (memory kept apart), recorded.cpp (during a graph capture).
+// docs/life-of-an-allocation.md follows one request through them.
 #pragma once
 
 #include <atomic>
@@ -23,8 +24,11 @@
 #include "allocator/engine/out_of_memory.hpp"
 #include "allocator/engine/pages/page_backing.hpp"
 #include "allocator/engine/pending_frees.hpp"
+#include "allocator/engine/pool.hpp"
 #include "allocator/engine/progress.hpp"
+#include "allocator/engine/recording/recording.hpp"
 #include "allocator/engine/request.hpp"
+#include "allocator/engine/router.hpp"
 #include "allocator/engine/segment_map.hpp"
 #include "allocator/engine/segment_records.hpp"
 #include "allocator/engine/statistics.hpp"
@@ -41,6 +45,14 @@ struct BaseAllocation {
 struct CacheInfo {
   std::uint64_t free_bytes = 0;
   std::uint64_t largest_free_block = 0;
+};
+
+/// A block that the program holds.
+struct LiveBlock {
+  Address address = 0;
+  std::uint64_t bytes = 0;      ///< usable
+  std::uint64_t requested = 0;  ///< as asked
+  Stream stream;
 };
 
 /// All verbs are thread-safe and may be called from any thread. No verb synchronises the device or
@@ -74,6 +86,51 @@ class CachingAllocator {
   /// Returns what is wholly free to the device: segments, or pages. Pages that queued work may
   /// still use follow by themselves when it is complete.
   void emptyCache();
+
+  // ---- Pools: what pools/ is built on. Programs use the verbs there.
+  // -----------------------------
+
+  Pool& defaultPool() { return default_pool_; }
+  /// A new live pool. Throws std::bad_alloc, changing nothing.
+  Pool& openPool(MempoolId_t id, const PoolTraits& traits);
+  /// A pool's blocks take whole segments from now on. False when it has memory already.
+  bool setNoSplit(Pool& pool);
+  /// The pool's last user has let go: what lies free in it is anyone's from now on.
+  void drainPool(Pool& pool);
+  /// Lets go of draining pools that hold no memory any more. Returns their ids.
+  std::vector<MempoolId_t> closeDrainedPools();
+
+  /// Who says which pool a request goes to that names none. Null: all go to the default pool. The
+  /// router must outlive requests that are under way.
+  void setRouter(Router* router) { router_.store(router, std::memory_order_release); }
+  /// The pool that a request on the stream, by this thread, would go to now.
+  MempoolId_t poolFor(Stream stream);
+  /// allocate, in the pool given. Pre: it is live, and stays so meanwhile.
+  void* allocate(std::size_t bytes, Stream stream, Pool& pool);
+  /// emptyCache, of one pool.
+  void emptyCache(Pool& pool);
+  /// Gives free memory of the pool back until no more than `bytes` of it are reserved.
+  void trim(Pool& pool, std::uint64_t bytes);
+
+  /// From now on requests that the router gives the recording belong to a capture into its pool.
+  void beginRecording(std::shared_ptr<Recording> recording);
+  /// The capture is over. Returns what it has touched, which stays where it is until unpin.
+  Pins endRecording(Recording& recording);
+  void unpin(Pins& pins) noexcept;
+
+  /// The blocks held in the pool, by address.
+  std::vector<LiveBlock> liveBlocks(const Pool& pool) const;
+  /// Makes the blocks of `wanted` live in the pool, at their addresses, and no others. Throws
+  /// PoolError, changing nothing, when some of that memory is not the pool's any more or queued
+  /// work of several streams still uses it. `freed` and `made` get what changed.
+  void restore(Pool& pool, const std::vector<LiveBlock>& wanted, std::vector<LiveBlock>& freed,
+               std::vector<LiveBlock>& made);
+  /// What the pool holds at this moment; only `current` and the accumulated counts are kept by
+  /// pool.
+  MemoryStats::Values poolStats(const Pool& pool) const;
+
+  /// Called, without a lock held, when a pool's last user has let go.
+  void attachPoolReleasedObserver(std::function<void(MempoolId_t)> observer);
 
   // ---- Limits and hooks ------------------------------------------------------------------------
 
@@ -114,6 +171,31 @@ class CachingAllocator {
   void afterHit(Heap& heap, bool over_ceiling, bool poll) noexcept;
   void atLowTide(Heap& heap) noexcept;
 
+  Request requestOf(std::size_t bytes, Stream stream, Pool& pool);
+  void* serve(Heap* heap, const Request& request);
+
+  // recorded.cpp
+  void* allocateRecorded(const Request& request);
+  Block* climbRecorded(Heap& heap, const Request& request);
+  Block* withinRecording(Heap& heap, const Request& request);
+  void takeBackFollowed(Heap& heap, Recording& recording, const Recording::Nodes& frontier,
+                        const Recording::Reach& reach);
+  Block* takeDeferred(const Request& request, const Recording::Reach& reach);
+  Block* takeFollowed(Heap& heap, const Request& request, const Recording::Reach& reach);
+  void pinFor(Recording& recording, Block& block);
+  void freeRecorded(Heap& heap, HeapSegment& segment, Address address, const void* caller) noexcept;
+  void freeDuring(Recording& recording, Heap& heap, Block& block) noexcept;
+  void settleDeferred(const Recording::Deferred& deferred) noexcept;
+
+  // pool_verbs.cpp
+  void* allocateRouted(std::size_t bytes, Stream stream);
+  std::vector<Heap*> heapsOf(const Pool& pool) const;
+  bool holdsNothing(Heap& heap);
+  void parkHeapsOf(Pool& pool);
+  bool anyLenders(const Request& request) const;
+  Block* fromLenders(Heap& heap, const Request& request);
+  bool pinned(const Block& block) const;
+
   // slow_path.cpp: the ladder. Each step gives a block, or null.
   Block* climb(Heap& heap, const Request& request);
   void* allocateSlow(const Request& request);
@@ -126,7 +208,8 @@ class CachingAllocator {
   Block* afterWaiting(Heap& heap, const Request& request);
   Block* moreMemory(Heap& heap, const Request& request);
   Block* afterTheDevice(Heap& heap, const Request& request);
-  Heap& heapFor(Stream stream);
+  Heap& heapFor(const Request& request);
+  bool onPages(const Request& request) const { return request.pool->onPages(); }
   void auditAtTick() const;
   void requireLive(Stream stream);
 
@@ -139,13 +222,14 @@ class CachingAllocator {
   template <class Answer>
   void noteDeviceAnswer(const Answer& answer);
   Address nextPlace(std::uint64_t bytes);
-  bool freeOnDevice(Address base, std::uint64_t bytes);
+  bool freeOnDevice(Address base, std::uint64_t bytes, const Pool& pool);
   bool giveBack(HeapSegment& segment, Heap& owner);
-  std::uint64_t releaseIdle();
+  std::uint64_t releaseIdle(const std::vector<Heap*>& heaps, std::uint64_t most = UINT64_MAX);
+  std::vector<Heap*> releasableFor(const Pool& pool) const;
   bool releaseOneIdle(HeapSegment& segment, Heap& heap);
   void collectGarbage();
   static void forgetUses(const Segment& segment) noexcept;
-  void leave(Address base) noexcept;
+  void leave(const HeapSegment& segment, const Pool& pool) noexcept;
 
   // reclaim.cpp
   void settleRetired(Heap& heap, Block& block, StreamUses uses) noexcept;
@@ -157,8 +241,11 @@ class CachingAllocator {
   enum class Reach : std::uint8_t { kIdleSegments, kPartsToo };
   Block* fromOtherHeaps(Heap& heap, const Request& request, Reach reach);
   Block* takeCompleted(Heap& owner, Heap& heap, const Request& request, Reach reach);
-  static Block* fitting(Heap& owner, const Request& request, std::uint32_t epoch, Reach reach)
+  static Block* fitting(Heap& owner, const Request& request, Reach reach, Epochs epochs)
       CISTERN_TSA(requires_capability(owner.mutex()));
+  static bool mayBorrow(const Heap& owner, const Heap& heap) {
+    return &owner != &heap && &owner.pool() == &heap.pool();
+  }
   Block* adopt(HeapSegment& segment, Heap& owner, Heap& heap, const Request& request);
   template <class MakeSafe>
   Block* borrow(Heap& heap, const Request& request, MakeSafe made_safe);
@@ -195,6 +282,9 @@ class CachingAllocator {
   Device& device_;
   const Options options_;
   const SizeRules rules_;
+  const SizeRules segment_rules_;  ///< of pools whose memory comes in segments in any case
+  const SizeRules whole_rules_;    ///< of pools that do not split
+  Pool default_pool_;
   std::uint64_t device_total_ = 0;
   Limit limit_;
   std::atomic<std::uint64_t> tick_{0};  ///< misses so far: the clock that segments age by
@@ -209,6 +299,8 @@ class CachingAllocator {
   EventPool events_;
   PendingFrees pending_;
   StreamProgress progress_;
+  PinnedSegments pinned_segments_;
+  std::atomic<Router*> router_{nullptr};
 
   /// Serialises what gives memory back to make room, so that two threads do not undo each other.
   Mutex pressure_mutex_;
@@ -219,13 +311,17 @@ class CachingAllocator {
   mutable StatLedger ledger_ CISTERN_GUARDED_BY(settle_mutex_);
   std::atomic<bool> peaks_loose_{false};
 
-  /// Null where segments are device mallocs.
+  mutable Mutex pools_mutex_;  ///< a leaf
+  std::vector<std::unique_ptr<Pool>> pools_ CISTERN_GUARDED_BY(pools_mutex_);
+
+  /// Null where all segments are device mallocs.
   std::unique_ptr<PageBacking> pages_;
 
   mutable Mutex hooks_mutex_;
   std::vector<std::function<bool()>> reclaim_callbacks_ CISTERN_GUARDED_BY(hooks_mutex_);
   std::vector<std::function<void(const OutOfMemoryReport&)>> oom_observers_
       CISTERN_GUARDED_BY(hooks_mutex_);
+  std::vector<std::function<void(MempoolId_t)>> pool_observers_ CISTERN_GUARDED_BY(hooks_mutex_);
   MisuseHook misuse_hook_ CISTERN_GUARDED_BY(hooks_mutex_) = defaultMisuseHook;
   std::string last_device_error_ CISTERN_GUARDED_BY(hooks_mutex_);
 

@@ -7,11 +7,20 @@ namespace cistern {
 
 void* CachingAllocator::allocate(std::size_t bytes, Stream stream) {
   if (bytes == 0) return nullptr;
+  if (router_.load(std::memory_order_relaxed) != nullptr) [[unlikely]]
+    return allocateRouted(bytes, stream);
+  const Request request = requestOf(bytes, stream, default_pool_);
+  return serve(heaps_.find(stream), request);
+}
+
+inline Request CachingAllocator::requestOf(std::size_t bytes, Stream stream, Pool& pool) {
   if (bytes > kLargestRequest) [[unlikely]] {
-    throwOutOfMemory({bytes, UINT32_MAX, SizeKind::kLarge, stream});
+    throwOutOfMemory({bytes, UINT32_MAX, SizeKind::kLarge, stream, &pool, nullptr});
   }
-  const Request request = rules_.request(bytes, stream);
-  Heap* heap = heaps_.find(stream);
+  return pool.rules().request(bytes, stream, &pool);
+}
+
+inline void* CachingAllocator::serve(Heap* heap, const Request& request) {
   if (heap == nullptr) [[unlikely]]
     return allocateSlow(request);
   void* pointer = nullptr;
@@ -30,6 +39,23 @@ void* CachingAllocator::allocate(std::size_t bytes, Stream stream) {
   if (over_ceiling || poll) [[unlikely]]
     afterHit(*heap, over_ceiling, poll);
   return pointer;
+}
+
+void* CachingAllocator::allocate(std::size_t bytes, Stream stream, Pool& pool) {
+  if (bytes == 0) return nullptr;
+  const Request request = requestOf(bytes, stream, pool);
+  return serve(pool.isDefault() ? heaps_.find(stream) : pool.find(stream), request);
+}
+
+// The router's answer keeps the recording alive while the request is under way.
+void* CachingAllocator::allocateRouted(std::size_t bytes, Stream stream) {
+  Router* const router = router_.load(std::memory_order_acquire);
+  const Route route = router ? router->route(stream) : Route{};
+  if (route.pool == nullptr) return allocate(bytes, stream, default_pool_);
+  if (route.recording == nullptr) return allocate(bytes, stream, *route.pool);
+  Request request = requestOf(bytes, stream, *route.pool);
+  request.recording = route.recording.get();
+  return allocateRecorded(request);
 }
 
 void CachingAllocator::afterHit(Heap& heap, bool over_ceiling, bool poll) noexcept {
@@ -58,12 +84,13 @@ void CachingAllocator::freeAt(Address address, const void* caller) noexcept {
   if (heap == nullptr) [[unlikely]]
     return reportMisuse("free", address);
   Block* block = nullptr;
-  bool over_ceiling = false, retired = false, low_tide = false;
+  bool over_ceiling = false, retired = false, low_tide = false, recorded = false;
   StreamUses uses;
   {
     const MutexLock lock(heap->mutex());
     block = heap->find(*segment, address);
-    if (block != nullptr) [[likely]] {
+    recorded = heap->recorded;
+    if (block != nullptr && !recorded) [[likely]] {
       heap->frees.note(address, block->grains, caller, threadNumber());
       if (block->use.uses == nullptr && block->use.stream == heap->stream()) [[likely]] {
         const SizeKind kind = segment->kind;
@@ -78,6 +105,8 @@ void CachingAllocator::freeAt(Address address, const void* caller) noexcept {
   }
   if (block == nullptr) [[unlikely]]
     return reportMisuse("free", address);
+  if (recorded) [[unlikely]]
+    return freeRecorded(*heap, *segment, address, caller);
   if (retired) [[unlikely]]
     return settleRetired(*heap, *block, std::move(uses));
   if (over_ceiling) [[unlikely]]

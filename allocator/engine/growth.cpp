@@ -8,27 +8,28 @@
 namespace cistern {
 
 std::uint64_t CachingAllocator::leastGrowth(const Request& request) const {
-  if (pages_) return roundUp(request.rounded(), pages::kUnit);
-  if (!options_.tight_growth) return rules_.segmentFor(request);
+  if (onPages(request)) return roundUp(request.rounded(), pages::kUnit);
+  if (!options_.tight_growth) return request.pool->rules().segmentFor(request);
   return roundUp(request.rounded(), kSegmentUnit);
 }
 
 // A segment of the usual size.
 Block* CachingAllocator::grow(Heap& heap, const Request& request) {
-  return growBy(rules_.segmentFor(request), heap, request);
+  return growBy(request.pool->rules().segmentFor(request), heap, request);
 }
 
 // A segment just as large as need be, where there is no room for the usual size.
 Block* CachingAllocator::growTightly(Heap& heap, const Request& request) {
   const std::uint64_t least = leastGrowth(request);
-  return least < rules_.segmentFor(request) ? growBy(least, heap, request) : nullptr;
+  return least < request.pool->rules().segmentFor(request) ? growBy(least, heap, request) : nullptr;
 }
 
 Block* CachingAllocator::growBy(std::uint64_t bytes, Heap& heap, const Request& request) {
   if (!limit_.admit(bytes)) return nullptr;
+  const std::shared_ptr<SegmentSource> source = request.pool->source();
   Result<Address> base = [&] {
     const RelaxedCaptureMode relaxed(device_);
-    return device_.malloc(bytes);
+    return source ? source->allocate(bytes, request.stream) : device_.malloc(bytes);
   }();
   noteDeviceAnswer(base);
   if (!base) {
@@ -74,14 +75,15 @@ Block* CachingAllocator::install(Address base, std::uint64_t bytes, Heap& heap,
     if (added) throw;
     if (mapped) segments_.erase(*segment);
     if (segment) records_.give(*segment);
-    freeOnDevice(base, bytes);
+    freeOnDevice(base, bytes, *request.pool);
     throw;
   }
 }
 
-bool CachingAllocator::freeOnDevice(Address base, std::uint64_t bytes) {
+bool CachingAllocator::freeOnDevice(Address base, std::uint64_t bytes, const Pool& pool) {
+  const std::shared_ptr<SegmentSource> source = pool.source();
   const RelaxedCaptureMode relaxed(device_);
-  const Status freed = device_.free(base);
+  const Status freed = source ? source->free(base, bytes) : device_.free(base);
   if (!freed) {
     noteDeviceAnswer(freed);
     return false;
@@ -95,7 +97,7 @@ bool CachingAllocator::freeOnDevice(Address base, std::uint64_t bytes) {
 // that it came from keeps it.
 bool CachingAllocator::giveBack(HeapSegment& segment, Heap& owner) {
   segments_.erase(segment);
-  if (!freeOnDevice(segment.device_base, segment.bytes)) {
+  if (!freeOnDevice(segment.device_base, segment.bytes, owner.pool())) {
     segments_.insert(segment);  // its leaves exist: cannot fail
     const MutexLock lock(owner.mutex());
     owner.add(segment, false);
@@ -114,10 +116,11 @@ struct Idle {
   std::uint64_t since;
 };
 
-// The wholly free segments of all heaps, as they are now.
+// The wholly free segments of the heaps, as they are now.
 std::vector<Idle> idleSegments(const std::vector<Heap*>& heaps) {
   std::vector<Idle> idle;
   for (Heap* heap : heaps) {
+    if (heap->onPages()) continue;
     const MutexLock lock(heap->mutex());
     for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
       for (Segment* s = heap->layout(kind).segments(); s; s = s->next) {
@@ -133,6 +136,7 @@ std::vector<Idle> idleSegments(const std::vector<Heap*>& heaps) {
 
 // A segment that was idle a moment ago may be in use, gone or elsewhere by now.
 bool CachingAllocator::releaseOneIdle(HeapSegment& segment, Heap& heap) {
+  if (pinned_segments_.pinned(segment)) return false;
   {
     const MutexLock lock(heap.mutex());
     if (segment.heap.load(std::memory_order_relaxed) != &heap || !segment.whollyFree())
@@ -142,10 +146,18 @@ bool CachingAllocator::releaseOneIdle(HeapSegment& segment, Heap& heap) {
   return giveBack(segment, heap);
 }
 
-// Gives every idle segment back. Returns the bytes.
-std::uint64_t CachingAllocator::releaseIdle() {
+// The heaps whose idle segments may go to make room in a pool: its own, and nobody's in particular.
+std::vector<Heap*> CachingAllocator::releasableFor(const Pool& pool) const {
+  std::vector<Heap*> heaps = heaps_.all();
+  std::erase_if(heaps, [&](const Heap* heap) { return !heap->pool().givesTo(pool, false); });
+  return heaps;
+}
+
+// Gives idle segments back, until at least `most` bytes are. Returns the bytes.
+std::uint64_t CachingAllocator::releaseIdle(const std::vector<Heap*>& heaps, std::uint64_t most) {
   std::uint64_t released = 0;
-  for (const Idle& one : idleSegments(heaps_.all())) {
+  for (const Idle& one : idleSegments(heaps)) {
+    if (released >= most) break;
     if (releaseOneIdle(*one.segment, *one.heap)) released += one.bytes;
   }
   return released;
@@ -153,11 +165,8 @@ std::uint64_t CachingAllocator::releaseIdle() {
 
 void CachingAllocator::emptyCache() {
   pollPending();
-  if (pages_) {
-    pages_->emptyCache();
-  } else {
-    releaseIdle();
-  }
+  if (pages_) pages_->emptyCache(heaps_.all());
+  releaseIdle(heaps_.all());
   settle();
 }
 
@@ -165,7 +174,7 @@ void CachingAllocator::emptyCache() {
 // until below it.
 void CachingAllocator::collectGarbage() {
   const auto threshold = std::uint64_t(options_.garbage_collection_threshold * double(limit()));
-  if (pages_) return pages_->collectGarbage(threshold);
+  if (pages_) pages_->collectGarbage(threshold);
   const auto above = [&] { return limit_.reserved() > threshold; };
   if (!above()) return;
   std::vector<Idle> idle = idleSegments(heaps_.all());
@@ -190,7 +199,7 @@ CachingAllocator::~CachingAllocator() {
     for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
       for (Segment* s = heap->layout(kind).segments(); s; s = s->next) {
         forgetUses(*s);
-        if (driver && !pages_) leave(static_cast<HeapSegment*>(s)->device_base);
+        if (driver && !heap->onPages()) leave(static_cast<HeapSegment&>(*s), heap->pool());
       }
     }
     if (driver && heap->completion.under_way) events_.give(heap->completion.event);
@@ -206,9 +215,14 @@ void CachingAllocator::forgetUses(const Segment& segment) noexcept {
 }
 
 // Nobody can ask for it again later, so a device that says no is asked once more.
-void CachingAllocator::leave(Address base) noexcept {
+void CachingAllocator::leave(const HeapSegment& segment, const Pool& pool) noexcept {
   const RelaxedCaptureMode relaxed(device_);
-  if (!device_.free(base)) (void)device_.free(base);
+  const std::shared_ptr<SegmentSource> source = pool.source();
+  const auto give = [&] {
+    return source ? source->free(segment.device_base, segment.bytes)
+                  : device_.free(segment.device_base);
+  };
+  if (!give()) (void)give();
 }
 
 }  // namespace cistern

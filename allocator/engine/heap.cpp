@@ -35,6 +35,38 @@ Block* Heap::allocateFrom(Block& free, const Request& request) {
   return block;
 }
 
+Block* Heap::allocateAt(Block& free, Address at, const Request& request) {
+  Layout& from = layout(request.kind);
+  const LayoutTotals before = from.totals();
+  Block* block = from.allocateAt(free, at, request.grains);
+  block->use = {request.bytes, request.stream, nullptr};
+  countBlock(request.kind, *block, +1);
+  countSplit(request.kind, before);
+  return block;
+}
+
+void Heap::reissue(Block& block, const Request& request) noexcept {
+  const SizeKind kind = segmentOf(block).kind;
+  layout(kind).reissue(block);
+  block.use = {request.bytes, request.stream, nullptr};
+  countHeld(kind, block, +1);
+}
+
+void Heap::moveTo(Pool& pool, Stream stream) noexcept {
+  const MutexLock lock(mutex_);
+  CISTERN_CHECK(small_.totals().segment_bytes + large_.totals().segment_bytes == 0);
+  CISTERN_CHECK(!completion.busy && !completion.under_way);
+  completion.completed = completion.marked = endEpoch();
+  completion.freed = false;
+  hits_unpolled = 0;
+  pages_moved = recorded = false;
+  tide = {};
+  small_.rules() = pool.rules().splitRules(SizeKind::kSmall);
+  large_.rules() = pool.rules().splitRules(SizeKind::kLarge);
+  pool_.store(&pool, std::memory_order_relaxed);
+  stream_.store(stream, std::memory_order_relaxed);
+}
+
 void Heap::release(Block& block, std::uint64_t tick) noexcept {
   HeapSegment& segment = segmentOf(block);
   const SizeKind kind = segment.kind;
@@ -53,17 +85,21 @@ void Heap::release(Block& block, std::uint64_t tick) noexcept {
 StreamUses Heap::retire(Block& block) noexcept {
   countBlock(segmentOf(block).kind, block, -1);
   layout(segmentOf(block).kind).retire(block);
-  const std::unique_ptr<StreamUses> recorded(static_cast<StreamUses*>(block.use.uses));
+  const std::unique_ptr<StreamUses> noted(static_cast<StreamUses*>(block.use.uses));
   block.use.uses = nullptr;
-  StreamUses uses = recorded ? std::move(*recorded) : StreamUses{};
-  if (block.use.stream != stream_) uses.push_back(block.use.stream);
+  StreamUses uses = noted ? std::move(*noted) : StreamUses{};
+  if (block.use.stream != stream()) uses.push_back(block.use.stream);
   return uses;
 }
 
-void Heap::countBlock(SizeKind kind, const Block& block, int sign) {
+void Heap::countHeld(SizeKind kind, const Block& block, int sign) {
   counters_.change(kind, Stat::kAllocation, sign);
   counters_.change(kind, Stat::kAllocatedBytes, sign * signedBytes(block.bytes()));
   counters_.change(kind, Stat::kRequestedBytes, sign * signedBytes(block.use.requested));
+}
+
+void Heap::countBlock(SizeKind kind, const Block& block, int sign) {
+  countHeld(kind, block, sign);
   if (sign < 0) return;  // a block stays active until it is released
   counters_.change(kind, Stat::kActive, 1);
   counters_.change(kind, Stat::kActiveBytes, signedBytes(block.bytes()));

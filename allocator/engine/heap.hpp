@@ -1,4 +1,4 @@
-// A heap: the segments and the free blocks of one stream, behind one lock.
+// A heap: the segments and the free blocks of one stream in one pool, behind one lock.
 //
 // A block freed on the heap's stream may be handed out again on that stream at once: the stream's
 // own order makes it safe. To hand it to anyone else, the work queued at its free must be complete.
@@ -20,6 +20,7 @@
 #include "allocator/base/mutex.hpp"
 #include "allocator/base/sabotage.hpp"
 #include "allocator/engine/free_log.hpp"
+#include "allocator/engine/pool.hpp"
 #include "allocator/engine/request.hpp"
 #include "allocator/engine/statistics.hpp"
 #include "allocator/engine/tide.hpp"
@@ -65,6 +66,14 @@ struct EpochMark {
   std::uint32_t generation = 0;
 };
 
+/// The epochs that a free block may be stamped with to be taken.
+struct Epochs {
+  std::uint32_t first = 0, last = UINT32_MAX;
+  static Epochs upTo(std::uint32_t last) { return {0, last}; }
+  static Epochs none() { return {1, 0}; }
+  bool contain(std::uint32_t epoch) const { return first <= epoch && epoch <= last; }
+};
+
 /// The streams beside its own that a block in use is used on; hangs on block.use.uses.
 using StreamUses = std::vector<Stream>;
 
@@ -76,13 +85,19 @@ inline std::uint64_t largestFree(const FreeIndex& index) {
 
 class Heap {
  public:
-  Heap(Stream stream, const SizeRules& rules, std::size_t free_log)
-      : stream_(stream),
-        small_(rules.splitRules(SizeKind::kSmall)),
-        large_(rules.splitRules(SizeKind::kLarge)),
+  Heap(Pool& pool, Stream stream, std::size_t free_log)
+      : pool_(&pool),
+        stream_(stream),
+        on_pages_(pool.onPages()),
+        small_(pool.rules().splitRules(SizeKind::kSmall)),
+        large_(pool.rules().splitRules(SizeKind::kLarge)),
         frees(free_log) {}
 
-  Stream stream() const { return stream_; }
+  /// Neither changes while the heap holds memory.
+  Stream stream() const { return stream_.load(std::memory_order_relaxed); }
+  Pool& pool() const { return *pool_.load(std::memory_order_relaxed); }
+  /// Whether its memory is pages, rather than segments.
+  bool onPages() const { return on_pages_; }
   Mutex& mutex() CISTERN_TSA(lock_returned(mutex_)) { return mutex_; }
 
   Layout& layout(SizeKind kind) CISTERN_REQUIRES(mutex_) {
@@ -103,8 +118,12 @@ class Heap {
   Block* allocate(const Request& request) CISTERN_REQUIRES(mutex_);
   /// The same out of one free block of this heap, for a request of any stream.
   Block* allocateFrom(Block& free, const Request& request) CISTERN_REQUIRES(mutex_);
+  /// The same at one place in it: [at, at + request.rounded()) lies in the free block.
+  Block* allocateAt(Block& free, Address at, const Request& request) CISTERN_REQUIRES(mutex_);
   /// Puts an allocated or pending block back among the free.
   void release(Block& block, std::uint64_t tick) noexcept CISTERN_REQUIRES(mutex_);
+  /// Hands a retired block out again, whole.
+  void reissue(Block& block, const Request& request) noexcept CISTERN_REQUIRES(mutex_);
   /// The program has freed the block, but work of other streams still uses it: which those are.
   StreamUses retire(Block& block) noexcept CISTERN_REQUIRES(mutex_);
 
@@ -134,6 +153,9 @@ class Heap {
   }
   /// All that was freed in that epoch, which has ended, or before is complete.
   void noteComplete(EpochMark mark) CISTERN_REQUIRES(mutex_);
+  /// Makes it the heap of another stream and pool with the same backing. Pre: it holds no memory,
+  /// and what it held is complete.
+  void moveTo(Pool& pool, Stream stream) noexcept CISTERN_EXCLUDES(mutex_);
   /// Ends the current epoch and returns its number: no free block is stamped with a later one.
   std::uint32_t endEpoch() noexcept CISTERN_REQUIRES(mutex_);
 
@@ -145,11 +167,14 @@ class Heap {
   void audit() CISTERN_REQUIRES(mutex_);
 
  private:
+  void countHeld(SizeKind kind, const Block& block, int sign) CISTERN_REQUIRES(mutex_);
   void countBlock(SizeKind kind, const Block& block, int sign) CISTERN_REQUIRES(mutex_);
   void countSplit(SizeKind kind, const LayoutTotals& before) CISTERN_REQUIRES(mutex_);
   void renumberEpochs() noexcept CISTERN_REQUIRES(mutex_);
 
-  const Stream stream_;
+  std::atomic<Pool*> pool_;
+  std::atomic<Stream> stream_;
+  const bool on_pages_;
   Mutex mutex_;
   Layout small_ CISTERN_GUARDED_BY(mutex_);
   Layout large_ CISTERN_GUARDED_BY(mutex_);
@@ -161,6 +186,8 @@ class Heap {
   /// Pages have come to other places than where they were mapped first (pages/homing.cpp).
   bool pages_moved CISTERN_GUARDED_BY(mutex_) = false;
   Tide tide CISTERN_GUARDED_BY(mutex_);  ///< of busyBytes()
+  /// A capture into its pool is under way: frees are for recorded.cpp.
+  bool recorded CISTERN_GUARDED_BY(mutex_) = false;
 
   /// How far the stream is known to have come (progress.hpp).
   struct Completion {

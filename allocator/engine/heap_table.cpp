@@ -12,8 +12,11 @@ std::uint64_t nextNumber() {
 
 thread_local HeapTable::Remembered HeapTable::remembered_[4];
 
-HeapTable::HeapTable(const SizeRules& rules, std::size_t free_log)
-    : rules_(rules), free_log_(free_log), number_(nextNumber()) {
+HeapTable::HeapTable(Pool& default_pool, std::size_t free_log)
+    : default_pool_(default_pool),
+      free_log_(free_log),
+      number_(nextNumber()),
+      nowhere_(false, default_pool.rules(), default_pool.onPages()) {
   generations_.push_back(std::make_unique<Slots>(16));
   slots_.store(generations_.back().get(), std::memory_order_release);
 }
@@ -44,19 +47,75 @@ void HeapTable::growFor(std::size_t heaps) {
   const Slots& now = *generations_.back();
   if (heaps * 2 <= now.heaps.size()) return;
   auto bigger = std::make_unique<Slots>(now.heaps.size() * 2);
-  for (const auto& heap : heaps_) place(*bigger, heap.get());
+  for (const auto& heap : heaps_) {
+    if (&heap->pool() == &default_pool_) place(*bigger, heap.get());
+  }
   generations_.push_back(std::move(bigger));
   slots_.store(generations_.back().get(), std::memory_order_release);
+}
+
+Heap& HeapTable::make(Pool& pool, Stream stream) {
+  heaps_.push_back(std::make_unique<Heap>(pool, stream, free_log_));
+  try {
+    parked_.reserve(heaps_.capacity());
+  } catch (...) {
+    heaps_.pop_back();
+    throw;
+  }
+  return *heaps_.back();
 }
 
 Heap& HeapTable::findOrMake(Stream stream) {
   if (Heap* there = find(stream)) return *there;
   const MutexLock lock(mutex_);
   if (Heap* there = find(stream)) return *there;  // another thread made it meanwhile
-  growFor(heaps_.size() + 1);
-  heaps_.push_back(std::make_unique<Heap>(stream, rules_, free_log_));
-  place(*generations_.back(), heaps_.back().get());
-  return *heaps_.back();
+  growFor(placed_ + 1);
+  Heap& heap = make(default_pool_, stream);
+  place(*generations_.back(), &heap);
+  ++placed_;
+  return heap;
+}
+
+// Ranges of addresses stay with a heap, so that one which is used again needs no new ones; hence a
+// parked heap goes on with the backing it had.
+Heap* HeapTable::takeParked(const Pool& pool) noexcept {
+  for (std::size_t i = parked_.size(); i-- > 0;) {
+    Heap* const heap = parked_[i];
+    if (heap->onPages() != pool.onPages()) continue;
+    parked_.erase(parked_.begin() + std::ptrdiff_t(i));
+    return heap;
+  }
+  return nullptr;
+}
+
+Heap& HeapTable::findOrMake(Pool& pool, Stream stream) {
+  const MutexLock lock(mutex_);
+  if (Heap* there = pool.find(stream)) return *there;
+  if (Heap* parked = takeParked(pool)) {
+    try {
+      pool.add(*parked);
+    } catch (...) {
+      parked_.push_back(parked);
+      throw;
+    }
+    parked->moveTo(pool, stream);
+    return *parked;
+  }
+  Heap& made = make(pool, stream);
+  try {
+    pool.add(made);
+  } catch (...) {
+    heaps_.pop_back();
+    throw;
+  }
+  return made;
+}
+
+void HeapTable::park(Heap& heap) noexcept {
+  const MutexLock lock(mutex_);
+  heap.pool().remove(heap);
+  heap.moveTo(nowhere_, Stream{});
+  parked_.push_back(&heap);
 }
 
 std::vector<Heap*> HeapTable::all() const {

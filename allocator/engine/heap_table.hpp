@@ -1,5 +1,7 @@
-// From a stream to its heap without a lock: an insert-only hash table, in front of which each
-// thread remembers the heaps it used last. Heaps live as long as the table.
+// All heaps of an allocator. From a stream to its heap in the default pool without a lock: an
+// insert-only hash table, in front of which each thread remembers the heaps it used last. Other
+// pools know their own heaps (pool.hpp); when such a pool is gone its heaps are parked here for the
+// next. No heap is deleted before the table.
 #pragma once
 
 #include <atomic>
@@ -14,16 +16,22 @@ namespace cistern {
 
 class HeapTable {
  public:
-  HeapTable(const SizeRules& rules, std::size_t free_log);
+  HeapTable(Pool& default_pool, std::size_t free_log);
   HeapTable(const HeapTable&) = delete;
   HeapTable& operator=(const HeapTable&) = delete;
 
-  /// The stream's heap, or null when it has none yet. Lock-free.
+  /// The stream's heap in the default pool, or null when it has none yet. Lock-free.
   Heap* find(Stream stream) const noexcept;
-  /// The stream's heap, made if there is none. Throws std::bad_alloc, changing nothing.
+  /// The same, made if there is none. Throws std::bad_alloc, changing nothing.
   Heap& findOrMake(Stream stream);
-  /// All heaps in the order they were made. A heap made meanwhile may be missing.
+  /// The stream's heap in `pool`, which is not the default one, made if there is none. Throws
+  /// std::bad_alloc, changing nothing.
+  Heap& findOrMake(Pool& pool, Stream stream);
+  /// All heaps in the order they were made, parked ones too. A heap made meanwhile may be missing.
   std::vector<Heap*> all() const;
+  /// The heap leaves its pool and waits for another. Pre: it holds no memory, and no queued work
+  /// uses what it ever held.
+  void park(Heap& heap) noexcept;
 
  private:
   struct Slots {
@@ -41,15 +49,20 @@ class HeapTable {
   }
   static void place(Slots& slots, Heap* heap) noexcept;
   void growFor(std::size_t heaps) CISTERN_REQUIRES(mutex_);
+  Heap& make(Pool& pool, Stream stream) CISTERN_REQUIRES(mutex_);
+  Heap* takeParked(const Pool& pool) noexcept CISTERN_REQUIRES(mutex_);
 
-  const SizeRules& rules_;
+  Pool& default_pool_;
   const std::size_t free_log_;
   const std::uint64_t number_;
+  Pool nowhere_;  ///< where parked heaps are
   std::atomic<Slots*> slots_;
   mutable Mutex mutex_;
   std::vector<std::unique_ptr<Slots>> generations_
       CISTERN_GUARDED_BY(mutex_);  ///< readers' old ones
   std::vector<std::unique_ptr<Heap>> heaps_ CISTERN_GUARDED_BY(mutex_);
+  std::size_t placed_ CISTERN_GUARDED_BY(mutex_) = 0;     ///< heaps in the slots
+  std::vector<Heap*> parked_ CISTERN_GUARDED_BY(mutex_);  ///< has room for all there are
 
   static thread_local Remembered remembered_[4];
 };

@@ -11,6 +11,11 @@ std::string streamName(Stream stream) {
   return stream.raw == 0 ? "default stream" : fmt::format("stream {:#x}", stream.raw);
 }
 
+// The default pool goes without saying.
+std::string poolName(MempoolId_t pool) {
+  return pool == MempoolId_t{} ? "" : fmt::format("pool {{{}, {}}}, ", pool.uuid, pool.uid);
+}
+
 }  // namespace
 
 std::string OutOfMemoryReport::advice() const {
@@ -52,17 +57,17 @@ std::string OutOfMemoryReport::advice() const {
 
 std::string OutOfMemoryReport::text() const {
   std::string text = fmt::format(
-      "out of memory on {}: {} asked for on the {} (placed as {})\n"
+      "out of memory on {}: {} asked for on the {}{} (placed as {})\n"
       "  allowed {}, reserved {}, allocated {}; the device has {} free of {}\n",
-      device, formatBytes(requested), streamName(stream), formatBytes(rounded), formatBytes(limit),
-      formatBytes(reserved), formatBytes(allocated), formatBytes(device_free),
+      device, formatBytes(requested), poolName(pool), streamName(stream), formatBytes(rounded),
+      formatBytes(limit), formatBytes(reserved), formatBytes(allocated), formatBytes(device_free),
       formatBytes(device_total));
   if (!device_error.empty()) text += "  the device said: " + device_error + "\n";
   for (const HeapReport& h : heaps) {
     text += fmt::format(
-        "  {}: reserved {}, allocated {}, in use by queued work {}, free {} "
+        "  {}{}: reserved {}, allocated {}, in use by queued work {}, free {} "
         "(largest {})\n",
-        streamName(h.stream), formatBytes(h.reserved), formatBytes(h.allocated),
+        poolName(h.pool), streamName(h.stream), formatBytes(h.reserved), formatBytes(h.allocated),
         formatBytes(h.pending), formatBytes(h.free), formatBytes(h.largest_free));
   }
   if (!holders.empty()) text += "  largest blocks held:\n";

@@ -13,6 +13,7 @@ namespace cistern {
 
 /// One heap's part of the report. All in bytes.
 struct HeapReport {
+  MempoolId_t pool;
   Stream stream;
   std::uint64_t reserved = 0;
   std::uint64_t allocated = 0;
@@ -34,6 +35,7 @@ struct OutOfMemoryReport {
   std::uint64_t requested = 0;  ///< as asked
   std::uint64_t rounded = 0;    ///< as it would have been placed
   std::uint64_t segment = 0;    ///< the least that would have been taken from the device for it
+  MempoolId_t pool;             ///< where it would have been placed
   Stream stream;
   std::uint64_t limit = 0;  ///< what this allocator may reserve
   std::uint64_t device_total = 0;

@@ -17,6 +17,7 @@ PendingFrees::~PendingFrees() {
       if (driver) (void)device_.destroyEvent(point.event);
     }
   }
+  for (const PutOff& put_off : put_off_) arrived(*put_off.waiting, ready);
   for (Waiting* waiting : stuck_) arrived(*waiting, ready);
 }
 
@@ -42,7 +43,7 @@ bool PendingFrees::add(Retired retired, const StreamUses& streams) {
   // take the first for the last.
   auto* waiting = new Waiting{retired, {int(streams.size()) + 1}};
   int attached = 0;
-  for (Stream stream : streams) attached += attach(queueOf(stream), *waiting) ? 1 : 0;
+  for (Stream stream : streams) attached += attachOrPutOff(stream, *waiting) ? 1 : 0;
   const bool stuck = attached != int(streams.size());
   if (stuck) {
     const MutexLock lock(mutex_);
@@ -53,6 +54,32 @@ bool PendingFrees::add(Retired retired, const StreamUses& streams) {
   waiting_.fetch_sub(1, std::memory_order_relaxed);
   delete waiting;
   return true;
+}
+
+bool PendingFrees::capturing(Stream stream) {
+  const Result<CaptureInfo> info = device_.captureInfo(stream);
+  return info.ok() && info.value().status != CaptureStatus::kNone;
+}
+
+bool PendingFrees::attachOrPutOff(Stream stream, Waiting& waiting) {
+  if (!capturing(stream)) return attach(queueOf(stream), waiting);
+  const MutexLock lock(mutex_);
+  put_off_.push_back({stream, &waiting});
+  return true;
+}
+
+// What still cannot be recorded when the capture is over waits for the whole device.
+void PendingFrees::attachPutOff() {
+  std::vector<PutOff> now;
+  {
+    const MutexLock lock(mutex_);
+    now.swap(put_off_);
+  }
+  for (const PutOff& put_off : now) {
+    if (attachOrPutOff(put_off.stream, *put_off.waiting)) continue;
+    const MutexLock lock(mutex_);
+    stuck_.push_back(put_off.waiting);
+  }
 }
 
 // Records the queue's newest point after the free and hangs the block on it.
@@ -143,6 +170,7 @@ std::vector<PendingFrees::Retired> PendingFrees::poll() {
   if (waiting() == 0) return ready;
   // Asking an event breaks a capture elsewhere in the program unless the thread says not to mind.
   const RelaxedCaptureMode relaxed(device_);
+  attachPutOff();
   for (Queue* queue : queues()) collect(*queue, ready);
   return ready;
 }
@@ -150,6 +178,7 @@ std::vector<PendingFrees::Retired> PendingFrees::poll() {
 std::vector<PendingFrees::Retired> PendingFrees::wait() {
   std::vector<Retired> ready;
   const RelaxedCaptureMode relaxed(device_);
+  attachPutOff();
   for (Queue* queue : queues()) {
     for (bool more = true; more && ready.empty();) more = waitForOldest(*queue, ready);
     if (!ready.empty()) return ready;

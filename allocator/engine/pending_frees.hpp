@@ -5,6 +5,9 @@
 // event is recorded again for each, which only ever moves it later. A poll closes the newest point
 // and asks the oldest, in order, until one is not complete. A block leaves when its last point is.
 //
+// Nothing is recorded on a stream that is being captured: the event would become part of the graph.
+// Such a block is put off, and gets its point at a poll after the capture.
+//
 // Locks: mutex_ guards which queues there are; each queue has its own, under which its events are
 // recorded and queried (so that nothing is attached to an event before it is recorded), but never
 // waited for. No heap's lock is held meanwhile.
@@ -68,6 +71,14 @@ class PendingFrees {
 
   Queue& queueOf(Stream stream);
   std::vector<Queue*> queues() const;
+  struct PutOff {
+    Stream stream;
+    Waiting* waiting;
+  };
+
+  bool capturing(Stream stream);
+  bool attachOrPutOff(Stream stream, Waiting& waiting);
+  void attachPutOff();
   bool attach(Queue& queue, Waiting& waiting);
   bool reached(const Point& point);
   void collect(Queue& queue, std::vector<Retired>& ready);
@@ -80,6 +91,7 @@ class PendingFrees {
   std::atomic<std::size_t> waiting_{0};
   mutable Mutex mutex_;
   std::vector<std::unique_ptr<Queue>> queues_ CISTERN_GUARDED_BY(mutex_);
+  std::vector<PutOff> put_off_ CISTERN_GUARDED_BY(mutex_);
   std::vector<Waiting*> stuck_ CISTERN_GUARDED_BY(mutex_);  ///< no event could be recorded for them
 };
 

@@ -54,10 +54,10 @@ bool CachingAllocator::streamsAreIdle() {
 Block* CachingAllocator::fromOtherHeaps(Heap& heap, const Request& request, Reach reach) {
   if (!options_.cross_stream_reuse) return nullptr;
   for (Heap* owner : heaps_.all()) {
-    if (owner == &heap) continue;
+    if (!mayBorrow(*owner, heap)) continue;
     {
       const MutexLock lock(owner->mutex());
-      if (fitting(*owner, request, UINT32_MAX, reach) == nullptr) continue;
+      if (fitting(*owner, request, reach, {}) == nullptr) continue;
     }
     progress_.refresh(*owner);
     if (Block* block = takeCompleted(*owner, heap, request, reach)) return block;
@@ -71,21 +71,21 @@ Block* CachingAllocator::takeCompleted(Heap& owner, Heap& heap, const Request& r
   HeapSegment* whole = nullptr;
   {
     const MutexLock lock(owner.mutex());
-    Block* block = fitting(owner, request, owner.completion.completed, reach);
+    Block* block = fitting(owner, request, reach, Epochs::upTo(owner.completion.completed));
     if (block == nullptr) return nullptr;
-    if (pages_ || !block->segment->whollyFree()) return owner.allocateFrom(*block, request);
+    if (owner.onPages() || !block->segment->whollyFree())
+      return owner.allocateFrom(*block, request);
     whole = &segmentOf(*block);
   }
   return adopt(*whole, owner, heap, request);
 }
 
-// The best free block of the owner's that was freed in `epoch` or before.
-Block* CachingAllocator::fitting(Heap& owner, const Request& request, std::uint32_t epoch,
-                                 Reach reach) {
+// The best free block of the owner's that was freed in one of the epochs.
+Block* CachingAllocator::fitting(Heap& owner, const Request& request, Reach reach, Epochs epochs) {
   const Layout& layout = owner.layout(request.kind);
   return layout.freeBlocks().bestFitIf(request.grains, [&](const Block& b) {
     if (reach == Reach::kIdleSegments && !b.segment->whollyFree()) return false;
-    return b.epoch <= epoch && layout.serves(b, request.grains);
+    return epochs.contain(b.epoch) && layout.serves(b, request.grains);
   });
 }
 
@@ -116,11 +116,11 @@ template <class MakeSafe>
 Block* CachingAllocator::borrow(Heap& heap, const Request& request, MakeSafe made_safe) {
   if (!options_.cross_stream_reuse) return nullptr;
   for (Heap* owner : heaps_.all()) {
-    if (owner == &heap) continue;
+    if (!mayBorrow(*owner, heap)) continue;
     Block* block = nullptr;
     {
       const MutexLock lock(owner->mutex());
-      Block* free = fitting(*owner, request, UINT32_MAX, Reach::kPartsToo);
+      Block* free = fitting(*owner, request, Reach::kPartsToo, {});
       if (free != nullptr) block = owner->allocateFrom(*free, request);
     }
     if (block == nullptr) continue;

@@ -124,6 +124,7 @@ HeapReport reportOf(Heap& heap, std::vector<HolderReport>& holders) {
     return std::uint64_t(heap.counters().both(std::size_t(stat)));
   };
   HeapReport report;
+  report.pool = heap.pool().id();
   report.stream = heap.stream();
   report.reserved = bytes(Stat::kReservedBytes);
   report.allocated = bytes(Stat::kAllocatedBytes);
@@ -146,10 +147,12 @@ OutOfMemoryReport CachingAllocator::describeShortage(const Request& request) con
   report.requested = request.bytes;
   report.rounded = std::max(request.rounded(), request.bytes);
   report.segment = std::max(leastGrowth(request), report.rounded);
+  report.pool = request.pool->id();
   report.stream = request.stream;
   report.limit = limit();
   report.device_total = device_total_;
   for (Heap* heap : heaps_.all()) {
+    if (heap->pool().stage() == Pool::Stage::kNowhere) continue;
     report.heaps.push_back(reportOf(*heap, report.holders));
     report.reserved += report.heaps.back().reserved;
     report.allocated += report.heaps.back().allocated;

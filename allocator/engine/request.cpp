@@ -12,8 +12,9 @@ std::uint32_t grainsOrMost(std::uint64_t bytes) {
 
 }  // namespace
 
-SizeRules::SizeRules(const Options& options)
+SizeRules::SizeRules(const Options& options, bool no_split)
     : divisions_(options.roundup_power2_divisions),
+      no_split_(no_split),
       pages_(options.backing == Backing::kPages),
       plain_(options.roundup_power2_divisions == RoundupDivisions{} &&
              (pages_ || options.max_split_size == kUnlimited)),
@@ -42,12 +43,14 @@ std::uint64_t SizeRules::roundToDivision(std::uint64_t bytes) const {
 std::uint64_t SizeRules::segmentFor(const Request& request) const {
   if (request.kind == SizeKind::kSmall) return kSmallSegment;
   const std::uint64_t rounded = request.rounded();
+  if (no_split_) return roundUp(rounded, kSegmentUnit);
   const bool shared =
       rounded < large_segment_ / 2 && large_segment_ < roundDown(max_split_, kGrain);
   return shared ? large_segment_ : roundUp(rounded, kSegmentUnit);
 }
 
 SplitRules SizeRules::splitRules(SizeKind kind) const {
+  if (no_split_) return {1, 1, UINT32_MAX};
   if (pages_ || kind == SizeKind::kSmall) return {};
   SplitRules rules;
   rules.min_remainder = grainsOrMost(kSmallLimit) + 1;

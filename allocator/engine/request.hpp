@@ -18,11 +18,16 @@ inline constexpr std::uint64_t kSmallSegment = 2 * kMiB;  ///< the segment that 
 inline constexpr std::uint64_t kSegmentUnit = 2 * kMiB;   ///< segments are multiples of it
 inline constexpr std::uint64_t kLargestRequest = kTiB;    ///< above it nothing is ever tried
 
+class Pool;
+class Recording;
+
 struct Request {
   std::uint64_t bytes = 0;   ///< as asked
   std::uint32_t grains = 0;  ///< rounded
   SizeKind kind = SizeKind::kSmall;
   Stream stream;
+  Pool* pool = nullptr;            ///< where it is placed
+  Recording* recording = nullptr;  ///< the capture that it is part of, if any
 
   std::uint64_t rounded() const { return std::uint64_t{grains} << kGrainShift; }
 };
@@ -30,13 +35,18 @@ struct Request {
 /// The sizes an allocator works with; constant once made.
 class SizeRules {
  public:
-  explicit SizeRules(const Options& options);
+  /// `no_split`: each block has a segment of its own.
+  explicit SizeRules(const Options& options, bool no_split = false);
 
   /// Pre: 0 < bytes <= kLargestRequest.
-  Request request(std::uint64_t bytes, Stream stream) const {
+  Request request(std::uint64_t bytes, Stream stream, Pool* pool) const {
     const std::uint64_t rounded = plain_ ? roundUp(bytes, kGrain) : roundByOptions(bytes);
-    return {bytes, std::uint32_t(rounded >> kGrainShift),
-            rounded <= kSmallLimit ? SizeKind::kSmall : SizeKind::kLarge, stream};
+    return {bytes,
+            std::uint32_t(rounded >> kGrainShift),
+            rounded <= kSmallLimit ? SizeKind::kSmall : SizeKind::kLarge,
+            stream,
+            pool,
+            nullptr};
   }
   /// The size of the segment that a request makes when no free block serves it.
   std::uint64_t segmentFor(const Request& request) const;
@@ -47,6 +57,7 @@ class SizeRules {
   std::uint64_t roundToDivision(std::uint64_t bytes) const;
 
   RoundupDivisions divisions_;
+  bool no_split_;
   bool pages_;  ///< blocks are carved exactly, whatever their size
   bool plain_;  ///< no divisions and no largest split: round to the grain
   std::uint64_t large_segment_;

@@ -9,6 +9,8 @@
 //       moreMemory              with pages: moved to where they are needed, or made  (pages/)
 //                               else: idle segments of other streams, adopted  (reclaim.cpp),
 //                               or a new segment, under the limit              (growth.cpp)
+//                               and before memory of others that queued work still uses, what
+//                               lies free in pools that lend                   (pool_verbs.cpp)
 //       underPressure           parts of other streams' memory, complete or ordered by an event;
 //                               all idle segments given back, and a new one tried
 //       afterWaiting            the host waits for queued work, a stream at a time; the last resort
@@ -33,13 +35,21 @@ Options possibleOn(const Device& device, Options options) {
   return options;
 }
 
+Options inSegments(Options options) {
+  options.backing = Backing::kSegments;
+  return options;
+}
+
 }  // namespace
 
 CachingAllocator::CachingAllocator(Device& device, const Options& options)
     : device_(device),
       options_(possibleOn(device, options)),
       rules_(options_),
-      heaps_(rules_, options_.free_log),
+      segment_rules_(inSegments(options_)),
+      whole_rules_(options_, true),
+      default_pool_(true, rules_, options_.backing == Backing::kPages),
+      heaps_(default_pool_, options_.free_log),
       events_(device),
       pending_(device, events_),
       progress_(device, events_) {
@@ -55,7 +65,7 @@ CachingAllocator::CachingAllocator(Device& device, const Options& options)
 
 void* CachingAllocator::allocateSlow(const Request& request) {
   if (request.rounded() > device_total_) throwOutOfMemory(request);
-  Heap& heap = heapFor(request.stream);
+  Heap& heap = heapFor(request);
   tick_.fetch_add(1, std::memory_order_relaxed);
   Block* block = climb(heap, request);
   if (block == nullptr) throwOutOfMemory(request);
@@ -109,9 +119,17 @@ Block* CachingAllocator::afterGarbageCollection(Heap&, const Request&) {
 }
 
 Block* CachingAllocator::moreMemory(Heap& heap, const Request& request) {
-  if (pages_) return pages_->serve(heap, request);
-  if (Block* block = fromOtherHeaps(heap, request, Reach::kIdleSegments)) return block;
-  return grow(heap, request);
+  if (!onPages(request)) {
+    if (Block* block = fromOtherHeaps(heap, request, Reach::kIdleSegments)) return block;
+    if (Block* block = grow(heap, request)) return block;
+    return fromLenders(heap, request);
+  }
+  if (request.recording) return pages_->serve(heap, request, PagesFrom::kComplete);
+  if (anyLenders(request)) {
+    if (Block* block = pages_->serve(heap, request, PagesFrom::kComplete)) return block;
+    if (Block* block = fromLenders(heap, request)) return block;
+  }
+  return pages_->serve(heap, request, PagesFrom::kQueued);
 }
 
 // Giving a segment back waits for all queued work. So where there is such work, other streams'
@@ -119,11 +137,12 @@ Block* CachingAllocator::moreMemory(Heap& heap, const Request& request) {
 Block* CachingAllocator::underPressure(Heap& heap, const Request& request) {
   const MutexLock lock(pressure_mutex_);
   if (Block* block = search(heap, request)) return block;
-  if (pages_) return partsOfOthers(heap, request);  // whole pages of theirs were asked for already
+  if (onPages(request))
+    return partsOfOthers(heap, request);  // whole pages of theirs were asked for already
   const bool idle = streamsAreIdle();
   if (Block* block = idle ? nullptr : partsOfOthers(heap, request)) return block;
   num_alloc_retries_.fetch_add(1, std::memory_order_relaxed);
-  while (releaseIdle() > 0) {
+  while (releaseIdle(releasableFor(*request.pool)) > 0) {
     if (Block* block = grow(heap, request)) return block;
   }
   if (Block* block = growTightly(heap, request)) return block;
@@ -141,12 +160,12 @@ Block* CachingAllocator::afterWaiting(Heap& heap, const Request& request) {
     num_sync_all_streams_.fetch_add(1, std::memory_order_relaxed);
     if (!waitPending()) break;
     if (Block* block = search(heap, request)) return block;
-    if (pages_) {
+    if (onPages(request)) {
       if (Block* block = moreMemory(heap, request)) return block;
     }
     if (Block* block = underPressure(heap, request)) return block;
   }
-  return pages_ ? afterTheDevice(heap, request) : borrowWhenIdle(heap, request);
+  return onPages(request) ? afterTheDevice(heap, request) : borrowWhenIdle(heap, request);
 }
 
 // What streams cannot be asked about, because they were destroyed, is complete when the whole
@@ -159,10 +178,12 @@ Block* CachingAllocator::afterTheDevice(Heap& heap, const Request& request) {
 }
 
 // The heap of a stream; one that is seen for the first time must be alive.
-Heap& CachingAllocator::heapFor(Stream stream) {
-  if (Heap* heap = heaps_.find(stream)) return *heap;
+Heap& CachingAllocator::heapFor(const Request& request) {
+  const Stream stream = request.stream;
+  Pool& pool = *request.pool;
+  if (Heap* heap = pool.isDefault() ? heaps_.find(stream) : pool.find(stream)) return *heap;
   requireLive(stream);
-  return heaps_.findOrMake(stream);
+  return pool.isDefault() ? heaps_.findOrMake(stream) : heaps_.findOrMake(pool, stream);
 }
 
 void CachingAllocator::requireLive(Stream stream) {

@@ -91,15 +91,18 @@ Block* Layout::cut(Block& block, Address at) noexcept {
   return upper;
 }
 
+// Cuts a free block that is in no list, and makes the upper part a free block of its own.
+void Layout::listUpper(Block& block, Address at) noexcept {
+  Block* upper = cut(block, at);
+  map_.insert(*upper);
+  enlist(*upper);
+}
+
 Block* Layout::punch(Block& free, Address from, Address to) noexcept {
   CISTERN_ASSERT(free.isFree() && free.address() <= from && from < to && to <= free.end());
   unlist(free);
   totals_.segment_bytes -= to - from;
-  if (to < free.end()) {
-    Block* upper = cut(free, to);
-    map_.insert(*upper);
-    enlist(*upper);
-  }
+  if (to < free.end()) listUpper(free, to);
   Block* middle = &free;
   if (from > free.address()) {
     middle = cut(free, from);

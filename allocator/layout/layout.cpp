@@ -84,6 +84,29 @@ Block* Layout::allocateFrom(Block& free, std::uint32_t grains) {
   return &free;
 }
 
+Block* Layout::allocateAt(Block& free, Address at, std::uint32_t grains) {
+  CISTERN_ASSERT(free.isFree() && free.address() <= at && at + bytesOf(grains) <= free.end());
+  prepareHoles(2);
+  const auto below = std::uint32_t((at - free.address()) >> kGrainShift);
+  const std::uint32_t above = free.grains - below - grains;
+  if (below > 0) index_.prepare(below);
+  if (above > 0) index_.prepare(above);
+  unlist(free);
+  if (above > 0) listUpper(free, at + bytesOf(grains));
+  Block* block = &free;
+  if (below > 0) {
+    block = cut(free, at);
+    map_.insert(*block);
+    enlist(free);
+  }
+  block->setState(BlockState::kAllocated);
+  block->use = {};
+  ++totals_.busy_blocks;
+  totals_.busy_bytes += block->bytes();
+  CISTERN_AUDIT(auditInTurn());
+  return block;
+}
+
 // A record for a free block that will then be placed without fail, and soon.
 Block* Layout::spareFor(std::uint32_t grains, Address address) {
   map_.prefetch(address);
@@ -122,6 +145,11 @@ void Layout::countSplit(std::int64_t blocks, std::uint32_t grains) noexcept {
 void Layout::retire(Block& block) noexcept {
   CISTERN_ASSERT(block.state() == BlockState::kAllocated);
   block.setState(BlockState::kPending);
+}
+
+void Layout::reissue(Block& block) noexcept {
+  CISTERN_ASSERT(block.state() == BlockState::kPending);
+  block.setState(BlockState::kAllocated);
 }
 
 // Inserting into the index cannot fail here in practice: only a size whose row was never made would

@@ -72,6 +72,9 @@ class Layout {
   Block* allocate(std::uint32_t grains);
   /// The same out of the free block given. Pre: it is free, here, and serves(block, grains).
   Block* allocateFrom(Block& free, std::uint32_t grains);
+  /// [at, at + grains) of the free block given, wherever in it that is, and whatever the rules say
+  /// of splitting. Throws std::bad_alloc, changing nothing.
+  Block* allocateAt(Block& free, Address at, std::uint32_t grains);
   /// Whether the rules let this free block serve that request.
   bool serves(const Block& free, std::uint32_t grains) const;
 
@@ -80,6 +83,8 @@ class Layout {
   Block* release(Block& block, std::uint32_t epoch) noexcept;
   /// The program is done with the block, but it is not free yet: forgets its pointer.
   void retire(Block& block) noexcept;
+  /// Takes that back: the block is allocated again.
+  void reissue(Block& block) noexcept;
 
   /// The live block that starts at `address`, or null.
   Block* find(Address address) const noexcept {
@@ -116,6 +121,7 @@ class Layout {
   void link(Segment& segment, Block& first) noexcept;
   void join(Block& lower, Block& upper) noexcept;
   Block* cut(Block& block, Address at) noexcept;
+  void listUpper(Block& block, Address at) noexcept;
   void enlistHole(Block& block) noexcept;
   void unlistHole(Block& block) noexcept;
   Block* lastOf(const Segment& segment) const noexcept;

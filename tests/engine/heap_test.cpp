@@ -8,14 +8,16 @@ namespace cistern::test {
 
 TEST_CASE("epochs that run out of numbers are counted anew, and mean the same", "[engine]") {
   const SizeRules rules{Options{}};
-  Heap heap(Stream{1}, rules, 0);
+  Pool pool(true, rules, false);
+  Heap heap(pool, Stream{1}, 0);
   const MutexLock lock(heap.mutex());
   HeapSegment segment;
   segment.base = 0x10'0000'0000;
   segment.bytes = 2 * kMiB;
   heap.add(segment, true);
   std::vector<Block*> blocks;
-  for (int i = 0; i < 8; ++i) blocks.push_back(heap.allocate(rules.request(kKiB, Stream{1})));
+  for (int i = 0; i < 8; ++i)
+    blocks.push_back(heap.allocate(rules.request(kKiB, Stream{1}, &pool)));
 
   heap.epoch = UINT32_MAX - 3;
   heap.release(*blocks[1], 0);

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "allocator/engine/pages/ground.hpp"
+#include "allocator/engine/pages/pages_from.hpp"
 #include "allocator/engine/pages/window.hpp"
 
 namespace cistern::pages {
@@ -26,8 +27,8 @@ namespace cistern::pages {
 class Mover {
  public:
   /// Pre: the backing's lock is held, and the heap has a range of the request's kind.
-  Mover(Ground& ground, Heap& heap, const Request& request)
-      : ground_(ground), heap_(heap), request_(request) {}
+  Mover(Ground& ground, Heap& heap, const Request& request, PagesFrom from)
+      : ground_(ground), heap_(heap), request_(request), from_(from) {}
 
   /// The block; null when it cannot be had, and then all is as it was but for pages returned.
   Block* serve();
@@ -72,6 +73,7 @@ class Mover {
   bool gather();
   void giveBackForGrowth();
   std::uint64_t roomLeft() const;
+  bool gives(const Heap& source) const;
   void takeOwn(std::size_t most);
   void takeFromOthers(std::size_t most, Which which);
   bool orderAfter(Heap& source);
@@ -105,6 +107,7 @@ class Mover {
   Ground& ground_;
   Heap& heap_;
   const Request& request_;
+  const PagesFrom from_;
   Window window_;
   std::vector<Piece> pieces_;
   std::vector<Gap> gaps_;

@@ -38,7 +38,8 @@ struct PhysicalPage {
   std::uint32_t units = 0;     ///< size
   Heap* counted_by = nullptr;  ///< whose reserved bytes it is among; changes under that heap's lock
   SizeKind counted_as = SizeKind::kSmall;
-  std::uint32_t pins = 0;  ///< reasons why it must stay where it is
+  std::uint32_t pins = 0;       ///< graphs that know where it is
+  std::uint64_t pinned_by = 0;  ///< the last of them
   View* current = nullptr;
   std::vector<View*> views;  ///< the current one among them
   bool spare = false;        ///< see ViewTable::makeSpare

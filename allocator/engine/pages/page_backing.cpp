@@ -32,16 +32,18 @@ bool PageBacking::supportedBy(const Device& device) {
 PageBacking::PageBacking(const Surroundings& surroundings)
     : ground_(surroundings), background_([this] { return tidySome(); }) {}
 
-Block* PageBacking::serve(Heap& heap, const Request& request) {
+Block* PageBacking::serve(Heap& heap, const Request& request, PagesFrom from) {
   const MutexLock lock(mutex_);
+  const bool recorded = request.recording != nullptr;  // a capture unmaps nothing
   // Soon there will be old views to remove: what this stream has done with them is marked while it
   // is known to be alive.
   if (ground_.table.staleViews() > mostStale() / 2) ground_.progress.refresh(heap);
-  if (!ground_.options.background_thread) tidyUp();
-  if (ground_.orphans > 0) dropOrphans();
+  if (!ground_.options.background_thread && !recorded) tidyUp();
+  if (ground_.orphans > 0 && !recorded) dropOrphans();
   if (!makeRoom(heap, request) && rangeFor(heap, request.kind) == nullptr) return nullptr;
-  Block* block = Mover(ground_, heap, request).serve();
-  if (ground_.options.background_thread && untidy() && !background_.wake()) tidyUp();
+  Block* block = Mover(ground_, heap, request, from).serve();
+  const bool tidy = ground_.options.background_thread && untidy();
+  if (tidy && !background_.wake() && !recorded) tidyUp();
   return block;
 }
 
@@ -115,14 +117,18 @@ void PageBacking::extend(PageRange& range, std::uint64_t units) {
 // ---- Giving back -------------------------------------------------------------------------------
 
 // The backing's lock is held for a while at a time only; what is read outside never changes.
-void PageBacking::emptyCache() CISTERN_NO_TSA {
-  const std::vector<Heap*> heaps = heapsNow();
+void PageBacking::emptyCache(const std::vector<Heap*>& heaps) CISTERN_NO_TSA {
   bool dead = false;
-  for (Heap* heap : heaps) dead |= !emptyHeap(*heap) && streamIsDead(*heap);
+  for (Heap* heap : heaps) {
+    if (!heap->onPages()) continue;
+    dead |= !emptyHeap(*heap) && streamIsDead(*heap);
+  }
   // What a destroyed stream has left behind is complete when the whole device is: there is nothing
   // else to ask.
   if (dead && ground_.progress.completeAll(heaps)) {
-    for (Heap* heap : heaps) (void)emptyHeap(*heap);
+    for (Heap* heap : heaps) {
+      if (heap->onPages()) (void)emptyHeap(*heap);
+    }
   }
   const MutexLock lock(mutex_);
   dropOrphans();
@@ -130,6 +136,14 @@ void PageBacking::emptyCache() CISTERN_NO_TSA {
     if (!ground_.release(*spare)) break;
   }
   if (!drains_.empty() && ground_.options.background_thread) (void)background_.wake();
+}
+
+void PageBacking::release(const std::vector<Heap*>& heaps, std::uint64_t bytes) {
+  const MutexLock lock(mutex_);
+  for (Heap* heap : heaps) {
+    if (bytes == 0) return;
+    bytes -= std::min(bytes, releaseFree(ground_, *heap, {UINT32_MAX, bytes}).bytes);
+  }
 }
 
 // True when nothing was left behind. What was goes when its work is complete.
@@ -160,11 +174,6 @@ void PageBacking::dropOrphans() noexcept {
     }
     view = next;
   }
-}
-
-std::vector<Heap*> PageBacking::heapsNow() const {
-  const MutexLock lock(mutex_);
-  return ground_.heaps.all();
 }
 
 void PageBacking::drainLater(Heap& heap) {
@@ -273,19 +282,47 @@ bool PageBacking::drain() {
 
 // ---- The rest ----------------------------------------------------------------------------------
 
-void PageBacking::changePins(const Block& block, int by) {
-  const MutexLock lock(mutex_);
+template <class Visit>
+void PageBacking::forEachPage(const Block& block, Visit visit) {
   const PageRange& range = rangeOf(block);
   const std::uint32_t end = range.unitAt(block.end() + kUnit - 1);
   for (std::uint32_t unit = range.unitAt(block.address()); unit < end;) {
-    PhysicalPage& page = *range.slots[unit]->page;
-    page.pins += std::uint32_t(by);
-    unit = range.slots[unit]->endUnit();
+    const View& view = *range.slots[unit];
+    visit(*view.page);
+    unit = view.endUnit();
   }
 }
 
-void PageBacking::pin(const Block& block) { changePins(block, +1); }
-void PageBacking::unpin(const Block& block) { changePins(block, -1); }
+void PageBacking::pin(const Block& block, std::uint64_t number, Pins& pins) {
+  const MutexLock lock(mutex_);
+  forEachPage(block, [&](PhysicalPage& page) {
+    if (page.pins > 0 && page.pinned_by == number) return;
+    pins.pages.push_back(&page);
+    page.pinned_by = number;
+    ++page.pins;
+  });
+}
+
+void PageBacking::unpin(const std::vector<PhysicalPage*>& pages) noexcept {
+  const MutexLock lock(mutex_);
+  for (PhysicalPage* page : pages) --page->pins;
+}
+
+bool PageBacking::pinned(const Block& block) const {
+  const MutexLock lock(mutex_);
+  bool held = false;
+  forEachPage(block, [&](const PhysicalPage& page) { held |= page.pins > 0; });
+  return held;
+}
+
+bool PageBacking::forgets(Heap& heap) const CISTERN_NO_TSA {
+  const MutexLock lock(mutex_);
+  const MutexLock heap_lock(heap.mutex());
+  for (const View* view = ground_.table.oldestStale(); view; view = view->younger) {
+    if (view->range->home == &heap && !heap.complete(view->last_use)) return false;
+  }
+  return true;
+}
 
 PageCounts PageBacking::counts() const CISTERN_NO_TSA {
   const Counters& c = ground_.counters;

@@ -8,6 +8,8 @@
 
 #include "allocator/engine/pages/background.hpp"
 #include "allocator/engine/pages/ground.hpp"
+#include "allocator/engine/pages/pages_from.hpp"
+#include "allocator/engine/recording/pins.hpp"
 
 namespace cistern {
 
@@ -23,23 +25,30 @@ class PageBacking {
 
   /// A block for a request that the heap's free memory does not serve; null when there is no memory
   /// to be had without a wait, and then nothing has changed. Throws std::bad_alloc, so too.
-  Block* serve(Heap& heap, const Request& request);
+  Block* serve(Heap& heap, const Request& request, PagesFrom from);
 
   /// Every page of the heap's that lies wholly free goes back to where it was mapped first, if it
   /// is still mapped there. No device call.
   void sendHome(Heap& heap);
 
-  /// Gives every page that lies wholly free back to the device. What queued work may still use goes
-  /// when that work is complete: the background thread sees to it, or a later miss.
-  void emptyCache();
+  /// Gives every page of the heaps that lies wholly free back to the device. What queued work may
+  /// still use goes when that work is complete: the background thread sees to it, or a later miss.
+  void emptyCache(const std::vector<Heap*>& heaps);
+  /// The same at once, and only until `bytes` are back.
+  void release(const std::vector<Heap*>& heaps, std::uint64_t bytes);
   /// Gives pages back that were unused for at least the mean time, until no more than `bytes` are
   /// reserved.
   void collectGarbage(std::uint64_t bytes);
 
-  /// The page that a block lies in, or all of them, must stay where they are, until as many calls
-  /// of unpin: somebody else knows their addresses. Pre: the block is allocated.
-  void pin(const Block& block);
-  void unpin(const Block& block);
+  /// The pages that a block lies in must stay where they are until unpin: holder `number` knows
+  /// their addresses. Those that it has not pinned before come into `pins`. Pre: the block is
+  /// allocated. Throws std::bad_alloc, changing nothing that matters: what came counts.
+  void pin(const Block& block, std::uint64_t number, Pins& pins);
+  void unpin(const std::vector<pages::PhysicalPage*>& pages) noexcept;
+  /// Whether any page of the block is held in place.
+  bool pinned(const Block& block) const;
+  /// Whether nothing that is still under way was done through a view of the heap's.
+  bool forgets(Heap& heap) const;
 
   PageCounts counts() const;
   std::size_t hostBytes() const;
@@ -79,9 +88,9 @@ class PageBacking {
   pages::Background::Next tidyPiece() noexcept CISTERN_REQUIRES(mutex_);
   bool drain() CISTERN_REQUIRES(mutex_);
   void drainLater(Heap& heap) CISTERN_REQUIRES(mutex_);
-  std::vector<Heap*> heapsNow() const;
   static std::uint32_t epochOf(Heap& heap);
-  void changePins(const Block& block, int by);
+  template <class Visit>
+  static void forEachPage(const Block& block, Visit visit);
 
   mutable Mutex mutex_;
   pages::Ground ground_ CISTERN_GUARDED_BY(mutex_);

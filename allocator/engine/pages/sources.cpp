@@ -67,9 +67,10 @@ bool Mover::gather() {
     takeOwn(kNoLimit);
     takeFromOthers(kNoLimit, Which::kComplete);
   }
-  giveBackForGrowth();
+  if (request_.recording == nullptr) giveBackForGrowth();
   grow();
-  if (gapUnits() > 0 && ground_.recycles()) takeFromOthers(kNoLimit, Which::kAny);
+  const bool queued = from_ == PagesFrom::kQueued && ground_.recycles();
+  if (gapUnits() > 0 && queued) takeFromOthers(kNoLimit, Which::kAny);
   return gapUnits() == 0 && !unordered_;
 }
 
@@ -79,8 +80,13 @@ void Mover::giveBackForGrowth() {
   if (others_move) return;
   for (Heap* heap : ground_.heaps.all()) {
     const std::uint64_t lacking = gapUnits() * kUnit, left = roomLeft();
-    if (lacking > left) (void)releaseFree(ground_, *heap, {UINT32_MAX, lacking - left});
+    if (gives(*heap) && lacking > left)
+      (void)releaseFree(ground_, *heap, {UINT32_MAX, lacking - left});
   }
+}
+
+bool Mover::gives(const Heap& source) const {
+  return source.onPages() && source.pool().givesTo(heap_.pool(), from_ == PagesFrom::kLenders);
 }
 
 // Below the limit, and on the device.
@@ -99,7 +105,7 @@ void Mover::takeFromOthers(std::size_t most, Which which) {
   if (!ground_.options.cross_stream_reuse) return;
   for (Heap* source : ground_.heaps.all()) {
     if (gapUnits() == 0 || most == 0) return;
-    if (source == &heap_) continue;
+    if (source == &heap_ || !gives(*source)) continue;
     if (which == Which::kAny && !ground_.progress.answers(source->stream())) continue;
     if (which == Which::kComplete) ground_.progress.refresh(*source);
     const std::size_t before = steps_.size();

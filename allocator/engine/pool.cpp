@@ -1,0 +1,82 @@
+#include "allocator/engine/pool.hpp"
+
+#include <algorithm>
+
+#include "allocator/base/check.hpp"
+#include "allocator/engine/heap.hpp"
+
+namespace cistern {
+
+MempoolId_t Pool::id() const {
+  const MutexLock lock(mutex_);
+  return id_;
+}
+
+std::shared_ptr<SegmentSource> Pool::source() const {
+  if (default_) return nullptr;
+  const MutexLock lock(mutex_);
+  return traits_.source;
+}
+
+void Pool::open(MempoolId_t id, const PoolTraits& traits, const SizeRules& rules, bool on_pages) {
+  const MutexLock lock(mutex_);
+  CISTERN_CHECK(stage() == Stage::kNowhere && heaps_.empty());
+  id_ = id;
+  traits_ = traits;
+  rules_ = &rules;
+  on_pages_ = on_pages;
+  lends = false;
+  stage_.store(Stage::kLive, std::memory_order_release);
+}
+
+bool Pool::change(const SizeRules& rules, bool on_pages) {
+  const MutexLock lock(mutex_);
+  if (!heaps_.empty()) return false;
+  rules_ = &rules;
+  on_pages_ = on_pages;
+  return true;
+}
+
+void Pool::close() {
+  const MutexLock lock(mutex_);
+  CISTERN_CHECK(stage() == Stage::kDraining && heaps_.empty());
+  id_ = {};
+  traits_ = {};
+  lends = false;
+  stage_.store(Stage::kNowhere, std::memory_order_release);
+}
+
+Heap* Pool::find(Stream stream) const {
+  const MutexLock lock(mutex_);
+  for (Heap* heap : heaps_) {
+    if (heap->stream() == stream) return heap;
+  }
+  return nullptr;
+}
+
+std::vector<Heap*> Pool::heaps() const {
+  const MutexLock lock(mutex_);
+  return heaps_;
+}
+
+void Pool::add(Heap& heap) {
+  const MutexLock lock(mutex_);
+  heaps_.push_back(&heap);
+}
+
+void Pool::remove(Heap& heap) noexcept {
+  const MutexLock lock(mutex_);
+  std::erase(heaps_, &heap);
+}
+
+std::shared_ptr<Recording> Pool::recording() const {
+  const MutexLock lock(mutex_);
+  return recording_;
+}
+
+void Pool::setRecording(std::shared_ptr<Recording> recording) {
+  const MutexLock lock(mutex_);
+  recording_ = std::move(recording);
+}
+
+}  // namespace cistern

@@ -1,0 +1,176 @@
+// Memory kept apart: pools begin and end, lend, are emptied one at a time, and are set back to what
+// they were. Who uses which pool is for pools/ to say.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "allocator/engine/caching_allocator.hpp"
+
+namespace cistern {
+
+Pool& CachingAllocator::openPool(MempoolId_t id, const PoolTraits& traits) {
+  const MutexLock lock(pools_mutex_);
+  const auto spare = std::find_if(pools_.begin(), pools_.end(), [](const auto& pool) {
+    return pool->stage() == Pool::Stage::kNowhere;
+  });
+  Pool* pool = spare != pools_.end() ? spare->get() : nullptr;
+  if (pool == nullptr) {
+    pools_.push_back(std::make_unique<Pool>(false, rules_, pages_ != nullptr));
+    pool = pools_.back().get();
+  }
+  const SizeRules& rules = traits.no_split ? whole_rules_ : traits.source ? segment_rules_ : rules_;
+  pool->open(id, traits, rules, pages_ != nullptr && !traits.needsSegments());
+  return *pool;
+}
+
+bool CachingAllocator::setNoSplit(Pool& pool) { return pool.change(whole_rules_, false); }
+
+void CachingAllocator::drainPool(Pool& pool) {
+  const MempoolId_t id = pool.id();
+  pool.drain();
+  std::vector<std::function<void(MempoolId_t)>> observers;
+  {
+    const MutexLock lock(hooks_mutex_);
+    observers = pool_observers_;
+  }
+  for (const auto& observer : observers) observer(id);
+}
+
+void CachingAllocator::attachPoolReleasedObserver(std::function<void(MempoolId_t)> observer) {
+  const MutexLock lock(hooks_mutex_);
+  pool_observers_.push_back(std::move(observer));
+}
+
+// A heap may go to another stream only when nothing that the present one did is still under way.
+bool CachingAllocator::holdsNothing(Heap& heap) {
+  progress_.refreshByEvent(heap);
+  {
+    const MutexLock lock(heap.mutex());
+    const bool empty =
+        heap.counters().both(std::size_t(Stat::kReservedBytes)) == 0 && heap.busyBytes() == 0;
+    if (!empty || heap.completion.busy || heap.completion.under_way) return false;
+  }
+  return !heap.onPages() || pages_->forgets(heap);
+}
+
+std::vector<MempoolId_t> CachingAllocator::closeDrainedPools() {
+  std::vector<MempoolId_t> closed;
+  const MutexLock lock(pools_mutex_);
+  for (const auto& pool : pools_) {
+    if (pool->stage() != Pool::Stage::kDraining) continue;
+    const std::vector<Heap*> heaps = pool->heaps();
+    const auto empty = [this](Heap* heap) { return holdsNothing(*heap); };
+    if (!std::all_of(heaps.begin(), heaps.end(), empty)) continue;
+    for (Heap* heap : heaps) heaps_.park(*heap);
+    closed.push_back(pool->id());
+    pool->close();
+  }
+  return closed;
+}
+
+MempoolId_t CachingAllocator::poolFor(Stream stream) {
+  Router* const router = router_.load(std::memory_order_acquire);
+  const Route route = router ? router->route(stream) : Route{};
+  return route.pool ? route.pool->id() : MempoolId_t{};
+}
+
+// ---- Giving back -------------------------------------------------------------------------------
+
+std::vector<Heap*> CachingAllocator::heapsOf(const Pool& pool) const {
+  if (!pool.isDefault()) return pool.heaps();
+  std::vector<Heap*> heaps = heaps_.all();
+  std::erase_if(heaps, [&](const Heap* heap) { return &heap->pool() != &pool; });
+  return heaps;
+}
+
+void CachingAllocator::emptyCache(Pool& pool) {
+  pollPending();
+  const std::vector<Heap*> heaps = heapsOf(pool);
+  pool.onPages() ? pages_->emptyCache(heaps) : void(releaseIdle(heaps));
+  settle();
+}
+
+void CachingAllocator::trim(Pool& pool, std::uint64_t bytes) {
+  pollPending();
+  const std::vector<Heap*> heaps = heapsOf(pool);
+  std::uint64_t held = 0;
+  for (Heap* heap : heaps) {
+    const MutexLock lock(heap->mutex());
+    held += std::uint64_t(heap->counters().both(std::size_t(Stat::kReservedBytes)));
+  }
+  if (held <= bytes) return;
+  pool.onPages() ? pages_->release(heaps, held - bytes) : void(releaseIdle(heaps, held - bytes));
+  settle();
+}
+
+// ---- Lending -----------------------------------------------------------------------------------
+
+bool CachingAllocator::pinned(const Block& block) const {
+  const HeapSegment& segment = segmentOf(block);
+  return segment.heap.load(std::memory_order_relaxed)->onPages() ? pages_->pinned(block)
+                                                                 : pinned_segments_.pinned(segment);
+}
+
+bool CachingAllocator::anyLenders(const Request& request) const {
+  if (!request.pool->isDefault()) return false;
+  const MutexLock lock(pools_mutex_);
+  return std::any_of(pools_.begin(), pools_.end(), [](const auto& pool) {
+    return pool->stage() == Pool::Stage::kLive && pool->lends;
+  });
+}
+
+// What lies free in a pool that lends, rather than be out of memory: a block as it is, as a guest,
+// or wholly free pages. Never what a graph may write to.
+Block* CachingAllocator::fromLenders(Heap& heap, const Request& request) {
+  if (!anyLenders(request)) return nullptr;
+  for (Heap* owner : heaps_.all()) {
+    const Pool& pool = owner->pool();
+    if (&pool == request.pool || pool.stage() != Pool::Stage::kLive || !pool.lends) continue;
+    progress_.refresh(*owner);
+    Block* block = nullptr;
+    {
+      const MutexLock lock(owner->mutex());
+      const bool own = owner->stream() == request.stream;
+      const Epochs epochs = own ? Epochs{} : Epochs::upTo(owner->completion.completed);
+      Block* free = fitting(*owner, request, Reach::kPartsToo, epochs);
+      if (free != nullptr) block = owner->allocateFrom(*free, request);
+    }
+    if (block == nullptr) continue;
+    if (!pinned(*block)) return block;
+    putBack(*owner, *block);
+  }
+  return onPages(request) ? pages_->serve(heap, request, PagesFrom::kLenders) : nullptr;
+}
+
+// ---- Setting back ------------------------------------------------------------------------------
+
+std::vector<LiveBlock> CachingAllocator::liveBlocks(const Pool& pool) const {
+  std::vector<LiveBlock> live;
+  for (Heap* heap : heapsOf(pool)) {
+    const MutexLock lock(heap->mutex());
+    for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
+      for (const Segment* s = heap->layout(kind).segments(); s; s = s->next) {
+        for (const Block* b = s->first; b; b = b->next) {
+          if (b->state() != BlockState::kAllocated) continue;
+          live.push_back({deviceAddress(*b), b->bytes(), b->use.requested, b->use.stream});
+        }
+      }
+    }
+  }
+  std::sort(live.begin(), live.end(),
+            [](const LiveBlock& a, const LiveBlock& b) { return a.address < b.address; });
+  return live;
+}
+
+MemoryStats::Values CachingAllocator::poolStats(const Pool& pool) const {
+  MemoryStats::Values values;
+  for (Heap* heap : heapsOf(pool)) {
+    const MutexLock lock(heap->mutex());
+    for (std::size_t stat = 0; stat < kStatCount; ++stat) {
+      values[stat].current += heap->counters().both(stat);
+    }
+  }
+  return values;
+}
+
+}  // namespace cistern

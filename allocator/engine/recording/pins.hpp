@@ -1,0 +1,64 @@
+// Memory that must stay where it is because a graph that may be replayed knows its addresses.
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "allocator/base/mutex.hpp"
+
+namespace cistern {
+
+struct HeapSegment;
+namespace pages {
+struct PhysicalPage;
+}
+
+/// What one graph holds in place: each page or segment once.
+struct Pins {
+  std::vector<pages::PhysicalPage*> pages;
+  std::vector<HeapSegment*> segments;
+
+  bool empty() const { return pages.empty() && segments.empty(); }
+};
+
+/// Which segments are held, where memory comes in segments; a page knows it by itself. Own lock, a
+/// leaf.
+class PinnedSegments {
+ public:
+  /// Pins the segment for holder `number`, unless that has pinned it already. Throws
+  /// std::bad_alloc, changing nothing.
+  void pin(HeapSegment& segment, std::uint64_t number, Pins& pins) {
+    const MutexLock lock(mutex_);
+    const auto [it, fresh] = states_.try_emplace(&segment);
+    State& state = it->second;
+    if (!fresh && state.last == number) return;
+    try {
+      pins.segments.push_back(&segment);
+    } catch (...) {
+      if (fresh) states_.erase(it);
+      throw;
+    }
+    state.last = number;
+    ++state.count;
+  }
+  void unpin(HeapSegment& segment) noexcept {
+    const MutexLock lock(mutex_);
+    const auto it = states_.find(&segment);
+    if (--it->second.count == 0) states_.erase(it);
+  }
+  bool pinned(const HeapSegment& segment) const {
+    const MutexLock lock(mutex_);
+    return states_.contains(&segment);
+  }
+
+ private:
+  struct State {
+    std::uint32_t count = 0;
+    std::uint64_t last = 0;  ///< the holder that pinned it last
+  };
+  mutable Mutex mutex_;
+  std::unordered_map<const HeapSegment*, State> states_ CISTERN_GUARDED_BY(mutex_);
+};
+
+}  // namespace cistern

@@ -1,0 +1,127 @@
+// A capture that is under way into a pool, as far as memory is concerned.
+//
+// Work that is recorded runs when the graph is replayed, not now. So an event says nothing about
+// it, and asking for one would put it into the graph. What a captured stream frees is therefore
+// followed in the graph itself: a free is marked with the frontier that the stream had reached.
+// Work recorded later may use the memory if it follows that frontier.
+//
+//   a heap's marks are in the order of its epochs, and each follows the ones before:
+//   who follows mark i follows all up to i; free blocks stamped with an epoch from the first
+//   mark's to mark i's are theirs to take
+//
+// Blocks that several streams used wait in queues, each with what they wait for; in a queue too,
+// who may not have the first may have none of those behind it.
+//
+// Locks: mutex() guards everything here but what is said to be otherwise. It comes before the
+// backing's and heaps'.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "allocator/base/mutex.hpp"
+#include "allocator/engine/heap.hpp"
+#include "allocator/engine/pending_frees.hpp"
+#include "allocator/engine/recording/order.hpp"
+#include "allocator/engine/recording/pins.hpp"
+
+namespace cistern {
+
+class Recording {
+ public:
+  using Nodes = CaptureOrder::Nodes;
+  using Reach = CaptureOrder::Reach;
+
+  Recording(Device& device, Pool& pool);
+  Recording(const Recording&) = delete;
+  Recording& operator=(const Recording&) = delete;
+
+  Pool& pool() const { return pool_; }
+  std::uint64_t number() const { return number_; }
+  Mutex& mutex() CISTERN_TSA(lock_returned(mutex_)) { return mutex_; }
+
+  /// The device has begun to record `origin`, and calls the capture `id`. Once.
+  void begin(Stream origin, std::uint64_t id);
+  /// What is allocated on `stream` belongs to this capture too, although the device records it as
+  /// part of another: the body of a conditional node.
+  void include(Stream stream);
+  /// Whether what is allocated on the stream now belongs to this capture. Asks the device.
+  bool covers(Stream stream);
+  /// The same, and what the stream has reached.
+  bool frontierOf(Stream stream, Nodes& frontier);
+
+  // ---- Memory freed in order on one stream
+
+  /// What is released to the heap from now on was used up to that frontier of its stream.
+  void markFree(Heap& heap, const Nodes& frontier) CISTERN_REQUIRES(mutex_, heap.mutex());
+  /// What is released to the heap from now on was used up to nobody knows where.
+  void markUnknown(Heap& heap) CISTERN_REQUIRES(mutex_, heap.mutex());
+  /// Epochs of free blocks that who has the reach may take, apart from those that are complete.
+  Epochs followed(Heap& heap, const Reach& reach) CISTERN_REQUIRES(mutex_, heap.mutex());
+
+  // ---- Blocks used on several streams
+
+  struct Deferred {
+    PendingFrees::Retired retired;
+    std::vector<Nodes> points;   ///< of the queue's users, as far as this capture records them
+    std::vector<Stream> others;  ///< users that it does not record
+  };
+  /// Takes over a retired block that `users` have used, at least one of which is recorded here.
+  void defer(PendingFrees::Retired retired, const StreamUses& users) CISTERN_REQUIRES(mutex_);
+  /// Whether any block waits.
+  bool anyDeferred() const CISTERN_REQUIRES(mutex_) { return deferred_ > 0; }
+  /// The blocks of `heap` that its stream, which has the reach, may have back.
+  std::vector<Block*> takeFollowed(const Heap& heap, const Reach& reach) CISTERN_REQUIRES(mutex_);
+  /// A block of `grains` or little more that who has the reach may have; none: block is null.
+  PendingFrees::Retired takeFor(std::uint32_t grains, SizeKind kind, const Reach& reach)
+      CISTERN_REQUIRES(mutex_);
+
+  /// The capture is over. What still waited.
+  std::vector<Deferred> finish() CISTERN_REQUIRES(mutex_);
+  bool over() const CISTERN_REQUIRES(mutex_) { return over_; }
+
+  CaptureOrder order CISTERN_GUARDED_BY(mutex_);
+  /// Memory that the capture has touched.
+  Pins pins CISTERN_GUARDED_BY(mutex_);
+  /// What the graph must keep beside it: graphs that became part of it.
+  std::vector<std::shared_ptr<void>> kept CISTERN_GUARDED_BY(mutex_);
+
+ private:
+  struct Mark {
+    std::uint32_t epoch;
+    std::size_t first, count;  ///< its frontier, in nodes_
+  };
+  struct Marks {
+    std::uint32_t generation = 0;  ///< of the heap's epochs
+    std::vector<Mark> marks;
+  };
+  struct Queue {
+    Heap* home;
+    StreamUses users;
+    std::deque<Deferred> blocks;
+  };
+
+  bool records(Stream stream, const CaptureInfo& info) CISTERN_REQUIRES(mutex_);
+  bool sameFrontier(const Mark& mark, const Nodes& frontier) const CISTERN_REQUIRES(mutex_);
+  bool follows(const Reach& reach, const Mark& mark) const CISTERN_REQUIRES(mutex_);
+  bool follows(const Reach& reach, const Deferred& deferred) const CISTERN_REQUIRES(mutex_);
+  Queue& queueOf(Heap& home, const StreamUses& users) CISTERN_REQUIRES(mutex_);
+
+  Device& device_;
+  Pool& pool_;
+  const std::uint64_t number_;  ///< unique in the process
+  Mutex mutex_;
+  std::uint64_t id_ CISTERN_GUARDED_BY(mutex_) = 0;
+  std::vector<Stream> streams_ CISTERN_GUARDED_BY(mutex_);   ///< seen recorded
+  std::vector<Stream> included_ CISTERN_GUARDED_BY(mutex_);  ///< recorded as parts of others
+  std::unordered_map<Heap*, Marks> marks_ CISTERN_GUARDED_BY(mutex_);
+  std::vector<GraphNode> nodes_ CISTERN_GUARDED_BY(mutex_);
+  std::deque<Queue> queues_ CISTERN_GUARDED_BY(mutex_);
+  std::size_t deferred_ CISTERN_GUARDED_BY(mutex_) = 0;
+  bool over_ CISTERN_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace cistern

@@ -1,0 +1,30 @@
+// Where a pool's segments come from when it is not this allocator's device.
+#pragma once
+
+#include <cstddef>
+
+#include "allocator/base/types.hpp"
+#include "allocator/device/status.hpp"
+
+namespace cistern {
+
+/// An allocator of the program's own under a pool: ncclMemAlloc, for one. It supplies whole
+/// segments, which the pool places blocks in. Called without a lock of the allocator's held, from
+/// any thread, several at a time.
+class SegmentSource {
+ public:
+  virtual ~SegmentSource() = default;
+  /// `bytes` (a multiple of 2 MiB) for use on `stream` first, 512-byte aligned. kOutOfMemory when
+  /// there are none.
+  virtual Result<Address> allocate(std::size_t bytes, Stream stream) = 0;
+  /// Takes back what allocate returned. No queued work uses it any more, or the source waits for
+  /// what does, as a device's free does.
+  virtual Status free(Address address, std::size_t bytes) = 0;
+
+ protected:
+  SegmentSource() = default;
+  SegmentSource(const SegmentSource&) = default;
+  SegmentSource& operator=(const SegmentSource&) = default;
+};
+
+}  // namespace cistern

@@ -1,0 +1,111 @@
+// A captured graph whose memory comes from a private pool and stays in place while the graph lives.
+//
+//   idle --captureBegin--> capturing --captureEnd--> captured --replay, as often as you like
+//    ^                         |                         |
+//    +---- abandon, failure ---+--------- reset ---------+
+//
+// What is allocated on any stream that has joined the capture, by any thread, comes from the pool.
+// Graphs may share a pool when they are replayed one after another in the order of their captures:
+// each may use what the ones before it have freed. Graphs that may run at the same time must not
+// share one; the simulated device's race detector sees it when they do.
+//
+// docs/streams-and-capture.md answers what a user asks.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "pools/pools.hpp"
+
+namespace cistern {
+
+/// A verb on a graph that its state does not allow; names that state. Nothing was changed.
+class GraphError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// Not thread-safe, but for allocations while it captures. Throws DeviceFailure where the device
+/// says no; a capture that fails at any step leaves everything as it was before captureBegin.
+class Graph {
+ public:
+  explicit Graph(Pools& pools) : pools_(pools) {}
+  /// Resets it.
+  ~Graph();
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+
+  /// Begins to record what is queued on `stream`, which must not be the default one, and on streams
+  /// that wait for it. Memory comes from `pool`, which is made if it is not there; {0, 0}: from a
+  /// pool of the graph's own. PoolError when that is being captured into already.
+  void captureBegin(Stream stream, MempoolId_t pool = {}, CaptureMode mode = CaptureMode::kGlobal);
+  /// What is allocated on `stream`, which another capture records (the body of a conditional node),
+  /// belongs to this capture too, until it ends.
+  void includeStream(Stream stream);
+  /// Ends recording.
+  void captureEnd();
+  /// Ends recording and throws what was recorded away. Nothing else is left of it, but for blocks
+  /// that the program holds.
+  void abandon() noexcept;
+  /// Makes the graph ready to run; replay does so when it was not done.
+  void instantiate();
+  /// Queues the graph's work on `stream`. One call to the device. On a stream that is being
+  /// captured into another graph the work becomes part of that, which then keeps this one's memory
+  /// in place too.
+  void replay(Stream stream);
+  /// Lets go of the graph. Its memory is the pool's again when replays that are queued are
+  /// complete.
+  void reset() noexcept;
+
+  bool capturing() const { return recording_ != nullptr; }
+  /// The pool it captures or has captured into; {0, 0} when idle.
+  MempoolId_t pool() const { return pool_; }
+  /// Writes the captured graph in DOT.
+  void debugDump(const std::string& path);
+
+ private:
+  void require(bool allowed, const char* verb) const;
+  void startDevice(Stream stream, CaptureMode mode);
+  void discard() noexcept;
+  void unwind() noexcept;
+  void destroyOnDevice() noexcept;
+
+  Pools& pools_;
+  MempoolId_t pool_;
+  Stream origin_;
+  std::shared_ptr<Recording> recording_;  ///< while it captures
+  std::uint64_t reserved_before_ = 0;     ///< by the pool, when the capture began
+  DeviceGraph graph_;
+  DeviceGraphExec exec_;
+  std::vector<std::shared_ptr<Captured>> held_;  ///< its own, and those of graphs inside
+  std::vector<Stream> replayed_on_;
+};
+
+/// A capture for a scope: whatever way the scope is left, the capture is over.
+class GraphCapture {
+ public:
+  GraphCapture(Graph& graph, Stream stream, MempoolId_t pool = {},
+               CaptureMode mode = CaptureMode::kGlobal)
+      : graph_(graph) {
+    graph_.captureBegin(stream, pool, mode);
+  }
+  /// Abandons the capture unless end() was called.
+  ~GraphCapture() {
+    if (!ended_) graph_.abandon();
+  }
+  GraphCapture(const GraphCapture&) = delete;
+  GraphCapture& operator=(const GraphCapture&) = delete;
+
+  /// Keeps what was captured. Throws as captureEnd does; the capture is over all the same.
+  void end() {
+    ended_ = true;
+    graph_.captureEnd();
+  }
+
+ private:
+  Graph& graph_;
+  bool ended_ = false;
+};
+
+}  // namespace cistern

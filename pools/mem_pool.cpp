@@ -1,0 +1,35 @@
+#include "pools/mem_pool.hpp"
+
+#include "allocator/base/process.hpp"
+
+namespace cistern {
+
+MemPool::MemPool(Pools& pools, const MemPoolOptions& options)
+    : pools_(pools), id_(graphPoolHandle(options.is_user_created)) {
+  pools_.createOrIncrefPool(id_, {options.allocator, options.no_split});
+  if (options.use_on_oom) pools_.setUseOnOOM(id_, true);
+}
+
+// The pool is there and in use, by this. Once let go it may be gone at once: then nothing is left
+// to empty.
+MemPool::~MemPool() {
+  if (!driverMayBeCalled()) return;
+  pools_.setUseOnOOM(id_, false);
+  pools_.letGo(id_);
+  try {
+    pools_.emptyCache(id_);
+  } catch (const PoolError&) {
+  }
+}
+
+MemPoolScope::MemPoolScope(Pools& pools, MempoolId_t id, const PoolFilter& filter)
+    : pools_(pools), id_(id) {
+  pools_.beginAllocateToPool(id_, filter);
+}
+
+MemPoolScope::~MemPoolScope() {
+  pools_.endAllocateToPool(id_);
+  if (driverMayBeCalled()) pools_.letGo(id_);
+}
+
+}  // namespace cistern

@@ -1,0 +1,13 @@
+#include "pools/mempool_id.hpp"
+
+#include <atomic>
+
+namespace cistern {
+
+MempoolId_t graphPoolHandle(bool is_user_created) noexcept {
+  static std::atomic<std::uint64_t> next_uuid{1}, next_uid{1};
+  if (is_user_created) return {0, next_uid.fetch_add(1, std::memory_order_relaxed)};
+  return {next_uuid.fetch_add(1, std::memory_order_relaxed), 0};
+}
+
+}  // namespace cistern

@@ -1,0 +1,34 @@
+// Which requests a scope catches.
+#pragma once
+
+#include <functional>
+#include <utility>
+
+#include "allocator/base/types.hpp"
+
+namespace cistern {
+
+class PoolFilter {
+ public:
+  /// Requests of the thread that begins the scope, on any stream; no other thread's.
+  static PoolFilter thisThread() { return PoolFilter{}; }
+  /// Requests of any thread on streams that `catches` says yes to. It is asked without a lock held,
+  /// by any thread, while the scope is active.
+  static PoolFilter streams(std::function<bool(Stream)> catches) {
+    return PoolFilter{std::move(catches)};
+  }
+  /// Requests of any thread on that stream.
+  static PoolFilter stream(Stream only) {
+    return streams([only](Stream stream) { return stream == only; });
+  }
+
+  bool byThread() const { return catches_ == nullptr; }
+  bool catches(Stream stream) const { return catches_(stream); }
+
+ private:
+  PoolFilter() = default;
+  explicit PoolFilter(std::function<bool(Stream)> catches) : catches_(std::move(catches)) {}
+  std::function<bool(Stream)> catches_;
+};
+
+}  // namespace cistern

@@ -1,0 +1,121 @@
+#include "pools/scopes.hpp"
+
+#include <algorithm>
+
+#include "allocator/engine/recording/recording.hpp"
+
+namespace cistern {
+namespace {
+
+std::uint64_t nextId() {
+  static std::atomic<std::uint64_t> next{1};
+  return next.fetch_add(1, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+thread_local std::vector<Scopes::Own> Scopes::own_;
+
+Scopes::Scopes() : id_(nextId()), list_(std::make_shared<const List>()) {}
+
+bool Scopes::Scope::catches(Stream stream) const {
+  return recording ? recording->covers(stream) : filter->catches(stream);
+}
+
+std::shared_ptr<const Scopes::List> Scopes::list() const {
+  const MutexLock lock(mutex_);
+  return list_;
+}
+
+// ---- Beginning and ending ----------------------------------------------------------------------
+
+bool Scopes::begin(Pool& pool, const PoolFilter& filter) {
+  if (!filter.byThread()) return add({next_++, &pool, filter, nullptr});
+  const auto mine = [&](const Own& own) { return own.scopes == id_ && own.pool == &pool; };
+  if (std::any_of(own_.begin(), own_.end(), mine)) return false;
+  own_.reserve(own_.size() + 1);
+  {
+    const MutexLock lock(mutex_);
+    pools_.push_back(&pool);
+  }
+  own_.push_back({id_, next_++, &pool});
+  ++active_;
+  return true;
+}
+
+bool Scopes::begin(const std::shared_ptr<Recording>& recording) {
+  return add({next_++, &recording->pool(), std::nullopt, recording});
+}
+
+bool Scopes::add(Scope scope) {
+  const MutexLock lock(mutex_);
+  const auto same = [&](const Scope& other) { return other.pool == scope.pool; };
+  if (std::any_of(list_->begin(), list_->end(), same)) return false;
+  auto longer = std::make_shared<List>(*list_);
+  pools_.push_back(scope.pool);
+  longer->push_back(std::move(scope));
+  list_ = std::move(longer);
+  shared_ = list_->size();
+  ++active_;
+  return true;
+}
+
+// Replacing the list may want memory; a scope that must end does so all the same.
+template <class Which>
+bool Scopes::remove(Which which) {
+  const MutexLock lock(mutex_);
+  const auto it = std::find_if(list_->begin(), list_->end(), which);
+  if (it == list_->end()) return false;
+  pools_.erase(std::find(pools_.begin(), pools_.end(), it->pool));
+  auto shorter = std::make_shared<List>(*list_);
+  shorter->erase(shorter->begin() + (it - list_->begin()));
+  list_ = std::move(shorter);
+  shared_ = list_->size();
+  --active_;
+  return true;
+}
+
+bool Scopes::end(const Pool& pool) {
+  const auto mine = [&](const Own& own) { return own.scopes == id_ && own.pool == &pool; };
+  const auto it = std::find_if(own_.begin(), own_.end(), mine);
+  if (it == own_.end()) {
+    return remove([&](const Scope& scope) { return scope.pool == &pool && scope.filter; });
+  }
+  own_.erase(it);
+  const MutexLock lock(mutex_);
+  pools_.erase(std::find(pools_.begin(), pools_.end(), &pool));
+  --active_;
+  return true;
+}
+
+void Scopes::end(const Recording& recording) {
+  (void)remove([&](const Scope& scope) { return scope.recording.get() == &recording; });
+}
+
+int Scopes::activeOf(const Pool& pool) const {
+  const MutexLock lock(mutex_);
+  return int(std::count(pools_.begin(), pools_.end(), &pool));
+}
+
+// ---- Routing -----------------------------------------------------------------------------------
+
+// A capture comes before any scope: the graph will use what its streams are given, and only its
+// pool keeps that in place.
+Route Scopes::route(Stream stream) const {
+  const auto own = std::find_if(own_.rbegin(), own_.rend(),
+                                [&](const Own& scope) { return scope.scopes == id_; });
+  const std::uint64_t inner = own != own_.rend() ? own->number : 0;
+  if (shared_.load(std::memory_order_acquire) > 0) {
+    const std::shared_ptr<const List> scopes = list();
+    for (const Scope& scope : *scopes) {
+      if (scope.recording && scope.catches(stream)) return {scope.pool, scope.recording};
+    }
+    for (auto scope = scopes->rbegin(); scope != scopes->rend(); ++scope) {
+      if (scope->number < inner) break;
+      if (scope->filter && scope->catches(stream)) return {scope->pool, nullptr};
+    }
+  }
+  return own != own_.rend() ? Route{own->pool, nullptr} : Route{};
+}
+
+}  // namespace cistern
