@@ -48,6 +48,7 @@ Block* CachingAllocator::climbRecorded(Heap& heap, const Request& request) {
 
 // What the stream's further work follows in the graph is asked only if there is something to find.
 Block* CachingAllocator::withinRecording(Heap& heap, const Request& request) {
+  if (!options_.cross_stream_reuse) return nullptr;
   Recording& recording = *request.recording;
   const MutexLock lock(recording.mutex());
   if (recording.over()) return nullptr;
@@ -147,7 +148,8 @@ void CachingAllocator::freeDuring(Recording& recording, Heap& heap,
   }
   Recording::Nodes frontier;
   if (uses.empty() && block.use.stream == heap.stream()) {
-    const bool recorded = recording.frontierOf(heap.stream(), frontier);
+    const bool recorded =
+        options_.cross_stream_reuse && recording.frontierOf(heap.stream(), frontier);
     const MutexLock lock(heap.mutex());
     recorded ? recording.markFree(heap, frontier) : recording.markUnknown(heap);
     return heap.release(block, tick_.load(std::memory_order_relaxed));

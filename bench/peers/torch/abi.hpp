@@ -13,4 +13,11 @@ void* cisternTorchAllocate(std::size_t bytes, void* stream);
 void cisternTorchFree(void* block);
 /// Gives the cache back to the device.
 void cisternTorchEmpty();
+/// Until End, all requests are those of a graph capture into a new private pool. Release gives the
+/// pool's memory back once the graph is gone.
+void cisternTorchBeginCapture();
+void cisternTorchEndCapture();
+void cisternTorchReleaseCapture();
+/// The most bytes reserved since the last call.
+std::size_t cisternTorchReservedPeak();
 }

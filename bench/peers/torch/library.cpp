@@ -16,6 +16,7 @@
 namespace {
 
 decltype(c10::cuda::CUDACachingAllocator::get()) native = nullptr;
+c10::cuda::MempoolId_t capture_pool{1'000'000, 0};
 
 }  // namespace
 
@@ -46,4 +47,20 @@ void* cisternTorchAllocate(std::size_t bytes, void* stream) {
 void cisternTorchFree(void* block) { native->raw_delete(block); }
 
 void cisternTorchEmpty() { native->emptyCache(); }
+
+void cisternTorchBeginCapture() {
+  capture_pool.first += 1;
+  native->beginAllocateToPool(0, capture_pool, [](cudaStream_t) { return true; });
+}
+void cisternTorchEndCapture() { native->endAllocateToPool(0, capture_pool); }
+void cisternTorchReleaseCapture() {
+  native->releasePool(0, capture_pool);
+  native->emptyCache();
+}
+
+std::size_t cisternTorchReservedPeak() {
+  const std::size_t peak = std::size_t(native->getDeviceStats(0).reserved_bytes[0].peak);
+  native->resetPeakStats(0);
+  return peak;
+}
 }

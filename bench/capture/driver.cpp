@@ -1,0 +1,48 @@
+// The driver's own memory nodes: an allocation during a capture becomes a node of the graph.
+#include <cuda_runtime_api.h>
+
+#include "bench/capture/peer.hpp"
+#include "bench/capture/plain_graph.hpp"
+
+namespace cistern::bench {
+namespace {
+
+class DriverCapture final : public CapturePeer {
+ public:
+  explicit DriverCapture(Device& device) : device_(device), graph_(device) {}
+
+  std::string name() const override { return "driver's memory nodes"; }
+  void begin(Stream origin) override { graph_.begin(origin); }
+  void* allocate(std::size_t bytes, Stream stream) override {
+    return toPointer(device_.mallocAsync(bytes, stream).orThrow());
+  }
+  void free(void* block, Stream stream) override {
+    device_.freeAsync(toAddress(block), stream).orThrow();
+  }
+  void end() override { graph_.end(); }
+  void replay(Stream stream) override { graph_.replay(stream); }
+  std::uint64_t reserved() override {
+    std::uint64_t bytes = 0;
+    (void)cudaDeviceGetGraphMemAttribute(device_.ordinal(), cudaGraphMemAttrReservedMemHigh,
+                                         &bytes);
+    return bytes;
+  }
+  void drop() override {
+    graph_.drop();
+    std::uint64_t zero = 0;
+    (void)cudaDeviceGraphMemTrim(device_.ordinal());
+    (void)cudaDeviceSetGraphMemAttribute(device_.ordinal(), cudaGraphMemAttrReservedMemHigh, &zero);
+  }
+
+ private:
+  Device& device_;
+  PlainGraph graph_;
+};
+
+}  // namespace
+
+std::unique_ptr<CapturePeer> driverCapturePeer(Device& device) {
+  return std::make_unique<DriverCapture>(device);
+}
+
+}  // namespace cistern::bench
