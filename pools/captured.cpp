@@ -4,10 +4,9 @@
 
 namespace cistern {
 
-// The pool is there and in use, by this.
 Captured::~Captured() {
   pools_.allocator().unpin(pins_);
-  if (driverMayBeCalled()) pools_.letGo(pool_);
+  if (counted_ && driverMayBeCalled()) pools_.letGo(pool_);
 }
 
 }  // namespace cistern

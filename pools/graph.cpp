@@ -26,18 +26,13 @@ void Graph::require(bool allowed, const char* verb) const {
 void Graph::captureBegin(Stream stream, MempoolId_t pool, CaptureMode mode) {
   require(!capturing() && graph_ == DeviceGraph{}, "captureBegin");
   const MempoolId_t id = pool == MempoolId_t{} ? graphPoolHandle(false) : pool;
-  pools_.createOrIncrefPool(id);
+  held_.push_back(pools_.keep(id));
+  pool_ = id;
+  origin_ = stream;
   try {
     reserved_before_ =
         std::uint64_t(pools_.memoryStats(id)[std::size_t(Stat::kReservedBytes)].current);
     recording_ = pools_.beginCapture(id);
-  } catch (...) {
-    pools_.letGo(id);
-    throw;
-  }
-  pool_ = id;
-  origin_ = stream;
-  try {
     startDevice(stream, mode);
   } catch (...) {
     unwind();
@@ -48,10 +43,12 @@ void Graph::captureBegin(Stream stream, MempoolId_t pool, CaptureMode mode) {
 void Graph::startDevice(Stream stream, CaptureMode mode) {
   Device& device = pools_.device();
   device.beginCapture(stream, mode).orThrow();
-  const Result<CaptureInfo> info = device.captureInfo(stream);
-  if (info) return recording_->begin(stream, info.value().id);
-  discard();
-  throw DeviceFailure(info.error());
+  try {
+    recording_->begin(stream, device.captureInfo(stream).orThrow().id);
+  } catch (...) {
+    discard();
+    throw;
+  }
 }
 
 void Graph::includeStream(Stream stream) {
@@ -59,16 +56,20 @@ void Graph::includeStream(Stream stream) {
   recording_->include(stream);
 }
 
+// A device that refuses may have ended the capture all the same, or not: on a thread that may not
+// end it, it goes on.
 void Graph::captureEnd() {
   require(capturing(), "captureEnd");
-  const Result<DeviceGraph> graph = pools_.device().endCapture(origin_);
+  Device& device = pools_.device();
+  const Result<DeviceGraph> graph = device.endCapture(origin_);
   if (!graph) {
-    unwind();
+    const Result<CaptureInfo> info = device.captureInfo(origin_);
+    const bool goes_on = info && info.value().status == CaptureStatus::kActive;
+    if (!goes_on) unwind();
     throw DeviceFailure(graph.error());
   }
   graph_ = graph.value();
-  Pins pins = pools_.endCapture(*recording_);
-  held_.push_back(std::make_shared<Captured>(pools_, pool_, std::move(pins)));
+  held_.front()->hold(pools_.endCapture(*recording_));
   {
     const MutexLock lock(recording_->mutex());
     for (const auto& part : recording_->kept) {
@@ -93,13 +94,14 @@ void Graph::discard() noexcept {
 
 // Pre: the device does not record any more. The pool may go on living; what it has grown by goes.
 void Graph::unwind() noexcept {
-  Pins pins = pools_.endCapture(*recording_);
-  recording_ = nullptr;
-  pools_.allocator().unpin(pins);
+  if (recording_) {
+    Pins pins = pools_.endCapture(*recording_);
+    pools_.allocator().unpin(pins);
+    recording_ = nullptr;
+  }
+  if (driverMayBeCalled()) pools_.trim(pool_, reserved_before_);
   held_.clear();
-  if (!driverMayBeCalled()) return;
-  pools_.trim(pool_, reserved_before_);
-  pools_.letGo(std::exchange(pool_, {}));
+  pool_ = {};
 }
 
 // ---- Running -----------------------------------------------------------------------------------
@@ -112,10 +114,9 @@ void Graph::instantiate() {
 void Graph::replay(Stream stream) {
   require(graph_ != DeviceGraph{}, "replay");
   if (exec_ == DeviceGraphExec{}) instantiate();
-  if (std::find(replayed_on_.begin(), replayed_on_.end(), stream) == replayed_on_.end()) {
-    replayed_on_.push_back(stream);
-  }
-  pools_.keepInCapture(stream, held_);
+  const bool seen =
+      std::find(replayed_on_.begin(), replayed_on_.end(), stream) != replayed_on_.end();
+  if (!pools_.keepInCapture(stream, held_) && !seen) replayed_on_.push_back(stream);
   pools_.device().launchGraph(exec_, stream).orThrow();
 }
 

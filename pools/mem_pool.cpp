@@ -6,7 +6,7 @@ namespace cistern {
 
 MemPool::MemPool(Pools& pools, const MemPoolOptions& options)
     : pools_(pools), id_(graphPoolHandle(options.is_user_created)) {
-  pools_.createOrIncrefPool(id_, {options.allocator, options.no_split});
+  pools_.count(id_, {options.allocator, options.no_split});
   if (options.use_on_oom) pools_.setUseOnOOM(id_, true);
 }
 
@@ -24,12 +24,13 @@ MemPool::~MemPool() {
 
 MemPoolScope::MemPoolScope(Pools& pools, MempoolId_t id, const PoolFilter& filter)
     : pools_(pools), id_(id) {
-  pools_.beginAllocateToPool(id_, filter);
+  pools_.beginScope(id_, filter);
 }
 
+// A scope that cannot be ended here, because it began on another thread, goes on, and so does its
+// pool.
 MemPoolScope::~MemPoolScope() {
-  pools_.endAllocateToPool(id_);
-  if (driverMayBeCalled()) pools_.letGo(id_);
+  if (pools_.endScope(id_) && driverMayBeCalled()) pools_.letGo(id_);
 }
 
 }  // namespace cistern

@@ -29,43 +29,53 @@ void Pools::setNoSplit(MempoolId_t id) {
 // What graphs that are gone may still be replaying on streams that are gone too is complete when
 // the device is: this is the verb that asks.
 void Pools::emptyCache(MempoolId_t id) {
+  if (id == MempoolId_t{}) return allocator_.emptyCache(allocator_.defaultPool());
+  {
+    const Visit visiting = visit("emptyCache", id);
+    waitForUnknown(id);
+    (void)tidy();
+    allocator_.emptyCache(visiting.pool);
+  }
+  (void)tidy();
+}
+
+void Pools::waitForUnknown(MempoolId_t id) {
+  std::vector<Retirement> unknown;
   {
     const MutexLock lock(retired_mutex_);
-    for (Retirement& one : retired_) {
-      if (one.holds(id)) one.waitForUnknown();
+    for (std::size_t i = retired_.size(); i-- > 0;) {
+      if (!retired_[i].holds(id) || !retired_[i].unknown()) continue;
+      unknown.push_back(std::move(retired_[i]));
+      retired_.erase(retired_.begin() + std::ptrdiff_t(i));
     }
   }
-  {
-    const MutexLock lock(mutex_);
-    const bool is_default = id == MempoolId_t{};
-    allocator_.emptyCache(is_default ? allocator_.defaultPool() : *entry("emptyCache", id).pool);
-  }
-  tidy();
+  for (Retirement& one : unknown) one.waitForUnknown();
+  const MutexLock lock(retired_mutex_);
+  for (Retirement& one : unknown) retired_.push_back(std::move(one));
+  retirements_ = retired_.size();
 }
 
 bool Pools::checkPoolLiveAllocations(MempoolId_t id, const std::set<void*>& expected) const {
-  const MutexLock lock(mutex_);
-  const auto live_now =
-      addressesOf(allocator_.liveBlocks(*entry("checkPoolLiveAllocations", id).pool));
+  const Visit visiting = visit("checkPoolLiveAllocations", id);
+  const auto live_now = addressesOf(allocator_.liveBlocks(visiting.pool));
   return std::set<void*>(live_now.begin(), live_now.end()) == expected;
 }
 
 PoolCheckpoint Pools::getCheckpointState(MempoolId_t id) const {
-  const MutexLock lock(mutex_);
-  return {id, allocator_.liveBlocks(*entry("getCheckpointState", id).pool)};
+  const Visit visiting = visit("getCheckpointState", id);
+  return {id, allocator_.liveBlocks(visiting.pool)};
 }
 
 CheckpointDelta Pools::setCheckpointPoolState(const PoolCheckpoint& checkpoint) {
-  const MutexLock lock(mutex_);
-  Pool& pool = *entry("setCheckpointPoolState", checkpoint.id).pool;
+  const Visit visiting = visit("setCheckpointPoolState", checkpoint.id);
   std::vector<LiveBlock> freed, made;
-  allocator_.restore(pool, checkpoint.blocks, freed, made);
+  allocator_.restore(visiting.pool, checkpoint.blocks, freed, made);
   return {addressesOf(freed), addressesOf(made)};
 }
 
 MemoryStats::Values Pools::memoryStats(MempoolId_t id) const {
-  const MutexLock lock(mutex_);
-  return allocator_.poolStats(*entry("memoryStats", id).pool);
+  const Visit visiting = visit("memoryStats", id);
+  return allocator_.poolStats(visiting.pool);
 }
 
 }  // namespace cistern

@@ -11,17 +11,16 @@ namespace cistern {
 
 std::string poolName(MempoolId_t id) { return fmt::format("{{{}, {}}}", id.uuid, id.uid); }
 
-Pools::Pools(CachingAllocator& allocator) : allocator_(allocator) {}
+Pools::Pools(CachingAllocator& allocator) : allocator_(allocator) {
+  allocator_.setPoolTidier([this](bool may_wait) { return tidy(may_wait); });
+}
 
 Pools::~Pools() {
   allocator_.setRouter(nullptr);
-  std::vector<Retirement> retired;
-  {
-    const MutexLock lock(retired_mutex_);
-    retired = std::move(retired_);
-  }
+  allocator_.setPoolTidier(nullptr);
   if (!driverMayBeCalled()) return;
-  for (Retirement& one : retired) (void)one.wait();
+  while (letRetire(true)) {
+  }
 }
 
 // ---- Users -------------------------------------------------------------------------------------
@@ -42,45 +41,82 @@ Pool& Pools::live(const char* verb, MempoolId_t id) const {
   return *found.pool;
 }
 
-void Pools::createOrIncrefPool(MempoolId_t id, const PoolTraits& traits) {
-  tidy();
-  const MutexLock lock(mutex_);
-  if (id == MempoolId_t{}) refuse("createOrIncrefPool", id, "is the default pool");
+Pools::Entry& Pools::makeOrCount(const char* verb, MempoolId_t id, const PoolTraits& traits) {
+  if (id == MempoolId_t{}) refuse(verb, id, "is the default pool");
   if (entries_.contains(id)) {
-    (void)live("createOrIncrefPool", id);
+    (void)live(verb, id);
     ++entries_.at(id).uses;
-    return;
+    return entries_.at(id);
   }
-  const auto made = entries_.emplace(id, Entry{nullptr, 1}).first;
+  const auto made = entries_.emplace(id, Entry{nullptr, 1, 0}).first;
   try {
     made->second.pool = &allocator_.openPool(id, traits);
   } catch (...) {
     entries_.erase(made);
     throw;
   }
+  return made->second;
+}
+
+void Pools::createOrIncrefPool(MempoolId_t id, const PoolTraits& traits) {
+  (void)tidy();
+  const MutexLock lock(mutex_);
+  (void)makeOrCount("createOrIncrefPool", id, traits);
+}
+
+// The same, for a user that lets go by itself.
+void Pools::count(MempoolId_t id, const PoolTraits& traits) {
+  (void)tidy();
+  const MutexLock lock(mutex_);
+  ++makeOrCount("createOrIncrefPool", id, traits).kept;
+}
+
+std::shared_ptr<Captured> Pools::keep(MempoolId_t id) {
+  auto captured = std::make_shared<Captured>(*this, id);
+  count(id, {});
+  captured->counted();
+  return captured;
 }
 
 void Pools::releasePool(MempoolId_t id) {
+  Pool* last = nullptr;
   {
     const MutexLock lock(mutex_);
     const Pool& pool = live("releasePool", id);
-    if (entries_.at(id).uses == 1 && scopes_.activeOf(pool) > 0) {
-      refuse("releasePool", id, "has one user left, for which a scope or capture is active");
+    const Entry& of = entries_.at(id);
+    if (of.uses == of.kept) {
+      refuse("releasePool", id, "has only users that let go by themselves: graphs and MemPools");
     }
+    if (of.uses == 1 && scopes_.activeOf(pool) > 0) {
+      refuse("releasePool", id, "has one user left, for which a scope is active");
+    }
+    last = dropUse(id);
   }
-  letGo(id);
+  drain(last);
 }
 
-// Pre: the caller is a user.
+// For users that are counted as kept. Pre: the caller is one.
 void Pools::letGo(MempoolId_t id) {
   Pool* last = nullptr;
   {
     const MutexLock lock(mutex_);
-    Entry& of = entries_.at(id);
-    if (--of.uses == 0) last = of.pool;
+    --entries_.at(id).kept;
+    last = dropUse(id);
   }
-  if (last) allocator_.drainPool(*last);
-  tidy();
+  drain(last);
+}
+
+// The pool, if that was its last user.
+Pool* Pools::dropUse(MempoolId_t id) {
+  Entry& of = entries_.at(id);
+  if (--of.uses > 0) return nullptr;
+  ++draining_;
+  return of.pool;
+}
+
+void Pools::drain(Pool* pool) {
+  if (pool) allocator_.drainPool(*pool);
+  (void)tidy();
 }
 
 int Pools::getPoolUseCount(MempoolId_t id) const {
@@ -88,9 +124,23 @@ int Pools::getPoolUseCount(MempoolId_t id) const {
   return entry("getPoolUseCount", id).uses;
 }
 
-// Lets go of what nothing uses any more.
-void Pools::tidy() {
-  std::vector<Retirement> complete;
+// Lets go of what nothing uses any more. True if it let go of a graph's memory.
+bool Pools::tidy(bool may_wait) {
+  if (retirements_ == 0 && draining_ == 0) return false;
+  const bool any = letRetire(may_wait);
+  std::vector<PoolTraits> traits;  // goes without a lock: a source is the program's
+  const MutexLock lock(mutex_);
+  for (auto& [id, closed] : allocator_.closeDrainedPools()) {
+    traits.push_back(std::move(closed));
+    draining_ -= int(entries_.erase(id));
+  }
+  return any;
+}
+
+// The graphs' memory whose replays are complete; if there is none, what is waited for. Nothing is
+// waited for, and nothing let go of, under the lock.
+bool Pools::letRetire(bool may_wait) {
+  std::vector<Retirement> complete, waited_for;
   {
     const MutexLock lock(retired_mutex_);
     for (std::size_t i = retired_.size(); i-- > 0;) {
@@ -98,19 +148,30 @@ void Pools::tidy() {
       complete.push_back(std::move(retired_[i]));
       retired_.erase(retired_.begin() + std::ptrdiff_t(i));
     }
+    if (complete.empty() && may_wait) waited_for.swap(retired_);
+    retirements_ = retired_.size();
   }
-  complete.clear();  // which may release pools
-  const std::vector<MempoolId_t> closed = allocator_.closeDrainedPools();
-  const MutexLock lock(mutex_);
-  for (const MempoolId_t id : closed) entries_.erase(id);
+  bool any = !complete.empty();
+  for (Retirement& one : waited_for) {
+    if (one.wait()) {
+      complete.push_back(std::move(one));
+      any = true;
+    } else {
+      const MutexLock lock(retired_mutex_);
+      retired_.push_back(std::move(one));
+      retirements_ = retired_.size();
+    }
+  }
+  return any;
 }
 
 void Pools::retire(Retirement retirement) {
   {
     const MutexLock lock(retired_mutex_);
     retired_.push_back(std::move(retirement));
+    retirements_ = retired_.size();
   }
-  tidy();
+  (void)tidy();
 }
 
 // ---- Requests ----------------------------------------------------------------------------------
@@ -121,14 +182,31 @@ Route Pools::route(Stream stream) { return scopes_.route(stream); }
 void Pools::followScopes() { allocator_.setRouter(scopes_.active() > 0 ? this : nullptr); }
 
 void Pools::beginAllocateToPool(MempoolId_t id, const PoolFilter& filter) {
-  createOrIncrefPool(id);
+  (void)tidy();
+  Pool* unused = nullptr;
   {
     const MutexLock lock(mutex_);
-    if (scopes_.begin(*entries_.at(id).pool, filter)) return followScopes();
+    Pool& pool = *makeOrCount("beginAllocateToPool", id, {}).pool;
+    if (scopes_.begin(pool, filter)) return followScopes();
+    unused = dropUse(id);
+    if (unused == nullptr) {
+      refuse("beginAllocateToPool", id, "is being allocated to by such a scope already");
+    }
   }
-  letGo(id);
+  drain(unused);
+}
+
+void Pools::beginScope(MempoolId_t id, const PoolFilter& filter) {
+  beginAllocateToPool(id, filter);
   const MutexLock lock(mutex_);
-  refuse("beginAllocateToPool", id, "is being allocated to by such a scope already");
+  ++entries_.at(id).kept;
+}
+
+bool Pools::endScope(MempoolId_t id) noexcept {
+  const MutexLock lock(mutex_);
+  const bool ended = scopes_.end(*entries_.at(id).pool);
+  followScopes();
+  return ended;
 }
 
 void Pools::endAllocateToPool(MempoolId_t id) {
@@ -139,28 +217,26 @@ void Pools::endAllocateToPool(MempoolId_t id) {
   followScopes();
 }
 
-// The request is a user of the pool meanwhile.
 void* Pools::allocate(std::size_t bytes, Stream stream, MempoolId_t id) {
+  std::shared_ptr<void> token;
   Pool* pool = nullptr;
   {
     const MutexLock lock(mutex_);
     pool = &live("allocate", id);
-    ++entries_.at(id).uses;
+    token = pool->token();
   }
-  struct Use {
-    Pools& pools;
-    MempoolId_t id;
-    ~Use() { pools.letGo(id); }
-  } const use{*this, id};
   return allocator_.allocate(bytes, stream, *pool);
 }
 
 // ---- Captures ----------------------------------------------------------------------------------
 
 std::shared_ptr<Recording> Pools::beginCapture(MempoolId_t id) {
+  const Visit visiting = visit("captureBegin", id);
   const MutexLock lock(mutex_);
-  auto recording = std::make_shared<Recording>(allocator_.device(), live("capture", id));
-  if (!scopes_.begin(recording)) refuse("capture", id, "is being captured or allocated to already");
+  auto recording = std::make_shared<Recording>(allocator_.device(), live("captureBegin", id));
+  if (!scopes_.begin(recording)) {
+    refuse("captureBegin", id, "is being captured into, or allocated to by a filter, already");
+  }
   allocator_.beginRecording(recording);
   followScopes();
   return recording;
@@ -175,19 +251,27 @@ Pins Pools::endCapture(Recording& recording) {
   return allocator_.endRecording(recording);
 }
 
-// A graph launched on a stream that is being captured becomes part of what is captured.
-void Pools::keepInCapture(Stream stream, const std::vector<std::shared_ptr<Captured>>& held) {
-  if (scopes_.active() == 0) return;
+// A graph launched on a stream that is being captured becomes part of what is captured. False when
+// nobody here captures it.
+bool Pools::keepInCapture(Stream stream, const std::vector<std::shared_ptr<Captured>>& held) {
+  if (scopes_.active() == 0) return false;
   const Route route = scopes_.route(stream);
-  if (!route.recording) return;
+  if (!route.recording) return false;
   const MutexLock lock(route.recording->mutex());
   auto& kept = route.recording->kept;
   kept.insert(kept.end(), held.begin(), held.end());
+  return true;
 }
 
 void Pools::trim(MempoolId_t id, std::uint64_t bytes) {
+  const Visit visiting = visit("trim", id);
+  allocator_.trim(visiting.pool, bytes);
+}
+
+Pools::Visit Pools::visit(const char* verb, MempoolId_t id) const {
   const MutexLock lock(mutex_);
-  allocator_.trim(*entry("trim", id).pool, bytes);
+  Pool& pool = *entry(verb, id).pool;
+  return {pool, pool.token()};
 }
 
 }  // namespace cistern

@@ -8,6 +8,7 @@
 // docs/pools.md answers what a user asks. Read next: mem_pool.hpp, graph.hpp.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -40,8 +41,8 @@ class Pools final : private Router {
   /// Makes the pool with use count 1, or counts one user more; `traits` are those of a new one.
   /// PoolError for {0, 0}, and for a pool that is draining.
   void createOrIncrefPool(MempoolId_t id, const PoolTraits& traits = {});
-  /// One user less; at 0 the pool is draining. PoolError when a scope or capture would be left
-  /// without its pool.
+  /// One user less; at 0 the pool is draining. PoolError when all its users are graphs, MemPools and
+  /// their scopes, which let go by themselves, or when a scope would be left without its pool.
   void releasePool(MempoolId_t id);
   /// 0 for a draining pool. PoolError for one that is gone or never was.
   int getPoolUseCount(MempoolId_t id) const;
@@ -93,22 +94,41 @@ class Pools final : private Router {
 
   struct Entry {
     Pool* pool;
-    int uses;
+    int uses;  ///< of graphs, MemPools and their scopes, and of whoever called a verb
+    int kept;  ///< the former of them: not for releasePool to take
+  };
+  /// Keeps a pool, live or draining, from going while something is done with it.
+  struct Visit {
+    Pool& pool;
+    std::shared_ptr<void> token;
   };
 
   Route route(Stream stream) override;
   const Entry& entry(const char* verb, MempoolId_t id) const CISTERN_REQUIRES(mutex_);
   Pool& live(const char* verb, MempoolId_t id) const CISTERN_REQUIRES(mutex_);
+  Entry& makeOrCount(const char* verb, MempoolId_t id, const PoolTraits& traits)
+      CISTERN_REQUIRES(mutex_);
+  void count(MempoolId_t id, const PoolTraits& traits);
   void letGo(MempoolId_t id);
+  Pool* dropUse(MempoolId_t id) CISTERN_REQUIRES(mutex_);
+  void drain(Pool* pool);
   [[noreturn]] void refuse(const char* verb, MempoolId_t id, const std::string& why) const
       CISTERN_REQUIRES(mutex_);
   void followScopes() CISTERN_REQUIRES(mutex_);
-  void tidy();
+  Visit visit(const char* verb, MempoolId_t id) const;
+  bool tidy(bool may_wait = false);
+  bool letRetire(bool may_wait);
+  void waitForUnknown(MempoolId_t id);
 
-  // For captures.
+  // For MemPoolScope, which lets go by itself.
+  void beginScope(MempoolId_t id, const PoolFilter& filter);
+  bool endScope(MempoolId_t id) noexcept;
+
+  // For graphs and their captures. A use that letGo ends, or Captured's own end.
+  std::shared_ptr<Captured> keep(MempoolId_t id);
   std::shared_ptr<Recording> beginCapture(MempoolId_t id);
   Pins endCapture(Recording& recording);
-  void keepInCapture(Stream stream, const std::vector<std::shared_ptr<Captured>>& held);
+  bool keepInCapture(Stream stream, const std::vector<std::shared_ptr<Captured>>& held);
   void trim(MempoolId_t id, std::uint64_t bytes);
   void retire(Retirement retirement);
 
@@ -116,8 +136,10 @@ class Pools final : private Router {
   Scopes scopes_;
   mutable Mutex mutex_;  ///< before the allocator's locks, but for those of its hooks
   std::map<MempoolId_t, Entry> entries_ CISTERN_GUARDED_BY(mutex_);
+  std::atomic<int> draining_{0};  ///< entries without a user
   Mutex retired_mutex_;
   std::vector<Retirement> retired_ CISTERN_GUARDED_BY(retired_mutex_);
+  std::atomic<std::size_t> retirements_{0};  ///< in retired_
 };
 
 /// "{0, 7}"

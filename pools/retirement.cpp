@@ -7,44 +7,31 @@
 #include "pools/captured.hpp"
 
 namespace cistern {
-namespace {
-
-// An event behind all that is queued on the stream; none when that cannot be had, or when a
-// capture would record it.
-Result<Event> eventBehind(Device& device, Stream stream) {
-  const Result<CaptureInfo> info = device.captureInfo(stream);
-  if (!info) return info.error();
-  if (info.value().status != CaptureStatus::kNone) {
-    return DeviceError{Call::kRecordEvent, ErrorKind::kCaptureForbidden, 0, "", "being captured"};
-  }
-  Result<Event> event = device.createEvent();
-  if (!event) return event;
-  if (const Status recorded = device.recordEvent(event.value(), stream); !recorded) {
-    (void)device.destroyEvent(event.value());
-    return recorded.error();
-  }
-  return event;
-}
-
-}  // namespace
 
 Retirement::Retirement(Device& device, std::vector<std::shared_ptr<Captured>> held,
-                       const std::vector<Stream>& streams) noexcept
-    : device_(&device), held_(std::move(held)) {
-  if (!driverMayBeCalled()) return;
-  for (const Stream stream : streams) {
-    const Result<Event> event = eventBehind(device, stream);
-    if (event) {
-      events_.push_back(event.value());
-    } else {
-      unknown_ = true;
-    }
-  }
+                       std::vector<Stream> streams) noexcept
+    : device_(&device), held_(std::move(held)), unmarked_(std::move(streams)) {
+  events_.reserve(unmarked_.size());
+  if (driverMayBeCalled()) (void)complete();
+}
+
+// An event behind all that is queued on the stream, unless a capture would record it. True when
+// there is nothing more to ask the stream.
+bool Retirement::mark(Stream stream) {
+  const Result<CaptureInfo> info = device_->captureInfo(stream);
+  if (info && info.value().status != CaptureStatus::kNone) return false;
+  const Result<Event> event = info ? device_->createEvent() : Result<Event>(info.error());
+  const bool recorded = event && device_->recordEvent(event.value(), stream).ok();
+  if (recorded) events_.push_back(event.value());
+  if (event && !recorded) (void)device_->destroyEvent(event.value());
+  unknown_ |= !recorded;
+  return true;
 }
 
 Retirement::Retirement(Retirement&& other) noexcept
     : device_(other.device_),
       held_(std::move(other.held_)),
+      unmarked_(std::move(other.unmarked_)),
       events_(std::exchange(other.events_, {})),
       unknown_(other.unknown_) {}
 
@@ -52,6 +39,7 @@ Retirement& Retirement::operator=(Retirement&& other) noexcept {
   forgetEvents();
   device_ = other.device_;
   held_ = std::move(other.held_);
+  unmarked_ = std::move(other.unmarked_);
   events_ = std::exchange(other.events_, {});
   unknown_ = other.unknown_;
   return *this;
@@ -66,8 +54,9 @@ void Retirement::forgetEvents() noexcept {
 }
 
 bool Retirement::complete() {
-  if (unknown_) return false;
   const RelaxedCaptureMode relaxed(*device_);
+  std::erase_if(unmarked_, [this](Stream stream) { return mark(stream); });
+  if (unknown_ || !unmarked_.empty()) return false;
   while (!events_.empty()) {
     const Result<bool> passed = device_->queryEvent(events_.back());
     if (!passed || !passed.value()) return false;
@@ -88,8 +77,9 @@ void Retirement::waitForUnknown() {
 }
 
 bool Retirement::wait() {
+  if (complete()) return true;
   waitForUnknown();
-  if (unknown_) return false;
+  if (unknown_ || !unmarked_.empty()) return false;
   const RelaxedCaptureMode relaxed(*device_);
   for (const Event event : events_) {
     if (!device_->synchronizeEvent(event)) return false;

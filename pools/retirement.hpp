@@ -14,10 +14,11 @@ class Captured;
 /// lets go at once.
 class Retirement {
  public:
-  /// The graph's replays, if any, are queued on `streams`. A stream that was destroyed since cannot
-  /// be asked: then the whole device is.
+  /// The graph's replays, if any, are queued on `streams`. One that is being captured is asked when
+  /// that is over; one that was destroyed cannot be: then the whole device is waited for, by who may
+  /// wait.
   Retirement(Device& device, std::vector<std::shared_ptr<Captured>> held,
-             const std::vector<Stream>& streams) noexcept;
+             std::vector<Stream> streams) noexcept;
   ~Retirement();
   Retirement(Retirement&& other) noexcept;
   Retirement& operator=(Retirement&& other) noexcept;
@@ -28,13 +29,16 @@ class Retirement {
   bool wait();
   /// Waits for those that complete() can never tell of.
   void waitForUnknown();
+  bool unknown() const { return unknown_; }
   bool holds(MempoolId_t pool) const;
 
  private:
+  bool mark(Stream stream);
   void forgetEvents() noexcept;
 
   Device* device_;
   std::vector<std::shared_ptr<Captured>> held_;
+  std::vector<Stream> unmarked_;  ///< streams that no event was recorded on yet
   std::vector<Event> events_;
   bool unknown_ = false;  ///< some replay can be waited for with the whole device only
 };

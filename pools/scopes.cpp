@@ -30,7 +30,7 @@ std::shared_ptr<const Scopes::List> Scopes::list() const {
 // ---- Beginning and ending ----------------------------------------------------------------------
 
 bool Scopes::begin(Pool& pool, const PoolFilter& filter) {
-  if (!filter.byThread()) return add({next_++, &pool, filter, nullptr});
+  if (!filter.byThread()) return add({next_++, &pool, pool.token(), filter, nullptr});
   const auto mine = [&](const Own& own) { return own.scopes == id_ && own.pool == &pool; };
   if (std::any_of(own_.begin(), own_.end(), mine)) return false;
   own_.reserve(own_.size() + 1);
@@ -44,7 +44,7 @@ bool Scopes::begin(Pool& pool, const PoolFilter& filter) {
 }
 
 bool Scopes::begin(const std::shared_ptr<Recording>& recording) {
-  return add({next_++, &recording->pool(), std::nullopt, recording});
+  return add({next_++, &recording->pool(), nullptr, std::nullopt, recording});
 }
 
 bool Scopes::add(Scope scope) {
@@ -60,15 +60,14 @@ bool Scopes::add(Scope scope) {
   return true;
 }
 
-// Replacing the list may want memory; a scope that must end does so all the same.
 template <class Which>
 bool Scopes::remove(Which which) {
   const MutexLock lock(mutex_);
   const auto it = std::find_if(list_->begin(), list_->end(), which);
   if (it == list_->end()) return false;
-  pools_.erase(std::find(pools_.begin(), pools_.end(), it->pool));
   auto shorter = std::make_shared<List>(*list_);
   shorter->erase(shorter->begin() + (it - list_->begin()));
+  pools_.erase(std::find(pools_.begin(), pools_.end(), it->pool));
   list_ = std::move(shorter);
   shared_ = list_->size();
   --active_;
@@ -108,14 +107,14 @@ Route Scopes::route(Stream stream) const {
   if (shared_.load(std::memory_order_acquire) > 0) {
     const std::shared_ptr<const List> scopes = list();
     for (const Scope& scope : *scopes) {
-      if (scope.recording && scope.catches(stream)) return {scope.pool, scope.recording};
+      if (scope.recording && scope.catches(stream)) return {scope.pool, scope.recording, nullptr};
     }
     for (auto scope = scopes->rbegin(); scope != scopes->rend(); ++scope) {
       if (scope->number < inner) break;
-      if (scope->filter && scope->catches(stream)) return {scope->pool, nullptr};
+      if (scope->filter && scope->catches(stream)) return {scope->pool, nullptr, scope->token};
     }
   }
-  return own != own_.rend() ? Route{own->pool, nullptr} : Route{};
+  return own != own_.rend() ? Route{own->pool, nullptr, nullptr} : Route{};
 }
 
 }  // namespace cistern

@@ -45,6 +45,7 @@ class Scopes {
   struct Scope {
     std::uint64_t number;  ///< counts up; later ones are further in
     Pool* pool;
+    std::shared_ptr<void> token;           ///< keeps the pool while a request is on its way
     std::optional<PoolFilter> filter;      ///< none for a capture
     std::shared_ptr<Recording> recording;  ///< a capture's
     bool catches(Stream stream) const;
@@ -60,7 +61,6 @@ class Scopes {
   bool add(Scope scope);
   template <class Which>
   bool remove(Which which);
-  void count(Pool& pool, int by);
 
   const std::uint64_t id_;  ///< unique in the process
   std::atomic<std::uint64_t> next_{1};

@@ -97,20 +97,31 @@ class CachingAllocator {
   bool setNoSplit(Pool& pool);
   /// The pool's last user has let go: what lies free in it is anyone's from now on.
   void drainPool(Pool& pool);
-  /// Lets go of draining pools that hold no memory any more. Returns their ids.
-  std::vector<MempoolId_t> closeDrainedPools();
+  /// A pool that is gone, and what was special about it.
+  struct ClosedPool {
+    MempoolId_t id;
+    PoolTraits traits;
+  };
+  /// Lets go of draining pools that hold no memory any more.
+  std::vector<ClosedPool> closeDrainedPools();
 
   /// Who says which pool a request goes to that names none. Null: all go to the default pool. The
   /// router must outlive requests that are under way.
   void setRouter(Router* router) { router_.store(router, std::memory_order_release); }
   /// The pool that a request on the stream, by this thread, would go to now.
   MempoolId_t poolFor(Stream stream);
-  /// allocate, in the pool given. Pre: it is live, and stays so meanwhile.
+  /// allocate, in the pool given; in a capture's if one records the stream. Pre: the pool is live,
+  /// and stays so meanwhile.
   void* allocate(std::size_t bytes, Stream stream, Pool& pool);
   /// emptyCache, of one pool.
   void emptyCache(Pool& pool);
   /// Gives free memory of the pool back until no more than `bytes` of it are reserved.
   void trim(Pool& pool, std::uint64_t bytes);
+
+  /// Looked after by whoever keeps the pools: called, without a lock held, when memory is short and
+  /// before the cache is emptied, to let go of what nobody uses any more; at the very last it may
+  /// wait for that. True if it did.
+  void setPoolTidier(std::function<bool(bool may_wait)> tidier);
 
   /// From now on requests that the router gives the recording belong to a capture into its pool.
   void beginRecording(std::shared_ptr<Recording> recording);
@@ -121,12 +132,12 @@ class CachingAllocator {
   /// The blocks held in the pool, by address.
   std::vector<LiveBlock> liveBlocks(const Pool& pool) const;
   /// Makes the blocks of `wanted` live in the pool, at their addresses, and no others. Throws
-  /// PoolError, changing nothing, when some of that memory is not the pool's any more or queued
-  /// work of several streams still uses it. `freed` and `made` get what changed.
+  /// PoolError, changing nothing, when some of that memory is not the pool's any more, queued work
+  /// of several streams still uses it, or a capture into the pool is under way. `freed` and `made`
+  /// get what changed.
   void restore(Pool& pool, const std::vector<LiveBlock>& wanted, std::vector<LiveBlock>& freed,
                std::vector<LiveBlock>& made);
-  /// What the pool holds at this moment; only `current` and the accumulated counts are kept by
-  /// pool.
+  /// What the pool holds at this moment: each `current`, and nothing else.
   MemoryStats::Values poolStats(const Pool& pool) const;
 
   /// Called, without a lock held, when a pool's last user has let go.
@@ -171,6 +182,8 @@ class CachingAllocator {
   void afterHit(Heap& heap, bool over_ceiling, bool poll) noexcept;
   void atLowTide(Heap& heap) noexcept;
 
+  void* allocateRouted(std::size_t bytes, Stream stream, Pool* named);
+  void* allocateUnrouted(std::size_t bytes, Stream stream, Pool& pool);
   Request requestOf(std::size_t bytes, Stream stream, Pool& pool);
   void* serve(Heap* heap, const Request& request);
 
@@ -185,16 +198,19 @@ class CachingAllocator {
   void pinFor(Recording& recording, Block& block);
   void freeRecorded(Heap& heap, HeapSegment& segment, Address address, const void* caller) noexcept;
   void freeDuring(Recording& recording, Heap& heap, Block& block) noexcept;
+  void freeFromBefore(Heap& heap, Block& block) noexcept;
+  void setAsideIncomplete(Heap& heap);
   void settleDeferred(const Recording::Deferred& deferred) noexcept;
 
   // pool_verbs.cpp
-  void* allocateRouted(std::size_t bytes, Stream stream);
   std::vector<Heap*> heapsOf(const Pool& pool) const;
+  bool tidyPools(bool may_wait);
   bool holdsNothing(Heap& heap);
-  void parkHeapsOf(Pool& pool);
+  bool closeHeaps(Pool& pool);
   bool anyLenders(const Request& request) const;
   Block* fromLenders(Heap& heap, const Request& request);
-  bool pinned(const Block& block) const;
+  void remake(Pool& pool, const LiveBlock& block);
+  Block* fromLender(Heap& owner, const Request& request);
 
   // slow_path.cpp: the ladder. Each step gives a block, or null.
   Block* climb(Heap& heap, const Request& request);
@@ -204,6 +220,8 @@ class CachingAllocator {
   Block* afterCallbacks(Heap& heap, const Request& request);
   Block* afterGarbageCollection(Heap& heap, const Request& request);
   Block* underPressure(Heap& heap, const Request& request);
+  Block* underPressureForPages(Heap& heap, const Request& request);
+  std::uint64_t releaseFor(const Request& request);
   Block* partsOfOthers(Heap& heap, const Request& request);
   Block* afterWaiting(Heap& heap, const Request& request);
   Block* moreMemory(Heap& heap, const Request& request);
@@ -311,7 +329,8 @@ class CachingAllocator {
   mutable StatLedger ledger_ CISTERN_GUARDED_BY(settle_mutex_);
   std::atomic<bool> peaks_loose_{false};
 
-  mutable Mutex pools_mutex_;  ///< a leaf
+  /// Which pools there are. Before the backing's and heaps' locks.
+  mutable Mutex pools_mutex_;
   std::vector<std::unique_ptr<Pool>> pools_ CISTERN_GUARDED_BY(pools_mutex_);
 
   /// Null where all segments are device mallocs.
@@ -321,6 +340,7 @@ class CachingAllocator {
   std::vector<std::function<bool()>> reclaim_callbacks_ CISTERN_GUARDED_BY(hooks_mutex_);
   std::vector<std::function<void(const OutOfMemoryReport&)>> oom_observers_
       CISTERN_GUARDED_BY(hooks_mutex_);
+  std::function<bool(bool)> pool_tidier_ CISTERN_GUARDED_BY(hooks_mutex_);
   std::vector<std::function<void(MempoolId_t)>> pool_observers_ CISTERN_GUARDED_BY(hooks_mutex_);
   MisuseHook misuse_hook_ CISTERN_GUARDED_BY(hooks_mutex_) = defaultMisuseHook;
   std::string last_device_error_ CISTERN_GUARDED_BY(hooks_mutex_);

@@ -8,14 +8,14 @@ namespace cistern {
 void* CachingAllocator::allocate(std::size_t bytes, Stream stream) {
   if (bytes == 0) return nullptr;
   if (router_.load(std::memory_order_relaxed) != nullptr) [[unlikely]]
-    return allocateRouted(bytes, stream);
+    return allocateRouted(bytes, stream, nullptr);
   const Request request = requestOf(bytes, stream, default_pool_);
   return serve(heaps_.find(stream), request);
 }
 
 inline Request CachingAllocator::requestOf(std::size_t bytes, Stream stream, Pool& pool) {
   if (bytes > kLargestRequest) [[unlikely]] {
-    throwOutOfMemory({bytes, UINT32_MAX, SizeKind::kLarge, stream, &pool, nullptr});
+    throwOutOfMemory({bytes, UINT32_MAX, SizeKind::kLarge, stream, &pool, nullptr, 0});
   }
   return pool.rules().request(bytes, stream, &pool);
 }
@@ -43,18 +43,28 @@ inline void* CachingAllocator::serve(Heap* heap, const Request& request) {
 
 void* CachingAllocator::allocate(std::size_t bytes, Stream stream, Pool& pool) {
   if (bytes == 0) return nullptr;
+  if (router_.load(std::memory_order_relaxed) != nullptr) [[unlikely]]
+    return allocateRouted(bytes, stream, &pool);
+  return allocateUnrouted(bytes, stream, pool);
+}
+
+void* CachingAllocator::allocateUnrouted(std::size_t bytes, Stream stream, Pool& pool) {
   const Request request = requestOf(bytes, stream, pool);
   return serve(pool.isDefault() ? heaps_.find(stream) : pool.find(stream), request);
 }
 
-// The router's answer keeps the recording alive while the request is under way.
-void* CachingAllocator::allocateRouted(std::size_t bytes, Stream stream) {
+// A capture of the stream comes before the pool that a request names: only the capture's pool keeps
+// in place what the graph will use. The route keeps the recording alive meanwhile.
+void* CachingAllocator::allocateRouted(std::size_t bytes, Stream stream, Pool* named) {
   Router* const router = router_.load(std::memory_order_acquire);
   const Route route = router ? router->route(stream) : Route{};
-  if (route.pool == nullptr) return allocate(bytes, stream, default_pool_);
-  if (route.recording == nullptr) return allocate(bytes, stream, *route.pool);
+  if (route.recording == nullptr) {
+    Pool* const pool = named ? named : route.pool ? route.pool : &default_pool_;
+    return allocateUnrouted(bytes, stream, *pool);
+  }
   Request request = requestOf(bytes, stream, *route.pool);
   request.recording = route.recording.get();
+  request.recorded_by = route.recording->number();
   return allocateRecorded(request);
 }
 

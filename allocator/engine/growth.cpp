@@ -136,9 +136,9 @@ std::vector<Idle> idleSegments(const std::vector<Heap*>& heaps) {
 
 // A segment that was idle a moment ago may be in use, gone or elsewhere by now.
 bool CachingAllocator::releaseOneIdle(HeapSegment& segment, Heap& heap) {
-  if (pinned_segments_.pinned(segment)) return false;
   {
     const MutexLock lock(heap.mutex());
+    if (pinned_segments_.pinned(segment)) return false;  // a block is pinned before it is freed
     if (segment.heap.load(std::memory_order_relaxed) != &heap || !segment.whollyFree())
       return false;
     heap.remove(segment);
@@ -164,6 +164,7 @@ std::uint64_t CachingAllocator::releaseIdle(const std::vector<Heap*>& heaps, std
 }
 
 void CachingAllocator::emptyCache() {
+  (void)tidyPools(false);
   pollPending();
   if (pages_) pages_->emptyCache(heaps_.all());
   releaseIdle(heaps_.all());

@@ -14,12 +14,18 @@ std::int64_t signedBytes(std::uint64_t bytes) { return std::int64_t(bytes); }
 
 }  // namespace
 
+// A block in use remembers in `epoch` which capture it was allocated in.
+void Heap::begin(Block& block, const Request& request) {
+  block.use = {request.bytes, request.stream, nullptr};
+  block.epoch = request.recorded_by;
+}
+
 Block* Heap::allocate(const Request& request) {
   Layout& from = layout(request.kind);
   const LayoutTotals before = from.totals();
   Block* block = from.allocate(request.grains);
   if (block == nullptr) return nullptr;
-  block->use = {request.bytes, request.stream, nullptr};
+  begin(*block, request);
   countBlock(request.kind, *block, +1);
   countSplit(request.kind, before);
   return block;
@@ -29,7 +35,7 @@ Block* Heap::allocateFrom(Block& free, const Request& request) {
   Layout& from = layout(request.kind);
   const LayoutTotals before = from.totals();
   Block* block = from.allocateFrom(free, request.grains);
-  block->use = {request.bytes, request.stream, nullptr};
+  begin(*block, request);
   countBlock(request.kind, *block, +1);
   countSplit(request.kind, before);
   return block;
@@ -39,7 +45,7 @@ Block* Heap::allocateAt(Block& free, Address at, const Request& request) {
   Layout& from = layout(request.kind);
   const LayoutTotals before = from.totals();
   Block* block = from.allocateAt(free, at, request.grains);
-  block->use = {request.bytes, request.stream, nullptr};
+  begin(*block, request);
   countBlock(request.kind, *block, +1);
   countSplit(request.kind, before);
   return block;
@@ -48,14 +54,25 @@ Block* Heap::allocateAt(Block& free, Address at, const Request& request) {
 void Heap::reissue(Block& block, const Request& request) noexcept {
   const SizeKind kind = segmentOf(block).kind;
   layout(kind).reissue(block);
-  block.use = {request.bytes, request.stream, nullptr};
+  begin(block, request);
   countHeld(kind, block, +1);
 }
 
-void Heap::moveTo(Pool& pool, Stream stream) noexcept {
+void Heap::setAside(Block& free) noexcept {
+  const SizeKind kind = segmentOf(free).kind;
+  Layout& from = layout(kind);
+  const LayoutTotals before = from.totals();
+  from.setAside(free);
+  begin(free, {0, free.grains, kind, stream(), nullptr, nullptr, 0});
+  counters_.change(kind, Stat::kActive, 1);
+  counters_.change(kind, Stat::kActiveBytes, signedBytes(free.bytes()));
+  countSplit(kind, before);
+}
+
+bool Heap::moveTo(Pool& pool, Stream stream) noexcept {
   const MutexLock lock(mutex_);
-  CISTERN_CHECK(small_.totals().segment_bytes + large_.totals().segment_bytes == 0);
-  CISTERN_CHECK(!completion.busy && !completion.under_way);
+  if (small_.totals().segment_bytes + large_.totals().segment_bytes != 0) return false;
+  if (completion.busy || completion.under_way) return false;
   completion.completed = completion.marked = endEpoch();
   completion.freed = false;
   hits_unpolled = 0;
@@ -65,6 +82,7 @@ void Heap::moveTo(Pool& pool, Stream stream) noexcept {
   large_.rules() = pool.rules().splitRules(SizeKind::kLarge);
   pool_.store(&pool, std::memory_order_relaxed);
   stream_.store(stream, std::memory_order_relaxed);
+  return true;
 }
 
 void Heap::release(Block& block, std::uint64_t tick) noexcept {

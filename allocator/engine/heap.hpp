@@ -122,6 +122,8 @@ class Heap {
   Block* allocateAt(Block& free, Address at, const Request& request) CISTERN_REQUIRES(mutex_);
   /// Puts an allocated or pending block back among the free.
   void release(Block& block, std::uint64_t tick) noexcept CISTERN_REQUIRES(mutex_);
+  /// Makes a whole free block a retired one that the program never had.
+  void setAside(Block& free) noexcept CISTERN_REQUIRES(mutex_);
   /// Hands a retired block out again, whole.
   void reissue(Block& block, const Request& request) noexcept CISTERN_REQUIRES(mutex_);
   /// The program has freed the block, but work of other streams still uses it: which those are.
@@ -146,6 +148,13 @@ class Heap {
 
   /// The present epoch.
   EpochMark markNow() const CISTERN_REQUIRES(mutex_) { return {epoch, generation}; }
+  /// Ends the present epoch; it was that.
+  EpochMark endedEpoch() CISTERN_REQUIRES(mutex_) {
+    const EpochMark now = markNow();
+    const std::uint32_t before = generation;
+    (void)endEpoch();
+    return before == generation ? now : EpochMark{kOldEpochs, generation};
+  }
   /// Whether all that was freed in that epoch or before is complete.
   bool complete(EpochMark mark) const CISTERN_REQUIRES(mutex_) {
     const std::uint32_t now = mark.generation == generation ? mark.epoch : kOldEpochs;
@@ -153,9 +162,9 @@ class Heap {
   }
   /// All that was freed in that epoch, which has ended, or before is complete.
   void noteComplete(EpochMark mark) CISTERN_REQUIRES(mutex_);
-  /// Makes it the heap of another stream and pool with the same backing. Pre: it holds no memory,
-  /// and what it held is complete.
-  void moveTo(Pool& pool, Stream stream) noexcept CISTERN_EXCLUDES(mutex_);
+  /// Makes it the heap of another stream and pool with the same backing. False when it is being
+  /// asked about at the moment, or holds memory. Pre: what it held is complete.
+  bool moveTo(Pool& pool, Stream stream) noexcept CISTERN_EXCLUDES(mutex_);
   /// Ends the current epoch and returns its number: no free block is stamped with a later one.
   std::uint32_t endEpoch() noexcept CISTERN_REQUIRES(mutex_);
 
@@ -167,6 +176,7 @@ class Heap {
   void audit() CISTERN_REQUIRES(mutex_);
 
  private:
+  static void begin(Block& block, const Request& request);
   void countHeld(SizeKind kind, const Block& block, int sign) CISTERN_REQUIRES(mutex_);
   void countBlock(SizeKind kind, const Block& block, int sign) CISTERN_REQUIRES(mutex_);
   void countSplit(SizeKind kind, const LayoutTotals& before) CISTERN_REQUIRES(mutex_);

@@ -78,10 +78,10 @@ Heap& HeapTable::findOrMake(Stream stream) {
 
 // Ranges of addresses stay with a heap, so that one which is used again needs no new ones; hence a
 // parked heap goes on with the backing it had.
-Heap* HeapTable::takeParked(const Pool& pool) noexcept {
+Heap* HeapTable::takeParked(Pool& pool, Stream stream) noexcept {
   for (std::size_t i = parked_.size(); i-- > 0;) {
     Heap* const heap = parked_[i];
-    if (heap->onPages() != pool.onPages()) continue;
+    if (heap->onPages() != pool.onPages() || !heap->moveTo(pool, stream)) continue;
     parked_.erase(parked_.begin() + std::ptrdiff_t(i));
     return heap;
   }
@@ -91,14 +91,14 @@ Heap* HeapTable::takeParked(const Pool& pool) noexcept {
 Heap& HeapTable::findOrMake(Pool& pool, Stream stream) {
   const MutexLock lock(mutex_);
   if (Heap* there = pool.find(stream)) return *there;
-  if (Heap* parked = takeParked(pool)) {
+  if (Heap* parked = takeParked(pool, stream)) {
     try {
       pool.add(*parked);
     } catch (...) {
+      (void)parked->moveTo(nowhere_, Stream{});
       parked_.push_back(parked);
       throw;
     }
-    parked->moveTo(pool, stream);
     return *parked;
   }
   Heap& made = make(pool, stream);
@@ -111,11 +111,13 @@ Heap& HeapTable::findOrMake(Pool& pool, Stream stream) {
   return made;
 }
 
-void HeapTable::park(Heap& heap) noexcept {
+bool HeapTable::park(Heap& heap) noexcept {
   const MutexLock lock(mutex_);
-  heap.pool().remove(heap);
-  heap.moveTo(nowhere_, Stream{});
+  Pool& pool = heap.pool();
+  if (!heap.moveTo(nowhere_, Stream{})) return false;
+  pool.remove(heap);
   parked_.push_back(&heap);
+  return true;
 }
 
 std::vector<Heap*> HeapTable::all() const {

@@ -29,9 +29,9 @@ class HeapTable {
   Heap& findOrMake(Pool& pool, Stream stream);
   /// All heaps in the order they were made, parked ones too. A heap made meanwhile may be missing.
   std::vector<Heap*> all() const;
-  /// The heap leaves its pool and waits for another. Pre: it holds no memory, and no queued work
-  /// uses what it ever held.
-  void park(Heap& heap) noexcept;
+  /// The heap leaves its pool and waits for another. False when it is being asked about at the
+  /// moment. Pre: it holds no memory, and no queued work uses what it ever held.
+  bool park(Heap& heap) noexcept;
 
  private:
   struct Slots {
@@ -50,7 +50,7 @@ class HeapTable {
   static void place(Slots& slots, Heap* heap) noexcept;
   void growFor(std::size_t heaps) CISTERN_REQUIRES(mutex_);
   Heap& make(Pool& pool, Stream stream) CISTERN_REQUIRES(mutex_);
-  Heap* takeParked(const Pool& pool) noexcept CISTERN_REQUIRES(mutex_);
+  Heap* takeParked(Pool& pool, Stream stream) noexcept CISTERN_REQUIRES(mutex_);
 
   Pool& default_pool_;
   const std::size_t free_log_;

@@ -1,6 +1,7 @@
 #include "allocator/engine/pool.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "allocator/base/check.hpp"
 #include "allocator/engine/heap.hpp"
@@ -37,14 +38,18 @@ bool Pool::change(const SizeRules& rules, bool on_pages) {
   return true;
 }
 
-void Pool::close() {
+PoolTraits Pool::close() {
   const MutexLock lock(mutex_);
   CISTERN_CHECK(stage() == Stage::kDraining && heaps_.empty());
   id_ = {};
-  traits_ = {};
   lends = false;
   stage_.store(Stage::kNowhere, std::memory_order_release);
+  return std::exchange(traits_, {});
 }
+
+std::shared_ptr<void> Pool::token() const { return token_; }
+
+bool Pool::visited() const { return token_.use_count() > 1; }
 
 Heap* Pool::find(Stream stream) const {
   const MutexLock lock(mutex_);

@@ -55,8 +55,8 @@ class Pool {
   /// The rules of a pool that has no heap yet. False when it has.
   bool change(const SizeRules& rules, bool on_pages);
   void drain() { stage_.store(Stage::kDraining, std::memory_order_release); }
-  /// Pre: draining, without heaps.
-  void close();
+  /// Pre: draining, without heaps. What was special about it, to be let go of without a lock.
+  PoolTraits close();
 
   /// The stream's heap here, or null. Not for the default pool, whose heaps are in the table.
   Heap* find(Stream stream) const;
@@ -71,6 +71,10 @@ class Pool {
 
   /// Whether the default pool may take from here rather than be out of memory.
   std::atomic<bool> lends{false};
+
+  /// Who holds a copy is doing something with the pool; a draining pool stays meanwhile.
+  std::shared_ptr<void> token() const;
+  bool visited() const;
 
   /// Whether what lies wholly free here may move to a heap of `taker`. Private pools take from
   /// what belongs to nobody in particular; the default pool from a live one only if that lends and
@@ -90,6 +94,7 @@ class Pool {
   PoolTraits traits_ CISTERN_GUARDED_BY(mutex_);
   std::vector<Heap*> heaps_ CISTERN_GUARDED_BY(mutex_);
   std::shared_ptr<Recording> recording_ CISTERN_GUARDED_BY(mutex_);
+  const std::shared_ptr<void> token_ = std::make_shared<char>();
 };
 
 }  // namespace cistern

@@ -1,8 +1,10 @@
 // Setting a pool back to the blocks it held at an earlier moment.
 #include <algorithm>
+#include <mutex>
 
 #include <fmt/format.h>
 
+#include "allocator/base/check.hpp"
 #include "allocator/engine/caching_allocator.hpp"
 
 namespace cistern {
@@ -38,25 +40,31 @@ bool isAmong(const std::vector<LiveBlock>& blocks, const Block& block) {
 }
 
 // All of it must be free, or be among what is about to be.
-void checkPlace(const LiveBlock& wanted, const HeapSegment& segment,
+void checkPlace(const LiveBlock& wanted, const Heap& heap, const HeapSegment& segment,
                 const std::vector<LiveBlock>& leaving) {
   const Address from = segment.placeOf(wanted.address);
   for (const Block* b = Layout::covering(segment, from); b && b->address() < from + wanted.bytes;
        b = b->next) {
     if (b->isFree()) continue;
     if (b->isHole()) refuse(wanted, "its memory has left the pool");
-    const bool goes =
-        b->state() == BlockState::kAllocated && b->use.uses == nullptr && isAmong(leaving, *b);
-    if (!goes) refuse(wanted, "queued work of several streams still uses part of it");
+    const bool alone = b->state() == BlockState::kAllocated && b->use.uses == nullptr &&
+                       b->use.stream == heap.stream();
+    if (!alone || !isAmong(leaving, *b)) refuse(wanted, "queued work of several streams still uses part of it");
   }
   if (from + wanted.bytes > segment.end()) refuse(wanted, "its memory has left the pool");
 }
 
 }  // namespace
 
-// The pool's user sees to it that nothing else happens in the pool meanwhile.
+// The pool's user sees to it that nothing else happens in the pool meanwhile; nobody else takes its
+// memory either, nor does it move.
 void CachingAllocator::restore(Pool& pool, const std::vector<LiveBlock>& wanted,
-                               std::vector<LiveBlock>& freed, std::vector<LiveBlock>& made) {
+                               std::vector<LiveBlock>& freed,
+                               std::vector<LiveBlock>& made) CISTERN_NO_TSA {
+  if (pool.recording()) throw PoolError("a pool that is captured into cannot be set back");
+  const MutexLock pressure(pressure_mutex_);
+  std::unique_lock<Mutex> backing;
+  if (pages_) backing = std::unique_lock(pages_->mutex());
   const std::vector<LiveBlock> live = liveBlocks(pool);
   freed = difference(live, wanted);
   made = difference(wanted, live);
@@ -65,19 +73,27 @@ void CachingAllocator::restore(Pool& pool, const std::vector<LiveBlock>& wanted,
     if (heap == nullptr || &heap->pool() != &pool) refuse(block, "its memory has left the pool");
     const MutexLock lock(heap->mutex());
     if (!heap->owns(*segment, block.address)) refuse(block, "its memory has left the pool");
-    checkPlace(block, *segment, freed);
+    checkPlace(block, *heap, *segment, freed);
   }
   for (const LiveBlock& block : freed) free(toPointer(block.address));
-  for (const LiveBlock& block : made) {
-    const auto [segment, heap] = locate(block.address);
-    const MutexLock lock(heap->mutex());
-    Block* covering = Layout::covering(*segment, segment->placeOf(block.address));
-    const Request request{block.requested, std::uint32_t(block.bytes >> kGrainShift),
-                          segment->kind,   block.stream,
-                          &pool,           nullptr};
-    heap->allocateAt(*covering, segment->placeOf(block.address), request);
-  }
+  for (const LiveBlock& block : made) remake(pool, block);
+  backing = {};
   settle();
+}
+
+void CachingAllocator::remake(Pool& pool, const LiveBlock& block) {
+  const auto [segment, heap] = locate(block.address);
+  const MutexLock lock(heap->mutex());
+  const Address place = segment->placeOf(block.address);
+  Block* covering = Layout::covering(*segment, place);
+  CISTERN_CHECK(covering && covering->isFree() && place + block.bytes <= covering->end());
+  Request request;
+  request.bytes = block.requested;
+  request.grains = std::uint32_t(block.bytes >> kGrainShift);
+  request.kind = segment->kind;
+  request.stream = block.stream;
+  request.pool = &pool;
+  heap->allocateAt(*covering, place, request);
 }
 
 }  // namespace cistern

@@ -1,6 +1,7 @@
 // Memory kept apart: pools begin and end, lend, are emptied one at a time, and are set back to what
 // they were. Who uses which pool is for pools/ to say.
 #include <algorithm>
+#include <mutex>
 
 #include <fmt/format.h>
 
@@ -36,6 +37,20 @@ void CachingAllocator::drainPool(Pool& pool) {
   for (const auto& observer : observers) observer(id);
 }
 
+void CachingAllocator::setPoolTidier(std::function<bool(bool)> tidier) {
+  const MutexLock lock(hooks_mutex_);
+  pool_tidier_ = std::move(tidier);
+}
+
+bool CachingAllocator::tidyPools(bool may_wait) {
+  std::function<bool(bool)> tidier;
+  {
+    const MutexLock lock(hooks_mutex_);
+    tidier = pool_tidier_;
+  }
+  return tidier && tidier(may_wait);
+}
+
 void CachingAllocator::attachPoolReleasedObserver(std::function<void(MempoolId_t)> observer) {
   const MutexLock lock(hooks_mutex_);
   pool_observers_.push_back(std::move(observer));
@@ -53,17 +68,24 @@ bool CachingAllocator::holdsNothing(Heap& heap) {
   return !heap.onPages() || pages_->forgets(heap);
 }
 
-std::vector<MempoolId_t> CachingAllocator::closeDrainedPools() {
-  std::vector<MempoolId_t> closed;
+// All of them, or none: a heap that another thread has just begun to ask about stays.
+bool CachingAllocator::closeHeaps(Pool& pool) {
+  const std::vector<Heap*> heaps = pool.heaps();
+  const auto empty = [this](Heap* heap) { return holdsNothing(*heap); };
+  if (!std::all_of(heaps.begin(), heaps.end(), empty)) return false;
+  for (Heap* heap : heaps) {
+    if (!heaps_.park(*heap)) return false;
+  }
+  return true;
+}
+
+std::vector<CachingAllocator::ClosedPool> CachingAllocator::closeDrainedPools() {
+  std::vector<ClosedPool> closed;
   const MutexLock lock(pools_mutex_);
   for (const auto& pool : pools_) {
-    if (pool->stage() != Pool::Stage::kDraining) continue;
-    const std::vector<Heap*> heaps = pool->heaps();
-    const auto empty = [this](Heap* heap) { return holdsNothing(*heap); };
-    if (!std::all_of(heaps.begin(), heaps.end(), empty)) continue;
-    for (Heap* heap : heaps) heaps_.park(*heap);
-    closed.push_back(pool->id());
-    pool->close();
+    if (pool->stage() != Pool::Stage::kDraining || pool->visited() || !closeHeaps(*pool)) continue;
+    const MempoolId_t id = pool->id();
+    closed.push_back({id, pool->close()});
   }
   return closed;
 }
@@ -99,17 +121,11 @@ void CachingAllocator::trim(Pool& pool, std::uint64_t bytes) {
     held += std::uint64_t(heap->counters().both(std::size_t(Stat::kReservedBytes)));
   }
   if (held <= bytes) return;
-  pool.onPages() ? pages_->release(heaps, held - bytes) : void(releaseIdle(heaps, held - bytes));
+  (void)(pool.onPages() ? pages_->release(heaps, held - bytes) : releaseIdle(heaps, held - bytes));
   settle();
 }
 
 // ---- Lending -----------------------------------------------------------------------------------
-
-bool CachingAllocator::pinned(const Block& block) const {
-  const HeapSegment& segment = segmentOf(block);
-  return segment.heap.load(std::memory_order_relaxed)->onPages() ? pages_->pinned(block)
-                                                                 : pinned_segments_.pinned(segment);
-}
 
 bool CachingAllocator::anyLenders(const Request& request) const {
   if (!request.pool->isDefault()) return false;
@@ -127,19 +143,24 @@ Block* CachingAllocator::fromLenders(Heap& heap, const Request& request) {
     const Pool& pool = owner->pool();
     if (&pool == request.pool || pool.stage() != Pool::Stage::kLive || !pool.lends) continue;
     progress_.refresh(*owner);
-    Block* block = nullptr;
-    {
-      const MutexLock lock(owner->mutex());
-      const bool own = owner->stream() == request.stream;
-      const Epochs epochs = own ? Epochs{} : Epochs::upTo(owner->completion.completed);
-      Block* free = fitting(*owner, request, Reach::kPartsToo, epochs);
-      if (free != nullptr) block = owner->allocateFrom(*free, request);
-    }
-    if (block == nullptr) continue;
-    if (!pinned(*block)) return block;
-    putBack(*owner, *block);
+    if (Block* block = fromLender(*owner, request)) return block;
   }
   return onPages(request) ? pages_->serve(heap, request, PagesFrom::kLenders) : nullptr;
+}
+
+// Pages are pinned under the backing's lock.
+Block* CachingAllocator::fromLender(Heap& owner, const Request& request) CISTERN_NO_TSA {
+  std::unique_lock<Mutex> backing;
+  if (owner.onPages()) backing = std::unique_lock(pages_->mutex());
+  const MutexLock lock(owner.mutex());
+  const bool own = owner.stream() == request.stream;
+  const Epochs epochs = own ? Epochs{} : Epochs::upTo(owner.completion.completed);
+  const Layout& layout = owner.layout(request.kind);
+  Block* free = layout.freeBlocks().bestFitIf(request.grains, [&](const Block& b) CISTERN_NO_TSA {
+    if (!epochs.contain(b.epoch) || !layout.serves(b, request.grains)) return false;
+    return owner.onPages() ? !PageBacking::pinned(b) : !pinned_segments_.pinned(segmentOf(b));
+  });
+  return free ? owner.allocateFrom(*free, request) : nullptr;
 }
 
 // ---- Setting back ------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 // capture never waits, never gives anything back to the device, and puts nothing into the graph.
 //
 //   allocateRecorded
-//     the heap's own free memory    in the stream's order, which the graph keeps
+//     the heap's own free memory    complete, or freed by the capture in the stream's order
 //     withinRecording               what other streams of the capture left, where the graph's order
 //                                   allows it
 //     climbRecorded                 completed memory of others, and growth
@@ -102,6 +102,7 @@ void CachingAllocator::pinFor(Recording& recording, Block& block) {
   Heap& heap = *segment.heap.load(std::memory_order_relaxed);
   try {
     const MutexLock lock(recording.mutex());
+    if (recording.over()) return;  // the graph is made without it
     if (heap.onPages()) {
       pages_->pin(block, recording.number(), recording.pins);
     } else {
@@ -128,7 +129,7 @@ void CachingAllocator::freeRecorded(Heap& heap, HeapSegment& segment, Address ad
         block = heap.find(segment, address);
         if (block) heap.frees.note(address, block->grains, caller, threadNumber());
       }
-      if (block) return freeDuring(*recording, heap, *block);
+      return block ? freeDuring(*recording, heap, *block) : reportMisuse("free", address);
     }
   }
   {
@@ -141,51 +142,85 @@ void CachingAllocator::freeRecorded(Heap& heap, HeapSegment& segment, Address ad
 // Pre: the recording's lock is held.
 void CachingAllocator::freeDuring(Recording& recording, Heap& heap,
                                   Block& block) noexcept CISTERN_NO_TSA {
+  if (block.epoch != recording.number()) return freeFromBefore(heap, block);
   StreamUses uses;
   {
     const MutexLock lock(heap.mutex());
     if (block.use.uses != nullptr) uses = *static_cast<StreamUses*>(block.use.uses);
   }
-  Recording::Nodes frontier;
   if (uses.empty() && block.use.stream == heap.stream()) {
+    Recording::Nodes frontier;
     const bool recorded =
         options_.cross_stream_reuse && recording.frontierOf(heap.stream(), frontier);
     const MutexLock lock(heap.mutex());
     recorded ? recording.markFree(heap, frontier) : recording.markUnknown(heap);
     return heap.release(block, tick_.load(std::memory_order_relaxed));
   }
-  const bool own = block.use.stream == heap.stream();
   uses.insert(uses.begin(), block.use.stream);
-  const bool recorded = std::any_of(uses.begin(), uses.end(), [&](Stream user) CISTERN_NO_TSA {
-    return recording.frontierOf(user, frontier);
-  });
   {
     const MutexLock lock(heap.mutex());
     (void)heap.retire(block);
   }
-  if (recorded) return recording.defer({&heap, &block}, uses);
-  if (own) uses.erase(uses.begin());
+  recording.defer({&heap, &block}, uses);
+}
+
+// What was not allocated in the capture has been used by work that is queued, not recorded. It is
+// free when that is complete; until then it must not lie beside what the capture frees.
+void CachingAllocator::freeFromBefore(Heap& heap, Block& block) noexcept {
+  StreamUses uses;
+  {
+    const MutexLock lock(heap.mutex());
+    uses = heap.retire(block);
+  }
+  if (std::find(uses.begin(), uses.end(), heap.stream()) == uses.end()) {
+    uses.push_back(heap.stream());
+  }
   settleRetired(heap, block, std::move(uses));
 }
 
-// What the capture recorded has not run: nothing waits for it. What else used the block goes on.
+// What the capture recorded has not run: nothing waits for it. But what else was queued on those
+// streams may have used the block.
 void CachingAllocator::settleDeferred(const Recording::Deferred& deferred) noexcept {
   const auto [heap, block] = deferred.retired;
-  StreamUses others = deferred.others;
-  std::erase(others, heap->stream());
-  if (others.empty()) return putBack(*heap, *block);
-  settleRetired(*heap, *block, std::move(others));
+  if (deferred.others.empty()) return putBack(*heap, *block);
+  settleRetired(*heap, *block, deferred.others);
 }
 
 // ---- Beginning and ending ----------------------------------------------------------------------
 
+// While a capture into a pool is under way, what lies free in the pool is complete, or was freed by
+// the capture. So a stream that joins later may take it, and it does no harm that the two coalesce.
 void CachingAllocator::beginRecording(std::shared_ptr<Recording> recording) {
   Pool& pool = recording->pool();
+  for (Heap* heap : heaps_.all()) {
+    if (heap->pool().givesTo(pool, false)) progress_.refresh(*heap);
+  }
   pool.setRecording(std::move(recording));
   for (Heap* heap : pool.heaps()) {
-    const MutexLock lock(heap->mutex());
-    heap->recorded = true;
+    {
+      const MutexLock lock(heap->mutex());
+      heap->recorded = true;
+    }
+    setAsideIncomplete(*heap);
   }
+  settle();
+}
+
+// Free memory that queued work may still use waits, as if it were freed only now.
+void CachingAllocator::setAsideIncomplete(Heap& heap) {
+  std::vector<Block*> blocks;
+  {
+    const MutexLock lock(heap.mutex());
+    for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
+      for (Segment* s = heap.layout(kind).segments(); s; s = s->next) {
+        for (Block* b = s->first; b; b = b->next) {
+          if (b->isFree() && b->epoch > heap.completion.completed) blocks.push_back(b);
+        }
+      }
+    }
+    for (Block* block : blocks) heap.setAside(*block);
+  }
+  for (Block* block : blocks) settleRetired(heap, *block, {heap.stream()});
 }
 
 Pins CachingAllocator::endRecording(Recording& recording) {
@@ -202,6 +237,7 @@ Pins CachingAllocator::endRecording(Recording& recording) {
   for (Heap* heap : pool.heaps()) {
     const MutexLock lock(heap->mutex());
     heap->recorded = false;
+    heap->noteComplete(heap->endedEpoch());
   }
   for (const Recording::Deferred& deferred : waiting) settleDeferred(deferred);
   settle();

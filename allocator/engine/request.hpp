@@ -28,6 +28,7 @@ struct Request {
   Stream stream;
   Pool* pool = nullptr;            ///< where it is placed
   Recording* recording = nullptr;  ///< the capture that it is part of, if any
+  std::uint32_t recorded_by = 0;   ///< that one's number, or 0
 
   std::uint64_t rounded() const { return std::uint64_t{grains} << kGrainShift; }
 };
@@ -46,7 +47,7 @@ class SizeRules {
             rounded <= kSmallLimit ? SizeKind::kSmall : SizeKind::kLarge,
             stream,
             pool,
-            nullptr};
+            nullptr, 0};
   }
   /// The size of the segment that a request makes when no free block serves it.
   std::uint64_t segmentFor(const Request& request) const;

@@ -14,6 +14,7 @@ class Recording;
 struct Route {
   Pool* pool = nullptr;                  ///< null: the default pool
   std::shared_ptr<Recording> recording;  ///< of the capture that the request is part of, if any
+  std::shared_ptr<void> token;           ///< the pool's, unless something else keeps it meanwhile
 };
 
 /// Thread-safe.

@@ -9,8 +9,8 @@
 namespace cistern {
 
 /// An allocator of the program's own under a pool: ncclMemAlloc, for one. It supplies whole
-/// segments, which the pool places blocks in. Called without a lock of the allocator's held, from
-/// any thread, several at a time.
+/// segments, which the pool places blocks in. Called from any thread, several at a time; must not
+/// call this allocator or its pools back, which may be holding locks.
 class SegmentSource {
  public:
   virtual ~SegmentSource() = default;

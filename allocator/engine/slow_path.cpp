@@ -107,7 +107,7 @@ Block* CachingAllocator::afterCallbacks(Heap& heap, const Request& request) {
     const MutexLock lock(hooks_mutex_);
     callbacks = reclaim_callbacks_;
   }
-  bool freed = false;
+  bool freed = tidyPools(false);
   for (const auto& callback : callbacks) freed |= callback();
   return freed ? search(heap, request) : nullptr;
 }
@@ -121,8 +121,7 @@ Block* CachingAllocator::afterGarbageCollection(Heap&, const Request&) {
 Block* CachingAllocator::moreMemory(Heap& heap, const Request& request) {
   if (!onPages(request)) {
     if (Block* block = fromOtherHeaps(heap, request, Reach::kIdleSegments)) return block;
-    if (Block* block = grow(heap, request)) return block;
-    return fromLenders(heap, request);
+    return grow(heap, request);
   }
   if (request.recording) return pages_->serve(heap, request, PagesFrom::kComplete);
   if (anyLenders(request)) {
@@ -137,16 +136,30 @@ Block* CachingAllocator::moreMemory(Heap& heap, const Request& request) {
 Block* CachingAllocator::underPressure(Heap& heap, const Request& request) {
   const MutexLock lock(pressure_mutex_);
   if (Block* block = search(heap, request)) return block;
-  if (onPages(request))
-    return partsOfOthers(heap, request);  // whole pages of theirs were asked for already
+  if (onPages(request)) return underPressureForPages(heap, request);
   const bool idle = streamsAreIdle();
   if (Block* block = idle ? nullptr : partsOfOthers(heap, request)) return block;
   num_alloc_retries_.fetch_add(1, std::memory_order_relaxed);
-  while (releaseIdle(releasableFor(*request.pool)) > 0) {
+  while (releaseFor(request) > 0) {
     if (Block* block = grow(heap, request)) return block;
   }
   if (Block* block = growTightly(heap, request)) return block;
+  if (Block* block = fromLenders(heap, request)) return block;
   return idle ? partsOfOthers(heap, request) : nullptr;
+}
+
+// Whole pages of others were asked for already; there may be segments that nobody uses.
+Block* CachingAllocator::underPressureForPages(Heap& heap, const Request& request) {
+  if (Block* block = partsOfOthers(heap, request)) return block;
+  if (releaseIdle(releasableFor(*request.pool)) == 0) return nullptr;
+  return pages_->serve(heap, request, PagesFrom::kQueued);
+}
+
+// Idle segments, and as many pages as a segment for the request would take. Returns the bytes.
+std::uint64_t CachingAllocator::releaseFor(const Request& request) {
+  const std::vector<Heap*> heaps = releasableFor(*request.pool);
+  const std::uint64_t idle = releaseIdle(heaps);
+  return pages_ ? idle + pages_->release(heaps, request.pool->rules().segmentFor(request)) : idle;
 }
 
 Block* CachingAllocator::partsOfOthers(Heap& heap, const Request& request) {
@@ -163,6 +176,10 @@ Block* CachingAllocator::afterWaiting(Heap& heap, const Request& request) {
     if (onPages(request)) {
       if (Block* block = moreMemory(heap, request)) return block;
     }
+    if (Block* block = underPressure(heap, request)) return block;
+  }
+  while (tidyPools(true)) {
+    if (Block* block = moreMemory(heap, request)) return block;
     if (Block* block = underPressure(heap, request)) return block;
   }
   return onPages(request) ? afterTheDevice(heap, request) : borrowWhenIdle(heap, request);
@@ -183,7 +200,12 @@ Heap& CachingAllocator::heapFor(const Request& request) {
   Pool& pool = *request.pool;
   if (Heap* heap = pool.isDefault() ? heaps_.find(stream) : pool.find(stream)) return *heap;
   requireLive(stream);
-  return pool.isDefault() ? heaps_.findOrMake(stream) : heaps_.findOrMake(pool, stream);
+  if (pool.isDefault()) return heaps_.findOrMake(stream);
+  Heap& heap = heaps_.findOrMake(pool, stream);
+  if (!pool.recording()) return heap;
+  const MutexLock lock(heap.mutex());
+  heap.recorded = true;
+  return heap;
 }
 
 void CachingAllocator::requireLive(Stream stream) {

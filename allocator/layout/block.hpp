@@ -57,7 +57,8 @@ struct alignas(64) Block {
   Block* next = nullptr;  ///< the neighbour at the higher address; also links spare records
   Segment* segment = nullptr;
   std::uint32_t grains = 0;  ///< size / 512
-  std::uint32_t epoch = 0;   ///< free only: the heap's epoch when the youngest part was freed
+  /// Free: the heap's epoch when the youngest part was freed. In use: what the engine makes of it.
+  std::uint32_t epoch = 0;
   union {
     FreeLinks links;  ///< when free, or a hole
     InUse use;        ///< when allocated or pending

@@ -147,6 +147,14 @@ void Layout::retire(Block& block) noexcept {
   block.setState(BlockState::kPending);
 }
 
+void Layout::setAside(Block& free) noexcept {
+  unlist(free);
+  free.setState(BlockState::kPending);
+  free.use = {};
+  ++totals_.busy_blocks;
+  totals_.busy_bytes += free.bytes();
+}
+
 void Layout::reissue(Block& block) noexcept {
   CISTERN_ASSERT(block.state() == BlockState::kPending);
   block.setState(BlockState::kAllocated);

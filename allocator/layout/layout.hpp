@@ -83,6 +83,8 @@ class Layout {
   Block* release(Block& block, std::uint32_t epoch) noexcept;
   /// The program is done with the block, but it is not free yet: forgets its pointer.
   void retire(Block& block) noexcept;
+  /// A whole free block waits as one that was retired does.
+  void setAside(Block& free) noexcept;
   /// Takes that back: the block is allocated again.
   void reissue(Block& block) noexcept;
 

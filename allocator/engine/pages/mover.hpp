@@ -73,6 +73,7 @@ class Mover {
   bool gather();
   void giveBackForGrowth();
   std::uint64_t roomLeft() const;
+  bool captured() const;
   bool gives(const Heap& source) const;
   void takeOwn(std::size_t most);
   void takeFromOthers(std::size_t most, Which which);

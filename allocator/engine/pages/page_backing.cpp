@@ -138,12 +138,14 @@ void PageBacking::emptyCache(const std::vector<Heap*>& heaps) CISTERN_NO_TSA {
   if (!drains_.empty() && ground_.options.background_thread) (void)background_.wake();
 }
 
-void PageBacking::release(const std::vector<Heap*>& heaps, std::uint64_t bytes) {
+std::uint64_t PageBacking::release(const std::vector<Heap*>& heaps, std::uint64_t bytes) {
   const MutexLock lock(mutex_);
+  std::uint64_t released = 0;
   for (Heap* heap : heaps) {
-    if (bytes == 0) return;
-    bytes -= std::min(bytes, releaseFree(ground_, *heap, {UINT32_MAX, bytes}).bytes);
+    if (released >= bytes) break;
+    if (heap->onPages()) released += releaseFree(ground_, *heap, {UINT32_MAX, bytes - released}).bytes;
   }
+  return released;
 }
 
 // True when nothing was left behind. What was goes when its work is complete.
@@ -191,6 +193,7 @@ void PageBacking::collectGarbage(std::uint64_t bytes) {
   if (ground_.limit.reserved() <= bytes) return;
   std::uint64_t age = 0, count = 0;
   for (Heap* heap : ground_.heaps.all()) {
+    if (!heap->onPages()) continue;
     ground_.progress.refresh(*heap);
     const MutexLock heap_lock(heap->mutex());
     const Survey survey(*heap, ++ground_.surveys);
@@ -202,6 +205,7 @@ void PageBacking::collectGarbage(std::uint64_t bytes) {
   for (Heap* heap : ground_.heaps.all()) {
     const std::uint64_t reserved = ground_.limit.reserved();
     if (reserved <= bytes) return;
+    if (!heap->onPages()) continue;
     const std::uint32_t epoch = epochOf(*heap);
     if (epoch < mean) continue;
     (void)releaseFree(ground_, *heap, {std::uint32_t(epoch - mean), reserved - bytes});
@@ -308,8 +312,7 @@ void PageBacking::unpin(const std::vector<PhysicalPage*>& pages) noexcept {
   for (PhysicalPage* page : pages) --page->pins;
 }
 
-bool PageBacking::pinned(const Block& block) const {
-  const MutexLock lock(mutex_);
+bool PageBacking::pinned(const Block& block) {
   bool held = false;
   forEachPage(block, [&](const PhysicalPage& page) { held |= page.pins > 0; });
   return held;

@@ -69,7 +69,7 @@ bool Mover::gather() {
   }
   if (request_.recording == nullptr) giveBackForGrowth();
   grow();
-  const bool queued = from_ == PagesFrom::kQueued && ground_.recycles();
+  const bool queued = from_ == PagesFrom::kQueued && !captured() && ground_.recycles();
   if (gapUnits() > 0 && queued) takeFromOthers(kNoLimit, Which::kAny);
   return gapUnits() == 0 && !unordered_;
 }
@@ -83,6 +83,12 @@ void Mover::giveBackForGrowth() {
     if (gives(*heap) && lacking > left)
       (void)releaseFree(ground_, *heap, {UINT32_MAX, lacking - left});
   }
+}
+
+// What lies free in a pool that is captured into is complete, or the capture's own.
+bool Mover::captured() const {
+  const MutexLock lock(heap_.mutex());
+  return heap_.recorded;
 }
 
 bool Mover::gives(const Heap& source) const {

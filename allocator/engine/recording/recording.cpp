@@ -6,9 +6,10 @@
 namespace cistern {
 namespace {
 
-std::uint64_t nextNumber() {
-  static std::atomic<std::uint64_t> next{1};
-  return next.fetch_add(1, std::memory_order_relaxed);
+std::uint32_t nextNumber() {
+  static std::atomic<std::uint32_t> next{1};
+  const std::uint32_t number = next.fetch_add(1, std::memory_order_relaxed);
+  return number != 0 ? number : nextNumber();
 }
 
 bool contains(const std::vector<Stream>& streams, Stream stream) {
@@ -18,7 +19,7 @@ bool contains(const std::vector<Stream>& streams, Stream stream) {
 }  // namespace
 
 Recording::Recording(Device& device, Pool& pool)
-    : order(device), device_(device), pool_(pool), number_(nextNumber()) {}
+    : order(device), device_(device), pool_(pool), token_(pool.token()), number_(nextNumber()) {}
 
 void Recording::begin(Stream origin, std::uint64_t id) {
   const MutexLock lock(mutex_);

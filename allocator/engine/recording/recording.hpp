@@ -40,7 +40,7 @@ class Recording {
   Recording& operator=(const Recording&) = delete;
 
   Pool& pool() const { return pool_; }
-  std::uint64_t number() const { return number_; }
+  std::uint32_t number() const { return number_; }
   Mutex& mutex() CISTERN_TSA(lock_returned(mutex_)) { return mutex_; }
 
   /// The device has begun to record `origin`, and calls the capture `id`. Once.
@@ -112,7 +112,8 @@ class Recording {
 
   Device& device_;
   Pool& pool_;
-  const std::uint64_t number_;  ///< unique in the process
+  const std::shared_ptr<void> token_;  ///< the pool stays while this is there
+  const std::uint32_t number_;  ///< unique among captures that overlap; never 0
   Mutex mutex_;
   std::uint64_t id_ CISTERN_GUARDED_BY(mutex_) = 0;
   std::vector<Stream> streams_ CISTERN_GUARDED_BY(mutex_);   ///< seen recorded
