@@ -65,7 +65,11 @@ CheckpointDelta Pools::setCheckpointPoolState(const PoolCheckpoint& checkpoint) 
   const MutexLock lock(mutex_);
   Pool& pool = *entry("setCheckpointPoolState", checkpoint.id).pool;
   std::vector<LiveBlock> freed, made;
-  allocator_.restore(pool, checkpoint.blocks, freed, made);
+  try {
+    allocator_.restore(pool, checkpoint.blocks, freed, made);
+  } catch (const PoolError& error) {
+    refuse("setCheckpointPoolState", checkpoint.id, error.what());
+  }
   return {addressesOf(freed), addressesOf(made)};
 }
 

@@ -33,7 +33,7 @@ bool isAmong(const std::vector<LiveBlock>& blocks, const Block& block) {
 }
 
 [[noreturn]] void refuse(const LiveBlock& block, const char* why) {
-  throw PoolError(fmt::format("the block of {} bytes at {:#x} cannot be set back: {}", block.bytes,
+  throw PoolError(fmt::format("cannot set back its block of {} bytes at {:#x}: {}", block.bytes,
                               block.address, why));
 }
 
