@@ -224,6 +224,7 @@ class CachingAllocator {
   Address nextPlace(std::uint64_t bytes);
   bool freeOnDevice(Address base, std::uint64_t bytes, const Pool& pool);
   bool giveBack(HeapSegment& segment, Heap& owner);
+  bool releaseFor(const Request& request);
   std::uint64_t releaseIdle(const std::vector<Heap*>& heaps, std::uint64_t most = UINT64_MAX);
   std::vector<Heap*> releasableFor(const Pool& pool) const;
   bool releaseOneIdle(HeapSegment& segment, Heap& heap);

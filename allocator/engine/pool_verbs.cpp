@@ -99,7 +99,7 @@ void CachingAllocator::trim(Pool& pool, std::uint64_t bytes) {
     held += std::uint64_t(heap->counters().both(std::size_t(Stat::kReservedBytes)));
   }
   if (held <= bytes) return;
-  pool.onPages() ? pages_->release(heaps, held - bytes) : void(releaseIdle(heaps, held - bytes));
+  (void)(pool.onPages() ? pages_->release(heaps, held - bytes) : releaseIdle(heaps, held - bytes));
   settle();
 }
 

@@ -137,12 +137,14 @@ Block* CachingAllocator::moreMemory(Heap& heap, const Request& request) {
 Block* CachingAllocator::underPressure(Heap& heap, const Request& request) {
   const MutexLock lock(pressure_mutex_);
   if (Block* block = search(heap, request)) return block;
-  if (onPages(request))
-    return partsOfOthers(heap, request);  // whole pages of theirs were asked for already
+  if (onPages(request)) {  // whole pages of theirs were asked for already
+    if (Block* block = partsOfOthers(heap, request)) return block;
+    return releaseFor(request) ? moreMemory(heap, request) : nullptr;
+  }
   const bool idle = streamsAreIdle();
   if (Block* block = idle ? nullptr : partsOfOthers(heap, request)) return block;
   num_alloc_retries_.fetch_add(1, std::memory_order_relaxed);
-  while (releaseIdle(releasableFor(*request.pool)) > 0) {
+  while (releaseFor(request)) {
     if (Block* block = grow(heap, request)) return block;
   }
   if (Block* block = growTightly(heap, request)) return block;

@@ -73,4 +73,39 @@ TEST_CASE("a graph captures into a pool that does not split", "[pools]") {
   rig.finish();
 }
 
+TEST_CASE("garbage is collected beside a pool of whole segments", "[pools]") {
+  PoolRig rig("limit:256M,garbage_collection_threshold:0.4");
+  const Stream s = rig.stream();
+  MemPool pool(rig.pools, {nullptr, true, false, true});
+  rig.free(pool.allocate(30 * kMiB, s));
+  rig.temporary(60 * kMiB, s);
+  void* held = rig.written(60 * kMiB, s);
+  rig.temporary(80 * kMiB, s);
+  rig.finish();
+  rig.temporary(100 * kMiB, s);
+  rig.free(held);
+}
+
+TEST_CASE("a pool of whole segments has others' free memory given back to make room", "[pools]") {
+  PoolRig rig;
+  const Stream s = rig.stream();
+  MemPool pool(rig.pools, {nullptr, true, false, true});
+  rig.temporary(700 * kMiB, s);
+  rig.finish();
+  void* block = pool.allocate(700 * kMiB, s);
+  rig.touch(s, block);
+  rig.free(block);
+}
+
+TEST_CASE("the segments of a draining pool are given back to make room", "[pools]") {
+  PoolRig rig;
+  const Stream s = rig.stream();
+  const MempoolId_t id = graphPoolHandle();
+  rig.pools.createOrIncrefPool(id, {nullptr, true});
+  void* block = rig.pools.allocate(700 * kMiB, s, id);
+  rig.pools.releasePool(id);
+  rig.free(block);
+  rig.temporary(700 * kMiB, s);
+}
+
 }  // namespace cistern::test

@@ -138,12 +138,14 @@ void PageBacking::emptyCache(const std::vector<Heap*>& heaps) CISTERN_NO_TSA {
   if (!drains_.empty() && ground_.options.background_thread) (void)background_.wake();
 }
 
-void PageBacking::release(const std::vector<Heap*>& heaps, std::uint64_t bytes) {
+std::uint64_t PageBacking::release(const std::vector<Heap*>& heaps, std::uint64_t bytes) {
   const MutexLock lock(mutex_);
+  std::uint64_t released = 0;
   for (Heap* heap : heaps) {
-    if (bytes == 0) return;
-    bytes -= std::min(bytes, releaseFree(ground_, *heap, {UINT32_MAX, bytes}).bytes);
+    if (released >= bytes) break;
+    released += releaseFree(ground_, *heap, {UINT32_MAX, bytes - released}).bytes;
   }
+  return released;
 }
 
 // True when nothing was left behind. What was goes when its work is complete.

@@ -34,8 +34,8 @@ class PageBacking {
   /// Gives every page of the heaps that lies wholly free back to the device. What queued work may
   /// still use goes when that work is complete: the background thread sees to it, or a later miss.
   void emptyCache(const std::vector<Heap*>& heaps);
-  /// The same at once, and only until `bytes` are back.
-  void release(const std::vector<Heap*>& heaps, std::uint64_t bytes);
+  /// The same at once, and only until `bytes` are back. Returns how many are.
+  std::uint64_t release(const std::vector<Heap*>& heaps, std::uint64_t bytes);
   /// Gives pages back that were unused for at least the mean time, until no more than `bytes` are
   /// reserved.
   void collectGarbage(std::uint64_t bytes);
