@@ -7,8 +7,7 @@ namespace {
 
 constexpr std::size_t kBytes = 4 * kMiB;
 
-/// A graph whose temporary is written with `seed` and checked, and whose output, which the program
-/// holds, is the input's words or the seed's pattern.
+/// A graph with a temporary that it writes and checks, and an output that the program holds.
 struct Step {
   Step(DeviceWork& with, Pools& of) : work(with), pools(of), graph(of) {}
   /// Captures, on `s`: check `input`, if any; then write and check a temporary; then the output.
@@ -141,6 +140,42 @@ TEST_CASE("a graph's output stays what it is after the graph and its pool are go
         CHECK(work.mismatches() == 0);
         allocator.free(output);
         allocator.free(other);
+      });
+}
+
+TEST_CASE("a block that several streams of a graph read is right until they have joined",
+          "[pools][gpu-too]") {
+  onEachBackend(
+      [](DeviceWork& work, CachingAllocator& allocator, Pools& pools, const Streams& streams) {
+        const Stream s = streams[0];
+        const Streams sides(work.device(), 3);
+        Graph graph(pools);
+        GraphCapture capture(graph, s);
+        const auto filled = [&](std::uint32_t seed) {
+          void* block = allocator.allocate(kBytes, s);
+          work.fill(s, toAddress(block), kBytes, seed);
+          return block;
+        };
+        void* block = filled(1);
+        for (std::size_t i = 0; i < sides.size(); ++i) {
+          order(work.device(), sides[i], s);
+          work.delay(sides[i], 200'000);
+          work.verify(sides[i], toAddress(block), kBytes, 1);
+          allocator.recordStream(block, sides[i]);
+        }
+        allocator.free(block);
+        for (std::size_t i = 0; i < sides.size(); ++i) {
+          allocator.free(filled(2));
+          order(work.device(), s, sides[i]);
+        }
+        void *one = filled(3), *two = filled(4), *three = filled(5);
+        work.verify(s, toAddress(one), kBytes, 3);
+        work.verify(s, toAddress(two), kBytes, 4);
+        work.verify(s, toAddress(three), kBytes, 5);
+        for (void* each : {one, two, three}) allocator.free(each);
+        capture.end();
+        for (int i = 0; i < 3; ++i) graph.replay(s);
+        CHECK(work.mismatches() == 0);
       });
 }
 

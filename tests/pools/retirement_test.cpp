@@ -22,6 +22,21 @@ struct LateRig : PoolRig {
   MempoolId_t id;
 };
 
+/// Far more graphs, each with a pool of its own, than there is memory for at once.
+void captureAgainAndAgain(std::string_view conf) {
+  for (const bool replays : {true, false}) {
+    PoolRig rig(conf);
+    const Stream s = rig.stream();
+    for (int round = 0; round < 40; ++round) {
+      Graph graph(rig.pools);
+      GraphCapture capture(graph, s);
+      rig.temporary(30 * kMiB, s);
+      capture.end();
+      if (replays) graph.replay(s);
+    }
+  }
+}
+
 }  // namespace
 
 TEST_CASE("the memory of a reset graph goes to nobody before its replays are complete", "[pools]") {
@@ -114,6 +129,16 @@ TEST_CASE("memory of a reset graph whose replays are queued is waited for by who
   rig.graph->replay(rig.s);
   rig.graph->reset();
   rig.temporary(900 * kMiB, t);
+}
+
+TEST_CASE("graphs captured one after another on a stream, each reset, share pages",
+          "[pools][pages]") {
+  captureAgainAndAgain("limit:256M");
+}
+
+TEST_CASE("graphs captured one after another on a stream, each reset, share segments",
+          "[pools][.bug]") {
+  captureAgainAndAgain("limit:256M,backing:segments");
 }
 
 }  // namespace cistern::test
