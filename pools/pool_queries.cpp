@@ -69,7 +69,12 @@ PoolCheckpoint Pools::getCheckpointState(MempoolId_t id) const {
 CheckpointDelta Pools::setCheckpointPoolState(const PoolCheckpoint& checkpoint) {
   const Visit visiting = visit("setCheckpointPoolState", checkpoint.id);
   std::vector<LiveBlock> freed, made;
-  allocator_.restore(visiting.pool, checkpoint.blocks, freed, made);
+  try {
+    allocator_.restore(visiting.pool, checkpoint.blocks, freed, made);
+  } catch (const PoolError& error) {
+    const MutexLock lock(mutex_);
+    refuse("setCheckpointPoolState", checkpoint.id, error.what());
+  }
   return {addressesOf(freed), addressesOf(made)};
 }
 

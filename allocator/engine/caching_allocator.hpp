@@ -220,8 +220,6 @@ class CachingAllocator {
   Block* afterCallbacks(Heap& heap, const Request& request);
   Block* afterGarbageCollection(Heap& heap, const Request& request);
   Block* underPressure(Heap& heap, const Request& request);
-  Block* underPressureForPages(Heap& heap, const Request& request);
-  std::uint64_t releaseFor(const Request& request);
   Block* partsOfOthers(Heap& heap, const Request& request);
   Block* afterWaiting(Heap& heap, const Request& request);
   Block* moreMemory(Heap& heap, const Request& request);
@@ -242,6 +240,7 @@ class CachingAllocator {
   Address nextPlace(std::uint64_t bytes);
   bool freeOnDevice(Address base, std::uint64_t bytes, const Pool& pool);
   bool giveBack(HeapSegment& segment, Heap& owner);
+  bool releaseFor(const Request& request);
   std::uint64_t releaseIdle(const std::vector<Heap*>& heaps, std::uint64_t most = UINT64_MAX);
   std::vector<Heap*> releasableFor(const Pool& pool) const;
   bool releaseOneIdle(HeapSegment& segment, Heap& heap);

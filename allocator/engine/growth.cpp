@@ -153,6 +153,16 @@ std::vector<Heap*> CachingAllocator::releasableFor(const Pool& pool) const {
   return heaps;
 }
 
+// Gives back what cannot serve the request as it lies, but makes room for what would: idle
+// segments, or, for a segment, pages. True when there was any.
+bool CachingAllocator::releaseFor(const Request& request) {
+  std::vector<Heap*> heaps = releasableFor(*request.pool);
+  if (releaseIdle(heaps) > 0) return true;
+  if (pages_ == nullptr || onPages(request)) return false;
+  std::erase_if(heaps, [](const Heap* heap) { return !heap->onPages(); });
+  return pages_->release(heaps, request.pool->rules().segmentFor(request)) > 0;
+}
+
 // Gives idle segments back, until at least `most` bytes are. Returns the bytes.
 std::uint64_t CachingAllocator::releaseIdle(const std::vector<Heap*>& heaps, std::uint64_t most) {
   std::uint64_t released = 0;

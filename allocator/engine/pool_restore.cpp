@@ -35,7 +35,7 @@ bool isAmong(const std::vector<LiveBlock>& blocks, const Block& block) {
 }
 
 [[noreturn]] void refuse(const LiveBlock& block, const char* why) {
-  throw PoolError(fmt::format("the block of {} bytes at {:#x} cannot be set back: {}", block.bytes,
+  throw PoolError(fmt::format("cannot set back its block of {} bytes at {:#x}: {}", block.bytes,
                               block.address, why));
 }
 
@@ -61,7 +61,7 @@ void checkPlace(const LiveBlock& wanted, const Heap& heap, const HeapSegment& se
 void CachingAllocator::restore(Pool& pool, const std::vector<LiveBlock>& wanted,
                                std::vector<LiveBlock>& freed,
                                std::vector<LiveBlock>& made) CISTERN_NO_TSA {
-  if (pool.recording()) throw PoolError("a pool that is captured into cannot be set back");
+  if (pool.recording()) throw PoolError("cannot be set back while it is captured into");
   const MutexLock pressure(pressure_mutex_);
   std::unique_lock<Mutex> backing;
   if (pages_) backing = std::unique_lock(pages_->mutex());

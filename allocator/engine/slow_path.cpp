@@ -136,30 +136,19 @@ Block* CachingAllocator::moreMemory(Heap& heap, const Request& request) {
 Block* CachingAllocator::underPressure(Heap& heap, const Request& request) {
   const MutexLock lock(pressure_mutex_);
   if (Block* block = search(heap, request)) return block;
-  if (onPages(request)) return underPressureForPages(heap, request);
+  if (onPages(request)) {  // whole pages of theirs were asked for already
+    if (Block* block = partsOfOthers(heap, request)) return block;
+    return releaseFor(request) ? moreMemory(heap, request) : nullptr;
+  }
   const bool idle = streamsAreIdle();
   if (Block* block = idle ? nullptr : partsOfOthers(heap, request)) return block;
   num_alloc_retries_.fetch_add(1, std::memory_order_relaxed);
-  while (releaseFor(request) > 0) {
+  while (releaseFor(request)) {
     if (Block* block = grow(heap, request)) return block;
   }
   if (Block* block = growTightly(heap, request)) return block;
   if (Block* block = fromLenders(heap, request)) return block;
   return idle ? partsOfOthers(heap, request) : nullptr;
-}
-
-// Whole pages of others were asked for already; there may be segments that nobody uses.
-Block* CachingAllocator::underPressureForPages(Heap& heap, const Request& request) {
-  if (Block* block = partsOfOthers(heap, request)) return block;
-  if (releaseIdle(releasableFor(*request.pool)) == 0) return nullptr;
-  return pages_->serve(heap, request, PagesFrom::kQueued);
-}
-
-// Idle segments, and as many pages as a segment for the request would take. Returns the bytes.
-std::uint64_t CachingAllocator::releaseFor(const Request& request) {
-  const std::vector<Heap*> heaps = releasableFor(*request.pool);
-  const std::uint64_t idle = releaseIdle(heaps);
-  return pages_ ? idle + pages_->release(heaps, request.pool->rules().segmentFor(request)) : idle;
 }
 
 Block* CachingAllocator::partsOfOthers(Heap& heap, const Request& request) {

@@ -192,8 +192,9 @@ void PageBacking::collectGarbage(std::uint64_t bytes) {
   const MutexLock lock(mutex_);
   if (ground_.limit.reserved() <= bytes) return;
   std::uint64_t age = 0, count = 0;
-  for (Heap* heap : ground_.heaps.all()) {
-    if (!heap->onPages()) continue;
+  std::vector<Heap*> heaps = ground_.heaps.all();
+  std::erase_if(heaps, [](const Heap* heap) { return !heap->onPages(); });
+  for (Heap* heap : heaps) {
     ground_.progress.refresh(*heap);
     const MutexLock heap_lock(heap->mutex());
     const Survey survey(*heap, ++ground_.surveys);
@@ -202,10 +203,9 @@ void PageBacking::collectGarbage(std::uint64_t bytes) {
   }
   if (count == 0) return;
   const std::uint64_t mean = age / count;
-  for (Heap* heap : ground_.heaps.all()) {
+  for (Heap* heap : heaps) {
     const std::uint64_t reserved = ground_.limit.reserved();
     if (reserved <= bytes) return;
-    if (!heap->onPages()) continue;
     const std::uint32_t epoch = epochOf(*heap);
     if (epoch < mean) continue;
     (void)releaseFree(ground_, *heap, {std::uint32_t(epoch - mean), reserved - bytes});

@@ -1,0 +1,144 @@
+// A graph that is reset while replays of it are queued keeps its memory until they are complete.
+#include <optional>
+
+#include "tests/pools/pools_support.hpp"
+
+namespace cistern::test {
+namespace {
+
+constexpr std::uint64_t kLag = 1'000'000;
+
+/// A graph with 600 of the device's 1024 MiB, replayed far behind the host.
+struct LateRig : PoolRig {
+  explicit LateRig(std::string_view conf = "") : PoolRig(conf, simOf(kGiB, kLag)), s(stream()) {
+    graph.emplace(pools);
+    GraphCapture capture(*graph, s);
+    temporary(600 * kMiB, s);
+    capture.end();
+    id = graph->pool();
+  }
+  Stream s;
+  std::optional<Graph> graph;
+  MempoolId_t id;
+};
+
+/// Far more graphs, each with a pool of its own, than there is memory for at once.
+void captureAgainAndAgain(std::string_view conf) {
+  for (const bool replays : {true, false}) {
+    PoolRig rig(conf);
+    const Stream s = rig.stream();
+    for (int round = 0; round < 40; ++round) {
+      Graph graph(rig.pools);
+      GraphCapture capture(graph, s);
+      rig.temporary(30 * kMiB, s);
+      capture.end();
+      if (replays) graph.replay(s);
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("the memory of a reset graph goes to nobody before its replays are complete", "[pools]") {
+  LateRig rig;
+  const Stream t = rig.stream();
+  rig.graph->replay(rig.s);
+  rig.graph->reset();
+  CHECK(rig.graph->pool() == MempoolId_t{});
+  CHECK(rig.pools.getPoolUseCount(rig.id) == 1);
+  rig.allocator.emptyCache();
+  CHECK(rig.reservedBy(rig.id) >= mib(600));
+  CHECK(!rig.sim().queryStream(rig.s).orThrow());
+  void* small = rig.written(300 * kMiB, t);
+  rig.free(small);
+  rig.finish();
+  rig.pools.emptyCache(rig.id);
+  CHECK(!rig.known(rig.id));
+  rig.temporary(900 * kMiB, t);
+}
+
+TEST_CASE("a graph that was never replayed lets go at its reset", "[pools]") {
+  LateRig rig;
+  rig.graph->reset();
+  rig.allocator.emptyCache();
+  CHECK(rig.reservedBy(rig.id) == 0);
+}
+
+TEST_CASE("replays on several streams are all waited for", "[pools]") {
+  LateRig rig;
+  const Stream t = rig.stream();
+  rig.graph->replay(rig.s);
+  rig.work.delay(t, 10 * kLag);
+  rig.graph->replay(t);
+  rig.graph.reset();
+  rig.sim().synchronizeStream(rig.s).orThrow();
+  rig.pools.emptyCache(rig.id);
+  CHECK(rig.reservedBy(rig.id) >= mib(600));
+  rig.sim().synchronizeStream(t).orThrow();
+  rig.pools.emptyCache(rig.id);
+  CHECK(!rig.known(rig.id));
+}
+
+TEST_CASE("the memory of a reset graph stays while a destroyed stream may still replay it",
+          "[pools]") {
+  LateRig rig;
+  const Stream t = rig.stream(), gone = rig.stream();
+  rig.graph->replay(gone);
+  rig.sim().destroyStream(gone).orThrow();
+  rig.graph->reset();
+  rig.allocator.emptyCache();
+  CHECK(rig.reservedBy(rig.id) >= mib(600));
+  void* small = rig.written(300 * kMiB, t);
+  rig.free(small);
+  rig.pools.emptyCache(rig.id);  // the verb that asks the device
+  rig.allocator.emptyCache();
+  rig.temporary(900 * kMiB, t);
+}
+
+TEST_CASE("pools that end wait for replays that are queued", "[pools]") {
+  PoolRig rig("", simOf(kGiB, kLag));
+  const Stream s = rig.stream(), gone = rig.stream();
+  {
+    Pools pools(rig.allocator);
+    Graph graph(pools);
+    GraphCapture capture(graph, s);
+    rig.temporary(600 * kMiB, s);
+    capture.end();
+    graph.replay(s);
+    graph.replay(gone);
+    rig.sim().destroyStream(gone).orThrow();
+  }
+  rig.allocator.emptyCache();
+  rig.temporary(900 * kMiB, s);
+}
+
+TEST_CASE("memory of a reset graph whose replays are complete serves who is short of it",
+          "[pools][.bug]") {
+  LateRig rig;
+  const Stream t = rig.stream();
+  rig.graph->replay(rig.s);
+  rig.graph->reset();
+  rig.finish();
+  rig.temporary(900 * kMiB, t);  // no verb of Pools was called in between
+}
+
+TEST_CASE("memory of a reset graph whose replays are queued is waited for by who is short of it",
+          "[pools][.bug]") {
+  LateRig rig;
+  const Stream t = rig.stream();
+  rig.graph->replay(rig.s);
+  rig.graph->reset();
+  rig.temporary(900 * kMiB, t);
+}
+
+TEST_CASE("graphs captured one after another on a stream, each reset, share pages",
+          "[pools][pages]") {
+  captureAgainAndAgain("limit:256M");
+}
+
+TEST_CASE("graphs captured one after another on a stream, each reset, share segments",
+          "[pools][.bug]") {
+  captureAgainAndAgain("limit:256M,backing:segments");
+}
+
+}  // namespace cistern::test

@@ -1,0 +1,129 @@
+// Pools whose segments come from an allocator of the program's own.
+#include <map>
+#include <memory>
+
+#include "tests/pools/pools_support.hpp"
+
+namespace cistern::test {
+namespace {
+
+/// The device's malloc, counted; refuses beyond `most` bytes.
+class CountedSource final : public SegmentSource {
+ public:
+  explicit CountedSource(Device& device, std::size_t most = kGiB) : device_(device), most_(most) {}
+  Result<Address> allocate(std::size_t bytes, Stream) override {
+    if (out() + bytes > most_) {
+      return DeviceError{Call::kMalloc, ErrorKind::kOutOfMemory, 2, "", "no more"};
+    }
+    const Result<Address> base = device_.malloc(bytes);
+    if (base) segments_[base.value()] = bytes;
+    return base;
+  }
+  Status free(Address address, std::size_t bytes) override {
+    CHECK(segments_.at(address) == bytes);
+    segments_.erase(address);
+    return device_.free(address);
+  }
+  bool covers(const void* block) const {
+    const auto it = segments_.upper_bound(toAddress(block));
+    if (it == segments_.begin()) return false;
+    return toAddress(block) < std::prev(it)->first + std::prev(it)->second;
+  }
+  std::size_t count() const { return segments_.size(); }
+  std::size_t out() const {
+    std::size_t bytes = 0;
+    for (const auto& segment : segments_) bytes += segment.second;
+    return bytes;
+  }
+
+ private:
+  Device& device_;
+  const std::size_t most_;
+  std::map<Address, std::size_t> segments_;
+};
+
+}  // namespace
+
+TEST_CASE("a pool's own source supplies its segments, and no other's", "[pools]") {
+  PoolRig rig;
+  const auto source = std::make_shared<CountedSource>(rig.sim());
+  MemPool pool(rig.pools, {source}), plain(rig.pools);
+  const Stream s = rig.stream();
+  std::vector<void*> blocks;
+  {
+    const MemPoolScope scope(pool);
+    for (std::size_t bytes : {kKiB, 3 * kMiB, 30 * kMiB}) blocks.push_back(rig.written(bytes, s));
+  }
+  for (const void* block : blocks) CHECK(source->covers(block));
+  void* other = plain.allocate(30 * kMiB, s);
+  void* from_default = rig.allocate(30 * kMiB, s);
+  CHECK(!source->covers(other));
+  CHECK(!source->covers(from_default));
+  CHECK(std::int64_t(source->out()) == rig.reservedBy(pool.id()));
+  for (void* block : blocks) rig.free(block);
+  rig.free(other);
+  rig.free(from_default);
+  rig.allocator.emptyCache();
+  CHECK(source->count() == 0);
+}
+
+TEST_CASE("blocks outlive a pool with a source, and every segment goes back to it", "[pools]") {
+  PoolRig rig;
+  const auto source = std::make_shared<CountedSource>(rig.sim());
+  const Stream s = rig.stream();
+  void *small = nullptr, *large = nullptr;
+  MempoolId_t id;
+  {
+    MemPool pool(rig.pools, {source});
+    id = pool.id();
+    small = pool.allocate(kKiB, s);
+    large = pool.allocate(40 * kMiB, s);
+    rig.free(pool.allocate(50 * kMiB, s));
+  }
+  CHECK(source->count() == 2);  // what was free went with the MemPool
+  rig.touch(s, small);
+  rig.touch(s, large);
+  rig.free(small);
+  rig.free(large);
+  rig.finish();
+  rig.pools.emptyCache(id);
+  CHECK(!rig.known(id));
+  CHECK(source->count() == 0);
+  CHECK(source.use_count() == 1);
+}
+
+TEST_CASE("a source that has no more makes the pool's requests fail, and only them", "[pools]") {
+  PoolRig rig;
+  const auto source = std::make_shared<CountedSource>(rig.sim(), 64 * kMiB);
+  MemPool pool(rig.pools, {source});
+  const Stream s = rig.stream();
+  void* block = pool.allocate(40 * kMiB, s);
+  CHECK_THROWS_AS(pool.allocate(40 * kMiB, s), OutOfMemory);
+  void* fits = pool.allocate(24 * kMiB, s);
+  void* elsewhere = rig.allocate(40 * kMiB, s);
+  CHECK(rig.holds(pool.id(), {block, fits}));
+  for (void* each : {block, fits, elsewhere}) rig.free(each);
+  void* whole = pool.allocate(64 * kMiB, s);  // what lay free went back first
+  rig.free(whole);
+}
+
+TEST_CASE("a capture into a pool with a source holds its segments in place", "[pools]") {
+  PoolRig rig;
+  const auto source = std::make_shared<CountedSource>(rig.sim());
+  MemPool pool(rig.pools, {source});
+  const Stream s = rig.stream();
+  Graph graph(rig.pools);
+  graph.captureBegin(s, pool.id());
+  const void* temporary = rig.temporary(10 * kMiB, s);
+  CHECK(source->covers(temporary));
+  graph.captureEnd();
+  pool.emptyCache();
+  CHECK(source->covers(temporary));
+  graph.replay(s);
+  rig.finish();
+  graph.reset();
+  pool.emptyCache();
+  CHECK(source->count() == 0);
+}
+
+}  // namespace cistern::test
