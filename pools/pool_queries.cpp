@@ -29,16 +29,22 @@ void Pools::setNoSplit(MempoolId_t id) {
 // What graphs that are gone may still be replaying on streams that are gone too is complete when
 // the device is: this is the verb that asks.
 void Pools::emptyCache(MempoolId_t id) {
+  if (id == MempoolId_t{}) return allocator_.emptyCache(allocator_.defaultPool());
+  {
+    const MutexLock lock(mutex_);
+    (void)entry("emptyCache", id);
+  }
   {
     const MutexLock lock(retired_mutex_);
     for (Retirement& one : retired_) {
       if (one.holds(id)) one.waitForUnknown();
     }
   }
+  tidy();  // what graphs that are gone have held is free now; the pool may be gone, too
   {
     const MutexLock lock(mutex_);
-    const bool is_default = id == MempoolId_t{};
-    allocator_.emptyCache(is_default ? allocator_.defaultPool() : *entry("emptyCache", id).pool);
+    const auto it = entries_.find(id);
+    if (it != entries_.end()) allocator_.emptyCache(*it->second.pool);
   }
   tidy();
 }
