@@ -136,11 +136,11 @@ std::vector<Idle> idleSegments(const std::vector<Heap*>& heaps) {
 
 // A segment that was idle a moment ago may be in use, gone or elsewhere by now.
 bool CachingAllocator::releaseOneIdle(HeapSegment& segment, Heap& heap) {
-  if (pinned_segments_.pinned(segment)) return false;
   {
     const MutexLock lock(heap.mutex());
     if (segment.heap.load(std::memory_order_relaxed) != &heap || !segment.whollyFree())
       return false;
+    if (pinned_segments_.pinned(segment)) return false;  // asked last: it was, before it was freed
     heap.remove(segment);
   }
   return giveBack(segment, heap);
