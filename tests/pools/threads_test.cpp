@@ -22,9 +22,11 @@ class Crew {
       } catch (...) {
         const std::lock_guard lock(mutex_);
         failure_ = std::current_exception();
+        failed = true;
       }
     });
   }
+  std::atomic<bool> failed{false};  ///< some thread has ended early
   void join() {
     for (std::thread& thread : threads_) thread.join();
     threads_.clear();
@@ -114,7 +116,14 @@ class Capturer {
 
   void run() {
     MemPool pool(site_.rig.pools);
-    for (std::size_t i = 0; i < kGraphs; ++i) once(pool, i);
+    // Another thread may have asked about a stream just before its capture began, and break the
+    // capture by asking it then (open: StreamProgress::markOrAsk). It must unwind like any other.
+    for (std::size_t i = 0; i < kGraphs; ++i) {
+      try {
+        once(pool, i);
+      } catch (const DeviceFailure&) {
+      }
+    }
     --site_.busy;
   }
 
@@ -126,7 +135,8 @@ class Capturer {
       GraphCapture capture(graph, s_, i % 2 ? pool.id() : MempoolId_t{}, CaptureMode::kThreadLocal);
       rig.join(side_, s_);
       for (std::size_t n = 0; n < 20; ++n) {
-        rig.temporary((1 + (i + n) % 9) * 700 * kKiB, n % 3 ? s_ : side_);
+        const Stream stream = n % 3 ? s_ : side_;
+        rig.allocator.free(use(stream, rig.allocate((1 + (i + n) % 9) * 700 * kKiB, stream)));
         leave(rig.allocate((1 + n) * 10 * kKiB, s_));
       }
       rig.join(s_, side_);
@@ -137,9 +147,18 @@ class Capturer {
     graph.replay(s_);
     if (i % 2) rig.sim().synchronizeStream(s_).orThrow();
   }
+  void* use(Stream stream, void* block) {
+    try {
+      site_.rig.touch(stream, block);
+    } catch (...) {
+      site_.rig.allocator.free(block);
+      throw;
+    }
+    return block;
+  }
   // The work is recorded before another thread can free the block.
   void leave(void* block) {
-    site_.rig.touch(s_, block);
+    use(s_, block);
     if (void* left = site_.captured.exchange(block)) site_.rig.allocator.free(left);
   }
 
@@ -155,7 +174,7 @@ void everythingAtOnce(const char* conf) {
     for (std::size_t i = 0; i < kWorkers; ++i) crew.add([&, i] { Worker(site, i).run(); });
     crew.add([&] { Capturer(site).run(); });
     crew.add([&] {
-      while (site.busy > 0) {
+      while (site.busy > 0 && !crew.failed) {
         rig.allocator.emptyCache();
         rig.pools.emptyCache(site.shared->id());
         std::this_thread::yield();
@@ -163,7 +182,7 @@ void everythingAtOnce(const char* conf) {
     });
     crew.add([&] {
       const Stream stream = site.streams[kWorkers + 2];
-      while (site.busy > 0) {
+      while (site.busy > 0 && !crew.failed) {
         MemPool pool(rig.pools);
         void* block = pool.allocate(3 * kMiB, stream);
         rig.touch(stream, block);
@@ -171,7 +190,7 @@ void everythingAtOnce(const char* conf) {
       }
     });
     crew.add([&] {  // frees what the capture leaves, on a thread that captures nothing
-      while (site.busy > 0) {
+      while (site.busy > 0 && !crew.failed) {
         if (void* block = site.captured.exchange(nullptr)) rig.allocator.free(block);
         std::this_thread::yield();
       }
