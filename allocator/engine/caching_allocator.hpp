@@ -263,6 +263,7 @@ class CachingAllocator {
   static bool mayBorrow(const Heap& owner, const Heap& heap) {
     return &owner != &heap && &owner.pool() == &heap.pool();
   }
+  static bool mayInherit(const Heap& owner, const Heap& heap);
   Block* adopt(HeapSegment& segment, Heap& owner, Heap& heap, const Request& request);
   template <class MakeSafe>
   Block* borrow(Heap& heap, const Request& request, MakeSafe made_safe);

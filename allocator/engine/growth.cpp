@@ -138,9 +138,9 @@ std::vector<Idle> idleSegments(const std::vector<Heap*>& heaps) {
 bool CachingAllocator::releaseOneIdle(HeapSegment& segment, Heap& heap) {
   {
     const MutexLock lock(heap.mutex());
-    if (pinned_segments_.pinned(segment)) return false;  // a block is pinned before it is freed
     if (segment.heap.load(std::memory_order_relaxed) != &heap || !segment.whollyFree())
       return false;
+    if (pinned_segments_.pinned(segment)) return false;  // asked last: it was, before it was freed
     heap.remove(segment);
   }
   return giveBack(segment, heap);

@@ -56,9 +56,11 @@ bool PendingFrees::add(Retired retired, const StreamUses& streams) {
   return true;
 }
 
+// Where the device does not tell, it may be: an event that a capture records is never passed.
 bool PendingFrees::capturing(Stream stream) {
   const Result<CaptureInfo> info = device_.captureInfo(stream);
-  return info.ok() && info.value().status != CaptureStatus::kNone;
+  if (!info) return info.error().kind != ErrorKind::kInvalidHandle;
+  return info.value().status != CaptureStatus::kNone;
 }
 
 bool PendingFrees::attachOrPutOff(Stream stream, Waiting& waiting) {

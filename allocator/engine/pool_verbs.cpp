@@ -26,11 +26,11 @@ Pool& CachingAllocator::openPool(MempoolId_t id, const PoolTraits& traits) {
 
 bool CachingAllocator::setNoSplit(Pool& pool) { return pool.change(whole_rules_, false); }
 
-// How far its streams have come is asked now: while one is captured again it does not say.
+// What is free is marked now: while a capture records the heap's stream, it cannot be asked.
 void CachingAllocator::drainPool(Pool& pool) {
   const MempoolId_t id = pool.id();
-  pool.drain();
   for (Heap* heap : pool.heaps()) progress_.refresh(*heap);
+  pool.drain();
   std::vector<std::function<void(MempoolId_t)>> observers;
   {
     const MutexLock lock(hooks_mutex_);

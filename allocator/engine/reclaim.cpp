@@ -54,7 +54,8 @@ bool CachingAllocator::streamsAreIdle() {
 Block* CachingAllocator::fromOtherHeaps(Heap& heap, const Request& request, Reach reach) {
   if (!options_.cross_stream_reuse) return nullptr;
   for (Heap* owner : heaps_.all()) {
-    if (!mayBorrow(*owner, heap)) continue;
+    const bool whole = reach == Reach::kIdleSegments && mayInherit(*owner, heap);
+    if (!mayBorrow(*owner, heap) && !whole) continue;
     {
       const MutexLock lock(owner->mutex());
       if (fitting(*owner, request, reach, {}) == nullptr) continue;
@@ -63,6 +64,13 @@ Block* CachingAllocator::fromOtherHeaps(Heap& heap, const Request& request, Reac
     if (Block* block = takeCompleted(*owner, heap, request, reach)) return block;
   }
   return nullptr;
+}
+
+// Whole segments of a pool that nobody uses any more, where both pools' are alike.
+bool CachingAllocator::mayInherit(const Heap& owner, const Heap& heap) {
+  const Pool &from = owner.pool(), &to = heap.pool();
+  return from.stage() == Pool::Stage::kDraining && !owner.onPages() && !heap.onPages() &&
+         &from.rules() == &to.rules() && !from.source() && !to.source();
 }
 
 // A block of the owner's whose last use is complete.
@@ -95,7 +103,10 @@ Block* CachingAllocator::adopt(HeapSegment& segment, Heap& owner, Heap& heap,
                                const Request& request) CISTERN_NO_TSA {
   const MutexLock settling(settle_mutex_);
   const std::scoped_lock both(owner.mutex(), heap.mutex());
-  const bool still = segment.heap.load(std::memory_order_relaxed) == &owner &&
+  const bool may = mayBorrow(owner, heap) ||
+                   (mayInherit(owner, heap) && !pinned_segments_.pinned(segment));
+  const bool still = may &&
+                     segment.heap.load(std::memory_order_relaxed) == &owner &&
                      segment.kind == request.kind && segment.whollyFree() &&
                      segment.first->epoch <= owner.completion.completed &&
                      owner.layout(request.kind).serves(*segment.first, request.grains);

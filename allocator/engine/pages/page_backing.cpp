@@ -318,11 +318,17 @@ bool PageBacking::pinned(const Block& block) {
   return held;
 }
 
-bool PageBacking::forgets(Heap& heap) const CISTERN_NO_TSA {
+// What it had for another pool is no measure of what it may take for the next.
+bool PageBacking::forgets(Heap& heap) CISTERN_NO_TSA {
   const MutexLock lock(mutex_);
   const MutexLock heap_lock(heap.mutex());
   for (const View* view = ground_.table.oldestStale(); view; view = view->younger) {
     if (view->range->home == &heap && !heap.complete(view->last_use)) return false;
+  }
+  for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
+    for (const Segment* s = heap.layout(kind).segments(); s; s = s->next) {
+      rangeOf(*s->first).most_backed = rangeOf(*s->first).moved = 0;
+    }
   }
   return true;
 }

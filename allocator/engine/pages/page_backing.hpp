@@ -48,7 +48,8 @@ class PageBacking {
   /// Whether any page of the block is held in place. Pre: mutex() and the heap's are held.
   static bool pinned(const Block& block);
   /// Whether nothing that is still under way was done through a view of the heap's.
-  bool forgets(Heap& heap) const;
+  /// If so it may go to another pool, for which it is as new.
+  bool forgets(Heap& heap);
 
   PageCounts counts() const;
   std::size_t hostBytes() const;

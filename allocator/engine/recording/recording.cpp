@@ -32,11 +32,14 @@ void Recording::include(Stream stream) {
   if (!contains(included_, stream)) included_.push_back(stream);
 }
 
+// A device that says no is asked once more; then what was seen before holds. What the graph uses
+// must not come from elsewhere: nothing would keep it in place.
 bool Recording::covers(Stream stream) {
-  const Result<CaptureInfo> info = device_.captureInfo(stream);
-  if (!info || info.value().status == CaptureStatus::kNone) return false;
+  Result<CaptureInfo> info = device_.captureInfo(stream);
+  if (!info && info.error().kind != ErrorKind::kInvalidHandle) info = device_.captureInfo(stream);
+  if (!info && info.error().kind == ErrorKind::kInvalidHandle) return false;
   const MutexLock lock(mutex_);
-  return records(stream, info.value());
+  return records(stream, info ? info.value() : CaptureInfo{CaptureStatus::kInvalidated, 0});
 }
 
 // A capture that an earlier call has broken has no id any more; its streams are known.
