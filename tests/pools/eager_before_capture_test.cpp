@@ -6,7 +6,7 @@ namespace cistern::test {
 // A heap's own free memory is taken in its stream's order; a replay on another stream does not
 // follow what that stream had queued eagerly before the capture.
 TEST_CASE("a replay follows eager work that still used the memory when it was captured",
-          "[pools][.bug]") {
+          "[pools]") {
   PoolRig rig("background_thread:false", simOf(kGiB, 50'000));
   const Stream s = rig.stream(), side = rig.stream();
   MemPool pool(rig.pools);

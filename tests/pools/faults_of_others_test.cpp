@@ -148,7 +148,8 @@ TEST_CASE("nothing is freed on the device during a capture, whoever asks on its 
           "[pools]") {
   PoolRig rig("background_thread:false");
   const Stream s = rig.stream();
-  void* cached = rig.allocate(700 * kMiB, s);
+  void* held = rig.allocate(200 * kMiB, s);
+  void* cached = rig.allocate(500 * kMiB, s);
   rig.touch(s, cached);
   rig.free(cached);
   rig.finish();
@@ -158,13 +159,14 @@ TEST_CASE("nothing is freed on the device during a capture, whoever asks on its 
     return countOf(rig.sim(), Call::kFree) + countOf(rig.sim(), Call::kUnmap);
   };
   const std::uint64_t before = frees();
-  CHECK(rig.outOfMemory(800 * kMiB, s));
+  CHECK(rig.outOfMemory(900 * kMiB, s));
   CHECK(reservedOf(rig.allocator) == mib(700));
   rig.temporary(200 * kMiB, s);
   CHECK(frees() == before);
   CHECK(rig.sim().captureInfo(s).orThrow().status == CaptureStatus::kActive);
   capture.end();
   graph.replay(s);
+  rig.free(held);
 }
 
 TEST_CASE("emptyCache of another thread during a capture leaves it active", "[pools]") {

@@ -145,7 +145,7 @@ TEST_CASE("the pool of a capture is not released under it", "[pools]") {
   Graph graph(rig.pools);
   graph.captureBegin(s);
   const MempoolId_t id = graph.pool();
-  CHECK(refusedFor(id, "active", [&] { rig.pools.releasePool(id); }));
+  CHECK(refusedFor(id, "let go", [&] { rig.pools.releasePool(id); }));
   rig.temporary(kMiB, s);
   graph.captureEnd();
   CHECK(rig.pools.getPoolUseCount(id) == 1);

@@ -113,7 +113,7 @@ TEST_CASE("pools that end wait for replays that are queued", "[pools]") {
 }
 
 TEST_CASE("memory of a reset graph whose replays are complete serves who is short of it",
-          "[pools][.bug]") {
+          "[pools]") {
   LateRig rig;
   const Stream t = rig.stream();
   rig.graph->replay(rig.s);
@@ -123,7 +123,7 @@ TEST_CASE("memory of a reset graph whose replays are complete serves who is shor
 }
 
 TEST_CASE("memory of a reset graph whose replays are queued is waited for by who is short of it",
-          "[pools][.bug]") {
+          "[pools]") {
   LateRig rig;
   const Stream t = rig.stream();
   rig.graph->replay(rig.s);
@@ -137,7 +137,7 @@ TEST_CASE("graphs captured one after another on a stream, each reset, share page
 }
 
 TEST_CASE("graphs captured one after another on a stream, each reset, share segments",
-          "[pools][.bug]") {
+          "[pools]") {
   captureAgainAndAgain("limit:256M,backing:segments");
 }
 
