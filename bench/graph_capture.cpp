@@ -147,8 +147,8 @@ int main() try {
   std::vector<std::unique_ptr<CapturePeer>> peers;
   peers.push_back(std::make_unique<NoAllocator>(driverCapturePeer(*device)));
   peers.push_back(cisternCapturePeer(*device, "Cistern", ""));
-  peers.push_back(cisternCapturePeer(*device, "Cistern, no reuse over streams",
-                                     "cross_stream_reuse:false"));
+  peers.push_back(
+      cisternCapturePeer(*device, "Cistern, no reuse over streams", "cross_stream_reuse:false"));
   peers.push_back(cisternCapturePeer(*device, "Cistern, segments", "backing:segments"));
   peers.push_back(driverCapturePeer(*device));
   if (auto torch = torchCapturePeer(*device)) peers.push_back(std::move(torch));

@@ -41,8 +41,8 @@ class Pools final : private Router {
   /// Makes the pool with use count 1, or counts one user more; `traits` are those of a new one.
   /// PoolError for {0, 0}, and for a pool that is draining.
   void createOrIncrefPool(MempoolId_t id, const PoolTraits& traits = {});
-  /// One user less; at 0 the pool is draining. PoolError when all its users are graphs, MemPools and
-  /// their scopes, which let go by themselves, or when a scope would be left without its pool.
+  /// One user less; at 0 the pool is draining. PoolError when all its users are graphs, MemPools
+  /// and their scopes, which let go by themselves, or when a scope would be left without its pool.
   void releasePool(MempoolId_t id);
   /// 0 for a draining pool. PoolError for one that is gone or never was.
   int getPoolUseCount(MempoolId_t id) const;

@@ -15,8 +15,8 @@ class Captured;
 class Retirement {
  public:
   /// The graph's replays, if any, are queued on `streams`. One that is being captured is asked when
-  /// that is over; one that was destroyed cannot be: then the whole device is waited for, by who may
-  /// wait.
+  /// that is over; one that was destroyed cannot be: then the whole device is waited for, by who
+  /// may wait.
   Retirement(Device& device, std::vector<std::shared_ptr<Captured>> held,
              std::vector<Stream> streams) noexcept;
   ~Retirement();

@@ -43,7 +43,7 @@ bool PendingFrees::add(Retired retired, const StreamUses& streams) {
   // take the first for the last.
   auto* waiting = new Waiting{retired, {int(streams.size()) + 1}};
   int attached = 0;
-  for (Stream stream : streams) attached += attachOrPutOff(stream, *waiting) ? 1 : 0;
+  for (Stream stream : streams) attached += attachOrPutOff(stream, *waiting, false) ? 1 : 0;
   const bool stuck = attached != int(streams.size());
   if (stuck) {
     const MutexLock lock(mutex_);
@@ -56,29 +56,28 @@ bool PendingFrees::add(Retired retired, const StreamUses& streams) {
   return true;
 }
 
-// Where the device does not tell, it may be: an event that a capture records is never passed.
-bool PendingFrees::capturing(Stream stream) {
+// Where the device does not tell, it may be: an event that a capture records is never passed. At
+// the last resort such a stream is asked no more.
+bool PendingFrees::attachOrPutOff(Stream stream, Waiting& waiting, bool last_resort) {
   const Result<CaptureInfo> info = device_.captureInfo(stream);
-  if (!info) return info.error().kind != ErrorKind::kInvalidHandle;
-  return info.value().status != CaptureStatus::kNone;
-}
-
-bool PendingFrees::attachOrPutOff(Stream stream, Waiting& waiting) {
-  if (!capturing(stream)) return attach(queueOf(stream), waiting);
+  const bool told = info.ok() || info.error().kind == ErrorKind::kInvalidHandle;
+  if (!told && last_resort) return false;
+  const bool may_be = !told || (info.ok() && info.value().status != CaptureStatus::kNone);
+  if (!may_be) return attach(queueOf(stream), waiting);
   const MutexLock lock(mutex_);
   put_off_.push_back({stream, &waiting});
   return true;
 }
 
 // What still cannot be recorded when the capture is over waits for the whole device.
-void PendingFrees::attachPutOff() {
+void PendingFrees::attachPutOff(bool last_resort) {
   std::vector<PutOff> now;
   {
     const MutexLock lock(mutex_);
     now.swap(put_off_);
   }
   for (const PutOff& put_off : now) {
-    if (attachOrPutOff(put_off.stream, *put_off.waiting)) continue;
+    if (attachOrPutOff(put_off.stream, *put_off.waiting, last_resort)) continue;
     const MutexLock lock(mutex_);
     stuck_.push_back(put_off.waiting);
   }
@@ -172,7 +171,7 @@ std::vector<PendingFrees::Retired> PendingFrees::poll() {
   if (waiting() == 0) return ready;
   // Asking an event breaks a capture elsewhere in the program unless the thread says not to mind.
   const RelaxedCaptureMode relaxed(device_);
-  attachPutOff();
+  attachPutOff(false);
   for (Queue* queue : queues()) collect(*queue, ready);
   return ready;
 }
@@ -180,7 +179,7 @@ std::vector<PendingFrees::Retired> PendingFrees::poll() {
 std::vector<PendingFrees::Retired> PendingFrees::wait() {
   std::vector<Retired> ready;
   const RelaxedCaptureMode relaxed(device_);
-  attachPutOff();
+  attachPutOff(true);
   for (Queue* queue : queues()) {
     for (bool more = true; more && ready.empty();) more = waitForOldest(*queue, ready);
     if (!ready.empty()) return ready;

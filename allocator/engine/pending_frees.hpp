@@ -76,9 +76,8 @@ class PendingFrees {
     Waiting* waiting;
   };
 
-  bool capturing(Stream stream);
-  bool attachOrPutOff(Stream stream, Waiting& waiting);
-  void attachPutOff();
+  bool attachOrPutOff(Stream stream, Waiting& waiting, bool last_resort);
+  void attachPutOff(bool last_resort);
   bool attach(Queue& queue, Waiting& waiting);
   bool reached(const Point& point);
   void collect(Queue& queue, std::vector<Retired>& ready);

@@ -49,7 +49,8 @@ void checkPlace(const LiveBlock& wanted, const Heap& heap, const HeapSegment& se
     if (b->isHole()) refuse(wanted, "its memory has left the pool");
     const bool alone = b->state() == BlockState::kAllocated && b->use.uses == nullptr &&
                        b->use.stream == heap.stream();
-    if (!alone || !isAmong(leaving, *b)) refuse(wanted, "queued work of several streams still uses part of it");
+    if (!alone || !isAmong(leaving, *b))
+      refuse(wanted, "queued work of several streams still uses part of it");
   }
   if (from + wanted.bytes > segment.end()) refuse(wanted, "its memory has left the pool");
 }

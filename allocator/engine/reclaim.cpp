@@ -54,7 +54,8 @@ bool CachingAllocator::streamsAreIdle() {
 Block* CachingAllocator::fromOtherHeaps(Heap& heap, const Request& request, Reach reach) {
   if (!options_.cross_stream_reuse) return nullptr;
   for (Heap* owner : heaps_.all()) {
-    const bool whole = reach == Reach::kIdleSegments && mayInherit(*owner, heap);
+    const bool whole = request.recording && reach == Reach::kIdleSegments &&
+                       mayInherit(*owner, heap);  // others give it back and grow
     if (!mayBorrow(*owner, heap) && !whole) continue;
     {
       const MutexLock lock(owner->mutex());
@@ -103,10 +104,9 @@ Block* CachingAllocator::adopt(HeapSegment& segment, Heap& owner, Heap& heap,
                                const Request& request) CISTERN_NO_TSA {
   const MutexLock settling(settle_mutex_);
   const std::scoped_lock both(owner.mutex(), heap.mutex());
-  const bool may = mayBorrow(owner, heap) ||
-                   (mayInherit(owner, heap) && !pinned_segments_.pinned(segment));
-  const bool still = may &&
-                     segment.heap.load(std::memory_order_relaxed) == &owner &&
+  const bool may =
+      mayBorrow(owner, heap) || (mayInherit(owner, heap) && !pinned_segments_.pinned(segment));
+  const bool still = may && segment.heap.load(std::memory_order_relaxed) == &owner &&
                      segment.kind == request.kind && segment.whollyFree() &&
                      segment.first->epoch <= owner.completion.completed &&
                      owner.layout(request.kind).serves(*segment.first, request.grains);

@@ -47,7 +47,8 @@ class SizeRules {
             rounded <= kSmallLimit ? SizeKind::kSmall : SizeKind::kLarge,
             stream,
             pool,
-            nullptr, 0};
+            nullptr,
+            0};
   }
   /// The size of the segment that a request makes when no free block serves it.
   std::uint64_t segmentFor(const Request& request) const;

@@ -136,8 +136,7 @@ TEST_CASE("graphs captured one after another on a stream, each reset, share page
   captureAgainAndAgain("limit:256M");
 }
 
-TEST_CASE("graphs captured one after another on a stream, each reset, share segments",
-          "[pools]") {
+TEST_CASE("graphs captured one after another on a stream, each reset, share segments", "[pools]") {
   captureAgainAndAgain("limit:256M,backing:segments");
 }
 

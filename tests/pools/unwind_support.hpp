@@ -148,7 +148,7 @@ inline Picture pictureOf(PoolRig& rig, const CaptureProgram& program, MempoolId_
   picture.uses = known ? rig.pools.getPoolUseCount(pool) : -1;
   picture.pool_reserved = known ? rig.reservedBy(pool) : 0;
   picture.reserved = reservedOf(rig.allocator);
-  picture.held = nowOf(rig.allocator, Stat::kActive);
+  picture.held = nowOf(rig.allocator, Stat::kAllocation);
   picture.taken = takenOf(rig.sim());
   for (std::size_t i = 0; i < program.streams().size(); ++i) {
     const Stream stream = program.streams()[i];

@@ -143,7 +143,8 @@ std::uint64_t PageBacking::release(const std::vector<Heap*>& heaps, std::uint64_
   std::uint64_t released = 0;
   for (Heap* heap : heaps) {
     if (released >= bytes) break;
-    if (heap->onPages()) released += releaseFree(ground_, *heap, {UINT32_MAX, bytes - released}).bytes;
+    if (heap->onPages())
+      released += releaseFree(ground_, *heap, {UINT32_MAX, bytes - released}).bytes;
   }
   return released;
 }

@@ -113,7 +113,7 @@ class Recording {
   Device& device_;
   Pool& pool_;
   const std::shared_ptr<void> token_;  ///< the pool stays while this is there
-  const std::uint32_t number_;  ///< unique among captures that overlap; never 0
+  const std::uint32_t number_;         ///< unique among captures that overlap; never 0
   Mutex mutex_;
   std::uint64_t id_ CISTERN_GUARDED_BY(mutex_) = 0;
   std::vector<Stream> streams_ CISTERN_GUARDED_BY(mutex_);   ///< seen recorded
