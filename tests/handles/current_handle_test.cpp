@@ -22,12 +22,7 @@ struct Silent : FakeLibrary<SilentTag> {
 struct Streamless {
   using Handle = FakeHandle*;
   static constexpr const char* kName = "streamless";
-  static Handle create(int device) {
-    auto* made = new FakeHandle;
-    made->device = device;
-    keepForever(made);
-    return made;
-  }
+  static Handle create(int device) { return makeFakeHandle(device); }
 };
 
 }  // namespace

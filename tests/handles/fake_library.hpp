@@ -5,8 +5,11 @@
 
 #include <atomic>
 #include <cstdint>
+#include <cstdlib>
+#include <memory>
 #include <set>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "allocator/base/error.hpp"
@@ -26,8 +29,24 @@ struct FakeHandle {
   int stream_sets = 0;
   int workspace_sets = 0;
 
-  void use() { ++uses; }
+  bool destroyed = false;
+
+  void use() {
+    if (destroyed) std::abort();
+    ++uses;
+  }
 };
+
+/// Every handle there ever was: a leak on purpose is none to a leak checker, and a destroyed handle
+/// can be told from a live one.
+inline FakeHandle* makeFakeHandle(int device) {
+  static Mutex& mutex = *new Mutex;
+  static auto& all = *new std::vector<std::unique_ptr<FakeHandle>>;
+  const MutexLock lock(mutex);
+  all.push_back(std::make_unique<FakeHandle>());
+  all.back()->device = device;
+  return all.back().get();
+}
 
 /// One library, with pools and counts of its own, for each tag.
 template <class Tag>
@@ -43,13 +62,11 @@ struct FakeLibrary {
       throw Error("fake library: create failed");
     }
     ++created;
-    auto* made = new FakeHandle;
-    made->device = device;
-    return made;
+    return makeFakeHandle(device);
   }
   static void destroy(Handle handle) noexcept {
+    if (std::exchange(handle->destroyed, true)) std::abort();
     ++destroyed;
-    delete handle;
   }
   static void setStream(Handle handle, Stream stream) {
     handle->stream = stream;
@@ -62,14 +79,6 @@ struct FakeLibrary {
 
 template <class L>
 using FakePool = DeviceThreadHandlePool<typename L::Handle, &L::create, &L::destroy>;
-
-/// For a library without destroy(): the handles that it never gave back, kept from leak checkers.
-inline void keepForever(FakeHandle* handle) {
-  static Mutex& mutex = *new Mutex;
-  static auto& kept = *new std::vector<FakeHandle*>;
-  const MutexLock lock(mutex);
-  kept.push_back(handle);
-}
 
 inline void onThread(const auto& body) { std::thread(body).join(); }
 
