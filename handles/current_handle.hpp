@@ -122,16 +122,20 @@ class ThreadHandles {
     const std::uint64_t epoch = workspaceEpoch();
     CachingAllocator* const allocator = workspaceAllocator(device);
     const WorkspacePool pool = allocator ? poolFor(*allocator, stream) : WorkspacePool{};
-    const BoundWorkspace now{stream, pool, epoch};
-    if (!stream_was_set && now == bound.workspace) [[likely]]
+    const BoundWorkspace& before = bound.workspace;
+    if (!stream_was_set && before.stream == stream && before.epoch == epoch && before.pool == pool)
+        [[likely]] {
       return;
+    }
     bound.workspace = {};  // until it is made, nothing is known
-    rebind(handle, device, allocator, now, stream_was_set);
-    bound.workspace = now;
+    rebind(handle, device, allocator, {stream, pool, epoch}, stream_was_set);
+    bound.workspace = {stream, pool, epoch};
   }
 
-  static void rebind(typename L::Handle handle, int device, CachingAllocator* allocator,
-                     const BoundWorkspace& now, bool stream_was_set) {
+  // Out of line, so that a hit stays small.
+  [[gnu::noinline]] static void rebind(typename L::Handle handle, int device,
+                                       CachingAllocator* allocator, const BoundWorkspace& now,
+                                       bool stream_was_set) {
     Workspace wanted;
     if (allocator != nullptr) {
       const WorkspaceKey key{device, now.pool, handle, now.stream};

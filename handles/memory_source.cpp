@@ -1,8 +1,5 @@
 #include "handles/memory_source.hpp"
 
-#include <array>
-#include <atomic>
-
 #include <fmt/format.h>
 
 #include "allocator/base/current.hpp"
@@ -10,14 +7,9 @@
 #include "handles/workspaces.hpp"
 
 namespace cistern {
-namespace {
-
-constinit std::array<std::atomic<CachingAllocator*>, std::size_t(kMaxDevices)> allocators{};
-
-}  // namespace
 
 void setWorkspaceAllocator(int device, CachingAllocator* allocator) {
-  std::atomic<CachingAllocator*>& slot = allocators[ordinalIndex(device)];
+  std::atomic<CachingAllocator*>& slot = detail::workspace_allocators[ordinalIndex(device)];
   if (allocator != nullptr && allocator->device().ordinal() != device) {
     throw InvalidArgument(fmt::format("workspaces of device {} from an allocator of device {}",
                                       device, allocator->device().ordinal()));
@@ -26,11 +18,6 @@ void setWorkspaceAllocator(int device, CachingAllocator* allocator) {
   handles::workspaces().clear(device);
   slot.store(allocator);
   handles::noteWorkspacesChanged();  // once more: who looked in between saw the old one
-}
-
-CachingAllocator* workspaceAllocator(int device) noexcept {
-  if (unsigned(device) >= unsigned(kMaxDevices)) return nullptr;
-  return allocators[std::size_t(device)].load(std::memory_order_acquire);
 }
 
 namespace handles {

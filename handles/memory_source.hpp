@@ -1,9 +1,12 @@
 // Where workspaces come from: the one file of this folder that calls the allocator.
 #pragma once
 
+#include <array>
+#include <atomic>
 #include <cstdint>
 #include <utility>
 
+#include "allocator/base/device_slots.hpp"
 #include "allocator/base/types.hpp"
 
 namespace cistern {
@@ -20,8 +23,16 @@ using WorkspacePool = std::pair<std::uint64_t, std::uint64_t>;
 /// allocator of another device.
 void setWorkspaceAllocator(int device, CachingAllocator* allocator);
 
+namespace detail {
+inline constinit std::array<std::atomic<CachingAllocator*>, std::size_t(kMaxDevices)>
+    workspace_allocators{};
+}
+
 /// Null when there is none, and for an ordinal out of range.
-CachingAllocator* workspaceAllocator(int device) noexcept;
+inline CachingAllocator* workspaceAllocator(int device) noexcept {
+  if (unsigned(device) >= unsigned(kMaxDevices)) return nullptr;
+  return detail::workspace_allocators[std::size_t(device)].load(std::memory_order_acquire);
+}
 
 namespace handles {
 
