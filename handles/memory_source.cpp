@@ -15,9 +15,10 @@ void setWorkspaceAllocator(int device, CachingAllocator* allocator) {
                                       device, allocator->device().ordinal()));
   }
   if (slot.load() == allocator) return;
+  slot.store(nullptr);
   handles::workspaces().clear(device);
   slot.store(allocator);
-  handles::noteWorkspacesChanged();  // once more: who looked in between saw the old one
+  handles::noteWorkspacesChanged();  // once more: who looked in between saw none
 }
 
 namespace handles {

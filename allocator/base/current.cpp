@@ -25,7 +25,8 @@ void addDeviceSwitch(const DeviceSwitch& device_switch) noexcept {
     const DeviceSwitch* there = nullptr;
     if (slot.compare_exchange_strong(there, &device_switch) || there == &device_switch) return;
   }
-  CISTERN_CHECK(!"room for another device switch");
+  constexpr bool kThereIsRoom = false;
+  CISTERN_CHECK(kThereIsRoom);
 }
 
 int detail::vendorDevice() noexcept {

@@ -8,9 +8,7 @@
 namespace cistern::test {
 namespace {
 
-struct PoolTag {
-  static constexpr const char* kName = "pool test";
-};
+struct PoolTag {};
 using Library = FakeLibrary<PoolTag>;
 using Pool = FakePool<Library>;
 using Window = std::unique_ptr<Pool::PoolWindow>;

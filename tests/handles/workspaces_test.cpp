@@ -40,7 +40,7 @@ struct Rig : SimRig {
 
  private:
   std::uint64_t now(Stat stat) const {
-    return allocator.memoryStats().all[std::size_t(stat)].current;
+    return std::uint64_t(allocator.memoryStats().all[std::size_t(stat)].current);
   }
 };
 

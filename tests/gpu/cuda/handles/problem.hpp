@@ -49,10 +49,10 @@ struct GpuRig {
   GpuRig() { setWorkspaceAllocator(0, &allocator); }
   ~GpuRig() { setWorkspaceAllocator(0, nullptr); }
   std::uint64_t reserved() const {
-    return allocator.memoryStats().all[std::size_t(Stat::kReservedBytes)].current;
+    return std::uint64_t(allocator.memoryStats().all[std::size_t(Stat::kReservedBytes)].current);
   }
   std::uint64_t allocated() const {
-    return allocator.memoryStats().all[std::size_t(Stat::kAllocatedBytes)].current;
+    return std::uint64_t(allocator.memoryStats().all[std::size_t(Stat::kAllocatedBytes)].current);
   }
 };
 
