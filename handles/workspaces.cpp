@@ -11,6 +11,11 @@ void clearWorkspaces(int device) {
   handles::workspaces().releasePool(device, WorkspacePool{});
 }
 
+void clearWorkspaces(int device, Stream stream) {
+  (void)ordinalIndex(device);
+  handles::workspaces().releaseStream(device, stream);
+}
+
 std::vector<WorkspaceStats> workspaceStatistics() { return handles::workspaces().statistics(); }
 
 namespace handles {
@@ -61,6 +66,12 @@ void Workspaces::release(Matches matches) noexcept {
 
 void Workspaces::releasePool(int device, WorkspacePool pool) noexcept {
   release([&](const WorkspaceKey& key) { return key.device == device && key.pool == pool; });
+}
+
+void Workspaces::releaseStream(int device, Stream stream) noexcept {
+  release([&](const WorkspaceKey& key) {
+    return key.device == device && key.stream == stream && key.pool == WorkspacePool{};
+  });
 }
 
 void Workspaces::clear(int device) noexcept {

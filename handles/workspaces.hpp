@@ -27,6 +27,10 @@ namespace cistern {
 /// a graph is alive that was captured outside of Cistern's pools.
 void clearWorkspaces(int device);
 
+/// The same for one stream of the device: before it is destroyed, so that its memory goes to
+/// others.
+void clearWorkspaces(int device, Stream stream);
+
 struct WorkspaceStats {
   int device = 0;
   WorkspacePool pool;
@@ -78,6 +82,8 @@ class Workspaces {
 
   /// Frees those of a pool whose last user has let go: nothing will use them again.
   void releasePool(int device, WorkspacePool pool) noexcept;
+  /// Frees those of the default pool on one stream.
+  void releaseStream(int device, Stream stream) noexcept;
   /// Frees all of a device.
   void clear(int device) noexcept;
 

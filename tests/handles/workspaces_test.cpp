@@ -135,6 +135,22 @@ TEST_CASE("cleared workspaces are free at once, and come again", "[workspace]") 
   CHECK(rig.allocated() >= kBytes);
 }
 
+TEST_CASE("a stream's workspaces can be cleared before it goes, and others stay", "[workspace]") {
+  Rig rig;
+  const Stream stays = rig.stream(), goes = rig.stream();
+  for (const Stream stream : {stays, goes}) {
+    const StreamGuard guard(stream);
+    (void)current();
+  }
+  clearWorkspaces(0, goes);
+  REQUIRE(workspaceStatistics().size() == 1);
+  CHECK(workspaceStatistics()[0].count == 1);
+  rig.sim().destroyStream(goes).orThrow();
+  const StreamGuard guard(stays);
+  const int sets = current()->workspace_sets;
+  CHECK(current()->workspace_sets == sets);
+}
+
 TEST_CASE("a size of zero leaves the library its own workspace", "[workspace]") {
   Rig rig;
   Blas::bytes = 0;
