@@ -4,7 +4,13 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 set(cistern_package ${CMAKE_INSTALL_LIBDIR}/cmake/cistern)
-set(cistern_libraries cistern_base cistern_layout cistern_device cistern_engine cistern_pools)
+set(cistern_libraries cistern_base cistern_layout cistern_device cistern_engine cistern_pools
+                      cistern_handles ${cistern_handle_libraries})
+foreach(vendor cuda hip)
+  if(TARGET cistern_handles_${vendor})
+    list(APPEND cistern_libraries cistern_handles_${vendor})
+  endif()
+endforeach()
 
 foreach(library IN LISTS cistern_libraries)
   string(REPLACE cistern_ "" short ${library})
@@ -13,7 +19,7 @@ foreach(library IN LISTS cistern_libraries)
 endforeach()
 install(TARGETS ${cistern_libraries} EXPORT cistern ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(EXPORT cistern NAMESPACE cistern:: FILE cisternTargets.cmake DESTINATION ${cistern_package})
-install(DIRECTORY allocator pools DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/cistern
+install(DIRECTORY allocator pools handles DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/cistern
         FILES_MATCHING PATTERN *.hpp)
 if(TARGET cistern)
   install(TARGETS cistern RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})

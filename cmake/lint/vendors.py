@@ -1,7 +1,8 @@
 """A vendor conditional stands in the alias header only; vendor headers stay behind it.
 
 Device code is in the vendor's own language, so the .cu files of tests and benchmarks may include
-what they need; so may the tests that call a vendor's runtime beside the backend, and what times its calls.
+what they need; so may the tests that call a vendor's runtime beside the backend, what times its calls,
+and the files that each bind one vendor library.
 """
 
 import re
@@ -10,7 +11,8 @@ import sources
 
 CONDITIONALS = re.compile(r"allocator/device/vendor/alias\.hpp|(?:tests|bench)/.*\.cuh?")
 HEADERS = re.compile(r"allocator/device/vendor/[^/]+\.hpp|(?:tests|bench)/.*\.cuh?"
-                     r"|tests/support/vendor_work/.*|bench/meter/.*|tests/gpu/(?:cuda|hip)/.*")
+                     r"|tests/support/vendor_work/.*|bench/meter/.*|tests/gpu/(?:cuda|hip)/.*"
+                     r"|(?:tests/)?handles/(?:cuda|hip)/.*")
 CONDITIONAL = re.compile(r"^\s*#\s*(?:if|ifdef|ifndef|elif)\b.*(?:CUDA|HIP|__NVCC__)")
 INCLUDE = re.compile(r'^\s*#\s*include\s+[<"](?:cu(?:da|blas|dnn|sparse|solver|dss|rand)'
                      r"|hip|roc|miopen|rmm/|nv)")

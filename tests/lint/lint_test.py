@@ -68,6 +68,9 @@ class Planted(unittest.TestCase):
                      "# include <cublas_v2.h>\n"]:
             self.assert_found(vendors, "allocator/engine/a.cpp", text, 1)
             self.assert_clean(vendors, "allocator/device/vendor/alias.hpp", text)
+        self.assert_clean(vendors, "handles/cuda/a.hpp", "#include <cublas_v2.h>\n")
+        self.assert_found(vendors, "handles/cuda/a.hpp", "#ifdef CUDART_VERSION\n", 1)
+        self.assert_found(vendors, "handles/a.hpp", "#include <cublas_v2.h>\n", 1)
         self.assert_clean(vendors, "allocator/engine/a.cpp", "#include <cuchar>\n#if FOO\n")
 
     def test_a_long_file_is_found(self):

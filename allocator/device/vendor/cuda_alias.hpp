@@ -67,6 +67,10 @@ inline cudaError_t deviceName(int ordinal, std::string* name) {
 inline cudaError_t memoryPoolsSupported(int ordinal, int* supported) {
   return cudaDeviceGetAttribute(supported, cudaDevAttrMemoryPoolsSupported, ordinal);
 }
+/// The first number of the compute capability.
+inline cudaError_t computeMajor(int ordinal, int* major) {
+  return cudaDeviceGetAttribute(major, cudaDevAttrComputeCapabilityMajor, ordinal);
+}
 inline cudaError_t interprocessSupported(int ordinal, int* supported) {
   return cudaDeviceGetAttribute(supported, cudaDevAttrIpcEventSupport, ordinal);
 }

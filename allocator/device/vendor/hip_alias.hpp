@@ -47,6 +47,10 @@ inline hipError_t deviceName(int ordinal, std::string* name) {
 inline hipError_t memoryPoolsSupported(int ordinal, int* supported) {
   return hipDeviceGetAttribute(supported, hipDeviceAttributeMemoryPoolsSupported, ordinal);
 }
+/// The first number of the compute capability.
+inline hipError_t computeMajor(int ordinal, int* major) {
+  return hipDeviceGetAttribute(major, hipDeviceAttributeComputeCapabilityMajor, ordinal);
+}
 /// There is no attribute to ask: IPC works on every device that the Linux driver shows.
 inline hipError_t interprocessSupported(int, int* supported) {
   *supported = 1;

@@ -1,0 +1,14 @@
+#include "allocator/base/device_slots.hpp"
+
+#include <fmt/format.h>
+
+#include "allocator/base/error.hpp"
+
+namespace cistern {
+
+void throwBadOrdinal(int ordinal) {
+  throw InvalidArgument(
+      fmt::format("device ordinal {}: must be 0 to {}", ordinal, kMaxDevices - 1));
+}
+
+}  // namespace cistern

@@ -1,0 +1,46 @@
+// A value of its own for each thread, and what is run when a thread ends.
+//
+// Two things make it hold in every order. What a thread looks at is a bare pointer, which needs no
+// construction and outlives everything else of the thread. And the end of a thread is told by the
+// thread library, after the destructors of the thread's own thread_local objects have run, so that
+// those may still use their slots; who uses one later still, from another library's end-of-thread
+// hook, gets a fresh one, which goes in another round.
+//
+// The main thread's slots stay: when it ends, so does the process. (They go when it ends by itself,
+// with pthread_exit.)
+#pragma once
+
+#include <memory>
+#include <utility>
+
+namespace cistern {
+
+/// Runs `hook(what)` when the calling thread ends, last in, first out. Throws std::bad_alloc.
+void atThreadExit(void (*hook)(void* what) noexcept, void* what);
+
+/// The calling thread's T: made at the first mine(), destroyed when the thread ends. One T has one
+/// slot: give two uses of the same class a type of their own each.
+template <class T>
+class ThreadSlot {
+ public:
+  static T& mine() {
+    if (mine_ != nullptr) [[likely]]
+      return *mine_;
+    return make();
+  }
+  /// Null when the thread has none.
+  static T* find() noexcept { return mine_; }
+
+ private:
+  static T& make() {
+    auto made = std::make_unique<T>();
+    atThreadExit(&end, nullptr);
+    mine_ = made.release();
+    return *mine_;
+  }
+  static void end(void*) noexcept { delete std::exchange(mine_, nullptr); }
+
+  inline static constinit thread_local T* mine_ = nullptr;
+};
+
+}  // namespace cistern

@@ -1,0 +1,11 @@
+// cuDNN: the handle of this thread for its current device, on its current stream.
+#pragma once
+
+#include <cudnn.h>
+
+namespace cistern {
+
+/// Ask before each use; the handle is the thread's until it ends. Throws LibraryError.
+cudnnHandle_t getCudnnHandle();
+
+}  // namespace cistern

@@ -1,0 +1,11 @@
+// cuDSS: the handle of this thread for its current device, on its current stream.
+#pragma once
+
+#include <cudss.h>
+
+namespace cistern {
+
+/// Ask before each use; the handle is the thread's until it ends. Throws LibraryError.
+cudssHandle_t getCurrentCudssHandle();
+
+}  // namespace cistern

@@ -1,0 +1,11 @@
+// cuSOLVER: the handle of this thread for its current device, on its current stream.
+#pragma once
+
+#include <cusolverDn.h>
+
+namespace cistern {
+
+/// Ask before each use; the handle is the thread's until it ends. Throws LibraryError.
+cusolverDnHandle_t getCurrentCUDASolverDnHandle();
+
+}  // namespace cistern

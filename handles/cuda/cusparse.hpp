@@ -1,0 +1,11 @@
+// cuSPARSE: the handle of this thread for its current device, on its current stream.
+#pragma once
+
+#include <cusparse.h>
+
+namespace cistern {
+
+/// Ask before each use; the handle is the thread's until it ends. Throws LibraryError.
+cusparseHandle_t getCurrentCUDASparseHandle();
+
+}  // namespace cistern

@@ -1,0 +1,97 @@
+// The handles of one pool on one device that no thread holds, and the counts of all of them.
+// handle_pool.hpp has one for each device.
+#pragma once
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "allocator/base/check.hpp"
+#include "allocator/base/mutex.hpp"
+#include "handles/statistics.hpp"
+
+namespace cistern {
+
+template <class Handle>
+class HandleShelf {
+ public:
+  /// The handle put back last, now live; nothing when there is none.
+  std::optional<Handle> take() {
+    const MutexLock lock(mutex_);
+    if (free_.empty()) return std::nullopt;
+    const Handle handle = free_.back();
+    free_.pop_back();
+    ++counts_.live;
+    return handle;
+  }
+
+  /// Room for one more handle, so that to note it and to put it back needs no memory. Called
+  /// before each creation: it is what fails when memory is out, while there is nothing to lose.
+  void prepareForOneMore() {
+    const MutexLock lock(mutex_);
+    const std::size_t most = counts_.created + being_made_ + 1;
+    if (free_.capacity() < most) free_.reserve(2 * most);
+    ++being_made_;
+  }
+  void noteFailed() noexcept {
+    const MutexLock lock(mutex_);
+    --being_made_;
+  }
+  /// A new handle, live. Pre: prepareForOneMore.
+  void noteCreated() noexcept {
+    const MutexLock lock(mutex_);
+    --being_made_;
+    ++counts_.created;
+    ++counts_.live;
+  }
+
+  /// Takes back a live handle; on a closed shelf it is leaked.
+  void put(Handle handle) noexcept {
+    const MutexLock lock(mutex_);
+    CISTERN_ASSERT(counts_.live > 0);
+    --counts_.live;
+    if (closed_) {
+      ++counts_.leaked;
+      return;
+    }
+    free_.push_back(handle);  // there is room
+  }
+
+  /// Nothing is put here any more: what comes back is leaked.
+  void close() noexcept {
+    const MutexLock lock(mutex_);
+    closed_ = true;
+  }
+
+  /// Destroys every free handle, outside of the lock; null leaks them.
+  void empty(void (*destroy)(Handle) noexcept) noexcept {
+    while (const std::optional<Handle> handle = takeAway(destroy != nullptr)) {
+      if (destroy != nullptr) destroy(*handle);
+    }
+  }
+
+  HandleCounts counts() const {
+    const MutexLock lock(mutex_);
+    HandleCounts now = counts_;
+    now.free = free_.size();
+    return now;
+  }
+
+ private:
+  std::optional<Handle> takeAway(bool destroyed) noexcept {
+    const MutexLock lock(mutex_);
+    if (free_.empty()) return std::nullopt;
+    const Handle handle = free_.back();
+    free_.pop_back();
+    ++(destroyed ? counts_.destroyed : counts_.leaked);
+    return handle;
+  }
+
+  mutable Mutex mutex_;
+  std::vector<Handle> free_ CISTERN_GUARDED_BY(mutex_);  ///< last in, first out
+  std::uint64_t being_made_ CISTERN_GUARDED_BY(mutex_) = 0;
+  HandleCounts counts_ CISTERN_GUARDED_BY(mutex_);  ///< `free` is read off the list
+  bool closed_ CISTERN_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace cistern

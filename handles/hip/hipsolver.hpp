@@ -1,0 +1,11 @@
+// hipSOLVER: the handle of this thread for its current device, on its current stream.
+#pragma once
+
+#include <hipsolver/hipsolver.h>
+
+namespace cistern {
+
+/// Ask before each use; the handle is the thread's until it ends. Throws LibraryError.
+hipsolverHandle_t getCurrentHipsolverHandle();
+
+}  // namespace cistern

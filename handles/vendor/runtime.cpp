@@ -1,0 +1,69 @@
+// The tables of runtime.hpp, compiled once for each vendor. No `#if`: what differs is in the alias
+// header.
+#include "handles/vendor/runtime.hpp"
+
+#include <fmt/format.h>
+
+#include "allocator/base/error.hpp"
+#include "allocator/device/vendor/alias.hpp"
+
+namespace cistern::GPU_NAMESPACE {
+namespace {
+
+int currentOrdinal() noexcept {
+  int ordinal = -1;  // the call leaves it untouched when it fails
+  return GPU(GetDevice)(&ordinal) == kSuccess ? ordinal : -1;
+}
+
+// Current is a pointer with one vendor and a number with the other.
+static_assert(sizeof(Current) <= sizeof(std::uintptr_t));
+
+void require(Error error, const char* call, int ordinal) {
+  if (error == kSuccess) return;
+  throw cistern::Error(fmt::format("device {} of {}: {} failed: {} ({})", ordinal, kBackend, call,
+                                   GPU(GetErrorName)(error), int(error)));
+}
+
+std::uintptr_t enterDevice(int ordinal) {
+  Current before{};
+  require(getCurrent(&before), "asking for the current device", ordinal);
+  require(GPU(SetDevice)(ordinal), "setting the current device", ordinal);
+  return (std::uintptr_t)before;  // NOLINT: see above
+}
+
+// A thread that had chosen nothing is set to the first device, which is what it would have got.
+// When a device that was current cannot be so any more, the next call that uses it says so.
+void leaveDevice(std::uintptr_t before) noexcept {
+  (void)(before == 0 ? GPU(SetDevice)(0) : setBack((Current)before));  // NOLINT: as above
+}
+
+int relaxCapture() noexcept {
+  StreamCaptureMode mode = GPU(StreamCaptureModeRelaxed);
+  return GPU(ThreadExchangeStreamCaptureMode)(&mode) == kSuccess ? int(mode) : -1;
+}
+
+void restoreCapture(int before) noexcept {
+  if (before < 0) return;
+  auto mode = StreamCaptureMode(before);
+  (void)GPU(ThreadExchangeStreamCaptureMode)(&mode);  // takes any mode that it has given
+}
+
+int computeMajorOf(int ordinal) noexcept {
+  int major = 0;
+  return computeMajor(ordinal, &major) == kSuccess ? major : 0;
+}
+
+constexpr handles::VendorRuntime kRuntime{{currentOrdinal, enterDevice, leaveDevice},
+                                          kNoDeviceText,
+                                          relaxCapture,
+                                          restoreCapture,
+                                          computeMajorOf};
+
+// While the program is loaded: a DeviceGuard may come before the first handle.
+[[maybe_unused]] const bool follows_guards = (addDeviceSwitch(kRuntime.devices), true);
+
+}  // namespace
+
+const handles::VendorRuntime& runtime() { return kRuntime; }
+
+}  // namespace cistern::GPU_NAMESPACE

@@ -1,0 +1,137 @@
+// Every library of one vendor, through its getter, on the fake runtime and libraries.
+#include <algorithm>
+#include <cstdlib>
+#include <thread>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "allocator/base/current.hpp"
+#include "handles/library_error.hpp"
+#include "handles/statistics.hpp"
+#include "tests/handles/bound/fake_vendor.hpp"
+#include "tests/support/catch.hpp"
+
+namespace cistern::test {
+namespace {
+
+template <class Body>
+void forEachLibrary(Body body) {
+  for (const BoundLibrary& library : boundLibraries()) {
+    INFO(library.name);
+    body(library);
+  }
+}
+
+HandleCounts countsOf(const std::string& library, int device) {
+  for (const HandleStats& one : handleStatistics()) {
+    if (one.library == library && one.device == device) return one.handles;
+  }
+  return {};
+}
+
+constexpr int kLeft = 10, kDestroyed = 11, kNobodyWatched = 12;
+
+/// The handle of a child process whose fate its exit status tells.
+const FakeState* watched = nullptr;
+
+// Registered before main, so it runs after all that is registered when a handle is made.
+[[maybe_unused]] const int telling = std::atexit([] {
+  if (watched == nullptr) return;
+  const auto& gone = FakeLibraries::destroyed;
+  _exit(std::find(gone.begin(), gone.end(), watched) == gone.end() ? kLeft : kDestroyed);
+});
+
+}  // namespace
+
+TEST_CASE("each library's creation that fails is told in its own words, and the next works",
+          "[bound]") {
+  forEachLibrary([](const BoundLibrary& library) {
+    std::thread([&] {
+      const DeviceGuard guard(7);  // of which nobody has a handle yet
+      FakeLibraries::failures_to_come = 1;
+      std::string what;
+      try {
+        (void)library.get();
+      } catch (const LibraryError& error) {
+        what = error.what();
+      }
+      using Catch::Matchers::ContainsSubstring;
+      CHECK_THAT(what, ContainsSubstring(library.name + ": " + library.create + " failed: "));
+      CHECK_THAT(what, ContainsSubstring(library.status_name));
+      CHECK(countsOf(library.name, 7).created == 0);
+      CHECK(library.get() != nullptr);
+    }).join();
+  });
+}
+
+TEST_CASE("each library's handle stays its thread's and follows the current stream", "[bound]") {
+  forEachLibrary([](const BoundLibrary& library) {
+    FakeState* const mine = library.get();
+    CHECK(mine->stream == 0);
+    {
+      const StreamGuard guard(Stream{0x70});
+      CHECK(library.get() == mine);
+      CHECK(mine->stream == (library.has_stream ? 0x70 : 0));
+    }
+    CHECK(library.get()->stream == 0);
+  });
+}
+
+TEST_CASE("each library's handle is made on its device, and where a capture allows it", "[bound]") {
+  forEachLibrary([](const BoundLibrary& library) {
+    CHECK(library.get()->created_on == 0);
+    FakeRuntime::current = 1;  // the program's own call to the runtime
+    FakeState* const there = library.get();
+    FakeRuntime::current = 0;
+    CHECK(there->created_on == 1);
+    CHECK(there->created_relaxed);
+    CHECK(FakeRuntime::relaxed == 0);
+    const DeviceGuard guard(1);
+    CHECK(library.get() == there);
+  });
+}
+
+TEST_CASE("without a device each getter says so", "[bound]") {
+  FakeRuntime::devices = 0;
+  forEachLibrary([](const BoundLibrary& library) {
+    std::string what;
+    const DeviceGuard guard(5);  // of which no thread has a handle yet
+    try {
+      (void)library.get();
+    } catch (const Error& error) {
+      what = error.what();
+    }
+    CHECK(what == "no usable fake GPU");
+  });
+  FakeRuntime::devices = FakeRuntime::kDevices;
+}
+
+TEST_CASE("a thread's handles serve the next one, counted by library and device", "[bound]") {
+  forEachLibrary([](const BoundLibrary& library) {
+    FakeState *first = nullptr, *second = nullptr;
+    std::thread([&] { first = library.get(); }).join();
+    const HandleCounts between = countsOf(library.name, 0);
+    CHECK(between.free >= 1);
+    std::thread([&] { second = library.get(); }).join();
+    CHECK(first == second);
+    CHECK(countsOf(library.name, 0) == between);
+  });
+}
+
+TEST_CASE("at exit each library's free handles are destroyed or left, as it says", "[bound]") {
+  forEachLibrary([](const BoundLibrary& library) {
+    const pid_t child = fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+      std::thread([&] { watched = library.get(); }).join();
+      std::exit(kNobodyWatched);
+    }
+    int status = 0;
+    REQUIRE(waitpid(child, &status, 0) == child);
+    REQUIRE(WIFEXITED(status));
+    CHECK(WEXITSTATUS(status) == (library.destroyed_at_exit ? kDestroyed : kLeft));
+  });
+}
+
+}  // namespace cistern::test

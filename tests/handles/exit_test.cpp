@@ -1,0 +1,155 @@
+// The end of a process, in every order. Each in a child process, which ends before the test program
+// does.
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "allocator/base/process.hpp"
+#include "tests/engine/engine_support.hpp"
+#include "tests/handles/fake_library.hpp"
+
+namespace cistern::test {
+namespace {
+
+constexpr int kCalledWithoutDriver = 3;
+
+struct ExitTag {
+  static constexpr const char* kName = "exit test";
+};
+/// Ends the process with a failure when it is called while the driver may be gone.
+struct Library : FakeLibrary<ExitTag> {
+  static void destroy(Handle handle) noexcept {
+    if (!driverMayBeCalled()) _exit(kCalledWithoutDriver);
+    FakeLibrary<ExitTag>::destroy(handle);
+  }
+  static std::size_t workspaceBytes(int) { return kMiB; }
+  static void setWorkspace(Handle, void*, std::size_t) {}
+};
+using Pool = FakePool<Library>;
+
+/// Runs `body` in a child process; what waitpid says of it.
+template <class Body>
+int statusOfChild(Body body) {
+  std::fflush(nullptr);
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    std::signal(SIGABRT, SIG_DFL);  // the test library would tell of it
+    body();
+    std::exit(0);
+  }
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  return status;
+}
+
+enum class Part { kPool, kWindow, kDevice };
+
+/// What a program has at namespace scope, given up in an order that the test says.
+struct Program {
+  Part order[3] = {};
+  std::unique_ptr<SimWork> work;
+  std::unique_ptr<CachingAllocator> allocator;
+  std::unique_ptr<Pool> pool;
+  std::unique_ptr<Pool::PoolWindow> window;
+
+  void populate() {
+    work = std::make_unique<SimWork>();
+    allocator = std::make_unique<CachingAllocator>(work->device(), optionsOf());
+    setWorkspaceAllocator(0, allocator.get());
+    pool = std::make_unique<Pool>("exit");
+    window = pool->newPoolWindow();
+    window->reserve(0);
+    pool->newPoolWindow()->reserve(1);
+    handles::currentHandle<Library>()->use();  // this thread's stays with it
+    onThread([] { handles::currentHandle<Library>()->use(); });
+  }
+  void give(Part part) {
+    switch (part) {
+      case Part::kPool:
+        return pool.reset();
+      case Part::kWindow:
+        return window.reset();
+      case Part::kDevice:
+        setWorkspaceAllocator(0, nullptr);
+        allocator.reset();
+        return work.reset();
+    }
+  }
+  ~Program() {
+    if (!pool) return;
+    for (const Part part : order) give(part);
+    handles::currentHandle<Library>()->use();  // as another static object's destructor might
+  }
+};
+
+// Made before main, so before anything asks for the process' end: it goes when the driver is gone.
+Program with_driver_gone;
+
+constexpr Part kOrders[6][3] = {
+    {Part::kPool, Part::kWindow, Part::kDevice}, {Part::kPool, Part::kDevice, Part::kWindow},
+    {Part::kWindow, Part::kPool, Part::kDevice}, {Part::kWindow, Part::kDevice, Part::kPool},
+    {Part::kDevice, Part::kPool, Part::kWindow}, {Part::kDevice, Part::kWindow, Part::kPool},
+};
+
+void exitInOrder(int which, bool driver_gone) {
+  Program* program = &with_driver_gone;
+  if (!driver_gone) {
+    (void)driverMayBeCalled();
+    static Program late;
+    program = &late;
+  }
+  std::copy(std::begin(kOrders[which]), std::end(kOrders[which]), program->order);
+  program->populate();
+}
+
+}  // namespace
+
+TEST_CASE("a thousand processes end well, whatever goes first", "[exit]") {
+  for (int i = 0; i < 1000; ++i) {
+    const int which = i % 6;
+    const bool driver_gone = i % 12 >= 6;
+    const int status = statusOfChild([=] { exitInOrder(which, driver_gone); });
+    CAPTURE(i, which, driver_gone);
+    REQUIRE(WIFEXITED(status));
+    REQUIRE(WEXITSTATUS(status) == 0);
+  }
+}
+
+TEST_CASE("threads may go on using handles while the process ends", "[exit]") {
+  for (int i = 0; i < 20; ++i) {
+    const int status = statusOfChild([] {
+      static std::atomic<int> started{0};
+      for (int t = 0; t < 4; ++t) {
+        std::thread([] {
+          for (;;) {
+            handles::currentHandle<Library>()->use();
+            ++started;
+          }
+        }).detach();
+      }
+      while (started < 100) std::this_thread::yield();
+    });
+    REQUIRE(WIFEXITED(status));
+    REQUIRE(WEXITSTATUS(status) == 0);
+  }
+}
+
+TEST_CASE("the free handles of a library that has a destroy are destroyed when main ends",
+          "[exit]") {
+  const int status = statusOfChild([] {
+    // Registered before the first handle is made, so it runs after what was registered then.
+    static int destroyed_before = 0;
+    std::atexit([] { _exit(Library::destroyed - destroyed_before == 1 ? 0 : 1); });
+    destroyed_before = Library::destroyed;
+    onThread([] { handles::currentHandle<Library>()->use(); });
+  });
+  REQUIRE(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 0);
+}
+
+}  // namespace cistern::test
