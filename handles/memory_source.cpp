@@ -7,6 +7,17 @@
 #include "handles/workspaces.hpp"
 
 namespace cistern {
+namespace {
+
+// A pool whose last user has let go has no graph that would use its workspaces. An allocator that
+// is set, taken away and set again is watched twice, which does no harm.
+void watchPoolsOf(CachingAllocator& allocator, int device) {
+  allocator.attachPoolReleasedObserver([&allocator, device](MempoolId_t pool) {
+    if (workspaceAllocator(device) == &allocator) handles::workspaces().releasePool(device, pool);
+  });
+}
+
+}  // namespace
 
 void setWorkspaceAllocator(int device, CachingAllocator* allocator) {
   std::atomic<CachingAllocator*>& slot = detail::workspace_allocators[ordinalIndex(device)];
@@ -17,14 +28,17 @@ void setWorkspaceAllocator(int device, CachingAllocator* allocator) {
   if (slot.load() == allocator) return;
   slot.store(nullptr);
   handles::workspaces().clear(device);
+  if (allocator != nullptr) watchPoolsOf(*allocator, device);
   slot.store(allocator);
   handles::noteWorkspacesChanged();  // once more: who looked in between saw none
 }
 
 namespace handles {
 
-// The engine has one pool, the default one.
-WorkspacePool poolFor(CachingAllocator&, Stream) { return {}; }
+// During a capture that is its graph's, from which a workspace is then allocated.
+WorkspacePool poolFor(CachingAllocator& allocator, Stream stream) {
+  return allocator.poolFor(stream);
+}
 
 void* allocateWorkspace(CachingAllocator& allocator, std::size_t bytes, Stream stream) {
   return allocator.allocate(bytes, stream);

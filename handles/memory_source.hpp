@@ -4,7 +4,6 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <utility>
 
 #include "allocator/base/device_slots.hpp"
 #include "allocator/base/types.hpp"
@@ -14,7 +13,7 @@ namespace cistern {
 class CachingAllocator;
 
 /// The identity of a memory pool; {0, 0} is the allocator's default pool.
-using WorkspacePool = std::pair<std::uint64_t, std::uint64_t>;
+using WorkspacePool = MempoolId_t;
 
 /// From now on the workspaces of libraries on that device come from `allocator`; null: each library
 /// makes its own, as it does without Cistern. Those that came from another allocator are freed into

@@ -301,7 +301,7 @@ TEST_CASE("nothing is returned to the device for a library while the stream is c
   int calls = 0;
   CHECK(handles::callWithRoom(0, 0, [&] { return ++calls, 3; }) == 3);
   CHECK(calls == 1);
-  const Graph graph = rig.sim().endCapture(stream).orThrow();
+  const DeviceGraph graph = rig.sim().endCapture(stream).orThrow();
   rig.sim().destroyGraph(graph).orThrow();
   CHECK(rig.reserved() == reserved);
 }

@@ -27,6 +27,7 @@
 #include "handles/memory_source.hpp"
 #include "handles/statistics.hpp"
 #include "handles/workspaces.hpp"
+#include "pools/graph.hpp"
 #include "tests/support/catch.hpp"
 
 namespace cistern::test {
@@ -45,6 +46,7 @@ void must(Status status, const char* call) {
 struct GpuRig {
   std::unique_ptr<Device> device = cuda::open(0).orThrow();
   CachingAllocator allocator{*device};
+  Pools pools{allocator};
 
   GpuRig() { setWorkspaceAllocator(0, &allocator); }
   ~GpuRig() { setWorkspaceAllocator(0, nullptr); }
@@ -156,23 +158,18 @@ void solveOn16Threads() {
 /// Captures what `problem` queues, and replays it.
 template <class Problem>
 bool capturedAndReplayed(GpuRig& rig, Stream stream, Problem& problem) {
-  rig.device->beginCapture(stream, CaptureMode::kThreadLocal).orThrow();
-  try {
+  Graph graph(rig.pools);
+  {
+    GraphCapture capture(graph, stream, {}, CaptureMode::kThreadLocal);
     problem.queue();
-  } catch (...) {
-    (void)rig.device->endCapture(stream);
-    throw;
+    capture.end();
   }
-  const Graph graph = rig.device->endCapture(stream).orThrow();
-  const GraphExec exec = rig.device->instantiate(graph).orThrow();
   bool right = true;
   for (int replay = 0; replay < 3; ++replay) {
     problem.poison();
-    rig.device->launchGraph(exec, stream).orThrow();
+    graph.replay(stream);
     right = problem.right() && right;
   }
-  rig.device->destroyGraphExec(exec).orThrow();
-  rig.device->destroyGraph(graph).orThrow();
   return right;
 }
 
@@ -195,7 +192,7 @@ void solveInCaptures() {
       free_bytes = rig.device->memoryInfo().orThrow().free_bytes;
     }
     if (rig.allocated() != allocated) throw Error("captures grew what is allocated");
-    if (rig.reserved() != reserved) throw Error("captures grew what is reserved");
+    if (rig.reserved() > reserved) throw Error("captures grew what is reserved");
     if (rig.device->memoryInfo().orThrow().free_bytes + 16 * kMiB < free_bytes) {
       throw Error("captures grew what the library holds of the device");
     }
@@ -217,7 +214,7 @@ void createInACapture(Getter getter) {
     } catch (const std::exception& error) {
       why = error.what();
     }
-    Result<Graph> graph = rig.device->endCapture(stream);
+    Result<DeviceGraph> graph = rig.device->endCapture(stream);
     if (!why.empty()) throw Error(why);
     rig.device->destroyGraph(std::move(graph).orThrow()).orThrow();
   });
