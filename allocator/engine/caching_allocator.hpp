@@ -191,8 +191,8 @@ class CachingAllocator {
   void* allocateRecorded(const Request& request);
   Block* climbRecorded(Heap& heap, const Request& request);
   Block* withinRecording(Heap& heap, const Request& request);
-  void takeBackFollowed(Heap& heap, Recording& recording, const Recording::Nodes& frontier,
-                        const Recording::Reach& reach);
+  void takeBackFollowed(Heap& heap, Recording& recording, const Recording::Reach& reach);
+  void markFrees(Recording& recording, Heap& heap);
   Block* takeDeferred(const Request& request, const Recording::Reach& reach);
   Block* takeFollowed(Heap& heap, const Request& request, const Recording::Reach& reach);
   void pinFor(Recording& recording, Block& block);

@@ -17,10 +17,12 @@ void* CachingAllocator::allocateRecorded(const Request& request) {
   if (request.rounded() > device_total_) throwOutOfMemory(request);
   Heap& heap = heapFor(request);
   Block* block = nullptr;
+  bool over_ceiling = false;
   {
     const MutexLock lock(heap.mutex());
     heap.recorded = true;
     block = heap.allocate(request);
+    over_ceiling = heap.counters().overCeiling(request.kind);
   }
   const bool miss = block == nullptr;
   if (miss) {
@@ -30,7 +32,7 @@ void* CachingAllocator::allocateRecorded(const Request& request) {
   if (block == nullptr) throwOutOfMemory(request);
   pinFor(*request.recording, *block);
   void* pointer = toPointer(deviceAddress(*block));
-  settle();
+  if (miss || over_ceiling) settle();
   if (miss) CISTERN_AUDIT(auditAtTick());
   return pointer;
 }
@@ -57,7 +59,7 @@ Block* CachingAllocator::withinRecording(Heap& heap, const Request& request) {
   Recording::Reach reach;
   if (!recording.frontierOf(request.stream, frontier)) return nullptr;
   if (!recording.order.reachOf(frontier, reach)) return nullptr;
-  takeBackFollowed(heap, recording, frontier, reach);
+  takeBackFollowed(heap, recording, reach);
   if (Block* block = search(heap, request)) return block;
   if (Block* block = takeDeferred(request, reach)) return block;
   return takeFollowed(heap, request, reach);
@@ -65,13 +67,14 @@ Block* CachingAllocator::withinRecording(Heap& heap, const Request& request) {
 
 // Blocks of this heap that streams used which its own now follows.
 void CachingAllocator::takeBackFollowed(Heap& heap, Recording& recording,
-                                        const Recording::Nodes& frontier,
                                         const Recording::Reach& reach) CISTERN_NO_TSA {
   const std::vector<Block*> blocks = recording.takeFollowed(heap, reach);
   if (blocks.empty()) return;
   const MutexLock lock(heap.mutex());
-  recording.markFree(heap, frontier);
-  for (Block* block : blocks) heap.release(*block, tick_.load(std::memory_order_relaxed));
+  for (Block* block : blocks) {
+    (void)recording.noteFree(heap);
+    heap.release(*block, tick_.load(std::memory_order_relaxed));
+  }
 }
 
 Block* CachingAllocator::takeDeferred(const Request& request,
@@ -88,12 +91,22 @@ Block* CachingAllocator::takeFollowed(Heap& heap, const Request& request,
                                       const Recording::Reach& reach) CISTERN_NO_TSA {
   for (Heap* owner : request.pool->heaps()) {
     if (owner == &heap) continue;
+    markFrees(*request.recording, *owner);
     const MutexLock lock(owner->mutex());
     const Epochs epochs = request.recording->followed(*owner, reach);
     Block* free = fitting(*owner, request, Reach::kPartsToo, epochs);
     if (free != nullptr) return owner->allocateFrom(*free, request);
   }
   return nullptr;
+}
+
+// Where its stream does not tell what it has reached, what was freed stays unmarked.
+void CachingAllocator::markFrees(Recording& recording, Heap& heap) CISTERN_NO_TSA {
+  if (!recording.unmarked(heap)) return;
+  Recording::Nodes frontier;
+  if (!recording.frontierOf(heap.stream(), frontier)) return;
+  const MutexLock lock(heap.mutex());
+  recording.mark(heap, frontier);
 }
 
 // When the host is out of memory the block is free again, as if it had never been found.
@@ -149,12 +162,17 @@ void CachingAllocator::freeDuring(Recording& recording, Heap& heap,
     if (block.use.uses != nullptr) uses = *static_cast<StreamUses*>(block.use.uses);
   }
   if (uses.empty() && block.use.stream == heap.stream()) {
-    Recording::Nodes frontier;
-    const bool recorded =
-        options_.cross_stream_reuse && recording.frontierOf(heap.stream(), frontier);
-    const MutexLock lock(heap.mutex());
-    recorded ? recording.markFree(heap, frontier) : recording.markUnknown(heap);
-    return heap.release(block, tick_.load(std::memory_order_relaxed));
+    bool over_ceiling = false, mark = false;
+    {
+      const MutexLock lock(heap.mutex());
+      const SizeKind kind = segmentOf(block).kind;
+      mark = recording.noteFree(heap) && options_.cross_stream_reuse;
+      heap.release(block, tick_.load(std::memory_order_relaxed));
+      over_ceiling = heap.counters().overCeiling(kind);
+    }
+    if (mark) markFrees(recording, heap);
+    if (over_ceiling) settleFor(heap);
+    return;
   }
   uses.insert(uses.begin(), block.use.stream);
   {

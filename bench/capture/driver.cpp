@@ -1,6 +1,5 @@
 // The driver's own memory nodes: an allocation during a capture becomes a node of the graph.
-#include <cuda_runtime_api.h>
-
+#include "bench/capture/graph_memory.hpp"
 #include "bench/capture/peer.hpp"
 #include "bench/capture/plain_graph.hpp"
 
@@ -21,17 +20,10 @@ class DriverCapture final : public CapturePeer {
   }
   void end() override { graph_.end(); }
   void replay(Stream stream) override { graph_.replay(stream); }
-  std::uint64_t reserved() override {
-    std::uint64_t bytes = 0;
-    (void)cudaDeviceGetGraphMemAttribute(device_.ordinal(), cudaGraphMemAttrReservedMemHigh,
-                                         &bytes);
-    return bytes;
-  }
+  std::uint64_t reserved() override { return graphMemoryPeak(device_.ordinal()); }
   void drop() override {
     graph_.drop();
-    std::uint64_t zero = 0;
-    (void)cudaDeviceGraphMemTrim(device_.ordinal());
-    (void)cudaDeviceSetGraphMemAttribute(device_.ordinal(), cudaGraphMemAttrReservedMemHigh, &zero);
+    forgetGraphMemory(device_.ordinal());
   }
 
  private:

@@ -3,10 +3,10 @@
 #include <cstdlib>
 #include <string_view>
 
-#include <cuda_runtime_api.h>
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include "bench/capture/graph_memory.hpp"
 #include "bench/capture/peer.hpp"
 #include "bench/capture/plain_graph.hpp"
 #include "bench/peers/torch/abi.hpp"
@@ -38,8 +38,8 @@ class TorchCapture final : public CapturePeer {
     return throughDriver() ? "PyTorch, driver's memory nodes" : "PyTorch, private pool";
   }
   void begin(Stream origin) override {
-    graph_.begin(origin);
     torch_.begin();
+    graph_.begin(origin);
   }
   void* allocate(std::size_t bytes, Stream stream) override {
     void* block = torch_.allocate(bytes, reinterpret_cast<void*>(stream.raw));
@@ -48,21 +48,18 @@ class TorchCapture final : public CapturePeer {
   }
   void free(void* block, Stream) override { torch_.free(block); }
   void end() override {
-    torch_.end();
     graph_.end();
+    torch_.end();
   }
   void replay(Stream stream) override { graph_.replay(stream); }
   std::uint64_t reserved() override {
-    if (!throughDriver()) return torch_.peak();
-    std::uint64_t bytes = 0;
-    (void)cudaDeviceGetGraphMemAttribute(device_.ordinal(), cudaGraphMemAttrReservedMemHigh,
-                                         &bytes);
-    return bytes;
+    return throughDriver() ? graphMemoryPeak(device_.ordinal()) : torch_.peak();
   }
   void drop() override {
     graph_.drop();
     torch_.release();
     (void)torch_.peak();
+    forgetGraphMemory(device_.ordinal());
   }
 
  private:

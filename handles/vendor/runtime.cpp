@@ -10,9 +10,19 @@
 namespace cistern::GPU_NAMESPACE {
 namespace {
 
+// What was current is told sooner than which device that is, which is asked when it has changed. A
+// device keeps what stands for it as long as something of Cistern's is open on it.
 int currentOrdinal() noexcept {
+  static thread_local Current last{};
+  static thread_local int last_ordinal = -1;
+  Current now{};
+  const bool told = getCurrent(&now) == kSuccess && standsForADevice(now);
+  if (told && last_ordinal >= 0 && now == last) return last_ordinal;
   int ordinal = -1;  // the call leaves it untouched when it fails
-  return GPU(GetDevice)(&ordinal) == kSuccess ? ordinal : -1;
+  if (GPU(GetDevice)(&ordinal) != kSuccess) return -1;
+  if (told) last = now;
+  last_ordinal = told ? ordinal : -1;
+  return ordinal;
 }
 
 // Current is a pointer with one vendor and a number with the other.

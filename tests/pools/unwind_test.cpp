@@ -146,7 +146,7 @@ std::uint64_t failEachCall(Before before, const char* conf, ErrorKind kind, std:
     met = ground->met;
     if (captures % 4 == 0) ground->tryAgain();
   }
-  CHECK(nth > 400);  // it makes enough calls to be worth it
+  CHECK(nth > 300);  // it makes enough calls to be worth it
   return captures;
 }
 

@@ -36,8 +36,10 @@ inline cudaError_t currentFor(int ordinal, Current* current) {
   return asRuntime(driver().primary_ctx_retain(current, device));
 }
 inline cudaError_t getCurrent(Current* current) {
+  if (driver().error != cudaSuccess) return driver().error;
   return asRuntime(driver().ctx_get_current(current));
 }
+inline bool standsForADevice(Current current) { return current != nullptr; }
 inline cudaError_t setCurrent(Current current) {
   return asRuntime(driver().ctx_set_current(current));
 }

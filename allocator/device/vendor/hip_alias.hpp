@@ -29,6 +29,7 @@ inline hipError_t currentFor(int ordinal, Current* current) {
   return hipSuccess;
 }
 inline hipError_t getCurrent(Current* current) { return hipGetDevice(current); }
+inline bool standsForADevice(Current) { return true; }
 inline hipError_t setCurrent(Current current) { return hipSetDevice(current); }
 
 inline hipError_t setBack(Current before) { return setCurrent(before); }

@@ -59,29 +59,28 @@ bool Recording::frontierOf(Stream stream, Nodes& frontier) CISTERN_NO_TSA {
 
 // ---- Marks -------------------------------------------------------------------------------------
 
-bool Recording::sameFrontier(const Mark& mark, const Nodes& frontier) const {
-  const auto from = nodes_.begin() + std::ptrdiff_t(mark.first);
-  return std::equal(frontier.begin(), frontier.end(), from, from + std::ptrdiff_t(mark.count));
+Recording::Marks& Recording::marksOf(Heap& heap) {
+  Marks& of = marks_[&heap];
+  if (of.generation != heap.generation) of = {heap.generation, 0, {}};
+  return of;
 }
 
-void Recording::markFree(Heap& heap, const Nodes& frontier) {
-  Marks& of = marks_[&heap];
-  if (of.generation != heap.generation) of = {heap.generation, {}};
-  std::vector<Mark>& marks = of.marks;
-  if (!marks.empty() && sameFrontier(marks.back(), frontier)) {
-    if (marks.back().epoch != heap.epoch)
-      marks.push_back({heap.epoch, marks.back().first, marks.back().count});
-    return;
-  }
-  (void)heap.endEpoch();
-  if (of.generation != heap.generation) of = {heap.generation, {}};
-  marks.push_back({heap.epoch, nodes_.size(), frontier.size()});
+bool Recording::noteFree(Heap& heap) {
+  if (marksOf(heap).unmarked == 0) (void)heap.endEpoch();
+  return ++marksOf(heap).unmarked >= kFreesOfAMark;
+}
+
+void Recording::mark(Heap& heap, const Nodes& frontier) {
+  Marks& of = marksOf(heap);
+  if (of.unmarked == 0) return;
+  of.unmarked = 0;
+  of.marks.push_back({heap.epoch, nodes_.size(), frontier.size()});
   nodes_.insert(nodes_.end(), frontier.begin(), frontier.end());
 }
 
-// The next mark covers it: a stream that follows that follows all before.
-void Recording::markUnknown(Heap& heap) {
-  if (marks_.contains(&heap)) (void)heap.endEpoch();
+bool Recording::unmarked(Heap& heap) const {
+  const auto it = marks_.find(&heap);
+  return it != marks_.end() && it->second.unmarked > 0;
 }
 
 bool Recording::follows(const Reach& reach, const Mark& mark) const {

@@ -2,8 +2,9 @@
 //
 // Work that is recorded runs when the graph is replayed, not now. So an event says nothing about
 // it, and asking for one would put it into the graph. What a captured stream frees is therefore
-// followed in the graph itself: a free is marked with the frontier that the stream had reached.
-// Work recorded later may use the memory if it follows that frontier.
+// followed in the graph itself: frees are marked with the frontier that the stream had reached, a
+// few at a time, or when another stream asks. Work recorded later may use the memory if it follows
+// that frontier.
 //
 //   a heap's marks are in the order of its epochs, and each follows the ones before:
 //   who follows mark i follows all up to i; free blocks stamped with an epoch from the first
@@ -55,10 +56,14 @@ class Recording {
 
   // ---- Memory freed in order on one stream
 
-  /// What is released to the heap from now on was used up to that frontier of its stream.
-  void markFree(Heap& heap, const Nodes& frontier) CISTERN_REQUIRES(mutex_, heap.mutex());
-  /// What is released to the heap from now on was used up to nobody knows where.
-  void markUnknown(Heap& heap) CISTERN_REQUIRES(mutex_, heap.mutex());
+  /// Something that the capture used is about to be released to the heap in its stream's order.
+  /// True when it is time for a mark: asking for a frontier at every free would be most of what a
+  /// free costs. A mark that comes later is as safe, only less often followed.
+  bool noteFree(Heap& heap) CISTERN_REQUIRES(mutex_, heap.mutex());
+  /// All that was released by now was used up to that frontier of the heap's stream.
+  void mark(Heap& heap, const Nodes& frontier) CISTERN_REQUIRES(mutex_, heap.mutex());
+  /// Whether something was released since the last mark.
+  bool unmarked(Heap& heap) const CISTERN_REQUIRES(mutex_);
   /// Epochs of free blocks that who has the reach may take, apart from those that are complete.
   Epochs followed(Heap& heap, const Reach& reach) CISTERN_REQUIRES(mutex_, heap.mutex());
 
@@ -94,8 +99,10 @@ class Recording {
     std::uint32_t epoch;
     std::size_t first, count;  ///< its frontier, in nodes_
   };
+  static constexpr std::uint32_t kFreesOfAMark = 8;
   struct Marks {
     std::uint32_t generation = 0;  ///< of the heap's epochs
+    std::uint32_t unmarked = 0;    ///< frees since the last mark; they have an epoch of their own
     std::vector<Mark> marks;
   };
   struct Queue {
@@ -105,7 +112,7 @@ class Recording {
   };
 
   bool records(Stream stream, const CaptureInfo& info) CISTERN_REQUIRES(mutex_);
-  bool sameFrontier(const Mark& mark, const Nodes& frontier) const CISTERN_REQUIRES(mutex_);
+  Marks& marksOf(Heap& heap) CISTERN_REQUIRES(mutex_, heap.mutex());
   bool follows(const Reach& reach, const Mark& mark) const CISTERN_REQUIRES(mutex_);
   bool follows(const Reach& reach, const Deferred& deferred) const CISTERN_REQUIRES(mutex_);
   Queue& queueOf(Heap& home, const StreamUses& users) CISTERN_REQUIRES(mutex_);
