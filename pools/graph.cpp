@@ -32,7 +32,7 @@ void Graph::captureBegin(Stream stream, MempoolId_t pool, CaptureMode mode) {
   try {
     reserved_before_ =
         std::uint64_t(pools_.memoryStats(id)[std::size_t(Stat::kReservedBytes)].current);
-    recording_ = pools_.beginCapture(id);
+    recording_ = pools_.beginCapture(id, stream);
     startDevice(stream, mode);
   } catch (...) {
     unwind();

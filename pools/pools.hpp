@@ -126,7 +126,7 @@ class Pools final : private Router {
 
   // For graphs and their captures. A use that letGo ends, or Captured's own end.
   std::shared_ptr<Captured> keep(MempoolId_t id);
-  std::shared_ptr<Recording> beginCapture(MempoolId_t id);
+  std::shared_ptr<Recording> beginCapture(MempoolId_t id, Stream origin);
   Pins endCapture(Recording& recording);
   bool keepInCapture(Stream stream, const std::vector<std::shared_ptr<Captured>>& held);
   void trim(MempoolId_t id, std::uint64_t bytes);

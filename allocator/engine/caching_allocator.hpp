@@ -124,7 +124,7 @@ class CachingAllocator {
   void setPoolTidier(std::function<bool(bool may_wait)> tidier);
 
   /// From now on requests that the router gives the recording belong to a capture into its pool.
-  void beginRecording(std::shared_ptr<Recording> recording);
+  void beginRecording(std::shared_ptr<Recording> recording, Stream origin);
   /// The capture is over. Returns what it has touched, which stays where it is until unpin.
   Pins endRecording(Recording& recording);
   void unpin(Pins& pins) noexcept;
@@ -192,6 +192,7 @@ class CachingAllocator {
   Block* climbRecorded(Heap& heap, const Request& request);
   Block* withinRecording(Heap& heap, const Request& request);
   void takeBackFollowed(Heap& heap, Recording& recording, const Recording::Reach& reach);
+  static bool othersFit(const Heap& heap, const Request& request);
   void markFrees(Recording& recording, Heap& heap);
   Block* takeDeferred(const Request& request, const Recording::Reach& reach);
   Block* takeFollowed(Heap& heap, const Request& request, const Recording::Reach& reach);

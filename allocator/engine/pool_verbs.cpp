@@ -26,10 +26,10 @@ Pool& CachingAllocator::openPool(MempoolId_t id, const PoolTraits& traits) {
 
 bool CachingAllocator::setNoSplit(Pool& pool) { return pool.change(whole_rules_, false); }
 
-// What is free is marked now: while a capture records the heap's stream, it cannot be asked.
+// No stream is asked: by the time that a pool's last user lets go, its streams may be gone.
 void CachingAllocator::drainPool(Pool& pool) {
   const MempoolId_t id = pool.id();
-  for (Heap* heap : pool.heaps()) progress_.refresh(*heap);
+  for (Heap* heap : pool.heaps()) progress_.refreshByEvent(*heap);
   pool.drain();
   std::vector<std::function<void(MempoolId_t)>> observers;
   {

@@ -54,7 +54,7 @@ Block* CachingAllocator::withinRecording(Heap& heap, const Request& request) {
   Recording& recording = *request.recording;
   const MutexLock lock(recording.mutex());
   if (recording.over()) return nullptr;
-  if (!recording.anyDeferred() && request.pool->heaps().size() == 1) return nullptr;
+  if (!recording.anyDeferred() && !othersFit(heap, request)) return nullptr;
   Recording::Nodes frontier;
   Recording::Reach reach;
   if (!recording.frontierOf(request.stream, frontier)) return nullptr;
@@ -63,6 +63,15 @@ Block* CachingAllocator::withinRecording(Heap& heap, const Request& request) {
   if (Block* block = search(heap, request)) return block;
   if (Block* block = takeDeferred(request, reach)) return block;
   return takeFollowed(heap, request, reach);
+}
+
+bool CachingAllocator::othersFit(const Heap& heap, const Request& request) {
+  const std::vector<Heap*> heaps = request.pool->heaps();
+  return std::any_of(heaps.begin(), heaps.end(), [&](Heap* owner) CISTERN_NO_TSA {
+    if (owner == &heap) return false;
+    const MutexLock lock(owner->mutex());
+    return fitting(*owner, request, Reach::kPartsToo, {}) != nullptr;
+  });
 }
 
 // Blocks of this heap that streams used which its own now follows.
@@ -208,10 +217,11 @@ void CachingAllocator::settleDeferred(const Recording::Deferred& deferred) noexc
 
 // While a capture into a pool is under way, what lies free in the pool is complete, or was freed by
 // the capture. So a stream that joins later may take it, and it does no harm that the two coalesce.
-void CachingAllocator::beginRecording(std::shared_ptr<Recording> recording) {
+void CachingAllocator::beginRecording(std::shared_ptr<Recording> recording, Stream origin) {
   Pool& pool = recording->pool();
-  for (Heap* heap : heaps_.all()) {
-    if (heap->pool().givesTo(pool, false)) progress_.refresh(*heap);
+  for (Heap* heap : heaps_.all()) {  // while it can be asked: a captured stream does not tell
+    if (!heap->pool().givesTo(pool, false)) continue;
+    heap->stream() == origin ? progress_.refresh(*heap) : progress_.refreshByEvent(*heap);
   }
   pool.setRecording(std::move(recording));
   for (Heap* heap : pool.heaps()) {
