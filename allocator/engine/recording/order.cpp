@@ -23,17 +23,20 @@ bool CaptureOrder::follows(const Reach& reach, GraphNode node) const {
 // Depth first, without recursion: a capture may be one chain of many thousand nodes.
 bool CaptureOrder::visit(GraphNode first) {
   if (places_.contains(first)) return true;
-  stack_.clear();
-  const auto enter = [this](GraphNode node) {
-    stack_.push_back({node, {}, 0});
-    return device_.nodeDependencies(node, stack_.back().before).ok();
+  std::size_t depth = 0;
+  const auto enter = [&](GraphNode node) {
+    if (depth == stack_.size()) stack_.emplace_back();  // its list is used again and again
+    Visit& visit = stack_[depth++];
+    visit.node = node;
+    visit.next = 0;
+    return device_.nodeDependencies(node, visit.before).ok();
   };
   if (!enter(first)) return false;
-  while (!stack_.empty()) {
-    Visit& top = stack_.back();
+  while (depth > 0) {
+    Visit& top = stack_[depth - 1];
     if (top.next == top.before.size()) {
       settle(top);
-      stack_.pop_back();
+      --depth;
       continue;
     }
     const GraphNode before = top.before[top.next++];
@@ -44,7 +47,8 @@ bool CaptureOrder::visit(GraphNode first) {
 
 // Pre: all before it have their places.
 void CaptureOrder::settle(const Visit& visited) {
-  Reach reach(lanes_.size(), 0);
+  Reach& reach = scratch_;
+  reach.assign(lanes_.size(), 0);
   for (const GraphNode before : visited.before) add(places_.at(before), reach);
   Place place;
   place.lane = laneFor(reach);

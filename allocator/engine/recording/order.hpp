@@ -53,7 +53,8 @@ class CaptureOrder {
   std::unordered_map<GraphNode, Place> places_;
   std::vector<std::uint32_t> reaches_;  ///< of all nodes, one behind the other
   std::vector<std::uint32_t> lanes_;    ///< how many nodes each has
-  std::vector<Visit> stack_;            ///< scratch
+  std::vector<Visit> stack_;            ///< scratch, as is
+  Reach scratch_;
 };
 
 }  // namespace cistern
