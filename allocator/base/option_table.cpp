@@ -108,6 +108,16 @@ constexpr OptionRow kTable[] = {
     {"poll_interval", "", CountRule{&Options::poll_interval, 1, 1024},
      "How many allocations that hit the cache pass between two looks at frees that wait for "
      "another stream. A miss always looks."},
+
+    {"thread_cache", "",
+     BytesRule{&Options::thread_cache, 64 * kKiB, kGiB, 1, Special<std::uint64_t>{"off", 0}},
+     "How much a thread may keep, for each stream, of what it has freed, to have it back without a "
+     "lock: this much of blocks up to 1 MiB, and one larger block, of up to 32 times it and at "
+     "most "
+     "64 MiB. All threads together keep at most 1/64 of the device. It counts as free, and goes "
+     "back "
+     "before the device is asked for more and when the cache is emptied. Off where other options "
+     "round sizes."},
 };
 
 // PyTorch's spellings in MiB are whole numbers; as a size the table's own rule can judge them.

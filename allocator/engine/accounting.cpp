@@ -1,13 +1,18 @@
 // Statistics: how shares become totals, and how peaks stay exact (see statistics.hpp).
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "allocator/base/check.hpp"
+#include "allocator/engine/cache/held_caches.hpp"
 #include "allocator/engine/caching_allocator.hpp"
 
 namespace cistern {
 namespace {
+
+/// How often exact peaks may cost all threads their caches, after a hit.
+constexpr int kMostOftenWithOthers = 1000;
 
 constexpr std::size_t kKinds = kSizeKindCount + 1;  // small, large, both
 
@@ -26,7 +31,7 @@ std::int64_t total(const std::vector<Heap*>& heaps, std::size_t kind, std::size_
 
 }  // namespace
 
-// Holds every heap still, in the order in which they were made, and nothing else.
+// Holds every heap still, in the order in which they were made, with all caches put back.
 template <class Visit>
 void CachingAllocator::withAllHeaps(Visit visit) const CISTERN_NO_TSA {
   const MutexLock lock(settle_mutex_);
@@ -37,7 +42,11 @@ template <class Visit>
 void CachingAllocator::withAllHeapsSettling(Visit visit) const CISTERN_NO_TSA {
   const std::vector<Heap*> heaps = heaps_.all();
   for (Heap* heap : heaps) heap->mutex().lock();
-  visit(heaps);
+  {
+    const HeldCaches held_still(heaps);
+    settled_others_ = held_still.closedOthers();
+    visit(heaps);
+  }
   for (Heap* heap : heaps) heap->mutex().unlock();
 }
 
@@ -98,11 +107,35 @@ void CachingAllocator::settleFor(Heap& heap) noexcept CISTERN_NO_TSA {
   for (int i = 0; i < kTries && !peaks_loose_.load(std::memory_order_relaxed); ++i) {
     if (!settle_mutex_.try_lock()) continue;
     const MutexUnlock unlock(settle_mutex_);
-    return settleNow();
+    settleNow();
+    // Each time, the others lost their caches.
+    if (settled_others_ && ++settled_others_count_ == kMostOftenWithOthers) loosePeaks(heap);
+    return;
   }
+  loosePeaks(heap);
+}
+
+void CachingAllocator::loosePeaks(Heap& heap) noexcept {
   const MutexLock lock(heap.mutex());  // a reset, which holds it too, comes before both or after
   peaks_loose_.store(true, std::memory_order_relaxed);
   heap.counters().raiseCeilings();
+}
+
+// Who needs more memory than there is takes what the threads keep first.
+void CachingAllocator::takeCachesBack() noexcept {
+  if (!caches_.any()) return;
+  std::vector<Heap*> ebbed;
+  try {
+    withAllHeaps([&](const std::vector<Heap*>& heaps) CISTERN_NO_TSA {
+      for (Heap* heap : heaps) {
+        if (std::exchange(heap->ebbed, false)) ebbed.push_back(heap);
+      }
+    });
+  } catch (const std::bad_alloc&) {
+    // The host is short of memory: what was not looked at stays where it is.
+  }
+  if (!pages_) return;
+  for (Heap* heap : ebbed) atLowTide(*heap);
 }
 
 MemoryStats CachingAllocator::memoryStats() const {
@@ -116,7 +149,8 @@ MemoryStats CachingAllocator::memoryStats() const {
     stats.all = valuesOf(heaps, ledger_, 2);
     for (Heap* heap : heaps) stats.host_bytes += heap->hostBytes();
   });
-  stats.host_bytes += segments_.hostBytes() + records_.hostBytes() + sizeof(*this);
+  stats.host_bytes += segments_.hostBytes() + records_.hostBytes() + caches_.hostBytes();
+  stats.host_bytes += sizeof(*this) - sizeof(caches_);
   stats.num_alloc_retries = num_alloc_retries_.load();
   stats.num_ooms = num_ooms_.load();
   stats.num_sync_all_streams = num_sync_all_streams_.load();
@@ -135,6 +169,7 @@ void CachingAllocator::resetPeakStats() {
   withAllHeaps([this](const std::vector<Heap*>& heaps) CISTERN_NO_TSA {
     for (std::size_t kind = 0; kind < kKinds; ++kind) ledger_.peak[kind].fill(0);
     peaks_loose_.store(false, std::memory_order_relaxed);
+    settled_others_count_ = 0;
     ledger_.exact = true;
     dealCeilings(heaps, ledger_);
   });
@@ -198,6 +233,7 @@ void CachingAllocator::auditHeaps() const {
           CISTERN_CHECK(segments_.find(own.deviceEnd() - 1) == s);
         }
       }
+      for (const ThreadCache* cache : heap->caches) cache->audit();
     }
     for (std::size_t kind = 0; kind < kKinds; ++kind) {
       for (std::size_t stat = 0; stat < kStatCount; ++stat) {

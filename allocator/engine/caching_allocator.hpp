@@ -1,10 +1,11 @@
 // The caching allocator of one device: the verbs.
 //
-// What a verb does is spread over one file a temperature: fast_path.cpp (a hit: no device call, no
-// shared lock), slow_path.cpp (the ladder of a miss), growth.cpp (segments from and to the device),
-// reclaim.cpp (memory of other streams), accounting.cpp (statistics), report.cpp (queries, misuse,
-// OutOfMemory), pool_verbs.cpp (memory kept apart), recorded.cpp (during a graph capture).
-// docs/life-of-an-allocation.md follows one request through them.
+// What a verb does is spread over one file a temperature: fast_path.cpp (the thread's own cache: no
+// lock), heap_path.cpp (the stream's heap: no device call, no shared lock), slow_path.cpp (the
+// ladder of a miss), growth.cpp (segments from and to the device), reclaim.cpp (memory of other
+// streams), accounting.cpp (statistics), report.cpp (queries, misuse, OutOfMemory), pool_verbs.cpp
+// (memory kept apart), recorded.cpp (during a graph capture). docs/life-of-an-allocation.md follows
+// one request through them.
 #pragma once
 
 #include <atomic>
@@ -17,6 +18,7 @@
 #include "allocator/base/mutex.hpp"
 #include "allocator/base/options.hpp"
 #include "allocator/device/device.hpp"
+#include "allocator/engine/cache/cache_table.hpp"
 #include "allocator/engine/event_pool.hpp"
 #include "allocator/engine/heap_table.hpp"
 #include "allocator/engine/limit.hpp"
@@ -107,7 +109,10 @@ class CachingAllocator {
 
   /// Who says which pool a request goes to that names none. Null: all go to the default pool. The
   /// router must outlive requests that are under way.
-  void setRouter(Router* router) { router_.store(router, std::memory_order_release); }
+  void setRouter(Router* router) {
+    router_.store(router, std::memory_order_release);
+    caches_.setRouted(router != nullptr);
+  }
   /// The pool that a request on the stream, by this thread, would go to now.
   MempoolId_t poolFor(Stream stream);
   /// allocate, in the pool given; in a capture's if one records the stream. Pre: the pool is live,
@@ -177,7 +182,20 @@ class CachingAllocator {
   void audit() const;
 
  private:
-  // fast_path.cpp
+  // heap_path.cpp
+  bool routed() const { return router_.load(std::memory_order_relaxed) != nullptr; }
+  void* allocateOdd(std::size_t bytes, Stream stream);
+  ThreadCache* cacheOf(Heap& heap) noexcept;
+  Block* hit(Heap& heap, ThreadCache* cache, const Request& request)
+      CISTERN_TSA(requires_capability(heap.mutex()));
+  static bool overCeiling(Heap& heap, ThreadCache* cache, SizeKind kind) noexcept
+      CISTERN_TSA(requires_capability(heap.mutex()));
+  enum class Parted : std::uint8_t { kCached, kFromProgram, kNotHeld };
+  static Parted part(Heap& heap, ThreadCache* cache, Block& block, const void* caller) noexcept;
+  ReturnedBlocks::Answer returnToOwner(const HeapSegment& segment, const Heap& heap,
+                                       Address address, const void* caller) noexcept;
+  void freeOdd(void* pointer, const void* caller) noexcept;
+  void freeToHeap(HeapSegment& segment, Heap& heap, Address address, const void* caller) noexcept;
   void freeAt(Address address, const void* caller) noexcept;
   void afterHit(Heap& heap, bool over_ceiling, bool poll) noexcept;
   void atLowTide(Heap& heap) noexcept;
@@ -215,6 +233,7 @@ class CachingAllocator {
 
   // slow_path.cpp: the ladder. Each step gives a block, or null.
   Block* climb(Heap& heap, const Request& request);
+  void takeCachesBack() noexcept;
   void* allocateSlow(const Request& request);
   Block* search(Heap& heap, const Request& request);
   Block* afterEvents(Heap& heap, const Request& request);
@@ -276,6 +295,7 @@ class CachingAllocator {
   void settle() noexcept;
   void settleNow() noexcept CISTERN_REQUIRES(settle_mutex_);
   void settleFor(Heap& heap) noexcept;
+  void loosePeaks(Heap& heap) noexcept;
   template <class Visit>
   void withAllHeaps(Visit visit) const;
   template <class Visit>
@@ -290,9 +310,13 @@ class CachingAllocator {
     std::size_t bytes = 0;
     BaseAllocation around;
   };
-  Located locate(Address address) const noexcept;
+  Located locate(Address address) const noexcept {
+    HeapSegment* const segment = segments_.find(address);
+    if (segment == nullptr) return {};
+    return {segment, segment->heap.load(std::memory_order_acquire)};
+  }
   Inspected inspect(const char* verb, Address address) const;
-  static void noteUse(Block& block, Stream stream);
+  static bool noteUse(const Heap& heap, Block& block, Stream stream);
   void reportMisuse(const char* verb, Address address) const noexcept;
   Misuse describeMisuse(const char* verb, Address address) const;
   [[noreturn]] void throwOutOfMemory(const Request& request);
@@ -307,6 +331,7 @@ class CachingAllocator {
   std::uint64_t device_total_ = 0;
   Limit limit_;
   std::atomic<std::uint64_t> tick_{0};  ///< misses so far: the clock that segments age by
+  std::atomic<bool> peaks_loose_{false};
 
   /// Where the next segment or range goes in the order of age: half way up what a block can say
   /// (2^57 bytes), so that there is room for 2^56 bytes of them on either side.
@@ -315,6 +340,7 @@ class CachingAllocator {
   SegmentMap segments_;
   SegmentRecords records_;
   HeapTable heaps_;
+  CacheTable caches_;
   EventPool events_;
   PendingFrees pending_;
   StreamProgress progress_;
@@ -328,7 +354,10 @@ class CachingAllocator {
   /// Serialises those who hold several heaps' locks. Taken before them.
   mutable Mutex settle_mutex_;
   mutable StatLedger ledger_ CISTERN_GUARDED_BY(settle_mutex_);
-  std::atomic<bool> peaks_loose_{false};
+  /// Whether the last who looked at all heaps had to hold other threads' caches, and how often a
+  /// settlement after a hit did.
+  mutable bool settled_others_ CISTERN_GUARDED_BY(settle_mutex_) = false;
+  int settled_others_count_ CISTERN_GUARDED_BY(settle_mutex_) = 0;
 
   /// Which pools there are. Before the backing's and heaps' locks.
   mutable Mutex pools_mutex_;

@@ -125,7 +125,7 @@ std::vector<Idle> idleSegments(const std::vector<Heap*>& heaps) {
     for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
       for (Segment* s = heap->layout(kind).segments(); s; s = s->next) {
         auto* own = static_cast<HeapSegment*>(s);
-        if (own->whollyFree()) idle.push_back({own, heap, own->bytes, own->idle_since});
+        if (own->whollyFree()) idle.push_back({own, heap, own->bytes, own->idleSince()});
       }
     }
   }
@@ -174,6 +174,7 @@ std::uint64_t CachingAllocator::releaseIdle(const std::vector<Heap*>& heaps, std
 }
 
 void CachingAllocator::emptyCache() {
+  takeCachesBack();
   (void)tidyPools(false);
   pollPending();
   if (pages_) pages_->emptyCache(heaps_.all());
@@ -205,6 +206,7 @@ void CachingAllocator::collectGarbage() {
 CachingAllocator::~CachingAllocator() {
   const bool driver = driverMayBeCalled();
   if (pages_) pages_->stop();
+  takeCachesBack();
   for (Heap* heap : heaps_.all()) {
     const MutexLock lock(heap->mutex());
     for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
@@ -221,7 +223,7 @@ CachingAllocator::~CachingAllocator() {
 
 void CachingAllocator::forgetUses(const Segment& segment) noexcept {
   for (const Block* b = segment.first; b; b = b->next) {
-    if (b->state() == BlockState::kAllocated) delete static_cast<StreamUses*>(b->use.uses);
+    if (b->state() == BlockState::kAllocated) delete usesOf(*b);
   }
 }
 

@@ -8,15 +8,13 @@
 namespace cistern {
 namespace {
 
-constexpr std::uint64_t kTickMask = (std::uint64_t{1} << 56) - 1;
-
 std::int64_t signedBytes(std::uint64_t bytes) { return std::int64_t(bytes); }
 
 }  // namespace
 
 // A block in use remembers in `epoch` which capture it was allocated in.
 void Heap::begin(Block& block, const Request& request) {
-  block.use = {request.bytes, request.stream, nullptr};
+  block.use = holding::heapsOwn(request.bytes, request.stream);
   block.epoch = request.recorded_by;
 }
 
@@ -96,7 +94,7 @@ void Heap::release(Block& block, std::uint64_t tick) noexcept {
   counters_.change(kind, Stat::kActiveBytes, -signedBytes(block.bytes()));
   const Block* whole = to.release(block, epoch);
   completion.freed = true;
-  if (whole->spansSegment()) segment.idle_since = tick & kTickMask;
+  if (whole->spansSegment()) segment.setIdleSince(tick);
   countSplit(kind, before);
 }
 
@@ -113,7 +111,7 @@ StreamUses Heap::retire(Block& block) noexcept {
 void Heap::countHeld(SizeKind kind, const Block& block, int sign) {
   counters_.change(kind, Stat::kAllocation, sign);
   counters_.change(kind, Stat::kAllocatedBytes, sign * signedBytes(block.bytes()));
-  counters_.change(kind, Stat::kRequestedBytes, sign * signedBytes(block.use.requested));
+  counters_.change(kind, Stat::kRequestedBytes, sign * signedBytes(holding::requested(block)));
 }
 
 void Heap::countBlock(SizeKind kind, const Block& block, int sign) {

@@ -13,12 +13,15 @@
 // Read first: layout.hpp, statistics.hpp.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 #include "allocator/base/mutex.hpp"
 #include "allocator/base/sabotage.hpp"
+#include "allocator/engine/cache/holding.hpp"
 #include "allocator/engine/free_log.hpp"
 #include "allocator/engine/pool.hpp"
 #include "allocator/engine/request.hpp"
@@ -29,6 +32,7 @@
 namespace cistern {
 
 class Heap;
+class ThreadCache;
 
 /// A segment with the heap that owns it. Records are recycled, never deleted before the allocator.
 ///
@@ -39,13 +43,26 @@ class Heap;
 struct alignas(64) HeapSegment : Segment {
   Address device_base = 0;           ///< where it is
   std::atomic<Heap*> heap{nullptr};  ///< changes only while the segment is wholly free
-  SizeKind kind : 8 = SizeKind::kSmall;
-  std::uint64_t idle_since : 56 = 0;  ///< the allocator's tick when it last became wholly free
+  SizeKind kind = SizeKind::kSmall;  ///< read without a lock by whoever holds a block in it
+
+  /// The allocator's tick when it last became wholly free; seven bytes of it, so that `kind` has
+  /// the eighth and is not written with it.
+  std::uint64_t idleSince() const {
+    std::uint64_t tick = 0;
+    std::memcpy(&tick, idle_since_.data(), idle_since_.size());
+    return tick;
+  }
+  void setIdleSince(std::uint64_t tick) {
+    std::memcpy(idle_since_.data(), &tick, idle_since_.size());
+  }
 
   Address deviceEnd() const { return device_base + bytes; }
   bool covers(Address address) const { return address - device_base < bytes; }
   Address onDevice(Address place) const { return device_base + (place - base); }
   Address placeOf(Address address) const { return base + (address - device_base); }
+
+ private:
+  std::array<std::uint8_t, 7> idle_since_{};
 };
 
 static_assert(sizeof(HeapSegment) == 64);
@@ -77,6 +94,12 @@ struct Epochs {
 /// The streams beside its own that a block in use is used on; hangs on block.use.uses.
 using StreamUses = std::vector<Stream>;
 
+/// The same of a block in use, whoever looks after it; null for none.
+inline StreamUses* usesOf(const Block& block) {
+  return holding::isOwned(holding::load(block)) ? nullptr
+                                                : static_cast<StreamUses*>(block.use.uses);
+}
+
 /// The size of the largest free block, in bytes.
 inline std::uint64_t largestFree(const FreeIndex& index) {
   const Block* largest = index.largest();
@@ -100,6 +123,11 @@ class Heap {
   bool onPages() const { return on_pages_; }
   Mutex& mutex() CISTERN_TSA(lock_returned(mutex_)) { return mutex_; }
 
+  /// The stream that a block in use was allocated for.
+  Stream streamOf(const Block& block) const {
+    return holding::isOwned(holding::load(block)) ? stream() : block.use.stream;
+  }
+
   Layout& layout(SizeKind kind) CISTERN_REQUIRES(mutex_) {
     return kind == SizeKind::kSmall ? small_ : large_;
   }
@@ -108,10 +136,18 @@ class Heap {
   bool owns(const HeapSegment& segment, Address address) const CISTERN_REQUIRES(mutex_) {
     return segment.heap.load(std::memory_order_relaxed) == this && segment.covers(address);
   }
-  /// The live block that starts at a device address, for which `segment` was looked up; or null.
+  /// The block that the program has at a device address, for which `segment` was looked up; or
+  /// null.
   Block* find(const HeapSegment& segment, Address address) CISTERN_REQUIRES(mutex_) {
     if (!owns(segment, address)) return nullptr;
-    return layout(segment.kind).find(segment.placeOf(address));
+    Block* const block = layout(segment.kind).find(segment.placeOf(address));
+    return block && holding::heldByProgram(*block) ? block : nullptr;
+  }
+  /// The same without the lock, for whoever has the block; null, seldom, although it is there. In
+  /// the hands of somebody who has not, what it returns may be anything.
+  Block* peek(const HeapSegment& segment, Address address) const noexcept CISTERN_NO_TSA {
+    const Layout& from = segment.kind == SizeKind::kSmall ? small_ : large_;
+    return from.peek(segment.placeOf(address));
   }
 
   /// A block for the request out of this heap's free memory, or null. Counts it.
@@ -192,10 +228,13 @@ class Heap {
 
  public:
   FreeLog frees CISTERN_GUARDED_BY(mutex_);
+  /// Of threads, and of threads that have ended. Only the default pool's heaps have any.
+  std::vector<ThreadCache*> caches CISTERN_GUARDED_BY(mutex_);
   std::uint64_t hits_unpolled CISTERN_GUARDED_BY(mutex_) = 0;
   /// Pages have come to other places than where they were mapped first (pages/homing.cpp).
   bool pages_moved CISTERN_GUARDED_BY(mutex_) = false;
-  Tide tide CISTERN_GUARDED_BY(mutex_);  ///< of busyBytes()
+  Tide tide CISTERN_GUARDED_BY(mutex_);           ///< of busyBytes()
+  bool ebbed CISTERN_GUARDED_BY(mutex_) = false;  ///< low tide came when a cache was put back
   /// A capture into its pool is under way: frees are for recorded.cpp.
   bool recorded CISTERN_GUARDED_BY(mutex_) = false;
 

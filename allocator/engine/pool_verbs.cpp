@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "allocator/engine/cache/held_caches.hpp"
 #include "allocator/engine/caching_allocator.hpp"
 
 namespace cistern {
@@ -108,6 +109,7 @@ std::vector<Heap*> CachingAllocator::heapsOf(const Pool& pool) const {
 }
 
 void CachingAllocator::emptyCache(Pool& pool) {
+  takeCachesBack();
   pollPending();
   const std::vector<Heap*> heaps = heapsOf(pool);
   pool.onPages() ? pages_->emptyCache(heaps) : void(releaseIdle(heaps));
@@ -115,6 +117,7 @@ void CachingAllocator::emptyCache(Pool& pool) {
 }
 
 void CachingAllocator::trim(Pool& pool, std::uint64_t bytes) {
+  takeCachesBack();
   pollPending();
   const std::vector<Heap*> heaps = heapsOf(pool);
   std::uint64_t held = 0;
@@ -171,11 +174,13 @@ std::vector<LiveBlock> CachingAllocator::liveBlocks(const Pool& pool) const {
   std::vector<LiveBlock> live;
   for (Heap* heap : heapsOf(pool)) {
     const MutexLock lock(heap->mutex());
+    const HeldCaches held_still(*heap);
     for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
       for (const Segment* s = heap->layout(kind).segments(); s; s = s->next) {
         for (const Block* b = s->first; b; b = b->next) {
           if (b->state() != BlockState::kAllocated) continue;
-          live.push_back({deviceAddress(*b), b->bytes(), b->use.requested, b->use.stream});
+          live.push_back(
+              {deviceAddress(*b), b->bytes(), holding::requested(*b), heap->streamOf(*b)});
         }
       }
     }
@@ -189,6 +194,7 @@ MemoryStats::Values CachingAllocator::poolStats(const Pool& pool) const {
   MemoryStats::Values values;
   for (Heap* heap : heapsOf(pool)) {
     const MutexLock lock(heap->mutex());
+    const HeldCaches held_still(*heap);
     for (std::size_t stat = 0; stat < kStatCount; ++stat) {
       values[stat].current += heap->counters().both(stat);
     }

@@ -15,16 +15,18 @@ void CachingAllocator::settleRetired(Heap& heap, Block& block, StreamUses uses) 
   if (!driverMayBeCalled()) return;  // at exit nobody will use it again
   if (!pending_.add({&heap, &block}, uses)) return;
   putBack(heap, block);
-  settleFor(heap);
 }
 
 void CachingAllocator::putBack(Heap& heap, Block& block) noexcept {
-  bool low_tide = false;
+  bool low_tide = false, over_ceiling = false;
   {
     const MutexLock lock(heap.mutex());
+    const SizeKind kind = segmentOf(block).kind;
     heap.release(block, tick_.load(std::memory_order_relaxed));
+    over_ceiling = heap.counters().overCeiling(kind);
     low_tide = heap.tide.fall(heap.busyBytes()) && heap.pages_moved;
   }
+  if (over_ceiling) settleFor(heap);
   if (low_tide && pages_) atLowTide(heap);
 }
 
@@ -35,7 +37,6 @@ bool CachingAllocator::waitPending() { return putBackAll(pending_.wait()); }
 
 bool CachingAllocator::putBackAll(const std::vector<PendingFrees::Retired>& ready) noexcept {
   for (const auto& [heap, block] : ready) putBack(*heap, *block);
-  if (!ready.empty()) settle();
   return !ready.empty();
 }
 

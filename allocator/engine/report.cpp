@@ -3,15 +3,10 @@
 
 #include <fmt/format.h>
 
+#include "allocator/engine/cache/held_caches.hpp"
 #include "allocator/engine/caching_allocator.hpp"
 
 namespace cistern {
-
-CachingAllocator::Located CachingAllocator::locate(Address address) const noexcept {
-  HeapSegment* segment = segments_.find(address);
-  if (segment == nullptr) return {};
-  return {segment, segment->heap.load(std::memory_order_acquire)};
-}
 
 void CachingAllocator::recordStream(void* pointer, Stream stream) {
   if (pointer == nullptr) return;
@@ -19,16 +14,26 @@ void CachingAllocator::recordStream(void* pointer, Stream stream) {
   const auto [segment, heap] = locate(toAddress(pointer));
   if (heap != nullptr) {
     const MutexLock lock(heap->mutex());
-    if (Block* block = heap->find(*segment, toAddress(pointer))) return noteUse(*block, stream);
+    if (Block* block = heap->find(*segment, toAddress(pointer))) {
+      if (noteUse(*heap, *block, stream)) return;
+    }
   }
   reportMisuse("recordStream", toAddress(pointer));
 }
 
-void CachingAllocator::noteUse(Block& block, Stream stream) {
-  if (stream == block.use.stream) return;
+// A block that others use is the heap's to look after. False when somebody frees it meanwhile.
+bool CachingAllocator::noteUse(const Heap& heap, Block& block, Stream stream) {
+  if (stream == heap.streamOf(block)) return true;
+  const std::uint32_t holder = holding::load(block);
+  if (holding::isOwned(holder)) {
+    if (!holding::change(block, holder, holding::moved(holder, holding::Where::kReturned)))
+      return false;
+    holding::leaveToHeap(block, heap.stream());
+  }
   auto* uses = static_cast<StreamUses*>(block.use.uses);
   if (uses == nullptr) block.use.uses = uses = new StreamUses;
   if (std::find(uses->begin(), uses->end(), stream) == uses->end()) uses->push_back(stream);
+  return true;
 }
 
 std::size_t CachingAllocator::blockSize(void* pointer) const {
@@ -57,6 +62,8 @@ Misuse CachingAllocator::describeMisuse(const char* verb, Address address) const
   const auto [segment, heap] = locate(address);
   if (heap == nullptr) return misuse;
   const MutexLock lock(heap->mutex());
+  const HeldCaches held_still(
+      *heap);  // what they keep is free, and the heap remembers whose it was
   if (!heap->owns(*segment, address)) return misuse;
   const Block* block = Layout::covering(*segment, segment->placeOf(address));
   misuse.block = deviceAddress(*block);
@@ -102,11 +109,11 @@ namespace {
 
 constexpr std::size_t kHoldersShown = 8;
 
-void noteHolders(const Layout& layout, std::vector<HolderReport>& holders) {
-  for (const Segment* s = layout.segments(); s; s = s->next) {
+void noteHolders(Heap& heap, SizeKind kind, std::vector<HolderReport>& holders) CISTERN_NO_TSA {
+  for (const Segment* s = heap.layout(kind).segments(); s; s = s->next) {
     for (const Block* b = s->first; b; b = b->next) {
       if (b->state() != BlockState::kAllocated) continue;
-      holders.push_back({deviceAddress(*b), b->bytes(), b->use.stream});
+      holders.push_back({deviceAddress(*b), b->bytes(), heap.streamOf(*b)});
     }
   }
 }
@@ -120,6 +127,7 @@ void keepLargest(std::vector<HolderReport>& holders) {
 
 HeapReport reportOf(Heap& heap, std::vector<HolderReport>& holders) {
   const MutexLock lock(heap.mutex());
+  const HeldCaches held_still(heap);
   const auto bytes = [&](Stat stat) CISTERN_NO_TSA {
     return std::uint64_t(heap.counters().both(std::size_t(stat)));
   };
@@ -133,7 +141,7 @@ HeapReport reportOf(Heap& heap, std::vector<HolderReport>& holders) {
   for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
     report.largest_free =
         std::max(report.largest_free, largestFree(heap.layout(kind).freeBlocks()));
-    noteHolders(heap.layout(kind), holders);
+    noteHolders(heap, kind, holders);
   }
   return report;
 }

@@ -39,6 +39,8 @@ class SizeRules {
   /// `no_split`: each block has a segment of its own.
   explicit SizeRules(const Options& options, bool no_split = false);
 
+  /// Whether every request is just rounded up to a grain.
+  bool plain() const { return plain_; }
   /// Pre: 0 < bytes <= kLargestRequest.
   Request request(std::uint64_t bytes, Stream stream, Pool* pool) const {
     const std::uint64_t rounded = plain_ ? roundUp(bytes, kGrain) : roundByOptions(bytes);

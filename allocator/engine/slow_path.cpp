@@ -2,6 +2,7 @@
 // away and searches again if it may have freed something; the first block found ends the climb.
 //
 //   allocateSlow
+//     takeCachesBack            every thread's, of every stream
 //     climb
 //       afterEvents             blocks whose last use on other streams is complete by now
 //       afterCallbacks          what the application can give up
@@ -35,9 +36,20 @@ Options possibleOn(const Device& device, Options options) {
   return options;
 }
 
+/// All caches together may keep this part of the device; one of them may keep a large block of
+/// `thread_cache` times the other.
+constexpr std::uint64_t kCachesPart = 64, kLargeCache = 32;
+
 Options inSegments(Options options) {
   options.backing = Backing::kSegments;
   return options;
+}
+
+// Where sizes are rounded in other ways, a block's size does not say which requests it is for.
+CacheTable::Limits cacheLimits(Device& device, const Options& options, const SizeRules& rules) {
+  if (options.thread_cache == 0 || !rules.plain() || !BiasedGate::available()) return {};
+  const std::uint64_t all = device.memoryInfo().orThrow().total_bytes / kCachesPart;
+  return {options.thread_cache, options.thread_cache * kLargeCache, all};
 }
 
 }  // namespace
@@ -50,6 +62,7 @@ CachingAllocator::CachingAllocator(Device& device, const Options& options)
       whole_rules_(options_, true),
       default_pool_(true, rules_, options_.backing == Backing::kPages),
       heaps_(default_pool_, options_.free_log),
+      caches_(cacheLimits(device, options_, rules_), tick_, peaks_loose_),
       events_(device),
       pending_(device, events_),
       progress_(device, events_) {
@@ -66,6 +79,7 @@ CachingAllocator::CachingAllocator(Device& device, const Options& options)
 void* CachingAllocator::allocateSlow(const Request& request) {
   if (request.rounded() > device_total_) throwOutOfMemory(request);
   Heap& heap = heapFor(request);
+  takeCachesBack();
   tick_.fetch_add(1, std::memory_order_relaxed);
   Block* block = climb(heap, request);
   if (block == nullptr) throwOutOfMemory(request);

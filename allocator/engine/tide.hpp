@@ -23,6 +23,8 @@ class Tide {
     ebb_ = expected_ + expected_ / 64;
     low_ = busy;
   }
+  /// At so many bytes in use, or fewer, it is low tide.
+  std::uint64_t ebb() const { return ebb_; }
 
  private:
   /// How slowly a low that never comes again is forgotten.

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "allocator/base/types.hpp"
 
@@ -45,9 +46,10 @@ struct alignas(64) Block {
   };
   /// What the engine keeps about a block that is in use. The layout never reads it.
   struct InUse {
-    std::uint64_t requested;  ///< bytes asked for; <= bytes()
-    Stream stream;            ///< the stream it was allocated for
-    void* uses;               ///< other streams that use it; null for none
+    std::uint32_t asked;   ///< the low part of how many bytes the program asked for
+    std::uint32_t holder;  ///< the high part, or who looks after the block
+    Stream stream;         ///< the stream it was allocated for
+    void* uses;            ///< other streams that use it; null for none
   };
 
   std::uint64_t grain : 48;  ///< address / 512
@@ -71,6 +73,12 @@ struct alignas(64) Block {
   Address end() const { return address() + bytes(); }
   BlockState state() const { return BlockState(state_bits); }
   void setState(BlockState s) { state_bits = std::uint8_t(s) & 0xffu; }
+  /// Address and state as one word: what tells a block from others that had its record before.
+  std::uint64_t head() const {
+    std::uint64_t word = 0;
+    std::memcpy(&word, this, sizeof(word));
+    return word;
+  }
   bool spansSegment() const { return prev == nullptr && next == nullptr; }
   bool isFree() const { return state() == BlockState::kFree; }
   bool isHole() const { return state() == BlockState::kHole; }

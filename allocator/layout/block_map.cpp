@@ -1,5 +1,9 @@
 #include "allocator/layout/block_map.hpp"
 
+#include <algorithm>
+
+#include <sys/mman.h>
+
 #include "allocator/base/check.hpp"
 
 namespace cistern {
@@ -30,15 +34,21 @@ Block* BasicBlockMap<TagBits>::find(Address address) const noexcept {
 }
 
 template <unsigned TagBits>
+BasicBlockMap<TagBits>::~BasicBlockMap() {
+  if (slots_) outgrown_.emplace_back(slots_, capacity());
+  for (const auto& [slots, count] : outgrown_) HostAllocator<Slot>().deallocate(slots, count);
+}
+
+template <unsigned TagBits>
 void BasicBlockMap<TagBits>::place(Slot slot) noexcept {
   std::size_t i = homeOf(slot);
   while (slots_[i] != 0) i = after(i);
-  slots_[i] = slot;
+  set(i, slot);
 }
 
 template <unsigned TagBits>
 void BasicBlockMap<TagBits>::insert(const Block& block) noexcept {
-  CISTERN_ASSERT((used_ + 1) * 4 <= slots_.size() * 3);
+  CISTERN_ASSERT((used_ + 1) * 4 <= capacity() * 3);
   place(slotFor(block));
   ++used_;
 }
@@ -49,34 +59,53 @@ void BasicBlockMap<TagBits>::erase(const Block& block) noexcept {
   const Slot wanted = slotFor(block);
   std::size_t gap = homeOf(wanted);
   while (slots_[gap] != wanted) gap = after(gap);
-  const std::size_t mask = slots_.size() - 1;
+  const std::size_t mask = capacity() - 1;
   for (std::size_t i = after(gap); slots_[i] != 0; i = after(i)) {
     const std::size_t from_home = (i - homeOf(slots_[i])) & mask;
     const std::size_t from_gap = (i - gap) & mask;
     if (from_home < from_gap) continue;
-    slots_[gap] = slots_[i];
+    set(gap, slots_[i]);
     gap = i;
   }
-  slots_[gap] = 0;
+  set(gap, 0);
   --used_;
 }
 
 template <unsigned TagBits>
 void BasicBlockMap<TagBits>::grow() {
-  const unsigned bits = slots_.empty() ? 4 : bits_ + 1;
-  decltype(slots_) bigger(std::size_t{1} << bits, 0);
-  slots_.swap(bigger);
+  Slot* const before = slots_;
+  const std::size_t old_size = capacity();
+  const unsigned bits = before ? bits_ + 1 : 4;
+  outgrown_.reserve(outgrown_.size() + 2);  // this one, and in the end the last
+  Slot* const bigger = HostAllocator<Slot>().allocate(std::size_t{1} << bits);
+  std::fill_n(bigger, std::size_t{1} << bits, 0);
+  slots_ = bigger;
   bits_ = bits;
-  for (Slot slot : bigger) {
-    if (slot != 0) place(slot);
+  for (std::size_t i = 0; i < old_size; ++i) {
+    if (before[i] != 0) place(before[i]);
   }
+  table_.store(tableWord(bigger, bits), std::memory_order_release);
+  if (before) outgrow(before, bits - 1);
+}
+
+// Readers may still look into it. Large ones keep their addresses, which then read as empty, and
+// give the memory back.
+template <unsigned TagBits>
+void BasicBlockMap<TagBits>::outgrow(Slot* slots, unsigned bits) noexcept {
+  const std::size_t count = std::size_t{1} << bits;
+  outgrown_.emplace_back(slots, count);
+  const bool gone = count * sizeof(Slot) >= HostAllocator<Slot>::kHugePage &&
+                    ::madvise(slots, count * sizeof(Slot), MADV_DONTNEED) == 0;
+  if (!gone) outgrown_slots_ += count;
 }
 
 template <unsigned TagBits>
 void BasicBlockMap<TagBits>::audit() const {
-  CISTERN_CHECK(used_ * 4 <= slots_.size() * 3);
+  CISTERN_CHECK(used_ * 4 <= capacity() * 3);
+  CISTERN_CHECK(slots_ == nullptr || table_.load() == tableWord(slots_, bits_));
   std::size_t used = 0;
-  for (Slot slot : slots_) {
+  for (std::size_t i = 0; i < capacity(); ++i) {
+    const Slot slot = slots_[i];
     if (slot == 0) continue;
     ++used;
     const Block* block = blockOf(slot);

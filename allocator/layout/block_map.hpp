@@ -6,11 +6,15 @@
 // wide, so 42 bits say it) and 22 bits of the address's hash. The hash bits answer nearly every
 // mismatch, and up to four million slots they also say where a slot's home is, so that erasing and
 // growing never touch the blocks.
-// No lock: the owner (a heap) serialises.
+// No lock: the owner (a heap) serialises, but for peek, which anyone may call at any time. Slots
+// are written as single words, and a table that was outgrown stays readable, so all that can go
+// wrong for a reader is that it misses a block that is being moved.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "allocator/layout/block.hpp"
@@ -22,8 +26,17 @@ namespace cistern {
 template <unsigned TagBits>
 class BasicBlockMap {
  public:
+  BasicBlockMap() = default;
+  ~BasicBlockMap();
+  BasicBlockMap(const BasicBlockMap&) = delete;
+  BasicBlockMap& operator=(const BasicBlockMap&) = delete;
+
   /// The block that starts at `address`, or null.
   Block* find(Address address) const noexcept;
+  /// The allocated block that starts at `address`, or null: for whoever has been given that block
+  /// and not let go of it, so that its record stands still. Null, seldom, although it is there,
+  /// when the table changes meanwhile. May be called while the owner changes the map.
+  Block* peek(Address address) const noexcept;
   /// Starts loading the slots where a block at `address` would be.
   void prefetch(Address address) const noexcept {
     if (used_ != 0) __builtin_prefetch(&slots_[home(hashOf(address))]);
@@ -33,13 +46,14 @@ class BasicBlockMap {
   /// Makes sure that `count` inserts cannot fail. Throws std::bad_alloc, changing nothing but the
   /// table's size.
   void prepare(std::size_t count = 1) {
-    while ((used_ + count) * 4 > slots_.size() * 3) grow();
+    while ((used_ + count) * 4 > capacity() * 3) grow();
   }
   /// Pre: the block is in the map.
   void erase(const Block& block) noexcept;
 
   std::size_t size() const { return used_; }
-  std::size_t hostBytes() const { return slots_.size() * sizeof(Slot); }
+  /// Of the table in use, and of what is kept of outgrown ones.
+  std::size_t hostBytes() const { return (capacity() + outgrown_slots_) * sizeof(Slot); }
   /// Walks everything; aborts on a broken invariant.
   void audit() const;
 
@@ -56,14 +70,47 @@ class BasicBlockMap {
   static Slot slotFor(const Block& block);
   std::size_t home(std::uint64_t hash) const { return std::size_t(hash >> (64 - bits_)); }
   std::size_t homeOf(Slot slot) const;
-  std::size_t after(std::size_t i) const { return (i + 1) & (slots_.size() - 1); }
+  std::size_t capacity() const { return slots_ ? std::size_t{1} << bits_ : 0; }
+  std::size_t after(std::size_t i) const { return (i + 1) & (capacity() - 1); }
+  void set(std::size_t i, Slot slot) noexcept {
+    std::atomic_ref(slots_[i]).store(slot, std::memory_order_release);
+  }
   void place(Slot slot) noexcept;
   void grow();
+  void outgrow(Slot* slots, unsigned bits) noexcept;
 
-  std::vector<Slot, HostAllocator<Slot>> slots_;  ///< size is 0 or 2^bits_
+  // A reader gets both from one word: the table's address is a multiple of 64 below 2^48.
+  static std::uint64_t tableWord(const Slot* slots, unsigned bits) {
+    return std::uint64_t{bits} << 48 | reinterpret_cast<std::uintptr_t>(slots);
+  }
+
+  Slot* slots_ = nullptr;  ///< 2^bits_ of them, or null
   unsigned bits_ = 0;
   std::size_t used_ = 0;
+  std::atomic<std::uint64_t> table_{0};  ///< tableWord(slots_, bits_), for readers
+  std::vector<std::pair<Slot*, std::size_t>> outgrown_;
+  std::size_t outgrown_slots_ = 0;  ///< in memory
 };
+
+template <unsigned TagBits>
+inline Block* BasicBlockMap<TagBits>::peek(Address address) const noexcept {
+  constexpr unsigned kMostLooks = 64;  // a run hardly ever is as long
+  const std::uint64_t table = table_.load(std::memory_order_acquire);
+  const unsigned bits = unsigned(table >> 48);
+  if (bits == 0) return nullptr;
+  auto* const slots = reinterpret_cast<Slot*>(table & ((std::uint64_t{1} << 48) - 1));
+  const std::uint64_t hash = hashOf(address), tag = tagOf(hash);
+  const std::uint64_t mask = (std::uint64_t{1} << bits) - 1;
+  std::uint64_t i = hash >> (64 - bits);
+  for (unsigned looks = 0; looks < kMostLooks; ++looks, i = (i + 1) & mask) {
+    const Slot slot = std::atomic_ref(slots[i]).load(std::memory_order_acquire);
+    if (slot == 0) return nullptr;
+    if (slot >> kPointerBits != tag) continue;
+    Block* const block = blockOf(slot);
+    if (block->address() == address && block->state() == BlockState::kAllocated) return block;
+  }
+  return nullptr;
+}
 
 extern template class BasicBlockMap<22>;
 using BlockMap = BasicBlockMap<22>;

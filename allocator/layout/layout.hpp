@@ -93,6 +93,9 @@ class Layout {
     Block* block = map_.find(address);
     return block && block->state() == BlockState::kAllocated ? block : nullptr;
   }
+  /// The same for whoever has been given the block and not let go of it, at any time:
+  /// block_map.hpp.
+  Block* peek(Address address) const noexcept { return map_.peek(address); }
   /// The block, in any state, that covers an address of `segment`. Walks the segment.
   static Block* covering(const Segment& segment, Address address) noexcept;
   /// Calls visit(Block&) for every free block of at least `grains`, of 2 MiB or more, in no order.

@@ -7,7 +7,7 @@ TEST_CASE("a block in use elsewhere is not reused before that work is complete",
           "[engine][gpu-too]") {
   forEachBackend([](DeviceWork& work) {
     INFO("backend: " << work.device().backend());
-    CachingAllocator allocator(work.device(), optionsOf("poll_interval:1"));
+    CachingAllocator allocator(work.device(), optionsOf("poll_interval:1,thread_cache:off"));
     const Streams streams(work.device(), 2);
     void* block = allocator.allocate(4 * kMiB, streams[0]);
     allocator.recordStream(block, streams[1]);

@@ -1,0 +1,53 @@
+#include "allocator/base/biased_gate.hpp"
+
+#include <thread>
+
+#if defined(__linux__)
+#include <linux/membarrier.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
+#include "allocator/base/check.hpp"
+
+namespace cistern {
+namespace {
+
+long membarrier([[maybe_unused]] int command) noexcept {
+#if defined(__linux__)
+  return ::syscall(SYS_membarrier, command, 0, 0);
+#else
+  return -1;
+#endif
+}
+
+#if defined(__linux__)
+constexpr int kRegister = MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED;
+constexpr int kBarrier = MEMBARRIER_CMD_PRIVATE_EXPEDITED;
+#else
+constexpr int kRegister = 0, kBarrier = 0;
+#endif
+
+/// Whether the kernel makes other threads pass a barrier. Asked once; a process stays registered.
+bool kernelHelps() noexcept {
+  static const bool helps = membarrier(kRegister) == 0;
+  return helps;
+}
+
+}  // namespace
+
+bool BiasedGate::available() noexcept { return kOwnerPays || kernelHelps(); }
+
+void BiasedGate::barrier() noexcept {
+  if (kOwnerPays) return;
+  CISTERN_CHECK(membarrier(kBarrier) == 0);
+}
+
+// Inside, the owner runs a few dozen instructions; it is longer only when it is not running.
+void BiasedGate::awaitOwner() const noexcept {
+  for (int looks = 0; inside_.load(std::memory_order_acquire) != 0; ++looks) {
+    if (looks > 100) std::this_thread::yield();
+  }
+}
+
+}  // namespace cistern

@@ -1,0 +1,169 @@
+#include "allocator/engine/cache/cache_table.hpp"
+
+#include <algorithm>
+#include <new>
+#include <unordered_map>
+
+#include "allocator/base/thread_slots.hpp"
+#include "allocator/engine/heap.hpp"
+
+namespace cistern {
+namespace {
+
+/// The tables that are alive, by number. A thread that ends finds out from it which of its caches
+/// still are; a table that goes waits until such a thread has left. Outlives every thread.
+struct Alive {
+  Mutex mutex;
+  std::unordered_map<std::uint64_t, CacheTable*> tables CISTERN_GUARDED_BY(mutex);
+  std::uint64_t last CISTERN_GUARDED_BY(mutex) = 0;
+};
+
+Alive& alive() {
+  static auto* const all = new Alive;
+  return *all;
+}
+
+std::uint64_t enlist(CacheTable& table) {
+  const MutexLock lock(alive().mutex);
+  const std::uint64_t number = ++alive().last;
+  alive().tables.emplace(number, &table);
+  return number;
+}
+
+/// Caches of tables that are gone. A cache is never deleted, since a thread may still look whose it
+/// is.
+struct Spare {
+  Mutex mutex;
+  std::vector<ThreadCache*> caches CISTERN_GUARDED_BY(mutex);
+
+  ThreadCache& take() {
+    const MutexLock lock(mutex);
+    if (caches.empty()) return *new ThreadCache;
+    ThreadCache* const last = caches.back();
+    caches.pop_back();
+    return *last;
+  }
+  void give(ThreadCache& cache) noexcept {
+    const MutexLock lock(mutex);
+    try {
+      caches.push_back(&cache);
+    } catch (const std::bad_alloc&) {
+      // One less to use again.
+    }
+  }
+};
+
+Spare& spare() {
+  static auto* const all = new Spare;
+  return *all;
+}
+
+}  // namespace
+
+constinit ThreadCache CacheTable::nobodys_;
+
+/// The caches of one thread, in all allocators.
+class CacheTable::Mine {
+ public:
+  struct Entry {
+    std::uint64_t table;
+    ThreadCache* cache;
+  };
+  Mine() = default;
+  Mine(const Mine&) = delete;
+  Mine& operator=(const Mine&) = delete;
+  // After this the thread may still free and allocate; what it opens then goes in another round.
+  ~Mine() {
+    seen_ = {&nobodys_, {}};
+    const MutexLock lock(alive().mutex);
+    for (const Entry& entry : entries) {
+      const auto found = alive().tables.find(entry.table);
+      if (found != alive().tables.end()) found->second->leave(*entry.cache);
+    }
+  }
+
+  std::vector<Entry> entries;
+};
+
+CacheTable::CacheTable(Limits limits, const std::atomic<std::uint64_t>& tick,
+                       const std::atomic<bool>& peaks_loose)
+    : limits_(limits),
+      ground_{std::int64_t(limits.all), tick, peaks_loose},
+      number_(enlist(*this)),
+      serving_(number_) {}
+
+CacheTable::~CacheTable() {
+  {
+    const MutexLock lock(alive().mutex);
+    alive().tables.erase(number_);
+  }
+  for (ThreadCache* cache : caches_) {
+    cache->unbind();
+    spare().give(*cache);
+  }
+}
+
+ThreadCache* CacheTable::open(Heap& heap) noexcept {
+  if (limits_.all == 0) return nullptr;
+  try {
+    auto& entries = ThreadSlot<Mine>::mine().entries;
+    const auto found = std::find_if(entries.begin(), entries.end(), [&](const Mine::Entry& entry) {
+      return entry.table == number_ && &entry.cache->heap() == &heap;
+    });
+    ThreadCache* cache = found != entries.end() ? found->cache : nullptr;
+    if (cache == nullptr) {
+      entries.reserve(entries.size() + 1);
+      cache = &adoptOrMake(heap);
+      entries.push_back({number_, cache});
+    }
+    seen_.caches[seenAt(heap.stream())] = cache;
+    return seen_.last = cache;
+  } catch (const std::bad_alloc&) {
+    return nullptr;  // the heap serves without
+  }
+}
+
+ThreadCache& CacheTable::adoptOrMake(Heap& heap) {
+  {
+    const MutexLock lock(heap.mutex());
+    for (ThreadCache* cache : heap.caches) {
+      if (cache->isOpen()) continue;
+      cache->open(limits_.small, limits_.large);
+      return *cache;
+    }
+  }
+  ThreadCache& cache = make(heap);
+  const MutexLock lock(heap.mutex());
+  heap.caches.push_back(&cache);  // should it throw, the cache is there and nobody's
+  cache.open(limits_.small, limits_.large);
+  return cache;
+}
+
+ThreadCache& CacheTable::make(Heap& heap) {
+  const MutexLock lock(mutex_);
+  const std::size_t index = caches_.size() + 1;
+  if (index > kMostCaches) throw std::bad_alloc();
+  while (made_.size() <= index / kChunk) {
+    made_.push_back(std::make_unique<Chunk>());
+    chunks_[made_.size() - 1].store(made_.back().get(), std::memory_order_release);
+  }
+  caches_.reserve(index);
+  ThreadCache& cache = spare().take();
+  caches_.push_back(&cache);
+  cache.bind(number_, heap, std::uint32_t(index), ground_);
+  any_.store(true, std::memory_order_relaxed);
+  made_.back()->caches[index % kChunk].store(&cache, std::memory_order_release);
+  return cache;
+}
+
+void CacheTable::leave(ThreadCache& cache) noexcept {
+  const MutexLock lock(cache.heap().mutex());
+  cache.close();
+}
+
+std::size_t CacheTable::hostBytes() const {
+  const MutexLock lock(mutex_);
+  return sizeof(*this) + made_.size() * sizeof(Chunk) + caches_.size() * sizeof(ThreadCache);
+}
+
+}  // namespace cistern

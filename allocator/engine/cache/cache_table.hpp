@@ -1,0 +1,108 @@
+// All caches of one allocator, and which of them are the calling thread's.
+//
+// A cache belongs to its heap for as long as the allocator lives. A thread opens one for each
+// stream that it uses, one that an ended thread has left if there is any, and leaves it behind when
+// it ends. So there are never more than there were threads at once, times the streams they used.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "allocator/base/mutex.hpp"
+#include "allocator/base/types.hpp"
+#include "allocator/engine/cache/thread_cache.hpp"
+
+namespace cistern {
+
+class CacheTable {
+ public:
+  /// What one cache may hold, of small blocks and of large, and all of them together. None: `all`
+  /// is 0.
+  struct Limits {
+    std::uint64_t small = 0, large = 0, all = 0;
+  };
+
+  CacheTable(Limits limits, const std::atomic<std::uint64_t>& tick,
+             const std::atomic<bool>& peaks_loose);
+  /// Pre: no other thread uses the allocator any more, except that it may be ending.
+  ~CacheTable();
+  CacheTable(const CacheTable&) = delete;
+  CacheTable& operator=(const CacheTable&) = delete;
+
+  /// The cache that the calling thread used last; it may be another table's, or nobody's.
+  static ThreadCache& last() noexcept { return *seen_.last; }
+  bool has(const ThreadCache& cache) const noexcept { return cache.table() == number_; }
+  /// The same, and requests need not be looked at by a router.
+  bool serves(const ThreadCache& cache) const noexcept {
+    return cache.table() == serving_.load(std::memory_order_relaxed);
+  }
+  void setRouted(bool routed) noexcept {
+    serving_.store(routed ? kNone : number_, std::memory_order_relaxed);
+  }
+  /// The calling thread's cache for the default pool's memory of a stream, which becomes the one
+  /// that was used last; null when it has none, or has come by many other streams since.
+  ThreadCache* mine(Stream stream) const noexcept {
+    if (seen_.last->stream() == stream && has(*seen_.last)) return seen_.last;
+    ThreadCache* const cache = seen_.caches[seenAt(stream)];
+    if (cache == nullptr || cache->stream() != stream || cache->table() != number_) return nullptr;
+    return seen_.last = cache;
+  }
+  /// The same for a heap; opens one when there is none. Null when there are to be none, or the host
+  /// is short of memory. Pre: the heap is the default pool's, and the caller holds no heap's lock.
+  ThreadCache* open(Heap& heap) noexcept;
+  /// The cache that the holder of a block names; null when there is none. Pre: isOwned(holder).
+  ThreadCache* owner(std::uint32_t holder) const noexcept {
+    const std::size_t index = holding::ownerOf(holder);
+    if (index > kMostCaches) return nullptr;
+    const Chunk* const chunk = chunks_[index / kChunk].load(std::memory_order_acquire);
+    return chunk ? chunk->caches[index % kChunk].load(std::memory_order_acquire) : nullptr;
+  }
+  /// Leaves the calling thread's cache behind. Pre: it is its own.
+  void leave(ThreadCache& cache) noexcept;
+  /// Whether any thread ever had one.
+  bool any() const noexcept { return any_.load(std::memory_order_relaxed); }
+  std::size_t hostBytes() const;
+
+ private:
+  /// What a thread remembers. What it names may be another table's by now, but is a cache still.
+  struct Seen {
+    ThreadCache* last;
+    std::array<ThreadCache*, 16> caches;
+  };
+  static constexpr std::size_t kChunk = 256;
+  static constexpr std::size_t kMostCaches = (std::size_t{1} << 20) - 1;
+  static_assert(kMostCaches < std::size_t{1} << holding::kOwnerBits);
+  struct Chunk {
+    std::array<std::atomic<ThreadCache*>, kChunk> caches{};
+  };
+  class Mine;
+
+  static std::size_t seenAt(Stream stream) {
+    return std::size_t((stream.raw * 0x9E3779B97F4A7C15u) >> 60);
+  }
+  ThreadCache& adoptOrMake(Heap& heap);
+  ThreadCache& make(Heap& heap);
+
+  const Limits limits_;
+  CacheGround ground_;
+  const std::uint64_t number_;  ///< never used twice; from 1
+  static constexpr std::uint64_t kNone = UINT64_MAX;
+  std::atomic<std::uint64_t> serving_;  ///< the number, but while there is a router
+  std::atomic<bool> any_{false};
+  mutable Mutex mutex_;
+  std::vector<ThreadCache*> caches_ CISTERN_GUARDED_BY(mutex_);
+  std::vector<std::unique_ptr<Chunk>> made_
+      CISTERN_GUARDED_BY(mutex_);  ///< caches are numbered from 1
+  std::array<std::atomic<Chunk*>, kMostCaches / kChunk + 1> chunks_{};
+
+  /// What is remembered where there is nothing: of no table.
+  static ThreadCache nobodys_;
+  // A hundred bytes: little enough for what a thread has of them anyway, in a library that is
+  // loaded later too.
+  [[gnu::tls_model("initial-exec")]] inline static constinit thread_local Seen seen_{&nobodys_, {}};
+};
+
+}  // namespace cistern

@@ -1,0 +1,33 @@
+#include "allocator/engine/cache/held_caches.hpp"
+
+#include "allocator/engine/cache/thread_cache.hpp"
+
+namespace cistern {
+
+// The calling thread is not in its own caches now. Those that nobody owns are empty.
+template <class Visit>
+void HeldCaches::forEachOther(Visit visit) CISTERN_NO_TSA {
+  for (Heap* heap : heaps_) {
+    for (ThreadCache* cache : heap->caches) {
+      if (cache->isOpen() && !cache->isMine()) visit(cache->gate());
+    }
+  }
+}
+
+void HeldCaches::hold() noexcept CISTERN_NO_TSA {
+  forEachOther([&](BiasedGate& gate) {
+    gate.close();
+    others_ = true;
+  });
+  if (others_) BiasedGate::barrier();
+  forEachOther([](BiasedGate& gate) { gate.awaitOwner(); });
+  for (Heap* heap : heaps_) {
+    for (ThreadCache* cache : heap->caches) cache->putBackAll();
+  }
+}
+
+HeldCaches::~HeldCaches() {
+  forEachOther([](BiasedGate& gate) { gate.open(); });
+}
+
+}  // namespace cistern

@@ -1,0 +1,33 @@
+// The caches of some heaps, emptied and kept still: what whoever looks at those heaps as a whole,
+// or needs all of their memory, stands on.
+#pragma once
+
+#include <span>
+
+#include "allocator/engine/heap.hpp"
+
+namespace cistern {
+
+/// Until it goes, the owners' fast ways are closed: an owner that comes by goes to the heap's lock,
+/// and waits there. Pre: the caller holds the locks of all the heaps, and does so until it goes.
+class HeldCaches {
+ public:
+  explicit HeldCaches(std::span<Heap* const> heaps) noexcept : heaps_(heaps) { hold(); }
+  explicit HeldCaches(Heap& heap) noexcept : only_(&heap), heaps_(&only_, 1) { hold(); }
+  ~HeldCaches();
+  /// Whether any of them is another thread's.
+  bool closedOthers() const { return others_; }
+  HeldCaches(const HeldCaches&) = delete;
+  HeldCaches& operator=(const HeldCaches&) = delete;
+
+ private:
+  void hold() noexcept;
+  template <class Visit>
+  void forEachOther(Visit visit);
+
+  Heap* only_ = nullptr;
+  bool others_ = false;
+  std::span<Heap* const> heaps_;
+};
+
+}  // namespace cistern

@@ -1,0 +1,78 @@
+// Who looks after a block in use: the heap alone, or a thread's cache. Block::InUse::holder says
+// it.
+//
+//   the heap    holder == requested >> 32 < kOwned; stream and uses are what they say
+//   a cache     holder == kOwned | owner << 2 | where; requested < 2^32; the stream is the heap's,
+//               nobody else uses the block, and the fields `stream` and `uses` are the cache's own
+//
+// A cache's block goes from kHeld to kCached and back by its owner only, inside its gate. Whoever
+// else frees it makes it kReturned, or the heap's, by compare-and-swap; so of two frees of one
+// block at most one finds it held.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "allocator/layout/block.hpp"
+
+namespace cistern::holding {
+
+inline constexpr std::uint32_t kOwned = std::uint32_t{1} << 31;
+inline constexpr unsigned kOwnerBits = 29;
+
+enum class Where : std::uint32_t {
+  kHeld,      ///< the program has it
+  kCached,    ///< it lies in its owner's cache
+  kReturned,  ///< another thread has freed it; it is on its way to its owner's cache
+};
+
+constexpr std::uint32_t holderOf(std::uint32_t owner, Where where) {
+  return kOwned | owner << 2 | std::uint32_t(where);
+}
+constexpr bool isOwned(std::uint32_t holder) { return (holder & kOwned) != 0; }
+/// Pre: isOwned(holder).
+constexpr std::uint32_t ownerOf(std::uint32_t holder) { return (holder & ~kOwned) >> 2; }
+constexpr Where whereIs(std::uint32_t holder) {
+  return isOwned(holder) ? Where(holder & 3) : Where::kHeld;
+}
+/// The same owner's, elsewhere.
+constexpr std::uint32_t moved(std::uint32_t holder, Where to) {
+  return (holder & ~std::uint32_t{3}) | std::uint32_t(to);
+}
+
+inline std::uint32_t load(const Block& block) noexcept {
+  return std::atomic_ref(const_cast<std::uint32_t&>(block.use.holder))
+      .load(std::memory_order_relaxed);
+}
+inline void store(Block& block, std::uint32_t holder) noexcept {
+  std::atomic_ref(block.use.holder).store(holder, std::memory_order_relaxed);
+}
+/// False when the holder is not `from` any more.
+inline bool change(Block& block, std::uint32_t from, std::uint32_t to) noexcept {
+  return std::atomic_ref(block.use.holder)
+      .compare_exchange_strong(from, to, std::memory_order_acq_rel, std::memory_order_relaxed);
+}
+
+/// How many bytes the program asked for.
+inline std::uint64_t requested(const Block& block) noexcept {
+  const std::uint32_t holder = load(block);
+  const std::uint64_t high = isOwned(holder) ? 0 : holder;
+  return high << 32 | block.use.asked;
+}
+/// Pre: the layout says that the block is allocated.
+inline bool heldByProgram(const Block& block) noexcept {
+  return whereIs(load(block)) == Where::kHeld;
+}
+
+/// What the heap's lookout alone looks like.
+inline Block::InUse heapsOwn(std::uint64_t requested, Stream stream) noexcept {
+  return {std::uint32_t(requested), std::uint32_t(requested >> 32), stream, nullptr};
+}
+/// A cache's block becomes the heap's alone, on the heap's stream. Pre: nobody else can reach it.
+inline void leaveToHeap(Block& block, Stream stream) noexcept {
+  block.use.stream = stream;
+  block.use.uses = nullptr;
+  store(block, 0);
+}
+
+}  // namespace cistern::holding

@@ -1,0 +1,90 @@
+// Blocks that other threads have freed, on their way to the cache that owns them: a message instead
+// of a lock. Any thread adds; who holds the heap's lock and the cache takes them all.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "allocator/engine/cache/holding.hpp"
+#include "allocator/layout/block.hpp"
+
+namespace cistern {
+
+/// The code that frees a block, and the thread, in one word; what a cached block keeps of its free.
+/// Thread 0, or one whose number is too large to be kept, is the owner.
+class WhoFreed {
+ public:
+  explicit WhoFreed(Stream word) : word_(word.raw) {}
+  WhoFreed(const void* code, std::uint32_t thread)
+      : word_((toAddress(code) & kCode) | std::uint64_t{thread >> 16 ? 0 : thread} << kCodeBits) {}
+  Stream word() const { return Stream{word_}; }
+  const void* code() const { return toPointer(word_ & kCode); }
+  std::uint32_t thread() const { return std::uint32_t(word_ >> kCodeBits); }
+
+ private:
+  static constexpr unsigned kCodeBits = 48;  ///< user space is not larger
+  static constexpr std::uint64_t kCode = (std::uint64_t{1} << kCodeBits) - 1;
+  std::uint64_t word_;
+};
+
+class ReturnedBlocks {
+ public:
+  /// What may be on its way at once; beyond it, other threads lock the heap.
+  static constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 20;
+
+  enum class Answer : std::uint8_t { kTaken, kNoRoom, kNotHeld };
+
+  /// Sends a block. `holder`: its holder as it was read, this cache's and held.
+  /// kNoRoom: nothing has changed. kNotHeld: somebody else frees it too.
+  Answer add(Block& block, std::uint32_t holder, WhoFreed who) noexcept {
+    const std::uint64_t bytes = block.bytes();
+    Block* top = top_.load(std::memory_order_relaxed);
+    if (top == closed() || bytes_.load(std::memory_order_relaxed) + bytes > kMostBytes)
+      return Answer::kNoRoom;
+    if (!holding::change(block, holder, holding::moved(holder, holding::Where::kReturned)))
+      return Answer::kNotHeld;
+    bytes_.fetch_add(bytes, std::memory_order_relaxed);
+    block.use.stream = who.word();
+    do {
+      if (top == closed()) return takeBack(block, holder), Answer::kNoRoom;
+      block.use.uses = top;
+    } while (!top_.compare_exchange_weak(top, &block, std::memory_order_acq_rel,
+                                         std::memory_order_relaxed));
+    return Answer::kTaken;
+  }
+
+  bool any() const noexcept {
+    Block* const top = top_.load(std::memory_order_relaxed);
+    return top != nullptr && top != closed();
+  }
+  /// The last that came, linked by use.uses; null when there are none.
+  Block* takeAll() noexcept { return replace(nullptr); }
+  /// The same; and from now on, until open(), there is no room.
+  Block* close() noexcept { return replace(closed()); }
+  void open() noexcept { top_.store(nullptr, std::memory_order_release); }
+
+ private:
+  // No block: the top while there is no room.
+  // No block: the top while there is no room.
+  static Block* closed() noexcept { return reinterpret_cast<Block*>(alignof(Block)); }
+
+  // Blocks that are added meanwhile are counted already: never more is subtracted than was added.
+  Block* replace(Block* by) noexcept {
+    Block* const top = top_.load(std::memory_order_relaxed);
+    if (top == by || top == closed()) return nullptr;
+    Block* const all = top_.exchange(by, std::memory_order_acq_rel);
+    std::uint64_t bytes = 0;
+    for (const Block* b = all; b; b = static_cast<const Block*>(b->use.uses)) bytes += b->bytes();
+    bytes_.fetch_sub(bytes, std::memory_order_relaxed);
+    return all;
+  }
+  void takeBack(Block& block, std::uint32_t holder) noexcept {
+    bytes_.fetch_sub(block.bytes(), std::memory_order_relaxed);
+    holding::store(block, holder);
+  }
+
+  std::atomic<Block*> top_{nullptr};
+  std::atomic<std::uint64_t> bytes_{0};
+};
+
+}  // namespace cistern

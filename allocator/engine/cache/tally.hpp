@@ -1,0 +1,37 @@
+// What a cache counts of its own, beside the heap's counters.
+#pragma once
+
+#include <cstdint>
+
+namespace cistern {
+
+/// Blocks, their bytes, and the bytes that the program asked for in them.
+struct Tally {
+  std::int64_t blocks = 0, bytes = 0, requested = 0;
+
+  void add(std::uint64_t size, std::uint64_t asked) {
+    blocks += 1;
+    bytes += std::int64_t(size);
+    requested += std::int64_t(asked);
+  }
+  void subtract(std::uint64_t size, std::uint64_t asked) {
+    blocks -= 1;
+    bytes -= std::int64_t(size);
+    requested -= std::int64_t(asked);
+  }
+  /// Whether one such block can be subtracted and nothing becomes negative.
+  bool covers(std::uint64_t size, std::uint64_t asked) const {
+    return blocks >= 1 && bytes >= std::int64_t(size) && requested >= std::int64_t(asked);
+  }
+  bool negative() const { return (blocks | bytes | requested) < 0; }
+  Tally& operator+=(const Tally& other) {
+    blocks += other.blocks, bytes += other.bytes, requested += other.requested;
+    return *this;
+  }
+  Tally& operator-=(const Tally& other) {
+    blocks -= other.blocks, bytes -= other.bytes, requested -= other.requested;
+    return *this;
+  }
+};
+
+}  // namespace cistern

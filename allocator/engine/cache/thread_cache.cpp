@@ -1,0 +1,334 @@
+// What a thread's cache does under its heap's lock: places and room are made, blocks go back.
+#include "allocator/engine/cache/thread_cache.hpp"
+
+#include <algorithm>
+#include <initializer_list>
+#include <utility>
+
+#include "allocator/base/check.hpp"
+#include "allocator/engine/heap.hpp"
+
+namespace cistern {
+namespace {
+
+/// A bin that holds one size is given to another when that many blocks of others have come by.
+constexpr std::uint32_t kPatience = 4;
+
+/// The ceilings that a tally's parts stand for.
+struct Counted {
+  std::int64_t Tally::*part;
+  std::initializer_list<Stat> stats;
+};
+const Counted kCounted[] = {
+    {&Tally::blocks, {Stat::kAllocation, Stat::kActive}},
+    {&Tally::bytes, {Stat::kAllocatedBytes, Stat::kActiveBytes}},
+    {&Tally::requested, {Stat::kRequestedBytes}},
+};
+
+void raiseCeilings(HeapCounters& counters, SizeKind kind, const Tally& by) {
+  for (const Counted& counted : kCounted) {
+    for (const Stat stat : counted.stats) {
+      counters.ceiling[std::size_t(kind)][std::size_t(stat)] += by.*counted.part;
+      counters.ceiling[kSizeKindCount][std::size_t(stat)] += by.*counted.part;
+    }
+  }
+}
+
+/// How much more the heap may count before it passes a ceiling.
+Tally slackOf(const HeapCounters& counters, SizeKind kind) {
+  Tally slack;
+  for (const Counted& counted : kCounted) {
+    std::int64_t least = INT64_MAX;
+    for (const Stat stat : counted.stats) {
+      const auto s = std::size_t(stat), k = std::size_t(kind);
+      least = std::min(least, counters.ceiling[k][s] - counters.current[k][s]);
+      least = std::min(least, counters.ceiling[kSizeKindCount][s] - counters.both(s));
+    }
+    slack.*counted.part = least;
+  }
+  return slack;
+}
+
+constexpr Tally kPlenty{std::int64_t{1} << 40, std::int64_t{1} << 60, std::int64_t{1} << 60};
+
+constinit thread_local char thread_mark = 0;
+
+}  // namespace
+
+const void* ThreadCache::threadMark() noexcept { return &thread_mark; }
+
+// ---- All sizes, without a lock
+// -------------------------------------------------------------------
+
+Block* ThreadCache::takeAny(std::uint64_t bytes) noexcept {
+  const auto grains = std::uint32_t(grainsFor(bytes));
+  Bin& bin = bins_[binOf(grains)];
+  return bin.grains == grains ? takeFrom(bin, sideOf(grains), bytes) : nullptr;
+}
+
+bool ThreadCache::giveAny(Block& block, const void* caller) noexcept {
+  if (block.use.holder != held_) return false;
+  Bin& bin = bins_[binOf(block.grains)];
+  if (block.grains > kStackedGrains && bin.top != nullptr) return false;
+  return bin.grains == block.grains && giveTo(bin, sideOf(block.grains), block, caller);
+}
+
+// ---- Coming and going
+// ----------------------------------------------------------------------------
+
+void ThreadCache::bind(std::uint64_t table, Heap& heap, std::uint32_t owner,
+                       CacheGround& ground) noexcept {
+  heap_ = &heap;
+  ground_ = &ground;
+  stream_ = heap.stream();
+  held_ = holding::holderOf(owner, holding::Where::kHeld);
+  bins_ = {};
+  for (std::uint32_t i = 0; i < kDirectGrains; ++i) bins_[i].grains = i + 1;
+  small_ = large_ = {};
+  owner_ = nullptr;
+  (void)returned_.close();
+  table_.store(table, std::memory_order_release);
+}
+
+void ThreadCache::unbind() noexcept { table_.store(0, std::memory_order_release); }
+
+void ThreadCache::open(std::uint64_t most_small, std::uint64_t most_large) noexcept {
+  small_.wanted = most_small;
+  large_.wanted = most_large;
+  owner_ = threadMark();
+  owner_number_ = threadNumber();
+  recents_ = {};
+  returned_.open();
+}
+
+void ThreadCache::close() noexcept {
+  putBackAll();
+  for (Block* b = returned_.close(); b;) {
+    Block& block = *std::exchange(b, static_cast<Block*>(b->use.uses));
+    release(block, WhoFreed(block.use.stream));
+  }
+  for (Side* side : {&small_, &large_}) {
+    ground_->budget.fetch_add(std::int64_t(side->granted), std::memory_order_relaxed);
+    side->granted = 0;
+    relimit(*side);
+  }
+  owner_ = nullptr;
+}
+
+// All or nothing: a cache that may keep less than it is made for would only be in the way.
+void ThreadCache::grant(Side& side) noexcept {
+  const auto asked = std::int64_t(side.wanted);
+  if (ground_->budget.fetch_sub(asked, std::memory_order_relaxed) >= asked) {
+    side.granted = side.wanted;
+    relimit(side);
+  } else {
+    ground_->budget.fetch_add(asked, std::memory_order_relaxed);
+  }
+}
+
+// ---- Blocks come
+// ---------------------------------------------------------------------------------
+
+void ThreadCache::own(Block& block) noexcept {
+  if (block.grains > kMostGrains) return;
+  holding::store(block, held_);
+}
+
+Block* ThreadCache::takeWithRoom(std::uint64_t bytes) noexcept {
+  takeReturned();
+  const auto grains = std::uint32_t(grainsFor(bytes));
+  Bin& bin = bins_[binOf(grains)];
+  Side& side = sideOf(grains);
+  if (bin.top == nullptr || bin.grains != grains) return nullptr;
+  Block& block = *bin.top;
+  if (!obtain(side, block.bytes(), bytes)) return nullptr;
+  pop(bin, side, block, bytes);
+  return &block;
+}
+
+// Room for one block out of what the heap may still count, and half of what is left over.
+bool ThreadCache::obtain(Side& side, std::uint64_t size,
+                         std::uint64_t bytes) noexcept CISTERN_NO_TSA {
+  const bool ask = !loose();
+  const Tally needed{1, std::int64_t(size), std::int64_t(bytes)};
+  Tally slack = ask ? slackOf(heap_->counters(), kindOf(side)) : kPlenty;
+  for (const Counted& counted : kCounted) {
+    const std::int64_t missing =
+        std::max<std::int64_t>(0, needed.*counted.part - side.room.*counted.part);
+    std::int64_t& share = slack.*counted.part;
+    if (share < missing) return false;
+    share = missing + (share - missing) / 2;
+  }
+  side.room += slack;
+  side.lent += slack;
+  relimit(side);
+  const Tally gone{-slack.blocks, -slack.bytes, -slack.requested};
+  if (ask) raiseCeilings(heap_->counters(), kindOf(side), gone);
+  return true;
+}
+
+bool ThreadCache::accept(Block& block, WhoFreed who) noexcept {
+  if (block.grains > kMostGrains) return false;
+  Bin& bin = bins_[binOf(block.grains)];
+  Side& side = sideOf(block.grains);
+  if (!makePlace(bin, side, block)) return false;
+  push(bin, side, block, who.word());
+  settleRoom();
+  relimit(small_);
+  relimit(large_);
+  return true;
+}
+
+bool ThreadCache::makePlace(Bin& bin, Side& side, const Block& block) noexcept {
+  const bool alone = block.grains > kStackedGrains;
+  if (side.granted == 0) grant(side);
+  if (block.bytes() > side.granted) return false;
+  if (block.bytes() >= untilEbb()) return putBackAll(), false;
+  if (bin.grains != block.grains || alone) {
+    if (!alone && bin.top != nullptr && ++bin.passed_over < kPatience) return false;
+    putBack(bin);
+    bin.grains = block.grains;
+    bin.passed_over = 0;
+  }
+  if (side.place() >= block.bytes()) return true;
+  // A little more than is needed, so that the next ones find place too.
+  const std::uint64_t enough = std::max(block.bytes(), side.granted / 8);
+  for (std::size_t i = 0; i < kBins && side.place() < enough; ++i) {
+    hand_ = hand_ + 1 < kBins ? hand_ + 1 : 0;
+    if (&sideOf(bins_[hand_].grains) == &side) putBack(bins_[hand_]);
+  }
+  return true;
+}
+
+// ---- Blocks go
+// -----------------------------------------------------------------------------------
+
+void ThreadCache::putBack(Bin& bin) noexcept {
+  Side& side = sideOf(bin.grains);
+  while (Block* const block = bin.top) {
+    bin.top = static_cast<Block*>(block->use.uses);
+    side.room.subtract(block->bytes(), block->use.asked);
+    release(*block, WhoFreed(block->use.stream));
+  }
+}
+
+// Pre: in no bin, and counted as allocated by the heap.
+void ThreadCache::release(Block& block, WhoFreed who) noexcept CISTERN_NO_TSA {
+  heap_->frees.note(deviceAddress(block), block.grains, who.code(),
+                    who.thread() ? who.thread() : owner_number_);
+  holding::leaveToHeap(block, stream_);
+  heap_->release(block, ground_->tick.load(std::memory_order_relaxed));
+  if (heap_->tide.fall(heap_->busyBytes()) && heap_->pages_moved) heap_->ebbed = true;
+}
+
+void ThreadCache::putBackLast() noexcept {
+  if (bins_[kLastBin].top == nullptr) return;
+  putBack(bins_[kLastBin]);
+  settleRoom();
+}
+
+// Low tide is for the heap to see: who would bring it about goes there. Each side may go half the
+// way to it before it looks again.
+void ThreadCache::relimit(Side& side) noexcept {
+  const std::uint64_t cached = side.cached();
+  const std::uint64_t most = std::min(side.granted, cached + untilEbb() / 2);
+  side.limit = std::int64_t(most) + side.lent.bytes;
+}
+
+// How much the program may free before its heap holds as little as it ever does; only where pages
+// have come away from where they began, which is what low tide is for.
+std::uint64_t ThreadCache::untilEbb() const noexcept CISTERN_NO_TSA {
+  if (!heap_->pages_moved) return std::uint64_t{1} << 60;
+  const std::uint64_t busy = heap_->busyBytes() - small_.cached() - large_.cached();
+  return busy > heap_->tide.ebb() ? busy - heap_->tide.ebb() : 0;
+}
+
+// Blocks that were given back before the room was given away are owed for by the ceilings that got
+// it.
+void ThreadCache::settleRoom() noexcept {
+  if (small_.room.negative()) giveRoom(small_);
+  if (large_.room.negative()) giveRoom(large_);
+}
+
+void ThreadCache::putBackAll() noexcept CISTERN_NO_TSA {
+  takeReturned();
+  for (std::size_t i = 0; i < kBins && small_.cached() + large_.cached() != 0; ++i)
+    putBack(bins_[i]);
+  count(small_);
+  count(large_);
+  giveRoom();
+}
+
+// What another thread has freed is as good as freed by the owner.
+void ThreadCache::takeReturned() noexcept {
+  if (!returned_.any()) return;
+  for (Block* b = returned_.takeAll(); b;) {
+    Block& block = *std::exchange(b, static_cast<Block*>(b->use.uses));
+    const WhoFreed who(block.use.stream);
+    holding::store(block, held_);
+    if (!accept(block, who)) release(block, who);
+  }
+}
+
+// ---- Counting
+// ------------------------------------------------------------------------------------
+
+// The heap counts a cached block as allocated, with the bytes that were asked for when it placed
+// it; hence all that differs is how often blocks were taken, and what was asked for since.
+void ThreadCache::count(Side& side) noexcept CISTERN_NO_TSA {
+  HeapCounters& counters = heap_->counters();
+  const auto k = std::size_t(kindOf(side)), asked = std::size_t(Stat::kRequestedBytes);
+  for (const Counted& counted : kCounted) {
+    for (const Stat stat : counted.stats) {
+      counters.allocated[k][std::size_t(stat)] += side.taken.*counted.part;
+    }
+  }
+  side.taken = {};
+  const std::int64_t more = side.lent.requested - side.room.requested;
+  counters.current[k][asked] += more;
+  counters.ceiling[k][asked] += more;
+  counters.ceiling[kSizeKindCount][asked] += more;
+  side.lent.requested = side.room.requested;
+}
+
+void ThreadCache::giveRoom() noexcept {
+  giveRoom(small_);
+  giveRoom(large_);
+}
+
+// Where peaks are loose, room was had for nothing.
+void ThreadCache::giveRoom(Side& side) noexcept CISTERN_NO_TSA {
+  if (!loose()) raiseCeilings(heap_->counters(), kindOf(side), side.room);
+  side.lent -= side.room;
+  side.room = {};
+  relimit(side);
+}
+
+void ThreadCache::audit() const {
+  for (const Bin& bin : bins_) {
+    for (const Block* b = bin.top; b; b = static_cast<const Block*>(b->use.uses)) {
+      CISTERN_CHECK(b->state() == BlockState::kAllocated && b->grains == bin.grains);
+      CISTERN_CHECK(holding::load(*b) == holding::moved(held_, holding::Where::kCached));
+    }
+  }
+  auditSide(small_);
+  auditSide(large_);
+}
+
+void ThreadCache::auditSide(const Side& side) const {
+  std::uint64_t blocks = 0, bytes = 0;
+  for (const Bin& bin : bins_) {
+    if (&sideOf(bin.grains) != &side) continue;
+    for (const Block* b = bin.top; b; b = static_cast<const Block*>(b->use.uses)) {
+      ++blocks;
+      bytes += b->bytes();
+    }
+  }
+  CISTERN_CHECK(bytes == side.cached() && bytes <= side.granted);
+  CISTERN_CHECK(side.limit <= std::int64_t(side.granted) + side.lent.bytes);
+  CISTERN_CHECK(!side.room.negative());
+  CISTERN_CHECK(side.room.blocks - side.lent.blocks == std::int64_t(blocks));
+  CISTERN_CHECK(side.room.bytes - side.lent.bytes == std::int64_t(bytes));
+}
+
+}  // namespace cistern

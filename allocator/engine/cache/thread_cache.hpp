@@ -1,0 +1,252 @@
+// Blocks of one heap that one thread has freed and is likely to ask for again: a stack for each
+// exact size. Taking one and giving one back is what an allocation and a free are, as a rule;
+// neither takes a lock, executes a locked instruction, or looks at anything that another thread
+// writes.
+//
+// To the heap's layout a cached block is allocated. What it holds is bounded in bytes, and whoever
+// needs memory that is not there, or wants to count, or empties the cache, takes all of it back
+// first (held_caches.hpp). So it is never in the way of anything but a merge of free neighbours.
+//
+// The cache is its owner's inside the gate, and anybody's who holds the heap's lock and either is
+// the owner or keeps the gate closed. The fast functions are all here; the others in
+// thread_cache.cpp. Read first: holding.hpp, tally.hpp.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+
+#include "allocator/base/biased_gate.hpp"
+#include "allocator/engine/cache/holding.hpp"
+#include "allocator/engine/cache/returned.hpp"
+#include "allocator/engine/cache/tally.hpp"
+#include "allocator/engine/statistics.hpp"
+#include "allocator/layout/block.hpp"
+
+namespace cistern {
+
+class Heap;
+
+/// What all caches of an allocator share.
+struct CacheGround {
+  std::atomic<std::int64_t> budget{0};     ///< bytes that may still be granted to caches
+  const std::atomic<std::uint64_t>& tick;  ///< the allocator's clock
+  const std::atomic<bool>& peaks_loose;    ///< room need not be asked for
+};
+
+class alignas(64) ThreadCache {
+ public:
+  /// Sizes up to 64 KiB have a stack each, those up to 256 KiB share some, one size at a time. Of
+  /// all that is larger only the block that was freed last is kept: what comes back to where it
+  /// just was and not to where it fits best costs pages that would have become free.
+  static constexpr std::uint32_t kDirectGrains = 128;
+  static constexpr std::uint32_t kStackedGrains = 512;
+  static constexpr std::uint64_t kDirectBytes = std::uint64_t{kDirectGrains} << kGrainShift;
+  static constexpr std::uint32_t kSmallGrains = 2048;  ///< 1 MiB: larger requests are large
+  static constexpr std::uint32_t kMostGrains = 1 << 17;
+  static constexpr std::uint64_t kMostBytes = std::uint64_t{kMostGrains} << kGrainShift;
+
+  /// Nobody's, of no table.
+  constexpr ThreadCache() noexcept = default;
+  ThreadCache(const ThreadCache&) = delete;
+  ThreadCache& operator=(const ThreadCache&) = delete;
+
+  // ---- Whose it is. Records are never deleted: a thread may look at one it had, and sees that the
+  // number is not its table's.
+
+  /// The number of the table that it belongs to; 0 for none.
+  std::uint64_t table() const { return table_.load(std::memory_order_relaxed); }
+  Stream stream() const { return stream_; }
+  Heap& heap() const { return *heap_; }
+  std::uint32_t heldByMe() const { return held_; }
+
+  // ---- The owner, without a lock
+  // -----------------------------------------------------------------
+
+  /// A block for a request of `bytes`, or null. Pre: 0 < bytes <= kDirectBytes.
+  Block* take(std::uint64_t bytes) noexcept {
+    return takeFrom(bins_[(bytes - 1) >> kGrainShift], small_, bytes);
+  }
+  /// The same for any size.
+  Block* takeAny(std::uint64_t bytes) noexcept;
+
+  /// Takes a block that the program frees. False when it is not this cache's to take, is larger
+  /// than kDirectBytes, or there is no place. Pre: the program has the block.
+  bool give(Block& block, const void* caller) noexcept {
+    const std::uint32_t at = block.grains - 1;
+    if (block.use.holder != held_ || at >= kDirectGrains) [[unlikely]]
+      return false;
+    return giveTo(bins_[at], small_, block, caller);
+  }
+  /// The same for any size.
+  bool giveAny(Block& block, const void* caller) noexcept;
+
+  /// A block that the program has at the address, out of those that take() handed out last; or
+  /// null.
+  Block* recent(Address address) noexcept {
+    const Recent& last = recents_[recentOf(address)];
+    if (last.address != address) return nullptr;
+    return last.block->head() == last.head ? last.block : nullptr;
+  }
+  void remember(Address address, Block& block) noexcept {
+    Recent& last = recents_[recentOf(address)];
+    last.address = address;
+    last.head = block.head();
+    last.block = &block;
+  }
+
+  // ---- Whoever holds the heap's lock, and is the owner or keeps the gate closed
+  // ------------------
+
+  BiasedGate& gate() { return gate_; }
+
+  /// Becomes a cache of the heap, and nobody's. Pre: it belongs to no table.
+  void bind(std::uint64_t table, Heap& heap, std::uint32_t owner, CacheGround& ground) noexcept;
+  /// Belongs to no table any more; what it keeps goes with the heap.
+  void unbind() noexcept;
+  /// Becomes the calling thread's, or nobody's; what it may keep of small and of large blocks.
+  void open(std::uint64_t most_small, std::uint64_t most_large) noexcept;
+  void close() noexcept;
+  bool isOpen() const { return owner_ != nullptr; }
+  bool isMine() const { return owner_ == threadMark(); }
+
+  /// What take() found no way to: after others' returns were looked at, with room from the heap.
+  Block* takeWithRoom(std::uint64_t bytes) noexcept;
+  /// The block becomes this cache's, as one that the program has.
+  void own(Block& block) noexcept;
+  /// give(), which may put others back to make place. False: the heap should have it. Pre: the
+  /// block is this cache's, and the program has it.
+  bool accept(Block& block, WhoFreed who) noexcept;
+  /// Puts everything, or the one that is no stack's, back into the heap; the first counts in the
+  /// heap what was counted here.
+  void putBackAll() noexcept;
+  void putBackLast() noexcept;
+  /// The room of this cache goes to its heap's ceilings.
+  void giveRoom() noexcept;
+  /// The heap has taken a block back.
+  void noteFall() noexcept {
+    relimit(small_);
+    relimit(large_);
+  }
+
+  /// By other threads, for the owner.
+  ReturnedBlocks& returned() { return returned_; }
+  void audit() const;
+
+ private:
+  /// A stack of cached blocks of one size, linked by use.uses; use.stream is WhoFreed::word.
+  struct Bin {
+    Block* top = nullptr;
+    std::uint32_t grains = 0;
+    std::uint32_t passed_over = 0;  ///< blocks of other sizes that would have liked to come here
+  };
+  /// The same for small and for large. With P given back and T taken since the last count:
+  ///
+  ///   cached == P - T == room - lent          (blocks and bytes; and what was asked for in them)
+  ///   limit <= granted + lent.bytes         so room.bytes <= limit says cached <= granted
+  ///   room >= 0 between operations, so that no total passes what it was when ceilings were dealt
+  struct Side {
+    Tally room;                 ///< how much may be taken before the heap's ceilings are asked
+    Tally taken;                ///< not counted in the heap yet
+    std::int64_t limit = 0;     ///< of room.bytes
+    Tally lent;                 ///< the part of room that came from the heap's ceilings
+    std::uint64_t granted = 0;  ///< of the budget that all caches share
+    std::uint64_t wanted = 0;   ///< what is asked of it when something is given
+    /// Bytes that are cached, and that may still be.
+    std::uint64_t cached() const { return std::uint64_t(room.bytes - lent.bytes); }
+    std::uint64_t place() const { return granted - cached(); }
+  };
+  /// What take() has handed out. The block's head, which holds its address and state, changes when
+  /// the record comes to stand for another block.
+  struct Recent {
+    Address address = 0;
+    std::uint64_t head = 0;
+    Block* block = nullptr;
+    std::uint64_t unused = 0;  ///< so that an entry is found by a shift
+  };
+  static constexpr std::size_t kOddBins = 32;
+  static constexpr std::size_t kLastBin = kDirectGrains + kOddBins;  ///< of one block
+  static constexpr std::size_t kBins = kLastBin + 1;
+  static constexpr std::size_t kRecents = 64;
+
+  static const void* threadMark() noexcept;
+  static std::size_t recentOf(Address address) { return (address >> kGrainShift) % kRecents; }
+  static std::size_t binOf(std::uint32_t grains) {
+    if (grains <= kDirectGrains) return grains - 1;
+    if (grains <= kStackedGrains) return kDirectGrains + (grains * 0x9E3779B1u >> 27);
+    return kLastBin;
+  }
+  static_assert(kOddBins == 1u << 5);
+  Side& sideOf(std::uint32_t grains) { return grains <= kSmallGrains ? small_ : large_; }
+  const Side& sideOf(std::uint32_t grains) const {
+    return grains <= kSmallGrains ? small_ : large_;
+  }
+
+  Block* takeFrom(Bin& bin, Side& side, std::uint64_t bytes) noexcept {
+    if (!gate_.enter()) [[unlikely]]
+      return nullptr;
+    Block* const block = bin.top;
+    if (block == nullptr || !side.room.covers(block->bytes(), bytes)) [[unlikely]]
+      return gate_.leave(), nullptr;
+    pop(bin, side, *block, bytes);
+    gate_.leave();
+    return block;
+  }
+  bool giveTo(Bin& bin, Side& side, Block& block, const void* caller) noexcept {
+    if (!gate_.enter()) [[unlikely]]
+      return false;
+    if (side.room.bytes + std::int64_t(block.bytes()) > side.limit) [[unlikely]]
+      return gate_.leave(), false;
+    push(bin, side, block, Stream{toAddress(caller)});
+    gate_.leave();
+    return true;
+  }
+  /// Pre: the room covers it.
+  static void pop(Bin& bin, Side& side, Block& block, std::uint64_t bytes) noexcept {
+    bin.top = static_cast<Block*>(block.use.uses);
+    side.room.subtract(block.bytes(), bytes);
+    side.taken.add(block.bytes(), bytes);
+    block.use.asked = std::uint32_t(bytes);
+    block.use.holder -= std::uint32_t(holding::Where::kCached);
+  }
+  /// Pre: there is place.
+  static void push(Bin& bin, Side& side, Block& block, Stream who) noexcept {
+    side.room.add(block.bytes(), block.use.asked);
+    block.use.holder += std::uint32_t(holding::Where::kCached);
+    block.use.stream = who;
+    block.use.uses = bin.top;
+    bin.top = &block;
+  }
+  bool makePlace(Bin& bin, Side& side, const Block& block) noexcept;
+  bool obtain(Side& side, std::uint64_t size, std::uint64_t bytes) noexcept;
+  void putBack(Bin& bin) noexcept;
+  void settleRoom() noexcept;
+  void relimit(Side& side) noexcept;
+  std::uint64_t untilEbb() const noexcept;
+  void release(Block& block, WhoFreed who) noexcept;
+  void takeReturned() noexcept;
+  void count(Side& side) noexcept;
+  void giveRoom(Side& side) noexcept;
+  void grant(Side& side) noexcept;
+  void auditSide(const Side& side) const;
+  bool loose() const { return ground_->peaks_loose.load(std::memory_order_relaxed); }
+  SizeKind kindOf(const Side& side) const {
+    return &side == &small_ ? SizeKind::kSmall : SizeKind::kLarge;
+  }
+
+  BiasedGate gate_;
+  std::atomic<std::uint64_t> table_{0};
+  Stream stream_;
+  std::uint32_t held_ = 0;  ///< the holder of a block that is this cache's and the program has
+  Side small_, large_;
+  std::array<Bin, kBins> bins_{};
+  std::array<Recent, kRecents> recents_{};
+  Heap* heap_ = nullptr;
+  CacheGround* ground_ = nullptr;
+  const void* owner_ = nullptr;     ///< the thread, as threadMark() names it; null: nobody
+  std::uint32_t owner_number_ = 0;  ///< the same, as a report of a double free names it
+  std::size_t hand_ = 0;            ///< the bin that is put back next when there is no place
+  alignas(64) ReturnedBlocks returned_;
+};
+
+}  // namespace cistern

@@ -1,0 +1,227 @@
+// What happens when the thread's cache does not do it: find the heap, take the best free block
+// under the heap's own lock, count it. No device call, no lock that another stream takes, nothing
+// allocated on the host once the heap has its size. A miss is in slow_path.cpp.
+#include "allocator/engine/caching_allocator.hpp"
+
+namespace cistern {
+
+// Larger blocks, and streams that the thread has used before the last one.
+void* CachingAllocator::allocateOdd(std::size_t bytes, Stream stream) {
+  if (bytes == 0) return nullptr;
+  if (routed()) return allocateRouted(bytes, stream, nullptr);
+  ThreadCache* const cache = caches_.mine(stream);
+  if (cache != nullptr && bytes <= ThreadCache::kMostBytes) [[likely]] {
+    if (Block* const block = cache->takeAny(bytes)) [[likely]] {
+      const Address address = deviceAddress(*block);
+      cache->remember(address, *block);
+      return toPointer(address);
+    }
+  }
+  return allocateUnrouted(bytes, stream, default_pool_);
+}
+
+inline Request CachingAllocator::requestOf(std::size_t bytes, Stream stream, Pool& pool) {
+  if (bytes > kLargestRequest) [[unlikely]] {
+    throwOutOfMemory({bytes, UINT32_MAX, SizeKind::kLarge, stream, &pool, nullptr, 0});
+  }
+  return pool.rules().request(bytes, stream, &pool);
+}
+
+// The calling thread's cache for a heap; null where there is to be none.
+inline ThreadCache* CachingAllocator::cacheOf(Heap& heap) noexcept {
+  if (!heap.pool().isDefault()) return nullptr;
+  ThreadCache* const cache = caches_.mine(heap.stream());
+  return cache ? cache : caches_.open(heap);
+}
+
+// A larger block that the cache has kept goes back first: it may be a neighbour of what is free.
+Block* CachingAllocator::hit(Heap& heap, ThreadCache* cache, const Request& request) {
+  if (cache == nullptr) return heap.allocate(request);
+  if (Block* cached = cache->takeWithRoom(request.bytes)) return cached;
+  if (request.grains > ThreadCache::kStackedGrains) cache->putBackLast();
+  Block* const block = heap.allocate(request);
+  if (block != nullptr) cache->own(*block);
+  return block;
+}
+
+// Whether the heap has passed a ceiling even with the room that the cache has of it.
+bool CachingAllocator::overCeiling(Heap& heap, ThreadCache* cache, SizeKind kind) noexcept {
+  if (!heap.counters().overCeiling(kind)) [[likely]]
+    return false;
+  if (cache == nullptr) return true;
+  cache->giveRoom();
+  return heap.counters().overCeiling(kind);
+}
+
+inline void* CachingAllocator::serve(Heap* heap, const Request& request) {
+  if (heap == nullptr) [[unlikely]]
+    return allocateSlow(request);
+  ThreadCache* const cache = cacheOf(*heap);
+  void* pointer = nullptr;
+  bool over_ceiling = false, poll = false;
+  {
+    const MutexLock lock(heap->mutex());
+    if (const Block* block = hit(*heap, cache, request)) [[likely]] {
+      pointer = toPointer(deviceAddress(*block));
+      over_ceiling = overCeiling(*heap, cache, request.kind);
+      poll = pending_.waiting() != 0 && ++heap->hits_unpolled >= options_.poll_interval;
+      if (poll) heap->hits_unpolled = 0;
+    }
+  }
+  if (pointer == nullptr) [[unlikely]]
+    return allocateSlow(request);
+  if (over_ceiling || poll) [[unlikely]]
+    afterHit(*heap, over_ceiling, poll);
+  return pointer;
+}
+
+void* CachingAllocator::allocate(std::size_t bytes, Stream stream, Pool& pool) {
+  if (bytes == 0) return nullptr;
+  if (router_.load(std::memory_order_relaxed) != nullptr) [[unlikely]]
+    return allocateRouted(bytes, stream, &pool);
+  return allocateUnrouted(bytes, stream, pool);
+}
+
+void* CachingAllocator::allocateUnrouted(std::size_t bytes, Stream stream, Pool& pool) {
+  const Request request = requestOf(bytes, stream, pool);
+  return serve(pool.isDefault() ? heaps_.find(stream) : pool.find(stream), request);
+}
+
+// A capture of the stream comes before the pool that a request names: only the capture's pool keeps
+// in place what the graph will use. The route keeps the recording alive meanwhile.
+void* CachingAllocator::allocateRouted(std::size_t bytes, Stream stream, Pool* named) {
+  Router* const router = router_.load(std::memory_order_acquire);
+  const Route route = router ? router->route(stream) : Route{};
+  if (route.recording == nullptr) {
+    Pool* const pool = named ? named : route.pool ? route.pool : &default_pool_;
+    return allocateUnrouted(bytes, stream, *pool);
+  }
+  Request request = requestOf(bytes, stream, *route.pool);
+  request.recording = route.recording.get();
+  request.recorded_by = route.recording->number();
+  return allocateRecorded(request);
+}
+
+void CachingAllocator::afterHit(Heap& heap, bool over_ceiling, bool poll) noexcept {
+  if (over_ceiling) settleFor(heap);
+  try {
+    if (poll) pollPending();
+  } catch (const std::bad_alloc&) {
+    // The host is short of memory: a later poll does it.
+  }
+}
+
+void CachingAllocator::atLowTide(Heap& heap) noexcept {
+  try {
+    pages_->sendHome(heap);
+  } catch (const std::bad_alloc&) {
+    // The host is short of memory: pages stay where they are.
+  }
+}
+
+// Blocks that the thread has had for longer, and of other streams than the last.
+void CachingAllocator::freeOdd(void* pointer, const void* caller) noexcept {
+  if (pointer == nullptr) return;
+  const Address address = toAddress(pointer);
+  ThreadCache& last = CacheTable::last();
+  if (Block* const block = caches_.has(last) ? last.recent(address) : nullptr) {
+    if (last.giveAny(*block, caller)) return;
+  }
+  const auto [segment, heap] = locate(address);
+  if (heap == nullptr) [[unlikely]]
+    return reportMisuse("free", address);
+  if (ThreadCache* const cache = caches_.mine(heap->stream())) [[likely]] {
+    Block* const block = heap->peek(*segment, address);
+    if (block != nullptr && cache->giveAny(*block, caller)) [[likely]]
+      return;
+  }
+  freeToHeap(*segment, *heap, address, caller);
+}
+
+void CachingAllocator::freeAt(Address address, const void* caller) noexcept {
+  const auto [segment, heap] = locate(address);
+  if (heap == nullptr) return reportMisuse("free", address);
+  freeToHeap(*segment, *heap, address, caller);
+}
+
+// Sends a block to the cache that it belongs to, if that is another thread's. `address` is one that
+// the program gives back, so that its record, if it is a block, stands still.
+ReturnedBlocks::Answer CachingAllocator::returnToOwner(const HeapSegment& segment, const Heap& heap,
+                                                       Address address,
+                                                       const void* caller) noexcept {
+  Block* const block = heap.peek(segment, address);
+  if (block == nullptr) return ReturnedBlocks::Answer::kNoRoom;
+  const std::uint32_t holder = holding::load(*block);
+  if (!holding::isOwned(holder) || holding::whereIs(holder) != holding::Where::kHeld)
+    return ReturnedBlocks::Answer::kNoRoom;
+  ThreadCache* const owner = caches_.owner(holder);
+  if (owner == nullptr || owner == caches_.mine(heap.stream()))
+    return ReturnedBlocks::Answer::kNoRoom;
+  return owner->returned().add(*block, holder, WhoFreed(caller, threadNumber()));
+}
+
+// The program lets go of a block: into the calling thread's cache after all, or to the heap, out of
+// whosever cache it is.
+CachingAllocator::Parted CachingAllocator::part(Heap& heap, ThreadCache* cache, Block& block,
+                                                const void* caller) noexcept {
+  const std::uint32_t holder = holding::load(block);
+  if (!holding::isOwned(holder)) return Parted::kFromProgram;
+  if (cache && holder == cache->heldByMe() && cache->accept(block, WhoFreed(caller, 0)))
+    return Parted::kCached;
+  if (!holding::change(block, holder, holding::moved(holder, holding::Where::kReturned)))
+    return Parted::kNotHeld;
+  holding::leaveToHeap(block, heap.stream());
+  return Parted::kFromProgram;
+}
+
+void CachingAllocator::freeToHeap(HeapSegment& segment, Heap& heap, Address address,
+                                  const void* caller) noexcept {
+  switch (returnToOwner(segment, heap, address, caller)) {
+    case ReturnedBlocks::Answer::kTaken:
+      return;
+    case ReturnedBlocks::Answer::kNotHeld:
+      return reportMisuse("free", address);
+    case ReturnedBlocks::Answer::kNoRoom:
+      break;
+  }
+  ThreadCache* const cache = caches_.mine(heap.stream());
+  Block* block = nullptr;
+  bool over_ceiling = false, retired = false, low_tide = false, recorded = false;
+  StreamUses uses;
+  {
+    const MutexLock lock(heap.mutex());
+    block = heap.find(segment, address);
+    recorded = heap.recorded;
+    Parted parted = Parted::kNotHeld;
+    if (block != nullptr && !recorded) [[likely]] {
+      parted = part(heap, cache, *block, caller);
+      if (parted == Parted::kNotHeld) block = nullptr;
+    }
+    if (parted == Parted::kFromProgram) [[likely]] {
+      heap.frees.note(address, block->grains, caller, threadNumber());
+      if (block->use.uses == nullptr && block->use.stream == heap.stream()) [[likely]] {
+        heap.release(*block, tick_.load(std::memory_order_relaxed));
+        if (cache != nullptr && heap.pages_moved) cache->noteFall();
+      } else {
+        retired = true;
+        uses = heap.retire(*block);
+      }
+    }
+    if (block != nullptr && !recorded && !retired) {
+      over_ceiling = overCeiling(heap, nullptr, segment.kind);
+      low_tide = heap.tide.fall(heap.busyBytes()) && heap.pages_moved;
+    }
+  }
+  if (block == nullptr) [[unlikely]]
+    return reportMisuse("free", address);
+  if (recorded) [[unlikely]]
+    return freeRecorded(heap, segment, address, caller);
+  if (retired) [[unlikely]]
+    return settleRetired(heap, *block, std::move(uses));
+  if (over_ceiling) [[unlikely]]
+    settleFor(heap);
+  if (low_tide && pages_) [[unlikely]]
+    atLowTide(heap);
+}
+
+}  // namespace cistern
