@@ -116,7 +116,9 @@ void Graph::replay(Stream stream) {
   if (exec_ == DeviceGraphExec{}) instantiate();
   const bool seen =
       std::find(replayed_on_.begin(), replayed_on_.end(), stream) != replayed_on_.end();
-  if (!pools_.keepInCapture(stream, held_) && !seen) replayed_on_.push_back(stream);
+  const bool queued = !pools_.keepInCapture(stream, held_);
+  if (queued) pools_.allocator().knownStreams().meet(stream);
+  if (queued && !seen) replayed_on_.push_back(stream);
   pools_.device().launchGraph(exec_, stream).orThrow();
 }
 
@@ -127,7 +129,9 @@ void Graph::reset() noexcept {
   graph_ = {};
   exec_ = {};
   pool_ = {};
-  if (driver) pools_.retire(Retirement(pools_.device(), std::move(held_), replayed_on_));
+  if (driver)
+    pools_.retire(Retirement(pools_.device(), pools_.allocator().knownStreams(), std::move(held_),
+                             replayed_on_));
   held_.clear();
   replayed_on_.clear();
 }

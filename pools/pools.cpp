@@ -232,8 +232,10 @@ void* Pools::allocate(std::size_t bytes, Stream stream, MempoolId_t id) {
 
 std::shared_ptr<Recording> Pools::beginCapture(MempoolId_t id, Stream origin) {
   const Visit visiting = visit("captureBegin", id);
+  allocator_.knownStreams().meet(origin);  // while it is not captured
   const MutexLock lock(mutex_);
-  auto recording = std::make_shared<Recording>(allocator_.device(), live("captureBegin", id));
+  auto recording = std::make_shared<Recording>(allocator_.device(), allocator_.knownStreams(),
+                                               live("captureBegin", id));
   if (!scopes_.begin(recording)) {
     refuse("captureBegin", id, "is being captured into, or allocated to by a filter, already");
   }

@@ -8,16 +8,27 @@
 
 namespace cistern {
 
-Retirement::Retirement(Device& device, std::vector<std::shared_ptr<Captured>> held,
+Retirement::Retirement(Device& device, KnownStreams& known,
+                       std::vector<std::shared_ptr<Captured>> held,
                        std::vector<Stream> streams) noexcept
-    : device_(&device), held_(std::move(held)), unmarked_(std::move(streams)) {
+    : device_(&device), streams_(&known), held_(std::move(held)), unmarked_(std::move(streams)) {
   events_.reserve(unmarked_.size());
+  ends_.reserve(unmarked_.size());
   if (driverMayBeCalled()) (void)complete();
 }
 
-// An event behind all that is queued on the stream, unless a capture would record it. True when
-// there is nothing more to ask the stream.
+// True when there is nothing more to ask the stream.
 bool Retirement::mark(Stream stream) {
+  const auto gone = [&](const SharedStreamEnd& end) {
+    if (end) ends_.push_back(end);
+    return true;
+  };
+  return streams_->ask(
+      stream, [&] { return markPresent(stream); }, gone);
+}
+
+// An event behind all that is queued on the stream, unless a capture would record it.
+bool Retirement::markPresent(Stream stream) {
   const Result<CaptureInfo> info = device_->captureInfo(stream);
   if (info && info.value().status != CaptureStatus::kNone) return false;
   const Result<Event> event = info ? device_->createEvent() : Result<Event>(info.error());
@@ -30,17 +41,21 @@ bool Retirement::mark(Stream stream) {
 
 Retirement::Retirement(Retirement&& other) noexcept
     : device_(other.device_),
+      streams_(other.streams_),
       held_(std::move(other.held_)),
       unmarked_(std::move(other.unmarked_)),
       events_(std::exchange(other.events_, {})),
+      ends_(std::move(other.ends_)),
       unknown_(other.unknown_) {}
 
 Retirement& Retirement::operator=(Retirement&& other) noexcept {
   forgetEvents();
   device_ = other.device_;
+  streams_ = other.streams_;
   held_ = std::move(other.held_);
   unmarked_ = std::move(other.unmarked_);
   events_ = std::exchange(other.events_, {});
+  ends_ = std::move(other.ends_);
   unknown_ = other.unknown_;
   return *this;
 }
@@ -53,17 +68,22 @@ void Retirement::forgetEvents() noexcept {
   events_.clear();
 }
 
+bool Retirement::passed(Event event) {
+  const Result<bool> passed = device_->queryEvent(event);
+  return passed.ok() && passed.value();
+}
+
 bool Retirement::complete() {
   const RelaxedCaptureMode relaxed(*device_);
   std::erase_if(unmarked_, [this](Stream stream) { return mark(stream); });
   if (unknown_ || !unmarked_.empty()) return false;
   while (!events_.empty()) {
-    const Result<bool> passed = device_->queryEvent(events_.back());
-    if (!passed || !passed.value()) return false;
+    if (!passed(events_.back())) return false;
     (void)device_->destroyEvent(events_.back());
     events_.pop_back();
   }
-  return true;
+  std::erase_if(ends_, [this](const SharedStreamEnd& end) { return passed(end->event()); });
+  return ends_.empty();
 }
 
 bool Retirement::holds(MempoolId_t pool) const {
@@ -83,6 +103,9 @@ bool Retirement::wait() {
   const RelaxedCaptureMode relaxed(*device_);
   for (const Event event : events_) {
     if (!device_->synchronizeEvent(event)) return false;
+  }
+  for (const SharedStreamEnd& end : ends_) {
+    if (!device_->synchronizeEvent(end->event())) return false;
   }
   return true;
 }

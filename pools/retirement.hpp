@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "allocator/device/device.hpp"
+#include "allocator/engine/known_streams.hpp"
 
 namespace cistern {
 
@@ -15,9 +16,9 @@ class Captured;
 class Retirement {
  public:
   /// The graph's replays, if any, are queued on `streams`. One that is being captured is asked when
-  /// that is over; one that was destroyed cannot be: then the whole device is waited for, by who
-  /// may wait.
-  Retirement(Device& device, std::vector<std::shared_ptr<Captured>> held,
+  /// that is over, and of one that was forgotten its end is. One that was destroyed without that
+  /// cannot be: then the whole device is waited for, by who may wait.
+  Retirement(Device& device, KnownStreams& known, std::vector<std::shared_ptr<Captured>> held,
              std::vector<Stream> streams) noexcept;
   ~Retirement();
   Retirement(Retirement&& other) noexcept;
@@ -34,12 +35,16 @@ class Retirement {
 
  private:
   bool mark(Stream stream);
+  bool markPresent(Stream stream);
+  bool passed(Event event);
   void forgetEvents() noexcept;
 
   Device* device_;
+  KnownStreams* streams_;
   std::vector<std::shared_ptr<Captured>> held_;
   std::vector<Stream> unmarked_;  ///< streams that no event was recorded on yet
   std::vector<Event> events_;
+  std::vector<SharedStreamEnd> ends_;
   bool unknown_ = false;  ///< some replay can be waited for with the whole device only
 };
 

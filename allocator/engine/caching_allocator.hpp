@@ -21,6 +21,7 @@
 #include "allocator/engine/cache/cache_table.hpp"
 #include "allocator/engine/event_pool.hpp"
 #include "allocator/engine/heap_table.hpp"
+#include "allocator/engine/known_streams.hpp"
 #include "allocator/engine/limit.hpp"
 #include "allocator/engine/misuse.hpp"
 #include "allocator/engine/out_of_memory.hpp"
@@ -74,7 +75,8 @@ class CachingAllocator {
 
   /// `bytes` of device memory for use on `stream`, 512-byte aligned; null for 0 bytes. Throws
   /// OutOfMemory (nothing has changed, apart from cached memory given back), InvalidArgument for a
-  /// stream that is not alive.
+  /// stream that is not alive, DeviceFailure when a stream that has the handle of a forgotten one
+  /// cannot be ordered after its end.
   void* allocate(std::size_t bytes, Stream stream = {});
   /// Takes a block back. Null is a no-op. The block is reusable on its own stream at once, in
   /// stream order, and elsewhere when the work queued on it by now is complete. A pointer that is
@@ -82,8 +84,19 @@ class CachingAllocator {
   void free(void* pointer) noexcept;
   /// The block is also used on `stream`: after its free it is reusable only when the work queued
   /// there up to the free is complete. Ignored for the block's own stream. Throws InvalidArgument
-  /// for a stream that is not alive.
+  /// for a stream that is not alive, DeviceFailure as allocate does.
   void recordStream(void* pointer, Stream stream);
+  /// The program is about to destroy the stream: call this before, once all its work is queued, for
+  /// every stream that memory was allocated or recorded on, or a graph replayed on. The stream is
+  /// not asked for anything any more. Blocks that it has used may be freed later too; its memory
+  /// serves others when the work queued on it by now is complete. Nothing is waited for. A verb
+  /// that names a stream with that handle afterwards means one that lives: the same, if it was not
+  /// destroyed, or a new one that the driver gave the handle to; what is queued on it after that
+  /// verb comes after all that was queued up to here. No-op for a stream that no verb has named.
+  /// Pre: the stream is alive, and no other thread queues work on it, allocates or records on it
+  /// meanwhile. Throws InvalidArgument for the default stream and for one that is being captured,
+  /// DeviceFailure, std::bad_alloc; then nothing has changed.
+  void forgetStream(Stream stream);
 
   /// Returns what is wholly free to the device: segments, or pages. Pages that queued work may
   /// still use follow by themselves when it is complete.
@@ -178,6 +191,8 @@ class CachingAllocator {
   BaseAllocation getBaseAllocation(void* pointer) const;
   const Options& options() const { return options_; }
   Device& device() { return device_; }
+  /// For pools/, which keeps memory while streams use it.
+  KnownStreams& knownStreams() { return streams_; }
   /// Walks every structure and checks every invariant; aborts on a broken one.
   void audit() const;
 
@@ -342,6 +357,7 @@ class CachingAllocator {
   HeapTable heaps_;
   CacheTable caches_;
   EventPool events_;
+  KnownStreams streams_;
   PendingFrees pending_;
   StreamProgress progress_;
   PinnedSegments pinned_segments_;

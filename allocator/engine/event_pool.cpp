@@ -2,6 +2,8 @@
 
 #include <new>
 
+#include "allocator/base/process.hpp"
+
 namespace cistern {
 
 Result<Event> EventPool::take() noexcept {
@@ -25,10 +27,9 @@ void EventPool::give(Event event) noexcept {
   spare_.push_back(event);
 }
 
-void EventPool::destroySpares() noexcept {
-  const MutexLock lock(mutex_);
+EventPool::~EventPool() {
+  if (!driverMayBeCalled()) return;
   for (Event event : spare_) (void)device_.destroyEvent(event);
-  spare_.clear();
 }
 
 }  // namespace cistern

@@ -12,14 +12,14 @@ namespace cistern {
 class EventPool {
  public:
   explicit EventPool(Device& device) : device_(device) {}
+  /// Destroys the spare ones, if the driver may still be called.
+  ~EventPool();
   EventPool(const EventPool&) = delete;
   EventPool& operator=(const EventPool&) = delete;
 
   /// A spare event, or a new one.
   Result<Event> take() noexcept;
   void give(Event event) noexcept;
-  /// Destroys the spare ones. The caller says whether the driver may still be called.
-  void destroySpares() noexcept;
 
  private:
   Device& device_;

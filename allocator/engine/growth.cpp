@@ -218,7 +218,6 @@ CachingAllocator::~CachingAllocator() {
     if (driver && heap->completion.under_way) events_.give(heap->completion.event);
   }
   if (pages_) pages_->shutDown(driver);
-  if (driver) events_.destroySpares();
 }
 
 void CachingAllocator::forgetUses(const Segment& segment) noexcept {

@@ -80,6 +80,7 @@ bool Heap::moveTo(Pool& pool, Stream stream) noexcept {
   large_.rules() = pool.rules().splitRules(SizeKind::kLarge);
   pool_.store(&pool, std::memory_order_relaxed);
   stream_.store(stream, std::memory_order_relaxed);
+  setGone(false);
   return true;
 }
 

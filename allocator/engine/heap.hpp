@@ -119,6 +119,10 @@ class Heap {
   /// Neither changes while the heap holds memory.
   Stream stream() const { return stream_.load(std::memory_order_relaxed); }
   Pool& pool() const { return *pool_.load(std::memory_order_relaxed); }
+  /// Whether the stream has been forgotten (known_streams.hpp, which sets it): it is not asked, and
+  /// look-ups for requests pass over the heap.
+  bool gone() const { return gone_.load(std::memory_order_relaxed); }
+  void setGone(bool gone) { gone_.store(gone, std::memory_order_relaxed); }
   /// Whether its memory is pages, rather than segments.
   bool onPages() const { return on_pages_; }
   Mutex& mutex() CISTERN_TSA(lock_returned(mutex_)) { return mutex_; }
@@ -220,6 +224,7 @@ class Heap {
 
   std::atomic<Pool*> pool_;
   std::atomic<Stream> stream_;
+  std::atomic<bool> gone_{false};
   const bool on_pages_;
   Mutex mutex_;
   Layout small_ CISTERN_GUARDED_BY(mutex_);

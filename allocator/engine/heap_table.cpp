@@ -1,5 +1,7 @@
 #include "allocator/engine/heap_table.hpp"
 
+#include "allocator/engine/cache/held_caches.hpp"
+
 namespace cistern {
 namespace {
 
@@ -15,7 +17,7 @@ thread_local HeapTable::Remembered HeapTable::remembered_[4];
 HeapTable::HeapTable(Pool& default_pool, std::size_t free_log)
     : default_pool_(default_pool),
       free_log_(free_log),
-      number_(nextNumber()),
+      answers_(nextNumber()),
       nowhere_(false, default_pool.rules(), default_pool.onPages()) {
   generations_.push_back(std::make_unique<Slots>(16));
   slots_.store(generations_.back().get(), std::memory_order_release);
@@ -24,14 +26,16 @@ HeapTable::HeapTable(Pool& default_pool, std::size_t free_log)
 Heap* HeapTable::find(Stream stream) const noexcept {
   const std::size_t hash = hashOf(stream);
   Remembered& last = remembered_[hash % 4];
-  if (last.table == number_ && last.stream == stream) return last.heap;
+  const std::uint64_t answers = answers_.load(std::memory_order_relaxed);
+  if (last.answers == answers && last.stream == stream) return last.heap;
   const Slots& slots = *slots_.load(std::memory_order_acquire);
   const std::size_t mask = slots.heaps.size() - 1;
   for (std::size_t i = hash & mask;; i = (i + 1) & mask) {
     Heap* heap = slots.heaps[i].load(std::memory_order_acquire);
     if (heap == nullptr) return nullptr;
     if (heap->stream() != stream) continue;
-    last = {number_, stream, heap};
+    if (heap->gone()) return nullptr;
+    last = {answers, stream, heap};
     return heap;
   }
 }
@@ -118,6 +122,17 @@ bool HeapTable::park(Heap& heap) noexcept {
   pool.remove(heap);
   parked_.push_back(&heap);
   return true;
+}
+
+void HeapTable::setGone(Stream stream, bool gone) noexcept {
+  const MutexLock lock(mutex_);
+  for (const auto& heap : heaps_) {
+    if (heap->stream() != stream) continue;
+    const MutexLock heap_lock(heap->mutex());
+    heap->setGone(gone);
+    setCachesShut(*heap, gone);
+  }
+  if (gone) answers_.store(nextNumber(), std::memory_order_relaxed);
 }
 
 std::vector<Heap*> HeapTable::all() const {

@@ -20,13 +20,16 @@ class HeapTable {
   HeapTable(const HeapTable&) = delete;
   HeapTable& operator=(const HeapTable&) = delete;
 
-  /// The stream's heap in the default pool, or null when it has none yet. Lock-free.
+  /// The stream's heap in the default pool, or null when it has none yet, or is gone. Lock-free.
   Heap* find(Stream stream) const noexcept;
   /// The same, made if there is none. Throws std::bad_alloc, changing nothing.
   Heap& findOrMake(Stream stream);
   /// The stream's heap in `pool`, which is not the default one, made if there is none. Throws
   /// std::bad_alloc, changing nothing.
   Heap& findOrMake(Pool& pool, Stream stream);
+  /// From now on the stream's heaps, in all pools, are those of a stream that is gone, or no more.
+  /// Pre: no verb names the stream meanwhile.
+  void setGone(Stream stream, bool gone) noexcept;
   /// All heaps in the order they were made, parked ones too. A heap made meanwhile may be missing.
   std::vector<Heap*> all() const;
   /// The heap leaves its pool and waits for another. False when it is being asked about at the
@@ -39,7 +42,7 @@ class HeapTable {
     std::vector<std::atomic<Heap*>> heaps;  ///< size is a power of two, at most half full
   };
   struct Remembered {
-    std::uint64_t table = 0;  ///< which table's answer it is; numbers are never used twice
+    std::uint64_t answers = 0;  ///< of which table, and when; numbers are never used twice
     Stream stream;
     Heap* heap = nullptr;
   };
@@ -54,7 +57,8 @@ class HeapTable {
 
   Pool& default_pool_;
   const std::size_t free_log_;
-  const std::uint64_t number_;
+  /// Of the answers that threads may remember. A new one makes all of them look again.
+  std::atomic<std::uint64_t> answers_;
   Pool nowhere_;  ///< where parked heaps are
   std::atomic<Slots*> slots_;
   mutable Mutex mutex_;

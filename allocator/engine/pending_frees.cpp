@@ -14,7 +14,7 @@ PendingFrees::~PendingFrees() {
     const MutexLock queue_lock(queue->mutex);
     for (Point& point : queue->points) {
       for (Waiting* waiting : point.blocks) arrived(*waiting, ready);
-      if (driver) (void)device_.destroyEvent(point.event);
+      if (driver && !point.end) (void)device_.destroyEvent(point.event);
     }
   }
   for (const PutOff& put_off : put_off_) arrived(*put_off.waiting, ready);
@@ -43,8 +43,12 @@ bool PendingFrees::add(Retired retired, const StreamUses& streams) {
   // take the first for the last.
   auto* waiting = new Waiting{retired, {int(streams.size()) + 1}};
   int attached = 0;
-  for (Stream stream : streams) attached += attachOrPutOff(stream, *waiting, false) ? 1 : 0;
-  const bool stuck = attached != int(streams.size());
+  bool stuck = false;
+  for (Stream stream : streams) {
+    const Wait wait = attachOrPutOff(stream, *waiting, false);
+    attached += wait == Wait::kAttached ? 1 : 0;
+    stuck |= wait == Wait::kNoWay;
+  }
   if (stuck) {
     const MutexLock lock(mutex_);
     stuck_.push_back(waiting);
@@ -56,28 +60,52 @@ bool PendingFrees::add(Retired retired, const StreamUses& streams) {
   return true;
 }
 
+PendingFrees::Wait PendingFrees::attachOrPutOff(Stream stream, Waiting& waiting, bool last_resort) {
+  return streams_.ask(
+      stream, [&] { return attachToPresent(stream, waiting, last_resort); },
+      [&](const SharedStreamEnd& end) { return attachToEnd(stream, end, waiting); });
+}
+
 // Where the device does not tell, it may be: an event that a capture records is never passed. At
 // the last resort such a stream is asked no more.
-bool PendingFrees::attachOrPutOff(Stream stream, Waiting& waiting, bool last_resort) {
+PendingFrees::Wait PendingFrees::attachToPresent(Stream stream, Waiting& waiting,
+                                                 bool last_resort) {
   const Result<CaptureInfo> info = device_.captureInfo(stream);
   const bool told = info.ok() || info.error().kind == ErrorKind::kInvalidHandle;
-  if (!told && last_resort) return false;
+  if (!told && last_resort) return Wait::kNoWay;
   const bool may_be = !told || (info.ok() && info.value().status != CaptureStatus::kNone);
-  if (!may_be) return attach(queueOf(stream), waiting);
+  if (!may_be) return attach(queueOf(stream), waiting) ? Wait::kAttached : Wait::kNoWay;
   const MutexLock lock(mutex_);
   put_off_.push_back({stream, &waiting});
-  return true;
+  return Wait::kAttached;
+}
+
+// The end's event stays as it is; a stream with that handle that is met later has points of its own
+// behind it.
+PendingFrees::Wait PendingFrees::attachToEnd(Stream stream, const SharedStreamEnd& end,
+                                             Waiting& waiting) {
+  if (end == nullptr) return Wait::kOver;
+  Queue& queue = queueOf(stream);
+  const MutexLock lock(queue.mutex);
+  if (queue.points.empty() || queue.points.back().end != end) {
+    queue.points.push_back({end->event(), {}, end});
+    queue.open = false;
+  }
+  queue.points.back().blocks.push_back(&waiting);
+  return Wait::kAttached;
 }
 
 // What still cannot be recorded when the capture is over waits for the whole device.
-void PendingFrees::attachPutOff(bool last_resort) {
+void PendingFrees::attachPutOff(bool last_resort, std::vector<Retired>& ready) {
   std::vector<PutOff> now;
   {
     const MutexLock lock(mutex_);
     now.swap(put_off_);
   }
   for (const PutOff& put_off : now) {
-    if (attachOrPutOff(put_off.stream, *put_off.waiting, last_resort)) continue;
+    const Wait wait = attachOrPutOff(put_off.stream, *put_off.waiting, last_resort);
+    if (wait == Wait::kOver) arrived(*put_off.waiting, ready);
+    if (wait != Wait::kNoWay) continue;
     const MutexLock lock(mutex_);
     stuck_.push_back(put_off.waiting);
   }
@@ -89,7 +117,7 @@ bool PendingFrees::attach(Queue& queue, Waiting& waiting) {
   if (!queue.open) {
     Result<Event> event = events_.take();
     if (!event) return false;
-    queue.points.push_back({event.value(), {}});
+    queue.points.push_back({event.value(), {}, nullptr});
     queue.open = true;
   }
   Point& point = queue.points.back();
@@ -112,6 +140,10 @@ void PendingFrees::arrived(Waiting& waiting, std::vector<Retired>& ready) {
   delete &waiting;
 }
 
+void PendingFrees::letGo(const Point& point) {
+  if (!point.end) events_.give(point.event);
+}
+
 bool PendingFrees::reached(const Point& point) {
   const Result<bool> done = device_.queryEvent(point.event);
   return done.ok() && done.value();
@@ -123,7 +155,7 @@ void PendingFrees::collect(Queue& queue, std::vector<Retired>& ready) {
   while (!queue.points.empty() && reached(queue.points.front())) {
     ready.reserve(ready.size() + queue.points.front().blocks.size());
     for (Waiting* waiting : queue.points.front().blocks) arrived(*waiting, ready);
-    events_.give(queue.points.front().event);
+    letGo(queue.points.front());
     queue.points.pop_front();
   }
 }
@@ -145,7 +177,7 @@ bool PendingFrees::waitForOldest(Queue& queue, std::vector<Retired>& ready) {
     return false;
   }
   for (Waiting* waiting : oldest.blocks) arrived(*waiting, ready);
-  events_.give(oldest.event);
+  letGo(oldest);
   return true;
 }
 
@@ -171,7 +203,7 @@ std::vector<PendingFrees::Retired> PendingFrees::poll() {
   if (waiting() == 0) return ready;
   // Asking an event breaks a capture elsewhere in the program unless the thread says not to mind.
   const RelaxedCaptureMode relaxed(device_);
-  attachPutOff(false);
+  attachPutOff(false, ready);
   for (Queue* queue : queues()) collect(*queue, ready);
   return ready;
 }
@@ -179,7 +211,8 @@ std::vector<PendingFrees::Retired> PendingFrees::poll() {
 std::vector<PendingFrees::Retired> PendingFrees::wait() {
   std::vector<Retired> ready;
   const RelaxedCaptureMode relaxed(device_);
-  attachPutOff(true);
+  attachPutOff(true, ready);
+  if (!ready.empty()) return ready;
   for (Queue* queue : queues()) {
     for (bool more = true; more && ready.empty();) more = waitForOldest(*queue, ready);
     if (!ready.empty()) return ready;

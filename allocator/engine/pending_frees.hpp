@@ -6,11 +6,12 @@
 // and asks the oldest, in order, until one is not complete. A block leaves when its last point is.
 //
 // Nothing is recorded on a stream that is being captured: the event would become part of the graph.
-// Such a block is put off, and gets its point at a poll after the capture.
+// Such a block is put off, and gets its point at a poll after the capture. For a stream that is
+// gone (known_streams.hpp) the point is its end.
 //
 // Locks: mutex_ guards which queues there are; each queue has its own, under which its events are
 // recorded and queried (so that nothing is attached to an event before it is recorded), but never
-// waited for. No heap's lock is held meanwhile.
+// waited for. No heap's lock is held meanwhile. Both come after those of known streams.
 #pragma once
 
 #include <atomic>
@@ -23,12 +24,14 @@
 #include "allocator/device/device.hpp"
 #include "allocator/engine/event_pool.hpp"
 #include "allocator/engine/heap.hpp"
+#include "allocator/engine/known_streams.hpp"
 
 namespace cistern {
 
 class PendingFrees {
  public:
-  PendingFrees(Device& device, EventPool& events) : device_(device), events_(events) {}
+  PendingFrees(Device& device, EventPool& events, KnownStreams& streams)
+      : device_(device), events_(events), streams_(streams) {}
   ~PendingFrees();
   PendingFrees(const PendingFrees&) = delete;
   PendingFrees& operator=(const PendingFrees&) = delete;
@@ -60,6 +63,7 @@ class PendingFrees {
   struct Point {
     Event event;
     std::vector<Waiting*> blocks;
+    SharedStreamEnd end;  ///< of a stream that is gone, whose event it is; null: its own
   };
   struct Queue {
     explicit Queue(Stream s) : stream(s) {}
@@ -76,9 +80,16 @@ class PendingFrees {
     Waiting* waiting;
   };
 
-  bool attachOrPutOff(Stream stream, Waiting& waiting, bool last_resort);
-  void attachPutOff(bool last_resort);
+  /// How a block waits for a stream: at a point of it, or later; not at all, as its work is
+  /// complete; or there is no way to.
+  enum class Wait : std::uint8_t { kAttached, kOver, kNoWay };
+
+  Wait attachOrPutOff(Stream stream, Waiting& waiting, bool last_resort);
+  Wait attachToPresent(Stream stream, Waiting& waiting, bool last_resort);
+  Wait attachToEnd(Stream stream, const SharedStreamEnd& end, Waiting& waiting);
+  void attachPutOff(bool last_resort, std::vector<Retired>& ready);
   bool attach(Queue& queue, Waiting& waiting);
+  void letGo(const Point& point);
   bool reached(const Point& point);
   void collect(Queue& queue, std::vector<Retired>& ready);
   bool waitForOldest(Queue& queue, std::vector<Retired>& ready);
@@ -87,6 +98,7 @@ class PendingFrees {
 
   Device& device_;
   EventPool& events_;
+  KnownStreams& streams_;
   std::atomic<std::size_t> waiting_{0};
   mutable Mutex mutex_;
   std::vector<std::unique_ptr<Queue>> queues_ CISTERN_GUARDED_BY(mutex_);

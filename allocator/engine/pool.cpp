@@ -54,7 +54,7 @@ bool Pool::visited() const { return token_.use_count() > 1; }
 Heap* Pool::find(Stream stream) const {
   const MutexLock lock(mutex_);
   for (Heap* heap : heaps_) {
-    if (heap->stream() == stream) return heap;
+    if (heap->stream() == stream) return heap->gone() ? nullptr : heap;
   }
   return nullptr;
 }

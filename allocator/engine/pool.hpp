@@ -58,7 +58,8 @@ class Pool {
   /// Pre: draining, without heaps. What was special about it, to be let go of without a lock.
   PoolTraits close();
 
-  /// The stream's heap here, or null. Not for the default pool, whose heaps are in the table.
+  /// The stream's heap here, or null; also when the stream is gone. Not for the default pool, whose
+  /// heaps are in the table.
   Heap* find(Stream stream) const;
   std::vector<Heap*> heaps() const;
   /// Pre: the stream has none here. Throws std::bad_alloc, changing nothing.

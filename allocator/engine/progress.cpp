@@ -4,15 +4,26 @@
 
 namespace cistern {
 
-bool StreamProgress::answers(Stream stream) {
+bool StreamProgress::answersNow(Stream stream) {
   const Result<CaptureInfo> info = device_.captureInfo(stream);
   return info.ok() && info.value().status == CaptureStatus::kNone;
 }
 
-bool StreamProgress::idle(Stream stream) {
-  if (!answers(stream)) return false;
+bool StreamProgress::idleNow(Stream stream) {
+  if (!answersNow(stream)) return false;
   const Result<bool> idle = device_.queryStream(stream);
   return idle.ok() && idle.value();
+}
+
+bool StreamProgress::answers(Stream stream) {
+  return streams_.ask(
+      stream, [&] { return answersNow(stream); }, [](const SharedStreamEnd&) { return true; });
+}
+
+bool StreamProgress::idle(Stream stream) {
+  return streams_.ask(
+      stream, [&] { return idleNow(stream); },
+      [](const SharedStreamEnd& end) { return end == nullptr; });
 }
 
 // Once what is under way is complete, what was freed since is marked at once.
@@ -38,7 +49,7 @@ void StreamProgress::markNow(Heap& heap) {
     c.marked = heap.endEpoch();
     event = c.event;
   }
-  const bool recorded = answers(heap.stream()) && device_.recordEvent(event, heap.stream()).ok();
+  const bool recorded = recordAgain(event, heap.stream());
   const MutexLock lock(heap.mutex());
   Heap::Completion& c = heap.completion;
   if (!recorded) {
@@ -48,13 +59,24 @@ void StreamProgress::markNow(Heap& heap) {
   c.busy = false;
 }
 
-// True when it has learnt that something is complete.
+// What a stream that is gone has left is marked by its end.
+bool StreamProgress::recordAgain(Event event, Stream stream) {
+  return streams_.ask(
+      stream, [&] { return answersNow(stream) && device_.recordEvent(event, stream).ok(); },
+      [](const SharedStreamEnd&) { return false; });
+}
+
+// True when it has learnt that something is complete. The end of a stream that is gone is an event
+// too; but it says nothing of what a capture frees.
 bool StreamProgress::askOnce(Heap& heap, bool only_event) {
   Heap::Completion seen;
+  Sources sources{!only_event, false};
   {
     const MutexLock lock(heap.mutex());
     Heap::Completion& c = heap.completion;
-    if (c.busy || (!c.under_way && (only_event || !c.freed))) return false;
+    sources.end = !heap.recorded;
+    const bool any = heap.gone() ? sources.end : sources.stream;
+    if (c.busy || (!c.under_way && !(any && c.freed))) return false;
     c.busy = true;
     if (!c.under_way) {
       c.marked = heap.endEpoch();
@@ -62,7 +84,7 @@ bool StreamProgress::askOnce(Heap& heap, bool only_event) {
     }
     seen = c;
   }
-  const bool complete = markOrAsk(heap.stream(), seen);
+  const bool complete = markOrAsk(heap.stream(), seen, sources);
   const MutexLock lock(heap.mutex());
   Heap::Completion& c = heap.completion;
   if (complete) c.completed = c.marked;
@@ -74,18 +96,13 @@ bool StreamProgress::askOnce(Heap& heap, bool only_event) {
 }
 
 // True when all that was queued on the stream by the last mark is complete.
-bool StreamProgress::markOrAsk(Stream stream, Heap::Completion& completion) noexcept {
+bool StreamProgress::markOrAsk(Stream stream, Heap::Completion& completion,
+                               Sources sources) noexcept {
   const RelaxedCaptureMode relaxed(device_);
   if (!completion.under_way) {
-    if (!answers(stream)) return false;
-    const Result<bool> idle = device_.queryStream(stream);
-    if (idle.ok() && idle.value()) return true;
-    const Result<Event> event = events_.take();
-    if (!event) return false;
-    completion.event = event.value();
-    completion.under_way = device_.recordEvent(completion.event, stream).ok();
-    if (!completion.under_way) events_.give(completion.event);
-    return false;
+    return streams_.ask(
+        stream, [&] { return sources.stream && mark(stream, completion); },
+        [&](const SharedStreamEnd& end) { return sources.end && end == nullptr; });
   }
   const Result<bool> done = device_.queryEvent(completion.event);
   const bool complete = done.ok() && done.value();
@@ -93,14 +110,33 @@ bool StreamProgress::markOrAsk(Stream stream, Heap::Completion& completion) noex
   return complete;
 }
 
-bool StreamProgress::orderAfter(Stream later, Stream earlier) {
-  if (!answers(earlier) || !answers(later)) return false;
+// True when nothing is queued; else an event is under way, if one could be had.
+bool StreamProgress::mark(Stream stream, Heap::Completion& completion) noexcept {
+  if (!answersNow(stream)) return false;
+  const Result<bool> idle = device_.queryStream(stream);
+  if (idle.ok() && idle.value()) return true;
   const Result<Event> event = events_.take();
   if (!event) return false;
-  const bool ordered = device_.recordEvent(event.value(), earlier).ok() &&
-                       device_.waitEvent(later, event.value()).ok();
-  events_.give(event.value());
-  return ordered;
+  completion.event = event.value();
+  completion.under_way = device_.recordEvent(completion.event, stream).ok();
+  if (!completion.under_way) events_.give(completion.event);
+  return false;
+}
+
+bool StreamProgress::orderAfter(Stream later, Stream earlier) {
+  const auto after_present = [&] {
+    if (!answersNow(earlier) || !answersNow(later)) return false;
+    const Result<Event> event = events_.take();
+    if (!event) return false;
+    const bool ordered = device_.recordEvent(event.value(), earlier).ok() &&
+                         device_.waitEvent(later, event.value()).ok();
+    events_.give(event.value());
+    return ordered;
+  };
+  const auto after_gone = [&](const SharedStreamEnd& end) {
+    return !end || (answersNow(later) && device_.waitEvent(later, end->event()).ok());
+  };
+  return streams_.ask(earlier, after_present, after_gone);
 }
 
 // Epochs end first, so that what is freed meanwhile is not taken for complete.

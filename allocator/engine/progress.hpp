@@ -8,15 +8,17 @@
 #include "allocator/device/device.hpp"
 #include "allocator/engine/event_pool.hpp"
 #include "allocator/engine/heap.hpp"
+#include "allocator/engine/known_streams.hpp"
 
 namespace cistern {
 
 class StreamProgress {
  public:
-  StreamProgress(Device& device, EventPool& events) : device_(device), events_(events) {}
+  StreamProgress(Device& device, EventPool& events, KnownStreams& streams)
+      : device_(device), events_(events), streams_(streams) {}
 
-  /// Whether the stream can be asked how far it is: it is alive and no capture is recording it,
-  /// which asking would break.
+  /// Whether it can be told how far the stream is: it is alive and no capture is recording it,
+  /// which asking would break; or it is gone, and its end tells.
   bool answers(Stream stream);
   /// Whether the stream is known to have no work queued.
   bool idle(Stream stream);
@@ -30,17 +32,27 @@ class StreamProgress {
   /// Marks all that was freed by now, even if an event is under way: that one then marks more.
   void markNow(Heap& heap);
   /// Orders what is queued on `later` from now on after all that is queued on `earlier`, on the
-  /// device. False when that cannot be had.
+  /// device. False when that cannot be had. Pre: the caller's request names `later`.
   bool orderAfter(Stream later, Stream earlier);
   /// Waits for all work of the device; then everything freed in `heaps` by now is complete.
   bool completeAll(const std::vector<Heap*>& heaps);
 
  private:
   bool askOnce(Heap& heap, bool only_event);
-  bool markOrAsk(Stream stream, Heap::Completion& completion) noexcept;
+  /// What may be looked at where no event is under way.
+  struct Sources {
+    bool stream, end;
+  };
+  bool markOrAsk(Stream stream, Heap::Completion& completion, Sources sources) noexcept;
+  bool mark(Stream stream, Heap::Completion& completion) noexcept;
+  bool recordAgain(Event event, Stream stream);
+  // Pre: the stream is present, and stays so meanwhile.
+  bool answersNow(Stream stream);
+  bool idleNow(Stream stream);
 
   Device& device_;
   EventPool& events_;
+  KnownStreams& streams_;
 };
 
 }  // namespace cistern

@@ -30,6 +30,12 @@ void CachingAllocator::putBack(Heap& heap, Block& block) noexcept {
   if (low_tide && pages_) atLowTide(heap);
 }
 
+// At exit there is nobody left who would ask it.
+void CachingAllocator::forgetStream(Stream stream) {
+  if (stream == Stream{}) throw InvalidArgument("the default stream cannot be forgotten: it stays");
+  if (driverMayBeCalled()) streams_.forget(stream);
+}
+
 // Releases the blocks whose last use is complete. True if there were any.
 bool CachingAllocator::pollPending() { return putBackAll(pending_.poll()); }
 

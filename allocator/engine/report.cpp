@@ -10,7 +10,10 @@ namespace cistern {
 
 void CachingAllocator::recordStream(void* pointer, Stream stream) {
   if (pointer == nullptr) return;
-  if (heaps_.find(stream) == nullptr) requireLive(stream);
+  if (heaps_.find(stream) == nullptr) {
+    requireLive(stream);
+    streams_.meet(stream);
+  }
   const auto [segment, heap] = locate(toAddress(pointer));
   if (heap != nullptr) {
     const MutexLock lock(heap->mutex());

@@ -64,16 +64,17 @@ CachingAllocator::CachingAllocator(Device& device, const Options& options)
       heaps_(default_pool_, options_.free_log),
       caches_(cacheLimits(device, options_, rules_), tick_, peaks_loose_),
       events_(device),
-      pending_(device, events_),
-      progress_(device, events_) {
+      streams_(device, events_, heaps_),
+      pending_(device, events_, streams_),
+      progress_(device, events_, streams_) {
   (void)driverMayBeCalled();  // registers for the exit, which must happen before it
   device_total_ = device_.memoryInfo().orThrow().total_bytes;
   setMemoryFraction(options_.memory_fraction);
   if (options_.limit != 0 && options_.limit < limit()) setLimit(options_.limit);
   if (options_.backing != Backing::kPages) return;
-  pages_ = std::make_unique<PageBacking>(pages::Surroundings{device_, options_, limit_, heaps_,
-                                                             segments_, progress_, settle_mutex_,
-                                                             places_, device_total_});
+  pages_ = std::make_unique<PageBacking>(
+      pages::Surroundings{device_, options_, limit_, heaps_, segments_, streams_, progress_,
+                          settle_mutex_, places_, device_total_});
 }
 
 void* CachingAllocator::allocateSlow(const Request& request) {
@@ -197,12 +198,14 @@ Block* CachingAllocator::afterTheDevice(Heap& heap, const Request& request) {
   return underPressure(heap, request);
 }
 
-// The heap of a stream; one that is seen for the first time must be alive.
+// The heap of a stream; one that is seen for the first time, or again after it was forgotten, must
+// be alive.
 Heap& CachingAllocator::heapFor(const Request& request) {
   const Stream stream = request.stream;
   Pool& pool = *request.pool;
   if (Heap* heap = pool.isDefault() ? heaps_.find(stream) : pool.find(stream)) return *heap;
   requireLive(stream);
+  streams_.meet(stream);
   if (pool.isDefault()) return heaps_.findOrMake(stream);
   Heap& heap = heaps_.findOrMake(pool, stream);
   if (!pool.recording()) return heap;

@@ -17,7 +17,7 @@ struct Held {
 // Allocates and fills, verifies and frees, in random order; half of the blocks are also checked on
 // a second stream, which an event orders after the fill.
 void churn(DeviceWork& work, CachingAllocator& allocator, std::uint32_t rounds) {
-  const Streams streams(work.device(), 4);
+  const Streams streams(allocator, 4);
   const Event filled = work.device().createEvent().orThrow();
   std::mt19937 random(7);
   std::vector<Held> held;

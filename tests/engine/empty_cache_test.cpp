@@ -7,7 +7,7 @@ TEST_CASE("emptyCache returns what is wholly free, and no more", "[engine][gpu-t
   forEachBackend([](DeviceWork& work) {
     INFO("backend: " << work.device().backend());
     CachingAllocator allocator(work.device(), optionsOf());
-    const Streams streams(work.device(), 2);
+    const Streams streams(allocator, 2);
     void* kept = allocator.allocate(kKiB, streams[0]);
     void* beside = allocator.allocate(kKiB, streams[0]);
     void* large = allocator.allocate(64 * kMiB, streams[1]);

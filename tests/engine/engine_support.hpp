@@ -76,15 +76,19 @@ class SimRig {
   }
 };
 
-/// Streams that are destroyed, after a wait, at the end of the scope.
+/// Streams that are destroyed, after a wait, at the end of the scope. An allocator that is named
+/// forgets them first.
 class Streams {
  public:
-  Streams(Device& device, std::size_t count) : device_(device) {
-    for (std::size_t i = 0; i < count; ++i) streams_.push_back(device.createStream().orThrow());
+  Streams(Device& device, std::size_t count) : device_(device) { make(count); }
+  Streams(CachingAllocator& allocator, std::size_t count)
+      : device_(allocator.device()), allocator_(&allocator) {
+    make(count);
   }
   ~Streams() {
     for (Stream stream : streams_) {
       (void)device_.synchronizeStream(stream);
+      forget(stream);
       (void)device_.destroyStream(stream);
     }
   }
@@ -94,7 +98,19 @@ class Streams {
   std::size_t size() const { return streams_.size(); }
 
  private:
+  void make(std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) streams_.push_back(device_.createStream().orThrow());
+  }
+  void forget(Stream stream) {
+    try {
+      if (allocator_) allocator_->forgetStream(stream);
+    } catch (const Error& error) {
+      UNSCOPED_INFO("not forgotten: " << error.what());
+    }
+  }
+
   Device& device_;
+  CachingAllocator* allocator_ = nullptr;
   std::vector<Stream> streams_;
 };
 

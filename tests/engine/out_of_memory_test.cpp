@@ -163,7 +163,7 @@ TEST_CASE("after an out of memory a free and a retry at once work", "[engine][gp
   forEachBackend([](DeviceWork& work) {
     INFO("backend: " << work.device().backend());
     CachingAllocator allocator(work.device(), optionsOf("limit:16M"));
-    const Streams streams(work.device(), 2);
+    const Streams streams(allocator, 2);
     for (int round = 0; round < 3; ++round) {
       void* a = allocator.allocate(8 * kMiB, streams[0]);
       void* b = allocator.allocate(8 * kMiB, streams[1]);

@@ -16,7 +16,7 @@ struct Written {
 
 // Sizes of 1 to 24 MiB on a few streams; now and then all but a few go, so that pages go home.
 void churn(DeviceWork& work, CachingAllocator& allocator, std::uint32_t rounds) {
-  const Streams streams(work.device(), 3);
+  const Streams streams(allocator, 3);
   std::mt19937 random(11);
   std::vector<Written> held;
   const auto letGo = [&](std::size_t index) {

@@ -8,7 +8,7 @@ TEST_CASE("emptyCache gives free pages back at once when their work is complete"
   for (const char* conf : {"", "recycle:eager", "background_thread:false"}) {
     INFO(conf);
     SimRig rig(conf, simOf(kGiB, 20'000));
-    const Streams streams(rig.sim(), 3);
+    const Streams streams(rig.allocator, 3);
     std::vector<void*> blocks;
     for (std::size_t i = 0; i < 30; ++i) {
       blocks.push_back(rig.allocator.allocate((1 + i % 7) * 3 * kMiB, streams[i % 3]));

@@ -67,7 +67,7 @@ class Worker {
 
 PageCounts manyThreads(const char* conf, int steps) {
   SimRig rig(conf, simOf(2 * kGiB, 20'000));
-  const Streams streams(rig.sim(), kThreads * kStreamsEach);
+  const Streams streams(rig.allocator, kThreads * kStreamsEach);
   std::vector<std::thread> threads;
   std::exception_ptr failure;
   std::mutex mutex;

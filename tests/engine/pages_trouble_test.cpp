@@ -46,7 +46,7 @@ TEST_CASE("after calls that failed at random all memory is found again", "[engin
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     INFO("seed " << seed);
     SimRig rig(kEager, simOf(64 * kMiB, 20'000));
-    const Streams streams(rig.sim(), 3);
+    const Streams streams(rig.allocator, 3);
     rig.sim().faults().failRandomly(0.05 * double(1 + seed % 6), seed);
     churn(rig, streams, 200);
     checkRecovered(rig, streams[0], 64 * kMiB);
@@ -60,7 +60,7 @@ TEST_CASE("after every call of one kind has failed for a while all memory is fou
                     Call::kQueryEvent, Call::kQueryStream, Call::kWaitEvent}) {
     INFO(callName(call));
     SimRig rig(kEager, simOf(64 * kMiB, 20'000));
-    const Streams streams(rig.sim(), 3);
+    const Streams streams(rig.allocator, 3);
     churn(rig, streams, 60);
     rig.sim().faults().failAll(call);
     churn(rig, streams, 60);

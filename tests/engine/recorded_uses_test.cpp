@@ -8,7 +8,7 @@ TEST_CASE("a block in use elsewhere is not reused before that work is complete",
   forEachBackend([](DeviceWork& work) {
     INFO("backend: " << work.device().backend());
     CachingAllocator allocator(work.device(), optionsOf("poll_interval:1,thread_cache:off"));
-    const Streams streams(work.device(), 2);
+    const Streams streams(allocator, 2);
     void* block = allocator.allocate(4 * kMiB, streams[0]);
     allocator.recordStream(block, streams[1]);
     work.delay(streams[1], kLongNs);
@@ -31,7 +31,7 @@ TEST_CASE("a block in use elsewhere is not reused before that work is complete",
 TEST_CASE("recording a block's own stream changes nothing", "[engine][gpu-too]") {
   forEachBackend([](DeviceWork& work) {
     CachingAllocator allocator(work.device(), optionsOf());
-    const Streams streams(work.device(), 1);
+    const Streams streams(allocator, 1);
     void* block = allocator.allocate(kMiB, streams[0]);
     const std::uint64_t events = countOf(work.device(), Call::kRecordEvent);
     allocator.recordStream(block, streams[0]);

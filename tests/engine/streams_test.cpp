@@ -7,7 +7,7 @@ TEST_CASE("a freed block is reused by the same stream at once, and no other", "[
   forEachBackend([](DeviceWork& work) {
     INFO("backend: " << work.device().backend());
     CachingAllocator allocator(work.device(), optionsOf());
-    const Streams streams(work.device(), 2);
+    const Streams streams(allocator, 2);
     void* block = allocator.allocate(4 * kMiB, streams[0]);
     work.delay(streams[0], kLongNs);
     work.fill(streams[0], toAddress(block), 4 * kMiB, 1);
@@ -39,7 +39,7 @@ TEST_CASE("what a stream has completed serves another stream", "[engine][gpu-too
   forEachBackend([](DeviceWork& work) {
     INFO("backend: " << work.device().backend());
     CachingAllocator allocator(work.device(), optionsOf());
-    const Streams streams(work.device(), 2);
+    const Streams streams(allocator, 2);
     for (std::size_t bytes : {kMiB, 8 * kMiB, 64 * kMiB}) {
       void* block = allocator.allocate(bytes, streams[0]);
       work.fill(streams[0], toAddress(block), bytes, 1);
@@ -59,7 +59,7 @@ TEST_CASE("streams used once do not strand their memory", "[engine][gpu-too]") {
   forEachBackend([](DeviceWork& work) {
     INFO("backend: " << work.device().backend());
     CachingAllocator allocator(work.device(), optionsOf());
-    const Streams streams(work.device(), 64);
+    const Streams streams(allocator, 64);
     for (std::size_t i = 0; i < streams.size(); ++i) {
       void* block = allocator.allocate(kGiB, streams[i]);
       work.fill(streams[i], toAddress(block), kKiB, 1);

@@ -129,7 +129,7 @@ class Worker {
 
 void manyThreads(const char* conf, int steps) {
   SimRig rig(conf, simOf(4 * kGiB, 20'000));
-  const Streams streams(rig.sim(), 4);
+  const Streams streams(rig.allocator, 4);
   Mailbox mailbox;
   onThreads(kThreads, [&](std::size_t i) { Worker(rig, streams, mailbox, i).run(steps); });
   Held left;
@@ -156,7 +156,7 @@ TEST_CASE("threads under pressure take each other's memory", "[engine]") {
 
 TEST_CASE("statistics read by one thread are consistent while others work", "[engine]") {
   SimRig rig("limit:64M", simOf(kGiB, 20'000));
-  const Streams streams(rig.sim(), 4);
+  const Streams streams(rig.allocator, 4);
   Mailbox mailbox;
   std::atomic<std::size_t> working{kThreads - 1};
   onThreads(kThreads, [&](std::size_t i) {

@@ -97,7 +97,7 @@ TEST_CASE("graphs replayed again and again among eager allocations keep every wo
     CachingAllocator allocator(device, optionsOf("recycle:eager,page_size:2M"));
     {
       Pools pools(allocator);
-      const Streams streams(device, 3), others(device, 3);
+      const Streams streams(allocator, 3), others(allocator, 3);
       Eager eager(work, allocator, others[0]);
       Layers first(work, pools, streams, 10'000'000), second(work, pools, others, 20'000'000);
       const std::uint32_t replays = simulated(device) ? 12 : 10'000;
@@ -126,7 +126,7 @@ TEST_CASE("what a pool with use_on_oom has cached serves the default pool when i
     CachingAllocator allocator(device, optionsOf());
     {
       Pools pools(allocator);
-      const Streams streams(device, 2);
+      const Streams streams(allocator, 2);
       const std::size_t most =
           std::size_t(double(device.memoryInfo().orThrow().total_bytes) * 0.95) / kMiB * kMiB;
       const std::size_t asked = most / 2;

@@ -116,7 +116,7 @@ TEST_CASE("a one-shot stream strands no memory of a pool", "[pools]") {
   PoolRig rig;
   MemPool pool(rig.pools);
   for (int i = 0; i < 10; ++i) {
-    const Streams once(rig.sim(), 1);
+    const Streams once(rig.allocator, 1);
     void* block = pool.allocate(600 * kMiB, once[0]);
     rig.touch(once[0], block);
     rig.free(block);

@@ -41,7 +41,7 @@ void onEachBackend(Test test) {
     CachingAllocator allocator(work.device(), optionsOf());
     {
       Pools pools(allocator);
-      const Streams streams(work.device(), 2);
+      const Streams streams(allocator, 2);
       // Real kernels are loaded at their first use, which a capture does not allow.
       void* warm = allocator.allocate(kBytes, streams[0]);
       work.fill(streams[0], toAddress(warm), kBytes, 1);
@@ -148,7 +148,7 @@ TEST_CASE("a block that several streams of a graph read is right until they have
   onEachBackend(
       [](DeviceWork& work, CachingAllocator& allocator, Pools& pools, const Streams& streams) {
         const Stream s = streams[0];
-        const Streams sides(work.device(), 3);
+        const Streams sides(allocator, 3);
         Graph graph(pools);
         GraphCapture capture(graph, s);
         const auto filled = [&](std::uint32_t seed) {

@@ -49,7 +49,7 @@ void checkNothingIsLeft(PoolRig& rig) {
 
 TEST_CASE("a thousand pools, one after another, leave no heaps, ranges or host memory", "[pools]") {
   PoolRig rig;
-  const Streams streams(rig.sim(), 2);
+  const Streams streams(rig.allocator, 2);
   Left early{};
   for (std::size_t i = 0; i < kPools; ++i) {
     usePool(rig, streams, i);
@@ -64,7 +64,7 @@ TEST_CASE("a thousand pools, one after another, leave no heaps, ranges or host m
 // Their memory stays cached until someone needs it: the next graph, before it grows.
 TEST_CASE("a thousand graphs with pools of their own use each other's memory", "[pools]") {
   PoolRig rig;
-  const Streams streams(rig.sim(), 2);
+  const Streams streams(rig.allocator, 2);
   for (std::size_t i = 0; i < kPools; ++i) {
     capture(rig, streams[i % 2], {}, i);
     rig.sim().synchronizeDevice().orThrow();

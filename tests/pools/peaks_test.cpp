@@ -165,7 +165,7 @@ void* copies(Blocks& blocks, std::size_t batch, const Streams& streams) {
 
 Peaks capture(Model model, const std::vector<std::size_t>& batches) {
   PoolRig rig("backing:pages,background_thread:false", simOf(80 * kGiB));
-  const Streams streams(rig.sim(), 2);
+  const Streams streams(rig.allocator, 2);
   std::vector<void*> outputs;
   Peaks peaks;
   {

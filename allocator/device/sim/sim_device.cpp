@@ -145,6 +145,11 @@ std::uint64_t SimDevice::foreignUse(std::uint64_t bytes) {
   return memory_.foreignUse(bytes);
 }
 
+std::uint64_t SimDevice::callsOnDeadStreams() const {
+  MutexLock lock(mutex_);
+  return dead_calls_;
+}
+
 std::vector<RaceReport> SimDevice::races() const {
   MutexLock lock(mutex_);
   return detector_.reports();

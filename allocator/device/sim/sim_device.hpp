@@ -36,6 +36,7 @@ struct SimConfig {
   std::uint64_t gpu_lag_ns = 0;          ///< queued work begins this much later, or later still
   bool race_detector = true;             ///< off: races() stays empty, and launches cost less
   bool virtual_memory = true;            ///< off: every virtual memory call is kNotSupported
+  bool reuse_streams = false;            ///< a new stream has the handle of the last destroyed one
   std::vector<int> peers;                ///< ordinals whose memory this device can use
 };
 
@@ -86,6 +87,9 @@ class SimDevice final : public Device {
   std::uint64_t foreignUse(std::uint64_t bytes);
   FaultPlan& faults() { return faults_; }
 
+  /// How many calls named a stream that is not alive. A driver may end the process at any of them.
+  std::uint64_t callsOnDeadStreams() const;
+
   /// What the race detector has found since clearRaces(); at most RaceDetector::kMaxReports.
   std::vector<RaceReport> races() const;
   void clearRaces();
@@ -121,6 +125,7 @@ class SimDevice final : public Device {
   StreamState* find(Stream stream) CISTERN_REQUIRES(mutex_);
   EventState* find(Event event) CISTERN_REQUIRES(mutex_);
   Status checkStream(Call call, Stream stream) CISTERN_REQUIRES(mutex_);
+  Stream nextStream() CISTERN_REQUIRES(mutex_);
   /// Also refuses a stream in a capture, which the attempt breaks.
   Status checkOutsideCapture(Call call, Stream stream) CISTERN_REQUIRES(mutex_);
   Status checkEvent(Call call, Event event) CISTERN_REQUIRES(mutex_);
@@ -193,7 +198,9 @@ class SimDevice final : public Device {
   Captures captures_ CISTERN_GUARDED_BY(mutex_);
   RaceDetector detector_ CISTERN_GUARDED_BY(mutex_);
   std::uint64_t device_tail_ CISTERN_GUARDED_BY(mutex_) = 0;  ///< when all queued work is complete
-  std::uint64_t next_handle_ CISTERN_GUARDED_BY(mutex_);      ///< of any kind; never used again
+  std::uint64_t dead_calls_ CISTERN_GUARDED_BY(mutex_) = 0;   ///< that named a stream not alive
+  std::uint64_t next_handle_ CISTERN_GUARDED_BY(mutex_);      ///< of any kind
+  std::vector<Stream> spare_streams_ CISTERN_GUARDED_BY(mutex_);  ///< handles to be used again
   std::unordered_map<std::uintptr_t, StreamState> streams_ CISTERN_GUARDED_BY(mutex_);
   std::unordered_map<std::uintptr_t, EventState> events_ CISTERN_GUARDED_BY(mutex_);
   std::unordered_map<std::uintptr_t, std::shared_ptr<const GraphBody>> graphs_

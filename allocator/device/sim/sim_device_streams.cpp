@@ -23,6 +23,7 @@ SimDevice::EventState* SimDevice::find(Event event) {
 
 Status SimDevice::checkStream(Call call, Stream stream) {
   if (find(stream) != nullptr) return {};
+  ++dead_calls_;
   return refusal(call, Reason::kInvalidHandle, fmt::format("stream {} is not alive", stream.raw));
 }
 
@@ -60,10 +61,17 @@ Result<bool> SimDevice::capturing(Call call, Stream stream) {
 
 // ---- Streams -----------------------------------------------------------------------------------
 
+Stream SimDevice::nextStream() {
+  if (spare_streams_.empty()) return Stream{next_handle_++};
+  const Stream stream = spare_streams_.back();
+  spare_streams_.pop_back();
+  return stream;
+}
+
 Result<Stream> SimDevice::doCreateStream() {
   MutexLock lock(mutex_);
   if (Status in = enter(Call::kCreateStream, cost::kCreateStream); !in.ok()) return in.error();
-  const Stream stream{next_handle_++};
+  const Stream stream = nextStream();
   streams_.emplace(stream.raw, StreamState{0, detector_.openLane()});
   return stream;
 }
@@ -77,6 +85,7 @@ Status SimDevice::doDestroyStream(Stream stream) {
   }
   detector_.closeLane(find(stream)->lane);
   streams_.erase(stream.raw);
+  if (config_.reuse_streams) spare_streams_.push_back(stream);
   return {};
 }
 

@@ -26,6 +26,17 @@ void HeldCaches::hold() noexcept CISTERN_NO_TSA {
   }
 }
 
+void setCachesShut(Heap& heap, bool shut) noexcept CISTERN_NO_TSA {
+  bool any = false;
+  for (ThreadCache* cache : heap.caches) any |= cache->setShut(shut);
+  if (!any || !shut) return;
+  BiasedGate::barrier();
+  for (ThreadCache* cache : heap.caches) {
+    cache->gate().awaitOwner();
+    cache->putBackAll();
+  }
+}
+
 HeldCaches::~HeldCaches() {
   forEachOther([](BiasedGate& gate) { gate.open(); });
 }

@@ -86,6 +86,7 @@ void ThreadCache::bind(std::uint64_t table, Heap& heap, std::uint32_t owner,
   for (std::uint32_t i = 0; i < kDirectGrains; ++i) bins_[i].grains = i + 1;
   small_ = large_ = {};
   owner_ = nullptr;
+  (void)setShut(false);
   (void)returned_.close();
   table_.store(table, std::memory_order_release);
 }

@@ -99,6 +99,13 @@ class alignas(64) ThreadCache {
   // ------------------
 
   BiasedGate& gate() { return gate_; }
+  /// Keeps the gate closed for its owners, or does so no longer. False when nothing changes.
+  bool setShut(bool shut) noexcept {
+    if (shut == shut_) return false;
+    shut ? gate_.close() : gate_.open();
+    shut_ = shut;
+    return true;
+  }
 
   /// Becomes a cache of the heap, and nobody's. Pre: it belongs to no table.
   void bind(std::uint64_t table, Heap& heap, std::uint32_t owner, CacheGround& ground) noexcept;
@@ -245,6 +252,7 @@ class alignas(64) ThreadCache {
   CacheGround* ground_ = nullptr;
   const void* owner_ = nullptr;     ///< the thread, as threadMark() names it; null: nobody
   std::uint32_t owner_number_ = 0;  ///< the same, as a report of a double free names it
+  bool shut_ = false;               ///< by setShut
   std::size_t hand_ = 0;            ///< the bin that is put back next when there is no place
   alignas(64) ReturnedBlocks returned_;
 };

@@ -27,6 +27,7 @@ struct Surroundings {
   Limit& limit;
   HeapTable& heaps;
   SegmentMap& segments;
+  KnownStreams& streams;
   StreamProgress& progress;
   Mutex& settle_mutex;           ///< for who holds several heaps' locks
   std::atomic<Address>& places;  ///< where the next range goes in the layout's order

@@ -162,8 +162,12 @@ bool PageBacking::emptyHeap(Heap& heap) {
 }
 
 bool PageBacking::streamIsDead(const Heap& heap) CISTERN_NO_TSA {
-  const Result<CaptureInfo> info = ground_.device.captureInfo(heap.stream());
-  return !info.ok() && info.error().kind == ErrorKind::kInvalidHandle;
+  const Stream stream = heap.stream();
+  const auto refused = [&]() CISTERN_NO_TSA {
+    const Result<CaptureInfo> info = ground_.device.captureInfo(stream);
+    return !info.ok() && info.error().kind == ErrorKind::kInvalidHandle;
+  };
+  return ground_.streams.ask(stream, refused, [](const SharedStreamEnd&) { return false; });
 }
 
 // Pages whose way back was barred when a miss was undone: mapped, but nowhere in use.

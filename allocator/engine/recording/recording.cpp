@@ -18,8 +18,13 @@ bool contains(const std::vector<Stream>& streams, Stream stream) {
 
 }  // namespace
 
-Recording::Recording(Device& device, Pool& pool)
-    : order(device), device_(device), pool_(pool), token_(pool.token()), number_(nextNumber()) {}
+Recording::Recording(Device& device, KnownStreams& streams, Pool& pool)
+    : order(device),
+      device_(device),
+      known_(streams),
+      pool_(pool),
+      token_(pool.token()),
+      number_(nextNumber()) {}
 
 void Recording::begin(Stream origin, std::uint64_t id) {
   const MutexLock lock(mutex_);
@@ -53,8 +58,11 @@ bool Recording::records(Stream stream, const CaptureInfo& info) {
 }
 
 bool Recording::frontierOf(Stream stream, Nodes& frontier) CISTERN_NO_TSA {
-  const Result<CaptureInfo> info = device_.captureFrontier(stream, frontier);
-  return info.ok() && records(stream, info.value());
+  const auto present = [&]() CISTERN_NO_TSA {
+    const Result<CaptureInfo> info = device_.captureFrontier(stream, frontier);
+    return info.ok() && records(stream, info.value());
+  };
+  return known_.ask(stream, present, [](const SharedStreamEnd&) { return false; });
 }
 
 // ---- Marks -------------------------------------------------------------------------------------

@@ -25,6 +25,7 @@
 
 #include "allocator/base/mutex.hpp"
 #include "allocator/engine/heap.hpp"
+#include "allocator/engine/known_streams.hpp"
 #include "allocator/engine/pending_frees.hpp"
 #include "allocator/engine/recording/order.hpp"
 #include "allocator/engine/recording/pins.hpp"
@@ -36,7 +37,7 @@ class Recording {
   using Nodes = CaptureOrder::Nodes;
   using Reach = CaptureOrder::Reach;
 
-  Recording(Device& device, Pool& pool);
+  Recording(Device& device, KnownStreams& streams, Pool& pool);
   Recording(const Recording&) = delete;
   Recording& operator=(const Recording&) = delete;
 
@@ -118,6 +119,7 @@ class Recording {
   Queue& queueOf(Heap& home, const StreamUses& users) CISTERN_REQUIRES(mutex_);
 
   Device& device_;
+  KnownStreams& known_;
   Pool& pool_;
   const std::shared_ptr<void> token_;  ///< the pool stays while this is there
   const std::uint32_t number_;         ///< unique among captures that overlap; never 0
