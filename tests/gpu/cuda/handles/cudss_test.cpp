@@ -62,6 +62,9 @@ class SparseSolve {
   void queue() { execute(CUDSS_PHASE_SOLVE); }
   bool right() { return near(x_.values(), host_x_, 1e-4F); }
   void poison() { x_.poison(); }
+  std::uint64_t ownBytes() const {
+    return rows_.bytes() + columns_.bytes() + values_.bytes() + b_.bytes() + x_.bytes();
+  }
 
  private:
   void execute(int phase) {
@@ -120,6 +123,21 @@ std::string refusalOfCapture(GpuRig& rig, Stream stream) {
 
 TEST_CASE("cuDSS: 16 threads on their own streams get right answers", "[gpu]") {
   if (!noGpu()) solveOn16Threads<SparseSolve>();
+}
+
+TEST_CASE("cuDSS: its memory is the allocator's, and all of it comes back", "[gpu]") {
+  if (noGpu()) return;
+  GpuRig rig;
+  const Stream stream = rig.device->createStream().orThrow();
+  const std::string failure = onThreads(1, [&](int) {
+    const StreamGuard guard(stream);
+    SparseSolve solve(rig, stream, 1);
+    const std::uint64_t rounding = 5 * 512;
+    if (rig.allocated() <= solve.ownBytes() + rounding) throw Error("nothing came from it");
+    solveRightly(solve, 3);
+  });
+  CHECK(failure == "");
+  CHECK(rig.allocated() == 0);  // the handle, which lives on, keeps none
 }
 
 TEST_CASE("cuDSS: systems that 16 threads factorise again and again need no more memory", "[gpu]") {
