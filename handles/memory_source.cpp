@@ -4,6 +4,7 @@
 
 #include "allocator/base/current.hpp"
 #include "allocator/engine/caching_allocator.hpp"
+#include "handles/library_memory.hpp"
 #include "handles/workspaces.hpp"
 
 namespace cistern {
@@ -28,6 +29,7 @@ void setWorkspaceAllocator(int device, CachingAllocator* allocator) {
   if (slot.load() == allocator) return;
   slot.store(nullptr);
   handles::workspaces().clear(device);
+  handles::libraryMemory().forgetAllocator(device);
   if (allocator != nullptr) watchPoolsOf(*allocator, device);
   slot.store(allocator);
   handles::noteWorkspacesChanged();  // once more: who looked in between saw none
@@ -45,6 +47,12 @@ void* allocateWorkspace(CachingAllocator& allocator, std::size_t bytes, Stream s
 }
 
 void freeWorkspace(CachingAllocator& allocator, void* memory) noexcept { allocator.free(memory); }
+
+void useWorkspaceOn(CachingAllocator& allocator, void* memory, Stream stream) noexcept try {
+  allocator.recordStream(memory, stream);
+} catch (...) {
+  (void)allocator.device().synchronizeDevice();
+}
 
 bool makeRoom(int device) noexcept try {
   CachingAllocator* const allocator = workspaceAllocator(device);

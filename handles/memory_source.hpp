@@ -1,4 +1,4 @@
-// Where workspaces come from: the one file of this folder that calls the allocator.
+// Where workspaces come from: the one file of this folder that takes memory of the allocator.
 #pragma once
 
 #include <array>
@@ -17,9 +17,9 @@ using WorkspacePool = MempoolId_t;
 
 /// From now on the workspaces of libraries on that device come from `allocator`; null: each library
 /// makes its own, as it does without Cistern. Those that came from another allocator are freed into
-/// it first. An allocator must be taken away here before it is destroyed. Not while another thread
-/// uses handles of that device. Throws InvalidArgument for an ordinal out of range, and for an
-/// allocator of another device.
+/// it first. An allocator must be taken away here before it is destroyed, and after what a library
+/// holds of its memory (cuDSS: cudssData_t). Not while another thread uses handles of that device.
+/// Throws InvalidArgument for an ordinal out of range, and for an allocator of another device.
 void setWorkspaceAllocator(int device, CachingAllocator* allocator);
 
 namespace detail {
@@ -40,6 +40,9 @@ WorkspacePool poolFor(CachingAllocator& allocator, Stream stream);
 
 void* allocateWorkspace(CachingAllocator& allocator, std::size_t bytes, Stream stream);
 void freeWorkspace(CachingAllocator& allocator, void* memory) noexcept;
+/// The memory's last use is on `stream`, which is not its own: its free waits for what is queued
+/// there. When that stream is gone the device is waited for.
+void useWorkspaceOn(CachingAllocator& allocator, void* memory, Stream stream) noexcept;
 
 /// Returns cached memory to the device, for a library that could not get any by itself. False when
 /// the device has no allocator here, or is capturing on the thread's stream, when nothing may go.

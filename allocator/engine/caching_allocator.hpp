@@ -15,6 +15,7 @@
 #include <memory>
 #include <vector>
 
+#include "allocator/base/current.hpp"
 #include "allocator/base/mutex.hpp"
 #include "allocator/base/options.hpp"
 #include "allocator/device/device.hpp"
@@ -77,7 +78,10 @@ class CachingAllocator {
   /// OutOfMemory (nothing has changed, apart from cached memory given back), InvalidArgument for a
   /// stream that is not alive, DeviceFailure when a stream that has the handle of a forgotten one
   /// cannot be ordered after its end.
-  void* allocate(std::size_t bytes, Stream stream = {});
+  void* allocate(std::size_t bytes, Stream stream);
+  /// The same on the calling thread's current stream of this device (current.hpp): the default
+  /// stream, unless a StreamGuard says otherwise.
+  void* allocate(std::size_t bytes) { return allocate(bytes, currentStream(device_.ordinal())); }
   /// Takes a block back. Null is a no-op. The block is reusable on its own stream at once, in
   /// stream order, and elsewhere when the work queued on it by now is complete. A pointer that is
   /// not an allocated block's is reported through the misuse hook and changes nothing.

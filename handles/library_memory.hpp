@@ -1,0 +1,44 @@
+// Memory of libraries that take it piece by piece, through functions that they are given (cuDSS),
+// and not as one workspace. It comes from the device's allocator.
+//
+// Which allocator a piece came from is remembered, because another one may be named for the device
+// before the piece comes back.
+#pragma once
+
+#include <cstddef>
+#include <map>
+
+#include "allocator/base/mutex.hpp"
+#include "allocator/base/types.hpp"
+#include "handles/memory_source.hpp"
+
+namespace cistern::handles {
+
+/// All verbs are thread-safe.
+class LibraryMemory {
+ public:
+  /// Null when the device has no allocator here. Throws OutOfMemory, InvalidArgument.
+  void* allocate(int device, std::size_t bytes, Stream stream);
+  /// The last work that uses the piece is on `stream`. False, doing nothing, for what did not come
+  /// from here.
+  bool free(void* piece, Stream stream) noexcept;
+  /// The vendor's own allocation is at this address now: what was remembered of it is out of date.
+  void noteElsewhere(void* piece) noexcept;
+  /// The device's allocator is taken away: what it gave is its own to take back, when it goes.
+  void forgetAllocator(int device) noexcept;
+
+ private:
+  struct Piece {
+    int device;
+    CachingAllocator* allocator;  ///< null: taken away
+    Stream stream;
+  };
+
+  Mutex mutex_;
+  std::map<void*, Piece> pieces_ CISTERN_GUARDED_BY(mutex_);
+};
+
+/// The process' only one; never destroyed.
+LibraryMemory& libraryMemory();
+
+}  // namespace cistern::handles
