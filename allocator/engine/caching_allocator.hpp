@@ -210,6 +210,8 @@ class CachingAllocator {
   bool closeHeaps(Pool& pool);
   bool anyLenders(const Request& request) const;
   Block* fromLenders(Heap& heap, const Request& request);
+  void checkWanted(const Pool& pool, const LiveBlock& wanted, const std::vector<LiveBlock>& leaving,
+                   pages::Comeback& comeback);
   void remake(Pool& pool, const LiveBlock& block);
   Block* fromLender(Heap& owner, const Request& request);
 

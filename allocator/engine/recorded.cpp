@@ -217,6 +217,7 @@ void CachingAllocator::settleDeferred(const Recording::Deferred& deferred) noexc
 
 // While a capture into a pool is under way, what lies free in the pool is complete, or was freed by
 // the capture. So a stream that joins later may take it, and it does no harm that the two coalesce.
+// Pages go home first: what captures have in common then needs the same windows, which are mapped.
 void CachingAllocator::beginRecording(std::shared_ptr<Recording> recording, Stream origin) {
   Pool& pool = recording->pool();
   for (Heap* heap : heaps_.all()) {  // while it can be asked: a captured stream does not tell
@@ -230,6 +231,7 @@ void CachingAllocator::beginRecording(std::shared_ptr<Recording> recording, Stre
       heap->recorded = true;
     }
     setAsideIncomplete(*heap);
+    if (heap->onPages()) atLowTide(*heap);
   }
   settle();
 }
@@ -273,7 +275,7 @@ Pins CachingAllocator::endRecording(Recording& recording) {
 }
 
 void CachingAllocator::unpin(Pins& pins) noexcept {
-  if (!pins.pages.empty()) pages_->unpin(pins.pages);
+  if (!pins.views.empty()) pages_->unpin(pins.views);
   for (HeapSegment* segment : pins.segments) pinned_segments_.unpin(*segment);
   pins = {};
 }

@@ -88,6 +88,9 @@ class Recording {
   std::vector<Deferred> finish() CISTERN_REQUIRES(mutex_);
   bool over() const CISTERN_REQUIRES(mutex_) { return over_; }
 
+  /// Bytes of pages that were moved for it. Guarded by the backing's lock.
+  std::atomic<std::uint64_t> moved{0};
+
   CaptureOrder order CISTERN_GUARDED_BY(mutex_);
   /// Memory that the capture has touched.
   Pins pins CISTERN_GUARDED_BY(mutex_);
