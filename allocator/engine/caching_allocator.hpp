@@ -194,7 +194,7 @@ class CachingAllocator {
   void takeBackFollowed(Heap& heap, Recording& recording, const Recording::Reach& reach);
   static bool othersFit(const Heap& heap, const Request& request);
   void markFrees(Recording& recording, Heap& heap);
-  Block* takeDeferred(const Request& request, const Recording::Reach& reach);
+  static Block* reissue(const Request& request, PendingFrees::Retired retired);
   Block* takeFollowed(Heap& heap, const Request& request, const Recording::Reach& reach);
   void pinFor(Recording& recording, Block& block);
   void freeRecorded(Heap& heap, HeapSegment& segment, Address address, const void* caller) noexcept;

@@ -54,14 +54,19 @@ Block* CachingAllocator::withinRecording(Heap& heap, const Request& request) {
   Recording& recording = *request.recording;
   const MutexLock lock(recording.mutex());
   if (recording.over()) return nullptr;
-  if (!recording.anyDeferred() && !othersFit(heap, request)) return nullptr;
+  if (Block* block =
+          reissue(request, recording.takeOwn(request.grains, request.kind, request.stream)))
+    return block;
+  const bool any = recording.mayServe(heap, request.grains, request.kind);
+  if (!any && !othersFit(heap, request)) return nullptr;
   Recording::Nodes frontier;
   Recording::Reach reach;
   if (!recording.frontierOf(request.stream, frontier)) return nullptr;
   if (!recording.order.reachOf(frontier, reach)) return nullptr;
   takeBackFollowed(heap, recording, reach);
   if (Block* block = search(heap, request)) return block;
-  if (Block* block = takeDeferred(request, reach)) return block;
+  if (Block* block = reissue(request, recording.takeFor(request.grains, request.kind, reach)))
+    return block;
   return takeFollowed(heap, request, reach);
 }
 
@@ -86,13 +91,11 @@ void CachingAllocator::takeBackFollowed(Heap& heap, Recording& recording,
   }
 }
 
-Block* CachingAllocator::takeDeferred(const Request& request,
-                                      const Recording::Reach& reach) CISTERN_NO_TSA {
-  const auto [heap, block] = request.recording->takeFor(request.grains, request.kind, reach);
-  if (block == nullptr) return nullptr;
-  const MutexLock lock(heap->mutex());
-  heap->reissue(*block, request);
-  return block;
+Block* CachingAllocator::reissue(const Request& request, PendingFrees::Retired retired) {
+  if (retired.block == nullptr) return nullptr;
+  const MutexLock lock(retired.heap->mutex());
+  retired.heap->reissue(*retired.block, request);
+  return retired.block;
 }
 
 // Free memory of the capture's other streams: as a guest, until it is freed.
