@@ -1,6 +1,7 @@
 #include "allocator/engine/progress.hpp"
 
 #include <algorithm>
+#include <thread>
 
 namespace cistern {
 
@@ -9,10 +10,49 @@ bool StreamProgress::answers(Stream stream) {
   return info.ok() && info.value().status == CaptureStatus::kNone;
 }
 
-bool StreamProgress::idle(Stream stream) {
-  if (!answers(stream)) return false;
-  const Result<bool> idle = device_.queryStream(stream);
+bool StreamProgress::idle(Stream stream) { return answers(stream) && ask(stream); }
+
+void StreamProgress::captureBegins() noexcept {
+  ++changes_;
+  ++captures_;
+  while (asking_ != 0) std::this_thread::yield();
+}
+
+void StreamProgress::captureEnds() noexcept {
+  ++changes_;
+  --captures_;
+}
+
+// Whether it is idle; false where it must not be asked.
+bool StreamProgress::ask(Stream stream) noexcept {
+  ++asking_;
+  const Result<bool> idle = captures_ == 0 ? device_.queryStream(stream) : Result<bool>(false);
+  --asking_;
   return idle.ok() && idle.value();
+}
+
+bool StreamProgress::passed(Event event) noexcept {
+  const Result<bool> passed = device_.queryEvent(event);
+  return passed.ok() && passed.value();
+}
+
+// False also where a capture may have recorded the event: it does the capture no harm as long as
+// nobody asks the event, and is gone when that is recorded again. Pre: the stream answered.
+bool StreamProgress::mark(Event event, Stream stream) noexcept {
+  const std::uint32_t changes = changes_;
+  if (!device_.recordEvent(event, stream).ok()) return false;
+  if (captures_ > 0 && !answers(stream)) return false;
+  return changes_ == changes;
+}
+
+// Takes another event, so that the one which is under way stays what it is if this one fails.
+bool StreamProgress::markAgain(Event& event, Stream stream) noexcept {
+  const Result<Event> other = answers(stream) ? events_.take() : DeviceError{};
+  if (!other) return false;
+  const bool marked = mark(other.value(), stream);
+  events_.give(marked ? event : other.value());
+  if (marked) event = other.value();
+  return marked;
 }
 
 // Once what is under way is complete, what was freed since is marked at once.
@@ -23,7 +63,7 @@ void StreamProgress::refresh(Heap& heap) {
 void StreamProgress::refreshByEvent(Heap& heap) { (void)askOnce(heap, true); }
 
 // What is left unmarked after a look has an older event under way, or a stream that does not
-// answer. The event is recorded again: what it marked before is complete when that is.
+// answer. Another event is recorded: what the older one marked is complete when that is.
 void StreamProgress::markNow(Heap& heap) {
   refresh(heap);
   std::uint32_t marked_before = 0;
@@ -38,9 +78,10 @@ void StreamProgress::markNow(Heap& heap) {
     c.marked = heap.endEpoch();
     event = c.event;
   }
-  const bool recorded = answers(heap.stream()) && device_.recordEvent(event, heap.stream()).ok();
+  const bool recorded = markAgain(event, heap.stream());
   const MutexLock lock(heap.mutex());
   Heap::Completion& c = heap.completion;
+  c.event = event;
   if (!recorded) {
     c.marked = std::min(c.marked, marked_before);
     c.freed = true;
@@ -78,17 +119,15 @@ bool StreamProgress::markOrAsk(Stream stream, Heap::Completion& completion) noex
   const RelaxedCaptureMode relaxed(device_);
   if (!completion.under_way) {
     if (!answers(stream)) return false;
-    const Result<bool> idle = device_.queryStream(stream);
-    if (idle.ok() && idle.value()) return true;
+    if (ask(stream)) return true;
     const Result<Event> event = events_.take();
     if (!event) return false;
     completion.event = event.value();
-    completion.under_way = device_.recordEvent(completion.event, stream).ok();
+    completion.under_way = mark(completion.event, stream);
     if (!completion.under_way) events_.give(completion.event);
-    return false;
+    if (!completion.under_way || captures_ == 0) return false;
   }
-  const Result<bool> done = device_.queryEvent(completion.event);
-  const bool complete = done.ok() && done.value();
+  const bool complete = passed(completion.event);
   if (complete) events_.give(completion.event);
   return complete;
 }
@@ -97,8 +136,7 @@ bool StreamProgress::orderAfter(Stream later, Stream earlier) {
   if (!answers(earlier) || !answers(later)) return false;
   const Result<Event> event = events_.take();
   if (!event) return false;
-  const bool ordered = device_.recordEvent(event.value(), earlier).ok() &&
-                       device_.waitEvent(later, event.value()).ok();
+  const bool ordered = mark(event.value(), earlier) && device_.waitEvent(later, event.value()).ok();
   events_.give(event.value());
   return ordered;
 }

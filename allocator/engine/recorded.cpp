@@ -237,6 +237,7 @@ void CachingAllocator::beginRecording(std::shared_ptr<Recording> recording, Stre
     if (heap->onPages()) atLowTide(*heap);
   }
   settle();
+  progress_.captureBegins();
 }
 
 // Free memory that queued work may still use waits, as if it were freed only now.
@@ -257,6 +258,7 @@ void CachingAllocator::setAsideIncomplete(Heap& heap) {
 }
 
 Pins CachingAllocator::endRecording(Recording& recording) {
+  progress_.captureEnds();
   Pool& pool = recording.pool();
   std::vector<Recording::Deferred> waiting;
   Pins pins;
