@@ -12,7 +12,7 @@ namespace cistern {
 namespace {
 
 /// How often exact peaks may cost all threads their caches, after a hit.
-constexpr int kMostOftenWithOthers = 1000;
+constexpr int kMostOftenWithOthers = 100;
 
 constexpr std::size_t kKinds = kSizeKindCount + 1;  // small, large, both
 

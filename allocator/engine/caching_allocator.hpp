@@ -231,7 +231,7 @@ class CachingAllocator {
   void takeBackFollowed(Heap& heap, Recording& recording, const Recording::Reach& reach);
   static bool othersFit(const Heap& heap, const Request& request);
   void markFrees(Recording& recording, Heap& heap);
-  Block* takeDeferred(const Request& request, const Recording::Reach& reach);
+  static Block* reissue(const Request& request, PendingFrees::Retired retired);
   Block* takeFollowed(Heap& heap, const Request& request, const Recording::Reach& reach);
   void pinFor(Recording& recording, Block& block);
   void freeRecorded(Heap& heap, HeapSegment& segment, Address address, const void* caller) noexcept;
@@ -247,6 +247,8 @@ class CachingAllocator {
   bool closeHeaps(Pool& pool);
   bool anyLenders(const Request& request) const;
   Block* fromLenders(Heap& heap, const Request& request);
+  void checkWanted(const Pool& pool, const LiveBlock& wanted, const std::vector<LiveBlock>& leaving,
+                   pages::Comeback& comeback);
   void remake(Pool& pool, const LiveBlock& block);
   Block* fromLender(Heap& owner, const Request& request);
 

@@ -64,6 +64,11 @@ std::vector<Heap*> Pool::heaps() const {
   return heaps_;
 }
 
+std::size_t Pool::heapCount() const {
+  const MutexLock lock(mutex_);
+  return heaps_.size();
+}
+
 void Pool::add(Heap& heap) {
   const MutexLock lock(mutex_);
   heaps_.push_back(&heap);

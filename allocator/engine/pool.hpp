@@ -62,6 +62,7 @@ class Pool {
   /// heaps are in the table.
   Heap* find(Stream stream) const;
   std::vector<Heap*> heaps() const;
+  std::size_t heapCount() const;
   /// Pre: the stream has none here. Throws std::bad_alloc, changing nothing.
   void add(Heap& heap);
   void remove(Heap& heap) noexcept;

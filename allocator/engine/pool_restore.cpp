@@ -1,4 +1,5 @@
-// Setting a pool back to the blocks it held at an earlier moment.
+// Setting a pool back to the blocks it held at an earlier moment. Pages that lay elsewhere then
+// come back, as far as they are mapped there still, as those are that a graph has captured.
 #include <algorithm>
 #include <mutex>
 
@@ -34,25 +35,23 @@ bool isAmong(const std::vector<LiveBlock>& blocks, const Block& block) {
   });
 }
 
+constexpr const char* kGone = "its memory has left the pool";
+constexpr const char* kInUse = "queued work of several streams still uses part of it";
+
 [[noreturn]] void refuse(const LiveBlock& block, const char* why) {
   throw PoolError(fmt::format("cannot set back its block of {} bytes at {:#x}: {}", block.bytes,
                               block.address, why));
 }
 
-// All of it must be free, or be among what is about to be.
-void checkPlace(const LiveBlock& wanted, const Heap& heap, const HeapSegment& segment,
-                const std::vector<LiveBlock>& leaving) {
-  const Address from = segment.placeOf(wanted.address);
-  for (const Block* b = Layout::covering(segment, from); b && b->address() < from + wanted.bytes;
-       b = b->next) {
-    if (b->isFree()) continue;
-    if (b->isHole()) refuse(wanted, "its memory has left the pool");
+// All of it that has memory must be free, or be among what is about to be.
+void checkPlace(const LiveBlock& wanted, const Heap& heap, const HeapSegment& segment, Address from,
+                Address to, const std::vector<LiveBlock>& leaving) {
+  for (const Block* b = Layout::covering(segment, from); b && b->address() < to; b = b->next) {
+    if (b->isFree() || b->isHole()) continue;
     const bool alone = b->state() == BlockState::kAllocated && b->use.uses == nullptr &&
                        b->use.stream == heap.stream();
-    if (!alone || !isAmong(leaving, *b))
-      refuse(wanted, "queued work of several streams still uses part of it");
+    if (!alone || !isAmong(leaving, *b)) refuse(wanted, kInUse);
   }
-  if (from + wanted.bytes > segment.end()) refuse(wanted, "its memory has left the pool");
 }
 
 }  // namespace
@@ -69,17 +68,41 @@ void CachingAllocator::restore(Pool& pool, const std::vector<LiveBlock>& wanted,
   const std::vector<LiveBlock> live = liveBlocks(pool);
   freed = difference(live, wanted);
   made = difference(wanted, live);
-  for (const LiveBlock& block : made) {
-    const auto [segment, heap] = locate(block.address);
-    if (heap == nullptr || &heap->pool() != &pool) refuse(block, "its memory has left the pool");
-    const MutexLock lock(heap->mutex());
-    if (!heap->owns(*segment, block.address)) refuse(block, "its memory has left the pool");
-    checkPlace(block, *heap, *segment, freed);
-  }
+  pages::Comeback comeback(pool);
+  for (const LiveBlock& block : made) checkWanted(pool, block, freed, comeback);
+  comeback.prepare();
   for (const LiveBlock& block : freed) free(toPointer(block.address));
+  if (pages_) pages_->bring(comeback);
   for (const LiveBlock& block : made) remake(pool, block);
   backing = {};
   settle();
+}
+
+// The block's place is the pool's still, or its pages come back to it, and nobody uses it.
+void CachingAllocator::checkWanted(const Pool& pool, const LiveBlock& wanted,
+                                   const std::vector<LiveBlock>& leaving,
+                                   pages::Comeback& comeback) CISTERN_NO_TSA {
+  const auto [segment, heap] = locate(wanted.address);
+  if (heap == nullptr || &heap->pool() != &pool) refuse(wanted, kGone);
+  const Address from = segment->placeOf(wanted.address), to = from + wanted.bytes;
+  {
+    const MutexLock lock(heap->mutex());
+    if (!heap->owns(*segment, wanted.address) || to > segment->end()) refuse(wanted, kGone);
+    checkPlace(wanted, *heap, *segment, from, to, leaving);
+  }
+  if (!heap->onPages()) return;
+  const std::size_t before = comeback.views().size();
+  if (!comeback.want(static_cast<pages::PageRange&>(*segment), from, to)) refuse(wanted, kGone);
+  for (std::size_t i = before; i < comeback.views().size(); ++i) {
+    const pages::View& now = *comeback.views()[i]->page->current;
+    Heap& source = *now.range->home;
+    {
+      const MutexLock lock(source.mutex());
+      checkPlace(wanted, source, *now.range, now.place(), now.placeEnd(), leaving);
+    }
+    if (&source != heap && !progress_.orderAfter(heap->stream(), source.stream()))
+      refuse(wanted, kInUse);
+  }
 }
 
 void CachingAllocator::remake(Pool& pool, const LiveBlock& block) {

@@ -1,18 +1,13 @@
 #include "allocator/engine/progress.hpp"
 
 #include <algorithm>
+#include <thread>
 
 namespace cistern {
 
 bool StreamProgress::answersNow(Stream stream) {
   const Result<CaptureInfo> info = device_.captureInfo(stream);
   return info.ok() && info.value().status == CaptureStatus::kNone;
-}
-
-bool StreamProgress::idleNow(Stream stream) {
-  if (!answersNow(stream)) return false;
-  const Result<bool> idle = device_.queryStream(stream);
-  return idle.ok() && idle.value();
 }
 
 bool StreamProgress::answers(Stream stream) {
@@ -22,8 +17,55 @@ bool StreamProgress::answers(Stream stream) {
 
 bool StreamProgress::idle(Stream stream) {
   return streams_.ask(
-      stream, [&] { return idleNow(stream); },
+      stream, [&] { return answersNow(stream) && ask(stream); },
       [](const SharedStreamEnd& end) { return end == nullptr; });
+}
+
+void StreamProgress::captureBegins() noexcept {
+  ++changes_;
+  ++captures_;
+  while (asking_ != 0) std::this_thread::yield();
+}
+
+void StreamProgress::captureEnds() noexcept {
+  ++changes_;
+  --captures_;
+}
+
+// Whether it is idle; false where it must not be asked.
+bool StreamProgress::ask(Stream stream) noexcept {
+  ++asking_;
+  const Result<bool> idle = captures_ == 0 ? device_.queryStream(stream) : Result<bool>(false);
+  --asking_;
+  return idle.ok() && idle.value();
+}
+
+bool StreamProgress::passed(Event event) noexcept {
+  const Result<bool> passed = device_.queryEvent(event);
+  return passed.ok() && passed.value();
+}
+
+// False also where a capture may have recorded the event: it does the capture no harm as long as
+// nobody asks the event, and is gone when that is recorded again. Pre: the stream answered.
+bool StreamProgress::mark(Event event, Stream stream) noexcept {
+  const std::uint32_t changes = changes_;
+  if (!device_.recordEvent(event, stream).ok()) return false;
+  if (captures_ > 0 && !answersNow(stream)) return false;
+  return changes_ == changes;
+}
+
+// Takes another event, so that the one which is under way stays what it is if this one fails. What
+// a stream that is gone has left is marked by its end.
+bool StreamProgress::markAgain(Event& event, Stream stream) noexcept {
+  const auto again = [&] {
+    const Result<Event> other = answersNow(stream) ? events_.take() : DeviceError{};
+    if (!other) return false;
+    const bool marked = mark(other.value(), stream);
+    events_.give(marked ? event : other.value());
+    if (marked) event = other.value();
+    return marked;
+  };
+  return streams_.ask(stream, again, [](const SharedStreamEnd&) { return false; });
 }
 
 // Once what is under way is complete, what was freed since is marked at once.
@@ -34,7 +76,7 @@ void StreamProgress::refresh(Heap& heap) {
 void StreamProgress::refreshByEvent(Heap& heap) { (void)askOnce(heap, true); }
 
 // What is left unmarked after a look has an older event under way, or a stream that does not
-// answer. The event is recorded again: what it marked before is complete when that is.
+// answer. Another event is recorded: what the older one marked is complete when that is.
 void StreamProgress::markNow(Heap& heap) {
   refresh(heap);
   std::uint32_t marked_before = 0;
@@ -49,21 +91,15 @@ void StreamProgress::markNow(Heap& heap) {
     c.marked = heap.endEpoch();
     event = c.event;
   }
-  const bool recorded = recordAgain(event, heap.stream());
+  const bool recorded = markAgain(event, heap.stream());
   const MutexLock lock(heap.mutex());
   Heap::Completion& c = heap.completion;
+  c.event = event;
   if (!recorded) {
     c.marked = std::min(c.marked, marked_before);
     c.freed = true;
   }
   c.busy = false;
-}
-
-// What a stream that is gone has left is marked by its end.
-bool StreamProgress::recordAgain(Event event, Stream stream) {
-  return streams_.ask(
-      stream, [&] { return answersNow(stream) && device_.recordEvent(event, stream).ok(); },
-      [](const SharedStreamEnd&) { return false; });
 }
 
 // True when it has learnt that something is complete. The end of a stream that is gone is an event
@@ -101,26 +137,28 @@ bool StreamProgress::markOrAsk(Stream stream, Heap::Completion& completion,
   const RelaxedCaptureMode relaxed(device_);
   if (!completion.under_way) {
     return streams_.ask(
-        stream, [&] { return sources.stream && mark(stream, completion); },
+        stream, [&] { return sources.stream && askOrMark(stream, completion); },
         [&](const SharedStreamEnd& end) { return sources.end && end == nullptr; });
   }
-  const Result<bool> done = device_.queryEvent(completion.event);
-  const bool complete = done.ok() && done.value();
+  const bool complete = passed(completion.event);
   if (complete) events_.give(completion.event);
   return complete;
 }
 
 // True when nothing is queued; else an event is under way, if one could be had.
-bool StreamProgress::mark(Stream stream, Heap::Completion& completion) noexcept {
+bool StreamProgress::askOrMark(Stream stream, Heap::Completion& completion) noexcept {
   if (!answersNow(stream)) return false;
-  const Result<bool> idle = device_.queryStream(stream);
-  if (idle.ok() && idle.value()) return true;
+  if (ask(stream)) return true;
   const Result<Event> event = events_.take();
   if (!event) return false;
   completion.event = event.value();
-  completion.under_way = device_.recordEvent(completion.event, stream).ok();
+  completion.under_way = mark(completion.event, stream);
   if (!completion.under_way) events_.give(completion.event);
-  return false;
+  if (!completion.under_way || captures_ == 0) return false;
+  // The stream itself was not asked.
+  const bool complete = passed(completion.event);
+  if (complete) events_.give(completion.event);
+  return complete;
 }
 
 bool StreamProgress::orderAfter(Stream later, Stream earlier) {
@@ -128,8 +166,8 @@ bool StreamProgress::orderAfter(Stream later, Stream earlier) {
     if (!answersNow(earlier) || !answersNow(later)) return false;
     const Result<Event> event = events_.take();
     if (!event) return false;
-    const bool ordered = device_.recordEvent(event.value(), earlier).ok() &&
-                         device_.waitEvent(later, event.value()).ok();
+    const bool ordered =
+        mark(event.value(), earlier) && device_.waitEvent(later, event.value()).ok();
     events_.give(event.value());
     return ordered;
   };

@@ -3,6 +3,8 @@
 // locks, and makes no device call under them.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <vector>
 
 #include "allocator/device/device.hpp"
@@ -34,6 +36,11 @@ class StreamProgress {
   /// Orders what is queued on `later` from now on after all that is queued on `earlier`, on the
   /// device. False when that cannot be had. Pre: the caller's request names `later`.
   bool orderAfter(Stream later, Stream earlier);
+  /// A capture into a pool is about to begin, or is over. Meanwhile no stream is asked, as any may
+  /// join at any moment, and asking one that has would break the capture; what is asked instead is
+  /// an event recorded on it. The first returns when nobody is asking any more.
+  void captureBegins() noexcept;
+  void captureEnds() noexcept;
   /// Waits for all work of the device; then everything freed in `heaps` by now is complete.
   bool completeAll(const std::vector<Heap*>& heaps);
 
@@ -44,15 +51,20 @@ class StreamProgress {
     bool stream, end;
   };
   bool markOrAsk(Stream stream, Heap::Completion& completion, Sources sources) noexcept;
-  bool mark(Stream stream, Heap::Completion& completion) noexcept;
-  bool recordAgain(Event event, Stream stream);
+  bool passed(Event event) noexcept;
+  bool markAgain(Event& event, Stream stream) noexcept;
   // Pre: the stream is present, and stays so meanwhile.
   bool answersNow(Stream stream);
-  bool idleNow(Stream stream);
+  bool ask(Stream stream) noexcept;
+  bool askOrMark(Stream stream, Heap::Completion& completion) noexcept;
+  bool mark(Event event, Stream stream) noexcept;
 
   Device& device_;
   EventPool& events_;
   KnownStreams& streams_;
+  std::atomic<std::uint32_t> asking_{0};    ///< threads that ask a stream at this moment
+  std::atomic<std::uint32_t> captures_{0};  ///< under way
+  std::atomic<std::uint32_t> changes_{0};   ///< of captures_, so far
 };
 
 }  // namespace cistern

@@ -54,14 +54,19 @@ Block* CachingAllocator::withinRecording(Heap& heap, const Request& request) {
   Recording& recording = *request.recording;
   const MutexLock lock(recording.mutex());
   if (recording.over()) return nullptr;
-  if (!recording.anyDeferred() && !othersFit(heap, request)) return nullptr;
+  if (Block* block =
+          reissue(request, recording.takeOwn(request.grains, request.kind, request.stream)))
+    return block;
+  const bool any = recording.mayServe(heap, request.grains, request.kind);
+  if (!any && !othersFit(heap, request)) return nullptr;
   Recording::Nodes frontier;
   Recording::Reach reach;
   if (!recording.frontierOf(request.stream, frontier)) return nullptr;
   if (!recording.order.reachOf(frontier, reach)) return nullptr;
   takeBackFollowed(heap, recording, reach);
   if (Block* block = search(heap, request)) return block;
-  if (Block* block = takeDeferred(request, reach)) return block;
+  if (Block* block = reissue(request, recording.takeFor(request.grains, request.kind, reach)))
+    return block;
   return takeFollowed(heap, request, reach);
 }
 
@@ -86,13 +91,11 @@ void CachingAllocator::takeBackFollowed(Heap& heap, Recording& recording,
   }
 }
 
-Block* CachingAllocator::takeDeferred(const Request& request,
-                                      const Recording::Reach& reach) CISTERN_NO_TSA {
-  const auto [heap, block] = request.recording->takeFor(request.grains, request.kind, reach);
-  if (block == nullptr) return nullptr;
-  const MutexLock lock(heap->mutex());
-  heap->reissue(*block, request);
-  return block;
+Block* CachingAllocator::reissue(const Request& request, PendingFrees::Retired retired) {
+  if (retired.block == nullptr) return nullptr;
+  const MutexLock lock(retired.heap->mutex());
+  retired.heap->reissue(*retired.block, request);
+  return retired.block;
 }
 
 // Free memory of the capture's other streams: as a guest, until it is freed.
@@ -217,6 +220,7 @@ void CachingAllocator::settleDeferred(const Recording::Deferred& deferred) noexc
 
 // While a capture into a pool is under way, what lies free in the pool is complete, or was freed by
 // the capture. So a stream that joins later may take it, and it does no harm that the two coalesce.
+// Pages go home first: what captures have in common then needs the same windows, which are mapped.
 void CachingAllocator::beginRecording(std::shared_ptr<Recording> recording, Stream origin) {
   Pool& pool = recording->pool();
   for (Heap* heap : heaps_.all()) {  // while it can be asked: a captured stream does not tell
@@ -230,8 +234,10 @@ void CachingAllocator::beginRecording(std::shared_ptr<Recording> recording, Stre
       heap->recorded = true;
     }
     setAsideIncomplete(*heap);
+    if (heap->onPages()) atLowTide(*heap);
   }
   settle();
+  progress_.captureBegins();
 }
 
 // Free memory that queued work may still use waits, as if it were freed only now.
@@ -252,6 +258,7 @@ void CachingAllocator::setAsideIncomplete(Heap& heap) {
 }
 
 Pins CachingAllocator::endRecording(Recording& recording) {
+  progress_.captureEnds();
   Pool& pool = recording.pool();
   std::vector<Recording::Deferred> waiting;
   Pins pins;
@@ -273,7 +280,7 @@ Pins CachingAllocator::endRecording(Recording& recording) {
 }
 
 void CachingAllocator::unpin(Pins& pins) noexcept {
-  if (!pins.pages.empty()) pages_->unpin(pins.pages);
+  if (!pins.views.empty()) pages_->unpin(pins.views);
   for (HeapSegment* segment : pins.segments) pinned_segments_.unpin(*segment);
   pins = {};
 }

@@ -30,8 +30,9 @@ std::uint64_t enlist(CacheTable& table) {
   return number;
 }
 
-/// Caches of tables that are gone. A cache is never deleted, since a thread may still look whose it
-/// is.
+/// Caches of tables that are gone, and of threads that have ended. A cache is never deleted, since
+/// a thread that had it may still look whose it is; and for the same reason only that thread may
+/// use it again before it ends.
 struct Spare {
   Mutex mutex;
   std::vector<ThreadCache*> caches CISTERN_GUARDED_BY(mutex);
@@ -65,10 +66,6 @@ constinit ThreadCache CacheTable::nobodys_;
 /// The caches of one thread, in all allocators.
 class CacheTable::Mine {
  public:
-  struct Entry {
-    std::uint64_t table;
-    ThreadCache* cache;
-  };
   Mine() = default;
   Mine(const Mine&) = delete;
   Mine& operator=(const Mine&) = delete;
@@ -76,13 +73,14 @@ class CacheTable::Mine {
   ~Mine() {
     seen_ = {&nobodys_, {}};
     const MutexLock lock(alive().mutex);
-    for (const Entry& entry : entries) {
+    for (const Owned& entry : entries) {
       const auto found = alive().tables.find(entry.table);
-      if (found != alive().tables.end()) found->second->leave(*entry.cache);
+      found != alive().tables.end() ? found->second->leave(*entry.cache)
+                                    : spare().give(*entry.cache);
     }
   }
 
-  std::vector<Entry> entries;
+  std::vector<Owned> entries;
 };
 
 CacheTable::CacheTable(Limits limits, const std::atomic<std::uint64_t>& tick,
@@ -93,13 +91,12 @@ CacheTable::CacheTable(Limits limits, const std::atomic<std::uint64_t>& tick,
       serving_(number_) {}
 
 CacheTable::~CacheTable() {
-  {
-    const MutexLock lock(alive().mutex);
-    alive().tables.erase(number_);
-  }
+  const MutexLock lock(alive().mutex);
+  alive().tables.erase(number_);
+  const MutexLock own(mutex_);
   for (ThreadCache* cache : caches_) {
     cache->unbind();
-    spare().give(*cache);
+    if (!cache->isOpen()) spare().give(*cache);
   }
 }
 
@@ -107,15 +104,10 @@ ThreadCache* CacheTable::open(Heap& heap) noexcept {
   if (limits_.all == 0) return nullptr;
   try {
     auto& entries = ThreadSlot<Mine>::mine().entries;
-    const auto found = std::find_if(entries.begin(), entries.end(), [&](const Mine::Entry& entry) {
+    const auto found = std::find_if(entries.begin(), entries.end(), [&](const Owned& entry) {
       return entry.table == number_ && &entry.cache->heap() == &heap;
     });
-    ThreadCache* cache = found != entries.end() ? found->cache : nullptr;
-    if (cache == nullptr) {
-      entries.reserve(entries.size() + 1);
-      cache = &adoptOrMake(heap);
-      entries.push_back({number_, cache});
-    }
+    ThreadCache* cache = found != entries.end() ? found->cache : openFirst(heap, entries);
     seen_.caches[seenAt(heap.stream())] = cache;
     return seen_.last = cache;
   } catch (const std::bad_alloc&) {
@@ -123,23 +115,38 @@ ThreadCache* CacheTable::open(Heap& heap) noexcept {
   }
 }
 
-ThreadCache& CacheTable::adoptOrMake(Heap& heap) {
-  {
-    const MutexLock lock(heap.mutex());
-    for (ThreadCache* cache : heap.caches) {
-      if (cache->isOpen()) continue;
-      cache->open(limits_.small, limits_.large);
-      return *cache;
-    }
+// One that another thread has left here, one that the calling thread has from a table that is gone,
+// or another.
+ThreadCache* CacheTable::openFirst(Heap& heap, std::vector<Owned>& entries) {
+  entries.reserve(entries.size() + 1);
+  if (ThreadCache* const left = adopt(heap)) {
+    entries.push_back({number_, left});
+    return left;
   }
-  ThreadCache& cache = make(heap);
-  const MutexLock lock(heap.mutex());
-  heap.caches.push_back(&cache);  // should it throw, the cache is there and nobody's
-  cache.open(limits_.small, limits_.large);
-  return cache;
+  const auto own = std::find_if(entries.begin(), entries.end(),
+                                [](const Owned& entry) { return entry.cache->table() == 0; });
+  ThreadCache& cache = own != entries.end() ? *own->cache : spare().take();
+  try {
+    add(cache, heap);
+  } catch (...) {
+    if (own == entries.end()) spare().give(cache);
+    throw;
+  }
+  own != entries.end() ? void(*own = {number_, &cache}) : entries.push_back({number_, &cache});
+  return &cache;
 }
 
-ThreadCache& CacheTable::make(Heap& heap) {
+ThreadCache* CacheTable::adopt(Heap& heap) noexcept {
+  const MutexLock lock(heap.mutex());
+  for (ThreadCache* cache : heap.caches) {
+    if (cache->isOpen()) continue;
+    cache->open(limits_.small, limits_.large);
+    return cache;
+  }
+  return nullptr;
+}
+
+void CacheTable::add(ThreadCache& cache, Heap& heap) {
   const MutexLock lock(mutex_);
   const std::size_t index = caches_.size() + 1;
   if (index > kMostCaches) throw std::bad_alloc();
@@ -148,12 +155,13 @@ ThreadCache& CacheTable::make(Heap& heap) {
     chunks_[made_.size() - 1].store(made_.back().get(), std::memory_order_release);
   }
   caches_.reserve(index);
-  ThreadCache& cache = spare().take();
+  const MutexLock heap_lock(heap.mutex());
+  heap.caches.push_back(&cache);  // the last that may throw
   caches_.push_back(&cache);
   cache.bind(number_, heap, std::uint32_t(index), ground_);
-  any_.store(true, std::memory_order_relaxed);
+  cache.open(limits_.small, limits_.large);
   made_.back()->caches[index % kChunk].store(&cache, std::memory_order_release);
-  return cache;
+  any_.store(true, std::memory_order_relaxed);
 }
 
 void CacheTable::leave(ThreadCache& cache) noexcept {

@@ -83,8 +83,13 @@ class CacheTable {
   static std::size_t seenAt(Stream stream) {
     return std::size_t((stream.raw * 0x9E3779B97F4A7C15u) >> 60);
   }
-  ThreadCache& adoptOrMake(Heap& heap);
-  ThreadCache& make(Heap& heap);
+  struct Owned {
+    std::uint64_t table;
+    ThreadCache* cache;
+  };
+  ThreadCache* openFirst(Heap& heap, std::vector<Owned>& entries);
+  ThreadCache* adopt(Heap& heap) noexcept;
+  void add(ThreadCache& cache, Heap& heap);
 
   const Limits limits_;
   CacheGround ground_;

@@ -30,8 +30,8 @@ class HeldCaches {
   std::span<Heap* const> heaps_;
 };
 
-/// Until it is called with false, no thread takes from a cache of the heap: what would be served from
-/// one goes the long way. Pre: the heap's lock is held.
+/// Until it is called with false, no thread takes from a cache of the heap: what would be served
+/// from one goes the long way. Pre: the heap's lock is held.
 void setCachesShut(Heap& heap, bool shut) noexcept;
 
 }  // namespace cistern

@@ -99,6 +99,7 @@ void ThreadCache::open(std::uint64_t most_small, std::uint64_t most_large) noexc
   owner_ = threadMark();
   owner_number_ = threadNumber();
   recents_ = {};
+  recents_[0].address = kGrain;  // an empty one has an address that is looked for elsewhere
   returned_.open();
 }
 

@@ -42,7 +42,7 @@ void PageBacking::sendHome(Heap& heap) {
   const MutexUnlock unlock(mutex_);
   const MutexLock heap_lock(heap.mutex());
   heap.pages_moved = false;
-  const Survey survey(heap, ++ground_.surveys);
+  const Survey survey(heap, ++ground_.surveys, Whither::kWithinPool);
   std::vector<Homing> away = awayFromHome(survey, heap);
   for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
     heap.layout(kind).prepareHoles(unsigned(2 * away.size()));

@@ -43,8 +43,7 @@ Block* Mover::attempt(bool fresh_only) {
 
 // The memory was the heap's, or another's, or new: `reserved` must not be seen in between.
 Block* Mover::commit() CISTERN_NO_TSA {
-  ground_.budget.spend(
-      std::max(0.0, double(ground_.device.hostNanoseconds() - began_ns_) - credit()));
+  pay();
   std::vector<Heap*> sources;
   for (const Step& step : steps_) {
     Heap* const source = step.page->counted_by;

@@ -14,6 +14,8 @@
 // of the heap's own were used on the heap's stream, and what is queued there from now on comes
 // later; those of other heaps are complete, or ordered before by an event. The old view stays until
 // that work is complete, and its addresses are a hole until then (release.cpp).
+// In a capture that order is the graph's; and what a graph reaches through the old view comes
+// before or after, as graphs of one pool never run at the same time (page.hpp).
 #pragma once
 
 #include <vector>
@@ -88,6 +90,8 @@ class Mover {
   std::uint32_t gapUnits() const;
 
   // spending.cpp
+  std::size_t affordableInCapture() const;
+  void pay();
   double credit() const;
   double spending() const;
   std::uint64_t beyondMost() const;

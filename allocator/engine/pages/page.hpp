@@ -12,9 +12,16 @@
 // A page's current view is where its memory belongs to the heap: blocks lie there, allocated or
 // free. A stale view is where the page was before it moved: the layout sees a hole there.
 //
+// A graph pins the views that its capture was handed blocks in: its replays reach pages through
+// them. A pinned view stays mapped, to this page, whether it is the current one or not. The page
+// may lie elsewhere meanwhile, for the graphs of one pool never run at the same time; but in that
+// pool.
+//
 //   every page has at most one current view, and any number of stale ones
 //   views of a range do not overlap; range.slots[u] is the view over unit u, null where there is
-//   none memory of the layout == what the current views of its ranges cover   (between operations)
+//   none
+//   memory of the layout == what the current views of its ranges cover   (between operations)
+//   page.pins == the pins of its views; if any, it has a current view, in the pool of those
 #pragma once
 
 #include <algorithm>
@@ -38,8 +45,7 @@ struct PhysicalPage {
   std::uint32_t units = 0;     ///< size
   Heap* counted_by = nullptr;  ///< whose reserved bytes it is among; changes under that heap's lock
   SizeKind counted_as = SizeKind::kSmall;
-  std::uint32_t pins = 0;       ///< graphs that know where it is
-  std::uint64_t pinned_by = 0;  ///< the last of them
+  std::uint32_t pins = 0;  ///< of its views
   View* current = nullptr;
   std::vector<View*> views;  ///< the current one among them
   bool spare = false;        ///< see ViewTable::makeSpare
@@ -48,9 +54,9 @@ struct PhysicalPage {
   std::uint64_t considered = 0;  ///< the last window it was counted in: see window.cpp
 
   std::uint64_t bytes() const { return units * kUnit; }
-  /// The one place that says which pages must not move: those that somebody who does not ask this
-  /// allocator goes on reaching at their present address.
-  bool mayMove() const { return pins == 0; }
+  /// The one place that says which pages must not go to another pool, nor to the device: those that
+  /// a graph, which does not ask this allocator, goes on reaching.
+  bool mayLeave() const { return pins == 0; }
 };
 
 /// A growing range of addresses that one heap places blocks of one kind in.
@@ -72,10 +78,12 @@ struct PageRange : HeapSegment {
 struct View {
   PhysicalPage* page = nullptr;
   PageRange* range = nullptr;
-  std::uint32_t unit = 0;   ///< where in the range
-  bool accessible = false;  ///< the device may read and write through it
-  EpochMark last_use;       ///< stale only: of range->home, when the page moved on
-  View* older = nullptr;    ///< stale only: neighbours in the order in which they became so
+  std::uint32_t unit = 0;       ///< where in the range
+  bool accessible = false;      ///< the device may read and write through it
+  EpochMark last_use;           ///< stale only: of range->home, when the page moved on
+  std::uint32_t pins = 0;       ///< graphs that reach the page through it
+  std::uint32_t pinned_by = 0;  ///< the last of them
+  View* older = nullptr;        ///< removable only: neighbours in the order in which they became so
   View* younger = nullptr;
   Block* free_block = nullptr;  ///< valid while seen == the survey's number: see survey.hpp
   std::uint64_t seen = 0;
@@ -87,6 +95,8 @@ struct View {
   Address placeEnd() const { return range->placeOfUnit(endUnit()); }
   Address deviceAddress() const { return range->deviceOfUnit(unit); }
   bool isCurrent() const { return page->current == this; }
+  /// Whether it may go once its last use is complete.
+  bool removable() const { return !isCurrent() && pins == 0; }
 };
 
 /// The range that a block of a heap backed by pages lies in.

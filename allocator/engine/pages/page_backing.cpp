@@ -202,7 +202,7 @@ void PageBacking::collectGarbage(std::uint64_t bytes) {
   for (Heap* heap : heaps) {
     ground_.progress.refresh(*heap);
     const MutexLock heap_lock(heap->mutex());
-    const Survey survey(*heap, ++ground_.surveys);
+    const Survey survey(*heap, ++ground_.surveys, Whither::kAnywhere);
     for (const View* view : survey.freeViews()) age += heap->epoch - view->free_block->epoch;
     count += survey.freeViews().size();
   }
@@ -292,34 +292,34 @@ bool PageBacking::drain() {
 // ---- The rest ----------------------------------------------------------------------------------
 
 template <class Visit>
-void PageBacking::forEachPage(const Block& block, Visit visit) {
+void PageBacking::forEachView(const Block& block, Visit visit) {
   const PageRange& range = rangeOf(block);
   const std::uint32_t end = range.unitAt(block.end() + kUnit - 1);
   for (std::uint32_t unit = range.unitAt(block.address()); unit < end;) {
-    const View& view = *range.slots[unit];
-    visit(*view.page);
+    View& view = *range.slots[unit];
+    visit(view);
     unit = view.endUnit();
   }
 }
 
-void PageBacking::pin(const Block& block, std::uint64_t number, Pins& pins) {
+void PageBacking::pin(const Block& block, std::uint32_t number, Pins& pins) {
   const MutexLock lock(mutex_);
-  forEachPage(block, [&](PhysicalPage& page) {
-    if (page.pins > 0 && page.pinned_by == number) return;
-    pins.pages.push_back(&page);
-    page.pinned_by = number;
-    ++page.pins;
+  forEachView(block, [&](View& view) CISTERN_NO_TSA {
+    if (view.pins > 0 && view.pinned_by == number) return;
+    pins.views.push_back(&view);
+    view.pinned_by = number;
+    ground_.table.pin(view);
   });
 }
 
-void PageBacking::unpin(const std::vector<PhysicalPage*>& pages) noexcept {
+void PageBacking::unpin(const std::vector<View*>& views) noexcept {
   const MutexLock lock(mutex_);
-  for (PhysicalPage* page : pages) --page->pins;
+  for (View* view : views) ground_.table.unpin(*view);
 }
 
 bool PageBacking::pinned(const Block& block) {
   bool held = false;
-  forEachPage(block, [&](const PhysicalPage& page) { held |= page.pins > 0; });
+  forEachView(block, [&](const View& view) { held |= !view.page->mayLeave(); });
   return held;
 }
 

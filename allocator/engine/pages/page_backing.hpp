@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "allocator/engine/pages/background.hpp"
+#include "allocator/engine/pages/comeback.hpp"
 #include "allocator/engine/pages/ground.hpp"
 #include "allocator/engine/pages/pages_from.hpp"
 #include "allocator/engine/recording/pins.hpp"
@@ -40,13 +41,18 @@ class PageBacking {
   /// reserved.
   void collectGarbage(std::uint64_t bytes);
 
-  /// The pages that a block lies in must stay where they are until unpin: holder `number` knows
-  /// their addresses. Those that it has not pinned before come into `pins`. Pre: the block is
+  /// The pages that a block lies in must stay mapped where it is until unpin: holder `number` knows
+  /// the addresses. Views that it has not pinned before come into `pins`. Pre: the block is
   /// allocated. Throws std::bad_alloc, changing nothing that matters: what came counts.
-  void pin(const Block& block, std::uint64_t number, Pins& pins);
-  void unpin(const std::vector<pages::PhysicalPage*>& pages) noexcept;
-  /// Whether any page of the block is held in place. Pre: mutex() and the heap's are held.
+  void pin(const Block& block, std::uint32_t number, Pins& pins);
+  void unpin(const std::vector<pages::View*>& views) noexcept;
+  /// Whether a graph reaches any page of the block, here or at another address. Pre: mutex() and
+  /// the heap's are held.
   static bool pinned(const Block& block);
+  /// Brings pages back to where blocks lay in them. Pre: as Comeback::bring, and mutex() is held.
+  void bring(pages::Comeback& comeback) noexcept CISTERN_REQUIRES(mutex_) {
+    comeback.bring(ground_);
+  }
   /// Whether nothing that is still under way was done through a view of the heap's.
   /// If so it may go to another pool, for which it is as new.
   bool forgets(Heap& heap);
@@ -91,7 +97,7 @@ class PageBacking {
   void drainLater(Heap& heap) CISTERN_REQUIRES(mutex_);
   static std::uint32_t epochOf(Heap& heap);
   template <class Visit>
-  static void forEachPage(const Block& block, Visit visit);
+  static void forEachView(const Block& block, Visit visit);
 
   mutable Mutex mutex_;
   pages::Ground ground_ CISTERN_GUARDED_BY(mutex_);

@@ -139,7 +139,9 @@ bool Mover::orderAfter(Heap& source) {
 
 // Fills gaps with free pages of the source. Returns how many.
 std::size_t Mover::takeFrom(Heap& source, Which which, std::size_t most) {
-  const Survey survey(source, ++ground_.surveys);
+  const bool same_pool = &source.pool() == &heap_.pool();
+  const Survey survey(source, ++ground_.surveys,
+                      same_pool ? Whither::kWithinPool : Whither::kAnywhere);
   std::vector<View*> views;
   for (View* view : survey.freeViews()) {
     const EpochMark used{view->free_block->epoch, source.generation};

@@ -4,12 +4,17 @@
 #include <cmath>
 
 #include "allocator/engine/pages/mover.hpp"
+#include "allocator/engine/recording/recording.hpp"
 
 namespace cistern::pages {
 namespace {
 
 /// The usual page, and the largest that is made by choice: 16 MiB.
 constexpr std::uint32_t kUsualUnits = 8;
+/// So many times the memory of its heap a capture may move, all together.
+constexpr std::uint64_t kMovedInCapture = 64;
+/// The usual page of a capture, whose blocks are many sizes in little time: 8 MiB.
+constexpr std::uint32_t kUsualOfCapture = 4;
 /// A page is at least this part of what is reserved: what can be stranded is in proportion.
 constexpr std::uint64_t kPartOfReserved = 4096;
 /// It is at most this part of the limit, and of what is left below it: so many may be pinned down
@@ -64,8 +69,27 @@ double Mover::spending() const {
   return elapsed + double(steps_.size() - window_.revivals) * ground_.map_cost.mean();
 }
 
+// A capture is outside of the budget. It is made once, and what it grows by is held for as long as
+// its graph is: so it takes what lies free before it grows, up to some times what the heap has.
+std::size_t Mover::affordableInCapture() const {
+  const std::uint64_t most = backed_before_ * kMovedInCapture, moved = request_.recording->moved;
+  return moved >= most ? 0 : std::size_t((most - moved) / (kUsualOfCapture * kUnit));
+}
+
+void Mover::pay() {
+  if (request_.recording) {
+    for (const Step& step : steps_) {
+      if (step.source && !step.revived) request_.recording->moved += step.page->bytes();
+    }
+    return;
+  }
+  const double took = double(ground_.device.hostNanoseconds() - began_ns_);
+  ground_.budget.spend(std::max(0.0, took - credit()));
+}
+
 std::size_t Mover::affordable() const {
   if (ground_.options.recycle == Recycle::kEager) return SIZE_MAX;
+  if (request_.recording) return affordableInCapture();
   const double balance = ground_.budget.balance() + credit() - spending();
   return balance <= 0 ? 0 : std::size_t(balance / ground_.map_cost.mean());
 }
@@ -90,7 +114,8 @@ std::uint32_t Mover::pageUnits() const {
   const double balance = std::max(0.0, ground_.budget.balance() + credit() - spending());
   const double pages_a_unit = 1.0 / kUsualUnits + balance / ahead;
   const auto units = std::bit_ceil(std::uint32_t(std::ceil(1 / pages_a_unit)));
-  return std::clamp(units, least, most);
+  const std::uint32_t usual = request_.recording ? kUsualOfCapture : kUsualUnits;
+  return std::clamp(std::min(units, usual), least, most);
 }
 
 }  // namespace cistern::pages

@@ -2,7 +2,9 @@
 
 namespace cistern::pages {
 
-Survey::Survey(Heap& heap, std::uint64_t number) CISTERN_NO_TSA : number_(number) {
+Survey::Survey(Heap& heap, std::uint64_t number, Whither whither) CISTERN_NO_TSA
+    : number_(number),
+      whither_(whither) {
   for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
     heap.layout(kind).forEachFree(kUnitGrains, [&](Block& block) { note(block); });
   }
@@ -15,7 +17,8 @@ void Survey::note(Block& block) {
   std::uint32_t unit = range.unitAt(block.address() + kUnit - 1);
   while (unit < end) {
     View& view = *range.slots[unit];
-    if (view.unit == unit && view.endUnit() <= end && view.page->mayMove()) {
+    const bool may_go = whither_ == Whither::kWithinPool || view.page->mayLeave();
+    if (may_go && view.unit == unit && view.endUnit() <= end) {
       view.free_block = &block;
       view.seen = number_;
       free_.push_back(&view);

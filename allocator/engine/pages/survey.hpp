@@ -1,4 +1,5 @@
-// Which of a heap's pages lie wholly free at this moment, and so could serve elsewhere.
+// Which of a heap's pages lie wholly free at this moment, and so could serve elsewhere: within
+// their pool, or, but for those that a graph reaches, anywhere.
 #pragma once
 
 #include <vector>
@@ -7,17 +8,19 @@
 
 namespace cistern::pages {
 
+enum class Whither : bool { kWithinPool, kAnywhere };
+
 /// A picture of one heap, good until its lock is given up. Marks what it finds: a view was found
 /// free  <=>  view.seen == number(), and then view.free_block is the free block around it.
 class Survey {
  public:
   /// `number` is used for no other survey. Throws std::bad_alloc.
-  Survey(Heap& heap, std::uint64_t number) CISTERN_REQUIRES(heap.mutex());
+  Survey(Heap& heap, std::uint64_t number, Whither whither) CISTERN_REQUIRES(heap.mutex());
 
   std::uint64_t number() const { return number_; }
-  /// The views of wholly free pages that may move, small ones' and large ones'.
+  /// The views of wholly free pages that may go there, small ones' and large ones'.
   const std::vector<View*>& freeViews() const { return free_; }
-  /// Whether the page lies wholly free where it is now, in this heap, and may move.
+  /// Whether the page lies wholly free where it is now, in this heap, and may go there.
   bool movable(const PhysicalPage& page) const {
     return page.current != nullptr && page.current->seen == number_;
   }
@@ -26,6 +29,7 @@ class Survey {
   void note(Block& block);
 
   const std::uint64_t number_;
+  const Whither whither_;
   std::vector<View*> free_;
 };
 

@@ -47,7 +47,7 @@ View& ViewTable::addView(PhysicalPage& page, PageRange& range, std::uint32_t uni
 }
 
 void ViewTable::removeView(View& view) noexcept {
-  CISTERN_CHECK(!view.isCurrent());
+  CISTERN_CHECK(view.removable());
   unlink(view);
   for (std::uint32_t u = view.unit; u < view.endUnit(); ++u) view.range->slots[u] = nullptr;
   PhysicalPage& page = *view.page;
@@ -59,7 +59,7 @@ void ViewTable::removeView(View& view) noexcept {
 
 void ViewTable::makeCurrent(View& view) noexcept {
   CISTERN_CHECK(view.page->current == nullptr);
-  unlink(view);
+  if (view.removable()) unlink(view);
   view.page->current = &view;
 }
 
@@ -67,7 +67,20 @@ void ViewTable::makeStale(View& view, EpochMark last_use) noexcept {
   CISTERN_CHECK(view.isCurrent());
   view.page->current = nullptr;
   view.last_use = last_use;
-  link(view);
+  if (view.removable()) link(view);
+}
+
+void ViewTable::pin(View& view) noexcept {
+  CISTERN_CHECK(view.isCurrent());
+  ++view.pins;
+  ++view.page->pins;
+}
+
+void ViewTable::unpin(View& view) noexcept {
+  CISTERN_CHECK(view.pins > 0);
+  --view.page->pins;
+  --view.pins;
+  if (view.removable()) link(view);
 }
 
 void ViewTable::makeSpare(PhysicalPage& page) noexcept {
@@ -114,13 +127,21 @@ std::size_t ViewTable::hostBytes() const {
          views_ * (sizeof(View) + sizeof(View*));
 }
 
+// A graph reaches the page here: it is mapped, and in use in this pool or nowhere.
+void ViewTable::auditPinned(const View& view) {
+  const View* current = view.page->current;
+  CISTERN_CHECK(view.accessible && current != nullptr);
+  CISTERN_CHECK(&current->range->home->pool() == &view.range->home->pool());
+}
+
 void ViewTable::audit() const {
-  std::size_t views = 0, stale = 0, without_view = 0;
+  std::size_t views = 0, stale = 0, removable = 0, without_view = 0;
   std::uint64_t bytes = 0, covered = 0, slots = 0;
   for (const PhysicalPage* page : pages_) {
     bytes += page->bytes();
     without_view += page->views.empty() ? 1 : 0;
     bool current_found = page->current == nullptr;
+    std::uint32_t pins = 0;
     for (const View* view : page->views) {
       CISTERN_CHECK(view->page == page && view->endUnit() <= view->range->units());
       for (std::uint32_t u = view->unit; u < view->endUnit(); ++u)
@@ -128,11 +149,14 @@ void ViewTable::audit() const {
       current_found |= view->isCurrent();
       covered += view->units();
       ++views;
+      removable += view->removable() ? 1 : 0;
+      pins += view->pins;
+      if (view->pins > 0) auditPinned(*view);
     }
-    CISTERN_CHECK(current_found);
+    CISTERN_CHECK(current_found && pins == page->pins);
   }
   for (const View* view = oldest_; view; view = view->younger, ++stale) {
-    CISTERN_CHECK(!view->isCurrent() && (view->younger ? view->younger->older : youngest_));
+    CISTERN_CHECK(view->removable() && (view->younger ? view->younger->older : youngest_));
   }
   for (const auto& range : ranges_) {
     CISTERN_CHECK(range->bytes == range->units() * kUnit && range->bytes <= range->reserved_bytes);
@@ -143,7 +167,8 @@ void ViewTable::audit() const {
     CISTERN_CHECK(page->spare && page->views.empty());
   }
   CISTERN_CHECK(spares == without_view);
-  CISTERN_CHECK(slots == covered && views == views_ && stale == stale_ && bytes == bytes_);
+  CISTERN_CHECK(slots == covered && views == views_ && bytes == bytes_);
+  CISTERN_CHECK(stale == stale_ && stale == removable);
 }
 
 }  // namespace cistern::pages

@@ -1,6 +1,6 @@
-// All pages, views and ranges of an allocator, and the stale views in the order of their age. Makes
-// no device call and knows no heap's lock: it is the ledger that the rest of this folder writes.
-// Guarded by the backing's lock.
+// All pages, views and ranges of an allocator, and the stale views that nobody pins in the order of
+// their age. Makes no device call and knows no heap's lock: it is the ledger that the rest of this
+// folder writes. Guarded by the backing's lock.
 #pragma once
 
 #include <cstddef>
@@ -27,13 +27,17 @@ class ViewTable {
   /// A stale view of the page at that unit, last used in an epoch that is complete, the youngest of
   /// all. Pre: the units are in the range and empty. Throws std::bad_alloc, changing nothing.
   View& addView(PhysicalPage& page, PageRange& range, std::uint32_t unit);
-  /// Pre: stale.
+  /// Pre: removable.
   void removeView(View& view) noexcept;
   /// The page is reached through this view from now on. Pre: stale, and the page has no current
   /// one.
   void makeCurrent(View& view) noexcept;
   /// Pre: current. It becomes the youngest of the stale ones.
   void makeStale(View& view, EpochMark last_use) noexcept;
+
+  /// One graph more, or less, reaches the page through it. Pre: of pin: current.
+  void pin(View& view) noexcept;
+  void unpin(View& view) noexcept;
 
   /// A page that no view shows waits to be used or given back. So do pages whose last view goes.
   void makeSpare(PhysicalPage& page) noexcept;
@@ -45,6 +49,7 @@ class ViewTable {
   const std::vector<std::unique_ptr<PageRange>>& ranges() const { return ranges_; }
   const std::unordered_set<PhysicalPage*>& pages() const { return pages_; }
 
+  /// Of the stale views that nobody pins.
   View* oldestStale() const { return oldest_; }
   std::size_t staleViews() const { return stale_; }
   std::uint64_t bytes() const { return bytes_; }
@@ -54,6 +59,7 @@ class ViewTable {
   void audit() const;
 
  private:
+  static void auditPinned(const View& view);
   void link(View& view) noexcept;
   void unlink(View& view) noexcept;
 

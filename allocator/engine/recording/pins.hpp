@@ -11,18 +11,18 @@ namespace cistern {
 
 struct HeapSegment;
 namespace pages {
-struct PhysicalPage;
+struct View;
 }
 
-/// What one graph holds in place: each page or segment once.
+/// What one graph holds in place: each segment, or view of a page, once.
 struct Pins {
-  std::vector<pages::PhysicalPage*> pages;
+  std::vector<pages::View*> views;
   std::vector<HeapSegment*> segments;
 
-  bool empty() const { return pages.empty() && segments.empty(); }
+  bool empty() const { return views.empty() && segments.empty(); }
 };
 
-/// Which segments are held, where memory comes in segments; a page knows it by itself. Own lock, a
+/// Which segments are held, where memory comes in segments; a view knows it by itself. Own lock, a
 /// leaf.
 class PinnedSegments {
  public:

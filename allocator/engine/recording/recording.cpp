@@ -69,19 +69,25 @@ bool Recording::frontierOf(Stream stream, Nodes& frontier) CISTERN_NO_TSA {
 
 Recording::Marks& Recording::marksOf(Heap& heap) {
   Marks& of = marks_[&heap];
-  if (of.generation != heap.generation) of = {heap.generation, 0, {}};
+  if (of.generation != heap.generation) of = {heap.generation, 0, kFreesOfAMark, {}};
   return of;
 }
 
+// While no other stream has a heap in the pool there is nobody to take it.
 bool Recording::noteFree(Heap& heap) {
   if (marksOf(heap).unmarked == 0) (void)heap.endEpoch();
-  return ++marksOf(heap).unmarked >= kFreesOfAMark;
+  Marks& of = marksOf(heap);
+  if (++of.unmarked < of.share) return false;
+  if (pool_.heapCount() > 1) return true;
+  of.share += kFreesOfAMark;
+  return false;
 }
 
 void Recording::mark(Heap& heap, const Nodes& frontier) {
   Marks& of = marksOf(heap);
   if (of.unmarked == 0) return;
   of.unmarked = 0;
+  of.share = std::min(2 * of.share, kMostOfAMark);
   of.marks.push_back({heap.epoch, nodes_.size(), frontier.size()});
   nodes_.insert(nodes_.end(), frontier.begin(), frontier.end());
 }
@@ -100,6 +106,7 @@ bool Recording::follows(const Reach& reach, const Mark& mark) const {
 Epochs Recording::followed(Heap& heap, const Reach& reach) {
   const auto it = marks_.find(&heap);
   if (it == marks_.end() || it->second.generation != heap.generation) return Epochs::none();
+  it->second.share = kFreesOfAMark;
   const std::vector<Mark>& marks = it->second.marks;
   const auto end =
       std::partition_point(marks.begin(), marks.end(),
@@ -114,17 +121,20 @@ Recording::Queue& Recording::queueOf(Heap& home, const StreamUses& users) {
   for (Queue& queue : queues_) {
     if (queue.home == &home && queue.users == users) return queue;
   }
-  queues_.push_back({&home, users, {}});
+  queues_.push_back({&home, users, {}, 0});
   return queues_.back();
 }
 
+// What one stream alone has used will be used there again, as a rule: its frontier is asked for
+// when another stream looks, or every few blocks. One that comes later is as safe, as with marks.
 void Recording::defer(PendingFrees::Retired retired, const StreamUses& users) {
   Deferred deferred{retired, {}, {}};
   StreamUses recorded;
+  const bool later = users.size() == 1 && contains(streams_, users.front());
   for (const Stream user : users) {
     Nodes frontier;
-    if (frontierOf(user, frontier)) {
-      deferred.points.push_back(std::move(frontier));
+    if (later || frontierOf(user, frontier)) {
+      if (!later) deferred.points.push_back(std::move(frontier));
       recorded.push_back(user);
     } else {
       deferred.others.push_back(user);
@@ -132,12 +142,26 @@ void Recording::defer(PendingFrees::Retired retired, const StreamUses& users) {
   }
   // Who waits for a stream outside waits until the capture is over: in a queue of their own.
   for (const Stream user : deferred.others) recorded.push_back(user);
-  queueOf(*retired.heap, recorded).blocks.push_back(std::move(deferred));
-  ++deferred_;
+  Queue& queue = queueOf(*retired.heap, recorded);
+  queue.blocks.push_back(std::move(deferred));
+  if (later && ++queue.unmarked >= kFreesOfAMark) markQueue(queue);
+}
+
+void Recording::markQueues() {
+  for (Queue& queue : queues_) markQueue(queue);
+}
+
+// Where the stream does not tell what it has reached, blocks stay unmarked.
+void Recording::markQueue(Queue& queue) {
+  Nodes frontier;
+  if (queue.unmarked == 0 || !frontierOf(queue.users.front(), frontier)) return;
+  for (; queue.unmarked > 0; --queue.unmarked) {
+    queue.blocks[queue.blocks.size() - queue.unmarked].points.push_back(frontier);
+  }
 }
 
 bool Recording::follows(const Reach& reach, const Deferred& deferred) const {
-  if (!deferred.others.empty()) return false;
+  if (!deferred.others.empty() || deferred.points.empty()) return false;
   return std::all_of(
       deferred.points.begin(), deferred.points.end(), [&](const Nodes& point) CISTERN_NO_TSA {
         return std::all_of(point.begin(), point.end(), [&](GraphNode node) CISTERN_NO_TSA {
@@ -150,26 +174,42 @@ std::vector<Block*> Recording::takeFollowed(const Heap& heap, const Reach& reach
   std::vector<Block*> blocks;
   for (Queue& queue : queues_) {
     if (queue.home != &heap) continue;
+    markQueue(queue);
     while (!queue.blocks.empty() && follows(reach, queue.blocks.front())) {
       blocks.push_back(queue.blocks.front().retired.block);
       queue.blocks.pop_front();
-      --deferred_;
     }
   }
   return blocks;
 }
 
-// It is handed out whole, so it must not be much larger; few are looked at in each queue.
-PendingFrees::Retired Recording::takeFor(std::uint32_t grains, SizeKind kind, const Reach& reach) {
-  constexpr std::size_t kLookedAt = 64;
-  const std::uint32_t most = grains + grains / 8;
+// It is handed out whole, so it must not be much larger.
+bool Recording::fits(const Deferred& deferred, std::uint32_t grains, SizeKind kind) {
+  const Block& block = *deferred.retired.block;
+  return segmentOf(block).kind == kind && block.grains >= grains &&
+         block.grains <= grains + grains / 8;
+}
+
+bool Recording::mayServe(const Heap& heap, std::uint32_t grains, SizeKind kind) const {
+  return std::any_of(queues_.begin(), queues_.end(), [&](const Queue& queue) {
+    if (queue.home == &heap && !queue.blocks.empty()) return true;
+    const auto end =
+        queue.blocks.begin() + std::ptrdiff_t(std::min(queue.blocks.size(), kLookedAt));
+    return std::any_of(queue.blocks.begin(), end,
+                       [&](const Deferred& one) { return fits(one, grains, kind); });
+  });
+}
+
+// Few are looked at in each queue.
+template <class MayHave>
+PendingFrees::Retired Recording::takeBest(std::uint32_t grains, SizeKind kind, MayHave may_have) {
   Queue* best_queue = nullptr;
   std::size_t best = 0;
   for (Queue& queue : queues_) {
     for (std::size_t i = 0; i < std::min(queue.blocks.size(), kLookedAt); ++i) {
-      if (!follows(reach, queue.blocks[i])) break;
+      if (!may_have(queue, queue.blocks[i])) break;
+      if (!fits(queue.blocks[i], grains, kind)) continue;
       const Block& block = *queue.blocks[i].retired.block;
-      if (segmentOf(block).kind != kind || block.grains < grains || block.grains > most) continue;
       if (best_queue && block.grains >= best_queue->blocks[best].retired.block->grains) continue;
       best_queue = &queue;
       best = i;
@@ -177,9 +217,22 @@ PendingFrees::Retired Recording::takeFor(std::uint32_t grains, SizeKind kind, co
   }
   if (best_queue == nullptr) return {nullptr, nullptr};
   const PendingFrees::Retired taken = best_queue->blocks[best].retired;
+  if (best + best_queue->unmarked >= best_queue->blocks.size()) --best_queue->unmarked;
   best_queue->blocks.erase(best_queue->blocks.begin() + std::ptrdiff_t(best));
-  --deferred_;
   return taken;
+}
+
+PendingFrees::Retired Recording::takeFor(std::uint32_t grains, SizeKind kind, const Reach& reach) {
+  markQueues();
+  return takeBest(grains, kind, [&](const Queue&, const Deferred& deferred) CISTERN_NO_TSA {
+    return follows(reach, deferred);
+  });
+}
+
+PendingFrees::Retired Recording::takeOwn(std::uint32_t grains, SizeKind kind, Stream stream) {
+  return takeBest(grains, kind, [&](const Queue& queue, const Deferred& deferred) {
+    return queue.users.size() == 1 && queue.users.front() == stream && deferred.others.empty();
+  });
 }
 
 std::vector<Recording::Deferred> Recording::finish() {
@@ -189,7 +242,6 @@ std::vector<Recording::Deferred> Recording::finish() {
     std::move(queue.blocks.begin(), queue.blocks.end(), std::back_inserter(all));
   }
   queues_.clear();
-  deferred_ = 0;
   marks_.clear();
   nodes_.clear();
   return all;

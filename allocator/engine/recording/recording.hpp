@@ -72,22 +72,32 @@ class Recording {
 
   struct Deferred {
     PendingFrees::Retired retired;
-    std::vector<Nodes> points;   ///< of the queue's users, as far as this capture records them
+    std::vector<Nodes> points;  ///< of the queue's users, as far as this capture records them; none
+                                ///< while it is unmarked
     std::vector<Stream> others;  ///< users that it does not record
   };
   /// Takes over a retired block that `users` have used, at least one of which is recorded here.
   void defer(PendingFrees::Retired retired, const StreamUses& users) CISTERN_REQUIRES(mutex_);
-  /// Whether any block waits.
-  bool anyDeferred() const CISTERN_REQUIRES(mutex_) { return deferred_ > 0; }
+  /// Whether any block waits that could serve such a request of the heap's stream, or is the
+  /// heap's.
+  bool mayServe(const Heap& heap, std::uint32_t grains, SizeKind kind) const
+      CISTERN_REQUIRES(mutex_);
   /// The blocks of `heap` that its stream, which has the reach, may have back.
   std::vector<Block*> takeFollowed(const Heap& heap, const Reach& reach) CISTERN_REQUIRES(mutex_);
   /// A block of `grains` or little more that who has the reach may have; none: block is null.
   PendingFrees::Retired takeFor(std::uint32_t grains, SizeKind kind, const Reach& reach)
       CISTERN_REQUIRES(mutex_);
+  /// The same of blocks that no stream but this one has used, which its own order tells: the device
+  /// is not asked.
+  PendingFrees::Retired takeOwn(std::uint32_t grains, SizeKind kind, Stream stream)
+      CISTERN_REQUIRES(mutex_);
 
   /// The capture is over. What still waited.
   std::vector<Deferred> finish() CISTERN_REQUIRES(mutex_);
   bool over() const CISTERN_REQUIRES(mutex_) { return over_; }
+
+  /// Bytes of pages that were moved for it. Guarded by the backing's lock.
+  std::atomic<std::uint64_t> moved{0};
 
   CaptureOrder order CISTERN_GUARDED_BY(mutex_);
   /// Memory that the capture has touched.
@@ -100,23 +110,33 @@ class Recording {
     std::uint32_t epoch;
     std::size_t first, count;  ///< its frontier, in nodes_
   };
-  static constexpr std::uint32_t kFreesOfAMark = 8;
+  /// How many frees share a mark: at first, and when nobody has asked for a while.
+  static constexpr std::uint32_t kFreesOfAMark = 8, kMostOfAMark = 64;
   struct Marks {
     std::uint32_t generation = 0;  ///< of the heap's epochs
     std::uint32_t unmarked = 0;    ///< frees since the last mark; they have an epoch of their own
+    std::uint32_t share = kFreesOfAMark;  ///< it is time for a mark after so many
     std::vector<Mark> marks;
   };
   struct Queue {
     Heap* home;
     StreamUses users;
     std::deque<Deferred> blocks;
+    std::size_t unmarked = 0;  ///< of the blocks, the last ones: see defer
   };
+  static constexpr std::size_t kLookedAt = 64;  ///< blocks of each queue, for one request
 
   bool records(Stream stream, const CaptureInfo& info) CISTERN_REQUIRES(mutex_);
   Marks& marksOf(Heap& heap) CISTERN_REQUIRES(mutex_, heap.mutex());
   bool follows(const Reach& reach, const Mark& mark) const CISTERN_REQUIRES(mutex_);
   bool follows(const Reach& reach, const Deferred& deferred) const CISTERN_REQUIRES(mutex_);
   Queue& queueOf(Heap& home, const StreamUses& users) CISTERN_REQUIRES(mutex_);
+  void markQueues() CISTERN_REQUIRES(mutex_);
+  void markQueue(Queue& queue) CISTERN_REQUIRES(mutex_);
+  static bool fits(const Deferred& deferred, std::uint32_t grains, SizeKind kind);
+  template <class MayHave>
+  PendingFrees::Retired takeBest(std::uint32_t grains, SizeKind kind, MayHave may_have)
+      CISTERN_REQUIRES(mutex_);
 
   Device& device_;
   KnownStreams& known_;
@@ -130,7 +150,6 @@ class Recording {
   std::unordered_map<Heap*, Marks> marks_ CISTERN_GUARDED_BY(mutex_);
   std::vector<GraphNode> nodes_ CISTERN_GUARDED_BY(mutex_);
   std::deque<Queue> queues_ CISTERN_GUARDED_BY(mutex_);
-  std::size_t deferred_ CISTERN_GUARDED_BY(mutex_) = 0;
   bool over_ CISTERN_GUARDED_BY(mutex_) = false;
 };
 

@@ -1,0 +1,34 @@
+// Bringing pages back to where blocks lay in them: for a pool that is set back to an earlier moment
+// (../pool_restore.cpp). What a page has left behind is still mapped, so it takes no call. Guarded
+// by the backing's lock.
+#pragma once
+
+#include <unordered_map>
+#include <vector>
+
+#include "allocator/engine/pages/ground.hpp"
+
+namespace cistern::pages {
+
+class Comeback {
+ public:
+  explicit Comeback(const Pool& pool) : pool_(pool) {}
+
+  /// There is to be a block at these places of the range. False when the pages are not mapped there
+  /// any more, have left the pool, or are wanted at another place too. Throws std::bad_alloc.
+  bool want(const PageRange& range, Address from, Address to);
+  /// The views that pages must come back to.
+  const std::vector<View*>& views() const { return views_; }
+  /// All that may fail comes before the first page does. Throws std::bad_alloc.
+  void prepare();
+  /// Brings each page back. Its memory counts as used until now. Pre: prepare(), and each lies
+  /// wholly free; the stream of a heap that it comes to follows that of the heap it leaves.
+  void bring(Ground& ground) noexcept;
+
+ private:
+  const Pool& pool_;
+  std::unordered_map<const PhysicalPage*, const View*> places_;
+  std::vector<View*> views_;
+};
+
+}  // namespace cistern::pages
