@@ -211,10 +211,11 @@ class CachingAllocator {
       CISTERN_TSA(requires_capability(heap.mutex()));
   enum class Parted : std::uint8_t { kCached, kFromProgram, kNotHeld };
   static Parted part(Heap& heap, ThreadCache* cache, Block& block, const void* caller) noexcept;
-  ReturnedBlocks::Answer returnToOwner(const HeapSegment& segment, const Heap& heap,
-                                       Address address, const void* caller) noexcept;
+  ReturnedBlocks::Answer returnToOwner(Block& block, const ThreadCache* mine,
+                                       const void* caller) noexcept;
   void freeOdd(void* pointer, const void* caller) noexcept;
-  void freeToHeap(HeapSegment& segment, Heap& heap, Address address, const void* caller) noexcept;
+  void freeToHeap(HeapSegment& segment, Heap& heap, Address address, Block* seen,
+                  const void* caller) noexcept;
   void freeAt(Address address, const void* caller) noexcept;
   void afterHit(Heap& heap, bool over_ceiling, bool poll) noexcept;
   void atLowTide(Heap& heap) noexcept;

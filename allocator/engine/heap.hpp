@@ -141,10 +141,14 @@ class Heap {
     return segment.heap.load(std::memory_order_relaxed) == this && segment.covers(address);
   }
   /// The block that the program has at a device address, for which `segment` was looked up; or
-  /// null.
-  Block* find(const HeapSegment& segment, Address address) CISTERN_REQUIRES(mutex_) {
+  /// null. `seen`: what peek() said, or null.
+  Block* find(const HeapSegment& segment, Address address, Block* seen = nullptr)
+      CISTERN_REQUIRES(mutex_) {
     if (!owns(segment, address)) return nullptr;
-    Block* const block = layout(segment.kind).find(segment.placeOf(address));
+    const Address place = segment.placeOf(address);
+    const bool still = seen && seen->segment == &segment && seen->address() == place &&
+                       seen->state() == BlockState::kAllocated;
+    Block* const block = still ? seen : layout(segment.kind).find(place);
     return block && holding::heldByProgram(*block) ? block : nullptr;
   }
   /// The same without the lock, for whoever has the block; null, seldom, although it is there. In

@@ -17,6 +17,8 @@ void* CachingAllocator::allocateOdd(std::size_t bytes, Stream stream) {
       return toPointer(address);
     }
   }
+  if (cache != nullptr && !cache->heap().gone()) [[likely]]
+    return serve(&cache->heap(), requestOf(bytes, stream, default_pool_));
   return allocateUnrouted(bytes, stream, default_pool_);
 }
 
@@ -37,7 +39,9 @@ inline ThreadCache* CachingAllocator::cacheOf(Heap& heap) noexcept {
 // A larger block that the cache has kept goes back first: it may be a neighbour of what is free.
 Block* CachingAllocator::hit(Heap& heap, ThreadCache* cache, const Request& request) {
   if (cache == nullptr) return heap.allocate(request);
-  if (Block* cached = cache->takeWithRoom(request.bytes)) return cached;
+  if (cache->mayHave(request.bytes)) [[unlikely]] {
+    if (Block* const cached = cache->takeWithRoom(request.bytes)) return cached;
+  }
   if (request.grains > ThreadCache::kStackedGrains) cache->putBackLast();
   Block* const block = heap.allocate(request);
   if (block != nullptr) cache->own(*block);
@@ -130,34 +134,40 @@ void CachingAllocator::freeOdd(void* pointer, const void* caller) noexcept {
   const auto [segment, heap] = locate(address);
   if (heap == nullptr) [[unlikely]]
     return reportMisuse("free", address);
-  if (ThreadCache* const cache = caches_.mine(heap->stream())) [[likely]] {
-    Block* const block = heap->peek(*segment, address);
-    if (block != nullptr && cache->giveAny(*block, caller)) [[likely]]
-      return;
+  Block* const block = heap->peek(*segment, address);
+  ThreadCache* const cache = caches_.mine(heap->stream());
+  if (block != nullptr && cache != nullptr && cache->giveAny(*block, caller)) [[likely]]
+    return;
+  if (block != nullptr) {
+    switch (returnToOwner(*block, cache, caller)) {
+      case ReturnedBlocks::Answer::kTaken:
+        return;
+      case ReturnedBlocks::Answer::kNotHeld:
+        return reportMisuse("free", address);
+      case ReturnedBlocks::Answer::kNoRoom:
+        break;
+    }
   }
-  freeToHeap(*segment, *heap, address, caller);
+  freeToHeap(*segment, *heap, address, block, caller);
 }
 
 void CachingAllocator::freeAt(Address address, const void* caller) noexcept {
   const auto [segment, heap] = locate(address);
   if (heap == nullptr) return reportMisuse("free", address);
-  freeToHeap(*segment, *heap, address, caller);
+  freeToHeap(*segment, *heap, address, nullptr, caller);
 }
 
-// Sends a block to the cache that it belongs to, if that is another thread's. `address` is one that
-// the program gives back, so that its record, if it is a block, stands still.
-ReturnedBlocks::Answer CachingAllocator::returnToOwner(const HeapSegment& segment, const Heap& heap,
-                                                       Address address,
+// Sends a block to the cache that it belongs to, if that is another thread's. The program gives the
+// block back, so that its record stands still.
+ReturnedBlocks::Answer CachingAllocator::returnToOwner(Block& block, const ThreadCache* mine,
                                                        const void* caller) noexcept {
-  Block* const block = heap.peek(segment, address);
-  if (block == nullptr) return ReturnedBlocks::Answer::kNoRoom;
-  const std::uint32_t holder = holding::load(*block);
+  const std::uint32_t holder = holding::load(block);
   if (!holding::isOwned(holder) || holding::whereIs(holder) != holding::Where::kHeld)
     return ReturnedBlocks::Answer::kNoRoom;
+  if (mine != nullptr && holder == mine->heldByMe()) return ReturnedBlocks::Answer::kNoRoom;
   ThreadCache* const owner = caches_.owner(holder);
-  if (owner == nullptr || owner == caches_.mine(heap.stream()))
-    return ReturnedBlocks::Answer::kNoRoom;
-  return owner->returned().add(*block, holder, WhoFreed(caller, threadNumber()));
+  if (owner == nullptr) return ReturnedBlocks::Answer::kNoRoom;
+  return owner->returned().add(block, holder, WhoFreed(caller, threadNumber()));
 }
 
 // The program lets go of a block: into the calling thread's cache after all, or to the heap, out of
@@ -174,23 +184,16 @@ CachingAllocator::Parted CachingAllocator::part(Heap& heap, ThreadCache* cache, 
   return Parted::kFromProgram;
 }
 
-void CachingAllocator::freeToHeap(HeapSegment& segment, Heap& heap, Address address,
+// `seen`: the block at the address, as it was looked up without the lock; or null.
+void CachingAllocator::freeToHeap(HeapSegment& segment, Heap& heap, Address address, Block* seen,
                                   const void* caller) noexcept {
-  switch (returnToOwner(segment, heap, address, caller)) {
-    case ReturnedBlocks::Answer::kTaken:
-      return;
-    case ReturnedBlocks::Answer::kNotHeld:
-      return reportMisuse("free", address);
-    case ReturnedBlocks::Answer::kNoRoom:
-      break;
-  }
   ThreadCache* const cache = caches_.mine(heap.stream());
   Block* block = nullptr;
   bool over_ceiling = false, retired = false, low_tide = false, recorded = false;
   StreamUses uses;
   {
     const MutexLock lock(heap.mutex());
-    block = heap.find(segment, address);
+    block = heap.find(segment, address, seen);
     recorded = heap.recorded;
     Parted parted = Parted::kNotHeld;
     if (block != nullptr && !recorded) [[likely]] {

@@ -113,12 +113,12 @@ struct HeapCounters {
   bool overCeiling(SizeKind kind) const {
     const StatArray& own = current[std::size_t(kind)];
     const StatArray& own_ceiling = ceiling[std::size_t(kind)];
-    bool over = false;
+    std::int64_t signs = 0;  // differences, and not comparisons: two at a time in a register
     for (std::size_t s = 0; s < kStatCount; ++s) {
-      over |= own[s] > own_ceiling[s];
-      over |= both(s) > ceiling[kSizeKindCount][s];
+      signs |= own_ceiling[s] - own[s];
+      signs |= ceiling[kSizeKindCount][s] - current[0][s] - current[1][s];
     }
-    return over;
+    return signs < 0;
   }
 };
 

@@ -23,6 +23,7 @@ struct Tally {
   bool covers(std::uint64_t size, std::uint64_t asked) const {
     return blocks >= 1 && bytes >= std::int64_t(size) && requested >= std::int64_t(asked);
   }
+  bool isZero() const { return (blocks | bytes | requested) == 0; }
   bool negative() const { return (blocks | bytes | requested) < 0; }
   Tally& operator+=(const Tally& other) {
     blocks += other.blocks, bytes += other.bytes, requested += other.requested;

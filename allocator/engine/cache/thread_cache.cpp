@@ -25,12 +25,15 @@ const Counted kCounted[] = {
     {&Tally::requested, {Stat::kRequestedBytes}},
 };
 
+// The one that is not a loop: misses of a program that works at its peak come by.
 void raiseCeilings(HeapCounters& counters, SizeKind kind, const Tally& by) {
-  for (const Counted& counted : kCounted) {
-    for (const Stat stat : counted.stats) {
-      counters.ceiling[std::size_t(kind)][std::size_t(stat)] += by.*counted.part;
-      counters.ceiling[kSizeKindCount][std::size_t(stat)] += by.*counted.part;
-    }
+  for (StatArray* ceiling :
+       {&counters.ceiling[std::size_t(kind)], &counters.ceiling[kSizeKindCount]}) {
+    (*ceiling)[std::size_t(Stat::kAllocation)] += by.blocks;
+    (*ceiling)[std::size_t(Stat::kActive)] += by.blocks;
+    (*ceiling)[std::size_t(Stat::kAllocatedBytes)] += by.bytes;
+    (*ceiling)[std::size_t(Stat::kActiveBytes)] += by.bytes;
+    (*ceiling)[std::size_t(Stat::kRequestedBytes)] += by.requested;
   }
 }
 
@@ -176,8 +179,7 @@ bool ThreadCache::accept(Block& block, WhoFreed who) noexcept {
   if (!makePlace(bin, side, block)) return false;
   push(bin, side, block, who.word());
   settleRoom();
-  relimit(small_);
-  relimit(large_);
+  if (heap_->pages_moved) noteFall();
   return true;
 }
 
@@ -300,10 +302,11 @@ void ThreadCache::giveRoom() noexcept {
 
 // Where peaks are loose, room was had for nothing.
 void ThreadCache::giveRoom(Side& side) noexcept CISTERN_NO_TSA {
+  if (side.room.isZero()) return;
   if (!loose()) raiseCeilings(heap_->counters(), kindOf(side), side.room);
   side.lent -= side.room;
+  side.limit -= side.room.bytes;  // as lent.bytes
   side.room = {};
-  relimit(side);
 }
 
 void ThreadCache::audit() const {

@@ -117,6 +117,11 @@ class alignas(64) ThreadCache {
   bool isOpen() const { return owner_ != nullptr; }
   bool isMine() const { return owner_ == threadMark(); }
 
+  /// Whether takeWithRoom could find something that take() did not.
+  bool mayHave(std::uint64_t bytes) const noexcept {
+    const auto grains = std::uint32_t((bytes + kGrain - 1) >> kGrainShift);
+    return returned_.any() || (grains <= kMostGrains && bins_[binOf(grains)].top != nullptr);
+  }
   /// What take() found no way to: after others' returns were looked at, with room from the heap.
   Block* takeWithRoom(std::uint64_t bytes) noexcept;
   /// The block becomes this cache's, as one that the program has.
