@@ -1,5 +1,6 @@
 #include "allocator/base/biased_gate.hpp"
 
+#include <chrono>
 #include <thread>
 
 #if defined(__linux__)
@@ -43,10 +44,17 @@ void BiasedGate::barrier() noexcept {
   CISTERN_CHECK(membarrier(kBarrier) == 0);
 }
 
-// Inside, the owner runs a few dozen instructions; it is longer only when it is not running.
+// Inside, the owner runs a few dozen instructions; it is longer only when it is not running. To one
+// that does not because this thread comes first, yielding would not help.
 void BiasedGate::awaitOwner() const noexcept {
-  for (int looks = 0; inside_.load(std::memory_order_acquire) != 0; ++looks) {
-    if (looks > 100) std::this_thread::yield();
+  constexpr int kLooks = 100, kYields = 1000;
+  for (int looks = 0; inside_.load(std::memory_order_seq_cst) != 0; ++looks) {
+    if (looks < kLooks) continue;
+    if (looks < kYields) {
+      std::this_thread::yield();
+    } else {
+      std::this_thread::sleep_for(std::chrono::microseconds(20));
+    }
   }
 }
 

@@ -21,7 +21,7 @@ class BiasedGate {
   /// True: what the gate guards is the owner's until leave(). False: someone has closed it.
   bool enter() noexcept {
     comeIn();
-    if (closed_.load(std::memory_order_acquire) == 0) [[likely]]
+    if (closed_.load(std::memory_order_seq_cst) == 0) [[likely]]
       return true;
     leave();
     return false;

@@ -45,6 +45,7 @@ void CachingAllocator::withAllHeapsSettling(Visit visit) const CISTERN_NO_TSA {
   {
     const HeldCaches held_still(heaps);
     settled_others_ = held_still.closedOthers();
+    had_cached_ = held_still.hadAny();
     visit(heaps);
   }
   for (Heap* heap : heaps) heap->mutex().unlock();
@@ -121,21 +122,23 @@ void CachingAllocator::loosePeaks(Heap& heap) noexcept {
   heap.counters().raiseCeilings();
 }
 
-// Who needs more memory than there is takes what the threads keep first.
-void CachingAllocator::takeCachesBack() noexcept {
-  if (!caches_.any()) return;
-  std::vector<Heap*> ebbed;
+// Who needs more memory than there is takes what the threads keep first. True if there was any.
+bool CachingAllocator::takeCachesBack() noexcept {
+  if (!caches_.any()) return false;
+  bool any = false;
   try {
-    withAllHeaps([&](const std::vector<Heap*>& heaps) CISTERN_NO_TSA {
-      for (Heap* heap : heaps) {
-        if (std::exchange(heap->ebbed, false)) ebbed.push_back(heap);
-      }
-    });
+    withAllHeaps([&](const std::vector<Heap*>&) CISTERN_NO_TSA { any = had_cached_; });
+    if (!pages_) return any;
+    for (Heap* heap : heaps_.all()) {
+      heap->mutex().lock();
+      const bool ebbed = std::exchange(heap->ebbed, false);
+      heap->mutex().unlock();
+      if (ebbed) atLowTide(*heap);
+    }
   } catch (const std::bad_alloc&) {
     // The host is short of memory: what was not looked at stays where it is.
   }
-  if (!pages_) return;
-  for (Heap* heap : ebbed) atLowTide(*heap);
+  return any;
 }
 
 MemoryStats CachingAllocator::memoryStats() const {

@@ -255,7 +255,7 @@ class CachingAllocator {
 
   // slow_path.cpp: the ladder. Each step gives a block, or null.
   Block* climb(Heap& heap, const Request& request);
-  void takeCachesBack() noexcept;
+  bool takeCachesBack() noexcept;
   void* allocateSlow(const Request& request);
   Block* search(Heap& heap, const Request& request);
   Block* afterEvents(Heap& heap, const Request& request);
@@ -380,6 +380,7 @@ class CachingAllocator {
   /// Whether the last who looked at all heaps had to hold other threads' caches, and how often a
   /// settlement after a hit did.
   mutable bool settled_others_ CISTERN_GUARDED_BY(settle_mutex_) = false;
+  mutable bool had_cached_ CISTERN_GUARDED_BY(settle_mutex_) = false;  ///< or anything in them
   int settled_others_count_ CISTERN_GUARDED_BY(settle_mutex_) = 0;
 
   /// Which pools there are. Before the backing's and heaps' locks.

@@ -187,7 +187,7 @@ CachingAllocator::Parted CachingAllocator::part(Heap& heap, ThreadCache* cache, 
 // `seen`: the block at the address, as it was looked up without the lock; or null.
 void CachingAllocator::freeToHeap(HeapSegment& segment, Heap& heap, Address address, Block* seen,
                                   const void* caller) noexcept {
-  ThreadCache* const cache = caches_.mine(heap.stream());
+  ThreadCache* const cache = heap.pool().isDefault() ? caches_.mine(heap.stream()) : nullptr;
   Block* block = nullptr;
   bool over_ceiling = false, retired = false, low_tide = false, recorded = false;
   StreamUses uses;

@@ -28,6 +28,7 @@ void* CachingAllocator::allocateRecorded(const Request& request) {
   if (miss) {
     tick_.fetch_add(1, std::memory_order_relaxed);
     block = climbRecorded(heap, request);
+    if (block == nullptr && takeCachesBack()) block = climbRecorded(heap, request);
   }
   if (block == nullptr) throwOutOfMemory(request);
   pinFor(*request.recording, *block);
@@ -223,6 +224,7 @@ void CachingAllocator::settleDeferred(const Recording::Deferred& deferred) noexc
 // Pages go home first: what captures have in common then needs the same windows, which are mapped.
 void CachingAllocator::beginRecording(std::shared_ptr<Recording> recording, Stream origin) {
   Pool& pool = recording->pool();
+  takeCachesBack();
   for (Heap* heap : heaps_.all()) {  // while it can be asked: a captured stream does not tell
     if (!heap->pool().givesTo(pool, false)) continue;
     heap->stream() == origin ? progress_.refresh(*heap) : progress_.refreshByEvent(*heap);

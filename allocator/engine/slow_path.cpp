@@ -83,6 +83,8 @@ void* CachingAllocator::allocateSlow(const Request& request) {
   takeCachesBack();
   tick_.fetch_add(1, std::memory_order_relaxed);
   Block* block = climb(heap, request);
+  // What others have freed meanwhile lies in their caches.
+  if (block == nullptr && takeCachesBack()) block = climb(heap, request);
   if (block == nullptr) throwOutOfMemory(request);
   void* pointer = toPointer(deviceAddress(*block));
   settle();

@@ -79,6 +79,10 @@ struct alignas(64) Block {
     std::memcpy(&word, this, sizeof(word));
     return word;
   }
+  static Address addressOf(std::uint64_t head) {
+    return (head & ((std::uint64_t{1} << 48) - 1)) << kGrainShift;
+  }
+  static BlockState stateOf(std::uint64_t head) { return BlockState(head >> 56); }
   bool spansSegment() const { return prev == nullptr && next == nullptr; }
   bool isFree() const { return state() == BlockState::kFree; }
   bool isHole() const { return state() == BlockState::kHole; }

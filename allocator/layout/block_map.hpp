@@ -107,7 +107,9 @@ inline Block* BasicBlockMap<TagBits>::peek(Address address) const noexcept {
     if (slot == 0) return nullptr;
     if (slot >> kPointerBits != tag) continue;
     Block* const block = blockOf(slot);
-    if (block->address() == address && block->state() == BlockState::kAllocated) return block;
+    const std::uint64_t head = block->head();  // once: who asks wrongly may ask about a moving one
+    if (Block::addressOf(head) == address && Block::stateOf(head) == BlockState::kAllocated)
+      return block;
   }
   return nullptr;
 }

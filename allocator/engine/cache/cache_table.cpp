@@ -95,8 +95,9 @@ CacheTable::~CacheTable() {
   alive().tables.erase(number_);
   const MutexLock own(mutex_);
   for (ThreadCache* cache : caches_) {
+    const bool nobodys = !cache->isOpen();  // asked first: its thread may use it again at once
     cache->unbind();
-    if (!cache->isOpen()) spare().give(*cache);
+    if (nobodys) spare().give(*cache);
   }
 }
 

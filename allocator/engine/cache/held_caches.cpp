@@ -22,7 +22,10 @@ void HeldCaches::hold() noexcept CISTERN_NO_TSA {
   if (others_) BiasedGate::barrier();
   forEachOther([](BiasedGate& gate) { gate.awaitOwner(); });
   for (Heap* heap : heaps_) {
-    for (ThreadCache* cache : heap->caches) cache->putBackAll();
+    for (ThreadCache* cache : heap->caches) {
+      any_ |= cache->keepsAny();
+      cache->putBackAll();
+    }
   }
 }
 

@@ -1,13 +1,14 @@
-// Who looks after a block in use: the heap alone, or a thread's cache. Block::InUse::holder says
-// it.
+// Who looks after a block in use, the heap alone or a thread's cache: Block::InUse::holder.
 //
 //   the heap    holder == requested >> 32 < kOwned; stream and uses are what they say
 //   a cache     holder == kOwned | owner << 2 | where; requested < 2^32; the stream is the heap's,
 //               nobody else uses the block, and the fields `stream` and `uses` are the cache's own
 //
 // A cache's block goes from kHeld to kCached and back by its owner only, inside its gate. Whoever
-// else frees it makes it kReturned, or the heap's, by compare-and-swap; so of two frees of one
-// block at most one finds it held.
+// else frees it makes it kReturned, or the heap's, by compare-and-swap. So of two frees of one
+// block one is found out if they come one after the other, or at once from two threads that do not
+// own it. Of two at once one of which is the owner's it need not be: that would take a locked
+// instruction in every free.
 #pragma once
 
 #include <atomic>

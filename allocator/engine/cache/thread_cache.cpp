@@ -63,21 +63,33 @@ const void* ThreadCache::threadMark() noexcept { return &thread_mark; }
 // ---- All sizes, without a lock
 // -------------------------------------------------------------------
 
+// Which size a bin is for may change while the gate is closed; hence it is looked at inside.
 Block* ThreadCache::takeAny(std::uint64_t bytes) noexcept {
   const auto grains = std::uint32_t(grainsFor(bytes));
   Bin& bin = bins_[binOf(grains)];
-  return bin.grains == grains ? takeFrom(bin, sideOf(grains), bytes) : nullptr;
+  Side& side = sideOf(grains);
+  if (!gate_.enter()) return nullptr;
+  Block* const block = bin.grains == grains ? bin.top : nullptr;
+  const bool may = block != nullptr && side.room.covers(block->bytes(), bytes);
+  if (may) pop(bin, side, *block, bytes);
+  gate_.leave();
+  return may ? block : nullptr;
 }
 
 bool ThreadCache::giveAny(Block& block, const void* caller) noexcept {
   if (block.use.holder != held_) return false;
   Bin& bin = bins_[binOf(block.grains)];
-  if (block.grains > kStackedGrains && bin.top != nullptr) return false;
-  return bin.grains == block.grains && giveTo(bin, sideOf(block.grains), block, caller);
+  Side& side = sideOf(block.grains);
+  if (!gate_.enter()) return false;
+  const bool alone = block.grains > kStackedGrains;
+  const bool may = bin.grains == block.grains && !(alone && bin.top != nullptr) &&
+                   side.room.bytes + std::int64_t(block.bytes()) <= side.limit;
+  if (may) push(bin, side, block, Stream{toAddress(caller)});
+  gate_.leave();
+  return may;
 }
 
-// ---- Coming and going
-// ----------------------------------------------------------------------------
+// ---- Coming and going ---------------------------------------------------------------------------
 
 void ThreadCache::bind(std::uint64_t table, Heap& heap, std::uint32_t owner,
                        CacheGround& ground) noexcept {
@@ -90,7 +102,7 @@ void ThreadCache::bind(std::uint64_t table, Heap& heap, std::uint32_t owner,
   small_ = large_ = {};
   owner_ = nullptr;
   (void)setShut(false);
-  (void)returned_.close();
+  returned_.reset();
   table_.store(table, std::memory_order_release);
 }
 
@@ -131,8 +143,7 @@ void ThreadCache::grant(Side& side) noexcept {
   }
 }
 
-// ---- Blocks come
-// ---------------------------------------------------------------------------------
+// ---- Blocks come --------------------------------------------------------------------------------
 
 void ThreadCache::own(Block& block) noexcept {
   if (block.grains > kMostGrains) return;
@@ -154,6 +165,7 @@ Block* ThreadCache::takeWithRoom(std::uint64_t bytes) noexcept {
 // Room for one block out of what the heap may still count, and half of what is left over.
 bool ThreadCache::obtain(Side& side, std::uint64_t size,
                          std::uint64_t bytes) noexcept CISTERN_NO_TSA {
+  if (side.room.covers(size, bytes)) return true;
   const bool ask = !loose();
   const Tally needed{1, std::int64_t(size), std::int64_t(bytes)};
   Tally slack = ask ? slackOf(heap_->counters(), kindOf(side)) : kPlenty;
@@ -179,7 +191,7 @@ bool ThreadCache::accept(Block& block, WhoFreed who) noexcept {
   if (!makePlace(bin, side, block)) return false;
   push(bin, side, block, who.word());
   settleRoom();
-  if (heap_->pages_moved) noteFall();
+  relimit(side);
   return true;
 }
 
@@ -187,7 +199,7 @@ bool ThreadCache::makePlace(Bin& bin, Side& side, const Block& block) noexcept {
   const bool alone = block.grains > kStackedGrains;
   if (side.granted == 0) grant(side);
   if (block.bytes() > side.granted) return false;
-  if (block.bytes() >= untilEbb()) return putBackAll(), false;
+  if (block.bytes() >= untilEbb()) return putBackBins(), false;
   if (bin.grains != block.grains || alone) {
     if (!alone && bin.top != nullptr && ++bin.passed_over < kPatience) return false;
     putBack(bin);
@@ -204,8 +216,7 @@ bool ThreadCache::makePlace(Bin& bin, Side& side, const Block& block) noexcept {
   return true;
 }
 
-// ---- Blocks go
-// -----------------------------------------------------------------------------------
+// ---- Blocks go ----------------------------------------------------------------------------------
 
 void ThreadCache::putBack(Bin& bin) noexcept {
   Side& side = sideOf(bin.grains);
@@ -223,6 +234,13 @@ void ThreadCache::release(Block& block, WhoFreed who) noexcept CISTERN_NO_TSA {
   holding::leaveToHeap(block, stream_);
   heap_->release(block, ground_->tick.load(std::memory_order_relaxed));
   if (heap_->tide.fall(heap_->busyBytes()) && heap_->pages_moved) heap_->ebbed = true;
+}
+
+void ThreadCache::putBackBins() noexcept {
+  for (std::size_t i = 0; i < kBins && small_.cached() + large_.cached() != 0; ++i) {
+    putBack(bins_[i]);
+  }
+  settleRoom();
 }
 
 void ThreadCache::putBackLast() noexcept {
@@ -256,8 +274,7 @@ void ThreadCache::settleRoom() noexcept {
 
 void ThreadCache::putBackAll() noexcept CISTERN_NO_TSA {
   takeReturned();
-  for (std::size_t i = 0; i < kBins && small_.cached() + large_.cached() != 0; ++i)
-    putBack(bins_[i]);
+  putBackBins();
   count(small_);
   count(large_);
   giveRoom();
@@ -274,8 +291,7 @@ void ThreadCache::takeReturned() noexcept {
   }
 }
 
-// ---- Counting
-// ------------------------------------------------------------------------------------
+// ---- Counting -----------------------------------------------------------------------------------
 
 // The heap counts a cached block as allocated, with the bytes that were asked for when it placed
 // it; hence all that differs is how often blocks were taken, and what was asked for since.

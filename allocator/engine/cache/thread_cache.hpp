@@ -55,7 +55,7 @@ class alignas(64) ThreadCache {
   // number is not its table's.
 
   /// The number of the table that it belongs to; 0 for none.
-  std::uint64_t table() const { return table_.load(std::memory_order_relaxed); }
+  std::uint64_t table() const { return table_.load(std::memory_order_acquire); }
   Stream stream() const { return stream_; }
   Heap& heap() const { return *heap_; }
   std::uint32_t heldByMe() const { return held_; }
@@ -129,6 +129,8 @@ class alignas(64) ThreadCache {
   /// give(), which may put others back to make place. False: the heap should have it. Pre: the
   /// block is this cache's, and the program has it.
   bool accept(Block& block, WhoFreed who) noexcept;
+  /// Whether there is anything in it, or on its way.
+  bool keepsAny() const { return small_.cached() + large_.cached() != 0 || returned_.any(); }
   /// Puts everything, or the one that is no stack's, back into the heap; the first counts in the
   /// heap what was counted here.
   void putBackAll() noexcept;
@@ -232,6 +234,7 @@ class alignas(64) ThreadCache {
   bool makePlace(Bin& bin, Side& side, const Block& block) noexcept;
   bool obtain(Side& side, std::uint64_t size, std::uint64_t bytes) noexcept;
   void putBack(Bin& bin) noexcept;
+  void putBackBins() noexcept;
   void settleRoom() noexcept;
   void relimit(Side& side) noexcept;
   std::uint64_t untilEbb() const noexcept;
