@@ -1,7 +1,10 @@
 #include "allocator/layout/block_map.hpp"
 
+#include <array>
+#include <atomic>
 #include <memory>
 #include <random>
+#include <thread>
 #include <unordered_map>
 #include <vector>
 
@@ -103,6 +106,63 @@ TEST_CASE("an empty map finds nothing and holds no memory") {
   CHECK(map.size() == 0);
   CHECK(map.hostBytes() == 0);
   map.audit();
+}
+
+// ---- peek --------------------------------------------------------------------------------------
+
+TEMPLATE_TEST_CASE("peek finds what is there and is allocated, and nothing else", "", BlockMap,
+                   SmallTagMap) {
+  Mapped<TestType> both;
+  CHECK(both.map.peek(kBase) == nullptr);
+  for (Address i = 0; i < 500; ++i) both.insert(kBase + i * 3 * kGrain);
+  for (Address i = 0; i < 500; i += 5)
+    both.wanted.at(kBase + i * 3 * kGrain)->setState(BlockState::kFree);
+  for (Address i = 1; i < 500; i += 5) both.erase(kBase + i * 3 * kGrain);
+  for (Address i = 0; i < 1'500; ++i) {
+    const auto found = both.wanted.find(kBase + i * kGrain);
+    const bool there =
+        found != both.wanted.end() && found->second->state() == BlockState::kAllocated;
+    REQUIRE(both.map.peek(kBase + i * kGrain) == (there ? found->second : nullptr));
+  }
+}
+
+// The reader's blocks stand still, as those of a program do that has not freed them; around them
+// the owner makes the tables grow, and blocks of other addresses come and go.
+TEST_CASE("peek gives the block or nothing while the owner changes the map") {
+  constexpr Address kHeld = 200, kAround = 20'000;
+  Mapped<BlockMap> both;
+  std::vector<Block*> held;
+  for (Address i = 0; i < kHeld; ++i) {
+    both.insert(kBase + i * 7 * kGrain);
+    held.push_back(both.wanted.at(kBase + i * 7 * kGrain));
+  }
+  std::atomic<bool> done{false};
+  std::array<std::uint64_t, 2> wrong{}, missed{}, looks{};
+  std::vector<std::thread> readers;
+  for (std::size_t reader = 0; reader < 2; ++reader) {
+    readers.emplace_back([&, reader] {
+      for (Address i = 0; !done.load(std::memory_order_relaxed); i = (i + 1) % kHeld) {
+        const Block* const block = both.map.peek(kBase + i * 7 * kGrain);
+        ++looks[reader];
+        missed[reader] += block == nullptr;
+        wrong[reader] += block != nullptr && block != held[i];
+        wrong[reader] += both.map.peek(kBase + i * 7 * kGrain + kGrain / 2) != nullptr;
+      }
+    });
+  }
+  const Address base = kBase + (Address{1} << 30);
+  for (int round = 0; round < 3; ++round) {
+    for (Address i = 0; i < kAround; ++i) both.insert(base + i * kGrain);
+    for (Address i = 0; i < kAround; ++i) both.erase(base + i * kGrain);
+  }
+  done = true;
+  for (std::thread& reader : readers) reader.join();
+  for (std::size_t reader = 0; reader < 2; ++reader) {
+    CHECK(wrong[reader] == 0);
+    CHECK(looks[reader] > 0);
+    CHECK(missed[reader] <= looks[reader] / 10);
+  }
+  for (Address i = 0; i < kHeld; ++i) CHECK(both.map.peek(kBase + i * 7 * kGrain) == held[i]);
 }
 
 TEST_CASE("records are reused, the last given first, and lie on cache lines of their own") {

@@ -1,0 +1,289 @@
+// What a thread keeps of what it has freed: who gets it back, and that it is in nobody's way.
+#include <algorithm>
+#include <atomic>
+#include <memory>
+
+#include "tests/engine/thread_cache_support.hpp"
+
+namespace cistern::test {
+namespace {
+
+/// An allocator on a roomy device, of which no thread of its own gives anything back meanwhile.
+struct CacheRig : SimRig {
+  explicit CacheRig(const std::string& conf = "thread_cache:2M", sim::SimConfig config = roomySim())
+      : SimRig("background_thread:false," + conf, std::move(config)) {}
+};
+
+/// Here a miss is seen from outside: it asks the host for memory to hold all heaps still, and a hit
+/// for none. Peaks are far away, so that no hit settles.
+struct MissRig : CacheRig {
+  explicit MissRig(const std::string& conf) : CacheRig(conf) {
+    owner.keep(allocator, 100'000, kKiB, own);
+    owner.keep(allocator, 3, 100 * kMiB, own);
+    allocator.emptyCache();
+    allocator.free(allocator.allocate(kKiB, own));  // this thread's own cache is there
+    allocator.emptyCache();
+  }
+  /// How many blocks this thread gets on the stream before the first miss.
+  std::size_t hits(std::size_t bytes) {
+    std::vector<void*> blocks;
+    blocks.reserve(100'000);
+    const std::uint64_t before = hostAllocations();
+    while (hostAllocations() == before) blocks.push_back(allocator.allocate(bytes, own));
+    for (void* block : blocks) allocator.free(block);
+    return blocks.size() - 1;
+  }
+  const Stream own = stream();
+  IdleThread owner;
+};
+
+/// How many blocks of that size another thread, now idle, keeps after it has freed `count`: as many
+/// as the heap has more of when all caches have been put back.
+std::size_t keptOf(const std::string& conf, std::size_t count, std::size_t bytes) {
+  std::size_t hits[2] = {};
+  for (const bool put_back : {false, true}) {
+    MissRig rig(conf);
+    void* anchor = rig.allocator.allocate(64 * kMiB, rig.own);  // far from low tide
+    rig.owner.keep(rig.allocator, count, bytes, rig.own);
+    if (put_back) (void)rig.allocator.cacheInfo();
+    hits[put_back] = rig.hits(bytes);
+    rig.allocator.free(anchor);
+  }
+  CHECK(hits[1] >= count);
+  return hits[1] - hits[0];
+}
+
+}  // namespace
+
+// ---- Who gets it back --------------------------------------------------------------------------
+
+TEST_CASE("a freed block is had back at once by the same thread", "[engine]") {
+  CacheRig rig;
+  const Stream stream = rig.stream();
+  for (std::size_t bytes :
+       {std::size_t{1}, std::size_t{512}, 5 * kKiB, 64 * kKiB, 200 * kKiB, 900 * kKiB, 3 * kMiB}) {
+    INFO(bytes);
+    void* block = rig.allocator.allocate(bytes, stream);
+    void* after = rig.allocator.allocate(bytes, stream);
+    rig.allocator.free(block);
+    rig.allocator.free(rig.allocator.allocate(bytes, stream));
+    const CallCounts before = rig.sim().callCounts();
+    CHECK(rig.allocator.allocate(bytes, stream) == block);
+    CHECK(rig.sim().callCounts() == before);
+    rig.allocator.free(after);
+    rig.allocator.free(block);
+  }
+}
+
+TEST_CASE("the block that was freed last comes back first", "[engine]") {
+  CacheRig rig;
+  leaveCached(rig.allocator, 8, kKiB, {});
+  std::vector<void*> blocks;
+  for (int i = 0; i < 8; ++i) blocks.push_back(rig.allocator.allocate(kKiB));
+  for (void* block : blocks) rig.allocator.free(block);
+  for (std::size_t i = blocks.size(); i-- > 0;) CHECK(rig.allocator.allocate(kKiB) == blocks[i]);
+  for (void* block : blocks) rig.allocator.free(block);
+}
+
+TEST_CASE("what a thread keeps of one stream is not another stream's while there is other memory",
+          "[engine]") {
+  CacheRig rig;
+  const Stream own = rig.stream(), other = rig.stream();
+  void* anchor = rig.allocator.allocate(4 * kKiB, other);  // its stream's memory stays its own
+  leaveCached(rig.allocator, 1, kKiB, own);
+  void* block = rig.allocator.allocate(kKiB, own);
+  rig.allocator.free(block);
+  void* elsewhere = rig.allocator.allocate(kKiB, other);
+  CHECK(elsewhere != block);
+  CHECK(rig.allocator.allocate(kKiB, own) == block);
+  for (void* one : {block, elsewhere, anchor}) rig.allocator.free(one);
+}
+
+TEST_CASE("a block that another thread frees comes back to the one that allocated it", "[engine]") {
+  CacheRig rig;
+  const Stream stream = rig.stream();
+  IdleThread owner, other;
+  std::vector<void*> blocks;
+  for (int i = 0; i < 10; ++i) blocks.push_back(owner.allocate(rig.allocator, 4 * kKiB, stream));
+  for (void* block : blocks) other.free(rig.allocator, block);
+  std::vector<void*> again;
+  for (int i = 0; i < 10; ++i) again.push_back(owner.allocate(rig.allocator, 4 * kKiB, stream));
+  for (void* block : again) owner.free(rig.allocator, block);
+  std::sort(blocks.begin(), blocks.end());
+  std::sort(again.begin(), again.end());
+  CHECK(again == blocks);
+}
+
+TEST_CASE("a block that another thread frees counts as free at once", "[engine]") {
+  CacheRig rig;
+  const Stream stream = rig.stream();
+  IdleThread owner;
+  for (std::size_t bytes : {4 * kKiB, 3 * kMiB}) {
+    void* block = owner.allocate(rig.allocator, bytes, stream);
+    CHECK(nowOf(rig.allocator, Stat::kAllocatedBytes) == std::int64_t(bytes));
+    rig.allocator.free(block);
+    const MemoryStats stats = rig.allocator.memoryStats();
+    for (Stat stat : {Stat::kAllocation, Stat::kAllocatedBytes, Stat::kRequestedBytes,
+                      Stat::kActive, Stat::kActiveBytes}) {
+      CHECK(stats[stat].current == 0);
+      CHECK(stats[stat].freed == stats[stat].allocated);
+    }
+    CHECK(std::int64_t(rig.allocator.cacheInfo().free_bytes) == reservedOf(rig.allocator));
+  }
+}
+
+TEST_CASE("more than fits on the way to another thread is free all the same", "[engine]") {
+  CacheRig rig;
+  const Stream stream = rig.stream();
+  IdleThread owner;
+  std::vector<void*> blocks;
+  for (int i = 0; i < 100; ++i) blocks.push_back(owner.allocate(rig.allocator, 64 * kKiB, stream));
+  for (void* block : blocks) rig.allocator.free(block);  // 6.4 MiB; 1 MiB of it fits
+  CHECK(nowOf(rig.allocator, Stat::kAllocation) == 0);
+  rig.allocator.emptyCache();
+  CHECK(reservedOf(rig.allocator) == 0);
+}
+
+TEST_CASE("a recorded use is waited for though the block was in a cache before", "[engine]") {
+  CacheRig rig("poll_interval:1");
+  const Stream own = rig.stream(), user = rig.stream();
+  void* block = rig.allocator.allocate(4 * kKiB, own);
+  rig.allocator.free(block);
+  REQUIRE(rig.allocator.allocate(4 * kKiB, own) == block);
+  rig.work.delay(user, kLongNs);
+  rig.touch(user, block);
+  rig.allocator.recordStream(block, user);
+  rig.allocator.free(block);
+  CHECK(nowOf(rig.allocator, Stat::kActive) == 1);
+  void* next = rig.allocator.allocate(4 * kKiB, own);
+  CHECK(next != block);
+  rig.touch(own, next);  // a race, were it the same memory
+  rig.allocator.free(next);
+  rig.sim().synchronizeDevice().orThrow();
+  rig.allocator.free(rig.allocator.allocate(9 * kMiB, own));  // a miss looks
+  CHECK(nowOf(rig.allocator, Stat::kActive) == 0);
+}
+
+// ---- Whose it is in need -----------------------------------------------------------------------
+
+TEST_CASE("emptyCache takes back what an idle thread keeps", "[engine]") {
+  CacheRig rig;
+  const Stream stream = rig.stream();
+  IdleThread owner;
+  owner.keep(rig.allocator, 16, 64 * kKiB, stream);
+  owner.keep(rig.allocator, 1, 20 * kMiB, stream);
+  CHECK(reservedOf(rig.allocator) > 0);
+  rig.allocator.emptyCache();
+  CHECK(reservedOf(rig.allocator) == 0);
+  CHECK(takenOf(rig.sim()) == 0);
+  owner.keep(rig.allocator, 16, 64 * kKiB, stream);  // it goes on
+}
+
+TEST_CASE("emptyCache comes between a thread's allocations and frees", "[engine]") {
+  CacheRig rig;
+  std::atomic<int> working{3};
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < 3; ++i) {
+    threads.emplace_back([&, i, stream = rig.stream()] {
+      for (int round = 0; round < 3'000; ++round) {
+        void* small = rig.allocator.allocate(512 * (i + 1), stream);
+        void* larger = rig.allocator.allocate(kMiB + kKiB, stream);
+        rig.allocator.free(small);
+        rig.allocator.free(larger);
+      }
+      --working;
+    });
+  }
+  std::uint64_t wrong = 0;
+  while (working > 0) {
+    rig.allocator.emptyCache();
+    wrong += nowOf(rig.allocator, Stat::kAllocation) > 6;
+    rig.allocator.audit();
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(wrong == 0);
+  CHECK(nowOf(rig.allocator, Stat::kAllocation) == 0);
+  rig.allocator.emptyCache();
+  CHECK(reservedOf(rig.allocator) == 0);
+}
+
+TEST_CASE("what an idle thread keeps serves others before they are out of memory", "[engine]") {
+  for (const char* conf : {"limit:4M", "limit:64M"}) {
+    for (const bool pool : {false, true}) {
+      INFO(conf << (pool ? ", a pool" : ", another stream"));
+      CacheRig rig(conf);
+      const std::uint64_t limit = rig.allocator.limit();
+      const Stream own = rig.stream(), other = rig.stream();
+      IdleThread owner;
+      limit == 4 * kMiB ? owner.keep(rig.allocator, 64, 64 * kKiB, own)
+                        : owner.keep(rig.allocator, 1, 60 * kMiB, own);
+      Pool& kept_apart = rig.allocator.openPool({0, 1}, {});
+      void* block = pool ? rig.allocator.allocate(limit - kMiB, other, kept_apart)
+                         : rig.allocator.allocate(limit - kMiB, other);
+      CHECK(block != nullptr);
+      CHECK(rig.allocator.memoryStats().num_ooms == 0);
+      rig.allocator.free(block);
+      rig.allocator.drainPool(kept_apart);
+    }
+  }
+}
+
+TEST_CASE("what an idle thread keeps serves others of a small device", "[engine]") {
+  CacheRig rig("thread_cache:256K", simOf(32 * kMiB));
+  const Stream own = rig.stream(), other = rig.stream();
+  IdleThread owner;
+  std::vector<void*> blocks;
+  owner.keep(rig.allocator, 500, 64 * kKiB, own);
+  try {
+    for (;;) blocks.push_back(rig.allocator.allocate(64 * kKiB, other));
+  } catch (const OutOfMemory&) {
+  }
+  CHECK(blocks.size() == 512);
+  for (void* block : blocks) rig.allocator.free(block);
+}
+
+// ---- How much it is ----------------------------------------------------------------------------
+
+TEST_CASE("a thread keeps no more of small blocks than the option says", "[engine]") {
+  struct Bound {
+    const char* conf;
+    std::uint64_t bytes;
+  };
+  for (const Bound bound : {Bound{"thread_cache:off", 0},
+                            {"thread_cache:64K", 64 * kKiB},
+                            {"thread_cache:2M", 2 * kMiB}}) {
+    for (const std::size_t bytes : {kKiB, 16 * kKiB, 200 * kKiB}) {
+      INFO(bound.conf << ", blocks of " << bytes);
+      const std::size_t kept = keptOf(bound.conf, 4 * kMiB / bytes, bytes);
+      CHECK(kept * bytes <= bound.bytes);
+      CHECK(kept * bytes + bytes > bound.bytes / 2);
+    }
+  }
+}
+
+TEST_CASE("a thread keeps one larger block, of a size that the option says", "[engine]") {
+  CHECK(keptOf("thread_cache:off", 4, 2 * kMiB) == 0);
+  CHECK(keptOf("thread_cache:64K", 4, 2 * kMiB) == 1);
+  CHECK(keptOf("thread_cache:64K", 4, 3 * kMiB) == 0);
+  CHECK(keptOf("thread_cache:2M", 4, 3 * kMiB) == 1);
+  CHECK(keptOf("thread_cache:2M", 4, 900 * kKiB) == 1);
+}
+
+TEST_CASE("threads that there is no room for caches for keep nothing back", "[engine]") {
+  CacheRig rig("thread_cache:2M", simOf(256 * kMiB));  // 4 MiB for all: two caches of small blocks
+  const Stream stream = rig.stream();
+  std::vector<std::unique_ptr<IdleThread>> threads;
+  for (int i = 0; i < 6; ++i) threads.push_back(std::make_unique<IdleThread>());
+  for (auto& thread : threads) thread->keep(rig.allocator, 64, 64 * kKiB, stream);
+  // None of it is anything that must be got back from threads one by one.
+  rig.allocator.emptyCache();
+  CHECK(reservedOf(rig.allocator) == 0);
+  threads.clear();
+  for (int i = 0; i < 6; ++i) {  // and an ended thread's part is had by others
+    IdleThread thread;
+    thread.keep(rig.allocator, 64, 64 * kKiB, stream);
+  }
+  CHECK(nowOf(rig.allocator, Stat::kAllocation) == 0);
+}
+
+}  // namespace cistern::test
