@@ -168,6 +168,7 @@ CachingAllocator::Parted CachingAllocator::part(Heap& heap, ThreadCache* cache, 
   if (!holding::isOwned(holder)) return Parted::kFromProgram;
   if (cache && holder == cache->heldByMe() && cache->accept(block, WhoFreed(caller, 0)))
     return Parted::kCached;
+  if (holding::whereIs(holder) != holding::Where::kHeld) return Parted::kNotHeld;
   if (!holding::change(block, holder, holding::moved(holder, holding::Where::kReturned)))
     return Parted::kNotHeld;
   holding::leaveToHeap(block, heap.stream());
@@ -184,7 +185,7 @@ void CachingAllocator::freeToHeap(HeapSegment& segment, Heap& heap, Address addr
     case ReturnedBlocks::Answer::kNoRoom:
       break;
   }
-  ThreadCache* const cache = caches_.mine(heap.stream());
+  ThreadCache* const cache = heap.pool().isDefault() ? caches_.mine(heap.stream()) : nullptr;
   Block* block = nullptr;
   bool over_ceiling = false, retired = false, low_tide = false, recorded = false;
   StreamUses uses;
