@@ -60,17 +60,31 @@ const void* ThreadCache::threadMark() noexcept { return &thread_mark; }
 // ---- All sizes, without a lock
 // -------------------------------------------------------------------
 
+// Which size a bin is for is looked at inside: others that put the cache back may change it.
+
 Block* ThreadCache::takeAny(std::uint64_t bytes) noexcept {
   const auto grains = std::uint32_t(grainsFor(bytes));
   Bin& bin = bins_[binOf(grains)];
-  return bin.grains == grains ? takeFrom(bin, sideOf(grains), bytes) : nullptr;
+  Side& side = sideOf(grains);
+  if (!gate_.enter()) return nullptr;
+  Block* const block = bin.grains == grains ? bin.top : nullptr;
+  const bool taken = block != nullptr && side.room.covers(block->bytes(), bytes);
+  if (taken) pop(bin, side, *block, bytes);
+  gate_.leave();
+  return taken ? block : nullptr;
 }
 
 bool ThreadCache::giveAny(Block& block, const void* caller) noexcept {
   if (block.use.holder != held_) return false;
   Bin& bin = bins_[binOf(block.grains)];
-  if (block.grains > kStackedGrains && bin.top != nullptr) return false;
-  return bin.grains == block.grains && giveTo(bin, sideOf(block.grains), block, caller);
+  Side& side = sideOf(block.grains);
+  if (!gate_.enter()) return false;
+  const bool full = block.grains > kStackedGrains && bin.top != nullptr;
+  const bool given = !full && bin.grains == block.grains &&
+                     side.room.bytes + std::int64_t(block.bytes()) <= side.limit;
+  if (given) push(bin, side, block, Stream{toAddress(caller)});
+  gate_.leave();
+  return given;
 }
 
 // ---- Coming and going
