@@ -178,6 +178,7 @@ CachingAllocator::Parted CachingAllocator::part(Heap& heap, ThreadCache* cache, 
   if (!holding::isOwned(holder)) return Parted::kFromProgram;
   if (cache && holder == cache->heldByMe() && cache->accept(block, WhoFreed(caller, 0)))
     return Parted::kCached;
+  if (holding::whereIs(holder) != holding::Where::kHeld) return Parted::kNotHeld;
   if (!holding::change(block, holder, holding::moved(holder, holding::Where::kReturned)))
     return Parted::kNotHeld;
   holding::leaveToHeap(block, heap.stream());

@@ -29,6 +29,7 @@ bool CachingAllocator::noteUse(const Heap& heap, Block& block, Stream stream) {
   if (stream == heap.streamOf(block)) return true;
   const std::uint32_t holder = holding::load(block);
   if (holding::isOwned(holder)) {
+    if (holding::whereIs(holder) != holding::Where::kHeld) return false;
     if (!holding::change(block, holder, holding::moved(holder, holding::Where::kReturned)))
       return false;
     holding::leaveToHeap(block, heap.stream());

@@ -161,7 +161,8 @@ TEST_CASE("what a forgotten stream has left serves others once its work is compl
     CHECK(early != block);
     work.device().synchronizeDevice().orThrow();
     void* late = allocator.allocate(8 * kMiB, streams[0]);
-    // Its page may have served the first one already, at another address, if it was complete by then.
+    // Its page may have served the first one already, at another address, if it was complete by
+    // then.
     CHECK(reservedOf(allocator) <= mib(16));
     for (void* one : {early, late}) allocator.free(one);
     allocator.audit();

@@ -217,6 +217,32 @@ TEST_CASE("what a router sends to a pool does not come from a thread's full cach
   CHECK(nowOf(rig.allocator, Stat::kAllocation) == 0);
 }
 
+// Means something under the thread sanitizer: the heaps of one stream have a lock each.
+TEST_CASE("frees into a pool leave the cache of the same stream alone", "[engine]") {
+  SimRig rig("background_thread:false", roomySim());
+  const Stream stream = rig.stream();
+  Pool& pool = rig.allocator.openPool({0, 1}, {});
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < 2; ++i) {
+    threads.emplace_back([&, i] {
+      for (unsigned round = 0; round < 30; ++round) {
+        mix(rig.allocator, stream, round, 20);
+        std::vector<void*> blocks;
+        for (std::size_t n = 0; n < 20; ++n) {
+          const std::size_t bytes = (1 + n % 5) * 700 * kKiB;
+          blocks.push_back(i == 0 ? rig.allocator.allocate(bytes, stream, pool)
+                                  : rig.allocator.allocate(bytes, stream));
+        }
+        for (void* block : blocks) rig.allocator.free(block);
+        if (round % 4 == 0) rig.allocator.emptyCache();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  rig.allocator.drainPool(pool);
+  CHECK(nowOf(rig.allocator, Stat::kAllocation) == 0);
+}
+
 TEST_CASE("a forgotten stream's full caches go to the new one with its handle, in order",
           "[engine]") {
   SimRig rig("background_thread:false", reusingStreams());

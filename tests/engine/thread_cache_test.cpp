@@ -18,7 +18,7 @@ struct CacheRig : SimRig {
 /// for none. Peaks are far away, so that no hit settles.
 struct MissRig : CacheRig {
   explicit MissRig(const std::string& conf) : CacheRig(conf) {
-    owner.keep(allocator, 100'000, kKiB, own);
+    owner.keep(allocator, 6'000, 8 * kKiB, own);
     owner.keep(allocator, 3, 100 * kMiB, own);
     allocator.emptyCache();
     allocator.free(allocator.allocate(kKiB, own));  // this thread's own cache is there
@@ -27,7 +27,7 @@ struct MissRig : CacheRig {
   /// How many blocks this thread gets on the stream before the first miss.
   std::size_t hits(std::size_t bytes) {
     std::vector<void*> blocks;
-    blocks.reserve(100'000);
+    blocks.reserve(20'000);
     const std::uint64_t before = hostAllocations();
     while (hostAllocations() == before) blocks.push_back(allocator.allocate(bytes, own));
     for (void* block : blocks) allocator.free(block);
@@ -252,7 +252,7 @@ TEST_CASE("a thread keeps no more of small blocks than the option says", "[engin
   for (const Bound bound : {Bound{"thread_cache:off", 0},
                             {"thread_cache:64K", 64 * kKiB},
                             {"thread_cache:2M", 2 * kMiB}}) {
-    for (const std::size_t bytes : {kKiB, 16 * kKiB, 200 * kKiB}) {
+    for (const std::size_t bytes : {8 * kKiB, 64 * kKiB, 200 * kKiB}) {
       INFO(bound.conf << ", blocks of " << bytes);
       const std::size_t kept = keptOf(bound.conf, 4 * kMiB / bytes, bytes);
       CHECK(kept * bytes <= bound.bytes);

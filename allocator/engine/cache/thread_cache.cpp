@@ -60,8 +60,7 @@ constinit thread_local char thread_mark = 0;
 
 const void* ThreadCache::threadMark() noexcept { return &thread_mark; }
 
-// ---- All sizes, without a lock
-// -------------------------------------------------------------------
+// ---- All sizes, without a lock -----------------------------------------------------------------
 
 // Which size a bin is for may change while the gate is closed; hence it is looked at inside.
 Block* ThreadCache::takeAny(std::uint64_t bytes) noexcept {

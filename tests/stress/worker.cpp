@@ -1,0 +1,108 @@
+#include "tests/stress/worker.hpp"
+
+#include <utility>
+
+#include "allocator/base/bytes.hpp"
+
+namespace cistern::stress {
+namespace {
+
+constexpr std::size_t kMostHeld = 24;
+
+}  // namespace
+
+Worker::~Worker() {
+  for (Held* held : held_) world_.free(held);
+}
+
+void Worker::step() {
+  const std::uint64_t dice = below(1'000);
+  if (dice < 430) return take();
+  if (dice < 800) return letGo();
+  if (dice < 880) return passOn();
+  if (dice < 950) return pairs();
+  if (dice < 980) return useElsewhere();
+  if (dice < 985) return inAPool();
+  rarely();
+}
+
+// Mostly a few small sizes, which threads' caches serve.
+std::size_t Worker::size() {
+  const std::uint64_t dice = below(100);
+  if (dice < 60) return 1 + 700 * below(12);
+  if (dice < 85) return 1 + below(256 * kKiB);
+  if (dice < 97) return 1 + below(kMiB);
+  return 1 + below(6 * kMiB);
+}
+
+Held* Worker::takeOut() {
+  if (held_.empty()) return nullptr;
+  std::swap(held_[below(held_.size())], held_.back());
+  Held* const held = held_.back();
+  held_.pop_back();
+  return held;
+}
+
+void Worker::take() {
+  if (held_.size() >= kMostHeld) return letGo();
+  Held* const held = world_.allocate(size(), anySlot(), below(8) == 0);
+  held ? held_.push_back(held) : letGo();
+  world_.counts.allocations.fetch_add(1, std::memory_order_relaxed);
+}
+
+void Worker::letGo() {
+  if (Held* const held = takeOut()) world_.free(held);
+}
+
+// To another thread, which frees it, or has it for a while.
+void Worker::passOn() {
+  Held* const mine = below(2) == 0 ? takeOut() : nullptr;
+  Held* const others = world_.passOn(mine, below(64));
+  world_.counts.passed_on.fetch_add(mine != nullptr, std::memory_order_relaxed);
+  if (others == nullptr) return;
+  below(4) == 0 ? held_.push_back(others) : world_.free(others);
+}
+
+void Worker::pairs() {
+  const std::size_t bytes = size(), slot = anySlot();
+  for (int i = 0; i < 50; ++i) {
+    if (Held* const held = world_.allocate(bytes, slot, false)) world_.free(held);
+  }
+  world_.counts.allocations.fetch_add(50, std::memory_order_relaxed);
+}
+
+void Worker::useElsewhere() {
+  if (!held_.empty()) world_.useElsewhere(*held_[below(held_.size())], anySlot());
+}
+
+// What is left of it outlives the pool.
+void Worker::inAPool() {
+  MemPool pool(world_.pools);
+  const MemPoolScope scope(pool);
+  for (int i = 0; i < 12; ++i) below(3) == 0 ? letGo() : take();
+  world_.counts.pools.fetch_add(1, std::memory_order_relaxed);
+}
+
+void Worker::rarely() {
+  switch (below(8)) {
+    case 0:
+      world_.allocator.emptyCache();
+      world_.counts.emptied += 1;
+      return;
+    case 1:
+      if (below(10) == 0) world_.allocator.resetPeakStats();
+      return world_.checkStatistics();
+    case 2:
+      (void)world_.allocator.cacheInfo();
+      return;
+    case 3:
+      if (below(10) != 0) return;
+      world_.allocator.audit();
+      world_.counts.audits += 1;
+      return;
+    default:
+      return world_.replaceStream(anySlot());
+  }
+}
+
+}  // namespace cistern::stress
