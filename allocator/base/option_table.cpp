@@ -114,7 +114,7 @@ constexpr OptionRow kTable[] = {
      "How much a thread may keep, for each stream, of what it has freed, to have it back without a "
      "lock: this much of blocks up to 1 MiB, and one larger block, of up to 32 times it and at "
      "most "
-     "64 MiB. All threads together keep at most 1/64 of the device. It counts as free, and goes "
+     "32 MiB. All threads together keep at most 1/64 of the device. It counts as free, and goes "
      "back "
      "before the device is asked for more and when the cache is emptied. Off where other options "
      "round sizes."},

@@ -42,7 +42,7 @@ Block* CachingAllocator::hit(Heap& heap, ThreadCache* cache, const Request& requ
   if (cache->mayHave(request.bytes)) [[unlikely]] {
     if (Block* const cached = cache->takeWithRoom(request.bytes)) return cached;
   }
-  if (request.grains > ThreadCache::kStackedGrains) cache->putBackLast();
+  if (request.grains > ThreadCache::kDirectGrains) cache->putBackLast();
   Block* const block = heap.allocate(request);
   if (block != nullptr) cache->own(*block);
   return block;

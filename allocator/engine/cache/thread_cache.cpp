@@ -11,9 +11,6 @@
 namespace cistern {
 namespace {
 
-/// A bin that holds one size is given to another when that many blocks of others have come by.
-constexpr std::uint32_t kPatience = 4;
-
 /// The ceilings that a tally's parts stand for.
 struct Counted {
   std::int64_t Tally::*part;
@@ -80,7 +77,7 @@ bool ThreadCache::giveAny(Block& block, const void* caller) noexcept {
   Bin& bin = bins_[binOf(block.grains)];
   Side& side = sideOf(block.grains);
   if (!gate_.enter()) return false;
-  const bool alone = block.grains > kStackedGrains;
+  const bool alone = block.grains > kDirectGrains;
   const bool may = bin.grains == block.grains && !(alone && bin.top != nullptr) &&
                    side.room.bytes + std::int64_t(block.bytes()) <= side.limit;
   if (may) push(bin, side, block, Stream{toAddress(caller)});
@@ -195,15 +192,13 @@ bool ThreadCache::accept(Block& block, WhoFreed who) noexcept {
 }
 
 bool ThreadCache::makePlace(Bin& bin, Side& side, const Block& block) noexcept {
-  const bool alone = block.grains > kStackedGrains;
+  const bool alone = block.grains > kDirectGrains;
   if (side.granted == 0) grant(side);
   if (block.bytes() > side.granted) return false;
   if (block.bytes() >= untilEbb()) return putBackBins(), false;
-  if (bin.grains != block.grains || alone) {
-    if (!alone && bin.top != nullptr && ++bin.passed_over < kPatience) return false;
+  if (alone) {
     putBack(bin);
     bin.grains = block.grains;
-    bin.passed_over = 0;
   }
   if (side.place() >= block.bytes()) return true;
   // A little more than is needed, so that the next ones find place too.

@@ -36,14 +36,13 @@ struct CacheGround {
 
 class alignas(64) ThreadCache {
  public:
-  /// Sizes up to 64 KiB have a stack each, those up to 256 KiB share some, one size at a time. Of
-  /// all that is larger only the block that was freed last is kept: what comes back to where it
-  /// just was and not to where it fits best costs pages that would have become free.
+  /// Sizes up to 64 KiB have a stack each. Of all that is larger only the block that was freed last
+  /// is kept: what comes back to where it just was, and not to where it fits best, costs pages that
+  /// would have become free.
   static constexpr std::uint32_t kDirectGrains = 128;
-  static constexpr std::uint32_t kStackedGrains = 512;
   static constexpr std::uint64_t kDirectBytes = std::uint64_t{kDirectGrains} << kGrainShift;
   static constexpr std::uint32_t kSmallGrains = 2048;  ///< 1 MiB: larger requests are large
-  static constexpr std::uint32_t kMostGrains = 1 << 17;
+  static constexpr std::uint32_t kMostGrains = 1 << 16;
   static constexpr std::uint64_t kMostBytes = std::uint64_t{kMostGrains} << kGrainShift;
 
   /// Nobody's, of no table.
@@ -152,7 +151,6 @@ class alignas(64) ThreadCache {
   struct Bin {
     Block* top = nullptr;
     std::uint32_t grains = 0;
-    std::uint32_t passed_over = 0;  ///< blocks of other sizes that would have liked to come here
   };
   /// The same for small and for large. With P given back and T taken since the last count:
   ///
@@ -178,19 +176,15 @@ class alignas(64) ThreadCache {
     Block* block = nullptr;
     std::uint64_t unused = 0;  ///< so that an entry is found by a shift
   };
-  static constexpr std::size_t kOddBins = 32;
-  static constexpr std::size_t kLastBin = kDirectGrains + kOddBins;  ///< of one block
+  static constexpr std::size_t kLastBin = kDirectGrains;  ///< of one block
   static constexpr std::size_t kBins = kLastBin + 1;
   static constexpr std::size_t kRecents = 64;
 
   static const void* threadMark() noexcept;
   static std::size_t recentOf(Address address) { return (address >> kGrainShift) % kRecents; }
   static std::size_t binOf(std::uint32_t grains) {
-    if (grains <= kDirectGrains) return grains - 1;
-    if (grains <= kStackedGrains) return kDirectGrains + (grains * 0x9E3779B1u >> 27);
-    return kLastBin;
+    return grains <= kDirectGrains ? grains - 1 : kLastBin;
   }
-  static_assert(kOddBins == 1u << 5);
   Side& sideOf(std::uint32_t grains) { return grains <= kSmallGrains ? small_ : large_; }
   const Side& sideOf(std::uint32_t grains) const {
     return grains <= kSmallGrains ? small_ : large_;
