@@ -134,7 +134,8 @@ void CachingAllocator::freeOdd(void* pointer, const void* caller) noexcept {
   const auto [segment, heap] = locate(address);
   if (heap == nullptr) [[unlikely]]
     return reportMisuse("free", address);
-  Block* const block = heap->peek(*segment, address);
+  // What is no block's address for sure is not looked for among records that others may be writing.
+  Block* const block = address % kGrain == 0 ? heap->peek(*segment, address) : nullptr;
   ThreadCache* const cache = caches_.mine(heap->stream());
   if (block != nullptr && cache != nullptr && cache->giveAny(*block, caller)) [[likely]]
     return;
