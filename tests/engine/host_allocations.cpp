@@ -6,6 +6,8 @@
 
 #include "tests/engine/thread_cache_support.hpp"
 
+#if defined(CISTERN_COUNTS_HOST_MEMORY)
+
 namespace {
 
 /// How often the calling thread has asked for host memory.
@@ -39,3 +41,5 @@ void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std
 void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
 
 std::uint64_t cistern::test::hostAllocations() { return host_allocations; }
+
+#endif

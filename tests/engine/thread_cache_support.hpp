@@ -81,8 +81,12 @@ class IdleThread {
   std::thread thread_;
 };
 
+// The address sanitizer has a new and a delete of its own.
+#if !defined(__SANITIZE_ADDRESS__)
+#define CISTERN_COUNTS_HOST_MEMORY
 /// How often the calling thread has asked for host memory.
 std::uint64_t hostAllocations();
+#endif
 
 /// A device on which every cache gets what it may keep.
 inline sim::SimConfig roomySim() { return simOf(16 * kGiB); }
