@@ -81,7 +81,7 @@ inline void* CachingAllocator::serve(Heap* heap, const Request& request) {
 
 void* CachingAllocator::allocate(std::size_t bytes, Stream stream, Pool& pool) {
   if (bytes == 0) return nullptr;
-  if (router_.load(std::memory_order_relaxed) != nullptr) [[unlikely]]
+  if (routed()) [[unlikely]]
     return allocateRouted(bytes, stream, &pool);
   return allocateUnrouted(bytes, stream, pool);
 }
@@ -128,16 +128,15 @@ void CachingAllocator::freeOdd(void* pointer, const void* caller) noexcept {
   if (pointer == nullptr) return;
   const Address address = toAddress(pointer);
   ThreadCache& last = CacheTable::last();
-  if (Block* const block = caches_.has(last) ? last.recent(address) : nullptr) {
-    if (last.giveAny(*block, caller)) return;
-  }
+  Block* const recent = caches_.has(last) ? last.recent(address) : nullptr;
+  if (recent != nullptr && last.giveAny(*recent, caller)) return;
   const auto [segment, heap] = locate(address);
   if (heap == nullptr) [[unlikely]]
     return reportMisuse("free", address);
   // What is no block's address for sure is not looked for among records that others may be writing.
   Block* const block = address % kGrain == 0 ? heap->peek(*segment, address) : nullptr;
   ThreadCache* const cache = caches_.mine(heap->stream());
-  if (block != nullptr && cache != nullptr && cache->giveAny(*block, caller)) [[likely]]
+  if (block != nullptr && block != recent && cache != nullptr && cache->giveAny(*block, caller))
     return;
   if (block != nullptr) {
     switch (returnToOwner(*block, cache, caller)) {

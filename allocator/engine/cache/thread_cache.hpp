@@ -59,8 +59,7 @@ class alignas(64) ThreadCache {
   Heap& heap() const { return *heap_; }
   std::uint32_t heldByMe() const { return held_; }
 
-  // ---- The owner, without a lock
-  // -----------------------------------------------------------------
+  // ---- The owner, without a lock ---------------------------------------------------------------
 
   /// A block for a request of `bytes`, or null. Pre: 0 < bytes <= kDirectBytes.
   Block* take(std::uint64_t bytes) noexcept {
@@ -94,8 +93,7 @@ class alignas(64) ThreadCache {
     last.block = &block;
   }
 
-  // ---- Whoever holds the heap's lock, and is the owner or keeps the gate closed
-  // ------------------
+  // ---- Whoever holds the heap's lock, and is the owner or keeps the gate closed ----------------
 
   BiasedGate& gate() { return gate_; }
   /// Keeps the gate closed for its owners, or does so no longer. False when nothing changes.
