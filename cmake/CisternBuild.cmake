@@ -76,7 +76,7 @@ endfunction()
 # cistern_library(name [FOLDERS sub…] LINKS target…): a static library of the calling folder's
 # sources. Headers are included from the root of the repository ("allocator/base/types.hpp").
 function(cistern_library target)
-  cmake_parse_arguments(arg "" "" "FOLDERS;LINKS" ${ARGN})
+  cmake_parse_arguments(arg "SCALAR" "" "FOLDERS;LINKS" ${ARGN})
   cistern_sources(sources ${arg_FOLDERS})
   if(sources)
     add_library(${target} STATIC ${sources})
@@ -89,6 +89,9 @@ function(cistern_library target)
                                                 $<INSTALL_INTERFACE:include/cistern>)
   target_compile_features(${target} ${scope} cxx_std_20)
   target_link_libraries(${target} ${scope} ${arg_LINKS})
+  if(arg_SCALAR AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_compile_options(${target} PRIVATE -fno-tree-slp-vectorize)
+  endif()
 endfunction()
 
 # cistern_executable(name LINKS target…): a program of the calling folder's sources; none without.

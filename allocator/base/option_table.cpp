@@ -112,7 +112,7 @@ constexpr OptionRow kTable[] = {
     {"thread_cache", "",
      BytesRule{&Options::thread_cache, 64 * kKiB, kGiB, 1, Special<std::uint64_t>{"off", 0}},
      "How much a thread may keep, for each stream, of what it has freed, to have it back without a "
-     "lock: this much of blocks up to 1 MiB, and one larger block, of up to 32 times it and at "
+     "lock: this much of blocks up to 1 MiB, and one larger block, of up to four times it and at "
      "most "
      "32 MiB. All threads together keep at most 1/64 of the device. It counts as free, and goes "
      "back "

@@ -50,7 +50,7 @@ struct Options {
   bool prefer_old_segments = true;
   std::uint64_t free_log = 64;
   std::uint64_t poll_interval = 8;
-  std::uint64_t thread_cache = 2 * kMiB;
+  std::uint64_t thread_cache = 8 * kMiB;
 
   /// `base` with every "key:value" of the comma-separated `conf` applied, in order. Options that
   /// `conf` does not name stay as they were. Throws OptionError naming the key, what was given and

@@ -21,11 +21,20 @@ std::int64_t shareOf(const std::array<StatArray, kSizeKindCount>& counts, std::s
   return kind < kSizeKindCount ? counts[kind][stat] : counts[0][stat] + counts[1][stat];
 }
 
+/// Of all heaps, brought up to date.
+using AllCounters = std::vector<HeapCounters*>;
+
+AllCounters countersOf(const std::vector<Heap*>& heaps) CISTERN_NO_TSA {
+  AllCounters all;
+  all.reserve(heaps.size());
+  for (Heap* heap : heaps) all.push_back(&heap->counters());
+  return all;
+}
+
 template <class Counts>
-std::int64_t total(const std::vector<Heap*>& heaps, std::size_t kind, std::size_t stat,
-                   Counts counts) CISTERN_NO_TSA {
+std::int64_t total(const AllCounters& all, std::size_t kind, std::size_t stat, Counts counts) {
   std::int64_t sum = 0;
-  for (Heap* heap : heaps) sum += shareOf(heap->counters().*counts, kind, stat);
+  for (const HeapCounters* one : all) sum += shareOf(one->*counts, kind, stat);
   return sum;
 }
 
@@ -54,29 +63,27 @@ void CachingAllocator::withAllHeapsSettling(Visit visit) const CISTERN_NO_TSA {
 namespace {
 
 // Raises the peaks to the present totals and deals what lies between out as ceilings.
-void dealCeilings(const std::vector<Heap*>& heaps, StatLedger& ledger) CISTERN_NO_TSA {
+void dealCeilings(const AllCounters& all, StatLedger& ledger) {
   for (std::size_t kind = 0; kind < kKinds; ++kind) {
     for (std::size_t stat = 0; stat < kStatCount; ++stat) {
       std::int64_t& peak = ledger.peak[kind][stat];
-      const std::int64_t now = total(heaps, kind, stat, &HeapCounters::current);
+      const std::int64_t now = total(all, kind, stat, &HeapCounters::current);
       peak = std::max(peak, now);
-      const std::int64_t share = heaps.empty() ? 0 : (peak - now) / std::int64_t(heaps.size());
-      for (Heap* heap : heaps) {
-        HeapCounters& own = heap->counters();
-        const std::int64_t dealt = shareOf(own.current, kind, stat) + share;
-        std::int64_t& ceiling = own.ceiling[kind][stat];
+      const std::int64_t share = all.empty() ? 0 : (peak - now) / std::int64_t(all.size());
+      for (HeapCounters* own : all) {
+        const std::int64_t dealt = shareOf(own->current, kind, stat) + share;
+        std::int64_t& ceiling = own->ceiling[kind][stat];
         ceiling = ledger.exact ? dealt : std::max(ceiling, dealt);
       }
     }
   }
 }
 
-MemoryStats::Values valuesOf(const std::vector<Heap*>& heaps, const StatLedger& ledger,
-                             std::size_t kind) {
+MemoryStats::Values valuesOf(const AllCounters& all, const StatLedger& ledger, std::size_t kind) {
   MemoryStats::Values values;
   for (std::size_t stat = 0; stat < kStatCount; ++stat) {
-    const std::int64_t current = total(heaps, kind, stat, &HeapCounters::current);
-    const std::int64_t allocated = total(heaps, kind, stat, &HeapCounters::allocated);
+    const std::int64_t current = total(all, kind, stat, &HeapCounters::current);
+    const std::int64_t allocated = total(all, kind, stat, &HeapCounters::allocated);
     values[stat] = {current, ledger.peak[kind][stat], allocated - ledger.allocated_base[kind][stat],
                     allocated - current - ledger.freed_base[kind][stat]};
   }
@@ -92,9 +99,9 @@ void CachingAllocator::settle() noexcept {
 
 void CachingAllocator::settleNow() noexcept {
   try {
-    withAllHeapsSettling([this](const std::vector<Heap*>& heaps) CISTERN_NO_TSA {
+    withAllHeapsSettling([this](const std::vector<Heap*>& heaps) {
       ledger_.exact = !peaks_loose_.load(std::memory_order_relaxed);
-      dealCeilings(heaps, ledger_);
+      dealCeilings(countersOf(heaps), ledger_);
     });
   } catch (const std::bad_alloc&) {
     // The host is short of memory: whoever passes a ceiling next settles.
@@ -145,11 +152,12 @@ MemoryStats CachingAllocator::memoryStats() const {
   MemoryStats stats;
   withAllHeaps([&](const std::vector<Heap*>& heaps) CISTERN_NO_TSA {
     ledger_.exact = !peaks_loose_.load(std::memory_order_relaxed);
-    dealCeilings(heaps, ledger_);
+    const AllCounters all = countersOf(heaps);
+    dealCeilings(all, ledger_);
     stats.peaks_exact = ledger_.exact;
-    stats.small = valuesOf(heaps, ledger_, 0);
-    stats.large = valuesOf(heaps, ledger_, 1);
-    stats.all = valuesOf(heaps, ledger_, 2);
+    stats.small = valuesOf(all, ledger_, 0);
+    stats.large = valuesOf(all, ledger_, 1);
+    stats.all = valuesOf(all, ledger_, 2);
     for (Heap* heap : heaps) stats.host_bytes += heap->hostBytes();
   });
   stats.host_bytes += segments_.hostBytes() + records_.hostBytes() + caches_.hostBytes();
@@ -174,16 +182,17 @@ void CachingAllocator::resetPeakStats() {
     peaks_loose_.store(false, std::memory_order_relaxed);
     settled_others_count_ = 0;
     ledger_.exact = true;
-    dealCeilings(heaps, ledger_);
+    dealCeilings(countersOf(heaps), ledger_);
   });
 }
 
 void CachingAllocator::resetAccumulatedStats() {
   withAllHeaps([this](const std::vector<Heap*>& heaps) CISTERN_NO_TSA {
+    const AllCounters all = countersOf(heaps);
     for (std::size_t kind = 0; kind < kKinds; ++kind) {
       for (std::size_t stat = 0; stat < kStatCount; ++stat) {
-        const std::int64_t allocated = total(heaps, kind, stat, &HeapCounters::allocated);
-        const std::int64_t current = total(heaps, kind, stat, &HeapCounters::current);
+        const std::int64_t allocated = total(all, kind, stat, &HeapCounters::allocated);
+        const std::int64_t current = total(all, kind, stat, &HeapCounters::current);
         ledger_.allocated_base[kind][stat] = allocated;
         ledger_.freed_base[kind][stat] = allocated - current;
       }
@@ -238,10 +247,11 @@ void CachingAllocator::auditHeaps() const {
       }
       for (const ThreadCache* cache : heap->caches) cache->audit();
     }
+    const AllCounters all = countersOf(heaps);
     for (std::size_t kind = 0; kind < kKinds; ++kind) {
       for (std::size_t stat = 0; stat < kStatCount; ++stat) {
         std::int64_t ceilings = 0;
-        for (Heap* heap : heaps) ceilings += heap->counters().ceiling[kind][stat];
+        for (const HeapCounters* own : all) ceilings += own->ceiling[kind][stat];
         CISTERN_CHECK(!ledger_.exact || peaks_loose_ || ceilings <= ledger_.peak[kind][stat]);
       }
     }

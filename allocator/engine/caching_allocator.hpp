@@ -213,7 +213,9 @@ class CachingAllocator {
   static Parted part(Heap& heap, ThreadCache* cache, Block& block, const void* caller) noexcept;
   ReturnedBlocks::Answer returnToOwner(Block& block, const ThreadCache* mine,
                                        const void* caller) noexcept;
-  void freeOdd(void* pointer, const void* caller) noexcept;
+  void freeOdd(void* pointer, const void* caller, Block* recent) noexcept;
+  bool freeMine(SizeKind kind, ThreadCache& cache, Block& block, const void* caller) noexcept;
+  void afterFree(Heap& heap, bool over_ceiling, bool low_tide) noexcept;
   void freeToHeap(HeapSegment& segment, Heap& heap, Address address, Block* seen,
                   const void* caller) noexcept;
   void freeAt(Address address, const void* caller) noexcept;
@@ -223,7 +225,7 @@ class CachingAllocator {
   void* allocateRouted(std::size_t bytes, Stream stream, Pool* named);
   void* allocateUnrouted(std::size_t bytes, Stream stream, Pool& pool);
   Request requestOf(std::size_t bytes, Stream stream, Pool& pool);
-  void* serve(Heap* heap, const Request& request);
+  void* serve(Heap& heap, ThreadCache* cache, const Request& request);
 
   // recorded.cpp
   void* allocateRecorded(const Request& request);

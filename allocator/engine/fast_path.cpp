@@ -25,7 +25,7 @@ void CachingAllocator::free(void* pointer) noexcept {
   const void* const caller = __builtin_return_address(0);
   Block* const block = caches_.has(cache) ? cache.recent(toAddress(pointer)) : nullptr;
   if (block == nullptr || !cache.give(*block, caller)) [[unlikely]]
-    return freeOdd(pointer, caller);
+    return freeOdd(pointer, caller, block);
 }
 
 }  // namespace cistern

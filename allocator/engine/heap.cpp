@@ -1,75 +1,32 @@
 #include "allocator/engine/heap.hpp"
 
 #include <algorithm>
-#include <memory>
 
 #include "allocator/base/check.hpp"
 
 namespace cistern {
-namespace {
-
-std::int64_t signedBytes(std::uint64_t bytes) { return std::int64_t(bytes); }
-
-}  // namespace
-
-// A block in use remembers in `epoch` which capture it was allocated in.
-void Heap::begin(Block& block, const Request& request) {
-  block.use = holding::heapsOwn(request.bytes, request.stream);
-  block.epoch = request.recorded_by;
-}
-
 Block* Heap::allocate(const Request& request) {
-  Layout& from = layout(request.kind);
-  const LayoutTotals before = from.totals();
-  Block* block = from.allocate(request.grains);
+  Block* block = layout(request.kind).allocate(request.grains);
   if (block == nullptr) return nullptr;
   begin(*block, request);
-  countBlock(request.kind, *block, +1);
-  countSplit(request.kind, before);
   return block;
 }
 
 Block* Heap::allocateFrom(Block& free, const Request& request) {
-  Layout& from = layout(request.kind);
-  const LayoutTotals before = from.totals();
-  Block* block = from.allocateFrom(free, request.grains);
+  Block* block = layout(request.kind).allocateFrom(free, request.grains);
   begin(*block, request);
-  countBlock(request.kind, *block, +1);
-  countSplit(request.kind, before);
   return block;
 }
 
 Block* Heap::allocateAt(Block& free, Address at, const Request& request) {
-  Layout& from = layout(request.kind);
-  const LayoutTotals before = from.totals();
-  Block* block = from.allocateAt(free, at, request.grains);
+  Block* block = layout(request.kind).allocateAt(free, at, request.grains);
   begin(*block, request);
-  countBlock(request.kind, *block, +1);
-  countSplit(request.kind, before);
   return block;
-}
-
-void Heap::reissue(Block& block, const Request& request) noexcept {
-  const SizeKind kind = segmentOf(block).kind;
-  layout(kind).reissue(block);
-  begin(block, request);
-  countHeld(kind, block, +1);
-}
-
-void Heap::setAside(Block& free) noexcept {
-  const SizeKind kind = segmentOf(free).kind;
-  Layout& from = layout(kind);
-  const LayoutTotals before = from.totals();
-  from.setAside(free);
-  begin(free, {0, free.grains, kind, stream(), nullptr, nullptr, 0});
-  counters_.change(kind, Stat::kActive, 1);
-  counters_.change(kind, Stat::kActiveBytes, signedBytes(free.bytes()));
-  countSplit(kind, before);
 }
 
 bool Heap::moveTo(Pool& pool, Stream stream) noexcept {
   const MutexLock lock(mutex_);
-  if (small_.totals().segment_bytes + large_.totals().segment_bytes != 0) return false;
+  if (small_.segmentBytes() + large_.segmentBytes() != 0) return false;
   if (completion.busy || completion.under_way) return false;
   completion.completed = completion.marked = endEpoch();
   completion.freed = false;
@@ -87,72 +44,22 @@ bool Heap::moveTo(Pool& pool, Stream stream) noexcept {
 void Heap::release(Block& block, std::uint64_t tick) noexcept {
   HeapSegment& segment = segmentOf(block);
   const SizeKind kind = segment.kind;
-  Layout& to = layout(kind);
-  const LayoutTotals before = to.totals();
-  const bool held = block.state() == BlockState::kAllocated;
-  if (held) countBlock(kind, block, -1);
-  counters_.change(kind, Stat::kActive, -1);
-  counters_.change(kind, Stat::kActiveBytes, -signedBytes(block.bytes()));
-  const Block* whole = to.release(block, epoch);
+  if (block.state() == BlockState::kAllocated) [[likely]]
+    hits(kind).requested -= std::int64_t(holding::requested(block));
+  else
+    countPending(kind, block, -1);
+  const Block* whole = layout(kind).release(block, epoch);
   completion.freed = true;
   if (whole->spansSegment()) segment.setIdleSince(tick);
-  countSplit(kind, before);
-}
-
-StreamUses Heap::retire(Block& block) noexcept {
-  countBlock(segmentOf(block).kind, block, -1);
-  layout(segmentOf(block).kind).retire(block);
-  const std::unique_ptr<StreamUses> noted(static_cast<StreamUses*>(block.use.uses));
-  block.use.uses = nullptr;
-  StreamUses uses = noted ? std::move(*noted) : StreamUses{};
-  if (block.use.stream != stream()) uses.push_back(block.use.stream);
-  return uses;
-}
-
-void Heap::countHeld(SizeKind kind, const Block& block, int sign) {
-  counters_.change(kind, Stat::kAllocation, sign);
-  counters_.change(kind, Stat::kAllocatedBytes, sign * signedBytes(block.bytes()));
-  counters_.change(kind, Stat::kRequestedBytes, sign * signedBytes(holding::requested(block)));
-}
-
-void Heap::countBlock(SizeKind kind, const Block& block, int sign) {
-  countHeld(kind, block, sign);
-  if (sign < 0) return;  // a block stays active until it is released
-  counters_.change(kind, Stat::kActive, 1);
-  counters_.change(kind, Stat::kActiveBytes, signedBytes(block.bytes()));
-}
-
-void Heap::countSplit(SizeKind kind, const LayoutTotals& before) {
-  const LayoutTotals& now = layout(kind).totals();
-  counters_.change(kind, Stat::kInactiveSplit,
-                   signedBytes(now.split_free_blocks - before.split_free_blocks));
-  counters_.change(kind, Stat::kInactiveSplitBytes,
-                   signedBytes(now.split_free_bytes - before.split_free_bytes));
-}
-
-void Heap::countBacking(SizeKind kind, std::uint64_t bytes, int sign, bool real) {
-  const auto count = [&](Stat stat, std::int64_t by) CISTERN_NO_TSA {
-    real ? counters_.change(kind, stat, by) : counters_.move(kind, stat, by);
-  };
-  count(Stat::kSegment, sign);
-  count(Stat::kReservedBytes, sign * signedBytes(bytes));
 }
 
 Block* Heap::fill(SizeKind kind, Block& hole, Address from, Address to, std::uint32_t at) noexcept {
-  Layout& to_layout = layout(kind);
-  const LayoutTotals before = to_layout.totals();
-  Block* free = to_layout.fill(hole, from, to, at);
   completion.freed = true;
-  countSplit(kind, before);
-  return free;
+  return layout(kind).fill(hole, from, to, at);
 }
 
 Block* Heap::punch(SizeKind kind, Block& free, Address from, Address to) noexcept {
-  Layout& of = layout(kind);
-  const LayoutTotals before = of.totals();
-  Block* hole = of.punch(free, from, to);
-  countSplit(kind, before);
-  return hole;
+  return layout(kind).punch(free, from, to);
 }
 
 void Heap::add(HeapSegment& segment, bool grown) {
@@ -203,17 +110,7 @@ void Heap::audit() {
   for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
     const Layout& own = layout(kind);
     own.audit();
-    const LayoutTotals& t = own.totals();
-    const StatArray& now = counters_.current[std::size_t(kind)];
-    const auto is = [&](Stat stat, std::uint64_t value) {
-      CISTERN_CHECK(now[std::size_t(stat)] == signedBytes(value));
-    };
-    // Pages that the device would not take back are counted too.
-    CISTERN_CHECK(now[std::size_t(Stat::kReservedBytes)] >= signedBytes(t.segment_bytes));
-    is(Stat::kActive, t.busy_blocks);
-    is(Stat::kActiveBytes, t.busy_bytes);
-    is(Stat::kInactiveSplit, t.split_free_blocks);
-    is(Stat::kInactiveSplitBytes, t.split_free_bytes);
+    auditCounts(kind);
     for (Segment* s = own.segments(); s; s = s->next) {
       CISTERN_CHECK(static_cast<HeapSegment*>(s)->heap.load() == this);
     }

@@ -23,6 +23,7 @@
 #include "allocator/base/sabotage.hpp"
 #include "allocator/engine/cache/holding.hpp"
 #include "allocator/engine/free_log.hpp"
+#include "allocator/engine/heap_counts.hpp"
 #include "allocator/engine/pool.hpp"
 #include "allocator/engine/request.hpp"
 #include "allocator/engine/statistics.hpp"
@@ -166,6 +167,13 @@ class Heap {
   Block* allocateAt(Block& free, Address at, const Request& request) CISTERN_REQUIRES(mutex_);
   /// Puts an allocated or pending block back among the free.
   void release(Block& block, std::uint64_t tick) noexcept CISTERN_REQUIRES(mutex_);
+  /// The same for a caller who does not ask overCeiling afterwards: whoever asks next learns it.
+  void releaseUnasked(Block& block, std::uint64_t tick) noexcept CISTERN_REQUIRES(mutex_) {
+    const SizeKind kind = segmentOf(block).kind;
+    release(block, tick);
+    if (!withinLimits(kind)) [[unlikely]]
+      forgetLimits();
+  }
   /// Makes a whole free block a retired one that the program never had.
   void setAside(Block& free) noexcept CISTERN_REQUIRES(mutex_);
   /// Hands a retired block out again, whole.
@@ -213,17 +221,50 @@ class Heap {
   std::uint32_t endEpoch() noexcept CISTERN_REQUIRES(mutex_);
 
   std::uint64_t busyBytes() const CISTERN_REQUIRES(mutex_) {
-    return small_.totals().busy_bytes + large_.totals().busy_bytes;
+    return small_.busyBytes() + large_.busyBytes();
   }
-  HeapCounters& counters() CISTERN_REQUIRES(mutex_) { return counters_; }
+  // ---- Counting (heap_counts.cpp) --------------------------------------------------------------
+
+  /// Up to date, and for the caller to change: limits are dealt anew.
+  HeapCounters& counters() noexcept CISTERN_REQUIRES(mutex_);
+  /// Whether a ceiling that concerns this kind is passed.
+  bool overCeiling(SizeKind kind) noexcept CISTERN_REQUIRES(mutex_) {
+    return !withinLimits(kind) && overCeilingNow(kind);
+  }
+  /// Surely none is.
+  bool withinLimits(SizeKind kind) CISTERN_REQUIRES(mutex_) {
+    return hits(kind).within(layout(kind));
+  }
+  /// How much more of this kind may be counted within the limits; at least `needed`, if no ceiling
+  /// is in the way.
+  Tally slack(SizeKind kind, const Tally& needed) noexcept CISTERN_REQUIRES(mutex_);
+  /// The ceilings of this kind rise by so much, or (negative) fall.
+  void raiseCeilings(SizeKind kind, const Tally& by) noexcept CISTERN_REQUIRES(mutex_);
+  /// So much was taken from a cache without being counted; `requested` has changed by so much, and
+  /// the ceilings with it.
+  void countTaken(SizeKind kind, const Tally& taken, std::int64_t requested) noexcept
+      CISTERN_REQUIRES(mutex_);
   std::size_t hostBytes() CISTERN_REQUIRES(mutex_);
   void audit() CISTERN_REQUIRES(mutex_);
 
  private:
-  static void begin(Block& block, const Request& request);
-  void countHeld(SizeKind kind, const Block& block, int sign) CISTERN_REQUIRES(mutex_);
-  void countBlock(SizeKind kind, const Block& block, int sign) CISTERN_REQUIRES(mutex_);
-  void countSplit(SizeKind kind, const LayoutTotals& before) CISTERN_REQUIRES(mutex_);
+  // Counts what was placed, but that it is busy: that the layout knows. A block in use remembers in
+  // `epoch` which capture it was allocated in.
+  void begin(Block& block, const Request& request) CISTERN_REQUIRES(mutex_) {
+    block.use = holding::heapsOwn(request.bytes, request.stream);
+    block.epoch = request.recorded_by;
+    HitCounts& counts = hits(request.kind);
+    counts.taken.add(block.bytes(), request.bytes);
+    counts.requested += std::int64_t(request.bytes);
+  }
+  HitCounts& hits(SizeKind kind) CISTERN_REQUIRES(mutex_) { return hits_[std::size_t(kind)]; }
+  void forgetLimits() noexcept CISTERN_REQUIRES(mutex_);
+  void bringUpToDate(SizeKind kind) noexcept CISTERN_REQUIRES(mutex_);
+  bool overCeilingNow(SizeKind kind) noexcept CISTERN_REQUIRES(mutex_);
+  void dealLimits(SizeKind kind, const Tally& needed) noexcept CISTERN_REQUIRES(mutex_);
+  void countPending(SizeKind kind, const Block& block, int sign) noexcept CISTERN_REQUIRES(mutex_);
+  void countActive(SizeKind kind, const Block& block, int sign) noexcept CISTERN_REQUIRES(mutex_);
+  void auditCounts(SizeKind kind) CISTERN_REQUIRES(mutex_);
   void renumberEpochs() noexcept CISTERN_REQUIRES(mutex_);
 
   std::atomic<Pool*> pool_;
@@ -233,6 +274,7 @@ class Heap {
   Mutex mutex_;
   Layout small_ CISTERN_GUARDED_BY(mutex_);
   Layout large_ CISTERN_GUARDED_BY(mutex_);
+  std::array<HitCounts, kSizeKindCount> hits_ CISTERN_GUARDED_BY(mutex_);
   HeapCounters counters_ CISTERN_GUARDED_BY(mutex_);
 
  public:

@@ -10,16 +10,16 @@ void* CachingAllocator::allocateOdd(std::size_t bytes, Stream stream) {
   if (bytes == 0) return nullptr;
   if (routed()) return allocateRouted(bytes, stream, nullptr);
   ThreadCache* const cache = caches_.mine(stream);
-  if (cache != nullptr && bytes <= ThreadCache::kMostBytes) [[likely]] {
-    if (Block* const block = cache->takeAny(bytes)) [[likely]] {
+  if (cache == nullptr || cache->heap().gone()) [[unlikely]]
+    return allocateUnrouted(bytes, stream, default_pool_);
+  if (bytes <= ThreadCache::kMostBytes) [[likely]] {
+    if (Block* const block = cache->takeAny(bytes)) {
       const Address address = deviceAddress(*block);
       cache->remember(address, *block);
       return toPointer(address);
     }
   }
-  if (cache != nullptr && !cache->heap().gone()) [[likely]]
-    return serve(&cache->heap(), requestOf(bytes, stream, default_pool_));
-  return allocateUnrouted(bytes, stream, default_pool_);
+  return serve(cache->heap(), cache, requestOf(bytes, stream, default_pool_));
 }
 
 inline Request CachingAllocator::requestOf(std::size_t bytes, Stream stream, Pool& pool) {
@@ -37,45 +37,41 @@ inline ThreadCache* CachingAllocator::cacheOf(Heap& heap) noexcept {
 }
 
 // A larger block that the cache has kept goes back first: it may be a neighbour of what is free.
-Block* CachingAllocator::hit(Heap& heap, ThreadCache* cache, const Request& request) {
+inline Block* CachingAllocator::hit(Heap& heap, ThreadCache* cache, const Request& request) {
   if (cache == nullptr) return heap.allocate(request);
   if (cache->mayHave(request.bytes)) [[unlikely]] {
     if (Block* const cached = cache->takeWithRoom(request.bytes)) return cached;
   }
-  if (request.grains > ThreadCache::kDirectGrains) cache->putBackLast();
+  if (request.grains > ThreadCache::kDirectGrains && cache->hasLast()) cache->putBackLast();
   Block* const block = heap.allocate(request);
   if (block != nullptr) cache->own(*block);
   return block;
 }
 
 // Whether the heap has passed a ceiling even with the room that the cache has of it.
-bool CachingAllocator::overCeiling(Heap& heap, ThreadCache* cache, SizeKind kind) noexcept {
-  if (!heap.counters().overCeiling(kind)) [[likely]]
+inline bool CachingAllocator::overCeiling(Heap& heap, ThreadCache* cache, SizeKind kind) noexcept {
+  if (heap.withinLimits(kind)) [[likely]]
     return false;
-  if (cache == nullptr) return true;
-  cache->giveRoom();
-  return heap.counters().overCeiling(kind);
+  if (cache != nullptr) cache->giveRoom();
+  return heap.overCeiling(kind);
 }
 
-inline void* CachingAllocator::serve(Heap* heap, const Request& request) {
-  if (heap == nullptr) [[unlikely]]
-    return allocateSlow(request);
-  ThreadCache* const cache = cacheOf(*heap);
+inline void* CachingAllocator::serve(Heap& heap, ThreadCache* cache, const Request& request) {
   void* pointer = nullptr;
   bool over_ceiling = false, poll = false;
   {
-    const MutexLock lock(heap->mutex());
-    if (const Block* block = hit(*heap, cache, request)) [[likely]] {
+    const MutexLock lock(heap.mutex());
+    if (const Block* block = hit(heap, cache, request)) [[likely]] {
       pointer = toPointer(deviceAddress(*block));
-      over_ceiling = overCeiling(*heap, cache, request.kind);
-      poll = pending_.waiting() != 0 && ++heap->hits_unpolled >= options_.poll_interval;
-      if (poll) heap->hits_unpolled = 0;
+      over_ceiling = overCeiling(heap, cache, request.kind);
+      poll = pending_.waiting() != 0 && ++heap.hits_unpolled >= options_.poll_interval;
+      if (poll) heap.hits_unpolled = 0;
     }
   }
   if (pointer == nullptr) [[unlikely]]
     return allocateSlow(request);
   if (over_ceiling || poll) [[unlikely]]
-    afterHit(*heap, over_ceiling, poll);
+    afterHit(heap, over_ceiling, poll);
   return pointer;
 }
 
@@ -88,7 +84,8 @@ void* CachingAllocator::allocate(std::size_t bytes, Stream stream, Pool& pool) {
 
 void* CachingAllocator::allocateUnrouted(std::size_t bytes, Stream stream, Pool& pool) {
   const Request request = requestOf(bytes, stream, pool);
-  return serve(pool.isDefault() ? heaps_.find(stream) : pool.find(stream), request);
+  Heap* const heap = pool.isDefault() ? heaps_.find(stream) : pool.find(stream);
+  return heap ? serve(*heap, cacheOf(*heap), request) : allocateSlow(request);
 }
 
 // A capture of the stream comes before the pool that a request names: only the capture's pool keeps
@@ -123,22 +120,22 @@ void CachingAllocator::atLowTide(Heap& heap) noexcept {
   }
 }
 
-// Blocks that the thread has had for longer, and of other streams than the last.
-void CachingAllocator::freeOdd(void* pointer, const void* caller) noexcept {
+// Larger blocks, those that the thread has had for longer, and those of other streams than the
+// last. `recent`: the block, where the last cache knew it.
+void CachingAllocator::freeOdd(void* pointer, const void* caller, Block* recent) noexcept {
   if (pointer == nullptr) return;
+  if (recent != nullptr && CacheTable::last().giveAny(*recent, caller)) return;
   const Address address = toAddress(pointer);
-  ThreadCache& last = CacheTable::last();
-  Block* const recent = caches_.has(last) ? last.recent(address) : nullptr;
-  if (recent != nullptr && last.giveAny(*recent, caller)) return;
   const auto [segment, heap] = locate(address);
   if (heap == nullptr) [[unlikely]]
     return reportMisuse("free", address);
   // What is no block's address for sure is not looked for among records that others may be writing.
   Block* const block = address % kGrain == 0 ? heap->peek(*segment, address) : nullptr;
   ThreadCache* const cache = caches_.mine(heap->stream());
-  if (block != nullptr && block != recent && cache != nullptr && cache->giveAny(*block, caller))
-    return;
-  if (block != nullptr) {
+  if (block != nullptr && cache != nullptr && holding::load(*block) == cache->heldByMe()) {
+    if (block != recent && cache->giveAny(*block, caller)) return;
+    if (freeMine(segment->kind, *cache, *block, caller)) return;
+  } else if (block != nullptr) {
     switch (returnToOwner(*block, cache, caller)) {
       case ReturnedBlocks::Answer::kTaken:
         return;
@@ -149,6 +146,34 @@ void CachingAllocator::freeOdd(void* pointer, const void* caller) noexcept {
     }
   }
   freeToHeap(*segment, *heap, address, block, caller);
+}
+
+// A block of the thread's own cache, which had no place for it at once: it makes some, or the heap
+// takes the block. False when there is more to it.
+bool CachingAllocator::freeMine(SizeKind kind, ThreadCache& cache, Block& block,
+                                const void* caller) noexcept {
+  Heap& heap = cache.heap();
+  bool over_ceiling = false, low_tide = false;
+  {
+    const MutexLock lock(heap.mutex());
+    if (heap.recorded || holding::load(block) != cache.heldByMe()) [[unlikely]]
+      return false;
+    const WhoFreed who(caller, 0);
+    if (!cache.accept(block, who)) {
+      cache.letGo(block, who);
+      if (heap.pages_moved) cache.noteFall();
+    }
+    over_ceiling = overCeiling(heap, nullptr, kind);
+    low_tide = heap.tide.fall(heap.busyBytes() - cache.cachedBytes()) && heap.pages_moved;
+  }
+  if (over_ceiling || low_tide) [[unlikely]]
+    afterFree(heap, over_ceiling, low_tide);
+  return true;
+}
+
+void CachingAllocator::afterFree(Heap& heap, bool over_ceiling, bool low_tide) noexcept {
+  if (over_ceiling) settleFor(heap);
+  if (low_tide && pages_) atLowTide(heap);
 }
 
 void CachingAllocator::freeAt(Address address, const void* caller) noexcept {
@@ -222,10 +247,7 @@ void CachingAllocator::freeToHeap(HeapSegment& segment, Heap& heap, Address addr
     return freeRecorded(heap, segment, address, caller);
   if (retired) [[unlikely]]
     return settleRetired(heap, *block, std::move(uses));
-  if (over_ceiling) [[unlikely]]
-    settleFor(heap);
-  if (low_tide && pages_) [[unlikely]]
-    atLowTide(heap);
+  afterFree(heap, over_ceiling, low_tide);
 }
 
 }  // namespace cistern

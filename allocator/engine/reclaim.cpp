@@ -23,11 +23,10 @@ void CachingAllocator::putBack(Heap& heap, Block& block) noexcept {
     const MutexLock lock(heap.mutex());
     const SizeKind kind = segmentOf(block).kind;
     heap.release(block, tick_.load(std::memory_order_relaxed));
-    over_ceiling = heap.counters().overCeiling(kind);
+    over_ceiling = heap.overCeiling(kind);
     low_tide = heap.tide.fall(heap.busyBytes()) && heap.pages_moved;
   }
-  if (over_ceiling) settleFor(heap);
-  if (low_tide && pages_) atLowTide(heap);
+  afterFree(heap, over_ceiling, low_tide);
 }
 
 // At exit there is nobody left who would ask it.

@@ -22,7 +22,7 @@ void* CachingAllocator::allocateRecorded(const Request& request) {
     const MutexLock lock(heap.mutex());
     heap.recorded = true;
     block = heap.allocate(request);
-    over_ceiling = heap.counters().overCeiling(request.kind);
+    over_ceiling = heap.overCeiling(request.kind);
   }
   const bool miss = block == nullptr;
   if (miss) {
@@ -181,7 +181,7 @@ void CachingAllocator::freeDuring(Recording& recording, Heap& heap,
       const SizeKind kind = segmentOf(block).kind;
       mark = recording.noteFree(heap) && options_.cross_stream_reuse;
       heap.release(block, tick_.load(std::memory_order_relaxed));
-      over_ceiling = heap.counters().overCeiling(kind);
+      over_ceiling = heap.overCeiling(kind);
     }
     if (mark) markFrees(recording, heap);
     if (over_ceiling) settleFor(heap);

@@ -12,13 +12,6 @@ namespace {
 
 constexpr std::size_t kRootBytes = (std::size_t{1} << 26) * sizeof(void*);
 
-// A word that holds a record's address, which user space keeps below 2^48, and a grain above it.
-constexpr unsigned kRecordBits = 48;
-
-HeapSegment* recordOf(std::uint64_t word) {
-  return static_cast<HeapSegment*>(toPointer(word & ((std::uint64_t{1} << kRecordBits) - 1)));
-}
-
 }  // namespace
 
 // The root is address space, not memory: only pages that hold a pointer are ever backed.
@@ -33,20 +26,6 @@ SegmentMap::SegmentMap() {
 SegmentMap::~SegmentMap() {
   for (Leaf* leaf : made_) delete leaf;
   munmap(root_, kRootBytes);
-}
-
-SegmentMap::Granule* SegmentMap::granule(std::uint64_t index) const noexcept {
-  if (index >> (kRootShift + kLeafShift)) return nullptr;
-  Leaf* leaf = root_[index >> kLeafShift].load(std::memory_order_acquire);
-  return leaf ? &(*leaf)[index & ((1u << kLeafShift) - 1)] : nullptr;
-}
-
-HeapSegment* SegmentMap::find(Address address) const noexcept {
-  const Granule* g = granule(address >> kGranuleShift);
-  if (g == nullptr) return nullptr;
-  const std::uint64_t within = g->within.load(std::memory_order_acquire);
-  if (within != 0 && grainInGranule(address) >= within >> kRecordBits) return recordOf(within);
-  return g->at_start.load(std::memory_order_acquire);
 }
 
 SegmentMap::Leaf& SegmentMap::leaf(std::uint64_t index) {

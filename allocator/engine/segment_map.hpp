@@ -53,6 +53,11 @@ class SegmentMap {
   static std::uint64_t grainInGranule(Address address) {
     return (address >> kGrainShift) & ((1u << (kGranuleShift - kGrainShift)) - 1);
   }
+  /// Granule::within: a record's address, which user space keeps below 2^48, and a grain above it.
+  static constexpr unsigned kRecordBits = 48;
+  static HeapSegment* recordOf(std::uint64_t word) {
+    return static_cast<HeapSegment*>(toPointer(word & ((std::uint64_t{1} << kRecordBits) - 1)));
+  }
   void store(std::uint64_t index, const HeapSegment& segment, HeapSegment* value)
       CISTERN_REQUIRES(mutex_);
   Granule* granule(std::uint64_t index) const noexcept;
@@ -63,5 +68,21 @@ class SegmentMap {
   std::vector<Leaf*> made_ CISTERN_GUARDED_BY(mutex_);
   std::atomic<std::size_t> leaves_{0};
 };
+
+inline SegmentMap::Granule* SegmentMap::granule(std::uint64_t index) const noexcept {
+  if (index >> (kRootShift + kLeafShift)) [[unlikely]]
+    return nullptr;
+  Leaf* leaf = root_[index >> kLeafShift].load(std::memory_order_acquire);
+  return leaf ? &(*leaf)[index & ((1u << kLeafShift) - 1)] : nullptr;
+}
+
+inline HeapSegment* SegmentMap::find(Address address) const noexcept {
+  const Granule* g = granule(address >> kGranuleShift);
+  if (g == nullptr) [[unlikely]]
+    return nullptr;
+  const std::uint64_t within = g->within.load(std::memory_order_acquire);
+  if (within != 0 && grainInGranule(address) >= within >> kRecordBits) return recordOf(within);
+  return g->at_start.load(std::memory_order_acquire);
+}
 
 }  // namespace cistern

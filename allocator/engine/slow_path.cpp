@@ -38,7 +38,7 @@ Options possibleOn(const Device& device, Options options) {
 
 /// All caches together may keep this part of the device; one of them may keep a large block of
 /// `thread_cache` times the other.
-constexpr std::uint64_t kCachesPart = 64, kLargeCache = 16;
+constexpr std::uint64_t kCachesPart = 64, kLargeCache = 4;
 
 Options inSegments(Options options) {
   options.backing = Backing::kSegments;

@@ -85,7 +85,7 @@ using StatArray = std::array<std::int64_t, kStatCount>;
 
 /// One heap's share of the statistics. Guarded by the heap's lock.
 struct HeapCounters {
-  std::array<StatArray, kSizeKindCount> current{};
+  std::array<StatArray, kSizeKindCount> current{};  ///< with `allocated`, brought up to date
   std::array<StatArray, kSizeKindCount> allocated{};
   /// Ceilings for small, for large, and for both together.
   std::array<StatArray, kSizeKindCount + 1> ceiling{};
@@ -113,7 +113,7 @@ struct HeapCounters {
   bool overCeiling(SizeKind kind) const {
     const StatArray& own = current[std::size_t(kind)];
     const StatArray& own_ceiling = ceiling[std::size_t(kind)];
-    std::int64_t signs = 0;  // differences, and not comparisons: two at a time in a register
+    std::int64_t signs = 0;
     for (std::size_t s = 0; s < kStatCount; ++s) {
       signs |= own_ceiling[s] - own[s];
       signs |= ceiling[kSizeKindCount][s] - current[0][s] - current[1][s];

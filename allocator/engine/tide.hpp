@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 namespace cistern {
 
@@ -19,20 +20,27 @@ class Tide {
   /// that was is what the next low is measured by.
   void rise(std::uint64_t busy) {
     if (busy <= low_ + low_ / 4) return;
-    expected_ = low_ < expected_ ? low_ : expected_ + (low_ - expected_) / kPatience;
-    ebb_ = expected_ + expected_ / 64;
+    if (++rises_ == kPatience) {
+      rises_ = 0;
+      before_ = std::exchange(least_, UINT64_MAX);
+    }
+    least_ = std::min(least_, low_);
+    const std::uint64_t expected = std::min(least_, before_);
+    ebb_ = expected + expected / 64;
     low_ = busy;
   }
   /// At so many bytes in use, or fewer, it is low tide.
   std::uint64_t ebb() const { return ebb_; }
 
  private:
-  /// How slowly a low that never comes again is forgotten.
-  static constexpr std::uint64_t kPatience = 256;
+  /// A low that does not come again is forgotten after so many rises, or twice as many.
+  static constexpr unsigned kPatience = 128;
 
-  std::uint64_t low_ = 0;       ///< the least since the last rise
-  std::uint64_t expected_ = 0;  ///< the least of recent lows
-  std::uint64_t ebb_ = 0;       ///< at or below it is low tide
+  std::uint64_t low_ = 0;              ///< the least since the last rise
+  std::uint64_t least_ = 0;            ///< of the lows of the last rises, fewer than kPatience
+  std::uint64_t before_ = UINT64_MAX;  ///< of the kPatience before
+  unsigned rises_ = 0;
+  std::uint64_t ebb_ = 0;  ///< at or below it is low tide
 };
 
 }  // namespace cistern

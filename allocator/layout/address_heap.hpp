@@ -15,10 +15,7 @@
 
 namespace cistern::address_heap {
 
-/// Best-fit order: by size, then by address.
-inline bool precedes(const Block& a, const Block& b) {
-  return a.grains != b.grains ? a.grains < b.grains : a.grain < b.grain;
-}
+inline bool precedes(const Block& a, const Block& b) { return a.grain < b.grain; }
 
 inline unsigned rankOf(const Block* b) { return b ? unsigned(b->rank) : 0; }
 

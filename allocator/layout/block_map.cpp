@@ -25,7 +25,8 @@ template <unsigned TagBits>
 Block* BasicBlockMap<TagBits>::find(Address address) const noexcept {
   if (used_ == 0) return nullptr;
   const std::uint64_t hash = hashOf(address), tag = tagOf(hash);
-  for (std::size_t i = home(hash); slots_[i] != 0; i = after(i)) {
+  const std::size_t mask = capacity() - 1;
+  for (std::size_t i = home(hash); slots_[i] != 0; i = (i + 1) & mask) {
     if (slots_[i] >> kPointerBits == tag && blockOf(slots_[i])->address() == address) {
       return blockOf(slots_[i]);
     }
@@ -41,34 +42,51 @@ BasicBlockMap<TagBits>::~BasicBlockMap() {
 
 template <unsigned TagBits>
 void BasicBlockMap<TagBits>::place(Slot slot) noexcept {
+  Slot* const slots = slots_;  // here and below: a store to a slot could change the members, to a
+  const std::size_t mask = capacity() - 1;  // compiler that does not know better
   std::size_t i = homeOf(slot);
-  while (slots_[i] != 0) i = after(i);
-  set(i, slot);
+  while (slots[i] != 0) i = (i + 1) & mask;
+  set(slots[i], slot);
 }
 
 template <unsigned TagBits>
 void BasicBlockMap<TagBits>::insert(const Block& block) noexcept {
-  CISTERN_ASSERT((used_ + 1) * 4 <= capacity() * 3);
+  CISTERN_ASSERT(used_ < most_);
   place(slotFor(block));
   ++used_;
 }
 
-// Closes the gap by moving back every later slot of the run whose home does not lie past the gap.
 template <unsigned TagBits>
 void BasicBlockMap<TagBits>::erase(const Block& block) noexcept {
   const Slot wanted = slotFor(block);
-  std::size_t gap = homeOf(wanted);
-  while (slots_[gap] != wanted) gap = after(gap);
+  if (bits_ <= TagBits) {
+    const unsigned shift = kPointerBits + TagBits - bits_;
+    eraseSlot(wanted, [shift](Slot slot) { return std::size_t(slot >> shift); });
+  } else {
+    eraseSlot(wanted, [this](Slot slot) { return homeOf(slot); });
+  }
+  --used_;
+}
+
+// Closes the gap by moving back every later slot of the run whose home does not lie past the gap.
+template <unsigned TagBits>
+template <class HomeOf>
+inline void BasicBlockMap<TagBits>::eraseSlot(Slot wanted, HomeOf homeOf) noexcept {
+  Slot* const slots = slots_;
   const std::size_t mask = capacity() - 1;
-  for (std::size_t i = after(gap); slots_[i] != 0; i = after(i)) {
-    const std::size_t from_home = (i - homeOf(slots_[i])) & mask;
-    const std::size_t from_gap = (i - gap) & mask;
-    if (from_home < from_gap) continue;
-    set(gap, slots_[i]);
+  std::size_t gap = homeOf(wanted);
+  while (slots[gap] != wanted) gap = (gap + 1) & mask;
+  std::size_t i = gap;
+  while (true) {
+    i = (i + 1) & mask;
+    const Slot slot = slots[i];
+    if (slot == 0) break;
+    const std::size_t home = homeOf(slot);
+    if (((i - home) & mask) < ((i - gap) & mask)) continue;
+    set(slots[gap], slot);
     gap = i;
   }
-  set(gap, 0);
-  --used_;
+  set(slots[gap], 0);
 }
 
 template <unsigned TagBits>
@@ -81,6 +99,7 @@ void BasicBlockMap<TagBits>::grow() {
   std::fill_n(bigger, std::size_t{1} << bits, 0);
   slots_ = bigger;
   bits_ = bits;
+  most_ = std::size_t{1} << (bits - 1);
   for (std::size_t i = 0; i < old_size; ++i) {
     if (before[i] != 0) place(before[i]);
   }
@@ -101,7 +120,7 @@ void BasicBlockMap<TagBits>::outgrow(Slot* slots, unsigned bits) noexcept {
 
 template <unsigned TagBits>
 void BasicBlockMap<TagBits>::audit() const {
-  CISTERN_CHECK(used_ * 4 <= capacity() * 3);
+  CISTERN_CHECK(used_ <= most_ && most_ == capacity() / 2);
   CISTERN_CHECK(slots_ == nullptr || table_.load() == tableWord(slots_, bits_));
   std::size_t used = 0;
   for (std::size_t i = 0; i < capacity(); ++i) {

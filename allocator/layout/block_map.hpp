@@ -1,6 +1,7 @@
 // From an address to the block that starts there, free or not: an open-addressing hash table with
-// linear probing and no tombstones, at most three quarters full. Free blocks are in it too, so that
-// handing out a whole block and taking it back leave the table alone.
+// linear probing and no tombstones, at most half full: runs are short then, and a run is what an
+// erase has to walk. Free blocks are in it too, so that handing out a whole block and taking it
+// back leave the table alone.
 //
 // A slot is one word: the block's pointer (records are 64-byte aligned and user space is 48 bits
 // wide, so 42 bits say it) and 22 bits of the address's hash. The hash bits answer nearly every
@@ -46,7 +47,7 @@ class BasicBlockMap {
   /// Makes sure that `count` inserts cannot fail. Throws std::bad_alloc, changing nothing but the
   /// table's size.
   void prepare(std::size_t count = 1) {
-    while ((used_ + count) * 4 > capacity() * 3) grow();
+    while (used_ + count > most_) grow();
   }
   /// Pre: the block is in the map.
   void erase(const Block& block) noexcept;
@@ -71,11 +72,12 @@ class BasicBlockMap {
   std::size_t home(std::uint64_t hash) const { return std::size_t(hash >> (64 - bits_)); }
   std::size_t homeOf(Slot slot) const;
   std::size_t capacity() const { return slots_ ? std::size_t{1} << bits_ : 0; }
-  std::size_t after(std::size_t i) const { return (i + 1) & (capacity() - 1); }
-  void set(std::size_t i, Slot slot) noexcept {
-    std::atomic_ref(slots_[i]).store(slot, std::memory_order_release);
+  static void set(Slot& at, Slot slot) noexcept {
+    std::atomic_ref(at).store(slot, std::memory_order_release);
   }
   void place(Slot slot) noexcept;
+  template <class HomeOf>
+  void eraseSlot(Slot wanted, HomeOf homeOf) noexcept;
   void grow();
   void outgrow(Slot* slots, unsigned bits) noexcept;
 
@@ -87,6 +89,7 @@ class BasicBlockMap {
   Slot* slots_ = nullptr;  ///< 2^bits_ of them, or null
   unsigned bits_ = 0;
   std::size_t used_ = 0;
+  std::size_t most_ = 0;                 ///< half the capacity
   std::atomic<std::uint64_t> table_{0};  ///< tableWord(slots_, bits_), for readers
   std::vector<std::pair<Slot*, std::size_t>> outgrown_;
   std::size_t outgrown_slots_ = 0;  ///< in memory

@@ -1,6 +1,5 @@
 #include "allocator/layout/free_index.hpp"
 
-#include "allocator/base/check.hpp"
 #include "allocator/layout/address_heap.hpp"
 #include "allocator/layout/size_tree.hpp"
 
@@ -16,30 +15,13 @@ void FreeIndex::makeRow(unsigned index) {
   ++made_rows_;
 }
 
-void FreeIndex::insert(Block& block) {
-  CISTERN_ASSERT(block.isFree() && block.grains > 0);
-  const Bin bin = binOf(block.grains);
-  Row& r = row(bin.row);
-  Block*& root = r.bins[bin.column];
-  if (root == nullptr) {
-    r.occupied |= std::uint64_t{1} << bin.column;
-    occupied_[bin.row / 64] |= std::uint64_t{1} << (bin.row % 64);
-  }
-  exact(bin) ? address_heap::insert(root, &block) : size_tree::insert(root, &block);
-  ++blocks_;
-  grains_ += block.grains;
+// Pre: the bin is not empty, nor will it be.
+void FreeIndex::hang(Block*& root, Block& block) noexcept {
+  isExact(block.grains) ? address_heap::insert(root, &block) : size_tree::insert(root, &block);
 }
 
-void FreeIndex::remove(Block& block) noexcept {
-  const Bin bin = binOf(block.grains);
-  Row& r = *rows_[bin.row];
-  Block*& root = r.bins[bin.column];
-  exact(bin) ? address_heap::remove(root, &block) : size_tree::remove(root, &block);
-  --blocks_;
-  grains_ -= block.grains;
-  if (root != nullptr) return;
-  r.occupied &= ~(std::uint64_t{1} << bin.column);
-  if (r.occupied == 0) occupied_[bin.row / 64] &= ~(std::uint64_t{1} << (bin.row % 64));
+void FreeIndex::unhang(Block*& root, Block& block) noexcept {
+  isExact(block.grains) ? address_heap::remove(root, &block) : size_tree::remove(root, &block);
 }
 
 unsigned FreeIndex::nextRow(unsigned from) const noexcept {
@@ -66,9 +48,8 @@ Block* FreeIndex::firstFrom(unsigned row, unsigned column) const noexcept {
   return leastOf({r, nextBit(rows_[r]->occupied, 0)});
 }
 
-Block* FreeIndex::bestFit(std::uint32_t grains) const noexcept {
+Block* FreeIndex::bestOfMixed(std::uint32_t grains) const noexcept {
   const Bin bin = binOf(grains);
-  if (exact(bin)) return firstFrom(bin.row, bin.column);
   if (rows_[bin.row]) {
     Block* own = size_tree::leastAtLeast(rows_[bin.row]->bins[bin.column], grains);
     if (own) return own;

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "allocator/base/check.hpp"
 #include "allocator/layout/block.hpp"
 
 namespace cistern {
@@ -65,8 +66,11 @@ class FreeIndex {
   /// The root of the largest bin in use: all of the bin hang under it. Null when empty.
   Block* ofLargestBin() const noexcept;
 
-  std::size_t blocks() const { return blocks_; }
-  std::uint64_t bytes() const { return grains_ << kGrainShift; }
+  std::size_t blocks() const { return inserted_.blocks - removed_.blocks; }
+  std::uint64_t bytes() const { return (inserted_.grains - removed_.grains) << kGrainShift; }
+  /// How many blocks, and of how many bytes, were ever inserted.
+  std::uint64_t blocksInserted() const { return inserted_.blocks; }
+  std::uint64_t bytesInserted() const { return inserted_.grains << kGrainShift; }
   std::size_t hostBytes() const { return made_rows_ * sizeof(Row); }
 
   /// Walks everything; aborts on a broken invariant.
@@ -79,19 +83,28 @@ class FreeIndex {
   };
 
   Row& row(unsigned index) {
-    if (!rows_[index]) makeRow(index);
+    if (!rows_[index]) [[unlikely]]
+      makeRow(index);
     return *rows_[index];
   }
+  /// Where all sizes of a bin are the same, most bins hold one block or none.
+  static constexpr bool isExact(std::uint32_t grains) { return grains < kExactRows * kColumns; }
+  static void hang(Block*& root, Block& block) noexcept;
+  static void unhang(Block*& root, Block& block) noexcept;
   void makeRow(unsigned index);
   Block* leastOf(Bin bin) const noexcept;
+  Block* bestOfMixed(std::uint32_t grains) const noexcept;
   Block* firstFrom(unsigned row, unsigned column) const noexcept;
   unsigned nextRow(unsigned from) const noexcept;
 
   std::array<std::uint64_t, 2> occupied_{};  ///< bit r set  <=>  rows_[r]->occupied != 0
   std::array<std::unique_ptr<Row>, kRows> rows_;
   std::size_t made_rows_ = 0;
-  std::size_t blocks_ = 0;
-  std::uint64_t grains_ = 0;
+  struct Count {
+    std::uint64_t blocks = 0, grains = 0;
+    void add(std::uint32_t more) { ++blocks, grains += more; }
+  };
+  Count inserted_, removed_;
 };
 
 /// The first set bit of `word` at or above `from`, or 64.
@@ -99,6 +112,44 @@ inline unsigned nextBit(std::uint64_t word, unsigned from) {
   if (from >= 64) return 64;
   word &= ~std::uint64_t{0} << from;
   return unsigned(std::countr_zero(word));
+}
+
+inline void FreeIndex::insert(Block& block) {
+  CISTERN_ASSERT(block.isFree() && block.grains > 0);
+  const Bin bin = binOf(block.grains);
+  Row& r = row(bin.row);
+  Block*& root = r.bins[bin.column];
+  inserted_.add(block.grains);
+  if (root != nullptr) return hang(root, block);
+  block.links = {};
+  block.rank = 1;
+  root = &block;
+  r.occupied |= std::uint64_t{1} << bin.column;
+  occupied_[bin.row / 64] |= std::uint64_t{1} << (bin.row % 64);
+}
+
+inline void FreeIndex::remove(Block& block) noexcept {
+  const Bin bin = binOf(block.grains);
+  Row& r = *rows_[bin.row];
+  Block*& root = r.bins[bin.column];
+  removed_.add(block.grains);
+  const Block::FreeLinks& links = block.links;
+  if (links.parent != nullptr || links.left != nullptr || links.right != nullptr)
+    return unhang(root, block);
+  root = nullptr;
+  r.occupied &= ~(std::uint64_t{1} << bin.column);
+  if (r.occupied == 0) occupied_[bin.row / 64] &= ~(std::uint64_t{1} << (bin.row % 64));
+}
+
+inline Block* FreeIndex::bestFit(std::uint32_t grains) const noexcept {
+  if (!isExact(grains)) [[unlikely]]
+    return bestOfMixed(grains);
+  const Bin bin = binOf(grains);
+  if (const Row* const r = rows_[bin.row].get()) {
+    const std::uint64_t from = r->occupied & ~std::uint64_t{0} << bin.column;
+    if (from != 0) return r->bins[unsigned(std::countr_zero(from))];
+  }
+  return firstFrom(bin.row + 1, 0);
 }
 
 namespace detail {

@@ -17,7 +17,7 @@ void auditInHeap(const Block& b) {
 }
 
 void auditInTree(const Block& b, const Block* before) {
-  CISTERN_CHECK(before == nullptr || address_heap::precedes(*before, b));
+  CISTERN_CHECK(before == nullptr || size_tree::precedes(*before, b));
   const Block* parent = b.links.parent;
   CISTERN_CHECK(parent == nullptr || size_tree::priority(*parent) > size_tree::priority(b));
 }
@@ -67,7 +67,7 @@ void FreeIndex::audit() const {
       });
     }
   }
-  CISTERN_CHECK(blocks == blocks_ && grains == grains_);
+  CISTERN_CHECK(blocks == this->blocks() && grains << kGrainShift == bytes());
 }
 
 }  // namespace cistern

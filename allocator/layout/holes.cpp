@@ -1,13 +1,9 @@
 // Holes: addresses of a segment with no memory behind them. See layout.hpp.
 #include "allocator/base/check.hpp"
 #include "allocator/layout/layout.hpp"
+#include "allocator/layout/steps.hpp"
 
 namespace cistern {
-namespace {
-
-constexpr std::uint64_t kGrainMask = (std::uint64_t{1} << 48) - 1;
-
-}  // namespace
 
 // A segment that is extended time and again ends with a hole, as a rule.
 Block* Layout::lastOf(const Segment& segment) const noexcept {
@@ -33,7 +29,10 @@ void Layout::extend(Segment& segment, std::uint32_t grains) {
   } else {
     // What spanned the segment is a part of it from now on.
     const Block& last = *block->prev;
-    if (last.isFree() && last.spansSegment()) countSplit(1, last.grains);
+    if (last.isFree() && last.spansSegment()) {
+      --whole_.now.blocks, whole_.now.bytes -= last.bytes();
+      --whole_.inserted.blocks, whole_.inserted.bytes -= last.bytes();
+    }
     block->prev->next = block;
   }
   (void)settleHole(*block);
@@ -101,7 +100,7 @@ void Layout::listUpper(Block& block, Address at) noexcept {
 Block* Layout::punch(Block& free, Address from, Address to) noexcept {
   CISTERN_ASSERT(free.isFree() && free.address() <= from && from < to && to <= free.end());
   unlist(free);
-  totals_.segment_bytes -= to - from;
+  segment_bytes_ -= to - from;
   if (to < free.end()) listUpper(free, to);
   Block* middle = &free;
   if (from > free.address()) {
@@ -118,7 +117,7 @@ Block* Layout::punch(Block& free, Address from, Address to) noexcept {
 Block* Layout::fill(Block& hole, Address from, Address to, std::uint32_t epoch) noexcept {
   CISTERN_ASSERT(hole.isHole() && hole.address() <= from && from < to && to <= hole.end());
   unlistHole(hole);
-  totals_.segment_bytes += to - from;
+  segment_bytes_ += to - from;
   if (to < hole.end()) enlistHole(*cut(hole, to));
   Block* middle = &hole;
   if (from > hole.address()) {

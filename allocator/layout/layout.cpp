@@ -1,17 +1,31 @@
 #include "allocator/layout/layout.hpp"
 
-#include <algorithm>
-
 #include "allocator/base/check.hpp"
+#include "allocator/layout/steps.hpp"
 
 namespace cistern {
-namespace {
+// A record for a free block that will then be placed without fail, and soon.
+inline Block* Layout::spareFor(std::uint32_t grains, Address address) {
+  map_.prefetch(address);
+  index_.prepare(grains);
+  map_.prepare();
+  return pool_.take();
+}
 
-constexpr std::uint64_t kGrainMask = (std::uint64_t{1} << 48) - 1;
-
-std::uint64_t bytesOf(std::uint32_t grains) { return std::uint64_t{grains} << kGrainShift; }
-
-}  // namespace
+// Makes `tail` the free upper part of `block`, which is in no index and keeps `grains`.
+inline void Layout::splitOff(Block& block, Block& tail, std::uint32_t grains) noexcept {
+  tail.grain = (block.grain + grains) & kGrainMask;
+  tail.grains = block.grains - grains;
+  tail.epoch = block.epoch;
+  tail.segment = block.segment;
+  tail.prev = &block;
+  tail.next = block.next;
+  if (tail.next) tail.next->prev = &tail;
+  block.next = &tail;
+  block.grains = grains;
+  map_.insert(tail);
+  enlist(tail);
+}
 
 void Layout::add(Segment& segment, std::uint32_t epoch) {
   CISTERN_CHECK(segment.base % kGrain == 0 && segment.bytes % kGrain == 0 && segment.bytes > 0);
@@ -26,7 +40,7 @@ void Layout::add(Segment& segment, std::uint32_t epoch) {
   link(segment, *block);
   map_.insert(*block);
   enlist(*block);
-  totals_.segment_bytes += segment.bytes;
+  segment_bytes_ += segment.bytes;
 }
 
 // Takes a segment in whose first block is given.
@@ -36,36 +50,42 @@ void Layout::link(Segment& segment, Block& first) noexcept {
   segment.next = segments_;
   if (segments_) segments_->prev = &segment;
   segments_ = &segment;
-  ++totals_.segments;
+  ++segment_count_;
 }
 
 void Layout::remove(Segment& segment) noexcept {
   CISTERN_CHECK(segment.whollyFree());
-  index_.remove(*segment.first);
+  unlist(*segment.first);
   map_.erase(*segment.first);
   pool_.give(segment.first);
   segment.first = nullptr;
   (segment.prev ? segment.prev->next : segments_) = segment.next;
   if (segment.next) segment.next->prev = segment.prev;
   segment.prev = segment.next = nullptr;
-  --totals_.segments;
-  totals_.segment_bytes -= segment.bytes;
+  --segment_count_;
+  segment_bytes_ -= segment.bytes;
 }
 
-bool Layout::serves(const Block& free, std::uint32_t grains) const {
+bool Layout::serves(const Block& free, std::uint32_t grains) const { return fits(free, grains); }
+
+inline bool Layout::fits(const Block& free, std::uint32_t grains) const {
   if (free.grains < grains) return false;
-  if (free.grains < rules_.max_split) return true;
+  if (free.grains < rules_.max_split) [[likely]]
+    return true;
   return grains >= rules_.max_split && free.grains - grains <= rules_.max_non_split_rounding;
 }
 
 Block* Layout::allocate(std::uint32_t grains) {
   Block* best = index_.bestFit(grains);
-  if (best == nullptr || !serves(*best, grains)) return nullptr;
-  return allocateFrom(*best, grains);
+  if (best == nullptr || !fits(*best, grains)) [[unlikely]]
+    return nullptr;
+  return place(*best, grains);
 }
 
+Block* Layout::allocateFrom(Block& free, std::uint32_t grains) { return place(free, grains); }
+
 // Hands out the low part, and splits the rest off. All that may throw comes first.
-Block* Layout::allocateFrom(Block& free, std::uint32_t grains) {
+inline Block* Layout::place(Block& free, std::uint32_t grains) {
   // Whatever will be touched below starts on its way now: at a million blocks nothing is cached.
   __builtin_prefetch(free.links.left);
   __builtin_prefetch(free.links.right);
@@ -77,9 +97,6 @@ Block* Layout::allocateFrom(Block& free, std::uint32_t grains) {
   unlist(free);
   if (split) splitOff(free, *tail, grains);
   free.setState(BlockState::kAllocated);
-  free.use = {};
-  ++totals_.busy_blocks;
-  totals_.busy_bytes += free.bytes();
   CISTERN_AUDIT(auditInTurn());
   return &free;
 }
@@ -100,46 +117,8 @@ Block* Layout::allocateAt(Block& free, Address at, std::uint32_t grains) {
     enlist(free);
   }
   block->setState(BlockState::kAllocated);
-  block->use = {};
-  ++totals_.busy_blocks;
-  totals_.busy_bytes += block->bytes();
   CISTERN_AUDIT(auditInTurn());
   return block;
-}
-
-// A record for a free block that will then be placed without fail, and soon.
-Block* Layout::spareFor(std::uint32_t grains, Address address) {
-  map_.prefetch(address);
-  index_.prepare(grains);
-  map_.prepare();
-  return pool_.take();
-}
-
-// Makes `tail` the free upper part of `block`, which is in no index and keeps `grains`.
-void Layout::splitOff(Block& block, Block& tail, std::uint32_t grains) noexcept {
-  tail.grain = (block.grain + grains) & kGrainMask;
-  tail.grains = block.grains - grains;
-  tail.epoch = block.epoch;
-  tail.segment = block.segment;
-  tail.prev = &block;
-  tail.next = block.next;
-  if (tail.next) tail.next->prev = &tail;
-  block.next = &tail;
-  block.grains = grains;
-  map_.insert(tail);
-  enlist(tail);
-}
-
-// Makes a block that is in no index free, and puts it there.
-void Layout::enlist(Block& block) noexcept {
-  block.setState(BlockState::kFree);
-  index_.insert(block);
-  if (!block.spansSegment()) countSplit(1, block.grains);
-}
-
-void Layout::countSplit(std::int64_t blocks, std::uint32_t grains) noexcept {
-  totals_.split_free_blocks += std::uint64_t(blocks);
-  totals_.split_free_bytes += std::uint64_t(blocks) * bytesOf(grains);
 }
 
 void Layout::retire(Block& block) noexcept {
@@ -150,9 +129,6 @@ void Layout::retire(Block& block) noexcept {
 void Layout::setAside(Block& free) noexcept {
   unlist(free);
   free.setState(BlockState::kPending);
-  free.use = {};
-  ++totals_.busy_blocks;
-  totals_.busy_bytes += free.bytes();
 }
 
 void Layout::reissue(Block& block) noexcept {
@@ -166,46 +142,10 @@ Block* Layout::release(Block& block, std::uint32_t epoch) noexcept {
   CISTERN_ASSERT(block.state() == BlockState::kAllocated || block.state() == BlockState::kPending);
   __builtin_prefetch(block.prev);  // both at once: one wait, not two
   __builtin_prefetch(block.next);
-  --totals_.busy_blocks;
-  totals_.busy_bytes -= block.bytes();
   block.epoch = epoch;
   Block* whole = settleFree(block);
   CISTERN_AUDIT(auditInTurn());
   return whole;
-}
-
-// Makes a block that is in no list, but in the map, free, one with the free blocks beside it.
-Block* Layout::settleFree(Block& block) noexcept {
-  block.setState(BlockState::kFree);
-  Block* whole = &block;
-  if (block.next && block.next->isFree()) {
-    unlist(*block.next);
-    join(block, *block.next);
-  }
-  if (block.prev && block.prev->isFree()) {
-    whole = block.prev;
-    unlist(*whole);
-    join(*whole, block);
-  }
-  enlist(*whole);
-  return whole;
-}
-
-// Takes a free block out of the index.
-void Layout::unlist(Block& block) noexcept {
-  index_.remove(block);
-  if (!block.spansSegment()) countSplit(-1, block.grains);
-}
-
-// Makes `upper` part of its lower neighbour. Both are in no index, and `upper` in the map unless it
-// is a hole. As the lower record stays, a segment's first block never changes.
-void Layout::join(Block& lower, Block& upper) noexcept {
-  if (!upper.isHole()) map_.erase(upper);
-  lower.grains += upper.grains;
-  lower.epoch = std::max(lower.epoch, upper.epoch);
-  lower.next = upper.next;
-  if (lower.next) lower.next->prev = &lower;
-  pool_.give(&upper);
 }
 
 Block* Layout::covering(const Segment& segment, Address address) noexcept {

@@ -25,7 +25,7 @@ struct SplitRules {
 
 /// What a layout holds. All byte counts are exact.
 ///
-///   free_bytes + busy_bytes == segment_bytes
+///   bytes of free blocks + busy_bytes == segment_bytes
 ///   split_free_*: free blocks of segments that are not wholly free
 struct LayoutTotals {
   std::uint64_t segments = 0;
@@ -105,7 +105,22 @@ class Layout {
   }
 
   const FreeIndex& freeBlocks() const { return index_; }
-  const LayoutTotals& totals() const { return totals_; }
+  LayoutTotals totals() const {
+    return {segment_count_, segment_bytes_,    busyBlocks(),
+            busyBytes(),    splitFreeBlocks(), splitFreeBytes()};
+  }
+  std::uint64_t segmentBytes() const { return segment_bytes_; }
+  std::uint64_t busyBlocks() const { return map_.size() - index_.blocks(); }
+  std::uint64_t busyBytes() const { return segment_bytes_ - index_.bytes(); }
+  std::uint64_t splitFreeBlocks() const { return index_.blocks() - whole_.now.blocks; }
+  std::uint64_t splitFreeBytes() const { return index_.bytes() - whole_.now.bytes; }
+  /// How many such blocks there have ever been, and of how many bytes.
+  std::uint64_t splitFreeBlocksEver() const {
+    return index_.blocksInserted() - whole_.inserted.blocks;
+  }
+  std::uint64_t splitFreeBytesEver() const {
+    return index_.bytesInserted() - whole_.inserted.bytes;
+  }
   Segment* segments() const { return segments_; }
   SplitRules& rules() { return rules_; }
   std::size_t hostBytes() const {
@@ -119,6 +134,8 @@ class Layout {
   void auditInTurn();
 
  private:
+  bool fits(const Block& free, std::uint32_t grains) const;
+  Block* place(Block& free, std::uint32_t grains);
   Block* spareFor(std::uint32_t grains, Address address);
   void splitOff(Block& block, Block& tail, std::uint32_t grains) noexcept;
   void enlist(Block& block) noexcept;
@@ -132,7 +149,6 @@ class Layout {
   Block* lastOf(const Segment& segment) const noexcept;
   Block* settleHole(Block& block) noexcept;
   Block* settleFree(Block& block) noexcept;
-  void countSplit(std::int64_t blocks, std::uint32_t grains) noexcept;
 
   SplitRules rules_;
   FreeIndex index_;
@@ -141,7 +157,15 @@ class Layout {
   Segment* segments_ = nullptr;
   Block* holes_ = nullptr;
   std::size_t hole_count_ = 0;
-  LayoutTotals totals_;
+  std::uint64_t segment_count_ = 0;
+  std::uint64_t segment_bytes_ = 0;  ///< without their holes
+  /// Of what the index holds, and was ever given, the blocks that span their segments. All else
+  /// that is in totals() follows from what the map and the index count.
+  struct {
+    struct {
+      std::uint64_t blocks = 0, bytes = 0;
+    } now, inserted;
+  } whole_;
   std::size_t unaudited_steps_ = 0;  ///< used by the audit build only
 };
 

@@ -9,12 +9,14 @@
 // in a tree built in random order. C. Aragon and R. Seidel, "Randomized search trees", 1989.
 #pragma once
 
-#include "allocator/layout/address_heap.hpp"
 #include "allocator/layout/block.hpp"
 
 namespace cistern::size_tree {
 
-using address_heap::precedes;
+/// Best-fit order: by size, then by address.
+inline bool precedes(const Block& a, const Block& b) {
+  return a.grains != b.grains ? a.grains < b.grains : a.grain < b.grain;
+}
 
 /// Blocks of one tree have different addresses, and so different priorities.
 inline std::uint64_t priority(const Block& b) {

@@ -266,8 +266,8 @@ TEST_CASE("a thread keeps no more of small blocks than the option says", "[engin
 
 TEST_CASE("a thread keeps one larger block, of a size that the option says", "[engine]") {
   CHECK(keptOf("thread_cache:off", 4, 2 * kMiB) == 0);
-  CHECK(keptOf("thread_cache:128K", 4, 2 * kMiB) == 1);
-  CHECK(keptOf("thread_cache:128K", 4, 3 * kMiB) == 0);
+  CHECK(keptOf("thread_cache:512K", 4, 2 * kMiB) == 1);
+  CHECK(keptOf("thread_cache:512K", 4, 3 * kMiB) == 0);
   CHECK(keptOf("thread_cache:2M", 4, 200 * kKiB) == 1);
   CHECK(keptOf("thread_cache:2M", 4, 3 * kMiB) == 1);
   CHECK(keptOf("thread_cache:2M", 4, 900 * kKiB) == 1);

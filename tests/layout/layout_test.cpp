@@ -194,7 +194,7 @@ TEST_CASE("totals count busy, split and whole memory exactly") {
   layout.add(other, 0);
   const auto totalsAre = [&](std::uint64_t busy, std::uint64_t busy_grains, std::uint64_t split,
                              std::uint64_t split_grains) {
-    const LayoutTotals& t = layout.totals();
+    const LayoutTotals t = layout.totals();
     CHECK(t.busy_blocks == busy);
     CHECK(t.busy_bytes == busy_grains * kGrain);
     CHECK(t.split_free_blocks == split);

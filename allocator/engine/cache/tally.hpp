@@ -23,8 +23,17 @@ struct Tally {
   bool covers(std::uint64_t size, std::uint64_t asked) const {
     return blocks >= 1 && bytes >= std::int64_t(size) && requested >= std::int64_t(asked);
   }
+  bool covers(const Tally& other) const {
+    return blocks >= other.blocks && bytes >= other.bytes && requested >= other.requested;
+  }
   bool isZero() const { return (blocks | bytes | requested) == 0; }
   bool negative() const { return (blocks | bytes | requested) < 0; }
+  Tally negated() const { return {-blocks, -bytes, -requested}; }
+  Tally half() const { return {blocks / 2, bytes / 2, requested / 2}; }
+  /// Without what is negative.
+  Tally orZero() const {
+    return {blocks < 0 ? 0 : blocks, bytes < 0 ? 0 : bytes, requested < 0 ? 0 : requested};
+  }
   Tally& operator+=(const Tally& other) {
     blocks += other.blocks, bytes += other.bytes, requested += other.requested;
     return *this;

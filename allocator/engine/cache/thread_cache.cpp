@@ -2,7 +2,6 @@
 #include "allocator/engine/cache/thread_cache.hpp"
 
 #include <algorithm>
-#include <initializer_list>
 #include <utility>
 
 #include "allocator/base/check.hpp"
@@ -10,44 +9,6 @@
 
 namespace cistern {
 namespace {
-
-/// The ceilings that a tally's parts stand for.
-struct Counted {
-  std::int64_t Tally::*part;
-  std::initializer_list<Stat> stats;
-};
-const Counted kCounted[] = {
-    {&Tally::blocks, {Stat::kAllocation, Stat::kActive}},
-    {&Tally::bytes, {Stat::kAllocatedBytes, Stat::kActiveBytes}},
-    {&Tally::requested, {Stat::kRequestedBytes}},
-};
-
-// The one that is not a loop: misses of a program that works at its peak come by.
-void raiseCeilings(HeapCounters& counters, SizeKind kind, const Tally& by) {
-  for (StatArray* ceiling :
-       {&counters.ceiling[std::size_t(kind)], &counters.ceiling[kSizeKindCount]}) {
-    (*ceiling)[std::size_t(Stat::kAllocation)] += by.blocks;
-    (*ceiling)[std::size_t(Stat::kActive)] += by.blocks;
-    (*ceiling)[std::size_t(Stat::kAllocatedBytes)] += by.bytes;
-    (*ceiling)[std::size_t(Stat::kActiveBytes)] += by.bytes;
-    (*ceiling)[std::size_t(Stat::kRequestedBytes)] += by.requested;
-  }
-}
-
-/// How much more the heap may count before it passes a ceiling.
-Tally slackOf(const HeapCounters& counters, SizeKind kind) {
-  Tally slack;
-  for (const Counted& counted : kCounted) {
-    std::int64_t least = INT64_MAX;
-    for (const Stat stat : counted.stats) {
-      const auto s = std::size_t(stat), k = std::size_t(kind);
-      least = std::min(least, counters.ceiling[k][s] - counters.current[k][s]);
-      least = std::min(least, counters.ceiling[kSizeKindCount][s] - counters.both(s));
-    }
-    slack.*counted.part = least;
-  }
-  return slack;
-}
 
 constexpr Tally kPlenty{std::int64_t{1} << 40, std::int64_t{1} << 60, std::int64_t{1} << 60};
 
@@ -67,7 +28,10 @@ Block* ThreadCache::takeAny(std::uint64_t bytes) noexcept {
   if (!gate_.enter()) return nullptr;
   Block* const block = bin.grains == grains ? bin.top : nullptr;
   const bool may = block != nullptr && side.room.covers(block->bytes(), bytes);
-  if (may) pop(bin, side, *block, bytes);
+  if (may) {
+    pop(bin, side, *block, bytes);
+    last_unused_ = 0;
+  }
   gate_.leave();
   return may ? block : nullptr;
 }
@@ -153,30 +117,31 @@ Block* ThreadCache::takeWithRoom(std::uint64_t bytes) noexcept {
   Side& side = sideOf(grains);
   if (bin.top == nullptr || bin.grains != grains) return nullptr;
   Block& block = *bin.top;
-  if (!obtain(side, block.bytes(), bytes)) return nullptr;
+  // Where there is no room a ceiling is passed, as it would be by any other block.
+  (void)obtain(side, block.bytes(), bytes);
   pop(bin, side, block, bytes);
+  settleRoom();
   return &block;
 }
 
 // Room for one block out of what the heap may still count, and half of what is left over.
 bool ThreadCache::obtain(Side& side, std::uint64_t size,
                          std::uint64_t bytes) noexcept CISTERN_NO_TSA {
-  if (side.room.covers(size, bytes)) return true;
-  const bool ask = !loose();
   const Tally needed{1, std::int64_t(size), std::int64_t(bytes)};
-  Tally slack = ask ? slackOf(heap_->counters(), kindOf(side)) : kPlenty;
-  for (const Counted& counted : kCounted) {
-    const std::int64_t missing =
-        std::max<std::int64_t>(0, needed.*counted.part - side.room.*counted.part);
-    std::int64_t& share = slack.*counted.part;
-    if (share < missing) return false;
-    share = missing + (share - missing) / 2;
-  }
-  side.room += slack;
-  side.lent += slack;
+  if (side.room.covers(needed)) return true;
+  const bool ask = !loose();
+  Tally missing = needed;
+  missing -= side.room;
+  missing = missing.orZero();
+  Tally more = ask ? heap_->slack(kindOf(side), missing) : kPlenty;
+  if (!more.covers(missing)) return false;
+  more -= missing;
+  more = more.half();
+  more += missing;
+  side.room += more;
+  side.lent += more;
   relimit(side);
-  const Tally gone{-slack.blocks, -slack.bytes, -slack.requested};
-  if (ask) raiseCeilings(heap_->counters(), kindOf(side), gone);
+  if (ask) heap_->raiseCeilings(kindOf(side), more.negated());
   return true;
 }
 
@@ -193,10 +158,12 @@ bool ThreadCache::accept(Block& block, WhoFreed who) noexcept {
 
 bool ThreadCache::makePlace(Bin& bin, Side& side, const Block& block) noexcept {
   const bool alone = block.grains > kDirectGrains;
+  if (alone && !lastIsWorthIt()) return false;
   if (side.granted == 0) grant(side);
   if (block.bytes() > side.granted) return false;
   if (block.bytes() >= untilEbb()) return putBackBins(), false;
   if (alone) {
+    if (bin.top != nullptr) ++last_unused_;
     putBack(bin);
     bin.grains = block.grains;
   }
@@ -208,6 +175,17 @@ bool ThreadCache::makePlace(Bin& bin, Side& side, const Block& block) noexcept {
     if (&sideOf(bins_[hand_].grains) == &side) putBack(bins_[hand_]);
   }
   return true;
+}
+
+// Where the last block is never the one that is asked for next, keeping it is wasted; but programs
+// change, and now and then it is tried again.
+bool ThreadCache::lastIsWorthIt() noexcept {
+  constexpr std::uint32_t kPatience = 16;
+  if (last_unused_ < kPatience || ++last_passed_ >= kPatience) {
+    last_passed_ = 0;
+    return true;
+  }
+  return false;
 }
 
 // ---- Blocks go ----------------------------------------------------------------------------------
@@ -222,23 +200,36 @@ void ThreadCache::putBack(Bin& bin) noexcept {
 }
 
 // Pre: in no bin, and counted as allocated by the heap.
-void ThreadCache::release(Block& block, WhoFreed who) noexcept CISTERN_NO_TSA {
+inline void ThreadCache::handOver(Block& block, WhoFreed who) noexcept CISTERN_NO_TSA {
   heap_->frees.note(deviceAddress(block), block.grains, who.code(),
                     who.thread() ? who.thread() : owner_number_);
   holding::leaveToHeap(block, stream_);
+}
+
+void ThreadCache::letGo(Block& block, WhoFreed who) noexcept CISTERN_NO_TSA {
+  handOver(block, who);
   heap_->release(block, ground_->tick.load(std::memory_order_relaxed));
-  if (heap_->tide.fall(heap_->busyBytes()) && heap_->pages_moved) heap_->ebbed = true;
+}
+
+void ThreadCache::release(Block& block, WhoFreed who) noexcept CISTERN_NO_TSA {
+  handOver(block, who);
+  heap_->releaseUnasked(block, ground_->tick.load(std::memory_order_relaxed));
+  if (heap_->tide.fall(heap_->busyBytes() - cachedBytes()) && heap_->pages_moved)
+    heap_->ebbed = true;
 }
 
 void ThreadCache::putBackBins() noexcept {
   for (std::size_t i = 0; i < kBins && small_.cached() + large_.cached() != 0; ++i) {
     putBack(bins_[i]);
   }
+  hand_ = 0;
+  last_unused_ = last_passed_ = 0;
   settleRoom();
 }
 
 void ThreadCache::putBackLast() noexcept {
-  if (bins_[kLastBin].top == nullptr) return;
+  if (!hasLast()) return;
+  ++last_unused_;
   putBack(bins_[kLastBin]);
   settleRoom();
 }
@@ -255,7 +246,7 @@ void ThreadCache::relimit(Side& side) noexcept {
 // have come away from where they began, which is what low tide is for.
 std::uint64_t ThreadCache::untilEbb() const noexcept CISTERN_NO_TSA {
   if (!heap_->pages_moved) return std::uint64_t{1} << 60;
-  const std::uint64_t busy = heap_->busyBytes() - small_.cached() - large_.cached();
+  const std::uint64_t busy = heap_->busyBytes() - cachedBytes();
   return busy > heap_->tide.ebb() ? busy - heap_->tide.ebb() : 0;
 }
 
@@ -290,18 +281,8 @@ void ThreadCache::takeReturned() noexcept {
 // The heap counts a cached block as allocated, with the bytes that were asked for when it placed
 // it; hence all that differs is how often blocks were taken, and what was asked for since.
 void ThreadCache::count(Side& side) noexcept CISTERN_NO_TSA {
-  HeapCounters& counters = heap_->counters();
-  const auto k = std::size_t(kindOf(side)), asked = std::size_t(Stat::kRequestedBytes);
-  for (const Counted& counted : kCounted) {
-    for (const Stat stat : counted.stats) {
-      counters.allocated[k][std::size_t(stat)] += side.taken.*counted.part;
-    }
-  }
+  heap_->countTaken(kindOf(side), side.taken, side.lent.requested - side.room.requested);
   side.taken = {};
-  const std::int64_t more = side.lent.requested - side.room.requested;
-  counters.current[k][asked] += more;
-  counters.ceiling[k][asked] += more;
-  counters.ceiling[kSizeKindCount][asked] += more;
   side.lent.requested = side.room.requested;
 }
 
@@ -313,7 +294,7 @@ void ThreadCache::giveRoom() noexcept {
 // Where peaks are loose, room was had for nothing.
 void ThreadCache::giveRoom(Side& side) noexcept CISTERN_NO_TSA {
   if (side.room.isZero()) return;
-  if (!loose()) raiseCeilings(heap_->counters(), kindOf(side), side.room);
+  if (!loose()) heap_->raiseCeilings(kindOf(side), side.room);
   side.lent -= side.room;
   side.limit -= side.room.bytes;  // as lent.bytes
   side.room = {};

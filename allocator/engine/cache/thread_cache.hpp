@@ -126,8 +126,15 @@ class alignas(64) ThreadCache {
   /// give(), which may put others back to make place. False: the heap should have it. Pre: the
   /// block is this cache's, and the program has it.
   bool accept(Block& block, WhoFreed who) noexcept;
+  /// The block goes to the heap, which is to be asked about ceilings and the tide next. Pre: as
+  /// accept's.
+  void letGo(Block& block, WhoFreed who) noexcept;
+  /// Whether it keeps a block that is no stack's.
+  bool hasLast() const { return bins_[kLastBin].top != nullptr; }
   /// Whether there is anything in it, or on its way.
-  bool keepsAny() const { return small_.cached() + large_.cached() != 0 || returned_.any(); }
+  bool keepsAny() const { return cachedBytes() != 0 || returned_.any(); }
+  /// Bytes in use to the heap that the program has let go of.
+  std::uint64_t cachedBytes() const { return small_.cached() + large_.cached(); }
   /// Puts everything, or the one that is no stack's, back into the heap; the first counts in the
   /// heap what was counted here.
   void putBackAll() noexcept;
@@ -230,7 +237,9 @@ class alignas(64) ThreadCache {
   void settleRoom() noexcept;
   void relimit(Side& side) noexcept;
   std::uint64_t untilEbb() const noexcept;
+  void handOver(Block& block, WhoFreed who) noexcept;
   void release(Block& block, WhoFreed who) noexcept;
+  bool lastIsWorthIt() noexcept;
   void takeReturned() noexcept;
   void count(Side& side) noexcept;
   void giveRoom(Side& side) noexcept;
@@ -254,6 +263,8 @@ class alignas(64) ThreadCache {
   std::uint32_t owner_number_ = 0;  ///< the same, as a report of a double free names it
   bool shut_ = false;               ///< by setShut
   std::size_t hand_ = 0;            ///< the bin that is put back next when there is no place
+  std::uint32_t last_unused_ = 0;   ///< how often in turn the last block was not asked for again
+  std::uint32_t last_passed_ = 0;   ///< how many were not kept since
   alignas(64) ReturnedBlocks returned_;
 };
 

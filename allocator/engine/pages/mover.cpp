@@ -28,7 +28,7 @@ Block* Mover::attempt(bool fresh_only) {
   {
     const MutexLock lock(heap_.mutex());
     if (Block* block = heap_.allocate(request_)) return block;  // another thread has made room
-    backed_before_ = heap_.layout(request_.kind).totals().segment_bytes;
+    backed_before_ = heap_.layout(request_.kind).segmentBytes();
     if (!claim(fresh_only)) return nullptr;
   }
   try {
@@ -67,7 +67,7 @@ Block* Mover::commit() CISTERN_NO_TSA {
   Block* free =
       heap_.fill(request_.kind, hole, window_.from, window_.to, std::min(epoch, heap_.epoch));
   std::uint64_t& most = window_.range->most_backed;
-  most = std::max(most, heap_.layout(request_.kind).totals().segment_bytes);
+  most = std::max(most, heap_.layout(request_.kind).segmentBytes());
   heap_.pages_moved |= !steps_.empty();
   heap_.tide.rise(heap_.busyBytes());
   committed_ = true;
