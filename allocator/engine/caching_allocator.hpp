@@ -209,6 +209,7 @@ class CachingAllocator {
       CISTERN_TSA(requires_capability(heap.mutex()));
   static bool overCeiling(Heap& heap, ThreadCache* cache, SizeKind kind) noexcept
       CISTERN_TSA(requires_capability(heap.mutex()));
+  bool isTimeToPoll(Heap& heap) const noexcept CISTERN_TSA(requires_capability(heap.mutex()));
   enum class Parted : std::uint8_t { kCached, kFromProgram, kNotHeld };
   static Parted part(Heap& heap, ThreadCache* cache, Block& block, const void* caller) noexcept;
   ReturnedBlocks::Answer returnToOwner(Block& block, const ThreadCache* mine,

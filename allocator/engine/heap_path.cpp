@@ -56,6 +56,13 @@ inline bool CachingAllocator::overCeiling(Heap& heap, ThreadCache* cache, SizeKi
   return heap.overCeiling(kind);
 }
 
+// Counts the heap's hits while anything waits.
+inline bool CachingAllocator::isTimeToPoll(Heap& heap) const noexcept {
+  if (++heap.hits_unpolled < options_.poll_interval * pending_.patience()) return false;
+  heap.hits_unpolled = 0;
+  return true;
+}
+
 inline void* CachingAllocator::serve(Heap& heap, ThreadCache* cache, const Request& request) {
   void* pointer = nullptr;
   bool over_ceiling = false, poll = false;
@@ -64,8 +71,7 @@ inline void* CachingAllocator::serve(Heap& heap, ThreadCache* cache, const Reque
     if (const Block* block = hit(heap, cache, request)) [[likely]] {
       pointer = toPointer(deviceAddress(*block));
       over_ceiling = overCeiling(heap, cache, request.kind);
-      poll = pending_.waiting() != 0 && ++heap.hits_unpolled >= options_.poll_interval;
-      if (poll) heap.hits_unpolled = 0;
+      poll = pending_.waiting() != 0 && isTimeToPoll(heap);
     }
   }
   if (pointer == nullptr) [[unlikely]]

@@ -1,5 +1,6 @@
 #include "allocator/engine/pending_frees.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "allocator/base/process.hpp"
@@ -39,6 +40,7 @@ std::vector<PendingFrees::Queue*> PendingFrees::queues() const {
 
 bool PendingFrees::add(Retired retired, const StreamUses& streams) {
   waiting_.fetch_add(1, std::memory_order_relaxed);
+  polls_in_vain_.store(0, std::memory_order_relaxed);
   // One point more than there are streams, until all are attached: a poll in between must not
   // take the first for the last.
   auto* waiting = new Waiting{retired, {int(streams.size()) + 1}};
@@ -205,6 +207,9 @@ std::vector<PendingFrees::Retired> PendingFrees::poll() {
   const RelaxedCaptureMode relaxed(device_);
   attachPutOff(false, ready);
   for (Queue* queue : queues()) collect(*queue, ready);
+  const unsigned in_vain = polls_in_vain_.load(std::memory_order_relaxed);
+  const unsigned most = kPollsInVain + kMostPatience;
+  polls_in_vain_.store(ready.empty() ? std::min(in_vain + 1, most) : 0, std::memory_order_relaxed);
   return ready;
 }
 

@@ -14,6 +14,7 @@
 // waited for. No heap's lock is held meanwhile. Both come after those of known streams.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <deque>
@@ -44,6 +45,12 @@ class PendingFrees {
 
   /// Blocks that wait; a hint outside of any lock, exact when nobody is in add or poll.
   std::size_t waiting() const noexcept { return waiting_.load(std::memory_order_relaxed); }
+  /// How much more seldom than usual to poll: work that does not end is asked about ever less
+  /// often, until there is more to wait for, or some of it has ended. A hint as well.
+  unsigned patience() const noexcept {
+    const unsigned in_vain = polls_in_vain_.load(std::memory_order_relaxed);
+    return in_vain < kPollsInVain ? 1 : 1u << std::min(in_vain - kPollsInVain, kMostPatience);
+  }
 
   /// Takes over a retired block: it is ready once the work queued so far on all of `streams` is
   /// complete. Where that cannot be recorded (a destroyed stream) it waits for the whole device.
@@ -100,6 +107,10 @@ class PendingFrees {
   EventPool& events_;
   KnownStreams& streams_;
   std::atomic<std::size_t> waiting_{0};
+  /// In turn. So many of them change nothing; then patience doubles with each, up to
+  /// 2^kMostPatience.
+  static constexpr unsigned kPollsInVain = 16, kMostPatience = 6;
+  std::atomic<unsigned> polls_in_vain_{0};
   mutable Mutex mutex_;
   std::vector<std::unique_ptr<Queue>> queues_ CISTERN_GUARDED_BY(mutex_);
   std::vector<PutOff> put_off_ CISTERN_GUARDED_BY(mutex_);

@@ -17,6 +17,9 @@ Block* BlockPool::fresh() {
 }
 
 void BlockPool::prepare(std::size_t count) {
+  std::size_t there = untouched_;
+  for (const Block* spare = spare_; spare && there < count; spare = spare->next) ++there;
+  if (there >= count) return;
   Block* taken = nullptr;
   const auto giveBack = [&] {
     while (taken) give(std::exchange(taken, taken->next));

@@ -10,7 +10,7 @@
 namespace cistern::sim {
 namespace {
 
-constexpr std::uint64_t kDeviceSpace = 16 * kTiB;        // of addresses, for each ordinal
+constexpr std::uint64_t kDeviceSpace = 128 * kTiB;       // of addresses, for each ordinal: 47 bits
 constexpr Address kMallocBegin = 0x10'0000'0000;         // 64 GiB, so that no small integer is one
 constexpr Address kReservationsBegin = 0x100'0000'0000;  // 1 TiB
 

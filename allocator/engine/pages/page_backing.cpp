@@ -107,7 +107,8 @@ PageRange* PageBacking::openRange(Heap& heap, SizeKind kind, std::uint64_t least
 // All that may fail comes before the layout knows.
 void PageBacking::extend(PageRange& range, std::uint64_t units) {
   const Address from = range.device_base + range.bytes;
-  range.slots.reserve(std::max(range.slots.size() + units, range.slots.size() * 3 / 2));
+  const std::size_t slots = range.slots.size() + units;
+  if (slots > range.slots.capacity()) range.slots.reserve(std::max(slots, slots * 3 / 2));
   ground_.segments.extend(range, from, from + units * kUnit);
   const MutexLock lock(range.home->mutex());
   range.home->layout(range.kind).extend(range, std::uint32_t(units * kUnitGrains));

@@ -12,18 +12,13 @@ namespace {
 constexpr std::size_t kNoLimit = SIZE_MAX;
 
 /// Free pages to choose from, by size; of one size the longest unused first, and of those that are
-/// as old what lies in the smallest free block.
+/// as old what lies in the smallest free block. Few are taken of many: hence heaps.
 class Donors {
  public:
-  explicit Donors(std::vector<View*> views) {
-    std::sort(views.begin(), views.end(), [](const View* a, const View* b) {
-      const Block &x = *a->free_block, &y = *b->free_block;
-      if (x.epoch != y.epoch) return x.epoch > y.epoch;
-      if (x.grains != y.grains) return x.grains > y.grains;
-      if (a->range->base != b->range->base) return a->range->base > b->range->base;
-      return a->unit < b->unit;
-    });
-    for (View* view : views) by_size_[view->units()].push_back(view);
+  void add(View& view) {
+    const Block& block = *view.free_block;
+    by_size_[view.units()].donors.push_back(
+        {block.epoch, block.grains, view.range->base, view.unit, &view});
   }
 
   /// The largest that is no larger than `fitting`; where there is none, the smallest that is no
@@ -35,15 +30,40 @@ class Donors {
     } else if (it == by_size_.end() || it->first > most) {
       return nullptr;
     }
-    View* view = it->second.back();
-    it->second.pop_back();
-    if (it->second.empty()) by_size_.erase(it);
+    View* view = it->second.take();
+    if (it->second.donors.empty()) by_size_.erase(it);
     return view;
   }
   bool empty() const { return by_size_.empty(); }
 
  private:
-  std::map<std::uint32_t, std::vector<View*>> by_size_;
+  struct Donor {
+    std::uint32_t epoch, grains;
+    Address range;
+    std::uint32_t unit;
+    View* view;
+    /// Whether others are taken first.
+    bool operator<(const Donor& other) const {
+      if (epoch != other.epoch) return epoch > other.epoch;
+      if (grains != other.grains) return grains > other.grains;
+      if (range != other.range) return range > other.range;
+      return unit < other.unit;
+    }
+  };
+  struct OfOneSize {
+    std::vector<Donor> donors;
+    bool heap = false;
+
+    View* take() {
+      if (!heap) std::make_heap(donors.begin(), donors.end());
+      heap = true;
+      std::pop_heap(donors.begin(), donors.end());
+      View* view = donors.back().view;
+      donors.pop_back();
+      return view;
+    }
+  };
+  std::map<std::uint32_t, OfOneSize> by_size_;
 };
 
 }  // namespace
@@ -142,14 +162,13 @@ std::size_t Mover::takeFrom(Heap& source, Which which, std::size_t most) {
   const bool same_pool = &source.pool() == &heap_.pool();
   const Survey survey(source, ++ground_.surveys,
                       same_pool ? Whither::kWithinPool : Whither::kAnywhere);
-  std::vector<View*> views;
+  Donors donors;
   for (View* view : survey.freeViews()) {
     const EpochMark used{view->free_block->epoch, source.generation};
-    if (which == Which::kAny || source.complete(used)) views.push_back(view);
+    if (which == Which::kAny || source.complete(used)) donors.add(*view);
   }
-  if (views.empty()) return 0;
+  if (donors.empty()) return 0;
   prepare(source);
-  Donors donors(std::move(views));
   std::vector<Step> taken;
   for (Gap& gap : gaps_) {
     while (gap.at < gap.end && taken.size() < most) {
