@@ -12,6 +12,7 @@
 namespace cistern::command {
 namespace {
 
+constexpr std::size_t kMostThreads = 1024;
 constexpr std::uint64_t kMostLagUs = 3'600'000'000;  // an hour
 constexpr std::uint64_t kMostRounds = 1'000'000;
 
@@ -28,6 +29,9 @@ void addMeasuring(CLI::App& parser, Arguments& a) {
       ->type_name("TRACE");
   parser.add_option("--repeat", a.repeat, "Replay each trace so often with one allocator")
       ->check(CLI::Range(std::uint64_t(1), kMostRounds))
+      ->type_name("N");
+  parser.add_option("--threads", a.threads, "Deal the events over N threads, one after the other")
+      ->check(CLI::Range(std::size_t(1), kMostThreads))
       ->type_name("N");
 }
 

@@ -120,6 +120,37 @@ TEST_CASE("a repeated trace is served from what its first round has left") {
   CHECK(pages["peak_reserved_bytes"] == 80 * kMiB);
 }
 
+TEST_CASE("a trace dealt over threads is the same requests in the same order") {
+  for (const char* trace : {"gpt2_varlen", "streams_prefetch"}) {
+    INFO(trace);
+    const std::string path = recordedTrace(trace);
+    const auto rowOf = [&](std::vector<std::string> more) {
+      more.insert(more.end(), {"--json", "--gpu-lag-us", "1000"});
+      return replaySim(path, more).rows().at(0);
+    };
+    // Without caches no block can tell which thread it is for.
+    const auto alone = rowOf({"--conf", "thread_cache:off"});
+    auto dealt = rowOf({"--conf", "thread_cache:off", "--threads", "8"});
+    CHECK(dealt["ok"] == true);
+    for (const char* key : {"events", "peak_requested_bytes", "peak_reserved_bytes",
+                            "device_calls", "calls_by_round"}) {
+      CHECK(dealt[key] == alone[key]);
+    }
+    // With them, they are each thread's own, and hold on to little.
+    dealt = rowOf({"--threads", "8"});
+    CHECK(dealt["ok"] == true);
+    CHECK(dealt["efficiency"].get<double>() > alone["efficiency"].get<double>() - 0.02);
+  }
+}
+
+TEST_CASE("a replay on threads ends where a request is not served") {
+  const TempFile trace("three.trace", kThreeBlocks);
+  const Outcome outcome =
+      replaySim(trace.path(), {"--json", "--threads", "3", "--conf", "limit:60MiB"});
+  CHECK(outcome.status == 1);
+  CHECK(outcome.rows().at(0)["ok"] == false);
+}
+
 TEST_CASE("options of --conf reach the policy cistern and no other") {
   const TempFile trace("three.trace", kThreeBlocks);
   const Outcome outcome = replaySim(

@@ -48,6 +48,8 @@ TEST_CASE("a value that makes no sense is refused by name") {
   requireRefused(withOption("--repeat", "0"), "--repeat");
   requireRefused(withOption("--repeat", "twice"), "--repeat");
   requireRefused(withOption("--gpu-lag-us", "-1"), "--gpu-lag-us");
+  requireRefused(withOption("--threads", "0"), "--threads");
+  requireRefused(withOption("--threads", "all"), "--threads");
 }
 
 TEST_CASE("a page size is held to what the option page_size allows") {

@@ -68,6 +68,7 @@ ReplaySettings settingsFrom(const Arguments& a) {
   s.fit = a.fit;
   s.gpu_lag_us = a.gpu_lag_us;
   s.rounds = a.repeat;
+  s.threads = a.threads;
   s.options = optionsFrom(a);
   s.check = a.check;
   s.format = a.json ? Format::kJson : a.csv ? Format::kCsv : Format::kTable;

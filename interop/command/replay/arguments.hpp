@@ -17,6 +17,7 @@ struct Arguments {
   bool fit = false;
   std::uint64_t gpu_lag_us = 0;
   std::uint64_t repeat = 1;
+  std::size_t threads = 1;
   std::vector<std::string> conf;
   std::string page_size;
   bool no_recycle = false;

@@ -1,7 +1,6 @@
 #include "interop/command/replay/replayer.hpp"
 
 #include <algorithm>
-#include <span>
 
 #include <fmt/format.h>
 
@@ -14,13 +13,16 @@ constexpr std::size_t kBetweenProgress = 8'192;  // steps: some milliseconds
 
 }  // namespace
 
-Replayer::Replayer(const Script& script, Stage& stage, Policy& policy, Checker* checker)
+Replayer::Replayer(const Script& script, Stage& stage, Policy& policy, Checker* checker,
+                   std::size_t threads)
     : script_(script),
       stage_(stage),
       policy_(policy),
       checker_(checker),
       meter_(stage.device()),
-      held_(script.slots) {}
+      held_(script.slots) {
+  if (threads > 1) dealer_.emplace(threads);
+}
 
 bool Replayer::round(const OnProgress& on_progress) {
   played_ = 0;
@@ -70,15 +72,18 @@ void Replayer::play(const OnProgress& on_progress) {
 
 template <Replayer::Queued What>
 void Replayer::playSome(std::size_t count) {
-  const std::span<const Step> steps(&script_.steps[played_], count);
-  for (const Step& step : steps) {
-    ++played_;
-    stage_.pass(step.after_us);
-    if (step.allocates) {
-      allocate<What>(step);
-    } else {
-      free<What>(held_[step.slot]);
-    }
+  if (dealer_) return dealer_->run(count, [this] { playStep<What>(); });
+  for (; count > 0; --count) playStep<What>();
+}
+
+template <Replayer::Queued What>
+inline void Replayer::playStep() {
+  const Step& step = script_.steps[played_++];
+  stage_.pass(step.after_us);
+  if (step.allocates) {
+    allocate<What>(step);
+  } else {
+    free<What>(held_[step.slot]);
   }
 }
 

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "interop/command/replay/checker.hpp"
+#include "interop/command/replay/dealer.hpp"
 #include "interop/command/replay/meter.hpp"
 #include "interop/command/replay/policy.hpp"
 #include "interop/command/replay/progress.hpp"
@@ -16,8 +18,9 @@ namespace cistern::command {
 
 class Replayer {
  public:
-  /// `checker` may be null.
-  Replayer(const Script& script, Stage& stage, Policy& policy, Checker* checker);
+  /// `checker` may be null. With more than one thread, each event is another thread's in turn.
+  Replayer(const Script& script, Stage& stage, Policy& policy, Checker* checker,
+           std::size_t threads);
 
   /// Plays the whole script once, then frees what lives to its end. False, with the reason in
   /// failure(), when a request was not served; the rest was then not played.
@@ -37,6 +40,8 @@ class Replayer {
   template <Queued What>
   void playSome(std::size_t count);
   template <Queued What>
+  void playStep();
+  template <Queued What>
   void allocate(const Step& step);
   template <Queued What>
   void free(Held& held);
@@ -51,6 +56,7 @@ class Replayer {
   Policy& policy_;
   Checker* checker_;
   Meter meter_;
+  std::optional<Dealer> dealer_;
   std::vector<Held> held_;  ///< by slot; a null pointer where there is no block
   std::size_t played_ = 0;  ///< steps of this round that were begun
   std::string failure_;
