@@ -1,6 +1,6 @@
 // One stream's view of an allocator, for code that always works on that stream. Nothing but the two
-// in one hand: it costs what the plain verbs do, and which of them allocated a block does not matter
-// to the other.
+// in one hand: it costs what the plain verbs do, and which of them allocated a block does not
+// matter to the other.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@
 
 namespace cistern {
 
-/// A value of two words; copies are alike. Pre: the allocator outlives it, and the stream lives (and
-/// is not forgotten) while it allocates. Threads may share it as they may the allocator.
+/// A value of two words; copies are alike. Pre: the allocator outlives it, and the stream lives
+/// (and is not forgotten) while it allocates. Threads may share it as they may the allocator.
 class StreamAllocator {
  public:
   StreamAllocator(CachingAllocator& allocator, Stream stream) noexcept

@@ -19,6 +19,10 @@ class Tide {
   /// `busy` bytes are in use at a moment that matters, with more than at the low before it: what
   /// that was is what the next low is measured by.
   void rise(std::uint64_t busy) {
+    if (!risen_) {  // what it began with it does not come back to
+      risen_ = true;
+      low_ = busy;
+    }
     if (busy <= low_ + low_ / 4) return;
     if (++rises_ == kPatience) {
       rises_ = 0;
@@ -29,18 +33,21 @@ class Tide {
     ebb_ = expected + expected / 64;
     low_ = busy;
   }
+  /// What there is to do at low tide was done, with `busy` bytes in use. It may go on falling.
+  void noteEbb(std::uint64_t busy) { ebb_ = busy - busy / 8; }
   /// At so many bytes in use, or fewer, it is low tide.
   std::uint64_t ebb() const { return ebb_; }
 
  private:
   /// A low that does not come again is forgotten after so many rises, or twice as many.
-  static constexpr unsigned kPatience = 128;
+  static constexpr unsigned kPatience = 1024;
 
-  std::uint64_t low_ = 0;              ///< the least since the last rise
-  std::uint64_t least_ = 0;            ///< of the lows of the last rises, fewer than kPatience
-  std::uint64_t before_ = UINT64_MAX;  ///< of the kPatience before
+  bool risen_ = false;
   unsigned rises_ = 0;
-  std::uint64_t ebb_ = 0;  ///< at or below it is low tide
+  std::uint64_t low_ = 0;              ///< the least since the last rise
+  std::uint64_t least_ = UINT64_MAX;   ///< of the lows of the last rises, fewer than kPatience
+  std::uint64_t before_ = UINT64_MAX;  ///< of the kPatience before
+  std::uint64_t ebb_ = 0;              ///< at or below it is low tide
 };
 
 }  // namespace cistern

@@ -132,8 +132,8 @@ TEST_CASE("a trace dealt over threads is the same requests in the same order") {
     const auto alone = rowOf({"--conf", "thread_cache:off"});
     auto dealt = rowOf({"--conf", "thread_cache:off", "--threads", "8"});
     CHECK(dealt["ok"] == true);
-    for (const char* key : {"events", "peak_requested_bytes", "peak_reserved_bytes",
-                            "device_calls", "calls_by_round"}) {
+    for (const char* key : {"events", "peak_requested_bytes", "peak_reserved_bytes", "device_calls",
+                            "calls_by_round"}) {
       CHECK(dealt[key] == alone[key]);
     }
     // With them, they are each thread's own, and hold on to little.

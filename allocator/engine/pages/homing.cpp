@@ -41,7 +41,9 @@ void PageBacking::sendHome(Heap& heap) {
   if (!mutex_.try_lock()) return;  // a free does not wait for others' device calls
   const MutexUnlock unlock(mutex_);
   const MutexLock heap_lock(heap.mutex());
-  heap.pages_moved = false;
+  // What is in use stays, and may go when more of it is free.
+  heap.pages_moved = heap.busyBytes() != 0;
+  heap.tide.noteEbb(heap.busyBytes());
   const Survey survey(heap, ++ground_.surveys, Whither::kWithinPool);
   std::vector<Homing> away = awayFromHome(survey, heap);
   for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {

@@ -38,8 +38,7 @@ Measurement replay(const Script& script, const PolicyKind& kind, const ReplaySet
   const auto policy = kind.make(stage.device(), {settings.options, capacity});
   std::optional<Checker> checker;
   if (settings.check) checker.emplace(*stage.sim());
-  Replayer replayer(script, stage, *policy, checker ? &*checker : nullptr,
-                    settings.threads);
+  Replayer replayer(script, stage, *policy, checker ? &*checker : nullptr, settings.threads);
 
   const bool served = playAllRounds(replayer, settings.rounds, on_progress);
   Measurement m = figures(script, replayer.meter());

@@ -25,7 +25,7 @@ struct ReplaySettings {
   std::uint64_t gpu_lag_us = 0;
   std::uint64_t rounds = 1;
   std::size_t threads = 1;  ///< that the events are dealt over
-  Options options;  ///< of the policy "cistern"
+  Options options;          ///< of the policy "cistern"
   bool check = false;
   Format format = Format::kTable;
 };
