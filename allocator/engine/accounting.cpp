@@ -24,13 +24,6 @@ std::int64_t shareOf(const std::array<StatArray, kSizeKindCount>& counts, std::s
 /// Of all heaps, brought up to date.
 using AllCounters = std::vector<HeapCounters*>;
 
-AllCounters countersOf(const std::vector<Heap*>& heaps) CISTERN_NO_TSA {
-  AllCounters all;
-  all.reserve(heaps.size());
-  for (Heap* heap : heaps) all.push_back(&heap->counters());
-  return all;
-}
-
 template <class Counts>
 std::int64_t total(const AllCounters& all, std::size_t kind, std::size_t stat, Counts counts) {
   std::int64_t sum = 0;
@@ -47,15 +40,19 @@ void CachingAllocator::withAllHeaps(Visit visit) const CISTERN_NO_TSA {
   withAllHeapsSettling(visit);
 }
 
+// What may throw comes before the locks: nobody would give them up.
 template <class Visit>
 void CachingAllocator::withAllHeapsSettling(Visit visit) const CISTERN_NO_TSA {
   const std::vector<Heap*> heaps = heaps_.all();
+  AllCounters counters;
+  counters.reserve(heaps.size());
   for (Heap* heap : heaps) heap->mutex().lock();
   {
     const HeldCaches held_still(heaps);
     settled_others_ = held_still.closedOthers();
     had_cached_ = held_still.hadAny();
-    visit(heaps);
+    for (Heap* heap : heaps) counters.push_back(&heap->counters());
+    visit(heaps, counters);
   }
   for (Heap* heap : heaps) heap->mutex().unlock();
 }
@@ -99,9 +96,9 @@ void CachingAllocator::settle() noexcept {
 
 void CachingAllocator::settleNow() noexcept {
   try {
-    withAllHeapsSettling([this](const std::vector<Heap*>& heaps) {
+    withAllHeapsSettling([this](const std::vector<Heap*>&, const AllCounters& all) {
       ledger_.exact = !peaks_loose_.load(std::memory_order_relaxed);
-      dealCeilings(countersOf(heaps), ledger_);
+      dealCeilings(all, ledger_);
     });
   } catch (const std::bad_alloc&) {
     // The host is short of memory: whoever passes a ceiling next settles.
@@ -134,7 +131,8 @@ bool CachingAllocator::takeCachesBack() noexcept {
   if (!caches_.any()) return false;
   bool any = false;
   try {
-    withAllHeaps([&](const std::vector<Heap*>&) CISTERN_NO_TSA { any = had_cached_; });
+    withAllHeaps([&](const std::vector<Heap*>&, const AllCounters&)
+                     CISTERN_NO_TSA { any = had_cached_; });
     if (!pages_) return any;
     for (Heap* heap : heaps_.all()) {
       heap->mutex().lock();
@@ -150,9 +148,8 @@ bool CachingAllocator::takeCachesBack() noexcept {
 
 MemoryStats CachingAllocator::memoryStats() const {
   MemoryStats stats;
-  withAllHeaps([&](const std::vector<Heap*>& heaps) CISTERN_NO_TSA {
+  withAllHeaps([&](const std::vector<Heap*>& heaps, const AllCounters& all) CISTERN_NO_TSA {
     ledger_.exact = !peaks_loose_.load(std::memory_order_relaxed);
-    const AllCounters all = countersOf(heaps);
     dealCeilings(all, ledger_);
     stats.peaks_exact = ledger_.exact;
     stats.small = valuesOf(all, ledger_, 0);
@@ -177,18 +174,17 @@ MemoryStats CachingAllocator::memoryStats() const {
 }
 
 void CachingAllocator::resetPeakStats() {
-  withAllHeaps([this](const std::vector<Heap*>& heaps) CISTERN_NO_TSA {
+  withAllHeaps([this](const std::vector<Heap*>&, const AllCounters& all) CISTERN_NO_TSA {
     for (std::size_t kind = 0; kind < kKinds; ++kind) ledger_.peak[kind].fill(0);
     peaks_loose_.store(false, std::memory_order_relaxed);
     settled_others_count_ = 0;
     ledger_.exact = true;
-    dealCeilings(countersOf(heaps), ledger_);
+    dealCeilings(all, ledger_);
   });
 }
 
 void CachingAllocator::resetAccumulatedStats() {
-  withAllHeaps([this](const std::vector<Heap*>& heaps) CISTERN_NO_TSA {
-    const AllCounters all = countersOf(heaps);
+  withAllHeaps([this](const std::vector<Heap*>&, const AllCounters& all) CISTERN_NO_TSA {
     for (std::size_t kind = 0; kind < kKinds; ++kind) {
       for (std::size_t stat = 0; stat < kStatCount; ++stat) {
         const std::int64_t allocated = total(all, kind, stat, &HeapCounters::allocated);
@@ -202,7 +198,7 @@ void CachingAllocator::resetAccumulatedStats() {
 
 CacheInfo CachingAllocator::cacheInfo() const {
   CacheInfo info;
-  withAllHeaps([&](const std::vector<Heap*>& heaps) CISTERN_NO_TSA {
+  withAllHeaps([&](const std::vector<Heap*>& heaps, const AllCounters&) CISTERN_NO_TSA {
     for (Heap* heap : heaps) {
       for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
         const FreeIndex& index = heap->layout(kind).freeBlocks();
@@ -232,7 +228,7 @@ void CachingAllocator::audit() const {
 
 void CachingAllocator::auditHeaps() const {
   std::uint64_t reserved = 0, in_pages = 0;
-  withAllHeaps([&](const std::vector<Heap*>& heaps) CISTERN_NO_TSA {
+  withAllHeaps([&](const std::vector<Heap*>& heaps, const AllCounters& all) CISTERN_NO_TSA {
     for (Heap* heap : heaps) {
       heap->audit();
       const auto held = std::uint64_t(heap->counters().both(std::size_t(Stat::kReservedBytes)));
@@ -247,7 +243,6 @@ void CachingAllocator::auditHeaps() const {
       }
       for (const ThreadCache* cache : heap->caches) cache->audit();
     }
-    const AllCounters all = countersOf(heaps);
     for (std::size_t kind = 0; kind < kKinds; ++kind) {
       for (std::size_t stat = 0; stat < kStatCount; ++stat) {
         std::int64_t ceilings = 0;

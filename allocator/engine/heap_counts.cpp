@@ -57,14 +57,14 @@ void Heap::bringUpToDate(SizeKind kind) noexcept {
   count(Stat::kRequestedBytes, counts.requested, counts.taken.requested);
   count(Stat::kActive, blocks, counts.taken.blocks);
   count(Stat::kActiveBytes, bytes, counts.taken.bytes);
-  const SplitTally ever{signedBytes(own.splitFreeBlocksEver()),
-                        signedBytes(own.splitFreeBytesEver())};
+  const SplitTally rises{signedBytes(own.splitFreeRises().blocks),
+                         signedBytes(own.splitFreeRises().bytes)};
   count(Stat::kInactiveSplit, signedBytes(own.splitFreeBlocks()),
-        ever.blocks - counts.split_ever.blocks);
+        rises.blocks - counts.rises.blocks);
   count(Stat::kInactiveSplitBytes, signedBytes(own.splitFreeBytes()),
-        ever.bytes - counts.split_ever.bytes);
+        rises.bytes - counts.rises.bytes);
   counts.taken = {};
-  counts.split_ever = ever;
+  counts.rises = rises;
 }
 
 bool Heap::overCeilingNow(SizeKind kind) noexcept {
@@ -106,9 +106,10 @@ Tally Heap::slack(SizeKind kind, const Tally& needed) noexcept {
     slack -= {signedBytes(own.busyBlocks()), signedBytes(own.busyBytes()), counts.requested};
     return slack;
   };
-  Tally slack = left();
-  if (slack.covers(needed)) [[likely]]
-    return slack;
+  if (withinLimits(kind)) [[likely]] {
+    const Tally slack = left();
+    if (slack.covers(needed)) return slack;
+  }
   if (counters().overCeiling(kind)) return {};
   dealLimits(kind, needed);
   return left();
@@ -188,6 +189,7 @@ void Heap::countBacking(SizeKind kind, std::uint64_t bytes, int sign, bool real)
   };
   count(Stat::kSegment, sign);
   count(Stat::kReservedBytes, sign * signedBytes(bytes));
+  forgetLimits();  // none of them is of these two
 }
 
 void Heap::auditCounts(SizeKind kind) {

@@ -27,7 +27,7 @@ struct HitCounts {
   Tally taken;                 ///< allocated since the counters were brought up to date
   std::int64_t requested = 0;  ///< bytes that the program asked for in the blocks it holds
   Tally pending;               ///< of busy blocks, those that the program does not hold
-  SplitTally split_ever;       ///< what the layout said when the counters were brought up to date
+  SplitTally rises;            ///< the layout's, when the counters were brought up to date
   Tally limit{-1, -1, -1};     ///< of busy blocks, busy bytes and `requested`
   SplitTally split_limit{-1, -1};
 

@@ -203,13 +203,14 @@ void PendingFrees::collectStuck(std::vector<Retired>& ready) {
 std::vector<PendingFrees::Retired> PendingFrees::poll() {
   std::vector<Retired> ready;
   if (waiting() == 0) return ready;
+  unsigned in_vain = polls_in_vain_.load(std::memory_order_relaxed);
   // Asking an event breaks a capture elsewhere in the program unless the thread says not to mind.
   const RelaxedCaptureMode relaxed(device_);
   attachPutOff(false, ready);
   for (Queue* queue : queues()) collect(*queue, ready);
-  const unsigned in_vain = polls_in_vain_.load(std::memory_order_relaxed);
-  const unsigned most = kPollsInVain + kMostPatience;
-  polls_in_vain_.store(ready.empty() ? std::min(in_vain + 1, most) : 0, std::memory_order_relaxed);
+  const unsigned now = ready.empty() ? std::min(in_vain + 1, kPollsInVain + kMostPatience) : 0;
+  // Who has begun to wait meanwhile has set it to 0, and is not overruled.
+  (void)polls_in_vain_.compare_exchange_strong(in_vain, now, std::memory_order_relaxed);
   return ready;
 }
 

@@ -66,11 +66,8 @@ class FreeIndex {
   /// The root of the largest bin in use: all of the bin hang under it. Null when empty.
   Block* ofLargestBin() const noexcept;
 
-  std::size_t blocks() const { return inserted_.blocks - removed_.blocks; }
-  std::uint64_t bytes() const { return (inserted_.grains - removed_.grains) << kGrainShift; }
-  /// How many blocks, and of how many bytes, were ever inserted.
-  std::uint64_t blocksInserted() const { return inserted_.blocks; }
-  std::uint64_t bytesInserted() const { return inserted_.grains << kGrainShift; }
+  std::size_t blocks() const { return blocks_; }
+  std::uint64_t bytes() const { return grains_ << kGrainShift; }
   std::size_t hostBytes() const { return made_rows_ * sizeof(Row); }
 
   /// Walks everything; aborts on a broken invariant.
@@ -100,11 +97,8 @@ class FreeIndex {
   std::array<std::uint64_t, 2> occupied_{};  ///< bit r set  <=>  rows_[r]->occupied != 0
   std::array<std::unique_ptr<Row>, kRows> rows_;
   std::size_t made_rows_ = 0;
-  struct Count {
-    std::uint64_t blocks = 0, grains = 0;
-    void add(std::uint32_t more) { ++blocks, grains += more; }
-  };
-  Count inserted_, removed_;
+  std::size_t blocks_ = 0;
+  std::uint64_t grains_ = 0;
 };
 
 /// The first set bit of `word` at or above `from`, or 64.
@@ -119,7 +113,8 @@ inline void FreeIndex::insert(Block& block) {
   const Bin bin = binOf(block.grains);
   Row& r = row(bin.row);
   Block*& root = r.bins[bin.column];
-  inserted_.add(block.grains);
+  ++blocks_;
+  grains_ += block.grains;
   if (root != nullptr) return hang(root, block);
   block.links = {};
   block.rank = 1;
@@ -132,7 +127,8 @@ inline void FreeIndex::remove(Block& block) noexcept {
   const Bin bin = binOf(block.grains);
   Row& r = *rows_[bin.row];
   Block*& root = r.bins[bin.column];
-  removed_.add(block.grains);
+  --blocks_;
+  grains_ -= block.grains;
   const Block::FreeLinks& links = block.links;
   if (links.parent != nullptr || links.left != nullptr || links.right != nullptr)
     return unhang(root, block);

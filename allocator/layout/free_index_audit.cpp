@@ -67,7 +67,7 @@ void FreeIndex::audit() const {
       });
     }
   }
-  CISTERN_CHECK(blocks == this->blocks() && grains << kGrainShift == bytes());
+  CISTERN_CHECK(blocks == blocks_ && grains == grains_);
 }
 
 }  // namespace cistern

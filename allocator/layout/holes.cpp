@@ -30,8 +30,10 @@ void Layout::extend(Segment& segment, std::uint32_t grains) {
     // What spanned the segment is a part of it from now on.
     const Block& last = *block->prev;
     if (last.isFree() && last.spansSegment()) {
-      --whole_.now.blocks, whole_.now.bytes -= last.bytes();
-      --whole_.inserted.blocks, whole_.inserted.bytes -= last.bytes();
+      const SplitFree before = splitFree();
+      whole_.blocks -= 1;
+      whole_.bytes -= last.bytes();
+      noteRise(before);
     }
     block->prev->next = block;
   }
@@ -99,6 +101,7 @@ void Layout::listUpper(Block& block, Address at) noexcept {
 
 Block* Layout::punch(Block& free, Address from, Address to) noexcept {
   CISTERN_ASSERT(free.isFree() && free.address() <= from && from < to && to <= free.end());
+  const SplitFree before = splitFree();
   unlist(free);
   segment_bytes_ -= to - from;
   if (to < free.end()) listUpper(free, to);
@@ -110,12 +113,14 @@ Block* Layout::punch(Block& free, Address from, Address to) noexcept {
     map_.erase(free);
   }
   middle = settleHole(*middle);
+  noteRise(before);
   CISTERN_AUDIT(auditInTurn());
   return middle;
 }
 
 Block* Layout::fill(Block& hole, Address from, Address to, std::uint32_t epoch) noexcept {
   CISTERN_ASSERT(hole.isHole() && hole.address() <= from && from < to && to <= hole.end());
+  const SplitFree before = splitFree();
   unlistHole(hole);
   segment_bytes_ += to - from;
   if (to < hole.end()) enlistHole(*cut(hole, to));
@@ -127,6 +132,7 @@ Block* Layout::fill(Block& hole, Address from, Address to, std::uint32_t epoch) 
   middle->epoch = epoch;
   map_.insert(*middle);
   Block* whole = settleFree(*middle);
+  noteRise(before);
   CISTERN_AUDIT(auditInTurn());
   return whole;
 }

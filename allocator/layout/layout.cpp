@@ -94,6 +94,10 @@ inline Block* Layout::place(Block& free, std::uint32_t grains) {
   if (rest > 0) index_.prefetch(rest);
   const bool split = rest > 0 && rest >= rules_.min_remainder && free.grains < rules_.max_split;
   Block* tail = split ? spareFor(rest, free.address() + bytesOf(grains)) : nullptr;
+  if (split && free.spansSegment()) [[unlikely]] {  // else what is split off was free before
+    rises_.blocks += 1;
+    rises_.bytes += bytesOf(rest);
+  }
   unlist(free);
   if (split) splitOff(free, *tail, grains);
   free.setState(BlockState::kAllocated);
@@ -108,6 +112,7 @@ Block* Layout::allocateAt(Block& free, Address at, std::uint32_t grains) {
   const std::uint32_t above = free.grains - below - grains;
   if (below > 0) index_.prepare(below);
   if (above > 0) index_.prepare(above);
+  const SplitFree before = splitFree();
   unlist(free);
   if (above > 0) listUpper(free, at + bytesOf(grains));
   Block* block = &free;
@@ -117,6 +122,7 @@ Block* Layout::allocateAt(Block& free, Address at, std::uint32_t grains) {
     enlist(free);
   }
   block->setState(BlockState::kAllocated);
+  noteRise(before);
   CISTERN_AUDIT(auditInTurn());
   return block;
 }
@@ -143,7 +149,12 @@ Block* Layout::release(Block& block, std::uint32_t epoch) noexcept {
   __builtin_prefetch(block.prev);  // both at once: one wait, not two
   __builtin_prefetch(block.next);
   block.epoch = epoch;
+  const std::uint64_t bytes = block.bytes(), blocks = index_.blocks();
   Block* whole = settleFree(block);
+  if (!whole->spansSegment()) [[likely]] {
+    rises_.blocks += index_.blocks() > blocks ? 1 : 0;
+    rises_.bytes += bytes;
+  }
   CISTERN_AUDIT(auditInTurn());
   return whole;
 }

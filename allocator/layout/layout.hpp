@@ -112,15 +112,13 @@ class Layout {
   std::uint64_t segmentBytes() const { return segment_bytes_; }
   std::uint64_t busyBlocks() const { return map_.size() - index_.blocks(); }
   std::uint64_t busyBytes() const { return segment_bytes_ - index_.bytes(); }
-  std::uint64_t splitFreeBlocks() const { return index_.blocks() - whole_.now.blocks; }
-  std::uint64_t splitFreeBytes() const { return index_.bytes() - whole_.now.bytes; }
-  /// How many such blocks there have ever been, and of how many bytes.
-  std::uint64_t splitFreeBlocksEver() const {
-    return index_.blocksInserted() - whole_.inserted.blocks;
-  }
-  std::uint64_t splitFreeBytesEver() const {
-    return index_.bytesInserted() - whole_.inserted.bytes;
-  }
+  std::uint64_t splitFreeBlocks() const { return index_.blocks() - whole_.blocks; }
+  std::uint64_t splitFreeBytes() const { return index_.bytes() - whole_.bytes; }
+  /// By how much these two have risen, each step's net rise added up.
+  struct SplitFree {
+    std::uint64_t blocks = 0, bytes = 0;
+  };
+  const SplitFree& splitFreeRises() const { return rises_; }
   Segment* segments() const { return segments_; }
   SplitRules& rules() { return rules_; }
   std::size_t hostBytes() const {
@@ -148,6 +146,8 @@ class Layout {
   void unlistHole(Block& block) noexcept;
   Block* lastOf(const Segment& segment) const noexcept;
   Block* settleHole(Block& block) noexcept;
+  SplitFree splitFree() const { return {splitFreeBlocks(), splitFreeBytes()}; }
+  void noteRise(const SplitFree& before) noexcept;
   Block* settleFree(Block& block) noexcept;
 
   SplitRules rules_;
@@ -159,13 +159,10 @@ class Layout {
   std::size_t hole_count_ = 0;
   std::uint64_t segment_count_ = 0;
   std::uint64_t segment_bytes_ = 0;  ///< without their holes
-  /// Of what the index holds, and was ever given, the blocks that span their segments. All else
-  /// that is in totals() follows from what the map and the index count.
-  struct {
-    struct {
-      std::uint64_t blocks = 0, bytes = 0;
-    } now, inserted;
-  } whole_;
+  /// The free blocks that span their segments. All else that is in totals() follows from what the
+  /// map and the index count.
+  SplitFree whole_;
+  SplitFree rises_;
   std::size_t unaudited_steps_ = 0;  ///< used by the audit build only
 };
 

@@ -21,16 +21,24 @@ inline void Layout::enlist(Block& block) noexcept {
   block.setState(BlockState::kFree);
   index_.insert(block);
   if (block.spansSegment()) [[unlikely]] {
-    ++whole_.now.blocks, whole_.now.bytes += block.bytes();
-    ++whole_.inserted.blocks, whole_.inserted.bytes += block.bytes();
+    whole_.blocks += 1;
+    whole_.bytes += block.bytes();
   }
 }
 
 // Takes a free block out of the index.
 inline void Layout::unlist(Block& block) noexcept {
   index_.remove(block);
-  if (block.spansSegment()) [[unlikely]]
-    --whole_.now.blocks, whole_.now.bytes -= block.bytes();
+  if (block.spansSegment()) [[unlikely]] {
+    whole_.blocks -= 1;
+    whole_.bytes -= block.bytes();
+  }
+}
+
+inline void Layout::noteRise(const SplitFree& before) noexcept {
+  const SplitFree now = splitFree();
+  rises_.blocks += now.blocks > before.blocks ? now.blocks - before.blocks : 0;
+  rises_.bytes += now.bytes > before.bytes ? now.bytes - before.bytes : 0;
 }
 
 // Makes `upper` part of its lower neighbour. Both are in no index, and `upper` in the map unless it

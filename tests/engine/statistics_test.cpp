@@ -183,4 +183,29 @@ TEST_CASE("inactive splits are the free blocks of segments in use", "[engine]") 
   CHECK(stats[Stat::kInactiveSplit].peak == 3);
 }
 
+// What is taken off a large free block, and put back, is as much as it is, and not the large one.
+TEST_CASE("free memory that is split off is counted by what each step changes", "[engine]") {
+  SimRig rig("backing:segments,thread_cache:off");
+  const Stream stream = rig.stream();
+  const auto splitOff = [&] {
+    const MemoryStats stats = rig.allocator.memoryStats();
+    return std::pair(stats[Stat::kInactiveSplit], stats[Stat::kInactiveSplitBytes]);
+  };
+  void* held = rig.allocator.allocate(2 * kMiB, stream);  // of a segment of 20 MiB
+  const auto [blocks, bytes] = splitOff();
+  CHECK(blocks.allocated == 1);
+  CHECK(bytes.allocated == 18 * std::int64_t(kMiB));
+  constexpr int kRounds = 10;
+  for (int i = 1; i <= kRounds; ++i) {
+    void* block = rig.allocator.allocate(2 * kMiB, stream);
+    rig.allocator.free(block);
+    CHECK(splitOff().second.allocated == bytes.allocated + i * 2 * std::int64_t(kMiB));
+    CHECK(splitOff().second.freed == i * 2 * std::int64_t(kMiB));
+    CHECK(splitOff().first.allocated == 1);  // it has become one with the rest
+  }
+  rig.allocator.free(held);
+  CHECK(splitOff().second.current == 0);
+  CHECK(splitOff().second.allocated - splitOff().second.freed == 0);
+}
+
 }  // namespace cistern::test

@@ -30,7 +30,7 @@ Block* ThreadCache::takeAny(std::uint64_t bytes) noexcept {
   const bool may = block != nullptr && side.room.covers(block->bytes(), bytes);
   if (may) {
     pop(bin, side, *block, bytes);
-    last_unused_ = 0;
+    noteTaken(bin);
   }
   gate_.leave();
   return may ? block : nullptr;
@@ -120,6 +120,7 @@ Block* ThreadCache::takeWithRoom(std::uint64_t bytes) noexcept {
   // Where there is no room a ceiling is passed, as it would be by any other block.
   (void)obtain(side, block.bytes(), bytes);
   pop(bin, side, block, bytes);
+  noteTaken(bin);
   settleRoom();
   return &block;
 }
@@ -158,10 +159,10 @@ bool ThreadCache::accept(Block& block, WhoFreed who) noexcept {
 
 bool ThreadCache::makePlace(Bin& bin, Side& side, const Block& block) noexcept {
   const bool alone = block.grains > kDirectGrains;
-  if (alone && !lastIsWorthIt()) return false;
   if (side.granted == 0) grant(side);
   if (block.bytes() > side.granted) return false;
   if (block.bytes() >= untilEbb()) return putBackBins(), false;
+  if (alone && !lastIsWorthIt()) return false;
   if (alone) {
     if (bin.top != nullptr) ++last_unused_;
     putBack(bin);

@@ -240,6 +240,9 @@ class alignas(64) ThreadCache {
   void handOver(Block& block, WhoFreed who) noexcept;
   void release(Block& block, WhoFreed who) noexcept;
   bool lastIsWorthIt() noexcept;
+  void noteTaken(const Bin& bin) noexcept {
+    if (&bin == &bins_[kLastBin]) last_unused_ = 0;
+  }
   void takeReturned() noexcept;
   void count(Side& side) noexcept;
   void giveRoom(Side& side) noexcept;
