@@ -107,7 +107,8 @@ inline std::uint64_t largestFree(const FreeIndex& index) {
   return largest ? largest->bytes() : 0;
 }
 
-class Heap {
+/// Its lock is on a line of its own: threads on other streams have other heaps.
+class alignas(64) Heap {
  public:
   Heap(Pool& pool, Stream stream, std::size_t free_log)
       : pool_(&pool),
