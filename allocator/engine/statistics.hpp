@@ -7,7 +7,7 @@
 //   current[s] <= ceiling[s] in every heap           between operations
 //
 // and hence the total cannot have passed the recorded peak. A heap that would pass a ceiling asks
-// for a settlement (allocator.cpp), which looks at all heaps at once, raises the peak if the total
+// for a settlement (accounting.cpp), which looks at all heaps at once, raises the peak if the total
 // has really passed it, and deals out what lies between. Below its peak a program never gets there.
 //
 // Threads that allocate on several streams at once near their common peak would settle all the

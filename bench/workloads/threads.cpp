@@ -10,8 +10,8 @@ namespace {
 constexpr std::size_t kRing = 16;
 constexpr std::size_t kSizes = 9;  // 512 B to 128 KiB
 
-// Threads do not write to each other's cache lines, nor to pairs of lines that are fetched together:
-// what is measured is the allocator.
+// Threads do not write to each other's cache lines, nor to pairs of lines that are fetched
+// together: what is measured is the allocator.
 class alignas(128) RingLane final : public Lane {
  public:
   RingLane(Peer& peer, Stream stream) : peer_(peer), stream_(stream) {}
