@@ -166,6 +166,10 @@ bool CachingAllocator::freeMine(SizeKind kind, ThreadCache& cache, Block& block,
       return false;
     const WhoFreed who(caller, 0);
     if (!cache.accept(block, who)) {
+      // Another thread that frees the block at the same moment, wrongly, is told so, or this one is.
+      const std::uint32_t mine = cache.heldByMe();
+      if (!holding::change(block, mine, holding::moved(mine, holding::Where::kReturned)))
+        return false;
       cache.letGo(block, who);
       if (heap.pages_moved) cache.noteFall();
     }
