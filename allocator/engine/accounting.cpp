@@ -96,7 +96,7 @@ void CachingAllocator::settle() noexcept {
 
 void CachingAllocator::settleNow() noexcept {
   try {
-    withAllHeapsSettling([this](const std::vector<Heap*>&, const AllCounters& all) {
+    withAllHeapsSettling([this](const std::vector<Heap*>&, const AllCounters& all) CISTERN_NO_TSA {
       ledger_.exact = !peaks_loose_.load(std::memory_order_relaxed);
       dealCeilings(all, ledger_);
     });

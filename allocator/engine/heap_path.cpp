@@ -166,7 +166,8 @@ bool CachingAllocator::freeMine(SizeKind kind, ThreadCache& cache, Block& block,
       return false;
     const WhoFreed who(caller, 0);
     if (!cache.accept(block, who)) {
-      // Another thread that frees the block at the same moment, wrongly, is told so, or this one is.
+      // Another thread that frees the block at the same moment, wrongly, is told so, or this one
+      // is.
       const std::uint32_t mine = cache.heldByMe();
       if (!holding::change(block, mine, holding::moved(mine, holding::Where::kReturned)))
         return false;
