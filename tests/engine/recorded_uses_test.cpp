@@ -67,6 +67,36 @@ TEST_CASE("a block waits for every stream that it was recorded on", "[engine]") 
   rig.touch(own, again);
 }
 
+TEST_CASE("work that does not end is asked about ever less often", "[engine]") {
+  SimRig rig("poll_interval:1,thread_cache:off");
+  const Stream own = rig.stream(), user = rig.stream();
+  const auto waitFor = [&](std::uint64_t ns) {
+    void* block = rig.allocator.allocate(kMiB, own);
+    rig.allocator.recordStream(block, user);
+    rig.work.delay(user, ns);
+    rig.allocator.free(block);
+  };
+  const auto hitsUntilFreed = [&] {
+    int hits = 0;
+    for (; nowOf(rig.allocator, Stat::kActive) != 0 && hits < 1'000; ++hits)
+      rig.allocator.free(rig.allocator.allocate(kKiB, own));
+    return hits;
+  };
+  rig.allocator.free(rig.allocator.allocate(kKiB, own));
+  waitFor(1'000 * kLongNs);
+  const std::uint64_t before = countOf(rig.sim(), Call::kQueryEvent);
+  for (int i = 0; i < 10'000; ++i) rig.allocator.free(rig.allocator.allocate(kKiB, own));
+  const std::uint64_t asked = countOf(rig.sim(), Call::kQueryEvent) - before;
+  CHECK(asked >= 10'000 / 64);
+  CHECK(asked <= 500);
+  rig.sim().synchronizeDevice().orThrow();
+  CHECK(hitsUntilFreed() <= 65);
+  // What comes after is asked about as often as ever.
+  waitFor(kLongNs);
+  rig.sim().synchronizeDevice().orThrow();
+  CHECK(hitsUntilFreed() <= 2);
+}
+
 TEST_CASE("frees between two polls share one event a stream", "[engine]") {
   SimRig rig("poll_interval:1024");
   const Stream own = rig.stream(), a = rig.stream(), b = rig.stream();
