@@ -61,12 +61,13 @@ namespace {
 
 // Raises the peaks to the present totals and deals what lies between out as ceilings.
 void dealCeilings(const AllCounters& all, StatLedger& ledger) {
+  const auto parts = std::int64_t(all.size());
   for (std::size_t kind = 0; kind < kKinds; ++kind) {
     for (std::size_t stat = 0; stat < kStatCount; ++stat) {
       std::int64_t& peak = ledger.peak[kind][stat];
       const std::int64_t now = total(all, kind, stat, &HeapCounters::current);
       peak = std::max(peak, now);
-      const std::int64_t share = all.empty() ? 0 : (peak - now) / std::int64_t(all.size());
+      const std::int64_t share = all.size() <= 1 ? peak - now : (peak - now) / parts;
       for (HeapCounters* own : all) {
         const std::int64_t dealt = shareOf(own->current, kind, stat) + share;
         std::int64_t& ceiling = own->ceiling[kind][stat];

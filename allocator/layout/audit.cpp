@@ -67,6 +67,7 @@ void Layout::audit() const {
   std::size_t listed = 0;
   for (const Block* b = holes_; b; b = b->links.right, ++listed) CISTERN_CHECK(b->isHole());
   CISTERN_CHECK(walk.holes == listed && listed == hole_count_);
+  CISTERN_CHECK(pool_.countInUse() == map_.size() + hole_count_);
   index_.audit();
   map_.audit();
 }

@@ -16,10 +16,13 @@ Block* BlockPool::fresh() {
   return new (&slab.records[slab.count - untouched_--]) Block;
 }
 
-void BlockPool::prepare(std::size_t count) {
-  std::size_t there = untouched_;
-  for (const Block* spare = spare_; spare && there < count; spare = spare->next) ++there;
-  if (there >= count) return;
+std::size_t BlockPool::countInUse() const {
+  std::size_t spare = untouched_;
+  for (const Block* block = spare_; block; block = block->next) ++spare;
+  return records_ - spare;
+}
+
+void BlockPool::makeSpare(std::size_t count) {
   Block* taken = nullptr;
   const auto giveBack = [&] {
     while (taken) give(std::exchange(taken, taken->next));

@@ -31,8 +31,14 @@ class BlockPool {
     block->next = spare_;
     spare_ = block;
   }
-  /// Makes sure that taking `count` records cannot fail. Throws std::bad_alloc, changing nothing.
-  void prepare(std::size_t count);
+  /// Makes sure that taking `count` records cannot fail, while `in_use` are taken. Throws
+  /// std::bad_alloc, changing nothing.
+  void prepare(std::size_t count, std::size_t in_use) {
+    if (records_ - in_use < count) [[unlikely]]
+      makeSpare(count);
+  }
+  /// Counts the records that are taken.
+  std::size_t countInUse() const;
   std::size_t hostBytes() const { return records_ * sizeof(Block); }
 
  private:
@@ -41,6 +47,7 @@ class BlockPool {
     std::size_t count;
   };
   Block* fresh();
+  void makeSpare(std::size_t count);
   void grow();
 
   Block* spare_ = nullptr;     ///< records given back, linked by next; the last given first

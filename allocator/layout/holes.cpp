@@ -41,7 +41,7 @@ void Layout::extend(Segment& segment, std::uint32_t grains) {
 }
 
 void Layout::prepareHoles(unsigned count) {
-  pool_.prepare(std::size_t{count} * 2);
+  pool_.prepare(std::size_t{count} * 2, map_.size() + hole_count_);
   map_.prepare(std::size_t{count} * 2);
 }
 

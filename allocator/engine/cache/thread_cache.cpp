@@ -221,7 +221,7 @@ void ThreadCache::release(Block& block, WhoFreed who) noexcept CISTERN_NO_TSA {
 
 void ThreadCache::putBackBins() noexcept {
   for (std::size_t i = 0; i < kBins && small_.cached() + large_.cached() != 0; ++i) {
-    putBack(bins_[i]);
+    if (bins_[i].top != nullptr) putBack(bins_[i]);
   }
   hand_ = 0;
   last_unused_ = last_passed_ = 0;

@@ -7,7 +7,7 @@ namespace cistern::pages {
 
 // All that may fail comes first.
 bool Mover::claim(bool fresh_only) {
-  const Survey survey(heap_, ++ground_.surveys, Whither::kWithinPool);
+  const Survey survey(heap_, ground_.surveys, Whither::kWithinPool);
   const auto window = bestWindow(heap_, request_, survey, ground_.windows, fresh_only);
   if (!window) return false;
   window_ = *window;

@@ -14,6 +14,8 @@
 #include "allocator/engine/heap_table.hpp"
 #include "allocator/engine/limit.hpp"
 #include "allocator/engine/pages/budget.hpp"
+#include "allocator/engine/pages/donors.hpp"
+#include "allocator/engine/pages/survey.hpp"
 #include "allocator/engine/pages/view_table.hpp"
 #include "allocator/engine/progress.hpp"
 #include "allocator/engine/segment_map.hpp"
@@ -48,9 +50,10 @@ struct Ground : Surroundings {
   // First guesses: what an H200 took for a page of 16 MiB (bench figures in docs/pages.md).
   CallCost create_cost{9'000};
   CallCost map_cost{22'000};
-  bool clearing_up = false;   ///< what is done now is not done for a verb on some stream
-  std::size_t orphans = 0;    ///< pages with a view, but with no current one
-  std::uint64_t surveys = 0;  ///< so many were made
+  bool clearing_up = false;  ///< what is done now is not done for a verb on some stream
+  std::size_t orphans = 0;   ///< pages with a view, but with no current one
+  Survey::Scratch surveys;
+  Donors donors;              ///< scratch
   std::uint64_t windows = 0;  ///< so many were looked at
   std::string last_error;     ///< the device's latest refusal; empty after a success
 

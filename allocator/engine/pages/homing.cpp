@@ -44,7 +44,7 @@ void PageBacking::sendHome(Heap& heap) {
   // What is in use stays, and may go when more of it is free.
   heap.pages_moved = heap.busyBytes() != 0;
   heap.tide.noteEbb(heap.busyBytes());
-  const Survey survey(heap, ++ground_.surveys, Whither::kWithinPool);
+  const Survey survey(heap, ground_.surveys, Whither::kWithinPool);
   std::vector<Homing> away = awayFromHome(survey, heap);
   for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
     heap.layout(kind).prepareHoles(unsigned(2 * away.size()));

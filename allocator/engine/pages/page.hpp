@@ -48,6 +48,7 @@ struct PhysicalPage {
   std::uint32_t pins = 0;  ///< of its views
   View* current = nullptr;
   std::vector<View*> views;  ///< the current one among them
+  std::size_t index = 0;     ///< in ViewTable::pages()
   bool spare = false;        ///< see ViewTable::makeSpare
   PhysicalPage* next_spare = nullptr;
   PhysicalPage* previous_spare = nullptr;
@@ -74,23 +75,24 @@ struct PageRange : HeapSegment {
   std::uint32_t units() const { return std::uint32_t(slots.size()); }
 };
 
-/// One mapping of a page.
-struct View {
+/// One mapping of a page. What a survey looks at, which looks at very many, is in one cache line.
+struct alignas(64) View {
   PhysicalPage* page = nullptr;
   PageRange* range = nullptr;
   std::uint32_t unit = 0;       ///< where in the range
-  bool accessible = false;      ///< the device may read and write through it
+  std::uint32_t end_unit = 0;   ///< == unit + page->units
+  Block* free_block = nullptr;  ///< valid while seen == the survey's number: see survey.hpp
+  std::uint64_t seen = 0;
   EpochMark last_use;           ///< stale only: of range->home, when the page moved on
   std::uint32_t pins = 0;       ///< graphs that reach the page through it
   std::uint32_t pinned_by = 0;  ///< the last of them
+  bool accessible = false;      ///< the device may read and write through it
   View* older = nullptr;        ///< removable only: neighbours in the order in which they became so
   View* younger = nullptr;
-  Block* free_block = nullptr;  ///< valid while seen == the survey's number: see survey.hpp
-  std::uint64_t seen = 0;
 
-  std::uint32_t units() const { return page->units; }
-  std::uint32_t endUnit() const { return unit + units(); }
-  std::uint64_t bytes() const { return page->bytes(); }
+  std::uint32_t units() const { return end_unit - unit; }
+  std::uint32_t endUnit() const { return end_unit; }
+  std::uint64_t bytes() const { return units() * kUnit; }
   Address place() const { return range->placeOfUnit(unit); }
   Address placeEnd() const { return range->placeOfUnit(endUnit()); }
   Address deviceAddress() const { return range->deviceOfUnit(unit); }

@@ -108,7 +108,7 @@ PageRange* PageBacking::openRange(Heap& heap, SizeKind kind, std::uint64_t least
 void PageBacking::extend(PageRange& range, std::uint64_t units) {
   const Address from = range.device_base + range.bytes;
   const std::size_t slots = range.slots.size() + units;
-  if (slots > range.slots.capacity()) range.slots.reserve(std::max(slots, slots * 3 / 2));
+  if (slots > range.slots.capacity()) range.slots.reserve(2 * slots);
   ground_.segments.extend(range, from, from + units * kUnit);
   const MutexLock lock(range.home->mutex());
   range.home->layout(range.kind).extend(range, std::uint32_t(units * kUnitGrains));
@@ -203,7 +203,7 @@ void PageBacking::collectGarbage(std::uint64_t bytes) {
   for (Heap* heap : heaps) {
     ground_.progress.refresh(*heap);
     const MutexLock heap_lock(heap->mutex());
-    const Survey survey(*heap, ++ground_.surveys, Whither::kAnywhere);
+    const Survey survey(*heap, ground_.surveys, Whither::kAnywhere);
     for (const View* view : survey.freeViews()) age += heap->epoch - view->free_block->epoch;
     count += survey.freeViews().size();
   }
@@ -347,7 +347,8 @@ PageCounts PageBacking::counts() const CISTERN_NO_TSA {
 
 std::size_t PageBacking::hostBytes() const {
   const MutexLock lock(mutex_);
-  return sizeof(*this) + ground_.table.hostBytes();
+  return sizeof(*this) + ground_.table.hostBytes() + ground_.donors.hostBytes() +
+         ground_.surveys.views.capacity() * sizeof(View*);
 }
 
 std::string PageBacking::lastDeviceError() const {

@@ -41,7 +41,7 @@ void putBack(Heap& heap, const View& view, std::uint32_t epoch) CISTERN_NO_TSA {
 // Takes out what the rule names, the highest of a block first: what is below stays the same block.
 std::vector<Leaving> detach(Ground& ground, Heap& heap, const ReleaseRule& rule, bool& more_later) {
   const MutexLock lock(heap.mutex());
-  const Survey survey(heap, ++ground.surveys, Whither::kAnywhere);
+  const Survey survey(heap, ground.surveys, Whither::kAnywhere);
   std::vector<View*> views;
   for (View* view : survey.freeViews()) {
     const std::uint32_t epoch = view->free_block->epoch;

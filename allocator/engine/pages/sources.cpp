@@ -1,7 +1,6 @@
 // Where pages for the gaps of a window come from. See mover.hpp; spending.cpp says what they may
 // cost.
 #include <algorithm>
-#include <map>
 
 #include "allocator/engine/pages/mover.hpp"
 #include "allocator/engine/pages/release.hpp"
@@ -10,61 +9,6 @@ namespace cistern::pages {
 namespace {
 
 constexpr std::size_t kNoLimit = SIZE_MAX;
-
-/// Free pages to choose from, by size; of one size the longest unused first, and of those that are
-/// as old what lies in the smallest free block. Few are taken of many: hence heaps.
-class Donors {
- public:
-  void add(View& view) {
-    const Block& block = *view.free_block;
-    by_size_[view.units()].donors.push_back(
-        {block.epoch, block.grains, view.range->base, view.unit, &view});
-  }
-
-  /// The largest that is no larger than `fitting`; where there is none, the smallest that is no
-  /// larger than `most`. Null when there is neither.
-  View* take(std::uint32_t fitting, std::uint32_t most) {
-    auto it = by_size_.upper_bound(fitting);
-    if (it != by_size_.begin()) {
-      --it;
-    } else if (it == by_size_.end() || it->first > most) {
-      return nullptr;
-    }
-    View* view = it->second.take();
-    if (it->second.donors.empty()) by_size_.erase(it);
-    return view;
-  }
-  bool empty() const { return by_size_.empty(); }
-
- private:
-  struct Donor {
-    std::uint32_t epoch, grains;
-    Address range;
-    std::uint32_t unit;
-    View* view;
-    /// Whether others are taken first.
-    bool operator<(const Donor& other) const {
-      if (epoch != other.epoch) return epoch > other.epoch;
-      if (grains != other.grains) return grains > other.grains;
-      if (range != other.range) return range > other.range;
-      return unit < other.unit;
-    }
-  };
-  struct OfOneSize {
-    std::vector<Donor> donors;
-    bool heap = false;
-
-    View* take() {
-      if (!heap) std::make_heap(donors.begin(), donors.end());
-      heap = true;
-      std::pop_heap(donors.begin(), donors.end());
-      View* view = donors.back().view;
-      donors.pop_back();
-      return view;
-    }
-  };
-  std::map<std::uint32_t, OfOneSize> by_size_;
-};
 
 }  // namespace
 
@@ -160,9 +104,10 @@ bool Mover::orderAfter(Heap& source) {
 // Fills gaps with free pages of the source. Returns how many.
 std::size_t Mover::takeFrom(Heap& source, Which which, std::size_t most) {
   const bool same_pool = &source.pool() == &heap_.pool();
-  const Survey survey(source, ++ground_.surveys,
+  const Survey survey(source, ground_.surveys,
                       same_pool ? Whither::kWithinPool : Whither::kAnywhere);
-  Donors donors;
+  Donors& donors = ground_.donors;
+  donors.clear();
   for (View* view : survey.freeViews()) {
     const EpochMark used{view->free_block->epoch, source.generation};
     if (which == Which::kAny || source.complete(used)) donors.add(*view);

@@ -14,8 +14,14 @@ enum class Whither : bool { kWithinPool, kAnywhere };
 /// free  <=>  view.seen == number(), and then view.free_block is the free block around it.
 class Survey {
  public:
-  /// `number` is used for no other survey. Throws std::bad_alloc.
-  Survey(Heap& heap, std::uint64_t number, Whither whither) CISTERN_REQUIRES(heap.mutex());
+  /// What surveys need again and again: one at a time.
+  struct Scratch {
+    std::uint64_t surveys = 0;  ///< so many were made
+    std::vector<View*> views;
+  };
+
+  /// Throws std::bad_alloc.
+  Survey(Heap& heap, Scratch& scratch, Whither whither) CISTERN_REQUIRES(heap.mutex());
 
   std::uint64_t number() const { return number_; }
   /// The views of wholly free pages that may go there, small ones' and large ones'.
@@ -30,7 +36,7 @@ class Survey {
 
   const std::uint64_t number_;
   const Whither whither_;
-  std::vector<View*> free_;
+  std::vector<View*>& free_;
 };
 
 }  // namespace cistern::pages

@@ -17,7 +17,8 @@ PhysicalPage& ViewTable::addPage(Page handle, std::uint32_t units) {
   auto page = std::make_unique<PhysicalPage>();
   page->handle = handle;
   page->units = units;
-  pages_.insert(page.get());
+  page->index = pages_.size();
+  pages_.push_back(page.get());
   bytes_ += page->bytes();
   return *page.release();
 }
@@ -26,7 +27,9 @@ void ViewTable::removePage(PhysicalPage& page) noexcept {
   CISTERN_CHECK(page.views.empty() && page.current == nullptr);
   takeSpare(page);
   bytes_ -= page.bytes();
-  pages_.erase(&page);
+  pages_.back()->index = page.index;
+  pages_[page.index] = pages_.back();
+  pages_.pop_back();
   delete &page;
 }
 
@@ -36,6 +39,7 @@ View& ViewTable::addView(PhysicalPage& page, PageRange& range, std::uint32_t uni
   view->page = &page;
   view->range = &range;
   view->unit = unit;
+  view->end_unit = unit + page.units;
   for (std::uint32_t u = unit; u < view->endUnit(); ++u) {
     CISTERN_ASSERT(range.slots[u] == nullptr);
     range.slots[u] = view.get();
@@ -122,8 +126,7 @@ void ViewTable::unlink(View& view) noexcept {
 std::size_t ViewTable::hostBytes() const {
   std::size_t slots = 0;
   for (const auto& range : ranges_) slots += sizeof(PageRange) + range->slots.capacity() * 8;
-  constexpr std::size_t kSetNode = 4 * sizeof(void*);
-  return slots + pages_.size() * (sizeof(PhysicalPage) + kSetNode) +
+  return slots + pages_.size() * (sizeof(PhysicalPage) + sizeof(PhysicalPage*)) +
          views_ * (sizeof(View) + sizeof(View*));
 }
 
@@ -138,12 +141,14 @@ void ViewTable::audit() const {
   std::size_t views = 0, stale = 0, removable = 0, without_view = 0;
   std::uint64_t bytes = 0, covered = 0, slots = 0;
   for (const PhysicalPage* page : pages_) {
+    CISTERN_CHECK(pages_[page->index] == page);
     bytes += page->bytes();
     without_view += page->views.empty() ? 1 : 0;
     bool current_found = page->current == nullptr;
     std::uint32_t pins = 0;
     for (const View* view : page->views) {
-      CISTERN_CHECK(view->page == page && view->endUnit() <= view->range->units());
+      CISTERN_CHECK(view->page == page && view->units() == page->units);
+      CISTERN_CHECK(view->endUnit() <= view->range->units());
       for (std::uint32_t u = view->unit; u < view->endUnit(); ++u)
         CISTERN_CHECK(view->range->slots[u] == view);
       current_found |= view->isCurrent();

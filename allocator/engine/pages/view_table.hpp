@@ -5,7 +5,6 @@
 
 #include <cstddef>
 #include <memory>
-#include <unordered_set>
 #include <vector>
 
 #include "allocator/engine/pages/page.hpp"
@@ -47,7 +46,7 @@ class ViewTable {
 
   PageRange& addRange();
   const std::vector<std::unique_ptr<PageRange>>& ranges() const { return ranges_; }
-  const std::unordered_set<PhysicalPage*>& pages() const { return pages_; }
+  const std::vector<PhysicalPage*>& pages() const { return pages_; }
 
   /// Of the stale views that nobody pins.
   View* oldestStale() const { return oldest_; }
@@ -63,7 +62,7 @@ class ViewTable {
   void link(View& view) noexcept;
   void unlink(View& view) noexcept;
 
-  std::unordered_set<PhysicalPage*> pages_;
+  std::vector<PhysicalPage*> pages_;  ///< in no order
   std::vector<std::unique_ptr<PageRange>> ranges_;
   PhysicalPage* spares_ = nullptr;
   View* oldest_ = nullptr;
