@@ -60,14 +60,20 @@ void CachingAllocator::withAllHeapsSettling(Visit visit) const CISTERN_NO_TSA {
 namespace {
 
 // Raises the peaks to the present totals and deals what lies between out as ceilings.
-void dealCeilings(const AllCounters& all, StatLedger& ledger) {
+// A settlement puts caches back, which changes where later blocks lie. While one thread has caches,
+// each round between two low tides settles as if it were the first: for if a round settled only
+// where the one before it had not been as high, no two rounds would place their blocks alike.
+void dealCeilings(const AllCounters& all, StatLedger& ledger, bool in_rounds) {
   const auto parts = std::int64_t(all.size());
   for (std::size_t kind = 0; kind < kKinds; ++kind) {
     for (std::size_t stat = 0; stat < kStatCount; ++stat) {
       std::int64_t& peak = ledger.peak[kind][stat];
       const std::int64_t now = total(all, kind, stat, &HeapCounters::current);
       peak = std::max(peak, now);
-      const std::int64_t share = all.size() <= 1 ? peak - now : (peak - now) / parts;
+      std::int64_t& high = ledger.high[kind][stat];
+      high = std::max(high, now);
+      const std::int64_t room = (in_rounds ? high : peak) - now;
+      const std::int64_t share = all.size() <= 1 ? room : room / parts;
       for (HeapCounters* own : all) {
         const std::int64_t dealt = shareOf(own->current, kind, stat) + share;
         std::int64_t& ceiling = own->ceiling[kind][stat];
@@ -99,11 +105,20 @@ void CachingAllocator::settleNow() noexcept {
   try {
     withAllHeapsSettling([this](const std::vector<Heap*>&, const AllCounters& all) CISTERN_NO_TSA {
       ledger_.exact = !peaks_loose_.load(std::memory_order_relaxed);
-      dealCeilings(all, ledger_);
+      dealCeilings(all, ledger_, !settled_others_);
     });
   } catch (const std::bad_alloc&) {
     // The host is short of memory: whoever passes a ceiling next settles.
   }
+}
+
+// A low tide ends a round. Who is settling now is in the next one already.
+void CachingAllocator::endRound() noexcept CISTERN_NO_TSA {
+  if (!settle_mutex_.try_lock()) return;
+  const MutexUnlock unlock(settle_mutex_);
+  if (settled_others_) return;
+  for (StatArray& high : ledger_.high) high.fill(0);
+  settleNow();
 }
 
 // After a hit or a free that has passed a ceiling of `heap`. Who finds another at it after a while
@@ -151,7 +166,7 @@ MemoryStats CachingAllocator::memoryStats() const {
   MemoryStats stats;
   withAllHeaps([&](const std::vector<Heap*>& heaps, const AllCounters& all) CISTERN_NO_TSA {
     ledger_.exact = !peaks_loose_.load(std::memory_order_relaxed);
-    dealCeilings(all, ledger_);
+    dealCeilings(all, ledger_, !settled_others_);
     stats.peaks_exact = ledger_.exact;
     stats.small = valuesOf(all, ledger_, 0);
     stats.large = valuesOf(all, ledger_, 1);
@@ -176,11 +191,14 @@ MemoryStats CachingAllocator::memoryStats() const {
 
 void CachingAllocator::resetPeakStats() {
   withAllHeaps([this](const std::vector<Heap*>&, const AllCounters& all) CISTERN_NO_TSA {
-    for (std::size_t kind = 0; kind < kKinds; ++kind) ledger_.peak[kind].fill(0);
+    for (std::size_t kind = 0; kind < kKinds; ++kind) {
+      ledger_.peak[kind].fill(0);
+      ledger_.high[kind].fill(0);
+    }
     peaks_loose_.store(false, std::memory_order_relaxed);
     settled_others_count_ = 0;
     ledger_.exact = true;
-    dealCeilings(all, ledger_);
+    dealCeilings(all, ledger_, !settled_others_);
   });
 }
 
@@ -199,6 +217,7 @@ void CachingAllocator::resetAccumulatedStats() {
 
 CacheInfo CachingAllocator::cacheInfo() const {
   CacheInfo info;
+  if (pages_) info.free_bytes = pages_->parkedBytes();
   withAllHeaps([&](const std::vector<Heap*>& heaps, const AllCounters&) CISTERN_NO_TSA {
     for (Heap* heap : heaps) {
       for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {

@@ -119,6 +119,7 @@ void CachingAllocator::afterHit(Heap& heap, bool over_ceiling, bool poll) noexce
 }
 
 void CachingAllocator::atLowTide(Heap& heap) noexcept {
+  endRound();
   try {
     pages_->sendHome(heap);
   } catch (const std::bad_alloc&) {

@@ -126,6 +126,8 @@ struct HeapCounters {
 /// lock.
 struct StatLedger {
   std::array<StatArray, kSizeKindCount + 1> peak{};
+  /// The most since the last low tide: accounting.cpp.  high <= peak
+  std::array<StatArray, kSizeKindCount + 1> high{};
   bool exact = true;  ///< the sum of the ceilings is at most the peak
   std::array<StatArray, kSizeKindCount + 1> allocated_base{};
   std::array<StatArray, kSizeKindCount + 1> freed_base{};

@@ -19,9 +19,12 @@ class Tide {
   /// `busy` bytes are in use at a moment that matters, with more than at the low before it: what
   /// that was is what the next low is measured by.
   void rise(std::uint64_t busy) {
-    if (!risen_) {  // what it began with it does not come back to
-      risen_ = true;
-      low_ = busy;
+    if (busy / 2 > high_) {  // it is still beginning, and does not come back to what was before
+      high_ = low_ = busy;
+      least_ = before_ = UINT64_MAX;
+      rises_ = 0;
+      ebb_ = 0;
+      return;
     }
     if (busy <= low_ + low_ / 4) return;
     if (++rises_ == kPatience) {
@@ -34,7 +37,14 @@ class Tide {
     low_ = busy;
   }
   /// What there is to do at low tide was done, with `busy` bytes in use. It may go on falling.
-  void noteEbb(std::uint64_t busy) { ebb_ = busy - busy / 8; }
+  void noteEbb(std::uint64_t busy) {
+    ebb_ = busy - busy / 8;
+    low_ = least_ = before_ = busy;
+    rises_ = 0;
+    has_ebbed_ = true;
+  }
+  /// Whether that was ever so.
+  bool hasEbbed() const { return has_ebbed_; }
   /// At so many bytes in use, or fewer, it is low tide.
   std::uint64_t ebb() const { return ebb_; }
 
@@ -42,8 +52,9 @@ class Tide {
   /// A low that does not come again is forgotten after so many rises, or twice as many.
   static constexpr unsigned kPatience = 1024;
 
-  bool risen_ = false;
+  bool has_ebbed_ = false;
   unsigned rises_ = 0;
+  std::uint64_t high_ = 0;             ///< more than half of the most at any rise
   std::uint64_t low_ = 0;              ///< the least since the last rise
   std::uint64_t least_ = UINT64_MAX;   ///< of the lows of the last rises, fewer than kPatience
   std::uint64_t before_ = UINT64_MAX;  ///< of the kPatience before

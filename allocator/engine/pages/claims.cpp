@@ -2,22 +2,24 @@
 #include <algorithm>
 
 #include "allocator/engine/pages/mover.hpp"
+#include "allocator/engine/pages/parking.hpp"
 
 namespace cistern::pages {
 
-// All that may fail comes first.
-bool Mover::claim(bool fresh_only) {
+std::optional<Window> Mover::findWindow(bool fresh_only) {
   const Survey survey(heap_, ground_.surveys, Whither::kWithinPool);
-  const auto window = bestWindow(heap_, request_, survey, ground_.windows, fresh_only);
-  if (!window) return false;
-  window_ = *window;
+  return bestWindow(heap_, request_, survey, ground_.windows, fresh_only);
+}
+
+// All that may fail comes first. Pre: a survey of now has found the window.
+void Mover::claim(const Window& window) {
+  window_ = window;
   pieces_.clear();
   gaps_.clear();
   steps_.clear();
   prepare(heap_);
   claimPieces();
   claimHoles();
-  return true;
 }
 
 // Each unit of the window may take a page from the heap, and later a page back to it; the window's
@@ -60,7 +62,10 @@ void Mover::claimHoles() {
       ++unit;
       continue;
     }
-    if (!view->isCurrent()) {
+    if (view->page->parked) {
+      steps_.push_back({view->page, unit, nullptr, view, nullptr, view->page->last_use,
+                        unpark(ground_, *view->page, heap_), true});
+    } else if (!view->isCurrent()) {
       revived.push_back({view->page, unit, view->page->current, view, &heap_, {}, 0, true});
     }
     unit = view->endUnit();
@@ -106,10 +111,20 @@ void Mover::putBack(Heap& heap, const PageRange& range, Address from, Address to
   heap.fill(range.kind, holeAt(heap, range, from), from, to, std::min(epoch, heap.epoch));
 }
 
+// There is room in the list: it came from there.
+void Mover::parkAgain(const Step& step) noexcept {
+  step.page->parked = true;
+  ground_.parked.push_back(step.page);
+  ground_.counters.parked_bytes += step.page->bytes();
+}
+
 void Mover::undo() noexcept {
   unmapAll();
   for (const Step& step : steps_) {
-    if (step.source == nullptr) continue;
+    if (step.source == nullptr) {
+      if (step.revived) parkAgain(step);
+      continue;
+    }
     const MutexLock lock(step.source->mutex());
     const View& view = *step.from;
     putBack(*step.source, *view.range, view.place(), view.placeEnd(), step.last_use.epoch);

@@ -39,6 +39,7 @@ struct Surroundings {
 /// Counts that are read without the lock.
 struct Counters {
   std::atomic<std::uint64_t> created{0}, recycled{0}, revived{0}, retired{0}, returned{0};
+  std::atomic<std::uint64_t> parked_bytes{0};
 };
 
 struct Ground : Surroundings {
@@ -54,6 +55,7 @@ struct Ground : Surroundings {
   std::size_t orphans = 0;   ///< pages with a view, but with no current one
   Survey::Scratch surveys;
   Donors donors;              ///< scratch
+  std::vector<PhysicalPage*> parked;
   std::uint64_t windows = 0;  ///< so many were looked at
   std::string last_error;     ///< the device's latest refusal; empty after a success
 

@@ -7,6 +7,7 @@
 
 #include "allocator/engine/pages/mover.hpp"
 #include "allocator/engine/pages/page_backing.hpp"
+#include "allocator/engine/pages/parking.hpp"
 
 namespace cistern {
 
@@ -18,14 +19,30 @@ struct Homing {
   View* from;
   View* home;
   EpochMark last_use;
+  bool aside;
 };
 
-std::vector<Homing> awayFromHome(const Survey& survey, const Heap& heap) {
+// Late pages are few, or are late no longer.
+bool parksLate(const Survey& survey, Heap& heap) CISTERN_NO_TSA {
+  if (!heap.pool().isDefault() || heap.recorded) return false;
+  std::uint64_t late = 0;
+  for (const View* view : survey.freeViews()) late += view->page->late ? view->bytes() : 0;
+  const std::uint64_t all = heap.layout(SizeKind::kSmall).segmentBytes() +
+                            heap.layout(SizeKind::kLarge).segmentBytes();
+  if (late <= all / kPartAside) return late > 0;
+  for (const View* view : survey.freeViews()) view->page->late = false;
+  return false;
+}
+
+// Those that go home, and those that go aside, which may be at home.
+std::vector<Homing> leaving(const Survey& survey, Heap& heap) {
+  const bool parks = parksLate(survey, heap);
   std::vector<Homing> away;
   for (View* view : survey.freeViews()) {
     View* home = view->page->views.front();
-    if (home != view && home->accessible && home->range->home == &heap)
-      away.push_back({view, home, {}});
+    if (!home->accessible || home->range->home != &heap) continue;
+    const bool aside = parks && view->page->late && view->page->mayLeave();
+    if (aside || home != view) away.push_back({view, home, {}, aside});
   }
   std::sort(away.begin(), away.end(), [](const Homing& a, const Homing& b) {
     return a.from->range != b.from->range ? a.from->range < b.from->range
@@ -45,7 +62,8 @@ void PageBacking::sendHome(Heap& heap) {
   heap.pages_moved = heap.busyBytes() != 0;
   heap.tide.noteEbb(heap.busyBytes());
   const Survey survey(heap, ground_.surveys, Whither::kWithinPool);
-  std::vector<Homing> away = awayFromHome(survey, heap);
+  std::vector<Homing> away = leaving(survey, heap);
+  ground_.parked.reserve(ground_.parked.size() + away.size());
   for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
     heap.layout(kind).prepareHoles(unsigned(2 * away.size()));
   }
@@ -53,11 +71,16 @@ void PageBacking::sendHome(Heap& heap) {
     View& from = *page.from;
     page.last_use = {from.free_block->epoch, heap.generation};
     heap.punch(from.range->kind, *from.free_block, from.place(), from.placeEnd());
+    if (page.aside) {
+      park(ground_, from, page.last_use);
+      continue;
+    }
     ground_.table.makeStale(from, page.last_use);
     ground_.table.makeCurrent(*page.home);
     ++ground_.counters.revived;
   }
   for (const Homing& page : away) {
+    if (page.aside) continue;
     const View& home = *page.home;
     ground_.count(*home.page, &heap, home.range->kind);
     heap.fill(home.range->kind, holeAt(heap, *home.range, home.place()), home.place(),

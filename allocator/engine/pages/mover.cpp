@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "allocator/base/check.hpp"
+#include "allocator/engine/pages/parking.hpp"
 
 namespace cistern::pages {
 
@@ -28,8 +29,16 @@ Block* Mover::attempt(bool fresh_only) {
   {
     const MutexLock lock(heap_.mutex());
     if (Block* block = heap_.allocate(request_)) return block;  // another thread has made room
+    auto window = findWindow(fresh_only);
+    // What lies aside comes before anything that takes a call.
+    if ((!window || window->units_to_map > 0) && bringBack(ground_, heap_)) {
+      if (Block* block = heap_.allocate(request_)) return block;
+      window = findWindow(fresh_only);
+    }
+    if (!window) return nullptr;
     backed_before_ = heap_.layout(request_.kind).segmentBytes();
-    if (!claim(fresh_only)) return nullptr;
+    made_late_ = heap_.pool().isDefault() && heap_.tide.hasEbbed();
+    claim(*window);
   }
   try {
     if (gather() && mapAll()) return commit();
@@ -79,6 +88,8 @@ void Mover::commitStep(Step& step) noexcept CISTERN_NO_TSA {
     if (step.source == &heap_ && !step.revived) window_.range->moved += step.page->bytes();
     ground_.table.makeStale(*step.from, step.last_use);
     (step.revived ? ground_.counters.revived : ground_.counters.recycled)++;
+  } else if (step.revived) {
+    ++ground_.counters.revived;
   }
   ground_.table.makeCurrent(*step.to);
   ground_.count(*step.page, &heap_, request_.kind);

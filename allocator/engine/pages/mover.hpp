@@ -40,7 +40,7 @@ class Mover {
   struct Step {
     PhysicalPage* page = nullptr;
     std::uint32_t unit = 0;   ///< where in the window's range
-    View* from = nullptr;     ///< null for a page that is new, or was mapped nowhere
+    View* from = nullptr;     ///< null for a page that is new, was mapped nowhere, or was aside
     View* to = nullptr;       ///< set from the start when it is revived, else when it is mapped
     Heap* source = nullptr;   ///< where `from` belongs; null with it
     EpochMark last_use;       ///< of the source's
@@ -61,12 +61,14 @@ class Mover {
   Block* attempt(bool fresh_only);
 
   // claims.cpp
-  bool claim(bool fresh_only) CISTERN_REQUIRES(heap_.mutex());
+  std::optional<Window> findWindow(bool fresh_only) CISTERN_REQUIRES(heap_.mutex());
+  void claim(const Window& window) CISTERN_REQUIRES(heap_.mutex());
   void prepare(Heap& heap) CISTERN_REQUIRES(heap.mutex());
   void claimPieces() CISTERN_REQUIRES(heap_.mutex());
   void claimHoles() CISTERN_REQUIRES(heap_.mutex());
   void noteGap(std::uint32_t from, std::uint32_t to);
   void detach(Heap& source, std::vector<Step>& steps) CISTERN_REQUIRES(source.mutex());
+  void parkAgain(const Step& step) noexcept;
   void undo() noexcept;
   void putBack(Heap& heap, const PageRange& range, Address from, Address to,
                std::uint32_t epoch) noexcept CISTERN_REQUIRES(heap.mutex());
@@ -122,6 +124,7 @@ class Mover {
   bool committed_ = false;       ///< the pages are where they belong: there is nothing to undo
   bool unordered_ = false;       ///< the device would not order the streams
   bool page_too_large_ = false;  ///< one was passed over because no gap had room for it
+  bool made_late_ = false;       ///< new pages are late ones: see parking.hpp
   std::uint64_t began_ns_ = 0;
   std::uint64_t backed_before_ = 0;  ///< memory of the heap in layouts of this kind
 };

@@ -49,6 +49,9 @@ struct PhysicalPage {
   View* current = nullptr;
   std::vector<View*> views;  ///< the current one among them
   std::size_t index = 0;     ///< in ViewTable::pages()
+  bool late = false;         ///< made after its heap's first low tide: see parking.hpp
+  bool parked = false;
+  EpochMark last_use;        ///< parked only: of the heap that it is counted by
   bool spare = false;        ///< see ViewTable::makeSpare
   PhysicalPage* next_spare = nullptr;
   PhysicalPage* previous_spare = nullptr;

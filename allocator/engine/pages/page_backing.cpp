@@ -5,6 +5,7 @@
 #include "allocator/base/check.hpp"
 #include "allocator/base/process.hpp"
 #include "allocator/engine/pages/mover.hpp"
+#include "allocator/engine/pages/parking.hpp"
 #include "allocator/engine/pages/release.hpp"
 
 namespace cistern {
@@ -175,7 +176,7 @@ bool PageBacking::streamIsDead(const Heap& heap) CISTERN_NO_TSA {
 void PageBacking::dropOrphans() noexcept {
   for (View* view = ground_.table.oldestStale(); view && ground_.orphans > 0;) {
     View* const next = view->younger;
-    if (view->page->current == nullptr) {
+    if (view->page->current == nullptr && !view->page->parked) {
       if (!ground_.device.unmap(view->deviceAddress(), view->bytes())) return;
       ground_.table.removeView(*view);
       --ground_.orphans;
@@ -203,6 +204,7 @@ void PageBacking::collectGarbage(std::uint64_t bytes) {
   for (Heap* heap : heaps) {
     ground_.progress.refresh(*heap);
     const MutexLock heap_lock(heap->mutex());
+    (void)bringBack(ground_, *heap);
     const Survey survey(*heap, ground_.surveys, Whither::kAnywhere);
     for (const View* view : survey.freeViews()) age += heap->epoch - view->free_block->epoch;
     count += survey.freeViews().size();
@@ -328,6 +330,9 @@ bool PageBacking::pinned(const Block& block) {
 bool PageBacking::forgets(Heap& heap) CISTERN_NO_TSA {
   const MutexLock lock(mutex_);
   const MutexLock heap_lock(heap.mutex());
+  for (const PhysicalPage* page : ground_.parked) {
+    if (page->counted_by == &heap) return false;
+  }
   for (const View* view = ground_.table.oldestStale(); view; view = view->younger) {
     if (view->range->home == &heap && !heap.complete(view->last_use)) return false;
   }
@@ -348,7 +353,7 @@ PageCounts PageBacking::counts() const CISTERN_NO_TSA {
 std::size_t PageBacking::hostBytes() const {
   const MutexLock lock(mutex_);
   return sizeof(*this) + ground_.table.hostBytes() + ground_.donors.hostBytes() +
-         ground_.surveys.views.capacity() * sizeof(View*);
+         (ground_.surveys.views.capacity() + ground_.parked.capacity()) * sizeof(View*);
 }
 
 std::string PageBacking::lastDeviceError() const {
@@ -371,10 +376,20 @@ void PageBacking::audit(std::uint64_t reserved) const CISTERN_NO_TSA {
       }
     }
   }
+  std::size_t parked = 0;
+  std::uint64_t parked_bytes = 0;
   for (const PhysicalPage* page : ground_.table.pages()) {
     if (page->current) backed -= page->bytes();
+    if (!page->parked) continue;
+    ++parked;
+    parked_bytes += page->bytes();
+    const View& home = *page->views.front();
+    CISTERN_CHECK(page->current == nullptr && page->late && page->mayLeave() && !page->spare);
+    CISTERN_CHECK(home.accessible && home.range->home == page->counted_by);
   }
   CISTERN_CHECK(backed == 0);
+  CISTERN_CHECK(parked == ground_.parked.size());
+  CISTERN_CHECK(parked_bytes == ground_.counters.parked_bytes);
 }
 
 namespace {

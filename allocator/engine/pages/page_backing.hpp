@@ -29,7 +29,7 @@ class PageBacking {
   Block* serve(Heap& heap, const Request& request, PagesFrom from);
 
   /// Every page of the heap's that lies wholly free goes back to where it was mapped first, if it
-  /// is still mapped there. No device call.
+  /// is still mapped there; or aside (parking.hpp). No device call.
   void sendHome(Heap& heap);
 
   /// Gives every page of the heaps that lies wholly free back to the device. What queued work may
@@ -58,6 +58,10 @@ class PageBacking {
   bool forgets(Heap& heap);
 
   PageCounts counts() const;
+  /// Bytes that lie aside: free, but in no heap's layout.
+  std::uint64_t parkedBytes() const CISTERN_NO_TSA {
+    return ground_.counters.parked_bytes.load(std::memory_order_relaxed);
+  }
   std::size_t hostBytes() const;
   /// What the device refused last; empty when it has not, since.
   std::string lastDeviceError() const;

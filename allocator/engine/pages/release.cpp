@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "allocator/engine/pages/mover.hpp"
+#include "allocator/engine/pages/parking.hpp"
 
 namespace cistern::pages {
 namespace {
@@ -41,6 +42,7 @@ void putBack(Heap& heap, const View& view, std::uint32_t epoch) CISTERN_NO_TSA {
 // Takes out what the rule names, the highest of a block first: what is below stays the same block.
 std::vector<Leaving> detach(Ground& ground, Heap& heap, const ReleaseRule& rule, bool& more_later) {
   const MutexLock lock(heap.mutex());
+  (void)bringBack(ground, heap);
   const Survey survey(heap, ground.surveys, Whither::kAnywhere);
   std::vector<View*> views;
   for (View* view : survey.freeViews()) {
@@ -123,6 +125,10 @@ std::size_t retireViews(Ground& ground, std::size_t keep, std::size_t most) {
   for (View* view = ground.table.oldestStale(); view && retired < most;) {
     if (ground.table.staleViews() <= keep) break;
     View* const next = view->younger;
+    if (view->page->parked) {  // it is through this one that it comes back
+      view = next;
+      continue;
+    }
     const bool ask = view->range->home != asked;
     asked = view->range->home;
     if (ask ? !lastUseIsComplete(ground, *view) : !lastUseIsComplete(*view)) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "allocator/engine/pages/mover.hpp"
+#include "allocator/engine/pages/parking.hpp"
 #include "allocator/engine/pages/release.hpp"
 
 namespace cistern::pages {
@@ -103,6 +104,7 @@ bool Mover::orderAfter(Heap& source) {
 
 // Fills gaps with free pages of the source. Returns how many.
 std::size_t Mover::takeFrom(Heap& source, Which which, std::size_t most) {
+  (void)bringBack(ground_, source);
   const bool same_pool = &source.pool() == &heap_.pool();
   const Survey survey(source, ground_.surveys,
                       same_pool ? Whither::kWithinPool : Whither::kAnywhere);
@@ -186,7 +188,9 @@ PhysicalPage* Mover::create(std::uint32_t units) {
   ground_.create_cost.note(double(ground_.device.hostNanoseconds() - since));
   ++ground_.counters.created;
   try {
-    return &ground_.table.addPage(page.value(), units);
+    PhysicalPage& made = ground_.table.addPage(page.value(), units);
+    made.late = made_late_;
+    return &made;
   } catch (...) {
     if (ground_.device.releasePage(page.value())) ground_.limit.giveBack(bytes);
     throw;

@@ -3,7 +3,8 @@
 namespace cistern::pages {
 
 Survey::Survey(Heap& heap, Scratch& scratch, Whither whither) CISTERN_NO_TSA
-    : number_(++scratch.surveys),
+    : heap_(heap),
+      number_(++scratch.surveys),
       whither_(whither),
       free_(scratch.views) {
   free_.clear();

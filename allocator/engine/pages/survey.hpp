@@ -26,14 +26,17 @@ class Survey {
   std::uint64_t number() const { return number_; }
   /// The views of wholly free pages that may go there, small ones' and large ones'.
   const std::vector<View*>& freeViews() const { return free_; }
-  /// Whether the page lies wholly free where it is now, in this heap, and may go there.
+  /// Whether the page lies wholly free where it is now, in this heap, and may go there; or this
+  /// heap has put it aside.
   bool movable(const PhysicalPage& page) const {
+    if (page.parked) return page.counted_by == &heap_;
     return page.current != nullptr && page.current->seen == number_;
   }
 
  private:
   void note(Block& block);
 
+  const Heap& heap_;
   const std::uint64_t number_;
   const Whither whither_;
   std::vector<View*>& free_;

@@ -76,7 +76,7 @@ class Walk {
     const PageRange& range = *window_.range;
     for (std::uint32_t u = range.unitAt(window_.from); u < range.unitAt(window_.to + kUnit - 1);) {
       const View* view = range.slots[u];
-      if (view && !view->isCurrent()) {
+      if (view && !view->isCurrent() && !view->page->parked) {
         const View& now = *view->page->current;
         const bool inside = now.range == &range && now.place() >= window_.from &&
                             now.place() < std::max(window_.to, reach_);

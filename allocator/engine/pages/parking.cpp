@@ -1,0 +1,46 @@
+#include "allocator/engine/pages/parking.hpp"
+
+#include <algorithm>
+
+#include "allocator/engine/pages/mover.hpp"
+
+namespace cistern::pages {
+
+void park(Ground& ground, View& from, EpochMark last_use) noexcept {
+  PhysicalPage& page = *from.page;
+  ground.table.makeStale(from, last_use);
+  page.parked = true;
+  page.last_use = last_use;
+  ground.parked.push_back(&page);
+  ground.counters.parked_bytes += page.bytes();
+}
+
+std::uint32_t unpark(Ground& ground, PhysicalPage& page, const Heap& heap) noexcept {
+  page.parked = false;
+  std::erase(ground.parked, &page);
+  ground.counters.parked_bytes -= page.bytes();
+  const bool renumbered = page.last_use.generation != heap.generation;
+  return std::min(renumbered ? Heap::kOldEpochs : page.last_use.epoch, heap.epoch);
+}
+
+bool bringBack(Ground& ground, Heap& heap) CISTERN_NO_TSA {
+  std::vector<PhysicalPage*> pages;
+  for (PhysicalPage* page : ground.parked) {
+    if (page->counted_by == &heap) pages.push_back(page);
+  }
+  if (pages.empty()) return false;
+  for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
+    heap.layout(kind).prepareHoles(unsigned(2 * pages.size()));
+  }
+  for (PhysicalPage* page : pages) {
+    View& home = *page->views.front();
+    const std::uint32_t epoch = unpark(ground, *page, heap);
+    ground.table.makeCurrent(home);
+    ground.count(*page, &heap, home.range->kind);
+    heap.fill(home.range->kind, holeAt(heap, *home.range, home.place()), home.place(),
+              home.placeEnd(), epoch);
+  }
+  return true;
+}
+
+}  // namespace cistern::pages

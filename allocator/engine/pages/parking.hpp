@@ -1,0 +1,36 @@
+// Late pages: those that a heap made after its first low tide. A program that repeats itself has
+// begun its round without them; if they lay free when the next one begins, small blocks of odd
+// places, best fit would take them for what the round before put elsewhere, and no window would be
+// needed where it was. So at low tide they are put aside: to the layout their home is a hole. What
+// took them into use in the round before, a miss, finds its view of them there and takes them back.
+//
+// Nothing is lost by it: a miss that would have to map anything, a heap that gives pages back and
+// one that is asked by another for its pages bring all of them back first. And they are few: where
+// much was made since the last low tide, it belongs to what rounds begin with from now on.
+//
+//   page.parked  =>  no current view, no pins, counted by the heap that made it, and mapped at home
+//
+// All of it under the backing's lock.
+#pragma once
+
+#include "allocator/engine/pages/ground.hpp"
+
+namespace cistern::pages {
+
+/// What a page made after the first low tide may be put aside as: at most this part of its heap.
+inline constexpr std::uint64_t kPartAside = 16;
+
+/// Puts a page aside that was taken out of its heap's free memory at `from`, with room for it in
+/// ground.parked. Pre: it is late, made by that heap, and may leave.
+void park(Ground& ground, View& from, EpochMark last_use) noexcept;
+
+/// The page is aside no longer: somebody takes it into use, through one of its views. The epoch
+/// that its memory is stamped with. Pre: it is parked, by this heap.
+std::uint32_t unpark(Ground& ground, PhysicalPage& page, const Heap& heap) noexcept
+    CISTERN_REQUIRES(heap.mutex());
+
+/// What the heap has put aside is free memory of it again. False when there was nothing. Throws
+/// std::bad_alloc, changing nothing.
+bool bringBack(Ground& ground, Heap& heap) CISTERN_REQUIRES(heap.mutex());
+
+}  // namespace cistern::pages
