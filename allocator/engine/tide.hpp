@@ -20,21 +20,21 @@ class Tide {
   /// that was is what the next low is measured by.
   void rise(std::uint64_t busy) {
     if (busy / 2 > high_) {  // it is still beginning, and does not come back to what was before
-      high_ = low_ = busy;
-      least_ = before_ = UINT64_MAX;
+      high_ = busy;
+      low_ = least_ = before_ = kNone;
       rises_ = 0;
       ebb_ = 0;
       return;
     }
-    if (busy <= low_ + low_ / 4) return;
+    if (low_ == kNone || busy <= low_ + low_ / 4) return;
     if (++rises_ == kPatience) {
       rises_ = 0;
-      before_ = std::exchange(least_, UINT64_MAX);
+      before_ = std::exchange(least_, kNone);
     }
     least_ = std::min(least_, low_);
     const std::uint64_t expected = std::min(least_, before_);
     ebb_ = expected + expected / 64;
-    low_ = busy;
+    low_ = kNone;
   }
   /// What there is to do at low tide was done, with `busy` bytes in use. It may go on falling.
   void noteEbb(std::uint64_t busy) {
@@ -51,14 +51,15 @@ class Tide {
  private:
   /// A low that does not come again is forgotten after so many rises, or twice as many.
   static constexpr unsigned kPatience = 1024;
+  static constexpr std::uint64_t kNone = UINT64_MAX;
 
   bool has_ebbed_ = false;
   unsigned rises_ = 0;
-  std::uint64_t high_ = 0;             ///< more than half of the most at any rise
-  std::uint64_t low_ = 0;              ///< the least since the last rise
-  std::uint64_t least_ = UINT64_MAX;   ///< of the lows of the last rises, fewer than kPatience
-  std::uint64_t before_ = UINT64_MAX;  ///< of the kPatience before
-  std::uint64_t ebb_ = 0;              ///< at or below it is low tide
+  std::uint64_t high_ = 0;        ///< more than half of the most at any rise
+  std::uint64_t low_ = kNone;     ///< the least after a free since the last rise
+  std::uint64_t least_ = kNone;   ///< of the lows of the last rises, fewer than kPatience
+  std::uint64_t before_ = kNone;  ///< of the kPatience before
+  std::uint64_t ebb_ = 0;         ///< at or below it is low tide
 };
 
 }  // namespace cistern

@@ -96,7 +96,7 @@ void Mover::detach(Heap& source, std::vector<Step>& steps) {
   });
   for (Step& step : steps) {
     View& view = *step.from;
-    Block& free = *view.free_block;
+    Block& free = *view.found.in;
     step.last_use = {free.epoch, source.generation};
     step.source = &source;
     step.epoch = &source == &heap_ ? free.epoch : 0;

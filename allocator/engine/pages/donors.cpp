@@ -30,7 +30,7 @@ Donors::OfOneSize& Donors::findSize(std::uint32_t units) {
 }
 
 void Donors::add(View& view) {
-  const Block& block = *view.free_block;
+  const Block& block = *view.found.in;
   ofSize(view.units())
       .donors.push_back({block.epoch, block.grains, view.range->base, view.unit, &view});
   ++count_;

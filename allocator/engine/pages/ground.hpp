@@ -54,7 +54,7 @@ struct Ground : Surroundings {
   bool clearing_up = false;  ///< what is done now is not done for a verb on some stream
   std::size_t orphans = 0;   ///< pages with a view, but with no current one
   Survey::Scratch surveys;
-  Donors donors;              ///< scratch
+  Donors donors;  ///< scratch
   std::vector<PhysicalPage*> parked;
   std::uint64_t windows = 0;  ///< so many were looked at
   std::string last_error;     ///< the device's latest refusal; empty after a success

@@ -27,8 +27,8 @@ bool parksLate(const Survey& survey, Heap& heap) CISTERN_NO_TSA {
   if (!heap.pool().isDefault() || heap.recorded) return false;
   std::uint64_t late = 0;
   for (const View* view : survey.freeViews()) late += view->page->late ? view->bytes() : 0;
-  const std::uint64_t all = heap.layout(SizeKind::kSmall).segmentBytes() +
-                            heap.layout(SizeKind::kLarge).segmentBytes();
+  const std::uint64_t all =
+      heap.layout(SizeKind::kSmall).segmentBytes() + heap.layout(SizeKind::kLarge).segmentBytes();
   if (late <= all / kPartAside) return late > 0;
   for (const View* view : survey.freeViews()) view->page->late = false;
   return false;
@@ -69,8 +69,8 @@ void PageBacking::sendHome(Heap& heap) {
   }
   for (Homing& page : away) {
     View& from = *page.from;
-    page.last_use = {from.free_block->epoch, heap.generation};
-    heap.punch(from.range->kind, *from.free_block, from.place(), from.placeEnd());
+    page.last_use = {from.found.in->epoch, heap.generation};
+    heap.punch(from.range->kind, *from.found.in, from.place(), from.placeEnd());
     if (page.aside) {
       park(ground_, from, page.last_use);
       continue;

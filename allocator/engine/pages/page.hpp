@@ -51,8 +51,8 @@ struct PhysicalPage {
   std::size_t index = 0;     ///< in ViewTable::pages()
   bool late = false;         ///< made after its heap's first low tide: see parking.hpp
   bool parked = false;
-  EpochMark last_use;        ///< parked only: of the heap that it is counted by
-  bool spare = false;        ///< see ViewTable::makeSpare
+  EpochMark last_use;  ///< parked only: of the heap that it is counted by
+  bool spare = false;  ///< see ViewTable::makeSpare
   PhysicalPage* next_spare = nullptr;
   PhysicalPage* previous_spare = nullptr;
   std::uint64_t considered = 0;  ///< the last window it was counted in: see window.cpp
@@ -78,20 +78,31 @@ struct PageRange : HeapSegment {
   std::uint32_t units() const { return std::uint32_t(slots.size()); }
 };
 
-/// One mapping of a page. What a survey looks at, which looks at very many, is in one cache line.
+/// One mapping of a page: a cache line, for a survey looks at very many.
 struct alignas(64) View {
+  struct Found {
+    std::uint64_t by;  ///< the survey's number
+    Block* in;         ///< the free block, while that is the latest survey
+  };
+  struct Neighbours {
+    View* older;
+    View* younger;
+  };
+
   PhysicalPage* page = nullptr;
   PageRange* range = nullptr;
-  std::uint32_t unit = 0;       ///< where in the range
-  std::uint32_t end_unit = 0;   ///< == unit + page->units
-  Block* free_block = nullptr;  ///< valid while seen == the survey's number: see survey.hpp
-  std::uint64_t seen = 0;
+  std::uint32_t unit = 0;            ///< where in the range
+  std::uint32_t end_unit : 31 = 0;   ///< == unit + page->units
+  std::uint32_t accessible : 1 = 0;  ///< the device may read and write through it
+  union {
+    Found found;        ///< current only: by the last survey that found it free (survey.hpp)
+    Neighbours beside;  ///< removable only: in the order in which they became so
+  };
   EpochMark last_use;           ///< stale only: of range->home, when the page moved on
   std::uint32_t pins = 0;       ///< graphs that reach the page through it
   std::uint32_t pinned_by = 0;  ///< the last of them
-  bool accessible = false;      ///< the device may read and write through it
-  View* older = nullptr;        ///< removable only: neighbours in the order in which they became so
-  View* younger = nullptr;
+
+  View() : beside{} {}
 
   std::uint32_t units() const { return end_unit - unit; }
   std::uint32_t endUnit() const { return end_unit; }
@@ -103,6 +114,7 @@ struct alignas(64) View {
   /// Whether it may go once its last use is complete.
   bool removable() const { return !isCurrent() && pins == 0; }
 };
+static_assert(sizeof(View) == 64);
 
 /// The range that a block of a heap backed by pages lies in.
 inline PageRange& rangeOf(const Block& block) { return static_cast<PageRange&>(*block.segment); }

@@ -175,7 +175,7 @@ bool PageBacking::streamIsDead(const Heap& heap) CISTERN_NO_TSA {
 // Pages whose way back was barred when a miss was undone: mapped, but nowhere in use.
 void PageBacking::dropOrphans() noexcept {
   for (View* view = ground_.table.oldestStale(); view && ground_.orphans > 0;) {
-    View* const next = view->younger;
+    View* const next = view->beside.younger;
     if (view->page->current == nullptr && !view->page->parked) {
       if (!ground_.device.unmap(view->deviceAddress(), view->bytes())) return;
       ground_.table.removeView(*view);
@@ -206,7 +206,7 @@ void PageBacking::collectGarbage(std::uint64_t bytes) {
     const MutexLock heap_lock(heap->mutex());
     (void)bringBack(ground_, *heap);
     const Survey survey(*heap, ground_.surveys, Whither::kAnywhere);
-    for (const View* view : survey.freeViews()) age += heap->epoch - view->free_block->epoch;
+    for (const View* view : survey.freeViews()) age += heap->epoch - view->found.in->epoch;
     count += survey.freeViews().size();
   }
   if (count == 0) return;
@@ -333,7 +333,7 @@ bool PageBacking::forgets(Heap& heap) CISTERN_NO_TSA {
   for (const PhysicalPage* page : ground_.parked) {
     if (page->counted_by == &heap) return false;
   }
-  for (const View* view = ground_.table.oldestStale(); view; view = view->younger) {
+  for (const View* view = ground_.table.oldestStale(); view; view = view->beside.younger) {
     if (view->range->home == &heap && !heap.complete(view->last_use)) return false;
   }
   for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {

@@ -46,15 +46,14 @@ std::vector<Leaving> detach(Ground& ground, Heap& heap, const ReleaseRule& rule,
   const Survey survey(heap, ground.surveys, Whither::kAnywhere);
   std::vector<View*> views;
   for (View* view : survey.freeViews()) {
-    const std::uint32_t epoch = view->free_block->epoch;
+    const std::uint32_t epoch = view->found.in->epoch;
     if (epoch > rule.latest_epoch) continue;
     const bool complete = heap.complete({epoch, heap.generation});
     more_later |= !complete;
     if (complete) views.push_back(view);
   }
-  std::sort(views.begin(), views.end(), [](const View* a, const View* b) {
-    return a->free_block->epoch < b->free_block->epoch;
-  });
+  std::sort(views.begin(), views.end(),
+            [](const View* a, const View* b) { return a->found.in->epoch < b->found.in->epoch; });
   std::uint64_t bytes = 0;
   std::size_t count = 0;
   for (; count < views.size() && bytes < rule.bytes; ++count) bytes += views[count]->bytes();
@@ -68,8 +67,8 @@ std::vector<Leaving> detach(Ground& ground, Heap& heap, const ReleaseRule& rule,
     heap.layout(kind).prepareHoles(unsigned(2 * count + 2));
   }
   for (View* view : views) {
-    leaving.push_back({view->page, {view->free_block->epoch, heap.generation}});
-    heap.punch(view->range->kind, *view->free_block, view->place(), view->placeEnd());
+    leaving.push_back({view->page, {view->found.in->epoch, heap.generation}});
+    heap.punch(view->range->kind, *view->found.in, view->place(), view->placeEnd());
   }
   return leaving;
 }
@@ -124,7 +123,7 @@ std::size_t retireViews(Ground& ground, std::size_t keep, std::size_t most) {
   const Heap* asked = nullptr;
   for (View* view = ground.table.oldestStale(); view && retired < most;) {
     if (ground.table.staleViews() <= keep) break;
-    View* const next = view->younger;
+    View* const next = view->beside.younger;
     if (view->page->parked) {  // it is through this one that it comes back
       view = next;
       continue;

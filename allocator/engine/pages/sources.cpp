@@ -111,7 +111,7 @@ std::size_t Mover::takeFrom(Heap& source, Which which, std::size_t most) {
   Donors& donors = ground_.donors;
   donors.clear();
   for (View* view : survey.freeViews()) {
-    const EpochMark used{view->free_block->epoch, source.generation};
+    const EpochMark used{view->found.in->epoch, source.generation};
     if (which == Which::kAny || source.complete(used)) donors.add(*view);
   }
   if (donors.empty()) return 0;
@@ -131,10 +131,14 @@ std::size_t Mover::takeFrom(Heap& source, Which which, std::size_t most) {
   return count;
 }
 
-// A large page is lost to large requests as soon as a small one lies in it.
+// A large page is lost to large requests as soon as a small one lies in it; but to make a new one
+// beside free memory is dearer, and the small ones to come fill what they are given. (In a capture
+// few come.)
 std::uint32_t Mover::mostFor(const Gap& gap) const {
-  if (request_.kind == SizeKind::kSmall && !pressed_) return 1;
-  return gap.room_end - gap.at;
+  constexpr std::uint32_t kMostForSmall = 4;
+  const std::uint32_t room = gap.room_end - gap.at;
+  if (request_.kind == SizeKind::kLarge || pressed_) return room;
+  return request_.recording ? 1 : std::min(room, kMostForSmall);
 }
 
 // ---- Growth ------------------------------------------------------------------------------------

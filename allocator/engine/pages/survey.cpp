@@ -25,8 +25,8 @@ void Survey::note(Block& block) {
     if (unit + kAhead < end) __builtin_prefetch(range.slots[unit + kAhead], 1);
     const bool may_go = whither_ == Whither::kWithinPool || view.page->mayLeave();
     if (may_go && view.unit == unit && view.endUnit() <= end) {
-      view.free_block = &block;
-      view.seen = number_;
+      view.found.in = &block;
+      view.found.by = number_;
       free_.push_back(&view);
     }
     unit = view.endUnit();

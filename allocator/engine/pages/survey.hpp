@@ -11,7 +11,7 @@ namespace cistern::pages {
 enum class Whither : bool { kWithinPool, kAnywhere };
 
 /// A picture of one heap, good until its lock is given up. Marks what it finds: a view was found
-/// free  <=>  view.seen == number(), and then view.free_block is the free block around it.
+/// free  <=>  view.found.by == number(), and then view.found.in is the free block around it.
 class Survey {
  public:
   /// What surveys need again and again: one at a time.
@@ -30,7 +30,7 @@ class Survey {
   /// heap has put it aside.
   bool movable(const PhysicalPage& page) const {
     if (page.parked) return page.counted_by == &heap_;
-    return page.current != nullptr && page.current->seen == number_;
+    return page.current != nullptr && page.current->found.by == number_;
   }
 
  private:

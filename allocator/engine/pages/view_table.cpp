@@ -39,7 +39,7 @@ View& ViewTable::addView(PhysicalPage& page, PageRange& range, std::uint32_t uni
   view->page = &page;
   view->range = &range;
   view->unit = unit;
-  view->end_unit = unit + page.units;
+  view->end_unit = (unit + page.units) & 0x7fffffffu;
   for (std::uint32_t u = unit; u < view->endUnit(); ++u) {
     CISTERN_ASSERT(range.slots[u] == nullptr);
     range.slots[u] = view.get();
@@ -65,6 +65,7 @@ void ViewTable::makeCurrent(View& view) noexcept {
   CISTERN_CHECK(view.page->current == nullptr);
   if (view.removable()) unlink(view);
   view.page->current = &view;
+  view.found = {0, nullptr};
 }
 
 void ViewTable::makeStale(View& view, EpochMark last_use) noexcept {
@@ -109,17 +110,17 @@ PageRange& ViewTable::addRange() {
 }
 
 void ViewTable::link(View& view) noexcept {
-  view.older = youngest_;
-  view.younger = nullptr;
-  (youngest_ ? youngest_->younger : oldest_) = &view;
+  view.beside.older = youngest_;
+  view.beside.younger = nullptr;
+  (youngest_ ? youngest_->beside.younger : oldest_) = &view;
   youngest_ = &view;
   ++stale_;
 }
 
 void ViewTable::unlink(View& view) noexcept {
-  (view.older ? view.older->younger : oldest_) = view.younger;
-  (view.younger ? view.younger->older : youngest_) = view.older;
-  view.older = view.younger = nullptr;
+  (view.beside.older ? view.beside.older->beside.younger : oldest_) = view.beside.younger;
+  (view.beside.younger ? view.beside.younger->beside.older : youngest_) = view.beside.older;
+  view.beside.older = view.beside.younger = nullptr;
   --stale_;
 }
 
@@ -160,8 +161,9 @@ void ViewTable::audit() const {
     }
     CISTERN_CHECK(current_found && pins == page->pins);
   }
-  for (const View* view = oldest_; view; view = view->younger, ++stale) {
-    CISTERN_CHECK(view->removable() && (view->younger ? view->younger->older : youngest_));
+  for (const View* view = oldest_; view; view = view->beside.younger, ++stale) {
+    CISTERN_CHECK(view->removable() &&
+                  (view->beside.younger ? view->beside.younger->beside.older : youngest_));
   }
   for (const auto& range : ranges_) {
     CISTERN_CHECK(range->bytes == range->units() * kUnit && range->bytes <= range->reserved_bytes);
