@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "allocator/base/check.hpp"
 
@@ -107,15 +108,20 @@ void BasicBlockMap<TagBits>::grow() {
   if (before) outgrow(before, bits - 1);
 }
 
-// Readers may still look into it. Large ones keep their addresses, which then read as empty, and
-// give the memory back.
+// Readers may still look into it: it keeps its addresses, which then read as empty, and gives the
+// host's pages in it back.
 template <unsigned TagBits>
 void BasicBlockMap<TagBits>::outgrow(Slot* slots, unsigned bits) noexcept {
   const std::size_t count = std::size_t{1} << bits;
   outgrown_.emplace_back(slots, count);
-  const bool gone = count * sizeof(Slot) >= HostAllocator<Slot>::kHugePage &&
-                    ::madvise(slots, count * sizeof(Slot), MADV_DONTNEED) == 0;
-  if (!gone) outgrown_slots_ += count;
+  outgrown_slots_ += count;
+  static const auto kPage = std::uintptr_t(::sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<std::uintptr_t>(slots);
+  const std::uintptr_t from = (begin + kPage - 1) / kPage * kPage;
+  const std::uintptr_t to = (begin + count * sizeof(Slot)) / kPage * kPage;
+  if (from >= to) return;
+  if (::madvise(reinterpret_cast<void*>(from), to - from, MADV_DONTNEED) == 0)
+    outgrown_slots_ -= (to - from) / sizeof(Slot);
 }
 
 template <unsigned TagBits>

@@ -1,4 +1,7 @@
 // Many live blocks, many streams, many segments.
+#include <cmath>
+#include <random>
+
 #include "tests/engine/engine_support.hpp"
 
 namespace cistern::test {
@@ -21,6 +24,28 @@ TEST_CASE("a million live blocks cost at most 128 bytes of host memory each", "[
   CHECK(rig.allocator.cacheInfo().free_bytes == std::uint64_t(reservedOf(rig.allocator)));
   rig.allocator.emptyCache();
   CHECK(reservedOf(rig.allocator) == 0);
+}
+
+// By then free blocks lie between those in use, and tables were outgrown.
+TEST_CASE("and so do a hundred thousand after as many were replaced by others", "[engine]") {
+#if defined(CISTERN_AUDIT_BUILD) || defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+  const std::size_t count = 20'000;
+#else
+  const std::size_t count = 100'000;
+#endif
+  SimRig rig("", simOf(2 * kTiB));
+  std::mt19937_64 random(1);
+  std::uniform_real_distribution<> log_size(9, 20);
+  const auto get = [&] { return rig.allocator.allocate(std::size_t(std::exp2(log_size(random)))); };
+  std::vector<void*> blocks;
+  while (blocks.size() < count) blocks.push_back(get());
+  for (std::size_t i = 0; i < count; ++i) {
+    void*& block = blocks[random() % count];
+    rig.allocator.free(block);
+    block = get();
+  }
+  CHECK(rig.allocator.memoryStats().host_bytes <= count * 128);
+  for (void* block : blocks) rig.allocator.free(block);
 }
 
 TEST_CASE("a thousand streams have a heap each, and their memory comes back", "[engine]") {
