@@ -8,9 +8,9 @@ constexpr std::uint64_t kCapacity = 96 * kMiB;
 
 /// A program that makes the backing do all that it can. It answers a failed request by asking once
 /// more; `rest` holds wherever it says so.
-class Scenario {
+class PagesScenario {
  public:
-  Scenario(SimWork& work, const std::string& conf)
+  PagesScenario(SimWork& work, const std::string& conf)
       : work_(work), allocator_(work.device(), Options::parse(conf)) {}
 
   void run(Stream a, Stream b) {
@@ -105,7 +105,7 @@ bool runWith(const std::string& conf, Plan plan, PageCounts* counts = nullptr) {
   const Streams streams(work.device(), 2);
   plan(work.sim().faults());
   try {
-    Scenario scenario(work, conf);
+    PagesScenario scenario(work, conf);
     scenario.run(streams[0], streams[1]);
     if (counts) *counts = scenario.pages();
     scenario.finish(streams[1]);

@@ -39,9 +39,9 @@ struct Program {
 
 // Runs a layout and the oracle side by side. A mismatch is counted, not asserted on the spot: an
 // assertion a step would take longer than the step.
-class Pair {
+class LayoutAndOracle {
  public:
-  explicit Pair(const Program& program, std::uint64_t seed)
+  explicit LayoutAndOracle(const Program& program, std::uint64_t seed)
       : program_(program), layout_(program.rules), oracle_(program.rules), random_(seed) {}
 
   void run() {
@@ -145,7 +145,7 @@ void follows(Program program, std::size_t live, std::size_t steps, std::size_t a
   program.steps = steps;
   program.audit_every = audit_every;
   for (std::uint64_t seed = 1; seed <= 2; ++seed) {
-    Pair pair(program, seed);
+    LayoutAndOracle pair(program, seed);
     pair.run();
     CHECK(pair.mismatches() == 0);
   }
