@@ -32,7 +32,7 @@ inline void checkModel(DeviceWork& work) {
       checkModel(backend);                             \
     });                                                \
   }                                                    \
-  static void contract##number(DeviceWork& work)
+  static void contract##number(DeviceWork& work)  // NOLINT: a declaration takes no parentheses
 
 /// Long enough that a test's own calls are over before it is; far shorter than a test may last.
 inline constexpr std::uint64_t kLongNs = 300'000'000;
