@@ -1,14 +1,11 @@
 // Many live blocks, many streams, many segments.
 #include "tests/engine/engine_support.hpp"
+#include "tests/support/slow_build.hpp"
 
 namespace cistern::test {
 
 TEST_CASE("a million live blocks cost at most 128 bytes of host memory each", "[engine]") {
-#if defined(CISTERN_AUDIT_BUILD) || defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-  const std::size_t count = 50'000;  // enough where every step costs many times as much
-#else
-  const std::size_t count = 1'000'000;
-#endif
+  const std::size_t count = kSlowBuild ? 50'000 : 1'000'000;
   SimRig rig("", simOf(2 * kTiB));
   std::vector<void*> blocks;
   blocks.reserve(count);
