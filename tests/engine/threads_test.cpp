@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "tests/engine/engine_support.hpp"
+#include "tests/support/slow_build.hpp"
 
 namespace cistern::test {
 namespace {
@@ -150,7 +151,7 @@ TEST_CASE("threads allocate, free, record uses and empty the cache at once", "[e
 }
 
 TEST_CASE("threads under pressure take each other's memory", "[engine]") {
-  shareStreams("limit:48M,poll_interval:4", 2'000);
+  shareStreams("limit:48M,poll_interval:4", kSlowBuild ? 700 : 2'000);
   shareStreams("limit:24M,garbage_collection_threshold:0.5", 500);
 }
 
@@ -220,7 +221,7 @@ TEST_CASE("wrong frees on some threads do no harm to segments that come and go o
       }
       return;
     }
-    for (int round = 0; round < 300; ++round) {
+    for (int round = 0; round < (kSlowBuild ? 100 : 300); ++round) {
       void* block = rig.allocator.allocate((1 + std::size_t(round % 40)) * kMiB);
       last = toAddress(block);
       rig.allocator.free(block);
