@@ -73,6 +73,16 @@ function(cistern_sources variable)
   set(${variable} ${sources} PARENT_SCOPE)
 endfunction()
 
+# cistern_compile_together(n): of the targets of the calling folder and of those below, n files are
+# compiled at once, in every build that does not say otherwise. The libraries' are not: one by one, a
+# file that lacks an include is found, and they are optimised as they are for who links them.
+macro(cistern_compile_together batch)
+  if(NOT DEFINED CMAKE_UNITY_BUILD)
+    set(CMAKE_UNITY_BUILD ON)
+    set(CMAKE_UNITY_BUILD_BATCH_SIZE ${batch})
+  endif()
+endmacro()
+
 # cistern_library(name [FOLDERS sub…] LINKS target…): a static library of the calling folder's
 # sources. Headers are included from the root of the repository ("allocator/base/types.hpp").
 function(cistern_library target)

@@ -15,7 +15,7 @@ namespace {
       fmt::format("'{}' is not a size: give a number, optionally with K, M, G or T", text));
 }
 
-std::string_view trimmed(std::string_view text) {
+std::string_view withoutSpaces(std::string_view text) {
   while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
   while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
   return text;
@@ -52,11 +52,11 @@ std::string formatBytes(std::uint64_t bytes) {
 }
 
 std::uint64_t parseBytes(std::string_view text) {
-  const std::string_view body = trimmed(text);
+  const std::string_view body = withoutSpaces(text);
   double value = 0;
   const auto [end, error] = std::from_chars(body.data(), body.data() + body.size(), value);
   if (error != std::errc{} || !(value >= 0)) refuse(text);
-  const std::string_view unit = trimmed(body.substr(std::size_t(end - body.data())));
+  const std::string_view unit = withoutSpaces(body.substr(std::size_t(end - body.data())));
   const double scale = unitOf(unit);
   if (scale == 0 || value * scale >= 9.2e18) refuse(text);
   return std::uint64_t(value * scale);

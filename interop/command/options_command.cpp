@@ -13,7 +13,7 @@
 namespace cistern::command {
 namespace {
 
-constexpr std::size_t kWidth = 92;
+constexpr std::size_t kPageWidth = 92;
 constexpr std::string_view kIndent = "    ";
 
 /// `text` broken between words into indented lines.
@@ -21,7 +21,7 @@ std::string wrapped(std::string_view text) {
   std::string lines;
   while (!text.empty()) {
     std::size_t end = text.size();
-    if (end > kWidth) end = text.rfind(' ', kWidth);
+    if (end > kPageWidth) end = text.rfind(' ', kPageWidth);
     if (end == std::string_view::npos) end = std::min(text.find(' '), text.size());
     lines += fmt::format("{}{}\n", kIndent, text.substr(0, end));
     text.remove_prefix(std::min(end + 1, text.size()));

@@ -13,7 +13,7 @@
 namespace cistern::trace {
 namespace {
 
-constexpr std::size_t kChunk = kMiB;
+constexpr std::size_t kWriteChunk = kMiB;
 
 // zlib also writes plain files, so one path serves both.
 class OutputFile {
@@ -73,7 +73,7 @@ void writeTrace(const Trace& trace, const std::filesystem::path& path) {
   appendComment(text, nameComment(trace.name));
   for (const std::string& note : trace.notes) appendComment(text, note);
   for (const TraceEvent& event : trace.events) {
-    if (text.size() >= kChunk) file.write(text);
+    if (text.size() >= kWriteChunk) file.write(text);
     appendEvent(text, event);
   }
   file.write(text);

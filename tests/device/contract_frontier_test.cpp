@@ -44,7 +44,7 @@ GraphNode fillNode(DeviceWork& work, Stream stream, Address memory) {
 }
 
 /// Makes `waiting` run after what is queued on `first`, by way of `event`.
-void order(Device& device, Event event, Stream first, Stream waiting) {
+void orderBy(Device& device, Event event, Stream first, Stream waiting) {
   device.recordEvent(event, first).orThrow();
   device.waitEvent(waiting, event).orThrow();
 }
@@ -90,12 +90,12 @@ CONTRACT_TEST("a stream that waits has what it waits for in its frontier, beside
   ScopedMemory memory(device, 2 * kMiB);
   device.beginCapture(origin, CaptureMode::kRelaxed).orThrow();
   const GraphNode fork = fillNode(work, origin, memory);
-  order(device, event, origin, branch);
+  orderBy(device, event, origin, branch);
   CHECK(frontierOf(device, branch) == Nodes{fork});
   const GraphNode left = fillNode(work, origin, memory);
   const GraphNode right = fillNode(work, branch, memory + kMiB);
   CHECK(frontierOf(device, origin) == Nodes{left});
-  order(device, event, branch, origin);
+  orderBy(device, event, branch, origin);
   CHECK(frontierOf(device, origin) == Nodes{left, right});
   CHECK(frontierOf(device, branch) == Nodes{right});
   const GraphNode join = fillNode(work, origin, memory);
@@ -118,7 +118,7 @@ CONTRACT_TEST("an event marks the frontier of when it was recorded", "[contract]
   (void)fillNode(work, origin, memory);
   device.waitEvent(branch, event).orThrow();
   CHECK(frontierOf(device, branch) == Nodes{before});
-  order(device, event, branch, origin);
+  orderBy(device, event, branch, origin);
   device.destroyGraph(end(device, origin)).orThrow();
 }
 
@@ -137,11 +137,11 @@ CONTRACT_TEST("a node that follows many names all of them", "[contract][frontier
     device.beginCapture(origin, CaptureMode::kRelaxed).orThrow();
     (void)fillNode(work, origin, memory);
     for (std::size_t i = 0; i < wide; ++i) {
-      order(device, event, origin, *branches[i]);
+      orderBy(device, event, origin, *branches[i]);
       ends.insert(fillNode(work, *branches[i], memory + (i + 1) * 512));
     }
     ends.insert(fillNode(work, origin, memory));
-    for (const auto& branch : branches) order(device, event, *branch, origin);
+    for (const auto& branch : branches) orderBy(device, event, *branch, origin);
     CHECK(frontierOf(device, origin) == ends);
     CHECK(dependenciesOf(device, fillNode(work, origin, memory)) == ends);
     device.destroyGraph(end(device, origin)).orThrow();

@@ -21,18 +21,18 @@ inline void checkModel(DeviceWork& work) {
 }
 
 /// A test of the contract; `work` is the backend that it runs on.
-#define CONTRACT_TEST(name, tags, work)                        \
-  static void CISTERN_UNIQUE(contract, __LINE__)(DeviceWork&); \
-  TEST_CASE(name, tags) {                                      \
-    forEachBackend([](DeviceWork& backend) {                   \
-      INFO("backend: " << backend.device().backend());         \
-      CISTERN_UNIQUE(contract, __LINE__)(backend);             \
-      checkModel(backend);                                     \
-    });                                                        \
-  }                                                            \
-  static void CISTERN_UNIQUE(contract, __LINE__)(DeviceWork & work)
-#define CISTERN_UNIQUE(stem, line) CISTERN_JOIN(stem, line)
-#define CISTERN_JOIN(stem, line) stem##line
+#define CONTRACT_TEST(name, tags, work) CISTERN_CONTRACT(name, tags, work, __COUNTER__)
+#define CISTERN_CONTRACT(name, tags, work, number) CISTERN_NUMBERED(name, tags, work, number)
+#define CISTERN_NUMBERED(name, tags, work, number)     \
+  static void contract##number(DeviceWork&);           \
+  TEST_CASE(name, tags) {                              \
+    forEachBackend([](DeviceWork& backend) {           \
+      INFO("backend: " << backend.device().backend()); \
+      contract##number(backend);                       \
+      checkModel(backend);                             \
+    });                                                \
+  }                                                    \
+  static void contract##number(DeviceWork& work)  // NOLINT: a declaration takes no parentheses
 
 /// Long enough that a test's own calls are over before it is; far shorter than a test may last.
 inline constexpr std::uint64_t kLongNs = 300'000'000;

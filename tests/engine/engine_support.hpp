@@ -117,6 +117,11 @@ class Streams {
 inline std::uint64_t countOf(Device& device, Call call) {
   return device.callCounts()[std::size_t(call)];
 }
+/// The calls that make the host wait for queued work.
+inline std::uint64_t waits(Device& device) {
+  return countOf(device, Call::kSynchronizeStream) + countOf(device, Call::kSynchronizeEvent) +
+         countOf(device, Call::kSynchronizeDevice);
+}
 /// What the device has given out, to anyone.
 inline std::uint64_t takenOf(Device& device) {
   const MemoryInfo info = device.memoryInfo().orThrow();

@@ -14,11 +14,6 @@ sim::SimConfig reusingStreams(std::uint64_t capacity = kGiB, std::uint64_t lag_n
   return config;
 }
 
-std::uint64_t waits(Device& device) {
-  return countOf(device, Call::kSynchronizeStream) + countOf(device, Call::kSynchronizeEvent) +
-         countOf(device, Call::kSynchronizeDevice);
-}
-
 /// At the end nothing may have been asked of a stream that is not alive.
 struct ForgettingRig : SimRig {
   using SimRig::SimRig;

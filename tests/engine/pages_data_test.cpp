@@ -15,7 +15,7 @@ struct Written {
 };
 
 // Sizes of 1 to 24 MiB on a few streams; now and then all but a few go, so that pages go home.
-void churn(DeviceWork& work, CachingAllocator& allocator, std::uint32_t rounds) {
+void churnPages(DeviceWork& work, CachingAllocator& allocator, std::uint32_t rounds) {
   const Streams streams(allocator, 3);
   std::mt19937 random(11);
   std::vector<Written> held;
@@ -53,7 +53,7 @@ TEST_CASE("no word is lost while pages move under queued work", "[engine][pages]
                              "recycle:eager,background_thread:false,limit:320M"}) {
       INFO("backend: " << work.device().backend() << ", " << conf);
       CachingAllocator allocator(work.device(), Options::parse(conf));
-      churn(work, allocator, work.device().backend() == "sim" ? 160 : 400);
+      churnPages(work, allocator, work.device().backend() == "sim" ? 160 : 400);
       const PageCounts pages = allocator.memoryStats().pages;
       CHECK(pages.recycled > 0);
       CHECK(pages.revived > 0);

@@ -4,7 +4,7 @@
 namespace cistern::test {
 namespace {
 
-struct Held {
+struct HeldPages {
   void* block;
   std::size_t pages;
   Stream stream;
@@ -68,7 +68,7 @@ class Packer {
   SimRig rig_;
   std::mt19937_64 random_;
   std::vector<Stream> streams_;
-  std::vector<Held> held_;
+  std::vector<HeldPages> held_;
   std::size_t used_ = 0;
   std::size_t refused_ = 0;
 };

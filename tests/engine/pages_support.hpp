@@ -25,12 +25,6 @@ inline std::uint64_t mappingCalls(Device& device) {
   return calls;
 }
 
-/// The calls that make the host wait for queued work.
-inline std::uint64_t waits(Device& device) {
-  return countOf(device, Call::kSynchronizeStream) + countOf(device, Call::kSynchronizeEvent) +
-         countOf(device, Call::kSynchronizeDevice);
-}
-
 inline bool overlap(const void* a, std::uint64_t a_bytes, const void* b, std::uint64_t b_bytes) {
   return toAddress(a) < toAddress(b) + b_bytes && toAddress(b) < toAddress(a) + a_bytes;
 }

@@ -7,7 +7,7 @@
 namespace cistern::test {
 namespace {
 
-constexpr std::size_t kThreads = 8;
+constexpr std::size_t kWorkers = 8;
 constexpr std::size_t kStreamsEach = 4;
 
 /// One thread with four streams of its own; sometimes it uses a block on another thread's stream.
@@ -67,11 +67,11 @@ class Worker {
 
 PageCounts manyThreads(const char* conf, int steps) {
   SimRig rig(conf, simOf(2 * kGiB, 20'000));
-  const Streams streams(rig.allocator, kThreads * kStreamsEach);
+  const Streams streams(rig.allocator, kWorkers * kStreamsEach);
   std::vector<std::thread> threads;
   std::exception_ptr failure;
   std::mutex mutex;
-  for (std::size_t i = 0; i < kThreads; ++i) {
+  for (std::size_t i = 0; i < kWorkers; ++i) {
     threads.emplace_back([&, i] {
       try {
         Worker(rig, streams, i).run(steps);

@@ -4,7 +4,7 @@
 namespace cistern::test {
 namespace {
 
-constexpr const char* kEager = "recycle:eager,background_thread:false";
+constexpr const char* kByHand = "recycle:eager,background_thread:false";
 
 // All of the device can be had, and be given back.
 void checkRecovered(SimRig& rig, Stream stream, std::uint64_t capacity) {
@@ -20,7 +20,7 @@ void checkRecovered(SimRig& rig, Stream stream, std::uint64_t capacity) {
 }
 
 // Every block is used on its stream and freed in the end.
-void churn(SimRig& rig, const Streams& streams, int steps) {
+void churnInTrouble(SimRig& rig, const Streams& streams, int steps) {
   std::vector<void*> held;
   for (std::size_t i = 0; i < std::size_t(steps); ++i) {
     const Stream stream = streams[i % streams.size()];
@@ -45,10 +45,10 @@ void churn(SimRig& rig, const Streams& streams, int steps) {
 TEST_CASE("after calls that failed at random all memory is found again", "[engine][pages]") {
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     INFO("seed " << seed);
-    SimRig rig(kEager, simOf(64 * kMiB, 20'000));
+    SimRig rig(kByHand, simOf(64 * kMiB, 20'000));
     const Streams streams(rig.allocator, 3);
     rig.sim().faults().failRandomly(0.05 * double(1 + seed % 6), seed);
-    churn(rig, streams, 200);
+    churnInTrouble(rig, streams, 200);
     checkRecovered(rig, streams[0], 64 * kMiB);
   }
 }
@@ -59,18 +59,18 @@ TEST_CASE("after every call of one kind has failed for a while all memory is fou
                     Call::kSetAccess, Call::kUnmap, Call::kCreateEvent, Call::kRecordEvent,
                     Call::kQueryEvent, Call::kQueryStream, Call::kWaitEvent}) {
     INFO(callName(call));
-    SimRig rig(kEager, simOf(64 * kMiB, 20'000));
+    SimRig rig(kByHand, simOf(64 * kMiB, 20'000));
     const Streams streams(rig.allocator, 3);
-    churn(rig, streams, 60);
+    churnInTrouble(rig, streams, 60);
     rig.sim().faults().failAll(call);
-    churn(rig, streams, 60);
+    churnInTrouble(rig, streams, 60);
     checkRecovered(rig, streams[0], 64 * kMiB);
   }
 }
 
 TEST_CASE("a page that could be neither given access nor unmapped is not in the way",
           "[engine][pages]") {
-  SimRig rig(kEager, simOf(64 * kMiB));
+  SimRig rig(kByHand, simOf(64 * kMiB));
   void* held = rig.allocator.allocate(4 * kMiB);
   void* freed = rig.allocator.allocate(20 * kMiB);
   rig.allocator.free(rig.allocator.allocate(2 * kMiB));
@@ -88,7 +88,7 @@ TEST_CASE("a page that could be neither given access nor unmapped is not in the 
 
 TEST_CASE("what the device does not take back stays reserved, and serves later",
           "[engine][pages]") {
-  SimRig rig(kEager, simOf(64 * kMiB));
+  SimRig rig(kByHand, simOf(64 * kMiB));
   rig.allocator.free(rig.allocator.allocate(30 * kMiB));
   for (Call call : {Call::kReleasePage, Call::kUnmap}) {
     INFO(callName(call));

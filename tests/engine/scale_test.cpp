@@ -3,15 +3,12 @@
 #include <random>
 
 #include "tests/engine/engine_support.hpp"
+#include "tests/support/slow_build.hpp"
 
 namespace cistern::test {
 
 TEST_CASE("a million live blocks cost at most 128 bytes of host memory each", "[engine]") {
-#if defined(CISTERN_AUDIT_BUILD) || defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-  const std::size_t count = 50'000;  // enough where every step costs many times as much
-#else
-  const std::size_t count = 1'000'000;
-#endif
+  const std::size_t count = kSlowBuild ? 50'000 : 1'000'000;
   SimRig rig("", simOf(2 * kTiB));
   std::vector<void*> blocks;
   blocks.reserve(count);
@@ -51,11 +48,12 @@ TEST_CASE("and so do a hundred thousand after as many were replaced by others", 
 TEST_CASE("a thousand streams have a heap each, and their memory comes back", "[engine]") {
   SimRig rig("", simOf(64 * kGiB));
   std::vector<std::pair<Stream, void*>> blocks;
-  for (int i = 0; i < 1'000; ++i) {
+  constexpr std::int64_t kStreams = kSlowBuild ? 250 : 1'000;
+  for (std::int64_t i = 0; i < kStreams; ++i) {
     const Stream stream = rig.stream();
     blocks.emplace_back(stream, rig.allocator.allocate(kMiB, stream));
   }
-  CHECK(reservedOf(rig.allocator) == mib(2'000));
+  CHECK(reservedOf(rig.allocator) == mib(2 * kStreams));
   for (const auto& [stream, block] : blocks) rig.allocator.free(block);
   for (const auto& [stream, block] : blocks) CHECK(rig.allocator.allocate(kMiB, stream) == block);
   for (const auto& [stream, block] : blocks) rig.allocator.free(block);

@@ -11,7 +11,7 @@
 namespace cistern::test {
 namespace {
 
-sim::SimConfig reusingStreams() {
+sim::SimConfig roomyReusingStreams() {
   sim::SimConfig config = roomySim();
   config.reuse_streams = true;
   return config;
@@ -245,7 +245,7 @@ TEST_CASE("frees into a pool leave the cache of the same stream alone", "[engine
 
 TEST_CASE("a forgotten stream's full caches go to the new one with its handle, in order",
           "[engine]") {
-  SimRig rig("background_thread:false", reusingStreams());
+  SimRig rig("background_thread:false", roomyReusingStreams());
   IdleThread owner;
   const Stream old = rig.stream();
   void* block = nullptr;

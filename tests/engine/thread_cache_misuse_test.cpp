@@ -8,8 +8,8 @@
 namespace cistern::test {
 namespace {
 
-struct MisuseRig : SimRig {
-  explicit MisuseRig(const char* conf = "") : SimRig(conf, roomySim()) {
+struct CacheMisuseRig : SimRig {
+  explicit CacheMisuseRig(const char* conf = "") : SimRig(conf, roomySim()) {
     allocator.setMisuseHook([this](const Misuse& misuse) {
       const std::lock_guard lock(mutex_);
       reports.push_back(misuse);
@@ -21,20 +21,20 @@ struct MisuseRig : SimRig {
   std::mutex mutex_;
 };
 
-[[gnu::noinline]] void theFirstFree(CachingAllocator& allocator, void* block) {
+[[gnu::noinline]] void firstFreeOfTwo(CachingAllocator& allocator, void* block) {
   allocator.free(block);
   asm volatile("");  // not a tail call: the report names this function's code
 }
 
-bool inTheFirstFree(const Misuse& misuse) {
-  return toAddress(misuse.freed_by) - toAddress(reinterpret_cast<void*>(&theFirstFree)) < 256;
+bool inFirstFreeOfTwo(const Misuse& misuse) {
+  return toAddress(misuse.freed_by) - toAddress(reinterpret_cast<void*>(&firstFreeOfTwo)) < 256;
 }
 
 }  // namespace
 
 TEST_CASE("a second free of a cached block names the code and the thread of the first",
           "[engine]") {
-  MisuseRig rig;
+  CacheMisuseRig rig;
   IdleThread owner, other;
   std::uint32_t numbers[2] = {};
   owner.run([&] { numbers[0] = threadNumber(); });
@@ -47,13 +47,13 @@ TEST_CASE("a second free of a cached block names the code and the thread of the 
         void* block = owner.allocate(rig.allocator, bytes, {});
         owner.free(rig.allocator, block);
         REQUIRE(owner.allocate(rig.allocator, bytes, {}) == block);  // by way of its cache
-        first->run([&] { theFirstFree(rig.allocator, block); });
+        first->run([&] { firstFreeOfTwo(rig.allocator, block); });
         rig.reports.clear();
         second->free(rig.allocator, block);
         REQUIRE(rig.reports.size() == 1);
         CHECK(rig.reports[0].kind == MisuseKind::kDoubleFree);
         CHECK(rig.reports[0].block == toAddress(block));
-        CHECK(inTheFirstFree(rig.reports[0]));
+        CHECK(inFirstFreeOfTwo(rig.reports[0]));
         CHECK(rig.reports[0].freed_on_thread == numbers[first == &other]);
         rig.allocator.audit();
         CHECK(nowOf(rig.allocator, Stat::kAllocation) == 0);
@@ -63,7 +63,7 @@ TEST_CASE("a second free of a cached block names the code and the thread of the 
 }
 
 TEST_CASE("a pointer into a cached block is a second free's, not another block's", "[engine]") {
-  MisuseRig rig;
+  CacheMisuseRig rig;
   void* block = rig.allocator.allocate(64 * kKiB);
   rig.allocator.free(block);
   rig.allocator.free(toPointer(toAddress(block) + 512));
@@ -80,7 +80,7 @@ TEST_CASE("of two threads that free one block at once exactly one is told",
           "[.concurrent_misuse]") {
   constexpr int kRounds = 2'000;
   for (const int threads : {2, 3}) {  // one of the two allocates, or a third
-    MisuseRig rig;
+    CacheMisuseRig rig;
     const Stream stream = rig.stream();
     std::atomic<void*> block{nullptr};
     std::barrier step(threads);

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "tests/engine/engine_support.hpp"
+#include "tests/support/slow_build.hpp"
 
 namespace cistern::test {
 namespace {
@@ -31,7 +32,7 @@ void onThreads(std::size_t count, Body body) {
   if (failure) std::rethrow_exception(failure);
 }
 
-struct Held {
+struct Parcel {
   void* block;
   std::size_t bytes;
   Stream stream;
@@ -40,11 +41,11 @@ struct Held {
 /// Blocks on their way to be freed by another thread.
 class Mailbox {
  public:
-  void put(Held held) {
+  void put(Parcel held) {
     const std::lock_guard lock(mutex_);
     held_.push_back(held);
   }
-  bool take(Held& held) {
+  bool take(Parcel& held) {
     const std::lock_guard lock(mutex_);
     if (held_.empty()) return false;
     held = held_.back();
@@ -54,20 +55,20 @@ class Mailbox {
 
  private:
   std::mutex mutex_;
-  std::vector<Held> held_;
+  std::vector<Parcel> held_;
 };
 
 /// One thread of a program that allocates on shared streams, uses blocks on two of them, and frees
 /// its own blocks and those of others.
-class Worker {
+class SharingWorker {
  public:
-  Worker(SimRig& rig, const Streams& streams, Mailbox& mailbox, std::size_t seed)
+  SharingWorker(SimRig& rig, const Streams& streams, Mailbox& mailbox, std::size_t seed)
       : rig_(rig), streams_(streams), mailbox_(mailbox), random_(unsigned(seed)) {
     event_ = rig.sim().createEvent().orThrow();
   }
   void run(int steps) {
     for (int i = 0; i < steps; ++i) step();
-    for (const Held& held : held_) rig_.allocator.free(held.block);
+    for (const Parcel& held : held_) rig_.allocator.free(held.block);
     rig_.sim().destroyEvent(event_).orThrow();
   }
   std::uint64_t refused() const { return refused_; }
@@ -75,7 +76,7 @@ class Worker {
  private:
   void step() {
     const auto dice = random_() % 100;
-    Held other;
+    Parcel other;
     if (dice < 50 || held_.empty()) return take();
     if (dice < 90) return letGo();
     if (dice < 98) {
@@ -101,19 +102,19 @@ class Worker {
   void letGo() {
     if (held_.empty()) return;
     std::swap(held_[random_() % held_.size()], held_.back());
-    const Held held = held_.back();
+    const Parcel held = held_.back();
     held_.pop_back();
     if (random_() % 3 == 0) useElsewhere(held);
     random_() % 3 == 0 ? mailbox_.put(held) : rig_.allocator.free(held.block);
   }
-  void useElsewhere(const Held& held) {
+  void useElsewhere(const Parcel& held) {
     const Stream other = streams_[random_() % streams_.size()];
     rig_.sim().recordEvent(event_, held.stream).orThrow();
     rig_.sim().waitEvent(other, event_).orThrow();
     work(other, held, sim::AccessKind::kRead);
     rig_.allocator.recordStream(held.block, other);
   }
-  void work(Stream stream, const Held& held, sim::AccessKind kind) {
+  void work(Stream stream, const Parcel& held, sim::AccessKind kind) {
     const sim::Access access{toAddress(held.block), held.bytes, kind};
     rig_.sim().launch(stream, {"work", {access}, 3'000, nullptr}).orThrow();
   }
@@ -123,16 +124,16 @@ class Worker {
   Mailbox& mailbox_;
   std::mt19937 random_;
   Event event_;
-  std::vector<Held> held_;
+  std::vector<Parcel> held_;
   std::uint64_t refused_ = 0;
 };
 
-void manyThreads(const char* conf, int steps) {
+void shareStreams(const char* conf, int steps) {
   SimRig rig(conf, simOf(4 * kGiB, 20'000));
   const Streams streams(rig.allocator, 4);
   Mailbox mailbox;
-  onThreads(kThreads, [&](std::size_t i) { Worker(rig, streams, mailbox, i).run(steps); });
-  Held left;
+  onThreads(kThreads, [&](std::size_t i) { SharingWorker(rig, streams, mailbox, i).run(steps); });
+  Parcel left;
   while (mailbox.take(left)) rig.allocator.free(left.block);
   rig.allocator.audit();
   CHECK(nowOf(rig.allocator, Stat::kAllocation) == 0);
@@ -146,12 +147,12 @@ void manyThreads(const char* conf, int steps) {
 }  // namespace
 
 TEST_CASE("threads allocate, free, record uses and empty the cache at once", "[engine]") {
-  manyThreads("poll_interval:2", 5'000);
+  shareStreams("poll_interval:2", 5'000);
 }
 
 TEST_CASE("threads under pressure take each other's memory", "[engine]") {
-  manyThreads("limit:48M,poll_interval:4", 2'000);
-  manyThreads("limit:24M,garbage_collection_threshold:0.5", 500);
+  shareStreams("limit:48M,poll_interval:4", kSlowBuild ? 700 : 2'000);
+  shareStreams("limit:24M,garbage_collection_threshold:0.5", 500);
 }
 
 TEST_CASE("statistics read by one thread are consistent while others work", "[engine]") {
@@ -161,7 +162,7 @@ TEST_CASE("statistics read by one thread are consistent while others work", "[en
   std::atomic<std::size_t> working{kThreads - 1};
   onThreads(kThreads, [&](std::size_t i) {
     if (i > 0) {
-      Worker(rig, streams, mailbox, i).run(400);
+      SharingWorker(rig, streams, mailbox, i).run(400);
       --working;
       return;
     }
@@ -183,7 +184,7 @@ TEST_CASE("statistics read by one thread are consistent while others work", "[en
     }
     CHECK(wrong == 0);
   });
-  Held left;
+  Parcel left;
   while (mailbox.take(left)) rig.allocator.free(left.block);
 }
 
@@ -220,7 +221,7 @@ TEST_CASE("wrong frees on some threads do no harm to segments that come and go o
       }
       return;
     }
-    for (int round = 0; round < 300; ++round) {
+    for (int round = 0; round < (kSlowBuild ? 100 : 300); ++round) {
       void* block = rig.allocator.allocate((1 + std::size_t(round % 40)) * kMiB);
       last = toAddress(block);
       rig.allocator.free(block);

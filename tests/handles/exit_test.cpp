@@ -11,6 +11,7 @@
 #include "allocator/base/process.hpp"
 #include "tests/engine/engine_support.hpp"
 #include "tests/handles/fake_library.hpp"
+#include "tests/support/slow_build.hpp"
 
 namespace cistern::test {
 namespace {
@@ -21,7 +22,7 @@ struct ExitTag {
   static constexpr const char* kName = "exit test";
 };
 /// Ends the process with a failure when it is called while the driver may be gone.
-struct Library : FakeLibrary<ExitTag> {
+struct ExitLibrary : FakeLibrary<ExitTag> {
   static void destroy(Handle handle) noexcept {
     if (!driverMayBeCalled()) _exit(kCalledWithoutDriver);
     FakeLibrary<ExitTag>::destroy(handle);
@@ -29,7 +30,7 @@ struct Library : FakeLibrary<ExitTag> {
   static std::size_t workspaceBytes(int) { return kMiB; }
   static void setWorkspace(Handle, void*, std::size_t) {}
 };
-using Pool = FakePool<Library>;
+using ExitPool = FakePool<ExitLibrary>;
 
 /// Runs `body` in a child process; what waitpid says of it.
 template <class Body>
@@ -54,19 +55,19 @@ struct Program {
   Part order[3] = {};
   std::unique_ptr<SimWork> work;
   std::unique_ptr<CachingAllocator> allocator;
-  std::unique_ptr<Pool> pool;
-  std::unique_ptr<Pool::PoolWindow> window;
+  std::unique_ptr<ExitPool> pool;
+  std::unique_ptr<ExitPool::PoolWindow> window;
 
   void populate() {
     work = std::make_unique<SimWork>();
     allocator = std::make_unique<CachingAllocator>(work->device(), optionsOf());
     setWorkspaceAllocator(0, allocator.get());
-    pool = std::make_unique<Pool>("exit");
+    pool = std::make_unique<ExitPool>("exit");
     window = pool->newPoolWindow();
     window->reserve(0);
     pool->newPoolWindow()->reserve(1);
-    handles::currentHandle<Library>()->use();  // this thread's stays with it
-    onThread([] { handles::currentHandle<Library>()->use(); });
+    handles::currentHandle<ExitLibrary>()->use();  // this thread's stays with it
+    onThread([] { handles::currentHandle<ExitLibrary>()->use(); });
   }
   void give(Part part) {
     switch (part) {
@@ -83,7 +84,7 @@ struct Program {
   ~Program() {
     if (!pool) return;
     for (const Part part : order) give(part);
-    handles::currentHandle<Library>()->use();  // as another static object's destructor might
+    handles::currentHandle<ExitLibrary>()->use();  // as another static object's destructor might
   }
 };
 
@@ -110,7 +111,8 @@ void exitInOrder(int which, bool driver_gone) {
 }  // namespace
 
 TEST_CASE("a thousand processes end well, whatever goes first", "[exit]") {
-  for (int i = 0; i < 1000; ++i) {
+  constexpr int kProcesses = kSlowBuild ? 240 : 1'000;
+  for (int i = 0; i < kProcesses; ++i) {
     const int which = i % 6;
     const bool driver_gone = i % 12 >= 6;
     const int status = statusOfChild([=] { exitInOrder(which, driver_gone); });
@@ -127,7 +129,7 @@ TEST_CASE("threads may go on using handles while the process ends", "[exit]") {
       for (int t = 0; t < 4; ++t) {
         std::thread([] {
           for (;;) {
-            handles::currentHandle<Library>()->use();
+            handles::currentHandle<ExitLibrary>()->use();
             ++started;
           }
         }).detach();
@@ -144,9 +146,9 @@ TEST_CASE("the free handles of a library that has a destroy are destroyed when m
   const int status = statusOfChild([] {
     // Registered before the first handle is made, so it runs after what was registered then.
     static int destroyed_before = 0;
-    std::atexit([] { _exit(Library::destroyed - destroyed_before == 1 ? 0 : 1); });
-    destroyed_before = Library::destroyed;
-    onThread([] { handles::currentHandle<Library>()->use(); });
+    std::atexit([] { _exit(ExitLibrary::destroyed - destroyed_before == 1 ? 0 : 1); });
+    destroyed_before = ExitLibrary::destroyed;
+    onThread([] { handles::currentHandle<ExitLibrary>()->use(); });
   });
   REQUIRE(WIFEXITED(status));
   CHECK(WEXITSTATUS(status) == 0);

@@ -7,19 +7,19 @@
 namespace cistern::test {
 namespace {
 
-constexpr std::size_t kBytes = 3 * kMiB;
+constexpr std::size_t kGraphBytes = 3 * kMiB;
 
 struct GraphBlasTag {
   static constexpr const char* kName = "graph blas";
 };
 struct GraphBlas : FakeLibrary<GraphBlasTag> {
-  static std::size_t workspaceBytes(int) { return kBytes; }
+  static std::size_t workspaceBytes(int) { return kGraphBytes; }
   static void setWorkspace(Handle handle, void* memory, std::size_t size) {
     handle->workspace = memory;
     handle->workspace_bytes = size;
   }
 };
-FakeHandle* current() { return handles::currentHandle<GraphBlas>(); }
+FakeHandle* currentBlas() { return handles::currentHandle<GraphBlas>(); }
 
 struct GraphRig : PoolRig {
   GraphRig() { setWorkspaceAllocator(0, &allocator); }
@@ -33,35 +33,35 @@ TEST_CASE("in a capture a workspace comes from the graph's pool, and goes when t
   GraphRig rig;
   const Stream s = rig.stream();
   const StreamGuard guard(s);
-  void* const eager = current()->workspace;
+  void* const eager = currentBlas()->workspace;
   const std::int64_t before = nowOf(rig.allocator, Stat::kAllocatedBytes);
   Graph graph(rig.pools);
   void* captured = nullptr;
   {
     GraphCapture capture(graph, s);
-    captured = current()->workspace;
-    CHECK(current()->workspace == captured);
+    captured = currentBlas()->workspace;
+    CHECK(currentBlas()->workspace == captured);
     capture.end();
   }
   CHECK(captured != eager);
   CHECK(rig.pools.checkPoolLiveAllocations(graph.pool(), {captured}));
-  CHECK(current()->workspace == eager);
+  CHECK(currentBlas()->workspace == eager);
   graph.replay(s);
   graph.reset();
   CHECK(nowOf(rig.allocator, Stat::kAllocatedBytes) == before);
-  CHECK(current()->workspace == eager);
+  CHECK(currentBlas()->workspace == eager);
 }
 
 TEST_CASE("a hundred captures and resets do not grow memory by their workspaces", "[workspace]") {
   GraphRig rig;
   const Stream s = rig.stream();
   const StreamGuard guard(s);
-  (void)current();
+  (void)currentBlas();
   std::int64_t reserved = 0;
   for (int i = 0; i < 100; ++i) {
     Graph graph(rig.pools);
     GraphCapture capture(graph, s);
-    rig.touch(s, current()->workspace);
+    rig.touch(s, currentBlas()->workspace);
     capture.end();
     graph.replay(s);
     rig.sim().synchronizeStream(s).orThrow();

@@ -9,14 +9,14 @@ namespace cistern::test {
 namespace {
 
 struct PoolTag {};
-using Library = FakeLibrary<PoolTag>;
-using Pool = FakePool<Library>;
+using PooledLibrary = FakeLibrary<PoolTag>;
+using Pool = FakePool<PooledLibrary>;
 using Window = std::unique_ptr<Pool::PoolWindow>;
 
 struct Counts {
-  int created = Library::created, destroyed = Library::destroyed;
-  int createdSince() const { return Library::created - created; }
-  int destroyedSince() const { return Library::destroyed - destroyed; }
+  int created = PooledLibrary::created, destroyed = PooledLibrary::destroyed;
+  int createdSince() const { return PooledLibrary::created - created; }
+  int destroyedSince() const { return PooledLibrary::destroyed - destroyed; }
 };
 
 HandleCounts counted(std::uint64_t created, std::uint64_t live, std::uint64_t free) {
@@ -90,7 +90,7 @@ TEST_CASE("a thousand short threads create as many handles as there were at once
 TEST_CASE("a creation that fails leaves nothing behind, and the next try works", "[pool]") {
   Pool pool("fake");
   const Window window = pool.newPoolWindow();
-  Library::failures_to_come = 2;
+  PooledLibrary::failures_to_come = 2;
   CHECK_THROWS_WITH(window->reserve(0), "fake library: create failed");
   CHECK_THROWS_AS(window->reserve(0), Error);
   CHECK(pool.counts(0) == HandleCounts{});
@@ -101,9 +101,9 @@ TEST_CASE("a creation that fails leaves nothing behind, and the next try works",
 TEST_CASE("a free handle serves while none can be created", "[pool]") {
   Pool pool("fake");
   FakeHandle* const made = pool.newPoolWindow()->reserve(0);
-  Library::failures_to_come = 1;
+  PooledLibrary::failures_to_come = 1;
   CHECK(pool.newPoolWindow()->reserve(0) == made);
-  CHECK(Library::failures_to_come.exchange(0) == 1);
+  CHECK(PooledLibrary::failures_to_come.exchange(0) == 1);
 }
 
 TEST_CASE("an ordinal out of range is refused and changes nothing", "[pool]") {
@@ -155,7 +155,7 @@ TEST_CASE("free handles can be destroyed while the pool lives", "[pool]") {
 }
 
 TEST_CASE("the handles of a library that has no destroy stay when their pool goes", "[pool]") {
-  using Immortal = DeviceThreadHandlePool<FakeHandle*, &Library::create, nullptr>;
+  using Immortal = DeviceThreadHandlePool<FakeHandle*, &PooledLibrary::create, nullptr>;
   FakeHandle* made = nullptr;
   {
     Immortal pool("fake");

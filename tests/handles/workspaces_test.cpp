@@ -25,7 +25,7 @@ struct Blas : FakeLibrary<BlasTag> {
     ++handle->workspace_sets;
   }
 };
-FakeHandle* current() { return handles::currentHandle<Blas>(); }
+FakeHandle* workspaceHandle() { return handles::currentHandle<Blas>(); }
 
 /// An allocator on a simulated device, from which device 0's workspaces come.
 struct Rig : SimRig {
@@ -54,15 +54,15 @@ handles::WorkspaceKey keyOf(const void* handle, Stream stream, WorkspacePool poo
 
 TEST_CASE("a handle comes with a workspace from the allocator", "[workspace]") {
   Rig rig;
-  FakeHandle* const mine = current();
+  FakeHandle* const mine = workspaceHandle();
   CHECK(mine->workspace_bytes == kBytes);
   CHECK(rig.allocator.blockSize(mine->workspace) >= kBytes);
 }
 
 TEST_CASE("a hit leaves the workspace alone", "[workspace]") {
   Rig rig;
-  const int sets = current()->workspace_sets;
-  for (int i = 0; i < 100; ++i) CHECK(current()->workspace_sets == sets);
+  const int sets = workspaceHandle()->workspace_sets;
+  for (int i = 0; i < 100; ++i) CHECK(workspaceHandle()->workspace_sets == sets);
 }
 
 TEST_CASE("each stream has a workspace of its own, and gets it again", "[workspace]") {
@@ -70,7 +70,7 @@ TEST_CASE("each stream has a workspace of its own, and gets it again", "[workspa
   const Stream a = rig.stream(), b = rig.stream();
   const auto workspaceOn = [](Stream stream) {
     const StreamGuard guard(stream);
-    return current()->workspace;
+    return workspaceHandle()->workspace;
   };
   void* const on_a = workspaceOn(a);
   void* const on_b = workspaceOn(b);
@@ -83,9 +83,9 @@ TEST_CASE("a workspace that the program's own set-stream took away comes back", 
   Rig rig;
   const Stream a = rig.stream();
   const StreamGuard guard(a);
-  void* const workspace = current()->workspace;
-  Blas::setStream(current(), Stream{});
-  CHECK(current()->workspace == workspace);
+  void* const workspace = workspaceHandle()->workspace;
+  Blas::setStream(workspaceHandle(), Stream{});
+  CHECK(workspaceHandle()->workspace == workspace);
 }
 
 TEST_CASE("switching streams a thousand times needs no more memory", "[workspace]") {
@@ -94,7 +94,7 @@ TEST_CASE("switching streams a thousand times needs no more memory", "[workspace
   std::uint64_t once = 0;
   for (int i = 0; i < 1000; ++i) {
     const StreamGuard guard(streams[i % 3]);
-    (void)current();
+    (void)workspaceHandle();
     if (i == 2) once = rig.allocated();
   }
   CHECK(rig.allocated() == once);
@@ -102,17 +102,17 @@ TEST_CASE("switching streams a thousand times needs no more memory", "[workspace
 }
 
 TEST_CASE("without an allocator a handle keeps the library's own workspace", "[workspace]") {
-  CHECK(current()->workspace == nullptr);
+  CHECK(workspaceHandle()->workspace == nullptr);
   CHECK(workspaceStatistics().empty());
 }
 
 TEST_CASE("an allocator that is taken away gets its workspaces back", "[workspace]") {
   Rig rig;
-  FakeHandle* const mine = current();
+  FakeHandle* const mine = workspaceHandle();
   CHECK(mine->workspace != nullptr);
   setWorkspaceAllocator(0, nullptr);
   CHECK(rig.allocated() == 0);
-  CHECK(current() == mine);
+  CHECK(workspaceHandle() == mine);
   CHECK(mine->workspace == nullptr);  // the library's own again
 }
 
@@ -127,11 +127,11 @@ TEST_CASE("the allocator of another device is refused", "[workspace]") {
 
 TEST_CASE("cleared workspaces are free at once, and come again", "[workspace]") {
   Rig rig;
-  FakeHandle* const mine = current();
+  FakeHandle* const mine = workspaceHandle();
   clearWorkspaces(0);
   CHECK(rig.allocated() == 0);
   const int sets = mine->workspace_sets;
-  CHECK(current()->workspace_sets == sets + 1);
+  CHECK(workspaceHandle()->workspace_sets == sets + 1);
   CHECK(rig.allocated() >= kBytes);
 }
 
@@ -140,21 +140,21 @@ TEST_CASE("a stream's workspaces can be cleared before it goes, and others stay"
   const Stream stays = rig.stream(), goes = rig.stream();
   for (const Stream stream : {stays, goes}) {
     const StreamGuard guard(stream);
-    (void)current();
+    (void)workspaceHandle();
   }
   clearWorkspaces(0, goes);
   REQUIRE(workspaceStatistics().size() == 1);
   CHECK(workspaceStatistics()[0].count == 1);
   rig.sim().destroyStream(goes).orThrow();
   const StreamGuard guard(stays);
-  const int sets = current()->workspace_sets;
-  CHECK(current()->workspace_sets == sets);
+  const int sets = workspaceHandle()->workspace_sets;
+  CHECK(workspaceHandle()->workspace_sets == sets);
 }
 
 TEST_CASE("a size of zero leaves the library its own workspace", "[workspace]") {
   Rig rig;
   Blas::bytes = 0;
-  CHECK(current()->workspace == nullptr);
+  CHECK(workspaceHandle()->workspace == nullptr);
   CHECK(rig.allocated() == 0);
   Blas::bytes = kBytes;
 }
@@ -164,11 +164,11 @@ TEST_CASE("out of memory for a workspace is reported, and the next try works", "
   void* const rest = rig.allocator.allocate(6 * kMiB);
   const Stream stream = rig.stream();
   const StreamGuard guard(stream);
-  CHECK_THROWS_AS(current(), OutOfMemory);
-  CHECK_THROWS_AS(current(), OutOfMemory);
+  CHECK_THROWS_AS(workspaceHandle(), OutOfMemory);
+  CHECK_THROWS_AS(workspaceHandle(), OutOfMemory);
   CHECK(workspaceStatistics().empty());
   rig.allocator.free(rest);
-  CHECK(current()->workspace_bytes == kBytes);
+  CHECK(workspaceHandle()->workspace_bytes == kBytes);
 }
 
 TEST_CASE("a thread's workspace goes with its handle to the next thread on that stream",
@@ -179,7 +179,7 @@ TEST_CASE("a thread's workspace goes with its handle to the next thread on that 
   for (void** workspace : {&first, &second}) {
     onThread([&] {
       const StreamGuard guard(stream);
-      *workspace = current()->workspace;
+      *workspace = workspaceHandle()->workspace;
     });
   }
   CHECK(first != nullptr);
@@ -229,12 +229,12 @@ TEST_CASE("captures that repeat in pools of their own do not grow memory", "[wor
 TEST_CASE("a binding is made again after any workspace went, even where a pool's id is used again",
           "[workspace]") {
   Rig rig;
-  (void)current();
+  (void)workspaceHandle();
   const std::uint64_t epoch = handles::workspaceEpoch();
   handles::workspaces().releasePool(0, {0, 5});
   CHECK(handles::workspaceEpoch() != epoch);
-  const int sets = current()->workspace_sets;
-  CHECK(current()->workspace_sets == sets);
+  const int sets = workspaceHandle()->workspace_sets;
+  CHECK(workspaceHandle()->workspace_sets == sets);
 }
 
 TEST_CASE("statistics count workspaces by device and pool", "[workspace]") {
@@ -268,10 +268,10 @@ TEST_CASE("64 threads bind workspaces at once, each its own", "[workspace]") {
     threads.emplace_back([&, t] {
       for (std::size_t i = 0; i < 50; ++i) {
         const StreamGuard guard(streams[i % 2 == 0 ? t : 0]);
-        current()->use();
+        workspaceHandle()->use();
       }
       const StreamGuard guard(streams[t]);
-      got[t] = current()->workspace;
+      got[t] = workspaceHandle()->workspace;
       gate.pass();
     });
   }

@@ -46,7 +46,7 @@ class Mapped {
   BlockPool pool_;
 };
 
-constexpr Address kBase = Address{1} << 40;
+constexpr Address kLowest = Address{1} << 40;
 
 TEMPLATE_TEST_CASE("the map agrees with a standard one through growth and many erasures", "",
                    BlockMap, SmallTagMap) {
@@ -56,7 +56,7 @@ TEMPLATE_TEST_CASE("the map agrees with a standard one through growth and many e
   for (int phase = 0; phase < 20; ++phase) {
     const unsigned erase_of_10 = phase % 2 ? 7 : 2;
     for (int step = 0; step < 5'000; ++step) {
-      const Address address = kBase + random() % 8'192 * kGrain;
+      const Address address = kLowest + random() % 8'192 * kGrain;
       if (random() % 10 < erase_of_10) {
         if (inside.empty()) continue;
         std::swap(inside[random() % inside.size()], inside.back());
@@ -78,23 +78,23 @@ TEMPLATE_TEST_CASE("nothing is lost when a table grows past what a tag can say",
                    SmallTagMap) {
   Mapped<TestType> both;
   for (Address i = 0; i < 400; ++i) {
-    both.insert(kBase + i * i * kGrain);
+    both.insert(kLowest + i * i * kGrain);
     both.map.audit();
-    for (Address j = 0; j <= i; ++j) REQUIRE(both.agreesOn(kBase + j * j * kGrain));
+    for (Address j = 0; j <= i; ++j) REQUIRE(both.agreesOn(kLowest + j * j * kGrain));
   }
   for (Address i = 0; i < 400; i += 2) {
-    both.erase(kBase + i * i * kGrain);
+    both.erase(kLowest + i * i * kGrain);
     both.map.audit();
   }
-  for (Address i = 0; i < 400; ++i) REQUIRE(both.agreesOn(kBase + i * i * kGrain));
+  for (Address i = 0; i < 400; ++i) REQUIRE(both.agreesOn(kLowest + i * i * kGrain));
 }
 
 TEST_CASE("addresses a power of two apart spread over the table") {
   for (unsigned shift = kGrainShift; shift <= 34; ++shift) {
     Mapped<BlockMap> both;
-    for (Address i = 0; i < 1'000; ++i) both.insert(kBase + (i << shift));
-    for (Address i = 0; i < 1'000; ++i) REQUIRE(both.agreesOn(kBase + (i << shift)));
-    for (Address i = 0; i < 1'000; ++i) both.erase(kBase + (i << shift));
+    for (Address i = 0; i < 1'000; ++i) both.insert(kLowest + (i << shift));
+    for (Address i = 0; i < 1'000; ++i) REQUIRE(both.agreesOn(kLowest + (i << shift)));
+    for (Address i = 0; i < 1'000; ++i) both.erase(kLowest + (i << shift));
     both.map.audit();
     CHECK(both.map.size() == 0);
   }
@@ -102,7 +102,7 @@ TEST_CASE("addresses a power of two apart spread over the table") {
 
 TEST_CASE("an empty map finds nothing and holds no memory") {
   BlockMap map;
-  CHECK(map.find(kBase) == nullptr);
+  CHECK(map.find(kLowest) == nullptr);
   CHECK(map.size() == 0);
   CHECK(map.hostBytes() == 0);
   map.audit();
@@ -113,16 +113,16 @@ TEST_CASE("an empty map finds nothing and holds no memory") {
 TEMPLATE_TEST_CASE("peek finds what is there and is allocated, and nothing else", "", BlockMap,
                    SmallTagMap) {
   Mapped<TestType> both;
-  CHECK(both.map.peek(kBase) == nullptr);
-  for (Address i = 0; i < 500; ++i) both.insert(kBase + i * 3 * kGrain);
+  CHECK(both.map.peek(kLowest) == nullptr);
+  for (Address i = 0; i < 500; ++i) both.insert(kLowest + i * 3 * kGrain);
   for (Address i = 0; i < 500; i += 5)
-    both.wanted.at(kBase + i * 3 * kGrain)->setState(BlockState::kFree);
-  for (Address i = 1; i < 500; i += 5) both.erase(kBase + i * 3 * kGrain);
+    both.wanted.at(kLowest + i * 3 * kGrain)->setState(BlockState::kFree);
+  for (Address i = 1; i < 500; i += 5) both.erase(kLowest + i * 3 * kGrain);
   for (Address i = 0; i < 1'500; ++i) {
-    const auto found = both.wanted.find(kBase + i * kGrain);
+    const auto found = both.wanted.find(kLowest + i * kGrain);
     const bool there =
         found != both.wanted.end() && found->second->state() == BlockState::kAllocated;
-    REQUIRE(both.map.peek(kBase + i * kGrain) == (there ? found->second : nullptr));
+    REQUIRE(both.map.peek(kLowest + i * kGrain) == (there ? found->second : nullptr));
   }
 }
 
@@ -133,8 +133,8 @@ TEST_CASE("peek gives the block or nothing while the owner changes the map") {
   Mapped<BlockMap> both;
   std::vector<Block*> held;
   for (Address i = 0; i < kHeld; ++i) {
-    both.insert(kBase + i * 7 * kGrain);
-    held.push_back(both.wanted.at(kBase + i * 7 * kGrain));
+    both.insert(kLowest + i * 7 * kGrain);
+    held.push_back(both.wanted.at(kLowest + i * 7 * kGrain));
   }
   std::atomic<bool> done{false};
   std::array<std::uint64_t, 2> wrong{}, missed{}, looks{};
@@ -142,15 +142,15 @@ TEST_CASE("peek gives the block or nothing while the owner changes the map") {
   for (std::size_t reader = 0; reader < 2; ++reader) {
     readers.emplace_back([&, reader] {
       for (Address i = 0; !done.load(std::memory_order_relaxed); i = (i + 1) % kHeld) {
-        const Block* const block = both.map.peek(kBase + i * 7 * kGrain);
+        const Block* const block = both.map.peek(kLowest + i * 7 * kGrain);
         ++looks[reader];
         missed[reader] += block == nullptr;
         wrong[reader] += block != nullptr && block != held[i];
-        wrong[reader] += both.map.peek(kBase + i * 7 * kGrain + kGrain / 2) != nullptr;
+        wrong[reader] += both.map.peek(kLowest + i * 7 * kGrain + kGrain / 2) != nullptr;
       }
     });
   }
-  const Address base = kBase + (Address{1} << 30);
+  const Address base = kLowest + (Address{1} << 30);
   for (int round = 0; round < 3; ++round) {
     for (Address i = 0; i < kAround; ++i) both.insert(base + i * kGrain);
     for (Address i = 0; i < kAround; ++i) both.erase(base + i * kGrain);
@@ -162,7 +162,7 @@ TEST_CASE("peek gives the block or nothing while the owner changes the map") {
     CHECK(looks[reader] > 0);
     CHECK(missed[reader] <= looks[reader] / 10);
   }
-  for (Address i = 0; i < kHeld; ++i) CHECK(both.map.peek(kBase + i * 7 * kGrain) == held[i]);
+  for (Address i = 0; i < kHeld; ++i) CHECK(both.map.peek(kLowest + i * 7 * kGrain) == held[i]);
 }
 
 TEST_CASE("records are reused, the last given first, and lie on cache lines of their own") {

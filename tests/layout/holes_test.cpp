@@ -9,7 +9,7 @@
 namespace cistern {
 namespace {
 
-constexpr Address kBase = Address{1} << 40;
+constexpr Address kFirst = Address{1} << 40;
 
 struct Range {
   Segment segment;
@@ -18,10 +18,10 @@ struct Range {
 };
 
 /// A layout of two growing segments that follow each other, and what it should be.
-class Pair {
+class HolesAndModel {
  public:
-  explicit Pair(std::uint64_t seed) : random_(seed) {
-    for (std::size_t i = 0; i < 2; ++i) ranges_[i].segment.base = kBase + i * kMost * kGrain;
+  explicit HolesAndModel(std::uint64_t seed) : random_(seed) {
+    for (std::size_t i = 0; i < 2; ++i) ranges_[i].segment.base = kFirst + i * kMost * kGrain;
   }
   void run(int steps) {
     for (int i = 0; i < steps && wrong_ == 0; ++i) {
@@ -168,7 +168,7 @@ class Pair {
 TEST_CASE("memory comes to holes and goes from free blocks as in a naive model") {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     INFO("seed " << seed);
-    Pair pair(seed);
+    HolesAndModel pair(seed);
     pair.run(2'000);
     CHECK(pair.wrong() == 0);
     CHECK(pair.holesPunched() > 50);
@@ -178,16 +178,16 @@ TEST_CASE("memory comes to holes and goes from free blocks as in a naive model")
 TEST_CASE("a segment that is all hole serves nothing, and its memory all that is filled") {
   Layout layout;
   Segment segment;
-  segment.base = kBase;
+  segment.base = kFirst;
   layout.extend(segment, 100);
   CHECK(layout.allocate(1) == nullptr);
   CHECK(layout.totals().segment_bytes == 0);
   layout.prepareHoles(2);
-  layout.fill(*layout.holes(), kBase + 10 * kGrain, kBase + 30 * kGrain, 1);
+  layout.fill(*layout.holes(), kFirst + 10 * kGrain, kFirst + 30 * kGrain, 1);
   CHECK(layout.allocate(21) == nullptr);
   Block* block = layout.allocate(20);
   REQUIRE(block != nullptr);
-  CHECK(block->address() == kBase + 10 * kGrain);
+  CHECK(block->address() == kFirst + 10 * kGrain);
   CHECK(layout.totals().segment_bytes == 20 * kGrain);
   CHECK(layout.allocate(1) == nullptr);
   layout.audit();
@@ -196,15 +196,15 @@ TEST_CASE("a segment that is all hole serves nothing, and its memory all that is
 TEST_CASE("a punched free block is two, and one again when the hole is filled") {
   Layout layout;
   Segment segment;
-  segment.base = kBase;
+  segment.base = kFirst;
   segment.bytes = 100 * kGrain;
   layout.add(segment, 3);
   layout.prepareHoles(2);
-  Block* hole = layout.punch(*segment.first, kBase + 40 * kGrain, kBase + 60 * kGrain);
+  Block* hole = layout.punch(*segment.first, kFirst + 40 * kGrain, kFirst + 60 * kGrain);
   CHECK(layout.freeBlocks().blocks() == 2);
   CHECK(layout.totals().split_free_bytes == 80 * kGrain);
   CHECK(layout.allocate(41) == nullptr);
-  const Block* whole = layout.fill(*hole, kBase + 40 * kGrain, kBase + 60 * kGrain, 5);
+  const Block* whole = layout.fill(*hole, kFirst + 40 * kGrain, kFirst + 60 * kGrain, 5);
   CHECK(whole->spansSegment());
   CHECK(whole->epoch == 5);
   CHECK(layout.totals().split_free_blocks == 0);

@@ -7,9 +7,9 @@
 namespace cistern::test {
 namespace {
 
-using Blocks = std::set<void*>;
+using BlockSet = std::set<void*>;
 
-Blocks of(const std::vector<void*>& blocks) { return {blocks.begin(), blocks.end()}; }
+BlockSet of(const std::vector<void*>& blocks) { return {blocks.begin(), blocks.end()}; }
 
 bool same(const PoolCheckpoint& a, const PoolCheckpoint& b) {
   return a.id == b.id && std::equal(a.blocks.begin(), a.blocks.end(), b.blocks.begin(),
@@ -38,7 +38,7 @@ TEST_CASE("a pool set back is what it was, after frees", "[pools]") {
   rig.free(c);
   const CheckpointDelta delta = rig.pools.setCheckpointPoolState(checkpoint);
   CHECK(delta.freed.empty());
-  CHECK(of(delta.made) == Blocks{a, c});
+  CHECK(of(delta.made) == BlockSet{a, c});
   CHECK(same(rig.now(), checkpoint));
   CHECK(rig.holds(rig.pool.id(), {a, b, c}));
   for (void* block : {a, b, c}) {
@@ -54,10 +54,10 @@ TEST_CASE("a pool set back is what it was, after further allocations", "[pools]"
   const PoolCheckpoint checkpoint = rig.now();
   void *b = rig.in(kKiB), *c = rig.in(40 * kMiB);
   const CheckpointDelta delta = rig.pools.setCheckpointPoolState(checkpoint);
-  CHECK(of(delta.freed) == Blocks{b, c});
+  CHECK(of(delta.freed) == BlockSet{b, c});
   CHECK(delta.made.empty());
   CHECK(same(rig.now(), checkpoint));
-  CHECK(of({rig.in(kKiB), rig.in(40 * kMiB)}) == Blocks{b, c});
+  CHECK(of({rig.in(kKiB), rig.in(40 * kMiB)}) == BlockSet{b, c});
   rig.touch(rig.s, a);
   rig.allocator.audit();
 }
@@ -80,18 +80,18 @@ TEST_CASE("a pool is set back and forth between two states", "[pools]") {
   const PoolCheckpoint first = rig.now();
   rig.free(a);
   rig.free(b);
-  const Blocks later{rig.in(3 * kMiB), rig.in(12 * kMiB), rig.in(16 * kMiB), rig.in(512)};
+  const BlockSet later{rig.in(3 * kMiB), rig.in(12 * kMiB), rig.in(16 * kMiB), rig.in(512)};
   const PoolCheckpoint second = rig.now();
   rig.touch(rig.s, both);
   for (int round = 0; round < 3; ++round) {
     CheckpointDelta delta = rig.pools.setCheckpointPoolState(first);
-    CHECK(of(delta.made) == Blocks{a, b});
+    CHECK(of(delta.made) == BlockSet{a, b});
     CHECK(of(delta.freed) == later);
     CHECK(same(rig.now(), first));
     rig.allocator.audit();
     delta = rig.pools.setCheckpointPoolState(second);
     CHECK(of(delta.made) == later);
-    CHECK(of(delta.freed) == Blocks{a, b});
+    CHECK(of(delta.freed) == BlockSet{a, b});
     CHECK(same(rig.now(), second));
     rig.allocator.audit();
   }

@@ -6,11 +6,12 @@
 namespace cistern::test {
 namespace {
 
-constexpr std::uint64_t kLag = 1'000'000;
+constexpr std::uint64_t kReplayLag = 1'000'000;
 
 /// A graph with 600 of the device's 1024 MiB, replayed far behind the host.
 struct LateRig : PoolRig {
-  explicit LateRig(std::string_view conf = "") : PoolRig(conf, simOf(kGiB, kLag)), s(stream()) {
+  explicit LateRig(std::string_view conf = "")
+      : PoolRig(conf, simOf(kGiB, kReplayLag)), s(stream()) {
     graph.emplace(pools);
     GraphCapture capture(*graph, s);
     temporary(600 * kMiB, s);
@@ -68,7 +69,7 @@ TEST_CASE("replays on several streams are all waited for", "[pools]") {
   LateRig rig;
   const Stream t = rig.stream();
   rig.graph->replay(rig.s);
-  rig.work.delay(t, 10 * kLag);
+  rig.work.delay(t, 10 * kReplayLag);
   rig.graph->replay(t);
   rig.graph.reset();
   rig.sim().synchronizeStream(rig.s).orThrow();
@@ -96,7 +97,7 @@ TEST_CASE("the memory of a reset graph stays while a destroyed stream may still 
 }
 
 TEST_CASE("pools that end wait for replays that are queued", "[pools]") {
-  PoolRig rig("", simOf(kGiB, kLag));
+  PoolRig rig("", simOf(kGiB, kReplayLag));
   const Stream s = rig.stream(), gone = rig.stream();
   {
     Pools pools(rig.allocator);

@@ -7,15 +7,9 @@
 #include <stdexcept>
 
 #include "tests/pools/pools_support.hpp"
+#include "tests/support/slow_build.hpp"
 
 namespace cistern::test {
-
-/// Audited and sanitized builds take ten times as long and more.
-#if defined(CISTERN_AUDIT_BUILD) || defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-inline constexpr bool kSlowBuild = true;
-#else
-inline constexpr bool kSlowBuild = false;
-#endif
 
 /// What the test throws into a capture.
 struct Abandoned : std::runtime_error {

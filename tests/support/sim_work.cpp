@@ -1,7 +1,9 @@
 #include "tests/support/sim_work.hpp"
 
-#include <utility>
-#include <vector>
+#include <algorithm>
+#include <array>
+
+#include "tests/support/words.hpp"
 
 namespace cistern::test {
 namespace {
@@ -11,17 +13,26 @@ constexpr std::uint64_t kKernelNs = 2'000;  // what a small kernel takes
 using sim::AccessKind;
 using sim::MemoryView;
 
-std::vector<std::uint32_t> pattern(std::size_t bytes, std::uint32_t seed) {
-  std::vector<std::uint32_t> words(bytes / sizeof(std::uint32_t));
-  for (std::size_t i = 0; i < words.size(); ++i) words[i] = seed + static_cast<std::uint32_t>(i);
-  return words;
+/// `piece(address, words, first)` for one piece of the block after the other; `first` is the index
+/// of its first word. Pieces, because a block's words need not be in the cache all at once.
+template <class Piece>
+void inPieces(Address address, std::size_t bytes, Piece piece) {
+  std::array<std::uint32_t, 4'096> buffer;
+  const std::size_t count = bytes / sizeof(std::uint32_t);
+  for (std::size_t i = 0; i < count; i += buffer.size()) {
+    const std::span words = std::span(buffer).first(std::min(buffer.size(), count - i));
+    piece(address + i * sizeof(std::uint32_t), words, std::uint32_t(i));
+  }
 }
 
 }  // namespace
 
 void SimWork::fill(Stream stream, Address address, std::size_t bytes, std::uint32_t seed) {
   const auto effect = [=](MemoryView& memory) {
-    memory.write(address, pattern(bytes, seed).data(), bytes);
+    inPieces(address, bytes, [&](Address at, std::span<std::uint32_t> words, std::uint32_t first) {
+      makeWords(words, seed + first);
+      memory.write(at, words.data(), words.size_bytes());
+    });
   };
   device_.launch(stream, {"fill", {{address, bytes, AccessKind::kWrite}}, kKernelNs, effect})
       .orThrow();
@@ -29,10 +40,10 @@ void SimWork::fill(Stream stream, Address address, std::size_t bytes, std::uint3
 
 void SimWork::verify(Stream stream, Address address, std::size_t bytes, std::uint32_t seed) {
   const auto effect = [=, this](MemoryView& memory) {
-    const auto expected = pattern(bytes, seed);
-    std::vector<std::uint32_t> found(expected.size());
-    memory.read(address, found.data(), bytes);
-    for (std::size_t i = 0; i < found.size(); ++i) wrong_words_ += found[i] != expected[i];
+    inPieces(address, bytes, [&](Address at, std::span<std::uint32_t> words, std::uint32_t first) {
+      memory.read(at, words.data(), words.size_bytes());
+      wrong_words_ += wrongWords(words, seed + first);
+    });
   };
   device_.launch(stream, {"verify", {{address, bytes, AccessKind::kRead}}, kKernelNs, effect})
       .orThrow();

@@ -6,10 +6,10 @@
 namespace cistern {
 namespace {
 
-std::uint32_t nextNumber() {
+std::uint32_t nextRecording() {
   static std::atomic<std::uint32_t> next{1};
   const std::uint32_t number = next.fetch_add(1, std::memory_order_relaxed);
-  return number != 0 ? number : nextNumber();
+  return number != 0 ? number : nextRecording();
 }
 
 bool contains(const std::vector<Stream>& streams, Stream stream) {
@@ -24,7 +24,7 @@ Recording::Recording(Device& device, KnownStreams& streams, Pool& pool)
       known_(streams),
       pool_(pool),
       token_(pool.token()),
-      number_(nextNumber()) {}
+      number_(nextRecording()) {}
 
 void Recording::begin(Stream origin, std::uint64_t id) {
   const MutexLock lock(mutex_);

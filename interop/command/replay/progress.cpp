@@ -7,14 +7,14 @@
 namespace cistern::command {
 namespace {
 
-constexpr std::size_t kWidth = 30;
+constexpr std::size_t kBarWidth = 30;
 constexpr auto kPatience = std::chrono::milliseconds(300);
 constexpr const char* kEraseLine = "\r\x1b[K";
 
 std::string bar(double fraction) {
-  const auto full = std::min(kWidth, std::size_t(fraction * double(kWidth)));
+  const auto full = std::min(kBarWidth, std::size_t(fraction * double(kBarWidth)));
   std::string text;
-  for (std::size_t i = 0; i < kWidth; ++i) text += i < full ? "█" : "░";
+  for (std::size_t i = 0; i < kBarWidth; ++i) text += i < full ? "█" : "░";
   return text;
 }
 
