@@ -50,6 +50,7 @@ void CachingAllocator::withAllHeapsSettling(Visit visit) const CISTERN_NO_TSA {
   {
     const HeldCaches held_still(heaps);
     settled_others_ = held_still.closedOthers();
+    in_rounds_ = held_still.onlyMine();
     had_cached_ = held_still.hadAny();
     for (Heap* heap : heaps) counters.push_back(&heap->counters());
     visit(heaps, counters);
@@ -60,9 +61,9 @@ void CachingAllocator::withAllHeapsSettling(Visit visit) const CISTERN_NO_TSA {
 namespace {
 
 // Raises the peaks to the present totals and deals what lies between out as ceilings.
-// A settlement puts caches back, which changes where later blocks lie. While one thread has caches,
-// each round between two low tides settles as if it were the first: for if a round settled only
-// where the one before it had not been as high, no two rounds would place their blocks alike.
+// A settlement puts caches back, which changes where later blocks lie. While one thread alone has
+// caches, each round between two low tides settles as if it were the first: for if a round settled
+// only where the one before it had not been as high, no two rounds would place their blocks alike.
 void dealCeilings(const AllCounters& all, StatLedger& ledger, bool in_rounds) {
   const auto parts = std::int64_t(all.size());
   for (std::size_t kind = 0; kind < kKinds; ++kind) {
@@ -101,11 +102,14 @@ void CachingAllocator::settle() noexcept {
   settleNow();
 }
 
-void CachingAllocator::settleNow() noexcept {
+void CachingAllocator::settleNow(bool ends_round) noexcept {
   try {
-    withAllHeapsSettling([this](const std::vector<Heap*>&, const AllCounters& all) CISTERN_NO_TSA {
+    withAllHeapsSettling([&](const std::vector<Heap*>&, const AllCounters& all) CISTERN_NO_TSA {
+      if (ends_round && in_rounds_) {
+        for (StatArray& high : ledger_.high) high.fill(0);
+      }
       ledger_.exact = !peaks_loose_.load(std::memory_order_relaxed);
-      dealCeilings(all, ledger_, !settled_others_);
+      dealCeilings(all, ledger_, in_rounds_);
     });
   } catch (const std::bad_alloc&) {
     // The host is short of memory: whoever passes a ceiling next settles.
@@ -116,9 +120,7 @@ void CachingAllocator::settleNow() noexcept {
 void CachingAllocator::endRound() noexcept CISTERN_NO_TSA {
   if (!settle_mutex_.try_lock()) return;
   const MutexUnlock unlock(settle_mutex_);
-  if (settled_others_) return;
-  for (StatArray& high : ledger_.high) high.fill(0);
-  settleNow();
+  if (!settled_others_) settleNow(true);
 }
 
 // After a hit or a free that has passed a ceiling of `heap`. Who finds another at it after a while
@@ -152,7 +154,8 @@ bool CachingAllocator::takeCachesBack() noexcept {
     if (!pages_) return any;
     for (Heap* heap : heaps_.all()) {
       heap->mutex().lock();
-      const bool ebbed = std::exchange(heap->ebbed, false);
+      const bool low = heap->pages_moved && heap->busyBytes() <= heap->tide.ebb();
+      const bool ebbed = std::exchange(heap->ebbed, false) && low;
       heap->mutex().unlock();
       if (ebbed) atLowTide(*heap);
     }
@@ -166,7 +169,7 @@ MemoryStats CachingAllocator::memoryStats() const {
   MemoryStats stats;
   withAllHeaps([&](const std::vector<Heap*>& heaps, const AllCounters& all) CISTERN_NO_TSA {
     ledger_.exact = !peaks_loose_.load(std::memory_order_relaxed);
-    dealCeilings(all, ledger_, !settled_others_);
+    dealCeilings(all, ledger_, in_rounds_);
     stats.peaks_exact = ledger_.exact;
     stats.small = valuesOf(all, ledger_, 0);
     stats.large = valuesOf(all, ledger_, 1);
@@ -198,7 +201,7 @@ void CachingAllocator::resetPeakStats() {
     peaks_loose_.store(false, std::memory_order_relaxed);
     settled_others_count_ = 0;
     ledger_.exact = true;
-    dealCeilings(all, ledger_, !settled_others_);
+    dealCeilings(all, ledger_, in_rounds_);
   });
 }
 
@@ -217,8 +220,8 @@ void CachingAllocator::resetAccumulatedStats() {
 
 CacheInfo CachingAllocator::cacheInfo() const {
   CacheInfo info;
-  if (pages_) info.free_bytes = pages_->parkedBytes();
   withAllHeaps([&](const std::vector<Heap*>& heaps, const AllCounters&) CISTERN_NO_TSA {
+    if (pages_) info.free_bytes = pages_->parkedBytes();
     for (Heap* heap : heaps) {
       for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
         const FreeIndex& index = heap->layout(kind).freeBlocks();

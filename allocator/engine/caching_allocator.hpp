@@ -319,7 +319,7 @@ class CachingAllocator {
   // accounting.cpp
   void auditHeaps() const;
   void settle() noexcept;
-  void settleNow() noexcept CISTERN_REQUIRES(settle_mutex_);
+  void settleNow(bool ends_round = false) noexcept CISTERN_REQUIRES(settle_mutex_);
   void settleFor(Heap& heap) noexcept;
   void loosePeaks(Heap& heap) noexcept;
   template <class Visit>
@@ -384,6 +384,7 @@ class CachingAllocator {
   /// Whether the last who looked at all heaps had to hold other threads' caches, and how often a
   /// settlement after a hit did.
   mutable bool settled_others_ CISTERN_GUARDED_BY(settle_mutex_) = false;
+  mutable bool in_rounds_ CISTERN_GUARDED_BY(settle_mutex_) = false;   ///< had all to itself
   mutable bool had_cached_ CISTERN_GUARDED_BY(settle_mutex_) = false;  ///< or anything in them
   int settled_others_count_ CISTERN_GUARDED_BY(settle_mutex_) = 0;
 

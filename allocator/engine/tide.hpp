@@ -20,6 +20,8 @@ class Tide {
   /// that was is what the next low is measured by.
   void rise(std::uint64_t busy) {
     if (busy / 2 > high_) {  // it is still beginning, and does not come back to what was before
+      if (busy / 2 > most_) has_ebbed_ = false;
+      most_ = std::max(most_, busy);
       high_ = busy;
       low_ = least_ = before_ = kNone;
       rises_ = 0;
@@ -39,11 +41,12 @@ class Tide {
   /// What there is to do at low tide was done, with `busy` bytes in use. It may go on falling.
   void noteEbb(std::uint64_t busy) {
     ebb_ = busy - busy / 8;
+    if (busy == 0) high_ = 0;  // what comes next may be another program
     low_ = least_ = before_ = busy;
     rises_ = 0;
     has_ebbed_ = true;
   }
-  /// Whether that was ever so.
+  /// Whether that was so since it last grew to twice of all that it ever was.
   bool hasEbbed() const { return has_ebbed_; }
   /// At so many bytes in use, or fewer, it is low tide.
   std::uint64_t ebb() const { return ebb_; }
@@ -55,6 +58,7 @@ class Tide {
 
   bool has_ebbed_ = false;
   unsigned rises_ = 0;
+  std::uint64_t most_ = 0;        ///< as high_, since the very beginning
   std::uint64_t high_ = 0;        ///< more than half of the most at any rise
   std::uint64_t low_ = kNone;     ///< the least after a free since the last rise
   std::uint64_t least_ = kNone;   ///< of the lows of the last rises, fewer than kPatience

@@ -24,6 +24,7 @@ void HeldCaches::hold() noexcept CISTERN_NO_TSA {
   for (Heap* heap : heaps_) {
     for (ThreadCache* cache : heap->caches) {
       any_ |= cache->keepsAny();
+      mine_ |= cache->isOpen() && cache->isMine();
       cache->putBackAll();
     }
   }

@@ -17,6 +17,8 @@ class HeldCaches {
   ~HeldCaches();
   /// Whether any of them is another thread's.
   bool closedOthers() const { return others_; }
+  /// Whether there are any, and all of them are the calling thread's.
+  bool onlyMine() const { return mine_ && !others_; }
   /// Whether there was anything in them.
   bool hadAny() const { return any_; }
   HeldCaches(const HeldCaches&) = delete;
@@ -29,6 +31,7 @@ class HeldCaches {
 
   Heap* only_ = nullptr;
   bool others_ = false;
+  bool mine_ = false;
   bool any_ = false;
   std::span<Heap* const> heaps_;
 };

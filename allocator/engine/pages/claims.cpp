@@ -121,15 +121,15 @@ void Mover::parkAgain(const Step& step) noexcept {
 void Mover::undo() noexcept {
   unmapAll();
   for (const Step& step : steps_) {
-    if (step.source == nullptr) {
-      if (step.revived) parkAgain(step);
-      continue;
-    }
+    if (step.source == nullptr) continue;
     const MutexLock lock(step.source->mutex());
     const View& view = *step.from;
     putBack(*step.source, *view.range, view.place(), view.placeEnd(), step.last_use.epoch);
   }
   const MutexLock lock(heap_.mutex());
+  for (const Step& step : steps_) {
+    if (step.source == nullptr && step.revived) parkAgain(step);
+  }
   for (const Piece& piece : pieces_) {
     putBack(heap_, *window_.range, piece.from, piece.to, piece.epoch);
   }

@@ -20,8 +20,10 @@ void Donors::clear() noexcept {
 }
 
 Donors::OfOneSize& Donors::findSize(std::uint32_t units) {
-  for (auto count = std::uint32_t(sizes_.size()); count < kUsual; ++count)
-    sizes_.push_back({count + 1, false, {}});
+  if (sizes_.empty()) {
+    sizes_.reserve(2 * std::size_t{kUsual});  // all of them come, or none
+    for (std::uint32_t usual = 1; usual <= kUsual; ++usual) sizes_.push_back({usual, false, {}});
+  }
   const auto it = std::lower_bound(
       sizes_.begin(), sizes_.end(), units,
       [](const OfOneSize& size, std::uint32_t wanted) { return size.units < wanted; });

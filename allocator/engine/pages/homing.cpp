@@ -35,8 +35,8 @@ bool parksLate(const Survey& survey, Heap& heap) CISTERN_NO_TSA {
 }
 
 // Those that go home, and those that go aside, which may be at home.
-std::vector<Homing> leaving(const Survey& survey, Heap& heap) {
-  const bool parks = parksLate(survey, heap);
+std::vector<Homing> leaving(const Survey& survey, Heap& heap, bool recycles) {
+  const bool parks = recycles && parksLate(survey, heap);
   std::vector<Homing> away;
   for (View* view : survey.freeViews()) {
     View* home = view->page->views.front();
@@ -61,8 +61,9 @@ void PageBacking::sendHome(Heap& heap) {
   // What is in use stays, and may go when more of it is free.
   heap.pages_moved = heap.busyBytes() != 0;
   heap.tide.noteEbb(heap.busyBytes());
+  heap.ebbed = false;
   const Survey survey(heap, ground_.surveys, Whither::kWithinPool);
-  std::vector<Homing> away = leaving(survey, heap);
+  std::vector<Homing> away = leaving(survey, heap, ground_.recycles());
   ground_.parked.reserve(ground_.parked.size() + away.size());
   for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
     heap.layout(kind).prepareHoles(unsigned(2 * away.size()));

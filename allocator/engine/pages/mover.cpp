@@ -32,6 +32,7 @@ Block* Mover::attempt(bool fresh_only) {
     auto window = findWindow(fresh_only);
     // What lies aside comes before anything that takes a call.
     if ((!window || window->units_to_map > 0) && bringBack(ground_, heap_)) {
+      heap_.pages_moved = true;  // there is something to do at the next low tide
       if (Block* block = heap_.allocate(request_)) return block;
       window = findWindow(fresh_only);
     }

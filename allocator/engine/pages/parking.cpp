@@ -15,26 +15,34 @@ void park(Ground& ground, View& from, EpochMark last_use) noexcept {
   ground.counters.parked_bytes += page.bytes();
 }
 
-std::uint32_t unpark(Ground& ground, PhysicalPage& page, const Heap& heap) noexcept {
+namespace {
+
+std::uint32_t leaveAside(Ground& ground, PhysicalPage& page, const Heap& heap) CISTERN_NO_TSA {
   page.parked = false;
-  std::erase(ground.parked, &page);
   ground.counters.parked_bytes -= page.bytes();
   const bool renumbered = page.last_use.generation != heap.generation;
   return std::min(renumbered ? Heap::kOldEpochs : page.last_use.epoch, heap.epoch);
 }
 
+}  // namespace
+
+std::uint32_t unpark(Ground& ground, PhysicalPage& page, const Heap& heap) noexcept {
+  std::erase(ground.parked, &page);
+  return leaveAside(ground, page, heap);
+}
+
 bool bringBack(Ground& ground, Heap& heap) CISTERN_NO_TSA {
-  std::vector<PhysicalPage*> pages;
-  for (PhysicalPage* page : ground.parked) {
-    if (page->counted_by == &heap) pages.push_back(page);
-  }
+  const auto own = std::partition(ground.parked.begin(), ground.parked.end(),
+                                  [&](auto* page) { return page->counted_by != &heap; });
+  const std::vector<PhysicalPage*> pages(own, ground.parked.end());
   if (pages.empty()) return false;
   for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
     heap.layout(kind).prepareHoles(unsigned(2 * pages.size()));
   }
+  ground.parked.erase(own, ground.parked.end());
   for (PhysicalPage* page : pages) {
     View& home = *page->views.front();
-    const std::uint32_t epoch = unpark(ground, *page, heap);
+    const std::uint32_t epoch = leaveAside(ground, *page, heap);
     ground.table.makeCurrent(home);
     ground.count(*page, &heap, home.range->kind);
     heap.fill(home.range->kind, holeAt(heap, *home.range, home.place()), home.place(),

@@ -98,6 +98,7 @@ bool giveBack(Ground& ground, Heap& heap, const Leaving& leaving) {
 }  // namespace
 
 void Ground::count(PhysicalPage& page, Heap* heap, SizeKind kind) noexcept CISTERN_NO_TSA {
+  if (page.counted_by != nullptr && page.counted_by != heap) page.late = false;
   const bool real = page.counted_by == nullptr || heap == nullptr;
   if (page.counted_by) page.counted_by->countBacking(page.counted_as, page.bytes(), -1, real);
   if (heap) heap->countBacking(kind, page.bytes(), +1, real);
@@ -124,7 +125,7 @@ std::size_t retireViews(Ground& ground, std::size_t keep, std::size_t most) {
   for (View* view = ground.table.oldestStale(); view && retired < most;) {
     if (ground.table.staleViews() <= keep) break;
     View* const next = view->beside.younger;
-    if (view->page->parked) {  // it is through this one that it comes back
+    if (view->page->parked && view == view->page->views.front()) {  // it comes back through it
       view = next;
       continue;
     }
