@@ -13,6 +13,8 @@ namespace {
 
 /// How often exact peaks may cost all threads their caches, after a hit.
 constexpr int kMostOftenWithOthers = 100;
+/// A round settles when there is more than ever in it by this part.
+constexpr std::int64_t kRoomOfRound = 4;
 
 constexpr std::size_t kKinds = kSizeKindCount + 1;  // small, large, both
 
@@ -73,7 +75,8 @@ void dealCeilings(const AllCounters& all, StatLedger& ledger, bool in_rounds) {
       peak = std::max(peak, now);
       std::int64_t& high = ledger.high[kind][stat];
       high = std::max(high, now);
-      const std::int64_t room = (in_rounds ? high : peak) - now;
+      const std::int64_t top = std::min(peak, std::max(high, now + now / kRoomOfRound));
+      const std::int64_t room = (in_rounds ? top : peak) - now;
       const std::int64_t share = all.size() <= 1 ? room : room / parts;
       for (HeapCounters* own : all) {
         const std::int64_t dealt = shareOf(own->current, kind, stat) + share;
