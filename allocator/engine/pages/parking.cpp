@@ -17,7 +17,7 @@ void park(Ground& ground, View& from, EpochMark last_use) noexcept {
 
 namespace {
 
-std::uint32_t leaveAside(Ground& ground, PhysicalPage& page, const Heap& heap) CISTERN_NO_TSA {
+std::uint32_t leaveAside(Ground& ground, PhysicalPage& page, Heap& heap) CISTERN_NO_TSA {
   page.parked = false;
   ground.counters.parked_bytes -= page.bytes();
   const bool renumbered = page.last_use.generation != heap.generation;
@@ -26,7 +26,7 @@ std::uint32_t leaveAside(Ground& ground, PhysicalPage& page, const Heap& heap) C
 
 }  // namespace
 
-std::uint32_t unpark(Ground& ground, PhysicalPage& page, const Heap& heap) noexcept {
+std::uint32_t unpark(Ground& ground, PhysicalPage& page, Heap& heap) noexcept {
   std::erase(ground.parked, &page);
   return leaveAside(ground, page, heap);
 }

@@ -26,7 +26,7 @@ void park(Ground& ground, View& from, EpochMark last_use) noexcept;
 
 /// The page is aside no longer: somebody takes it into use, through one of its views. The epoch
 /// that its memory is stamped with. Pre: it is parked, by this heap.
-std::uint32_t unpark(Ground& ground, PhysicalPage& page, const Heap& heap) noexcept
+std::uint32_t unpark(Ground& ground, PhysicalPage& page, Heap& heap) noexcept
     CISTERN_REQUIRES(heap.mutex());
 
 /// What the heap has put aside is free memory of it again. False when there was nothing. Throws
