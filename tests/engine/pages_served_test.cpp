@@ -1,5 +1,6 @@
 // Whatever the free pages are enough for is served, wherever they lie, and without a wait.
 #include "tests/engine/pages_support.hpp"
+#include "tests/support/slow_build.hpp"
 
 namespace cistern::test {
 namespace {
@@ -76,7 +77,7 @@ class Packer {
 void packs(std::size_t streams) {
   for (const char* recycle : {"recycle:eager", "recycle:budget"}) {
     for (const std::uint64_t lag : std::initializer_list<std::uint64_t>{0, 100'000}) {
-      for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+      for (std::uint64_t seed = 1; seed <= (kSlowBuild ? 3 : 6); ++seed) {
         const std::uint64_t page_mib = seed % 3 == 0 ? 16 : 2;
         INFO(recycle << ", pages of " << page_mib << " MiB, lag " << lag << ", seed " << seed);
         Packer(recycle, page_mib, lag, streams, seed).run(600);
@@ -88,12 +89,12 @@ void packs(std::size_t streams) {
 }  // namespace
 
 TEST_CASE("on one stream every request that whole free pages suffice for is served",
-          "[engine][pages]") {
+          "[engine][pages][one-thread]") {
   packs(1);
 }
 
 TEST_CASE("on several streams every request that whole free pages suffice for is served",
-          "[engine][pages]") {
+          "[engine][pages][one-thread]") {
   packs(3);
 }
 

@@ -61,7 +61,7 @@ TEST_CASE("a thousand streams have a heap each, and their memory comes back", "[
   CHECK(takenOf(rig.sim()) == 0);
 }
 
-TEST_CASE("segments come and go by the thousand", "[engine]") {
+TEST_CASE("segments come and go by the thousand", "[engine][one-thread]") {
   SimRig rig("", simOf(512 * kGiB));
   for (int round = 0; round < 3; ++round) {
     std::vector<void*> blocks;

@@ -165,7 +165,7 @@ class HolesAndModel {
 
 }  // namespace
 
-TEST_CASE("memory comes to holes and goes from free blocks as in a naive model") {
+TEST_CASE("memory comes to holes and goes from free blocks as in a naive model", "[one-thread]") {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     INFO("seed " << seed);
     HolesAndModel pair(seed);

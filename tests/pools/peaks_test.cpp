@@ -216,7 +216,7 @@ TEST_CASE(
   checkOrders("branches", branches);
 }
 
-TEST_CASE("so do graphs whose layers leave holes of many sizes", "[pools][pages]") {
+TEST_CASE("so do graphs whose layers leave holes of many sizes", "[pools][pages][one-thread]") {
   checkOrders("shrinking", shrinking);
   checkOrders("transformer", transformer);
   checkOrders("copies", copies);

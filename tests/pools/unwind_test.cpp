@@ -152,7 +152,7 @@ std::uint64_t failEachCall(Before before, const char* conf, ErrorKind kind, std:
 
 }  // namespace
 
-TEST_CASE("any one device call of a capture may fail, and nothing of it is left", "[pools]") {
+TEST_CASE("any one device call of a capture may fail, and nothing of it is left", "[pools][one-thread]") {
   std::uint64_t captures = 0;
   for (const char* conf : kConfs) {
     const std::uint64_t stride = kSlowBuild ? 61 : conf == kConfs[0] ? 1 : 3;
@@ -165,7 +165,7 @@ TEST_CASE("any one device call of a capture may fail, and nothing of it is left"
   CHECK((kSlowBuild || captures > 2'000));
 }
 
-TEST_CASE("a capture may be abandoned at any operation, and nothing of it is left", "[pools]") {
+TEST_CASE("a capture may be abandoned at any operation, and nothing of it is left", "[pools][one-thread]") {
   for (const Before before : kBefores) {
     Ground ground(before, kConfs[0]);
     for (int at = 0; at <= CaptureProgram::kOperations + 1; at += kSlowBuild ? 17 : 1) {
@@ -183,7 +183,7 @@ TEST_CASE("a capture may be abandoned at any operation, and nothing of it is lef
 }
 
 TEST_CASE("what the device would not take back from an abandoned capture goes at emptyCache",
-          "[pools]") {
+          "[pools][one-thread]") {
   for (const Before before : kBefores) {
     for (const Call call : {Call::kReleasePage, Call::kUnmap, Call::kFree}) {
       Ground ground(before, kConfs[0]);
