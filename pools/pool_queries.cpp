@@ -33,10 +33,10 @@ void Pools::emptyCache(MempoolId_t id) {
   {
     const Visit visiting = visit("emptyCache", id);
     waitForUnknown(id);
-    (void)tidy();
+    tidy();
     allocator_.emptyCache(visiting.pool);
   }
-  (void)tidy();
+  tidy();
 }
 
 void Pools::waitForUnknown(MempoolId_t id) {

@@ -12,7 +12,7 @@ namespace cistern {
 std::string poolName(MempoolId_t id) { return fmt::format("{{{}, {}}}", id.uuid, id.uid); }
 
 Pools::Pools(CachingAllocator& allocator) : allocator_(allocator) {
-  allocator_.setPoolTidier([this](bool may_wait) { return tidy(may_wait); });
+  allocator_.setPoolTidier([this](bool may_wait) { return tidyForMemory(may_wait); });
 }
 
 Pools::~Pools() {
@@ -59,14 +59,14 @@ Pools::Entry& Pools::makeOrCount(const char* verb, MempoolId_t id, const PoolTra
 }
 
 void Pools::createOrIncrefPool(MempoolId_t id, const PoolTraits& traits) {
-  (void)tidy();
+  tidy();
   const MutexLock lock(mutex_);
   (void)makeOrCount("createOrIncrefPool", id, traits);
 }
 
 // The same, for a user that lets go by itself.
 void Pools::count(MempoolId_t id, const PoolTraits& traits) {
-  (void)tidy();
+  tidy();
   const MutexLock lock(mutex_);
   ++makeOrCount("createOrIncrefPool", id, traits).kept;
 }
@@ -116,7 +116,7 @@ Pool* Pools::dropUse(MempoolId_t id) {
 
 void Pools::drain(Pool* pool) {
   if (pool) allocator_.drainPool(*pool);
-  (void)tidy();
+  tidy();
 }
 
 int Pools::getPoolUseCount(MempoolId_t id) const {
@@ -124,17 +124,34 @@ int Pools::getPoolUseCount(MempoolId_t id) const {
   return entry("getPoolUseCount", id).uses;
 }
 
-// Lets go of what nothing uses any more. True if it let go of a graph's memory.
-bool Pools::tidy(bool may_wait) {
-  if (retirements_ == 0 && draining_ == 0) return false;
-  const bool any = letRetire(may_wait);
+// Lets go of what nothing uses any more.
+void Pools::tidy() {
+  if (retirements_ == 0 && draining_ == 0) return;
+  (void)letRetire(false);
   std::vector<PoolTraits> traits;  // goes without a lock: a source is the program's
   const MutexLock lock(mutex_);
+  traits = closeDrained();
+}
+
+// The same for a thread that looks for memory. True if it let go of a graph's: a pool that is
+// closed holds none, so where another thread is at it, it is not waited for.
+bool Pools::tidyForMemory(bool may_wait) {
+  if (retirements_ == 0 && draining_ == 0) return false;
+  const bool any = letRetire(may_wait);
+  std::vector<PoolTraits> traits;
+  if (!mutex_.try_lock()) return any;
+  const MutexUnlock unlock(mutex_);
+  traits = closeDrained();
+  return any;
+}
+
+std::vector<PoolTraits> Pools::closeDrained() {
+  std::vector<PoolTraits> traits;
   for (auto& [id, closed] : allocator_.closeDrainedPools()) {
     traits.push_back(std::move(closed));
     draining_ -= int(entries_.erase(id));
   }
-  return any;
+  return traits;
 }
 
 // The graphs' memory whose replays are complete; if there is none, what is waited for. Nothing is
@@ -171,7 +188,7 @@ void Pools::retire(Retirement retirement) {
     retired_.push_back(std::move(retirement));
     retirements_ = retired_.size();
   }
-  (void)tidy();
+  tidy();
 }
 
 // ---- Requests ----------------------------------------------------------------------------------
@@ -182,7 +199,7 @@ Route Pools::route(Stream stream) { return scopes_.route(stream); }
 void Pools::followScopes() { allocator_.setRouter(scopes_.active() > 0 ? this : nullptr); }
 
 void Pools::beginAllocateToPool(MempoolId_t id, const PoolFilter& filter) {
-  (void)tidy();
+  tidy();
   Pool* unused = nullptr;
   {
     const MutexLock lock(mutex_);

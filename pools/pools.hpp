@@ -116,7 +116,9 @@ class Pools final : private Router {
       CISTERN_REQUIRES(mutex_);
   void followScopes() CISTERN_REQUIRES(mutex_);
   Visit visit(const char* verb, MempoolId_t id) const;
-  bool tidy(bool may_wait = false);
+  void tidy();
+  bool tidyForMemory(bool may_wait);
+  std::vector<PoolTraits> closeDrained() CISTERN_REQUIRES(mutex_);
   bool letRetire(bool may_wait);
   void waitForUnknown(MempoolId_t id);
 

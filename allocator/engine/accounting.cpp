@@ -62,26 +62,63 @@ void CachingAllocator::withAllHeapsSettling(Visit visit) const CISTERN_NO_TSA {
 
 namespace {
 
-// Raises the peaks to the present totals and deals what lies between out as ceilings.
+using Totals = std::array<StatArray, kKinds>;
+
+Totals totalsOf(const AllCounters& all) {
+  Totals sums{};
+  for (const HeapCounters* one : all) {
+    for (std::size_t stat = 0; stat < kStatCount; ++stat) {
+      sums[0][stat] += one->current[0][stat];
+      sums[1][stat] += one->current[1][stat];
+    }
+  }
+  for (std::size_t stat = 0; stat < kStatCount; ++stat) {
+    sums[kSizeKindCount][stat] = sums[0][stat] + sums[1][stat];
+  }
+  return sums;
+}
+
+// Raises the peaks to the present totals, and says what lies between for each of `parts` heaps.
 // A settlement puts caches back, which changes where later blocks lie. While one thread alone has
 // caches, each round between two low tides settles as if it were the first: for if a round settled
 // only where the one before it had not been as high, no two rounds would place their blocks alike.
-void dealCeilings(const AllCounters& all, StatLedger& ledger, bool in_rounds) {
-  const auto parts = std::int64_t(all.size());
+Totals sharesOf(const Totals& totals, StatLedger& ledger, bool in_rounds, std::int64_t parts) {
+  Totals shares;
   for (std::size_t kind = 0; kind < kKinds; ++kind) {
     for (std::size_t stat = 0; stat < kStatCount; ++stat) {
-      std::int64_t& peak = ledger.peak[kind][stat];
-      const std::int64_t now = total(all, kind, stat, &HeapCounters::current);
-      peak = std::max(peak, now);
-      std::int64_t& high = ledger.high[kind][stat];
-      high = std::max(high, now);
+      const std::int64_t now = totals[kind][stat];
+      const std::int64_t peak = std::max(ledger.peak[kind][stat], now);
+      const std::int64_t high = std::max(ledger.high[kind][stat], now);
       const std::int64_t top = std::min(peak, std::max(high, now + now / kRoomOfRound));
-      const std::int64_t room = (in_rounds ? top : peak) - now;
-      const std::int64_t share = all.size() <= 1 ? room : room / parts;
-      for (HeapCounters* own : all) {
-        const std::int64_t dealt = shareOf(own->current, kind, stat) + share;
+      shares[kind][stat] = (in_rounds ? top : peak) - now;
+      ledger.peak[kind][stat] = peak;
+      ledger.high[kind][stat] = high;
+    }
+  }
+  if (parts <= 1) return shares;
+  for (StatArray& of_kind : shares) {
+    for (std::int64_t& share : of_kind) {
+      if (share != 0) share /= parts;  // which it mostly is, and a division takes long
+    }
+  }
+  return shares;
+}
+
+// Deals what lies between the totals and the peaks out as ceilings.
+void dealCeilings(const AllCounters& all, StatLedger& ledger, bool in_rounds) {
+  const auto parts = std::int64_t(all.size());
+  const Totals shares = sharesOf(totalsOf(all), ledger, in_rounds, parts);
+  for (HeapCounters* own : all) {
+    Totals dealt = shares;
+    for (std::size_t stat = 0; stat < kStatCount; ++stat) {
+      dealt[0][stat] += own->current[0][stat];
+      dealt[1][stat] += own->current[1][stat];
+      dealt[kSizeKindCount][stat] += own->both(stat);
+    }
+    for (std::size_t kind = 0; kind < kKinds; ++kind) {
+      for (std::size_t stat = 0; stat < kStatCount; ++stat) {
         std::int64_t& ceiling = own->ceiling[kind][stat];
-        ceiling = ledger.exact ? dealt : std::max(ceiling, dealt);
+        ceiling = ledger.exact ? dealt[kind][stat] : std::max(ceiling, dealt[kind][stat]);
       }
     }
   }
@@ -150,11 +187,13 @@ void CachingAllocator::loosePeaks(Heap& heap) noexcept {
 // Who needs more memory than there is takes what the threads keep first. True if there was any.
 bool CachingAllocator::takeCachesBack() noexcept {
   if (!caches_.any()) return false;
-  bool any = false;
+  bool any = false, any_ebbed = false;
   try {
-    withAllHeaps([&](const std::vector<Heap*>&, const AllCounters&)
-                     CISTERN_NO_TSA { any = had_cached_; });
-    if (!pages_) return any;
+    withAllHeaps([&](const std::vector<Heap*>& heaps, const AllCounters&) CISTERN_NO_TSA {
+      any = had_cached_;
+      for (const Heap* heap : heaps) any_ebbed |= heap->ebbed;
+    });
+    if (!pages_ || !any_ebbed) return any;
     for (Heap* heap : heaps_.all()) {
       heap->mutex().lock();
       const bool low = heap->pages_moved && heap->busyBytes() <= heap->tide.ebb();

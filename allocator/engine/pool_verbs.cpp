@@ -61,12 +61,17 @@ void CachingAllocator::attachPoolReleasedObserver(std::function<void(MempoolId_t
 
 // A heap may go to another stream only when nothing that the present one did is still under way.
 bool CachingAllocator::holdsNothing(Heap& heap) {
+  const auto empty = [&]() CISTERN_REQUIRES(heap.mutex()) {
+    return heap.counters().both(std::size_t(Stat::kReservedBytes)) == 0 && heap.busyBytes() == 0;
+  };
+  {
+    const MutexLock lock(heap.mutex());  // most hold something: the device is not asked for those
+    if (!empty()) return false;
+  }
   progress_.refreshByEvent(heap);
   {
     const MutexLock lock(heap.mutex());
-    const bool empty =
-        heap.counters().both(std::size_t(Stat::kReservedBytes)) == 0 && heap.busyBytes() == 0;
-    if (!empty || heap.completion.busy || heap.completion.under_way) return false;
+    if (!empty() || heap.completion.busy || heap.completion.under_way) return false;
   }
   return !heap.onPages() || pages_->forgets(heap);
 }

@@ -33,7 +33,8 @@ std::vector<nlohmann::json> replayRecorded(const std::vector<std::string>& how) 
 
 }  // namespace
 
-TEST_CASE("torch is as efficient as PyTorch was, and cistern at least as efficient as torch", "[one-thread]") {
+TEST_CASE("torch is as efficient as PyTorch was, and cistern at least as efficient as torch",
+          "[one-thread]") {
   const auto rows = replayRecorded({"--policy", "torch,cistern"});
   REQUIRE(rows.size() == 2 * std::size(kRecorded));
   for (std::size_t i = 0; i < std::size(kRecorded); ++i) {
@@ -45,7 +46,8 @@ TEST_CASE("torch is as efficient as PyTorch was, and cistern at least as efficie
   }
 }
 
-TEST_CASE("cistern serves each program within the capacity that PyTorch needed, but for 1%", "[one-thread]") {
+TEST_CASE("cistern serves each program within the capacity that PyTorch needed, but for 1%",
+          "[one-thread]") {
   const auto rows = replayRecorded({"--fit"});
   REQUIRE(rows.size() == std::size(kRecorded));
   for (std::size_t i = 0; i < std::size(kRecorded); ++i) {

@@ -3,6 +3,7 @@
 #include <random>
 
 #include "tests/engine/pages_support.hpp"
+#include "tests/support/slow_build.hpp"
 
 namespace cistern::test {
 namespace {
@@ -48,12 +49,13 @@ void churnPages(DeviceWork& work, CachingAllocator& allocator, std::uint32_t rou
 }  // namespace
 
 TEST_CASE("no word is lost while pages move under queued work", "[engine][pages][gpu-too]") {
+  constexpr std::uint32_t kRoundsOnSim = kSlowBuild ? 110 : 160;
   forEachBackend([](DeviceWork& work) {
     for (const char* conf : {"recycle:eager", "recycle:eager,page_size:8M", "limit:320M",
                              "recycle:eager,background_thread:false,limit:320M"}) {
       INFO("backend: " << work.device().backend() << ", " << conf);
       CachingAllocator allocator(work.device(), Options::parse(conf));
-      churnPages(work, allocator, work.device().backend() == "sim" ? 160 : 400);
+      churnPages(work, allocator, work.device().backend() == "sim" ? kRoundsOnSim : 400);
       const PageCounts pages = allocator.memoryStats().pages;
       CHECK(pages.recycled > 0);
       CHECK(pages.revived > 0);

@@ -179,7 +179,8 @@ TEST_CASE("a remainder below the least stays with its block, as in the oracle", 
   followsTheOracle({.sizes = logUniform(1, 8192), .rules = {.min_remainder = 700}});
 }
 
-TEST_CASE("a block too large to split serves only large requests that fit it, as in the oracle", "[one-thread]") {
+TEST_CASE("a block too large to split serves only large requests that fit it, as in the oracle",
+          "[one-thread]") {
   const SplitRules rules{.min_remainder = 3, .max_split = 9'000, .max_non_split_rounding = 2'000};
   followsTheOracle({.sizes = logUniform(500, 30'000), .segment_grains = 8'000, .rules = rules});
 }

@@ -152,7 +152,8 @@ std::uint64_t failEachCall(Before before, const char* conf, ErrorKind kind, std:
 
 }  // namespace
 
-TEST_CASE("any one device call of a capture may fail, and nothing of it is left", "[pools][one-thread]") {
+TEST_CASE("any one device call of a capture may fail, and nothing of it is left",
+          "[pools][one-thread]") {
   std::uint64_t captures = 0;
   for (const char* conf : kConfs) {
     const std::uint64_t stride = kSlowBuild ? 61 : conf == kConfs[0] ? 1 : 3;
@@ -165,7 +166,8 @@ TEST_CASE("any one device call of a capture may fail, and nothing of it is left"
   CHECK((kSlowBuild || captures > 2'000));
 }
 
-TEST_CASE("a capture may be abandoned at any operation, and nothing of it is left", "[pools][one-thread]") {
+TEST_CASE("a capture may be abandoned at any operation, and nothing of it is left",
+          "[pools][one-thread]") {
   for (const Before before : kBefores) {
     Ground ground(before, kConfs[0]);
     for (int at = 0; at <= CaptureProgram::kOperations + 1; at += kSlowBuild ? 17 : 1) {
