@@ -57,7 +57,7 @@ Case threadCase(const char* name, int threads, bool own_streams) {
 
 std::vector<Case> threadCases() {
   std::vector<Case> cases;
-  for (int threads : {1, 4, 16}) cases.push_back(threadCase("threads", threads, true));
+  for (int threads : {1, 4, 8, 16}) cases.push_back(threadCase("threads", threads, true));
   for (int threads : {4, 16}) cases.push_back(threadCase("threads_one_stream", threads, false));
   return cases;
 }

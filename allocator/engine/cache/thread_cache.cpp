@@ -237,10 +237,17 @@ void ThreadCache::putBackLast() noexcept {
 
 // Low tide is for the heap to see: who would bring it about goes there. Each side may go half the
 // way to it before it looks again.
-void ThreadCache::relimit(Side& side) noexcept {
-  const std::uint64_t cached = side.cached();
-  const std::uint64_t most = std::min(side.granted, cached + untilEbb() / 2);
+void ThreadCache::relimit(Side& side) noexcept { relimit(side, untilEbb() / 2); }
+
+void ThreadCache::relimit(Side& side, std::uint64_t more) noexcept {
+  const std::uint64_t most = std::min(side.granted, side.cached() + more);
   side.limit = std::int64_t(most) + side.lent.bytes;
+}
+
+void ThreadCache::noteFall() noexcept {
+  const std::uint64_t more = untilEbb() / 2;
+  relimit(small_, more);
+  relimit(large_, more);
 }
 
 // How much the program may free before its heap holds as little as it ever does; only where pages

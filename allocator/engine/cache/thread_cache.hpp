@@ -142,10 +142,7 @@ class alignas(64) ThreadCache {
   /// The room of this cache goes to its heap's ceilings.
   void giveRoom() noexcept;
   /// The heap has taken a block back.
-  void noteFall() noexcept {
-    relimit(small_);
-    relimit(large_);
-  }
+  void noteFall() noexcept;
 
   /// By other threads, for the owner.
   ReturnedBlocks& returned() { return returned_; }
@@ -236,6 +233,7 @@ class alignas(64) ThreadCache {
   void putBackBins() noexcept;
   void settleRoom() noexcept;
   void relimit(Side& side) noexcept;
+  static void relimit(Side& side, std::uint64_t more) noexcept;
   std::uint64_t untilEbb() const noexcept;
   void handOver(Block& block, WhoFreed who) noexcept;
   void release(Block& block, WhoFreed who) noexcept;
