@@ -79,8 +79,8 @@ function(cistern_sources variable)
 endfunction()
 
 # cistern_compile_together(n): of the targets of the calling folder and of those below, n files are
-# compiled at once, in every build that does not say otherwise. The libraries' are not: one by one, a
-# file that lacks an include is found, and they are optimised as they are for who links them.
+# compiled at once, in every build that does not say otherwise (presets `cuda` and `hip` do: one by
+# one, a file that lacks an include is found).
 macro(cistern_compile_together batch)
   if(NOT DEFINED CMAKE_UNITY_BUILD)
     set(CMAKE_UNITY_BUILD ON)
@@ -88,10 +88,12 @@ macro(cistern_compile_together batch)
   endif()
 endmacro()
 
-# cistern_library(name [FOLDERS sub…] LINKS target…): a static library of the calling folder's
-# sources. Headers are included from the root of the repository ("allocator/base/types.hpp").
+# cistern_library(name [TOGETHER] [SCALAR] [FOLDERS sub…] LINKS target…): a static library of the
+# calling folder's sources. Headers are included from the root of the repository
+# ("allocator/base/types.hpp"). TOGETHER: compiled as cistern_compile_together says, where it does not
+# matter what is inlined into what.
 function(cistern_library target)
-  cmake_parse_arguments(arg "SCALAR" "" "FOLDERS;LINKS" ${ARGN})
+  cmake_parse_arguments(arg "SCALAR;TOGETHER" "" "FOLDERS;LINKS" ${ARGN})
   cistern_sources(sources ${arg_FOLDERS})
   if(sources)
     add_library(${target} STATIC ${sources})
@@ -104,7 +106,9 @@ function(cistern_library target)
                                                 $<INSTALL_INTERFACE:include/cistern>)
   target_compile_features(${target} ${scope} cxx_std_20)
   target_link_libraries(${target} ${scope} ${arg_LINKS})
-  if(sources AND CISTERN_PRECOMPILE AND NOT CMAKE_UNITY_BUILD)
+  if(sources AND arg_TOGETHER AND NOT DEFINED CMAKE_UNITY_BUILD)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 16)
+  elseif(sources AND CISTERN_PRECOMPILE AND NOT CMAKE_UNITY_BUILD)
     target_precompile_headers(${target} PRIVATE ${PROJECT_SOURCE_DIR}/cmake/precompiled.hpp)
   endif()
   if(arg_SCALAR AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")

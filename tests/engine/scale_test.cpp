@@ -7,7 +7,8 @@
 
 namespace cistern::test {
 
-TEST_CASE("a million live blocks cost at most 128 bytes of host memory each", "[engine]") {
+TEST_CASE("a million live blocks cost at most 128 bytes of host memory each",
+          "[engine][one-thread]") {
   const std::size_t count = kSlowBuild ? 50'000 : 1'000'000;
   SimRig rig("", simOf(2 * kTiB));
   std::vector<void*> blocks;
@@ -24,7 +25,8 @@ TEST_CASE("a million live blocks cost at most 128 bytes of host memory each", "[
 }
 
 // By then free blocks lie between those in use, and tables were outgrown.
-TEST_CASE("and so do a hundred thousand after as many were replaced by others", "[engine]") {
+TEST_CASE("and so do a hundred thousand after as many were replaced by others",
+          "[engine][one-thread]") {
 #if defined(CISTERN_AUDIT_BUILD) || defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
   const std::size_t count = 20'000, most = 160;  // what there is once weighs more
 #else
