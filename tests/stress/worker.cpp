@@ -63,12 +63,17 @@ void Worker::passOn() {
   below(4) == 0 ? held_.push_back(others) : world_.free(others);
 }
 
+// Not on and on where there is no memory: a refusal looks at every heap there is, one thread at a
+// time, and sixteen threads that insist take minutes to leave a world.
 void Worker::pairs() {
   const std::size_t bytes = size(), slot = anySlot();
-  for (int i = 0; i < 50; ++i) {
-    if (Held* const held = world_.allocate(bytes, slot, false)) world_.free(held);
+  int pairs = 0;
+  for (bool served = true; served && pairs < 50; ++pairs) {
+    Held* const held = world_.allocate(bytes, slot, false);
+    served = held != nullptr;
+    if (served) world_.free(held);
   }
-  world_.counts.allocations.fetch_add(50, std::memory_order_relaxed);
+  world_.counts.allocations.fetch_add(std::uint64_t(pairs), std::memory_order_relaxed);
 }
 
 void Worker::useElsewhere() {
