@@ -51,9 +51,6 @@ if(CISTERN_SANITIZE)
   set(cistern_sanitize -fsanitize=${CISTERN_SANITIZE} -fno-omit-frame-pointer -O1 -g1)
   if(CISTERN_SANITIZE MATCHES "undefined")
     list(APPEND cistern_sanitize -fno-sanitize-recover=all)
-    if(CISTERN_SANITIZE MATCHES "address")  # which finds uses of null by itself
-      list(APPEND cistern_sanitize -fno-sanitize=null)
-    endif()
   endif()
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # Instrumented code confuses this analysis, even in the standard library's own headers.
