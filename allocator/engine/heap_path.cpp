@@ -141,6 +141,7 @@ void CachingAllocator::freeOdd(void* pointer, const void* caller, Block* recent)
   ThreadCache* const cache = caches_.mine(heap->stream());
   if (block != nullptr && cache != nullptr && holding::load(*block) == cache->heldByMe()) {
     if (block != recent && cache->giveAny(*block, caller)) return;
+    if (block->grains > ThreadCache::kDirectGrains) Layout::expectRelease(*block);
     if (freeMine(segment->kind, *cache, *block, caller)) return;
   } else if (block != nullptr) {
     switch (returnToOwner(*block, cache, caller)) {

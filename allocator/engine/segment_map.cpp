@@ -10,7 +10,7 @@
 namespace cistern {
 namespace {
 
-constexpr std::size_t kRootBytes = (std::size_t{1} << 26) * sizeof(void*);
+constexpr std::size_t kRootBytes = (std::size_t{1} << 26) * sizeof(std::uintptr_t);
 
 }  // namespace
 
@@ -19,8 +19,8 @@ SegmentMap::SegmentMap() {
   void* root = mmap(nullptr, kRootBytes, PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (root == MAP_FAILED) throw std::bad_alloc();
-  static_assert(kRootShift == 26 && sizeof(std::atomic<Leaf*>) == sizeof(void*));
-  root_ = static_cast<std::atomic<Leaf*>*>(root);
+  static_assert(kRootShift == 26 && sizeof(std::atomic<Root>) == sizeof(Root));
+  root_ = static_cast<std::atomic<Root>*>(root);
 }
 
 SegmentMap::~SegmentMap() {
@@ -28,15 +28,17 @@ SegmentMap::~SegmentMap() {
   munmap(root_, kRootBytes);
 }
 
-SegmentMap::Leaf& SegmentMap::leaf(std::uint64_t index) {
-  std::atomic<Leaf*>& slot = root_[index >> kLeafShift];
-  if (Leaf* there = slot.load(std::memory_order_relaxed)) return *there;
+// Made with its leaf where there is none. Pre: no segment has all of those 2 GiB.
+SegmentMap::Granule& SegmentMap::granule(std::uint64_t index) {
+  const Root there = root(index).load(std::memory_order_relaxed);
+  CISTERN_CHECK((there & kWhole) == 0);
+  if (there != 0) return granule(there, index);
   made_.reserve(made_.size() + 1);
   auto* fresh = new Leaf;
   made_.push_back(fresh);
-  slot.store(fresh, std::memory_order_release);
+  root(index).store(reinterpret_cast<Root>(fresh), std::memory_order_release);
   leaves_.fetch_add(1, std::memory_order_relaxed);
-  return *fresh;
+  return granule(reinterpret_cast<Root>(fresh), index);
 }
 
 void SegmentMap::insert(HeapSegment& segment) {
@@ -44,19 +46,31 @@ void SegmentMap::insert(HeapSegment& segment) {
   const std::uint64_t to = (segment.deviceEnd() - 1) >> kGranuleShift;
   CISTERN_CHECK(to >> (kRootShift + kLeafShift) == 0);
   const MutexLock lock(mutex_);
-  for (std::uint64_t i = from; i <= to; ++i) (void)leaf(i);  // all that may throw
+  for (std::uint64_t i = from; i <= to; ++i) (void)granule(i);  // all that may throw
   for (std::uint64_t i = from; i <= to; ++i) store(i, segment, &segment);
 }
 
-void SegmentMap::extend(HeapSegment& segment, Address from, Address to) {
-  CISTERN_CHECK(((from | to) & ((Address{1} << kGranuleShift) - 1)) == 0);
-  CISTERN_CHECK((to - 1) >> kGranuleShift >> (kRootShift + kLeafShift) == 0);
+void SegmentMap::extend(HeapSegment& segment, AddressRange own, Address from, Address to) {
+  constexpr Address kGranuleBytes = Address{1} << kGranuleShift;
+  CISTERN_CHECK(((own.from | own.to | from | to) & (kGranuleBytes - 1)) == 0);
+  CISTERN_CHECK(own.from <= from && to <= own.to);
+  CISTERN_CHECK((own.to - 1) >> kGranuleShift >> (kRootShift + kLeafShift) == 0);
   const MutexLock lock(mutex_);
-  for (Address at = from; at < to; at += Address{1} << kGranuleShift) {
-    (void)leaf(at >> kGranuleShift);  // all that may throw
+  const auto isWhole = [own](Address at) {
+    const Address begin = at & ~(kLeafBytes - 1);
+    return own.from <= begin && begin + kLeafBytes <= own.to;
+  };
+  for (Address at = from; at < to; at += kGranuleBytes) {
+    if (!isWhole(at)) (void)granule(at >> kGranuleShift);  // all that may throw
   }
-  for (Address at = from; at < to; at += Address{1} << kGranuleShift) {
-    granule(at >> kGranuleShift)->at_start.store(&segment, std::memory_order_release);
+  const Root whole = reinterpret_cast<Root>(&segment) | kWhole;
+  for (Address at = from; at < to; at += kGranuleBytes) {
+    const std::uint64_t index = at >> kGranuleShift;
+    if (isWhole(at)) {
+      root(index).store(whole, std::memory_order_release);
+    } else {
+      granule(index).at_start.store(&segment, std::memory_order_release);
+    }
   }
 }
 
@@ -69,7 +83,7 @@ void SegmentMap::erase(HeapSegment& segment) noexcept {
 
 // Writes the part of a granule that belongs to `segment`: its record, or null.
 void SegmentMap::store(std::uint64_t index, const HeapSegment& segment, HeapSegment* value) {
-  Granule& g = *granule(index);
+  Granule& g = granule(index);
   if (segment.device_base <= index << kGranuleShift) {
     CISTERN_CHECK(value == nullptr || g.at_start.load(std::memory_order_relaxed) == nullptr);
     g.at_start.store(value, std::memory_order_release);

@@ -1,7 +1,8 @@
 // From any device address to the segment that covers it, in two loads and without a lock: a table
 // of 2 MiB granules in two levels over a 57-bit address space. A granule names up to two segments,
 // because segments are at least 2 MiB long but need not be aligned: one may end where another
-// begins.
+// begins. Where a range of addresses is one segment's for good, a word of the first level says so
+// for 2 GiB at once: with a million live blocks a granule would seldom be in the host's cache.
 // Readers are lock-free and read no segment record, which may be in use for another segment by
 // then; writers take the map's own lock. Records are never freed before the map, so an answer that
 // is outdated is still a record: its heap, under its lock, says whether it owns the address.
@@ -21,6 +22,11 @@ namespace cistern {
 
 struct HeapSegment;
 
+/// [from, to) of a device's addresses.
+struct AddressRange {
+  Address from = 0, to = 0;
+};
+
 class SegmentMap {
  public:
   static constexpr unsigned kGranuleShift = 21;
@@ -36,9 +42,10 @@ class SegmentMap {
   /// std::bad_alloc, changing nothing.
   void insert(HeapSegment& segment);
   void erase(HeapSegment& segment) noexcept;
-  /// Lets `segment` cover [from, to) of the device's addresses too. Pre: both are multiples of a
-  /// granule, and nothing covers any of it. Throws std::bad_alloc, changing nothing.
-  void extend(HeapSegment& segment, Address from, Address to);
+  /// Lets `segment` cover [from, to) of the device's addresses too, which lie in a range that is
+  /// its own for as long as this map lives. Pre: all are multiples of a granule, and nothing else
+  /// covers any of the range. Throws std::bad_alloc, changing nothing.
+  void extend(HeapSegment& segment, AddressRange own, Address from, Address to);
   std::size_t hostBytes() const noexcept;
 
  private:
@@ -49,6 +56,11 @@ class SegmentMap {
     std::atomic<std::uint64_t> within{0};         ///< begins further in: where, and its record
   };
   using Leaf = std::array<Granule, std::size_t{1} << kLeafShift>;
+  static constexpr Address kLeafBytes = Address{1} << (kGranuleShift + kLeafShift);
+  /// A word of the first level: 0, a leaf's address, or a segment's with the lowest bit set.
+  using Root = std::uintptr_t;
+  static constexpr Root kWhole = 1;
+  static_assert(alignof(Leaf) > kWhole);
 
   static std::uint64_t grainInGranule(Address address) {
     return (address >> kGrainShift) & ((1u << (kGranuleShift - kGrainShift)) - 1);
@@ -60,29 +72,30 @@ class SegmentMap {
   }
   void store(std::uint64_t index, const HeapSegment& segment, HeapSegment* value)
       CISTERN_REQUIRES(mutex_);
-  Granule* granule(std::uint64_t index) const noexcept;
-  Leaf& leaf(std::uint64_t index) CISTERN_REQUIRES(mutex_);
+  std::atomic<Root>& root(std::uint64_t index) const noexcept { return root_[index >> kLeafShift]; }
+  static Granule& granule(Root leaf, std::uint64_t index) noexcept {
+    return (*reinterpret_cast<Leaf*>(leaf))[index & ((1u << kLeafShift) - 1)];
+  }
+  Granule& granule(std::uint64_t index) CISTERN_REQUIRES(mutex_);
 
-  std::atomic<Leaf*>* root_;  ///< 2^26 pointers of zero pages, touched where segments are
+  std::atomic<Root>* root_;  ///< 2^26 words of zero pages, touched where segments are
   Mutex mutex_;
   std::vector<Leaf*> made_ CISTERN_GUARDED_BY(mutex_);
   std::atomic<std::size_t> leaves_{0};
 };
 
-inline SegmentMap::Granule* SegmentMap::granule(std::uint64_t index) const noexcept {
+inline HeapSegment* SegmentMap::find(Address address) const noexcept {
+  const std::uint64_t index = address >> kGranuleShift;
   if (index >> (kRootShift + kLeafShift)) [[unlikely]]
     return nullptr;
-  Leaf* leaf = root_[index >> kLeafShift].load(std::memory_order_acquire);
-  return leaf ? &(*leaf)[index & ((1u << kLeafShift) - 1)] : nullptr;
-}
-
-inline HeapSegment* SegmentMap::find(Address address) const noexcept {
-  const Granule* g = granule(address >> kGranuleShift);
-  if (g == nullptr) [[unlikely]]
+  const Root there = root(index).load(std::memory_order_acquire);
+  if (there & kWhole) return reinterpret_cast<HeapSegment*>(there - kWhole);
+  if (there == 0) [[unlikely]]
     return nullptr;
-  const std::uint64_t within = g->within.load(std::memory_order_acquire);
+  const Granule& g = granule(there, index);
+  const std::uint64_t within = g.within.load(std::memory_order_acquire);
   if (within != 0 && grainInGranule(address) >= within >> kRecordBits) return recordOf(within);
-  return g->at_start.load(std::memory_order_acquire);
+  return g.at_start.load(std::memory_order_acquire);
 }
 
 }  // namespace cistern

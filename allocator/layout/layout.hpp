@@ -81,6 +81,13 @@ class Layout {
   /// Takes an allocated or pending block back and coalesces it. `epoch` must not be less than any
   /// before. Returns the free block that it is now part of; `block` itself may be a spare by then.
   Block* release(Block& block, std::uint32_t epoch) noexcept;
+  /// Starts loading what release() will look at, for whoever has the block and is about to take the
+  /// lock: what follows the lock would not begin before. Another thread may be giving it other
+  /// neighbours meanwhile; then the wrong ones are loaded, and nothing more happens.
+  CISTERN_RACES static void expectRelease(const Block& block) noexcept {
+    __builtin_prefetch(block.prev);
+    __builtin_prefetch(block.next);
+  }
   /// The program is done with the block, but it is not free yet: forgets its pointer.
   void retire(Block& block) noexcept;
   /// A whole free block waits as one that was retired does.

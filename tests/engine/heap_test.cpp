@@ -72,4 +72,33 @@ TEST_CASE("two segments that meet within a granule are told apart", "[engine]") 
   CHECK(map.find(high.device_base + 4 * kMiB) == nullptr);
 }
 
+TEST_CASE("a range that is one segment's for good is found wherever it was extended", "[engine]") {
+  constexpr Address kGiB2 = Address{2} << 30;
+  constexpr Address kFrom = 0x7f00'0000'0000 - 6 * kMiB;  // its ends share 2 GiB with others
+  constexpr AddressRange kOwn{kFrom, kFrom + 2 * kGiB2 + 10 * kMiB};
+  SegmentMap map;
+  HeapSegment range, below, above;
+  range.device_base = kFrom;
+  below.bytes = above.bytes = 2 * kMiB;
+  below.device_base = kFrom - below.bytes;
+  above.device_base = kOwn.to;
+  map.insert(below);
+  map.insert(above);
+  const std::size_t leaves = map.hostBytes();
+  for (const Address to :
+       {kFrom + 2 * kMiB, kFrom + 64 * kMiB, kFrom + kGiB2 + 8 * kMiB, kOwn.to}) {
+    map.extend(range, kOwn, kFrom + range.bytes, to);
+    range.bytes = to - kFrom;
+    for (Address at = kFrom; at < to; at += 2 * kMiB) {
+      if (map.find(at) != &range || map.find(at + 2 * kMiB - 1) != &range) FAIL(at - kFrom);
+    }
+    CHECK(map.find(below.device_base) == &below);
+    CHECK(map.find(above.device_base) == &above);
+  }
+  CHECK(map.hostBytes() == leaves);  // what it has whole costs nothing
+  map.erase(above);
+  CHECK(map.find(kOwn.to) == nullptr);
+  CHECK(map.find(kOwn.to - 1) == &range);
+}
+
 }  // namespace cistern::test

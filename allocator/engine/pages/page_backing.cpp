@@ -110,7 +110,8 @@ void PageBacking::extend(PageRange& range, std::uint64_t units) {
   const Address from = range.device_base + range.bytes;
   const std::size_t slots = range.slots.size() + units;
   if (slots > range.slots.capacity()) range.slots.reserve(2 * slots);
-  ground_.segments.extend(range, from, from + units * kUnit);
+  const AddressRange own{range.device_base, range.device_base + range.reserved_bytes};
+  ground_.segments.extend(range, own, from, from + units * kUnit);
   const MutexLock lock(range.home->mutex());
   range.home->layout(range.kind).extend(range, std::uint32_t(units * kUnitGrains));
   range.slots.resize(range.slots.size() + units, nullptr);
