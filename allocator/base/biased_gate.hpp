@@ -9,6 +9,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "allocator/base/sanitizers.hpp"
+
 namespace cistern {
 
 class BiasedGate {
@@ -39,14 +41,8 @@ class BiasedGate {
   void open() noexcept { closed_.fetch_sub(1, std::memory_order_release); }
 
  private:
-#if defined(__SANITIZE_THREAD__)
+#if defined(CISTERN_THREAD_SANITIZER)
   static constexpr bool kOwnerPays = true;
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-  static constexpr bool kOwnerPays = true;
-#else
-  static constexpr bool kOwnerPays = false;
-#endif
 #else
   static constexpr bool kOwnerPays = false;
 #endif

@@ -7,14 +7,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "allocator/base/sanitizers.hpp"
 #include "allocator/base/types.hpp"
-
-// A thread sanitizer need not look at this function: it says why it may race.
-#if defined(__SANITIZE_THREAD__)
-#define CISTERN_RACES __attribute__((no_sanitize("thread")))
-#else
-#define CISTERN_RACES
-#endif
 
 namespace cistern {
 

@@ -27,11 +27,8 @@ TEST_CASE("a million live blocks cost at most 128 bytes of host memory each",
 // By then free blocks lie between those in use, and tables were outgrown.
 TEST_CASE("and so do a hundred thousand after as many were replaced by others",
           "[engine][one-thread]") {
-#if defined(CISTERN_AUDIT_BUILD) || defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-  const std::size_t count = 20'000, most = 160;  // what there is once weighs more
-#else
-  const std::size_t count = 100'000, most = 128;
-#endif
+  const std::size_t count = kSlowBuild ? 20'000 : 100'000;
+  const std::size_t most = kSlowBuild ? 160 : 128;  // of fewer, what there is once weighs more
   SimRig rig("", simOf(2 * kTiB));
   std::mt19937_64 random(1);
   std::uniform_real_distribution<> log_size(9, 20);

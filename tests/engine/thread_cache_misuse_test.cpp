@@ -3,6 +3,7 @@
 #include <barrier>
 #include <mutex>
 
+#include "allocator/base/sanitizers.hpp"
 #include "tests/engine/thread_cache_support.hpp"
 
 namespace cistern::test {
@@ -74,7 +75,7 @@ TEST_CASE("a pointer into a cached block is a second free's, not another block's
 
 // Not run by default: the owner of a block marks its free by a plain store, so that it and another
 // thread may both find the block held.
-#if !defined(__SANITIZE_THREAD__)  // which finds the program's race, as it should
+#if !defined(CISTERN_THREAD_SANITIZER)  // which finds the program's race, as it should
 
 TEST_CASE("of two threads that free one block at once exactly one is told",
           "[.concurrent_misuse]") {

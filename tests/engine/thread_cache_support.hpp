@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "allocator/base/sanitizers.hpp"
 #include "tests/engine/engine_support.hpp"
 
 namespace cistern::test {
@@ -82,7 +83,7 @@ class IdleThread {
 };
 
 // The address sanitizer has a new and a delete of its own.
-#if !defined(__SANITIZE_ADDRESS__)
+#if !defined(CISTERN_ADDRESS_SANITIZER)
 #define CISTERN_COUNTS_HOST_MEMORY
 /// How often the calling thread has asked for host memory.
 std::uint64_t hostAllocations();
