@@ -1,10 +1,5 @@
 // What one allocate and one free cost when nothing stands in the way: pairs, churn at up to a
 // million live blocks, and threads. See docs/benchmarks.md.
-#include <cstdio>
-#include <exception>
-
-#include <fmt/format.h>
-
 #include "allocator/base/bytes.hpp"
 #include "allocator/base/error.hpp"
 #include "allocator/base/text.hpp"
@@ -48,11 +43,5 @@ void run(CommandLine& line) {
 }  // namespace cistern::bench
 
 int main(int argc, char** argv) {
-  try {
-    cistern::bench::CommandLine line(argc, argv);
-    cistern::bench::run(line);
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "{}\n", error.what());
-    return 2;
-  }
+  return cistern::bench::runProgram(argc, argv, cistern::bench::run);
 }

@@ -6,7 +6,6 @@
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
-#include <exception>
 #include <functional>
 #include <random>
 #include <thread>
@@ -174,11 +173,5 @@ void run(CommandLine& line) {
 }  // namespace cistern::bench
 
 int main(int argc, char** argv) {
-  try {
-    cistern::bench::CommandLine line(argc, argv);
-    cistern::bench::run(line);
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "{}\n", error.what());
-    return 2;
-  }
+  return cistern::bench::runProgram(argc, argv, cistern::bench::run);
 }

@@ -66,18 +66,9 @@ void Layout::remove(Segment& segment) noexcept {
   segment_bytes_ -= segment.bytes;
 }
 
-bool Layout::serves(const Block& free, std::uint32_t grains) const { return fits(free, grains); }
-
-inline bool Layout::fits(const Block& free, std::uint32_t grains) const {
-  if (free.grains < grains) return false;
-  if (free.grains < rules_.max_split) [[likely]]
-    return true;
-  return grains >= rules_.max_split && free.grains - grains <= rules_.max_non_split_rounding;
-}
-
 Block* Layout::allocate(std::uint32_t grains) {
   Block* best = index_.bestFit(grains);
-  if (best == nullptr || !fits(*best, grains)) [[unlikely]]
+  if (best == nullptr || !serves(*best, grains)) [[unlikely]]
     return nullptr;
   return place(*best, grains);
 }

@@ -76,7 +76,12 @@ class Layout {
   /// of splitting. Throws std::bad_alloc, changing nothing.
   Block* allocateAt(Block& free, Address at, std::uint32_t grains);
   /// Whether the rules let this free block serve that request.
-  bool serves(const Block& free, std::uint32_t grains) const;
+  bool serves(const Block& free, std::uint32_t grains) const {
+    if (free.grains < grains) return false;
+    if (free.grains < rules_.max_split) [[likely]]
+      return true;
+    return grains >= rules_.max_split && free.grains - grains <= rules_.max_non_split_rounding;
+  }
 
   /// Takes an allocated or pending block back and coalesces it. `epoch` must not be less than any
   /// before. Returns the free block that it is now part of; `block` itself may be a spare by then.
@@ -139,7 +144,6 @@ class Layout {
   void auditInTurn();
 
  private:
-  bool fits(const Block& free, std::uint32_t grains) const;
   Block* place(Block& free, std::uint32_t grains);
   Block* spareFor(std::uint32_t grains, Address address);
   void splitOff(Block& block, Block& tail, std::uint32_t grains) noexcept;

@@ -1,5 +1,10 @@
 #include "bench/harness/command_line.hpp"
 
+#include <cstdio>
+#include <exception>
+
+#include <fmt/format.h>
+
 #include "allocator/base/error.hpp"
 
 namespace cistern::bench {
@@ -19,6 +24,17 @@ std::optional<std::string> CommandLine::take(std::string_view name) {
     return value;
   }
   return std::nullopt;
+}
+
+int runProgram(int argc, char** argv, void (*run)(CommandLine&)) noexcept {
+  try {
+    CommandLine line(argc, argv);
+    run(line);
+    return 0;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return 2;
+  }
 }
 
 }  // namespace cistern::bench

@@ -27,4 +27,7 @@ class CommandLine {
   std::string program_;
 };
 
+/// What main() is: runs the program, prints what it throws, and returns the exit status: 2 then.
+int runProgram(int argc, char** argv, void (*run)(CommandLine&)) noexcept;
+
 }  // namespace cistern::bench

@@ -111,13 +111,6 @@ void Mover::putBack(Heap& heap, const PageRange& range, Address from, Address to
   heap.fill(range.kind, holeAt(heap, range, from), from, to, std::min(epoch, heap.epoch));
 }
 
-// There is room in the list: it came from there.
-void Mover::parkAgain(const Step& step) noexcept {
-  step.page->parked = true;
-  ground_.parked.push_back(step.page);
-  ground_.counters.parked_bytes += step.page->bytes();
-}
-
 void Mover::undo() noexcept {
   unmapAll();
   for (const Step& step : steps_) {
@@ -128,7 +121,7 @@ void Mover::undo() noexcept {
   }
   const MutexLock lock(heap_.mutex());
   for (const Step& step : steps_) {
-    if (step.source == nullptr && step.revived) parkAgain(step);
+    if (step.source == nullptr && step.revived) parkAgain(ground_, *step.page);
   }
   for (const Piece& piece : pieces_) {
     putBack(heap_, *window_.range, piece.from, piece.to, piece.epoch);

@@ -68,7 +68,6 @@ class Mover {
   void claimHoles() CISTERN_REQUIRES(heap_.mutex());
   void noteGap(std::uint32_t from, std::uint32_t to);
   void detach(Heap& source, std::vector<Step>& steps) CISTERN_REQUIRES(source.mutex());
-  void parkAgain(const Step& step) noexcept;
   void undo() noexcept;
   void putBack(Heap& heap, const PageRange& range, Address from, Address to,
                std::uint32_t epoch) noexcept CISTERN_REQUIRES(heap.mutex());

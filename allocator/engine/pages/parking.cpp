@@ -7,10 +7,13 @@
 namespace cistern::pages {
 
 void park(Ground& ground, View& from, EpochMark last_use) noexcept {
-  PhysicalPage& page = *from.page;
   ground.table.makeStale(from, last_use);
+  from.page->last_use = last_use;
+  parkAgain(ground, *from.page);
+}
+
+void parkAgain(Ground& ground, PhysicalPage& page) noexcept {
   page.parked = true;
-  page.last_use = last_use;
   ground.parked.push_back(&page);
   ground.counters.parked_bytes += page.bytes();
 }

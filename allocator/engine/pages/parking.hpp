@@ -23,6 +23,8 @@ inline constexpr std::uint64_t kPartAside = 16;
 /// Puts a page aside that was taken out of its heap's free memory at `from`, with room for it in
 /// ground.parked. Pre: it is late, made by that heap, and may leave.
 void park(Ground& ground, View& from, EpochMark last_use) noexcept;
+/// The same of a page that was aside until now, and was of no use: there is room for it still.
+void parkAgain(Ground& ground, PhysicalPage& page) noexcept;
 
 /// The page is aside no longer: somebody takes it into use, through one of its views. The epoch
 /// that its memory is stamped with. Pre: it is parked, by this heap.
