@@ -64,62 +64,66 @@ namespace {
 
 using Totals = std::array<StatArray, kKinds>;
 
-Totals totalsOf(const AllCounters& all) {
-  Totals sums{};
-  for (const HeapCounters* one : all) {
-    for (std::size_t stat = 0; stat < kStatCount; ++stat) {
-      sums[0][stat] += one->current[0][stat];
-      sums[1][stat] += one->current[1][stat];
-    }
-  }
-  for (std::size_t stat = 0; stat < kStatCount; ++stat) {
-    sums[kSizeKindCount][stat] = sums[0][stat] + sums[1][stat];
-  }
-  return sums;
-}
-
-// Raises the peaks to the present totals, and says what lies between for each of `parts` heaps.
+// Raises a peak to the present total `now`, and says how high all heaps together may go from here
+// without asking.
 // A settlement puts caches back, which changes where later blocks lie. While one thread alone has
 // caches, each round between two low tides settles as if it were the first: for if a round settled
 // only where the one before it had not been as high, no two rounds would place their blocks alike.
-Totals sharesOf(const Totals& totals, StatLedger& ledger, bool in_rounds, std::int64_t parts) {
-  Totals shares;
+inline std::int64_t raise(std::int64_t& peak, std::int64_t& high, std::int64_t now,
+                          bool in_rounds) {
+  peak = std::max(peak, now);
+  high = std::max(high, now);
+  return in_rounds ? std::min(peak, std::max(high, now + now / kRoomOfRound)) : peak;
+}
+
+inline void setCeiling(std::int64_t& ceiling, std::int64_t to, bool exact) {
+  ceiling = exact ? to : std::max(ceiling, to);
+}
+
+// One heap has all there is to have.
+void giveCeilings(HeapCounters& own, StatLedger& ledger, bool in_rounds) {
+  const bool exact = ledger.exact;
   for (std::size_t kind = 0; kind < kKinds; ++kind) {
     for (std::size_t stat = 0; stat < kStatCount; ++stat) {
-      const std::int64_t now = totals[kind][stat];
-      const std::int64_t peak = std::max(ledger.peak[kind][stat], now);
-      const std::int64_t high = std::max(ledger.high[kind][stat], now);
-      const std::int64_t top = std::min(peak, std::max(high, now + now / kRoomOfRound));
-      shares[kind][stat] = (in_rounds ? top : peak) - now;
-      ledger.peak[kind][stat] = peak;
-      ledger.high[kind][stat] = high;
+      const std::int64_t now = shareOf(own.current, kind, stat);
+      const std::int64_t top =
+          raise(ledger.peak[kind][stat], ledger.high[kind][stat], now, in_rounds);
+      setCeiling(own.ceiling[kind][stat], top, exact);
     }
   }
-  if (parts <= 1) return shares;
-  for (StatArray& of_kind : shares) {
-    for (std::int64_t& share : of_kind) {
-      if (share != 0) share /= parts;  // which it mostly is, and a division takes long
+}
+
+// What lies between the totals and how high they may go, for each of the heaps.
+Totals sharesOf(const AllCounters& all, StatLedger& ledger, bool in_rounds) {
+  Totals shares{};
+  for (const HeapCounters* one : all) {
+    for (std::size_t stat = 0; stat < kStatCount; ++stat) {
+      shares[0][stat] += one->current[0][stat];
+      shares[1][stat] += one->current[1][stat];
+    }
+  }
+  for (std::size_t stat = 0; stat < kStatCount; ++stat)
+    shares[kSizeKindCount][stat] = shares[0][stat] + shares[1][stat];
+  for (std::size_t kind = 0; kind < kKinds; ++kind) {
+    for (std::size_t stat = 0; stat < kStatCount; ++stat) {
+      std::int64_t& share = shares[kind][stat];
+      share = raise(ledger.peak[kind][stat], ledger.high[kind][stat], share, in_rounds) - share;
+      if (share != 0) share /= std::int64_t(all.size());  // mostly it is; a division takes long
     }
   }
   return shares;
 }
 
-// Deals what lies between the totals and the peaks out as ceilings.
+// Deals what lies between the totals and how high they may go out as ceilings.
 void dealCeilings(const AllCounters& all, StatLedger& ledger, bool in_rounds) {
-  const auto parts = std::int64_t(all.size());
-  const Totals shares = sharesOf(totalsOf(all), ledger, in_rounds, parts);
+  if (all.size() == 1) return giveCeilings(*all.front(), ledger, in_rounds);
+  const Totals shares = sharesOf(all, ledger, in_rounds);
   for (HeapCounters* own : all) {
-    Totals dealt = shares;
     for (std::size_t stat = 0; stat < kStatCount; ++stat) {
-      dealt[0][stat] += own->current[0][stat];
-      dealt[1][stat] += own->current[1][stat];
-      dealt[kSizeKindCount][stat] += own->both(stat);
-    }
-    for (std::size_t kind = 0; kind < kKinds; ++kind) {
-      for (std::size_t stat = 0; stat < kStatCount; ++stat) {
-        std::int64_t& ceiling = own->ceiling[kind][stat];
-        ceiling = ledger.exact ? dealt[kind][stat] : std::max(ceiling, dealt[kind][stat]);
-      }
+      const std::int64_t small = own->current[0][stat], large = own->current[1][stat];
+      setCeiling(own->ceiling[0][stat], small + shares[0][stat], ledger.exact);
+      setCeiling(own->ceiling[1][stat], large + shares[1][stat], ledger.exact);
+      setCeiling(own->ceiling[2][stat], small + large + shares[2][stat], ledger.exact);
     }
   }
 }

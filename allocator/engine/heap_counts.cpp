@@ -2,7 +2,6 @@
 // statistics.hpp. Blocks that are busy without being the program's come and go here too.
 #include "allocator/engine/heap_counts.hpp"
 
-#include <initializer_list>
 #include <memory>
 
 #include "allocator/base/check.hpp"
@@ -13,15 +12,23 @@ namespace {
 
 constexpr std::int64_t signedBytes(std::uint64_t bytes) { return std::int64_t(bytes); }
 
-/// The least room below the ceilings of these statistics; `kind`: kSizeKindCount for both.
-std::int64_t roomBelow(const HeapCounters& counters, std::size_t kind,
-                       std::initializer_list<Stat> stats) {
-  std::int64_t least = INT64_MAX;
-  for (const Stat stat : stats) {
-    const auto s = std::size_t(stat);
-    const std::int64_t now = kind < kSizeKindCount ? counters.current[kind][s] : counters.both(s);
-    least = std::min(least, counters.ceiling[kind][s] - now);
-  }
+/// Room below the ceilings of one kind, of the other, and of both.
+struct Room {
+  std::int64_t own = INT64_MAX, other = INT64_MAX, both = INT64_MAX;
+};
+
+/// The least of these statistics.
+template <Stat... kStats>
+Room roomBelow(const HeapCounters& counters, SizeKind kind) {
+  const auto own = std::size_t(kind), other = 1 - own;
+  Room least;
+  const auto look = [&](std::size_t s) {
+    const std::int64_t now = counters.current[own][s], other_now = counters.current[other][s];
+    least.own = std::min(least.own, counters.ceiling[own][s] - now);
+    least.other = std::min(least.other, counters.ceiling[other][s] - other_now);
+    least.both = std::min(least.both, counters.ceiling[kSizeKindCount][s] - now - other_now);
+  };
+  (look(std::size_t(kStats)), ...);
   return least;
 }
 
@@ -75,27 +82,25 @@ bool Heap::overCeilingNow(SizeKind kind) noexcept {
 
 // Pre: the counters are up to date, and this kind has passed no ceiling.
 void Heap::dealLimits(SizeKind kind, const Tally& needed) noexcept {
-  const auto own = std::size_t(kind), other = 1 - own;
-  const auto deal = [&](std::int64_t need, std::int64_t now, std::int64_t& limit,
-                        std::int64_t other_now, std::int64_t& other_limit,
-                        std::initializer_list<Stat> stats) CISTERN_NO_TSA {
-    const std::int64_t both = roomBelow(counters_, kSizeKindCount, stats);
-    const std::int64_t mine = std::min(roomBelow(counters_, own, stats), shareOf(both, need));
+  const auto deal = [](const Room& room, std::int64_t need, std::int64_t now, std::int64_t& limit,
+                       std::int64_t other_now, std::int64_t& other_limit) {
+    const std::int64_t mine = std::min(room.own, shareOf(room.both, need));
     limit = now + mine;
-    other_limit = other_now + std::min(roomBelow(counters_, other, stats), both - mine);
+    other_limit = other_now + std::min(room.other, room.both - mine);
   };
-  HitCounts &a = hits_[own], &b = hits_[other];
-  const Layout &la = layout(kind), &lb = layout(SizeKind(other));
-  deal(needed.blocks, signedBytes(la.busyBlocks()), a.limit.blocks, signedBytes(lb.busyBlocks()),
-       b.limit.blocks, {Stat::kAllocation, Stat::kActive});
-  deal(needed.bytes, signedBytes(la.busyBytes()), a.limit.bytes, signedBytes(lb.busyBytes()),
-       b.limit.bytes, {Stat::kAllocatedBytes, Stat::kActiveBytes});
-  deal(needed.requested, a.requested, a.limit.requested, b.requested, b.limit.requested,
-       {Stat::kRequestedBytes});
-  deal(0, signedBytes(la.splitFreeBlocks()), a.split_limit.blocks,
-       signedBytes(lb.splitFreeBlocks()), b.split_limit.blocks, {Stat::kInactiveSplit});
-  deal(0, signedBytes(la.splitFreeBytes()), a.split_limit.bytes, signedBytes(lb.splitFreeBytes()),
-       b.split_limit.bytes, {Stat::kInactiveSplitBytes});
+  const SizeKind other = kind == SizeKind::kSmall ? SizeKind::kLarge : SizeKind::kSmall;
+  HitCounts &a = hits(kind), &b = hits(other);
+  const Layout &la = layout(kind), &lb = layout(other);
+  deal(roomBelow<Stat::kAllocation, Stat::kActive>(counters_, kind), needed.blocks,
+       signedBytes(la.busyBlocks()), a.limit.blocks, signedBytes(lb.busyBlocks()), b.limit.blocks);
+  deal(roomBelow<Stat::kAllocatedBytes, Stat::kActiveBytes>(counters_, kind), needed.bytes,
+       signedBytes(la.busyBytes()), a.limit.bytes, signedBytes(lb.busyBytes()), b.limit.bytes);
+  deal(roomBelow<Stat::kRequestedBytes>(counters_, kind), needed.requested, a.requested,
+       a.limit.requested, b.requested, b.limit.requested);
+  deal(roomBelow<Stat::kInactiveSplit>(counters_, kind), 0, signedBytes(la.splitFreeBlocks()),
+       a.split_limit.blocks, signedBytes(lb.splitFreeBlocks()), b.split_limit.blocks);
+  deal(roomBelow<Stat::kInactiveSplitBytes>(counters_, kind), 0, signedBytes(la.splitFreeBytes()),
+       a.split_limit.bytes, signedBytes(lb.splitFreeBytes()), b.split_limit.bytes);
 }
 
 Tally Heap::slack(SizeKind kind, const Tally& needed) noexcept {

@@ -46,10 +46,12 @@ class Memory {
   /// The page's size; 0 when it is not held.
   std::uint64_t heldBytes(Page page) const;
   Status map(Address address, std::uint64_t bytes, Page page);
-  Status setAccess(Address address, std::uint64_t bytes);
-  /// The mappings that make up the range exactly, by id; an error for `call` when none do.
-  Result<std::vector<std::uint64_t>> viewsIn(Call call, Address address, std::uint64_t bytes) const;
-  Status unmap(Address address, std::uint64_t bytes);
+  /// How many mappings make up the range exactly; an error for `call` when none do.
+  Result<std::size_t> viewCount(Call call, Address address, std::uint64_t bytes) const;
+  /// So many mappings that follow each other from `address` on. Pre: there are.
+  std::vector<std::uint64_t> viewsFrom(Address address, std::size_t count) const;  ///< their ids
+  void setAccess(Address address, std::size_t views);
+  void unmap(Address address, std::size_t views);
 
   /// Appends what lies behind the access to `spans`. False when some byte of it is not allocated,
   /// or mapped without access; `why` then says which, and `spans` is unspecified.
@@ -82,7 +84,7 @@ class Memory {
 
   std::uint64_t available() const { return capacity_ - used_ - foreign_; }
   bool reserved(Address address, std::uint64_t bytes) const;
-  bool overlapsView(Address address, std::uint64_t bytes) const;
+  bool overlapsView(Views::const_iterator next, Address address, std::uint64_t bytes) const;
   void dropIfUnused(std::uint64_t page);
   bool resolveMalloced(const Access& access, std::vector<Span>& spans, std::string& why) const;
   bool resolveMapped(const Access& access, std::vector<Span>& spans, std::string& why) const;

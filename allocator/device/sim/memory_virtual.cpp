@@ -25,7 +25,7 @@ Status Memory::freeReservation(Address address, std::uint64_t bytes) {
     return refusal(Call::kFreeReservation, Reason::kInvalidValue,
                    fmt::format("[{:#x}, +{}) is not a reservation", address, bytes));
   }
-  if (overlapsView(address, bytes)) {
+  if (overlapsView(views_.lower_bound(address), address, bytes)) {
     return refusal(Call::kFreeReservation, Reason::kInvalidValue,
                    fmt::format("[{:#x}, +{}) has something mapped in it", address, bytes));
   }
@@ -77,18 +77,20 @@ Status Memory::map(Address address, std::uint64_t bytes, Page page) {
     return refusal(Call::kMap, reason,
                    fmt::format("page {} at [{:#x}, +{}): {}", page.raw, address, bytes, why));
   };
-  const std::uint64_t size = heldBytes(page);
-  if (size == 0) return refuse(Reason::kInvalidValue, "the page is not held");
+  const auto it = pages_.find(page.raw);
+  if (it == pages_.end() || !it->second.held)
+    return refuse(Reason::kInvalidValue, "the page is not held");
+  PhysicalPage& physical = it->second;
+  const std::uint64_t size = physical.backing->bytes();
   if (bytes == 0 || bytes > size) return refuse(Reason::kInvalidValue, "not the page's size");
   if (bytes < size) return refuse(Reason::kNotSupported, "part of a page cannot be mapped");
   if (address % granularity_ != 0) return refuse(Reason::kInvalidValue, "misaligned address");
   if (!reserved(address, bytes)) return refuse(Reason::kInvalidValue, "not in one reservation");
-  if (overlapsView(address, bytes)) {
+  const auto next = views_.lower_bound(address);
+  if (overlapsView(next, address, bytes))
     return refuse(Reason::kInvalidValue, "something is mapped there");
-  }
-  PhysicalPage& physical = pages_.at(page.raw);
   ++physical.mappings;
-  views_.emplace(address, View{bytes, page.raw, next_id_++, physical.backing});
+  views_.emplace_hint(next, address, View{bytes, page.raw, next_id_++, physical.backing});
   return {};
 }
 
@@ -100,45 +102,45 @@ bool Memory::reserved(Address address, std::uint64_t bytes) const {
   return offset < it->second && bytes <= it->second - offset;
 }
 
-bool Memory::overlapsView(Address address, std::uint64_t bytes) const {
-  const auto next = views_.lower_bound(address);
+// `next`: the first view from `address` on.
+bool Memory::overlapsView(Views::const_iterator next, Address address, std::uint64_t bytes) const {
   if (next != views_.end() && next->first - address < bytes) return true;
-  return next != views_.begin() && std::prev(next)->first + std::prev(next)->second.bytes > address;
+  if (next == views_.begin()) return false;
+  const auto& [from, view] = *std::prev(next);
+  return from + view.bytes > address;
 }
 
-Result<std::vector<std::uint64_t>> Memory::viewsIn(Call call, Address address,
-                                                   std::uint64_t bytes) const {
-  std::vector<std::uint64_t> ids;
+Result<std::size_t> Memory::viewCount(Call call, Address address, std::uint64_t bytes) const {
+  std::size_t count = 0;
   std::uint64_t covered = 0;
-  auto it = views_.find(address);
-  for (; it != views_.end() && covered < bytes && it->first == address + covered; ++it) {
+  for (auto it = views_.find(address);
+       it != views_.end() && covered < bytes && it->first == address + covered; ++it) {
     covered += it->second.bytes;
-    ids.push_back(it->second.id);
+    ++count;
   }
-  if (bytes > 0 && covered == bytes) return ids;
+  if (bytes > 0 && covered == bytes) return count;
   return refusal(call, Reason::kInvalidValue,
                  fmt::format("[{:#x}, +{}) is not made of whole mappings", address, bytes));
 }
 
-Status Memory::setAccess(Address address, std::uint64_t bytes) {
-  const auto views = viewsIn(Call::kSetAccess, address, bytes);
-  if (!views.ok()) return views.error();
-  auto it = views_.find(address);
-  for (std::size_t i = 0; i < views.value().size(); ++i, ++it) it->second.accessible = true;
-  return {};
+std::vector<std::uint64_t> Memory::viewsFrom(Address address, std::size_t count) const {
+  std::vector<std::uint64_t> ids;
+  ids.reserve(count);
+  for (auto it = views_.find(address); ids.size() < count; ++it) ids.push_back(it->second.id);
+  return ids;
 }
 
-Status Memory::unmap(Address address, std::uint64_t bytes) {
-  const auto views = viewsIn(Call::kUnmap, address, bytes);
-  if (!views.ok()) return views.error();
-  auto it = views_.find(address);
-  for (std::size_t i = 0; i < views.value().size(); ++i) {
+void Memory::setAccess(Address address, std::size_t views) {
+  for (auto it = views_.find(address); views > 0; --views, ++it) it->second.accessible = true;
+}
+
+void Memory::unmap(Address address, std::size_t views) {
+  for (auto it = views_.find(address); views > 0; --views) {
     const std::uint64_t page = it->second.page;
     it = views_.erase(it);
     --pages_.at(page).mappings;
     dropIfUnused(page);
   }
-  return {};
 }
 
 }  // namespace cistern::sim

@@ -74,22 +74,24 @@ Status SimDevice::doMap(Address address, std::size_t bytes, Page page) {
 
 Status SimDevice::doSetAccess(Address address, std::size_t bytes) {
   MutexLock lock(mutex_);
-  const auto views = memory_.viewsIn(Call::kSetAccess, address, bytes);
-  const std::size_t pages = views.ok() ? views.value().size() : 1;
-  Status in = enterVirtual(Call::kSetAccess, cost::setAccess(pages, bytes));
-  return in.ok() ? memory_.setAccess(address, bytes) : in;
+  const auto views = memory_.viewCount(Call::kSetAccess, address, bytes);
+  const std::size_t pages = views.ok() ? views.value() : 1;
+  if (Status in = enterVirtual(Call::kSetAccess, cost::setAccess(pages, bytes)); !in.ok()) return in;
+  if (!views.ok()) return views.error();
+  memory_.setAccess(address, pages);
+  return {};
 }
 
 Status SimDevice::doUnmap(Address address, std::size_t bytes) {
   MutexLock lock(mutex_);
-  const auto views = memory_.viewsIn(Call::kUnmap, address, bytes);
-  const std::size_t pages = views.ok() ? views.value().size() : 1;
+  const auto views = memory_.viewCount(Call::kUnmap, address, bytes);
+  const std::size_t pages = views.ok() ? views.value() : 1;
   if (Status in = enterVirtual(Call::kUnmap, cost::unmap(pages, bytes)); !in.ok()) return in;
   if (!views.ok()) return views.error();
-  detector_.unmap(address, views.value());
-  Status unmapped = memory_.unmap(address, bytes);
+  detector_.unmap(address, memory_.viewsFrom(address, pages));
+  memory_.unmap(address, pages);
   forgetReturnedPages();
-  return unmapped;
+  return {};
 }
 
 void SimDevice::forgetReturnedPages() {

@@ -220,9 +220,8 @@ void ThreadCache::release(Block& block, WhoFreed who) noexcept CISTERN_NO_TSA {
 }
 
 void ThreadCache::putBackBins() noexcept {
-  for (std::size_t i = 0; i < kBins && small_.cached() + large_.cached() != 0; ++i) {
-    if (bins_[i].top != nullptr) putBack(bins_[i]);
-  }
+  putBack(bins_[kLastBin]);
+  for (std::size_t i = 0; i < kLastBin && small_.cached() != 0; ++i) putBack(bins_[i]);
   hand_ = 0;
   last_unused_ = last_passed_ = 0;
   settleRoom();

@@ -17,6 +17,7 @@ void Mover::claim(const Window& window) {
   pieces_.clear();
   gaps_.clear();
   steps_.clear();
+  coming_ = {};
   prepare(heap_);
   claimPieces();
   claimHoles();

@@ -57,6 +57,14 @@ class Mover {
     std::uint32_t at, end, room_end;
   };
   enum class Which : std::uint8_t { kComplete, kAny };
+  /// What the first `steps` steps bring, revived pages apart.
+  struct Coming {
+    std::size_t steps = 0;
+    std::uint64_t more = 0;    ///< bytes that the heap does not have
+    std::uint64_t moved = 0;   ///< bytes that it has elsewhere
+    std::uint64_t others = 0;  ///< of `more`, what other heaps have
+    std::uint64_t others_count = 0;  ///< pages
+  };
 
   Block* attempt(bool fresh_only);
 
@@ -95,6 +103,7 @@ class Mover {
   void pay();
   double credit() const;
   double spending() const;
+  const Coming& coming() const;
   std::uint64_t beyondMost() const;
   std::size_t affordable() const;
   std::size_t affordableFromOthers() const;
@@ -118,6 +127,7 @@ class Mover {
   std::vector<Piece> pieces_;
   std::vector<Gap> gaps_;
   std::vector<Step> steps_;
+  mutable Coming coming_;
   std::vector<Step> revived_;    ///< scratch, with room for all of the window's
   bool pressed_ = false;         ///< the device or the limit has refused: time is no matter now
   bool committed_ = false;       ///< the pages are where they belong: there is nothing to undo

@@ -34,30 +34,39 @@ std::uint32_t wholeUnits(std::uint64_t bytes) {
 
 }  // namespace
 
+// Steps are only added until they are mapped: those that were looked at need not be again.
+const Mover::Coming& Mover::coming() const {
+  for (; coming_.steps < steps_.size(); ++coming_.steps) {
+    const Step& step = steps_[coming_.steps];
+    if (step.revived) continue;
+    if (step.source == &heap_) {
+      coming_.moved += step.page->bytes();
+      continue;
+    }
+    coming_.more += step.page->bytes();
+    if (step.source == nullptr) continue;
+    coming_.others += step.page->bytes();
+    ++coming_.others_count;
+  }
+  return coming_;
+}
+
 // How much of what comes lies beyond the most that this heap ever had.
 std::uint64_t Mover::beyondMost() const {
-  std::uint64_t coming = gapUnits() * kUnit;
-  for (const Step& step : steps_) {
-    if (!step.revived && step.source != &heap_) coming += step.page->bytes();
-  }
+  const std::uint64_t more = gapUnits() * kUnit + coming().more;
   const std::uint64_t most = std::max(window_.range->most_backed, backed_before_);
-  return std::max(backed_before_ + coming, most) - most;
+  return std::max(backed_before_ + more, most) - most;
 }
 
 // What would have been spent without recycling too: a heap takes what it never had by growing,
 // where taking it from another is no dearer; and it would have grown, once, by part of what it
 // moves.
 double Mover::credit() const {
-  std::uint64_t own = 0, others = 0, others_count = 0;
-  for (const Step& step : steps_) {
-    if (step.revived || step.source == nullptr) continue;
-    (step.source == &heap_ ? own : others) += step.page->bytes();
-    others_count += step.source == &heap_ ? 0 : 1;
-  }
+  const auto& [steps, more, moved, others, others_count] = coming();
   const std::uint64_t beyond = beyondMost(), taken = std::min(beyond, others);
   const std::uint64_t once = window_.range->most_backed / kMovedOnce;
   const std::uint64_t before = std::min(window_.range->moved, once);
-  const double grown = double(beyond - taken + std::min(own, once - before)) / double(kUnit);
+  const double grown = double(beyond - taken + std::min(moved, once - before)) / double(kUnit);
   const double plain = ground_.create_cost.mean() + ground_.map_cost.mean();
   const double of_others = others == 0 ? 0 : double(taken) / double(others) * double(others_count);
   return grown / kUsualUnits * plain + of_others * ground_.map_cost.mean();
@@ -84,6 +93,7 @@ void Mover::pay() {
     return;
   }
   const double took = double(ground_.device.hostNanoseconds() - began_ns_);
+  coming_ = {};  // they were sorted
   ground_.budget.spend(std::max(0.0, took - credit()));
 }
 

@@ -8,19 +8,20 @@ namespace cistern::pages {
 
 ViewTable::~ViewTable() {
   for (PhysicalPage* page : pages_) {
-    for (View* view : page->views) delete view;
-    delete page;
+    for (View* view : page->views) view_records_.remove(*view);
+    page_records_.remove(*page);
   }
 }
 
 PhysicalPage& ViewTable::addPage(Page handle, std::uint32_t units) {
-  auto page = std::make_unique<PhysicalPage>();
-  page->handle = handle;
-  page->units = units;
-  page->index = pages_.size();
-  pages_.push_back(page.get());
-  bytes_ += page->bytes();
-  return *page.release();
+  if (pages_.size() == pages_.capacity()) pages_.reserve(2 * pages_.size() + 16);
+  PhysicalPage& page = page_records_.make();
+  page.handle = handle;
+  page.units = units;
+  page.index = pages_.size();
+  pages_.push_back(&page);
+  bytes_ += page.bytes();
+  return page;
 }
 
 void ViewTable::removePage(PhysicalPage& page) noexcept {
@@ -30,24 +31,25 @@ void ViewTable::removePage(PhysicalPage& page) noexcept {
   pages_.back()->index = page.index;
   pages_[page.index] = pages_.back();
   pages_.pop_back();
-  delete &page;
+  page_records_.remove(page);
 }
 
 View& ViewTable::addView(PhysicalPage& page, PageRange& range, std::uint32_t unit) {
-  auto view = std::make_unique<View>();
-  page.views.push_back(view.get());
-  view->page = &page;
-  view->range = &range;
-  view->unit = unit;
-  view->end_unit = (unit + page.units) & 0x7fffffffu;
-  for (std::uint32_t u = unit; u < view->endUnit(); ++u) {
+  if (page.views.size() == page.views.capacity()) page.views.reserve(2 * page.views.size() + 1);
+  View& view = view_records_.make();
+  page.views.push_back(&view);
+  view.page = &page;
+  view.range = &range;
+  view.unit = unit;
+  view.end_unit = (unit + page.units) & 0x7fffffffu;
+  for (std::uint32_t u = unit; u < view.endUnit(); ++u) {
     CISTERN_ASSERT(range.slots[u] == nullptr);
-    range.slots[u] = view.get();
+    range.slots[u] = &view;
   }
-  range.touched = std::max(range.touched, view->endUnit());
-  link(*view);
+  range.touched = std::max(range.touched, view.endUnit());
+  link(view);
   ++views_;
-  return *view.release();
+  return view;
 }
 
 void ViewTable::removeView(View& view) noexcept {
@@ -58,7 +60,7 @@ void ViewTable::removeView(View& view) noexcept {
   std::erase(page.views, &view);
   if (page.views.empty()) makeSpare(page);
   --views_;
-  delete &view;
+  view_records_.remove(view);
 }
 
 void ViewTable::makeCurrent(View& view) noexcept {
@@ -127,8 +129,8 @@ void ViewTable::unlink(View& view) noexcept {
 std::size_t ViewTable::hostBytes() const {
   std::size_t slots = 0;
   for (const auto& range : ranges_) slots += sizeof(PageRange) + range->slots.capacity() * 8;
-  return slots + pages_.size() * (sizeof(PhysicalPage) + sizeof(PhysicalPage*)) +
-         views_ * (sizeof(View) + sizeof(View*));
+  return slots + page_records_.hostBytes() + view_records_.hostBytes() +
+         (pages_.capacity() + views_) * sizeof(void*);
 }
 
 // A graph reaches the page here: it is mapped, and in use in this pool or nowhere.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "allocator/engine/pages/page.hpp"
+#include "allocator/engine/pages/slabs.hpp"
 
 namespace cistern::pages {
 
@@ -62,6 +63,8 @@ class ViewTable {
   void link(View& view) noexcept;
   void unlink(View& view) noexcept;
 
+  Slabs<PhysicalPage> page_records_;
+  Slabs<View> view_records_;
   std::vector<PhysicalPage*> pages_;  ///< in no order
   std::vector<std::unique_ptr<PageRange>> ranges_;
   PhysicalPage* spares_ = nullptr;
