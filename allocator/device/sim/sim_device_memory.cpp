@@ -76,7 +76,8 @@ Status SimDevice::doSetAccess(Address address, std::size_t bytes) {
   MutexLock lock(mutex_);
   const auto views = memory_.viewCount(Call::kSetAccess, address, bytes);
   const std::size_t pages = views.ok() ? views.value() : 1;
-  if (Status in = enterVirtual(Call::kSetAccess, cost::setAccess(pages, bytes)); !in.ok()) return in;
+  if (Status in = enterVirtual(Call::kSetAccess, cost::setAccess(pages, bytes)); !in.ok())
+    return in;
   if (!views.ok()) return views.error();
   memory_.setAccess(address, pages);
   return {};

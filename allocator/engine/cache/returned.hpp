@@ -70,7 +70,6 @@ class ReturnedBlocks {
 
  private:
   // No block: the top while there is no room.
-  // No block: the top while there is no room.
   static Block* closed() noexcept { return reinterpret_cast<Block*>(alignof(Block)); }
 
   // Blocks that are added meanwhile are counted already: never more is subtracted than was added.

@@ -162,7 +162,7 @@ bool ThreadCache::makePlace(Bin& bin, Side& side, const Block& block) noexcept {
   if (side.granted == 0) grant(side);
   if (block.bytes() > side.granted) return false;
   if (block.bytes() >= untilEbb()) return putBackBins(), false;
-  if (alone && !lastIsWorthIt()) return false;
+  if (alone && (isOthersToo(side) || !lastIsWorthIt())) return false;
   if (alone) {
     if (bin.top != nullptr) ++last_unused_;
     putBack(bin);
@@ -176,6 +176,12 @@ bool ThreadCache::makePlace(Bin& bin, Side& side, const Block& block) noexcept {
     if (&sideOf(bins_[hand_].grains) == &side) putBack(bins_[hand_]);
   }
   return true;
+}
+
+// On a stream that several threads use, a large block that one of them keeps is missing to the
+// others, and what they take instead costs pages.
+bool ThreadCache::isOthersToo(const Side& side) const noexcept CISTERN_NO_TSA {
+  return &side == &large_ && heap_->caches.size() > 1;
 }
 
 // Where the last block is never the one that is asked for next, keeping it is wasted; but programs

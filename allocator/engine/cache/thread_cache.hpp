@@ -38,7 +38,8 @@ class alignas(64) ThreadCache {
  public:
   /// Sizes up to 64 KiB have a stack each. Of all that is larger only the block that was freed last
   /// is kept: what comes back to where it just was, and not to where it fits best, costs pages that
-  /// would have become free.
+  /// would have become free. Where several threads use the stream, and the block is no small one,
+  /// it is not kept either.
   static constexpr std::uint32_t kDirectGrains = 128;
   static constexpr std::uint64_t kDirectBytes = std::uint64_t{kDirectGrains} << kGrainShift;
   static constexpr std::uint32_t kSmallGrains = 2048;  ///< 1 MiB: larger requests are large
@@ -237,6 +238,7 @@ class alignas(64) ThreadCache {
   std::uint64_t untilEbb() const noexcept;
   void handOver(Block& block, WhoFreed who) noexcept;
   void release(Block& block, WhoFreed who) noexcept;
+  bool isOthersToo(const Side& side) const noexcept;
   bool lastIsWorthIt() noexcept;
   void noteTaken(const Bin& bin) noexcept {
     if (&bin == &bins_[kLastBin]) last_unused_ = 0;

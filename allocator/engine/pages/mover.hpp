@@ -60,9 +60,9 @@ class Mover {
   /// What the first `steps` steps bring, revived pages apart.
   struct Coming {
     std::size_t steps = 0;
-    std::uint64_t more = 0;    ///< bytes that the heap does not have
-    std::uint64_t moved = 0;   ///< bytes that it has elsewhere
-    std::uint64_t others = 0;  ///< of `more`, what other heaps have
+    std::uint64_t more = 0;          ///< bytes that the heap does not have
+    std::uint64_t moved = 0;         ///< bytes that it has elsewhere
+    std::uint64_t others = 0;        ///< of `more`, what other heaps have
     std::uint64_t others_count = 0;  ///< pages
   };
 
