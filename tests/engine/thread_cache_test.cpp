@@ -1,5 +1,6 @@
 // What a thread keeps of what it has freed: who gets it back, and that it is in nobody's way.
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <memory>
 
@@ -264,15 +265,47 @@ TEST_CASE("a thread keeps no more of small blocks than the option says", "[engin
   }
 }
 
-TEST_CASE("a thread keeps one larger block, of a size that the option says", "[engine]") {
-  CHECK(keptOf("thread_cache:off", 4, 2 * kMiB) == 0);
-  CHECK(keptOf("thread_cache:512K", 4, 2 * kMiB) == 1);
-  CHECK(keptOf("thread_cache:512K", 4, 3 * kMiB) == 0);
-  CHECK(keptOf("thread_cache:2M", 4, 200 * kKiB) == 1);
-  CHECK(keptOf("thread_cache:2M", 4, 3 * kMiB) == 1);
-  CHECK(keptOf("thread_cache:2M", 4, 900 * kKiB) == 1);
-}
 #endif
+
+/// Whether the larger block that a thread frees last is the one that it gets next, rather than
+/// where it would fit best. `shared`: another thread uses the stream as well.
+bool keepsLast(const std::string& conf, std::size_t bytes, bool shared = false) {
+  CacheRig rig(conf);
+  const Stream stream = rig.stream();
+  IdleThread other;
+  if (shared) other.keep(rig.allocator, 1, kKiB, stream);
+  void* const anchor = rig.allocator.allocate(64 * kMiB, stream);  // far from low tide
+  std::array<void*, 4> blocks{};
+  const auto takeAll = [&] {
+    for (void*& block : blocks) block = rig.allocator.allocate(bytes, stream);
+  };
+  const auto freeAll = [&] {
+    for (void* block : blocks) rig.allocator.free(block);
+  };
+  for (int i = 0; i < 3; ++i) takeAll(), freeAll();  // what is a new high goes to the heap
+  takeAll();
+  freeAll();
+  void* const again = rig.allocator.allocate(bytes, stream);
+  rig.allocator.free(again);
+  rig.allocator.free(anchor);
+  CHECK((again == blocks.back() || again == *std::min_element(blocks.begin(), blocks.end())));
+  return again == blocks.back();
+}
+
+TEST_CASE("a thread keeps one larger block, of a size that the option says", "[engine]") {
+  CHECK_FALSE(keepsLast("thread_cache:off", 2 * kMiB));
+  CHECK(keepsLast("thread_cache:512K", 2 * kMiB));
+  CHECK_FALSE(keepsLast("thread_cache:512K", 3 * kMiB));
+  CHECK(keepsLast("thread_cache:2M", 200 * kKiB));
+  CHECK(keepsLast("thread_cache:2M", 3 * kMiB));
+  CHECK(keepsLast("thread_cache:2M", 900 * kKiB));
+}
+
+TEST_CASE("no thread keeps a large block of a stream that several use", "[engine]") {
+  CHECK_FALSE(keepsLast("thread_cache:2M", 2 * kMiB, true));
+  CHECK_FALSE(keepsLast("thread_cache:2M", 3 * kMiB, true));
+  CHECK(keepsLast("thread_cache:2M", 900 * kKiB, true));
+}
 
 TEST_CASE("threads that there is no room for caches for keep nothing back", "[engine]") {
   CacheRig rig("thread_cache:2M", simOf(256 * kMiB));  // 4 MiB for all: two caches of small blocks

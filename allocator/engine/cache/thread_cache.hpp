@@ -118,7 +118,11 @@ class alignas(64) ThreadCache {
   /// Whether takeWithRoom could find something that take() did not.
   bool mayHave(std::uint64_t bytes) const noexcept {
     const auto grains = std::uint32_t((bytes + kGrain - 1) >> kGrainShift);
-    return returned_.any() || (grains <= kMostGrains && bins_[binOf(grains)].top != nullptr);
+    if (returned_.any()) [[unlikely]]
+      return true;
+    if (grains > kMostGrains) return false;
+    const Bin& bin = bins_[binOf(grains)];
+    return bin.top != nullptr && bin.grains == grains;
   }
   /// What take() found no way to: after others' returns were looked at, with room from the heap.
   Block* takeWithRoom(std::uint64_t bytes) noexcept;
