@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <new>
-#include <utility>
 
 namespace cistern {
 
@@ -22,28 +21,21 @@ std::size_t BlockPool::countInUse() const {
   return records_ - spare;
 }
 
+// What is new stays untouched until it is taken: most of what is prepared for never comes.
 void BlockPool::makeSpare(std::size_t count) {
-  Block* taken = nullptr;
-  const auto giveBack = [&] {
-    while (taken) give(std::exchange(taken, taken->next));
-  };
-  try {
-    for (; count > 0; --count) {
-      Block* block = take();
-      block->next = std::exchange(taken, block);
-    }
-  } catch (...) {
-    giveBack();
-    throw;
+  while (true) {
+    while (untouched_ > 0) give(fresh());  // of the last slab
+    grow(count);
+    if (untouched_ >= count) return;
+    count -= untouched_;
   }
-  giveBack();
 }
 
 // Slabs grow by a quarter of what there is, so that a small heap stays small and a large one seldom
 // grows, and at most a fifth of the records is ahead of need. The largest is one huge page.
-void BlockPool::grow() {
+void BlockPool::grow(std::size_t least) {
   constexpr std::size_t kMost = HostAllocator<Block>::kHugePage / sizeof(Block);
-  const std::size_t count = std::clamp<std::size_t>(records_ / 4, 16, kMost);
+  const std::size_t count = std::clamp<std::size_t>(std::max(records_ / 4, least), 16, kMost);
   slabs_.reserve(slabs_.size() + 1);
   slabs_.push_back({HostAllocator<Block>().allocate(count), count});
   records_ += count;

@@ -34,8 +34,9 @@ class BlockPool {
   /// Makes sure that taking `count` records cannot fail, while `in_use` are taken. Throws
   /// std::bad_alloc, changing nothing.
   void prepare(std::size_t count, std::size_t in_use) {
-    if (records_ - in_use < count) [[unlikely]]
-      makeSpare(count);
+    const std::size_t spare = records_ - in_use;
+    if (spare < count) [[unlikely]]
+      makeSpare(count - spare);
   }
   /// Counts the records that are taken.
   std::size_t countInUse() const;
@@ -48,7 +49,7 @@ class BlockPool {
   };
   Block* fresh();
   void makeSpare(std::size_t count);
-  void grow();
+  void grow(std::size_t least = 0);
 
   Block* spare_ = nullptr;     ///< records given back, linked by next; the last given first
   std::size_t untouched_ = 0;  ///< records at the end of the last slab that were never taken
