@@ -86,6 +86,7 @@ class Mover {
   std::uint64_t roomLeft() const;
   bool captured() const;
   bool gives(const Heap& source) const;
+  bool hasAny(Heap& source) const;
   void takeOwn(std::size_t most);
   void takeFromOthers(std::size_t most, Which which);
   bool orderAfter(Heap& source);

@@ -60,6 +60,18 @@ bool Mover::gives(const Heap& source) const {
   return source.onPages() && source.pool().givesTo(heap_.pool(), from_ == PagesFrom::kLenders);
 }
 
+// Heaps of streams that are gone stay, and hold nothing: there is no use in asking how far they
+// are.
+bool Mover::hasAny(Heap& source) const {
+  const auto& parked = ground_.parked;
+  if (std::any_of(parked.begin(), parked.end(),
+                  [&](const PhysicalPage* page) { return page->counted_by == &source; }))
+    return true;
+  const MutexLock lock(source.mutex());
+  return source.layout(SizeKind::kSmall).segmentBytes() != 0 ||
+         source.layout(SizeKind::kLarge).segmentBytes() != 0;
+}
+
 // Below the limit, and on the device.
 std::uint64_t Mover::roomLeft() const {
   const Result<MemoryInfo> info = ground_.device.memoryInfo();
@@ -76,7 +88,7 @@ void Mover::takeFromOthers(std::size_t most, Which which) {
   if (!ground_.options.cross_stream_reuse) return;
   for (Heap* source : ground_.heaps.all()) {
     if (gapUnits() == 0 || most == 0) return;
-    if (source == &heap_ || !gives(*source)) continue;
+    if (source == &heap_ || !gives(*source) || !hasAny(*source)) continue;
     if (which == Which::kAny && !ground_.progress.answers(source->stream())) continue;
     if (which == Which::kComplete) ground_.progress.refresh(*source);
     const std::size_t before = steps_.size();
