@@ -6,8 +6,11 @@
 #include <atomic>
 #include <barrier>
 #include <chrono>
-#include <functional>
+#include <exception>
+#include <memory>
 #include <numeric>
+#include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -107,7 +110,8 @@ Rounds measure(Subject& subject, const std::vector<std::size_t>& on, std::size_t
   const std::size_t count = on.size();
   Rounds all{std::vector(rounds, Nanoseconds(count)), std::vector(rounds, Nanoseconds(count))};
   std::barrier turn{std::ptrdiff_t(count)};
-  const auto work = [&](std::size_t index) {
+  std::vector<std::exception_ptr> thrown(count);
+  const auto take_turns = [&](std::size_t index) {
     pinTo(on[index]);
     Lane& lane = *subject.lanes[index];
     (void)nanosecondsPerStep(lane);  // warm
@@ -119,12 +123,23 @@ Rounds measure(Subject& subject, const std::vector<std::size_t>& on, std::size_t
       turn.arrive_and_wait();
       all.together[round][index] = nanosecondsPerStep(lane);
     }
-    turn.arrive_and_wait();
-    lane.leave();
   };
-  std::vector<std::thread> threads;
-  for (std::size_t i = 0; i < count; ++i) threads.emplace_back(work, i);
-  for (std::thread& thread : threads) thread.join();
+  const auto work = [&](std::size_t index) {
+    try {
+      take_turns(index);
+    } catch (...) {
+      thrown[index] = std::current_exception();
+    }
+    turn.arrive_and_drop();  // the others go on without it
+    subject.lanes[index]->leave();
+  };
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t i = 0; i < count; ++i) threads.emplace_back(work, i);
+  }
+  for (const std::exception_ptr& each : thrown) {
+    if (each) std::rethrow_exception(each);
+  }
   return all;
 }
 
@@ -185,6 +200,7 @@ void run(CommandLine& line) {
     throw InvalidArgument(
         other + "? Allowed: --rounds=N, --threads=N, --device=sim|cuda|hip, --peers=NAME,...");
   }
+  std::vector<std::string> left_out = roster.left_out;
   std::vector<std::size_t> on = processors();
   on.resize(std::min(on.size(), most));
   fmt::print("ns per step of {} threads, one on each processor, each with a stream of its own\n\n",
@@ -197,11 +213,14 @@ void run(CommandLine& line) {
     printRow(registers.name, measure(registers, on, rounds));
   }
   for (const PeerEntry& entry : roster.peers) {
-    if (entry.slow_factor > 1) continue;
+    if (entry.slow_factor > 1) {
+      left_out.push_back(entry.name + ": a system call each time");
+      continue;
+    }
     Subject subject = subjectOf(entry, on.size());
     printRow(subject.name, measure(subject, on, rounds));
   }
-  for (const std::string& left_out : roster.left_out) fmt::print("left out: {}\n", left_out);
+  for (const std::string& peer : left_out) fmt::print("left out: {}\n", peer);
 }
 
 }  // namespace

@@ -21,7 +21,8 @@ std::size_t BlockPool::countInUse() const {
   return records_ - spare;
 }
 
-// What is new stays untouched until it is taken: most of what is prepared for never comes.
+// What is new, one slab of it as a rule, stays untouched until it is taken: most of what is
+// prepared for never comes.
 void BlockPool::makeSpare(std::size_t count) {
   while (true) {
     while (untouched_ > 0) give(fresh());  // of the last slab

@@ -17,7 +17,7 @@ Worker::~Worker() {
 
 void Worker::step() {
   const std::uint64_t dice = below(1'000);
-  if (dice < 430) return take();
+  if (dice < 430) return void(take());
   if (dice < 800) return letGo();
   if (dice < 880) return passOn();
   if (dice < 950) return pairs();
@@ -43,11 +43,12 @@ Held* Worker::takeOut() {
   return held;
 }
 
-void Worker::take() {
-  if (held_.size() >= kMostHeld) return letGo();
+bool Worker::take() {
+  if (held_.size() >= kMostHeld) return letGo(), true;
   Held* const held = world_.allocate(size(), anySlot(), below(8) == 0);
   held ? held_.push_back(held) : letGo();
   world_.counts.allocations.fetch_add(1, std::memory_order_relaxed);
+  return held != nullptr;
 }
 
 void Worker::letGo() {
@@ -80,11 +81,12 @@ void Worker::useElsewhere() {
   if (!held_.empty()) world_.useElsewhere(*held_[below(held_.size())], anySlot());
 }
 
-// What is left of it outlives the pool.
+// What is left of it outlives the pool. It stops where there is no memory, as pairs() does.
 void Worker::inAPool() {
   MemPool pool(world_.pools);
   const MemPoolScope scope(pool);
-  for (int i = 0; i < 12; ++i) below(3) == 0 ? letGo() : take();
+  bool served = true;
+  for (int i = 0; served && i < 12; ++i) below(3) == 0 ? letGo() : void(served = take());
   world_.counts.pools.fetch_add(1, std::memory_order_relaxed);
 }
 

@@ -24,7 +24,7 @@ class Worker {
   std::size_t size();
   Held* takeOut();
 
-  void take();
+  bool take();  ///< false: refused
   void letGo();
   void passOn();
   void pairs();

@@ -159,10 +159,11 @@ bool ThreadCache::accept(Block& block, WhoFreed who) noexcept {
 
 bool ThreadCache::makePlace(Bin& bin, Side& side, const Block& block) noexcept {
   const bool alone = block.grains > kDirectGrains;
+  if (alone && isOthersToo(side)) return false;
   if (side.granted == 0) grant(side);
   if (block.bytes() > side.granted) return false;
   if (block.bytes() >= untilEbb()) return putBackBins(), false;
-  if (alone && (isOthersToo(side) || !lastIsWorthIt())) return false;
+  if (alone && !lastIsWorthIt()) return false;
   if (alone) {
     if (bin.top != nullptr) ++last_unused_;
     putBack(bin);
@@ -181,7 +182,9 @@ bool ThreadCache::makePlace(Bin& bin, Side& side, const Block& block) noexcept {
 // On a stream that several threads use, a large block that one of them keeps is missing to the
 // others, and what they take instead costs pages.
 bool ThreadCache::isOthersToo(const Side& side) const noexcept CISTERN_NO_TSA {
-  return &side == &large_ && heap_->caches.size() > 1;
+  if (&side != &large_) return false;
+  return std::any_of(heap_->caches.begin(), heap_->caches.end(),
+                     [this](const ThreadCache* cache) { return cache != this && cache->isOpen(); });
 }
 
 // Where the last block is never the one that is asked for next, keeping it is wasted; but programs
@@ -226,7 +229,7 @@ void ThreadCache::release(Block& block, WhoFreed who) noexcept CISTERN_NO_TSA {
 }
 
 void ThreadCache::putBackBins() noexcept {
-  putBack(bins_[kLastBin]);
+  putBackKept();
   for (std::size_t i = 0; i < kLastBin && small_.cached() != 0; ++i) putBack(bins_[i]);
   hand_ = 0;
   last_unused_ = last_passed_ = 0;
@@ -236,8 +239,15 @@ void ThreadCache::putBackBins() noexcept {
 void ThreadCache::putBackLast() noexcept {
   if (!hasLast()) return;
   ++last_unused_;
-  putBack(bins_[kLastBin]);
+  putBackKept();
   settleRoom();
+}
+
+// giveAny() looks at the size alone: where none is to be kept, the bin is for none.
+void ThreadCache::putBackKept() noexcept {
+  Bin& last = bins_[kLastBin];
+  putBack(last);
+  if (isOthersToo(sideOf(last.grains))) last.grains = 0;
 }
 
 // Low tide is for the heap to see: who would bring it about goes there. Each side may go half the

@@ -38,8 +38,8 @@ class alignas(64) ThreadCache {
  public:
   /// Sizes up to 64 KiB have a stack each. Of all that is larger only the block that was freed last
   /// is kept: what comes back to where it just was, and not to where it fits best, costs pages that
-  /// would have become free. Where several threads use the stream, and the block is no small one,
-  /// it is not kept either.
+  /// would have become free. Where other threads use the stream at the same time it is kept up to
+  /// 1 MiB only (and what is kept when the second comes, until the cache is emptied next).
   static constexpr std::uint32_t kDirectGrains = 128;
   static constexpr std::uint64_t kDirectBytes = std::uint64_t{kDirectGrains} << kGrainShift;
   static constexpr std::uint32_t kSmallGrains = 2048;  ///< 1 MiB: larger requests are large
@@ -236,6 +236,7 @@ class alignas(64) ThreadCache {
   bool obtain(Side& side, std::uint64_t size, std::uint64_t bytes) noexcept;
   void putBack(Bin& bin) noexcept;
   void putBackBins() noexcept;
+  void putBackKept() noexcept;
   void settleRoom() noexcept;
   void relimit(Side& side) noexcept;
   static void relimit(Side& side, std::uint64_t more) noexcept;

@@ -60,16 +60,19 @@ bool Mover::gives(const Heap& source) const {
   return source.onPages() && source.pool().givesTo(heap_.pool(), from_ == PagesFrom::kLenders);
 }
 
-// Heaps of streams that are gone stay, and hold nothing: there is no use in asking how far they
-// are.
+// Heaps of streams that are gone stay. One that holds nothing is asked how far its stream is only
+// while that is not known: its old views wait for it.
 bool Mover::hasAny(Heap& source) const {
+  {
+    const MutexLock lock(source.mutex());
+    const bool pending = source.completion.freed || source.completion.under_way;
+    if (pending || source.layout(SizeKind::kSmall).segmentBytes() != 0 ||
+        source.layout(SizeKind::kLarge).segmentBytes() != 0)
+      return true;
+  }
   const auto& parked = ground_.parked;
-  if (std::any_of(parked.begin(), parked.end(),
-                  [&](const PhysicalPage* page) { return page->counted_by == &source; }))
-    return true;
-  const MutexLock lock(source.mutex());
-  return source.layout(SizeKind::kSmall).segmentBytes() != 0 ||
-         source.layout(SizeKind::kLarge).segmentBytes() != 0;
+  return std::any_of(parked.begin(), parked.end(),
+                     [&](const PhysicalPage* page) { return page->counted_by == &source; });
 }
 
 // Below the limit, and on the device.
