@@ -80,20 +80,12 @@ void PageBacking::sendHome(Heap& heap) {
     ground_.table.makeCurrent(*page.home);
     ++ground_.counters.revived;
   }
-  // From above, so that the next hole is as a rule what is left of the last below its page.
-  std::erase_if(away, [](const Homing& page) { return page.aside; });
-  std::sort(away.begin(), away.end(), [](const Homing& a, const Homing& b) {
-    return a.home->range != b.home->range ? a.home->range < b.home->range
-                                          : a.home->unit > b.home->unit;
-  });
-  Block* below = nullptr;
   for (const Homing& page : away) {
+    if (page.aside) continue;
     const View& home = *page.home;
     ground_.count(*home.page, &heap, home.range->kind);
-    Block& hole = holeAt(heap, *home.range, home.place(), below);
-    const Block* filled =
-        heap.fill(home.range->kind, hole, home.place(), home.placeEnd(), page.last_use.epoch);
-    below = filled->prev;
+    heap.fill(home.range->kind, holeAt(heap, *home.range, home.place()), home.place(),
+              home.placeEnd(), page.last_use.epoch);
   }
 }
 

@@ -7,25 +7,12 @@
 
 namespace cistern::pages {
 
-namespace {
-
-bool isHoleAt(const Block& block, const PageRange& range, Address place) {
-  return block.isHole() && block.segment == &range && block.address() <= place &&
-         place < block.end();
-}
-
-}  // namespace
-
 Block& holeAt(Heap& heap, const PageRange& range, Address place) {
   for (Block* hole = heap.layout(range.kind).holes(); hole; hole = hole->links.right) {
-    if (isHoleAt(*hole, range, place)) return *hole;
+    if (hole->segment == &range && hole->address() <= place && place < hole->end()) return *hole;
   }
   CISTERN_CHECK(false);
   __builtin_unreachable();
-}
-
-Block& holeAt(Heap& heap, const PageRange& range, Address place, Block* guess) {
-  return guess && isHoleAt(*guess, range, place) ? *guess : holeAt(heap, range, place);
 }
 
 // A window between blocks may be too narrow for the pages there are; at the end of the range there

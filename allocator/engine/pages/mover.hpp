@@ -141,8 +141,5 @@ class Mover {
 
 /// The hole that covers a place of a range. Pre: there is one.
 Block& holeAt(Heap& heap, const PageRange& range, Address place) CISTERN_REQUIRES(heap.mutex());
-/// The same for whoever has a guess; which may be null, or any block of the heap.
-Block& holeAt(Heap& heap, const PageRange& range, Address place, Block* guess)
-    CISTERN_REQUIRES(heap.mutex());
 
 }  // namespace cistern::pages
