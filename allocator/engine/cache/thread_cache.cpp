@@ -182,7 +182,7 @@ bool ThreadCache::makePlace(Bin& bin, Side& side, const Block& block) noexcept {
 // On a stream that several threads use, a large block that one of them keeps is missing to the
 // others, and what they take instead costs pages.
 bool ThreadCache::isOthersToo(const Side& side) const noexcept CISTERN_NO_TSA {
-  if (&side != &large_) return false;
+  if (&side != &large_ || heap_->caches.size() < 2) return false;
   return std::any_of(heap_->caches.begin(), heap_->caches.end(),
                      [this](const ThreadCache* cache) { return cache != this && cache->isOpen(); });
 }
