@@ -160,11 +160,13 @@ void CachingAllocator::settleNow(bool ends_round) noexcept {
   }
 }
 
-// A low tide ends a round. Who is settling now is in the next one already.
-void CachingAllocator::endRound() noexcept CISTERN_NO_TSA {
+// A low tide ends a round. Who is settling now is in the next one already. Other threads lose their
+// caches only where the program has let go of nearly all that it had, which is once a round at
+// most.
+void CachingAllocator::endRound(Heap& heap) noexcept CISTERN_NO_TSA {
   if (!settle_mutex_.try_lock()) return;
   const MutexUnlock unlock(settle_mutex_);
-  if (!settled_others_) settleNow(true);
+  if (!settled_others_ || heap.nearlyFree()) settleNow(true);
 }
 
 // After a hit or a free that has passed a ceiling of `heap`. Who finds another at it after a while

@@ -222,7 +222,7 @@ class CachingAllocator {
   void freeAt(Address address, const void* caller) noexcept;
   void afterHit(Heap& heap, bool over_ceiling, bool poll) noexcept;
   void atLowTide(Heap& heap) noexcept;
-  void endRound() noexcept;
+  void endRound(Heap& heap) noexcept;
 
   void* allocateRouted(std::size_t bytes, Stream stream, Pool* named);
   void* allocateUnrouted(std::size_t bytes, Stream stream, Pool& pool);

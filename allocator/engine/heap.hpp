@@ -224,6 +224,11 @@ class alignas(64) Heap {
   std::uint64_t busyBytes() const CISTERN_REQUIRES(mutex_) {
     return small_.busyBytes() + large_.busyBytes();
   }
+  /// Whether hardly any of its memory is in use, or a thread's.
+  bool nearlyFree() CISTERN_EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    return busyBytes() < (small_.segmentBytes() + large_.segmentBytes()) / 8;
+  }
   // ---- Counting (heap_counts.cpp) --------------------------------------------------------------
 
   /// Up to date, and for the caller to change: limits are dealt anew.

@@ -119,7 +119,7 @@ void CachingAllocator::afterHit(Heap& heap, bool over_ceiling, bool poll) noexce
 }
 
 void CachingAllocator::atLowTide(Heap& heap) noexcept {
-  endRound();
+  endRound(heap);
   try {
     pages_->sendHome(heap);
   } catch (const std::bad_alloc&) {
