@@ -42,7 +42,7 @@ inline Block* CachingAllocator::hit(Heap& heap, ThreadCache* cache, const Reques
   if (cache->mayHave(request.bytes)) [[unlikely]] {
     if (Block* const cached = cache->takeWithRoom(request.bytes)) return cached;
   }
-  if (request.grains > ThreadCache::kDirectGrains && cache->hasLast()) cache->putBackLast();
+  if (request.grains > ThreadCache::kSmallGrains && cache->hasLast()) cache->putBackLast();
   Block* const block = heap.allocate(request);
   if (block != nullptr) cache->own(*block);
   return block;
@@ -119,7 +119,7 @@ void CachingAllocator::afterHit(Heap& heap, bool over_ceiling, bool poll) noexce
 }
 
 void CachingAllocator::atLowTide(Heap& heap) noexcept {
-  endRound(heap);
+  emptyCachesAtEbb(heap);
   try {
     pages_->sendHome(heap);
   } catch (const std::bad_alloc&) {
