@@ -69,7 +69,7 @@ class HeapTable {
   std::vector<std::unique_ptr<Slots>> generations_
       CISTERN_GUARDED_BY(mutex_);  ///< readers' old ones
   std::vector<std::unique_ptr<Heap>> heaps_ CISTERN_GUARDED_BY(mutex_);
-  std::atomic<std::uint64_t> changes_{1};  ///< of heaps_
+  std::atomic<std::uint64_t> changes_{1};                 ///< of heaps_
   std::size_t placed_ CISTERN_GUARDED_BY(mutex_) = 0;     ///< heaps in the slots
   std::vector<Heap*> parked_ CISTERN_GUARDED_BY(mutex_);  ///< has room for all there are
 

@@ -168,9 +168,9 @@ class alignas(64) ThreadCache {
   ///   limit <= granted + lent.bytes         so room.bytes <= limit says cached <= granted
   ///   room >= 0 between operations, so that no total passes what it was when ceilings were dealt
   struct Side {
-    Tally room;                 ///< how much may be taken before the heap's ceilings are asked
-    Tally taken;                ///< not counted in the heap yet
-    std::int64_t limit = 0;     ///< of room.bytes
+    Tally room;              ///< how much may be taken before the heap's ceilings are asked
+    Tally taken;             ///< not counted in the heap yet
+    std::int64_t limit = 0;  ///< of room.bytes
     /// The part of room that came from the heap's ceilings. What was asked for in cached blocks is
     /// the same difference, but only since the last count: the heap has it not, then.
     Tally lent;
