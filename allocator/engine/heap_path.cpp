@@ -196,9 +196,11 @@ void CachingAllocator::freeAt(Address address, const void* caller) noexcept {
 }
 
 // Sends a block to the cache that it belongs to, if that is another thread's. The program gives the
-// block back, so that its record stands still.
+// block back, so that its record stands still. Larger ones would not be kept there:
+// thread_cache.hpp.
 ReturnedBlocks::Answer CachingAllocator::returnToOwner(Block& block, const ThreadCache* mine,
                                                        const void* caller) noexcept {
+  if (block.grains > ThreadCache::kDirectGrains) return ReturnedBlocks::Answer::kNoRoom;
   const std::uint32_t holder = holding::load(block);
   if (!holding::isOwned(holder) || holding::whereIs(holder) != holding::Where::kHeld)
     return ReturnedBlocks::Answer::kNoRoom;

@@ -111,11 +111,12 @@ void ThreadCache::own(Block& block) noexcept {
 }
 
 Block* ThreadCache::takeWithRoom(std::uint64_t bytes) noexcept {
-  takeReturned();
   const auto grains = std::uint32_t(grainsFor(bytes));
   Bin& bin = bins_[binOf(grains)];
   Side& side = sideOf(grains);
-  if (bin.top == nullptr || bin.grains != grains) return nullptr;
+  const auto has = [&] { return bin.top != nullptr && bin.grains == grains; };
+  if (!has()) takeReturned();
+  if (!has()) return nullptr;
   Block& block = *bin.top;
   // Where there is no room a ceiling is passed, as it would be by any other block.
   (void)obtain(side, block.bytes(), bytes);
@@ -141,7 +142,7 @@ bool ThreadCache::obtain(Side& side, std::uint64_t size,
   more += missing;
   side.room += more;
   side.lent += more;
-  relimit(side);
+  side.limit += more.bytes;  // as lent.bytes
   if (ask) heap_->raiseCeilings(kindOf(side), more.negated());
   return true;
 }

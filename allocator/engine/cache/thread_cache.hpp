@@ -4,7 +4,7 @@
 // writes.
 //
 // To the heap's layout a cached block is allocated. What it holds is bounded in bytes, and whoever
-// needs memory that is not there, or wants to count, or empties the cache, takes all of it back
+// needs memory that is not there, reads the statistics, or empties the cache, takes all of it back
 // first (held_caches.hpp). So it is never in the way of anything but a merge of free neighbours.
 //
 // The cache is its owner's inside the gate, and anybody's who holds the heap's lock and either is
