@@ -200,7 +200,7 @@ void CachingAllocator::freeAt(Address address, const void* caller) noexcept {
 // thread_cache.hpp.
 ReturnedBlocks::Answer CachingAllocator::returnToOwner(Block& block, const ThreadCache* mine,
                                                        const void* caller) noexcept {
-  if (block.grains > ThreadCache::kDirectGrains) return ReturnedBlocks::Answer::kNoRoom;
+  if (block.grains > ThreadCache::kSmallGrains) return ReturnedBlocks::Answer::kNoRoom;
   const std::uint32_t holder = holding::load(block);
   if (!holding::isOwned(holder) || holding::whereIs(holder) != holding::Where::kHeld)
     return ReturnedBlocks::Answer::kNoRoom;

@@ -160,7 +160,7 @@ bool ThreadCache::accept(Block& block, WhoFreed who) noexcept {
 
 bool ThreadCache::makePlace(Bin& bin, Side& side, const Block& block) noexcept {
   const bool last = &side == &large_;
-  if (block.grains > kDirectGrains && isOthersToo()) return false;
+  if (last && isOthersToo()) return false;
   if (side.granted == 0) grant(side);
   if (block.bytes() > side.granted) return false;
   if (block.bytes() >= untilEbb()) return putBackBins(), false;
@@ -179,7 +179,7 @@ bool ThreadCache::makePlace(Bin& bin, Side& side, const Block& block) noexcept {
   return true;
 }
 
-// On a stream that several threads use, a larger block that one of them keeps is missing to the
+// On a stream that several threads use, a large block that one of them keeps is missing to the
 // others, and what they take instead costs pages.
 bool ThreadCache::isOthersToo() const noexcept CISTERN_NO_TSA {
   if (heap_->caches.size() < 2) return false;
@@ -244,14 +244,12 @@ void ThreadCache::putBackLast() noexcept {
   settleRoom();
 }
 
-// giveAny() looks at the size alone: where none is to be kept, the bins are for none.
+// giveAny() looks at the size alone: where no large block is to be kept, the bin is for none.
 void ThreadCache::putBackShared() noexcept {
-  const bool none = isOthersToo();
-  if (!none && cachedBytes() == 0) return;
-  for (std::size_t i = kLastBin; i >= kSharedBin; --i) {
-    putBack(bins_[i]);
-    if (none) bins_[i].grains = 0;
+  if (cachedBytes() != 0) {
+    for (std::size_t i = kLastBin; i >= kSharedBin; --i) putBack(bins_[i]);
   }
+  if (isOthersToo()) bins_[kLastBin].grains = 0;
 }
 
 // Low tide is for the heap to see: who would bring it about goes there. Each side may go half the

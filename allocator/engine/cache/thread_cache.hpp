@@ -39,7 +39,7 @@ class alignas(64) ThreadCache {
   /// Sizes up to 64 KiB have a stack each. Those up to 1 MiB share sixteen: a stack is of the size
   /// that came last. Of all that is larger only the block that was freed last is kept: what comes
   /// back to where it just was, and not to where it fits best, costs pages that would have become
-  /// free. Where other threads use the stream at the same time only the first are kept (and what is
+  /// free. Where other threads use the stream at the same time not even that is kept (but what is
   /// kept when the second comes, until the cache is emptied next).
   static constexpr std::uint32_t kDirectGrains = 128;
   static constexpr std::uint64_t kDirectBytes = std::uint64_t{kDirectGrains} << kGrainShift;
