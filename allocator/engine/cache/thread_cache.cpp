@@ -43,7 +43,8 @@ bool ThreadCache::giveAny(Block& block, const void* caller) noexcept {
   if (!gate_.enter()) return false;
   const bool last = block.grains > kSmallGrains;
   const bool may = bin.grains == block.grains && !(last && bin.top != nullptr) &&
-                   side.room.bytes + std::int64_t(block.bytes()) <= side.limit;
+                   side.room.bytes + std::int64_t(block.bytes()) <= side.limit &&
+                   !tooMuchShared(side, block);
   if (may) push(bin, side, block, Stream{toAddress(caller)});
   gate_.leave();
   return may;
@@ -169,6 +170,7 @@ bool ThreadCache::makePlace(Bin& bin, Side& side, const Block& block) noexcept {
     putBack(bin);
     bin.grains = block.grains;
   }
+  if (tooMuchShared(side, block)) return false;
   if (side.place() >= block.bytes()) return true;
   // A little more than is needed, so that the next ones find place too.
   const std::uint64_t enough = std::max(block.bytes(), side.granted / 8);
@@ -177,6 +179,13 @@ bool ThreadCache::makePlace(Bin& bin, Side& side, const Block& block) noexcept {
     if (&sideOf(bins_[hand_].grains) == &side) putBack(bins_[hand_]);
   }
   return true;
+}
+
+// Half of what a cache may keep is for the stacks of one size: a few blocks of sizes that do not
+// come again would fill it, and each small one would have to make place.
+bool ThreadCache::tooMuchShared(const Side& side, const Block& block) {
+  const bool shared = block.grains > kDirectGrains && block.grains <= kSmallGrains;
+  return shared && side.cached() + block.bytes() > side.granted / 2;
 }
 
 // On a stream that several threads use, a large block that one of them keeps is missing to the
