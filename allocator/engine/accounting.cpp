@@ -13,8 +13,6 @@ namespace {
 
 /// How often exact peaks may cost all threads their caches, after a hit.
 constexpr int kMostOftenWithOthers = 100;
-/// A round settles when there is more than ever in it by this part.
-constexpr std::int64_t kRoomOfRound = 4;
 
 constexpr std::size_t kKinds = kSizeKindCount + 1;  // small, large, both
 
@@ -35,24 +33,24 @@ std::int64_t total(const AllCounters& all, std::size_t kind, std::size_t stat, C
 
 }  // namespace
 
-// Holds every heap still, in the order in which they were made, with all caches put back.
+// Holds every heap still, in the order in which they were made, and the caches before them.
 template <class Visit>
 void CachingAllocator::withAllHeaps(Visit visit) const CISTERN_NO_TSA {
   const MutexLock lock(settle_mutex_);
-  withAllHeapsSettling(visit);
+  withAllHeapsSettling(Caches::kEmptied, visit);
 }
 
 // What may throw comes before the locks: nobody would give them up.
 template <class Visit>
-void CachingAllocator::withAllHeapsSettling(Visit visit) const CISTERN_NO_TSA {
-  const std::vector<Heap*> heaps = heaps_.all();
-  AllCounters counters;
+void CachingAllocator::withAllHeapsSettling(Caches caches, Visit visit) const CISTERN_NO_TSA {
+  auto& [heaps, changes, counters] = all_heaps_;
+  heaps_.refresh(heaps, changes);
+  counters.clear();
   counters.reserve(heaps.size());
   for (Heap* heap : heaps) heap->mutex().lock();
   {
-    const HeldCaches held_still(heaps);
+    const HeldCaches held_still(heaps, caches);
     settled_others_ = held_still.closedOthers();
-    in_rounds_ = held_still.onlyMine();
     had_cached_ = held_still.hadAny();
     for (Heap* heap : heaps) counters.push_back(&heap->counters());
     visit(heaps, counters);
@@ -64,60 +62,52 @@ namespace {
 
 using Totals = std::array<StatArray, kKinds>;
 
-// Raises a peak to the present total `now`, and says how high all heaps together may go from here
-// without asking.
-// A settlement puts caches back, which changes where later blocks lie. While one thread alone has
-// caches, each round between two low tides settles as if it were the first: for if a round settled
-// only where the one before it had not been as high, no two rounds would place their blocks alike.
-inline std::int64_t raise(std::int64_t& peak, std::int64_t& high, std::int64_t now,
-                          bool in_rounds) {
-  peak = std::max(peak, now);
-  high = std::max(high, now);
-  return in_rounds ? std::min(peak, std::max(high, now + now / kRoomOfRound)) : peak;
-}
-
 inline void setCeiling(std::int64_t& ceiling, std::int64_t to, bool exact) {
   ceiling = exact ? to : std::max(ceiling, to);
 }
 
+// What the program has of it: not what lies in caches.
+std::int64_t held(const HeapCounters& own, std::size_t kind, std::size_t stat) {
+  return shareOf(own.current, kind, stat) - shareOf(own.cached, kind, stat);
+}
+
 // One heap has all there is to have.
-void giveCeilings(HeapCounters& own, StatLedger& ledger, bool in_rounds) {
-  const bool exact = ledger.exact;
+void giveCeilings(HeapCounters& own, StatLedger& ledger) {
   for (std::size_t kind = 0; kind < kKinds; ++kind) {
     for (std::size_t stat = 0; stat < kStatCount; ++stat) {
-      const std::int64_t now = shareOf(own.current, kind, stat);
-      const std::int64_t top =
-          raise(ledger.peak[kind][stat], ledger.high[kind][stat], now, in_rounds);
-      setCeiling(own.ceiling[kind][stat], top, exact);
+      std::int64_t& peak = ledger.peak[kind][stat];
+      peak = std::max(peak, held(own, kind, stat));
+      setCeiling(own.ceiling[kind][stat], peak + shareOf(own.cached, kind, stat), ledger.exact);
     }
   }
 }
 
-// What lies between the totals and how high they may go, for each of the heaps.
-Totals sharesOf(const AllCounters& all, StatLedger& ledger, bool in_rounds) {
+// Raises the peaks to the present totals; what lies between, for each of the heaps.
+Totals sharesOf(const AllCounters& all, StatLedger& ledger) {
   Totals shares{};
   for (const HeapCounters* one : all) {
     for (std::size_t stat = 0; stat < kStatCount; ++stat) {
-      shares[0][stat] += one->current[0][stat];
-      shares[1][stat] += one->current[1][stat];
+      shares[0][stat] += one->current[0][stat] - one->cached[0][stat];
+      shares[1][stat] += one->current[1][stat] - one->cached[1][stat];
     }
   }
   for (std::size_t stat = 0; stat < kStatCount; ++stat)
     shares[kSizeKindCount][stat] = shares[0][stat] + shares[1][stat];
   for (std::size_t kind = 0; kind < kKinds; ++kind) {
     for (std::size_t stat = 0; stat < kStatCount; ++stat) {
-      std::int64_t& share = shares[kind][stat];
-      share = raise(ledger.peak[kind][stat], ledger.high[kind][stat], share, in_rounds) - share;
+      std::int64_t &share = shares[kind][stat], &peak = ledger.peak[kind][stat];
+      peak = std::max(peak, share);
+      share = peak - share;
       if (share != 0) share /= std::int64_t(all.size());  // mostly it is; a division takes long
     }
   }
   return shares;
 }
 
-// Deals what lies between the totals and how high they may go out as ceilings.
-void dealCeilings(const AllCounters& all, StatLedger& ledger, bool in_rounds) {
-  if (all.size() == 1) return giveCeilings(*all.front(), ledger, in_rounds);
-  const Totals shares = sharesOf(all, ledger, in_rounds);
+// Deals what lies between the totals and their peaks out as ceilings.
+void dealCeilings(const AllCounters& all, StatLedger& ledger) {
+  if (all.size() == 1) return giveCeilings(*all.front(), ledger);
+  const Totals shares = sharesOf(all, ledger);
   for (HeapCounters* own : all) {
     for (std::size_t stat = 0; stat < kStatCount; ++stat) {
       const std::int64_t small = own->current[0][stat], large = own->current[1][stat];
@@ -143,30 +133,28 @@ MemoryStats::Values valuesOf(const AllCounters& all, const StatLedger& ledger, s
 
 void CachingAllocator::settle() noexcept {
   const MutexLock lock(settle_mutex_);
-  settleNow();
+  settleNow(Caches::kCounted);
 }
 
-void CachingAllocator::settleNow(bool ends_round) noexcept {
+void CachingAllocator::settleNow(Caches caches) noexcept {
+  const auto deal = [&](const std::vector<Heap*>&, const AllCounters& all) CISTERN_NO_TSA {
+    ledger_.exact = !peaks_loose_.load(std::memory_order_relaxed);
+    dealCeilings(all, ledger_);
+  };
   try {
-    withAllHeapsSettling([&](const std::vector<Heap*>&, const AllCounters& all) CISTERN_NO_TSA {
-      if (ends_round && in_rounds_) {
-        for (StatArray& high : ledger_.high) high.fill(0);
-      }
-      ledger_.exact = !peaks_loose_.load(std::memory_order_relaxed);
-      dealCeilings(all, ledger_, in_rounds_);
-    });
+    withAllHeapsSettling(caches, deal);
   } catch (const std::bad_alloc&) {
     // The host is short of memory: whoever passes a ceiling next settles.
   }
 }
 
-// A low tide ends a round. Who is settling now is in the next one already. Other threads lose their
-// caches only where the program has let go of nearly all that it had, which is once a round at
-// most.
-void CachingAllocator::endRound(Heap& heap) noexcept CISTERN_NO_TSA {
+// A round begins with empty caches, so that it is like the one before. Who is settling now is in
+// the next round already. Other threads lose theirs only where the program has let go of nearly all
+// that it had, which is once a round at most.
+void CachingAllocator::emptyCachesAtEbb(Heap& heap) noexcept CISTERN_NO_TSA {
   if (!settle_mutex_.try_lock()) return;
   const MutexUnlock unlock(settle_mutex_);
-  if (!settled_others_ || heap.nearlyFree()) settleNow(true);
+  if (!settled_others_ || heap.nearlyFree()) settleNow(Caches::kEmptied);
 }
 
 // After a hit or a free that has passed a ceiling of `heap`. Who finds another at it after a while
@@ -176,8 +164,8 @@ void CachingAllocator::settleFor(Heap& heap) noexcept CISTERN_NO_TSA {
   for (int i = 0; i < kTries && !peaks_loose_.load(std::memory_order_relaxed); ++i) {
     if (!settle_mutex_.try_lock()) continue;
     const MutexUnlock unlock(settle_mutex_);
-    settleNow();
-    // Each time, the others lost their caches.
+    settleNow(Caches::kCounted);
+    // Each time, the others were held still.
     if (settled_others_ && ++settled_others_count_ == kMostOftenWithOthers) loosePeaks(heap);
     return;
   }
@@ -217,7 +205,7 @@ MemoryStats CachingAllocator::memoryStats() const {
   MemoryStats stats;
   withAllHeaps([&](const std::vector<Heap*>& heaps, const AllCounters& all) CISTERN_NO_TSA {
     ledger_.exact = !peaks_loose_.load(std::memory_order_relaxed);
-    dealCeilings(all, ledger_, in_rounds_);
+    dealCeilings(all, ledger_);
     stats.peaks_exact = ledger_.exact;
     stats.small = valuesOf(all, ledger_, 0);
     stats.large = valuesOf(all, ledger_, 1);
@@ -244,12 +232,11 @@ void CachingAllocator::resetPeakStats() {
   withAllHeaps([this](const std::vector<Heap*>&, const AllCounters& all) CISTERN_NO_TSA {
     for (std::size_t kind = 0; kind < kKinds; ++kind) {
       ledger_.peak[kind].fill(0);
-      ledger_.high[kind].fill(0);
     }
     peaks_loose_.store(false, std::memory_order_relaxed);
     settled_others_count_ = 0;
     ledger_.exact = true;
-    dealCeilings(all, ledger_, in_rounds_);
+    dealCeilings(all, ledger_);
   });
 }
 

@@ -20,6 +20,7 @@
 #include "allocator/base/options.hpp"
 #include "allocator/device/device.hpp"
 #include "allocator/engine/cache/cache_table.hpp"
+#include "allocator/engine/cache/held_caches.hpp"
 #include "allocator/engine/event_pool.hpp"
 #include "allocator/engine/heap_table.hpp"
 #include "allocator/engine/known_streams.hpp"
@@ -187,6 +188,9 @@ class CachingAllocator {
   void resetPeakStats();
   void resetAccumulatedStats();
   CacheInfo cacheInfo() const;
+  /// How many requests so far found no free block of their stream at hand. Unlike memoryStats() it
+  /// takes no lock and leaves threads what they keep.
+  std::uint64_t misses() const { return tick_.load(std::memory_order_relaxed); }
   Result<MemoryInfo> getMemoryInfo() { return device_.memoryInfo(); }
   /// The usable size of an allocated block. Throws InvalidArgument for any other pointer.
   std::size_t blockSize(void* pointer) const;
@@ -222,7 +226,7 @@ class CachingAllocator {
   void freeAt(Address address, const void* caller) noexcept;
   void afterHit(Heap& heap, bool over_ceiling, bool poll) noexcept;
   void atLowTide(Heap& heap) noexcept;
-  void endRound(Heap& heap) noexcept;
+  void emptyCachesAtEbb(Heap& heap) noexcept;
 
   void* allocateRouted(std::size_t bytes, Stream stream, Pool* named);
   void* allocateUnrouted(std::size_t bytes, Stream stream, Pool& pool);
@@ -319,13 +323,13 @@ class CachingAllocator {
   // accounting.cpp
   void auditHeaps() const;
   void settle() noexcept;
-  void settleNow(bool ends_round = false) noexcept CISTERN_REQUIRES(settle_mutex_);
+  void settleNow(Caches caches) noexcept CISTERN_REQUIRES(settle_mutex_);
   void settleFor(Heap& heap) noexcept;
   void loosePeaks(Heap& heap) noexcept;
   template <class Visit>
   void withAllHeaps(Visit visit) const;
   template <class Visit>
-  void withAllHeapsSettling(Visit visit) const CISTERN_REQUIRES(settle_mutex_);
+  void withAllHeapsSettling(Caches caches, Visit visit) const CISTERN_REQUIRES(settle_mutex_);
 
   // report.cpp
   struct Located {
@@ -381,10 +385,16 @@ class CachingAllocator {
   /// Serialises those who hold several heaps' locks. Taken before them.
   mutable Mutex settle_mutex_;
   mutable StatLedger ledger_ CISTERN_GUARDED_BY(settle_mutex_);
+  /// All heaps and their counters, as whoever looks at all of them needs them again and again.
+  struct AllHeaps {
+    std::vector<Heap*> heaps;
+    std::uint64_t changes = 0;  ///< HeapTable::refresh's
+    std::vector<HeapCounters*> counters;
+  };
+  mutable AllHeaps all_heaps_ CISTERN_GUARDED_BY(settle_mutex_);
   /// Whether the last who looked at all heaps had to hold other threads' caches, and how often a
   /// settlement after a hit did.
   mutable bool settled_others_ CISTERN_GUARDED_BY(settle_mutex_) = false;
-  mutable bool in_rounds_ CISTERN_GUARDED_BY(settle_mutex_) = false;   ///< had all to itself
   mutable bool had_cached_ CISTERN_GUARDED_BY(settle_mutex_) = false;  ///< or anything in them
   int settled_others_count_ CISTERN_GUARDED_BY(settle_mutex_) = 0;
 

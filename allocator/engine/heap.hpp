@@ -250,6 +250,15 @@ class alignas(64) Heap {
   /// the ceilings with it.
   void countTaken(SizeKind kind, const Tally& taken, std::int64_t requested) noexcept
       CISTERN_REQUIRES(mutex_);
+  /// So much of what is busy is in caches; adds up until it is forgotten.
+  void countCached(SizeKind kind, const Tally& cached) noexcept CISTERN_REQUIRES(mutex_) {
+    StatArray& counts = counters_.cached[std::size_t(kind)];
+    counts[std::size_t(Stat::kAllocation)] += cached.blocks;
+    counts[std::size_t(Stat::kActive)] += cached.blocks;
+    counts[std::size_t(Stat::kAllocatedBytes)] += cached.bytes;
+    counts[std::size_t(Stat::kActiveBytes)] += cached.bytes;
+  }
+  void forgetCached() noexcept CISTERN_REQUIRES(mutex_) { counters_.cached = {}; }
   std::size_t hostBytes() CISTERN_REQUIRES(mutex_);
   void audit() CISTERN_REQUIRES(mutex_);
 

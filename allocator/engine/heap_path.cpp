@@ -42,7 +42,7 @@ inline Block* CachingAllocator::hit(Heap& heap, ThreadCache* cache, const Reques
   if (cache->mayHave(request.bytes)) [[unlikely]] {
     if (Block* const cached = cache->takeWithRoom(request.bytes)) return cached;
   }
-  if (request.grains > ThreadCache::kDirectGrains && cache->hasLast()) cache->putBackLast();
+  if (request.grains > ThreadCache::kSmallGrains && cache->hasLast()) cache->putBackLast();
   Block* const block = heap.allocate(request);
   if (block != nullptr) cache->own(*block);
   return block;
@@ -119,7 +119,7 @@ void CachingAllocator::afterHit(Heap& heap, bool over_ceiling, bool poll) noexce
 }
 
 void CachingAllocator::atLowTide(Heap& heap) noexcept {
-  endRound(heap);
+  emptyCachesAtEbb(heap);
   try {
     pages_->sendHome(heap);
   } catch (const std::bad_alloc&) {
@@ -196,9 +196,11 @@ void CachingAllocator::freeAt(Address address, const void* caller) noexcept {
 }
 
 // Sends a block to the cache that it belongs to, if that is another thread's. The program gives the
-// block back, so that its record stands still.
+// block back, so that its record stands still. Larger ones would not be kept there:
+// thread_cache.hpp.
 ReturnedBlocks::Answer CachingAllocator::returnToOwner(Block& block, const ThreadCache* mine,
                                                        const void* caller) noexcept {
+  if (block.grains > ThreadCache::kSmallGrains) return ReturnedBlocks::Answer::kNoRoom;
   const std::uint32_t holder = holding::load(block);
   if (!holding::isOwned(holder) || holding::whereIs(holder) != holding::Where::kHeld)
     return ReturnedBlocks::Answer::kNoRoom;

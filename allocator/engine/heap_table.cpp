@@ -66,6 +66,7 @@ Heap& HeapTable::make(Pool& pool, Stream stream) {
     heaps_.pop_back();
     throw;
   }
+  ++changes_;
   return *heaps_.back();
 }
 
@@ -110,6 +111,7 @@ Heap& HeapTable::findOrMake(Pool& pool, Stream stream) {
     pool.add(made);
   } catch (...) {
     heaps_.pop_back();
+    ++changes_;
     throw;
   }
   return made;
@@ -136,11 +138,19 @@ void HeapTable::setGone(Stream stream, bool gone) noexcept {
 }
 
 std::vector<Heap*> HeapTable::all() const {
-  const MutexLock lock(mutex_);
   std::vector<Heap*> heaps;
+  std::uint64_t changes = 0;
+  refresh(heaps, changes);
+  return heaps;
+}
+
+void HeapTable::refresh(std::vector<Heap*>& heaps, std::uint64_t& changes) const {
+  if (changes == changes_.load(std::memory_order_acquire)) return;
+  const MutexLock lock(mutex_);
+  heaps.clear();
   heaps.reserve(heaps_.size());
   for (const auto& heap : heaps_) heaps.push_back(heap.get());
-  return heaps;
+  changes = changes_.load(std::memory_order_relaxed);
 }
 
 }  // namespace cistern

@@ -32,6 +32,10 @@ class HeapTable {
   void setGone(Stream stream, bool gone) noexcept;
   /// All heaps in the order they were made, parked ones too. A heap made meanwhile may be missing.
   std::vector<Heap*> all() const;
+  /// The same for whoever asks again and again: `heaps` is brought up to date, which costs nothing
+  /// while there are the same as when `changes` was last set here. It is 0 at first. Throws
+  /// std::bad_alloc.
+  void refresh(std::vector<Heap*>& heaps, std::uint64_t& changes) const;
   /// The heap leaves its pool and waits for another. False when it is being asked about at the
   /// moment. Pre: it holds no memory, and no queued work uses what it ever held.
   bool park(Heap& heap) noexcept;
@@ -65,6 +69,7 @@ class HeapTable {
   std::vector<std::unique_ptr<Slots>> generations_
       CISTERN_GUARDED_BY(mutex_);  ///< readers' old ones
   std::vector<std::unique_ptr<Heap>> heaps_ CISTERN_GUARDED_BY(mutex_);
+  std::atomic<std::uint64_t> changes_{1};                 ///< of heaps_
   std::size_t placed_ CISTERN_GUARDED_BY(mutex_) = 0;     ///< heaps in the slots
   std::vector<Heap*> parked_ CISTERN_GUARDED_BY(mutex_);  ///< has room for all there are
 

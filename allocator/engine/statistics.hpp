@@ -87,6 +87,8 @@ using StatArray = std::array<std::int64_t, kStatCount>;
 struct HeapCounters {
   std::array<StatArray, kSizeKindCount> current{};  ///< with `allocated`, brought up to date
   std::array<StatArray, kSizeKindCount> allocated{};
+  /// Of `current`, what lay in threads' caches when all were looked at last.
+  std::array<StatArray, kSizeKindCount> cached{};
   /// Ceilings for small, for large, and for both together.
   std::array<StatArray, kSizeKindCount + 1> ceiling{};
 
@@ -126,8 +128,6 @@ struct HeapCounters {
 /// lock.
 struct StatLedger {
   std::array<StatArray, kSizeKindCount + 1> peak{};
-  /// The most since the last low tide: accounting.cpp.  high <= peak
-  std::array<StatArray, kSizeKindCount + 1> high{};
   bool exact = true;  ///< the sum of the ceilings is at most the peak
   std::array<StatArray, kSizeKindCount + 1> allocated_base{};
   std::array<StatArray, kSizeKindCount + 1> freed_base{};

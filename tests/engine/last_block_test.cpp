@@ -1,46 +1,40 @@
-// The one larger block that a thread keeps: for as long as that is of use.
-#include "tests/engine/engine_support.hpp"
+// The one block larger than 1 MiB that a thread keeps: for as long as that is of use.
+#include <utility>
+
+#include "tests/engine/thread_cache_support.hpp"
 
 namespace cistern::test {
 namespace {
 
-constexpr std::size_t kKept = 512 * kKiB, kOther = 768 * kKiB;
+constexpr std::size_t kKept = 2 * kMiB, kOther = 3 * kMiB;
 
-/// A block with a neighbour in use behind it, so that it is the best place for a little less as
-/// soon as the heap has it.
 struct LastBlock {
   LastBlock() {
-    rig.allocator.free(rig.allocator.allocate(8 * kMiB, stream));
-    rig.allocator.free(first);  // what comes by a miss is nobody's in particular
-    first = rig.allocator.allocate(kKept, stream);
+    rig.allocator.free(rig.allocator.allocate(16 * kMiB, stream));
+    (void)keeps();  // what is a new high takes it back
   }
-  ~LastBlock() {
-    for (void* block : {first, between, anchor}) rig.allocator.free(block);
-  }
-  /// Whether the thread keeps the block when it is freed: a small one goes elsewhere then.
+  ~LastBlock() { rig.allocator.free(anchor); }
+  void* get(std::size_t bytes) { return rig.allocator.allocate(bytes, stream); }
+  /// Whether the thread keeps a block when it is freed: or else the next is where it fits best, at
+  /// the lower address.
   bool keeps() {
-    rig.allocator.free(first);
-    void* small = rig.allocator.allocate(60 * kKiB, stream);
-    const bool kept = small != first;
-    rig.allocator.free(small);
-    (void)rig.allocator.cacheInfo();  // all goes back to the heap
-    first = rig.allocator.allocate(kKept, stream);
+    void* blocks[] = {get(kKept), get(kOther), get(kKept)};
+    if (blocks[0] > blocks[2]) std::swap(blocks[0], blocks[2]);
+    for (void* block : {blocks[0], blocks[2]}) rig.allocator.free(block);
+    void* const again = get(kKept);
+    const bool kept = again == blocks[2];
+    for (void* block : {again, blocks[1]}) rig.allocator.free(block);
     return kept;
   }
-  /// Frees it and asks for another size instead.
+  /// Frees one and asks for another size instead.
   void waste(int times) {
     for (int i = 0; i < times; ++i) {
-      rig.allocator.free(first);
-      void* other = rig.allocator.allocate(kOther, stream);
-      rig.allocator.free(other);
-      first = rig.allocator.allocate(kKept, stream);
+      for (const std::size_t bytes : {kKept, kOther}) rig.allocator.free(get(bytes));
     }
   }
 
-  SimRig rig{"background_thread:false"};
+  SimRig rig{"background_thread:false", roomySim()};
   Stream stream = rig.stream();
-  void* first = rig.allocator.allocate(kKept, stream);
-  void* between = rig.allocator.allocate(4 * kKiB, stream);
   void* anchor = rig.allocator.allocate(64 * kMiB, stream);  // far from low tide
 };
 
@@ -49,10 +43,7 @@ struct LastBlock {
 TEST_CASE("the larger block that was freed last is kept while it is asked for again", "[engine]") {
   LastBlock t;
   CHECK(t.keeps());
-  for (int i = 0; i < 100; ++i) {
-    t.rig.allocator.free(t.first);
-    t.first = t.rig.allocator.allocate(kKept, t.stream);
-  }
+  for (int i = 0; i < 100; ++i) t.rig.allocator.free(t.get(kKept));
   CHECK(t.keeps());
 }
 

@@ -14,7 +14,7 @@ void HeldCaches::forEachOther(Visit visit) CISTERN_NO_TSA {
   }
 }
 
-void HeldCaches::hold() noexcept CISTERN_NO_TSA {
+void HeldCaches::hold(Caches what) noexcept CISTERN_NO_TSA {
   forEachOther([&](BiasedGate& gate) {
     gate.close();
     others_ = true;
@@ -22,10 +22,11 @@ void HeldCaches::hold() noexcept CISTERN_NO_TSA {
   if (others_) BiasedGate::barrier();
   forEachOther([](BiasedGate& gate) { gate.awaitOwner(); });
   for (Heap* heap : heaps_) {
+    heap->forgetCached();
     for (ThreadCache* cache : heap->caches) {
       any_ |= cache->keepsAny();
       mine_ |= cache->isOpen() && cache->isMine();
-      cache->putBackAll();
+      what == Caches::kEmptied ? cache->putBackAll() : cache->countAll();
     }
   }
 }

@@ -1,5 +1,5 @@
-// The caches of some heaps, emptied and kept still: what whoever looks at those heaps as a whole,
-// or needs all of their memory, stands on.
+// The caches of some heaps, emptied or only counted, and kept still: what whoever looks at those
+// heaps as a whole, or needs all of their memory, stands on.
 #pragma once
 
 #include <span>
@@ -8,12 +8,21 @@
 
 namespace cistern {
 
+/// What is done with them: what they counted is counted in their heaps and their stacks stay, or
+/// all of it goes back.
+enum class Caches : bool { kCounted, kEmptied };
+
 /// Until it goes, the owners' fast ways are closed: an owner that comes by goes to the heap's lock,
 /// and waits there. Pre: the caller holds the locks of all the heaps, and does so until it goes.
 class HeldCaches {
  public:
-  explicit HeldCaches(std::span<Heap* const> heaps) noexcept : heaps_(heaps) { hold(); }
-  explicit HeldCaches(Heap& heap) noexcept : only_(&heap), heaps_(&only_, 1) { hold(); }
+  explicit HeldCaches(std::span<Heap* const> heaps, Caches what = Caches::kEmptied) noexcept
+      : heaps_(heaps) {
+    hold(what);
+  }
+  explicit HeldCaches(Heap& heap) noexcept : only_(&heap), heaps_(&only_, 1) {
+    hold(Caches::kEmptied);
+  }
   ~HeldCaches();
   /// Whether any of them is another thread's.
   bool closedOthers() const { return others_; }
@@ -25,7 +34,7 @@ class HeldCaches {
   HeldCaches& operator=(const HeldCaches&) = delete;
 
  private:
-  void hold() noexcept;
+  void hold(Caches what) noexcept;
   template <class Visit>
   void forEachOther(Visit visit);
 

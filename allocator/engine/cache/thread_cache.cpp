@@ -41,9 +41,10 @@ bool ThreadCache::giveAny(Block& block, const void* caller) noexcept {
   Bin& bin = bins_[binOf(block.grains)];
   Side& side = sideOf(block.grains);
   if (!gate_.enter()) return false;
-  const bool alone = block.grains > kDirectGrains;
-  const bool may = bin.grains == block.grains && !(alone && bin.top != nullptr) &&
-                   side.room.bytes + std::int64_t(block.bytes()) <= side.limit;
+  const bool last = block.grains > kSmallGrains;
+  const bool may = bin.grains == block.grains && !(last && bin.top != nullptr) &&
+                   side.room.bytes + std::int64_t(block.bytes()) <= side.limit &&
+                   !tooMuchShared(side, block);
   if (may) push(bin, side, block, Stream{toAddress(caller)});
   gate_.leave();
   return may;
@@ -111,11 +112,12 @@ void ThreadCache::own(Block& block) noexcept {
 }
 
 Block* ThreadCache::takeWithRoom(std::uint64_t bytes) noexcept {
-  takeReturned();
   const auto grains = std::uint32_t(grainsFor(bytes));
   Bin& bin = bins_[binOf(grains)];
   Side& side = sideOf(grains);
-  if (bin.top == nullptr || bin.grains != grains) return nullptr;
+  const auto has = [&] { return bin.top != nullptr && bin.grains == grains; };
+  if (!has()) takeReturned();
+  if (!has()) return nullptr;
   Block& block = *bin.top;
   // Where there is no room a ceiling is passed, as it would be by any other block.
   (void)obtain(side, block.bytes(), bytes);
@@ -141,7 +143,7 @@ bool ThreadCache::obtain(Side& side, std::uint64_t size,
   more += missing;
   side.room += more;
   side.lent += more;
-  relimit(side);
+  side.limit += more.bytes;  // as lent.bytes
   if (ask) heap_->raiseCeilings(kindOf(side), more.negated());
   return true;
 }
@@ -158,17 +160,17 @@ bool ThreadCache::accept(Block& block, WhoFreed who) noexcept {
 }
 
 bool ThreadCache::makePlace(Bin& bin, Side& side, const Block& block) noexcept {
-  const bool alone = block.grains > kDirectGrains;
-  if (alone && isOthersToo(side)) return false;
+  const bool last = &side == &large_;
+  if (last && isOthersToo()) return false;
   if (side.granted == 0) grant(side);
   if (block.bytes() > side.granted) return false;
   if (block.bytes() >= untilEbb()) return putBackBins(), false;
-  if (alone && !lastIsWorthIt()) return false;
-  if (alone) {
-    if (bin.top != nullptr) ++last_unused_;
+  if (last && !lastIsWorthIt()) return false;
+  if (last || bin.grains != block.grains) {
     putBack(bin);
     bin.grains = block.grains;
   }
+  if (tooMuchShared(side, block)) return false;
   if (side.place() >= block.bytes()) return true;
   // A little more than is needed, so that the next ones find place too.
   const std::uint64_t enough = std::max(block.bytes(), side.granted / 8);
@@ -179,10 +181,17 @@ bool ThreadCache::makePlace(Bin& bin, Side& side, const Block& block) noexcept {
   return true;
 }
 
+// Half of what a cache may keep is for the stacks of one size: a few blocks of sizes that do not
+// come again would fill it, and each small one would have to make place.
+bool ThreadCache::tooMuchShared(const Side& side, const Block& block) {
+  const bool shared = block.grains > kDirectGrains && block.grains <= kSmallGrains;
+  return shared && side.cached() + block.bytes() > side.granted / 2;
+}
+
 // On a stream that several threads use, a large block that one of them keeps is missing to the
 // others, and what they take instead costs pages.
-bool ThreadCache::isOthersToo(const Side& side) const noexcept CISTERN_NO_TSA {
-  if (&side != &large_ || heap_->caches.size() < 2) return false;
+bool ThreadCache::isOthersToo() const noexcept CISTERN_NO_TSA {
+  if (heap_->caches.size() < 2) return false;
   return std::any_of(heap_->caches.begin(), heap_->caches.end(),
                      [this](const ThreadCache* cache) { return cache != this && cache->isOpen(); });
 }
@@ -191,6 +200,7 @@ bool ThreadCache::isOthersToo(const Side& side) const noexcept CISTERN_NO_TSA {
 // change, and now and then it is tried again.
 bool ThreadCache::lastIsWorthIt() noexcept {
   constexpr std::uint32_t kPatience = 16;
+  if (hasLast()) ++last_unused_;
   if (last_unused_ < kPatience || ++last_passed_ >= kPatience) {
     last_passed_ = 0;
     return true;
@@ -229,8 +239,8 @@ void ThreadCache::release(Block& block, WhoFreed who) noexcept CISTERN_NO_TSA {
 }
 
 void ThreadCache::putBackBins() noexcept {
-  putBackKept();
-  for (std::size_t i = 0; i < kLastBin && small_.cached() != 0; ++i) putBack(bins_[i]);
+  putBackShared();
+  for (std::size_t i = 0; i < kSharedBin && small_.cached() != 0; ++i) putBack(bins_[i]);
   hand_ = 0;
   last_unused_ = last_passed_ = 0;
   settleRoom();
@@ -239,15 +249,16 @@ void ThreadCache::putBackBins() noexcept {
 void ThreadCache::putBackLast() noexcept {
   if (!hasLast()) return;
   ++last_unused_;
-  putBackKept();
+  putBack(bins_[kLastBin]);
   settleRoom();
 }
 
-// giveAny() looks at the size alone: where none is to be kept, the bin is for none.
-void ThreadCache::putBackKept() noexcept {
-  Bin& last = bins_[kLastBin];
-  putBack(last);
-  if (isOthersToo(sideOf(last.grains))) last.grains = 0;
+// giveAny() looks at the size alone: where no large block is to be kept, the bin is for none.
+void ThreadCache::putBackShared() noexcept {
+  if (cachedBytes() != 0) {
+    for (std::size_t i = kLastBin; i >= kSharedBin; --i) putBack(bins_[i]);
+  }
+  if (isOthersToo()) bins_[kLastBin].grains = 0;
 }
 
 // Low tide is for the heap to see: who would bring it about goes there. Each side may go half the
@@ -288,6 +299,18 @@ void ThreadCache::putBackAll() noexcept CISTERN_NO_TSA {
   giveRoom();
 }
 
+// Who settles needs more than ever: what larger blocks may merge with counts for more then than
+// that they are at hand.
+void ThreadCache::countAll() noexcept CISTERN_NO_TSA {
+  takeReturned();
+  putBackShared();
+  for (Side* side : {&small_, &large_}) {
+    count(*side);
+    giveRoom(*side);
+    heap_->countCached(kindOf(*side), side->lent.negated());
+  }
+}
+
 // What another thread has freed is as good as freed by the owner.
 void ThreadCache::takeReturned() noexcept {
   if (!returned_.any()) return;
@@ -301,8 +324,8 @@ void ThreadCache::takeReturned() noexcept {
 
 // ---- Counting -----------------------------------------------------------------------------------
 
-// The heap counts a cached block as allocated, with the bytes that were asked for when it placed
-// it; hence all that differs is how often blocks were taken, and what was asked for since.
+// The heap counts a cached block as allocated, but what was asked for in it as the program does:
+// not any more. Hence what differs is how often blocks were taken, and what was asked for since.
 void ThreadCache::count(Side& side) noexcept CISTERN_NO_TSA {
   heap_->countTaken(kindOf(side), side.taken, side.lent.requested - side.room.requested);
   side.taken = {};

@@ -4,7 +4,7 @@
 // writes.
 //
 // To the heap's layout a cached block is allocated. What it holds is bounded in bytes, and whoever
-// needs memory that is not there, or wants to count, or empties the cache, takes all of it back
+// needs memory that is not there, reads the statistics, or empties the cache, takes all of it back
 // first (held_caches.hpp). So it is never in the way of anything but a merge of free neighbours.
 //
 // The cache is its owner's inside the gate, and anybody's who holds the heap's lock and either is
@@ -36,10 +36,12 @@ struct CacheGround {
 
 class alignas(64) ThreadCache {
  public:
-  /// Sizes up to 64 KiB have a stack each. Of all that is larger only the block that was freed last
-  /// is kept: what comes back to where it just was, and not to where it fits best, costs pages that
-  /// would have become free. Where other threads use the stream at the same time it is kept up to
-  /// 1 MiB only (and what is kept when the second comes, until the cache is emptied next).
+  /// Sizes up to 64 KiB have a stack each. Those up to 1 MiB share sixteen: a stack is of the size
+  /// that came last, and all of them hold half of what may be kept. Of all that is larger only the
+  /// block that was freed last is kept: what comes back to where it just was, and not to where it
+  /// fits best, costs pages that would have become free. Where other threads use the stream at the
+  /// same time not even that is kept (but what is kept when the second comes, until the cache is
+  /// emptied next).
   static constexpr std::uint32_t kDirectGrains = 128;
   static constexpr std::uint64_t kDirectBytes = std::uint64_t{kDirectGrains} << kGrainShift;
   static constexpr std::uint32_t kSmallGrains = 2048;  ///< 1 MiB: larger requests are large
@@ -134,15 +136,17 @@ class alignas(64) ThreadCache {
   /// The block goes to the heap, which is to be asked about ceilings and the tide next. Pre: as
   /// accept's.
   void letGo(Block& block, WhoFreed who) noexcept;
-  /// Whether it keeps a block that is no stack's.
+  /// Whether it keeps a block larger than 1 MiB.
   bool hasLast() const { return bins_[kLastBin].top != nullptr; }
   /// Whether there is anything in it, or on its way.
   bool keepsAny() const { return cachedBytes() != 0 || returned_.any(); }
   /// Bytes in use to the heap that the program has let go of.
   std::uint64_t cachedBytes() const { return small_.cached() + large_.cached(); }
-  /// Puts everything, or the one that is no stack's, back into the heap; the first counts in the
-  /// heap what was counted here.
+  /// Counts in the heap what was counted here, and puts everything back into it; or only what the
+  /// stacks of one size do not hold.
   void putBackAll() noexcept;
+  void countAll() noexcept;
+  /// Puts the one larger than 1 MiB back.
   void putBackLast() noexcept;
   /// The room of this cache goes to its heap's ceilings.
   void giveRoom() noexcept;
@@ -161,14 +165,16 @@ class alignas(64) ThreadCache {
   };
   /// The same for small and for large. With P given back and T taken since the last count:
   ///
-  ///   cached == P - T == room - lent          (blocks and bytes; and what was asked for in them)
+  ///   cached == P - T == room - lent          (blocks and bytes)
   ///   limit <= granted + lent.bytes         so room.bytes <= limit says cached <= granted
   ///   room >= 0 between operations, so that no total passes what it was when ceilings were dealt
   struct Side {
-    Tally room;                 ///< how much may be taken before the heap's ceilings are asked
-    Tally taken;                ///< not counted in the heap yet
-    std::int64_t limit = 0;     ///< of room.bytes
-    Tally lent;                 ///< the part of room that came from the heap's ceilings
+    Tally room;              ///< how much may be taken before the heap's ceilings are asked
+    Tally taken;             ///< not counted in the heap yet
+    std::int64_t limit = 0;  ///< of room.bytes
+    /// The part of room that came from the heap's ceilings. What was asked for in cached blocks is
+    /// the same difference, but only since the last count: the heap has it not, then.
+    Tally lent;
     std::uint64_t granted = 0;  ///< of the budget that all caches share
     std::uint64_t wanted = 0;   ///< what is asked of it when something is given
     /// Bytes that are cached, and that may still be.
@@ -183,14 +189,17 @@ class alignas(64) ThreadCache {
     Block* block = nullptr;
     std::uint64_t unused = 0;  ///< so that an entry is found by a shift
   };
-  static constexpr std::size_t kLastBin = kDirectGrains;  ///< of one block
+  static constexpr std::size_t kSharedBin = kDirectGrains;  ///< the first of the shared ones
+  static constexpr std::size_t kLastBin = kSharedBin + 16;  ///< of one block, beyond 1 MiB
   static constexpr std::size_t kBins = kLastBin + 1;
   static constexpr std::size_t kRecents = 64;
 
   static const void* threadMark() noexcept;
   static std::size_t recentOf(Address address) { return (address >> kGrainShift) % kRecents; }
   static std::size_t binOf(std::uint32_t grains) {
-    return grains <= kDirectGrains ? grains - 1 : kLastBin;
+    if (grains <= kDirectGrains) return grains - 1;
+    if (grains > kSmallGrains) return kLastBin;
+    return kSharedBin + ((grains * 0x9E3779B1u) >> 28);  // one of sixteen
   }
   Side& sideOf(std::uint32_t grains) { return grains <= kSmallGrains ? small_ : large_; }
   const Side& sideOf(std::uint32_t grains) const {
@@ -236,14 +245,15 @@ class alignas(64) ThreadCache {
   bool obtain(Side& side, std::uint64_t size, std::uint64_t bytes) noexcept;
   void putBack(Bin& bin) noexcept;
   void putBackBins() noexcept;
-  void putBackKept() noexcept;
+  void putBackShared() noexcept;
   void settleRoom() noexcept;
   void relimit(Side& side) noexcept;
   static void relimit(Side& side, std::uint64_t more) noexcept;
   std::uint64_t untilEbb() const noexcept;
   void handOver(Block& block, WhoFreed who) noexcept;
   void release(Block& block, WhoFreed who) noexcept;
-  bool isOthersToo(const Side& side) const noexcept;
+  static bool tooMuchShared(const Side& side, const Block& block);
+  bool isOthersToo() const noexcept;
   bool lastIsWorthIt() noexcept;
   void noteTaken(const Bin& bin) noexcept {
     if (&bin == &bins_[kLastBin]) last_unused_ = 0;

@@ -31,7 +31,7 @@ Block* Mover::attempt(bool fresh_only) {
     if (Block* block = heap_.allocate(request_)) return block;  // another thread has made room
     auto window = findWindow(fresh_only);
     // What lies aside comes before anything that takes a call.
-    if ((!window || window->units_to_map > 0) && bringBack(ground_, heap_)) {
+    if ((!window || window->units_to_map > 0) && bringBack(ground_, heap_, &brought_)) {
       heap_.pages_moved = true;  // there is something to do at the next low tide
       if (Block* block = heap_.allocate(request_)) return block;
       window = findWindow(fresh_only);
@@ -42,7 +42,14 @@ Block* Mover::attempt(bool fresh_only) {
     claim(*window);
   }
   try {
-    if (gather() && mapAll()) return commit();
+    if (gather() && mapAll()) {
+      Block* const block = commit();
+      if (!brought_.empty()) {
+        const MutexLock lock(heap_.mutex());
+        putAside(ground_, heap_, brought_);
+      }
+      return block;
+    }
   } catch (const std::bad_alloc&) {
     if (!committed_) undo();
     throw;

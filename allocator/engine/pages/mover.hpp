@@ -128,6 +128,7 @@ class Mover {
   std::vector<Piece> pieces_;
   std::vector<Gap> gaps_;
   std::vector<Step> steps_;
+  std::vector<PhysicalPage*> brought_;  ///< pages that were aside until this miss
   mutable Coming coming_;
   std::vector<Step> revived_;    ///< scratch, with room for all of the window's
   bool pressed_ = false;         ///< the device or the limit has refused: time is no matter now

@@ -34,11 +34,12 @@ std::uint32_t unpark(Ground& ground, PhysicalPage& page, Heap& heap) noexcept {
   return leaveAside(ground, page, heap);
 }
 
-bool bringBack(Ground& ground, Heap& heap) CISTERN_NO_TSA {
+bool bringBack(Ground& ground, Heap& heap, std::vector<PhysicalPage*>* brought) CISTERN_NO_TSA {
   const auto own = std::partition(ground.parked.begin(), ground.parked.end(),
                                   [&](auto* page) { return page->counted_by != &heap; });
   const std::vector<PhysicalPage*> pages(own, ground.parked.end());
   if (pages.empty()) return false;
+  if (brought) *brought = pages;
   for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
     heap.layout(kind).prepareHoles(unsigned(2 * pages.size()));
   }
@@ -52,6 +53,27 @@ bool bringBack(Ground& ground, Heap& heap) CISTERN_NO_TSA {
               home.placeEnd(), epoch);
   }
   return true;
+}
+
+void putAside(Ground& ground, Heap& heap, const std::vector<PhysicalPage*>& pages) CISTERN_NO_TSA {
+  const Survey survey(heap, ground.surveys, Whither::kWithinPool);
+  std::vector<View*> unused;
+  for (PhysicalPage* page : pages) {
+    View* const home = page->views.front();
+    if (page->late && survey.movable(*page) && page->current == home && page->mayLeave())
+      unused.push_back(home);
+  }
+  std::sort(unused.begin(), unused.end(), [](const View* a, const View* b) {
+    return a->range != b->range ? a->range < b->range : a->unit > b->unit;
+  });
+  ground.parked.reserve(ground.parked.size() + unused.size());
+  for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge})
+    heap.layout(kind).prepareHoles(unsigned(2 * unused.size()));
+  for (View* view : unused) {
+    const EpochMark last_use{view->found.in->epoch, heap.generation};
+    heap.punch(view->range->kind, *view->found.in, view->place(), view->placeEnd());
+    park(ground, *view, last_use);
+  }
 }
 
 }  // namespace cistern::pages

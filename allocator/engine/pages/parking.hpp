@@ -33,6 +33,11 @@ std::uint32_t unpark(Ground& ground, PhysicalPage& page, Heap& heap) noexcept
 
 /// What the heap has put aside is free memory of it again. False when there was nothing. Throws
 /// std::bad_alloc, changing nothing.
-bool bringBack(Ground& ground, Heap& heap) CISTERN_REQUIRES(heap.mutex());
+bool bringBack(Ground& ground, Heap& heap, std::vector<PhysicalPage*>* brought = nullptr)
+    CISTERN_REQUIRES(heap.mutex());
+/// Puts what still lies free of these pages, which were aside until now, there again. Throws
+/// std::bad_alloc, changing nothing.
+void putAside(Ground& ground, Heap& heap, const std::vector<PhysicalPage*>& pages)
+    CISTERN_REQUIRES(heap.mutex());
 
 }  // namespace cistern::pages

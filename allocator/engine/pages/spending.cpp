@@ -26,6 +26,8 @@ constexpr std::uint64_t kMovedOnce = 4;
 /// How far the balance has to last: until what is reserved has doubled, and at least for so
 /// many bytes.
 constexpr std::uint64_t kLeastAhead = 2500 * kMiB;
+/// Sizes are powers of two; one that is hardly above such counts as it.
+constexpr double kBarely = 0.875;
 
 std::uint32_t wholeUnits(std::uint64_t bytes) {
   const std::uint64_t units = std::clamp<std::uint64_t>(bytes / kUnit, 1, kUsualUnits);
@@ -123,7 +125,7 @@ std::uint32_t Mover::pageUnits() const {
   const double ahead = double(std::max(limit.reserved(), kLeastAhead)) / double(kUnit) * each;
   const double balance = std::max(0.0, ground_.budget.balance() + credit() - spending());
   const double pages_a_unit = 1.0 / kUsualUnits + balance / ahead;
-  const auto units = std::bit_ceil(std::uint32_t(std::ceil(1 / pages_a_unit)));
+  const auto units = std::bit_ceil(std::uint32_t(std::ceil(kBarely / pages_a_unit)));
   const std::uint32_t usual = request_.recording ? kUsualOfCapture : kUsualUnits;
   return std::clamp(std::min(units, usual), least, most);
 }
