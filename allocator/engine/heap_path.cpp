@@ -43,7 +43,8 @@ inline Block* CachingAllocator::hit(Heap& heap, ThreadCache* cache, const Reques
     if (Block* const cached = cache->takeWithRoom(request.bytes)) return cached;
   }
   if (request.grains > ThreadCache::kSmallGrains && cache->hasLast()) cache->putBackLast();
-  Block* const block = heap.allocate(request);
+  Block* block = heap.allocate(request);
+  while (block == nullptr && cache->putSomeBack(request.kind)) block = heap.allocate(request);
   if (block != nullptr) cache->own(*block);
   return block;
 }

@@ -246,6 +246,18 @@ void ThreadCache::putBackBins() noexcept {
   settleRoom();
 }
 
+bool ThreadCache::putSomeBack(SizeKind kind) noexcept {
+  const Side& side = kind == SizeKind::kSmall ? small_ : large_;
+  if (side.cached() == 0) return false;
+  for (std::size_t i = kBins; i-- > 0;) {
+    if (bins_[i].top == nullptr || &sideOf(bins_[i].grains) != &side) continue;
+    putBack(bins_[i]);
+    break;
+  }
+  settleRoom();
+  return true;
+}
+
 void ThreadCache::putBackLast() noexcept {
   if (!hasLast()) return;
   ++last_unused_;

@@ -146,6 +146,8 @@ class alignas(64) ThreadCache {
   /// stacks of one size do not hold.
   void putBackAll() noexcept;
   void countAll() noexcept;
+  /// Puts the largest that it keeps of a kind back, some of them at a time. False: there are none.
+  bool putSomeBack(SizeKind kind) noexcept;
   /// Puts the one larger than 1 MiB back.
   void putBackLast() noexcept;
   /// The room of this cache goes to its heap's ceilings.
