@@ -27,7 +27,7 @@ constexpr std::uint64_t kMovedOnce = 4;
 /// many bytes.
 constexpr std::uint64_t kLeastAhead = 2500 * kMiB;
 /// Sizes are powers of two; one that is hardly above such counts as it.
-constexpr double kBarely = 0.875;
+constexpr double kBarely = 0.9;
 
 std::uint32_t wholeUnits(std::uint64_t bytes) {
   const std::uint64_t units = std::clamp<std::uint64_t>(bytes / kUnit, 1, kUsualUnits);
