@@ -23,22 +23,23 @@ struct Homing {
 };
 
 // Late pages are few, or are late no longer.
-bool parksLate(const Survey& survey, Heap& heap) CISTERN_NO_TSA {
-  if (!heap.pool().isDefault() || heap.recorded) return false;
+bool parksLate(const Survey& survey, Heap& heap, ViewTable& table) CISTERN_NO_TSA {
+  if (!table.anyLate() || !heap.pool().isDefault() || heap.recorded) return false;
   std::uint64_t late = 0;
   for (const View* view : survey.freeViews()) late += view->page->late ? view->bytes() : 0;
   const std::uint64_t all =
       heap.layout(SizeKind::kSmall).segmentBytes() + heap.layout(SizeKind::kLarge).segmentBytes();
   if (late <= all / kPartAside) return late > 0;
-  for (const View* view : survey.freeViews()) view->page->late = false;
+  for (const View* view : survey.freeViews()) table.setLate(*view->page, false);
   return false;
 }
 
 // Those that go home, and those that go aside, which may be at home.
-std::vector<Homing> leaving(const Survey& survey, Heap& heap, bool recycles) {
-  const bool parks = recycles && parksLate(survey, heap);
+std::vector<Homing> leaving(const Survey& survey, Heap& heap, Ground& ground) {
+  const bool parks = ground.recycles() && parksLate(survey, heap, ground.table);
   std::vector<Homing> away;
   for (View* view : survey.freeViews()) {
+    if (view->is_home && !parks) continue;
     View* home = view->page->views.front();
     if (!home->accessible || home->range->home != &heap) continue;
     const bool aside = parks && view->page->late && view->page->mayLeave();
@@ -63,7 +64,7 @@ void PageBacking::sendHome(Heap& heap) {
   heap.tide.noteEbb(heap.busyBytes());
   heap.ebbed = false;
   const Survey survey(heap, ground_.surveys, Whither::kWithinPool);
-  std::vector<Homing> away = leaving(survey, heap, ground_.recycles());
+  std::vector<Homing> away = leaving(survey, heap, ground_);
   ground_.parked.reserve(ground_.parked.size() + away.size());
   for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
     heap.layout(kind).prepareHoles(unsigned(2 * away.size()));

@@ -92,7 +92,8 @@ struct alignas(64) View {
   PhysicalPage* page = nullptr;
   PageRange* range = nullptr;
   std::uint32_t unit = 0;            ///< where in the range
-  std::uint32_t end_unit : 31 = 0;   ///< == unit + page->units
+  std::uint32_t end_unit : 30 = 0;   ///< == unit + page->units
+  std::uint32_t is_home : 1 = 0;     ///< page->views.front() == this
   std::uint32_t accessible : 1 = 0;  ///< the device may read and write through it
   union {
     Found found;        ///< current only: by the last survey that found it free (survey.hpp)

@@ -98,7 +98,7 @@ bool giveBack(Ground& ground, Heap& heap, const Leaving& leaving) {
 }  // namespace
 
 void Ground::count(PhysicalPage& page, Heap* heap, SizeKind kind) noexcept CISTERN_NO_TSA {
-  if (page.counted_by != nullptr && page.counted_by != heap) page.late = false;
+  if (page.counted_by != nullptr && page.counted_by != heap) table.setLate(page, false);
   const bool real = page.counted_by == nullptr || heap == nullptr;
   if (page.counted_by) page.counted_by->countBacking(page.counted_as, page.bytes(), -1, real);
   if (heap) heap->countBacking(kind, page.bytes(), +1, real);

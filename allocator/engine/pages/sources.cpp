@@ -208,7 +208,7 @@ PhysicalPage* Mover::create(std::uint32_t units) {
   ++ground_.counters.created;
   try {
     PhysicalPage& made = ground_.table.addPage(page.value(), units);
-    made.late = made_late_;
+    ground_.table.setLate(made, made_late_);
     return &made;
   } catch (...) {
     if (ground_.device.releasePage(page.value())) ground_.limit.giveBack(bytes);

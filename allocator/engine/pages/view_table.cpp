@@ -27,6 +27,7 @@ PhysicalPage& ViewTable::addPage(Page handle, std::uint32_t units) {
 void ViewTable::removePage(PhysicalPage& page) noexcept {
   CISTERN_CHECK(page.views.empty() && page.current == nullptr);
   takeSpare(page);
+  setLate(page, false);
   bytes_ -= page.bytes();
   pages_.back()->index = page.index;
   pages_[page.index] = pages_.back();
@@ -41,7 +42,8 @@ View& ViewTable::addView(PhysicalPage& page, PageRange& range, std::uint32_t uni
   view.page = &page;
   view.range = &range;
   view.unit = unit;
-  view.end_unit = (unit + page.units) & 0x7fffffffu;
+  view.end_unit = (unit + page.units) & 0x3fffffffu;
+  view.is_home = page.views.size() == 1;
   for (std::uint32_t u = unit; u < view.endUnit(); ++u) {
     CISTERN_ASSERT(range.slots[u] == nullptr);
     range.slots[u] = &view;
@@ -58,7 +60,7 @@ void ViewTable::removeView(View& view) noexcept {
   for (std::uint32_t u = view.unit; u < view.endUnit(); ++u) view.range->slots[u] = nullptr;
   PhysicalPage& page = *view.page;
   std::erase(page.views, &view);
-  if (page.views.empty()) makeSpare(page);
+  page.views.empty() ? makeSpare(page) : void(page.views.front()->is_home = 1);
   --views_;
   view_records_.remove(view);
 }
@@ -141,12 +143,13 @@ void ViewTable::auditPinned(const View& view) {
 }
 
 void ViewTable::audit() const {
-  std::size_t views = 0, stale = 0, removable = 0, without_view = 0;
+  std::size_t views = 0, stale = 0, removable = 0, without_view = 0, late = 0;
   std::uint64_t bytes = 0, covered = 0, slots = 0;
   for (const PhysicalPage* page : pages_) {
     CISTERN_CHECK(pages_[page->index] == page);
     bytes += page->bytes();
     without_view += page->views.empty() ? 1 : 0;
+    late += page->late ? 1 : 0;
     bool current_found = page->current == nullptr;
     std::uint32_t pins = 0;
     for (const View* view : page->views) {
@@ -154,6 +157,7 @@ void ViewTable::audit() const {
       CISTERN_CHECK(view->endUnit() <= view->range->units());
       for (std::uint32_t u = view->unit; u < view->endUnit(); ++u)
         CISTERN_CHECK(view->range->slots[u] == view);
+      CISTERN_CHECK(view->is_home == (view == page->views.front()));
       current_found |= view->isCurrent();
       covered += view->units();
       ++views;
@@ -175,7 +179,7 @@ void ViewTable::audit() const {
   for (const PhysicalPage* page = spares_; page; page = page->next_spare, ++spares) {
     CISTERN_CHECK(page->spare && page->views.empty());
   }
-  CISTERN_CHECK(spares == without_view);
+  CISTERN_CHECK(spares == without_view && late == late_);
   CISTERN_CHECK(slots == covered && views == views_ && bytes == bytes_);
   CISTERN_CHECK(stale == stale_ && stale == removable);
 }

@@ -35,6 +35,13 @@ class ViewTable {
   /// Pre: current. It becomes the youngest of the stale ones.
   void makeStale(View& view, EpochMark last_use) noexcept;
 
+  /// What parking.hpp calls late.
+  void setLate(PhysicalPage& page, bool late) noexcept {
+    late_ += std::size_t{late} - std::size_t{page.late};
+    page.late = late;
+  }
+  bool anyLate() const { return late_ != 0; }
+
   /// One graph more, or less, reaches the page through it. Pre: of pin: current.
   void pin(View& view) noexcept;
   void unpin(View& view) noexcept;
@@ -72,6 +79,7 @@ class ViewTable {
   View* youngest_ = nullptr;
   std::size_t stale_ = 0;
   std::size_t views_ = 0;
+  std::size_t late_ = 0;  ///< pages
   std::uint64_t bytes_ = 0;  ///< of all pages
 };
 

@@ -72,13 +72,13 @@ void Replayer::play(const OnProgress& on_progress) {
 
 template <Replayer::Queued What>
 void Replayer::playSome(std::size_t count) {
-  if (dealer_) return dealer_->run(count, [this] { playStep<What>(); });
-  for (; count > 0; --count) playStep<What>();
+  if (dealer_) return dealer_->run(count, [this] { playStep<What>(script_.steps[played_]); });
+  for (const Step* step = &script_.steps[played_]; count > 0; --count) playStep<What>(*step++);
 }
 
 template <Replayer::Queued What>
-inline void Replayer::playStep() {
-  const Step& step = script_.steps[played_++];
+inline void Replayer::playStep(const Step& step) {
+  ++played_;
   stage_.pass(step.after_us);
   if (step.allocates) {
     allocate<What>(step);

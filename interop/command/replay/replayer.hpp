@@ -40,7 +40,7 @@ class Replayer {
   template <Queued What>
   void playSome(std::size_t count);
   template <Queued What>
-  void playStep();
+  void playStep(const Step& step);
   template <Queued What>
   void allocate(const Step& step);
   template <Queued What>
