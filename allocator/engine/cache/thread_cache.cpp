@@ -170,6 +170,10 @@ bool ThreadCache::makePlace(Bin& bin, Side& side, const Block& block) noexcept {
     putBack(bin);
     bin.grains = block.grains;
   }
+  for (std::size_t i = 0; i < kLastBin - kSharedBin && tooMuchShared(side, block); ++i) {
+    shared_hand_ = (shared_hand_ + 1) % (kLastBin - kSharedBin);
+    if (&bins_[kSharedBin + shared_hand_] != &bin) putBack(bins_[kSharedBin + shared_hand_]);
+  }
   if (tooMuchShared(side, block)) return false;
   if (side.place() >= block.bytes()) return true;
   // A little more than is needed, so that the next ones find place too.
@@ -185,7 +189,7 @@ bool ThreadCache::makePlace(Bin& bin, Side& side, const Block& block) noexcept {
 // come again would fill it, and each small one would have to make place.
 bool ThreadCache::tooMuchShared(const Side& side, const Block& block) {
   const bool shared = block.grains > kDirectGrains && block.grains <= kSmallGrains;
-  return shared && side.cached() + block.bytes() > side.granted / 2;
+  return shared && side.cached() + block.bytes() > side.granted - side.granted / 4;
 }
 
 // On a stream that several threads use, a large block that one of them keeps is missing to the
