@@ -276,7 +276,6 @@ class alignas(64) Heap {
   void forgetLimits() noexcept CISTERN_REQUIRES(mutex_);
   void bringUpToDate(SizeKind kind) noexcept CISTERN_REQUIRES(mutex_);
   bool overCeilingNow(SizeKind kind) noexcept CISTERN_REQUIRES(mutex_);
-  void dealLimits(SizeKind kind, const Tally& needed) noexcept CISTERN_REQUIRES(mutex_);
   void countPending(SizeKind kind, const Block& block, int sign) noexcept CISTERN_REQUIRES(mutex_);
   void countActive(SizeKind kind, const Block& block, int sign) noexcept CISTERN_REQUIRES(mutex_);
   void auditCounts(SizeKind kind) CISTERN_REQUIRES(mutex_);

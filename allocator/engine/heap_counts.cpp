@@ -17,25 +17,117 @@ struct Room {
   std::int64_t own = INT64_MAX, other = INT64_MAX, both = INT64_MAX;
 };
 
-/// The least of these statistics.
-template <Stat... kStats>
-Room roomBelow(const HeapCounters& counters, SizeKind kind) {
-  const auto own = std::size_t(kind), other = 1 - own;
-  Room least;
-  const auto look = [&](std::size_t s) {
-    const std::int64_t now = counters.current[own][s], other_now = counters.current[other][s];
-    least.own = std::min(least.own, counters.ceiling[own][s] - now);
-    least.other = std::min(least.other, counters.ceiling[other][s] - other_now);
-    least.both = std::min(least.both, counters.ceiling[kSizeKindCount][s] - now - other_now);
-  };
-  (look(std::size_t(kStats)), ...);
-  return least;
-}
-
 /// What one of two kinds gets of room that is for both: most of it, for the other gets by with what
 /// it has until it asks.
 std::int64_t shareOf(std::int64_t room, std::int64_t needed) {
   return std::max(std::min(room, needed), room - room / 4);
+}
+
+/// One kind of a heap, as it is now.
+struct Kind {
+  HitCounts& counts;
+  const Layout& layout;
+
+  template <Stat kStat>
+  std::int64_t now() const {
+    if constexpr (kStat == Stat::kAllocation) return now<Stat::kActive>() - counts.pending.blocks;
+    if constexpr (kStat == Stat::kAllocatedBytes)
+      return now<Stat::kActiveBytes>() - counts.pending.bytes;
+    if constexpr (kStat == Stat::kRequestedBytes) return counts.requested;
+    if constexpr (kStat == Stat::kActive) return signedBytes(layout.busyBlocks());
+    if constexpr (kStat == Stat::kActiveBytes) return signedBytes(layout.busyBytes());
+    if constexpr (kStat == Stat::kInactiveSplit) return signedBytes(layout.splitFreeBlocks());
+    if constexpr (kStat == Stat::kInactiveSplitBytes) return signedBytes(layout.splitFreeBytes());
+  }
+};
+
+/// Deals the limits of two kinds out of what their heap's ceilings leave: each of the five apart
+/// from the others.
+class Dealer {
+ public:
+  Dealer(const HeapCounters& counters, SizeKind kind, Kind mine, Kind others)
+      : counters_(counters), kind_(kind), mine_(mine), others_(others) {}
+
+  void all() {
+    blocks(0), bytes(0), requested(0);
+    deal<&HitCounts::split_limit, &SplitTally::blocks, Stat::kInactiveSplit>(0);
+    deal<&HitCounts::split_limit, &SplitTally::bytes, Stat::kInactiveSplitBytes>(0);
+  }
+  /// Those that what there is has passed. False when a ceiling is in the way.
+  bool passed() {
+    bool within = true;
+    const auto look = [&](std::int64_t limit, std::int64_t now, auto dealt) {
+      if (limit < now) within &= dealt();
+    };
+    const HitCounts& c = mine_.counts;
+    look(c.limit.blocks, mine_.now<Stat::kActive>(), [this] { return blocks(0); });
+    look(c.limit.bytes, mine_.now<Stat::kActiveBytes>(), [this] { return bytes(0); });
+    look(c.limit.requested, c.requested, [this] { return requested(0); });
+    look(c.split_limit.blocks, mine_.now<Stat::kInactiveSplit>(), [this] {
+      return deal<&HitCounts::split_limit, &SplitTally::blocks, Stat::kInactiveSplit>(0);
+    });
+    look(c.split_limit.bytes, mine_.now<Stat::kInactiveSplitBytes>(), [this] {
+      return deal<&HitCounts::split_limit, &SplitTally::bytes, Stat::kInactiveSplitBytes>(0);
+    });
+    return within;
+  }
+  /// Those that leave less than is needed.
+  Tally slack(const Tally& needed) {
+    Tally left = leftOver();
+    if (left.blocks < needed.blocks) blocks(needed.blocks);
+    if (left.bytes < needed.bytes) bytes(needed.bytes);
+    if (left.requested < needed.requested) requested(needed.requested);
+    return leftOver();
+  }
+  Tally leftOver() const {
+    Tally left = mine_.counts.limit;
+    left -= {mine_.now<Stat::kActive>(), mine_.now<Stat::kActiveBytes>(), mine_.counts.requested};
+    return left;
+  }
+
+ private:
+  bool blocks(std::int64_t need) {
+    return deal<&HitCounts::limit, &Tally::blocks, Stat::kActive, Stat::kAllocation>(need);
+  }
+  bool bytes(std::int64_t need) {
+    return deal<&HitCounts::limit, &Tally::bytes, Stat::kActiveBytes, Stat::kAllocatedBytes>(need);
+  }
+  bool requested(std::int64_t need) {
+    return deal<&HitCounts::limit, &Tally::requested, Stat::kRequestedBytes>(need);
+  }
+
+  /// One of the five, which is of the first statistic, and below the ceilings of all of them.
+  template <auto kLimits, auto kLimit, Stat kFirst, Stat... kMore>
+  bool deal(std::int64_t need) {
+    const Room room = roomBelow<kFirst, kMore...>();
+    const std::int64_t mine = std::min(room.own, shareOf(room.both, need));
+    mine_.counts.*kLimits.*kLimit = mine_.now<kFirst>() + mine;
+    others_.counts.*kLimits.*kLimit =
+        others_.now<kFirst>() + std::min(room.other, room.both - mine);
+    return mine >= 0;
+  }
+
+  /// The least of these statistics.
+  template <Stat... kStats>
+  Room roomBelow() const {
+    const auto own = std::size_t(kind_), other = 1 - own;
+    Room least;
+    const auto look = [&](std::size_t s, std::int64_t now, std::int64_t other_now) {
+      least.own = std::min(least.own, counters_.ceiling[own][s] - now);
+      least.other = std::min(least.other, counters_.ceiling[other][s] - other_now);
+      least.both = std::min(least.both, counters_.ceiling[kSizeKindCount][s] - now - other_now);
+    };
+    (look(std::size_t(kStats), mine_.now<kStats>(), others_.now<kStats>()), ...);
+    return least;
+  }
+
+  const HeapCounters& counters_;
+  const SizeKind kind_;
+  const Kind mine_, others_;
+};
+
+SizeKind otherThan(SizeKind kind) {
+  return kind == SizeKind::kSmall ? SizeKind::kLarge : SizeKind::kSmall;
 }
 
 }  // namespace
@@ -74,50 +166,21 @@ void Heap::bringUpToDate(SizeKind kind) noexcept {
   counts.rises = rises;
 }
 
+// What has passed no limit has passed no ceiling; so that it is enough to look at what has.
 bool Heap::overCeilingNow(SizeKind kind) noexcept {
+  const SizeKind other = otherThan(kind);
+  Dealer dealer(counters_, kind, {hits(kind), layout(kind)}, {hits(other), layout(other)});
+  if (!hits(kind).forgotten() && dealer.passed()) return false;
   if (counters().overCeiling(kind)) return true;
-  dealLimits(kind, {});
+  dealer.all();
   return false;
 }
 
-// Pre: the counters are up to date, and this kind has passed no ceiling.
-void Heap::dealLimits(SizeKind kind, const Tally& needed) noexcept {
-  const auto deal = [](const Room& room, std::int64_t need, std::int64_t now, std::int64_t& limit,
-                       std::int64_t other_now, std::int64_t& other_limit) {
-    const std::int64_t mine = std::min(room.own, shareOf(room.both, need));
-    limit = now + mine;
-    other_limit = other_now + std::min(room.other, room.both - mine);
-  };
-  const SizeKind other = kind == SizeKind::kSmall ? SizeKind::kLarge : SizeKind::kSmall;
-  HitCounts &a = hits(kind), &b = hits(other);
-  const Layout &la = layout(kind), &lb = layout(other);
-  deal(roomBelow<Stat::kAllocation, Stat::kActive>(counters_, kind), needed.blocks,
-       signedBytes(la.busyBlocks()), a.limit.blocks, signedBytes(lb.busyBlocks()), b.limit.blocks);
-  deal(roomBelow<Stat::kAllocatedBytes, Stat::kActiveBytes>(counters_, kind), needed.bytes,
-       signedBytes(la.busyBytes()), a.limit.bytes, signedBytes(lb.busyBytes()), b.limit.bytes);
-  deal(roomBelow<Stat::kRequestedBytes>(counters_, kind), needed.requested, a.requested,
-       a.limit.requested, b.requested, b.limit.requested);
-  deal(roomBelow<Stat::kInactiveSplit>(counters_, kind), 0, signedBytes(la.splitFreeBlocks()),
-       a.split_limit.blocks, signedBytes(lb.splitFreeBlocks()), b.split_limit.blocks);
-  deal(roomBelow<Stat::kInactiveSplitBytes>(counters_, kind), 0, signedBytes(la.splitFreeBytes()),
-       a.split_limit.bytes, signedBytes(lb.splitFreeBytes()), b.split_limit.bytes);
-}
-
 Tally Heap::slack(SizeKind kind, const Tally& needed) noexcept {
-  HitCounts& counts = hits(kind);
-  const Layout& own = layout(kind);
-  const auto left = [&]() CISTERN_NO_TSA {
-    Tally slack = counts.limit;
-    slack -= {signedBytes(own.busyBlocks()), signedBytes(own.busyBytes()), counts.requested};
-    return slack;
-  };
-  if (withinLimits(kind)) [[likely]] {
-    const Tally slack = left();
-    if (slack.covers(needed)) return slack;
-  }
-  if (counters().overCeiling(kind)) return {};
-  dealLimits(kind, needed);
-  return left();
+  const SizeKind other = otherThan(kind);
+  Dealer dealer(counters_, kind, {hits(kind), layout(kind)}, {hits(other), layout(other)});
+  if (overCeiling(kind)) return {};
+  return dealer.slack(needed);
 }
 
 void Heap::raiseCeilings(SizeKind kind, const Tally& by) noexcept {

@@ -43,6 +43,7 @@ struct HitCounts {
     limit = {-1, -1, -1};
     split_limit = {-1, -1};
   }
+  bool forgotten() const { return limit.blocks < 0; }
 };
 
 }  // namespace cistern
