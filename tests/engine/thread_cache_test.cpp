@@ -3,6 +3,7 @@
 #include <array>
 #include <atomic>
 #include <memory>
+#include <span>
 
 #include "tests/engine/thread_cache_support.hpp"
 
@@ -290,6 +291,7 @@ bool keepsLast(const std::string& conf, std::size_t bytes, Others others = Other
   rig.allocator.free(again);
   rig.allocator.free(anchor);
   const bool kept = again == blocks[3];
+  CAPTURE(conf, bytes, again, blocks[0], blocks[1], blocks[2], blocks[3]);
   CHECK((kept || again == blocks[0]));
   return kept;
 }
@@ -354,6 +356,23 @@ TEST_CASE("a settlement leaves a thread its stacks", "[engine]") {
   std::swap(blocks[1], blocks.back());
   blocks.pop_back();
   for (void* block : blocks) rig.allocator.free(block);
+}
+
+TEST_CASE("a thread that needs what it keeps takes it back by itself", "[engine]") {
+  CacheRig rig("thread_cache:8M,limit:4M");
+  const Stream stream = rig.stream();
+  std::vector<void*> blocks;
+  for (int i = 0; i < 64; ++i) blocks.push_back(rig.allocator.allocate(64 * kKiB, stream));
+  const std::uint64_t misses = rig.allocator.misses();
+  REQUIRE(reservedOf(rig.allocator) == 4 * kMiB);  // all of it is in use
+  for (void* block : blocks) rig.allocator.free(block);
+  for (void*& block : std::span(blocks).first(3))
+    block = rig.allocator.allocate(kMiB, stream);  // several of them, merged
+  CHECK(rig.allocator.misses() == misses);
+  for (void* block : std::span(blocks).first(3)) rig.allocator.free(block);
+  // Memory of another kind would be of no use: that is a miss, and there is nothing for it.
+  CHECK_THROWS_AS(rig.allocator.allocate(8 * kMiB, stream), OutOfMemory);
+  CHECK(rig.allocator.misses() == misses + 1);
 }
 
 TEST_CASE("threads that there is no room for caches for keep nothing back", "[engine]") {

@@ -170,11 +170,7 @@ bool ThreadCache::makePlace(Bin& bin, Side& side, const Block& block) noexcept {
     putBack(bin);
     bin.grains = block.grains;
   }
-  for (std::size_t i = 0; i < kLastBin - kSharedBin && tooMuchShared(side, block); ++i) {
-    shared_hand_ = (shared_hand_ + 1) % (kLastBin - kSharedBin);
-    if (&bins_[kSharedBin + shared_hand_] != &bin) putBack(bins_[kSharedBin + shared_hand_]);
-  }
-  if (tooMuchShared(side, block)) return false;
+  if (tooMuchShared(side, block) && !makeSharedPlace(bin, side, block)) return false;
   if (side.place() >= block.bytes()) return true;
   // A little more than is needed, so that the next ones find place too.
   const std::uint64_t enough = std::max(block.bytes(), side.granted / 8);
@@ -185,11 +181,21 @@ bool ThreadCache::makePlace(Bin& bin, Side& side, const Block& block) noexcept {
   return true;
 }
 
-// Half of what a cache may keep is for the stacks of one size: a few blocks of sizes that do not
-// come again would fill it, and each small one would have to make place.
+// A quarter of what a cache may keep is for the stacks of one size: a few blocks of sizes that do
+// not come again would fill it, and each small one would have to make place.
 bool ThreadCache::tooMuchShared(const Side& side, const Block& block) {
   const bool shared = block.grains > kDirectGrains && block.grains <= kSmallGrains;
   return shared && side.cached() + block.bytes() > side.granted - side.granted / 4;
+}
+
+// One stack after the other goes, and the block's own last.
+bool ThreadCache::makeSharedPlace(Bin& bin, const Side& side, const Block& block) noexcept {
+  for (std::size_t i = kSharedBin; i < kLastBin && tooMuchShared(side, block); ++i) {
+    shared_hand_ = shared_hand_ + 1 < kLastBin ? shared_hand_ + 1 : kSharedBin;
+    if (&bins_[shared_hand_] != &bin) putBack(bins_[shared_hand_]);
+  }
+  if (tooMuchShared(side, block)) putBack(bin);
+  return !tooMuchShared(side, block);
 }
 
 // On a stream that several threads use, a large block that one of them keeps is missing to the

@@ -255,6 +255,7 @@ class alignas(64) ThreadCache {
   void handOver(Block& block, WhoFreed who) noexcept;
   void release(Block& block, WhoFreed who) noexcept;
   static bool tooMuchShared(const Side& side, const Block& block);
+  bool makeSharedPlace(Bin& bin, const Side& side, const Block& block) noexcept;
   bool isOthersToo() const noexcept;
   bool lastIsWorthIt() noexcept;
   void noteTaken(const Bin& bin) noexcept {
@@ -283,7 +284,7 @@ class alignas(64) ThreadCache {
   std::uint32_t owner_number_ = 0;  ///< the same, as a report of a double free names it
   bool shut_ = false;               ///< by setShut
   std::size_t hand_ = 0;            ///< the bin that is put back next when there is no place
-  std::size_t shared_hand_ = 0;     ///< the same of those that sizes share
+  std::size_t shared_hand_ = kSharedBin;  ///< the same of those that sizes share
   std::uint32_t last_unused_ = 0;   ///< how often in turn the last block was not asked for again
   std::uint32_t last_passed_ = 0;   ///< how many were not kept since
   alignas(64) ReturnedBlocks returned_;

@@ -10,11 +10,10 @@ namespace {
 
 constexpr std::int64_t kLeastStepNs = 1'000;
 constexpr std::int64_t kMostStepNs = 100'000;
-constexpr std::int64_t kStepWithoutLagNs = 10'000'000;
 
 // Without a lag all queued work is complete at once, whatever the time.
 std::int64_t stepFor(std::uint64_t lag_us) {
-  if (lag_us == 0) return kStepWithoutLagNs;
+  if (lag_us == 0) return kMostStepNs;
   return std::clamp(std::int64_t(lag_us) * 1'000 / 100, kLeastStepNs, kMostStepNs);
 }
 
