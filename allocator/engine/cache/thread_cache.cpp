@@ -61,6 +61,7 @@ void ThreadCache::bind(std::uint64_t table, Heap& heap, std::uint32_t owner,
   bins_ = {};
   for (std::uint32_t i = 0; i < kDirectGrains; ++i) bins_[i].grains = i + 1;
   small_ = large_ = {};
+  forgetHabits();
   owner_ = nullptr;
   (void)setShut(false);
   returned_.reset();
@@ -251,8 +252,7 @@ void ThreadCache::release(Block& block, WhoFreed who) noexcept CISTERN_NO_TSA {
 void ThreadCache::putBackBins() noexcept {
   putBackShared();
   for (std::size_t i = 0; i < kSharedBin && small_.cached() != 0; ++i) putBack(bins_[i]);
-  hand_ = 0;
-  last_unused_ = last_passed_ = 0;
+  forgetHabits();
   settleRoom();
 }
 

@@ -258,6 +258,12 @@ class alignas(64) ThreadCache {
   bool makeSharedPlace(Bin& bin, const Side& side, const Block& block) noexcept;
   bool isOthersToo() const noexcept;
   bool lastIsWorthIt() noexcept;
+  /// What it does next does not depend on what it did before.
+  void forgetHabits() noexcept {
+    hand_ = 0;
+    shared_hand_ = kSharedBin;
+    last_unused_ = last_passed_ = 0;
+  }
   void noteTaken(const Bin& bin) noexcept {
     if (&bin == &bins_[kLastBin]) last_unused_ = 0;
   }
