@@ -3,7 +3,6 @@
 #include <array>
 #include <atomic>
 #include <memory>
-#include <span>
 
 #include "tests/engine/thread_cache_support.hpp"
 
