@@ -62,8 +62,10 @@ namespace {
 
 using Totals = std::array<StatArray, kKinds>;
 
-inline void setCeiling(std::int64_t& ceiling, std::int64_t to, bool exact) {
-  ceiling = exact ? to : std::max(ceiling, to);
+inline void setCeiling(HeapCounters& own, std::size_t kind, std::size_t stat, std::int64_t to,
+                       bool exact) {
+  std::int64_t& ceiling = own.ceiling[kind][stat];
+  ceiling = exact || onlyMissesChange(stat) ? to : std::max(ceiling, to);
 }
 
 // What the program has of it: not what lies in caches.
@@ -77,7 +79,7 @@ void giveCeilings(HeapCounters& own, StatLedger& ledger) {
     for (std::size_t stat = 0; stat < kStatCount; ++stat) {
       std::int64_t& peak = ledger.peak[kind][stat];
       peak = std::max(peak, held(own, kind, stat));
-      setCeiling(own.ceiling[kind][stat], peak + shareOf(own.cached, kind, stat), ledger.exact);
+      setCeiling(own, kind, stat, peak + shareOf(own.cached, kind, stat), ledger.exact);
     }
   }
 }
@@ -111,9 +113,9 @@ void dealCeilings(const AllCounters& all, StatLedger& ledger) {
   for (HeapCounters* own : all) {
     for (std::size_t stat = 0; stat < kStatCount; ++stat) {
       const std::int64_t small = own->current[0][stat], large = own->current[1][stat];
-      setCeiling(own->ceiling[0][stat], small + shares[0][stat], ledger.exact);
-      setCeiling(own->ceiling[1][stat], large + shares[1][stat], ledger.exact);
-      setCeiling(own->ceiling[2][stat], small + large + shares[2][stat], ledger.exact);
+      setCeiling(*own, 0, stat, small + shares[0][stat], ledger.exact);
+      setCeiling(*own, 1, stat, large + shares[1][stat], ledger.exact);
+      setCeiling(*own, 2, stat, small + large + shares[2][stat], ledger.exact);
     }
   }
 }
@@ -131,18 +133,40 @@ MemoryStats::Values valuesOf(const AllCounters& all, const StatLedger& ledger, s
 
 }  // namespace
 
+void CachingAllocator::deal(const std::vector<HeapCounters*>& all) const noexcept {
+  ledger_.exact = !peaks_loose_.load(std::memory_order_relaxed);
+  dealCeilings(all, ledger_);
+}
+
 void CachingAllocator::settle() noexcept {
   const MutexLock lock(settle_mutex_);
   settleNow(Caches::kCounted);
 }
 
-void CachingAllocator::settleNow(Caches caches) noexcept {
-  const auto deal = [&](const std::vector<Heap*>&, const AllCounters& all) CISTERN_NO_TSA {
-    ledger_.exact = !peaks_loose_.load(std::memory_order_relaxed);
-    dealCeilings(all, ledger_);
-  };
+// After a miss, and after memory was given back: heaps whose pages went have other free pieces now.
+// Nobody is held still for it unless one of them has passed a ceiling.
+void CachingAllocator::settleIfOver() noexcept {
+  const MutexLock lock(settle_mutex_);
   try {
-    withAllHeapsSettling(caches, deal);
+    heaps_.refresh(all_heaps_.heaps, all_heaps_.changes);
+  } catch (const std::bad_alloc&) {
+    return settleNow(Caches::kCounted);
+  }
+  const auto over = [this](Heap* heap) {
+    const MutexLock heap_lock(heap->mutex());
+    if (!heap->overCeiling(SizeKind::kSmall) && !heap->overCeiling(SizeKind::kLarge)) return false;
+    if (!peaks_loose_.load(std::memory_order_relaxed)) return true;
+    heap->counters().raiseCeilings();
+    return heap->overCeiling(SizeKind::kSmall) || heap->overCeiling(SizeKind::kLarge);
+  };
+  if (std::any_of(all_heaps_.heaps.begin(), all_heaps_.heaps.end(), over))
+    settleNow(Caches::kCounted);
+}
+
+void CachingAllocator::settleNow(Caches caches) noexcept {
+  try {
+    withAllHeapsSettling(caches, [this](const std::vector<Heap*>&, const AllCounters& all)
+                                     CISTERN_NO_TSA { deal(all); });
   } catch (const std::bad_alloc&) {
     // The host is short of memory: whoever passes a ceiling next settles.
   }
@@ -183,7 +207,8 @@ bool CachingAllocator::takeCachesBack() noexcept {
   if (!caches_.any()) return false;
   bool any = false, any_ebbed = false;
   try {
-    withAllHeaps([&](const std::vector<Heap*>& heaps, const AllCounters&) CISTERN_NO_TSA {
+    withAllHeaps([&](const std::vector<Heap*>& heaps, const AllCounters& all) CISTERN_NO_TSA {
+      deal(all);  // so that what comes next need not hold everybody still again
       any = had_cached_;
       for (const Heap* heap : heaps) any_ebbed |= heap->ebbed;
     });
@@ -204,8 +229,7 @@ bool CachingAllocator::takeCachesBack() noexcept {
 MemoryStats CachingAllocator::memoryStats() const {
   MemoryStats stats;
   withAllHeaps([&](const std::vector<Heap*>& heaps, const AllCounters& all) CISTERN_NO_TSA {
-    ledger_.exact = !peaks_loose_.load(std::memory_order_relaxed);
-    dealCeilings(all, ledger_);
+    deal(all);
     stats.peaks_exact = ledger_.exact;
     stats.small = valuesOf(all, ledger_, 0);
     stats.large = valuesOf(all, ledger_, 1);
@@ -235,8 +259,7 @@ void CachingAllocator::resetPeakStats() {
     }
     peaks_loose_.store(false, std::memory_order_relaxed);
     settled_others_count_ = 0;
-    ledger_.exact = true;
-    dealCeilings(all, ledger_);
+    deal(all);
   });
 }
 

@@ -323,6 +323,8 @@ class CachingAllocator {
   // accounting.cpp
   void auditHeaps() const;
   void settle() noexcept;
+  void settleIfOver() noexcept;
+  void deal(const std::vector<HeapCounters*>& all) const noexcept CISTERN_REQUIRES(settle_mutex_);
   void settleNow(Caches caches) noexcept CISTERN_REQUIRES(settle_mutex_);
   void settleFor(Heap& heap) noexcept;
   void loosePeaks(Heap& heap) noexcept;

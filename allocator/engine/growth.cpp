@@ -179,7 +179,7 @@ void CachingAllocator::emptyCache() {
   pollPending();
   if (pages_) pages_->emptyCache(heaps_.all());
   releaseIdle(heaps_.all());
-  settle();
+  settleIfOver();
 }
 
 // Above the threshold, gives back what has been idle for at least the mean time, oldest first,

@@ -87,7 +87,7 @@ void* CachingAllocator::allocateSlow(const Request& request) {
   if (block == nullptr && takeCachesBack()) block = climb(heap, request);
   if (block == nullptr) throwOutOfMemory(request);
   void* pointer = toPointer(deviceAddress(*block));
-  settle();
+  settleIfOver();
   CISTERN_AUDIT(auditAtTick());
   return pointer;
 }

@@ -83,6 +83,11 @@ struct MemoryStats {
 
 using StatArray = std::array<std::int64_t, kStatCount>;
 
+/// Segments and reserved bytes: their ceilings are dealt always.
+constexpr bool onlyMissesChange(std::size_t stat) {
+  return Stat(stat) == Stat::kSegment || Stat(stat) == Stat::kReservedBytes;
+}
+
 /// One heap's share of the statistics. Guarded by the heap's lock.
 struct HeapCounters {
   std::array<StatArray, kSizeKindCount> current{};  ///< with `allocated`, brought up to date
@@ -101,9 +106,10 @@ struct HeapCounters {
   void move(SizeKind kind, Stat stat, std::int64_t by) {
     current[std::size_t(kind)][std::size_t(stat)] += by;
   }
-  /// Where this heap has been it may go again.
+  /// Where this heap has been it may go again, but for what only a miss changes.
   void raiseCeilings() {
     for (std::size_t s = 0; s < kStatCount; ++s) {
+      if (onlyMissesChange(s)) continue;
       for (std::size_t kind = 0; kind < kSizeKindCount; ++kind) {
         ceiling[kind][s] = std::max(ceiling[kind][s], current[kind][s]);
       }
