@@ -363,7 +363,7 @@ TEST_CASE("a thread that needs what it keeps takes it back by itself", "[engine]
   std::vector<void*> blocks;
   for (int i = 0; i < 64; ++i) blocks.push_back(rig.allocator.allocate(64 * kKiB, stream));
   const std::uint64_t misses = rig.allocator.misses();
-  REQUIRE(reservedOf(rig.allocator) == 4 * kMiB);  // all of it is in use
+  REQUIRE(reservedOf(rig.allocator) == 4 * kMiB);              // all of it is in use
   std::vector<void*> anchors(blocks.end() - 8, blocks.end());  // far from low tide
   blocks.resize(blocks.size() - anchors.size());
   for (void* block : blocks) rig.allocator.free(block);

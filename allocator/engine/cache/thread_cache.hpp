@@ -286,13 +286,13 @@ class alignas(64) ThreadCache {
   std::array<Recent, kRecents> recents_{};
   Heap* heap_ = nullptr;
   CacheGround* ground_ = nullptr;
-  const void* owner_ = nullptr;     ///< the thread, as threadMark() names it; null: nobody
-  std::uint32_t owner_number_ = 0;  ///< the same, as a report of a double free names it
-  bool shut_ = false;               ///< by setShut
-  std::size_t hand_ = 0;            ///< the bin that is put back next when there is no place
+  const void* owner_ = nullptr;           ///< the thread, as threadMark() names it; null: nobody
+  std::uint32_t owner_number_ = 0;        ///< the same, as a report of a double free names it
+  bool shut_ = false;                     ///< by setShut
+  std::size_t hand_ = 0;                  ///< the bin that is put back next when there is no place
   std::size_t shared_hand_ = kSharedBin;  ///< the same of those that sizes share
-  std::uint32_t last_unused_ = 0;   ///< how often in turn the last block was not asked for again
-  std::uint32_t last_passed_ = 0;   ///< how many were not kept since
+  std::uint32_t last_unused_ = 0;  ///< how often in turn the last block was not asked for again
+  std::uint32_t last_passed_ = 0;  ///< how many were not kept since
   alignas(64) ReturnedBlocks returned_;
 };
 

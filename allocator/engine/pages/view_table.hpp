@@ -79,7 +79,7 @@ class ViewTable {
   View* youngest_ = nullptr;
   std::size_t stale_ = 0;
   std::size_t views_ = 0;
-  std::size_t late_ = 0;  ///< pages
+  std::size_t late_ = 0;     ///< pages
   std::uint64_t bytes_ = 0;  ///< of all pages
 };
 
