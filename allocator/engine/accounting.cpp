@@ -11,7 +11,7 @@
 namespace cistern {
 namespace {
 
-/// How often exact peaks may cost all threads their caches, after a hit.
+/// How often exact peaks may hold all threads still, after a hit.
 constexpr int kMostOftenWithOthers = 100;
 
 constexpr std::size_t kKinds = kSizeKindCount + 1;  // small, large, both
@@ -33,7 +33,7 @@ std::int64_t total(const AllCounters& all, std::size_t kind, std::size_t stat, C
 
 }  // namespace
 
-// Holds every heap still, in the order in which they were made, and the caches before them.
+// Holds every heap still, in the order in which they were made, and then the caches.
 template <class Visit>
 void CachingAllocator::withAllHeaps(Visit visit) const CISTERN_NO_TSA {
   const MutexLock lock(settle_mutex_);
@@ -65,7 +65,7 @@ using Totals = std::array<StatArray, kKinds>;
 inline void setCeiling(HeapCounters& own, std::size_t kind, std::size_t stat, std::int64_t to,
                        bool exact) {
   std::int64_t& ceiling = own.ceiling[kind][stat];
-  ceiling = exact || onlyMissesChange(stat) ? to : std::max(ceiling, to);
+  ceiling = exact || noHitChanges(stat) ? to : std::max(ceiling, to);
 }
 
 // What the program has of it: not what lies in caches.
@@ -152,12 +152,11 @@ void CachingAllocator::settleIfOver() noexcept {
   } catch (const std::bad_alloc&) {
     return settleNow(Caches::kCounted);
   }
-  const auto over = [this](Heap* heap) {
+  // The limits of a hit say nothing of segments and reserved bytes.
+  const auto over = [](Heap* heap) {
     const MutexLock heap_lock(heap->mutex());
-    if (!heap->overCeiling(SizeKind::kSmall) && !heap->overCeiling(SizeKind::kLarge)) return false;
-    if (!peaks_loose_.load(std::memory_order_relaxed)) return true;
-    heap->counters().raiseCeilings();
-    return heap->overCeiling(SizeKind::kSmall) || heap->overCeiling(SizeKind::kLarge);
+    const HeapCounters& counters = heap->counters();
+    return counters.overCeiling(SizeKind::kSmall) || counters.overCeiling(SizeKind::kLarge);
   };
   if (std::any_of(all_heaps_.heaps.begin(), all_heaps_.heaps.end(), over))
     settleNow(Caches::kCounted);
@@ -196,10 +195,16 @@ void CachingAllocator::settleFor(Heap& heap) noexcept CISTERN_NO_TSA {
   loosePeaks(heap);
 }
 
+// What is never loose, a low tide may have moved between small and large.
 void CachingAllocator::loosePeaks(Heap& heap) noexcept {
-  const MutexLock lock(heap.mutex());  // a reset, which holds it too, comes before both or after
-  peaks_loose_.store(true, std::memory_order_relaxed);
-  heap.counters().raiseCeilings();
+  {
+    const MutexLock lock(heap.mutex());  // a reset, which holds it too, comes before both or after
+    peaks_loose_.store(true, std::memory_order_relaxed);
+    HeapCounters& counters = heap.counters();
+    counters.raiseCeilings();
+    if (!counters.overCeiling(SizeKind::kSmall) && !counters.overCeiling(SizeKind::kLarge)) return;
+  }
+  settle();
 }
 
 // Who needs more memory than there is takes what the threads keep first. True if there was any.

@@ -171,8 +171,9 @@ bool Heap::overCeilingNow(SizeKind kind) noexcept {
   const SizeKind other = otherThan(kind);
   Dealer dealer(counters_, kind, {hits(kind), layout(kind)}, {hits(other), layout(other)});
   if (!hits(kind).forgotten() && dealer.passed()) return false;
-  if (counters().overCeiling(kind)) return true;
-  dealer.all();
+  const HeapCounters& now = counters();
+  if (now.overCeiling(kind)) return true;
+  if (!now.overCeiling(other)) dealer.all();  // else who asks for that kind has to learn of it
   return false;
 }
 

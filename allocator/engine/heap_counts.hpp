@@ -43,7 +43,7 @@ struct HitCounts {
     limit = {-1, -1, -1};
     split_limit = {-1, -1};
   }
-  bool forgotten() const { return limit.blocks < 0; }
+  bool forgotten() const { return split_limit.blocks < 0; }  // room that is given raises the other
 };
 
 }  // namespace cistern

@@ -197,14 +197,14 @@ void CachingAllocator::freeAt(Address address, const void* caller) noexcept {
 }
 
 // Sends a block to the cache that it belongs to, if that is another thread's. The program gives the
-// block back, so that its record stands still. Larger ones would not be kept there:
-// thread_cache.hpp.
+// block back, so that its record stands still. Larger ones are kept only where no other thread uses
+// the stream, as this one may: thread_cache.hpp.
 ReturnedBlocks::Answer CachingAllocator::returnToOwner(Block& block, const ThreadCache* mine,
                                                        const void* caller) noexcept {
-  if (block.grains > ThreadCache::kSmallGrains) return ReturnedBlocks::Answer::kNoRoom;
   const std::uint32_t holder = holding::load(block);
   if (!holding::isOwned(holder) || holding::whereIs(holder) != holding::Where::kHeld)
     return ReturnedBlocks::Answer::kNoRoom;
+  if (block.grains > ThreadCache::kSmallGrains) return ReturnedBlocks::Answer::kNoRoom;
   if (mine != nullptr && holder == mine->heldByMe()) return ReturnedBlocks::Answer::kNoRoom;
   ThreadCache* const owner = caches_.owner(holder);
   if (owner == nullptr) return ReturnedBlocks::Answer::kNoRoom;

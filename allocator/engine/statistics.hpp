@@ -3,7 +3,7 @@
 // Every heap counts for itself, under its own lock; a reader takes all the locks and adds up.
 // Peaks of a sum cannot be added up, so each heap also has ceilings, handed out so that
 //
-//   sum over heaps of ceiling[s]  <=  peak[s]        for every statistic s
+//   sum over heaps of ceiling[s]  <=  peak[s] + what lies in caches    for every statistic s
 //   current[s] <= ceiling[s] in every heap           between operations
 //
 // and hence the total cannot have passed the recorded peak. A heap that would pass a ceiling asks
@@ -14,9 +14,12 @@
 // time, and hold each other still. When two of them get in each other's way, ceilings are no longer
 // dealt but kept: each heap may go as high as it has been before without asking. From then on
 // (until resetPeakStats) the peaks of what a hit changes are those of the moments that were looked
-// at: each miss, each read of the statistics, each new high of a heap before that. They may be too
-// low by what the heaps' highs did not coincide; peaks of segments and reserved bytes stay exact,
-// because only a miss changes those.
+// at: before and, where it takes a heap higher than ever, after each miss, and at each read of the
+// statistics. They may be too low by what the heaps' highs did not coincide; peaks of segments and
+// reserved bytes stay exact, because no hit changes those.
+//
+// To a heap what lies in a thread's cache is busy; the program has let go of it, and a settlement
+// counts it as that. Free pieces are counted as the heap has them, between blocks in caches too.
 #pragma once
 
 #include <algorithm>
@@ -84,7 +87,7 @@ struct MemoryStats {
 using StatArray = std::array<std::int64_t, kStatCount>;
 
 /// Segments and reserved bytes: their ceilings are dealt always.
-constexpr bool onlyMissesChange(std::size_t stat) {
+constexpr bool noHitChanges(std::size_t stat) {
   return Stat(stat) == Stat::kSegment || Stat(stat) == Stat::kReservedBytes;
 }
 
@@ -106,10 +109,10 @@ struct HeapCounters {
   void move(SizeKind kind, Stat stat, std::int64_t by) {
     current[std::size_t(kind)][std::size_t(stat)] += by;
   }
-  /// Where this heap has been it may go again, but for what only a miss changes.
+  /// Where this heap has been it may go again, but for what no hit changes.
   void raiseCeilings() {
     for (std::size_t s = 0; s < kStatCount; ++s) {
-      if (onlyMissesChange(s)) continue;
+      if (noHitChanges(s)) continue;
       for (std::size_t kind = 0; kind < kSizeKindCount; ++kind) {
         ceiling[kind][s] = std::max(ceiling[kind][s], current[kind][s]);
       }

@@ -151,6 +151,34 @@ TEST_CASE("a peak is that of the sum, not the sum of the heaps' peaks", "[engine
   CHECK(rig.allocator.memoryStats()[Stat::kAllocatedBytes].peak == 0);
 }
 
+TEST_CASE("a peak of large segments is seen below that of both", "[engine]") {
+  for (const char* cache : {"thread_cache:off", "thread_cache:8M"}) {
+    SimRig rig(std::string("backing:segments,background_thread:false,") + cache);
+    const auto roundOf = [&](std::size_t count, std::size_t bytes) {
+      std::vector<void*> blocks;
+      for (std::size_t i = 0; i < count; ++i) blocks.push_back(rig.allocator.allocate(bytes));
+      return blocks;
+    };
+    std::vector<void*> first = roundOf(10, kMiB);
+    for (void* block : roundOf(20, 2 * kMiB)) first.push_back(block);
+    for (void* block : first) rig.allocator.free(block);
+    rig.allocator.emptyCache();
+    const MemoryStats before = rig.allocator.memoryStats();
+    const std::size_t segment = std::size_t(Stat::kSegment);
+    const std::size_t reserved = std::size_t(Stat::kReservedBytes);
+    REQUIRE(before.large[segment].peak == 2);
+    REQUIRE(before.all[segment].peak == 7);
+    for (void* block : roundOf(3, 12 * kMiB)) rig.allocator.free(block);
+    rig.allocator.emptyCache();
+    const MemoryStats after = rig.allocator.memoryStats();
+    CHECK(after.peaks_exact);
+    CHECK(after.large[segment].peak == 3);
+    CHECK(after.large[reserved].peak ==
+          std::max<std::int64_t>(before.large[reserved].peak, 36 << 20));
+    CHECK(after.all[segment].peak == 7);
+  }
+}
+
 TEST_CASE("moving a segment to another stream neither allocates nor frees one", "[engine]") {
   SimRig rig;
   rig.allocator.free(rig.allocator.allocate(30 * kMiB, rig.stream()));

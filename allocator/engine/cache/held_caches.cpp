@@ -25,7 +25,6 @@ void HeldCaches::hold(Caches what) noexcept CISTERN_NO_TSA {
     heap->forgetCached();
     for (ThreadCache* cache : heap->caches) {
       any_ |= cache->keepsAny();
-      mine_ |= cache->isOpen() && cache->isMine();
       what == Caches::kEmptied ? cache->putBackAll() : cache->countAll();
     }
   }

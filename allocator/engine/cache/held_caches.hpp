@@ -26,8 +26,6 @@ class HeldCaches {
   ~HeldCaches();
   /// Whether any of them is another thread's.
   bool closedOthers() const { return others_; }
-  /// Whether there are any, and all of them are the calling thread's.
-  bool onlyMine() const { return mine_ && !others_; }
   /// Whether there was anything in them.
   bool hadAny() const { return any_; }
   HeldCaches(const HeldCaches&) = delete;
@@ -40,7 +38,6 @@ class HeldCaches {
 
   Heap* only_ = nullptr;
   bool others_ = false;
-  bool mine_ = false;
   bool any_ = false;
   std::span<Heap* const> heaps_;
 };

@@ -44,7 +44,7 @@ bool ThreadCache::giveAny(Block& block, const void* caller) noexcept {
   const bool last = block.grains > kSmallGrains;
   const bool may = bin.grains == block.grains && !(last && bin.top != nullptr) &&
                    side.room.bytes + std::int64_t(block.bytes()) <= side.limit &&
-                   !tooMuchShared(side, block);
+                   hasPlace(side, block);
   if (may) push(bin, side, block, Stream{toAddress(caller)});
   gate_.leave();
   return may;
@@ -153,25 +153,26 @@ bool ThreadCache::accept(Block& block, WhoFreed who) noexcept {
   if (block.grains > kMostGrains) return false;
   Bin& bin = bins_[binOf(block.grains)];
   Side& side = sideOf(block.grains);
-  if (!makePlace(bin, side, block)) return false;
-  push(bin, side, block, who.word());
-  settleRoom();
-  relimit(side);
-  return true;
+  const bool place = makePlace(bin, side, block);
+  if (place) push(bin, side, block, who.word());
+  settleRoom();  // some may have gone for nothing
+  if (place) relimit(side);
+  CISTERN_ASSERT(!side.room.negative());
+  return place;
 }
 
 bool ThreadCache::makePlace(Bin& bin, Side& side, const Block& block) noexcept {
   const bool last = &side == &large_;
   if (last && isOthersToo()) return false;
   if (side.granted == 0) grant(side);
-  if (block.bytes() > side.granted) return false;
+  if (block.bytes() > mostFor(side, block)) return false;
   if (block.bytes() >= untilEbb()) return putBackBins(), false;
   if (last && !lastIsWorthIt()) return false;
   if (last || bin.grains != block.grains) {
     putBack(bin);
     bin.grains = block.grains;
   }
-  if (tooMuchShared(side, block) && !makeSharedPlace(bin, side, block)) return false;
+  if (isShared(block) && !makeSharedPlace(bin, side, block)) return false;
   if (side.place() >= block.bytes()) return true;
   // A little more than is needed, so that the next ones find place too.
   const std::uint64_t enough = std::max(block.bytes(), side.granted / 8);
@@ -182,21 +183,20 @@ bool ThreadCache::makePlace(Bin& bin, Side& side, const Block& block) noexcept {
   return true;
 }
 
-// A quarter of what a cache may keep is for the stacks of one size: a few blocks of sizes that do
-// not come again would fill it, and each small one would have to make place.
-bool ThreadCache::tooMuchShared(const Side& side, const Block& block) {
-  const bool shared = block.grains > kDirectGrains && block.grains <= kSmallGrains;
-  return shared && side.cached() + block.bytes() > side.granted - side.granted / 4;
+// Beyond three quarters a cache keeps none of the sizes that share stacks: a few blocks that nobody
+// asks for again would fill it, and each small one would have to make place.
+std::uint64_t ThreadCache::mostFor(const Side& side, const Block& block) {
+  return isShared(block) ? side.granted - side.granted / 4 : side.granted;
 }
 
 // One stack after the other goes, and the block's own last.
 bool ThreadCache::makeSharedPlace(Bin& bin, const Side& side, const Block& block) noexcept {
-  for (std::size_t i = kSharedBin; i < kLastBin && tooMuchShared(side, block); ++i) {
+  for (std::size_t i = kSharedBin; i < kLastBin && !hasPlace(side, block); ++i) {
     shared_hand_ = shared_hand_ + 1 < kLastBin ? shared_hand_ + 1 : kSharedBin;
     if (&bins_[shared_hand_] != &bin) putBack(bins_[shared_hand_]);
   }
-  if (tooMuchShared(side, block)) putBack(bin);
-  return !tooMuchShared(side, block);
+  if (!hasPlace(side, block)) putBack(bin);
+  return hasPlace(side, block);
 }
 
 // On a stream that several threads use, a large block that one of them keeps is missing to the
@@ -272,6 +272,7 @@ void ThreadCache::putBackLast() noexcept {
   if (!hasLast()) return;
   ++last_unused_;
   putBack(bins_[kLastBin]);
+  if (isOthersToo()) bins_[kLastBin].grains = 0;
   settleRoom();
 }
 

@@ -37,11 +37,11 @@ struct CacheGround {
 class alignas(64) ThreadCache {
  public:
   /// Sizes up to 64 KiB have a stack each. Those up to 1 MiB share sixteen: a stack is of the size
-  /// that came last, and all of them hold half of what may be kept. Of all that is larger only the
-  /// block that was freed last is kept: what comes back to where it just was, and not to where it
-  /// fits best, costs pages that would have become free. Where other threads use the stream at the
-  /// same time not even that is kept (but what is kept when the second comes, until the cache is
-  /// emptied next).
+  /// that came last, and none is kept beyond three quarters of what may be. Of all that is larger
+  /// only the block that was freed last is kept: what comes back to where it just was, and not to
+  /// where it fits best, costs pages that would have become free. Where other threads use the
+  /// stream at the same time not even that is kept (but what is kept when the second comes, until
+  /// the cache is emptied next).
   static constexpr std::uint32_t kDirectGrains = 128;
   static constexpr std::uint64_t kDirectBytes = std::uint64_t{kDirectGrains} << kGrainShift;
   static constexpr std::uint32_t kSmallGrains = 2048;  ///< 1 MiB: larger requests are large
@@ -254,7 +254,14 @@ class alignas(64) ThreadCache {
   std::uint64_t untilEbb() const noexcept;
   void handOver(Block& block, WhoFreed who) noexcept;
   void release(Block& block, WhoFreed who) noexcept;
-  static bool tooMuchShared(const Side& side, const Block& block);
+  static bool isShared(const Block& block) {
+    return block.grains > kDirectGrains && block.grains <= kSmallGrains;
+  }
+  /// Up to so many cached bytes of a kind such a block is kept.
+  static std::uint64_t mostFor(const Side& side, const Block& block);
+  static bool hasPlace(const Side& side, const Block& block) {
+    return side.cached() + block.bytes() <= mostFor(side, block);
+  }
   bool makeSharedPlace(Bin& bin, const Side& side, const Block& block) noexcept;
   bool isOthersToo() const noexcept;
   bool lastIsWorthIt() noexcept;

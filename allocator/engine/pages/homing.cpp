@@ -22,14 +22,17 @@ struct Homing {
   bool aside;
 };
 
+std::uint64_t memoryOf(Heap& heap) CISTERN_NO_TSA {
+  return heap.layout(SizeKind::kSmall).segmentBytes() +
+         heap.layout(SizeKind::kLarge).segmentBytes();
+}
+
 // Late pages are few, or are late no longer.
 bool parksLate(const Survey& survey, Heap& heap, ViewTable& table) CISTERN_NO_TSA {
   if (!table.anyLate() || !heap.pool().isDefault() || heap.recorded) return false;
   std::uint64_t late = 0;
   for (const View* view : survey.freeViews()) late += view->page->late ? view->bytes() : 0;
-  const std::uint64_t all =
-      heap.layout(SizeKind::kSmall).segmentBytes() + heap.layout(SizeKind::kLarge).segmentBytes();
-  if (late <= all / kPartAside) return late > 0;
+  if (late <= memoryOf(heap) / kPartAside) return late > 0;
   for (const View* view : survey.freeViews()) table.setLate(*view->page, false);
   return false;
 }
@@ -63,6 +66,9 @@ void PageBacking::sendHome(Heap& heap) {
   heap.pages_moved = heap.busyBytes() != 0;
   heap.tide.noteEbb(heap.busyBytes());
   heap.ebbed = false;
+  // What has become too much to lie aside belongs to what rounds begin with.
+  const std::uint64_t aside = bytesAside(ground_, heap);
+  if (aside > 0 && aside > memoryOf(heap) / (kPartAside / 2)) (void)bringBack(ground_, heap);
   const Survey survey(heap, ground_.surveys, Whither::kWithinPool);
   std::vector<Homing> away = leaving(survey, heap, ground_);
   ground_.parked.reserve(ground_.parked.size() + away.size());

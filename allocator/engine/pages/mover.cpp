@@ -44,10 +44,7 @@ Block* Mover::attempt(bool fresh_only) {
   try {
     if (gather() && mapAll()) {
       Block* const block = commit();
-      if (!brought_.empty()) {
-        const MutexLock lock(heap_.mutex());
-        putAside(ground_, heap_, brought_);
-      }
+      putUnusedAside();
       return block;
     }
   } catch (const std::bad_alloc&) {
@@ -56,6 +53,16 @@ Block* Mover::attempt(bool fresh_only) {
   }
   undo();
   return nullptr;
+}
+
+// What the miss had no use for. Where the host is short of memory it stays.
+void Mover::putUnusedAside() noexcept {
+  if (brought_.empty()) return;
+  const MutexLock lock(heap_.mutex());
+  try {
+    putAside(ground_, heap_, brought_);
+  } catch (const std::bad_alloc&) {
+  }
 }
 
 // The memory was the heap's, or another's, or new: `reserved` must not be seen in between.

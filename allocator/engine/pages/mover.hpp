@@ -77,6 +77,7 @@ class Mover {
   void noteGap(std::uint32_t from, std::uint32_t to);
   void detach(Heap& source, std::vector<Step>& steps) CISTERN_REQUIRES(source.mutex());
   void undo() noexcept;
+  void putUnusedAside() noexcept;
   void putBack(Heap& heap, const PageRange& range, Address from, Address to,
                std::uint32_t epoch) noexcept CISTERN_REQUIRES(heap.mutex());
 
@@ -128,7 +129,7 @@ class Mover {
   std::vector<Piece> pieces_;
   std::vector<Gap> gaps_;
   std::vector<Step> steps_;
-  std::vector<PhysicalPage*> brought_;  ///< pages that were aside until this miss
+  std::vector<PhysicalPage*> brought_;  ///< were aside until this miss; some may be gone
   mutable Coming coming_;
   std::vector<Step> revived_;    ///< scratch, with room for all of the window's
   bool pressed_ = false;         ///< the device or the limit has refused: time is no matter now

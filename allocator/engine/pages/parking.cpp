@@ -18,6 +18,13 @@ void parkAgain(Ground& ground, PhysicalPage& page) noexcept {
   ground.counters.parked_bytes += page.bytes();
 }
 
+std::uint64_t bytesAside(const Ground& ground, const Heap& heap) {
+  std::uint64_t bytes = 0;
+  for (const PhysicalPage* page : ground.parked)
+    bytes += page->counted_by == &heap ? page->bytes() : 0;
+  return bytes;
+}
+
 namespace {
 
 std::uint32_t leaveAside(Ground& ground, PhysicalPage& page, Heap& heap) CISTERN_NO_TSA {
@@ -55,13 +62,13 @@ bool bringBack(Ground& ground, Heap& heap, std::vector<PhysicalPage*>* brought) 
   return true;
 }
 
-void putAside(Ground& ground, Heap& heap, const std::vector<PhysicalPage*>& pages) CISTERN_NO_TSA {
+void putAside(Ground& ground, Heap& heap, std::vector<PhysicalPage*>& pages) CISTERN_NO_TSA {
+  std::sort(pages.begin(), pages.end());
   const Survey survey(heap, ground.surveys, Whither::kWithinPool);
   std::vector<View*> unused;
-  for (PhysicalPage* page : pages) {
-    View* const home = page->views.front();
-    if (page->late && survey.movable(*page) && page->current == home && page->mayLeave())
-      unused.push_back(home);
+  for (View* view : survey.freeViews()) {
+    const bool one = std::binary_search(pages.begin(), pages.end(), view->page);
+    if (one && view->is_home && view->page->late && view->page->mayLeave()) unused.push_back(view);
   }
   std::sort(unused.begin(), unused.end(), [](const View* a, const View* b) {
     return a->range != b->range ? a->range < b->range : a->unit > b->unit;

@@ -17,7 +17,8 @@
 
 namespace cistern::pages {
 
-/// What a page made after the first low tide may be put aside as: at most this part of its heap.
+/// At most this part of a heap's memory is put aside at a low tide. Where twice as much lies there
+/// already all of it comes back, and is late no longer.
 inline constexpr std::uint64_t kPartAside = 16;
 
 /// Puts a page aside that was taken out of its heap's free memory at `from`, with room for it in
@@ -35,9 +36,11 @@ std::uint32_t unpark(Ground& ground, PhysicalPage& page, Heap& heap) noexcept
 /// std::bad_alloc, changing nothing.
 bool bringBack(Ground& ground, Heap& heap, std::vector<PhysicalPage*>* brought = nullptr)
     CISTERN_REQUIRES(heap.mutex());
-/// Puts what still lies free of these pages, which were aside until now, there again. Throws
-/// std::bad_alloc, changing nothing.
-void putAside(Ground& ground, Heap& heap, const std::vector<PhysicalPage*>& pages)
+/// Puts what still lies free at home of these pages, which were aside until now, there again. Sorts
+/// them; records of pages that are gone are not looked at. Throws std::bad_alloc, changing nothing.
+void putAside(Ground& ground, Heap& heap, std::vector<PhysicalPage*>& pages)
     CISTERN_REQUIRES(heap.mutex());
+/// Of the heap.
+std::uint64_t bytesAside(const Ground& ground, const Heap& heap);
 
 }  // namespace cistern::pages
