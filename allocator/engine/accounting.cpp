@@ -152,11 +152,9 @@ void CachingAllocator::settleIfOver() noexcept {
   } catch (const std::bad_alloc&) {
     return settleNow(Caches::kCounted);
   }
-  // The limits of a hit say nothing of segments and reserved bytes.
   const auto over = [](Heap* heap) {
     const MutexLock heap_lock(heap->mutex());
-    const HeapCounters& counters = heap->counters();
-    return counters.overCeiling(SizeKind::kSmall) || counters.overCeiling(SizeKind::kLarge);
+    return heap->overAnyCeiling();
   };
   if (std::any_of(all_heaps_.heaps.begin(), all_heaps_.heaps.end(), over))
     settleNow(Caches::kCounted);
@@ -213,7 +211,7 @@ bool CachingAllocator::takeCachesBack() noexcept {
   bool any = false, any_ebbed = false;
   try {
     withAllHeaps([&](const std::vector<Heap*>& heaps, const AllCounters& all) CISTERN_NO_TSA {
-      deal(all);  // so that what comes next need not hold everybody still again
+      if (settled_others_) deal(all);  // so that what comes next need not hold them still again
       any = had_cached_;
       for (const Heap* heap : heaps) any_ebbed |= heap->ebbed;
     });

@@ -237,6 +237,8 @@ class alignas(64) Heap {
   bool overCeiling(SizeKind kind) noexcept CISTERN_REQUIRES(mutex_) {
     return !withinLimits(kind) && overCeilingNow(kind);
   }
+  /// Whether any is passed, of segments and reserved bytes too.
+  bool overAnyCeiling() noexcept CISTERN_REQUIRES(mutex_);
   /// Surely none is.
   bool withinLimits(SizeKind kind) CISTERN_REQUIRES(mutex_) {
     return hits(kind).within(layout(kind));

@@ -177,6 +177,17 @@ bool Heap::overCeilingNow(SizeKind kind) noexcept {
   return false;
 }
 
+// Limits say nothing of segments and reserved bytes; but they are forgotten when those change.
+bool Heap::overAnyCeiling() noexcept {
+  if (withinLimits(SizeKind::kSmall) && withinLimits(SizeKind::kLarge)) return false;
+  const HeapCounters& now = counters();
+  if (now.overCeiling(SizeKind::kSmall) || now.overCeiling(SizeKind::kLarge)) return true;
+  Dealer(counters_, SizeKind::kSmall, {hits(SizeKind::kSmall), layout(SizeKind::kSmall)},
+         {hits(SizeKind::kLarge), layout(SizeKind::kLarge)})
+      .all();
+  return false;
+}
+
 Tally Heap::slack(SizeKind kind, const Tally& needed) noexcept {
   const SizeKind other = otherThan(kind);
   Dealer dealer(counters_, kind, {hits(kind), layout(kind)}, {hits(other), layout(other)});
