@@ -167,8 +167,10 @@ bool ThreadCache::makePlace(Bin& bin, Side& side, const Block& block) noexcept {
   if (side.granted == 0) grant(side);
   if (block.bytes() > mostFor(side, block)) return false;
   if (block.bytes() >= untilEbb()) return putBackBins(), false;
-  if (last && !lastIsWorthIt()) return false;
   if (last || bin.grains != block.grains) {
+    Habit& habit = last ? last_habit_ : shared_habit_;
+    if (bin.top != nullptr) ++habit.unused;
+    if (!habit.isWorthIt()) return false;
     putBack(bin);
     bin.grains = block.grains;
   }
@@ -207,13 +209,12 @@ bool ThreadCache::isOthersToo() const noexcept CISTERN_NO_TSA {
                      [this](const ThreadCache* cache) { return cache != this && cache->isOpen(); });
 }
 
-// Where the last block is never the one that is asked for next, keeping it is wasted; but programs
-// change, and now and then it is tried again.
-bool ThreadCache::lastIsWorthIt() noexcept {
+// Where what is kept is never what is asked for next, keeping it is wasted; but programs change,
+// and now and then it is tried again.
+bool ThreadCache::Habit::isWorthIt() noexcept {
   constexpr std::uint32_t kPatience = 16;
-  if (hasLast()) ++last_unused_;
-  if (last_unused_ < kPatience || ++last_passed_ >= kPatience) {
-    last_passed_ = 0;
+  if (unused < kPatience || ++passed >= kPatience) {
+    passed = 0;
     return true;
   }
   return false;
@@ -270,7 +271,7 @@ bool ThreadCache::putSomeBack(SizeKind kind) noexcept {
 
 void ThreadCache::putBackLast() noexcept {
   if (!hasLast()) return;
-  ++last_unused_;
+  ++last_habit_.unused;
   putBack(bins_[kLastBin]);
   if (isOthersToo()) bins_[kLastBin].grains = 0;
   settleRoom();

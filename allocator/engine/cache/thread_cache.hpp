@@ -183,6 +183,13 @@ class alignas(64) ThreadCache {
     std::uint64_t cached() const { return std::uint64_t(room.bytes - lent.bytes); }
     std::uint64_t place() const { return granted - cached(); }
   };
+  /// Whether it pays to keep what makes place for other sizes.
+  struct Habit {
+    std::uint32_t unused = 0;  ///< how often in turn what was kept was not asked for again
+    std::uint32_t passed = 0;  ///< how many were not kept since
+
+    bool isWorthIt() noexcept;
+  };
   /// What take() has handed out. The block's head, which holds its address and state, changes when
   /// the record comes to stand for another block.
   struct Recent {
@@ -264,15 +271,15 @@ class alignas(64) ThreadCache {
   }
   bool makeSharedPlace(Bin& bin, const Side& side, const Block& block) noexcept;
   bool isOthersToo() const noexcept;
-  bool lastIsWorthIt() noexcept;
   /// What it does next does not depend on what it did before.
   void forgetHabits() noexcept {
     hand_ = 0;
     shared_hand_ = kSharedBin;
-    last_unused_ = last_passed_ = 0;
+    shared_habit_ = last_habit_ = {};
   }
   void noteTaken(const Bin& bin) noexcept {
-    if (&bin == &bins_[kLastBin]) last_unused_ = 0;
+    if (&bin < &bins_[kSharedBin]) return;
+    (&bin == &bins_[kLastBin] ? last_habit_ : shared_habit_).unused = 0;
   }
   void takeReturned() noexcept;
   void count(Side& side) noexcept;
@@ -298,8 +305,8 @@ class alignas(64) ThreadCache {
   bool shut_ = false;                     ///< by setShut
   std::size_t hand_ = 0;                  ///< the bin that is put back next when there is no place
   std::size_t shared_hand_ = kSharedBin;  ///< the same of those that sizes share
-  std::uint32_t last_unused_ = 0;  ///< how often in turn the last block was not asked for again
-  std::uint32_t last_passed_ = 0;  ///< how many were not kept since
+  Habit shared_habit_;                    ///< of the stacks that sizes share
+  Habit last_habit_;                      ///< of the block beyond 1 MiB
   alignas(64) ReturnedBlocks returned_;
 };
 
