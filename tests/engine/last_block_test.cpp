@@ -1,4 +1,5 @@
-// The one block larger than 1 MiB that a thread keeps: for as long as that is of use.
+// The one block larger than 1 MiB that a thread keeps, and what it keeps in stacks that sizes
+// share: for as long as that is of use.
 #include <utility>
 
 #include "tests/engine/thread_cache_support.hpp"
@@ -45,6 +46,25 @@ TEST_CASE("the larger block that was freed last is kept while it is asked for ag
   CHECK(t.keeps());
   for (int i = 0; i < 100; ++i) t.rig.allocator.free(t.get(kKept));
   CHECK(t.keeps());
+}
+
+TEST_CASE("of sizes that never come again little is kept, and of one that does all",
+          "[engine][pages]") {
+  constexpr std::size_t kSize = 200 * kKiB;
+  const auto keepsAfter = [&](int wasted) {
+    LastBlock t;
+    for (int i = 0; i < wasted; ++i) t.rig.allocator.free(t.get((100 + i * 7 % 900) * kKiB));
+    void* blocks[] = {t.get(kSize), t.get(kKiB), t.get(kSize)};
+    if (blocks[0] > blocks[2]) std::swap(blocks[0], blocks[2]);
+    for (void* block : {blocks[0], blocks[2]}) t.rig.allocator.free(block);
+    void* const again = t.get(kSize);
+    for (void* block : {again, blocks[1]}) t.rig.allocator.free(block);
+    return again == blocks[2];
+  };
+  CHECK(keepsAfter(0));
+  int kept = 0;
+  for (int wasted = 200; wasted < 232; ++wasted) kept += keepsAfter(wasted) ? 1 : 0;
+  CHECK(kept <= 24);
 }
 
 TEST_CASE("one that is not asked for again is not kept each time", "[engine]") {
