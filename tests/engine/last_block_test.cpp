@@ -51,9 +51,10 @@ TEST_CASE("the larger block that was freed last is kept while it is asked for ag
 TEST_CASE("of sizes that never come again little is kept, and of one that does all",
           "[engine][pages]") {
   constexpr std::size_t kSize = 200 * kKiB;
-  const auto keepsAfter = [&](int wasted) {
+  const auto keepsAfter = [&](std::size_t wasted) {
     LastBlock t;
-    for (int i = 0; i < wasted; ++i) t.rig.allocator.free(t.get((100 + i * 7 % 900) * kKiB));
+    for (std::size_t i = 0; i < wasted; ++i)
+      t.rig.allocator.free(t.get((100 + i * 7 % 900) * kKiB));
     void* blocks[] = {t.get(kSize), t.get(kKiB), t.get(kSize)};
     if (blocks[0] > blocks[2]) std::swap(blocks[0], blocks[2]);
     for (void* block : {blocks[0], blocks[2]}) t.rig.allocator.free(block);
@@ -63,7 +64,7 @@ TEST_CASE("of sizes that never come again little is kept, and of one that does a
   };
   CHECK(keepsAfter(0));
   int kept = 0;
-  for (int wasted = 200; wasted < 232; ++wasted) kept += keepsAfter(wasted) ? 1 : 0;
+  for (std::size_t wasted = 200; wasted < 232; ++wasted) kept += keepsAfter(wasted) ? 1 : 0;
   CHECK(kept <= 24);
 }
 
