@@ -145,6 +145,21 @@ TEST_CASE("a trace dealt over threads is the same requests in the same order") {
   }
 }
 
+TEST_CASE("recorded programs that are repeated come to need the device no more") {
+  if (kSlowBuild) return;
+  for (const char* threads : {"1", "8"}) {
+    for (const char* trace : {"gpt2_varlen", "llama_generate", "llama_recompute", "maskrcnn",
+                              "streams_prefetch", "unet_buckets"}) {
+      const auto row = replaySim(recordedTrace(trace), {"--json", "--gpu-lag-us", "10000",
+                                                        "--repeat", "3", "--threads", threads})
+                           .rows()
+                           .at(0);
+      INFO(threads << " threads: " << row);
+      CHECK(row["calls_by_round"][2].get<int>() * 20 <= row["calls_by_round"][0].get<int>());
+    }
+  }
+}
+
 TEST_CASE("a replay on threads ends where a request is not served") {
   const TempFile trace("three.trace", kThreeBlocks);
   const Outcome outcome =
