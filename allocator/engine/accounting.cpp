@@ -187,22 +187,20 @@ void CachingAllocator::settleFor(Heap& heap) noexcept CISTERN_NO_TSA {
     const MutexUnlock unlock(settle_mutex_);
     settleNow(Caches::kCounted);
     // Each time, the others were held still.
-    if (settled_others_ && ++settled_others_count_ == kMostOftenWithOthers) loosePeaks(heap);
+    if (settled_others_ && ++settled_others_count_ == kMostOftenWithOthers) (void)loosePeaks(heap);
     return;
   }
-  loosePeaks(heap);
+  if (!loosePeaks(heap)) settle();
 }
 
-// What is never loose, a low tide may have moved between small and large.
-void CachingAllocator::loosePeaks(Heap& heap) noexcept {
-  {
-    const MutexLock lock(heap.mutex());  // a reset, which holds it too, comes before both or after
-    peaks_loose_.store(true, std::memory_order_relaxed);
-    HeapCounters& counters = heap.counters();
-    counters.raiseCeilings();
-    if (!counters.overCeiling(SizeKind::kSmall) && !counters.overCeiling(SizeKind::kLarge)) return;
-  }
-  settle();
+// False when the heap is over a ceiling all the same: what is never loose, a low tide may have
+// moved between small and large.
+bool CachingAllocator::loosePeaks(Heap& heap) noexcept {
+  const MutexLock lock(heap.mutex());  // a reset, which holds it too, comes before both or after
+  peaks_loose_.store(true, std::memory_order_relaxed);
+  HeapCounters& counters = heap.counters();
+  counters.raiseCeilings();
+  return !counters.overCeiling(SizeKind::kSmall) && !counters.overCeiling(SizeKind::kLarge);
 }
 
 // Who needs more memory than there is takes what the threads keep first. True if there was any.

@@ -327,7 +327,7 @@ class CachingAllocator {
   void deal(const std::vector<HeapCounters*>& all) const noexcept CISTERN_REQUIRES(settle_mutex_);
   void settleNow(Caches caches) noexcept CISTERN_REQUIRES(settle_mutex_);
   void settleFor(Heap& heap) noexcept;
-  void loosePeaks(Heap& heap) noexcept;
+  bool loosePeaks(Heap& heap) noexcept;
   template <class Visit>
   void withAllHeaps(Visit visit) const;
   template <class Visit>
