@@ -7,8 +7,8 @@
 namespace cistern::pages {
 
 std::optional<Window> Mover::findWindow(bool fresh_only) {
-  const Survey survey(heap_, ground_.surveys, Whither::kWithinPool);
-  return bestWindow(heap_, request_, survey, ground_.windows, fresh_only);
+  Movables movables(heap_, ground_.surveys);
+  return bestWindow(heap_, request_, movables, ground_.windows, fresh_only);
 }
 
 // All that may fail comes first. Pre: a survey of now has found the window.
@@ -18,23 +18,35 @@ void Mover::claim(const Window& window) {
   gaps_.clear();
   steps_.clear();
   coming_ = {};
-  prepare(heap_);
+  prepare();
   claimPieces();
   claimHoles();
 }
 
-// Each unit of the window may take a page from the heap, and later a page back to it; the window's
-// own pieces are fewer than its units and one.
-void Mover::prepare(Heap& heap) {
-  const std::uint32_t units = window_.units_to_map + window_.revivals;
+// What is taken out of the heap now may come back to it if the miss fails.
+void Mover::prepare() {
+  std::size_t pieces = 0;
+  for (const Block* b = window_.first; b && b->address() < window_.to; b = b->next)
+    pieces += b->isFree() ? 1 : 0;
   for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
-    heap.layout(kind).prepareHoles(2 * units + 8);
+    const std::size_t moves = window_.revivals + (kind == request_.kind ? pieces + 2 : 0);
+    if (moves > 0) heap_.layout(kind).prepareHoles(unsigned(2 * moves));
   }
+  const std::uint32_t units = window_.units_to_map + window_.revivals;
   steps_.reserve(units);
-  revived_.clear();
-  revived_.reserve(window_.revivals);
-  pieces_.reserve(units + 2);
-  gaps_.reserve(units + 2);
+  ground_.mover.revived.reserve(window_.revivals);
+  pieces_.reserve(pieces);
+  gaps_.reserve(units);
+}
+
+// The same for pages that are taken out of a heap's free memory.
+void Mover::prepareFor(Heap& source, const std::vector<Step>& steps) {
+  for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
+    const auto count = std::count_if(steps.begin(), steps.end(), [kind](const Step& step) {
+      return step.from->range->kind == kind;
+    });
+    if (count > 0) source.layout(kind).prepareHoles(unsigned(2 * count));
+  }
 }
 
 // The free blocks of the window become holes.
@@ -54,7 +66,8 @@ void Mover::claimPieces() {
 // Units without a view are gaps; stale views are taken back into use.
 void Mover::claimHoles() {
   const PageRange& range = *window_.range;
-  std::vector<Step>& revived = revived_;
+  std::vector<Step>& revived = ground_.mover.revived;
+  revived.clear();
   const std::uint32_t end = range.unitAt(window_.to + kUnit - 1);
   for (std::uint32_t unit = range.unitAt(window_.from); unit < end;) {
     View* view = range.slots[unit];

@@ -15,6 +15,7 @@
 #include "allocator/engine/limit.hpp"
 #include "allocator/engine/pages/budget.hpp"
 #include "allocator/engine/pages/donors.hpp"
+#include "allocator/engine/pages/steps.hpp"
 #include "allocator/engine/pages/survey.hpp"
 #include "allocator/engine/pages/view_table.hpp"
 #include "allocator/engine/progress.hpp"
@@ -54,7 +55,8 @@ struct Ground : Surroundings {
   bool clearing_up = false;  ///< what is done now is not done for a verb on some stream
   std::size_t orphans = 0;   ///< pages with a view, but with no current one
   Survey::Scratch surveys;
-  Donors donors;  ///< scratch
+  Donors donors;  ///< scratch, and so is the next
+  MoverScratch mover;
   std::vector<PhysicalPage*> parked;
   std::uint64_t windows = 0;  ///< so many were looked at
   std::string last_error;     ///< the device's latest refusal; empty after a success

@@ -36,26 +36,6 @@ class Mover {
   Block* serve();
 
  private:
-  /// A page on its way to a place in the window.
-  struct Step {
-    PhysicalPage* page = nullptr;
-    std::uint32_t unit = 0;   ///< where in the window's range
-    View* from = nullptr;     ///< null for a page that is new, was mapped nowhere, or was aside
-    View* to = nullptr;       ///< set from the start when it is revived, else when it is mapped
-    Heap* source = nullptr;   ///< where `from` belongs; null with it
-    EpochMark last_use;       ///< of the source's
-    std::uint32_t epoch = 0;  ///< what its memory is stamped with in this heap
-    bool revived = false;
-  };
-  /// A free block that became part of the claimed window.
-  struct Piece {
-    Address from, to;
-    std::uint32_t epoch;
-  };
-  /// Units of the window without a page. One that comes may reach beyond `end`, up to `room_end`.
-  struct Gap {
-    std::uint32_t at, end, room_end;
-  };
   enum class Which : std::uint8_t { kComplete, kAny };
   /// What the first `steps` steps bring, revived pages apart.
   struct Coming {
@@ -71,7 +51,9 @@ class Mover {
   // claims.cpp
   std::optional<Window> findWindow(bool fresh_only) CISTERN_REQUIRES(heap_.mutex());
   void claim(const Window& window) CISTERN_REQUIRES(heap_.mutex());
-  void prepare(Heap& heap) CISTERN_REQUIRES(heap.mutex());
+  void prepare() CISTERN_REQUIRES(heap_.mutex());
+  static void prepareFor(Heap& source, const std::vector<Step>& steps)
+      CISTERN_REQUIRES(source.mutex());
   void claimPieces() CISTERN_REQUIRES(heap_.mutex());
   void claimHoles() CISTERN_REQUIRES(heap_.mutex());
   void noteGap(std::uint32_t from, std::uint32_t to);
@@ -126,12 +108,11 @@ class Mover {
   const Request& request_;
   const PagesFrom from_;
   Window window_;
-  std::vector<Piece> pieces_;
-  std::vector<Gap> gaps_;
-  std::vector<Step> steps_;
+  std::vector<Step>& steps_ = ground_.mover.steps;
+  std::vector<Piece>& pieces_ = ground_.mover.pieces;
+  std::vector<Gap>& gaps_ = ground_.mover.gaps;
   std::vector<PhysicalPage*> brought_;  ///< were aside until this miss; some may be gone
   mutable Coming coming_;
-  std::vector<Step> revived_;    ///< scratch, with room for all of the window's
   bool pressed_ = false;         ///< the device or the limit has refused: time is no matter now
   bool committed_ = false;       ///< the pages are where they belong: there is nothing to undo
   bool unordered_ = false;       ///< the device would not order the streams

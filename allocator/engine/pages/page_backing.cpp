@@ -109,7 +109,9 @@ PageRange* PageBacking::openRange(Heap& heap, SizeKind kind, std::uint64_t least
 void PageBacking::extend(PageRange& range, std::uint64_t units) {
   const Address from = range.device_base + range.bytes;
   const std::size_t slots = range.slots.size() + units;
-  if (slots > range.slots.capacity()) range.slots.reserve(2 * slots);
+  // Seldom moved: what was never touched takes no memory of the host.
+  if (slots > range.slots.capacity())
+    range.slots.reserve(std::min<std::size_t>(4 * slots, range.reserved_bytes / kUnit));
   const AddressRange own{range.device_base, range.device_base + range.reserved_bytes};
   ground_.segments.extend(range, own, from, from + units * kUnit);
   const MutexLock lock(range.home->mutex());
@@ -354,6 +356,7 @@ PageCounts PageBacking::counts() const CISTERN_NO_TSA {
 std::size_t PageBacking::hostBytes() const {
   const MutexLock lock(mutex_);
   return sizeof(*this) + ground_.table.hostBytes() + ground_.donors.hostBytes() +
+         ground_.mover.hostBytes() +
          (ground_.surveys.views.capacity() + ground_.parked.capacity()) * sizeof(View*);
 }
 

@@ -130,8 +130,8 @@ std::size_t Mover::takeFrom(Heap& source, Which which, std::size_t most) {
     if (which == Which::kAny || source.complete(used)) donors.add(*view);
   }
   if (donors.empty()) return 0;
-  prepare(source);
-  std::vector<Step> taken;
+  std::vector<Step>& taken = ground_.mover.taken;
+  taken.clear();
   for (Gap& gap : gaps_) {
     while (gap.at < gap.end && taken.size() < most) {
       View* view = donors.take(gap.end - gap.at, mostFor(gap));
@@ -141,9 +141,9 @@ std::size_t Mover::takeFrom(Heap& source, Which which, std::size_t most) {
     }
   }
   page_too_large_ |= taken.size() < most && gapUnits() > 0 && !donors.empty();
-  const std::size_t count = taken.size();
+  prepareFor(source, taken);
   detach(source, taken);
-  return count;
+  return taken.size();
 }
 
 // A large page is lost to large requests as soon as a small one lies in it; but to make a new one

@@ -3,8 +3,7 @@
 namespace cistern::pages {
 
 Survey::Survey(Heap& heap, Scratch& scratch, Whither whither) CISTERN_NO_TSA
-    : heap_(heap),
-      number_(++scratch.surveys),
+    : number_(++scratch.surveys),
       whither_(whither),
       free_(scratch.views) {
   free_.clear();

@@ -2,6 +2,7 @@
 // their pool, or, but for those that a graph reaches, anywhere.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "allocator/engine/pages/page.hpp"
@@ -26,20 +27,35 @@ class Survey {
   std::uint64_t number() const { return number_; }
   /// The views of wholly free pages that may go there, small ones' and large ones'.
   const std::vector<View*>& freeViews() const { return free_; }
-  /// Whether the page lies wholly free where it is now, in this heap, and may go there; or this
-  /// heap has put it aside.
-  bool movable(const PhysicalPage& page) const {
-    if (page.parked) return page.counted_by == &heap_;
-    return page.current != nullptr && page.current->found.by == number_;
-  }
+  bool found(const View& view) const { return view.found.by == number_; }
 
  private:
   void note(Block& block);
 
-  const Heap& heap_;
   const std::uint64_t number_;
   const Whither whither_;
   std::vector<View*>& free_;
+};
+
+/// Answers which pages could serve elsewhere in their pool, one at a time. The survey is made when
+/// it is asked first: where nothing stale lies in a heap's holes, nobody asks.
+class Movables {
+ public:
+  Movables(Heap& heap, Survey::Scratch& scratch) : heap_(heap), scratch_(scratch) {}
+
+  /// Whether the page lies wholly free where it is now, in this heap; or this heap has put it
+  /// aside. Throws std::bad_alloc.
+  bool has(const PhysicalPage& page) CISTERN_REQUIRES(heap_.mutex()) {
+    if (page.parked) return page.counted_by == &heap_;
+    if (page.current == nullptr) return false;
+    if (!survey_) survey_.emplace(heap_, scratch_, Whither::kWithinPool);
+    return survey_->found(*page.current);
+  }
+
+ private:
+  Heap& heap_;
+  Survey::Scratch& scratch_;
+  std::optional<Survey> survey_;
 };
 
 }  // namespace cistern::pages

@@ -130,7 +130,7 @@ void ViewTable::unlink(View& view) noexcept {
 
 std::size_t ViewTable::hostBytes() const {
   std::size_t slots = 0;
-  for (const auto& range : ranges_) slots += sizeof(PageRange) + range->slots.capacity() * 8;
+  for (const auto& range : ranges_) slots += sizeof(PageRange) + range->slots.size() * 8;
   return slots + page_records_.hostBytes() + view_records_.hostBytes() +
          (pages_.capacity() + views_) * sizeof(void*);
 }
