@@ -3,9 +3,9 @@
 // What a verb does is spread over one file a temperature: fast_path.cpp (the thread's own cache: no
 // lock), heap_path.cpp (the stream's heap: no device call, no shared lock), slow_path.cpp (the
 // ladder of a miss), growth.cpp (segments from and to the device), reclaim.cpp (memory of other
-// streams), accounting.cpp (statistics), report.cpp (queries, misuse, OutOfMemory), pool_verbs.cpp
-// (memory kept apart), recorded.cpp (during a graph capture). docs/life-of-an-allocation.md follows
-// one request through them.
+// streams), accounting.cpp and settling.cpp (statistics and their peaks), report.cpp (queries,
+// misuse, OutOfMemory), pool_verbs.cpp (memory kept apart), recorded.cpp (during a graph capture).
+// docs/life-of-an-allocation.md follows one request through them.
 #pragma once
 
 #include <atomic>
@@ -24,6 +24,7 @@
 #include "allocator/engine/event_pool.hpp"
 #include "allocator/engine/heap_table.hpp"
 #include "allocator/engine/known_streams.hpp"
+#include "allocator/engine/ledger.hpp"
 #include "allocator/engine/limit.hpp"
 #include "allocator/engine/misuse.hpp"
 #include "allocator/engine/out_of_memory.hpp"
@@ -322,12 +323,15 @@ class CachingAllocator {
 
   // accounting.cpp
   void auditHeaps() const;
+
+  // settling.cpp
   void settle() noexcept;
   void settleIfOver() noexcept;
-  void deal(const std::vector<HeapCounters*>& all) const noexcept CISTERN_REQUIRES(settle_mutex_);
+  void deal(const AllCounters& all) const noexcept CISTERN_REQUIRES(settle_mutex_);
   void settleNow(Caches caches) noexcept CISTERN_REQUIRES(settle_mutex_);
   void settleFor(Heap& heap) noexcept;
   bool loosePeaks(Heap& heap) noexcept;
+  // all_heaps.hpp
   template <class Visit>
   void withAllHeaps(Visit visit) const;
   template <class Visit>
@@ -391,7 +395,7 @@ class CachingAllocator {
   struct AllHeaps {
     std::vector<Heap*> heaps;
     std::uint64_t changes = 0;  ///< HeapTable::refresh's
-    std::vector<HeapCounters*> counters;
+    AllCounters counters;
   };
   mutable AllHeaps all_heaps_ CISTERN_GUARDED_BY(settle_mutex_);
   /// Whether the last who looked at all heaps had to hold other threads' caches, and how often a

@@ -7,7 +7,7 @@
 //   current[s] <= ceiling[s] in every heap           between operations
 //
 // and hence the total cannot have passed the recorded peak. A heap that would pass a ceiling asks
-// for a settlement (accounting.cpp), which looks at all heaps at once, raises the peak if the total
+// for a settlement (settling.cpp), which looks at all heaps at once, raises the peak if the total
 // has really passed it, and deals out what lies between. Below its peak a program never gets there.
 //
 // Threads that allocate on several streams at once near their common peak would settle all the
@@ -131,15 +131,6 @@ struct HeapCounters {
     }
     return signs < 0;
   }
-};
-
-/// The recorded peaks, and what the accumulated counts started from. Guarded by the settlement
-/// lock.
-struct StatLedger {
-  std::array<StatArray, kSizeKindCount + 1> peak{};
-  bool exact = true;  ///< the sum of the ceilings is at most the peak
-  std::array<StatArray, kSizeKindCount + 1> allocated_base{};
-  std::array<StatArray, kSizeKindCount + 1> freed_base{};
 };
 
 }  // namespace cistern

@@ -9,7 +9,7 @@
 //
 // The cache is its owner's inside the gate, and anybody's who holds the heap's lock and either is
 // the owner or keeps the gate closed. The fast functions are all here; the others in
-// thread_cache.cpp. Read first: holding.hpp, tally.hpp.
+// thread_cache.cpp, places.cpp and room.cpp. Read first: holding.hpp, tally.hpp.
 #pragma once
 
 #include <array>
@@ -251,11 +251,20 @@ class alignas(64) ThreadCache {
     bin.top = &block;
   }
   bool makePlace(Bin& bin, Side& side, const Block& block) noexcept;
+  bool mayKeep(Side& side, const Block& block) noexcept;
+  bool becomeOf(Bin& bin, const Side& side, const Block& block) noexcept;
   bool obtain(Side& side, std::uint64_t size, std::uint64_t bytes) noexcept;
   void putBack(Bin& bin) noexcept;
   void putBackBins() noexcept;
   void putBackShared() noexcept;
-  void settleRoom() noexcept;
+  /// Blocks that were given back before the room was given away are owed for by the ceilings that
+  /// got it.
+  void settleRoom() noexcept {
+    if (small_.room.negative()) [[unlikely]]
+      giveRoom(small_);
+    if (large_.room.negative()) [[unlikely]]
+      giveRoom(large_);
+  }
   void relimit(Side& side) noexcept;
   static void relimit(Side& side, std::uint64_t more) noexcept;
   std::uint64_t untilEbb() const noexcept;

@@ -101,13 +101,10 @@ void Mover::noteGap(std::uint32_t from, std::uint32_t to) {
   }
 }
 
-// Takes the pages of the steps out of the source's free memory, the highest of a block first: what
-// is below stays the same block. Pre: a survey of now has found their views.
+// Takes the pages of the steps out of the source's free memory. Pre: a survey of now has found
+// their views.
 void Mover::detach(Heap& source, std::vector<Step>& steps) {
-  std::sort(steps.begin(), steps.end(), [](const Step& a, const Step& b) {
-    return a.from->range != b.from->range ? a.from->range < b.from->range
-                                          : a.from->unit > b.from->unit;
-  });
+  std::ranges::sort(steps, HighestFirst{}, &Step::from);
   for (Step& step : steps) {
     View& view = *step.from;
     Block& free = *view.found.in;

@@ -48,10 +48,7 @@ std::vector<Homing> leaving(const Survey& survey, Heap& heap, Ground& ground) {
     const bool aside = parks && view->page->late && view->page->mayLeave();
     if (aside || home != view) away.push_back({view, home, {}, aside});
   }
-  std::sort(away.begin(), away.end(), [](const Homing& a, const Homing& b) {
-    return a.from->range != b.from->range ? a.from->range < b.from->range
-                                          : a.from->unit > b.from->unit;
-  });
+  std::ranges::sort(away, HighestFirst{}, &Homing::from);
   return away;
 }
 

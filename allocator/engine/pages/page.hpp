@@ -117,6 +117,14 @@ struct alignas(64) View {
 };
 static_assert(sizeof(View) == 64);
 
+/// The order in which pages are taken out of free memory: of a range the highest first, so that
+/// what is below stays the same block.
+struct HighestFirst {
+  bool operator()(const View* a, const View* b) const {
+    return a->range != b->range ? a->range < b->range : a->unit > b->unit;
+  }
+};
+
 /// The range that a block of a heap backed by pages lies in.
 inline PageRange& rangeOf(const Block& block) { return static_cast<PageRange&>(*block.segment); }
 

@@ -70,9 +70,7 @@ void putAside(Ground& ground, Heap& heap, std::vector<PhysicalPage*>& pages) CIS
     const bool one = std::binary_search(pages.begin(), pages.end(), view->page);
     if (one && view->is_home && view->page->late && view->page->mayLeave()) unused.push_back(view);
   }
-  std::sort(unused.begin(), unused.end(), [](const View* a, const View* b) {
-    return a->range != b->range ? a->range < b->range : a->unit > b->unit;
-  });
+  std::ranges::sort(unused, HighestFirst{});
   ground.parked.reserve(ground.parked.size() + unused.size());
   for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge})
     heap.layout(kind).prepareHoles(unsigned(2 * unused.size()));

@@ -39,7 +39,7 @@ void putBack(Heap& heap, const View& view, std::uint32_t epoch) CISTERN_NO_TSA {
             view.placeEnd(), std::min(epoch, heap.epoch));
 }
 
-// Takes out what the rule names, the highest of a block first: what is below stays the same block.
+// Takes out what the rule names.
 std::vector<Leaving> detach(Ground& ground, Heap& heap, const ReleaseRule& rule, bool& more_later) {
   const MutexLock lock(heap.mutex());
   (void)bringBack(ground, heap);
@@ -58,9 +58,7 @@ std::vector<Leaving> detach(Ground& ground, Heap& heap, const ReleaseRule& rule,
   std::size_t count = 0;
   for (; count < views.size() && bytes < rule.bytes; ++count) bytes += views[count]->bytes();
   views.resize(count);
-  std::sort(views.begin(), views.end(), [](const View* a, const View* b) {
-    return a->range != b->range ? a->range < b->range : a->unit > b->unit;
-  });
+  std::ranges::sort(views, HighestFirst{});
   std::vector<Leaving> leaving;
   leaving.reserve(count);
   for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {

@@ -1,0 +1,184 @@
+// What a thread's cache keeps, and what goes back to its heap for it: under the heap's lock. See
+// thread_cache.hpp.
+#include <algorithm>
+
+#include "allocator/base/check.hpp"
+#include "allocator/engine/cache/thread_cache.hpp"
+#include "allocator/engine/heap.hpp"
+
+namespace cistern {
+
+bool ThreadCache::accept(Block& block, WhoFreed who) noexcept {
+  if (block.grains > kMostGrains) return false;
+  Bin& bin = bins_[binOf(block.grains)];
+  Side& side = sideOf(block.grains);
+  const bool place = makePlace(bin, side, block);
+  if (place) push(bin, side, block, who.word());
+  settleRoom();  // some may have gone for nothing
+  if (place) relimit(side);
+  CISTERN_ASSERT(!side.room.negative());
+  return place;
+}
+
+// Whether it is kept at all. A block that would bring low tide about is not, nor is then anything
+// else.
+inline bool ThreadCache::mayKeep(Side& side, const Block& block) noexcept {
+  if (&side == &large_ && isOthersToo()) return false;
+  if (side.granted == 0) grant(side);
+  if (block.bytes() > mostFor(side, block)) return false;
+  if (block.bytes() < untilEbb()) return true;
+  putBackBins();
+  return false;
+}
+
+// A stack that sizes share, and that for the last large block, becomes one of this size.
+inline bool ThreadCache::becomeOf(Bin& bin, const Side& side, const Block& block) noexcept {
+  const bool last = &side == &large_;
+  if (!last && bin.grains == block.grains) return true;
+  Habit& habit = last ? last_habit_ : shared_habit_;
+  if (bin.top != nullptr) ++habit.unused;
+  if (!habit.isWorthIt()) return false;
+  putBack(bin);
+  bin.grains = block.grains;
+  return true;
+}
+
+bool ThreadCache::makePlace(Bin& bin, Side& side, const Block& block) noexcept {
+  if (!mayKeep(side, block) || !becomeOf(bin, side, block)) return false;
+  if (isShared(block) && !makeSharedPlace(bin, side, block)) return false;
+  if (side.place() >= block.bytes()) return true;
+  // A little more than is needed, so that the next ones find place too.
+  const std::uint64_t enough = std::max(block.bytes(), side.granted / 8);
+  for (std::size_t i = 0; i < kBins && side.place() < enough; ++i) {
+    hand_ = hand_ + 1 < kBins ? hand_ + 1 : 0;
+    if (&sideOf(bins_[hand_].grains) == &side) putBack(bins_[hand_]);
+  }
+  return true;
+}
+
+// Beyond three quarters a cache keeps none of the sizes that share stacks: a few blocks that nobody
+// asks for again would fill it, and each small one would have to make place.
+std::uint64_t ThreadCache::mostFor(const Side& side, const Block& block) {
+  return isShared(block) ? side.granted - side.granted / 4 : side.granted;
+}
+
+// One stack after the other goes, and the block's own last.
+bool ThreadCache::makeSharedPlace(Bin& bin, const Side& side, const Block& block) noexcept {
+  for (std::size_t i = kSharedBin; i < kLastBin && !hasPlace(side, block); ++i) {
+    shared_hand_ = shared_hand_ + 1 < kLastBin ? shared_hand_ + 1 : kSharedBin;
+    if (&bins_[shared_hand_] != &bin) putBack(bins_[shared_hand_]);
+  }
+  if (!hasPlace(side, block)) putBack(bin);
+  return hasPlace(side, block);
+}
+
+// On a stream that several threads use, a large block that one of them keeps is missing to the
+// others, and what they take instead costs pages.
+bool ThreadCache::isOthersToo() const noexcept CISTERN_NO_TSA {
+  if (heap_->caches.size() < 2) return false;
+  return std::any_of(heap_->caches.begin(), heap_->caches.end(),
+                     [this](const ThreadCache* cache) { return cache != this && cache->isOpen(); });
+}
+
+// Where what is kept is never what is asked for next, keeping it is wasted; but programs change,
+// and now and then it is tried again.
+bool ThreadCache::Habit::isWorthIt() noexcept {
+  constexpr std::uint32_t kPatience = 16;
+  if (unused < kPatience || ++passed >= kPatience) {
+    passed = 0;
+    return true;
+  }
+  return false;
+}
+
+// ---- Blocks go back -----------------------------------------------------------------------------
+
+void ThreadCache::putBack(Bin& bin) noexcept {
+  Side& side = sideOf(bin.grains);
+  while (Block* const block = bin.top) {
+    bin.top = static_cast<Block*>(block->use.uses);
+    side.room.subtract(block->bytes(), block->use.asked);
+    release(*block, WhoFreed(block->use.stream));
+  }
+}
+
+// Pre: in no bin, and counted as allocated by the heap.
+inline void ThreadCache::handOver(Block& block, WhoFreed who) noexcept CISTERN_NO_TSA {
+  heap_->frees.note(deviceAddress(block), block.grains, who.code(),
+                    who.thread() ? who.thread() : owner_number_);
+  holding::leaveToHeap(block, stream_);
+}
+
+void ThreadCache::letGo(Block& block, WhoFreed who) noexcept CISTERN_NO_TSA {
+  handOver(block, who);
+  heap_->release(block, ground_->tick.load(std::memory_order_relaxed));
+}
+
+void ThreadCache::release(Block& block, WhoFreed who) noexcept CISTERN_NO_TSA {
+  handOver(block, who);
+  heap_->releaseUnasked(block, ground_->tick.load(std::memory_order_relaxed));
+  if (heap_->tide.fall(heap_->busyBytes() - cachedBytes()) && heap_->pages_moved)
+    heap_->ebbed = true;
+}
+
+void ThreadCache::putBackBins() noexcept {
+  putBackShared();
+  for (std::size_t i = 0; i < kSharedBin && small_.cached() != 0; ++i) putBack(bins_[i]);
+  forgetHabits();
+  settleRoom();
+}
+
+bool ThreadCache::putSomeBack(SizeKind kind) noexcept {
+  const Side& side = kind == SizeKind::kSmall ? small_ : large_;
+  if (side.cached() == 0) return false;
+  for (std::size_t i = kBins; i-- > 0;) {
+    if (bins_[i].top == nullptr || &sideOf(bins_[i].grains) != &side) continue;
+    putBack(bins_[i]);
+    break;
+  }
+  settleRoom();
+  return true;
+}
+
+void ThreadCache::putBackLast() noexcept {
+  if (!hasLast()) return;
+  ++last_habit_.unused;
+  putBack(bins_[kLastBin]);
+  if (isOthersToo()) bins_[kLastBin].grains = 0;
+  settleRoom();
+}
+
+// giveAny() looks at the size alone: where no large block is to be kept, the bin is for none.
+void ThreadCache::putBackShared() noexcept {
+  if (cachedBytes() != 0) {
+    for (std::size_t i = kLastBin; i >= kSharedBin; --i) putBack(bins_[i]);
+  }
+  if (isOthersToo()) bins_[kLastBin].grains = 0;
+}
+
+// ---- How much may be kept before the heap is asked ----------------------------------------------
+
+// Low tide is for the heap to see: who would bring it about goes there. Each side may go half the
+// way to it before it looks again.
+void ThreadCache::relimit(Side& side) noexcept { relimit(side, untilEbb() / 2); }
+
+void ThreadCache::relimit(Side& side, std::uint64_t more) noexcept {
+  const std::uint64_t most = std::min(side.granted, side.cached() + more);
+  side.limit = std::int64_t(most) + side.lent.bytes;
+}
+
+void ThreadCache::noteFall() noexcept {
+  const std::uint64_t more = untilEbb() / 2;
+  relimit(small_, more);
+  relimit(large_, more);
+}
+
+// How much the program may free before its heap holds as little as it ever does; only where pages
+// have come away from where they began, which is what low tide is for.
+std::uint64_t ThreadCache::untilEbb() const noexcept CISTERN_NO_TSA {
+  if (!heap_->pages_moved) return std::uint64_t{1} << 60;
+  const std::uint64_t busy = heap_->busyBytes() - cachedBytes();
+  return busy > heap_->tide.ebb() ? busy - heap_->tide.ebb() : 0;
+}
+
+}  // namespace cistern

@@ -1,0 +1,120 @@
+// Pages go back to the device: on emptyCache, under pressure, and those too old to keep. See
+// page_backing.hpp; release.cpp takes them out of their heaps.
+#include <algorithm>
+
+#include "allocator/engine/pages/page_backing.hpp"
+#include "allocator/engine/pages/parking.hpp"
+#include "allocator/engine/pages/release.hpp"
+
+namespace cistern {
+
+using namespace pages;
+
+// The backing's lock is held for a while at a time only; what is read outside never changes.
+void PageBacking::emptyCache(const std::vector<Heap*>& heaps) CISTERN_NO_TSA {
+  bool dead = false;
+  for (Heap* heap : heaps) {
+    if (!heap->onPages()) continue;
+    dead |= !emptyHeap(*heap) && streamIsDead(*heap);
+  }
+  // What a destroyed stream has left behind is complete when the whole device is: there is nothing
+  // else to ask.
+  if (dead && ground_.progress.completeAll(heaps)) {
+    for (Heap* heap : heaps) {
+      if (heap->onPages()) (void)emptyHeap(*heap);
+    }
+  }
+  const MutexLock lock(mutex_);
+  dropOrphans();
+  while (PhysicalPage* spare = ground_.table.spares()) {
+    if (!ground_.release(*spare)) break;
+  }
+  if (!drains_.empty() && ground_.options.background_thread) (void)background_.wake();
+}
+
+std::uint64_t PageBacking::release(const std::vector<Heap*>& heaps, std::uint64_t bytes) {
+  const MutexLock lock(mutex_);
+  std::uint64_t released = 0;
+  for (Heap* heap : heaps) {
+    if (released >= bytes) break;
+    if (heap->onPages())
+      released += releaseFree(ground_, *heap, {UINT32_MAX, bytes - released}).bytes;
+  }
+  return released;
+}
+
+// True when nothing was left behind. What was goes when its work is complete.
+bool PageBacking::emptyHeap(Heap& heap) {
+  constexpr std::uint64_t kAtATime = 256 * kUnit;  // others may want the lock
+  while (true) {
+    const MutexLock lock(mutex_);
+    const Released released = releaseFree(ground_, heap, {UINT32_MAX, kAtATime});
+    if (released.bytes > 0) continue;
+    if (released.more_later && !streamIsDead(heap)) drainLater(heap);
+    return !released.more_later;
+  }
+}
+
+bool PageBacking::streamIsDead(const Heap& heap) CISTERN_NO_TSA {
+  const Stream stream = heap.stream();
+  const auto refused = [&]() CISTERN_NO_TSA {
+    const Result<CaptureInfo> info = ground_.device.captureInfo(stream);
+    return !info.ok() && info.error().kind == ErrorKind::kInvalidHandle;
+  };
+  return ground_.streams.ask(stream, refused, [](const SharedStreamEnd&) { return false; });
+}
+
+// Pages whose way back was barred when a miss was undone: mapped, but nowhere in use.
+void PageBacking::dropOrphans() noexcept {
+  for (View* view = ground_.table.oldestStale(); view && ground_.orphans > 0;) {
+    View* const next = view->beside.younger;
+    if (view->page->current == nullptr && !view->page->parked) {
+      if (!ground_.device.unmap(view->deviceAddress(), view->bytes())) return;
+      ground_.table.removeView(*view);
+      --ground_.orphans;
+    }
+    view = next;
+  }
+}
+
+void PageBacking::drainLater(Heap& heap) {
+  ground_.progress.markNow(heap);
+  const MutexLock lock(heap.mutex());
+  std::erase_if(drains_, [&](const Drain& drain) { return drain.heap == &heap; });
+  EpochMark until = heap.markNow();
+  if (!heap.completion.freed) --until.epoch;  // nothing is stamped with the present one
+  drains_.push_back({&heap, until});
+}
+
+// A page's age is counted in its heap's epochs, one of which ends each time that this looks.
+void PageBacking::collectGarbage(std::uint64_t bytes) {
+  const MutexLock lock(mutex_);
+  if (ground_.limit.reserved() <= bytes) return;
+  std::uint64_t age = 0, count = 0;
+  std::vector<Heap*> heaps = ground_.heaps.all();
+  std::erase_if(heaps, [](const Heap* heap) { return !heap->onPages(); });
+  for (Heap* heap : heaps) {
+    ground_.progress.refresh(*heap);
+    const MutexLock heap_lock(heap->mutex());
+    (void)bringBack(ground_, *heap);
+    const Survey survey(*heap, ground_.surveys, Whither::kAnywhere);
+    for (const View* view : survey.freeViews()) age += heap->epoch - view->found.in->epoch;
+    count += survey.freeViews().size();
+  }
+  if (count == 0) return;
+  const std::uint64_t mean = age / count;
+  for (Heap* heap : heaps) {
+    const std::uint64_t reserved = ground_.limit.reserved();
+    if (reserved <= bytes) return;
+    const std::uint32_t epoch = epochOf(*heap);
+    if (epoch < mean) continue;
+    (void)releaseFree(ground_, *heap, {std::uint32_t(epoch - mean), reserved - bytes});
+  }
+}
+
+std::uint32_t PageBacking::epochOf(Heap& heap) {
+  const MutexLock lock(heap.mutex());
+  return heap.epoch;
+}
+
+}  // namespace cistern

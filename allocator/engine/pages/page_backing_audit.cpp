@@ -1,0 +1,40 @@
+// What always holds of a backing at rest: see page.hpp and parking.hpp.
+#include "allocator/base/check.hpp"
+#include "allocator/engine/pages/page_backing.hpp"
+
+namespace cistern {
+
+using namespace pages;
+
+void PageBacking::audit(std::uint64_t reserved) const CISTERN_NO_TSA {
+  ground_.table.audit();
+  CISTERN_CHECK(reserved == ground_.table.bytes() && reserved <= ground_.limit.reserved());
+  std::uint64_t backed = 0;
+  for (const auto& range : ground_.table.ranges()) {
+    for (const Block* b = range->first; b; b = b->next) {
+      if (!b->isHole()) backed += b->bytes();
+      std::uint32_t unit = range->unitAt(b->address());
+      for (; unit < range->unitAt(b->end() + kUnit - 1); ++unit) {
+        const View* view = range->slots[unit];
+        CISTERN_CHECK(b->isHole() ? view == nullptr || !view->isCurrent()
+                                  : view != nullptr && view->isCurrent());
+      }
+    }
+  }
+  std::size_t parked = 0;
+  std::uint64_t parked_bytes = 0;
+  for (const PhysicalPage* page : ground_.table.pages()) {
+    if (page->current) backed -= page->bytes();
+    if (!page->parked) continue;
+    ++parked;
+    parked_bytes += page->bytes();
+    const View& home = *page->views.front();
+    CISTERN_CHECK(page->current == nullptr && page->late && page->mayLeave() && !page->spare);
+    CISTERN_CHECK(home.accessible && home.range->home == page->counted_by);
+  }
+  CISTERN_CHECK(backed == 0);
+  CISTERN_CHECK(parked == ground_.parked.size());
+  CISTERN_CHECK(parked_bytes == ground_.counters.parked_bytes);
+}
+
+}  // namespace cistern

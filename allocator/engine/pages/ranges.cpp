@@ -1,0 +1,93 @@
+// The addresses that a heap places its blocks in: reserved once, far more of them than there is
+// memory, and taken into the layout as they are needed. See page_backing.hpp.
+#include <algorithm>
+
+#include "allocator/engine/pages/page_backing.hpp"
+
+namespace cistern {
+
+using namespace pages;
+
+namespace {
+
+/// Addresses that a range reserves, as a multiple of the device's memory; half as many where the
+/// device refuses, and so on.
+constexpr std::uint64_t kReservedTimes = 2;
+constexpr std::uint64_t kMostReserved = kTiB;  // the layout counts grains in 32 bits
+constexpr std::uint64_t kExtendUnits = 64;     // at least so many at a time
+constexpr std::uint64_t kRoomBeyond = 16;      // behind a request, for a page larger than its rest
+
+std::uint64_t unitsFor(std::uint64_t bytes) { return (bytes + kUnit - 1) / kUnit; }
+
+}  // namespace
+
+PageRange* PageBacking::rangeFor(Heap& heap, SizeKind kind) const {
+  const auto& ranges = ground_.table.ranges();
+  for (auto it = ranges.rbegin(); it != ranges.rend(); ++it) {
+    if ((*it)->home == &heap && (*it)->kind == kind) return it->get();
+  }
+  return nullptr;
+}
+
+// There must be addresses for the whole request behind what was ever used.
+bool PageBacking::makeRoom(Heap& heap, const Request& request) {
+  const std::uint64_t beyond = std::max(kRoomBeyond, ground_.options.page_size / kUnit);
+  const std::uint64_t need = unitsFor(request.rounded()) + beyond;
+  PageRange* range = rangeFor(heap, request.kind);
+  if (range && range->units() - range->touched >= need) return true;
+  if (range) {
+    const std::uint64_t most = range->reserved_bytes / kUnit - range->units();
+    const std::uint64_t lacking = need - (range->units() - range->touched);
+    if (lacking <= most) {
+      extend(*range, std::min(most, std::max(lacking, kExtendUnits)));
+      return true;
+    }
+  }
+  range = openRange(heap, request.kind, need * kUnit);
+  if (range == nullptr) return false;
+  extend(*range, std::max(need, std::min(kExtendUnits, range->reserved_bytes / kUnit)));
+  return true;
+}
+
+PageRange* PageBacking::openRange(Heap& heap, SizeKind kind, std::uint64_t least) {
+  // Many heaps share what addresses there are: each range more is content with less.
+  const std::uint64_t times = kReservedTimes * ground_.device_total;
+  const std::uint64_t wanted = roundUp(times / (1 + ground_.table.ranges().size() / 8), kUnit);
+  std::uint64_t bytes = std::clamp(wanted, least, std::max(least, kMostReserved));
+  Result<Address> base = ground_.device.reserve(bytes);
+  while (!base && bytes / 2 >= least) {
+    bytes = roundUp(bytes / 2, kUnit);
+    base = ground_.device.reserve(bytes);
+  }
+  ground_.noteAnswer(base);
+  if (!base) return nullptr;
+  try {
+    PageRange& range = ground_.table.addRange();
+    range.base = ground_.places.fetch_add(bytes, std::memory_order_relaxed);
+    range.device_base = base.value();
+    range.reserved_bytes = bytes;
+    range.kind = kind;
+    range.home = &heap;
+    range.heap.store(&heap, std::memory_order_release);
+    return &range;
+  } catch (...) {
+    (void)ground_.device.freeReservation(base.value(), bytes);
+    throw;
+  }
+}
+
+// All that may fail comes before the layout knows.
+void PageBacking::extend(PageRange& range, std::uint64_t units) {
+  const Address from = range.device_base + range.bytes;
+  const std::size_t slots = range.slots.size() + units;
+  // Seldom moved: what was never touched takes no memory of the host.
+  if (slots > range.slots.capacity())
+    range.slots.reserve(std::min<std::size_t>(4 * slots, range.reserved_bytes / kUnit));
+  const AddressRange own{range.device_base, range.device_base + range.reserved_bytes};
+  ground_.segments.extend(range, own, from, from + units * kUnit);
+  const MutexLock lock(range.home->mutex());
+  range.home->layout(range.kind).extend(range, std::uint32_t(units * kUnitGrains));
+  range.slots.resize(range.slots.size() + units, nullptr);
+}
+
+}  // namespace cistern
