@@ -1,10 +1,9 @@
-// Host memory is counted in the whole test program, so that a test can say that a verb asks for
-// none.
+// The test program's operators new and delete: host_memory.hpp.
 #include <cstddef>
 #include <cstdlib>
 #include <new>
 
-#include "tests/engine/thread_cache_support.hpp"
+#include "tests/engine/host_memory.hpp"
 
 #if defined(CISTERN_COUNTS_HOST_MEMORY)
 
@@ -12,9 +11,21 @@ namespace {
 
 /// How often the calling thread has asked for host memory.
 constinit thread_local std::uint64_t host_allocations = 0;
+/// What is done at each of them, but for those that it makes itself.
+constinit thread_local const std::function<void()>* at_each = nullptr;
+
+void doAtEach() {
+  struct Apart {
+    const std::function<void()>* const what = std::exchange(at_each, nullptr);
+    ~Apart() { at_each = what; }
+  };
+  const Apart apart;
+  (*apart.what)();
+}
 
 void* counted(std::size_t bytes, std::size_t alignment) {
   ++host_allocations;
+  if (at_each != nullptr) doAtEach();
   const std::size_t whole = (bytes + alignment - 1) / alignment * alignment;
   void* const memory = alignment <= alignof(std::max_align_t)
                            ? std::malloc(bytes ? bytes : 1)
@@ -40,6 +51,15 @@ void operator delete[](void* memory, std::align_val_t) noexcept { std::free(memo
 void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
 void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
 
-std::uint64_t cistern::test::hostAllocations() { return host_allocations; }
+namespace cistern::test {
+
+std::uint64_t hostAllocations() { return host_allocations; }
+
+AtHostAllocations::AtHostAllocations(std::function<void()> what) : what_(std::move(what)) {
+  at_each = &what_;
+}
+AtHostAllocations::~AtHostAllocations() { at_each = nullptr; }
+
+}  // namespace cistern::test
 
 #endif

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "allocator/base/sanitizers.hpp"
 #include "tests/engine/engine_support.hpp"
+#include "tests/engine/host_memory.hpp"
 
 namespace cistern::test {
 
@@ -81,13 +81,6 @@ class IdleThread {
   bool ended_ = false;
   std::thread thread_;
 };
-
-// The address sanitizer has a new and a delete of its own.
-#if !defined(CISTERN_ADDRESS_SANITIZER)
-#define CISTERN_COUNTS_HOST_MEMORY
-/// How often the calling thread has asked for host memory.
-std::uint64_t hostAllocations();
-#endif
 
 /// A device on which every cache gets what it may keep.
 inline sim::SimConfig roomySim() { return simOf(16 * kGiB); }
