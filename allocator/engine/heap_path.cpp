@@ -123,7 +123,7 @@ void CachingAllocator::afterHit(Heap& heap, bool over_ceiling, bool poll) noexce
 void CachingAllocator::atLowTide(Heap& heap) noexcept {
   emptyCachesAtEbb(heap);
   try {
-    pages_->sendHome(heap);
+    if (pages_->sendHome(heap)) settle();
   } catch (const std::bad_alloc&) {
     // The host is short of memory: pages stay where they are.
   }

@@ -14,9 +14,10 @@
 // time, and hold each other still. When two of them get in each other's way, ceilings are no longer
 // dealt but kept: each heap may go as high as it has been before without asking. From then on
 // (until resetPeakStats) the peaks of what a hit changes are those of the moments that were looked
-// at: before and, where it takes a heap higher than ever, after each miss, and at each read of the
-// statistics. They may be too low by what the heaps' highs did not coincide; peaks of segments and
-// reserved bytes stay exact, because no hit changes those.
+// at: each read of the statistics, each miss before which other threads' caches were had back, and,
+// where it has taken a heap higher than ever, what follows a miss. They may be too low by what the
+// heaps' highs did not coincide; peaks of segments and reserved bytes stay exact, because no hit
+// changes those.
 //
 // To a heap what lies in a thread's cache is busy; the program has let go of it, and a settlement
 // counts it as that. Free pieces are counted as the heap has them, between blocks in caches too.

@@ -56,8 +56,8 @@ class Layout {
   /// Appends a hole of `grains` to the last segment taken in, or to one that has no block yet,
   /// which is taken in with it. Throws std::bad_alloc, changing nothing.
   void extend(Segment& segment, std::uint32_t grains);
-  /// Makes sure that `count` calls of punch and fill cannot fail. Throws std::bad_alloc, changing
-  /// nothing.
+  /// Makes sure that `count` calls of punch and fill find the records that they need. (A row of the
+  /// index they may have to make, as release() may.) Throws std::bad_alloc, changing nothing.
   void prepareHoles(unsigned count);
   /// [from, to) of a free block becomes part of a hole, which is returned. Pre: prepared for.
   Block* punch(Block& free, Address from, Address to) noexcept;
