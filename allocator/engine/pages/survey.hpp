@@ -44,8 +44,8 @@ class Movables {
   Movables(Heap& heap, Survey::Scratch& scratch) : heap_(heap), scratch_(scratch) {}
 
   /// Whether the page lies wholly free where it is now, in this heap; or this heap has put it
-  /// aside. Throws std::bad_alloc.
-  bool has(const PhysicalPage& page) CISTERN_REQUIRES(heap_.mutex()) {
+  /// aside. Pre: the heap's lock is held, and was since this was made. Throws std::bad_alloc.
+  bool has(const PhysicalPage& page) CISTERN_NO_TSA {
     if (page.parked) return page.counted_by == &heap_;
     if (page.current == nullptr) return false;
     if (!survey_) survey_.emplace(heap_, scratch_, Whither::kWithinPool);
