@@ -1,4 +1,6 @@
 // Holes: addresses of a segment with no memory behind them. See layout.hpp.
+#include <new>
+
 #include "allocator/base/check.hpp"
 #include "allocator/layout/layout.hpp"
 #include "allocator/layout/steps.hpp"
@@ -43,6 +45,14 @@ void Layout::extend(Segment& segment, std::uint32_t grains) {
 void Layout::prepareHoles(unsigned count) {
   pool_.prepare(std::size_t{count} * 2, map_.size() + hole_count_);
   map_.prepare(std::size_t{count} * 2);
+}
+
+// Without, the pool would try once more, and the map has room beyond half full.
+void Layout::prepareHole() noexcept {
+  try {
+    prepareHoles(1);
+  } catch (const std::bad_alloc&) {
+  }
 }
 
 // Makes a block that is in no list a hole, one with the holes beside it.

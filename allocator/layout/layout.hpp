@@ -59,6 +59,8 @@ class Layout {
   /// Makes sure that `count` calls of punch and fill find the records that they need. (A row of the
   /// index they may have to make, as release() may.) Throws std::bad_alloc, changing nothing.
   void prepareHoles(unsigned count);
+  /// The same for one that must not fail, if the host has the memory.
+  void prepareHole() noexcept;
   /// [from, to) of a free block becomes part of a hole, which is returned. Pre: prepared for.
   Block* punch(Block& free, Address from, Address to) noexcept;
   /// [from, to) of a hole becomes free memory, stamped with `epoch`. Returns the free block that it

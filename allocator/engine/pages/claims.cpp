@@ -118,6 +118,8 @@ void Mover::detach(Heap& source, std::vector<Step>& steps) {
 
 void Mover::putBack(Heap& heap, const PageRange& range, Address from, Address to,
                     std::uint32_t epoch) noexcept {
+  // Others may have used up what was prepared before the lock was given up.
+  heap.layout(range.kind).prepareHole();
   // Epochs may have been renumbered meanwhile: then the present one is right for all.
   heap.fill(range.kind, holeAt(heap, range, from), from, to, std::min(epoch, heap.epoch));
 }

@@ -35,6 +35,7 @@ bool removeMapping(Ground& ground, View& view) noexcept {
 
 void putBack(Heap& heap, const View& view, std::uint32_t epoch) CISTERN_NO_TSA {
   const MutexLock lock(heap.mutex());
+  heap.layout(view.range->kind).prepareHole();  // others may have used up what was
   heap.fill(view.range->kind, holeAt(heap, *view.range, view.place()), view.place(),
             view.placeEnd(), std::min(epoch, heap.epoch));
 }
