@@ -160,34 +160,4 @@ TEST_CASE("while peaks are loose those of segments and reserved bytes are exact"
   }
 }
 
-// At low tide pages that small blocks had go home to where large ones were.
-TEST_CASE("while peaks are loose reserved bytes that a low tide moves are seen by the next hit",
-          "[engine][pages]") {
-  LooseRig rig("thread_cache:2M,backing:pages,recycle:eager");
-  CachingAllocator& allocator = rig.allocator;
-  const auto reserved = [&] {
-    return allocator.memoryStats().large[std::size_t(Stat::kReservedBytes)];
-  };
-  const Stream on = rig.stream();
-  const auto small = [&] {
-    std::vector<void*> blocks;
-    for (int i = 0; i < 40; ++i) blocks.push_back(allocator.allocate(kMiB, on));
-    return blocks;
-  };
-  allocator.free(allocator.allocate(64 * kMiB, on));
-  const std::int64_t home = reserved().current;
-  std::vector<void*> blocks = small();  // out of the large one's pages
-  REQUIRE(reserved().current < home);
-  allocator.resetPeakStats();
-  rig.becomeLoose();
-  REQUIRE(reserved().peak < home);
-  rig.other.end();  // or each miss would look
-  for (void* block : blocks) allocator.free(block);
-  allocator.free(allocator.allocate(2 * kMiB, on));
-  blocks = small();
-  REQUIRE(reserved().current < home);
-  CHECK(reserved().peak == home);
-  for (void* block : blocks) allocator.free(block);
-}
-
 }  // namespace cistern::test
