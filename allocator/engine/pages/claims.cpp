@@ -11,7 +11,7 @@ std::optional<Window> Mover::findWindow(bool fresh_only) {
   return bestWindow(heap_, request_, movables, ground_.windows, fresh_only);
 }
 
-// All that may fail comes first. Pre: a survey of now has found the window.
+// All that may fail comes first. Pre: the window is of now: findWindow, under the same lock.
 void Mover::claim(const Window& window) {
   window_ = window;
   pieces_.clear();
