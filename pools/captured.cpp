@@ -1,8 +1,16 @@
 #include "pools/captured.hpp"
 
+#include <algorithm>
+
 #include "allocator/base/process.hpp"
 
 namespace cistern {
+
+bool Captured::holds(MempoolId_t pool) const {
+  return pool_ == pool || std::any_of(parts_.begin(), parts_.end(), [&](const auto& part) {
+           return static_cast<const Captured*>(part.get())->holds(pool);
+         });
+}
 
 Captured::~Captured() {
   pools_.allocator().unpin(pins_);

@@ -1,7 +1,9 @@
 // What a capture leaves to its graph.
 #pragma once
 
+#include <memory>
 #include <utility>
+#include <vector>
 
 #include "allocator/engine/caching_allocator.hpp"
 #include "pools/pools.hpp"
@@ -16,16 +18,20 @@ class Captured {
   Captured(const Captured&) = delete;
   Captured& operator=(const Captured&) = delete;
 
-  MempoolId_t pool() const { return pool_; }
+  /// Whether memory of the pool is part of it.
+  bool holds(MempoolId_t pool) const;
   /// The pool counts this as a user now.
-  void counted() { counted_ = true; }
-  void hold(Pins pins) { pins_ = std::move(pins); }
+  void counted() noexcept { counted_ = true; }
+  void hold(Pins pins) noexcept { pins_ = std::move(pins); }
+  /// What graphs have left that became part of this one: each a Captured.
+  void keep(std::vector<std::shared_ptr<void>> parts) noexcept { parts_ = std::move(parts); }
 
  private:
   Pools& pools_;
   const MempoolId_t pool_;
   bool counted_ = false;
   Pins pins_;
+  std::vector<std::shared_ptr<void>> parts_;
 };
 
 }  // namespace cistern

@@ -1,6 +1,6 @@
 #include "pools/graph.hpp"
 
-#include <algorithm>
+#include <new>
 #include <utility>
 
 #include <fmt/format.h>
@@ -26,10 +26,12 @@ void Graph::require(bool allowed, const char* verb) const {
 void Graph::captureBegin(Stream stream, MempoolId_t pool, CaptureMode mode) {
   require(!capturing() && graph_ == DeviceGraph{}, "captureBegin");
   const MempoolId_t id = pool == MempoolId_t{} ? graphPoolHandle(false) : pool;
-  held_.push_back(pools_.keep(id));
+  held_ = pools_.keep(id);
   pool_ = id;
   origin_ = stream;
+  reserved_before_ = UINT64_MAX;
   try {
+    retirement_.emplace_back(pools_.device(), pools_.allocator().knownStreams(), held_);
     reserved_before_ =
         std::uint64_t(pools_.memoryStats(id)[std::size_t(Stat::kReservedBytes)].current);
     recording_ = pools_.beginCapture(id, stream);
@@ -69,12 +71,10 @@ void Graph::captureEnd() {
     throw DeviceFailure(graph.error());
   }
   graph_ = graph.value();
-  held_.front()->hold(pools_.endCapture(*recording_));
+  held_->hold(pools_.endCapture(*recording_));
   {
     const MutexLock lock(recording_->mutex());
-    for (const auto& part : recording_->kept) {
-      held_.push_back(std::static_pointer_cast<Captured>(part));
-    }
+    held_->keep(std::move(recording_->kept));
   }
   recording_ = nullptr;
 }
@@ -92,15 +92,20 @@ void Graph::discard() noexcept {
   if (graph && !device.destroyGraph(graph.value())) (void)device.destroyGraph(graph.value());
 }
 
-// Pre: the device does not record any more. The pool may go on living; what it has grown by goes.
+// Pre: the device does not record any more. The pool may go on living; what it has grown by goes,
+// or, where the host is short of memory, lies free in it.
 void Graph::unwind() noexcept {
   if (recording_) {
     Pins pins = pools_.endCapture(*recording_);
     pools_.allocator().unpin(pins);
     recording_ = nullptr;
   }
-  if (driverMayBeCalled()) pools_.trim(pool_, reserved_before_);
-  held_.clear();
+  try {
+    if (driverMayBeCalled()) pools_.trim(pool_, reserved_before_);
+  } catch (const std::bad_alloc&) {
+  }
+  held_ = nullptr;
+  retirement_.clear();
   pool_ = {};
 }
 
@@ -114,11 +119,10 @@ void Graph::instantiate() {
 void Graph::replay(Stream stream) {
   require(graph_ != DeviceGraph{}, "replay");
   if (exec_ == DeviceGraphExec{}) instantiate();
-  const bool seen =
-      std::find(replayed_on_.begin(), replayed_on_.end(), stream) != replayed_on_.end();
-  const bool queued = !pools_.keepInCapture(stream, held_);
-  if (queued) pools_.allocator().knownStreams().meet(stream);
-  if (queued && !seen) replayed_on_.push_back(stream);
+  if (!pools_.keepInCapture(stream, held_)) {
+    pools_.allocator().knownStreams().meet(stream);
+    retirement_.front().addStream(stream);
+  }
   pools_.device().launchGraph(exec_, stream).orThrow();
 }
 
@@ -129,11 +133,9 @@ void Graph::reset() noexcept {
   graph_ = {};
   exec_ = {};
   pool_ = {};
-  if (driver)
-    pools_.retire(Retirement(pools_.device(), pools_.allocator().knownStreams(), std::move(held_),
-                             replayed_on_));
-  held_.clear();
-  replayed_on_.clear();
+  held_ = nullptr;
+  if (driver) pools_.retire(retirement_);
+  retirement_.clear();
 }
 
 // A device that says no is asked once more; then the handle is lost, but no memory.

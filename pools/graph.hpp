@@ -12,9 +12,9 @@
 // docs/streams-and-capture.md answers what a user asks.
 #pragma once
 
+#include <list>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "pools/pools.hpp"
 
@@ -78,8 +78,10 @@ class Graph {
   std::uint64_t reserved_before_ = 0;     ///< by the pool, when the capture began
   DeviceGraph graph_;
   DeviceGraphExec exec_;
-  std::vector<std::shared_ptr<Captured>> held_;  ///< its own, and those of graphs inside
-  std::vector<Stream> replayed_on_;
+  std::shared_ptr<Captured> held_;
+  /// One, while there is a capture or a graph: what will be left of it. Made before it is needed,
+  /// so that a graph can be reset whatever the host has.
+  std::list<Retirement> retirement_;
 };
 
 /// A capture for a scope: whatever way the scope is left, the capture is over.

@@ -1,5 +1,7 @@
 #include "pools/mem_pool.hpp"
 
+#include <new>
+
 #include "allocator/base/process.hpp"
 
 namespace cistern {
@@ -19,6 +21,8 @@ MemPool::~MemPool() {
   try {
     pools_.emptyCache(id_);
   } catch (const PoolError&) {
+  } catch (const std::bad_alloc&) {
+    // The host is short of memory: what lies free goes at the next emptyCache, or to who needs it.
   }
 }
 

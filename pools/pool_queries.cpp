@@ -39,20 +39,17 @@ void Pools::emptyCache(MempoolId_t id) {
   tidy();
 }
 
-void Pools::waitForUnknown(MempoolId_t id) {
-  std::vector<Retirement> unknown;
+void Pools::waitForUnknown(MempoolId_t id) noexcept {
+  std::list<Retirement> unknown;
   {
     const MutexLock lock(retired_mutex_);
-    for (std::size_t i = retired_.size(); i-- > 0;) {
-      if (!retired_[i].holds(id) || !retired_[i].unknown()) continue;
-      unknown.push_back(std::move(retired_[i]));
-      retired_.erase(retired_.begin() + std::ptrdiff_t(i));
+    for (auto it = retired_.begin(); it != retired_.end();) {
+      const auto one = it++;
+      if (one->holds(id) && one->unknown()) unknown.splice(unknown.end(), retired_, one);
     }
   }
   for (Retirement& one : unknown) one.waitForUnknown();
-  const MutexLock lock(retired_mutex_);
-  for (Retirement& one : unknown) retired_.push_back(std::move(one));
-  retirements_ = retired_.size();
+  retireAgain(unknown);
 }
 
 bool Pools::checkPoolLiveAllocations(MempoolId_t id, const std::set<void*>& expected) const {

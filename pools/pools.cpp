@@ -1,6 +1,7 @@
 #include "pools/pools.hpp"
 
 #include <algorithm>
+#include <new>
 
 #include <fmt/format.h>
 
@@ -64,6 +65,16 @@ void Pools::createOrIncrefPool(MempoolId_t id, const PoolTraits& traits) {
   (void)makeOrCount("createOrIncrefPool", id, traits);
 }
 
+// Takes that back.
+void Pools::uncount(MempoolId_t id) {
+  Pool* last = nullptr;
+  {
+    const MutexLock lock(mutex_);
+    last = dropUse(id);
+  }
+  drain(last);
+}
+
 // The same, for a user that lets go by itself.
 void Pools::count(MempoolId_t id, const PoolTraits& traits) {
   tidy();
@@ -96,7 +107,7 @@ void Pools::releasePool(MempoolId_t id) {
 }
 
 // For users that are counted as kept. Pre: the caller is one.
-void Pools::letGo(MempoolId_t id) {
+void Pools::letGo(MempoolId_t id) noexcept {
   Pool* last = nullptr;
   {
     const MutexLock lock(mutex_);
@@ -124,13 +135,17 @@ int Pools::getPoolUseCount(MempoolId_t id) const {
   return entry("getPoolUseCount", id).uses;
 }
 
-// Lets go of what nothing uses any more.
-void Pools::tidy() {
+// Lets go of what nothing uses any more; where the host is short of memory, whoever tidies next
+// does.
+void Pools::tidy() noexcept {
   if (retirements_ == 0 && draining_ == 0) return;
   (void)letRetire(false);
   std::vector<PoolTraits> traits;  // goes without a lock: a source is the program's
-  const MutexLock lock(mutex_);
-  traits = closeDrained();
+  try {
+    const MutexLock lock(mutex_);
+    traits = closeDrained();
+  } catch (const std::bad_alloc&) {
+  }
 }
 
 // The same for a thread that looks for memory. True if it let go of a graph's: a pool that is
@@ -145,8 +160,10 @@ bool Pools::tidyForMemory(bool may_wait) {
   return any;
 }
 
+// All that may throw comes before the first is closed.
 std::vector<PoolTraits> Pools::closeDrained() {
   std::vector<PoolTraits> traits;
+  traits.reserve(entries_.size());
   for (auto& [id, closed] : allocator_.closeDrainedPools()) {
     traits.push_back(std::move(closed));
     draining_ -= int(entries_.erase(id));
@@ -156,38 +173,35 @@ std::vector<PoolTraits> Pools::closeDrained() {
 
 // The graphs' memory whose replays are complete; if there is none, what is waited for. Nothing is
 // waited for, and nothing let go of, under the lock.
-bool Pools::letRetire(bool may_wait) {
-  std::vector<Retirement> complete, waited_for;
+bool Pools::letRetire(bool may_wait) noexcept {
+  std::list<Retirement> complete, waited_for;
   {
     const MutexLock lock(retired_mutex_);
-    for (std::size_t i = retired_.size(); i-- > 0;) {
-      if (!retired_[i].complete()) continue;
-      complete.push_back(std::move(retired_[i]));
-      retired_.erase(retired_.begin() + std::ptrdiff_t(i));
+    for (auto it = retired_.begin(); it != retired_.end();) {
+      const auto one = it++;
+      if (one->complete()) complete.splice(complete.end(), retired_, one);
     }
     if (complete.empty() && may_wait) waited_for.swap(retired_);
     retirements_ = retired_.size();
   }
-  bool any = !complete.empty();
-  for (Retirement& one : waited_for) {
-    if (one.wait()) {
-      complete.push_back(std::move(one));
-      any = true;
-    } else {
-      const MutexLock lock(retired_mutex_);
-      retired_.push_back(std::move(one));
-      retirements_ = retired_.size();
-    }
+  for (auto it = waited_for.begin(); it != waited_for.end();) {
+    const auto one = it++;
+    if (one->wait()) complete.splice(complete.end(), waited_for, one);
   }
-  return any;
+  retireAgain(waited_for);
+  return !complete.empty();
 }
 
-void Pools::retire(Retirement retirement) {
-  {
-    const MutexLock lock(retired_mutex_);
-    retired_.push_back(std::move(retirement));
-    retirements_ = retired_.size();
-  }
+void Pools::retireAgain(std::list<Retirement>& retirements) noexcept {
+  const MutexLock lock(retired_mutex_);
+  retired_.splice(retired_.end(), retirements);
+  retirements_ = retired_.size();
+}
+
+// Events are recorded while its streams are there.
+void Pools::retire(std::list<Retirement>& retirement) noexcept {
+  for (Retirement& one : retirement) (void)one.complete();
+  retireAgain(retirement);
   tidy();
 }
 
@@ -196,21 +210,23 @@ void Pools::retire(Retirement retirement) {
 Route Pools::route(Stream stream) { return scopes_.route(stream); }
 
 // The allocator asks only while there is something to find.
-void Pools::followScopes() { allocator_.setRouter(scopes_.active() > 0 ? this : nullptr); }
+void Pools::followScopes() noexcept { allocator_.setRouter(scopes_.active() > 0 ? this : nullptr); }
 
 void Pools::beginAllocateToPool(MempoolId_t id, const PoolFilter& filter) {
   tidy();
-  Pool* unused = nullptr;
   {
     const MutexLock lock(mutex_);
-    Pool& pool = *makeOrCount("beginAllocateToPool", id, {}).pool;
-    if (scopes_.begin(pool, filter)) return followScopes();
-    unused = dropUse(id);
-    if (unused == nullptr) {
-      refuse("beginAllocateToPool", id, "is being allocated to by such a scope already");
-    }
+    (void)makeOrCount("beginAllocateToPool", id, {});
   }
-  drain(unused);
+  try {
+    const MutexLock lock(mutex_);
+    if (!scopes_.begin(*entries_.at(id).pool, filter))
+      refuse("beginAllocateToPool", id, "is being allocated to by such a scope already");
+    followScopes();
+  } catch (...) {
+    uncount(id);
+    throw;
+  }
 }
 
 void Pools::beginScope(MempoolId_t id, const PoolFilter& filter) {
@@ -256,12 +272,17 @@ std::shared_ptr<Recording> Pools::beginCapture(MempoolId_t id, Stream origin) {
   if (!scopes_.begin(recording)) {
     refuse("captureBegin", id, "is being captured into, or allocated to by a filter, already");
   }
-  allocator_.beginRecording(recording, origin);
+  try {
+    allocator_.beginRecording(recording, origin);
+  } catch (...) {
+    scopes_.end(*recording);
+    throw;
+  }
   followScopes();
   return recording;
 }
 
-Pins Pools::endCapture(Recording& recording) {
+Pins Pools::endCapture(Recording& recording) noexcept {
   {
     const MutexLock lock(mutex_);
     scopes_.end(recording);
@@ -272,13 +293,12 @@ Pins Pools::endCapture(Recording& recording) {
 
 // A graph launched on a stream that is being captured becomes part of what is captured. False when
 // nobody here captures it.
-bool Pools::keepInCapture(Stream stream, const std::vector<std::shared_ptr<Captured>>& held) {
+bool Pools::keepInCapture(Stream stream, const std::shared_ptr<Captured>& held) {
   if (scopes_.active() == 0) return false;
   const Route route = scopes_.route(stream);
   if (!route.recording) return false;
   const MutexLock lock(route.recording->mutex());
-  auto& kept = route.recording->kept;
-  kept.insert(kept.end(), held.begin(), held.end());
+  route.recording->kept.push_back(held);
   return true;
 }
 

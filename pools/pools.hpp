@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <list>
 #include <map>
 #include <set>
 #include <string>
@@ -109,18 +110,20 @@ class Pools final : private Router {
   Entry& makeOrCount(const char* verb, MempoolId_t id, const PoolTraits& traits)
       CISTERN_REQUIRES(mutex_);
   void count(MempoolId_t id, const PoolTraits& traits);
-  void letGo(MempoolId_t id);
+  void letGo(MempoolId_t id) noexcept;
+  void uncount(MempoolId_t id);
   Pool* dropUse(MempoolId_t id) CISTERN_REQUIRES(mutex_);
   void drain(Pool* pool);
   [[noreturn]] void refuse(const char* verb, MempoolId_t id, const std::string& why) const
       CISTERN_REQUIRES(mutex_);
-  void followScopes() CISTERN_REQUIRES(mutex_);
+  void followScopes() noexcept CISTERN_REQUIRES(mutex_);
   Visit visit(const char* verb, MempoolId_t id) const;
-  void tidy();
+  void tidy() noexcept;
   bool tidyForMemory(bool may_wait);
   std::vector<PoolTraits> closeDrained() CISTERN_REQUIRES(mutex_);
-  bool letRetire(bool may_wait);
-  void waitForUnknown(MempoolId_t id);
+  bool letRetire(bool may_wait) noexcept;
+  void retireAgain(std::list<Retirement>& retirements) noexcept;
+  void waitForUnknown(MempoolId_t id) noexcept;
 
   // For MemPoolScope, which lets go by itself.
   void beginScope(MempoolId_t id, const PoolFilter& filter);
@@ -129,10 +132,10 @@ class Pools final : private Router {
   // For graphs and their captures. A use that letGo ends, or Captured's own end.
   std::shared_ptr<Captured> keep(MempoolId_t id);
   std::shared_ptr<Recording> beginCapture(MempoolId_t id, Stream origin);
-  Pins endCapture(Recording& recording);
-  bool keepInCapture(Stream stream, const std::vector<std::shared_ptr<Captured>>& held);
+  Pins endCapture(Recording& recording) noexcept;
+  bool keepInCapture(Stream stream, const std::shared_ptr<Captured>& held);
   void trim(MempoolId_t id, std::uint64_t bytes);
-  void retire(Retirement retirement);
+  void retire(std::list<Retirement>& retirement) noexcept;
 
   CachingAllocator& allocator_;
   Scopes scopes_;
@@ -140,7 +143,7 @@ class Pools final : private Router {
   std::map<MempoolId_t, Entry> entries_ CISTERN_GUARDED_BY(mutex_);
   std::atomic<int> draining_{0};  ///< entries without a user
   Mutex retired_mutex_;
-  std::vector<Retirement> retired_ CISTERN_GUARDED_BY(retired_mutex_);
+  std::list<Retirement> retired_ CISTERN_GUARDED_BY(retired_mutex_);
   std::atomic<std::size_t> retirements_{0};  ///< in retired_
 };
 

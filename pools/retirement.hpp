@@ -11,38 +11,44 @@ namespace cistern {
 
 class Captured;
 
-/// What a graph that was reset still holds, until the device has passed the events. Destroying it
-/// lets go at once.
+/// What a graph holds, and after its reset still does until the device has passed the events.
+/// Destroying it lets go at once.
 class Retirement {
  public:
-  /// The graph's replays, if any, are queued on `streams`. One that is being captured is asked when
-  /// that is over, and of one that was forgotten its end is. One that was destroyed without that
-  /// cannot be: then the whole device is waited for, by who may wait.
-  Retirement(Device& device, KnownStreams& known, std::vector<std::shared_ptr<Captured>> held,
-             std::vector<Stream> streams) noexcept;
+  Retirement(Device& device, KnownStreams& known, std::shared_ptr<Captured> held) noexcept
+      : device_(device), streams_(known), held_(std::move(held)) {}
   ~Retirement();
-  Retirement(Retirement&& other) noexcept;
-  Retirement& operator=(Retirement&& other) noexcept;
+  Retirement(const Retirement&) = delete;
+  Retirement& operator=(const Retirement&) = delete;
+
+  /// The graph is about to be replayed on the stream. One that is being captured is asked when that
+  /// is over, and of one that was forgotten its end is. One that was destroyed without that cannot
+  /// be: then the whole device is waited for, by who may wait. All that may fail on the host comes
+  /// here: throws std::bad_alloc, changing nothing.
+  void addStream(Stream stream);
+
+  // ---- Once the graph was reset
 
   /// Whether all replays are known to be complete. Waits for nothing.
-  bool complete();
+  bool complete() noexcept;
   /// Waits for them. False when the device says no.
-  bool wait();
+  bool wait() noexcept;
   /// Waits for those that complete() can never tell of.
-  void waitForUnknown();
+  void waitForUnknown() noexcept;
   bool unknown() const { return unknown_; }
   bool holds(MempoolId_t pool) const;
 
  private:
-  bool mark(Stream stream);
-  bool markPresent(Stream stream);
-  bool passed(Event event);
+  bool mark(Stream stream) noexcept;
+  bool markPresent(Stream stream) noexcept;
+  bool passed(Event event) noexcept;
   void forgetEvents() noexcept;
 
-  Device* device_;
-  KnownStreams* streams_;
-  std::vector<std::shared_ptr<Captured>> held_;
+  Device& device_;
+  KnownStreams& streams_;
+  const std::shared_ptr<Captured> held_;
   std::vector<Stream> unmarked_;  ///< streams that no event was recorded on yet
+  // Both with room for one of each stream.
   std::vector<Event> events_;
   std::vector<SharedStreamEnd> ends_;
   bool unknown_ = false;  ///< some replay can be waited for with the whole device only

@@ -1,6 +1,7 @@
 #include "pools/scopes.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 #include "allocator/engine/recording/recording.hpp"
 
@@ -49,11 +50,17 @@ bool Scopes::begin(const std::shared_ptr<Recording>& recording) {
 
 bool Scopes::add(Scope scope) {
   const MutexLock lock(mutex_);
-  const auto same = [&](const Scope& other) { return other.pool == scope.pool; };
+  const auto same = [&](const auto& other) { return other->pool == scope.pool; };
   if (std::any_of(list_->begin(), list_->end(), same)) return false;
-  auto longer = std::make_shared<List>(*list_);
-  pools_.push_back(scope.pool);
-  longer->push_back(std::move(scope));
+  auto longer = std::make_shared<List>();
+  longer->reserve(list_->size() + 1);
+  *longer = *list_;
+  longer->push_back(std::make_shared<const Scope>(std::move(scope)));
+  auto shorter = std::make_shared<List>();
+  shorter->reserve(longer->size());
+  shorter_.reserve(longer->size());
+  pools_.push_back(longer->back()->pool);  // the last that may throw
+  shorter_.push_back(std::move(shorter));
   list_ = std::move(longer);
   shared_ = list_->size();
   ++active_;
@@ -61,24 +68,25 @@ bool Scopes::add(Scope scope) {
 }
 
 template <class Which>
-bool Scopes::remove(Which which) {
+bool Scopes::remove(Which which) noexcept {
   const MutexLock lock(mutex_);
   const auto it = std::find_if(list_->begin(), list_->end(), which);
   if (it == list_->end()) return false;
-  auto shorter = std::make_shared<List>(*list_);
-  shorter->erase(shorter->begin() + (it - list_->begin()));
-  pools_.erase(std::find(pools_.begin(), pools_.end(), it->pool));
+  std::shared_ptr<List> shorter = std::move(shorter_.back());
+  shorter_.pop_back();
+  std::remove_copy(list_->begin(), list_->end(), std::back_inserter(*shorter), *it);
+  pools_.erase(std::find(pools_.begin(), pools_.end(), (*it)->pool));
   list_ = std::move(shorter);
   shared_ = list_->size();
   --active_;
   return true;
 }
 
-bool Scopes::end(const Pool& pool) {
+bool Scopes::end(const Pool& pool) noexcept {
   const auto mine = [&](const Own& own) { return own.scopes == id_ && own.pool == &pool; };
   const auto it = std::find_if(own_.begin(), own_.end(), mine);
   if (it == own_.end()) {
-    return remove([&](const Scope& scope) { return scope.pool == &pool && scope.filter; });
+    return remove([&](const auto& scope) { return scope->pool == &pool && scope->filter; });
   }
   own_.erase(it);
   const MutexLock lock(mutex_);
@@ -87,8 +95,8 @@ bool Scopes::end(const Pool& pool) {
   return true;
 }
 
-void Scopes::end(const Recording& recording) {
-  (void)remove([&](const Scope& scope) { return scope.recording.get() == &recording; });
+void Scopes::end(const Recording& recording) noexcept {
+  (void)remove([&](const auto& scope) { return scope->recording.get() == &recording; });
 }
 
 int Scopes::activeOf(const Pool& pool) const {
@@ -106,12 +114,14 @@ Route Scopes::route(Stream stream) const {
   const std::uint64_t inner = own != own_.rend() ? own->number : 0;
   if (shared_.load(std::memory_order_acquire) > 0) {
     const std::shared_ptr<const List> scopes = list();
-    for (const Scope& scope : *scopes) {
-      if (scope.recording && scope.catches(stream)) return {scope.pool, scope.recording, nullptr};
+    for (const auto& scope : *scopes) {
+      if (scope->recording && scope->catches(stream))
+        return {scope->pool, scope->recording, nullptr};
     }
     for (auto scope = scopes->rbegin(); scope != scopes->rend(); ++scope) {
-      if (scope->number < inner) break;
-      if (scope->filter && scope->catches(stream)) return {scope->pool, nullptr, scope->token};
+      const Scope& s = **scope;
+      if (s.number < inner) break;
+      if (s.filter && s.catches(stream)) return {s.pool, nullptr, s.token};
     }
   }
   return own != own_.rend() ? Route{own->pool, nullptr, nullptr} : Route{};

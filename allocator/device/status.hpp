@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 
@@ -30,8 +31,8 @@ struct DeviceError {
   Call call{};
   ErrorKind kind = ErrorKind::kOther;
   int code = 0;
-  std::string name;    ///< the vendor's name for the code
-  std::string detail;  ///< what was wrong, when the backend knows more than the name says
+  std::string_view name;  ///< the vendor's name for the code, there as long as the process
+  std::string detail;     ///< what was wrong, when the backend knows more than the name says
 
   /// "malloc failed: cudaErrorMemoryAllocation (2)", then the detail.
   std::string message() const;

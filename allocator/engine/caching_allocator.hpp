@@ -23,6 +23,7 @@
 #include "allocator/engine/cache/held_caches.hpp"
 #include "allocator/engine/event_pool.hpp"
 #include "allocator/engine/heap_table.hpp"
+#include "allocator/engine/hook_list.hpp"
 #include "allocator/engine/known_streams.hpp"
 #include "allocator/engine/ledger.hpp"
 #include "allocator/engine/limit.hpp"
@@ -150,7 +151,7 @@ class CachingAllocator {
   /// From now on requests that the router gives the recording belong to a capture into its pool.
   void beginRecording(std::shared_ptr<Recording> recording, Stream origin);
   /// The capture is over. Returns what it has touched, which stays where it is until unpin.
-  Pins endRecording(Recording& recording);
+  Pins endRecording(Recording& recording) noexcept;
   void unpin(Pins& pins) noexcept;
 
   /// The blocks held in the pool, by address.
@@ -254,7 +255,7 @@ class CachingAllocator {
   std::vector<Heap*> heapsOf(const Pool& pool) const;
   bool tidyPools(bool may_wait);
   bool holdsNothing(Heap& heap);
-  bool closeHeaps(Pool& pool);
+  bool closeHeaps(Pool& pool) noexcept;
   bool anyLenders(const Request& request) const;
   Block* fromLenders(Heap& heap, const Request& request);
   void checkWanted(const Pool& pool, const LiveBlock& wanted, const std::vector<LiveBlock>& leaving,
@@ -287,7 +288,7 @@ class CachingAllocator {
   Block* growBy(std::uint64_t bytes, Heap& heap, const Request& request);
   Block* install(Address base, std::uint64_t bytes, Heap& heap, const Request& request);
   template <class Answer>
-  void noteDeviceAnswer(const Answer& answer);
+  void noteDeviceAnswer(const Answer& answer) noexcept;
   Address nextPlace(std::uint64_t bytes);
   bool freeOnDevice(Address base, std::uint64_t bytes, const Pool& pool);
   bool giveBack(HeapSegment& segment, Heap& owner);
@@ -300,7 +301,7 @@ class CachingAllocator {
   void leave(const HeapSegment& segment, const Pool& pool) noexcept;
 
   // reclaim.cpp
-  void settleRetired(Heap& heap, Block& block, StreamUses uses) noexcept;
+  void settleRetired(Heap& heap, Block& block, const StreamUses& uses) noexcept;
   void putBack(Heap& heap, Block& block) noexcept;
   bool putBackAll(const std::vector<PendingFrees::Retired>& ready) noexcept;
   bool pollPending();
@@ -412,12 +413,12 @@ class CachingAllocator {
   std::unique_ptr<PageBacking> pages_;
 
   mutable Mutex hooks_mutex_;
-  std::vector<std::function<bool()>> reclaim_callbacks_ CISTERN_GUARDED_BY(hooks_mutex_);
-  std::vector<std::function<void(const OutOfMemoryReport&)>> oom_observers_
-      CISTERN_GUARDED_BY(hooks_mutex_);
+  HookList<bool()> reclaim_callbacks_ CISTERN_GUARDED_BY(hooks_mutex_);
+  HookList<void(const OutOfMemoryReport&)> oom_observers_ CISTERN_GUARDED_BY(hooks_mutex_);
   std::function<bool(bool)> pool_tidier_ CISTERN_GUARDED_BY(hooks_mutex_);
-  std::vector<std::function<void(MempoolId_t)>> pool_observers_ CISTERN_GUARDED_BY(hooks_mutex_);
-  MisuseHook misuse_hook_ CISTERN_GUARDED_BY(hooks_mutex_) = defaultMisuseHook;
+  HookList<void(MempoolId_t)> pool_observers_ CISTERN_GUARDED_BY(hooks_mutex_);
+  /// Null: defaultMisuseHook.
+  std::shared_ptr<const MisuseHook> misuse_hook_ CISTERN_GUARDED_BY(hooks_mutex_);
   std::string last_device_error_ CISTERN_GUARDED_BY(hooks_mutex_);
 
   std::atomic<std::uint64_t> num_alloc_retries_{0};

@@ -42,9 +42,13 @@ Block* CachingAllocator::growBy(std::uint64_t bytes, Heap& heap, const Request& 
 
 // What an OutOfMemory says of the device is its last answer.
 template <class Answer>
-void CachingAllocator::noteDeviceAnswer(const Answer& answer) {
+void CachingAllocator::noteDeviceAnswer(const Answer& answer) noexcept {
   const MutexLock lock(hooks_mutex_);
-  last_device_error_ = answer.ok() ? std::string() : answer.error().message();
+  try {
+    last_device_error_ = answer.ok() ? std::string() : answer.error().message();
+  } catch (const std::bad_alloc&) {
+    last_device_error_.clear();
+  }
 }
 
 // The place of a new segment among all: after the older ones, or before them.

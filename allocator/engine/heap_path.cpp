@@ -263,7 +263,7 @@ void CachingAllocator::freeToHeap(HeapSegment& segment, Heap& heap, Address addr
   if (recorded) [[unlikely]]
     return freeRecorded(heap, segment, address, caller);
   if (retired) [[unlikely]]
-    return settleRetired(heap, *block, std::move(uses));
+    return settleRetired(heap, *block, uses);
   afterFree(heap, over_ceiling, low_tide);
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <new>
 
 #include <dlfcn.h>
 #include <fmt/format.h>
@@ -46,7 +47,12 @@ std::string Misuse::text() const {
 }
 
 void defaultMisuseHook(const Misuse& misuse) {
-  std::fprintf(stderr, "cistern: %s\n", misuse.text().c_str());
+  try {
+    std::fprintf(stderr, "cistern: %s\n", misuse.text().c_str());
+  } catch (const std::bad_alloc&) {
+    std::fprintf(stderr, "cistern: %s of a pointer that is no allocated block's\n",
+                 misuse.verb.c_str());
+  }
 #if defined(CISTERN_DEBUG)
   std::abort();
 #endif

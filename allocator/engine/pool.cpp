@@ -64,6 +64,11 @@ std::vector<Heap*> Pool::heaps() const {
   return heaps_;
 }
 
+Heap* Pool::heapAt(std::size_t index) const noexcept {
+  const MutexLock lock(mutex_);
+  return index < heaps_.size() ? heaps_[index] : nullptr;
+}
+
 std::size_t Pool::heapCount() const {
   const MutexLock lock(mutex_);
   return heaps_.size();

@@ -62,6 +62,14 @@ class Pool {
   /// heaps are in the table.
   Heap* find(Stream stream) const;
   std::vector<Heap*> heaps() const;
+  /// Calls visit(Heap&) for each, without the lock. Those that come meanwhile are visited too. Pre:
+  /// none goes meanwhile.
+  template <class Visit>
+  void forEachHeap(Visit visit) const {
+    for (std::size_t i = 0; Heap* heap = heapAt(i); ++i) visit(*heap);
+  }
+  /// In the order in which they came; null beyond the last.
+  Heap* heapAt(std::size_t index) const noexcept;
   std::size_t heapCount() const;
   /// Pre: the stream has none here. Throws std::bad_alloc, changing nothing.
   void add(Heap& heap);

@@ -30,13 +30,12 @@ bool CachingAllocator::setNoSplit(Pool& pool) { return pool.change(whole_rules_,
 // No stream is asked: by the time that a pool's last user lets go, its streams may be gone.
 void CachingAllocator::drainPool(Pool& pool) {
   const MempoolId_t id = pool.id();
-  for (Heap* heap : pool.heaps()) progress_.refreshByEvent(*heap);
+  pool.forEachHeap([this](Heap& heap) { progress_.refreshByEvent(heap); });
   pool.drain();
-  std::vector<std::function<void(MempoolId_t)>> observers;
-  {
+  const auto observers = [this] {
     const MutexLock lock(hooks_mutex_);
-    observers = pool_observers_;
-  }
+    return pool_observers_;
+  }();
   for (const auto& observer : observers) observer(id);
 }
 
@@ -56,7 +55,7 @@ bool CachingAllocator::tidyPools(bool may_wait) {
 
 void CachingAllocator::attachPoolReleasedObserver(std::function<void(MempoolId_t)> observer) {
   const MutexLock lock(hooks_mutex_);
-  pool_observers_.push_back(std::move(observer));
+  pool_observers_.add(std::move(observer));
 }
 
 // A heap may go to another stream only when nothing that the present one did is still under way.
@@ -77,19 +76,17 @@ bool CachingAllocator::holdsNothing(Heap& heap) {
 }
 
 // All of them, or none: a heap that another thread has just begun to ask about stays.
-bool CachingAllocator::closeHeaps(Pool& pool) {
-  const std::vector<Heap*> heaps = pool.heaps();
-  const auto empty = [this](Heap* heap) { return holdsNothing(*heap); };
-  if (!std::all_of(heaps.begin(), heaps.end(), empty)) return false;
-  for (Heap* heap : heaps) {
-    if (!heaps_.park(*heap)) return false;
-  }
-  return true;
+bool CachingAllocator::closeHeaps(Pool& pool) noexcept {
+  bool empty = true;
+  pool.forEachHeap([&](Heap& heap) { empty = empty && holdsNothing(heap); });
+  while (Heap* heap = empty ? pool.heapAt(0) : nullptr) empty = heaps_.park(*heap);
+  return empty;
 }
 
 std::vector<CachingAllocator::ClosedPool> CachingAllocator::closeDrainedPools() {
   std::vector<ClosedPool> closed;
   const MutexLock lock(pools_mutex_);
+  closed.reserve(pools_.size());  // what is closed is said
   for (const auto& pool : pools_) {
     if (pool->stage() != Pool::Stage::kDraining || pool->visited() || !closeHeaps(*pool)) continue;
     const MempoolId_t id = pool->id();

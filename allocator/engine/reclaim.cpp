@@ -11,7 +11,7 @@
 
 namespace cistern {
 
-void CachingAllocator::settleRetired(Heap& heap, Block& block, StreamUses uses) noexcept {
+void CachingAllocator::settleRetired(Heap& heap, Block& block, const StreamUses& uses) noexcept {
   if (!driverMayBeCalled()) return;  // at exit nobody will use it again
   if (!pending_.add({&heap, &block}, uses)) return;
   putBack(heap, block);

@@ -8,6 +8,7 @@
 //     climbRecorded                 completed memory of others, and growth
 //     pinFor                        the graph knows the address: it stays backed
 #include <algorithm>
+#include <utility>
 
 #include "allocator/engine/caching_allocator.hpp"
 
@@ -206,7 +207,7 @@ void CachingAllocator::freeFromBefore(Heap& heap, Block& block) noexcept {
   if (std::find(uses.begin(), uses.end(), heap.stream()) == uses.end()) {
     uses.push_back(heap.stream());
   }
-  settleRetired(heap, block, std::move(uses));
+  settleRetired(heap, block, uses);
 }
 
 // What the capture recorded has not run: nothing waits for it. But what else was queued on those
@@ -259,24 +260,26 @@ void CachingAllocator::setAsideIncomplete(Heap& heap) {
   for (Block* block : blocks) settleRetired(heap, *block, {heap.stream()});
 }
 
-Pins CachingAllocator::endRecording(Recording& recording) {
+Pins CachingAllocator::endRecording(Recording& recording) noexcept {
   progress_.captureEnds();
   Pool& pool = recording.pool();
-  std::vector<Recording::Deferred> waiting;
   Pins pins;
   {
     const MutexLock lock(recording.mutex());
-    waiting = recording.finish();
-    pins = std::move(recording.pins);
-    recording.pins = {};
+    recording.finish();
+    pins = std::exchange(recording.pins, {});
   }
   pool.setRecording(nullptr);
-  for (Heap* heap : pool.heaps()) {
-    const MutexLock lock(heap->mutex());
-    heap->recorded = false;
-    heap->noteComplete(heap->endedEpoch());
-  }
-  for (const Recording::Deferred& deferred : waiting) settleDeferred(deferred);
+  pool.forEachHeap([](Heap& heap) {
+    const MutexLock lock(heap.mutex());
+    heap.recorded = false;
+    heap.noteComplete(heap.endedEpoch());
+  });
+  const auto more = [&recording](Recording::Deferred& deferred) {
+    const MutexLock lock(recording.mutex());
+    return recording.takeDeferred(deferred);
+  };
+  for (Recording::Deferred deferred; more(deferred);) settleDeferred(deferred);
   settle();
   return pins;
 }

@@ -85,28 +85,29 @@ Misuse CachingAllocator::describeMisuse(const char* verb, Address address) const
 
 void CachingAllocator::reportMisuse(const char* verb, Address address) const noexcept {
   num_misuses_.fetch_add(1, std::memory_order_relaxed);
-  MisuseHook hook;
-  {
+  const auto hook = [this] {
     const MutexLock lock(hooks_mutex_);
-    hook = misuse_hook_;
-  }
-  hook(describeMisuse(verb, address));
+    return misuse_hook_;
+  }();
+  const Misuse misuse = describeMisuse(verb, address);
+  hook ? (*hook)(misuse) : defaultMisuseHook(misuse);
 }
 
 void CachingAllocator::registerReclaimCallback(std::function<bool()> callback) {
   const MutexLock lock(hooks_mutex_);
-  reclaim_callbacks_.push_back(std::move(callback));
+  reclaim_callbacks_.add(std::move(callback));
 }
 
 void CachingAllocator::attachOutOfMemoryObserver(
     std::function<void(const OutOfMemoryReport&)> observer) {
   const MutexLock lock(hooks_mutex_);
-  oom_observers_.push_back(std::move(observer));
+  oom_observers_.add(std::move(observer));
 }
 
 void CachingAllocator::setMisuseHook(MisuseHook hook) {
+  auto own = hook ? std::make_shared<const MisuseHook>(std::move(hook)) : nullptr;
   const MutexLock lock(hooks_mutex_);
-  misuse_hook_ = hook ? std::move(hook) : MisuseHook(defaultMisuseHook);
+  misuse_hook_.swap(own);
 }
 
 namespace {
@@ -186,11 +187,10 @@ OutOfMemoryReport CachingAllocator::describeShortage(const Request& request) con
 void CachingAllocator::throwOutOfMemory(const Request& request) {
   num_ooms_.fetch_add(1, std::memory_order_relaxed);
   const OutOfMemoryReport report = describeShortage(request);
-  std::vector<std::function<void(const OutOfMemoryReport&)>> observers;
-  {
+  const auto observers = [this] {
     const MutexLock lock(hooks_mutex_);
-    observers = oom_observers_;
-  }
+    return oom_observers_;
+  }();
   for (const auto& observer : observers) observer(report);
   throw OutOfMemory(report);
 }

@@ -119,11 +119,10 @@ Block* CachingAllocator::afterEvents(Heap& heap, const Request& request) {
 }
 
 Block* CachingAllocator::afterCallbacks(Heap& heap, const Request& request) {
-  std::vector<std::function<bool()>> callbacks;
-  {
+  const auto callbacks = [this] {
     const MutexLock lock(hooks_mutex_);
-    callbacks = reclaim_callbacks_;
-  }
+    return reclaim_callbacks_;
+  }();
   bool freed = tidyPools(false);
   for (const auto& callback : callbacks) freed |= callback();
   return freed ? search(heap, request) : nullptr;

@@ -100,7 +100,7 @@ void BasicBlockMap<TagBits>::grow() {
   std::fill_n(bigger, std::size_t{1} << bits, 0);
   slots_ = bigger;
   bits_ = bits;
-  most_ = std::size_t{1} << (bits - 1);
+  most_ = (std::size_t{1} << (bits - 1)) - reserved_;
   for (std::size_t i = 0; i < old_size; ++i) {
     if (before[i] != 0) place(before[i]);
   }
@@ -126,7 +126,7 @@ void BasicBlockMap<TagBits>::outgrow(Slot* slots, unsigned bits) noexcept {
 
 template <unsigned TagBits>
 void BasicBlockMap<TagBits>::audit() const {
-  CISTERN_CHECK(used_ <= most_ && most_ == capacity() / 2);
+  CISTERN_CHECK(used_ <= most_ && most_ + reserved_ == capacity() / 2);
   CISTERN_CHECK(slots_ == nullptr || table_.load() == tableWord(slots_, bits_));
   std::size_t used = 0;
   for (std::size_t i = 0; i < capacity(); ++i) {

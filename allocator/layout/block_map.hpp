@@ -49,6 +49,15 @@ class BasicBlockMap {
   void prepare(std::size_t count = 1) {
     while (used_ + count > most_) grow();
   }
+  /// Keeps room for one insert, until that is ended. Pre: prepared for.
+  void reserve() noexcept {
+    ++reserved_;
+    --most_;
+  }
+  void endReserve() noexcept {
+    --reserved_;
+    ++most_;
+  }
   /// Pre: the block is in the map.
   void erase(const Block& block) noexcept;
 
@@ -89,7 +98,8 @@ class BasicBlockMap {
   Slot* slots_ = nullptr;  ///< 2^bits_ of them, or null
   unsigned bits_ = 0;
   std::size_t used_ = 0;
-  std::size_t most_ = 0;                 ///< half the capacity
+  std::size_t most_ = 0;  ///< half the capacity, less what is reserved
+  std::size_t reserved_ = 0;
   std::atomic<std::uint64_t> table_{0};  ///< tableWord(slots_, bits_), for readers
   std::vector<std::pair<Slot*, std::size_t>> outgrown_;
   std::size_t outgrown_slots_ = 0;  ///< in memory

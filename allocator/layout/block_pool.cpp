@@ -15,8 +15,26 @@ Block* BlockPool::fresh() {
   return new (&slab.records[slab.count - untouched_--]) Block;
 }
 
+void BlockPool::reserve(std::size_t count) noexcept {
+  reserved_count_ += count;
+  for (; count > 0; --count) {
+    Block* const block = take();
+    block->next = reserved_;
+    reserved_ = block;
+  }
+}
+
+void BlockPool::endReserve(std::size_t count) noexcept {
+  reserved_count_ -= count;
+  for (; count > 0; --count) {
+    Block* const block = reserved_;
+    reserved_ = block->next;
+    give(block);
+  }
+}
+
 std::size_t BlockPool::countInUse() const {
-  std::size_t spare = untouched_;
+  std::size_t spare = untouched_ + reserved_count_;
   for (const Block* block = spare_; block; block = block->next) ++spare;
   return records_ - spare;
 }

@@ -31,13 +31,16 @@ class BlockPool {
     block->next = spare_;
     spare_ = block;
   }
-  /// Makes sure that taking `count` records cannot fail, while `in_use` are taken. Throws
-  /// std::bad_alloc, changing nothing.
+  /// Makes sure that taking or reserving `count` records cannot fail, while `in_use` are taken.
+  /// Throws std::bad_alloc, changing nothing.
   void prepare(std::size_t count, std::size_t in_use) {
-    const std::size_t spare = records_ - in_use;
+    const std::size_t spare = records_ - in_use - reserved_count_;
     if (spare < count) [[unlikely]]
       makeSpare(count - spare);
   }
+  /// Keeps so many records back, until that is ended. Pre: prepared for.
+  void reserve(std::size_t count) noexcept;
+  void endReserve(std::size_t count) noexcept;
   /// Counts the records that are taken.
   std::size_t countInUse() const;
   std::size_t hostBytes() const { return records_ * sizeof(Block); }
@@ -52,6 +55,8 @@ class BlockPool {
   void grow(std::size_t least = 0);
 
   Block* spare_ = nullptr;     ///< records given back, linked by next; the last given first
+  Block* reserved_ = nullptr;  ///< records kept back, linked in the same way
+  std::size_t reserved_count_ = 0;
   std::size_t untouched_ = 0;  ///< records at the end of the last slab that were never taken
   std::size_t records_ = 0;
   std::vector<Slab> slabs_;

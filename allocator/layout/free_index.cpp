@@ -1,5 +1,7 @@
 #include "allocator/layout/free_index.hpp"
 
+#include <new>
+
 #include "allocator/layout/address_heap.hpp"
 #include "allocator/layout/size_tree.hpp"
 
@@ -10,9 +12,51 @@ bool exact(FreeIndex::Bin bin) { return bin.row < FreeIndex::kExactRows; }
 
 }  // namespace
 
-void FreeIndex::makeRow(unsigned index) {
-  rows_[index] = std::make_unique<Row>();
+bool FreeIndex::makeRow(unsigned index) noexcept {
+  rows_[index].reset(new (std::nothrow) Row);
+  if (!rows_[index]) return false;
   ++made_rows_;
+  return true;
+}
+
+// The first of its row. What was left out of the row comes into it first.
+void FreeIndex::insertFirst(Block& block) noexcept {
+  const unsigned index = binOf(block.grains).row;
+  if (!makeRow(index)) return leaveOut(block);
+  for (Block* b = left_out_; b;) {
+    Block* const next = b->links.right;
+    if (binOf(b->grains).row == index) {
+      takeLeftOut(*b);
+      insert(*b);
+    }
+    b = next;
+  }
+  insert(block);
+}
+
+bool FreeIndex::listAllLeftOut() noexcept {
+  const std::size_t rows = made_rows_;
+  for (Block* first = left_out_; first; first = left_out_) {
+    takeLeftOut(*first);
+    insertFirst(*first);
+    if (left_out_ == first) break;  // the host is short of memory still
+  }
+  return made_rows_ > rows;
+}
+
+void FreeIndex::leaveOut(Block& block) noexcept {
+  block.links = {nullptr, nullptr, left_out_};
+  if (left_out_) left_out_->links.left = &block;
+  left_out_ = &block;
+  ++blocks_;
+  grains_ += block.grains;
+}
+
+void FreeIndex::takeLeftOut(Block& block) noexcept {
+  (block.links.left ? block.links.left->links.right : left_out_) = block.links.right;
+  if (block.links.right) block.links.right->links.left = block.links.left;
+  --blocks_;
+  grains_ -= block.grains;
 }
 
 // Pre: the bin is not empty, nor will it be.

@@ -3,7 +3,11 @@
 // Below 4,096 grains (2 MiB) every size has a bin of its own, a heap with the lowest address at its
 // root, so the first non-empty bin at or above the request holds the best fit in plain sight. From
 // there on an octave is cut into 64 bins of mixed sizes, each a tree in best-fit order. A row is 64
-// bins; rows are made when first used.
+// bins; rows are made when first used. Where the host has no memory for one, its blocks are left
+// out until it has: they are free, and nobody finds them.
+//
+//   a free block is left out  <=>  there is no row for its size
+//
 // No lock: the owner (a heap) serialises. Read next: address_heap.hpp, size_tree.hpp.
 #pragma once
 
@@ -37,13 +41,12 @@ class FreeIndex {
     return {kExactRows + octave - 12, (grains >> (octave - 6)) % kColumns};
   }
 
-  /// Pre: the block is free and in no index. Throws std::bad_alloc, changing nothing, unless
-  /// prepare was called for its size.
-  void insert(Block& block);
+  /// Pre: the block is free and in no index.
+  void insert(Block& block) noexcept;
   /// Pre: the block is in this index.
   void remove(Block& block) noexcept;
-  /// Makes sure that inserting a block of this size cannot fail.
-  void prepare(std::uint32_t grains) { (void)row(binOf(grains).row); }
+  /// Tries again to make rows for what was left out. True when any of it can be found now.
+  bool listLeftOut() noexcept { return left_out_ != nullptr && listAllLeftOut(); }
 
   /// Starts loading what inserting a block of this size will touch. Pre: grains > 0.
   void prefetch(std::uint32_t grains) const noexcept {
@@ -79,16 +82,16 @@ class FreeIndex {
     std::array<Block*, kColumns> bins{};  ///< roots of heaps, or of trees above
   };
 
-  Row& row(unsigned index) {
-    if (!rows_[index]) [[unlikely]]
-      makeRow(index);
-    return *rows_[index];
-  }
   /// Where all sizes of a bin are the same, most bins hold one block or none.
   static constexpr bool isExact(std::uint32_t grains) { return grains < kExactRows * kColumns; }
   static void hang(Block*& root, Block& block) noexcept;
   static void unhang(Block*& root, Block& block) noexcept;
-  void makeRow(unsigned index);
+  bool makeRow(unsigned index) noexcept;
+  void insertFirst(Block& block) noexcept;
+  bool listAllLeftOut() noexcept;
+  void leaveOut(Block& block) noexcept;
+  void takeLeftOut(Block& block) noexcept;
+  void auditLeftOut(std::size_t& blocks, std::uint64_t& grains) const;
   Block* leastOf(Bin bin) const noexcept;
   Block* bestOfMixed(std::uint32_t grains) const noexcept;
   Block* firstFrom(unsigned row, unsigned column) const noexcept;
@@ -96,6 +99,7 @@ class FreeIndex {
 
   std::array<std::uint64_t, 2> occupied_{};  ///< bit r set  <=>  rows_[r]->occupied != 0
   std::array<std::unique_ptr<Row>, kRows> rows_;
+  Block* left_out_ = nullptr;  ///< the first of them, linked by links.left and links.right
   std::size_t made_rows_ = 0;
   std::size_t blocks_ = 0;
   std::uint64_t grains_ = 0;
@@ -108,10 +112,12 @@ inline unsigned nextBit(std::uint64_t word, unsigned from) {
   return unsigned(std::countr_zero(word));
 }
 
-inline void FreeIndex::insert(Block& block) {
+inline void FreeIndex::insert(Block& block) noexcept {
   CISTERN_ASSERT(block.isFree() && block.grains > 0);
   const Bin bin = binOf(block.grains);
-  Row& r = row(bin.row);
+  if (!rows_[bin.row]) [[unlikely]]
+    return insertFirst(block);
+  Row& r = *rows_[bin.row];
   Block*& root = r.bins[bin.column];
   ++blocks_;
   grains_ += block.grains;
@@ -125,6 +131,8 @@ inline void FreeIndex::insert(Block& block) {
 
 inline void FreeIndex::remove(Block& block) noexcept {
   const Bin bin = binOf(block.grains);
+  if (!rows_[bin.row]) [[unlikely]]
+    return takeLeftOut(block);
   Row& r = *rows_[bin.row];
   Block*& root = r.bins[bin.column];
   --blocks_;

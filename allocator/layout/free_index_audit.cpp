@@ -67,7 +67,17 @@ void FreeIndex::audit() const {
       });
     }
   }
+  auditLeftOut(blocks, grains);
   CISTERN_CHECK(blocks == blocks_ && grains == grains_);
+}
+
+void FreeIndex::auditLeftOut(std::size_t& blocks, std::uint64_t& grains) const {
+  for (const Block* b = left_out_; b; b = b->links.right) {
+    CISTERN_CHECK(b->isFree() && rows_[binOf(b->grains).row] == nullptr);
+    CISTERN_CHECK(b->links.left ? b->links.left->links.right == b : left_out_ == b);
+    ++blocks;
+    grains += b->grains;
+  }
 }
 
 }  // namespace cistern

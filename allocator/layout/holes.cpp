@@ -1,6 +1,4 @@
 // Holes: addresses of a segment with no memory behind them. See layout.hpp.
-#include <new>
-
 #include "allocator/base/check.hpp"
 #include "allocator/layout/layout.hpp"
 #include "allocator/layout/steps.hpp"
@@ -47,12 +45,15 @@ void Layout::prepareHoles(unsigned count) {
   map_.prepare(std::size_t{count} * 2);
 }
 
-// Without, the pool would try once more, and the map has room beyond half full.
-void Layout::prepareHole() noexcept {
-  try {
-    prepareHoles(1);
-  } catch (const std::bad_alloc&) {
-  }
+// What is filled may have to be cut off on either side, and is then in the map.
+void Layout::reserveFill() noexcept {
+  pool_.reserve(2);
+  map_.reserve();
+}
+
+void Layout::endReserve() noexcept {
+  pool_.endReserve(2);
+  map_.endReserve();
 }
 
 // Makes a block that is in no list a hole, one with the holes beside it.

@@ -5,9 +5,8 @@
 
 namespace cistern {
 // A record for a free block that will then be placed without fail, and soon.
-inline Block* Layout::spareFor(std::uint32_t grains, Address address) {
+inline Block* Layout::spareFor(Address address) {
   map_.prefetch(address);
-  index_.prepare(grains);
   map_.prepare();
   return pool_.take();
 }
@@ -31,7 +30,7 @@ void Layout::add(Segment& segment, std::uint32_t epoch) {
   CISTERN_CHECK(segment.base % kGrain == 0 && segment.bytes % kGrain == 0 && segment.bytes > 0);
   CISTERN_CHECK(segment.bytes >> kGrainShift <= UINT32_MAX);
   const auto grains = std::uint32_t(segment.bytes >> kGrainShift);
-  Block* block = spareFor(grains, segment.base);
+  Block* block = spareFor(segment.base);
   block->grain = (segment.base >> kGrainShift) & kGrainMask;
   block->grains = grains;
   block->epoch = epoch;
@@ -69,7 +68,7 @@ void Layout::remove(Segment& segment) noexcept {
 Block* Layout::allocate(std::uint32_t grains) {
   Block* best = index_.bestFit(grains);
   if (best == nullptr || !serves(*best, grains)) [[unlikely]]
-    return nullptr;
+    return index_.listLeftOut() ? allocate(grains) : nullptr;
   return place(*best, grains);
 }
 
@@ -84,7 +83,7 @@ inline Block* Layout::place(Block& free, std::uint32_t grains) {
   const std::uint32_t rest = free.grains - grains;
   if (rest > 0) index_.prefetch(rest);
   const bool split = rest > 0 && rest >= rules_.min_remainder && free.grains < rules_.max_split;
-  Block* tail = split ? spareFor(rest, free.address() + bytesOf(grains)) : nullptr;
+  Block* tail = split ? spareFor(free.address() + bytesOf(grains)) : nullptr;
   if (split && free.spansSegment()) [[unlikely]] {  // else what is split off was free before
     rises_.blocks += 1;
     rises_.bytes += bytesOf(rest);
@@ -101,8 +100,6 @@ Block* Layout::allocateAt(Block& free, Address at, std::uint32_t grains) {
   prepareHoles(2);
   const auto below = std::uint32_t((at - free.address()) >> kGrainShift);
   const std::uint32_t above = free.grains - below - grains;
-  if (below > 0) index_.prepare(below);
-  if (above > 0) index_.prepare(above);
   const SplitFree before = splitFree();
   unlist(free);
   if (above > 0) listUpper(free, at + bytesOf(grains));
@@ -133,8 +130,6 @@ void Layout::reissue(Block& block) noexcept {
   block.setState(BlockState::kAllocated);
 }
 
-// Inserting into the index cannot fail here in practice: only a size whose row was never made would
-// allocate, and 520 bytes at that. A program out of host memory ends, as it would in new.
 Block* Layout::release(Block& block, std::uint32_t epoch) noexcept {
   CISTERN_ASSERT(block.state() == BlockState::kAllocated || block.state() == BlockState::kPending);
   __builtin_prefetch(block.prev);  // both at once: one wait, not two

@@ -56,11 +56,13 @@ class Layout {
   /// Appends a hole of `grains` to the last segment taken in, or to one that has no block yet,
   /// which is taken in with it. Throws std::bad_alloc, changing nothing.
   void extend(Segment& segment, std::uint32_t grains);
-  /// Makes sure that `count` calls of punch and fill find the records that they need. (A row of the
-  /// index they may have to make, as release() may.) Throws std::bad_alloc, changing nothing.
+  /// Makes sure that `count` calls of punch, fill and reserveFill find the records that they need.
+  /// Throws std::bad_alloc, changing nothing.
   void prepareHoles(unsigned count);
-  /// The same for one that must not fail, if the host has the memory.
-  void prepareHole() noexcept;
+  /// Keeps what one fill needs from everyone else, until that fill is due. Pre: prepared for.
+  void reserveFill() noexcept;
+  /// It is due: what was kept is there for the next step here.
+  void endReserve() noexcept;
   /// [from, to) of a free block becomes part of a hole, which is returned. Pre: prepared for.
   Block* punch(Block& free, Address from, Address to) noexcept;
   /// [from, to) of a hole becomes free memory, stamped with `epoch`. Returns the free block that it
@@ -147,7 +149,7 @@ class Layout {
 
  private:
   Block* place(Block& free, std::uint32_t grains);
-  Block* spareFor(std::uint32_t grains, Address address);
+  Block* spareFor(Address address);
   void splitOff(Block& block, Block& tail, std::uint32_t grains) noexcept;
   void enlist(Block& block) noexcept;
   void unlist(Block& block) noexcept;

@@ -1,4 +1,6 @@
 // Codes to errors. Read next: error_kind.cpp.
+#include <new>
+
 #include "allocator/device/vendor/error_kind.hpp"
 #include "allocator/device/vendor/vendor_device.hpp"
 
@@ -10,8 +12,13 @@ void forget(Error error) {
 
 DeviceError failure(Call call, Error error) {
   forget(error);
-  return {call, errorKind(int(error)), int(error), GPU(GetErrorName)(error),
-          GPU(GetErrorString)(error)};
+  DeviceError failed{call, errorKind(int(error)), int(error), GPU(GetErrorName)(error), {}};
+  try {
+    failed.detail = GPU(GetErrorString)(error);
+  } catch (const std::bad_alloc&) {
+    // The host is short of memory: the name says it too.
+  }
+  return failed;
 }
 
 Status outcome(Call call, Error error) {

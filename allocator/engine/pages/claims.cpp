@@ -23,7 +23,8 @@ void Mover::claim(const Window& window) {
   claimHoles();
 }
 
-// What is taken out of the heap now may come back to it if the miss fails.
+// What is taken out of the heap now may come back to it if the miss fails: each is a hole to make,
+// and one to fill.
 void Mover::prepare() {
   std::size_t pieces = 0;
   for (const Block* b = window_.first; b && b->address() < window_.to; b = b->next)
@@ -60,6 +61,7 @@ void Mover::claimPieces() {
     const Address end = std::min(block->end(), window_.to);
     pieces_.push_back({block->address(), end, block->epoch});
     block = heap_.punch(request_.kind, *block, block->address(), end)->next;
+    heap_.layout(request_.kind).reserveFill();
   }
 }
 
@@ -112,14 +114,14 @@ void Mover::detach(Heap& source, std::vector<Step>& steps) {
     step.source = &source;
     step.epoch = &source == &heap_ ? free.epoch : 0;
     source.punch(view.range->kind, free, view.place(), view.placeEnd());
+    source.layout(view.range->kind).reserveFill();
   }
   for (Step& step : steps) steps_.push_back(step);
 }
 
 void Mover::putBack(Heap& heap, const PageRange& range, Address from, Address to,
                     std::uint32_t epoch) noexcept {
-  // Others may have used up what was prepared before the lock was given up.
-  heap.layout(range.kind).prepareHole();
+  heap.layout(range.kind).endReserve();
   // Epochs may have been renumbered meanwhile: then the present one is right for all.
   heap.fill(range.kind, holeAt(heap, range, from), from, to, std::min(epoch, heap.epoch));
 }

@@ -47,8 +47,8 @@ Block* Mover::attempt(bool fresh_only) {
       putUnusedAside();
       return block;
     }
-  } catch (const std::bad_alloc&) {
-    if (!committed_) undo();
+  } catch (...) {
+    undo();
     throw;
   }
   undo();
@@ -77,10 +77,14 @@ Block* Mover::commit() CISTERN_NO_TSA {
   }
   const MutexLock settling(ground_.settle_mutex);
   const MutexLock lock(heap_.mutex());
-  heap_.layout(request_.kind).prepareHoles(2);  // others may have used up what claim() prepared
+  heap_.layout(request_.kind)
+      .prepareHoles(2);  // the window, and the block: the last that may throw
   for (Heap* source : sources) source->mutex().lock();
   std::uint32_t epoch = 0;
-  for (const Piece& piece : pieces_) epoch = std::max(epoch, piece.epoch);
+  for (const Piece& piece : pieces_) {
+    epoch = std::max(epoch, piece.epoch);
+    heap_.layout(request_.kind).endReserve();
+  }
   for (Step& step : steps_) {
     epoch = std::max(epoch, step.epoch);
     commitStep(step);
@@ -94,12 +98,12 @@ Block* Mover::commit() CISTERN_NO_TSA {
   most = std::max(most, heap_.layout(request_.kind).segmentBytes());
   heap_.pages_moved |= !steps_.empty();
   heap_.tide.rise(heap_.busyBytes());
-  committed_ = true;
   return heap_.allocateFrom(*free, request_);
 }
 
 void Mover::commitStep(Step& step) noexcept CISTERN_NO_TSA {
   if (step.source != nullptr) {
+    step.source->layout(step.from->range->kind).endReserve();
     if (step.source == &heap_ && !step.revived) window_.range->moved += step.page->bytes();
     ground_.table.makeStale(*step.from, step.last_use);
     (step.revived ? ground_.counters.revived : ground_.counters.recycled)++;

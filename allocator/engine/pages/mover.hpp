@@ -114,7 +114,6 @@ class Mover {
   std::vector<PhysicalPage*> brought_;  ///< were aside until this miss; some may be gone
   mutable Coming coming_;
   bool pressed_ = false;         ///< the device or the limit has refused: time is no matter now
-  bool committed_ = false;       ///< the pages are where they belong: there is nothing to undo
   bool unordered_ = false;       ///< the device would not order the streams
   bool page_too_large_ = false;  ///< one was passed over because no gap had room for it
   bool made_late_ = false;       ///< new pages are late ones: see parking.hpp

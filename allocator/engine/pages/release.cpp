@@ -11,6 +11,7 @@ namespace {
 /// A free page that was taken out of its heap's free memory, to be given back.
 struct Leaving {
   PhysicalPage* page;
+  SizeKind kind;  ///< in whose layout there is room for it to come back
   EpochMark last_use;
 };
 
@@ -35,7 +36,7 @@ bool removeMapping(Ground& ground, View& view) noexcept {
 
 void putBack(Heap& heap, const View& view, std::uint32_t epoch) CISTERN_NO_TSA {
   const MutexLock lock(heap.mutex());
-  heap.layout(view.range->kind).prepareHole();  // others may have used up what was
+  heap.layout(view.range->kind).endReserve();
   heap.fill(view.range->kind, holeAt(heap, *view.range, view.place()), view.place(),
             view.placeEnd(), std::min(epoch, heap.epoch));
 }
@@ -66,14 +67,16 @@ std::vector<Leaving> detach(Ground& ground, Heap& heap, const ReleaseRule& rule,
     heap.layout(kind).prepareHoles(unsigned(2 * count + 2));
   }
   for (View* view : views) {
-    leaving.push_back({view->page, {view->found.in->epoch, heap.generation}});
-    heap.punch(view->range->kind, *view->found.in, view->place(), view->placeEnd());
+    const SizeKind kind = view->range->kind;
+    leaving.push_back({view->page, kind, {view->found.in->epoch, heap.generation}});
+    heap.punch(kind, *view->found.in, view->place(), view->placeEnd());
+    heap.layout(kind).reserveFill();
   }
   return leaving;
 }
 
 // False, and the page is the heap's as before, when some view of it is still used or will not go.
-bool giveBack(Ground& ground, Heap& heap, const Leaving& leaving) {
+bool giveBack(Ground& ground, Heap& heap, const Leaving& leaving) noexcept {
   PhysicalPage& page = *leaving.page;
   View& current = *page.current;
   bool gone = true;
@@ -89,6 +92,10 @@ bool giveBack(Ground& ground, Heap& heap, const Leaving& leaving) {
   if (!gone) {
     putBack(heap, current, leaving.last_use.epoch);
     return false;
+  }
+  {
+    const MutexLock lock(heap.mutex());
+    heap.layout(leaving.kind).endReserve();
   }
   ground.release(page);
   return true;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 namespace cistern {
 namespace {
@@ -86,10 +87,11 @@ bool Recording::noteFree(Heap& heap) {
 void Recording::mark(Heap& heap, const Nodes& frontier) {
   Marks& of = marksOf(heap);
   if (of.unmarked == 0) return;
+  const std::size_t first = nodes_.size();
+  nodes_.insert(nodes_.end(), frontier.begin(), frontier.end());
+  of.marks.push_back({heap.epoch, first, frontier.size()});
   of.unmarked = 0;
   of.share = std::min(2 * of.share, kMostOfAMark);
-  of.marks.push_back({heap.epoch, nodes_.size(), frontier.size()});
-  nodes_.insert(nodes_.end(), frontier.begin(), frontier.end());
 }
 
 bool Recording::unmarked(Heap& heap) const {
@@ -235,16 +237,18 @@ PendingFrees::Retired Recording::takeOwn(std::uint32_t grains, SizeKind kind, St
   });
 }
 
-std::vector<Recording::Deferred> Recording::finish() {
+void Recording::finish() noexcept {
   over_ = true;
-  std::vector<Deferred> all;
-  for (Queue& queue : queues_) {
-    std::move(queue.blocks.begin(), queue.blocks.end(), std::back_inserter(all));
-  }
-  queues_.clear();
   marks_.clear();
   nodes_.clear();
-  return all;
+}
+
+bool Recording::takeDeferred(Deferred& deferred) noexcept {
+  while (!queues_.empty() && queues_.front().blocks.empty()) queues_.pop_front();
+  if (queues_.empty()) return false;
+  deferred = std::move(queues_.front().blocks.front());
+  queues_.front().blocks.pop_front();
+  return true;
 }
 
 }  // namespace cistern

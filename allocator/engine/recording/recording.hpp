@@ -92,8 +92,10 @@ class Recording {
   PendingFrees::Retired takeOwn(std::uint32_t grains, SizeKind kind, Stream stream)
       CISTERN_REQUIRES(mutex_);
 
-  /// The capture is over. What still waited.
-  std::vector<Deferred> finish() CISTERN_REQUIRES(mutex_);
+  /// The capture is over.
+  void finish() noexcept CISTERN_REQUIRES(mutex_);
+  /// One after the other, what still waited then. False when there is no more.
+  bool takeDeferred(Deferred& deferred) noexcept CISTERN_REQUIRES(mutex_);
   bool over() const CISTERN_REQUIRES(mutex_) { return over_; }
 
   /// Bytes of pages that were moved for it. Guarded by the backing's lock.
