@@ -12,6 +12,11 @@ bool Captured::holds(MempoolId_t pool) const {
          });
 }
 
+void Captured::keepForGood() noexcept {
+  pins_ = {};
+  for (const auto& part : parts_) static_cast<Captured*>(part.get())->keepForGood();
+}
+
 Captured::~Captured() {
   pools_.allocator().unpin(pins_);
   if (counted_ && driverMayBeCalled()) pools_.letGo(pool_);

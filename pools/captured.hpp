@@ -23,6 +23,8 @@ class Captured {
   /// The pool counts this as a user now.
   void counted() noexcept { counted_ = true; }
   void hold(Pins pins) noexcept { pins_ = std::move(pins); }
+  /// The memory is never let go of, only the use.
+  void keepForGood() noexcept;
   /// What graphs have left that became part of this one: each a Captured.
   void keep(std::vector<std::shared_ptr<void>> parts) noexcept { parts_ = std::move(parts); }
 

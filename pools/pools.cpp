@@ -19,9 +19,18 @@ Pools::Pools(CachingAllocator& allocator) : allocator_(allocator) {
 Pools::~Pools() {
   allocator_.setRouter(nullptr);
   allocator_.setPoolTidier(nullptr);
-  if (!driverMayBeCalled()) return;
-  while (letRetire(true)) {
+  if (driverMayBeCalled()) {
+    while (letRetire(true)) {
+    }
   }
+  // Each calls back as it goes; so it goes while this is whole.
+  std::list<Retirement> unfinished;
+  {
+    const MutexLock lock(retired_mutex_);
+    unfinished.swap(retired_);
+    retirements_ = 0;
+  }
+  for (Retirement& one : unfinished) one.keepForGood();
 }
 
 // ---- Users -------------------------------------------------------------------------------------

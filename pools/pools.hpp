@@ -32,7 +32,9 @@ class Pools final : private Router {
  public:
   /// One for each allocator, which must outlive it.
   explicit Pools(CachingAllocator& allocator);
-  /// Pre: no graph, MemPool or scope of it is left. Waits for replays that are still queued.
+  /// Pre: no graph, MemPool or scope of it is left. Waits for replays that are still queued. Where
+  /// the device does not say that they are complete, because it fails or a stream of theirs is
+  /// being captured, their memory stays in place as long as the allocator lives.
   ~Pools();
   Pools(const Pools&) = delete;
   Pools& operator=(const Pools&) = delete;

@@ -11,7 +11,7 @@ void Retirement::addStream(Stream stream) {
   if (std::find(unmarked_.begin(), unmarked_.end(), stream) != unmarked_.end()) return;
   const std::size_t count = unmarked_.size() + 1;
   if (count > unmarked_.capacity()) unmarked_.reserve(2 * count);
-  events_.reserve(unmarked_.capacity());
+  marks_.reserve(unmarked_.capacity());
   ends_.reserve(unmarked_.capacity());
   unmarked_.push_back(stream);
 }
@@ -26,24 +26,27 @@ bool Retirement::mark(Stream stream) noexcept {
       stream, [&] { return markPresent(stream); }, gone);
 }
 
-// An event behind all that is queued on the stream, unless a capture would record it.
+// An event behind all that is queued on the stream, unless a capture would record it, or has: it
+// may begin between two calls.
 bool Retirement::markPresent(Stream stream) noexcept {
   const Result<CaptureInfo> info = device_.captureInfo(stream);
   if (info && info.value().status != CaptureStatus::kNone) return false;
   const Result<Event> event = info ? device_.createEvent() : Result<Event>(info.error());
   const bool recorded = event && device_.recordEvent(event.value(), stream).ok();
-  if (recorded) events_.push_back(event.value());
-  if (event && !recorded) (void)device_.destroyEvent(event.value());
+  const Result<CaptureInfo> after = recorded ? device_.captureInfo(stream) : info;
+  const bool captured = recorded && (!after || after.value().status != CaptureStatus::kNone);
+  if (recorded && !captured) marks_.push_back({event.value(), stream});
+  if (event && (!recorded || captured)) (void)device_.destroyEvent(event.value());
   unknown_ |= !recorded;
-  return true;
+  return !captured;
 }
 
 Retirement::~Retirement() { forgetEvents(); }
 
 void Retirement::forgetEvents() noexcept {
   if (!driverMayBeCalled()) return;
-  for (const Event event : events_) (void)device_.destroyEvent(event);
-  events_.clear();
+  for (const Mark& mark : marks_) (void)device_.destroyEvent(mark.event);
+  marks_.clear();
 }
 
 bool Retirement::passed(Event event) noexcept {
@@ -51,18 +54,30 @@ bool Retirement::passed(Event event) noexcept {
   return passed.ok() && passed.value();
 }
 
+// Whether there is nothing more to learn from the mark. What a capture has recorded all the same
+// marks nothing: its stream gets another. There is room: a stream is unmarked or has one mark.
+bool Retirement::settled(const Mark& mark, const Status& answer) noexcept {
+  const bool captured = !answer.ok() && answer.error().kind == ErrorKind::kCaptureForbidden;
+  if (captured) unmarked_.push_back(mark.stream);
+  if (answer.ok() || captured) (void)device_.destroyEvent(mark.event);
+  return answer.ok() || captured;
+}
+
 bool Retirement::complete() noexcept {
   const RelaxedCaptureMode relaxed(device_);
   std::erase_if(unmarked_, [this](Stream stream) { return mark(stream); });
   if (unknown_ || !unmarked_.empty()) return false;
-  while (!events_.empty()) {
-    if (!passed(events_.back())) return false;
-    (void)device_.destroyEvent(events_.back());
-    events_.pop_back();
+  while (!marks_.empty()) {
+    const Result<bool> passed = device_.queryEvent(marks_.back().event);
+    if (passed.ok() && !passed.value()) return false;
+    if (!settled(marks_.back(), passed.ok() ? Status() : Status(passed.error()))) return false;
+    marks_.pop_back();
   }
   std::erase_if(ends_, [this](const SharedStreamEnd& end) { return passed(end->event()); });
-  return ends_.empty();
+  return ends_.empty() && unmarked_.empty();
 }
+
+void Retirement::keepForGood() noexcept { held_->keepForGood(); }
 
 bool Retirement::holds(MempoolId_t pool) const { return held_->holds(pool); }
 
@@ -76,13 +91,14 @@ bool Retirement::wait() noexcept {
   waitForUnknown();
   if (unknown_ || !unmarked_.empty()) return false;
   const RelaxedCaptureMode relaxed(device_);
-  for (const Event event : events_) {
-    if (!device_.synchronizeEvent(event)) return false;
+  while (!marks_.empty()) {
+    if (!settled(marks_.back(), device_.synchronizeEvent(marks_.back().event))) return false;
+    marks_.pop_back();
   }
   for (const SharedStreamEnd& end : ends_) {
     if (!device_.synchronizeEvent(end->event())) return false;
   }
-  return true;
+  return unmarked_.empty();
 }
 
 }  // namespace cistern

@@ -37,11 +37,20 @@ class Retirement {
   void waitForUnknown() noexcept;
   bool unknown() const { return unknown_; }
   bool holds(MempoolId_t pool) const;
+  /// The memory stays where it is, whatever becomes of this: the device cannot tell that it is done
+  /// with it, and nobody will ask again.
+  void keepForGood() noexcept;
 
  private:
+  /// An event behind the replays that were queued on the stream.
+  struct Mark {
+    Event event;
+    Stream stream;
+  };
   bool mark(Stream stream) noexcept;
   bool markPresent(Stream stream) noexcept;
   bool passed(Event event) noexcept;
+  bool settled(const Mark& mark, const Status& answer) noexcept;
   void forgetEvents() noexcept;
 
   Device& device_;
@@ -49,7 +58,7 @@ class Retirement {
   const std::shared_ptr<Captured> held_;
   std::vector<Stream> unmarked_;  ///< streams that no event was recorded on yet
   // Both with room for one of each stream.
-  std::vector<Event> events_;
+  std::vector<Mark> marks_;
   std::vector<SharedStreamEnd> ends_;
   bool unknown_ = false;  ///< some replay can be waited for with the whole device only
 };

@@ -106,7 +106,9 @@ class CachingAllocator {
   void forgetStream(Stream stream);
 
   /// Returns what is wholly free to the device: segments, or pages. Pages that queued work may
-  /// still use follow by themselves when it is complete.
+  /// still use follow by themselves when it is complete. Waits for the whole device only if blocks
+  /// were freed whose uses nothing else can tell of: those on streams that were destroyed without
+  /// forgetStream.
   void emptyCache();
 
   // ---- Pools: what pools/ is built on. Programs use the verbs there.

@@ -20,10 +20,12 @@ class EventPool {
   /// A spare event, or a new one.
   Result<Event> take() noexcept;
   void give(Event event) noexcept;
+  /// How many there are: spare, in use, or being made.
+  std::size_t made() const noexcept;
 
  private:
   Device& device_;
-  Mutex mutex_;
+  mutable Mutex mutex_;
   std::vector<Event> spare_ CISTERN_GUARDED_BY(mutex_);  ///< has room for all there are
   std::size_t made_ CISTERN_GUARDED_BY(mutex_) = 0;
 };

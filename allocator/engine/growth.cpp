@@ -181,6 +181,7 @@ void CachingAllocator::emptyCache() {
   takeCachesBack();
   (void)tidyPools(false);
   pollPending();
+  putBackAll(pending_.waitForStuck());
   if (pages_) pages_->emptyCache(heaps_.all());
   releaseIdle(heaps_.all());
   settleIfOver();

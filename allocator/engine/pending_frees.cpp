@@ -68,18 +68,29 @@ PendingFrees::Wait PendingFrees::attachOrPutOff(Stream stream, Waiting& waiting,
       [&](const SharedStreamEnd& end) { return attachToEnd(stream, end, waiting); });
 }
 
-// Where the device does not tell, it may be: an event that a capture records is never passed. At
-// the last resort such a stream is asked no more.
+// Whether a capture takes what is recorded on the stream. Where the device does not tell, one may.
+PendingFrees::Recorder PendingFrees::recorderOf(Stream stream) {
+  const Result<CaptureInfo> info = device_.captureInfo(stream);
+  if (info.ok())
+    return info.value().status == CaptureStatus::kNone ? Recorder::kNone : Recorder::kCapture;
+  return info.error().kind == ErrorKind::kInvalidHandle ? Recorder::kDead : Recorder::kUnknown;
+}
+
+// At the last resort a stream that does not tell is asked no more, and an event that cannot be had
+// is not hoped for.
 PendingFrees::Wait PendingFrees::attachToPresent(Stream stream, Waiting& waiting,
                                                  bool last_resort) {
-  const Result<CaptureInfo> info = device_.captureInfo(stream);
-  const bool told = info.ok() || info.error().kind == ErrorKind::kInvalidHandle;
-  if (!told && last_resort) return Wait::kNoWay;
-  const bool may_be = !told || (info.ok() && info.value().status != CaptureStatus::kNone);
-  if (!may_be) return attach(queueOf(stream), waiting) ? Wait::kAttached : Wait::kNoWay;
-  const MutexLock lock(mutex_);
-  put_off_.push_back({stream, &waiting});
+  const Recorder recorder = recorderOf(stream);
+  if (recorder == Recorder::kDead) return Wait::kNoWay;
+  if (recorder == Recorder::kNone && attach(queueOf(stream), waiting)) return Wait::kAttached;
+  if (recorder != Recorder::kCapture && last_resort) return Wait::kNoWay;
+  putOff(stream, {&waiting});
   return Wait::kAttached;
+}
+
+void PendingFrees::putOff(Stream stream, const std::vector<Waiting*>& blocks) {
+  const MutexLock lock(mutex_);
+  for (Waiting* waiting : blocks) put_off_.push_back({stream, waiting});
 }
 
 // The end's event stays as it is; a stream with that handle that is met later has points of its own
@@ -97,7 +108,7 @@ PendingFrees::Wait PendingFrees::attachToEnd(Stream stream, const SharedStreamEn
   return Wait::kAttached;
 }
 
-// What still cannot be recorded when the capture is over waits for the whole device.
+// What cannot be recorded at the last resort either waits for the whole device.
 void PendingFrees::attachPutOff(bool last_resort, std::vector<Retired>& ready) {
   std::vector<PutOff> now;
   {
@@ -113,25 +124,32 @@ void PendingFrees::attachPutOff(bool last_resort, std::vector<Retired>& ready) {
   }
 }
 
-// Records the queue's newest point after the free and hangs the block on it.
+// Records the queue's newest point after the free and hangs the block on it. A capture may have
+// begun since the stream was asked. Then the event may be the capture's, which asking it would
+// break, and all that hangs on it is put off. False when no event could be recorded.
 bool PendingFrees::attach(Queue& queue, Waiting& waiting) {
-  const MutexLock lock(queue.mutex);
-  if (!queue.open) {
-    Result<Event> event = events_.take();
-    if (!event) return false;
-    queue.points.push_back({event.value(), {}, nullptr});
-    queue.open = true;
-  }
-  Point& point = queue.points.back();
-  if (!device_.recordEvent(point.event, queue.stream)) {
+  std::vector<Waiting*> captured;
+  {
+    const MutexLock lock(queue.mutex);
+    if (!queue.open) {
+      Result<Event> event = events_.take();
+      if (!event) return false;
+      queue.points.push_back({event.value(), {}, nullptr});
+      queue.open = true;
+    }
+    Point& point = queue.points.back();
+    const bool recorded = device_.recordEvent(point.event, queue.stream).ok();
+    if (recorded) point.blocks.push_back(&waiting);
+    const bool may_be_captured = recorded && recorderOf(queue.stream) != Recorder::kNone;
+    if (may_be_captured) captured.swap(point.blocks);
     if (point.blocks.empty()) {
-      events_.give(point.event);
+      letGo(point);
       queue.points.pop_back();
       queue.open = false;
     }
-    return false;
+    if (!recorded) return false;
   }
-  point.blocks.push_back(&waiting);
+  putOff(queue.stream, captured);
   return true;
 }
 
@@ -146,19 +164,46 @@ void PendingFrees::letGo(const Point& point) {
   if (!point.end) events_.give(point.event);
 }
 
-bool PendingFrees::reached(const Point& point) {
+// An event that a capture has recorded marks nothing, and never will. Only one that began and ended
+// between two looks at the stream leaves such an event behind.
+PendingFrees::Answer PendingFrees::answerOf(const Status& status) {
+  if (status.ok()) return Answer::kReached;
+  return status.error().kind == ErrorKind::kCaptureForbidden ? Answer::kCaptured : Answer::kNone;
+}
+
+PendingFrees::Answer PendingFrees::ask(const Point& point) {
   const Result<bool> done = device_.queryEvent(point.event);
-  return done.ok() && done.value();
+  if (!done.ok()) return answerOf(done.error());
+  return done.value() ? Answer::kReached : Answer::kNone;
+}
+
+// Its blocks are ready, or, where it was recorded in vain, get another point.
+void PendingFrees::leave(const Queue& queue, const Point& point, Answer answer,
+                         std::vector<Retired>& ready) {
+  if (answer == Answer::kReached) {
+    for (Waiting* waiting : point.blocks) arrived(*waiting, ready);
+  } else {
+    putOff(queue.stream, point.blocks);
+  }
+  letGo(point);
 }
 
 void PendingFrees::collect(Queue& queue, std::vector<Retired>& ready) {
-  const MutexLock lock(queue.mutex);
-  queue.open = false;
-  while (!queue.points.empty() && reached(queue.points.front())) {
-    ready.reserve(ready.size() + queue.points.front().blocks.size());
-    for (Waiting* waiting : queue.points.front().blocks) arrived(*waiting, ready);
-    letGo(queue.points.front());
-    queue.points.pop_front();
+  for (bool first = true;; first = false) {
+    Point oldest;
+    Answer answer = Answer::kNone;
+    {
+      const MutexLock lock(queue.mutex);
+      if (first) queue.open = false;
+      if (queue.points.empty()) return;
+      answer = ask(queue.points.front());
+      if (answer == Answer::kNone) return;
+      ready.reserve(ready.size() + queue.points.front().blocks.size());
+      queue.open = queue.open && queue.points.size() > 1;
+      oldest = std::move(queue.points.front());
+      queue.points.pop_front();
+    }
+    leave(queue, oldest, answer, ready);
   }
 }
 
@@ -173,13 +218,13 @@ bool PendingFrees::waitForOldest(Queue& queue, std::vector<Retired>& ready) {
     oldest = std::move(queue.points.front());
     queue.points.pop_front();
   }
-  if (!device_.synchronizeEvent(oldest.event)) {
+  const Answer answer = answerOf(device_.synchronizeEvent(oldest.event));
+  if (answer == Answer::kNone) {
     const MutexLock lock(queue.mutex);
     queue.points.push_front(std::move(oldest));
     return false;
   }
-  for (Waiting* waiting : oldest.blocks) arrived(*waiting, ready);
-  letGo(oldest);
+  leave(queue, oldest, answer, ready);
   return true;
 }
 
@@ -214,15 +259,27 @@ std::vector<PendingFrees::Retired> PendingFrees::poll() {
   return ready;
 }
 
+// The second time is for what the first has found to be recorded in vain.
 std::vector<PendingFrees::Retired> PendingFrees::wait() {
   std::vector<Retired> ready;
   const RelaxedCaptureMode relaxed(device_);
+  for (int times = 0; times < 2 && ready.empty(); ++times) waitOnce(ready);
+  return ready;
+}
+
+void PendingFrees::waitOnce(std::vector<Retired>& ready) {
   attachPutOff(true, ready);
-  if (!ready.empty()) return ready;
   for (Queue* queue : queues()) {
     for (bool more = true; more && ready.empty();) more = waitForOldest(*queue, ready);
-    if (!ready.empty()) return ready;
+    if (!ready.empty()) return;
   }
+  collectStuck(ready);
+}
+
+std::vector<PendingFrees::Retired> PendingFrees::waitForStuck() {
+  std::vector<Retired> ready;
+  if (waiting() == 0) return ready;
+  const RelaxedCaptureMode relaxed(device_);
   collectStuck(ready);
   return ready;
 }

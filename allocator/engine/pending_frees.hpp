@@ -6,8 +6,10 @@
 // and asks the oldest, in order, until one is not complete. A block leaves when its last point is.
 //
 // Nothing is recorded on a stream that is being captured: the event would become part of the graph.
-// Such a block is put off, and gets its point at a poll after the capture. For a stream that is
-// gone (known_streams.hpp) the point is its end.
+// Such a block is put off, and gets its point at a poll after the capture; so does one whose event
+// could not be had. As a capture may begin between any two calls, the stream is asked again after
+// each record, and an event that a capture has got all the same puts off what hangs on it. For a
+// stream that is gone (known_streams.hpp) the point is its end.
 //
 // Locks: mutex_ guards which queues there are; each queue has its own, under which its events are
 // recorded and queried (so that nothing is attached to an event before it is recorded), but never
@@ -53,7 +55,7 @@ class PendingFrees {
   }
 
   /// Takes over a retired block: it is ready once the work queued so far on all of `streams` is
-  /// complete. Where that cannot be recorded (a destroyed stream) it waits for the whole device.
+  /// complete. Where that can never be recorded (a destroyed stream) it waits for the whole device.
   /// True when all of it is complete already: then the caller keeps the block, to release it.
   [[nodiscard]] bool add(Retired retired, const StreamUses& streams);
   /// The blocks that have become ready. Waits for nothing.
@@ -61,6 +63,8 @@ class PendingFrees {
   /// Waits for queued work of one stream, or, when nothing else is left, of the whole device, until
   /// some blocks are ready. None: there is nothing that could be waited for. One thread at a time.
   std::vector<Retired> wait();
+  /// Waits for the whole device if there are blocks that nothing less can tell of.
+  std::vector<Retired> waitForStuck();
 
  private:
   struct Waiting {
@@ -91,15 +95,25 @@ class PendingFrees {
   /// complete; or there is no way to.
   enum class Wait : std::uint8_t { kAttached, kOver, kNoWay };
 
+  /// Who takes what is recorded on a stream: a capture, or the stream itself.
+  enum class Recorder : std::uint8_t { kNone, kCapture, kUnknown, kDead };
+  /// What a point's event says; kNone also where it does not answer.
+  enum class Answer : std::uint8_t { kNone, kReached, kCaptured };
+
+  Recorder recorderOf(Stream stream);
   Wait attachOrPutOff(Stream stream, Waiting& waiting, bool last_resort);
   Wait attachToPresent(Stream stream, Waiting& waiting, bool last_resort);
   Wait attachToEnd(Stream stream, const SharedStreamEnd& end, Waiting& waiting);
   void attachPutOff(bool last_resort, std::vector<Retired>& ready);
+  void putOff(Stream stream, const std::vector<Waiting*>& blocks);
   bool attach(Queue& queue, Waiting& waiting);
   void letGo(const Point& point);
-  bool reached(const Point& point);
+  static Answer answerOf(const Status& status);
+  Answer ask(const Point& point);
+  void leave(const Queue& queue, const Point& point, Answer answer, std::vector<Retired>& ready);
   void collect(Queue& queue, std::vector<Retired>& ready);
   bool waitForOldest(Queue& queue, std::vector<Retired>& ready);
+  void waitOnce(std::vector<Retired>& ready);
   void collectStuck(std::vector<Retired>& ready);
   void arrived(Waiting& waiting, std::vector<Retired>& ready);
 

@@ -40,18 +40,25 @@ bool StreamProgress::ask(Stream stream) noexcept {
   return idle.ok() && idle.value();
 }
 
-bool StreamProgress::passed(Event event) noexcept {
-  const Result<bool> passed = device_.queryEvent(event);
-  return passed.ok() && passed.value();
+// Whether the event that is under way has been passed; then it is none any more. Nor is one that a
+// capture turns out to have recorded, which marks nothing: a capture that nobody told of can begin
+// and end between two looks at the stream.
+bool StreamProgress::passed(Heap::Completion& completion) noexcept {
+  const Result<bool> passed = device_.queryEvent(completion.event);
+  const bool captured = !passed.ok() && passed.error().kind == ErrorKind::kCaptureForbidden;
+  const bool complete = passed.ok() && passed.value();
+  if (complete || captured) events_.give(completion.event);
+  if (captured) completion.under_way = false;
+  return complete;
 }
 
-// False also where a capture may have recorded the event: it does the capture no harm as long as
-// nobody asks the event, and is gone when that is recorded again. Pre: the stream answered.
+// False also where a capture, of this program's or anyone's, may have recorded the event: it does
+// the capture no harm as long as nobody asks the event, and is gone when that is recorded again.
+// Pre: the stream answered.
 bool StreamProgress::mark(Event event, Stream stream) noexcept {
   const std::uint32_t changes = changes_;
   if (!device_.recordEvent(event, stream).ok()) return false;
-  if (captures_ > 0 && !answersNow(stream)) return false;
-  return changes_ == changes;
+  return answersNow(stream) && changes_ == changes;
 }
 
 // Takes another event, so that the one which is under way stays what it is if this one fails. What
@@ -140,9 +147,7 @@ bool StreamProgress::markOrAsk(Stream stream, Heap::Completion& completion,
         stream, [&] { return sources.stream && askOrMark(stream, completion); },
         [&](const SharedStreamEnd& end) { return sources.end && end == nullptr; });
   }
-  const bool complete = passed(completion.event);
-  if (complete) events_.give(completion.event);
-  return complete;
+  return passed(completion);
 }
 
 // True when nothing is queued; else an event is under way, if one could be had.
@@ -155,10 +160,7 @@ bool StreamProgress::askOrMark(Stream stream, Heap::Completion& completion) noex
   completion.under_way = mark(completion.event, stream);
   if (!completion.under_way) events_.give(completion.event);
   if (!completion.under_way || captures_ == 0) return false;
-  // The stream itself was not asked.
-  const bool complete = passed(completion.event);
-  if (complete) events_.give(completion.event);
-  return complete;
+  return passed(completion);  // the stream itself was not asked
 }
 
 bool StreamProgress::orderAfter(Stream later, Stream earlier) {

@@ -51,7 +51,7 @@ class StreamProgress {
     bool stream, end;
   };
   bool markOrAsk(Stream stream, Heap::Completion& completion, Sources sources) noexcept;
-  bool passed(Event event) noexcept;
+  bool passed(Heap::Completion& completion) noexcept;
   bool markAgain(Event& event, Stream stream) noexcept;
   // Pre: the stream is present, and stays so meanwhile.
   bool answersNow(Stream stream);

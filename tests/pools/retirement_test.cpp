@@ -2,6 +2,7 @@
 #include <optional>
 
 #include "tests/pools/pools_support.hpp"
+#include "tests/support/interposed_device.hpp"
 
 namespace cistern::test {
 namespace {
@@ -111,6 +112,67 @@ TEST_CASE("pools that end wait for replays that are queued", "[pools]") {
   }
   rig.allocator.emptyCache();
   rig.temporary(900 * kMiB, s);
+}
+
+TEST_CASE("replays whose event a capture has taken are asked about again", "[pools]") {
+  for (const bool ends_at_once : {false, true}) {
+    CAPTURE(ends_at_once);
+    sim::SimDevice sim(simOf(kGiB, kReplayLag));
+    InterposedDevice device(sim);
+    CachingAllocator allocator(device, optionsOf());
+    Pools pools(allocator);
+    const Stream s = sim.createStream().orThrow(), t = sim.createStream().orThrow();
+    Graph graph(pools);
+    GraphCapture capture(graph, s);
+    allocator.free(allocator.allocate(600 * kMiB, s));
+    capture.end();
+    const MempoolId_t id = graph.pool();
+    graph.replay(t);
+    bool capturing = false;
+    const auto end = [&] {
+      sim.destroyGraph(sim.endCapture(t).orThrow()).orThrow();
+      device.before = nullptr;
+    };
+    device.before = [&](Call call) {
+      if (capturing) return end();
+      if (call != Call::kRecordEvent) return;
+      sim.beginCapture(t, CaptureMode::kThreadLocal).orThrow();
+      capturing = true;
+      if (!ends_at_once) device.before = nullptr;
+    };
+    graph.reset();
+    if (!ends_at_once) end();
+    for (int i = 0; i < 3; ++i) allocator.emptyCache();
+    sim.synchronizeDevice().orThrow();
+    for (int i = 0; i < 2; ++i) allocator.emptyCache();
+    CHECK(refusalOf<PoolError>([&] { (void)pools.memoryStats(id); }) != "");
+    allocator.audit();
+  }
+}
+
+TEST_CASE("pools end while replays of reset graphs cannot be waited for", "[pools]") {
+  for (const bool captured : {false, true}) {
+    CAPTURE(captured);
+    PoolRig rig("", simOf(256 * kMiB, kReplayLag));
+    const Stream s = rig.stream(), t = rig.stream();
+    {
+      Pools pools(rig.allocator);
+      for (int i = 0; i < 3; ++i) {
+        Graph graph(pools);
+        GraphCapture capture(graph, s, {}, CaptureMode::kRelaxed);
+        rig.temporary(8 * kMiB, s);
+        capture.end();
+        graph.replay(t);
+        if (captured && i == 2) rig.sim().beginCapture(t, CaptureMode::kRelaxed).orThrow();
+      }
+      if (!captured) rig.sim().faults().failAll(Call::kSynchronizeEvent, ErrorKind::kOther);
+    }
+    rig.sim().faults().clear();
+    if (captured) rig.sim().destroyGraph(rig.sim().endCapture(t).orThrow()).orThrow();
+    CHECK(reservedOf(rig.allocator) > 0);  // the replays may write to it still
+    for (int i = 0; i < 3; ++i) rig.temporary(8 * kMiB, s);
+    rig.finish();
+  }
 }
 
 TEST_CASE("memory of a reset graph whose replays are complete serves who is short of it",

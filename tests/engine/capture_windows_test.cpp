@@ -1,0 +1,158 @@
+// A capture that begins between two device calls of one verb, when the stream was asked already.
+#include "tests/engine/engine_support.hpp"
+#include "tests/support/interposed_device.hpp"
+
+namespace cistern::test {
+namespace {
+
+/// A capture of a stream, by somebody else, that begins right before the next event is recorded.
+class WindowRig {
+ public:
+  explicit WindowRig(std::uint64_t capacity = kGiB)
+      : sim(simOf(capacity, 10'000)),
+        device(sim),
+        allocator(device, optionsOf("poll_interval:1")) {}
+  ~WindowRig() {
+    allocator.audit();
+    sim.audit();
+    CHECK(sim.races().empty());
+  }
+  WindowRig(const WindowRig&) = delete;
+  WindowRig& operator=(const WindowRig&) = delete;
+
+  Stream stream() { return sim.createStream().orThrow(); }
+  /// It begins before the next record, and ends before the call after that, or when the test says.
+  void captureAtNextRecord(Stream captured, bool ends_at_once) {
+    device.before = [=, this](Call call) {
+      if (capturing) return endCapture(captured);
+      if (call != Call::kRecordEvent) return;
+      sim.beginCapture(captured, CaptureMode::kThreadLocal).orThrow();
+      capturing = true;
+      if (!ends_at_once) device.before = nullptr;
+    };
+  }
+  void endCapture(Stream captured) {
+    CHECK(sim.captureInfo(captured).orThrow().status == CaptureStatus::kActive);
+    sim.destroyGraph(sim.endCapture(captured).orThrow()).orThrow();
+    capturing = false;
+    device.before = nullptr;
+  }
+  void* usedOn(Stream user, Stream own, std::size_t bytes) {
+    void* block = allocator.allocate(bytes, own);
+    allocator.recordStream(block, user);
+    return block;
+  }
+  void poll(Stream stream) { allocator.free(allocator.allocate(8 * kMiB, stream)); }
+  std::int64_t active() { return nowOf(allocator, Stat::kActive); }
+
+  sim::SimDevice sim;
+  InterposedDevice device;
+  CachingAllocator allocator;
+  bool capturing = false;
+};
+
+}  // namespace
+
+TEST_CASE("blocks whose event a capture has taken get another when it is over", "[engine]") {
+  for (const bool ends_at_once : {false, true}) {
+    CAPTURE(ends_at_once);
+    WindowRig rig;
+    const Stream own = rig.stream(), user = rig.stream();
+    void* before = rig.usedOn(user, own, 4 * kMiB);
+    void* within = rig.usedOn(user, own, 4 * kMiB);
+    rig.allocator.free(before);  // hangs on the event that is recorded again for the next
+    rig.captureAtNextRecord(user, ends_at_once);
+    rig.allocator.free(within);
+    rig.sim.advanceHost(kLongNs);
+    rig.poll(own);
+    if (!ends_at_once) {
+      CHECK(rig.active() == 2);
+      rig.endCapture(user);
+    }
+    for (int i = 0; i < 3; ++i) rig.poll(own);
+    rig.sim.advanceHost(kLongNs);
+    rig.poll(own);
+    CHECK(rig.active() == 0);
+    rig.allocator.free(rig.usedOn(user, own, 4 * kMiB));
+    rig.sim.advanceHost(kLongNs);
+    rig.poll(own);
+    CHECK(rig.active() == 0);
+    CHECK(waits(rig.sim) == 0);
+  }
+}
+
+TEST_CASE("who is short of memory waits for a block whose event a capture has taken", "[engine]") {
+  WindowRig rig(64 * kMiB);
+  const Stream own = rig.stream(), user = rig.stream();
+  void* block = rig.usedOn(user, own, 40 * kMiB);
+  rig.captureAtNextRecord(user, true);
+  rig.allocator.free(block);
+  rig.allocator.free(rig.allocator.allocate(40 * kMiB, own));
+  CHECK(rig.active() == 0);
+}
+
+TEST_CASE("a stream whose mark a capture has taken is marked again", "[engine]") {
+  for (const bool ends_at_once : {false, true}) {
+    CAPTURE(ends_at_once);
+    WindowRig rig(64 * kMiB);
+    const Stream first = rig.stream(), second = rig.stream();
+    void* block = rig.allocator.allocate(40 * kMiB, first);
+    const sim::Access use{toAddress(block), 40 * kMiB, sim::AccessKind::kWrite};
+    rig.sim.launch(first, {"work", {use}, 2'000, nullptr}).orThrow();
+    rig.allocator.free(block);
+    rig.captureAtNextRecord(first, ends_at_once);
+    void* small = rig.allocator.allocate(12 * kMiB, second);  // asks how far the first has come
+    if (!ends_at_once) rig.endCapture(first);
+    rig.sim.advanceHost(kLongNs);
+    for (int i = 0; i < 2; ++i) rig.allocator.free(rig.allocator.allocate(14 * kMiB, second));
+    rig.allocator.free(rig.allocator.allocate(40 * kMiB, second));
+    CHECK(countOf(rig.sim, Call::kWaitEvent) == 0);  // nothing had to be ordered
+    CHECK(waits(rig.sim) == 0);
+    rig.allocator.free(small);
+  }
+}
+
+TEST_CASE("blocks for which no event could be had get one later", "[engine]") {
+  for (const Call call : {Call::kCreateEvent, Call::kRecordEvent}) {
+    WindowRig rig;
+    const Stream own = rig.stream(), user = rig.stream();
+    void* block = rig.usedOn(user, own, 4 * kMiB);
+    rig.sim.faults().failNth(call, 1, ErrorKind::kOther);
+    rig.allocator.free(block);
+    rig.poll(own);
+    rig.sim.advanceHost(kLongNs);
+    rig.poll(own);
+    CHECK(rig.active() == 0);
+    CHECK(waits(rig.sim) == 0);
+  }
+}
+
+TEST_CASE("emptying the cache waits for blocks that a destroyed stream has used", "[engine]") {
+  WindowRig rig;
+  const Stream own = rig.stream(), user = rig.stream();
+  void* block = rig.usedOn(user, own, 4 * kMiB);
+  rig.sim.destroyStream(user).orThrow();
+  rig.allocator.free(block);
+  CHECK(rig.active() == 1);
+  rig.allocator.emptyCache();
+  CHECK(rig.active() == 0);
+  CHECK(waits(rig.sim) == 1);
+  rig.allocator.emptyCache();
+  CHECK(waits(rig.sim) == 1);
+}
+
+TEST_CASE("an event that could not be made is not counted", "[engine]") {
+  sim::SimDevice sim(simOf(kGiB));
+  EventPool events(sim);
+  sim.faults().failAll(Call::kCreateEvent);
+  for (int i = 0; i < 3; ++i) CHECK(!events.take().ok());
+  CHECK(events.made() == 0);
+  sim.faults().clear();
+  const Event event = events.take().orThrow();
+  CHECK(events.made() == 1);
+  events.give(event);
+  CHECK(events.take().orThrow() == event);
+  events.give(event);
+}
+
+}  // namespace cistern::test
