@@ -60,6 +60,7 @@ struct LiveBlock {
   std::uint64_t bytes = 0;      ///< usable
   std::uint64_t requested = 0;  ///< as asked
   Stream stream;
+  bool operator==(const LiveBlock&) const = default;
 };
 
 /// All verbs are thread-safe and may be called from any thread. No verb synchronises the device or
@@ -156,12 +157,13 @@ class CachingAllocator {
   Pins endRecording(Recording& recording) noexcept;
   void unpin(Pins& pins) noexcept;
 
-  /// The blocks held in the pool, by address.
+  /// The blocks held in the pool, by address; not what it has lent to the default pool.
   std::vector<LiveBlock> liveBlocks(const Pool& pool) const;
-  /// Makes the blocks of `wanted` live in the pool, at their addresses, and no others. Throws
-  /// PoolError, changing nothing, when some of that memory is not the pool's any more, queued work
-  /// of several streams still uses it, or a capture into the pool is under way. `freed` and `made`
-  /// get what changed.
+  /// Makes the blocks of `wanted` live in the pool, at their addresses, and no others. What their
+  /// streams do from now on comes after all that was done with that memory. Throws PoolError,
+  /// changing nothing, when some of it is not the pool's any more, that order cannot be had, a
+  /// capture into the pool is under way, or `wanted` is not what liveBlocks can have said. `freed`
+  /// and `made` get what changed.
   void restore(Pool& pool, const std::vector<LiveBlock>& wanted, std::vector<LiveBlock>& freed,
                std::vector<LiveBlock>& made);
   /// What the pool holds at this moment: each `current`, and nothing else.
@@ -260,10 +262,10 @@ class CachingAllocator {
   bool closeHeaps(Pool& pool) noexcept;
   bool anyLenders(const Request& request) const;
   Block* fromLenders(Heap& heap, const Request& request);
-  void checkWanted(const Pool& pool, const LiveBlock& wanted, const std::vector<LiveBlock>& leaving,
-                   pages::Comeback& comeback);
-  void remake(Pool& pool, const LiveBlock& block);
   Block* fromLender(Heap& owner, const Request& request);
+
+  // pool_restore.cpp
+  class Restoration;
 
   // slow_path.cpp: the ladder. Each step gives a block, or null.
   Block* climb(Heap& heap, const Request& request);

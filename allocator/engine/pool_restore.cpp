@@ -1,123 +1,134 @@
-// Setting a pool back to the blocks it held at an earlier moment. Pages that lay elsewhere then
-// come back, as far as they are mapped there still, as those are that a graph has captured.
+// The blocks held in a pool, and setting it back to those that it held at an earlier moment: all of
+// it, or nothing. Pages that lay elsewhere then come back, as far as they are mapped there still, as
+// those are that a graph has captured.
+//
+//   look        what is to be freed and made, whether all of that memory is the pool's still, and
+//               which streams have to come after which                       (restoration.cpp)
+//   ask, order  where streams have to; then look again, as others go on meanwhile
+//   carry out   under the same locks as the look that found nothing amiss
+#include "allocator/engine/restoration.hpp"
+
 #include <algorithm>
-#include <mutex>
-
-#include <fmt/format.h>
-
-#include "allocator/base/check.hpp"
-#include "allocator/engine/caching_allocator.hpp"
 
 namespace cistern {
 namespace {
 
-bool sameBlock(const LiveBlock& a, const LiveBlock& b) {
-  return a.address == b.address && a.bytes == b.bytes;
-}
-
-// What `from` has and `without` has not; both are in the order of addresses.
-std::vector<LiveBlock> difference(const std::vector<LiveBlock>& from,
-                                  const std::vector<LiveBlock>& without) {
-  std::vector<LiveBlock> rest;
-  for (const LiveBlock& block : from) {
-    const auto it = std::lower_bound(
-        without.begin(), without.end(), block,
-        [](const LiveBlock& a, const LiveBlock& b) { return a.address < b.address; });
-    if (it == without.end() || !sameBlock(*it, block)) rest.push_back(block);
+// What liveBlocks says is in order, in grains, and each within the address space.
+bool sound(const std::vector<LiveBlock>& blocks) {
+  Address free_from = 0;
+  for (const LiveBlock& block : blocks) {
+    const bool whole = block.address % kGrain == 0 && block.bytes % kGrain == 0;
+    if (!whole || block.address < free_from || block.requested == 0) return false;
+    if (block.requested > block.bytes || block.bytes > kLargestRequest) return false;
+    free_from = block.address + block.bytes;
   }
-  return rest;
-}
-
-bool isAmong(const std::vector<LiveBlock>& blocks, const Block& block) {
-  const Address address = deviceAddress(block);
-  return std::any_of(blocks.begin(), blocks.end(), [&](const LiveBlock& other) {
-    return other.address == address && other.bytes == block.bytes();
-  });
-}
-
-constexpr const char* kGone = "its memory has left the pool";
-constexpr const char* kInUse = "queued work of several streams still uses part of it";
-
-[[noreturn]] void refuse(const LiveBlock& block, const char* why) {
-  throw PoolError(fmt::format("cannot set back its block of {} bytes at {:#x}: {}", block.bytes,
-                              block.address, why));
-}
-
-// All of it that has memory must be free, or be among what is about to be.
-void checkPlace(const LiveBlock& wanted, const Heap& heap, const HeapSegment& segment, Address from,
-                Address to, const std::vector<LiveBlock>& leaving) {
-  for (const Block* b = Layout::covering(segment, from); b && b->address() < to; b = b->next) {
-    if (b->isFree() || b->isHole()) continue;
-    const bool alone = b->state() == BlockState::kAllocated && b->use.uses == nullptr &&
-                       b->use.stream == heap.stream();
-    if (!alone || !isAmong(leaving, *b)) refuse(wanted, kInUse);
-  }
+  return free_from < Address{1} << 57;
 }
 
 }  // namespace
 
-// The pool's user sees to it that nothing else happens in the pool meanwhile; nobody else takes its
-// memory either, nor does it move.
-void CachingAllocator::restore(Pool& pool, const std::vector<LiveBlock>& wanted,
-                               std::vector<LiveBlock>& freed,
-                               std::vector<LiveBlock>& made) CISTERN_NO_TSA {
-  if (pool.recording()) throw PoolError("cannot be set back while it is captured into");
-  const MutexLock pressure(pressure_mutex_);
-  std::unique_lock<Mutex> backing;
-  if (pages_) backing = std::unique_lock(pages_->mutex());
-  const std::vector<LiveBlock> live = liveBlocks(pool);
-  freed = difference(live, wanted);
-  made = difference(wanted, live);
-  pages::Comeback comeback(pool);
-  for (const LiveBlock& block : made) checkWanted(pool, block, freed, comeback);
-  comeback.prepare();
-  for (const LiveBlock& block : freed) free(toPointer(block.address));
-  if (pages_) pages_->bring(comeback);
-  for (const LiveBlock& block : made) remake(pool, block);
-  backing = {};
-  settle();
-}
-
-// The block's place is the pool's still, or its pages come back to it, and nobody uses it.
-void CachingAllocator::checkWanted(const Pool& pool, const LiveBlock& wanted,
-                                   const std::vector<LiveBlock>& leaving,
-                                   pages::Comeback& comeback) CISTERN_NO_TSA {
-  const auto [segment, heap] = locate(wanted.address);
-  if (heap == nullptr || &heap->pool() != &pool) refuse(wanted, kGone);
-  const Address from = segment->placeOf(wanted.address), to = from + wanted.bytes;
-  {
+std::vector<LiveBlock> CachingAllocator::liveBlocks(const Pool& pool) const {
+  std::vector<LiveBlock> live;
+  for (Heap* heap : heapsOf(pool)) {
     const MutexLock lock(heap->mutex());
-    if (!heap->owns(*segment, wanted.address) || to > segment->end()) refuse(wanted, kGone);
-    checkPlace(wanted, *heap, *segment, from, to, leaving);
+    const HeldCaches held_still(*heap);
+    Restoration::forEachHeld(
+        *heap, [&](const LiveBlock& block, const Block&) { live.push_back(block); });
   }
-  if (!heap->onPages()) return;
-  const std::size_t before = comeback.views().size();
-  if (!comeback.want(static_cast<pages::PageRange&>(*segment), from, to)) refuse(wanted, kGone);
-  for (std::size_t i = before; i < comeback.views().size(); ++i) {
-    const pages::View& now = *comeback.views()[i]->page->current;
-    Heap& source = *now.range->home;
-    {
-      const MutexLock lock(source.mutex());
-      checkPlace(wanted, source, *now.range, now.place(), now.placeEnd(), leaving);
-    }
-    if (&source != heap && !progress_.orderAfter(heap->stream(), source.stream()))
-      refuse(wanted, kInUse);
+  std::ranges::sort(live, {}, &LiveBlock::address);
+  return live;
+}
+
+// What other streams have used until now may be complete, and is asked first.
+void CachingAllocator::restore(Pool& pool, const std::vector<LiveBlock>& wanted,
+                               std::vector<LiveBlock>& freed, std::vector<LiveBlock>& made) {
+  if (!sound(wanted)) throw PoolError("cannot be set back: its blocks are not as they were said");
+  pollPending();
+  Restoration restoration(*this, pool, wanted);
+  restoration.run();
+  for (const Address address : restoration.usedElsewhere()) free(toPointer(address));
+  settle();
+  freed = restoration.freed();
+  made = restoration.made();
+}
+
+void CachingAllocator::Restoration::run() CISTERN_NO_TSA {
+  std::unique_lock<Mutex> backing;
+  if (pool_.onPages()) backing = std::unique_lock(allocator_.pages_->mutex());
+  if (tryNow()) return;
+  for (const Need& need : needs_) allocator_.progress_.refresh(*need.heap);
+  if (tryNow()) return;
+  for (const Need& need : needs_) order(need);
+  if (!tryNow()) refuse(*needs_.front().wanted, kInUse);
+}
+
+// Whoever holds several heaps' locks holds settle_mutex_ first.
+bool CachingAllocator::Restoration::tryNow() CISTERN_NO_TSA {
+  const MutexLock settling(allocator_.settle_mutex_);
+  heaps_ = pool_.heaps();
+  std::ranges::sort(heaps_);
+  const HeldHeaps held_still(heaps_);
+  look();
+  if (!needs_.empty()) return false;
+  prepare();
+  carryOut();
+  return true;
+}
+
+// Everything that the earlier stream had queued when its epoch ended: what is freed meanwhile waits
+// for another look.
+void CachingAllocator::Restoration::order(const Need& need) {
+  Heap& heap = *need.heap;
+  EpochMark until;
+  {
+    const MutexLock lock(heap.mutex());
+    until = heap.endedEpoch();
+  }
+  const RelaxedCaptureMode relaxed(allocator_.device_);
+  const Stream earlier = heap.stream();
+  StreamProgress& progress = allocator_.progress_;
+  if (progress.idle(earlier) || progress.orderAfter(need.later, earlier))
+    ordered_.push_back({&heap, need.later, until});
+}
+
+// ---- Carrying out ------------------------------------------------------------------------------
+
+// All that may fail comes before anything changes.
+void CachingAllocator::Restoration::prepare() CISTERN_NO_TSA {
+  used_elsewhere_.reserve(leaving_.size());
+  comeback_->prepare();
+  for (const Making& making : making_) {
+    unsigned& prepared = prepared_[{making.heap, making.segment->kind}];
+    prepared += 2;
+    making.heap->layout(making.segment->kind).prepareHoles(prepared + 2 * comeback_->count());
   }
 }
 
-void CachingAllocator::remake(Pool& pool, const LiveBlock& block) {
-  const auto [segment, heap] = locate(block.address);
-  const MutexLock lock(heap->mutex());
-  const Address place = segment->placeOf(block.address);
-  Block* covering = Layout::covering(*segment, place);
-  CISTERN_CHECK(covering && covering->isFree() && place + block.bytes <= covering->end());
+void CachingAllocator::Restoration::carryOut() noexcept CISTERN_NO_TSA {
+  for (const Leaving& leaving : leaving_) letGo(*leaving.heap, *leaving.block);
+  if (pool_.onPages()) allocator_.pages_->bring(*comeback_);
+  for (const Making& making : making_) make(making);
+}
+
+// What other streams use is freed as ever, once the locks are given up.
+void CachingAllocator::Restoration::letGo(Heap& heap, Block& block) noexcept CISTERN_NO_TSA {
+  if (!ownAlone(heap, block)) return used_elsewhere_.push_back(deviceAddress(block));
+  heap.frees.note(deviceAddress(block), block.grains, nullptr, threadNumber());
+  heap.release(block, allocator_.tick_.load(std::memory_order_relaxed));
+}
+
+void CachingAllocator::Restoration::make(const Making& making) noexcept CISTERN_NO_TSA {
+  const LiveBlock& block = *making.wanted;
+  const Address place = making.segment->placeOf(block.address);
+  Block* const free = Layout::covering(*making.segment, place);
+  CISTERN_CHECK(free && free->isFree() && place + block.bytes <= free->end());
   Request request;
   request.bytes = block.requested;
   request.grains = std::uint32_t(block.bytes >> kGrainShift);
-  request.kind = segment->kind;
+  request.kind = making.segment->kind;
   request.stream = block.stream;
-  request.pool = &pool;
-  heap->allocateAt(*covering, place, request);
+  request.pool = &pool_;
+  making.heap->allocateAt(*free, place, request);
 }
 
 }  // namespace cistern

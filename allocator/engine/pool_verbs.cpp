@@ -168,30 +168,13 @@ Block* CachingAllocator::fromLender(Heap& owner, const Request& request) CISTERN
     if (!epochs.contain(b.epoch) || !layout.serves(b, request.grains)) return false;
     return owner.onPages() ? !PageBacking::pinned(b) : !pinned_segments_.pinned(segmentOf(b));
   });
-  return free ? owner.allocateFrom(*free, request) : nullptr;
+  if (free == nullptr) return nullptr;
+  Request lent = request;
+  lent.recorded_by = Request::kLent;
+  return owner.allocateFrom(*free, lent);
 }
 
-// ---- Setting back ------------------------------------------------------------------------------
-
-std::vector<LiveBlock> CachingAllocator::liveBlocks(const Pool& pool) const {
-  std::vector<LiveBlock> live;
-  for (Heap* heap : heapsOf(pool)) {
-    const MutexLock lock(heap->mutex());
-    const HeldCaches held_still(*heap);
-    for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
-      for (const Segment* s = heap->layout(kind).segments(); s; s = s->next) {
-        for (const Block* b = s->first; b; b = b->next) {
-          if (b->state() != BlockState::kAllocated) continue;
-          live.push_back(
-              {deviceAddress(*b), b->bytes(), holding::requested(*b), heap->streamOf(*b)});
-        }
-      }
-    }
-  }
-  std::sort(live.begin(), live.end(),
-            [](const LiveBlock& a, const LiveBlock& b) { return a.address < b.address; });
-  return live;
-}
+// ---- Counting ----------------------------------------------------------------------------------
 
 MemoryStats::Values CachingAllocator::poolStats(const Pool& pool) const {
   MemoryStats::Values values;

@@ -163,20 +163,33 @@ bool StreamProgress::askOrMark(Stream stream, Heap::Completion& completion) noex
   return passed(completion);  // the stream itself was not asked
 }
 
+// What is queued on the stream from now on comes after the event. False also for one that is gone:
+// nothing more is queued on it.
+bool StreamProgress::waitFor(Event event, Stream stream) {
+  return streams_.ask(
+      stream, [&] { return answersNow(stream) && device_.waitEvent(stream, event).ok(); },
+      [](const SharedStreamEnd&) { return false; });
+}
+
+// Either may be gone, and only one at a time is kept from going.
 bool StreamProgress::orderAfter(Stream later, Stream earlier) {
-  const auto after_present = [&] {
-    if (!answersNow(earlier) || !answersNow(later)) return false;
-    const Result<Event> event = events_.take();
-    if (!event) return false;
-    const bool ordered =
-        mark(event.value(), earlier) && device_.waitEvent(later, event.value()).ok();
+  SharedStreamEnd end;
+  const auto marked = [&] {
+    const Result<Event> event = answersNow(earlier) ? events_.take() : DeviceError{};
+    if (!event || mark(event.value(), earlier)) return event;
     events_.give(event.value());
-    return ordered;
+    return Result<Event>(DeviceError{});
   };
-  const auto after_gone = [&](const SharedStreamEnd& end) {
-    return !end || (answersNow(later) && device_.waitEvent(later, end->event()).ok());
+  const auto ended = [&](const SharedStreamEnd& known) {
+    end = known;
+    return Result<Event>(known ? known->event() : Event{});
   };
-  return streams_.ask(earlier, after_present, after_gone);
+  const Result<Event> event = streams_.ask(earlier, marked, ended);
+  if (!event) return false;
+  if (event.value() == Event{}) return true;  // it has gone, and all its work is complete
+  const bool ordered = waitFor(event.value(), later);
+  if (end == nullptr) events_.give(event.value());
+  return ordered;
 }
 
 // Epochs end first, so that what is freed meanwhile is not taken for complete.

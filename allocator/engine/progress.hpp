@@ -34,7 +34,7 @@ class StreamProgress {
   /// Marks all that was freed by now, even if an event is under way: that one then marks more.
   void markNow(Heap& heap);
   /// Orders what is queued on `later` from now on after all that is queued on `earlier`, on the
-  /// device. False when that cannot be had. Pre: the caller's request names `later`.
+  /// device. False when that cannot be had, as where `later` is gone.
   bool orderAfter(Stream later, Stream earlier);
   /// A capture into a pool is about to begin, or is over. Meanwhile no stream is asked, as any may
   /// join at any moment, and asking one that has would break the capture; what is asked instead is
@@ -58,6 +58,7 @@ class StreamProgress {
   bool ask(Stream stream) noexcept;
   bool askOrMark(Stream stream, Heap::Completion& completion) noexcept;
   bool mark(Event event, Stream stream) noexcept;
+  bool waitFor(Event event, Stream stream);
 
   Device& device_;
   EventPool& events_;

@@ -28,7 +28,10 @@ struct Request {
   Stream stream;
   Pool* pool = nullptr;            ///< where it is placed
   Recording* recording = nullptr;  ///< the capture that it is part of, if any
-  std::uint32_t recorded_by = 0;   ///< that one's number, or 0
+  std::uint32_t recorded_by = 0;   ///< that one's number, or 0, or kLent
+
+  /// Instead of a capture's number: a pool lends the default pool the block.
+  static constexpr std::uint32_t kLent = UINT32_MAX;
 
   std::uint64_t rounded() const { return std::uint64_t{grains} << kGrainShift; }
 };

@@ -4,7 +4,7 @@
 
 namespace cistern::pages {
 
-bool Comeback::want(const PageRange& range, Address from, Address to) {
+bool Comeback::want(const PageRange& range, Address from, Address to, std::vector<View*>& away) {
   const std::uint32_t end = range.unitAt(to + kUnit - 1);
   for (std::uint32_t unit = range.unitAt(from); unit < end;) {
     View* const view = range.slots[unit];
@@ -12,18 +12,17 @@ bool Comeback::want(const PageRange& range, Address from, Address to) {
     if (&view->page->current->range->home->pool() != &pool_) return false;
     const auto [place, fresh] = places_.try_emplace(view->page, view);
     if (place->second != view) return false;
+    if (!view->isCurrent()) away.push_back(view);
     if (fresh && !view->isCurrent()) views_.push_back(view);
     unit = view->endUnit();
   }
   return true;
 }
 
-void Comeback::prepare() {
+void Comeback::prepare() CISTERN_NO_TSA {
   const auto count = unsigned(2 * views_.size());
-  const auto prepareFor = [&](const View& view) {
-    Heap& heap = *view.range->home;
-    const MutexLock lock(heap.mutex());
-    heap.layout(view.range->kind).prepareHoles(count);
+  const auto prepareFor = [&](const View& view) CISTERN_NO_TSA {
+    view.range->home->layout(view.range->kind).prepareHoles(count);
   };
   for (const View* view : views_) {
     prepareFor(*view);
@@ -31,14 +30,10 @@ void Comeback::prepare() {
   }
 }
 
-// One at a time, under the locks of both heaps: nobody sees a page in neither, or in both.
 void Comeback::bring(Ground& ground) noexcept CISTERN_NO_TSA {
   for (View* to : views_) {
     View& from = *to->page->current;
     Heap &source = *from.range->home, &heap = *to->range->home;
-    const MutexLock settling(ground.settle_mutex);
-    const MutexLock lock(source.mutex());
-    if (&heap != &source) heap.mutex().lock();
     Block& free = *Layout::covering(*from.range, from.place());
     const EpochMark last_use{free.epoch, source.generation};
     source.punch(from.range->kind, free, from.place(), from.placeEnd());
@@ -48,7 +43,6 @@ void Comeback::bring(Ground& ground) noexcept CISTERN_NO_TSA {
     heap.fill(to->range->kind, holeAt(heap, *to->range, to->place()), to->place(), to->placeEnd(),
               &heap == &source ? last_use.epoch : heap.epoch);
     ++ground.counters.revived;
-    if (&heap != &source) heap.mutex().unlock();
   }
 }
 

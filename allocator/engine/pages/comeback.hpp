@@ -1,6 +1,7 @@
 // Bringing pages back to where blocks lay in them: for a pool that is set back to an earlier moment
 // (../pool_restore.cpp). What a page has left behind is still mapped, so it takes no call. Guarded
-// by the backing's lock.
+// by the backing's lock; whoever uses it holds those of all the pool's heaps too, from the first
+// question until the pages are back.
 #pragma once
 
 #include <unordered_map>
@@ -15,10 +16,11 @@ class Comeback {
   explicit Comeback(const Pool& pool) : pool_(pool) {}
 
   /// There is to be a block at these places of the range. False when the pages are not mapped there
-  /// any more, have left the pool, or are wanted at another place too. Throws std::bad_alloc.
-  bool want(const PageRange& range, Address from, Address to);
-  /// The views that pages must come back to.
-  const std::vector<View*>& views() const { return views_; }
+  /// any more, have left the pool, or are wanted at another place too. `away` gets the views of
+  /// those that lie elsewhere now. Throws std::bad_alloc.
+  bool want(const PageRange& range, Address from, Address to, std::vector<View*>& away);
+  /// How many pages lie elsewhere.
+  unsigned count() const { return unsigned(views_.size()); }
   /// All that may fail comes before the first page does. Throws std::bad_alloc.
   void prepare();
   /// Brings each page back. Its memory counts as used until now. Pre: prepare(), and each lies

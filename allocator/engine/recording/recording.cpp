@@ -10,7 +10,7 @@ namespace {
 std::uint32_t nextRecording() {
   static std::atomic<std::uint32_t> next{1};
   const std::uint32_t number = next.fetch_add(1, std::memory_order_relaxed);
-  return number != 0 ? number : nextRecording();
+  return number != 0 && number != Request::kLent ? number : nextRecording();
 }
 
 bool contains(const std::vector<Stream>& streams, Stream stream) {

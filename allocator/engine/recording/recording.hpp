@@ -144,7 +144,7 @@ class Recording {
   KnownStreams& known_;
   Pool& pool_;
   const std::shared_ptr<void> token_;  ///< the pool stays while this is there
-  const std::uint32_t number_;         ///< unique among captures that overlap; never 0
+  const std::uint32_t number_;         ///< unique among captures that overlap; never 0, nor kLent
   Mutex mutex_;
   std::uint64_t id_ CISTERN_GUARDED_BY(mutex_) = 0;
   std::vector<Stream> streams_ CISTERN_GUARDED_BY(mutex_);   ///< seen recorded
