@@ -1,0 +1,111 @@
+// Setting a pool back while other threads give memory back to the device, collect garbage, take
+// pages, borrow from the pool, and have what a draining pool has left.
+#include <atomic>
+#include <optional>
+#include <random>
+#include <thread>
+
+#include "tests/pools/pools_support.hpp"
+#include "tests/support/slow_build.hpp"
+
+namespace cistern::test {
+namespace {
+
+constexpr int kRounds = kSlowBuild ? 150 : 1'500;
+
+/// What another thread does until the pools are done with.
+struct Others {
+  const char* what;
+  const char* conf;
+  void (*step)(PoolRig&, Stream);
+};
+
+void takeMost(PoolRig& rig, Stream stream) {
+  try {
+    rig.temporary(150 * kMiB, stream);
+  } catch (const OutOfMemory&) {
+  }
+}
+
+const Others kOthers[] = {
+    {"emptyCache", "backing:segments",
+     [](PoolRig& rig, Stream) { rig.allocator.emptyCache(); }},
+    {"emptyCache", "backing:pages", [](PoolRig& rig, Stream) { rig.allocator.emptyCache(); }},
+    {"garbage collection", "backing:segments,garbage_collection_threshold:0.01",
+     [](PoolRig& rig, Stream stream) {
+       rig.temporary(30 * kMiB, stream);
+       rig.allocator.emptyCache(rig.allocator.defaultPool());
+     }},
+    {"garbage collection", "backing:pages,garbage_collection_threshold:0.01",
+     [](PoolRig& rig, Stream stream) {
+       rig.temporary(30 * kMiB, stream);
+       rig.allocator.emptyCache(rig.allocator.defaultPool());
+     }},
+    {"misses that borrow", "backing:segments", takeMost},
+    {"misses that take pages", "backing:pages", takeMost},
+    {"captures", "backing:segments",
+     [](PoolRig& rig, Stream stream) {
+       Graph graph(rig.pools);
+       GraphCapture capture(graph, stream);
+       rig.free(rig.allocate(20 * kMiB, stream));
+       capture.end();
+     }},
+};
+
+/// What became of the attempts.
+struct Tally {
+  int set_back = 0, refused = 0;
+};
+
+/// A pool that is set back, live, or draining while one block of it is held.
+void setBackOne(PoolRig& rig, Stream s, Stream t, bool lends, bool drains, Tally& tally) {
+  std::optional<MemPool> pool(std::in_place, rig.pools, MemPoolOptions{nullptr, true, lends});
+  const MempoolId_t id = pool->id();
+  void* const kept = pool->allocate(kKiB, s);
+  void* const block = pool->allocate(20 * kMiB, s);
+  void* const other = pool->allocate(3 * kMiB, t);
+  rig.touch(t, other);
+  const PoolCheckpoint checkpoint = rig.pools.getCheckpointState(id);
+  rig.free(block);
+  rig.free(other);
+  if (drains) pool.reset();
+  try {
+    CHECK(rig.pools.setCheckpointPoolState(checkpoint).made.size() == 2);
+    CHECK(rig.holds(id, {kept, block, other}));
+    rig.touch(s, block);
+    rig.touch(t, other);
+    rig.free(block);
+    rig.free(other);
+    ++tally.set_back;
+  } catch (const PoolError&) {
+    CHECK(rig.holds(id, {kept}));
+    ++tally.refused;
+  }
+  rig.free(kept);
+}
+
+}  // namespace
+
+TEST_CASE("a pool is set back or is not beside threads that take its memory", "[pools][threads]") {
+  for (const Others& others : kOthers) {
+    INFO(others.what << " on " << others.conf);
+    PoolRig rig(others.conf, simOf(256 * kMiB));
+    const Stream s = rig.stream(), t = rig.stream(), u = rig.stream();
+    std::atomic<bool> stop{false};
+    std::thread other([&] {
+      while (!stop) others.step(rig, u);
+    });
+    std::mt19937_64 random(1);
+    Tally tally;
+    for (int i = 0; i < kRounds; ++i) {
+      const bool lends = random() % 2 == 0, drains = random() % 4 == 0;
+      setBackOne(rig, s, t, lends, drains, tally);
+    }
+    stop = true;
+    other.join();
+    CHECK(tally.set_back > 0);
+    CHECK(tally.set_back + tally.refused == kRounds);
+  }
+}
+
+}  // namespace cistern::test
