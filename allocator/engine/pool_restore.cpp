@@ -1,14 +1,14 @@
 // The blocks held in a pool, and setting it back to those that it held at an earlier moment: all of
-// it, or nothing. Pages that lay elsewhere then come back, as far as they are mapped there still, as
-// those are that a graph has captured.
+// it, or nothing. Pages that lay elsewhere then come back, as far as they are mapped there still,
+// as those are that a graph has captured.
 //
 //   look        what is to be freed and made, whether all of that memory is the pool's still, and
 //               which streams have to come after which                       (restoration.cpp)
 //   ask, order  where streams have to; then look again, as others go on meanwhile
 //   carry out   under the same locks as the look that found nothing amiss
-#include "allocator/engine/restoration.hpp"
-
 #include <algorithm>
+
+#include "allocator/engine/restoration.hpp"
 
 namespace cistern {
 namespace {
@@ -32,8 +32,8 @@ std::vector<LiveBlock> CachingAllocator::liveBlocks(const Pool& pool) const {
   for (Heap* heap : heapsOf(pool)) {
     const MutexLock lock(heap->mutex());
     const HeldCaches held_still(*heap);
-    Restoration::forEachHeld(
-        *heap, [&](const LiveBlock& block, const Block&) { live.push_back(block); });
+    Restoration::forEachHeld(*heap,
+                             [&](const LiveBlock& block, const Block&) { live.push_back(block); });
   }
   std::ranges::sort(live, {}, &LiveBlock::address);
   return live;

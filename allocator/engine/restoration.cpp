@@ -99,8 +99,7 @@ bool CachingAllocator::Restoration::ownAlone(const Heap& heap, const Block& bloc
 // What the pool's users hold either stays or is about to be freed.
 bool CachingAllocator::Restoration::isLeaving(const Heap& heap, const Block& block) const {
   if (block.state() != BlockState::kAllocated || block.epoch == Request::kLent) return false;
-  const auto it =
-      std::ranges::lower_bound(freed_, deviceAddress(block), {}, &LiveBlock::address);
+  const auto it = std::ranges::lower_bound(freed_, deviceAddress(block), {}, &LiveBlock::address);
   return it != freed_.end() && it->address == deviceAddress(block) && holds(&heap);
 }
 
@@ -113,8 +112,8 @@ void CachingAllocator::Restoration::require(const LiveBlock& wanted, Heap& heap,
   if (freed_in && heap.complete({*freed_in, heap.generation})) return;
   const auto covers = [&](const Ordered& ordered) CISTERN_NO_TSA {
     if (ordered.heap != &heap || ordered.later != later) return false;
-    return !freed_in || (ordered.until.generation == heap.generation &&
-                         *freed_in <= ordered.until.epoch);
+    return !freed_in ||
+           (ordered.until.generation == heap.generation && *freed_in <= ordered.until.epoch);
   };
   if (std::ranges::any_of(ordered_, covers)) return;
   const auto same = [&](const Need& need) { return need.heap == &heap && need.later == later; };

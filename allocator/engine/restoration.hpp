@@ -3,9 +3,9 @@
 // Why memory may become a stream's again although another has worked with it since: a free block's
 // queued work is all on the stream of the heap that it lies in, and so is that of a block which is
 // about to be freed and that no other stream uses. So the memory is complete, or the new block's
-// stream comes after the heap's: of itself where they are the same, or made to on the device. A page
-// that comes back to another heap is free memory there beyond the block: that heap's stream comes
-// after the one that it leaves, too.
+// stream comes after the heap's: of itself where they are the same, or made to on the device. A
+// page that comes back to another heap is free memory there beyond the block: that heap's stream
+// comes after the one that it leaves, too.
 #pragma once
 
 #include <map>
@@ -103,7 +103,7 @@ class CachingAllocator::Restoration {
   CachingAllocator& allocator_;
   Pool& pool_;
   const std::vector<LiveBlock>& wanted_;
-  std::vector<Heap*> heaps_;  ///< of the pool, and locked, during a look; in order
+  std::vector<Heap*> heaps_;             ///< of the pool, and locked, during a look; in order
   std::vector<LiveBlock> freed_, made_;  ///< what is to be done, found by the last look
   std::vector<Leaving> leaving_;
   std::vector<Making> making_;

@@ -16,7 +16,8 @@ struct OrderRig : PoolRig {
   /// Work of a second that writes all of the block.
   void workLong(Stream on, void* block) {
     const std::uint64_t bytes = allocator.blockSize(block);
-    sim().launch(on, {"long", {{toAddress(block), bytes, sim::AccessKind::kWrite}}, kSecond, {}})
+    sim()
+        .launch(on, {"long", {{toAddress(block), bytes, sim::AccessKind::kWrite}}, kSecond, {}})
         .orThrow();
   }
   bool isSetBack(const PoolCheckpoint& to) {
@@ -136,7 +137,8 @@ TEST_CASE("a block is set back where a stream worked that is gone", "[pools]") {
   rig.free(block);
 }
 
-TEST_CASE("a block that has another stream or another size since is set back as it was", "[pools]") {
+TEST_CASE("a block that has another stream or another size since is set back as it was",
+          "[pools]") {
   OrderRig rig;
   void* const block = rig.pool.allocate(5 * kMiB - 100, rig.s);
   const PoolCheckpoint checkpoint = rig.now();

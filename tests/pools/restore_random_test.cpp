@@ -105,8 +105,7 @@ class RandomRun {
   }
   void useElsewhere() {
     if (live_.empty()) return;
-    const LiveBlock& block =
-        std::next(live_.begin(), std::ptrdiff_t(below(live_.size())))->second;
+    const LiveBlock& block = std::next(live_.begin(), std::ptrdiff_t(below(live_.size())))->second;
     const Stream other = anyStream();
     if (other == block.stream || !alive(block.stream)) return;
     rig_.join(other, block.stream);

@@ -28,8 +28,7 @@ void takeMost(PoolRig& rig, Stream stream) {
 }
 
 const Others kOthers[] = {
-    {"emptyCache", "backing:segments",
-     [](PoolRig& rig, Stream) { rig.allocator.emptyCache(); }},
+    {"emptyCache", "backing:segments", [](PoolRig& rig, Stream) { rig.allocator.emptyCache(); }},
     {"emptyCache", "backing:pages", [](PoolRig& rig, Stream) { rig.allocator.emptyCache(); }},
     {"garbage collection", "backing:segments,garbage_collection_threshold:0.01",
      [](PoolRig& rig, Stream stream) {
@@ -70,7 +69,8 @@ void setBackOne(PoolRig& rig, Stream s, Stream t, bool lends, bool drains, Tally
   rig.free(other);
   if (drains) pool.reset();
   try {
-    CHECK(rig.pools.setCheckpointPoolState(checkpoint).made.size() == 2);
+    const CheckpointDelta delta = rig.pools.setCheckpointPoolState(checkpoint);
+    CHECK(delta.made.size() == 2);
     CHECK(rig.holds(id, {kept, block, other}));
     rig.touch(s, block);
     rig.touch(t, other);
