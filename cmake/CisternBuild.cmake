@@ -4,6 +4,8 @@ include_guard(GLOBAL)
 
 option(CISTERN_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
 option(CISTERN_BENCH "Build the benchmarks" ${PROJECT_IS_TOP_LEVEL})
+option(CISTERN_COMMAND "Build the `cistern` command, which needs CLI11, nlohmann_json and zlib"
+       ${PROJECT_IS_TOP_LEVEL})
 option(CISTERN_AUDIT "Run the walks that check every invariant after every step (slow)" OFF)
 option(CISTERN_PRECOMPILE "Read the standard library's headers once a library, not once a file"
        ${PROJECT_IS_TOP_LEVEL})

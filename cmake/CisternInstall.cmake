@@ -1,5 +1,6 @@
 # `cmake --install` puts the libraries, their headers and the `cistern` program in place, so that
-# another project can say find_package(cistern) and link cistern::engine.
+# another project can say find_package(cistern) and link cistern::engine. After add_subdirectory the
+# libraries have the same names.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 

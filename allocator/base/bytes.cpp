@@ -2,6 +2,7 @@
 
 #include <cctype>
 #include <charconv>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -13,6 +14,10 @@ namespace {
 [[noreturn]] void refuse(std::string_view text) {
   throw InvalidArgument(
       fmt::format("'{}' is not a size: give a number, optionally with K, M, G or T", text));
+}
+
+[[noreturn]] void refuseLarge(std::string_view text) {
+  throw InvalidArgument(fmt::format("'{}' is too large for a size: it must be below 2^63", text));
 }
 
 std::string_view withoutSpaces(std::string_view text) {
@@ -55,10 +60,12 @@ std::uint64_t parseBytes(std::string_view text) {
   const std::string_view body = withoutSpaces(text);
   double value = 0;
   const auto [end, error] = std::from_chars(body.data(), body.data() + body.size(), value);
-  if (error != std::errc{} || !(value >= 0)) refuse(text);
+  if (error == std::errc::result_out_of_range) refuseLarge(text);
+  if (error != std::errc{} || !(value >= 0) || std::isinf(value)) refuse(text);
   const std::string_view unit = withoutSpaces(body.substr(std::size_t(end - body.data())));
   const double scale = unitOf(unit);
-  if (scale == 0 || value * scale >= 9.2e18) refuse(text);
+  if (scale == 0) refuse(text);
+  if (value * scale >= 0x1p63) refuseLarge(text);
   return std::uint64_t(value * scale);
 }
 

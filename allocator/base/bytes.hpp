@@ -26,7 +26,7 @@ constexpr std::uint64_t roundDown(std::uint64_t value, std::uint64_t unit) {
 std::string formatBytes(std::uint64_t bytes);
 
 /// Reads "4096", "20M", "1.5GiB", "80 GB" (K, M, G, T, each with or without iB or B; all powers of
-/// 1024). Throws InvalidArgument naming the text when it is none of these or exceeds 2^63.
+/// 1024). Throws InvalidArgument naming the text, when it is none of these or is not below 2^63.
 std::uint64_t parseBytes(std::string_view text);
 
 }  // namespace cistern

@@ -33,14 +33,6 @@ const OptionRow* findRow(std::string_view key) {
   return nullptr;
 }
 
-// Whether someone who wrote `key` may have meant `name`: a few letters apart, or one within the
-// other.
-bool isNear(std::string_view key, std::string_view name) {
-  if (key.empty() || name.empty()) return false;
-  if (key.size() >= 3 && name.find(key) != std::string_view::npos) return true;
-  return key.find(name) != std::string_view::npos || editDistance(key, name) <= name.size() / 4;
-}
-
 [[noreturn]] void refuseKey(std::string_view key, std::size_t column) {
   std::string near, all;
   for (const OptionRow& row : optionTable()) {

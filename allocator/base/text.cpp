@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <numeric>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -17,6 +18,14 @@ std::optional<Number> readWhole(std::string_view text) {
   const auto [stopped, error] = std::from_chars(text.data(), end, value);
   if (error != std::errc{} || stopped != end) return std::nullopt;
   return value;
+}
+
+std::string lowered(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) {
+    if (c >= 'A' && c <= 'Z') c = char(c - 'A' + 'a');
+  }
+  return lower;
 }
 
 }  // namespace
@@ -44,19 +53,42 @@ std::optional<double> readReal(std::string_view text) {
   return value && std::isfinite(*value) ? value : std::nullopt;
 }
 
-// Wagner and Fischer's table, one row of it at a time.
+// The table of optimal string alignment, of which the last three rows are kept.
 std::size_t editDistance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
+  std::vector<std::size_t> before, above(b.size() + 1), row(b.size() + 1);
+  std::iota(above.begin(), above.end(), std::size_t{0});
   for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i + 1);
+    row[0] = i + 1;
     for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, row[j] + 1, row[j + 1] + 1});
+      const std::size_t replaced = above[j] + (a[i] == b[j] ? 0 : 1);
+      row[j + 1] = std::min({replaced, row[j] + 1, above[j + 1] + 1});
+      const bool swapped = i > 0 && j > 0 && a[i] == b[j - 1] && a[i - 1] == b[j];
+      if (swapped) row[j + 1] = std::min(row[j + 1], before[j - 1] + 1);
     }
+    before = std::exchange(above, row);
   }
-  return row.back();
+  return above.back();
+}
+
+bool isNear(std::string_view given, std::string_view name) {
+  if (given.empty() || name.empty()) return false;
+  const std::string a = lowered(given), b = lowered(name);
+  if (a.size() >= 3 && b.find(a) != std::string::npos) return true;
+  if (a.find(b) != std::string::npos) return true;
+  return editDistance(a, b) <= std::max<std::size_t>(b.size() / 4, 1);
+}
+
+std::string_view nearestOf(std::string_view given, std::span<const std::string_view> names) {
+  std::string_view nearest;
+  std::size_t least = 0;
+  for (const std::string_view name : names) {
+    if (!isNear(given, name)) continue;
+    const std::size_t distance = editDistance(lowered(given), lowered(name));
+    if (!nearest.empty() && distance >= least) continue;
+    nearest = name;
+    least = distance;
+  }
+  return nearest;
 }
 
 }  // namespace cistern

@@ -1,9 +1,10 @@
-// Reading small texts: trimming, cutting, whole numbers. None of it throws.
+// Reading small texts: trimming, cutting, whole numbers, and what a misspelt name was meant to be.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 
 namespace cistern {
@@ -21,7 +22,15 @@ std::optional<std::uint64_t> readCount(std::string_view text);
 /// Digits with an optional point and exponent; nothing for any other text.
 std::optional<double> readReal(std::string_view text);
 
-/// How many single-letter insertions, deletions and replacements turn one text into the other.
+/// How many insertions, deletions and replacements of a letter, and swaps of two neighbours, turn
+/// one text into the other.
 std::size_t editDistance(std::string_view a, std::string_view b);
+
+/// Whether someone who wrote `given` may have meant `name`, whatever the case: a few letters apart,
+/// or one within the other.
+bool isNear(std::string_view given, std::string_view name);
+
+/// Which of `names` someone who wrote `given` most likely meant; empty when none is near.
+std::string_view nearestOf(std::string_view given, std::span<const std::string_view> names);
 
 }  // namespace cistern

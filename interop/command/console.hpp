@@ -10,7 +10,8 @@ namespace cistern::command {
 /// What the program ends with.
 enum ExitStatus : int {
   kDone = 0,     ///< all that was asked for was done
-  kNotDone = 1,  ///< a trace was not served, or this machine lacks what was asked for
+  kNotDone = 1,  ///< a trace was not served, this machine lacks what was asked for, or the output
+                 ///< could not be written
   kBadUsage = 2  ///< an argument or a file that cannot be understood; nothing was done
 };
 
@@ -18,6 +19,7 @@ struct Console {
   std::ostream& out;
   std::ostream& err;
   bool err_is_terminal = false;  ///< then long work shows on it how far it is
+  bool colours = false;          ///< whether `out` is a terminal whose user wants them
 };
 
 /// An argument that cannot be taken: names it and what is allowed. Ends the program with kBadUsage.

@@ -9,32 +9,19 @@
 #include "allocator/base/option_table.hpp"
 #include "allocator/base/options.hpp"
 #include "interop/command/commands.hpp"
+#include "interop/command/wrap.hpp"
 
 namespace cistern::command {
 namespace {
 
-constexpr std::size_t kPageWidth = 92;
 constexpr std::string_view kIndent = "    ";
-
-/// `text` broken between words into indented lines.
-std::string wrapped(std::string_view text) {
-  std::string lines;
-  while (!text.empty()) {
-    std::size_t end = text.size();
-    if (end > kPageWidth) end = text.rfind(' ', kPageWidth);
-    if (end == std::string_view::npos) end = std::min(text.find(' '), text.size());
-    lines += fmt::format("{}{}\n", kIndent, text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return lines;
-}
 
 std::string describe(const OptionRow& row) {
   std::string lines = fmt::format("{}:{}\n", row.name, row.print(Options{}));
-  lines += wrapped(row.text);
-  lines += wrapped(fmt::format("Allowed: {}.", row.allowed()));
+  lines += wrapped(row.text, kIndent);
+  lines += wrapped(fmt::format("Allowed: {}.", row.allowed()), kIndent);
   if (!row.pytorch.empty() && row.pytorch != row.name) {
-    lines += wrapped(fmt::format("PyTorch's spelling: {}.", row.pytorch));
+    lines += wrapped(fmt::format("PyTorch's spelling: {}.", row.pytorch), kIndent);
   }
   return lines;
 }

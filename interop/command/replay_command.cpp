@@ -23,10 +23,20 @@ std::string policyHelp() {
   return text;
 }
 
+// An empty text is no value, and not the same as none given.
+const CLI::Validator kNotEmpty(
+    [](std::string& text) { return text.empty() ? "needs a value, and '' is none" : ""; }, "");
+
 void addMeasuring(CLI::App& parser, Arguments& a) {
-  parser.add_option("trace", a.traces, "Recorded traces, gzip or plain")
+  parser.add_option("trace", a.traces, "Recorded traces, gzip or plain; - is the standard input")
       ->required()
+      ->check(kNotEmpty)
       ->type_name("TRACE");
+  parser
+      .add_option("--max-unpacked", a.max_unpacked,
+                  "The most that a gzip may unpack to (32 MiB, or 100 times its size)")
+      ->check(kNotEmpty)
+      ->type_name("SIZE");
   parser.add_option("--repeat", a.repeat, "Replay each trace so often with one allocator")
       ->check(CLI::Range(std::uint64_t(1), kMostRounds))
       ->type_name("N");
@@ -39,12 +49,14 @@ void addPolicies(CLI::App& parser, Arguments& a) {
   parser.add_option("--policy", a.policies, policyHelp())
       ->delimiter(',')
       ->allow_extra_args(false)
+      ->check(kNotEmpty)
       ->type_name("NAME");
   parser.add_option("--conf", a.conf, "Options of policy cistern: see `cistern options`")
       ->delimiter('\n')
       ->allow_extra_args(false)
       ->type_name("K:V,...");
   parser.add_option("--page-size", a.page_size, "The same as page_size:SIZE at the end of --conf")
+      ->check(kNotEmpty)
       ->type_name("SIZE");
   parser.add_flag("--no-recycle", a.no_recycle, "The same as recycle:off at the end of --conf");
 }
@@ -52,8 +64,10 @@ void addPolicies(CLI::App& parser, Arguments& a) {
 void addDevice(CLI::App& parser, Arguments& a) {
   parser
       .add_option("--device", a.device, "auto, sim, cuda or hip; auto is the first GPU, else sim")
+      ->check(kNotEmpty)
       ->type_name("NAME");
   auto* capacity = parser.add_option("--capacity", a.capacity, "What may be reserved, as 80GiB")
+                       ->check(kNotEmpty)
                        ->type_name("SIZE");
   parser.add_flag("--fit", a.fit, "Search for the smallest capacity that serves the trace")
       ->excludes(capacity);
@@ -79,8 +93,8 @@ Command addReplay(CLI::App& program) {
   addDevice(*parser, *arguments);
   addOutput(*parser, *arguments);
   parser->footer(
-      "Exit status: 0 when every trace was served, 1 when one was not, 2 for bad usage or a "
-      "bad file.");
+      "Exit status: 0 when every trace was served, 1 when one was not or the output cannot\n"
+      "be written, 2 for bad usage or a bad file.");
   return {parser,
           [arguments](Console& console) { return runReplay(settingsFrom(*arguments), console); }};
 }

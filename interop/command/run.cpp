@@ -4,13 +4,18 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <cstring>
+#include <ios>
 #include <string_view>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "allocator/base/printable.hpp"
 #include "interop/command/commands.hpp"
+#include "interop/command/did_you_mean.hpp"
 #include "interop/trace/trace.hpp"
 
 namespace cistern::command {
@@ -25,8 +30,57 @@ constexpr const char* kDescription =
     "memory it takes. Every command says more with --help.";
 
 ExitStatus complain(const Console& console, std::string_view message, ExitStatus status) {
-  console.err << "cistern: " << message << '\n';
+  console.err << "cistern: " << printable(message) << '\n';
   return status;
+}
+
+// ---- The command line
+// ----------------------------------------------------------------------------
+
+std::vector<const CLI::App*> commandsOf(const CLI::App& program) {
+  return program.get_subcommands([](const CLI::App*) { return true; });
+}
+
+std::string hint(std::string_view given, const std::vector<std::string>& names) {
+  const std::vector<std::string_view> views(names.begin(), names.end());
+  return didYouMean(given, views);
+}
+
+std::vector<std::string> optionsOf(const CLI::App& parser) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : parser.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+/// The command that was named, else the program itself.
+const CLI::App& namedParser(const CLI::App& program) {
+  for (const CLI::App* command : commandsOf(program)) {
+    if (command->parsed()) return *command;
+  }
+  return program;
+}
+
+/// What to say of an option that stands before the command.
+std::string misplaced(const CLI::App& program, const std::string& option) {
+  for (const CLI::App* command : commandsOf(program)) {
+    if (command->get_option_no_throw(option) == nullptr) continue;
+    return fmt::format("{} comes after the command: cistern {} {}", option, command->get_name(),
+                       option);
+  }
+  return fmt::format("unknown option '{}'{}", option, hint(option, optionsOf(program)));
+}
+
+/// What to say of the first argument that nobody has a use for; empty when there is none.
+std::string unexpected(const CLI::App& program) {
+  const std::vector<std::string> all = program.remaining(true);
+  if (all.empty()) return {};
+  const std::string option = all.front().substr(0, all.front().find('='));
+  if (option.rfind('-', 0) != 0) return fmt::format("unexpected argument '{}'", all.front());
+  if (!program.remaining(false).empty()) return misplaced(program, option);
+  return fmt::format("unknown option '{}'{}", option,
+                     hint(option, optionsOf(namedParser(program))));
 }
 
 // CLI11 has an exit code for each kind of mistake; here there is one for all.
@@ -35,19 +89,35 @@ ExitStatus explain(const CLI::App& program, const CLI::ParseError& error, const 
     (void)program.exit(error, console.out, console.err);
     return kDone;
   }
-  return complain(console, fmt::format("{} (see --help)", error.what()), kBadUsage);
+  const std::string what = unexpected(program);  // CLI11 would have no suggestion
+  return complain(console, fmt::format("{} (see --help)", what.empty() ? error.what() : what),
+                  kBadUsage);
 }
 
 /// CLI11 would only say that a command is missing.
 void requireKnownCommand(const CLI::App& program, const std::vector<std::string>& args) {
   if (args.empty() || args[0].rfind('-', 0) == 0) return;
   std::vector<std::string> names;
-  for (const CLI::App* command : program.get_subcommands({})) names.push_back(command->get_name());
+  for (const CLI::App* command : commandsOf(program)) names.push_back(command->get_name());
   if (std::find(names.begin(), names.end(), args[0]) != names.end()) return;
-  throw CLI::ExtrasError(
-      fmt::format("unknown command '{}': must be one of {}", args[0], fmt::join(names, ", ")),
-      CLI::ExitCodes::ExtrasError);
+  throw CLI::ParseError(fmt::format("unknown command '{}': must be one of {}{}", args[0],
+                                    fmt::join(names, ", "), hint(args[0], names)),
+                        CLI::ExitCodes::InvalidError);
 }
+
+/// CLI11 would take the argument behind "--capacity=" for its value.
+void requireValues(const std::vector<std::string>& args) {
+  for (const std::string& argument : args) {
+    if (argument == "--") return;
+    if (argument.rfind("--", 0) != 0 || argument.back() != '=') continue;
+    throw CLI::ParseError(
+        fmt::format("{} needs a value, and '' is none", argument.substr(0, argument.size() - 1)),
+        CLI::ExitCodes::InvalidError);
+  }
+}
+
+// ---- What is run
+// ---------------------------------------------------------------------------------
 
 ExitStatus runCommand(const Command& command, Console& console) {
   try {
@@ -59,13 +129,12 @@ ExitStatus runCommand(const Command& command, Console& console) {
   } catch (const trace::TraceError& error) {
     return complain(console, error.what(), kBadUsage);
   } catch (const Error& error) {
-    return complain(console, error.what(), kNotDone);
+    console.err << "cistern: " << printableLines(error.what()) << '\n';
+    return kNotDone;
   }
 }
 
-}  // namespace
-
-int run(const std::vector<std::string>& args, Console console) {
+ExitStatus runLine(const std::vector<std::string>& args, Console& console) {
   CLI::App program(kDescription, "cistern");
   program.set_version_flag("--version", "cistern " CISTERN_VERSION, "Print the version and exit");
   program.set_help_flag("-h,--help", "Print this help and exit");
@@ -75,6 +144,7 @@ int run(const std::vector<std::string>& args, Console console) {
   for (const AddCommand add : kCommands) commands.push_back(add(program));
   try {
     requireKnownCommand(program, args);
+    requireValues(args);
     program.parse(std::vector<std::string>(args.rbegin(), args.rend()));  // CLI11 pops the back
   } catch (const CLI::ParseError& error) {
     return explain(program, error, console);
@@ -83,6 +153,33 @@ int run(const std::vector<std::string>& args, Console console) {
     if (command.parser->parsed()) return runCommand(command, console);
   }
   return kBadUsage;
+}
+
+/// A stream that throws, and so ends a long replay at the first row that nobody can read; but not
+/// any more when the program ends, where nobody would catch it.
+class Throwing {
+ public:
+  explicit Throwing(std::ostream& stream) : stream_(stream) {
+    stream_.exceptions(std::ios::badbit | std::ios::failbit);
+  }
+  ~Throwing() { stream_.exceptions(std::ios::goodbit); }
+  Throwing(const Throwing&) = delete;
+  Throwing& operator=(const Throwing&) = delete;
+
+ private:
+  std::ostream& stream_;
+};
+
+}  // namespace
+
+int run(const std::vector<std::string>& args, Console console) try {
+  const Throwing throwing(console.out);
+  const ExitStatus status = runLine(args, console);
+  console.out.flush();
+  return status;
+} catch (const std::ios::failure&) {
+  const std::string why = std::strerror(errno);
+  return complain(console, fmt::format("the output cannot be written: {}", why), kNotDone);
 }
 
 int run(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {

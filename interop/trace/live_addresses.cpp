@@ -4,9 +4,10 @@
 
 namespace cistern::trace {
 
-void LiveAddresses::put(std::uint64_t address, std::uint64_t allocation) {
+std::optional<std::uint64_t> LiveAddresses::put(std::uint64_t address, std::uint64_t allocation) {
   const auto [found, added] = latest_.try_emplace(address, allocation);
   shadowed_.push_back(added ? kNone : std::exchange(found->second, allocation));
+  return added || address == 0 ? std::nullopt : std::optional(shadowed_.back());
 }
 
 std::optional<std::uint64_t> LiveAddresses::take(std::uint64_t address) {

@@ -10,12 +10,12 @@
 
 namespace cistern::trace {
 
-/// Several allocations may be live at one address (those of zero bytes all lie at null); a free
-/// takes the latest.
+/// Several allocations may be live at null, where those of zero bytes lie; a free takes the latest.
 class LiveAddresses {
  public:
-  /// Pre: allocations come with rising numbers from 0, and each is put once.
-  void put(std::uint64_t address, std::uint64_t allocation);
+  /// Returns the allocation that was live at `address` already, which only null may have; none if
+  /// there was none. Pre: allocations come with rising numbers from 0, and each is put once.
+  std::optional<std::uint64_t> put(std::uint64_t address, std::uint64_t allocation);
 
   /// Removes and returns the latest allocation at `address`; none if nothing is live there.
   std::optional<std::uint64_t> take(std::uint64_t address);

@@ -34,6 +34,14 @@ std::string_view PickleMachine::takeLine() {
   return line;
 }
 
+void PickleMachine::requireEnd() {
+  if (next_ == bytes_.size()) return;
+  opcode_ = next_;
+  opcode_name_ = nullptr;
+  fail(fmt::format("expected the end of the file, found {} bytes behind the pickle",
+                   bytes_.size() - next_));
+}
+
 std::uint64_t PickleMachine::takeDecimal() {
   const std::string_view line = takeLine();
   const std::optional<std::uint64_t> value = wholeNumber(line);

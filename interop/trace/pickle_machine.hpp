@@ -30,6 +30,8 @@ class PickleMachine final : public ErrorSite {
   std::uint64_t takeNumber(std::size_t width);
   /// The text up to the next line end, which is dropped.
   std::string_view takeLine();
+  /// Fails when there is something left.
+  void requireEnd();
   /// A decimal number on a line of its own.
   std::uint64_t takeDecimal();
 

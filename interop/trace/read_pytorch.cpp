@@ -48,13 +48,15 @@ class PytorchReader final : public ErrorSite {
   }
 
   [[noreturn]] void fail(const std::string& what) const override {
-    const std::string place =
-        event_ ? fmt::format("device_traces[{}][{}]", snapshot_.device, event_->index)
-               : "blocks from before the record";
-    throw TraceError(file_, place + ": " + what);
+    throw TraceError(file_, placeOf(event_) + ": " + what);
   }
 
  private:
+  std::string placeOf(const SnapshotEvent* event) const {
+    return event ? fmt::format("device_traces[{}][{}]", snapshot_.device, event->index)
+                 : "a block from before the record";
+  }
+
   void replay(const SnapshotEvent& event) {
     event_ = &event;
     const std::uint64_t address = event.block.address;
@@ -73,7 +75,12 @@ class PytorchReader final : public ErrorSite {
   }
 
   void allocate(const SnapshotBlock& block) {
-    live_.put(block.address, builder_.allocate(block.bytes, block.stream));
+    const auto before = live_.put(block.address, builder_.allocate(block.bytes, block.stream));
+    if (before) {
+      fail(fmt::format("address 0x{:x} is allocated while {} lives there", block.address,
+                       placeOf(origins_[*before])));
+    }
+    origins_.push_back(event_);
   }
 
   void free(const SnapshotEvent& event) {
@@ -95,9 +102,10 @@ class PytorchReader final : public ErrorSite {
   const std::string& file_;
   TraceBuilder builder_;
   LiveAddresses live_;
-  AddressSet requested_;                      // freed by the program, not yet completed
-  std::optional<std::int64_t> last_time_us_;  // the latest so far; none before the first event
-  const SnapshotEvent* event_ = nullptr;      // the one being replayed
+  std::vector<const SnapshotEvent*> origins_;  // by allocation; null for those from before
+  AddressSet requested_;                       // freed by the program, not yet completed
+  std::optional<std::int64_t> last_time_us_;   // the latest so far; none before the first event
+  const SnapshotEvent* event_ = nullptr;       // the one being replayed
 };
 
 }  // namespace

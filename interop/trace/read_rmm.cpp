@@ -2,6 +2,9 @@
 //   Thread,Time,Action,Pointer,Size,Stream
 //   4711,15:23:45.123456,allocate,0x7f3c00000000,1024,0x0
 // Actions are allocate, free and "allocate failure"; pointers and streams are hexadecimal.
+#include <algorithm>
+#include <array>
+
 #include <fmt/format.h>
 
 #include "interop/trace/builder.hpp"
@@ -14,6 +17,10 @@ namespace {
 
 constexpr std::uint64_t kSecond = 1'000'000;  // in microseconds, as all times here
 constexpr std::uint64_t kDay = 86'400 * kSecond;
+constexpr std::uint64_t kAnySize = ~std::uint64_t{0};
+
+constexpr std::array<std::string_view, 6> kColumns{"Thread",  "Time", "Action",
+                                                   "Pointer", "Size", "Stream"};
 
 // "123" is 123,000 µs. Digits beyond the sixth are dropped.
 std::optional<std::uint64_t> fraction(std::string_view digits) {
@@ -56,16 +63,38 @@ class RmmReader {
       : cursor_(content, file), builder_(cursor_) {}
 
   Trace read() {
-    while (cursor_.nextLine() && cursor_.line() != kRmmHeader) {
+    while (cursor_.nextLine() && !looksLikeRmmHeader(cursor_.line())) {
     }
+    requireColumns();
     while (cursor_.nextLine()) {
-      // A program that opens its log twice writes the header twice.
-      if (!cursor_.line().empty() && cursor_.line() != kRmmHeader) readLine();
+      if (cursor_.line().empty()) continue;
+      if (looksLikeRmmHeader(cursor_.line())) {
+        requireColumns();  // a program that opens its log twice writes the header twice
+      } else {
+        readLine();
+      }
     }
     return builder_.finish();
   }
 
  private:
+  // A column more or less would shift the others.
+  void requireColumns() {
+    for (const std::string_view column : kColumns) {
+      if (cursor_.field(',') != column) failColumn();
+    }
+    if (cursor_.atLineEnd()) return;
+    cursor_.field(',');
+    failColumn();
+  }
+
+  [[noreturn]] void failColumn() const {
+    const std::string_view found = cursor_.lastField();
+    const bool known = std::find(kColumns.begin(), kColumns.end(), found) != kColumns.end();
+    cursor_.fail(fmt::format("{} column {}; expected {}", known ? "misplaced" : "unknown",
+                             quoted(found), kRmmHeader));
+  }
+
   void readLine() {
     cursor_.field(',');  // the thread: all share one allocator
     const std::uint64_t time = readTime();
@@ -74,7 +103,10 @@ class RmmReader {
       readAllocation(time);
     } else if (action == "free") {
       readFree(time);
-    } else if (action != "allocate failure") {
+    } else if (action == "allocate failure") {
+      readHexadecimal("a pointer");
+      readRest(kAnySize);
+    } else {
       cursor_.failExpected("allocate, free or allocate failure");
     }
   }
@@ -82,7 +114,13 @@ class RmmReader {
   void readAllocation(std::uint64_t time) {
     const std::uint64_t pointer = readHexadecimal("a pointer");
     const std::uint64_t bytes = cursor_.number(',', kMaxBytes, "a size in bytes, at most 2^60");
-    live_.put(pointer, builder_.allocate(bytes, readStream()));
+    const auto before = live_.put(pointer, builder_.allocate(bytes, readStream()));
+    if (before) {
+      cursor_.fail(
+          fmt::format("address 0x{:x} is allocated while the allocation of line {} lives there",
+                      pointer, lines_[*before]));
+    }
+    lines_.push_back(cursor_.lineNumber());
     stamp(time);
     cursor_.expectLineEnd();
   }
@@ -96,7 +134,11 @@ class RmmReader {
     } else if (pointer != 0) {  // freeing null means nothing, and programs do it
       cursor_.failExpected("the pointer of a live allocation");
     }
-    cursor_.number(',', ~std::uint64_t{0}, "a size in bytes");
+    readRest(kAnySize);
+  }
+
+  void readRest(std::uint64_t most_bytes) {
+    cursor_.number(',', most_bytes, "a size in bytes");
     readStream();
     cursor_.expectLineEnd();
   }
@@ -131,10 +173,23 @@ class RmmReader {
   TextCursor cursor_;
   TraceBuilder builder_;
   LiveAddresses live_;
+  std::vector<std::uint64_t> lines_;        // by allocation
   std::optional<std::uint64_t> last_time_;  // the latest so far; none before the first event
 };
 
 }  // namespace
+
+bool looksLikeRmmHeader(std::string_view line) {
+  constexpr std::ptrdiff_t kMost = 4;
+  const std::string no_file;
+  TextCursor cursor(line, no_file);
+  if (!cursor.nextLine()) return false;
+  std::ptrdiff_t known = 0;
+  while (!cursor.atLineEnd()) {
+    known += std::count(kColumns.begin(), kColumns.end(), cursor.field(','));
+  }
+  return known >= kMost;
+}
 
 Trace readRmm(std::string_view content, const std::string& file) {
   return RmmReader(content, file).read();

@@ -1,4 +1,6 @@
 // Tells the formats apart and calls the reader.
+#include <algorithm>
+
 #include "interop/trace/readers.hpp"
 #include "interop/trace/source.hpp"
 
@@ -17,9 +19,13 @@ bool looksLikePickle(std::string_view content) {
 // Programs print before they log, so the header may come a little later.
 bool looksLikeRmm(std::string_view content) {
   constexpr std::size_t kFar = 4096;
-  if (startsWith(content, kRmmHeader)) return true;
-  const std::string line = "\n" + std::string(kRmmHeader);
-  return content.substr(0, kFar).find(line) != std::string_view::npos;
+  std::size_t start = 0;
+  while (start < std::min(content.size(), kFar)) {
+    const std::size_t end = std::min(content.find('\n', start), content.size());
+    if (looksLikeRmmHeader(content.substr(start, end - start))) return true;
+    start = end + 1;
+  }
+  return false;
 }
 
 bool looksLikeCistern(std::string_view content) {
@@ -49,9 +55,9 @@ Trace parseTrace(std::string_view content, const std::string& file) {
   failUnknown(content, file);
 }
 
-Trace readTrace(const std::filesystem::path& path) {
-  Trace trace = parseTrace(loadFile(path), path.string());
-  if (trace.name.empty()) trace.name = stemOf(path);
+Trace readTrace(const std::filesystem::path& path, const ReadLimits& limits) {
+  Trace trace = parseTrace(loadFile(path, limits), nameInErrors(path));
+  if (trace.name.empty()) trace.name = path == kStandardInput ? "stdin" : stemOf(path);
   return trace;
 }
 

@@ -12,6 +12,8 @@ namespace cistern::trace {
 
 /// The line that starts an RMM log.
 inline constexpr std::string_view kRmmHeader = "Thread,Time,Action,Pointer,Size,Stream";
+/// Whether a line is that, or meant to be: it names most of the columns.
+bool looksLikeRmmHeader(std::string_view line);
 
 /// Cistern's own format.
 Trace readCistern(std::string_view content, const std::string& file);

@@ -7,9 +7,11 @@
 #include "interop/trace/snapshot.hpp"
 
 #include <optional>
+#include <unordered_set>
 
 #include <fmt/format.h>
 
+#include "interop/trace/hash.hpp"
 #include "interop/trace/trace_error.hpp"
 
 namespace cistern::trace {
@@ -52,6 +54,7 @@ class SnapshotReader final : public ErrorSite {
   std::string place_ = "the snapshot";  // which entry is being read, in Python's terms
   Snapshot snapshot_;
   std::size_t blocks_read_ = 0;
+  std::unordered_set<std::uint64_t, SeededHash> live_;  // addresses of live blocks
 };
 
 // ---- Fields ----
@@ -68,6 +71,9 @@ std::optional<ValueId> SnapshotReader::look(ValueId dict, std::string_view key,
   }
   const std::optional<ValueId> found = document_.find(dict, key);
   if (!found || document_.kind(*found) == ValueKind::kNone) return std::nullopt;
+  if (kind == ValueKind::kInt && document_.kind(*found) == ValueKind::kWideInt) {
+    fail(fmt::format("expected '{}' to be an int below 2^63, found a larger one", key));
+  }
   if (document_.kind(*found) != kind) {
     fail(fmt::format("expected '{}' to be {}, found {}", key, kindName(kind),
                      kindName(document_.kind(*found))));
@@ -175,7 +181,11 @@ void SnapshotReader::readSegment(ValueId segment) {
   const auto blocks = document_.items(require(segment, "blocks", ValueKind::kList));
   blocks_read_ += blocks.size();
   if (blocks_read_ > document_.size()) fail("expected each block once, found shared lists of them");
-  for (const ValueId block : blocks) readBlock(block, at);
+  const std::string list = place_;
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    place_ = fmt::format("{}.blocks[{}]", list, i);
+    readBlock(blocks[i], at);
+  }
 }
 
 // Blocks lie end to end; old versions give them no address of their own. Moves `at` past the block.
@@ -185,6 +195,9 @@ void SnapshotReader::readBlock(ValueId block, SnapshotBlock& at) {
   if (document_.text(require(block, "state", ValueKind::kString)) == "active_allocated") {
     const bool asked = optionalInteger(block, "requested_size").has_value();
     const std::uint64_t requested = asked ? byteCount(block, "requested_size") : bytes;
+    if (!live_.insert(at.address).second) {
+      fail(fmt::format("address 0x{:x} is that of two live blocks", at.address));
+    }
     snapshot_.live_blocks.push_back({at.address, requested, at.stream});
   }
   at.address += bytes;

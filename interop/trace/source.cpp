@@ -3,83 +3,91 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <memory>
 
+#include <fcntl.h>
 #include <fmt/format.h>
-#include <zlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "allocator/base/bytes.hpp"
+#include "interop/trace/gunzip.hpp"
 #include "interop/trace/trace_error.hpp"
 
 namespace cistern::trace {
 namespace {
 
-constexpr std::size_t kChunk = 4 * kMiB;
+constexpr std::size_t kChunk = 256 * kKiB;
 
-struct CloseGz {
-  void operator()(gzFile file) const { gzclose_r(file); }
+class InputFile {
+ public:
+  explicit InputFile(const std::filesystem::path& path) : name_(nameInErrors(path)) {
+    std::error_code ignored;
+    if (std::filesystem::is_directory(path, ignored)) fail("is a folder, not a trace");
+    file_ = path == kStandardInput ? dup(STDIN_FILENO) : open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (file_ < 0) fail(fmt::format("cannot be opened: {}", std::strerror(errno)));
+  }
+  InputFile(const InputFile&) = delete;
+  InputFile& operator=(const InputFile&) = delete;
+  ~InputFile() { close(file_); }
+
+  const std::string& name() const { return name_; }
+
+  /// Zero for what has none, such as a pipe.
+  std::uint64_t size() const {
+    struct stat about {};
+    return fstat(file_, &about) == 0 ? static_cast<std::uint64_t>(about.st_size) : 0;
+  }
+
+  /// The next bytes; none at the end of the file.
+  std::string_view read() {
+    ssize_t got = 0;
+    do {
+      got = ::read(file_, chunk_.data(), chunk_.size());
+    } while (got < 0 && errno == EINTR);
+    if (got < 0) fail(fmt::format("cannot be read: {}", std::strerror(errno)));
+    return std::string_view(chunk_).substr(0, static_cast<std::size_t>(got));
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& what) const { throw TraceError(name_, what); }
+
+  std::string name_;
+  int file_ = -1;
+  std::string chunk_ = std::string(kChunk, '\0');
 };
-using GzReader = std::unique_ptr<gzFile_s, CloseGz>;
 
-GzReader openForReading(const std::filesystem::path& path) {
-  std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) {
-    throw TraceError(path.string(), "is a folder, not a trace");
-  }
-  GzReader file(gzopen(path.c_str(), "rb"));
-  if (!file) {
-    throw TraceError(path.string(), fmt::format("cannot be opened: {}", std::strerror(errno)));
-  }
-  gzbuffer(file.get(), 256 * kKiB);
-  return file;
+std::string readZipped(InputFile& file, std::string_view first, const ReadLimits& limits) {
+  Gunzip gunzip(file.name(), limits.unpacked_bytes);
+  for (std::string_view bytes = first; !bytes.empty(); bytes = file.read()) gunzip.take(bytes);
+  return gunzip.finish();
 }
 
-// Zero for what has none, such as a pipe.
-std::uint64_t sizeOf(const std::filesystem::path& path) {
-  std::error_code error;
-  const std::uint64_t size = std::filesystem::file_size(path, error);
-  return error ? 0 : size;
-}
-
-// zlib hands out what it could decode before it says that the data ended early, so this is asked
-// after every read, also those that succeeded.
-void requireSound(gzFile file, const std::string& name) {
-  int code = Z_OK;
-  const char* text = gzerror(file, &code);
-  if (code == Z_OK || code == Z_STREAM_END) return;
-  if (code == Z_ERRNO) {
-    throw TraceError(name, fmt::format("cannot be read: {}", std::strerror(errno)));
+std::string readPlain(InputFile& file, std::string_view first) {
+  std::string content;
+  content.reserve(std::min(file.size(), kMaxFileBytes) + 1);
+  for (std::string_view bytes = first; !bytes.empty(); bytes = file.read()) {
+    if (bytes.size() > kMaxFileBytes - content.size()) {
+      throw TraceError(file.name(), fmt::format("is longer than {}, the longest trace taken",
+                                                formatBytes(kMaxFileBytes)));
+    }
+    content += bytes;
   }
-  if (code == Z_BUF_ERROR) throw TraceError(name, "the gzip data ends early");
-  throw TraceError(name, fmt::format("the gzip data is damaged: {}", text));
-}
-
-// Appends up to a chunk; false at the end of the file.
-bool readChunk(gzFile file, const std::string& name, std::string& content) {
-  const std::size_t before = content.size();
-  if (content.capacity() < before + kChunk) content.reserve(2 * before + kChunk);
-  content.resize(before + kChunk);
-  const int got = gzread(file, content.data() + before, static_cast<unsigned>(kChunk));
-  content.resize(before + static_cast<std::size_t>(std::max(got, 0)));
-  requireSound(file, name);
-  return got > 0;
+  return content;
 }
 
 }  // namespace
 
-std::string loadFile(const std::filesystem::path& path, std::uint64_t limit) {
-  const std::string name = path.string();
-  const GzReader file = openForReading(path);
-  std::string content;
-  content.reserve(std::min(sizeOf(path), limit) + 2 * kChunk);  // enough for all of a plain file
-  while (readChunk(file.get(), name, content)) {
-    if (content.size() > limit) {
-      throw TraceError(name, fmt::format("is longer than {} uncompressed, the longest trace taken",
-                                         formatBytes(limit)));
-    }
-  }
-  if (content.empty()) throw TraceError(name, "is empty; expected a trace");
+std::string loadFile(const std::filesystem::path& path, const ReadLimits& limits) {
+  InputFile file(path);
+  const std::string_view first = file.read();
+  std::string content =
+      Gunzip::isZipped(first) ? readZipped(file, first, limits) : readPlain(file, first);
+  if (content.empty()) throw TraceError(file.name(), "is empty; expected a trace");
   return content;
+}
+
+std::string nameInErrors(const std::filesystem::path& path) {
+  return path == kStandardInput ? "standard input" : path.string();
 }
 
 std::string stemOf(const std::filesystem::path& path) {

@@ -4,16 +4,25 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <string_view>
+
+#include "interop/trace/trace.hpp"
 
 namespace cistern::trace {
 
-/// The longest uncompressed file taken. It bounds what a few kilobytes of hostile gzip can cost,
-/// and lets places and lengths inside a file be 32 bits.
+/// The longest uncompressed file taken: places and lengths inside a file are 32 bits.
 inline constexpr std::uint64_t kMaxFileBytes = std::uint64_t{1} << 31;
 
+/// The path that names the standard input.
+inline constexpr std::string_view kStandardInput = "-";
+
 /// The whole content of a plain or gzip file. Throws TraceError if it cannot be read, is empty, is
-/// longer than `limit`, or if its gzip data is damaged or ends early.
-std::string loadFile(const std::filesystem::path& path, std::uint64_t limit = kMaxFileBytes);
+/// longer than kMaxFileBytes, or if its gzip data is damaged, ends early, is followed by something
+/// else or unpacks to more than `limits` allow.
+std::string loadFile(const std::filesystem::path& path, const ReadLimits& limits = {});
+
+/// What errors call the file.
+std::string nameInErrors(const std::filesystem::path& path);
 
 /// The file's name without folders and without ".gz" and one more extension.
 std::string stemOf(const std::filesystem::path& path);

@@ -26,9 +26,11 @@ std::string_view TextCursor::field(char separator) {
 }
 
 std::uint64_t TextCursor::number(char separator, std::uint64_t limit, std::string_view what) {
-  const std::optional<std::uint64_t> value = wholeNumber(field(separator));
-  if (!value || *value > limit) failExpected(what);
-  return *value;
+  const std::string_view text = field(separator);
+  const std::optional<std::uint64_t> value = wholeNumber(text);
+  if (value && *value <= limit) return *value;
+  const bool digits = !text.empty() && text.find_first_not_of("0123456789") == text.npos;
+  failExpected(what, digits ? ", which is too large" : "");
 }
 
 void TextCursor::expectLineEnd() {
@@ -42,10 +44,10 @@ void TextCursor::fail(const std::string& what) const {
   throw TraceError(file_, TextPlace{line_number_, field_begin_ + 1}, what);
 }
 
-void TextCursor::failExpected(std::string_view what) const {
-  const std::string_view found = line_.substr(field_begin_, field_end_ - field_begin_);
+void TextCursor::failExpected(std::string_view what, std::string_view why) const {
   const bool at_end = field_begin_ == line_.size();
-  fail(fmt::format("expected {}, found {}", what, at_end ? "the end of the line" : quoted(found)));
+  fail(fmt::format("expected {}, found {}{}", what,
+                   at_end ? "the end of the line" : quoted(lastField()), why));
 }
 
 }  // namespace cistern::trace

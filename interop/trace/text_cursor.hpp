@@ -31,18 +31,26 @@ class TextCursor final : public ErrorSite {
   bool nextLine();
   /// The line without its end, whatever was taken from it.
   std::string_view line() const { return line_; }
+  /// Counts from 1.
+  std::uint64_t lineNumber() const { return line_number_; }
 
   /// Takes the text up to `separator`, which is dropped, or to the end of the line.
   std::string_view field(char separator);
-  /// Takes a decimal field. Fails naming `what` if it is none or over `limit`.
+  /// Takes a decimal field. Fails naming `what` if it is none, and says so if it is over `limit`.
   std::uint64_t number(char separator, std::uint64_t limit, std::string_view what);
+  /// What was taken last.
+  std::string_view lastField() const {
+    return line_.substr(field_begin_, field_end_ - field_begin_);
+  }
+  /// Whether all of the line was taken.
+  bool atLineEnd() const { return next_ > line_.size(); }
   /// Fails if something is left on the line.
   void expectLineEnd();
 
   /// Throws a TraceError at the start of the last field.
   [[noreturn]] void fail(const std::string& what) const override;
-  /// The same, saying "expected `what`, found" and the last field.
-  [[noreturn]] void failExpected(std::string_view what) const;
+  /// The same, saying "expected `what`, found" and the last field, and `why` it will not do.
+  [[noreturn]] void failExpected(std::string_view what, std::string_view why = "") const;
 
  private:
   std::string_view rest_;  // of the file, from the next line

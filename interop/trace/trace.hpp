@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -44,9 +45,17 @@ struct Trace {
   friend bool operator==(const Trace&, const Trace&) = default;
 };
 
+/// How much of a file is taken into memory.
+struct ReadLimits {
+  /// The most that gzip data may unpack to. None: 32 MiB, or a hundred times what it takes packed
+  /// if that is more; recorded programs unpack to four or five times that.
+  std::optional<std::uint64_t> unpacked_bytes;
+};
+
 /// Reads a trace in any of the three formats (see docs/traces.md), plain or gzip, told apart by
-/// content. Throws TraceError naming the place and what was expected there.
-Trace readTrace(const std::filesystem::path& path);
+/// content; "-" is the standard input. Throws TraceError naming the place and what was expected
+/// there.
+Trace readTrace(const std::filesystem::path& path, const ReadLimits& limits = {});
 
 /// The same for text already in memory and not compressed; `file` is what errors call it.
 Trace parseTrace(std::string_view content, const std::string& file);

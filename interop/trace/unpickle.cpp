@@ -199,6 +199,7 @@ PickleDocument unpickle(std::string_view bytes, const std::string& file) {
     code = machine.nextOpcode();
     runOpcode(machine, code);
   } while (code != kStop);
+  machine.requireEnd();
   return machine.finish();
 }
 

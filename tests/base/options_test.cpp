@@ -149,6 +149,8 @@ TEST_CASE("a value out of range is refused with the key, the value and what is a
 
 TEST_CASE("an unknown option is refused with those near it") {
   CHECK_THAT(refusal("max_splitsize:1G"), ContainsSubstring("near it: max_split_size"));
+  CHECK_THAT(refusal("Max_Split_Size:1G"), ContainsSubstring("near it: max_split_size"));
+  CHECK_THAT(refusal("LIMIT:1G"), ContainsSubstring("near it: limit"));
   CHECK_THAT(refusal("fraction:1"), ContainsSubstring("near it: memory_fraction"));
   CHECK_THAT(refusal("large_segment_mb:20"), ContainsSubstring("near it: "));
   CHECK_THAT(refusal("zzzzzzzzzz:1"), ContainsSubstring("there are: backing, "));

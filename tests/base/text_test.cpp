@@ -38,6 +38,21 @@ TEST_CASE("the edit distance counts single letters") {
   CHECK(editDistance("limt", "limit") == 1);
   CHECK(editDistance("kitten", "sitting") == 3);
   CHECK(editDistance("", "abc") == 3);
+  CHECK(editDistance("lmiit", "limit") == 1);
+  CHECK(editDistance("ab", "ba") == 1);
+}
+
+TEST_CASE("a name is near another whatever the case, the nearest first") {
+  CHECK(isNear("LIMIT", "limit"));
+  CHECK(isNear("Lmiit", "limit"));
+  CHECK(isNear("limits", "limit"));
+  CHECK(isNear("split", "max_split_size"));
+  CHECK_FALSE(isNear("best", "direct"));
+  CHECK_FALSE(isNear("", "direct"));
+  constexpr std::array<std::string_view, 3> kNames{"page_size", "page", "pages"};
+  CHECK(nearestOf("Pages", kNames) == "pages");
+  CHECK(nearestOf("page-size", kNames) == "page_size");
+  CHECK(nearestOf("nothing", kNames).empty());
 }
 
 }  // namespace

@@ -93,14 +93,15 @@ TEST_CASE("direct calls the device for each event and reserves what is live") {
 
 TEST_CASE("policies come in the order given, each once, for every trace") {
   const TempFile one("one.trace", kThreeBlocks), two("two.trace", kLeftover);
-  const auto rows = runCommand({"replay", "--device", "sim", "--json", "--policy", "torch,direct",
-                                "--policy", "cistern", "--policy", "torch", one.path(), two.path()})
-                        .rows();
+  const auto rows =
+      runCommand({"replay", "--device", "sim", "--json", "--policy", "torch-rules,direct",
+                  "--policy", "cistern", "--policy", "torch", one.path(), two.path()})
+          .rows();
   std::vector<std::string> seen;
   for (const auto& row : rows)
     seen.push_back(row["trace"].get<std::string>() + " " + row["policy"].get<std::string>());
-  CHECK(seen == std::vector<std::string>{"one torch", "one direct", "one cistern", "two torch",
-                                         "two direct", "two cistern"});
+  CHECK(seen == std::vector<std::string>{"one torch-rules", "one direct", "one cistern",
+                                         "two torch-rules", "two direct", "two cistern"});
 }
 
 TEST_CASE("a repeated trace is served from what its first round has left") {
@@ -181,12 +182,12 @@ TEST_CASE("options of --conf reach the policy cistern and no other") {
 
 TEST_CASE("a capacity that is too small ends with 1, the event and the reason") {
   const TempFile trace("three.trace", kThreeBlocks);
-  for (const char* policy : {"cistern", "torch", "direct"}) {
+  for (const char* policy : {"cistern", "torch-rules", "direct"}) {
     const Outcome table = replaySim(trace.path(), {"--policy", policy, "--capacity", "60MiB"});
     INFO(table.out);
     CHECK(table.status == 1);
     CHECK_THAT(table.out, ContainsSubstring("event 2 of 5: out of memory"));
-    CHECK_THAT(table.out, ContainsSubstring("40.00 MiB asked for"));
+    CHECK_THAT(table.out, ContainsSubstring("40.00 MiB asked"));
     CHECK(table.err.empty());
 
     const Outcome json =
@@ -196,6 +197,20 @@ TEST_CASE("a capacity that is too small ends with 1, the event and the reason") 
     CHECK(json.rows().at(0)["efficiency"].is_null());
     CHECK_THAT(json.err, ContainsSubstring("three, policy " + std::string(policy) +
                                            ": event 2 of 5: out of memory"));
+  }
+}
+
+TEST_CASE("the whole report of an allocator that is out of memory is shown") {
+  const TempFile trace("three.trace", kThreeBlocks);
+  const std::vector<std::string> said = {"allowed 60.00 MiB", "stream 0x", "largest blocks held:",
+                                         "more device memory would have made it fit"};
+  for (const char* format : {"", "--json", "--csv"}) {
+    std::vector<std::string> args = {"--capacity", "60MiB"};
+    if (*format != '\0') args.emplace_back(format);
+    const Outcome outcome = replaySim(trace.path(), args);
+    for (const std::string& part : said) {
+      CHECK_THAT(*format == '\0' ? outcome.out : outcome.err, ContainsSubstring(part));
+    }
   }
 }
 
@@ -227,10 +242,10 @@ TEST_CASE("CSV has one header, and a field for each of its columns in each row")
 TEST_CASE("the table names each trace once and explains its columns") {
   const TempFile trace("three.trace", kThreeBlocks);
   const Outcome outcome = replaySim(
-      trace.path(), {"--policy", "cistern,torch,direct", "--fit", "--gpu-lag-us", "2500"});
+      trace.path(), {"--policy", "cistern,torch-rules,direct", "--fit", "--gpu-lag-us", "2500"});
   CHECK(outcome.status == 0);
   CHECK_THAT(outcome.out, ContainsSubstring("2,500 µs behind the host"));
-  CHECK_THAT(outcome.out, ContainsSubstring("efficiency: peak of bytes asked for"));
+  CHECK_THAT(outcome.out, ContainsSubstring("efficiency: what the program asks for at its peak"));
   CHECK_THAT(outcome.out, ContainsSubstring("fit: "));
   CHECK_THAT(outcome.out, ContainsSubstring("100.0 %"));
   const std::size_t first = outcome.out.find("three");

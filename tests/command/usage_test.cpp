@@ -30,7 +30,7 @@ TEST_CASE("no command, and an unknown one, are refused") {
 TEST_CASE("an unknown name is refused with the names that are allowed") {
   const TempFile trace("small.trace", kSmallTrace);
   requireRefused({"replay", trace.path(), "--policy", "best"},
-                 "unknown policy 'best': must be one of cistern, torch, direct, async");
+                 "unknown policy 'best': must be one of cistern, torch-rules, direct, async");
   requireRefused({"replay", trace.path(), "--policy", "torch,best"}, "'best'");
   requireRefused({"replay", trace.path(), "--device", "gpu"},
                  "unknown device 'gpu': must be auto, sim, cuda or hip");
@@ -45,11 +45,98 @@ TEST_CASE("a value that makes no sense is refused by name") {
   };
   requireRefused(withOption("--capacity", "much"), "much");
   requireRefused(withOption("--capacity", "0"), "--capacity 0");
+  requireRefused(withOption("--capacity", "1180591620717411303424"), "too large");
+  requireRefused(withOption("--max-unpacked", "0"), "--max-unpacked 0");
   requireRefused(withOption("--repeat", "0"), "--repeat");
   requireRefused(withOption("--repeat", "twice"), "--repeat");
   requireRefused(withOption("--gpu-lag-us", "-1"), "--gpu-lag-us");
   requireRefused(withOption("--threads", "0"), "--threads");
   requireRefused(withOption("--threads", "all"), "--threads");
+}
+
+TEST_CASE("an empty text is no value of an option") {
+  const TempFile trace("small.trace", kSmallTrace);
+  for (const std::string option :
+       {"--capacity", "--page-size", "--device", "--policy", "--max-unpacked"}) {
+    requireRefused({"replay", trace.path(), option, ""}, option + ": needs a value");
+    requireRefused({"replay", trace.path(), option + "=", "--json"}, option + " needs a value");
+  }
+  requireRefused({"replay", ""}, "trace: needs a value");
+}
+
+TEST_CASE("a misspelt name is refused with the one that was meant, whatever its case") {
+  const TempFile trace("small.trace", kSmallTrace);
+  const auto refused = [&](const std::vector<std::string>& more, const std::string& message) {
+    std::vector<std::string> args = {"replay", trace.path()};
+    args.insert(args.end(), more.begin(), more.end());
+    requireRefused(args, message);
+  };
+  for (const char* option : {"--polcy", "--Policy", "--POLICY", "-policy", "--polciy=torch"}) {
+    refused({option}, "did you mean --policy?");
+  }
+  refused({"--JSON"}, "unknown option '--JSON'; did you mean --json?");
+  refused({"--pagesize", "2MiB"}, "did you mean --page-size?");
+  for (const char* policy : {"Cistern", "cistren", "CISTERN"}) {
+    refused({"--policy", policy}, "did you mean cistern?");
+  }
+  refused({"--policy", "Torch"}, "did you mean torch-rules?");
+  refused({"--policy", "best"}, "direct, async\n");
+  refused({"--device", "SIM"}, "did you mean sim?");
+  for (const char* conf : {"Limit:1G", "LIMIT:1G", "limt:1G", "lmiit:1G"}) {
+    refused({"--conf", conf}, "near it: limit\n");
+  }
+  for (const char* command : {"Replay", "REPLAY", "replya", "repaly"}) {
+    requireRefused({command, trace.path()}, "did you mean replay?");
+  }
+  requireRefused({"--verison"}, "unknown option '--verison'; did you mean --version?");
+  requireRefused({"--json", "replay", trace.path()},
+                 "--json comes after the command: cistern replay --json");
+  requireRefused({"options", "--markdwon"}, "did you mean --markdown?");
+  requireRefused({"options", "more"}, "unexpected argument 'more'");
+}
+
+TEST_CASE("an error in --conf names it and the place there") {
+  const TempFile trace("small.trace", kSmallTrace);
+  const auto args = [&](std::vector<std::string> confs) {
+    std::vector<std::string> all = {"replay", trace.path(), "--device", "sim"};
+    for (std::string& conf : confs) all.insert(all.end(), {"--conf", std::move(conf)});
+    return all;
+  };
+  requireRefused(args({"free_log:1,limits:3G"}), "cistern: --conf, column 12: no option is named");
+  requireRefused(args({"limit:much"}), "--conf, column 1: option 'limit' cannot be 'much'");
+  requireRefused(args({"free_log:1", "free_log:1,limt:1G"}), "--conf number 2, column 12: ");
+}
+
+TEST_CASE("the standard input is a trace once at most") {
+  requireRefused({"replay", "-", "-"}, "the standard input (-) can be read only once");
+}
+
+TEST_CASE("no byte of a name or an argument acts on the terminal, or makes a line") {
+  const std::string evil = "e\x1b[31m\nv\xc2\x9bil\xff\r\x7f";
+  const std::string shown = "e\\x1b[31m\\x0av\\xc2\\x9bil\\xff\\x0d\\x7f";
+  const TempFile named(evil + ".trace", kSmallTrace), bad(evil + ".bad", "a x 0 0\n");
+  requireRefused({evil}, "unknown command '" + shown + "'");
+  requireRefused({"replay", evil, "--device", "sim"}, shown + ": cannot be opened");
+  requireRefused({"replay", bad.path(), "--device", "sim"}, shown + ".bad:1:3: ");
+  requireRefused({"replay", named.path(), "--" + evil}, "'--" + shown + "'");
+  for (const char* option : {"--policy", "--device", "--capacity", "--page-size", "--repeat"}) {
+    const Outcome outcome = runCommand({"replay", named.path(), option, evil});
+    CHECK(outcome.status == 2);
+    CHECK(outcome.err.find_first_of("\x1b\r\x7f\xff") == std::string::npos);
+    CHECK(outcome.err.find('\n') == outcome.err.size() - 1);
+  }
+  requireRefused({"replay", named.path(), "--conf", "limit:" + evil}, shown.substr(0, 9));
+  for (const char* format : {"--json", "--csv", "--gpu-lag-us=0"}) {
+    for (const char* capacity : {"1GiB", "1"}) {
+      const Outcome outcome =
+          runCommand({"replay", named.path(), "--device", "sim", "--capacity", capacity, format});
+      INFO(outcome.out << outcome.err);
+      const std::string all = outcome.out + outcome.err;
+      CHECK(all.find_first_of("\x1b\r\x7f\xff") == std::string::npos);
+      CHECK(all.find("\nv") == std::string::npos);
+    }
+  }
+  CHECK(runCommand({"replay", named.path(), "--device", "sim", "--json"}).rows().size() == 1);
 }
 
 TEST_CASE("a page size is held to what the option page_size allows") {

@@ -1,4 +1,9 @@
 // Files as a whole: how they are told apart, and what cannot be read at all.
+#include <random>
+
+#include <fmt/format.h>
+
+#include "allocator/base/bytes.hpp"
 #include "interop/trace/write.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/trace/trace_testing.hpp"
@@ -59,10 +64,40 @@ TEST_CASE("gzip that ends early or is damaged is refused, never read in part") {
   CHECK(fileComplaint(file.path()).substr(0, 15) == ": the gzip data");
 }
 
-TEST_CASE("a file longer than the limit is refused before it is all in memory") {
-  const TemporaryFile file("long", std::string(100, '#'));
-  CHECK(loadFile(file.path(), 100).size() == 100);
-  CHECK_THROWS_AS(loadFile(file.path(), 99), TraceError);
+TEST_CASE("what follows gzip data is refused, but for zeros and more gzip data") {
+  const std::string one = gzipped("a 1 0 0\n"), two = gzipped("a 2 0 0\n");
+  const TemporaryFile garbage("garbage.gz", one + "garbage");
+  CHECK(fileComplaint(garbage.path()) ==
+        fmt::format(": byte {}: expected the end of the file, found something behind the gzip data",
+                    one.size()));
+  const TemporaryFile padded("padded.gz", one + std::string(300'000, '\0'));
+  CHECK(readTrace(padded.path()).events.size() == 1);
+  const TemporaryFile members("members.gz", one + two);
+  CHECK(readTrace(members.path()).events.size() == 2);
+}
+
+TEST_CASE("gzip that unpacks to more than any program's is refused, unless it is asked for") {
+  const std::string comment = "# " + std::string(40 * kMiB, 'x') + "\na 1 0 0\n";
+  const std::string packed = gzipped(comment);
+  REQUIRE(packed.size() < kMiB);
+  const TemporaryFile bomb("bomb.gz", packed);
+  CHECK(fileComplaint(bomb.path()).find("gzip data unpack to more than 32.00 MiB") !=
+        std::string::npos);
+  CHECK(readTrace(bomb.path(), {.unpacked_bytes = 64 * kMiB}).events.size() == 1);
+  CHECK_THROWS_AS(readTrace(bomb.path(), {.unpacked_bytes = 39 * kMiB}), TraceError);
+}
+
+TEST_CASE("what takes a hundredth of its length packed is taken whatever its length",
+          "[one-thread]") {
+  // Digits that do not repeat, and behind them a run that does. Comments keep their order.
+  std::string content;
+  std::mt19937_64 random(1);
+  while (content.size() < 2 * kMiB) content += "# " + std::to_string(random()) + "\n";
+  content += "# " + std::string(40 * kMiB, 'x') + "\n";
+  const std::string packed = gzipped(content);
+  REQUIRE(packed.size() * 100 > content.size());
+  const TemporaryFile file("repetitive.gz", packed);
+  CHECK(fileComplaint(file.path()) == "");
 }
 
 }  // namespace

@@ -49,9 +49,11 @@ TEST_CASE("a fault in Cistern's format is named with line, column and what was e
       {"a  0 0", "t:1:3: expected a size in bytes, at most 2^60, found ''"},
       {"a -1 0 0", "t:1:3: expected a size in bytes, at most 2^60, found '-1'"},
       {"a 1152921504606846977 0 0",
-       "t:1:3: expected a size in bytes, at most 2^60, found '1152921504606846977'"},
+       "t:1:3: expected a size in bytes, at most 2^60, found '1152921504606846977', which is too "
+       "large"},
       {"a 1152921504606846976 0 0\na 1 0 0", "t:2:5: expected at most 2^60 bytes live at once"},
-      {"a 1 1000001 0", "t:1:5: expected a stream number, at most 1000000, found '1000001'"},
+      {"a 1 1000001 0",
+       "t:1:5: expected a stream number, at most 1000000, found '1000001', which is too large"},
       {"a 1 0 soon", "t:1:7: expected a time in microseconds, found 'soon'"},
       {"a 1 0 1152921504606846977", "t:1:7: expected a trace shorter than 2^60 microseconds"},
       {"a 1 0 0 0", "t:1:9: expected the end of the line, found '0'"},

@@ -78,6 +78,30 @@ TEST_CASE("a fault in a snapshot is named with its entry and what was expected")
         "t: segments[0]: expected a dict, found None");
 }
 
+TEST_CASE("an allocation where another lives is refused with the entries of both") {
+  CHECK(complaint(snapshotOf(entry("alloc", "1") + entry("alloc", "2") + entry("alloc", "1"))) ==
+        "t: device_traces[0][2]: address 0x1 is allocated while device_traces[0][0] lives there");
+  CHECK(complaint(snapshotOf(entry("alloc", "1") + entry("free_requested", "1") +
+                             entry("alloc", "1") + entry("free_completed", "1"))) == "");
+  const std::string block = "(dVaddress\nI4096\nsVsize\nI512\nsVstate\nVactive_allocated\nsa";
+  const std::string segment = "(dVaddress\nI4096\nsVstream\nI0\nsVblocks\n(l" + block + block + "s";
+  CHECK(complaint("(dVdevice_traces\n(lsVsegments\n" + list(segment) + "s.") ==
+        "t: segments[0].blocks[1]: address 0x1000 is that of two live blocks");
+}
+
+TEST_CASE("what follows a pickle is refused with its place") {
+  const std::string whole = snapshotOf(entry("alloc", "1"));
+  CHECK(complaint(whole) == "");
+  CHECK(complaint(whole + "more") ==
+        fmt::format("t: byte {}: expected the end of the file, found 4 bytes behind the pickle",
+                    whole.size()));
+}
+
+TEST_CASE("a size beyond 64 bits is said to be too large") {
+  CHECK(complaint(snapshotOf(entry("alloc", "1", "1180591620717411303424"))) ==
+        "t: device_traces[0][0]: expected 'size' to be an int below 2^63, found a larger one");
+}
+
 TEST_CASE("lists that share one dict or one list many times over are refused or read in no time") {
   std::string shared = "(dVdevice_traces\n(lsVsegments\n(l";
   shared += "(dVaddress\nI0\nsVstream\nI0\nsVblocks\n(l";

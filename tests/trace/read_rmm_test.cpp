@@ -52,6 +52,29 @@ TEST_CASE("a free takes the latest live allocation at its pointer") {
         Events{allocation(0, 0, 0), allocation(0, 0, 0), release(1, 0, 0), release(0, 0, 0)});
 }
 
+TEST_CASE("an allocation where another lives is refused with the lines of both") {
+  CHECK(complaint(kHeader + "1,00:00:00,allocate,0x10,8,0\n1,00:00:00,allocate,0x20,8,0\n" +
+                  "1,00:00:01,allocate,0x10,8,0\n") ==
+        "t:4:28: address 0x10 is allocated while the allocation of line 2 lives there");
+  CHECK(complaint(kHeader + "1,00:00:00,allocate,0x10,8,0\n1,00:00:00,free,0x10,8,0\n" +
+                  "1,00:00:01,allocate,0x10,8,0\n") == "");
+}
+
+TEST_CASE("a column that is not RMM's, or not in its place, is named") {
+  const std::string expected = "; expected Thread,Time,Action,Pointer,Size,Stream";
+  const std::string call = "\n1,00:00:00,allocate,0x10,8,0\n";
+  CHECK(complaint("Thread,Time,Action,Pointer,Size,Stream,Device" + call) ==
+        "t:1:40: unknown column 'Device'" + expected);
+  CHECK(complaint("Thread,Time,Action,Address,Size,Stream" + call) ==
+        "t:1:20: unknown column 'Address'" + expected);
+  CHECK(complaint("started\nThread,Time,Action,Size,Pointer,Stream" + call) ==
+        "t:2:20: misplaced column 'Size'" + expected);
+  CHECK(complaint("Thread,Time,Action,Pointer,Size" + call) ==
+        "t:1:32: unknown column ''" + expected);
+  CHECK(complaint(kHeader + "Thread,Time,Action,Pointer,Size,Stream,Device" + call) ==
+        "t:2:40: unknown column 'Device'" + expected);
+}
+
 TEST_CASE("freeing null without an allocation there means nothing") {
   const Trace trace = parsed(kHeader + "1,00:00:00,free,0x0,0,0\n1,00:00:05,allocate,0x10,8,0\n" +
                              "1,00:00:06,free,(nil),0,0\n1,00:00:07,free,0x10,8,0\n");
@@ -76,6 +99,13 @@ TEST_CASE("a fault in an RMM log is named with line, column and what was expecte
         "t:2:29: expected a stream in hexadecimal, found the end of the line");
   CHECK(complaint(oneCall(time + "allocate,0x10,1,0,0")) ==
         "t:2:32: expected the end of the line, found '0'");
+  CHECK(complaint(oneCall(time + "allocate,0x10,1180591620717411303424,0")) ==
+        "t:2:28: expected a size in bytes, at most 2^60, found '1180591620717411303424', which is "
+        "too large");
+  CHECK(complaint(oneCall(time + "allocate failure,0x0,1,0,junk")) ==
+        "t:2:39: expected the end of the line, found 'junk'");
+  CHECK(complaint(oneCall(time + "allocate,0x10,1,0") + "the end\n") ==
+        "t:3:8: expected a time of day as 15:23:45.123456, found the end of the line");
   CHECK(complaint(oneCall(time + "free,0x10,1,0")) ==
         "t:2:19: expected the pointer of a live allocation, found '0x10'");
 }

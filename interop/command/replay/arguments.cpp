@@ -1,37 +1,40 @@
 #include "interop/command/replay/arguments.hpp"
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "allocator/base/option_table.hpp"
 #include "interop/command/console.hpp"
+#include "interop/command/did_you_mean.hpp"
 #include "interop/command/replay/policy.hpp"
 
 namespace cistern::command {
 namespace {
 
-std::optional<std::uint64_t> parseCapacity(const std::string& text) try {
+/// None where `text` is empty, as where the option is not given.
+std::optional<std::uint64_t> parseSize(std::string_view option, const std::string& text) try {
   if (text.empty()) return std::nullopt;
   if (const std::uint64_t bytes = parseBytes(text); bytes > 0) return bytes;
-  throw UsageError("--capacity 0: must be more than nothing");
+  throw UsageError(fmt::format("{} {}: must be more than nothing", option, text));
 } catch (const InvalidArgument& error) {
-  throw UsageError(fmt::format("--capacity: {}", error.what()));
+  throw UsageError(fmt::format("{}: {}", option, error.what()));
 }
 
 std::string requireKnownDevice(const std::string& name) {
-  for (const char* known : {"auto", "sim", "cuda", "hip"}) {
-    if (name == known) return name;
-  }
-  throw UsageError(fmt::format("unknown device '{}': must be auto, sim, cuda or hip", name));
+  constexpr std::array<std::string_view, 4> kKnown{"auto", "sim", "cuda", "hip"};
+  if (std::find(kKnown.begin(), kKnown.end(), name) != kKnown.end()) return name;
+  throw UsageError(fmt::format("unknown device '{}': must be auto, sim, cuda or hip{}", name,
+                               didYouMean(name, kKnown)));
 }
 
 /// Each once, in the order given.
 std::vector<std::string> policiesFrom(const std::vector<std::string>& names) {
   std::vector<std::string> policies;
-  for (const std::string& name : names) {
-    (void)policyKind(name);
+  for (const std::string& given : names) {
+    const std::string name(policyKind(given).name);
     if (std::find(policies.begin(), policies.end(), name) == policies.end()) {
       policies.push_back(name);
     }
@@ -50,8 +53,15 @@ void setPageSize(Options& options, const std::string& text) {
 
 /// The environment, then --conf, then what is shorthand for a part of it.
 Options optionsFrom(const Arguments& a) {
-  Options options =
-      Options::parse(fmt::format("{}", fmt::join(a.conf, ",")), Options::fromEnvironment());
+  Options options = Options::fromEnvironment();
+  for (std::size_t i = 0; i < a.conf.size(); ++i) {
+    try {
+      options = Options::parse(a.conf[i], options);
+    } catch (const OptionError& error) {
+      const std::string which = a.conf.size() > 1 ? fmt::format(" number {}", i + 1) : "";
+      throw UsageError(fmt::format("--conf{}, {}", which, error.what()));
+    }
+  }
   if (!a.page_size.empty()) setPageSize(options, a.page_size);
   if (a.no_recycle) options.recycle = Recycle::kOff;
   return options;
@@ -62,9 +72,13 @@ Options optionsFrom(const Arguments& a) {
 ReplaySettings settingsFrom(const Arguments& a) {
   ReplaySettings s;
   s.traces = a.traces;
+  if (std::count(s.traces.begin(), s.traces.end(), "-") > 1) {
+    throw UsageError("the standard input (-) can be read only once");
+  }
+  s.read_limits.unpacked_bytes = parseSize("--max-unpacked", a.max_unpacked);
   s.policies = policiesFrom(a.policies);
   s.device = requireKnownDevice(a.device);
-  s.capacity = parseCapacity(a.capacity);
+  s.capacity = parseSize("--capacity", a.capacity);
   s.fit = a.fit;
   s.gpu_lag_us = a.gpu_lag_us;
   s.rounds = a.repeat;

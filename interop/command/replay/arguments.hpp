@@ -20,6 +20,7 @@ struct Arguments {
   std::size_t threads = 1;
   std::vector<std::string> conf;
   std::string page_size;
+  std::string max_unpacked;
   bool no_recycle = false;
   bool check = false;
   bool json = false;

@@ -1,8 +1,9 @@
 // --csv: what --json says, with one column a kind of device call, but one for all that were made in
 // the background, and no rounds. The columns are always the same, and what is null there is empty
-// here.
+// here. A row is one line: what would break it stands in a name as \xNN.
 #include <fmt/format.h>
 
+#include "allocator/base/printable.hpp"
 #include "interop/command/replay/report.hpp"
 
 namespace cistern::command {
@@ -21,7 +22,7 @@ constexpr const char* kLastColumns =
     "pages.recycled,pages.revived,pages.retired,pages.returned";
 
 std::string quoted(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  if (text.find_first_of(",\"") == std::string::npos) return text;
   std::string field = "\"";
   for (const char c : text) field += c == '"' ? std::string("\"\"") : std::string(1, c);
   return field + "\"";
@@ -42,8 +43,8 @@ class CsvReport final : public Report {
   }
 
   void row(const Measurement& m) override {
-    out_ << fmt::format("{},{},{},{},{},{},{},{},{},{:.1f}", quoted(m.trace), m.policy, m.device,
-                        m.events, m.ok(), m.peak_requested, m.peak_reserved,
+    out_ << fmt::format("{},{},{},{},{},{},{},{},{},{:.1f}", quoted(printable(m.trace)), m.policy,
+                        m.device, m.events, m.ok(), m.peak_requested, m.peak_reserved,
                         orEmpty(m.efficiency()), orEmpty(m.fit), m.ns_per_event);
     for (std::size_t i = 0; i < kCountedCalls; ++i) out_ << ',' << m.calls[i];
     out_ << fmt::format(",{},{},{},{},", orEmpty(m.modelled_ms), m.host_bytes_peak,

@@ -5,17 +5,21 @@
 #include <fmt/ranges.h>
 
 #include "interop/command/console.hpp"
+#include "interop/command/did_you_mean.hpp"
 #include "interop/command/replay/policy.hpp"
 
 namespace cistern::command {
 namespace {
 
+constexpr std::string_view kTorchRules = "torch-rules";
+
 std::string lacksNothing(const Device&) { return {}; }
 
 constexpr std::array<PolicyKind, 4> kPolicies = {{
     {"cistern", "Cistern's allocator, with the options of --conf", true, makeCistern, lacksNothing},
-    {"torch", "the same engine under PyTorch's default rules", true, makeTorch, lacksNothing},
-    {"direct", "a device malloc and free each time", true, makeDirect, lacksNothing},
+    {kTorchRules, "Cistern's engine under PyTorch's rules, not PyTorch", true, makeTorch,
+     lacksNothing},
+    {"direct", "no allocator: a device malloc and free each time", true, makeDirect, lacksNothing},
     {"async", "the driver's own stream-ordered pool", false, makeAsync, asyncLacks},
 }};
 
@@ -24,13 +28,14 @@ constexpr std::array<PolicyKind, 4> kPolicies = {{
 std::span<const PolicyKind> policyKinds() { return kPolicies; }
 
 const PolicyKind& policyKind(std::string_view name) {
+  if (name == "torch") name = kTorchRules;  // what it was called
   std::vector<std::string_view> names;
   for (const PolicyKind& kind : kPolicies) {
     if (kind.name == name) return kind;
     names.push_back(kind.name);
   }
-  throw UsageError(
-      fmt::format("unknown policy '{}': must be one of {}", name, fmt::join(names, ", ")));
+  throw UsageError(fmt::format("unknown policy '{}': must be one of {}{}", name,
+                               fmt::join(names, ", "), didYouMean(name, names)));
 }
 
 }  // namespace cistern::command

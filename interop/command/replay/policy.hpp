@@ -30,7 +30,8 @@ class Policy {
   Policy(const Policy&) = delete;
   Policy& operator=(const Policy&) = delete;
 
-  /// Throws Error, whose first line is the reason, when there is no room. Null for 0 bytes.
+  /// Throws Error, whose first line is the reason and whose others say more, when there is no room.
+  /// Null for 0 bytes.
   virtual void* allocate(std::size_t bytes, Stream stream) = 0;
   /// Pre: allocate gave it out, and it is not null.
   virtual void free(const Held& block) = 0;

@@ -4,10 +4,13 @@
 
 #include <fmt/format.h>
 
+#include "allocator/base/printable.hpp"
+
 namespace cistern::command {
 namespace {
 
 constexpr std::size_t kBarWidth = 30;
+constexpr std::size_t kTextWidth = 38;  // of the 80 columns of a terminal at least
 constexpr auto kPatience = std::chrono::milliseconds(300);
 constexpr const char* kEraseLine = "\r\x1b[K";
 
@@ -23,7 +26,7 @@ std::string bar(double fraction) {
 void Progress::show(double fraction, const std::string& what) {
   if (!console_.err_is_terminal || Clock::now() - since_ < kPatience) return;
   console_.err << fmt::format("{}  {} {:3.0f} %  {}", kEraseLine, bar(fraction), fraction * 100,
-                              what)
+                              clipped(printable(what), kTextWidth))
                << std::flush;
   shown_ = true;
 }

@@ -49,7 +49,7 @@ void Replayer::attempt(Part part) try {
 } catch (const Error& error) {
   if (!failure_.empty()) return;  // the first one counts
   failure_ = fmt::format("event {} of {}: {}", grouped(played_), grouped(script_.steps.size()),
-                         firstLine(error.what()));
+                         error.what());
 }
 
 // The checks are work that lags as well as any other. Work alone is left on the meter's clock: it

@@ -26,9 +26,9 @@ class Report {
   virtual bool explainsFailures() const { return false; }
 };
 
-/// `traces`: the names of all that will come, for the width of their column. `device`: in words.
+/// At most 100 columns wide. `device`: in words.
 std::unique_ptr<Report> tableReport(std::ostream& out, const ReplaySettings& settings,
-                                    const std::vector<std::string>& traces, std::string device);
+                                    std::string device, bool colours);
 std::unique_ptr<Report> jsonReport(std::ostream& out);
 std::unique_ptr<Report> csvReport(std::ostream& out);
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "allocator/base/printable.hpp"
 #include "interop/command/replay/measure.hpp"
 #include "interop/command/replay/policy.hpp"
 #include "interop/command/replay/progress.hpp"
@@ -46,29 +47,28 @@ std::string requireDevice(const ReplaySettings& s) {
 }
 
 /// All files before anything is replayed, so that a bad one stops everything at once.
-std::vector<Script> readAll(const std::vector<std::string>& paths, Progress& progress) {
+std::vector<Script> readAll(const ReplaySettings& s, Progress& progress) {
   std::vector<Script> scripts;
-  for (const std::string& path : paths) {
+  for (const std::string& path : s.traces) {
     progress.show(0, "reading " + path);
-    scripts.push_back(makeScript(trace::readTrace(path)));
+    scripts.push_back(makeScript(trace::readTrace(path, s.read_limits)));
   }
   progress.clear();
   return scripts;
 }
 
-std::unique_ptr<Report> reportFor(const ReplaySettings& s, const std::vector<Script>& scripts,
-                                  const std::string& device, std::ostream& out) {
-  if (s.format == Format::kJson) return jsonReport(out);
-  if (s.format == Format::kCsv) return csvReport(out);
-  std::vector<std::string> names;
-  for (const Script& script : scripts) names.push_back(script.name);
-  return tableReport(out, s, names, device);
+std::unique_ptr<Report> reportFor(const ReplaySettings& s, const std::string& device,
+                                  const Console& console) {
+  if (s.format == Format::kJson) return jsonReport(console.out);
+  if (s.format == Format::kCsv) return csvReport(console.out);
+  return tableReport(console.out, s, device, console.colours);
 }
 
 void printRow(Report& report, const Measurement& row, Console& console) {
   report.row(row);
   if (row.ok() || report.explainsFailures()) return;
-  console.err << fmt::format("cistern: {}, policy {}: {}\n", row.trace, row.policy, row.failure);
+  console.err << fmt::format("cistern: {}, policy {}: {}\n", printable(row.trace), row.policy,
+                             printableLines(row.failure));
 }
 
 ExitStatus replayAll(const std::vector<Script>& scripts, const ReplaySettings& s, Report& report,
@@ -97,8 +97,8 @@ ExitStatus runReplay(ReplaySettings settings, Console& console) {
   requireSense(settings);
   const std::string device = requireDevice(settings);
   Progress progress(console);
-  const std::vector<Script> scripts = readAll(settings.traces, progress);
-  const auto report = reportFor(settings, scripts, device, console.out);
+  const std::vector<Script> scripts = readAll(settings, progress);
+  const auto report = reportFor(settings, device, console);
   report->begin();
   const ExitStatus status = replayAll(scripts, settings, *report, progress, console);
   report->end();

@@ -8,6 +8,7 @@
 
 #include "allocator/base/bytes.hpp"
 #include "allocator/base/options.hpp"
+#include "interop/trace/trace.hpp"
 
 namespace cistern::command {
 
@@ -17,7 +18,8 @@ inline constexpr std::uint64_t kDefaultSimCapacity = 192 * kGiB;
 enum class Format : std::uint8_t { kTable, kJson, kCsv };
 
 struct ReplaySettings {
-  std::vector<std::string> traces;    ///< paths
+  std::vector<std::string> traces;  ///< paths
+  trace::ReadLimits read_limits;
   std::vector<std::string> policies;  ///< names, all known
   std::string device = "auto";        ///< a backend; after resolveDevice() not "auto"
   std::optional<std::uint64_t> capacity;

@@ -27,12 +27,9 @@ std::string calls(const Measurement& m) { return grouped(totalOf(m.calls)); }
 std::string callersTime(const Measurement& m) { return milliseconds(m.modelled_ms); }
 std::string backgroundTime(const Measurement& m) { return milliseconds(m.modelled_background_ms); }
 
-std::string pages(const Measurement& m) {
-  return m.pages.created == 0 ? kNothing : grouped(m.pages.created);
-}
 std::string moved(const Measurement& m) {
   if (m.pages.created == 0) return kNothing;
-  return fmt::format("{} + {}", grouped(m.pages.recycled), grouped(m.pages.revived));
+  return grouped(m.pages.recycled + m.pages.revived);
 }
 
 /// Whether a row may have pages: none but the policy cistern's has.
@@ -49,22 +46,25 @@ std::vector<Column> columnsFor(const ReplaySettings& s) {
   const auto add = [&](bool shown, const Column& column) {
     if (shown) columns.push_back(column);
   };
-  add(true, {"peak reserved", 13, reserved, ""});
+  add(true, {"reserved", 11, reserved,
+             "reserved: the most that the policy took from the device at once."});
   add(true, {"efficiency", 10, efficiency,
-             "efficiency: peak of bytes asked for / peak of bytes reserved on the device."});
-  add(s.fit, {"fit", 7, fit,
-              "fit: peak of bytes asked for / the smallest capacity that serves the whole trace."});
-  add(true, {"ns/event", 8, speed, ""});
-  add(true, {"calls", 7, calls,
-             "calls: to the device, that the program waited for; not those in the background."});
+             "efficiency: what the program asks for at its peak / reserved."});
+  add(s.fit,
+      {"fit", 7, fit,
+       "fit: what it asks for at its peak / the smallest capacity that serves the whole trace."});
+  add(true, {"ns/event", 8, speed,
+             "ns/event: time of this machine's processor for each allocation and free."});
+  add(true, {"calls", 9, calls,
+             "calls: to the driver, that the program waited for; not those in the background."});
   add(modelled, {"device ms", 9, callersTime,
                  "device ms: what these calls would take on a real GPU (modelled)."});
   add(modelled && withPages(s),
       {"bg ms", 6, backgroundTime, "bg ms: the same of the calls made in the background."});
-  add(withPages(s), {"pages", 5, pages, "pages: made by the device, to back segments with."});
-  add(withPages(s), {"moved", 10, moved,
-                     "moved: pages mapped where they were needed rather than new ones made, + "
-                     "those taken\n       back into use where they were mapped still."});
+  add(withPages(s),
+      {"moved", 7, moved,
+       "moved: pages mapped where they were needed, or taken back into use, rather than "
+       "new ones made."});
   return columns;
 }
 

@@ -1,49 +1,60 @@
-// The table for people: one group of rows a trace, one row a policy, and below it what its figures
-// mean.
+// The table for people: a line for each trace, below it a row for each policy, and at the end what
+// the figures come to and mean. Nothing is wider than a page but what is one word.
 #include <algorithm>
+#include <sstream>
 
 #include <fmt/format.h>
 
 #include "allocator/base/bytes.hpp"
+#include "allocator/base/printable.hpp"
+#include "interop/command/replay/policy.hpp"
 #include "interop/command/replay/report.hpp"
+#include "interop/command/replay/summary.hpp"
 #include "interop/command/replay/table_columns.hpp"
 #include "interop/command/replay/text.hpp"
+#include "interop/command/wrap.hpp"
 
 namespace cistern::command {
 namespace {
 
+constexpr std::size_t kNameWidth = 48;  // a longer one of a trace is cut
+
 class TableReport final : public Report {
  public:
-  TableReport(std::ostream& out, const ReplaySettings& settings,
-              const std::vector<std::string>& traces, std::string device)
-      : out_(out), settings_(settings), columns_(columnsFor(settings)), device_(std::move(device)) {
-    for (const std::string& trace : traces) trace_width_ = std::max(trace_width_, trace.size());
-  }
+  TableReport(std::ostream& out, const ReplaySettings& settings, std::string device, bool colours)
+      : out_(out),
+        settings_(settings),
+        columns_(columnsFor(settings)),
+        device_(std::move(device)),
+        colours_(colours) {}
 
   void begin() override {
-    const std::string header = line("trace", "policy", "peak asked",
-                                    [](const Column& column) { return std::string(column.title); });
-    out_ << '\n' << header << rule(header.size()) << std::flush;
+    const std::string header =
+        line("policy", [](const Column& column) { return std::string(column.title); });
+    out_ << '\n' << bold(header) << '\n' << rule(header.size()) << std::flush;
   }
 
-  // The trace's name and its peak stand once, in the first row of its group.
+  // The trace's name and its peak stand once, above its rows.
   void row(const Measurement& m) override {
-    const bool first = m.policy == settings_.policies.front();
-    if (first && !empty_) out_ << '\n';
-    empty_ = false;
-    out_ << line(first ? m.trace : "", m.policy, first ? formatBytes(m.peak_requested) : "",
-                 [&](const Column& column) { return column.text(m); });
-    if (!m.ok()) out_ << fmt::format("  {:{}}  ✗ {}\n", "", trace_width_, m.failure);
+    if (m.policy == settings_.policies.front()) {
+      out_ << (rows_.empty() ? "" : "\n") << "  " << bold(clipped(printable(m.trace), kNameWidth))
+           << fmt::format(": {} at its peak, {} events\n", formatBytes(m.peak_requested),
+                          grouped(m.events));
+    }
+    out_ << line("  " + m.policy, [&](const Column& column) { return column.text(m); }) << '\n';
+    if (!m.ok()) printFailure(m.failure);
     out_ << std::flush;
+    rows_.push_back(m);
   }
 
   void end() override {
-    out_ << fmt::format("\nReplayed {}on {}.\n",
-                        settings_.rounds == 1 ? "" : grouped(settings_.rounds) + " times ",
-                        device_);
-    for (const Column& column : columns_) {
-      if (!column.meaning.empty()) out_ << column.meaning << '\n';
+    const std::string rounds = settings_.rounds == 1 ? "" : grouped(settings_.rounds) + " times ";
+    out_ << '\n' << wrapped(fmt::format("Replayed {}on {}.", rounds, device_)) << '\n';
+    for (const std::string& policy : settings_.policies) {
+      out_ << wrapped(fmt::format("{}: {}.", policy, policyKind(policy).text), "  ", "");
     }
+    for (const Column& column : columns_) out_ << wrapped(column.meaning, "  ", "");
+    printSummary();
     out_ << std::flush;
   }
 
@@ -51,34 +62,55 @@ class TableReport final : public Report {
 
  private:
   template <class TextOf>
-  std::string line(std::string_view trace, std::string_view policy, std::string_view asked,
-                   TextOf text_of) const {
-    std::string text = fmt::format("  {:<{}}  {:<7}  {:>10}", trace, trace_width_, policy, asked);
+  std::string line(std::string_view policy, TextOf text_of) const {
+    std::string text = fmt::format("  {:<13}", policy);
     for (const Column& column : columns_) {
       text += fmt::format("  {:>{}}", text_of(column), column.width);
     }
-    return text + '\n';
+    return text;
   }
 
   static std::string rule(std::size_t width) {
     std::string text = "  ";
-    for (std::size_t i = 3; i < width; ++i) text += "─";
+    for (std::size_t i = 2; i < width; ++i) text += "─";
     return text + "\n";
+  }
+
+  // The whole report of an allocator that is out of memory has several lines.
+  void printFailure(const std::string& failure) {
+    std::istringstream lines(printableLines(failure));
+    const char* first = "    ✗ ";
+    for (std::string text; std::getline(lines, text); first = "      ") {
+      const std::string inner(std::min(text.find_first_not_of(' '), text.size()), ' ');
+      const std::string indent = "      " + inner;
+      out_ << red(wrapped(text.substr(inner.size()), indent + "  ", first + inner));
+    }
+  }
+
+  void printSummary() {
+    const std::string summary = summaryOf(rows_, settings_.policies);
+    if (!summary.empty()) out_ << '\n' << bold(wrapped(summary));
+  }
+
+  std::string bold(const std::string& text) const { return dressed("\x1b[1m", text); }
+  std::string red(const std::string& text) const { return dressed("\x1b[31m", text); }
+  std::string dressed(const char* how, const std::string& text) const {
+    return colours_ ? how + text + "\x1b[0m" : text;
   }
 
   std::ostream& out_;
   const ReplaySettings settings_;
   const std::vector<Column> columns_;
   const std::string device_;
-  std::size_t trace_width_ = 5;  ///< of the word "trace" at least
-  bool empty_ = true;
+  const bool colours_;
+  std::vector<Measurement> rows_;
 };
 
 }  // namespace
 
 std::unique_ptr<Report> tableReport(std::ostream& out, const ReplaySettings& settings,
-                                    const std::vector<std::string>& traces, std::string device) {
-  return std::make_unique<TableReport>(out, settings, traces, std::move(device));
+                                    std::string device, bool colours) {
+  return std::make_unique<TableReport>(out, settings, std::move(device), colours);
 }
 
 }  // namespace cistern::command

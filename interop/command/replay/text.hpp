@@ -1,9 +1,8 @@
-// How reports spell numbers and messages.
+// How reports spell numbers.
 #pragma once
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 
 namespace cistern::command {
 
@@ -13,7 +12,5 @@ inline std::string grouped(std::uint64_t number) {
   for (std::size_t at = digits.size(); at > 3;) digits.insert(at -= 3, 1, ',');
   return digits;
 }
-
-inline std::string_view firstLine(std::string_view text) { return text.substr(0, text.find('\n')); }
 
 }  // namespace cistern::command

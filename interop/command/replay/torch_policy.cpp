@@ -1,4 +1,4 @@
-// Policy "torch": the same engine held to what PyTorch's allocator does by default, so that a
+// Policy "torch-rules": the same engine held to what PyTorch's allocator does by default, so that a
 // comparison measures the rules and nothing else. It takes no options.
 #include "interop/command/replay/engine_policy.hpp"
 

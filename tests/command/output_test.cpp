@@ -1,0 +1,151 @@
+// What is printed: that it arrives, how wide it is, and what it says at the end.
+#include <fstream>
+#include <sstream>
+#include <streambuf>
+
+#include "allocator/base/printable.hpp"
+#include "interop/command/run.hpp"
+#include "interop/command/wrap.hpp"
+#include "tests/command/command.hpp"
+#include "tests/support/catch.hpp"
+
+using Catch::Matchers::ContainsSubstring;
+
+namespace cistern::test {
+namespace {
+
+using Args = std::vector<std::string>;
+
+const std::string kOneBlock = TraceText().allocate(1024).free(0).text();
+
+/// A stream that takes so many characters and then no more.
+class Narrow final : public std::streambuf {
+ public:
+  explicit Narrow(std::size_t most) : left_(most) {}
+
+ private:
+  int_type overflow(int_type c) override {
+    if (left_ == 0) return traits_type::eof();
+    --left_;
+    return traits_type::not_eof(c);
+  }
+  std::size_t left_;
+};
+
+std::vector<std::string> linesOf(const std::string& text) {
+  std::istringstream stream(text);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+}  // namespace
+
+TEST_CASE("an output that cannot be written is an error, whatever is printed") {
+  const TempFile trace("small.trace", kOneBlock);
+  const Args replay = {"replay", trace.path(), "--device", "sim"};
+  std::vector<Args> lines = {{"--help"},
+                             {"--version"},
+                             {"options"},
+                             {"options", "--help"},
+                             {"options", "--markdown"},
+                             {"replay", "--help"},
+                             replay};
+  for (const char* format : {"--json", "--csv"}) {
+    lines.push_back(replay);
+    lines.back().emplace_back(format);
+  }
+  for (const Args& args : lines) {
+    INFO(args.front() << " " << args.back());
+    std::ostringstream err;
+    std::ofstream full("/dev/full");
+    CHECK(command::run(args, full, err) == 1);
+    CHECK(err.str() == "cistern: the output cannot be written: No space left on device\n");
+
+    const std::size_t whole = runCommand(args).out.size();
+    for (const std::size_t most : {std::size_t{0}, whole / 2}) {
+      Narrow narrow(most);
+      std::ostream out(&narrow);
+      CHECK(command::run(args, out, err) == 1);
+      CHECK(out.exceptions() == std::ios::goodbit);  // or the end of the program would throw
+    }
+  }
+}
+
+TEST_CASE("bad usage is bad usage, though the output cannot be written") {
+  std::ofstream full("/dev/full");
+  std::ostringstream err;
+  CHECK(command::run({"replay", "no such", "--device", "sim"}, full, err) == 2);
+}
+
+TEST_CASE("nothing that is printed for people is wider than a page") {
+  const TempFile named(std::string(180, 'n') + ".trace",
+                       TraceText().allocate(40 << 20).allocate(40 << 20).text());
+  const TempFile wide("wide.trace", "# {\"name\": \"\xe7\xa3\x81\xe7\xa3\x81" +
+                                        std::string(60, '.') + "\"}\n" + kOneBlock);
+  for (const Args& args : std::vector<Args>{
+           {"replay", named.path(), wide.path(), recordedTrace("streams_prefetch"), "--device",
+            "sim", "--policy", "cistern,torch-rules,direct", "--fit", "--gpu-lag-us", "10000"},
+           {"replay", named.path(), "--device", "sim", "--capacity", "60MiB"},
+           {"replay", "--help"},
+           {"options"},
+           {"--help"}}) {
+    for (const std::string& line : linesOf(runCommand(args).out)) {
+      std::size_t columns = 0;  // of a rule each character takes one
+      for (const char c : line) columns += (c & 0xc0) == 0x80 ? 0 : 1;
+      INFO(line);
+      CHECK(columns <= command::kPageWidth);
+    }
+  }
+}
+
+TEST_CASE("the table ends with what was saved, and at what cost") {
+  const TempFile one("one.trace", TraceText().allocate(40 << 20).text());
+  const TempFile two("two.trace", TraceText().allocate(20 << 20).free(0).text());
+  const std::string out =
+      runCommand({"replay", one.path(), two.path(), "--device", "sim", "--policy",
+                  "cistern,torch,direct", "--conf", "backing:segments"})
+          .out;
+  INFO(out);
+  const std::string summary = out.substr(out.find("\n\nIn short:"));
+  std::string flat = summary;
+  std::replace(flat.begin(), flat.end(), '\n', ' ');
+  CHECK_THAT(flat, ContainsSubstring("the 2 programs ask for 60.00 MiB at their peaks, added up"));
+  CHECK_THAT(flat, ContainsSubstring("cistern reserves 60.00 MiB to serve them: as much as "
+                                     "torch-rules, as much as direct."));
+  CHECK_THAT(flat, ContainsSubstring("In calls to the driver that takes "));
+  CHECK_THAT(flat, ContainsSubstring("; under torch-rules "));
+  CHECK_THAT(flat, ContainsSubstring(", under direct 3 ("));
+  CHECK_THAT(out, ContainsSubstring("not PyTorch"));
+}
+
+TEST_CASE("a trace that one policy did not serve is not compared") {
+  const TempFile trace("one.trace", TraceText().allocate(40 << 20).text());
+  const std::string out = runCommand({"replay", trace.path(), "--device", "sim", "--policy",
+                                      "cistern,direct", "--conf", "limit:20MiB"})
+                              .out;
+  CHECK_THAT(out, ContainsSubstring("✗ event 1 of 1"));
+  CHECK(out.find("In short") == std::string::npos);
+}
+
+TEST_CASE("colours are for those who want them") {
+  const TempFile trace("small.trace", kOneBlock);
+  for (const bool colours : {false, true}) {
+    std::ostringstream out, err;
+    const Args args = {"replay", trace.path(), "--device", "sim"};
+    CHECK(command::run(args, command::Console{out, err, false, colours}) == 0);
+    CHECK((out.str().find('\x1b') != std::string::npos) == colours);
+  }
+}
+
+TEST_CASE("lines are broken between words, and keep to their indent") {
+  const std::string word(40, 'w');
+  CHECK(command::wrapped("a b") == "a b\n");
+  CHECK(command::wrapped("") == "\n");
+  CHECK(command::wrapped(word + " " + word + " " + word, "  ", "- ") ==
+        "- " + word + " " + word + "\n  " + word + "\n");
+  CHECK(command::wrapped(std::string(120, 'x') + " y", " ") ==
+        " " + std::string(120, 'x') + "\n y\n");
+}
+
+}  // namespace cistern::test

@@ -1,0 +1,93 @@
+"""The `cistern` program with the streams that a shell gives it: closed, full, a pipe, a terminal.
+
+program_test.py PROGRAM"""
+
+import gzip
+import os
+import pty
+import subprocess
+import sys
+import unittest
+
+TRACE = b"a 1024 0 0\nf 0 10\n"
+REPLAY = ["replay", "-", "--device", "sim"]
+LINES = [["--help"], ["--version"], ["options"], ["options", "--markdown"], ["replay", "--help"],
+         REPLAY, [*REPLAY, "--json"], [*REPLAY, "--csv"]]
+
+
+def shell(redirection, *args):
+    """Runs the program with a redirection that only a shell can say."""
+    return subprocess.run(["sh", "-c", f'exec "$0" "$@" {redirection}', PROGRAM, *args],
+                          input=TRACE, capture_output=True)
+
+
+def on_a_terminal(**environment):
+    ours, theirs = pty.openpty()
+    env = {**os.environ, "TERM": "xterm", **environment}
+    if "NO_COLOR" not in environment:
+        env.pop("NO_COLOR", None)
+    program = subprocess.Popen([PROGRAM, *REPLAY], stdin=subprocess.PIPE, stdout=theirs,
+                               stderr=subprocess.DEVNULL, env=env)
+    os.close(theirs)
+    program.stdin.write(TRACE)
+    program.stdin.close()
+    text = b""
+    try:
+        while part := os.read(ours, 4096):
+            text += part
+    except OSError:
+        pass  # the other end is closed
+    os.close(ours)
+    assert program.wait() == 0
+    return text
+
+
+class Program(unittest.TestCase):
+    def test_an_output_that_is_full_or_closed_is_an_error(self):
+        for args in LINES:
+            for redirection, why in [(">/dev/full", b"No space left"), (">&-", b"Bad file")]:
+                with self.subTest(args=args, redirection=redirection):
+                    result = shell(redirection, *args)
+                    self.assertEqual(result.returncode, 1)
+                    self.assertIn(b"cistern: the output cannot be written: " + why, result.stderr)
+
+    def test_no_file_takes_the_place_of_a_closed_output(self):
+        result = shell(">&- 2>&-", *REPLAY)
+        self.assertEqual(result.returncode, 1)
+
+    def test_the_standard_input_is_a_trace_plain_or_gzip(self):
+        for content in [TRACE, gzip.compress(TRACE)]:
+            result = subprocess.run([PROGRAM, *REPLAY, "--json"], input=content,
+                                    capture_output=True)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertIn(b'"trace":"stdin"', result.stdout)
+
+    def test_errors_in_the_standard_input_name_it(self):
+        result = subprocess.run([PROGRAM, *REPLAY], input=b"a x 0 0\n", capture_output=True)
+        self.assertEqual(result.returncode, 2)
+        self.assertIn(b"cistern: standard input:1:3: expected", result.stderr)
+        self.assertEqual(shell("<&-", *REPLAY).returncode, 2)
+
+    def test_gzip_that_unpacks_to_too_much_takes_little_memory(self):
+        bomb = gzip.compress(b"a 1 0 0\n" * (100 << 17), 9)
+        shown = "import resource; print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+        measured = subprocess.run(
+            [sys.executable, "-c",
+             "import subprocess, sys; r = subprocess.run(sys.argv[1:], input=sys.stdin.buffer.read());"
+             + f"{shown}; sys.exit(r.returncode)", PROGRAM, *REPLAY],
+            input=bomb, capture_output=True)
+        self.assertEqual(measured.returncode, 2)
+        self.assertIn(b"gzip data unpack to more than 32.00 MiB", measured.stderr)
+        self.assertLess(int(measured.stdout), 256 << 10)  # KiB; a sanitizer's own included
+
+    def test_colour_is_for_terminals_only(self):
+        self.assertIn(b"\x1b[", on_a_terminal())
+        self.assertNotIn(b"\x1b[", on_a_terminal(NO_COLOR="1"))
+        self.assertNotIn(b"\x1b[", on_a_terminal(TERM="dumb"))
+        result = subprocess.run([PROGRAM, *REPLAY], input=TRACE, capture_output=True)
+        self.assertNotIn(b"\x1b[", result.stdout)
+
+
+if __name__ == "__main__":
+    PROGRAM = sys.argv.pop(1)
+    unittest.main()
