@@ -19,7 +19,7 @@ void Captured::keepForGood() noexcept {
 
 Captured::~Captured() {
   pools_.allocator().unpin(pins_);
-  if (counted_ && driverMayBeCalled()) pools_.letGo(pool_);
+  if (counted_ && driverMayBeCalled()) pools_.letGoQuietly(pool_);
 }
 
 }  // namespace cistern

@@ -10,7 +10,8 @@
 
 namespace cistern {
 
-/// A use of the pool, and the memory in it that must stay where it is. Let go when destroyed.
+/// A use of the pool, and the memory in it that must stay where it is. Let go when destroyed, which
+/// calls nothing of the program's.
 class Captured {
  public:
   Captured(Pools& pools, MempoolId_t pool) : pools_(pools), pool_(pool) {}

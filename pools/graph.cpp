@@ -107,6 +107,7 @@ void Graph::unwind() noexcept {
   held_ = nullptr;
   retirement_.clear();
   pool_ = {};
+  if (driverMayBeCalled()) pools_.tidy();
 }
 
 // ---- Running -----------------------------------------------------------------------------------

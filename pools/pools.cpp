@@ -31,6 +31,8 @@ Pools::~Pools() {
     retirements_ = 0;
   }
   for (Retirement& one : unfinished) one.keepForGood();
+  unfinished.clear();
+  tellReleased();
 }
 
 // ---- Users -------------------------------------------------------------------------------------
@@ -58,6 +60,8 @@ Pools::Entry& Pools::makeOrCount(const char* verb, MempoolId_t id, const PoolTra
     ++entries_.at(id).uses;
     return entries_.at(id);
   }
+  const std::size_t releases = released_.size() + entries_.size() + 1;
+  if (released_.capacity() < releases) released_.reserve(2 * releases);
   const auto made = entries_.emplace(id, Entry{nullptr, 1, 0}).first;
   try {
     made->second.pool = &allocator_.openPool(id, traits);
@@ -75,13 +79,12 @@ void Pools::createOrIncrefPool(MempoolId_t id, const PoolTraits& traits) {
 }
 
 // Takes that back.
-void Pools::uncount(MempoolId_t id) {
-  Pool* last = nullptr;
+void Pools::uncount(MempoolId_t id) noexcept {
   {
     const MutexLock lock(mutex_);
-    last = dropUse(id);
+    dropUse(id);
   }
-  drain(last);
+  tidy();
 }
 
 // The same, for a user that lets go by itself.
@@ -99,7 +102,6 @@ std::shared_ptr<Captured> Pools::keep(MempoolId_t id) {
 }
 
 void Pools::releasePool(MempoolId_t id) {
-  Pool* last = nullptr;
   {
     const MutexLock lock(mutex_);
     const Pool& pool = live("releasePool", id);
@@ -110,33 +112,45 @@ void Pools::releasePool(MempoolId_t id) {
     if (of.uses == 1 && scopes_.activeOf(pool) > 0) {
       refuse("releasePool", id, "has one user left, for which a scope is active");
     }
-    last = dropUse(id);
+    dropUse(id);
   }
-  drain(last);
+  tidy();
 }
 
 // For users that are counted as kept. Pre: the caller is one.
 void Pools::letGo(MempoolId_t id) noexcept {
-  Pool* last = nullptr;
-  {
-    const MutexLock lock(mutex_);
-    --entries_.at(id).kept;
-    last = dropUse(id);
-  }
-  drain(last);
-}
-
-// The pool, if that was its last user.
-Pool* Pools::dropUse(MempoolId_t id) {
-  Entry& of = entries_.at(id);
-  if (--of.uses > 0) return nullptr;
-  ++draining_;
-  return of.pool;
-}
-
-void Pools::drain(Pool* pool) {
-  if (pool) allocator_.drainPool(*pool);
+  letGoQuietly(id);
   tidy();
+}
+
+// Calls nothing of the program's: the caller may hold a lock. Whoever tidies next tells it.
+void Pools::letGoQuietly(MempoolId_t id) noexcept {
+  const MutexLock lock(mutex_);
+  --entries_.at(id).kept;
+  dropUse(id);
+}
+
+void Pools::dropUse(MempoolId_t id) noexcept {
+  Entry& of = entries_.at(id);
+  if (--of.uses > 0) return;
+  ++draining_;
+  allocator_.drainPool(*of.pool);
+  released_.push_back(id);
+  ++untold_;
+}
+
+void Pools::tellReleased() noexcept {
+  while (untold_ > 0) {
+    MempoolId_t id;
+    {
+      const MutexLock lock(mutex_);
+      if (released_.empty()) return;
+      id = released_.front();
+      released_.erase(released_.begin());
+      --untold_;
+    }
+    allocator_.tellPoolReleased(id);
+  }
 }
 
 int Pools::getPoolUseCount(MempoolId_t id) const {
@@ -147,8 +161,9 @@ int Pools::getPoolUseCount(MempoolId_t id) const {
 // Lets go of what nothing uses any more; where the host is short of memory, whoever tidies next
 // does.
 void Pools::tidy() noexcept {
-  if (retirements_ == 0 && draining_ == 0) return;
+  if (retirements_ == 0 && draining_ == 0 && untold_ == 0) return;
   (void)letRetire(false);
+  tellReleased();                  // before they are closed: who is told may free what he has there
   std::vector<PoolTraits> traits;  // goes without a lock: a source is the program's
   try {
     const MutexLock lock(mutex_);
@@ -158,10 +173,13 @@ void Pools::tidy() noexcept {
 }
 
 // The same for a thread that looks for memory. True if it let go of a graph's: a pool that is
-// closed holds none, so where another thread is at it, it is not waited for.
+// closed holds none, so where another thread is at it, it is not waited for. Who waits holds a
+// lock, and leaves to the next call what is the program's: observers, and traits.
 bool Pools::tidyForMemory(bool may_wait) {
-  if (retirements_ == 0 && draining_ == 0) return false;
+  if (retirements_ == 0 && draining_ == 0 && untold_ == 0) return false;
   const bool any = letRetire(may_wait);
+  if (may_wait) return any;
+  tellReleased();
   std::vector<PoolTraits> traits;
   if (!mutex_.try_lock()) return any;
   const MutexUnlock unlock(mutex_);

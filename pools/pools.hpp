@@ -113,9 +113,10 @@ class Pools final : private Router {
       CISTERN_REQUIRES(mutex_);
   void count(MempoolId_t id, const PoolTraits& traits);
   void letGo(MempoolId_t id) noexcept;
-  void uncount(MempoolId_t id);
-  Pool* dropUse(MempoolId_t id) CISTERN_REQUIRES(mutex_);
-  void drain(Pool* pool);
+  void letGoQuietly(MempoolId_t id) noexcept;
+  void uncount(MempoolId_t id) noexcept;
+  void dropUse(MempoolId_t id) noexcept CISTERN_REQUIRES(mutex_);
+  void tellReleased() noexcept;
   [[noreturn]] void refuse(const char* verb, MempoolId_t id, const std::string& why) const
       CISTERN_REQUIRES(mutex_);
   void followScopes() noexcept CISTERN_REQUIRES(mutex_);
@@ -131,7 +132,7 @@ class Pools final : private Router {
   void beginScope(MempoolId_t id, const PoolFilter& filter);
   bool endScope(MempoolId_t id) noexcept;
 
-  // For graphs and their captures. A use that letGo ends, or Captured's own end.
+  // For graphs and their captures. A use that ends with the Captured.
   std::shared_ptr<Captured> keep(MempoolId_t id);
   std::shared_ptr<Recording> beginCapture(MempoolId_t id, Stream origin);
   Pins endCapture(Recording& recording) noexcept;
@@ -144,6 +145,9 @@ class Pools final : private Router {
   mutable Mutex mutex_;  ///< before the allocator's locks, but for those of its hooks
   std::map<MempoolId_t, Entry> entries_ CISTERN_GUARDED_BY(mutex_);
   std::atomic<int> draining_{0};  ///< entries without a user
+  /// Pools whose last user has let go, which nobody was told of yet; room for that of each entry.
+  std::vector<MempoolId_t> released_ CISTERN_GUARDED_BY(mutex_);
+  std::atomic<std::size_t> untold_{0};  ///< in released_
   Mutex retired_mutex_;
   std::list<Retirement> retired_ CISTERN_GUARDED_BY(retired_mutex_);
   std::atomic<std::size_t> retirements_{0};  ///< in retired_

@@ -120,8 +120,11 @@ class CachingAllocator {
   Pool& openPool(MempoolId_t id, const PoolTraits& traits);
   /// A pool's blocks take whole segments from now on. False when it has memory already.
   bool setNoSplit(Pool& pool);
-  /// The pool's last user has let go: what lies free in it is anyone's from now on.
+  /// The pool's last user has let go: what lies free in it is anyone's from now on. Calls no
+  /// observer.
   void drainPool(Pool& pool);
+  /// Calls the observers of that. Pre: no lock is held.
+  void tellPoolReleased(MempoolId_t id) noexcept;
   /// A pool that is gone, and what was special about it.
   struct ClosedPool {
     MempoolId_t id;
@@ -146,9 +149,10 @@ class CachingAllocator {
   /// Gives free memory of the pool back until no more than `bytes` of it are reserved.
   void trim(Pool& pool, std::uint64_t bytes);
 
-  /// Looked after by whoever keeps the pools: called, without a lock held, when memory is short and
-  /// before the cache is emptied, to let go of what nobody uses any more; at the very last it may
-  /// wait for that. True if it did.
+  /// Looked after by whoever keeps the pools: called when memory is short and before the cache is
+  /// emptied, to let go of what nobody uses any more. At the very last it may wait for that; then a
+  /// lock is held, under which it must not call the program, and it is called again without one.
+  /// True if it let go of anything.
   void setPoolTidier(std::function<bool(bool may_wait)> tidier);
 
   /// From now on requests that the router gives the recording belong to a capture into its pool.
@@ -169,23 +173,31 @@ class CachingAllocator {
   /// What the pool holds at this moment: each `current`, and nothing else.
   MemoryStats::Values poolStats(const Pool& pool) const;
 
-  /// Called, without a lock held, when a pool's last user has let go.
+  // ---- Hooks. Each is called without a lock held, by the thread whose verb has come to it, and
+  // may call every verb: of this allocator, of its pools, and those that add or replace hooks.
+  // Several threads may call one at the same time.
+
+  /// Called when a pool's last user has let go, before the verb ends that saw it. It must not
+  /// throw: that ends the process, as it may be called where a graph or a MemPool is destroyed.
   void attachPoolReleasedObserver(std::function<void(MempoolId_t)> observer);
 
-  // ---- Limits and hooks ------------------------------------------------------------------------
+  /// Called when memory is short; says whether it has freed something. What it allocates itself
+  /// does not call it again. What it throws leaves the verb, which changed nothing.
+  void registerReclaimCallback(std::function<bool()> callback);
+  /// Called once for each OutOfMemory, before it is thrown; not for one that an observer meets
+  /// itself. What it throws is thrown instead, and observers after it are not called.
+  void attachOutOfMemoryObserver(std::function<void(const OutOfMemoryReport&)> observer);
+  /// Replaces the default hook (misuse.hpp). It must not throw: that ends the process, as a free
+  /// does not throw.
+  void setMisuseHook(MisuseHook hook);
+
+  // ---- Limits ----------------------------------------------------------------------------------
 
   /// The most that may be reserved, in bytes. What is reserved beyond it already stays until freed.
   void setLimit(std::uint64_t bytes);
   /// The same as a fraction of the device. Throws InvalidArgument unless 0 < fraction <= 1.
   void setMemoryFraction(double fraction);
   std::uint64_t limit() const { return limit_.limit(); }
-
-  /// Called, without a lock held, when memory is short; says whether it has freed something.
-  void registerReclaimCallback(std::function<bool()> callback);
-  /// Called once for each OutOfMemory, before it is thrown, without a lock held.
-  void attachOutOfMemoryObserver(std::function<void(const OutOfMemoryReport&)> observer);
-  /// Replaces the default hook (misuse.hpp).
-  void setMisuseHook(MisuseHook hook);
 
   // ---- What there is ---------------------------------------------------------------------------
 
@@ -250,6 +262,9 @@ class CachingAllocator {
   Block* takeFollowed(Heap& heap, const Request& request, const Recording::Reach& reach);
   void pinFor(Recording& recording, Block& block);
   void freeRecorded(Heap& heap, HeapSegment& segment, Address address, const void* caller) noexcept;
+  enum class FreedInto : std::uint8_t { kRecording, kNothing, kOver };
+  FreedInto freeInto(Recording& recording, Heap& heap, HeapSegment& segment, Address address,
+                     const void* caller) noexcept;
   void freeDuring(Recording& recording, Heap& heap, Block& block) noexcept;
   void freeFromBefore(Heap& heap, Block& block) noexcept;
   void setAsideIncomplete(Heap& heap);
@@ -278,6 +293,8 @@ class CachingAllocator {
   Block* underPressure(Heap& heap, const Request& request);
   Block* partsOfOthers(Heap& heap, const Request& request);
   Block* afterWaiting(Heap& heap, const Request& request);
+  Block* afterPending(Heap& heap, const Request& request);
+  bool waitForPools();
   Block* moreMemory(Heap& heap, const Request& request);
   Block* afterTheDevice(Heap& heap, const Request& request);
   Heap& heapFor(const Request& request);
@@ -294,6 +311,8 @@ class CachingAllocator {
   template <class Answer>
   void noteDeviceAnswer(const Answer& answer) noexcept;
   Address nextPlace(std::uint64_t bytes);
+  Result<Address> takeFromDevice(std::uint64_t bytes, const Request& request);
+  Status returnToDevice(Address base, std::uint64_t bytes, const Pool& pool) noexcept;
   bool freeOnDevice(Address base, std::uint64_t bytes, const Pool& pool);
   bool giveBack(HeapSegment& segment, Heap& owner);
   bool releaseFor(const Request& request);

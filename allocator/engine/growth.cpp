@@ -24,13 +24,22 @@ Block* CachingAllocator::growTightly(Heap& heap, const Request& request) {
   return least < request.pool->rules().segmentFor(request) ? growBy(least, heap, request) : nullptr;
 }
 
+Result<Address> CachingAllocator::takeFromDevice(std::uint64_t bytes, const Request& request) {
+  const std::shared_ptr<SegmentSource> source = request.pool->source();
+  const RelaxedCaptureMode relaxed(device_);
+  return source ? source->allocate(bytes, request.stream) : device_.malloc(bytes);
+}
+
+// What a source throws is the program's own, and leaves the verb.
 Block* CachingAllocator::growBy(std::uint64_t bytes, Heap& heap, const Request& request) {
   if (!limit_.admit(bytes)) return nullptr;
-  const std::shared_ptr<SegmentSource> source = request.pool->source();
-  Result<Address> base = [&] {
-    const RelaxedCaptureMode relaxed(device_);
-    return source ? source->allocate(bytes, request.stream) : device_.malloc(bytes);
-  }();
+  Result<Address> base = DeviceError{};
+  try {
+    base = takeFromDevice(bytes, request);
+  } catch (...) {
+    limit_.giveBack(bytes);
+    throw;
+  }
   noteDeviceAnswer(base);
   if (!base) {
     limit_.giveBack(bytes);
@@ -84,10 +93,21 @@ Block* CachingAllocator::install(Address base, std::uint64_t bytes, Heap& heap,
   }
 }
 
-bool CachingAllocator::freeOnDevice(Address base, std::uint64_t bytes, const Pool& pool) {
+// A source that throws has refused.
+Status CachingAllocator::returnToDevice(Address base, std::uint64_t bytes,
+                                        const Pool& pool) noexcept {
   const std::shared_ptr<SegmentSource> source = pool.source();
   const RelaxedCaptureMode relaxed(device_);
-  const Status freed = source ? source->free(base, bytes) : device_.free(base);
+  if (source == nullptr) return device_.free(base);
+  try {
+    return source->free(base, bytes);
+  } catch (...) {
+    return DeviceError{Call::kFree, ErrorKind::kOther, 0, "thrown", {}};
+  }
+}
+
+bool CachingAllocator::freeOnDevice(Address base, std::uint64_t bytes, const Pool& pool) {
+  const Status freed = returnToDevice(base, bytes, pool);
   if (!freed) {
     noteDeviceAnswer(freed);
     return false;
@@ -138,13 +158,16 @@ std::vector<Idle> idleSegments(const std::vector<Heap*>& heaps) {
 
 }  // namespace
 
-// A segment that was idle a moment ago may be in use, gone or elsewhere by now.
+// A segment that was idle a moment ago may be in use, gone or elsewhere by now. Its pool stays
+// until it is back: it may be refused.
 bool CachingAllocator::releaseOneIdle(HeapSegment& segment, Heap& heap) {
+  std::shared_ptr<void> visiting;
   {
     const MutexLock lock(heap.mutex());
     if (segment.heap.load(std::memory_order_relaxed) != &heap || !segment.whollyFree())
       return false;
     if (pinned_segments_.pinned(segment)) return false;  // asked last: it was, before it was freed
+    visiting = heap.pool().token();
     heap.remove(segment);
   }
   return giveBack(segment, heap);
@@ -233,12 +256,7 @@ void CachingAllocator::forgetUses(const Segment& segment) noexcept {
 
 // Nobody can ask for it again later, so a device that says no is asked once more.
 void CachingAllocator::leave(const HeapSegment& segment, const Pool& pool) noexcept {
-  const RelaxedCaptureMode relaxed(device_);
-  const std::shared_ptr<SegmentSource> source = pool.source();
-  const auto give = [&] {
-    return source ? source->free(segment.device_base, segment.bytes)
-                  : device_.free(segment.device_base);
-  };
+  const auto give = [&] { return returnToDevice(segment.device_base, segment.bytes, pool).ok(); };
   if (!give()) (void)give();
 }
 

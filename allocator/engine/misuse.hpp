@@ -31,6 +31,7 @@ struct Misuse {
   std::string text() const;
 };
 
+/// Called without a lock held, and may call every verb; must not throw.
 using MisuseHook = std::function<void(const Misuse&)>;
 
 /// The hook that is in place when none was set: prints the text to stderr; in a debug build it

@@ -29,9 +29,11 @@ bool CachingAllocator::setNoSplit(Pool& pool) { return pool.change(whole_rules_,
 
 // No stream is asked: by the time that a pool's last user lets go, its streams may be gone.
 void CachingAllocator::drainPool(Pool& pool) {
-  const MempoolId_t id = pool.id();
   pool.forEachHeap([this](Heap& heap) { progress_.refreshByEvent(heap); });
   pool.drain();
+}
+
+void CachingAllocator::tellPoolReleased(MempoolId_t id) noexcept {
   const auto observers = [this] {
     const MutexLock lock(hooks_mutex_);
     return pool_observers_;
@@ -75,10 +77,12 @@ bool CachingAllocator::holdsNothing(Heap& heap) {
   return !heap.onPages() || pages_->forgets(heap);
 }
 
-// All of them, or none: a heap that another thread has just begun to ask about stays.
+// All of them, or none: a heap that another thread has just begun to ask about stays, and so does
+// one whose last segment is on its way back: whoever takes that out of its heap visits the pool.
 bool CachingAllocator::closeHeaps(Pool& pool) noexcept {
   bool empty = true;
   pool.forEachHeap([&](Heap& heap) { empty = empty && holdsNothing(heap); });
+  empty = empty && !pool.visited();
   while (Heap* heap = empty ? pool.heapAt(0) : nullptr) empty = heaps_.park(*heap);
   return empty;
 }

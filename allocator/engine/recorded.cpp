@@ -143,27 +143,36 @@ void CachingAllocator::pinFor(Recording& recording, Block& block) {
 
 // ---- Freeing -----------------------------------------------------------------------------------
 
-// A capture that has ended meanwhile leaves an ordinary free.
+// A capture that has ended meanwhile leaves an ordinary free. A wrong one is told without a lock.
 void CachingAllocator::freeRecorded(Heap& heap, HeapSegment& segment, Address address,
                                     const void* caller) noexcept {
   const std::shared_ptr<Recording> recording = heap.pool().recording();
   if (recording != nullptr) {
-    const MutexLock lock(recording->mutex());
-    if (!recording->over()) {
-      Block* block = nullptr;
-      {
-        const MutexLock heap_lock(heap.mutex());
-        block = heap.find(segment, address);
-        if (block) heap.frees.note(address, block->grains, caller, threadNumber());
-      }
-      return block ? freeDuring(*recording, heap, *block) : reportMisuse("free", address);
-    }
+    const FreedInto into = freeInto(*recording, heap, segment, address, caller);
+    if (into == FreedInto::kNothing) return reportMisuse("free", address);
+    if (into == FreedInto::kRecording) return;
   }
   {
     const MutexLock lock(heap.mutex());
     heap.recorded = false;
   }
   freeAt(address, caller);
+}
+
+CachingAllocator::FreedInto CachingAllocator::freeInto(Recording& recording, Heap& heap,
+                                                       HeapSegment& segment, Address address,
+                                                       const void* caller) noexcept {
+  const MutexLock lock(recording.mutex());
+  if (recording.over()) return FreedInto::kOver;
+  Block* block = nullptr;
+  {
+    const MutexLock heap_lock(heap.mutex());
+    block = heap.find(segment, address);
+    if (block) heap.frees.note(address, block->grains, caller, threadNumber());
+  }
+  if (block == nullptr) return FreedInto::kNothing;
+  freeDuring(recording, heap, *block);
+  return FreedInto::kRecording;
 }
 
 // Pre: the recording's lock is held.

@@ -5,6 +5,7 @@
 
 #include "allocator/engine/cache/held_caches.hpp"
 #include "allocator/engine/caching_allocator.hpp"
+#include "allocator/engine/hook_scope.hpp"
 
 namespace cistern {
 
@@ -191,7 +192,10 @@ void CachingAllocator::throwOutOfMemory(const Request& request) {
     const MutexLock lock(hooks_mutex_);
     return oom_observers_;
   }();
-  for (const auto& observer : observers) observer(report);
+  if (!HookScope::inside(&oom_observers_)) {
+    const HookScope inside(&oom_observers_);
+    for (const auto& observer : observers) observer(report);
+  }
   throw OutOfMemory(report);
 }
 

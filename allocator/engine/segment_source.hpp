@@ -10,15 +10,16 @@ namespace cistern {
 
 /// An allocator of the program's own under a pool: ncclMemAlloc, for one. It supplies whole
 /// segments, which the pool places blocks in. Called from any thread, several at a time; must not
-/// call this allocator or its pools back, which may be holding locks.
+/// call this allocator or its pools back, which may be holding locks. Its destructor may.
 class SegmentSource {
  public:
   virtual ~SegmentSource() = default;
   /// `bytes` (a multiple of 2 MiB) for use on `stream` first, 512-byte aligned. kOutOfMemory when
-  /// there are none.
+  /// there are none. What it throws leaves the verb that needed the memory, which changed nothing.
   virtual Result<Address> allocate(std::size_t bytes, Stream stream) = 0;
   /// Takes back what allocate returned. No queued work uses it any more, or the source waits for
-  /// what does, as a device's free does.
+  /// what does, as a device's free does. Where it refuses, or throws, the pool keeps the memory and
+  /// asks again later.
   virtual Status free(Address address, std::size_t bytes) = 0;
 
  protected:

@@ -25,6 +25,7 @@
 #include "allocator/base/check.hpp"
 #include "allocator/base/process.hpp"
 #include "allocator/engine/caching_allocator.hpp"
+#include "allocator/engine/hook_scope.hpp"
 
 namespace cistern {
 
@@ -124,7 +125,10 @@ Block* CachingAllocator::afterCallbacks(Heap& heap, const Request& request) {
     return reclaim_callbacks_;
   }();
   bool freed = tidyPools(false);
-  for (const auto& callback : callbacks) freed |= callback();
+  if (!HookScope::inside(&reclaim_callbacks_)) {
+    const HookScope inside(&reclaim_callbacks_);
+    for (const auto& callback : callbacks) freed |= callback();
+  }
   return freed ? search(heap, request) : nullptr;
 }
 
@@ -172,7 +176,27 @@ Block* CachingAllocator::partsOfOthers(Heap& heap, const Request& request) {
   return borrowInOrder(heap, request);
 }
 
+// Who has waited for another thread here searches again: that one took what it needed, and left the
+// rest.
 Block* CachingAllocator::afterWaiting(Heap& heap, const Request& request) {
+  if (Block* block = afterPending(heap, request)) return block;
+  while (waitForPools()) {
+    (void)tidyPools(false);  // tells the program, which may free more
+    if (Block* block = moreMemory(heap, request)) return block;
+    if (Block* block = underPressure(heap, request)) return block;
+  }
+  const MutexLock lock(waiting_mutex_);
+  if (onPages(request)) return afterTheDevice(heap, request);
+  if (Block* block = underPressure(heap, request)) return block;
+  return borrowWhenIdle(heap, request);
+}
+
+bool CachingAllocator::waitForPools() {
+  const MutexLock lock(waiting_mutex_);
+  return tidyPools(true);
+}
+
+Block* CachingAllocator::afterPending(Heap& heap, const Request& request) {
   const MutexLock lock(waiting_mutex_);
   while (pending_.waiting() > 0) {
     num_sync_all_streams_.fetch_add(1, std::memory_order_relaxed);
@@ -183,11 +207,7 @@ Block* CachingAllocator::afterWaiting(Heap& heap, const Request& request) {
     }
     if (Block* block = underPressure(heap, request)) return block;
   }
-  while (tidyPools(true)) {
-    if (Block* block = moreMemory(heap, request)) return block;
-    if (Block* block = underPressure(heap, request)) return block;
-  }
-  return onPages(request) ? afterTheDevice(heap, request) : borrowWhenIdle(heap, request);
+  return nullptr;
 }
 
 // What streams cannot be asked about, because they were destroyed, is complete when the whole

@@ -1,6 +1,9 @@
 // Pools whose segments come from an allocator of the program's own.
+#include <functional>
 #include <map>
 #include <memory>
+#include <stdexcept>
+#include <thread>
 
 #include "tests/pools/pools_support.hpp"
 
@@ -12,6 +15,7 @@ class CountedSource final : public SegmentSource {
  public:
   explicit CountedSource(Device& device, std::size_t most = kGiB) : device_(device), most_(most) {}
   Result<Address> allocate(std::size_t bytes, Stream) override {
+    if (throws) throw std::runtime_error("the source's own");
     if (out() + bytes > most_) {
       return DeviceError{Call::kMalloc, ErrorKind::kOutOfMemory, 2, "", "no more"};
     }
@@ -20,6 +24,8 @@ class CountedSource final : public SegmentSource {
     return base;
   }
   Status free(Address address, std::size_t bytes) override {
+    if (throws) throw std::runtime_error("the source's own");
+    if (refuse && refuse()) return DeviceError{Call::kFree, ErrorKind::kOther, 1, "", "not now"};
     CHECK(segments_.at(address) == bytes);
     segments_.erase(address);
     return device_.free(address);
@@ -35,6 +41,8 @@ class CountedSource final : public SegmentSource {
     for (const auto& segment : segments_) bytes += segment.second;
     return bytes;
   }
+  bool throws = false;
+  std::function<bool()> refuse;  ///< whether it does not take the next segment back
 
  private:
   Device& device_;
@@ -65,6 +73,46 @@ TEST_CASE("a pool's own source supplies its segments, and no other's", "[pools]"
   rig.free(from_default);
   rig.allocator.emptyCache();
   CHECK(source->count() == 0);
+}
+
+TEST_CASE("what a source throws leaves the verb, which changed nothing", "[pools]") {
+  PoolRig rig("limit:64M");
+  const auto source = std::make_shared<CountedSource>(rig.sim());
+  MemPool pool(rig.pools, {source});
+  const Stream s = rig.stream();
+  source->throws = true;
+  for (int i = 0; i < 5; ++i) CHECK_THROWS_WITH(pool.allocate(30 * kMiB, s), "the source's own");
+  source->throws = false;
+  rig.free(pool.allocate(60 * kMiB, s));  // all of the limit is there
+  source->throws = true;
+  rig.allocator.emptyCache();  // keeps what the source does not take back
+  CHECK(source->count() == 1);
+  CHECK(rig.reservedBy(pool.id()) == std::int64_t(source->out()));
+  source->throws = false;
+  rig.allocator.emptyCache();
+  CHECK(source->count() == 0);
+  CHECK(reservedOf(rig.allocator) == 0);
+}
+
+TEST_CASE("a pool is not closed while its last segment is on its way back", "[pools]") {
+  PoolRig rig;
+  const auto source = std::make_shared<CountedSource>(rig.sim());
+  const MempoolId_t id{0, 7001};
+  rig.pools.createOrIncrefPool(id, {source, false});
+  rig.free(rig.pools.allocate(30 * kMiB, rig.stream(), id));
+  rig.pools.releasePool(id);
+  source->refuse = [&] {
+    std::thread([&] { rig.pools.createOrIncrefPool({0, 7002}); }).join();  // closes what it can
+    return true;
+  };
+  rig.allocator.emptyCache();
+  source->refuse = nullptr;
+  CHECK(rig.known(id));
+  CHECK(source->count() == 1);
+  rig.allocator.audit();
+  rig.pools.emptyCache(id);
+  CHECK(source->count() == 0);
+  CHECK(!rig.known(id));
 }
 
 TEST_CASE("blocks outlive a pool with a source, and every segment goes back to it", "[pools]") {
