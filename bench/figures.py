@@ -1,0 +1,227 @@
+#!/usr/bin/env python3
+"""Takes the figures anew that README.md and docs/ state and that follow from the simulated device, and
+writes them where they stand: between "<!-- figures: NAME -->" and "<!-- end -->". Those that stand in
+sentences are printed, with the page that has them. ./dev docs runs it; by hand:
+
+    bench/figures.py build/release/interop/command/cistern [--print]
+
+--print writes nothing, and prints the tables as well. Nothing here depends on the machine but ns/event
+in the sample of docs/replay.md. Figures taken on a GPU are not made here: docs/benchmarks.md says of
+which run each is."""
+
+import gzip
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+TOP = pathlib.Path(__file__).resolve().parents[1]
+TRACES = {path.name.split(".")[0]: path for path in sorted((TOP / "bench/traces").glob("*.trace.gz"))}
+LAG = ["--gpu-lag-us", "10000"]
+PLAIN = ["--page-size", "20MiB", "--no-recycle"]
+TORCH = ["--policy", "torch-rules"]
+EAGER = ["--conf", "recycle:eager"]
+# What the policy torch-rules is made of, as options, but for the order of segments.
+TORCH_OPTIONS = ("backing:segments,background_thread:false,cross_stream_reuse:false,"
+                 "tight_growth:false,poll_interval:1,prefer_old_segments:")
+KEPT = 600_000_000  # bytes on each stream, of a program that keeps something
+
+
+class Figures:
+    def __init__(self, program):
+        self.program = program
+        self.known = {}
+
+    def replay(self, paths, *how):
+        """The rows of --json."""
+        command = [self.program, "replay", *map(str, paths), "--device", "sim", "--json", *how]
+        result = subprocess.run(command, capture_output=True, text=True, check=True)
+        return [json.loads(line) for line in result.stdout.splitlines()]
+
+    def all(self, *how):
+        """A row for each recorded program."""
+        if how not in self.known:
+            self.known[how] = self.replay(TRACES.values(), *how)
+        return self.known[how]
+
+    def one(self, name, *how):
+        return self.replay([TRACES[name]], *how)[0]
+
+
+def gib(size):
+    return f"{size / 2**30:.2f} GiB"
+
+
+def percent(fraction):
+    return f"{100 * fraction:.1f}"
+
+
+def table(head, rows):
+    lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
+    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
+
+
+def calls(counts):
+    return f"{counts:,}"
+
+
+# ---- The tables ----------------------------------------------------------------------------------
+
+
+def reserves(figures):
+    rows = []
+    for own, torch in zip(figures.all(*LAG), figures.all(*TORCH, *LAG)):
+        rows.append([own["trace"], gib(own["peak_requested_bytes"]),
+                     f"**{gib(own['peak_reserved_bytes'])}**", gib(torch["peak_reserved_bytes"]),
+                     f"{percent(own['efficiency'])} % ({percent(torch['efficiency'])} %)"])
+    return table(["program", "asks for", "Cistern reserves", "PyTorch's rules",
+                  "in use of what is reserved"], rows)
+
+
+def sample(figures):
+    command = [figures.program, "replay", TRACES["unet_buckets"], "--device", "sim", "--fit"]
+    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    rows = text.split("\n\n")[0].strip("\n")
+    return f"```\n{rows}\n```"
+
+
+def rounds(figures):
+    rows = [[row["trace"], *map(calls, row["calls_by_round"])]
+            for row in figures.all(*LAG, "--repeat", "5")]
+    return table(["calls to the device", "round 1", "2", "3", "4", "5"], rows)
+
+
+def behind_a_block(text, times):
+    """The trace `times` over, behind a block a stream that lives to the end."""
+    events = [line.split() for line in text.splitlines() if line[:2] in ("a ", "f ")]
+    streams = sorted({event[2] for event in events if event[0] == "a"}, key=int)
+    lines = [f"a {KEPT} {stream} 0" for stream in streams]
+    total = sum(event[0] == "a" for event in events)
+    freed = {int(event[1]) for event in events if event[0] == "f"}
+    for time in range(times):
+        first = len(streams) + time * total
+        for event in events:
+            if event[0] == "a":
+                lines.append(" ".join(event))
+            else:
+                lines.append(f"f {int(event[1]) + first} {event[2]}")
+        lines += [f"f {number + first} 0" for number in range(total) if number not in freed]
+    return "\n".join(lines) + "\n"
+
+
+def kept_rounds(figures):
+    rows = []
+    for name, path in TRACES.items():
+        text = gzip.decompress(path.read_bytes()).decode()
+        made = []
+        with tempfile.TemporaryDirectory() as folder:
+            for times in range(2, 6):
+                file = pathlib.Path(folder) / f"{name}.trace"
+                file.write_text(behind_a_block(text, times))
+                made.append(sum(figures.replay([file], *LAG)[0]["calls_by_round"]))
+        later = [after - before for before, after in zip(made, made[1:])]
+        rows.append([name, calls(made[0]), *map(calls, later)])
+    return table(["calls to the device", "rounds 1 and 2", "3", "4", "5"], rows)
+
+
+HOW = {"default": [], "eager": EAGER, "plain": PLAIN, "torch-rules": TORCH}
+
+
+def each(figures, value):
+    columns = [figures.all(*how, *LAG) for how in HOW.values()]
+    return [[rows[0]["trace"], *map(value, rows)] for rows in zip(*columns)]
+
+
+def efficiency(figures):
+    return table(["efficiency, %", *HOW], each(figures, lambda row: percent(row["efficiency"])))
+
+
+def duration(name):
+    """Of the recorded program."""
+    text = gzip.decompress(TRACES[name].read_bytes()).decode()
+    times = (line.split()[-1] for line in text.splitlines() if line[:2] in ("a ", "f "))
+    return f"{sum(map(int, times)) / 1e6:.2g} s"
+
+
+def device_time(figures):
+    rows = each(figures, lambda row: f"{row['modelled_device_ms']:.1f}")
+    return table(["device ms", *HOW, "the program takes"],
+                 [[*row, duration(row[0])] for row in rows])
+
+
+def fits(figures):
+    far = ["--gpu-lag-us", "100000", "--fit"]
+    rows = [[own["trace"], percent(own["fit"]), percent(plain["fit"])]
+            for own, plain in zip(figures.all(*far), figures.all(*PLAIN, *far))]
+    return table(["fit, %", "default", "plain"], rows)
+
+
+def page_sizes(figures):
+    columns = [figures.all(*how, *LAG) for how in
+               ([], ["--page-size", "16MiB"], ["--page-size", "20MiB"])]
+    stranded = [[rows[0]["trace"], *(percent(1 - row["efficiency"]) for row in rows)]
+                for rows in zip(*columns)]
+    return table(["stranded, %", "by the rules", "16 MiB always", "20 MiB always"], stranded)
+
+
+TABLES = {"reserves": reserves, "sample": sample, "rounds": rounds, "kept-rounds": kept_rounds,
+          "efficiency": efficiency, "device-ms": device_time, "fits": fits,
+          "page-sizes": page_sizes}
+
+
+# ---- Those in sentences --------------------------------------------------------------------------
+
+
+def sentences(figures):
+    """(page, what it says)"""
+    keeps_up, lags = figures.all(), figures.all(*LAG)
+    for one, other in zip(keeps_up, lags):
+        if percent(one["efficiency"]) != percent(other["efficiency"]):
+            yield "README.md", (f"with a GPU that keeps up {one['trace']} has "
+                                f"{percent(one['efficiency'])} % in use")
+    least = min(row["fit"] for row in figures.all("--gpu-lag-us", "100000", "--fit"))
+    yield "README.md", f"each is served in at most {percent(1 / least - 1)} % more than it asks for"
+    for order, which in [("true", "oldest"), ("false", "youngest")]:
+        row = figures.one("llama_generate", "--conf", TORCH_OPTIONS + order)
+        yield "docs/decisions.md", (f"llama_generate, ties towards the {which} segment: "
+                                    f"{gib(row['peak_reserved_bytes'])}, {row['efficiency']:.3f}")
+    for threads in ["1", "8"]:
+        by_round = figures.one("llama_generate", *LAG, "--repeat", "3", "--threads", threads)
+        third, first = by_round["calls_by_round"][2], by_round["calls_by_round"][0]
+        yield "docs/decisions.md", (f"llama_generate on {threads} threads, third round: "
+                                    f"{percent(third / first)} % of the first's calls")
+    row = figures.one("llama_generate", *LAG, "--threads", "8")
+    yield "docs/decisions.md", f"llama_generate on 8 threads: {percent(row['efficiency'])} % in use"
+
+
+# --------------------------------------------------------------------------------------------------
+
+
+def pages():
+    return [TOP / "README.md", *sorted((TOP / "docs").glob("*.md"))]
+
+
+def rewritten(text, made):
+    """`text` with each of its marked tables replaced; `made` gives one by its name."""
+    return re.sub(r"(<!-- figures: (\S+) -->\n).*?(<!-- end -->)",
+                  lambda match: f"{match[1]}\n{made(match[2])}\n\n{match[3]}", text, flags=re.S)
+
+
+def main(program, only_print):
+    figures = Figures(program)
+    for page in pages():
+        text = page.read_text()
+        if only_print:
+            for name in re.findall(r"<!-- figures: (\S+) -->", text):
+                print(f"{page.relative_to(TOP)}, {name}:\n\n{TABLES[name](figures)}\n")
+        else:
+            page.write_text(rewritten(text, lambda name: TABLES[name](figures)))
+    print("In sentences:")
+    for page, what in sentences(figures):
+        print(f"  {page}: {what}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], "--print" in sys.argv[2:])

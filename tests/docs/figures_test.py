@@ -1,0 +1,32 @@
+"""What README.md says that recorded programs reserve still holds, to one part in a hundred: an engine
+that places otherwise has its pages written anew (./dev docs).
+
+figures_test.py PROGRAM"""
+
+import pathlib
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench"))
+
+import figures
+from pages_test import rows
+
+
+def size(text):
+    return float(text.strip("*").split()[0])
+
+
+class Reserves(unittest.TestCase):
+    def test_the_readme_is_true(self):
+        page = (figures.TOP / "README.md").read_text()
+        shown = {row[0]: row for row in rows(page) if row[0] in figures.TRACES}
+        self.assertEqual(sorted(shown), sorted(figures.TRACES))
+        for row in rows(figures.reserves(figures.Figures(PROGRAM)))[2:]:
+            for then, now in zip(shown[row[0]][1:4], row[1:4]):
+                self.assertAlmostEqual(size(then) / size(now), 1, delta=0.01, msg=row)
+
+
+if __name__ == "__main__":
+    PROGRAM = sys.argv.pop(1)
+    unittest.main()
