@@ -309,13 +309,14 @@ std::shared_ptr<Recording> Pools::beginCapture(MempoolId_t id, Stream origin) {
   return recording;
 }
 
+// The scope goes last: while it is there, the pool's next capture does not begin. It catches
+// nothing any more.
 Pins Pools::endCapture(Recording& recording) noexcept {
-  {
-    const MutexLock lock(mutex_);
-    scopes_.end(recording);
-    followScopes();
-  }
-  return allocator_.endRecording(recording);
+  Pins pins = allocator_.endRecording(recording);
+  const MutexLock lock(mutex_);
+  scopes_.end(recording);
+  followScopes();
+  return pins;
 }
 
 // A graph launched on a stream that is being captured becomes part of what is captured. False when

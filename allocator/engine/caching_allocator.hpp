@@ -261,13 +261,15 @@ class CachingAllocator {
   static Block* reissue(const Request& request, PendingFrees::Retired retired);
   Block* takeFollowed(Heap& heap, const Request& request, const Recording::Reach& reach);
   void pinFor(Recording& recording, Block& block);
-  void freeRecorded(Heap& heap, HeapSegment& segment, Address address, const void* caller) noexcept;
+  void freeRecorded(Heap& heap, HeapSegment& segment, Address address, const void* caller,
+                    std::uint32_t recorded) noexcept;
   enum class FreedInto : std::uint8_t { kRecording, kNothing, kOver };
   FreedInto freeInto(Recording& recording, Heap& heap, HeapSegment& segment, Address address,
                      const void* caller) noexcept;
   void freeDuring(Recording& recording, Heap& heap, Block& block) noexcept;
   void freeFromBefore(Heap& heap, Block& block) noexcept;
-  void setAsideIncomplete(Heap& heap);
+  void beginRecording(Heap& heap, std::uint32_t number);
+  void endRecording(Heap& heap, std::uint32_t number);
   void settleDeferred(const Recording::Deferred& deferred) noexcept;
 
   // pool_verbs.cpp
@@ -298,6 +300,7 @@ class CachingAllocator {
   Block* moreMemory(Heap& heap, const Request& request);
   Block* afterTheDevice(Heap& heap, const Request& request);
   Heap& heapFor(const Request& request);
+  Heap& knownToCapture(Heap& heap);
   bool onPages(const Request& request) const { return request.pool->onPages(); }
   void auditAtTick() const;
   void requireLive(Stream stream);
@@ -324,8 +327,9 @@ class CachingAllocator {
   void leave(const HeapSegment& segment, const Pool& pool) noexcept;
 
   // reclaim.cpp
-  void settleRetired(Heap& heap, Block& block, const StreamUses& uses) noexcept;
-  void putBack(Heap& heap, Block& block) noexcept;
+  void settleRetired(Heap& heap, Block& block, const StreamUses& uses,
+                     bool captured = false) noexcept;
+  void putBack(const PendingFrees::Retired& retired) noexcept;
   bool putBackAll(const std::vector<PendingFrees::Retired>& ready) noexcept;
   bool pollPending();
   bool waitPending();

@@ -31,7 +31,8 @@ bool Heap::moveTo(Pool& pool, Stream stream) noexcept {
   completion.completed = completion.marked = endEpoch();
   completion.freed = false;
   hits_unpolled = 0;
-  pages_moved = recorded = false;
+  pages_moved = false;
+  recorded = 0;
   tide = {};
   small_.rules() = pool.rules().splitRules(SizeKind::kSmall);
   large_.rules() = pool.rules().splitRules(SizeKind::kLarge);
@@ -41,16 +42,28 @@ bool Heap::moveTo(Pool& pool, Stream stream) noexcept {
   return true;
 }
 
-void Heap::release(Block& block, std::uint64_t tick) noexcept {
+void Heap::release(Block& block, std::uint64_t tick, std::uint32_t at) noexcept {
   HeapSegment& segment = segmentOf(block);
   const SizeKind kind = segment.kind;
   if (block.state() == BlockState::kAllocated) [[likely]]
     hits(kind).requested -= std::int64_t(holding::requested(block));
   else
     countPending(kind, block, -1);
-  const Block* whole = layout(kind).release(block, epoch);
+  const Block* whole = layout(kind).release(block, at);
   completion.freed = true;
   if (whole->spansSegment()) segment.setIdleSince(tick);
+}
+
+std::vector<Block*> Heap::incomplete() {
+  std::vector<Block*> blocks;
+  for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
+    for (Segment* s = layout(kind).segments(); s; s = s->next) {
+      for (Block* b = s->first; b; b = b->next) {
+        if (b->isFree() && b->epoch > completion.completed) blocks.push_back(b);
+      }
+    }
+  }
+  return blocks;
 }
 
 Block* Heap::fill(SizeKind kind, Block& hole, Address from, Address to, std::uint32_t at) noexcept {

@@ -167,7 +167,13 @@ class alignas(64) Heap {
   /// The same at one place in it: [at, at + request.rounded()) lies in the free block.
   Block* allocateAt(Block& free, Address at, const Request& request) CISTERN_REQUIRES(mutex_);
   /// Puts an allocated or pending block back among the free.
-  void release(Block& block, std::uint64_t tick) noexcept CISTERN_REQUIRES(mutex_);
+  void release(Block& block, std::uint64_t tick) noexcept CISTERN_REQUIRES(mutex_) {
+    release(block, tick, epoch);
+  }
+  /// The same of one whose last use is complete, so that it is any stream's to take.
+  void releaseComplete(Block& block, std::uint64_t tick) noexcept CISTERN_REQUIRES(mutex_) {
+    release(block, tick, completion.completed);
+  }
   /// The same for a caller who does not ask overCeiling afterwards: whoever asks next learns it.
   void releaseUnasked(Block& block, std::uint64_t tick) noexcept CISTERN_REQUIRES(mutex_) {
     const SizeKind kind = segmentOf(block).kind;
@@ -175,6 +181,8 @@ class alignas(64) Heap {
     if (!withinLimits(kind)) [[unlikely]]
       forgetLimits();
   }
+  /// Free blocks whose last use is not known to be complete. Throws std::bad_alloc.
+  std::vector<Block*> incomplete() CISTERN_REQUIRES(mutex_);
   /// Makes a whole free block a retired one that the program never had.
   void setAside(Block& free) noexcept CISTERN_REQUIRES(mutex_);
   /// Hands a retired block out again, whole.
@@ -265,6 +273,8 @@ class alignas(64) Heap {
   void audit() CISTERN_REQUIRES(mutex_);
 
  private:
+  void release(Block& block, std::uint64_t tick, std::uint32_t at) noexcept
+      CISTERN_REQUIRES(mutex_);
   // Counts what was placed, but that it is busy: that the layout knows. A block in use remembers in
   // `epoch` which capture it was allocated in.
   void begin(Block& block, const Request& request) CISTERN_REQUIRES(mutex_) {
@@ -302,8 +312,9 @@ class alignas(64) Heap {
   bool pages_moved CISTERN_GUARDED_BY(mutex_) = false;
   Tide tide CISTERN_GUARDED_BY(mutex_);           ///< of busyBytes()
   bool ebbed CISTERN_GUARDED_BY(mutex_) = false;  ///< low tide came when a cache was put back
-  /// A capture into its pool is under way: frees are for recorded.cpp.
-  bool recorded CISTERN_GUARDED_BY(mutex_) = false;
+  /// The number of the capture into its pool that is under way, or 0. Meanwhile frees are for
+  /// recorded.cpp, and what its stream has done by now says nothing of what the capture has freed.
+  std::uint32_t recorded CISTERN_GUARDED_BY(mutex_) = 0;
 
   /// How far the stream is known to have come (progress.hpp).
   struct Completion {

@@ -107,7 +107,7 @@ void* CachingAllocator::allocateRouted(std::size_t bytes, Stream stream, Pool* n
   }
   Request request = requestOf(bytes, stream, *route.pool);
   request.recording = route.recording.get();
-  request.recorded_by = route.recording->number();
+  request.recorded_by = route.recording->numberOf(stream);
   return allocateRecorded(request);
 }
 
@@ -166,7 +166,7 @@ bool CachingAllocator::freeMine(SizeKind kind, ThreadCache& cache, Block& block,
   bool over_ceiling = false, low_tide = false;
   {
     const MutexLock lock(heap.mutex());
-    if (heap.recorded || holding::load(block) != cache.heldByMe()) [[unlikely]]
+    if (heap.recorded != 0 || holding::load(block) != cache.heldByMe()) [[unlikely]]
       return false;
     const WhoFreed who(caller, 0);
     if (!cache.accept(block, who)) {
@@ -232,14 +232,15 @@ void CachingAllocator::freeToHeap(HeapSegment& segment, Heap& heap, Address addr
                                   const void* caller) noexcept {
   ThreadCache* const cache = heap.pool().isDefault() ? caches_.mine(heap.stream()) : nullptr;
   Block* block = nullptr;
-  bool over_ceiling = false, retired = false, low_tide = false, recorded = false;
+  bool over_ceiling = false, retired = false, low_tide = false;
+  std::uint32_t recorded = 0;
   StreamUses uses;
   {
     const MutexLock lock(heap.mutex());
     block = heap.find(segment, address, seen);
     recorded = heap.recorded;
     Parted parted = Parted::kNotHeld;
-    if (block != nullptr && !recorded) [[likely]] {
+    if (block != nullptr && recorded == 0) [[likely]] {
       parted = part(heap, cache, *block, caller);
       if (parted == Parted::kNotHeld) block = nullptr;
     }
@@ -253,15 +254,15 @@ void CachingAllocator::freeToHeap(HeapSegment& segment, Heap& heap, Address addr
         uses = heap.retire(*block);
       }
     }
-    if (block != nullptr && !recorded && !retired) {
+    if (block != nullptr && recorded == 0 && !retired) {
       over_ceiling = overCeiling(heap, nullptr, segment.kind);
       low_tide = heap.tide.fall(heap.busyBytes()) && heap.pages_moved;
     }
   }
   if (block == nullptr) [[unlikely]]
     return reportMisuse("free", address);
-  if (recorded) [[unlikely]]
-    return freeRecorded(heap, segment, address, caller);
+  if (recorded != 0) [[unlikely]]
+    return freeRecorded(heap, segment, address, caller, recorded);
   if (retired) [[unlikely]]
     return settleRetired(heap, *block, uses);
   afterFree(heap, over_ceiling, low_tide);

@@ -43,6 +43,8 @@ class PendingFrees {
   struct Retired {
     Heap* heap;
     Block* block;
+    bool own = false;       ///< its heap's stream is among those that it waits for
+    bool captured = false;  ///< a capture that is under way may have had the memory
   };
 
   /// Blocks that wait; a hint outside of any lock, exact when nobody is in add or poll.

@@ -91,7 +91,7 @@ void StreamProgress::markNow(Heap& heap) {
   {
     const MutexLock lock(heap.mutex());
     Heap::Completion& c = heap.completion;
-    if (c.busy || !c.under_way || !c.freed) return;
+    if (c.busy || !c.under_way || !c.freed || heap.recorded != 0) return;
     c.busy = true;
     c.freed = false;
     marked_before = c.marked;
@@ -109,15 +109,17 @@ void StreamProgress::markNow(Heap& heap) {
   c.busy = false;
 }
 
-// True when it has learnt that something is complete. The end of a stream that is gone is an event
-// too; but it says nothing of what a capture frees.
+// True when it has learnt that something is complete. What a stream says, or the end of one that is
+// gone, is nothing of what a capture frees: the stream of a conditional body is idle, with nothing
+// run, as soon as the body is recorded. An event from before the capture marks what was freed then.
 bool StreamProgress::askOnce(Heap& heap, bool only_event) {
   Heap::Completion seen;
-  Sources sources{!only_event, false};
+  Sources sources{false, false};
   {
     const MutexLock lock(heap.mutex());
     Heap::Completion& c = heap.completion;
-    sources.end = !heap.recorded;
+    sources.end = heap.recorded == 0;
+    sources.stream = !only_event && heap.recorded == 0;
     const bool any = heap.gone() ? sources.end : sources.stream;
     if (c.busy || (!c.under_way && !(any && c.freed))) return false;
     c.busy = true;
@@ -192,14 +194,16 @@ bool StreamProgress::orderAfter(Stream later, Stream earlier) {
   return ordered;
 }
 
-// Epochs end first, so that what is freed meanwhile is not taken for complete.
+// Epochs end first, so that what is freed meanwhile is not taken for complete. What a capture has
+// freed is not: it has not run.
 bool StreamProgress::completeAll(const std::vector<Heap*>& heaps) {
   std::vector<EpochMark> ended;
   ended.reserve(heaps.size());
   for (Heap* heap : heaps) {
     const MutexLock lock(heap->mutex());
-    ended.push_back(heap->markNow());
-    (void)heap->endEpoch();
+    const EpochMark now = heap->endedEpoch();
+    ended.push_back(heap->recorded == 0 ? now
+                                        : EpochMark{heap->completion.completed, now.generation});
   }
   const RelaxedCaptureMode relaxed(device_);
   if (!device_.synchronizeDevice()) return false;

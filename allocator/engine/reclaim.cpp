@@ -4,6 +4,7 @@
 // Two ways to use another heap's free block. A wholly free segment whose last use is complete is
 // adopted: it moves, and is the new heap's own from then on. Otherwise the block is a guest: it
 // stays the owner's, and its free waits for the guest stream as a recorded use would.
+#include <algorithm>
 #include <mutex>
 
 #include "allocator/base/process.hpp"
@@ -11,21 +12,33 @@
 
 namespace cistern {
 
-void CachingAllocator::settleRetired(Heap& heap, Block& block, const StreamUses& uses) noexcept {
+void CachingAllocator::settleRetired(Heap& heap, Block& block, const StreamUses& uses,
+                                     bool captured) noexcept {
   if (!driverMayBeCalled()) return;  // at exit nobody will use it again
-  if (!pending_.add({&heap, &block}, uses)) return;
-  putBack(heap, block);
+  const bool own = std::find(uses.begin(), uses.end(), heap.stream()) != uses.end();
+  const PendingFrees::Retired retired{&heap, &block, own, captured};
+  if (pending_.add(retired, uses)) putBack(retired);
 }
 
-void CachingAllocator::putBack(Heap& heap, Block& block) noexcept {
-  bool low_tide = false, over_ceiling = false;
+// While a capture into the pool is under way, only what is complete comes back (recorded.cpp): a
+// block whose own stream's order was to cover the rest waits for that stream too.
+void CachingAllocator::putBack(const PendingFrees::Retired& retired) noexcept {
+  Heap& heap = *retired.heap;
+  Block& block = *retired.block;
+  bool low_tide = false, over_ceiling = false, too_early = false;
   {
     const MutexLock lock(heap.mutex());
     const SizeKind kind = segmentOf(block).kind;
-    heap.release(block, tick_.load(std::memory_order_relaxed));
-    over_ceiling = heap.overCeiling(kind);
-    low_tide = heap.tide.fall(heap.busyBytes()) && heap.pages_moved;
+    const std::uint64_t tick = tick_.load(std::memory_order_relaxed);
+    too_early = heap.recorded != 0 && !retired.own;
+    if (!too_early) {
+      const bool for_all = heap.recorded != 0 && !retired.captured;
+      for_all ? heap.releaseComplete(block, tick) : heap.release(block, tick);
+      over_ceiling = heap.overCeiling(kind);
+      low_tide = heap.tide.fall(heap.busyBytes()) && heap.pages_moved;
+    }
   }
+  if (too_early) return settleRetired(heap, block, {heap.stream()}, retired.captured);
   afterFree(heap, over_ceiling, low_tide);
 }
 
@@ -41,7 +54,7 @@ bool CachingAllocator::pollPending() { return putBackAll(pending_.poll()); }
 bool CachingAllocator::waitPending() { return putBackAll(pending_.wait()); }
 
 bool CachingAllocator::putBackAll(const std::vector<PendingFrees::Retired>& ready) noexcept {
-  for (const auto& [heap, block] : ready) putBack(*heap, *block);
+  for (const PendingFrees::Retired& retired : ready) putBack(retired);
   return !ready.empty();
 }
 
@@ -142,7 +155,7 @@ Block* CachingAllocator::borrow(Heap& heap, const Request& request, MakeSafe mad
     }
     if (block == nullptr) continue;
     if (made_safe(owner->stream())) return block;
-    putBack(*owner, *block);
+    putBack({owner, block, false, true});
   }
   return nullptr;
 }

@@ -8,6 +8,7 @@
 //     climbRecorded                 completed memory of others, and growth
 //     pinFor                        the graph knows the address: it stays backed
 #include <algorithm>
+#include <mutex>
 #include <utility>
 
 #include "allocator/engine/caching_allocator.hpp"
@@ -21,7 +22,6 @@ void* CachingAllocator::allocateRecorded(const Request& request) {
   bool over_ceiling = false;
   {
     const MutexLock lock(heap.mutex());
-    heap.recorded = true;
     block = heap.allocate(request);
     over_ceiling = heap.overCeiling(request.kind);
   }
@@ -61,10 +61,8 @@ Block* CachingAllocator::withinRecording(Heap& heap, const Request& request) {
     return block;
   const bool any = recording.mayServe(heap, request.grains, request.kind);
   if (!any && !othersFit(heap, request)) return nullptr;
-  Recording::Nodes frontier;
   Recording::Reach reach;
-  if (!recording.frontierOf(request.stream, frontier)) return nullptr;
-  if (!recording.order.reachOf(frontier, reach)) return nullptr;
+  if (!recording.reachOf(request.stream, reach)) return nullptr;
   takeBackFollowed(heap, recording, reach);
   if (Block* block = search(heap, request)) return block;
   if (Block* block = reissue(request, recording.takeFor(request.grains, request.kind, reach)))
@@ -117,7 +115,7 @@ Block* CachingAllocator::takeFollowed(Heap& heap, const Request& request,
 // Where its stream does not tell what it has reached, what was freed stays unmarked.
 void CachingAllocator::markFrees(Recording& recording, Heap& heap) CISTERN_NO_TSA {
   if (!recording.unmarked(heap)) return;
-  Recording::Nodes frontier;
+  Recording::Frontier frontier;
   if (!recording.frontierOf(heap.stream(), frontier)) return;
   const MutexLock lock(heap.mutex());
   recording.mark(heap, frontier);
@@ -143,9 +141,10 @@ void CachingAllocator::pinFor(Recording& recording, Block& block) {
 
 // ---- Freeing -----------------------------------------------------------------------------------
 
-// A capture that has ended meanwhile leaves an ordinary free. A wrong one is told without a lock.
+// A capture that has ended meanwhile leaves an ordinary free; or one of the next capture, which
+// the heap then knows. `recorded`: what it knew. A wrong one is told without a lock.
 void CachingAllocator::freeRecorded(Heap& heap, HeapSegment& segment, Address address,
-                                    const void* caller) noexcept {
+                                    const void* caller, std::uint32_t recorded) noexcept {
   const std::shared_ptr<Recording> recording = heap.pool().recording();
   if (recording != nullptr) {
     const FreedInto into = freeInto(*recording, heap, segment, address, caller);
@@ -154,7 +153,7 @@ void CachingAllocator::freeRecorded(Heap& heap, HeapSegment& segment, Address ad
   }
   {
     const MutexLock lock(heap.mutex());
-    heap.recorded = false;
+    if (heap.recorded == recorded) heap.recorded = 0;
   }
   freeAt(address, caller);
 }
@@ -178,13 +177,15 @@ CachingAllocator::FreedInto CachingAllocator::freeInto(Recording& recording, Hea
 // Pre: the recording's lock is held.
 void CachingAllocator::freeDuring(Recording& recording, Heap& heap,
                                   Block& block) noexcept CISTERN_NO_TSA {
-  if (block.epoch != recording.number()) return freeFromBefore(heap, block);
+  const Recording::Part part = recording.partOf(block);
+  if (part == Recording::Part::kNone) return freeFromBefore(heap, block);
   StreamUses uses;
   {
     const MutexLock lock(heap.mutex());
     if (block.use.uses != nullptr) uses = *static_cast<StreamUses*>(block.use.uses);
   }
-  if (uses.empty() && block.use.stream == heap.stream()) {
+  const bool present = part == Recording::Part::kPresent;
+  if (present && uses.empty() && block.use.stream == heap.stream()) {
     bool over_ceiling = false, mark = false;
     {
       const MutexLock lock(heap.mutex());
@@ -202,7 +203,7 @@ void CachingAllocator::freeDuring(Recording& recording, Heap& heap,
     const MutexLock lock(heap.mutex());
     (void)heap.retire(block);
   }
-  recording.defer({&heap, &block}, uses);
+  present ? recording.defer({&heap, &block}, uses) : recording.keepApart({&heap, &block}, uses);
 }
 
 // What was not allocated in the capture has been used by work that is queued, not recorded. It is
@@ -216,59 +217,65 @@ void CachingAllocator::freeFromBefore(Heap& heap, Block& block) noexcept {
   if (std::find(uses.begin(), uses.end(), heap.stream()) == uses.end()) {
     uses.push_back(heap.stream());
   }
-  settleRetired(heap, block, uses);
+  settleRetired(heap, block, uses, true);
 }
 
 // What the capture recorded has not run: nothing waits for it. But what else was queued on those
 // streams may have used the block.
 void CachingAllocator::settleDeferred(const Recording::Deferred& deferred) noexcept {
-  const auto [heap, block] = deferred.retired;
-  if (deferred.others.empty()) return putBack(*heap, *block);
-  settleRetired(*heap, *block, deferred.others);
+  const PendingFrees::Retired& retired = deferred.retired;
+  if (deferred.others.empty()) return putBack(retired);
+  settleRetired(*retired.heap, *retired.block, deferred.others);
 }
 
 // ---- Beginning and ending ----------------------------------------------------------------------
 
 // While a capture into a pool is under way, what lies free in the pool is complete, or was freed by
 // the capture. So a stream that joins later may take it, and it does no harm that the two coalesce.
+// What comes back into the pool meanwhile is held to that too: see putBack.
 // Pages go home first: what captures have in common then needs the same windows, which are mapped.
 void CachingAllocator::beginRecording(std::shared_ptr<Recording> recording, Stream origin) {
   Pool& pool = recording->pool();
+  const std::uint32_t number = recording->number();
   takeCachesBack();
   for (Heap* heap : heaps_.all()) {  // while it can be asked: a captured stream does not tell
     if (!heap->pool().givesTo(pool, false)) continue;
     heap->stream() == origin ? progress_.refresh(*heap) : progress_.refreshByEvent(*heap);
   }
   pool.setRecording(std::move(recording));
-  for (Heap* heap : pool.heaps()) {
-    {
-      const MutexLock lock(heap->mutex());
-      heap->recorded = true;
+  try {
+    for (Heap* heap : pool.heaps()) {
+      beginRecording(*heap, number);
+      if (heap->onPages()) atLowTide(*heap);
     }
-    setAsideIncomplete(*heap);
-    if (heap->onPages()) atLowTide(*heap);
+  } catch (...) {
+    pool.forEachHeap([&](Heap& heap) {
+      const MutexLock lock(heap.mutex());
+      if (heap.recorded == number) heap.recorded = 0;
+    });
+    pool.setRecording(nullptr);
+    throw;
   }
   settle();
   progress_.captureBegins();
 }
 
-// Free memory that queued work may still use waits, as if it were freed only now.
-void CachingAllocator::setAsideIncomplete(Heap& heap) {
+// Free memory that queued work may still use waits, as if it were freed only now. A miss that takes
+// such memory from elsewhere has it in the heap by now, or is told not to.
+void CachingAllocator::beginRecording(Heap& heap, std::uint32_t number) CISTERN_NO_TSA {
   std::vector<Block*> blocks;
   {
+    std::unique_lock<Mutex> backing;
+    if (heap.onPages()) backing = std::unique_lock(pages_->mutex());
     const MutexLock lock(heap.mutex());
-    for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
-      for (Segment* s = heap.layout(kind).segments(); s; s = s->next) {
-        for (Block* b = s->first; b; b = b->next) {
-          if (b->isFree() && b->epoch > heap.completion.completed) blocks.push_back(b);
-        }
-      }
-    }
+    heap.recorded = number;
+    blocks = heap.incomplete();
     for (Block* block : blocks) heap.setAside(*block);
   }
   for (Block* block : blocks) settleRetired(heap, *block, {heap.stream()});
 }
 
+// A free is the capture's, or comes after all that the capture has freed is complete.
 Pins CachingAllocator::endRecording(Recording& recording) noexcept {
   progress_.captureEnds();
   Pool& pool = recording.pool();
@@ -277,13 +284,9 @@ Pins CachingAllocator::endRecording(Recording& recording) noexcept {
     const MutexLock lock(recording.mutex());
     recording.finish();
     pins = std::exchange(recording.pins, {});
+    pool.forEachHeap([&](Heap& heap) { endRecording(heap, recording.number()); });
   }
   pool.setRecording(nullptr);
-  pool.forEachHeap([](Heap& heap) {
-    const MutexLock lock(heap.mutex());
-    heap.recorded = false;
-    heap.noteComplete(heap.endedEpoch());
-  });
   const auto more = [&recording](Recording::Deferred& deferred) {
     const MutexLock lock(recording.mutex());
     return recording.takeDeferred(deferred);
@@ -291,6 +294,13 @@ Pins CachingAllocator::endRecording(Recording& recording) noexcept {
   for (Recording::Deferred deferred; more(deferred);) settleDeferred(deferred);
   settle();
   return pins;
+}
+
+void CachingAllocator::endRecording(Heap& heap, std::uint32_t number) {
+  const MutexLock lock(heap.mutex());
+  if (heap.recorded != number) return;  // a stream has come in at this moment, with nothing
+  heap.recorded = 0;
+  heap.noteComplete(heap.endedEpoch());
 }
 
 void CachingAllocator::unpin(Pins& pins) noexcept {

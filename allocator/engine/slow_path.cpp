@@ -224,14 +224,23 @@ Block* CachingAllocator::afterTheDevice(Heap& heap, const Request& request) {
 Heap& CachingAllocator::heapFor(const Request& request) {
   const Stream stream = request.stream;
   Pool& pool = *request.pool;
-  if (Heap* heap = pool.isDefault() ? heaps_.find(stream) : pool.find(stream)) return *heap;
+  if (Heap* heap = pool.isDefault() ? heaps_.find(stream) : pool.find(stream))
+    return pool.isDefault() ? *heap : knownToCapture(*heap);
   requireLive(stream);
   streams_.meet(stream);
   if (pool.isDefault()) return heaps_.findOrMake(stream);
-  Heap& heap = heaps_.findOrMake(pool, stream);
-  if (!pool.recording()) return heap;
-  const MutexLock lock(heap.mutex());
-  heap.recorded = true;
+  return knownToCapture(heaps_.findOrMake(pool, stream));
+}
+
+// A heap that is made while a capture into its pool is under way. Whoever is first to have memory
+// of it has come by here, also if another thread has made it.
+Heap& CachingAllocator::knownToCapture(Heap& heap) {
+  const std::shared_ptr<Recording> recording = heap.pool().recording();
+  if (recording == nullptr) return heap;
+  const MutexLock lock(recording->mutex());
+  if (recording->over()) return heap;
+  const MutexLock heap_lock(heap.mutex());
+  heap.recorded = recording->number();
   return heap;
 }
 

@@ -1,7 +1,28 @@
 // A pool that was used eagerly, and then by a graph.
+#include <functional>
+
 #include "tests/pools/pools_support.hpp"
 
 namespace cistern::test {
+namespace {
+
+constexpr std::size_t kEarly = 8 * kMiB;
+
+void writeSlowly(PoolRig& rig, Stream stream, void* block) {
+  const sim::Access access{toAddress(block), kEarly, sim::AccessKind::kWrite};
+  rig.sim().launch(stream, {"slow eager work", {access}, kLongNs, nullptr}).orThrow();
+}
+
+/// A block of the pool that waits for `waits_for` alone, while `own` still works on it.
+void* freedEarly(PoolRig& rig, MemPool& pool, Stream own, Stream waits_for) {
+  void* block = pool.allocate(kEarly, own);
+  rig.allocator.recordStream(block, waits_for);
+  writeSlowly(rig, own, block);
+  rig.free(block);
+  return block;
+}
+
+}  // namespace
 
 // A heap's own free memory is taken in its stream's order; a replay on another stream does not
 // follow what that stream had queued eagerly before the capture.
@@ -22,6 +43,103 @@ TEST_CASE("a replay follows eager work that still used the memory when it was ca
   capture.end();
   graph.replay(s);
   CHECK(rig.sim().races().empty());
+}
+
+// The streams that such a block waits for may all be done while its own is not: that stream's order
+// is no order for a graph, nor for whoever is given memory that a capture has left.
+TEST_CASE("a block that waits for another stream when a capture begins waits for its own too",
+          "[pools]") {
+  using After = std::function<void(PoolRig&, MemPool&, Graph&, Stream)>;
+  const std::pair<const char*, After> afters[] = {
+      {"replay", [](PoolRig&, MemPool&, Graph& graph, Stream other) { graph.replay(other); }},
+      {"empty",
+       [](PoolRig& rig, MemPool&, Graph& graph, Stream) {
+         graph.reset();
+         rig.allocator.emptyCache();
+       }},
+      {"other stream", [](PoolRig& rig, MemPool& pool, Graph& graph, Stream other) {
+         graph.reset();
+         rig.touch(other, pool.allocate(kEarly, other));
+       }}};
+  for (const CaptureMode mode :
+       {CaptureMode::kGlobal, CaptureMode::kThreadLocal, CaptureMode::kRelaxed}) {
+    for (const bool origin : {true, false}) {
+      for (const auto& [name, after] : afters) {
+        INFO(name << (origin ? ", of the origin" : ", of a stream that joins"));
+        PoolRig rig;
+        MemPool pool(rig.pools);
+        const Stream s = rig.stream(), side = rig.stream(), other = rig.stream();
+        const Stream own = origin ? s : side;
+        void* early = freedEarly(rig, pool, own, other);
+        Graph graph(rig.pools);
+        GraphCapture capture(graph, s, pool.id(), mode);
+        rig.join(side, s);
+        CHECK(rig.temporary(kEarly, own) != early);
+        rig.join(s, side);
+        capture.end();
+        after(rig, pool, graph, other);
+        CHECK(rig.sim().races().empty());
+      }
+    }
+  }
+}
+
+TEST_CASE("a block put off for another capture waits for its own stream in this one", "[pools]") {
+  PoolRig rig;
+  MemPool pool(rig.pools);
+  const Stream s = rig.stream(), captured = rig.stream(), other = rig.stream();
+  Graph elsewhere(rig.pools), graph(rig.pools);
+  GraphCapture first(elsewhere, captured, {}, CaptureMode::kRelaxed);
+  void* early = freedEarly(rig, pool, s, captured);
+  GraphCapture capture(graph, s, pool.id(), CaptureMode::kRelaxed);
+  first.end();
+  CHECK(rig.temporary(kEarly, s) != early);
+  CHECK(rig.temporary(2 * kEarly, s) != early);
+  capture.end();
+  graph.replay(other);
+}
+
+TEST_CASE("what waited when a capture began serves any stream of it once it is complete",
+          "[pools]") {
+  for (const bool pending : {true, false}) {
+    INFO((pending ? "pending" : "free"));
+    PoolRig rig;
+    MemPool pool(rig.pools);
+    const Stream s = rig.stream(), other = rig.stream(), user = rig.stream();
+    if (pending) {
+      freedEarly(rig, pool, other, user);
+    } else {
+      void* block = pool.allocate(kEarly, other);
+      writeSlowly(rig, other, block);
+      rig.free(block);
+    }
+    const std::int64_t before = rig.reservedBy(pool.id());
+    Graph graph(rig.pools);
+    GraphCapture capture(graph, s, pool.id());
+    CHECK(rig.outOfMemory(kGiB, s));  // looks at what waits
+    rig.sim().advanceHost(2 * kLongNs);
+    rig.temporary(kEarly, s);
+    CHECK(rig.reservedBy(pool.id()) == before);
+    capture.end();
+    graph.replay(s);
+  }
+}
+
+// The device is idle as far as eager work goes; what a capture has freed is complete for nobody.
+TEST_CASE("waiting for the whole device completes nothing that a capture has freed", "[pools]") {
+  PoolRig rig("background_thread:false");
+  MemPool pool(rig.pools);
+  const Stream s = rig.stream(), side = rig.stream(), outside = rig.stream();
+  Graph graph(rig.pools);
+  GraphCapture capture(graph, s, pool.id(), CaptureMode::kRelaxed);
+  rig.join(side, s);
+  rig.temporary(kEarly, s);
+  rig.allocator.setLimit(std::uint64_t(reservedOf(rig.allocator)));
+  CHECK(rig.outOfMemory(kEarly, outside));  // waits for all there is
+  CHECK(rig.outOfMemory(kEarly, side));
+  rig.join(s, side);
+  capture.end();
+  graph.replay(s);
 }
 
 }  // namespace cistern::test

@@ -29,7 +29,7 @@ std::uint64_t memoryOf(Heap& heap) CISTERN_NO_TSA {
 
 // Late pages are few, or are late no longer.
 bool parksLate(const Survey& survey, Heap& heap, ViewTable& table) CISTERN_NO_TSA {
-  if (!table.anyLate() || !heap.pool().isDefault() || heap.recorded) return false;
+  if (!table.anyLate() || !heap.pool().isDefault() || heap.recorded != 0) return false;
   std::uint64_t late = 0;
   for (const View* view : survey.freeViews()) late += view->page->late ? view->bytes() : 0;
   if (late <= memoryOf(heap) / kPartAside) return late > 0;

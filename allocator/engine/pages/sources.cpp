@@ -53,7 +53,7 @@ void Mover::giveBackForGrowth() {
 // What lies free in a pool that is captured into is complete, or the capture's own.
 bool Mover::captured() const {
   const MutexLock lock(heap_.mutex());
-  return heap_.recorded;
+  return heap_.recorded != 0;
 }
 
 bool Mover::gives(const Heap& source) const {

@@ -5,72 +5,12 @@
 #include <utility>
 
 namespace cistern {
-namespace {
-
-std::uint32_t nextRecording() {
-  static std::atomic<std::uint32_t> next{1};
-  const std::uint32_t number = next.fetch_add(1, std::memory_order_relaxed);
-  return number != 0 && number != Request::kLent ? number : nextRecording();
-}
-
-bool contains(const std::vector<Stream>& streams, Stream stream) {
-  return std::find(streams.begin(), streams.end(), stream) != streams.end();
-}
-
-}  // namespace
-
-Recording::Recording(Device& device, KnownStreams& streams, Pool& pool)
-    : order(device),
-      device_(device),
-      known_(streams),
-      pool_(pool),
-      token_(pool.token()),
-      number_(nextRecording()) {}
-
-void Recording::begin(Stream origin, std::uint64_t id) {
-  const MutexLock lock(mutex_);
-  id_ = id;
-  streams_.push_back(origin);
-}
-
-void Recording::include(Stream stream) {
-  const MutexLock lock(mutex_);
-  if (!contains(included_, stream)) included_.push_back(stream);
-}
-
-// A device that says no is asked once more; then what was seen before holds. What the graph uses
-// must not come from elsewhere: nothing would keep it in place.
-bool Recording::covers(Stream stream) {
-  Result<CaptureInfo> info = device_.captureInfo(stream);
-  if (!info && info.error().kind != ErrorKind::kInvalidHandle) info = device_.captureInfo(stream);
-  if (!info && info.error().kind == ErrorKind::kInvalidHandle) return false;
-  const MutexLock lock(mutex_);
-  return records(stream, info ? info.value() : CaptureInfo{CaptureStatus::kInvalidated, 0});
-}
-
-// A capture that an earlier call has broken has no id any more; its streams are known.
-bool Recording::records(Stream stream, const CaptureInfo& info) {
-  if (over_ || info.status == CaptureStatus::kNone) return false;
-  if (contains(included_, stream)) return true;
-  if (info.status == CaptureStatus::kInvalidated) return contains(streams_, stream);
-  if (info.id != id_) return false;
-  if (!contains(streams_, stream)) streams_.push_back(stream);
-  return true;
-}
-
-bool Recording::frontierOf(Stream stream, Nodes& frontier) CISTERN_NO_TSA {
-  const auto present = [&]() CISTERN_NO_TSA {
-    const Result<CaptureInfo> info = device_.captureFrontier(stream, frontier);
-    return info.ok() && records(stream, info.value());
-  };
-  return known_.ask(stream, present, [](const SharedStreamEnd&) { return false; });
-}
 
 // ---- Marks -------------------------------------------------------------------------------------
 
 Recording::Marks& Recording::marksOf(Heap& heap) {
   Marks& of = marks_[&heap];
-  if (of.generation != heap.generation) of = {heap.generation, 0, kFreesOfAMark, {}};
+  if (of.generation != heap.generation) of = {heap.generation, 0, 0, kFreesOfAMark, {}};
   return of;
 }
 
@@ -84,12 +24,13 @@ bool Recording::noteFree(Heap& heap) {
   return false;
 }
 
-void Recording::mark(Heap& heap, const Nodes& frontier) {
+void Recording::mark(Heap& heap, const Frontier& frontier) {
   Marks& of = marksOf(heap);
   if (of.unmarked == 0) return;
   const std::size_t first = nodes_.size();
-  nodes_.insert(nodes_.end(), frontier.begin(), frontier.end());
-  of.marks.push_back({heap.epoch, first, frontier.size()});
+  nodes_.insert(nodes_.end(), frontier.nodes.begin(), frontier.nodes.end());
+  of.marks.push_back({heap.epoch, first, frontier.nodes.size()});
+  of.capture = frontier.capture;
   of.unmarked = 0;
   of.share = std::min(2 * of.share, kMostOfAMark);
 }
@@ -100,14 +41,16 @@ bool Recording::unmarked(Heap& heap) const {
 }
 
 bool Recording::follows(const Reach& reach, const Mark& mark) const {
+  const CaptureOrder& order = orders_.at(reach.capture);
   const auto from = nodes_.begin() + std::ptrdiff_t(mark.first);
   return std::all_of(from, from + std::ptrdiff_t(mark.count),
-                     [&](GraphNode node) CISTERN_NO_TSA { return order.follows(reach, node); });
+                     [&](GraphNode node) { return order.follows(reach.lanes, node); });
 }
 
 Epochs Recording::followed(Heap& heap, const Reach& reach) {
   const auto it = marks_.find(&heap);
   if (it == marks_.end() || it->second.generation != heap.generation) return Epochs::none();
+  if (it->second.capture != reach.capture) return Epochs::none();
   it->second.share = kFreesOfAMark;
   const std::vector<Mark>& marks = it->second.marks;
   const auto end =
@@ -130,13 +73,13 @@ Recording::Queue& Recording::queueOf(Heap& home, const StreamUses& users) {
 // What one stream alone has used will be used there again, as a rule: its frontier is asked for
 // when another stream looks, or every few blocks. One that comes later is as safe, as with marks.
 void Recording::defer(PendingFrees::Retired retired, const StreamUses& users) {
-  Deferred deferred{retired, {}, {}};
+  Deferred deferred{retired, {}, {}, 0};
   StreamUses recorded;
-  const bool later = users.size() == 1 && contains(streams_, users.front());
+  const bool later = users.size() == 1 && seen(users.front()) != nullptr;
   for (const Stream user : users) {
-    Nodes frontier;
+    Frontier frontier;
     if (later || frontierOf(user, frontier)) {
-      if (!later) deferred.points.push_back(std::move(frontier));
+      if (!later) deferred.waitsFor(std::move(frontier));
       recorded.push_back(user);
     } else {
       deferred.others.push_back(user);
@@ -149,27 +92,39 @@ void Recording::defer(PendingFrees::Retired retired, const StreamUses& users) {
   if (later && ++queue.unmarked >= kFreesOfAMark) markQueue(queue);
 }
 
+void Recording::keepApart(PendingFrees::Retired retired, const StreamUses& users) {
+  Deferred deferred{retired, {}, {}, 0};
+  Frontier frontier;
+  for (const Stream user : users) {
+    if (!frontierOf(user, frontier)) deferred.others.push_back(user);
+  }
+  apart_.push_back(std::move(deferred));
+}
+
+// Where several parts have used a block, nobody follows all of them.
+void Recording::Deferred::waitsFor(Frontier&& point) {
+  capture = points.empty() || capture == point.capture ? point.capture : 0;
+  points.push_back(std::move(point.nodes));
+}
+
 void Recording::markQueues() {
   for (Queue& queue : queues_) markQueue(queue);
 }
 
 // Where the stream does not tell what it has reached, blocks stay unmarked.
 void Recording::markQueue(Queue& queue) {
-  Nodes frontier;
+  Frontier frontier;
   if (queue.unmarked == 0 || !frontierOf(queue.users.front(), frontier)) return;
   for (; queue.unmarked > 0; --queue.unmarked) {
-    queue.blocks[queue.blocks.size() - queue.unmarked].points.push_back(frontier);
+    queue.blocks[queue.blocks.size() - queue.unmarked].waitsFor(Frontier(frontier));
   }
 }
 
 bool Recording::follows(const Reach& reach, const Deferred& deferred) const {
   if (!deferred.others.empty() || deferred.points.empty()) return false;
-  return std::all_of(
-      deferred.points.begin(), deferred.points.end(), [&](const Nodes& point) CISTERN_NO_TSA {
-        return std::all_of(point.begin(), point.end(), [&](GraphNode node) CISTERN_NO_TSA {
-          return order.follows(reach, node);
-        });
-      });
+  if (deferred.capture != reach.capture) return false;
+  return std::all_of(deferred.points.begin(), deferred.points.end(),
+                     [&](const Nodes& point) CISTERN_NO_TSA { return follows(reach, point); });
 }
 
 std::vector<Block*> Recording::takeFollowed(const Heap& heap, const Reach& reach) {
@@ -241,13 +196,19 @@ void Recording::finish() noexcept {
   over_ = true;
   marks_.clear();
   nodes_.clear();
+  orders_.clear();
 }
 
 bool Recording::takeDeferred(Deferred& deferred) noexcept {
   while (!queues_.empty() && queues_.front().blocks.empty()) queues_.pop_front();
-  if (queues_.empty()) return false;
-  deferred = std::move(queues_.front().blocks.front());
-  queues_.front().blocks.pop_front();
+  if (!queues_.empty()) {
+    deferred = std::move(queues_.front().blocks.front());
+    queues_.front().blocks.pop_front();
+    return true;
+  }
+  if (apart_.empty()) return false;
+  deferred = std::move(apart_.back());
+  apart_.pop_back();
   return true;
 }
 

@@ -13,12 +13,20 @@
 // Blocks that several streams used wait in queues, each with what they wait for; in a queue too,
 // who may not have the first may have none of those behind it.
 //
+// The body of a conditional node is a part of its own: another graph, which the device records as
+// another capture, on streams that were included here. Nothing is known to order what two parts do,
+// also not two bodies that one stream records one after the other. So a mark or a waiting block
+// says of which part its nodes are, and who records another part does not follow them; and when a
+// stream begins a new part, what it has freed in the one before is kept apart until the capture is
+// over.
+//
 // Locks: mutex() guards everything here but what is said to be otherwise. It comes before the
 // backing's and heaps'.
 #pragma once
 
 #include <atomic>
 #include <deque>
+#include <map>
 #include <memory>
 #include <unordered_map>
 #include <vector>
@@ -35,7 +43,16 @@ namespace cistern {
 class Recording {
  public:
   using Nodes = CaptureOrder::Nodes;
-  using Reach = CaptureOrder::Reach;
+  /// What a stream's next work would follow, and what all of that follows; both in one part, which
+  /// is named as the device names its capture.
+  struct Frontier {
+    std::uint64_t capture = 0;
+    Nodes nodes;
+  };
+  struct Reach {
+    std::uint64_t capture = 0;
+    CaptureOrder::Reach lanes;
+  };
 
   Recording(Device& device, KnownStreams& streams, Pool& pool);
   Recording(const Recording&) = delete;
@@ -43,6 +60,9 @@ class Recording {
 
   Pool& pool() const { return pool_; }
   std::uint32_t number() const { return number_; }
+  /// The number of the part that the stream records: number(), or a body's. Pre: covers(stream) was
+  /// true.
+  std::uint32_t numberOf(Stream stream);
   Mutex& mutex() CISTERN_TSA(lock_returned(mutex_)) { return mutex_; }
 
   /// The device has begun to record `origin`, and calls the capture `id`. Once.
@@ -50,10 +70,18 @@ class Recording {
   /// What is allocated on `stream` belongs to this capture too, although the device records it as
   /// part of another: the body of a conditional node.
   void include(Stream stream);
-  /// Whether what is allocated on the stream now belongs to this capture. Asks the device.
+  /// Whether what is allocated on the stream now belongs to this capture. Asks the device. Throws
+  /// std::bad_alloc, changing nothing.
   bool covers(Stream stream);
-  /// The same, and what the stream has reached.
-  bool frontierOf(Stream stream, Nodes& frontier);
+  /// What the stream has reached. False when this capture does not record it.
+  bool frontierOf(Stream stream, Frontier& frontier);
+  /// What work that is recorded on the stream next would follow. False when that is not known.
+  bool reachOf(Stream stream, Reach& reach) CISTERN_REQUIRES(mutex_);
+
+  /// Of which part a block in use is: of none here, or of the one that its stream records at
+  /// present, or recorded last; or of one that its stream has recorded before.
+  enum class Part : std::uint8_t { kNone, kPresent, kPast };
+  Part partOf(const Block& block) const CISTERN_REQUIRES(mutex_);
 
   // ---- Memory freed in order on one stream
 
@@ -62,7 +90,7 @@ class Recording {
   /// free costs. A mark that comes later is as safe, only less often followed.
   bool noteFree(Heap& heap) CISTERN_REQUIRES(mutex_, heap.mutex());
   /// All that was released by now was used up to that frontier of the heap's stream.
-  void mark(Heap& heap, const Nodes& frontier) CISTERN_REQUIRES(mutex_, heap.mutex());
+  void mark(Heap& heap, const Frontier& frontier) CISTERN_REQUIRES(mutex_, heap.mutex());
   /// Whether something was released since the last mark.
   bool unmarked(Heap& heap) const CISTERN_REQUIRES(mutex_);
   /// Epochs of free blocks that who has the reach may take, apart from those that are complete.
@@ -75,9 +103,13 @@ class Recording {
     std::vector<Nodes> points;  ///< of the queue's users, as far as this capture records them; none
                                 ///< while it is unmarked
     std::vector<Stream> others;  ///< users that it does not record
+    std::uint64_t capture = 0;   ///< the part that all points are of; 0: there is no such
+    void waitsFor(Frontier&& point);
   };
   /// Takes over a retired block that `users` have used, at least one of which is recorded here.
   void defer(PendingFrees::Retired retired, const StreamUses& users) CISTERN_REQUIRES(mutex_);
+  /// The same of a block that nobody may have before the capture is over.
+  void keepApart(PendingFrees::Retired retired, const StreamUses& users) CISTERN_REQUIRES(mutex_);
   /// Whether any block waits that could serve such a request of the heap's stream, or is the
   /// heap's.
   bool mayServe(const Heap& heap, std::uint32_t grains, SizeKind kind) const
@@ -101,7 +133,6 @@ class Recording {
   /// Bytes of pages that were moved for it. Guarded by the backing's lock.
   std::atomic<std::uint64_t> moved{0};
 
-  CaptureOrder order CISTERN_GUARDED_BY(mutex_);
   /// Memory that the capture has touched.
   Pins pins CISTERN_GUARDED_BY(mutex_);
   /// What the graph must keep beside it: graphs that became part of it.
@@ -116,6 +147,7 @@ class Recording {
   static constexpr std::uint32_t kFreesOfAMark = 8, kMostOfAMark = 64;
   struct Marks {
     std::uint32_t generation = 0;  ///< of the heap's epochs
+    std::uint64_t capture = 0;     ///< the part that the marks are of
     std::uint32_t unmarked = 0;    ///< frees since the last mark; they have an epoch of their own
     std::uint32_t share = kFreesOfAMark;  ///< it is time for a mark after so many
     std::vector<Mark> marks;
@@ -128,8 +160,20 @@ class Recording {
   };
   static constexpr std::size_t kLookedAt = 64;  ///< blocks of each queue, for one request
 
+  /// A stream that this capture has recorded, or was told to.
+  struct Seen {
+    Stream stream;
+    std::uint64_t capture;  ///< the part that it recorded last; 0: none yet
+    std::uint32_t number;   ///< of that part
+    bool included;          ///< it may be recorded as another part
+  };
+  const Seen* seen(Stream stream) const CISTERN_REQUIRES(mutex_);
+  Seen* seen(Stream stream) CISTERN_REQUIRES(mutex_);
   bool records(Stream stream, const CaptureInfo& info) CISTERN_REQUIRES(mutex_);
+  void beginPart(Seen& of, std::uint64_t capture) CISTERN_REQUIRES(mutex_);
+  void keepApart(Stream stream) CISTERN_REQUIRES(mutex_);
   Marks& marksOf(Heap& heap) CISTERN_REQUIRES(mutex_, heap.mutex());
+  bool follows(const Reach& reach, const Nodes& nodes) const CISTERN_REQUIRES(mutex_);
   bool follows(const Reach& reach, const Mark& mark) const CISTERN_REQUIRES(mutex_);
   bool follows(const Reach& reach, const Deferred& deferred) const CISTERN_REQUIRES(mutex_);
   Queue& queueOf(Heap& home, const StreamUses& users) CISTERN_REQUIRES(mutex_);
@@ -147,11 +191,13 @@ class Recording {
   const std::uint32_t number_;         ///< unique among captures that overlap; never 0, nor kLent
   Mutex mutex_;
   std::uint64_t id_ CISTERN_GUARDED_BY(mutex_) = 0;
-  std::vector<Stream> streams_ CISTERN_GUARDED_BY(mutex_);   ///< seen recorded
-  std::vector<Stream> included_ CISTERN_GUARDED_BY(mutex_);  ///< recorded as parts of others
+  std::vector<Seen> streams_ CISTERN_GUARDED_BY(mutex_);
+  std::vector<std::uint32_t> bodies_ CISTERN_GUARDED_BY(mutex_);  ///< numbers of parts but the main
+  std::map<std::uint64_t, CaptureOrder> orders_ CISTERN_GUARDED_BY(mutex_);  ///< of each part
   std::unordered_map<Heap*, Marks> marks_ CISTERN_GUARDED_BY(mutex_);
   std::vector<GraphNode> nodes_ CISTERN_GUARDED_BY(mutex_);
   std::deque<Queue> queues_ CISTERN_GUARDED_BY(mutex_);
+  std::vector<Deferred> apart_ CISTERN_GUARDED_BY(mutex_);
   bool over_ CISTERN_GUARDED_BY(mutex_) = false;
 };
 
