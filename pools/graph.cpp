@@ -59,14 +59,14 @@ void Graph::includeStream(Stream stream) {
 }
 
 // A device that refuses may have ended the capture all the same, or not: on a thread that may not
-// end it, it goes on.
+// end it, it goes on, also if it is broken.
 void Graph::captureEnd() {
   require(capturing(), "captureEnd");
   Device& device = pools_.device();
   const Result<DeviceGraph> graph = device.endCapture(origin_);
   if (!graph) {
     const Result<CaptureInfo> info = device.captureInfo(origin_);
-    const bool goes_on = info && info.value().status == CaptureStatus::kActive;
+    const bool goes_on = info && info.value().status != CaptureStatus::kNone;
     if (!goes_on) unwind();
     throw DeviceFailure(graph.error());
   }

@@ -43,10 +43,13 @@ class Graph {
   /// What is allocated on `stream`, which another capture records (the body of a conditional node),
   /// belongs to this capture too, until it ends.
   void includeStream(Stream stream);
-  /// Ends recording.
+  /// Ends recording. Where the device refuses, the capture has failed and is over, unless the
+  /// device goes on recording, as it does where the calling thread may not end what another one
+  /// began in a mode that is not relaxed: then the capture goes on too, and that thread may end it.
   void captureEnd();
   /// Ends recording and throws what was recorded away. Nothing else is left of it, but for blocks
-  /// that the program holds.
+  /// that the program holds; and on a thread that may not end it (captureEnd) the device goes on
+  /// recording, which is the program's to end then.
   void abandon() noexcept;
   /// Makes the graph ready to run; replay does so when it was not done.
   void instantiate();
@@ -99,10 +102,16 @@ class GraphCapture {
   GraphCapture(const GraphCapture&) = delete;
   GraphCapture& operator=(const GraphCapture&) = delete;
 
-  /// Keeps what was captured. Throws as captureEnd does; the capture is over all the same.
+  /// Keeps what was captured. Throws as captureEnd does. Where the capture goes on, end may be
+  /// called again, and leaving the scope abandons it.
   void end() {
-    ended_ = true;
-    graph_.captureEnd();
+    try {
+      graph_.captureEnd();
+      ended_ = true;
+    } catch (...) {
+      ended_ = ended_ || !graph_.capturing();
+      throw;
+    }
   }
 
  private:

@@ -27,14 +27,12 @@ MemPool::~MemPool() {
 }
 
 MemPoolScope::MemPoolScope(Pools& pools, MempoolId_t id, const PoolFilter& filter)
-    : pools_(pools), id_(id) {
-  pools_.beginScope(id_, filter);
-}
+    : pools_(pools), id_(id), number_(pools.beginScope(id, filter)) {}
 
-// A scope that cannot be ended here, because it began on another thread, goes on, and so does its
-// pool.
+// A scope that cannot be ended here, because it is that of another thread which goes on, goes on
+// too, and so does its pool.
 MemPoolScope::~MemPoolScope() {
-  if (pools_.endScope(id_) && driverMayBeCalled()) pools_.letGo(id_);
+  if (pools_.endScope(number_) && driverMayBeCalled()) pools_.letGo(id_);
 }
 
 }  // namespace cistern

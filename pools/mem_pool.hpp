@@ -44,7 +44,7 @@ class MemPool {
 };
 
 /// While it lives, what the calling thread allocates, or what the filter catches, goes to the pool.
-/// Ends on the thread it began on.
+/// A thread's own ends on the thread it began on, or with that.
 class MemPoolScope {
  public:
   explicit MemPoolScope(MemPool& pool, const PoolFilter& filter = PoolFilter::thisThread())
@@ -57,6 +57,7 @@ class MemPoolScope {
  private:
   Pools& pools_;
   const MempoolId_t id_;
+  const std::uint64_t number_;
 };
 
 }  // namespace cistern

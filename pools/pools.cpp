@@ -12,11 +12,17 @@ namespace cistern {
 
 std::string poolName(MempoolId_t id) { return fmt::format("{{{}, {}}}", id.uuid, id.uid); }
 
-Pools::Pools(CachingAllocator& allocator) : allocator_(allocator) {
+// When the last scope ends with its thread, nobody else looks whether any is left.
+Pools::Pools(CachingAllocator& allocator)
+    : allocator_(allocator), scopes_([this] {
+        const MutexLock lock(mutex_);
+        followScopes();
+      }) {
   allocator_.setPoolTidier([this](bool may_wait) { return tidyForMemory(may_wait); });
 }
 
 Pools::~Pools() {
+  scopes_.close();
   allocator_.setRouter(nullptr);
   allocator_.setPoolTidier(nullptr);
   if (driverMayBeCalled()) {
@@ -240,6 +246,10 @@ Route Pools::route(Stream stream) { return scopes_.route(stream); }
 void Pools::followScopes() noexcept { allocator_.setRouter(scopes_.active() > 0 ? this : nullptr); }
 
 void Pools::beginAllocateToPool(MempoolId_t id, const PoolFilter& filter) {
+  (void)beginScopeOf(id, filter);
+}
+
+std::uint64_t Pools::beginScopeOf(MempoolId_t id, const PoolFilter& filter) {
   tidy();
   {
     const MutexLock lock(mutex_);
@@ -247,24 +257,27 @@ void Pools::beginAllocateToPool(MempoolId_t id, const PoolFilter& filter) {
   }
   try {
     const MutexLock lock(mutex_);
-    if (!scopes_.begin(*entries_.at(id).pool, filter))
+    const std::uint64_t number = scopes_.begin(*entries_.at(id).pool, filter);
+    if (number == 0)
       refuse("beginAllocateToPool", id, "is being allocated to by such a scope already");
     followScopes();
+    return number;
   } catch (...) {
     uncount(id);
     throw;
   }
 }
 
-void Pools::beginScope(MempoolId_t id, const PoolFilter& filter) {
-  beginAllocateToPool(id, filter);
+std::uint64_t Pools::beginScope(MempoolId_t id, const PoolFilter& filter) {
+  const std::uint64_t number = beginScopeOf(id, filter);
   const MutexLock lock(mutex_);
   ++entries_.at(id).kept;
+  return number;
 }
 
-bool Pools::endScope(MempoolId_t id) noexcept {
+bool Pools::endScope(std::uint64_t number) noexcept {
   const MutexLock lock(mutex_);
-  const bool ended = scopes_.end(*entries_.at(id).pool);
+  const bool ended = scopes_.end(number);
   followScopes();
   return ended;
 }

@@ -58,7 +58,7 @@ class Pools final : private Router {
   /// streams, of anyone.
   void beginAllocateToPool(MempoolId_t id, const PoolFilter& filter);
   /// Ends that; does not count a user less. PoolError when there is no such scope: a thread's own
-  /// ends on that thread.
+  /// ends on that thread, and with it at the latest.
   void endAllocateToPool(MempoolId_t id);
   /// allocate in that pool, whatever scopes there are.
   void* allocate(std::size_t bytes, Stream stream, MempoolId_t id);
@@ -120,6 +120,7 @@ class Pools final : private Router {
   [[noreturn]] void refuse(const char* verb, MempoolId_t id, const std::string& why) const
       CISTERN_REQUIRES(mutex_);
   void followScopes() noexcept CISTERN_REQUIRES(mutex_);
+  std::uint64_t beginScopeOf(MempoolId_t id, const PoolFilter& filter);
   Visit visit(const char* verb, MempoolId_t id) const;
   void tidy() noexcept;
   bool tidyForMemory(bool may_wait);
@@ -129,8 +130,8 @@ class Pools final : private Router {
   void waitForUnknown(MempoolId_t id) noexcept;
 
   // For MemPoolScope, which lets go by itself.
-  void beginScope(MempoolId_t id, const PoolFilter& filter);
-  bool endScope(MempoolId_t id) noexcept;
+  std::uint64_t beginScope(MempoolId_t id, const PoolFilter& filter);
+  bool endScope(std::uint64_t number) noexcept;
 
   // For graphs and their captures. A use that ends with the Captured.
   std::shared_ptr<Captured> keep(MempoolId_t id);

@@ -2,22 +2,25 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
+#include "allocator/base/thread_slots.hpp"
 #include "allocator/engine/recording/recording.hpp"
 
 namespace cistern {
-namespace {
 
-std::uint64_t nextId() {
-  static std::atomic<std::uint64_t> next{1};
-  return next.fetch_add(1, std::memory_order_relaxed);
+Scopes::Scopes(std::function<void()> ended_by_thread)
+    : ended_by_thread_(std::move(ended_by_thread)),
+      home_(std::make_shared<Home>()),
+      list_(std::make_shared<const List>()) {
+  const MutexLock lock(home_->mutex);
+  home_->scopes = this;
 }
 
-}  // namespace
-
-thread_local std::vector<Scopes::Own> Scopes::own_;
-
-Scopes::Scopes() : id_(nextId()), list_(std::make_shared<const List>()) {}
+void Scopes::close() noexcept {
+  const MutexLock lock(home_->mutex);
+  home_->scopes = nullptr;
+}
 
 bool Scopes::Scope::catches(Stream stream) const {
   return recording ? recording->covers(stream) : filter->catches(stream);
@@ -30,18 +33,20 @@ std::shared_ptr<const Scopes::List> Scopes::list() const {
 
 // ---- Beginning and ending ----------------------------------------------------------------------
 
-bool Scopes::begin(Pool& pool, const PoolFilter& filter) {
-  if (!filter.byThread()) return add({next_++, &pool, pool.token(), filter, nullptr});
-  const auto mine = [&](const Own& own) { return own.scopes == id_ && own.pool == &pool; };
-  if (std::any_of(own_.begin(), own_.end(), mine)) return false;
-  own_.reserve(own_.size() + 1);
+std::uint64_t Scopes::begin(Pool& pool, const PoolFilter& filter) {
+  const std::uint64_t number = next_++;
+  if (!filter.byThread()) return add({number, &pool, pool.token(), filter, nullptr}) ? number : 0;
+  std::vector<Own>& own = ThreadSlot<OwnScopes>::mine().list;
+  const auto same = [&](const Own& of) { return of.home == home_ && of.pool == &pool; };
+  if (std::any_of(own.begin(), own.end(), same)) return 0;
+  own.reserve(own.size() + 1);
   {
     const MutexLock lock(mutex_);
-    pools_.push_back(&pool);
+    all_.push_back({number, &pool});
   }
-  own_.push_back({id_, next_++, &pool});
+  own.push_back({home_, number, &pool});
   ++active_;
-  return true;
+  return number;
 }
 
 bool Scopes::begin(const std::shared_ptr<Recording>& recording) {
@@ -59,7 +64,7 @@ bool Scopes::add(Scope scope) {
   auto shorter = std::make_shared<List>();
   shorter->reserve(longer->size());
   shorter_.reserve(longer->size());
-  pools_.push_back(longer->back()->pool);  // the last that may throw
+  all_.push_back({longer->back()->number, longer->back()->pool});  // the last that may throw
   shorter_.push_back(std::move(shorter));
   list_ = std::move(longer);
   shared_ = list_->size();
@@ -75,24 +80,57 @@ bool Scopes::remove(Which which) noexcept {
   std::shared_ptr<List> shorter = std::move(shorter_.back());
   shorter_.pop_back();
   std::remove_copy(list_->begin(), list_->end(), std::back_inserter(*shorter), *it);
-  pools_.erase(std::find(pools_.begin(), pools_.end(), (*it)->pool));
+  forget((*it)->number);
   list_ = std::move(shorter);
   shared_ = list_->size();
-  --active_;
   return true;
 }
 
-bool Scopes::end(const Pool& pool) noexcept {
-  const auto mine = [&](const Own& own) { return own.scopes == id_ && own.pool == &pool; };
-  const auto it = std::find_if(own_.begin(), own_.end(), mine);
-  if (it == own_.end()) {
-    return remove([&](const auto& scope) { return scope->pool == &pool && scope->filter; });
-  }
-  own_.erase(it);
+// Of the calling thread's.
+template <class Which>
+bool Scopes::removeOwn(Which which) noexcept {
+  OwnScopes* const mine = ThreadSlot<OwnScopes>::find();
+  if (mine == nullptr) return false;
+  const auto it = std::find_if(mine->list.begin(), mine->list.end(),
+                               [&](const Own& own) { return own.home == home_ && which(own); });
+  if (it == mine->list.end()) return false;
   const MutexLock lock(mutex_);
-  pools_.erase(std::find(pools_.begin(), pools_.end(), &pool));
-  --active_;
+  forget(it->number);
+  mine->list.erase(it);
   return true;
+}
+
+void Scopes::forget(std::uint64_t number) noexcept {
+  std::erase_if(all_, [&](const Active& active) { return active.number == number; });
+  --active_;
+}
+
+Scopes::OwnScopes::~OwnScopes() {
+  for (const Own& own : list) {
+    const MutexLock lock(own.home->mutex);
+    if (own.home->scopes) own.home->scopes->endWithThread(own);
+  }
+}
+
+void Scopes::endWithThread(const Own& own) noexcept {
+  {
+    const MutexLock lock(mutex_);
+    forget(own.number);
+  }
+  ended_by_thread_();
+}
+
+bool Scopes::end(const Pool& pool) noexcept {
+  if (removeOwn([&](const Own& own) { return own.pool == &pool; })) return true;
+  return remove([&](const auto& scope) { return scope->pool == &pool && scope->filter; });
+}
+
+bool Scopes::end(std::uint64_t number) noexcept {
+  if (removeOwn([&](const Own& own) { return own.number == number; })) return true;
+  if (remove([&](const auto& scope) { return scope->number == number; })) return true;
+  const MutexLock lock(mutex_);
+  return std::none_of(all_.begin(), all_.end(),
+                      [&](const Active& active) { return active.number == number; });
 }
 
 void Scopes::end(const Recording& recording) noexcept {
@@ -101,7 +139,8 @@ void Scopes::end(const Recording& recording) noexcept {
 
 int Scopes::activeOf(const Pool& pool) const {
   const MutexLock lock(mutex_);
-  return int(std::count(pools_.begin(), pools_.end(), &pool));
+  return int(std::count_if(all_.begin(), all_.end(),
+                           [&](const Active& active) { return active.pool == &pool; }));
 }
 
 // ---- Routing -----------------------------------------------------------------------------------
@@ -109,9 +148,11 @@ int Scopes::activeOf(const Pool& pool) const {
 // A capture comes before any scope: the graph will use what its streams are given, and only its
 // pool keeps that in place.
 Route Scopes::route(Stream stream) const {
-  const auto own = std::find_if(own_.rbegin(), own_.rend(),
-                                [&](const Own& scope) { return scope.scopes == id_; });
-  const std::uint64_t inner = own != own_.rend() ? own->number : 0;
+  const Own* own = nullptr;
+  if (const OwnScopes* const mine = ThreadSlot<OwnScopes>::find()) {
+    for (const Own& one : mine->list) own = one.home == home_ ? &one : own;
+  }
+  const std::uint64_t inner = own ? own->number : 0;
   if (shared_.load(std::memory_order_acquire) > 0) {
     const std::shared_ptr<const List> scopes = list();
     for (const auto& scope : *scopes) {
@@ -124,7 +165,7 @@ Route Scopes::route(Stream stream) const {
       if (s.filter && s.catches(stream)) return {s.pool, nullptr, s.token};
     }
   }
-  return own != own_.rend() ? Route{own->pool, nullptr, nullptr} : Route{};
+  return own ? Route{own->pool, nullptr, nullptr} : Route{};
 }
 
 }  // namespace cistern

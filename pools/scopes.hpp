@@ -1,13 +1,15 @@
 // The scopes and captures that are active, and which of them a request falls into: the capture that
 // records its stream, else the scope that began last among those that catch it.
 //
-// A thread's own scopes are kept by the thread, so that asking for them takes no lock; the others
+// A thread's own scopes are kept by the thread, so that asking for them takes no lock, and end with
+// it at the latest: nobody else could end them, and nothing falls into them any more. The others
 // are a list that is replaced whole when it changes, and only looked at when there is one. The list
 // that comes when a scope ends is made when it begins: a capture must end whatever the host has.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -22,19 +24,26 @@ namespace cistern {
 /// Thread-safe.
 class Scopes {
  public:
-  Scopes();
+  /// `ended_by_thread` is called when a thread has ended with scopes of its own, by that thread.
+  explicit Scopes(std::function<void()> ended_by_thread);
   Scopes(const Scopes&) = delete;
   Scopes& operator=(const Scopes&) = delete;
 
-  /// Begins a scope. False when this thread, or for another filter anyone, has one of that pool.
-  /// Throws std::bad_alloc, changing nothing, as the next does.
-  bool begin(Pool& pool, const PoolFilter& filter);
+  /// Ends of threads are not told any more. Returns when none is being told. No lock of the program
+  /// or of pools' may be held.
+  void close() noexcept;
+
+  /// Begins a scope; its number. 0 when this thread, or for another filter anyone, has one of that
+  /// pool. Throws std::bad_alloc, changing nothing, as the next does.
+  std::uint64_t begin(Pool& pool, const PoolFilter& filter);
   /// Begins a capture's; it catches what the recording covers. False when anyone has one of its
   /// pool that is not a thread's own.
   bool begin(const std::shared_ptr<Recording>& recording);
   /// Ends the calling thread's own scope of the pool, or else the one that is nobody's own, but no
   /// capture's. False when there is none.
   bool end(const Pool& pool) noexcept;
+  /// Ends the scope of that number. False when it goes on, because it is another thread's own.
+  bool end(std::uint64_t number) noexcept;
   void end(const Recording& recording) noexcept;
 
   /// How many are active, of all threads.
@@ -53,18 +62,37 @@ class Scopes {
     bool catches(Stream stream) const;
   };
   using List = std::vector<std::shared_ptr<const Scope>>;
+  /// What threads know of this when they end, which may be later than this does.
+  struct Home {
+    Mutex mutex;
+    Scopes* scopes CISTERN_GUARDED_BY(mutex);
+  };
   struct Own {
-    std::uint64_t scopes;  ///< which object's
+    std::shared_ptr<Home> home;  ///< which object's
     std::uint64_t number;
     Pool* pool;
+  };
+  /// The calling thread's own, of every object. It goes when the thread ends.
+  struct OwnScopes {
+    std::vector<Own> list;
+    ~OwnScopes();
+  };
+  struct Active {
+    std::uint64_t number;
+    const Pool* pool;
   };
 
   std::shared_ptr<const List> list() const;
   bool add(Scope scope);
   template <class Which>
   bool remove(Which which) noexcept;
+  template <class Which>
+  bool removeOwn(Which which) noexcept;
+  void forget(std::uint64_t number) noexcept CISTERN_REQUIRES(mutex_);
+  void endWithThread(const Own& own) noexcept;
 
-  const std::uint64_t id_;  ///< unique in the process
+  const std::function<void()> ended_by_thread_;
+  const std::shared_ptr<Home> home_;
   std::atomic<std::uint64_t> next_{1};
   std::atomic<int> active_{0};
   std::atomic<std::size_t> shared_{0};  ///< scopes in the list
@@ -72,9 +100,7 @@ class Scopes {
   std::shared_ptr<const List> list_ CISTERN_GUARDED_BY(mutex_);
   /// Empty, one for each scope in the list: the i-th has room for i + 1 scopes.
   std::vector<std::shared_ptr<List>> shorter_ CISTERN_GUARDED_BY(mutex_);
-  std::vector<Pool*> pools_ CISTERN_GUARDED_BY(mutex_);  ///< of each active scope, in no order
-
-  static thread_local std::vector<Own> own_;
+  std::vector<Active> all_ CISTERN_GUARDED_BY(mutex_);  ///< each active scope, in no order
 };
 
 }  // namespace cistern

@@ -139,6 +139,8 @@ class CachingAllocator {
     router_.store(router, std::memory_order_release);
     caches_.setRouted(router != nullptr);
   }
+  /// Whether there is one.
+  bool hasRouter() const { return routed(); }
   /// The pool that a request on the stream, by this thread, would go to now.
   MempoolId_t poolFor(Stream stream);
   /// allocate, in the pool given; in a capture's if one records the stream. Pre: the pool is live,

@@ -1,5 +1,7 @@
 // Which requests a scope catches: its thread's, or those on its streams; and the innermost scope's.
 #include <atomic>
+#include <mutex>
+#include <optional>
 #include <set>
 #include <thread>
 
@@ -154,6 +156,104 @@ TEST_CASE("several threads have a scope each of the same pool", "[pools]") {
   CHECK(rig.holds(pool.id(), {kept.begin(), kept.end()}));
   CHECK(reservedOf(rig.allocator) == rig.reservedBy(pool.id()));
   for (void* block : kept) rig.free(block);
+}
+
+TEST_CASE("a scope that a thread leaves open ends with the thread", "[pools]") {
+  PoolRig rig;
+  const Stream s = rig.stream();
+  const MempoolId_t id = graphPoolHandle();
+  rig.pools.createOrIncrefPool(id);
+  std::thread([&] {
+    rig.pools.beginAllocateToPool(id, PoolFilter::thisThread());
+    rig.free(rig.allocate(kMiB, s));
+    CHECK(rig.reservedBy(id) > 0);
+  }).join();
+  CHECK(rig.pools.getPoolUseCount(id) == 2);  // of createOrIncrefPool and beginAllocateToPool
+  rig.pools.releasePool(id);
+  rig.pools.releasePool(id);  // no scope would be left without its pool
+  rig.pools.emptyCache(id);
+  CHECK(!rig.known(id));
+}
+
+TEST_CASE("a scope that has ended with its thread is not asked for any more", "[pools]") {
+  PoolRig rig;
+  const Stream s = rig.stream();
+  MemPool pool(rig.pools), other(rig.pools);
+  std::thread([&] {
+    rig.pools.beginAllocateToPool(pool.id(), PoolFilter::thisThread());
+    rig.pools.beginAllocateToPool(other.id(), PoolFilter::thisThread());
+  }).join();
+  CHECK(rig.allocator.poolFor(s) == MempoolId_t{});
+  CHECK(!rig.allocator.hasRouter());
+  rig.pools.releasePool(pool.id());
+  rig.pools.releasePool(other.id());
+}
+
+TEST_CASE("a MemPoolScope that outlives its thread lets go of its pool", "[pools]") {
+  PoolRig rig;
+  const Stream s = rig.stream();
+  MemPool pool(rig.pools);
+  std::optional<MemPoolScope> scope;
+  std::thread([&] {
+    scope.emplace(pool);
+    CHECK(rig.allocator.poolFor(s) == pool.id());
+  }).join();
+  CHECK(pool.useCount() == 2);
+  const MemPoolScope mine(pool);  // this thread's own is not ended in its place
+  scope.reset();
+  CHECK(pool.useCount() == 2);
+  CHECK(rig.allocator.poolFor(s) == pool.id());
+}
+
+TEST_CASE("a scope that lives as long as its thread, in its thread_local storage, ends once",
+          "[pools]") {
+  PoolRig rig;
+  MemPool pool(rig.pools);
+  std::thread([&] {
+    thread_local std::optional<MemPoolScope> scope;
+    scope.emplace(pool);
+  }).join();
+  CHECK(pool.useCount() == 1);
+}
+
+TEST_CASE("a thread may end with scopes of pools that are gone", "[pools]") {
+  std::optional<PoolRig> rig(std::in_place);
+  const MempoolId_t id = graphPoolHandle();
+  std::mutex turn;
+  turn.lock();
+  std::atomic<bool> begun{false};
+  std::thread thread([&] {
+    rig->pools.beginAllocateToPool(id, PoolFilter::thisThread());
+    begun = true;
+    const std::lock_guard<std::mutex> wait(turn);
+  });
+  while (!begun) std::this_thread::yield();
+  rig.reset();
+  turn.unlock();
+  thread.join();
+}
+
+TEST_CASE("threads that end inside of scopes leave none, while others allocate", "[pools]") {
+  PoolRig rig;
+  MemPool pool(rig.pools);
+  constexpr int kThreads = 4, kRounds = 20;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&] {
+      const Stream s = rig.stream();
+      for (int round = 0; round < kRounds; ++round) {
+        std::thread([&] {
+          rig.pools.beginAllocateToPool(pool.id(), PoolFilter::thisThread());
+          rig.temporary(kMiB, s);
+        }).join();
+        rig.temporary(kMiB, s);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (int i = 0; i < kThreads * kRounds; ++i) rig.pools.releasePool(pool.id());
+  CHECK(pool.useCount() == 1);
+  CHECK(!rig.allocator.hasRouter());
 }
 
 TEST_CASE("pools of two allocators do not see each other's scopes", "[pools]") {
