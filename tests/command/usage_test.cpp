@@ -29,8 +29,10 @@ TEST_CASE("no command, and an unknown one, are refused") {
 
 TEST_CASE("an unknown name is refused with the names that are allowed") {
   const TempFile trace("small.trace", kSmallTrace);
-  requireRefused({"replay", trace.path(), "--policy", "best"},
-                 "unknown policy 'best': must be one of cistern, torch-rules, direct, async");
+  requireRefused(
+      {"replay", trace.path(), "--policy", "best"},
+      "unknown policy 'best': must be one of cistern, torch-rules, torch-expandable, driver-pool, "
+      "direct, async");
   requireRefused({"replay", trace.path(), "--policy", "torch,best"}, "'best'");
   requireRefused({"replay", trace.path(), "--device", "gpu"},
                  "unknown device 'gpu': must be auto, sim, cuda or hip");

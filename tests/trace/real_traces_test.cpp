@@ -17,6 +17,7 @@ const std::vector<Known> kKnown{
     {"gpt2_varlen", 136'199, 44'388'603'136, 1},     {"llama_generate", 958'233, 7'584'589'448, 1},
     {"llama_recompute", 116'046, 22'427'500'680, 1}, {"maskrcnn", 108'701, 24'511'987'382, 1},
     {"streams_prefetch", 12'097, 1'652'555'776, 2},  {"unet_buckets", 41'224, 4'457'483'203, 1},
+    {"points3d", 37'195, 3'331'921'552, 1},          {"gnn_sampled", 9'779, 34'114'383'284, 1},
 };
 
 std::filesystem::path tracePath(const std::string& name) {

@@ -15,10 +15,20 @@ constexpr std::string_view kTorchRules = "torch-rules";
 
 std::string lacksNothing(const Device&) { return {}; }
 
-constexpr std::array<PolicyKind, 4> kPolicies = {{
+std::string virtualMemoryLacks(const Device& device) {
+  if (device.virtualMemory().supported) return {};
+  return fmt::format("a model of another allocator needs virtual memory, and the {} ({}) has none",
+                     device.name(), device.backend());
+}
+
+constexpr std::array<PolicyKind, 6> kPolicies = {{
     {"cistern", "Cistern's allocator, with the options of --conf", true, makeCistern, lacksNothing},
     {kTorchRules, "Cistern's engine under PyTorch's rules, not PyTorch", true, makeTorch,
      lacksNothing},
+    {"torch-expandable", "a model of PyTorch with expandable segments", true, makeTorchExpandable,
+     virtualMemoryLacks},
+    {"driver-pool", "a model of the driver's stream-ordered pool", false, makeDriverPool,
+     virtualMemoryLacks},
     {"direct", "no allocator: a device malloc and free each time", true, makeDirect, lacksNothing},
     {"async", "the driver's own stream-ordered pool", false, makeAsync, asyncLacks},
 }};

@@ -66,6 +66,10 @@ const PolicyKind& policyKind(std::string_view name);
 std::unique_ptr<Policy> makeCistern(Device& device, const PolicySettings& settings);
 // torch_policy.cpp
 std::unique_ptr<Policy> makeTorch(Device& device, const PolicySettings& settings);
+// peers/torch_expandable_policy.cpp
+std::unique_ptr<Policy> makeTorchExpandable(Device& device, const PolicySettings& settings);
+// peers/driver_pool_policy.cpp
+std::unique_ptr<Policy> makeDriverPool(Device& device, const PolicySettings& settings);
 // direct_policy.cpp
 std::unique_ptr<Policy> makeDirect(Device& device, const PolicySettings& settings);
 // async_policy.cpp

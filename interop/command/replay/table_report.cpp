@@ -63,7 +63,9 @@ class TableReport final : public Report {
  private:
   template <class TextOf>
   std::string line(std::string_view policy, TextOf text_of) const {
-    std::string text = fmt::format("  {:<13}", policy);
+    std::size_t widest = 11;
+    for (const std::string& name : settings_.policies) widest = std::max(widest, name.size());
+    std::string text = fmt::format("  {:<{}}", policy, widest + 2);
     for (const Column& column : columns_) {
       text += fmt::format("  {:>{}}", text_of(column), column.width);
     }

@@ -1,0 +1,84 @@
+// A model of the driver's stream-ordered pool (cudaMallocAsync) that keeps all it takes, as one
+// with an unlimited release threshold does. Its rules were found by watching the addresses and the
+// reserved bytes of the pool of driver 580 on an H200; docs/replay.md says how close it comes. It
+// is not Cistern's engine. Read next: driver_pool_policy.cpp.
+//
+// One range of addresses serves all streams and all sizes, in grains of 512 bytes, and is mapped by
+// chunks of 32 MiB. A request looks, each time for the best fit,
+//   1. in what its own stream has freed and nobody has looked over since;
+//   2. in what is free for every stream;
+//   3. there again, once what other streams have freed and are done with has been added;
+//   4. in both together, where they are neighbours;
+//   5. in free addresses, mapped or not, else at the range's end: chunks are mapped that lack,
+//   first
+//      those that lie wholly free elsewhere, then new ones.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "allocator/base/bytes.hpp"
+#include "interop/command/peers/free_runs.hpp"
+
+namespace cistern::command {
+
+/// Invariant: every address below the end of what was ever mapped is in a block, free for all,
+/// freed by one stream, or in a chunk that is not mapped.
+class DriverPool {
+ public:
+  static constexpr std::uint64_t kGrain = 512;
+  static constexpr std::uint64_t kChunk = 32 * kMiB;
+
+  struct Memory {
+    std::function<bool(Address, std::uint64_t bytes)> map;  ///< false: there is no room for it
+    std::function<void(Address, std::uint64_t bytes)> unmap;
+    /// Whether the stream is done with what it had queued when it freed as number `use`.
+    std::function<bool(Stream, std::uint64_t use)> done;
+  };
+
+  /// A range of `bytes` addresses, of which nothing is mapped.
+  DriverPool(Address begin, std::uint64_t bytes, Memory memory);
+
+  /// None when the device, or the range, has no room. Pre: bytes is a multiple of the grain.
+  std::optional<Address> allocate(std::uint64_t bytes, Stream stream);
+  /// `use`: the stream's own number for this moment; it only goes up.
+  void free(Address address, std::uint64_t bytes, Stream stream, std::uint64_t use);
+
+  std::uint64_t mappedBytes() const { return mapped_chunks_ * kChunk; }
+  std::uint64_t mappedPeak() const { return peak_chunks_ * kChunk; }
+  std::uint64_t movedChunks() const { return moved_; }
+
+ private:
+  struct Span {
+    Address begin, end;
+    std::uint64_t bytes() const { return end - begin; }
+  };
+
+  std::optional<Address> takeFrom(FreeRuns& runs, std::uint64_t bytes);
+  bool settle();
+  std::vector<Span> freeSpans(const FreeRuns& own, bool unmapped_too) const;
+  std::optional<Address> joined(FreeRuns& own, std::uint64_t bytes);
+  std::optional<Address> grow(FreeRuns& own, std::uint64_t bytes);
+  std::optional<Address> placeFor(const FreeRuns& own, std::uint64_t bytes) const;
+  std::vector<std::size_t> lacking(Address address, std::uint64_t bytes) const;
+  void give(std::size_t count, Span target);
+  bool mapChunk(std::size_t index);
+  void cutOut(FreeRuns& own, Address address, std::uint64_t bytes);
+  Address chunkBegin(std::size_t index) const { return begin_ + index * kChunk; }
+
+  const Address begin_;
+  const Address limit_;
+  const Memory memory_;
+  std::vector<bool> mapped_;  ///< by chunk, up to the end of what was ever mapped
+  std::uint64_t mapped_chunks_ = 0;
+  std::uint64_t peak_chunks_ = 0;
+  std::uint64_t moved_ = 0;
+  std::uint64_t age_ = 0;
+  FreeRuns for_all_;
+  std::map<Stream, FreeRuns> freed_;  ///< mapped, and not looked over since
+};
+
+}  // namespace cistern::command
