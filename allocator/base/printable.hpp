@@ -1,6 +1,7 @@
 // Text from outside (names of files and programs, arguments), made fit to be shown.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 

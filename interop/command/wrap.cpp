@@ -1,5 +1,7 @@
 #include "interop/command/wrap.hpp"
 
+#include <algorithm>
+
 #include "allocator/base/printable.hpp"
 
 namespace cistern::command {

@@ -1,6 +1,7 @@
 // Text for people, broken into lines.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
