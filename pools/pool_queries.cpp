@@ -65,14 +65,14 @@ PoolCheckpoint Pools::getCheckpointState(MempoolId_t id) const {
 
 CheckpointDelta Pools::setCheckpointPoolState(const PoolCheckpoint& checkpoint) {
   const Visit visiting = visit("setCheckpointPoolState", checkpoint.id);
-  std::vector<LiveBlock> freed, made;
+  CheckpointDelta delta;
   try {
-    allocator_.restore(visiting.pool, checkpoint.blocks, freed, made);
+    allocator_.restore(visiting.pool, checkpoint.blocks, delta.freed, delta.made);
   } catch (const PoolError& error) {
     const MutexLock lock(mutex_);
     refuse("setCheckpointPoolState", checkpoint.id, error.what());
   }
-  return {addressesOf(freed), addressesOf(made)};
+  return delta;
 }
 
 MemoryStats::Values Pools::memoryStats(MempoolId_t id) const {

@@ -170,8 +170,8 @@ class CachingAllocator {
   /// changing nothing, when some of it is not the pool's any more, that order cannot be had, a
   /// capture into the pool is under way, or `wanted` is not what liveBlocks can have said. `freed`
   /// and `made` get what changed.
-  void restore(Pool& pool, const std::vector<LiveBlock>& wanted, std::vector<LiveBlock>& freed,
-               std::vector<LiveBlock>& made);
+  void restore(Pool& pool, const std::vector<LiveBlock>& wanted, std::vector<void*>& freed,
+               std::vector<void*>& made);
   /// What the pool holds at this moment: each `current`, and nothing else.
   MemoryStats::Values poolStats(const Pool& pool) const;
 
@@ -259,7 +259,7 @@ class CachingAllocator {
   Block* withinRecording(Heap& heap, const Request& request);
   void takeBackFollowed(Heap& heap, Recording& recording, const Recording::Reach& reach);
   static bool othersFit(const Heap& heap, const Request& request);
-  void markFrees(Recording& recording, Heap& heap);
+  void markFrees(Recording& recording, Heap& heap) noexcept;
   static Block* reissue(const Request& request, PendingFrees::Retired retired);
   Block* takeFollowed(Heap& heap, const Request& request, const Recording::Reach& reach);
   void pinFor(Recording& recording, Block& block);
@@ -332,9 +332,9 @@ class CachingAllocator {
   void settleRetired(Heap& heap, Block& block, const StreamUses& uses,
                      bool captured = false) noexcept;
   void putBack(const PendingFrees::Retired& retired) noexcept;
-  bool putBackAll(const std::vector<PendingFrees::Retired>& ready) noexcept;
-  bool pollPending();
-  bool waitPending();
+  bool putBackAll(PendingFrees::Ready ready) noexcept;
+  bool pollPending() noexcept;
+  bool waitPending() noexcept;
   bool streamsAreIdle();
   enum class Reach : std::uint8_t { kIdleSegments, kPartsToo };
   Block* fromOtherHeaps(Heap& heap, const Request& request, Reach reach);

@@ -27,6 +27,7 @@
 #include "allocator/engine/pool.hpp"
 #include "allocator/engine/request.hpp"
 #include "allocator/engine/statistics.hpp"
+#include "allocator/engine/stream_uses.hpp"
 #include "allocator/engine/tide.hpp"
 #include "allocator/layout/layout.hpp"
 
@@ -92,10 +93,8 @@ struct Epochs {
   bool contain(std::uint32_t epoch) const { return first <= epoch && epoch <= last; }
 };
 
-/// The streams beside its own that a block in use is used on; hangs on block.use.uses.
-using StreamUses = std::vector<Stream>;
-
-/// The same of a block in use, whoever looks after it; null for none.
+/// The streams beside its own that a block in use is used on, whoever looks after it; null for
+/// none.
 inline StreamUses* usesOf(const Block& block) {
   return holding::isOwned(holding::load(block)) ? nullptr
                                                 : static_cast<StreamUses*>(block.use.uses);

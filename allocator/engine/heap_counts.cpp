@@ -233,7 +233,7 @@ StreamUses Heap::retire(Block& block) noexcept {
   const std::unique_ptr<StreamUses> noted(static_cast<StreamUses*>(block.use.uses));
   block.use.uses = nullptr;
   StreamUses uses = noted ? std::move(*noted) : StreamUses{};
-  if (block.use.stream != stream()) uses.push_back(block.use.stream);
+  if (block.use.stream != stream()) uses.add(block.use.stream);
   return uses;
 }
 

@@ -113,11 +113,7 @@ void* CachingAllocator::allocateRouted(std::size_t bytes, Stream stream, Pool* n
 
 void CachingAllocator::afterHit(Heap& heap, bool over_ceiling, bool poll) noexcept {
   if (over_ceiling) settleFor(heap);
-  try {
-    if (poll) pollPending();
-  } catch (const std::bad_alloc&) {
-    // The host is short of memory: a later poll does it.
-  }
+  if (poll) pollPending();
 }
 
 void CachingAllocator::atLowTide(Heap& heap) noexcept {

@@ -1,75 +1,117 @@
 #include "allocator/engine/pending_frees.hpp"
 
 #include <algorithm>
-#include <utility>
+#include <new>
 
 #include "allocator/base/process.hpp"
 
 namespace cistern {
 
+PendingFrees::Waiting::Waiting(Retired what, const StreamUses& streams)
+    : retired(what), points(int(streams.size()) + 1) {
+  uses.reserve(streams.size());
+  for (const Stream stream : streams) uses.push_back({stream, this});
+}
+
+bool PendingFrees::Ready::pop(Retired& retired) noexcept {
+  if (Waiting* const waiting = first_) {
+    retired = waiting->retired;
+    first_ = waiting->next;
+    delete waiting;
+    return true;
+  }
+  Block* const block = unknown_.pop();
+  if (block != nullptr)
+    retired = {segmentOf(*block).heap.load(std::memory_order_relaxed), block, true, true};
+  return block != nullptr;
+}
+
 PendingFrees::~PendingFrees() {
   const bool driver = driverMayBeCalled();
   const MutexLock lock(mutex_);
-  std::vector<Retired> ready;
+  Ready ready;
   for (const auto& queue : queues_) {
     const MutexLock queue_lock(queue->mutex);
     for (Point& point : queue->points) {
-      for (Waiting* waiting : point.blocks) arrived(*waiting, ready);
+      arrived(point.blocks, ready);
       if (driver && !point.end) (void)device_.destroyEvent(point.event);
     }
   }
-  for (const PutOff& put_off : put_off_) arrived(*put_off.waiting, ready);
-  for (Waiting* waiting : stuck_) arrived(*waiting, ready);
+  arrived(put_off_, ready);
+  arrived(stuck_, ready);
+  for (Retired one; ready.pop(one);) {
+  }
 }
 
-PendingFrees::Queue& PendingFrees::queueOf(Stream stream) {
+// Null where the host has no memory for one.
+PendingFrees::Queue* PendingFrees::queueOf(Stream stream) noexcept {
   const MutexLock lock(mutex_);
   for (const auto& queue : queues_) {
-    if (queue->stream == stream) return *queue;
+    if (queue->stream == stream) return queue.get();
   }
-  queues_.push_back(std::make_unique<Queue>(stream));
-  return *queues_.back();
+  try {
+    queues_.push_back(std::make_unique<Queue>(stream));
+    return queues_.back().get();
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
 }
 
-std::vector<PendingFrees::Queue*> PendingFrees::queues() const {
-  const MutexLock lock(mutex_);
-  std::vector<Queue*> queues;
-  for (const auto& queue : queues_) queues.push_back(queue.get());
-  return queues;
-}
-
-bool PendingFrees::add(Retired retired, const StreamUses& streams) {
-  waiting_.fetch_add(1, std::memory_order_relaxed);
-  polls_in_vain_.store(0, std::memory_order_relaxed);
-  // One point more than there are streams, until all are attached: a poll in between must not
-  // take the first for the last.
-  auto* waiting = new Waiting{retired, {int(streams.size()) + 1}};
-  int attached = 0;
-  bool stuck = false;
-  for (Stream stream : streams) {
-    const Wait wait = attachOrPutOff(stream, *waiting, false);
-    attached += wait == Wait::kAttached ? 1 : 0;
-    stuck |= wait == Wait::kNoWay;
-  }
-  if (stuck) {
+// Calls visit(Queue&) for each, without the lock, until it returns false.
+template <class Visit>
+void PendingFrees::forEachQueue(Visit visit) const {
+  const auto at = [this](std::size_t i) {
     const MutexLock lock(mutex_);
-    stuck_.push_back(waiting);
+    return i < queues_.size() ? queues_[i].get() : nullptr;
+  };
+  for (std::size_t i = 0; Queue* queue = at(i); ++i) {
+    if (!visit(*queue)) return;
   }
-  const int unneeded = int(streams.size()) + 1 - attached - (stuck ? 1 : 0);
+}
+
+// One point more than there are streams, until all are attached: a poll in between must not take
+// the first for the last.
+bool PendingFrees::add(Retired retired, const StreamUses& streams) noexcept {
+  polls_in_vain_.store(0, std::memory_order_relaxed);
+  Waiting* waiting = nullptr;
+  try {
+    waiting = new Waiting(retired, streams);
+  } catch (const std::bad_alloc&) {
+    addUnknown(retired);
+    return false;
+  }
+  waiting_.fetch_add(1, std::memory_order_relaxed);
+  int unneeded = 1;
+  Uses stuck;
+  for (Use& use : waiting->uses) {
+    const Wait wait = attachOrPutOff(use, false);
+    if (wait == Wait::kOver) ++unneeded;
+    if (wait == Wait::kNoWay) stuck.push(use);
+  }
+  if (!stuck.empty()) {
+    const MutexLock lock(mutex_);
+    stuck_.append(stuck);
+  }
   if (waiting->points.fetch_sub(unneeded, std::memory_order_acq_rel) != unneeded) return false;
   waiting_.fetch_sub(1, std::memory_order_relaxed);
   delete waiting;
   return true;
 }
 
-PendingFrees::Wait PendingFrees::attachOrPutOff(Stream stream, Waiting& waiting, bool last_resort) {
+void PendingFrees::addUnknown(Retired retired) noexcept {
+  waiting_.fetch_add(1, std::memory_order_relaxed);
+  const MutexLock lock(mutex_);
+  unknown_.push(*retired.block);
+}
+
+PendingFrees::Wait PendingFrees::attachOrPutOff(Use& use, bool last_resort) noexcept {
   return streams_.ask(
-      stream, [&] { return attachToPresent(stream, waiting, last_resort); },
-      [&](const SharedStreamEnd& end) { return attachToEnd(stream, end, waiting); });
+      use.stream, [&] { return attachToPresent(use, last_resort); },
+      [&](const SharedStreamEnd& end) { return attachToEnd(use, end); });
 }
 
 // Whether a capture takes what is recorded on the stream. Where the device does not tell, one may.
-PendingFrees::Recorder PendingFrees::recorderOf(Stream stream) {
+PendingFrees::Recorder PendingFrees::recorderOf(Stream stream) noexcept {
   const Result<CaptureInfo> info = device_.captureInfo(stream);
   if (info.ok())
     return info.value().status == CaptureStatus::kNone ? Recorder::kNone : Recorder::kCapture;
@@ -78,70 +120,87 @@ PendingFrees::Recorder PendingFrees::recorderOf(Stream stream) {
 
 // At the last resort a stream that does not tell is asked no more, and an event that cannot be had
 // is not hoped for.
-PendingFrees::Wait PendingFrees::attachToPresent(Stream stream, Waiting& waiting,
-                                                 bool last_resort) {
-  const Recorder recorder = recorderOf(stream);
+PendingFrees::Wait PendingFrees::attachToPresent(Use& use, bool last_resort) noexcept {
+  const Recorder recorder = recorderOf(use.stream);
   if (recorder == Recorder::kDead) return Wait::kNoWay;
-  if (recorder == Recorder::kNone && attach(queueOf(stream), waiting)) return Wait::kAttached;
+  if (recorder == Recorder::kNone) {
+    Queue* const queue = queueOf(use.stream);
+    if (queue != nullptr && attach(*queue, use)) return Wait::kAttached;
+  }
   if (recorder != Recorder::kCapture && last_resort) return Wait::kNoWay;
-  putOff(stream, {&waiting});
+  Uses one;
+  one.push(use);
+  putOff(one);
   return Wait::kAttached;
 }
 
-void PendingFrees::putOff(Stream stream, const std::vector<Waiting*>& blocks) {
+void PendingFrees::putOff(Uses uses) noexcept {
   const MutexLock lock(mutex_);
-  for (Waiting* waiting : blocks) put_off_.push_back({stream, waiting});
+  put_off_.append(uses);
 }
 
 // The end's event stays as it is; a stream with that handle that is met later has points of its own
 // behind it.
-PendingFrees::Wait PendingFrees::attachToEnd(Stream stream, const SharedStreamEnd& end,
-                                             Waiting& waiting) {
+PendingFrees::Wait PendingFrees::attachToEnd(Use& use, const SharedStreamEnd& end) noexcept {
   if (end == nullptr) return Wait::kOver;
-  Queue& queue = queueOf(stream);
-  const MutexLock lock(queue.mutex);
-  if (queue.points.empty() || queue.points.back().end != end) {
-    queue.points.push_back({end->event(), {}, end});
-    queue.open = false;
+  Queue* const queue = queueOf(use.stream);
+  if (queue == nullptr) return Wait::kNoWay;
+  const MutexLock lock(queue->mutex);
+  if (queue->points.empty() || queue->points.back().end != end) {
+    try {
+      queue->points.push_back({end->event(), {}, end});
+    } catch (const std::bad_alloc&) {
+      return Wait::kNoWay;
+    }
+    queue->open = false;
   }
-  queue.points.back().blocks.push_back(&waiting);
+  queue->points.back().blocks.push(use);
   return Wait::kAttached;
 }
 
 // What cannot be recorded at the last resort either waits for the whole device.
-void PendingFrees::attachPutOff(bool last_resort, std::vector<Retired>& ready) {
-  std::vector<PutOff> now;
+void PendingFrees::attachPutOff(bool last_resort, Ready& ready) noexcept {
+  Uses now;
   {
     const MutexLock lock(mutex_);
-    now.swap(put_off_);
+    now = put_off_.takeAll();
   }
-  for (const PutOff& put_off : now) {
-    const Wait wait = attachOrPutOff(put_off.stream, *put_off.waiting, last_resort);
-    if (wait == Wait::kOver) arrived(*put_off.waiting, ready);
+  while (Use* use = now.pop()) {
+    const Wait wait = attachOrPutOff(*use, last_resort);
+    if (wait == Wait::kOver) arrived(*use, ready);
     if (wait != Wait::kNoWay) continue;
     const MutexLock lock(mutex_);
-    stuck_.push_back(put_off.waiting);
+    stuck_.push(*use);
   }
+}
+
+// The newest point takes further frees from now on. False when there is none to be had.
+bool PendingFrees::open(Queue& queue) noexcept {
+  if (queue.open) return true;
+  const Result<Event> event = events_.take();
+  if (!event) return false;
+  try {
+    queue.points.push_back({event.value(), {}, nullptr});
+  } catch (const std::bad_alloc&) {
+    events_.give(event.value());
+    return false;
+  }
+  return queue.open = true;
 }
 
 // Records the queue's newest point after the free and hangs the block on it. A capture may have
 // begun since the stream was asked. Then the event may be the capture's, which asking it would
 // break, and all that hangs on it is put off. False when no event could be recorded.
-bool PendingFrees::attach(Queue& queue, Waiting& waiting) {
-  std::vector<Waiting*> captured;
+bool PendingFrees::attach(Queue& queue, Use& use) noexcept {
+  Uses captured;
   {
     const MutexLock lock(queue.mutex);
-    if (!queue.open) {
-      Result<Event> event = events_.take();
-      if (!event) return false;
-      queue.points.push_back({event.value(), {}, nullptr});
-      queue.open = true;
-    }
+    if (!open(queue)) return false;
     Point& point = queue.points.back();
     const bool recorded = device_.recordEvent(point.event, queue.stream).ok();
-    if (recorded) point.blocks.push_back(&waiting);
+    if (recorded) point.blocks.push(use);
     const bool may_be_captured = recorded && recorderOf(queue.stream) != Recorder::kNone;
-    if (may_be_captured) captured.swap(point.blocks);
+    if (may_be_captured) captured = point.blocks.takeAll();
     if (point.blocks.empty()) {
       letGo(point);
       queue.points.pop_back();
@@ -149,48 +208,48 @@ bool PendingFrees::attach(Queue& queue, Waiting& waiting) {
     }
     if (!recorded) return false;
   }
-  putOff(queue.stream, captured);
+  putOff(captured);
   return true;
 }
 
-void PendingFrees::arrived(Waiting& waiting, std::vector<Retired>& ready) {
-  if (waiting.points.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
-  ready.push_back(waiting.retired);
-  waiting_.fetch_sub(1, std::memory_order_relaxed);
-  delete &waiting;
+void PendingFrees::arrived(Uses uses, Ready& ready) noexcept {
+  while (Use* use = uses.pop()) arrived(*use, ready);
 }
 
-void PendingFrees::letGo(const Point& point) {
+void PendingFrees::arrived(Use& use, Ready& ready) noexcept {
+  Waiting& waiting = *use.waiting;
+  if (waiting.points.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  (ready.first_ ? ready.last_->next : ready.first_) = &waiting;
+  ready.last_ = &waiting;
+  waiting_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void PendingFrees::letGo(const Point& point) noexcept {
   if (!point.end) events_.give(point.event);
 }
 
 // An event that a capture has recorded marks nothing, and never will. Only one that began and ended
 // between two looks at the stream leaves such an event behind.
-PendingFrees::Answer PendingFrees::answerOf(const Status& status) {
+PendingFrees::Answer PendingFrees::answerOf(const Status& status) noexcept {
   if (status.ok()) return Answer::kReached;
   return status.error().kind == ErrorKind::kCaptureForbidden ? Answer::kCaptured : Answer::kNone;
 }
 
-PendingFrees::Answer PendingFrees::ask(const Point& point) {
+PendingFrees::Answer PendingFrees::ask(const Point& point) noexcept {
   const Result<bool> done = device_.queryEvent(point.event);
   if (!done.ok()) return answerOf(done.error());
   return done.value() ? Answer::kReached : Answer::kNone;
 }
 
 // Its blocks are ready, or, where it was recorded in vain, get another point.
-void PendingFrees::leave(const Queue& queue, const Point& point, Answer answer,
-                         std::vector<Retired>& ready) {
-  if (answer == Answer::kReached) {
-    for (Waiting* waiting : point.blocks) arrived(*waiting, ready);
-  } else {
-    putOff(queue.stream, point.blocks);
-  }
+void PendingFrees::leave(Point& point, Answer answer, Ready& ready) noexcept {
+  answer == Answer::kReached ? arrived(point.blocks, ready) : putOff(point.blocks);
   letGo(point);
 }
 
-void PendingFrees::collect(Queue& queue, std::vector<Retired>& ready) {
+void PendingFrees::collect(Queue& queue, Ready& ready) noexcept {
   for (bool first = true;; first = false) {
-    Point oldest;
+    std::list<Point> oldest;
     Answer answer = Answer::kNone;
     {
       const MutexLock lock(queue.mutex);
@@ -198,61 +257,67 @@ void PendingFrees::collect(Queue& queue, std::vector<Retired>& ready) {
       if (queue.points.empty()) return;
       answer = ask(queue.points.front());
       if (answer == Answer::kNone) return;
-      ready.reserve(ready.size() + queue.points.front().blocks.size());
       queue.open = queue.open && queue.points.size() > 1;
-      oldest = std::move(queue.points.front());
-      queue.points.pop_front();
+      oldest.splice(oldest.end(), queue.points, queue.points.begin());
     }
-    leave(queue, oldest, answer, ready);
+    leave(oldest.front(), answer, ready);
   }
 }
 
 // The point is out of the queue while it is waited for, so that others may attach and poll. False
 // when there is none, or it cannot be waited for.
-bool PendingFrees::waitForOldest(Queue& queue, std::vector<Retired>& ready) {
-  Point oldest;
+bool PendingFrees::waitForOldest(Queue& queue, Ready& ready) noexcept {
+  std::list<Point> oldest;
   {
     const MutexLock lock(queue.mutex);
     if (queue.points.empty()) return false;
     queue.open = queue.open && queue.points.size() > 1;
-    oldest = std::move(queue.points.front());
-    queue.points.pop_front();
+    oldest.splice(oldest.end(), queue.points, queue.points.begin());
   }
-  const Answer answer = answerOf(device_.synchronizeEvent(oldest.event));
+  const Answer answer = answerOf(device_.synchronizeEvent(oldest.front().event));
   if (answer == Answer::kNone) {
     const MutexLock lock(queue.mutex);
-    queue.points.push_front(std::move(oldest));
+    queue.points.splice(queue.points.begin(), oldest);
     return false;
   }
-  leave(queue, oldest, answer, ready);
+  leave(oldest.front(), answer, ready);
   return true;
 }
 
 // What hangs on no event is ready when all work of the device is complete.
-void PendingFrees::collectStuck(std::vector<Retired>& ready) {
-  std::vector<Waiting*> stuck;
+void PendingFrees::collectStuck(Ready& ready) noexcept {
+  Uses stuck;
+  RetiredBlocks unknown;
   {
     const MutexLock lock(mutex_);
-    stuck.swap(stuck_);
+    stuck = stuck_.takeAll();
+    unknown = unknown_.takeAll();
   }
-  if (stuck.empty()) return;
-  const bool complete = device_.synchronizeDevice().ok();
-  if (complete) {
-    for (Waiting* waiting : stuck) arrived(*waiting, ready);
+  if (stuck.empty() && unknown.empty()) return;
+  if (!device_.synchronizeDevice()) {
+    const MutexLock lock(mutex_);
+    stuck_.append(stuck);
+    unknown_.append(unknown);
     return;
   }
-  const MutexLock lock(mutex_);
-  stuck_.insert(stuck_.end(), stuck.begin(), stuck.end());
+  arrived(stuck, ready);
+  while (Block* block = unknown.pop()) {
+    ready.unknown_.push(*block);
+    waiting_.fetch_sub(1, std::memory_order_relaxed);
+  }
 }
 
-std::vector<PendingFrees::Retired> PendingFrees::poll() {
-  std::vector<Retired> ready;
+PendingFrees::Ready PendingFrees::poll() noexcept {
+  Ready ready;
   if (waiting() == 0) return ready;
   unsigned in_vain = polls_in_vain_.load(std::memory_order_relaxed);
   // Asking an event breaks a capture elsewhere in the program unless the thread says not to mind.
   const RelaxedCaptureMode relaxed(device_);
   attachPutOff(false, ready);
-  for (Queue* queue : queues()) collect(*queue, ready);
+  forEachQueue([&](Queue& queue) {
+    collect(queue, ready);
+    return true;
+  });
   const unsigned now = ready.empty() ? std::min(in_vain + 1, kPollsInVain + kMostPatience) : 0;
   // Who has begun to wait meanwhile has set it to 0, and is not overruled.
   (void)polls_in_vain_.compare_exchange_strong(in_vain, now, std::memory_order_relaxed);
@@ -260,24 +325,24 @@ std::vector<PendingFrees::Retired> PendingFrees::poll() {
 }
 
 // The second time is for what the first has found to be recorded in vain.
-std::vector<PendingFrees::Retired> PendingFrees::wait() {
-  std::vector<Retired> ready;
+PendingFrees::Ready PendingFrees::wait() noexcept {
+  Ready ready;
   const RelaxedCaptureMode relaxed(device_);
   for (int times = 0; times < 2 && ready.empty(); ++times) waitOnce(ready);
   return ready;
 }
 
-void PendingFrees::waitOnce(std::vector<Retired>& ready) {
+void PendingFrees::waitOnce(Ready& ready) noexcept {
   attachPutOff(true, ready);
-  for (Queue* queue : queues()) {
-    for (bool more = true; more && ready.empty();) more = waitForOldest(*queue, ready);
-    if (!ready.empty()) return;
-  }
-  collectStuck(ready);
+  forEachQueue([&](Queue& queue) {
+    for (bool more = true; more && ready.empty();) more = waitForOldest(queue, ready);
+    return ready.empty();
+  });
+  if (ready.empty()) collectStuck(ready);
 }
 
-std::vector<PendingFrees::Retired> PendingFrees::waitForStuck() {
-  std::vector<Retired> ready;
+PendingFrees::Ready PendingFrees::waitForStuck() noexcept {
+  Ready ready;
   if (waiting() == 0) return ready;
   const RelaxedCaptureMode relaxed(device_);
   collectStuck(ready);

@@ -11,6 +11,10 @@
 // each record, and an event that a capture has got all the same puts off what hangs on it. For a
 // stream that is gone (known_streams.hpp) the point is its end.
 //
+// A block that is added takes host memory once, for all that it waits for; polling and waiting take
+// none. Where there is none it is among the unknown ones, which wait for the whole device, as one
+// does for a stream that was destroyed without notice.
+//
 // Locks: mutex_ guards which queues there are; each queue has its own, under which its events are
 // recorded and queried (so that nothing is attached to an event before it is recorded), but never
 // waited for. No heap's lock is held meanwhile. Both come after those of known streams.
@@ -19,8 +23,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
-#include <deque>
+#include <list>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "allocator/base/mutex.hpp"
@@ -28,6 +33,7 @@
 #include "allocator/engine/event_pool.hpp"
 #include "allocator/engine/heap.hpp"
 #include "allocator/engine/known_streams.hpp"
+#include "allocator/engine/retired_blocks.hpp"
 
 namespace cistern {
 
@@ -41,8 +47,8 @@ class PendingFrees {
 
   /// A block that was retired from its heap, now owned here until released.
   struct Retired {
-    Heap* heap;
-    Block* block;
+    Heap* heap = nullptr;
+    Block* block = nullptr;
     bool own = false;       ///< its heap's stream is among those that it waits for
     bool captured = false;  ///< a capture that is under way may have had the memory
   };
@@ -59,39 +65,76 @@ class PendingFrees {
   /// Takes over a retired block: it is ready once the work queued so far on all of `streams` is
   /// complete. Where that can never be recorded (a destroyed stream) it waits for the whole device.
   /// True when all of it is complete already: then the caller keeps the block, to release it.
-  [[nodiscard]] bool add(Retired retired, const StreamUses& streams);
+  [[nodiscard]] bool add(Retired retired, const StreamUses& streams) noexcept;
+  /// The same of one of which nobody can say what it waits for: for the whole device.
+  void addUnknown(Retired retired) noexcept;
+
+  /// Blocks that have become ready. Each is to be taken.
+  class Ready;
   /// The blocks that have become ready. Waits for nothing.
-  std::vector<Retired> poll();
+  Ready poll() noexcept;
   /// Waits for queued work of one stream, or, when nothing else is left, of the whole device, until
   /// some blocks are ready. None: there is nothing that could be waited for. One thread at a time.
-  std::vector<Retired> wait();
+  Ready wait() noexcept;
   /// Waits for the whole device if there are blocks that nothing less can tell of.
-  std::vector<Retired> waitForStuck();
+  Ready waitForStuck() noexcept;
 
  private:
+  struct Waiting;
+  /// A stream that a block waits for.
+  struct Use {
+    Stream stream;
+    Waiting* waiting;
+    Use* next = nullptr;
+  };
+  /// In the order in which they came.
+  class Uses {
+   public:
+    bool empty() const { return first_ == nullptr; }
+    void push(Use& use) noexcept {
+      use.next = nullptr;
+      (last_ ? last_->next : first_) = &use;
+      last_ = &use;
+    }
+    /// Null when there is none. What is taken may go, or be pushed elsewhere.
+    Use* pop() noexcept {
+      Use* const use = first_;
+      if (use != nullptr) first_ = use->next;
+      if (first_ == nullptr) last_ = nullptr;
+      return use;
+    }
+    Uses takeAll() noexcept { return std::exchange(*this, {}); }
+    void append(Uses others) noexcept {
+      while (Use* use = others.pop()) push(*use);
+    }
+
+   private:
+    Use* first_ = nullptr;
+    Use* last_ = nullptr;
+  };
   struct Waiting {
-    Retired retired;
+    Waiting(Retired what, const StreamUses& streams);
+    const Retired retired;
+    std::vector<Use> uses;
     std::atomic<int> points;  ///< not yet complete
+    Waiting* next = nullptr;  ///< once it is ready
   };
   struct Point {
     Event event;
-    std::vector<Waiting*> blocks;
+    Uses blocks;
     SharedStreamEnd end;  ///< of a stream that is gone, whose event it is; null: its own
   };
   struct Queue {
     explicit Queue(Stream s) : stream(s) {}
     const Stream stream;
     Mutex mutex;
-    std::deque<Point> points CISTERN_GUARDED_BY(mutex);  ///< oldest first
-    bool open CISTERN_GUARDED_BY(mutex) = false;         ///< the newest point takes further frees
+    std::list<Point> points CISTERN_GUARDED_BY(mutex);  ///< oldest first
+    bool open CISTERN_GUARDED_BY(mutex) = false;        ///< the newest point takes further frees
   };
 
-  Queue& queueOf(Stream stream);
-  std::vector<Queue*> queues() const;
-  struct PutOff {
-    Stream stream;
-    Waiting* waiting;
-  };
+  Queue* queueOf(Stream stream) noexcept;
+  template <class Visit>
+  void forEachQueue(Visit visit) const;
 
   /// How a block waits for a stream: at a point of it, or later; not at all, as its work is
   /// complete; or there is no way to.
@@ -102,22 +145,24 @@ class PendingFrees {
   /// What a point's event says; kNone also where it does not answer.
   enum class Answer : std::uint8_t { kNone, kReached, kCaptured };
 
-  Recorder recorderOf(Stream stream);
-  Wait attachOrPutOff(Stream stream, Waiting& waiting, bool last_resort);
-  Wait attachToPresent(Stream stream, Waiting& waiting, bool last_resort);
-  Wait attachToEnd(Stream stream, const SharedStreamEnd& end, Waiting& waiting);
-  void attachPutOff(bool last_resort, std::vector<Retired>& ready);
-  void putOff(Stream stream, const std::vector<Waiting*>& blocks);
-  bool attach(Queue& queue, Waiting& waiting);
-  void letGo(const Point& point);
-  static Answer answerOf(const Status& status);
-  Answer ask(const Point& point);
-  void leave(const Queue& queue, const Point& point, Answer answer, std::vector<Retired>& ready);
-  void collect(Queue& queue, std::vector<Retired>& ready);
-  bool waitForOldest(Queue& queue, std::vector<Retired>& ready);
-  void waitOnce(std::vector<Retired>& ready);
-  void collectStuck(std::vector<Retired>& ready);
-  void arrived(Waiting& waiting, std::vector<Retired>& ready);
+  Recorder recorderOf(Stream stream) noexcept;
+  Wait attachOrPutOff(Use& use, bool last_resort) noexcept;
+  Wait attachToPresent(Use& use, bool last_resort) noexcept;
+  Wait attachToEnd(Use& use, const SharedStreamEnd& end) noexcept;
+  void attachPutOff(bool last_resort, Ready& ready) noexcept;
+  void putOff(Uses uses) noexcept;
+  bool attach(Queue& queue, Use& use) noexcept;
+  bool open(Queue& queue) noexcept CISTERN_REQUIRES(queue.mutex);
+  void letGo(const Point& point) noexcept;
+  static Answer answerOf(const Status& status) noexcept;
+  Answer ask(const Point& point) noexcept;
+  void leave(Point& point, Answer answer, Ready& ready) noexcept;
+  void collect(Queue& queue, Ready& ready) noexcept;
+  bool waitForOldest(Queue& queue, Ready& ready) noexcept;
+  void waitOnce(Ready& ready) noexcept;
+  void collectStuck(Ready& ready) noexcept;
+  void arrived(Uses uses, Ready& ready) noexcept;
+  void arrived(Use& use, Ready& ready) noexcept;
 
   Device& device_;
   EventPool& events_;
@@ -128,9 +173,30 @@ class PendingFrees {
   static constexpr unsigned kPollsInVain = 16, kMostPatience = 6;
   std::atomic<unsigned> polls_in_vain_{0};
   mutable Mutex mutex_;
-  std::vector<std::unique_ptr<Queue>> queues_ CISTERN_GUARDED_BY(mutex_);
-  std::vector<PutOff> put_off_ CISTERN_GUARDED_BY(mutex_);
-  std::vector<Waiting*> stuck_ CISTERN_GUARDED_BY(mutex_);  ///< no event could be recorded for them
+  std::vector<std::unique_ptr<Queue>> queues_ CISTERN_GUARDED_BY(mutex_);  ///< none goes
+  Uses put_off_ CISTERN_GUARDED_BY(mutex_);
+  Uses stuck_ CISTERN_GUARDED_BY(mutex_);             ///< no event could be recorded for them
+  RetiredBlocks unknown_ CISTERN_GUARDED_BY(mutex_);  ///< nor is it known on which streams
+};
+
+class PendingFrees::Ready {
+ public:
+  Ready() = default;
+  Ready(Ready&& other) noexcept
+      : first_(std::exchange(other.first_, nullptr)), unknown_(other.unknown_.takeAll()) {}
+  Ready(const Ready&) = delete;
+  Ready& operator=(const Ready&) = delete;
+  ~Ready() = default;
+
+  bool empty() const { return first_ == nullptr && unknown_.empty(); }
+  /// Takes one. False when there is none.
+  bool pop(Retired& retired) noexcept;
+
+ private:
+  friend class PendingFrees;
+  Waiting* first_ = nullptr;
+  Waiting* last_ = nullptr;
+  RetiredBlocks unknown_;
 };
 
 }  // namespace cistern

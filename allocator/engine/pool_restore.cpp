@@ -25,6 +25,12 @@ bool sound(const std::vector<LiveBlock>& blocks) {
   return free_from < Address{1} << 57;
 }
 
+std::vector<void*> pointersTo(const std::vector<LiveBlock>& blocks) {
+  std::vector<void*> pointers;
+  for (const LiveBlock& block : blocks) pointers.push_back(toPointer(block.address));
+  return pointers;
+}
+
 }  // namespace
 
 std::vector<LiveBlock> CachingAllocator::liveBlocks(const Pool& pool) const {
@@ -41,7 +47,7 @@ std::vector<LiveBlock> CachingAllocator::liveBlocks(const Pool& pool) const {
 
 // What other streams have used until now may be complete, and is asked first.
 void CachingAllocator::restore(Pool& pool, const std::vector<LiveBlock>& wanted,
-                               std::vector<LiveBlock>& freed, std::vector<LiveBlock>& made) {
+                               std::vector<void*>& freed, std::vector<void*>& made) {
   if (!sound(wanted)) throw PoolError("cannot be set back: its blocks are not as they were said");
   pollPending();
   Restoration restoration(*this, pool, wanted);
@@ -96,6 +102,8 @@ void CachingAllocator::Restoration::order(const Need& need) {
 // All that may fail comes before anything changes.
 void CachingAllocator::Restoration::prepare() CISTERN_NO_TSA {
   used_elsewhere_.reserve(leaving_.size());
+  freed_pointers_ = pointersTo(freed_);
+  made_pointers_ = pointersTo(made_);
   comeback_->prepare();
   for (const Making& making : making_) {
     unsigned& prepared = prepared_[{making.heap, making.segment->kind}];

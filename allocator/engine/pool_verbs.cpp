@@ -167,7 +167,8 @@ Block* CachingAllocator::fromLender(Heap& owner, const Request& request) CISTERN
   const MutexLock lock(owner.mutex());
   const bool own = owner.stream() == request.stream;
   const Epochs epochs = own ? Epochs{} : Epochs::upTo(owner.completion.completed);
-  const Layout& layout = owner.layout(request.kind);
+  Layout& layout = owner.layout(request.kind);
+  layout.listLeftOut();
   Block* free = layout.freeBlocks().bestFitIf(request.grains, [&](const Block& b) CISTERN_NO_TSA {
     if (!epochs.contain(b.epoch) || !layout.serves(b, request.grains)) return false;
     return owner.onPages() ? !PageBacking::pinned(b) : !pinned_segments_.pinned(segmentOf(b));

@@ -49,13 +49,14 @@ void CachingAllocator::forgetStream(Stream stream) {
 }
 
 // Releases the blocks whose last use is complete. True if there were any.
-bool CachingAllocator::pollPending() { return putBackAll(pending_.poll()); }
+bool CachingAllocator::pollPending() noexcept { return putBackAll(pending_.poll()); }
 
-bool CachingAllocator::waitPending() { return putBackAll(pending_.wait()); }
+bool CachingAllocator::waitPending() noexcept { return putBackAll(pending_.wait()); }
 
-bool CachingAllocator::putBackAll(const std::vector<PendingFrees::Retired>& ready) noexcept {
-  for (const PendingFrees::Retired& retired : ready) putBack(retired);
-  return !ready.empty();
+bool CachingAllocator::putBackAll(PendingFrees::Ready ready) noexcept {
+  const bool any = !ready.empty();
+  for (PendingFrees::Retired one; ready.pop(one);) putBack(one);
+  return any;
 }
 
 // Whether no stream that this allocator knows has work queued.
@@ -110,7 +111,8 @@ Block* CachingAllocator::takeCompleted(Heap& owner, Heap& heap, const Request& r
 
 // The best free block of the owner's that was freed in one of the epochs.
 Block* CachingAllocator::fitting(Heap& owner, const Request& request, Reach reach, Epochs epochs) {
-  const Layout& layout = owner.layout(request.kind);
+  Layout& layout = owner.layout(request.kind);
+  layout.listLeftOut();
   return layout.freeBlocks().bestFitIf(request.grains, [&](const Block& b) {
     if (reach == Reach::kIdleSegments && !b.segment->whollyFree()) return false;
     return epochs.contain(b.epoch) && layout.serves(b, request.grains);

@@ -9,6 +9,7 @@
 //     pinFor                        the graph knows the address: it stays backed
 #include <algorithm>
 #include <mutex>
+#include <new>
 #include <utility>
 
 #include "allocator/engine/caching_allocator.hpp"
@@ -82,10 +83,10 @@ bool CachingAllocator::othersFit(const Heap& heap, const Request& request) {
 // Blocks of this heap that streams used which its own now follows.
 void CachingAllocator::takeBackFollowed(Heap& heap, Recording& recording,
                                         const Recording::Reach& reach) CISTERN_NO_TSA {
-  const std::vector<Block*> blocks = recording.takeFollowed(heap, reach);
+  RetiredBlocks blocks = recording.takeFollowed(heap, reach);
   if (blocks.empty()) return;
   const MutexLock lock(heap.mutex());
-  for (Block* block : blocks) {
+  while (Block* block = blocks.pop()) {
     (void)recording.noteFree(heap);
     heap.release(*block, tick_.load(std::memory_order_relaxed));
   }
@@ -112,13 +113,17 @@ Block* CachingAllocator::takeFollowed(Heap& heap, const Request& request,
   return nullptr;
 }
 
-// Where its stream does not tell what it has reached, what was freed stays unmarked.
-void CachingAllocator::markFrees(Recording& recording, Heap& heap) CISTERN_NO_TSA {
+// Where its stream does not tell what it has reached, or the host is short of memory, what was
+// freed stays unmarked.
+void CachingAllocator::markFrees(Recording& recording, Heap& heap) noexcept CISTERN_NO_TSA {
   if (!recording.unmarked(heap)) return;
-  Recording::Frontier frontier;
-  if (!recording.frontierOf(heap.stream(), frontier)) return;
-  const MutexLock lock(heap.mutex());
-  recording.mark(heap, frontier);
+  try {
+    Recording::Frontier frontier;
+    if (!recording.frontierOf(heap.stream(), frontier)) return;
+    const MutexLock lock(heap.mutex());
+    recording.mark(heap, frontier);
+  } catch (const std::bad_alloc&) {
+  }
 }
 
 // When the host is out of memory the block is free again, as if it had never been found.
@@ -179,31 +184,27 @@ void CachingAllocator::freeDuring(Recording& recording, Heap& heap,
                                   Block& block) noexcept CISTERN_NO_TSA {
   const Recording::Part part = recording.partOf(block);
   if (part == Recording::Part::kNone) return freeFromBefore(heap, block);
-  StreamUses uses;
+  const bool present = part == Recording::Part::kPresent;
+  bool over_ceiling = false, mark = false;
+  StreamUses users;
   {
     const MutexLock lock(heap.mutex());
-    if (block.use.uses != nullptr) uses = *static_cast<StreamUses*>(block.use.uses);
-  }
-  const bool present = part == Recording::Part::kPresent;
-  if (present && uses.empty() && block.use.stream == heap.stream()) {
-    bool over_ceiling = false, mark = false;
-    {
-      const MutexLock lock(heap.mutex());
+    const Stream stream = block.use.stream;
+    if (present && block.use.uses == nullptr && stream == heap.stream()) {
       const SizeKind kind = segmentOf(block).kind;
       mark = recording.noteFree(heap) && options_.cross_stream_reuse;
       heap.release(block, tick_.load(std::memory_order_relaxed));
       over_ceiling = heap.overCeiling(kind);
+    } else {
+      users = heap.retire(block);
+      users.add(stream);
     }
-    if (mark) markFrees(recording, heap);
-    if (over_ceiling) settleFor(heap);
-    return;
   }
-  uses.insert(uses.begin(), block.use.stream);
-  {
-    const MutexLock lock(heap.mutex());
-    (void)heap.retire(block);
-  }
-  present ? recording.defer({&heap, &block}, uses) : recording.keepApart({&heap, &block}, uses);
+  const PendingFrees::Retired retired{&heap, &block};
+  if (!users.empty())
+    present ? recording.defer(retired, users) : recording.keepApart(retired, users);
+  if (mark) markFrees(recording, heap);
+  if (over_ceiling) settleFor(heap);
 }
 
 // What was not allocated in the capture has been used by work that is queued, not recorded. It is
@@ -214,9 +215,7 @@ void CachingAllocator::freeFromBefore(Heap& heap, Block& block) noexcept {
     const MutexLock lock(heap.mutex());
     uses = heap.retire(block);
   }
-  if (std::find(uses.begin(), uses.end(), heap.stream()) == uses.end()) {
-    uses.push_back(heap.stream());
-  }
+  uses.add(heap.stream());
   settleRetired(heap, block, uses, true);
 }
 
@@ -224,6 +223,7 @@ void CachingAllocator::freeFromBefore(Heap& heap, Block& block) noexcept {
 // streams may have used the block.
 void CachingAllocator::settleDeferred(const Recording::Deferred& deferred) noexcept {
   const PendingFrees::Retired& retired = deferred.retired;
+  if (deferred.unknown) return pending_.addUnknown(retired);
   if (deferred.others.empty()) return putBack(retired);
   settleRetired(*retired.heap, *retired.block, deferred.others);
 }

@@ -37,7 +37,7 @@ bool CachingAllocator::noteUse(const Heap& heap, Block& block, Stream stream) {
   }
   auto* uses = static_cast<StreamUses*>(block.use.uses);
   if (uses == nullptr) block.use.uses = uses = new StreamUses;
-  if (std::find(uses->begin(), uses->end(), stream) == uses->end()) uses->push_back(stream);
+  uses->note(stream);
   return true;
 }
 

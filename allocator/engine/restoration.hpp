@@ -45,9 +45,10 @@ class CachingAllocator::Restoration {
 
   /// Throws PoolError or std::bad_alloc, changing nothing.
   void run();
-  const std::vector<LiveBlock>& freed() const { return freed_; }
-  const std::vector<LiveBlock>& made() const { return made_; }
-  /// Of `freed`, what is the caller's to free, as other streams use it.
+  /// What has changed. Once each.
+  std::vector<void*> freed() noexcept { return std::move(freed_pointers_); }
+  std::vector<void*> made() noexcept { return std::move(made_pointers_); }
+  /// Of what was freed, what is the caller's to free, as other streams use it.
   const std::vector<Address>& usedElsewhere() const { return used_elsewhere_; }
 
   /// Calls visit(LiveBlock, Block&) for what the pool's users hold in the heap. Pre: its lock is
@@ -111,6 +112,7 @@ class CachingAllocator::Restoration {
   std::optional<pages::Comeback> comeback_;
   std::vector<Ordered> ordered_;  ///< what the device sees to by now
   std::vector<Address> used_elsewhere_;
+  std::vector<void*> freed_pointers_, made_pointers_;
   std::map<std::pair<Heap*, SizeKind>, unsigned> prepared_;
 };
 

@@ -121,6 +121,9 @@ class Layout {
   }
 
   const FreeIndex& freeBlocks() const { return index_; }
+  /// What freeBlocks() leaves out is in it again, if the host has the memory. For who looks for
+  /// memory elsewhere than in allocate, which does so itself.
+  void listLeftOut() noexcept { (void)index_.listLeftOut(); }
   LayoutTotals totals() const {
     return {segment_count_, segment_bytes_,    busyBlocks(),
             busyBytes(),    splitFreeBlocks(), splitFreeBytes()};

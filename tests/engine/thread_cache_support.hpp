@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "tests/engine/engine_support.hpp"
-#include "tests/engine/host_memory.hpp"
+#include "tests/support/host_memory/host_memory.hpp"
 
 namespace cistern::test {
 

@@ -8,6 +8,7 @@ Survey::Survey(Heap& heap, Scratch& scratch, Whither whither) CISTERN_NO_TSA
       free_(scratch.views) {
   free_.clear();
   for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
+    heap.layout(kind).listLeftOut();
     heap.layout(kind).forEachFree(kUnitGrains, [&](Block& block) { note(block); });
   }
 }

@@ -98,7 +98,7 @@ void Recording::beginPart(Seen& of, std::uint64_t capture) {
 
 // What the stream has used or freed until now is for the part that it does not record any more.
 void Recording::keepApart(Stream stream) {
-  const auto used = [&](const Queue& queue) { return contains(queue.users, stream); };
+  const auto used = [&](const Queue& queue) { return queue.users.contains(stream); };
   std::size_t count = apart_.size();
   for (const Queue& queue : queues_) count += used(queue) ? queue.blocks.size() : 0;
   apart_.reserve(count);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <new>
 #include <utility>
 
 namespace cistern {
@@ -14,13 +15,18 @@ Recording::Marks& Recording::marksOf(Heap& heap) {
   return of;
 }
 
-// While no other stream has a heap in the pool there is nobody to take it.
-bool Recording::noteFree(Heap& heap) {
-  if (marksOf(heap).unmarked == 0) (void)heap.endEpoch();
-  Marks& of = marksOf(heap);
-  if (++of.unmarked < of.share) return false;
-  if (pool_.heapCount() > 1) return true;
-  of.share += kFreesOfAMark;
+// While no other stream has a heap in the pool there is nobody to take it. Where the host has no
+// memory for the heap's marks, what is freed has an epoch before those of all marks to come: nobody
+// takes it either.
+bool Recording::noteFree(Heap& heap) noexcept {
+  try {
+    if (marksOf(heap).unmarked == 0) (void)heap.endEpoch();
+    Marks& of = marksOf(heap);
+    if (++of.unmarked < of.share) return false;
+    if (pool_.heapCount() > 1) return true;
+    of.share += kFreesOfAMark;
+  } catch (const std::bad_alloc&) {
+  }
   return false;
 }
 
@@ -70,35 +76,47 @@ Recording::Queue& Recording::queueOf(Heap& home, const StreamUses& users) {
   return queues_.back();
 }
 
+void Recording::defer(PendingFrees::Retired retired, const StreamUses& users) noexcept {
+  try {
+    deferFor(retired, users);
+  } catch (const std::bad_alloc&) {
+    unknown_.push(*retired.block);
+  }
+}
+
 // What one stream alone has used will be used there again, as a rule: its frontier is asked for
 // when another stream looks, or every few blocks. One that comes later is as safe, as with marks.
-void Recording::defer(PendingFrees::Retired retired, const StreamUses& users) {
-  Deferred deferred{retired, {}, {}, 0};
+void Recording::deferFor(PendingFrees::Retired retired, const StreamUses& users) {
+  Deferred deferred{retired, {}, {}};
   StreamUses recorded;
   const bool later = users.size() == 1 && seen(users.front()) != nullptr;
   for (const Stream user : users) {
     Frontier frontier;
     if (later || frontierOf(user, frontier)) {
       if (!later) deferred.waitsFor(std::move(frontier));
-      recorded.push_back(user);
+      recorded.note(user);
     } else {
-      deferred.others.push_back(user);
+      deferred.others.note(user);
     }
   }
   // Who waits for a stream outside waits until the capture is over: in a queue of their own.
-  for (const Stream user : deferred.others) recorded.push_back(user);
+  for (const Stream user : deferred.others) recorded.note(user);
   Queue& queue = queueOf(*retired.heap, recorded);
   queue.blocks.push_back(std::move(deferred));
   if (later && ++queue.unmarked >= kFreesOfAMark) markQueue(queue);
 }
 
-void Recording::keepApart(PendingFrees::Retired retired, const StreamUses& users) {
-  Deferred deferred{retired, {}, {}, 0};
-  Frontier frontier;
-  for (const Stream user : users) {
-    if (!frontierOf(user, frontier)) deferred.others.push_back(user);
+void Recording::keepApart(PendingFrees::Retired retired, const StreamUses& users) noexcept {
+  try {
+    Deferred deferred{retired, {}, {}};
+    Frontier frontier;
+    for (const Stream user : users) {
+      if (!frontierOf(user, frontier)) deferred.others.note(user);
+    }
+    apart_.push_back(std::move(deferred));
+  } catch (const std::bad_alloc&) {
+    unknown_.push(*retired.block);
   }
-  apart_.push_back(std::move(deferred));
 }
 
 // Where several parts have used a block, nobody follows all of them.
@@ -111,12 +129,17 @@ void Recording::markQueues() {
   for (Queue& queue : queues_) markQueue(queue);
 }
 
-// Where the stream does not tell what it has reached, blocks stay unmarked.
-void Recording::markQueue(Queue& queue) {
-  Frontier frontier;
-  if (queue.unmarked == 0 || !frontierOf(queue.users.front(), frontier)) return;
-  for (; queue.unmarked > 0; --queue.unmarked) {
-    queue.blocks[queue.blocks.size() - queue.unmarked].waitsFor(Frontier(frontier));
+// Where the stream does not tell what it has reached, or the host is short of memory, blocks stay
+// unmarked.
+void Recording::markQueue(Queue& queue) noexcept {
+  if (queue.unmarked == 0) return;
+  try {
+    Frontier frontier;
+    if (!frontierOf(queue.users.front(), frontier)) return;
+    for (; queue.unmarked > 0; --queue.unmarked) {
+      queue.blocks[queue.blocks.size() - queue.unmarked].waitsFor(Frontier(frontier));
+    }
+  } catch (const std::bad_alloc&) {
   }
 }
 
@@ -127,13 +150,13 @@ bool Recording::follows(const Reach& reach, const Deferred& deferred) const {
                      [&](const Nodes& point) CISTERN_NO_TSA { return follows(reach, point); });
 }
 
-std::vector<Block*> Recording::takeFollowed(const Heap& heap, const Reach& reach) {
-  std::vector<Block*> blocks;
+RetiredBlocks Recording::takeFollowed(const Heap& heap, const Reach& reach) noexcept {
+  RetiredBlocks blocks;
   for (Queue& queue : queues_) {
     if (queue.home != &heap) continue;
     markQueue(queue);
     while (!queue.blocks.empty() && follows(reach, queue.blocks.front())) {
-      blocks.push_back(queue.blocks.front().retired.block);
+      blocks.push(*queue.blocks.front().retired.block);
       queue.blocks.pop_front();
     }
   }
@@ -200,6 +223,12 @@ void Recording::finish() noexcept {
 }
 
 bool Recording::takeDeferred(Deferred& deferred) noexcept {
+  if (Block* const block = unknown_.pop()) {
+    deferred = {};
+    deferred.retired = {segmentOf(*block).heap.load(std::memory_order_relaxed), block};
+    deferred.unknown = true;
+    return true;
+  }
   while (!queues_.empty() && queues_.front().blocks.empty()) queues_.pop_front();
   if (!queues_.empty()) {
     deferred = std::move(queues_.front().blocks.front());

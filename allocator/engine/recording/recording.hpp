@@ -37,6 +37,7 @@
 #include "allocator/engine/pending_frees.hpp"
 #include "allocator/engine/recording/order.hpp"
 #include "allocator/engine/recording/pins.hpp"
+#include "allocator/engine/retired_blocks.hpp"
 
 namespace cistern {
 
@@ -88,7 +89,7 @@ class Recording {
   /// Something that the capture used is about to be released to the heap in its stream's order.
   /// True when it is time for a mark: asking for a frontier at every free would be most of what a
   /// free costs. A mark that comes later is as safe, only less often followed.
-  bool noteFree(Heap& heap) CISTERN_REQUIRES(mutex_, heap.mutex());
+  bool noteFree(Heap& heap) noexcept CISTERN_REQUIRES(mutex_, heap.mutex());
   /// All that was released by now was used up to that frontier of the heap's stream.
   void mark(Heap& heap, const Frontier& frontier) CISTERN_REQUIRES(mutex_, heap.mutex());
   /// Whether something was released since the last mark.
@@ -102,20 +103,25 @@ class Recording {
     PendingFrees::Retired retired;
     std::vector<Nodes> points;  ///< of the queue's users, as far as this capture records them; none
                                 ///< while it is unmarked
-    std::vector<Stream> others;  ///< users that it does not record
-    std::uint64_t capture = 0;   ///< the part that all points are of; 0: there is no such
+    StreamUses others;          ///< users that it does not record
+    std::uint64_t capture = 0;  ///< the part that all points are of; 0: there is no such
+    bool unknown = false;       ///< its users were not kept: it waits for all there is
     void waitsFor(Frontier&& point);
   };
   /// Takes over a retired block that `users` have used, at least one of which is recorded here.
-  void defer(PendingFrees::Retired retired, const StreamUses& users) CISTERN_REQUIRES(mutex_);
+  /// Where the host is short of memory, nobody gets it before the capture is over.
+  void defer(PendingFrees::Retired retired, const StreamUses& users) noexcept
+      CISTERN_REQUIRES(mutex_);
   /// The same of a block that nobody may have before the capture is over.
-  void keepApart(PendingFrees::Retired retired, const StreamUses& users) CISTERN_REQUIRES(mutex_);
+  void keepApart(PendingFrees::Retired retired, const StreamUses& users) noexcept
+      CISTERN_REQUIRES(mutex_);
   /// Whether any block waits that could serve such a request of the heap's stream, or is the
   /// heap's.
   bool mayServe(const Heap& heap, std::uint32_t grains, SizeKind kind) const
       CISTERN_REQUIRES(mutex_);
   /// The blocks of `heap` that its stream, which has the reach, may have back.
-  std::vector<Block*> takeFollowed(const Heap& heap, const Reach& reach) CISTERN_REQUIRES(mutex_);
+  RetiredBlocks takeFollowed(const Heap& heap, const Reach& reach) noexcept
+      CISTERN_REQUIRES(mutex_);
   /// A block of `grains` or little more that who has the reach may have; none: block is null.
   PendingFrees::Retired takeFor(std::uint32_t grains, SizeKind kind, const Reach& reach)
       CISTERN_REQUIRES(mutex_);
@@ -169,6 +175,7 @@ class Recording {
   };
   const Seen* seen(Stream stream) const CISTERN_REQUIRES(mutex_);
   Seen* seen(Stream stream) CISTERN_REQUIRES(mutex_);
+  void deferFor(PendingFrees::Retired retired, const StreamUses& users) CISTERN_REQUIRES(mutex_);
   bool records(Stream stream, const CaptureInfo& info) CISTERN_REQUIRES(mutex_);
   void beginPart(Seen& of, std::uint64_t capture) CISTERN_REQUIRES(mutex_);
   void keepApart(Stream stream) CISTERN_REQUIRES(mutex_);
@@ -178,7 +185,7 @@ class Recording {
   bool follows(const Reach& reach, const Deferred& deferred) const CISTERN_REQUIRES(mutex_);
   Queue& queueOf(Heap& home, const StreamUses& users) CISTERN_REQUIRES(mutex_);
   void markQueues() CISTERN_REQUIRES(mutex_);
-  void markQueue(Queue& queue) CISTERN_REQUIRES(mutex_);
+  void markQueue(Queue& queue) noexcept CISTERN_REQUIRES(mutex_);
   static bool fits(const Deferred& deferred, std::uint32_t grains, SizeKind kind);
   template <class MayHave>
   PendingFrees::Retired takeBest(std::uint32_t grains, SizeKind kind, MayHave may_have)
@@ -198,6 +205,8 @@ class Recording {
   std::vector<GraphNode> nodes_ CISTERN_GUARDED_BY(mutex_);
   std::deque<Queue> queues_ CISTERN_GUARDED_BY(mutex_);
   std::vector<Deferred> apart_ CISTERN_GUARDED_BY(mutex_);
+  RetiredBlocks unknown_
+      CISTERN_GUARDED_BY(mutex_);  ///< there was no memory to say what they wait for
   bool over_ CISTERN_GUARDED_BY(mutex_) = false;
 };
 

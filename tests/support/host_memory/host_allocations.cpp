@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <new>
 
-#include "tests/engine/host_memory.hpp"
+#include "tests/support/host_memory/host_memory.hpp"
 
 #if defined(CISTERN_COUNTS_HOST_MEMORY)
 
@@ -59,6 +59,9 @@ AtHostAllocations::AtHostAllocations(std::function<void()> what) : what_(std::mo
   at_each = &what_;
 }
 AtHostAllocations::~AtHostAllocations() { at_each = nullptr; }
+
+HostAllocationsApart::HostAllocationsApart() : what_(std::exchange(at_each, nullptr)) {}
+HostAllocationsApart::~HostAllocationsApart() { at_each = what_; }
 
 }  // namespace cistern::test
 

@@ -30,6 +30,18 @@ class AtHostAllocations {
   const std::function<void()> what_;
 };
 
+/// While it lives, what the calling thread asks for is nothing is done at.
+class HostAllocationsApart {
+ public:
+  HostAllocationsApart();
+  ~HostAllocationsApart();
+  HostAllocationsApart(const HostAllocationsApart&) = delete;
+  HostAllocationsApart& operator=(const HostAllocationsApart&) = delete;
+
+ private:
+  const std::function<void()>* const what_;
+};
+
 }  // namespace cistern::test
 
 #endif
