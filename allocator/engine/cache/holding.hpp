@@ -7,8 +7,25 @@
 // A cache's block goes from kHeld to kCached and back by its owner only, inside its gate. Whoever
 // else frees it makes it kReturned, or the heap's, by compare-and-swap. So of two frees of one
 // block one is found out if they come one after the other, or at once from two threads that do not
-// own it. Of two at once one of which is the owner's it need not be: that would take a locked
-// instruction in every free.
+// own it. Of two at once one of which is the owner's it need not be in a release build; in a debug
+// build the owner's is a compare-and-swap too, and one of any two is found out.
+// See Note [Two frees at once].
+//
+// Note [Two frees at once]
+// Exactly one of two frees must succeed, whichever comes first. Where each only looks and then
+// writes, both may look first; so one of them has to do both in one step (a locked instruction), or
+// write first and look then, with a fence between the two (as dear). H. Attiya et al., "Laws of
+// Order", 2011, show that there is no third way. Of the two who may pay:
+//
+//   the owner   a compare-and-swap in place of a store is a locked instruction in every pair, some
+//               20 cycles where the pair takes 25
+//   the others  a barrier in all threads (biased_gate.hpp) in every free of a block of another's,
+//               several microseconds, where such a free is now one compare-and-swap
+//
+// Nor does it help to look again later, where the owner takes in what others returned: by then its
+// own free has linked the block through the same words as the other's, it may have been handed out
+// again, or have coalesced. So a release build leaves it to the program, as it does writes to freed
+// memory; a debug build pays, and names both frees.
 #pragma once
 
 #include <atomic>
@@ -52,6 +69,21 @@ inline void store(Block& block, std::uint32_t holder) noexcept {
 inline bool change(Block& block, std::uint32_t from, std::uint32_t to) noexcept {
   return std::atomic_ref(block.use.holder)
       .compare_exchange_strong(from, to, std::memory_order_acq_rel, std::memory_order_relaxed);
+}
+
+#if defined(CISTERN_DEBUG)
+inline constexpr bool kExactFrees = true;
+#else
+inline constexpr bool kExactFrees = false;
+#endif
+
+/// The owner takes a block of its own, which it has seen to be at `from`, into its cache. False
+/// when somebody else frees it too, and was faster: found out in a debug build. Note [Two frees at
+/// once]
+inline bool claim(Block& block, std::uint32_t held, Where from = Where::kHeld) noexcept {
+  if constexpr (kExactFrees) return change(block, moved(held, from), moved(held, Where::kCached));
+  block.use.holder += std::uint32_t(Where::kCached) - std::uint32_t(from);
+  return true;
 }
 
 /// How many bytes the program asked for.

@@ -8,11 +8,12 @@
 
 namespace cistern {
 
-bool ThreadCache::accept(Block& block, WhoFreed who) noexcept {
+// `from`: where the block is, unless another thread frees it too.
+bool ThreadCache::keep(Block& block, holding::Where from, WhoFreed who) noexcept {
   if (block.grains > kMostGrains) return false;
   Bin& bin = bins_[binOf(block.grains)];
   Side& side = sideOf(block.grains);
-  const bool place = makePlace(bin, side, block);
+  const bool place = makePlace(bin, side, block) && holding::claim(block, held_, from);
   if (place) push(bin, side, block, who.word());
   settleRoom();  // some may have gone for nothing
   if (place) relimit(side);

@@ -42,7 +42,7 @@ bool ThreadCache::giveAny(Block& block, const void* caller) noexcept {
   const bool last = block.grains > kSmallGrains;
   const bool may = bin.grains == block.grains && !(last && bin.top != nullptr) &&
                    side.room.bytes + std::int64_t(block.bytes()) <= side.limit &&
-                   hasPlace(side, block);
+                   hasPlace(side, block) && holding::claim(block, held_);
   if (may) push(bin, side, block, Stream{toAddress(caller)});
   gate_.leave();
   return may;
@@ -132,8 +132,7 @@ void ThreadCache::takeReturned() noexcept {
   for (Block* b = returned_.takeAll(); b;) {
     Block& block = *std::exchange(b, static_cast<Block*>(b->use.uses));
     const WhoFreed who(block.use.stream);
-    holding::store(block, held_);
-    if (!accept(block, who)) release(block, who);
+    if (!keep(block, holding::Where::kReturned, who)) release(block, who);
   }
 }
 

@@ -132,7 +132,9 @@ class alignas(64) ThreadCache {
   void own(Block& block) noexcept;
   /// give(), which may put others back to make place. False: the heap should have it. Pre: the
   /// block is this cache's, and the program has it.
-  bool accept(Block& block, WhoFreed who) noexcept;
+  bool accept(Block& block, WhoFreed who) noexcept {
+    return keep(block, holding::Where::kHeld, who);
+  }
   /// The block goes to the heap, which is to be asked about ceilings and the tide next. Pre: as
   /// accept's.
   void letGo(Block& block, WhoFreed who) noexcept;
@@ -230,6 +232,8 @@ class alignas(64) ThreadCache {
       return false;
     if (side.room.bytes + std::int64_t(block.bytes()) > side.limit) [[unlikely]]
       return gate_.leave(), false;
+    if (!holding::claim(block, held_)) [[unlikely]]
+      return gate_.leave(), false;
     push(bin, side, block, Stream{toAddress(caller)});
     gate_.leave();
     return true;
@@ -242,14 +246,14 @@ class alignas(64) ThreadCache {
     block.use.asked = std::uint32_t(bytes);
     block.use.holder -= std::uint32_t(holding::Where::kCached);
   }
-  /// Pre: there is place.
+  /// Pre: there is place, and the block was claimed.
   static void push(Bin& bin, Side& side, Block& block, Stream who) noexcept {
     side.room.add(block.bytes(), block.use.asked);
-    block.use.holder += std::uint32_t(holding::Where::kCached);
     block.use.stream = who;
     block.use.uses = bin.top;
     bin.top = &block;
   }
+  bool keep(Block& block, holding::Where from, WhoFreed who) noexcept;
   bool makePlace(Bin& bin, Side& side, const Block& block) noexcept;
   bool mayKeep(Side& side, const Block& block) noexcept;
   bool becomeOf(Bin& bin, const Side& side, const Block& block) noexcept;
