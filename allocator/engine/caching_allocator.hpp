@@ -271,7 +271,7 @@ class CachingAllocator {
   void freeDuring(Recording& recording, Heap& heap, Block& block) noexcept;
   void freeFromBefore(Heap& heap, Block& block) noexcept;
   void beginRecording(Heap& heap, std::uint32_t number);
-  void endRecording(Heap& heap, std::uint32_t number);
+  void endRecording(Heap& heap, std::uint32_t number) noexcept;
   void settleDeferred(const Recording::Deferred& deferred) noexcept;
 
   // pool_verbs.cpp

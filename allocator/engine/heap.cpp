@@ -66,6 +66,16 @@ std::vector<Block*> Heap::incomplete() {
   return blocks;
 }
 
+void Heap::noteFreeComplete() noexcept {
+  for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
+    for (Segment* s = layout(kind).segments(); s; s = s->next) {
+      for (Block* b = s->first; b; b = b->next) {
+        if (b->isFree()) b->epoch = std::min(b->epoch, completion.completed);
+      }
+    }
+  }
+}
+
 Block* Heap::fill(SizeKind kind, Block& hole, Address from, Address to, std::uint32_t at) noexcept {
   completion.freed = true;
   return layout(kind).fill(hole, from, to, at);

@@ -182,6 +182,8 @@ class alignas(64) Heap {
   }
   /// Free blocks whose last use is not known to be complete. Throws std::bad_alloc.
   std::vector<Block*> incomplete() CISTERN_REQUIRES(mutex_);
+  /// All that lies free is complete; what has left free memory behind may not be.
+  void noteFreeComplete() noexcept CISTERN_REQUIRES(mutex_);
   /// Makes a whole free block a retired one that the program never had.
   void setAside(Block& free) noexcept CISTERN_REQUIRES(mutex_);
   /// Hands a retired block out again, whole.
@@ -314,6 +316,8 @@ class alignas(64) Heap {
   /// The number of the capture into its pool that is under way, or 0. Meanwhile frees are for
   /// recorded.cpp, and what its stream has done by now says nothing of what the capture has freed.
   std::uint32_t recorded CISTERN_GUARDED_BY(mutex_) = 0;
+  /// The epoch that ended when the latest such capture began.
+  EpochMark before_recording CISTERN_GUARDED_BY(mutex_);
 
   /// How far the stream is known to have come (progress.hpp).
   struct Completion {

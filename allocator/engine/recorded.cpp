@@ -269,6 +269,7 @@ void CachingAllocator::beginRecording(Heap& heap, std::uint32_t number) CISTERN_
     if (heap.onPages()) backing = std::unique_lock(pages_->mutex());
     const MutexLock lock(heap.mutex());
     heap.recorded = number;
+    heap.before_recording = heap.endedEpoch();
     blocks = heap.incomplete();
     for (Block* block : blocks) heap.setAside(*block);
   }
@@ -296,11 +297,15 @@ Pins CachingAllocator::endRecording(Recording& recording) noexcept {
   return pins;
 }
 
-void CachingAllocator::endRecording(Heap& heap, std::uint32_t number) {
+// Views that pages left before the capture may be in use still: then no epoch is complete by it.
+void CachingAllocator::endRecording(Heap& heap, std::uint32_t number) noexcept CISTERN_NO_TSA {
+  std::unique_lock<Mutex> backing;
+  if (heap.onPages()) backing = std::unique_lock(pages_->mutex());
   const MutexLock lock(heap.mutex());
   if (heap.recorded != number) return;  // a stream has come in at this moment, with nothing
   heap.recorded = 0;
-  heap.noteComplete(heap.endedEpoch());
+  const bool left_behind = heap.onPages() && pages_->leftInUse(heap, heap.before_recording);
+  left_behind ? heap.noteFreeComplete() : heap.noteComplete(heap.endedEpoch());
 }
 
 void CachingAllocator::unpin(Pins& pins) noexcept {

@@ -240,7 +240,9 @@ Heap& CachingAllocator::knownToCapture(Heap& heap) {
   const MutexLock lock(recording->mutex());
   if (recording->over()) return heap;
   const MutexLock heap_lock(heap.mutex());
+  if (heap.recorded == recording->number()) return heap;
   heap.recorded = recording->number();
+  heap.before_recording = heap.endedEpoch();
   return heap;
 }
 

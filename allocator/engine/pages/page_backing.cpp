@@ -1,5 +1,7 @@
 #include "allocator/engine/pages/page_backing.hpp"
 
+#include <algorithm>
+
 #include "allocator/engine/pages/mover.hpp"
 
 namespace cistern {
@@ -77,6 +79,19 @@ bool PageBacking::forgets(Heap& heap) CISTERN_NO_TSA {
     }
   }
   return true;
+}
+
+bool PageBacking::leftInUse(Heap& heap, EpochMark until) const noexcept CISTERN_NO_TSA {
+  const auto in_use = [&](const View* view) CISTERN_NO_TSA {
+    if (view->isCurrent() || view->range->home != &heap || heap.complete(view->last_use))
+      return false;
+    const EpochMark use = view->last_use;
+    return use.generation != until.generation || use.epoch <= until.epoch;
+  };
+  const auto& pages = ground_.table.pages();
+  return std::any_of(pages.begin(), pages.end(), [&](const PhysicalPage* page) {
+    return std::any_of(page->views.begin(), page->views.end(), in_use);
+  });
 }
 
 PageCounts PageBacking::counts() const CISTERN_NO_TSA {

@@ -57,6 +57,9 @@ class PageBacking {
   /// Whether nothing that is still under way was done through a view of the heap's.
   /// If so it may go to another pool, for which it is as new.
   bool forgets(Heap& heap);
+  /// Whether anything that is still under way was done, in that epoch or before, through a view of
+  /// the heap's that its page has left. Pre: mutex() and the heap's are held.
+  bool leftInUse(Heap& heap, EpochMark until) const noexcept;
 
   PageCounts counts() const;
   /// Bytes that lie aside: free, but in no heap's layout.
