@@ -14,10 +14,11 @@ std::string poolName(MempoolId_t id) { return fmt::format("{{{}, {}}}", id.uuid,
 
 // When the last scope ends with its thread, nobody else looks whether any is left.
 Pools::Pools(CachingAllocator& allocator)
-    : allocator_(allocator), scopes_([this] {
+    : allocator_(allocator), kept_scopes_(std::make_shared<Scopes>([this] {
         const MutexLock lock(mutex_);
         followScopes();
-      }) {
+      })) {
+  allocator_.keepRouter(kept_scopes_);
   allocator_.setPoolTidier([this](bool may_wait) { return tidyForMemory(may_wait); });
 }
 
@@ -240,10 +241,10 @@ void Pools::retire(std::list<Retirement>& retirement) noexcept {
 
 // ---- Requests ----------------------------------------------------------------------------------
 
-Route Pools::route(Stream stream) { return scopes_.route(stream); }
-
 // The allocator asks only while there is something to find.
-void Pools::followScopes() noexcept { allocator_.setRouter(scopes_.active() > 0 ? this : nullptr); }
+void Pools::followScopes() noexcept {
+  allocator_.setRouter(scopes_.active() > 0 ? &scopes_ : nullptr);
+}
 
 void Pools::beginAllocateToPool(MempoolId_t id, const PoolFilter& filter) {
   (void)beginScopeOf(id, filter);

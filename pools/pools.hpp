@@ -28,7 +28,7 @@ namespace cistern {
 
 /// All verbs are thread-safe. They throw PoolError, changing nothing, for an id that is not a live
 /// pool's unless said otherwise.
-class Pools final : private Router {
+class Pools final {
  public:
   /// One for each allocator, which must outlive it.
   explicit Pools(CachingAllocator& allocator);
@@ -106,7 +106,6 @@ class Pools final : private Router {
     std::shared_ptr<void> token;
   };
 
-  Route route(Stream stream) override;
   const Entry& entry(const char* verb, MempoolId_t id) const CISTERN_REQUIRES(mutex_);
   Pool& live(const char* verb, MempoolId_t id) const CISTERN_REQUIRES(mutex_);
   Entry& makeOrCount(const char* verb, MempoolId_t id, const PoolTraits& traits)
@@ -142,7 +141,9 @@ class Pools final : private Router {
   void retire(std::list<Retirement>& retirement) noexcept;
 
   CachingAllocator& allocator_;
-  Scopes scopes_;
+  /// The allocator keeps them too: a request may be asking them when this goes.
+  const std::shared_ptr<Scopes> kept_scopes_;
+  Scopes& scopes_ = *kept_scopes_;
   mutable Mutex mutex_;  ///< before the allocator's locks, but for those of its hooks
   std::map<MempoolId_t, Entry> entries_ CISTERN_GUARDED_BY(mutex_);
   std::atomic<int> draining_{0};  ///< entries without a user

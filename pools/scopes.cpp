@@ -147,7 +147,7 @@ int Scopes::activeOf(const Pool& pool) const {
 
 // A capture comes before any scope: the graph will use what its streams are given, and only its
 // pool keeps that in place.
-Route Scopes::route(Stream stream) const {
+Route Scopes::route(Stream stream) {
   const Own* own = nullptr;
   if (const OwnScopes* const mine = ThreadSlot<OwnScopes>::find()) {
     for (const Own& one : mine->list) own = one.home == home_ ? &one : own;

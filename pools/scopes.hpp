@@ -22,7 +22,7 @@
 namespace cistern {
 
 /// Thread-safe.
-class Scopes {
+class Scopes final : public Router {
  public:
   /// `ended_by_thread` is called when a thread has ended with scopes of its own, by that thread.
   explicit Scopes(std::function<void()> ended_by_thread);
@@ -50,7 +50,7 @@ class Scopes {
   int active() const { return active_.load(std::memory_order_acquire); }
   /// The same of one pool.
   int activeOf(const Pool& pool) const;
-  Route route(Stream stream) const;
+  Route route(Stream stream) override;
 
  private:
   struct Scope {
@@ -67,6 +67,7 @@ class Scopes {
     Mutex mutex;
     Scopes* scopes CISTERN_GUARDED_BY(mutex);
   };
+  /// Its pool stays while the scope does: Pools refuses to let it go.
   struct Own {
     std::shared_ptr<Home> home;  ///< which object's
     std::uint64_t number;

@@ -133,8 +133,11 @@ class CachingAllocator {
   /// Lets go of draining pools that hold no memory any more.
   std::vector<ClosedPool> closeDrainedPools();
 
+  /// Keeps the router as long as the allocator lives: a request that was under way when another was
+  /// set may come to it at any time.
+  void keepRouter(std::shared_ptr<Router> router);
   /// Who says which pool a request goes to that names none. Null: all go to the default pool. The
-  /// router must outlive requests that are under way.
+  /// router is kept, or outlives requests that are under way.
   void setRouter(Router* router) {
     router_.store(router, std::memory_order_release);
     caches_.setRouted(router != nullptr);
@@ -154,7 +157,8 @@ class CachingAllocator {
   /// Looked after by whoever keeps the pools: called when memory is short and before the cache is
   /// emptied, to let go of what nobody uses any more. At the very last it may wait for that; then a
   /// lock is held, under which it must not call the program, and it is called again without one.
-  /// True if it let go of anything.
+  /// True if it let go of anything. Returns when no thread is in the one that was set before. Pre:
+  /// nor is the caller.
   void setPoolTidier(std::function<bool(bool may_wait)> tidier);
 
   /// From now on requests that the router gives the recording belong to a capture into its pool.
@@ -281,6 +285,7 @@ class CachingAllocator {
   bool closeHeaps(Pool& pool) noexcept;
   bool anyLenders(const Request& request) const;
   Block* fromLenders(Heap& heap, const Request& request);
+  static bool lends(const Pool& pool, const Request& request);
   Block* fromLender(Heap& owner, const Request& request);
 
   // pool_restore.cpp
@@ -437,6 +442,7 @@ class CachingAllocator {
   /// Which pools there are. Before the backing's and heaps' locks.
   mutable Mutex pools_mutex_;
   std::vector<std::unique_ptr<Pool>> pools_ CISTERN_GUARDED_BY(pools_mutex_);
+  std::vector<std::shared_ptr<Router>> routers_ CISTERN_GUARDED_BY(pools_mutex_);
 
   /// Null where all segments are device mallocs.
   std::unique_ptr<PageBacking> pages_;
@@ -445,6 +451,7 @@ class CachingAllocator {
   HookList<bool()> reclaim_callbacks_ CISTERN_GUARDED_BY(hooks_mutex_);
   HookList<void(const OutOfMemoryReport&)> oom_observers_ CISTERN_GUARDED_BY(hooks_mutex_);
   std::function<bool(bool)> pool_tidier_ CISTERN_GUARDED_BY(hooks_mutex_);
+  std::atomic<std::uint32_t> tidying_{0};  ///< threads in it
   HookList<void(MempoolId_t)> pool_observers_ CISTERN_GUARDED_BY(hooks_mutex_);
   /// Null: defaultMisuseHook.
   std::shared_ptr<const MisuseHook> misuse_hook_ CISTERN_GUARDED_BY(hooks_mutex_);

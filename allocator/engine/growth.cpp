@@ -118,17 +118,18 @@ bool CachingAllocator::freeOnDevice(Address base, std::uint64_t bytes, const Poo
 }
 
 // Returns one segment, which is in no heap, to the device. If the device will not have it, the heap
-// that it came from keeps it.
+// that it came from keeps it: that one counts it as leaving, and so stays in its pool meanwhile.
 bool CachingAllocator::giveBack(HeapSegment& segment, Heap& owner) {
   segments_.erase(segment);
-  if (!freeOnDevice(segment.device_base, segment.bytes, owner.pool())) {
-    segments_.insert(segment);  // its leaves exist: cannot fail
+  const bool gone = freeOnDevice(segment.device_base, segment.bytes, owner.pool());
+  if (!gone) segments_.insert(segment);  // its leaves exist: cannot fail
+  {
     const MutexLock lock(owner.mutex());
-    owner.add(segment, false);
-    return false;
+    --owner.leaving;
+    if (!gone) owner.add(segment, false);
   }
-  records_.give(segment);
-  return true;
+  if (gone) records_.give(segment);
+  return gone;
 }
 
 namespace {
@@ -169,6 +170,7 @@ bool CachingAllocator::releaseOneIdle(HeapSegment& segment, Heap& heap) {
     if (pinned_segments_.pinned(segment)) return false;  // asked last: it was, before it was freed
     visiting = heap.pool().token();
     heap.remove(segment);
+    ++heap.leaving;
   }
   return giveBack(segment, heap);
 }

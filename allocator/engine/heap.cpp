@@ -26,7 +26,7 @@ Block* Heap::allocateAt(Block& free, Address at, const Request& request) {
 
 bool Heap::moveTo(Pool& pool, Stream stream) noexcept {
   const MutexLock lock(mutex_);
-  if (small_.segmentBytes() + large_.segmentBytes() != 0) return false;
+  if (small_.segmentBytes() + large_.segmentBytes() != 0 || leaving != 0) return false;
   if (completion.busy || completion.under_way) return false;
   completion.completed = completion.marked = endEpoch();
   completion.freed = false;
@@ -36,7 +36,7 @@ bool Heap::moveTo(Pool& pool, Stream stream) noexcept {
   tide = {};
   small_.rules() = pool.rules().splitRules(SizeKind::kSmall);
   large_.rules() = pool.rules().splitRules(SizeKind::kLarge);
-  pool_.store(&pool, std::memory_order_relaxed);
+  pool_.store(&pool, std::memory_order_release);
   stream_.store(stream, std::memory_order_relaxed);
   setGone(false);
   return true;

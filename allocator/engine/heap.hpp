@@ -43,8 +43,10 @@ class ThreadCache;
 /// device, whatever addresses its driver hands out.
 /// One cache line: a free looks into it first, and at a million blocks it is seldom in the cache.
 struct alignas(64) HeapSegment : Segment {
-  Address device_base = 0;           ///< where it is
-  std::atomic<Heap*> heap{nullptr};  ///< changes only while the segment is wholly free
+  Address device_base = 0;  ///< where it is
+  /// Changes only while the segment is wholly free. Who may have no block in it acquires what
+  /// Heap::add released; heaps live as long as the allocator.
+  std::atomic<Heap*> heap{nullptr};
   SizeKind kind = SizeKind::kSmall;  ///< read without a lock by whoever holds a block in it
 
   /// The allocator's tick when it last became wholly free; seven bytes of it, so that `kind` has
@@ -117,9 +119,12 @@ class alignas(64) Heap {
         large_(pool.rules().splitRules(SizeKind::kLarge)),
         frees(free_log) {}
 
-  /// Neither changes while the heap holds memory.
+  /// Neither changes while the heap holds memory, or some of it is on its way to the device. Anyone
+  /// may ask at any time: the answer may be outdated a moment later, and who acts on it asks again
+  /// under the lock. But the pool is one that can be looked at: its record was whole before it was
+  /// released to here, and lives as long as the allocator.
   Stream stream() const { return stream_.load(std::memory_order_relaxed); }
-  Pool& pool() const { return *pool_.load(std::memory_order_relaxed); }
+  Pool& pool() const { return *pool_.load(std::memory_order_acquire); }
   /// Whether the stream has been forgotten (known_streams.hpp, which sets it): it is not asked, and
   /// look-ups for requests pass over the heap.
   bool gone() const { return gone_.load(std::memory_order_relaxed); }
@@ -225,7 +230,8 @@ class alignas(64) Heap {
   /// All that was freed in that epoch, which has ended, or before is complete.
   void noteComplete(EpochMark mark) CISTERN_REQUIRES(mutex_);
   /// Makes it the heap of another stream and pool with the same backing. False when it is being
-  /// asked about at the moment, or holds memory. Pre: what it held is complete.
+  /// asked about at the moment, or holds memory, or some of its memory is on its way to the device.
+  /// Pre: what it held is complete.
   bool moveTo(Pool& pool, Stream stream) noexcept CISTERN_EXCLUDES(mutex_);
   /// Ends the current epoch and returns its number: no free block is stamped with a later one.
   std::uint32_t endEpoch() noexcept CISTERN_REQUIRES(mutex_);
@@ -309,6 +315,8 @@ class alignas(64) Heap {
   /// Of threads, and of threads that have ended. Only the default pool's heaps have any.
   std::vector<ThreadCache*> caches CISTERN_GUARDED_BY(mutex_);
   std::uint64_t hits_unpolled CISTERN_GUARDED_BY(mutex_) = 0;
+  /// Segments that are on their way to the device, and back here if it will not have them.
+  std::uint32_t leaving CISTERN_GUARDED_BY(mutex_) = 0;
   /// Pages have come to other places than where they were mapped first (pages/homing.cpp).
   bool pages_moved CISTERN_GUARDED_BY(mutex_) = false;
   Tide tide CISTERN_GUARDED_BY(mutex_);           ///< of busyBytes()

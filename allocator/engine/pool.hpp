@@ -45,7 +45,7 @@ class Pool {
   bool isDefault() const { return default_; }
   MempoolId_t id() const;
   Stage stage() const { return stage_.load(std::memory_order_acquire); }
-  /// Constant while the pool has heaps.
+  /// Constant while the pool has heaps. They are the allocator's own, made before any pool.
   const SizeRules& rules() const { return *rules_.load(std::memory_order_relaxed); }
   bool onPages() const { return on_pages_.load(std::memory_order_relaxed); }
   std::shared_ptr<SegmentSource> source() const;
@@ -82,7 +82,9 @@ class Pool {
   /// Whether the default pool may take from here rather than be out of memory.
   std::atomic<bool> lends{false};
 
-  /// Who holds a copy is doing something with the pool; a draining pool stays meanwhile.
+  /// Who holds a copy is doing something with the pool; a draining pool stays meanwhile. Nobody
+  /// gets the first while visited() is asked: who gives it out and who asks hold one lock (Pools).
+  /// It may still say yes when the last visitor has gone; what that did is under locks of its own.
   std::shared_ptr<void> token() const;
   bool visited() const;
 

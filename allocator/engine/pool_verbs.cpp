@@ -2,6 +2,7 @@
 // they were. Who uses which pool is for pools/ to say.
 #include <algorithm>
 #include <mutex>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -41,18 +42,44 @@ void CachingAllocator::tellPoolReleased(MempoolId_t id) noexcept {
   for (const auto& observer : observers) observer(id);
 }
 
+// Who is in the former one is waited for: what that belongs to may go as soon as this returns.
 void CachingAllocator::setPoolTidier(std::function<bool(bool)> tidier) {
-  const MutexLock lock(hooks_mutex_);
-  pool_tidier_ = std::move(tidier);
+  {
+    const MutexLock lock(hooks_mutex_);
+    pool_tidier_ = std::move(tidier);
+  }
+  while (const std::uint32_t inside = tidying_) tidying_.wait(inside);
 }
 
+namespace {
+
+/// Counts the calling thread for as long as it lives.
+class Counted {
+ public:
+  explicit Counted(std::atomic<std::uint32_t>& count) : count_(count) { ++count_; }
+  ~Counted() {
+    --count_;
+    count_.notify_all();
+  }
+  Counted(const Counted&) = delete;
+  Counted& operator=(const Counted&) = delete;
+
+ private:
+  std::atomic<std::uint32_t>& count_;
+};
+
+}  // namespace
+
 bool CachingAllocator::tidyPools(bool may_wait) {
+  std::optional<Counted> inside;
   std::function<bool(bool)> tidier;
   {
     const MutexLock lock(hooks_mutex_);
+    if (!pool_tidier_) return false;
+    inside.emplace(tidying_);
     tidier = pool_tidier_;
   }
-  return tidier && tidier(may_wait);
+  return tidier(may_wait);
 }
 
 void CachingAllocator::attachPoolReleasedObserver(std::function<void(MempoolId_t)> observer) {
@@ -63,7 +90,8 @@ void CachingAllocator::attachPoolReleasedObserver(std::function<void(MempoolId_t
 // A heap may go to another stream only when nothing that the present one did is still under way.
 bool CachingAllocator::holdsNothing(Heap& heap) {
   const auto empty = [&]() CISTERN_REQUIRES(heap.mutex()) {
-    return heap.counters().both(std::size_t(Stat::kReservedBytes)) == 0 && heap.busyBytes() == 0;
+    const bool any = heap.counters().both(std::size_t(Stat::kReservedBytes)) != 0;
+    return !any && heap.busyBytes() == 0 && heap.leaving == 0;
   };
   {
     const MutexLock lock(heap.mutex());  // most hold something: the device is not asked for those
@@ -97,6 +125,11 @@ std::vector<CachingAllocator::ClosedPool> CachingAllocator::closeDrainedPools() 
     closed.push_back({id, pool->close()});
   }
   return closed;
+}
+
+void CachingAllocator::keepRouter(std::shared_ptr<Router> router) {
+  const MutexLock lock(pools_mutex_);
+  routers_.push_back(std::move(router));
 }
 
 MempoolId_t CachingAllocator::poolFor(Stream stream) {
@@ -152,19 +185,23 @@ bool CachingAllocator::anyLenders(const Request& request) const {
 Block* CachingAllocator::fromLenders(Heap& heap, const Request& request) {
   if (!anyLenders(request)) return nullptr;
   for (Heap* owner : heaps_.all()) {
-    const Pool& pool = owner->pool();
-    if (&pool == request.pool || pool.stage() != Pool::Stage::kLive || !pool.lends) continue;
+    if (!lends(owner->pool(), request)) continue;
     progress_.refresh(*owner);
     if (Block* block = fromLender(*owner, request)) return block;
   }
   return onPages(request) ? pages_->serve(heap, request, PagesFrom::kLenders) : nullptr;
 }
 
-// Pages are pinned under the backing's lock.
+bool CachingAllocator::lends(const Pool& pool, const Request& request) {
+  return &pool != request.pool && pool.stage() == Pool::Stage::kLive && pool.lends;
+}
+
+// Pages are pinned under the backing's lock. The heap may have another pool by now.
 Block* CachingAllocator::fromLender(Heap& owner, const Request& request) CISTERN_NO_TSA {
   std::unique_lock<Mutex> backing;
   if (owner.onPages()) backing = std::unique_lock(pages_->mutex());
   const MutexLock lock(owner.mutex());
+  if (!lends(owner.pool(), request)) return nullptr;
   const bool own = owner.stream() == request.stream;
   const Epochs epochs = own ? Epochs{} : Epochs::upTo(owner.completion.completed);
   Layout& layout = owner.layout(request.kind);

@@ -102,8 +102,10 @@ Block* CachingAllocator::takeCompleted(Heap& owner, Heap& heap, const Request& r
     const MutexLock lock(owner.mutex());
     Block* block = fitting(owner, request, reach, Epochs::upTo(owner.completion.completed));
     if (block == nullptr) return nullptr;
-    if (owner.onPages() || !block->segment->whollyFree())
+    if (owner.onPages() || !block->segment->whollyFree()) {
+      if (!mayBorrow(owner, heap)) return nullptr;  // it has another pool since
       return owner.allocateFrom(*block, request);
+    }
     whole = &segmentOf(*block);
   }
   return adopt(*whole, owner, heap, request);
@@ -152,7 +154,8 @@ Block* CachingAllocator::borrow(Heap& heap, const Request& request, MakeSafe mad
     Block* block = nullptr;
     {
       const MutexLock lock(owner->mutex());
-      Block* free = fitting(*owner, request, Reach::kPartsToo, {});
+      const bool still = mayBorrow(*owner, heap);
+      Block* free = still ? fitting(*owner, request, Reach::kPartsToo, {}) : nullptr;
       if (free != nullptr) block = owner->allocateFrom(*free, request);
     }
     if (block == nullptr) continue;

@@ -129,7 +129,7 @@ void CachingAllocator::markFrees(Recording& recording, Heap& heap) noexcept CIST
 // When the host is out of memory the block is free again, as if it had never been found.
 void CachingAllocator::pinFor(Recording& recording, Block& block) {
   HeapSegment& segment = segmentOf(block);
-  Heap& heap = *segment.heap.load(std::memory_order_relaxed);
+  Heap& heap = *segment.heap.load(std::memory_order_acquire);
   try {
     const MutexLock lock(recording.mutex());
     if (recording.over()) return;  // the graph is made without it

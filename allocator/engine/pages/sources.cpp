@@ -56,6 +56,8 @@ bool Mover::captured() const {
   return heap_.recorded != 0;
 }
 
+// Its pool may be another a moment later. But only a heap that holds nothing changes it, and none
+// is given a page while the backing's lock is held: there would be nothing to take.
 bool Mover::gives(const Heap& source) const {
   return source.onPages() && source.pool().givesTo(heap_.pool(), from_ == PagesFrom::kLenders);
 }
