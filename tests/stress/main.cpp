@@ -1,5 +1,6 @@
 // Many threads do random things with one allocator after another until the time is over or a
 // promise is found broken. What each thread does follows from the seed; how they meet does not.
+#include <algorithm>
 #include <atomic>
 #include <barrier>
 #include <chrono>
@@ -12,6 +13,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "tests/stress/watch.hpp"
 #include "tests/stress/worker.hpp"
 
 namespace cistern::stress {
@@ -38,15 +40,20 @@ class Program {
       slots.emplace_back([this, i] { keepAlive(i); });
     }
     while (Clock::now() < end) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(500 + seed_ * 37 % 1'500));
+      doing("lets the threads work");
+      const auto of_a_world = std::chrono::milliseconds(500 + seed_ * 37 % 1'500);
+      std::this_thread::sleep_until(std::min(end, Clock::now() + of_a_world));
       closing_ = true;
       over_ = Clock::now() >= end;
-      meeting_.arrive_and_wait();  // nobody is in the world any more
+      doing("waits for the threads to leave the world");
+      meeting_.arrive_and_wait();
+      doing("takes the world down");
       world_.reset();
       if (!over_) world_ = nextWorld();
       closing_ = false;
       meeting_.arrive_and_wait();
     }
+    doing("waits for the threads to end");
     for (std::thread& slot : slots) slot.join();
   }
   const Counts& counts() const { return counts_; }
@@ -66,7 +73,10 @@ class Program {
     while (!done) {
       counts_.threads += 1;
       const std::uint64_t seed = random();
-      std::thread([&] { done = live(slots_[slot], seed); }).join();
+      std::thread([&, slot] {
+        const Watched watched("thread", slot);
+        done = live(slots_[slot], seed);
+      }).join();
     }
   }
 
@@ -76,12 +86,14 @@ class Program {
     std::uint64_t left = 1'000 + random() % 20'000;
     while (left > 0) {
       if (slot.between_worlds) {
+        doing("waits for the next world");
         meeting_.arrive_and_wait();
         slot.between_worlds = false;
         if (over_) return true;
       }
       left -= inTheWorld(random(), left);
       if (!closing_) continue;
+      doing("has left the world");
       meeting_.arrive_and_wait();
       slot.between_worlds = true;
       if (random() % 2 == 0) return false;  // while the world is taken down
@@ -125,13 +137,15 @@ void print(const Counts& c) {
 }  // namespace cistern::stress
 
 int main(int argc, char** argv) {
-  double minutes = 0, seconds = 0;
+  double minutes = 0, seconds = 0, grace = 60;
   std::size_t threads = 16, streams = 8;
   std::uint64_t seed = std::random_device()();
   CLI::App app("Random operations by many threads on the simulated device.");
   app.add_option("--minutes", minutes, "how long")->check(CLI::NonNegativeNumber);
   app.add_option("--seconds", seconds, "how long, beside the minutes")
       ->check(CLI::NonNegativeNumber);
+  app.add_option("--grace", grace, "seconds that it may take to end when that time is over")
+      ->check(CLI::PositiveNumber);
   app.add_option("--seed", seed, "what the threads do follows from it");
   app.add_option("--threads", threads)->check(CLI::Range(1, 1'000));
   app.add_option("--streams", streams)->check(CLI::Range(1, 1'000));
@@ -139,7 +153,11 @@ int main(int argc, char** argv) {
   if (minutes == 0 && seconds == 0) minutes = 1;
   fmt::print("seed {}\n", seed);
   std::fflush(stdout);
+  const std::chrono::milliseconds length(std::int64_t((minutes * 60 + seconds) * 1'000));
+  const std::chrono::milliseconds more(std::int64_t(grace * 1'000));
+  const cistern::stress::Watched watched("main", 0);
+  const cistern::stress::Deadline deadline(cistern::stress::Deadline::Clock::now() + length + more);
   cistern::stress::Program program(threads, streams, seed % (std::uint64_t{1} << 40));
-  program.run(std::chrono::milliseconds(std::int64_t((minutes * 60 + seconds) * 1'000)));
+  program.run(length);
   cistern::stress::print(program.counts());
 }

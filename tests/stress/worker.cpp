@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "allocator/base/bytes.hpp"
+#include "tests/stress/watch.hpp"
 
 namespace cistern::stress {
 namespace {
@@ -83,20 +84,24 @@ void Worker::useElsewhere() {
 
 // What is left of it outlives the pool. It stops where there is no memory, as pairs() does.
 void Worker::inAPool() {
+  doing("makes a pool");
   MemPool pool(world_.pools);
   const MemPoolScope scope(pool);
   bool served = true;
   for (int i = 0; served && i < 12; ++i) below(3) == 0 ? letGo() : void(served = take());
+  doing("lets go of a pool");
   world_.counts.pools.fetch_add(1, std::memory_order_relaxed);
 }
 
 void Worker::rarely() {
   switch (below(8)) {
     case 0:
+      doing("empties the cache");
       world_.allocator.emptyCache();
       world_.counts.emptied += 1;
       return;
     case 1:
+      doing("asks for statistics");
       if (below(10) == 0) world_.allocator.resetPeakStats();
       return world_.checkStatistics();
     case 2:
@@ -104,6 +109,7 @@ void Worker::rarely() {
       return;
     case 3:
       if (below(10) != 0) return;
+      doing("audits");
       world_.allocator.audit();
       world_.counts.audits += 1;
       return;

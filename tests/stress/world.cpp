@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "allocator/base/bytes.hpp"
+#include "tests/stress/watch.hpp"
 
 namespace cistern::stress {
 namespace {
@@ -55,12 +56,16 @@ World::World(std::uint64_t seed, std::size_t streams, Counts& all)
 }
 
 World::~World() {
+  doing("takes the world down: frees");
   for (auto& place : mail_) {
     if (Held* const held = place.load()) free(held);
   }
+  doing("takes the world down: audits");
   allocator.audit();
   device.synchronizeDevice().orThrow();
+  doing("takes the world down: empties the cache");
   allocator.emptyCache();
+  doing("takes the world down: compares");
   const MemoryStats stats = allocator.memoryStats();
   mustBe(stats[Stat::kAllocation].current == 0, "blocks are counted that nobody has");
   mustBe(stats[Stat::kRequestedBytes].current == 0, "bytes are counted that nobody asked for");
@@ -74,7 +79,9 @@ World::~World() {
 }
 
 Held* World::allocate(std::size_t bytes, std::size_t slot, bool touch) {
+  doing("waits for a stream");
   const std::shared_lock lock(slots[slot].mutex);
+  doing("allocates");
   void* block = nullptr;
   try {
     block = allocator.allocate(bytes, slots[slot].stream);
@@ -92,12 +99,14 @@ Held* World::allocate(std::size_t bytes, std::size_t slot, bool touch) {
 
 void World::free(Held* held) {
   const std::unique_ptr<Held> own(held);
+  doing("frees");
   mustBe(ownership_.release(toAddress(own->block), own->bytes), "a block has changed its owner");
   allocator.free(own->block);
 }
 
 void World::useElsewhere(const Held& held, std::size_t slot) {
   if (slot == held.slot) return;
+  doing("uses a block elsewhere");
   const std::shared_lock first(slots[std::min(slot, held.slot)].mutex);
   const std::shared_lock second(slots[std::max(slot, held.slot)].mutex);
   if (slots[held.slot].generation != held.generation) return;
@@ -119,6 +128,7 @@ void World::replaceStream(std::size_t slot) {
   if (slot == 0) return;
   const std::unique_lock lock(slots[slot].mutex, std::try_to_lock);
   if (!lock) return;
+  doing("replaces a stream");
   allocator.forgetStream(slots[slot].stream);
   device.destroyStream(slots[slot].stream).orThrow();
   slots[slot].stream = device.createStream().orThrow();
@@ -127,6 +137,7 @@ void World::replaceStream(std::size_t slot) {
 }
 
 void World::checkStatistics() {
+  doing("checks statistics");
   const MemoryStats stats = allocator.memoryStats();
   for (std::size_t s = 0; s < kStatCount; ++s) {
     const StatValue& all = stats.all[s];
