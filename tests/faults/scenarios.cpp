@@ -200,8 +200,7 @@ void forgotten(Worker& w) {
     void* used = w.allocate(2000, w.s);
     if (w.join(stream, w.s)) w.use(used, stream);
     w.free(own);
-    while (!w.tries([&] { w.rig().allocator.forgetStream(stream); })) {
-    }
+    while (!w.tries([&] { w.rig().allocator.forgetStream(stream); })) w.relent();
     while (!w.sim().destroyStream(stream)) {
     }
     w.free(used);

@@ -1,6 +1,10 @@
 // Any one request for host memory, and any one call to the device, may be refused, wherever a
 // program is: no verb ends the process, one that fails changes nothing, frees never fail, and in
 // the end all memory goes back.
+#include <memory>
+#include <thread>
+#include <vector>
+
 #include "tests/faults/worker.hpp"
 
 namespace cistern::test {
@@ -15,23 +19,24 @@ constexpr const char* kBackings[] = {"backing:pages", "backing:segments",
 // The audits of the audit build need host memory by themselves.
 #if defined(CISTERN_COUNTS_HOST_MEMORY) && !defined(CISTERN_AUDIT_BUILD)
 
-TEST_CASE("any one request for host memory may be refused", "[faults][one-thread]") {
+TEST_CASE("any request for host memory may be refused, and all that follow it",
+          "[faults][one-thread]") {
   const char* const backing = GENERATE(from_range(std::begin(kBackings), std::end(kBackings)));
+  const bool lasting = GENERATE(false, true);
   std::uint64_t runs = 0;
   for (const Scenario& scenario : kScenarios) {
-    std::uint64_t refused = 1;
-    for (bool any = true; any; ++refused) {
-      INFO(backing << ", " << scenario.name << ", request " << refused);
+    bool any = true;
+    for (std::uint64_t nth = 1; any; ++nth, ++runs) {
+      INFO(backing << ", " << scenario.name << ", request " << nth << (lasting ? " and on" : ""));
       FaultRig rig(backing);
       {
-        Worker worker(rig, refused);
+        Worker worker(rig, {nth, lasting});
         scenario.run(worker);
         CHECK(worker.asExpected());
-        any = worker.requests() >= refused;
+        any = worker.refused();
       }
       rig.checkAtRest();
     }
-    runs += refused;
   }
   CHECK(runs > 300);
 }
@@ -48,7 +53,7 @@ TEST_CASE("any one device call may be refused", "[faults][one-thread]") {
       INFO(backing << ", " << scenario.name << ", call " << refused << ", kind " << int(kind));
       FaultRig rig(backing);
       {
-        Worker worker(rig, 0);
+        Worker worker(rig, {});
         rig.sim().faults().failNthOfAll(refused, kind);
         scenario.run(worker);
         CHECK(worker.asExpected());
@@ -60,6 +65,37 @@ TEST_CASE("any one device call may be refused", "[faults][one-thread]") {
     runs += refused;
   }
   CHECK(runs > 300);
+}
+
+// Each thread has a request of its own refused, at other places each time; and now and then a
+// device call of anyone's.
+TEST_CASE("host memory and device calls may be refused while several threads work", "[faults]") {
+  const char* const backing = GENERATE(from_range(std::begin(kBackings), std::end(kBackings)));
+  constexpr std::uint64_t kRounds = 30, kThreads = 3;
+  for (std::uint64_t round = 0; round < kRounds; ++round) {
+    INFO(backing << ", round " << round);
+    FaultRig rig(backing);
+    {
+      std::vector<std::unique_ptr<Worker>> workers;
+      for (std::uint64_t i = 0; i < kThreads; ++i) {
+        const Refusal refusal{1 + round * 17 + i * 5, round % 3 == 2};
+        workers.push_back(std::make_unique<Worker>(rig, refusal));
+        workers.back()->alone = false;
+      }
+      if (round % 2 == 1) rig.sim().faults().failRandomly(0.002, round, ErrorKind::kOther);
+      std::vector<std::thread> threads;
+      for (std::uint64_t i = 0; i < kThreads; ++i) {
+        threads.emplace_back([&worker = *workers[i], first = i] {
+          for (std::size_t k = 0; k < kScenarios.size(); ++k)
+            kScenarios[(first * 3 + k) % kScenarios.size()].run(worker);
+        });
+      }
+      for (std::thread& thread : threads) thread.join();
+      rig.sim().faults().clear();
+      for (const auto& worker : workers) CHECK(worker->asExpected());
+    }
+    rig.checkAtRest();
+  }
 }
 
 }  // namespace cistern::test

@@ -57,12 +57,12 @@ void FaultRig::checkThatCapturesWork(Stream stream) {
 
 // ---- A thread ----------------------------------------------------------------------------------
 
-Worker::Worker(FaultRig& rig, std::uint64_t refused)
+Worker::Worker(FaultRig& rig, Refusal refusal)
     : s(rig.sim().createStream().orThrow()),
       t(rig.sim().createStream().orThrow()),
       u(rig.sim().createStream().orThrow()),
       rig_(rig),
-      refused_(refused) {}
+      refusal_(refusal) {}
 
 Worker::~Worker() {
   for (void* block : held_) rig_.allocator.free(block);

@@ -32,11 +32,21 @@ struct FaultRig {
   void checkThatCapturesWork(Stream stream);
 };
 
-/// One thread of the program, with streams of its own. Of all the requests for host memory that its
-/// verbs make, the n-th is refused, once; with 0 none is.
+/// Which request for host memory is refused, counted from 1, of all that a worker's verbs make;
+/// with 0 none is.
+struct Refusal {
+  std::uint64_t nth = 0;
+  bool lasting = false;  ///< and all that follow
+
+  bool covers(std::uint64_t request) const {
+    return nth != 0 && (lasting ? request >= nth : request == nth);
+  }
+};
+
+/// One thread of the program, with streams of its own.
 class Worker {
  public:
-  Worker(FaultRig& rig, std::uint64_t refused);
+  Worker(FaultRig& rig, Refusal refusal);
   /// Lets go of all that it holds.
   ~Worker();
   Worker(const Worker&) = delete;
@@ -45,8 +55,10 @@ class Worker {
   FaultRig& rig() { return rig_; }
   sim::SimDevice& sim() { return rig_.sim(); }
   Stream s, t, u;
-  /// How often its verbs have asked for host memory; beyond `refused`: it was refused.
-  std::uint64_t requests() const { return requests_; }
+  /// Whether any request for host memory was refused.
+  bool refused() const { return refusal_.nth != 0 && requests_ >= refusal_.nth; }
+  /// From now on the host has memory again.
+  void relent() { refusal_ = {}; }
   /// Whether every verb's end is audited: only where no other thread works.
   bool alone = true;
 
@@ -80,7 +92,7 @@ class Worker {
     try {
 #if defined(CISTERN_COUNTS_HOST_MEMORY)
       const AtHostAllocations refusal([this] {
-        if (++requests_ == refused_) throw std::bad_alloc();
+        if (refusal_.covers(++requests_)) throw std::bad_alloc();
       });
 #endif
       verb();
@@ -93,7 +105,7 @@ class Worker {
   void touch(void* block, std::size_t bytes, Stream stream);
 
   FaultRig& rig_;
-  const std::uint64_t refused_;
+  Refusal refusal_;
   std::uint64_t requests_ = 0;
   bool as_expected_ = true;
   std::vector<void*> held_;
