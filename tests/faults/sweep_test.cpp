@@ -16,8 +16,7 @@ constexpr const char* kBackings[] = {"backing:pages", "backing:segments",
 
 }  // namespace
 
-// The audits of the audit build need host memory by themselves.
-#if defined(CISTERN_COUNTS_HOST_MEMORY) && !defined(CISTERN_AUDIT_BUILD)
+#if defined(CISTERN_REFUSES_HOST_MEMORY)
 
 TEST_CASE("any request for host memory may be refused, and all that follow it",
           "[faults][one-thread]") {
