@@ -3,7 +3,7 @@
     base < layout, device < engine < pools, handles < interop
 
 Layout and device do not know each other, nor do pools and handles; of interop, trace knows only
-base. Tests and benchmarks may include anything.
+base, and programs that and trace. Tests and benchmarks may include anything.
 """
 
 import re
@@ -23,6 +23,7 @@ MAY_INCLUDE = {
     "pools": ENGINE + ["pools"],
     "handles": ENGINE + ["handles"],
     "interop/trace": BASE + ["interop/trace"],
+    "interop/programs": BASE + ["interop/trace", "interop/programs"],
     "interop": ENGINE + ["pools", "handles", "interop"],
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+[<"]'

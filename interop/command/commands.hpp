@@ -18,7 +18,8 @@ struct Command {
   std::function<ExitStatus(Console&)> run;  ///< may throw; run.cpp says what becomes of it
 };
 
-Command addReplay(CLI::App& program);   // replay_command.cpp
-Command addOptions(CLI::App& program);  // options_command.cpp
+Command addReplay(CLI::App& program);    // replay_command.cpp
+Command addGenerate(CLI::App& program);  // generate_command.cpp
+Command addOptions(CLI::App& program);   // options_command.cpp
 
 }  // namespace cistern::command

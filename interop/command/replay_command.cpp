@@ -8,6 +8,7 @@
 #include "interop/command/replay/arguments.hpp"
 #include "interop/command/replay/policy.hpp"
 #include "interop/command/replay/run_replay.hpp"
+#include "interop/programs/generate.hpp"
 
 namespace cistern::command {
 namespace {
@@ -23,15 +24,26 @@ std::string policyHelp() {
   return text;
 }
 
+std::string generateHelp() {
+  std::string text = "Programs that are made up: KIND:SEED or KIND:FROM-TO. KIND is all, or";
+  for (const programs::Kind& kind : programs::kinds())
+    text += fmt::format("\n{}: {}", kind.name, kind.text);
+  return text;
+}
+
 // An empty text is no value, and not the same as none given.
 const CLI::Validator kNotEmpty(
     [](std::string& text) { return text.empty() ? "needs a value, and '' is none" : ""; }, "");
 
 void addMeasuring(CLI::App& parser, Arguments& a) {
   parser.add_option("trace", a.traces, "Recorded traces, gzip or plain; - is the standard input")
-      ->required()
       ->check(kNotEmpty)
       ->type_name("TRACE");
+  parser.add_option("--generate", a.generate, generateHelp())
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(kNotEmpty)
+      ->type_name("KIND:SEEDS");
   parser
       .add_option("--max-unpacked", a.max_unpacked,
                   "The most that a gzip may unpack to (32 MiB, or 100 times its size)")
@@ -82,6 +94,12 @@ void addOutput(CLI::App& parser, Arguments& a) {
   parser.add_flag("--csv", a.csv, "Comma-separated values")->excludes(json);
 }
 
+ExitStatus replayWhatIsGiven(const Arguments& a, Console& console) {
+  if (a.traces.empty() && a.generate.empty())
+    throw UsageError("replay needs a trace, or --generate and a kind of program");
+  return runReplay(settingsFrom(a), console);
+}
+
 }  // namespace
 
 Command addReplay(CLI::App& program) {
@@ -95,8 +113,7 @@ Command addReplay(CLI::App& program) {
   parser->footer(
       "Exit status: 0 when every trace was served, 1 when one was not or the output cannot\n"
       "be written, 2 for bad usage or a bad file.");
-  return {parser,
-          [arguments](Console& console) { return runReplay(settingsFrom(*arguments), console); }};
+  return {parser, [arguments](Console& console) { return replayWhatIsGiven(*arguments, console); }};
 }
 
 }  // namespace cistern::command

@@ -104,6 +104,30 @@ TEST_CASE("policies come in the order given, each once, for every trace") {
                                          "two torch-rules", "two direct", "two cistern"});
 }
 
+TEST_CASE("programs that are made up are replayed as recorded ones are, and after them") {
+  const TempFile one("one.trace", kThreeBlocks);
+  const auto rows = runCommand({"replay", "--device", "sim", "--json", "--policy", "direct",
+                                "--generate", "serve:1-2,stable:1", one.path()})
+                        .rows();
+  REQUIRE(rows.size() == 4);
+  CHECK(rows[0]["trace"] == "one");
+  CHECK(rows[1]["trace"] == "serve:1");
+  CHECK(rows[2]["trace"] == "serve:2");
+  CHECK(rows[3]["trace"] == "stable:1");
+
+  // Written as a trace, it is the same program.
+  const TempFile beside("beside", "");
+  const std::string folder = std::filesystem::path(beside.path()).parent_path().string();
+  const Outcome written = runCommand({"generate", "serve:1", "--to", folder});
+  CHECK(written.status == 0);
+  CHECK(written.out == folder + "/serve-1.trace.gz\n");
+  const auto again = replaySim(folder + "/serve-1.trace.gz", {"--json", "--policy", "direct"});
+  for (const char* key : {"trace", "events", "peak_requested_bytes", "peak_reserved_bytes"}) {
+    CHECK(again.rows().at(0)[key] == rows[1][key]);
+  }
+  CHECK(runCommand({"generate", "serve:1", "--to", folder + "/none"}).status == 2);
+}
+
 TEST_CASE("a repeated trace is served from what its first round has left") {
   const TempFile trace("three.trace", kThreeBlocks);
   const std::vector<std::string> five = {"--json", "--repeat", "5", "--conf"};

@@ -23,8 +23,11 @@ void requireRefused(const std::vector<std::string>& args, const std::string& mes
 
 TEST_CASE("no command, and an unknown one, are refused") {
   requireRefused({}, "--help");
-  requireRefused({"replays"}, "unknown command 'replays': must be one of replay, options");
-  requireRefused({"replay"}, "trace");
+  requireRefused({"replays"},
+                 "unknown command 'replays': must be one of replay, generate, options");
+  requireRefused({"replay"}, "replay needs a trace, or --generate");
+  requireRefused({"replay", "--generate", "trains:7"}, "--generate: 'trains:7' names no program");
+  requireRefused({"generate", "train"}, "'train' names no program");
 }
 
 TEST_CASE("an unknown name is refused with the names that are allowed") {

@@ -67,6 +67,17 @@ Options optionsFrom(const Arguments& a) {
   return options;
 }
 
+std::vector<programs::Recipe> recipesFrom(const std::vector<std::string>& texts) try {
+  std::vector<programs::Recipe> recipes;
+  for (const std::string& text : texts) {
+    const std::vector<programs::Recipe> more = programs::parseRecipes(text);
+    recipes.insert(recipes.end(), more.begin(), more.end());
+  }
+  return recipes;
+} catch (const InvalidArgument& error) {
+  throw UsageError(fmt::format("--generate: {}", error.what()));
+}
+
 }  // namespace
 
 ReplaySettings settingsFrom(const Arguments& a) {
@@ -75,6 +86,7 @@ ReplaySettings settingsFrom(const Arguments& a) {
   if (std::count(s.traces.begin(), s.traces.end(), "-") > 1) {
     throw UsageError("the standard input (-) can be read only once");
   }
+  s.recipes = recipesFrom(a.generate);
   s.read_limits.unpacked_bytes = parseSize("--max-unpacked", a.max_unpacked);
   s.policies = policiesFrom(a.policies);
   s.device = requireKnownDevice(a.device);

@@ -11,6 +11,7 @@ namespace cistern::command {
 
 struct Arguments {
   std::vector<std::string> traces;
+  std::vector<std::string> generate;
   std::vector<std::string> policies;
   std::string device = "auto";
   std::string capacity;

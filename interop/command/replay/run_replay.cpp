@@ -74,9 +74,9 @@ void printRow(Report& report, const Measurement& row, Console& console) {
 ExitStatus replayAll(const std::vector<Script>& scripts, const ReplaySettings& s, Report& report,
                      Progress& progress, Console& console) {
   ExitStatus status = kDone;
-  const double rows = double(scripts.size() * s.policies.size());
+  const double rows = double((scripts.size() + s.recipes.size()) * s.policies.size());
   double done = 0;
-  for (const Script& script : scripts) {
+  const auto replay_one = [&](const Script& script) {
     for (const std::string& policy : s.policies) {
       const std::string what = fmt::format("{}, {}", script.name, policy);
       const auto on_progress = [&](double part) { progress.show((done + part) / rows, what); };
@@ -86,6 +86,10 @@ ExitStatus replayAll(const std::vector<Script>& scripts, const ReplaySettings& s
       if (!row.ok()) status = kNotDone;
       ++done;
     }
+  };
+  for (const Script& script : scripts) replay_one(script);
+  for (const programs::Recipe& recipe : s.recipes) {  // each made when its turn comes
+    replay_one(makeScript(programs::generate(recipe)));
   }
   return status;
 }

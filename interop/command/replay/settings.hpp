@@ -8,6 +8,7 @@
 
 #include "allocator/base/bytes.hpp"
 #include "allocator/base/options.hpp"
+#include "interop/programs/generate.hpp"
 #include "interop/trace/trace.hpp"
 
 namespace cistern::command {
@@ -20,8 +21,9 @@ enum class Format : std::uint8_t { kTable, kJson, kCsv };
 struct ReplaySettings {
   std::vector<std::string> traces;  ///< paths
   trace::ReadLimits read_limits;
-  std::vector<std::string> policies;  ///< names, all known
-  std::string device = "auto";        ///< a backend; after resolveDevice() not "auto"
+  std::vector<programs::Recipe> recipes;  ///< programs to make up, after the traces
+  std::vector<std::string> policies;      ///< names, all known
+  std::string device = "auto";            ///< a backend; after resolveDevice() not "auto"
   std::optional<std::uint64_t> capacity;
   bool fit = false;
   std::uint64_t gpu_lag_us = 0;

@@ -1,0 +1,61 @@
+// `cistern generate`: writes programs that are made up as traces, for whatever else reads these.
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "interop/command/commands.hpp"
+#include "interop/programs/generate.hpp"
+#include "interop/trace/write.hpp"
+
+namespace cistern::command {
+namespace {
+
+struct GenerateArguments {
+  std::vector<std::string> programs;
+  std::string folder = ".";
+};
+
+std::vector<programs::Recipe> recipesOf(const GenerateArguments& a) try {
+  std::vector<programs::Recipe> recipes;
+  for (const std::string& text : a.programs) {
+    const std::vector<programs::Recipe> more = programs::parseRecipes(text);
+    recipes.insert(recipes.end(), more.begin(), more.end());
+  }
+  return recipes;
+} catch (const InvalidArgument& error) {
+  throw UsageError(error.what());
+}
+
+ExitStatus generateAll(const GenerateArguments& a, Console& console) {
+  for (const programs::Recipe& recipe : recipesOf(a)) {
+    std::string name = recipe.name();
+    std::replace(name.begin(), name.end(), ':', '-');
+    const std::filesystem::path path = std::filesystem::path(a.folder) / (name + ".trace.gz");
+    trace::writeTrace(programs::generate(recipe), path);
+    console.out << path.string() << '\n';
+  }
+  return kDone;
+}
+
+}  // namespace
+
+Command addGenerate(CLI::App& program) {
+  CLI::App* parser = program.add_subcommand(
+      "generate", "Write programs that are made up as traces, and print their names");
+  const auto arguments = std::make_shared<GenerateArguments>();
+  parser
+      ->add_option("program", arguments->programs,
+                   "KIND:SEED or KIND:FROM-TO: see --generate of `cistern replay`")
+      ->required()
+      ->type_name("KIND:SEEDS");
+  parser->add_option("--to", arguments->folder, "The folder for KIND-SEED.trace.gz; else here")
+      ->type_name("FOLDER");
+  return {parser, [arguments](Console& console) { return generateAll(*arguments, console); }};
+}
+
+}  // namespace cistern::command

@@ -1,0 +1,41 @@
+// Programs that nobody recorded: made up from a kind and a seed, to be replayed as recorded ones
+// are. The same kind and seed make the same trace on every platform. Read next: kinds.hpp.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "interop/trace/trace.hpp"
+
+namespace cistern::programs {
+
+struct Kind {
+  std::string_view name;
+  std::string_view text;  ///< for a table: what such a program does
+};
+
+std::span<const Kind> kinds();
+
+/// One program: an index into kinds(), and the seed.
+struct Recipe {
+  std::size_t kind = 0;
+  std::uint64_t seed = 0;
+
+  std::string name() const;  ///< "train:7"
+  friend bool operator==(const Recipe&, const Recipe&) = default;
+};
+
+inline constexpr std::uint64_t kMostSeed = 1'000'000'000;
+inline constexpr std::uint64_t kMostRecipes = 100'000;
+
+/// What "KIND:SEED" or "KIND:FROM-TO" names; KIND may be "all", for each seed one of every kind.
+/// Throws InvalidArgument that names what is wrong and what is allowed.
+std::vector<Recipe> parseRecipes(std::string_view text);
+
+/// Its peak is 0.5 to 60 GB, in 5,000 to 65,000 events.
+trace::Trace generate(const Recipe& recipe);
+
+}  // namespace cistern::programs

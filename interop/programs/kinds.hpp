@@ -1,0 +1,36 @@
+// The kinds of programs, one function each. A program makes at least `events` events and ends with
+// the step in which it does.
+#pragma once
+
+#include <cstdint>
+
+#include "interop/programs/program.hpp"
+
+namespace cistern::programs {
+
+// training.cpp
+/// A network trained with another batch and length, or picture size, in each step.
+void train(Program& program, Random& random, std::uint64_t events);
+/// The same with one shape throughout.
+void trainStable(Program& program, Random& random, std::uint64_t events);
+/// Sequences that grow from step to step, and begin again: a curriculum, or buffers appended to.
+void sawtooth(Program& program, Random& random, std::uint64_t events);
+/// Training of one shape, and at times one request of a size of its own that is most of the peak.
+void giants(Program& program, Random& random, std::uint64_t events);
+/// Training, evaluation, generation and fine-tuning of several networks, one after the other.
+void phases(Program& program, Random& random, std::uint64_t events);
+
+// serving.cpp
+/// Requests come and go, each with a cache that grows with every token.
+void serve(Program& program, Random& random, std::uint64_t events);
+
+// streams.cpp
+/// Stages on streams of their own, which pass microbatches of random length on; what one stage
+/// makes another one frees.
+void streams(Program& program, Random& random, std::uint64_t events);
+
+// sampled.cpp
+/// Graphs and clouds of points drawn anew in each step: no size ever comes again.
+void sampled(Program& program, Random& random, std::uint64_t events);
+
+}  // namespace cistern::programs
