@@ -31,7 +31,9 @@ void CachingAllocator::putBack(const PendingFrees::Retired& retired) noexcept {
     const SizeKind kind = segmentOf(block).kind;
     const std::uint64_t tick = tick_.load(std::memory_order_relaxed);
     too_early = heap.recorded != 0 && !retired.own;
-    if (!too_early) {
+    if (too_early) {
+      if (block.state() == BlockState::kAllocated) (void)heap.retire(block);  // borrow's
+    } else {
       const bool for_all = heap.recorded != 0 && !retired.captured;
       for_all ? heap.releaseComplete(block, tick) : heap.release(block, tick);
       over_ceiling = heap.overCeiling(kind);

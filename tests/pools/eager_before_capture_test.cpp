@@ -178,4 +178,28 @@ TEST_CASE("a capture leaves views that eager work still uses where they are", "[
   for (void* block : held) rig.free(block);
 }
 
+// What the capture has freed cannot be ordered before eager work, so a request that comes to it in
+// the end goes without. Nothing of that is left.
+TEST_CASE("memory that an eager request cannot have during a capture stays nobody's", "[pools]") {
+  for (const char* conf : {"backing:pages", "backing:segments"}) {
+    PoolRig rig(conf);
+    const Stream captured = rig.stream(), eager = rig.stream();
+    MemPool pool(rig.pools);
+    Graph graph(rig.pools);
+    graph.captureBegin(captured, pool.id(), CaptureMode::kRelaxed);
+    void* const result = rig.allocate(512 * kKiB, captured);
+    rig.free(rig.allocate(256 * kKiB, captured));
+    rig.allocator.setLimit(2 * kMiB);
+    CHECK_THROWS_AS(pool.allocate(200 * kKiB, eager), OutOfMemory);
+    CHECK(rig.allocator.memoryStats()[Stat::kAllocation].current == 1);
+    CHECK(rig.holds(pool.id(), {result}));
+    rig.allocator.audit();
+    graph.captureEnd();
+    void* const served = pool.allocate(200 * kKiB, eager);  // the same memory, now complete
+    CHECK(rig.holds(pool.id(), {result, served}));
+    rig.free(served);
+    rig.free(result);
+  }
+}
+
 }  // namespace cistern::test
