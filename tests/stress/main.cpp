@@ -7,12 +7,14 @@
 #include <exception>
 #include <memory>
 #include <random>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "tests/stress/pools/storm.hpp"
 #include "tests/stress/watch.hpp"
 #include "tests/stress/worker.hpp"
 
@@ -138,8 +140,9 @@ void print(const Counts& c) {
 
 int main(int argc, char** argv) {
   double minutes = 0, seconds = 0, grace = 60;
-  std::size_t threads = 16, streams = 8;
-  std::uint64_t seed = std::random_device()();
+  std::size_t threads = 0, streams = 8;
+  std::uint64_t rounds = 0, seed = std::random_device()();
+  std::string storm = "all";
   CLI::App app("Random operations by many threads on the simulated device.");
   app.add_option("--minutes", minutes, "how long")->check(CLI::NonNegativeNumber);
   app.add_option("--seconds", seconds, "how long, beside the minutes")
@@ -147,17 +150,31 @@ int main(int argc, char** argv) {
   app.add_option("--grace", grace, "seconds that it may take to end when that time is over")
       ->check(CLI::PositiveNumber);
   app.add_option("--seed", seed, "what the threads do follows from it");
-  app.add_option("--threads", threads)->check(CLI::Range(1, 1'000));
-  app.add_option("--streams", streams)->check(CLI::Range(1, 1'000));
+  app.add_option("--threads", threads, "how many; with 1, pools' storm repeats itself")
+      ->check(CLI::Range(1, 1'000));
+  app.add_option("--rounds", rounds, "of pools' storm at most; 0: until the time is over");
+  app.add_option("--streams", streams, "of the engine's storm")->check(CLI::Range(1, 1'000));
+  app.add_option("--storm", storm, "engine, pools, or one after the other: all")
+      ->check(CLI::IsMember({"engine", "pools", "all"}));
   CLI11_PARSE(app, argc, argv);
   if (minutes == 0 && seconds == 0) minutes = 1;
+  seed %= std::uint64_t{1} << 40;
   fmt::print("seed {}\n", seed);
   std::fflush(stdout);
-  const std::chrono::milliseconds length(std::int64_t((minutes * 60 + seconds) * 1'000));
+  std::chrono::milliseconds length(std::int64_t((minutes * 60 + seconds) * 1'000));
   const std::chrono::milliseconds more(std::int64_t(grace * 1'000));
   const cistern::stress::Watched watched("main", 0);
   const cistern::stress::Deadline deadline(cistern::stress::Deadline::Clock::now() + length + more);
-  cistern::stress::Program program(threads, streams, seed % (std::uint64_t{1} << 40));
-  program.run(length);
-  cistern::stress::print(program.counts());
+  if (storm == "all") length /= 2;
+  if (storm != "pools") {
+    cistern::stress::Program program(threads == 0 ? 16 : threads, streams, seed);
+    program.run(length);
+    cistern::stress::print(program.counts());
+    std::fflush(stdout);
+  }
+  if (storm != "engine") {
+    cistern::storm::Counts counts;
+    cistern::storm::run(length, seed, threads == 0 ? 6 : threads, rounds, counts);
+    cistern::storm::print(counts);
+  }
 }

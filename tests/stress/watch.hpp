@@ -23,7 +23,8 @@ class Watched {
   Watched& operator=(const Watched&) = delete;
 };
 
-/// Ends the program, and says what every thread is doing and for how long, unless it goes in time.
+/// Ends the program, and says what every thread is doing and for how long, unless it goes in time;
+/// or before, when a thread does the same thing for longer than any takes.
 class Deadline {
  public:
   using Clock = std::chrono::steady_clock;
@@ -35,6 +36,7 @@ class Deadline {
 
  private:
   void wait(Clock::time_point at);
+  [[noreturn]] static void end(const char* why);
 
   std::mutex mutex_;
   std::condition_variable changed_;

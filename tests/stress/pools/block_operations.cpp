@@ -1,0 +1,85 @@
+// Blocks outside captures: requests, work on them, frees.
+#include <algorithm>
+#include <utility>
+
+#include "tests/stress/pools/work.hpp"
+#include "tests/stress/pools/worker.hpp"
+
+namespace cistern::storm {
+namespace {
+
+constexpr std::size_t kMostOnShelf = 24;
+
+bool crowded(PoolModel& pool) {
+  const std::lock_guard lock(pool.shelf_mutex);
+  return pool.shelf.size() >= kMostOnShelf;
+}
+
+void letGo(Worker& worker) {
+  const PoolRef pool = worker.world.anyPool(worker.random);
+  const Use use = Use::shared(pool->users);
+  HeldRef held = use ? worker.world.unshelve(*pool, worker.random) : nullptr;
+  if (held) worker.world.giveBack(std::move(held));
+}
+
+void take(Worker& worker) {
+  World& world = worker.world;
+  const PoolRef pool = world.openPool(worker.random);
+  const std::size_t slot = worker.anySlot();
+  const Use users = Use::shared(pool->users), use = Use::shared(world.slots[slot].lock);
+  if (!users || !use || (!pool->is_default && !pool->user)) return;
+  if (crowded(*pool)) return letGo(worker);
+  const std::uint64_t bytes = worker.random.size();
+  const Stream stream = world.slots[slot].stream;
+  HeldRef held = world.take(pool, world.placeOf(slot), bytes, [&] {
+    return pool->is_default ? world.allocator.allocate(bytes, stream)
+                            : pool->user->allocate(bytes, stream);
+  });
+  if (held) world.shelve(std::move(held));
+}
+
+// Mostly on its own stream. What is freed right after has work queued still.
+void work(Worker& worker) {
+  World& world = worker.world;
+  const PoolRef pool = world.anyPool(worker.random);
+  const Use use = Use::shared(pool->users);
+  HeldRef held = use ? world.unshelve(*pool, worker.random) : nullptr;
+  if (!held) return;
+  const std::size_t slot = worker.random.oneIn(2) ? worker.anySlot() : held->home.slot;
+  const bool writes = held->stamp == 0 || worker.random.oneIn(2);
+  (void)touch(world, *held, slot, writes, worker.random);
+  worker.random.oneIn(3) ? world.giveBack(std::move(held)) : world.shelve(std::move(held));
+}
+
+// One that is freed at once, again and again, as programs do that have no pool of their own.
+void pairs(Worker& worker) {
+  World& world = worker.world;
+  const PoolRef pool = world.openPool(worker.random);
+  const std::size_t slot = worker.anySlot();
+  const Use users = Use::shared(pool->users), use = Use::shared(world.slots[slot].lock);
+  if (!users || !use || (!pool->is_default && !pool->user)) return;
+  const Stream stream = world.slots[slot].stream;
+  const std::uint64_t bytes = worker.random.size();
+  for (std::uint64_t i = worker.random.below(8); i > 0; --i) {
+    HeldRef held = world.take(pool, world.placeOf(slot), bytes, [&] {
+      return pool->is_default ? world.allocator.allocate(bytes, stream)
+                              : pool->user->allocate(bytes, stream);
+    });
+    if (!held) return;
+    (void)touch(world, *held, slot, true, worker.random);
+    world.giveBack(std::move(held));
+  }
+}
+
+constexpr Operation kBlockOperations[] = {
+    {"allocate", 200, take},
+    {"free", 130, letGo},
+    {"work on a block", 200, work},
+    {"allocate and free at once", 30, pairs},
+};
+
+}  // namespace
+
+std::span<const Operation> blockOperations() { return kBlockOperations; }
+
+}  // namespace cistern::storm

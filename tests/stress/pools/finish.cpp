@@ -1,0 +1,71 @@
+// How a round ends: everything goes back to the device, and it is as it was.
+#include <utility>
+
+#include "tests/stress/pools/captured_graph.hpp"
+#include "tests/stress/pools/world.hpp"
+
+namespace cistern::storm {
+
+void World::finish() {
+  note("the end of the round");
+  over_ = true;
+  if (!config.abrupt_end) device.faults().clear();
+  checkStatistics();
+  checkRaces();
+  allocator.audit();
+  resetGraphs();
+  if (config.abrupt_end) endPools();
+  device.faults().clear();
+  emptyShelves();
+  if (!config.abrupt_end) endPools();
+  checkEnd();
+  counts.rounds += 1;
+}
+
+void World::resetGraphs() {
+  note("  graphs are reset");
+  std::vector<std::unique_ptr<CapturedGraph>> graphs;
+  {
+    const std::lock_guard lock(graphs_mutex_);
+    graphs.swap(graphs_);
+  }
+  graphs.clear();
+}
+
+void World::emptyShelves() {
+  note("  blocks are freed");
+  for (const PoolRef& pool : allPools()) {
+    std::vector<HeldRef> shelf;
+    {
+      const std::lock_guard lock(pool->shelf_mutex);
+      shelf.swap(pool->shelf);
+    }
+    for (HeldRef& held : shelf) giveBack(std::move(held));
+  }
+}
+
+void World::endPools() {
+  note("  the pools end");
+  for (const PoolRef& pool : allPools()) pool->user = nullptr;
+  pools = nullptr;
+}
+
+void World::checkEnd() {
+  note("  everything must be back");
+  device.foreignUse(0);
+  device.synchronizeDevice().orThrow();
+  allocator.emptyCache();
+  allocator.audit();
+  const MemoryStats stats = allocator.memoryStats();
+  const auto none = [&](Stat stat) {
+    const std::int64_t left = stats[stat].current;
+    if (left != 0) violation(fmt::format("at the end of a round, {} is {}", statName(stat), left));
+  };
+  for (std::size_t stat = 0; stat < kStatCount; ++stat) none(Stat(stat));
+  const MemoryInfo info = device.memoryInfo().orThrow();
+  mustBe(info.free_bytes == info.total_bytes, "memory of the device has not come back");
+  checkRaces();
+  device.audit();
+}
+
+}  // namespace cistern::storm

@@ -1,0 +1,48 @@
+// Streams come and go, and time passes.
+#include <utility>
+
+#include "tests/stress/pools/worker.hpp"
+
+namespace cistern::storm {
+namespace {
+
+// The driver may give the new stream the handle of an old one.
+void replace(Worker& worker) {
+  World& world = worker.world;
+  const std::size_t index = worker.anySlot();
+  Slot& slot = world.slots[index];
+  const Use alone = Use::alone(slot.lock);
+  if (index == 0 || !alone) return;
+  insistVerb([&] { world.allocator.forgetStream(slot.stream); });
+  mustWork(insist([&] { return world.device.destroyStream(slot.stream); }));
+  slot.stream = insist([&] { return world.device.createStream(); }).orThrow();
+  ++slot.generation;
+  note("  slot {}.{} is stream {}", index, slot.generation, slot.stream.raw);
+  world.counts.streams += 1;
+}
+
+void wait(Worker& worker) {
+  World& world = worker.world;
+  Slot& slot = world.slots[worker.anySlot()];
+  const Use use = Use::shared(slot.lock);
+  if (!use) return;
+  const RelaxedCaptureMode relaxed(world.device);
+  mustWork(insist([&] { return world.device.synchronizeStream(slot.stream); }));
+}
+
+void passTime(Worker& worker) {
+  const std::uint64_t times[] = {10'000, 1'000'000, 100'000'000};
+  worker.world.device.advanceHost(times[worker.random.below(3)]);
+}
+
+constexpr Operation kStreamOperations[] = {
+    {"replace a stream", 14, replace},
+    {"wait for a stream", 12, wait},
+    {"let time pass", 30, passTime},
+};
+
+}  // namespace
+
+std::span<const Operation> streamOperations() { return kStreamOperations; }
+
+}  // namespace cistern::storm

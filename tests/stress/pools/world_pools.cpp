@@ -1,0 +1,172 @@
+// The pools of a round, and the hooks that call back into the allocator.
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include "tests/stress/pools/world.hpp"
+
+namespace cistern::storm {
+namespace {
+
+// Segments of the program's own: the same device's, one by one; it says no, or throws, at times.
+class OwnSource final : public SegmentSource {
+ public:
+  OwnSource(Device& device, bool throws, std::uint64_t seed)
+      : device_(device), throws_(throws), random_(seed) {}
+
+  Result<Address> allocate(std::size_t bytes, Stream) override {
+    {
+      const std::lock_guard lock(mutex_);
+      if (throws_ && random_.oneIn(10)) throw std::runtime_error("a source threw");
+      if (random_.oneIn(10)) {
+        return DeviceError{Call::kMalloc, ErrorKind::kOutOfMemory, 2, "", "the source has no more"};
+      }
+    }
+    const RelaxedCaptureMode relaxed(device_);
+    return insist([&] { return device_.malloc(bytes); });
+  }
+  Status free(Address address, std::size_t) override {
+    const RelaxedCaptureMode relaxed(device_);
+    return insist([&] { return device_.free(address); });
+  }
+
+ private:
+  Device& device_;
+  const bool throws_;
+  std::mutex mutex_;
+  Random random_;
+};
+
+}  // namespace
+
+PoolRef World::makePool(MempoolId_t id) {
+  auto pool = PoolRef(new PoolModel, [this](PoolModel* over) {
+    (void)insist([&] { return device.destroyEvent(over->chain.last); });
+    delete over;
+  });
+  pool->number = pool_numbers_++;
+  pool->id = id;
+  pool->chain.last = insist([&] { return device.createEvent(); }).orThrow();
+  return pool;
+}
+
+MemPoolOptions World::poolOptions(Random& random) {
+  MemPoolOptions options;
+  options.use_on_oom = random.oneIn(4);
+  options.no_split = random.oneIn(6);
+  options.is_user_created = !random.oneIn(4);
+  if (random.oneIn(5)) {
+    options.allocator = std::make_shared<OwnSource>(device, config.sources_throw, random.next());
+  }
+  return options;
+}
+
+PoolRef World::openPool(Random& random) {
+  const std::lock_guard lock(pools_mutex_);
+  return random.oneOf(open_);
+}
+
+PoolRef World::anyPool(Random& random) {
+  const std::lock_guard lock(pools_mutex_);
+  if (retired_.empty() || !random.oneIn(3)) return random.oneOf(open_);
+  return random.oneOf(retired_);
+}
+
+std::vector<PoolRef> World::allPools() {
+  const std::lock_guard lock(pools_mutex_);
+  std::vector<PoolRef> all = open_;
+  all.insert(all.end(), retired_.begin(), retired_.end());
+  return all;
+}
+
+PoolRef World::renewPool(std::size_t place, Random& random) {
+  const MemPoolOptions options = poolOptions(random);
+  PoolRef made = makePool({});
+  made->user = std::make_unique<MemPool>(*pools, options);
+  made->used = true;
+  made->id = made->user->id();
+  made->lent = options.use_on_oom;
+  counts.pools += 1;
+  note("  pool {} is {}{}{}{}", made->number, poolName(made->id),
+       options.use_on_oom ? " lends" : "", options.no_split ? " no_split" : "",
+       options.allocator ? " source" : "");
+  const std::lock_guard lock(pools_mutex_);
+  std::swap(open_[place], made);
+  if (made) retired_.push_back(made);
+  return made;
+}
+
+PoolRef World::adoptPool(MempoolId_t id) {
+  PoolRef pool = makePool(id);
+  const std::lock_guard lock(pools_mutex_);
+  retired_.push_back(pool);
+  return pool;
+}
+
+// Others may have a reference to it still; then it is over for them too.
+void World::sweep() {
+  std::vector<PoolRef> over;
+  const std::lock_guard lock(pools_mutex_);
+  const auto is_over = [](const PoolRef& pool) {
+    return pool.use_count() == 1 && !pool->used && pool->blocks == 0 && pool->chain.graphs == 0;
+  };
+  const auto first = std::partition(retired_.begin(), retired_.end(),
+                                    [&](const PoolRef& pool) { return !is_over(pool); });
+  over.assign(std::make_move_iterator(first), std::make_move_iterator(retired_.end()));
+  retired_.erase(first, retired_.end());
+}
+
+// ---- Hooks. They are called without a lock held, so they may call every verb. -----------------
+
+void World::attachHooks() {
+  allocator.setMisuseHook([](const Misuse& misuse) { violation(misuse.text()); });
+  if (!config.busy_hooks) return;
+  allocator.attachPoolReleasedObserver([this](MempoolId_t) { onRelease(); });
+  allocator.registerReclaimCallback([this] { return freeSomething(); });
+  allocator.attachOutOfMemoryObserver([this](const OutOfMemoryReport&) {
+    (void)allocator.cacheInfo();
+    (void)allocator.memoryStats();
+  });
+}
+
+bool World::freeSomething() {
+  const PoolRef& pool = open_.front();  // never replaced
+  const Use use = Use::shared(pool->users);
+  if (!use) return false;
+  HeldRef held;
+  {
+    const std::lock_guard lock(hooks_mutex_);
+    if (!hooks_random_.oneIn(4)) return false;
+    held = unshelve(*pool, hooks_random_);
+  }
+  if (!held) return false;
+  note("  a callback frees:");
+  giveBack(std::move(held));
+  return true;
+}
+
+void World::onRelease() {
+  thread_local bool within = false;
+  if (within) return;
+  within = true;
+  std::uint64_t dice = 0, bytes = 0;
+  {
+    const std::lock_guard lock(hooks_mutex_);
+    dice = hooks_random_.below(8);
+    bytes = hooks_random_.size();
+  }
+  note("  an observer is told of a pool's end");
+  if (dice == 0) allocator.emptyCache();
+  if (dice == 1) (void)allocator.memoryStats();
+  const PoolRef& pool = open_.front();
+  const Use use = Use::shared(pool->users);
+  if (use && dice >= 5 && !over_) {
+    HeldRef held = take(pool, placeOf(0), bytes, [&] {
+      return allocator.allocate(bytes, Stream{}, allocator.defaultPool());
+    });
+    if (held) shelve(std::move(held));
+  }
+  within = false;
+}
+
+}  // namespace cistern::storm
