@@ -1,5 +1,6 @@
 #include "allocator/base/thread_slots.hpp"
 
+#include <dlfcn.h>
 #include <pthread.h>
 
 #include "allocator/base/check.hpp"
@@ -25,8 +26,19 @@ extern "C" void runHooks(void*) {
   }
 }
 
+// A key lives as long as the process, and threads that used this code may end after dlclose of the
+// library that it is part of. So that library stays loaded: dlclose is then without effect.
+// (Nothing else holds it for sure: only g++ marks inline variables as unique, and only exported
+// ones.) The program itself is never unloaded; for it the second call may say no.
+void stayLoaded() noexcept {
+  Dl_info self{};
+  if (dladdr(reinterpret_cast<void*>(&runHooks), &self) == 0) return;
+  (void)dlopen(self.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+}
+
 pthread_key_t endOfThread() {
   static const pthread_key_t key = [] {
+    stayLoaded();
     pthread_key_t made{};
     CISTERN_CHECK(pthread_key_create(&made, runHooks) == 0);
     return made;

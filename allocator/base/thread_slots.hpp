@@ -8,6 +8,9 @@
 //
 // The main thread's slots stay: when it ends, so does the process. (They go when it ends by itself,
 // with pthread_exit.)
+//
+// A library that has this code and is loaded later stays loaded from the first hook on: threads end
+// after a dlclose too.
 #pragma once
 
 #include <memory>

@@ -1,33 +1,11 @@
 // The end of a process. Each in a child process, which ends before the test program does.
-#include <csignal>
-#include <cstdio>
-#include <cstdlib>
 #include <memory>
 
-#include <sys/wait.h>
-#include <unistd.h>
-
+#include "tests/engine/child_process.hpp"
 #include "tests/engine/engine_support.hpp"
 
 namespace cistern::test {
 namespace {
-
-/// Runs `body` in a child process; what waitpid says of it.
-template <class Body>
-int statusOfChild(Body body) {
-  std::fflush(nullptr);
-  const pid_t child = fork();
-  REQUIRE(child >= 0);
-  if (child == 0) {
-    std::signal(SIGABRT, SIG_DFL);  // the test library would tell of it
-    if (std::freopen("/dev/null", "w", stderr) == nullptr) _exit(4);
-    body();
-    std::exit(0);
-  }
-  int status = 0;
-  REQUIRE(waitpid(child, &status, 0) == child);
-  return status;
-}
 
 // What a program has at namespace scope. It was made before the first allocator, so it goes only
 // when the process is past the point up to which the driver may be called.

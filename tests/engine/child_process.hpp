@@ -1,0 +1,33 @@
+// What a test does in a process of its own, which ends before the test program does.
+#pragma once
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/support/catch.hpp"
+
+namespace cistern::test {
+
+/// Runs `body` in a child process, which exits; what waitpid says of it.
+template <class Body>
+int statusOfChild(Body body) {
+  std::fflush(nullptr);
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    std::signal(SIGABRT, SIG_DFL);  // the test library would tell of it
+    std::signal(SIGSEGV, SIG_DFL);
+    if (std::freopen("/dev/null", "w", stderr) == nullptr) _exit(4);
+    body();
+    std::exit(0);
+  }
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  return status;
+}
+
+}  // namespace cistern::test
