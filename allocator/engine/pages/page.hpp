@@ -118,10 +118,11 @@ struct alignas(64) View {
 static_assert(sizeof(View) == 64);
 
 /// The order in which pages are taken out of free memory: of a range the highest first, so that
-/// what is below stays the same block.
+/// what is below stays the same block. Ranges go by their place in the order of age: where the host
+/// has put their records must not decide what a replay does.
 struct HighestFirst {
   bool operator()(const View* a, const View* b) const {
-    return a->range != b->range ? a->range < b->range : a->unit > b->unit;
+    return a->range != b->range ? a->range->base < b->range->base : a->unit > b->unit;
   }
 };
 
