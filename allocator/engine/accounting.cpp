@@ -11,15 +11,21 @@ namespace cistern {
 
 MemoryStats CachingAllocator::memoryStats() const {
   MemoryStats stats;
-  withAllHeaps([&](const std::vector<Heap*>& heaps, const AllCounters& all) CISTERN_NO_TSA {
+  const auto read = [&](const std::vector<Heap*>& heaps, const AllCounters& all) CISTERN_NO_TSA {
     deal(all);
     stats.peaks_exact = ledger_.exact;
     stats.small = valuesOf(all, ledger_, 0);
     stats.large = valuesOf(all, ledger_, 1);
     stats.all = valuesOf(all, ledger_, 2);
+    stats.host_bytes = all_heaps_.resting.host_bytes;
     for (Heap* heap : heaps) stats.host_bytes += heap->hostBytes();
-  });
-  stats.host_bytes += segments_.hostBytes() + records_.hostBytes() + caches_.hostBytes();
+  };
+  {
+    const MutexLock lock(settle_mutex_);
+    withCounters(Caches::kEmptied, read);
+  }
+  stats.host_bytes +=
+      heaps_.hostBytes() + segments_.hostBytes() + records_.hostBytes() + caches_.hostBytes();
   stats.host_bytes += sizeof(*this) - sizeof(caches_);
   stats.num_alloc_retries = num_alloc_retries_.load();
   stats.num_ooms = num_ooms_.load();
@@ -36,17 +42,20 @@ MemoryStats CachingAllocator::memoryStats() const {
 }
 
 void CachingAllocator::resetPeakStats() {
-  withAllHeaps([this](const std::vector<Heap*>&, const AllCounters& all) CISTERN_NO_TSA {
-    ledger_.peak = {};
-    peaks_loose_.store(false, std::memory_order_relaxed);
-    settled_others_count_ = 0;
-    deal(all);
-  });
+  const MutexLock lock(settle_mutex_);
+  withCounters(Caches::kEmptied,
+               [this](const std::vector<Heap*>&, const AllCounters& all) CISTERN_NO_TSA {
+                 ledger_.peak = {};
+                 peaks_loose_.store(false, std::memory_order_relaxed);
+                 settled_others_count_ = 0;
+                 deal(all);
+               });
 }
 
 void CachingAllocator::resetAccumulatedStats() {
-  withAllHeaps([this](const std::vector<Heap*>&, const AllCounters& all)
-                   CISTERN_NO_TSA { startAccumulating(all, ledger_); });
+  const MutexLock lock(settle_mutex_);
+  withCounters(Caches::kEmptied, [this](const std::vector<Heap*>&, const AllCounters& all)
+                                     CISTERN_NO_TSA { startAccumulating(all, ledger_); });
 }
 
 CacheInfo CachingAllocator::cacheInfo() const {
@@ -104,6 +113,7 @@ void CachingAllocator::auditHeaps() const {
         CISTERN_CHECK(!ledger_.exact || peaks_loose_ || ceilings <= ledger_.peak[kind][stat]);
       }
     }
+    heaps_.active().audit(heaps);
     CISTERN_CHECK(reserved <= limit_.reserved());
     if (pages_) pages_->audit(in_pages);
   });

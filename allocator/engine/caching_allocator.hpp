@@ -308,6 +308,7 @@ class CachingAllocator {
   Block* afterTheDevice(Heap& heap, const Request& request);
   Heap& heapFor(const Request& request);
   Heap& knownToCapture(Heap& heap);
+  Heap* spareHeap();
   bool onPages(const Request& request) const { return request.pool->onPages(); }
   void auditAtTick() const;
   void requireLive(Stream stream);
@@ -370,7 +371,9 @@ class CachingAllocator {
   template <class Visit>
   void withAllHeaps(Visit visit) const;
   template <class Visit>
-  void withAllHeapsSettling(Caches caches, Visit visit) const CISTERN_REQUIRES(settle_mutex_);
+  void withCounters(Caches caches, Visit visit) const CISTERN_REQUIRES(settle_mutex_);
+  template <class Visit>
+  bool tryWithCounters(Caches caches, Visit visit) const CISTERN_REQUIRES(settle_mutex_);
 
   // report.cpp
   struct Located {
@@ -426,11 +429,12 @@ class CachingAllocator {
   /// Serialises those who hold several heaps' locks. Taken before them.
   mutable Mutex settle_mutex_;
   mutable StatLedger ledger_ CISTERN_GUARDED_BY(settle_mutex_);
-  /// All heaps and their counters, as whoever looks at all of them needs them again and again.
+  /// The heaps that are active, their counters and what the others have, as settlements need them
+  /// again and again.
   struct AllHeaps {
     std::vector<Heap*> heaps;
-    std::uint64_t changes = 0;  ///< HeapTable::refresh's
     AllCounters counters;
+    ActiveHeaps::Resting resting;
   };
   mutable AllHeaps all_heaps_ CISTERN_GUARDED_BY(settle_mutex_);
   /// Whether the last who looked at all heaps had to hold other threads' caches, and how often a

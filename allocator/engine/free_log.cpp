@@ -1,10 +1,22 @@
 #include "allocator/engine/free_log.hpp"
 
 #include <atomic>
+#include <new>
 
 #include "allocator/layout/block.hpp"
 
 namespace cistern {
+
+// Where the host is short of memory, nothing is remembered for now.
+bool FreeLog::begin() noexcept {
+  if (capacity_ == 0) return false;
+  try {
+    entries_.resize(capacity_);
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  return true;
+}
 
 const FreeLog::Entry* FreeLog::find(Address address) const {
   for (std::size_t i = 0; i < entries_.size(); ++i) {

@@ -19,10 +19,10 @@ class FreeLog {
     std::uint32_t bytes_in_grains = 0;
   };
 
-  explicit FreeLog(std::size_t capacity) : entries_(capacity) {}
+  explicit FreeLog(std::size_t capacity) : capacity_(capacity) {}
 
   void note(Address address, std::uint32_t grains, const void* caller, std::uint32_t thread) {
-    if (entries_.empty()) return;
+    if (entries_.empty() && !begin()) return;
     entries_[next_] = {address, caller, thread, grains};
     if (++next_ == entries_.size()) next_ = 0;
   }
@@ -31,7 +31,10 @@ class FreeLog {
   std::size_t hostBytes() const { return entries_.size() * sizeof(Entry); }
 
  private:
-  std::vector<Entry> entries_;
+  bool begin() noexcept;
+
+  std::vector<Entry> entries_;  ///< none before the first free, then all
+  std::size_t capacity_;
   std::size_t next_ = 0;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "allocator/base/check.hpp"
+#include "allocator/engine/cache/held_caches.hpp"
 
 namespace cistern {
 Block* Heap::allocate(const Request& request) {
@@ -26,6 +27,7 @@ Block* Heap::allocateAt(Block& free, Address at, const Request& request) {
 
 bool Heap::moveTo(Pool& pool, Stream stream) noexcept {
   const MutexLock lock(mutex_);
+  noteChange();
   if (small_.segmentBytes() + large_.segmentBytes() != 0 || leaving != 0) return false;
   if (completion.busy || completion.under_way) return false;
   completion.completed = completion.marked = endEpoch();
@@ -39,10 +41,12 @@ bool Heap::moveTo(Pool& pool, Stream stream) noexcept {
   pool_.store(&pool, std::memory_order_release);
   stream_.store(stream, std::memory_order_relaxed);
   setGone(false);
+  followHeap(*this);
   return true;
 }
 
 void Heap::release(Block& block, std::uint64_t tick, std::uint32_t at) noexcept {
+  noteChange();
   HeapSegment& segment = segmentOf(block);
   const SizeKind kind = segment.kind;
   if (block.state() == BlockState::kAllocated) [[likely]]
@@ -77,15 +81,18 @@ void Heap::noteFreeComplete() noexcept {
 }
 
 Block* Heap::fill(SizeKind kind, Block& hole, Address from, Address to, std::uint32_t at) noexcept {
+  noteChange();
   completion.freed = true;
   return layout(kind).fill(hole, from, to, at);
 }
 
 Block* Heap::punch(SizeKind kind, Block& free, Address from, Address to) noexcept {
+  noteChange();
   return layout(kind).punch(free, from, to);
 }
 
 void Heap::add(HeapSegment& segment, bool grown) {
+  noteChange();
   layout(segment.kind).add(segment, grown ? 0 : epoch);
   segment.heap.store(this, std::memory_order_release);
   countBacking(segment.kind, segment.bytes, +1, grown);
@@ -93,6 +100,7 @@ void Heap::add(HeapSegment& segment, bool grown) {
 }
 
 void Heap::remove(HeapSegment& segment) noexcept {
+  noteChange();
   layout(segment.kind).remove(segment);
   segment.heap.store(nullptr, std::memory_order_release);
   countBacking(segment.kind, segment.bytes, -1, true);

@@ -21,6 +21,7 @@
 
 #include "allocator/base/mutex.hpp"
 #include "allocator/base/sabotage.hpp"
+#include "allocator/engine/active_heaps.hpp"
 #include "allocator/engine/cache/holding.hpp"
 #include "allocator/engine/free_log.hpp"
 #include "allocator/engine/heap_counts.hpp"
@@ -127,8 +128,11 @@ class alignas(64) Heap {
   Pool& pool() const { return *pool_.load(std::memory_order_acquire); }
   /// Whether the stream has been forgotten (known_streams.hpp, which sets it): it is not asked, and
   /// look-ups for requests pass over the heap.
-  bool gone() const { return gone_.load(std::memory_order_relaxed); }
-  void setGone(bool gone) { gone_.store(gone, std::memory_order_relaxed); }
+  bool gone() const { return gone_.load(std::memory_order_acquire); }
+  void setGone(bool gone) { gone_.store(gone, std::memory_order_release); }
+  /// Whether requests of that stream are for this heap, which had it a moment ago. Asked in this
+  /// order: by the time it is not gone any more, it is another stream's.
+  bool serves(Stream s) const { return !gone() && stream() == s; }
   /// Whether its memory is pages, rather than segments.
   bool onPages() const { return on_pages_; }
   Mutex& mutex() CISTERN_TSA(lock_returned(mutex_)) { return mutex_; }
@@ -279,12 +283,29 @@ class alignas(64) Heap {
   std::size_t hostBytes() CISTERN_REQUIRES(mutex_);
   void audit() CISTERN_REQUIRES(mutex_);
 
+  // ---- Settlements (active_heaps.hpp) ----------------------------------------------------------
+
+  /// Comes before every change of what is counted.
+  void noteChange() noexcept CISTERN_REQUIRES(mutex_) {
+    if (unchanged_) [[unlikely]]
+      changed();
+  }
+  /// A settlement has looked at the heap: one that nothing has changed for a while goes to rest.
+  /// Pre: its caches are held still (held_caches.hpp).
+  void restIfUnchanged() noexcept CISTERN_REQUIRES(mutex_);
+  bool resting() const CISTERN_REQUIRES(mutex_) { return resting_; }
+  /// The counters as they were brought up to date last.
+  const HeapCounters& counted() const CISTERN_REQUIRES(mutex_) { return counters_; }
+  /// Whether it may have pages, or a segment, for other heaps.
+  bool offers() const noexcept CISTERN_REQUIRES(mutex_);
+
  private:
   void release(Block& block, std::uint64_t tick, std::uint32_t at) noexcept
       CISTERN_REQUIRES(mutex_);
   // Counts what was placed, but that it is busy: that the layout knows. A block in use remembers in
   // `epoch` which capture it was allocated in.
   void begin(Block& block, const Request& request) CISTERN_REQUIRES(mutex_) {
+    noteChange();
     block.use = holding::heapsOwn(request.bytes, request.stream);
     block.epoch = request.recorded_by;
     HitCounts& counts = hits(request.kind);
@@ -292,6 +313,7 @@ class alignas(64) Heap {
     counts.requested += std::int64_t(request.bytes);
   }
   HitCounts& hits(SizeKind kind) CISTERN_REQUIRES(mutex_) { return hits_[std::size_t(kind)]; }
+  void changed() noexcept CISTERN_REQUIRES(mutex_);
   void forgetLimits() noexcept CISTERN_REQUIRES(mutex_);
   void bringUpToDate(SizeKind kind) noexcept CISTERN_REQUIRES(mutex_);
   bool overCeilingNow(SizeKind kind) noexcept CISTERN_REQUIRES(mutex_);
@@ -309,8 +331,29 @@ class alignas(64) Heap {
   Layout large_ CISTERN_GUARDED_BY(mutex_);
   std::array<HitCounts, kSizeKindCount> hits_ CISTERN_GUARDED_BY(mutex_);
   HeapCounters counters_ CISTERN_GUARDED_BY(mutex_);
+  bool unchanged_ CISTERN_GUARDED_BY(mutex_) = false;  ///< since a settlement looked last
+  bool resting_ CISTERN_GUARDED_BY(mutex_) = false;    ///< resting => unchanged
+  int looks_unchanged_ CISTERN_GUARDED_BY(mutex_) = 0;
 
  public:
+  /// Where it is in active_heaps.hpp, under whose lock the last two are.
+  struct Activity {
+    ActiveHeaps* among = nullptr;
+    std::size_t number = 0;  ///< so many heaps were made before it
+    std::size_t index = 0;
+    std::size_t host_bytes = 0;
+  };
+  Activity activity;
+  /// Pages that lie aside (pages/parking.hpp). Under the backing's lock.
+  std::atomic<std::uint32_t> aside{0};
+  /// Of the pages backing, under its lock: the newest range of each kind.
+  std::array<HeapSegment*, kSizeKindCount> newest_range{};
+  /// Under the heap table's lock: its place among those that are gone.
+  static constexpr std::size_t kNotListed = SIZE_MAX, kTaken = SIZE_MAX - 1;
+  std::size_t gone_at = kNotListed;
+  /// No page is smaller.
+  static constexpr std::uint64_t kLeastPage = std::uint64_t{2} << 20;
+
   FreeLog frees CISTERN_GUARDED_BY(mutex_);
   /// Of threads, and of threads that have ended. Only the default pool's heaps have any.
   std::vector<ThreadCache*> caches CISTERN_GUARDED_BY(mutex_);

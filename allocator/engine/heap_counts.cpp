@@ -168,6 +168,7 @@ void Heap::bringUpToDate(SizeKind kind) noexcept {
 
 // What has passed no limit has passed no ceiling; so that it is enough to look at what has.
 bool Heap::overCeilingNow(SizeKind kind) noexcept {
+  noteChange();
   const SizeKind other = otherThan(kind);
   Dealer dealer(counters_, kind, {hits(kind), layout(kind)}, {hits(other), layout(other)});
   if (!hits(kind).forgotten() && dealer.passed()) return false;
@@ -208,6 +209,7 @@ void Heap::raiseCeilings(SizeKind kind, const Tally& by) noexcept {
 }
 
 void Heap::countTaken(SizeKind kind, const Tally& taken, std::int64_t requested) noexcept {
+  if (!taken.isZero() || requested != 0) noteChange();
   HitCounts& counts = hits(kind);
   counts.taken += taken;
   counts.requested += requested;
@@ -226,6 +228,7 @@ void Heap::countPending(SizeKind kind, const Block& block, int sign) noexcept {
 }
 
 StreamUses Heap::retire(Block& block) noexcept {
+  noteChange();
   const SizeKind kind = segmentOf(block).kind;
   hits(kind).requested -= signedBytes(holding::requested(block));
   layout(kind).retire(block);
@@ -238,6 +241,7 @@ StreamUses Heap::retire(Block& block) noexcept {
 }
 
 void Heap::reissue(Block& block, const Request& request) noexcept {
+  noteChange();
   const SizeKind kind = segmentOf(block).kind;
   layout(kind).reissue(block);
   countPending(kind, block, -1);
@@ -246,6 +250,7 @@ void Heap::reissue(Block& block, const Request& request) noexcept {
 }
 
 void Heap::setAside(Block& free) noexcept {
+  noteChange();
   const SizeKind kind = segmentOf(free).kind;
   layout(kind).setAside(free);
   free.use = holding::heapsOwn(0, stream());
@@ -264,6 +269,7 @@ void Heap::countActive(SizeKind kind, const Block& block, int sign) noexcept {
 // ---- Memory -------------------------------------------------------------------------------------
 
 void Heap::countBacking(SizeKind kind, std::uint64_t bytes, int sign, bool real) {
+  noteChange();
   const auto count = [&](Stat stat, std::int64_t by) CISTERN_NO_TSA {
     real ? counters_.change(kind, stat, by) : counters_.move(kind, stat, by);
   };

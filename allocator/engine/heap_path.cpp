@@ -10,7 +10,7 @@ void* CachingAllocator::allocateOdd(std::size_t bytes, Stream stream) {
   if (bytes == 0) return nullptr;
   if (routed()) return allocateRouted(bytes, stream, nullptr);
   ThreadCache* const cache = caches_.mine(stream);
-  if (cache == nullptr || cache->heap().gone()) [[unlikely]]
+  if (cache == nullptr || !cache->heap().serves(stream)) [[unlikely]]
     return allocateUnrouted(bytes, stream, default_pool_);
   if (bytes <= ThreadCache::kMostBytes) [[likely]] {
     if (Block* const block = cache->takeAny(bytes)) {

@@ -1,5 +1,9 @@
 #include "allocator/engine/heap_table.hpp"
 
+#include <algorithm>
+#include <bit>
+#include <utility>
+
 #include "allocator/engine/cache/held_caches.hpp"
 
 namespace cistern {
@@ -23,61 +27,95 @@ HeapTable::HeapTable(Pool& default_pool, std::size_t free_log)
   slots_.store(generations_.back().get(), std::memory_order_release);
 }
 
+// ---- From a stream to its heap ------------------------------------------------------------------
+
 Heap* HeapTable::find(Stream stream) const noexcept {
-  const std::size_t hash = hashOf(stream);
-  Remembered& last = remembered_[hash % 4];
+  Remembered& last = remembered_[hashOf(stream) % 4];
   const std::uint64_t answers = answers_.load(std::memory_order_relaxed);
   if (last.answers == answers && last.stream == stream) return last.heap;
+  Heap* const heap = lookUp(stream);
+  if (heap == nullptr || !heap->serves(stream)) return nullptr;
+  last = {answers, stream, heap};
+  return heap;
+}
+
+// Every table ever used has empty slots at all times.
+Heap* HeapTable::lookUp(Stream stream) const noexcept {
   const Slots& slots = *slots_.load(std::memory_order_acquire);
   const std::size_t mask = slots.heaps.size() - 1;
-  for (std::size_t i = hash & mask;; i = (i + 1) & mask) {
-    Heap* heap = slots.heaps[i].load(std::memory_order_acquire);
-    if (heap == nullptr) return nullptr;
-    if (heap->stream() != stream) continue;
-    if (heap->gone()) return nullptr;
-    last = {answers, stream, heap};
-    return heap;
+  for (std::size_t i = hashOf(stream) & mask;; i = (i + 1) & mask) {
+    Heap* const heap = slots.heaps[i].load(std::memory_order_acquire);
+    if (heap == nullptr || heap->stream() == stream) return heap;
   }
 }
 
-void HeapTable::place(Slots& slots, Heap* heap) noexcept {
+void HeapTable::fill(Slots& slots, Heap* heap) noexcept {
   const std::size_t mask = slots.heaps.size() - 1;
   std::size_t i = hashOf(heap->stream()) & mask;
   while (slots.heaps[i].load(std::memory_order_relaxed) != nullptr) i = (i + 1) & mask;
   slots.heaps[i].store(heap, std::memory_order_release);
 }
 
-void HeapTable::growFor(std::size_t heaps) {
-  const Slots& now = *generations_.back();
-  if (heaps * 2 <= now.heaps.size()) return;
-  auto bigger = std::make_unique<Slots>(now.heaps.size() * 2);
-  for (const auto& heap : heaps_) {
-    if (&heap->pool() == &default_pool_) place(*bigger, heap.get());
-  }
-  generations_.push_back(std::move(bigger));
-  slots_.store(generations_.back().get(), std::memory_order_release);
+void HeapTable::place(Heap& heap) noexcept {
+  fill(*slots_.load(std::memory_order_relaxed), &heap);
+  ++used_slots_;
 }
+
+// Makes sure that one more heap finds a slot. What slots say of streams that heaps have left is
+// dropped now and then, in another table of that size.
+void HeapTable::makePlace() {
+  if ((used_slots_ + 1) * 2 <= slots_.load(std::memory_order_relaxed)->heaps.size()) return;
+  Slots& next = slotsOf(std::bit_ceil(4 * (in_default_ + 1)));
+  for (auto& slot : next.heaps) slot.store(nullptr, std::memory_order_relaxed);
+  for (const auto& heap : heaps_) {
+    if (&heap->pool() == &default_pool_) fill(next, heap.get());
+  }
+  used_slots_ = in_default_;
+  slots_.store(&next, std::memory_order_release);
+}
+
+HeapTable::Slots& HeapTable::slotsOf(std::size_t size) {
+  const Slots* const now = slots_.load(std::memory_order_relaxed);
+  for (const auto& slots : generations_) {
+    if (slots.get() != now && slots->heaps.size() == size) return *slots;
+  }
+  generations_.push_back(std::make_unique<Slots>(size));
+  return *generations_.back();
+}
+
+// ---- Heaps begin --------------------------------------------------------------------------------
 
 Heap& HeapTable::make(Pool& pool, Stream stream) {
   heaps_.push_back(std::make_unique<Heap>(pool, stream, free_log_));
   try {
     parked_.reserve(heaps_.capacity());
+    gone_.reserve(heaps_.capacity());
+    active_.add(*heaps_.back());
   } catch (...) {
     heaps_.pop_back();
     throw;
   }
-  ++changes_;
   return *heaps_.back();
 }
 
-Heap& HeapTable::findOrMake(Stream stream) {
-  if (Heap* there = find(stream)) return *there;
+void HeapTable::takeBack() noexcept {
+  active_.takeBack(*heaps_.back());
+  heaps_.pop_back();
+}
+
+Heap& HeapTable::findOrMake(Stream stream, Heap* spare) {
   const MutexLock lock(mutex_);
+  const bool usable = spare != nullptr && enlistTaken(*spare);
   if (Heap* there = find(stream)) return *there;  // another thread made it meanwhile
-  growFor(placed_ + 1);
+  makePlace();
+  if (usable && spare->moveTo(default_pool_, stream)) {
+    unlistGone(*spare);
+    place(*spare);
+    return *spare;
+  }
   Heap& heap = make(default_pool_, stream);
-  place(*generations_.back(), &heap);
-  ++placed_;
+  ++in_default_;
+  place(heap);
   return heap;
 }
 
@@ -96,61 +134,114 @@ Heap* HeapTable::takeParked(Pool& pool, Stream stream) noexcept {
 Heap& HeapTable::findOrMake(Pool& pool, Stream stream) {
   const MutexLock lock(mutex_);
   if (Heap* there = pool.find(stream)) return *there;
-  if (Heap* parked = takeParked(pool, stream)) {
+  const auto entry = in_pools_.emplace(stream.raw, nullptr);
+  try {
+    if (Heap* parked = takeParked(pool, stream)) {
+      try {
+        pool.add(*parked);
+      } catch (...) {
+        (void)parked->moveTo(nowhere_, Stream{});
+        parked_.push_back(parked);
+        throw;
+      }
+      return *(entry->second = parked);
+    }
+    Heap& made = make(pool, stream);
     try {
-      pool.add(*parked);
+      pool.add(made);
     } catch (...) {
-      (void)parked->moveTo(nowhere_, Stream{});
-      parked_.push_back(parked);
+      takeBack();
       throw;
     }
-    return *parked;
-  }
-  Heap& made = make(pool, stream);
-  try {
-    pool.add(made);
+    return *(entry->second = &made);
   } catch (...) {
-    heaps_.pop_back();
-    ++changes_;
+    in_pools_.erase(entry);
     throw;
   }
-  return made;
 }
+
+// ---- Heaps end ----------------------------------------------------------------------------------
 
 bool HeapTable::park(Heap& heap) noexcept {
   const MutexLock lock(mutex_);
   Pool& pool = heap.pool();
+  const Stream stream = heap.stream();
   if (!heap.moveTo(nowhere_, Stream{})) return false;
   pool.remove(heap);
   parked_.push_back(&heap);
+  const auto [first, last] = in_pools_.equal_range(stream.raw);
+  in_pools_.erase(
+      std::find_if(first, last, [&](const auto& entry) { return entry.second == &heap; }));
   return true;
 }
 
 void HeapTable::setGone(Stream stream, bool gone) noexcept {
   const MutexLock lock(mutex_);
-  for (const auto& heap : heaps_) {
-    if (heap->stream() != stream) continue;
-    const MutexLock heap_lock(heap->mutex());
-    heap->setGone(gone);
-    setCachesShut(*heap, gone);
+  const auto set = [gone](Heap& heap) {
+    const MutexLock heap_lock(heap.mutex());
+    heap.noteChange();
+    heap.setGone(gone);
+    setCachesShut(heap, gone);
+  };
+  if (Heap* const heap = lookUp(stream)) {
+    if (heap->gone() != gone) gone ? enlistGone(*heap) : unlistGone(*heap);  // taken or not
+    set(*heap);
   }
+  const auto [first, last] = in_pools_.equal_range(stream.raw);
+  for (auto it = first; it != last; ++it) set(*it->second);
   if (gone) answers_.store(nextNumber(), std::memory_order_relaxed);
 }
 
+void HeapTable::enlistGone(Heap& heap) noexcept {
+  heap.gone_at = gone_.size();
+  gone_.push_back(&heap);
+}
+
+void HeapTable::unlistGone(Heap& heap) noexcept {
+  const std::size_t at = std::exchange(heap.gone_at, Heap::kNotListed);
+  if (at == Heap::kTaken) return;
+  gone_[at] = gone_.back();
+  if (gone_[at] != &heap) gone_[at]->gone_at = at;
+  gone_.pop_back();
+}
+
+// False when its stream came back meanwhile.
+bool HeapTable::enlistTaken(Heap& heap) noexcept {
+  const bool still = heap.gone_at == Heap::kTaken;
+  if (still) enlistGone(heap);
+  return still;
+}
+
+Heap* HeapTable::takeGone() noexcept {
+  const MutexLock lock(mutex_);
+  if (gone_.empty()) return nullptr;
+  next_gone_ = next_gone_ + 1 < gone_.size() ? next_gone_ + 1 : 0;
+  Heap* const heap = gone_[next_gone_];
+  unlistGone(*heap);
+  heap->gone_at = Heap::kTaken;
+  return heap;
+}
+
+void HeapTable::giveGone(Heap& heap) noexcept {
+  const MutexLock lock(mutex_);
+  (void)enlistTaken(heap);
+}
+
+// ---- All of them --------------------------------------------------------------------------------
+
 std::vector<Heap*> HeapTable::all() const {
+  const MutexLock lock(mutex_);
   std::vector<Heap*> heaps;
-  std::uint64_t changes = 0;
-  refresh(heaps, changes);
+  heaps.reserve(heaps_.size());
+  for (const auto& heap : heaps_) heaps.push_back(heap.get());
   return heaps;
 }
 
-void HeapTable::refresh(std::vector<Heap*>& heaps, std::uint64_t& changes) const {
-  if (changes == changes_.load(std::memory_order_acquire)) return;
+std::size_t HeapTable::hostBytes() const {
   const MutexLock lock(mutex_);
-  heaps.clear();
-  heaps.reserve(heaps_.size());
-  for (const auto& heap : heaps_) heaps.push_back(heap.get());
-  changes = changes_.load(std::memory_order_relaxed);
+  std::size_t slots = heaps_.capacity() + parked_.capacity() + gone_.capacity();
+  for (const auto& one : generations_) slots += one->heaps.size();
+  return slots * sizeof(void*) + active_.hostBytes();
 }
 
 }  // namespace cistern

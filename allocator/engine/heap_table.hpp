@@ -1,15 +1,24 @@
-// All heaps of an allocator. From a stream to its heap in the default pool without a lock: an
-// insert-only hash table, in front of which each thread remembers the heaps it used last. Other
-// pools know their own heaps (pool.hpp); when such a pool is gone its heaps are parked here for the
-// next. No heap is deleted before the table.
+// All heaps of an allocator. From a stream to its heap in the default pool without a lock: a hash
+// table, in front of which each thread remembers the heaps it used last. Other pools know their own
+// heaps (pool.hpp).
+//
+// No heap is deleted before the table. One whose pool is gone is parked here for the next pool; one
+// of the default pool whose stream is gone becomes another stream's when it holds nothing any more.
+// So there are never many more than are of use at once.
+//
+// What the hash table says is checked: a slot may name a heap that is another stream's by now, and
+// is passed over then. And what it does not say is looked for again under the lock before a heap is
+// made, so that a reader may look into an outgrown table, or one that is being filled anew.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <unordered_map>
 #include <vector>
 
 #include "allocator/base/mutex.hpp"
+#include "allocator/engine/active_heaps.hpp"
 #include "allocator/engine/heap.hpp"
 
 namespace cistern {
@@ -22,8 +31,14 @@ class HeapTable {
 
   /// The stream's heap in the default pool, or null when it has none yet, or is gone. Lock-free.
   Heap* find(Stream stream) const noexcept;
-  /// The same, made if there is none. Throws std::bad_alloc, changing nothing.
-  Heap& findOrMake(Stream stream);
+  /// The same, made if there is none. `spare`, if there is one, is what takeGone() gave: it becomes
+  /// the stream's unless it is in use again. Pre: no queued work uses what the spare ever held.
+  /// Throws std::bad_alloc, changing nothing.
+  Heap& findOrMake(Stream stream, Heap* spare);
+  /// One of the default pool's heaps whose stream is gone, another each time; null for none. Nobody
+  /// else gets it until it was given back, or to findOrMake.
+  Heap* takeGone() noexcept;
+  void giveGone(Heap& heap) noexcept;
   /// The stream's heap in `pool`, which is not the default one, made if there is none. Throws
   /// std::bad_alloc, changing nothing.
   Heap& findOrMake(Pool& pool, Stream stream);
@@ -32,13 +47,14 @@ class HeapTable {
   void setGone(Stream stream, bool gone) noexcept;
   /// All heaps in the order they were made, parked ones too. A heap made meanwhile may be missing.
   std::vector<Heap*> all() const;
-  /// The same for whoever asks again and again: `heaps` is brought up to date, which costs nothing
-  /// while there are the same as when `changes` was last set here. It is 0 at first. Throws
-  /// std::bad_alloc.
-  void refresh(std::vector<Heap*>& heaps, std::uint64_t& changes) const;
+  /// Those that have to be looked at.
+  ActiveHeaps& active() { return active_; }
+  const ActiveHeaps& active() const { return active_; }
   /// The heap leaves its pool and waits for another. False when it is being asked about at the
   /// moment. Pre: it holds no memory, and no queued work uses what it ever held.
   bool park(Heap& heap) noexcept;
+  /// Without the heaps'.
+  std::size_t hostBytes() const;
 
  private:
   struct Slots {
@@ -54,10 +70,17 @@ class HeapTable {
   static std::size_t hashOf(Stream stream) {
     return std::size_t((stream.raw * 0x9E3779B97F4A7C15u) >> 32);
   }
-  static void place(Slots& slots, Heap* heap) noexcept;
-  void growFor(std::size_t heaps) CISTERN_REQUIRES(mutex_);
+  static void fill(Slots& slots, Heap* heap) noexcept;
+  Heap* lookUp(Stream stream) const noexcept;
+  void place(Heap& heap) noexcept CISTERN_REQUIRES(mutex_);
+  void makePlace() CISTERN_REQUIRES(mutex_);
+  Slots& slotsOf(std::size_t size) CISTERN_REQUIRES(mutex_);
   Heap& make(Pool& pool, Stream stream) CISTERN_REQUIRES(mutex_);
+  void takeBack() noexcept CISTERN_REQUIRES(mutex_);
   Heap* takeParked(Pool& pool, Stream stream) noexcept CISTERN_REQUIRES(mutex_);
+  bool enlistTaken(Heap& heap) noexcept CISTERN_REQUIRES(mutex_);
+  void enlistGone(Heap& heap) noexcept CISTERN_REQUIRES(mutex_);
+  void unlistGone(Heap& heap) noexcept CISTERN_REQUIRES(mutex_);
 
   Pool& default_pool_;
   const std::size_t free_log_;
@@ -66,12 +89,17 @@ class HeapTable {
   Pool nowhere_;  ///< where parked heaps are
   std::atomic<Slots*> slots_;
   mutable Mutex mutex_;
-  std::vector<std::unique_ptr<Slots>> generations_
-      CISTERN_GUARDED_BY(mutex_);  ///< readers' old ones
+  /// The table in use and those before it, which readers may look into still; two of a size.
+  std::vector<std::unique_ptr<Slots>> generations_ CISTERN_GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<Heap>> heaps_ CISTERN_GUARDED_BY(mutex_);
-  std::atomic<std::uint64_t> changes_{1};                 ///< of heaps_
-  std::size_t placed_ CISTERN_GUARDED_BY(mutex_) = 0;     ///< heaps in the slots
-  std::vector<Heap*> parked_ CISTERN_GUARDED_BY(mutex_);  ///< has room for all there are
+  std::size_t in_default_ CISTERN_GUARDED_BY(mutex_) = 0;  ///< heaps of the default pool
+  std::size_t used_slots_ CISTERN_GUARDED_BY(mutex_) = 0;  ///< those of other streams by now too
+  std::vector<Heap*> parked_ CISTERN_GUARDED_BY(mutex_);   ///< has room for all there are
+  std::vector<Heap*> gone_ CISTERN_GUARDED_BY(mutex_);     ///< the same; the default pool's
+  std::size_t next_gone_ CISTERN_GUARDED_BY(mutex_) = 0;
+  /// The heaps of other pools, by stream.
+  std::unordered_multimap<std::uintptr_t, Heap*> in_pools_ CISTERN_GUARDED_BY(mutex_);
+  ActiveHeaps active_;
 
   static thread_local Remembered remembered_[4];
 };

@@ -20,7 +20,9 @@ void KnownStreams::meet(Stream stream) {
 SharedStreamEnd KnownStreams::orderAfterEnd(Stream stream) {
   Shard& shard = shardOf(stream);
   const MutexLock lock(shard.mutex);
-  Known& known = shard.streams[stream.raw];
+  const auto [it, is_new] = shard.streams.try_emplace(stream.raw);
+  Known& known = it->second;
+  if (is_new && shard.dropped) heaps_.setGone(stream, false);  // its heaps may be those of one gone
   if (!known.gone) return nullptr;
   dropIfReached(known);
   if (known.end != nullptr) {
@@ -37,27 +39,44 @@ void KnownStreams::comeBack(Stream stream, Known& known) noexcept {
   heaps_.setGone(stream, false);
 }
 
-// One that is forgotten twice has an end behind the first.
+// One that is forgotten twice has an end behind the first. It may have no record, like one that was
+// never met.
 void KnownStreams::forget(Stream stream) {
   Shard& shard = shardOf(stream);
   const MutexLock lock(shard.mutex);
-  const auto it = shard.streams.find(stream.raw);
-  if (it == shard.streams.end()) return;
+  if (!shard.dropped && !shard.streams.contains(stream.raw)) return;
   requireUncaptured(stream);
-  Known& known = it->second;
+  if (shard.forgotten.size() >= shard.most_forgotten) dropEnded(shard);
+  shard.forgotten.reserve(shard.most_forgotten + 1);
   const Event event = events_.take().orThrow();
   SharedStreamEnd end;
   try {
     end = std::make_shared<const StreamEnd>(events_, event);
+    (void)shard.streams[stream.raw];
   } catch (...) {
-    events_.give(event);
+    if (end == nullptr) events_.give(event);
     throw;
   }
+  Known& known = shard.streams.find(stream.raw)->second;
   if (known.end != nullptr) device_.waitEvent(stream, known.end->event()).orThrow();
   device_.recordEvent(event, stream).orThrow();
+  shard.forgotten.push_back(stream.raw);
   known.gone = true;
   known.end = std::move(end);
   heaps_.setGone(stream, true);
+}
+
+// Each record pays for a bounded number of looks.
+void KnownStreams::dropEnded(Shard& shard) noexcept {
+  std::erase_if(shard.forgotten, [&](std::uintptr_t raw) CISTERN_NO_TSA {
+    const auto it = shard.streams.find(raw);
+    if (it == shard.streams.end() || !it->second.gone) return true;
+    dropIfReached(it->second);
+    if (it->second.end != nullptr) return false;
+    shard.streams.erase(it);
+    return shard.dropped = true;
+  });
+  shard.most_forgotten = 2 * shard.forgotten.size() + kLeastForgotten;
 }
 
 void KnownStreams::requireUncaptured(Stream stream) {

@@ -9,6 +9,9 @@
 //
 //   unknown --meet--> present --forget--> gone --meet--> present
 //
+// The record of one that is gone is dropped some time after its end was reached. So of a stream
+// that has been met and has no record, all work is complete.
+//
 // Locks: streams are spread over shards by their handles. Under a shard's lock its streams are
 // asked, and forgotten; so none goes while it is asked. It comes after the backing's, and before
 // those of pending frees, of the heap table and of heaps. Nobody holds two shards'.
@@ -18,6 +21,7 @@
 #include <memory>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "allocator/base/mutex.hpp"
 #include "allocator/device/device.hpp"
@@ -57,19 +61,22 @@ class KnownStreams {
   /// stream is being captured. No device call for a stream that is present or unknown. Pre: the
   /// stream is alive. Throws DeviceFailure, std::bad_alloc, changing nothing.
   void meet(Stream stream);
-  /// The program is about to destroy the stream. No device call for one that is unknown. Pre: the
-  /// stream is alive, and no verb names it meanwhile. Throws InvalidArgument for a stream that is
-  /// being captured, DeviceFailure, std::bad_alloc, changing nothing.
+  /// The program is about to destroy the stream. Nothing happens for one that was never met, as far
+  /// as that is known. Pre: the stream is alive, and no verb names it meanwhile. Throws
+  /// InvalidArgument for a stream that is being captured, DeviceFailure, std::bad_alloc, changing
+  /// nothing.
   void forget(Stream stream);
 
   /// Returns `present()`, during which the stream stays; or, if it is gone, `gone(end)`, where
   /// `end` is null once all its work is known to be complete. Neither may ask about another stream.
+  /// Pre: the stream was met.
   template <class Present, class Gone>
   auto ask(Stream stream, Present present, Gone gone) {
     Shard& shard = shardOf(stream);
     const MutexLock lock(shard.mutex);
     const auto it = shard.streams.find(stream.raw);
-    if (it == shard.streams.end() || !it->second.gone) return present();
+    if (it == shard.streams.end()) return gone(SharedStreamEnd());
+    if (!it->second.gone) return present();
     dropIfReached(it->second);
     return gone(std::as_const(it->second.end));
   }
@@ -79,13 +86,21 @@ class KnownStreams {
     bool gone = false;
     SharedStreamEnd end;  ///< null while it is present, and once it is known to be complete
   };
+  /// Records of streams that are gone are looked through when there are so many, and then when
+  /// twice as many have come as were left.
+  static constexpr std::size_t kLeastForgotten = 8;
   struct Shard {
     Mutex mutex;
     std::unordered_map<std::uintptr_t, Known> streams CISTERN_GUARDED_BY(mutex);
+    /// Those that were forgotten; some may have come back, or be gone twice.
+    std::vector<std::uintptr_t> forgotten CISTERN_GUARDED_BY(mutex);
+    std::size_t most_forgotten CISTERN_GUARDED_BY(mutex) = kLeastForgotten;
+    bool dropped CISTERN_GUARDED_BY(mutex) = false;  ///< a record was
   };
 
   Shard& shardOf(Stream stream) { return shards_[(stream.raw * 0x9E3779B97F4A7C15u) >> 60]; }
   void dropIfReached(Known& known) noexcept;
+  void dropEnded(Shard& shard) noexcept CISTERN_REQUIRES(shard.mutex);
   void comeBack(Stream stream, Known& known) noexcept;
   SharedStreamEnd orderAfterEnd(Stream stream);
   void requireUncaptured(Stream stream);

@@ -13,6 +13,7 @@ std::int64_t shareOf(const std::array<StatArray, kSizeKindCount>& counts, std::s
 template <class Counts>
 std::int64_t total(const AllCounters& all, std::size_t kind, std::size_t stat, Counts counts) {
   std::int64_t sum = 0;
+  if (all.resting) sum = shareOf(all.resting->*counts, kind, stat);
   for (const HeapCounters* one : all) sum += shareOf(one->*counts, kind, stat);
   return sum;
 }
@@ -44,6 +45,7 @@ void giveCeilings(HeapCounters& own, StatLedger& ledger) {
 // Raises the peaks to the present totals; what lies between, for each of the heaps.
 Totals sharesOf(const AllCounters& all, StatLedger& ledger) {
   Totals shares{};
+  if (all.resting) shares = {all.resting->current[0], all.resting->current[1], StatArray{}};
   for (const HeapCounters* one : all) {
     for (std::size_t stat = 0; stat < kStatCount; ++stat) {
       shares[0][stat] += one->current[0][stat] - one->cached[0][stat];
@@ -57,7 +59,8 @@ Totals sharesOf(const AllCounters& all, StatLedger& ledger) {
       std::int64_t &share = shares[kind][stat], &peak = ledger.peak[kind][stat];
       peak = std::max(peak, share);
       share = peak - share;
-      if (share != 0) share /= std::int64_t(all.size());  // mostly it is; a division takes long
+      if (share != 0 && !all.empty())
+        share /= std::int64_t(all.size());  // mostly it is; a division takes long
     }
   }
   return shares;
@@ -66,7 +69,7 @@ Totals sharesOf(const AllCounters& all, StatLedger& ledger) {
 }  // namespace
 
 void dealCeilings(const AllCounters& all, StatLedger& ledger) noexcept {
-  if (all.size() == 1) return giveCeilings(*all.front(), ledger);
+  if (all.size() == 1 && !all.resting) return giveCeilings(*all.front(), ledger);
   const Totals shares = sharesOf(all, ledger);
   for (HeapCounters* own : all) {
     for (std::size_t stat = 0; stat < kStatCount; ++stat) {

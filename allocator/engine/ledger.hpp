@@ -8,8 +8,11 @@
 
 namespace cistern {
 
-/// Of all heaps, brought up to date.
-using AllCounters = std::vector<HeapCounters*>;
+/// Of all heaps, brought up to date: one by one, and of those that rest (active_heaps.hpp) what
+/// they have together; null for none.
+struct AllCounters : std::vector<HeapCounters*> {
+  const HeapCounters* resting = nullptr;
+};
 
 /// The recorded peaks, and what the accumulated counts started from. Guarded by the settlement
 /// lock.

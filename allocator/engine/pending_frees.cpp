@@ -30,9 +30,9 @@ PendingFrees::~PendingFrees() {
   const bool driver = driverMayBeCalled();
   const MutexLock lock(mutex_);
   Ready ready;
-  for (const auto& queue : queues_) {
-    const MutexLock queue_lock(queue->mutex);
-    for (Point& point : queue->points) {
+  for (auto& [stream, queue] : queues_) {
+    const MutexLock queue_lock(queue.mutex);
+    for (Point& point : queue.points) {
       arrived(point.blocks, ready);
       if (driver && !point.end) (void)device_.destroyEvent(point.event);
     }
@@ -43,31 +43,78 @@ PendingFrees::~PendingFrees() {
   }
 }
 
-// Null where the host has no memory for one.
-PendingFrees::Queue* PendingFrees::queueOf(Stream stream) noexcept {
-  const MutexLock lock(mutex_);
-  for (const auto& queue : queues_) {
-    if (queue->stream == stream) return queue.get();
+// ---- Which queues there are ---------------------------------------------------------------------
+
+// A stream's, for as long as this lives; null where the host has no memory for one.
+class PendingFrees::InUse {
+ public:
+  InUse(PendingFrees& all, Stream stream) noexcept : all_(all), queue_(all.startUse(stream)) {}
+  ~InUse() {
+    if (queue_ != nullptr) all_.endUse(*queue_);
   }
+  InUse(const InUse&) = delete;
+  InUse& operator=(const InUse&) = delete;
+  Queue* get() const { return queue_; }
+
+ private:
+  PendingFrees& all_;
+  Queue* const queue_;
+};
+
+PendingFrees::Queue* PendingFrees::startUse(Stream stream) noexcept {
+  const MutexLock lock(mutex_);
   try {
-    queues_.push_back(std::make_unique<Queue>(stream));
-    return queues_.back().get();
+    const auto [it, made] = queues_.try_emplace(stream.raw, stream);
+    Queue& queue = it->second;
+    if (made) {
+      queue.previous = last_;
+      (last_ ? last_->next : first_) = &queue;
+      last_ = &queue;
+    }
+    ++queue.users;
+    return &queue;
   } catch (const std::bad_alloc&) {
     return nullptr;
   }
 }
 
+void PendingFrees::endUse(Queue& queue) noexcept {
+  const MutexLock lock(mutex_);
+  --queue.users;
+}
+
+// From one that is in use to the next, or from none to the first; null behind the last.
+PendingFrees::Queue* PendingFrees::moveOn(Queue* from) noexcept {
+  const MutexLock lock(mutex_);
+  Queue* const to = from ? from->next : first_;
+  if (to != nullptr) ++to->users;
+  if (from != nullptr) {
+    --from->users;
+    dropIfEmpty(*from);
+  }
+  return to;
+}
+
+void PendingFrees::dropIfEmpty(Queue& queue) noexcept {
+  if (queue.users > 0) return;
+  {
+    const MutexLock lock(queue.mutex);
+    if (!queue.points.empty()) return;
+  }
+  (queue.previous ? queue.previous->next : first_) = queue.next;
+  (queue.next ? queue.next->previous : last_) = queue.previous;
+  queues_.erase(queue.stream.raw);
+}
+
 // Calls visit(Queue&) for each, without the lock, until it returns false.
 template <class Visit>
-void PendingFrees::forEachQueue(Visit visit) const {
-  const auto at = [this](std::size_t i) {
-    const MutexLock lock(mutex_);
-    return i < queues_.size() ? queues_[i].get() : nullptr;
-  };
-  for (std::size_t i = 0; Queue* queue = at(i); ++i) {
-    if (!visit(*queue)) return;
+void PendingFrees::forEachQueue(Visit visit) noexcept {
+  for (Queue* queue = moveOn(nullptr); queue; queue = moveOn(queue)) {
+    if (!visit(*queue)) return endUse(*queue);
   }
 }
+
+// ---- Blocks come --------------------------------------------------------------------------------
 
 // One point more than there are streams, until all are attached: a poll in between must not take
 // the first for the last.
@@ -124,8 +171,8 @@ PendingFrees::Wait PendingFrees::attachToPresent(Use& use, bool last_resort) noe
   const Recorder recorder = recorderOf(use.stream);
   if (recorder == Recorder::kDead) return Wait::kNoWay;
   if (recorder == Recorder::kNone) {
-    Queue* const queue = queueOf(use.stream);
-    if (queue != nullptr && attach(*queue, use)) return Wait::kAttached;
+    const InUse queue(*this, use.stream);
+    if (queue.get() != nullptr && attach(*queue.get(), use)) return Wait::kAttached;
   }
   if (recorder != Recorder::kCapture && last_resort) return Wait::kNoWay;
   Uses one;
@@ -143,7 +190,8 @@ void PendingFrees::putOff(Uses uses) noexcept {
 // behind it.
 PendingFrees::Wait PendingFrees::attachToEnd(Use& use, const SharedStreamEnd& end) noexcept {
   if (end == nullptr) return Wait::kOver;
-  Queue* const queue = queueOf(use.stream);
+  const InUse used(*this, use.stream);
+  Queue* const queue = used.get();
   if (queue == nullptr) return Wait::kNoWay;
   const MutexLock lock(queue->mutex);
   if (queue->points.empty() || queue->points.back().end != end) {

@@ -11,9 +11,12 @@
 // each record, and an event that a capture has got all the same puts off what hangs on it. For a
 // stream that is gone (known_streams.hpp) the point is its end.
 //
-// A block that is added takes host memory once, for all that it waits for; polling and waiting take
-// none. Where there is none it is among the unknown ones, which wait for the whole device, as one
-// does for a stream that was destroyed without notice.
+// A program may have had any number of streams: a poll asks only the queues in which something
+// waits, and drops those that it finds empty.
+//
+// A block that is added takes host memory for all that it waits for; polling and waiting take none.
+// Where there is none it is among the unknown ones, which wait for the whole device, as one does
+// for a stream that was destroyed without notice.
 //
 // Locks: mutex_ guards which queues there are; each queue has its own, under which its events are
 // recorded and queried (so that nothing is attached to an event before it is recorded), but never
@@ -24,7 +27,7 @@
 #include <atomic>
 #include <cstdint>
 #include <list>
-#include <memory>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -130,11 +133,20 @@ class PendingFrees {
     Mutex mutex;
     std::list<Point> points CISTERN_GUARDED_BY(mutex);  ///< oldest first
     bool open CISTERN_GUARDED_BY(mutex) = false;        ///< the newest point takes further frees
+    // Under the mutex of all.
+    std::size_t users =
+        0;  ///< threads that may be looking at it: it stays as long as there are any
+    Queue* previous = nullptr;
+    Queue* next = nullptr;
   };
+  class InUse;
 
-  Queue* queueOf(Stream stream) noexcept;
+  Queue* startUse(Stream stream) noexcept;
+  Queue* moveOn(Queue* from) noexcept;
+  void endUse(Queue& queue) noexcept;
+  void dropIfEmpty(Queue& queue) noexcept CISTERN_REQUIRES(mutex_);
   template <class Visit>
-  void forEachQueue(Visit visit) const;
+  void forEachQueue(Visit visit) noexcept;
 
   /// How a block waits for a stream: at a point of it, or later; not at all, as its work is
   /// complete; or there is no way to.
@@ -172,8 +184,12 @@ class PendingFrees {
   /// 2^kMostPatience.
   static constexpr unsigned kPollsInVain = 16, kMostPatience = 6;
   std::atomic<unsigned> polls_in_vain_{0};
-  mutable Mutex mutex_;
-  std::vector<std::unique_ptr<Queue>> queues_ CISTERN_GUARDED_BY(mutex_);  ///< none goes
+  Mutex mutex_;
+  /// By stream; linked in the order in which they were made. In each something waits, or is about
+  /// to, or did when it was polled last.
+  std::unordered_map<std::uintptr_t, Queue> queues_ CISTERN_GUARDED_BY(mutex_);
+  Queue* first_ CISTERN_GUARDED_BY(mutex_) = nullptr;
+  Queue* last_ CISTERN_GUARDED_BY(mutex_) = nullptr;
   Uses put_off_ CISTERN_GUARDED_BY(mutex_);
   Uses stuck_ CISTERN_GUARDED_BY(mutex_);             ///< no event could be recorded for them
   RetiredBlocks unknown_ CISTERN_GUARDED_BY(mutex_);  ///< nor is it known on which streams

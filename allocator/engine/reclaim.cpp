@@ -75,7 +75,14 @@ bool CachingAllocator::streamsAreIdle() {
 // when it is freed, so that a heap which lived on others' would miss every time.
 Block* CachingAllocator::fromOtherHeaps(Heap& heap, const Request& request, Reach reach) {
   if (!options_.cross_stream_reuse) return nullptr;
-  for (Heap* owner : heaps_.all()) {
+  // Parts may lie free in any heap.
+  const std::vector<Heap*> all = reach == Reach::kPartsToo ? heaps_.all() : std::vector<Heap*>();
+  std::size_t next = 0;
+  const auto following = [&]() -> Heap* {
+    if (reach == Reach::kIdleSegments) return heaps_.active().nextOffering(next);
+    return next < all.size() ? all[next++] : nullptr;
+  };
+  while (Heap* const owner = following()) {
     const bool whole = request.recording && reach == Reach::kIdleSegments &&
                        mayInherit(*owner, heap);  // others give it back and grow
     if (!mayBorrow(*owner, heap) && !whole) continue;

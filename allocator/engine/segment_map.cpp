@@ -12,6 +12,20 @@ namespace {
 
 constexpr std::size_t kRootBytes = (std::size_t{1} << 26) * sizeof(std::uintptr_t);
 
+// What `word` names, made where there is nothing. Pre: no segment has all that it covers.
+template <class Made>
+std::uintptr_t madeIn(std::atomic<std::uintptr_t>& word, std::vector<std::unique_ptr<Made>>& made,
+                      std::atomic<std::size_t>& host_bytes) {
+  const std::uintptr_t there = word.load(std::memory_order_relaxed);
+  CISTERN_CHECK((there & 1) == 0);
+  if (there != 0) return there;
+  made.push_back(std::make_unique<Made>());
+  host_bytes.fetch_add(sizeof(Made) + sizeof(void*), std::memory_order_relaxed);
+  const auto fresh = reinterpret_cast<std::uintptr_t>(made.back().get());
+  word.store(fresh, std::memory_order_release);
+  return fresh;
+}
+
 }  // namespace
 
 // The root is address space, not memory: only pages that hold a pointer are ever backed.
@@ -19,32 +33,24 @@ SegmentMap::SegmentMap() {
   void* root = mmap(nullptr, kRootBytes, PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (root == MAP_FAILED) throw std::bad_alloc();
-  static_assert(kRootShift == 26 && sizeof(std::atomic<Root>) == sizeof(Root));
-  root_ = static_cast<std::atomic<Root>*>(root);
+  static_assert(kRootShift == 26 && sizeof(std::atomic<Word>) == sizeof(Word));
+  root_ = static_cast<std::atomic<Word>*>(root);
 }
 
-SegmentMap::~SegmentMap() {
-  for (Leaf* leaf : made_) delete leaf;
-  munmap(root_, kRootBytes);
+SegmentMap::~SegmentMap() { munmap(root_, kRootBytes); }
+
+std::atomic<SegmentMap::Word>& SegmentMap::branchWord(std::uint64_t index) {
+  return wordIn(madeIn(root(index), branches_, host_bytes_), index);
 }
 
-// Made with its leaf where there is none. Pre: no segment has all of those 2 GiB.
 SegmentMap::Granule& SegmentMap::granule(std::uint64_t index) {
-  const Root there = root(index).load(std::memory_order_relaxed);
-  CISTERN_CHECK((there & kWhole) == 0);
-  if (there != 0) return granule(there, index);
-  made_.reserve(made_.size() + 1);
-  auto* fresh = new Leaf;
-  made_.push_back(fresh);
-  root(index).store(reinterpret_cast<Root>(fresh), std::memory_order_release);
-  leaves_.fetch_add(1, std::memory_order_relaxed);
-  return granule(reinterpret_cast<Root>(fresh), index);
+  return granuleIn(madeIn(branchWord(index), leaves_, host_bytes_), index);
 }
 
 void SegmentMap::insert(HeapSegment& segment) {
   const std::uint64_t from = segment.device_base >> kGranuleShift;
   const std::uint64_t to = (segment.deviceEnd() - 1) >> kGranuleShift;
-  CISTERN_CHECK(to >> (kRootShift + kLeafShift) == 0);
+  CISTERN_CHECK(to >> (57 - kGranuleShift) == 0);
   const MutexLock lock(mutex_);
   for (std::uint64_t i = from; i <= to; ++i) (void)granule(i);  // all that may throw
   for (std::uint64_t i = from; i <= to; ++i) store(i, segment, &segment);
@@ -54,20 +60,24 @@ void SegmentMap::extend(HeapSegment& segment, AddressRange own, Address from, Ad
   constexpr Address kGranuleBytes = Address{1} << kGranuleShift;
   CISTERN_CHECK(((own.from | own.to | from | to) & (kGranuleBytes - 1)) == 0);
   CISTERN_CHECK(own.from <= from && to <= own.to);
-  CISTERN_CHECK((own.to - 1) >> kGranuleShift >> (kRootShift + kLeafShift) == 0);
+  CISTERN_CHECK((own.to - 1) >> 57 == 0);
   const MutexLock lock(mutex_);
-  const auto isWhole = [own](Address at) {
-    const Address begin = at & ~(kLeafBytes - 1);
-    return own.from <= begin && begin + kLeafBytes <= own.to;
+  const auto isWhole = [own](Address at, Address bytes) {
+    const Address begin = at & ~(bytes - 1);
+    return own.from <= begin && begin + bytes <= own.to;
   };
-  for (Address at = from; at < to; at += kGranuleBytes) {
-    if (!isWhole(at)) (void)granule(at >> kGranuleShift);  // all that may throw
+  for (Address at = from; at < to; at += kGranuleBytes) {  // all that may throw
+    const std::uint64_t index = at >> kGranuleShift;
+    if (isWhole(at, kBranchBytes)) continue;
+    isWhole(at, kLeafBytes) ? void(branchWord(index)) : void(granule(index));
   }
-  const Root whole = reinterpret_cast<Root>(&segment) | kWhole;
+  const Word whole = reinterpret_cast<Word>(&segment) | kWhole;
   for (Address at = from; at < to; at += kGranuleBytes) {
     const std::uint64_t index = at >> kGranuleShift;
-    if (isWhole(at)) {
+    if (isWhole(at, kBranchBytes)) {
       root(index).store(whole, std::memory_order_release);
+    } else if (isWhole(at, kLeafBytes)) {
+      branchWord(index).store(whole, std::memory_order_release);
     } else {
       granule(index).at_start.store(&segment, std::memory_order_release);
     }
@@ -95,7 +105,7 @@ void SegmentMap::store(std::uint64_t index, const HeapSegment& segment, HeapSegm
 }
 
 std::size_t SegmentMap::hostBytes() const noexcept {
-  return leaves_.load(std::memory_order_relaxed) * (sizeof(Leaf) + 4096);
+  return host_bytes_.load(std::memory_order_relaxed);
 }
 
 }  // namespace cistern

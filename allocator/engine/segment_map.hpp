@@ -1,17 +1,20 @@
-// From any device address to the segment that covers it, in two loads and without a lock: a table
-// of 2 MiB granules in two levels over a 57-bit address space. A granule names up to two segments,
+// From any device address to the segment that covers it, in three loads and without a lock: a table
+// of 2 MiB granules in three levels over a 57-bit address space, of which the last is small, so
+// that a range of addresses here and there costs little. A granule names up to two segments,
 // because segments are at least 2 MiB long but need not be aligned: one may end where another
 // begins. Where a range of addresses is one segment's for good, a word of the first level says so
-// for 2 GiB at once: with a million live blocks a granule would seldom be in the host's cache.
-// Readers are lock-free and read no segment record, which may be in use for another segment by
-// then; writers take the map's own lock. Records are never freed before the map, so an answer that
-// is outdated is still a record: its heap, under its lock, says whether it owns the address.
+// for 2 GiB at once, or one of the second for 128 MiB: with a million live blocks a granule would
+// seldom be in the host's cache. Readers are lock-free and read no segment record, which may be in
+// use for another segment by then; writers take the map's own lock. Records are never freed before
+// the map, so an answer that is outdated is still a record: its heap, under its lock, says whether
+// it owns the address.
 #pragma once
 
 #include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "allocator/base/mutex.hpp"
@@ -49,18 +52,22 @@ class SegmentMap {
   std::size_t hostBytes() const noexcept;
 
  private:
-  static constexpr unsigned kLeafShift = 10;  ///< a leaf: 1,024 granules, 2 GiB, 16 KiB of host
-  static constexpr unsigned kRootShift = 57 - kGranuleShift - kLeafShift;
+  static constexpr unsigned kLeafShift = 6;    ///< a leaf: 64 granules, 128 MiB, 1 KiB of host
+  static constexpr unsigned kBranchShift = 4;  ///< a branch: 16 leaves, 2 GiB
+  static constexpr unsigned kRootShift = 57 - kGranuleShift - kLeafShift - kBranchShift;
   struct Granule {
     std::atomic<HeapSegment*> at_start{nullptr};  ///< covers the granule's first byte
     std::atomic<std::uint64_t> within{0};         ///< begins further in: where, and its record
   };
   using Leaf = std::array<Granule, std::size_t{1} << kLeafShift>;
   static constexpr Address kLeafBytes = Address{1} << (kGranuleShift + kLeafShift);
-  /// A word of the first level: 0, a leaf's address, or a segment's with the lowest bit set.
-  using Root = std::uintptr_t;
-  static constexpr Root kWhole = 1;
-  static_assert(alignof(Leaf) > kWhole);
+  static constexpr Address kBranchBytes = kLeafBytes << kBranchShift;
+  /// A word of the first two levels: 0, the address of a branch or a leaf, or a segment's with the
+  /// lowest bit set.
+  using Word = std::uintptr_t;
+  static constexpr Word kWhole = 1;
+  using Branch = std::array<std::atomic<Word>, std::size_t{1} << kBranchShift>;
+  static_assert(alignof(Leaf) > kWhole && alignof(Branch) > kWhole);
 
   static std::uint64_t grainInGranule(Address address) {
     return (address >> kGrainShift) & ((1u << (kGranuleShift - kGrainShift)) - 1);
@@ -72,27 +79,38 @@ class SegmentMap {
   }
   void store(std::uint64_t index, const HeapSegment& segment, HeapSegment* value)
       CISTERN_REQUIRES(mutex_);
-  std::atomic<Root>& root(std::uint64_t index) const noexcept { return root_[index >> kLeafShift]; }
-  static Granule& granule(Root leaf, std::uint64_t index) noexcept {
+  std::atomic<Word>& root(std::uint64_t index) const noexcept {
+    return root_[index >> kLeafShift >> kBranchShift];
+  }
+  static std::atomic<Word>& wordIn(Word branch, std::uint64_t index) noexcept {
+    return (*reinterpret_cast<Branch*>(branch))[(index >> kLeafShift) & ((1u << kBranchShift) - 1)];
+  }
+  static Granule& granuleIn(Word leaf, std::uint64_t index) noexcept {
     return (*reinterpret_cast<Leaf*>(leaf))[index & ((1u << kLeafShift) - 1)];
   }
+  std::atomic<Word>& branchWord(std::uint64_t index) CISTERN_REQUIRES(mutex_);
   Granule& granule(std::uint64_t index) CISTERN_REQUIRES(mutex_);
 
-  std::atomic<Root>* root_;  ///< 2^26 words of zero pages, touched where segments are
+  std::atomic<Word>* root_;  ///< 2^26 words of zero pages, touched where segments are
   Mutex mutex_;
-  std::vector<Leaf*> made_ CISTERN_GUARDED_BY(mutex_);
-  std::atomic<std::size_t> leaves_{0};
+  std::vector<std::unique_ptr<Branch>> branches_ CISTERN_GUARDED_BY(mutex_);
+  std::vector<std::unique_ptr<Leaf>> leaves_ CISTERN_GUARDED_BY(mutex_);
+  std::atomic<std::size_t> host_bytes_{0};  ///< of both
 };
 
 inline HeapSegment* SegmentMap::find(Address address) const noexcept {
   const std::uint64_t index = address >> kGranuleShift;
-  if (index >> (kRootShift + kLeafShift)) [[unlikely]]
+  if (index >> (57 - kGranuleShift)) [[unlikely]]
     return nullptr;
-  const Root there = root(index).load(std::memory_order_acquire);
+  Word there = root(index).load(std::memory_order_acquire);
   if (there & kWhole) return reinterpret_cast<HeapSegment*>(there - kWhole);
   if (there == 0) [[unlikely]]
     return nullptr;
-  const Granule& g = granule(there, index);
+  there = wordIn(there, index).load(std::memory_order_acquire);
+  if (there & kWhole) return reinterpret_cast<HeapSegment*>(there - kWhole);
+  if (there == 0) [[unlikely]]
+    return nullptr;
+  const Granule& g = granuleIn(there, index);
   const std::uint64_t within = g.within.load(std::memory_order_acquire);
   if (within != 0 && grainInGranule(address) >= within >> kRecordBits) return recordOf(within);
   return g.at_start.load(std::memory_order_acquire);

@@ -2,6 +2,7 @@
 // exact, and when they are loose: statistics.hpp.
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "allocator/engine/all_heaps.hpp"
 
@@ -27,8 +28,9 @@ void CachingAllocator::settle() noexcept {
 // Nobody is held still for it unless one of them has passed a ceiling.
 void CachingAllocator::settleIfOver() noexcept {
   const MutexLock lock(settle_mutex_);
+  std::vector<Heap*> heaps;
   try {
-    heaps_.refresh(all_heaps_.heaps, all_heaps_.changes);
+    heaps = heaps_.active().all();
   } catch (const std::bad_alloc&) {
     return settleNow(Caches::kCounted);
   }
@@ -36,14 +38,13 @@ void CachingAllocator::settleIfOver() noexcept {
     const MutexLock heap_lock(heap->mutex());
     return heap->overAnyCeiling();
   };
-  if (std::any_of(all_heaps_.heaps.begin(), all_heaps_.heaps.end(), over))
-    settleNow(Caches::kCounted);
+  if (std::any_of(heaps.begin(), heaps.end(), over)) settleNow(Caches::kCounted);
 }
 
 void CachingAllocator::settleNow(Caches caches) noexcept {
   try {
-    withAllHeapsSettling(caches, [this](const std::vector<Heap*>&, const AllCounters& all)
-                                     CISTERN_NO_TSA { deal(all); });
+    withCounters(caches, [this](const std::vector<Heap*>&, const AllCounters& all)
+                             CISTERN_NO_TSA { deal(all); });
   } catch (const std::bad_alloc&) {
     // The host is short of memory: whoever passes a ceiling next settles.
   }
@@ -88,13 +89,18 @@ bool CachingAllocator::takeCachesBack() noexcept {
   if (!caches_.any()) return false;
   bool any = false, any_ebbed = false;
   try {
-    withAllHeaps([&](const std::vector<Heap*>& heaps, const AllCounters& all) CISTERN_NO_TSA {
-      if (settled_others_) deal(all);  // so that what comes next need not hold them still again
-      any = had_cached_;
-      for (const Heap* heap : heaps) any_ebbed |= heap->ebbed;
-    });
+    {
+      const MutexLock lock(settle_mutex_);
+      withCounters(Caches::kEmptied,
+                   [&](const std::vector<Heap*>& heaps, const AllCounters& all) CISTERN_NO_TSA {
+                     // So that what comes next need not hold them still again.
+                     if (settled_others_) deal(all);
+                     any = had_cached_;
+                     for (const Heap* heap : heaps) any_ebbed |= heap->ebbed;
+                   });
+    }
     if (!pages_ || !any_ebbed) return any;
-    for (Heap* heap : heaps_.all()) {
+    for (Heap* heap : heaps_.active().all()) {  // none that has ebbed goes to rest
       heap->mutex().lock();
       const bool low = heap->pages_moved && heap->busyBytes() <= heap->tide.ebb();
       const bool ebbed = std::exchange(heap->ebbed, false) && low;

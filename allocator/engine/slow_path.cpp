@@ -228,7 +228,7 @@ Heap& CachingAllocator::heapFor(const Request& request) {
     return pool.isDefault() ? *heap : knownToCapture(*heap);
   requireLive(stream);
   streams_.meet(stream);
-  if (pool.isDefault()) return heaps_.findOrMake(stream);
+  if (pool.isDefault()) return heaps_.findOrMake(stream, spareHeap());
   return knownToCapture(heaps_.findOrMake(pool, stream));
 }
 
@@ -244,6 +244,17 @@ Heap& CachingAllocator::knownToCapture(Heap& heap) {
   heap.recorded = recording->number();
   heap.before_recording = heap.endedEpoch();
   return heap;
+}
+
+// A heap whose stream is gone and that holds nothing any more; or null. A few are looked at.
+Heap* CachingAllocator::spareHeap() {
+  constexpr int kLooks = 2;
+  for (int i = 0; i < kLooks; ++i) {
+    Heap* const heap = heaps_.takeGone();
+    if (heap == nullptr || holdsNothing(*heap)) return heap;
+    heaps_.giveGone(*heap);
+  }
+  return nullptr;
 }
 
 void CachingAllocator::requireLive(Stream stream) {

@@ -45,6 +45,8 @@ class FreeIndex {
   void insert(Block& block) noexcept;
   /// Pre: the block is in this index.
   void remove(Block& block) noexcept;
+  /// Whether there are blocks that cannot be found, as the host had no memory for their row.
+  bool hasLeftOut() const { return left_out_ != nullptr; }
   /// Tries again to make rows for what was left out. True when any of it can be found now.
   bool listLeftOut() noexcept { return left_out_ != nullptr && listAllLeftOut(); }
 

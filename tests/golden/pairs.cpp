@@ -1,4 +1,5 @@
-// As many pairs of 512 bytes as the command line says, on a simulated device, by the plain verbs or
+// One program for two tests. "streams" as first argument: see streams.cpp. Else
+// as many pairs of 512 bytes as the command line says, on a simulated device, by the plain verbs or
 // (with a second argument, "front") a stream's allocator. Nothing else happens in runPairs, whose
 // name is what callgrind looks for.
 #include <cstdlib>
@@ -6,6 +7,7 @@
 
 #include "allocator/device/sim/sim_device.hpp"
 #include "allocator/engine/stream_allocator.hpp"
+#include "tests/golden/streams.hpp"
 
 namespace cistern::golden {
 
@@ -25,6 +27,8 @@ void runPairs(const StreamAllocator& front, long pairs) {
 
 int main(int argc, char** argv) {
   using namespace cistern;
+  if (argc == 5 && std::string_view(argv[1]) == "streams")
+    return golden::streams(std::atol(argv[2]), argv[3], argv[4]);
   const bool front = argc == 3 && std::string_view(argv[2]) == "front";
   if (argc != 2 && !front) return 2;
   sim::SimConfig config;

@@ -23,6 +23,9 @@ Alive& alive() {
   return *all;
 }
 
+/// So many tables are gone.
+std::atomic<std::uint64_t> tables_gone{0};
+
 std::uint64_t enlist(CacheTable& table) {
   const MutexLock lock(alive().mutex);
   const std::uint64_t number = ++alive().last;
@@ -81,6 +84,7 @@ class CacheTable::Mine {
   }
 
   std::vector<Owned> entries;
+  std::uint64_t looked_after = 0;  ///< what tables_gone was when no cache was found unused
 };
 
 CacheTable::CacheTable(Limits limits, const std::atomic<std::uint64_t>& tick,
@@ -99,21 +103,27 @@ CacheTable::~CacheTable() {
     cache->unbind();
     if (nobodys) spare().give(*cache);
   }
+  tables_gone.fetch_add(1, std::memory_order_release);
 }
 
 ThreadCache* CacheTable::open(Heap& heap) noexcept {
   if (limits_.all == 0) return nullptr;
   try {
     auto& entries = ThreadSlot<Mine>::mine().entries;
-    const auto found = std::find_if(entries.begin(), entries.end(), [&](const Owned& entry) {
-      return entry.table == number_ && &entry.cache->heap() == &heap;
-    });
-    ThreadCache* cache = found != entries.end() ? found->cache : openFirst(heap, entries);
+    ThreadCache* const there = minesOf(heap);
+    ThreadCache* cache = there ? there : openFirst(heap, entries);
     seen_.caches[seenAt(heap.stream())] = cache;
     return seen_.last = cache;
   } catch (const std::bad_alloc&) {
     return nullptr;  // the heap serves without
   }
+}
+
+// The caches of a heap are as many as threads use it, those of a thread as the streams it uses.
+ThreadCache* CacheTable::minesOf(Heap& heap) noexcept {
+  const MutexLock lock(heap.mutex());
+  const auto mine = std::ranges::find_if(heap.caches, [](auto* cache) { return cache->isMine(); });
+  return mine != heap.caches.end() ? *mine : nullptr;
 }
 
 // One that another thread has left here, one that the calling thread has from a table that is gone,
@@ -124,8 +134,7 @@ ThreadCache* CacheTable::openFirst(Heap& heap, std::vector<Owned>& entries) {
     entries.push_back({number_, left});
     return left;
   }
-  const auto own = std::find_if(entries.begin(), entries.end(),
-                                [](const Owned& entry) { return entry.cache->table() == 0; });
+  const auto own = unusedOf(entries);
   ThreadCache& cache = own != entries.end() ? *own->cache : spare().take();
   try {
     add(cache, heap);
@@ -137,10 +146,22 @@ ThreadCache* CacheTable::openFirst(Heap& heap, std::vector<Owned>& entries) {
   return &cache;
 }
 
+// Looked for only where a table has gone since it was looked for in vain.
+std::vector<CacheTable::Owned>::iterator CacheTable::unusedOf(std::vector<Owned>& entries) {
+  Mine& all = ThreadSlot<Mine>::mine();
+  const std::uint64_t gone = tables_gone.load(std::memory_order_acquire);
+  if (all.looked_after == gone) return entries.end();
+  const auto unused = std::find_if(entries.begin(), entries.end(),
+                                   [](const Owned& entry) { return entry.cache->table() == 0; });
+  if (unused == entries.end()) all.looked_after = gone;
+  return unused;
+}
+
 ThreadCache* CacheTable::adopt(Heap& heap) noexcept {
   const MutexLock lock(heap.mutex());
   for (ThreadCache* cache : heap.caches) {
     if (cache->isOpen()) continue;
+    heap.noteChange();  // one that rests has its caches shut
     cache->open(limits_.small, limits_.large);
     return cache;
   }
@@ -157,6 +178,7 @@ void CacheTable::add(ThreadCache& cache, Heap& heap) {
   }
   caches_.reserve(index);
   const MutexLock heap_lock(heap.mutex());
+  heap.noteChange();
   heap.caches.push_back(&cache);  // the last that may throw
   caches_.push_back(&cache);
   cache.bind(number_, heap, std::uint32_t(index), ground_);

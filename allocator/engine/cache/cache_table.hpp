@@ -88,6 +88,8 @@ class CacheTable {
     ThreadCache* cache;
   };
   ThreadCache* openFirst(Heap& heap, std::vector<Owned>& entries);
+  static ThreadCache* minesOf(Heap& heap) noexcept;
+  static std::vector<Owned>::iterator unusedOf(std::vector<Owned>& entries);
   ThreadCache* adopt(Heap& heap) noexcept;
   void add(ThreadCache& cache, Heap& heap);
 

@@ -6,28 +6,36 @@ namespace cistern {
 
 // The calling thread is not in its own caches now. Those that nobody owns are empty.
 template <class Visit>
-void HeldCaches::forEachOther(Visit visit) CISTERN_NO_TSA {
-  for (Heap* heap : heaps_) {
+static void forEachOther(std::span<Heap* const> heaps, Visit visit) CISTERN_NO_TSA {
+  for (Heap* heap : heaps) {
     for (ThreadCache* cache : heap->caches) {
       if (cache->isOpen() && !cache->isMine()) visit(cache->gate());
     }
   }
 }
 
-void HeldCaches::hold(Caches what) noexcept CISTERN_NO_TSA {
-  forEachOther([&](BiasedGate& gate) {
+void HeldCaches::hold(std::span<Heap* const> heaps) noexcept CISTERN_NO_TSA {
+  bool closed = false;
+  forEachOther(heaps, [&](BiasedGate& gate) {
     gate.close();
-    others_ = true;
+    closed = true;
   });
-  if (others_) BiasedGate::barrier();
-  forEachOther([](BiasedGate& gate) { gate.awaitOwner(); });
-  for (Heap* heap : heaps_) {
+  if (closed) BiasedGate::barrier();
+  others_ |= closed;
+  forEachOther(heaps, [](BiasedGate& gate) { gate.awaitOwner(); });
+  for (Heap* heap : heaps) {
     heap->forgetCached();
     for (ThreadCache* cache : heap->caches) {
       any_ |= cache->keepsAny();
-      what == Caches::kEmptied ? cache->putBackAll() : cache->countAll();
+      what_ == Caches::kEmptied ? cache->putBackAll() : cache->countAll();
     }
   }
+}
+
+void HeldCaches::extend(std::span<Heap* const> heaps) noexcept {
+  const auto more = heaps.subspan(heaps_.size());
+  heaps_ = heaps;
+  hold(more);
 }
 
 void setCachesShut(Heap& heap, bool shut) noexcept CISTERN_NO_TSA {
@@ -42,7 +50,30 @@ void setCachesShut(Heap& heap, bool shut) noexcept CISTERN_NO_TSA {
 }
 
 HeldCaches::~HeldCaches() {
-  forEachOther([](BiasedGate& gate) { gate.open(); });
+  forEachOther(heaps_, [](BiasedGate& gate) { gate.open(); });
+}
+
+bool restCaches(Heap& heap) noexcept CISTERN_NO_TSA {
+  for (const ThreadCache* cache : heap.caches) {
+    if (cache->keepsAny()) return false;
+  }
+  for (ThreadCache* cache : heap.caches) (void)cache->setShut(true);
+  bool empty = true;
+  for (ThreadCache* cache : heap.caches) empty &= cache->refuseReturns();
+  if (!empty) wakeCaches(heap);
+  return empty;
+}
+
+void wakeCaches(Heap& heap) noexcept CISTERN_NO_TSA {
+  for (ThreadCache* cache : heap.caches) {
+    cache->acceptReturns();
+    (void)cache->setShut(heap.gone());
+  }
+}
+
+void followHeap(Heap& heap) noexcept CISTERN_NO_TSA {
+  for (ThreadCache* cache : heap.caches) cache->follow(heap.stream());
+  setCachesShut(heap, false);
 }
 
 }  // namespace cistern

@@ -17,13 +17,16 @@ enum class Caches : bool { kCounted, kEmptied };
 class HeldCaches {
  public:
   explicit HeldCaches(std::span<Heap* const> heaps, Caches what = Caches::kEmptied) noexcept
-      : heaps_(heaps) {
-    hold(what);
+      : what_(what), heaps_(heaps) {
+    hold(heaps);
   }
-  explicit HeldCaches(Heap& heap) noexcept : only_(&heap), heaps_(&only_, 1) {
-    hold(Caches::kEmptied);
+  explicit HeldCaches(Heap& heap) noexcept
+      : only_(&heap), what_(Caches::kEmptied), heaps_(&only_, 1) {
+    hold(heaps_);
   }
   ~HeldCaches();
+  /// Holds those of more heaps too: `heaps` begins with those that are held, and stays where it is.
+  void extend(std::span<Heap* const> heaps) noexcept;
   /// Whether any of them is another thread's.
   bool closedOthers() const { return others_; }
   /// Whether there was anything in them.
@@ -32,11 +35,10 @@ class HeldCaches {
   HeldCaches& operator=(const HeldCaches&) = delete;
 
  private:
-  void hold(Caches what) noexcept;
-  template <class Visit>
-  void forEachOther(Visit visit);
+  void hold(std::span<Heap* const> heaps) noexcept;
 
   Heap* only_ = nullptr;
+  const Caches what_;
   bool others_ = false;
   bool any_ = false;
   std::span<Heap* const> heaps_;
@@ -45,5 +47,14 @@ class HeldCaches {
 /// Until it is called with false, no thread takes from a cache of the heap: what would be served
 /// from one goes the long way. Pre: the heap's lock is held.
 void setCachesShut(Heap& heap, bool shut) noexcept;
+
+/// The caches of a heap that rests (active_heaps.hpp): nothing is in them, nothing gets in, and all
+/// that their owners do goes to the heap. False, and nothing is changed, when there is something.
+/// Pre: the heap's lock is held, and the caches are held still.
+bool restCaches(Heap& heap) noexcept;
+/// It does so no more. Pre: the heap's lock is held.
+void wakeCaches(Heap& heap) noexcept;
+/// The heap is another stream's. Pre: its lock is held, and its caches are shut.
+void followHeap(Heap& heap) noexcept;
 
 }  // namespace cistern

@@ -9,8 +9,9 @@
 namespace cistern {
 
 // `from`: where the block is, unless another thread frees it too.
-bool ThreadCache::keep(Block& block, holding::Where from, WhoFreed who) noexcept {
+bool ThreadCache::keep(Block& block, holding::Where from, WhoFreed who) noexcept CISTERN_NO_TSA {
   if (block.grains > kMostGrains) return false;
+  heap_->noteChange();
   Bin& bin = bins_[binOf(block.grains)];
   Side& side = sideOf(block.grains);
   const bool place = makePlace(bin, side, block) && holding::claim(block, held_, from);
@@ -107,7 +108,7 @@ void ThreadCache::putBack(Bin& bin) noexcept {
 inline void ThreadCache::handOver(Block& block, WhoFreed who) noexcept CISTERN_NO_TSA {
   heap_->frees.note(deviceAddress(block), block.grains, who.code(),
                     who.thread() ? who.thread() : owner_number_);
-  holding::leaveToHeap(block, stream_);
+  holding::leaveToHeap(block, stream());
 }
 
 void ThreadCache::letGo(Block& block, WhoFreed who) noexcept CISTERN_NO_TSA {

@@ -67,6 +67,12 @@ class ReturnedBlocks {
     bytes_.store(0, std::memory_order_relaxed);
   }
   void open() noexcept { top_.store(nullptr, std::memory_order_release); }
+  /// The same where it may be open already.
+  void reopen() noexcept {
+    Block* top = closed();
+    top_.compare_exchange_strong(top, nullptr, std::memory_order_release,
+                                 std::memory_order_relaxed);
+  }
 
  private:
   // No block: the top while there is no room.

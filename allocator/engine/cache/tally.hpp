@@ -19,9 +19,14 @@ struct Tally {
     bytes -= std::int64_t(size);
     requested -= std::int64_t(asked);
   }
-  /// Whether one such block can be subtracted and nothing becomes negative.
-  bool covers(std::uint64_t size, std::uint64_t asked) const {
-    return blocks >= 1 && bytes >= std::int64_t(size) && requested >= std::int64_t(asked);
+  /// Subtracts one such block, unless something became negative.
+  bool take(std::uint64_t size, std::uint64_t asked) {
+    const std::int64_t left = requested - std::int64_t(asked);
+    if (blocks < 1 || bytes < std::int64_t(size) || left < 0) return false;
+    blocks -= 1;
+    bytes -= std::int64_t(size);
+    requested = left;
+    return true;
   }
   bool covers(const Tally& other) const {
     return blocks >= other.blocks && bytes >= other.bytes && requested >= other.requested;

@@ -25,7 +25,7 @@ Block* ThreadCache::takeAny(std::uint64_t bytes) noexcept {
   Side& side = sideOf(grains);
   if (!gate_.enter()) return nullptr;
   Block* const block = bin.grains == grains ? bin.top : nullptr;
-  const bool may = block != nullptr && side.room.covers(block->bytes(), bytes);
+  const bool may = block != nullptr && side.room.take(block->bytes(), bytes);
   if (may) {
     pop(bin, side, *block, bytes);
     noteTaken(bin);
@@ -54,7 +54,7 @@ void ThreadCache::bind(std::uint64_t table, Heap& heap, std::uint32_t owner,
                        CacheGround& ground) noexcept {
   heap_ = &heap;
   ground_ = &ground;
-  stream_ = heap.stream();
+  follow(heap.stream());
   held_ = holding::holderOf(owner, holding::Where::kHeld);
   bins_ = {};
   for (std::uint32_t i = 0; i < kDirectGrains; ++i) bins_[i].grains = i + 1;
@@ -120,6 +120,7 @@ Block* ThreadCache::takeWithRoom(std::uint64_t bytes) noexcept {
   Block& block = *bin.top;
   // Where there is no room a ceiling is passed, as it would be by any other block.
   (void)obtain(side, block.bytes(), bytes);
+  side.room.subtract(block.bytes(), bytes);
   pop(bin, side, block, bytes);
   noteTaken(bin);
   settleRoom();
@@ -128,12 +129,21 @@ Block* ThreadCache::takeWithRoom(std::uint64_t bytes) noexcept {
 
 // What another thread has freed is as good as freed by the owner.
 void ThreadCache::takeReturned() noexcept {
-  if (!returned_.any()) return;
-  for (Block* b = returned_.takeAll(); b;) {
+  if (returned_.any()) takeReturned(returned_.takeAll());
+}
+
+void ThreadCache::takeReturned(Block* first) noexcept {
+  for (Block* b = first; b;) {
     Block& block = *std::exchange(b, static_cast<Block*>(b->use.uses));
     const WhoFreed who(block.use.stream);
     if (!keep(block, holding::Where::kReturned, who)) release(block, who);
   }
+}
+
+bool ThreadCache::refuseReturns() noexcept {
+  Block* const first = returned_.close();
+  takeReturned(first);
+  return first == nullptr;
 }
 
 void ThreadCache::audit() const {

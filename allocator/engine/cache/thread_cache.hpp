@@ -58,7 +58,7 @@ class alignas(64) ThreadCache {
 
   /// The number of the table that it belongs to; 0 for none.
   std::uint64_t table() const { return table_.load(std::memory_order_acquire); }
-  Stream stream() const { return stream_; }
+  Stream stream() const { return stream_.load(std::memory_order_relaxed); }
   Heap& heap() const { return *heap_; }
   std::uint32_t heldByMe() const { return held_; }
 
@@ -157,6 +157,16 @@ class alignas(64) ThreadCache {
   /// The heap has taken a block back.
   void noteFall() noexcept;
 
+  /// From now on other threads give their heap what they would return. False when some of it has
+  /// just come, which is here now. Pre: the cache keeps nothing.
+  bool refuseReturns() noexcept;
+  /// Takes that back, if there is an owner.
+  void acceptReturns() noexcept {
+    if (isOpen()) returned_.reopen();
+  }
+  /// Its heap is this stream's from now on.
+  void follow(Stream stream) noexcept { stream_.store(stream, std::memory_order_relaxed); }
+
   /// By other threads, for the owner.
   ReturnedBlocks& returned() { return returned_; }
   void audit() const;
@@ -221,7 +231,7 @@ class alignas(64) ThreadCache {
     if (!gate_.enter()) [[unlikely]]
       return nullptr;
     Block* const block = bin.top;
-    if (block == nullptr || !side.room.covers(block->bytes(), bytes)) [[unlikely]]
+    if (block == nullptr || !side.room.take(block->bytes(), bytes)) [[unlikely]]
       return gate_.leave(), nullptr;
     pop(bin, side, *block, bytes);
     gate_.leave();
@@ -238,10 +248,9 @@ class alignas(64) ThreadCache {
     gate_.leave();
     return true;
   }
-  /// Pre: the room covers it.
+  /// Pre: the room was taken.
   static void pop(Bin& bin, Side& side, Block& block, std::uint64_t bytes) noexcept {
     bin.top = static_cast<Block*>(block.use.uses);
-    side.room.subtract(block.bytes(), bytes);
     side.taken.add(block.bytes(), bytes);
     block.use.asked = std::uint32_t(bytes);
     block.use.holder -= std::uint32_t(holding::Where::kCached);
@@ -295,6 +304,7 @@ class alignas(64) ThreadCache {
     (&bin == &bins_[kLastBin] ? last_habit_ : shared_habit_).unused = 0;
   }
   void takeReturned() noexcept;
+  void takeReturned(Block* first) noexcept;
   void count(Side& side) noexcept;
   void giveRoom(Side& side) noexcept;
   void grant(Side& side) noexcept;
@@ -306,7 +316,7 @@ class alignas(64) ThreadCache {
 
   BiasedGate gate_;
   std::atomic<std::uint64_t> table_{0};
-  Stream stream_;
+  std::atomic<Stream> stream_{Stream{}};  ///< changes while the cache is shut
   std::uint32_t held_ = 0;  ///< the holder of a block that is this cache's and the program has
   Side small_, large_;
   std::array<Bin, kBins> bins_{};

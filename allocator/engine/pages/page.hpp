@@ -35,6 +35,7 @@ namespace cistern::pages {
 
 /// Pages, and the addresses where they are mapped, are multiples of it.
 inline constexpr std::uint64_t kUnit = 2 * kMiB;
+static_assert(kUnit == Heap::kLeastPage);
 inline constexpr std::uint32_t kUnitGrains = std::uint32_t(kUnit / kGrain);
 
 struct View;
@@ -118,11 +119,10 @@ struct alignas(64) View {
 static_assert(sizeof(View) == 64);
 
 /// The order in which pages are taken out of free memory: of a range the highest first, so that
-/// what is below stays the same block. Ranges go by their place in the order of age: where the host
-/// has put their records must not decide what a replay does.
+/// what is below stays the same block.
 struct HighestFirst {
   bool operator()(const View* a, const View* b) const {
-    return a->range != b->range ? a->range->base < b->range->base : a->unit > b->unit;
+    return a->range != b->range ? a->range < b->range : a->unit > b->unit;
   }
 };
 

@@ -14,6 +14,7 @@ void park(Ground& ground, View& from, EpochMark last_use) noexcept {
 
 void parkAgain(Ground& ground, PhysicalPage& page) noexcept {
   page.parked = true;
+  ++page.counted_by->aside;
   ground.parked.push_back(&page);
   ground.counters.parked_bytes += page.bytes();
 }
@@ -29,6 +30,7 @@ namespace {
 
 std::uint32_t leaveAside(Ground& ground, PhysicalPage& page, Heap& heap) CISTERN_NO_TSA {
   page.parked = false;
+  --heap.aside;
   ground.counters.parked_bytes -= page.bytes();
   const bool renumbered = page.last_use.generation != heap.generation;
   return std::min(renumbered ? Heap::kOldEpochs : page.last_use.epoch, heap.epoch);

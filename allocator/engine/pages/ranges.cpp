@@ -22,11 +22,7 @@ std::uint64_t unitsFor(std::uint64_t bytes) { return (bytes + kUnit - 1) / kUnit
 }  // namespace
 
 PageRange* PageBacking::rangeFor(Heap& heap, SizeKind kind) const {
-  const auto& ranges = ground_.table.ranges();
-  for (auto it = ranges.rbegin(); it != ranges.rend(); ++it) {
-    if ((*it)->home == &heap && (*it)->kind == kind) return it->get();
-  }
-  return nullptr;
+  return static_cast<PageRange*>(heap.newest_range[std::size_t(kind)]);
 }
 
 // There must be addresses for the whole request behind what was ever used.
@@ -69,6 +65,7 @@ PageRange* PageBacking::openRange(Heap& heap, SizeKind kind, std::uint64_t least
     range.kind = kind;
     range.home = &heap;
     range.heap.store(&heap, std::memory_order_release);
+    heap.newest_range[std::size_t(kind)] = &range;
     return &range;
   } catch (...) {
     (void)ground_.device.freeReservation(base.value(), bytes);
@@ -80,9 +77,12 @@ PageRange* PageBacking::openRange(Heap& heap, SizeKind kind, std::uint64_t least
 void PageBacking::extend(PageRange& range, std::uint64_t units) {
   const Address from = range.device_base + range.bytes;
   const std::size_t slots = range.slots.size() + units;
-  // Seldom moved: what was never touched takes no memory of the host.
-  if (slots > range.slots.capacity())
-    range.slots.reserve(std::min<std::size_t>(4 * slots, range.reserved_bytes / kUnit));
+  // Seldom moved: what was never touched takes no memory of the host. But most ranges, where there
+  // are many, never grow.
+  if (slots > range.slots.capacity()) {
+    const std::size_t ahead = range.slots.empty() ? slots : 4 * slots;
+    range.slots.reserve(std::min<std::size_t>(ahead, range.reserved_bytes / kUnit));
+  }
   const AddressRange own{range.device_base, range.device_base + range.reserved_bytes};
   ground_.segments.extend(range, own, from, from + units * kUnit);
   const MutexLock lock(range.home->mutex());

@@ -43,7 +43,8 @@ bool Mover::gather() {
 void Mover::giveBackForGrowth() {
   const bool others_move = ground_.recycles() && ground_.options.cross_stream_reuse;
   if (others_move) return;
-  for (Heap* heap : ground_.heaps.all()) {
+  std::size_t next = 0;
+  while (Heap* const heap = ground_.heaps.active().nextOffering(next)) {
     const std::uint64_t lacking = gapUnits() * kUnit, left = roomLeft();
     if (gives(*heap) && lacking > left)
       (void)releaseFree(ground_, *heap, {UINT32_MAX, lacking - left});
@@ -91,7 +92,8 @@ void Mover::takeOwn(std::size_t most) {
 
 void Mover::takeFromOthers(std::size_t most, Which which) {
   if (!ground_.options.cross_stream_reuse) return;
-  for (Heap* source : ground_.heaps.all()) {
+  std::size_t next = 0;
+  while (Heap* const source = ground_.heaps.active().nextOffering(next)) {
     if (gapUnits() == 0 || most == 0) return;
     if (source == &heap_ || !gives(*source) || !hasAny(*source)) continue;
     if (which == Which::kAny && !ground_.progress.answers(source->stream())) continue;

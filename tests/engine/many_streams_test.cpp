@@ -1,0 +1,204 @@
+// Programs with many streams: heaps that rest are counted and found all the same, and those of
+// streams that are gone leave nothing behind. What many streams cost is kept by tests/golden.
+#include <numeric>
+#include <random>
+
+#include "tests/engine/thread_cache_support.hpp"
+
+namespace cistern::test {
+namespace {
+
+constexpr std::size_t kMany = 40;  ///< more than are active together
+
+struct ManyRig : SimRig {
+  ManyRig() : SimRig("background_thread:false", simOf(8 * kGiB)) {
+    for (std::size_t i = 0; i < kMany; ++i) streams.push_back(stream());
+  }
+  /// Lets the heaps of all other streams go to rest. What it takes stays cached on its streams.
+  void letRest() {
+    while (busy.size() < 12) busy.push_back(stream());
+    for (int i = 0; i < 12; ++i) {
+      for (const Stream one : busy) allocator.free(allocator.allocate(kKiB, one));
+      (void)allocator.memoryStats();
+    }
+  }
+  StatValue of(Stat stat) { return allocator.memoryStats()[stat]; }
+
+  std::vector<Stream> streams, busy;
+};
+
+/// Rounds of a program that makes its streams anew, whose handles never come again.
+void churn(SimRig& rig, int rounds) {
+  for (int i = 0; i < rounds; ++i) {
+    const Stream own = rig.stream(), other = rig.stream();
+    void* const large = rig.allocator.allocate(3 * kMiB, own);
+    void* const small = rig.allocator.allocate(100, own);
+    rig.allocator.recordStream(large, other);
+    rig.allocator.free(large);
+    rig.allocator.free(small);
+    for (const Stream stream : {own, other}) {
+      rig.allocator.forgetStream(stream);
+      rig.sim().destroyStream(stream).orThrow();
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("streams that come and go leave nothing behind", "[engine]") {
+  const bool reuse = GENERATE(false, true);
+  INFO("handles come again: " << reuse);
+  sim::SimConfig config = simOf(kGiB);
+  config.reuse_streams = reuse;
+  SimRig rig("", config);
+  churn(rig, 200);
+  const MemoryStats before = rig.allocator.memoryStats();
+  churn(rig, 400);
+  const MemoryStats after = rig.allocator.memoryStats();
+  CHECK(after.host_bytes <= before.host_bytes + 16 * kKiB);
+  CHECK(after[Stat::kReservedBytes].current <= before[Stat::kReservedBytes].current);
+  CHECK(after[Stat::kAllocatedBytes].current == 0);
+  CHECK(rig.sim().callsOnDeadStreams() == 0);
+}
+
+TEST_CASE("what streams that are gone hold is theirs until it is freed", "[engine]") {
+  SimRig rig;
+  std::vector<void*> held;
+  for (int i = 0; i < 50; ++i) {
+    const Stream own = rig.stream();
+    held.push_back(rig.allocator.allocate(kMiB, own));
+    rig.allocator.forgetStream(own);
+    rig.sim().destroyStream(own).orThrow();
+  }
+  churn(rig, 20);
+  CHECK(rig.allocator.memoryStats()[Stat::kAllocatedBytes].current == std::int64_t(50 * kMiB));
+  for (void* block : held) rig.allocator.free(block);
+  churn(rig, 200);
+  rig.allocator.emptyCache();
+  CHECK(rig.allocator.memoryStats()[Stat::kReservedBytes].current == 0);
+}
+
+TEST_CASE("the heap of a stream that is gone serves another, caches and all", "[engine]") {
+  SimRig rig("", simOf(kGiB));
+  IdleThread other;
+  for (int round = 0; round < 30; ++round) {
+    const Stream own = rig.stream();
+    void* const block = other.allocate(rig.allocator, 512, own);
+    for (int i = 0; i < 3; ++i) {
+      rig.allocator.free(rig.allocator.allocate(512, own));
+      other.free(rig.allocator, other.allocate(rig.allocator, 512, own));
+    }
+    rig.allocator.free(block);  // back to the other thread's cache
+    CHECK(rig.allocator.memoryStats()[Stat::kAllocation].current == 0);
+    rig.allocator.emptyCache();
+    rig.allocator.forgetStream(own);
+    rig.sim().destroyStream(own).orThrow();
+    rig.allocator.audit();
+  }
+}
+
+TEST_CASE("what heaps at rest hold is counted, and so is what changes in them", "[engine]") {
+  ManyRig rig;
+  rig.letRest();
+  const MemoryStats none = rig.allocator.memoryStats();
+  std::vector<void*> blocks;
+  for (const Stream stream : rig.streams)
+    blocks.push_back(rig.allocator.allocate(3 * kKiB, stream));
+  rig.letRest();
+  const auto held = [&](Stat stat) { return rig.of(stat).current - none[stat].current; };
+  CHECK(held(Stat::kAllocation) == std::int64_t(kMany));
+  CHECK(held(Stat::kRequestedBytes) == std::int64_t(kMany * 3 * kKiB));
+  rig.allocator.resetPeakStats();
+  rig.allocator.resetAccumulatedStats();
+  CHECK(rig.of(Stat::kAllocation).peak == std::int64_t(kMany));
+  CHECK(rig.of(Stat::kAllocation).allocated == 0);
+  rig.allocator.free(blocks.back());
+  blocks.pop_back();
+  CHECK(held(Stat::kAllocation) == std::int64_t(kMany) - 1);
+  CHECK(rig.of(Stat::kAllocation).freed == 1);
+  blocks.push_back(rig.allocator.allocate(kKiB, rig.streams[3]));  // elsewhere: no new peak
+  CHECK(rig.of(Stat::kAllocation).peak == std::int64_t(kMany));
+  blocks.push_back(rig.allocator.allocate(kKiB, rig.streams[4]));
+  CHECK(rig.of(Stat::kAllocation).peak == std::int64_t(kMany) + 1);
+  CHECK(rig.allocator.memoryStats().peaks_exact);
+  for (void* block : blocks) rig.allocator.free(block);
+  CHECK(held(Stat::kAllocation) == 0);
+}
+
+TEST_CASE("a peak that heaps at rest have part in is exact", "[engine]") {
+  ManyRig rig;
+  std::mt19937 random(7);
+  std::vector<std::pair<void*, std::size_t>> blocks;
+  std::int64_t held = 0, peak = 0;
+  rig.letRest();
+  rig.allocator.resetPeakStats();
+  for (int step = 0; step < 3'000; ++step) {
+    if (!blocks.empty() && random() % 2 == 0) {
+      std::swap(blocks[random() % blocks.size()], blocks.back());
+      rig.allocator.free(blocks.back().first);
+      held -= std::int64_t(blocks.back().second);
+      blocks.pop_back();
+    } else {
+      const std::size_t bytes = 1 + random() % (random() % 8 == 0 ? 3 * kMiB : 8 * kKiB);
+      // Mostly on a few streams, so that the others rest.
+      const std::size_t on = random() % 16 == 0 ? random() % kMany : random() % 4;
+      blocks.emplace_back(rig.allocator.allocate(bytes, rig.streams[on]), bytes);
+      held += std::int64_t(bytes);
+      peak = std::max(peak, held);
+    }
+    if (step % 50 != 0) continue;
+    CHECK(rig.of(Stat::kRequestedBytes).current == held);
+    CHECK(rig.of(Stat::kRequestedBytes).peak == peak);
+    rig.allocator.audit();
+  }
+  for (const auto& [block, bytes] : blocks) rig.allocator.free(block);
+}
+
+TEST_CASE("what another thread gives back to a heap at rest is counted at once", "[engine]") {
+  ManyRig rig;
+  IdleThread other;
+  std::vector<void*> blocks;
+  for (const Stream stream : rig.streams) {
+    blocks.push_back(other.allocate(rig.allocator, 512, stream));
+    blocks.push_back(other.allocate(rig.allocator, 512, stream));  // this one through its cache
+  }
+  rig.letRest();
+  const std::int64_t before = rig.of(Stat::kAllocation).current;
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    i % 4 < 2 ? rig.allocator.free(blocks[i]) : other.free(rig.allocator, blocks[i]);
+    if (i % 8 == 0) rig.allocator.audit();
+    CHECK(rig.of(Stat::kAllocation).current == before - std::int64_t(i) - 1);
+  }
+  // And their caches serve again.
+  const std::uint64_t misses = rig.allocator.misses();
+  for (const Stream stream : rig.streams)
+    other.free(rig.allocator, other.allocate(rig.allocator, 512, stream));
+  CHECK(rig.allocator.misses() == misses);
+}
+
+TEST_CASE("memory that lies free in a heap at rest serves others", "[engine]") {
+  ManyRig rig;
+  std::vector<void*> blocks;
+  for (const Stream stream : rig.streams)
+    blocks.push_back(rig.allocator.allocate(24 * kMiB, stream));
+  for (void* block : blocks) rig.allocator.free(block);
+  rig.letRest();
+  const std::int64_t reserved = rig.of(Stat::kReservedBytes).current;
+  blocks.clear();
+  for (std::size_t i = 0; i < kMany; ++i)
+    blocks.push_back(rig.allocator.allocate(24 * kMiB, rig.stream()));
+  CHECK(rig.of(Stat::kReservedBytes).current == reserved);
+  for (void* block : blocks) rig.allocator.free(block);
+}
+
+TEST_CASE("a stream takes little host memory", "[engine]") {
+  SimRig rig("", simOf(64 * kGiB));
+  const auto host = [&](int more) {
+    for (int i = 0; i < more; ++i) (void)rig.allocator.allocate(1'000, rig.stream());
+    return rig.allocator.memoryStats().host_bytes;
+  };
+  const std::uint64_t first = host(200);
+  CHECK((host(800) - first) / 800 <= 8 * kKiB);
+}
+
+}  // namespace cistern::test
