@@ -7,7 +7,8 @@
 namespace cistern::storm {
 
 void World::finish() {
-  note("the end of the round");
+  note("the end of the round{}{}: {}", config.faults ? ", faults" : "",
+       config.abrupt_end ? ", abrupt" : "", config.options.conf());
   over_ = true;
   if (!config.abrupt_end) device.faults().clear();
   checkStatistics();
@@ -61,11 +62,20 @@ void World::checkEnd() {
     const std::int64_t left = stats[stat].current;
     if (left != 0) violation(fmt::format("at the end of a round, {} is {}", statName(stat), left));
   };
-  for (std::size_t stat = 0; stat < kStatCount; ++stat) none(Stat(stat));
-  const MemoryInfo info = device.memoryInfo().orThrow();
-  mustBe(info.free_bytes == info.total_bytes, "memory of the device has not come back");
+  none(Stat::kAllocation);
+  none(Stat::kRequestedBytes);
+  // Memory of replays that the device refused to wait for stays until the allocator goes.
+  if (!config.abrupt_end || !config.faults) {
+    for (std::size_t stat = 0; stat < kStatCount; ++stat) none(Stat(stat));
+    checkReturned();
+  }
   checkRaces();
   device.audit();
+}
+
+void World::checkReturned() {
+  const MemoryInfo info = device.memoryInfo().orThrow();
+  mustBe(info.free_bytes == info.total_bytes, "memory of the device has not come back");
 }
 
 }  // namespace cistern::storm

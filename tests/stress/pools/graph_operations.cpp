@@ -9,9 +9,37 @@ namespace {
 
 constexpr std::size_t kMostGraphs = 12, kMostCaptures = 2;
 
+// What is captured is run once without a capture, as programs do: its work is queued still when the
+// capture begins. The sizes it took.
+std::vector<std::uint64_t> runBefore(Worker& worker, std::size_t slot, const PoolRef& pool) {
+  World& world = worker.world;
+  std::vector<std::uint64_t> sizes;
+  const Use users = Use::shared(pool->users), use = Use::shared(world.slots[slot].lock);
+  if (!users || !use || !pool->user) return sizes;
+  for (std::uint64_t i = 1 + worker.random.below(3); i > 0; --i) {
+    const std::uint64_t bytes = worker.random.size();
+    HeldRef held = world.take(pool, world.placeOf(slot), bytes, [&] {
+      return pool->user->allocate(bytes, world.slots[slot].stream);
+    });
+    if (!held) break;
+    sizes.push_back(bytes);
+    if (worker.random.oneIn(2)) (void)touch(world, *held, worker.anySlot(), true, worker.random);
+    (void)touch(world, *held, slot, true, worker.random);
+    world.giveBack(std::move(held));
+  }
+  return sizes;
+}
+
 void begin(Worker& worker) {
   if (worker.sessions.size() >= kMostCaptures || worker.world.graphCount() >= kMostGraphs) return;
-  if (auto session = Session::begin(worker.world, worker.random)) {
+  World& world = worker.world;
+  const std::size_t slot = 1 + worker.random.below(world.slots.size() - 1);
+  PoolRef pool = worker.random.oneIn(3) ? nullptr : world.anyPool(worker.random);
+  if (pool && pool->is_default) pool = nullptr;
+  std::vector<std::uint64_t> sizes;
+  if (pool && worker.random.oneIn(2)) sizes = runBefore(worker, slot, pool);
+  if (auto session = Session::begin(world, slot, pool, worker.random)) {
+    session->willTake(std::move(sizes));
     worker.sessions.push_back(std::move(session));
   }
 }

@@ -27,6 +27,7 @@ class CapturedMemory {
     ~Kept();
     Kept(const Kept&) = delete;
     Kept& operator=(const Kept&) = delete;
+    const std::vector<Range>& ranges() const { return ranges_; }
 
    private:
     CapturedMemory& memory_;

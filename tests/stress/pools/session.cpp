@@ -14,14 +14,12 @@ Session::Session(World& world, PoolRef pool, Lane origin)
 
 // ---- Its beginning -----------------------------------------------------------------------------
 
-std::unique_ptr<Session> Session::begin(World& world, Random& random) {
-  const std::size_t slot = 1 + random.below(world.slots.size() - 1);
+std::unique_ptr<Session> Session::begin(World& world, std::size_t slot, PoolRef pool,
+                                        Random& random) {
   Use alone = Use::alone(world.slots[slot].lock);
   if (!alone) return nullptr;
   Lane origin{std::move(alone), world.placeOf(slot), world.slots[slot].stream, 0};
   const auto mode = CaptureMode(random.below(3));
-  PoolRef pool = random.oneIn(3) ? nullptr : world.anyPool(random);
-  if (pool && pool->is_default) pool = nullptr;
   Use use;
   if (pool) {
     use = Use::shared(pool->users);
@@ -80,6 +78,12 @@ void Session::end(Random& random) {
   }
   if (broken_) return abandon(random);
   note("  the capture into pool {} ends", pool_->number);
+  std::vector<CapturedMemory::Range>
+      ranges;  // if it fails, the memory is anyone's before it returns
+  for (const auto& kept : captured_->kept) {
+    ranges.insert(ranges.end(), kept->ranges().begin(), kept->ranges().end());
+  }
+  captured_->kept.clear();
   try {
     captured_->graph->captureEnd();
   } catch (const DeviceFailure& failure) {
@@ -94,6 +98,8 @@ void Session::end(Random& random) {
     return over(false);
   }
   mustBe(captured_->graph->pool() == pool_->id, "a graph has another pool than asked for");
+  captured_->kept.push_back(
+      std::make_shared<CapturedMemory::Kept>(world_.oracle.captured, std::move(ranges)));
   over(true);
 }
 

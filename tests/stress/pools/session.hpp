@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "tests/stress/pools/captured_graph.hpp"
@@ -12,8 +13,10 @@ namespace cistern::storm {
 /// Of one thread. It has its streams alone until it is over.
 class Session {
  public:
-  /// Null when it could not begin.
-  static std::unique_ptr<Session> begin(World& world, Random& random);
+  /// On the slot's stream, into the pool, or, when it is null, into one of its own. Null when it
+  /// could not begin.
+  static std::unique_ptr<Session> begin(World& world, std::size_t slot, PoolRef pool,
+                                        Random& random);
   /// Pre: over().
   ~Session() = default;
   Session(const Session&) = delete;
@@ -24,6 +27,8 @@ class Session {
   void end(Random& random);
   void abandon(Random& random);
   bool over() const { return captured_ == nullptr; }
+  /// The next requests are of these sizes.
+  void willTake(std::vector<std::uint64_t> sizes) { sizes_ = std::move(sizes); }
 
  private:
   /// A stream of the capture. Work of one group knows nothing of another's: 0 is the capture
@@ -53,6 +58,7 @@ class Session {
   void beginBody(Random& random);
   void endBody();
 
+  bool wantsThere(const Lane& lane);
   Lane* anyLane(Random& random, int group);
   Lane* laneOf(Place place);
   bool active(int group) const { return group == 0 || group == body_; }
@@ -67,6 +73,7 @@ class Session {
   CaptureMode mode_{};
   std::vector<Lane> lanes_;  ///< the origin first
   std::vector<Mine> blocks_;
+  std::vector<std::uint64_t> sizes_;
   std::vector<std::shared_ptr<Outside>> outside_;  ///< its own, not those of graphs inside
   int body_ = 0;                                   ///< the one that is being recorded; 0: none
   std::size_t body_lane_ = 0;

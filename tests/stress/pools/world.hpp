@@ -82,6 +82,16 @@ class World {
   Oracle oracle;
   std::vector<Slot> slots;  ///< the first has the default stream
   std::atomic<std::uint64_t> stamps{0};
+
+ private:
+  /// Goes when the allocator has gone, which gives back all that it has.
+  struct AfterAllocator {
+    World& world;
+    ~AfterAllocator() { world.checkReturned(); }
+  };
+  AfterAllocator after_allocator_{*this};
+
+ public:
   CachingAllocator allocator;
   std::unique_ptr<Pools> pools;
 
@@ -96,6 +106,7 @@ class World {
   void emptyShelves();
   void endPools();
   void checkEnd();
+  void checkReturned();
 
   std::atomic<std::int64_t> blocks_{0}, bytes_{0};
   std::atomic<std::uint64_t> pool_numbers_{0};
