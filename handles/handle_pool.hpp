@@ -63,9 +63,13 @@ class DeviceThreadHandlePool final : private HandleCountsSource {
     enlist();
   }
   /// Destroys the free handles, unless the process is past the point up to which the driver may be
-  /// called, or the library's are never destroyed: then they are leaked.
+  /// called, or the library's are never destroyed: then they are leaked, as in a child of fork.
   ~DeviceThreadHandlePool() {
     delist();
+    if (!made_.isHere()) {
+      std::construct_at(&core_);
+      return;
+    }
     core_->closed.store(true);
     core_->shelves.forEach([](int, Shelf& shelf) { shelf.close(); });
     emptyShelves(kDestroys && driverMayBeCalled() ? &destroyOne : nullptr);
@@ -77,7 +81,7 @@ class DeviceThreadHandlePool final : private HandleCountsSource {
   /// Destroys what is free now, and leaves the pool as it is. Nothing for a library whose handles
   /// are never destroyed, or past the end of main.
   void destroyFree() noexcept {
-    if (kDestroys && driverMayBeCalled()) emptyShelves(&destroyOne);
+    if (kDestroys && made_.isHere() && driverMayBeCalled()) emptyShelves(&destroyOne);
   }
 
   HandleCounts counts(int device) const {
@@ -103,6 +107,7 @@ class DeviceThreadHandlePool final : private HandleCountsSource {
   }
 
   std::shared_ptr<Core> core_;
+  const Birthplace made_;
 };
 
 /// Used by one thread at a time.

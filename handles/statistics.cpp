@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "allocator/base/mutex.hpp"
+#include "allocator/base/process.hpp"
 
 namespace cistern {
 namespace {
@@ -14,7 +15,11 @@ struct Roll {
 
 // Never destroyed: pools may go later than any other static object.
 Roll& roll() {
-  static Roll& only = *new Roll;
+  static Roll& only = [] -> Roll& {
+    atFork([]() CISTERN_NO_TSA { roll().mutex.lock(); },
+           []() CISTERN_NO_TSA { roll().mutex.unlock(); });
+    return *new Roll;
+  }();
   return only;
 }
 

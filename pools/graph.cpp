@@ -11,6 +11,10 @@
 namespace cistern {
 
 Graph::~Graph() {
+  if (!pools_.made_.isHere()) {
+    new (this) Graph(pools_);
+    return;
+  }
   if (capturing()) abandon();
   reset();
 }

@@ -2,8 +2,6 @@
 
 #include <new>
 
-#include "allocator/base/process.hpp"
-
 namespace cistern {
 
 MemPool::MemPool(Pools& pools, const MemPoolOptions& options)
@@ -15,7 +13,7 @@ MemPool::MemPool(Pools& pools, const MemPoolOptions& options)
 // The pool is there and in use, by this. Once let go it may be gone at once: then nothing is left
 // to empty.
 MemPool::~MemPool() {
-  if (!driverMayBeCalled()) return;
+  if (!pools_.mayLetGo()) return;
   pools_.setUseOnOOM(id_, false);
   pools_.letGo(id_);
   try {
@@ -32,6 +30,7 @@ MemPoolScope::MemPoolScope(Pools& pools, MempoolId_t id, const PoolFilter& filte
 // A scope that cannot be ended here, because it is that of another thread which goes on, goes on
 // too, and so does its pool.
 MemPoolScope::~MemPoolScope() {
+  if (!pools_.made_.isHere()) return;
   if (pools_.endScope(number_) && driverMayBeCalled()) pools_.letGo(id_);
 }
 

@@ -12,17 +12,24 @@ namespace cistern {
 
 std::string poolName(MempoolId_t id) { return fmt::format("{{{}, {}}}", id.uuid, id.uid); }
 
+Pools::Pools(CachingAllocator& allocator, std::shared_ptr<Scopes> scopes)
+    : allocator_(allocator), kept_scopes_(std::move(scopes)) {}
+
 // When the last scope ends with its thread, nobody else looks whether any is left.
 Pools::Pools(CachingAllocator& allocator)
-    : allocator_(allocator), kept_scopes_(std::make_shared<Scopes>([this] {
-        const MutexLock lock(mutex_);
-        followScopes();
-      })) {
+    : Pools(allocator, std::make_shared<Scopes>([this] {
+              const MutexLock lock(mutex_);
+              followScopes();
+            })) {
   allocator_.keepRouter(kept_scopes_);
   allocator_.setPoolTidier([this](bool may_wait) { return tidyForMemory(may_wait); });
 }
 
 Pools::~Pools() {
+  if (!made_.isHere()) {
+    new (this) Pools(allocator_, std::make_shared<Scopes>(nullptr));
+    return;
+  }
   scopes_.close();
   allocator_.setRouter(nullptr);
   allocator_.setPoolTidier(nullptr);

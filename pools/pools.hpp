@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "allocator/base/process.hpp"
 #include "allocator/engine/caching_allocator.hpp"
 #include "pools/checkpoint.hpp"
 #include "pools/mempool_id.hpp"
@@ -34,7 +35,8 @@ class Pools final {
   explicit Pools(CachingAllocator& allocator);
   /// Pre: no graph, MemPool or scope of it is left. Waits for replays that are still queued. Where
   /// the device does not say that they are complete, because it fails or a stream of theirs is
-  /// being captured, their memory stays in place as long as the allocator lives.
+  /// being captured, their memory stays in place as long as the allocator lives. In a child of fork
+  /// nothing is waited for or given back.
   ~Pools();
   Pools(const Pools&) = delete;
   Pools& operator=(const Pools&) = delete;
@@ -128,6 +130,9 @@ class Pools final {
   void retireAgain(std::list<Retirement>& retirements) noexcept;
   void waitForUnknown(MempoolId_t id) noexcept;
 
+  /// Whether what ends by itself may let go of what it has: neither at exit nor in a child of fork.
+  bool mayLetGo() const noexcept { return made_.isHere() && driverMayBeCalled(); }
+
   // For MemPoolScope, which lets go by itself.
   std::uint64_t beginScope(MempoolId_t id, const PoolFilter& filter);
   bool endScope(std::uint64_t number) noexcept;
@@ -140,7 +145,10 @@ class Pools final {
   void trim(MempoolId_t id, std::uint64_t bytes);
   void retire(std::list<Retirement>& retirement) noexcept;
 
+  Pools(CachingAllocator& allocator, std::shared_ptr<Scopes> scopes);
+
   CachingAllocator& allocator_;
+  const Birthplace made_;
   /// The allocator keeps them too: a request may be asking them when this goes.
   const std::shared_ptr<Scopes> kept_scopes_;
   Scopes& scopes_ = *kept_scopes_;

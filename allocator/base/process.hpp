@@ -1,5 +1,7 @@
-// Whether the process is on its way out.
+// Whether the process is on its way out, and whether it is the one that made an object.
 #pragma once
+
+#include <cstdint>
 
 namespace cistern {
 
@@ -7,5 +9,25 @@ namespace cistern {
 /// give something back to it leaks it on purpose instead. Thread-safe. The first call must come
 /// before main returns; an allocator's constructor makes it.
 bool driverMayBeCalled() noexcept;
+
+/// Where an object was made. A child of fork has a copy of the object but not of the threads that
+/// used it: they may have been in the middle of a change, with locks that nobody will release. So
+/// there whoever takes locks or owns memory in its destructor leaves everything as it is, and lets
+/// fresh members, which hold nothing, be destroyed in its place.
+class Birthplace {
+ public:
+  Birthplace() : forks_(forksUpToHere()) {}
+  /// False in a child that was forked since.
+  bool isHere() const noexcept;
+
+ private:
+  static std::uint64_t forksUpToHere();
+
+  std::uint64_t forks_;
+};
+
+/// Keeps what a process has once, and children use too, whole while the process forks: `take` takes
+/// its locks, `release` releases them in both. Throws std::bad_alloc.
+void atFork(void (*take)(), void (*release)());
 
 }  // namespace cistern

@@ -4,6 +4,7 @@
 #include <pthread.h>
 
 #include "allocator/base/check.hpp"
+#include "allocator/base/process.hpp"
 
 namespace cistern {
 namespace {
@@ -12,16 +13,19 @@ struct Hook {
   void (*run)(void*) noexcept;
   void* what;
   Hook* next;
+  Birthplace made;
 };
 
 constinit thread_local Hook* hooks = nullptr;
 
 // A hook may register another one: it is run in the same walk. One that another library's hook
-// registers after this walk makes the thread library call again.
+// registers after this walk makes the thread library call again. In a
+// child of fork those from before the fork are not: they take locks that a vanished thread may
+// hold.
 extern "C" void runHooks(void*) {
   while (Hook* const hook = hooks) {
     hooks = hook->next;
-    hook->run(hook->what);
+    if (hook->made.isHere()) hook->run(hook->what);
     delete hook;
   }
 }
@@ -49,7 +53,7 @@ pthread_key_t endOfThread() {
 }  // namespace
 
 void atThreadExit(void (*hook)(void*) noexcept, void* what) {
-  auto made = std::make_unique<Hook>(Hook{hook, what, hooks});
+  auto made = std::make_unique<Hook>(Hook{hook, what, hooks, {}});
   // Any value but null asks for the call; it is taken back before each round.
   if (pthread_setspecific(endOfThread(), made.get()) != 0) throw std::bad_alloc();
   hooks = made.release();

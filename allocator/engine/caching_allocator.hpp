@@ -18,6 +18,7 @@
 #include "allocator/base/current.hpp"
 #include "allocator/base/mutex.hpp"
 #include "allocator/base/options.hpp"
+#include "allocator/base/process.hpp"
 #include "allocator/device/device.hpp"
 #include "allocator/engine/cache/cache_table.hpp"
 #include "allocator/engine/cache/held_caches.hpp"
@@ -71,7 +72,8 @@ class CachingAllocator {
   /// memory, OptionError for a malformed CISTERN_CONF.
   explicit CachingAllocator(Device& device, const Options& options = Options::fromEnvironment());
   /// Gives everything back to the device, also what is still allocated. At process exit, when the
-  /// driver may be gone, leaks it on purpose.
+  /// driver may be gone, and in a child of fork leaks it on purpose. Pre: no other thread is in a
+  /// verb or comes to one (docs/life-of-an-allocation.md, "The end of the process").
   ~CachingAllocator();
   CachingAllocator(const CachingAllocator&) = delete;
   CachingAllocator& operator=(const CachingAllocator&) = delete;
@@ -396,7 +398,12 @@ class CachingAllocator {
   [[noreturn]] void throwOutOfMemory(const Request& request);
   OutOfMemoryReport describeShortage(const Request& request) const;
 
+  /// An allocator as it begins, with nothing taken from the device, and nothing asked of it.
+  CachingAllocator(Device& device, const Options& options, CacheTable::Limits cache_limits);
+  [[noreturn]] static void throwInherited();
+
   Device& device_;
+  const Birthplace made_;
   const Options options_;
   const SizeRules rules_;
   const SizeRules segment_rules_;  ///< of pools whose memory comes in segments in any case

@@ -1,6 +1,7 @@
 // Segments from the device and back. Every function here leaves everything as it was when a device
 // call fails, and makes no device call under a heap's lock.
 #include <algorithm>
+#include <new>
 
 #include "allocator/base/process.hpp"
 #include "allocator/engine/caching_allocator.hpp"
@@ -233,7 +234,12 @@ void CachingAllocator::collectGarbage() {
   }
 }
 
+// In a child of fork nothing is: no lock can be had for sure, and the device is the parent's.
 CachingAllocator::~CachingAllocator() {
+  if (!made_.isHere()) {
+    new (this) CachingAllocator(device_, Options{}, CacheTable::Limits{});
+    return;
+  }
   const bool driver = driverMayBeCalled();
   if (pages_) pages_->stop();
   takeCachesBack();

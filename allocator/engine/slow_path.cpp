@@ -47,27 +47,33 @@ Options inSegments(Options options) {
 }
 
 // Where sizes are rounded in other ways, a block's size does not say which requests it is for.
-CacheTable::Limits cacheLimits(Device& device, const Options& options, const SizeRules& rules) {
-  if (options.thread_cache == 0 || !rules.plain() || !BiasedGate::available()) return {};
+CacheTable::Limits cacheLimits(Device& device, const Options& options) {
+  if (options.thread_cache == 0 || !SizeRules(options).plain() || !BiasedGate::available())
+    return {};
   const std::uint64_t all = device.memoryInfo().orThrow().total_bytes / kCachesPart;
   return {options.thread_cache, options.thread_cache * kLargeCache, all};
 }
 
 }  // namespace
 
-CachingAllocator::CachingAllocator(Device& device, const Options& options)
+CachingAllocator::CachingAllocator(Device& device, const Options& options,
+                                   CacheTable::Limits cache_limits)
     : device_(device),
-      options_(possibleOn(device, options)),
+      options_(options),
       rules_(options_),
       segment_rules_(inSegments(options_)),
       whole_rules_(options_, true),
       default_pool_(true, rules_, options_.backing == Backing::kPages),
       heaps_(default_pool_, options_.free_log),
-      caches_(cacheLimits(device, options_, rules_), tick_, peaks_loose_),
+      caches_(cache_limits, tick_, peaks_loose_),
       events_(device),
       streams_(device, events_, heaps_),
       pending_(device, events_, streams_),
-      progress_(device, events_, streams_) {
+      progress_(device, events_, streams_) {}
+
+CachingAllocator::CachingAllocator(Device& device, const Options& options)
+    : CachingAllocator(device, possibleOn(device, options),
+                       cacheLimits(device, possibleOn(device, options))) {
   (void)driverMayBeCalled();  // registers for the exit, which must happen before it
   device_total_ = device_.memoryInfo().orThrow().total_bytes;
   setMemoryFraction(options_.memory_fraction);
@@ -79,6 +85,7 @@ CachingAllocator::CachingAllocator(Device& device, const Options& options)
 }
 
 void* CachingAllocator::allocateSlow(const Request& request) {
+  if (!made_.isHere()) throwInherited();
   if (request.rounded() > device_total_) throwOutOfMemory(request);
   Heap& heap = heapFor(request);
   takeCachesBack();
@@ -91,6 +98,12 @@ void* CachingAllocator::allocateSlow(const Request& request) {
   settleIfOver();
   CISTERN_AUDIT(auditAtTick());
   return pointer;
+}
+
+void CachingAllocator::throwInherited() {
+  throw Error(
+      "allocate: this allocator was made before a fork, and is the parent process': a child "
+      "makes its own, or only exits");
 }
 
 // What the audit build does after a miss: always at first, then ever less often, since each takes

@@ -1,8 +1,8 @@
 // The end of a process. Each in a child process, which ends before the test program does.
 #include <memory>
 
-#include "tests/engine/child_process.hpp"
 #include "tests/engine/engine_support.hpp"
+#include "tests/support/child_process.hpp"
 
 namespace cistern::test {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <dlfcn.h>
 
-#include "tests/engine/child_process.hpp"
+#include "tests/support/child_process.hpp"
 
 namespace cistern::test {
 namespace {

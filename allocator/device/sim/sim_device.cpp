@@ -3,6 +3,7 @@
 #include "allocator/device/sim/sim_device.hpp"
 
 #include <algorithm>
+#include <new>
 
 #include <fmt/format.h>
 
@@ -19,7 +20,9 @@ SimDevice::SimDevice(SimConfig config)
   streams_.emplace(Stream{}.raw, StreamState{0, detector_.openLane()});
 }
 
-SimDevice::~SimDevice() = default;
+SimDevice::~SimDevice() {
+  if (!made_.isHere()) new (this) SimDevice;
+}
 
 VirtualMemoryCapability SimDevice::virtualMemory() const {
   if (!config_.virtual_memory) return {};

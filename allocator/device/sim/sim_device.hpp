@@ -18,6 +18,7 @@
 
 #include "allocator/base/bytes.hpp"
 #include "allocator/base/mutex.hpp"
+#include "allocator/base/process.hpp"
 #include "allocator/device/device.hpp"
 #include "allocator/device/sim/captures.hpp"
 #include "allocator/device/sim/effects.hpp"
@@ -189,6 +190,7 @@ class SimDevice final : public Device {
   Status doFreeAsync(Address address, Stream stream) override;
   Result<DriverPoolInfo> doDriverPool(bool reset) override;
 
+  const Birthplace made_;
   const SimConfig config_;
   FaultPlan faults_;  ///< has its own lock
   mutable Mutex mutex_;

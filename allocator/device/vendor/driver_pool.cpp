@@ -47,6 +47,7 @@ DeviceError noPool(Call call) {
 
 // At process exit the runtime may be gone; it then refuses, and the pool goes with the process.
 VendorDevice::~VendorDevice() {
+  if (!made_.isHere()) return;  // the pool is the parent's
   MutexLock lock(pool_mutex_);
   if (pool_ != nullptr) (void)onDevice([&]() CISTERN_NO_TSA { return GPU(MemPoolDestroy)(pool_); });
 }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "allocator/base/mutex.hpp"
+#include "allocator/base/process.hpp"
 #include "allocator/device/device.hpp"
 #include "allocator/device/vendor/alias.hpp"
 
@@ -137,6 +138,7 @@ class VendorDevice final : public Device {
   Error driverPoolHandle(PoolHandle* pool);
 
   const Facts facts_;
+  const Birthplace made_;
   Mutex pool_mutex_;
   PoolHandle pool_ CISTERN_GUARDED_BY(pool_mutex_) = nullptr;  ///< made when first needed
 };

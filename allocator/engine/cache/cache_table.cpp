@@ -4,6 +4,7 @@
 #include <new>
 #include <unordered_map>
 
+#include "allocator/base/process.hpp"
 #include "allocator/base/thread_slots.hpp"
 #include "allocator/engine/heap.hpp"
 
@@ -18,8 +19,14 @@ struct Alive {
   std::uint64_t last CISTERN_GUARDED_BY(mutex) = 0;
 };
 
+void takeForFork() CISTERN_NO_TSA;
+void releaseAfterFork() CISTERN_NO_TSA;
+
 Alive& alive() {
-  static auto* const all = new Alive;
+  static auto* const all = [] {
+    atFork(takeForFork, releaseAfterFork);
+    return new Alive;
+  }();
   return *all;
 }
 
@@ -60,6 +67,17 @@ struct Spare {
 Spare& spare() {
   static auto* const all = new Spare;
   return *all;
+}
+
+// In the order in which those who want both take them.
+void takeForFork() {
+  alive().mutex.lock();
+  spare().mutex.lock();
+}
+
+void releaseAfterFork() {
+  spare().mutex.unlock();
+  alive().mutex.unlock();
 }
 
 }  // namespace

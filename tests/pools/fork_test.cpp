@@ -1,0 +1,70 @@
+// Children that are forked while other threads allocate in pools and capture. Not under the
+// sanitizers: of the threads that vanish, they keep what a child cannot use.
+#include <atomic>
+#include <latch>
+#include <thread>
+
+#include "allocator/base/sanitizers.hpp"
+#include "pools/graph.hpp"
+#include "pools/mem_pool.hpp"
+#include "tests/pools/pools_support.hpp"
+#include "tests/support/child_process.hpp"
+
+#if !defined(CISTERN_ADDRESS_SANITIZER) && !defined(CISTERN_THREAD_SANITIZER)
+
+namespace cistern::test {
+namespace {
+
+void useScope(MemPool& pool, Stream stream) {
+  const MemPoolScope scope(pool);
+  CachingAllocator& allocator = pool.pools().allocator();
+  void* const one = allocator.allocate(kMiB, stream);
+  void* const two = allocator.allocate(5 * kMiB, stream);
+  allocator.free(one);
+  allocator.free(two);
+}
+
+void useGraph(Pools& pools, Stream stream) {
+  Graph graph(pools);
+  graph.captureBegin(stream, {}, CaptureMode::kThreadLocal);
+  pools.allocator().free(pools.allocator().allocate(3 * kMiB, stream));
+  graph.captureEnd();
+}
+
+}  // namespace
+
+TEST_CASE("a child that is forked while other threads use pools can exit", "[pools]") {
+  const int status = statusOfChild([] {
+    static SimWork work;
+    static CachingAllocator allocator(work.device(), Options{});
+    static Pools pools(allocator);
+    static MemPool pool(pools);
+    static Graph graph(pools);
+    const Stream first = work.device().createStream().orThrow();
+    const Stream second = work.device().createStream().orThrow();
+    graph.captureBegin(first);
+    (void)allocator.allocate(kMiB, first);
+    graph.captureEnd();
+    std::atomic<bool> stopped{false};
+    std::latch begun(2);
+    std::thread scopes([&] {
+      useScope(pool, first);
+      for (begun.count_down(); !stopped;) useScope(pool, first);
+    });
+    std::thread graphs([&] {
+      useGraph(pools, second);
+      for (begun.count_down(); !stopped;) useGraph(pools, second);
+    });
+    begun.wait();
+    const bool all = allChildrenExit(40);
+    stopped = true;
+    scopes.join();
+    graphs.join();
+    if (!all) _exit(3);
+  });
+  CHECK(status == 0);
+}
+
+}  // namespace cistern::test
+
+#endif
