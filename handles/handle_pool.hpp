@@ -49,6 +49,7 @@ class DeviceThreadHandlePool final : private HandleCountsSource {
     }
 
     const std::string name;
+    const Birthplace made;
     DeviceSlots<Shelf> shelves;
     std::atomic<bool> closed{false};
   };
@@ -66,7 +67,7 @@ class DeviceThreadHandlePool final : private HandleCountsSource {
   /// called, or the library's are never destroyed: then they are leaked, as in a child of fork.
   ~DeviceThreadHandlePool() {
     delist();
-    if (!made_.isHere()) {
+    if (!core_->made.isHere()) {
       std::construct_at(&core_);
       return;
     }
@@ -81,7 +82,7 @@ class DeviceThreadHandlePool final : private HandleCountsSource {
   /// Destroys what is free now, and leaves the pool as it is. Nothing for a library whose handles
   /// are never destroyed, or past the end of main.
   void destroyFree() noexcept {
-    if (kDestroys && made_.isHere() && driverMayBeCalled()) emptyShelves(&destroyOne);
+    if (kDestroys && core_->made.isHere() && driverMayBeCalled()) emptyShelves(&destroyOne);
   }
 
   HandleCounts counts(int device) const {
@@ -107,7 +108,6 @@ class DeviceThreadHandlePool final : private HandleCountsSource {
   }
 
   std::shared_ptr<Core> core_;
-  const Birthplace made_;
 };
 
 /// Used by one thread at a time.
@@ -116,6 +116,7 @@ class DeviceThreadHandlePool<Handle, kCreate, kDestroy>::PoolWindow {
  public:
   explicit PoolWindow(std::shared_ptr<Core> core) : core_(std::move(core)) {}
   ~PoolWindow() {
+    if (!core_->made.isHere()) return;
     for (int device = 0; device < kMaxDevices; ++device) {
       if (const auto& handle = held_[std::size_t(device)])
         core_->shelves.find(device)->put(*handle);

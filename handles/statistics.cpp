@@ -15,7 +15,7 @@ struct Roll {
 
 // Never destroyed: pools may go later than any other static object.
 Roll& roll() {
-  static Roll& only = [] -> Roll& {
+  static Roll& only = []() -> Roll& {
     atFork([]() CISTERN_NO_TSA { roll().mutex.lock(); },
            []() CISTERN_NO_TSA { roll().mutex.unlock(); });
     return *new Roll;

@@ -1,22 +1,33 @@
 // The end of a process, in every order. Each in a child process, which ends before the test program
 // does.
-#include <csignal>
-#include <cstdio>
-#include <cstdlib>
+#include <atomic>
 #include <memory>
-
-#include <sys/wait.h>
-#include <unistd.h>
+#include <thread>
 
 #include "allocator/base/process.hpp"
+#include "allocator/base/sanitizers.hpp"
 #include "tests/engine/engine_support.hpp"
 #include "tests/handles/fake_library.hpp"
+#include "tests/support/child_process.hpp"
 #include "tests/support/slow_build.hpp"
 
 namespace cistern::test {
 namespace {
 
 constexpr int kCalledWithoutDriver = 3;
+
+struct ForkTag {
+  static constexpr const char* kName = "fork test";
+};
+/// Ends the process with a failure when a child destroys what the parent has made.
+struct ForkLibrary : FakeLibrary<ForkTag> {
+  static inline pid_t maker = 0;
+  static void destroy(Handle handle) noexcept {
+    if (getpid() != maker) _exit(kCalledWithoutDriver);
+    FakeLibrary<ForkTag>::destroy(handle);
+  }
+};
+using ForkPool = FakePool<ForkLibrary>;
 
 struct ExitTag {
   static constexpr const char* kName = "exit test";
@@ -31,22 +42,6 @@ struct ExitLibrary : FakeLibrary<ExitTag> {
   static void setWorkspace(Handle, void*, std::size_t) {}
 };
 using ExitPool = FakePool<ExitLibrary>;
-
-/// Runs `body` in a child process; what waitpid says of it.
-template <class Body>
-int statusOfChild(Body body) {
-  std::fflush(nullptr);
-  const pid_t child = fork();
-  REQUIRE(child >= 0);
-  if (child == 0) {
-    std::signal(SIGABRT, SIG_DFL);  // the test library would tell of it
-    body();
-    std::exit(0);
-  }
-  int status = 0;
-  REQUIRE(waitpid(child, &status, 0) == child);
-  return status;
-}
 
 enum class Part { kPool, kWindow, kDevice };
 
@@ -121,6 +116,31 @@ TEST_CASE("a thousand processes end well, whatever goes first", "[exit]") {
     REQUIRE(WEXITSTATUS(status) == 0);
   }
 }
+
+#if !defined(CISTERN_ADDRESS_SANITIZER) && !defined(CISTERN_THREAD_SANITIZER)
+// The sanitizers keep of the threads that vanish what a child cannot use.
+TEST_CASE("a child that is forked while other threads reserve handles can exit", "[exit]") {
+  const int status = statusOfChild([] {
+    ForkLibrary::maker = getpid();
+    static ForkPool pool("fork");
+    static const auto window = pool.newPoolWindow();
+    window->reserve(0);
+    pool.newPoolWindow()->reserve(1);
+    std::atomic<bool> stopped{false};
+    std::thread user([&] {
+      while (!stopped) {
+        pool.newPoolWindow()->reserve(0);
+        ForkPool("another").newPoolWindow()->reserve(0);
+      }
+    });
+    const bool all = allChildrenExit(40);
+    stopped = true;
+    user.join();
+    if (!all) _exit(4);
+  });
+  CHECK(status == 0);
+}
+#endif
 
 TEST_CASE("threads may go on using handles while the process ends", "[exit]") {
   for (int i = 0; i < (kSlowBuild ? 6 : 20); ++i) {
