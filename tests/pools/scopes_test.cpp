@@ -133,14 +133,14 @@ TEST_CASE("a pool named with the request is taken, whatever scope there is", "[p
 TEST_CASE("several threads have a scope each of the same pool", "[pools]") {
   PoolRig rig;
   MemPool pool(rig.pools);
-  constexpr int kThreads = 4, kRounds = 50;
+  constexpr int kWorkers = 4, kTimes = 50;
   std::atomic<int> wrong{0};
-  std::vector<void*> kept(kThreads);
+  std::vector<void*> kept(kWorkers);
   std::vector<std::thread> threads;
-  for (int i = 0; i < kThreads; ++i) {
+  for (int i = 0; i < kWorkers; ++i) {
     threads.emplace_back([&, i] {
       const Stream s = rig.stream();
-      for (int round = 0; round < kRounds; ++round) {
+      for (int round = 0; round < kTimes; ++round) {
         const MemPoolScope scope(pool);
         if (rig.allocator.poolFor(s) != pool.id()) ++wrong;
         rig.temporary(std::size_t(1 + round % 5) * kMiB, s);
@@ -236,12 +236,12 @@ TEST_CASE("a thread may end with scopes of pools that are gone", "[pools]") {
 TEST_CASE("threads that end inside of scopes leave none, while others allocate", "[pools]") {
   PoolRig rig;
   MemPool pool(rig.pools);
-  constexpr int kThreads = 4, kRounds = 20;
+  constexpr int kWorkers = 4, kTimes = 20;
   std::vector<std::thread> threads;
-  for (int i = 0; i < kThreads; ++i) {
+  for (int i = 0; i < kWorkers; ++i) {
     threads.emplace_back([&] {
       const Stream s = rig.stream();
-      for (int round = 0; round < kRounds; ++round) {
+      for (int round = 0; round < kTimes; ++round) {
         std::thread([&] {
           rig.pools.beginAllocateToPool(pool.id(), PoolFilter::thisThread());
           rig.temporary(kMiB, s);
@@ -251,7 +251,7 @@ TEST_CASE("threads that end inside of scopes leave none, while others allocate",
     });
   }
   for (std::thread& thread : threads) thread.join();
-  for (int i = 0; i < kThreads * kRounds; ++i) rig.pools.releasePool(pool.id());
+  for (int i = 0; i < kWorkers * kTimes; ++i) rig.pools.releasePool(pool.id());
   CHECK(pool.useCount() == 1);
   CHECK(!rig.allocator.hasRouter());
 }

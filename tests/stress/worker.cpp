@@ -58,11 +58,11 @@ void Worker::letGo() {
 
 // To another thread, which frees it, or has it for a while.
 void Worker::passOn() {
-  Held* const mine = below(2) == 0 ? takeOut() : nullptr;
-  Held* const others = world_.passOn(mine, below(64));
-  world_.counts.passed_on.fetch_add(mine != nullptr, std::memory_order_relaxed);
-  if (others == nullptr) return;
-  below(4) == 0 ? held_.push_back(others) : world_.free(others);
+  Held* const sent = below(2) == 0 ? takeOut() : nullptr;
+  Held* const got = world_.passOn(sent, below(64));
+  world_.counts.passed_on.fetch_add(sent != nullptr, std::memory_order_relaxed);
+  if (got == nullptr) return;
+  below(4) == 0 ? held_.push_back(got) : world_.free(got);
 }
 
 // Not on and on where there is no memory: a refusal looks at every heap there is, one thread at a
