@@ -89,7 +89,7 @@ Block* FreeIndex::firstFrom(unsigned row, unsigned column) const noexcept {
   }
   const unsigned r = nextRow(row + 1);
   if (r >= kRows) return nullptr;
-  return leastOf({r, nextBit(rows_[r]->occupied, 0)});
+  return leastOf({r, firstBit(rows_[r]->occupied)});
 }
 
 Block* FreeIndex::bestOfMixed(std::uint32_t grains) const noexcept {

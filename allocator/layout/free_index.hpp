@@ -114,6 +114,13 @@ inline unsigned nextBit(std::uint64_t word, unsigned from) {
   return unsigned(std::countr_zero(word));
 }
 
+/// The first set bit. Pre: there is one. Said in a way that the compiler sees as well, which else
+/// warns of what would lie behind the last bin.
+inline unsigned firstBit(std::uint64_t word) {
+  if (word == 0) __builtin_unreachable();
+  return unsigned(std::countr_zero(word));
+}
+
 inline void FreeIndex::insert(Block& block) noexcept {
   CISTERN_ASSERT(block.isFree() && block.grains > 0);
   const Bin bin = binOf(block.grains);
