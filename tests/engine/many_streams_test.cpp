@@ -191,6 +191,19 @@ TEST_CASE("memory that lies free in a heap at rest serves others", "[engine]") {
   for (void* block : blocks) rig.allocator.free(block);
 }
 
+TEST_CASE("many streams have addresses for their own on a device of any size", "[engine][pages]") {
+  constexpr std::size_t streams = 600;
+  const std::uint64_t capacity = GENERATE(16 * kGiB, kTiB, 16 * kTiB);
+  INFO("a device of " << capacity / kGiB << " GiB");
+  SimRig rig("background_thread:false", simOf(capacity));
+  std::vector<void*> blocks;
+  for (std::size_t i = 0; i < streams; ++i)
+    blocks.push_back(rig.allocator.allocate(512, rig.stream()));
+  CHECK(countOf(rig.sim(), Call::kReserve) == streams);  // none was refused
+  CHECK(reservedOf(rig.allocator) == std::int64_t(streams * 2 * kMiB));
+  for (void* block : blocks) rig.allocator.free(block);
+}
+
 TEST_CASE("a stream takes little host memory", "[engine]") {
   SimRig rig("", simOf(64 * kGiB));
   const auto host = [&](int more) {

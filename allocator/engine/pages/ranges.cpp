@@ -46,10 +46,11 @@ bool PageBacking::makeRoom(Heap& heap, const Request& request) {
 }
 
 PageRange* PageBacking::openRange(Heap& heap, SizeKind kind, std::uint64_t least) {
-  // Many heaps share what addresses there are: each range more is content with less.
-  const std::uint64_t times = kReservedTimes * ground_.device_total;
-  const std::uint64_t wanted = roundUp(times / (1 + ground_.table.ranges().size() / 8), kUnit);
-  std::uint64_t bytes = std::clamp(wanted, least, std::max(least, kMostReserved));
+  // Many heaps share what addresses there are: each range more is content with less. All together
+  // then take as the logarithm of their number: 86 times the most for 200,000, of 128 TiB.
+  const std::uint64_t most = std::min(kReservedTimes * ground_.device_total, kMostReserved);
+  const std::uint64_t share = roundUp(most / (1 + ground_.table.ranges().size() / 8), kUnit);
+  std::uint64_t bytes = std::max(share, least);
   Result<Address> base = ground_.device.reserve(bytes);
   while (!base && bytes / 2 >= least) {
     bytes = roundUp(bytes / 2, kUnit);
