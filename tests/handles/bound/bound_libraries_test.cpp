@@ -1,6 +1,7 @@
 // Every library of one vendor, through its getter, on the fake runtime and libraries.
 #include <algorithm>
 #include <cstdlib>
+#include <string>
 #include <thread>
 
 #include <sys/wait.h>
@@ -31,6 +32,9 @@ HandleCounts countsOf(const std::string& library, int device) {
 }
 
 constexpr int kLeft = 10, kDestroyed = 11, kNobodyWatched = 12;
+
+/// The environment's variable that names the library of such a process.
+constexpr const char* kWhich = "CISTERN_TEST_LIBRARY";
 
 /// The handle of a child process whose fate its exit status tells.
 const FakeState* watched = nullptr;
@@ -119,13 +123,24 @@ TEST_CASE("a thread's handles serve the next one, counted by library and device"
   });
 }
 
+// Another process: what a child of fork inherits is its parent's, and left alone.
+TEST_CASE("exits with a free handle", "[.exits]") {
+  const std::string name = std::getenv(kWhich) ? std::getenv(kWhich) : "";
+  forEachLibrary([&](const BoundLibrary& library) {
+    if (library.name != name) return;
+    std::thread([&] { watched = library.get(); }).join();
+    std::exit(kNobodyWatched);
+  });
+}
+
 TEST_CASE("at exit each library's free handles are destroyed or left, as it says", "[bound]") {
   forEachLibrary([](const BoundLibrary& library) {
     const pid_t child = fork();
     REQUIRE(child >= 0);
     if (child == 0) {
-      std::thread([&] { watched = library.get(); }).join();
-      std::exit(kNobodyWatched);
+      setenv(kWhich, library.name.c_str(), 1);
+      execl("/proc/self/exe", "exits", "[.exits]", nullptr);
+      _exit(127);
     }
     int status = 0;
     REQUIRE(waitpid(child, &status, 0) == child);
