@@ -30,14 +30,6 @@ void ActiveHeaps::add(Heap& heap) CISTERN_NO_TSA {
   offering_.insert(heap.activity.number);
 }
 
-void ActiveHeaps::takeBack(Heap& heap) noexcept {
-  const MutexLock lock(mutex_);
-  CISTERN_CHECK(made_.back() == &heap && active_.back() == &heap);
-  offering_.erase(heap.activity.number);
-  active_.pop_back();
-  made_.pop_back();
-}
-
 void ActiveHeaps::wake(Heap& heap) noexcept CISTERN_NO_TSA {
   const MutexLock lock(mutex_);
   Heap::Activity& activity = heap.activity;

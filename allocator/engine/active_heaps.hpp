@@ -46,8 +46,6 @@ class ActiveHeaps {
 
   /// A heap that has just been made, and is active. Throws std::bad_alloc, changing nothing.
   void add(Heap& heap);
-  /// Takes back the last add. Pre: the heap was not used.
-  void takeBack(Heap& heap) noexcept;
 
   /// Pre: the heap's lock is held, and it is about to change.
   void wake(Heap& heap) noexcept;

@@ -98,11 +98,6 @@ Heap& HeapTable::make(Pool& pool, Stream stream) {
   return *heaps_.back();
 }
 
-void HeapTable::takeBack() noexcept {
-  active_.takeBack(*heaps_.back());
-  heaps_.pop_back();
-}
-
 Heap& HeapTable::findOrMake(Stream stream, Heap* spare) {
   const MutexLock lock(mutex_);
   const bool usable = spare != nullptr && enlistTaken(*spare);
@@ -131,33 +126,22 @@ Heap* HeapTable::takeParked(Pool& pool, Stream stream) noexcept {
   return nullptr;
 }
 
+// A heap that has been made is seen by everyone who looks at all of them, and cannot be taken back:
+// it is the last that may fail.
 Heap& HeapTable::findOrMake(Pool& pool, Stream stream) {
   const MutexLock lock(mutex_);
   if (Heap* there = pool.find(stream)) return *there;
+  pool.makeRoom();
   const auto entry = in_pools_.emplace(stream.raw, nullptr);
   try {
-    if (Heap* parked = takeParked(pool, stream)) {
-      try {
-        pool.add(*parked);
-      } catch (...) {
-        (void)parked->moveTo(nowhere_, Stream{});
-        parked_.push_back(parked);
-        throw;
-      }
-      return *(entry->second = parked);
-    }
-    Heap& made = make(pool, stream);
-    try {
-      pool.add(made);
-    } catch (...) {
-      takeBack();
-      throw;
-    }
-    return *(entry->second = &made);
+    Heap* const parked = takeParked(pool, stream);
+    entry->second = parked ? parked : &make(pool, stream);
   } catch (...) {
     in_pools_.erase(entry);
     throw;
   }
+  pool.add(*entry->second);
+  return *entry->second;
 }
 
 // ---- Heaps end ----------------------------------------------------------------------------------

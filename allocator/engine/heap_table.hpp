@@ -76,7 +76,6 @@ class HeapTable {
   void makePlace() CISTERN_REQUIRES(mutex_);
   Slots& slotsOf(std::size_t size) CISTERN_REQUIRES(mutex_);
   Heap& make(Pool& pool, Stream stream) CISTERN_REQUIRES(mutex_);
-  void takeBack() noexcept CISTERN_REQUIRES(mutex_);
   Heap* takeParked(Pool& pool, Stream stream) noexcept CISTERN_REQUIRES(mutex_);
   bool enlistTaken(Heap& heap) noexcept CISTERN_REQUIRES(mutex_);
   void enlistGone(Heap& heap) noexcept CISTERN_REQUIRES(mutex_);

@@ -12,8 +12,9 @@ void KnownStreams::meet(Stream stream) {
   device_.synchronizeEvent(end->event()).orThrow();
   Shard& shard = shardOf(stream);
   const MutexLock lock(shard.mutex);
-  Known& known = shard.streams[stream.raw];
-  if (known.end == end) comeBack(stream, known);
+  // Others may have seen the end meanwhile, and its record may have been dropped.
+  const auto [it, is_new] = shard.streams.try_emplace(stream.raw);
+  if (is_new || it->second.gone) comeBack(stream, it->second);
 }
 
 // The end that only the host can wait for, if there is one.
@@ -40,7 +41,7 @@ void KnownStreams::comeBack(Stream stream, Known& known) noexcept {
 }
 
 // One that is forgotten twice has an end behind the first. It may have no record, like one that was
-// never met.
+// never met: then it is gone already, with all its work complete, whatever fails from there on.
 void KnownStreams::forget(Stream stream) {
   Shard& shard = shardOf(stream);
   const MutexLock lock(shard.mutex);
@@ -52,7 +53,7 @@ void KnownStreams::forget(Stream stream) {
   SharedStreamEnd end;
   try {
     end = std::make_shared<const StreamEnd>(events_, event);
-    (void)shard.streams[stream.raw];
+    (void)shard.streams.try_emplace(stream.raw, Known{.gone = true, .end = nullptr});
   } catch (...) {
     if (end == nullptr) events_.give(event);
     throw;

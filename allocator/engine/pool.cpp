@@ -74,7 +74,12 @@ std::size_t Pool::heapCount() const {
   return heaps_.size();
 }
 
-void Pool::add(Heap& heap) {
+void Pool::makeRoom() {
+  const MutexLock lock(mutex_);
+  if (heaps_.size() == heaps_.capacity()) heaps_.reserve(2 * heaps_.size() + 1);
+}
+
+void Pool::add(Heap& heap) noexcept {
   const MutexLock lock(mutex_);
   heaps_.push_back(&heap);
 }

@@ -71,8 +71,10 @@ class Pool {
   /// In the order in which they came; null beyond the last.
   Heap* heapAt(std::size_t index) const noexcept;
   std::size_t heapCount() const;
-  /// Pre: the stream has none here. Throws std::bad_alloc, changing nothing.
-  void add(Heap& heap);
+  /// So that add() finds room once. Throws std::bad_alloc, changing nothing.
+  void makeRoom();
+  /// Pre: the stream has none here, and there is room.
+  void add(Heap& heap) noexcept;
   void remove(Heap& heap) noexcept;
 
   /// The capture that is under way into this pool, or null.

@@ -1,8 +1,10 @@
 // Programs with many streams: heaps that rest are counted and found all the same, and those of
 // streams that are gone leave nothing behind. What many streams cost is kept by tests/golden.
+#include <new>
 #include <numeric>
 #include <random>
 
+#include "allocator/engine/heap_table.hpp"
 #include "tests/engine/thread_cache_support.hpp"
 
 namespace cistern::test {
@@ -96,6 +98,39 @@ TEST_CASE("the heap of a stream that is gone serves another, caches and all", "[
     rig.allocator.audit();
   }
 }
+
+#if defined(CISTERN_COUNTS_HOST_MEMORY)
+// Whoever looks at all heaps has seen one that was made, and others wake while it is.
+TEST_CASE("a heap that the host has no memory for was never there", "[engine]") {
+  constexpr std::uintptr_t kBefore = 40;  // then there is room among the active ones
+  const Options options;
+  const SizeRules rules(options);
+  bool refused = true;
+  for (int nth = 1; refused; ++nth) {
+    Pool default_pool(true, rules, false), pool(false, rules, false);
+    HeapTable heaps(default_pool, 0);
+    for (std::uintptr_t i = 1; i <= kBefore; ++i) (void)heaps.findOrMake(Stream{i}, nullptr);
+    Heap& first = *heaps.find(Stream{1});
+    heaps.active().rest(first);
+    int requests = 0;
+    refused = false;
+    try {
+      const AtHostAllocations at([&] {
+        if (++requests != nth) return;
+        refused = true;
+        heaps.active().wake(first);
+        throw std::bad_alloc();
+      });
+      (void)heaps.findOrMake(pool, Stream{1});
+    } catch (const std::bad_alloc&) {
+    }
+    INFO("request " << nth);
+    CHECK(heaps.all().size() == kBefore + (refused ? 0 : 1));
+    CHECK(heaps.active().count() == heaps.all().size() - (refused ? 0 : 1));
+    CHECK((pool.find(Stream{1}) != nullptr) == !refused);
+  }
+}
+#endif
 
 TEST_CASE("what heaps at rest hold is counted, and so is what changes in them", "[engine]") {
   ManyRig rig;
