@@ -1,5 +1,7 @@
 #include "allocator/base/thread_slots.hpp"
 
+#include <atomic>
+
 #include <dlfcn.h>
 #include <pthread.h>
 
@@ -34,15 +36,19 @@ extern "C" void runHooks(void*) {
 // library that it is part of. So that library stays loaded: dlclose is then without effect.
 // (Nothing else holds it for sure: only g++ marks inline variables as unique, and only exported
 // ones.) The program itself is never unloaded; for it the second call may say no.
+// The loader's lock is taken for it, which a thread that loads a library holds while constructors
+// of that one come by here: so no lock of ours is held, nor a static being made.
 void stayLoaded() noexcept {
+  static constinit std::atomic<bool> stays{false};
+  if (stays.load(std::memory_order_relaxed)) return;
   Dl_info self{};
   if (dladdr(reinterpret_cast<void*>(&runHooks), &self) == 0) return;
   (void)dlopen(self.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+  stays.store(true, std::memory_order_relaxed);
 }
 
 pthread_key_t endOfThread() {
   static const pthread_key_t key = [] {
-    stayLoaded();
     pthread_key_t made{};
     CISTERN_CHECK(pthread_key_create(&made, runHooks) == 0);
     return made;
@@ -53,6 +59,7 @@ pthread_key_t endOfThread() {
 }  // namespace
 
 void atThreadExit(void (*hook)(void*) noexcept, void* what) {
+  stayLoaded();
   auto made = std::make_unique<Hook>(Hook{hook, what, hooks, {}});
   // Any value but null asks for the call; it is taken back before each round.
   if (pthread_setspecific(endOfThread(), made.get()) != 0) throw std::bad_alloc();
