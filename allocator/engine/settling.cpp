@@ -78,6 +78,7 @@ void CachingAllocator::settleFor(Heap& heap) noexcept CISTERN_NO_TSA {
 // moved between small and large.
 bool CachingAllocator::loosePeaks(Heap& heap) noexcept {
   const MutexLock lock(heap.mutex());  // a reset, which holds it too, comes before both or after
+  heap.noteChange();                   // it may have gone to rest while this thread tried
   peaks_loose_.store(true, std::memory_order_relaxed);
   HeapCounters& counters = heap.counters();
   counters.raiseCeilings();
