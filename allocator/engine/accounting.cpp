@@ -41,8 +41,14 @@ MemoryStats CachingAllocator::memoryStats() const {
   return stats;
 }
 
+// A thread that gives up exact peaks holds its heap's lock. It comes before all of this, or after,
+// if that heap is held here: so none rests meanwhile.
 void CachingAllocator::resetPeakStats() {
   const MutexLock lock(settle_mutex_);
+  for (Heap* heap : heaps_.all()) {
+    const MutexLock heap_lock(heap->mutex());
+    heap->noteChange();
+  }
   withCounters(Caches::kEmptied,
                [this](const std::vector<Heap*>&, const AllCounters& all) CISTERN_NO_TSA {
                  ledger_.peak = {};
