@@ -6,9 +6,10 @@
 #include <cstdlib>
 #include <mutex>
 
+#include "allocator/base/sanitizers.hpp"
 #include "tests/stress/watch.hpp"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(CISTERN_ADDRESS_SANITIZER) || defined(CISTERN_THREAD_SANITIZER)
 #include <sanitizer/common_interface_defs.h>
 #endif
 
@@ -56,7 +57,7 @@ void setRound(std::uint64_t seed, std::size_t threads) {
   static std::once_flag once;
   std::call_once(once, [] {
     std::signal(SIGABRT, onAbort);
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(CISTERN_ADDRESS_SANITIZER) || defined(CISTERN_THREAD_SANITIZER)
     __sanitizer_set_death_callback(printWhere);
 #else
     std::signal(SIGSEGV, onAbort);

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "allocator/base/sanitizers.hpp"
 #include "tests/stress/pools/worker.hpp"
 
 namespace cistern::storm {
@@ -56,7 +57,7 @@ void statistics(Worker& worker) {
   if (worker.random.oneIn(10)) world.allocator.resetPeakStats();
 }
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if !defined(CISTERN_ADDRESS_SANITIZER) && !defined(CISTERN_THREAD_SANITIZER)
 // A child that does nothing but end. It has this thread alone, and must not wait for the others.
 void forkChild(Worker& worker) {
   std::fflush(nullptr);
