@@ -25,9 +25,9 @@ class Dev(unittest.TestCase):
         (self.top / "build" / "kept").touch()
         (self.top / "bin").mkdir()
         for program in PROGRAMS:
-            stub = self.top / "bin" / program
-            stub.write_text(f"#!/bin/sh\ntouch '{self.top}/called'\nexit 1\n")
-            stub.chmod(0o755)
+            note = self.top / "bin" / program
+            note.write_text(f"#!/bin/sh\ntouch '{self.top}/called'\nexit 1\n")
+            note.chmod(0o755)
 
     def dev(self, *args):
         path = f"{self.top}/bin:{os.environ['PATH']}"
