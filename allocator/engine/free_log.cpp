@@ -1,5 +1,6 @@
 #include "allocator/engine/free_log.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <new>
 
@@ -7,15 +8,16 @@
 
 namespace cistern {
 
-// Where the host is short of memory, nothing is remembered for now.
-bool FreeLog::begin() noexcept {
-  if (capacity_ == 0) return false;
-  try {
-    entries_.resize(capacity_);
-  } catch (const std::bad_alloc&) {
-    return false;
+// Where the host is short of memory, no more is remembered for now.
+void FreeLog::growOrWrap() noexcept {
+  if (entries_.size() < capacity_) {
+    try {
+      entries_.resize(std::min(capacity_, std::max(kFewest, 2 * entries_.size())));
+      return;
+    } catch (const std::bad_alloc&) {
+    }
   }
-  return true;
+  next_ = 0;
 }
 
 const FreeLog::Entry* FreeLog::find(Address address) const {

@@ -22,20 +22,22 @@ class FreeLog {
   explicit FreeLog(std::size_t capacity) : capacity_(capacity) {}
 
   void note(Address address, std::uint32_t grains, const void* caller, std::uint32_t thread) {
-    if (entries_.empty() && !begin()) return;
-    entries_[next_] = {address, caller, thread, grains};
-    if (++next_ == entries_.size()) next_ = 0;
+    if (next_ == entries_.size()) [[unlikely]]
+      growOrWrap();
+    if (!entries_.empty()) entries_[next_++] = {address, caller, thread, grains};
   }
   /// The youngest remembered free of a block that covered `address`, or null.
   const Entry* find(Address address) const;
   std::size_t hostBytes() const { return entries_.size() * sizeof(Entry); }
 
  private:
-  bool begin() noexcept;
+  static constexpr std::size_t kFewest = 4;  ///< many heaps never free more
+  /// Pre: next_ == entries_.size(), so that all there are stand in the order of their age.
+  void growOrWrap() noexcept;
 
-  std::vector<Entry> entries_;  ///< none before the first free, then all
+  std::vector<Entry> entries_;  ///< a ring, made larger until it has `capacity_`
   std::size_t capacity_;
-  std::size_t next_ = 0;
+  std::size_t next_ = 0;  ///< behind the youngest; at most entries_.size()
 };
 
 /// A small number that stays with the calling thread.

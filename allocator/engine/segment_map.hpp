@@ -3,7 +3,7 @@
 // that a range of addresses here and there costs little. A granule names up to two segments,
 // because segments are at least 2 MiB long but need not be aligned: one may end where another
 // begins. Where a range of addresses is one segment's for good, a word of the first level says so
-// for 2 GiB at once, or one of the second for 128 MiB: with a million live blocks a granule would
+// for 2 GiB at once, or one of the second for 32 MiB: with a million live blocks a granule would
 // seldom be in the host's cache. Readers are lock-free and read no segment record, which may be in
 // use for another segment by then; writers take the map's own lock. Records are never freed before
 // the map, so an answer that is outdated is still a record: its heap, under its lock, says whether
@@ -52,8 +52,8 @@ class SegmentMap {
   std::size_t hostBytes() const noexcept;
 
  private:
-  static constexpr unsigned kLeafShift = 6;    ///< a leaf: 64 granules, 128 MiB, 1 KiB of host
-  static constexpr unsigned kBranchShift = 4;  ///< a branch: 16 leaves, 2 GiB
+  static constexpr unsigned kLeafShift = 4;    ///< a leaf: 16 granules, 32 MiB, 256 B of host
+  static constexpr unsigned kBranchShift = 6;  ///< a branch: 64 leaves, 2 GiB, 512 B
   static constexpr unsigned kRootShift = 57 - kGranuleShift - kLeafShift - kBranchShift;
   struct Granule {
     std::atomic<HeapSegment*> at_start{nullptr};  ///< covers the granule's first byte

@@ -54,7 +54,7 @@ void BlockPool::makeSpare(std::size_t count) {
 // grows, and at most a fifth of the records is ahead of need. The largest is one huge page.
 void BlockPool::grow(std::size_t least) {
   constexpr std::size_t kMost = HostAllocator<Block>::kHugePage / sizeof(Block);
-  const std::size_t fewest = records_ == 0 ? 4 : 16;  // many heaps never have more
+  const std::size_t fewest = records_ < 16 ? 4 : 16;  // many heaps never have more
   const std::size_t count = std::clamp<std::size_t>(std::max(records_ / 4, least), fewest, kMost);
   slabs_.reserve(slabs_.size() + 1);
   slabs_.push_back({HostAllocator<Block>().allocate(count), count});

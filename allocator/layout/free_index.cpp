@@ -13,9 +13,13 @@ bool exact(FreeIndex::Bin bin) { return bin.row < FreeIndex::kExactRows; }
 }  // namespace
 
 bool FreeIndex::makeRow(unsigned index) noexcept {
-  rows_[index].reset(new (std::nothrow) Row);
-  if (!rows_[index]) return false;
-  ++made_rows_;
+  try {
+    if (rows_.size() == rows_.capacity()) rows_.reserve(rows_.size() + 1 + rows_.size() / 4);
+    rows_.emplace_back();
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  row_of_[index] = std::uint8_t(rows_.size());
   return true;
 }
 
@@ -35,13 +39,13 @@ void FreeIndex::insertFirst(Block& block) noexcept {
 }
 
 bool FreeIndex::listAllLeftOut() noexcept {
-  const std::size_t rows = made_rows_;
+  const std::size_t rows = rows_.size();
   for (Block* first = left_out_; first; first = left_out_) {
     takeLeftOut(*first);
     insertFirst(*first);
     if (left_out_ == first) break;  // the host is short of memory still
   }
-  return made_rows_ > rows;
+  return rows_.size() > rows;
 }
 
 void FreeIndex::leaveOut(Block& block) noexcept {
@@ -78,24 +82,24 @@ unsigned FreeIndex::nextRow(unsigned from) const noexcept {
 }
 
 Block* FreeIndex::leastOf(Bin bin) const noexcept {
-  Block* root = rows_[bin.row]->bins[bin.column];
+  Block* root = rowAt(bin.row)->bins[bin.column];
   return exact(bin) ? root : size_tree::leastAtLeast(root, 0);
 }
 
 Block* FreeIndex::firstFrom(unsigned row, unsigned column) const noexcept {
-  if (row < kRows && rows_[row]) {
-    const unsigned c = nextBit(rows_[row]->occupied, column);
+  if (row < kRows && rowAt(row)) {
+    const unsigned c = nextBit(rowAt(row)->occupied, column);
     if (c < 64) return leastOf({row, c});
   }
   const unsigned r = nextRow(row + 1);
   if (r >= kRows) return nullptr;
-  return leastOf({r, firstBit(rows_[r]->occupied)});
+  return leastOf({r, firstBit(rowAt(r)->occupied)});
 }
 
 Block* FreeIndex::bestOfMixed(std::uint32_t grains) const noexcept {
   const Bin bin = binOf(grains);
-  if (rows_[bin.row]) {
-    Block* own = size_tree::leastAtLeast(rows_[bin.row]->bins[bin.column], grains);
+  if (const Row* const r = rowAt(bin.row)) {
+    Block* own = size_tree::leastAtLeast(r->bins[bin.column], grains);
     if (own) return own;
   }
   return firstFrom(bin.row, bin.column + 1);
@@ -104,7 +108,7 @@ Block* FreeIndex::bestOfMixed(std::uint32_t grains) const noexcept {
 Block* FreeIndex::ofLargestBin() const noexcept {
   for (unsigned word = 2; word-- > 0;) {
     if (occupied_[word] == 0) continue;
-    const Row& r = *rows_[word * 64 + 63 - unsigned(std::countl_zero(occupied_[word]))];
+    const Row& r = *rowAt(word * 64 + 63 - unsigned(std::countl_zero(occupied_[word])));
     return r.bins[63 - unsigned(std::countl_zero(r.occupied))];
   }
   return nullptr;

@@ -15,7 +15,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <vector>
 
 #include "allocator/base/check.hpp"
 #include "allocator/layout/block.hpp"
@@ -53,7 +53,7 @@ class FreeIndex {
   /// Starts loading what inserting a block of this size will touch. Pre: grains > 0.
   void prefetch(std::uint32_t grains) const noexcept {
     const Bin bin = binOf(grains);
-    if (rows_[bin.row]) __builtin_prefetch(rows_[bin.row]->bins[bin.column], 1);
+    if (const Row* const r = rowAt(bin.row)) __builtin_prefetch(r->bins[bin.column], 1);
   }
 
   /// The smallest block of at least `grains`, the lowest address among equals; null for none.
@@ -73,7 +73,7 @@ class FreeIndex {
 
   std::size_t blocks() const { return blocks_; }
   std::uint64_t bytes() const { return grains_ << kGrainShift; }
-  std::size_t hostBytes() const { return made_rows_ * sizeof(Row); }
+  std::size_t hostBytes() const { return rows_.capacity() * sizeof(Row); }
 
   /// Walks everything; aborts on a broken invariant.
   void audit() const;
@@ -84,6 +84,11 @@ class FreeIndex {
     std::array<Block*, kColumns> bins{};  ///< roots of heaps, or of trees above
   };
 
+  /// Null while there is none. Until the next is made.
+  Row* rowAt(unsigned row) noexcept { return row_of_[row] ? &rows_[row_of_[row] - 1u] : nullptr; }
+  const Row* rowAt(unsigned row) const noexcept {
+    return row_of_[row] ? &rows_[row_of_[row] - 1u] : nullptr;
+  }
   /// Where all sizes of a bin are the same, most bins hold one block or none.
   static constexpr bool isExact(std::uint32_t grains) { return grains < kExactRows * kColumns; }
   static void hang(Block*& root, Block& block) noexcept;
@@ -99,10 +104,10 @@ class FreeIndex {
   Block* firstFrom(unsigned row, unsigned column) const noexcept;
   unsigned nextRow(unsigned from) const noexcept;
 
-  std::array<std::uint64_t, 2> occupied_{};  ///< bit r set  <=>  rows_[r]->occupied != 0
-  std::array<std::unique_ptr<Row>, kRows> rows_;
+  std::array<std::uint64_t, 2> occupied_{};   ///< bit r set  <=>  rowAt(r)->occupied != 0
+  std::array<std::uint8_t, kRows> row_of_{};  ///< 1 + its place in rows_; 0 while it is not made
+  std::vector<Row> rows_;                     ///< in the order in which they were made
   Block* left_out_ = nullptr;  ///< the first of them, linked by links.left and links.right
-  std::size_t made_rows_ = 0;
   std::size_t blocks_ = 0;
   std::uint64_t grains_ = 0;
 };
@@ -124,9 +129,10 @@ inline unsigned firstBit(std::uint64_t word) {
 inline void FreeIndex::insert(Block& block) noexcept {
   CISTERN_ASSERT(block.isFree() && block.grains > 0);
   const Bin bin = binOf(block.grains);
-  if (!rows_[bin.row]) [[unlikely]]
+  Row* const own = rowAt(bin.row);
+  if (own == nullptr) [[unlikely]]
     return insertFirst(block);
-  Row& r = *rows_[bin.row];
+  Row& r = *own;
   Block*& root = r.bins[bin.column];
   ++blocks_;
   grains_ += block.grains;
@@ -140,9 +146,10 @@ inline void FreeIndex::insert(Block& block) noexcept {
 
 inline void FreeIndex::remove(Block& block) noexcept {
   const Bin bin = binOf(block.grains);
-  if (!rows_[bin.row]) [[unlikely]]
+  Row* const own = rowAt(bin.row);
+  if (own == nullptr) [[unlikely]]
     return takeLeftOut(block);
-  Row& r = *rows_[bin.row];
+  Row& r = *own;
   Block*& root = r.bins[bin.column];
   --blocks_;
   grains_ -= block.grains;
@@ -158,7 +165,7 @@ inline Block* FreeIndex::bestFit(std::uint32_t grains) const noexcept {
   if (!isExact(grains)) [[unlikely]]
     return bestOfMixed(grains);
   const Bin bin = binOf(grains);
-  if (const Row* const r = rows_[bin.row].get()) {
+  if (const Row* const r = rowAt(bin.row)) {
     const std::uint64_t from = r->occupied & ~std::uint64_t{0} << bin.column;
     if (from != 0) return r->bins[unsigned(std::countr_zero(from))];
   }
@@ -180,8 +187,9 @@ void visitTree(Block* root, std::uint32_t grains, Visit& visit) {
 template <class Visit>
 void FreeIndex::forEachAtLeast(std::uint32_t grains, Visit visit) const {
   for (unsigned row = binOf(grains).row; row < kRows; ++row) {
-    if (!rows_[row] || rows_[row]->occupied == 0) continue;
-    for (Block* root : rows_[row]->bins) detail::visitTree(root, grains, visit);
+    const Row* const r = rowAt(row);
+    if (r == nullptr || r->occupied == 0) continue;
+    for (Block* root : r->bins) detail::visitTree(root, grains, visit);
   }
 }
 

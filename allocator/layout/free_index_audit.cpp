@@ -52,10 +52,11 @@ void FreeIndex::audit() const {
   std::uint64_t grains = 0;
   for (unsigned r = 0; r < kRows; ++r) {
     const bool marked = (occupied_[r / 64] >> (r % 64)) & 1;
-    CISTERN_CHECK(marked == (rows_[r] && rows_[r]->occupied != 0));
-    for (unsigned c = 0; rows_[r] && c < kColumns; ++c) {
-      const Block* root = rows_[r]->bins[c];
-      CISTERN_CHECK(((rows_[r]->occupied >> c) & 1) == (root != nullptr));
+    const Row* const row = rowAt(r);
+    CISTERN_CHECK(marked == (row && row->occupied != 0));
+    for (unsigned c = 0; row && c < kColumns; ++c) {
+      const Block* root = row->bins[c];
+      CISTERN_CHECK(((row->occupied >> c) & 1) == (root != nullptr));
       CISTERN_CHECK(root == nullptr || root->links.parent == nullptr);
       walk(root, [&](const Block& b, const Block* before) {
         const Bin own = binOf(b.grains);
@@ -73,7 +74,7 @@ void FreeIndex::audit() const {
 
 void FreeIndex::auditLeftOut(std::size_t& blocks, std::uint64_t& grains) const {
   for (const Block* b = left_out_; b; b = b->links.right) {
-    CISTERN_CHECK(b->isFree() && rows_[binOf(b->grains).row] == nullptr);
+    CISTERN_CHECK(b->isFree() && rowAt(binOf(b->grains).row) == nullptr);
     CISTERN_CHECK(b->links.left ? b->links.left->links.right == b : left_out_ == b);
     ++blocks;
     grains += b->grains;

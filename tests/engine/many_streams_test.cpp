@@ -63,6 +63,16 @@ TEST_CASE("streams that come and go leave nothing behind", "[engine]") {
   CHECK(rig.sim().callsOnDeadStreams() == 0);
 }
 
+TEST_CASE("a stream with one allocation costs less than 5 KiB of host memory", "[engine]") {
+  SimRig rig("", simOf(64 * kGiB));
+  const auto host_bytes = [&rig](int streams) {
+    for (int i = 0; i < streams; ++i) rig.allocator.free(rig.allocator.allocate(512, rig.stream()));
+    return rig.allocator.memoryStats().host_bytes;
+  };
+  const std::uint64_t before = host_bytes(500);
+  CHECK((host_bytes(500) - before) / 500 < 5 * kKiB);
+}
+
 TEST_CASE("what streams that are gone hold is theirs until it is freed", "[engine]") {
   SimRig rig;
   std::vector<void*> held;

@@ -8,7 +8,7 @@ using Catch::Matchers::ContainsSubstring;
 
 /// An allocator whose misuses are collected instead of printed.
 struct MisuseRig : SimRig {
-  MisuseRig() {
+  explicit MisuseRig(const char* conf = "") : SimRig(conf) {
     allocator.setMisuseHook([this](const Misuse& misuse) { reports.push_back(misuse); });
   }
   /// Frees it and gives the one report of that, after which all is as before.
@@ -76,6 +76,19 @@ TEST_CASE("a free longer ago than is remembered is still a second free", "[engin
   CHECK(misuse.kind == MisuseKind::kDoubleFree);
   CHECK(misuse.freed_by == nullptr);
   CHECK_THAT(misuse.text(), ContainsSubstring("free_log"));
+}
+
+TEST_CASE("of the last frees, as many as are remembered, each is told", "[engine]") {
+  MisuseRig rig("free_log:10");
+  std::vector<void*> blocks;
+  for (int i = 0; i < 35; ++i) blocks.push_back(rig.allocator.allocate(kKiB));
+  for (std::size_t freed = 1; freed <= blocks.size(); ++freed) {
+    rig.allocator.free(blocks[freed - 1]);
+    for (std::size_t i = 0; i < freed; ++i) {
+      const Misuse misuse = rig.freeWrongly(toAddress(blocks[i]));
+      if ((misuse.freed_by != nullptr) != (freed - i <= 10)) FAIL(i << " of " << freed);
+    }
+  }
 }
 
 TEST_CASE("a free inside a block is reported with the block", "[engine]") {

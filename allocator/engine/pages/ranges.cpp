@@ -14,8 +14,8 @@ namespace {
 /// device refuses, and so on.
 constexpr std::uint64_t kReservedTimes = 2;
 constexpr std::uint64_t kMostReserved = kTiB;  // the layout counts grains in 32 bits
-constexpr std::uint64_t kExtendUnits = 64;     // at least so many at a time
-constexpr std::uint64_t kRoomBeyond = 16;      // behind a request, for a page larger than its rest
+constexpr std::uint64_t kExtendUnits = 64;  // a range doubles, and from there on grows by so many
+constexpr std::uint64_t kRoomBeyond = 16;   // behind a request, for a page larger than its rest
 
 std::uint64_t unitsFor(std::uint64_t bytes) { return (bytes + kUnit - 1) / kUnit; }
 
@@ -35,13 +35,15 @@ bool PageBacking::makeRoom(Heap& heap, const Request& request) {
     const std::uint64_t most = range->reserved_bytes / kUnit - range->units();
     const std::uint64_t lacking = need - (range->units() - range->touched);
     if (lacking <= most) {
-      extend(*range, std::min(most, std::max(lacking, kExtendUnits)));
+      extend(
+          *range,
+          std::min(most, std::max(lacking, std::min<std::uint64_t>(range->units(), kExtendUnits))));
       return true;
     }
   }
   range = openRange(heap, request.kind, need * kUnit);
   if (range == nullptr) return false;
-  extend(*range, std::max(need, std::min(kExtendUnits, range->reserved_bytes / kUnit)));
+  extend(*range, need);  // most ranges, where there are many, never need more
   return true;
 }
 
@@ -78,8 +80,7 @@ PageRange* PageBacking::openRange(Heap& heap, SizeKind kind, std::uint64_t least
 void PageBacking::extend(PageRange& range, std::uint64_t units) {
   const Address from = range.device_base + range.bytes;
   const std::size_t slots = range.slots.size() + units;
-  // Seldom moved: what was never touched takes no memory of the host. But most ranges, where there
-  // are many, never grow.
+  // Seldom moved: what was never touched takes no memory of the host.
   if (slots > range.slots.capacity()) {
     const std::size_t ahead = range.slots.empty() ? slots : 4 * slots;
     range.slots.reserve(std::min<std::size_t>(ahead, range.reserved_bytes / kUnit));
