@@ -48,17 +48,28 @@ Workspace Workspaces::get(const WorkspaceKey& key, std::size_t (*bytes_on)(int d
   return made;
 }
 
-// Their nodes are unlinked under the lock, which needs no memory, and freed outside of it.
+namespace {
+
+// Moves nodes from one table to another, which needs no memory.
+template <class From, class To, class Matches>
+void moveNodes(From& from, To& to, Matches matches) noexcept {
+  for (auto at = from.begin(); at != from.end();) {
+    const auto next = std::next(at);
+    if (matches(at->first)) to.insert(from.extract(at));
+    at = next;
+  }
+}
+
+}  // namespace
+
+// They are unlinked under the lock, and freed outside of it.
 template <class Matches>
 void Workspaces::release(Matches matches) noexcept {
-  Table gone;
+  PastTable gone;
   {
     const MutexLock lock(mutex_);
-    for (auto at = table_.begin(); at != table_.end();) {
-      const auto next = std::next(at);
-      if (matches(at->first)) gone.insert(table_.extract(at));
-      at = next;
-    }
+    moveNodes(table_, gone, matches);
+    moveNodes(past_, gone, matches);
   }
   noteWorkspacesChanged();
   for (const auto& [key, entry] : gone) freeWorkspace(*entry.allocator, entry.workspace.memory);
@@ -69,27 +80,39 @@ void Workspaces::releasePool(int device, WorkspacePool pool) noexcept {
 }
 
 void Workspaces::releaseStream(int device, Stream stream) noexcept {
-  release([&](const WorkspaceKey& key) {
-    return key.device == device && key.stream == stream && key.pool == WorkspacePool{};
-  });
+  const auto of_stream = [&](const WorkspaceKey& key) {
+    return key.device == device && key.stream == stream;
+  };
+  {
+    const MutexLock lock(mutex_);
+    moveNodes(table_, past_, [&](const WorkspaceKey& key) {
+      return of_stream(key) && key.pool != WorkspacePool{};
+    });
+  }
+  release([&](const WorkspaceKey& key) { return of_stream(key) && key.pool == WorkspacePool{}; });
 }
 
 void Workspaces::clear(int device) noexcept {
   release([&](const WorkspaceKey& key) { return key.device == device; });
 }
 
-// The key's order puts the entries of one device and pool side by side.
 std::vector<WorkspaceStats> Workspaces::statistics() const {
-  std::vector<WorkspaceStats> found;
-  const MutexLock lock(mutex_);
-  for (const auto& [key, entry] : table_) {
-    if (found.empty() || found.back().device != key.device || found.back().pool != key.pool) {
-      found.push_back({key.device, key.pool, 0, 0});
+  std::map<std::pair<int, WorkspacePool>, WorkspaceStats> found;
+  const auto add = [&found](const auto& table) {
+    for (const auto& [key, entry] : table) {
+      WorkspaceStats& stats = found[{key.device, key.pool}];
+      stats.device = key.device;
+      stats.pool = key.pool;
+      ++stats.count;
+      stats.bytes += entry.workspace.bytes;
     }
-    ++found.back().count;
-    found.back().bytes += entry.workspace.bytes;
-  }
-  return found;
+  };
+  const MutexLock lock(mutex_);
+  add(table_);
+  add(past_);
+  std::vector<WorkspaceStats> all;
+  for (const auto& [place, stats] : found) all.push_back(stats);
+  return all;
 }
 
 }  // namespace handles

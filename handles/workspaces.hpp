@@ -22,13 +22,14 @@
 
 namespace cistern {
 
-/// Frees all workspaces of the default pool on a device; graphs keep theirs. They come again when
-/// handles are next asked for. Not while another thread uses handles of that device, and not while
-/// a graph is alive that was captured outside of Cistern's pools.
+/// Frees all workspaces of the default pool on a device; those of other pools stay until their pool
+/// has no users, as graphs may have captured them. They come again when handles are next asked for.
+/// Not while another thread uses handles of that device, and not while a graph is alive that was
+/// captured outside of Cistern's pools.
 void clearWorkspaces(int device);
 
 /// The same for one stream of the device: before it is destroyed, so that its memory goes to
-/// others.
+/// others. No stream that has its handle later gets any of its workspaces, other pools' either.
 void clearWorkspaces(int device, Stream stream);
 
 struct WorkspaceStats {
@@ -82,7 +83,8 @@ class Workspaces {
 
   /// Frees those of a pool whose last user has let go: nothing will use them again.
   void releasePool(int device, WorkspacePool pool) noexcept;
-  /// Frees those of the default pool on one stream.
+  /// Frees those of the default pool on one stream. Those of other pools are nobody's from now on,
+  /// and freed with their pool.
   void releaseStream(int device, Stream stream) noexcept;
   /// Frees all of a device.
   void clear(int device) noexcept;
@@ -95,6 +97,7 @@ class Workspaces {
     CachingAllocator* allocator;
   };
   using Table = std::map<WorkspaceKey, Entry>;
+  using PastTable = std::multimap<WorkspaceKey, Entry>;
 
   Workspace find(const WorkspaceKey& key) const;
   template <class Matches>
@@ -102,6 +105,8 @@ class Workspaces {
 
   mutable Mutex mutex_;
   Table table_ CISTERN_GUARDED_BY(mutex_);
+  /// Of streams that are gone: a graph of the pool may still compute in them.
+  PastTable past_ CISTERN_GUARDED_BY(mutex_);
 };
 
 /// The process' only one; never destroyed.

@@ -22,7 +22,9 @@ struct GraphBlas : FakeLibrary<GraphBlasTag> {
 FakeHandle* currentBlas() { return handles::currentHandle<GraphBlas>(); }
 
 struct GraphRig : PoolRig {
-  GraphRig() { setWorkspaceAllocator(0, &allocator); }
+  explicit GraphRig(sim::SimConfig config = simOf(kGiB)) : PoolRig("", std::move(config)) {
+    setWorkspaceAllocator(0, &allocator);
+  }
   ~GraphRig() { setWorkspaceAllocator(0, nullptr); }
 };
 
@@ -50,6 +52,36 @@ TEST_CASE("in a capture a workspace comes from the graph's pool, and goes when t
   graph.reset();
   CHECK(nowOf(rig.allocator, Stat::kAllocatedBytes) == before);
   CHECK(currentBlas()->workspace == eager);
+}
+
+TEST_CASE("a pool's workspace of a stream that is gone is not another's with its handle",
+          "[workspace]") {
+  sim::SimConfig config = simOf(kGiB);
+  config.reuse_streams = true;
+  GraphRig rig(config);
+  {
+    MemPool pool(rig.pools);
+    const auto compute = [&](Stream on) {
+      const MemPoolScope scope(pool);
+      const StreamGuard guard(on);
+      void* const workspace = currentBlas()->workspace;
+      rig.touch(on, workspace);
+      return workspace;
+    };
+    const Stream gone = rig.stream();
+    rig.work.delay(gone, kLongNs);
+    void* const before = compute(gone);
+    clearWorkspaces(0, gone);
+    rig.allocator.forgetStream(gone);
+    rig.sim().destroyStream(gone).orThrow();
+    const Stream fresh = rig.stream();
+    REQUIRE(fresh == gone);
+    CHECK(compute(fresh) != before);  // a graph of the pool may compute there
+    CHECK(workspaceStatistics().front().count == 2);
+    rig.sim().synchronizeDevice().orThrow();
+  }
+  CHECK(workspaceStatistics().empty());
+  CHECK(rig.sim().races().empty());
 }
 
 TEST_CASE("a hundred captures and resets do not grow memory by their workspaces", "[workspace]") {
