@@ -39,7 +39,7 @@ void ActiveHeaps::wake(Heap& heap) noexcept CISTERN_NO_TSA {
   --resting_.heaps;
   activity.index = active_.size();
   active_.push_back(&heap);
-  offering_.insert(activity.number);
+  if (!heap.withdrawn()) offering_.insert(activity.number);
 }
 
 void ActiveHeaps::rest(Heap& heap) noexcept CISTERN_NO_TSA {
@@ -56,6 +56,16 @@ void ActiveHeaps::rest(Heap& heap) noexcept CISTERN_NO_TSA {
   active_[activity.index] = active_.back();
   active_.pop_back();
   if (!offers) offering_.erase(activity.number);
+}
+
+void ActiveHeaps::withdraw(const Heap& heap) noexcept {
+  const MutexLock lock(mutex_);
+  offering_.erase(heap.activity.number);
+}
+
+void ActiveHeaps::offer(const Heap& heap) noexcept {
+  const MutexLock lock(mutex_);
+  offering_.insert(heap.activity.number);
 }
 
 bool ActiveHeaps::appendNew(std::vector<Heap*>& held, Resting& resting) const noexcept {
@@ -105,13 +115,14 @@ void ActiveHeaps::audit(const std::vector<Heap*>& heaps) const CISTERN_NO_TSA {
     const Heap::Activity& activity = heap->activity;
     CISTERN_CHECK(made_[activity.number] == heap);
     if (!heap->resting()) {
-      CISTERN_CHECK(active_[activity.index] == heap && offering_.contains(activity.number));
+      CISTERN_CHECK(active_[activity.index] == heap);
+      CISTERN_CHECK(offering_.contains(activity.number) != heap->withdrawn());
       continue;
     }
     ++sum.heaps;
     addTo(sum.counters.current, heap->counted().current, +1);
     addTo(sum.counters.allocated, heap->counted().allocated, +1);
-    CISTERN_CHECK(!heap->offers() || offering_.contains(activity.number));
+    CISTERN_CHECK(!heap->offers() || heap->withdrawn() || offering_.contains(activity.number));
     CISTERN_CHECK(heap->counted().current[0] == heap->counted().ceiling[0] &&
                   heap->counted().current[1] == heap->counted().ceiling[1]);
   }
@@ -144,6 +155,19 @@ void Heap::restIfUnchanged() noexcept {
     counters_.ceiling[kSizeKindCount][s] = counters_.both(s);
   forgetLimits();
   activity.among->rest(*this);
+}
+
+void Heap::withdraw() noexcept {
+  const bool left_out = small_.freeBlocks().hasLeftOut() || large_.freeBlocks().hasLeftOut();
+  if (withdrawn_ || left_out || aside.load(std::memory_order_relaxed) != 0) return;
+  if (activity.among == nullptr) return;
+  withdrawn_ = true;
+  activity.among->withdraw(*this);
+}
+
+void Heap::offerAgain() noexcept {
+  withdrawn_ = false;
+  activity.among->offer(*this);
 }
 
 bool Heap::offers() const noexcept {

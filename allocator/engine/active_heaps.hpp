@@ -12,7 +12,9 @@
 // there are active heaps, and each change of a heap pays for a bounded number of looks at it.
 //
 // Apart from that there is a set of the heaps that may have memory for others: all that are active,
-// and those that had some when they went to rest.
+// and those that had some when they went to rest; but for those that somebody has looked into and
+// found without. They are in it again as soon as memory is freed there, or comes. So n streams that
+// hold what they have are looked into n times, not n times by each.
 //
 // The lock is a leaf, taken under heaps' locks.
 #pragma once
@@ -52,6 +54,10 @@ class ActiveHeaps {
   /// Pre: the heap's lock is held, its caches are held still, its counts are up to date, and nobody
   /// else does so at the same time (CachingAllocator::settle_mutex_).
   void rest(Heap& heap) noexcept;
+
+  /// The heap has nothing for others, or may have again. Pre: its lock is held.
+  void withdraw(const Heap& heap) noexcept;
+  void offer(const Heap& heap) noexcept;
 
   /// Appends the active heaps that `held` lacks, as far as it has room for them. Pre: it was empty,
   /// or filled by this, and no heap has gone to rest since. False: there are none, and then

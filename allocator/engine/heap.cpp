@@ -47,6 +47,8 @@ bool Heap::moveTo(Pool& pool, Stream stream) noexcept {
 
 void Heap::release(Block& block, std::uint64_t tick, std::uint32_t at) noexcept {
   noteChange();
+  if (withdrawn_) [[unlikely]]
+    offerAgain();
   HeapSegment& segment = segmentOf(block);
   const SizeKind kind = segment.kind;
   if (block.state() == BlockState::kAllocated) [[likely]]
@@ -82,6 +84,7 @@ void Heap::noteFreeComplete() noexcept {
 
 Block* Heap::fill(SizeKind kind, Block& hole, Address from, Address to, std::uint32_t at) noexcept {
   noteChange();
+  if (withdrawn_) offerAgain();
   completion.freed = true;
   return layout(kind).fill(hole, from, to, at);
 }
@@ -93,6 +96,7 @@ Block* Heap::punch(SizeKind kind, Block& free, Address from, Address to) noexcep
 
 void Heap::add(HeapSegment& segment, bool grown) {
   noteChange();
+  if (withdrawn_) offerAgain();
   layout(segment.kind).add(segment, grown ? 0 : epoch);
   segment.heap.store(this, std::memory_order_release);
   countBacking(segment.kind, segment.bytes, +1, grown);

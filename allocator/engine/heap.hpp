@@ -298,6 +298,11 @@ class alignas(64) Heap {
   const HeapCounters& counted() const CISTERN_REQUIRES(mutex_) { return counters_; }
   /// Whether it may have pages, or a segment, for other heaps.
   bool offers() const noexcept CISTERN_REQUIRES(mutex_);
+  /// It has none: nobody looks here until memory becomes free, or comes. Pre: so it is, but for
+  /// what lies aside and what the index has left out, which this looks at.
+  void withdraw() noexcept CISTERN_REQUIRES(mutex_);
+  /// Nobody looks here.
+  bool withdrawn() const CISTERN_REQUIRES(mutex_) { return withdrawn_; }
 
  private:
   void release(Block& block, std::uint64_t tick, std::uint32_t at) noexcept
@@ -314,6 +319,7 @@ class alignas(64) Heap {
   }
   HitCounts& hits(SizeKind kind) CISTERN_REQUIRES(mutex_) { return hits_[std::size_t(kind)]; }
   void changed() noexcept CISTERN_REQUIRES(mutex_);
+  void offerAgain() noexcept CISTERN_REQUIRES(mutex_);
   void forgetLimits() noexcept CISTERN_REQUIRES(mutex_);
   void bringUpToDate(SizeKind kind) noexcept CISTERN_REQUIRES(mutex_);
   bool overCeilingNow(SizeKind kind) noexcept CISTERN_REQUIRES(mutex_);
@@ -333,6 +339,7 @@ class alignas(64) Heap {
   HeapCounters counters_ CISTERN_GUARDED_BY(mutex_);
   bool unchanged_ CISTERN_GUARDED_BY(mutex_) = false;  ///< since a settlement looked last
   bool resting_ CISTERN_GUARDED_BY(mutex_) = false;    ///< resting => unchanged
+  bool withdrawn_ CISTERN_GUARDED_BY(mutex_) = false;  ///< withdrawn => nothing for other heaps
   int looks_unchanged_ CISTERN_GUARDED_BY(mutex_) = 0;
 
  public:

@@ -88,7 +88,10 @@ Block* CachingAllocator::fromOtherHeaps(Heap& heap, const Request& request, Reac
     if (!mayBorrow(*owner, heap) && !whole) continue;
     {
       const MutexLock lock(owner->mutex());
-      if (fitting(*owner, request, reach, {}) == nullptr) continue;
+      if (fitting(*owner, request, reach, {}) == nullptr) {
+        if (!owner->offers()) owner->withdraw();
+        continue;
+      }
     }
     progress_.refresh(*owner);
     if (Block* block = takeCompleted(*owner, heap, request, reach)) return block;

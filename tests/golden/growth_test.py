@@ -16,7 +16,7 @@ import tempfile
 STREAMS = 2_000
 MOST = 2.2
 SKIPPED = 77
-WAYS = ("hold", "free", "share", "forget")
+WAYS = ("hold", "large", "free", "share", "forget")
 OPTIONS = ("background_thread:false", "backing:segments")
 
 

@@ -2,6 +2,7 @@
 // instructions that takes in all is what callgrind counts.
 //
 //   hold    one allocation that stays
+//   large   a larger one that stays
 //   free    one that is freed
 //   share   one that another stream uses too, then freed
 //   forget  the same, and the stream is forgotten and destroyed
@@ -13,12 +14,13 @@
 
 namespace cistern::golden {
 
-enum class Way { kHold, kFree, kShare, kForget, kNone };
+enum class Way { kHold, kLarge, kFree, kShare, kForget, kNone };
 
 namespace {
 
 Way wayOf(std::string_view name) {
   if (name == "hold") return Way::kHold;
+  if (name == "large") return Way::kLarge;
   if (name == "free") return Way::kFree;
   if (name == "share") return Way::kShare;
   return name == "forget" ? Way::kForget : Way::kNone;
@@ -33,8 +35,8 @@ Way wayOf(std::string_view name) {
 void runStreams(sim::SimDevice& device, CachingAllocator& allocator, long streams, Way way) {
   for (long i = 0; i < streams; ++i) {
     const Stream stream = device.createStream().orThrow();
-    void* const block = allocator.allocate(1000, stream);
-    if (way == Way::kHold) continue;
+    void* const block = allocator.allocate(way == Way::kLarge ? 3 * kMiB : 1000, stream);
+    if (way == Way::kHold || way == Way::kLarge) continue;
     if (way != Way::kFree) allocator.recordStream(block, Stream{});
     allocator.free(block);
     if (way != Way::kForget) continue;

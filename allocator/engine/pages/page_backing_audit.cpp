@@ -6,6 +6,20 @@ namespace cistern {
 
 using namespace pages;
 
+namespace {
+
+bool holdsPage(const PageRange& range, const Block& block) {
+  const std::uint32_t end = range.unitAt(block.end());
+  for (std::uint32_t unit = range.unitAt(block.address() + kUnit - 1); unit < end;) {
+    const View& view = *range.slots[unit];
+    if (view.unit == unit && view.endUnit() <= end) return true;
+    unit = view.endUnit();
+  }
+  return false;
+}
+
+}  // namespace
+
 void PageBacking::audit(std::uint64_t reserved) const CISTERN_NO_TSA {
   ground_.table.audit();
   CISTERN_CHECK(reserved == ground_.table.bytes() && reserved <= ground_.limit.reserved());
@@ -13,6 +27,7 @@ void PageBacking::audit(std::uint64_t reserved) const CISTERN_NO_TSA {
   for (const auto& range : ground_.table.ranges()) {
     for (const Block* b = range->first; b; b = b->next) {
       if (!b->isHole()) backed += b->bytes();
+      if (b->isFree() && range->home->withdrawn()) CISTERN_CHECK(!holdsPage(*range, *b));
       std::uint32_t unit = range->unitAt(b->address());
       for (; unit < range->unitAt(b->end() + kUnit - 1); ++unit) {
         const View* view = range->slots[unit];

@@ -74,8 +74,12 @@ bool Mover::hasAny(Heap& source) const {
       return true;
   }
   const auto& parked = ground_.parked;
-  return std::any_of(parked.begin(), parked.end(),
-                     [&](const PhysicalPage* page) { return page->counted_by == &source; });
+  if (std::any_of(parked.begin(), parked.end(),
+                  [&](const PhysicalPage* page) { return page->counted_by == &source; }))
+    return true;
+  const MutexLock lock(source.mutex());
+  if (!source.offers()) source.withdraw();
+  return false;
 }
 
 // Below the limit, and on the device.
@@ -127,6 +131,7 @@ std::size_t Mover::takeFrom(Heap& source, Which which, std::size_t most) {
   const bool same_pool = &source.pool() == &heap_.pool();
   const Survey survey(source, ground_.surveys,
                       same_pool ? Whither::kWithinPool : Whither::kAnywhere);
+  if (!survey.any() && &source != &heap_) source.withdraw();
   Donors& donors = ground_.donors;
   donors.clear();
   for (View* view : survey.freeViews()) {

@@ -24,7 +24,9 @@ void Survey::note(Block& block) {
     View& view = *range.slots[unit];
     if (unit + kAhead < end) __builtin_prefetch(range.slots[unit + kAhead], 1);
     const bool may_go = whither_ == Whither::kWithinPool || view.page->mayLeave();
-    if (may_go && view.unit == unit && view.endUnit() <= end) {
+    const bool whole = view.unit == unit && view.endUnit() <= end;
+    any_ |= whole;
+    if (may_go && whole) {
       view.found.in = &block;
       view.found.by = number_;
       free_.push_back(&view);

@@ -27,6 +27,8 @@ class Survey {
   std::uint64_t number() const { return number_; }
   /// The views of wholly free pages that may go there, small ones' and large ones'.
   const std::vector<View*>& freeViews() const { return free_; }
+  /// Whether any page lies wholly free, also if a graph keeps it from going there.
+  bool any() const { return any_; }
   bool found(const View& view) const { return view.found.by == number_; }
 
  private:
@@ -34,6 +36,7 @@ class Survey {
 
   const std::uint64_t number_;
   const Whither whither_;
+  bool any_ = false;
   std::vector<View*>& free_;
 };
 
