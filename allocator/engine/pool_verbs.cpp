@@ -83,6 +83,7 @@ bool CachingAllocator::tidyPools(bool may_wait) {
 }
 
 void CachingAllocator::attachPoolReleasedObserver(std::function<void(MempoolId_t)> observer) {
+  if (!observer) throw InvalidArgument("attachPoolReleasedObserver: the observer is empty");
   const MutexLock lock(hooks_mutex_);
   pool_observers_.add(std::move(observer));
 }

@@ -95,12 +95,14 @@ void CachingAllocator::reportMisuse(const char* verb, Address address) const noe
 }
 
 void CachingAllocator::registerReclaimCallback(std::function<bool()> callback) {
+  if (!callback) throw InvalidArgument("registerReclaimCallback: the callback is empty");
   const MutexLock lock(hooks_mutex_);
   reclaim_callbacks_.add(std::move(callback));
 }
 
 void CachingAllocator::attachOutOfMemoryObserver(
     std::function<void(const OutOfMemoryReport&)> observer) {
+  if (!observer) throw InvalidArgument("attachOutOfMemoryObserver: the observer is empty");
   const MutexLock lock(hooks_mutex_);
   oom_observers_.add(std::move(observer));
 }

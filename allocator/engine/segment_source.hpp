@@ -14,8 +14,9 @@ namespace cistern {
 class SegmentSource {
  public:
   virtual ~SegmentSource() = default;
-  /// `bytes` (a multiple of 2 MiB) for use on `stream` first, 512-byte aligned. kOutOfMemory when
-  /// there are none. What it throws leaves the verb that needed the memory, which changed nothing.
+  /// `bytes` (a multiple of 2 MiB) for use on `stream` first, 512-byte aligned, that are nobody's
+  /// until they are freed: no part of a block of this allocator. kOutOfMemory when there are none.
+  /// What it throws leaves the verb that needed the memory, which changed nothing.
   virtual Result<Address> allocate(std::size_t bytes, Stream stream) = 0;
   /// Takes back what allocate returned. No queued work uses it any more, or the source waits for
   /// what does, as a device's free does. Where it refuses, or throws, the pool keeps the memory and

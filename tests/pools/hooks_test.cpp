@@ -232,6 +232,16 @@ const Occasion kOccasions[] = {
 
 }  // namespace
 
+TEST_CASE("a hook that is no function is refused where it is given", "[pools]") {
+  PoolRig rig;
+  CHECK_THROWS_AS(rig.allocator.registerReclaimCallback({}), InvalidArgument);
+  CHECK_THROWS_AS(rig.allocator.attachOutOfMemoryObserver({}), InvalidArgument);
+  CHECK_THROWS_AS(rig.allocator.attachPoolReleasedObserver({}), InvalidArgument);
+  rig.allocator.setMisuseHook({});
+  CHECK(rig.outOfMemory(2 * kGiB, rig.stream()));
+  MemPool(rig.pools);
+}
+
 TEST_CASE("every hook may call every verb", "[pools]") {
   for (const Occasion& occasion : kOccasions) {
     for (const Verb& verb : kVerbs) {
