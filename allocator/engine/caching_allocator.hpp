@@ -174,7 +174,8 @@ class CachingAllocator {
   /// Makes the blocks of `wanted` live in the pool, at their addresses, and no others. What their
   /// streams do from now on comes after all that was done with that memory. Throws PoolError,
   /// changing nothing, when some of it is not the pool's any more, that order cannot be had, a
-  /// capture into the pool is under way, or `wanted` is not what liveBlocks can have said. `freed`
+  /// block that is to be made is for a stream that was forgotten and not named since, a capture
+  /// into the pool is under way, or `wanted` is not what liveBlocks can have said. `freed`
   /// and `made` get what changed.
   void restore(Pool& pool, const std::vector<LiveBlock>& wanted, std::vector<void*>& freed,
                std::vector<void*>& made);
@@ -183,7 +184,8 @@ class CachingAllocator {
 
   // ---- Hooks. Each is called without a lock held, by the thread whose verb has come to it, and
   // may call every verb: of this allocator, of its pools, and those that add or replace hooks.
-  // Several threads may call one at the same time.
+  // Several threads may call one at the same time. An empty function is refused (InvalidArgument),
+  // but by setMisuseHook, for which it is the default one.
 
   /// Called when a pool's last user has let go, before the verb ends that saw it. It must not
   /// throw: that ends the process, as it may be called where a graph or a MemPool is destroyed.

@@ -61,6 +61,7 @@ void CachingAllocator::restore(Pool& pool, const std::vector<LiveBlock>& wanted,
 void CachingAllocator::Restoration::run() CISTERN_NO_TSA {
   std::unique_lock<Mutex> backing;
   if (pool_.onPages()) backing = std::unique_lock(allocator_.pages_->mutex());
+  findForgotten();
   if (tryNow()) return;
   for (const Need& need : needs_) allocator_.progress_.refresh(*need.heap);
   if (tryNow()) return;

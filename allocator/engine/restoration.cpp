@@ -26,6 +26,18 @@ void CachingAllocator::Restoration::look() CISTERN_NO_TSA {
   for (const LiveBlock& block : made_) checkPlace(block);
 }
 
+// Whether a stream is gone is asked before any heap is locked. Nothing can be done on it: it may
+// have been destroyed, and what has its handle now may be another that nobody has named.
+void CachingAllocator::Restoration::findForgotten() {
+  for (const LiveBlock& block : wanted_) {
+    const auto place = std::ranges::lower_bound(forgotten_, block.stream);
+    if (place != forgotten_.end() && *place == block.stream) continue;
+    const bool gone = allocator_.streams_.ask(
+        block.stream, [] { return false; }, [](const SharedStreamEnd&) { return true; });
+    if (gone) forgotten_.insert(place, block.stream);
+  }
+}
+
 void CachingAllocator::Restoration::compare() CISTERN_NO_TSA {
   std::vector<bool> there(wanted_.size());
   for (Heap* heap : heaps_) {
@@ -54,6 +66,7 @@ bool CachingAllocator::Restoration::holds(const Heap* heap) const {
 
 // The block's place is the pool's still, or its pages come back to it, and nobody uses it.
 void CachingAllocator::Restoration::checkPlace(const LiveBlock& wanted) CISTERN_NO_TSA {
+  if (std::ranges::binary_search(forgotten_, wanted.stream)) refuse(wanted, kForgotten);
   const auto [segment, heap] = allocator_.locate(wanted.address);
   if (!holds(heap) || !heap->owns(*segment, wanted.address)) refuse(wanted, kGone);
   const Address from = segment->placeOf(wanted.address), to = from + wanted.bytes;

@@ -79,12 +79,16 @@ class CachingAllocator::Restoration {
   };
   static constexpr const char* kGone = "its memory has left the pool";
   static constexpr const char* kInUse = "queued work of several streams still uses part of it";
+  static constexpr const char* kForgotten =
+      "its stream was forgotten, or never named: a verb has to name it first (recordStream, "
+      "allocate)";
   [[noreturn]] static void refuse(const LiveBlock& block, const char* why);
   static bool ownAlone(const Heap& heap, const Block& block);
 
   bool tryNow();
   // Pre: the locks of all the pool's heaps are held, and the backing's if they are on pages.
   void look();
+  void findForgotten();
   void compare();
   bool holds(const Heap* heap) const;
   void checkPlace(const LiveBlock& wanted);
@@ -104,6 +108,7 @@ class CachingAllocator::Restoration {
   CachingAllocator& allocator_;
   Pool& pool_;
   const std::vector<LiveBlock>& wanted_;
+  std::vector<Stream> forgotten_;        ///< streams of `wanted_` that are gone, in order
   std::vector<Heap*> heaps_;             ///< of the pool, and locked, during a look; in order
   std::vector<LiveBlock> freed_, made_;  ///< what is to be done, found by the last look
   std::vector<Leaving> leaving_;
