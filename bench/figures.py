@@ -23,6 +23,7 @@ LAG = ["--gpu-lag-us", "10000"]
 PLAIN = ["--page-size", "20MiB", "--no-recycle"]
 TORCH = ["--policy", "torch-rules"]
 EAGER = ["--conf", "recycle:eager"]
+PEERS = [TORCH, ["--policy", "torch-expandable"], ["--policy", "driver-pool"]]
 # What the policy torch-rules is made of, as options, but for the order of segments.
 TORCH_OPTIONS = ("backing:segments,background_thread:false,cross_stream_reuse:false,"
                  "tight_growth:false,poll_interval:1,prefer_old_segments:")
@@ -71,13 +72,16 @@ def calls(counts):
 
 
 def reserves(figures):
+    def cell(row, mark=""):
+        size = f"{row['peak_reserved_bytes'] / 2**30:.2f}"
+        return f"{mark}{size}{mark} ({percent(row['efficiency'])} %)"
+
     rows = []
-    for own, torch in zip(figures.all(*LAG), figures.all(*TORCH, *LAG)):
-        rows.append([own["trace"], gib(own["peak_requested_bytes"]),
-                     f"**{gib(own['peak_reserved_bytes'])}**", gib(torch["peak_reserved_bytes"]),
-                     f"{percent(own['efficiency'])} % ({percent(torch['efficiency'])} %)"])
-    return table(["program", "asks for", "Cistern reserves", "PyTorch's rules",
-                  "in use of what is reserved"], rows)
+    for own, *peers in zip(figures.all(*LAG), *(figures.all(*peer, *LAG) for peer in PEERS)):
+        asked = f"{own['peak_requested_bytes'] / 2**30:.2f}"
+        rows.append([own["trace"], asked, cell(own, "**"), *map(cell, peers)])
+    return table(["GiB reserved (in use)", "asked for", "Cistern", "PyTorch",
+                  "PyTorch, expandable", "driver's pool"], rows)
 
 
 def sample(figures):
@@ -160,10 +164,10 @@ def fits(figures):
 
 def page_sizes(figures):
     columns = [figures.all(*how, *LAG) for how in
-               ([], ["--page-size", "16MiB"], ["--page-size", "20MiB"])]
+               ([], ["--page-size", "8MiB"], ["--page-size", "16MiB"], ["--page-size", "20MiB"])]
     stranded = [[rows[0]["trace"], *(percent(1 - row["efficiency"]) for row in rows)]
                 for rows in zip(*columns)]
-    return table(["stranded, %", "by the rules", "16 MiB always", "20 MiB always"], stranded)
+    return table(["stranded, %", "by the rule", "8 MiB always", "16 MiB", "20 MiB"], stranded)
 
 
 TABLES = {"reserves": reserves, "sample": sample, "rounds": rounds, "kept-rounds": kept_rounds,

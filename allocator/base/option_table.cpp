@@ -19,20 +19,24 @@ constexpr OptionRow kTable[] = {
      BytesRule{&Options::page_size, 2 * kMiB, 16 * kGiB, 2 * kMiB,
                Special<std::uint64_t>{"auto", 0}},
      "The size of the pages that large requests (over 1 MiB) are backed with; small ones always "
-     "share pages of 2 MiB. `auto` chooses by what is reserved, what is left and what time there "
-     "is: a call to the device costs by the page, but a page with one block in it cannot move."},
+     "share pages of 2 MiB. `auto` chooses by what is reserved, what is left and what calls "
+     "have cost: a call to the device costs by the page, but a page with one block in it cannot "
+     "move."},
 
     {"recycle", "",
      RecycleRule{
          &Options::recycle,
          {{{"budget", Recycle::kBudget}, {"eager", Recycle::kEager}, {"off", Recycle::kOff}}}},
-     "When pages that lie wholly free are moved to where they are needed. `budget`: before the "
-     "device is asked for more, as long as `recycle_budget` lasts; and whenever the device, or the "
-     "limit, has no more to give. `eager`: whenever it saves memory. `off`: never."},
+     "Whether pages that lie wholly free are moved to where they are needed, before the device is "
+     "asked for more. `budget`: in pages as large as `recycle_budget` makes them. `eager`: in "
+     "pages "
+     "as small as they get, whatever that costs. `off`: never."},
 
     {"recycle_budget", "",
      FractionRule{&Options::recycle_budget, false, Special<double>{"none", 0.0}},
-     "The fraction of wall time that may go into moving pages where growing would have done."},
+     "The fraction of wall time that may go into calls to the device beyond what growing by pages "
+     "of "
+     "20 MiB would take. Beyond it new pages are made larger, below it smaller."},
 
     {"background_thread", "", SwitchRule{&Options::background_thread},
      "Whether a thread of the allocator's own removes the mappings that moved pages left behind, "

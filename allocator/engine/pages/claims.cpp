@@ -17,7 +17,6 @@ void Mover::claim(const Window& window) {
   pieces_.clear();
   gaps_.clear();
   steps_.clear();
-  coming_ = {};
   prepare();
   claimPieces();
   claimHoles();

@@ -13,7 +13,7 @@
 #include "allocator/device/device.hpp"
 #include "allocator/engine/heap_table.hpp"
 #include "allocator/engine/limit.hpp"
-#include "allocator/engine/pages/budget.hpp"
+#include "allocator/engine/pages/cost_loop.hpp"
 #include "allocator/engine/pages/donors.hpp"
 #include "allocator/engine/pages/steps.hpp"
 #include "allocator/engine/pages/survey.hpp"
@@ -44,11 +44,11 @@ struct Counters {
 };
 
 struct Ground : Surroundings {
-  explicit Ground(const Surroundings& s) : Surroundings(s), budget(s.options.recycle_budget) {}
+  explicit Ground(const Surroundings& s) : Surroundings(s), cost(s.options.recycle_budget) {}
 
   ViewTable table;
   Counters counters;
-  Budget budget;
+  CostLoop cost;
   // First guesses: what an H200 took for a page of 16 MiB (bench figures in docs/pages.md).
   CallCost create_cost{9'000};
   CallCost map_cost{22'000};

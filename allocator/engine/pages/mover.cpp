@@ -19,7 +19,6 @@ Block& holeAt(Heap& heap, const PageRange& range, Address place) {
 // is room for all.
 Block* Mover::serve() {
   began_ns_ = ground_.device.hostNanoseconds();
-  ground_.budget.earnUntil(began_ns_);
   if (Block* block = attempt(false)) return block;
   return page_too_large_ ? attempt(true) : nullptr;
 }
@@ -67,7 +66,7 @@ void Mover::putUnusedAside() noexcept {
 
 // The memory was the heap's, or another's, or new: `reserved` must not be seen in between.
 Block* Mover::commit() CISTERN_NO_TSA {
-  pay();
+  noteCost();
   std::vector<Heap*> sources;
   for (const Step& step : steps_) {
     Heap* const source = step.page->counted_by;
@@ -104,7 +103,6 @@ Block* Mover::commit() CISTERN_NO_TSA {
 void Mover::commitStep(Step& step) noexcept CISTERN_NO_TSA {
   if (step.source != nullptr) {
     step.source->layout(step.from->range->kind).endReserve();
-    if (step.source == &heap_ && !step.revived) window_.range->moved += step.page->bytes();
     ground_.table.makeStale(*step.from, step.last_use);
     (step.revived ? ground_.counters.revived : ground_.counters.recycled)++;
   } else if (step.revived) {

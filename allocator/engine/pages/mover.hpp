@@ -37,15 +37,6 @@ class Mover {
 
  private:
   enum class Which : std::uint8_t { kComplete, kAny };
-  /// What the first `steps` steps bring, revived pages apart.
-  struct Coming {
-    std::size_t steps = 0;
-    std::uint64_t more = 0;          ///< bytes that the heap does not have
-    std::uint64_t moved = 0;         ///< bytes that it has elsewhere
-    std::uint64_t others = 0;        ///< of `more`, what other heaps have
-    std::uint64_t others_count = 0;  ///< pages
-  };
-
   Block* attempt(bool fresh_only);
 
   // claims.cpp
@@ -82,15 +73,9 @@ class Mover {
   PhysicalPage* create(std::uint32_t units);
   std::uint32_t gapUnits() const;
 
-  // spending.cpp
-  std::size_t affordableInCapture() const;
-  void pay();
-  double credit() const;
-  double spending() const;
-  const Coming& coming() const;
-  std::uint64_t beyondMost() const;
-  std::size_t affordable() const;
-  std::size_t affordableFromOthers() const;
+  // page_size.cpp
+  std::size_t movableInCapture() const;
+  void noteCost();
   std::uint32_t pageUnits() const;
 
   // mapping.cpp
@@ -112,7 +97,6 @@ class Mover {
   std::vector<Piece>& pieces_ = ground_.mover.pieces;
   std::vector<Gap>& gaps_ = ground_.mover.gaps;
   std::vector<PhysicalPage*> brought_;  ///< were aside until this miss; some may be gone
-  mutable Coming coming_;
   bool pressed_ = false;         ///< the device or the limit has refused: time is no matter now
   bool unordered_ = false;       ///< the device would not order the streams
   bool page_too_large_ = false;  ///< one was passed over because no gap had room for it

@@ -77,7 +77,7 @@ bool PageBacking::forgets(Heap& heap) CISTERN_NO_TSA {
   }
   for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
     for (const Segment* s = heap.layout(kind).segments(); s; s = s->next) {
-      rangeOf(*s->first).most_backed = rangeOf(*s->first).moved = 0;
+      rangeOf(*s->first).most_backed = 0;
     }
   }
   return true;

@@ -1,5 +1,5 @@
-// Where pages for the gaps of a window come from. See mover.hpp; spending.cpp says what they may
-// cost.
+// Where pages for the gaps of a window come from. See mover.hpp; page_size.cpp says how large new
+// ones are.
 #include <algorithm>
 
 #include "allocator/engine/pages/mover.hpp"
@@ -19,11 +19,11 @@ std::uint32_t Mover::gapUnits() const {
   return units;
 }
 
-// Growing comes last where memory is dear, and as soon as the budget is spent where it is not.
+// What lies free comes before what is made.
 bool Mover::gather() {
   if (ground_.recycles()) {
-    takeOwn(affordable());
-    takeFromOthers(affordableFromOthers(), Which::kComplete);
+    takeOwn(request_.recording ? movableInCapture() : kNoLimit);
+    takeFromOthers(kNoLimit, Which::kComplete);
   }
   grow();
   if (gapUnits() == 0) return true;
@@ -189,8 +189,7 @@ std::uint32_t Mover::newPageUnits(const Gap& gap) const {
   if (pressed_) return std::min(page, lacking);
   if (ground_.options.page_size != 0) return std::min(page, room);
   if (lacking <= page) {
-    const bool own = lacking * 2 >= page && ground_.budget.balance() > 0;
-    return own ? lacking : std::min(page, room);
+    return lacking * 2 >= page ? lacking : std::min(page, room);
   }
   const std::uint32_t count = (lacking + page - 1) / page;
   return (lacking + count - 1) / count;

@@ -1,0 +1,55 @@
+// How large pages are made, as mapping them turns out to cost: a control loop. What misses have
+// taken beyond what growing in plain pages would have is measured against a share of wall time. A
+// program that overdraws it gets larger pages, of which fewer are mapped; one that does not gets
+// smaller ones, which strand less. Guarded by the backing's lock.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+namespace cistern::pages {
+
+/// All in nanoseconds of the device's host clock.
+///
+///   overdrawn = what was taken beyond plain growth - share * time, within its bounds
+///   scale = 2 ^ (overdrawn / kOctave)
+class CostLoop {
+ public:
+  explicit CostLoop(double share) : share_(share) {}
+
+  /// A miss has ended `now` that took `took`, of which growing in plain pages would have `plain`.
+  void note(double took, double plain, std::uint64_t now) {
+    const double earned = last_ == 0 || now < last_ ? 0 : double(now - last_) * share_;
+    last_ = now;
+    overdrawn_ = std::clamp(overdrawn_ + std::max(0.0, took - plain) - earned, kLeast, kMost);
+  }
+  /// What the size of a new page is multiplied by.
+  double scale() const { return std::exp2(overdrawn_ / kOctave); }
+  static double leastScale() { return std::exp2(kLeast / kOctave); }
+
+ private:
+  /// Pages are twice as large for each 10 ms. With half of it a program is told to save before it
+  /// has run on for long enough to say what it costs; with twice as much, sampled graphs, which
+  /// move much in little time, take half as long again (docs/decisions.md).
+  static constexpr double kOctave = 10e6;
+  static constexpr double kLeast = -2 * kOctave, kMost = 6 * kOctave;
+
+  const double share_;
+  double overdrawn_ = 0;
+  std::uint64_t last_ = 0;
+};
+
+/// A running mean of what a call took, from a first guess on.
+class CallCost {
+ public:
+  explicit CallCost(double guess) : mean_(guess) {}
+  double mean() const { return mean_; }
+  void note(double nanoseconds) { mean_ += (nanoseconds - mean_) / kWeight; }
+
+ private:
+  static constexpr double kWeight = 64;
+  double mean_;
+};
+
+}  // namespace cistern::pages

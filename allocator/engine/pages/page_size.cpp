@@ -1,0 +1,67 @@
+// How large a new page is, and what a miss has cost. See mover.hpp, cost_loop.hpp.
+#include <algorithm>
+#include <bit>
+
+#include "allocator/engine/pages/mover.hpp"
+#include "allocator/engine/recording/recording.hpp"
+
+namespace cistern::pages {
+namespace {
+
+/// A page is this part of what is reserved, and 8 MiB at least, times the loop's scale: what is
+/// stranded, some part of a page beside each block that stays, is in proportion then.
+constexpr double kPartOfReserved = 1024, kLeastUnits = 4;
+/// The largest page that is made by choice: 32 MiB.
+constexpr double kMostUnits = 16;
+/// It is at most this part of the limit, and of what is left below it: so many may be pinned down
+/// by one small block each before it shows.
+constexpr std::uint64_t kPartOfLimit = 2048, kPartOfLeft = 16;
+/// What PyTorch's expandable segments grow by, 20 MiB: plain growth, which costs nobody too much.
+constexpr double kPlainBytes = 20 * double(kMiB);
+/// So many times the memory of its heap a capture may move, all together, counted in pages of 8
+/// MiB.
+constexpr std::uint64_t kMovedInCapture = 64, kPageOfCapture = 4 * kUnit;
+
+}  // namespace
+
+// A capture is made once, and what it grows by is held for as long as its graph is: so it takes
+// what lies free before it grows, up to some times what the heap has, whatever that costs.
+std::size_t Mover::movableInCapture() const {
+  const std::uint64_t most = backed_before_ * kMovedInCapture, moved = request_.recording->moved;
+  return moved >= most ? 0 : std::size_t((most - moved) / kPageOfCapture);
+}
+
+// A heap takes what it never had by growing, in whatever way it gets it.
+void Mover::noteCost() {
+  std::uint64_t more = 0;
+  for (const Step& step : steps_) {
+    if (step.source && !step.revived && request_.recording)
+      request_.recording->moved += step.page->bytes();
+    if (step.source != &heap_ && !step.revived) more += step.page->bytes();
+  }
+  if (request_.recording) return;
+  const std::uint64_t now = ground_.device.hostNanoseconds(), had = window_.range->most_backed;
+  const std::uint64_t most = std::max(had, backed_before_);
+  const double grown = double(std::max(backed_before_ + more, most) - most);
+  const double plain = grown / kPlainBytes * (ground_.create_cost.mean() + ground_.map_cost.mean());
+  ground_.cost.note(double(now - began_ns_), plain, now);
+}
+
+std::uint32_t Mover::pageUnits() const {
+  if (request_.kind == SizeKind::kSmall) return 1;
+  if (ground_.options.page_size != 0) return std::uint32_t(ground_.options.page_size / kUnit);
+  if (pressed_) return 1;
+  const Limit& limit = ground_.limit;
+  const bool eager = ground_.options.recycle == Recycle::kEager;
+  const double scale = eager ? CostLoop::leastScale() : ground_.cost.scale();
+  const double part = double(limit.reserved()) / kPartOfReserved / double(kUnit);
+  const double wanted = std::max(part, kLeastUnits) * scale;
+  const std::uint64_t bound = std::min(limit.limit() / kPartOfLimit, limit.left() / kPartOfLeft);
+  const double most = std::min(double(bound) / double(kUnit), kMostUnits);
+  // Sizes of tensors tend to be powers of two: so are pages, the nearest by ratio.
+  constexpr double kRootOfTwo = 1.41421356;
+  const double units = std::clamp(wanted * kRootOfTwo, 1.0, std::max(most, 1.0));
+  return std::bit_floor(std::uint32_t(units));
+}
+
+}  // namespace cistern::pages
