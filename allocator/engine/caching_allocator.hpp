@@ -322,7 +322,9 @@ class CachingAllocator {
   Block* growTightly(Heap& heap, const Request& request);
   std::uint64_t leastGrowth(const Request& request) const;
   Block* growBy(std::uint64_t bytes, Heap& heap, const Request& request);
-  Block* install(Address base, std::uint64_t bytes, Heap& heap, const Request& request);
+  Block* install(HeapSegment& segment, Heap& heap, const Request& request);
+  bool discard(HeapSegment& segment, Heap& heap);
+  std::uint64_t discardRefused(Heap& heap);
   template <class Answer>
   void noteDeviceAnswer(const Answer& answer) noexcept;
   Address nextPlace(std::uint64_t bytes);

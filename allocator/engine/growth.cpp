@@ -2,6 +2,7 @@
 // call fails, and makes no device call under a heap's lock.
 #include <algorithm>
 #include <new>
+#include <utility>
 
 #include "allocator/base/process.hpp"
 #include "allocator/engine/caching_allocator.hpp"
@@ -31,23 +32,30 @@ Result<Address> CachingAllocator::takeFromDevice(std::uint64_t bytes, const Requ
   return source ? source->allocate(bytes, request.stream) : device_.malloc(bytes);
 }
 
-// What a source throws is the program's own, and leaves the verb.
+// What a source throws is the program's own, and leaves the verb. The record comes before the
+// memory: without one nobody would know of what the device will not have back.
 Block* CachingAllocator::growBy(std::uint64_t bytes, Heap& heap, const Request& request) {
   if (!limit_.admit(bytes)) return nullptr;
+  HeapSegment* segment = nullptr;
   Result<Address> base = DeviceError{};
   try {
+    segment = &records_.take();
     base = takeFromDevice(bytes, request);
   } catch (...) {
+    if (segment) records_.give(*segment);
     limit_.giveBack(bytes);
     throw;
   }
   noteDeviceAnswer(base);
   if (!base) {
+    records_.give(*segment);
     limit_.giveBack(bytes);
     return nullptr;
   }
   num_device_alloc_.fetch_add(1, std::memory_order_relaxed);
-  return install(base.value(), bytes, heap, request);
+  segment->bytes = bytes;
+  segment->device_base = base.value();
+  return install(*segment, heap, request);
 }
 
 // What an OutOfMemory says of the device is its last answer.
@@ -69,28 +77,58 @@ Address CachingAllocator::nextPlace(std::uint64_t bytes) {
 
 // Where host memory runs out it is as if the device had refused, or, once the heap has the segment,
 // as if it had been there, free, before.
-Block* CachingAllocator::install(Address base, std::uint64_t bytes, Heap& heap,
-                                 const Request& request) {
-  HeapSegment* segment = nullptr;
+Block* CachingAllocator::install(HeapSegment& segment, Heap& heap, const Request& request) {
   bool mapped = false, added = false;
   try {
-    segment = &records_.take();
-    segment->base = nextPlace(bytes);
-    segment->bytes = bytes;
-    segment->device_base = base;
-    segment->kind = request.kind;
-    segments_.insert(*segment);
+    segment.base = nextPlace(segment.bytes);
+    segment.kind = request.kind;
+    segments_.insert(segment);
     mapped = true;
     const MutexLock lock(heap.mutex());
-    heap.add(*segment, true);
+    heap.add(segment, true);
     added = true;
-    return heap.allocateFrom(*segment->first, request);
+    return heap.allocateFrom(*segment.first, request);
   } catch (...) {
     if (added) throw;
-    if (mapped) segments_.erase(*segment);
-    if (segment) records_.give(*segment);
-    freeOnDevice(base, bytes, *request.pool);
+    if (mapped) segments_.erase(segment);
+    {
+      const MutexLock lock(heap.mutex());
+      ++heap.leaving;
+    }
+    (void)discard(segment, heap);
     throw;
+  }
+}
+
+// A segment that no heap places blocks in, and that the heap counts as leaving. One that the device
+// will not have stays with the heap, to be offered again.
+bool CachingAllocator::discard(HeapSegment& segment, Heap& heap) {
+  const bool gone = freeOnDevice(segment.device_base, segment.bytes, heap.pool());
+  {
+    const MutexLock lock(heap.mutex());
+    if (gone) {
+      --heap.leaving;
+    } else {
+      segment.next = std::exchange(heap.refused, &segment);
+    }
+  }
+  if (gone) records_.give(segment);
+  return gone;
+}
+
+std::uint64_t CachingAllocator::discardRefused(Heap& heap) {
+  std::uint64_t discarded = 0;
+  while (true) {
+    HeapSegment* segment = nullptr;
+    {
+      const MutexLock lock(heap.mutex());
+      segment = heap.refused;
+      if (segment == nullptr) return discarded;
+      heap.refused = static_cast<HeapSegment*>(segment->next);
+    }
+    const std::uint64_t bytes = segment->bytes;
+    if (!discard(*segment, heap)) return discarded;
+    discarded += bytes;
   }
 }
 
@@ -196,6 +234,7 @@ bool CachingAllocator::releaseFor(const Request& request) {
 // Gives idle segments back, until at least `most` bytes are. Returns the bytes.
 std::uint64_t CachingAllocator::releaseIdle(const std::vector<Heap*>& heaps, std::uint64_t most) {
   std::uint64_t released = 0;
+  for (Heap* heap : heaps) released += discardRefused(*heap);
   for (const Idle& one : idleSegments(heaps)) {
     if (released >= most) break;
     if (releaseOneIdle(*one.segment, *one.heap)) released += one.bytes;
@@ -251,6 +290,8 @@ CachingAllocator::~CachingAllocator() {
         if (driver && !heap->onPages()) leave(static_cast<HeapSegment&>(*s), heap->pool());
       }
     }
+    for (const Segment* s = heap->refused; driver && s; s = s->next)
+      leave(static_cast<const HeapSegment&>(*s), heap->pool());
     if (driver && heap->completion.under_way) events_.give(heap->completion.event);
   }
   if (pages_) pages_->shutDown(driver);

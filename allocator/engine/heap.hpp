@@ -367,6 +367,8 @@ class alignas(64) Heap {
   std::uint64_t hits_unpolled CISTERN_GUARDED_BY(mutex_) = 0;
   /// Segments that are on their way to the device, and back here if it will not have them.
   std::uint32_t leaving CISTERN_GUARDED_BY(mutex_) = 0;
+  /// Those of them that hold nothing and that the device has refused, linked by next.
+  HeapSegment* refused CISTERN_GUARDED_BY(mutex_) = nullptr;
   /// Pages have come to other places than where they were mapped first (pages/homing.cpp).
   bool pages_moved CISTERN_GUARDED_BY(mutex_) = false;
   Tide tide CISTERN_GUARDED_BY(mutex_);           ///< of busyBytes()

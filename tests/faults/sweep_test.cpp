@@ -40,6 +40,26 @@ TEST_CASE("any request for host memory may be refused, and all that follow it",
   CHECK(runs > 300);
 }
 
+TEST_CASE("what the device will not have back at that moment goes back later",
+          "[faults][one-thread]") {
+  const char* const backing = GENERATE("backing:pages", "backing:segments");
+  bool any = true;
+  for (std::uint64_t nth = 1; any; ++nth) {
+    INFO(backing << ", request " << nth);
+    FaultRig rig(backing);
+    {
+      Worker worker(rig, {nth, false});
+      for (const Call back : {Call::kFree, Call::kReleasePage, Call::kUnmap})
+        rig.sim().faults().failAll(back, ErrorKind::kOther);
+      (void)worker.allocate(kKiB, worker.s);
+      (void)worker.allocate(5 * kMiB, worker.s);
+      any = worker.refused();
+      rig.sim().faults().clear();
+    }
+    rig.checkAtRest();
+  }
+}
+
 #endif
 
 TEST_CASE("any one device call may be refused", "[faults][one-thread]") {

@@ -202,26 +202,31 @@ PhysicalPage* Mover::spareFor(std::uint32_t most_units) {
   return page;
 }
 
+// The record comes before the page: without one nobody would know of what the device will not have
+// back.
 PhysicalPage* Mover::create(std::uint32_t units) {
   const std::uint64_t bytes = units * kUnit;
   if (!ground_.limit.admit(bytes)) return nullptr;
+  PhysicalPage* made = nullptr;
+  try {
+    made = &ground_.table.addPage({}, units);
+  } catch (...) {
+    ground_.limit.giveBack(bytes);
+    throw;
+  }
   const std::uint64_t since = ground_.device.hostNanoseconds();
   const Result<Page> page = ground_.device.createPage(bytes);
   ground_.noteAnswer(page);
   if (!page) {
+    ground_.table.removePage(*made);
     ground_.limit.giveBack(bytes);
     return nullptr;
   }
   ground_.create_cost.note(double(ground_.device.hostNanoseconds() - since));
   ++ground_.counters.created;
-  try {
-    PhysicalPage& made = ground_.table.addPage(page.value(), units);
-    ground_.table.setLate(made, made_late_);
-    return &made;
-  } catch (...) {
-    if (ground_.device.releasePage(page.value())) ground_.limit.giveBack(bytes);
-    throw;
-  }
+  made->handle = page.value();
+  ground_.table.setLate(*made, made_late_);
+  return made;
 }
 
 }  // namespace cistern::pages
