@@ -34,7 +34,7 @@ struct Options {
   Backing backing = Backing::kPages;
   std::uint64_t page_size = 0;  ///< 0: chosen by the allocator
   Recycle recycle = Recycle::kBudget;
-  double recycle_budget = 0.01;  ///< 0: none
+  double recycle_budget = 0.005;  ///< 0: none
   bool background_thread = true;
   std::uint64_t max_split_size = kUnlimited;
   std::uint64_t max_non_split_rounding = 20 * kMiB;
