@@ -10,6 +10,12 @@
 
 namespace cistern {
 
+namespace {
+
+constexpr std::size_t kLooks = 16;  ///< at retirements, by who may not wait
+
+}  // namespace
+
 std::string poolName(MempoolId_t id) { return fmt::format("{{{}, {}}}", id.uuid, id.uid); }
 
 Pools::Pools(CachingAllocator& allocator, std::shared_ptr<Scopes> scopes)
@@ -213,14 +219,17 @@ std::vector<PoolTraits> Pools::closeDrained() {
 }
 
 // The graphs' memory whose replays are complete; if there is none, what is waited for. Nothing is
-// waited for, and nothing let go of, under the lock.
+// waited for, and nothing let go of, under the lock. Who may not wait looks at some, in turn: of
+// many graphs that were reset while the device is busy, each reset would ask about all.
 bool Pools::letRetire(bool may_wait) noexcept {
   std::list<Retirement> complete, waited_for;
   {
     const MutexLock lock(retired_mutex_);
-    for (auto it = retired_.begin(); it != retired_.end();) {
-      const auto one = it++;
-      if (one->complete()) complete.splice(complete.end(), retired_, one);
+    std::size_t looks = may_wait ? retired_.size() : std::min(retired_.size(), kLooks);
+    for (; looks > 0; --looks) {
+      const auto one = retired_.begin();
+      std::list<Retirement>& to = one->complete() ? complete : retired_;
+      to.splice(to.end(), retired_, one);
     }
     if (complete.empty() && may_wait) waited_for.swap(retired_);
     retirements_ = retired_.size();

@@ -1,4 +1,5 @@
 // A graph that is reset while replays of it are queued keeps its memory until they are complete.
+#include <list>
 #include <optional>
 
 #include "tests/pools/pools_support.hpp"
@@ -192,6 +193,30 @@ TEST_CASE("memory of a reset graph whose replays are queued is waited for by who
   rig.graph->replay(rig.s);
   rig.graph->reset();
   rig.temporary(900 * kMiB, t);
+}
+
+TEST_CASE("many graphs that are reset while their replays are queued are asked about in turn",
+          "[pools]") {
+  constexpr int kGraphs = 300;
+  PoolRig rig;
+  const Stream s = rig.stream(), t = rig.stream();
+  const MempoolId_t pool = graphPoolHandle();
+  std::list<Graph> graphs;
+  for (int i = 0; i < kGraphs; ++i) {
+    Graph& graph = graphs.emplace_back(rig.pools);
+    GraphCapture capture(graph, s, pool);
+    rig.temporary(kKiB, s);
+    capture.end();
+  }
+  rig.work.delay(t, kLongNs);
+  for (Graph& graph : graphs) graph.replay(t);
+  const std::uint64_t before = countOf(rig.sim(), Call::kQueryEvent);
+  graphs.clear();
+  CHECK(countOf(rig.sim(), Call::kQueryEvent) - before < 40 * kGraphs);
+  CHECK(rig.known(pool));
+  rig.finish();
+  for (int i = 0; i < kGraphs && rig.known(pool); ++i) rig.temporary(kKiB, rig.stream());
+  CHECK_FALSE(rig.known(pool));
 }
 
 TEST_CASE("graphs captured one after another on a stream, each reset, share pages",
