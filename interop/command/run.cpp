@@ -96,9 +96,14 @@ ExitStatus explain(const CLI::App& program, const CLI::ParseError& error, const 
 
 /// CLI11 would only say that a command is missing.
 void requireKnownCommand(const CLI::App& program, const std::vector<std::string>& args) {
-  if (args.empty() || args[0].rfind('-', 0) == 0) return;
+  if (!args.empty() && args[0].rfind('-', 0) == 0) return;
   std::vector<std::string> names;
   for (const CLI::App* command : commandsOf(program)) names.push_back(command->get_name());
+  if (args.empty()) {
+    throw CLI::ParseError(
+        fmt::format("no command is given: it is one of {}", fmt::join(names, ", ")),
+        CLI::ExitCodes::RequiredError);
+  }
   if (std::find(names.begin(), names.end(), args[0]) != names.end()) return;
   throw CLI::ParseError(fmt::format("unknown command '{}': must be one of {}{}", args[0],
                                     fmt::join(names, ", "), hint(args[0], names)),

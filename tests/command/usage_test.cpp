@@ -22,7 +22,7 @@ void requireRefused(const std::vector<std::string>& args, const std::string& mes
 }  // namespace
 
 TEST_CASE("no command, and an unknown one, are refused") {
-  requireRefused({}, "--help");
+  requireRefused({}, "no command is given: it is one of replay, generate, options (see --help)");
   requireRefused({"replays"},
                  "unknown command 'replays': must be one of replay, generate, options");
   requireRefused({"replay"}, "replay needs a trace, or --generate");
