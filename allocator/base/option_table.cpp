@@ -29,14 +29,12 @@ constexpr OptionRow kTable[] = {
          {{{"budget", Recycle::kBudget}, {"eager", Recycle::kEager}, {"off", Recycle::kOff}}}},
      "Whether pages that lie wholly free are moved to where they are needed, before the device is "
      "asked for more. `budget`: in pages as large as `recycle_budget` makes them. `eager`: in "
-     "pages "
-     "as small as they get, whatever that costs. `off`: never."},
+     "pages as small as they get, whatever that costs. `off`: never."},
 
     {"recycle_budget", "",
      FractionRule{&Options::recycle_budget, false, Special<double>{"none", 0.0}},
      "The fraction of wall time that may go into calls to the device beyond what growing by pages "
-     "of "
-     "20 MiB would take. Beyond it new pages are made larger, below it smaller."},
+     "of 20 MiB would take. Beyond it new pages are made larger, below it smaller."},
 
     {"background_thread", "", SwitchRule{&Options::background_thread},
      "Whether a thread of the allocator's own removes the mappings that moved pages left behind, "

@@ -18,8 +18,7 @@ constexpr double kMostUnits = 16;
 constexpr std::uint64_t kPartOfLimit = 2048, kPartOfLeft = 16;
 /// What PyTorch's expandable segments grow by, 20 MiB: plain growth, which costs nobody too much.
 constexpr double kPlainBytes = 20 * double(kMiB);
-/// So many times the memory of its heap a capture may move, all together, counted in pages of 8
-/// MiB.
+/// So many times the memory of its heap a capture may move, all together; in pages of 8 MiB.
 constexpr std::uint64_t kMovedInCapture = 64, kPageOfCapture = 4 * kUnit;
 
 }  // namespace
