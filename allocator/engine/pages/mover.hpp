@@ -76,7 +76,7 @@ class Mover {
   // page_size.cpp
   std::size_t movableInCapture() const;
   void noteCost();
-  std::uint32_t pageUnits() const;
+  std::uint32_t pageUnits(std::uint32_t gap) const;
 
   // mapping.cpp
   bool mapAll();

@@ -13,8 +13,11 @@ namespace {
 constexpr double kPartOfReserved = 1024, kLeastUnits = 4;
 /// The largest page that is made by choice: 32 MiB.
 constexpr double kMostUnits = 16;
-/// It is at most this part of the limit, and of what is left below it: so many may be pinned down
-/// by one small block each before it shows.
+/// But a gap is not cut into pages smaller than this part of it, as long as they are no larger than
+/// 64 MiB: what is in the middle of a large request is free when all of it is.
+constexpr std::uint32_t kPartOfGap = 12, kMostUnitsOfGap = 32;
+/// Either is at most this part of the limit, and of what is left below it: so many may be pinned
+/// down by one small block each before it shows.
 constexpr std::uint64_t kPartOfLimit = 2048, kPartOfLeft = 16;
 /// What PyTorch's expandable segments grow by, 20 MiB: plain growth, which costs nobody too much.
 constexpr double kPlainBytes = 20 * double(kMiB);
@@ -46,7 +49,7 @@ void Mover::noteCost() {
   ground_.cost.note(double(now - began_ns_), plain, now);
 }
 
-std::uint32_t Mover::pageUnits() const {
+std::uint32_t Mover::pageUnits(std::uint32_t gap) const {
   if (request_.kind == SizeKind::kSmall) return 1;
   if (ground_.options.page_size != 0) return std::uint32_t(ground_.options.page_size / kUnit);
   if (pressed_) return 1;
@@ -56,11 +59,12 @@ std::uint32_t Mover::pageUnits() const {
   const double part = double(limit.reserved()) / kPartOfReserved / double(kUnit);
   const double wanted = std::max(part, kLeastUnits) * scale;
   const std::uint64_t bound = std::min(limit.limit() / kPartOfLimit, limit.left() / kPartOfLeft);
-  const double most = std::min(double(bound) / double(kUnit), kMostUnits);
+  const double most = std::max(double(bound) / double(kUnit), 1.0);
   // Sizes of tensors tend to be powers of two: so are pages, the nearest by ratio.
   constexpr double kRootOfTwo = 1.41421356;
-  const double units = std::clamp(wanted * kRootOfTwo, 1.0, std::max(most, 1.0));
-  return std::bit_floor(std::uint32_t(units));
+  const double of_reserved = std::min(wanted * kRootOfTwo, kMostUnits);
+  const double of_gap = eager ? 0 : std::min(gap / kPartOfGap, kMostUnitsOfGap);
+  return std::bit_floor(std::uint32_t(std::clamp(std::max(of_reserved, of_gap), 1.0, most)));
 }
 
 }  // namespace cistern::pages

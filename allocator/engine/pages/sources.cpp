@@ -185,7 +185,7 @@ void Mover::grow() {
 // less leaves the rest of a page to requests to come.
 std::uint32_t Mover::newPageUnits(const Gap& gap) const {
   const std::uint32_t lacking = gap.end - gap.at, room = gap.room_end - gap.at;
-  const std::uint32_t page = pageUnits();
+  const std::uint32_t page = pageUnits(lacking);
   if (pressed_) return std::min(page, lacking);
   if (ground_.options.page_size != 0) return std::min(page, room);
   if (lacking <= page) {
