@@ -41,14 +41,14 @@ class Program {
     for (std::size_t i = 0; i < slots_.size(); ++i) {
       slots.emplace_back([this, i] { keepAlive(i); });
     }
-    while (!over_) {  // the one that they look at: the time may be over while a world is made
+    while (!over_) {  // what they look at: the time may be over while a world is made
       doing("lets the threads work");
       const auto of_a_world = std::chrono::milliseconds(500 + seed_ * 37 % 1'500);
       std::this_thread::sleep_until(std::min(end, Clock::now() + of_a_world));
       closing_ = true;
-      over_ = Clock::now() >= end;
       doing("waits for the threads to leave the world");
       meeting_.arrive_and_wait();
+      over_ = Clock::now() >= end;  // while all wait: who has still to look sees the same
       doing("takes the world down");
       world_.reset();
       if (!over_) world_ = nextWorld();
