@@ -27,6 +27,18 @@ void takeMost(PoolRig& rig, Stream stream) {
   }
 }
 
+// A capture gives nothing back to the device: what drained pools have left lying about by then, in
+// segments too small for it, may leave it none.
+void captureOne(PoolRig& rig, Stream stream) {
+  Graph graph(rig.pools);
+  GraphCapture capture(graph, stream);
+  try {
+    rig.free(rig.allocate(20 * kMiB, stream));
+  } catch (const OutOfMemory&) {
+  }
+  capture.end();
+}
+
 const Others kOthers[] = {
     {"emptyCache", "backing:segments", [](PoolRig& rig, Stream) { rig.allocator.emptyCache(); }},
     {"emptyCache", "backing:pages", [](PoolRig& rig, Stream) { rig.allocator.emptyCache(); }},
@@ -42,13 +54,7 @@ const Others kOthers[] = {
      }},
     {"misses that borrow", "backing:segments", takeMost},
     {"misses that take pages", "backing:pages", takeMost},
-    {"captures", "backing:segments",
-     [](PoolRig& rig, Stream stream) {
-       Graph graph(rig.pools);
-       GraphCapture capture(graph, stream);
-       rig.free(rig.allocate(20 * kMiB, stream));
-       capture.end();
-     }},
+    {"captures", "backing:segments", captureOne},
 };
 
 /// What became of the attempts.
