@@ -27,7 +27,7 @@ void Pools::setNoSplit(MempoolId_t id) {
 }
 
 // What graphs that are gone may still be replaying on streams that are gone too is complete when
-// the device is: this is the verb that asks.
+// the device is: this verb asks, and the allocator's of the same name.
 void Pools::emptyCache(MempoolId_t id) {
   if (id == MempoolId_t{}) return allocator_.emptyCache(allocator_.defaultPool());
   {
@@ -39,13 +39,14 @@ void Pools::emptyCache(MempoolId_t id) {
   tidy();
 }
 
-void Pools::waitForUnknown(MempoolId_t id) noexcept {
+// Those that hold memory of the pool, or all.
+void Pools::waitForUnknown(std::optional<MempoolId_t> id) noexcept {
   std::list<Retirement> unknown;
   {
     const MutexLock lock(retired_mutex_);
     for (auto it = retired_.begin(); it != retired_.end();) {
       const auto one = it++;
-      if (one->holds(id) && one->unknown()) unknown.splice(unknown.end(), retired_, one);
+      if (one->unknown() && (!id || one->holds(*id))) unknown.splice(unknown.end(), retired_, one);
     }
   }
   for (Retirement& one : unknown) one.waitForUnknown();

@@ -12,7 +12,7 @@ namespace cistern {
 
 namespace {
 
-constexpr std::size_t kLooks = 16;  ///< at retirements, by who may not wait
+constexpr std::size_t kLooks = 16;  ///< at retirements, by a miss or a reset
 
 }  // namespace
 
@@ -28,7 +28,7 @@ Pools::Pools(CachingAllocator& allocator)
               followScopes();
             })) {
   allocator_.keepRouter(kept_scopes_);
-  allocator_.setPoolTidier([this](bool may_wait) { return tidyForMemory(may_wait); });
+  allocator_.setPoolTidier([this](CachingAllocator::Tidying why) { return tidyForMemory(why); });
 }
 
 Pools::~Pools() {
@@ -40,7 +40,7 @@ Pools::~Pools() {
   allocator_.setRouter(nullptr);
   allocator_.setPoolTidier(nullptr);
   if (driverMayBeCalled()) {
-    while (letRetire(true)) {
+    while (letRetire(Retire::kWaitingForAll)) {
     }
   }
   // Each calls back as it goes; so it goes while this is whole.
@@ -182,7 +182,7 @@ int Pools::getPoolUseCount(MempoolId_t id) const {
 // does.
 void Pools::tidy() noexcept {
   if (retirements_ == 0 && draining_ == 0 && untold_ == 0) return;
-  (void)letRetire(false);
+  (void)letRetire(Retire::kSome);
   tellReleased();                  // before they are closed: who is told may free what he has there
   std::vector<PoolTraits> traits;  // goes without a lock: a source is the program's
   try {
@@ -195,10 +195,12 @@ void Pools::tidy() noexcept {
 // The same for a thread that looks for memory. True if it let go of a graph's: a pool that is
 // closed holds none, so where another thread is at it, it is not waited for. Who waits holds a
 // lock, and leaves to the next call what is the program's: observers, and traits.
-bool Pools::tidyForMemory(bool may_wait) {
+bool Pools::tidyForMemory(CachingAllocator::Tidying why) {
+  using Tidying = CachingAllocator::Tidying;
   if (retirements_ == 0 && draining_ == 0 && untold_ == 0) return false;
-  const bool any = letRetire(may_wait);
-  if (may_wait) return any;
+  if (why == Tidying::kLastResort) return letRetire(Retire::kWaitingForAll);
+  if (why == Tidying::kEmptyCache) waitForUnknown(std::nullopt);
+  const bool any = letRetire(why == Tidying::kMiss ? Retire::kSome : Retire::kAll);
   tellReleased();
   std::vector<PoolTraits> traits;
   if (!mutex_.try_lock()) return any;
@@ -219,19 +221,20 @@ std::vector<PoolTraits> Pools::closeDrained() {
 }
 
 // The graphs' memory whose replays are complete; if there is none, what is waited for. Nothing is
-// waited for, and nothing let go of, under the lock. Who may not wait looks at some, in turn: of
-// many graphs that were reset while the device is busy, each reset would ask about all.
-bool Pools::letRetire(bool may_wait) noexcept {
+// waited for, and nothing let go of, under the lock. A miss, and a reset, look at some, in turn: of
+// many graphs that were reset while the device is busy, each would ask about all.
+bool Pools::letRetire(Retire which) noexcept {
   std::list<Retirement> complete, waited_for;
   {
     const MutexLock lock(retired_mutex_);
-    std::size_t looks = may_wait ? retired_.size() : std::min(retired_.size(), kLooks);
+    std::size_t looks = retired_.size();
+    if (which == Retire::kSome) looks = std::min(looks, kLooks);
     for (; looks > 0; --looks) {
       const auto one = retired_.begin();
       std::list<Retirement>& to = one->complete() ? complete : retired_;
       to.splice(to.end(), retired_, one);
     }
-    if (complete.empty() && may_wait) waited_for.swap(retired_);
+    if (complete.empty() && which == Retire::kWaitingForAll) waited_for.swap(retired_);
     retirements_ = retired_.size();
   }
   for (auto it = waited_for.begin(); it != waited_for.end();) {

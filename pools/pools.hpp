@@ -13,6 +13,7 @@
 #include <functional>
 #include <list>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -124,11 +125,13 @@ class Pools final {
   std::uint64_t beginScopeOf(MempoolId_t id, const PoolFilter& filter);
   Visit visit(const char* verb, MempoolId_t id) const;
   void tidy() noexcept;
-  bool tidyForMemory(bool may_wait);
+  bool tidyForMemory(CachingAllocator::Tidying why);
   std::vector<PoolTraits> closeDrained() CISTERN_REQUIRES(mutex_);
-  bool letRetire(bool may_wait) noexcept;
+  /// How many reset graphs are looked at, and whether those are waited for that are not complete.
+  enum class Retire : std::uint8_t { kSome, kAll, kWaitingForAll };
+  bool letRetire(Retire which) noexcept;
   void retireAgain(std::list<Retirement>& retirements) noexcept;
-  void waitForUnknown(MempoolId_t id) noexcept;
+  void waitForUnknown(std::optional<MempoolId_t> id) noexcept;
 
   /// Whether what ends by itself may let go of what it has: neither at exit nor in a child of fork.
   bool mayLetGo() const noexcept { return made_.isHere() && driverMayBeCalled(); }

@@ -110,8 +110,8 @@ class CachingAllocator {
 
   /// Returns what is wholly free to the device: segments, or pages. Pages that queued work may
   /// still use follow by themselves when it is complete. Waits for the whole device only if blocks
-  /// were freed whose uses nothing else can tell of: those on streams that were destroyed without
-  /// forgetStream.
+  /// were freed, or graphs reset, whose uses nothing else can tell of: those on streams that were
+  /// destroyed without forgetStream, or whose event the device refused.
   void emptyCache();
 
   // ---- Pools: what pools/ is built on. Programs use the verbs there.
@@ -156,12 +156,14 @@ class CachingAllocator {
   /// Gives free memory of the pool back until no more than `bytes` of it are reserved.
   void trim(Pool& pool, std::uint64_t bytes);
 
-  /// Looked after by whoever keeps the pools: called when memory is short and before the cache is
-  /// emptied, to let go of what nobody uses any more. At the very last it may wait for that; then a
-  /// lock is held, under which it must not call the program, and it is called again without one.
-  /// True if it let go of anything. Returns when no thread is in the one that was set before. Pre:
-  /// nor is the caller.
-  void setPoolTidier(std::function<bool(bool may_wait)> tidier);
+  /// Why pools are to let go of what nobody uses any more: a request has missed; the cache is
+  /// emptied, for which they wait where nothing less than the whole device can tell; or memory has
+  /// run out, for which they wait for whatever it takes. At the last a lock is held, under which
+  /// the program must not be called, and they are called again without one.
+  enum class Tidying : std::uint8_t { kMiss, kEmptyCache, kLastResort };
+  /// Looked after by whoever keeps the pools. True if it let go of anything. Returns when no thread
+  /// is in the one that was set before. Pre: nor is the caller.
+  void setPoolTidier(std::function<bool(Tidying)> tidier);
 
   /// From now on requests that the router gives the recording belong to a capture into its pool.
   void beginRecording(std::shared_ptr<Recording> recording, Stream origin);
@@ -284,7 +286,7 @@ class CachingAllocator {
 
   // pool_verbs.cpp
   std::vector<Heap*> heapsOf(const Pool& pool) const;
-  bool tidyPools(bool may_wait);
+  bool tidyPools(Tidying why);
   bool holdsNothing(Heap& heap);
   bool closeHeaps(Pool& pool) noexcept;
   bool anyLenders(const Request& request) const;
@@ -465,7 +467,7 @@ class CachingAllocator {
   mutable Mutex hooks_mutex_;
   HookList<bool()> reclaim_callbacks_ CISTERN_GUARDED_BY(hooks_mutex_);
   HookList<void(const OutOfMemoryReport&)> oom_observers_ CISTERN_GUARDED_BY(hooks_mutex_);
-  std::function<bool(bool)> pool_tidier_ CISTERN_GUARDED_BY(hooks_mutex_);
+  std::function<bool(Tidying)> pool_tidier_ CISTERN_GUARDED_BY(hooks_mutex_);
   std::atomic<std::uint32_t> tidying_{0};  ///< threads in it
   HookList<void(MempoolId_t)> pool_observers_ CISTERN_GUARDED_BY(hooks_mutex_);
   /// Null: defaultMisuseHook.

@@ -244,7 +244,7 @@ std::uint64_t CachingAllocator::releaseIdle(const std::vector<Heap*>& heaps, std
 
 void CachingAllocator::emptyCache() {
   takeCachesBack();
-  (void)tidyPools(false);
+  (void)tidyPools(Tidying::kEmptyCache);
   pollPending();
   putBackAll(pending_.waitForStuck());
   if (pages_) pages_->emptyCache(heaps_.all());

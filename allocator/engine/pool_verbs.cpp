@@ -43,7 +43,7 @@ void CachingAllocator::tellPoolReleased(MempoolId_t id) noexcept {
 }
 
 // Who is in the former one is waited for: what that belongs to may go as soon as this returns.
-void CachingAllocator::setPoolTidier(std::function<bool(bool)> tidier) {
+void CachingAllocator::setPoolTidier(std::function<bool(Tidying)> tidier) {
   {
     const MutexLock lock(hooks_mutex_);
     pool_tidier_ = std::move(tidier);
@@ -70,16 +70,16 @@ class Counted {
 
 }  // namespace
 
-bool CachingAllocator::tidyPools(bool may_wait) {
+bool CachingAllocator::tidyPools(Tidying why) {
   std::optional<Counted> inside;
-  std::function<bool(bool)> tidier;
+  std::function<bool(Tidying)> tidier;
   {
     const MutexLock lock(hooks_mutex_);
     if (!pool_tidier_) return false;
     inside.emplace(tidying_);
     tidier = pool_tidier_;
   }
-  return tidier(may_wait);
+  return tidier(why);
 }
 
 void CachingAllocator::attachPoolReleasedObserver(std::function<void(MempoolId_t)> observer) {

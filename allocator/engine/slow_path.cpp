@@ -137,7 +137,7 @@ Block* CachingAllocator::afterCallbacks(Heap& heap, const Request& request) {
     const MutexLock lock(hooks_mutex_);
     return reclaim_callbacks_;
   }();
-  bool freed = tidyPools(false);
+  bool freed = tidyPools(Tidying::kMiss);
   if (!HookScope::inside(&reclaim_callbacks_)) {
     const HookScope inside(&reclaim_callbacks_);
     for (const auto& callback : callbacks) freed |= callback();
@@ -194,7 +194,7 @@ Block* CachingAllocator::partsOfOthers(Heap& heap, const Request& request) {
 Block* CachingAllocator::afterWaiting(Heap& heap, const Request& request) {
   if (Block* block = afterPending(heap, request)) return block;
   while (waitForPools()) {
-    (void)tidyPools(false);  // tells the program, which may free more
+    (void)tidyPools(Tidying::kMiss);  // tells the program, which may free more
     if (Block* block = moreMemory(heap, request)) return block;
     if (Block* block = underPressure(heap, request)) return block;
   }
@@ -206,7 +206,7 @@ Block* CachingAllocator::afterWaiting(Heap& heap, const Request& request) {
 
 bool CachingAllocator::waitForPools() {
   const MutexLock lock(waiting_mutex_);
-  return tidyPools(true);
+  return tidyPools(Tidying::kLastResort);
 }
 
 Block* CachingAllocator::afterPending(Heap& heap, const Request& request) {

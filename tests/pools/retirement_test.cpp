@@ -89,13 +89,26 @@ TEST_CASE("the memory of a reset graph stays while a destroyed stream may still 
   rig.graph->replay(gone);
   rig.sim().destroyStream(gone).orThrow();
   rig.graph->reset();
-  rig.allocator.emptyCache();
   CHECK(rig.reservedBy(rig.id) >= mib(600));
   void* small = rig.written(300 * kMiB, t);
   rig.free(small);
-  rig.pools.emptyCache(rig.id);  // the verb that asks the device
+  SECTION("until its pool is emptied") { rig.pools.emptyCache(rig.id); }
+  SECTION("until all are emptied") {}
   rig.allocator.emptyCache();
+  CHECK(reservedOf(rig.allocator) == 0);
   rig.temporary(900 * kMiB, t);
+}
+
+TEST_CASE("emptyCache gives back what a reset graph held whose event was refused", "[pools]") {
+  LateRig rig;
+  rig.graph->replay(rig.s);
+  rig.sim().faults().failAll(Call::kRecordEvent, ErrorKind::kOther);
+  rig.graph->reset();
+  rig.sim().faults().clear();
+  rig.finish();
+  CHECK(rig.reservedBy(rig.id) >= mib(600));
+  rig.allocator.emptyCache();
+  CHECK(reservedOf(rig.allocator) == 0);
 }
 
 TEST_CASE("pools that end wait for replays that are queued", "[pools]") {
