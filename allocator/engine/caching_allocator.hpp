@@ -250,7 +250,7 @@ class CachingAllocator {
                                        const void* caller) noexcept;
   void freeOdd(void* pointer, const void* caller, Block* recent) noexcept;
   bool freeMine(SizeKind kind, ThreadCache& cache, Block& block, const void* caller) noexcept;
-  void afterFree(Heap& heap, bool over_ceiling, bool low_tide) noexcept;
+  void afterFree(Heap& heap, bool over_ceiling, bool low_tide, bool mark = false) noexcept;
   void freeToHeap(HeapSegment& segment, Heap& heap, Address address, Block* seen,
                   const void* caller) noexcept;
   void freeAt(Address address, const void* caller) noexcept;

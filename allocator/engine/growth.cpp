@@ -292,7 +292,7 @@ CachingAllocator::~CachingAllocator() {
     }
     for (const Segment* s = heap->refused; driver && s; s = s->next)
       leave(static_cast<const HeapSegment&>(*s), heap->pool());
-    if (driver && heap->completion.under_way) events_.give(heap->completion.event);
+    if (driver) progress_.letGo(*heap);
   }
   if (pages_) pages_->shutDown(driver);
 }

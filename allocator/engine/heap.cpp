@@ -29,9 +29,11 @@ bool Heap::moveTo(Pool& pool, Stream stream) noexcept {
   const MutexLock lock(mutex_);
   noteChange();
   if (small_.segmentBytes() + large_.segmentBytes() != 0 || leaving != 0) return false;
-  if (completion.busy || completion.under_way) return false;
+  if (completion.busy || completion.under_way != 0) return false;
   completion.completed = completion.marked = endEpoch();
   completion.freed = false;
+  completion.free_marks = 0;
+  recent.forget(completion.completed);
   hits_unpolled = 0;
   pages_moved = false;
   recorded = 0;
@@ -55,9 +57,15 @@ void Heap::release(Block& block, std::uint64_t tick, std::uint32_t at) noexcept 
     hits(kind).requested -= std::int64_t(holding::requested(block));
   else
     countPending(kind, block, -1);
-  const Block* whole = layout(kind).release(block, at);
   completion.freed = true;
+  if (kind == SizeKind::kLarge) noteFreed(block, at);
+  const Block* whole = layout(kind).release(block, at);
   if (whole->spansSegment()) segment.setIdleSince(tick);
+}
+
+void Heap::noteFreed(const Block& block, std::uint32_t at) noexcept {
+  completion.freed_bytes += block.bytes();
+  if (on_pages_) recent.note(*block.segment, block.address(), block.end(), at);
 }
 
 std::vector<Block*> Heap::incomplete() {
@@ -86,6 +94,7 @@ Block* Heap::fill(SizeKind kind, Block& hole, Address from, Address to, std::uin
   noteChange();
   if (withdrawn_) offerAgain();
   completion.freed = true;
+  if (kind == SizeKind::kLarge) recent.note(*hole.segment, from, to, at);
   return layout(kind).fill(hole, from, to, at);
 }
 
@@ -127,6 +136,9 @@ void Heap::renumberEpochs() noexcept {
   }
   completion.completed = 0;
   completion.marked = 1;
+  for (std::size_t i = 0; i < completion.under_way; ++i)
+    completion.marks[i].epoch = i + 1 == completion.under_way ? completion.marked : 0;
+  recent.forget(kOldEpochs);
   epoch = kOldEpochs;
   ++generation;
 }
@@ -138,7 +150,8 @@ void Heap::noteComplete(EpochMark mark) {
 }
 
 std::size_t Heap::hostBytes() {
-  return sizeof(Heap) + small_.hostBytes() + large_.hostBytes() + frees.hostBytes();
+  return sizeof(Heap) + small_.hostBytes() + large_.hostBytes() + frees.hostBytes() +
+         recent.hostBytes();
 }
 
 void Heap::audit() {
@@ -151,6 +164,11 @@ void Heap::audit() {
     }
   }
   CISTERN_CHECK(completion.completed <= completion.marked && completion.marked < epoch);
+  for (std::size_t i = 0; i < completion.under_way; ++i) {
+    const bool last = i + 1 == completion.under_way;
+    CISTERN_CHECK(completion.marks[i].epoch <=
+                  (last ? completion.marked : completion.marks[i + 1].epoch));
+  }
 }
 
 }  // namespace cistern

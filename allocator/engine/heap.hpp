@@ -5,9 +5,10 @@
 // For that a heap counts epochs: every free is stamped with the current epoch, and when someone
 // else would like this heap's memory an event is recorded on the stream and the epoch ends. Once
 // that event is complete, every free block stamped with that epoch or an earlier one is safe for
-// all.
+// all. Several such events may be under way: what is freed between two of them is safe when the
+// second is complete, and not only when all is that the stream had queued by the next look.
 //
-//   completed <= marked < epoch
+//   marks[0].epoch <= marks[1].epoch <= … <= marked < epoch,  completed <= marked
 //
 // Locks: everything in a heap is guarded by its mutex; no device call is ever made under it.
 // Read first: layout.hpp, statistics.hpp.
@@ -26,6 +27,7 @@
 #include "allocator/engine/free_log.hpp"
 #include "allocator/engine/heap_counts.hpp"
 #include "allocator/engine/pool.hpp"
+#include "allocator/engine/recent_frees.hpp"
 #include "allocator/engine/request.hpp"
 #include "allocator/engine/statistics.hpp"
 #include "allocator/engine/stream_uses.hpp"
@@ -307,6 +309,7 @@ class alignas(64) Heap {
  private:
   void release(Block& block, std::uint64_t tick, std::uint32_t at) noexcept
       CISTERN_REQUIRES(mutex_);
+  void noteFreed(const Block& block, std::uint32_t at) noexcept CISTERN_REQUIRES(mutex_);
   // Counts what was placed, but that it is busy: that the layout knows. A block in use remembers in
   // `epoch` which capture it was allocated in.
   void begin(Block& block, const Request& request) CISTERN_REQUIRES(mutex_) {
@@ -379,16 +382,35 @@ class alignas(64) Heap {
   /// The epoch that ended when the latest such capture began.
   EpochMark before_recording CISTERN_GUARDED_BY(mutex_);
 
+  /// An event recorded on the stream, and not yet seen complete.
+  struct Mark {
+    Event event;
+    std::uint32_t epoch = 0;  ///< the last that it marks
+    std::uint64_t at = 0;     ///< when it was recorded: nanoseconds of the host's clock
+  };
   /// How far the stream is known to have come (progress.hpp).
   struct Completion {
+    static constexpr std::size_t kMostMarks = 8;
+    static constexpr std::uint8_t kMostFreeMarks = 16;
     std::uint32_t marked = 0;     ///< the last epoch that an event was recorded for
     std::uint32_t completed = 0;  ///< the last epoch known to be complete
     bool freed = false;           ///< something was freed in the current epoch
     bool busy = false;            ///< a thread is recording or asking, outside the lock
-    bool under_way = false;       ///< `event` was recorded and not yet seen complete
-    Event event;
+    std::uint8_t under_way = 0;   ///< so many marks, the oldest first
+    std::uint8_t free_marks = 0;  ///< so many more are worth one at a free: others look for memory
+    std::array<Mark, kMostMarks> marks{};
+    std::uint64_t took = 0;         ///< nanoseconds until the last that was passed was seen to be
+    std::uint64_t freed_bytes = 0;  ///< since the last mark
   };
   Completion completion CISTERN_GUARDED_BY(mutex_);
+  /// Of large blocks, where memory comes in pages.
+  RecentFrees recent CISTERN_GUARDED_BY(mutex_);
+  /// Whether what was freed since the last mark is worth one at once: other heaps have looked for
+  /// memory here lately, and it is much.
+  bool wantsMark() const CISTERN_REQUIRES(mutex_) {
+    constexpr std::uint64_t kPart = 64;
+    return completion.free_marks > 0 && completion.freed_bytes >= large_.segmentBytes() / kPart;
+  }
   std::uint32_t epoch CISTERN_GUARDED_BY(mutex_) = 1;
   std::uint32_t generation CISTERN_GUARDED_BY(mutex_) = 0;  ///< how often epochs were renumbered
   /// What any epoch from before a renumbering may be afterwards, at most.

@@ -159,7 +159,7 @@ void CachingAllocator::freeOdd(void* pointer, const void* caller, Block* recent)
 bool CachingAllocator::freeMine(SizeKind kind, ThreadCache& cache, Block& block,
                                 const void* caller) noexcept {
   Heap& heap = cache.heap();
-  bool over_ceiling = false, low_tide = false;
+  bool over_ceiling = false, low_tide = false, mark = false;
   {
     const MutexLock lock(heap.mutex());
     if (heap.recorded != 0 || holding::load(block) != cache.heldByMe()) [[unlikely]]
@@ -176,13 +176,16 @@ bool CachingAllocator::freeMine(SizeKind kind, ThreadCache& cache, Block& block,
     }
     over_ceiling = overCeiling(heap, nullptr, kind);
     low_tide = heap.tide.fall(heap.busyBytes() - cache.cachedBytes()) && heap.pages_moved;
+    mark = heap.wantsMark();
   }
-  if (over_ceiling || low_tide) [[unlikely]]
-    afterFree(heap, over_ceiling, low_tide);
+  if (over_ceiling || low_tide || mark) [[unlikely]]
+    afterFree(heap, over_ceiling, low_tide, mark);
   return true;
 }
 
-void CachingAllocator::afterFree(Heap& heap, bool over_ceiling, bool low_tide) noexcept {
+void CachingAllocator::afterFree(Heap& heap, bool over_ceiling, bool low_tide,
+                                 bool mark) noexcept {
+  if (mark && driverMayBeCalled()) progress_.markFreed(heap);
   if (over_ceiling) settleFor(heap);
   if (low_tide && pages_) atLowTide(heap);
 }
@@ -228,7 +231,7 @@ void CachingAllocator::freeToHeap(HeapSegment& segment, Heap& heap, Address addr
                                   const void* caller) noexcept {
   ThreadCache* const cache = heap.pool().isDefault() ? caches_.mine(heap.stream()) : nullptr;
   Block* block = nullptr;
-  bool over_ceiling = false, retired = false, low_tide = false;
+  bool over_ceiling = false, retired = false, low_tide = false, mark = false;
   std::uint32_t recorded = 0;
   StreamUses uses;
   {
@@ -253,6 +256,7 @@ void CachingAllocator::freeToHeap(HeapSegment& segment, Heap& heap, Address addr
     if (block != nullptr && recorded == 0 && !retired) {
       over_ceiling = overCeiling(heap, nullptr, segment.kind);
       low_tide = heap.tide.fall(heap.busyBytes()) && heap.pages_moved;
+      mark = heap.wantsMark();
     }
   }
   if (block == nullptr) [[unlikely]]
@@ -261,7 +265,7 @@ void CachingAllocator::freeToHeap(HeapSegment& segment, Heap& heap, Address addr
     return freeRecorded(heap, segment, address, caller, recorded);
   if (retired) [[unlikely]]
     return settleRetired(heap, *block, uses);
-  afterFree(heap, over_ceiling, low_tide);
+  afterFree(heap, over_ceiling, low_tide, mark);
 }
 
 }  // namespace cistern

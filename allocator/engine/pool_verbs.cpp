@@ -101,7 +101,7 @@ bool CachingAllocator::holdsNothing(Heap& heap) {
   progress_.refreshByEvent(heap);
   {
     const MutexLock lock(heap.mutex());
-    if (!empty() || heap.completion.busy || heap.completion.under_way) return false;
+    if (!empty() || heap.completion.busy || heap.completion.under_way != 0) return false;
   }
   return !heap.onPages() || pages_->forgets(heap);
 }
@@ -187,7 +187,7 @@ Block* CachingAllocator::fromLenders(Heap& heap, const Request& request) {
   if (!anyLenders(request)) return nullptr;
   for (Heap* owner : heaps_.all()) {
     if (!lends(owner->pool(), request)) continue;
-    progress_.refresh(*owner);
+    progress_.seek(*owner);
     if (Block* block = fromLender(*owner, request)) return block;
   }
   return onPages(request) ? pages_->serve(heap, request, PagesFrom::kLenders) : nullptr;

@@ -40,16 +40,14 @@ bool StreamProgress::ask(Stream stream) noexcept {
   return idle.ok() && idle.value();
 }
 
-// Whether the event that is under way has been passed; then it is none any more. Nor is one that a
-// capture turns out to have recorded, which marks nothing: a capture that nobody told of can begin
-// and end between two looks at the stream.
-bool StreamProgress::passed(Heap::Completion& completion) noexcept {
-  const Result<bool> passed = device_.queryEvent(completion.event);
+// What has been passed, or recorded by a capture and so marks nothing, is no event of the heap's any
+// more: a capture that nobody told of can begin and end between two looks at the stream.
+StreamProgress::Answer StreamProgress::ask(Event event) noexcept {
+  const Result<bool> passed = device_.queryEvent(event);
   const bool captured = !passed.ok() && passed.error().kind == ErrorKind::kCaptureForbidden;
   const bool complete = passed.ok() && passed.value();
-  if (complete || captured) events_.give(completion.event);
-  if (captured) completion.under_way = false;
-  return complete;
+  if (complete || captured) events_.give(event);
+  return captured ? Answer::kInVain : complete ? Answer::kPassed : Answer::kNotYet;
 }
 
 // False also where a capture, of this program's or anyone's, may have recorded the event: it does
@@ -75,15 +73,125 @@ bool StreamProgress::markAgain(Event& event, Stream stream) noexcept {
   return streams_.ask(stream, again, [](const SharedStreamEnd&) { return false; });
 }
 
-// Once what is under way is complete, what was freed since is marked at once.
-void StreamProgress::refresh(Heap& heap) {
-  if (askOnce(heap, false)) (void)askOnce(heap, false);
+void StreamProgress::refresh(Heap& heap) { look(heap, false); }
+
+void StreamProgress::refreshByEvent(Heap& heap) { look(heap, true); }
+
+void StreamProgress::seek(Heap& heap) {
+  {
+    const MutexLock lock(heap.mutex());
+    heap.completion.free_marks = Heap::Completion::kMostFreeMarks;
+  }
+  look(heap, false);
 }
 
-void StreamProgress::refreshByEvent(Heap& heap) { (void)askOnce(heap, true); }
+// What a stream says, or the end of one that is gone, is nothing of what a capture frees: the stream
+// of a conditional body is idle, with nothing run, as soon as the body is recorded. An event from
+// before the capture marks what was freed then.
+StreamProgress::Sources StreamProgress::sourcesOf(const Heap& heap, bool only_event) {
+  const bool recorded = heap.recorded != 0;
+  return {!only_event && !recorded && !heap.gone(), !recorded && heap.gone()};
+}
 
-// What is left unmarked after a look has an older event under way, or a stream that does not
-// answer. Another event is recorded: what the older one marked is complete when that is.
+void StreamProgress::look(Heap& heap, bool only_event) noexcept {
+  Heap::Completion seen;
+  Sources sources;
+  {
+    const MutexLock lock(heap.mutex());
+    Heap::Completion& c = heap.completion;
+    sources = sourcesOf(heap, only_event);
+    const bool may_mark = c.freed && (sources.stream || sources.end);
+    if (c.busy || (c.under_way == 0 && !may_mark)) return;
+    c.busy = true;
+    seen = c;
+  }
+  const RelaxedCaptureMode relaxed(device_);
+  const Passed passed = askMarks(seen);
+  const std::uint64_t now = device_.hostNanoseconds();
+  {
+    const MutexLock lock(heap.mutex());
+    Heap::Completion& c = heap.completion;
+    note(passed, now, heap);
+    const bool may_mark = c.freed && (sources.stream || sources.end);
+    c.busy = may_mark && isTimeToMark(c, now);
+    if (!c.busy) return;
+    beginMark(heap);
+  }
+  endMark(heap, sources, passed.count == seen.under_way);
+}
+
+// They are passed in their order.
+StreamProgress::Passed StreamProgress::askMarks(const Heap::Completion& seen) noexcept {
+  Passed passed;
+  for (; passed.count < seen.under_way; ++passed.count) {
+    const Answer answer = ask(seen.marks[passed.count].event);
+    if (answer == Answer::kNotYet) break;
+    if (answer == Answer::kPassed) passed.complete = passed.count + 1;
+    passed.any_in_vain |= answer == Answer::kInVain;
+  }
+  return passed;
+}
+
+// Epochs may have been renumbered since the events were asked: the heap's own records say which.
+void StreamProgress::note(const Passed& passed, std::uint64_t now, Heap& heap) {
+  Heap::Completion& c = heap.completion;
+  if (passed.complete > 0) {
+    const Heap::Mark& last = c.marks[passed.complete - 1];
+    c.completed = std::max(c.completed, last.epoch);
+    c.took = now - last.at;
+  }
+  std::copy(c.marks.begin() + std::ptrdiff_t(passed.count),
+            c.marks.begin() + std::ptrdiff_t(c.under_way), c.marks.begin());
+  c.under_way = std::uint8_t(c.under_way - passed.count);
+  c.freed |= passed.any_in_vain;  // the next covers it too
+}
+
+// What is freed waits hardly longer than it has to, and the device is not asked for what is nearly
+// the same.
+bool StreamProgress::isTimeToMark(const Heap::Completion& completion, std::uint64_t now) {
+  constexpr std::uint64_t kPart = 32;
+  if (completion.under_way == 0) return true;
+  if (completion.under_way == Heap::Completion::kMostMarks) return false;
+  return now - completion.marks[completion.under_way - 1u].at >= completion.took / kPart;
+}
+
+void StreamProgress::beginMark(Heap& heap) {
+  Heap::Completion& c = heap.completion;
+  c.marked = heap.endEpoch();
+  c.freed = false;
+  c.freed_bytes = 0;
+}
+
+// Pre: a mark has begun, and nobody else is at it.
+void StreamProgress::endMark(Heap& heap, Sources sources, bool ask_stream) noexcept {
+  Event event;
+  const Marked marked = streams_.ask(
+      heap.stream(),
+      [&] { return sources.stream ? askOrMark(heap.stream(), ask_stream, event) : Marked::kNoWay; },
+      [&](const SharedStreamEnd& end) {
+        return sources.end && end == nullptr ? Marked::kComplete : Marked::kNoWay;
+      });
+  const std::uint64_t now = device_.hostNanoseconds();
+  const MutexLock lock(heap.mutex());
+  Heap::Completion& c = heap.completion;
+  if (marked == Marked::kComplete) c.completed = c.marked;
+  if (marked == Marked::kUnderWay) c.marks[c.under_way++] = {event, c.marked, now};
+  if (marked == Marked::kNoWay) c.freed = true;  // the next covers it too
+  c.busy = false;
+}
+
+void StreamProgress::markFreed(Heap& heap) noexcept {
+  {
+    const MutexLock lock(heap.mutex());
+    Heap::Completion& c = heap.completion;
+    c.freed_bytes = 0;
+    if (c.free_marks > 0) --c.free_marks;
+  }
+  look(heap, false);
+}
+
+// What is left unmarked after a look has as many events under way as there may be, or a stream that
+// does not answer. Another event is recorded for the youngest.
 void StreamProgress::markNow(Heap& heap) {
   refresh(heap);
   std::uint32_t marked_before = 0;
@@ -91,78 +199,54 @@ void StreamProgress::markNow(Heap& heap) {
   {
     const MutexLock lock(heap.mutex());
     Heap::Completion& c = heap.completion;
-    if (c.busy || !c.under_way || !c.freed || heap.recorded != 0) return;
+    if (c.busy || c.under_way == 0 || !c.freed || heap.recorded != 0) return;
     c.busy = true;
-    c.freed = false;
     marked_before = c.marked;
-    c.marked = heap.endEpoch();
-    event = c.event;
+    beginMark(heap);
+    event = c.marks[c.under_way - 1u].event;
   }
+  const RelaxedCaptureMode relaxed(device_);
   const bool recorded = markAgain(event, heap.stream());
   const MutexLock lock(heap.mutex());
   Heap::Completion& c = heap.completion;
-  c.event = event;
-  if (!recorded) {
+  Heap::Mark& youngest = c.marks[c.under_way - 1u];
+  youngest.event = event;
+  if (recorded) {
+    youngest.epoch = c.marked;
+  } else {
     c.marked = std::min(c.marked, marked_before);
     c.freed = true;
   }
   c.busy = false;
 }
 
-// True when it has learnt that something is complete. What a stream says, or the end of one that is
-// gone, is nothing of what a capture frees: the stream of a conditional body is idle, with nothing
-// run, as soon as the body is recorded. An event from before the capture marks what was freed then.
-bool StreamProgress::askOnce(Heap& heap, bool only_event) {
-  Heap::Completion seen;
-  Sources sources{false, false};
-  {
-    const MutexLock lock(heap.mutex());
-    Heap::Completion& c = heap.completion;
-    sources.end = heap.recorded == 0;
-    sources.stream = !only_event && heap.recorded == 0;
-    const bool any = heap.gone() ? sources.end : sources.stream;
-    if (c.busy || (!c.under_way && !(any && c.freed))) return false;
-    c.busy = true;
-    if (!c.under_way) {
-      c.marked = heap.endEpoch();
-      c.freed = false;
-    }
-    seen = c;
-  }
-  const bool complete = markOrAsk(heap.stream(), seen, sources);
-  const MutexLock lock(heap.mutex());
+void StreamProgress::letGo(Heap& heap) noexcept {
   Heap::Completion& c = heap.completion;
-  if (complete) c.completed = c.marked;
-  if (!complete && !seen.under_way) c.freed = true;  // neither worked; the next covers it too
-  c.under_way = seen.under_way && !complete;
-  c.event = seen.event;
-  c.busy = false;
-  return complete;
+  while (c.under_way > 0) events_.give(c.marks[--c.under_way].event);
 }
 
-// True when all that was queued on the stream by the last mark is complete.
-bool StreamProgress::markOrAsk(Stream stream, Heap::Completion& completion,
-                               Sources sources) noexcept {
-  const RelaxedCaptureMode relaxed(device_);
-  if (!completion.under_way) {
-    return streams_.ask(
-        stream, [&] { return sources.stream && askOrMark(stream, completion); },
-        [&](const SharedStreamEnd& end) { return sources.end && end == nullptr; });
+// Whether nothing is queued; else an event is under way, if one could be had.
+StreamProgress::Marked StreamProgress::askOrMark(Stream stream, bool ask_stream,
+                                                 Event& event) noexcept {
+  if (!answersNow(stream)) return Marked::kNoWay;
+  if (ask_stream && ask(stream)) return Marked::kComplete;
+  const Result<Event> taken = events_.take();
+  if (!taken) return Marked::kNoWay;
+  event = taken.value();
+  if (!mark(event, stream)) {
+    events_.give(event);
+    return Marked::kNoWay;
   }
-  return passed(completion);
-}
-
-// True when nothing is queued; else an event is under way, if one could be had.
-bool StreamProgress::askOrMark(Stream stream, Heap::Completion& completion) noexcept {
-  if (!answersNow(stream)) return false;
-  if (ask(stream)) return true;
-  const Result<Event> event = events_.take();
-  if (!event) return false;
-  completion.event = event.value();
-  completion.under_way = mark(completion.event, stream);
-  if (!completion.under_way) events_.give(completion.event);
-  if (!completion.under_way || captures_ == 0) return false;
-  return passed(completion);  // the stream itself was not asked
+  if (captures_ == 0 || !ask_stream) return Marked::kUnderWay;
+  switch (ask(event)) {  // the stream itself was not asked
+    case Answer::kPassed:
+      return Marked::kComplete;
+    case Answer::kInVain:
+      return Marked::kNoWay;
+    case Answer::kNotYet:
+      break;
+  }
+  return Marked::kUnderWay;
 }
 
 // What is queued on the stream from now on comes after the event. False also for one that is gone:

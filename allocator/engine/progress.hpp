@@ -24,15 +24,23 @@ class StreamProgress {
   bool answers(Stream stream);
   /// Whether the stream is known to have no work queued.
   bool idle(Stream stream);
-  /// Learns how far the heap's stream has come. If something was freed since that was last asked,
-  /// and no event is under way, either the stream is idle, or an event is recorded on it. The event
-  /// that is under way is asked. One thread at a time; others pass.
+  /// Learns how far the heap's stream has come, by the events that are under way, and records another
+  /// if something was freed since the last; but not too many in the time that one takes. Where none is under way the stream itself may be idle. One thread at a time; others
+  /// pass.
   void refresh(Heap& heap);
-  /// The same as far as the event that is under way tells; no call on the stream itself, which its
-  /// owner may be destroying at this moment. For threads that are not the program's.
+  /// The same for a heap that looks for memory in this one. For a while what is freed here is then
+  /// marked at once where it is much (Heap::wantsMark), and not only at the next look.
+  void seek(Heap& heap);
+  /// That mark, at a free.
+  void markFreed(Heap& heap) noexcept;
+  /// The same as refresh() as far as events that are under way tell; no call on the stream itself,
+  /// which its owner may be destroying at this moment. For threads that are not the program's.
   void refreshByEvent(Heap& heap);
-  /// Marks all that was freed by now, even if an event is under way: that one then marks more.
+  /// Marks all that was freed by now, also where that is one mark too many: the youngest that is
+  /// under way then marks more.
   void markNow(Heap& heap);
+  /// The events that are under way go. Pre: nobody will ask about the heap again; its lock is held.
+  void letGo(Heap& heap) noexcept CISTERN_REQUIRES(heap.mutex());
   /// Orders what is queued on `later` from now on after all that is queued on `earlier`, on the
   /// device. False when that cannot be had, as where `later` is gone.
   bool orderAfter(Stream later, Stream earlier);
@@ -45,18 +53,32 @@ class StreamProgress {
   bool completeAll(const std::vector<Heap*>& heaps);
 
  private:
-  bool askOnce(Heap& heap, bool only_event);
-  /// What may be looked at where no event is under way.
+  /// What may be looked at.
   struct Sources {
-    bool stream, end;
+    bool stream = false, end = false;
   };
-  bool markOrAsk(Stream stream, Heap::Completion& completion, Sources sources) noexcept;
-  bool passed(Heap::Completion& completion) noexcept;
+  static Sources sourcesOf(const Heap& heap, bool only_event) CISTERN_REQUIRES(heap.mutex());
+  /// What the events that are under way say.
+  struct Passed {
+    std::size_t count = 0;     ///< so many of the oldest are no more
+    std::size_t complete = 0;  ///< those before it are complete
+    bool any_in_vain = false;  ///< a capture has recorded one
+  };
+  enum class Answer : std::uint8_t { kNotYet, kPassed, kInVain };
+  enum class Marked : std::uint8_t { kNoWay, kUnderWay, kComplete };
+  void look(Heap& heap, bool only_event) noexcept;
+  Answer ask(Event event) noexcept;
+  Passed askMarks(const Heap::Completion& seen) noexcept;
+  static void note(const Passed& passed, std::uint64_t now, Heap& heap)
+      CISTERN_REQUIRES(heap.mutex());
+  static bool isTimeToMark(const Heap::Completion& completion, std::uint64_t now);
+  static void beginMark(Heap& heap) CISTERN_REQUIRES(heap.mutex());
+  void endMark(Heap& heap, Sources sources, bool ask_stream) noexcept;
   bool markAgain(Event& event, Stream stream) noexcept;
   // Pre: the stream is present, and stays so meanwhile.
   bool answersNow(Stream stream);
   bool ask(Stream stream) noexcept;
-  bool askOrMark(Stream stream, Heap::Completion& completion) noexcept;
+  Marked askOrMark(Stream stream, bool ask_stream, Event& event) noexcept;
   bool mark(Event event, Stream stream) noexcept;
   bool waitFor(Event event, Stream stream);
 

@@ -93,7 +93,7 @@ Block* CachingAllocator::fromOtherHeaps(Heap& heap, const Request& request, Reac
         continue;
       }
     }
-    progress_.refresh(*owner);
+    progress_.seek(*owner);
     if (Block* block = takeCompleted(*owner, heap, request, reach)) return block;
   }
   return nullptr;

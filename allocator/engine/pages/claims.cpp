@@ -109,9 +109,9 @@ void Mover::detach(Heap& source, std::vector<Step>& steps) {
   for (Step& step : steps) {
     View& view = *step.from;
     Block& free = *view.found.in;
-    step.last_use = {free.epoch, source.generation};
+    step.last_use = view.last_use;
     step.source = &source;
-    step.epoch = &source == &heap_ ? free.epoch : 0;
+    step.epoch = &source == &heap_ ? view.last_use.epoch : 0;
     source.punch(view.range->kind, free, view.place(), view.placeEnd());
     source.layout(view.range->kind).reserveFill();
   }

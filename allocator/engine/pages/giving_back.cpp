@@ -98,7 +98,7 @@ void PageBacking::collectGarbage(std::uint64_t bytes) {
     const MutexLock heap_lock(heap->mutex());
     (void)bringBack(ground_, *heap);
     const Survey survey(*heap, ground_.surveys, Whither::kAnywhere);
-    for (const View* view : survey.freeViews()) age += heap->epoch - view->found.in->epoch;
+    for (const View* view : survey.freeViews()) age += heap->epoch - view->last_use.epoch;
     count += survey.freeViews().size();
   }
   if (count == 0) return;

@@ -74,7 +74,7 @@ bool PageBacking::sendHome(Heap& heap) {
   }
   for (Homing& page : away) {
     View& from = *page.from;
-    page.last_use = {from.found.in->epoch, heap.generation};
+    page.last_use = from.last_use;
     heap.punch(from.range->kind, *from.found.in, from.place(), from.placeEnd());
     if (page.aside) {
       park(ground_, from, page.last_use);

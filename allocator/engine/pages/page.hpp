@@ -99,7 +99,8 @@ struct alignas(64) View {
     Found found;        ///< current only: by the last survey that found it free (survey.hpp)
     Neighbours beside;  ///< removable only: in the order in which they became so
   };
-  EpochMark last_use;           ///< stale only: of range->home, when the page moved on
+  /// Of range->home. Stale: when the page moved on. Current: as of the survey that found it free.
+  EpochMark last_use;
   std::uint32_t pins = 0;       ///< graphs that reach the page through it
   std::uint32_t pinned_by = 0;  ///< the last of them
 

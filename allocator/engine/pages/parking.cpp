@@ -77,9 +77,8 @@ void putAside(Ground& ground, Heap& heap, std::vector<PhysicalPage*>& pages) CIS
   for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge})
     heap.layout(kind).prepareHoles(unsigned(2 * unused.size()));
   for (View* view : unused) {
-    const EpochMark last_use{view->found.in->epoch, heap.generation};
     heap.punch(view->range->kind, *view->found.in, view->place(), view->placeEnd());
-    park(ground, *view, last_use);
+    park(ground, *view, view->last_use);
   }
 }
 

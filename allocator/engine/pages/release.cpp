@@ -48,14 +48,13 @@ std::vector<Leaving> detach(Ground& ground, Heap& heap, const ReleaseRule& rule,
   const Survey survey(heap, ground.surveys, Whither::kAnywhere);
   std::vector<View*> views;
   for (View* view : survey.freeViews()) {
-    const std::uint32_t epoch = view->found.in->epoch;
-    if (epoch > rule.latest_epoch) continue;
-    const bool complete = heap.complete({epoch, heap.generation});
+    if (view->last_use.epoch > rule.latest_epoch) continue;
+    const bool complete = heap.complete(view->last_use);
     more_later |= !complete;
     if (complete) views.push_back(view);
   }
   std::sort(views.begin(), views.end(),
-            [](const View* a, const View* b) { return a->found.in->epoch < b->found.in->epoch; });
+            [](const View* a, const View* b) { return a->last_use.epoch < b->last_use.epoch; });
   std::uint64_t bytes = 0;
   std::size_t count = 0;
   for (; count < views.size() && bytes < rule.bytes; ++count) bytes += views[count]->bytes();
@@ -68,7 +67,7 @@ std::vector<Leaving> detach(Ground& ground, Heap& heap, const ReleaseRule& rule,
   }
   for (View* view : views) {
     const SizeKind kind = view->range->kind;
-    leaving.push_back({view->page, kind, {view->found.in->epoch, heap.generation}});
+    leaving.push_back({view->page, kind, view->last_use});
     heap.punch(kind, *view->found.in, view->place(), view->placeEnd());
     heap.layout(kind).reserveFill();
   }

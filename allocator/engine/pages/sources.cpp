@@ -68,7 +68,7 @@ bool Mover::gives(const Heap& source) const {
 bool Mover::hasAny(Heap& source) const {
   {
     const MutexLock lock(source.mutex());
-    const bool pending = source.completion.freed || source.completion.under_way;
+    const bool pending = source.completion.freed || source.completion.under_way != 0;
     if (pending || source.layout(SizeKind::kSmall).segmentBytes() != 0 ||
         source.layout(SizeKind::kLarge).segmentBytes() != 0)
       return true;
@@ -101,7 +101,7 @@ void Mover::takeFromOthers(std::size_t most, Which which) {
     if (gapUnits() == 0 || most == 0) return;
     if (source == &heap_ || !gives(*source) || !hasAny(*source)) continue;
     if (which == Which::kAny && !ground_.progress.answers(source->stream())) continue;
-    if (which == Which::kComplete) ground_.progress.refresh(*source);
+    if (which == Which::kComplete) ground_.progress.seek(*source);
     const std::size_t before = steps_.size();
     {
       const MutexLock lock(source->mutex());
@@ -135,8 +135,7 @@ std::size_t Mover::takeFrom(Heap& source, Which which, std::size_t most) {
   Donors& donors = ground_.donors;
   donors.clear();
   for (View* view : survey.freeViews()) {
-    const EpochMark used{view->found.in->epoch, source.generation};
-    if (which == Which::kAny || source.complete(used)) donors.add(*view);
+    if (which == Which::kAny || source.complete(view->last_use)) donors.add(*view);
   }
   if (donors.empty()) return 0;
   std::vector<Step>& taken = ground_.mover.taken;

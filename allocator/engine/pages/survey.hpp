@@ -12,7 +12,8 @@ namespace cistern::pages {
 enum class Whither : bool { kWithinPool, kAnywhere };
 
 /// A picture of one heap, good until its lock is given up. Marks what it finds: a view was found
-/// free  <=>  view.found.by == number(), and then view.found.in is the free block around it.
+/// free  <=>  view.found.by == number(), and then view.found.in is the free block around it, and
+/// view.last_use says when any part of the page was used last.
 class Survey {
  public:
   /// What surveys need again and again: one at a time.
@@ -32,7 +33,8 @@ class Survey {
   bool found(const View& view) const { return view.found.by == number_; }
 
  private:
-  void note(Block& block);
+  void stampRecent(Heap& heap) CISTERN_REQUIRES(heap.mutex());
+  void note(const Heap& heap, Block& block) CISTERN_REQUIRES(heap.mutex());
 
   const std::uint64_t number_;
   const Whither whither_;

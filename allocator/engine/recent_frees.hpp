@@ -1,0 +1,76 @@
+// What was freed lately in a heap's pages, and when. Free blocks coalesce, and say only when the
+// youngest part of them was freed: a stream that goes on taking from and giving back to one end of
+// a large free block would keep all of it from the other streams. From this a survey learns when
+// each page was used last (pages/survey.cpp).
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <new>
+#include <vector>
+
+#include "allocator/layout/block.hpp"
+
+namespace cistern {
+
+/// Under its heap's lock.
+class RecentFrees {
+ public:
+  struct Piece {
+    const Segment* in;
+    std::uint32_t from, to;  ///< in grains from its base
+    std::uint32_t epoch;
+  };
+  /// More than are freed between two surveys of a program that needs any; 24 bytes each.
+  static constexpr std::size_t kMost = 1024;
+
+  /// [from, to) was freed. Where there is no room, all that was noted so far is forgotten.
+  void note(const Segment& in, Address from, Address to, std::uint32_t epoch) noexcept {
+    const auto first = std::uint32_t((from - in.base) >> kGrainShift);
+    const auto last = std::uint32_t((to - in.base) >> kGrainShift);
+    if (!pieces_.empty() && extend(pieces_.back(), in, first, last, epoch)) return;
+    if (pieces_.size() == pieces_.capacity() && !makeRoom(epoch)) return;
+    pieces_.push_back({&in, first, last, epoch});
+  }
+  /// What was freed in that epoch or before is not known any more: all of it may have been then.
+  void forget(std::uint32_t epoch) noexcept {
+    forgotten_ = epoch;
+    pieces_.clear();
+  }
+  /// The last epoch of which it is not known what was freed in it.
+  std::uint32_t forgotten() const { return forgotten_; }
+  /// Calls visit(Piece) for each, in the order in which they came, and is empty then.
+  template <class Visit>
+  void take(Visit visit) {
+    for (const Piece& piece : pieces_) visit(piece);
+    pieces_.clear();
+  }
+  std::size_t hostBytes() const { return pieces_.capacity() * sizeof(Piece); }
+
+ private:
+  /// Neighbours of one epoch are one piece.
+  static bool extend(Piece& last, const Segment& in, std::uint32_t from, std::uint32_t to,
+                     std::uint32_t epoch) {
+    if (last.in != &in || last.epoch != epoch || from > last.to || to < last.from) return false;
+    last.from = std::min(last.from, from);
+    last.to = std::max(last.to, to);
+    return true;
+  }
+  /// A free takes no host memory that there is not: then it is forgotten.
+  bool makeRoom(std::uint32_t epoch) noexcept {
+    if (pieces_.capacity() == 0) {
+      try {
+        pieces_.reserve(kMost);
+        return true;
+      } catch (const std::bad_alloc&) {
+      }
+    }
+    forget(std::max(forgotten_, epoch));
+    return pieces_.capacity() != 0;
+  }
+
+  std::vector<Piece> pieces_;
+  std::uint32_t forgotten_ = 0;
+};
+
+}  // namespace cistern
