@@ -183,8 +183,7 @@ bool CachingAllocator::freeMine(SizeKind kind, ThreadCache& cache, Block& block,
   return true;
 }
 
-void CachingAllocator::afterFree(Heap& heap, bool over_ceiling, bool low_tide,
-                                 bool mark) noexcept {
+void CachingAllocator::afterFree(Heap& heap, bool over_ceiling, bool low_tide, bool mark) noexcept {
   if (mark && driverMayBeCalled()) progress_.markFreed(heap);
   if (over_ceiling) settleFor(heap);
   if (low_tide && pages_) atLowTide(heap);

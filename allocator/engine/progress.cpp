@@ -40,8 +40,8 @@ bool StreamProgress::ask(Stream stream) noexcept {
   return idle.ok() && idle.value();
 }
 
-// What has been passed, or recorded by a capture and so marks nothing, is no event of the heap's any
-// more: a capture that nobody told of can begin and end between two looks at the stream.
+// What has been passed, or recorded by a capture and so marks nothing, is no event of the heap's
+// any more: a capture that nobody told of can begin and end between two looks at the stream.
 StreamProgress::Answer StreamProgress::ask(Event event) noexcept {
   const Result<bool> passed = device_.queryEvent(event);
   const bool captured = !passed.ok() && passed.error().kind == ErrorKind::kCaptureForbidden;
@@ -85,9 +85,9 @@ void StreamProgress::seek(Heap& heap) {
   look(heap, false);
 }
 
-// What a stream says, or the end of one that is gone, is nothing of what a capture frees: the stream
-// of a conditional body is idle, with nothing run, as soon as the body is recorded. An event from
-// before the capture marks what was freed then.
+// What a stream says, or the end of one that is gone, is nothing of what a capture frees: the
+// stream of a conditional body is idle, with nothing run, as soon as the body is recorded. An event
+// from before the capture marks what was freed then.
 StreamProgress::Sources StreamProgress::sourcesOf(const Heap& heap, bool only_event) {
   const bool recorded = heap.recorded != 0;
   return {!only_event && !recorded && !heap.gone(), !recorded && heap.gone()};

@@ -24,9 +24,9 @@ class StreamProgress {
   bool answers(Stream stream);
   /// Whether the stream is known to have no work queued.
   bool idle(Stream stream);
-  /// Learns how far the heap's stream has come, by the events that are under way, and records another
-  /// if something was freed since the last; but not too many in the time that one takes. Where none is under way the stream itself may be idle. One thread at a time; others
-  /// pass.
+  /// Learns how far the heap's stream has come, by the events that are under way, and records
+  /// another if something was freed since the last; but not too many in the time that one takes.
+  /// Where none is under way the stream itself may be idle. One thread at a time; others pass.
   void refresh(Heap& heap);
   /// The same for a heap that looks for memory in this one. For a while what is freed here is then
   /// marked at once where it is much (Heap::wantsMark), and not only at the next look.

@@ -12,7 +12,8 @@ Survey::Survey(Heap& heap, Scratch& scratch, Whither whither) CISTERN_NO_TSA
   stampRecent(heap);
   for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
     heap.layout(kind).listLeftOut();
-    heap.layout(kind).forEachFree(kUnitGrains, [&](Block& block) CISTERN_NO_TSA { note(heap, block); });
+    heap.layout(kind).forEachFree(kUnitGrains,
+                                  [&](Block& block) CISTERN_NO_TSA { note(heap, block); });
   }
 }
 
@@ -50,7 +51,8 @@ void Survey::note(const Heap& heap, Block& block) {
       view.found.in = &block;
       view.found.by = number_;
       // The block knows the youngest of its parts.
-      const bool known = range.kind == SizeKind::kLarge && view.last_use.generation == heap.generation;
+      const bool known =
+          range.kind == SizeKind::kLarge && view.last_use.generation == heap.generation;
       const std::uint32_t last = std::max(view.last_use.epoch, heap.recent.forgotten());
       view.last_use = {known ? std::min(block.epoch, last) : block.epoch, heap.generation};
       free_.push_back(&view);
