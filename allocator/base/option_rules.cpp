@@ -112,6 +112,7 @@ std::string WordRule<Value, Count>::allowed() const {
 
 template struct WordRule<Backing, 2>;
 template struct WordRule<Recycle, 3>;
+template struct WordRule<CrossStreamReuse, 7>;
 
 std::optional<RoundupDivisions> DivisionsRule::read(std::string_view text) const {
   return RoundupDivisions::read(text);

@@ -77,8 +77,10 @@ struct WordRule {
 
 using BackingRule = WordRule<Backing, 2>;
 using RecycleRule = WordRule<Recycle, 3>;
+using CrossStreamRule = WordRule<CrossStreamReuse, 7>;
 extern template struct WordRule<Backing, 2>;
 extern template struct WordRule<Recycle, 3>;
+extern template struct WordRule<CrossStreamReuse, 7>;
 
 struct DivisionsRule {
   RoundupDivisions Options::*field;

@@ -89,8 +89,19 @@ constexpr OptionRow kTable[] = {
      "Accepted so that an existing configuration keeps working, and without effect: no lock is "
      "ever held during a device call."},
 
-    {"cross_stream_reuse", "", SwitchRule{&Options::cross_stream_reuse},
-     "Whether free memory of one stream whose work is complete serves requests on other streams."},
+    {"cross_stream_reuse", "",
+     CrossStreamRule{&Options::cross_stream_reuse,
+                     {{{"true", CrossStreamReuse::kComplete},
+                       {"wait", CrossStreamReuse::kWait},
+                       {"false", CrossStreamReuse::kOff},
+                       {"True", CrossStreamReuse::kComplete},
+                       {"1", CrossStreamReuse::kComplete},
+                       {"False", CrossStreamReuse::kOff},
+                       {"0", CrossStreamReuse::kOff}}}},
+     "Whether free memory of one stream serves requests on others. `true`: once the work that used "
+     "it is complete; and before the program is out of memory, after it. `wait`: the stream that "
+     "asks is made to wait for that work, on the device, before anything is asked of the device: "
+     "streams that wait for each other run less at once, and need less. `false`: never."},
 
     {"tight_growth", "", SwitchRule{&Options::tight_growth},
      "Whether a segment may be just as large as the request that makes it where there is no room "

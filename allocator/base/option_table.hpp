@@ -11,7 +11,7 @@
 namespace cistern {
 
 using OptionRule = std::variant<BytesRule, CountRule, FractionRule, SwitchRule, BackingRule,
-                                RecycleRule, DivisionsRule>;
+                                RecycleRule, CrossStreamRule, DivisionsRule>;
 
 /// One option: all that is to be known of it, except its default, which is its field's.
 struct OptionRow {

@@ -27,6 +27,14 @@ enum class Recycle : std::uint8_t {
   kOff,     ///< never
 };
 
+/// When a stream may have what lies free on another.
+enum class CrossStreamReuse : std::uint8_t {
+  kComplete,  ///< once the other's work with it is complete; if memory is short, after waiting for
+              ///< it
+  kWait,      ///< instead of growing: the stream is made to wait, on the device
+  kOff,       ///< never
+};
+
 inline constexpr std::uint64_t kUnlimited = std::numeric_limits<std::uint64_t>::max();
 
 /// The choices. A default-constructed one is what an allocator does when nobody chose.
@@ -45,7 +53,8 @@ struct Options {
   std::uint64_t limit = 0;  ///< 0: none
   std::uint64_t large_segment_size = 20 * kMiB;
   bool release_lock_on_cudamalloc = true;
-  bool cross_stream_reuse = true;
+  CrossStreamReuse cross_stream_reuse = CrossStreamReuse::kComplete;
+  bool reusesAcrossStreams() const { return cross_stream_reuse != CrossStreamReuse::kOff; }
   bool tight_growth = true;
   bool prefer_old_segments = true;
   std::uint64_t free_log = 64;

@@ -74,7 +74,7 @@ bool CachingAllocator::streamsAreIdle() {
 // Before a heap grows it adopts idle segments, but takes no part of one: a guest's memory goes back
 // when it is freed, so that a heap which lived on others' would miss every time.
 Block* CachingAllocator::fromOtherHeaps(Heap& heap, const Request& request, Reach reach) {
-  if (!options_.cross_stream_reuse) return nullptr;
+  if (!options_.reusesAcrossStreams()) return nullptr;
   // Parts may lie free in any heap.
   const std::vector<Heap*> all = reach == Reach::kPartsToo ? heaps_.all() : std::vector<Heap*>();
   std::size_t next = 0;
@@ -160,7 +160,7 @@ Block* CachingAllocator::adopt(HeapSegment& segment, Heap& owner, Heap& heap,
 // seen to it that this request's stream comes after that work.
 template <class MakeSafe>
 Block* CachingAllocator::borrow(Heap& heap, const Request& request, MakeSafe made_safe) {
-  if (!options_.cross_stream_reuse) return nullptr;
+  if (!options_.reusesAcrossStreams()) return nullptr;
   for (Heap* owner : heaps_.all()) {
     if (!mayBorrow(*owner, heap)) continue;
     Block* block = nullptr;

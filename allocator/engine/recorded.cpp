@@ -53,7 +53,7 @@ Block* CachingAllocator::climbRecorded(Heap& heap, const Request& request) {
 
 // What the stream's further work follows in the graph is asked only if there is something to find.
 Block* CachingAllocator::withinRecording(Heap& heap, const Request& request) {
-  if (!options_.cross_stream_reuse) return nullptr;
+  if (!options_.reusesAcrossStreams()) return nullptr;
   Recording& recording = *request.recording;
   const MutexLock lock(recording.mutex());
   if (recording.over()) return nullptr;
@@ -192,7 +192,7 @@ void CachingAllocator::freeDuring(Recording& recording, Heap& heap,
     const Stream stream = block.use.stream;
     if (present && block.use.uses == nullptr && stream == heap.stream()) {
       const SizeKind kind = segmentOf(block).kind;
-      mark = recording.noteFree(heap) && options_.cross_stream_reuse;
+      mark = recording.noteFree(heap) && options_.reusesAcrossStreams();
       heap.release(block, tick_.load(std::memory_order_relaxed));
       over_ceiling = heap.overCeiling(kind);
     } else {

@@ -154,6 +154,9 @@ Block* CachingAllocator::afterGarbageCollection(Heap&, const Request&) {
 Block* CachingAllocator::moreMemory(Heap& heap, const Request& request) {
   if (!onPages(request)) {
     if (Block* block = fromOtherHeaps(heap, request, Reach::kIdleSegments)) return block;
+    if (options_.cross_stream_reuse == CrossStreamReuse::kWait && !request.recording) {
+      if (Block* block = borrowInOrder(heap, request)) return block;
+    }
     return grow(heap, request);
   }
   if (request.recording) return pages_->serve(heap, request, PagesFrom::kComplete);

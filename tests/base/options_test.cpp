@@ -47,7 +47,7 @@ TEST_CASE("a conf sets what it names, in order") {
   CHECK(options.memory_fraction == 0.5);
   CHECK(options.limit == 80 * kGiB);
   CHECK(options.large_segment_size == 32 * kMiB);
-  CHECK_FALSE(options.cross_stream_reuse);
+  CHECK_FALSE(options.reusesAcrossStreams());
   CHECK(options.free_log == 7);
   CHECK(options.poll_interval == 1024);
 }

@@ -1,6 +1,7 @@
 #include "allocator/engine/pages/mover.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "allocator/base/check.hpp"
 #include "allocator/engine/pages/parking.hpp"
@@ -16,10 +17,15 @@ Block& holeAt(Heap& heap, const PageRange& range, Address place) {
 }
 
 // A window between blocks may be too narrow for the pages there are; at the end of the range there
-// is room for all.
+// is room for all. Where this stream could not be made to wait for another it grows.
 Block* Mover::serve() {
   began_ns_ = ground_.device.hostNanoseconds();
+  waits_ = ground_.options.cross_stream_reuse == CrossStreamReuse::kWait &&
+           from_ != PagesFrom::kLenders && request_.recording == nullptr && !captured();
   if (Block* block = attempt(false)) return block;
+  if (std::exchange(waits_, false) && unordered_) {
+    if (Block* block = attempt(false)) return block;
+  }
   return page_too_large_ ? attempt(true) : nullptr;
 }
 

@@ -99,6 +99,7 @@ class Mover {
   std::vector<PhysicalPage*> brought_;  ///< were aside until this miss; some may be gone
   bool pressed_ = false;         ///< the device or the limit has refused: time is no matter now
   bool unordered_ = false;       ///< the device would not order the streams
+  bool waits_ = false;           ///< for other streams, rather than grow
   bool page_too_large_ = false;  ///< one was passed over because no gap had room for it
   bool made_late_ = false;       ///< new pages are late ones: see parking.hpp
   std::uint64_t began_ns_ = 0;

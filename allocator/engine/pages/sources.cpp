@@ -24,6 +24,8 @@ bool Mover::gather() {
   if (ground_.recycles()) {
     takeOwn(request_.recording ? movableInCapture() : kNoLimit);
     takeFromOthers(kNoLimit, Which::kComplete);
+    if (waits_) takeFromOthers(kNoLimit, Which::kAny);
+    if (unordered_) return false;
   }
   grow();
   if (gapUnits() == 0) return true;
@@ -41,7 +43,7 @@ bool Mover::gather() {
 
 // What may not be moved here may still make room.
 void Mover::giveBackForGrowth() {
-  const bool others_move = ground_.recycles() && ground_.options.cross_stream_reuse;
+  const bool others_move = ground_.recycles() && ground_.options.reusesAcrossStreams();
   if (others_move) return;
   std::size_t next = 0;
   while (Heap* const heap = ground_.heaps.active().nextOffering(next)) {
@@ -95,7 +97,7 @@ void Mover::takeOwn(std::size_t most) {
 }
 
 void Mover::takeFromOthers(std::size_t most, Which which) {
-  if (!ground_.options.cross_stream_reuse) return;
+  if (!ground_.options.reusesAcrossStreams()) return;
   std::size_t next = 0;
   while (Heap* const source = ground_.heaps.active().nextOffering(next)) {
     if (gapUnits() == 0 || most == 0) return;

@@ -25,7 +25,7 @@ std::string optionsFor(Random& random, bool alone) {
       "background_thread:{},cross_stream_reuse:{},tight_growth:{}",
       pick({"pages", "pages", "segments"}), pick({"budget", "eager", "off"}),
       pick({"auto", "auto", "2M", "4M"}), pick({"8M", "2M", "64K", "off"}), pick({"1", "8", "32"}),
-      !alone && random.oneIn(2) ? "true" : "false", random.oneIn(6) ? "false" : "true",
+      !alone && random.oneIn(2) ? "true" : "false", pick({"true", "true", "true", "wait", "false"}),
       random.oneIn(4) ? "false" : "true");
   if (random.oneIn(3)) {
     conf += fmt::format(",garbage_collection_threshold:{}", pick({"0.01", "0.3", "0.8"}));
