@@ -47,6 +47,13 @@ void churn(SimRig& rig, int rounds) {
 
 }  // namespace
 
+TEST_CASE("many streams with one block each take little more than their blocks", "[engine]") {
+  SimRig rig("backing:pages,background_thread:false", simOf(256 * kGiB));
+  constexpr std::int64_t kStreams = 1'000, kBlock = 3 * kMiB;
+  for (std::int64_t i = 0; i < kStreams; ++i) (void)rig.allocator.allocate(kBlock, rig.stream());
+  CHECK(reservedOf(rig.allocator) <= kStreams * kBlock * 3 / 2);
+}
+
 TEST_CASE("streams that come and go leave nothing behind", "[engine]") {
   const bool reuse = GENERATE(false, true);
   INFO("handles come again: " << reuse);

@@ -182,15 +182,18 @@ void Mover::grow() {
 }
 
 // A gap that takes several pages gets them of one size, so that they fit the next request of its
-// kind. One that takes half a page or more gets its own, if there is time for it; one that takes
-// less leaves the rest of a page to requests to come.
+// kind. One that takes half a page or more gets its own; one that takes less leaves the rest of a
+// page to requests to come, as far as that is little beside what the heap has: it may be the only
+// one on its stream.
 std::uint32_t Mover::newPageUnits(const Gap& gap) const {
   const std::uint32_t lacking = gap.end - gap.at, room = gap.room_end - gap.at;
   const std::uint32_t page = pageUnits(lacking);
   if (pressed_) return std::min(page, lacking);
   if (ground_.options.page_size != 0) return std::min(page, room);
   if (lacking <= page) {
-    return lacking * 2 >= page ? lacking : std::min(page, room);
+    constexpr std::uint64_t kPartBeyond = 4;
+    const auto beyond = std::uint32_t(backed_before_ / kPartBeyond / kUnit);
+    return lacking * 2 >= page ? lacking : std::min({page, room, std::max(lacking, beyond)});
   }
   const std::uint32_t count = (lacking + page - 1) / page;
   return (lacking + count - 1) / count;
