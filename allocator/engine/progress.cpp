@@ -88,7 +88,7 @@ void StreamProgress::seek(Heap& heap) {
 // What a stream says, or the end of one that is gone, is nothing of what a capture frees: the
 // stream of a conditional body is idle, with nothing run, as soon as the body is recorded. An event
 // from before the capture marks what was freed then.
-StreamProgress::Sources StreamProgress::sourcesOf(const Heap& heap, bool only_event) {
+StreamProgress::Sources StreamProgress::sourcesOf(Heap& heap, bool only_event) {
   const bool recorded = heap.recorded != 0;
   return {!only_event && !recorded && !heap.gone(), !recorded && heap.gone()};
 }

@@ -57,7 +57,7 @@ class StreamProgress {
   struct Sources {
     bool stream = false, end = false;
   };
-  static Sources sourcesOf(const Heap& heap, bool only_event) CISTERN_REQUIRES(heap.mutex());
+  static Sources sourcesOf(Heap& heap, bool only_event) CISTERN_REQUIRES(heap.mutex());
   /// What the events that are under way say.
   struct Passed {
     std::size_t count = 0;     ///< so many of the oldest are no more

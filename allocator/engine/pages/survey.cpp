@@ -36,7 +36,7 @@ void Survey::stampRecent(Heap& heap) {
 
 // The views that begin and end inside the block. Hardly any of them is in the host's cache, and one
 // says where the next begins: so what lies a few pages ahead is fetched on the way.
-void Survey::note(const Heap& heap, Block& block) {
+void Survey::note(Heap& heap, Block& block) {
   constexpr std::uint32_t kAhead = 32;
   const PageRange& range = rangeOf(block);
   const std::uint32_t end = range.unitAt(block.end());

@@ -34,7 +34,7 @@ class Survey {
 
  private:
   void stampRecent(Heap& heap) CISTERN_REQUIRES(heap.mutex());
-  void note(const Heap& heap, Block& block) CISTERN_REQUIRES(heap.mutex());
+  void note(Heap& heap, Block& block) CISTERN_REQUIRES(heap.mutex());
 
   const std::uint64_t number_;
   const Whither whither_;
