@@ -21,7 +21,7 @@ class RecentFrees {
     std::uint32_t from, to;  ///< in grains from its base
     std::uint32_t epoch;
   };
-  /// More than are freed between two surveys of a program that needs any; 24 bytes each.
+  /// 24 bytes each; room is made as they come, for most heaps have few.
   static constexpr std::size_t kMost = 1024;
 
   /// [from, to) was freed. Where there is no room, all that was noted so far is forgotten.
@@ -58,9 +58,9 @@ class RecentFrees {
   }
   /// A free takes no host memory that there is not: then it is forgotten.
   bool makeRoom(std::uint32_t epoch) noexcept {
-    if (pieces_.capacity() == 0) {
+    if (pieces_.capacity() < kMost) {
       try {
-        pieces_.reserve(kMost);
+        pieces_.reserve(std::max<std::size_t>(8, 2 * pieces_.capacity()));
         return true;
       } catch (const std::bad_alloc&) {
       }

@@ -183,8 +183,8 @@ void Mover::grow() {
 
 // A gap that takes several pages gets them of one size, so that they fit the next request of its
 // kind. One that takes half a page or more gets its own; one that takes less leaves the rest of a
-// page to requests to come, as far as that is little beside what the heap has: it may be the only
-// one on its stream.
+// page to requests to come, but no more than a quarter of what the heap has: it may be the only one
+// on its stream.
 std::uint32_t Mover::newPageUnits(const Gap& gap) const {
   const std::uint32_t lacking = gap.end - gap.at, room = gap.room_end - gap.at;
   const std::uint32_t page = pageUnits(lacking);
