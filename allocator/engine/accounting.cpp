@@ -1,5 +1,4 @@
-// What the allocator as a whole has: statistics, the limit, and what always holds. Settlements, on
-// which statistics stand, are in settling.cpp.
+// What the allocator as a whole has: statistics, the limit, and what always holds.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -11,21 +10,18 @@ namespace cistern {
 
 MemoryStats CachingAllocator::memoryStats() const {
   MemoryStats stats;
-  const auto read = [&](const std::vector<Heap*>& heaps, const AllCounters& all) CISTERN_NO_TSA {
-    deal(all);
-    stats.peaks_exact = ledger_.exact;
-    stats.small = valuesOf(all, ledger_, 0);
-    stats.large = valuesOf(all, ledger_, 1);
-    stats.all = valuesOf(all, ledger_, 2);
-    stats.host_bytes = all_heaps_.resting.host_bytes;
-    for (Heap* heap : heaps) stats.host_bytes += heap->hostBytes();
-  };
-  {
-    const MutexLock lock(settle_mutex_);
-    withCounters(Caches::kEmptied, read);
+  const Totals::Reading reading = totals_.read();
+  stats.peaks_exact = reading.peaks_exact;
+  stats.small = reading.small;
+  stats.large = reading.large;
+  stats.all = reading.all;
+  for (Heap* heap : heaps_.all()) {
+    const MutexLock lock(heap->mutex());
+    stats.host_bytes += heap->hostBytes();
   }
   stats.host_bytes +=
       heaps_.hostBytes() + segments_.hostBytes() + records_.hostBytes() + caches_.hostBytes();
+  stats.host_bytes += totals_.hostBytes();
   stats.host_bytes += sizeof(*this) - sizeof(caches_);
   stats.num_alloc_retries = num_alloc_retries_.load();
   stats.num_ooms = num_ooms_.load();
@@ -41,32 +37,13 @@ MemoryStats CachingAllocator::memoryStats() const {
   return stats;
 }
 
-// A thread that gives up exact peaks holds its heap's lock. It comes before all of this, or after,
-// if that heap is held here: so none rests meanwhile.
-void CachingAllocator::resetPeakStats() {
-  const MutexLock lock(settle_mutex_);
-  for (Heap* heap : heaps_.all()) {
-    const MutexLock heap_lock(heap->mutex());
-    heap->noteChange();
-  }
-  withCounters(Caches::kEmptied,
-               [this](const std::vector<Heap*>&, const AllCounters& all) CISTERN_NO_TSA {
-                 ledger_.peak = {};
-                 peaks_loose_.store(false, std::memory_order_relaxed);
-                 settled_others_count_ = 0;
-                 deal(all);
-               });
-}
+void CachingAllocator::resetPeakStats() { totals_.resetPeaks(); }
 
-void CachingAllocator::resetAccumulatedStats() {
-  const MutexLock lock(settle_mutex_);
-  withCounters(Caches::kEmptied, [this](const std::vector<Heap*>&, const AllCounters& all)
-                                     CISTERN_NO_TSA { startAccumulating(all, ledger_); });
-}
+void CachingAllocator::resetAccumulatedStats() { totals_.resetAccumulated(); }
 
 CacheInfo CachingAllocator::cacheInfo() const {
   CacheInfo info;
-  withAllHeaps([&](const std::vector<Heap*>& heaps, const AllCounters&) CISTERN_NO_TSA {
+  withAllHeaps([&](const std::vector<Heap*>& heaps) CISTERN_NO_TSA {
     if (pages_) info.free_bytes = pages_->parkedBytes();
     for (Heap* heap : heaps) {
       for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
@@ -97,12 +74,11 @@ void CachingAllocator::audit() const {
 
 void CachingAllocator::auditHeaps() const {
   std::uint64_t reserved = 0, in_pages = 0;
-  withAllHeaps([&](const std::vector<Heap*>& heaps, const AllCounters& all) CISTERN_NO_TSA {
+  withAllHeaps([&](const std::vector<Heap*>& heaps) CISTERN_NO_TSA {
     for (Heap* heap : heaps) {
       heap->audit();
-      const auto held = std::uint64_t(heap->counters().both(std::size_t(Stat::kReservedBytes)));
-      reserved += held;
-      if (heap->onPages()) in_pages += held;
+      reserved += heap->reservedBytes();
+      if (heap->onPages()) in_pages += heap->reservedBytes();
       for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
         for (Segment* s = heap->layout(kind).segments(); s; s = s->next) {
           const auto& own = static_cast<const HeapSegment&>(*s);
@@ -112,14 +88,7 @@ void CachingAllocator::auditHeaps() const {
       }
       for (const ThreadCache* cache : heap->caches) cache->audit();
     }
-    for (std::size_t kind = 0; kind < kLedgerKinds; ++kind) {
-      for (std::size_t stat = 0; stat < kStatCount; ++stat) {
-        std::int64_t ceilings = 0;
-        for (const HeapCounters* own : all) ceilings += own->ceiling[kind][stat];
-        CISTERN_CHECK(!ledger_.exact || peaks_loose_ || ceilings <= ledger_.peak[kind][stat]);
-      }
-    }
-    heaps_.active().audit(heaps);
+    heaps_.offering().audit(heaps);
     CISTERN_CHECK(reserved <= limit_.reserved());
     if (pages_) pages_->audit(in_pages);
   });

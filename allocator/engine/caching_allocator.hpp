@@ -3,7 +3,7 @@
 // What a verb does is spread over one file a temperature: fast_path.cpp (the thread's own cache: no
 // lock), heap_path.cpp (the stream's heap: no device call, no shared lock), slow_path.cpp (the
 // ladder of a miss), growth.cpp (segments from and to the device), reclaim.cpp (memory of other
-// streams), accounting.cpp and settling.cpp (statistics and their peaks), report.cpp (queries,
+// streams), accounting.cpp (statistics), taking_back.cpp (what threads keep), report.cpp (queries,
 // misuse, OutOfMemory), pool_verbs.cpp (memory kept apart), recorded.cpp (during a graph capture).
 // docs/life-of-an-allocation.md follows one request through them.
 #pragma once
@@ -26,7 +26,6 @@
 #include "allocator/engine/heap_table.hpp"
 #include "allocator/engine/hook_list.hpp"
 #include "allocator/engine/known_streams.hpp"
-#include "allocator/engine/ledger.hpp"
 #include "allocator/engine/limit.hpp"
 #include "allocator/engine/misuse.hpp"
 #include "allocator/engine/out_of_memory.hpp"
@@ -40,6 +39,7 @@
 #include "allocator/engine/segment_map.hpp"
 #include "allocator/engine/segment_records.hpp"
 #include "allocator/engine/statistics.hpp"
+#include "allocator/engine/statistics/totals.hpp"
 
 namespace cistern {
 
@@ -213,7 +213,7 @@ class CachingAllocator {
 
   // ---- What there is ---------------------------------------------------------------------------
 
-  /// One consistent picture. Exact, but for peaks where `peaks_exact` is false.
+  /// What is current, allocated and freed is exact; of peaks, `peaks_exact` says whether they are.
   MemoryStats memoryStats() const;
   void resetPeakStats();
   void resetAccumulatedStats();
@@ -241,22 +241,17 @@ class CachingAllocator {
   ThreadCache* cacheOf(Heap& heap) noexcept;
   Block* hit(Heap& heap, ThreadCache* cache, const Request& request)
       CISTERN_TSA(requires_capability(heap.mutex()));
-  static bool overCeiling(Heap& heap, ThreadCache* cache, SizeKind kind) noexcept
-      CISTERN_TSA(requires_capability(heap.mutex()));
   bool isTimeToPoll(Heap& heap) const noexcept CISTERN_TSA(requires_capability(heap.mutex()));
   enum class Parted : std::uint8_t { kCached, kFromProgram, kNotHeld };
   static Parted part(Heap& heap, ThreadCache* cache, Block& block, const void* caller) noexcept;
   ReturnedBlocks::Answer returnToOwner(Block& block, const ThreadCache* mine,
                                        const void* caller) noexcept;
   void freeOdd(void* pointer, const void* caller, Block* recent) noexcept;
-  bool freeMine(SizeKind kind, ThreadCache& cache, Block& block, const void* caller) noexcept;
-  void afterFree(Heap& heap, bool over_ceiling, bool low_tide, bool mark = false) noexcept;
+  bool freeMine(ThreadCache& cache, Block& block, const void* caller) noexcept;
+  void afterFree(Heap& heap, bool low_tide, bool mark = false) noexcept;
   void freeToHeap(HeapSegment& segment, Heap& heap, Address address, Block* seen,
                   const void* caller) noexcept;
   void freeAt(Address address, const void* caller) noexcept;
-  void afterHit(Heap& heap, bool over_ceiling, bool poll) noexcept;
-  void atLowTide(Heap& heap) noexcept;
-  void emptyCachesAtEbb(Heap& heap) noexcept;
 
   void* allocateRouted(std::size_t bytes, Stream stream, Pool* named);
   void* allocateUnrouted(std::size_t bytes, Stream stream, Pool& pool);
@@ -299,7 +294,6 @@ class CachingAllocator {
 
   // slow_path.cpp: the ladder. Each step gives a block, or null.
   Block* climb(Heap& heap, const Request& request);
-  bool takeCachesBack() noexcept;
   void* allocateSlow(const Request& request);
   Block* search(Heap& heap, const Request& request);
   Block* afterEvents(Heap& heap, const Request& request);
@@ -368,20 +362,17 @@ class CachingAllocator {
   // accounting.cpp
   void auditHeaps() const;
 
-  // settling.cpp
-  void settle() noexcept;
-  void settleIfOver() noexcept;
-  void deal(const AllCounters& all) const noexcept CISTERN_REQUIRES(settle_mutex_);
-  void settleNow(Caches caches) noexcept CISTERN_REQUIRES(settle_mutex_);
-  void settleFor(Heap& heap) noexcept;
-  bool loosePeaks(Heap& heap) noexcept;
+  // taking_back.cpp
+  bool takeCachesBack() noexcept;
+  bool emptyFilled(std::vector<Heap*>& heaps) CISTERN_REQUIRES(heaps_mutex_);
+  void emptyMine() noexcept;
+  static bool hasEbbed(Heap& heap) noexcept;
+  void atLowTide(Heap& heap) noexcept;
+  void goHome(Heap& heap) noexcept;
+
   // all_heaps.hpp
   template <class Visit>
   void withAllHeaps(Visit visit) const;
-  template <class Visit>
-  void withCounters(Caches caches, Visit visit) const CISTERN_REQUIRES(settle_mutex_);
-  template <class Visit>
-  bool tryWithCounters(Caches caches, Visit visit) const CISTERN_REQUIRES(settle_mutex_);
 
   // report.cpp
   struct Located {
@@ -418,12 +409,12 @@ class CachingAllocator {
   std::uint64_t device_total_ = 0;
   Limit limit_;
   std::atomic<std::uint64_t> tick_{0};  ///< misses so far: the clock that segments age by
-  std::atomic<bool> peaks_loose_{false};
 
   /// Where the next segment or range goes in the order of age: half way up what a block can say
   /// (2^57 bytes), so that there is room for 2^56 bytes of them on either side.
   std::atomic<Address> places_{Address{1} << 56};
 
+  mutable Totals totals_;
   SegmentMap segments_;
   SegmentRecords records_;
   HeapTable heaps_;
@@ -440,21 +431,7 @@ class CachingAllocator {
   /// Serialises those who wait for queued work, so that none gives up while another has it.
   Mutex waiting_mutex_;
   /// Serialises those who hold several heaps' locks. Taken before them.
-  mutable Mutex settle_mutex_;
-  mutable StatLedger ledger_ CISTERN_GUARDED_BY(settle_mutex_);
-  /// The heaps that are active, their counters and what the others have, as settlements need them
-  /// again and again.
-  struct AllHeaps {
-    std::vector<Heap*> heaps;
-    AllCounters counters;
-    ActiveHeaps::Resting resting;
-  };
-  mutable AllHeaps all_heaps_ CISTERN_GUARDED_BY(settle_mutex_);
-  /// Whether the last who looked at all heaps had to hold other threads' caches, and how often a
-  /// settlement after a hit did.
-  mutable bool settled_others_ CISTERN_GUARDED_BY(settle_mutex_) = false;
-  mutable bool had_cached_ CISTERN_GUARDED_BY(settle_mutex_) = false;  ///< or anything in them
-  int settled_others_count_ CISTERN_GUARDED_BY(settle_mutex_) = 0;
+  mutable Mutex heaps_mutex_;
 
   /// Which pools there are. Before the backing's and heaps' locks.
   mutable Mutex pools_mutex_;

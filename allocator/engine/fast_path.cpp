@@ -12,11 +12,14 @@ void* CachingAllocator::allocate(std::size_t bytes, Stream stream) {
   if (bytes - 1 >= ThreadCache::kDirectBytes || cache.stream() != stream || !caches_.serves(cache))
       [[unlikely]]
     return allocateOdd(bytes, stream);
-  Block* const block = cache.take(bytes);
+  bool far = false;
+  Block* const block = cache.take(bytes, far);
   if (block == nullptr) [[unlikely]]
     return allocateOdd(bytes, stream);
   const Address address = deviceAddress(*block);
   cache.remember(address, *block);
+  if (far) [[unlikely]]
+    return cache.publish(toPointer(address));
   return toPointer(address);
 }
 

@@ -85,7 +85,7 @@ Block* CachingAllocator::install(HeapSegment& segment, Heap& heap, const Request
     segments_.insert(segment);
     mapped = true;
     const MutexLock lock(heap.mutex());
-    heap.add(segment, true);
+    heap.add(segment, Heap::From::kDevice);
     added = true;
     return heap.allocateFrom(*segment.first, request);
   } catch (...) {
@@ -165,7 +165,7 @@ bool CachingAllocator::giveBack(HeapSegment& segment, Heap& owner) {
   {
     const MutexLock lock(owner.mutex());
     --owner.leaving;
-    if (!gone) owner.add(segment, false);
+    if (!gone) owner.add(segment, Heap::From::kRefused);
   }
   if (gone) records_.give(segment);
   return gone;
@@ -208,7 +208,7 @@ bool CachingAllocator::releaseOneIdle(HeapSegment& segment, Heap& heap) {
       return false;
     if (pinned_segments_.pinned(segment)) return false;  // asked last: it was, before it was freed
     visiting = heap.pool().token();
-    heap.remove(segment);
+    heap.remove(segment, true);
     ++heap.leaving;
   }
   return giveBack(segment, heap);
@@ -249,7 +249,6 @@ void CachingAllocator::emptyCache() {
   putBackAll(pending_.waitForStuck());
   if (pages_) pages_->emptyCache(heaps_.all());
   releaseIdle(heaps_.all());
-  settleIfOver();
 }
 
 // Above the threshold, gives back what has been idle for at least the mean time, oldest first,

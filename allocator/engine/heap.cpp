@@ -6,6 +6,7 @@
 #include "allocator/engine/cache/held_caches.hpp"
 
 namespace cistern {
+
 Block* Heap::allocate(const Request& request) {
   Block* block = layout(request.kind).allocate(request.grains);
   if (block == nullptr) return nullptr;
@@ -27,7 +28,6 @@ Block* Heap::allocateAt(Block& free, Address at, const Request& request) {
 
 bool Heap::moveTo(Pool& pool, Stream stream) noexcept {
   const MutexLock lock(mutex_);
-  noteChange();
   if (small_.segmentBytes() + large_.segmentBytes() != 0 || leaving != 0) return false;
   if (completion.busy || completion.under_way != 0) return false;
   completion.completed = completion.marked = endEpoch();
@@ -47,20 +47,20 @@ bool Heap::moveTo(Pool& pool, Stream stream) noexcept {
   return true;
 }
 
-void Heap::release(Block& block, std::uint64_t tick, std::uint32_t at) noexcept {
-  noteChange();
+void Heap::release(Block& block, std::uint64_t tick, std::uint32_t at, bool held) noexcept {
   if (withdrawn_) [[unlikely]]
     offerAgain();
   HeapSegment& segment = segmentOf(block);
   const SizeKind kind = segment.kind;
-  if (block.state() == BlockState::kAllocated) [[likely]]
-    hits(kind).requested -= std::int64_t(holding::requested(block));
-  else
-    countPending(kind, block, -1);
+  const bool pending = block.state() == BlockState::kPending;
+  Counts gone;
+  if (held && !pending) gone = Counts::block(block.bytes(), holding::requested(block), -1);
+  if (pending) totals_.countPending(kind, block.bytes(), -1, false);
   completion.freed = true;
   if (kind == SizeKind::kLarge) noteFreed(block, at);
   const Block* whole = layout(kind).release(block, at);
   if (whole->spansSegment()) segment.setIdleSince(tick);
+  count(kind, gone);
 }
 
 void Heap::noteFreed(const Block& block, std::uint32_t at) noexcept {
@@ -91,32 +91,36 @@ void Heap::noteFreeComplete() noexcept {
 }
 
 Block* Heap::fill(SizeKind kind, Block& hole, Address from, Address to, std::uint32_t at) noexcept {
-  noteChange();
   if (withdrawn_) offerAgain();
   completion.freed = true;
   if (kind == SizeKind::kLarge) recent.note(*hole.segment, from, to, at);
-  return layout(kind).fill(hole, from, to, at);
+  Block* const free = layout(kind).fill(hole, from, to, at);
+  count(kind, {});
+  return free;
 }
 
 Block* Heap::punch(SizeKind kind, Block& free, Address from, Address to) noexcept {
-  noteChange();
-  return layout(kind).punch(free, from, to);
+  Block* const hole = layout(kind).punch(free, from, to);
+  count(kind, {});
+  return hole;
 }
 
-void Heap::add(HeapSegment& segment, bool grown) {
-  noteChange();
+void Heap::add(HeapSegment& segment, From from) {
   if (withdrawn_) offerAgain();
-  layout(segment.kind).add(segment, grown ? 0 : epoch);
+  const SizeKind kind = segment.kind;
+  layout(kind).add(segment, from == From::kDevice ? 0 : epoch);
   segment.heap.store(this, std::memory_order_release);
-  countBacking(segment.kind, segment.bytes, +1, grown);
-  if (!grown) completion.freed = true;  // its memory counts as freed now
+  count(kind, {});
+  countBacking(kind, segment.bytes, +1, from == From::kDevice);
+  if (from == From::kRefused) totals_.countBack(kind, segment.bytes);
+  if (from != From::kDevice) completion.freed = true;  // its memory counts as freed now
 }
 
-void Heap::remove(HeapSegment& segment) noexcept {
-  noteChange();
+void Heap::remove(HeapSegment& segment, bool returned) noexcept {
   layout(segment.kind).remove(segment);
   segment.heap.store(nullptr, std::memory_order_release);
-  countBacking(segment.kind, segment.bytes, -1, true);
+  count(segment.kind, {});
+  countBacking(segment.kind, segment.bytes, -1, returned);
 }
 
 std::uint32_t Heap::endEpoch() noexcept {

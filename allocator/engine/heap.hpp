@@ -22,14 +22,14 @@
 
 #include "allocator/base/mutex.hpp"
 #include "allocator/base/sabotage.hpp"
-#include "allocator/engine/active_heaps.hpp"
 #include "allocator/engine/cache/holding.hpp"
 #include "allocator/engine/free_log.hpp"
-#include "allocator/engine/heap_counts.hpp"
+#include "allocator/engine/offering_heaps.hpp"
 #include "allocator/engine/pool.hpp"
 #include "allocator/engine/recent_frees.hpp"
 #include "allocator/engine/request.hpp"
 #include "allocator/engine/statistics.hpp"
+#include "allocator/engine/statistics/totals.hpp"
 #include "allocator/engine/stream_uses.hpp"
 #include "allocator/engine/tide.hpp"
 #include "allocator/layout/layout.hpp"
@@ -114,8 +114,9 @@ inline std::uint64_t largestFree(const FreeIndex& index) {
 /// Its lock is on a line of its own: threads on other streams have other heaps.
 class alignas(64) Heap {
  public:
-  Heap(Pool& pool, Stream stream, std::size_t free_log)
-      : pool_(&pool),
+  Heap(Pool& pool, Stream stream, std::size_t free_log, Totals& totals)
+      : totals_(totals),
+        pool_(&pool),
         stream_(stream),
         on_pages_(pool.onPages()),
         small_(pool.rules().splitRules(SizeKind::kSmall)),
@@ -176,20 +177,17 @@ class alignas(64) Heap {
   Block* allocateFrom(Block& free, const Request& request) CISTERN_REQUIRES(mutex_);
   /// The same at one place in it: [at, at + request.rounded()) lies in the free block.
   Block* allocateAt(Block& free, Address at, const Request& request) CISTERN_REQUIRES(mutex_);
-  /// Puts an allocated or pending block back among the free.
+  /// Puts a block that the program held, or a pending one, back among the free.
   void release(Block& block, std::uint64_t tick) noexcept CISTERN_REQUIRES(mutex_) {
-    release(block, tick, epoch);
+    release(block, tick, epoch, true);
   }
   /// The same of one whose last use is complete, so that it is any stream's to take.
   void releaseComplete(Block& block, std::uint64_t tick) noexcept CISTERN_REQUIRES(mutex_) {
-    release(block, tick, completion.completed);
+    release(block, tick, completion.completed, true);
   }
-  /// The same for a caller who does not ask overCeiling afterwards: whoever asks next learns it.
-  void releaseUnasked(Block& block, std::uint64_t tick) noexcept CISTERN_REQUIRES(mutex_) {
-    const SizeKind kind = segmentOf(block).kind;
-    release(block, tick);
-    if (!withinLimits(kind)) [[unlikely]]
-      forgetLimits();
+  /// The same of one that a thread's cache has kept: the program has let go of it before.
+  void releaseCached(Block& block, std::uint64_t tick) noexcept CISTERN_REQUIRES(mutex_) {
+    release(block, tick, epoch, false);
   }
   /// Free blocks whose last use is not known to be complete. Throws std::bad_alloc.
   std::vector<Block*> incomplete() CISTERN_REQUIRES(mutex_);
@@ -202,11 +200,13 @@ class alignas(64) Heap {
   /// The program has freed the block, but work of other streams still uses it: which those are.
   StreamUses retire(Block& block) noexcept CISTERN_REQUIRES(mutex_);
 
-  /// Takes a wholly free segment in. `grown`: from the device, rather than from another heap; then
-  /// no queued work uses it. Throws std::bad_alloc, changing nothing.
-  void add(HeapSegment& segment, bool grown) CISTERN_REQUIRES(mutex_);
-  /// Lets one go, to the device or to another heap.
-  void remove(HeapSegment& segment) noexcept CISTERN_REQUIRES(mutex_);
+  /// Where a segment comes from: the device, so that no queued work uses it; another heap; or from
+  /// here, and the device has refused to take it back.
+  enum class From : std::uint8_t { kDevice, kOtherHeap, kRefused };
+  /// Takes a wholly free segment in. Throws std::bad_alloc, changing nothing.
+  void add(HeapSegment& segment, From from) CISTERN_REQUIRES(mutex_);
+  /// Lets one go, to the device, or (`returned` is false) to another heap.
+  void remove(HeapSegment& segment, bool returned) noexcept CISTERN_REQUIRES(mutex_);
 
   /// Memory of a range comes, as free memory that was last used in `epoch`, or goes. The counts of
   /// reserved bytes are countBacking's.
@@ -250,54 +250,21 @@ class alignas(64) Heap {
     const MutexLock lock(mutex_);
     return busyBytes() < (small_.segmentBytes() + large_.segmentBytes()) / 8;
   }
-  // ---- Counting (heap_counts.cpp) --------------------------------------------------------------
-
-  /// Up to date, and for the caller to change: limits are dealt anew.
-  HeapCounters& counters() noexcept CISTERN_REQUIRES(mutex_);
-  /// Whether a ceiling that concerns this kind is passed.
-  bool overCeiling(SizeKind kind) noexcept CISTERN_REQUIRES(mutex_) {
-    return !withinLimits(kind) && overCeilingNow(kind);
+  /// Of one kind of sizes, what it has of each statistic. Pre: its caches are held still. Walks all
+  /// blocks.
+  StatArray usage(SizeKind kind) CISTERN_REQUIRES(mutex_);
+  std::uint64_t reservedBytes() const CISTERN_REQUIRES(mutex_) {
+    return backing_[0].bytes + backing_[1].bytes;
   }
-  /// Whether any is passed, of segments and reserved bytes too.
-  bool overAnyCeiling() noexcept CISTERN_REQUIRES(mutex_);
-  /// Surely none is.
-  bool withinLimits(SizeKind kind) CISTERN_REQUIRES(mutex_) {
-    return hits(kind).within(layout(kind));
+  /// Memory that the heap has of one kind is of another, in whichever heap.
+  void countMoved(SizeKind from, SizeKind to, std::uint64_t bytes) noexcept {
+    totals_.moveBacking(from, to, bytes);
   }
-  /// How much more of this kind may be counted within the limits; at least `needed`, if no ceiling
-  /// is in the way.
-  Tally slack(SizeKind kind, const Tally& needed) noexcept CISTERN_REQUIRES(mutex_);
-  /// The ceilings of this kind rise by so much, or (negative) fall.
-  void raiseCeilings(SizeKind kind, const Tally& by) noexcept CISTERN_REQUIRES(mutex_);
-  /// So much was taken from a cache without being counted; `requested` has changed by so much, and
-  /// the ceilings with it.
-  void countTaken(SizeKind kind, const Tally& taken, std::int64_t requested) noexcept
-      CISTERN_REQUIRES(mutex_);
-  /// So much of what is busy is in caches; adds up until it is forgotten.
-  void countCached(SizeKind kind, const Tally& cached) noexcept CISTERN_REQUIRES(mutex_) {
-    StatArray& counts = counters_.cached[std::size_t(kind)];
-    counts[std::size_t(Stat::kAllocation)] += cached.blocks;
-    counts[std::size_t(Stat::kActive)] += cached.blocks;
-    counts[std::size_t(Stat::kAllocatedBytes)] += cached.bytes;
-    counts[std::size_t(Stat::kActiveBytes)] += cached.bytes;
-  }
-  void forgetCached() noexcept CISTERN_REQUIRES(mutex_) { counters_.cached = {}; }
   std::size_t hostBytes() CISTERN_REQUIRES(mutex_);
   void audit() CISTERN_REQUIRES(mutex_);
 
-  // ---- Settlements (active_heaps.hpp) ----------------------------------------------------------
+  // ---- What it has for others (offering_heaps.hpp) ---------------------------------------------
 
-  /// Comes before every change of what is counted.
-  void noteChange() noexcept CISTERN_REQUIRES(mutex_) {
-    if (unchanged_) [[unlikely]]
-      changed();
-  }
-  /// A settlement has looked at the heap: one that nothing has changed for a while goes to rest.
-  /// Pre: its caches are held still (held_caches.hpp).
-  void restIfUnchanged() noexcept CISTERN_REQUIRES(mutex_);
-  bool resting() const CISTERN_REQUIRES(mutex_) { return resting_; }
-  /// The counters as they were brought up to date last.
-  const HeapCounters& counted() const CISTERN_REQUIRES(mutex_) { return counters_; }
   /// Whether it may have pages, or a segment, for other heaps.
   bool offers() const noexcept CISTERN_REQUIRES(mutex_);
   /// It has none: nobody looks here until memory becomes free, or comes. Pre: so it is, but for
@@ -307,30 +274,34 @@ class alignas(64) Heap {
   bool withdrawn() const CISTERN_REQUIRES(mutex_) { return withdrawn_; }
 
  private:
-  void release(Block& block, std::uint64_t tick, std::uint32_t at) noexcept
+  void release(Block& block, std::uint64_t tick, std::uint32_t at, bool held) noexcept
       CISTERN_REQUIRES(mutex_);
   void noteFreed(const Block& block, std::uint32_t at) noexcept CISTERN_REQUIRES(mutex_);
-  // Counts what was placed, but that it is busy: that the layout knows. A block in use remembers in
-  // `epoch` which capture it was allocated in.
+  // A block in use remembers in `epoch` which capture it was allocated in.
   void begin(Block& block, const Request& request) CISTERN_REQUIRES(mutex_) {
-    noteChange();
     block.use = holding::heapsOwn(request.bytes, request.stream);
     block.epoch = request.recorded_by;
-    HitCounts& counts = hits(request.kind);
-    counts.taken.add(block.bytes(), request.bytes);
-    counts.requested += std::int64_t(request.bytes);
+    count(request.kind, Counts::block(block.bytes(), request.bytes, +1));
   }
-  HitCounts& hits(SizeKind kind) CISTERN_REQUIRES(mutex_) { return hits_[std::size_t(kind)]; }
-  void changed() noexcept CISTERN_REQUIRES(mutex_);
+  /// Counts an operation: what it has changed of what the program holds, and of what lies free.
+  void count(SizeKind kind, const Counts& held) noexcept CISTERN_REQUIRES(mutex_);
   void offerAgain() noexcept CISTERN_REQUIRES(mutex_);
-  void forgetLimits() noexcept CISTERN_REQUIRES(mutex_);
-  void bringUpToDate(SizeKind kind) noexcept CISTERN_REQUIRES(mutex_);
-  bool overCeilingNow(SizeKind kind) noexcept CISTERN_REQUIRES(mutex_);
-  void countPending(SizeKind kind, const Block& block, int sign) noexcept CISTERN_REQUIRES(mutex_);
-  void countActive(SizeKind kind, const Block& block, int sign) noexcept CISTERN_REQUIRES(mutex_);
   void auditCounts(SizeKind kind) CISTERN_REQUIRES(mutex_);
   void renumberEpochs() noexcept CISTERN_REQUIRES(mutex_);
 
+  struct Split {
+    std::int64_t blocks = 0, bytes = 0;
+  };
+  /// What was counted last of the free blocks of segments in use, and of their rises.
+  struct Counted {
+    Split now, rises;
+  };
+  /// Segments or pages, and their bytes.
+  struct BackingCount {
+    std::uint64_t pieces = 0, bytes = 0;
+  };
+
+  Totals& totals_;
   std::atomic<Pool*> pool_;
   std::atomic<Stream> stream_;
   std::atomic<bool> gone_{false};
@@ -338,22 +309,16 @@ class alignas(64) Heap {
   Mutex mutex_;
   Layout small_ CISTERN_GUARDED_BY(mutex_);
   Layout large_ CISTERN_GUARDED_BY(mutex_);
-  std::array<HitCounts, kSizeKindCount> hits_ CISTERN_GUARDED_BY(mutex_);
-  HeapCounters counters_ CISTERN_GUARDED_BY(mutex_);
-  bool unchanged_ CISTERN_GUARDED_BY(mutex_) = false;  ///< since a settlement looked last
-  bool resting_ CISTERN_GUARDED_BY(mutex_) = false;    ///< resting => unchanged
+  std::array<Counted, kSizeKindCount> counted_ CISTERN_GUARDED_BY(mutex_);
+  std::array<BackingCount, kSizeKindCount> backing_ CISTERN_GUARDED_BY(mutex_);
   bool withdrawn_ CISTERN_GUARDED_BY(mutex_) = false;  ///< withdrawn => nothing for other heaps
-  int looks_unchanged_ CISTERN_GUARDED_BY(mutex_) = 0;
 
  public:
-  /// Where it is in active_heaps.hpp, under whose lock the last two are.
-  struct Activity {
-    ActiveHeaps* among = nullptr;
+  struct Offering {
+    OfferingHeaps* among = nullptr;
     std::size_t number = 0;  ///< so many heaps were made before it
-    std::size_t index = 0;
-    std::size_t host_bytes = 0;
   };
-  Activity activity;
+  Offering offering;
   /// Pages that lie aside (pages/parking.hpp). Under the backing's lock.
   std::atomic<std::uint32_t> aside{0};
   /// Of the pages backing, under its lock: the newest range of each kind.

@@ -41,21 +41,13 @@ inline ThreadCache* CachingAllocator::cacheOf(Heap& heap) noexcept {
 inline Block* CachingAllocator::hit(Heap& heap, ThreadCache* cache, const Request& request) {
   if (cache == nullptr) return heap.allocate(request);
   if (cache->mayHave(request.bytes)) [[unlikely]] {
-    if (Block* const cached = cache->takeWithRoom(request.bytes)) return cached;
+    if (Block* const cached = cache->takeLocked(request.bytes)) return cached;
   }
   if (request.grains > ThreadCache::kSmallGrains && cache->hasLast()) cache->putBackLast();
   Block* block = heap.allocate(request);
   while (block == nullptr && cache->putSomeBack(request.kind)) block = heap.allocate(request);
   if (block != nullptr) cache->own(*block);
   return block;
-}
-
-// Whether the heap has passed a ceiling even with the room that the cache has of it.
-inline bool CachingAllocator::overCeiling(Heap& heap, ThreadCache* cache, SizeKind kind) noexcept {
-  if (heap.withinLimits(kind)) [[likely]]
-    return false;
-  if (cache != nullptr) cache->giveRoom();
-  return heap.overCeiling(kind);
 }
 
 // Counts the heap's hits while anything waits.
@@ -67,19 +59,18 @@ inline bool CachingAllocator::isTimeToPoll(Heap& heap) const noexcept {
 
 inline void* CachingAllocator::serve(Heap& heap, ThreadCache* cache, const Request& request) {
   void* pointer = nullptr;
-  bool over_ceiling = false, poll = false;
+  bool poll = false;
   {
     const MutexLock lock(heap.mutex());
     if (const Block* block = hit(heap, cache, request)) [[likely]] {
       pointer = toPointer(deviceAddress(*block));
-      over_ceiling = overCeiling(heap, cache, request.kind);
       poll = pending_.waiting() != 0 && isTimeToPoll(heap);
     }
   }
   if (pointer == nullptr) [[unlikely]]
     return allocateSlow(request);
-  if (over_ceiling || poll) [[unlikely]]
-    afterHit(heap, over_ceiling, poll);
+  if (poll) [[unlikely]]
+    pollPending();
   return pointer;
 }
 
@@ -111,20 +102,6 @@ void* CachingAllocator::allocateRouted(std::size_t bytes, Stream stream, Pool* n
   return allocateRecorded(request);
 }
 
-void CachingAllocator::afterHit(Heap& heap, bool over_ceiling, bool poll) noexcept {
-  if (over_ceiling) settleFor(heap);
-  if (poll) pollPending();
-}
-
-void CachingAllocator::atLowTide(Heap& heap) noexcept {
-  emptyCachesAtEbb(heap);
-  try {
-    if (pages_->sendHome(heap)) settle();
-  } catch (const std::bad_alloc&) {
-    // The host is short of memory: pages stay where they are.
-  }
-}
-
 // Larger blocks, those that the thread has had for longer, and those of other streams than the
 // last. `recent`: the block, where the last cache knew it.
 void CachingAllocator::freeOdd(void* pointer, const void* caller, Block* recent) noexcept {
@@ -140,7 +117,7 @@ void CachingAllocator::freeOdd(void* pointer, const void* caller, Block* recent)
   if (block != nullptr && cache != nullptr && holding::load(*block) == cache->heldByMe()) {
     if (block != recent && cache->giveAny(*block, caller)) return;
     if (block->grains > ThreadCache::kDirectGrains) Layout::expectRelease(*block);
-    if (freeMine(segment->kind, *cache, *block, caller)) return;
+    if (freeMine(*cache, *block, caller)) return;
   } else if (block != nullptr) {
     switch (returnToOwner(*block, cache, caller)) {
       case ReturnedBlocks::Answer::kTaken:
@@ -156,10 +133,9 @@ void CachingAllocator::freeOdd(void* pointer, const void* caller, Block* recent)
 
 // A block of the thread's own cache, which had no place for it at once: it makes some, or the heap
 // takes the block. False when there is more to it.
-bool CachingAllocator::freeMine(SizeKind kind, ThreadCache& cache, Block& block,
-                                const void* caller) noexcept {
+bool CachingAllocator::freeMine(ThreadCache& cache, Block& block, const void* caller) noexcept {
   Heap& heap = cache.heap();
-  bool over_ceiling = false, low_tide = false, mark = false;
+  bool low_tide = false, mark = false;
   {
     const MutexLock lock(heap.mutex());
     if (heap.recorded != 0 || holding::load(block) != cache.heldByMe()) [[unlikely]]
@@ -174,18 +150,16 @@ bool CachingAllocator::freeMine(SizeKind kind, ThreadCache& cache, Block& block,
       cache.letGo(block, who);
       if (heap.pages_moved) cache.noteFall();
     }
-    over_ceiling = overCeiling(heap, nullptr, kind);
     low_tide = heap.tide.fall(heap.busyBytes() - cache.cachedBytes()) && heap.pages_moved;
     mark = heap.wantsMark();
   }
-  if (over_ceiling || low_tide || mark) [[unlikely]]
-    afterFree(heap, over_ceiling, low_tide, mark);
+  if (low_tide || mark) [[unlikely]]
+    afterFree(heap, low_tide, mark);
   return true;
 }
 
-void CachingAllocator::afterFree(Heap& heap, bool over_ceiling, bool low_tide, bool mark) noexcept {
+void CachingAllocator::afterFree(Heap& heap, bool low_tide, bool mark) noexcept {
   if (mark && driverMayBeCalled()) progress_.markFreed(heap);
-  if (over_ceiling) settleFor(heap);
   if (low_tide && pages_) atLowTide(heap);
 }
 
@@ -207,7 +181,13 @@ ReturnedBlocks::Answer CachingAllocator::returnToOwner(Block& block, const Threa
   if (mine != nullptr && holder == mine->heldByMe()) return ReturnedBlocks::Answer::kNoRoom;
   ThreadCache* const owner = caches_.owner(holder);
   if (owner == nullptr) return ReturnedBlocks::Answer::kNoRoom;
-  return owner->returned().add(block, holder, WhoFreed(caller, threadNumber()));
+  // Counted before the owner can hand the block out again, so that no peak counts it twice.
+  const SizeKind kind = segmentOf(block).kind;
+  const Counts counted = Counts::block(block.bytes(), block.use.asked, -1);
+  totals_.count(kind, counted, {});
+  const auto answer = owner->giveBack(block, holder, WhoFreed(caller, threadNumber()));
+  if (answer != ReturnedBlocks::Answer::kTaken) totals_.count(kind, -counted, {});
+  return answer;
 }
 
 // The program lets go of a block: into the calling thread's cache after all, or to the heap, out of
@@ -230,7 +210,7 @@ void CachingAllocator::freeToHeap(HeapSegment& segment, Heap& heap, Address addr
                                   const void* caller) noexcept {
   ThreadCache* const cache = heap.pool().isDefault() ? caches_.mine(heap.stream()) : nullptr;
   Block* block = nullptr;
-  bool over_ceiling = false, retired = false, low_tide = false, mark = false;
+  bool retired = false, low_tide = false, mark = false;
   std::uint32_t recorded = 0;
   StreamUses uses;
   {
@@ -253,7 +233,6 @@ void CachingAllocator::freeToHeap(HeapSegment& segment, Heap& heap, Address addr
       }
     }
     if (block != nullptr && recorded == 0 && !retired) {
-      over_ceiling = overCeiling(heap, nullptr, segment.kind);
       low_tide = heap.tide.fall(heap.busyBytes()) && heap.pages_moved;
       mark = heap.wantsMark();
     }
@@ -264,7 +243,7 @@ void CachingAllocator::freeToHeap(HeapSegment& segment, Heap& heap, Address addr
     return freeRecorded(heap, segment, address, caller, recorded);
   if (retired) [[unlikely]]
     return settleRetired(heap, *block, uses);
-  afterFree(heap, over_ceiling, low_tide, mark);
+  afterFree(heap, low_tide, mark);
 }
 
 }  // namespace cistern

@@ -18,9 +18,10 @@ std::uint64_t nextNumber() {
 
 thread_local HeapTable::Remembered HeapTable::remembered_[4];
 
-HeapTable::HeapTable(Pool& default_pool, std::size_t free_log)
+HeapTable::HeapTable(Pool& default_pool, std::size_t free_log, Totals& totals)
     : default_pool_(default_pool),
       free_log_(free_log),
+      totals_(totals),
       answers_(nextNumber()),
       nowhere_(false, default_pool.rules(), default_pool.onPages()) {
   generations_.push_back(std::make_unique<Slots>(16));
@@ -86,11 +87,11 @@ HeapTable::Slots& HeapTable::slotsOf(std::size_t size) {
 // ---- Heaps begin --------------------------------------------------------------------------------
 
 Heap& HeapTable::make(Pool& pool, Stream stream) {
-  heaps_.push_back(std::make_unique<Heap>(pool, stream, free_log_));
+  heaps_.push_back(std::make_unique<Heap>(pool, stream, free_log_, totals_));
   try {
     parked_.reserve(heaps_.capacity());
     gone_.reserve(heaps_.capacity());
-    active_.add(*heaps_.back());
+    offering_.add(*heaps_.back());
   } catch (...) {
     heaps_.pop_back();
     throw;
@@ -163,7 +164,6 @@ void HeapTable::setGone(Stream stream, bool gone) noexcept {
   const MutexLock lock(mutex_);
   const auto set = [gone](Heap& heap) {
     const MutexLock heap_lock(heap.mutex());
-    heap.noteChange();
     heap.setGone(gone);
     setCachesShut(heap, gone);
   };
@@ -225,7 +225,7 @@ std::size_t HeapTable::hostBytes() const {
   const MutexLock lock(mutex_);
   std::size_t slots = heaps_.capacity() + parked_.capacity() + gone_.capacity();
   for (const auto& one : generations_) slots += one->heaps.size();
-  return slots * sizeof(void*) + active_.hostBytes();
+  return slots * sizeof(void*) + offering_.hostBytes();
 }
 
 }  // namespace cistern

@@ -18,14 +18,14 @@
 #include <vector>
 
 #include "allocator/base/mutex.hpp"
-#include "allocator/engine/active_heaps.hpp"
 #include "allocator/engine/heap.hpp"
+#include "allocator/engine/offering_heaps.hpp"
 
 namespace cistern {
 
 class HeapTable {
  public:
-  HeapTable(Pool& default_pool, std::size_t free_log);
+  HeapTable(Pool& default_pool, std::size_t free_log, Totals& totals);
   HeapTable(const HeapTable&) = delete;
   HeapTable& operator=(const HeapTable&) = delete;
 
@@ -47,9 +47,9 @@ class HeapTable {
   void setGone(Stream stream, bool gone) noexcept;
   /// All heaps in the order they were made, parked ones too. A heap made meanwhile may be missing.
   std::vector<Heap*> all() const;
-  /// Those that have to be looked at.
-  ActiveHeaps& active() { return active_; }
-  const ActiveHeaps& active() const { return active_; }
+  /// Those that may have memory for others.
+  OfferingHeaps& offering() { return offering_; }
+  const OfferingHeaps& offering() const { return offering_; }
   /// The heap leaves its pool and waits for another. False when it is being asked about at the
   /// moment. Pre: it holds no memory, and no queued work uses what it ever held.
   bool park(Heap& heap) noexcept;
@@ -83,6 +83,7 @@ class HeapTable {
 
   Pool& default_pool_;
   const std::size_t free_log_;
+  Totals& totals_;
   /// Of the answers that threads may remember. A new one makes all of them look again.
   std::atomic<std::uint64_t> answers_;
   Pool nowhere_;  ///< where parked heaps are
@@ -98,7 +99,7 @@ class HeapTable {
   std::size_t next_gone_ CISTERN_GUARDED_BY(mutex_) = 0;
   /// The heaps of other pools, by stream.
   std::unordered_multimap<std::uintptr_t, Heap*> in_pools_ CISTERN_GUARDED_BY(mutex_);
-  ActiveHeaps active_;
+  OfferingHeaps offering_;
 
   static thread_local Remembered remembered_[4];
 };

@@ -53,7 +53,6 @@ void CachingAllocator::restore(Pool& pool, const std::vector<LiveBlock>& wanted,
   Restoration restoration(*this, pool, wanted);
   restoration.run();
   for (const Address address : restoration.usedElsewhere()) free(toPointer(address));
-  settle();
   freed = restoration.freed();
   made = restoration.made();
 }
@@ -69,9 +68,9 @@ void CachingAllocator::Restoration::run() CISTERN_NO_TSA {
   if (!tryNow()) refuse(*needs_.front().wanted, kInUse);
 }
 
-// Whoever holds several heaps' locks holds settle_mutex_ first.
+// Whoever holds several heaps' locks holds heaps_mutex_ first.
 bool CachingAllocator::Restoration::tryNow() CISTERN_NO_TSA {
-  const MutexLock settling(allocator_.settle_mutex_);
+  const MutexLock holding_several(allocator_.heaps_mutex_);
   heaps_ = pool_.heaps();
   std::ranges::sort(heaps_);
   const HeldHeaps held_still(heaps_);

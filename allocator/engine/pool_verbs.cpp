@@ -91,8 +91,7 @@ void CachingAllocator::attachPoolReleasedObserver(std::function<void(MempoolId_t
 // A heap may go to another stream only when nothing that the present one did is still under way.
 bool CachingAllocator::holdsNothing(Heap& heap) {
   const auto empty = [&]() CISTERN_REQUIRES(heap.mutex()) {
-    const bool any = heap.counters().both(std::size_t(Stat::kReservedBytes)) != 0;
-    return !any && heap.busyBytes() == 0 && heap.leaving == 0;
+    return heap.reservedBytes() == 0 && heap.busyBytes() == 0 && heap.leaving == 0;
   };
   {
     const MutexLock lock(heap.mutex());  // most hold something: the device is not asked for those
@@ -154,7 +153,6 @@ void CachingAllocator::emptyCache(Pool& pool) {
   putBackAll(pending_.waitForStuck());
   const std::vector<Heap*> heaps = heapsOf(pool);
   pool.onPages() ? pages_->emptyCache(heaps) : void(releaseIdle(heaps));
-  settle();
 }
 
 void CachingAllocator::trim(Pool& pool, std::uint64_t bytes) {
@@ -164,11 +162,10 @@ void CachingAllocator::trim(Pool& pool, std::uint64_t bytes) {
   std::uint64_t held = 0;
   for (Heap* heap : heaps) {
     const MutexLock lock(heap->mutex());
-    held += std::uint64_t(heap->counters().both(std::size_t(Stat::kReservedBytes)));
+    held += heap->reservedBytes();
   }
   if (held <= bytes) return;
   (void)(pool.onPages() ? pages_->release(heaps, held - bytes) : releaseIdle(heaps, held - bytes));
-  settle();
 }
 
 // ---- Lending -----------------------------------------------------------------------------------
@@ -224,8 +221,9 @@ MemoryStats::Values CachingAllocator::poolStats(const Pool& pool) const {
   for (Heap* heap : heapsOf(pool)) {
     const MutexLock lock(heap->mutex());
     const HeldCaches held_still(*heap);
-    for (std::size_t stat = 0; stat < kStatCount; ++stat) {
-      values[stat].current += heap->counters().both(stat);
+    for (const SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
+      const StatArray usage = heap->usage(kind);
+      for (std::size_t stat = 0; stat < kStatCount; ++stat) values[stat].current += usage[stat];
     }
   }
   return values;

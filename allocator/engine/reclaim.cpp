@@ -25,10 +25,9 @@ void CachingAllocator::settleRetired(Heap& heap, Block& block, const StreamUses&
 void CachingAllocator::putBack(const PendingFrees::Retired& retired) noexcept {
   Heap& heap = *retired.heap;
   Block& block = *retired.block;
-  bool low_tide = false, over_ceiling = false, too_early = false;
+  bool low_tide = false, too_early = false;
   {
     const MutexLock lock(heap.mutex());
-    const SizeKind kind = segmentOf(block).kind;
     const std::uint64_t tick = tick_.load(std::memory_order_relaxed);
     too_early = heap.recorded != 0 && !retired.own;
     if (too_early) {
@@ -36,12 +35,11 @@ void CachingAllocator::putBack(const PendingFrees::Retired& retired) noexcept {
     } else {
       const bool for_all = heap.recorded != 0 && !retired.captured;
       for_all ? heap.releaseComplete(block, tick) : heap.release(block, tick);
-      over_ceiling = heap.overCeiling(kind);
       low_tide = heap.tide.fall(heap.busyBytes()) && heap.pages_moved;
     }
   }
   if (too_early) return settleRetired(heap, block, {heap.stream()}, retired.captured);
-  afterFree(heap, over_ceiling, low_tide);
+  afterFree(heap, low_tide);
 }
 
 // At exit there is nobody left who would ask it.
@@ -79,7 +77,7 @@ Block* CachingAllocator::fromOtherHeaps(Heap& heap, const Request& request, Reac
   const std::vector<Heap*> all = reach == Reach::kPartsToo ? heaps_.all() : std::vector<Heap*>();
   std::size_t next = 0;
   const auto following = [&]() -> Heap* {
-    if (reach == Reach::kIdleSegments) return heaps_.active().nextOffering(next);
+    if (reach == Reach::kIdleSegments) return heaps_.offering().next(next);
     return next < all.size() ? all[next++] : nullptr;
   };
   while (Heap* const owner = following()) {
@@ -137,7 +135,7 @@ Block* CachingAllocator::fitting(Heap& owner, const Request& request, Reach reac
 // one place that holds two heaps' locks: nobody sees the segment in neither, or in both.
 Block* CachingAllocator::adopt(HeapSegment& segment, Heap& owner, Heap& heap,
                                const Request& request) CISTERN_NO_TSA {
-  const MutexLock settling(settle_mutex_);
+  const MutexLock holding_two(heaps_mutex_);
   const std::scoped_lock both(owner.mutex(), heap.mutex());
   const bool may =
       mayBorrow(owner, heap) || (mayInherit(owner, heap) && !pinned_segments_.pinned(segment));
@@ -146,11 +144,11 @@ Block* CachingAllocator::adopt(HeapSegment& segment, Heap& owner, Heap& heap,
                      segment.first->epoch <= owner.completion.completed &&
                      owner.layout(request.kind).serves(*segment.first, request.grains);
   if (!still) return nullptr;
-  owner.remove(segment);
+  owner.remove(segment, false);
   try {
-    heap.add(segment, false);
+    heap.add(segment, Heap::From::kOtherHeap);
   } catch (...) {
-    owner.add(segment, false);  // it has just left: cannot fail
+    owner.add(segment, Heap::From::kOtherHeap);  // it has just left: cannot fail
     throw;
   }
   return heap.allocateFrom(*segment.first, request);

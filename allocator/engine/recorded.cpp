@@ -20,11 +20,9 @@ void* CachingAllocator::allocateRecorded(const Request& request) {
   if (request.rounded() > device_total_) throwOutOfMemory(request);
   Heap& heap = heapFor(request);
   Block* block = nullptr;
-  bool over_ceiling = false;
   {
     const MutexLock lock(heap.mutex());
     block = heap.allocate(request);
-    over_ceiling = heap.overCeiling(request.kind);
   }
   const bool miss = block == nullptr;
   if (miss) {
@@ -35,7 +33,6 @@ void* CachingAllocator::allocateRecorded(const Request& request) {
   if (block == nullptr) throwOutOfMemory(request);
   pinFor(*request.recording, *block);
   void* pointer = toPointer(deviceAddress(*block));
-  if (miss || over_ceiling) settle();
   if (miss) CISTERN_AUDIT(auditAtTick());
   return pointer;
 }
@@ -185,16 +182,14 @@ void CachingAllocator::freeDuring(Recording& recording, Heap& heap,
   const Recording::Part part = recording.partOf(block);
   if (part == Recording::Part::kNone) return freeFromBefore(heap, block);
   const bool present = part == Recording::Part::kPresent;
-  bool over_ceiling = false, mark = false;
+  bool mark = false;
   StreamUses users;
   {
     const MutexLock lock(heap.mutex());
     const Stream stream = block.use.stream;
     if (present && block.use.uses == nullptr && stream == heap.stream()) {
-      const SizeKind kind = segmentOf(block).kind;
       mark = recording.noteFree(heap) && options_.reusesAcrossStreams();
       heap.release(block, tick_.load(std::memory_order_relaxed));
-      over_ceiling = heap.overCeiling(kind);
     } else {
       users = heap.retire(block);
       users.add(stream);
@@ -204,7 +199,6 @@ void CachingAllocator::freeDuring(Recording& recording, Heap& heap,
   if (!users.empty())
     present ? recording.defer(retired, users) : recording.keepApart(retired, users);
   if (mark) markFrees(recording, heap);
-  if (over_ceiling) settleFor(heap);
 }
 
 // What was not allocated in the capture has been used by work that is queued, not recorded. It is
@@ -256,7 +250,6 @@ void CachingAllocator::beginRecording(std::shared_ptr<Recording> recording, Stre
     pool.setRecording(nullptr);
     throw;
   }
-  settle();
   progress_.captureBegins();
 }
 
@@ -293,7 +286,6 @@ Pins CachingAllocator::endRecording(Recording& recording) noexcept {
     return recording.takeDeferred(deferred);
   };
   for (Recording::Deferred deferred; more(deferred);) settleDeferred(deferred);
-  settle();
   return pins;
 }
 

@@ -136,8 +136,9 @@ void keepLargest(std::vector<HolderReport>& holders) {
 HeapReport reportOf(Heap& heap, std::vector<HolderReport>& holders) {
   const MutexLock lock(heap.mutex());
   const HeldCaches held_still(heap);
-  const auto bytes = [&](Stat stat) CISTERN_NO_TSA {
-    return std::uint64_t(heap.counters().both(std::size_t(stat)));
+  const StatArray small = heap.usage(SizeKind::kSmall), large = heap.usage(SizeKind::kLarge);
+  const auto bytes = [&](Stat stat) {
+    return std::uint64_t(small[std::size_t(stat)] + large[std::size_t(stat)]);
   };
   HeapReport report;
   report.pool = heap.pool().id();

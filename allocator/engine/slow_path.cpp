@@ -64,8 +64,8 @@ CachingAllocator::CachingAllocator(Device& device, const Options& options,
       segment_rules_(inSegments(options_)),
       whole_rules_(options_, true),
       default_pool_(true, rules_, options_.backing == Backing::kPages),
-      heaps_(default_pool_, options_.free_log),
-      caches_(cache_limits, tick_, peaks_loose_),
+      heaps_(default_pool_, options_.free_log, totals_),
+      caches_(cache_limits, tick_, totals_),
       events_(device),
       streams_(device, events_, heaps_),
       pending_(device, events_, streams_),
@@ -79,9 +79,9 @@ CachingAllocator::CachingAllocator(Device& device, const Options& options)
   setMemoryFraction(options_.memory_fraction);
   if (options_.limit != 0 && options_.limit < limit()) setLimit(options_.limit);
   if (options_.backing != Backing::kPages) return;
-  pages_ = std::make_unique<PageBacking>(
-      pages::Surroundings{device_, options_, limit_, heaps_, segments_, streams_, progress_,
-                          settle_mutex_, places_, device_total_});
+  pages_ = std::make_unique<PageBacking>(pages::Surroundings{device_, options_, limit_, heaps_,
+                                                             segments_, streams_, progress_,
+                                                             heaps_mutex_, places_, device_total_});
 }
 
 void* CachingAllocator::allocateSlow(const Request& request) {
@@ -95,7 +95,6 @@ void* CachingAllocator::allocateSlow(const Request& request) {
   if (block == nullptr && takeCachesBack()) block = climb(heap, request);
   if (block == nullptr) throwOutOfMemory(request);
   void* pointer = toPointer(deviceAddress(*block));
-  settleIfOver();
   CISTERN_AUDIT(auditAtTick());
   return pointer;
 }

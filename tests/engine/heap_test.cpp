@@ -9,12 +9,13 @@ namespace cistern::test {
 TEST_CASE("epochs that run out of numbers are counted anew, and mean the same", "[engine]") {
   const SizeRules rules{Options{}};
   Pool pool(true, rules, false);
-  Heap heap(pool, Stream{1}, 0);
+  Totals totals;
+  Heap heap(pool, Stream{1}, 0, totals);
   const MutexLock lock(heap.mutex());
   HeapSegment segment;
   segment.base = 0x10'0000'0000;
   segment.bytes = 2 * kMiB;
-  heap.add(segment, true);
+  heap.add(segment, Heap::From::kDevice);
   std::vector<Block*> blocks;
   for (int i = 0; i < 8; ++i)
     blocks.push_back(heap.allocate(rules.request(kKiB, Stream{1}, &pool)));
@@ -38,7 +39,7 @@ TEST_CASE("epochs that run out of numbers are counted anew, and mean the same", 
   CHECK(blocks[5]->epoch <= ended);
   CHECK(ended < heap.epoch);
   for (std::size_t i : {0u, 2u, 4u, 6u, 7u}) heap.release(*blocks[i], 0);
-  heap.remove(segment);
+  heap.remove(segment, true);
   heap.audit();
 }
 

@@ -1,5 +1,5 @@
-// Programs with many streams: heaps that rest are counted and found all the same, and those of
-// streams that are gone leave nothing behind. What many streams cost is kept by tests/golden.
+// Programs with many streams: what they hold is counted and found, and those that are gone leave
+// nothing behind. What many streams cost is kept by tests/golden.
 #include <new>
 #include <numeric>
 #include <random>
@@ -10,23 +10,15 @@
 namespace cistern::test {
 namespace {
 
-constexpr std::size_t kMany = 40;  ///< more than are active together
+constexpr std::size_t kMany = 40;
 
 struct ManyRig : SimRig {
   ManyRig() : SimRig("background_thread:false", simOf(8 * kGiB)) {
     for (std::size_t i = 0; i < kMany; ++i) streams.push_back(stream());
   }
-  /// Lets the heaps of all other streams go to rest. What it takes stays cached on its streams.
-  void letRest() {
-    while (busy.size() < 12) busy.push_back(stream());
-    for (int i = 0; i < 12; ++i) {
-      for (const Stream one : busy) allocator.free(allocator.allocate(kKiB, one));
-      (void)allocator.memoryStats();
-    }
-  }
   StatValue of(Stat stat) { return allocator.memoryStats()[stat]; }
 
-  std::vector<Stream> streams, busy;
+  std::vector<Stream> streams;
 };
 
 /// Rounds of a program that makes its streams anew, whose handles never come again.
@@ -117,46 +109,44 @@ TEST_CASE("the heap of a stream that is gone serves another, caches and all", "[
 }
 
 #if defined(CISTERN_COUNTS_HOST_MEMORY)
-// Whoever looks at all heaps has seen one that was made, and others wake while it is.
 TEST_CASE("a heap that the host has no memory for was never there", "[engine]") {
-  constexpr std::uintptr_t kBefore = 40;  // then there is room among the active ones
+  constexpr std::uintptr_t kBefore = 40;
   const Options options;
   const SizeRules rules(options);
   bool refused = true;
   for (int nth = 1; refused; ++nth) {
+    Totals totals;
     Pool default_pool(true, rules, false), pool(false, rules, false);
-    HeapTable heaps(default_pool, 0);
+    HeapTable heaps(default_pool, 0, totals);
     for (std::uintptr_t i = 1; i <= kBefore; ++i) (void)heaps.findOrMake(Stream{i}, nullptr);
-    Heap& first = *heaps.find(Stream{1});
-    heaps.active().rest(first);
     int requests = 0;
     refused = false;
     try {
       const AtHostAllocations at([&] {
         if (++requests != nth) return;
         refused = true;
-        heaps.active().wake(first);
         throw std::bad_alloc();
       });
       (void)heaps.findOrMake(pool, Stream{1});
     } catch (const std::bad_alloc&) {
     }
     INFO("request " << nth);
-    CHECK(heaps.all().size() == kBefore + (refused ? 0 : 1));
-    CHECK(heaps.active().count() == heaps.all().size() - (refused ? 0 : 1));
+    const std::size_t made = kBefore + (refused ? 0 : 1);
+    CHECK(heaps.all().size() == made);
+    std::size_t next = 0, offering = 0;
+    while (heaps.offering().next(next) != nullptr) ++offering;
+    CHECK(offering == made);
     CHECK((pool.find(Stream{1}) != nullptr) == !refused);
   }
 }
 #endif
 
-TEST_CASE("what heaps at rest hold is counted, and so is what changes in them", "[engine]") {
+TEST_CASE("what many streams hold is counted, and so is what changes", "[engine]") {
   ManyRig rig;
-  rig.letRest();
   const MemoryStats none = rig.allocator.memoryStats();
   std::vector<void*> blocks;
   for (const Stream stream : rig.streams)
     blocks.push_back(rig.allocator.allocate(3 * kKiB, stream));
-  rig.letRest();
   const auto held = [&](Stat stat) { return rig.of(stat).current - none[stat].current; };
   CHECK(held(Stat::kAllocation) == std::int64_t(kMany));
   CHECK(held(Stat::kRequestedBytes) == std::int64_t(kMany * 3 * kKiB));
@@ -177,12 +167,11 @@ TEST_CASE("what heaps at rest hold is counted, and so is what changes in them", 
   CHECK(held(Stat::kAllocation) == 0);
 }
 
-TEST_CASE("a peak that heaps at rest have part in is exact", "[engine]") {
+TEST_CASE("a peak that many streams have part in is exact", "[engine]") {
   ManyRig rig;
   std::mt19937 random(7);
   std::vector<std::pair<void*, std::size_t>> blocks;
   std::int64_t held = 0, peak = 0;
-  rig.letRest();
   rig.allocator.resetPeakStats();
   for (int step = 0; step < 3'000; ++step) {
     if (!blocks.empty() && random() % 2 == 0) {
@@ -192,7 +181,7 @@ TEST_CASE("a peak that heaps at rest have part in is exact", "[engine]") {
       blocks.pop_back();
     } else {
       const std::size_t bytes = 1 + random() % (random() % 8 == 0 ? 3 * kMiB : 8 * kKiB);
-      // Mostly on a few streams, so that the others rest.
+      // Mostly on a few streams.
       const std::size_t on = random() % 16 == 0 ? random() % kMany : random() % 4;
       blocks.emplace_back(rig.allocator.allocate(bytes, rig.streams[on]), bytes);
       held += std::int64_t(bytes);
@@ -206,7 +195,7 @@ TEST_CASE("a peak that heaps at rest have part in is exact", "[engine]") {
   for (const auto& [block, bytes] : blocks) rig.allocator.free(block);
 }
 
-TEST_CASE("what another thread gives back to a heap at rest is counted at once", "[engine]") {
+TEST_CASE("what another thread gives back to many streams is counted at once", "[engine]") {
   ManyRig rig;
   IdleThread other;
   std::vector<void*> blocks;
@@ -214,7 +203,6 @@ TEST_CASE("what another thread gives back to a heap at rest is counted at once",
     blocks.push_back(other.allocate(rig.allocator, 512, stream));
     blocks.push_back(other.allocate(rig.allocator, 512, stream));  // this one through its cache
   }
-  rig.letRest();
   const std::int64_t before = rig.of(Stat::kAllocation).current;
   for (std::size_t i = 0; i < blocks.size(); ++i) {
     i % 4 < 2 ? rig.allocator.free(blocks[i]) : other.free(rig.allocator, blocks[i]);
@@ -228,13 +216,12 @@ TEST_CASE("what another thread gives back to a heap at rest is counted at once",
   CHECK(rig.allocator.misses() == misses);
 }
 
-TEST_CASE("memory that lies free in a heap at rest serves others", "[engine]") {
+TEST_CASE("memory that lies free on many streams serves others", "[engine]") {
   ManyRig rig;
   std::vector<void*> blocks;
   for (const Stream stream : rig.streams)
     blocks.push_back(rig.allocator.allocate(24 * kMiB, stream));
   for (void* block : blocks) rig.allocator.free(block);
-  rig.letRest();
   const std::int64_t reserved = rig.of(Stat::kReservedBytes).current;
   blocks.clear();
   for (std::size_t i = 0; i < kMany; ++i)

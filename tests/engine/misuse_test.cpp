@@ -13,6 +13,7 @@ struct MisuseRig : SimRig {
   }
   /// Frees it and gives the one report of that, after which all is as before.
   Misuse freeWrongly(Address address) {
+    (void)allocator.cacheInfo();  // what the thread keeps lies free then, as a report wants it
     const MemoryStats before = allocator.memoryStats();
     const std::size_t count = reports.size();
     allocator.free(toPointer(address));

@@ -1,6 +1,5 @@
 // Peaks of small and of large memory where pages go from the one to the other: at low tide what
 // small blocks had goes home, and the large memory is as much as before.
-#include "tests/engine/loose_peaks_support.hpp"
 #include "tests/engine/pages_support.hpp"
 
 namespace cistern::test {
@@ -50,19 +49,6 @@ TEST_CASE("the peak of large reserved bytes sees what a low tide sends home", "[
   CHECK(rig.allocator.memoryStats().peaks_exact);
   CHECK(borrowed.largeReserved().peak == borrowed.home());
   rig.allocator.audit();
-}
-
-TEST_CASE("the peak of large reserved bytes sees it while peaks are loose", "[engine][pages]") {
-  LooseRig rig("thread_cache:2M,backing:pages,recycle:eager");
-  Borrowed borrowed(rig);
-  rig.allocator.resetPeakStats();
-  rig.becomeLoose();
-  REQUIRE(borrowed.largeReserved().peak < borrowed.home());
-  rig.other.end();  // or each miss would look
-  borrowed.giveBack();
-  borrowed.take();
-  CHECK_FALSE(rig.allocator.memoryStats().peaks_exact);
-  CHECK(borrowed.largeReserved().peak == borrowed.home());
 }
 
 }  // namespace cistern::test

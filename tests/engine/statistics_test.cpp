@@ -194,7 +194,7 @@ TEST_CASE("moving a segment to another stream neither allocates nor frees one", 
 }
 
 TEST_CASE("inactive splits are the free blocks of segments in use", "[engine]") {
-  SimRig rig;
+  SimRig rig("thread_cache:off");
   std::vector<void*> blocks;
   for (int i = 0; i < 8; ++i) blocks.push_back(rig.allocator.allocate(256 * kKiB));
   CHECK(nowOf(rig.allocator, Stat::kInactiveSplit) == 0);

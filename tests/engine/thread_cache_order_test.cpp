@@ -45,7 +45,7 @@ class OrderRig : public SimRig {
 
  private:
   // What a miss serves is the heap's: no cache gets it back. And peaks are far away after it, so
-  // that no hit settles.
+  // that no hit publishes.
   void prepare() {
     std::vector<void*> memory;
     for (int i = 0; i < 8; ++i) memory.push_back(get(kMiB));

@@ -15,7 +15,7 @@ struct CacheRig : SimRig {
       : SimRig("background_thread:false," + conf, std::move(config)) {}
 };
 
-/// Peaks are far away, so that no hit settles.
+/// Peaks are far away, so that no hit publishes.
 struct MissRig : CacheRig {
   explicit MissRig(const std::string& conf) : CacheRig(conf) {
     owner.keep(allocator, 6'000, 8 * kKiB, own);
@@ -339,7 +339,7 @@ TEST_CASE("a thread keeps blocks of several sizes up to 1 MiB at once", "[engine
   for (void* block : others) rig.allocator.free(block);
 }
 
-TEST_CASE("a settlement leaves a thread its stacks", "[engine]") {
+TEST_CASE("a new peak leaves a thread its stacks", "[engine]") {
   CacheRig rig;
   const Stream stream = rig.stream();
   const auto get = [&](std::size_t bytes) { return rig.allocator.allocate(bytes, stream); };

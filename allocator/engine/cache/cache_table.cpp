@@ -2,43 +2,32 @@
 
 #include <algorithm>
 #include <new>
-#include <unordered_map>
 
 #include "allocator/base/process.hpp"
+#include "allocator/base/registry.hpp"
 #include "allocator/base/thread_slots.hpp"
 #include "allocator/engine/heap.hpp"
 
 namespace cistern {
 namespace {
 
-/// The tables that are alive, by number. A thread that ends finds out from it which of its caches
-/// still are; a table that goes waits until such a thread has left. Outlives every thread.
-struct Alive {
-  Mutex mutex;
-  std::unordered_map<std::uint64_t, CacheTable*> tables CISTERN_GUARDED_BY(mutex);
-  std::uint64_t last CISTERN_GUARDED_BY(mutex) = 0;
-};
+/// A thread that ends finds out from it which of its caches still are; a table that goes waits
+/// until such a thread has left.
+using Alive = Registry<CacheTable>;
 
-void takeForFork() CISTERN_NO_TSA;
-void releaseAfterFork() CISTERN_NO_TSA;
+void takeForFork();
+void releaseAfterFork();
 
-Alive& alive() {
-  static auto* const all = [] {
+std::uint64_t enlist(CacheTable& table) {
+  static const bool forks = [] {
     atFork(takeForFork, releaseAfterFork);
-    return new Alive;
+    return true;
   }();
-  return *all;
+  return forks ? Alive::add(table) : 0;
 }
 
 /// So many tables are gone.
 std::atomic<std::uint64_t> tables_gone{0};
-
-std::uint64_t enlist(CacheTable& table) {
-  const MutexLock lock(alive().mutex);
-  const std::uint64_t number = ++alive().last;
-  alive().tables.emplace(number, &table);
-  return number;
-}
 
 /// Caches of tables that are gone, and of threads that have ended. A cache is never deleted, since
 /// a thread that had it may still look whose it is; and for the same reason only that thread may
@@ -70,19 +59,38 @@ Spare& spare() {
 }
 
 // In the order in which those who want both take them.
-void takeForFork() {
-  alive().mutex.lock();
+void takeForFork() CISTERN_NO_TSA {
+  Alive::takeForFork();
   spare().mutex.lock();
 }
 
-void releaseAfterFork() {
+void releaseAfterFork() CISTERN_NO_TSA {
   spare().mutex.unlock();
-  alive().mutex.unlock();
+  Alive::releaseAfterFork();
 }
 
 }  // namespace
 
 constinit ThreadCache CacheTable::nobodys_;
+
+// ---- Those that may hold something --------------------------------------------------------------
+
+void FilledCaches::makeRoom(std::size_t caches) {
+  const MutexLock lock(mutex_);
+  if (caches_.capacity() < caches) caches_.reserve(2 * caches);
+}
+
+void FilledCaches::add(ThreadCache& cache) noexcept {
+  const MutexLock lock(mutex_);
+  caches_.push_back(&cache);
+}
+
+void FilledCaches::takeAll(std::vector<ThreadCache*>& caches) {
+  const MutexLock lock(mutex_);
+  caches = caches_;
+  for (ThreadCache* cache : caches_) cache->unlist();
+  caches_.clear();
+}
 
 /// The caches of one thread, in all allocators.
 class CacheTable::Mine {
@@ -93,11 +101,10 @@ class CacheTable::Mine {
   // After this the thread may still free and allocate; what it opens then goes in another round.
   ~Mine() {
     seen_ = {&nobodys_, {}};
-    const MutexLock lock(alive().mutex);
+    const Alive::Held alive;
     for (const Owned& entry : entries) {
-      const auto found = alive().tables.find(entry.table);
-      found != alive().tables.end() ? found->second->leave(*entry.cache)
-                                    : spare().give(*entry.cache);
+      CacheTable* const table = alive.find(entry.table);
+      table != nullptr ? table->leave(*entry.cache) : spare().give(*entry.cache);
     }
   }
 
@@ -105,16 +112,16 @@ class CacheTable::Mine {
   std::uint64_t looked_after = 0;  ///< what tables_gone was when no cache was found unused
 };
 
-CacheTable::CacheTable(Limits limits, const std::atomic<std::uint64_t>& tick,
-                       const std::atomic<bool>& peaks_loose)
+CacheTable::CacheTable(Limits limits, const std::atomic<std::uint64_t>& tick, Totals& totals)
     : limits_(limits),
-      ground_{std::int64_t(limits.all), tick, peaks_loose},
+      totals_(totals),
+      ground_{std::int64_t(limits.all), tick, filled_},
       number_(enlist(*this)),
       serving_(number_) {}
 
 CacheTable::~CacheTable() {
-  const MutexLock lock(alive().mutex);
-  alive().tables.erase(number_);
+  Alive::Held alive;
+  alive.remove(number_);
   const MutexLock own(mutex_);
   for (ThreadCache* cache : caches_) {
     const bool nobodys = !cache->isOpen();  // asked first: its thread may use it again at once
@@ -126,10 +133,13 @@ CacheTable::~CacheTable() {
 
 ThreadCache* CacheTable::open(Heap& heap) noexcept {
   if (limits_.all == 0) return nullptr;
+  // The counters come first: when the thread ends, what comes last goes first.
+  ThreadCounters* const counters = totals_.join();
+  if (counters == nullptr) return nullptr;
   try {
     auto& entries = ThreadSlot<Mine>::mine().entries;
     ThreadCache* const there = minesOf(heap);
-    ThreadCache* cache = there ? there : openFirst(heap, entries);
+    ThreadCache* cache = there ? there : openFirst(heap, *counters, entries);
     seen_.caches[seenAt(heap.stream())] = cache;
     return seen_.last = cache;
   } catch (const std::bad_alloc&) {
@@ -146,16 +156,17 @@ ThreadCache* CacheTable::minesOf(Heap& heap) noexcept {
 
 // One that another thread has left here, one that the calling thread has from a table that is gone,
 // or another.
-ThreadCache* CacheTable::openFirst(Heap& heap, std::vector<Owned>& entries) {
+ThreadCache* CacheTable::openFirst(Heap& heap, ThreadCounters& counters,
+                                   std::vector<Owned>& entries) {
   entries.reserve(entries.size() + 1);
-  if (ThreadCache* const left = adopt(heap)) {
+  if (ThreadCache* const left = adopt(heap, counters)) {
     entries.push_back({number_, left});
     return left;
   }
   const auto own = unusedOf(entries);
   ThreadCache& cache = own != entries.end() ? *own->cache : spare().take();
   try {
-    add(cache, heap);
+    add(cache, heap, counters);
   } catch (...) {
     if (own == entries.end()) spare().give(cache);
     throw;
@@ -175,18 +186,17 @@ std::vector<CacheTable::Owned>::iterator CacheTable::unusedOf(std::vector<Owned>
   return unused;
 }
 
-ThreadCache* CacheTable::adopt(Heap& heap) noexcept {
+ThreadCache* CacheTable::adopt(Heap& heap, ThreadCounters& counters) noexcept {
   const MutexLock lock(heap.mutex());
   for (ThreadCache* cache : heap.caches) {
     if (cache->isOpen()) continue;
-    heap.noteChange();  // one that rests has its caches shut
-    cache->open(limits_.small, limits_.large);
+    cache->open(limits_.small, limits_.large, counters);
     return cache;
   }
   return nullptr;
 }
 
-void CacheTable::add(ThreadCache& cache, Heap& heap) {
+void CacheTable::add(ThreadCache& cache, Heap& heap, ThreadCounters& counters) {
   const MutexLock lock(mutex_);
   const std::size_t index = caches_.size() + 1;
   if (index > kMostCaches) throw std::bad_alloc();
@@ -195,14 +205,13 @@ void CacheTable::add(ThreadCache& cache, Heap& heap) {
     chunks_[made_.size() - 1].store(made_.back().get(), std::memory_order_release);
   }
   caches_.reserve(index);
+  filled_.makeRoom(index);
   const MutexLock heap_lock(heap.mutex());
-  heap.noteChange();
   heap.caches.push_back(&cache);  // the last that may throw
   caches_.push_back(&cache);
   cache.bind(number_, heap, std::uint32_t(index), ground_);
-  cache.open(limits_.small, limits_.large);
+  cache.open(limits_.small, limits_.large, counters);
   made_.back()->caches[index % kChunk].store(&cache, std::memory_order_release);
-  any_.store(true, std::memory_order_relaxed);
 }
 
 void CacheTable::leave(ThreadCache& cache) noexcept {

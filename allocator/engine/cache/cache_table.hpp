@@ -25,8 +25,7 @@ class CacheTable {
     std::uint64_t small = 0, large = 0, all = 0;
   };
 
-  CacheTable(Limits limits, const std::atomic<std::uint64_t>& tick,
-             const std::atomic<bool>& peaks_loose);
+  CacheTable(Limits limits, const std::atomic<std::uint64_t>& tick, Totals& totals);
   /// Pre: no other thread uses the allocator any more, except that it may be ending.
   ~CacheTable();
   CacheTable(const CacheTable&) = delete;
@@ -62,8 +61,9 @@ class CacheTable {
   }
   /// Leaves the calling thread's cache behind. Pre: it is its own.
   void leave(ThreadCache& cache) noexcept;
-  /// Whether any thread ever had one.
-  bool any() const noexcept { return any_.load(std::memory_order_relaxed); }
+  /// Those that may hold something; from now on they are so only if more comes. Throws
+  /// std::bad_alloc, changing nothing.
+  void takeFilled(std::vector<ThreadCache*>& caches) { filled_.takeAll(caches); }
   std::size_t hostBytes() const;
 
  private:
@@ -87,18 +87,19 @@ class CacheTable {
     std::uint64_t table;
     ThreadCache* cache;
   };
-  ThreadCache* openFirst(Heap& heap, std::vector<Owned>& entries);
+  ThreadCache* openFirst(Heap& heap, ThreadCounters& counters, std::vector<Owned>& entries);
   static ThreadCache* minesOf(Heap& heap) noexcept;
   static std::vector<Owned>::iterator unusedOf(std::vector<Owned>& entries);
-  ThreadCache* adopt(Heap& heap) noexcept;
-  void add(ThreadCache& cache, Heap& heap);
+  ThreadCache* adopt(Heap& heap, ThreadCounters& counters) noexcept;
+  void add(ThreadCache& cache, Heap& heap, ThreadCounters& counters);
 
   const Limits limits_;
+  Totals& totals_;
+  FilledCaches filled_;
   CacheGround ground_;
   const std::uint64_t number_;  ///< never used twice; from 1
   static constexpr std::uint64_t kNone = UINT64_MAX;
   std::atomic<std::uint64_t> serving_;  ///< the number, but while there is a router
-  std::atomic<bool> any_{false};
   mutable Mutex mutex_;
   std::vector<ThreadCache*> caches_ CISTERN_GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<Chunk>> made_

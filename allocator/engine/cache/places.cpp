@@ -8,18 +8,21 @@
 
 namespace cistern {
 
-// `from`: where the block is, unless another thread frees it too.
+// `from`: where the block is, unless another thread frees it too. What the program gives back is
+// counted here; what another thread has returned, that thread has counted.
 bool ThreadCache::keep(Block& block, holding::Where from, WhoFreed who) noexcept CISTERN_NO_TSA {
-  if (block.grains > kMostGrains) return false;
-  heap_->noteChange();
+  if (block.grains > kMostGrains || shut_) return false;
   Bin& bin = bins_[binOf(block.grains)];
   Side& side = sideOf(block.grains);
-  const bool place = makePlace(bin, side, block) && holding::claim(block, held_, from);
-  if (place) push(bin, side, block, who.word());
-  settleRoom();  // some may have gone for nothing
-  if (place) relimit(side);
-  CISTERN_ASSERT(!side.room.negative());
-  return place;
+  const std::uint64_t asked = block.use.asked;
+  if (!makePlace(bin, side, block) || !holding::claim(block, held_, from)) return false;
+  link(bin, block, who.word());
+  side.place -= std::int64_t(block.bytes());
+  if (from == holding::Where::kHeld)
+    counters_->totals.countGiven(kindOf(block.grains), block.bytes(), asked);
+  list();
+  relimit(side);
+  return true;
 }
 
 // Whether it is kept at all. A block that would bring low tide about is not, nor is then anything
@@ -27,8 +30,9 @@ bool ThreadCache::keep(Block& block, holding::Where from, WhoFreed who) noexcept
 inline bool ThreadCache::mayKeep(Side& side, const Block& block) noexcept {
   if (&side == &large_ && isOthersToo()) return false;
   if (side.granted == 0) grant(side);
-  if (block.bytes() > mostFor(side, block)) return false;
-  if (block.bytes() < untilEbb()) return true;
+  const auto bytes = std::int64_t(block.bytes());
+  if (bytes > mostFor(side, block)) return false;
+  if (bytes < untilEbb()) return true;
   putBackBins();
   return false;
 }
@@ -48,10 +52,11 @@ inline bool ThreadCache::becomeOf(Bin& bin, const Side& side, const Block& block
 bool ThreadCache::makePlace(Bin& bin, Side& side, const Block& block) noexcept {
   if (!mayKeep(side, block) || !becomeOf(bin, side, block)) return false;
   if (isShared(block) && !makeSharedPlace(bin, side, block)) return false;
-  if (side.place() >= block.bytes()) return true;
+  const auto bytes = std::int64_t(block.bytes());
+  if (side.left() >= bytes) return true;
   // A little more than is needed, so that the next ones find place too.
-  const std::uint64_t enough = std::max(block.bytes(), side.granted / 8);
-  for (std::size_t i = 0; i < kBins && side.place() < enough; ++i) {
+  const std::int64_t enough = std::max(bytes, side.granted / 8);
+  for (std::size_t i = 0; i < kBins && side.left() < enough; ++i) {
     hand_ = hand_ + 1 < kBins ? hand_ + 1 : 0;
     if (&sideOf(bins_[hand_].grains) == &side) putBack(bins_[hand_]);
   }
@@ -60,7 +65,7 @@ bool ThreadCache::makePlace(Bin& bin, Side& side, const Block& block) noexcept {
 
 // Beyond three quarters a cache keeps none of the sizes that share stacks: a few blocks that nobody
 // asks for again would fill it, and each small one would have to make place.
-std::uint64_t ThreadCache::mostFor(const Side& side, const Block& block) {
+std::int64_t ThreadCache::mostFor(const Side& side, const Block& block) {
   return isShared(block) ? side.granted - side.granted / 4 : side.granted;
 }
 
@@ -99,7 +104,7 @@ void ThreadCache::putBack(Bin& bin) noexcept {
   Side& side = sideOf(bin.grains);
   while (Block* const block = bin.top) {
     bin.top = static_cast<Block*>(block->use.uses);
-    side.room.subtract(block->bytes(), block->use.asked);
+    side.place += std::int64_t(block->bytes());
     release(*block, WhoFreed(block->use.stream));
   }
 }
@@ -118,16 +123,21 @@ void ThreadCache::letGo(Block& block, WhoFreed who) noexcept CISTERN_NO_TSA {
 
 void ThreadCache::release(Block& block, WhoFreed who) noexcept CISTERN_NO_TSA {
   handOver(block, who);
-  heap_->releaseUnasked(block, ground_->tick.load(std::memory_order_relaxed));
+  heap_->releaseCached(block, ground_->tick.load(std::memory_order_relaxed));
   if (heap_->tide.fall(heap_->busyBytes() - cachedBytes()) && heap_->pages_moved)
     heap_->ebbed = true;
+}
+
+void ThreadCache::putBackAll() noexcept {
+  takeReturned();
+  putBackBins();
+  shutLimits();
 }
 
 void ThreadCache::putBackBins() noexcept {
   putBackShared();
   for (std::size_t i = 0; i < kSharedBin && small_.cached() != 0; ++i) putBack(bins_[i]);
   forgetHabits();
-  settleRoom();
 }
 
 bool ThreadCache::putSomeBack(SizeKind kind) noexcept {
@@ -138,7 +148,6 @@ bool ThreadCache::putSomeBack(SizeKind kind) noexcept {
     putBack(bins_[i]);
     break;
   }
-  settleRoom();
   return true;
 }
 
@@ -147,7 +156,6 @@ void ThreadCache::putBackLast() noexcept {
   ++last_habit_.unused;
   putBack(bins_[kLastBin]);
   if (isOthersToo()) bins_[kLastBin].grains = 0;
-  settleRoom();
 }
 
 // giveAny() looks at the size alone: where no large block is to be kept, the bin is for none.
@@ -164,23 +172,23 @@ void ThreadCache::putBackShared() noexcept {
 // way to it before it looks again.
 void ThreadCache::relimit(Side& side) noexcept { relimit(side, untilEbb() / 2); }
 
-void ThreadCache::relimit(Side& side, std::uint64_t more) noexcept {
-  const std::uint64_t most = std::min(side.granted, side.cached() + more);
-  side.limit = std::int64_t(most) + side.lent.bytes;
+void ThreadCache::relimit(Side& side, std::int64_t more) noexcept {
+  side.setLimit(std::min(side.granted, side.cached() + more));
 }
 
 void ThreadCache::noteFall() noexcept {
-  const std::uint64_t more = untilEbb() / 2;
-  relimit(small_, more);
-  relimit(large_, more);
+  const std::int64_t more = untilEbb() / 2;
+  for (Side* side : {&small_, &large_}) {
+    if (side->limit >= 0) relimit(*side, more);
+  }
 }
 
 // How much the program may free before its heap holds as little as it ever does; only where pages
 // have come away from where they began, which is what low tide is for.
-std::uint64_t ThreadCache::untilEbb() const noexcept CISTERN_NO_TSA {
-  if (!heap_->pages_moved) return std::uint64_t{1} << 60;
+std::int64_t ThreadCache::untilEbb() const noexcept CISTERN_NO_TSA {
+  if (!heap_->pages_moved) return std::int64_t{1} << 60;
   const std::uint64_t busy = heap_->busyBytes() - cachedBytes();
-  return busy > heap_->tide.ebb() ? busy - heap_->tide.ebb() : 0;
+  return busy > heap_->tide.ebb() ? std::int64_t(busy - heap_->tide.ebb()) : 0;
 }
 
 }  // namespace cistern

@@ -67,21 +67,16 @@ class ReturnedBlocks {
     bytes_.store(0, std::memory_order_relaxed);
   }
   void open() noexcept { top_.store(nullptr, std::memory_order_release); }
-  /// The same where it may be open already.
-  void reopen() noexcept {
-    Block* top = closed();
-    top_.compare_exchange_strong(top, nullptr, std::memory_order_release,
-                                 std::memory_order_relaxed);
-  }
 
  private:
   // No block: the top while there is no room.
   static Block* closed() noexcept { return reinterpret_cast<Block*>(alignof(Block)); }
 
   // Blocks that are added meanwhile are counted already: never more is subtracted than was added.
+  // An exchange even of nothing: whoever adds after it sees what the caller did before.
   Block* replace(Block* by) noexcept {
     Block* const top = top_.load(std::memory_order_relaxed);
-    if (top == by || top == closed()) return nullptr;
+    if (top == closed()) return nullptr;
     Block* const all = top_.exchange(by, std::memory_order_acq_rel);
     std::uint64_t bytes = 0;
     for (const Block* b = all; b; b = static_cast<const Block*>(b->use.uses)) bytes += b->bytes();

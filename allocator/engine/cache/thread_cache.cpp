@@ -1,5 +1,4 @@
-// A thread's cache comes and goes, and hands out what it keeps. What it keeps is in places.cpp,
-// what it may take without asking in room.cpp.
+// A thread's cache comes and goes, and hands out what it keeps. What it keeps is in places.cpp.
 #include "allocator/engine/cache/thread_cache.hpp"
 
 #include <utility>
@@ -23,29 +22,43 @@ Block* ThreadCache::takeAny(std::uint64_t bytes) noexcept {
   const auto grains = std::uint32_t(grainsFor(bytes));
   Bin& bin = bins_[binOf(grains)];
   Side& side = sideOf(grains);
-  if (!gate_.enter()) return nullptr;
+  if (!counters_->gate.enter()) return nullptr;
   Block* const block = bin.grains == grains ? bin.top : nullptr;
-  const bool may = block != nullptr && side.room.take(block->bytes(), bytes);
-  if (may) {
-    pop(bin, side, *block, bytes);
+  bool far = false;
+  if (block != nullptr) {
+    unlink(bin, *block, bytes);
+    side.place += std::int64_t(block->bytes());
+    far = counters_->of(kindOf(grains)).take(block->bytes(), bytes);
     noteTaken(bin);
   }
-  gate_.leave();
-  return may ? block : nullptr;
+  counters_->gate.leave();
+  if (far) (void)publish(nullptr);
+  return block;
 }
 
 bool ThreadCache::giveAny(Block& block, const void* caller) noexcept {
   if (block.use.holder != held_) return false;
   Bin& bin = bins_[binOf(block.grains)];
   Side& side = sideOf(block.grains);
-  if (!gate_.enter()) return false;
+  if (!counters_->gate.enter()) return false;
   const bool last = block.grains > kSmallGrains;
   const bool may = bin.grains == block.grains && !(last && bin.top != nullptr) &&
-                   side.room.bytes + std::int64_t(block.bytes()) <= side.limit &&
+                   std::int64_t(block.bytes()) <= side.place &&
                    hasPlace(side, block) && holding::claim(block, held_);
-  if (may) push(bin, side, block, Stream{toAddress(caller)});
-  gate_.leave();
+  bool far = false;
+  if (may) {
+    link(bin, block, Stream{toAddress(caller)});
+    side.place -= std::int64_t(block.bytes());
+    far = counters_->of(kindOf(block.grains)).give(block.bytes(), block.use.asked);
+  }
+  counters_->gate.leave();
+  if (far) (void)publish(nullptr);
   return may;
+}
+
+void* ThreadCache::publish(void* pointer) noexcept {
+  counters_->totals.publish(*counters_);
+  return pointer;
 }
 
 // ---- Coming and going ---------------------------------------------------------------------------
@@ -61,16 +74,18 @@ void ThreadCache::bind(std::uint64_t table, Heap& heap, std::uint32_t owner,
   small_ = large_ = {};
   forgetHabits();
   owner_ = nullptr;
-  (void)setShut(false);
+  shut_ = false;
   returned_.reset();
   table_.store(table, std::memory_order_release);
 }
 
 void ThreadCache::unbind() noexcept { table_.store(0, std::memory_order_release); }
 
-void ThreadCache::open(std::uint64_t most_small, std::uint64_t most_large) noexcept {
-  small_.wanted = most_small;
-  large_.wanted = most_large;
+void ThreadCache::open(std::uint64_t most_small, std::uint64_t most_large,
+                       ThreadCounters& mine) noexcept {
+  small_.wanted = std::int64_t(most_small);
+  large_.wanted = std::int64_t(most_large);
+  counters_ = &mine;
   owner_ = threadMark();
   owner_number_ = threadNumber();
   recents_ = {};
@@ -85,21 +100,19 @@ void ThreadCache::close() noexcept {
     release(block, WhoFreed(block.use.stream));
   }
   for (Side* side : {&small_, &large_}) {
-    ground_->budget.fetch_add(std::int64_t(side->granted), std::memory_order_relaxed);
+    ground_->budget.fetch_add(side->granted, std::memory_order_relaxed);
     side->granted = 0;
-    relimit(*side);
   }
   owner_ = nullptr;
+  counters_ = nullptr;
 }
 
 // All or nothing: a cache that may keep less than it is made for would only be in the way.
 void ThreadCache::grant(Side& side) noexcept {
-  const auto asked = std::int64_t(side.wanted);
-  if (ground_->budget.fetch_sub(asked, std::memory_order_relaxed) >= asked) {
+  if (ground_->budget.fetch_sub(side.wanted, std::memory_order_relaxed) >= side.wanted) {
     side.granted = side.wanted;
-    relimit(side);
   } else {
-    ground_->budget.fetch_add(asked, std::memory_order_relaxed);
+    ground_->budget.fetch_add(side.wanted, std::memory_order_relaxed);
   }
 }
 
@@ -110,20 +123,17 @@ void ThreadCache::own(Block& block) noexcept {
   holding::store(block, held_);
 }
 
-Block* ThreadCache::takeWithRoom(std::uint64_t bytes) noexcept {
+Block* ThreadCache::takeLocked(std::uint64_t bytes) noexcept {
   const auto grains = std::uint32_t(grainsFor(bytes));
   Bin& bin = bins_[binOf(grains)];
-  Side& side = sideOf(grains);
   const auto has = [&] { return bin.top != nullptr && bin.grains == grains; };
   if (!has()) takeReturned();
   if (!has()) return nullptr;
   Block& block = *bin.top;
-  // Where there is no room a ceiling is passed, as it would be by any other block.
-  (void)obtain(side, block.bytes(), bytes);
-  side.room.subtract(block.bytes(), bytes);
-  pop(bin, side, block, bytes);
+  unlink(bin, block, bytes);
+  sideOf(grains).place += std::int64_t(block.bytes());
+  counters_->totals.countTaken(kindOf(grains), block.bytes(), bytes);
   noteTaken(bin);
-  settleRoom();
   return &block;
 }
 
@@ -140,12 +150,6 @@ void ThreadCache::takeReturned(Block* first) noexcept {
   }
 }
 
-bool ThreadCache::refuseReturns() noexcept {
-  Block* const first = returned_.close();
-  takeReturned(first);
-  return first == nullptr;
-}
-
 void ThreadCache::audit() const {
   for (const Bin& bin : bins_) {
     for (const Block* b = bin.top; b; b = static_cast<const Block*>(b->use.uses)) {
@@ -158,19 +162,15 @@ void ThreadCache::audit() const {
 }
 
 void ThreadCache::auditSide(const Side& side) const {
-  std::uint64_t blocks = 0, bytes = 0;
+  std::uint64_t bytes = 0;
   for (const Bin& bin : bins_) {
     if (&sideOf(bin.grains) != &side) continue;
     for (const Block* b = bin.top; b; b = static_cast<const Block*>(b->use.uses)) {
-      ++blocks;
       bytes += b->bytes();
     }
   }
-  CISTERN_CHECK(bytes == side.cached() && bytes <= side.granted);
-  CISTERN_CHECK(side.limit <= std::int64_t(side.granted) + side.lent.bytes);
-  CISTERN_CHECK(!side.room.negative());
-  CISTERN_CHECK(side.room.blocks - side.lent.blocks == std::int64_t(blocks));
-  CISTERN_CHECK(side.room.bytes - side.lent.bytes == std::int64_t(bytes));
+  CISTERN_CHECK(std::int64_t(bytes) == side.cached() && side.cached() <= side.granted);
+  CISTERN_CHECK(side.limit <= side.granted);
 }
 
 }  // namespace cistern

@@ -3,35 +3,53 @@
 // neither takes a lock, executes a locked instruction, or looks at anything that another thread
 // writes.
 //
-// To the heap's layout a cached block is allocated. What it holds is bounded in bytes, and whoever
-// needs memory that is not there, reads the statistics, or empties the cache, takes all of it back
-// first (held_caches.hpp). So it is never in the way of anything but a merge of free neighbours.
+// To the heap's layout a cached block is allocated; to the statistics it is free. What a cache
+// holds is bounded in bytes, and whoever needs memory that is not there takes all of it back first
+// (held_caches.hpp). So it is never in the way of anything but a merge of free neighbours.
 //
-// The cache is its owner's inside the gate, and anybody's who holds the heap's lock and either is
-// the owner or keeps the gate closed. The fast functions are all here; the others in
-// thread_cache.cpp, places.cpp and room.cpp. Read first: holding.hpp, tally.hpp.
+// The cache is its owner's inside the gate of the owner's counters, and anybody's who holds the
+// heap's lock and either is the owner or keeps that gate closed. The fast functions are all here;
+// the others in thread_cache.cpp and places.cpp. Read first: holding.hpp, thread_counters.hpp.
 #pragma once
 
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <vector>
 
-#include "allocator/base/biased_gate.hpp"
+#include "allocator/base/mutex.hpp"
 #include "allocator/engine/cache/holding.hpp"
 #include "allocator/engine/cache/returned.hpp"
-#include "allocator/engine/cache/tally.hpp"
 #include "allocator/engine/statistics.hpp"
+#include "allocator/engine/statistics/totals.hpp"
 #include "allocator/layout/block.hpp"
 
 namespace cistern {
 
 class Heap;
 
+class ThreadCache;
+
+/// The caches that may hold something: so that whoever takes it all back need not look at others.
+/// The lock is a leaf.
+class FilledCaches {
+ public:
+  /// One more may be added. Throws std::bad_alloc.
+  void makeRoom(std::size_t caches);
+  void add(ThreadCache& cache) noexcept;
+  /// All that were added; none are in it now.
+  void takeAll(std::vector<ThreadCache*>& caches);
+
+ private:
+  Mutex mutex_;
+  std::vector<ThreadCache*> caches_ CISTERN_GUARDED_BY(mutex_);
+};
+
 /// What all caches of an allocator share.
 struct CacheGround {
   std::atomic<std::int64_t> budget{0};     ///< bytes that may still be granted to caches
   const std::atomic<std::uint64_t>& tick;  ///< the allocator's clock
-  const std::atomic<bool>& peaks_loose;    ///< room need not be asked for
+  FilledCaches& filled;
 };
 
 class alignas(64) ThreadCache {
@@ -64,20 +82,49 @@ class alignas(64) ThreadCache {
 
   // ---- The owner, without a lock ---------------------------------------------------------------
 
-  /// A block for a request of `bytes`, or null. Pre: 0 < bytes <= kDirectBytes.
-  Block* take(std::uint64_t bytes) noexcept {
-    return takeFrom(bins_[(bytes - 1) >> kGrainShift], small_, bytes);
+  /// A block for a request of `bytes`, or null. `far`: publish() is due. Pre: 0 < bytes <=
+  /// kDirectBytes.
+  Block* take(std::uint64_t bytes, bool& far) noexcept {
+    ThreadCounters& counters = *counters_;
+    if (!counters.gate.enter()) [[unlikely]]
+      return nullptr;
+    Bin& bin = bins_[(bytes - 1) >> kGrainShift];
+    Block* const block = bin.top;
+    if (block == nullptr) [[unlikely]]
+      return counters.gate.leave(), nullptr;
+    unlink(bin, *block, bytes);
+    small_.place += std::int64_t(block->bytes());
+    far = counters.kinds[0].take(block->bytes(), bytes);
+    counters.gate.leave();
+    return block;
   }
-  /// The same for any size.
+  /// Publishes what was counted (totals.hpp), and hands the pointer on.
+  [[gnu::cold]] void* publish(void* pointer) noexcept;
+  /// The same for any size; publishes.
   Block* takeAny(std::uint64_t bytes) noexcept;
 
   /// Takes a block that the program frees. False when it is not this cache's to take, is larger
   /// than kDirectBytes, or there is no place. Pre: the program has the block.
   bool give(Block& block, const void* caller) noexcept {
     const std::uint32_t at = block.grains - 1;
+    const std::int64_t bytes = std::int64_t{block.grains} << kGrainShift;
     if (block.use.holder != held_ || at >= kDirectGrains) [[unlikely]]
       return false;
-    return giveTo(bins_[at], small_, block, caller);
+    ThreadCounters& counters = *counters_;
+    if (!counters.gate.enter()) [[unlikely]]
+      return false;
+    if ((small_.place -= bytes) < 0 || !holding::claim(block, held_)) [[unlikely]] {
+      // Read anew: to keep the old value in a register would cost those who never come here.
+      std::atomic_signal_fence(std::memory_order_seq_cst);
+      small_.place += bytes;
+      return counters.gate.leave(), false;
+    }
+    link(bins_[at], block, Stream{toAddress(caller)});
+    const bool far = counters.kinds[0].give(std::uint64_t(bytes), block.use.asked);
+    counters.gate.leave();
+    if (far) [[unlikely]]
+      counters.totals.publish(counters);
+    return true;
   }
   /// The same for any size.
   bool giveAny(Block& block, const void* caller) noexcept;
@@ -98,13 +145,12 @@ class alignas(64) ThreadCache {
 
   // ---- Whoever holds the heap's lock, and is the owner or keeps the gate closed ----------------
 
-  BiasedGate& gate() { return gate_; }
-  /// Keeps the gate closed for its owners, or does so no longer. False when nothing changes.
-  bool setShut(bool shut) noexcept {
-    if (shut == shut_) return false;
-    shut ? gate_.close() : gate_.open();
+  /// The owner's gate. Pre: there is an owner.
+  BiasedGate& gate() { return counters_->gate; }
+  /// Whether it keeps nothing, whatever is given. Pre: it is empty.
+  void setShut(bool shut) noexcept {
     shut_ = shut;
-    return true;
+    shutLimits();
   }
 
   /// Becomes a cache of the heap, and nobody's. Pre: it belongs to no table.
@@ -112,12 +158,12 @@ class alignas(64) ThreadCache {
   /// Belongs to no table any more; what it keeps goes with the heap.
   void unbind() noexcept;
   /// Becomes the calling thread's, or nobody's; what it may keep of small and of large blocks.
-  void open(std::uint64_t most_small, std::uint64_t most_large) noexcept;
+  void open(std::uint64_t most_small, std::uint64_t most_large, ThreadCounters& mine) noexcept;
   void close() noexcept;
   bool isOpen() const { return owner_ != nullptr; }
   bool isMine() const { return owner_ == threadMark(); }
 
-  /// Whether takeWithRoom could find something that take() did not.
+  /// Whether takeLocked could find something that take() did not.
   bool mayHave(std::uint64_t bytes) const noexcept {
     const auto grains = std::uint32_t((bytes + kGrain - 1) >> kGrainShift);
     if (returned_.any()) [[unlikely]]
@@ -126,8 +172,8 @@ class alignas(64) ThreadCache {
     const Bin& bin = bins_[binOf(grains)];
     return bin.top != nullptr && bin.grains == grains;
   }
-  /// What take() found no way to: after others' returns were looked at, with room from the heap.
-  Block* takeWithRoom(std::uint64_t bytes) noexcept;
+  /// What take() found no way to: the gate was closed, or others have returned some.
+  Block* takeLocked(std::uint64_t bytes) noexcept;
   /// The block becomes this cache's, as one that the program has.
   void own(Block& block) noexcept;
   /// give(), which may put others back to make place. False: the heap should have it. Pre: the
@@ -135,40 +181,38 @@ class alignas(64) ThreadCache {
   bool accept(Block& block, WhoFreed who) noexcept {
     return keep(block, holding::Where::kHeld, who);
   }
-  /// The block goes to the heap, which is to be asked about ceilings and the tide next. Pre: as
-  /// accept's.
+  /// The block goes to the heap, which is to be asked about the tide next. Pre: as accept's.
   void letGo(Block& block, WhoFreed who) noexcept;
   /// Whether it keeps a block larger than 1 MiB.
   bool hasLast() const { return bins_[kLastBin].top != nullptr; }
   /// Whether there is anything in it, or on its way.
   bool keepsAny() const { return cachedBytes() != 0 || returned_.any(); }
   /// Bytes in use to the heap that the program has let go of.
-  std::uint64_t cachedBytes() const { return small_.cached() + large_.cached(); }
-  /// Counts in the heap what was counted here, and puts everything back into it; or only what the
-  /// stacks of one size do not hold.
+  std::uint64_t cachedBytes() const { return std::uint64_t(small_.cached() + large_.cached()); }
+  /// Puts everything back into the heap.
   void putBackAll() noexcept;
-  void countAll() noexcept;
   /// Puts the largest that it keeps of a kind back, some of them at a time. False: there are none.
   bool putSomeBack(SizeKind kind) noexcept;
   /// Puts the one larger than 1 MiB back.
   void putBackLast() noexcept;
-  /// The room of this cache goes to its heap's ceilings.
-  void giveRoom() noexcept;
   /// The heap has taken a block back.
   void noteFall() noexcept;
 
-  /// From now on other threads give their heap what they would return. False when some of it has
-  /// just come, which is here now. Pre: the cache keeps nothing.
-  bool refuseReturns() noexcept;
-  /// Takes that back, if there is an owner.
-  void acceptReturns() noexcept {
-    if (isOpen()) returned_.reopen();
-  }
   /// Its heap is this stream's from now on.
   void follow(Stream stream) noexcept { stream_.store(stream, std::memory_order_relaxed); }
 
   /// By other threads, for the owner.
-  ReturnedBlocks& returned() { return returned_; }
+  ReturnedBlocks::Answer giveBack(Block& block, std::uint32_t holder, WhoFreed who) noexcept {
+    const auto answer = returned_.add(block, holder, who);
+    if (answer == ReturnedBlocks::Answer::kTaken) list();
+    return answer;
+  }
+  /// It is among those that may hold something, or (by FilledCaches) no longer.
+  void list() noexcept {
+    if (!listed_.load(std::memory_order_relaxed) && !listed_.exchange(true))
+      ground_->filled.add(*this);
+  }
+  void unlist() noexcept { listed_.store(false, std::memory_order_seq_cst); }
   void audit() const;
 
  private:
@@ -177,23 +221,22 @@ class alignas(64) ThreadCache {
     Block* top = nullptr;
     std::uint32_t grains = 0;
   };
-  /// The same for small and for large. With P given back and T taken since the last count:
+  /// The same for small and for large, in bytes:
   ///
-  ///   cached == P - T == room - lent          (blocks and bytes)
-  ///   limit <= granted + lent.bytes         so room.bytes <= limit says cached <= granted
-  ///   room >= 0 between operations, so that no total passes what it was when ceilings were dealt
+  ///   cached + place == limit <= granted      what may still be given to it without the lock
+  ///
+  /// A limit below nothing says that it is to be asked for first.
   struct Side {
-    Tally room;              ///< how much may be taken before the heap's ceilings are asked
-    Tally taken;             ///< not counted in the heap yet
-    std::int64_t limit = 0;  ///< of room.bytes
-    /// The part of room that came from the heap's ceilings. What was asked for in cached blocks is
-    /// the same difference, but only since the last count: the heap has it not, then.
-    Tally lent;
-    std::uint64_t granted = 0;  ///< of the budget that all caches share
-    std::uint64_t wanted = 0;   ///< what is asked of it when something is given
-    /// Bytes that are cached, and that may still be.
-    std::uint64_t cached() const { return std::uint64_t(room.bytes - lent.bytes); }
-    std::uint64_t place() const { return granted - cached(); }
+    std::int64_t place = -1;
+    std::int64_t limit = -1;
+    std::int64_t granted = 0;  ///< of the budget that all caches share
+    std::int64_t wanted = 0;   ///< what is asked of it when something is given
+    std::int64_t cached() const { return limit - place; }
+    std::int64_t left() const { return granted - cached(); }
+    void setLimit(std::int64_t to) {
+      place += to - limit;
+      limit = to;
+    }
   };
   /// Whether it pays to keep what makes place for other sizes.
   struct Habit {
@@ -216,6 +259,9 @@ class alignas(64) ThreadCache {
   static constexpr std::size_t kRecents = 64;
 
   static const void* threadMark() noexcept;
+  static SizeKind kindOf(std::uint32_t grains) {
+    return grains <= kSmallGrains ? SizeKind::kSmall : SizeKind::kLarge;
+  }
   static std::size_t recentOf(Address address) { return (address >> kGrainShift) % kRecents; }
   static std::size_t binOf(std::uint32_t grains) {
     if (grains <= kDirectGrains) return grains - 1;
@@ -227,37 +273,13 @@ class alignas(64) ThreadCache {
     return grains <= kSmallGrains ? small_ : large_;
   }
 
-  Block* takeFrom(Bin& bin, Side& side, std::uint64_t bytes) noexcept {
-    if (!gate_.enter()) [[unlikely]]
-      return nullptr;
-    Block* const block = bin.top;
-    if (block == nullptr || !side.room.take(block->bytes(), bytes)) [[unlikely]]
-      return gate_.leave(), nullptr;
-    pop(bin, side, *block, bytes);
-    gate_.leave();
-    return block;
-  }
-  bool giveTo(Bin& bin, Side& side, Block& block, const void* caller) noexcept {
-    if (!gate_.enter()) [[unlikely]]
-      return false;
-    if (side.room.bytes + std::int64_t(block.bytes()) > side.limit) [[unlikely]]
-      return gate_.leave(), false;
-    if (!holding::claim(block, held_)) [[unlikely]]
-      return gate_.leave(), false;
-    push(bin, side, block, Stream{toAddress(caller)});
-    gate_.leave();
-    return true;
-  }
-  /// Pre: the room was taken.
-  static void pop(Bin& bin, Side& side, Block& block, std::uint64_t bytes) noexcept {
+  static void unlink(Bin& bin, Block& block, std::uint64_t bytes) noexcept {
     bin.top = static_cast<Block*>(block.use.uses);
-    side.taken.add(block.bytes(), bytes);
     block.use.asked = std::uint32_t(bytes);
     block.use.holder -= std::uint32_t(holding::Where::kCached);
   }
-  /// Pre: there is place, and the block was claimed.
-  static void push(Bin& bin, Side& side, Block& block, Stream who) noexcept {
-    side.room.add(block.bytes(), block.use.asked);
+  /// Pre: the block was claimed. The place is the caller's to count, as for unlink.
+  static void link(Bin& bin, Block& block, Stream who) noexcept {
     block.use.stream = who;
     block.use.uses = bin.top;
     bin.top = &block;
@@ -266,30 +288,25 @@ class alignas(64) ThreadCache {
   bool makePlace(Bin& bin, Side& side, const Block& block) noexcept;
   bool mayKeep(Side& side, const Block& block) noexcept;
   bool becomeOf(Bin& bin, const Side& side, const Block& block) noexcept;
-  bool obtain(Side& side, std::uint64_t size, std::uint64_t bytes) noexcept;
   void putBack(Bin& bin) noexcept;
   void putBackBins() noexcept;
   void putBackShared() noexcept;
-  /// Blocks that were given back before the room was given away are owed for by the ceilings that
-  /// got it.
-  void settleRoom() noexcept {
-    if (small_.room.negative()) [[unlikely]]
-      giveRoom(small_);
-    if (large_.room.negative()) [[unlikely]]
-      giveRoom(large_);
+  void shutLimits() noexcept {
+    small_.setLimit(-1);
+    large_.setLimit(-1);
   }
   void relimit(Side& side) noexcept;
-  static void relimit(Side& side, std::uint64_t more) noexcept;
-  std::uint64_t untilEbb() const noexcept;
+  static void relimit(Side& side, std::int64_t more) noexcept;
+  std::int64_t untilEbb() const noexcept;
   void handOver(Block& block, WhoFreed who) noexcept;
   void release(Block& block, WhoFreed who) noexcept;
   static bool isShared(const Block& block) {
     return block.grains > kDirectGrains && block.grains <= kSmallGrains;
   }
   /// Up to so many cached bytes of a kind such a block is kept.
-  static std::uint64_t mostFor(const Side& side, const Block& block);
+  static std::int64_t mostFor(const Side& side, const Block& block);
   static bool hasPlace(const Side& side, const Block& block) {
-    return side.cached() + block.bytes() <= mostFor(side, block);
+    return side.cached() + std::int64_t(block.bytes()) <= mostFor(side, block);
   }
   bool makeSharedPlace(Bin& bin, const Side& side, const Block& block) noexcept;
   bool isOthersToo() const noexcept;
@@ -305,16 +322,10 @@ class alignas(64) ThreadCache {
   }
   void takeReturned() noexcept;
   void takeReturned(Block* first) noexcept;
-  void count(Side& side) noexcept;
-  void giveRoom(Side& side) noexcept;
   void grant(Side& side) noexcept;
   void auditSide(const Side& side) const;
-  bool loose() const { return ground_->peaks_loose.load(std::memory_order_relaxed); }
-  SizeKind kindOf(const Side& side) const {
-    return &side == &small_ ? SizeKind::kSmall : SizeKind::kLarge;
-  }
 
-  BiasedGate gate_;
+  ThreadCounters* counters_ = nullptr;  ///< the owner's
   std::atomic<std::uint64_t> table_{0};
   std::atomic<Stream> stream_{Stream{}};  ///< changes while the cache is shut
   std::uint32_t held_ = 0;  ///< the holder of a block that is this cache's and the program has
@@ -326,6 +337,7 @@ class alignas(64) ThreadCache {
   const void* owner_ = nullptr;           ///< the thread, as threadMark() names it; null: nobody
   std::uint32_t owner_number_ = 0;        ///< the same, as a report of a double free names it
   bool shut_ = false;                     ///< by setShut
+  std::atomic<bool> listed_{false};       ///< in FilledCaches, or about to be
   std::size_t hand_ = 0;                  ///< the bin that is put back next when there is no place
   std::size_t shared_hand_ = kSharedBin;  ///< the same of those that sizes share
   Habit shared_habit_;                    ///< of the stacks that sizes share

@@ -32,7 +32,7 @@ struct Surroundings {
   SegmentMap& segments;
   KnownStreams& streams;
   StreamProgress& progress;
-  Mutex& settle_mutex;           ///< for who holds several heaps' locks
+  Mutex& heaps_mutex;            ///< for who holds several heaps' locks
   std::atomic<Address>& places;  ///< where the next range goes in the layout's order
   std::uint64_t device_total;    ///< bytes
 };

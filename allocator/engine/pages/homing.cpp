@@ -55,8 +55,8 @@ std::vector<Homing> leaving(const Survey& survey, Heap& heap, Ground& ground) {
 }  // namespace
 
 // All pages leave before the first arrives: what arrives may merge the blocks that others leave.
-bool PageBacking::sendHome(Heap& heap) {
-  if (!mutex_.try_lock()) return false;  // a free does not wait for others' device calls
+void PageBacking::sendHome(Heap& heap) {
+  if (!mutex_.try_lock()) return;  // a free does not wait for others' device calls
   const MutexUnlock unlock(mutex_);
   const MutexLock heap_lock(heap.mutex());
   // What is in use stays, and may go when more of it is free.
@@ -91,7 +91,6 @@ bool PageBacking::sendHome(Heap& heap) {
     heap.fill(home.range->kind, holeAt(heap, *home.range, home.place()), home.place(),
               home.placeEnd(), page.last_use.epoch);
   }
-  return heap.overAnyCeiling();
 }
 
 }  // namespace cistern

@@ -80,7 +80,7 @@ Block* Mover::commit() CISTERN_NO_TSA {
     if (other && std::find(sources.begin(), sources.end(), source) == sources.end())
       sources.push_back(source);
   }
-  const MutexLock settling(ground_.settle_mutex);
+  const MutexLock holding_several(ground_.heaps_mutex);
   const MutexLock lock(heap_.mutex());
   heap_.layout(request_.kind)
       .prepareHoles(2);  // the window, and the block: the last that may throw

@@ -29,9 +29,8 @@ class PageBacking {
   Block* serve(Heap& heap, const Request& request, PagesFrom from);
 
   /// Every page of the heap's that lies wholly free goes back to where it was mapped first, if it
-  /// is still mapped there; or aside (parking.hpp). No device call. True when the heap has passed a
-  /// ceiling by it: what small blocks had may be large ones' again. Throws std::bad_alloc.
-  bool sendHome(Heap& heap);
+  /// is still mapped there; or aside (parking.hpp). No device call. Throws std::bad_alloc.
+  void sendHome(Heap& heap);
 
   /// Gives every page of the heaps that lies wholly free back to the device. What queued work may
   /// still use goes when that work is complete: the background thread sees to it, or a later miss.

@@ -107,6 +107,7 @@ void Ground::count(PhysicalPage& page, Heap* heap, SizeKind kind) noexcept CISTE
   const bool real = page.counted_by == nullptr || heap == nullptr;
   if (page.counted_by) page.counted_by->countBacking(page.counted_as, page.bytes(), -1, real);
   if (heap) heap->countBacking(kind, page.bytes(), +1, real);
+  if (!real) heap->countMoved(page.counted_as, kind, page.bytes());
   page.counted_by = heap;
   page.counted_as = kind;
 }

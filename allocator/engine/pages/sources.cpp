@@ -46,7 +46,7 @@ void Mover::giveBackForGrowth() {
   const bool others_move = ground_.recycles() && ground_.options.reusesAcrossStreams();
   if (others_move) return;
   std::size_t next = 0;
-  while (Heap* const heap = ground_.heaps.active().nextOffering(next)) {
+  while (Heap* const heap = ground_.heaps.offering().next(next)) {
     const std::uint64_t lacking = gapUnits() * kUnit, left = roomLeft();
     if (gives(*heap) && lacking > left)
       (void)releaseFree(ground_, *heap, {UINT32_MAX, lacking - left});
@@ -99,7 +99,7 @@ void Mover::takeOwn(std::size_t most) {
 void Mover::takeFromOthers(std::size_t most, Which which) {
   if (!ground_.options.reusesAcrossStreams()) return;
   std::size_t next = 0;
-  while (Heap* const source = ground_.heaps.active().nextOffering(next)) {
+  while (Heap* const source = ground_.heaps.offering().next(next)) {
     if (gapUnits() == 0 || most == 0) return;
     if (source == &heap_ || !gives(*source) || !hasAny(*source)) continue;
     if (which == Which::kAny && !ground_.progress.answers(source->stream())) continue;

@@ -1,0 +1,54 @@
+// The objects of a class that are alive, by number: so that what a thread kept of one can be looked
+// up when the thread ends, and an object that goes waits until such a thread has let go.
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+
+#include "allocator/base/mutex.hpp"
+
+namespace cistern {
+
+/// Numbers are from 1 and never used twice. Thread-safe. Outlives every thread. `takeForFork` and
+/// `releaseAfterFork` are for whoever has it kept whole at a fork (atFork in process.hpp).
+template <class T>
+class Registry {
+ public:
+  /// Throws std::bad_alloc.
+  static std::uint64_t add(T& object) {
+    Registry& all = instance();
+    const MutexLock lock(all.mutex_);
+    const std::uint64_t number = ++all.last_;
+    all.objects_.emplace(number, &object);
+    return number;
+  }
+  static void takeForFork() CISTERN_NO_TSA { instance().mutex_.lock(); }
+  static void releaseAfterFork() CISTERN_NO_TSA { instance().mutex_.unlock(); }
+
+  /// Holds the registry as it is: nothing comes or goes meanwhile.
+  class Held {
+   public:
+    Held() : lock_(instance().mutex_) {}
+    /// Null when it is gone.
+    T* find(std::uint64_t number) const CISTERN_NO_TSA {
+      const auto found = instance().objects_.find(number);
+      return found == instance().objects_.end() ? nullptr : found->second;
+    }
+    void remove(std::uint64_t number) CISTERN_NO_TSA { instance().objects_.erase(number); }
+
+   private:
+    const MutexLock lock_;
+  };
+
+ private:
+  static Registry& instance() {
+    static auto* const all = new Registry;
+    return *all;
+  }
+
+  Mutex mutex_;
+  std::unordered_map<std::uint64_t, T*> objects_ CISTERN_GUARDED_BY(mutex_);
+  std::uint64_t last_ CISTERN_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace cistern

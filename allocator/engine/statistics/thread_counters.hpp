@@ -1,0 +1,72 @@
+// What the verbs of one thread have changed of one allocator's statistics since they were published
+// last (totals.hpp). A hit adds to these and to nothing that another thread writes.
+//
+//   0 <= room <= most_room      between operations of the owner
+//   published == change since the last publication == then - room
+//
+// A rise uses room up and a fall makes more. An operation that breaks the first line is followed by
+// a publication, after which there is room again: how much, Totals decides.
+//
+// The owner changes its counters inside the gate, or holding the lock of Totals. Anyone else looks
+// at them, and changes them, holding that lock and keeping the gate closed.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "allocator/base/biased_gate.hpp"
+#include "allocator/engine/statistics.hpp"
+#include "allocator/engine/statistics/counts.hpp"
+
+namespace cistern {
+
+class Totals;
+
+struct alignas(64) ThreadCounters {
+  /// Those of one kind of sizes.
+  struct Kind {
+    Counts room;
+    Counts taken;  ///< what was added since the last publication, without what went
+    Counts most_room;
+    Counts then;      ///< what `room` was at the last publication
+    Counts withheld;  ///< so much less than there is counts as published
+
+    /// One block that the program takes, or gives back. True: publish, outside the gate.
+    bool take(std::uint64_t bytes, std::uint64_t requested) noexcept {
+      bool far = false;  // in branches, each of which is one instruction
+      if ((room.blocks -= 1) < 0) [[unlikely]]
+        far = true;
+      if ((room.bytes -= std::int64_t(bytes)) < 0) [[unlikely]]
+        far = true;
+      if ((room.requested -= std::int64_t(requested)) < 0) [[unlikely]]
+        far = true;
+      taken.blocks += 1;
+      taken.bytes += std::int64_t(bytes);
+      taken.requested += std::int64_t(requested);
+      return far;
+    }
+    // No block is smaller than a grain: so few bytes are few blocks too.
+    bool give(std::uint64_t bytes, std::uint64_t requested) noexcept {
+      room.blocks += 1;
+      room.bytes += std::int64_t(bytes);
+      room.requested += std::int64_t(requested);
+      return room.bytes > most_room.bytes;
+    }
+    /// Any change, and what of it counts as taken.
+    bool change(const Counts& by, const Counts& taken_by) noexcept {
+      room -= by;
+      taken += taken_by;
+      return room.anyNegative() || (most_room - room).anyNegative();
+    }
+  };
+
+  explicit ThreadCounters(Totals& all) : totals(all) {}
+  Kind& of(SizeKind kind) { return kinds[std::size_t(kind)]; }
+
+  BiasedGate gate;
+  std::array<Kind, kSizeKindCount> kinds;
+  Totals& totals;
+  std::int64_t step;  ///< bytes; set by Totals
+};
+
+}  // namespace cistern

@@ -1,0 +1,349 @@
+#include "allocator/engine/statistics/totals.hpp"
+
+#include <algorithm>
+#include <new>
+
+#include "allocator/base/process.hpp"
+#include "allocator/base/registry.hpp"
+#include "allocator/base/thread_slots.hpp"
+
+namespace cistern {
+namespace {
+
+using Alive = Registry<Totals>;
+
+/// Half a step: what may rise unseen, and what is withheld of what is published.
+constexpr std::int64_t kLeastStep = 32 << 10;
+/// A thread that publishes more often than after so many allocations takes larger steps.
+constexpr std::int64_t kSeldom = 64;
+constexpr Counts kPlenty{std::int64_t{1} << 60, std::int64_t{1} << 60, std::int64_t{1} << 60,
+                         std::int64_t{1} << 60, std::int64_t{1} << 60};
+
+std::uint64_t enlist(Totals& totals) {
+  static const bool forks = [] {
+    atFork(Alive::takeForFork, Alive::releaseAfterFork);
+    return true;
+  }();
+  return forks ? Alive::add(totals) : 0;
+}
+
+Counts stepOf(std::int64_t bytes) {
+  const std::int64_t blocks = bytes >> 10;
+  return {blocks, bytes, bytes, blocks, bytes};
+}
+
+StatArray sum(StatArray a, const StatArray& b) {
+  for (std::size_t stat = 0; stat < kStatCount; ++stat) a[stat] += b[stat];
+  return a;
+}
+
+StatArray inOrder(const Counts& allocated, const Counts& active, std::int64_t segments,
+                  std::int64_t reserved) {
+  StatArray all{};
+  const auto at = [&](Stat stat) -> std::int64_t& { return all[std::size_t(stat)]; };
+  at(Stat::kAllocation) = allocated.blocks;
+  at(Stat::kSegment) = segments;
+  at(Stat::kActive) = active.blocks;
+  at(Stat::kInactiveSplit) = allocated.split_blocks;
+  at(Stat::kAllocatedBytes) = allocated.bytes;
+  at(Stat::kReservedBytes) = reserved;
+  at(Stat::kActiveBytes) = active.bytes;
+  at(Stat::kInactiveSplitBytes) = allocated.split_bytes;
+  at(Stat::kRequestedBytes) = allocated.requested;
+  return all;
+}
+
+}  // namespace
+
+// ---- Threads come and go ------------------------------------------------------------------------
+
+/// The counters of one thread, in all allocators.
+struct Totals::Mine {
+  Mine() = default;
+  Mine(const Mine&) = delete;
+  Mine& operator=(const Mine&) = delete;
+  ~Mine() {
+    seen_ = {};
+    const Alive::Held alive;
+    for (const Seen& one : all) {
+      if (Totals* const totals = alive.find(one.number)) totals->leave(*one.counters);
+    }
+  }
+  std::vector<Seen> all;
+};
+
+Totals::Totals() : number_(enlist(*this)) {}
+
+Totals::~Totals() {
+  Alive::Held alive;
+  alive.remove(number_);
+}
+
+ThreadCounters* Totals::lookUp() const noexcept {
+  const Mine* const own = ThreadSlot<Mine>::find();
+  if (own == nullptr) return nullptr;
+  const auto here = [this](const Seen& one) { return one.number == number_; };
+  const auto found = std::find_if(own->all.begin(), own->all.end(), here);
+  if (found == own->all.end()) return nullptr;
+  seen_ = *found;
+  return found->counters;
+}
+
+// The first thread had room up to the peaks; from now on there is another that may rise too.
+ThreadCounters* Totals::join() noexcept {
+  if (ThreadCounters* const there = mine()) return there;
+  if (!BiasedGate::available()) return nullptr;
+  try {
+    auto& all = ThreadSlot<Mine>::mine().all;
+    {
+      const Alive::Held alive;
+      std::erase_if(all, [&](const Seen& one) CISTERN_NO_TSA { return !alive.find(one.number); });
+    }
+    all.reserve(all.size() + 1);
+    auto made = std::make_unique<ThreadCounters>(*this);
+    made->step = kLeastStep;
+    const MutexLock lock(mutex_);
+    threads_.push_back(std::move(made));
+    all.push_back({number_, threads_.back().get()});
+    seen_ = all.back();
+    withAll([] {});
+    return seen_.counters;
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+
+void Totals::leave(ThreadCounters& counters) noexcept {
+  const MutexLock lock(mutex_);
+  withAll([&]() CISTERN_NO_TSA {
+    std::erase_if(threads_, [&](const auto& one) { return one.get() == &counters; });
+  });
+}
+
+// ---- Publishing ---------------------------------------------------------------------------------
+
+void Totals::count(SizeKind kind, const Counts& by, const Counts& taken) noexcept {
+  ThreadCounters* const own = by.blocks > 0 ? join() : mine();
+  if (own != nullptr && own->gate.enter()) [[likely]] {
+    const bool far = own->of(kind).change(by, taken);
+    own->gate.leave();
+    if (far) publish(*own);
+    return;
+  }
+  const MutexLock lock(mutex_);
+  if (own != nullptr) {
+    if (own->of(kind).change(by, taken)) publishLocked(*own);
+    return;
+  }
+  kinds_[std::size_t(kind)].now += by;
+  kinds_[std::size_t(kind)].taken += taken;
+}
+
+void Totals::publish(ThreadCounters& counters) noexcept {
+  const MutexLock lock(mutex_);
+  publishLocked(counters);
+}
+
+void Totals::publishLocked(ThreadCounters& counters) noexcept {
+  const std::int64_t taken = counters.kinds[0].taken.blocks + counters.kinds[1].taken.blocks;
+  fold(counters);
+  raisePeaks();
+  if (threads_.size() > 1) {
+    counters.step = taken < kSeldom ? counters.step * 2 : std::max(kLeastStep, counters.step / 2);
+  }
+  deal(counters);
+}
+
+/// What the thread has counted is counted here: then nothing is withheld.
+void Totals::fold(ThreadCounters& counters) noexcept {
+  for (std::size_t kind = 0; kind < kSizeKindCount; ++kind) {
+    ThreadCounters::Kind& own = counters.kinds[kind];
+    kinds_[kind].now += own.withheld + (own.then - own.room);
+    kinds_[kind].taken += own.taken;
+    own = {};
+  }
+}
+
+void Totals::deal(ThreadCounters& counters) noexcept {
+  if (threads_.size() == 1) return dealAlone(counters);
+  exact_ = false;
+  const Counts half = stepOf(counters.step);
+  for (std::size_t kind = 0; kind < kSizeKindCount; ++kind) {
+    ThreadCounters::Kind& own = counters.kinds[kind];
+    own.withheld = own.room = own.then = half;
+    kinds_[kind].now -= half;
+    own.most_room = half + half;
+    own.most_room.bytes -= half.bytes / 2;  // so that blocks need not be looked at
+  }
+}
+
+// What is left below the peaks of both kinds together is shared out: half of it for each, or what
+// the other cannot use. The half of one that is used up is shared out again, and so on.
+void Totals::dealAlone(ThreadCounters& counters) noexcept {
+  const Counts large = room(1), both = room(kBoth);
+  std::array<Counts, kSizeKindCount> rooms;
+  rooms[0] = least(room(0), most(both - large, both.half()));
+  rooms[1] = least(large, both - rooms[0]);
+  for (std::size_t kind = 0; kind < kSizeKindCount; ++kind) {
+    ThreadCounters::Kind& own = counters.kinds[kind];
+    own.withheld = {};
+    own.room = own.then = rooms[kind];
+    own.most_room = kPlenty;
+  }
+}
+
+// ---- What no hit changes ------------------------------------------------------------------------
+
+// Rooms were dealt by what was active then. Only what becomes active anew may take it beyond.
+void Totals::countPending(SizeKind kind, std::uint64_t bytes, int blocks, bool anew) noexcept {
+  const Counts by{blocks, blocks * std::int64_t(bytes), 0};
+  const MutexLock lock(mutex_);
+  kinds_[std::size_t(kind)].pending += by;
+  if (anew) kinds_[std::size_t(kind)].set_aside += by;
+  if (blocks < 0) return;
+  if (threads_.size() > 1) return raisePeaks();
+  if (anew || mine() != nullptr) withAll([] {});
+}
+
+void Totals::countBacking(SizeKind kind, std::int64_t segments, std::int64_t bytes) noexcept {
+  const MutexLock lock(mutex_);
+  Kind& of = kinds_[std::size_t(kind)];
+  of.segments += segments, of.reserved += bytes;
+  if (segments < 0) return;
+  of.segments_taken += segments, of.reserved_taken += bytes;
+  raisePeaksOfBacking();
+}
+
+void Totals::countBack(SizeKind kind, std::uint64_t bytes) noexcept {
+  const MutexLock lock(mutex_);
+  kinds_[std::size_t(kind)].segments += 1;
+  kinds_[std::size_t(kind)].reserved += std::int64_t(bytes);
+  raisePeaksOfBacking();
+}
+
+void Totals::moveBacking(SizeKind from, SizeKind to, std::uint64_t bytes) noexcept {
+  if (from == to) return;
+  const MutexLock lock(mutex_);
+  kinds_[std::size_t(from)].segments -= 1, kinds_[std::size_t(to)].segments += 1;
+  kinds_[std::size_t(from)].reserved -= std::int64_t(bytes);
+  kinds_[std::size_t(to)].reserved += std::int64_t(bytes);
+  raisePeaksOfBacking();
+}
+
+// ---- Reading ------------------------------------------------------------------------------------
+
+// Holds all threads' counters still, and brings what they have into the sums.
+template <class Visit>
+void Totals::withAll(Visit visit) noexcept {
+  const ThreadCounters* const own = mine();
+  bool others = false;
+  for (const auto& one : threads_) {
+    if (one.get() == own) continue;
+    one->gate.close();
+    others = true;
+  }
+  if (others) BiasedGate::barrier();
+  for (const auto& one : threads_) {
+    if (one.get() != own) one->gate.awaitOwner();
+    fold(*one);
+  }
+  visit();
+  raisePeaks();
+  for (const auto& one : threads_) {
+    deal(*one);
+    if (one.get() != own) one->gate.open();
+  }
+}
+
+Totals::Reading Totals::read() noexcept {
+  const MutexLock lock(mutex_);
+  Reading reading;
+  withAll([&]() CISTERN_NO_TSA {
+    raisePeaks();
+    reading = {valuesOf(kBoth), valuesOf(0), valuesOf(1), exact_};
+  });
+  return reading;
+}
+
+MemoryStats::Values Totals::valuesOf(std::size_t kind) const noexcept {
+  const StatArray current = now(kind), added = taken(kind);
+  MemoryStats::Values values;
+  for (std::size_t stat = 0; stat < kStatCount; ++stat) {
+    values[stat] = {current[stat], peak_[kind][stat], added[stat] - taken_before_[kind][stat],
+                    added[stat] - current[stat] - given_before_[kind][stat]};
+  }
+  return values;
+}
+
+void Totals::resetPeaks() noexcept {
+  const MutexLock lock(mutex_);
+  withAll([&]() CISTERN_NO_TSA {
+    peak_ = {};
+    exact_ = true;
+  });
+}
+
+void Totals::resetAccumulated() noexcept {
+  const MutexLock lock(mutex_);
+  withAll([&]() CISTERN_NO_TSA {
+    for (std::size_t kind = 0; kind < kKinds; ++kind) {
+      const StatArray current = now(kind), added = taken(kind);
+      for (std::size_t stat = 0; stat < kStatCount; ++stat) {
+        taken_before_[kind][stat] = added[stat];
+        given_before_[kind][stat] = added[stat] - current[stat];
+      }
+    }
+  });
+}
+
+std::size_t Totals::hostBytes() const noexcept {
+  const MutexLock lock(mutex_);
+  return threads_.size() * (sizeof(ThreadCounters) + sizeof(threads_[0]));
+}
+
+// ---- Sums ---------------------------------------------------------------------------------------
+
+StatArray Totals::now(std::size_t kind) const noexcept {
+  if (kind == kBoth) return sum(now(0), now(1));
+  const Kind& of = kinds_[kind];
+  return inOrder(of.now, of.now + of.pending, of.segments, of.reserved);
+}
+
+StatArray Totals::taken(std::size_t kind) const noexcept {
+  if (kind == kBoth) return sum(taken(0), taken(1));
+  const Kind& of = kinds_[kind];
+  return inOrder(of.taken, of.taken + of.set_aside, of.segments_taken, of.reserved_taken);
+}
+
+void Totals::raisePeaks() noexcept {
+  for (std::size_t kind = 0; kind < kKinds; ++kind) {
+    const StatArray current = now(kind);
+    for (std::size_t stat = 0; stat < kStatCount; ++stat)
+      peak_[kind][stat] = std::max(peak_[kind][stat], current[stat]);
+  }
+}
+
+// What threads have not published says nothing of these two.
+void Totals::raisePeaksOfBacking() noexcept {
+  for (std::size_t kind = 0; kind < kKinds; ++kind) {
+    const StatArray current = now(kind);
+    for (const Stat stat : {Stat::kSegment, Stat::kReservedBytes}) {
+      std::int64_t& peak = peak_[kind][std::size_t(stat)];
+      peak = std::max(peak, current[std::size_t(stat)]);
+    }
+  }
+}
+
+// How far what hits change is below its peaks.
+Counts Totals::room(std::size_t kind) const noexcept {
+  const StatArray current = now(kind);
+  const auto below = [&](Stat stat) CISTERN_NO_TSA {
+    return peak_[kind][std::size_t(stat)] - current[std::size_t(stat)];
+  };
+  return {std::min(below(Stat::kAllocation), below(Stat::kActive)),
+          std::min(below(Stat::kAllocatedBytes), below(Stat::kActiveBytes)),
+          below(Stat::kRequestedBytes), below(Stat::kInactiveSplit),
+          below(Stat::kInactiveSplitBytes)};
+}
+
+}  // namespace cistern

@@ -1,0 +1,127 @@
+// The statistics of one allocator: what all threads have changed, and peaks.
+//
+// Each thread that allocates counts for itself (thread_counters.hpp) and publishes now and then.
+// What a thread has not published is added whenever somebody reads, so that what is current is
+// exact. For peaks, it depends on how many threads allocate:
+//
+//   one       It has room up to the peaks, and publishes when it goes beyond: peaks are exact.
+//   several   Each publishes when its counters have changed by a step, and what counts as published
+//             is never more than there is: published <= now <= published + step. So a peak is never
+//             too high, and too low by at most threads x step. A step is 64 KiB and 64 blocks, or
+//             what a thread's last 64 allocations came to, twice over, if that is more: without
+//             this, threads with larger blocks would all write to one place at each hit.
+//
+// Threads that only free publish at once. What is not counted by hits (segments, reserved bytes,
+// blocks that wait for queued work) is counted here directly, and exactly.
+//
+// The lock is a leaf, taken under any other. Thread-safe.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "allocator/base/mutex.hpp"
+#include "allocator/engine/statistics.hpp"
+#include "allocator/engine/statistics/counts.hpp"
+#include "allocator/engine/statistics/thread_counters.hpp"
+
+namespace cistern {
+
+class Totals {
+ public:
+  Totals();
+  ~Totals();
+  Totals(const Totals&) = delete;
+  Totals& operator=(const Totals&) = delete;
+
+  // ---- The calling thread ----------------------------------------------------------------------
+
+  /// Its counters; null when it has none.
+  ThreadCounters* mine() const noexcept {
+    return seen_.number == number_ ? seen_.counters : lookUp();
+  }
+  /// The same, made if there are none. Null when the host is short of memory, or gates do not work.
+  ThreadCounters* join() noexcept;
+  /// Its verb has changed the counters by so much; `taken`: what of it was added.
+  void count(SizeKind kind, const Counts& by, const Counts& taken) noexcept;
+  /// The program has taken a block, or given one back.
+  void countTaken(SizeKind kind, std::uint64_t bytes, std::uint64_t requested) noexcept {
+    const Counts block = Counts::block(bytes, requested, +1);
+    count(kind, block, block);
+  }
+  void countGiven(SizeKind kind, std::uint64_t bytes, std::uint64_t requested) noexcept {
+    count(kind, Counts::block(bytes, requested, -1), {});
+  }
+  /// What hits have counted goes beyond the room. Pre: the calling thread's, outside the gate.
+  void publish(ThreadCounters& counters) noexcept;
+
+  // ---- What no hit changes ---------------------------------------------------------------------
+
+  /// Blocks that wait for queued work (`blocks` +1 or -1): they are active, but not allocated.
+  /// `anew`: they were free before, or (-1) are allocated again, so that it is another block that
+  /// has become active, or one less.
+  void countPending(SizeKind kind, std::uint64_t bytes, int blocks, bool anew) noexcept;
+  /// Memory comes from the device, or goes back.
+  void countBacking(SizeKind kind, std::int64_t segments, std::int64_t bytes) noexcept;
+  /// A segment that went back was refused.
+  void countBack(SizeKind kind, std::uint64_t bytes) noexcept;
+  /// It serves the other kind of sizes from now on.
+  void moveBacking(SizeKind from, SizeKind to, std::uint64_t bytes) noexcept;
+
+  // ---- Reading ---------------------------------------------------------------------------------
+
+  struct Reading {
+    MemoryStats::Values all, small, large;
+    bool peaks_exact;
+  };
+  Reading read() noexcept;
+  void resetPeaks() noexcept;
+  void resetAccumulated() noexcept;
+  std::size_t hostBytes() const noexcept;
+
+ private:
+  static constexpr std::size_t kKinds = kSizeKindCount + 1;  ///< small, large, both
+  static constexpr std::size_t kBoth = kSizeKindCount;
+  struct Seen {
+    std::uint64_t number;
+    ThreadCounters* counters;
+  };
+  struct Mine;
+
+  ThreadCounters* lookUp() const noexcept;
+  void leave(ThreadCounters& counters) noexcept;
+  template <class Visit>
+  void withAll(Visit visit) noexcept CISTERN_REQUIRES(mutex_);
+  void fold(ThreadCounters& counters) noexcept CISTERN_REQUIRES(mutex_);
+  void dealAlone(ThreadCounters& counters) noexcept CISTERN_REQUIRES(mutex_);
+  void deal(ThreadCounters& counters) noexcept CISTERN_REQUIRES(mutex_);
+  void publishLocked(ThreadCounters& counters) noexcept CISTERN_REQUIRES(mutex_);
+  void raisePeaks() noexcept CISTERN_REQUIRES(mutex_);
+  void raisePeaksOfBacking() noexcept CISTERN_REQUIRES(mutex_);
+  MemoryStats::Values valuesOf(std::size_t kind) const noexcept CISTERN_REQUIRES(mutex_);
+  StatArray now(std::size_t kind) const noexcept CISTERN_REQUIRES(mutex_);
+  StatArray taken(std::size_t kind) const noexcept CISTERN_REQUIRES(mutex_);
+  Counts room(std::size_t kind) const noexcept CISTERN_REQUIRES(mutex_);
+
+  /// What was counted of one kind, published by whomever.
+  struct Kind {
+    Counts now, taken;
+    Counts pending, set_aside;  ///< of the latter, what became active without being allocated
+    std::int64_t segments = 0, segments_taken = 0;
+    std::int64_t reserved = 0, reserved_taken = 0;
+  };
+
+  const std::uint64_t number_;
+  mutable Mutex mutex_;
+  std::vector<std::unique_ptr<ThreadCounters>> threads_ CISTERN_GUARDED_BY(mutex_);
+  std::array<Kind, kSizeKindCount> kinds_ CISTERN_GUARDED_BY(mutex_);
+  std::array<StatArray, kKinds> peak_ CISTERN_GUARDED_BY(mutex_){};
+  std::array<StatArray, kKinds> taken_before_ CISTERN_GUARDED_BY(mutex_){};
+  std::array<StatArray, kKinds> given_before_ CISTERN_GUARDED_BY(mutex_){};
+  bool exact_ CISTERN_GUARDED_BY(mutex_) = true;  ///< one thread at most since peaks were reset
+
+  // Two words: little enough for what a thread has of them in a library that is loaded later too.
+  [[gnu::tls_model("initial-exec")]] inline static constinit thread_local Seen seen_{0, nullptr};
+};
+
+}  // namespace cistern

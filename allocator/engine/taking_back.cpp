@@ -1,0 +1,88 @@
+// What threads keep goes back to the heaps: when memory is short, and at low tide.
+#include <algorithm>
+#include <utility>
+
+#include "allocator/engine/cache/held_caches.hpp"
+#include "allocator/engine/caching_allocator.hpp"
+
+namespace cistern {
+
+// A request that needs more memory than there is takes what the threads keep first. True if there
+// was any. Caches that may hold something are looked at, and no others.
+bool CachingAllocator::takeCachesBack() noexcept {
+  try {
+    bool any = false;
+    std::vector<Heap*> heaps;
+    {
+      const MutexLock lock(heaps_mutex_);
+      any = emptyFilled(heaps);
+    }
+    if (!pages_) return any;
+    for (Heap* heap : heaps) {
+      if (hasEbbed(*heap)) goHome(*heap);
+    }
+    return any;
+  } catch (const std::bad_alloc&) {
+    return false;  // the host is short of memory: what was not looked at stays where it is
+  }
+}
+
+// Their heaps are locked in the order in which they were made, and all caches are closed at once:
+// to close another thread's costs a system call.
+bool CachingAllocator::emptyFilled(std::vector<Heap*>& heaps) CISTERN_NO_TSA {
+  std::vector<ThreadCache*> filled;
+  caches_.takeFilled(filled);
+  if (filled.empty()) return false;
+  for (ThreadCache* cache : filled) heaps.push_back(&cache->heap());
+  std::ranges::sort(heaps, {}, [](const Heap* heap) { return heap->offering.number; });
+  heaps.erase(std::unique(heaps.begin(), heaps.end()), heaps.end());
+  for (Heap* heap : heaps) heap->mutex().lock();
+  bool any = false;
+  {
+    const HeldCaches held_still(heaps);
+    any = held_still.hadAny();
+  }
+  for (Heap* heap : heaps) heap->mutex().unlock();
+  return any;
+}
+
+// Low tide came when blocks went back, and nobody has looked after it yet.
+bool CachingAllocator::hasEbbed(Heap& heap) noexcept {
+  const MutexLock lock(heap.mutex());
+  const bool low = heap.pages_moved && heap.busyBytes() <= heap.tide.ebb();
+  return std::exchange(heap.ebbed, false) && low;
+}
+
+// A round begins with empty caches, so that it is like the one before. Other threads lose theirs
+// only where the program has let go of nearly all that it had, which is once a round at most.
+void CachingAllocator::atLowTide(Heap& heap) noexcept {
+  if (heap.nearlyFree()) {
+    (void)takeCachesBack();
+  } else {
+    emptyMine();
+  }
+  goHome(heap);
+}
+
+void CachingAllocator::emptyMine() noexcept CISTERN_NO_TSA {
+  try {
+    std::vector<ThreadCache*> filled;
+    caches_.takeFilled(filled);
+    for (ThreadCache* cache : filled) {
+      const MutexLock lock(cache->heap().mutex());
+      cache->isMine() ? cache->putBackAll() : cache->list();
+    }
+  } catch (const std::bad_alloc&) {
+    // The host is short of memory: they stay as they are.
+  }
+}
+
+void CachingAllocator::goHome(Heap& heap) noexcept {
+  try {
+    (void)pages_->sendHome(heap);
+  } catch (const std::bad_alloc&) {
+    // The host is short of memory: pages stay where they are.
+  }
+}
+
+}  // namespace cistern
