@@ -43,8 +43,8 @@ bool ThreadCache::giveAny(Block& block, const void* caller) noexcept {
   if (!counters_->gate.enter()) return false;
   const bool last = block.grains > kSmallGrains;
   const bool may = bin.grains == block.grains && !(last && bin.top != nullptr) &&
-                   std::int64_t(block.bytes()) <= side.place &&
-                   hasPlace(side, block) && holding::claim(block, held_);
+                   std::int64_t(block.bytes()) <= side.place && hasPlace(side, block) &&
+                   holding::claim(block, held_);
   bool far = false;
   if (may) {
     link(bin, block, Stream{toAddress(caller)});

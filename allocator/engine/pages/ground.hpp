@@ -1,7 +1,7 @@
 // What everything in this folder works on: one of them an allocator, behind one lock, which is held
 // through a whole miss, device calls included. Mapping calls of several threads run one after
 // another in the driver anyway, and none of them waits for the device.
-// Lock order: this one, then the settlement's, then heaps'. None of a heap's is held during a
+// Lock order: this one, then that for several heaps, then heaps'. None of a heap's is held during a
 // device call.
 #pragma once
 
