@@ -86,7 +86,7 @@ class Turns {
 }  // namespace
 
 TEST_CASE("with several threads counts stay exact, and peaks are low by little", "[engine]") {
-  const std::size_t threads = GENERATE(1, 2, 5);
+  const auto threads = GENERATE(std::size_t{1}, std::size_t{2}, std::size_t{5});
   for (const char* conf : {"thread_cache:2M", "thread_cache:off", "backing:segments"}) {
     INFO(conf << ", " << threads << " threads");
     // Few blocks are a step here, so that a step is what is promised at least.
