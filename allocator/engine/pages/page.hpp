@@ -122,7 +122,7 @@ static_assert(sizeof(View) == 64);
 /// what is below stays the same block.
 struct HighestFirst {
   bool operator()(const View* a, const View* b) const {
-    return a->range != b->range ? a->range < b->range : a->unit > b->unit;
+    return a->range != b->range ? a->range->base < b->range->base : a->unit > b->unit;
   }
 };
 
