@@ -5,8 +5,8 @@
 namespace cistern::pages {
 
 bool Donors::Donor::operator<(const Donor& other) const {
-  if (epoch != other.epoch) return epoch > other.epoch;
-  if (grains != other.grains) return grains > other.grains;
+  if (epoch != other.epoch && !without(Mechanism::kOldestFirst)) return epoch > other.epoch;
+  if (grains != other.grains && !without(Mechanism::kSmallestBlock)) return grains > other.grains;
   if (range != other.range) return range > other.range;
   return unit < other.unit;
 }
@@ -44,6 +44,7 @@ View* Donors::take(std::uint32_t fitting, std::uint32_t most) {
     if (size.donors.empty()) continue;
     if (size.units > fitting && (from != nullptr || size.units > most)) break;
     from = &size;
+    if (without(Mechanism::kLargestFitting)) break;
     if (size.units > fitting) break;
   }
   if (from == nullptr) return nullptr;

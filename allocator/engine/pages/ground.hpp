@@ -81,7 +81,9 @@ struct Ground : Surroundings {
   /// device will not have it.
   bool release(PhysicalPage& page) noexcept;
 
-  bool recycles() const { return options.recycle != Recycle::kOff; }
+  bool recycles() const {
+    return !without(Mechanism::kRecycling) && options.recycle != Recycle::kOff;
+  }
 };
 
 }  // namespace cistern::pages

@@ -29,10 +29,11 @@ std::uint64_t memoryOf(Heap& heap) CISTERN_NO_TSA {
 
 // Late pages are few, or are late no longer.
 bool parksLate(const Survey& survey, Heap& heap, ViewTable& table) CISTERN_NO_TSA {
+  if (without(Mechanism::kParking)) return false;
   if (!table.anyLate() || !heap.pool().isDefault() || heap.recorded != 0) return false;
   std::uint64_t late = 0;
   for (const View* view : survey.freeViews()) late += view->page->late ? view->bytes() : 0;
-  if (late <= memoryOf(heap) / kPartAside) return late > 0;
+  if (late <= memoryOf(heap) / kPartAside || without(Mechanism::kParkedMostly)) return late > 0;
   for (const View* view : survey.freeViews()) table.setLate(*view->page, false);
   return false;
 }
@@ -56,6 +57,7 @@ std::vector<Homing> leaving(const Survey& survey, Heap& heap, Ground& ground) {
 
 // All pages leave before the first arrives: what arrives may merge the blocks that others leave.
 bool PageBacking::sendHome(Heap& heap) {
+  if (without(Mechanism::kHoming)) return false;
   if (!mutex_.try_lock()) return false;  // a free does not wait for others' device calls
   const MutexUnlock unlock(mutex_);
   const MutexLock heap_lock(heap.mutex());
@@ -65,7 +67,8 @@ bool PageBacking::sendHome(Heap& heap) {
   heap.ebbed = false;
   // What has become too much to lie aside belongs to what rounds begin with.
   const std::uint64_t aside = bytesAside(ground_, heap);
-  if (aside > 0 && aside > memoryOf(heap) / (kPartAside / 2)) (void)bringBack(ground_, heap);
+  if (!without(Mechanism::kParkedMostly) && aside > 0 && aside > memoryOf(heap) / (kPartAside / 2))
+    (void)bringBack(ground_, heap);
   const Survey survey(heap, ground_.surveys, Whither::kWithinPool);
   std::vector<Homing> away = leaving(survey, heap, ground_);
   ground_.parked.reserve(ground_.parked.size() + away.size());

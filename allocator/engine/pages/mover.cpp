@@ -26,7 +26,7 @@ Block* Mover::serve() {
   if (std::exchange(waits_, false) && unordered_) {
     if (Block* block = attempt(false)) return block;
   }
-  return page_too_large_ ? attempt(true) : nullptr;
+  return page_too_large_ && !without(Mechanism::kFreshWindow) ? attempt(true) : nullptr;
 }
 
 Block* Mover::attempt(bool fresh_only) {
@@ -62,7 +62,7 @@ Block* Mover::attempt(bool fresh_only) {
 
 // What the miss had no use for. Where the host is short of memory it stays.
 void Mover::putUnusedAside() noexcept {
-  if (brought_.empty()) return;
+  if (brought_.empty() || without(Mechanism::kParkingAgain)) return;
   const MutexLock lock(heap_.mutex());
   try {
     putAside(ground_, heap_, brought_);

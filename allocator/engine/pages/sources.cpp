@@ -97,6 +97,7 @@ void Mover::takeOwn(std::size_t most) {
 }
 
 void Mover::takeFromOthers(std::size_t most, Which which) {
+  if (without(Mechanism::kOthersPages) && !pressed_) return;
   if (!ground_.options.reusesAcrossStreams()) return;
   std::size_t next = 0;
   while (Heap* const source = ground_.heaps.active().nextOffering(next)) {
@@ -162,6 +163,7 @@ std::size_t Mover::takeFrom(Heap& source, Which which, std::size_t most) {
 std::uint32_t Mover::mostFor(const Gap& gap) const {
   constexpr std::uint32_t kMostForSmall = 4;
   const std::uint32_t room = gap.room_end - gap.at;
+  if (without(Mechanism::kMostForSmall)) return room;
   if (request_.kind == SizeKind::kLarge || pressed_) return room;
   return request_.recording ? 1 : std::min(room, kMostForSmall);
 }
@@ -192,9 +194,15 @@ std::uint32_t Mover::newPageUnits(const Gap& gap) const {
   if (ground_.options.page_size != 0) return std::min(page, room);
   if (lacking <= page) {
     constexpr std::uint64_t kPartBeyond = 4;
-    const auto beyond = std::uint32_t(backed_before_ / kPartBeyond / kUnit);
-    return lacking * 2 >= page ? lacking : std::min({page, room, std::max(lacking, beyond)});
+    if (without(Mechanism::kReachBeyond)) return lacking;
+    const auto beyond = without(Mechanism::kBeyondPart)
+                            ? UINT32_MAX
+                            : std::uint32_t(backed_before_ / kPartBeyond / kUnit);
+    return lacking * 2 >= page && !without(Mechanism::kHalfPage)
+               ? lacking
+               : std::min({page, room, std::max(lacking, beyond)});
   }
+  if (without(Mechanism::kEvenPages)) return page;
   const std::uint32_t count = (lacking + page - 1) / page;
   return (lacking + count - 1) / count;
 }

@@ -36,7 +36,7 @@ class Walk {
   // what the window lacks elsewhere.
   Address endIn(const Block& free) const {
     const Address needed = window_.from + bytes_;
-    if (needed >= free.end()) return free.end();
+    if (needed >= free.end() || without(Mechanism::kFreeCut)) return free.end();
     const PageRange& range = *window_.range;
     return std::min(free.end(), range.slots[range.unitAt(needed - 1)]->placeEnd());
   }
@@ -116,7 +116,8 @@ class Search {
     const std::uint32_t end = range.unitAt(hole.end());
     for (std::uint32_t u = range.unitAt(hole.address()); u < end;) {
       const View* view = range.slots[u];
-      const bool bars = view && (!view->accessible || !movables_.has(*view->page));
+      const bool bars = !without(Mechanism::kBehindStale) && view &&
+                        (!view->accessible || !movables_.has(*view->page));
       u = view ? view->endUnit() : u + 1;
       if (bars && u < end) consider(hole, range.placeOfUnit(u));
     }
@@ -132,6 +133,7 @@ class Search {
 
   // What ends with the free block behind the hole.
   void toEnd(Block& hole) {
+    if (without(Mechanism::kBeforeFree)) return;
     const Block* free = hole.next;
     if (free == nullptr || !free->isFree() || free->bytes() >= bytes_) return;
     const std::uint64_t lacking = bytes_ - free->bytes();
