@@ -106,9 +106,7 @@ PageCounts PageBacking::counts() const CISTERN_NO_TSA {
 
 std::size_t PageBacking::hostBytes() const {
   const MutexLock lock(mutex_);
-  return sizeof(*this) + ground_.table.hostBytes() + ground_.donors.hostBytes() +
-         ground_.mover.hostBytes() +
-         (ground_.surveys.views.capacity() + ground_.parked.capacity()) * sizeof(View*);
+  return sizeof(*this) + ground_.table.hostBytes() + ground_.parked.capacity() * sizeof(View*);
 }
 
 std::string PageBacking::lastDeviceError() const {

@@ -1,6 +1,7 @@
 // Where pages for the gaps of a window come from. See mover.hpp; page_size.cpp says how large new
 // ones are.
 #include <algorithm>
+#include <tuple>
 
 #include "allocator/engine/pages/mover.hpp"
 #include "allocator/engine/pages/parking.hpp"
@@ -10,6 +11,42 @@ namespace cistern::pages {
 namespace {
 
 constexpr std::size_t kNoLimit = SIZE_MAX;
+
+/// A free page to choose. In order of size; of one size the last is taken first: the longest
+/// unused, then what lies in the smallest free block.
+struct Donor {
+  explicit Donor(View& of)
+      : units(of.units()),
+        epoch(without(Mechanism::kOldestFirst) ? 0 : of.found.in->epoch),
+        grains(without(Mechanism::kSmallestBlock) ? 0 : of.found.in->grains),
+        range(of.range->base),
+        unit(of.unit),
+        view(&of) {}
+  std::uint32_t units, epoch, grains;
+  Address range;
+  std::uint32_t unit;
+  View* view;
+
+  friend bool operator<(const Donor& a, const Donor& b) {
+    if (a.units != b.units) return a.units < b.units;
+    return std::tie(b.epoch, b.grains, b.range, a.unit) <
+           std::tie(a.epoch, a.grains, a.range, b.unit);
+  }
+};
+
+/// The largest that is no larger than `fitting` units; where there is none, the smallest that is no
+/// larger than `most`. Null when there is neither. Pre: sorted.
+View* take(std::vector<Donor>& donors, std::uint32_t fitting, std::uint32_t most) {
+  if (donors.empty()) return nullptr;
+  const std::uint32_t smallest = donors.front().units;
+  if (smallest > fitting && smallest > most) return nullptr;
+  const bool any = without(Mechanism::kLargestFitting);
+  const std::uint32_t units = any ? smallest : std::max(smallest, fitting);
+  const auto chosen = std::ranges::upper_bound(donors, units, {}, &Donor::units) - 1;
+  View* const view = chosen->view;
+  donors.erase(chosen);
+  return view;
+}
 
 }  // namespace
 
@@ -75,10 +112,7 @@ bool Mover::hasAny(Heap& source) const {
         source.layout(SizeKind::kLarge).segmentBytes() != 0)
       return true;
   }
-  const auto& parked = ground_.parked;
-  if (std::any_of(parked.begin(), parked.end(),
-                  [&](const PhysicalPage* page) { return page->counted_by == &source; }))
-    return true;
+  if (source.aside != 0) return true;
   const MutexLock lock(source.mutex());
   if (!source.offers()) source.withdraw();
   return false;
@@ -135,24 +169,23 @@ std::size_t Mover::takeFrom(Heap& source, Which which, std::size_t most) {
   const Survey survey(source, ground_.surveys,
                       same_pool ? Whither::kWithinPool : Whither::kAnywhere);
   if (!survey.any() && &source != &heap_) source.withdraw();
-  Donors& donors = ground_.donors;
-  donors.clear();
+  std::vector<Donor> donors;
   for (View* view : survey.freeViews()) {
-    if (which == Which::kAny || source.complete(view->last_use)) donors.add(*view);
+    if (which == Which::kAny || source.complete(view->last_use)) donors.push_back(Donor(*view));
   }
   if (donors.empty()) return 0;
-  std::vector<Step>& taken = ground_.mover.taken;
-  taken.clear();
+  std::sort(donors.begin(), donors.end());
+  std::vector<Step> taken;
   for (Gap& gap : gaps_) {
     while (gap.at < gap.end && taken.size() < most) {
-      View* view = donors.take(gap.end - gap.at, mostFor(gap));
+      View* view = take(donors, gap.end - gap.at, mostFor(gap));
       if (view == nullptr) break;
-      taken.push_back({view->page, gap.at, view, nullptr, nullptr, {}, 0, false});
+      taken.push_back({view->page, gap.at, view, nullptr, nullptr, 0, false});
       gap.at += view->units();
     }
   }
   page_too_large_ |= taken.size() < most && gapUnits() > 0 && !donors.empty();
-  prepareFor(source, taken);
+  prepareMoves(source, taken.size());
   detach(source, taken);
   return taken.size();
 }
@@ -177,7 +210,7 @@ void Mover::grow() {
       PhysicalPage* page = spareFor(mostFor(gap));
       if (page == nullptr) page = create(newPageUnits(gap));
       if (page == nullptr) return;
-      steps_.push_back({page, gap.at, nullptr, nullptr, nullptr, {}, 0, false});
+      steps_.push_back({page, gap.at, nullptr, nullptr, nullptr, 0, false});
       gap.at += page->units;
     }
   }
@@ -237,7 +270,7 @@ PhysicalPage* Mover::create(std::uint32_t units) {
   ground_.create_cost.note(double(ground_.device.hostNanoseconds() - since));
   ++ground_.counters.created;
   made->handle = page.value();
-  ground_.table.setLate(*made, made_late_);
+  made->late = made_late_;
   return made;
 }
 

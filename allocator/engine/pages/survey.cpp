@@ -4,11 +4,10 @@
 
 namespace cistern::pages {
 
-Survey::Survey(Heap& heap, Scratch& scratch, Whither whither) CISTERN_NO_TSA
-    : number_(++scratch.surveys),
-      whither_(whither),
-      free_(scratch.views) {
-  free_.clear();
+Survey::Survey(Heap& heap, std::uint64_t& surveys, Whither whither) CISTERN_NO_TSA
+    : heap_(heap),
+      number_(++surveys),
+      whither_(whither) {
   stampRecent(heap);
   for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
     heap.layout(kind).listLeftOut();

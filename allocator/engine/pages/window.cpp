@@ -8,8 +8,8 @@ namespace {
 /// Walks to the right from one place until there is room for the request.
 class Walk {
  public:
-  Walk(Movables& movables, std::uint64_t number, std::uint64_t bytes, Address from)
-      : movables_(movables), number_(number), bytes_(bytes) {
+  Walk(const Survey& survey, std::uint64_t number, std::uint64_t bytes, Address from)
+      : survey_(survey), number_(number), bytes_(bytes) {
     window_.from = window_.to = from;
   }
 
@@ -62,7 +62,7 @@ class Walk {
 
   // A page can be in one place only.
   bool revive(const View& view) {
-    if (!view.accessible || !movables_.has(*view.page) || view.page->considered == number_)
+    if (!view.accessible || !survey_.mayMove(*view.page) || view.page->considered == number_)
       return false;
     view.page->considered = number_;
     ++window_.revivals;
@@ -87,7 +87,7 @@ class Walk {
     return true;
   }
 
-  Movables& movables_;
+  const Survey& survey_;
   const std::uint64_t number_;
   const std::uint64_t bytes_;
   Window window_;
@@ -96,8 +96,8 @@ class Walk {
 
 class Search {
  public:
-  Search(const Request& request, Movables& movables, std::uint64_t& number)
-      : bytes_(request.rounded()), movables_(movables), number_(number) {}
+  Search(const Request& request, const Survey& survey, std::uint64_t& number)
+      : bytes_(request.rounded()), survey_(survey), number_(number) {}
 
   std::optional<Window> best() const { return best_; }
 
@@ -117,7 +117,7 @@ class Search {
     for (std::uint32_t u = range.unitAt(hole.address()); u < end;) {
       const View* view = range.slots[u];
       const bool bars = !without(Mechanism::kBehindStale) && view &&
-                        (!view->accessible || !movables_.has(*view->page));
+                        (!view->accessible || !survey_.mayMove(*view->page));
       u = view ? view->endUnit() : u + 1;
       if (bars && u < end) consider(hole, range.placeOfUnit(u));
     }
@@ -146,22 +146,22 @@ class Search {
 
  private:
   void consider(Block& first, Address from) {
-    Walk walk(movables_, ++number_, bytes_, from);
+    Walk walk(survey_, ++number_, bytes_, from);
     const std::optional<Window> window = walk.from(first);
     if (window && (!best_ || window->betterThan(*best_))) best_ = window;
   }
 
   const std::uint64_t bytes_;
-  Movables& movables_;
+  const Survey& survey_;
   std::uint64_t& number_;
   std::optional<Window> best_;
 };
 
 }  // namespace
 
-std::optional<Window> bestWindow(Heap& heap, const Request& request, Movables& movables,
-                                 std::uint64_t& window_number, bool fresh_only) {
-  Search search(request, movables, window_number);
+std::optional<Window> bestWindow(Heap& heap, const Request& request, const Survey& survey,
+                                 std::uint64_t& windows, bool fresh_only) {
+  Search search(request, survey, windows);
   for (Block* hole = heap.layout(request.kind).holes(); hole; hole = hole->links.right) {
     if (hole->next == nullptr) search.fromUntouched(*hole);
     if (fresh_only) continue;
