@@ -64,7 +64,11 @@ bool PageBacking::sendHome(Heap& heap) {
   ground_.parked.reserve(ground_.parked.size() + away.size());
   takeOut(heap, away);
   for (View* from : away) {
-    parks&& goesAside(*from) ? park(ground_, *from) : ground_.table.makeStale(*from);
+    if (parks && goesAside(*from)) {
+      park(ground_, *from);
+    } else {
+      ground_.table.makeStale(*from);
+    }
   }
   for (const View* from : away) {
     if (from->page->parked) continue;
