@@ -29,7 +29,8 @@ void Mover::prepare() {
   std::size_t pieces = 0;
   for (const Block* b = window_.first; b && b->address() < window_.to; b = b->next)
     pieces += b->isFree() ? 1 : 0;
-  prepareMoves(heap_, window_.revivals + pieces + 2);
+  for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge})
+    prepareMoves(heap_, kind, window_.revivals + (kind == request_.kind ? pieces + 2 : 0));
   const std::uint32_t units = window_.units_to_map + window_.revivals;
   steps_.reserve(units);
   revived_.reserve(window_.revivals);

@@ -21,8 +21,8 @@ bool Comeback::want(const PageRange& range, Address from, Address to, std::vecto
 
 void Comeback::prepare() CISTERN_NO_TSA {
   for (const View* view : views_) {
-    prepareMoves(*view->range->home, views_.size());
-    prepareMoves(*view->page->current->range->home, views_.size());
+    for (const View* moved : {view, static_cast<const View*>(view->page->current)})
+      prepareMoves(*moved->range->home, moved->range->kind, views_.size());
   }
 }
 

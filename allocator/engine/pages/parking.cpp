@@ -37,7 +37,7 @@ std::uint32_t unpark(Ground& ground, PhysicalPage& page, Heap& heap) noexcept {
 
 bool bringBack(Ground& ground, Heap& heap, std::uint64_t miss) {
   if (heap.aside == 0) return false;
-  prepareMoves(heap, heap.aside);
+  for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) prepareMoves(heap, kind, heap.aside);
   const std::vector<PhysicalPage*> all = ground.parked;
   for (PhysicalPage* page : all) {
     if (page->counted_by != &heap) continue;

@@ -14,14 +14,20 @@ Block& holeAt(Heap& heap, const PageRange& range, Address place) {
   __builtin_unreachable();
 }
 
-void prepareMoves(Heap& heap, std::size_t pages) {
-  for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge})
-    heap.layout(kind).prepareHoles(unsigned(2 * pages));
+void prepareMoves(Heap& heap, SizeKind kind, std::size_t pages) {
+  if (pages > 0) heap.layout(kind).prepareHoles(unsigned(2 * pages));
+}
+
+void prepareMoves(Heap& heap, const std::vector<View*>& views) {
+  const auto small = std::ranges::count_if(
+      views, [](const View* view) { return view->range->kind == SizeKind::kSmall; });
+  prepareMoves(heap, SizeKind::kSmall, std::size_t(small));
+  prepareMoves(heap, SizeKind::kLarge, views.size() - std::size_t(small));
 }
 
 void takeOut(Heap& heap, std::vector<View*>& views) {
   std::ranges::sort(views, HighestFirst{});
-  prepareMoves(heap, views.size());
+  prepareMoves(heap, views);
   for (View* view : views)
     heap.punch(view->range->kind, *view->found.in, view->place(), view->placeEnd());
 }

@@ -11,8 +11,11 @@ namespace cistern::pages {
 /// The hole that covers a place of a range. Pre: there is one.
 Block& holeAt(Heap& heap, const PageRange& range, Address place) CISTERN_REQUIRES(heap.mutex());
 
-/// So many pages may leave, and come, without host memory. Throws std::bad_alloc, changing nothing.
-void prepareMoves(Heap& heap, std::size_t pages) CISTERN_REQUIRES(heap.mutex());
+/// So many pages may leave memory of that kind, and come, without the host's. Throws
+/// std::bad_alloc, changing nothing.
+void prepareMoves(Heap& heap, SizeKind kind, std::size_t pages) CISTERN_REQUIRES(heap.mutex());
+/// The same for the pages of these views.
+void prepareMoves(Heap& heap, const std::vector<View*>& views) CISTERN_REQUIRES(heap.mutex());
 
 /// The pages leave free memory; of a range the highest first, so that what is below stays the same
 /// block. Sorts the views. Pre: a survey of now has found them. Throws std::bad_alloc, changing

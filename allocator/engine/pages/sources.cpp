@@ -176,16 +176,18 @@ std::size_t Mover::takeFrom(Heap& source, Which which, std::size_t most) {
   if (donors.empty()) return 0;
   std::sort(donors.begin(), donors.end());
   std::vector<Step> taken;
+  std::vector<View*> views;
   for (Gap& gap : gaps_) {
     while (gap.at < gap.end && taken.size() < most) {
       View* view = take(donors, gap.end - gap.at, mostFor(gap));
       if (view == nullptr) break;
+      views.push_back(view);
       taken.push_back({view->page, gap.at, view, nullptr, nullptr, 0, false});
       gap.at += view->units();
     }
   }
   page_too_large_ |= taken.size() < most && gapUnits() > 0 && !donors.empty();
-  prepareMoves(source, taken.size());
+  prepareMoves(source, views);
   detach(source, taken);
   return taken.size();
 }
