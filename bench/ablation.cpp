@@ -42,7 +42,6 @@ constexpr std::array kRows{
     Without{"a low that does not come again is forgotten", Mechanism::kEbbForgets},
     Without{"low tide is a 64th above the low", Mechanism::kEbbSlack},
     Without{"windows behind a stale view", Mechanism::kBehindStale},
-    Without{"windows that end with a free block", Mechanism::kBeforeFree},
     Without{"a window ends with a page of its last free block", Mechanism::kFreeCut},
     Without{"windows with fewest revivals", Mechanism::kFewestRevivals},
     Without{"a window at the range's end for large pages", Mechanism::kFreshWindow},

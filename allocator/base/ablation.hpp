@@ -20,7 +20,6 @@ enum class Mechanism : unsigned {
   kEbbForgets,
   kEbbSlack,
   kBehindStale,
-  kBeforeFree,
   kFreeCut,
   kFewestRevivals,
   kFreshWindow,

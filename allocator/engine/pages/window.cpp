@@ -96,7 +96,7 @@ class Walk {
 
 /// The places in a hole, or before it, where windows may begin; each with the block that it is in.
 template <class Consider>
-void forEachStart(Block& hole, const Survey& survey, std::uint64_t bytes, Consider consider) {
+void forEachStart(Block& hole, const Survey& survey, Consider consider) {
   const PageRange& range = rangeOf(hole);
   Block* const before = hole.prev && hole.prev->isFree() ? hole.prev : nullptr;
   consider(before ? *before : hole, (before ? before : &hole)->address());
@@ -109,13 +109,6 @@ void forEachStart(Block& hole, const Survey& survey, std::uint64_t bytes, Consid
     u = view ? view->endUnit() : u + 1;
     if (bars && u < end) consider(hole, range.placeOfUnit(u));
   }
-  // So that the window ends with the free block behind the hole.
-  const Block* free = hole.next;
-  if (without(Mechanism::kBeforeFree) || free == nullptr || !free->isFree()) return;
-  if (free->bytes() >= bytes || bytes - free->bytes() > hole.bytes()) return;
-  std::uint32_t unit = range.unitAt(hole.end() - (bytes - free->bytes()));
-  if (const View* view = range.slots[unit]) unit = view->unit;
-  consider(hole, range.placeOfUnit(unit));
 }
 
 /// Where there never was a view: nothing bars a window there, and there is room for pages of any
@@ -138,7 +131,7 @@ std::optional<Window> bestWindow(Heap& heap, const Request& request, const Surve
   for (Block* hole = heap.layout(request.kind).holes(); hole; hole = hole->links.right) {
     if (hole->next == nullptr && untouchedIn(*hole) < hole->end())
       consider(*hole, untouchedIn(*hole));
-    if (!fresh_only) forEachStart(*hole, survey, bytes, consider);
+    if (!fresh_only) forEachStart(*hole, survey, consider);
   }
   return best;
 }
