@@ -38,7 +38,7 @@ void putIn(Heap& heap, const View& view, EpochMark last_use) noexcept {
             epochOf(heap, last_use));
 }
 
-std::uint32_t epochOf(const Heap& heap, EpochMark mark) {
+std::uint32_t epochOf(Heap& heap, EpochMark mark) {
   const std::uint32_t epoch = mark.generation == heap.generation ? mark.epoch : Heap::kOldEpochs;
   return std::min(epoch, heap.epoch);
 }

@@ -27,6 +27,6 @@ void takeOut(Heap& heap, std::vector<View*>& views) CISTERN_REQUIRES(heap.mutex(
 void putIn(Heap& heap, const View& view, EpochMark last_use) noexcept
     CISTERN_REQUIRES(heap.mutex());
 /// What memory of that mark is stamped with now: epochs may have been renumbered since.
-std::uint32_t epochOf(const Heap& heap, EpochMark mark) CISTERN_REQUIRES(heap.mutex());
+std::uint32_t epochOf(Heap& heap, EpochMark mark) CISTERN_REQUIRES(heap.mutex());
 
 }  // namespace cistern::pages
