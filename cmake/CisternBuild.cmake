@@ -7,6 +7,7 @@ option(CISTERN_BENCH "Build the benchmarks" ${PROJECT_IS_TOP_LEVEL})
 option(CISTERN_COMMAND "Build the `cistern` command, which needs CLI11, nlohmann_json and zlib"
        ${PROJECT_IS_TOP_LEVEL})
 option(CISTERN_AUDIT "Run the walks that check every invariant after every step (slow)" OFF)
+option(CISTERN_ABLATION "Let bench_ablation switch mechanisms off, to see what each of them buys" OFF)
 option(CISTERN_PRECOMPILE "Read the standard library's headers once a library, not once a file"
        ${PROJECT_IS_TOP_LEVEL})
 set(CISTERN_SANITIZE "" CACHE STRING "address, thread, undefined, address,undefined, or empty for none")
@@ -51,6 +52,10 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND NOT CISTERN_SANITIZE)
 endif()
 if(CISTERN_AUDIT)
   add_compile_definitions(CISTERN_AUDIT_BUILD)
+endif()
+
+if(CISTERN_ABLATION)
+  add_compile_definitions(CISTERN_ABLATION_BUILD)
 endif()
 
 if(CISTERN_SANITIZE)

@@ -103,10 +103,6 @@ constexpr OptionRow kTable[] = {
      "asks is made to wait for that work, on the device, before anything is asked of the device: "
      "streams that wait for each other run less at once, and need less. `false`: never."},
 
-    {"tight_growth", "", SwitchRule{&Options::tight_growth},
-     "Whether a segment may be just as large as the request that makes it where there is no room "
-     "for one of the usual size, even after cached memory was given back."},
-
     {"prefer_old_segments", "", SwitchRule{&Options::prefer_old_segments},
      "Which segment serves a request that free blocks of the same size in several would: the "
      "oldest, "

@@ -55,7 +55,6 @@ struct Options {
   bool release_lock_on_cudamalloc = true;
   CrossStreamReuse cross_stream_reuse = CrossStreamReuse::kComplete;
   bool reusesAcrossStreams() const { return cross_stream_reuse != CrossStreamReuse::kOff; }
-  bool tight_growth = true;
   bool prefer_old_segments = true;
   std::uint64_t free_log = 64;
   std::uint64_t poll_interval = 8;

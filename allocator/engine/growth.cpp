@@ -11,7 +11,6 @@ namespace cistern {
 
 std::uint64_t CachingAllocator::leastGrowth(const Request& request) const {
   if (onPages(request)) return roundUp(request.rounded(), pages::kUnit);
-  if (!options_.tight_growth) return request.pool->rules().segmentFor(request);
   return roundUp(request.rounded(), kSegmentUnit);
 }
 

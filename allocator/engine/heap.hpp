@@ -20,6 +20,7 @@
 #include <cstring>
 #include <vector>
 
+#include "allocator/base/ablation.hpp"
 #include "allocator/base/mutex.hpp"
 #include "allocator/base/sabotage.hpp"
 #include "allocator/engine/cache/holding.hpp"
@@ -374,6 +375,7 @@ class alignas(64) Heap {
   /// memory here lately, and it is much.
   bool wantsMark() const CISTERN_REQUIRES(mutex_) {
     constexpr std::uint64_t kPart = 64;
+    if (without(Mechanism::kMarksAtFrees)) return false;
     return completion.free_marks > 0 && completion.freed_bytes >= large_.segmentBytes() / kPart;
   }
   std::uint32_t epoch CISTERN_GUARDED_BY(mutex_) = 1;

@@ -43,16 +43,21 @@ inline Block* CachingAllocator::hit(Heap& heap, ThreadCache* cache, const Reques
   if (cache->mayHave(request.bytes)) [[unlikely]] {
     if (Block* const cached = cache->takeLocked(request.bytes)) return cached;
   }
-  if (request.grains > ThreadCache::kSmallGrains && cache->hasLast()) cache->putBackLast();
+  if (request.grains > ThreadCache::kSmallGrains && cache->hasLast() &&
+      !without(Mechanism::kLastBack))
+    cache->putBackLast();
   Block* block = heap.allocate(request);
-  while (block == nullptr && cache->putSomeBack(request.kind)) block = heap.allocate(request);
+  while (block == nullptr && !without(Mechanism::kStacksFirst) && cache->putSomeBack(request.kind))
+    block = heap.allocate(request);
   if (block != nullptr) cache->own(*block);
   return block;
 }
 
 // Counts the heap's hits while anything waits.
 inline bool CachingAllocator::isTimeToPoll(Heap& heap) const noexcept {
-  if (++heap.hits_unpolled < options_.poll_interval * pending_.patience()) return false;
+  if (++heap.hits_unpolled <
+      options_.poll_interval * (without(Mechanism::kPatience) ? 1 : pending_.patience()))
+    return false;
   heap.hits_unpolled = 0;
   return true;
 }
@@ -116,7 +121,8 @@ void CachingAllocator::freeOdd(void* pointer, const void* caller, Block* recent)
   ThreadCache* const cache = caches_.mine(heap->stream());
   if (block != nullptr && cache != nullptr && holding::load(*block) == cache->heldByMe()) {
     if (block != recent && cache->giveAny(*block, caller)) return;
-    if (block->grains > ThreadCache::kDirectGrains) Layout::expectRelease(*block);
+    if (block->grains > ThreadCache::kDirectGrains && !without(Mechanism::kExpectRelease))
+      Layout::expectRelease(*block);
     if (freeMine(*cache, *block, caller)) return;
   } else if (block != nullptr) {
     switch (returnToOwner(*block, cache, caller)) {

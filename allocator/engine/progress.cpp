@@ -151,7 +151,9 @@ void StreamProgress::note(const Passed& passed, std::uint64_t now, Heap& heap) {
 bool StreamProgress::isTimeToMark(const Heap::Completion& completion, std::uint64_t now) {
   constexpr std::uint64_t kPart = 32;
   if (completion.under_way == 0) return true;
+  if (without(Mechanism::kSeveralMarks)) return false;
   if (completion.under_way == Heap::Completion::kMostMarks) return false;
+  if (without(Mechanism::kTimeToMark)) return true;
   return now - completion.marks[completion.under_way - 1u].at >= completion.took / kPart;
 }
 

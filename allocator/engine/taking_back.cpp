@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "allocator/base/ablation.hpp"
 #include "allocator/engine/cache/held_caches.hpp"
 #include "allocator/engine/caching_allocator.hpp"
 
@@ -56,11 +57,7 @@ bool CachingAllocator::hasEbbed(Heap& heap) noexcept {
 // A round begins with empty caches, so that it is like the one before. Other threads lose theirs
 // only where the program has let go of nearly all that it had, which is once a round at most.
 void CachingAllocator::atLowTide(Heap& heap) noexcept {
-  if (heap.nearlyFree()) {
-    (void)takeCachesBack();
-  } else {
-    emptyMine();
-  }
+  if (!without(Mechanism::kEmptyAtEbb)) heap.nearlyFree() ? void(takeCachesBack()) : emptyMine();
   goHome(heap);
 }
 

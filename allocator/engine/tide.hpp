@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <utility>
 
+#include "allocator/base/ablation.hpp"
+
 namespace cistern {
 
 /// Fed with the bytes in use by whoever owns it; one comparison a free.
@@ -29,13 +31,13 @@ class Tide {
       return;
     }
     if (low_ == kNone || busy <= low_ + low_ / 4) return;
-    if (++rises_ == kPatience) {
+    if (++rises_ == kPatience && !without(Mechanism::kEbbForgets)) {
       rises_ = 0;
       before_ = std::exchange(least_, kNone);
     }
     least_ = std::min(least_, low_);
     const std::uint64_t expected = std::min(least_, before_);
-    ebb_ = expected + expected / 64;
+    ebb_ = expected + (without(Mechanism::kEbbSlack) ? 0 : expected / 64);
     low_ = kNone;
   }
   /// What there is to do at low tide was done, with `busy` bytes in use. It may go on falling.

@@ -55,9 +55,8 @@ TEST_CASE("blocks of the largest split size and above stay whole and serve only 
 
 TEST_CASE("a request just below the largest split size is served from its own freed segment",
           "[engine]") {
-  for (const char* conf : {"max_split_size:32M", "max_split_size:32M,tight_growth:false",
-                           "max_split_size:33M", "max_split_size:20M,large_segment_size:64M",
-                           "max_split_size:20M,large_segment_size:64M,tight_growth:false"}) {
+  for (const char* conf :
+       {"max_split_size:32M", "max_split_size:33M", "max_split_size:20M,large_segment_size:64M"}) {
     INFO(conf);
     SimRig rig(conf);
     for (std::size_t bytes : {31 * kMiB + 512 * kKiB, 32 * kMiB, 33 * kMiB - 512, 5 * kMiB,
@@ -87,16 +86,6 @@ TEST_CASE("growth is as small as it must be where there is no more room", "[engi
   }
   CHECK(reservedOf(rig.allocator) == mib(32));
   rig.allocator.free(held);
-}
-
-TEST_CASE("without tight growth the usual segment is all that is tried", "[engine]") {
-  SimRig rig("backing:segments,tight_growth:false", simOf(32 * kMiB));
-  void* held = rig.allocator.allocate(26 * kMiB);
-  CHECK_THROWS_AS(rig.allocator.allocate(5 * kMiB), OutOfMemory);
-  rig.allocator.free(held);
-  void* medium = rig.allocator.allocate(5 * kMiB);  // out of the 26
-  CHECK(medium == held);
-  rig.allocator.free(medium);
 }
 
 }  // namespace cistern::test

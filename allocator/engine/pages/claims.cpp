@@ -7,8 +7,8 @@
 namespace cistern::pages {
 
 std::optional<Window> Mover::findWindow(bool fresh_only) {
-  Movables movables(heap_, ground_.surveys);
-  return bestWindow(heap_, request_, movables, ground_.windows, fresh_only);
+  const Survey survey(heap_, ground_.surveys, Whither::kWithinPool);
+  return bestWindow(heap_, request_, survey, ground_.windows, fresh_only);
 }
 
 // All that may fail comes first. Pre: the window is of now: findWindow, under the same lock.
@@ -17,6 +17,7 @@ void Mover::claim(const Window& window) {
   pieces_.clear();
   gaps_.clear();
   steps_.clear();
+  revived_.clear();
   prepare();
   claimPieces();
   claimHoles();
@@ -28,25 +29,13 @@ void Mover::prepare() {
   std::size_t pieces = 0;
   for (const Block* b = window_.first; b && b->address() < window_.to; b = b->next)
     pieces += b->isFree() ? 1 : 0;
-  for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
-    const std::size_t moves = window_.revivals + (kind == request_.kind ? pieces + 2 : 0);
-    if (moves > 0) heap_.layout(kind).prepareHoles(unsigned(2 * moves));
-  }
+  for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge})
+    prepareMoves(heap_, kind, window_.revivals + (kind == request_.kind ? pieces + 2 : 0));
   const std::uint32_t units = window_.units_to_map + window_.revivals;
   steps_.reserve(units);
-  ground_.mover.revived.reserve(window_.revivals);
+  revived_.reserve(window_.revivals);
   pieces_.reserve(pieces);
   gaps_.reserve(units);
-}
-
-// The same for pages that are taken out of a heap's free memory.
-void Mover::prepareFor(Heap& source, const std::vector<Step>& steps) {
-  for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
-    const auto count = std::count_if(steps.begin(), steps.end(), [kind](const Step& step) {
-      return step.from->range->kind == kind;
-    });
-    if (count > 0) source.layout(kind).prepareHoles(unsigned(2 * count));
-  }
 }
 
 // The free blocks of the window become holes.
@@ -67,8 +56,6 @@ void Mover::claimPieces() {
 // Units without a view are gaps; stale views are taken back into use.
 void Mover::claimHoles() {
   const PageRange& range = *window_.range;
-  std::vector<Step>& revived = ground_.mover.revived;
-  revived.clear();
   const std::uint32_t end = range.unitAt(window_.to + kUnit - 1);
   for (std::uint32_t unit = range.unitAt(window_.from); unit < end;) {
     View* view = range.slots[unit];
@@ -78,14 +65,14 @@ void Mover::claimHoles() {
       continue;
     }
     if (view->page->parked) {
-      steps_.push_back({view->page, unit, nullptr, view, nullptr, view->page->last_use,
-                        unpark(ground_, *view->page, heap_), true});
+      steps_.push_back(
+          {view->page, unit, nullptr, view, nullptr, unpark(ground_, *view->page, heap_), true});
     } else if (!view->isCurrent()) {
-      revived.push_back({view->page, unit, view->page->current, view, &heap_, {}, 0, true});
+      revived_.push_back({view->page, unit, view->page->current, view, &heap_, 0, true});
     }
     unit = view->endUnit();
   }
-  detach(heap_, revived);
+  detach(heap_, revived_);
   if (gaps_.empty()) return;
   // Behind the window's end the hole may go on.
   Gap& last = gaps_.back();
@@ -109,7 +96,6 @@ void Mover::detach(Heap& source, std::vector<Step>& steps) {
   for (Step& step : steps) {
     View& view = *step.from;
     Block& free = *view.found.in;
-    step.last_use = view.last_use;
     step.source = &source;
     step.epoch = &source == &heap_ ? view.last_use.epoch : 0;
     source.punch(view.range->kind, free, view.place(), view.placeEnd());
@@ -118,27 +104,24 @@ void Mover::detach(Heap& source, std::vector<Step>& steps) {
   for (Step& step : steps) steps_.push_back(step);
 }
 
-void Mover::putBack(Heap& heap, const PageRange& range, Address from, Address to,
-                    std::uint32_t epoch) noexcept {
-  heap.layout(range.kind).endReserve();
-  // Epochs may have been renumbered meanwhile: then the present one is right for all.
-  heap.fill(range.kind, holeAt(heap, range, from), from, to, std::min(epoch, heap.epoch));
-}
-
 void Mover::undo() noexcept {
   unmapAll();
   for (const Step& step : steps_) {
     if (step.source == nullptr) continue;
     const MutexLock lock(step.source->mutex());
     const View& view = *step.from;
-    putBack(*step.source, *view.range, view.place(), view.placeEnd(), step.last_use.epoch);
+    step.source->layout(view.range->kind).endReserve();
+    putIn(*step.source, view, view.last_use);
   }
   const MutexLock lock(heap_.mutex());
   for (const Step& step : steps_) {
     if (step.source == nullptr && step.revived) parkAgain(ground_, *step.page);
   }
   for (const Piece& piece : pieces_) {
-    putBack(heap_, *window_.range, piece.from, piece.to, piece.epoch);
+    heap_.layout(request_.kind).endReserve();
+    // Epochs may have been renumbered meanwhile: then the present one is right for all.
+    heap_.fill(request_.kind, holeAt(heap_, *window_.range, piece.from), piece.from, piece.to,
+               std::min(piece.epoch, heap_.epoch));
   }
 }
 

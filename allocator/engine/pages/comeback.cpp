@@ -1,6 +1,6 @@
 #include "allocator/engine/pages/comeback.hpp"
 
-#include "allocator/engine/pages/mover.hpp"
+#include "allocator/engine/pages/placing.hpp"
 
 namespace cistern::pages {
 
@@ -20,13 +20,9 @@ bool Comeback::want(const PageRange& range, Address from, Address to, std::vecto
 }
 
 void Comeback::prepare() CISTERN_NO_TSA {
-  const auto count = unsigned(2 * views_.size());
-  const auto prepareFor = [&](const View& view) CISTERN_NO_TSA {
-    view.range->home->layout(view.range->kind).prepareHoles(count);
-  };
   for (const View* view : views_) {
-    prepareFor(*view);
-    prepareFor(*view->page->current);
+    for (const View* moved : {view, static_cast<const View*>(view->page->current)})
+      prepareMoves(*moved->range->home, moved->range->kind, views_.size());
   }
 }
 
@@ -35,13 +31,12 @@ void Comeback::bring(Ground& ground) noexcept CISTERN_NO_TSA {
     View& from = *to->page->current;
     Heap &source = *from.range->home, &heap = *to->range->home;
     Block& free = *Layout::covering(*from.range, from.place());
-    const EpochMark last_use{free.epoch, source.generation};
+    from.last_use = {free.epoch, source.generation};
     source.punch(from.range->kind, free, from.place(), from.placeEnd());
-    ground.table.makeStale(from, last_use);
+    ground.table.makeStale(from);
     ground.table.makeCurrent(*to);
     ground.count(*to->page, &heap, to->range->kind);
-    heap.fill(to->range->kind, holeAt(heap, *to->range, to->place()), to->place(), to->placeEnd(),
-              &heap == &source ? last_use.epoch : heap.epoch);
+    putIn(heap, *to, &heap == &source ? from.last_use : EpochMark{heap.epoch, heap.generation});
     ++ground.counters.revived;
   }
 }

@@ -14,12 +14,21 @@
 #include "allocator/engine/heap_table.hpp"
 #include "allocator/engine/limit.hpp"
 #include "allocator/engine/pages/cost_loop.hpp"
-#include "allocator/engine/pages/donors.hpp"
-#include "allocator/engine/pages/steps.hpp"
 #include "allocator/engine/pages/survey.hpp"
 #include "allocator/engine/pages/view_table.hpp"
 #include "allocator/engine/progress.hpp"
 #include "allocator/engine/segment_map.hpp"
+
+namespace cistern {
+
+/// Whose pages may come to serve a miss, apart from new ones and the heap's own.
+enum class PagesFrom : std::uint8_t {
+  kComplete,  ///< of heaps that give to this one's pool, if their last use is complete
+  kQueued,    ///< and, at last, those whose last use is queued, in the order of streams
+  kLenders,   ///< complete ones, of pools that lend too
+};
+
+}  // namespace cistern
 
 namespace cistern::pages {
 
@@ -54,11 +63,10 @@ struct Ground : Surroundings {
   CallCost map_cost{22'000};
   bool clearing_up = false;  ///< what is done now is not done for a verb on some stream
   std::size_t orphans = 0;   ///< pages with a view, but with no current one
-  Survey::Scratch surveys;
-  Donors donors;  ///< scratch, and so is the next
-  MoverScratch mover;
   std::vector<PhysicalPage*> parked;
+  std::uint64_t surveys = 0;  ///< so many were made
   std::uint64_t windows = 0;  ///< so many were looked at
+  std::uint64_t misses = 0;   ///< so many were served, or not
   std::string last_error;     ///< the device's latest refusal; empty after a success
 
   /// Learns how far a heap's stream has come. What clears up asks events only: the stream's owner
@@ -81,7 +89,9 @@ struct Ground : Surroundings {
   /// device will not have it.
   bool release(PhysicalPage& page) noexcept;
 
-  bool recycles() const { return options.recycle != Recycle::kOff; }
+  bool recycles() const {
+    return !without(Mechanism::kRecycling) && options.recycle != Recycle::kOff;
+  }
 };
 
 }  // namespace cistern::pages

@@ -3,11 +3,9 @@
 // pages where they were the time before, comes to need the same windows, finds the pages of each in
 // the same places, and takes the views back into use that are still there. After two or three
 // rounds it makes no calls.
-#include <algorithm>
-
-#include "allocator/engine/pages/mover.hpp"
 #include "allocator/engine/pages/page_backing.hpp"
 #include "allocator/engine/pages/parking.hpp"
+#include "allocator/engine/pages/placing.hpp"
 
 namespace cistern {
 
@@ -15,40 +13,32 @@ using namespace pages;
 
 namespace {
 
-struct Homing {
-  View* from;
-  View* home;
-  EpochMark last_use;
-  bool aside;
-};
-
 std::uint64_t memoryOf(Heap& heap) CISTERN_NO_TSA {
   return heap.layout(SizeKind::kSmall).segmentBytes() +
          heap.layout(SizeKind::kLarge).segmentBytes();
 }
 
 // Late pages are few, or are late no longer.
-bool parksLate(const Survey& survey, Heap& heap, ViewTable& table) CISTERN_NO_TSA {
-  if (!table.anyLate() || !heap.pool().isDefault() || heap.recorded != 0) return false;
+bool parksLate(const Survey& survey, Heap& heap, const Ground& ground) CISTERN_NO_TSA {
+  if (without(Mechanism::kParking)) return false;
+  if (!ground.recycles() || !heap.pool().isDefault() || heap.recorded != 0) return false;
   std::uint64_t late = 0;
   for (const View* view : survey.freeViews()) late += view->page->late ? view->bytes() : 0;
-  if (late <= memoryOf(heap) / kPartAside) return late > 0;
-  for (const View* view : survey.freeViews()) table.setLate(*view->page, false);
+  if (late <= memoryOf(heap) / kPartAside || without(Mechanism::kParkedMostly)) return late > 0;
+  for (const View* view : survey.freeViews()) view->page->late = false;
   return false;
 }
 
+bool goesAside(const View& view) { return view.page->late && view.page->mayLeave(); }
+
 // Those that go home, and those that go aside, which may be at home.
-std::vector<Homing> leaving(const Survey& survey, Heap& heap, Ground& ground) {
-  const bool parks = ground.recycles() && parksLate(survey, heap, ground.table);
-  std::vector<Homing> away;
+std::vector<View*> leaving(const Survey& survey, const Heap& heap, bool parks) {
+  std::vector<View*> away;
   for (View* view : survey.freeViews()) {
-    if (view->is_home && !parks) continue;
-    View* home = view->page->views.front();
-    if (!home->accessible || home->range->home != &heap) continue;
-    const bool aside = parks && view->page->late && view->page->mayLeave();
-    if (aside || home != view) away.push_back({view, home, {}, aside});
+    const View& home = *view->page->views.front();
+    if (!home.accessible || home.range->home != &heap) continue;
+    if (&home != view || (parks && goesAside(*view))) away.push_back(view);
   }
-  std::ranges::sort(away, HighestFirst{}, &Homing::from);
   return away;
 }
 
@@ -56,6 +46,7 @@ std::vector<Homing> leaving(const Survey& survey, Heap& heap, Ground& ground) {
 
 // All pages leave before the first arrives: what arrives may merge the blocks that others leave.
 void PageBacking::sendHome(Heap& heap) {
+  if (without(Mechanism::kHoming)) return;
   if (!mutex_.try_lock()) return;  // a free does not wait for others' device calls
   const MutexUnlock unlock(mutex_);
   const MutexLock heap_lock(heap.mutex());
@@ -65,31 +56,27 @@ void PageBacking::sendHome(Heap& heap) {
   heap.ebbed = false;
   // What has become too much to lie aside belongs to what rounds begin with.
   const std::uint64_t aside = bytesAside(ground_, heap);
-  if (aside > 0 && aside > memoryOf(heap) / (kPartAside / 2)) (void)bringBack(ground_, heap);
+  if (!without(Mechanism::kParkedMostly) && aside > memoryOf(heap) / (kPartAside / 2))
+    (void)bringBack(ground_, heap);
   const Survey survey(heap, ground_.surveys, Whither::kWithinPool);
-  std::vector<Homing> away = leaving(survey, heap, ground_);
+  const bool parks = parksLate(survey, heap, ground_);
+  std::vector<View*> away = leaving(survey, heap, parks);
   ground_.parked.reserve(ground_.parked.size() + away.size());
-  for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
-    heap.layout(kind).prepareHoles(unsigned(2 * away.size()));
-  }
-  for (Homing& page : away) {
-    View& from = *page.from;
-    page.last_use = from.last_use;
-    heap.punch(from.range->kind, *from.found.in, from.place(), from.placeEnd());
-    if (page.aside) {
-      park(ground_, from, page.last_use);
-      continue;
+  takeOut(heap, away);
+  for (View* from : away) {
+    if (parks && goesAside(*from)) {
+      park(ground_, *from);
+    } else {
+      ground_.table.makeStale(*from);
     }
-    ground_.table.makeStale(from, page.last_use);
-    ground_.table.makeCurrent(*page.home);
-    ++ground_.counters.revived;
   }
-  for (const Homing& page : away) {
-    if (page.aside) continue;
-    const View& home = *page.home;
+  for (const View* from : away) {
+    if (from->page->parked) continue;
+    View& home = *from->page->views.front();
+    ground_.table.makeCurrent(home);
+    ++ground_.counters.revived;
     ground_.count(*home.page, &heap, home.range->kind);
-    heap.fill(home.range->kind, holeAt(heap, *home.range, home.place()), home.place(),
-              home.placeEnd(), page.last_use.epoch);
+    putIn(heap, home, from->last_use);
   }
 }
 

@@ -3,18 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "allocator/base/check.hpp"
 #include "allocator/engine/pages/parking.hpp"
 
 namespace cistern::pages {
-
-Block& holeAt(Heap& heap, const PageRange& range, Address place) {
-  for (Block* hole = heap.layout(range.kind).holes(); hole; hole = hole->links.right) {
-    if (hole->segment == &range && hole->address() <= place && place < hole->end()) return *hole;
-  }
-  CISTERN_CHECK(false);
-  __builtin_unreachable();
-}
 
 // A window between blocks may be too narrow for the pages there are; at the end of the range there
 // is room for all. Where this stream could not be made to wait for another it grows.
@@ -26,7 +17,7 @@ Block* Mover::serve() {
   if (std::exchange(waits_, false) && unordered_) {
     if (Block* block = attempt(false)) return block;
   }
-  return page_too_large_ ? attempt(true) : nullptr;
+  return page_too_large_ && !without(Mechanism::kFreshWindow) ? attempt(true) : nullptr;
 }
 
 Block* Mover::attempt(bool fresh_only) {
@@ -36,7 +27,8 @@ Block* Mover::attempt(bool fresh_only) {
     if (Block* block = heap_.allocate(request_)) return block;  // another thread has made room
     auto window = findWindow(fresh_only);
     // What lies aside comes before anything that takes a call.
-    if ((!window || window->units_to_map > 0) && bringBack(ground_, heap_, &brought_)) {
+    if ((!window || window->units_to_map > 0) && bringBack(ground_, heap_, number_)) {
+      brought_ = true;
       heap_.pages_moved = true;  // there is something to do at the next low tide
       if (Block* block = heap_.allocate(request_)) return block;
       window = findWindow(fresh_only);
@@ -62,10 +54,10 @@ Block* Mover::attempt(bool fresh_only) {
 
 // What the miss had no use for. Where the host is short of memory it stays.
 void Mover::putUnusedAside() noexcept {
-  if (brought_.empty()) return;
+  if (!brought_ || without(Mechanism::kParkingAgain)) return;
   const MutexLock lock(heap_.mutex());
   try {
-    putAside(ground_, heap_, brought_);
+    putAside(ground_, heap_, number_);
   } catch (const std::bad_alloc&) {
   }
 }
@@ -109,7 +101,7 @@ Block* Mover::commit() CISTERN_NO_TSA {
 void Mover::commitStep(Step& step) noexcept CISTERN_NO_TSA {
   if (step.source != nullptr) {
     step.source->layout(step.from->range->kind).endReserve();
-    ground_.table.makeStale(*step.from, step.last_use);
+    ground_.table.makeStale(*step.from);
     (step.revived ? ground_.counters.revived : ground_.counters.recycled)++;
   } else if (step.revived) {
     ++ground_.counters.revived;

@@ -21,16 +21,38 @@
 #include <vector>
 
 #include "allocator/engine/pages/ground.hpp"
-#include "allocator/engine/pages/pages_from.hpp"
+#include "allocator/engine/pages/placing.hpp"
 #include "allocator/engine/pages/window.hpp"
 
 namespace cistern::pages {
+
+/// A page on its way to a place in the window.
+struct Step {
+  PhysicalPage* page = nullptr;
+  std::uint32_t unit = 0;   ///< where in the window's range
+  View* from = nullptr;     ///< null for a page that is new, was mapped nowhere, or was aside
+  View* to = nullptr;       ///< set from the start when it is revived, else when it is mapped
+  Heap* source = nullptr;   ///< where `from` belongs; null with it
+  std::uint32_t epoch = 0;  ///< what its memory is stamped with in this heap
+  bool revived = false;
+};
+
+/// A free block that became part of the claimed window.
+struct Piece {
+  Address from, to;
+  std::uint32_t epoch;
+};
+
+/// Units of the window without a page. One that comes may reach beyond `end`, up to `room_end`.
+struct Gap {
+  std::uint32_t at, end, room_end;
+};
 
 class Mover {
  public:
   /// Pre: the backing's lock is held, and the heap has a range of the request's kind.
   Mover(Ground& ground, Heap& heap, const Request& request, PagesFrom from)
-      : ground_(ground), heap_(heap), request_(request), from_(from) {}
+      : ground_(ground), heap_(heap), request_(request), from_(from), number_(++ground.misses) {}
 
   /// The block; null when it cannot be had, and then all is as it was but for pages returned.
   Block* serve();
@@ -43,16 +65,12 @@ class Mover {
   std::optional<Window> findWindow(bool fresh_only) CISTERN_REQUIRES(heap_.mutex());
   void claim(const Window& window) CISTERN_REQUIRES(heap_.mutex());
   void prepare() CISTERN_REQUIRES(heap_.mutex());
-  static void prepareFor(Heap& source, const std::vector<Step>& steps)
-      CISTERN_REQUIRES(source.mutex());
   void claimPieces() CISTERN_REQUIRES(heap_.mutex());
   void claimHoles() CISTERN_REQUIRES(heap_.mutex());
   void noteGap(std::uint32_t from, std::uint32_t to);
   void detach(Heap& source, std::vector<Step>& steps) CISTERN_REQUIRES(source.mutex());
   void undo() noexcept;
   void putUnusedAside() noexcept;
-  void putBack(Heap& heap, const PageRange& range, Address from, Address to,
-               std::uint32_t epoch) noexcept CISTERN_REQUIRES(heap.mutex());
 
   // sources.cpp
   bool gather();
@@ -93,10 +111,12 @@ class Mover {
   const Request& request_;
   const PagesFrom from_;
   Window window_;
-  std::vector<Step>& steps_ = ground_.mover.steps;
-  std::vector<Piece>& pieces_ = ground_.mover.pieces;
-  std::vector<Gap>& gaps_ = ground_.mover.gaps;
-  std::vector<PhysicalPage*> brought_;  ///< were aside until this miss; some may be gone
+  std::vector<Step> steps_;
+  std::vector<Step> revived_;  ///< with room for all of the window's
+  std::vector<Piece> pieces_;
+  std::vector<Gap> gaps_;
+  const std::uint64_t number_;   ///< of the miss
+  bool brought_ = false;         ///< some pages were aside until this miss
   bool pressed_ = false;         ///< the device or the limit has refused: time is no matter now
   bool unordered_ = false;       ///< the device would not order the streams
   bool waits_ = false;           ///< for other streams, rather than grow
@@ -105,8 +125,5 @@ class Mover {
   std::uint64_t began_ns_ = 0;
   std::uint64_t backed_before_ = 0;  ///< memory of the heap in layouts of this kind
 };
-
-/// The hole that covers a place of a range. Pre: there is one.
-Block& holeAt(Heap& heap, const PageRange& range, Address place) CISTERN_REQUIRES(heap.mutex());
 
 }  // namespace cistern::pages

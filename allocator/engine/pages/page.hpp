@@ -52,11 +52,11 @@ struct PhysicalPage {
   std::size_t index = 0;     ///< in ViewTable::pages()
   bool late = false;         ///< made after its heap's first low tide: see parking.hpp
   bool parked = false;
-  EpochMark last_use;  ///< parked only: of the heap that it is counted by
   bool spare = false;  ///< see ViewTable::makeSpare
   PhysicalPage* next_spare = nullptr;
   PhysicalPage* previous_spare = nullptr;
-  std::uint64_t considered = 0;  ///< the last window it was counted in: see window.cpp
+  std::uint64_t considered = 0;   ///< the last window it was counted in: see window.cpp
+  std::uint64_t brought_for = 0;  ///< the last miss that had it brought back from aside
 
   std::uint64_t bytes() const { return units * kUnit; }
   /// The one place that says which pages must not go to another pool, nor to the device: those that
@@ -122,7 +122,7 @@ static_assert(sizeof(View) == 64);
 /// what is below stays the same block.
 struct HighestFirst {
   bool operator()(const View* a, const View* b) const {
-    return a->range != b->range ? a->range < b->range : a->unit > b->unit;
+    return a->range != b->range ? a->range->base < b->range->base : a->unit > b->unit;
   }
 };
 

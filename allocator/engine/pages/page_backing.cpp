@@ -21,9 +21,11 @@ Block* PageBacking::serve(Heap& heap, const Request& request, PagesFrom from) {
   const bool recorded = request.recording != nullptr;  // a capture unmaps nothing
   // Soon there will be old views to remove: what this stream has done with them is marked while it
   // is known to be alive.
-  if (ground_.table.staleViews() > mostStale() / 2) ground_.progress.refresh(heap);
+  if (ground_.table.staleViews() > mostStale() / 2 && !without(Mechanism::kEarlyRefresh))
+    ground_.progress.refresh(heap);
   // A thread that finds no time for it is helped before what it left makes each window dear.
-  const bool behind = ground_.table.staleViews() > 2 * mostStale();
+  const bool behind =
+      !without(Mechanism::kHelpBehind) && ground_.table.staleViews() > 2 * mostStale();
   if ((!ground_.options.background_thread || behind) && !recorded) tidyUp();
   if (ground_.orphans > 0 && !recorded) dropOrphans();
   if (!makeRoom(heap, request) && rangeFor(heap, request.kind) == nullptr) return nullptr;
@@ -104,9 +106,7 @@ PageCounts PageBacking::counts() const CISTERN_NO_TSA {
 
 std::size_t PageBacking::hostBytes() const {
   const MutexLock lock(mutex_);
-  return sizeof(*this) + ground_.table.hostBytes() + ground_.donors.hostBytes() +
-         ground_.mover.hostBytes() +
-         (ground_.surveys.views.capacity() + ground_.parked.capacity()) * sizeof(View*);
+  return sizeof(*this) + ground_.table.hostBytes() + ground_.parked.capacity() * sizeof(View*);
 }
 
 std::string PageBacking::lastDeviceError() const {

@@ -9,7 +9,6 @@
 #include "allocator/engine/pages/background.hpp"
 #include "allocator/engine/pages/comeback.hpp"
 #include "allocator/engine/pages/ground.hpp"
-#include "allocator/engine/pages/pages_from.hpp"
 #include "allocator/engine/recording/pins.hpp"
 
 namespace cistern {

@@ -46,7 +46,7 @@ void Mover::noteCost() {
   const std::uint64_t most = std::max(had, backed_before_);
   const double grown = double(std::max(backed_before_ + more, most) - most);
   const double plain = grown / kPlainBytes * (ground_.create_cost.mean() + ground_.map_cost.mean());
-  ground_.cost.note(double(now - began_ns_), plain, now);
+  ground_.cost.note(double(now - began_ns_), without(Mechanism::kPlainCredit) ? 0 : plain, now);
 }
 
 std::uint32_t Mover::pageUnits(std::uint32_t gap) const {
@@ -55,15 +55,24 @@ std::uint32_t Mover::pageUnits(std::uint32_t gap) const {
   if (pressed_) return 1;
   const Limit& limit = ground_.limit;
   const bool eager = ground_.options.recycle == Recycle::kEager;
-  const double scale = eager ? CostLoop::leastScale() : ground_.cost.scale();
-  const double part = double(limit.reserved()) / kPartOfReserved / double(kUnit);
+  const double loop = without(Mechanism::kCostLoop) ? 1 : ground_.cost.scale();
+  const double scale = eager ? CostLoop::leastScale() : loop;
+  const double part = without(Mechanism::kPartOfReserved)
+                          ? 0
+                          : double(limit.reserved()) / kPartOfReserved / double(kUnit);
   const double wanted = std::max(part, kLeastUnits) * scale;
-  const std::uint64_t bound = std::min(limit.limit() / kPartOfLimit, limit.left() / kPartOfLeft);
+  const std::uint64_t bound =
+      without(Mechanism::kPartOfLimit)
+          ? UINT64_MAX / 2
+          : std::min(limit.limit() / kPartOfLimit, limit.left() / kPartOfLeft);
   const double most = std::max(double(bound) / double(kUnit), 1.0);
   // Sizes of tensors tend to be powers of two: so are pages, the nearest by ratio.
   constexpr double kRootOfTwo = 1.41421356;
   const double of_reserved = std::min(wanted * kRootOfTwo, kMostUnits);
-  const double of_gap = eager ? 0 : std::min(gap / kPartOfGap, kMostUnitsOfGap);
+  const double of_gap =
+      eager || without(Mechanism::kPartOfGap) ? 0 : std::min(gap / kPartOfGap, kMostUnitsOfGap);
+  if (without(Mechanism::kPowersOfTwo))
+    return std::uint32_t(std::clamp(std::max(std::min(wanted, kMostUnits), of_gap), 1.0, most));
   return std::bit_floor(std::uint32_t(std::clamp(std::max(of_reserved, of_gap), 1.0, most)));
 }
 

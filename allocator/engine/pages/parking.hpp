@@ -21,9 +21,9 @@ namespace cistern::pages {
 /// already all of it comes back, and is late no longer.
 inline constexpr std::uint64_t kPartAside = 16;
 
-/// Puts a page aside that was taken out of its heap's free memory at `from`, with room for it in
-/// ground.parked. Pre: it is late, made by that heap, and may leave.
-void park(Ground& ground, View& from, EpochMark last_use) noexcept;
+/// Puts a page aside that has left its heap's free memory, with room for it in ground.parked. Pre:
+/// it is late, made by that heap, and may leave.
+void park(Ground& ground, View& from) noexcept;
 /// The same of a page that was aside until now, and was of no use: there is room for it still.
 void parkAgain(Ground& ground, PhysicalPage& page) noexcept;
 
@@ -32,14 +32,12 @@ void parkAgain(Ground& ground, PhysicalPage& page) noexcept;
 std::uint32_t unpark(Ground& ground, PhysicalPage& page, Heap& heap) noexcept
     CISTERN_REQUIRES(heap.mutex());
 
-/// What the heap has put aside is free memory of it again. False when there was nothing. Throws
+/// What the heap has put aside is free memory of it again, for a miss or for none. False when there
+/// was nothing. Throws std::bad_alloc, changing nothing.
+bool bringBack(Ground& ground, Heap& heap, std::uint64_t miss = 0) CISTERN_REQUIRES(heap.mutex());
+/// What was brought back for the miss, and still lies free at home, goes aside again. Throws
 /// std::bad_alloc, changing nothing.
-bool bringBack(Ground& ground, Heap& heap, std::vector<PhysicalPage*>* brought = nullptr)
-    CISTERN_REQUIRES(heap.mutex());
-/// Puts what still lies free at home of these pages, which were aside until now, there again. Sorts
-/// them; records of pages that are gone are not looked at. Throws std::bad_alloc, changing nothing.
-void putAside(Ground& ground, Heap& heap, std::vector<PhysicalPage*>& pages)
-    CISTERN_REQUIRES(heap.mutex());
+void putAside(Ground& ground, Heap& heap, std::uint64_t miss) CISTERN_REQUIRES(heap.mutex());
 /// Of the heap.
 std::uint64_t bytesAside(const Ground& ground, const Heap& heap);
 

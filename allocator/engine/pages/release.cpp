@@ -2,18 +2,11 @@
 
 #include <algorithm>
 
-#include "allocator/engine/pages/mover.hpp"
 #include "allocator/engine/pages/parking.hpp"
+#include "allocator/engine/pages/placing.hpp"
 
 namespace cistern::pages {
 namespace {
-
-/// A free page that was taken out of its heap's free memory, to be given back.
-struct Leaving {
-  PhysicalPage* page;
-  SizeKind kind;  ///< in whose layout there is room for it to come back
-  EpochMark last_use;
-};
 
 bool lastUseIsComplete(const View& view) {
   Heap& home = *view.range->home;
@@ -34,15 +27,8 @@ bool removeMapping(Ground& ground, View& view) noexcept {
   return true;
 }
 
-void putBack(Heap& heap, const View& view, std::uint32_t epoch) CISTERN_NO_TSA {
-  const MutexLock lock(heap.mutex());
-  heap.layout(view.range->kind).endReserve();
-  heap.fill(view.range->kind, holeAt(heap, *view.range, view.place()), view.place(),
-            view.placeEnd(), std::min(epoch, heap.epoch));
-}
-
-// Takes out what the rule names.
-std::vector<Leaving> detach(Ground& ground, Heap& heap, const ReleaseRule& rule, bool& more_later) {
+// Takes out what the rule names, with room for each to come back.
+std::vector<View*> detach(Ground& ground, Heap& heap, const ReleaseRule& rule, bool& more_later) {
   const MutexLock lock(heap.mutex());
   (void)bringBack(ground, heap);
   const Survey survey(heap, ground.surveys, Whither::kAnywhere);
@@ -53,57 +39,43 @@ std::vector<Leaving> detach(Ground& ground, Heap& heap, const ReleaseRule& rule,
     more_later |= !complete;
     if (complete) views.push_back(view);
   }
-  std::sort(views.begin(), views.end(),
-            [](const View* a, const View* b) { return a->last_use.epoch < b->last_use.epoch; });
+  std::ranges::sort(views, {}, [](const View* view) { return view->last_use.epoch; });
   std::uint64_t bytes = 0;
   std::size_t count = 0;
   for (; count < views.size() && bytes < rule.bytes; ++count) bytes += views[count]->bytes();
   views.resize(count);
-  std::ranges::sort(views, HighestFirst{});
-  std::vector<Leaving> leaving;
-  leaving.reserve(count);
-  for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
-    heap.layout(kind).prepareHoles(unsigned(2 * count + 2));
-  }
-  for (View* view : views) {
-    const SizeKind kind = view->range->kind;
-    leaving.push_back({view->page, kind, view->last_use});
-    heap.punch(kind, *view->found.in, view->place(), view->placeEnd());
-    heap.layout(kind).reserveFill();
-  }
-  return leaving;
+  takeOut(heap, views);
+  for (const View* view : views) heap.layout(view->range->kind).reserveFill();
+  return views;
 }
 
 // False, and the page is the heap's as before, when some view of it is still used or will not go.
-bool giveBack(Ground& ground, Heap& heap, const Leaving& leaving) noexcept {
-  PhysicalPage& page = *leaving.page;
-  View& current = *page.current;
+bool giveBack(Ground& ground, Heap& heap, View& current) noexcept {
+  PhysicalPage& page = *current.page;
+  const PageRange& range = *current.range;
   bool gone = true;
   for (std::size_t i = page.views.size(); gone && i-- > 0;) {
     View& view = *page.views[i];
     gone = &view == &current || (lastUseIsComplete(ground, view) && removeMapping(ground, view));
   }
   if (gone) {
-    ground.table.makeStale(current, leaving.last_use);
+    ground.table.makeStale(current);
     gone = removeMapping(ground, current);
     if (!gone) ground.table.makeCurrent(current);
   }
-  if (!gone) {
-    putBack(heap, current, leaving.last_use.epoch);
-    return false;
-  }
   {
     const MutexLock lock(heap.mutex());
-    heap.layout(leaving.kind).endReserve();
+    heap.layout(range.kind).endReserve();
+    if (!gone) putIn(heap, current, current.last_use);
   }
-  ground.release(page);
-  return true;
+  if (gone) ground.release(page);
+  return gone;
 }
 
 }  // namespace
 
 void Ground::count(PhysicalPage& page, Heap* heap, SizeKind kind) noexcept CISTERN_NO_TSA {
-  if (page.counted_by != nullptr && page.counted_by != heap) table.setLate(page, false);
+  if (page.counted_by != nullptr && page.counted_by != heap) page.late = false;
   const bool real = page.counted_by == nullptr || heap == nullptr;
   if (page.counted_by) page.counted_by->countBacking(page.counted_as, page.bytes(), -1, real);
   if (heap) heap->countBacking(kind, page.bytes(), +1, real);
@@ -153,9 +125,9 @@ std::size_t retireViews(Ground& ground, std::size_t keep, std::size_t most) {
 Released releaseFree(Ground& ground, Heap& heap, const ReleaseRule& rule) {
   Released released;
   ground.refresh(heap);
-  for (const Leaving& leaving : detach(ground, heap, rule, released.more_later)) {
-    const std::uint64_t bytes = leaving.page->bytes();
-    if (giveBack(ground, heap, leaving)) {
+  for (View* view : detach(ground, heap, rule, released.more_later)) {
+    const std::uint64_t bytes = view->bytes();
+    if (giveBack(ground, heap, *view)) {
       released.bytes += bytes;
     } else {
       released.more_later = true;

@@ -1,6 +1,7 @@
 // Where pages for the gaps of a window come from. See mover.hpp; page_size.cpp says how large new
 // ones are.
 #include <algorithm>
+#include <tuple>
 
 #include "allocator/engine/pages/mover.hpp"
 #include "allocator/engine/pages/parking.hpp"
@@ -10,6 +11,42 @@ namespace cistern::pages {
 namespace {
 
 constexpr std::size_t kNoLimit = SIZE_MAX;
+
+/// A free page to choose. In order of size; of one size the last is taken first: the longest
+/// unused, then what lies in the smallest free block.
+struct Donor {
+  explicit Donor(View& of)
+      : units(of.units()),
+        epoch(without(Mechanism::kOldestFirst) ? 0 : of.found.in->epoch),
+        grains(without(Mechanism::kSmallestBlock) ? 0 : of.found.in->grains),
+        range(of.range->base),
+        unit(of.unit),
+        view(&of) {}
+  std::uint32_t units, epoch, grains;
+  Address range;
+  std::uint32_t unit;
+  View* view;
+
+  friend bool operator<(const Donor& a, const Donor& b) {
+    if (a.units != b.units) return a.units < b.units;
+    return std::tie(b.epoch, b.grains, b.range, a.unit) <
+           std::tie(a.epoch, a.grains, a.range, b.unit);
+  }
+};
+
+/// The largest that is no larger than `fitting` units; where there is none, the smallest that is no
+/// larger than `most`. Null when there is neither. Pre: sorted.
+View* take(std::vector<Donor>& donors, std::uint32_t fitting, std::uint32_t most) {
+  if (donors.empty()) return nullptr;
+  const std::uint32_t smallest = donors.front().units;
+  if (smallest > fitting && smallest > most) return nullptr;
+  const bool any = without(Mechanism::kLargestFitting);
+  const std::uint32_t units = any ? smallest : std::max(smallest, fitting);
+  const auto chosen = std::ranges::upper_bound(donors, units, {}, &Donor::units) - 1;
+  View* const view = chosen->view;
+  donors.erase(chosen);
+  return view;
+}
 
 }  // namespace
 
@@ -75,10 +112,7 @@ bool Mover::hasAny(Heap& source) const {
         source.layout(SizeKind::kLarge).segmentBytes() != 0)
       return true;
   }
-  const auto& parked = ground_.parked;
-  if (std::any_of(parked.begin(), parked.end(),
-                  [&](const PhysicalPage* page) { return page->counted_by == &source; }))
-    return true;
+  if (source.aside != 0) return true;
   const MutexLock lock(source.mutex());
   if (!source.offers()) source.withdraw();
   return false;
@@ -97,6 +131,7 @@ void Mover::takeOwn(std::size_t most) {
 }
 
 void Mover::takeFromOthers(std::size_t most, Which which) {
+  if (without(Mechanism::kOthersPages) && !pressed_) return;
   if (!ground_.options.reusesAcrossStreams()) return;
   std::size_t next = 0;
   while (Heap* const source = ground_.heaps.offering().next(next)) {
@@ -134,24 +169,25 @@ std::size_t Mover::takeFrom(Heap& source, Which which, std::size_t most) {
   const Survey survey(source, ground_.surveys,
                       same_pool ? Whither::kWithinPool : Whither::kAnywhere);
   if (!survey.any() && &source != &heap_) source.withdraw();
-  Donors& donors = ground_.donors;
-  donors.clear();
+  std::vector<Donor> donors;
   for (View* view : survey.freeViews()) {
-    if (which == Which::kAny || source.complete(view->last_use)) donors.add(*view);
+    if (which == Which::kAny || source.complete(view->last_use)) donors.push_back(Donor(*view));
   }
   if (donors.empty()) return 0;
-  std::vector<Step>& taken = ground_.mover.taken;
-  taken.clear();
+  std::sort(donors.begin(), donors.end());
+  std::vector<Step> taken;
+  std::vector<View*> views;
   for (Gap& gap : gaps_) {
     while (gap.at < gap.end && taken.size() < most) {
-      View* view = donors.take(gap.end - gap.at, mostFor(gap));
+      View* view = take(donors, gap.end - gap.at, mostFor(gap));
       if (view == nullptr) break;
-      taken.push_back({view->page, gap.at, view, nullptr, nullptr, {}, 0, false});
+      views.push_back(view);
+      taken.push_back({view->page, gap.at, view, nullptr, nullptr, 0, false});
       gap.at += view->units();
     }
   }
   page_too_large_ |= taken.size() < most && gapUnits() > 0 && !donors.empty();
-  prepareFor(source, taken);
+  prepareMoves(source, views);
   detach(source, taken);
   return taken.size();
 }
@@ -162,6 +198,7 @@ std::size_t Mover::takeFrom(Heap& source, Which which, std::size_t most) {
 std::uint32_t Mover::mostFor(const Gap& gap) const {
   constexpr std::uint32_t kMostForSmall = 4;
   const std::uint32_t room = gap.room_end - gap.at;
+  if (without(Mechanism::kMostForSmall)) return room;
   if (request_.kind == SizeKind::kLarge || pressed_) return room;
   return request_.recording ? 1 : std::min(room, kMostForSmall);
 }
@@ -175,7 +212,7 @@ void Mover::grow() {
       PhysicalPage* page = spareFor(mostFor(gap));
       if (page == nullptr) page = create(newPageUnits(gap));
       if (page == nullptr) return;
-      steps_.push_back({page, gap.at, nullptr, nullptr, nullptr, {}, 0, false});
+      steps_.push_back({page, gap.at, nullptr, nullptr, nullptr, 0, false});
       gap.at += page->units;
     }
   }
@@ -192,9 +229,15 @@ std::uint32_t Mover::newPageUnits(const Gap& gap) const {
   if (ground_.options.page_size != 0) return std::min(page, room);
   if (lacking <= page) {
     constexpr std::uint64_t kPartBeyond = 4;
-    const auto beyond = std::uint32_t(backed_before_ / kPartBeyond / kUnit);
-    return lacking * 2 >= page ? lacking : std::min({page, room, std::max(lacking, beyond)});
+    if (without(Mechanism::kReachBeyond)) return lacking;
+    const auto beyond = without(Mechanism::kBeyondPart)
+                            ? UINT32_MAX
+                            : std::uint32_t(backed_before_ / kPartBeyond / kUnit);
+    return lacking * 2 >= page && !without(Mechanism::kHalfPage)
+               ? lacking
+               : std::min({page, room, std::max(lacking, beyond)});
   }
+  if (without(Mechanism::kEvenPages)) return page;
   const std::uint32_t count = (lacking + page - 1) / page;
   return (lacking + count - 1) / count;
 }
@@ -229,7 +272,7 @@ PhysicalPage* Mover::create(std::uint32_t units) {
   ground_.create_cost.note(double(ground_.device.hostNanoseconds() - since));
   ++ground_.counters.created;
   made->handle = page.value();
-  ground_.table.setLate(*made, made_late_);
+  made->late = made_late_;
   return made;
 }
 

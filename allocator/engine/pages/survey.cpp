@@ -4,11 +4,10 @@
 
 namespace cistern::pages {
 
-Survey::Survey(Heap& heap, Scratch& scratch, Whither whither) CISTERN_NO_TSA
-    : number_(++scratch.surveys),
-      whither_(whither),
-      free_(scratch.views) {
-  free_.clear();
+Survey::Survey(Heap& heap, std::uint64_t& surveys, Whither whither) CISTERN_NO_TSA
+    : heap_(heap),
+      number_(++surveys),
+      whither_(whither) {
   stampRecent(heap);
   for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
     heap.layout(kind).listLeftOut();
@@ -43,7 +42,8 @@ void Survey::note(Heap& heap, Block& block) {
   std::uint32_t unit = range.unitAt(block.address() + kUnit - 1);
   while (unit < end) {
     View& view = *range.slots[unit];
-    if (unit + kAhead < end) __builtin_prefetch(range.slots[unit + kAhead], 1);
+    if (unit + kAhead < end && !without(Mechanism::kPrefetchPages))
+      __builtin_prefetch(range.slots[unit + kAhead], 1);
     const bool may_go = whither_ == Whither::kWithinPool || view.page->mayLeave();
     const bool whole = view.unit == unit && view.endUnit() <= end;
     any_ |= whole;
@@ -51,8 +51,8 @@ void Survey::note(Heap& heap, Block& block) {
       view.found.in = &block;
       view.found.by = number_;
       // The block knows the youngest of its parts.
-      const bool known =
-          range.kind == SizeKind::kLarge && view.last_use.generation == heap.generation;
+      const bool known = !without(Mechanism::kPageEpochs) && range.kind == SizeKind::kLarge &&
+                         view.last_use.generation == heap.generation;
       const std::uint32_t last = std::max(view.last_use.epoch, heap.recent.forgotten());
       view.last_use = {known ? std::min(block.epoch, last) : block.epoch, heap.generation};
       free_.push_back(&view);

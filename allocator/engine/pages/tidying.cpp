@@ -14,6 +14,7 @@ std::size_t PageBacking::mostStale() const {
 }
 
 bool PageBacking::untidy() const {
+  if (without(Mechanism::kRetiring)) return !drains_.empty();
   return !drains_.empty() || ground_.table.staleViews() > mostStale();
 }
 

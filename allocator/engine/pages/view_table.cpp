@@ -8,14 +8,14 @@ namespace cistern::pages {
 
 ViewTable::~ViewTable() {
   for (PhysicalPage* page : pages_) {
-    for (View* view : page->views) view_records_.remove(*view);
-    page_records_.remove(*page);
+    for (const View* view : page->views) delete view;
+    delete page;
   }
 }
 
 PhysicalPage& ViewTable::addPage(Page handle, std::uint32_t units) {
   if (pages_.size() == pages_.capacity()) pages_.reserve(2 * pages_.size() + 16);
-  PhysicalPage& page = page_records_.make();
+  PhysicalPage& page = *new PhysicalPage;
   page.handle = handle;
   page.units = units;
   page.index = pages_.size();
@@ -27,17 +27,16 @@ PhysicalPage& ViewTable::addPage(Page handle, std::uint32_t units) {
 void ViewTable::removePage(PhysicalPage& page) noexcept {
   CISTERN_CHECK(page.views.empty() && page.current == nullptr);
   takeSpare(page);
-  setLate(page, false);
   bytes_ -= page.bytes();
   pages_.back()->index = page.index;
   pages_[page.index] = pages_.back();
   pages_.pop_back();
-  page_records_.remove(page);
+  delete &page;
 }
 
 View& ViewTable::addView(PhysicalPage& page, PageRange& range, std::uint32_t unit) {
   if (page.views.size() == page.views.capacity()) page.views.reserve(2 * page.views.size() + 1);
-  View& view = view_records_.make();
+  View& view = *new View;
   page.views.push_back(&view);
   view.page = &page;
   view.range = &range;
@@ -62,7 +61,7 @@ void ViewTable::removeView(View& view) noexcept {
   std::erase(page.views, &view);
   page.views.empty() ? makeSpare(page) : void(page.views.front()->is_home = 1);
   --views_;
-  view_records_.remove(view);
+  delete &view;
 }
 
 void ViewTable::makeCurrent(View& view) noexcept {
@@ -72,10 +71,9 @@ void ViewTable::makeCurrent(View& view) noexcept {
   view.found = {0, nullptr};
 }
 
-void ViewTable::makeStale(View& view, EpochMark last_use) noexcept {
+void ViewTable::makeStale(View& view) noexcept {
   CISTERN_CHECK(view.isCurrent());
   view.page->current = nullptr;
-  view.last_use = last_use;
   if (view.removable()) link(view);
 }
 
@@ -131,8 +129,8 @@ void ViewTable::unlink(View& view) noexcept {
 std::size_t ViewTable::hostBytes() const {
   std::size_t slots = 0;
   for (const auto& range : ranges_) slots += sizeof(PageRange) + range->slots.size() * 8;
-  return slots + page_records_.hostBytes() + view_records_.hostBytes() +
-         (pages_.capacity() + views_) * sizeof(void*);
+  return slots + pages_.size() * sizeof(PhysicalPage) + pages_.capacity() * sizeof(void*) +
+         views_ * (sizeof(View) + sizeof(void*));
 }
 
 // A graph reaches the page here: it is mapped, and in use in this pool or nowhere.
@@ -143,13 +141,12 @@ void ViewTable::auditPinned(const View& view) {
 }
 
 void ViewTable::audit() const {
-  std::size_t views = 0, stale = 0, removable = 0, without_view = 0, late = 0;
+  std::size_t views = 0, stale = 0, removable = 0, without_view = 0;
   std::uint64_t bytes = 0, covered = 0, slots = 0;
   for (const PhysicalPage* page : pages_) {
     CISTERN_CHECK(pages_[page->index] == page);
     bytes += page->bytes();
     without_view += page->views.empty() ? 1 : 0;
-    late += page->late ? 1 : 0;
     bool current_found = page->current == nullptr;
     std::uint32_t pins = 0;
     for (const View* view : page->views) {
@@ -179,7 +176,7 @@ void ViewTable::audit() const {
   for (const PhysicalPage* page = spares_; page; page = page->next_spare, ++spares) {
     CISTERN_CHECK(page->spare && page->views.empty());
   }
-  CISTERN_CHECK(spares == without_view && late == late_);
+  CISTERN_CHECK(spares == without_view);
   CISTERN_CHECK(slots == covered && views == views_ && bytes == bytes_);
   CISTERN_CHECK(stale == stale_ && stale == removable);
 }

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "allocator/engine/pages/page.hpp"
-#include "allocator/engine/pages/slabs.hpp"
 
 namespace cistern::pages {
 
@@ -32,15 +31,8 @@ class ViewTable {
   /// The page is reached through this view from now on. Pre: stale, and the page has no current
   /// one.
   void makeCurrent(View& view) noexcept;
-  /// Pre: current. It becomes the youngest of the stale ones.
-  void makeStale(View& view, EpochMark last_use) noexcept;
-
-  /// What parking.hpp calls late.
-  void setLate(PhysicalPage& page, bool late) noexcept {
-    late_ += std::size_t{late} - std::size_t{page.late};
-    page.late = late;
-  }
-  bool anyLate() const { return late_ != 0; }
+  /// Pre: current, and its last use is noted. It becomes the youngest of the stale ones.
+  void makeStale(View& view) noexcept;
 
   /// One graph more, or less, reaches the page through it. Pre: of pin: current.
   void pin(View& view) noexcept;
@@ -70,8 +62,6 @@ class ViewTable {
   void link(View& view) noexcept;
   void unlink(View& view) noexcept;
 
-  Slabs<PhysicalPage> page_records_;
-  Slabs<View> view_records_;
   std::vector<PhysicalPage*> pages_;  ///< in no order
   std::vector<std::unique_ptr<PageRange>> ranges_;
   PhysicalPage* spares_ = nullptr;
@@ -79,7 +69,6 @@ class ViewTable {
   View* youngest_ = nullptr;
   std::size_t stale_ = 0;
   std::size_t views_ = 0;
-  std::size_t late_ = 0;     ///< pages
   std::uint64_t bytes_ = 0;  ///< of all pages
 };
 

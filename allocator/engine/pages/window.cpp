@@ -8,8 +8,8 @@ namespace {
 /// Walks to the right from one place until there is room for the request.
 class Walk {
  public:
-  Walk(Movables& movables, std::uint64_t number, std::uint64_t bytes, Address from)
-      : movables_(movables), number_(number), bytes_(bytes) {
+  Walk(const Survey& survey, std::uint64_t number, std::uint64_t bytes, Address from)
+      : survey_(survey), number_(number), bytes_(bytes) {
     window_.from = window_.to = from;
   }
 
@@ -36,7 +36,7 @@ class Walk {
   // what the window lacks elsewhere.
   Address endIn(const Block& free) const {
     const Address needed = window_.from + bytes_;
-    if (needed >= free.end()) return free.end();
+    if (needed >= free.end() || without(Mechanism::kFreeCut)) return free.end();
     const PageRange& range = *window_.range;
     return std::min(free.end(), range.slots[range.unitAt(needed - 1)]->placeEnd());
   }
@@ -62,7 +62,7 @@ class Walk {
 
   // A page can be in one place only.
   bool revive(const View& view) {
-    if (!view.accessible || !movables_.has(*view.page) || view.page->considered == number_)
+    if (!view.accessible || !survey_.mayMove(*view.page) || view.page->considered == number_)
       return false;
     view.page->considered = number_;
     ++window_.revivals;
@@ -87,87 +87,53 @@ class Walk {
     return true;
   }
 
-  Movables& movables_;
+  const Survey& survey_;
   const std::uint64_t number_;
   const std::uint64_t bytes_;
   Window window_;
   Address reach_ = 0;  ///< the end of the last free block
 };
 
-class Search {
- public:
-  Search(const Request& request, Movables& movables, std::uint64_t& number)
-      : bytes_(request.rounded()), movables_(movables), number_(number) {}
-
-  std::optional<Window> best() const { return best_; }
-
-  // What begins with the free block before the hole, or with the hole.
-  void fromStart(Block& hole) {
-    if (hole.prev && hole.prev->isFree()) {
-      consider(*hole.prev, hole.prev->address());
-    } else {
-      consider(hole, hole.address());
-    }
+/// The places in a hole, or before it, where windows may begin; each with the block that it is in.
+template <class Consider>
+void forEachStart(Block& hole, const Survey& survey, Consider consider) {
+  const PageRange& range = rangeOf(hole);
+  Block* const before = hole.prev && hole.prev->isFree() ? hole.prev : nullptr;
+  consider(before ? *before : hole, (before ? before : &hole)->address());
+  // Behind a stale view that bars the way.
+  const std::uint32_t end = range.unitAt(hole.end());
+  for (std::uint32_t u = range.unitAt(hole.address()); u < end;) {
+    const View* view = range.slots[u];
+    const bool bars = !without(Mechanism::kBehindStale) && view &&
+                      (!view->accessible || !survey.mayMove(*view->page));
+    u = view ? view->endUnit() : u + 1;
+    if (bars && u < end) consider(hole, range.placeOfUnit(u));
   }
+}
 
-  // What begins in the hole, behind a stale view that bars the way.
-  void fromWithin(Block& hole) {
-    const PageRange& range = rangeOf(hole);
-    const std::uint32_t end = range.unitAt(hole.end());
-    for (std::uint32_t u = range.unitAt(hole.address()); u < end;) {
-      const View* view = range.slots[u];
-      const bool bars = view && (!view->accessible || !movables_.has(*view->page));
-      u = view ? view->endUnit() : u + 1;
-      if (bars && u < end) consider(hole, range.placeOfUnit(u));
-    }
-  }
-
-  // What begins where there never was a view: nothing bars it, and there is room for pages of any
-  // size.
-  void fromUntouched(Block& hole) {
-    const PageRange& range = rangeOf(hole);
-    const Address from = range.placeOfUnit(range.touched);
-    if (from < hole.end()) consider(hole, std::max(from, hole.address()));
-  }
-
-  // What ends with the free block behind the hole.
-  void toEnd(Block& hole) {
-    const Block* free = hole.next;
-    if (free == nullptr || !free->isFree() || free->bytes() >= bytes_) return;
-    const std::uint64_t lacking = bytes_ - free->bytes();
-    if (lacking > hole.bytes()) return;
-    const PageRange& range = rangeOf(hole);
-    std::uint32_t unit = range.unitAt(hole.end() - lacking);
-    if (const View* view = range.slots[unit]) unit = view->unit;
-    consider(hole, range.placeOfUnit(unit));
-  }
-
- private:
-  void consider(Block& first, Address from) {
-    Walk walk(movables_, ++number_, bytes_, from);
-    const std::optional<Window> window = walk.from(first);
-    if (window && (!best_ || window->betterThan(*best_))) best_ = window;
-  }
-
-  const std::uint64_t bytes_;
-  Movables& movables_;
-  std::uint64_t& number_;
-  std::optional<Window> best_;
-};
+/// Where there never was a view: nothing bars a window there, and there is room for pages of any
+/// size. Pre: the hole is the range's last block.
+Address untouchedIn(const Block& hole) {
+  const PageRange& range = rangeOf(hole);
+  return std::max(range.placeOfUnit(range.touched), hole.address());
+}
 
 }  // namespace
 
-std::optional<Window> bestWindow(Heap& heap, const Request& request, Movables& movables,
-                                 std::uint64_t& window_number, bool fresh_only) {
-  Search search(request, movables, window_number);
+std::optional<Window> bestWindow(Heap& heap, const Request& request, const Survey& survey,
+                                 std::uint64_t& windows, bool fresh_only) {
+  const std::uint64_t bytes = request.rounded();
+  std::optional<Window> best;
+  const auto consider = [&](Block& first, Address from) {
+    const std::optional<Window> window = Walk(survey, ++windows, bytes, from).from(first);
+    if (window && (!best || window->betterThan(*best))) best = window;
+  };
   for (Block* hole = heap.layout(request.kind).holes(); hole; hole = hole->links.right) {
-    if (hole->next == nullptr) search.fromUntouched(*hole);
-    if (fresh_only) continue;
-    search.fromStart(*hole);
-    search.fromWithin(*hole);
-    search.toEnd(*hole);
+    if (hole->next == nullptr && untouchedIn(*hole) < hole->end())
+      consider(*hole, untouchedIn(*hole));
+    if (!fresh_only) forEachStart(*hole, survey, consider);
   }
-  return search.best();
+  return best;
 }
 
 }  // namespace cistern::pages

@@ -22,17 +22,18 @@ struct Window {
   /// Fewer calls first, then the lowest address.
   bool betterThan(const Window& other) const {
     if (units_to_map != other.units_to_map) return units_to_map < other.units_to_map;
-    if (revivals != other.revivals) return revivals < other.revivals;
+    if (revivals != other.revivals && !without(Mechanism::kFewestRevivals))
+      return revivals < other.revivals;
     return from < other.from;
   }
 };
 
 /// The window for a request that takes the least mapping. Windows with a stale view whose page is
 /// in use elsewhere are passed over. With `fresh_only`, the one at the end of the range only,
-/// behind which there is room for pages of any size. None when no hole is large enough. Where there
-/// are revivals, a survey of now has found their pages. Throws std::bad_alloc.
-std::optional<Window> bestWindow(Heap& heap, const Request& request, Movables& movables,
-                                 std::uint64_t& window_number, bool fresh_only)
+/// behind which there is room for pages of any size. None when no hole is large enough. `survey`:
+/// of now; `windows`: how many were looked at before.
+std::optional<Window> bestWindow(Heap& heap, const Request& request, const Survey& survey,
+                                 std::uint64_t& windows, bool fresh_only)
     CISTERN_REQUIRES(heap.mutex());
 
 }  // namespace cistern::pages

@@ -22,11 +22,11 @@ std::string optionsFor(Random& random, bool alone) {
   };
   std::string conf = fmt::format(
       "backing:{},recycle:{},page_size:{},thread_cache:{},poll_interval:{},"
-      "background_thread:{},cross_stream_reuse:{},tight_growth:{}",
+      "background_thread:{},cross_stream_reuse:{}",
       pick({"pages", "pages", "segments"}), pick({"budget", "eager", "off"}),
       pick({"auto", "auto", "2M", "4M"}), pick({"8M", "2M", "64K", "off"}), pick({"1", "8", "32"}),
-      !alone && random.oneIn(2) ? "true" : "false", pick({"true", "true", "true", "wait", "false"}),
-      random.oneIn(4) ? "false" : "true");
+      !alone && random.oneIn(2) ? "true" : "false",
+      pick({"true", "true", "true", "wait", "false"}));
   if (random.oneIn(3)) {
     conf += fmt::format(",garbage_collection_threshold:{}", pick({"0.01", "0.3", "0.8"}));
   }

@@ -1,0 +1,64 @@
+// Mechanisms that save memory or time, and that could be left out: what bench/ablation.cpp switches
+// off one at a time, to see what each of them buys. In the ablation build only; elsewhere there is
+// nothing to switch.
+#pragma once
+
+#include <atomic>
+
+namespace cistern {
+
+/// The code that each of them names asks `without` about it.
+enum class Mechanism : unsigned {
+  kNone,
+  kRecycling,
+  kOthersPages,
+  kHoming,
+  kParking,
+  kParkingAgain,
+  kParkedMostly,
+  kEmptyAtEbb,
+  kEbbForgets,
+  kEbbSlack,
+  kBehindStale,
+  kFreeCut,
+  kFewestRevivals,
+  kFreshWindow,
+  kCostLoop,
+  kPlainCredit,
+  kPartOfReserved,
+  kPartOfGap,
+  kPartOfLimit,
+  kPowersOfTwo,
+  kEvenPages,
+  kHalfPage,
+  kReachBeyond,
+  kBeyondPart,
+  kMostForSmall,
+  kLargestFitting,
+  kOldestFirst,
+  kSmallestBlock,
+  kPageEpochs,
+  kSeveralMarks,
+  kMarksAtFrees,
+  kTimeToMark,
+  kEarlyRefresh,
+  kHelpBehind,
+  kRetiring,
+  kPatience,
+  kStacksFirst,
+  kLastBack,
+  kExpectRelease,
+  kPrefetchPages,
+};
+
+#if defined(CISTERN_ABLATION_BUILD)
+/// The one that is switched off.
+inline std::atomic<Mechanism> switched_off{Mechanism::kNone};
+inline bool without(Mechanism mechanism) {
+  return switched_off.load(std::memory_order_relaxed) == mechanism;
+}
+#else
+constexpr bool without(Mechanism) { return false; }
+#endif
+
+}  // namespace cistern
