@@ -28,7 +28,7 @@ Pools::Pools(CachingAllocator& allocator)
               followScopes();
             })) {
   allocator_.keepRouter(kept_scopes_);
-  allocator_.setPoolTidier([this](CachingAllocator::Tidying why) { return tidyForMemory(why); });
+  allocator_.setPoolTidier([this](Tidying why) { return tidyForMemory(why); });
 }
 
 Pools::~Pools() {
@@ -195,8 +195,7 @@ void Pools::tidy() noexcept {
 // The same for a thread that looks for memory. True if it let go of a graph's: a pool that is
 // closed holds none, so where another thread is at it, it is not waited for. Who waits holds a
 // lock, and leaves to the next call what is the program's: observers, and traits.
-bool Pools::tidyForMemory(CachingAllocator::Tidying why) {
-  using Tidying = CachingAllocator::Tidying;
+bool Pools::tidyForMemory(Tidying why) {
   if (retirements_ == 0 && draining_ == 0 && untold_ == 0) return false;
   if (why == Tidying::kLastResort) return letRetire(Retire::kWaitingForAll);
   if (why == Tidying::kEmptyCache) waitForUnknown(std::nullopt);

@@ -125,7 +125,7 @@ class Pools final {
   std::uint64_t beginScopeOf(MempoolId_t id, const PoolFilter& filter);
   Visit visit(const char* verb, MempoolId_t id) const;
   void tidy() noexcept;
-  bool tidyForMemory(CachingAllocator::Tidying why);
+  bool tidyForMemory(Tidying why);
   std::vector<PoolTraits> closeDrained() CISTERN_REQUIRES(mutex_);
   /// How many reset graphs are looked at, and whether those are waited for that are not complete.
   enum class Retire : std::uint8_t { kSome, kAll, kWaitingForAll };

@@ -26,8 +26,8 @@ MemoryStats CachingAllocator::memoryStats() const {
   stats.num_alloc_retries = num_alloc_retries_.load();
   stats.num_ooms = num_ooms_.load();
   stats.num_sync_all_streams = num_sync_all_streams_.load();
-  stats.num_device_alloc = num_device_alloc_.load();
-  stats.num_device_free = num_device_free_.load();
+  stats.num_device_alloc = segment_backing_.taken();
+  stats.num_device_free = segment_backing_.returned();
   stats.num_misuses = num_misuses_.load();
   if (!pages_) return stats;
   stats.pages = pages_->counts();

@@ -2,8 +2,8 @@
 //
 // What a verb does is spread over one file a temperature: fast_path.cpp (the thread's own cache: no
 // lock), heap_path.cpp (the stream's heap: no device call, no shared lock), slow_path.cpp (the
-// ladder of a miss), growth.cpp (segments from and to the device), reclaim.cpp (memory of other
-// streams), accounting.cpp (statistics), taking_back.cpp (what threads keep), report.cpp (queries,
+// ladder of a miss), reclaim.cpp (memory of other
+// streams), accounting.cpp (statistics), taking_back.cpp (what is given back), lifetime.cpp, report.cpp (queries,
 // misuse, OutOfMemory), pool_verbs.cpp (memory kept apart), recorded.cpp (during a graph capture).
 // docs/life-of-an-allocation.md follows one request through them.
 #pragma once
@@ -24,7 +24,7 @@
 #include "allocator/engine/cache/held_caches.hpp"
 #include "allocator/engine/event_pool.hpp"
 #include "allocator/engine/heap_table.hpp"
-#include "allocator/engine/hook_list.hpp"
+#include "allocator/engine/hooks.hpp"
 #include "allocator/engine/known_streams.hpp"
 #include "allocator/engine/limit.hpp"
 #include "allocator/engine/misuse.hpp"
@@ -38,6 +38,7 @@
 #include "allocator/engine/router.hpp"
 #include "allocator/engine/segment_map.hpp"
 #include "allocator/engine/segment_records.hpp"
+#include "allocator/engine/segments/segment_backing.hpp"
 #include "allocator/engine/statistics.hpp"
 #include "allocator/engine/statistics/totals.hpp"
 
@@ -126,7 +127,7 @@ class CachingAllocator {
   /// observer.
   void drainPool(Pool& pool);
   /// Calls the observers of that. Pre: no lock is held.
-  void tellPoolReleased(MempoolId_t id) noexcept;
+  void tellPoolReleased(MempoolId_t id) noexcept { hooks_.poolReleased(id); }
   /// A pool that is gone, and what was special about it.
   struct ClosedPool {
     MempoolId_t id;
@@ -156,14 +157,9 @@ class CachingAllocator {
   /// Gives free memory of the pool back until no more than `bytes` of it are reserved.
   void trim(Pool& pool, std::uint64_t bytes);
 
-  /// Why pools are to let go of what nobody uses any more: a request has missed; the cache is
-  /// emptied, for which they wait where nothing less than the whole device can tell; or memory has
-  /// run out, for which they wait for whatever it takes. At the last a lock is held, under which
-  /// the program must not be called, and they are called again without one.
-  enum class Tidying : std::uint8_t { kMiss, kEmptyCache, kLastResort };
   /// Looked after by whoever keeps the pools. True if it let go of anything. Returns when no thread
   /// is in the one that was set before. Pre: nor is the caller.
-  void setPoolTidier(std::function<bool(Tidying)> tidier);
+  void setPoolTidier(std::function<bool(Tidying)> tidier) { hooks_.setTidier(std::move(tidier)); }
 
   /// From now on requests that the router gives the recording belong to a capture into its pool.
   void beginRecording(std::shared_ptr<Recording> recording, Stream origin);
@@ -191,17 +187,23 @@ class CachingAllocator {
 
   /// Called when a pool's last user has let go, before the verb ends that saw it. It must not
   /// throw: that ends the process, as it may be called where a graph or a MemPool is destroyed.
-  void attachPoolReleasedObserver(std::function<void(MempoolId_t)> observer);
+  void attachPoolReleasedObserver(std::function<void(MempoolId_t)> observer) {
+    hooks_.addPoolReleased(std::move(observer));
+  }
 
   /// Called when memory is short; says whether it has freed something. What it allocates itself
   /// does not call it again. What it throws leaves the verb, which changed nothing.
-  void registerReclaimCallback(std::function<bool()> callback);
+  void registerReclaimCallback(std::function<bool()> callback) {
+    hooks_.addReclaim(std::move(callback));
+  }
   /// Called once for each OutOfMemory, before it is thrown; not for one that an observer meets
   /// itself. What it throws is thrown instead, and observers after it are not called.
-  void attachOutOfMemoryObserver(std::function<void(const OutOfMemoryReport&)> observer);
+  void attachOutOfMemoryObserver(std::function<void(const OutOfMemoryReport&)> observer) {
+    hooks_.addOutOfMemory(std::move(observer));
+  }
   /// Replaces the default hook (misuse.hpp). It must not throw: that ends the process, as a free
   /// does not throw.
-  void setMisuseHook(MisuseHook hook);
+  void setMisuseHook(MisuseHook hook) { hooks_.setMisuse(std::move(hook)); }
 
   // ---- Limits ----------------------------------------------------------------------------------
 
@@ -281,7 +283,6 @@ class CachingAllocator {
 
   // pool_verbs.cpp
   std::vector<Heap*> heapsOf(const Pool& pool) const;
-  bool tidyPools(Tidying why);
   bool holdsNothing(Heap& heap);
   bool closeHeaps(Pool& pool) noexcept;
   bool anyLenders(const Request& request) const;
@@ -313,29 +314,6 @@ class CachingAllocator {
   void auditAtTick() const;
   void requireLive(Stream stream);
 
-  // growth.cpp
-  Block* grow(Heap& heap, const Request& request);
-  Block* growTightly(Heap& heap, const Request& request);
-  std::uint64_t leastGrowth(const Request& request) const;
-  Block* growBy(std::uint64_t bytes, Heap& heap, const Request& request);
-  Block* install(HeapSegment& segment, Heap& heap, const Request& request);
-  bool discard(HeapSegment& segment, Heap& heap);
-  std::uint64_t discardRefused(Heap& heap);
-  template <class Answer>
-  void noteDeviceAnswer(const Answer& answer) noexcept;
-  Address nextPlace(std::uint64_t bytes);
-  Result<Address> takeFromDevice(std::uint64_t bytes, const Request& request);
-  Status returnToDevice(Address base, std::uint64_t bytes, const Pool& pool) noexcept;
-  bool freeOnDevice(Address base, std::uint64_t bytes, const Pool& pool);
-  bool giveBack(HeapSegment& segment, Heap& owner);
-  bool releaseFor(const Request& request);
-  std::uint64_t releaseIdle(const std::vector<Heap*>& heaps, std::uint64_t most = UINT64_MAX);
-  std::vector<Heap*> releasableFor(const Pool& pool) const;
-  bool releaseOneIdle(HeapSegment& segment, Heap& heap);
-  void collectGarbage();
-  static void forgetUses(const Segment& segment) noexcept;
-  void leave(const HeapSegment& segment, const Pool& pool) noexcept;
-
   // reclaim.cpp
   void settleRetired(Heap& heap, Block& block, const StreamUses& uses,
                      bool captured = false) noexcept;
@@ -359,11 +337,16 @@ class CachingAllocator {
   Block* borrowInOrder(Heap& heap, const Request& request);
   Block* borrowWhenIdle(Heap& heap, const Request& request);
 
+  // lifetime.cpp
+  static void forgetUses(const Segment& segment) noexcept;
+
   // accounting.cpp
   void auditHeaps() const;
 
   // taking_back.cpp
   bool takeCachesBack() noexcept;
+  bool releaseFor(const Request& request);
+  std::vector<Heap*> releasableFor(const Pool& pool) const;
   bool emptyFilled(std::vector<Heap*>& heaps) CISTERN_REQUIRES(heaps_mutex_);
   void emptyMine() noexcept;
   static bool hasEbbed(Heap& heap) noexcept;
@@ -393,6 +376,10 @@ class CachingAllocator {
   void reportMisuse(const char* verb, Address address) const noexcept;
   Misuse describeMisuse(const char* verb, Address address) const;
   [[noreturn]] void throwOutOfMemory(const Request& request);
+  std::uint64_t leastGrowth(const Request& request) const {
+    return onPages(request) ? roundUp(request.rounded(), pages::kUnit)
+                            : SegmentBacking::leastGrowth(request);
+  }
   OutOfMemoryReport describeShortage(const Request& request) const;
 
   /// An allocator as it begins, with nothing taken from the device, and nothing asked of it.
@@ -424,6 +411,7 @@ class CachingAllocator {
   PendingFrees pending_;
   StreamProgress progress_;
   PinnedSegments pinned_segments_;
+  SegmentBacking segment_backing_;
   std::atomic<Router*> router_{nullptr};
 
   /// Serialises what gives memory back to make room, so that two threads do not undo each other.
@@ -441,21 +429,11 @@ class CachingAllocator {
   /// Null where all segments are device mallocs.
   std::unique_ptr<PageBacking> pages_;
 
-  mutable Mutex hooks_mutex_;
-  HookList<bool()> reclaim_callbacks_ CISTERN_GUARDED_BY(hooks_mutex_);
-  HookList<void(const OutOfMemoryReport&)> oom_observers_ CISTERN_GUARDED_BY(hooks_mutex_);
-  std::function<bool(Tidying)> pool_tidier_ CISTERN_GUARDED_BY(hooks_mutex_);
-  std::atomic<std::uint32_t> tidying_{0};  ///< threads in it
-  HookList<void(MempoolId_t)> pool_observers_ CISTERN_GUARDED_BY(hooks_mutex_);
-  /// Null: defaultMisuseHook.
-  std::shared_ptr<const MisuseHook> misuse_hook_ CISTERN_GUARDED_BY(hooks_mutex_);
-  std::string last_device_error_ CISTERN_GUARDED_BY(hooks_mutex_);
+  Hooks hooks_;
 
   std::atomic<std::uint64_t> num_alloc_retries_{0};
   std::atomic<std::uint64_t> num_ooms_{0};
   std::atomic<std::uint64_t> num_sync_all_streams_{0};
-  std::atomic<std::uint64_t> num_device_alloc_{0};
-  std::atomic<std::uint64_t> num_device_free_{0};
   mutable std::atomic<std::uint64_t> num_misuses_{0};
 };
 

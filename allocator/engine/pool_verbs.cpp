@@ -2,7 +2,6 @@
 // they were. Who uses which pool is for pools/ to say.
 #include <algorithm>
 #include <mutex>
-#include <optional>
 
 #include <fmt/format.h>
 
@@ -32,60 +31,6 @@ bool CachingAllocator::setNoSplit(Pool& pool) { return pool.change(whole_rules_,
 void CachingAllocator::drainPool(Pool& pool) {
   pool.forEachHeap([this](Heap& heap) { progress_.refreshByEvent(heap); });
   pool.drain();
-}
-
-void CachingAllocator::tellPoolReleased(MempoolId_t id) noexcept {
-  const auto observers = [this] {
-    const MutexLock lock(hooks_mutex_);
-    return pool_observers_;
-  }();
-  for (const auto& observer : observers) observer(id);
-}
-
-// Who is in the former one is waited for: what that belongs to may go as soon as this returns.
-void CachingAllocator::setPoolTidier(std::function<bool(Tidying)> tidier) {
-  {
-    const MutexLock lock(hooks_mutex_);
-    pool_tidier_ = std::move(tidier);
-  }
-  while (const std::uint32_t inside = tidying_) tidying_.wait(inside);
-}
-
-namespace {
-
-/// Counts the calling thread for as long as it lives.
-class Counted {
- public:
-  explicit Counted(std::atomic<std::uint32_t>& count) : count_(count) { ++count_; }
-  ~Counted() {
-    --count_;
-    count_.notify_all();
-  }
-  Counted(const Counted&) = delete;
-  Counted& operator=(const Counted&) = delete;
-
- private:
-  std::atomic<std::uint32_t>& count_;
-};
-
-}  // namespace
-
-bool CachingAllocator::tidyPools(Tidying why) {
-  std::optional<Counted> inside;
-  std::function<bool(Tidying)> tidier;
-  {
-    const MutexLock lock(hooks_mutex_);
-    if (!pool_tidier_) return false;
-    inside.emplace(tidying_);
-    tidier = pool_tidier_;
-  }
-  return tidier(why);
-}
-
-void CachingAllocator::attachPoolReleasedObserver(std::function<void(MempoolId_t)> observer) {
-  if (!observer) throw InvalidArgument("attachPoolReleasedObserver: the observer is empty");
-  const MutexLock lock(hooks_mutex_);
-  pool_observers_.add(std::move(observer));
 }
 
 // A heap may go to another stream only when nothing that the present one did is still under way.
@@ -152,7 +97,7 @@ void CachingAllocator::emptyCache(Pool& pool) {
   pollPending();
   putBackAll(pending_.waitForStuck());
   const std::vector<Heap*> heaps = heapsOf(pool);
-  pool.onPages() ? pages_->emptyCache(heaps) : void(releaseIdle(heaps));
+  pool.onPages() ? pages_->emptyCache(heaps) : void(segment_backing_.releaseIdle(heaps));
 }
 
 void CachingAllocator::trim(Pool& pool, std::uint64_t bytes) {
@@ -165,7 +110,7 @@ void CachingAllocator::trim(Pool& pool, std::uint64_t bytes) {
     held += heap->reservedBytes();
   }
   if (held <= bytes) return;
-  (void)(pool.onPages() ? pages_->release(heaps, held - bytes) : releaseIdle(heaps, held - bytes));
+  (void)(pool.onPages() ? pages_->release(heaps, held - bytes) : segment_backing_.releaseIdle(heaps, held - bytes));
 }
 
 // ---- Lending -----------------------------------------------------------------------------------

@@ -43,7 +43,7 @@ Block* CachingAllocator::climbRecorded(Heap& heap, const Request& request) {
   if (Block* block = afterCallbacks(heap, request)) return block;
   if (Block* block = moreMemory(heap, request)) return block;
   if (!onPages(request)) {
-    if (Block* block = growTightly(heap, request)) return block;
+    if (Block* block = segment_backing_.growTightly(heap, request)) return block;
   }
   return fromOtherHeaps(heap, request, Reach::kPartsToo);
 }

@@ -5,7 +5,6 @@
 
 #include "allocator/engine/cache/held_caches.hpp"
 #include "allocator/engine/caching_allocator.hpp"
-#include "allocator/engine/hook_scope.hpp"
 
 namespace cistern {
 
@@ -86,31 +85,7 @@ Misuse CachingAllocator::describeMisuse(const char* verb, Address address) const
 
 void CachingAllocator::reportMisuse(const char* verb, Address address) const noexcept {
   num_misuses_.fetch_add(1, std::memory_order_relaxed);
-  const auto hook = [this] {
-    const MutexLock lock(hooks_mutex_);
-    return misuse_hook_;
-  }();
-  const Misuse misuse = describeMisuse(verb, address);
-  hook ? (*hook)(misuse) : defaultMisuseHook(misuse);
-}
-
-void CachingAllocator::registerReclaimCallback(std::function<bool()> callback) {
-  if (!callback) throw InvalidArgument("registerReclaimCallback: the callback is empty");
-  const MutexLock lock(hooks_mutex_);
-  reclaim_callbacks_.add(std::move(callback));
-}
-
-void CachingAllocator::attachOutOfMemoryObserver(
-    std::function<void(const OutOfMemoryReport&)> observer) {
-  if (!observer) throw InvalidArgument("attachOutOfMemoryObserver: the observer is empty");
-  const MutexLock lock(hooks_mutex_);
-  oom_observers_.add(std::move(observer));
-}
-
-void CachingAllocator::setMisuseHook(MisuseHook hook) {
-  auto own = hook ? std::make_shared<const MisuseHook>(std::move(hook)) : nullptr;
-  const MutexLock lock(hooks_mutex_);
-  misuse_hook_.swap(own);
+  hooks_.misuse(describeMisuse(verb, address));
 }
 
 namespace {
@@ -179,26 +154,14 @@ OutOfMemoryReport CachingAllocator::describeShortage(const Request& request) con
             [](const HeapReport& a, const HeapReport& b) { return a.reserved > b.reserved; });
   if (const Result<MemoryInfo> info = device_.memoryInfo())
     report.device_free = info.value().free_bytes;
-  if (pages_) {
-    report.device_error = pages_->lastDeviceError();
-    return report;
-  }
-  const MutexLock lock(hooks_mutex_);
-  report.device_error = last_device_error_;
+  report.device_error = pages_ ? pages_->lastDeviceError() : segment_backing_.lastError();
   return report;
 }
 
 void CachingAllocator::throwOutOfMemory(const Request& request) {
   num_ooms_.fetch_add(1, std::memory_order_relaxed);
   const OutOfMemoryReport report = describeShortage(request);
-  const auto observers = [this] {
-    const MutexLock lock(hooks_mutex_);
-    return oom_observers_;
-  }();
-  if (!HookScope::inside(&oom_observers_)) {
-    const HookScope inside(&oom_observers_);
-    for (const auto& observer : observers) observer(report);
-  }
+  hooks_.outOfMemory(report);
   throw OutOfMemory(report);
 }
 

@@ -25,64 +25,8 @@
 #include "allocator/base/check.hpp"
 #include "allocator/base/process.hpp"
 #include "allocator/engine/caching_allocator.hpp"
-#include "allocator/engine/hook_scope.hpp"
 
 namespace cistern {
-
-namespace {
-
-// Where there are no pages, segments do what they would have done.
-Options possibleOn(const Device& device, Options options) {
-  if (!PageBacking::supportedBy(device)) options.backing = Backing::kSegments;
-  return options;
-}
-
-/// All caches together may keep this part of the device; one of them may keep a large block of
-/// `thread_cache` times the other.
-constexpr std::uint64_t kCachesPart = 64, kLargeCache = 4;
-
-Options inSegments(Options options) {
-  options.backing = Backing::kSegments;
-  return options;
-}
-
-// Where sizes are rounded in other ways, a block's size does not say which requests it is for.
-CacheTable::Limits cacheLimits(Device& device, const Options& options) {
-  if (options.thread_cache == 0 || !SizeRules(options).plain() || !BiasedGate::available())
-    return {};
-  const std::uint64_t all = device.memoryInfo().orThrow().total_bytes / kCachesPart;
-  return {options.thread_cache, options.thread_cache * kLargeCache, all};
-}
-
-}  // namespace
-
-CachingAllocator::CachingAllocator(Device& device, const Options& options,
-                                   CacheTable::Limits cache_limits)
-    : device_(device),
-      options_(options),
-      rules_(options_),
-      segment_rules_(inSegments(options_)),
-      whole_rules_(options_, true),
-      default_pool_(true, rules_, options_.backing == Backing::kPages),
-      heaps_(default_pool_, options_.free_log, totals_),
-      caches_(cache_limits, tick_, totals_),
-      events_(device),
-      streams_(device, events_, heaps_),
-      pending_(device, events_, streams_),
-      progress_(device, events_, streams_) {}
-
-CachingAllocator::CachingAllocator(Device& device, const Options& options)
-    : CachingAllocator(device, possibleOn(device, options),
-                       cacheLimits(device, possibleOn(device, options))) {
-  (void)driverMayBeCalled();  // registers for the exit, which must happen before it
-  device_total_ = device_.memoryInfo().orThrow().total_bytes;
-  setMemoryFraction(options_.memory_fraction);
-  if (options_.limit != 0 && options_.limit < limit()) setLimit(options_.limit);
-  if (options_.backing != Backing::kPages) return;
-  pages_ = std::make_unique<PageBacking>(pages::Surroundings{device_, options_, limit_, heaps_,
-                                                             segments_, streams_, progress_,
-                                                             heaps_mutex_, places_, device_total_});
-}
 
 void* CachingAllocator::allocateSlow(const Request& request) {
   if (!made_.isHere()) throwInherited();
@@ -132,21 +76,16 @@ Block* CachingAllocator::afterEvents(Heap& heap, const Request& request) {
 }
 
 Block* CachingAllocator::afterCallbacks(Heap& heap, const Request& request) {
-  const auto callbacks = [this] {
-    const MutexLock lock(hooks_mutex_);
-    return reclaim_callbacks_;
-  }();
-  bool freed = tidyPools(Tidying::kMiss);
-  if (!HookScope::inside(&reclaim_callbacks_)) {
-    const HookScope inside(&reclaim_callbacks_);
-    for (const auto& callback : callbacks) freed |= callback();
-  }
-  return freed ? search(heap, request) : nullptr;
+  const bool tidied = hooks_.tidy(Tidying::kMiss);
+  return hooks_.reclaim() || tidied ? search(heap, request) : nullptr;
 }
 
 // Gives memory back rather than finding any; the growth that follows has the room.
 Block* CachingAllocator::afterGarbageCollection(Heap&, const Request&) {
-  if (options_.garbage_collection_threshold > 0) collectGarbage();
+  if (options_.garbage_collection_threshold <= 0) return nullptr;
+  const auto threshold = std::uint64_t(options_.garbage_collection_threshold * double(limit()));
+  if (pages_) pages_->collectGarbage(threshold);
+  segment_backing_.collectGarbage(heaps_.all(), threshold);
   return nullptr;
 }
 
@@ -156,7 +95,7 @@ Block* CachingAllocator::moreMemory(Heap& heap, const Request& request) {
     if (options_.cross_stream_reuse == CrossStreamReuse::kWait && !request.recording) {
       if (Block* block = borrowInOrder(heap, request)) return block;
     }
-    return grow(heap, request);
+    return segment_backing_.grow(heap, request);
   }
   if (request.recording) return pages_->serve(heap, request, PagesFrom::kComplete);
   if (anyLenders(request)) {
@@ -179,9 +118,9 @@ Block* CachingAllocator::underPressure(Heap& heap, const Request& request) {
   if (Block* block = idle ? nullptr : partsOfOthers(heap, request)) return block;
   num_alloc_retries_.fetch_add(1, std::memory_order_relaxed);
   while (releaseFor(request)) {
-    if (Block* block = grow(heap, request)) return block;
+    if (Block* block = segment_backing_.grow(heap, request)) return block;
   }
-  if (Block* block = growTightly(heap, request)) return block;
+  if (Block* block = segment_backing_.growTightly(heap, request)) return block;
   if (Block* block = fromLenders(heap, request)) return block;
   return idle ? partsOfOthers(heap, request) : nullptr;
 }
@@ -196,7 +135,7 @@ Block* CachingAllocator::partsOfOthers(Heap& heap, const Request& request) {
 Block* CachingAllocator::afterWaiting(Heap& heap, const Request& request) {
   if (Block* block = afterPending(heap, request)) return block;
   while (waitForPools()) {
-    (void)tidyPools(Tidying::kMiss);  // tells the program, which may free more
+    (void)hooks_.tidy(Tidying::kMiss);  // tells the program, which may free more
     if (Block* block = moreMemory(heap, request)) return block;
     if (Block* block = underPressure(heap, request)) return block;
   }
@@ -208,7 +147,7 @@ Block* CachingAllocator::afterWaiting(Heap& heap, const Request& request) {
 
 bool CachingAllocator::waitForPools() {
   const MutexLock lock(waiting_mutex_);
-  return tidyPools(Tidying::kLastResort);
+  return hooks_.tidy(Tidying::kLastResort);
 }
 
 Block* CachingAllocator::afterPending(Heap& heap, const Request& request) {

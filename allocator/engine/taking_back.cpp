@@ -1,4 +1,5 @@
-// What threads keep goes back to the heaps: when memory is short, and at low tide.
+// What threads keep goes back to the heaps, and what lies free to the device: when memory is short,
+// at low tide, and on emptyCache.
 #include <algorithm>
 #include <utility>
 
@@ -80,6 +81,34 @@ void CachingAllocator::goHome(Heap& heap) noexcept {
   } catch (const std::bad_alloc&) {
     // The host is short of memory: pages stay where they are.
   }
+}
+
+// ---- To the device -----------------------------------------------------------------------------
+
+void CachingAllocator::emptyCache() {
+  takeCachesBack();
+  (void)hooks_.tidy(Tidying::kEmptyCache);
+  pollPending();
+  putBackAll(pending_.waitForStuck());
+  if (pages_) pages_->emptyCache(heaps_.all());
+  segment_backing_.releaseIdle(heaps_.all());
+}
+
+// The heaps whose idle segments may go to make room in a pool: its own, and nobody's in particular.
+std::vector<Heap*> CachingAllocator::releasableFor(const Pool& pool) const {
+  std::vector<Heap*> heaps = heaps_.all();
+  std::erase_if(heaps, [&](const Heap* heap) { return !heap->pool().givesTo(pool, false); });
+  return heaps;
+}
+
+// Gives back what cannot serve the request as it lies, but makes room for what would: idle
+// segments, or, for a segment, pages. True when there was any.
+bool CachingAllocator::releaseFor(const Request& request) {
+  std::vector<Heap*> heaps = releasableFor(*request.pool);
+  if (segment_backing_.releaseIdle(heaps) > 0) return true;
+  if (pages_ == nullptr || onPages(request)) return false;
+  std::erase_if(heaps, [](const Heap* heap) { return !heap->onPages(); });
+  return pages_->release(heaps, request.pool->rules().segmentFor(request)) > 0;
 }
 
 }  // namespace cistern
