@@ -24,11 +24,11 @@ MemoryStats CachingAllocator::memoryStats() const {
   stats.host_bytes += totals_.hostBytes();
   stats.host_bytes += sizeof(*this) - sizeof(caches_);
   stats.num_alloc_retries = num_alloc_retries_.load();
-  stats.num_ooms = num_ooms_.load();
+  stats.num_ooms = reports_.outOfMemories();
   stats.num_sync_all_streams = num_sync_all_streams_.load();
   stats.num_device_alloc = segment_backing_.taken();
   stats.num_device_free = segment_backing_.returned();
-  stats.num_misuses = num_misuses_.load();
+  stats.num_misuses = reports_.misuses();
   if (!pages_) return stats;
   stats.pages = pages_->counts();
   stats.num_device_alloc += stats.pages.created;

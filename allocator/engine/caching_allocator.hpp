@@ -3,8 +3,8 @@
 // What a verb does is spread over one file a temperature: fast_path.cpp (the thread's own cache: no
 // lock), heap_path.cpp (the stream's heap: no device call, no shared lock), slow_path.cpp (the
 // ladder of a miss), reclaim.cpp (memory of other
-// streams), accounting.cpp (statistics), taking_back.cpp (what is given back), lifetime.cpp, report.cpp (queries,
-// misuse, OutOfMemory), pool_verbs.cpp (memory kept apart), recorded.cpp (during a graph capture).
+// streams), accounting.cpp (statistics), taking_back.cpp (what is given back), lifetime.cpp,
+// recorded_uses.cpp, pool_verbs.cpp (memory kept apart), recorded.cpp (during a graph capture).
 // docs/life-of-an-allocation.md follows one request through them.
 #pragma once
 
@@ -34,6 +34,7 @@
 #include "allocator/engine/pool.hpp"
 #include "allocator/engine/progress.hpp"
 #include "allocator/engine/recording/recording.hpp"
+#include "allocator/engine/reports.hpp"
 #include "allocator/engine/request.hpp"
 #include "allocator/engine/router.hpp"
 #include "allocator/engine/segment_map.hpp"
@@ -43,12 +44,6 @@
 #include "allocator/engine/statistics/totals.hpp"
 
 namespace cistern {
-
-/// The device allocation that a block lies in.
-struct BaseAllocation {
-  void* base = nullptr;
-  std::size_t bytes = 0;
-};
 
 /// What is cached at this moment, in bytes.
 struct CacheInfo {
@@ -225,10 +220,14 @@ class CachingAllocator {
   std::uint64_t misses() const { return tick_.load(std::memory_order_relaxed); }
   Result<MemoryInfo> getMemoryInfo() { return device_.memoryInfo(); }
   /// The usable size of an allocated block. Throws InvalidArgument for any other pointer.
-  std::size_t blockSize(void* pointer) const;
+  std::size_t blockSize(void* pointer) const {
+    return reports_.inspect("blockSize", toAddress(pointer)).bytes;
+  }
   /// The segment, or the range of addresses in use, around an allocated block. Throws
   /// InvalidArgument for any other pointer.
-  BaseAllocation getBaseAllocation(void* pointer) const;
+  BaseAllocation getBaseAllocation(void* pointer) const {
+    return reports_.inspect("getBaseAllocation", toAddress(pointer)).around;
+  }
   const Options& options() const { return options_; }
   Device& device() { return device_; }
   /// For pools/, which keeps memory while streams use it.
@@ -357,30 +356,11 @@ class CachingAllocator {
   template <class Visit>
   void withAllHeaps(Visit visit) const;
 
-  // report.cpp
-  struct Located {
-    HeapSegment* segment = nullptr;
-    Heap* heap = nullptr;
-  };
-  struct Inspected {
-    std::size_t bytes = 0;
-    BaseAllocation around;
-  };
-  Located locate(Address address) const noexcept {
-    HeapSegment* const segment = segments_.find(address);
-    if (segment == nullptr) return {};
-    return {segment, segment->heap.load(std::memory_order_acquire)};
-  }
-  Inspected inspect(const char* verb, Address address) const;
+  // recorded_uses.cpp
   static bool noteUse(const Heap& heap, Block& block, Stream stream);
-  void reportMisuse(const char* verb, Address address) const noexcept;
-  Misuse describeMisuse(const char* verb, Address address) const;
+
+  Located locate(Address address) const noexcept { return cistern::locate(segments_, address); }
   [[noreturn]] void throwOutOfMemory(const Request& request);
-  std::uint64_t leastGrowth(const Request& request) const {
-    return onPages(request) ? roundUp(request.rounded(), pages::kUnit)
-                            : SegmentBacking::leastGrowth(request);
-  }
-  OutOfMemoryReport describeShortage(const Request& request) const;
 
   /// An allocator as it begins, with nothing taken from the device, and nothing asked of it.
   CachingAllocator(Device& device, const Options& options, CacheTable::Limits cache_limits);
@@ -430,11 +410,10 @@ class CachingAllocator {
   std::unique_ptr<PageBacking> pages_;
 
   Hooks hooks_;
+  Reports reports_;
 
   std::atomic<std::uint64_t> num_alloc_retries_{0};
-  std::atomic<std::uint64_t> num_ooms_{0};
   std::atomic<std::uint64_t> num_sync_all_streams_{0};
-  mutable std::atomic<std::uint64_t> num_misuses_{0};
 };
 
 }  // namespace cistern

@@ -115,7 +115,7 @@ void CachingAllocator::freeOdd(void* pointer, const void* caller, Block* recent)
   const Address address = toAddress(pointer);
   const auto [segment, heap] = locate(address);
   if (heap == nullptr) [[unlikely]]
-    return reportMisuse("free", address);
+    return reports_.misuse("free", address);
   // What is no block's address for sure is not looked for among records that others may be writing.
   Block* const block = address % kGrain == 0 ? heap->peek(*segment, address) : nullptr;
   ThreadCache* const cache = caches_.mine(heap->stream());
@@ -129,7 +129,7 @@ void CachingAllocator::freeOdd(void* pointer, const void* caller, Block* recent)
       case ReturnedBlocks::Answer::kTaken:
         return;
       case ReturnedBlocks::Answer::kNotHeld:
-        return reportMisuse("free", address);
+        return reports_.misuse("free", address);
       case ReturnedBlocks::Answer::kNoRoom:
         break;
     }
@@ -171,7 +171,7 @@ void CachingAllocator::afterFree(Heap& heap, bool low_tide, bool mark) noexcept 
 
 void CachingAllocator::freeAt(Address address, const void* caller) noexcept {
   const auto [segment, heap] = locate(address);
-  if (heap == nullptr) return reportMisuse("free", address);
+  if (heap == nullptr) return reports_.misuse("free", address);
   freeToHeap(*segment, *heap, address, nullptr, caller);
 }
 
@@ -244,7 +244,7 @@ void CachingAllocator::freeToHeap(HeapSegment& segment, Heap& heap, Address addr
     }
   }
   if (block == nullptr) [[unlikely]]
-    return reportMisuse("free", address);
+    return reports_.misuse("free", address);
   if (recorded != 0) [[unlikely]]
     return freeRecorded(heap, segment, address, caller, recorded);
   if (retired) [[unlikely]]

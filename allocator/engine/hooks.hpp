@@ -1,5 +1,6 @@
 // Functions of the program, and of pools/, that are called when something happens. They are called
-// with no lock held, and while one runs, what it asks for on the same thread does not call it again.
+// with no lock held, and while one runs, what it asks for on the same thread does not call it
+// again.
 #pragma once
 
 #include <atomic>
@@ -13,10 +14,10 @@
 
 namespace cistern {
 
-/// Why pools are to let go of what nobody uses any more: a request has missed; the cache is emptied,
-/// for which they wait where nothing less than the whole device can tell; or memory has run out, for
-/// which they wait for whatever it takes. At the last a lock is held, under which the program must
-/// not be called, and they are called again without one.
+/// Why pools are to let go of what nobody uses any more: a request has missed; the cache is
+/// emptied, for which they wait where nothing less than the whole device can tell; or memory has
+/// run out, for which they wait for whatever it takes. At the last a lock is held, under which the
+/// program must not be called, and they are called again without one.
 enum class Tidying : std::uint8_t { kMiss, kEmptyCache, kLastResort };
 
 /// Thread-safe. What adds or sets throws InvalidArgument for an empty function (but for the misuse

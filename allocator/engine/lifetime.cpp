@@ -47,7 +47,8 @@ CachingAllocator::CachingAllocator(Device& device, const Options& options,
       pending_(device, events_, streams_),
       progress_(device, events_, streams_),
       segment_backing_(device, options_, limit_, segments_, records_, pinned_segments_, places_,
-                       tick_) {}
+                       tick_),
+      reports_(device, segments_, heaps_, limit_, hooks_) {}
 
 CachingAllocator::CachingAllocator(Device& device, const Options& options)
     : CachingAllocator(device, possibleOn(device, options),

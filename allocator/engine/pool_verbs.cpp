@@ -110,7 +110,8 @@ void CachingAllocator::trim(Pool& pool, std::uint64_t bytes) {
     held += heap->reservedBytes();
   }
   if (held <= bytes) return;
-  (void)(pool.onPages() ? pages_->release(heaps, held - bytes) : segment_backing_.releaseIdle(heaps, held - bytes));
+  (void)(pool.onPages() ? pages_->release(heaps, held - bytes)
+                        : segment_backing_.releaseIdle(heaps, held - bytes));
 }
 
 // ---- Lending -----------------------------------------------------------------------------------

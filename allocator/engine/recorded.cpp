@@ -150,7 +150,7 @@ void CachingAllocator::freeRecorded(Heap& heap, HeapSegment& segment, Address ad
   const std::shared_ptr<Recording> recording = heap.pool().recording();
   if (recording != nullptr) {
     const FreedInto into = freeInto(*recording, heap, segment, address, caller);
-    if (into == FreedInto::kNothing) return reportMisuse("free", address);
+    if (into == FreedInto::kNothing) return reports_.misuse("free", address);
     if (into == FreedInto::kRecording) return;
   }
   {

@@ -15,7 +15,7 @@
 //       underPressure           parts of other streams' memory, complete or ordered by an event;
 //                               all idle segments given back, and a new one tried
 //       afterWaiting            the host waits for queued work, a stream at a time; the last resort
-//     throwOutOfMemory          (report.cpp)
+//     throwOutOfMemory          (reports.hpp)
 //
 // Nothing here runs under a heap's lock.
 #include <bit>
@@ -41,6 +41,13 @@ void* CachingAllocator::allocateSlow(const Request& request) {
   void* pointer = toPointer(deviceAddress(*block));
   CISTERN_AUDIT(auditAtTick());
   return pointer;
+}
+
+void CachingAllocator::throwOutOfMemory(const Request& request) {
+  const std::uint64_t least = onPages(request) ? roundUp(request.rounded(), pages::kUnit)
+                                               : SegmentBacking::leastGrowth(request);
+  reports_.outOfMemory(request, least, device_total_,
+                       pages_ ? pages_->lastDeviceError() : segment_backing_.lastError());
 }
 
 void CachingAllocator::throwInherited() {

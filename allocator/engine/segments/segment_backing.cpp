@@ -144,7 +144,7 @@ std::uint64_t SegmentBacking::discardRefused(Heap& heap) {
 
 // A source that throws has refused.
 Status SegmentBacking::returnToDevice(Address base, std::uint64_t bytes,
-                                        const Pool& pool) noexcept {
+                                      const Pool& pool) noexcept {
   const std::shared_ptr<SegmentSource> source = pool.source();
   const RelaxedCaptureMode relaxed(device_);
   if (source == nullptr) return device_.free(base);

@@ -1,7 +1,7 @@
 // The backing `segments`: one device malloc for each segment, or one call to the source of the
-// request's pool. It owns the segments that no heap has, and the last answer of the device; the heaps
-// own the others. Every verb leaves everything as it was when a device call fails, and makes no
-// device call under a heap's lock. Thread-safe.
+// request's pool. It owns the segments that no heap has, and the last answer of the device; the
+// heaps own the others. Every verb leaves everything as it was when a device call fails, and makes
+// no device call under a heap's lock. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -22,8 +22,8 @@ namespace cistern {
 class SegmentBacking {
  public:
   /// `pinned`: segments that a graph may
-  /// reach, which stay. `places`: where the next segment goes in the order of age. `tick`: the clock that idle segments
-  /// age by.
+  /// reach, which stay. `places`: where the next segment goes in the order of age. `tick`: the
+  /// clock that idle segments age by.
   SegmentBacking(Device& device, const Options& options, Limit& limit, SegmentMap& map,
                  SegmentRecords& records, const PinnedSegments& pinned,
                  std::atomic<Address>& places, const std::atomic<std::uint64_t>& tick);
@@ -41,7 +41,8 @@ class SegmentBacking {
   /// Gives back what has been idle for at least the mean time, oldest first, until no more than
   /// `threshold` bytes are reserved.
   void collectGarbage(const std::vector<Heap*>& heaps, std::uint64_t threshold);
-  /// Gives all of the heap's back, whether in use or not: the allocator ends. Pre: its lock is held.
+  /// Gives all of the heap's back, whether in use or not: the allocator ends. Pre: its lock is
+  /// held.
   void leave(Heap& heap) noexcept;
 
   /// What the device said last, when it refused; else nothing.

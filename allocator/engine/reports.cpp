@@ -1,69 +1,30 @@
-// Questions about a pointer, wrong frees, and the report of an OutOfMemory.
+#include "allocator/engine/reports.hpp"
+
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "allocator/engine/cache/held_caches.hpp"
-#include "allocator/engine/caching_allocator.hpp"
 
 namespace cistern {
 
-void CachingAllocator::recordStream(void* pointer, Stream stream) {
-  if (pointer == nullptr) return;
-  if (heaps_.find(stream) == nullptr) {
-    requireLive(stream);
-    streams_.meet(stream);
-  }
-  const auto [segment, heap] = locate(toAddress(pointer));
-  if (heap != nullptr) {
-    const MutexLock lock(heap->mutex());
-    if (Block* block = heap->find(*segment, toAddress(pointer))) {
-      if (noteUse(*heap, *block, stream)) return;
-    }
-  }
-  reportMisuse("recordStream", toAddress(pointer));
-}
-
-// A block that others use is the heap's to look after. False when somebody frees it meanwhile.
-bool CachingAllocator::noteUse(const Heap& heap, Block& block, Stream stream) {
-  if (stream == heap.streamOf(block)) return true;
-  const std::uint32_t holder = holding::load(block);
-  if (holding::isOwned(holder)) {
-    if (holding::whereIs(holder) != holding::Where::kHeld) return false;
-    if (!holding::change(block, holder, holding::moved(holder, holding::Where::kReturned)))
-      return false;
-    holding::leaveToHeap(block, heap.stream());
-  }
-  auto* uses = static_cast<StreamUses*>(block.use.uses);
-  if (uses == nullptr) block.use.uses = uses = new StreamUses;
-  uses->note(stream);
-  return true;
-}
-
-std::size_t CachingAllocator::blockSize(void* pointer) const {
-  return inspect("blockSize", toAddress(pointer)).bytes;
-}
-
-BaseAllocation CachingAllocator::getBaseAllocation(void* pointer) const {
-  return inspect("getBaseAllocation", toAddress(pointer)).around;
-}
-
-CachingAllocator::Inspected CachingAllocator::inspect(const char* verb, Address address) const {
-  const auto [segment, heap] = locate(address);
+Reports::Inspected Reports::inspect(const char* verb, Address address) const {
+  const auto [segment, heap] = locate(segments_, address);
   if (heap != nullptr) {
     const MutexLock lock(heap->mutex());
     if (const Block* block = heap->find(*segment, address)) {
       return {block->bytes(), {toPointer(segment->device_base), segment->bytes}};
     }
   }
-  throw InvalidArgument(describeMisuse(verb, address).text());
+  throw InvalidArgument(describe(verb, address).text());
 }
 
-Misuse CachingAllocator::describeMisuse(const char* verb, Address address) const {
+Misuse Reports::describe(const char* verb, Address address) const {
   Misuse misuse;
   misuse.verb = verb;
   misuse.pointer = address;
-  const auto [segment, heap] = locate(address);
+  const auto [segment, heap] = locate(segments_, address);
   if (heap == nullptr) return misuse;
   const MutexLock lock(heap->mutex());
   const HeldCaches held_still(
@@ -83,9 +44,9 @@ Misuse CachingAllocator::describeMisuse(const char* verb, Address address) const
   return misuse;
 }
 
-void CachingAllocator::reportMisuse(const char* verb, Address address) const noexcept {
-  num_misuses_.fetch_add(1, std::memory_order_relaxed);
-  hooks_.misuse(describeMisuse(verb, address));
+void Reports::misuse(const char* verb, Address address) const noexcept {
+  misuses_.fetch_add(1, std::memory_order_relaxed);
+  hooks_.misuse(describe(verb, address));
 }
 
 namespace {
@@ -132,17 +93,16 @@ HeapReport reportOf(Heap& heap, std::vector<HolderReport>& holders) {
 
 }  // namespace
 
-OutOfMemoryReport CachingAllocator::describeShortage(const Request& request) const {
+OutOfMemoryReport Reports::describe(const Request& request, std::uint64_t segment) const {
   OutOfMemoryReport report;
   report.device =
       fmt::format("{} device {} ({})", device_.backend(), device_.ordinal(), device_.name());
   report.requested = request.bytes;
   report.rounded = std::max(request.rounded(), request.bytes);
-  report.segment = std::max(leastGrowth(request), report.rounded);
+  report.segment = std::max(segment, report.rounded);
   report.pool = request.pool->id();
   report.stream = request.stream;
-  report.limit = limit();
-  report.device_total = device_total_;
+  report.limit = limit_.limit();
   for (Heap* heap : heaps_.all()) {
     if (heap->pool().stage() == Pool::Stage::kNowhere) continue;
     report.heaps.push_back(reportOf(*heap, report.holders));
@@ -152,15 +112,17 @@ OutOfMemoryReport CachingAllocator::describeShortage(const Request& request) con
   }
   std::sort(report.heaps.begin(), report.heaps.end(),
             [](const HeapReport& a, const HeapReport& b) { return a.reserved > b.reserved; });
-  if (const Result<MemoryInfo> info = device_.memoryInfo())
-    report.device_free = info.value().free_bytes;
-  report.device_error = pages_ ? pages_->lastDeviceError() : segment_backing_.lastError();
   return report;
 }
 
-void CachingAllocator::throwOutOfMemory(const Request& request) {
-  num_ooms_.fetch_add(1, std::memory_order_relaxed);
-  const OutOfMemoryReport report = describeShortage(request);
+void Reports::outOfMemory(const Request& request, std::uint64_t segment, std::uint64_t device_total,
+                          std::string device_error) {
+  out_of_memories_.fetch_add(1, std::memory_order_relaxed);
+  OutOfMemoryReport report = describe(request, segment);
+  report.device_total = device_total;
+  report.device_error = std::move(device_error);
+  if (const Result<MemoryInfo> info = device_.memoryInfo())
+    report.device_free = info.value().free_bytes;
   hooks_.outOfMemory(report);
   throw OutOfMemory(report);
 }
