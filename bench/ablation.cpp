@@ -57,7 +57,7 @@ constexpr std::array kRows{
     Without{"by a quarter of the heap at most", Mechanism::kBeyondPart},
     Without{"small requests take no large pages", Mechanism::kMostForSmall},
     Without{"largest page that fits the gap first", Mechanism::kLargestFitting},
-    Without{"only pages at the ends of a free block", Mechanism::kEnds},
+    Without{"page unused for longest first", Mechanism::kOldestFirst},
     Without{"page in the smallest free block first", Mechanism::kSmallestBlock},
     Without{"epochs by the page", Mechanism::kPageEpochs},
     Without{"several events under way", Mechanism::kSeveralMarks},

@@ -35,7 +35,7 @@ enum class Mechanism : unsigned {
   kBeyondPart,
   kMostForSmall,
   kLargestFitting,
-  kEnds,
+  kOldestFirst,
   kSmallestBlock,
   kPageEpochs,
   kSeveralMarks,

@@ -8,14 +8,14 @@
 namespace cistern::pages {
 namespace {
 
-/// A page is this part of what is reserved, and 6 MiB at least, times the loop's scale: what is
+/// A page is this part of what is reserved, and 8 MiB at least, times the loop's scale: what is
 /// stranded, some part of a page beside each block that stays, is in proportion then.
-constexpr double kPartOfReserved = 1024, kLeastUnits = 3;
+constexpr double kPartOfReserved = 1024, kLeastUnits = 4;
 /// The largest page that is made by choice: 32 MiB.
 constexpr double kMostUnits = 16;
 /// But a gap is not cut into pages smaller than this part of it, as long as they are no larger than
 /// 64 MiB: what is in the middle of a large request is free when all of it is.
-constexpr std::uint32_t kPartOfGap = 16, kMostUnitsOfGap = 32;
+constexpr std::uint32_t kPartOfGap = 12, kMostUnitsOfGap = 32;
 /// Either is at most this part of the limit, and of what is left below it: so many may be pinned
 /// down by one small block each before it shows.
 constexpr std::uint64_t kPartOfLimit = 2048, kPartOfLeft = 16;

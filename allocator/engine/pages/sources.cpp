@@ -1,7 +1,7 @@
 // Where pages for the gaps of a window come from. See mover.hpp; page_size.cpp says how large new
 // ones are.
 #include <algorithm>
-#include <span>
+#include <tuple>
 
 #include "allocator/engine/pages/mover.hpp"
 #include "allocator/engine/pages/parking.hpp"
@@ -12,57 +12,40 @@ namespace {
 
 constexpr std::size_t kNoLimit = SIZE_MAX;
 
-/// The pages of one free block that may be taken, in order of address. Only one at either end is,
-/// so that what stays of the block is in one piece.
-struct Run {
-  std::uint32_t grains;  ///< of the block
-  std::span<View* const> views;
+/// A free page to choose. In order of size; of one size the last is taken first: the longest
+/// unused, then what lies in the smallest free block.
+struct Donor {
+  explicit Donor(View& of)
+      : units(of.units()),
+        epoch(without(Mechanism::kOldestFirst) ? 0 : of.found.in->epoch),
+        grains(without(Mechanism::kSmallestBlock) ? 0 : of.found.in->grains),
+        range(of.range->base),
+        unit(of.unit),
+        view(&of) {}
+  std::uint32_t units, epoch, grains;
+  Address range;
+  std::uint32_t unit;
+  View* view;
+
+  friend bool operator<(const Donor& a, const Donor& b) {
+    if (a.units != b.units) return a.units < b.units;
+    return std::tie(b.epoch, b.grains, b.range, a.unit) <
+           std::tie(a.epoch, a.grains, a.range, b.unit);
+  }
 };
 
-/// Whether `a` is taken before `b`: the largest that is no larger than `fitting` units, or else the
-/// smallest; of one size, what lies in the smallest free block.
-bool comesBefore(const View& a, std::uint32_t a_grains, const View& b, std::uint32_t b_grains,
-                 std::uint32_t fitting) {
-  const bool a_fits = a.units() <= fitting, b_fits = b.units() <= fitting;
-  if (a_fits != b_fits) return a_fits;
-  const bool by_size = !without(Mechanism::kLargestFitting);
-  if (by_size && a.units() != b.units()) return a_fits == (a.units() > b.units());
-  if (a_grains != b_grains && !without(Mechanism::kSmallestBlock)) return a_grains < b_grains;
-  return a.range != b.range ? a.range->base < b.range->base : a.unit > b.unit;
-}
-
-/// Of the pages at the ends, the one that comes first; those that do not fit are no larger than
-/// `most`. Null when there is none.
-View* take(std::vector<Run>& runs, std::uint32_t fitting, std::uint32_t most) {
-  View* best = nullptr;
-  Run* from = nullptr;
-  for (Run& run : runs) {
-    if (run.views.empty()) continue;
-    for (View* view : {run.views.front(), run.views.back()}) {
-      if (view->units() > std::max(fitting, most)) continue;
-      if (best && !comesBefore(*view, run.grains, *best, from->grains, fitting)) continue;
-      best = view;
-      from = &run;
-    }
-  }
-  if (best == nullptr) return nullptr;
-  const bool first = best == from->views.front();
-  from->views = from->views.subspan(first ? 1 : 0, from->views.size() - 1);
-  return best;
-}
-
-/// The views, those of a block one after the other.
-std::vector<Run> runsOf(const std::vector<View*>& views) {
-  std::vector<Run> runs;
-  for (std::size_t i = 0, end = 0; i < views.size(); i = end) {
-    const Block* const block = views[i]->found.in;
-    while (end < views.size() && views[end]->found.in == block) {
-      ++end;
-      if (without(Mechanism::kEnds)) break;
-    }
-    runs.push_back({block->grains, std::span(views).subspan(i, end - i)});
-  }
-  return runs;
+/// The largest that is no larger than `fitting` units; where there is none, the smallest that is no
+/// larger than `most`. Null when there is neither. Pre: sorted.
+View* take(std::vector<Donor>& donors, std::uint32_t fitting, std::uint32_t most) {
+  if (donors.empty()) return nullptr;
+  const std::uint32_t smallest = donors.front().units;
+  if (smallest > fitting && smallest > most) return nullptr;
+  const bool any = without(Mechanism::kLargestFitting);
+  const std::uint32_t units = any ? smallest : std::max(smallest, fitting);
+  const auto chosen = std::ranges::upper_bound(donors, units, {}, &Donor::units) - 1;
+  View* const view = chosen->view;
+  donors.erase(chosen);
+  return view;
 }
 
 }  // namespace
@@ -186,23 +169,24 @@ std::size_t Mover::takeFrom(Heap& source, Which which, std::size_t most) {
   const Survey survey(source, ground_.surveys,
                       same_pool ? Whither::kWithinPool : Whither::kAnywhere);
   if (!survey.any() && &source != &heap_) source.withdraw();
-  std::vector<View*> may_go = survey.freeViews();
-  if (which == Which::kComplete)
-    std::erase_if(may_go, [&](const View* view) { return !source.complete(view->last_use); });
-  if (may_go.empty()) return 0;
-  std::vector<Run> runs = runsOf(may_go);
+  std::vector<Donor> donors;
+  for (View* view : survey.freeViews()) {
+    if (which == Which::kAny || source.complete(view->last_use)) donors.push_back(Donor(*view));
+  }
+  if (donors.empty()) return 0;
+  std::sort(donors.begin(), donors.end());
   std::vector<Step> taken;
   std::vector<View*> views;
   for (Gap& gap : gaps_) {
     while (gap.at < gap.end && taken.size() < most) {
-      View* view = take(runs, gap.end - gap.at, mostFor(gap));
+      View* view = take(donors, gap.end - gap.at, mostFor(gap));
       if (view == nullptr) break;
       views.push_back(view);
       taken.push_back({view->page, gap.at, view, nullptr, nullptr, 0, false});
       gap.at += view->units();
     }
   }
-  page_too_large_ |= taken.size() < most && gapUnits() > 0 && taken.size() < may_go.size();
+  page_too_large_ |= taken.size() < most && gapUnits() > 0 && !donors.empty();
   prepareMoves(source, views);
   detach(source, taken);
   return taken.size();
