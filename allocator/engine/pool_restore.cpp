@@ -119,7 +119,7 @@ void CachingAllocator::Restoration::look() CISTERN_NO_TSA {
   leaving_.clear();
   making_.clear();
   needs_.clear();
-  comeback_.emplace(pool_);
+  comeback_ = {};
   std::vector<bool> there(wanted_.size());
   compare(there);
   for (std::size_t i = 0; i < wanted_.size(); ++i) {
@@ -163,7 +163,7 @@ void CachingAllocator::Restoration::checkPages(const LiveBlock& wanted, const Ma
   const auto& range = static_cast<const pages::PageRange&>(*place.segment);
   const Address from = range.placeOf(wanted.address);
   std::vector<pages::View*> away;
-  if (!comeback_->want(range, from, from + wanted.bytes, away)) refuse(wanted, kGone);
+  if (!comeback_.want(range, from, from + wanted.bytes, away)) refuse(wanted, kGone);
   for (const pages::View* view : away) {
     const pages::View& now = *view->page->current;
     Heap& source = *now.range->home;
@@ -217,15 +217,15 @@ void CachingAllocator::Restoration::prepare() CISTERN_NO_TSA {
   for (const auto& [address, leaving] : leaving_) freed_.push_back(toPointer(address));
   for (const Making& making : making_) made_.push_back(toPointer(making.wanted->address));
   used_elsewhere_.reserve(leaving_.size());
-  comeback_->prepare();
-  const std::size_t changes = 2 * (making_.size() + comeback_->count());  // at most, in any heap
+  comeback_.prepare();
+  const std::size_t changes = 2 * (making_.size() + comeback_.count());  // at most, in any heap
   for (const Making& making : making_)
     making.heap->layout(making.segment->kind).prepareHoles(unsigned(changes));
 }
 
 void CachingAllocator::Restoration::carryOut() noexcept CISTERN_NO_TSA {
   for (const auto& [address, leaving] : leaving_) letGo(*leaving.heap, *leaving.block);
-  if (pool_.onPages()) allocator_.pages_->bring(*comeback_);
+  if (pool_.onPages()) allocator_.pages_->bring(comeback_);
   for (const Making& making : making_) make(making);
 }
 

@@ -9,7 +9,6 @@
 #pragma once
 
 #include <map>
-#include <optional>
 #include <vector>
 
 #include "allocator/engine/caching_allocator.hpp"
@@ -89,7 +88,7 @@ class CachingAllocator::Restoration {
   std::map<Address, Leaving> leaving_;
   std::vector<Making> making_;
   std::vector<Need> needs_;
-  std::optional<pages::Comeback> comeback_;
+  pages::Comeback comeback_;
   std::vector<Ordered> ordered_;  ///< what the device sees to by now
   std::vector<Address> used_elsewhere_;
 };

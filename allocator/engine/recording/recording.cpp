@@ -134,17 +134,9 @@ bool Recording::isOurs(const Block& block) const {
   return std::ranges::find(parts_, block.epoch, &Part::number) != parts_.end();
 }
 
-// `present`: its stream still records the part in which it was allocated.
-void Recording::defer(Block& block, const StreamUses& users, bool present) noexcept {
-  try {
-    deferFor(block, users, present);
-  } catch (const std::bad_alloc&) {
-    left_.unknown.push(block);
-  }
-}
-
-// What one stream alone has used will be used there again, as a rule: it waits for the next mark.
-void Recording::deferFor(Block& block, const StreamUses& users, bool present) {
+// `present`: its stream still records the part in which it was allocated. What one stream alone has
+// used will be used there again, as a rule: it waits for the next mark.
+void Recording::defer(Block& block, const StreamUses& users, bool present) noexcept try {
   const bool alone = present && users.size() == 1;
   Waiting waiting{&block, {}};
   StreamUses outside;
@@ -163,6 +155,8 @@ void Recording::deferFor(Block& block, const StreamUses& users, bool present) {
   } else {
     left_.free.push(block);
   }
+} catch (const std::bad_alloc&) {
+  left_.unknown.push(block);
 }
 
 Recording::Queue& Recording::queueOf(const Block& block, const StreamUses& users) {

@@ -174,7 +174,6 @@ class Recording {
 
   bool isOurs(const Block& block) const CISTERN_REQUIRES(mutex_);
   void defer(Block& block, const StreamUses& users, bool present) noexcept CISTERN_REQUIRES(mutex_);
-  void deferFor(Block& block, const StreamUses& users, bool present) CISTERN_REQUIRES(mutex_);
   Queue& queueOf(const Block& block, const StreamUses& users) CISTERN_REQUIRES(mutex_);
 
   bool mayFind(const Heap& heap, const Request& request) CISTERN_REQUIRES(mutex_);
