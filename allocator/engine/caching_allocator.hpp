@@ -262,23 +262,11 @@ class CachingAllocator {
   // recorded.cpp
   void* allocateRecorded(const Request& request);
   Block* climbRecorded(Heap& heap, const Request& request);
-  Block* withinRecording(Heap& heap, const Request& request);
-  void takeBackFollowed(Heap& heap, Recording& recording, const Recording::Reach& reach);
-  static bool othersFit(const Heap& heap, const Request& request);
-  void markFrees(Recording& recording, Heap& heap) noexcept;
-  static Block* reissue(const Request& request, PendingFrees::Retired retired);
-  Block* takeFollowed(Heap& heap, const Request& request, const Recording::Reach& reach);
   void pinFor(Recording& recording, Block& block);
   void freeRecorded(Heap& heap, HeapSegment& segment, Address address, const void* caller,
                     std::uint32_t recorded) noexcept;
-  enum class FreedInto : std::uint8_t { kRecording, kNothing, kOver };
-  FreedInto freeInto(Recording& recording, Heap& heap, HeapSegment& segment, Address address,
-                     const void* caller) noexcept;
-  void freeDuring(Recording& recording, Heap& heap, Block& block) noexcept;
-  void freeFromBefore(Heap& heap, Block& block) noexcept;
   void beginRecording(Heap& heap, std::uint32_t number);
   void endRecording(Heap& heap, std::uint32_t number) noexcept;
-  void settleDeferred(const Recording::Deferred& deferred) noexcept;
 
   // pool_verbs.cpp
   std::vector<Heap*> heapsOf(const Pool& pool) const;

@@ -3,11 +3,16 @@
 // as those are that a graph has captured.
 //
 //   look        what is to be freed and made, whether all of that memory is the pool's still, and
-//               which streams have to come after which                       (restoration.cpp)
+//               which streams have to come after which
 //   ask, order  where streams have to; then look again, as others go on meanwhile
 //   carry out   under the same locks as the look that found nothing amiss
 #include <algorithm>
+#include <mutex>
 
+#include <fmt/format.h>
+
+#include "allocator/base/check.hpp"
+#include "allocator/engine/cache/held_caches.hpp"
 #include "allocator/engine/restoration.hpp"
 
 namespace cistern {
@@ -23,12 +28,6 @@ bool sound(const std::vector<LiveBlock>& blocks) {
     free_from = block.address + block.bytes;
   }
   return free_from < Address{1} << 57;
-}
-
-std::vector<void*> pointersTo(const std::vector<LiveBlock>& blocks) {
-  std::vector<void*> pointers;
-  for (const LiveBlock& block : blocks) pointers.push_back(toPointer(block.address));
-  return pointers;
 }
 
 }  // namespace
@@ -50,11 +49,9 @@ void CachingAllocator::restore(Pool& pool, const std::vector<LiveBlock>& wanted,
                                std::vector<void*>& freed, std::vector<void*>& made) {
   if (!sound(wanted)) throw PoolError("cannot be set back: its blocks are not as they were said");
   pollPending();
-  Restoration restoration(*this, pool, wanted);
+  Restoration restoration(*this, pool, wanted, freed, made);
   restoration.run();
   for (const Address address : restoration.usedElsewhere()) free(toPointer(address));
-  freed = restoration.freed();
-  made = restoration.made();
 }
 
 void CachingAllocator::Restoration::run() CISTERN_NO_TSA {
@@ -68,12 +65,24 @@ void CachingAllocator::Restoration::run() CISTERN_NO_TSA {
   if (!tryNow()) refuse(*needs_.front().wanted, kInUse);
 }
 
+// Whether a stream is gone is asked before any heap is locked. Nothing can be done on it: it may
+// have been destroyed, and what has its handle now may be another that nobody has named.
+void CachingAllocator::Restoration::findForgotten() {
+  for (const LiveBlock& block : wanted_) {
+    const auto [it, fresh] = forgotten_.try_emplace(block.stream);
+    if (!fresh) continue;
+    it->second = allocator_.streams_.ask(
+        block.stream, [] { return false; }, [](const SharedStreamEnd&) { return true; });
+  }
+}
+
 // Whoever holds several heaps' locks holds heaps_mutex_ first.
 bool CachingAllocator::Restoration::tryNow() CISTERN_NO_TSA {
   const MutexLock holding_several(allocator_.heaps_mutex_);
   heaps_ = pool_.heaps();
   std::ranges::sort(heaps_);
-  const HeldHeaps held_still(heaps_);
+  std::vector<std::unique_lock<Mutex>> locks;
+  for (Heap* heap : heaps_) locks.emplace_back(heap->mutex());
   look();
   if (!needs_.empty()) return false;
   prepare();
@@ -94,27 +103,129 @@ void CachingAllocator::Restoration::order(const Need& need) {
   const Stream earlier = heap.stream();
   StreamProgress& progress = allocator_.progress_;
   if (progress.idle(earlier) || progress.orderAfter(need.later, earlier))
-    ordered_.push_back({&heap, need.later, until});
+    ordered_.push_back({need, until});
+}
+
+// ---- Looking -----------------------------------------------------------------------------------
+
+void CachingAllocator::Restoration::refuse(const LiveBlock& block, const char* why) {
+  throw PoolError(fmt::format("cannot set back its block of {} bytes at {:#x}: {}", block.bytes,
+                              block.address, why));
+}
+
+// Each look begins anew: the pool's user sees to it that nothing else happens in the pool, but
+// memory of it goes back to the device, is lent, or, where the pool is draining, moves elsewhere.
+void CachingAllocator::Restoration::look() CISTERN_NO_TSA {
+  leaving_.clear();
+  making_.clear();
+  needs_.clear();
+  comeback_ = {};
+  std::vector<bool> there(wanted_.size());
+  compare(there);
+  for (std::size_t i = 0; i < wanted_.size(); ++i) {
+    if (!there[i]) checkPlace(wanted_[i]);
+  }
+}
+
+void CachingAllocator::Restoration::compare(std::vector<bool>& there) CISTERN_NO_TSA {
+  for (Heap* heap : heaps_) {
+    if (&heap->pool() != &pool_) continue;  // it has left since the heaps were listed
+    if (heap->recorded) throw PoolError("cannot be set back while it is captured into");
+    forEachHeld(*heap, [&](const LiveBlock& live, Block& block) {
+      const auto it = std::ranges::lower_bound(wanted_, live.address, {}, &LiveBlock::address);
+      if (it != wanted_.end() && *it == live) {
+        there[std::size_t(it - wanted_.begin())] = true;
+      } else {
+        leaving_[live.address] = {heap, &block};
+      }
+    });
+  }
+}
+
+bool CachingAllocator::Restoration::holds(const Heap* heap) const {
+  return heap != nullptr && &heap->pool() == &pool_ &&
+         std::binary_search(heaps_.begin(), heaps_.end(), heap);
+}
+
+// The block's place is the pool's still, or its pages come back to it, and nobody uses it.
+void CachingAllocator::Restoration::checkPlace(const LiveBlock& wanted) CISTERN_NO_TSA {
+  if (forgotten_.at(wanted.stream)) refuse(wanted, kForgotten);
+  const auto [segment, heap] = allocator_.locate(wanted.address);
+  if (!holds(heap) || !heap->owns(*segment, wanted.address)) refuse(wanted, kGone);
+  const Address from = segment->placeOf(wanted.address), to = from + wanted.bytes;
+  if (to > segment->end()) refuse(wanted, kGone);
+  checkMemory(wanted, *heap, *segment, from, to, {wanted.stream});
+  making_.push_back({&wanted, heap, segment});
+  if (heap->onPages()) checkPages(wanted, making_.back());
+}
+
+void CachingAllocator::Restoration::checkPages(const LiveBlock& wanted, const Making& place) {
+  const auto& range = static_cast<const pages::PageRange&>(*place.segment);
+  const Address from = range.placeOf(wanted.address);
+  std::vector<pages::View*> away;
+  if (!comeback_.want(range, from, from + wanted.bytes, away)) refuse(wanted, kGone);
+  for (const pages::View* view : away) {
+    const pages::View& now = *view->page->current;
+    Heap& source = *now.range->home;
+    if (!holds(&source)) refuse(wanted, kGone);
+    checkMemory(wanted, source, *now.range, now.place(), now.placeEnd(),
+                {wanted.stream, place.heap->stream()});
+  }
+}
+
+// All of it that has memory must be free, or be about to be; `users` are to come after what its
+// heap's stream has done with it.
+void CachingAllocator::Restoration::checkMemory(const LiveBlock& wanted, Heap& heap,
+                                                const Segment& segment, Address from, Address to,
+                                                const std::vector<Stream>& users) {
+  for (const Block* b = Layout::covering(segment, from); b && b->address() < to; b = b->next) {
+    if (b->isHole()) continue;
+    if (!b->isFree() && !(isLeaving(*b) && ownAlone(heap, *b))) refuse(wanted, kInUse);
+    for (const Stream user : users) require(wanted, heap, *b, user);
+  }
+}
+
+bool CachingAllocator::Restoration::ownAlone(const Heap& heap, const Block& block) {
+  return block.use.uses == nullptr && block.use.stream == heap.stream();
+}
+
+bool CachingAllocator::Restoration::isLeaving(const Block& block) const {
+  const auto it = leaving_.find(deviceAddress(block));
+  return it != leaving_.end() && it->second.block == &block;
+}
+
+// What is free was used until its epoch; what is about to be freed, until now, and nobody goes on
+// using it.
+void CachingAllocator::Restoration::require(const LiveBlock& wanted, Heap& heap,
+                                            const Block& memory, Stream later) CISTERN_NO_TSA {
+  if (later == heap.stream()) return;
+  if (memory.isFree() && heap.complete({memory.epoch, heap.generation})) return;
+  const auto same = [&](const Need& need) { return need.heap == &heap && need.later == later; };
+  const auto covers = [&](const Ordered& ordered) CISTERN_NO_TSA {
+    const EpochMark& until = ordered.until;
+    return same(ordered) && (!memory.isFree() ||
+                             (until.generation == heap.generation && memory.epoch <= until.epoch));
+  };
+  if (std::ranges::any_of(ordered_, covers) || std::ranges::any_of(needs_, same)) return;
+  needs_.push_back({&wanted, &heap, later});
 }
 
 // ---- Carrying out ------------------------------------------------------------------------------
 
 // All that may fail comes before anything changes.
 void CachingAllocator::Restoration::prepare() CISTERN_NO_TSA {
+  for (const auto& [address, leaving] : leaving_) freed_.push_back(toPointer(address));
+  for (const Making& making : making_) made_.push_back(toPointer(making.wanted->address));
   used_elsewhere_.reserve(leaving_.size());
-  freed_pointers_ = pointersTo(freed_);
-  made_pointers_ = pointersTo(made_);
-  comeback_->prepare();
-  for (const Making& making : making_) {
-    unsigned& prepared = prepared_[{making.heap, making.segment->kind}];
-    prepared += 2;
-    making.heap->layout(making.segment->kind).prepareHoles(prepared + 2 * comeback_->count());
-  }
+  comeback_.prepare();
+  const std::size_t changes = 2 * (making_.size() + comeback_.count());  // at most, in any heap
+  for (const Making& making : making_)
+    making.heap->layout(making.segment->kind).prepareHoles(unsigned(changes));
 }
 
 void CachingAllocator::Restoration::carryOut() noexcept CISTERN_NO_TSA {
-  for (const Leaving& leaving : leaving_) letGo(*leaving.heap, *leaving.block);
-  if (pool_.onPages()) allocator_.pages_->bring(*comeback_);
+  for (const auto& [address, leaving] : leaving_) letGo(*leaving.heap, *leaving.block);
+  if (pool_.onPages()) allocator_.pages_->bring(comeback_);
   for (const Making& making : making_) make(making);
 }
 

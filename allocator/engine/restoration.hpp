@@ -1,4 +1,4 @@
-// Setting a pool back, on its way: pool_restore.cpp says how. Included by the files that do it.
+// Setting a pool back, on its way: pool_restore.cpp says how, and nothing else includes this.
 //
 // Why memory may become a stream's again although another has worked with it since: a free block's
 // queued work is all on the stream of the heap that it lies in, and so is that of a block which is
@@ -9,45 +9,22 @@
 #pragma once
 
 #include <map>
-#include <mutex>
-#include <optional>
-#include <utility>
 #include <vector>
 
-#include "allocator/base/check.hpp"
-#include "allocator/engine/cache/held_caches.hpp"
 #include "allocator/engine/caching_allocator.hpp"
 #include "allocator/engine/pages/comeback.hpp"
 
 namespace cistern {
 
-/// Holds some heaps' locks. Pre: who makes it holds what comes before them.
-class HeldHeaps {
- public:
-  explicit HeldHeaps(const std::vector<Heap*>& heaps) CISTERN_NO_TSA : heaps_(heaps) {
-    for (Heap* heap : heaps_) heap->mutex().lock();
-  }
-  ~HeldHeaps() CISTERN_NO_TSA {
-    for (Heap* heap : heaps_) heap->mutex().unlock();
-  }
-  HeldHeaps(const HeldHeaps&) = delete;
-  HeldHeaps& operator=(const HeldHeaps&) = delete;
-
- private:
-  const std::vector<Heap*>& heaps_;
-};
-
 class CachingAllocator::Restoration {
  public:
-  /// Pre: `wanted` is in order; it outlives this.
-  Restoration(CachingAllocator& allocator, Pool& pool, const std::vector<LiveBlock>& wanted)
-      : allocator_(allocator), pool_(pool), wanted_(wanted) {}
+  /// Pre: `wanted` is in order; it, `freed` and `made`, which get what changed, outlive this.
+  Restoration(CachingAllocator& allocator, Pool& pool, const std::vector<LiveBlock>& wanted,
+              std::vector<void*>& freed, std::vector<void*>& made)
+      : allocator_(allocator), pool_(pool), wanted_(wanted), freed_(freed), made_(made) {}
 
   /// Throws PoolError or std::bad_alloc, changing nothing.
   void run();
-  /// What has changed. Once each.
-  std::vector<void*> freed() noexcept { return std::move(freed_pointers_); }
-  std::vector<void*> made() noexcept { return std::move(made_pointers_); }
   /// Of what was freed, what is the caller's to free, as other streams use it.
   const std::vector<Address>& usedElsewhere() const { return used_elsewhere_; }
 
@@ -63,9 +40,7 @@ class CachingAllocator::Restoration {
     Heap* heap;
     Stream later;
   };
-  struct Ordered {
-    Heap* heap;
-    Stream later;
+  struct Ordered : Need {
     EpochMark until;
   };
   struct Leaving {
@@ -85,40 +60,37 @@ class CachingAllocator::Restoration {
   [[noreturn]] static void refuse(const LiveBlock& block, const char* why);
   static bool ownAlone(const Heap& heap, const Block& block);
 
+  void findForgotten();
   bool tryNow();
+  void order(const Need& need);
   // Pre: the locks of all the pool's heaps are held, and the backing's if they are on pages.
   void look();
-  void findForgotten();
-  void compare();
+  void compare(std::vector<bool>& there);
   bool holds(const Heap* heap) const;
   void checkPlace(const LiveBlock& wanted);
   void checkPages(const LiveBlock& wanted, const Making& place);
   void checkMemory(const LiveBlock& wanted, Heap& heap, const Segment& segment, Address from,
                    Address to, const std::vector<Stream>& users);
-  bool isLeaving(const Heap& heap, const Block& block) const;
-  void require(const LiveBlock& wanted, Heap& heap, std::optional<std::uint32_t> freed_in,
-               Stream later);
+  bool isLeaving(const Block& block) const;
+  void require(const LiveBlock& wanted, Heap& heap, const Block& memory, Stream later);
   void prepare();
   void carryOut() noexcept;
   void letGo(Heap& heap, Block& block) noexcept;
   void make(const Making& making) noexcept;
 
-  void order(const Need& need);
-
   CachingAllocator& allocator_;
   Pool& pool_;
   const std::vector<LiveBlock>& wanted_;
-  std::vector<Stream> forgotten_;        ///< streams of `wanted_` that are gone, in order
-  std::vector<Heap*> heaps_;             ///< of the pool, and locked, during a look; in order
-  std::vector<LiveBlock> freed_, made_;  ///< what is to be done, found by the last look
-  std::vector<Leaving> leaving_;
+  std::vector<void*>&freed_, &made_;
+  std::map<Stream, bool> forgotten_;  ///< of the streams of `wanted_`
+  std::vector<Heap*> heaps_;          ///< of the pool, and locked, during a look; in order
+  // What is to be done, as the last look has found it.
+  std::map<Address, Leaving> leaving_;
   std::vector<Making> making_;
   std::vector<Need> needs_;
-  std::optional<pages::Comeback> comeback_;
+  pages::Comeback comeback_;
   std::vector<Ordered> ordered_;  ///< what the device sees to by now
   std::vector<Address> used_elsewhere_;
-  std::vector<void*> freed_pointers_, made_pointers_;
-  std::map<std::pair<Heap*, SizeKind>, unsigned> prepared_;
 };
 
 template <class Visit>

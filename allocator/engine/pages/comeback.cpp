@@ -9,7 +9,6 @@ bool Comeback::want(const PageRange& range, Address from, Address to, std::vecto
   for (std::uint32_t unit = range.unitAt(from); unit < end;) {
     View* const view = range.slots[unit];
     if (view == nullptr || !view->accessible || view->page->current == nullptr) return false;
-    if (&view->page->current->range->home->pool() != &pool_) return false;
     const auto [place, fresh] = places_.try_emplace(view->page, view);
     if (place->second != view) return false;
     if (!view->isCurrent()) away.push_back(view);

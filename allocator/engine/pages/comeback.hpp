@@ -13,11 +13,10 @@ namespace cistern::pages {
 
 class Comeback {
  public:
-  explicit Comeback(const Pool& pool) : pool_(pool) {}
-
   /// There is to be a block at these places of the range. False when the pages are not mapped there
-  /// any more, have left the pool, or are wanted at another place too. `away` gets the views of
-  /// those that lie elsewhere now. Throws std::bad_alloc.
+  /// any more, or are wanted at another place too. `away` gets the views of those that lie
+  /// elsewhere now: whether they have left the pool is for the caller to see. Throws
+  /// std::bad_alloc.
   bool want(const PageRange& range, Address from, Address to, std::vector<View*>& away);
   /// How many pages lie elsewhere.
   unsigned count() const { return unsigned(views_.size()); }
@@ -28,7 +27,6 @@ class Comeback {
   void bring(Ground& ground) noexcept;
 
  private:
-  const Pool& pool_;
   std::unordered_map<const PhysicalPage*, const View*> places_;
   std::vector<View*> views_;
 };

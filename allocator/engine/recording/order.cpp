@@ -1,14 +1,15 @@
 #include "allocator/engine/recording/order.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace cistern {
 
 bool CaptureOrder::reachOf(const Nodes& frontier, Reach& reach) {
-  reach.assign(lanes_.size(), 0);
+  reach.clear();
   for (const GraphNode node : frontier) {
     if (!visit(node)) return false;
-    add(places_.at(node), reach);
+    add(node, reach);
   }
   return true;
 }
@@ -22,58 +23,55 @@ bool CaptureOrder::follows(const Reach& reach, GraphNode node) const {
 
 // Depth first, without recursion: a capture may be one chain of many thousand nodes.
 bool CaptureOrder::visit(GraphNode first) {
-  if (places_.contains(first)) return true;
-  std::size_t depth = 0;
+  struct Visit {
+    GraphNode node;
+    Nodes before;
+    std::size_t next = 0;  // of `before`, to look at
+  };
+  std::vector<Visit> stack;
   const auto enter = [&](GraphNode node) {
-    if (depth == stack_.size()) stack_.emplace_back();  // its list is used again and again
-    Visit& visit = stack_[depth++];
-    visit.node = node;
-    visit.next = 0;
-    return device_.nodeDependencies(node, visit.before).ok();
+    if (places_.contains(node)) return true;
+    stack.push_back({node, {}});
+    return device_.nodeDependencies(node, stack.back().before).ok();
   };
   if (!enter(first)) return false;
-  while (depth > 0) {
-    Visit& top = stack_[depth - 1];
-    if (top.next == top.before.size()) {
-      settle(top);
-      --depth;
-      continue;
+  while (!stack.empty()) {
+    Visit& top = stack.back();
+    if (top.next < top.before.size()) {
+      if (!enter(top.before[top.next++])) return false;
+    } else {
+      settle(top.node, top.before);
+      stack.pop_back();
     }
-    const GraphNode before = top.before[top.next++];
-    if (!places_.contains(before) && !enter(before)) return false;
   }
   return true;
 }
 
 // Pre: all before it have their places.
-void CaptureOrder::settle(const Visit& visited) {
-  Reach& reach = scratch_;
-  reach.assign(lanes_.size(), 0);
-  for (const GraphNode before : visited.before) add(places_.at(before), reach);
+void CaptureOrder::settle(GraphNode node, const Nodes& before) {
   Place place;
-  place.lane = laneFor(reach);
-  reach.resize(lanes_.size(), 0);
-  place.number = reach[place.lane] = ++lanes_[place.lane];
-  place.reach = reaches_.size();
-  place.width = std::uint32_t(reach.size());
-  reaches_.insert(reaches_.end(), reach.begin(), reach.end());
-  places_.emplace(visited.node, place);
+  for (const GraphNode one : before) add(one, place.reach);
+  place.lane = laneFor(place.reach);
+  place.reach.resize(lanes_.size());
+  place.number = place.reach[place.lane] = ++lanes_[place.lane];
+  places_.emplace(node, std::move(place));
 }
 
 // One whose last node comes before: it can go on there.
 std::uint32_t CaptureOrder::laneFor(const Reach& reach) {
-  for (std::uint32_t lane = 0; lane < lanes_.size(); ++lane) {
+  for (std::uint32_t lane = 0; lane < reach.size(); ++lane) {
     if (reach[lane] == lanes_[lane]) return lane;
   }
   lanes_.push_back(0);
   return std::uint32_t(lanes_.size() - 1);
 }
 
-void CaptureOrder::add(const Place& place, Reach& reach) const {
-  if (reach.size() < place.width) reach.resize(place.width, 0);
-  for (std::uint32_t lane = 0; lane < place.width; ++lane) {
-    reach[lane] = std::max(reach[lane], reaches_[place.reach + lane]);
-  }
+// Pre: the node has its place.
+void CaptureOrder::add(GraphNode node, Reach& reach) const {
+  const Reach& of = places_.at(node).reach;
+  if (reach.size() < of.size()) reach.resize(of.size());
+  for (std::size_t lane = 0; lane < of.size(); ++lane)
+    reach[lane] = std::max(reach[lane], of[lane]);
 }
 
 }  // namespace cistern

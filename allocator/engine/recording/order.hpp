@@ -35,26 +35,17 @@ class CaptureOrder {
   struct Place {
     std::uint32_t lane = 0;
     std::uint32_t number = 0;  ///< on its lane, from 1
-    std::size_t reach = 0;     ///< where its reach begins in reaches_
-    std::uint32_t width = 0;
-  };
-  struct Visit {
-    GraphNode node;
-    Nodes before;
-    std::size_t next = 0;  ///< of `before`, to look at
+    Reach reach;               ///< the node itself is among what it says
   };
 
   bool visit(GraphNode node);
-  void settle(const Visit& visited);
+  void settle(GraphNode node, const Nodes& before);
   std::uint32_t laneFor(const Reach& reach);
-  void add(const Place& place, Reach& reach) const;
+  void add(GraphNode node, Reach& reach) const;
 
   Device& device_;
   std::unordered_map<GraphNode, Place> places_;
-  std::vector<std::uint32_t> reaches_;  ///< of all nodes, one behind the other
-  std::vector<std::uint32_t> lanes_;    ///< how many nodes each has
-  std::vector<Visit> stack_;            ///< scratch, as is
-  Reach scratch_;
+  std::vector<std::uint32_t> lanes_;  ///< how many nodes each has
 };
 
 }  // namespace cistern

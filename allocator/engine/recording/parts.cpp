@@ -1,8 +1,6 @@
 // Which streams a capture records, as which of its parts, and what becomes of memory when a stream
 // begins another. See recording.hpp.
 #include <algorithm>
-#include <iterator>
-#include <utility>
 
 #include "allocator/engine/recording/recording.hpp"
 
@@ -15,11 +13,6 @@ std::uint32_t nextRecording() {
   return number != 0 && number != Request::kLent ? number : nextRecording();
 }
 
-template <class T>
-bool contains(const std::vector<T>& all, T one) {
-  return std::find(all.begin(), all.end(), one) != all.end();
-}
-
 }  // namespace
 
 Recording::Recording(Device& device, KnownStreams& streams, Pool& pool)
@@ -29,10 +22,16 @@ Recording::Recording(Device& device, KnownStreams& streams, Pool& pool)
       token_(pool.token()),
       number_(nextRecording()) {}
 
+void Recording::attach(const std::atomic<std::uint64_t>& tick, bool across_streams) {
+  const MutexLock lock(mutex_);
+  tick_ = &tick;
+  across_streams_ = across_streams;
+}
+
 void Recording::begin(Stream origin, std::uint64_t id) {
   const MutexLock lock(mutex_);
-  id_ = id;
-  streams_.push_back({origin, id, number_, false});
+  parts_.push_back({id, number_, CaptureOrder(device_)});
+  streams_.push_back({origin, &parts_.front()});
 }
 
 void Recording::include(Stream stream) {
@@ -40,18 +39,13 @@ void Recording::include(Stream stream) {
   if (Seen* const of = seen(stream)) {
     of->included = true;
   } else {
-    streams_.push_back({stream, 0, 0, true});
+    streams_.push_back({stream, nullptr, true});
   }
 }
 
-const Recording::Seen* Recording::seen(Stream stream) const {
-  const auto it = std::find_if(streams_.begin(), streams_.end(),
-                               [&](const Seen& of) { return of.stream == stream; });
+Recording::Seen* Recording::seen(Stream stream) {
+  const auto it = std::ranges::find(streams_, stream, &Seen::stream);
   return it != streams_.end() ? &*it : nullptr;
-}
-
-Recording::Seen* Recording::seen(Stream stream) CISTERN_NO_TSA {
-  return const_cast<Seen*>(std::as_const(*this).seen(stream));
 }
 
 // A device that says no is asked once more; then what was seen before holds. What the graph uses
@@ -64,92 +58,71 @@ bool Recording::covers(Stream stream) {
   const MutexLock lock(mutex_);
   if (!records(stream, now)) return false;
   Seen& of = *seen(stream);
-  if (now.status == CaptureStatus::kActive && of.capture != now.id) beginPart(of, now.id);
+  const bool told = now.status == CaptureStatus::kActive;
+  if (told && (of.part == nullptr || of.part->id != now.id)) beginPart(of, now.id);
   return true;
 }
 
 // A capture that an earlier call has broken has no id any more; its streams are known.
 bool Recording::records(Stream stream, const CaptureInfo& info) {
-  if (over_ || info.status == CaptureStatus::kNone) return false;
+  if (over_ || parts_.empty() || info.status == CaptureStatus::kNone) return false;
   const Seen* const of = seen(stream);
   if (info.status == CaptureStatus::kInvalidated) return of != nullptr;
-  if (info.id != id_) return of != nullptr && of->included;
-  if (of == nullptr) streams_.push_back({stream, id_, number_, false});
+  if (info.id != parts_.front().id) return of != nullptr && of->included;
+  if (of == nullptr) streams_.push_back({stream, &parts_.front()});
   return true;
 }
 
 std::uint32_t Recording::numberOf(Stream stream) {
   const MutexLock lock(mutex_);
   const Seen* const of = seen(stream);
-  return of && of->number != 0 ? of->number : number_;
+  return of && of->part ? of->part->number : number_;
 }
 
-// Streams of one part have one number.
-void Recording::beginPart(Seen& of, std::uint64_t capture) {
-  const auto same = std::find_if(streams_.begin(), streams_.end(),
-                                 [&](const Seen& other) { return other.capture == capture; });
-  const bool known = capture == id_ || same != streams_.end();
-  bodies_.reserve(bodies_.size() + 1);
-  if (of.capture != 0) keepApart(of.stream);
-  of.number = capture == id_ ? number_ : known ? same->number : nextRecording();
-  of.capture = capture;
-  if (!known) bodies_.push_back(of.number);
+void Recording::beginPart(Seen& of, std::uint64_t id) {
+  const auto known = std::ranges::find(parts_, id, &Part::id);
+  Part& part = known != parts_.end()
+                   ? *known
+                   : parts_.emplace_back(Part{id, nextRecording(), CaptureOrder(device_)});
+  if (of.part != nullptr) keepApart(of);
+  of.marks.clear();
+  of.unmarked = 0;
+  of.part = &part;
 }
 
 // What the stream has used or freed until now is for the part that it does not record any more.
-void Recording::keepApart(Stream stream) {
-  const auto used = [&](const Queue& queue) { return queue.users.contains(stream); };
-  std::size_t count = apart_.size();
-  for (const Queue& queue : queues_) count += used(queue) ? queue.blocks.size() : 0;
-  apart_.reserve(count);
-  for (Heap* heap : pool_.heaps()) {
-    if (heap->stream() != stream) continue;
+void Recording::keepApart(const Seen& of) {
+  if (Heap* const heap = pool_.find(of.stream)) {
     const MutexLock lock(heap->mutex());
-    const std::vector<Block*> freed = heap->incomplete();
-    apart_.reserve(count + freed.size());
-    for (Block* block : freed) {
+    for (Block* block : heap->incomplete()) {
       heap->setAside(*block);
-      apart_.push_back({{heap, block}, {}, {}, 0});
+      left_.free.push(*block);
     }
-    marks_.erase(heap);
   }
   for (Queue& queue : queues_) {
-    if (!used(queue)) continue;
-    std::move(queue.blocks.begin(), queue.blocks.end(), std::back_inserter(apart_));
+    if (!queue.users.contains(of.stream)) continue;
+    for (const Waiting& waiting : queue.blocks) left_.free.push(*waiting.block);
     queue.blocks.clear();
-    queue.unmarked = 0;
   }
-}
-
-Recording::Part Recording::partOf(const Block& block) const {
-  if (block.epoch != number_ && !contains(bodies_, block.epoch)) return Part::kNone;
-  const Seen* const of = seen(block.use.stream);
-  return of && of->number == block.epoch ? Part::kPresent : Part::kPast;
 }
 
 // A part that no request has told of yet is as good as none.
-bool Recording::frontierOf(Stream stream, Frontier& frontier) CISTERN_NO_TSA {
+bool Recording::frontierOf(Stream stream, Nodes& nodes) CISTERN_NO_TSA {
   const auto present = [&]() CISTERN_NO_TSA {
-    const Result<CaptureInfo> info = device_.captureFrontier(stream, frontier.nodes);
+    const Result<CaptureInfo> info = device_.captureFrontier(stream, nodes);
     if (!info.ok() || !records(stream, info.value())) return false;
-    frontier.capture = info.value().id;
-    return frontier.capture == seen(stream)->capture;
+    const Part* const part = seen(stream)->part;
+    return part != nullptr && part->id == info.value().id;
   };
   return known_.ask(stream, present, [](const SharedStreamEnd&) { return false; });
 }
 
 bool Recording::reachOf(Stream stream, Reach& reach) {
-  Frontier frontier;
+  Nodes frontier;
   if (!frontierOf(stream, frontier)) return false;
-  reach.capture = frontier.capture;
-  CaptureOrder& order = orders_.try_emplace(reach.capture, device_).first->second;
-  return order.reachOf(frontier.nodes, reach.lanes);
-}
-
-bool Recording::follows(const Reach& reach, const Nodes& nodes) const {
-  const CaptureOrder& order = orders_.at(reach.capture);
-  return std::all_of(nodes.begin(), nodes.end(),
-                     [&](GraphNode node) { return order.follows(reach.lanes, node); });
+  Part& part = *seen(stream)->part;
+  reach.part = &part;
+  return part.order.reachOf(frontier, reach.lanes);
 }
 
 }  // namespace cistern

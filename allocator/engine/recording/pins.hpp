@@ -27,18 +27,12 @@ struct Pins {
 class PinnedSegments {
  public:
   /// Pins the segment for holder `number`, unless that has pinned it already. Throws
-  /// std::bad_alloc, changing nothing.
+  /// std::bad_alloc; then it is not pinned for it.
   void pin(HeapSegment& segment, std::uint64_t number, Pins& pins) {
     const MutexLock lock(mutex_);
-    const auto [it, fresh] = states_.try_emplace(&segment);
-    State& state = it->second;
-    if (!fresh && state.last == number) return;
-    try {
-      pins.segments.push_back(&segment);
-    } catch (...) {
-      if (fresh) states_.erase(it);
-      throw;
-    }
+    State& state = states_[&segment];
+    if (state.last == number) return;
+    pins.segments.push_back(&segment);
     state.last = number;
     ++state.count;
   }
@@ -49,13 +43,14 @@ class PinnedSegments {
   }
   bool pinned(const HeapSegment& segment) const {
     const MutexLock lock(mutex_);
-    return states_.contains(&segment);
+    const auto it = states_.find(&segment);
+    return it != states_.end() && it->second.count > 0;
   }
 
  private:
   struct State {
-    std::uint32_t count = 0;
-    std::uint64_t last = 0;  ///< the holder that pinned it last
+    std::uint32_t count = 0;  ///< 0 only where the host was short of memory for the first pin
+    std::uint64_t last = 0;   ///< the holder that pinned it last
   };
   mutable Mutex mutex_;
   std::unordered_map<const HeapSegment*, State> states_ CISTERN_GUARDED_BY(mutex_);

@@ -1,244 +1,275 @@
 #include "allocator/engine/recording/recording.hpp"
 
 #include <algorithm>
-#include <iterator>
 #include <new>
 #include <utility>
 
 namespace cistern {
+namespace {
+
+// It is handed out whole, so it must not be much larger.
+bool fits(const Block& block, const Request& request) {
+  return segmentOf(block).kind == request.kind && block.grains >= request.grains &&
+         block.grains <= request.grains + request.grains / 8;
+}
+
+// The best free block of the owner's that was freed in one of the epochs.
+Block* bestFree(Heap& owner, const Request& request, Epochs epochs)
+    CISTERN_REQUIRES(owner.mutex()) {
+  Layout& layout = owner.layout(request.kind);
+  layout.listLeftOut();
+  return layout.freeBlocks().bestFitIf(request.grains, [&](const Block& b) {
+    return epochs.contain(b.epoch) && layout.serves(b, request.grains);
+  });
+}
+
+bool hasFree(Heap& owner, const Request& request) {
+  const MutexLock lock(owner.mutex());
+  return bestFree(owner, request, {}) != nullptr;
+}
+
+}  // namespace
 
 // ---- Marks -------------------------------------------------------------------------------------
 
-Recording::Marks& Recording::marksOf(Heap& heap) {
-  Marks& of = marks_[&heap];
-  if (of.generation != heap.generation) of = {heap.generation, 0, 0, kFreesOfAMark, {}};
-  return of;
+// All that was freed on the stream by now. False where the stream does not tell what it has
+// reached, or the host is short of memory: a mark that comes later is as safe, only less often
+// followed.
+bool Recording::mark(Stream stream) noexcept {
+  try {
+    Nodes nodes;
+    if (!frontierOf(stream, nodes)) return false;
+    Seen& of = *seen(stream);
+    of.marks.push_back({{0, kNoHeap}, std::move(nodes)});
+    of.unmarked = 0;
+    if (Heap* const heap = pool_.find(stream)) {
+      const MutexLock lock(heap->mutex());
+      of.marks.back().ended = heap->endedEpoch();
+    }
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
 }
 
-// While no other stream has a heap in the pool there is nobody to take it. Where the host has no
-// memory for the heap's marks, what is freed has an epoch before those of all marks to come: nobody
-// takes it either.
-bool Recording::noteFree(Heap& heap) noexcept {
-  try {
-    if (marksOf(heap).unmarked == 0) (void)heap.endEpoch();
-    Marks& of = marksOf(heap);
-    if (++of.unmarked < of.share) return false;
-    if (pool_.heapCount() > 1) return true;
+// To ask for a frontier at every free would be most of what a free costs. While no other stream has
+// a heap in the pool there is nobody to take the memory.
+void Recording::noteFree(Seen& of) noexcept {
+  if (++of.unmarked < of.share || !across_streams_) return;
+  if (pool_.heapCount() == 1) {
     of.share += kFreesOfAMark;
-  } catch (const std::bad_alloc&) {
+  } else if (mark(of.stream)) {
+    of.share = std::min(2 * of.share, kMostOfAMark);
   }
-  return false;
 }
 
-void Recording::mark(Heap& heap, const Frontier& frontier) {
-  Marks& of = marksOf(heap);
-  if (of.unmarked == 0) return;
-  const std::size_t first = nodes_.size();
-  nodes_.insert(nodes_.end(), frontier.nodes.begin(), frontier.nodes.end());
-  of.marks.push_back({heap.epoch, first, frontier.nodes.size()});
-  of.capture = frontier.capture;
-  of.unmarked = 0;
-  of.share = std::min(2 * of.share, kMostOfAMark);
+void Recording::markForOthers(Seen& of) noexcept {
+  of.share = kFreesOfAMark;
+  if (of.unmarked > 0) (void)mark(of.stream);
 }
 
-bool Recording::unmarked(Heap& heap) const {
-  const auto it = marks_.find(&heap);
-  return it != marks_.end() && it->second.unmarked > 0;
+void Recording::markForOthers(const Queue& queue) noexcept {
+  if (queue.blocks.empty()) return;
+  const Point& last = queue.blocks.back().points.front();
+  if (last.mark == last.of->marks.size()) markForOthers(*last.of);
 }
 
-bool Recording::follows(const Reach& reach, const Mark& mark) const {
-  const CaptureOrder& order = orders_.at(reach.capture);
-  const auto from = nodes_.begin() + std::ptrdiff_t(mark.first);
-  return std::all_of(from, from + std::ptrdiff_t(mark.count),
-                     [&](GraphNode node) { return order.follows(reach.lanes, node); });
+bool Recording::follows(const Reach& reach, const Mark& mark) {
+  return std::ranges::all_of(
+      mark.nodes, [&](GraphNode node) { return reach.part->order.follows(reach.lanes, node); });
 }
 
+bool Recording::follows(const Reach& reach, const Waiting& waiting) {
+  return std::ranges::all_of(waiting.points, [&](const Point& point) {
+    const std::vector<Mark>& marks = point.of->marks;
+    return point.of->part == reach.part && point.mark < marks.size() &&
+           follows(reach, marks[point.mark]);
+  });
+}
+
+// Epochs of free blocks that may be taken with that reach, apart from those that are complete.
 Epochs Recording::followed(Heap& heap, const Reach& reach) {
-  const auto it = marks_.find(&heap);
-  if (it == marks_.end() || it->second.generation != heap.generation) return Epochs::none();
-  if (it->second.capture != reach.capture) return Epochs::none();
-  it->second.share = kFreesOfAMark;
-  const std::vector<Mark>& marks = it->second.marks;
-  const auto end =
-      std::partition_point(marks.begin(), marks.end(),
-                           [&](const Mark& mark) CISTERN_NO_TSA { return follows(reach, mark); });
-  if (end == marks.begin()) return Epochs::none();
-  return {marks.front().epoch, std::prev(end)->epoch};
+  const Seen* const of = seen(heap.stream());
+  if (of == nullptr || of->part != reach.part) return Epochs::none();
+  const std::uint32_t generation = heap.markNow().generation;
+  const auto first = std::ranges::find(of->marks, generation,
+                                       [](const Mark& mark) { return mark.ended.generation; });
+  const auto end = std::partition_point(first, of->marks.end(),
+                                        [&](const Mark& mark) { return follows(reach, mark); });
+  if (end == first) return Epochs::none();
+  return {first->ended.epoch, std::prev(end)->ended.epoch};
 }
 
-// ---- Deferred blocks ---------------------------------------------------------------------------
+// ---- Freeing -----------------------------------------------------------------------------------
 
-Recording::Queue& Recording::queueOf(Heap& home, const StreamUses& users) {
-  for (Queue& queue : queues_) {
-    if (queue.home == &home && queue.users == users) return queue;
-  }
-  queues_.push_back({&home, users, {}, 0});
-  return queues_.back();
-}
-
-void Recording::defer(PendingFrees::Retired retired, const StreamUses& users) noexcept {
-  try {
-    deferFor(retired, users);
-  } catch (const std::bad_alloc&) {
-    unknown_.push(*retired.block);
-  }
-}
-
-// What one stream alone has used will be used there again, as a rule: its frontier is asked for
-// when another stream looks, or every few blocks. One that comes later is as safe, as with marks.
-void Recording::deferFor(PendingFrees::Retired retired, const StreamUses& users) {
-  Deferred deferred{retired, {}, {}};
-  StreamUses recorded;
-  const bool later = users.size() == 1 && seen(users.front()) != nullptr;
-  for (const Stream user : users) {
-    Frontier frontier;
-    if (later || frontierOf(user, frontier)) {
-      if (!later) deferred.waitsFor(std::move(frontier));
-      recorded.note(user);
+Recording::Freed Recording::free(Heap& heap, const HeapSegment& segment, Address address,
+                                 const void* caller) noexcept {
+  const MutexLock lock(mutex_);
+  if (over_) return {Freed::How::kOver, nullptr, {}};
+  Freed freed;
+  Seen* of = nullptr;
+  bool ours = false, present = false;
+  {
+    const MutexLock heap_lock(heap.mutex());
+    Block* const block = freed.block = heap.find(segment, address);
+    if (block == nullptr) return {Freed::How::kNotHeld, nullptr, {}};
+    heap.frees.note(address, block->grains, caller, threadNumber());
+    of = seen(block->use.stream);
+    ours = isOurs(*block);
+    present = ours && of && of->part && of->part->number == block->epoch;
+    if (present && block->use.uses == nullptr && of->stream == heap.stream()) {
+      heap.release(*block, tick());
     } else {
-      deferred.others.note(user);
+      freed.users = heap.retire(*block);
+      freed.users.add(ours ? block->use.stream : heap.stream());
     }
   }
-  // Who waits for a stream outside waits until the capture is over: in a queue of their own.
-  for (const Stream user : deferred.others) recorded.note(user);
-  Queue& queue = queueOf(*retired.heap, recorded);
-  queue.blocks.push_back(std::move(deferred));
-  if (later && ++queue.unmarked >= kFreesOfAMark) markQueue(queue);
+  if (!ours) freed.how = Freed::How::kFromBefore;
+  if (ours && !freed.users.empty()) defer(*freed.block, freed.users, present);
+  if (present && freed.users.size() <= 1) noteFree(*of);
+  return freed;
 }
 
-void Recording::keepApart(PendingFrees::Retired retired, const StreamUses& users) noexcept {
-  try {
-    Deferred deferred{retired, {}, {}};
-    Frontier frontier;
-    for (const Stream user : users) {
-      if (!frontierOf(user, frontier)) deferred.others.note(user);
+bool Recording::isOurs(const Block& block) const {
+  return std::ranges::find(parts_, block.epoch, &Part::number) != parts_.end();
+}
+
+// `present`: its stream still records the part in which it was allocated. What one stream alone has
+// used will be used there again, as a rule: it waits for the next mark.
+void Recording::defer(Block& block, const StreamUses& users, bool present) noexcept try {
+  const bool alone = present && users.size() == 1;
+  Waiting waiting{&block, {}};
+  StreamUses outside;
+  for (const Stream user : users) {
+    if (alone || mark(user)) {
+      Seen* const of = seen(user);
+      waiting.points.push_back({of, of->marks.size() - (alone ? 0 : 1)});
+    } else {
+      outside.note(user);
     }
-    apart_.push_back(std::move(deferred));
-  } catch (const std::bad_alloc&) {
-    unknown_.push(*retired.block);
   }
-}
-
-// Where several parts have used a block, nobody follows all of them.
-void Recording::Deferred::waitsFor(Frontier&& point) {
-  capture = points.empty() || capture == point.capture ? point.capture : 0;
-  points.push_back(std::move(point.nodes));
-}
-
-void Recording::markQueues() {
-  for (Queue& queue : queues_) markQueue(queue);
-}
-
-// Where the stream does not tell what it has reached, or the host is short of memory, blocks stay
-// unmarked.
-void Recording::markQueue(Queue& queue) noexcept {
-  if (queue.unmarked == 0) return;
-  try {
-    Frontier frontier;
-    if (!frontierOf(queue.users.front(), frontier)) return;
-    for (; queue.unmarked > 0; --queue.unmarked) {
-      queue.blocks[queue.blocks.size() - queue.unmarked].waitsFor(Frontier(frontier));
-    }
-  } catch (const std::bad_alloc&) {
+  if (!outside.empty()) {
+    left_.outside.push_back({&block, std::move(outside)});
+  } else if (present) {
+    queueOf(block, users).blocks.push_back(std::move(waiting));
+  } else {
+    left_.free.push(block);
   }
+} catch (const std::bad_alloc&) {
+  left_.unknown.push(block);
 }
 
-bool Recording::follows(const Reach& reach, const Deferred& deferred) const {
-  if (!deferred.others.empty() || deferred.points.empty()) return false;
-  if (deferred.capture != reach.capture) return false;
-  return std::all_of(deferred.points.begin(), deferred.points.end(),
-                     [&](const Nodes& point) CISTERN_NO_TSA { return follows(reach, point); });
-}
-
-RetiredBlocks Recording::takeFollowed(const Heap& heap, const Reach& reach) noexcept {
-  RetiredBlocks blocks;
+Recording::Queue& Recording::queueOf(const Block& block, const StreamUses& users) {
+  Heap* const home = segmentOf(block).heap.load(std::memory_order_relaxed);
   for (Queue& queue : queues_) {
-    if (queue.home != &heap) continue;
-    markQueue(queue);
-    while (!queue.blocks.empty() && follows(reach, queue.blocks.front())) {
-      blocks.push(*queue.blocks.front().retired.block);
-      queue.blocks.pop_front();
-    }
+    if (queue.home == home && queue.users == users) return queue;
   }
-  return blocks;
+  return queues_.emplace_back(Queue{home, users, {}});
 }
 
-// It is handed out whole, so it must not be much larger.
-bool Recording::fits(const Deferred& deferred, std::uint32_t grains, SizeKind kind) {
-  const Block& block = *deferred.retired.block;
-  return segmentOf(block).kind == kind && block.grains >= grains &&
-         block.grains <= grains + grains / 8;
+Recording::Left Recording::finish() noexcept {
+  over_ = true;
+  for (const Queue& queue : queues_) {
+    for (const Waiting& waiting : queue.blocks) left_.free.push(*waiting.block);
+  }
+  queues_.clear();
+  streams_.clear();
+  parts_.clear();
+  return std::exchange(left_, {});
 }
 
-bool Recording::mayServe(const Heap& heap, std::uint32_t grains, SizeKind kind) const {
-  return std::any_of(queues_.begin(), queues_.end(), [&](const Queue& queue) {
-    if (queue.home == &heap && !queue.blocks.empty()) return true;
+// ---- Taking ------------------------------------------------------------------------------------
+
+Block* Recording::take(Heap& heap, const Request& request) {
+  const MutexLock lock(mutex_);
+  if (over_ || !across_streams_) return nullptr;
+  if (Block* block = takeOwn(request)) return block;
+  Reach reach;
+  if (!mayFind(heap, request) || !reachOf(request.stream, reach)) return nullptr;
+  takeBack(heap, reach);
+  {
+    const MutexLock heap_lock(heap.mutex());
+    if (Block* block = heap.allocate(request)) return block;
+  }
+  if (Block* block = takeWaiting(request, reach)) return block;
+  return takeFree(heap, request, reach);
+}
+
+// The best of the waiting blocks; few are looked at in each queue.
+template <class MayHave>
+Block* Recording::takeBest(const Request& request, MayHave may_have) {
+  Queue* from = nullptr;
+  std::deque<Waiting>::iterator best;
+  for (Queue& queue : queues_) {
     const auto end =
         queue.blocks.begin() + std::ptrdiff_t(std::min(queue.blocks.size(), kLookedAt));
-    return std::any_of(queue.blocks.begin(), end,
-                       [&](const Deferred& one) { return fits(one, grains, kind); });
-  });
-}
-
-// Few are looked at in each queue.
-template <class MayHave>
-PendingFrees::Retired Recording::takeBest(std::uint32_t grains, SizeKind kind, MayHave may_have) {
-  Queue* best_queue = nullptr;
-  std::size_t best = 0;
-  for (Queue& queue : queues_) {
-    for (std::size_t i = 0; i < std::min(queue.blocks.size(), kLookedAt); ++i) {
-      if (!may_have(queue, queue.blocks[i])) break;
-      if (!fits(queue.blocks[i], grains, kind)) continue;
-      const Block& block = *queue.blocks[i].retired.block;
-      if (best_queue && block.grains >= best_queue->blocks[best].retired.block->grains) continue;
-      best_queue = &queue;
-      best = i;
+    for (auto it = queue.blocks.begin(); it != end && may_have(queue, *it); ++it) {
+      if (!fits(*it->block, request)) continue;
+      if (from != nullptr && it->block->grains >= best->block->grains) continue;
+      from = &queue;
+      best = it;
     }
   }
-  if (best_queue == nullptr) return {nullptr, nullptr};
-  const PendingFrees::Retired taken = best_queue->blocks[best].retired;
-  if (best + best_queue->unmarked >= best_queue->blocks.size()) --best_queue->unmarked;
-  best_queue->blocks.erase(best_queue->blocks.begin() + std::ptrdiff_t(best));
-  return taken;
+  if (from == nullptr) return nullptr;
+  Block* const block = best->block;
+  from->blocks.erase(best);
+  const MutexLock lock(from->home->mutex());
+  from->home->reissue(*block, request);
+  return block;
 }
 
-PendingFrees::Retired Recording::takeFor(std::uint32_t grains, SizeKind kind, const Reach& reach) {
-  markQueues();
-  return takeBest(grains, kind, [&](const Queue&, const Deferred& deferred) CISTERN_NO_TSA {
-    return follows(reach, deferred);
+// What no stream but this one has used is ordered by the stream itself.
+Block* Recording::takeOwn(const Request& request) {
+  return takeBest(request, [&](const Queue& queue, const Waiting&) {
+    return queue.users.size() == 1 && queue.users.front() == request.stream;
   });
 }
 
-PendingFrees::Retired Recording::takeOwn(std::uint32_t grains, SizeKind kind, Stream stream) {
-  return takeBest(grains, kind, [&](const Queue& queue, const Deferred& deferred) {
-    return queue.users.size() == 1 && queue.users.front() == stream && deferred.others.empty();
-  });
+Block* Recording::takeWaiting(const Request& request, const Reach& reach) {
+  for (const Queue& queue : queues_) markForOthers(queue);
+  return takeBest(request, [&](const Queue&, const Waiting& one) { return follows(reach, one); });
 }
 
-void Recording::finish() noexcept {
-  over_ = true;
-  marks_.clear();
-  nodes_.clear();
-  orders_.clear();
+// Whether anything waits that could serve the request, or is the heap's; or other heaps have it.
+bool Recording::mayFind(const Heap& heap, const Request& request) {
+  for (const Queue& queue : queues_) {
+    if (queue.home == &heap && !queue.blocks.empty()) return true;
+    const auto first = queue.blocks.begin();
+    const auto end = first + std::ptrdiff_t(std::min(queue.blocks.size(), kLookedAt));
+    if (std::any_of(first, end, [&](const Waiting& one) { return fits(*one.block, request); }))
+      return true;
+  }
+  return std::ranges::any_of(
+      pool_.heaps(), [&](Heap* owner) { return owner != &heap && hasFree(*owner, request); });
 }
 
-bool Recording::takeDeferred(Deferred& deferred) noexcept {
-  if (Block* const block = unknown_.pop()) {
-    deferred = {};
-    deferred.retired = {segmentOf(*block).heap.load(std::memory_order_relaxed), block};
-    deferred.unknown = true;
-    return true;
+// Blocks of this heap that streams used which its own now follows are its free memory again.
+void Recording::takeBack(Heap& heap, const Reach& reach) noexcept {
+  for (Queue& queue : queues_) {
+    if (queue.home != &heap) continue;
+    markForOthers(queue);
+    while (!queue.blocks.empty() && follows(reach, queue.blocks.front())) {
+      {
+        const MutexLock lock(heap.mutex());
+        heap.release(*queue.blocks.front().block, tick());
+      }
+      queue.blocks.pop_front();
+      if (Seen* const of = seen(heap.stream())) ++of->unmarked;
+    }
   }
-  while (!queues_.empty() && queues_.front().blocks.empty()) queues_.pop_front();
-  if (!queues_.empty()) {
-    deferred = std::move(queues_.front().blocks.front());
-    queues_.front().blocks.pop_front();
-    return true;
+}
+
+// Free memory of the capture's other streams: as a guest, until it is freed.
+Block* Recording::takeFree(const Heap& heap, const Request& request, const Reach& reach) {
+  for (Heap* owner : pool_.heaps()) {
+    Seen* const of = seen(owner->stream());
+    if (owner == &heap || of == nullptr || !hasFree(*owner, request)) continue;
+    markForOthers(*of);
+    const MutexLock lock(owner->mutex());
+    Block* const free = bestFree(*owner, request, followed(*owner, reach));
+    if (free != nullptr) return owner->allocateFrom(*free, request);
   }
-  if (apart_.empty()) return false;
-  deferred = std::move(apart_.back());
-  apart_.pop_back();
-  return true;
+  return nullptr;
 }
 
 }  // namespace cistern

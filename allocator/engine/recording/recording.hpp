@@ -1,40 +1,37 @@
-// A capture that is under way into a pool, as far as memory is concerned.
+// A capture that is under way into a pool, as far as memory is concerned: which streams it records,
+// what of the pool's memory it has freed where, and who of its streams may have that again.
 //
 // Work that is recorded runs when the graph is replayed, not now. So an event says nothing about
 // it, and asking for one would put it into the graph. What a captured stream frees is therefore
-// followed in the graph itself: frees are marked with the frontier that the stream had reached, a
-// few at a time, or when another stream asks. Work recorded later may use the memory if it follows
-// that frontier.
+// followed in the graph itself: a mark is the frontier that a stream had reached, and covers all
+// that was freed on the stream before. Several frees share one: it is made every few frees, or when
+// another stream asks. Work recorded later may use the memory if it follows that frontier.
 //
-//   a heap's marks are in the order of its epochs, and each follows the ones before:
-//   who follows mark i follows all up to i; free blocks stamped with an epoch from the first
-//   mark's to mark i's are theirs to take
-//
-// Blocks that several streams used wait in queues, each with what they wait for; in a queue too,
-// who may not have the first may have none of those behind it.
+//   a stream's marks follow each other: what follows mark i follows all up to i
+//   free blocks of its heap       mark i has ended an epoch: what follows it may take those stamped
+//                                 with an epoch from the first mark's to mark i's
+//   blocks that wait in queues    each for a mark of every stream that has used it; a stream that
+//                                 may not have the first of a queue may have none of those behind
 //
 // The body of a conditional node is a part of its own: another graph, which the device records as
 // another capture, on streams that were included here. Nothing is known to order what two parts do,
-// also not two bodies that one stream records one after the other. So a mark or a waiting block
-// says of which part its nodes are, and who records another part does not follow them; and when a
+// also not two bodies that one stream records one after the other. So a stream's marks are of the
+// part that it records at present, and a stream that records another does not follow them; when a
 // stream begins a new part, what it has freed in the one before is kept apart until the capture is
 // over.
 //
 // Locks: mutex() guards everything here but what is said to be otherwise. It comes before the
-// backing's and heaps'.
+// backing's and heaps'. Device calls that ask for frontiers are made under it, none under a heap's.
 #pragma once
 
 #include <atomic>
 #include <deque>
-#include <map>
 #include <memory>
-#include <unordered_map>
 #include <vector>
 
 #include "allocator/base/mutex.hpp"
 #include "allocator/engine/heap.hpp"
 #include "allocator/engine/known_streams.hpp"
-#include "allocator/engine/pending_frees.hpp"
 #include "allocator/engine/recording/order.hpp"
 #include "allocator/engine/recording/pins.hpp"
 #include "allocator/engine/retired_blocks.hpp"
@@ -43,18 +40,6 @@ namespace cistern {
 
 class Recording {
  public:
-  using Nodes = CaptureOrder::Nodes;
-  /// What a stream's next work would follow, and what all of that follows; both in one part, which
-  /// is named as the device names its capture.
-  struct Frontier {
-    std::uint64_t capture = 0;
-    Nodes nodes;
-  };
-  struct Reach {
-    std::uint64_t capture = 0;
-    CaptureOrder::Reach lanes;
-  };
-
   Recording(Device& device, KnownStreams& streams, Pool& pool);
   Recording(const Recording&) = delete;
   Recording& operator=(const Recording&) = delete;
@@ -65,7 +50,13 @@ class Recording {
   /// true.
   std::uint32_t numberOf(Stream stream);
   Mutex& mutex() CISTERN_TSA(lock_returned(mutex_)) { return mutex_; }
+  bool over() const CISTERN_REQUIRES(mutex_) { return over_; }
 
+  // ---- Which streams it records (parts.cpp)
+
+  /// The allocator's clock of misses, and whether streams may have each other's memory. Once,
+  /// before anything is recorded.
+  void attach(const std::atomic<std::uint64_t>& tick, bool across_streams);
   /// The device has begun to record `origin`, and calls the capture `id`. Once.
   void begin(Stream origin, std::uint64_t id);
   /// What is allocated on `stream` belongs to this capture too, although the device records it as
@@ -74,67 +65,44 @@ class Recording {
   /// Whether what is allocated on the stream now belongs to this capture. Asks the device. Throws
   /// std::bad_alloc, changing nothing.
   bool covers(Stream stream);
-  /// What the stream has reached. False when this capture does not record it.
-  bool frontierOf(Stream stream, Frontier& frontier);
-  /// What work that is recorded on the stream next would follow. False when that is not known.
-  bool reachOf(Stream stream, Reach& reach) CISTERN_REQUIRES(mutex_);
 
-  /// Of which part a block in use is: of none here, or of the one that its stream records at
-  /// present, or recorded last; or of one that its stream has recorded before.
-  enum class Part : std::uint8_t { kNone, kPresent, kPast };
-  Part partOf(const Block& block) const CISTERN_REQUIRES(mutex_);
+  // ---- Memory (recording.cpp)
 
-  // ---- Memory freed in order on one stream
+  /// A block that other streams of the capture have used, where the graph's order allows this one's
+  /// to have it; null for none. The device is asked only if there is something to find. `heap` is
+  /// the stream's, and has nothing free. Throws std::bad_alloc.
+  Block* take(Heap& heap, const Request& request);
 
-  /// Something that the capture used is about to be released to the heap in its stream's order.
-  /// True when it is time for a mark: asking for a frontier at every free would be most of what a
-  /// free costs. A mark that comes later is as safe, only less often followed.
-  bool noteFree(Heap& heap) noexcept CISTERN_REQUIRES(mutex_, heap.mutex());
-  /// All that was released by now was used up to that frontier of the heap's stream.
-  void mark(Heap& heap, const Frontier& frontier) CISTERN_REQUIRES(mutex_, heap.mutex());
-  /// Whether something was released since the last mark.
-  bool unmarked(Heap& heap) const CISTERN_REQUIRES(mutex_);
-  /// Epochs of free blocks that who has the reach may take, apart from those that are complete.
-  Epochs followed(Heap& heap, const Reach& reach) CISTERN_REQUIRES(mutex_, heap.mutex());
-
-  // ---- Blocks used on several streams
-
-  struct Deferred {
-    PendingFrees::Retired retired;
-    std::vector<Nodes> points;  ///< of the queue's users, as far as this capture records them; none
-                                ///< while it is unmarked
-    StreamUses others;          ///< users that it does not record
-    std::uint64_t capture = 0;  ///< the part that all points are of; 0: there is no such
-    bool unknown = false;       ///< its users were not kept: it waits for all there is
-    void waitsFor(Frontier&& point);
+  /// What has become of a free.
+  struct Freed {
+    enum class How : std::uint8_t {
+      kDone,
+      kNotHeld,     ///< there is no such block
+      kFromBefore,  ///< it is not the capture's: `block` is retired, and waits for `users`
+      kOver,        ///< the capture is over: the free is an ordinary one
+    };
+    How how = How::kDone;
+    Block* block = nullptr;
+    StreamUses users;
   };
-  /// Takes over a retired block that `users` have used, at least one of which is recorded here.
-  /// Where the host is short of memory, nobody gets it before the capture is over.
-  void defer(PendingFrees::Retired retired, const StreamUses& users) noexcept
-      CISTERN_REQUIRES(mutex_);
-  /// The same of a block that nobody may have before the capture is over.
-  void keepApart(PendingFrees::Retired retired, const StreamUses& users) noexcept
-      CISTERN_REQUIRES(mutex_);
-  /// Whether any block waits that could serve such a request of the heap's stream, or is the
-  /// heap's.
-  bool mayServe(const Heap& heap, std::uint32_t grains, SizeKind kind) const
-      CISTERN_REQUIRES(mutex_);
-  /// The blocks of `heap` that its stream, which has the reach, may have back.
-  RetiredBlocks takeFollowed(const Heap& heap, const Reach& reach) noexcept
-      CISTERN_REQUIRES(mutex_);
-  /// A block of `grains` or little more that who has the reach may have; none: block is null.
-  PendingFrees::Retired takeFor(std::uint32_t grains, SizeKind kind, const Reach& reach)
-      CISTERN_REQUIRES(mutex_);
-  /// The same of blocks that no stream but this one has used, which its own order tells: the device
-  /// is not asked.
-  PendingFrees::Retired takeOwn(std::uint32_t grains, SizeKind kind, Stream stream)
-      CISTERN_REQUIRES(mutex_);
+  /// A free of what the capture has allocated is free memory at once if its heap's stream alone has
+  /// used it; else it waits here. Where the host is short of memory, nobody gets it before the
+  /// capture is over.
+  Freed free(Heap& heap, const HeapSegment& segment, Address address, const void* caller) noexcept
+      CISTERN_EXCLUDES(mutex_);
 
-  /// The capture is over.
-  void finish() noexcept CISTERN_REQUIRES(mutex_);
-  /// One after the other, what still waited then. False when there is no more.
-  bool takeDeferred(Deferred& deferred) noexcept CISTERN_REQUIRES(mutex_);
-  bool over() const CISTERN_REQUIRES(mutex_) { return over_; }
+  /// Retired blocks that wait until the capture is over.
+  struct Left {
+    struct UsedOutside {
+      Block* block;
+      StreamUses streams;  ///< that the capture does not record
+    };
+    RetiredBlocks free;  ///< used by what was recorded only, which has not run
+    std::vector<UsedOutside> outside;
+    RetiredBlocks unknown;  ///< there was no memory to say what they wait for
+  };
+  /// The capture is over. Returns all that has waited.
+  Left finish() noexcept CISTERN_REQUIRES(mutex_);
 
   /// Bytes of pages that were moved for it. Guarded by the backing's lock.
   std::atomic<std::uint64_t> moved{0};
@@ -145,51 +113,81 @@ class Recording {
   std::vector<std::shared_ptr<void>> kept CISTERN_GUARDED_BY(mutex_);
 
  private:
-  struct Mark {
-    std::uint32_t epoch;
-    std::size_t first, count;  ///< its frontier, in nodes_
+  using Nodes = CaptureOrder::Nodes;
+
+  struct Part {
+    std::uint64_t id;      ///< as the device names its capture
+    std::uint32_t number;  ///< in what is allocated in it
+    CaptureOrder order;
   };
+  struct Mark {
+    EpochMark ended;  ///< of the stream's heap
+    Nodes nodes;
+  };
+  static constexpr std::uint32_t kNoHeap = UINT32_MAX;  ///< a generation that no epoch has
   /// How many frees share a mark: at first, and when nobody has asked for a while.
   static constexpr std::uint32_t kFreesOfAMark = 8, kMostOfAMark = 64;
-  struct Marks {
-    std::uint32_t generation = 0;  ///< of the heap's epochs
-    std::uint64_t capture = 0;     ///< the part that the marks are of
-    std::uint32_t unmarked = 0;    ///< frees since the last mark; they have an epoch of their own
+  /// A stream that this capture has recorded, or was told to.
+  struct Seen {
+    Stream stream;
+    Part* part;                           ///< that it recorded last; null: none yet
+    bool included = false;                ///< it may be recorded as another part
+    std::vector<Mark> marks{};            ///< in that part
+    std::uint32_t unmarked = 0;           ///< frees since the last
     std::uint32_t share = kFreesOfAMark;  ///< it is time for a mark after so many
-    std::vector<Mark> marks;
+  };
+  /// A mark of a stream; behind the last: the next one.
+  struct Point {
+    Seen* of;
+    std::size_t mark;
+  };
+  struct Waiting {
+    Block* block;
+    std::vector<Point> points;  ///< one for each user
   };
   struct Queue {
     Heap* home;
     StreamUses users;
-    std::deque<Deferred> blocks;
-    std::size_t unmarked = 0;  ///< of the blocks, the last ones: see defer
+    std::deque<Waiting> blocks;
   };
   static constexpr std::size_t kLookedAt = 64;  ///< blocks of each queue, for one request
-
-  /// A stream that this capture has recorded, or was told to.
-  struct Seen {
-    Stream stream;
-    std::uint64_t capture;  ///< the part that it recorded last; 0: none yet
-    std::uint32_t number;   ///< of that part
-    bool included;          ///< it may be recorded as another part
+  /// What a stream's next work would follow.
+  struct Reach {
+    const Part* part = nullptr;
+    CaptureOrder::Reach lanes;
   };
-  const Seen* seen(Stream stream) const CISTERN_REQUIRES(mutex_);
+
   Seen* seen(Stream stream) CISTERN_REQUIRES(mutex_);
-  void deferFor(PendingFrees::Retired retired, const StreamUses& users) CISTERN_REQUIRES(mutex_);
   bool records(Stream stream, const CaptureInfo& info) CISTERN_REQUIRES(mutex_);
-  void beginPart(Seen& of, std::uint64_t capture) CISTERN_REQUIRES(mutex_);
-  void keepApart(Stream stream) CISTERN_REQUIRES(mutex_);
-  Marks& marksOf(Heap& heap) CISTERN_REQUIRES(mutex_, heap.mutex());
-  bool follows(const Reach& reach, const Nodes& nodes) const CISTERN_REQUIRES(mutex_);
-  bool follows(const Reach& reach, const Mark& mark) const CISTERN_REQUIRES(mutex_);
-  bool follows(const Reach& reach, const Deferred& deferred) const CISTERN_REQUIRES(mutex_);
-  Queue& queueOf(Heap& home, const StreamUses& users) CISTERN_REQUIRES(mutex_);
-  void markQueues() CISTERN_REQUIRES(mutex_);
-  void markQueue(Queue& queue) noexcept CISTERN_REQUIRES(mutex_);
-  static bool fits(const Deferred& deferred, std::uint32_t grains, SizeKind kind);
-  template <class MayHave>
-  PendingFrees::Retired takeBest(std::uint32_t grains, SizeKind kind, MayHave may_have)
+  void beginPart(Seen& of, std::uint64_t id) CISTERN_REQUIRES(mutex_);
+  void keepApart(const Seen& of) CISTERN_REQUIRES(mutex_);
+  bool frontierOf(Stream stream, Nodes& nodes) CISTERN_REQUIRES(mutex_);
+  bool reachOf(Stream stream, Reach& reach) CISTERN_REQUIRES(mutex_);
+
+  bool mark(Stream stream) noexcept CISTERN_REQUIRES(mutex_);
+  void noteFree(Seen& of) noexcept CISTERN_REQUIRES(mutex_);
+  void markForOthers(Seen& of) noexcept CISTERN_REQUIRES(mutex_);
+  void markForOthers(const Queue& queue) noexcept CISTERN_REQUIRES(mutex_);
+  static bool follows(const Reach& reach, const Mark& mark);
+  static bool follows(const Reach& reach, const Waiting& waiting);
+  Epochs followed(Heap& heap, const Reach& reach) CISTERN_REQUIRES(mutex_, heap.mutex());
+
+  bool isOurs(const Block& block) const CISTERN_REQUIRES(mutex_);
+  void defer(Block& block, const StreamUses& users, bool present) noexcept CISTERN_REQUIRES(mutex_);
+  Queue& queueOf(const Block& block, const StreamUses& users) CISTERN_REQUIRES(mutex_);
+
+  bool mayFind(const Heap& heap, const Request& request) CISTERN_REQUIRES(mutex_);
+  Block* takeOwn(const Request& request) CISTERN_REQUIRES(mutex_);
+  void takeBack(Heap& heap, const Reach& reach) noexcept CISTERN_REQUIRES(mutex_);
+  Block* takeWaiting(const Request& request, const Reach& reach) CISTERN_REQUIRES(mutex_);
+  Block* takeFree(const Heap& heap, const Request& request, const Reach& reach)
       CISTERN_REQUIRES(mutex_);
+  template <class MayHave>
+  Block* takeBest(const Request& request, MayHave may_have) CISTERN_REQUIRES(mutex_);
+
+  std::uint64_t tick() const CISTERN_REQUIRES(mutex_) {
+    return tick_->load(std::memory_order_relaxed);
+  }
 
   Device& device_;
   KnownStreams& known_;
@@ -197,17 +195,13 @@ class Recording {
   const std::shared_ptr<void> token_;  ///< the pool stays while this is there
   const std::uint32_t number_;         ///< unique among captures that overlap; never 0, nor kLent
   Mutex mutex_;
-  std::uint64_t id_ CISTERN_GUARDED_BY(mutex_) = 0;
-  std::vector<Seen> streams_ CISTERN_GUARDED_BY(mutex_);
-  std::vector<std::uint32_t> bodies_ CISTERN_GUARDED_BY(mutex_);  ///< numbers of parts but the main
-  std::map<std::uint64_t, CaptureOrder> orders_ CISTERN_GUARDED_BY(mutex_);  ///< of each part
-  std::unordered_map<Heap*, Marks> marks_ CISTERN_GUARDED_BY(mutex_);
-  std::vector<GraphNode> nodes_ CISTERN_GUARDED_BY(mutex_);
-  std::deque<Queue> queues_ CISTERN_GUARDED_BY(mutex_);
-  std::vector<Deferred> apart_ CISTERN_GUARDED_BY(mutex_);
-  RetiredBlocks unknown_
-      CISTERN_GUARDED_BY(mutex_);  ///< there was no memory to say what they wait for
+  const std::atomic<std::uint64_t>* tick_ CISTERN_GUARDED_BY(mutex_) = nullptr;
+  bool across_streams_ CISTERN_GUARDED_BY(mutex_) = false;
   bool over_ CISTERN_GUARDED_BY(mutex_) = false;
+  std::deque<Part> parts_ CISTERN_GUARDED_BY(mutex_);  ///< the main one first
+  std::deque<Seen> streams_ CISTERN_GUARDED_BY(mutex_);
+  std::deque<Queue> queues_ CISTERN_GUARDED_BY(mutex_);
+  Left left_ CISTERN_GUARDED_BY(mutex_);  ///< nobody may have it before
 };
 
 }  // namespace cistern
