@@ -9,7 +9,7 @@
 //       afterGarbageCollection  segments idle for long, when a threshold is set
 //       moreMemory              with pages: moved to where they are needed, or made  (pages/)
 //                               else: idle segments of other streams, adopted  (reclaim.cpp),
-//                               or a new segment, under the limit              (growth.cpp)
+//                               or a new segment, under the limit              (segments/)
 //                               and before memory of others that queued work still uses, what
 //                               lies free in pools that lend                   (pool_verbs.cpp)
 //       underPressure           parts of other streams' memory, complete or ordered by an event;
