@@ -245,7 +245,7 @@ void CachingAllocator::emptyCache() {
   takeCachesBack();
   (void)tidyPools(Tidying::kEmptyCache);
   pollPending();
-  putBackAll(pending_.waitForStuck());
+  pending_.waitForStuck();
   if (pages_) pages_->emptyCache(heaps_.all());
   releaseIdle(heaps_.all());
 }
@@ -290,7 +290,6 @@ CachingAllocator::~CachingAllocator() {
     }
     for (const Segment* s = heap->refused; driver && s; s = s->next)
       leave(static_cast<const HeapSegment&>(*s), heap->pool());
-    if (driver) progress_.letGo(*heap);
   }
   if (pages_) pages_->shutDown(driver);
 }

@@ -64,11 +64,12 @@ CachingAllocator::CachingAllocator(Device& device, const Options& options,
       segment_rules_(inSegments(options_)),
       whole_rules_(options_, true),
       default_pool_(true, rules_, options_.backing == Backing::kPages),
+      events_(device),
       heaps_(default_pool_, options_.free_log, totals_),
       caches_(cache_limits, tick_, totals_),
-      events_(device),
       streams_(device, events_, heaps_),
-      pending_(device, events_, streams_),
+      pending_(device, events_, streams_,
+               [this](const PendingFrees::Retired& retired) { putBack(retired); }),
       progress_(device, events_, streams_) {}
 
 CachingAllocator::CachingAllocator(Device& device, const Options& options)
@@ -215,7 +216,7 @@ Block* CachingAllocator::afterPending(Heap& heap, const Request& request) {
   const MutexLock lock(waiting_mutex_);
   while (pending_.waiting() > 0) {
     num_sync_all_streams_.fetch_add(1, std::memory_order_relaxed);
-    if (!waitPending()) break;
+    if (!pending_.wait()) break;
     if (Block* block = search(heap, request)) return block;
     if (onPages(request)) {
       if (Block* block = moreMemory(heap, request)) return block;
