@@ -119,7 +119,7 @@ bool StreamProgress::passOldest(Heap& heap) noexcept {
 // What a stream says, or the end of one that is gone, is nothing of what a capture frees: the
 // stream of a conditional body is idle, with nothing run, as soon as the body is recorded. An event
 // from before the capture marks what was freed then.
-bool StreamProgress::mayMark(const Heap& heap, Look how) {
+bool StreamProgress::mayMark(Heap& heap, Look how) {
   return heap.completion.freed && heap.recorded == 0 && (how != Look::kEvents || heap.gone());
 }
 

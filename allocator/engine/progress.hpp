@@ -63,7 +63,7 @@ class StreamProgress {
   };
   void look(Heap& heap, Look how) noexcept;
   bool passOldest(Heap& heap) noexcept;
-  static bool mayMark(const Heap& heap, Look how) CISTERN_TSA(requires_capability(heap.mutex()));
+  static bool mayMark(Heap& heap, Look how) CISTERN_REQUIRES(heap.mutex());
   static bool isTimeToMark(const Heap::Completion& completion, std::uint64_t now);
   static Begun beginMark(Heap& heap, Look how, bool in_time) CISTERN_REQUIRES(heap.mutex());
   void endMark(Heap& heap, const Begun& begun) noexcept;
