@@ -20,7 +20,7 @@
 //
 // Locks: mutex_ guards everything. Events are recorded and queried under it, so that nothing is
 // attached to an event before it is recorded, but never waited for. No heap's lock is held
-// meanwhile. It comes after those of known streams. Blocks are released under no lock.
+// meanwhile. It comes after those of known streams. Blocks are released outside of it.
 #pragma once
 
 #include <algorithm>
