@@ -293,4 +293,33 @@ TEST_CASE("a forgotten stream's caches serve others at once when its work is com
   CHECK(rig.sim().callsOnDeadStreams() == 0);
 }
 
+#if defined(CISTERN_COUNTS_HOST_MEMORY)
+// An allocator that goes while the host is short of memory leaves its caches as they are.
+TEST_CASE("what a cache that is used again keeps is had back", "[engine]") {
+  SimRig rig("", roomySim());
+  IdleThread owner;
+  const Stream stream = rig.stream();
+  for (const bool refused : {true, false}) {
+    const Options options = Options::parse("background_thread:false");
+    auto allocator = std::make_unique<CachingAllocator>(rig.sim(), options);
+    owner.free(*allocator, owner.allocate(*allocator, 4 * kKiB, stream));
+    owner.run([&] { allocator->emptyCache(); });
+    void* first = owner.allocate(*allocator, 4 * kKiB, stream);
+    void* block = owner.allocate(*allocator, 4 * kKiB, stream);
+    owner.free(*allocator, first);
+    if (!refused) allocator->emptyCache();
+    allocator->free(block);  // on its way to the owner's cache
+    if (!refused) {
+      allocator->emptyCache();
+      CHECK(reservedOf(*allocator) == 0);
+    }
+    int requests = 0;
+    const AtHostAllocations at([&] {
+      if (refused && ++requests == 1) throw std::bad_alloc();
+    });
+    allocator.reset();
+  }
+}
+#endif
+
 }  // namespace cistern::test

@@ -75,6 +75,7 @@ void ThreadCache::bind(std::uint64_t table, Heap& heap, std::uint32_t owner,
   forgetHabits();
   owner_ = nullptr;
   shut_ = false;
+  unlist();  // it may have been in the list of a table that is gone
   returned_.reset();
   table_.store(table, std::memory_order_release);
 }
