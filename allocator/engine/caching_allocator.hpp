@@ -305,9 +305,7 @@ class CachingAllocator {
   void settleRetired(Heap& heap, Block& block, const StreamUses& uses,
                      bool captured = false) noexcept;
   void putBack(const PendingFrees::Retired& retired) noexcept;
-  bool putBackAll(PendingFrees::Ready ready) noexcept;
   bool pollPending() noexcept;
-  bool waitPending() noexcept;
   bool streamsAreIdle();
   enum class Reach : std::uint8_t { kIdleSegments, kPartsToo };
   Block* fromOtherHeaps(Heap& heap, const Request& request, Reach reach);
@@ -372,9 +370,9 @@ class CachingAllocator {
   mutable Totals totals_;
   SegmentMap segments_;
   SegmentRecords records_;
+  EventPool events_;
   HeapTable heaps_;
   CacheTable caches_;
-  EventPool events_;
   KnownStreams streams_;
   PendingFrees pending_;
   StreamProgress progress_;

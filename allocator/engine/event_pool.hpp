@@ -1,13 +1,35 @@
-// Events that were made once and are used again. Own lock, a leaf: no other is taken under it, and
-// no device call is made under it.
+// Events that were made once and are used again, and what they say. Own lock, a leaf: no other is
+// taken under it, and no device call is made under it.
 #pragma once
 
+#include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "allocator/base/mutex.hpp"
 #include "allocator/device/device.hpp"
 
 namespace cistern {
+
+class EventPool;
+
+/// An event, for as long as anybody holds it; then it goes back to its pool, which outlives it.
+class PooledEvent {
+ public:
+  explicit PooledEvent(EventPool& pool) : pool_(pool) {}
+  ~PooledEvent();
+  PooledEvent(const PooledEvent&) = delete;
+  PooledEvent& operator=(const PooledEvent&) = delete;
+
+  Event event() const { return event_; }
+
+ private:
+  friend class EventPool;
+  EventPool& pool_;
+  Event event_;  ///< none, where none could be made
+};
+
+using SharedEvent = std::shared_ptr<const PooledEvent>;
 
 class EventPool {
  public:
@@ -18,12 +40,22 @@ class EventPool {
   EventPool& operator=(const EventPool&) = delete;
 
   /// A spare event, or a new one.
-  Result<Event> take() noexcept;
-  void give(Event event) noexcept;
+  Result<SharedEvent> take() noexcept;
   /// How many there are: spare, in use, or being made.
   std::size_t made() const noexcept;
 
+  /// What an event says of the work before it: not complete, as far as is known; complete; or
+  /// nothing, for good, as a capture has recorded it. Only a capture that began and ended between
+  /// two looks at the stream leaves such an event behind.
+  enum class Answer : std::uint8_t { kNotYet, kReached, kInVain };
+  Answer ask(const PooledEvent& event) noexcept;
+  /// The same once the host has waited for it; kNotYet where it cannot.
+  Answer waitFor(const PooledEvent& event) noexcept;
+
  private:
+  friend class PooledEvent;
+  static Answer failed(const DeviceError& error);
+
   Device& device_;
   mutable Mutex mutex_;
   std::vector<Event> spare_ CISTERN_GUARDED_BY(mutex_);  ///< has room for all there are

@@ -30,7 +30,7 @@ bool Heap::moveTo(Pool& pool, Stream stream) noexcept {
   const MutexLock lock(mutex_);
   if (small_.segmentBytes() + large_.segmentBytes() != 0 || leaving != 0) return false;
   if (completion.busy || completion.under_way != 0) return false;
-  completion.completed = completion.marked = endEpoch();
+  completion.completed = endEpoch();
   completion.freed = false;
   completion.free_marks = 0;
   recent.forget(completion.completed);
@@ -128,20 +128,19 @@ std::uint32_t Heap::endEpoch() noexcept {
   return epoch++;
 }
 
-// All that an epoch's number says is whether it is complete, marked, or neither.
+// All that an epoch's number says is whether it is complete. What is under way marks nothing any
+// more.
 void Heap::renumberEpochs() noexcept {
   for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
     for (Segment* s = layout(kind).segments(); s; s = s->next) {
       for (Block* b = s->first; b; b = b->next) {
-        if (!b->isFree()) continue;
-        b->epoch = b->epoch <= completion.completed ? 0 : b->epoch <= completion.marked ? 1 : 2;
+        if (b->isFree()) b->epoch = b->epoch <= completion.completed ? 0 : kOldEpochs;
       }
     }
   }
   completion.completed = 0;
-  completion.marked = 1;
-  for (std::size_t i = 0; i < completion.under_way; ++i)
-    completion.marks[i].epoch = i + 1 == completion.under_way ? completion.marked : 0;
+  completion.freed = true;
+  for (Mark& mark : completion.marks) mark.epoch = 0;
   recent.forget(kOldEpochs);
   epoch = kOldEpochs;
   ++generation;
@@ -150,7 +149,6 @@ void Heap::renumberEpochs() noexcept {
 void Heap::noteComplete(EpochMark mark) {
   if (mark.generation != generation) return;  // renumbered meanwhile: whoever asks again learns it
   completion.completed = std::max(completion.completed, mark.epoch);
-  completion.marked = std::max(completion.marked, mark.epoch);
 }
 
 std::size_t Heap::hostBytes() {
@@ -167,11 +165,10 @@ void Heap::audit() {
       CISTERN_CHECK(static_cast<HeapSegment*>(s)->heap.load() == this);
     }
   }
-  CISTERN_CHECK(completion.completed <= completion.marked && completion.marked < epoch);
+  CISTERN_CHECK(completion.completed < epoch);
   for (std::size_t i = 0; i < completion.under_way; ++i) {
     const bool last = i + 1 == completion.under_way;
-    CISTERN_CHECK(completion.marks[i].epoch <=
-                  (last ? completion.marked : completion.marks[i + 1].epoch));
+    CISTERN_CHECK(completion.marks[i].epoch < (last ? epoch : completion.marks[i + 1].epoch + 1));
   }
 }
 

@@ -8,7 +8,7 @@
 // all. Several such events may be under way: what is freed between two of them is safe when the
 // second is complete, and not only when all is that the stream had queued by the next look.
 //
-//   marks[0].epoch <= marks[1].epoch <= … <= marked < epoch,  completed <= marked
+//   marks[0].epoch <= marks[1].epoch <= … < epoch,  completed < epoch
 //
 // Locks: everything in a heap is guarded by its mutex; no device call is ever made under it.
 // Read first: layout.hpp, statistics.hpp.
@@ -24,6 +24,7 @@
 #include "allocator/base/mutex.hpp"
 #include "allocator/base/sabotage.hpp"
 #include "allocator/engine/cache/holding.hpp"
+#include "allocator/engine/event_pool.hpp"
 #include "allocator/engine/free_log.hpp"
 #include "allocator/engine/offering_heaps.hpp"
 #include "allocator/engine/pool.hpp"
@@ -350,7 +351,7 @@ class alignas(64) Heap {
 
   /// An event recorded on the stream, and not yet seen complete.
   struct Mark {
-    Event event;
+    SharedEvent event;
     std::uint32_t epoch = 0;  ///< the last that it marks
     std::uint64_t at = 0;     ///< when it was recorded: nanoseconds of the host's clock
   };
@@ -358,9 +359,8 @@ class alignas(64) Heap {
   struct Completion {
     static constexpr std::size_t kMostMarks = 8;
     static constexpr std::uint8_t kMostFreeMarks = 16;
-    std::uint32_t marked = 0;     ///< the last epoch that an event was recorded for
     std::uint32_t completed = 0;  ///< the last epoch known to be complete
-    bool freed = false;           ///< something was freed in the current epoch
+    bool freed = false;           ///< something was freed that no mark covers
     bool busy = false;            ///< a thread is recording or asking, outside the lock
     std::uint8_t under_way = 0;   ///< so many marks, the oldest first
     std::uint8_t free_marks = 0;  ///< so many more are worth one at a free: others look for memory
@@ -381,7 +381,7 @@ class alignas(64) Heap {
   std::uint32_t epoch CISTERN_GUARDED_BY(mutex_) = 1;
   std::uint32_t generation CISTERN_GUARDED_BY(mutex_) = 0;  ///< how often epochs were renumbered
   /// What any epoch from before a renumbering may be afterwards, at most.
-  static constexpr std::uint32_t kOldEpochs = 2;
+  static constexpr std::uint32_t kOldEpochs = 1;
 };
 
 }  // namespace cistern

@@ -5,39 +5,30 @@
 namespace cistern {
 
 void KnownStreams::meet(Stream stream) {
-  const SharedStreamEnd end = orderAfterEnd(stream);
-  if (end == nullptr) return;
-  // A capture cannot wait on the device for what was queued outside it.
-  const RelaxedCaptureMode relaxed(device_);
-  device_.synchronizeEvent(end->event()).orThrow();
-  Shard& shard = shardOf(stream);
-  const MutexLock lock(shard.mutex);
-  // Others may have seen the end meanwhile, and its record may have been dropped.
-  const auto [it, is_new] = shard.streams.try_emplace(stream.raw);
-  if (is_new || it->second.gone) comeBack(stream, it->second);
+  SharedStreamEnd reached;
+  while (const SharedStreamEnd end = orderAfterEnd(stream, reached)) {
+    // A capture cannot wait on the device for what was queued outside it.
+    const RelaxedCaptureMode relaxed(device_);
+    device_.synchronizeEvent(end->event()).orThrow();
+    reached = end;
+  }
 }
 
-// The end that only the host can wait for, if there is one.
-SharedStreamEnd KnownStreams::orderAfterEnd(Stream stream) {
+// The end that only the host can wait for, if there is one. A stream that is new where records were
+// dropped may have the handle, and so the heaps, of one that is gone.
+SharedStreamEnd KnownStreams::orderAfterEnd(Stream stream, const SharedStreamEnd& reached) {
   Shard& shard = shardOf(stream);
   const MutexLock lock(shard.mutex);
-  const auto [it, is_new] = shard.streams.try_emplace(stream.raw);
-  Known& known = it->second;
-  if (is_new && shard.dropped) heaps_.setGone(stream, false);  // its heaps may be those of one gone
+  Known& known = shard.streams.try_emplace(stream.raw, Known{shard.dropped, nullptr}).first->second;
   if (!known.gone) return nullptr;
-  dropIfReached(known);
+  if (known.end == reached || isReached(known.end)) known.end = nullptr;
   if (known.end != nullptr) {
     if (device_.captureInfo(stream).orThrow().status != CaptureStatus::kNone) return known.end;
     device_.waitEvent(stream, known.end->event()).orThrow();
   }
-  comeBack(stream, known);
-  return nullptr;
-}
-
-void KnownStreams::comeBack(Stream stream, Known& known) noexcept {
-  known.gone = false;
-  known.end = nullptr;
+  known = {};
   heaps_.setGone(stream, false);
+  return nullptr;
 }
 
 // One that is forgotten twice has an end behind the first. It may have no record, like one that was
@@ -47,37 +38,22 @@ void KnownStreams::forget(Stream stream) {
   const MutexLock lock(shard.mutex);
   if (!shard.dropped && !shard.streams.contains(stream.raw)) return;
   requireUncaptured(stream);
-  if (shard.forgotten.size() >= shard.most_forgotten) dropEnded(shard);
-  shard.forgotten.reserve(shard.most_forgotten + 1);
-  const Event event = events_.take().orThrow();
-  SharedStreamEnd end;
-  try {
-    end = std::make_shared<const StreamEnd>(events_, event);
-    (void)shard.streams.try_emplace(stream.raw, Known{.gone = true, .end = nullptr});
-  } catch (...) {
-    if (end == nullptr) events_.give(event);
-    throw;
-  }
-  Known& known = shard.streams.find(stream.raw)->second;
+  if (shard.streams.size() >= shard.most_records) dropEnded(shard);
+  SharedStreamEnd end = events_.take().orThrow();
+  Known& known = shard.streams.try_emplace(stream.raw, Known{true, nullptr}).first->second;
   if (known.end != nullptr) device_.waitEvent(stream, known.end->event()).orThrow();
-  device_.recordEvent(event, stream).orThrow();
-  shard.forgotten.push_back(stream.raw);
-  known.gone = true;
-  known.end = std::move(end);
+  device_.recordEvent(end->event(), stream).orThrow();
+  known = {true, std::move(end)};
   heaps_.setGone(stream, true);
 }
 
 // Each record pays for a bounded number of looks.
 void KnownStreams::dropEnded(Shard& shard) noexcept {
-  std::erase_if(shard.forgotten, [&](std::uintptr_t raw) CISTERN_NO_TSA {
-    const auto it = shard.streams.find(raw);
-    if (it == shard.streams.end() || !it->second.gone) return true;
-    dropIfReached(it->second);
-    if (it->second.end != nullptr) return false;
-    shard.streams.erase(it);
-    return shard.dropped = true;
+  const auto dropped = std::erase_if(shard.streams, [this](const auto& record) {
+    return record.second.gone && isReached(record.second.end);
   });
-  shard.most_forgotten = 2 * shard.forgotten.size() + kLeastForgotten;
+  shard.dropped |= dropped > 0;
+  shard.most_records = 2 * shard.streams.size() + kLeastRecords;
 }
 
 void KnownStreams::requireUncaptured(Stream stream) {
@@ -90,11 +66,10 @@ void KnownStreams::requireUncaptured(Stream stream) {
                                     alive ? "being captured" : "not alive"));
 }
 
-void KnownStreams::dropIfReached(Known& known) noexcept {
-  if (known.end == nullptr) return;
+bool KnownStreams::isReached(const SharedStreamEnd& end) noexcept {
+  if (end == nullptr) return true;
   const RelaxedCaptureMode relaxed(device_);
-  const Result<bool> reached = device_.queryEvent(known.end->event());
-  if (reached.ok() && reached.value()) known.end = nullptr;
+  return events_.ask(*end) == EventPool::Answer::kReached;
 }
 
 }  // namespace cistern

@@ -18,10 +18,8 @@
 #pragma once
 
 #include <array>
-#include <memory>
 #include <unordered_map>
 #include <utility>
-#include <vector>
 
 #include "allocator/base/mutex.hpp"
 #include "allocator/device/device.hpp"
@@ -30,23 +28,8 @@
 
 namespace cistern {
 
-/// An event behind the last work of a stream that is gone. Whoever waits for it holds it; the event
-/// goes back to its pool with the last of them.
-class StreamEnd {
- public:
-  StreamEnd(EventPool& events, Event event) : events_(events), event_(event) {}
-  ~StreamEnd() { events_.give(event_); }
-  StreamEnd(const StreamEnd&) = delete;
-  StreamEnd& operator=(const StreamEnd&) = delete;
-
-  Event event() const { return event_; }
-
- private:
-  EventPool& events_;
-  const Event event_;
-};
-
-using SharedStreamEnd = std::shared_ptr<const StreamEnd>;
+/// An event behind the last work of a stream that is gone. Whoever waits for it holds it.
+using SharedStreamEnd = SharedEvent;
 
 /// Thread-safe.
 class KnownStreams {
@@ -77,8 +60,15 @@ class KnownStreams {
     const auto it = shard.streams.find(stream.raw);
     if (it == shard.streams.end()) return gone(SharedStreamEnd());
     if (!it->second.gone) return present();
-    dropIfReached(it->second);
+    if (isReached(it->second.end)) it->second.end = nullptr;
     return gone(std::as_const(it->second.end));
+  }
+
+  /// Whether a stream can be asked how far it is: it is alive, and no capture is recording it,
+  /// which asking would break. Pre: it stays meanwhile.
+  bool answersNow(Stream stream) noexcept {
+    const Result<CaptureInfo> info = device_.captureInfo(stream);
+    return info.ok() && info.value().status == CaptureStatus::kNone;
   }
 
  private:
@@ -86,23 +76,20 @@ class KnownStreams {
     bool gone = false;
     SharedStreamEnd end;  ///< null while it is present, and once it is known to be complete
   };
-  /// Records of streams that are gone are looked through when there are so many, and then when
-  /// twice as many have come as were left.
-  static constexpr std::size_t kLeastForgotten = 8;
+  /// A shard looks for records that can go when it has so many, and then when it has twice as many
+  /// as were left.
+  static constexpr std::size_t kLeastRecords = 8;
   struct Shard {
     Mutex mutex;
     std::unordered_map<std::uintptr_t, Known> streams CISTERN_GUARDED_BY(mutex);
-    /// Those that were forgotten; some may have come back, or be gone twice.
-    std::vector<std::uintptr_t> forgotten CISTERN_GUARDED_BY(mutex);
-    std::size_t most_forgotten CISTERN_GUARDED_BY(mutex) = kLeastForgotten;
+    std::size_t most_records CISTERN_GUARDED_BY(mutex) = kLeastRecords;
     bool dropped CISTERN_GUARDED_BY(mutex) = false;  ///< a record was
   };
 
   Shard& shardOf(Stream stream) { return shards_[(stream.raw * 0x9E3779B97F4A7C15u) >> 60]; }
-  void dropIfReached(Known& known) noexcept;
+  bool isReached(const SharedStreamEnd& end) noexcept;
   void dropEnded(Shard& shard) noexcept CISTERN_REQUIRES(shard.mutex);
-  void comeBack(Stream stream, Known& known) noexcept;
-  SharedStreamEnd orderAfterEnd(Stream stream);
+  SharedStreamEnd orderAfterEnd(Stream stream, const SharedStreamEnd& reached);
   void requireUncaptured(Stream stream);
 
   Device& device_;

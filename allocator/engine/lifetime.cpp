@@ -40,11 +40,12 @@ CachingAllocator::CachingAllocator(Device& device, const Options& options,
       segment_rules_(inSegments(options_)),
       whole_rules_(options_, true),
       default_pool_(true, rules_, options_.backing == Backing::kPages),
+      events_(device),
       heaps_(default_pool_, options_.free_log, totals_),
       caches_(cache_limits, tick_, totals_),
-      events_(device),
       streams_(device, events_, heaps_),
-      pending_(device, events_, streams_),
+      pending_(device, events_, streams_,
+               [this](const PendingFrees::Retired& retired) { putBack(retired); }),
       progress_(device, events_, streams_),
       segment_backing_(device, options_, limit_, segments_, records_, pinned_segments_, places_,
                        tick_),
@@ -79,9 +80,7 @@ CachingAllocator::~CachingAllocator() {
         forgetUses(*s);
       }
     }
-    if (!driver) continue;
-    segment_backing_.leave(*heap);
-    progress_.letGo(*heap);
+    if (driver) segment_backing_.leave(*heap);
   }
   if (pages_) pages_->shutDown(driver);
 }

@@ -95,7 +95,7 @@ std::vector<Heap*> CachingAllocator::heapsOf(const Pool& pool) const {
 void CachingAllocator::emptyCache(Pool& pool) {
   takeCachesBack();
   pollPending();
-  putBackAll(pending_.waitForStuck());
+  pending_.waitForStuck();
   const std::vector<Heap*> heaps = heapsOf(pool);
   pool.onPages() ? pages_->emptyCache(heaps) : void(segment_backing_.releaseIdle(heaps));
 }

@@ -39,8 +39,6 @@ class StreamProgress {
   /// Marks all that was freed by now, also where that is one mark too many: the youngest that is
   /// under way then marks more.
   void markNow(Heap& heap);
-  /// The events that are under way go. Pre: nobody will ask about the heap again; its lock is held.
-  void letGo(Heap& heap) noexcept CISTERN_REQUIRES(heap.mutex());
   /// Orders what is queued on `later` from now on after all that is queued on `earlier`, on the
   /// device. False when that cannot be had, as where `later` is gone.
   bool orderAfter(Stream later, Stream earlier);
@@ -53,34 +51,26 @@ class StreamProgress {
   bool completeAll(const std::vector<Heap*>& heaps);
 
  private:
-  /// What may be looked at.
-  struct Sources {
-    bool stream = false, end = false;
+  using Answer = EventPool::Answer;
+  /// What a look may do: ask events; also ask the stream and mark it; also one mark too many.
+  enum class Look : std::uint8_t { kEvents, kInTime, kNow };
+  /// A mark that has begun.
+  struct Begun {
+    EpochMark until;
+    Look how;
+    bool first;  ///< no other is under way: the stream may be idle
+    bool again;  ///< in place of the youngest
   };
-  static Sources sourcesOf(Heap& heap, bool only_event) CISTERN_REQUIRES(heap.mutex());
-  /// What the events that are under way say.
-  struct Passed {
-    std::size_t count = 0;     ///< so many of the oldest are no more
-    std::size_t complete = 0;  ///< those before it are complete
-    bool any_in_vain = false;  ///< a capture has recorded one
-  };
-  enum class Answer : std::uint8_t { kNotYet, kPassed, kInVain };
-  enum class Marked : std::uint8_t { kNoWay, kUnderWay, kComplete };
-  void look(Heap& heap, bool only_event) noexcept;
-  Answer ask(Event event) noexcept;
-  Passed askMarks(const Heap::Completion& seen) noexcept;
-  static void note(const Passed& passed, std::uint64_t now, Heap& heap)
-      CISTERN_REQUIRES(heap.mutex());
+  void look(Heap& heap, Look how) noexcept;
+  bool passOldest(Heap& heap) noexcept;
+  static bool mayMark(Heap& heap, Look how) CISTERN_REQUIRES(heap.mutex());
   static bool isTimeToMark(const Heap::Completion& completion, std::uint64_t now);
-  static void beginMark(Heap& heap) CISTERN_REQUIRES(heap.mutex());
-  void endMark(Heap& heap, Sources sources, bool ask_stream) noexcept;
-  bool markAgain(Event& event, Stream stream) noexcept;
-  // Pre: the stream is present, and stays so meanwhile.
-  bool answersNow(Stream stream);
+  static Begun beginMark(Heap& heap, Look how, bool in_time) CISTERN_REQUIRES(heap.mutex());
+  void endMark(Heap& heap, const Begun& begun) noexcept;
+  // Pre, of these three: the stream is present, and stays so meanwhile.
   bool ask(Stream stream) noexcept;
-  Marked askOrMark(Stream stream, bool ask_stream, Event& event) noexcept;
-  bool mark(Event event, Stream stream) noexcept;
-  bool waitFor(Event event, Stream stream);
+  Answer askOrMark(Stream stream, bool first, SharedEvent& event) noexcept;
+  SharedEvent mark(Stream stream) noexcept;
 
   Device& device_;
   EventPool& events_;

@@ -4,7 +4,6 @@
 // Two ways to use another heap's free block. A wholly free segment whose last use is complete is
 // adopted: it moves, and is the new heap's own from then on. Otherwise the block is a guest: it
 // stays the owner's, and its free waits for the guest stream as a recorded use would.
-#include <algorithm>
 #include <mutex>
 
 #include "allocator/base/process.hpp"
@@ -15,9 +14,8 @@ namespace cistern {
 void CachingAllocator::settleRetired(Heap& heap, Block& block, const StreamUses& uses,
                                      bool captured) noexcept {
   if (!driverMayBeCalled()) return;  // at exit nobody will use it again
-  const bool own = std::find(uses.begin(), uses.end(), heap.stream()) != uses.end();
-  const PendingFrees::Retired retired{&heap, &block, own, captured};
-  if (pending_.add(retired, uses)) putBack(retired);
+  const bool own = uses.contains(heap.stream());
+  pending_.add({&heap, &block, own, captured}, uses);
 }
 
 // While a capture into the pool is under way, only what is complete comes back (recorded.cpp): a
@@ -49,15 +47,7 @@ void CachingAllocator::forgetStream(Stream stream) {
 }
 
 // Releases the blocks whose last use is complete. True if there were any.
-bool CachingAllocator::pollPending() noexcept { return putBackAll(pending_.poll()); }
-
-bool CachingAllocator::waitPending() noexcept { return putBackAll(pending_.wait()); }
-
-bool CachingAllocator::putBackAll(PendingFrees::Ready ready) noexcept {
-  const bool any = !ready.empty();
-  for (PendingFrees::Retired one; ready.pop(one);) putBack(one);
-  return any;
-}
+bool CachingAllocator::pollPending() noexcept { return pending_.poll(); }
 
 // Whether no stream that this allocator knows has work queued.
 bool CachingAllocator::streamsAreIdle() {

@@ -161,7 +161,7 @@ Block* CachingAllocator::afterPending(Heap& heap, const Request& request) {
   const MutexLock lock(waiting_mutex_);
   while (pending_.waiting() > 0) {
     num_sync_all_streams_.fetch_add(1, std::memory_order_relaxed);
-    if (!waitPending()) break;
+    if (!pending_.wait()) break;
     if (Block* block = search(heap, request)) return block;
     if (onPages(request)) {
       if (Block* block = moreMemory(heap, request)) return block;

@@ -89,7 +89,7 @@ void CachingAllocator::emptyCache() {
   takeCachesBack();
   (void)hooks_.tidy(Tidying::kEmptyCache);
   pollPending();
-  putBackAll(pending_.waitForStuck());
+  pending_.waitForStuck();
   if (pages_) pages_->emptyCache(heaps_.all());
   segment_backing_.releaseIdle(heaps_.all());
 }

@@ -30,11 +30,11 @@
 #include <vector>
 
 #include "allocator/base/mutex.hpp"
+#include "allocator/engine/chain.hpp"
 #include "allocator/engine/heap.hpp"
 #include "allocator/engine/known_streams.hpp"
 #include "allocator/engine/recording/order.hpp"
 #include "allocator/engine/recording/pins.hpp"
-#include "allocator/engine/retired_blocks.hpp"
 
 namespace cistern {
 
