@@ -143,6 +143,23 @@ TEST_CASE("a thread that only frees leaves peaks exact", "[engine]") {
   }
 }
 
+#if defined(CISTERN_COUNTS_HOST_MEMORY)
+// So it is too where the system has no gates.
+TEST_CASE("peaks are exact where no thread has counters of its own", "[engine]") {
+  Totals totals;
+  {
+    const AtHostAllocations at([] { throw std::bad_alloc(); });
+    for (int i = 0; i < 3; ++i) totals.countTaken(SizeKind::kSmall, kKiB, 1'000);
+    for (int i = 0; i < 3; ++i) totals.countGiven(SizeKind::kSmall, kKiB, 1'000);
+  }
+  const Totals::Reading read = totals.read();
+  CHECK(read.all[std::size_t(Stat::kAllocation)].peak == 3);
+  CHECK(read.all[std::size_t(Stat::kAllocatedBytes)].peak == 3 * std::int64_t(kKiB));
+  CHECK(read.all[std::size_t(Stat::kRequestedBytes)].peak == 3'000);
+  CHECK(read.all[std::size_t(Stat::kAllocation)].current == 0);
+}
+#endif
+
 TEST_CASE("reading while threads allocate sees what there is", "[engine][threads]") {
   SimRig rig("", roomySim());
   std::atomic<bool> stop{false};

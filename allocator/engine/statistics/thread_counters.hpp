@@ -1,8 +1,9 @@
 // What the verbs of one thread have changed of one allocator's statistics since they were published
 // last (totals.hpp). A hit adds to these and to nothing that another thread writes.
 //
-//   0 <= room <= most_room      between operations of the owner
-//   published == change since the last publication == then - room
+//   0 <= room <= most_room                        between operations of the owner
+//   changed since the last publication == then - room
+//   published == what there was at that moment - withheld
 //
 // A rise uses room up and a fall makes more. An operation that breaks the first line is followed by
 // a publication, after which there is room again: how much, Totals decides.

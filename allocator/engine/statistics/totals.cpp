@@ -137,6 +137,9 @@ void Totals::count(SizeKind kind, const Counts& by, const Counts& taken) noexcep
   }
   kinds_[std::size_t(kind)].now += by;
   kinds_[std::size_t(kind)].taken += taken;
+  // The one thread that publishes late may have given back what still counts as published.
+  if (threads_.size() != 1) return raisePeaks();
+  if (by.blocks > 0) withAll([] {});
 }
 
 void Totals::publish(ThreadCounters& counters) noexcept {

@@ -11,8 +11,9 @@
 //             what a thread's last 64 allocations came to, twice over, if that is more: without
 //             this, threads with larger blocks would all write to one place at each hit.
 //
-// Threads that only free publish at once. What is not counted by hits (segments, reserved bytes,
-// blocks that wait for queued work) is counted here directly, and exactly.
+// Threads that only free publish at once, and so do all where no counters can be had for a thread.
+// What is not counted by hits (segments, reserved bytes, blocks that wait for queued work) is
+// counted here directly, and exactly.
 //
 // The lock is a leaf, taken under any other. Thread-safe.
 #pragma once
