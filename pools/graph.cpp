@@ -125,7 +125,7 @@ void Graph::replay(Stream stream) {
   require(graph_ != DeviceGraph{}, "replay");
   if (exec_ == DeviceGraphExec{}) instantiate();
   if (!pools_.keepInCapture(stream, held_)) {
-    pools_.allocator().knownStreams().meet(stream);
+    pools_.allocator().knownStreams().registerStream(stream);
     retirement_.front().addStream(stream);
   }
   pools_.device().launchGraph(exec_, stream).orThrow();

@@ -324,7 +324,7 @@ void* Pools::allocate(std::size_t bytes, Stream stream, MempoolId_t id) {
 
 std::shared_ptr<Recording> Pools::beginCapture(MempoolId_t id, Stream origin) {
   const Visit visiting = visit("captureBegin", id);
-  allocator_.knownStreams().meet(origin);  // while it is not captured
+  allocator_.knownStreams().registerStream(origin);  // while it is not captured
   const MutexLock lock(mutex_);
   auto recording = std::make_shared<Recording>(allocator_.device(), allocator_.knownStreams(),
                                                live("captureBegin", id));

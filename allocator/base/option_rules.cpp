@@ -39,8 +39,8 @@ std::string BytesRule::print(std::uint64_t value) const {
 }
 
 std::string BytesRule::allowed() const {
-  const std::string grain = multiple > 1 ? ", a multiple of " + exactBytes(multiple) : "";
-  return fmt::format("{} to {}{}{}", exactBytes(min), exactBytes(max), grain, orWord(special));
+  const std::string granule = multiple > 1 ? ", a multiple of " + exactBytes(multiple) : "";
+  return fmt::format("{} to {}{}{}", exactBytes(min), exactBytes(max), granule, orWord(special));
 }
 
 // ---- Numbers ---------------------------------------------------------------------------------

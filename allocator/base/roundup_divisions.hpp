@@ -21,7 +21,7 @@ class RoundupDivisions {
   /// Off for every size.
   RoundupDivisions() = default;
 
-  /// Steps between the powers of two around `bytes`; 0 or 1 when only the 512-byte grain applies.
+  /// Steps between the powers of two around `bytes`; 0 or 1 when only the 512-byte granule applies.
   std::uint64_t divisionsFor(std::uint64_t bytes) const noexcept;
 
   /// Reads "off", a number ("4", for all sizes), or a list ("[256:1,512:2,>:4]"): ascending keys

@@ -245,11 +245,11 @@ class CachingAllocator {
   bool isTimeToPoll(Heap& heap) const noexcept CISTERN_TSA(requires_capability(heap.mutex()));
   enum class Parted : std::uint8_t { kCached, kFromProgram, kNotHeld };
   static Parted part(Heap& heap, ThreadCache* cache, Block& block, const void* caller) noexcept;
-  ReturnedBlocks::Answer returnToOwner(Block& block, const ThreadCache* mine,
-                                       const void* caller) noexcept;
+  RemoteFrees::Answer returnToOwner(Block& block, const ThreadCache* mine,
+                                    const void* caller) noexcept;
   void freeOdd(void* pointer, const void* caller, Block* recent) noexcept;
   bool freeMine(ThreadCache& cache, Block& block, const void* caller) noexcept;
-  void afterFree(Heap& heap, bool low_tide, bool mark = false) noexcept;
+  void afterFree(Heap& heap, bool low_water, bool mark = false) noexcept;
   void freeToHeap(HeapSegment& segment, Heap& heap, Address address, Block* seen,
                   const void* caller) noexcept;
   void freeAt(Address address, const void* caller) noexcept;
@@ -261,7 +261,7 @@ class CachingAllocator {
 
   // recorded.cpp
   void* allocateRecorded(const Request& request);
-  Block* climbRecorded(Heap& heap, const Request& request);
+  Block* fallBackRecorded(Heap& heap, const Request& request);
   void pinFor(Recording& recording, Block& block);
   void freeRecorded(Heap& heap, HeapSegment& segment, Address address, const void* caller,
                     std::uint32_t recorded) noexcept;
@@ -280,8 +280,8 @@ class CachingAllocator {
   // pool_restore.cpp
   class Restoration;
 
-  // slow_path.cpp: the ladder. Each step gives a block, or null.
-  Block* climb(Heap& heap, const Request& request);
+  // slow_path.cpp: the fallbacks. Each step gives a block, or null.
+  Block* fallBack(Heap& heap, const Request& request);
   void* allocateSlow(const Request& request);
   Block* search(Heap& heap, const Request& request);
   Block* afterEvents(Heap& heap, const Request& request);
@@ -302,9 +302,8 @@ class CachingAllocator {
   void requireLive(Stream stream);
 
   // reclaim.cpp
-  void settleRetired(Heap& heap, Block& block, const StreamUses& uses,
-                     bool captured = false) noexcept;
-  void putBack(const PendingFrees::Retired& retired) noexcept;
+  void deferFree(Heap& heap, Block& block, const StreamUses& uses, bool captured = false) noexcept;
+  void putBack(const PendingFrees::Pending& retired) noexcept;
   bool pollPending() noexcept;
   bool streamsAreIdle();
   enum class Reach : std::uint8_t { kIdleSegments, kPartsToo };
@@ -312,15 +311,15 @@ class CachingAllocator {
   Block* takeCompleted(Heap& owner, Heap& heap, const Request& request, Reach reach);
   static Block* fitting(Heap& owner, const Request& request, Reach reach, Epochs epochs)
       CISTERN_TSA(requires_capability(owner.mutex()));
-  static bool mayBorrow(const Heap& owner, const Heap& heap) {
+  static bool mayLend(const Heap& owner, const Heap& heap) {
     return &owner != &heap && &owner.pool() == &heap.pool();
   }
   static bool mayInherit(const Heap& owner, const Heap& heap);
   Block* adopt(HeapSegment& segment, Heap& owner, Heap& heap, const Request& request);
   template <class MakeSafe>
-  Block* borrow(Heap& heap, const Request& request, MakeSafe made_safe);
-  Block* borrowInOrder(Heap& heap, const Request& request);
-  Block* borrowWhenIdle(Heap& heap, const Request& request);
+  Block* loan(Heap& heap, const Request& request, MakeSafe made_safe);
+  Block* loanInOrder(Heap& heap, const Request& request);
+  Block* loanWhenIdle(Heap& heap, const Request& request);
 
   // lifetime.cpp
   static void forgetUses(const Segment& segment) noexcept;
@@ -329,13 +328,13 @@ class CachingAllocator {
   void auditHeaps() const;
 
   // taking_back.cpp
-  bool takeCachesBack() noexcept;
+  bool flushCaches() noexcept;
   bool releaseFor(const Request& request);
   std::vector<Heap*> releasableFor(const Pool& pool) const;
-  bool emptyFilled(std::vector<Heap*>& heaps) CISTERN_REQUIRES(heaps_mutex_);
-  void emptyMine() noexcept;
-  static bool hasEbbed(Heap& heap) noexcept;
-  void atLowTide(Heap& heap) noexcept;
+  bool flushFilled(std::vector<Heap*>& heaps) CISTERN_REQUIRES(heaps_mutex_);
+  void flushMine() noexcept;
+  static bool isAtLowWater(Heap& heap) noexcept;
+  void atLowWater(Heap& heap) noexcept;
   void goHome(Heap& heap) noexcept;
 
   // all_heaps.hpp

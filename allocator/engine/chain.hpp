@@ -36,7 +36,7 @@ class Chain {
   T* last_ = nullptr;  ///< unless it is empty
 };
 
-inline void*& nextRetired(Block& block) { return block.use.uses; }
-using RetiredBlocks = Chain<Block, nextRetired>;
+inline void*& nextPending(Block& block) { return block.use.uses; }
+using PendingBlocks = Chain<Block, nextPending>;
 
 }  // namespace cistern

@@ -24,7 +24,7 @@ const FreeLog::Entry* FreeLog::find(Address address) const {
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     const Entry& e = entries_[(next_ + entries_.size() - 1 - i) % entries_.size()];
     if (e.address == 0) break;
-    if (address - e.address < (std::uint64_t{e.bytes_in_grains} << kGrainShift)) return &e;
+    if (address - e.address < (std::uint64_t{e.bytes_in_granules} << kGranuleShift)) return &e;
   }
   return nullptr;
 }

@@ -16,15 +16,15 @@ class FreeLog {
     Address address = 0;
     const void* caller = nullptr;  ///< the code that called free
     std::uint32_t thread = 0;      ///< threadNumber() of the thread that did
-    std::uint32_t bytes_in_grains = 0;
+    std::uint32_t bytes_in_granules = 0;
   };
 
   explicit FreeLog(std::size_t capacity) : capacity_(capacity) {}
 
-  void note(Address address, std::uint32_t grains, const void* caller, std::uint32_t thread) {
+  void note(Address address, std::uint32_t granules, const void* caller, std::uint32_t thread) {
     if (next_ == entries_.size()) [[unlikely]]
       growOrWrap();
-    if (!entries_.empty()) entries_[next_++] = {address, caller, thread, grains};
+    if (!entries_.empty()) entries_[next_++] = {address, caller, thread, granules};
   }
   /// The youngest remembered free of a block that covered `address`, or null.
   const Entry* find(Address address) const;

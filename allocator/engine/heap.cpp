@@ -8,20 +8,20 @@
 namespace cistern {
 
 Block* Heap::allocate(const Request& request) {
-  Block* block = layout(request.kind).allocate(request.grains);
+  Block* block = layout(request.kind).allocate(request.granules);
   if (block == nullptr) return nullptr;
   begin(*block, request);
   return block;
 }
 
 Block* Heap::allocateFrom(Block& free, const Request& request) {
-  Block* block = layout(request.kind).allocateFrom(free, request.grains);
+  Block* block = layout(request.kind).allocateFrom(free, request.granules);
   begin(*block, request);
   return block;
 }
 
 Block* Heap::allocateAt(Block& free, Address at, const Request& request) {
-  Block* block = layout(request.kind).allocateAt(free, at, request.grains);
+  Block* block = layout(request.kind).allocateAt(free, at, request.granules);
   begin(*block, request);
   return block;
 }
@@ -37,7 +37,7 @@ bool Heap::moveTo(Pool& pool, Stream stream) noexcept {
   hits_unpolled = 0;
   pages_moved = false;
   recorded = 0;
-  tide = {};
+  low_water = {};
   small_.rules() = pool.rules().splitRules(SizeKind::kSmall);
   large_.rules() = pool.rules().splitRules(SizeKind::kLarge);
   pool_.store(&pool, std::memory_order_release);
@@ -54,7 +54,7 @@ void Heap::release(Block& block, std::uint64_t tick, std::uint32_t at, bool held
   const SizeKind kind = segment.kind;
   const bool pending = block.state() == BlockState::kPending;
   Counts gone;
-  if (held && !pending) gone = Counts::block(block.bytes(), holding::requested(block), -1);
+  if (held && !pending) gone = Counts::block(block.bytes(), ownership::requested(block), -1);
   if (pending) totals_.countPending(kind, block.bytes(), -1, false);
   completion.freed = true;
   if (kind == SizeKind::kLarge) noteFreed(block, at);

@@ -23,9 +23,10 @@
 #include "allocator/base/ablation.hpp"
 #include "allocator/base/mutex.hpp"
 #include "allocator/base/sabotage.hpp"
-#include "allocator/engine/cache/holding.hpp"
+#include "allocator/engine/cache/ownership.hpp"
 #include "allocator/engine/event_pool.hpp"
 #include "allocator/engine/free_log.hpp"
+#include "allocator/engine/low_water.hpp"
 #include "allocator/engine/offering_heaps.hpp"
 #include "allocator/engine/pool.hpp"
 #include "allocator/engine/recent_frees.hpp"
@@ -33,7 +34,6 @@
 #include "allocator/engine/statistics.hpp"
 #include "allocator/engine/statistics/totals.hpp"
 #include "allocator/engine/stream_uses.hpp"
-#include "allocator/engine/tide.hpp"
 #include "allocator/layout/layout.hpp"
 
 namespace cistern {
@@ -103,8 +103,8 @@ struct Epochs {
 /// The streams beside its own that a block in use is used on, whoever looks after it; null for
 /// none.
 inline StreamUses* usesOf(const Block& block) {
-  return holding::isOwned(holding::load(block)) ? nullptr
-                                                : static_cast<StreamUses*>(block.use.uses);
+  return ownership::isOwned(ownership::load(block)) ? nullptr
+                                                    : static_cast<StreamUses*>(block.use.uses);
 }
 
 /// The size of the largest free block, in bytes.
@@ -144,7 +144,7 @@ class alignas(64) Heap {
 
   /// The stream that a block in use was allocated for.
   Stream streamOf(const Block& block) const {
-    return holding::isOwned(holding::load(block)) ? stream() : block.use.stream;
+    return ownership::isOwned(ownership::load(block)) ? stream() : block.use.stream;
   }
 
   Layout& layout(SizeKind kind) CISTERN_REQUIRES(mutex_) {
@@ -164,7 +164,7 @@ class alignas(64) Heap {
     const bool still = seen && seen->segment == &segment && seen->address() == place &&
                        seen->state() == BlockState::kAllocated;
     Block* const block = still ? seen : layout(segment.kind).find(place);
-    return block && holding::heldByProgram(*block) ? block : nullptr;
+    return block && ownership::heldByProgram(*block) ? block : nullptr;
   }
   /// The same without the lock, for whoever has the block; null, seldom, although it is there. In
   /// the hands of somebody who has not, what it returns may be anything.
@@ -195,12 +195,12 @@ class alignas(64) Heap {
   std::vector<Block*> incomplete() CISTERN_REQUIRES(mutex_);
   /// All that lies free is complete; what has left free memory behind may not be.
   void noteFreeComplete() noexcept CISTERN_REQUIRES(mutex_);
-  /// Makes a whole free block a retired one that the program never had.
+  /// Makes a whole free block a pending one that the program never had.
   void setAside(Block& free) noexcept CISTERN_REQUIRES(mutex_);
-  /// Hands a retired block out again, whole.
+  /// Hands a pending block out again, whole.
   void reissue(Block& block, const Request& request) noexcept CISTERN_REQUIRES(mutex_);
   /// The program has freed the block, but work of other streams still uses it: which those are.
-  StreamUses retire(Block& block) noexcept CISTERN_REQUIRES(mutex_);
+  StreamUses setPending(Block& block) noexcept CISTERN_REQUIRES(mutex_);
 
   /// Where a segment comes from: the device, so that no queued work uses it; another heap; or from
   /// here, and the device has refused to take it back.
@@ -281,7 +281,7 @@ class alignas(64) Heap {
   void noteFreed(const Block& block, std::uint32_t at) noexcept CISTERN_REQUIRES(mutex_);
   // A block in use remembers in `epoch` which capture it was allocated in.
   void begin(Block& block, const Request& request) CISTERN_REQUIRES(mutex_) {
-    block.use = holding::heapsOwn(request.bytes, request.stream);
+    block.use = ownership::heapsOwn(request.bytes, request.stream);
     block.epoch = request.recorded_by;
     count(request.kind, Counts::block(block.bytes(), request.bytes, +1));
   }
@@ -341,8 +341,9 @@ class alignas(64) Heap {
   HeapSegment* refused CISTERN_GUARDED_BY(mutex_) = nullptr;
   /// Pages have come to other places than where they were mapped first (pages/homing.cpp).
   bool pages_moved CISTERN_GUARDED_BY(mutex_) = false;
-  Tide tide CISTERN_GUARDED_BY(mutex_);           ///< of busyBytes()
-  bool ebbed CISTERN_GUARDED_BY(mutex_) = false;  ///< low tide came when a cache was put back
+  LowWater low_water CISTERN_GUARDED_BY(mutex_);  ///< of busyBytes()
+  bool low_water_passed CISTERN_GUARDED_BY(mutex_) =
+      false;  ///< low water came when a cache was put back
   /// The number of the capture into its pool that is under way, or 0. Meanwhile frees are for
   /// recorded.cpp, and what its stream has done by now says nothing of what the capture has freed.
   std::uint32_t recorded CISTERN_GUARDED_BY(mutex_) = 0;

@@ -20,10 +20,10 @@ void Heap::count(SizeKind kind, const Counts& held) noexcept {
   totals_.count(kind, by, taken);
 }
 
-StreamUses Heap::retire(Block& block) noexcept {
+StreamUses Heap::setPending(Block& block) noexcept {
   const SizeKind kind = segmentOf(block).kind;
-  const std::uint64_t requested = holding::requested(block);
-  layout(kind).retire(block);
+  const std::uint64_t requested = ownership::requested(block);
+  layout(kind).setPending(block);
   count(kind, Counts::block(block.bytes(), requested, -1));
   totals_.countPending(kind, block.bytes(), +1, false);
   const std::unique_ptr<StreamUses> noted(static_cast<StreamUses*>(block.use.uses));
@@ -43,7 +43,7 @@ void Heap::reissue(Block& block, const Request& request) noexcept {
 void Heap::setAside(Block& free) noexcept {
   const SizeKind kind = segmentOf(free).kind;
   layout(kind).setAside(free);
-  free.use = holding::heapsOwn(0, stream());
+  free.use = ownership::heapsOwn(0, stream());
   free.epoch = 0;
   count(kind, {});
   totals_.countPending(kind, free.bytes(), +1, true);
@@ -65,7 +65,7 @@ StatArray Heap::usage(SizeKind kind) {
       if (b->state() != BlockState::kAllocated) continue;
       at(Stat::kAllocation) += 1;
       at(Stat::kAllocatedBytes) += std::int64_t(b->bytes());
-      at(Stat::kRequestedBytes) += std::int64_t(holding::requested(*b));
+      at(Stat::kRequestedBytes) += std::int64_t(ownership::requested(*b));
     }
   }
   at(Stat::kActive) = std::int64_t(own.busyBlocks());

@@ -43,11 +43,11 @@ inline Block* CachingAllocator::hit(Heap& heap, ThreadCache* cache, const Reques
   if (cache->mayHave(request.bytes)) [[unlikely]] {
     if (Block* const cached = cache->takeLocked(request.bytes)) return cached;
   }
-  if (request.grains > ThreadCache::kSmallGrains && cache->hasLast() &&
+  if (request.granules > ThreadCache::kSmallGranules && cache->hasLast() &&
       !without(Mechanism::kLastBack))
-    cache->putBackLast();
+    cache->flushLast();
   Block* block = heap.allocate(request);
-  while (block == nullptr && !without(Mechanism::kStacksFirst) && cache->putSomeBack(request.kind))
+  while (block == nullptr && !without(Mechanism::kStacksFirst) && cache->flushSome(request.kind))
     block = heap.allocate(request);
   if (block != nullptr) cache->own(*block);
   return block;
@@ -56,7 +56,7 @@ inline Block* CachingAllocator::hit(Heap& heap, ThreadCache* cache, const Reques
 // Counts the heap's hits while anything waits.
 inline bool CachingAllocator::isTimeToPoll(Heap& heap) const noexcept {
   if (++heap.hits_unpolled <
-      options_.poll_interval * (without(Mechanism::kPatience) ? 1 : pending_.patience()))
+      options_.poll_interval * (without(Mechanism::kBackoff) ? 1 : pending_.backoff()))
     return false;
   heap.hits_unpolled = 0;
   return true;
@@ -117,20 +117,20 @@ void CachingAllocator::freeOdd(void* pointer, const void* caller, Block* recent)
   if (heap == nullptr) [[unlikely]]
     return reports_.misuse("free", address);
   // What is no block's address for sure is not looked for among records that others may be writing.
-  Block* const block = address % kGrain == 0 ? heap->peek(*segment, address) : nullptr;
+  Block* const block = address % kGranule == 0 ? heap->peek(*segment, address) : nullptr;
   ThreadCache* const cache = caches_.mine(heap->stream());
-  if (block != nullptr && cache != nullptr && holding::load(*block) == cache->heldByMe()) {
+  if (block != nullptr && cache != nullptr && ownership::load(*block) == cache->heldByMe()) {
     if (block != recent && cache->giveAny(*block, caller)) return;
-    if (block->grains > ThreadCache::kDirectGrains && !without(Mechanism::kExpectRelease))
+    if (block->granules > ThreadCache::kDirectGranules && !without(Mechanism::kExpectRelease))
       Layout::expectRelease(*block);
     if (freeMine(*cache, *block, caller)) return;
   } else if (block != nullptr) {
     switch (returnToOwner(*block, cache, caller)) {
-      case ReturnedBlocks::Answer::kTaken:
+      case RemoteFrees::Answer::kTaken:
         return;
-      case ReturnedBlocks::Answer::kNotHeld:
+      case RemoteFrees::Answer::kNotHeld:
         return reports_.misuse("free", address);
-      case ReturnedBlocks::Answer::kNoRoom:
+      case RemoteFrees::Answer::kNoRoom:
         break;
     }
   }
@@ -141,32 +141,32 @@ void CachingAllocator::freeOdd(void* pointer, const void* caller, Block* recent)
 // takes the block. False when there is more to it.
 bool CachingAllocator::freeMine(ThreadCache& cache, Block& block, const void* caller) noexcept {
   Heap& heap = cache.heap();
-  bool low_tide = false, mark = false;
+  bool low_water = false, mark = false;
   {
     const MutexLock lock(heap.mutex());
-    if (heap.recorded != 0 || holding::load(block) != cache.heldByMe()) [[unlikely]]
+    if (heap.recorded != 0 || ownership::load(block) != cache.heldByMe()) [[unlikely]]
       return false;
     const WhoFreed who(caller, 0);
     if (!cache.accept(block, who)) {
       // Another thread that frees the block at the same moment, wrongly, is told so, or this one
       // is.
       const std::uint32_t mine = cache.heldByMe();
-      if (!holding::change(block, mine, holding::moved(mine, holding::Where::kReturned)))
+      if (!ownership::change(block, mine, ownership::moved(mine, ownership::Where::kRemoteFreed)))
         return false;
       cache.letGo(block, who);
       if (heap.pages_moved) cache.noteFall();
     }
-    low_tide = heap.tide.fall(heap.busyBytes() - cache.cachedBytes()) && heap.pages_moved;
+    low_water = heap.low_water.fall(heap.busyBytes() - cache.cachedBytes()) && heap.pages_moved;
     mark = heap.wantsMark();
   }
-  if (low_tide || mark) [[unlikely]]
-    afterFree(heap, low_tide, mark);
+  if (low_water || mark) [[unlikely]]
+    afterFree(heap, low_water, mark);
   return true;
 }
 
-void CachingAllocator::afterFree(Heap& heap, bool low_tide, bool mark) noexcept {
+void CachingAllocator::afterFree(Heap& heap, bool low_water, bool mark) noexcept {
   if (mark && driverMayBeCalled()) progress_.markFreed(heap);
-  if (low_tide && pages_) atLowTide(heap);
+  if (low_water && pages_) atLowWater(heap);
 }
 
 void CachingAllocator::freeAt(Address address, const void* caller) noexcept {
@@ -178,21 +178,21 @@ void CachingAllocator::freeAt(Address address, const void* caller) noexcept {
 // Sends a block to the cache that it belongs to, if that is another thread's. The program gives the
 // block back, so that its record stands still. Larger ones are kept only where no other thread uses
 // the stream, as this one may: thread_cache.hpp.
-ReturnedBlocks::Answer CachingAllocator::returnToOwner(Block& block, const ThreadCache* mine,
-                                                       const void* caller) noexcept {
-  const std::uint32_t holder = holding::load(block);
-  if (!holding::isOwned(holder) || holding::whereIs(holder) != holding::Where::kHeld)
-    return ReturnedBlocks::Answer::kNoRoom;
-  if (block.grains > ThreadCache::kSmallGrains) return ReturnedBlocks::Answer::kNoRoom;
-  if (mine != nullptr && holder == mine->heldByMe()) return ReturnedBlocks::Answer::kNoRoom;
+RemoteFrees::Answer CachingAllocator::returnToOwner(Block& block, const ThreadCache* mine,
+                                                    const void* caller) noexcept {
+  const std::uint32_t holder = ownership::load(block);
+  if (!ownership::isOwned(holder) || ownership::whereIs(holder) != ownership::Where::kHeld)
+    return RemoteFrees::Answer::kNoRoom;
+  if (block.granules > ThreadCache::kSmallGranules) return RemoteFrees::Answer::kNoRoom;
+  if (mine != nullptr && holder == mine->heldByMe()) return RemoteFrees::Answer::kNoRoom;
   ThreadCache* const owner = caches_.owner(holder);
-  if (owner == nullptr) return ReturnedBlocks::Answer::kNoRoom;
+  if (owner == nullptr) return RemoteFrees::Answer::kNoRoom;
   // Counted before the owner can hand the block out again, so that no peak counts it twice.
   const SizeKind kind = segmentOf(block).kind;
   const Counts counted = Counts::block(block.bytes(), block.use.asked, -1);
   totals_.count(kind, counted, {});
   const auto answer = owner->giveBack(block, holder, WhoFreed(caller, threadNumber()));
-  if (answer != ReturnedBlocks::Answer::kTaken) totals_.count(kind, -counted, {});
+  if (answer != RemoteFrees::Answer::kTaken) totals_.count(kind, -counted, {});
   return answer;
 }
 
@@ -200,14 +200,14 @@ ReturnedBlocks::Answer CachingAllocator::returnToOwner(Block& block, const Threa
 // whosever cache it is.
 CachingAllocator::Parted CachingAllocator::part(Heap& heap, ThreadCache* cache, Block& block,
                                                 const void* caller) noexcept {
-  const std::uint32_t holder = holding::load(block);
-  if (!holding::isOwned(holder)) return Parted::kFromProgram;
+  const std::uint32_t holder = ownership::load(block);
+  if (!ownership::isOwned(holder)) return Parted::kFromProgram;
   if (cache && holder == cache->heldByMe() && cache->accept(block, WhoFreed(caller, 0)))
     return Parted::kCached;
-  if (holding::whereIs(holder) != holding::Where::kHeld) return Parted::kNotHeld;
-  if (!holding::change(block, holder, holding::moved(holder, holding::Where::kReturned)))
+  if (ownership::whereIs(holder) != ownership::Where::kHeld) return Parted::kNotHeld;
+  if (!ownership::change(block, holder, ownership::moved(holder, ownership::Where::kRemoteFreed)))
     return Parted::kNotHeld;
-  holding::leaveToHeap(block, heap.stream());
+  ownership::leaveToHeap(block, heap.stream());
   return Parted::kFromProgram;
 }
 
@@ -216,7 +216,7 @@ void CachingAllocator::freeToHeap(HeapSegment& segment, Heap& heap, Address addr
                                   const void* caller) noexcept {
   ThreadCache* const cache = heap.pool().isDefault() ? caches_.mine(heap.stream()) : nullptr;
   Block* block = nullptr;
-  bool retired = false, low_tide = false, mark = false;
+  bool pending = false, low_water = false, mark = false;
   std::uint32_t recorded = 0;
   StreamUses uses;
   {
@@ -229,17 +229,17 @@ void CachingAllocator::freeToHeap(HeapSegment& segment, Heap& heap, Address addr
       if (parted == Parted::kNotHeld) block = nullptr;
     }
     if (parted == Parted::kFromProgram) [[likely]] {
-      heap.frees.note(address, block->grains, caller, threadNumber());
+      heap.frees.note(address, block->granules, caller, threadNumber());
       if (block->use.uses == nullptr && block->use.stream == heap.stream()) [[likely]] {
         heap.release(*block, tick_.load(std::memory_order_relaxed));
         if (cache != nullptr && heap.pages_moved) cache->noteFall();
       } else {
-        retired = true;
-        uses = heap.retire(*block);
+        pending = true;
+        uses = heap.setPending(*block);
       }
     }
-    if (block != nullptr && recorded == 0 && !retired) {
-      low_tide = heap.tide.fall(heap.busyBytes()) && heap.pages_moved;
+    if (block != nullptr && recorded == 0 && !pending) {
+      low_water = heap.low_water.fall(heap.busyBytes()) && heap.pages_moved;
       mark = heap.wantsMark();
     }
   }
@@ -247,9 +247,9 @@ void CachingAllocator::freeToHeap(HeapSegment& segment, Heap& heap, Address addr
     return reports_.misuse("free", address);
   if (recorded != 0) [[unlikely]]
     return freeRecorded(heap, segment, address, caller, recorded);
-  if (retired) [[unlikely]]
-    return settleRetired(heap, *block, uses);
-  afterFree(heap, low_tide, mark);
+  if (pending) [[unlikely]]
+    return deferFree(heap, *block, uses);
+  afterFree(heap, low_water, mark);
 }
 
 }  // namespace cistern

@@ -64,7 +64,7 @@ void HeapTable::place(Heap& heap) noexcept {
 
 // Makes sure that one more heap finds a slot. What slots say of streams that heaps have left is
 // dropped now and then, in another table of that size.
-void HeapTable::makePlace() {
+void HeapTable::makeRoom() {
   if ((used_slots_ + 1) * 2 <= slots_.load(std::memory_order_relaxed)->heaps.size()) return;
   Slots& next = slotsOf(std::bit_ceil(4 * (in_default_ + 1)));
   for (auto& slot : next.heaps) slot.store(nullptr, std::memory_order_relaxed);
@@ -103,7 +103,7 @@ Heap& HeapTable::findOrMake(Stream stream, Heap* spare) {
   const MutexLock lock(mutex_);
   const bool usable = spare != nullptr && enlistTaken(*spare);
   if (Heap* there = find(stream)) return *there;  // another thread made it meanwhile
-  makePlace();
+  makeRoom();
   if (usable && spare->moveTo(default_pool_, stream)) {
     unlistGone(*spare);
     place(*spare);

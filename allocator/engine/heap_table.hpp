@@ -73,7 +73,7 @@ class HeapTable {
   static void fill(Slots& slots, Heap* heap) noexcept;
   Heap* lookUp(Stream stream) const noexcept;
   void place(Heap& heap) noexcept CISTERN_REQUIRES(mutex_);
-  void makePlace() CISTERN_REQUIRES(mutex_);
+  void makeRoom() CISTERN_REQUIRES(mutex_);
   Slots& slotsOf(std::size_t size) CISTERN_REQUIRES(mutex_);
   Heap& make(Pool& pool, Stream stream) CISTERN_REQUIRES(mutex_);
   Heap* takeParked(Pool& pool, Stream stream) noexcept CISTERN_REQUIRES(mutex_);

@@ -4,7 +4,7 @@
 
 namespace cistern {
 
-void KnownStreams::meet(Stream stream) {
+void KnownStreams::registerStream(Stream stream) {
   SharedStreamEnd reached;
   while (const SharedStreamEnd end = orderAfterEnd(stream, reached)) {
     // A capture cannot wait on the device for what was queued outside it.
@@ -33,7 +33,7 @@ SharedStreamEnd KnownStreams::orderAfterEnd(Stream stream, const SharedStreamEnd
 
 // One that is forgotten twice has an end behind the first. It may have no record, like one that was
 // never met: then it is gone already, with all its work complete, whatever fails from there on.
-void KnownStreams::forget(Stream stream) {
+void KnownStreams::unregisterStream(Stream stream) {
   Shard& shard = shardOf(stream);
   const MutexLock lock(shard.mutex);
   if (!shard.dropped && !shard.streams.contains(stream.raw)) return;

@@ -7,7 +7,7 @@
 // stream made later. As soon as a verb names it that stream is ordered after the end of the one
 // before it, and from there on the two are one stream that had a pause.
 //
-//   unknown --meet--> present --forget--> gone --meet--> present
+//   unknown --register--> present --unregister--> gone --register--> present
 //
 // The record of one that is gone is dropped some time after its end was reached. So of a stream
 // that has been met and has no record, all work is complete.
@@ -43,12 +43,12 @@ class KnownStreams {
   /// on it from now on comes after the end of that one. The host waits for that end only if the
   /// stream is being captured. No device call for a stream that is present or unknown. Pre: the
   /// stream is alive. Throws DeviceFailure, std::bad_alloc, changing nothing.
-  void meet(Stream stream);
+  void registerStream(Stream stream);
   /// The program is about to destroy the stream. Nothing happens for one that was never met, as far
   /// as that is known. Pre: the stream is alive, and no verb names it meanwhile. Throws
   /// InvalidArgument for a stream that is being captured, DeviceFailure, std::bad_alloc, changing
   /// nothing.
-  void forget(Stream stream);
+  void unregisterStream(Stream stream);
 
   /// Returns `present()`, during which the stream stays; or, if it is gone, `gone(end)`, where
   /// `end` is null once all its work is known to be complete. Neither may ask about another stream.

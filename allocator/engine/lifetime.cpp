@@ -45,7 +45,7 @@ CachingAllocator::CachingAllocator(Device& device, const Options& options,
       caches_(cache_limits, tick_, totals_),
       streams_(device, events_, heaps_),
       pending_(device, events_, streams_,
-               [this](const PendingFrees::Retired& retired) { putBack(retired); }),
+               [this](const PendingFrees::Pending& pending) { putBack(pending); }),
       progress_(device, events_, streams_),
       segment_backing_(device, options_, limit_, segments_, records_, pinned_segments_, places_,
                        tick_),
@@ -72,7 +72,7 @@ CachingAllocator::~CachingAllocator() {
   }
   const bool driver = driverMayBeCalled();
   if (pages_) pages_->stop();
-  takeCachesBack();
+  flushCaches();
   for (Heap* heap : heaps_.all()) {
     const MutexLock lock(heap->mutex());
     for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {

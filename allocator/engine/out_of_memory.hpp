@@ -52,7 +52,7 @@ struct OutOfMemoryReport {
   std::string text() const;
 };
 
-/// A request that could not be served after every step of the ladder. The allocator, the stream
+/// A request that could not be served after every step of the fallbacks. The allocator, the stream
 /// and the device are as usable as before.
 class OutOfMemory : public Error {
  public:

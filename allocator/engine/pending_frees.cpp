@@ -5,20 +5,20 @@
 
 namespace cistern {
 
-// One point more than there are streams, until all are attached: a poll in between must not take
+// One fence more than there are streams, until all are attached: a poll in between must not take
 // the first for the last.
-PendingFrees::Waiting::Waiting(Retired what, const StreamUses& streams)
-    : retired(what), points(int(streams.size()) + 1) {
+PendingFrees::Waiting::Waiting(Pending what, const StreamUses& streams)
+    : pending(what), fences(int(streams.size()) + 1) {
   uses.reserve(streams.size());
   for (const Stream stream : streams) uses.push_back({stream, this});
 }
 
 // The heaps go too.
 PendingFrees::~PendingFrees() {
-  release_ = [](const Retired&) {};
+  release_ = [](const Pending&) {};
   const MutexLock lock(mutex_);
-  for (auto& [stream, points] : queues_) {
-    for (Point& point : points) (void)arrived(point.blocks);
+  for (auto& [stream, fences] : queues_) {
+    for (Fence& fence : fences) (void)arrived(fence.blocks);
   }
   (void)arrived(put_off_);
   (void)arrived(stuck_);
@@ -26,13 +26,13 @@ PendingFrees::~PendingFrees() {
 
 // ---- Blocks come --------------------------------------------------------------------------------
 
-void PendingFrees::add(Retired retired, const StreamUses& streams) noexcept {
+void PendingFrees::add(Pending pending, const StreamUses& streams) noexcept {
   polls_in_vain_.store(0, std::memory_order_relaxed);
   Waiting* waiting = nullptr;
   try {
-    waiting = new Waiting(retired, streams);
+    waiting = new Waiting(pending, streams);
   } catch (const std::bad_alloc&) {
-    return addUnknown(retired);
+    return addUnknown(pending);
   }
   waiting_.fetch_add(1, std::memory_order_relaxed);
   for (Use& use : waiting->uses) {
@@ -41,10 +41,10 @@ void PendingFrees::add(Retired retired, const StreamUses& streams) noexcept {
   (void)arrived(*waiting);
 }
 
-void PendingFrees::addUnknown(Retired retired) noexcept {
+void PendingFrees::addUnknown(Pending pending) noexcept {
   waiting_.fetch_add(1, std::memory_order_relaxed);
   const MutexLock lock(mutex_);
-  unknown_.push(*retired.block);
+  unknown_.push(*pending.block);
 }
 
 // False when all work of the stream is complete.
@@ -67,40 +67,40 @@ bool PendingFrees::attachToPresent(Use& use, bool last_resort) noexcept {
   return true;
 }
 
-// Records the newest point after the free and hangs the block on it. A capture may have begun since
+// Records the newest fence after the free and hangs the block on it. A capture may have begun since
 // the stream was asked. Then the event may be the capture's, which asking it would break, and all
 // that hangs on it is put off. False when no event could be recorded.
 bool PendingFrees::record(Use& use) noexcept {
   const MutexLock lock(mutex_);
-  Points* const points = pointsFor(use.stream, nullptr);
-  if (points == nullptr) return false;
-  Point& point = points->back();
-  const bool recorded = device_.recordEvent(point.event->event(), use.stream).ok();
-  if (recorded) point.blocks.push(use);
-  if (recorded && !streams_.answersNow(use.stream)) put_off_.append(point.blocks.takeAll());
-  if (point.blocks.empty()) points->pop_back();
+  Fences* const fences = fencesFor(use.stream, nullptr);
+  if (fences == nullptr) return false;
+  Fence& fence = fences->back();
+  const bool recorded = device_.recordEvent(fence.event->event(), use.stream).ok();
+  if (recorded) fence.blocks.push(use);
+  if (recorded && !streams_.answersNow(use.stream)) put_off_.append(fence.blocks.takeAll());
+  if (fence.blocks.empty()) fences->pop_back();
   return recorded;
 }
 
-// The end's event stays as it is; a stream with that handle that is met later has points of its own
+// The end's event stays as it is; a stream with that handle that is met later has fences of its own
 // behind it.
 bool PendingFrees::attachToEnd(Use& use, const SharedStreamEnd& end) noexcept {
   const MutexLock lock(mutex_);
-  Points* const points = pointsFor(use.stream, end);
-  (points ? points->back().blocks : stuck_).push(use);
+  Fences* const fences = fencesFor(use.stream, end);
+  (fences ? fences->back().blocks : stuck_).push(use);
   return true;
 }
 
 // The stream's, of which the newest is one of that end, or, where that is null, an open one. Null
 // when it cannot be had.
-PendingFrees::Points* PendingFrees::pointsFor(Stream stream, const SharedStreamEnd& end) noexcept {
+PendingFrees::Fences* PendingFrees::fencesFor(Stream stream, const SharedStreamEnd& end) noexcept {
   try {
-    Points& points = queues_[stream];
-    if (!points.empty() && (end ? points.back().event == end : points.back().open)) return &points;
+    Fences& fences = queues_[stream];
+    if (!fences.empty() && (end ? fences.back().event == end : fences.back().open)) return &fences;
     const Result<SharedEvent> event = end ? Result<SharedEvent>(end) : events_.take();
     if (!event) return nullptr;
-    points.push_back({event.value(), {}, end == nullptr});
-    return &points;
+    fences.push_back({event.value(), {}, end == nullptr});
+    return &fences;
   } catch (const std::bad_alloc&) {
     return nullptr;
   }
@@ -127,28 +127,28 @@ bool PendingFrees::arrived(Uses uses) noexcept {
   return any;
 }
 
-// True when it was the last point.
+// True when it was the last fence.
 bool PendingFrees::arrived(Waiting& waiting) noexcept {
-  if (waiting.points.fetch_sub(1, std::memory_order_acq_rel) != 1) return false;
+  if (waiting.fences.fetch_sub(1, std::memory_order_acq_rel) != 1) return false;
   waiting_.fetch_sub(1, std::memory_order_relaxed);
-  const Retired retired = waiting.retired;
+  const Pending pending = waiting.pending;
   delete &waiting;
-  release_(retired);
+  release_(pending);
   return true;
 }
 
-// The blocks of the oldest point are ready, or, where it was recorded in vain, get another.
-void PendingFrees::leave(Points& points, EventPool::Answer answer, Uses& reached) noexcept {
-  (answer == EventPool::Answer::kReached ? reached : put_off_).append(points.front().blocks);
-  points.pop_front();
+// The blocks of the oldest fence are ready, or, where it was recorded in vain, get another.
+void PendingFrees::leave(Fences& fences, EventPool::Answer answer, Uses& reached) noexcept {
+  (answer == EventPool::Answer::kReached ? reached : put_off_).append(fences.front().blocks);
+  fences.pop_front();
 }
 
-void PendingFrees::collect(Points& points, Uses& reached) noexcept {
-  if (!points.empty()) points.back().open = false;
-  while (!points.empty()) {
-    const EventPool::Answer answer = events_.ask(*points.front().event);
+void PendingFrees::collect(Fences& fences, Uses& reached) noexcept {
+  if (!fences.empty()) fences.back().open = false;
+  while (!fences.empty()) {
+    const EventPool::Answer answer = events_.ask(*fences.front().event);
     if (answer == EventPool::Answer::kNotYet) return;
-    leave(points, answer, reached);
+    leave(fences, answer, reached);
   }
 }
 
@@ -161,11 +161,11 @@ bool PendingFrees::poll() noexcept {
   Uses reached;
   {
     const MutexLock lock(mutex_);
-    for (auto& [stream, points] : queues_) collect(points, reached);
+    for (auto& [stream, fences] : queues_) collect(fences, reached);
     std::erase_if(queues_, [](const auto& queue) { return queue.second.empty(); });
   }
   any |= arrived(reached);
-  const unsigned now = any ? 0 : std::min(in_vain + 1, kPollsInVain + kMostPatience);
+  const unsigned now = any ? 0 : std::min(in_vain + 1, kPollsInVain + kMostBackoff);
   // A thread that has begun to wait meanwhile has set it to 0, and is not overruled.
   (void)polls_in_vain_.compare_exchange_strong(in_vain, now, std::memory_order_relaxed);
   return any;
@@ -224,7 +224,7 @@ bool PendingFrees::waitForPoint() noexcept {
 // What hangs on no event is ready when all work of the device is complete.
 bool PendingFrees::waitForDevice() noexcept {
   Uses stuck;
-  RetiredBlocks unknown;
+  PendingBlocks unknown;
   {
     const MutexLock lock(mutex_);
     stuck = stuck_.takeAll();

@@ -18,11 +18,11 @@
 namespace cistern {
 namespace {
 
-// What liveBlocks says is in order, in grains, and each within the address space.
+// What liveBlocks says is in order, in granules, and each within the address space.
 bool sound(const std::vector<LiveBlock>& blocks) {
   Address free_from = 0;
   for (const LiveBlock& block : blocks) {
-    const bool whole = block.address % kGrain == 0 && block.bytes % kGrain == 0;
+    const bool whole = block.address % kGranule == 0 && block.bytes % kGranule == 0;
     if (!whole || block.address < free_from || block.requested == 0) return false;
     if (block.requested > block.bytes || block.bytes > kLargestRequest) return false;
     free_from = block.address + block.bytes;
@@ -162,10 +162,10 @@ void CachingAllocator::Restoration::checkPlace(const LiveBlock& wanted) CISTERN_
 void CachingAllocator::Restoration::checkPages(const LiveBlock& wanted, const Making& place) {
   const auto& range = static_cast<const pages::PageRange&>(*place.segment);
   const Address from = range.placeOf(wanted.address);
-  std::vector<pages::View*> away;
+  std::vector<pages::Mapping*> away;
   if (!comeback_.want(range, from, from + wanted.bytes, away)) refuse(wanted, kGone);
-  for (const pages::View* view : away) {
-    const pages::View& now = *view->page->current;
+  for (const pages::Mapping* mapping : away) {
+    const pages::Mapping& now = *mapping->page->current;
     Heap& source = *now.range->home;
     if (!holds(&source)) refuse(wanted, kGone);
     checkMemory(wanted, source, *now.range, now.place(), now.placeEnd(),
@@ -232,7 +232,7 @@ void CachingAllocator::Restoration::carryOut() noexcept CISTERN_NO_TSA {
 // What other streams use is freed as ever, once the locks are given up.
 void CachingAllocator::Restoration::letGo(Heap& heap, Block& block) noexcept CISTERN_NO_TSA {
   if (!ownAlone(heap, block)) return used_elsewhere_.push_back(deviceAddress(block));
-  heap.frees.note(deviceAddress(block), block.grains, nullptr, threadNumber());
+  heap.frees.note(deviceAddress(block), block.granules, nullptr, threadNumber());
   heap.release(block, allocator_.tick_.load(std::memory_order_relaxed));
 }
 
@@ -243,7 +243,7 @@ void CachingAllocator::Restoration::make(const Making& making) noexcept CISTERN_
   CISTERN_CHECK(free && free->isFree() && place + block.bytes <= free->end());
   Request request;
   request.bytes = block.requested;
-  request.grains = std::uint32_t(block.bytes >> kGrainShift);
+  request.granules = std::uint32_t(block.bytes >> kGranuleShift);
   request.kind = making.segment->kind;
   request.stream = block.stream;
   request.pool = &pool_;

@@ -93,7 +93,7 @@ std::vector<Heap*> CachingAllocator::heapsOf(const Pool& pool) const {
 }
 
 void CachingAllocator::emptyCache(Pool& pool) {
-  takeCachesBack();
+  flushCaches();
   pollPending();
   pending_.waitForStuck();
   const std::vector<Heap*> heaps = heapsOf(pool);
@@ -101,7 +101,7 @@ void CachingAllocator::emptyCache(Pool& pool) {
 }
 
 void CachingAllocator::trim(Pool& pool, std::uint64_t bytes) {
-  takeCachesBack();
+  flushCaches();
   pollPending();
   const std::vector<Heap*> heaps = heapsOf(pool);
   std::uint64_t held = 0;
@@ -124,7 +124,7 @@ bool CachingAllocator::anyLenders(const Request& request) const {
   });
 }
 
-// What lies free in a pool that lends, rather than be out of memory: a block as it is, as a guest,
+// What lies free in a pool that lends, rather than be out of memory: a block as it is, as a loan,
 // or wholly free pages. Never what a graph may write to.
 Block* CachingAllocator::fromLenders(Heap& heap, const Request& request) {
   if (!anyLenders(request)) return nullptr;
@@ -150,8 +150,8 @@ Block* CachingAllocator::fromLender(Heap& owner, const Request& request) CISTERN
   const Epochs epochs = own ? Epochs{} : Epochs::upTo(owner.completion.completed);
   Layout& layout = owner.layout(request.kind);
   layout.listLeftOut();
-  Block* free = layout.freeBlocks().bestFitIf(request.grains, [&](const Block& b) CISTERN_NO_TSA {
-    if (!epochs.contain(b.epoch) || !layout.serves(b, request.grains)) return false;
+  Block* free = layout.freeBlocks().bestFitIf(request.granules, [&](const Block& b) CISTERN_NO_TSA {
+    if (!epochs.contain(b.epoch) || !layout.serves(b, request.granules)) return false;
     return owner.onPages() ? !PageBacking::pinned(b) : !pinned_segments_.pinned(segmentOf(b));
   });
   if (free == nullptr) return nullptr;

@@ -1,7 +1,7 @@
 // What was freed lately in a heap's pages, and when. Free blocks coalesce, and say only when the
 // youngest part of them was freed: a stream that goes on taking from and giving back to one end of
 // a large free block would keep all of it from the other streams. From this a survey learns when
-// each page was used last (pages/survey.cpp).
+// each page was used last (pages/free_page_scan.cpp).
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ class RecentFrees {
  public:
   struct Piece {
     const Segment* in;
-    std::uint32_t from, to;  ///< in grains from its base
+    std::uint32_t from, to;  ///< in granules from its base
     std::uint32_t epoch;
   };
   /// 24 bytes each; room is made as they come, for most heaps have few.
@@ -26,8 +26,8 @@ class RecentFrees {
 
   /// [from, to) was freed. Where there is no room, all that was noted so far is forgotten.
   void note(const Segment& in, Address from, Address to, std::uint32_t epoch) noexcept {
-    const auto first = std::uint32_t((from - in.base) >> kGrainShift);
-    const auto last = std::uint32_t((to - in.base) >> kGrainShift);
+    const auto first = std::uint32_t((from - in.base) >> kGranuleShift);
+    const auto last = std::uint32_t((to - in.base) >> kGranuleShift);
     if (!pieces_.empty() && extend(pieces_.back(), in, first, last, epoch)) return;
     if (pieces_.size() == pieces_.capacity() && !makeRoom(epoch)) return;
     pieces_.push_back({&in, first, last, epoch});

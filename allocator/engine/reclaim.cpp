@@ -2,8 +2,8 @@
 // leaves and another could use.
 //
 // Two ways to use another heap's free block. A wholly free segment whose last use is complete is
-// adopted: it moves, and is the new heap's own from then on. Otherwise the block is a guest: it
-// stays the owner's, and its free waits for the guest stream as a recorded use would.
+// adopted: it moves, and is the new heap's own from then on. Otherwise the block is a loan: it
+// stays the owner's, and its free waits for the stream it is lent to as a recorded use would.
 #include <mutex>
 
 #include "allocator/base/process.hpp"
@@ -11,8 +11,8 @@
 
 namespace cistern {
 
-void CachingAllocator::settleRetired(Heap& heap, Block& block, const StreamUses& uses,
-                                     bool captured) noexcept {
+void CachingAllocator::deferFree(Heap& heap, Block& block, const StreamUses& uses,
+                                 bool captured) noexcept {
   if (!driverMayBeCalled()) return;  // at exit nobody will use it again
   const bool own = uses.contains(heap.stream());
   pending_.add({&heap, &block, own, captured}, uses);
@@ -20,30 +20,30 @@ void CachingAllocator::settleRetired(Heap& heap, Block& block, const StreamUses&
 
 // While a capture into the pool is under way, only what is complete comes back (recorded.cpp): a
 // block whose own stream's order was to cover the rest waits for that stream too.
-void CachingAllocator::putBack(const PendingFrees::Retired& retired) noexcept {
-  Heap& heap = *retired.heap;
-  Block& block = *retired.block;
-  bool low_tide = false, too_early = false;
+void CachingAllocator::putBack(const PendingFrees::Pending& pending) noexcept {
+  Heap& heap = *pending.heap;
+  Block& block = *pending.block;
+  bool low_water = false, too_early = false;
   {
     const MutexLock lock(heap.mutex());
     const std::uint64_t tick = tick_.load(std::memory_order_relaxed);
-    too_early = heap.recorded != 0 && !retired.own;
+    too_early = heap.recorded != 0 && !pending.own;
     if (too_early) {
-      if (block.state() == BlockState::kAllocated) (void)heap.retire(block);  // borrow's
+      if (block.state() == BlockState::kAllocated) (void)heap.setPending(block);  // a loan's
     } else {
-      const bool for_all = heap.recorded != 0 && !retired.captured;
+      const bool for_all = heap.recorded != 0 && !pending.captured;
       for_all ? heap.releaseComplete(block, tick) : heap.release(block, tick);
-      low_tide = heap.tide.fall(heap.busyBytes()) && heap.pages_moved;
+      low_water = heap.low_water.fall(heap.busyBytes()) && heap.pages_moved;
     }
   }
-  if (too_early) return settleRetired(heap, block, {heap.stream()}, retired.captured);
-  afterFree(heap, low_tide);
+  if (too_early) return deferFree(heap, block, {heap.stream()}, pending.captured);
+  afterFree(heap, low_water);
 }
 
 // At exit there is nobody left who would ask it.
 void CachingAllocator::forgetStream(Stream stream) {
   if (stream == Stream{}) throw InvalidArgument("the default stream cannot be forgotten: it stays");
-  if (driverMayBeCalled()) streams_.forget(stream);
+  if (driverMayBeCalled()) streams_.unregisterStream(stream);
 }
 
 // Releases the blocks whose last use is complete. True if there were any.
@@ -59,7 +59,7 @@ bool CachingAllocator::streamsAreIdle() {
   return true;
 }
 
-// Before a heap grows it adopts idle segments, but takes no part of one: a guest's memory goes back
+// Before a heap grows it adopts idle segments, but takes no part of one: what is lent goes back
 // when it is freed, so that a heap which lived on others' would miss every time.
 Block* CachingAllocator::fromOtherHeaps(Heap& heap, const Request& request, Reach reach) {
   if (!options_.reusesAcrossStreams()) return nullptr;
@@ -73,7 +73,7 @@ Block* CachingAllocator::fromOtherHeaps(Heap& heap, const Request& request, Reac
   while (Heap* const owner = following()) {
     const bool whole = request.recording && reach == Reach::kIdleSegments &&
                        mayInherit(*owner, heap);  // others give it back and grow
-    if (!mayBorrow(*owner, heap) && !whole) continue;
+    if (!mayLend(*owner, heap) && !whole) continue;
     {
       const MutexLock lock(owner->mutex());
       if (fitting(*owner, request, reach, {}) == nullptr) {
@@ -103,7 +103,7 @@ Block* CachingAllocator::takeCompleted(Heap& owner, Heap& heap, const Request& r
     Block* block = fitting(owner, request, reach, Epochs::upTo(owner.completion.completed));
     if (block == nullptr) return nullptr;
     if (owner.onPages() || !block->segment->whollyFree()) {
-      if (!mayBorrow(owner, heap)) return nullptr;  // it has another pool since
+      if (!mayLend(owner, heap)) return nullptr;  // it has another pool since
       return owner.allocateFrom(*block, request);
     }
     whole = &segmentOf(*block);
@@ -115,9 +115,9 @@ Block* CachingAllocator::takeCompleted(Heap& owner, Heap& heap, const Request& r
 Block* CachingAllocator::fitting(Heap& owner, const Request& request, Reach reach, Epochs epochs) {
   Layout& layout = owner.layout(request.kind);
   layout.listLeftOut();
-  return layout.freeBlocks().bestFitIf(request.grains, [&](const Block& b) {
+  return layout.freeBlocks().bestFitIf(request.granules, [&](const Block& b) {
     if (reach == Reach::kIdleSegments && !b.segment->whollyFree()) return false;
-    return epochs.contain(b.epoch) && layout.serves(b, request.grains);
+    return epochs.contain(b.epoch) && layout.serves(b, request.granules);
   });
 }
 
@@ -128,11 +128,11 @@ Block* CachingAllocator::adopt(HeapSegment& segment, Heap& owner, Heap& heap,
   const MutexLock holding_two(heaps_mutex_);
   const std::scoped_lock both(owner.mutex(), heap.mutex());
   const bool may =
-      mayBorrow(owner, heap) || (mayInherit(owner, heap) && !pinned_segments_.pinned(segment));
+      mayLend(owner, heap) || (mayInherit(owner, heap) && !pinned_segments_.pinned(segment));
   const bool still = may && segment.heap.load(std::memory_order_relaxed) == &owner &&
                      segment.kind == request.kind && segment.whollyFree() &&
                      segment.first->epoch <= owner.completion.completed &&
-                     owner.layout(request.kind).serves(*segment.first, request.grains);
+                     owner.layout(request.kind).serves(*segment.first, request.granules);
   if (!still) return nullptr;
   owner.remove(segment, false);
   try {
@@ -144,17 +144,17 @@ Block* CachingAllocator::adopt(HeapSegment& segment, Heap& owner, Heap& heap,
   return heap.allocateFrom(*segment.first, request);
 }
 
-// Takes a block of another heap that queued work may still use, as a guest, once `made_safe` has
+// Takes a block of another heap that queued work may still use, as a loan, once `made_safe` has
 // seen to it that this request's stream comes after that work.
 template <class MakeSafe>
-Block* CachingAllocator::borrow(Heap& heap, const Request& request, MakeSafe made_safe) {
+Block* CachingAllocator::loan(Heap& heap, const Request& request, MakeSafe made_safe) {
   if (!options_.reusesAcrossStreams()) return nullptr;
   for (Heap* owner : heaps_.all()) {
-    if (!mayBorrow(*owner, heap)) continue;
+    if (!mayLend(*owner, heap)) continue;
     Block* block = nullptr;
     {
       const MutexLock lock(owner->mutex());
-      const bool still = mayBorrow(*owner, heap);
+      const bool still = mayLend(*owner, heap);
       Block* free = still ? fitting(*owner, request, Reach::kPartsToo, {}) : nullptr;
       if (free != nullptr) block = owner->allocateFrom(*free, request);
     }
@@ -166,15 +166,15 @@ Block* CachingAllocator::borrow(Heap& heap, const Request& request, MakeSafe mad
 }
 
 // Orders this stream's further work after the owner's, on the device. Nobody waits on the host.
-Block* CachingAllocator::borrowInOrder(Heap& heap, const Request& request) {
-  return borrow(heap, request,
-                [&](Stream owner) { return progress_.orderAfter(request.stream, owner); });
+Block* CachingAllocator::loanInOrder(Heap& heap, const Request& request) {
+  return loan(heap, request,
+              [&](Stream owner) { return progress_.orderAfter(request.stream, owner); });
 }
 
 // What the stream of a heap cannot be asked about, because it was destroyed, is complete when the
 // whole device is.
-Block* CachingAllocator::borrowWhenIdle(Heap& heap, const Request& request) {
-  return borrow(heap, request, [&](Stream) {
+Block* CachingAllocator::loanWhenIdle(Heap& heap, const Request& request) {
+  return loan(heap, request, [&](Stream) {
     const RelaxedCaptureMode relaxed(device_);
     num_sync_all_streams_.fetch_add(1, std::memory_order_relaxed);
     return device_.synchronizeDevice().ok();

@@ -3,7 +3,7 @@
 //
 //   allocateRecorded
 //     the heap's own free memory    complete, or freed by the capture in the stream's order
-//     climbRecorded
+//     fallBackRecorded
 //       Recording::take             what other streams of the capture left, where the graph's order
 //                                   allows it
 //       steps of any miss           completed memory of others, and growth
@@ -32,8 +32,8 @@ void* CachingAllocator::allocateRecorded(const Request& request) {
   const bool miss = block == nullptr;
   if (miss) {
     tick_.fetch_add(1, std::memory_order_relaxed);
-    block = climbRecorded(heap, request);
-    if (block == nullptr && takeCachesBack()) block = climbRecorded(heap, request);
+    block = fallBackRecorded(heap, request);
+    if (block == nullptr && flushCaches()) block = fallBackRecorded(heap, request);
   }
   if (block == nullptr) throwOutOfMemory(request);
   pinFor(*request.recording, *block);
@@ -42,7 +42,7 @@ void* CachingAllocator::allocateRecorded(const Request& request) {
   return pointer;
 }
 
-Block* CachingAllocator::climbRecorded(Heap& heap, const Request& request) {
+Block* CachingAllocator::fallBackRecorded(Heap& heap, const Request& request) {
   if (Block* block = request.recording->take(heap, request)) return block;
   if (Block* block = afterEvents(heap, request)) return block;
   if (Block* block = afterCallbacks(heap, request)) return block;
@@ -82,7 +82,7 @@ void CachingAllocator::freeRecorded(Heap& heap, HeapSegment& segment, Address ad
   if (const std::shared_ptr<Recording> recording = heap.pool().recording())
     freed = recording->free(heap, segment, address, caller);
   if (freed.how == How::kNotHeld) return reports_.misuse("free", address);
-  if (freed.how == How::kFromBefore) return settleRetired(heap, *freed.block, freed.users, true);
+  if (freed.how == How::kFromBefore) return deferFree(heap, *freed.block, freed.users, true);
   if (freed.how == How::kDone) return;
   {
     const MutexLock lock(heap.mutex());
@@ -101,7 +101,7 @@ void CachingAllocator::beginRecording(std::shared_ptr<Recording> recording, Stre
   Pool& pool = recording->pool();
   const std::uint32_t number = recording->number();
   recording->attach(tick_, options_.reusesAcrossStreams());
-  takeCachesBack();
+  flushCaches();
   for (Heap* heap : heaps_.all()) {  // while it can be asked: a captured stream does not tell
     if (!heap->pool().givesTo(pool, false)) continue;
     heap->stream() == origin ? progress_.refresh(*heap) : progress_.refreshByEvent(*heap);
@@ -110,7 +110,7 @@ void CachingAllocator::beginRecording(std::shared_ptr<Recording> recording, Stre
   try {
     for (Heap* heap : pool.heaps()) {
       beginRecording(*heap, number);
-      if (heap->onPages()) atLowTide(*heap);
+      if (heap->onPages()) atLowWater(*heap);
     }
   } catch (...) {
     pool.forEachHeap([&](Heap& heap) {
@@ -136,7 +136,7 @@ void CachingAllocator::beginRecording(Heap& heap, std::uint32_t number) CISTERN_
     blocks = heap.incomplete();
     for (Block* block : blocks) heap.setAside(*block);
   }
-  for (Block* block : blocks) settleRetired(heap, *block, {heap.stream()});
+  for (Block* block : blocks) deferFree(heap, *block, {heap.stream()});
 }
 
 // A free is the capture's, or comes after all that the capture has freed is complete. What the
@@ -155,7 +155,7 @@ Pins CachingAllocator::endRecording(Recording& recording) noexcept {
   }
   pool.setRecording(nullptr);
   while (Block* block = left.free.pop()) putBack({&heapOf(*block), block});
-  for (const auto& [block, streams] : left.outside) settleRetired(heapOf(*block), *block, streams);
+  for (const auto& [block, streams] : left.outside) deferFree(heapOf(*block), *block, streams);
   while (Block* block = left.unknown.pop()) pending_.addUnknown({&heapOf(*block), block});
   return pins;
 }
@@ -172,7 +172,7 @@ void CachingAllocator::endRecording(Heap& heap, std::uint32_t number) noexcept C
 }
 
 void CachingAllocator::unpin(Pins& pins) noexcept {
-  if (!pins.views.empty()) pages_->unpin(pins.views);
+  if (!pins.mappings.empty()) pages_->unpin(pins.mappings);
   for (HeapSegment* segment : pins.segments) pinned_segments_.unpin(*segment);
   pins = {};
 }

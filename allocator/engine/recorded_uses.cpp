@@ -7,7 +7,7 @@ void CachingAllocator::recordStream(void* pointer, Stream stream) {
   if (pointer == nullptr) return;
   if (heaps_.find(stream) == nullptr) {
     requireLive(stream);
-    streams_.meet(stream);
+    streams_.registerStream(stream);
   }
   const auto [segment, heap] = locate(toAddress(pointer));
   if (heap != nullptr) {
@@ -22,12 +22,12 @@ void CachingAllocator::recordStream(void* pointer, Stream stream) {
 // A block that others use is the heap's to look after. False when somebody frees it meanwhile.
 bool CachingAllocator::noteUse(const Heap& heap, Block& block, Stream stream) {
   if (stream == heap.streamOf(block)) return true;
-  const std::uint32_t holder = holding::load(block);
-  if (holding::isOwned(holder)) {
-    if (holding::whereIs(holder) != holding::Where::kHeld) return false;
-    if (!holding::change(block, holder, holding::moved(holder, holding::Where::kReturned)))
+  const std::uint32_t holder = ownership::load(block);
+  if (ownership::isOwned(holder)) {
+    if (ownership::whereIs(holder) != ownership::Where::kHeld) return false;
+    if (!ownership::change(block, holder, ownership::moved(holder, ownership::Where::kRemoteFreed)))
       return false;
-    holding::leaveToHeap(block, heap.stream());
+    ownership::leaveToHeap(block, heap.stream());
   }
   auto* uses = static_cast<StreamUses*>(block.use.uses);
   if (uses == nullptr) block.use.uses = uses = new StreamUses;

@@ -6,8 +6,8 @@
 namespace cistern {
 namespace {
 
-std::uint32_t grainsOrMost(std::uint64_t bytes) {
-  return std::uint32_t(std::min<std::uint64_t>(bytes >> kGrainShift, UINT32_MAX));
+std::uint32_t granulesOrMost(std::uint64_t bytes) {
+  return std::uint32_t(std::min<std::uint64_t>(bytes >> kGranuleShift, UINT32_MAX));
 }
 
 }  // namespace
@@ -27,16 +27,16 @@ SizeRules::SizeRules(const Options& options, bool no_split)
 std::uint64_t SizeRules::roundByOptions(std::uint64_t bytes) const {
   const std::uint64_t rounded = roundToDivision(bytes);
   if (pages_) return rounded;
-  const std::uint64_t whole = roundDown(max_split_, kGrain);
+  const std::uint64_t whole = roundDown(max_split_, kGranule);
   return rounded < whole && roundUp(rounded, kSegmentUnit) >= whole ? whole : rounded;
 }
 
 // Between two powers of two there are `divisions` equal steps; the next step up is taken.
 std::uint64_t SizeRules::roundToDivision(std::uint64_t bytes) const {
   const std::uint64_t divisions = divisions_.divisionsFor(bytes);
-  if (divisions <= 1 || bytes <= kGrain * divisions) return roundUp(bytes, kGrain);
+  if (divisions <= 1 || bytes <= kGranule * divisions) return roundUp(bytes, kGranule);
   if (std::has_single_bit(bytes)) return bytes;
-  const std::uint64_t step = std::max(std::bit_floor(bytes) / divisions, kGrain);
+  const std::uint64_t step = std::max(std::bit_floor(bytes) / divisions, kGranule);
   return roundUp(bytes, step);
 }
 
@@ -45,7 +45,7 @@ std::uint64_t SizeRules::segmentFor(const Request& request) const {
   const std::uint64_t rounded = request.rounded();
   if (no_split_) return roundUp(rounded, kSegmentUnit);
   const bool shared =
-      rounded < large_segment_ / 2 && large_segment_ < roundDown(max_split_, kGrain);
+      rounded < large_segment_ / 2 && large_segment_ < roundDown(max_split_, kGranule);
   return shared ? large_segment_ : roundUp(rounded, kSegmentUnit);
 }
 
@@ -53,9 +53,9 @@ SplitRules SizeRules::splitRules(SizeKind kind) const {
   if (no_split_) return {1, 1, UINT32_MAX};
   if (pages_ || kind == SizeKind::kSmall) return {};
   SplitRules rules;
-  rules.min_remainder = grainsOrMost(kSmallLimit) + 1;
-  rules.max_split = grainsOrMost(max_split_);
-  rules.max_non_split_rounding = grainsOrMost(max_non_split_rounding_);
+  rules.min_remainder = granulesOrMost(kSmallLimit) + 1;
+  rules.max_split = granulesOrMost(max_split_);
+  rules.max_non_split_rounding = granulesOrMost(max_non_split_rounding_);
   return rules;
 }
 

@@ -22,8 +22,8 @@ class Pool;
 class Recording;
 
 struct Request {
-  std::uint64_t bytes = 0;   ///< as asked
-  std::uint32_t grains = 0;  ///< rounded
+  std::uint64_t bytes = 0;     ///< as asked
+  std::uint32_t granules = 0;  ///< rounded
   SizeKind kind = SizeKind::kSmall;
   Stream stream;
   Pool* pool = nullptr;            ///< where it is placed
@@ -33,7 +33,7 @@ struct Request {
   /// Instead of a capture's number: a pool lends the default pool the block.
   static constexpr std::uint32_t kLent = UINT32_MAX;
 
-  std::uint64_t rounded() const { return std::uint64_t{grains} << kGrainShift; }
+  std::uint64_t rounded() const { return std::uint64_t{granules} << kGranuleShift; }
 };
 
 /// The sizes an allocator works with; constant once made.
@@ -42,13 +42,13 @@ class SizeRules {
   /// `no_split`: each block has a segment of its own.
   explicit SizeRules(const Options& options, bool no_split = false);
 
-  /// Whether every request is just rounded up to a grain.
+  /// Whether every request is just rounded up to a granule.
   bool plain() const { return plain_; }
   /// Pre: 0 < bytes <= kLargestRequest.
   Request request(std::uint64_t bytes, Stream stream, Pool* pool) const {
-    const std::uint64_t rounded = plain_ ? roundUp(bytes, kGrain) : roundByOptions(bytes);
+    const std::uint64_t rounded = plain_ ? roundUp(bytes, kGranule) : roundByOptions(bytes);
     return {bytes,
-            std::uint32_t(rounded >> kGrainShift),
+            std::uint32_t(rounded >> kGranuleShift),
             rounded <= kSmallLimit ? SizeKind::kSmall : SizeKind::kLarge,
             stream,
             pool,
@@ -66,7 +66,7 @@ class SizeRules {
   RoundupDivisions divisions_;
   bool no_split_;
   bool pages_;  ///< blocks are carved exactly, whatever their size
-  bool plain_;  ///< no divisions and no largest split: round to the grain
+  bool plain_;  ///< no divisions and no largest split: round to the granule
   std::uint64_t large_segment_;
   std::uint64_t max_split_;
   std::uint64_t max_non_split_rounding_;

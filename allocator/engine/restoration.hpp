@@ -99,7 +99,7 @@ void CachingAllocator::Restoration::forEachHeld(Heap& heap, Visit visit) CISTERN
     for (Segment* s = heap.layout(kind).segments(); s; s = s->next) {
       for (Block* b = s->first; b; b = b->next) {
         if (b->state() != BlockState::kAllocated || b->epoch == Request::kLent) continue;
-        visit(LiveBlock{deviceAddress(*b), b->bytes(), holding::requested(*b), heap.streamOf(*b)},
+        visit(LiveBlock{deviceAddress(*b), b->bytes(), ownership::requested(*b), heap.streamOf(*b)},
               *b);
       }
     }

@@ -43,22 +43,22 @@ std::atomic<SegmentMap::Word>& SegmentMap::branchWord(std::uint64_t index) {
   return wordIn(madeIn(root(index), branches_, host_bytes_), index);
 }
 
-SegmentMap::Granule& SegmentMap::granule(std::uint64_t index) {
-  return granuleIn(madeIn(branchWord(index), leaves_, host_bytes_), index);
+SegmentMap::Cell& SegmentMap::cell(std::uint64_t index) {
+  return cellIn(madeIn(branchWord(index), leaves_, host_bytes_), index);
 }
 
 void SegmentMap::insert(HeapSegment& segment) {
-  const std::uint64_t from = segment.device_base >> kGranuleShift;
-  const std::uint64_t to = (segment.deviceEnd() - 1) >> kGranuleShift;
-  CISTERN_CHECK(to >> (57 - kGranuleShift) == 0);
+  const std::uint64_t from = segment.device_base >> kCellShift;
+  const std::uint64_t to = (segment.deviceEnd() - 1) >> kCellShift;
+  CISTERN_CHECK(to >> (57 - kCellShift) == 0);
   const MutexLock lock(mutex_);
-  for (std::uint64_t i = from; i <= to; ++i) (void)granule(i);  // all that may throw
+  for (std::uint64_t i = from; i <= to; ++i) (void)cell(i);  // all that may throw
   for (std::uint64_t i = from; i <= to; ++i) store(i, segment, &segment);
 }
 
 void SegmentMap::extend(HeapSegment& segment, AddressRange own, Address from, Address to) {
-  constexpr Address kGranuleBytes = Address{1} << kGranuleShift;
-  CISTERN_CHECK(((own.from | own.to | from | to) & (kGranuleBytes - 1)) == 0);
+  constexpr Address kCellBytes = Address{1} << kCellShift;
+  CISTERN_CHECK(((own.from | own.to | from | to) & (kCellBytes - 1)) == 0);
   CISTERN_CHECK(own.from <= from && to <= own.to);
   CISTERN_CHECK((own.to - 1) >> 57 == 0);
   const MutexLock lock(mutex_);
@@ -66,40 +66,40 @@ void SegmentMap::extend(HeapSegment& segment, AddressRange own, Address from, Ad
     const Address begin = at & ~(bytes - 1);
     return own.from <= begin && begin + bytes <= own.to;
   };
-  for (Address at = from; at < to; at += kGranuleBytes) {  // all that may throw
-    const std::uint64_t index = at >> kGranuleShift;
+  for (Address at = from; at < to; at += kCellBytes) {  // all that may throw
+    const std::uint64_t index = at >> kCellShift;
     if (isWhole(at, kBranchBytes)) continue;
-    isWhole(at, kLeafBytes) ? void(branchWord(index)) : void(granule(index));
+    isWhole(at, kLeafBytes) ? void(branchWord(index)) : void(cell(index));
   }
   const Word whole = reinterpret_cast<Word>(&segment) | kWhole;
-  for (Address at = from; at < to; at += kGranuleBytes) {
-    const std::uint64_t index = at >> kGranuleShift;
+  for (Address at = from; at < to; at += kCellBytes) {
+    const std::uint64_t index = at >> kCellShift;
     if (isWhole(at, kBranchBytes)) {
       root(index).store(whole, std::memory_order_release);
     } else if (isWhole(at, kLeafBytes)) {
       branchWord(index).store(whole, std::memory_order_release);
     } else {
-      granule(index).at_start.store(&segment, std::memory_order_release);
+      cell(index).at_start.store(&segment, std::memory_order_release);
     }
   }
 }
 
 void SegmentMap::erase(HeapSegment& segment) noexcept {
-  const std::uint64_t from = segment.device_base >> kGranuleShift;
-  const std::uint64_t to = (segment.deviceEnd() - 1) >> kGranuleShift;
+  const std::uint64_t from = segment.device_base >> kCellShift;
+  const std::uint64_t to = (segment.deviceEnd() - 1) >> kCellShift;
   const MutexLock lock(mutex_);
   for (std::uint64_t i = from; i <= to; ++i) store(i, segment, nullptr);
 }
 
-// Writes the part of a granule that belongs to `segment`: its record, or null.
+// Writes the part of a cell that belongs to `segment`: its record, or null.
 void SegmentMap::store(std::uint64_t index, const HeapSegment& segment, HeapSegment* value) {
-  Granule& g = granule(index);
-  if (segment.device_base <= index << kGranuleShift) {
+  Cell& g = cell(index);
+  if (segment.device_base <= index << kCellShift) {
     CISTERN_CHECK(value == nullptr || g.at_start.load(std::memory_order_relaxed) == nullptr);
     g.at_start.store(value, std::memory_order_release);
   } else {
     CISTERN_CHECK(value == nullptr || g.within.load(std::memory_order_relaxed) == 0);
-    const std::uint64_t start = grainInGranule(segment.device_base) << kRecordBits;
+    const std::uint64_t start = granuleInCell(segment.device_base) << kRecordBits;
     g.within.store(value ? start | toAddress(value) : 0, std::memory_order_release);
   }
 }

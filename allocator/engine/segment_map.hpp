@@ -1,9 +1,9 @@
 // From any device address to the segment that covers it, in three loads and without a lock: a table
-// of 2 MiB granules in three levels over a 57-bit address space, of which the last is small, so
-// that a range of addresses here and there costs little. A granule names up to two segments,
+// of 2 MiB cells in three levels over a 57-bit address space, of which the last is small, so
+// that a range of addresses here and there costs little. A cell names up to two segments,
 // because segments are at least 2 MiB long but need not be aligned: one may end where another
 // begins. Where a range of addresses is one segment's for good, a word of the first level says so
-// for 2 GiB at once, or one of the second for 32 MiB: with a million live blocks a granule would
+// for 2 GiB at once, or one of the second for 32 MiB: with a million live blocks a cell would
 // seldom be in the host's cache. Readers are lock-free and read no segment record, which may be in
 // use for another segment by then; writers take the map's own lock. Records are never freed before
 // the map, so an answer that is outdated is still a record: its heap, under its lock, says whether
@@ -32,7 +32,7 @@ struct AddressRange {
 
 class SegmentMap {
  public:
-  static constexpr unsigned kGranuleShift = 21;
+  static constexpr unsigned kCellShift = 21;
 
   SegmentMap();
   ~SegmentMap();
@@ -46,21 +46,21 @@ class SegmentMap {
   void insert(HeapSegment& segment);
   void erase(HeapSegment& segment) noexcept;
   /// Lets `segment` cover [from, to) of the device's addresses too, which lie in a range that is
-  /// its own for as long as this map lives. Pre: all are multiples of a granule, and nothing else
+  /// its own for as long as this map lives. Pre: all are multiples of a cell, and nothing else
   /// covers any of the range. Throws std::bad_alloc, changing nothing.
   void extend(HeapSegment& segment, AddressRange own, Address from, Address to);
   std::size_t hostBytes() const noexcept;
 
  private:
-  static constexpr unsigned kLeafShift = 4;    ///< a leaf: 16 granules, 32 MiB, 256 B of host
+  static constexpr unsigned kLeafShift = 4;    ///< a leaf: 16 cells, 32 MiB, 256 B of host
   static constexpr unsigned kBranchShift = 6;  ///< a branch: 64 leaves, 2 GiB, 512 B
-  static constexpr unsigned kRootShift = 57 - kGranuleShift - kLeafShift - kBranchShift;
-  struct Granule {
-    std::atomic<HeapSegment*> at_start{nullptr};  ///< covers the granule's first byte
+  static constexpr unsigned kRootShift = 57 - kCellShift - kLeafShift - kBranchShift;
+  struct Cell {
+    std::atomic<HeapSegment*> at_start{nullptr};  ///< covers the cell's first byte
     std::atomic<std::uint64_t> within{0};         ///< begins further in: where, and its record
   };
-  using Leaf = std::array<Granule, std::size_t{1} << kLeafShift>;
-  static constexpr Address kLeafBytes = Address{1} << (kGranuleShift + kLeafShift);
+  using Leaf = std::array<Cell, std::size_t{1} << kLeafShift>;
+  static constexpr Address kLeafBytes = Address{1} << (kCellShift + kLeafShift);
   static constexpr Address kBranchBytes = kLeafBytes << kBranchShift;
   /// A word of the first two levels: 0, the address of a branch or a leaf, or a segment's with the
   /// lowest bit set.
@@ -69,10 +69,10 @@ class SegmentMap {
   using Branch = std::array<std::atomic<Word>, std::size_t{1} << kBranchShift>;
   static_assert(alignof(Leaf) > kWhole && alignof(Branch) > kWhole);
 
-  static std::uint64_t grainInGranule(Address address) {
-    return (address >> kGrainShift) & ((1u << (kGranuleShift - kGrainShift)) - 1);
+  static std::uint64_t granuleInCell(Address address) {
+    return (address >> kGranuleShift) & ((1u << (kCellShift - kGranuleShift)) - 1);
   }
-  /// Granule::within: a record's address, which user space keeps below 2^48, and a grain above it.
+  /// Cell::within: a record's address, which user space keeps below 2^48, and a granule above it.
   static constexpr unsigned kRecordBits = 48;
   static HeapSegment* recordOf(std::uint64_t word) {
     return static_cast<HeapSegment*>(toPointer(word & ((std::uint64_t{1} << kRecordBits) - 1)));
@@ -85,11 +85,11 @@ class SegmentMap {
   static std::atomic<Word>& wordIn(Word branch, std::uint64_t index) noexcept {
     return (*reinterpret_cast<Branch*>(branch))[(index >> kLeafShift) & ((1u << kBranchShift) - 1)];
   }
-  static Granule& granuleIn(Word leaf, std::uint64_t index) noexcept {
+  static Cell& cellIn(Word leaf, std::uint64_t index) noexcept {
     return (*reinterpret_cast<Leaf*>(leaf))[index & ((1u << kLeafShift) - 1)];
   }
   std::atomic<Word>& branchWord(std::uint64_t index) CISTERN_REQUIRES(mutex_);
-  Granule& granule(std::uint64_t index) CISTERN_REQUIRES(mutex_);
+  Cell& cell(std::uint64_t index) CISTERN_REQUIRES(mutex_);
 
   std::atomic<Word>* root_;  ///< 2^26 words of zero pages, touched where segments are
   Mutex mutex_;
@@ -99,8 +99,8 @@ class SegmentMap {
 };
 
 inline HeapSegment* SegmentMap::find(Address address) const noexcept {
-  const std::uint64_t index = address >> kGranuleShift;
-  if (index >> (57 - kGranuleShift)) [[unlikely]]
+  const std::uint64_t index = address >> kCellShift;
+  if (index >> (57 - kCellShift)) [[unlikely]]
     return nullptr;
   Word there = root(index).load(std::memory_order_acquire);
   if (there & kWhole) return reinterpret_cast<HeapSegment*>(there - kWhole);
@@ -110,9 +110,9 @@ inline HeapSegment* SegmentMap::find(Address address) const noexcept {
   if (there & kWhole) return reinterpret_cast<HeapSegment*>(there - kWhole);
   if (there == 0) [[unlikely]]
     return nullptr;
-  const Granule& g = granuleIn(there, index);
+  const Cell& g = cellIn(there, index);
   const std::uint64_t within = g.within.load(std::memory_order_acquire);
-  if (within != 0 && grainInGranule(address) >= within >> kRecordBits) return recordOf(within);
+  if (within != 0 && granuleInCell(address) >= within >> kRecordBits) return recordOf(within);
   return g.at_start.load(std::memory_order_acquire);
 }
 

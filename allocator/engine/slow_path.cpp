@@ -1,9 +1,9 @@
-// What happens when no free block fits: the ladder. Each step looks for memory a little further
-// away and searches again if it may have freed something; the first block found ends the climb.
+// What happens when no free block fits: the fallbacks. Each step looks for memory a little further
+// away and searches again if it may have freed something; the first block found ends the fallBack.
 //
 //   allocateSlow
-//     takeCachesBack            every thread's, of every stream
-//     climb
+//     flushCaches            every thread's, of every stream
+//     fallBack
 //       afterEvents             blocks whose last use on other streams is complete by now
 //       afterCallbacks          what the application can give up
 //       afterGarbageCollection  segments idle for long, when a threshold is set
@@ -32,11 +32,11 @@ void* CachingAllocator::allocateSlow(const Request& request) {
   if (!made_.isHere()) throwInherited();
   if (request.rounded() > device_total_) throwOutOfMemory(request);
   Heap& heap = heapFor(request);
-  takeCachesBack();
+  flushCaches();
   tick_.fetch_add(1, std::memory_order_relaxed);
-  Block* block = climb(heap, request);
+  Block* block = fallBack(heap, request);
   // What others have freed meanwhile lies in their caches.
-  if (block == nullptr && takeCachesBack()) block = climb(heap, request);
+  if (block == nullptr && flushCaches()) block = fallBack(heap, request);
   if (block == nullptr) throwOutOfMemory(request);
   void* pointer = toPointer(deviceAddress(*block));
   CISTERN_AUDIT(auditAtTick());
@@ -63,7 +63,7 @@ void CachingAllocator::auditAtTick() const {
   if (tick < 256 || std::has_single_bit(tick)) audit();
 }
 
-Block* CachingAllocator::climb(Heap& heap, const Request& request) {
+Block* CachingAllocator::fallBack(Heap& heap, const Request& request) {
   if (Block* block = afterEvents(heap, request)) return block;
   if (Block* block = afterCallbacks(heap, request)) return block;
   if (Block* block = afterGarbageCollection(heap, request)) return block;
@@ -100,7 +100,7 @@ Block* CachingAllocator::moreMemory(Heap& heap, const Request& request) {
   if (!onPages(request)) {
     if (Block* block = fromOtherHeaps(heap, request, Reach::kIdleSegments)) return block;
     if (options_.cross_stream_reuse == CrossStreamReuse::kWait && !request.recording) {
-      if (Block* block = borrowInOrder(heap, request)) return block;
+      if (Block* block = loanInOrder(heap, request)) return block;
     }
     return segment_backing_.grow(heap, request);
   }
@@ -134,7 +134,7 @@ Block* CachingAllocator::underPressure(Heap& heap, const Request& request) {
 
 Block* CachingAllocator::partsOfOthers(Heap& heap, const Request& request) {
   if (Block* block = fromOtherHeaps(heap, request, Reach::kPartsToo)) return block;
-  return borrowInOrder(heap, request);
+  return loanInOrder(heap, request);
 }
 
 // Who has waited for another thread here searches again: that one took what it needed, and left the
@@ -149,7 +149,7 @@ Block* CachingAllocator::afterWaiting(Heap& heap, const Request& request) {
   const MutexLock lock(waiting_mutex_);
   if (onPages(request)) return afterTheDevice(heap, request);
   if (Block* block = underPressure(heap, request)) return block;
-  return borrowWhenIdle(heap, request);
+  return loanWhenIdle(heap, request);
 }
 
 bool CachingAllocator::waitForPools() {
@@ -188,7 +188,7 @@ Heap& CachingAllocator::heapFor(const Request& request) {
   if (Heap* heap = pool.isDefault() ? heaps_.find(stream) : pool.find(stream))
     return pool.isDefault() ? *heap : knownToCapture(*heap);
   requireLive(stream);
-  streams_.meet(stream);
+  streams_.registerStream(stream);
   if (pool.isDefault()) return heaps_.findOrMake(stream, spareHeap());
   return knownToCapture(heaps_.findOrMake(pool, stream));
 }

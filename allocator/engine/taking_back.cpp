@@ -1,5 +1,5 @@
 // What threads keep goes back to the heaps, and what lies free to the device: when memory is short,
-// at low tide, and on emptyCache.
+// at low water, and on emptyCache.
 #include <algorithm>
 #include <utility>
 
@@ -11,17 +11,17 @@ namespace cistern {
 
 // A request that needs more memory than there is takes what the threads keep first. True if there
 // was any. Caches that may hold something are looked at, and no others.
-bool CachingAllocator::takeCachesBack() noexcept {
+bool CachingAllocator::flushCaches() noexcept {
   try {
     bool any = false;
     std::vector<Heap*> heaps;
     {
       const MutexLock lock(heaps_mutex_);
-      any = emptyFilled(heaps);
+      any = flushFilled(heaps);
     }
     if (!pages_) return any;
     for (Heap* heap : heaps) {
-      if (hasEbbed(*heap)) goHome(*heap);
+      if (isAtLowWater(*heap)) goHome(*heap);
     }
     return any;
   } catch (const std::bad_alloc&) {
@@ -31,7 +31,7 @@ bool CachingAllocator::takeCachesBack() noexcept {
 
 // Their heaps are locked in the order in which they were made, and all caches are closed at once:
 // to close another thread's costs a system call.
-bool CachingAllocator::emptyFilled(std::vector<Heap*>& heaps) CISTERN_NO_TSA {
+bool CachingAllocator::flushFilled(std::vector<Heap*>& heaps) CISTERN_NO_TSA {
   std::vector<ThreadCache*> filled;
   caches_.takeFilled(filled);
   if (filled.empty()) return false;
@@ -48,27 +48,27 @@ bool CachingAllocator::emptyFilled(std::vector<Heap*>& heaps) CISTERN_NO_TSA {
   return any;
 }
 
-// Low tide came when blocks went back, and nobody has looked after it yet.
-bool CachingAllocator::hasEbbed(Heap& heap) noexcept {
+// Low water came when blocks went back, and nobody has looked after it yet.
+bool CachingAllocator::isAtLowWater(Heap& heap) noexcept {
   const MutexLock lock(heap.mutex());
-  const bool low = heap.pages_moved && heap.busyBytes() <= heap.tide.ebb();
-  return std::exchange(heap.ebbed, false) && low;
+  const bool low = heap.pages_moved && heap.busyBytes() <= heap.low_water.mark();
+  return std::exchange(heap.low_water_passed, false) && low;
 }
 
 // A round begins with empty caches, so that it is like the one before. Other threads lose theirs
 // only where the program has let go of nearly all that it had, which is once a round at most.
-void CachingAllocator::atLowTide(Heap& heap) noexcept {
-  if (!without(Mechanism::kEmptyAtEbb)) heap.nearlyFree() ? void(takeCachesBack()) : emptyMine();
+void CachingAllocator::atLowWater(Heap& heap) noexcept {
+  if (!without(Mechanism::kFlushAtLowWater)) heap.nearlyFree() ? void(flushCaches()) : flushMine();
   goHome(heap);
 }
 
-void CachingAllocator::emptyMine() noexcept CISTERN_NO_TSA {
+void CachingAllocator::flushMine() noexcept CISTERN_NO_TSA {
   try {
     std::vector<ThreadCache*> filled;
     caches_.takeFilled(filled);
     for (ThreadCache* cache : filled) {
       const MutexLock lock(cache->heap().mutex());
-      cache->isMine() ? cache->putBackAll() : cache->list();
+      cache->isMine() ? cache->flush() : cache->list();
     }
   } catch (const std::bad_alloc&) {
     // The host is short of memory: they stay as they are.
@@ -86,7 +86,7 @@ void CachingAllocator::goHome(Heap& heap) noexcept {
 // ---- To the device -----------------------------------------------------------------------------
 
 void CachingAllocator::emptyCache() {
-  takeCachesBack();
+  flushCaches();
   (void)hooks_.tidy(Tidying::kEmptyCache);
   pollPending();
   pending_.waitForStuck();

@@ -15,7 +15,7 @@
 
 namespace cistern::address_heap {
 
-inline bool precedes(const Block& a, const Block& b) { return a.grain < b.grain; }
+inline bool precedes(const Block& a, const Block& b) { return a.granule < b.granule; }
 
 inline unsigned rankOf(const Block* b) { return b ? unsigned(b->rank) : 0; }
 

@@ -12,7 +12,7 @@ struct Walk {
 };
 
 void auditBlock(const Segment& segment, const Block& b, const Block* prev, Walk& walk) {
-  CISTERN_CHECK(b.segment == &segment && b.prev == prev && b.grains > 0);
+  CISTERN_CHECK(b.segment == &segment && b.prev == prev && b.granules > 0);
   CISTERN_CHECK(b.address() == (prev ? prev->end() : segment.base));
   CISTERN_CHECK(b.state() != BlockState::kUnused);
   CISTERN_CHECK(!(b.isFree() && prev && prev->isFree()));

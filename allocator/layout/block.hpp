@@ -14,13 +14,13 @@ namespace cistern {
 
 struct Segment;
 
-/// All sizes and addresses in the layout are multiples of one grain.
-inline constexpr std::uint64_t kGrain = 512;
-inline constexpr unsigned kGrainShift = 9;
+/// All sizes and addresses in the layout are multiples of one granule.
+inline constexpr std::uint64_t kGranule = 512;
+inline constexpr unsigned kGranuleShift = 9;
 
-/// Bytes to grains, rounded up.
-constexpr std::uint64_t grainsFor(std::uint64_t bytes) {
-  return (bytes + kGrain - 1) >> kGrainShift;
+/// Bytes to granules, rounded up.
+constexpr std::uint64_t granulesFor(std::uint64_t bytes) {
+  return (bytes + kGranule - 1) >> kGranuleShift;
 }
 
 enum class BlockState : std::uint8_t {
@@ -53,13 +53,13 @@ struct alignas(64) Block {
     void* uses;            ///< other streams that use it; null for none
   };
 
-  std::uint64_t grain : 48;  ///< address / 512
-  std::uint64_t rank : 8;    ///< free only: distance to the nearest missing child of a heap
+  std::uint64_t granule : 48;  ///< address / 512
+  std::uint64_t rank : 8;      ///< free only: distance to the nearest missing child of a heap
   std::uint64_t state_bits : 8;
   Block* prev = nullptr;  ///< the neighbour at the lower address
   Block* next = nullptr;  ///< the neighbour at the higher address; also links spare records
   Segment* segment = nullptr;
-  std::uint32_t grains = 0;  ///< size / 512
+  std::uint32_t granules = 0;  ///< size / 512
   /// Free: the heap's epoch when the youngest part was freed. In use: what the engine makes of it.
   std::uint32_t epoch = 0;
   union {
@@ -67,10 +67,10 @@ struct alignas(64) Block {
     InUse use;        ///< when allocated or pending
   };
 
-  Block() noexcept : grain(0), rank(0), state_bits(0), links{} {}
+  Block() noexcept : granule(0), rank(0), state_bits(0), links{} {}
 
-  Address address() const { return Address{grain} << kGrainShift; }
-  std::uint64_t bytes() const { return std::uint64_t{grains} << kGrainShift; }
+  Address address() const { return Address{granule} << kGranuleShift; }
+  std::uint64_t bytes() const { return std::uint64_t{granules} << kGranuleShift; }
   Address end() const { return address() + bytes(); }
   BlockState state() const { return BlockState(state_bits); }
   void setState(BlockState s) { state_bits = std::uint8_t(s) & 0xffu; }
@@ -83,7 +83,7 @@ struct alignas(64) Block {
     return word;
   }
   static Address addressOf(std::uint64_t head) {
-    return (head & ((std::uint64_t{1} << 48) - 1)) << kGrainShift;
+    return (head & ((std::uint64_t{1} << 48) - 1)) << kGranuleShift;
   }
   static BlockState stateOf(std::uint64_t head) { return BlockState(head >> 56); }
   bool spansSegment() const { return prev == nullptr && next == nullptr; }

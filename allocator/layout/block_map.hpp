@@ -72,7 +72,7 @@ class BasicBlockMap {
   static constexpr unsigned kPointerBits = 42;
   static_assert(TagBits > 0 && TagBits <= 64 - kPointerBits);
 
-  static std::uint64_t hashOf(Address a) { return (a >> kGrainShift) * 0x9E3779B97F4A7C15u; }
+  static std::uint64_t hashOf(Address a) { return (a >> kGranuleShift) * 0x9E3779B97F4A7C15u; }
   static std::uint64_t tagOf(std::uint64_t hash) { return hash >> (64 - TagBits); }
   static Block* blockOf(Slot s) {
     return reinterpret_cast<Block*>((s & ((std::uint64_t{1} << kPointerBits) - 1)) << 6);

@@ -25,11 +25,11 @@ bool FreeIndex::makeRow(unsigned index) noexcept {
 
 // The first of its row. What was left out of the row comes into it first.
 void FreeIndex::insertFirst(Block& block) noexcept {
-  const unsigned index = binOf(block.grains).row;
+  const unsigned index = binOf(block.granules).row;
   if (!makeRow(index)) return leaveOut(block);
   for (Block* b = left_out_; b;) {
     Block* const next = b->links.right;
-    if (binOf(b->grains).row == index) {
+    if (binOf(b->granules).row == index) {
       takeLeftOut(*b);
       insert(*b);
     }
@@ -53,23 +53,23 @@ void FreeIndex::leaveOut(Block& block) noexcept {
   if (left_out_) left_out_->links.left = &block;
   left_out_ = &block;
   ++blocks_;
-  grains_ += block.grains;
+  granules_ += block.granules;
 }
 
 void FreeIndex::takeLeftOut(Block& block) noexcept {
   (block.links.left ? block.links.left->links.right : left_out_) = block.links.right;
   if (block.links.right) block.links.right->links.left = block.links.left;
   --blocks_;
-  grains_ -= block.grains;
+  granules_ -= block.granules;
 }
 
 // Pre: the bin is not empty, nor will it be.
 void FreeIndex::hang(Block*& root, Block& block) noexcept {
-  isExact(block.grains) ? address_heap::insert(root, &block) : size_tree::insert(root, &block);
+  isExact(block.granules) ? address_heap::insert(root, &block) : size_tree::insert(root, &block);
 }
 
 void FreeIndex::unhang(Block*& root, Block& block) noexcept {
-  isExact(block.grains) ? address_heap::remove(root, &block) : size_tree::remove(root, &block);
+  isExact(block.granules) ? address_heap::remove(root, &block) : size_tree::remove(root, &block);
 }
 
 unsigned FreeIndex::nextRow(unsigned from) const noexcept {
@@ -96,10 +96,10 @@ Block* FreeIndex::firstFrom(unsigned row, unsigned column) const noexcept {
   return leastOf({r, firstBit(rowAt(r)->occupied)});
 }
 
-Block* FreeIndex::bestOfMixed(std::uint32_t grains) const noexcept {
-  const Bin bin = binOf(grains);
+Block* FreeIndex::bestOfMixed(std::uint32_t granules) const noexcept {
+  const Bin bin = binOf(granules);
   if (const Row* const r = rowAt(bin.row)) {
-    Block* own = size_tree::leastAtLeast(r->bins[bin.column], grains);
+    Block* own = size_tree::leastAtLeast(r->bins[bin.column], granules);
     if (own) return own;
   }
   return firstFrom(bin.row, bin.column + 1);
@@ -116,7 +116,7 @@ Block* FreeIndex::ofLargestBin() const noexcept {
 
 Block* FreeIndex::largest() const noexcept {
   Block* root = ofLargestBin();
-  return root && !exact(binOf(root->grains)) ? size_tree::last(root) : root;
+  return root && !exact(binOf(root->granules)) ? size_tree::last(root) : root;
 }
 
 }  // namespace cistern

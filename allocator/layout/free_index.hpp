@@ -1,10 +1,10 @@
 // Which free blocks there are, by size: two levels of bins, each level a bitmap.
 //
-// Below 4,096 grains (2 MiB) every size has a bin of its own, a heap with the lowest address at its
-// root, so the first non-empty bin at or above the request holds the best fit in plain sight. From
-// there on an octave is cut into 64 bins of mixed sizes, each a tree in best-fit order. A row is 64
-// bins; rows are made when first used. Where the host has no memory for one, its blocks are left
-// out until it has: they are free, and nobody finds them.
+// Below 4,096 granules (2 MiB) every size has a bin of its own, a heap with the lowest address at
+// its root, so the first non-empty bin at or above the request holds the best fit in plain sight.
+// From there on an octave is cut into 64 bins of mixed sizes, each a tree in best-fit order. A row
+// is 64 bins; rows are made when first used. Where the host has no memory for one, its blocks are
+// left out until it has: they are free, and nobody finds them.
 //
 //   a free block is left out  <=>  there is no row for its size
 //
@@ -25,7 +25,7 @@ namespace cistern {
 class FreeIndex {
  public:
   static constexpr unsigned kColumns = 64;
-  static constexpr unsigned kExactRows = 64;                 ///< sizes below 64 * 64 grains
+  static constexpr unsigned kExactRows = 64;                 ///< sizes below 64 * 64 granules
   static constexpr unsigned kRows = kExactRows + (32 - 12);  ///< and one row an octave above
   /// How many bins bestFitIf looks at. (The best fit itself needs no search.)
   static constexpr unsigned kSearchBudget = 64;
@@ -34,11 +34,11 @@ class FreeIndex {
     unsigned row;
     unsigned column;
   };
-  /// The bin of a size. Pre: grains > 0.
-  static constexpr Bin binOf(std::uint32_t grains) {
-    if (grains < kExactRows * kColumns) return {grains / kColumns, grains % kColumns};
-    const unsigned octave = unsigned(std::bit_width(grains)) - 1;  // >= 12
-    return {kExactRows + octave - 12, (grains >> (octave - 6)) % kColumns};
+  /// The bin of a size. Pre: granules > 0.
+  static constexpr Bin binOf(std::uint32_t granules) {
+    if (granules < kExactRows * kColumns) return {granules / kColumns, granules % kColumns};
+    const unsigned octave = unsigned(std::bit_width(granules)) - 1;  // >= 12
+    return {kExactRows + octave - 12, (granules >> (octave - 6)) % kColumns};
   }
 
   /// Pre: the block is free and in no index.
@@ -50,29 +50,29 @@ class FreeIndex {
   /// Tries again to make rows for what was left out. True when any of it can be found now.
   bool listLeftOut() noexcept { return left_out_ != nullptr && listAllLeftOut(); }
 
-  /// Starts loading what inserting a block of this size will touch. Pre: grains > 0.
-  void prefetch(std::uint32_t grains) const noexcept {
-    const Bin bin = binOf(grains);
+  /// Starts loading what inserting a block of this size will touch. Pre: granules > 0.
+  void prefetch(std::uint32_t granules) const noexcept {
+    const Bin bin = binOf(granules);
     if (const Row* const r = rowAt(bin.row)) __builtin_prefetch(r->bins[bin.column], 1);
   }
 
-  /// The smallest block of at least `grains`, the lowest address among equals; null for none.
-  Block* bestFit(std::uint32_t grains) const noexcept;
+  /// The smallest block of at least `granules`, the lowest address among equals; null for none.
+  Block* bestFit(std::uint32_t granules) const noexcept;
   /// The first in order among each bin's best that `accept`s, looking at no more than
   /// kSearchBudget bins.
   template <class Accept>
-  Block* bestFitIf(std::uint32_t grains, Accept accept) const;
-  /// Calls visit(Block&) for every block of at least `grains`, in no order. The visitor changes
-  /// nothing here. Pre: grains >= kExactRows * kColumns.
+  Block* bestFitIf(std::uint32_t granules, Accept accept) const;
+  /// Calls visit(Block&) for every block of at least `granules`, in no order. The visitor changes
+  /// nothing here. Pre: granules >= kExactRows * kColumns.
   template <class Visit>
-  void forEachAtLeast(std::uint32_t grains, Visit visit) const;
+  void forEachAtLeast(std::uint32_t granules, Visit visit) const;
   /// The largest block, or one of them; null when empty.
   Block* largest() const noexcept;
   /// The root of the largest bin in use: all of the bin hang under it. Null when empty.
   Block* ofLargestBin() const noexcept;
 
   std::size_t blocks() const { return blocks_; }
-  std::uint64_t bytes() const { return grains_ << kGrainShift; }
+  std::uint64_t bytes() const { return granules_ << kGranuleShift; }
   std::size_t hostBytes() const { return rows_.capacity() * sizeof(Row); }
 
   /// Walks everything; aborts on a broken invariant.
@@ -90,7 +90,7 @@ class FreeIndex {
     return row_of_[row] ? &rows_[row_of_[row] - 1u] : nullptr;
   }
   /// Where all sizes of a bin are the same, most bins hold one block or none.
-  static constexpr bool isExact(std::uint32_t grains) { return grains < kExactRows * kColumns; }
+  static constexpr bool isExact(std::uint32_t granules) { return granules < kExactRows * kColumns; }
   static void hang(Block*& root, Block& block) noexcept;
   static void unhang(Block*& root, Block& block) noexcept;
   bool makeRow(unsigned index) noexcept;
@@ -98,9 +98,9 @@ class FreeIndex {
   bool listAllLeftOut() noexcept;
   void leaveOut(Block& block) noexcept;
   void takeLeftOut(Block& block) noexcept;
-  void auditLeftOut(std::size_t& blocks, std::uint64_t& grains) const;
+  void auditLeftOut(std::size_t& blocks, std::uint64_t& granules) const;
   Block* leastOf(Bin bin) const noexcept;
-  Block* bestOfMixed(std::uint32_t grains) const noexcept;
+  Block* bestOfMixed(std::uint32_t granules) const noexcept;
   Block* firstFrom(unsigned row, unsigned column) const noexcept;
   unsigned nextRow(unsigned from) const noexcept;
 
@@ -109,7 +109,7 @@ class FreeIndex {
   std::vector<Row> rows_;                     ///< in the order in which they were made
   Block* left_out_ = nullptr;  ///< the first of them, linked by links.left and links.right
   std::size_t blocks_ = 0;
-  std::uint64_t grains_ = 0;
+  std::uint64_t granules_ = 0;
 };
 
 /// The first set bit of `word` at or above `from`, or 64.
@@ -127,15 +127,15 @@ inline unsigned firstBit(std::uint64_t word) {
 }
 
 inline void FreeIndex::insert(Block& block) noexcept {
-  CISTERN_ASSERT(block.isFree() && block.grains > 0);
-  const Bin bin = binOf(block.grains);
+  CISTERN_ASSERT(block.isFree() && block.granules > 0);
+  const Bin bin = binOf(block.granules);
   Row* const own = rowAt(bin.row);
   if (own == nullptr) [[unlikely]]
     return insertFirst(block);
   Row& r = *own;
   Block*& root = r.bins[bin.column];
   ++blocks_;
-  grains_ += block.grains;
+  granules_ += block.granules;
   if (root != nullptr) return hang(root, block);
   block.links = {};
   block.rank = 1;
@@ -145,14 +145,14 @@ inline void FreeIndex::insert(Block& block) noexcept {
 }
 
 inline void FreeIndex::remove(Block& block) noexcept {
-  const Bin bin = binOf(block.grains);
+  const Bin bin = binOf(block.granules);
   Row* const own = rowAt(bin.row);
   if (own == nullptr) [[unlikely]]
     return takeLeftOut(block);
   Row& r = *own;
   Block*& root = r.bins[bin.column];
   --blocks_;
-  grains_ -= block.grains;
+  granules_ -= block.granules;
   const Block::FreeLinks& links = block.links;
   if (links.parent != nullptr || links.left != nullptr || links.right != nullptr)
     return unhang(root, block);
@@ -161,10 +161,10 @@ inline void FreeIndex::remove(Block& block) noexcept {
   if (r.occupied == 0) occupied_[bin.row / 64] &= ~(std::uint64_t{1} << (bin.row % 64));
 }
 
-inline Block* FreeIndex::bestFit(std::uint32_t grains) const noexcept {
-  if (!isExact(grains)) [[unlikely]]
-    return bestOfMixed(grains);
-  const Bin bin = binOf(grains);
+inline Block* FreeIndex::bestFit(std::uint32_t granules) const noexcept {
+  if (!isExact(granules)) [[unlikely]]
+    return bestOfMixed(granules);
+  const Bin bin = binOf(granules);
   if (const Row* const r = rowAt(bin.row)) {
     const std::uint64_t from = r->occupied & ~std::uint64_t{0} << bin.column;
     if (from != 0) return r->bins[unsigned(std::countr_zero(from))];
@@ -175,30 +175,30 @@ inline Block* FreeIndex::bestFit(std::uint32_t grains) const noexcept {
 namespace detail {
 
 template <class Visit>
-void visitTree(Block* root, std::uint32_t grains, Visit& visit) {
+void visitTree(Block* root, std::uint32_t granules, Visit& visit) {
   for (; root; root = root->links.right) {  // trees are as deep as a logarithm, on the left too
-    visitTree(root->links.left, grains, visit);
-    if (root->grains >= grains) visit(*root);
+    visitTree(root->links.left, granules, visit);
+    if (root->granules >= granules) visit(*root);
   }
 }
 
 }  // namespace detail
 
 template <class Visit>
-void FreeIndex::forEachAtLeast(std::uint32_t grains, Visit visit) const {
-  for (unsigned row = binOf(grains).row; row < kRows; ++row) {
+void FreeIndex::forEachAtLeast(std::uint32_t granules, Visit visit) const {
+  for (unsigned row = binOf(granules).row; row < kRows; ++row) {
     const Row* const r = rowAt(row);
     if (r == nullptr || r->occupied == 0) continue;
-    for (Block* root : r->bins) detail::visitTree(root, grains, visit);
+    for (Block* root : r->bins) detail::visitTree(root, granules, visit);
   }
 }
 
 template <class Accept>
-Block* FreeIndex::bestFitIf(std::uint32_t grains, Accept accept) const {
-  Block* block = bestFit(grains);
+Block* FreeIndex::bestFitIf(std::uint32_t granules, Accept accept) const {
+  Block* block = bestFit(granules);
   for (unsigned tries = 0; block && tries < kSearchBudget; ++tries) {
     if (accept(*block)) return block;
-    const Bin bin = binOf(block->grains);
+    const Bin bin = binOf(block->granules);
     block = firstFrom(bin.row, bin.column + 1);
   }
   return nullptr;

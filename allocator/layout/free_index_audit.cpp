@@ -49,7 +49,7 @@ void auditLinks(const Block& b) {
 
 void FreeIndex::audit() const {
   std::size_t blocks = 0;
-  std::uint64_t grains = 0;
+  std::uint64_t granules = 0;
   for (unsigned r = 0; r < kRows; ++r) {
     const bool marked = (occupied_[r / 64] >> (r % 64)) & 1;
     const Row* const row = rowAt(r);
@@ -59,25 +59,25 @@ void FreeIndex::audit() const {
       CISTERN_CHECK(((row->occupied >> c) & 1) == (root != nullptr));
       CISTERN_CHECK(root == nullptr || root->links.parent == nullptr);
       walk(root, [&](const Block& b, const Block* before) {
-        const Bin own = binOf(b.grains);
+        const Bin own = binOf(b.granules);
         CISTERN_CHECK(b.isFree() && own.row == r && own.column == c);
         auditLinks(b);
         r < kExactRows ? auditInHeap(b) : auditInTree(b, before);
         ++blocks;
-        grains += b.grains;
+        granules += b.granules;
       });
     }
   }
-  auditLeftOut(blocks, grains);
-  CISTERN_CHECK(blocks == blocks_ && grains == grains_);
+  auditLeftOut(blocks, granules);
+  CISTERN_CHECK(blocks == blocks_ && granules == granules_);
 }
 
-void FreeIndex::auditLeftOut(std::size_t& blocks, std::uint64_t& grains) const {
+void FreeIndex::auditLeftOut(std::size_t& blocks, std::uint64_t& granules) const {
   for (const Block* b = left_out_; b; b = b->links.right) {
-    CISTERN_CHECK(b->isFree() && rowAt(binOf(b->grains).row) == nullptr);
+    CISTERN_CHECK(b->isFree() && rowAt(binOf(b->granules).row) == nullptr);
     CISTERN_CHECK(b->links.left ? b->links.left->links.right == b : left_out_ == b);
     ++blocks;
-    grains += b->grains;
+    granules += b->granules;
   }
 }
 

@@ -15,15 +15,15 @@ Block* Layout::lastOf(const Segment& segment) const noexcept {
   return last;
 }
 
-void Layout::extend(Segment& segment, std::uint32_t grains) {
-  CISTERN_CHECK(segment.base % kGrain == 0 && grains > 0);
+void Layout::extend(Segment& segment, std::uint32_t granules) {
+  CISTERN_CHECK(segment.base % kGranule == 0 && granules > 0);
   Block* block = pool_.take();
-  block->grain = (segment.end() >> kGrainShift) & kGrainMask;
-  block->grains = grains;
+  block->granule = (segment.end() >> kGranuleShift) & kGranuleMask;
+  block->granules = granules;
   block->segment = &segment;
   block->next = nullptr;
   block->prev = lastOf(segment);
-  segment.bytes += std::uint64_t{grains} << kGrainShift;
+  segment.bytes += std::uint64_t{granules} << kGranuleShift;
   if (block->prev == nullptr) {
     link(segment, *block);
   } else {
@@ -90,8 +90,8 @@ void Layout::unlistHole(Block& block) noexcept {
 // of the same state and in no list and no map.
 Block* Layout::cut(Block& block, Address at) noexcept {
   Block* upper = pool_.take();
-  upper->grain = (at >> kGrainShift) & kGrainMask;
-  upper->grains = std::uint32_t((block.end() - at) >> kGrainShift);
+  upper->granule = (at >> kGranuleShift) & kGranuleMask;
+  upper->granules = std::uint32_t((block.end() - at) >> kGranuleShift);
   upper->epoch = block.epoch;
   upper->segment = block.segment;
   upper->setState(block.state());
@@ -99,7 +99,7 @@ Block* Layout::cut(Block& block, Address at) noexcept {
   upper->next = block.next;
   if (upper->next) upper->next->prev = upper;
   block.next = upper;
-  block.grains -= upper->grains;
+  block.granules -= upper->granules;
   return upper;
 }
 

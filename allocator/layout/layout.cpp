@@ -11,28 +11,28 @@ inline Block* Layout::spareFor(Address address) {
   return pool_.take();
 }
 
-// Makes `tail` the free upper part of `block`, which is in no index and keeps `grains`.
-inline void Layout::splitOff(Block& block, Block& tail, std::uint32_t grains) noexcept {
-  tail.grain = (block.grain + grains) & kGrainMask;
-  tail.grains = block.grains - grains;
+// Makes `tail` the free upper part of `block`, which is in no index and keeps `granules`.
+inline void Layout::splitOff(Block& block, Block& tail, std::uint32_t granules) noexcept {
+  tail.granule = (block.granule + granules) & kGranuleMask;
+  tail.granules = block.granules - granules;
   tail.epoch = block.epoch;
   tail.segment = block.segment;
   tail.prev = &block;
   tail.next = block.next;
   if (tail.next) tail.next->prev = &tail;
   block.next = &tail;
-  block.grains = grains;
+  block.granules = granules;
   map_.insert(tail);
   enlist(tail);
 }
 
 void Layout::add(Segment& segment, std::uint32_t epoch) {
-  CISTERN_CHECK(segment.base % kGrain == 0 && segment.bytes % kGrain == 0 && segment.bytes > 0);
-  CISTERN_CHECK(segment.bytes >> kGrainShift <= UINT32_MAX);
-  const auto grains = std::uint32_t(segment.bytes >> kGrainShift);
+  CISTERN_CHECK(segment.base % kGranule == 0 && segment.bytes % kGranule == 0 && segment.bytes > 0);
+  CISTERN_CHECK(segment.bytes >> kGranuleShift <= UINT32_MAX);
+  const auto granules = std::uint32_t(segment.bytes >> kGranuleShift);
   Block* block = spareFor(segment.base);
-  block->grain = (segment.base >> kGrainShift) & kGrainMask;
-  block->grains = grains;
+  block->granule = (segment.base >> kGranuleShift) & kGranuleMask;
+  block->granules = granules;
   block->epoch = epoch;
   block->prev = block->next = nullptr;
   block->segment = &segment;
@@ -65,44 +65,44 @@ void Layout::remove(Segment& segment) noexcept {
   segment_bytes_ -= segment.bytes;
 }
 
-Block* Layout::allocate(std::uint32_t grains) {
-  Block* best = index_.bestFit(grains);
-  if (best == nullptr || !serves(*best, grains)) [[unlikely]]
-    return index_.listLeftOut() ? allocate(grains) : nullptr;
-  return place(*best, grains);
+Block* Layout::allocate(std::uint32_t granules) {
+  Block* best = index_.bestFit(granules);
+  if (best == nullptr || !serves(*best, granules)) [[unlikely]]
+    return index_.listLeftOut() ? allocate(granules) : nullptr;
+  return place(*best, granules);
 }
 
-Block* Layout::allocateFrom(Block& free, std::uint32_t grains) { return place(free, grains); }
+Block* Layout::allocateFrom(Block& free, std::uint32_t granules) { return place(free, granules); }
 
 // Hands out the low part, and splits the rest off. All that may throw comes first.
-inline Block* Layout::place(Block& free, std::uint32_t grains) {
+inline Block* Layout::place(Block& free, std::uint32_t granules) {
   // Whatever will be touched below starts on its way now: at a million blocks nothing is cached.
   __builtin_prefetch(free.links.left);
   __builtin_prefetch(free.links.right);
   __builtin_prefetch(free.next, 1);
-  const std::uint32_t rest = free.grains - grains;
+  const std::uint32_t rest = free.granules - granules;
   if (rest > 0) index_.prefetch(rest);
-  const bool split = rest > 0 && rest >= rules_.min_remainder && free.grains < rules_.max_split;
-  Block* tail = split ? spareFor(free.address() + bytesOf(grains)) : nullptr;
+  const bool split = rest > 0 && rest >= rules_.min_remainder && free.granules < rules_.max_split;
+  Block* tail = split ? spareFor(free.address() + bytesOf(granules)) : nullptr;
   if (split && free.spansSegment()) [[unlikely]] {  // else what is split off was free before
     rises_.blocks += 1;
     rises_.bytes += bytesOf(rest);
   }
   unlist(free);
-  if (split) splitOff(free, *tail, grains);
+  if (split) splitOff(free, *tail, granules);
   free.setState(BlockState::kAllocated);
   CISTERN_AUDIT(auditInTurn());
   return &free;
 }
 
-Block* Layout::allocateAt(Block& free, Address at, std::uint32_t grains) {
-  CISTERN_ASSERT(free.isFree() && free.address() <= at && at + bytesOf(grains) <= free.end());
+Block* Layout::allocateAt(Block& free, Address at, std::uint32_t granules) {
+  CISTERN_ASSERT(free.isFree() && free.address() <= at && at + bytesOf(granules) <= free.end());
   prepareHoles(2);
-  const auto below = std::uint32_t((at - free.address()) >> kGrainShift);
-  const std::uint32_t above = free.grains - below - grains;
+  const auto below = std::uint32_t((at - free.address()) >> kGranuleShift);
+  const std::uint32_t above = free.granules - below - granules;
   const SplitFree before = splitFree();
   unlist(free);
-  if (above > 0) listUpper(free, at + bytesOf(grains));
+  if (above > 0) listUpper(free, at + bytesOf(granules));
   Block* block = &free;
   if (below > 0) {
     block = cut(free, at);
@@ -115,7 +115,7 @@ Block* Layout::allocateAt(Block& free, Address at, std::uint32_t grains) {
   return block;
 }
 
-void Layout::retire(Block& block) noexcept {
+void Layout::setPending(Block& block) noexcept {
   CISTERN_ASSERT(block.state() == BlockState::kAllocated);
   block.setState(BlockState::kPending);
 }

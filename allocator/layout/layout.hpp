@@ -13,7 +13,7 @@
 
 namespace cistern {
 
-/// When a free block may serve a request, and what becomes of the rest. All in grains.
+/// When a free block may serve a request, and what becomes of the rest. All in granules.
 struct SplitRules {
   /// A remainder of at least this much is split off and stays free.
   std::uint32_t min_remainder = 1;
@@ -44,7 +44,7 @@ class Layout {
   Layout& operator=(const Layout&) = delete;
 
   /// Takes a segment in, wholly free, with the given epoch. Pre: base and bytes are multiples of a
-  /// grain, bytes is below 2 TiB, and it overlaps no segment here. The segment must outlive its
+  /// granule, bytes is below 2 TiB, and it overlaps no segment here. The segment must outlive its
   /// stay. Throws std::bad_alloc, changing nothing.
   void add(Segment& segment, std::uint32_t epoch);
   /// Lets a wholly free segment go. Pre: it is here and segment.whollyFree().
@@ -53,9 +53,9 @@ class Layout {
   // ---- Holes (holes.cpp). A segment may have addresses without memory; memory comes and goes in
   // ranges, and is free when it comes and when it goes.
 
-  /// Appends a hole of `grains` to the last segment taken in, or to one that has no block yet,
+  /// Appends a hole of `granules` to the last segment taken in, or to one that has no block yet,
   /// which is taken in with it. Throws std::bad_alloc, changing nothing.
-  void extend(Segment& segment, std::uint32_t grains);
+  void extend(Segment& segment, std::uint32_t granules);
   /// Makes sure that `count` calls of punch, fill and reserveFill find the records that they need.
   /// Throws std::bad_alloc, changing nothing.
   void prepareHoles(unsigned count);
@@ -71,20 +71,21 @@ class Layout {
   /// The first of the holes, linked by links.right, in no order; null when there is none.
   Block* holes() const { return holes_; }
 
-  /// A block of at least `grains` from the best fitting free one, or null when none fits under the
-  /// rules. Its `use` is for the caller to fill. Throws std::bad_alloc, changing nothing.
-  Block* allocate(std::uint32_t grains);
-  /// The same out of the free block given. Pre: it is free, here, and serves(block, grains).
-  Block* allocateFrom(Block& free, std::uint32_t grains);
-  /// [at, at + grains) of the free block given, wherever in it that is, and whatever the rules say
-  /// of splitting. Throws std::bad_alloc, changing nothing.
-  Block* allocateAt(Block& free, Address at, std::uint32_t grains);
+  /// A block of at least `granules` from the best fitting free one, or null when none fits under
+  /// the rules. Its `use` is for the caller to fill. Throws std::bad_alloc, changing nothing.
+  Block* allocate(std::uint32_t granules);
+  /// The same out of the free block given. Pre: it is free, here, and serves(block, granules).
+  Block* allocateFrom(Block& free, std::uint32_t granules);
+  /// [at, at + granules) of the free block given, wherever in it that is, and whatever the rules
+  /// say of splitting. Throws std::bad_alloc, changing nothing.
+  Block* allocateAt(Block& free, Address at, std::uint32_t granules);
   /// Whether the rules let this free block serve that request.
-  bool serves(const Block& free, std::uint32_t grains) const {
-    if (free.grains < grains) return false;
-    if (free.grains < rules_.max_split) [[likely]]
+  bool serves(const Block& free, std::uint32_t granules) const {
+    if (free.granules < granules) return false;
+    if (free.granules < rules_.max_split) [[likely]]
       return true;
-    return grains >= rules_.max_split && free.grains - grains <= rules_.max_non_split_rounding;
+    return granules >= rules_.max_split &&
+           free.granules - granules <= rules_.max_non_split_rounding;
   }
 
   /// Takes an allocated or pending block back and coalesces it. `epoch` must not be less than any
@@ -98,8 +99,8 @@ class Layout {
     __builtin_prefetch(block.next);
   }
   /// The program is done with the block, but it is not free yet: forgets its pointer.
-  void retire(Block& block) noexcept;
-  /// A whole free block waits as one that was retired does.
+  void setPending(Block& block) noexcept;
+  /// A whole free block waits as a pending one does.
   void setAside(Block& free) noexcept;
   /// Takes that back: the block is allocated again.
   void reissue(Block& block) noexcept;
@@ -114,10 +115,11 @@ class Layout {
   Block* peek(Address address) const noexcept { return map_.peek(address); }
   /// The block, in any state, that covers an address of `segment`. Walks the segment.
   static Block* covering(const Segment& segment, Address address) noexcept;
-  /// Calls visit(Block&) for every free block of at least `grains`, of 2 MiB or more, in no order.
+  /// Calls visit(Block&) for every free block of at least `granules`, of 2 MiB or more, in no
+  /// order.
   template <class Visit>
-  void forEachFree(std::uint32_t grains, Visit visit) const {
-    index_.forEachAtLeast(grains, visit);
+  void forEachFree(std::uint32_t granules, Visit visit) const {
+    index_.forEachAtLeast(granules, visit);
   }
 
   const FreeIndex& freeBlocks() const { return index_; }
@@ -151,9 +153,9 @@ class Layout {
   void auditInTurn();
 
  private:
-  Block* place(Block& free, std::uint32_t grains);
+  Block* place(Block& free, std::uint32_t granules);
   Block* spareFor(Address address);
-  void splitOff(Block& block, Block& tail, std::uint32_t grains) noexcept;
+  void splitOff(Block& block, Block& tail, std::uint32_t granules) noexcept;
   void enlist(Block& block) noexcept;
   void unlist(Block& block) noexcept;
   void link(Segment& segment, Block& first) noexcept;

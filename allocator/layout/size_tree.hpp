@@ -15,12 +15,12 @@ namespace cistern::size_tree {
 
 /// Best-fit order: by size, then by address.
 inline bool precedes(const Block& a, const Block& b) {
-  return a.grains != b.grains ? a.grains < b.grains : a.grain < b.grain;
+  return a.granules != b.granules ? a.granules < b.granules : a.granule < b.granule;
 }
 
 /// Blocks of one tree have different addresses, and so different priorities.
 inline std::uint64_t priority(const Block& b) {
-  const std::uint64_t hash = (b.grain ^ (b.grain >> 21)) * 0x9E3779B97F4A7C15u;
+  const std::uint64_t hash = (b.granule ^ (b.granule >> 21)) * 0x9E3779B97F4A7C15u;
   return (hash ^ (hash >> 32)) * 0xD6E8FEB86659FD93u;
 }
 
@@ -72,11 +72,11 @@ inline void remove(Block*& root, Block* block) {
   if (*place) (*place)->links.parent = parent;
 }
 
-/// The first in order of at least `grains`, or null.
-inline Block* leastAtLeast(Block* root, std::uint32_t grains) {
+/// The first in order of at least `granules`, or null.
+inline Block* leastAtLeast(Block* root, std::uint32_t granules) {
   Block* best = nullptr;
   for (Block* b = root; b;) {
-    const bool fits = b->grains >= grains;
+    const bool fits = b->granules >= granules;
     if (fits) best = b;
     b = fits ? b->links.left : b->links.right;
   }

@@ -9,11 +9,11 @@
 
 namespace cistern {
 
-/// The bits of a block's address that its record has: Block::grain.
-inline constexpr std::uint64_t kGrainMask = (std::uint64_t{1} << 48) - 1;
+/// The bits of a block's address that its record has: Block::granule.
+inline constexpr std::uint64_t kGranuleMask = (std::uint64_t{1} << 48) - 1;
 
-constexpr std::uint64_t bytesOf(std::uint32_t grains) {
-  return std::uint64_t{grains} << kGrainShift;
+constexpr std::uint64_t bytesOf(std::uint32_t granules) {
+  return std::uint64_t{granules} << kGranuleShift;
 }
 
 // Makes a block that is in no index free, and puts it there.
@@ -45,7 +45,7 @@ inline void Layout::noteRise(const SplitFree& before) noexcept {
 // is a hole. As the lower record stays, a segment's first block never changes.
 inline void Layout::join(Block& lower, Block& upper) noexcept {
   if (!upper.isHole()) map_.erase(upper);
-  lower.grains += upper.grains;
+  lower.granules += upper.granules;
   lower.epoch = std::max(lower.epoch, upper.epoch);
   lower.next = upper.next;
   if (lower.next) lower.next->prev = &lower;

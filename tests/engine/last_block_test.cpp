@@ -36,7 +36,7 @@ struct LastBlock {
 
   SimRig rig{"background_thread:false", roomySim()};
   Stream stream = rig.stream();
-  void* anchor = rig.allocator.allocate(64 * kMiB, stream);  // far from low tide
+  void* anchor = rig.allocator.allocate(64 * kMiB, stream);  // far from low water
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Peaks of small and of large memory where pages go from the one to the other: at low tide what
+// Peaks of small and of large memory where pages go from the one to the other: at low water what
 // small blocks had goes home, and the large memory is as much as before.
 #include "tests/engine/pages_support.hpp"
 
@@ -40,7 +40,7 @@ class Borrowed {
 
 }  // namespace
 
-TEST_CASE("the peak of large reserved bytes sees what a low tide sends home", "[engine][pages]") {
+TEST_CASE("the peak of large reserved bytes sees what a low water sends home", "[engine][pages]") {
   SimRig rig("backing:pages,recycle:eager,thread_cache:off");
   Borrowed borrowed(rig);
   rig.allocator.resetPeakStats();

@@ -90,7 +90,7 @@ TEST_CASE("what is written at the new address is right, and what was held stays"
   CHECK(work.mismatches() == 0);
 }
 
-TEST_CASE("a view whose page is free again is taken back into use without a call",
+TEST_CASE("a mapping whose page is free again is taken back into use without a call",
           "[engine][pages]") {
   SimRig rig(kEager, simOf(kGiB, 1'000'000));
   const Stream s = rig.stream();

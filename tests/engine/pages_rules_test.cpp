@@ -34,7 +34,7 @@ struct Moving {
 
 }  // namespace
 
-TEST_CASE("removing an old view while its work is queued is found", "[engine][pages]") {
+TEST_CASE("removing an old mapping while its work is queued is found", "[engine][pages]") {
   Moving m;
   m.launch(m.first, m.old).orThrow();
   m.map(m.next);
@@ -42,7 +42,7 @@ TEST_CASE("removing an old view while its work is queued is found", "[engine][pa
   CHECK(m.found() == std::vector{Kind::kUnmapInUse});
 }
 
-TEST_CASE("handing an old view's address out for another page too early is found",
+TEST_CASE("handing an old mapping's address out for another page too early is found",
           "[engine][pages]") {
   Moving m;
   m.launch(m.first, m.old).orThrow();
@@ -53,7 +53,7 @@ TEST_CASE("handing an old view's address out for another page too early is found
   CHECK(m.found() == std::vector{Kind::kUnmapInUse});
 }
 
-TEST_CASE("handing an old view out while the page is used through its new one is found",
+TEST_CASE("handing an old mapping out while the page is used through its new one is found",
           "[engine][pages]") {
   Moving m;
   m.launch(m.first, m.old).orThrow();
@@ -81,7 +81,7 @@ TEST_CASE("moving a page to another stream without an order is found", "[engine]
   }
 }
 
-TEST_CASE("work through a view that is gone, or not accessible, is found", "[engine][pages]") {
+TEST_CASE("work through a mapping that is gone, or not accessible, is found", "[engine][pages]") {
   Moving m;
   m.device.map(m.next, m.kBytes, m.page).orThrow();  // no setAccess
   CHECK_FALSE(m.launch(m.first, m.next).ok());

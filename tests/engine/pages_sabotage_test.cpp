@@ -26,7 +26,7 @@ std::vector<Kind> takeRaces(SimRig& rig) {
 
 }  // namespace
 
-TEST_CASE("a stale view that went too early is found", "[engine][pages]") {
+TEST_CASE("a stale mapping that went too early is found", "[engine][pages]") {
   SimRig rig("recycle:eager,background_thread:false", simOf(kGiB, 1'000'000));
   const auto moveOn = [&] {  // pages of the small blocks move to the large one, and back again
     void* blocks[4];

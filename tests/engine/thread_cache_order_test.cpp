@@ -8,7 +8,7 @@ namespace cistern::test {
 namespace {
 
 /// Blocks of one size that one thread holds in turn with others that keep them apart, far from low
-/// tide; the lowest of them lies free in the heap, where it fits best.
+/// low-water mark; the lowest of them lies free in the heap, where it fits best.
 class OrderRig : public SimRig {
  public:
   explicit OrderRig(std::size_t bytes)

@@ -15,7 +15,7 @@
 namespace cistern::test {
 
 /// Leaves `count` blocks of that size in the calling thread's cache, as far as that takes them. In
-/// two rounds: at the first low tide after a growth everything goes back to the heap.
+/// two rounds: at the first low water after a growth everything goes back to the heap.
 inline void leaveCached(CachingAllocator& allocator, std::size_t count, std::size_t bytes,
                         Stream stream) {
   for (int round = 0; round < 2; ++round) {

@@ -43,7 +43,7 @@ std::size_t keptOf(const std::string& conf, std::size_t count, std::size_t bytes
   std::size_t hits[2] = {};
   for (const bool put_back : {false, true}) {
     MissRig rig(conf);
-    void* anchor = rig.allocator.allocate(64 * kMiB, rig.own);  // far from low tide
+    void* anchor = rig.allocator.allocate(64 * kMiB, rig.own);  // far from low water
     rig.owner.keep(rig.allocator, count, bytes, rig.own);
     if (put_back) (void)rig.allocator.cacheInfo();
     hits[put_back] = rig.hits(bytes);
@@ -276,7 +276,7 @@ bool keepsLast(const std::string& conf, std::size_t bytes, Others others = Other
   if (others != Others::kNone) other->keep(rig.allocator, 1, kKiB, stream);
   if (others == Others::kGone) other.reset();
   (void)rig.allocator.cacheInfo();
-  void* const anchor = rig.allocator.allocate(64 * kMiB, stream);  // far from low tide
+  void* const anchor = rig.allocator.allocate(64 * kMiB, stream);  // far from low water
   std::array<void*, 4> blocks{};
   const auto takeAll = [&] {
     for (void*& block : blocks) block = rig.allocator.allocate(bytes, stream);
@@ -320,7 +320,7 @@ TEST_CASE("a thread keeps blocks of several sizes up to 1 MiB at once", "[engine
   CacheRig rig("thread_cache:8M");
   const Stream stream = rig.stream();
   const auto get = [&](std::size_t bytes) { return rig.allocator.allocate(bytes, stream); };
-  std::vector<void*> low, high, others{get(64 * kMiB)};  // far from low tide
+  std::vector<void*> low, high, others{get(64 * kMiB)};  // far from low water
   for (const std::size_t bytes : kSizes) {
     for (std::vector<void*>* blocks : {&low, &high}) {
       blocks->push_back(get(bytes));
@@ -366,7 +366,7 @@ TEST_CASE("a thread that needs what it keeps takes it back by itself", "[engine]
   for (int i = 0; i < 64; ++i) blocks.push_back(rig.allocator.allocate(64 * kKiB, stream));
   const std::uint64_t misses = rig.allocator.misses();
   REQUIRE(reservedOf(rig.allocator) == 4 * kMiB);              // all of it is in use
-  std::vector<void*> anchors(blocks.end() - 8, blocks.end());  // far from low tide
+  std::vector<void*> anchors(blocks.end() - 8, blocks.end());  // far from low water
   blocks.resize(blocks.size() - anchors.size());
   for (void* block : blocks) rig.allocator.free(block);
   std::vector<void*> larger;  // several of them, merged

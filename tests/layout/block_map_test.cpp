@@ -22,7 +22,7 @@ class Mapped {
  public:
   void insert(Address address) {
     Block* block = pool_.take();
-    block->grain = (address >> kGrainShift) & ((std::uint64_t{1} << 48) - 1);
+    block->granule = (address >> kGranuleShift) & ((std::uint64_t{1} << 48) - 1);
     block->setState(BlockState::kAllocated);
     map.prepare();
     map.insert(*block);
@@ -56,7 +56,7 @@ TEMPLATE_TEST_CASE("the map agrees with a standard one through growth and many e
   for (int phase = 0; phase < 20; ++phase) {
     const unsigned erase_of_10 = phase % 2 ? 7 : 2;
     for (int step = 0; step < 5'000; ++step) {
-      const Address address = kLowest + random() % 8'192 * kGrain;
+      const Address address = kLowest + random() % 8'192 * kGranule;
       if (random() % 10 < erase_of_10) {
         if (inside.empty()) continue;
         std::swap(inside[random() % inside.size()], inside.back());
@@ -78,19 +78,19 @@ TEMPLATE_TEST_CASE("nothing is lost when a table grows past what a tag can say",
                    SmallTagMap) {
   Mapped<TestType> both;
   for (Address i = 0; i < 400; ++i) {
-    both.insert(kLowest + i * i * kGrain);
+    both.insert(kLowest + i * i * kGranule);
     both.map.audit();
-    for (Address j = 0; j <= i; ++j) REQUIRE(both.agreesOn(kLowest + j * j * kGrain));
+    for (Address j = 0; j <= i; ++j) REQUIRE(both.agreesOn(kLowest + j * j * kGranule));
   }
   for (Address i = 0; i < 400; i += 2) {
-    both.erase(kLowest + i * i * kGrain);
+    both.erase(kLowest + i * i * kGranule);
     both.map.audit();
   }
-  for (Address i = 0; i < 400; ++i) REQUIRE(both.agreesOn(kLowest + i * i * kGrain));
+  for (Address i = 0; i < 400; ++i) REQUIRE(both.agreesOn(kLowest + i * i * kGranule));
 }
 
 TEST_CASE("addresses a power of two apart spread over the table") {
-  for (unsigned shift = kGrainShift; shift <= 34; ++shift) {
+  for (unsigned shift = kGranuleShift; shift <= 34; ++shift) {
     Mapped<BlockMap> both;
     for (Address i = 0; i < 1'000; ++i) both.insert(kLowest + (i << shift));
     for (Address i = 0; i < 1'000; ++i) REQUIRE(both.agreesOn(kLowest + (i << shift)));
@@ -114,15 +114,15 @@ TEMPLATE_TEST_CASE("peek finds what is there and is allocated, and nothing else"
                    SmallTagMap) {
   Mapped<TestType> both;
   CHECK(both.map.peek(kLowest) == nullptr);
-  for (Address i = 0; i < 500; ++i) both.insert(kLowest + i * 3 * kGrain);
+  for (Address i = 0; i < 500; ++i) both.insert(kLowest + i * 3 * kGranule);
   for (Address i = 0; i < 500; i += 5)
-    both.wanted.at(kLowest + i * 3 * kGrain)->setState(BlockState::kFree);
-  for (Address i = 1; i < 500; i += 5) both.erase(kLowest + i * 3 * kGrain);
+    both.wanted.at(kLowest + i * 3 * kGranule)->setState(BlockState::kFree);
+  for (Address i = 1; i < 500; i += 5) both.erase(kLowest + i * 3 * kGranule);
   for (Address i = 0; i < 1'500; ++i) {
-    const auto found = both.wanted.find(kLowest + i * kGrain);
+    const auto found = both.wanted.find(kLowest + i * kGranule);
     const bool there =
         found != both.wanted.end() && found->second->state() == BlockState::kAllocated;
-    REQUIRE(both.map.peek(kLowest + i * kGrain) == (there ? found->second : nullptr));
+    REQUIRE(both.map.peek(kLowest + i * kGranule) == (there ? found->second : nullptr));
   }
 }
 
@@ -133,8 +133,8 @@ TEST_CASE("peek gives the block or nothing while the owner changes the map") {
   Mapped<BlockMap> both;
   std::vector<Block*> held;
   for (Address i = 0; i < kHeld; ++i) {
-    both.insert(kLowest + i * 7 * kGrain);
-    held.push_back(both.wanted.at(kLowest + i * 7 * kGrain));
+    both.insert(kLowest + i * 7 * kGranule);
+    held.push_back(both.wanted.at(kLowest + i * 7 * kGranule));
   }
   std::atomic<bool> done{false};
   std::array<std::uint64_t, 2> wrong{}, missed{}, looks{};
@@ -142,18 +142,18 @@ TEST_CASE("peek gives the block or nothing while the owner changes the map") {
   for (std::size_t reader = 0; reader < 2; ++reader) {
     readers.emplace_back([&, reader] {
       for (Address i = 0; !done.load(std::memory_order_relaxed); i = (i + 1) % kHeld) {
-        const Block* const block = both.map.peek(kLowest + i * 7 * kGrain);
+        const Block* const block = both.map.peek(kLowest + i * 7 * kGranule);
         ++looks[reader];
         missed[reader] += block == nullptr;
         wrong[reader] += block != nullptr && block != held[i];
-        wrong[reader] += both.map.peek(kLowest + i * 7 * kGrain + kGrain / 2) != nullptr;
+        wrong[reader] += both.map.peek(kLowest + i * 7 * kGranule + kGranule / 2) != nullptr;
       }
     });
   }
   const Address base = kLowest + (Address{1} << 30);
   for (int round = 0; round < 3; ++round) {
-    for (Address i = 0; i < kAround; ++i) both.insert(base + i * kGrain);
-    for (Address i = 0; i < kAround; ++i) both.erase(base + i * kGrain);
+    for (Address i = 0; i < kAround; ++i) both.insert(base + i * kGranule);
+    for (Address i = 0; i < kAround; ++i) both.erase(base + i * kGranule);
   }
   done = true;
   for (std::thread& reader : readers) reader.join();
@@ -162,7 +162,7 @@ TEST_CASE("peek gives the block or nothing while the owner changes the map") {
     CHECK(looks[reader] > 0);
     CHECK(missed[reader] <= looks[reader] / 10);
   }
-  for (Address i = 0; i < kHeld; ++i) CHECK(both.map.peek(kLowest + i * 7 * kGrain) == held[i]);
+  for (Address i = 0; i < kHeld; ++i) CHECK(both.map.peek(kLowest + i * 7 * kGranule) == held[i]);
 }
 
 TEST_CASE("records are reused, the last given first, and lie on cache lines of their own") {

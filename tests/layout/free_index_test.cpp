@@ -16,21 +16,21 @@ namespace {
 // Free blocks outside any layout, and the index under test beside a sorted set of the same.
 class IndexedBlocks {
  public:
-  Block& insert(std::uint32_t grains, std::uint64_t grain) {
+  Block& insert(std::uint32_t granules, std::uint64_t granule) {
     Block& block = blocks_.emplace_back();
-    block.grain = grain & ((std::uint64_t{1} << 48) - 1);
-    block.grains = grains;
+    block.granule = granule & ((std::uint64_t{1} << 48) - 1);
+    block.granules = granules;
     block.setState(BlockState::kFree);
     index.insert(block);
-    sorted.insert({grains, grain, &block});
+    sorted.insert({granules, granule, &block});
     return block;
   }
   void remove(Block& block) {
     index.remove(block);
-    sorted.erase({block.grains, std::uint64_t{block.grain}, &block});
+    sorted.erase({block.granules, std::uint64_t{block.granule}, &block});
   }
-  Block* bestFit(std::uint32_t grains) const {
-    const auto best = sorted.lower_bound({grains, 0, nullptr});
+  Block* bestFit(std::uint32_t granules) const {
+    const auto best = sorted.lower_bound({granules, 0, nullptr});
     return best == sorted.end() ? nullptr : std::get<2>(*best);
   }
 
@@ -43,17 +43,17 @@ class IndexedBlocks {
 
 enum class Order { kAscending, kDescending, kAlternating, kFromTheMiddle };
 
-std::vector<std::uint64_t> grainsInOrder(Order order, std::uint64_t count) {
-  std::vector<std::uint64_t> grains;
+std::vector<std::uint64_t> granulesInOrder(Order order, std::uint64_t count) {
+  std::vector<std::uint64_t> granules;
   for (std::uint64_t i = 0; i < count; ++i) {
     const std::uint64_t half = i / 2, other = i % 2;
-    grains.push_back(order == Order::kAscending    ? i
-                     : order == Order::kDescending ? count - 1 - i
-                     : order == Order::kAlternating
-                         ? (other ? count - 1 - half : half)
-                         : (other ? count / 2 - 1 - half : count / 2 + half));
+    granules.push_back(order == Order::kAscending    ? i
+                       : order == Order::kDescending ? count - 1 - i
+                       : order == Order::kAlternating
+                           ? (other ? count - 1 - half : half)
+                           : (other ? count / 2 - 1 - half : count / 2 + half));
   }
-  return grains;
+  return granules;
 }
 
 constexpr Order kOrders[] = {Order::kAscending, Order::kDescending, Order::kAlternating,
@@ -62,10 +62,10 @@ constexpr std::uint32_t kLarge = 100'000;  // in a bin of mixed sizes
 
 TEST_CASE("bins tile all sizes in ascending order, one a size below 2 MiB") {
   FreeIndex::Bin before = FreeIndex::binOf(1);
-  for (std::uint32_t grains = 2; grains < 1'000'000; ++grains) {
-    const FreeIndex::Bin bin = FreeIndex::binOf(grains);
+  for (std::uint32_t granules = 2; granules < 1'000'000; ++granules) {
+    const FreeIndex::Bin bin = FreeIndex::binOf(granules);
     const auto flat = [](FreeIndex::Bin b) { return b.row * FreeIndex::kColumns + b.column; };
-    const bool exact = grains < 4096;
+    const bool exact = granules < 4096;
     REQUIRE(flat(bin) - flat(before) <= 1);
     if (exact) REQUIRE(flat(bin) - flat(before) == 1);
     before = bin;
@@ -75,13 +75,13 @@ TEST_CASE("bins tile all sizes in ascending order, one a size below 2 MiB") {
 }
 
 TEST_CASE("a bin keeps its invariants and its lowest address in any order of inserting") {
-  const std::uint32_t grains = GENERATE(7u, kLarge);
+  const std::uint32_t granules = GENERATE(7u, kLarge);
   for (Order order : kOrders) {
     IndexedBlocks blocks;
-    for (std::uint64_t grain : grainsInOrder(order, 300)) {
-      blocks.insert(grains, grain * grains + 5);
+    for (std::uint64_t granule : granulesInOrder(order, 300)) {
+      blocks.insert(granules, granule * granules + 5);
       blocks.index.audit();
-      REQUIRE(blocks.index.bestFit(grains) == blocks.bestFit(grains));
+      REQUIRE(blocks.index.bestFit(granules) == blocks.bestFit(granules));
     }
     while (Block* best = blocks.index.bestFit(1)) {
       REQUIRE(best == blocks.bestFit(1));
@@ -93,18 +93,18 @@ TEST_CASE("a bin keeps its invariants and its lowest address in any order of ins
 }
 
 TEST_CASE("removing from anywhere keeps a bin's invariants") {
-  const std::uint32_t grains = GENERATE(7u, kLarge);
+  const std::uint32_t granules = GENERATE(7u, kLarge);
   for (Order order : kOrders) {
     IndexedBlocks blocks;
     std::vector<Block*> inside;
-    for (std::uint64_t grain : grainsInOrder(order, 200))
-      inside.push_back(&blocks.insert(grains, grain * grains));
+    for (std::uint64_t granule : granulesInOrder(order, 200))
+      inside.push_back(&blocks.insert(granules, granule * granules));
     std::mt19937 random(3);
     std::shuffle(inside.begin(), inside.end(), random);
     for (Block* block : inside) {
       blocks.remove(*block);
       blocks.index.audit();
-      REQUIRE(blocks.index.bestFit(grains) == blocks.bestFit(grains));
+      REQUIRE(blocks.index.bestFit(granules) == blocks.bestFit(granules));
     }
   }
 }
@@ -112,7 +112,7 @@ TEST_CASE("removing from anywhere keeps a bin's invariants") {
 TEST_CASE("no right spine of a heap is longer than a logarithm", "[one-thread]") {
   for (Order order : kOrders) {
     IndexedBlocks blocks;
-    for (std::uint64_t grain : grainsInOrder(order, 65'535)) blocks.insert(3, grain * 3);
+    for (std::uint64_t granule : granulesInOrder(order, 65'535)) blocks.insert(3, granule * 3);
     CHECK(address_heap::rankOf(blocks.index.bestFit(3)) <= 16);
     blocks.index.audit();
   }
@@ -143,8 +143,8 @@ TEST_CASE("the best fit is exact over all sizes and any mixture") {
       blocks.remove(*inside.back());
       inside.pop_back();
     }
-    const std::uint32_t grains = anySize();
-    REQUIRE(blocks.index.bestFit(grains) == blocks.bestFit(grains));
+    const std::uint32_t granules = anySize();
+    REQUIRE(blocks.index.bestFit(granules) == blocks.bestFit(granules));
     REQUIRE(blocks.index.blocks() == blocks.sorted.size());
     if (step % 1'000 == 0) blocks.index.audit();
   }
@@ -182,11 +182,11 @@ TEST_CASE("the largest block is known, whatever its bin") {
   CHECK(blocks.index.ofLargestBin() == nullptr);
   std::mt19937_64 random(5);
   for (std::uint64_t i = 0; i < 500; ++i) {
-    const std::uint64_t grains = i < 100 ? random() % 4'000 + 1 : kLarge + random() % 1'000;
-    blocks.insert(std::uint32_t(grains), i);
-    REQUIRE(blocks.index.largest()->grains == std::get<0>(*blocks.sorted.rbegin()));
-    const FreeIndex::Bin bin = FreeIndex::binOf(blocks.index.ofLargestBin()->grains);
-    REQUIRE(bin.column == FreeIndex::binOf(blocks.index.largest()->grains).column);
+    const std::uint64_t granules = i < 100 ? random() % 4'000 + 1 : kLarge + random() % 1'000;
+    blocks.insert(std::uint32_t(granules), i);
+    REQUIRE(blocks.index.largest()->granules == std::get<0>(*blocks.sorted.rbegin()));
+    const FreeIndex::Bin bin = FreeIndex::binOf(blocks.index.ofLargestBin()->granules);
+    REQUIRE(bin.column == FreeIndex::binOf(blocks.index.largest()->granules).column);
     REQUIRE(blocks.index.ofLargestBin()->links.parent == nullptr);
   }
 }

@@ -1,4 +1,4 @@
-// Holes against the plainest model there is: a letter and an epoch for every grain.
+// Holes against the plainest model there is: a letter and an epoch for every granule.
 #include <random>
 #include <string>
 #include <vector>
@@ -13,15 +13,15 @@ constexpr Address kFirst = Address{1} << 40;
 
 struct Range {
   Segment segment;
-  std::string state;                  ///< 'h'ole, 'f'ree, or a letter of a block in use, by grain
-  std::vector<std::uint32_t> epochs;  ///< of free grains
+  std::string state;                  ///< 'h'ole, 'f'ree, or a letter of a block in use, by granule
+  std::vector<std::uint32_t> epochs;  ///< of free granules
 };
 
 /// A layout of two growing segments that follow each other, and what it should be.
 class HolesAndModel {
  public:
   explicit HolesAndModel(std::uint64_t seed) : random_(seed) {
-    for (std::size_t i = 0; i < 2; ++i) ranges_[i].segment.base = kFirst + i * kMost * kGrain;
+    for (std::size_t i = 0; i < 2; ++i) ranges_[i].segment.base = kFirst + i * kMost * kGranule;
   }
   void run(int steps) {
     for (int i = 0; i < steps && wrong_ == 0; ++i) {
@@ -34,11 +34,11 @@ class HolesAndModel {
   int holesPunched() const { return punched_; }
 
  private:
-  static constexpr std::size_t kMost = 600;  // grains in a segment
+  static constexpr std::size_t kMost = 600;  // granules in a segment
 
   struct Live {
     Block* block;
-    std::size_t range, at, grains;
+    std::size_t range, at, granules;
   };
 
   void expect(bool holds) { wrong_ += !holds; }
@@ -53,10 +53,10 @@ class HolesAndModel {
     dice < 11 || live_.empty() ? allocate() : release();
   }
   void extend(Range& range) {
-    const std::size_t grains = 1 + below(80);
-    if (range.state.size() + grains > kMost) return;
-    layout_.extend(range.segment, std::uint32_t(grains));
-    range.state.append(grains, 'h');
+    const std::size_t granules = 1 + below(80);
+    if (range.state.size() + granules > kMost) return;
+    layout_.extend(range.segment, std::uint32_t(granules));
+    range.state.append(granules, 'h');
     range.epochs.resize(range.state.size(), 0);
   }
   // Some block of the segment in that state, and a part of it.
@@ -66,9 +66,9 @@ class HolesAndModel {
       if (b->state() == state) all.push_back(b);
     if (all.empty()) return nullptr;
     Block* block = all[below(all.size())];
-    const std::size_t begin = (block->address() - range.segment.base) / kGrain;
-    from = below(2) ? begin : begin + below(block->grains);
-    to = below(2) ? begin + block->grains : from + 1 + below(begin + block->grains - from);
+    const std::size_t begin = (block->address() - range.segment.base) / kGranule;
+    from = below(2) ? begin : begin + below(block->granules);
+    to = below(2) ? begin + block->granules : from + 1 + below(begin + block->granules - from);
     return block;
   }
   void fill(Range& range) {
@@ -78,10 +78,10 @@ class HolesAndModel {
     layout_.prepareHoles(1);
     const auto epoch = std::uint32_t(below(epoch_));  // memory may come that was used long ago
     const Address base = range.segment.base;
-    const Block* free = layout_.fill(*hole, base + from * kGrain, base + to * kGrain, epoch);
+    const Block* free = layout_.fill(*hole, base + from * kGranule, base + to * kGranule, epoch);
     setFree(range, from, to, epoch);
-    expect(free->isFree() && free->address() <= base + from * kGrain);
-    expect(free->end() >= base + to * kGrain);
+    expect(free->isFree() && free->address() <= base + from * kGranule);
+    expect(free->end() >= base + to * kGranule);
   }
   void punch(Range& range) {
     std::size_t from = 0, to = 0;
@@ -89,30 +89,31 @@ class HolesAndModel {
     if (free == nullptr) return;
     layout_.prepareHoles(1);
     const Address base = range.segment.base;
-    const Block* hole = layout_.punch(*free, base + from * kGrain, base + to * kGrain);
+    const Block* hole = layout_.punch(*free, base + from * kGranule, base + to * kGranule);
     range.state.replace(from, to - from, to - from, 'h');
-    expect(hole->isHole() && hole->address() <= base + from * kGrain);
-    expect(hole->end() >= base + to * kGrain);
+    expect(hole->isHole() && hole->address() <= base + from * kGranule);
+    expect(hole->end() >= base + to * kGranule);
     ++punched_;
   }
   void allocate() {
-    const std::size_t grains = 1 + below(40);
-    const Live best = bestFit(grains);
-    Block* block = layout_.allocate(std::uint32_t(grains));
-    expect((block != nullptr) == (best.grains > 0));
-    if (block == nullptr || best.grains == 0) return;
+    const std::size_t granules = 1 + below(40);
+    const Live best = bestFit(granules);
+    Block* block = layout_.allocate(std::uint32_t(granules));
+    expect((block != nullptr) == (best.granules > 0));
+    if (block == nullptr || best.granules == 0) return;
     Range& range = ranges_[best.range];
-    expect(block->address() == range.segment.base + best.at * kGrain && block->grains == grains);
+    expect(block->address() == range.segment.base + best.at * kGranule &&
+           block->granules == granules);
     expect(layout_.find(block->address()) == block);
-    range.state.replace(best.at, grains, grains, letter_ = letter_ == 'Z' ? 'A' : letter_ + 1);
-    live_.push_back({block, best.range, best.at, grains});
+    range.state.replace(best.at, granules, granules, letter_ = letter_ == 'Z' ? 'A' : letter_ + 1);
+    live_.push_back({block, best.range, best.at, granules});
   }
   void release() {
     std::swap(live_[below(live_.size())], live_.back());
     const Live one = live_.back();
     live_.pop_back();
     layout_.release(*one.block, epoch_);
-    setFree(ranges_[one.range], one.at, one.at + one.grains, epoch_);
+    setFree(ranges_[one.range], one.at, one.at + one.granules, epoch_);
   }
   // What is free in one piece is as young as its youngest part.
   void setFree(Range& range, std::size_t from, std::size_t to, std::uint32_t epoch) {
@@ -123,15 +124,16 @@ class HolesAndModel {
     const auto first = range.epochs.begin() + long(from), last = range.epochs.begin() + long(to);
     std::fill(first, last, *std::max_element(first, last));
   }
-  // The smallest piece of free grains that is large enough, the lowest of those; 0 grains: none.
-  Live bestFit(std::size_t grains) const {
+  // The smallest piece of free granules that is large enough, the lowest of those; 0 granules:
+  // none.
+  Live bestFit(std::size_t granules) const {
     Live best{nullptr, 0, 0, 0};
     for (std::size_t r = 0; r < 2; ++r) {
       const std::string& state = ranges_[r].state;
       for (std::size_t at = state.find('f'); at != std::string::npos; at = state.find('f', at)) {
         const std::size_t end = std::min(state.find_first_not_of('f', at), state.size());
         const std::size_t size = end - at;
-        if (size >= grains && (best.grains == 0 || size < best.grains))
+        if (size >= granules && (best.granules == 0 || size < best.granules))
           best = {nullptr, r, at, size};
         at = end;
       }
@@ -142,14 +144,14 @@ class HolesAndModel {
     for (const Range& range : ranges_) {
       std::size_t at = 0;
       for (const Block* b = range.segment.first; b; b = b->next) {
-        expect(b->address() == range.segment.base + at * kGrain);
+        expect(b->address() == range.segment.base + at * kGranule);
         const char wanted = b->isHole() ? 'h' : b->isFree() ? 'f' : range.state[at];
         expect(b->isHole() || b->isFree() || (wanted != 'h' && wanted != 'f'));
-        expect(range.state.find_first_not_of(wanted, at) >= at + b->grains);
+        expect(range.state.find_first_not_of(wanted, at) >= at + b->granules);
         expect(!b->isFree() || b->epoch == range.epochs[at]);
-        at += b->grains;
+        at += b->granules;
       }
-      expect(at == range.state.size() && range.segment.bytes == at * kGrain);
+      expect(at == range.state.size() && range.segment.bytes == at * kGranule);
     }
   }
 
@@ -183,12 +185,12 @@ TEST_CASE("a segment that is all hole serves nothing, and its memory all that is
   CHECK(layout.allocate(1) == nullptr);
   CHECK(layout.totals().segment_bytes == 0);
   layout.prepareHoles(2);
-  layout.fill(*layout.holes(), kFirst + 10 * kGrain, kFirst + 30 * kGrain, 1);
+  layout.fill(*layout.holes(), kFirst + 10 * kGranule, kFirst + 30 * kGranule, 1);
   CHECK(layout.allocate(21) == nullptr);
   Block* block = layout.allocate(20);
   REQUIRE(block != nullptr);
-  CHECK(block->address() == kFirst + 10 * kGrain);
-  CHECK(layout.totals().segment_bytes == 20 * kGrain);
+  CHECK(block->address() == kFirst + 10 * kGranule);
+  CHECK(layout.totals().segment_bytes == 20 * kGranule);
   CHECK(layout.allocate(1) == nullptr);
   layout.audit();
 }
@@ -197,14 +199,14 @@ TEST_CASE("a punched free block is two, and one again when the hole is filled") 
   Layout layout;
   Segment segment;
   segment.base = kFirst;
-  segment.bytes = 100 * kGrain;
+  segment.bytes = 100 * kGranule;
   layout.add(segment, 3);
   layout.prepareHoles(2);
-  Block* hole = layout.punch(*segment.first, kFirst + 40 * kGrain, kFirst + 60 * kGrain);
+  Block* hole = layout.punch(*segment.first, kFirst + 40 * kGranule, kFirst + 60 * kGranule);
   CHECK(layout.freeBlocks().blocks() == 2);
-  CHECK(layout.totals().split_free_bytes == 80 * kGrain);
+  CHECK(layout.totals().split_free_bytes == 80 * kGranule);
   CHECK(layout.allocate(41) == nullptr);
-  const Block* whole = layout.fill(*hole, kFirst + 40 * kGrain, kFirst + 60 * kGrain, 5);
+  const Block* whole = layout.fill(*hole, kFirst + 40 * kGranule, kFirst + 60 * kGranule, 5);
   CHECK(whole->spansSegment());
   CHECK(whole->epoch == 5);
   CHECK(layout.totals().split_free_blocks == 0);

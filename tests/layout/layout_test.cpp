@@ -13,10 +13,10 @@ namespace {
 
 constexpr Address kBase = Address{1} << 40;
 
-Segment segmentOf(std::uint32_t grains, Address base = kBase) {
+Segment segmentOf(std::uint32_t granules, Address base = kBase) {
   Segment segment;
   segment.base = base;
-  segment.bytes = std::uint64_t{grains} << kGrainShift;
+  segment.bytes = std::uint64_t{granules} << kGranuleShift;
   return segment;
 }
 
@@ -67,10 +67,10 @@ TEST_CASE("a block is carved from the low end, exactly") {
   const Block* a = layout.allocate(10);
   const Block* b = layout.allocate(1);
   CHECK(a->address() == segment.base);
-  CHECK(a->bytes() == 10 * kGrain);
+  CHECK(a->bytes() == 10 * kGranule);
   CHECK(b->address() == a->end());
   CHECK(b->next->isFree());
-  CHECK(b->next->bytes() == 89 * kGrain);
+  CHECK(b->next->bytes() == 89 * kGranule);
   CHECK(b->next->epoch == 3);
   layout.audit();
 }
@@ -83,10 +83,10 @@ TEST_CASE("only a live block is found, and only by its first address") {
   Block* block = layout.allocate(10);
   const Address address = block->address();
   CHECK(layout.find(address) == block);
-  CHECK(layout.find(address + kGrain) == nullptr);
+  CHECK(layout.find(address + kGranule) == nullptr);
   CHECK(layout.find(address + 1) == nullptr);
   CHECK(layout.find(block->end()) == nullptr);  // the free rest starts there
-  layout.retire(*block);
+  layout.setPending(*block);
   CHECK(layout.find(address) == nullptr);
   CHECK(layout.totals().busy_blocks == 1);
   layout.audit();
@@ -103,7 +103,7 @@ TEST_CASE("every address of a segment is covered by one block, and no other addr
   Block* b = layout.allocate(20);
   Block* c = layout.allocate(5);
   layout.release(*b, 1);
-  layout.retire(*c);
+  layout.setPending(*c);
   CHECK(Layout::covering(segment, segment.base) == a);
   CHECK(Layout::covering(segment, a->end() - 1) == a);
   CHECK(Layout::covering(segment, a->end()) == a->next);
@@ -167,10 +167,10 @@ TEST_CASE("a chosen free block serves as the best fit would have") {
   CHECK_FALSE(layout.serves(*large.first, 51));
   const Block* block = layout.allocateFrom(*large.first, 30);
   CHECK(block->address() == large.base);
-  CHECK(block->bytes() == 30 * kGrain);
+  CHECK(block->bytes() == 30 * kGranule);
   CHECK(layout.find(large.base) == block);
   const Block* rest = layout.allocateFrom(*block->next, 17);
-  CHECK(rest->bytes() == 20 * kGrain);  // three would be left, too few to split off
+  CHECK(rest->bytes() == 20 * kGranule);  // three would be left, too few to split off
   CHECK(rest->next == nullptr);
   CHECK(small.whollyFree());
   layout.audit();
@@ -193,13 +193,13 @@ TEST_CASE("totals count busy, split and whole memory exactly") {
   Segment segment = segmentOf(100), other = segmentOf(50, kBase + (1 << 30));
   layout.add(segment, 0);
   layout.add(other, 0);
-  const auto totalsAre = [&](std::uint64_t busy, std::uint64_t busy_grains, std::uint64_t split,
-                             std::uint64_t split_grains) {
+  const auto totalsAre = [&](std::uint64_t busy, std::uint64_t busy_granules, std::uint64_t split,
+                             std::uint64_t split_granules) {
     const LayoutTotals t = layout.totals();
     CHECK(t.busy_blocks == busy);
-    CHECK(t.busy_bytes == busy_grains * kGrain);
+    CHECK(t.busy_bytes == busy_granules * kGranule);
     CHECK(t.split_free_blocks == split);
-    CHECK(t.split_free_bytes == split_grains * kGrain);
+    CHECK(t.split_free_bytes == split_granules * kGranule);
     CHECK(t.busy_bytes + layout.freeBlocks().bytes() == t.segment_bytes);
     layout.audit();
   };
@@ -212,7 +212,7 @@ TEST_CASE("totals count busy, split and whole memory exactly") {
   totalsAre(3, 150, 0, 0);
   layout.release(*a, 1);
   totalsAre(2, 140, 1, 10);
-  layout.retire(*b);
+  layout.setPending(*b);
   totalsAre(2, 140, 1, 10);
   layout.release(*b, 2);
   totalsAre(1, 50, 0, 0);
@@ -229,13 +229,14 @@ TEST_CASE("a million live blocks cost at most 128 bytes of host memory each") {
   std::uniform_real_distribution<double> exponent(0, 11);
   Address next = kBase;
   const auto allocate = [&] {
-    const auto grains = std::uint32_t(grainsFor(std::uint64_t(512 * std::exp2(exponent(random)))));
-    Block* block = layout.allocate(grains);
+    const auto granules =
+        std::uint32_t(granulesFor(std::uint64_t(512 * std::exp2(exponent(random)))));
+    Block* block = layout.allocate(granules);
     if (block) return block;
     segments.push_back(std::make_unique<Segment>(segmentOf(4096, next)));
     next = segments.back()->end();
     layout.add(*segments.back(), 0);
-    return layout.allocate(grains);
+    return layout.allocate(granules);
   };
   live.reserve(kLive);
   while (live.size() < kLive) live.push_back(allocate());

@@ -7,8 +7,8 @@ namespace cistern::test {
 
 void Oracle::add(const Segment& segment, std::uint32_t epoch) {
   segments_[segment.base] = segment.end();
-  const auto grains = std::uint32_t(segment.bytes >> kGrainShift);
-  setFree(ranges_.insert({segment.base, Range{grains, epoch, false}}).first, true);
+  const auto granules = std::uint32_t(segment.bytes >> kGranuleShift);
+  setFree(ranges_.insert({segment.base, Range{granules, epoch, false}}).first, true);
 }
 
 void Oracle::remove(const Segment& segment) {
@@ -18,26 +18,26 @@ void Oracle::remove(const Segment& segment) {
   segments_.erase(segment.base);
 }
 
-bool Oracle::splits(std::uint32_t whole, std::uint32_t grains) const {
-  return whole < rules_.max_split && whole > grains && whole - grains >= rules_.min_remainder;
+bool Oracle::splits(std::uint32_t whole, std::uint32_t granules) const {
+  return whole < rules_.max_split && whole > granules && whole - granules >= rules_.min_remainder;
 }
 
-std::optional<std::pair<Address, std::uint32_t>> Oracle::allocate(std::uint32_t grains) {
-  const auto best = best_fit_.lower_bound({grains, 0});
+std::optional<std::pair<Address, std::uint32_t>> Oracle::allocate(std::uint32_t granules) {
+  const auto best = best_fit_.lower_bound({granules, 0});
   if (best == best_fit_.end()) return std::nullopt;
   const auto [whole, address] = *best;
   if (whole >= rules_.max_split &&
-      (grains < rules_.max_split || whole - grains > rules_.max_non_split_rounding)) {
+      (granules < rules_.max_split || whole - granules > rules_.max_non_split_rounding)) {
     return std::nullopt;
   }
   const auto range = ranges_.find(address);
   setFree(range, false);
-  if (splits(whole, grains)) {
-    range->second.grains = grains;
-    const Range rest{whole - grains, range->second.epoch, false};
+  if (splits(whole, granules)) {
+    range->second.granules = granules;
+    const Range rest{whole - granules, range->second.epoch, false};
     setFree(ranges_.insert({endOf(range), rest}).first, true);
   }
-  return std::pair(address, range->second.grains);
+  return std::pair(address, range->second.granules);
 }
 
 Address Oracle::release(Address address, std::uint32_t epoch) {
@@ -61,16 +61,16 @@ Address Oracle::release(Address address, std::uint32_t epoch) {
 void Oracle::setFree(Ranges::iterator r, bool free) {
   r->second.free = free;
   if (free) {
-    best_fit_.insert({r->second.grains, r->first});
+    best_fit_.insert({r->second.granules, r->first});
   } else {
-    best_fit_.erase({r->second.grains, r->first});
+    best_fit_.erase({r->second.granules, r->first});
   }
 }
 
 void Oracle::merge(Ranges::iterator lower, Ranges::iterator upper) {
   setFree(lower, false);
   setFree(upper, false);
-  lower->second.grains += upper->second.grains;
+  lower->second.granules += upper->second.granules;
   lower->second.epoch = std::max(lower->second.epoch, upper->second.epoch);
   ranges_.erase(upper);
 }

@@ -31,7 +31,7 @@ Sizes oneOf(std::vector<std::uint32_t> sizes) {
 
 struct Program {
   Sizes sizes;
-  std::uint32_t segment_grains = 4096;  ///< and more where a request needs it
+  std::uint32_t segment_granules = 4096;  ///< and more where a request needs it
   std::size_t most_live = 1000;
   SplitRules rules = {};
   std::size_t steps = 0;
@@ -69,12 +69,12 @@ class LayoutAndOracle {
   void expect(bool holds) { mismatches_ += !holds; }
 
   void allocate() {
-    const std::uint32_t grains = program_.sizes(random_);
-    const auto wanted = oracle_.allocate(grains);
-    Block* block = layout_.allocate(grains);
+    const std::uint32_t granules = program_.sizes(random_);
+    const auto wanted = oracle_.allocate(granules);
+    Block* block = layout_.allocate(granules);
     expect((block != nullptr) == wanted.has_value());
-    if (block == nullptr || !wanted) return addSegment(grains);
-    expect(block->address() == wanted->first && block->grains == wanted->second);
+    if (block == nullptr || !wanted) return addSegment(granules);
+    expect(block->address() == wanted->first && block->granules == wanted->second);
     expect(layout_.find(block->address()) == block);
     live_.push_back({block->address(), block, false});
   }
@@ -83,7 +83,7 @@ class LayoutAndOracle {
     const std::size_t i = random_() % live_.size();
     Live& one = live_[i];
     if (!one.retired && random_() % 8 == 0) {
-      layout_.retire(*one.block);
+      layout_.setPending(*one.block);
       expect(layout_.find(one.address) == nullptr);
       one.retired = true;
       if (live_.size() > 1) return;
@@ -91,17 +91,17 @@ class LayoutAndOracle {
     const Address start = oracle_.release(one.address, epoch_);
     const Block* freed = layout_.release(*one.block, epoch_);
     expect(freed->isFree() && freed->address() == start);
-    expect(freed->grains == oracle_.grainsAt(start) && freed->epoch == oracle_.epochAt(start));
+    expect(freed->granules == oracle_.granulesAt(start) && freed->epoch == oracle_.epochAt(start));
     expect(layout_.find(one.address) == nullptr);
     live_[i] = live_.back();
     live_.pop_back();
   }
 
   // Some segments are neighbours in the address space; their blocks must stay apart.
-  void addSegment(std::uint32_t grains) {
+  void addSegment(std::uint32_t granules) {
     auto segment = std::make_unique<Segment>();
     segment->base = next_base_;
-    segment->bytes = std::uint64_t{std::max(grains, program_.segment_grains)} << kGrainShift;
+    segment->bytes = std::uint64_t{std::max(granules, program_.segment_granules)} << kGranuleShift;
     next_base_ += segment->bytes * (random_() % 2 + 1);
     layout_.add(*segment, epoch_);
     oracle_.add(*segment, epoch_);
@@ -168,11 +168,11 @@ TEST_CASE("blocks of log-uniform size go where the oracle puts them", "[one-thre
 }
 
 TEST_CASE("large blocks go where the oracle puts them", "[one-thread]") {
-  followsTheOracle({.sizes = logUniform(4'000, 1'000'000), .segment_grains = 400'000});
+  followsTheOracle({.sizes = logUniform(4'000, 1'000'000), .segment_granules = 400'000});
 }
 
 TEST_CASE("many large blocks of nearly one size go where the oracle puts them", "[one-thread]") {
-  followsTheOracle({.sizes = logUniform(70'000, 71'500), .segment_grains = 1'000'000});
+  followsTheOracle({.sizes = logUniform(70'000, 71'500), .segment_granules = 1'000'000});
 }
 
 TEST_CASE("a remainder below the least stays with its block, as in the oracle", "[one-thread]") {
@@ -182,7 +182,7 @@ TEST_CASE("a remainder below the least stays with its block, as in the oracle", 
 TEST_CASE("a block too large to split serves only large requests that fit it, as in the oracle",
           "[one-thread]") {
   const SplitRules rules{.min_remainder = 3, .max_split = 9'000, .max_non_split_rounding = 2'000};
-  followsTheOracle({.sizes = logUniform(500, 30'000), .segment_grains = 8'000, .rules = rules});
+  followsTheOracle({.sizes = logUniform(500, 30'000), .segment_granules = 8'000, .rules = rules});
 }
 
 }  // namespace

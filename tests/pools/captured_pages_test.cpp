@@ -138,7 +138,7 @@ TEST_CASE("what a graph reaches stays mapped while its page is elsewhere, and go
     wide(rig.work, rig.allocator, rig.s, 1'000);
     capture.end();
   }
-  // Stale views come to be many, so that all go that may.
+  // Stale mappings come to be many, so that all go that may.
   Graph third(rig.pools);
   {
     GraphCapture capture(third, rig.s, rig.pool.id());

@@ -144,9 +144,9 @@ TEST_CASE("waiting for the whole device completes nothing that a capture has fre
   graph.replay(s);
 }
 
-// Pages that have moved on leave old views behind, which queued work may still use; the end of a
+// Pages that have moved on leave old mappings behind, which queued work may still use; the end of a
 // capture completes what the capture has freed, and nothing else.
-TEST_CASE("a capture leaves views that eager work still uses where they are", "[pools][pages]") {
+TEST_CASE("a capture leaves mappings that eager work still uses where they are", "[pools][pages]") {
   PoolRig rig("background_thread:false,recycle:eager,backing:pages");
   rig.allocator.setLimit(64 * kMiB);
   MemPool pool(rig.pools);

@@ -121,11 +121,11 @@ struct VirtualMemory {
   /// HIP 5.2 has no attribute for it, so try: a device without virtual memory refuses or reports
   /// no granularity, which is an answer and no failure.
   static hipError_t supported(int ordinal, int* supported) {
-    std::size_t grain = 0;
+    std::size_t granule = 0;
     Address range = 0;
-    *supported = granularity(ordinal, &grain) == hipSuccess && grain > 0 &&
-                 reserve(grain, &range) == hipSuccess && range != 0;
-    if (*supported) return freeReservation(range, grain);
+    *supported = granularity(ordinal, &granule) == hipSuccess && granule > 0 &&
+                 reserve(granule, &range) == hipSuccess && range != 0;
+    if (*supported) return freeReservation(range, granule);
     (void)hipGetLastError();
     return hipSuccess;
   }

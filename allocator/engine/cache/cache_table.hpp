@@ -54,7 +54,7 @@ class CacheTable {
   ThreadCache* open(Heap& heap) noexcept;
   /// The cache that the holder of a block names; null when there is none. Pre: isOwned(holder).
   ThreadCache* owner(std::uint32_t holder) const noexcept {
-    const std::size_t index = holding::ownerOf(holder);
+    const std::size_t index = ownership::ownerOf(holder);
     if (index > kMostCaches) return nullptr;
     const Chunk* const chunk = chunks_[index / kChunk].load(std::memory_order_acquire);
     return chunk ? chunk->caches[index % kChunk].load(std::memory_order_acquire) : nullptr;
@@ -74,7 +74,7 @@ class CacheTable {
   };
   static constexpr std::size_t kChunk = 256;
   static constexpr std::size_t kMostCaches = (std::size_t{1} << 20) - 1;
-  static_assert(kMostCaches < std::size_t{1} << holding::kOwnerBits);
+  static_assert(kMostCaches < std::size_t{1} << ownership::kOwnerBits);
   struct Chunk {
     std::array<std::atomic<ThreadCache*>, kChunk> caches{};
   };

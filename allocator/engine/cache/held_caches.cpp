@@ -25,7 +25,7 @@ void HeldCaches::hold() noexcept CISTERN_NO_TSA {
   for (Heap* heap : heaps_) {
     for (ThreadCache* cache : heap->caches) {
       any_ |= cache->keepsAny();
-      cache->putBackAll();
+      cache->flush();
     }
   }
 }

@@ -1,4 +1,4 @@
-// A thread's cache comes and goes, and hands out what it keeps. What it keeps is in places.cpp.
+// A thread's cache comes and goes, and hands out what it keeps. What it keeps is in eviction.cpp.
 #include "allocator/engine/cache/thread_cache.hpp"
 
 #include <utility>
@@ -19,16 +19,16 @@ const void* ThreadCache::threadMark() noexcept { return &thread_mark; }
 
 // Which size a bin is for may change while the gate is closed; hence it is looked at inside.
 Block* ThreadCache::takeAny(std::uint64_t bytes) noexcept {
-  const auto grains = std::uint32_t(grainsFor(bytes));
-  Bin& bin = bins_[binOf(grains)];
-  Side& side = sideOf(grains);
+  const auto granules = std::uint32_t(granulesFor(bytes));
+  Bin& bin = bins_[binOf(granules)];
+  Side& side = sideOf(granules);
   if (!counters_->gate.enter()) return nullptr;
-  Block* const block = bin.grains == grains ? bin.top : nullptr;
+  Block* const block = bin.granules == granules ? bin.top : nullptr;
   bool far = false;
   if (block != nullptr) {
     unlink(bin, *block, bytes);
-    side.place += std::int64_t(block->bytes());
-    far = counters_->of(kindOf(grains)).take(block->bytes(), bytes);
+    side.room += std::int64_t(block->bytes());
+    far = counters_->of(kindOf(granules)).take(block->bytes(), bytes);
     noteTaken(bin);
   }
   counters_->gate.leave();
@@ -38,18 +38,18 @@ Block* ThreadCache::takeAny(std::uint64_t bytes) noexcept {
 
 bool ThreadCache::giveAny(Block& block, const void* caller) noexcept {
   if (block.use.holder != held_) return false;
-  Bin& bin = bins_[binOf(block.grains)];
-  Side& side = sideOf(block.grains);
+  Bin& bin = bins_[binOf(block.granules)];
+  Side& side = sideOf(block.granules);
   if (!counters_->gate.enter()) return false;
-  const bool last = block.grains > kSmallGrains;
-  const bool may = bin.grains == block.grains && !(last && bin.top != nullptr) &&
-                   std::int64_t(block.bytes()) <= side.place && hasPlace(side, block) &&
-                   holding::claim(block, held_);
+  const bool last = block.granules > kSmallGranules;
+  const bool may = bin.granules == block.granules && !(last && bin.top != nullptr) &&
+                   std::int64_t(block.bytes()) <= side.room && hasRoom(side, block) &&
+                   ownership::take(block, held_);
   bool far = false;
   if (may) {
     link(bin, block, Stream{toAddress(caller)});
-    side.place -= std::int64_t(block.bytes());
-    far = counters_->of(kindOf(block.grains)).give(block.bytes(), block.use.asked);
+    side.room -= std::int64_t(block.bytes());
+    far = counters_->of(kindOf(block.granules)).give(block.bytes(), block.use.asked);
   }
   counters_->gate.leave();
   if (far) (void)publish(nullptr);
@@ -68,15 +68,15 @@ void ThreadCache::bind(std::uint64_t table, Heap& heap, std::uint32_t owner,
   heap_ = &heap;
   ground_ = &ground;
   follow(heap.stream());
-  held_ = holding::holderOf(owner, holding::Where::kHeld);
+  held_ = ownership::holderOf(owner, ownership::Where::kHeld);
   bins_ = {};
-  for (std::uint32_t i = 0; i < kDirectGrains; ++i) bins_[i].grains = i + 1;
+  for (std::uint32_t i = 0; i < kDirectGranules; ++i) bins_[i].granules = i + 1;
   small_ = large_ = {};
   forgetHabits();
   owner_ = nullptr;
   shut_ = false;
   unlist();  // it may have been in the list of a table that is gone
-  returned_.reset();
+  remote_frees_.reset();
   table_.store(table, std::memory_order_release);
 }
 
@@ -90,13 +90,13 @@ void ThreadCache::open(std::uint64_t most_small, std::uint64_t most_large,
   owner_ = threadMark();
   owner_number_ = threadNumber();
   recents_ = {};
-  recents_[0].address = kGrain;  // an empty one has an address that is looked for elsewhere
-  returned_.open();
+  recents_[0].address = kGranule;  // an empty one has an address that is looked for elsewhere
+  remote_frees_.open();
 }
 
 void ThreadCache::close() noexcept {
-  putBackAll();
-  for (Block* b = returned_.close(); b;) {
+  flush();
+  for (Block* b = remote_frees_.close(); b;) {
     Block& block = *std::exchange(b, static_cast<Block*>(b->use.uses));
     release(block, WhoFreed(block.use.stream));
   }
@@ -120,42 +120,42 @@ void ThreadCache::grant(Side& side) noexcept {
 // ---- Under the heap's lock ----------------------------------------------------------------------
 
 void ThreadCache::own(Block& block) noexcept {
-  if (block.grains > kMostGrains) return;
-  holding::store(block, held_);
+  if (block.granules > kMostGranules) return;
+  ownership::store(block, held_);
 }
 
 Block* ThreadCache::takeLocked(std::uint64_t bytes) noexcept {
-  const auto grains = std::uint32_t(grainsFor(bytes));
-  Bin& bin = bins_[binOf(grains)];
-  const auto has = [&] { return bin.top != nullptr && bin.grains == grains; };
-  if (!has()) takeReturned();
+  const auto granules = std::uint32_t(granulesFor(bytes));
+  Bin& bin = bins_[binOf(granules)];
+  const auto has = [&] { return bin.top != nullptr && bin.granules == granules; };
+  if (!has()) takeRemoteFrees();
   if (!has()) return nullptr;
   Block& block = *bin.top;
   unlink(bin, block, bytes);
-  sideOf(grains).place += std::int64_t(block.bytes());
-  counters_->totals.countTaken(kindOf(grains), block.bytes(), bytes);
+  sideOf(granules).room += std::int64_t(block.bytes());
+  counters_->totals.countTaken(kindOf(granules), block.bytes(), bytes);
   noteTaken(bin);
   return &block;
 }
 
 // What another thread has freed is as good as freed by the owner.
-void ThreadCache::takeReturned() noexcept {
-  if (returned_.any()) takeReturned(returned_.takeAll());
+void ThreadCache::takeRemoteFrees() noexcept {
+  if (remote_frees_.any()) takeRemoteFrees(remote_frees_.takeAll());
 }
 
-void ThreadCache::takeReturned(Block* first) noexcept {
+void ThreadCache::takeRemoteFrees(Block* first) noexcept {
   for (Block* b = first; b;) {
     Block& block = *std::exchange(b, static_cast<Block*>(b->use.uses));
     const WhoFreed who(block.use.stream);
-    if (!keep(block, holding::Where::kReturned, who)) release(block, who);
+    if (!keep(block, ownership::Where::kRemoteFreed, who)) release(block, who);
   }
 }
 
 void ThreadCache::audit() const {
   for (const Bin& bin : bins_) {
     for (const Block* b = bin.top; b; b = static_cast<const Block*>(b->use.uses)) {
-      CISTERN_CHECK(b->state() == BlockState::kAllocated && b->grains == bin.grains);
-      CISTERN_CHECK(holding::load(*b) == holding::moved(held_, holding::Where::kCached));
+      CISTERN_CHECK(b->state() == BlockState::kAllocated && b->granules == bin.granules);
+      CISTERN_CHECK(ownership::load(*b) == ownership::moved(held_, ownership::Where::kCached));
     }
   }
   auditSide(small_);
@@ -165,7 +165,7 @@ void ThreadCache::audit() const {
 void ThreadCache::auditSide(const Side& side) const {
   std::uint64_t bytes = 0;
   for (const Bin& bin : bins_) {
-    if (&sideOf(bin.grains) != &side) continue;
+    if (&sideOf(bin.granules) != &side) continue;
     for (const Block* b = bin.top; b; b = static_cast<const Block*>(b->use.uses)) {
       bytes += b->bytes();
     }

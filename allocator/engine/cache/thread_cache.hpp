@@ -9,7 +9,7 @@
 //
 // The cache is its owner's inside the gate of the owner's counters, and anybody's who holds the
 // heap's lock and either is the owner or keeps that gate closed. The fast functions are all here;
-// the others in thread_cache.cpp and places.cpp. Read first: holding.hpp, thread_counters.hpp.
+// the others in thread_cache.cpp and eviction.cpp. Read first: ownership.hpp, thread_counters.hpp.
 #pragma once
 
 #include <array>
@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "allocator/base/mutex.hpp"
-#include "allocator/engine/cache/holding.hpp"
-#include "allocator/engine/cache/returned.hpp"
+#include "allocator/engine/cache/ownership.hpp"
+#include "allocator/engine/cache/remote_frees.hpp"
 #include "allocator/engine/statistics.hpp"
 #include "allocator/engine/statistics/totals.hpp"
 #include "allocator/layout/block.hpp"
@@ -60,11 +60,11 @@ class alignas(64) ThreadCache {
   /// where it fits best, costs pages that would have become free. Where other threads use the
   /// stream at the same time not even that is kept (but what is kept when the second comes, until
   /// the cache is emptied next).
-  static constexpr std::uint32_t kDirectGrains = 128;
-  static constexpr std::uint64_t kDirectBytes = std::uint64_t{kDirectGrains} << kGrainShift;
-  static constexpr std::uint32_t kSmallGrains = 2048;  ///< 1 MiB: larger requests are large
-  static constexpr std::uint32_t kMostGrains = 1 << 16;
-  static constexpr std::uint64_t kMostBytes = std::uint64_t{kMostGrains} << kGrainShift;
+  static constexpr std::uint32_t kDirectGranules = 128;
+  static constexpr std::uint64_t kDirectBytes = std::uint64_t{kDirectGranules} << kGranuleShift;
+  static constexpr std::uint32_t kSmallGranules = 2048;  ///< 1 MiB: larger requests are large
+  static constexpr std::uint32_t kMostGranules = 1 << 16;
+  static constexpr std::uint64_t kMostBytes = std::uint64_t{kMostGranules} << kGranuleShift;
 
   /// Nobody's, of no table.
   constexpr ThreadCache() noexcept = default;
@@ -88,12 +88,12 @@ class alignas(64) ThreadCache {
     ThreadCounters& counters = *counters_;
     if (!counters.gate.enter()) [[unlikely]]
       return nullptr;
-    Bin& bin = bins_[(bytes - 1) >> kGrainShift];
+    Bin& bin = bins_[(bytes - 1) >> kGranuleShift];
     Block* const block = bin.top;
     if (block == nullptr) [[unlikely]]
       return counters.gate.leave(), nullptr;
     unlink(bin, *block, bytes);
-    small_.place += std::int64_t(block->bytes());
+    small_.room += std::int64_t(block->bytes());
     far = counters.kinds[0].take(block->bytes(), bytes);
     counters.gate.leave();
     return block;
@@ -104,19 +104,19 @@ class alignas(64) ThreadCache {
   Block* takeAny(std::uint64_t bytes) noexcept;
 
   /// Takes a block that the program frees. False when it is not this cache's to take, is larger
-  /// than kDirectBytes, or there is no place. Pre: the program has the block.
+  /// than kDirectBytes, or there is no room. Pre: the program has the block.
   bool give(Block& block, const void* caller) noexcept {
-    const std::uint32_t at = block.grains - 1;
-    const std::int64_t bytes = std::int64_t{block.grains} << kGrainShift;
-    if (block.use.holder != held_ || at >= kDirectGrains) [[unlikely]]
+    const std::uint32_t at = block.granules - 1;
+    const std::int64_t bytes = std::int64_t{block.granules} << kGranuleShift;
+    if (block.use.holder != held_ || at >= kDirectGranules) [[unlikely]]
       return false;
     ThreadCounters& counters = *counters_;
     if (!counters.gate.enter()) [[unlikely]]
       return false;
-    if ((small_.place -= bytes) < 0 || !holding::claim(block, held_)) [[unlikely]] {
+    if ((small_.room -= bytes) < 0 || !ownership::take(block, held_)) [[unlikely]] {
       // Read anew: to keep the old value in a register would cost those who never come here.
       std::atomic_signal_fence(std::memory_order_seq_cst);
-      small_.place += bytes;
+      small_.room += bytes;
       return counters.gate.leave(), false;
     }
     link(bins_[at], block, Stream{toAddress(caller)});
@@ -165,36 +165,37 @@ class alignas(64) ThreadCache {
 
   /// Whether takeLocked could find something that take() did not.
   bool mayHave(std::uint64_t bytes) const noexcept {
-    const auto grains = std::uint32_t((bytes + kGrain - 1) >> kGrainShift);
-    if (returned_.any()) [[unlikely]]
+    const auto granules = std::uint32_t((bytes + kGranule - 1) >> kGranuleShift);
+    if (remote_frees_.any()) [[unlikely]]
       return true;
-    if (grains > kMostGrains) return false;
-    const Bin& bin = bins_[binOf(grains)];
-    return bin.top != nullptr && bin.grains == grains;
+    if (granules > kMostGranules) return false;
+    const Bin& bin = bins_[binOf(granules)];
+    return bin.top != nullptr && bin.granules == granules;
   }
   /// What take() found no way to: the gate was closed, or others have returned some.
   Block* takeLocked(std::uint64_t bytes) noexcept;
   /// The block becomes this cache's, as one that the program has.
   void own(Block& block) noexcept;
-  /// give(), which may put others back to make place. False: the heap should have it. Pre: the
+  /// give(), which may put others back to make room. False: the heap should have it. Pre: the
   /// block is this cache's, and the program has it.
   bool accept(Block& block, WhoFreed who) noexcept {
-    return keep(block, holding::Where::kHeld, who);
+    return keep(block, ownership::Where::kHeld, who);
   }
-  /// The block goes to the heap, which is to be asked about the tide next. Pre: as accept's.
+  /// The block goes to the heap, which is to be asked about the low-water mark next. Pre: as
+  /// accept's.
   void letGo(Block& block, WhoFreed who) noexcept;
   /// Whether it keeps a block larger than 1 MiB.
   bool hasLast() const { return bins_[kLastBin].top != nullptr; }
   /// Whether there is anything in it, or on its way.
-  bool keepsAny() const { return cachedBytes() != 0 || returned_.any(); }
+  bool keepsAny() const { return cachedBytes() != 0 || remote_frees_.any(); }
   /// Bytes in use to the heap that the program has let go of.
   std::uint64_t cachedBytes() const { return std::uint64_t(small_.cached() + large_.cached()); }
   /// Puts everything back into the heap.
-  void putBackAll() noexcept;
+  void flush() noexcept;
   /// Puts the largest that it keeps of a kind back, some of them at a time. False: there are none.
-  bool putSomeBack(SizeKind kind) noexcept;
+  bool flushSome(SizeKind kind) noexcept;
   /// Puts the one larger than 1 MiB back.
-  void putBackLast() noexcept;
+  void flushLast() noexcept;
   /// The heap has taken a block back.
   void noteFall() noexcept;
 
@@ -202,9 +203,9 @@ class alignas(64) ThreadCache {
   void follow(Stream stream) noexcept { stream_.store(stream, std::memory_order_relaxed); }
 
   /// By other threads, for the owner.
-  ReturnedBlocks::Answer giveBack(Block& block, std::uint32_t holder, WhoFreed who) noexcept {
-    const auto answer = returned_.add(block, holder, who);
-    if (answer == ReturnedBlocks::Answer::kTaken) list();
+  RemoteFrees::Answer giveBack(Block& block, std::uint32_t holder, WhoFreed who) noexcept {
+    const auto answer = remote_frees_.add(block, holder, who);
+    if (answer == RemoteFrees::Answer::kTaken) list();
     return answer;
   }
   /// It is among those that may hold something, or (by FilledCaches) no longer.
@@ -219,26 +220,26 @@ class alignas(64) ThreadCache {
   /// A stack of cached blocks of one size, linked by use.uses; use.stream is WhoFreed::word.
   struct Bin {
     Block* top = nullptr;
-    std::uint32_t grains = 0;
+    std::uint32_t granules = 0;
   };
   /// The same for small and for large, in bytes:
   ///
-  ///   cached + place == limit <= granted      what may still be given to it without the lock
+  ///   cached + room == limit <= granted      what may still be given to it without the lock
   ///
   /// A limit below nothing says that it is to be asked for first.
   struct Side {
-    std::int64_t place = -1;
+    std::int64_t room = -1;
     std::int64_t limit = -1;
     std::int64_t granted = 0;  ///< of the budget that all caches share
     std::int64_t wanted = 0;   ///< what is asked of it when something is given
-    std::int64_t cached() const { return limit - place; }
+    std::int64_t cached() const { return limit - room; }
     std::int64_t left() const { return granted - cached(); }
     void setLimit(std::int64_t to) {
-      place += to - limit;
+      room += to - limit;
       limit = to;
     }
   };
-  /// Whether it pays to keep what makes place for other sizes.
+  /// Whether it pays to keep what makes room for other sizes.
   struct Habit {
     std::uint32_t unused = 0;  ///< how often in turn what was kept was not asked for again
     std::uint32_t passed = 0;  ///< how many were not kept since
@@ -253,62 +254,62 @@ class alignas(64) ThreadCache {
     Block* block = nullptr;
     std::uint64_t unused = 0;  ///< so that an entry is found by a shift
   };
-  static constexpr std::size_t kSharedBin = kDirectGrains;  ///< the first of the shared ones
-  static constexpr std::size_t kLastBin = kSharedBin + 16;  ///< of one block, beyond 1 MiB
+  static constexpr std::size_t kSharedBin = kDirectGranules;  ///< the first of the shared ones
+  static constexpr std::size_t kLastBin = kSharedBin + 16;    ///< of one block, beyond 1 MiB
   static constexpr std::size_t kBins = kLastBin + 1;
   static constexpr std::size_t kRecents = 64;
 
   static const void* threadMark() noexcept;
-  static SizeKind kindOf(std::uint32_t grains) {
-    return grains <= kSmallGrains ? SizeKind::kSmall : SizeKind::kLarge;
+  static SizeKind kindOf(std::uint32_t granules) {
+    return granules <= kSmallGranules ? SizeKind::kSmall : SizeKind::kLarge;
   }
-  static std::size_t recentOf(Address address) { return (address >> kGrainShift) % kRecents; }
-  static std::size_t binOf(std::uint32_t grains) {
-    if (grains <= kDirectGrains) return grains - 1;
-    if (grains > kSmallGrains) return kLastBin;
-    return kSharedBin + ((grains * 0x9E3779B1u) >> 28);  // one of sixteen
+  static std::size_t recentOf(Address address) { return (address >> kGranuleShift) % kRecents; }
+  static std::size_t binOf(std::uint32_t granules) {
+    if (granules <= kDirectGranules) return granules - 1;
+    if (granules > kSmallGranules) return kLastBin;
+    return kSharedBin + ((granules * 0x9E3779B1u) >> 28);  // one of sixteen
   }
-  Side& sideOf(std::uint32_t grains) { return grains <= kSmallGrains ? small_ : large_; }
-  const Side& sideOf(std::uint32_t grains) const {
-    return grains <= kSmallGrains ? small_ : large_;
+  Side& sideOf(std::uint32_t granules) { return granules <= kSmallGranules ? small_ : large_; }
+  const Side& sideOf(std::uint32_t granules) const {
+    return granules <= kSmallGranules ? small_ : large_;
   }
 
   static void unlink(Bin& bin, Block& block, std::uint64_t bytes) noexcept {
     bin.top = static_cast<Block*>(block.use.uses);
     block.use.asked = std::uint32_t(bytes);
-    block.use.holder -= std::uint32_t(holding::Where::kCached);
+    block.use.holder -= std::uint32_t(ownership::Where::kCached);
   }
-  /// Pre: the block was claimed. The place is the caller's to count, as for unlink.
+  /// Pre: the block is the cache's. The room is the caller's to count, as for unlink.
   static void link(Bin& bin, Block& block, Stream who) noexcept {
     block.use.stream = who;
     block.use.uses = bin.top;
     bin.top = &block;
   }
-  bool keep(Block& block, holding::Where from, WhoFreed who) noexcept;
-  bool makePlace(Bin& bin, Side& side, const Block& block) noexcept;
+  bool keep(Block& block, ownership::Where from, WhoFreed who) noexcept;
+  bool makeRoom(Bin& bin, Side& side, const Block& block) noexcept;
   bool mayKeep(Side& side, const Block& block) noexcept;
   bool becomeOf(Bin& bin, const Side& side, const Block& block) noexcept;
   void putBack(Bin& bin) noexcept;
-  void putBackBins() noexcept;
-  void putBackShared() noexcept;
+  void flushBins() noexcept;
+  void flushShared() noexcept;
   void shutLimits() noexcept {
     small_.setLimit(-1);
     large_.setLimit(-1);
   }
   void relimit(Side& side) noexcept;
   static void relimit(Side& side, std::int64_t more) noexcept;
-  std::int64_t untilEbb() const noexcept;
+  std::int64_t untilLowWater() const noexcept;
   void handOver(Block& block, WhoFreed who) noexcept;
   void release(Block& block, WhoFreed who) noexcept;
   static bool isShared(const Block& block) {
-    return block.grains > kDirectGrains && block.grains <= kSmallGrains;
+    return block.granules > kDirectGranules && block.granules <= kSmallGranules;
   }
   /// Up to so many cached bytes of a kind such a block is kept.
   static std::int64_t mostFor(const Side& side, const Block& block);
-  static bool hasPlace(const Side& side, const Block& block) {
+  static bool hasRoom(const Side& side, const Block& block) {
     return side.cached() + std::int64_t(block.bytes()) <= mostFor(side, block);
   }
-  bool makeSharedPlace(Bin& bin, const Side& side, const Block& block) noexcept;
+  bool makeSharedRoom(Bin& bin, const Side& side, const Block& block) noexcept;
   bool isOthersToo() const noexcept;
   /// What it does next does not depend on what it did before.
   void forgetHabits() noexcept {
@@ -320,8 +321,8 @@ class alignas(64) ThreadCache {
     if (&bin < &bins_[kSharedBin]) return;
     (&bin == &bins_[kLastBin] ? last_habit_ : shared_habit_).unused = 0;
   }
-  void takeReturned() noexcept;
-  void takeReturned(Block* first) noexcept;
+  void takeRemoteFrees() noexcept;
+  void takeRemoteFrees(Block* first) noexcept;
   void grant(Side& side) noexcept;
   void auditSide(const Side& side) const;
 
@@ -338,11 +339,11 @@ class alignas(64) ThreadCache {
   std::uint32_t owner_number_ = 0;        ///< the same, as a report of a double free names it
   bool shut_ = false;                     ///< by setShut
   std::atomic<bool> listed_{false};       ///< in FilledCaches, or about to be
-  std::size_t hand_ = 0;                  ///< the bin that is put back next when there is no place
+  std::size_t hand_ = 0;                  ///< the bin that is put back next when there is no room
   std::size_t shared_hand_ = kSharedBin;  ///< the same of those that sizes share
   Habit shared_habit_;                    ///< of the stacks that sizes share
   Habit last_habit_;                      ///< of the block beyond 1 MiB
-  alignas(64) ReturnedBlocks returned_;
+  alignas(64) RemoteFrees remote_frees_;
 };
 
 }  // namespace cistern

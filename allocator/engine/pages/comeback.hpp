@@ -14,12 +14,12 @@ namespace cistern::pages {
 class Comeback {
  public:
   /// There is to be a block at these places of the range. False when the pages are not mapped there
-  /// any more, or are wanted at another place too. `away` gets the views of those that lie
+  /// any more, or are wanted at another place too. `away` gets the mappings of those that lie
   /// elsewhere now: whether they have left the pool is for the caller to see. Throws
   /// std::bad_alloc.
-  bool want(const PageRange& range, Address from, Address to, std::vector<View*>& away);
+  bool want(const PageRange& range, Address from, Address to, std::vector<Mapping*>& away);
   /// How many pages lie elsewhere.
-  unsigned count() const { return unsigned(views_.size()); }
+  unsigned count() const { return unsigned(mappings_.size()); }
   /// All that may fail comes before the first page does. Throws std::bad_alloc.
   void prepare();
   /// Brings each page back. Its memory counts as used until now. Pre: prepare(), and each lies
@@ -27,8 +27,8 @@ class Comeback {
   void bring(Ground& ground) noexcept;
 
  private:
-  std::unordered_map<const PhysicalPage*, const View*> places_;
-  std::vector<View*> views_;
+  std::unordered_map<const PhysicalPage*, const Mapping*> places_;
+  std::vector<Mapping*> mappings_;
 };
 
 }  // namespace cistern::pages

@@ -66,14 +66,14 @@ bool PageBacking::streamIsDead(const Heap& heap) CISTERN_NO_TSA {
 
 // Pages whose way back was barred when a miss was undone: mapped, but nowhere in use.
 void PageBacking::dropOrphans() noexcept {
-  for (View* view = ground_.table.oldestStale(); view && ground_.orphans > 0;) {
-    View* const next = view->beside.younger;
-    if (view->page->current == nullptr && !view->page->parked) {
-      if (!ground_.device.unmap(view->deviceAddress(), view->bytes())) return;
-      ground_.table.removeView(*view);
+  for (Mapping* mapping = ground_.table.oldestStale(); mapping && ground_.orphans > 0;) {
+    Mapping* const next = mapping->beside.younger;
+    if (mapping->page->current == nullptr && !mapping->page->parked) {
+      if (!ground_.device.unmap(mapping->deviceAddress(), mapping->bytes())) return;
+      ground_.table.removeMapping(*mapping);
       --ground_.orphans;
     }
-    view = next;
+    mapping = next;
   }
 }
 
@@ -97,9 +97,9 @@ void PageBacking::collectGarbage(std::uint64_t bytes) {
     ground_.progress.refresh(*heap);
     const MutexLock heap_lock(heap->mutex());
     (void)bringBack(ground_, *heap);
-    const Survey survey(*heap, ground_.surveys, Whither::kAnywhere);
-    for (const View* view : survey.freeViews()) age += heap->epoch - view->last_use.epoch;
-    count += survey.freeViews().size();
+    const FreePageScan scan(*heap, ground_.scans, Whither::kAnywhere);
+    for (const Mapping* mapping : scan.freeMappings()) age += heap->epoch - mapping->last_use.epoch;
+    count += scan.freeMappings().size();
   }
   if (count == 0) return;
   const std::uint64_t mean = age / count;

@@ -14,8 +14,8 @@
 #include "allocator/engine/heap_table.hpp"
 #include "allocator/engine/limit.hpp"
 #include "allocator/engine/pages/cost_loop.hpp"
-#include "allocator/engine/pages/survey.hpp"
-#include "allocator/engine/pages/view_table.hpp"
+#include "allocator/engine/pages/free_page_scan.hpp"
+#include "allocator/engine/pages/mapping_table.hpp"
 #include "allocator/engine/progress.hpp"
 #include "allocator/engine/segment_map.hpp"
 
@@ -55,16 +55,16 @@ struct Counters {
 struct Ground : Surroundings {
   explicit Ground(const Surroundings& s) : Surroundings(s), cost(s.options.recycle_budget) {}
 
-  ViewTable table;
+  MappingTable table;
   Counters counters;
   CostLoop cost;
   // First guesses: what an H200 took for a page of 16 MiB (bench figures in docs/pages.md).
   CallCost create_cost{9'000};
   CallCost map_cost{22'000};
   bool clearing_up = false;  ///< what is done now is not done for a verb on some stream
-  std::size_t orphans = 0;   ///< pages with a view, but with no current one
+  std::size_t orphans = 0;   ///< pages with a mapping, but with no current one
   std::vector<PhysicalPage*> parked;
-  std::uint64_t surveys = 0;  ///< so many were made
+  std::uint64_t scans = 0;    ///< so many were made
   std::uint64_t windows = 0;  ///< so many were looked at
   std::uint64_t misses = 0;   ///< so many were served, or not
   std::string last_error;     ///< the device's latest refusal; empty after a success

@@ -1,8 +1,8 @@
 // Sending pages home: where they were mapped first. It takes no device call, and is done when a
-// heap is at low tide (tide.hpp): a program that repeats itself then begins each time with its
-// pages where they were the time before, comes to need the same windows, finds the pages of each in
-// the same places, and takes the views back into use that are still there. After two or three
-// rounds it makes no calls.
+// heap is at low water (low_water.hpp): a program that repeats itself then begins each time with
+// its pages where they were the time before, comes to need the same windows, finds the pages of
+// each in the same places, and takes the mappings back into use that are still there. After two or
+// three rounds it makes no calls.
 #include "allocator/engine/pages/page_backing.hpp"
 #include "allocator/engine/pages/parking.hpp"
 #include "allocator/engine/pages/placing.hpp"
@@ -19,25 +19,26 @@ std::uint64_t memoryOf(Heap& heap) CISTERN_NO_TSA {
 }
 
 // Late pages are few, or are late no longer.
-bool parksLate(const Survey& survey, Heap& heap, const Ground& ground) CISTERN_NO_TSA {
+bool parksLate(const FreePageScan& scan, Heap& heap, const Ground& ground) CISTERN_NO_TSA {
   if (without(Mechanism::kParking)) return false;
   if (!ground.recycles() || !heap.pool().isDefault() || heap.recorded != 0) return false;
   std::uint64_t late = 0;
-  for (const View* view : survey.freeViews()) late += view->page->late ? view->bytes() : 0;
+  for (const Mapping* mapping : scan.freeMappings())
+    late += mapping->page->late ? mapping->bytes() : 0;
   if (late <= memoryOf(heap) / kPartAside || without(Mechanism::kParkedMostly)) return late > 0;
-  for (const View* view : survey.freeViews()) view->page->late = false;
+  for (const Mapping* mapping : scan.freeMappings()) mapping->page->late = false;
   return false;
 }
 
-bool goesAside(const View& view) { return view.page->late && view.page->mayLeave(); }
+bool goesAside(const Mapping& mapping) { return mapping.page->late && mapping.page->mayLeave(); }
 
 // Those that go home, and those that go aside, which may be at home.
-std::vector<View*> leaving(const Survey& survey, const Heap& heap, bool parks) {
-  std::vector<View*> away;
-  for (View* view : survey.freeViews()) {
-    const View& home = *view->page->views.front();
+std::vector<Mapping*> leaving(const FreePageScan& scan, const Heap& heap, bool parks) {
+  std::vector<Mapping*> away;
+  for (Mapping* mapping : scan.freeMappings()) {
+    const Mapping& home = *mapping->page->mappings.front();
     if (!home.accessible || home.range->home != &heap) continue;
-    if (&home != view || (parks && goesAside(*view))) away.push_back(view);
+    if (&home != mapping || (parks && goesAside(*mapping))) away.push_back(mapping);
   }
   return away;
 }
@@ -52,27 +53,27 @@ void PageBacking::sendHome(Heap& heap) {
   const MutexLock heap_lock(heap.mutex());
   // What is in use stays, and may go when more of it is free.
   heap.pages_moved = heap.busyBytes() != 0;
-  heap.tide.noteEbb(heap.busyBytes());
-  heap.ebbed = false;
+  heap.low_water.noteReached(heap.busyBytes());
+  heap.low_water_passed = false;
   // What has become too much to lie aside belongs to what rounds begin with.
   const std::uint64_t aside = bytesAside(ground_, heap);
   if (!without(Mechanism::kParkedMostly) && aside > memoryOf(heap) / (kPartAside / 2))
     (void)bringBack(ground_, heap);
-  const Survey survey(heap, ground_.surveys, Whither::kWithinPool);
-  const bool parks = parksLate(survey, heap, ground_);
-  std::vector<View*> away = leaving(survey, heap, parks);
+  const FreePageScan scan(heap, ground_.scans, Whither::kWithinPool);
+  const bool parks = parksLate(scan, heap, ground_);
+  std::vector<Mapping*> away = leaving(scan, heap, parks);
   ground_.parked.reserve(ground_.parked.size() + away.size());
   takeOut(heap, away);
-  for (View* from : away) {
+  for (Mapping* from : away) {
     if (parks && goesAside(*from)) {
       park(ground_, *from);
     } else {
       ground_.table.makeStale(*from);
     }
   }
-  for (const View* from : away) {
+  for (const Mapping* from : away) {
     if (from->page->parked) continue;
-    View& home = *from->page->views.front();
+    Mapping& home = *from->page->mappings.front();
     ground_.table.makeCurrent(home);
     ++ground_.counters.revived;
     ground_.count(*home.page, &heap, home.range->kind);

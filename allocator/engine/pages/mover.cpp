@@ -29,14 +29,14 @@ Block* Mover::attempt(bool fresh_only) {
     // What lies aside comes before anything that takes a call.
     if ((!window || window->units_to_map > 0) && bringBack(ground_, heap_, number_)) {
       brought_ = true;
-      heap_.pages_moved = true;  // there is something to do at the next low tide
+      heap_.pages_moved = true;  // there is something to do at the next low water
       if (Block* block = heap_.allocate(request_)) return block;
       window = findWindow(fresh_only);
     }
     if (!window) return nullptr;
     backed_before_ = heap_.layout(request_.kind).segmentBytes();
-    made_late_ = heap_.pool().isDefault() && heap_.tide.hasEbbed();
-    claim(*window);
+    made_late_ = heap_.pool().isDefault() && heap_.low_water.wasReached();
+    reserve(*window);
   }
   try {
     if (gather() && mapAll()) {
@@ -94,7 +94,7 @@ Block* Mover::commit() CISTERN_NO_TSA {
   std::uint64_t& most = window_.range->most_backed;
   most = std::max(most, heap_.layout(request_.kind).segmentBytes());
   heap_.pages_moved |= !steps_.empty();
-  heap_.tide.rise(heap_.busyBytes());
+  heap_.low_water.rise(heap_.busyBytes());
   return heap_.allocateFrom(*free, request_);
 }
 

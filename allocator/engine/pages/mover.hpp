@@ -1,21 +1,21 @@
 // Serves one miss: finds a window for the request, brings pages there, and hands the block out. All
 // of it happens, or none.
 //
-//   claim     under the heap's lock: the window's free blocks, and the pages that will come, become
-//             holes, so that nobody else gets them                          (claims.cpp)
+//   reserve   under the heap's lock: the window's free blocks, and the pages that will come, become
+//             holes, so that nobody else gets them                          (reserve.cpp)
 //   gather    pages for what has none: the heap's own free ones, those of other heaps whose last
 //   use
 //             is complete, new ones, those of other heaps in the order of streams  (sources.cpp)
-//   map       the device calls                                              (mapping.cpp)
+//   map       the device calls                                              (map_calls.cpp)
 //   commit    the window becomes free memory, and the request a block of it (mover.cpp)
 //   undo      or everything goes back to where it was
 //
 // Why a page may be used at its new address while queued work still uses it at the old one: pages
 // of the heap's own were used on the heap's stream, and what is queued there from now on comes
-// later; those of other heaps are complete, or ordered before by an event. The old view stays until
-// that work is complete, and its addresses are a hole until then (release.cpp).
-// In a capture that order is the graph's; and what a graph reaches through the old view comes
-// before or after, as graphs of one pool never run at the same time (page.hpp).
+// later; those of other heaps are complete, or ordered before by an event. The old mapping stays
+// until that work is complete, and its addresses are a hole until then (release.cpp). In a capture
+// that order is the graph's; and what a graph reaches through the old mapping comes before or
+// after, as graphs of one pool never run at the same time (page.hpp).
 #pragma once
 
 #include <vector>
@@ -30,14 +30,14 @@ namespace cistern::pages {
 struct Step {
   PhysicalPage* page = nullptr;
   std::uint32_t unit = 0;   ///< where in the window's range
-  View* from = nullptr;     ///< null for a page that is new, was mapped nowhere, or was aside
-  View* to = nullptr;       ///< set from the start when it is revived, else when it is mapped
+  Mapping* from = nullptr;  ///< null for a page that is new, was mapped nowhere, or was aside
+  Mapping* to = nullptr;    ///< set from the start when it is revived, else when it is mapped
   Heap* source = nullptr;   ///< where `from` belongs; null with it
   std::uint32_t epoch = 0;  ///< what its memory is stamped with in this heap
   bool revived = false;
 };
 
-/// A free block that became part of the claimed window.
+/// A free block that became part of the reserved window.
 struct Piece {
   Address from, to;
   std::uint32_t epoch;
@@ -61,12 +61,12 @@ class Mover {
   enum class Which : std::uint8_t { kComplete, kAny };
   Block* attempt(bool fresh_only);
 
-  // claims.cpp
+  // reserve.cpp
   std::optional<Window> findWindow(bool fresh_only) CISTERN_REQUIRES(heap_.mutex());
-  void claim(const Window& window) CISTERN_REQUIRES(heap_.mutex());
+  void reserve(const Window& window) CISTERN_REQUIRES(heap_.mutex());
   void prepare() CISTERN_REQUIRES(heap_.mutex());
-  void claimPieces() CISTERN_REQUIRES(heap_.mutex());
-  void claimHoles() CISTERN_REQUIRES(heap_.mutex());
+  void reservePieces() CISTERN_REQUIRES(heap_.mutex());
+  void reserveHoles() CISTERN_REQUIRES(heap_.mutex());
   void noteGap(std::uint32_t from, std::uint32_t to);
   void detach(Heap& source, std::vector<Step>& steps) CISTERN_REQUIRES(source.mutex());
   void undo() noexcept;
@@ -96,7 +96,7 @@ class Mover {
   void noteCost();
   std::uint32_t pageUnits(std::uint32_t gap) const;
 
-  // mapping.cpp
+  // map_calls.cpp
   bool mapAll();
   bool mapOne(Step& step);
   bool allowAccess(std::size_t from, std::size_t to);

@@ -1,27 +1,27 @@
-// What the pages backing is made of: pages, the views through which they are reached, and the
-// ranges of addresses that views lie in. All three are guarded by the backing's lock; what a range
-// inherits from HeapSegment, and the layout says about it, by its heap's.
+// What the pages backing is made of: pages, the mappings through which they are reached, and the
+// ranges of addresses that mappings lie in. All three are guarded by the backing's lock; what a
+// range inherits from HeapSegment, and the layout says about it, by its heap's.
 //
 //        range of stream A                                   range of stream B
 //   ┌────────┬────────┬────────┬────────┬─ ─ ─ ─        ┌────────┬────────┬─ ─ ─
-//   │ view 1 │ view 2 │ stale  │ empty  │ beyond        │ view 4 │ view 5 │
+//   │ mapping 1 │ mapping 2 │ stale  │ empty  │ beyond        │ mapping 4 │ mapping 5 │
 //   └───┬────┴───┬────┴───┬────┴────────┴─ ─ ─ ─        └───┬────┴───┬────┴─ ─ ─
 //       │        │        └───────────────────────────┐      │        │
 //     page P   page Q                                 └── page R    page S
 //
-// A page's current view is where its memory belongs to the heap: blocks lie there, allocated or
-// free. A stale view is where the page was before it moved: the layout sees a hole there.
+// A page's current mapping is where its memory belongs to the heap: blocks lie there, allocated or
+// free. A stale mapping is where the page was before it moved: the layout sees a hole there.
 //
-// A graph pins the views that its capture was handed blocks in: its replays reach pages through
-// them. A pinned view stays mapped, to this page, whether it is the current one or not. The page
+// A graph pins the mappings that its capture was handed blocks in: its replays reach pages through
+// them. A pinned mapping stays mapped, to this page, whether it is the current one or not. The page
 // may lie elsewhere meanwhile, for the graphs of one pool never run at the same time; but in that
 // pool.
 //
-//   every page has at most one current view, and any number of stale ones
-//   views of a range do not overlap; range.slots[u] is the view over unit u, null where there is
-//   none
-//   memory of the layout == what the current views of its ranges cover   (between operations)
-//   page.pins == the pins of its views; if any, it has a current view, in the pool of those
+//   every page has at most one current mapping, and any number of stale ones
+//   mappings of a range do not overlap; range.slots[u] is the mapping over unit u, null where there
+//   is none memory of the layout == what the current mappings of its ranges cover   (between
+//   operations) page.pins == the pins of its mappings; if any, it has a current mapping, in the
+//   pool of those
 #pragma once
 
 #include <algorithm>
@@ -36,9 +36,9 @@ namespace cistern::pages {
 /// Pages, and the addresses where they are mapped, are multiples of it.
 inline constexpr std::uint64_t kUnit = 2 * kMiB;
 static_assert(kUnit == Heap::kLeastPage);
-inline constexpr std::uint32_t kUnitGrains = std::uint32_t(kUnit / kGrain);
+inline constexpr std::uint32_t kUnitGranules = std::uint32_t(kUnit / kGranule);
 
-struct View;
+struct Mapping;
 
 /// One physical allocation of the device.
 struct PhysicalPage {
@@ -46,13 +46,13 @@ struct PhysicalPage {
   std::uint32_t units = 0;     ///< size
   Heap* counted_by = nullptr;  ///< whose reserved bytes it is among; changes under that heap's lock
   SizeKind counted_as = SizeKind::kSmall;
-  std::uint32_t pins = 0;  ///< of its views
-  View* current = nullptr;
-  std::vector<View*> views;  ///< the current one among them
-  std::size_t index = 0;     ///< in ViewTable::pages()
-  bool late = false;         ///< made after its heap's first low tide: see parking.hpp
+  std::uint32_t pins = 0;  ///< of its mappings
+  Mapping* current = nullptr;
+  std::vector<Mapping*> mappings;  ///< the current one among them
+  std::size_t index = 0;           ///< in MappingTable::pages()
+  bool late = false;               ///< made after its heap's first low water: see parking.hpp
   bool parked = false;
-  bool spare = false;  ///< see ViewTable::makeSpare
+  bool spare = false;  ///< see MappingTable::makeSpare
   PhysicalPage* next_spare = nullptr;
   PhysicalPage* previous_spare = nullptr;
   std::uint64_t considered = 0;   ///< the last window it was counted in: see window.cpp
@@ -69,8 +69,8 @@ struct PageRange : HeapSegment {
   std::uint64_t reserved_bytes = 0;  ///< of addresses; bytes <= reserved_bytes is in use
   Heap* home = nullptr;
   std::uint64_t most_backed = 0;  ///< the most memory that the heap had for this kind
-  std::vector<View*> slots;       ///< one a unit of `bytes`
-  std::uint32_t touched = 0;      ///< from this unit on there never was a view
+  std::vector<Mapping*> slots;    ///< one a unit of `bytes`
+  std::uint32_t touched = 0;      ///< from this unit on there never was a mapping
 
   Address placeOfUnit(std::uint32_t unit) const { return base + unit * kUnit; }
   Address deviceOfUnit(std::uint32_t unit) const { return device_base + unit * kUnit; }
@@ -78,33 +78,33 @@ struct PageRange : HeapSegment {
   std::uint32_t units() const { return std::uint32_t(slots.size()); }
 };
 
-/// One mapping of a page: a cache line, for a survey looks at very many.
-struct alignas(64) View {
+/// One mapping of a page: a cache line, for a scan looks at very many.
+struct alignas(64) Mapping {
   struct Found {
-    std::uint64_t by;  ///< the survey's number
-    Block* in;         ///< the free block, while that is the latest survey
+    std::uint64_t by;  ///< the scan's number
+    Block* in;         ///< the free block, while that is the latest scan
   };
   struct Neighbours {
-    View* older;
-    View* younger;
+    Mapping* older;
+    Mapping* younger;
   };
 
   PhysicalPage* page = nullptr;
   PageRange* range = nullptr;
   std::uint32_t unit = 0;            ///< where in the range
   std::uint32_t end_unit : 30 = 0;   ///< == unit + page->units
-  std::uint32_t is_home : 1 = 0;     ///< page->views.front() == this
+  std::uint32_t is_home : 1 = 0;     ///< page->mappings.front() == this
   std::uint32_t accessible : 1 = 0;  ///< the device may read and write through it
   union {
-    Found found;        ///< current only: by the last survey that found it free (survey.hpp)
+    Found found;        ///< current only: by the last scan that found it free (free_page_scan.hpp)
     Neighbours beside;  ///< removable only: in the order in which they became so
   };
-  /// Of range->home. Stale: when the page moved on. Current: as of the survey that found it free.
+  /// Of range->home. Stale: when the page moved on. Current: as of the scan that found it free.
   EpochMark last_use;
   std::uint32_t pins = 0;       ///< graphs that reach the page through it
   std::uint32_t pinned_by = 0;  ///< the last of them
 
-  View() : beside{} {}
+  Mapping() : beside{} {}
 
   std::uint32_t units() const { return end_unit - unit; }
   std::uint32_t endUnit() const { return end_unit; }
@@ -116,12 +116,12 @@ struct alignas(64) View {
   /// Whether it may go once its last use is complete.
   bool removable() const { return !isCurrent() && pins == 0; }
 };
-static_assert(sizeof(View) == 64);
+static_assert(sizeof(Mapping) == 64);
 
 /// The order in which pages are taken out of free memory: of a range the highest first, so that
 /// what is below stays the same block.
 struct HighestFirst {
-  bool operator()(const View* a, const View* b) const {
+  bool operator()(const Mapping* a, const Mapping* b) const {
     return a->range != b->range ? a->range->base < b->range->base : a->unit > b->unit;
   }
 };

@@ -14,56 +14,56 @@ bool PageBacking::supportedBy(const Device& device) {
 }
 
 PageBacking::PageBacking(const Surroundings& surroundings)
-    : ground_(surroundings), background_([this] { return tidySome(); }) {}
+    : ground_(surroundings), background_([this] { return unmapSome(); }) {}
 
 Block* PageBacking::serve(Heap& heap, const Request& request, PagesFrom from) {
   const MutexLock lock(mutex_);
   const bool recorded = request.recording != nullptr;  // a capture unmaps nothing
-  // Soon there will be old views to remove: what this stream has done with them is marked while it
-  // is known to be alive.
-  if (ground_.table.staleViews() > mostStale() / 2 && !without(Mechanism::kEarlyRefresh))
+  // Soon there will be old mappings to remove: what this stream has done with them is marked while
+  // it is known to be alive.
+  if (ground_.table.staleMappings() > mostStale() / 2 && !without(Mechanism::kEarlyRefresh))
     ground_.progress.refresh(heap);
   // A thread that finds no time for it is helped before what it left makes each window dear.
   const bool behind =
-      !without(Mechanism::kHelpBehind) && ground_.table.staleViews() > 2 * mostStale();
-  if ((!ground_.options.background_thread || behind) && !recorded) tidyUp();
+      !without(Mechanism::kHelpBehind) && ground_.table.staleMappings() > 2 * mostStale();
+  if ((!ground_.options.background_thread || behind) && !recorded) unmapLater();
   if (ground_.orphans > 0 && !recorded) dropOrphans();
   if (!makeRoom(heap, request) && rangeFor(heap, request.kind) == nullptr) return nullptr;
   Block* block = Mover(ground_, heap, request, from).serve();
-  const bool tidy = ground_.options.background_thread && untidy();
-  if (tidy && !background_.wake() && !recorded) tidyUp();
+  const bool tidy = ground_.options.background_thread && hasUnmapsToDo();
+  if (tidy && !background_.wake() && !recorded) unmapLater();
   return block;
 }
 
 template <class Visit>
-void PageBacking::forEachView(const Block& block, Visit visit) {
+void PageBacking::forEachMapping(const Block& block, Visit visit) {
   const PageRange& range = rangeOf(block);
   const std::uint32_t end = range.unitAt(block.end() + kUnit - 1);
   for (std::uint32_t unit = range.unitAt(block.address()); unit < end;) {
-    View& view = *range.slots[unit];
-    visit(view);
-    unit = view.endUnit();
+    Mapping& mapping = *range.slots[unit];
+    visit(mapping);
+    unit = mapping.endUnit();
   }
 }
 
 void PageBacking::pin(const Block& block, std::uint32_t number, Pins& pins) {
   const MutexLock lock(mutex_);
-  forEachView(block, [&](View& view) CISTERN_NO_TSA {
-    if (view.pins > 0 && view.pinned_by == number) return;
-    pins.views.push_back(&view);
-    view.pinned_by = number;
-    ground_.table.pin(view);
+  forEachMapping(block, [&](Mapping& mapping) CISTERN_NO_TSA {
+    if (mapping.pins > 0 && mapping.pinned_by == number) return;
+    pins.mappings.push_back(&mapping);
+    mapping.pinned_by = number;
+    ground_.table.pin(mapping);
   });
 }
 
-void PageBacking::unpin(const std::vector<View*>& views) noexcept {
+void PageBacking::unpin(const std::vector<Mapping*>& mappings) noexcept {
   const MutexLock lock(mutex_);
-  for (View* view : views) ground_.table.unpin(*view);
+  for (Mapping* mapping : mappings) ground_.table.unpin(*mapping);
 }
 
 bool PageBacking::pinned(const Block& block) {
   bool held = false;
-  forEachView(block, [&](const View& view) { held |= !view.page->mayLeave(); });
+  forEachMapping(block, [&](const Mapping& mapping) { held |= !mapping.page->mayLeave(); });
   return held;
 }
 
@@ -74,8 +74,9 @@ bool PageBacking::forgets(Heap& heap) CISTERN_NO_TSA {
   for (const PhysicalPage* page : ground_.parked) {
     if (page->counted_by == &heap) return false;
   }
-  for (const View* view = ground_.table.oldestStale(); view; view = view->beside.younger) {
-    if (view->range->home == &heap && !heap.complete(view->last_use)) return false;
+  for (const Mapping* mapping = ground_.table.oldestStale(); mapping;
+       mapping = mapping->beside.younger) {
+    if (mapping->range->home == &heap && !heap.complete(mapping->last_use)) return false;
   }
   for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
     for (const Segment* s = heap.layout(kind).segments(); s; s = s->next) {
@@ -86,15 +87,15 @@ bool PageBacking::forgets(Heap& heap) CISTERN_NO_TSA {
 }
 
 bool PageBacking::leftInUse(Heap& heap, EpochMark until) const noexcept CISTERN_NO_TSA {
-  const auto in_use = [&](const View* view) CISTERN_NO_TSA {
-    if (view->isCurrent() || view->range->home != &heap || heap.complete(view->last_use))
+  const auto in_use = [&](const Mapping* mapping) CISTERN_NO_TSA {
+    if (mapping->isCurrent() || mapping->range->home != &heap || heap.complete(mapping->last_use))
       return false;
-    const EpochMark use = view->last_use;
+    const EpochMark use = mapping->last_use;
     return use.generation != until.generation || use.epoch <= until.epoch;
   };
   const auto& pages = ground_.table.pages();
   return std::any_of(pages.begin(), pages.end(), [&](const PhysicalPage* page) {
-    return std::any_of(page->views.begin(), page->views.end(), in_use);
+    return std::any_of(page->mappings.begin(), page->mappings.end(), in_use);
   });
 }
 
@@ -106,7 +107,7 @@ PageCounts PageBacking::counts() const CISTERN_NO_TSA {
 
 std::size_t PageBacking::hostBytes() const {
   const MutexLock lock(mutex_);
-  return sizeof(*this) + ground_.table.hostBytes() + ground_.parked.capacity() * sizeof(View*);
+  return sizeof(*this) + ground_.table.hostBytes() + ground_.parked.capacity() * sizeof(Mapping*);
 }
 
 std::string PageBacking::lastDeviceError() const {
@@ -133,8 +134,8 @@ void PageBacking::shutDown(bool driver) noexcept CISTERN_NO_TSA {
   const RelaxedCaptureMode relaxed(device);
   if (!ground_.table.pages().empty() && !insist([&] { return device.synchronizeDevice(); })) return;
   for (const PhysicalPage* page : ground_.table.pages()) {
-    for (const View* view : page->views) {
-      insist([&] { return device.unmap(view->deviceAddress(), view->bytes()); });
+    for (const Mapping* mapping : page->mappings) {
+      insist([&] { return device.unmap(mapping->deviceAddress(), mapping->bytes()); });
     }
     insist([&] { return device.releasePage(page->handle); });
   }

@@ -44,7 +44,7 @@ class PageBacking {
   /// the addresses. Views that it has not pinned before come into `pins`. Pre: the block is
   /// allocated. Throws std::bad_alloc, changing nothing that matters: what came counts.
   void pin(const Block& block, std::uint32_t number, Pins& pins);
-  void unpin(const std::vector<pages::View*>& views) noexcept;
+  void unpin(const std::vector<pages::Mapping*>& mappings) noexcept;
   /// Whether a graph reaches any page of the block, here or at another address. Pre: mutex() and
   /// the heap's are held.
   static bool pinned(const Block& block);
@@ -52,11 +52,11 @@ class PageBacking {
   void bring(pages::Comeback& comeback) noexcept CISTERN_REQUIRES(mutex_) {
     comeback.bring(ground_);
   }
-  /// Whether nothing that is still under way was done through a view of the heap's.
+  /// Whether nothing that is still under way was done through a mapping of the heap's.
   /// If so it may go to another pool, for which it is as new.
   bool forgets(Heap& heap);
-  /// Whether anything that is still under way was done, in that epoch or before, through a view of
-  /// the heap's that its page has left. Pre: mutex() and the heap's are held.
+  /// Whether anything that is still under way was done, in that epoch or before, through a mapping
+  /// of the heap's that its page has left. Pre: mutex() and the heap's are held.
   bool leftInUse(Heap& heap, EpochMark until) const noexcept;
 
   PageCounts counts() const;
@@ -94,16 +94,16 @@ class PageBacking {
   bool emptyHeap(Heap& heap);
   bool streamIsDead(const Heap& heap);
   void dropOrphans() noexcept CISTERN_REQUIRES(mutex_);
-  void tidyUp() noexcept CISTERN_REQUIRES(mutex_);
-  bool untidy() const CISTERN_REQUIRES(mutex_);
+  void unmapLater() noexcept CISTERN_REQUIRES(mutex_);
+  bool hasUnmapsToDo() const CISTERN_REQUIRES(mutex_);
   std::size_t mostStale() const CISTERN_REQUIRES(mutex_);
-  pages::Background::Next tidySome();
-  pages::Background::Next tidyPiece() noexcept CISTERN_REQUIRES(mutex_);
+  pages::Background::Next unmapSome();
+  pages::Background::Next unmapPiece() noexcept CISTERN_REQUIRES(mutex_);
   bool drain() CISTERN_REQUIRES(mutex_);
   void drainLater(Heap& heap) CISTERN_REQUIRES(mutex_);
   static std::uint32_t epochOf(Heap& heap);
   template <class Visit>
-  static void forEachView(const Block& block, Visit visit);
+  static void forEachMapping(const Block& block, Visit visit);
 
   mutable Mutex mutex_;
   pages::Ground ground_ CISTERN_GUARDED_BY(mutex_);

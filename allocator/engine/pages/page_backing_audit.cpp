@@ -11,9 +11,9 @@ namespace {
 bool holdsPage(const PageRange& range, const Block& block) {
   const std::uint32_t end = range.unitAt(block.end());
   for (std::uint32_t unit = range.unitAt(block.address() + kUnit - 1); unit < end;) {
-    const View& view = *range.slots[unit];
-    if (view.unit == unit && view.endUnit() <= end) return true;
-    unit = view.endUnit();
+    const Mapping& mapping = *range.slots[unit];
+    if (mapping.unit == unit && mapping.endUnit() <= end) return true;
+    unit = mapping.endUnit();
   }
   return false;
 }
@@ -30,9 +30,9 @@ void PageBacking::audit(std::uint64_t reserved) const CISTERN_NO_TSA {
       if (b->isFree() && range->home->withdrawn()) CISTERN_CHECK(!holdsPage(*range, *b));
       std::uint32_t unit = range->unitAt(b->address());
       for (; unit < range->unitAt(b->end() + kUnit - 1); ++unit) {
-        const View* view = range->slots[unit];
-        CISTERN_CHECK(b->isHole() ? view == nullptr || !view->isCurrent()
-                                  : view != nullptr && view->isCurrent());
+        const Mapping* mapping = range->slots[unit];
+        CISTERN_CHECK(b->isHole() ? mapping == nullptr || !mapping->isCurrent()
+                                  : mapping != nullptr && mapping->isCurrent());
       }
     }
   }
@@ -43,7 +43,7 @@ void PageBacking::audit(std::uint64_t reserved) const CISTERN_NO_TSA {
     if (!page->parked) continue;
     ++parked;
     parked_bytes += page->bytes();
-    const View& home = *page->views.front();
+    const Mapping& home = *page->mappings.front();
     CISTERN_CHECK(page->current == nullptr && page->late && page->mayLeave() && !page->spare);
     CISTERN_CHECK(home.accessible && home.range->home == page->counted_by);
   }

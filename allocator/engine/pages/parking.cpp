@@ -6,10 +6,10 @@
 
 namespace cistern::pages {
 
-// It comes back at home: that view must stay until its last use is complete.
-void park(Ground& ground, View& from) noexcept {
+// It comes back at home: that mapping must stay until its last use is complete.
+void park(Ground& ground, Mapping& from) noexcept {
   ground.table.makeStale(from);
-  from.page->views.front()->last_use = from.last_use;
+  from.page->mappings.front()->last_use = from.last_use;
   parkAgain(ground, *from.page);
 }
 
@@ -32,7 +32,7 @@ std::uint32_t unpark(Ground& ground, PhysicalPage& page, Heap& heap) noexcept {
   page.parked = false;
   --heap.aside;
   ground.counters.parked_bytes -= page.bytes();
-  return epochOf(heap, page.views.front()->last_use);
+  return epochOf(heap, page.mappings.front()->last_use);
 }
 
 bool bringBack(Ground& ground, Heap& heap, std::uint64_t miss) {
@@ -41,7 +41,7 @@ bool bringBack(Ground& ground, Heap& heap, std::uint64_t miss) {
   const std::vector<PhysicalPage*> all = ground.parked;
   for (PhysicalPage* page : all) {
     if (page->counted_by != &heap) continue;
-    View& home = *page->views.front();
+    Mapping& home = *page->mappings.front();
     unpark(ground, *page, heap);
     page->brought_for = miss;
     ground.table.makeCurrent(home);
@@ -52,16 +52,16 @@ bool bringBack(Ground& ground, Heap& heap, std::uint64_t miss) {
 }
 
 void putAside(Ground& ground, Heap& heap, std::uint64_t miss) {
-  const Survey survey(heap, ground.surveys, Whither::kWithinPool);
-  std::vector<View*> unused;
-  for (View* view : survey.freeViews()) {
-    const PhysicalPage& page = *view->page;
-    if (page.brought_for == miss && view->is_home && page.late && page.mayLeave())
-      unused.push_back(view);
+  const FreePageScan scan(heap, ground.scans, Whither::kWithinPool);
+  std::vector<Mapping*> unused;
+  for (Mapping* mapping : scan.freeMappings()) {
+    const PhysicalPage& page = *mapping->page;
+    if (page.brought_for == miss && mapping->is_home && page.late && page.mayLeave())
+      unused.push_back(mapping);
   }
   ground.parked.reserve(ground.parked.size() + unused.size());
   takeOut(heap, unused);
-  for (View* view : unused) park(ground, *view);
+  for (Mapping* mapping : unused) park(ground, *mapping);
 }
 
 }  // namespace cistern::pages

@@ -1,14 +1,16 @@
-// Late pages: those that a heap made after its first low tide. A program that repeats itself has
+// Late pages: those that a heap made after its first low water. A program that repeats itself has
 // begun its round without them; if they lay free when the next one begins, small blocks of odd
 // places, best fit would take them for what the round before put elsewhere, and no window would be
-// needed where it was. So at low tide they are put aside: to the layout their home is a hole. What
-// took them into use in the round before, a miss, finds its view of them there and takes them back.
+// needed where it was. So at low water they are put aside: to the layout their home is a hole. What
+// took them into use in the round before, a miss, finds its mapping of them there and takes them
+// back.
 //
 // Nothing is lost by it: a miss that would have to map anything, a heap that gives pages back and
 // one that is asked by another for its pages bring all of them back first. And they are few: where
-// much was made since the last low tide, it belongs to what rounds begin with from now on.
+// much was made since the last low water, it belongs to what rounds begin with from now on.
 //
-//   page.parked  =>  no current view, no pins, counted by the heap that made it, and mapped at home
+//   page.parked  =>  no current mapping, no pins, counted by the heap that made it, and mapped at
+//   home
 //
 // All of it under the backing's lock.
 #pragma once
@@ -17,17 +19,17 @@
 
 namespace cistern::pages {
 
-/// At most this part of a heap's memory is put aside at a low tide. Where twice as much lies there
+/// At most this part of a heap's memory is put aside at a low water. Where twice as much lies there
 /// already all of it comes back, and is late no longer.
 inline constexpr std::uint64_t kPartAside = 16;
 
 /// Puts a page aside that has left its heap's free memory, with room for it in ground.parked. Pre:
 /// it is late, made by that heap, and may leave.
-void park(Ground& ground, View& from) noexcept;
+void park(Ground& ground, Mapping& from) noexcept;
 /// The same of a page that was aside until now, and was of no use: there is room for it still.
 void parkAgain(Ground& ground, PhysicalPage& page) noexcept;
 
-/// The page is aside no longer: somebody takes it into use, through one of its views. The epoch
+/// The page is aside no longer: somebody takes it into use, through one of its mappings. The epoch
 /// that its memory is stamped with. Pre: it is parked, by this heap.
 std::uint32_t unpark(Ground& ground, PhysicalPage& page, Heap& heap) noexcept
     CISTERN_REQUIRES(heap.mutex());

@@ -18,23 +18,23 @@ void prepareMoves(Heap& heap, SizeKind kind, std::size_t pages) {
   if (pages > 0) heap.layout(kind).prepareHoles(unsigned(2 * pages));
 }
 
-void prepareMoves(Heap& heap, const std::vector<View*>& views) {
+void prepareMoves(Heap& heap, const std::vector<Mapping*>& mappings) {
   const auto small = std::ranges::count_if(
-      views, [](const View* view) { return view->range->kind == SizeKind::kSmall; });
+      mappings, [](const Mapping* mapping) { return mapping->range->kind == SizeKind::kSmall; });
   prepareMoves(heap, SizeKind::kSmall, std::size_t(small));
-  prepareMoves(heap, SizeKind::kLarge, views.size() - std::size_t(small));
+  prepareMoves(heap, SizeKind::kLarge, mappings.size() - std::size_t(small));
 }
 
-void takeOut(Heap& heap, std::vector<View*>& views) {
-  std::ranges::sort(views, HighestFirst{});
-  prepareMoves(heap, views);
-  for (View* view : views)
-    heap.punch(view->range->kind, *view->found.in, view->place(), view->placeEnd());
+void takeOut(Heap& heap, std::vector<Mapping*>& mappings) {
+  std::ranges::sort(mappings, HighestFirst{});
+  prepareMoves(heap, mappings);
+  for (Mapping* mapping : mappings)
+    heap.punch(mapping->range->kind, *mapping->found.in, mapping->place(), mapping->placeEnd());
 }
 
-void putIn(Heap& heap, const View& view, EpochMark last_use) noexcept {
-  const PageRange& range = *view.range;
-  heap.fill(range.kind, holeAt(heap, range, view.place()), view.place(), view.placeEnd(),
+void putIn(Heap& heap, const Mapping& mapping, EpochMark last_use) noexcept {
+  const PageRange& range = *mapping.range;
+  heap.fill(range.kind, holeAt(heap, range, mapping.place()), mapping.place(), mapping.placeEnd(),
             epochOf(heap, last_use));
 }
 

@@ -14,17 +14,17 @@ Block& holeAt(Heap& heap, const PageRange& range, Address place) CISTERN_REQUIRE
 /// So many pages may leave memory of that kind, and come, without the host's. Throws
 /// std::bad_alloc, changing nothing.
 void prepareMoves(Heap& heap, SizeKind kind, std::size_t pages) CISTERN_REQUIRES(heap.mutex());
-/// The same for the pages of these views.
-void prepareMoves(Heap& heap, const std::vector<View*>& views) CISTERN_REQUIRES(heap.mutex());
+/// The same for the pages of these mappings.
+void prepareMoves(Heap& heap, const std::vector<Mapping*>& mappings) CISTERN_REQUIRES(heap.mutex());
 
 /// The pages leave free memory; of a range the highest first, so that what is below stays the same
-/// block. Sorts the views. Pre: a survey of now has found them. Throws std::bad_alloc, changing
+/// block. Sorts the mappings. Pre: a scan of now has found them. Throws std::bad_alloc, changing
 /// nothing.
-void takeOut(Heap& heap, std::vector<View*>& views) CISTERN_REQUIRES(heap.mutex());
+void takeOut(Heap& heap, std::vector<Mapping*>& mappings) CISTERN_REQUIRES(heap.mutex());
 
-/// The page is free memory where the view is, last used at that mark of the heap's. Pre: prepared
-/// for.
-void putIn(Heap& heap, const View& view, EpochMark last_use) noexcept
+/// The page is free memory where the mapping is, last used at that mark of the heap's. Pre:
+/// prepared for.
+void putIn(Heap& heap, const Mapping& mapping, EpochMark last_use) noexcept
     CISTERN_REQUIRES(heap.mutex());
 /// What memory of that mark is stamped with now: epochs may have been renumbered since.
 std::uint32_t epochOf(Heap& heap, EpochMark mark) CISTERN_REQUIRES(heap.mutex());

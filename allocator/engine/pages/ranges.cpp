@@ -13,7 +13,7 @@ namespace {
 /// Addresses that a range reserves, as a multiple of the device's memory; half as many where the
 /// device refuses, and so on.
 constexpr std::uint64_t kReservedTimes = 2;
-constexpr std::uint64_t kMostReserved = kTiB;  // the layout counts grains in 32 bits
+constexpr std::uint64_t kMostReserved = kTiB;  // the layout counts granules in 32 bits
 constexpr std::uint64_t kExtendUnits = 64;  // a range doubles, and from there on grows by so many
 constexpr std::uint64_t kRoomBeyond = 16;   // behind a request, for a page larger than its rest
 
@@ -88,7 +88,7 @@ void PageBacking::extend(PageRange& range, std::uint64_t units) {
   const AddressRange own{range.device_base, range.device_base + range.reserved_bytes};
   ground_.segments.extend(range, own, from, from + units * kUnit);
   const MutexLock lock(range.home->mutex());
-  range.home->layout(range.kind).extend(range, std::uint32_t(units * kUnitGrains));
+  range.home->layout(range.kind).extend(range, std::uint32_t(units * kUnitGranules));
   range.slots.resize(range.slots.size() + units, nullptr);
 }
 

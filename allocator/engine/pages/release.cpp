@@ -8,55 +8,58 @@
 namespace cistern::pages {
 namespace {
 
-bool lastUseIsComplete(const View& view) {
-  Heap& home = *view.range->home;
+bool lastUseIsComplete(const Mapping& mapping) {
+  Heap& home = *mapping.range->home;
   const MutexLock lock(home.mutex());
-  return home.complete(view.last_use);
+  return home.complete(mapping.last_use);
 }
 
 // The same, asking the stream if need be.
-bool lastUseIsComplete(Ground& ground, const View& view) {
-  if (lastUseIsComplete(view)) return true;
-  ground.refresh(*view.range->home);
-  return lastUseIsComplete(view);
+bool lastUseIsComplete(Ground& ground, const Mapping& mapping) {
+  if (lastUseIsComplete(mapping)) return true;
+  ground.refresh(*mapping.range->home);
+  return lastUseIsComplete(mapping);
 }
 
-bool removeMapping(Ground& ground, View& view) noexcept {
-  if (!ground.device.unmap(view.deviceAddress(), view.bytes())) return false;
-  ground.table.removeView(view);
+bool removeMapping(Ground& ground, Mapping& mapping) noexcept {
+  if (!ground.device.unmap(mapping.deviceAddress(), mapping.bytes())) return false;
+  ground.table.removeMapping(mapping);
   return true;
 }
 
 // Takes out what the rule names, with room for each to come back.
-std::vector<View*> detach(Ground& ground, Heap& heap, const ReleaseRule& rule, bool& more_later) {
+std::vector<Mapping*> detach(Ground& ground, Heap& heap, const ReleaseRule& rule,
+                             bool& more_later) {
   const MutexLock lock(heap.mutex());
   (void)bringBack(ground, heap);
-  const Survey survey(heap, ground.surveys, Whither::kAnywhere);
-  std::vector<View*> views;
-  for (View* view : survey.freeViews()) {
-    if (view->last_use.epoch > rule.latest_epoch) continue;
-    const bool complete = heap.complete(view->last_use);
+  const FreePageScan scan(heap, ground.scans, Whither::kAnywhere);
+  std::vector<Mapping*> mappings;
+  for (Mapping* mapping : scan.freeMappings()) {
+    if (mapping->last_use.epoch > rule.latest_epoch) continue;
+    const bool complete = heap.complete(mapping->last_use);
     more_later |= !complete;
-    if (complete) views.push_back(view);
+    if (complete) mappings.push_back(mapping);
   }
-  std::ranges::sort(views, {}, [](const View* view) { return view->last_use.epoch; });
+  std::ranges::sort(mappings, {}, [](const Mapping* mapping) { return mapping->last_use.epoch; });
   std::uint64_t bytes = 0;
   std::size_t count = 0;
-  for (; count < views.size() && bytes < rule.bytes; ++count) bytes += views[count]->bytes();
-  views.resize(count);
-  takeOut(heap, views);
-  for (const View* view : views) heap.layout(view->range->kind).reserveFill();
-  return views;
+  for (; count < mappings.size() && bytes < rule.bytes; ++count) bytes += mappings[count]->bytes();
+  mappings.resize(count);
+  takeOut(heap, mappings);
+  for (const Mapping* mapping : mappings) heap.layout(mapping->range->kind).reserveFill();
+  return mappings;
 }
 
-// False, and the page is the heap's as before, when some view of it is still used or will not go.
-bool giveBack(Ground& ground, Heap& heap, View& current) noexcept {
+// False, and the page is the heap's as before, when some mapping of it is still used or will not
+// go.
+bool giveBack(Ground& ground, Heap& heap, Mapping& current) noexcept {
   PhysicalPage& page = *current.page;
   const PageRange& range = *current.range;
   bool gone = true;
-  for (std::size_t i = page.views.size(); gone && i-- > 0;) {
-    View& view = *page.views[i];
-    gone = &view == &current || (lastUseIsComplete(ground, view) && removeMapping(ground, view));
+  for (std::size_t i = page.mappings.size(); gone && i-- > 0;) {
+    Mapping& mapping = *page.mappings[i];
+    gone = &mapping == &current ||
+           (lastUseIsComplete(ground, mapping) && removeMapping(ground, mapping));
   }
   if (gone) {
     ground.table.makeStale(current);
@@ -96,28 +99,29 @@ bool Ground::release(PhysicalPage& page) noexcept {
   return true;
 }
 
-std::size_t retireViews(Ground& ground, std::size_t keep, std::size_t most) {
-  if (ground.table.staleViews() <= keep) return 0;
+std::size_t unmapStale(Ground& ground, std::size_t keep, std::size_t most) {
+  if (ground.table.staleMappings() <= keep) return 0;
   std::size_t retired = 0;
   const Heap* asked = nullptr;
-  for (View* view = ground.table.oldestStale(); view && retired < most;) {
-    if (ground.table.staleViews() <= keep) break;
-    View* const next = view->beside.younger;
-    if (view->page->parked && view == view->page->views.front()) {  // it comes back through it
-      view = next;
+  for (Mapping* mapping = ground.table.oldestStale(); mapping && retired < most;) {
+    if (ground.table.staleMappings() <= keep) break;
+    Mapping* const next = mapping->beside.younger;
+    if (mapping->page->parked &&
+        mapping == mapping->page->mappings.front()) {  // it comes back through it
+      mapping = next;
       continue;
     }
-    const bool ask = view->range->home != asked;
-    asked = view->range->home;
-    if (ask ? !lastUseIsComplete(ground, *view) : !lastUseIsComplete(*view)) {
-      view = next;
+    const bool ask = mapping->range->home != asked;
+    asked = mapping->range->home;
+    if (ask ? !lastUseIsComplete(ground, *mapping) : !lastUseIsComplete(*mapping)) {
+      mapping = next;
       continue;
     }
-    if (removeMapping(ground, *view)) {
+    if (removeMapping(ground, *mapping)) {
       ++retired;
       ++ground.counters.retired;
     }
-    view = next;
+    mapping = next;
   }
   return retired;
 }
@@ -125,9 +129,9 @@ std::size_t retireViews(Ground& ground, std::size_t keep, std::size_t most) {
 Released releaseFree(Ground& ground, Heap& heap, const ReleaseRule& rule) {
   Released released;
   ground.refresh(heap);
-  for (View* view : detach(ground, heap, rule, released.more_later)) {
-    const std::uint64_t bytes = view->bytes();
-    if (giveBack(ground, heap, *view)) {
+  for (Mapping* mapping : detach(ground, heap, rule, released.more_later)) {
+    const std::uint64_t bytes = mapping->bytes();
+    if (giveBack(ground, heap, *mapping)) {
       released.bytes += bytes;
     } else {
       released.more_later = true;

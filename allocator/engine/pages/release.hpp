@@ -1,6 +1,6 @@
-// Views and pages that go: stale views whose last use is complete are removed, and pages that lie
-// wholly free, with no queued work left that uses them, are given back to the device.
-// All of it under the backing's lock.
+// Views and pages that go: stale mappings whose last use is complete are removed, and pages that
+// lie wholly free, with no queued work left that uses them, are given back to the device. All of it
+// under the backing's lock.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,9 @@
 
 namespace cistern::pages {
 
-/// Removes the oldest stale views whose last use is complete until at most `keep` are left, but no
-/// more than `most`. Returns how many.
-std::size_t retireViews(Ground& ground, std::size_t keep, std::size_t most);
+/// Removes the oldest stale mappings whose last use is complete until at most `keep` are left, but
+/// no more than `most`. Returns how many.
+std::size_t unmapStale(Ground& ground, std::size_t keep, std::size_t most);
 
 /// Which free pages to give back.
 struct ReleaseRule {

@@ -15,37 +15,37 @@ constexpr std::size_t kNoLimit = SIZE_MAX;
 /// A free page to choose. In order of size; of one size the last is taken first: the longest
 /// unused, then what lies in the smallest free block.
 struct Donor {
-  explicit Donor(View& of)
+  explicit Donor(Mapping& of)
       : units(of.units()),
         epoch(without(Mechanism::kOldestFirst) ? 0 : of.found.in->epoch),
-        grains(without(Mechanism::kSmallestBlock) ? 0 : of.found.in->grains),
+        granules(without(Mechanism::kSmallestBlock) ? 0 : of.found.in->granules),
         range(of.range->base),
         unit(of.unit),
-        view(&of) {}
-  std::uint32_t units, epoch, grains;
+        mapping(&of) {}
+  std::uint32_t units, epoch, granules;
   Address range;
   std::uint32_t unit;
-  View* view;
+  Mapping* mapping;
 
   friend bool operator<(const Donor& a, const Donor& b) {
     if (a.units != b.units) return a.units < b.units;
-    return std::tie(b.epoch, b.grains, b.range, a.unit) <
-           std::tie(a.epoch, a.grains, a.range, b.unit);
+    return std::tie(b.epoch, b.granules, b.range, a.unit) <
+           std::tie(a.epoch, a.granules, a.range, b.unit);
   }
 };
 
 /// The largest that is no larger than `fitting` units; where there is none, the smallest that is no
 /// larger than `most`. Null when there is neither. Pre: sorted.
-View* take(std::vector<Donor>& donors, std::uint32_t fitting, std::uint32_t most) {
+Mapping* take(std::vector<Donor>& donors, std::uint32_t fitting, std::uint32_t most) {
   if (donors.empty()) return nullptr;
   const std::uint32_t smallest = donors.front().units;
   if (smallest > fitting && smallest > most) return nullptr;
   const bool any = without(Mechanism::kLargestFitting);
   const std::uint32_t units = any ? smallest : std::max(smallest, fitting);
   const auto chosen = std::ranges::upper_bound(donors, units, {}, &Donor::units) - 1;
-  View* const view = chosen->view;
+  Mapping* const mapping = chosen->mapping;
   donors.erase(chosen);
-  return view;
+  return mapping;
 }
 
 }  // namespace
@@ -103,7 +103,7 @@ bool Mover::gives(const Heap& source) const {
 }
 
 // Heaps of streams that are gone stay. One that holds nothing is asked how far its stream is only
-// while that is not known: its old views wait for it.
+// while that is not known: its old mappings wait for it.
 bool Mover::hasAny(Heap& source) const {
   {
     const MutexLock lock(source.mutex());
@@ -166,28 +166,29 @@ bool Mover::orderAfter(Heap& source) {
 std::size_t Mover::takeFrom(Heap& source, Which which, std::size_t most) {
   (void)bringBack(ground_, source);
   const bool same_pool = &source.pool() == &heap_.pool();
-  const Survey survey(source, ground_.surveys,
-                      same_pool ? Whither::kWithinPool : Whither::kAnywhere);
-  if (!survey.any() && &source != &heap_) source.withdraw();
+  const FreePageScan scan(source, ground_.scans,
+                          same_pool ? Whither::kWithinPool : Whither::kAnywhere);
+  if (!scan.any() && &source != &heap_) source.withdraw();
   std::vector<Donor> donors;
-  for (View* view : survey.freeViews()) {
-    if (which == Which::kAny || source.complete(view->last_use)) donors.push_back(Donor(*view));
+  for (Mapping* mapping : scan.freeMappings()) {
+    if (which == Which::kAny || source.complete(mapping->last_use))
+      donors.push_back(Donor(*mapping));
   }
   if (donors.empty()) return 0;
   std::sort(donors.begin(), donors.end());
   std::vector<Step> taken;
-  std::vector<View*> views;
+  std::vector<Mapping*> mappings;
   for (Gap& gap : gaps_) {
     while (gap.at < gap.end && taken.size() < most) {
-      View* view = take(donors, gap.end - gap.at, mostFor(gap));
-      if (view == nullptr) break;
-      views.push_back(view);
-      taken.push_back({view->page, gap.at, view, nullptr, nullptr, 0, false});
-      gap.at += view->units();
+      Mapping* mapping = take(donors, gap.end - gap.at, mostFor(gap));
+      if (mapping == nullptr) break;
+      mappings.push_back(mapping);
+      taken.push_back({mapping->page, gap.at, mapping, nullptr, nullptr, 0, false});
+      gap.at += mapping->units();
     }
   }
   page_too_large_ |= taken.size() < most && gapUnits() > 0 && !donors.empty();
-  prepareMoves(source, views);
+  prepareMoves(source, mappings);
   detach(source, taken);
   return taken.size();
 }

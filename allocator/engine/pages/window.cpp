@@ -8,8 +8,8 @@ namespace {
 /// Walks to the right from one place until there is room for the request.
 class Walk {
  public:
-  Walk(const Survey& survey, std::uint64_t number, std::uint64_t bytes, Address from)
-      : survey_(survey), number_(number), bytes_(bytes) {
+  Walk(const FreePageScan& scan, std::uint64_t number, std::uint64_t bytes, Address from)
+      : scan_(scan), number_(number), bytes_(bytes) {
     window_.from = window_.to = from;
   }
 
@@ -41,19 +41,19 @@ class Walk {
     return std::min(free.end(), range.slots[range.unitAt(needed - 1)]->placeEnd());
   }
 
-  // Goes through a hole as far as need be. False when a stale view is in the way.
+  // Goes through a hole as far as need be. False when a stale mapping is in the way.
   bool enter(const Block& hole) {
     const PageRange& range = *window_.range;
     std::uint32_t unit = range.unitAt(window_.to);
     const std::uint32_t end = range.unitAt(hole.end());
     while (unit < end && !enough()) {
-      const View* view = range.slots[unit];
-      if (view == nullptr) {
+      const Mapping* mapping = range.slots[unit];
+      if (mapping == nullptr) {
         ++window_.units_to_map;
         ++unit;
       } else {
-        if (view->unit != unit || !revive(*view)) return false;
-        unit = view->endUnit();
+        if (mapping->unit != unit || !revive(*mapping)) return false;
+        unit = mapping->endUnit();
       }
       window_.to = range.placeOfUnit(unit);
     }
@@ -61,10 +61,10 @@ class Walk {
   }
 
   // A page can be in one place only.
-  bool revive(const View& view) {
-    if (!view.accessible || !survey_.mayMove(*view.page) || view.page->considered == number_)
+  bool revive(const Mapping& mapping) {
+    if (!mapping.accessible || !scan_.mayMove(*mapping.page) || mapping.page->considered == number_)
       return false;
-    view.page->considered = number_;
+    mapping.page->considered = number_;
     ++window_.revivals;
     return true;
   }
@@ -75,19 +75,19 @@ class Walk {
     if (window_.revivals == 0) return true;
     const PageRange& range = *window_.range;
     for (std::uint32_t u = range.unitAt(window_.from); u < range.unitAt(window_.to + kUnit - 1);) {
-      const View* view = range.slots[u];
-      if (view && !view->isCurrent() && !view->page->parked) {
-        const View& now = *view->page->current;
+      const Mapping* mapping = range.slots[u];
+      if (mapping && !mapping->isCurrent() && !mapping->page->parked) {
+        const Mapping& now = *mapping->page->current;
         const bool inside = now.range == &range && now.place() >= window_.from &&
                             now.place() < std::max(window_.to, reach_);
         if (inside) return false;
       }
-      u = view ? view->endUnit() : u + 1;
+      u = mapping ? mapping->endUnit() : u + 1;
     }
     return true;
   }
 
-  const Survey& survey_;
+  const FreePageScan& scan_;
   const std::uint64_t number_;
   const std::uint64_t bytes_;
   Window window_;
@@ -96,22 +96,22 @@ class Walk {
 
 /// The places in a hole, or before it, where windows may begin; each with the block that it is in.
 template <class Consider>
-void forEachStart(Block& hole, const Survey& survey, Consider consider) {
+void forEachStart(Block& hole, const FreePageScan& scan, Consider consider) {
   const PageRange& range = rangeOf(hole);
   Block* const before = hole.prev && hole.prev->isFree() ? hole.prev : nullptr;
   consider(before ? *before : hole, (before ? before : &hole)->address());
-  // Behind a stale view that bars the way.
+  // Behind a stale mapping that bars the way.
   const std::uint32_t end = range.unitAt(hole.end());
   for (std::uint32_t u = range.unitAt(hole.address()); u < end;) {
-    const View* view = range.slots[u];
-    const bool bars = !without(Mechanism::kBehindStale) && view &&
-                      (!view->accessible || !survey.mayMove(*view->page));
-    u = view ? view->endUnit() : u + 1;
+    const Mapping* mapping = range.slots[u];
+    const bool bars = !without(Mechanism::kBehindStale) && mapping &&
+                      (!mapping->accessible || !scan.mayMove(*mapping->page));
+    u = mapping ? mapping->endUnit() : u + 1;
     if (bars && u < end) consider(hole, range.placeOfUnit(u));
   }
 }
 
-/// Where there never was a view: nothing bars a window there, and there is room for pages of any
+/// Where there never was a mapping: nothing bars a window there, and there is room for pages of any
 /// size. Pre: the hole is the range's last block.
 Address untouchedIn(const Block& hole) {
   const PageRange& range = rangeOf(hole);
@@ -120,18 +120,18 @@ Address untouchedIn(const Block& hole) {
 
 }  // namespace
 
-std::optional<Window> bestWindow(Heap& heap, const Request& request, const Survey& survey,
+std::optional<Window> bestWindow(Heap& heap, const Request& request, const FreePageScan& scan,
                                  std::uint64_t& windows, bool fresh_only) {
   const std::uint64_t bytes = request.rounded();
   std::optional<Window> best;
   const auto consider = [&](Block& first, Address from) {
-    const std::optional<Window> window = Walk(survey, ++windows, bytes, from).from(first);
+    const std::optional<Window> window = Walk(scan, ++windows, bytes, from).from(first);
     if (window && (!best || window->betterThan(*best))) best = window;
   };
   for (Block* hole = heap.layout(request.kind).holes(); hole; hole = hole->links.right) {
     if (hole->next == nullptr && untouchedIn(*hole) < hole->end())
       consider(*hole, untouchedIn(*hole));
-    if (!fresh_only) forEachStart(*hole, survey, consider);
+    if (!fresh_only) forEachStart(*hole, scan, consider);
   }
   return best;
 }

@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "allocator/engine/pages/survey.hpp"
+#include "allocator/engine/pages/free_page_scan.hpp"
 
 namespace cistern::pages {
 
@@ -16,8 +16,8 @@ struct Window {
   Block* first = nullptr;  ///< the free block or hole that `from` lies in
   Address from = 0;
   Address to = 0;
-  std::uint32_t units_to_map = 0;  ///< holes without a view
-  std::uint32_t revivals = 0;      ///< stale views whose page lies wholly free elsewhere
+  std::uint32_t units_to_map = 0;  ///< holes without a mapping
+  std::uint32_t revivals = 0;      ///< stale mappings whose page lies wholly free elsewhere
 
   /// Fewer calls first, then the lowest address.
   bool betterThan(const Window& other) const {
@@ -28,11 +28,11 @@ struct Window {
   }
 };
 
-/// The window for a request that takes the least mapping. Windows with a stale view whose page is
-/// in use elsewhere are passed over. With `fresh_only`, the one at the end of the range only,
-/// behind which there is room for pages of any size. None when no hole is large enough. `survey`:
+/// The window for a request that takes the least mapping. Windows with a stale mapping whose page
+/// is in use elsewhere are passed over. With `fresh_only`, the one at the end of the range only,
+/// behind which there is room for pages of any size. None when no hole is large enough. `scan`:
 /// of now; `windows`: how many were looked at before.
-std::optional<Window> bestWindow(Heap& heap, const Request& request, const Survey& survey,
+std::optional<Window> bestWindow(Heap& heap, const Request& request, const FreePageScan& scan,
                                  std::uint64_t& windows, bool fresh_only)
     CISTERN_REQUIRES(heap.mutex());
 

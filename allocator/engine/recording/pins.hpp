@@ -11,19 +11,19 @@ namespace cistern {
 
 struct HeapSegment;
 namespace pages {
-struct View;
+struct Mapping;
 }
 
-/// What one graph holds in place: each segment, or view of a page, once.
+/// What one graph holds in place: each segment, or mapping of a page, once.
 struct Pins {
-  std::vector<pages::View*> views;
+  std::vector<pages::Mapping*> mappings;
   std::vector<HeapSegment*> segments;
 
-  bool empty() const { return views.empty() && segments.empty(); }
+  bool empty() const { return mappings.empty() && segments.empty(); }
 };
 
-/// Which segments are held, where memory comes in segments; a view knows it by itself. Own lock, a
-/// leaf.
+/// Which segments are held, where memory comes in segments; a mapping knows it by itself. Own lock,
+/// a leaf.
 class PinnedSegments {
  public:
   /// Pins the segment for holder `number`, unless that has pinned it already. Throws

@@ -9,8 +9,8 @@ namespace {
 
 // It is handed out whole, so it must not be much larger.
 bool fits(const Block& block, const Request& request) {
-  return segmentOf(block).kind == request.kind && block.grains >= request.grains &&
-         block.grains <= request.grains + request.grains / 8;
+  return segmentOf(block).kind == request.kind && block.granules >= request.granules &&
+         block.granules <= request.granules + request.granules / 8;
 }
 
 // The best free block of the owner's that was freed in one of the epochs.
@@ -18,8 +18,8 @@ Block* bestFree(Heap& owner, const Request& request, Epochs epochs)
     CISTERN_REQUIRES(owner.mutex()) {
   Layout& layout = owner.layout(request.kind);
   layout.listLeftOut();
-  return layout.freeBlocks().bestFitIf(request.grains, [&](const Block& b) {
-    return epochs.contain(b.epoch) && layout.serves(b, request.grains);
+  return layout.freeBlocks().bestFitIf(request.granules, [&](const Block& b) {
+    return epochs.contain(b.epoch) && layout.serves(b, request.granules);
   });
 }
 
@@ -113,14 +113,14 @@ Recording::Freed Recording::free(Heap& heap, const HeapSegment& segment, Address
     const MutexLock heap_lock(heap.mutex());
     Block* const block = freed.block = heap.find(segment, address);
     if (block == nullptr) return {Freed::How::kNotHeld, nullptr, {}};
-    heap.frees.note(address, block->grains, caller, threadNumber());
+    heap.frees.note(address, block->granules, caller, threadNumber());
     of = seen(block->use.stream);
     ours = isOurs(*block);
     present = ours && of && of->part && of->part->number == block->epoch;
     if (present && block->use.uses == nullptr && of->stream == heap.stream()) {
       heap.release(*block, tick());
     } else {
-      freed.users = heap.retire(*block);
+      freed.users = heap.setPending(*block);
       freed.users.add(ours ? block->use.stream : heap.stream());
     }
   }
@@ -205,7 +205,7 @@ Block* Recording::takeBest(const Request& request, MayHave may_have) {
         queue.blocks.begin() + std::ptrdiff_t(std::min(queue.blocks.size(), kLookedAt));
     for (auto it = queue.blocks.begin(); it != end && may_have(queue, *it); ++it) {
       if (!fits(*it->block, request)) continue;
-      if (from != nullptr && it->block->grains >= best->block->grains) continue;
+      if (from != nullptr && it->block->granules >= best->block->granules) continue;
       from = &queue;
       best = it;
     }
@@ -259,7 +259,7 @@ void Recording::takeBack(Heap& heap, const Reach& reach) noexcept {
   }
 }
 
-// Free memory of the capture's other streams: as a guest, until it is freed.
+// Free memory of the capture's other streams: as a loan, until it is freed.
 Block* Recording::takeFree(const Heap& heap, const Request& request, const Reach& reach) {
   for (Heap* owner : pool_.heaps()) {
     Seen* const of = seen(owner->stream());

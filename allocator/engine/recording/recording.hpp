@@ -78,7 +78,7 @@ class Recording {
     enum class How : std::uint8_t {
       kDone,
       kNotHeld,     ///< there is no such block
-      kFromBefore,  ///< it is not the capture's: `block` is retired, and waits for `users`
+      kFromBefore,  ///< it is not the capture's: `block` is pending, and waits for `users`
       kOver,        ///< the capture is over: the free is an ordinary one
     };
     How how = How::kDone;
@@ -91,15 +91,15 @@ class Recording {
   Freed free(Heap& heap, const HeapSegment& segment, Address address, const void* caller) noexcept
       CISTERN_EXCLUDES(mutex_);
 
-  /// Retired blocks that wait until the capture is over.
+  /// Pending blocks that wait until the capture is over.
   struct Left {
     struct UsedOutside {
       Block* block;
       StreamUses streams;  ///< that the capture does not record
     };
-    RetiredBlocks free;  ///< used by what was recorded only, which has not run
+    PendingBlocks free;  ///< used by what was recorded only, which has not run
     std::vector<UsedOutside> outside;
-    RetiredBlocks unknown;  ///< there was no memory to say what they wait for
+    PendingBlocks unknown;  ///< there was no memory to say what they wait for
   };
   /// The capture is over. Returns all that has waited.
   Left finish() noexcept CISTERN_REQUIRES(mutex_);

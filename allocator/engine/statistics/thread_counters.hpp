@@ -46,7 +46,7 @@ struct alignas(64) ThreadCounters {
       taken.requested += std::int64_t(requested);
       return far;
     }
-    // No block is smaller than a grain: so few bytes are few blocks too.
+    // No block is smaller than a granule: so few bytes are few blocks too.
     bool give(std::uint64_t bytes, std::uint64_t requested) noexcept {
       room.blocks += 1;
       room.bytes += std::int64_t(bytes);

@@ -11,7 +11,7 @@ DriverPool::DriverPool(Address begin, std::uint64_t bytes, Memory memory)
     : begin_(begin), limit_(begin + roundDown(bytes, kChunk)), memory_(std::move(memory)) {}
 
 std::optional<Address> DriverPool::allocate(std::uint64_t bytes, Stream stream) {
-  CISTERN_CHECK(bytes > 0 && bytes % kGrain == 0);
+  CISTERN_CHECK(bytes > 0 && bytes % kGranule == 0);
   FreeRuns& own = freed_[stream];
   if (const auto found = takeFrom(own, bytes)) return found;
   if (const auto found = takeFrom(for_all_, bytes)) return found;

@@ -3,8 +3,8 @@
 // reserved bytes of the pool of driver 580 on an H200; docs/replay.md says how close it comes. It
 // is not Cistern's engine. Read next: driver_pool_policy.cpp.
 //
-// One range of addresses serves all streams and all sizes, in grains of 512 bytes, and is mapped by
-// chunks of 32 MiB. A request looks, each time for the best fit,
+// One range of addresses serves all streams and all sizes, in granules of 512 bytes, and is mapped
+// by chunks of 32 MiB. A request looks, each time for the best fit,
 //   1. in what its own stream has freed and nobody has looked over since;
 //   2. in what is free for every stream;
 //   3. there again, once what other streams have freed and are done with has been added;
@@ -29,7 +29,7 @@ namespace cistern::command {
 /// freed by one stream, or in a chunk that is not mapped.
 class DriverPool {
  public:
-  static constexpr std::uint64_t kGrain = 512;
+  static constexpr std::uint64_t kGranule = 512;
   static constexpr std::uint64_t kChunk = 32 * kMiB;
 
   struct Memory {
@@ -42,7 +42,7 @@ class DriverPool {
   /// A range of `bytes` addresses, of which nothing is mapped.
   DriverPool(Address begin, std::uint64_t bytes, Memory memory);
 
-  /// None when the device, or the range, has no room. Pre: bytes is a multiple of the grain.
+  /// None when the device, or the range, has no room. Pre: bytes is a multiple of the granule.
   std::optional<Address> allocate(std::uint64_t bytes, Stream stream);
   /// `use`: the stream's own number for this moment; it only goes up.
   void free(Address address, std::uint64_t bytes, Stream stream, std::uint64_t use);

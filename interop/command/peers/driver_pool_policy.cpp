@@ -69,8 +69,9 @@ class DriverPoolPolicy final : public Policy {
 
   void* allocate(std::size_t bytes, Stream stream) override {
     if (bytes == 0) return nullptr;
-    const auto found =
-        bytes > total_ ? std::nullopt : pool_.allocate(roundUp(bytes, DriverPool::kGrain), stream);
+    const auto found = bytes > total_
+                           ? std::nullopt
+                           : pool_.allocate(roundUp(bytes, DriverPool::kGranule), stream);
     if (!found) {
       throw Error(fmt::format("out of memory: {} asked for, {} of {} taken", formatBytes(bytes),
                               formatBytes(pool_.mappedBytes()), formatBytes(total_)));
@@ -79,7 +80,7 @@ class DriverPoolPolicy final : public Policy {
   }
 
   void free(const Held& block) override {
-    pool_.free(toAddress(block.pointer), roundUp(block.bytes, DriverPool::kGrain), block.stream,
+    pool_.free(toAddress(block.pointer), roundUp(block.bytes, DriverPool::kGranule), block.stream,
                marksOf(block.stream).mark(block.stream));
   }
 

@@ -10,7 +10,7 @@
 namespace cistern::command {
 namespace {
 
-constexpr std::uint64_t kGrain = 512;
+constexpr std::uint64_t kGranule = 512;
 
 class DirectPolicy final : public Policy {
  public:
@@ -19,7 +19,7 @@ class DirectPolicy final : public Policy {
 
   void* allocate(std::size_t bytes, Stream) override {
     if (bytes == 0) return nullptr;
-    const std::uint64_t rounded = roundUp(bytes, kGrain);
+    const std::uint64_t rounded = roundUp(bytes, kGranule);
     if (rounded > capacity_ - reserved_) throw Error(beyondCapacity(bytes));
     void* pointer = toPointer(device_.malloc(bytes).orThrow());
     reserved_ += rounded;
@@ -29,7 +29,7 @@ class DirectPolicy final : public Policy {
 
   void free(const Held& block) override {
     device_.free(toAddress(block.pointer)).orThrow();
-    reserved_ -= roundUp(block.bytes, kGrain);
+    reserved_ -= roundUp(block.bytes, kGranule);
   }
 
   std::uint64_t reservedPeak() const override { return peak_; }

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kBarWidth = 30;
 constexpr std::size_t kTextWidth = 38;  // of the 80 columns of a terminal at least
-constexpr auto kPatience = std::chrono::milliseconds(300);
+constexpr auto kBackoff = std::chrono::milliseconds(300);
 constexpr const char* kEraseLine = "\r\x1b[K";
 
 std::string bar(double fraction) {
@@ -24,7 +24,7 @@ std::string bar(double fraction) {
 }  // namespace
 
 void Progress::show(double fraction, const std::string& what) {
-  if (!console_.err_is_terminal || Clock::now() - since_ < kPatience) return;
+  if (!console_.err_is_terminal || Clock::now() - since_ < kBackoff) return;
   console_.err << fmt::format("{}  {} {:3.0f} %  {}", kEraseLine, bar(fraction), fraction * 100,
                               clipped(printable(what), kTextWidth))
                << std::flush;

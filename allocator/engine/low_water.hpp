@@ -11,61 +11,61 @@
 namespace cistern {
 
 /// Fed with the bytes in use by whoever owns it; one comparison a free.
-class Tide {
+class LowWater {
  public:
-  /// `busy` bytes are in use after a free. True at low tide.
+  /// `busy` bytes are in use after a free. True at low water.
   bool fall(std::uint64_t busy) {
     low_ = std::min(low_, busy);
-    return busy <= ebb_;
+    return busy <= mark_;
   }
   /// `busy` bytes are in use at a moment that matters, with more than at the low before it: what
   /// that was is what the next low is measured by.
   void rise(std::uint64_t busy) {
     if (busy / 2 > high_) {  // it is still beginning, and does not come back to what was before
-      if (busy / 2 > most_) has_ebbed_ = false;
+      if (busy / 2 > most_) was_reached_ = false;
       most_ = std::max(most_, busy);
       high_ = busy;
       low_ = least_ = before_ = kNone;
       rises_ = 0;
-      ebb_ = 0;
+      mark_ = 0;
       return;
     }
     if (low_ == kNone || busy <= low_ + low_ / 4) return;
-    if (++rises_ == kPatience && !without(Mechanism::kEbbForgets)) {
+    if (++rises_ == kBackoff && !without(Mechanism::kLowWaterForgets)) {
       rises_ = 0;
       before_ = std::exchange(least_, kNone);
     }
     least_ = std::min(least_, low_);
     const std::uint64_t expected = std::min(least_, before_);
-    ebb_ = expected + (without(Mechanism::kEbbSlack) ? 0 : expected / 64);
+    mark_ = expected + (without(Mechanism::kLowWaterSlack) ? 0 : expected / 64);
     low_ = kNone;
   }
-  /// What there is to do at low tide was done, with `busy` bytes in use. It may go on falling.
-  void noteEbb(std::uint64_t busy) {
-    ebb_ = busy - busy / 8;
+  /// What there is to do at low water was done, with `busy` bytes in use. It may go on falling.
+  void noteReached(std::uint64_t busy) {
+    mark_ = busy - busy / 8;
     if (busy == 0) high_ = 0;  // what comes next may be another program
     low_ = least_ = before_ = busy;
     rises_ = 0;
-    has_ebbed_ = true;
+    was_reached_ = true;
   }
   /// Whether that was so since it last grew to twice of all that it ever was.
-  bool hasEbbed() const { return has_ebbed_; }
-  /// At so many bytes in use, or fewer, it is low tide.
-  std::uint64_t ebb() const { return ebb_; }
+  bool wasReached() const { return was_reached_; }
+  /// At so many bytes in use, or fewer, it is low water.
+  std::uint64_t mark() const { return mark_; }
 
  private:
   /// A low that does not come again is forgotten after so many rises, or twice as many.
-  static constexpr unsigned kPatience = 1024;
+  static constexpr unsigned kBackoff = 1024;
   static constexpr std::uint64_t kNone = UINT64_MAX;
 
-  bool has_ebbed_ = false;
+  bool was_reached_ = false;
   unsigned rises_ = 0;
   std::uint64_t most_ = 0;        ///< as high_, since the very beginning
   std::uint64_t high_ = 0;        ///< more than half of the most at any rise
   std::uint64_t low_ = kNone;     ///< the least after a free since the last rise
-  std::uint64_t least_ = kNone;   ///< of the lows of the last rises, fewer than kPatience
-  std::uint64_t before_ = kNone;  ///< of the kPatience before
-  std::uint64_t ebb_ = 0;         ///< at or below it is low tide
+  std::uint64_t least_ = kNone;   ///< of the lows of the last rises, fewer than kBackoff
+  std::uint64_t before_ = kNone;  ///< of the kBackoff before
+  std::uint64_t mark_ = 0;        ///< at or below it is low water
 };
 
 }  // namespace cistern

@@ -1,14 +1,14 @@
-// What low tide of a stream does to the caches of the threads that share it.
+// What low water of a stream does to the caches of the threads that share it.
 #include "tests/engine/thread_cache_support.hpp"
 
 namespace cistern::test {
 namespace {
 
-enum class Ebb { kPart, kNearlyAll };
+enum class LowWater { kPart, kNearlyAll };
 
-/// Whether another thread of the stream still has what it kept when this one has come to low tide:
+/// Whether another thread of the stream still has what it kept when this one has come to low water:
 /// down to the third of the stream's memory to which it always falls, or to nearly nothing.
-bool othersKeepAt(Ebb ebb) {
+bool othersKeepAt(LowWater low_water) {
   constexpr std::size_t kBytes = 4 * kKiB;
   SimRig rig("backing:pages,background_thread:false,thread_cache:2M", roomySim());
   CachingAllocator& allocator = rig.allocator;
@@ -27,7 +27,7 @@ bool othersKeepAt(Ebb ebb) {
   (void)allocator.cacheInfo();  // lies in the heap, where it fits best
   other.free(allocator, blocks[4]);
   allocator.free(round);
-  if (ebb == Ebb::kNearlyAll) allocator.free(std::exchange(held, nullptr));
+  if (low_water == LowWater::kNearlyAll) allocator.free(std::exchange(held, nullptr));
   void* next = other.allocate(allocator, kBytes, on);
   CHECK((next == blocks[1] || next == blocks[4]));
   const bool kept = next == blocks[4];
@@ -39,10 +39,10 @@ bool othersKeepAt(Ebb ebb) {
 
 }  // namespace
 
-TEST_CASE("at low tide other threads keep what they have until nearly all is free",
+TEST_CASE("at low water other threads keep what they have until nearly all is free",
           "[engine][pages]") {
-  CHECK(othersKeepAt(Ebb::kPart));
-  CHECK_FALSE(othersKeepAt(Ebb::kNearlyAll));
+  CHECK(othersKeepAt(LowWater::kPart));
+  CHECK_FALSE(othersKeepAt(LowWater::kNearlyAll));
 }
 
 }  // namespace cistern::test

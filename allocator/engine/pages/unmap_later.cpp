@@ -1,5 +1,5 @@
-// What can wait: stale views that have become too many, and what emptyCache found still in use. In
-// the background, or at the next miss where there is no thread for it. See page_backing.hpp.
+// What can wait: stale mappings that have become too many, and what emptyCache found still in use.
+// In the background, or at the next miss where there is no thread for it. See page_backing.hpp.
 #include "allocator/base/process.hpp"
 #include "allocator/engine/pages/page_backing.hpp"
 #include "allocator/engine/pages/release.hpp"
@@ -13,41 +13,41 @@ std::size_t PageBacking::mostStale() const {
   return ground_.table.pages().size() * kOfEachPage + kLeast;
 }
 
-bool PageBacking::untidy() const {
-  if (without(Mechanism::kRetiring)) return !drains_.empty();
-  return !drains_.empty() || ground_.table.staleViews() > mostStale();
+bool PageBacking::hasUnmapsToDo() const {
+  if (without(Mechanism::kUnmapLater)) return !drains_.empty();
+  return !drains_.empty() || ground_.table.staleMappings() > mostStale();
 }
 
 // Without a thread: at the next miss.
-void PageBacking::tidyUp() noexcept {
-  if (!untidy()) return;
+void PageBacking::unmapLater() noexcept {
+  if (!hasUnmapsToDo()) return;
   const BackgroundAccount account;
   ground_.clearing_up = true;
   try {
     (void)drain();
-    (void)retireViews(ground_, mostStale(), SIZE_MAX);
+    (void)unmapStale(ground_, mostStale(), SIZE_MAX);
   } catch (const std::bad_alloc&) {
     // The host is short of memory: the next miss does it.
   }
   ground_.clearing_up = false;
 }
 
-Background::Next PageBacking::tidySome() {
+Background::Next PageBacking::unmapSome() {
   if (!driverMayBeCalled()) return Background::Next::kNothing;
   const BackgroundAccount account;
   const MutexLock lock(mutex_);
   ground_.clearing_up = true;
-  const Background::Next next = tidyPiece();
+  const Background::Next next = unmapPiece();
   ground_.clearing_up = false;
   return next;
 }
 
-Background::Next PageBacking::tidyPiece() noexcept {
+Background::Next PageBacking::unmapPiece() noexcept {
   constexpr std::size_t kAtATime = 8;  // others may want the lock
   try {
     const bool drained = drain();
-    const bool retired = retireViews(ground_, mostStale(), kAtATime) > 0;
-    if (!untidy()) return Background::Next::kNothing;
+    const bool retired = unmapStale(ground_, mostStale(), kAtATime) > 0;
+    if (!hasUnmapsToDo()) return Background::Next::kNothing;
     return drained || retired ? Background::Next::kMore : Background::Next::kLater;
   } catch (const std::bad_alloc&) {
     return Background::Next::kLater;

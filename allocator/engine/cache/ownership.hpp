@@ -5,7 +5,7 @@
 //               nobody else uses the block, and the fields `stream` and `uses` are the cache's own
 //
 // A cache's block goes from kHeld to kCached and back by its owner only, inside its gate. Whoever
-// else frees it makes it kReturned, or the heap's, by compare-and-swap. So of two frees of one
+// else frees it makes it kRemoteFreed, or the heap's, by compare-and-swap. So of two frees of one
 // block one is found out if they come one after the other, or at once from two threads that do not
 // own it. Of two at once one of which is the owner's it need not be in a release build; in a debug
 // build the owner's is a compare-and-swap too, and one of any two is found out.
@@ -33,15 +33,15 @@
 
 #include "allocator/layout/block.hpp"
 
-namespace cistern::holding {
+namespace cistern::ownership {
 
 inline constexpr std::uint32_t kOwned = std::uint32_t{1} << 31;
 inline constexpr unsigned kOwnerBits = 29;
 
 enum class Where : std::uint32_t {
-  kHeld,      ///< the program has it
-  kCached,    ///< it lies in its owner's cache
-  kReturned,  ///< another thread has freed it; it is on its way to its owner's cache
+  kHeld,         ///< the program has it
+  kCached,       ///< it lies in its owner's cache
+  kRemoteFreed,  ///< another thread has freed it; it is on its way to its owner's cache
 };
 
 constexpr std::uint32_t holderOf(std::uint32_t owner, Where where) {
@@ -80,7 +80,7 @@ inline constexpr bool kExactFrees = false;
 /// The owner takes a block of its own, which it has seen to be at `from`, into its cache. False
 /// when somebody else frees it too, and was faster: found out in a debug build. Note [Two frees at
 /// once]
-inline bool claim(Block& block, std::uint32_t held, Where from = Where::kHeld) noexcept {
+inline bool take(Block& block, std::uint32_t held, Where from = Where::kHeld) noexcept {
   if constexpr (kExactFrees) return change(block, moved(held, from), moved(held, Where::kCached));
   block.use.holder += std::uint32_t(Where::kCached) - std::uint32_t(from);
   return true;
@@ -108,4 +108,4 @@ inline void leaveToHeap(Block& block, Stream stream) noexcept {
   store(block, 0);
 }
 
-}  // namespace cistern::holding
+}  // namespace cistern::ownership

@@ -10,73 +10,73 @@ namespace cistern {
 
 // `from`: where the block is, unless another thread frees it too. What the program gives back is
 // counted here; what another thread has returned, that thread has counted.
-bool ThreadCache::keep(Block& block, holding::Where from, WhoFreed who) noexcept CISTERN_NO_TSA {
-  if (block.grains > kMostGrains || shut_) return false;
-  Bin& bin = bins_[binOf(block.grains)];
-  Side& side = sideOf(block.grains);
+bool ThreadCache::keep(Block& block, ownership::Where from, WhoFreed who) noexcept CISTERN_NO_TSA {
+  if (block.granules > kMostGranules || shut_) return false;
+  Bin& bin = bins_[binOf(block.granules)];
+  Side& side = sideOf(block.granules);
   const std::uint64_t asked = block.use.asked;
-  if (!makePlace(bin, side, block) || !holding::claim(block, held_, from)) return false;
+  if (!makeRoom(bin, side, block) || !ownership::take(block, held_, from)) return false;
   link(bin, block, who.word());
-  side.place -= std::int64_t(block.bytes());
-  if (from == holding::Where::kHeld)
-    counters_->totals.countGiven(kindOf(block.grains), block.bytes(), asked);
+  side.room -= std::int64_t(block.bytes());
+  if (from == ownership::Where::kHeld)
+    counters_->totals.countGiven(kindOf(block.granules), block.bytes(), asked);
   list();
   relimit(side);
   return true;
 }
 
-// Whether it is kept at all. A block that would bring low tide about is not, nor is then anything
+// Whether it is kept at all. A block that would bring low water about is not, nor is then anything
 // else.
 inline bool ThreadCache::mayKeep(Side& side, const Block& block) noexcept {
   if (&side == &large_ && isOthersToo()) return false;
   if (side.granted == 0) grant(side);
   const auto bytes = std::int64_t(block.bytes());
   if (bytes > mostFor(side, block)) return false;
-  if (bytes < untilEbb()) return true;
-  putBackBins();
+  if (bytes < untilLowWater()) return true;
+  flushBins();
   return false;
 }
 
 // A stack that sizes share, and that for the last large block, becomes one of this size.
 inline bool ThreadCache::becomeOf(Bin& bin, const Side& side, const Block& block) noexcept {
   const bool last = &side == &large_;
-  if (!last && bin.grains == block.grains) return true;
+  if (!last && bin.granules == block.granules) return true;
   Habit& habit = last ? last_habit_ : shared_habit_;
   if (bin.top != nullptr) ++habit.unused;
   if (!habit.isWorthIt()) return false;
   putBack(bin);
-  bin.grains = block.grains;
+  bin.granules = block.granules;
   return true;
 }
 
-bool ThreadCache::makePlace(Bin& bin, Side& side, const Block& block) noexcept {
+bool ThreadCache::makeRoom(Bin& bin, Side& side, const Block& block) noexcept {
   if (!mayKeep(side, block) || !becomeOf(bin, side, block)) return false;
-  if (isShared(block) && !makeSharedPlace(bin, side, block)) return false;
+  if (isShared(block) && !makeSharedRoom(bin, side, block)) return false;
   const auto bytes = std::int64_t(block.bytes());
   if (side.left() >= bytes) return true;
-  // A little more than is needed, so that the next ones find place too.
+  // A little more than is needed, so that the next ones find room too.
   const std::int64_t enough = std::max(bytes, side.granted / 8);
   for (std::size_t i = 0; i < kBins && side.left() < enough; ++i) {
     hand_ = hand_ + 1 < kBins ? hand_ + 1 : 0;
-    if (&sideOf(bins_[hand_].grains) == &side) putBack(bins_[hand_]);
+    if (&sideOf(bins_[hand_].granules) == &side) putBack(bins_[hand_]);
   }
   return true;
 }
 
 // Beyond three quarters a cache keeps none of the sizes that share stacks: a few blocks that nobody
-// asks for again would fill it, and each small one would have to make place.
+// asks for again would fill it, and each small one would have to make room.
 std::int64_t ThreadCache::mostFor(const Side& side, const Block& block) {
   return isShared(block) ? side.granted - side.granted / 4 : side.granted;
 }
 
 // One stack after the other goes, and the block's own last.
-bool ThreadCache::makeSharedPlace(Bin& bin, const Side& side, const Block& block) noexcept {
-  for (std::size_t i = kSharedBin; i < kLastBin && !hasPlace(side, block); ++i) {
+bool ThreadCache::makeSharedRoom(Bin& bin, const Side& side, const Block& block) noexcept {
+  for (std::size_t i = kSharedBin; i < kLastBin && !hasRoom(side, block); ++i) {
     shared_hand_ = shared_hand_ + 1 < kLastBin ? shared_hand_ + 1 : kSharedBin;
     if (&bins_[shared_hand_] != &bin) putBack(bins_[shared_hand_]);
   }
-  if (!hasPlace(side, block)) putBack(bin);
-  return hasPlace(side, block);
+  if (!hasRoom(side, block)) putBack(bin);
+  return hasRoom(side, block);
 }
 
 // On a stream that several threads use, a large block that one of them keeps is missing to the
@@ -90,8 +90,8 @@ bool ThreadCache::isOthersToo() const noexcept CISTERN_NO_TSA {
 // Where what is kept is never what is asked for next, keeping it is wasted; but programs change,
 // and now and then it is tried again.
 bool ThreadCache::Habit::isWorthIt() noexcept {
-  constexpr std::uint32_t kPatience = 16;
-  if (unused < kPatience || ++passed >= kPatience) {
+  constexpr std::uint32_t kBackoff = 16;
+  if (unused < kBackoff || ++passed >= kBackoff) {
     passed = 0;
     return true;
   }
@@ -101,19 +101,19 @@ bool ThreadCache::Habit::isWorthIt() noexcept {
 // ---- Blocks go back -----------------------------------------------------------------------------
 
 void ThreadCache::putBack(Bin& bin) noexcept {
-  Side& side = sideOf(bin.grains);
+  Side& side = sideOf(bin.granules);
   while (Block* const block = bin.top) {
     bin.top = static_cast<Block*>(block->use.uses);
-    side.place += std::int64_t(block->bytes());
+    side.room += std::int64_t(block->bytes());
     release(*block, WhoFreed(block->use.stream));
   }
 }
 
 // Pre: in no bin, and counted as allocated by the heap.
 inline void ThreadCache::handOver(Block& block, WhoFreed who) noexcept CISTERN_NO_TSA {
-  heap_->frees.note(deviceAddress(block), block.grains, who.code(),
+  heap_->frees.note(deviceAddress(block), block.granules, who.code(),
                     who.thread() ? who.thread() : owner_number_);
-  holding::leaveToHeap(block, stream());
+  ownership::leaveToHeap(block, stream());
 }
 
 void ThreadCache::letGo(Block& block, WhoFreed who) noexcept CISTERN_NO_TSA {
@@ -124,71 +124,71 @@ void ThreadCache::letGo(Block& block, WhoFreed who) noexcept CISTERN_NO_TSA {
 void ThreadCache::release(Block& block, WhoFreed who) noexcept CISTERN_NO_TSA {
   handOver(block, who);
   heap_->releaseCached(block, ground_->tick.load(std::memory_order_relaxed));
-  if (heap_->tide.fall(heap_->busyBytes() - cachedBytes()) && heap_->pages_moved)
-    heap_->ebbed = true;
+  if (heap_->low_water.fall(heap_->busyBytes() - cachedBytes()) && heap_->pages_moved)
+    heap_->low_water_passed = true;
 }
 
-void ThreadCache::putBackAll() noexcept {
-  takeReturned();
-  putBackBins();
+void ThreadCache::flush() noexcept {
+  takeRemoteFrees();
+  flushBins();
   shutLimits();
 }
 
-void ThreadCache::putBackBins() noexcept {
-  putBackShared();
+void ThreadCache::flushBins() noexcept {
+  flushShared();
   for (std::size_t i = 0; i < kSharedBin && small_.cached() != 0; ++i) putBack(bins_[i]);
   forgetHabits();
 }
 
-bool ThreadCache::putSomeBack(SizeKind kind) noexcept {
+bool ThreadCache::flushSome(SizeKind kind) noexcept {
   const Side& side = kind == SizeKind::kSmall ? small_ : large_;
   if (side.cached() == 0) return false;
   for (std::size_t i = kBins; i-- > 0;) {
-    if (bins_[i].top == nullptr || &sideOf(bins_[i].grains) != &side) continue;
+    if (bins_[i].top == nullptr || &sideOf(bins_[i].granules) != &side) continue;
     putBack(bins_[i]);
     break;
   }
   return true;
 }
 
-void ThreadCache::putBackLast() noexcept {
+void ThreadCache::flushLast() noexcept {
   if (!hasLast()) return;
   ++last_habit_.unused;
   putBack(bins_[kLastBin]);
-  if (isOthersToo()) bins_[kLastBin].grains = 0;
+  if (isOthersToo()) bins_[kLastBin].granules = 0;
 }
 
 // giveAny() looks at the size alone: where no large block is to be kept, the bin is for none.
-void ThreadCache::putBackShared() noexcept {
+void ThreadCache::flushShared() noexcept {
   if (cachedBytes() != 0) {
     for (std::size_t i = kLastBin; i >= kSharedBin; --i) putBack(bins_[i]);
   }
-  if (isOthersToo()) bins_[kLastBin].grains = 0;
+  if (isOthersToo()) bins_[kLastBin].granules = 0;
 }
 
 // ---- How much may be kept before the heap is asked ----------------------------------------------
 
-// Low tide is for the heap to see: who would bring it about goes there. Each side may go half the
+// Low water is for the heap to see: who would bring it about goes there. Each side may go half the
 // way to it before it looks again.
-void ThreadCache::relimit(Side& side) noexcept { relimit(side, untilEbb() / 2); }
+void ThreadCache::relimit(Side& side) noexcept { relimit(side, untilLowWater() / 2); }
 
 void ThreadCache::relimit(Side& side, std::int64_t more) noexcept {
   side.setLimit(std::min(side.granted, side.cached() + more));
 }
 
 void ThreadCache::noteFall() noexcept {
-  const std::int64_t more = untilEbb() / 2;
+  const std::int64_t more = untilLowWater() / 2;
   for (Side* side : {&small_, &large_}) {
     if (side->limit >= 0) relimit(*side, more);
   }
 }
 
 // How much the program may free before its heap holds as little as it ever does; only where pages
-// have come away from where they began, which is what low tide is for.
-std::int64_t ThreadCache::untilEbb() const noexcept CISTERN_NO_TSA {
+// have come away from where they began, which is what low water is for.
+std::int64_t ThreadCache::untilLowWater() const noexcept CISTERN_NO_TSA {
   if (!heap_->pages_moved) return std::int64_t{1} << 60;
   const std::uint64_t busy = heap_->busyBytes() - cachedBytes();
-  return busy > heap_->tide.ebb() ? std::int64_t(busy - heap_->tide.ebb()) : 0;
+  return busy > heap_->low_water.mark() ? std::int64_t(busy - heap_->low_water.mark()) : 0;
 }
 
 }  // namespace cistern

@@ -10,19 +10,19 @@ namespace cistern::pages {
 
 enum class Whither : bool { kWithinPool, kAnywhere };
 
-/// A picture of one heap, good until its lock is given up. Marks what it finds: a view was found
-/// free  <=>  found(view), and then view.found.in is the free block around it, and view.last_use
-/// says when any part of the page was used last.
-class Survey {
+/// A picture of one heap, good until its lock is given up. Marks what it finds: a mapping was found
+/// free  <=>  found(mapping), and then mapping.found.in is the free block around it, and
+/// mapping.last_use says when any part of the page was used last.
+class FreePageScan {
  public:
-  /// `surveys`: how many there were before. Throws std::bad_alloc.
-  Survey(Heap& heap, std::uint64_t& surveys, Whither whither) CISTERN_REQUIRES(heap.mutex());
+  /// `scans`: how many there were before. Throws std::bad_alloc.
+  FreePageScan(Heap& heap, std::uint64_t& scans, Whither whither) CISTERN_REQUIRES(heap.mutex());
 
-  /// The views of wholly free pages that may go there, small ones' and large ones'.
-  const std::vector<View*>& freeViews() const { return free_; }
+  /// The mappings of wholly free pages that may go there, small ones' and large ones'.
+  const std::vector<Mapping*>& freeMappings() const { return free_; }
   /// Whether any page lies wholly free, also if a graph keeps it from going there.
   bool any() const { return any_; }
-  bool found(const View& view) const { return view.found.by == number_; }
+  bool found(const Mapping& mapping) const { return mapping.found.by == number_; }
   /// Whether the page could serve elsewhere in its pool: it lies wholly free where it is now, or
   /// this heap has put it aside.
   bool mayMove(const PhysicalPage& page) const {
@@ -38,7 +38,7 @@ class Survey {
   const std::uint64_t number_;
   const Whither whither_;
   bool any_ = false;
-  std::vector<View*> free_;
+  std::vector<Mapping*> free_;
 };
 
 }  // namespace cistern::pages

@@ -7,20 +7,20 @@
 namespace cistern::pages {
 
 std::optional<Window> Mover::findWindow(bool fresh_only) {
-  const Survey survey(heap_, ground_.surveys, Whither::kWithinPool);
-  return bestWindow(heap_, request_, survey, ground_.windows, fresh_only);
+  const FreePageScan scan(heap_, ground_.scans, Whither::kWithinPool);
+  return bestWindow(heap_, request_, scan, ground_.windows, fresh_only);
 }
 
 // All that may fail comes first. Pre: the window is of now: findWindow, under the same lock.
-void Mover::claim(const Window& window) {
+void Mover::reserve(const Window& window) {
   window_ = window;
   pieces_.clear();
   gaps_.clear();
   steps_.clear();
   revived_.clear();
   prepare();
-  claimPieces();
-  claimHoles();
+  reservePieces();
+  reserveHoles();
 }
 
 // What is taken out of the heap now may come back to it if the miss fails: each is a hole to make,
@@ -39,7 +39,7 @@ void Mover::prepare() {
 }
 
 // The free blocks of the window become holes.
-void Mover::claimPieces() {
+void Mover::reservePieces() {
   Block* block = window_.first;
   while (block && block->address() < window_.to) {
     if (!block->isFree()) {
@@ -53,24 +53,24 @@ void Mover::claimPieces() {
   }
 }
 
-// Units without a view are gaps; stale views are taken back into use.
-void Mover::claimHoles() {
+// Units without a mapping are gaps; stale mappings are taken back into use.
+void Mover::reserveHoles() {
   const PageRange& range = *window_.range;
   const std::uint32_t end = range.unitAt(window_.to + kUnit - 1);
   for (std::uint32_t unit = range.unitAt(window_.from); unit < end;) {
-    View* view = range.slots[unit];
-    if (view == nullptr) {
+    Mapping* mapping = range.slots[unit];
+    if (mapping == nullptr) {
       noteGap(unit, unit + 1);
       ++unit;
       continue;
     }
-    if (view->page->parked) {
-      steps_.push_back(
-          {view->page, unit, nullptr, view, nullptr, unpark(ground_, *view->page, heap_), true});
-    } else if (!view->isCurrent()) {
-      revived_.push_back({view->page, unit, view->page->current, view, &heap_, 0, true});
+    if (mapping->page->parked) {
+      steps_.push_back({mapping->page, unit, nullptr, mapping, nullptr,
+                        unpark(ground_, *mapping->page, heap_), true});
+    } else if (!mapping->isCurrent()) {
+      revived_.push_back({mapping->page, unit, mapping->page->current, mapping, &heap_, 0, true});
     }
-    unit = view->endUnit();
+    unit = mapping->endUnit();
   }
   detach(heap_, revived_);
   if (gaps_.empty()) return;
@@ -89,17 +89,17 @@ void Mover::noteGap(std::uint32_t from, std::uint32_t to) {
   }
 }
 
-// Takes the pages of the steps out of the source's free memory. Pre: a survey of now has found
-// their views.
+// Takes the pages of the steps out of the source's free memory. Pre: a scan of now has found
+// their mappings.
 void Mover::detach(Heap& source, std::vector<Step>& steps) {
   std::ranges::sort(steps, HighestFirst{}, &Step::from);
   for (Step& step : steps) {
-    View& view = *step.from;
-    Block& free = *view.found.in;
+    Mapping& mapping = *step.from;
+    Block& free = *mapping.found.in;
     step.source = &source;
-    step.epoch = &source == &heap_ ? view.last_use.epoch : 0;
-    source.punch(view.range->kind, free, view.place(), view.placeEnd());
-    source.layout(view.range->kind).reserveFill();
+    step.epoch = &source == &heap_ ? mapping.last_use.epoch : 0;
+    source.punch(mapping.range->kind, free, mapping.place(), mapping.placeEnd());
+    source.layout(mapping.range->kind).reserveFill();
   }
   for (Step& step : steps) steps_.push_back(step);
 }
@@ -109,9 +109,9 @@ void Mover::undo() noexcept {
   for (const Step& step : steps_) {
     if (step.source == nullptr) continue;
     const MutexLock lock(step.source->mutex());
-    const View& view = *step.from;
-    step.source->layout(view.range->kind).endReserve();
-    putIn(*step.source, view, view.last_use);
+    const Mapping& mapping = *step.from;
+    step.source->layout(mapping.range->kind).endReserve();
+    putIn(*step.source, mapping, mapping.last_use);
   }
   const MutexLock lock(heap_.mutex());
   for (const Step& step : steps_) {

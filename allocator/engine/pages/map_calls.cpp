@@ -29,20 +29,21 @@ bool Mover::mapAll() {
 
 // All that may fail on the host comes before the call.
 bool Mover::mapOne(Step& step) {
-  View& view = ground_.table.addView(*step.page, *window_.range, step.unit);
-  const Status mapped = ground_.device.map(view.deviceAddress(), view.bytes(), step.page->handle);
+  Mapping& mapping = ground_.table.addMapping(*step.page, *window_.range, step.unit);
+  const Status mapped =
+      ground_.device.map(mapping.deviceAddress(), mapping.bytes(), step.page->handle);
   ground_.noteAnswer(mapped);
   if (mapped) {
-    step.to = &view;
+    step.to = &mapping;
   } else {
-    ground_.table.removeView(view);
+    ground_.table.removeMapping(mapping);
   }
   return mapped.ok();
 }
 
 bool Mover::allowAccess(std::size_t from, std::size_t to) {
   const Address begin = steps_[from].to->deviceAddress();
-  const View& last = *steps_[to - 1].to;
+  const Mapping& last = *steps_[to - 1].to;
   const Status allowed =
       ground_.device.setAccess(begin, last.deviceAddress() + last.bytes() - begin);
   ground_.noteAnswer(allowed);
@@ -50,20 +51,20 @@ bool Mover::allowAccess(std::size_t from, std::size_t to) {
   return allowed.ok();
 }
 
-// A view that will not go stays as a stale one, which harms nobody; a page that the device will not
-// take back stays as a spare, or an orphan, and is this heap's in the books.
+// A mapping that will not go stays as a stale one, which harms nobody; a page that the device will
+// not take back stays as a spare, or an orphan, and is this heap's in the books.
 void Mover::unmapAll() noexcept {
   for (Step& step : steps_) {
     if (step.revived) continue;
     if (step.to != nullptr && ground_.device.unmap(step.to->deviceAddress(), step.to->bytes()))
-      ground_.table.removeView(*step.to);
+      ground_.table.removeMapping(*step.to);
     step.to = nullptr;
     if (step.source == nullptr) abandon(*step.page);
   }
 }
 
 void Mover::abandon(PhysicalPage& page) noexcept {
-  if (page.views.empty()) {
+  if (page.mappings.empty()) {
     ground_.table.makeSpare(page);
     if (ground_.release(page)) return;
   } else {

@@ -5,7 +5,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "allocator/engine/cache/holding.hpp"
+#include "allocator/engine/cache/ownership.hpp"
 #include "allocator/layout/block.hpp"
 
 namespace cistern {
@@ -27,7 +27,7 @@ class WhoFreed {
   std::uint64_t word_;
 };
 
-class ReturnedBlocks {
+class RemoteFrees {
  public:
   /// What may be on its way at once; beyond it, other threads lock the heap.
   static constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 20;
@@ -41,7 +41,7 @@ class ReturnedBlocks {
     Block* top = top_.load(std::memory_order_relaxed);
     if (top == closed() || bytes_.load(std::memory_order_relaxed) + bytes > kMostBytes)
       return Answer::kNoRoom;
-    if (!holding::change(block, holder, holding::moved(holder, holding::Where::kReturned)))
+    if (!ownership::change(block, holder, ownership::moved(holder, ownership::Where::kRemoteFreed)))
       return Answer::kNotHeld;
     bytes_.fetch_add(bytes, std::memory_order_relaxed);
     block.use.stream = who.word();
@@ -85,7 +85,7 @@ class ReturnedBlocks {
   }
   void takeBack(Block& block, std::uint32_t holder) noexcept {
     bytes_.fetch_sub(block.bytes(), std::memory_order_relaxed);
-    holding::store(block, holder);
+    ownership::store(block, holder);
   }
 
   std::atomic<Block*> top_{nullptr};

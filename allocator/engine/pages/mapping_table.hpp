@@ -1,0 +1,76 @@
+// All pages, mappings and ranges of an allocator, and the stale mappings that nobody pins in the
+// order of their age. Makes no device call and knows no heap's lock: it is the ledger that the rest
+// of this folder writes. Guarded by the backing's lock.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "allocator/engine/pages/page.hpp"
+
+namespace cistern::pages {
+
+class MappingTable {
+ public:
+  MappingTable() = default;
+  ~MappingTable();
+  MappingTable(const MappingTable&) = delete;
+  MappingTable& operator=(const MappingTable&) = delete;
+
+  /// A page that nothing is mapped to yet. Throws std::bad_alloc, changing nothing.
+  PhysicalPage& addPage(Page handle, std::uint32_t units);
+  /// Pre: it has no mapping.
+  void removePage(PhysicalPage& page) noexcept;
+
+  /// A stale mapping of the page at that unit, last used in an epoch that is complete, the youngest
+  /// of all. Pre: the units are in the range and empty. Throws std::bad_alloc, changing nothing.
+  Mapping& addMapping(PhysicalPage& page, PageRange& range, std::uint32_t unit);
+  /// Pre: removable.
+  void removeMapping(Mapping& mapping) noexcept;
+  /// The page is reached through this mapping from now on. Pre: stale, and the page has no current
+  /// one.
+  void makeCurrent(Mapping& mapping) noexcept;
+  /// Pre: current, and its last use is noted. It becomes the youngest of the stale ones.
+  void makeStale(Mapping& mapping) noexcept;
+
+  /// One graph more, or less, reaches the page through it. Pre: of pin: current.
+  void pin(Mapping& mapping) noexcept;
+  void unpin(Mapping& mapping) noexcept;
+
+  /// A page that no mapping shows waits to be used or given back. So do pages whose last mapping
+  /// goes.
+  void makeSpare(PhysicalPage& page) noexcept;
+  void takeSpare(PhysicalPage& page) noexcept;
+  /// The first of the spare pages, linked by next_spare.
+  PhysicalPage* spares() const { return spares_; }
+
+  PageRange& addRange();
+  const std::vector<std::unique_ptr<PageRange>>& ranges() const { return ranges_; }
+  const std::vector<PhysicalPage*>& pages() const { return pages_; }
+
+  /// Of the stale mappings that nobody pins.
+  Mapping* oldestStale() const { return oldest_; }
+  std::size_t staleMappings() const { return stale_; }
+  std::uint64_t bytes() const { return bytes_; }
+  std::size_t hostBytes() const;
+
+  /// Checks what page.hpp promises; aborts on a broken invariant.
+  void audit() const;
+
+ private:
+  static void auditPinned(const Mapping& mapping);
+  void link(Mapping& mapping) noexcept;
+  void unlink(Mapping& mapping) noexcept;
+
+  std::vector<PhysicalPage*> pages_;  ///< in no order
+  std::vector<std::unique_ptr<PageRange>> ranges_;
+  PhysicalPage* spares_ = nullptr;
+  Mapping* oldest_ = nullptr;
+  Mapping* youngest_ = nullptr;
+  std::size_t stale_ = 0;
+  std::size_t mappings_ = 0;
+  std::uint64_t bytes_ = 0;  ///< of all pages
+};
+
+}  // namespace cistern::pages
