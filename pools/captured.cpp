@@ -18,7 +18,7 @@ void Captured::keepForGood() noexcept {
 }
 
 Captured::~Captured() {
-  pools_.allocator().unpin(pins_);
+  pools_.allocator().engine().captures.unpin(pins_);
   if (counted_ && driverMayBeCalled()) pools_.letGoQuietly(pool_);
 }
 

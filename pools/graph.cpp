@@ -35,7 +35,7 @@ void Graph::captureBegin(Stream stream, MempoolId_t pool, CaptureMode mode) {
   origin_ = stream;
   reserved_before_ = UINT64_MAX;
   try {
-    retirement_.emplace_back(pools_.device(), pools_.allocator().knownStreams(), held_);
+    retirement_.emplace_back(pools_.device(), pools_.allocator().engine().core.streams, held_);
     reserved_before_ =
         std::uint64_t(pools_.memoryStats(id)[std::size_t(Stat::kReservedBytes)].current);
     recording_ = pools_.beginCapture(id, stream);
@@ -101,7 +101,7 @@ void Graph::discard() noexcept {
 void Graph::unwind() noexcept {
   if (recording_) {
     Pins pins = pools_.endCapture(*recording_);
-    pools_.allocator().unpin(pins);
+    pools_.allocator().engine().captures.unpin(pins);
     recording_ = nullptr;
   }
   try {
@@ -125,7 +125,7 @@ void Graph::replay(Stream stream) {
   require(graph_ != DeviceGraph{}, "replay");
   if (exec_ == DeviceGraphExec{}) instantiate();
   if (!pools_.keepInCapture(stream, held_)) {
-    pools_.allocator().knownStreams().registerStream(stream);
+    pools_.allocator().engine().core.streams.registerStream(stream);
     retirement_.front().addStream(stream);
   }
   pools_.device().launchGraph(exec_, stream).orThrow();

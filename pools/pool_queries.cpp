@@ -21,7 +21,7 @@ void Pools::setUseOnOOM(MempoolId_t id, bool use) {
 
 void Pools::setNoSplit(MempoolId_t id) {
   const MutexLock lock(mutex_);
-  if (!allocator_.setNoSplit(live("setNoSplit", id))) {
+  if (!allocator_.engine().pools.setNoSplit(live("setNoSplit", id))) {
     refuse("setNoSplit", id, "has memory already, in blocks that share segments");
   }
 }
@@ -29,12 +29,13 @@ void Pools::setNoSplit(MempoolId_t id) {
 // What graphs that are gone may still be replaying on streams that are gone too is complete when
 // the device is: this verb asks, and the allocator's of the same name.
 void Pools::emptyCache(MempoolId_t id) {
-  if (id == MempoolId_t{}) return allocator_.emptyCache(allocator_.defaultPool());
+  if (id == MempoolId_t{})
+    return allocator_.engine().giving_back.emptyCache(allocator_.engine().core.default_pool);
   {
     const Visit visiting = visit("emptyCache", id);
     waitForUnknown(id);
     tidy();
-    allocator_.emptyCache(visiting.pool);
+    allocator_.engine().giving_back.emptyCache(visiting.pool);
   }
   tidy();
 }
@@ -55,20 +56,25 @@ void Pools::waitForUnknown(std::optional<MempoolId_t> id) noexcept {
 
 bool Pools::checkPoolLiveAllocations(MempoolId_t id, const std::set<void*>& expected) const {
   const Visit visiting = visit("checkPoolLiveAllocations", id);
-  const auto live_now = addressesOf(allocator_.liveBlocks(visiting.pool));
+  const auto live_now = addressesOf(allocator_.engine().pools.liveBlocks(visiting.pool));
   return std::set<void*>(live_now.begin(), live_now.end()) == expected;
 }
 
 PoolCheckpoint Pools::getCheckpointState(MempoolId_t id) const {
   const Visit visiting = visit("getCheckpointState", id);
-  return {id, allocator_.liveBlocks(visiting.pool)};
+  return {id, allocator_.engine().pools.liveBlocks(visiting.pool)};
 }
 
 CheckpointDelta Pools::setCheckpointPoolState(const PoolCheckpoint& checkpoint) {
   const Visit visiting = visit("setCheckpointPoolState", checkpoint.id);
   CheckpointDelta delta;
   try {
-    allocator_.restore(visiting.pool, checkpoint.blocks, delta.freed, delta.made);
+    // What other streams have used until now may be complete.
+    Engine& engine = allocator_.engine();
+    engine.cross_stream.pending().poll();
+    const std::vector<Address> used_elsewhere =
+        engine.pools.restore(visiting.pool, checkpoint.blocks, delta.freed, delta.made);
+    for (const Address address : used_elsewhere) engine.free_path.freeAt(address, nullptr);
   } catch (const PoolError& error) {
     const MutexLock lock(mutex_);
     refuse("setCheckpointPoolState", checkpoint.id, error.what());
@@ -78,7 +84,7 @@ CheckpointDelta Pools::setCheckpointPoolState(const PoolCheckpoint& checkpoint) 
 
 MemoryStats::Values Pools::memoryStats(MempoolId_t id) const {
   const Visit visiting = visit("memoryStats", id);
-  return allocator_.poolStats(visiting.pool);
+  return allocator_.engine().pools.stats(visiting.pool);
 }
 
 }  // namespace cistern

@@ -27,8 +27,8 @@ Pools::Pools(CachingAllocator& allocator)
               const MutexLock lock(mutex_);
               followScopes();
             })) {
-  allocator_.keepRouter(kept_scopes_);
-  allocator_.setPoolTidier([this](Tidying why) { return tidyForMemory(why); });
+  allocator_.engine().pools.keepRouter(kept_scopes_);
+  allocator_.engine().core.hooks.setTidier([this](Tidying why) { return tidyForMemory(why); });
 }
 
 Pools::~Pools() {
@@ -37,8 +37,8 @@ Pools::~Pools() {
     return;
   }
   scopes_.close();
-  allocator_.setRouter(nullptr);
-  allocator_.setPoolTidier(nullptr);
+  allocator_.engine().pools.setRouter(nullptr);
+  allocator_.engine().core.hooks.setTidier(nullptr);
   if (driverMayBeCalled()) {
     while (letRetire(Retire::kWaitingForAll)) {
     }
@@ -84,7 +84,7 @@ Pools::Entry& Pools::makeOrCount(const char* verb, MempoolId_t id, const PoolTra
   if (released_.capacity() < releases) released_.reserve(2 * releases);
   const auto made = entries_.emplace(id, Entry{nullptr, 1, 0}).first;
   try {
-    made->second.pool = &allocator_.openPool(id, traits);
+    made->second.pool = &allocator_.engine().pools.open(id, traits);
   } catch (...) {
     entries_.erase(made);
     throw;
@@ -154,7 +154,7 @@ void Pools::dropUse(MempoolId_t id) noexcept {
   Entry& of = entries_.at(id);
   if (--of.uses > 0) return;
   ++draining_;
-  allocator_.drainPool(*of.pool);
+  allocator_.engine().pools.drain(*of.pool);
   released_.push_back(id);
   ++untold_;
 }
@@ -169,7 +169,7 @@ void Pools::tellReleased() noexcept {
       released_.erase(released_.begin());
       --untold_;
     }
-    allocator_.tellPoolReleased(id);
+    allocator_.engine().core.hooks.poolReleased(id);
   }
 }
 
@@ -212,7 +212,7 @@ bool Pools::tidyForMemory(Tidying why) {
 std::vector<PoolTraits> Pools::closeDrained() {
   std::vector<PoolTraits> traits;
   traits.reserve(entries_.size());
-  for (auto& [id, closed] : allocator_.closeDrainedPools()) {
+  for (auto& [id, closed] : allocator_.engine().pools.closeDrained()) {
     traits.push_back(std::move(closed));
     draining_ -= int(entries_.erase(id));
   }
@@ -261,7 +261,7 @@ void Pools::retire(std::list<Retirement>& retirement) noexcept {
 
 // The allocator asks only while there is something to find.
 void Pools::followScopes() noexcept {
-  allocator_.setRouter(scopes_.active() > 0 ? &scopes_ : nullptr);
+  allocator_.engine().pools.setRouter(scopes_.active() > 0 ? &scopes_ : nullptr);
 }
 
 void Pools::beginAllocateToPool(MempoolId_t id, const PoolFilter& filter) {
@@ -317,22 +317,22 @@ void* Pools::allocate(std::size_t bytes, Stream stream, MempoolId_t id) {
     pool = &live("allocate", id);
     token = pool->token();
   }
-  return allocator_.allocate(bytes, stream, *pool);
+  return allocator_.engine().allocate_path.allocate(bytes, stream, *pool);
 }
 
 // ---- Captures ----------------------------------------------------------------------------------
 
 std::shared_ptr<Recording> Pools::beginCapture(MempoolId_t id, Stream origin) {
   const Visit visiting = visit("captureBegin", id);
-  allocator_.knownStreams().registerStream(origin);  // while it is not captured
+  allocator_.engine().core.streams.registerStream(origin);  // while it is not captured
   const MutexLock lock(mutex_);
-  auto recording = std::make_shared<Recording>(allocator_.device(), allocator_.knownStreams(),
-                                               live("captureBegin", id));
+  auto recording = std::make_shared<Recording>(
+      allocator_.device(), allocator_.engine().core.streams, live("captureBegin", id));
   if (!scopes_.begin(recording)) {
     refuse("captureBegin", id, "is being captured into, or allocated to by a filter, already");
   }
   try {
-    allocator_.beginRecording(recording, origin);
+    allocator_.engine().captures.begin(recording, origin);
   } catch (...) {
     scopes_.end(*recording);
     throw;
@@ -344,7 +344,7 @@ std::shared_ptr<Recording> Pools::beginCapture(MempoolId_t id, Stream origin) {
 // The scope goes last: while it is there, the pool's next capture does not begin. It catches
 // nothing any more.
 Pins Pools::endCapture(Recording& recording) noexcept {
-  Pins pins = allocator_.endRecording(recording);
+  Pins pins = allocator_.engine().captures.end(recording);
   const MutexLock lock(mutex_);
   scopes_.end(recording);
   followScopes();
@@ -364,7 +364,7 @@ bool Pools::keepInCapture(Stream stream, const std::shared_ptr<Captured>& held) 
 
 void Pools::trim(MempoolId_t id, std::uint64_t bytes) {
   const Visit visiting = visit("trim", id);
-  allocator_.trim(visiting.pool, bytes);
+  allocator_.engine().giving_back.trim(visiting.pool, bytes);
 }
 
 Pools::Visit Pools::visit(const char* verb, MempoolId_t id) const {

@@ -1,47 +1,58 @@
-// What the allocator as a whole has: statistics, the limit, and what always holds.
+#include "allocator/engine/accounting.hpp"
+
 #include <algorithm>
 
-#include <fmt/format.h>
-
 #include "allocator/base/check.hpp"
-#include "allocator/engine/all_heaps.hpp"
+#include "allocator/engine/cache/held_caches.hpp"
 
 namespace cistern {
 
-MemoryStats CachingAllocator::memoryStats() const {
+// What may throw comes before the locks: nobody would give them up.
+template <class Visit>
+void Accounting::withAllHeaps(Visit visit) const CISTERN_NO_TSA {
+  const MutexLock lock(core_.heaps_mutex);
+  const std::vector<Heap*> heaps = core_.heaps.all();
+  for (Heap* heap : heaps) heap->mutex().lock();
+  {
+    const HeldCaches held_still(heaps);
+    visit(heaps);
+  }
+  for (Heap* heap : heaps) heap->mutex().unlock();
+}
+
+MemoryStats Accounting::memoryStats() const {
   MemoryStats stats;
-  const Totals::Reading reading = totals_.read();
+  const Totals::Reading reading = core_.totals.read();
   stats.peaks_exact = reading.peaks_exact;
   stats.small = reading.small;
   stats.large = reading.large;
   stats.all = reading.all;
-  for (Heap* heap : heaps_.all()) {
-    const MutexLock lock(heap->mutex());
-    stats.host_bytes += heap->hostBytes();
-  }
-  stats.host_bytes +=
-      heaps_.hostBytes() + segments_.hostBytes() + records_.hostBytes() + caches_.hostBytes();
-  stats.host_bytes += totals_.hostBytes();
-  stats.host_bytes += sizeof(*this) - sizeof(caches_);
-  stats.num_alloc_retries = num_alloc_retries_.load();
-  stats.num_ooms = reports_.outOfMemories();
-  stats.num_sync_all_streams = num_sync_all_streams_.load();
-  stats.num_device_alloc = segment_backing_.taken();
-  stats.num_device_free = segment_backing_.returned();
-  stats.num_misuses = reports_.misuses();
+  stats.host_bytes = hostBytes();
+  stats.num_alloc_retries = core_.retries.load();
+  stats.num_ooms = core_.reports.outOfMemories();
+  stats.num_sync_all_streams = core_.waits.load();
+  stats.num_device_alloc = segments_.taken();
+  stats.num_device_free = segments_.returned();
+  stats.num_misuses = core_.reports.misuses();
   if (!pages_) return stats;
   stats.pages = pages_->counts();
   stats.num_device_alloc += stats.pages.created;
   stats.num_device_free += stats.pages.returned;
-  stats.host_bytes += pages_->hostBytes();
   return stats;
 }
 
-void CachingAllocator::resetPeakStats() { totals_.resetPeaks(); }
+std::uint64_t Accounting::hostBytes() const {
+  std::uint64_t bytes = sizeof(Core) + core_.heaps.hostBytes() + core_.segments.hostBytes() +
+                        core_.records.hostBytes() + core_.totals.hostBytes() + caches_.hostBytes() +
+                        (pages_ ? pages_->hostBytes() : 0);
+  for (Heap* heap : core_.heaps.all()) {
+    const MutexLock lock(heap->mutex());
+    bytes += heap->hostBytes();
+  }
+  return bytes;
+}
 
-void CachingAllocator::resetAccumulatedStats() { totals_.resetAccumulated(); }
-
-CacheInfo CachingAllocator::cacheInfo() const {
+CacheInfo Accounting::cacheInfo() const {
   CacheInfo info;
   withAllHeaps([&](const std::vector<Heap*>& heaps) CISTERN_NO_TSA {
     if (pages_) info.free_bytes = pages_->parkedBytes();
@@ -56,23 +67,13 @@ CacheInfo CachingAllocator::cacheInfo() const {
   return info;
 }
 
-void CachingAllocator::setLimit(std::uint64_t bytes) { limit_.set(bytes); }
-
-void CachingAllocator::setMemoryFraction(double fraction) {
-  if (!(fraction > 0 && fraction <= 1)) {
-    throw InvalidArgument(
-        fmt::format("memory fraction {} is outside the range: more than 0, at most 1", fraction));
-  }
-  setLimit(std::uint64_t(fraction * double(device_total_)));
-}
-
-void CachingAllocator::audit() const {
+void Accounting::audit() const {
   if (!pages_) return auditHeaps();
   const MutexLock lock(pages_->mutex());
   auditHeaps();
 }
 
-void CachingAllocator::auditHeaps() const {
+void Accounting::auditHeaps() const {
   std::uint64_t reserved = 0, in_pages = 0;
   withAllHeaps([&](const std::vector<Heap*>& heaps) CISTERN_NO_TSA {
     for (Heap* heap : heaps) {
@@ -82,14 +83,14 @@ void CachingAllocator::auditHeaps() const {
       for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
         for (Segment* s = heap->layout(kind).segments(); s; s = s->next) {
           const auto& own = static_cast<const HeapSegment&>(*s);
-          CISTERN_CHECK(segments_.find(own.device_base) == s);
-          CISTERN_CHECK(segments_.find(own.deviceEnd() - 1) == s);
+          CISTERN_CHECK(core_.segments.find(own.device_base) == s);
+          CISTERN_CHECK(core_.segments.find(own.deviceEnd() - 1) == s);
         }
       }
       for (const ThreadCache* cache : heap->caches) cache->audit();
     }
-    heaps_.offering().audit(heaps);
-    CISTERN_CHECK(reserved <= limit_.reserved());
+    core_.heaps.offering().audit(heaps);
+    CISTERN_CHECK(reserved <= core_.limit.reserved());
     if (pages_) pages_->audit(in_pages);
   });
 }

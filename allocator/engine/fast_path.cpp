@@ -1,7 +1,8 @@
 // What happens as a rule: the calling thread has a block of that size in its cache, and has place
 // for one that it frees. No lock, no locked instruction, no device call, nothing allocated on the
-// host, and nothing looked at that another thread writes. Everything else is in heap_path.cpp. Read
-// with: cache/thread_cache.hpp. How many instructions it takes is kept by a test.
+// host, and nothing looked at that another thread writes. Everything else is in allocate_path.cpp
+// and free_path.cpp. Read with: cache/thread_cache.hpp. How many instructions it takes is kept by a
+// test.
 #include "allocator/engine/caching_allocator.hpp"
 
 namespace cistern {
@@ -9,13 +10,13 @@ namespace cistern {
 void* CachingAllocator::allocate(std::size_t bytes, Stream stream) {
   ThreadCache& cache = CacheTable::last();
   // The first comparison is for 0 too.
-  if (bytes - 1 >= ThreadCache::kDirectBytes || cache.stream() != stream || !caches_.serves(cache))
-      [[unlikely]]
-    return allocateOdd(bytes, stream);
+  if (bytes - 1 >= ThreadCache::kDirectBytes || cache.stream() != stream ||
+      !engine_.caches.serves(cache)) [[unlikely]]
+    return engine_.allocate_path.allocate(bytes, stream);
   bool far = false;
   Block* const block = cache.take(bytes, far);
   if (block == nullptr) [[unlikely]]
-    return allocateOdd(bytes, stream);
+    return engine_.allocate_path.allocate(bytes, stream);
   const Address address = deviceAddress(*block);
   cache.remember(address, *block);
   if (far) [[unlikely]]
@@ -26,9 +27,9 @@ void* CachingAllocator::allocate(std::size_t bytes, Stream stream) {
 void CachingAllocator::free(void* pointer) noexcept {
   ThreadCache& cache = CacheTable::last();
   const void* const caller = __builtin_return_address(0);
-  Block* const block = caches_.has(cache) ? cache.recent(toAddress(pointer)) : nullptr;
+  Block* const block = engine_.caches.has(cache) ? cache.recent(toAddress(pointer)) : nullptr;
   if (block == nullptr || !cache.give(*block, caller)) [[unlikely]]
-    return freeOdd(pointer, caller, block);
+    return engine_.free_path.free(pointer, caller, block);
 }
 
 }  // namespace cistern

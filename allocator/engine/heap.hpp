@@ -244,6 +244,17 @@ class alignas(64) Heap {
   /// Ends the current epoch and returns its number: no free block is stamped with a later one.
   std::uint32_t endEpoch() noexcept CISTERN_REQUIRES(mutex_);
 
+  /// What is to be done after a free, once the lock is given up.
+  struct Due {
+    bool low_water = false;  ///< the heap holds as little as it ever does, and pages have moved
+    bool mark = false;       ///< what was freed is worth an event of its own
+    bool any() const { return low_water || mark; }
+  };
+  /// `cached`: bytes that the freeing thread's cache keeps of what the heap counts as busy.
+  Due dueAfterFree(std::uint64_t cached = 0) noexcept CISTERN_REQUIRES(mutex_) {
+    return {low_water.fall(busyBytes() - cached) && pages_moved, wantsMark()};
+  }
+
   std::uint64_t busyBytes() const CISTERN_REQUIRES(mutex_) {
     return small_.busyBytes() + large_.busyBytes();
   }
@@ -345,7 +356,7 @@ class alignas(64) Heap {
   bool low_water_passed CISTERN_GUARDED_BY(mutex_) =
       false;  ///< low water came when a cache was put back
   /// The number of the capture into its pool that is under way, or 0. Meanwhile frees are for
-  /// recorded.cpp, and what its stream has done by now says nothing of what the capture has freed.
+  /// capture_memory.cpp, and what its stream has done by now says nothing of what the capture has freed.
   std::uint32_t recorded CISTERN_GUARDED_BY(mutex_) = 0;
   /// The epoch that ended when the latest such capture began.
   EpochMark before_recording CISTERN_GUARDED_BY(mutex_);

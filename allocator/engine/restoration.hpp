@@ -1,4 +1,4 @@
-// Setting a pool back, on its way: pool_restore.cpp says how, and nothing else includes this.
+// Setting a pool back, on its way: restoration.cpp says how, and nothing else includes this.
 //
 // Why memory may become a stream's again although another has worked with it since: a free block's
 // queued work is all on the stream of the heap that it lies in, and so is that of a block which is
@@ -11,17 +11,17 @@
 #include <map>
 #include <vector>
 
-#include "allocator/engine/caching_allocator.hpp"
 #include "allocator/engine/pages/comeback.hpp"
+#include "allocator/engine/pool_table.hpp"
 
 namespace cistern {
 
-class CachingAllocator::Restoration {
+class Restoration {
  public:
   /// Pre: `wanted` is in order; it, `freed` and `made`, which get what changed, outlive this.
-  Restoration(CachingAllocator& allocator, Pool& pool, const std::vector<LiveBlock>& wanted,
+  Restoration(Core& core, PageBacking* pages, Pool& pool, const std::vector<LiveBlock>& wanted,
               std::vector<void*>& freed, std::vector<void*>& made)
-      : allocator_(allocator), pool_(pool), wanted_(wanted), freed_(freed), made_(made) {}
+      : core_(core), pages_(pages), pool_(pool), wanted_(wanted), freed_(freed), made_(made) {}
 
   /// Throws PoolError or std::bad_alloc, changing nothing.
   void run();
@@ -78,7 +78,8 @@ class CachingAllocator::Restoration {
   void letGo(Heap& heap, Block& block) noexcept;
   void make(const Making& making) noexcept;
 
-  CachingAllocator& allocator_;
+  Core& core_;
+  PageBacking* const pages_;
   Pool& pool_;
   const std::vector<LiveBlock>& wanted_;
   std::vector<void*>&freed_, &made_;
@@ -94,7 +95,7 @@ class CachingAllocator::Restoration {
 };
 
 template <class Visit>
-void CachingAllocator::Restoration::forEachHeld(Heap& heap, Visit visit) CISTERN_NO_TSA {
+void Restoration::forEachHeld(Heap& heap, Visit visit) CISTERN_NO_TSA {
   for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
     for (Segment* s = heap.layout(kind).segments(); s; s = s->next) {
       for (Block* b = s->first; b; b = b->next) {

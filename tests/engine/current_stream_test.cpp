@@ -8,7 +8,8 @@ namespace {
 
 /// The stream that a block held in the default pool is on.
 Stream streamOf(CachingAllocator& allocator, void* block) {
-  for (const LiveBlock& live : allocator.liveBlocks(allocator.defaultPool())) {
+  for (const LiveBlock& live :
+       allocator.engine().pools.liveBlocks(allocator.engine().core.default_pool)) {
     if (live.address == toAddress(block)) return live.stream;
   }
   throw Error("not a block that is held");

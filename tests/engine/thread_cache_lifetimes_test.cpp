@@ -193,27 +193,27 @@ TEST_CASE("threads make and destroy allocators of their own beside a shared one"
 TEST_CASE("what a router sends to a pool does not come from a thread's full cache", "[engine]") {
   SimRig rig("background_thread:false", roomySim());
   const Stream stream = rig.stream();
-  Pool& pool = rig.allocator.openPool({0, 1}, {});
+  Pool& pool = rig.allocator.engine().pools.open({0, 1}, {});
   ToPool router(pool);
   void* kept = rig.allocator.allocate(4 * kKiB, stream);
   void* held = rig.allocator.allocate(4 * kKiB, stream);
   rig.allocator.free(kept);
-  rig.allocator.setRouter(&router);
+  rig.allocator.engine().pools.setRouter(&router);
   void* in_pool = rig.allocator.allocate(4 * kKiB, stream);
   CHECK(in_pool != kept);
-  const std::vector<LiveBlock> live = rig.allocator.liveBlocks(pool);
+  const std::vector<LiveBlock> live = rig.allocator.engine().pools.liveBlocks(pool);
   REQUIRE(live.size() == 1);
   CHECK(live[0].address == toAddress(in_pool));
   rig.allocator.free(held);  // of the default pool, while requests go elsewhere
   rig.allocator.free(in_pool);
-  CHECK(rig.allocator.liveBlocks(pool).empty());
+  CHECK(rig.allocator.engine().pools.liveBlocks(pool).empty());
   CHECK(rig.allocator.allocate(4 * kKiB, stream) == in_pool);
-  rig.allocator.setRouter(nullptr);
+  rig.allocator.engine().pools.setRouter(nullptr);
   const std::set<void*> again = {rig.allocator.allocate(4 * kKiB, stream),
                                  rig.allocator.allocate(4 * kKiB, stream)};
   CHECK(again == std::set<void*>{held, kept});
   for (void* block : {in_pool, held, kept}) rig.allocator.free(block);
-  rig.allocator.drainPool(pool);
+  rig.allocator.engine().pools.drain(pool);
   CHECK(nowOf(rig.allocator, Stat::kAllocation) == 0);
 }
 
@@ -221,7 +221,7 @@ TEST_CASE("what a router sends to a pool does not come from a thread's full cach
 TEST_CASE("frees into a pool leave the cache of the same stream alone", "[engine]") {
   SimRig rig("background_thread:false", roomySim());
   const Stream stream = rig.stream();
-  Pool& pool = rig.allocator.openPool({0, 1}, {});
+  Pool& pool = rig.allocator.engine().pools.open({0, 1}, {});
   std::vector<std::thread> threads;
   for (std::size_t i = 0; i < 2; ++i) {
     threads.emplace_back([&, i] {
@@ -230,8 +230,9 @@ TEST_CASE("frees into a pool leave the cache of the same stream alone", "[engine
         std::vector<void*> blocks;
         for (std::size_t n = 0; n < 20; ++n) {
           const std::size_t bytes = (1 + n % 5) * 700 * kKiB;
-          blocks.push_back(i == 0 ? rig.allocator.allocate(bytes, stream, pool)
-                                  : rig.allocator.allocate(bytes, stream));
+          blocks.push_back(i == 0
+                               ? rig.allocator.engine().allocate_path.allocate(bytes, stream, pool)
+                               : rig.allocator.allocate(bytes, stream));
         }
         for (void* block : blocks) rig.allocator.free(block);
         if (round % 4 == 0) rig.allocator.emptyCache();
@@ -239,7 +240,7 @@ TEST_CASE("frees into a pool leave the cache of the same stream alone", "[engine
     });
   }
   for (std::thread& thread : threads) thread.join();
-  rig.allocator.drainPool(pool);
+  rig.allocator.engine().pools.drain(pool);
   CHECK(nowOf(rig.allocator, Stat::kAllocation) == 0);
 }
 

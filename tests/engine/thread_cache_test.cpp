@@ -217,13 +217,14 @@ TEST_CASE("what an idle thread keeps serves others before they are out of memory
       IdleThread owner;
       limit == 4 * kMiB ? owner.keep(rig.allocator, 64, 64 * kKiB, own)
                         : owner.keep(rig.allocator, 1, 60 * kMiB, own);
-      Pool& kept_apart = rig.allocator.openPool({0, 1}, {});
-      void* block = pool ? rig.allocator.allocate(limit - kMiB, other, kept_apart)
-                         : rig.allocator.allocate(limit - kMiB, other);
+      Pool& kept_apart = rig.allocator.engine().pools.open({0, 1}, {});
+      void* block =
+          pool ? rig.allocator.engine().allocate_path.allocate(limit - kMiB, other, kept_apart)
+               : rig.allocator.allocate(limit - kMiB, other);
       CHECK(block != nullptr);
       CHECK(rig.allocator.memoryStats().num_ooms == 0);
       rig.allocator.free(block);
-      rig.allocator.drainPool(kept_apart);
+      rig.allocator.engine().pools.drain(kept_apart);
     }
   }
 }

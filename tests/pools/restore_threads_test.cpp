@@ -45,12 +45,12 @@ const Others kOthers[] = {
     {"garbage collection", "backing:segments,garbage_collection_threshold:0.01",
      [](PoolRig& rig, Stream stream) {
        rig.temporary(30 * kMiB, stream);
-       rig.allocator.emptyCache(rig.allocator.defaultPool());
+       rig.allocator.engine().giving_back.emptyCache(rig.allocator.engine().core.default_pool);
      }},
     {"garbage collection", "backing:pages,garbage_collection_threshold:0.01",
      [](PoolRig& rig, Stream stream) {
        rig.temporary(30 * kMiB, stream);
-       rig.allocator.emptyCache(rig.allocator.defaultPool());
+       rig.allocator.engine().giving_back.emptyCache(rig.allocator.engine().core.default_pool);
      }},
     {"misses that borrow", "backing:segments", takeMost},
     {"misses that take pages", "backing:pages", takeMost},

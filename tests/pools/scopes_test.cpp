@@ -184,7 +184,7 @@ TEST_CASE("a scope that has ended with its thread is not asked for any more", "[
     rig.pools.beginAllocateToPool(other.id(), PoolFilter::thisThread());
   }).join();
   CHECK(rig.allocator.poolFor(s) == MempoolId_t{});
-  CHECK(!rig.allocator.hasRouter());
+  CHECK(!rig.allocator.engine().pools.routed());
   rig.pools.releasePool(pool.id());
   rig.pools.releasePool(other.id());
 }
@@ -253,7 +253,7 @@ TEST_CASE("threads that end inside of scopes leave none, while others allocate",
   for (std::thread& thread : threads) thread.join();
   for (int i = 0; i < kWorkers * kTimes; ++i) rig.pools.releasePool(pool.id());
   CHECK(pool.useCount() == 1);
-  CHECK(!rig.allocator.hasRouter());
+  CHECK(!rig.allocator.engine().pools.routed());
 }
 
 TEST_CASE("pools of two allocators do not see each other's scopes", "[pools]") {

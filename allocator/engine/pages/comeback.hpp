@@ -1,5 +1,5 @@
 // Bringing pages back to where blocks lay in them: for a pool that is set back to an earlier moment
-// (../pool_restore.cpp). What a page has left behind is still mapped, so it takes no call. Guarded
+// (../restoration.cpp). What a page has left behind is still mapped, so it takes no call. Guarded
 // by the backing's lock; whoever uses it holds those of all the pool's heaps too, from the first
 // question until the pages are back.
 #pragma once

@@ -40,7 +40,8 @@ TEST_CASE("cuDSS's memory is the allocator's, on the stream that it names", "[bo
   const Memory memory;
   void* piece = nullptr;
   REQUIRE(memory.take(&piece, 3 * kMiB, stream) == 0);
-  const auto live = rig.allocator.liveBlocks(rig.allocator.defaultPool());
+  const auto live =
+      rig.allocator.engine().pools.liveBlocks(rig.allocator.engine().core.default_pool);
   REQUIRE(live.size() == 1);
   CHECK(live[0].address == toAddress(piece));
   CHECK(live[0].stream == stream);

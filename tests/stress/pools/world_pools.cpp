@@ -162,7 +162,8 @@ void World::onRelease() {
   const Use use = Use::shared(pool->users);
   if (use && dice >= 5 && !over_) {
     HeldRef held = take(pool, placeOf(0), bytes, [&] {
-      return allocator.allocate(bytes, Stream{}, allocator.defaultPool());
+      return allocator.engine().allocate_path.allocate(bytes, Stream{},
+                                                       allocator.engine().core.default_pool);
     });
     if (held) shelve(std::move(held));
   }

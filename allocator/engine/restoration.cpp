@@ -6,6 +6,8 @@
 //               which streams have to come after which
 //   ask, order  where streams have to; then look again, as others go on meanwhile
 //   carry out   under the same locks as the look that found nothing amiss
+#include "allocator/engine/restoration.hpp"
+
 #include <algorithm>
 #include <mutex>
 
@@ -13,7 +15,6 @@
 
 #include "allocator/base/check.hpp"
 #include "allocator/engine/cache/held_caches.hpp"
-#include "allocator/engine/restoration.hpp"
 
 namespace cistern {
 namespace {
@@ -32,9 +33,9 @@ bool sound(const std::vector<LiveBlock>& blocks) {
 
 }  // namespace
 
-std::vector<LiveBlock> CachingAllocator::liveBlocks(const Pool& pool) const {
+std::vector<LiveBlock> PoolTable::liveBlocks(const Pool& pool) const {
   std::vector<LiveBlock> live;
-  for (Heap* heap : heapsOf(pool)) {
+  for (Heap* heap : core_.heapsOf(pool)) {
     const MutexLock lock(heap->mutex());
     const HeldCaches held_still(*heap);
     Restoration::forEachHeld(*heap,
@@ -44,22 +45,20 @@ std::vector<LiveBlock> CachingAllocator::liveBlocks(const Pool& pool) const {
   return live;
 }
 
-// What other streams have used until now may be complete, and is asked first.
-void CachingAllocator::restore(Pool& pool, const std::vector<LiveBlock>& wanted,
-                               std::vector<void*>& freed, std::vector<void*>& made) {
+std::vector<Address> PoolTable::restore(Pool& pool, const std::vector<LiveBlock>& wanted,
+                                        std::vector<void*>& freed, std::vector<void*>& made) {
   if (!sound(wanted)) throw PoolError("cannot be set back: its blocks are not as they were said");
-  pollPending();
-  Restoration restoration(*this, pool, wanted, freed, made);
+  Restoration restoration(core_, pages_, pool, wanted, freed, made);
   restoration.run();
-  for (const Address address : restoration.usedElsewhere()) free(toPointer(address));
+  return restoration.usedElsewhere();
 }
 
-void CachingAllocator::Restoration::run() CISTERN_NO_TSA {
+void Restoration::run() CISTERN_NO_TSA {
   std::unique_lock<Mutex> backing;
-  if (pool_.onPages()) backing = std::unique_lock(allocator_.pages_->mutex());
+  if (pool_.onPages()) backing = std::unique_lock(pages_->mutex());
   findForgotten();
   if (tryNow()) return;
-  for (const Need& need : needs_) allocator_.progress_.refresh(*need.heap);
+  for (const Need& need : needs_) core_.progress.refresh(*need.heap);
   if (tryNow()) return;
   for (const Need& need : needs_) order(need);
   if (!tryNow()) refuse(*needs_.front().wanted, kInUse);
@@ -67,18 +66,18 @@ void CachingAllocator::Restoration::run() CISTERN_NO_TSA {
 
 // Whether a stream is gone is asked before any heap is locked. Nothing can be done on it: it may
 // have been destroyed, and what has its handle now may be another that nobody has named.
-void CachingAllocator::Restoration::findForgotten() {
+void Restoration::findForgotten() {
   for (const LiveBlock& block : wanted_) {
     const auto [it, fresh] = forgotten_.try_emplace(block.stream);
     if (!fresh) continue;
-    it->second = allocator_.streams_.ask(
+    it->second = core_.streams.ask(
         block.stream, [] { return false; }, [](const SharedStreamEnd&) { return true; });
   }
 }
 
-// Whoever holds several heaps' locks holds heaps_mutex_ first.
-bool CachingAllocator::Restoration::tryNow() CISTERN_NO_TSA {
-  const MutexLock holding_several(allocator_.heaps_mutex_);
+// Whoever holds several heaps' locks holds Core::heaps_mutex first.
+bool Restoration::tryNow() CISTERN_NO_TSA {
+  const MutexLock holding_several(core_.heaps_mutex);
   heaps_ = pool_.heaps();
   std::ranges::sort(heaps_);
   std::vector<std::unique_lock<Mutex>> locks;
@@ -92,30 +91,30 @@ bool CachingAllocator::Restoration::tryNow() CISTERN_NO_TSA {
 
 // Everything that the earlier stream had queued when its epoch ended: what is freed meanwhile waits
 // for another look.
-void CachingAllocator::Restoration::order(const Need& need) {
+void Restoration::order(const Need& need) {
   Heap& heap = *need.heap;
   EpochMark until;
   {
     const MutexLock lock(heap.mutex());
     until = heap.endedEpoch();
   }
-  const RelaxedCaptureMode relaxed(allocator_.device_);
+  const RelaxedCaptureMode relaxed(core_.device);
   const Stream earlier = heap.stream();
-  StreamProgress& progress = allocator_.progress_;
+  StreamProgress& progress = core_.progress;
   if (progress.idle(earlier) || progress.orderAfter(need.later, earlier))
     ordered_.push_back({need, until});
 }
 
 // ---- Looking -----------------------------------------------------------------------------------
 
-void CachingAllocator::Restoration::refuse(const LiveBlock& block, const char* why) {
+void Restoration::refuse(const LiveBlock& block, const char* why) {
   throw PoolError(fmt::format("cannot set back its block of {} bytes at {:#x}: {}", block.bytes,
                               block.address, why));
 }
 
 // Each look begins anew: the pool's user sees to it that nothing else happens in the pool, but
 // memory of it goes back to the device, is lent, or, where the pool is draining, moves elsewhere.
-void CachingAllocator::Restoration::look() CISTERN_NO_TSA {
+void Restoration::look() CISTERN_NO_TSA {
   leaving_.clear();
   making_.clear();
   needs_.clear();
@@ -127,7 +126,7 @@ void CachingAllocator::Restoration::look() CISTERN_NO_TSA {
   }
 }
 
-void CachingAllocator::Restoration::compare(std::vector<bool>& there) CISTERN_NO_TSA {
+void Restoration::compare(std::vector<bool>& there) CISTERN_NO_TSA {
   for (Heap* heap : heaps_) {
     if (&heap->pool() != &pool_) continue;  // it has left since the heaps were listed
     if (heap->recorded) throw PoolError("cannot be set back while it is captured into");
@@ -142,15 +141,15 @@ void CachingAllocator::Restoration::compare(std::vector<bool>& there) CISTERN_NO
   }
 }
 
-bool CachingAllocator::Restoration::holds(const Heap* heap) const {
+bool Restoration::holds(const Heap* heap) const {
   return heap != nullptr && &heap->pool() == &pool_ &&
          std::binary_search(heaps_.begin(), heaps_.end(), heap);
 }
 
 // The block's place is the pool's still, or its pages come back to it, and nobody uses it.
-void CachingAllocator::Restoration::checkPlace(const LiveBlock& wanted) CISTERN_NO_TSA {
+void Restoration::checkPlace(const LiveBlock& wanted) CISTERN_NO_TSA {
   if (forgotten_.at(wanted.stream)) refuse(wanted, kForgotten);
-  const auto [segment, heap] = allocator_.locate(wanted.address);
+  const auto [segment, heap] = core_.locate(wanted.address);
   if (!holds(heap) || !heap->owns(*segment, wanted.address)) refuse(wanted, kGone);
   const Address from = segment->placeOf(wanted.address), to = from + wanted.bytes;
   if (to > segment->end()) refuse(wanted, kGone);
@@ -159,7 +158,7 @@ void CachingAllocator::Restoration::checkPlace(const LiveBlock& wanted) CISTERN_
   if (heap->onPages()) checkPages(wanted, making_.back());
 }
 
-void CachingAllocator::Restoration::checkPages(const LiveBlock& wanted, const Making& place) {
+void Restoration::checkPages(const LiveBlock& wanted, const Making& place) {
   const auto& range = static_cast<const pages::PageRange&>(*place.segment);
   const Address from = range.placeOf(wanted.address);
   std::vector<pages::Mapping*> away;
@@ -175,9 +174,8 @@ void CachingAllocator::Restoration::checkPages(const LiveBlock& wanted, const Ma
 
 // All of it that has memory must be free, or be about to be; `users` are to come after what its
 // heap's stream has done with it.
-void CachingAllocator::Restoration::checkMemory(const LiveBlock& wanted, Heap& heap,
-                                                const Segment& segment, Address from, Address to,
-                                                const std::vector<Stream>& users) {
+void Restoration::checkMemory(const LiveBlock& wanted, Heap& heap, const Segment& segment,
+                              Address from, Address to, const std::vector<Stream>& users) {
   for (const Block* b = Layout::covering(segment, from); b && b->address() < to; b = b->next) {
     if (b->isHole()) continue;
     if (!b->isFree() && !(isLeaving(*b) && ownAlone(heap, *b))) refuse(wanted, kInUse);
@@ -185,19 +183,19 @@ void CachingAllocator::Restoration::checkMemory(const LiveBlock& wanted, Heap& h
   }
 }
 
-bool CachingAllocator::Restoration::ownAlone(const Heap& heap, const Block& block) {
+bool Restoration::ownAlone(const Heap& heap, const Block& block) {
   return block.use.uses == nullptr && block.use.stream == heap.stream();
 }
 
-bool CachingAllocator::Restoration::isLeaving(const Block& block) const {
+bool Restoration::isLeaving(const Block& block) const {
   const auto it = leaving_.find(deviceAddress(block));
   return it != leaving_.end() && it->second.block == &block;
 }
 
 // What is free was used until its epoch; what is about to be freed, until now, and nobody goes on
 // using it.
-void CachingAllocator::Restoration::require(const LiveBlock& wanted, Heap& heap,
-                                            const Block& memory, Stream later) CISTERN_NO_TSA {
+void Restoration::require(const LiveBlock& wanted, Heap& heap, const Block& memory,
+                          Stream later) CISTERN_NO_TSA {
   if (later == heap.stream()) return;
   if (memory.isFree() && heap.complete({memory.epoch, heap.generation})) return;
   const auto same = [&](const Need& need) { return need.heap == &heap && need.later == later; };
@@ -213,7 +211,7 @@ void CachingAllocator::Restoration::require(const LiveBlock& wanted, Heap& heap,
 // ---- Carrying out ------------------------------------------------------------------------------
 
 // All that may fail comes before anything changes.
-void CachingAllocator::Restoration::prepare() CISTERN_NO_TSA {
+void Restoration::prepare() CISTERN_NO_TSA {
   for (const auto& [address, leaving] : leaving_) freed_.push_back(toPointer(address));
   for (const Making& making : making_) made_.push_back(toPointer(making.wanted->address));
   used_elsewhere_.reserve(leaving_.size());
@@ -223,20 +221,20 @@ void CachingAllocator::Restoration::prepare() CISTERN_NO_TSA {
     making.heap->layout(making.segment->kind).prepareHoles(unsigned(changes));
 }
 
-void CachingAllocator::Restoration::carryOut() noexcept CISTERN_NO_TSA {
+void Restoration::carryOut() noexcept CISTERN_NO_TSA {
   for (const auto& [address, leaving] : leaving_) letGo(*leaving.heap, *leaving.block);
-  if (pool_.onPages()) allocator_.pages_->bring(comeback_);
+  if (pool_.onPages()) pages_->bring(comeback_);
   for (const Making& making : making_) make(making);
 }
 
 // What other streams use is freed as ever, once the locks are given up.
-void CachingAllocator::Restoration::letGo(Heap& heap, Block& block) noexcept CISTERN_NO_TSA {
+void Restoration::letGo(Heap& heap, Block& block) noexcept CISTERN_NO_TSA {
   if (!ownAlone(heap, block)) return used_elsewhere_.push_back(deviceAddress(block));
   heap.frees.note(deviceAddress(block), block.granules, nullptr, threadNumber());
-  heap.release(block, allocator_.tick_.load(std::memory_order_relaxed));
+  heap.release(block, core_.now());
 }
 
-void CachingAllocator::Restoration::make(const Making& making) noexcept CISTERN_NO_TSA {
+void Restoration::make(const Making& making) noexcept CISTERN_NO_TSA {
   const LiveBlock& block = *making.wanted;
   const Address place = making.segment->placeOf(block.address);
   Block* const free = Layout::covering(*making.segment, place);

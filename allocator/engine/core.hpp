@@ -1,0 +1,73 @@
+// What all parts of one allocator stand on: the device and the options, where memory is and how
+// much of it, which heaps and streams there are, and what is said to the program. It owns these
+// and does nothing itself.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "allocator/base/mutex.hpp"
+#include "allocator/base/options.hpp"
+#include "allocator/base/process.hpp"
+#include "allocator/device/device.hpp"
+#include "allocator/engine/event_pool.hpp"
+#include "allocator/engine/heap_table.hpp"
+#include "allocator/engine/hooks.hpp"
+#include "allocator/engine/known_streams.hpp"
+#include "allocator/engine/limit.hpp"
+#include "allocator/engine/pool.hpp"
+#include "allocator/engine/progress.hpp"
+#include "allocator/engine/recording/pins.hpp"
+#include "allocator/engine/reports.hpp"
+#include "allocator/engine/request.hpp"
+#include "allocator/engine/segment_map.hpp"
+#include "allocator/engine/segment_records.hpp"
+#include "allocator/engine/statistics/totals.hpp"
+
+namespace cistern {
+
+/// Each member says itself whether it is thread-safe, and how.
+struct Core {
+  /// Asks the device for nothing. `total`: bytes of memory that it has.
+  Core(Device& on, const Options& how, std::uint64_t total);
+  Core(const Core&) = delete;
+  Core& operator=(const Core&) = delete;
+
+  Located locate(Address address) const noexcept { return cistern::locate(segments, address); }
+  /// The heaps of a pool.
+  std::vector<Heap*> heapsOf(const Pool& pool) const;
+  /// Throws InvalidArgument for a stream that the device does not know.
+  void requireLive(Stream stream);
+  std::uint64_t now() const { return tick.load(std::memory_order_relaxed); }
+
+  Device& device;
+  const Birthplace made;
+  const Options options;
+  const SizeRules rules;
+  const SizeRules segment_rules;  ///< of pools whose memory comes in segments in any case
+  const SizeRules whole_rules;    ///< of pools that do not split
+  const std::uint64_t device_total;
+  Limit limit;
+  std::atomic<std::uint64_t> tick{0};  ///< misses so far: the clock that segments age by
+  /// Where the next segment or range goes in the order of age: half way up what a block can say
+  /// (2^57 bytes), so that there is room for 2^56 bytes of them on either side.
+  std::atomic<Address> places{Address{1} << 56};
+  std::atomic<std::uint64_t> retries{0};  ///< requests that had to give memory back to go on
+  std::atomic<std::uint64_t> waits{0};    ///< times the host has waited for queued work
+
+  Totals totals;
+  SegmentMap segments;
+  SegmentRecords records;
+  PinnedSegments pinned_segments;
+  EventPool events;
+  Pool default_pool;
+  HeapTable heaps;
+  KnownStreams streams;
+  StreamProgress progress;
+  Hooks hooks;
+  Reports reports;
+  /// Serialises those who hold several heaps' locks. Taken before them.
+  Mutex heaps_mutex;
+};
+
+}  // namespace cistern

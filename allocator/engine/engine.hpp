@@ -1,0 +1,48 @@
+// All parts of one allocator. Each stands on those above it, and calls no other.
+#pragma once
+
+#include <memory>
+
+#include "allocator/engine/accounting.hpp"
+#include "allocator/engine/allocate_path.hpp"
+#include "allocator/engine/cache/cache_table.hpp"
+#include "allocator/engine/capture_memory.hpp"
+#include "allocator/engine/core.hpp"
+#include "allocator/engine/cross_stream.hpp"
+#include "allocator/engine/fallbacks.hpp"
+#include "allocator/engine/flusher.hpp"
+#include "allocator/engine/free_path.hpp"
+#include "allocator/engine/giving_back.hpp"
+#include "allocator/engine/pages/page_backing.hpp"
+#include "allocator/engine/pool_table.hpp"
+#include "allocator/engine/segments/segment_backing.hpp"
+#include "allocator/engine/stream_heaps.hpp"
+
+namespace cistern {
+
+struct Engine {
+  /// Asks the device for nothing. `total`: bytes of memory that the device has; 0 for an allocator
+  /// that is never used.
+  Engine(Device& device, const Options& options, std::uint64_t total);
+  /// Gives everything back to the device, if the driver may still be called.
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  Core core;
+  CacheTable caches;
+  SegmentBacking segments;
+  const std::unique_ptr<PageBacking> pages;  ///< null where all memory is in segments
+  Flusher flusher;
+  CrossStream cross_stream;
+  StreamHeaps stream_heaps;
+  GivingBack giving_back;
+  PoolTable pools;
+  Accounting accounting;
+  Fallbacks fallbacks;
+  CaptureMemory captures;
+  FreePath free_path;
+  AllocatePath allocate_path;
+};
+
+}  // namespace cistern

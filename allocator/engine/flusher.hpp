@@ -1,0 +1,37 @@
+// What threads keep goes back to the heaps: when memory is short, and at low water. It owns
+// nothing. Thread-safe; nothing here may be called with a heap's lock held.
+#pragma once
+
+#include <vector>
+
+#include "allocator/engine/cache/cache_table.hpp"
+#include "allocator/engine/core.hpp"
+#include "allocator/engine/pages/page_backing.hpp"
+
+namespace cistern {
+
+class Flusher {
+ public:
+  /// `pages`: null where all memory is in segments.
+  Flusher(Core& core, CacheTable& caches, PageBacking* pages)
+      : core_(core), caches_(caches), pages_(pages) {}
+
+  /// Empties the caches of all threads. True if there was anything in them. Caches that may hold
+  /// something are looked at, and no others.
+  bool flush() noexcept;
+  /// The one epilogue of every free: what the heap has found to be due once its lock is given up.
+  void afterFree(Heap& heap, Heap::Due due) noexcept;
+  /// A heap is at low water: its pages go home, and caches are emptied.
+  void atLowWater(Heap& heap) noexcept;
+
+ private:
+  bool flushFilled(std::vector<Heap*>& heaps) CISTERN_REQUIRES(core_.heaps_mutex);
+  void flushMine() noexcept;
+  void goHome(Heap& heap) noexcept;
+
+  Core& core_;
+  CacheTable& caches_;
+  PageBacking* const pages_;
+};
+
+}  // namespace cistern

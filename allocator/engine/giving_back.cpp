@@ -1,0 +1,55 @@
+#include "allocator/engine/giving_back.hpp"
+
+namespace cistern {
+
+void GivingBack::emptyCache() {
+  flusher_.flush();
+  (void)core_.hooks.tidy(Tidying::kEmptyCache);
+  cross_stream_.pending().poll();
+  cross_stream_.pending().waitForStuck();
+  if (pages_) pages_->emptyCache(core_.heaps.all());
+  segments_.releaseIdle(core_.heaps.all());
+}
+
+void GivingBack::emptyCache(const Pool& pool) {
+  flusher_.flush();
+  cross_stream_.pending().poll();
+  cross_stream_.pending().waitForStuck();
+  const std::vector<Heap*> heaps = core_.heapsOf(pool);
+  pool.onPages() ? pages_->emptyCache(heaps) : void(segments_.releaseIdle(heaps));
+}
+
+void GivingBack::trim(const Pool& pool, std::uint64_t bytes) {
+  flusher_.flush();
+  cross_stream_.pending().poll();
+  const std::vector<Heap*> heaps = core_.heapsOf(pool);
+  std::uint64_t held = 0;
+  for (Heap* heap : heaps) {
+    const MutexLock lock(heap->mutex());
+    held += heap->reservedBytes();
+  }
+  if (held <= bytes) return;
+  (void)(pool.onPages() ? pages_->release(heaps, held - bytes)
+                        : segments_.releaseIdle(heaps, held - bytes));
+}
+
+// Of the pool's own heaps, and of those that are nobody's in particular.
+bool GivingBack::makeRoomFor(const Request& request) {
+  std::vector<Heap*> heaps = core_.heaps.all();
+  std::erase_if(heaps,
+                [&](const Heap* heap) { return !heap->pool().givesTo(*request.pool, false); });
+  if (segments_.releaseIdle(heaps) > 0) return true;
+  if (pages_ == nullptr || request.pool->onPages()) return false;
+  std::erase_if(heaps, [](const Heap* heap) { return !heap->onPages(); });
+  return pages_->release(heaps, request.pool->rules().segmentFor(request)) > 0;
+}
+
+void GivingBack::collectGarbage() {
+  const double part = core_.options.garbage_collection_threshold;
+  if (part <= 0) return;
+  const auto threshold = std::uint64_t(part * double(core_.limit.limit()));
+  if (pages_) pages_->collectGarbage(threshold);
+  segments_.collectGarbage(core_.heaps.all(), threshold);
+}
+
+}  // namespace cistern

@@ -1,0 +1,44 @@
+// What pools that lend have free: cross_stream.hpp.
+#include <mutex>
+
+#include "allocator/engine/cross_stream.hpp"
+
+namespace cistern {
+namespace {
+
+bool lends(const Pool& pool, const Request& request) {
+  return &pool != request.pool && pool.stage() == Pool::Stage::kLive && pool.lends;
+}
+
+}  // namespace
+
+Block* CrossStream::fromLenders(Heap& heap, const Request& request) {
+  for (Heap* owner : core_.heaps.all()) {
+    if (!lends(owner->pool(), request)) continue;
+    core_.progress.seek(*owner);
+    if (Block* block = fromLender(*owner, request)) return block;
+  }
+  return request.pool->onPages() ? pages_->serve(heap, request, PagesFrom::kLenders) : nullptr;
+}
+
+// Pages are pinned under the backing's lock. The heap may have another pool by now.
+Block* CrossStream::fromLender(Heap& owner, const Request& request) CISTERN_NO_TSA {
+  std::unique_lock<Mutex> backing;
+  if (owner.onPages()) backing = std::unique_lock(pages_->mutex());
+  const MutexLock lock(owner.mutex());
+  if (!lends(owner.pool(), request)) return nullptr;
+  const bool own = owner.stream() == request.stream;
+  const Epochs epochs = own ? Epochs{} : Epochs::upTo(owner.completion.completed);
+  Layout& layout = owner.layout(request.kind);
+  layout.listLeftOut();
+  Block* free = layout.freeBlocks().bestFitIf(request.granules, [&](const Block& b) CISTERN_NO_TSA {
+    if (!epochs.contain(b.epoch) || !layout.serves(b, request.granules)) return false;
+    return owner.onPages() ? !PageBacking::pinned(b) : !core_.pinned_segments.pinned(segmentOf(b));
+  });
+  if (free == nullptr) return nullptr;
+  Request lent = request;
+  lent.recorded_by = Request::kLent;
+  return owner.allocateFrom(*free, lent);
+}
+
+}  // namespace cistern
