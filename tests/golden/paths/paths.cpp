@@ -3,7 +3,6 @@
 #include <vector>
 
 #include "allocator/base/bytes.hpp"
-#include "tests/golden/paths/other_thread.hpp"
 
 namespace cistern::golden {
 namespace {
@@ -61,31 +60,28 @@ void heapFree(Rig& rig, long times) {
 
 // The one block goes to the other thread and comes back, so that the owner's stack has none.
 void remoteFree(Rig& rig, long times) {
-  OtherThread thread;
   reachPeak(rig, rig.stream);
   for (long i = 0; i < times; ++i) {
     void* const block = rig.allocate(kSmall, rig.stream);
-    thread.run([&] { rig.freeCounted(block); });
+    rig.elsewhere([&] { rig.freeCounted(block); });
   }
 }
 
 // A thread that allocates too counts for itself, and says so now and then only.
 void remoteFreeByWorker(Rig& rig, long times) {
-  OtherThread thread;
   reachPeak(rig, rig.stream);
-  thread.run([&] { rig.free(rig.allocate(kSmall, rig.other)); });
+  rig.elsewhere([&] { rig.free(rig.allocate(kSmall, rig.other)); });
   for (long i = 0; i < times; ++i) {
     void* const block = rig.allocate(kSmall, rig.stream);
-    thread.run([&] { rig.freeCounted(block); });
+    rig.elsewhere([&] { rig.freeCounted(block); });
   }
 }
 
 void remoteTakeIn(Rig& rig, long times) {
-  OtherThread thread;
   reachPeak(rig, rig.stream);
   void* block = rig.allocate(kSmall, rig.stream);
   for (long i = 0; i < times; ++i) {
-    thread.run([&] { rig.free(block); });
+    rig.elsewhere([&] { rig.free(block); });
     block = rig.allocateCounted(kSmall, rig.stream);
   }
 }

@@ -7,6 +7,7 @@
 
 #include "allocator/device/sim/sim_device.hpp"
 #include "pools/graph.hpp"
+#include "tests/golden/paths/other_thread.hpp"
 
 namespace cistern::golden {
 
@@ -27,6 +28,12 @@ class Rig {
   /// What is queued on `later` from now on comes after what is queued on `earlier`.
   void order(Stream later, Stream earlier);
 
+  /// Another thread does it, while this one waits.
+  template <class What>
+  void elsewhere(What what) {
+    thread_.run(what);
+  }
+
   Pools& pools() { return pools_; }
   const CallCounts& calls() const { return calls_; }
 
@@ -37,6 +44,8 @@ class Rig {
   CachingAllocator allocator_;
   Pools pools_;
   CallCounts calls_{};  ///< what the counted verbs have made
+  /// There always: in a process of one thread the C library takes its locks without being seen.
+  OtherThread thread_;
 
  public:
   const Stream stream, other;
