@@ -170,9 +170,18 @@ def page_sizes(figures):
     return table(["stranded, %", "by the rule", "8 MiB always", "16 MiB", "20 MiB"], stranded)
 
 
+def paths(_):
+    """Measured by tests/golden, which keeps them: ./dev golden."""
+    kept = json.loads((TOP / "tests/golden/paths.json").read_text())["paths"]
+    rows = [[path, f"{row['instructions']['gnu-x86_64']:,}", str(row["locks"]),
+             ", ".join(f"{kind} {count}" for kind, count in row["calls"].items())]
+            for path, row in kept.items()]
+    return table(["path", "instructions", "locks", "calls to the device"], rows)
+
+
 TABLES = {"reserves": reserves, "sample": sample, "rounds": rounds, "kept-rounds": kept_rounds,
           "efficiency": efficiency, "device-ms": device_time, "fits": fits,
-          "page-sizes": page_sizes}
+          "page-sizes": page_sizes, "paths": paths}
 
 
 # ---- Those in sentences --------------------------------------------------------------------------

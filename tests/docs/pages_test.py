@@ -54,6 +54,13 @@ class Speeds(unittest.TestCase):
                     self.assertEqual(number(figure), number(worse[case][peer]), (title, peer))
 
 
+class Paths(unittest.TestCase):
+    def test_the_page_has_what_the_test_keeps(self):
+        shown = rows((TOP / "docs/benchmarks.md").read_text())
+        for row in rows(figures.paths(None)):
+            self.assertIn(row, shown, "./dev docs writes it anew")
+
+
 class Marks(unittest.TestCase):
     def test_every_table_of_the_script_stands_in_one_page_and_no_other_is_asked_for(self):
         names = [name for page in figures.pages()

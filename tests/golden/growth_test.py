@@ -6,30 +6,20 @@ stream does, with pages and with segments.
 """
 
 import argparse
-import pathlib
-import re
-import shutil
-import subprocess
 import sys
-import tempfile
+
+import callgrind
 
 STREAMS = 2_000
 MOST = 2.2
-SKIPPED = 77
 WAYS = ("hold", "large", "free", "share", "forget")
 OPTIONS = ("background_thread:false", "backing:segments")
 
 
 def instructions(valgrind, program, streams, way, options):
-    with tempfile.TemporaryDirectory() as folder:
-        out = pathlib.Path(folder) / "profile"
-        run = subprocess.run(
-            [valgrind, "--tool=callgrind", f"--callgrind-out-file={out}",
-             "--toggle-collect=cistern::golden::runStreams*", program, "streams", str(streams), way, options],
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-        if run.returncode != 0 or not out.exists():
-            sys.exit(f"callgrind failed ({run.returncode}):\n{run.stdout[-2000:]}")
-        return int(re.search(r"^(?:summary|totals): (\d+)", out.read_text(), re.MULTILINE)[1])
+    profile, _ = callgrind.run(valgrind, [program, "streams", streams, way, options],
+                               "cistern::golden::runStreams*")
+    return profile.total
 
 
 def main():
@@ -38,13 +28,7 @@ def main():
     parser.add_argument("--build", required=True)
     parser.add_argument("--streams", type=int, default=STREAMS)
     arguments = parser.parse_args()
-    valgrind = shutil.which("valgrind")
-    if arguments.build != "plain":
-        print("skipped: only a release build without sanitizers and audits is counted")
-        sys.exit(SKIPPED)
-    if valgrind is None:
-        print("skipped: valgrind is not installed (./dev setup)")
-        sys.exit(SKIPPED)
+    valgrind = callgrind.required(arguments.build)
 
     wrong = False
     for options in OPTIONS:
