@@ -23,11 +23,7 @@ Block& CaptureMemory::allocate(const Request& request) {
 void CaptureMemory::pin(Recording& recording, const Block& block) {
   const MutexLock lock(recording.mutex());
   if (recording.over()) return;  // the graph is made without it
-  if (heapOf(block).onPages()) {
-    pages_->pin(block, recording.number(), recording.pins);
-  } else {
-    core_.pinned_segments.pin(segmentOf(block), recording.number(), recording.pins);
-  }
+  heapOf(block).backing().pin(block, recording.number(), recording.pins);
 }
 
 // What was not allocated in the capture has been used by work that is queued, not recorded: it is
@@ -84,8 +80,7 @@ void CaptureMemory::begin(std::shared_ptr<Recording> recording, Stream origin) {
 void CaptureMemory::begin(Heap& heap, std::uint32_t number) CISTERN_NO_TSA {
   std::vector<Block*> blocks;
   {
-    std::unique_lock<Mutex> backing;
-    if (heap.onPages()) backing = std::unique_lock(pages_->mutex());
+    const std::unique_lock still = heap.backing().holdStill();
     const MutexLock lock(heap.mutex());
     heap.recorded = number;
     heap.before_recording = heap.endedEpoch();
@@ -120,19 +115,17 @@ Pins CaptureMemory::end(Recording& recording) noexcept {
 
 // Mappings that pages left before the capture may be in use still: then no epoch is complete by it.
 void CaptureMemory::end(Heap& heap, std::uint32_t number) noexcept CISTERN_NO_TSA {
-  std::unique_lock<Mutex> backing;
-  if (heap.onPages()) backing = std::unique_lock(pages_->mutex());
+  const std::unique_lock still = heap.backing().holdStill();
   const MutexLock lock(heap.mutex());
   if (heap.recorded != number) return;  // a stream has come in at this moment, with nothing
   heap.recorded = 0;
-  const bool left_behind = heap.onPages() && pages_->leftInUse(heap, heap.before_recording);
+  const bool left_behind = heap.backing().leftInUse(heap, heap.before_recording);
   left_behind ? heap.noteFreeComplete() : heap.noteComplete(heap.endedEpoch());
 }
 
 void CaptureMemory::unpin(Pins& pins) noexcept {
-  if (!pins.mappings.empty()) pages_->unpin(pins.mappings);
-  for (HeapSegment* segment : pins.segments) core_.pinned_segments.unpin(*segment);
-  pins = {};
+  core_.pages.unpin(pins);
+  core_.segments.unpin(pins);
 }
 
 }  // namespace cistern

@@ -47,9 +47,8 @@ bool noteUse(const Heap& heap, Block& block, Stream stream) {
 
 }  // namespace
 
-CrossStream::CrossStream(Core& core, PageBacking* pages, Flusher& flusher)
+CrossStream::CrossStream(Core& core, Flusher& flusher)
     : core_(core),
-      pages_(pages),
       flusher_(flusher),
       pending_(core.device, core.events, core.streams,
                [this](const PendingFrees::Pending& pending) { putBack(pending); }) {}
@@ -153,7 +152,7 @@ Block* CrossStream::takeFrom(Heap& owner, Heap& heap, const Request& request, bo
 bool CrossStream::mayAdopt(const Heap& owner, const Heap& heap, const HeapSegment& segment) const {
   if (segment.heap.load(std::memory_order_relaxed) != &owner) return false;
   return mayLend(owner, heap) ||
-         (mayInherit(owner, heap) && !core_.pinned_segments.pinned(segment));
+         (mayInherit(owner, heap) && !core_.segments.pinned(*segment.first));
 }
 
 // Moves a segment, if it is still the owner's, wholly free and complete, and allocates from it.

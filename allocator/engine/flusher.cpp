@@ -26,7 +26,6 @@ bool Flusher::flush() noexcept {
       const MutexLock lock(core_.heaps_mutex);
       any = flushFilled(heaps);
     }
-    if (!pages_) return any;
     for (Heap* heap : heaps) {
       if (passedLowWater(*heap)) goHome(*heap);
     }
@@ -40,7 +39,7 @@ bool Flusher::flush() noexcept {
 // to close another thread's costs a system call.
 bool Flusher::flushFilled(std::vector<Heap*>& heaps) CISTERN_NO_TSA {
   std::vector<ThreadCache*> filled;
-  caches_.takeFilled(filled);
+  core_.caches.takeFilled(filled);
   if (filled.empty()) return false;
   for (ThreadCache* cache : filled) heaps.push_back(&cache->heap());
   std::ranges::sort(heaps, {}, [](const Heap* heap) { return heap->offering.number; });
@@ -57,7 +56,7 @@ bool Flusher::flushFilled(std::vector<Heap*>& heaps) CISTERN_NO_TSA {
 
 void Flusher::afterFree(Heap& heap, Heap::Due due) noexcept {
   if (due.mark && driverMayBeCalled()) core_.progress.markFreed(heap);
-  if (due.low_water && pages_) atLowWater(heap);
+  if (due.low_water) atLowWater(heap);
 }
 
 // A round begins with empty caches, so that it is like the one before. Other threads lose theirs
@@ -70,7 +69,7 @@ void Flusher::atLowWater(Heap& heap) noexcept {
 void Flusher::flushMine() noexcept CISTERN_NO_TSA {
   try {
     std::vector<ThreadCache*> filled;
-    caches_.takeFilled(filled);
+    core_.caches.takeFilled(filled);
     for (ThreadCache* cache : filled) {
       const MutexLock lock(cache->heap().mutex());
       cache->isMine() ? cache->flush() : cache->list();
@@ -82,7 +81,7 @@ void Flusher::flushMine() noexcept CISTERN_NO_TSA {
 
 void Flusher::goHome(Heap& heap) noexcept {
   try {
-    pages_->sendHome(heap);
+    core_.pages.sendHome(heap);
   } catch (const std::bad_alloc&) {
     // The host is short of memory: pages stay where they are.
   }

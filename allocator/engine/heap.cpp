@@ -65,7 +65,7 @@ void Heap::release(Block& block, std::uint64_t tick, std::uint32_t at, bool held
 
 void Heap::noteFreed(const Block& block, std::uint32_t at) noexcept {
   completion.freed_bytes += block.bytes();
-  if (on_pages_) recent.note(*block.segment, block.address(), block.end(), at);
+  if (onPages()) recent.note(*block.segment, block.address(), block.end(), at);
 }
 
 std::vector<Block*> Heap::incomplete() {

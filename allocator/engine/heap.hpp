@@ -120,7 +120,7 @@ class alignas(64) Heap {
       : totals_(totals),
         pool_(&pool),
         stream_(stream),
-        on_pages_(pool.onPages()),
+        backing_(pool.backing()),
         small_(pool.rules().splitRules(SizeKind::kSmall)),
         large_(pool.rules().splitRules(SizeKind::kLarge)),
         frees(free_log) {}
@@ -138,8 +138,8 @@ class alignas(64) Heap {
   /// Whether requests of that stream are for this heap, which had it a moment ago. Asked in this
   /// order: by the time it is not gone any more, it is another stream's.
   bool serves(Stream s) const { return !gone() && stream() == s; }
-  /// Whether its memory is pages, rather than segments.
-  bool onPages() const { return on_pages_; }
+  MemoryBacking& backing() const { return backing_; }
+  bool onPages() const { return backing_.inPages(); }
   Mutex& mutex() CISTERN_TSA(lock_returned(mutex_)) { return mutex_; }
 
   /// The stream that a block in use was allocated for.
@@ -267,7 +267,7 @@ class alignas(64) Heap {
   /// blocks.
   StatArray usage(SizeKind kind) CISTERN_REQUIRES(mutex_);
   std::uint64_t reservedBytes() const CISTERN_REQUIRES(mutex_) {
-    return backing_[0].bytes + backing_[1].bytes;
+    return backed_[0].bytes + backed_[1].bytes;
   }
   /// Memory that the heap has of one kind is of another, in whichever heap.
   void countMoved(SizeKind from, SizeKind to, std::uint64_t bytes) noexcept {
@@ -318,12 +318,12 @@ class alignas(64) Heap {
   std::atomic<Pool*> pool_;
   std::atomic<Stream> stream_;
   std::atomic<bool> gone_{false};
-  const bool on_pages_;
+  MemoryBacking& backing_;
   Mutex mutex_;
   Layout small_ CISTERN_GUARDED_BY(mutex_);
   Layout large_ CISTERN_GUARDED_BY(mutex_);
   std::array<Counted, kSizeKindCount> counted_ CISTERN_GUARDED_BY(mutex_);
-  std::array<BackingCount, kSizeKindCount> backing_ CISTERN_GUARDED_BY(mutex_);
+  std::array<BackingCount, kSizeKindCount> backed_ CISTERN_GUARDED_BY(mutex_);
   bool withdrawn_ CISTERN_GUARDED_BY(mutex_) = false;  ///< withdrawn => nothing for other heaps
 
  public:
@@ -356,7 +356,8 @@ class alignas(64) Heap {
   bool low_water_passed CISTERN_GUARDED_BY(mutex_) =
       false;  ///< low water came when a cache was put back
   /// The number of the capture into its pool that is under way, or 0. Meanwhile frees are for
-  /// capture_memory.cpp, and what its stream has done by now says nothing of what the capture has freed.
+  /// capture_memory.cpp, and what its stream has done by now says nothing of what the capture has
+  /// freed.
   std::uint32_t recorded CISTERN_GUARDED_BY(mutex_) = 0;
   /// The epoch that ended when the latest such capture began.
   EpochMark before_recording CISTERN_GUARDED_BY(mutex_);

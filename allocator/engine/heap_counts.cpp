@@ -50,7 +50,7 @@ void Heap::setAside(Block& free) noexcept {
 }
 
 void Heap::countBacking(SizeKind kind, std::uint64_t bytes, int sign, bool real) {
-  BackingCount& own = backing_[std::size_t(kind)];
+  BackingCount& own = backed_[std::size_t(kind)];
   own.pieces += std::uint64_t(sign);
   own.bytes += std::uint64_t(sign) * bytes;
   if (real) totals_.countBacking(kind, sign, sign * std::int64_t(bytes));
@@ -72,8 +72,8 @@ StatArray Heap::usage(SizeKind kind) {
   at(Stat::kActiveBytes) = std::int64_t(own.busyBytes());
   at(Stat::kInactiveSplit) = std::int64_t(own.splitFreeBlocks());
   at(Stat::kInactiveSplitBytes) = std::int64_t(own.splitFreeBytes());
-  at(Stat::kSegment) = std::int64_t(backing_[std::size_t(kind)].pieces);
-  at(Stat::kReservedBytes) = std::int64_t(backing_[std::size_t(kind)].bytes);
+  at(Stat::kSegment) = std::int64_t(backed_[std::size_t(kind)].pieces);
+  at(Stat::kReservedBytes) = std::int64_t(backed_[std::size_t(kind)].bytes);
   return all;
 }
 
@@ -83,7 +83,7 @@ void Heap::auditCounts(SizeKind kind) {
   CISTERN_CHECK(counted.now.blocks == std::int64_t(own.splitFreeBlocks()));
   CISTERN_CHECK(counted.now.bytes == std::int64_t(own.splitFreeBytes()));
   // Pages that the device would not take back are counted too.
-  CISTERN_CHECK(backing_[std::size_t(kind)].bytes >= own.segmentBytes());
+  CISTERN_CHECK(backed_[std::size_t(kind)].bytes >= own.segmentBytes());
 }
 
 }  // namespace cistern

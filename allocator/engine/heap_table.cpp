@@ -23,7 +23,7 @@ HeapTable::HeapTable(Pool& default_pool, std::size_t free_log, Totals& totals)
       free_log_(free_log),
       totals_(totals),
       answers_(nextNumber()),
-      nowhere_(false, default_pool.rules(), default_pool.onPages()) {
+      nowhere_(false, default_pool.rules(), default_pool.backing()) {
   generations_.push_back(std::make_unique<Slots>(16));
   slots_.store(generations_.back().get(), std::memory_order_release);
 }
@@ -120,7 +120,7 @@ Heap& HeapTable::findOrMake(Stream stream, Heap* spare) {
 Heap* HeapTable::takeParked(Pool& pool, Stream stream) noexcept {
   for (std::size_t i = parked_.size(); i-- > 0;) {
     Heap* const heap = parked_[i];
-    if (heap->onPages() != pool.onPages() || !heap->moveTo(pool, stream)) continue;
+    if (&heap->backing() != &pool.backing() || !heap->moveTo(pool, stream)) continue;
     parked_.erase(parked_.begin() + std::ptrdiff_t(i));
     return heap;
   }

@@ -65,7 +65,7 @@ bool Heap::offers() const noexcept {
   for (const Layout* layout : {&small_, &large_}) {
     if (layout->freeBlocks().hasLeftOut()) return true;  // it may be found later
     const bool whole = layout->freeBlocks().blocks() != layout->splitFreeBlocks();
-    if (on_pages_ ? largestFree(layout->freeBlocks()) >= kLeastPage : whole) return true;
+    if (onPages() ? largestFree(layout->freeBlocks()) >= kLeastPage : whole) return true;
   }
   return false;
 }

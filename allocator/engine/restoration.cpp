@@ -48,14 +48,13 @@ std::vector<LiveBlock> PoolTable::liveBlocks(const Pool& pool) const {
 std::vector<Address> PoolTable::restore(Pool& pool, const std::vector<LiveBlock>& wanted,
                                         std::vector<void*>& freed, std::vector<void*>& made) {
   if (!sound(wanted)) throw PoolError("cannot be set back: its blocks are not as they were said");
-  Restoration restoration(core_, pages_, pool, wanted, freed, made);
+  Restoration restoration(core_, pool, wanted, freed, made);
   restoration.run();
   return restoration.usedElsewhere();
 }
 
 void Restoration::run() CISTERN_NO_TSA {
-  std::unique_lock<Mutex> backing;
-  if (pool_.onPages()) backing = std::unique_lock(pages_->mutex());
+  const std::unique_lock still = pool_.backing().holdStill();
   findForgotten();
   if (tryNow()) return;
   for (const Need& need : needs_) core_.progress.refresh(*need.heap);
@@ -223,7 +222,7 @@ void Restoration::prepare() CISTERN_NO_TSA {
 
 void Restoration::carryOut() noexcept CISTERN_NO_TSA {
   for (const auto& [address, leaving] : leaving_) letGo(*leaving.heap, *leaving.block);
-  if (pool_.onPages()) pages_->bring(comeback_);
+  if (pool_.onPages()) core_.pages.bring(comeback_);
   for (const Making& making : making_) make(making);
 }
 

@@ -19,9 +19,9 @@ namespace cistern {
 class Restoration {
  public:
   /// Pre: `wanted` is in order; it, `freed` and `made`, which get what changed, outlive this.
-  Restoration(Core& core, PageBacking* pages, Pool& pool, const std::vector<LiveBlock>& wanted,
+  Restoration(Core& core, Pool& pool, const std::vector<LiveBlock>& wanted,
               std::vector<void*>& freed, std::vector<void*>& made)
-      : core_(core), pages_(pages), pool_(pool), wanted_(wanted), freed_(freed), made_(made) {}
+      : core_(core), pool_(pool), wanted_(wanted), freed_(freed), made_(made) {}
 
   /// Throws PoolError or std::bad_alloc, changing nothing.
   void run();
@@ -79,7 +79,6 @@ class Restoration {
   void make(const Making& making) noexcept;
 
   Core& core_;
-  PageBacking* const pages_;
   Pool& pool_;
   const std::vector<LiveBlock>& wanted_;
   std::vector<void*>&freed_, &made_;

@@ -54,7 +54,7 @@ bool StreamHeaps::holdsNothing(Heap& heap) {
     const MutexLock lock(heap.mutex());
     if (!empty() || heap.completion.busy || heap.completion.under_way != 0) return false;
   }
-  return !heap.onPages() || pages_->forgets(heap);
+  return heap.backing().forgets(heap);
 }
 
 }  // namespace cistern

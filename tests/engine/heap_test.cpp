@@ -1,16 +1,16 @@
 // A heap's epochs, at the end of their numbers; the map from addresses to segments.
-#include "allocator/engine/heap.hpp"
-
+#include "allocator/engine/core.hpp"
 #include "allocator/engine/segment_map.hpp"
 #include "tests/engine/engine_support.hpp"
 
 namespace cistern::test {
 
 TEST_CASE("epochs that run out of numbers are counted anew, and mark nothing", "[engine]") {
-  const SizeRules rules{Options{}};
-  Pool pool(true, rules, false);
-  Totals totals;
-  Heap heap(pool, Stream{1}, 0, totals);
+  sim::SimDevice device;
+  Options options;
+  options.backing = Backing::kSegments;
+  Core core(device, options, kGiB);
+  Heap heap(core.default_pool, Stream{1}, 0, core.totals);
   const MutexLock lock(heap.mutex());
   HeapSegment segment;
   segment.base = 0x10'0000'0000;
@@ -18,7 +18,7 @@ TEST_CASE("epochs that run out of numbers are counted anew, and mark nothing", "
   heap.add(segment, Heap::From::kDevice);
   std::vector<Block*> blocks;
   for (int i = 0; i < 8; ++i)
-    blocks.push_back(heap.allocate(rules.request(kKiB, Stream{1}, &pool)));
+    blocks.push_back(heap.allocate(core.rules.request(kKiB, Stream{1}, &core.default_pool)));
 
   heap.epoch = UINT32_MAX - 3;
   heap.release(*blocks[1], 0);

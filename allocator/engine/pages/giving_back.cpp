@@ -87,11 +87,11 @@ void PageBacking::drainLater(Heap& heap) {
 }
 
 // A page's age is counted in its heap's epochs, one of which ends each time that this looks.
-void PageBacking::collectGarbage(std::uint64_t bytes) {
+void PageBacking::collectGarbage(const std::vector<Heap*>& all, std::uint64_t bytes) {
   const MutexLock lock(mutex_);
   if (ground_.limit.reserved() <= bytes) return;
   std::uint64_t age = 0, count = 0;
-  std::vector<Heap*> heaps = ground_.heaps.all();
+  std::vector<Heap*> heaps = all;
   std::erase_if(heaps, [](const Heap* heap) { return !heap->onPages(); });
   for (Heap* heap : heaps) {
     ground_.progress.refresh(*heap);

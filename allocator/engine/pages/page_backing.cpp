@@ -14,7 +14,7 @@ bool PageBacking::supportedBy(const Device& device) {
 }
 
 PageBacking::PageBacking(const Surroundings& surroundings)
-    : ground_(surroundings), background_([this] { return unmapSome(); }) {}
+    : MemoryBacking(true), ground_(surroundings), background_([this] { return unmapSome(); }) {}
 
 Block* PageBacking::serve(Heap& heap, const Request& request, PagesFrom from) {
   const MutexLock lock(mutex_);
@@ -56,12 +56,14 @@ void PageBacking::pin(const Block& block, std::uint32_t number, Pins& pins) {
   });
 }
 
-void PageBacking::unpin(const std::vector<Mapping*>& mappings) noexcept {
+void PageBacking::unpin(Pins& pins) noexcept {
+  if (pins.mappings.empty()) return;
   const MutexLock lock(mutex_);
-  for (Mapping* mapping : mappings) ground_.table.unpin(*mapping);
+  for (Mapping* mapping : pins.mappings) ground_.table.unpin(*mapping);
+  pins.mappings.clear();
 }
 
-bool PageBacking::pinned(const Block& block) {
+bool PageBacking::pinned(const Block& block) const {
   bool held = false;
   forEachMapping(block, [&](const Mapping& mapping) { held |= !mapping.page->mayLeave(); });
   return held;
@@ -110,7 +112,7 @@ std::size_t PageBacking::hostBytes() const {
   return sizeof(*this) + ground_.table.hostBytes() + ground_.parked.capacity() * sizeof(Mapping*);
 }
 
-std::string PageBacking::lastDeviceError() const {
+std::string PageBacking::lastError() const {
   const MutexLock lock(mutex_);
   return ground_.last_error;
 }
@@ -127,7 +129,7 @@ bool insist(Call call) {
 
 // What queued work may still use stays mapped if the device will not say that it is complete.
 void PageBacking::shutDown(bool driver) noexcept CISTERN_NO_TSA {
-  if (!driver) return;
+  if (!driver || ground_.table.ranges().empty()) return;
   const MutexLock lock(mutex_);
   Device* const device_there = &ground_.device;
   Device& device = *device_there;

@@ -47,21 +47,19 @@ bool SegmentBacking::releaseOneIdle(HeapSegment& segment, Heap& heap) {
   return giveBack(segment, heap);
 }
 
-// Gives idle segments back, until at least `most` bytes are. Returns the bytes.
-std::uint64_t SegmentBacking::releaseIdle(const std::vector<Heap*>& heaps, std::uint64_t most) {
+std::uint64_t SegmentBacking::release(const std::vector<Heap*>& heaps, std::uint64_t bytes) {
   std::uint64_t released = 0;
   for (Heap* heap : heaps) released += discardRefused(*heap);
   for (const Idle& one : idleSegments(heaps)) {
-    if (released >= most) break;
+    if (released >= bytes) break;
     if (releaseOneIdle(*one.segment, *one.heap)) released += one.bytes;
   }
   return released;
 }
 
-// Above the threshold, gives back what has been idle for at least the mean time, oldest first,
-// until below it.
-void SegmentBacking::collectGarbage(const std::vector<Heap*>& heaps, std::uint64_t threshold) {
-  const auto above = [&] { return limit_.reserved() > threshold; };
+// What has been idle for at least the mean time goes, the oldest first.
+void SegmentBacking::collectGarbage(const std::vector<Heap*>& heaps, std::uint64_t bytes) {
+  const auto above = [&] { return limit_.reserved() > bytes; };
   if (!above()) return;
   std::vector<Idle> idle = idleSegments(heaps);
   if (idle.empty()) return;

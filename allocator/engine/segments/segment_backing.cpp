@@ -9,19 +9,22 @@
 namespace cistern {
 
 SegmentBacking::SegmentBacking(Device& device, const Options& options, Limit& limit,
-                               SegmentMap& map, SegmentRecords& records,
-                               const PinnedSegments& pinned, std::atomic<Address>& places,
+                               SegmentMap& map, std::atomic<Address>& places,
                                const std::atomic<std::uint64_t>& tick)
-    : device_(device),
+    : MemoryBacking(false),
+      device_(device),
       options_(options),
       limit_(limit),
       map_(map),
-      records_(records),
       places_(places),
-      tick_(tick),
-      pinned_(pinned) {}
+      tick_(tick) {}
 
-std::uint64_t SegmentBacking::leastGrowth(const Request& request) {
+void SegmentBacking::unpin(Pins& pins) noexcept {
+  for (HeapSegment* segment : pins.segments) pinned_.unpin(*segment);
+  pins.segments.clear();
+}
+
+std::uint64_t SegmentBacking::leastGrowth(const Request& request) const {
   return roundUp(request.rounded(), kSegmentUnit);
 }
 
