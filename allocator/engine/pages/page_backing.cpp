@@ -21,7 +21,9 @@ Block* PageBacking::serve(Heap& heap, const Request& request, PagesFrom from) {
   const bool recorded = request.recording != nullptr;  // a capture unmaps nothing
   // Soon there will be old mappings to remove: what this stream has done with them is marked while
   // it is known to be alive.
-  if (ground_.table.staleMappings() > mostStale() / 2 && !without(Mechanism::kEarlyRefresh))
+  constexpr std::size_t kPartLeft = 8;
+  const std::size_t many = mostStale() - mostStale() / kPartLeft;
+  if (ground_.table.staleMappings() > many && !without(Mechanism::kEarlyRefresh))
     ground_.progress.refresh(heap);
   // A thread that finds no time for it is helped before what it left makes each window dear.
   const bool behind =

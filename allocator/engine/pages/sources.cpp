@@ -220,23 +220,18 @@ void Mover::grow() {
 }
 
 // A gap that takes several pages gets them of one size, so that they fit the next request of its
-// kind. One that takes half a page or more gets its own; one that takes less leaves the rest of a
-// page to requests to come, but no more than a quarter of what the heap has: it may be the only one
-// on its stream.
+// kind. One that takes less gets a page to itself: what reaches into the next block is not free
+// together with it. But in a capture, which asks for little at a time, it leaves the rest of 8 MiB
+// to requests to come.
 std::uint32_t Mover::newPageUnits(const Gap& gap) const {
   const std::uint32_t lacking = gap.end - gap.at, room = gap.room_end - gap.at;
   const std::uint32_t page = pageUnits(lacking);
   if (pressed_) return std::min(page, lacking);
   if (ground_.options.page_size != 0) return std::min(page, room);
   if (lacking <= page) {
-    constexpr std::uint64_t kPartBeyond = 4;
-    if (without(Mechanism::kReachBeyond)) return lacking;
-    const auto beyond = without(Mechanism::kBeyondPart)
-                            ? UINT32_MAX
-                            : std::uint32_t(backed_before_ / kPartBeyond / kUnit);
-    return lacking * 2 >= page && !without(Mechanism::kHalfPage)
-               ? lacking
-               : std::min({page, room, std::max(lacking, beyond)});
+    constexpr std::uint32_t kShared = 4;
+    if (request_.recording == nullptr || without(Mechanism::kReachBeyond)) return lacking;
+    return std::max(lacking, std::min({page, room, kShared}));
   }
   if (without(Mechanism::kEvenPages)) return page;
   const std::uint32_t count = (lacking + page - 1) / page;
