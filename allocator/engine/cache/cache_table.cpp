@@ -59,13 +59,13 @@ Spare& spare() {
 }
 
 // In the order in which those who want both take them.
-void takeForFork() CISTERN_NO_TSA {
+void takeForFork() {
   Alive::takeForFork();
-  spare().mutex.lock();
+  spare().mutex.takeForFork();
 }
 
-void releaseAfterFork() CISTERN_NO_TSA {
-  spare().mutex.unlock();
+void releaseAfterFork() {
+  spare().mutex.releaseAfterFork();
   Alive::releaseAfterFork();
 }
 
