@@ -43,9 +43,10 @@ void CachingAllocator::resetAccumulatedStats() { totals_.resetAccumulated(); }
 
 CacheInfo CachingAllocator::cacheInfo() const {
   CacheInfo info;
-  withAllHeaps([&](const std::vector<Heap*>& heaps) CISTERN_NO_TSA {
+  withAllHeaps([&](const std::vector<Heap*>& heaps) {
     if (pages_) info.free_bytes = pages_->parkedBytes();
     for (Heap* heap : heaps) {
+      heap->mutex().assertHeld();
       for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
         const FreeIndex& index = heap->layout(kind).freeBlocks();
         info.free_bytes += index.bytes();
@@ -74,8 +75,9 @@ void CachingAllocator::audit() const {
 
 void CachingAllocator::auditHeaps() const {
   std::uint64_t reserved = 0, in_pages = 0;
-  withAllHeaps([&](const std::vector<Heap*>& heaps) CISTERN_NO_TSA {
+  withAllHeaps([&](const std::vector<Heap*>& heaps) {
     for (Heap* heap : heaps) {
+      heap->mutex().assertHeld();
       heap->audit();
       reserved += heap->reservedBytes();
       if (heap->onPages()) in_pages += heap->reservedBytes();

@@ -4,21 +4,18 @@
 
 #include "allocator/engine/cache/held_caches.hpp"
 #include "allocator/engine/caching_allocator.hpp"
+#include "allocator/engine/heap_locks.hpp"
 
 namespace cistern {
 
-// Holds every heap still, in the order in which they were made, and then the caches. What may throw
-// comes before the locks: nobody would give them up.
+// Holds every heap still, and then the caches.
 template <class Visit>
-void CachingAllocator::withAllHeaps(Visit visit) const CISTERN_NO_TSA {
+void CachingAllocator::withAllHeaps(Visit visit) const {
   const MutexLock lock(heaps_mutex_);
-  const std::vector<Heap*> heaps = heaps_.all();
-  for (Heap* heap : heaps) heap->mutex().lock();
-  {
-    const HeldCaches held_still(heaps);
-    visit(heaps);
-  }
-  for (Heap* heap : heaps) heap->mutex().unlock();
+  std::vector<Heap*> heaps = heaps_.all();
+  const HeapLocks locks(heaps_mutex_, heaps);
+  const HeldCaches held_still(heaps);
+  visit(heaps);
 }
 
 }  // namespace cistern

@@ -140,7 +140,9 @@ class alignas(64) Heap {
   bool serves(Stream s) const { return !gone() && stream() == s; }
   /// Whether its memory is pages, rather than segments.
   bool onPages() const { return on_pages_; }
-  Mutex& mutex() CISTERN_TSA(lock_returned(mutex_)) { return mutex_; }
+  Mutex& mutex() const CISTERN_TSA(lock_returned(mutex_)) { return mutex_; }
+  /// So many heaps were made before it.
+  std::size_t number() const { return offering.number; }
 
   /// The stream that a block in use was allocated for.
   Stream streamOf(const Block& block) const {
@@ -167,7 +169,8 @@ class alignas(64) Heap {
     return block && ownership::heldByProgram(*block) ? block : nullptr;
   }
   /// The same without the lock, for whoever has the block; null, seldom, although it is there. In
-  /// the hands of somebody who has not, what it returns may be anything.
+  /// the hands of somebody who has not, what it returns may be anything. No analysis: it is made to
+  /// be called without the lock.
   Block* peek(const HeapSegment& segment, Address address) const noexcept CISTERN_NO_TSA {
     const Layout& from = segment.kind == SizeKind::kSmall ? small_ : large_;
     return from.peek(segment.placeOf(address));
@@ -308,7 +311,7 @@ class alignas(64) Heap {
   std::atomic<Stream> stream_;
   std::atomic<bool> gone_{false};
   const bool on_pages_;
-  Mutex mutex_;
+  mutable Mutex mutex_;
   Layout small_ CISTERN_GUARDED_BY(mutex_);
   Layout large_ CISTERN_GUARDED_BY(mutex_);
   std::array<Counted, kSizeKindCount> counted_ CISTERN_GUARDED_BY(mutex_);

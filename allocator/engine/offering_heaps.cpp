@@ -36,12 +36,12 @@ std::size_t OfferingHeaps::hostBytes() const {
   return made_.capacity() * sizeof(Heap*) + offering_.hostBytes();
 }
 
-void OfferingHeaps::audit(const std::vector<Heap*>& heaps) const CISTERN_NO_TSA {
+void OfferingHeaps::audit(const std::vector<Heap*>& heaps) const {
   const MutexLock lock(mutex_);
   for (const Heap* heap : heaps) {
-    const std::size_t number = heap->offering.number;
-    CISTERN_CHECK(made_[number] == heap);
-    CISTERN_CHECK(offering_.contains(number) != heap->withdrawn());
+    heap->mutex().assertHeld();
+    CISTERN_CHECK(made_[heap->number()] == heap);
+    CISTERN_CHECK(offering_.contains(heap->number()) != heap->withdrawn());
   }
 }
 

@@ -13,6 +13,7 @@
 
 #include "allocator/base/check.hpp"
 #include "allocator/engine/cache/held_caches.hpp"
+#include "allocator/engine/heap_locks.hpp"
 #include "allocator/engine/restoration.hpp"
 
 namespace cistern {
@@ -54,7 +55,7 @@ void CachingAllocator::restore(Pool& pool, const std::vector<LiveBlock>& wanted,
   for (const Address address : restoration.usedElsewhere()) free(toPointer(address));
 }
 
-void CachingAllocator::Restoration::run() CISTERN_NO_TSA {
+void CachingAllocator::Restoration::run() {
   std::unique_lock<Mutex> backing;
   if (pool_.onPages()) backing = std::unique_lock(allocator_.pages_->mutex());
   findForgotten();
@@ -76,13 +77,10 @@ void CachingAllocator::Restoration::findForgotten() {
   }
 }
 
-// Whoever holds several heaps' locks holds heaps_mutex_ first.
-bool CachingAllocator::Restoration::tryNow() CISTERN_NO_TSA {
+bool CachingAllocator::Restoration::tryNow() {
   const MutexLock holding_several(allocator_.heaps_mutex_);
   heaps_ = pool_.heaps();
-  std::ranges::sort(heaps_);
-  std::vector<std::unique_lock<Mutex>> locks;
-  for (Heap* heap : heaps_) locks.emplace_back(heap->mutex());
+  const HeapLocks locks(allocator_.heaps_mutex_, heaps_);
   look();
   if (!needs_.empty()) return false;
   prepare();
@@ -115,7 +113,7 @@ void CachingAllocator::Restoration::refuse(const LiveBlock& block, const char* w
 
 // Each look begins anew: the pool's user sees to it that nothing else happens in the pool, but
 // memory of it goes back to the device, is lent, or, where the pool is draining, moves elsewhere.
-void CachingAllocator::Restoration::look() CISTERN_NO_TSA {
+void CachingAllocator::Restoration::look() {
   leaving_.clear();
   making_.clear();
   needs_.clear();
@@ -127,8 +125,9 @@ void CachingAllocator::Restoration::look() CISTERN_NO_TSA {
   }
 }
 
-void CachingAllocator::Restoration::compare(std::vector<bool>& there) CISTERN_NO_TSA {
+void CachingAllocator::Restoration::compare(std::vector<bool>& there) {
   for (Heap* heap : heaps_) {
+    heap->mutex().assertHeld();
     if (&heap->pool() != &pool_) continue;  // it has left since the heaps were listed
     if (heap->recorded) throw PoolError("cannot be set back while it is captured into");
     forEachHeld(*heap, [&](const LiveBlock& live, Block& block) {
@@ -144,14 +143,16 @@ void CachingAllocator::Restoration::compare(std::vector<bool>& there) CISTERN_NO
 
 bool CachingAllocator::Restoration::holds(const Heap* heap) const {
   return heap != nullptr && &heap->pool() == &pool_ &&
-         std::binary_search(heaps_.begin(), heaps_.end(), heap);
+         std::ranges::binary_search(heaps_, heap->number(), {}, &Heap::number);
 }
 
 // The block's place is the pool's still, or its pages come back to it, and nobody uses it.
-void CachingAllocator::Restoration::checkPlace(const LiveBlock& wanted) CISTERN_NO_TSA {
+void CachingAllocator::Restoration::checkPlace(const LiveBlock& wanted) {
   if (forgotten_.at(wanted.stream)) refuse(wanted, kForgotten);
   const auto [segment, heap] = allocator_.locate(wanted.address);
-  if (!holds(heap) || !heap->owns(*segment, wanted.address)) refuse(wanted, kGone);
+  if (!holds(heap)) refuse(wanted, kGone);
+  heap->mutex().assertHeld();
+  if (!heap->owns(*segment, wanted.address)) refuse(wanted, kGone);
   const Address from = segment->placeOf(wanted.address), to = from + wanted.bytes;
   if (to > segment->end()) refuse(wanted, kGone);
   checkMemory(wanted, *heap, *segment, from, to, {wanted.stream});
@@ -197,11 +198,13 @@ bool CachingAllocator::Restoration::isLeaving(const Block& block) const {
 // What is free was used until its epoch; what is about to be freed, until now, and nobody goes on
 // using it.
 void CachingAllocator::Restoration::require(const LiveBlock& wanted, Heap& heap,
-                                            const Block& memory, Stream later) CISTERN_NO_TSA {
+                                            const Block& memory, Stream later) {
   if (later == heap.stream()) return;
+  heap.mutex().assertHeld();
   if (memory.isFree() && heap.complete({memory.epoch, heap.generation})) return;
   const auto same = [&](const Need& need) { return need.heap == &heap && need.later == later; };
-  const auto covers = [&](const Ordered& ordered) CISTERN_NO_TSA {
+  const auto covers = [&](const Ordered& ordered) {
+    heap.mutex().assertHeld();
     const EpochMark& until = ordered.until;
     return same(ordered) && (!memory.isFree() ||
                              (until.generation == heap.generation && memory.epoch <= until.epoch));
@@ -213,30 +216,36 @@ void CachingAllocator::Restoration::require(const LiveBlock& wanted, Heap& heap,
 // ---- Carrying out ------------------------------------------------------------------------------
 
 // All that may fail comes before anything changes.
-void CachingAllocator::Restoration::prepare() CISTERN_NO_TSA {
+void CachingAllocator::Restoration::prepare() {
   for (const auto& [address, leaving] : leaving_) freed_.push_back(toPointer(address));
   for (const Making& making : making_) made_.push_back(toPointer(making.wanted->address));
   used_elsewhere_.reserve(leaving_.size());
   comeback_.prepare();
   const std::size_t changes = 2 * (making_.size() + comeback_.count());  // at most, in any heap
-  for (const Making& making : making_)
+  for (const Making& making : making_) {
+    making.heap->mutex().assertHeld();
     making.heap->layout(making.segment->kind).prepareHoles(unsigned(changes));
+  }
 }
 
-void CachingAllocator::Restoration::carryOut() noexcept CISTERN_NO_TSA {
+void CachingAllocator::Restoration::carryOut() noexcept {
   for (const auto& [address, leaving] : leaving_) letGo(*leaving.heap, *leaving.block);
-  if (pool_.onPages()) allocator_.pages_->bring(comeback_);
+  if (pool_.onPages()) {
+    allocator_.pages_->mutex().assertHeld();
+    allocator_.pages_->bring(comeback_);
+  }
   for (const Making& making : making_) make(making);
 }
 
 // What other streams use is freed as ever, once the locks are given up.
-void CachingAllocator::Restoration::letGo(Heap& heap, Block& block) noexcept CISTERN_NO_TSA {
+void CachingAllocator::Restoration::letGo(Heap& heap, Block& block) noexcept {
   if (!ownAlone(heap, block)) return used_elsewhere_.push_back(deviceAddress(block));
+  heap.mutex().assertHeld();
   heap.frees.note(deviceAddress(block), block.granules, nullptr, threadNumber());
   heap.release(block, allocator_.tick_.load(std::memory_order_relaxed));
 }
 
-void CachingAllocator::Restoration::make(const Making& making) noexcept CISTERN_NO_TSA {
+void CachingAllocator::Restoration::make(const Making& making) noexcept {
   const LiveBlock& block = *making.wanted;
   const Address place = making.segment->placeOf(block.address);
   Block* const free = Layout::covering(*making.segment, place);
@@ -247,6 +256,7 @@ void CachingAllocator::Restoration::make(const Making& making) noexcept CISTERN_
   request.kind = making.segment->kind;
   request.stream = block.stream;
   request.pool = &pool_;
+  making.heap->mutex().assertHeld();
   making.heap->allocateAt(*free, place, request);
 }
 

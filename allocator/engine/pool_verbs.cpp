@@ -141,7 +141,7 @@ bool CachingAllocator::lends(const Pool& pool, const Request& request) {
 }
 
 // Pages are pinned under the backing's lock. The heap may have another pool by now.
-Block* CachingAllocator::fromLender(Heap& owner, const Request& request) CISTERN_NO_TSA {
+Block* CachingAllocator::fromLender(Heap& owner, const Request& request) {
   std::unique_lock<Mutex> backing;
   if (owner.onPages()) backing = std::unique_lock(pages_->mutex());
   const MutexLock lock(owner.mutex());
@@ -150,7 +150,7 @@ Block* CachingAllocator::fromLender(Heap& owner, const Request& request) CISTERN
   const Epochs epochs = own ? Epochs{} : Epochs::upTo(owner.completion.completed);
   Layout& layout = owner.layout(request.kind);
   layout.listLeftOut();
-  Block* free = layout.freeBlocks().bestFitIf(request.granules, [&](const Block& b) CISTERN_NO_TSA {
+  Block* free = layout.freeBlocks().bestFitIf(request.granules, [&](const Block& b) {
     if (!epochs.contain(b.epoch) || !layout.serves(b, request.granules)) return false;
     return owner.onPages() ? !PageBacking::pinned(b) : !pinned_segments_.pinned(segmentOf(b));
   });

@@ -4,10 +4,9 @@
 // Two ways to use another heap's free block. A wholly free segment whose last use is complete is
 // adopted: it moves, and is the new heap's own from then on. Otherwise the block is a loan: it
 // stays the owner's, and its free waits for the stream it is lent to as a recorded use would.
-#include <mutex>
-
 #include "allocator/base/process.hpp"
 #include "allocator/engine/caching_allocator.hpp"
+#include "allocator/engine/heap_locks.hpp"
 
 namespace cistern {
 
@@ -121,12 +120,15 @@ Block* CachingAllocator::fitting(Heap& owner, const Request& request, Reach reac
   });
 }
 
-// Moves a segment, if it is still the owner's, wholly free and complete, and allocates from it. The
-// one place that holds two heaps' locks: nobody sees the segment in neither, or in both.
+// Moves a segment, if it is still the owner's, wholly free and complete, and allocates from it.
+// Both heaps' locks are held: nobody sees the segment in neither, or in both.
 Block* CachingAllocator::adopt(HeapSegment& segment, Heap& owner, Heap& heap,
-                               const Request& request) CISTERN_NO_TSA {
+                               const Request& request) {
+  std::vector<Heap*> two{&owner, &heap};
   const MutexLock holding_two(heaps_mutex_);
-  const std::scoped_lock both(owner.mutex(), heap.mutex());
+  const HeapLocks both(heaps_mutex_, two);
+  owner.mutex().assertHeld();
+  heap.mutex().assertHeld();
   const bool may =
       mayLend(owner, heap) || (mayInherit(owner, heap) && !pinned_segments_.pinned(segment));
   const bool still = may && segment.heap.load(std::memory_order_relaxed) == &owner &&

@@ -125,7 +125,7 @@ void CachingAllocator::beginRecording(std::shared_ptr<Recording> recording, Stre
 
 // Free memory that queued work may still use waits, as if it were freed only now. A miss that takes
 // such memory from elsewhere has it in the heap by now, or is told not to.
-void CachingAllocator::beginRecording(Heap& heap, std::uint32_t number) CISTERN_NO_TSA {
+void CachingAllocator::beginRecording(Heap& heap, std::uint32_t number) {
   std::vector<Block*> blocks;
   {
     std::unique_lock<Mutex> backing;
@@ -161,7 +161,7 @@ Pins CachingAllocator::endRecording(Recording& recording) noexcept {
 }
 
 // Views that pages left before the capture may be in use still: then no epoch is complete by it.
-void CachingAllocator::endRecording(Heap& heap, std::uint32_t number) noexcept CISTERN_NO_TSA {
+void CachingAllocator::endRecording(Heap& heap, std::uint32_t number) noexcept {
   std::unique_lock<Mutex> backing;
   if (heap.onPages()) backing = std::unique_lock(pages_->mutex());
   const MutexLock lock(heap.mutex());

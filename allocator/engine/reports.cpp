@@ -53,7 +53,8 @@ namespace {
 
 constexpr std::size_t kHoldersShown = 8;
 
-void noteHolders(Heap& heap, SizeKind kind, std::vector<HolderReport>& holders) CISTERN_NO_TSA {
+void noteHolders(Heap& heap, SizeKind kind, std::vector<HolderReport>& holders)
+    CISTERN_REQUIRES(heap.mutex()) {
   for (const Segment* s = heap.layout(kind).segments(); s; s = s->next) {
     for (const Block* b = s->first; b; b = b->next) {
       if (b->state() != BlockState::kAllocated) continue;

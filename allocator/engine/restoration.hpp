@@ -28,10 +28,10 @@ class CachingAllocator::Restoration {
   /// Of what was freed, what is the caller's to free, as other streams use it.
   const std::vector<Address>& usedElsewhere() const { return used_elsewhere_; }
 
-  /// Calls visit(LiveBlock, Block&) for what the pool's users hold in the heap. Pre: its lock is
-  /// held, and its caches are empty.
+  /// Calls visit(LiveBlock, Block&) for what the pool's users hold in the heap. Pre: its caches are
+  /// empty.
   template <class Visit>
-  static void forEachHeld(Heap& heap, Visit visit) CISTERN_NO_TSA;
+  static void forEachHeld(Heap& heap, Visit visit) CISTERN_REQUIRES(heap.mutex());
 
  private:
   /// Before the block is made, the stream `later` comes after what the heap's has done.
@@ -83,7 +83,7 @@ class CachingAllocator::Restoration {
   const std::vector<LiveBlock>& wanted_;
   std::vector<void*>&freed_, &made_;
   std::map<Stream, bool> forgotten_;  ///< of the streams of `wanted_`
-  std::vector<Heap*> heaps_;          ///< of the pool, and locked, during a look; in order
+  std::vector<Heap*> heaps_;          ///< of the pool, and locked, during a look
   // What is to be done, as the last look has found it.
   std::map<Address, Leaving> leaving_;
   std::vector<Making> making_;
@@ -94,7 +94,7 @@ class CachingAllocator::Restoration {
 };
 
 template <class Visit>
-void CachingAllocator::Restoration::forEachHeld(Heap& heap, Visit visit) CISTERN_NO_TSA {
+void CachingAllocator::Restoration::forEachHeld(Heap& heap, Visit visit) {
   for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
     for (Segment* s = heap.layout(kind).segments(); s; s = s->next) {
       for (Block* b = s->first; b; b = b->next) {

@@ -1,11 +1,11 @@
 // What threads keep goes back to the heaps, and what lies free to the device: when memory is short,
 // at low water, and on emptyCache.
-#include <algorithm>
 #include <utility>
 
 #include "allocator/base/ablation.hpp"
 #include "allocator/engine/cache/held_caches.hpp"
 #include "allocator/engine/caching_allocator.hpp"
+#include "allocator/engine/heap_locks.hpp"
 
 namespace cistern {
 
@@ -29,23 +29,14 @@ bool CachingAllocator::flushCaches() noexcept {
   }
 }
 
-// Their heaps are locked in the order in which they were made, and all caches are closed at once:
-// to close another thread's costs a system call.
-bool CachingAllocator::flushFilled(std::vector<Heap*>& heaps) CISTERN_NO_TSA {
+// All caches are closed at once: to close another thread's costs a system call.
+bool CachingAllocator::flushFilled(std::vector<Heap*>& heaps) {
   std::vector<ThreadCache*> filled;
   caches_.takeFilled(filled);
   if (filled.empty()) return false;
   for (ThreadCache* cache : filled) heaps.push_back(&cache->heap());
-  std::ranges::sort(heaps, {}, [](const Heap* heap) { return heap->offering.number; });
-  heaps.erase(std::unique(heaps.begin(), heaps.end()), heaps.end());
-  for (Heap* heap : heaps) heap->mutex().lock();
-  bool any = false;
-  {
-    const HeldCaches held_still(heaps);
-    any = held_still.hadAny();
-  }
-  for (Heap* heap : heaps) heap->mutex().unlock();
-  return any;
+  const HeapLocks locks(heaps_mutex_, heaps);
+  return HeldCaches(heaps).hadAny();
 }
 
 // Low water came when blocks went back, and nobody has looked after it yet.
@@ -62,7 +53,7 @@ void CachingAllocator::atLowWater(Heap& heap) noexcept {
   goHome(heap);
 }
 
-void CachingAllocator::flushMine() noexcept CISTERN_NO_TSA {
+void CachingAllocator::flushMine() noexcept {
   try {
     std::vector<ThreadCache*> filled;
     caches_.takeFilled(filled);

@@ -4,22 +4,23 @@
 
 namespace cistern::pages {
 
-FreePageScan::FreePageScan(Heap& heap, std::uint64_t& scans, Whither whither) CISTERN_NO_TSA
-    : heap_(heap),
-      number_(++scans),
-      whither_(whither) {
+FreePageScan::FreePageScan(Heap& heap, std::uint64_t& scans, Whither whither)
+    : heap_(heap), number_(++scans), whither_(whither) {
   stampRecent(heap);
   for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
     heap.layout(kind).listLeftOut();
-    heap.layout(kind).forEachFree(kUnitGranules,
-                                  [&](Block& block) CISTERN_NO_TSA { note(heap, block); });
+    heap.layout(kind).forEachFree(kUnitGranules, [&](Block& block) {
+      heap.mutex().assertHeld();
+      note(heap, block);
+    });
   }
 }
 
 // The heap remembers what was freed since the last scan; each page, the last of it. Two may have
 // the epochs the other way round: what comes back complete is stamped with an older one.
 void FreePageScan::stampRecent(Heap& heap) {
-  heap.recent.take([&](const RecentFrees::Piece& piece) CISTERN_NO_TSA {
+  heap.recent.take([&](const RecentFrees::Piece& piece) {
+    heap.mutex().assertHeld();
     const auto& range = static_cast<const PageRange&>(*piece.in);
     const std::uint32_t end = (piece.to + kUnitGranules - 1) / kUnitGranules;
     for (std::uint32_t unit = piece.from / kUnitGranules; unit < end;) {

@@ -13,13 +13,14 @@ using namespace pages;
 
 namespace {
 
-std::uint64_t memoryOf(Heap& heap) CISTERN_NO_TSA {
+std::uint64_t memoryOf(Heap& heap) CISTERN_REQUIRES(heap.mutex()) {
   return heap.layout(SizeKind::kSmall).segmentBytes() +
          heap.layout(SizeKind::kLarge).segmentBytes();
 }
 
 // Late pages are few, or are late no longer.
-bool parksLate(const FreePageScan& scan, Heap& heap, const Ground& ground) CISTERN_NO_TSA {
+bool parksLate(const FreePageScan& scan, Heap& heap, const Ground& ground)
+    CISTERN_REQUIRES(heap.mutex()) {
   if (without(Mechanism::kParking)) return false;
   if (!ground.recycles() || !heap.pool().isDefault() || heap.recorded != 0) return false;
   std::uint64_t late = 0;

@@ -56,20 +56,20 @@ class PageBacking {
   /// If so it may go to another pool, for which it is as new.
   bool forgets(Heap& heap);
   /// Whether anything that is still under way was done, in that epoch or before, through a mapping
-  /// of the heap's that its page has left. Pre: mutex() and the heap's are held.
-  bool leftInUse(Heap& heap, EpochMark until) const noexcept;
+  /// of the heap's that its page has left. Pre: mutex() is held.
+  bool leftInUse(Heap& heap, EpochMark until) const noexcept CISTERN_REQUIRES(heap.mutex());
 
   PageCounts counts() const;
   /// Bytes that lie aside: free, but in no heap's layout.
-  std::uint64_t parkedBytes() const CISTERN_NO_TSA {
-    return ground_.counters.parked_bytes.load(std::memory_order_relaxed);
+  std::uint64_t parkedBytes() const {
+    return counters_.parked_bytes.load(std::memory_order_relaxed);
   }
   std::size_t hostBytes() const;
   /// What the device refused last; empty when it has not, since.
   std::string lastDeviceError() const;
 
   /// Locks out everything here. For who wants to see all of it at rest.
-  Mutex& mutex() const { return mutex_; }
+  Mutex& mutex() const CISTERN_TSA(lock_returned(mutex_)) { return mutex_; }
   /// Pre: mutex() and all heaps' locks are held; `reserved` is what heaps count as such. Aborts on
   /// a broken invariant.
   void audit(std::uint64_t reserved) const;
@@ -105,6 +105,8 @@ class PageBacking {
   template <class Visit>
   static void forEachMapping(const Block& block, Visit visit);
 
+  const pages::Surroundings around_;
+  pages::Counters counters_;
   mutable Mutex mutex_;
   pages::Ground ground_ CISTERN_GUARDED_BY(mutex_);
   std::vector<Drain> drains_ CISTERN_GUARDED_BY(mutex_);

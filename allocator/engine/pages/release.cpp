@@ -77,11 +77,17 @@ bool giveBack(Ground& ground, Heap& heap, Mapping& current) noexcept {
 
 }  // namespace
 
-void Ground::count(PhysicalPage& page, Heap* heap, SizeKind kind) noexcept CISTERN_NO_TSA {
+void Ground::count(PhysicalPage& page, Heap* heap, SizeKind kind) noexcept {
   if (page.counted_by != nullptr && page.counted_by != heap) page.late = false;
   const bool real = page.counted_by == nullptr || heap == nullptr;
-  if (page.counted_by) page.counted_by->countBacking(page.counted_as, page.bytes(), -1, real);
-  if (heap) heap->countBacking(kind, page.bytes(), +1, real);
+  if (Heap* const from = page.counted_by) {
+    from->mutex().assertHeld();
+    from->countBacking(page.counted_as, page.bytes(), -1, real);
+  }
+  if (heap) {
+    heap->mutex().assertHeld();
+    heap->countBacking(kind, page.bytes(), +1, real);
+  }
   if (!real) heap->countMoved(page.counted_as, kind, page.bytes());
   page.counted_by = heap;
   page.counted_as = kind;

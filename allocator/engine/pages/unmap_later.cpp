@@ -58,7 +58,8 @@ Background::Next PageBacking::unmapPiece() noexcept {
 bool PageBacking::drain() {
   constexpr std::uint64_t kAtATime = 64 * kUnit;  // others may want the lock
   bool any = false;
-  std::erase_if(drains_, [&](const Drain& drain) CISTERN_NO_TSA {
+  std::erase_if(drains_, [&](const Drain& drain) {
+    mutex_.assertHeld();
     ReleaseRule rule{UINT32_MAX, kAtATime};
     {
       ground_.refresh(*drain.heap);

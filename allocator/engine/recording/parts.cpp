@@ -107,8 +107,9 @@ void Recording::keepApart(const Seen& of) {
 }
 
 // A part that no request has told of yet is as good as none.
-bool Recording::frontierOf(Stream stream, Nodes& nodes) CISTERN_NO_TSA {
-  const auto present = [&]() CISTERN_NO_TSA {
+bool Recording::frontierOf(Stream stream, Nodes& nodes) {
+  const auto present = [&] {
+    mutex_.assertHeld();
     const Result<CaptureInfo> info = device_.captureFrontier(stream, nodes);
     if (!info.ok() || !records(stream, info.value())) return false;
     const Part* const part = seen(stream)->part;

@@ -78,7 +78,7 @@ void SegmentBacking::collectGarbage(const std::vector<Heap*>& heaps, std::uint64
 }
 
 // Nobody can ask for it again later, so a device that says no is asked once more.
-void SegmentBacking::leave(Heap& heap) noexcept CISTERN_NO_TSA {
+void SegmentBacking::leave(Heap& heap) noexcept {
   const auto give = [&](const Segment& segment) {
     const auto& own = static_cast<const HeapSegment&>(segment);
     const auto once = [&] { return returnToDevice(own.device_base, own.bytes, heap.pool()).ok(); };

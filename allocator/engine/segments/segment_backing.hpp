@@ -41,9 +41,8 @@ class SegmentBacking {
   /// Gives back what has been idle for at least the mean time, oldest first, until no more than
   /// `threshold` bytes are reserved.
   void collectGarbage(const std::vector<Heap*>& heaps, std::uint64_t threshold);
-  /// Gives all of the heap's back, whether in use or not: the allocator ends. Pre: its lock is
-  /// held.
-  void leave(Heap& heap) noexcept;
+  /// Gives all of the heap's back, whether in use or not: the allocator ends.
+  void leave(Heap& heap) noexcept CISTERN_REQUIRES(heap.mutex());
 
   /// What the device said last, when it refused; else nothing.
   std::string lastError() const {

@@ -97,7 +97,7 @@ ThreadCounters* Totals::join() noexcept {
     auto& all = ThreadSlot<Mine>::mine().all;
     {
       const Alive::Held alive;
-      std::erase_if(all, [&](const Seen& one) CISTERN_NO_TSA { return !alive.find(one.number); });
+      std::erase_if(all, [&](const Seen& one) { return !alive.find(one.number); });
     }
     all.reserve(all.size() + 1);
     auto made = std::make_unique<ThreadCounters>(*this);
@@ -115,7 +115,8 @@ ThreadCounters* Totals::join() noexcept {
 
 void Totals::leave(ThreadCounters& counters) noexcept {
   const MutexLock lock(mutex_);
-  withAll([&]() CISTERN_NO_TSA {
+  withAll([&] {
+    mutex_.assertHeld();
     std::erase_if(threads_, [&](const auto& one) { return one.get() == &counters; });
   });
 }
@@ -261,7 +262,8 @@ void Totals::withAll(Visit visit) noexcept {
 Totals::Reading Totals::read() noexcept {
   const MutexLock lock(mutex_);
   Reading reading;
-  withAll([&]() CISTERN_NO_TSA {
+  withAll([&] {
+    mutex_.assertHeld();
     raisePeaks();
     reading = {valuesOf(kBoth), valuesOf(0), valuesOf(1), exact_};
   });
@@ -280,7 +282,8 @@ MemoryStats::Values Totals::valuesOf(std::size_t kind) const noexcept {
 
 void Totals::resetPeaks() noexcept {
   const MutexLock lock(mutex_);
-  withAll([&]() CISTERN_NO_TSA {
+  withAll([&] {
+    mutex_.assertHeld();
     peak_ = {};
     exact_ = true;
   });
@@ -288,7 +291,8 @@ void Totals::resetPeaks() noexcept {
 
 void Totals::resetAccumulated() noexcept {
   const MutexLock lock(mutex_);
-  withAll([&]() CISTERN_NO_TSA {
+  withAll([&] {
+    mutex_.assertHeld();
     for (std::size_t kind = 0; kind < kKinds; ++kind) {
       const StatArray current = now(kind), added = taken(kind);
       for (std::size_t stat = 0; stat < kStatCount; ++stat) {
@@ -340,7 +344,8 @@ void Totals::raisePeaksOfBacking() noexcept {
 // How far what hits change is below its peaks.
 Counts Totals::room(std::size_t kind) const noexcept {
   const StatArray current = now(kind);
-  const auto below = [&](Stat stat) CISTERN_NO_TSA {
+  const auto below = [&](Stat stat) {
+    mutex_.assertHeld();
     return peak_[kind][std::size_t(stat)] - current[std::size_t(stat)];
   };
   return {std::min(below(Stat::kAllocation), below(Stat::kActive)),
