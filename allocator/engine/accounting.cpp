@@ -79,8 +79,8 @@ void CachingAllocator::auditHeaps() const {
     for (Heap* heap : heaps) {
       heap->mutex().assertHeld();
       heap->audit();
-      reserved += heap->reservedBytes();
-      if (heap->onPages()) in_pages += heap->reservedBytes();
+      reserved += heap->counts().reservedBytes();
+      if (heap->onPages()) in_pages += heap->counts().reservedBytes();
       for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
         for (Segment* s = heap->layout(kind).segments(); s; s = s->next) {
           const auto& own = static_cast<const HeapSegment&>(*s);
@@ -88,7 +88,7 @@ void CachingAllocator::auditHeaps() const {
           CISTERN_CHECK(segments_.find(own.deviceEnd() - 1) == s);
         }
       }
-      for (const ThreadCache* cache : heap->caches) cache->audit();
+      for (const ThreadCache* cache : heap->caches()) cache->audit();
     }
     heaps_.offering().audit(heaps);
     CISTERN_CHECK(reserved <= limit_.reserved());

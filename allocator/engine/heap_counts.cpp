@@ -1,63 +1,29 @@
-// What a heap counts, and blocks that are in use without being the program's.
-#include <memory>
+#include "allocator/engine/heap_counts.hpp"
+
+#include <utility>
 
 #include "allocator/base/check.hpp"
-#include "allocator/engine/heap.hpp"
+#include "allocator/engine/cache/ownership.hpp"
 
 namespace cistern {
 
-void Heap::count(SizeKind kind, const Counts& held) noexcept {
-  const Layout& own = layout(kind);
+void HeapCounts::count(SizeKind kind, const Layout& own, const Counts& held) noexcept {
   const Layout::SplitFree& rises = own.splitFreeRises();
-  const Counted now{{std::int64_t(own.splitFreeBlocks()), std::int64_t(own.splitFreeBytes())},
-                    {std::int64_t(rises.blocks), std::int64_t(rises.bytes)}};
+  const Counted now{Counts::split(own.splitFreeBlocks(), own.splitFreeBytes()),
+                    Counts::split(rises.blocks, rises.bytes)};
   const Counted before = std::exchange(counted_[std::size_t(kind)], now);
-  Counts by = held, taken = held.blocks > 0 ? held : Counts{};
-  by.split_blocks = now.now.blocks - before.now.blocks;
-  by.split_bytes = now.now.bytes - before.now.bytes;
-  taken.split_blocks = now.rises.blocks - before.rises.blocks;
-  taken.split_bytes = now.rises.bytes - before.rises.bytes;
-  totals_.count(kind, by, taken);
+  const Counts taken = held.blocks > 0 ? held : Counts{};
+  totals_.count(kind, held + (now.now - before.now), taken + (now.rises - before.rises));
 }
 
-StreamUses Heap::setPending(Block& block) noexcept {
-  const SizeKind kind = segmentOf(block).kind;
-  const std::uint64_t requested = ownership::requested(block);
-  layout(kind).setPending(block);
-  count(kind, Counts::block(block.bytes(), requested, -1));
-  totals_.countPending(kind, block.bytes(), +1, false);
-  const std::unique_ptr<StreamUses> noted(static_cast<StreamUses*>(block.use.uses));
-  block.use.uses = nullptr;
-  StreamUses uses = noted ? std::move(*noted) : StreamUses{};
-  if (block.use.stream != stream()) uses.add(block.use.stream);
-  return uses;
-}
-
-void Heap::reissue(Block& block, const Request& request) noexcept {
-  const SizeKind kind = segmentOf(block).kind;
-  layout(kind).reissue(block);
-  totals_.countPending(kind, block.bytes(), -1, true);
-  begin(block, request);
-}
-
-void Heap::setAside(Block& free) noexcept {
-  const SizeKind kind = segmentOf(free).kind;
-  layout(kind).setAside(free);
-  free.use = ownership::heapsOwn(0, stream());
-  free.epoch = 0;
-  count(kind, {});
-  totals_.countPending(kind, free.bytes(), +1, true);
-}
-
-void Heap::countBacking(SizeKind kind, std::uint64_t bytes, int sign, bool real) {
+void HeapCounts::countBacking(SizeKind kind, std::uint64_t bytes, int sign, bool real) noexcept {
   BackingCount& own = backing_[std::size_t(kind)];
   own.pieces += std::uint64_t(sign);
   own.bytes += std::uint64_t(sign) * bytes;
   if (real) totals_.countBacking(kind, sign, sign * std::int64_t(bytes));
 }
 
-StatArray Heap::usage(SizeKind kind) {
-  const Layout& own = layout(kind);
+StatArray HeapCounts::usage(SizeKind kind, const Layout& own) const {
   StatArray all{};
   const auto at = [&](Stat stat) -> std::int64_t& { return all[std::size_t(stat)]; };
   for (const Segment* s = own.segments(); s; s = s->next) {
@@ -77,12 +43,10 @@ StatArray Heap::usage(SizeKind kind) {
   return all;
 }
 
-void Heap::auditCounts(SizeKind kind) {
-  const Layout& own = layout(kind);
-  const Counted& counted = counted_[std::size_t(kind)];
-  CISTERN_CHECK(counted.now.blocks == std::int64_t(own.splitFreeBlocks()));
-  CISTERN_CHECK(counted.now.bytes == std::int64_t(own.splitFreeBytes()));
-  // Pages that the device would not take back are counted too.
+void HeapCounts::audit(SizeKind kind, const Layout& own) const {
+  const Counts& counted = counted_[std::size_t(kind)].now;
+  CISTERN_CHECK(counted.split_blocks == std::int64_t(own.splitFreeBlocks()));
+  CISTERN_CHECK(counted.split_bytes == std::int64_t(own.splitFreeBytes()));
   CISTERN_CHECK(backing_[std::size_t(kind)].bytes >= own.segmentBytes());
 }
 

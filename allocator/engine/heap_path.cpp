@@ -55,11 +55,8 @@ inline Block* CachingAllocator::hit(Heap& heap, ThreadCache* cache, const Reques
 
 // Counts the heap's hits while anything waits.
 inline bool CachingAllocator::isTimeToPoll(Heap& heap) const noexcept {
-  if (++heap.hits_unpolled <
-      options_.poll_interval * (without(Mechanism::kBackoff) ? 1 : pending_.backoff()))
-    return false;
-  heap.hits_unpolled = 0;
-  return true;
+  return heap.counts().isTimeToPoll(options_.poll_interval *
+                                    (without(Mechanism::kBackoff) ? 1 : pending_.backoff()));
 }
 
 inline void* CachingAllocator::serve(Heap& heap, ThreadCache* cache, const Request& request) {
@@ -144,7 +141,8 @@ bool CachingAllocator::freeMine(ThreadCache& cache, Block& block, const void* ca
   bool low_water = false, mark = false;
   {
     const MutexLock lock(heap.mutex());
-    if (heap.recorded != 0 || ownership::load(block) != cache.heldByMe()) [[unlikely]]
+    if (heap.completion().recorded() != 0 || ownership::load(block) != cache.heldByMe())
+        [[unlikely]]
       return false;
     const WhoFreed who(caller, 0);
     if (!cache.accept(block, who)) {
@@ -154,10 +152,10 @@ bool CachingAllocator::freeMine(ThreadCache& cache, Block& block, const void* ca
       if (!ownership::change(block, mine, ownership::moved(mine, ownership::Where::kRemoteFreed)))
         return false;
       cache.letGo(block, who);
-      if (heap.pages_moved) cache.noteFall();
+      if (heap.lowWater().pagesMoved()) cache.noteFall();
     }
-    low_water = heap.low_water.fall(heap.busyBytes() - cache.cachedBytes()) && heap.pages_moved;
-    mark = heap.wantsMark();
+    low_water = heap.lowWater().isDue(heap.busyBytes() - cache.cachedBytes());
+    mark = heap.completion().wantsMark(heap.layout(SizeKind::kLarge).segmentBytes());
   }
   if (low_water || mark) [[unlikely]]
     afterFree(heap, low_water, mark);
@@ -222,25 +220,25 @@ void CachingAllocator::freeToHeap(HeapSegment& segment, Heap& heap, Address addr
   {
     const MutexLock lock(heap.mutex());
     block = heap.find(segment, address, seen);
-    recorded = heap.recorded;
+    recorded = heap.completion().recorded();
     Parted parted = Parted::kNotHeld;
     if (block != nullptr && recorded == 0) [[likely]] {
       parted = part(heap, cache, *block, caller);
       if (parted == Parted::kNotHeld) block = nullptr;
     }
     if (parted == Parted::kFromProgram) [[likely]] {
-      heap.frees.note(address, block->granules, caller, threadNumber());
+      heap.frees().note(address, block->granules, caller, threadNumber());
       if (block->use.uses == nullptr && block->use.stream == heap.stream()) [[likely]] {
         heap.release(*block, tick_.load(std::memory_order_relaxed));
-        if (cache != nullptr && heap.pages_moved) cache->noteFall();
+        if (cache != nullptr && heap.lowWater().pagesMoved()) cache->noteFall();
       } else {
         pending = true;
         uses = heap.setPending(*block);
       }
     }
     if (block != nullptr && recorded == 0 && !pending) {
-      low_water = heap.low_water.fall(heap.busyBytes()) && heap.pages_moved;
-      mark = heap.wantsMark();
+      low_water = heap.lowWater().isDue(heap.busyBytes());
+      mark = heap.completion().wantsMark(heap.layout(SizeKind::kLarge).segmentBytes());
     }
   }
   if (block == nullptr) [[unlikely]]

@@ -129,7 +129,8 @@ void CachingAllocator::Restoration::compare(std::vector<bool>& there) {
   for (Heap* heap : heaps_) {
     heap->mutex().assertHeld();
     if (&heap->pool() != &pool_) continue;  // it has left since the heaps were listed
-    if (heap->recorded) throw PoolError("cannot be set back while it is captured into");
+    if (heap->completion().recorded())
+      throw PoolError("cannot be set back while it is captured into");
     forEachHeld(*heap, [&](const LiveBlock& live, Block& block) {
       const auto it = std::ranges::lower_bound(wanted_, live.address, {}, &LiveBlock::address);
       if (it != wanted_.end() && *it == live) {
@@ -152,7 +153,7 @@ void CachingAllocator::Restoration::checkPlace(const LiveBlock& wanted) {
   const auto [segment, heap] = allocator_.locate(wanted.address);
   if (!holds(heap)) refuse(wanted, kGone);
   heap->mutex().assertHeld();
-  if (!heap->owns(*segment, wanted.address)) refuse(wanted, kGone);
+  if (!segment->covers(wanted.address, *heap)) refuse(wanted, kGone);
   const Address from = segment->placeOf(wanted.address), to = from + wanted.bytes;
   if (to > segment->end()) refuse(wanted, kGone);
   checkMemory(wanted, *heap, *segment, from, to, {wanted.stream});
@@ -201,13 +202,13 @@ void CachingAllocator::Restoration::require(const LiveBlock& wanted, Heap& heap,
                                             const Block& memory, Stream later) {
   if (later == heap.stream()) return;
   heap.mutex().assertHeld();
-  if (memory.isFree() && heap.complete({memory.epoch, heap.generation})) return;
+  const std::uint32_t generation = heap.completion().now().generation;
+  if (memory.isFree() && heap.completion().complete({memory.epoch, generation})) return;
   const auto same = [&](const Need& need) { return need.heap == &heap && need.later == later; };
   const auto covers = [&](const Ordered& ordered) {
-    heap.mutex().assertHeld();
     const EpochMark& until = ordered.until;
-    return same(ordered) && (!memory.isFree() ||
-                             (until.generation == heap.generation && memory.epoch <= until.epoch));
+    return same(ordered) &&
+           (!memory.isFree() || (until.generation == generation && memory.epoch <= until.epoch));
   };
   if (std::ranges::any_of(ordered_, covers) || std::ranges::any_of(needs_, same)) return;
   needs_.push_back({&wanted, &heap, later});
@@ -241,7 +242,7 @@ void CachingAllocator::Restoration::carryOut() noexcept {
 void CachingAllocator::Restoration::letGo(Heap& heap, Block& block) noexcept {
   if (!ownAlone(heap, block)) return used_elsewhere_.push_back(deviceAddress(block));
   heap.mutex().assertHeld();
-  heap.frees.note(deviceAddress(block), block.granules, nullptr, threadNumber());
+  heap.frees().note(deviceAddress(block), block.granules, nullptr, threadNumber());
   heap.release(block, allocator_.tick_.load(std::memory_order_relaxed));
 }
 
@@ -257,7 +258,7 @@ void CachingAllocator::Restoration::make(const Making& making) noexcept {
   request.stream = block.stream;
   request.pool = &pool_;
   making.heap->mutex().assertHeld();
-  making.heap->allocateAt(*free, place, request);
+  making.heap->allocateFrom(*free, request, place);
 }
 
 }  // namespace cistern

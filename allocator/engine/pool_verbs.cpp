@@ -36,7 +36,7 @@ void CachingAllocator::drainPool(Pool& pool) {
 // A heap may go to another stream only when nothing that the present one did is still under way.
 bool CachingAllocator::holdsNothing(Heap& heap) {
   const auto empty = [&]() CISTERN_REQUIRES(heap.mutex()) {
-    return heap.reservedBytes() == 0 && heap.busyBytes() == 0 && heap.leaving == 0;
+    return heap.counts().reservedBytes() == 0 && heap.busyBytes() == 0 && !heap.leaving().any();
   };
   {
     const MutexLock lock(heap.mutex());  // most hold something: the device is not asked for those
@@ -45,7 +45,7 @@ bool CachingAllocator::holdsNothing(Heap& heap) {
   progress_.refreshByEvent(heap);
   {
     const MutexLock lock(heap.mutex());
-    if (!empty() || heap.completion.busy || heap.completion.under_way != 0) return false;
+    if (!empty() || heap.completion().isAsked()) return false;
   }
   return !heap.onPages() || pages_->forgets(heap);
 }
@@ -107,7 +107,7 @@ void CachingAllocator::trim(Pool& pool, std::uint64_t bytes) {
   std::uint64_t held = 0;
   for (Heap* heap : heaps) {
     const MutexLock lock(heap->mutex());
-    held += heap->reservedBytes();
+    held += heap->counts().reservedBytes();
   }
   if (held <= bytes) return;
   (void)(pool.onPages() ? pages_->release(heaps, held - bytes)
@@ -147,7 +147,7 @@ Block* CachingAllocator::fromLender(Heap& owner, const Request& request) {
   const MutexLock lock(owner.mutex());
   if (!lends(owner.pool(), request)) return nullptr;
   const bool own = owner.stream() == request.stream;
-  const Epochs epochs = own ? Epochs{} : Epochs::upTo(owner.completion.completed);
+  const Epochs epochs = own ? Epochs{} : Epochs::upTo(owner.completion().completed());
   Layout& layout = owner.layout(request.kind);
   layout.listLeftOut();
   Block* free = layout.freeBlocks().bestFitIf(request.granules, [&](const Block& b) {
@@ -168,7 +168,7 @@ MemoryStats::Values CachingAllocator::poolStats(const Pool& pool) const {
     const MutexLock lock(heap->mutex());
     const HeldCaches held_still(*heap);
     for (const SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
-      const StatArray usage = heap->usage(kind);
+      const StatArray usage = heap->counts().usage(kind, heap->layout(kind));
       for (std::size_t stat = 0; stat < kStatCount; ++stat) values[stat].current += usage[stat];
     }
   }

@@ -26,13 +26,13 @@ void CachingAllocator::putBack(const PendingFrees::Pending& pending) noexcept {
   {
     const MutexLock lock(heap.mutex());
     const std::uint64_t tick = tick_.load(std::memory_order_relaxed);
-    too_early = heap.recorded != 0 && !pending.own;
+    too_early = heap.completion().recorded() != 0 && !pending.own;
     if (too_early) {
       if (block.state() == BlockState::kAllocated) (void)heap.setPending(block);  // a loan's
     } else {
-      const bool for_all = heap.recorded != 0 && !pending.captured;
-      for_all ? heap.releaseComplete(block, tick) : heap.release(block, tick);
-      low_water = heap.low_water.fall(heap.busyBytes()) && heap.pages_moved;
+      const bool for_all = heap.completion().recorded() != 0 && !pending.captured;
+      heap.release(block, tick, for_all ? Heap::Freed::kComplete : Heap::Freed::kNow);
+      low_water = heap.lowWater().isDue(heap.busyBytes());
     }
   }
   if (too_early) return deferFree(heap, block, {heap.stream()}, pending.captured);
@@ -76,7 +76,7 @@ Block* CachingAllocator::fromOtherHeaps(Heap& heap, const Request& request, Reac
     {
       const MutexLock lock(owner->mutex());
       if (fitting(*owner, request, reach, {}) == nullptr) {
-        if (!owner->offers()) owner->withdraw();
+        withdrawIfEmpty(*owner);
         continue;
       }
     }
@@ -99,7 +99,7 @@ Block* CachingAllocator::takeCompleted(Heap& owner, Heap& heap, const Request& r
   HeapSegment* whole = nullptr;
   {
     const MutexLock lock(owner.mutex());
-    Block* block = fitting(owner, request, reach, Epochs::upTo(owner.completion.completed));
+    Block* block = fitting(owner, request, reach, Epochs::upTo(owner.completion().completed()));
     if (block == nullptr) return nullptr;
     if (owner.onPages() || !block->segment->whollyFree()) {
       if (!mayLend(owner, heap)) return nullptr;  // it has another pool since
@@ -133,7 +133,7 @@ Block* CachingAllocator::adopt(HeapSegment& segment, Heap& owner, Heap& heap,
       mayLend(owner, heap) || (mayInherit(owner, heap) && !pinned_segments_.pinned(segment));
   const bool still = may && segment.heap.load(std::memory_order_relaxed) == &owner &&
                      segment.kind == request.kind && segment.whollyFree() &&
-                     segment.first->epoch <= owner.completion.completed &&
+                     segment.first->epoch <= owner.completion().completed() &&
                      owner.layout(request.kind).serves(*segment.first, request.granules);
   if (!still) return nullptr;
   owner.remove(segment, false);

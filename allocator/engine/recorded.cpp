@@ -86,7 +86,7 @@ void CachingAllocator::freeRecorded(Heap& heap, HeapSegment& segment, Address ad
   if (freed.how == How::kDone) return;
   {
     const MutexLock lock(heap.mutex());
-    if (heap.recorded == recorded) heap.recorded = 0;
+    (void)heap.completion().endRecording(recorded);
   }
   freeAt(address, caller);
 }
@@ -115,7 +115,7 @@ void CachingAllocator::beginRecording(std::shared_ptr<Recording> recording, Stre
   } catch (...) {
     pool.forEachHeap([&](Heap& heap) {
       const MutexLock lock(heap.mutex());
-      if (heap.recorded == number) heap.recorded = 0;
+      (void)heap.completion().endRecording(number);
     });
     pool.setRecording(nullptr);
     throw;
@@ -131,9 +131,8 @@ void CachingAllocator::beginRecording(Heap& heap, std::uint32_t number) {
     std::unique_lock<Mutex> backing;
     if (heap.onPages()) backing = std::unique_lock(pages_->mutex());
     const MutexLock lock(heap.mutex());
-    heap.recorded = number;
-    heap.before_recording = heap.endedEpoch();
-    blocks = heap.incomplete();
+    heap.completion().beginRecording(number, heap.endedEpoch());
+    blocks = incompleteBlocks(heap);
     for (Block* block : blocks) heap.setAside(*block);
   }
   for (Block* block : blocks) deferFree(heap, *block, {heap.stream()});
@@ -165,10 +164,10 @@ void CachingAllocator::endRecording(Heap& heap, std::uint32_t number) noexcept {
   std::unique_lock<Mutex> backing;
   if (heap.onPages()) backing = std::unique_lock(pages_->mutex());
   const MutexLock lock(heap.mutex());
-  if (heap.recorded != number) return;  // a stream has come in at this moment, with nothing
-  heap.recorded = 0;
-  const bool left_behind = heap.onPages() && pages_->leftInUse(heap, heap.before_recording);
-  left_behind ? heap.noteFreeComplete() : heap.noteComplete(heap.endedEpoch());
+  Completion& known = heap.completion();
+  if (!known.endRecording(number)) return;  // a stream has come in at this moment, with nothing
+  const bool left_behind = heap.onPages() && pages_->leftInUse(heap, known.beforeRecording());
+  left_behind ? noteFreeComplete(heap) : known.noteComplete(heap.endedEpoch());
 }
 
 void CachingAllocator::unpin(Pins& pins) noexcept {

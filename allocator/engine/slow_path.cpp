@@ -201,9 +201,8 @@ Heap& CachingAllocator::knownToCapture(Heap& heap) {
   const MutexLock lock(recording->mutex());
   if (recording->over()) return heap;
   const MutexLock heap_lock(heap.mutex());
-  if (heap.recorded == recording->number()) return heap;
-  heap.recorded = recording->number();
-  heap.before_recording = heap.endedEpoch();
+  if (heap.completion().recorded() == recording->number()) return heap;
+  heap.completion().beginRecording(recording->number(), heap.endedEpoch());
   return heap;
 }
 

@@ -1,7 +1,5 @@
 // What threads keep goes back to the heaps, and what lies free to the device: when memory is short,
 // at low water, and on emptyCache.
-#include <utility>
-
 #include "allocator/base/ablation.hpp"
 #include "allocator/engine/cache/held_caches.hpp"
 #include "allocator/engine/caching_allocator.hpp"
@@ -42,14 +40,13 @@ bool CachingAllocator::flushFilled(std::vector<Heap*>& heaps) {
 // Low water came when blocks went back, and nobody has looked after it yet.
 bool CachingAllocator::isAtLowWater(Heap& heap) noexcept {
   const MutexLock lock(heap.mutex());
-  const bool low = heap.pages_moved && heap.busyBytes() <= heap.low_water.mark();
-  return std::exchange(heap.low_water_passed, false) && low;
+  return heap.lowWater().takePassed(heap.busyBytes());
 }
 
 // A round begins with empty caches, so that it is like the one before. Other threads lose theirs
 // only where the program has let go of nearly all that it had, which is once a round at most.
 void CachingAllocator::atLowWater(Heap& heap) noexcept {
-  if (!without(Mechanism::kFlushAtLowWater)) heap.nearlyFree() ? void(flushCaches()) : flushMine();
+  if (!without(Mechanism::kFlushAtLowWater)) isNearlyFree(heap) ? void(flushCaches()) : flushMine();
   goHome(heap);
 }
 

@@ -83,9 +83,10 @@ bool ThreadCache::makeSharedRoom(Bin& bin, const Side& side, const Block& block)
 // others, and what they take instead costs pages.
 bool ThreadCache::isOthersToo() const noexcept {
   heap_->mutex().assertHeld();
-  if (heap_->caches.size() < 2) return false;
-  return std::any_of(heap_->caches.begin(), heap_->caches.end(),
-                     [this](const ThreadCache* cache) { return cache != this && cache->isOpen(); });
+  if (heap_->caches().size() < 2) return false;
+  return std::ranges::any_of(heap_->caches(), [this](const ThreadCache* cache) {
+    return cache != this && cache->isOpen();
+  });
 }
 
 // Where what is kept is never what is asked for next, keeping it is wasted; but programs change,
@@ -113,8 +114,8 @@ void ThreadCache::putBack(Bin& bin) noexcept {
 // Pre: in no bin, and counted as allocated by the heap.
 inline void ThreadCache::handOver(Block& block, WhoFreed who) noexcept {
   heap_->mutex().assertHeld();
-  heap_->frees.note(deviceAddress(block), block.granules, who.code(),
-                    who.thread() ? who.thread() : owner_number_);
+  heap_->frees().note(deviceAddress(block), block.granules, who.code(),
+                      who.thread() ? who.thread() : owner_number_);
   ownership::leaveToHeap(block, stream());
 }
 
@@ -127,9 +128,8 @@ void ThreadCache::letGo(Block& block, WhoFreed who) noexcept {
 void ThreadCache::release(Block& block, WhoFreed who) noexcept {
   heap_->mutex().assertHeld();
   handOver(block, who);
-  heap_->releaseCached(block, ground_->tick.load(std::memory_order_relaxed));
-  if (heap_->low_water.fall(heap_->busyBytes() - cachedBytes()) && heap_->pages_moved)
-    heap_->low_water_passed = true;
+  heap_->release(block, ground_->tick.load(std::memory_order_relaxed), Heap::Freed::kFromCache);
+  if (heap_->lowWater().isDue(heap_->busyBytes() - cachedBytes())) heap_->lowWater().notePassed();
 }
 
 void ThreadCache::flush() noexcept {
@@ -191,9 +191,7 @@ void ThreadCache::noteFall() noexcept {
 // have come away from where they began, which is what low water is for.
 std::int64_t ThreadCache::untilLowWater() const noexcept {
   heap_->mutex().assertHeld();
-  if (!heap_->pages_moved) return std::int64_t{1} << 60;
-  const std::uint64_t busy = heap_->busyBytes() - cachedBytes();
-  return busy > heap_->low_water.mark() ? std::int64_t(busy - heap_->low_water.mark()) : 0;
+  return heap_->lowWater().until(heap_->busyBytes() - cachedBytes());
 }
 
 }  // namespace cistern

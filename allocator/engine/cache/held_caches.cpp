@@ -9,7 +9,7 @@ template <class Visit>
 static void forEachOther(std::span<Heap* const> heaps, Visit visit) {
   for (Heap* heap : heaps) {
     heap->mutex().assertHeld();
-    for (ThreadCache* cache : heap->caches) {
+    for (ThreadCache* cache : heap->caches()) {
       if (cache->isOpen() && !cache->isMine()) visit(cache->gate());
     }
   }
@@ -25,7 +25,7 @@ void HeldCaches::hold() noexcept {
   forEachOther(heaps_, [](BiasedGate& gate) { gate.awaitOwner(); });
   for (Heap* heap : heaps_) {
     heap->mutex().assertHeld();
-    for (ThreadCache* cache : heap->caches) {
+    for (ThreadCache* cache : heap->caches()) {
       any_ |= cache->keepsAny();
       cache->flush();
     }
@@ -38,11 +38,11 @@ HeldCaches::~HeldCaches() {
 
 void setCachesShut(Heap& heap, bool shut) noexcept {
   const HeldCaches emptied(heap);
-  for (ThreadCache* cache : heap.caches) cache->setShut(shut);
+  for (ThreadCache* cache : heap.caches()) cache->setShut(shut);
 }
 
 void followHeap(Heap& heap) noexcept {
-  for (ThreadCache* cache : heap.caches) cache->follow(heap.stream());
+  for (ThreadCache* cache : heap.caches()) cache->follow(heap.stream());
   setCachesShut(heap, false);
 }
 

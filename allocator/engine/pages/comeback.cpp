@@ -36,12 +36,12 @@ void Comeback::bring(Ground& ground) noexcept {
     source.mutex().assertHeld();
     heap.mutex().assertHeld();
     Block& free = *Layout::covering(*from.range, from.place());
-    from.last_use = {free.epoch, source.generation};
+    from.last_use = {free.epoch, source.completion().now().generation};
     source.punch(from.range->kind, free, from.place(), from.placeEnd());
     ground.table.makeStale(from);
     ground.table.makeCurrent(*to);
     ground.count(*to->page, &heap, to->range->kind);
-    putIn(heap, *to, &heap == &source ? from.last_use : EpochMark{heap.epoch, heap.generation});
+    putIn(heap, *to, &heap == &source ? from.last_use : heap.completion().now());
     ++ground.counters.revived;
   }
 }

@@ -81,8 +81,8 @@ void PageBacking::drainLater(Heap& heap) {
   ground_.progress.markNow(heap);
   const MutexLock lock(heap.mutex());
   std::erase_if(drains_, [&](const Drain& drain) { return drain.heap == &heap; });
-  EpochMark until = heap.markNow();
-  if (!heap.completion.freed) --until.epoch;  // nothing is stamped with the present one
+  EpochMark until = heap.completion().now();
+  if (!heap.completion().anyUnmarked()) --until.epoch;  // nothing is stamped with the present one
   drains_.push_back({&heap, until});
 }
 
@@ -98,7 +98,8 @@ void PageBacking::collectGarbage(std::uint64_t bytes) {
     const MutexLock heap_lock(heap->mutex());
     (void)bringBack(ground_, *heap);
     const FreePageScan scan(*heap, ground_.scans, Whither::kAnywhere);
-    for (const Mapping* mapping : scan.freeMappings()) age += heap->epoch - mapping->last_use.epoch;
+    for (const Mapping* mapping : scan.freeMappings())
+      age += heap->completion().now().epoch - mapping->last_use.epoch;
     count += scan.freeMappings().size();
   }
   if (count == 0) return;
@@ -114,7 +115,7 @@ void PageBacking::collectGarbage(std::uint64_t bytes) {
 
 std::uint32_t PageBacking::epochOf(Heap& heap) {
   const MutexLock lock(heap.mutex());
-  return heap.epoch;
+  return heap.completion().now().epoch;
 }
 
 }  // namespace cistern

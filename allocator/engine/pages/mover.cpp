@@ -30,13 +30,13 @@ Block* Mover::attempt(bool fresh_only) {
     // What lies aside comes before anything that takes a call.
     if ((!window || window->units_to_map > 0) && bringBack(ground_, heap_, number_)) {
       brought_ = true;
-      heap_.pages_moved = true;  // there is something to do at the next low water
+      heap_.lowWater().notePagesMoved();  // there is something to do at the next low water
       if (Block* block = heap_.allocate(request_)) return block;
       window = findWindow(fresh_only);
     }
     if (!window) return nullptr;
     backed_before_ = heap_.layout(request_.kind).segmentBytes();
-    made_late_ = heap_.pool().isDefault() && heap_.low_water.wasReached();
+    made_late_ = heap_.pool().isDefault() && heap_.lowWater().wasReached();
     reserve(*window);
   }
   try {
@@ -86,12 +86,12 @@ Block* Mover::commit() {
     window_.to = std::max(window_.to, step.to->placeEnd());  // a page may reach further
   }
   Block& hole = holeAt(heap_, *window_.range, window_.from);
-  Block* free =
-      heap_.fill(request_.kind, hole, window_.from, window_.to, std::min(epoch, heap_.epoch));
+  Block* free = heap_.fill(request_.kind, hole, window_.from, window_.to,
+                           std::min(epoch, heap_.completion().now().epoch));
   std::uint64_t& most = window_.range->most_backed;
   most = std::max(most, heap_.layout(request_.kind).segmentBytes());
-  heap_.pages_moved |= !steps_.empty();
-  heap_.low_water.rise(heap_.busyBytes());
+  if (!steps_.empty()) heap_.lowWater().notePagesMoved();
+  heap_.lowWater().rise(heap_.busyBytes());
   return heap_.allocateFrom(*free, request_);
 }
 

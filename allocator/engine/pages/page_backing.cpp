@@ -79,7 +79,8 @@ bool PageBacking::forgets(Heap& heap) {
   }
   for (const Mapping* mapping = ground_.table.oldestStale(); mapping;
        mapping = mapping->beside.younger) {
-    if (mapping->range->home == &heap && !heap.complete(mapping->last_use)) return false;
+    if (mapping->range->home == &heap && !heap.completion().complete(mapping->last_use))
+      return false;
   }
   for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
     for (const Segment* s = heap.layout(kind).segments(); s; s = s->next) {
@@ -93,7 +94,8 @@ bool PageBacking::leftInUse(Heap& heap, EpochMark until) const noexcept {
   mutex_.assertHeld();
   const auto in_use = [&](const Mapping* mapping) {
     heap.mutex().assertHeld();
-    if (mapping->isCurrent() || mapping->range->home != &heap || heap.complete(mapping->last_use))
+    if (mapping->isCurrent() || mapping->range->home != &heap ||
+        heap.completion().complete(mapping->last_use))
       return false;
     const EpochMark use = mapping->last_use;
     return use.generation != until.generation || use.epoch <= until.epoch;

@@ -11,7 +11,7 @@ namespace {
 bool lastUseIsComplete(const Mapping& mapping) {
   Heap& home = *mapping.range->home;
   const MutexLock lock(home.mutex());
-  return home.complete(mapping.last_use);
+  return home.completion().complete(mapping.last_use);
 }
 
 // The same, asking the stream if need be.
@@ -36,7 +36,7 @@ std::vector<Mapping*> detach(Ground& ground, Heap& heap, const ReleaseRule& rule
   std::vector<Mapping*> mappings;
   for (Mapping* mapping : scan.freeMappings()) {
     if (mapping->last_use.epoch > rule.latest_epoch) continue;
-    const bool complete = heap.complete(mapping->last_use);
+    const bool complete = heap.completion().complete(mapping->last_use);
     more_later |= !complete;
     if (complete) mappings.push_back(mapping);
   }
@@ -82,13 +82,13 @@ void Ground::count(PhysicalPage& page, Heap* heap, SizeKind kind) noexcept {
   const bool real = page.counted_by == nullptr || heap == nullptr;
   if (Heap* const from = page.counted_by) {
     from->mutex().assertHeld();
-    from->countBacking(page.counted_as, page.bytes(), -1, real);
+    from->counts().countBacking(page.counted_as, page.bytes(), -1, real);
   }
   if (heap) {
     heap->mutex().assertHeld();
-    heap->countBacking(kind, page.bytes(), +1, real);
+    heap->counts().countBacking(kind, page.bytes(), +1, real);
+    if (!real) heap->counts().totals().moveBacking(page.counted_as, kind, page.bytes());
   }
-  if (!real) heap->countMoved(page.counted_as, kind, page.bytes());
   page.counted_by = heap;
   page.counted_as = kind;
 }

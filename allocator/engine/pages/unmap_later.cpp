@@ -64,9 +64,9 @@ bool PageBacking::drain() {
     {
       ground_.refresh(*drain.heap);
       const MutexLock lock(drain.heap->mutex());
-      if (!drain.heap->complete(drain.until)) return false;
-      const bool renumbered = drain.until.generation != drain.heap->generation;
-      rule.latest_epoch = renumbered ? Heap::kOldEpochs : drain.until.epoch;
+      const Completion& known = drain.heap->completion();
+      if (!known.complete(drain.until)) return false;
+      rule.latest_epoch = known.stampOf(drain.until);
     }
     const Released released = releaseFree(ground_, *drain.heap, rule);
     any |= released.bytes > 0;

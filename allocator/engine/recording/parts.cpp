@@ -94,7 +94,7 @@ void Recording::beginPart(Seen& of, std::uint64_t id) {
 void Recording::keepApart(const Seen& of) {
   if (Heap* const heap = pool_.find(of.stream)) {
     const MutexLock lock(heap->mutex());
-    for (Block* block : heap->incomplete()) {
+    for (Block* block : incompleteBlocks(*heap)) {
       heap->setAside(*block);
       left_.free.push(*block);
     }
