@@ -46,8 +46,6 @@ class Completion {
 
   explicit Completion(std::uint32_t first_epoch) : epoch_(first_epoch) {}
 
-  // ---- Epochs
-
   /// The present epoch.
   EpochMark now() const { return {epoch_, generation_}; }
   /// The last epoch that is known to be complete.
@@ -72,15 +70,15 @@ class Completion {
   /// stream's. Pre: not isAsked().
   void beginAnew() noexcept;
 
-  // ---- Frees
+  // ---- Frees: whether there were any
 
   void noteFreed(std::uint64_t bytes = 0) noexcept {
     freed_ = true;
     freed_bytes_ += bytes;
   }
-  /// Whether something was freed that no mark covers.
+  /// What no mark covers.
   bool anyUnmarked() const { return freed_; }
-  /// Whether something was freed that is not known to be complete.
+  /// What is not known to be complete.
   bool anyUnknown() const { return freed_ || under_way_ != 0; }
 
   // ---- Marks: events recorded on the stream, and not yet seen complete

@@ -29,8 +29,7 @@ void forEachFree(Heap& heap, Visit visit) CISTERN_REQUIRES(heap.mutex()) {
 void begin(Heap& heap, Block& block, const Request& request) CISTERN_REQUIRES(heap.mutex()) {
   block.use = ownership::heapsOwn(request.bytes, request.stream);
   block.epoch = request.recorded_by;
-  heap.counts().count(request.kind, heap.layout(request.kind),
-                      Counts::block(block.bytes(), request.bytes, +1));
+  heap.counts().count(request.kind, Counts::block(block.bytes(), request.bytes, +1));
 }
 
 }  // namespace
@@ -68,14 +67,14 @@ void Heap::release(Block& block, std::uint64_t tick, Freed how) noexcept {
   if (large && onPages()) recent_.note(segment, block.address(), block.end(), at);
   const Block* whole = layout(kind).release(block, at);
   if (whole->spansSegment()) segment.setIdleSince(tick);
-  counts_.count(kind, layout(kind), gone);
+  counts_.count(kind, gone);
 }
 
 StreamUses Heap::setPending(Block& block) noexcept {
   const SizeKind kind = segmentOf(block).kind;
   const std::uint64_t requested = ownership::requested(block);
   layout(kind).setPending(block);
-  counts_.count(kind, layout(kind), Counts::block(block.bytes(), requested, -1));
+  counts_.count(kind, Counts::block(block.bytes(), requested, -1));
   counts_.totals().countPending(kind, block.bytes(), +1, false);
   const std::unique_ptr<StreamUses> noted(static_cast<StreamUses*>(block.use.uses));
   block.use.uses = nullptr;
@@ -96,7 +95,7 @@ void Heap::setAside(Block& free) noexcept {
   layout(kind).setAside(free);
   free.use = ownership::heapsOwn(0, stream());
   free.epoch = 0;
-  counts_.count(kind, layout(kind), {});
+  counts_.count(kind, {});
   counts_.totals().countPending(kind, free.bytes(), +1, true);
 }
 
@@ -128,13 +127,13 @@ Block* Heap::fill(SizeKind kind, Block& hole, Address from, Address to, std::uin
   completion_.noteFreed();
   if (kind == SizeKind::kLarge) recent_.note(*hole.segment, from, to, at);
   Block* const free = layout(kind).fill(hole, from, to, at);
-  counts_.count(kind, layout(kind), {});
+  counts_.count(kind, {});
   return free;
 }
 
 Block* Heap::punch(SizeKind kind, Block& free, Address from, Address to) noexcept {
   Block* const hole = layout(kind).punch(free, from, to);
-  counts_.count(kind, layout(kind), {});
+  counts_.count(kind, {});
   return hole;
 }
 
@@ -145,7 +144,7 @@ void Heap::add(HeapSegment& segment, From from) {
   const bool fresh = from == From::kDevice;
   layout(kind).add(segment, fresh ? 0 : completion_.now().epoch);
   segment.heap.store(this, std::memory_order_release);
-  counts_.count(kind, layout(kind), {});
+  counts_.count(kind, {});
   counts_.countBacking(kind, segment.bytes, +1, fresh);
   if (from == From::kRefused) counts_.totals().countBack(kind, segment.bytes);
   if (!fresh) completion_.noteFreed();
@@ -154,7 +153,7 @@ void Heap::add(HeapSegment& segment, From from) {
 void Heap::remove(HeapSegment& segment, bool returned) noexcept {
   layout(segment.kind).remove(segment);
   segment.heap.store(nullptr, std::memory_order_release);
-  counts_.count(segment.kind, layout(segment.kind), {});
+  counts_.count(segment.kind, {});
   counts_.countBacking(segment.kind, segment.bytes, -1, returned);
 }
 
@@ -198,7 +197,7 @@ void Heap::audit() {
   for (SizeKind kind : kKinds) {
     const Layout& own = layout(kind);
     own.audit();
-    counts_.audit(kind, own);
+    counts_.audit(kind);
     for (Segment* s = own.segments(); s; s = s->next) {
       CISTERN_CHECK(static_cast<HeapSegment*>(s)->heap.load() == this);
     }

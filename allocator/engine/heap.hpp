@@ -44,7 +44,7 @@ class alignas(64) Heap : public HeapIdentity {
       : HeapIdentity(pool, stream),
         small_(pool.rules().splitRules(SizeKind::kSmall)),
         large_(pool.rules().splitRules(SizeKind::kLarge)),
-        counts_(totals),
+        counts_(totals, small_, large_),
         frees_(free_log),
         completion_(first_epoch) {}
 

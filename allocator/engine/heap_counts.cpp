@@ -7,7 +7,8 @@
 
 namespace cistern {
 
-void HeapCounts::count(SizeKind kind, const Layout& own, const Counts& held) noexcept {
+void HeapCounts::count(SizeKind kind, const Counts& held) noexcept {
+  const Layout& own = layout(kind);
   const Layout::SplitFree& rises = own.splitFreeRises();
   const Counted now{Counts::split(own.splitFreeBlocks(), own.splitFreeBytes()),
                     Counts::split(rises.blocks, rises.bytes)};
@@ -23,7 +24,8 @@ void HeapCounts::countBacking(SizeKind kind, std::uint64_t bytes, int sign, bool
   if (real) totals_.countBacking(kind, sign, sign * std::int64_t(bytes));
 }
 
-StatArray HeapCounts::usage(SizeKind kind, const Layout& own) const {
+StatArray HeapCounts::usage(SizeKind kind) const {
+  const Layout& own = layout(kind);
   StatArray all{};
   const auto at = [&](Stat stat) -> std::int64_t& { return all[std::size_t(stat)]; };
   for (const Segment* s = own.segments(); s; s = s->next) {
@@ -43,7 +45,8 @@ StatArray HeapCounts::usage(SizeKind kind, const Layout& own) const {
   return all;
 }
 
-void HeapCounts::audit(SizeKind kind, const Layout& own) const {
+void HeapCounts::audit(SizeKind kind) const {
+  const Layout& own = layout(kind);
   const Counts& counted = counted_[std::size_t(kind)].now;
   CISTERN_CHECK(counted.split_blocks == std::int64_t(own.splitFreeBlocks()));
   CISTERN_CHECK(counted.split_bytes == std::int64_t(own.splitFreeBytes()));

@@ -17,8 +17,7 @@ class OfferingHeaps;
 /// What the pages backing notes of a heap, under its lock.
 class PageNotes {
  public:
-  /// Pages that lie aside (pages/parking.hpp). It changes under the heap's lock too, and may be
-  /// read under either.
+  /// Pages that lie aside (pages/parking.hpp). Changes under the heap's lock too.
   std::uint32_t aside() const { return aside_.load(std::memory_order_relaxed); }
   void putAside() noexcept { ++aside_; }
   void takeFromAside() noexcept { --aside_; }
@@ -58,8 +57,8 @@ class HeapIdentity {
   /// Its lock is on a line of its own: threads on other streams have other heaps.
   Mutex& mutex() const CISTERN_TSA(lock_returned(mutex_)) { return mutex_; }
 
-  /// So many heaps were made before it; and where it stands among those that have memory for others
-  /// (offering_heaps.hpp). Both are set before anyone else sees it; null: nowhere.
+  /// So many heaps were made before it; among() is null, or knows whether it has memory for others
+  /// (offering_heaps.hpp). Both are set before anyone else sees it.
   std::size_t number() const { return number_; }
   OfferingHeaps* among() const { return among_; }
   void join(OfferingHeaps& among, std::size_t number) { among_ = &among, number_ = number; }

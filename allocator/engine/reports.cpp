@@ -73,11 +73,8 @@ void keepLargest(std::vector<HolderReport>& holders) {
 HeapReport reportOf(Heap& heap, std::vector<HolderReport>& holders) {
   const MutexLock lock(heap.mutex());
   const HeldCaches held_still(heap);
-  const auto usageOf = [&](SizeKind kind) {
-    heap.mutex().assertHeld();
-    return heap.counts().usage(kind, heap.layout(kind));
-  };
-  const StatArray small = usageOf(SizeKind::kSmall), large = usageOf(SizeKind::kLarge);
+  const HeapCounts& counts = heap.counts();
+  const StatArray small = counts.usage(SizeKind::kSmall), large = counts.usage(SizeKind::kLarge);
   const auto bytes = [&](Stat stat) {
     return std::uint64_t(small[std::size_t(stat)] + large[std::size_t(stat)]);
   };
