@@ -34,6 +34,7 @@ inline std::uint64_t largestFree(const FreeIndex& index) {
   return largest ? largest->bytes() : 0;
 }
 
+/// Its lock is on a line of its own: threads on other streams have other heaps.
 class alignas(64) Heap : public HeapIdentity {
  public:
   /// No page is smaller.

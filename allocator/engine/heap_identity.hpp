@@ -54,7 +54,6 @@ class HeapIdentity {
   Stream streamOf(const Block& block) const {
     return ownership::isOwned(ownership::load(block)) ? stream() : block.use.stream;
   }
-  /// Its lock is on a line of its own: threads on other streams have other heaps.
   Mutex& mutex() const CISTERN_TSA(lock_returned(mutex_)) { return mutex_; }
 
   /// So many heaps were made before it; among() is null, or knows whether it has memory for others
