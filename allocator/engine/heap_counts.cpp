@@ -7,14 +7,18 @@
 
 namespace cistern {
 
+static Counts difference(const Layout::SplitFree& now, const Layout::SplitFree& before) {
+  return {0, 0, 0, std::int64_t(now.blocks - before.blocks),
+          std::int64_t(now.bytes - before.bytes)};
+}
+
 void HeapCounts::count(SizeKind kind, const Counts& held) noexcept {
   const Layout& own = layout(kind);
-  const Layout::SplitFree& rises = own.splitFreeRises();
-  const Counted now{Counts::split(own.splitFreeBlocks(), own.splitFreeBytes()),
-                    Counts::split(rises.blocks, rises.bytes)};
+  const Counted now{{own.splitFreeBlocks(), own.splitFreeBytes()}, own.splitFreeRises()};
   const Counted before = std::exchange(counted_[std::size_t(kind)], now);
   const Counts taken = held.blocks > 0 ? held : Counts{};
-  totals_.count(kind, held + (now.now - before.now), taken + (now.rises - before.rises));
+  totals_.count(kind, held + difference(now.now, before.now),
+                taken + difference(now.rises, before.rises));
 }
 
 void HeapCounts::countBacking(SizeKind kind, std::uint64_t bytes, int sign, bool real) noexcept {
@@ -47,9 +51,9 @@ StatArray HeapCounts::usage(SizeKind kind) const {
 
 void HeapCounts::audit(SizeKind kind) const {
   const Layout& own = layout(kind);
-  const Counts& counted = counted_[std::size_t(kind)].now;
-  CISTERN_CHECK(counted.split_blocks == std::int64_t(own.splitFreeBlocks()));
-  CISTERN_CHECK(counted.split_bytes == std::int64_t(own.splitFreeBytes()));
+  const Layout::SplitFree& counted = counted_[std::size_t(kind)].now;
+  CISTERN_CHECK(counted.blocks == own.splitFreeBlocks());
+  CISTERN_CHECK(counted.bytes == own.splitFreeBytes());
   CISTERN_CHECK(backing_[std::size_t(kind)].bytes >= own.segmentBytes());
 }
 

@@ -41,7 +41,7 @@ class HeapCounts {
  private:
   /// What was counted last of the free blocks of segments in use, and of their rises.
   struct Counted {
-    Counts now, rises;
+    Layout::SplitFree now, rises;
   };
   /// Segments or pages, and their bytes.
   struct BackingCount {

@@ -16,9 +16,6 @@ struct Counts {
   static Counts block(std::uint64_t bytes, std::uint64_t requested, int sign) {
     return {sign, sign * std::int64_t(bytes), sign * std::int64_t(requested)};
   }
-  static Counts split(std::uint64_t blocks, std::uint64_t bytes) {
-    return {0, 0, 0, std::int64_t(blocks), std::int64_t(bytes)};
-  }
   Counts& operator+=(const Counts& other) {
     blocks += other.blocks, bytes += other.bytes, requested += other.requested;
     split_blocks += other.split_blocks, split_bytes += other.split_bytes;
