@@ -4,20 +4,17 @@
 
 #include "allocator/base/check.hpp"
 #include "allocator/engine/cache/held_caches.hpp"
+#include "allocator/engine/heap_locks.hpp"
 
 namespace cistern {
 
-// What may throw comes before the locks: nobody would give them up.
 template <class Visit>
-void Accounting::withAllHeaps(Visit visit) const CISTERN_NO_TSA {
+void Accounting::withAllHeaps(Visit visit) const {
   const MutexLock lock(core_.heaps_mutex);
-  const std::vector<Heap*> heaps = core_.heaps.all();
-  for (Heap* heap : heaps) heap->mutex().lock();
-  {
-    const HeldCaches held_still(heaps);
-    visit(heaps);
-  }
-  for (Heap* heap : heaps) heap->mutex().unlock();
+  std::vector<Heap*> heaps = core_.heaps.all();
+  const HeapLocks locks(core_.heaps_mutex, heaps);
+  const HeldCaches held_still(heaps);
+  visit(heaps);
 }
 
 MemoryStats Accounting::memoryStats() const {
@@ -54,9 +51,10 @@ std::uint64_t Accounting::hostBytes() const {
 
 CacheInfo Accounting::cacheInfo() const {
   CacheInfo info;
-  withAllHeaps([&](const std::vector<Heap*>& heaps) CISTERN_NO_TSA {
+  withAllHeaps([&](const std::vector<Heap*>& heaps) {
     info.free_bytes = core_.pages.parkedBytes();
     for (Heap* heap : heaps) {
+      heap->mutex().assertHeld();
       for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
         const FreeIndex& index = heap->layout(kind).freeBlocks();
         info.free_bytes += index.bytes();
@@ -74,11 +72,12 @@ void Accounting::audit() const {
 
 void Accounting::auditHeaps() const {
   std::uint64_t reserved = 0, in_pages = 0;
-  withAllHeaps([&](const std::vector<Heap*>& heaps) CISTERN_NO_TSA {
+  withAllHeaps([&](const std::vector<Heap*>& heaps) {
     for (Heap* heap : heaps) {
+      heap->mutex().assertHeld();
       heap->audit();
-      reserved += heap->reservedBytes();
-      if (heap->onPages()) in_pages += heap->reservedBytes();
+      reserved += heap->counts().reservedBytes();
+      if (heap->onPages()) in_pages += heap->counts().reservedBytes();
       for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
         for (Segment* s = heap->layout(kind).segments(); s; s = s->next) {
           const auto& own = static_cast<const HeapSegment&>(*s);
@@ -86,7 +85,7 @@ void Accounting::auditHeaps() const {
           CISTERN_CHECK(core_.map.find(own.deviceEnd() - 1) == s);
         }
       }
-      for (const ThreadCache* cache : heap->caches) cache->audit();
+      for (const ThreadCache* cache : heap->caches()) cache->audit();
     }
     core_.heaps.offering().audit(heaps);
     CISTERN_CHECK(reserved <= core_.limit.reserved());

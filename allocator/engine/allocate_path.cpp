@@ -36,9 +36,7 @@ inline Block* AllocatePath::hit(Heap& heap, ThreadCache* cache, const Request& r
 // Counts the heap's hits while anything waits.
 inline bool AllocatePath::isTimeToPoll(Heap& heap) noexcept {
   const unsigned backoff = without(Mechanism::kBackoff) ? 1 : cross_stream_.pending().backoff();
-  if (++heap.hits_unpolled < core_.options.poll_interval * backoff) return false;
-  heap.hits_unpolled = 0;
-  return true;
+  return heap.counts().isTimeToPoll(core_.options.poll_interval * backoff);
 }
 
 inline void* AllocatePath::serve(Heap& heap, ThreadCache* cache, const Request& request) {

@@ -39,7 +39,7 @@ bool CaptureMemory::free(Heap& heap, const HeapSegment& segment, Address address
   if (freed.how == How::kFromBefore) cross_stream_.deferFree(heap, *freed.block, freed.users, true);
   if (freed.how != How::kOver) return true;
   const MutexLock lock(heap.mutex());
-  if (heap.recorded == recorded) heap.recorded = 0;
+  (void)heap.completion().endRecording(recorded);
   return false;
 }
 
@@ -67,7 +67,7 @@ void CaptureMemory::begin(std::shared_ptr<Recording> recording, Stream origin) {
   } catch (...) {
     pool.forEachHeap([&](Heap& heap) {
       const MutexLock lock(heap.mutex());
-      if (heap.recorded == number) heap.recorded = 0;
+      (void)heap.completion().endRecording(number);
     });
     pool.setRecording(nullptr);
     throw;
@@ -77,14 +77,13 @@ void CaptureMemory::begin(std::shared_ptr<Recording> recording, Stream origin) {
 
 // Free memory that queued work may still use waits, as if it were freed only now. A miss that takes
 // such memory from elsewhere has it in the heap by now, or is told not to.
-void CaptureMemory::begin(Heap& heap, std::uint32_t number) CISTERN_NO_TSA {
+void CaptureMemory::begin(Heap& heap, std::uint32_t number) {
   std::vector<Block*> blocks;
   {
     const std::unique_lock still = heap.backing().holdStill();
     const MutexLock lock(heap.mutex());
-    heap.recorded = number;
-    heap.before_recording = heap.endedEpoch();
-    blocks = heap.incomplete();
+    heap.completion().beginRecording(number, heap.endedEpoch());
+    blocks = incompleteBlocks(heap);
     for (Block* block : blocks) heap.setAside(*block);
   }
   for (Block* block : blocks) cross_stream_.deferFree(heap, *block, {heap.stream()});
@@ -114,13 +113,13 @@ Pins CaptureMemory::end(Recording& recording) noexcept {
 }
 
 // Mappings that pages left before the capture may be in use still: then no epoch is complete by it.
-void CaptureMemory::end(Heap& heap, std::uint32_t number) noexcept CISTERN_NO_TSA {
+void CaptureMemory::end(Heap& heap, std::uint32_t number) noexcept {
   const std::unique_lock still = heap.backing().holdStill();
   const MutexLock lock(heap.mutex());
-  if (heap.recorded != number) return;  // a stream has come in at this moment, with nothing
-  heap.recorded = 0;
-  const bool left_behind = heap.backing().leftInUse(heap, heap.before_recording);
-  left_behind ? heap.noteFreeComplete() : heap.noteComplete(heap.endedEpoch());
+  Completion& known = heap.completion();
+  if (!known.endRecording(number)) return;  // a stream has come in at this moment, with nothing
+  const bool left_behind = heap.backing().leftInUse(heap, known.beforeRecording());
+  left_behind ? noteFreeComplete(heap) : known.noteComplete(heap.endedEpoch());
 }
 
 void CaptureMemory::unpin(Pins& pins) noexcept {

@@ -40,7 +40,8 @@ bool FreePath::freeMine(ThreadCache& cache, Block& block, const void* caller) no
   Heap::Due due;
   {
     const MutexLock lock(heap.mutex());
-    if (heap.recorded != 0 || ownership::load(block) != cache.heldByMe()) [[unlikely]]
+    if (heap.completion().recorded() != 0 || ownership::load(block) != cache.heldByMe())
+        [[unlikely]]
       return false;
     const WhoFreed who(caller, 0);
     if (!cache.accept(block, who)) {
@@ -49,7 +50,7 @@ bool FreePath::freeMine(ThreadCache& cache, Block& block, const void* caller) no
       if (!ownership::change(block, mine, ownership::moved(mine, ownership::Where::kRemoteFreed)))
         return false;
       cache.letGo(block, who);
-      if (heap.pages_moved) cache.noteFall();
+      if (heap.lowWater().pagesMoved()) cache.noteFall();
     }
     due = heap.dueAfterFree(std::uint64_t(cache.cachedBytes()));
   }
@@ -97,7 +98,7 @@ inline FreePath::Parted FreePath::part(Heap& heap, ThreadCache* cache, Block& bl
 inline void FreePath::freeLocked(HeapSegment& segment, Heap& heap, Address address,
                                  const void* caller, Freed& freed) noexcept {
   freed.block = heap.find(segment, address, freed.block);
-  freed.recorded = heap.recorded;
+  freed.recorded = heap.completion().recorded();
   if (freed.block == nullptr || freed.recorded != 0) return;
   Block& block = *freed.block;
   ThreadCache* const cache = heap.pool().isDefault() ? core_.caches.mine(heap.stream()) : nullptr;
@@ -107,14 +108,14 @@ inline void FreePath::freeLocked(HeapSegment& segment, Heap& heap, Address addre
     return;
   }
   if (parted == Parted::kFromProgram) {
-    heap.frees.note(address, block.granules, caller, threadNumber());
+    heap.frees().note(address, block.granules, caller, threadNumber());
     freed.pending = block.use.uses != nullptr || block.use.stream != heap.stream();
     if (freed.pending) {
       freed.uses = heap.setPending(block);
       return;
     }
     heap.release(block, core_.now());
-    if (cache != nullptr && heap.pages_moved) cache->noteFall();
+    if (cache != nullptr && heap.lowWater().pagesMoved()) cache->noteFall();
   }
   freed.due = heap.dueAfterFree();
 }

@@ -25,7 +25,7 @@ void GivingBack::trim(const Pool& pool, std::uint64_t bytes) {
   std::uint64_t held = 0;
   for (Heap* heap : heaps) {
     const MutexLock lock(heap->mutex());
-    held += heap->reservedBytes();
+    held += heap->counts().reservedBytes();
   }
   if (held > bytes) (void)pool.backing().release(heaps, held - bytes);
 }

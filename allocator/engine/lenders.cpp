@@ -22,15 +22,15 @@ Block* CrossStream::fromLenders(Heap& heap, const Request& request) {
 }
 
 // Pages are pinned under the backing's lock. The heap may have another pool by now.
-Block* CrossStream::fromLender(Heap& owner, const Request& request) CISTERN_NO_TSA {
+Block* CrossStream::fromLender(Heap& owner, const Request& request) {
   const std::unique_lock still = owner.backing().holdStill();
   const MutexLock lock(owner.mutex());
   if (!lends(owner.pool(), request)) return nullptr;
   const bool own = owner.stream() == request.stream;
-  const Epochs epochs = own ? Epochs{} : Epochs::upTo(owner.completion.completed);
+  const Epochs epochs = own ? Epochs{} : Epochs::upTo(owner.completion().completed());
   Layout& layout = owner.layout(request.kind);
   layout.listLeftOut();
-  Block* free = layout.freeBlocks().bestFitIf(request.granules, [&](const Block& b) CISTERN_NO_TSA {
+  Block* free = layout.freeBlocks().bestFitIf(request.granules, [&](const Block& b) {
     return epochs.contain(b.epoch) && layout.serves(b, request.granules) &&
            !owner.backing().pinned(b);
   });

@@ -84,7 +84,7 @@ MemoryStats::Values PoolTable::stats(const Pool& pool) const {
     const MutexLock lock(heap->mutex());
     const HeldCaches held_still(*heap);
     for (const SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
-      const StatArray usage = heap->usage(kind);
+      const StatArray usage = heap->counts().usage(kind);
       for (std::size_t stat = 0; stat < kStatCount; ++stat) values[stat].current += usage[stat];
     }
   }

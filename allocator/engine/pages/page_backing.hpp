@@ -53,13 +53,13 @@ class PageBacking final : public MemoryBacking {
 
   PageCounts counts() const;
   /// Bytes that lie aside: free, but in no heap's layout.
-  std::uint64_t parkedBytes() const CISTERN_NO_TSA {
-    return ground_.counters.parked_bytes.load(std::memory_order_relaxed);
+  std::uint64_t parkedBytes() const {
+    return counters_.parked_bytes.load(std::memory_order_relaxed);
   }
   std::size_t hostBytes() const;
 
   /// Locks out everything here. For who wants to see all of it at rest.
-  Mutex& mutex() const { return mutex_; }
+  Mutex& mutex() const CISTERN_TSA(lock_returned(mutex_)) { return mutex_; }
   /// Pre: mutex() and all heaps' locks are held; `reserved` is what heaps count as such. Aborts on
   /// a broken invariant.
   void audit(std::uint64_t reserved) const;
@@ -95,6 +95,8 @@ class PageBacking final : public MemoryBacking {
   template <class Visit>
   static void forEachMapping(const Block& block, Visit visit);
 
+  const pages::Surroundings around_;
+  pages::Counters counters_;
   mutable Mutex mutex_;
   pages::Ground ground_ CISTERN_GUARDED_BY(mutex_);
   std::vector<Drain> drains_ CISTERN_GUARDED_BY(mutex_);

@@ -93,7 +93,7 @@ void Mover::giveBackForGrowth() {
 // What lies free in a pool that is captured into is complete, or the capture's own.
 bool Mover::captured() const {
   const MutexLock lock(heap_.mutex());
-  return heap_.recorded != 0;
+  return heap_.completion().recorded() != 0;
 }
 
 // Its pool may be another a moment later. But only a heap that holds nothing changes it, and none
@@ -107,14 +107,14 @@ bool Mover::gives(const Heap& source) const {
 bool Mover::hasAny(Heap& source) const {
   {
     const MutexLock lock(source.mutex());
-    const bool pending = source.completion.freed || source.completion.under_way != 0;
+    const bool pending = source.completion().anyUnknown();
     if (pending || source.layout(SizeKind::kSmall).segmentBytes() != 0 ||
         source.layout(SizeKind::kLarge).segmentBytes() != 0)
       return true;
   }
-  if (source.aside != 0) return true;
+  if (source.pageNotes().aside() != 0) return true;
   const MutexLock lock(source.mutex());
-  if (!source.offers()) source.withdraw();
+  withdrawIfEmpty(source);
   return false;
 }
 
@@ -156,7 +156,7 @@ bool Mover::orderAfter(Heap& source) {
       broken(Rule::kOrder) || ground_.progress.orderAfter(heap_.stream(), source.stream());
   const MutexLock lock(heap_.mutex());
   for (Step& step : steps_) {
-    if (step.source == &source) step.epoch = heap_.epoch;
+    if (step.source == &source) step.epoch = heap_.completion().now().epoch;
     if (step.source == &source && !ordered) unordered_ = true;
   }
   return ordered;
@@ -168,10 +168,10 @@ std::size_t Mover::takeFrom(Heap& source, Which which, std::size_t most) {
   const bool same_pool = &source.pool() == &heap_.pool();
   const FreePageScan scan(source, ground_.scans,
                           same_pool ? Whither::kWithinPool : Whither::kAnywhere);
-  if (!scan.any() && &source != &heap_) source.withdraw();
+  if (!scan.any() && &source != &heap_) withdraw(source);
   std::vector<Donor> donors;
   for (Mapping* mapping : scan.freeMappings()) {
-    if (which == Which::kAny || source.complete(mapping->last_use))
+    if (which == Which::kAny || source.completion().complete(mapping->last_use))
       donors.push_back(Donor(*mapping));
   }
   if (donors.empty()) return 0;

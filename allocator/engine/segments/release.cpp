@@ -42,7 +42,7 @@ bool SegmentBacking::releaseOneIdle(HeapSegment& segment, Heap& heap) {
     if (pinned_.pinned(segment)) return false;  // asked last: it was, before it was freed
     visiting = heap.pool().token();
     heap.remove(segment, true);
-    ++heap.leaving;
+    heap.leaving().begin();
   }
   return giveBack(segment, heap);
 }
@@ -76,13 +76,13 @@ void SegmentBacking::collectGarbage(const std::vector<Heap*>& heaps, std::uint64
 }
 
 // Nobody can ask for it again later, so a device that says no is asked once more.
-void SegmentBacking::leave(Heap& heap) noexcept CISTERN_NO_TSA {
+void SegmentBacking::leave(Heap& heap) noexcept {
   const auto give = [&](const Segment& segment) {
     const auto& own = static_cast<const HeapSegment&>(segment);
     const auto once = [&] { return returnToDevice(own.device_base, own.bytes, heap.pool()).ok(); };
     if (!once()) (void)once();
   };
-  for (const Segment* s = heap.refused; s; s = s->next) give(*s);
+  for (const Segment* s = heap.leaving().refused(); s; s = s->next) give(*s);
   if (heap.onPages()) return;
   for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
     for (const Segment* s = heap.layout(kind).segments(); s; s = s->next) give(*s);

@@ -106,7 +106,7 @@ Block* SegmentBacking::install(HeapSegment& segment, Heap& heap, const Request& 
     if (mapped) map_.erase(segment);
     {
       const MutexLock lock(heap.mutex());
-      ++heap.leaving;
+      heap.leaving().begin();
     }
     (void)discard(segment, heap);
     throw;
@@ -120,9 +120,9 @@ bool SegmentBacking::discard(HeapSegment& segment, Heap& heap) {
   {
     const MutexLock lock(heap.mutex());
     if (gone) {
-      --heap.leaving;
+      heap.leaving().end();
     } else {
-      segment.next = std::exchange(heap.refused, &segment);
+      heap.leaving().refuse(segment);
     }
   }
   if (gone) records_.give(segment);
@@ -135,10 +135,9 @@ std::uint64_t SegmentBacking::discardRefused(Heap& heap) {
     HeapSegment* segment = nullptr;
     {
       const MutexLock lock(heap.mutex());
-      segment = heap.refused;
-      if (segment == nullptr) return discarded;
-      heap.refused = static_cast<HeapSegment*>(segment->next);
+      segment = heap.leaving().takeRefused();
     }
+    if (segment == nullptr) return discarded;
     const std::uint64_t bytes = segment->bytes;
     if (!discard(*segment, heap)) return discarded;
     discarded += bytes;
@@ -177,7 +176,7 @@ bool SegmentBacking::giveBack(HeapSegment& segment, Heap& owner) {
   if (!gone) map_.insert(segment);  // its leaves exist: cannot fail
   {
     const MutexLock lock(owner.mutex());
-    --owner.leaving;
+    owner.leaving().end();
     if (!gone) owner.add(segment, Heap::From::kRefused);
   }
   if (gone) records_.give(segment);

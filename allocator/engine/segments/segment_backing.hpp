@@ -47,7 +47,7 @@ class SegmentBacking final : public MemoryBacking {
   std::uint64_t leastGrowth(const Request& request) const override;
   /// Gives all of the heap's back, whether in use or not: the allocator ends. Pre: its lock is
   /// held.
-  void leave(Heap& heap) noexcept;
+  void leave(Heap& heap) noexcept CISTERN_REQUIRES(heap.mutex());
 
   std::string lastError() const override {
     const MutexLock lock(mutex_);
