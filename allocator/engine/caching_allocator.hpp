@@ -22,7 +22,7 @@ class CachingAllocator {
   explicit CachingAllocator(Device& device, const Options& options = Options::fromEnvironment());
   /// Gives everything back to the device, also what is still allocated. At process exit, when the
   /// driver may be gone, and in a child of fork leaks it on purpose. Pre: no other thread is in a
-  /// verb or comes to one (docs/life-of-an-allocation.md, "The end of the process").
+  /// verb or comes to one (docs/end-of-the-process.md).
   ~CachingAllocator();
   CachingAllocator(const CachingAllocator&) = delete;
   CachingAllocator& operator=(const CachingAllocator&) = delete;

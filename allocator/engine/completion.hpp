@@ -113,8 +113,8 @@ class Completion {
   /// That mark is about to be made.
   void noteMarkAtFree() noexcept;
 
-  // ---- A capture into the pool. Meanwhile frees are for capture_memory.cpp, and what the stream has
-  // done by now says nothing of what the capture has freed.
+  // ---- A capture into the pool. Meanwhile frees are for capture_memory.cpp, and what the stream
+  // has done by now says nothing of what the capture has freed.
 
   /// The number of the one that is under way, or 0.
   std::uint32_t recorded() const { return recorded_; }
