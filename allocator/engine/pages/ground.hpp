@@ -11,13 +11,13 @@
 #include "allocator/base/mutex.hpp"
 #include "allocator/base/options.hpp"
 #include "allocator/device/device.hpp"
-#include "allocator/engine/heap_table.hpp"
-#include "allocator/engine/limit.hpp"
+#include "allocator/engine/backing/limit.hpp"
+#include "allocator/engine/backing/segment_map.hpp"
+#include "allocator/engine/heap/heap_table.hpp"
 #include "allocator/engine/pages/cost_loop.hpp"
 #include "allocator/engine/pages/free_page_scan.hpp"
 #include "allocator/engine/pages/mapping_table.hpp"
-#include "allocator/engine/progress.hpp"
-#include "allocator/engine/segment_map.hpp"
+#include "allocator/engine/streams/progress.hpp"
 
 namespace cistern {
 

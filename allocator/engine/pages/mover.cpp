@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "allocator/engine/heap_locks.hpp"
+#include "allocator/engine/heap/heap_locks.hpp"
 #include "allocator/engine/pages/parking.hpp"
 
 namespace cistern::pages {

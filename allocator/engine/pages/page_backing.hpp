@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "allocator/engine/memory_backing.hpp"
+#include "allocator/engine/backing/memory_backing.hpp"
+#include "allocator/engine/capture/pins.hpp"
 #include "allocator/engine/pages/background.hpp"
 #include "allocator/engine/pages/comeback.hpp"
 #include "allocator/engine/pages/ground.hpp"
-#include "allocator/engine/recording/pins.hpp"
 
 namespace cistern {
 

@@ -3,8 +3,8 @@
 #include <bit>
 #include <cmath>
 
+#include "allocator/engine/capture/recording.hpp"
 #include "allocator/engine/pages/mover.hpp"
-#include "allocator/engine/recording/recording.hpp"
 
 namespace cistern::pages {
 namespace {
