@@ -30,9 +30,10 @@ class CachingAllocator {
   // ---- Memory ----------------------------------------------------------------------------------
 
   /// `bytes` of device memory for use on `stream`, 512-byte aligned; null for 0 bytes. Throws
-  /// OutOfMemory (nothing has changed, apart from cached memory given back), InvalidArgument for a
-  /// stream that is not alive, DeviceFailure when a stream that has the handle of a forgotten one
-  /// cannot be ordered after its end.
+  /// OutOfMemory (nothing has changed, apart from cached memory given back), std::bad_alloc,
+  /// InvalidArgument for a stream that is not alive, DeviceFailure when a stream that has the
+  /// handle of a forgotten one cannot be ordered after its end, Error in a child of fork, and what
+  /// a reclaim callback or a pool's source throws.
   void* allocate(std::size_t bytes, Stream stream);
   /// The same on the calling thread's current stream of this device (current.hpp): the default
   /// stream, unless a StreamGuard says otherwise.
@@ -123,7 +124,8 @@ class CachingAllocator {
   Device& device() { return engine_.core.device; }
   /// The parts, for pools/: programs use the verbs there.
   Engine& engine() { return engine_; }
-  /// Walks every structure and checks every invariant; aborts on a broken one.
+  /// Checks the invariants of heaps, caches, pages, the segment map and the limit; aborts on a
+  /// broken one.
   void audit() const { engine_.accounting.audit(); }
 
  private:

@@ -1,5 +1,7 @@
 #include "allocator/engine/core.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 namespace cistern {
@@ -14,7 +16,8 @@ CacheTable::Limits cacheLimits(const Options& options, const SizeRules& rules,
                                std::uint64_t total) {
   const std::uint64_t most = options.thread_cache;
   if (most == 0 || !rules.plain() || !BiasedGate::available()) return {};
-  return {most, most * kLargeCache, total / kCachesPart};
+  return {most, std::min<std::uint64_t>(most * kLargeCache, ThreadCache::kMostBytes),
+          total / kCachesPart};
 }
 
 Options inSegments(Options options) {

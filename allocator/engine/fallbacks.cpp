@@ -16,7 +16,7 @@ const Fallbacks::Step Fallbacks::kSteps[] = {
     {"pages moved or made; segments adopted or made", &Fallbacks::moreMemory},
     {"parts of other streams' memory, or room made by giving back", &Fallbacks::afterMakingRoom},
     {"blocks that wait for other streams, a stream at a time", &Fallbacks::afterPending},
-    {"what graphs that were reset still hold", &Fallbacks::afterPools},
+    {"what graphs that were reset still hold", &Fallbacks::afterResetGraphs},
     {"what is complete when the whole device is", &Fallbacks::afterTheDevice},
 };
 
@@ -169,8 +169,8 @@ Block* Fallbacks::afterPending(Heap& heap, const Request& request) {
   return nullptr;
 }
 
-Block* Fallbacks::afterPools(Heap& heap, const Request& request) {
-  while (waitForPools()) {
+Block* Fallbacks::afterResetGraphs(Heap& heap, const Request& request) {
+  while (waitForResetGraphs()) {
     (void)core_.hooks.tidy(Tidying::kMiss);  // tells the program, which may free more
     if (Block* block = moreMemory(heap, request)) return block;
     if (Block* block = afterMakingRoom(heap, request)) return block;
@@ -178,13 +178,12 @@ Block* Fallbacks::afterPools(Heap& heap, const Request& request) {
   return nullptr;
 }
 
-bool Fallbacks::waitForPools() {
+bool Fallbacks::waitForResetGraphs() {
   const MutexLock lock(waiting_mutex_);
   return core_.hooks.tidy(Tidying::kLastResort);
 }
 
-// What streams cannot be asked about, because they were destroyed, is complete when the whole
-// device is.
+// A stream that was destroyed cannot be asked. Its work is complete when the whole device is idle.
 Block* Fallbacks::afterTheDevice(Heap& heap, const Request& request) {
   const MutexLock lock(waiting_mutex_);
   if (!request.pool->onPages()) {

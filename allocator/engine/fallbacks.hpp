@@ -55,9 +55,9 @@ class Fallbacks {
   Block* afterGivingSegmentsBack(Heap& heap, const Request& request);
   Block* fromLenders(Heap& heap, const Request& request);
   Block* afterPending(Heap& heap, const Request& request);
-  Block* afterPools(Heap& heap, const Request& request);
+  Block* afterResetGraphs(Heap& heap, const Request& request);
   Block* afterTheDevice(Heap& heap, const Request& request);
-  bool waitForPools();
+  bool waitForResetGraphs();
   void auditAtTick() const;
 
   Core& core_;

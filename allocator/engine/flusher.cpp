@@ -7,7 +7,7 @@
 namespace cistern {
 namespace {
 
-// Low water came when blocks went back, and nobody has looked after it yet.
+// A flush brought the heap to low water, and its pages have not been sent home yet.
 bool passedLowWater(Heap& heap) noexcept {
   const MutexLock lock(heap.mutex());
   return heap.lowWater().takePassed(heap.busyBytes());

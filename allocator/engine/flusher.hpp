@@ -1,4 +1,5 @@
-// What threads keep goes back to the heaps: when memory is short, and at low water. It owns
+// What threads keep goes back to the heaps when memory is short; at low water the pages go home,
+// too. It owns
 // nothing. Thread-safe; nothing here may be called with a heap's lock held.
 #pragma once
 
@@ -15,7 +16,8 @@ class Flusher {
   /// Empties the caches of all threads. True if there was anything in them. Caches that may hold
   /// something are looked at, and no others.
   bool flush() noexcept;
-  /// The one epilogue of every free: what the heap has found to be due once its lock is given up.
+  /// Called after each free that a heap took outside a capture: does what was found to be due, once
+  /// the heap's lock is given up.
   void afterFree(Heap& heap, Heap::Due due) noexcept;
   /// A heap is at low water: its pages go home, and caches are emptied.
   void atLowWater(Heap& heap) noexcept;

@@ -23,15 +23,16 @@ class FreePath {
 
   /// Takes a block back. `recent`: the block, where the thread's last cache knew it; or null.
   void free(void* pointer, const void* caller, Block* recent) noexcept;
-  /// The same without asking the caches.
+  /// The same of a block that was not looked up in the caches.
   void freeAt(Address address, const void* caller) noexcept;
 
  private:
   enum class Parted : std::uint8_t { kCached, kFromProgram, kNotHeld };
   /// What has become of a free under the heap's lock.
   struct Freed {
-    Block* block = nullptr;  ///< before: as it was looked up without the lock, or null; then null
-                             ///< if it is not allocated
+    /// In: the block that was found without the lock, or null. Out: the freed block; null if it is
+    /// not allocated.
+    Block* block = nullptr;
     bool pending = false;
     Heap::Due due;
     std::uint32_t recorded = 0;

@@ -15,7 +15,8 @@ class GivingBack {
   void emptyCache();
   /// The same of one pool.
   void emptyCache(const Pool& pool);
-  /// Of one pool, until no more than `bytes` are reserved.
+  /// Of one pool, until no more than `bytes` are reserved: only what is complete, and nothing
+  /// follows later.
   void trim(const Pool& pool, std::uint64_t bytes);
   /// What cannot serve the request as it lies, but makes room for what would: idle segments, or,
   /// for a segment, pages. True when there was any.

@@ -89,9 +89,9 @@ void CaptureMemory::begin(Heap& heap, std::uint32_t number) {
   for (Block* block : blocks) cross_stream_.deferFree(heap, *block, {heap.stream()});
 }
 
-// A free is the capture's, or comes after all that the capture has freed is complete. What the
-// capture recorded has not run: nothing waits for it. But what else was queued on streams that it
-// did not record may have used a block.
+// Under the recording's lock the capture ends for all heaps: a free comes before or after, never
+// halfway. What the capture recorded has not run, so nothing waits for it. But what else was queued
+// on streams that it did not record may have used a block.
 Pins CaptureMemory::end(Recording& recording) noexcept {
   core_.progress.captureEnds();
   Pool& pool = recording.pool();
@@ -112,7 +112,8 @@ Pins CaptureMemory::end(Recording& recording) noexcept {
   return pins;
 }
 
-// Mappings that pages left before the capture may be in use still: then no epoch is complete by it.
+// If work still uses a mapping that a page has left, only the free blocks are marked complete, not
+// the epochs.
 void CaptureMemory::end(Heap& heap, std::uint32_t number) noexcept {
   const std::unique_lock still = heap.backing().holdStill();
   const MutexLock lock(heap.mutex());

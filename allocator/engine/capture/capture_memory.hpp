@@ -1,8 +1,9 @@
-// Memory for a graph capture that is under way into a pool (capture/recording.hpp). The capture
-// never waits, never gives anything back to the device, and puts nothing into the graph.
+// Memory for a graph capture that is under way into a pool (capture/recording.hpp). A request of
+// a capture gives nothing back to the device, and puts nothing into the graph. It waits in one
+// case: the captured stream has the handle of a forgotten one whose work is not complete.
 //
-// It owns nothing: what a capture has freed and touched is its Recording's. A recording's lock is
-// the outermost of all. Thread-safe; nothing here may be called with a heap's lock held.
+// It owns nothing: what a capture has freed and touched is its Recording's. Thread-safe; nothing
+// here may be called with a heap's lock held.
 #pragma once
 
 #include "allocator/engine/capture/recording.hpp"

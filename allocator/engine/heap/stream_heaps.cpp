@@ -16,8 +16,8 @@ Heap& StreamHeaps::of(const Request& request) {
   return knownToCapture(core_.heaps.findOrMake(pool, stream));
 }
 
-// A heap that is made while a capture into its pool is under way. Whoever is first to have memory
-// of it has come by here, also if another thread has made it.
+// A heap may be made while a capture into its pool is under way. Every first user of it passes
+// here, so it learns of the capture before it hands out memory.
 Heap& StreamHeaps::knownToCapture(Heap& heap) {
   const std::shared_ptr<Recording> recording = heap.pool().recording();
   if (recording == nullptr) return heap;

@@ -29,8 +29,8 @@ void PoolTable::drain(Pool& pool) {
   pool.drain();
 }
 
-// All of them, or none: a heap that another thread has just begun to ask about stays, and so does
-// one whose last segment is on its way back: whoever takes that out of its heap visits the pool.
+// All heaps leave the pool, or none. A heap stays while a thread asks about it, or while the device
+// takes its last segment back.
 bool PoolTable::closeHeaps(Pool& pool) noexcept {
   bool empty = true;
   pool.forEachHeap([&](Heap& heap) { empty = empty && stream_heaps_.holdsNothing(heap); });

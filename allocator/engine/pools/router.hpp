@@ -25,7 +25,7 @@ class Router {
 
  protected:
   Router() = default;
-  ~Router() = default;  // kept as what it is: CachingAllocator::keepRouter
+  ~Router() = default;  // kept as what it is: PoolTable::keepRouter
   Router(const Router&) = default;
   Router& operator=(const Router&) = default;
 };

@@ -18,7 +18,8 @@ class Accounting {
 
   MemoryStats memoryStats() const;
   CacheInfo cacheInfo() const;
-  /// Walks every structure and checks every invariant; aborts on a broken one.
+  /// Checks the invariants of heaps, caches, pages, the segment map and the limit; aborts on a
+  /// broken one.
   void audit() const;
 
  private:

@@ -69,9 +69,8 @@ void CrossStream::deferFree(Heap& heap, Block& block, const StreamUses& uses,
   pending_.add({&heap, &block, own, captured}, uses);
 }
 
-// While a capture into the pool is under way, only what is complete comes back
-// (capture_memory.cpp): a block whose own stream's order was to cover the rest waits for that
-// stream too.
+// During a capture into the pool a block comes back only when its own stream is complete as well.
+// If nobody has waited for that stream, the block waits again.
 void CrossStream::putBack(const PendingFrees::Pending& pending) noexcept {
   Heap& heap = *pending.heap;
   Block& block = *pending.block;
@@ -116,7 +115,7 @@ Block* CrossStream::takeComplete(Heap& heap, const Request& request, bool parts)
   const std::vector<Heap*> all = parts ? core_.heaps.all() : std::vector<Heap*>();
   std::size_t next = 0;
   while (Heap* const owner = nextOwner(next, all, parts)) {
-    // Others give what they inherit back to the device, and grow.
+    // Only a capture inherits segments. Other requests give them back and make new ones.
     const bool inherits = request.recording && !parts && mayInherit(*owner, heap);
     if (!mayLend(*owner, heap) && !inherits) continue;
     {
@@ -179,10 +178,10 @@ Block* CrossStream::adopt(HeapSegment& segment, Heap& owner, Heap& heap, const R
 
 // ---- What queued work may still use -------------------------------------------------------------
 
-// Takes a block that queued work may still use once `made_safe` has seen to it that this request's
+// Takes a block that queued work may still use once `make_safe` has seen to it that this request's
 // stream comes after that work.
 template <class MakeSafe>
-Block* CrossStream::loan(Heap& heap, const Request& request, MakeSafe made_safe) {
+Block* CrossStream::loan(Heap& heap, const Request& request, MakeSafe make_safe) {
   if (!core_.options.reusesAcrossStreams()) return nullptr;
   for (Heap* owner : core_.heaps.all()) {
     if (!mayLend(*owner, heap)) continue;
@@ -194,8 +193,8 @@ Block* CrossStream::loan(Heap& heap, const Request& request, MakeSafe made_safe)
       if (free != nullptr) block = owner->allocateFrom(*free, request);
     }
     if (block == nullptr) continue;
-    if (made_safe(owner->stream())) return block;
-    putBack({owner, block, false, true});
+    if (make_safe(owner->stream())) return block;
+    putBack({.heap = owner, .block = block, .own = false, .captured = true});
   }
   return nullptr;
 }

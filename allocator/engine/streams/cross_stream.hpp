@@ -1,13 +1,14 @@
 // Memory of other streams: blocks that wait for work elsewhere, and free memory that one stream
 // leaves and another could use. It owns the pending frees.
 //
-// There are two ways to use another heap's free block. A wholly free segment whose last use is
-// complete is adopted: it moves, and is the new heap's own from then on. Otherwise the block is a
-// loan: it stays the owner's, and its free waits for the stream it is lent to, as a recorded use
-// would.
+// There are two ways to use another heap's free block (whole pages move, which is
+// pages/mover.hpp's). A wholly free segment whose last use is complete is adopted: it moves, and is
+// the new heap's own from then on. Otherwise the block is a loan: it stays the owner's, and its
+// free waits for the stream it is lent to, as a recorded use would.
 //
 // Thread-safe. Takes heaps' locks one at a time, but for adopt, which holds two of them under
-// Core::heaps_mutex. Nothing here may be called with a heap's lock held.
+// Core::heaps_mutex; what is lent by a pool is looked for under the backing's lock, too. Nothing
+// here may be called with a heap's lock held.
 #pragma once
 
 #include "allocator/engine/flusher.hpp"
@@ -31,7 +32,7 @@ class CrossStream {
   /// Whether no stream that this allocator knows has work queued.
   bool streamsAreIdle();
 
-  // ---- A block for a request out of other heaps of its pool, or null ----------------------------
+  // ---- A block for a request out of other heaps, or null ----------------------------
 
   /// An idle segment, adopted. With `parts`, also parts of segments and of ranges, lent. All of it
   /// complete.
@@ -51,7 +52,7 @@ class CrossStream {
   Block* adopt(HeapSegment& segment, Heap& owner, Heap& heap, const Request& request);
   bool mayAdopt(const Heap& owner, const Heap& heap, const HeapSegment& segment) const;
   template <class MakeSafe>
-  Block* loan(Heap& heap, const Request& request, MakeSafe made_safe);
+  Block* loan(Heap& heap, const Request& request, MakeSafe make_safe);
   Block* fromLender(Heap& owner, const Request& request);
 
   Core& core_;
