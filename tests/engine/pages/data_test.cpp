@@ -2,7 +2,7 @@
 // word, just before it is freed, while the work before it is still queued.
 #include <random>
 
-#include "tests/engine/pages_support.hpp"
+#include "tests/engine/pages/pages_support.hpp"
 #include "tests/support/slow_build.hpp"
 
 namespace cistern::test {

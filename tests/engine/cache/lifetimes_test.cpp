@@ -6,7 +6,7 @@
 #include <random>
 #include <set>
 
-#include "tests/engine/thread_cache_support.hpp"
+#include "tests/engine/cache/thread_cache_support.hpp"
 
 namespace cistern::test {
 namespace {

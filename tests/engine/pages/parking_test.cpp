@@ -1,5 +1,5 @@
 // Pages that were made late lie aside between rounds: nothing is lost by it, and rounds repeat.
-#include "tests/engine/pages_support.hpp"
+#include "tests/engine/pages/pages_support.hpp"
 
 namespace cistern::test {
 namespace {

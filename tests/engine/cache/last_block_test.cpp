@@ -2,7 +2,7 @@
 // share: for as long as that is of use.
 #include <utility>
 
-#include "tests/engine/thread_cache_support.hpp"
+#include "tests/engine/cache/thread_cache_support.hpp"
 
 namespace cistern::test {
 namespace {

@@ -1,5 +1,5 @@
 // Pages that go back to the device, and what happens at a limit.
-#include "tests/engine/pages_support.hpp"
+#include "tests/engine/pages/pages_support.hpp"
 
 namespace cistern::test {
 

@@ -1,5 +1,5 @@
 // What low water of a stream does to the caches of the threads that share it.
-#include "tests/engine/thread_cache_support.hpp"
+#include "tests/engine/cache/thread_cache_support.hpp"
 
 namespace cistern::test {
 namespace {

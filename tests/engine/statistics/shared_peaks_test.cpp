@@ -5,7 +5,7 @@
 #include <random>
 #include <string>
 
-#include "tests/engine/thread_cache_support.hpp"
+#include "tests/engine/cache/thread_cache_support.hpp"
 
 namespace cistern::test {
 namespace {

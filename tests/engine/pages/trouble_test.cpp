@@ -1,5 +1,5 @@
 // Many device calls fail, at random or for good: when that is over, all is as if they had not.
-#include "tests/engine/pages_support.hpp"
+#include "tests/engine/pages/pages_support.hpp"
 
 namespace cistern::test {
 namespace {

@@ -1,5 +1,5 @@
 // Devices that can do less: no virtual memory, other granularities, few addresses.
-#include "tests/engine/pages_support.hpp"
+#include "tests/engine/pages/pages_support.hpp"
 
 namespace cistern::test {
 namespace {

@@ -1,5 +1,5 @@
 // Any one device call may fail while pages are made, moved, revived, retired and given back.
-#include "tests/engine/pages_support.hpp"
+#include "tests/engine/pages/pages_support.hpp"
 #include "tests/support/slow_build.hpp"
 
 namespace cistern::test {

@@ -1,6 +1,6 @@
 // Peaks of small and of large memory where pages go from the one to the other: at low water what
 // small blocks had goes home, and the large memory is as much as before.
-#include "tests/engine/pages_support.hpp"
+#include "tests/engine/pages/pages_support.hpp"
 
 namespace cistern::test {
 namespace {

@@ -1,7 +1,8 @@
 // The allocator with one of its rules broken on purpose: the race detector must say so. In the
 // audit build only (allocator/base/sabotage.hpp).
 #include "allocator/base/sabotage.hpp"
-#include "tests/engine/pages_support.hpp"
+
+#include "tests/engine/pages/pages_support.hpp"
 
 #if defined(CISTERN_AUDIT_BUILD)
 

@@ -1,5 +1,5 @@
 // Whatever the free pages are enough for is served, wherever they lie, and without a wait.
-#include "tests/engine/pages_support.hpp"
+#include "tests/engine/pages/pages_support.hpp"
 #include "tests/support/slow_build.hpp"
 
 namespace cistern::test {

@@ -4,7 +4,7 @@
 #include <mutex>
 
 #include "allocator/base/sanitizers.hpp"
-#include "tests/engine/thread_cache_support.hpp"
+#include "tests/engine/cache/thread_cache_support.hpp"
 
 namespace cistern::test {
 namespace {

@@ -1,5 +1,5 @@
 // How much the pages backing leaves behind: mappings, device calls, reserved memory.
-#include "tests/engine/pages_support.hpp"
+#include "tests/engine/pages/pages_support.hpp"
 #include "tests/support/slow_build.hpp"
 
 namespace cistern::test {

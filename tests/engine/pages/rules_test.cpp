@@ -1,7 +1,7 @@
 // What would happen if the rules of moving pages were broken: each is broken here by hand, on the
 // bare device, and the race detector says so. The other tests mean what they say only because of
 // that.
-#include "tests/engine/pages_support.hpp"
+#include "tests/engine/pages/pages_support.hpp"
 
 namespace cistern::test {
 namespace {

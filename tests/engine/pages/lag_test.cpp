@@ -1,6 +1,6 @@
 // What a stream has finished with serves others as soon as that is complete, also while the stream
 // is at work all the time: the GPU is some way behind the host, and the stream never idle.
-#include "tests/engine/pages_support.hpp"
+#include "tests/engine/pages/pages_support.hpp"
 
 namespace cistern::test {
 namespace {

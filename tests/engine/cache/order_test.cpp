@@ -2,7 +2,7 @@
 // of its own, and only then others of its heap.
 #include <algorithm>
 
-#include "tests/engine/thread_cache_support.hpp"
+#include "tests/engine/cache/thread_cache_support.hpp"
 
 namespace cistern::test {
 namespace {

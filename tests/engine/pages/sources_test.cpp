@@ -1,5 +1,5 @@
 // Which streams a miss looks at for pages: all that hold any, of whatever kind, and no others.
-#include "tests/engine/pages_support.hpp"
+#include "tests/engine/pages/pages_support.hpp"
 
 namespace cistern::test {
 namespace {

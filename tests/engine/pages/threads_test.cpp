@@ -2,7 +2,7 @@
 // ThreadSanitizer.
 #include <mutex>
 
-#include "tests/engine/pages_support.hpp"
+#include "tests/engine/pages/pages_support.hpp"
 
 namespace cistern::test {
 namespace {

@@ -1,8 +1,9 @@
 // Misses of a host that is short of memory.
+#include "tests/support/host_memory/host_memory.hpp"
+
 #include <new>
 
-#include "tests/engine/pages_support.hpp"
-#include "tests/support/host_memory/host_memory.hpp"
+#include "tests/engine/pages/pages_support.hpp"
 
 // The audits of the audit build need host memory by themselves.
 #if defined(CISTERN_COUNTS_HOST_MEMORY) && !defined(CISTERN_AUDIT_BUILD)

@@ -1,5 +1,5 @@
 // Pages that lie free are used where they are needed, in stream order.
-#include "tests/engine/pages_support.hpp"
+#include "tests/engine/pages/pages_support.hpp"
 
 namespace cistern::test {
 namespace {

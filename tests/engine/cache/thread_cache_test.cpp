@@ -4,7 +4,7 @@
 #include <atomic>
 #include <memory>
 
-#include "tests/engine/thread_cache_support.hpp"
+#include "tests/engine/cache/thread_cache_support.hpp"
 
 namespace cistern::test {
 namespace {
