@@ -5,7 +5,7 @@
 
 namespace cistern::test {
 
-TEST_CASE("epochs that run out of numbers are counted anew, and mark nothing", "[engine]") {
+TEST_CASE("epochs that run out of numbers are counted anew, and mark nothing", "[engine][part]") {
   const SizeRules rules{Options{}};
   Pool pool(true, rules, false);
   Totals totals;

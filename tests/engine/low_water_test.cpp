@@ -21,7 +21,7 @@ bool round(LowWater& low_water, std::uint64_t high, std::uint64_t low, int times
 
 }  // namespace
 
-TEST_CASE("it is low water where a heap comes to again", "[engine]") {
+TEST_CASE("it is low water where a heap comes to again", "[engine][part]") {
   LowWater low_water;
   CHECK_FALSE(round(low_water, 1000, 100));
   CHECK(round(low_water, 1000, 100));
@@ -31,7 +31,7 @@ TEST_CASE("it is low water where a heap comes to again", "[engine]") {
 }
 
 TEST_CASE("an empty heap is at low water from the start, and one that only grows is not",
-          "[engine]") {
+          "[engine][part]") {
   LowWater low_water;
   for (std::uint64_t busy = 1; busy < 1000; busy += 7) low_water.rise(busy);
   CHECK_FALSE(low_water.fall(994));
@@ -41,7 +41,7 @@ TEST_CASE("an empty heap is at low water from the start, and one that only grows
   CHECK(other.fall(0));
 }
 
-TEST_CASE("what a heap began with is forgotten when it has doubled", "[engine]") {
+TEST_CASE("what a heap began with is forgotten when it has doubled", "[engine][part]") {
   LowWater low_water;
   CHECK(round(low_water, 100, 10, 2));
   low_water.rise(1000);
@@ -50,14 +50,14 @@ TEST_CASE("what a heap began with is forgotten when it has doubled", "[engine]")
   CHECK(round(low_water, 1000, 10));  // it is, still, when it comes to be so again
 }
 
-TEST_CASE("a low that does not come again is forgotten", "[engine]") {
+TEST_CASE("a low that does not come again is forgotten", "[engine][part]") {
   LowWater low_water;
   CHECK_FALSE(round(low_water, 1000, 10));
   CHECK_FALSE(round(low_water, 1000, 500, 1000));
   CHECK(round(low_water, 1000, 500, 2000));
 }
 
-TEST_CASE("while it goes on falling it is low water again now and then", "[engine]") {
+TEST_CASE("while it goes on falling it is low water again now and then", "[engine][part]") {
   LowWater low_water;
   CHECK(round(low_water, 1000, 400, 2));
   low_water.noteReached(400);
@@ -66,7 +66,7 @@ TEST_CASE("while it goes on falling it is low water again now and then", "[engin
   CHECK(low_water.fall(350));
 }
 
-TEST_CASE("each round after a low water sees it at the same moments", "[engine]") {
+TEST_CASE("each round after a low water sees it at the same moments", "[engine][part]") {
   LowWater low_water;
   CHECK_FALSE(round(low_water, 1000, 100));
   std::string seen[3];

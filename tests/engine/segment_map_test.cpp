@@ -1,12 +1,17 @@
 // The map from addresses to segments.
 #include "allocator/engine/segment_map.hpp"
 
+#include <atomic>
+#include <new>
+#include <thread>
+
 #include "allocator/engine/heap.hpp"
 #include "tests/engine/engine_support.hpp"
+#include "tests/support/host_memory/host_memory.hpp"
 
 namespace cistern::test {
 
-TEST_CASE("two segments that meet within a granule are told apart", "[engine]") {
+TEST_CASE("two segments that meet within a granule are told apart", "[engine][part]") {
   constexpr std::uint64_t kBase = 0x7f00'0000'0000;
   SegmentMap map;
   HeapSegment low, high, far;
@@ -36,7 +41,8 @@ TEST_CASE("two segments that meet within a granule are told apart", "[engine]") 
   CHECK(map.find(high.device_base + 4 * kMiB) == nullptr);
 }
 
-TEST_CASE("a range that is one segment's for good is found wherever it was extended", "[engine]") {
+TEST_CASE("a range that is one segment's for good is found wherever it was extended",
+          "[engine][part]") {
   constexpr Address kGiB2 = Address{2} << 30;
   constexpr Address kFrom = 0x7f00'0000'0000 - 6 * kMiB;  // its ends share 2 GiB with others
   constexpr AddressRange kOwn{kFrom, kFrom + 2 * kGiB2 + 10 * kMiB};
@@ -63,6 +69,59 @@ TEST_CASE("a range that is one segment's for good is found wherever it was exten
   map.erase(above);
   CHECK(map.find(kOwn.to) == nullptr);
   CHECK(map.find(kOwn.to - 1) == &range);
+}
+
+#if defined(CISTERN_COUNTS_HOST_MEMORY)
+
+TEST_CASE("a segment that there is no host memory to enter is not found, and can be entered later",
+          "[engine][part]") {
+  for (int allowed = 0; allowed < 4; ++allowed) {
+    SegmentMap map;
+    HeapSegment segment;
+    segment.device_base = 0x7f00'0000'0000 + 30 * kMiB;  // over two leaves
+    segment.bytes = 8 * kMiB;
+    try {
+      int left = allowed;
+      const AtHostAllocations few([&] {
+        if (left-- == 0) throw std::bad_alloc();
+      });
+      map.insert(segment);
+    } catch (const std::bad_alloc&) {
+      for (Address at = 0; at < segment.bytes; at += 2 * kMiB)
+        CHECK(map.find(segment.device_base + at) == nullptr);
+    }
+    if (map.find(segment.device_base) == nullptr) map.insert(segment);
+    for (Address at = 0; at < segment.bytes; at += 2 * kMiB)
+      CHECK(map.find(segment.device_base + at) == &segment);
+  }
+}
+
+#endif
+
+TEST_CASE("segments are found while others come and go beside them", "[engine][part][threads]") {
+  SegmentMap map;
+  HeapSegment stays, comes;
+  stays.device_base = 0x7f00'0000'0000 + 512;
+  stays.bytes = comes.bytes = 5 * kMiB;
+  comes.device_base = stays.deviceEnd();  // in a cell of both
+  map.insert(stays);
+  std::atomic<bool> over{false};
+  std::atomic<int> wrong{0};
+  std::thread reader([&] {
+    while (!over) {
+      for (Address at = 0; at < stays.bytes; at += kMiB / 2)
+        wrong += map.find(stays.device_base + at) != &stays;
+      const HeapSegment* const found = map.find(comes.device_base + 4 * kMiB);
+      wrong += found != nullptr && found != &comes;
+    }
+  });
+  for (int i = 0; i < 2'000; ++i) {
+    map.insert(comes);
+    map.erase(comes);
+  }
+  over = true;
+  reader.join();
+  CHECK(wrong == 0);
 }
 
 }  // namespace cistern::test

@@ -12,7 +12,7 @@ constexpr std::uint64_t kSecond = 1'000'000'000;
 }  // namespace
 
 TEST_CASE("what a program takes beyond its share makes pages larger, and time smaller again",
-          "[engine]") {
+          "[engine][part]") {
   pages::CostLoop loop(0.01);
   CHECK(loop.scale() == 1);
   loop.note(10 * kMs, 0, kSecond);  // nothing is earned before the first
@@ -23,7 +23,7 @@ TEST_CASE("what a program takes beyond its share makes pages larger, and time sm
   CHECK(loop.scale() == 1);
 }
 
-TEST_CASE("growth as it would be anyway is not held against a program", "[engine]") {
+TEST_CASE("growth as it would be anyway is not held against a program", "[engine][part]") {
   pages::CostLoop loop(0.01);
   loop.note(50 * kMs, 50 * kMs, kSecond);
   CHECK(loop.scale() == 1);
@@ -31,7 +31,7 @@ TEST_CASE("growth as it would be anyway is not held against a program", "[engine
   CHECK(loop.scale() == 1);
 }
 
-TEST_CASE("neither thrift nor waste is remembered for ever", "[engine]") {
+TEST_CASE("neither thrift nor waste is remembered for ever", "[engine][part]") {
   pages::CostLoop loop(0.01);
   loop.note(0, 0, kSecond);
   loop.note(0, 0, 1'000 * kSecond);
@@ -42,7 +42,7 @@ TEST_CASE("neither thrift nor waste is remembered for ever", "[engine]") {
   CHECK(loop.scale() == 1);
 }
 
-TEST_CASE("a clock that goes back earns nothing", "[engine]") {
+TEST_CASE("a clock that goes back earns nothing", "[engine][part]") {
   pages::CostLoop loop(0.01);
   loop.note(10 * kMs, 0, 5 * kSecond);
   loop.note(0, 0, kSecond);
