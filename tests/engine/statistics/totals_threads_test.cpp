@@ -1,0 +1,114 @@
+// How the statistics are counted by several threads: counts exact, peaks low by little and never
+// too high.
+#include <algorithm>
+#include <thread>
+
+#include "allocator/engine/statistics/totals.hpp"
+#include "tests/engine/cache/thread_cache_support.hpp"
+
+namespace cistern::test {
+namespace {
+
+StatValue allocatedBytes(Totals& totals) {
+  return totals.read().all[std::size_t(Stat::kAllocatedBytes)];
+}
+
+}  // namespace
+
+TEST_CASE("the peak of several threads is too low by a step each at most, and never too high",
+          "[engine][part][threads]") {
+  constexpr std::int64_t kStep = 64 * std::int64_t(kKiB), kBlock = 512;
+  Totals totals;
+  IdleThread threads[3];
+  std::int64_t now = 0, peak = 0;
+  const auto change = [&](IdleThread& thread, int blocks) {
+    thread.run([&] {
+      for (int i = 0; i < std::abs(blocks); ++i) {
+        blocks > 0 ? totals.countTaken(SizeKind::kSmall, kBlock, kBlock)
+                   : totals.countGiven(SizeKind::kSmall, kBlock, kBlock);
+      }
+    });
+    now += blocks * kBlock;
+    peak = std::max(peak, now);
+  };
+  for (int round = 0; round < 40; ++round) {
+    for (IdleThread& thread : threads) change(thread, 60 + 17 * round % 90);
+    if (round % 5 == 4) {
+      const StatValue value = allocatedBytes(totals);
+      CHECK(value.current == now);
+      CHECK(value.peak <= peak);
+      CHECK(value.peak >= peak - 3 * kStep);
+    }
+    for (IdleThread& thread : threads) change(thread, -(50 + 11 * round % 70));
+  }
+  CHECK_FALSE(totals.read().peaks_exact);
+}
+
+TEST_CASE("what a thread has counted stays when it ends, and the last one's peaks are exact",
+          "[engine][part][threads]") {
+  Totals totals;
+  totals.countTaken(SizeKind::kSmall, 1024, 1024);
+  {
+    IdleThread other;
+    other.run([&] { totals.countTaken(SizeKind::kLarge, 1 << 22, 1 << 22); });
+    CHECK(allocatedBytes(totals).current == (1 << 22) + 1024);
+  }
+  CHECK(allocatedBytes(totals).current == (1 << 22) + 1024);
+  totals.resetPeaks();
+  totals.countGiven(SizeKind::kLarge, 1 << 22, 1 << 22);
+  totals.countTaken(SizeKind::kSmall, 512, 512);
+  CHECK(allocatedBytes(totals).peak == (1 << 22) + 1024);
+  CHECK(allocatedBytes(totals).current == 1536);
+  CHECK(totals.read().peaks_exact);
+}
+
+TEST_CASE("a thread that only frees publishes at once and leaves peaks exact",
+          "[engine][part][threads]") {
+  Totals totals;
+  for (int i = 0; i < 4; ++i) totals.countTaken(SizeKind::kSmall, 512, 512);
+  IdleThread other;
+  other.run([&] {
+    for (int i = 0; i < 3; ++i) totals.countGiven(SizeKind::kSmall, 512, 512);
+    CHECK(totals.mine() == nullptr);
+  });
+  totals.countTaken(SizeKind::kSmall, 1024, 1024);
+  CHECK(allocatedBytes(totals).current == 1536);
+  CHECK(allocatedBytes(totals).peak == 2048);
+  CHECK(totals.read().peaks_exact);
+}
+
+TEST_CASE("totals are exact when threads that count at once are done", "[engine][part][threads]") {
+  constexpr int kRounds = 3'000;
+  Totals totals;
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < 3; ++thread) {
+    threads.emplace_back([&, thread] {
+      for (int i = 0; i < kRounds; ++i) {
+        const std::uint64_t bytes = 512 * (1 + std::uint64_t(i) % 7);
+        totals.countTaken(SizeKind::kSmall, bytes, bytes);
+        if (i % 3) totals.countGiven(SizeKind::kSmall, bytes, bytes);
+        if (thread == 0 && i % 64 == 0) (void)totals.read();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  std::int64_t each = 0, taken = 0;
+  for (int i = 0; i < kRounds; ++i) {
+    taken += 512 * (1 + i % 7);
+    if (i % 3 == 0) each += 512 * (1 + i % 7);
+  }
+  CHECK(allocatedBytes(totals).current == 3 * each);
+  CHECK(allocatedBytes(totals).allocated == 3 * taken);
+  CHECK(totals.read().all[std::size_t(Stat::kAllocation)].current == kRounds);
+}
+
+TEST_CASE("each allocator's counters are its own", "[engine][part]") {
+  Totals first, second;
+  first.countTaken(SizeKind::kSmall, 512, 512);
+  CHECK(first.join() != second.join());
+  CHECK(first.join() == first.mine());
+  CHECK(allocatedBytes(second).current == 0);
+  CHECK(allocatedBytes(first).current == 512);
+}
+
+}  // namespace cistern::test
