@@ -4,7 +4,7 @@
 namespace cistern::test {
 
 using ownership::Where;
-using Answer = RemoteFrees::Answer;
+using RemoteAnswer = RemoteFrees::Answer;
 
 TEST_CASE("a block is held, cached, and held again, and counts as free between", "[engine][part]") {
   OneCache rig;
@@ -33,7 +33,7 @@ TEST_CASE("a block that the program does not have is not the cache's to take", "
   CHECK_FALSE(rig.cache.giveAny(block, nullptr));
   CHECK_FALSE(rig.cache.give(heaps, nullptr));
   CHECK(rig.cache.cachedBytes() == kKiB);
-  CHECK(rig.giveBack(block) == Answer::kNotHeld);
+  CHECK(rig.giveBack(block) == RemoteAnswer::kNotHeld);
   Parts::release(heaps);
 }
 
@@ -99,9 +99,9 @@ TEST_CASE("while the gate is closed its owner gets nothing from the cache, nor i
 TEST_CASE("what another thread has freed is taken in under the heap's lock", "[engine][part]") {
   OneCache rig;
   Block& block = rig.held(kKiB);
-  CHECK(rig.giveBack(block) == Answer::kTaken);
+  CHECK(rig.giveBack(block) == RemoteAnswer::kTaken);
   CHECK(OneCache::whereIs(block) == Where::kRemoteFreed);
-  CHECK(rig.giveBack(block) == Answer::kNotHeld);
+  CHECK(rig.giveBack(block) == RemoteAnswer::kNotHeld);
   CHECK(rig.cache.keepsAny());
   CHECK(rig.cache.mayHave(kKiB));
   CHECK(rig.take(kKiB) == nullptr);
@@ -119,7 +119,7 @@ TEST_CASE("a cache that closes leaves the heap all that it had, and all that is 
   Block& sent = rig.held(kKiB);
   Block& late = rig.held(kKiB);
   CHECK(rig.accept(kept));
-  CHECK(rig.giveBack(sent) == Answer::kTaken);
+  CHECK(rig.giveBack(sent) == RemoteAnswer::kTaken);
   {
     const MutexLock lock(rig.heap.mutex());
     rig.cache.close();
@@ -127,7 +127,7 @@ TEST_CASE("a cache that closes leaves the heap all that it had, and all that is 
   }
   CHECK_FALSE(rig.cache.isOpen());
   CHECK(rig.busyBytes() == kKiB);
-  CHECK(rig.giveBack(late) == Answer::kNoRoom);
+  CHECK(rig.giveBack(late) == RemoteAnswer::kNoRoom);
   CHECK(OneCache::whereIs(late) == Where::kHeld);
 }
 

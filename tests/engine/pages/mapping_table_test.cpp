@@ -1,64 +1,13 @@
 // The ledger of pages, mappings and ranges.
 #include "allocator/engine/pages/mapping_table.hpp"
 
-#include <deque>
-#include <new>
-#include <random>
-
-#include "tests/support/catch.hpp"
-#include "tests/support/host_memory/host_memory.hpp"
+#include "tests/engine/pages/ledger_support.hpp"
 
 namespace cistern::test {
 namespace {
 
 using pages::Mapping;
-using pages::PageRange;
 using pages::PhysicalPage;
-
-/// A ledger of a heap that places nothing.
-struct Ledger {
-  Ledger() : first(range(8)), second(range(8)) {}
-  ~Ledger() { table.audit(); }
-  Ledger(const Ledger&) = delete;
-  Ledger& operator=(const Ledger&) = delete;
-
-  PageRange& range(std::uint32_t units) {
-    PageRange& made = table.addRange();
-    made.bytes = made.reserved_bytes = units * pages::kUnit;
-    made.home = &heap;
-    made.slots.resize(units);
-    return made;
-  }
-  PhysicalPage& page(std::uint32_t units) { return table.addPage(Page{++handle}, units); }
-  /// A page where it belongs now.
-  Mapping& current(PageRange& in, std::uint32_t unit, std::uint32_t units = 1) {
-    Mapping& mapping = table.addMapping(page(units), in, unit);
-    mapping.accessible = 1;
-    table.makeCurrent(mapping);
-    return mapping;
-  }
-  /// The stale ones that may go, by age.
-  std::vector<Mapping*> stale() const {
-    std::vector<Mapping*> all;
-    for (Mapping* m = table.oldestStale(); m; m = m->beside.younger) all.push_back(m);
-    CHECK(all.size() == table.staleMappings());
-    return all;
-  }
-  std::vector<PhysicalPage*> spares() const {
-    std::vector<PhysicalPage*> all;
-    for (PhysicalPage* p = table.spares(); p; p = p->next_spare) all.push_back(p);
-    return all;
-  }
-
-  SizeRules rules{Options{}};
-  Pool pool{true, rules, true};
-  Totals totals;
-  Heap heap{pool, Stream{1}, 0, totals};
-  pages::MappingTable table;
-  std::uint64_t handle = 0;
-  PageRange &first, &second;
-};
-
 using StaleOnes = std::vector<Mapping*>;
 
 }  // namespace
@@ -152,75 +101,5 @@ TEST_CASE("pages are counted while they are there, and spares can go from anywhe
   }
   CHECK((ledger.table.bytes() == 0 && ledger.table.pages().empty() && ledger.spares().empty()));
 }
-
-TEST_CASE("among random steps the ledger always says what holds", "[engine][part]") {
-  std::mt19937 random(3);
-  Ledger ledger;
-  std::deque<PhysicalPage*> pages;
-  std::size_t most = 0;
-  for (int step = 0; step < 3'000; ++step) {
-    if (pages.size() < 6) {
-      pages.push_back(&ledger.page(1 + std::uint32_t(step) % 2));
-      ledger.table.makeSpare(*pages.back());
-    }
-    PhysicalPage& page = *pages[random() % pages.size()];
-    PageRange& range = random() % 2 ? ledger.first : ledger.second;
-    const auto unit = std::uint32_t(random() % (9 - page.units));
-    bool empty = true;
-    for (std::uint32_t u = unit; u < unit + page.units; ++u) empty &= !range.slots[u];
-    Mapping* const some =
-        page.mappings.empty() ? nullptr : page.mappings[random() % page.mappings.size()];
-    switch (random() % 6) {
-      case 0:
-      case 1:
-        if (!empty) break;
-        ledger.table.takeSpare(page);
-        ledger.table.addMapping(page, range, unit).accessible = 1;
-        break;
-      case 2:
-        if (some && !page.current) ledger.table.makeCurrent(*some);
-        break;
-      case 3:
-        if (page.current && page.pins == 0) ledger.table.makeStale(*page.current);
-        break;
-      case 4:
-        if (some && some->pins > 0)
-          ledger.table.unpin(*some);
-        else if (page.current)
-          ledger.table.pin(*page.current);
-        break;
-      default:
-        if (some && some->removable()) ledger.table.removeMapping(*some);
-    }
-    most = std::max(most, ledger.table.staleMappings());
-    ledger.table.audit();
-  }
-  CHECK(most > 3);
-}
-
-#if defined(CISTERN_COUNTS_HOST_MEMORY)
-
-TEST_CASE("what there is no host memory for is not in the ledger", "[engine][part]") {
-  for (int allowed = 0; allowed < 4; ++allowed) {
-    Ledger ledger;
-    Mapping& home = ledger.current(ledger.first, 0);
-    const std::size_t pages = ledger.table.pages().size();
-    try {
-      int left = allowed;
-      const AtHostAllocations few([&] {
-        if (left-- == 0) throw std::bad_alloc();
-      });
-      ledger.table.addMapping(*home.page, ledger.second, 0);
-      ledger.table.makeSpare(ledger.page(1));
-    } catch (const std::bad_alloc&) {
-    }
-    CHECK(ledger.table.pages().size() == pages + ledger.spares().size());
-    CHECK(ledger.table.bytes() == ledger.table.pages().size() * pages::kUnit);
-    CHECK((ledger.second.slots[0] != nullptr) == (home.page->mappings.size() == 2));
-    ledger.table.audit();
-  }
-}
-
-#endif
 
 }  // namespace cistern::test

@@ -147,20 +147,4 @@ TEST_CASE("memory that can be neither used nor given back waits with its heap", 
 
 #endif
 
-TEST_CASE("records of segments are used again", "[engine][part]") {
-  SegmentRecords records;
-  HeapSegment* const first = &records.take();
-  const std::size_t bytes = records.hostBytes();
-  records.give(*first);
-  for (int i = 0; i < 1'000; ++i) records.give(records.take());
-  CHECK(&records.take() == first);
-  CHECK(records.hostBytes() == bytes);
-  std::vector<HeapSegment*> many;
-  for (int i = 0; i < 1'000; ++i) many.push_back(&records.take());
-  std::sort(many.begin(), many.end());
-  CHECK(std::unique(many.begin(), many.end()) == many.end());
-  CHECK_FALSE(std::binary_search(many.begin(), many.end(), first));
-  CHECK(records.hostBytes() > bytes);
-}
-
 }  // namespace cistern::test
