@@ -42,6 +42,7 @@ TEST_CASE("a heap whose stream is gone is not found, and is had by one at a time
   Heap& heap = rig.heapOf(numbered(1));
   Heap& other = rig.heapOf(numbered(2));
   CHECK(rig.heaps.takeGone() == nullptr);
+  CHECK(rig.heaps.find(numbered(1)) == &heap);  // which this thread remembers
   rig.heaps.setGone(numbered(1), true);
   CHECK(rig.heaps.find(numbered(1)) == nullptr);
   CHECK(rig.heaps.takeGone() == &heap);

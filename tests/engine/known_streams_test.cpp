@@ -105,6 +105,19 @@ TEST_CASE("a stream that is forgotten twice has its end behind both", "[engine][
   CHECK(rig.stateOf(stream) == "ended");
 }
 
+TEST_CASE("so has one with the handle of another that is ending, though it was never named",
+          "[engine][part]") {
+  KnownRig rig;
+  const Stream first = rig.busyStream();
+  rig.end(first);
+  const Stream second = rig.sim.createStream().orThrow();
+  REQUIRE(second == first);
+  rig.end(second);  // idle itself
+  CHECK(rig.stateOf(second) == "ending");
+  rig.sim.advanceHost(2 * kLongNs);
+  CHECK(rig.stateOf(second) == "ended");
+}
+
 TEST_CASE("a stream is not forgotten while it is captured, or dead, or no event is to be had",
           "[engine][part]") {
   KnownRig rig;

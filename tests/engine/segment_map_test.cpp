@@ -75,7 +75,7 @@ TEST_CASE("a range that is one segment's for good is found wherever it was exten
 
 TEST_CASE("a segment that there is no host memory to enter is not found, and can be entered later",
           "[engine][part]") {
-  for (int allowed = 0; allowed < 4; ++allowed) {
+  for (int allowed = 0; allowed < 8; ++allowed) {
     SegmentMap map;
     HeapSegment segment;
     segment.device_base = 0x7f00'0000'0000 + 30 * kMiB;  // over two leaves

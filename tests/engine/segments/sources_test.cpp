@@ -112,6 +112,7 @@ TEST_CASE("a heap that grows on a host without memory has what the source has gi
     }
     CAPTURE(allowed);
     CHECK(rig.source->out == rig.reserved());
+    CHECK((rig.map.find(rig.source->next) != nullptr) == (rig.reserved() != 0));
     CHECK(rig.limit.reserved() == rig.reserved());
     Parts::audit(*rig.home);
     if (block) Parts::release(*block);

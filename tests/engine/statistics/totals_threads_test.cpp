@@ -1,6 +1,8 @@
 // How the statistics are counted by several threads: counts exact, peaks low by little and never
 // too high.
 #include <algorithm>
+#include <cstdlib>
+#include <random>
 #include <thread>
 
 #include "allocator/engine/statistics/totals.hpp"
@@ -18,30 +20,55 @@ StatValue allocatedBytes(Totals& totals) {
 TEST_CASE("the peak of several threads is too low by a step each at most, and never too high",
           "[engine][part][threads]") {
   constexpr std::int64_t kStep = 64 * std::int64_t(kKiB), kBlock = 512;
+  std::mt19937 random(5);
   Totals totals;
   IdleThread threads[3];
-  std::int64_t now = 0, peak = 0;
-  const auto change = [&](IdleThread& thread, int blocks) {
-    thread.run([&] {
-      for (int i = 0; i < std::abs(blocks); ++i) {
-        blocks > 0 ? totals.countTaken(SizeKind::kSmall, kBlock, kBlock)
-                   : totals.countGiven(SizeKind::kSmall, kBlock, kBlock);
+  std::int64_t held[3] = {}, now = 0, peak = 0;
+  for (int step = 1; step <= 2'000; ++step) {
+    const std::size_t who = random() % 3;
+    const bool takes = held[who] == 0 || now < 300 * kBlock || random() % 2;
+    const auto count = std::int64_t(1 + random() % 20);
+    const std::int64_t blocks = takes ? count : -std::min(held[who], count);
+    threads[who].run([&] {
+      for (std::int64_t i = 0; i < std::abs(blocks); ++i) {
+        takes ? totals.countTaken(SizeKind::kSmall, kBlock, kBlock)
+              : totals.countGiven(SizeKind::kSmall, kBlock, kBlock);
       }
     });
+    held[who] += blocks;
     now += blocks * kBlock;
     peak = std::max(peak, now);
-  };
-  for (int round = 0; round < 40; ++round) {
-    for (IdleThread& thread : threads) change(thread, 60 + 17 * round % 90);
-    if (round % 5 == 4) {
-      const StatValue value = allocatedBytes(totals);
-      CHECK(value.current == now);
-      CHECK(value.peak <= peak);
-      CHECK(value.peak >= peak - 3 * kStep);
-    }
-    for (IdleThread& thread : threads) change(thread, -(50 + 11 * round % 70));
+    if (step % 50 != 0) continue;
+    const StatValue value = allocatedBytes(totals);
+    CHECK(value.current == now);
+    CHECK(value.peak <= peak);
+    CHECK(value.peak >= peak - 3 * kStep);
+    if (step % 200 != 0) continue;
+    totals.resetPeaks();
+    peak = now;
   }
   CHECK_FALSE(totals.read().peaks_exact);
+}
+
+TEST_CASE("what one thread has given back unseen is in no peak that another reaches",
+          "[engine][part][threads]") {
+  Totals totals;
+  IdleThread first, second;
+  const auto count = [&](IdleThread& thread, int blocks) {
+    thread.run([&] {
+      for (int i = 0; i < std::abs(blocks); ++i) {
+        blocks > 0 ? totals.countTaken(SizeKind::kSmall, 512, 512)
+                   : totals.countGiven(SizeKind::kSmall, 512, 512);
+      }
+    });
+  };
+  count(first, 100);
+  count(second, 1);
+  CHECK(allocatedBytes(totals).current == 101 * 512);
+  count(first, -20);   // too few to be published
+  count(second, 100);  // enough
+  CHECK(allocatedBytes(totals).peak <= 181 * 512);
+  CHECK(allocatedBytes(totals).current == 181 * 512);
 }
 
 TEST_CASE("what a thread has counted stays when it ends, and the last one's peaks are exact",
