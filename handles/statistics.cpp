@@ -16,8 +16,7 @@ struct Roll {
 // Never destroyed: pools may go later than any other static object.
 Roll& roll() {
   static Roll& only = []() -> Roll& {
-    atFork([]() CISTERN_NO_TSA { roll().mutex.lock(); },
-           []() CISTERN_NO_TSA { roll().mutex.unlock(); });
+    atFork([] { roll().mutex.takeForFork(); }, [] { roll().mutex.releaseAfterFork(); });
     return *new Roll;
   }();
   return only;

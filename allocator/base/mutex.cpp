@@ -24,7 +24,15 @@ inline void pause(int times) {
 
 }  // namespace
 
-// Whoever has slept takes the lock as "waited for": others may be asleep still.
+#if defined(CISTERN_DEBUG) || defined(CISTERN_AUDIT_BUILD)
+const void* Mutex::thisThread() noexcept {
+  static constinit thread_local char mark = 0;
+  return &mark;
+}
+#endif
+
+// Whoever has slept takes the lock as "waited for": others may be asleep still. The analysis is
+// off, as it would hold what comes out of try_lock() for a lock that is not given up.
 void Mutex::lockHeld() noexcept CISTERN_NO_TSA {
   for (int i = 0, pauses = 1; i < kLooks; ++i) {
     if (state_.load(std::memory_order_relaxed) == kFree && try_lock()) return;
@@ -38,6 +46,7 @@ void Mutex::lockHeld() noexcept CISTERN_NO_TSA {
   while (state_.exchange(kWaitedFor, std::memory_order_acquire) != kFree) {
     state_.wait(kWaitedFor, std::memory_order_relaxed);
   }
+  noteHolder(thisThread());
 }
 
 }  // namespace cistern

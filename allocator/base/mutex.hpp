@@ -5,6 +5,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "allocator/base/check.hpp"
+
 #if defined(__clang__)
 #define CISTERN_TSA(x) __attribute__((x))
 #else
@@ -20,7 +22,8 @@ namespace cistern {
 
 /// One word; taking it when it is free is one inlined instruction that others can see, which is
 /// most of what a hit pays for being thread-safe. Who finds it held spins for a moment, then
-/// sleeps. After U. Drepper, "Futexes Are Tricky", 2011 (mutex 2).
+/// sleeps. After U. Drepper, "Futexes Are Tricky", 2011 (mutex 2). Debug and audit builds know
+/// which thread holds it.
 class CISTERN_TSA(capability("mutex")) Mutex {
  public:
   void lock() CISTERN_TSA(acquire_capability()) {
@@ -28,19 +31,38 @@ class CISTERN_TSA(capability("mutex")) Mutex {
       lockHeld();
   }
   void unlock() CISTERN_TSA(release_capability()) {
+    noteHolder(nullptr);
     if (state_.exchange(kFree, std::memory_order_release) == kWaitedFor) [[unlikely]] {
       state_.notify_one();
     }
   }
   bool try_lock() CISTERN_TSA(try_acquire_capability(true)) {
     std::uint32_t expected = kFree;
-    return state_.compare_exchange_strong(expected, kHeld, std::memory_order_acquire,
-                                          std::memory_order_relaxed);
+    const bool free = state_.compare_exchange_strong(expected, kHeld, std::memory_order_acquire,
+                                                     std::memory_order_relaxed);
+    if (free) noteHolder(thisThread());
+    return free;
+  }
+  /// At a fork, which gives it up in another function than takes it (atFork in process.hpp).
+  void takeForFork() CISTERN_NO_TSA { lock(); }
+  void releaseAfterFork() CISTERN_NO_TSA { unlock(); }
+  /// The calling thread holds it, in a place that the analysis cannot follow: a lambda, a loop over
+  /// heaps. Release builds take that as said; the others check it.
+  void assertHeld() const CISTERN_TSA(assert_capability()) {
+    CISTERN_ASSERT(holder_.load(std::memory_order_relaxed) == thisThread());
   }
 
  private:
   static constexpr std::uint32_t kFree = 0, kHeld = 1, kWaitedFor = 2;
   void lockHeld() noexcept;
+#if defined(CISTERN_DEBUG) || defined(CISTERN_AUDIT_BUILD)
+  static const void* thisThread() noexcept;
+  void noteHolder(const void* thread) { holder_.store(thread, std::memory_order_relaxed); }
+  std::atomic<const void*> holder_{nullptr};
+#else
+  static const void* thisThread() { return nullptr; }
+  void noteHolder(const void*) {}
+#endif
 
   std::atomic<std::uint32_t> state_{kFree};
 };

@@ -22,21 +22,26 @@ class Registry {
     all.objects_.emplace(number, &object);
     return number;
   }
-  static void takeForFork() CISTERN_NO_TSA { instance().mutex_.lock(); }
-  static void releaseAfterFork() CISTERN_NO_TSA { instance().mutex_.unlock(); }
+  static void takeForFork() { instance().mutex_.takeForFork(); }
+  static void releaseAfterFork() { instance().mutex_.releaseAfterFork(); }
 
   /// Holds the registry as it is: nothing comes or goes meanwhile.
   class Held {
    public:
-    Held() : lock_(instance().mutex_) {}
+    Held() : lock_(all_.mutex_) {}
     /// Null when it is gone.
-    T* find(std::uint64_t number) const CISTERN_NO_TSA {
-      const auto found = instance().objects_.find(number);
-      return found == instance().objects_.end() ? nullptr : found->second;
+    T* find(std::uint64_t number) const {
+      all_.mutex_.assertHeld();
+      const auto found = all_.objects_.find(number);
+      return found == all_.objects_.end() ? nullptr : found->second;
     }
-    void remove(std::uint64_t number) CISTERN_NO_TSA { instance().objects_.erase(number); }
+    void remove(std::uint64_t number) {
+      all_.mutex_.assertHeld();
+      all_.objects_.erase(number);
+    }
 
    private:
+    Registry& all_ = instance();
     const MutexLock lock_;
   };
 

@@ -4,20 +4,17 @@
 
 #include "allocator/base/check.hpp"
 #include "allocator/engine/cache/held_caches.hpp"
+#include "allocator/engine/heap_locks.hpp"
 
 namespace cistern {
 
-// What may throw comes before the locks: nobody would give them up.
 template <class Visit>
-void Accounting::withAllHeaps(Visit visit) const CISTERN_NO_TSA {
+void Accounting::withAllHeaps(Visit visit) const {
   const MutexLock lock(core_.heaps_mutex);
-  const std::vector<Heap*> heaps = core_.heaps.all();
-  for (Heap* heap : heaps) heap->mutex().lock();
-  {
-    const HeldCaches held_still(heaps);
-    visit(heaps);
-  }
-  for (Heap* heap : heaps) heap->mutex().unlock();
+  std::vector<Heap*> heaps = core_.heaps.all();
+  const HeapLocks locks(core_.heaps_mutex, heaps);
+  const HeldCaches held_still(heaps);
+  visit(heaps);
 }
 
 MemoryStats Accounting::memoryStats() const {
@@ -31,20 +28,20 @@ MemoryStats Accounting::memoryStats() const {
   stats.num_alloc_retries = core_.retries.load();
   stats.num_ooms = core_.reports.outOfMemories();
   stats.num_sync_all_streams = core_.waits.load();
-  stats.num_device_alloc = segments_.taken();
-  stats.num_device_free = segments_.returned();
+  stats.num_device_alloc = core_.segments.taken();
+  stats.num_device_free = core_.segments.returned();
   stats.num_misuses = core_.reports.misuses();
-  if (!pages_) return stats;
-  stats.pages = pages_->counts();
+  stats.pages = core_.pages.counts();
   stats.num_device_alloc += stats.pages.created;
   stats.num_device_free += stats.pages.returned;
   return stats;
 }
 
 std::uint64_t Accounting::hostBytes() const {
-  std::uint64_t bytes = sizeof(Core) + core_.heaps.hostBytes() + core_.segments.hostBytes() +
-                        core_.records.hostBytes() + core_.totals.hostBytes() + caches_.hostBytes() +
-                        (pages_ ? pages_->hostBytes() : 0);
+  std::uint64_t bytes = sizeof(Core) - sizeof(core_.caches) - sizeof(core_.pages) +
+                        core_.heaps.hostBytes() + core_.map.hostBytes() +
+                        core_.segments.hostBytes() + core_.totals.hostBytes() +
+                        core_.caches.hostBytes() + core_.pages.hostBytes();
   for (Heap* heap : core_.heaps.all()) {
     const MutexLock lock(heap->mutex());
     bytes += heap->hostBytes();
@@ -54,9 +51,10 @@ std::uint64_t Accounting::hostBytes() const {
 
 CacheInfo Accounting::cacheInfo() const {
   CacheInfo info;
-  withAllHeaps([&](const std::vector<Heap*>& heaps) CISTERN_NO_TSA {
-    if (pages_) info.free_bytes = pages_->parkedBytes();
+  withAllHeaps([&](const std::vector<Heap*>& heaps) {
+    info.free_bytes = core_.pages.parkedBytes();
     for (Heap* heap : heaps) {
+      heap->mutex().assertHeld();
       for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
         const FreeIndex& index = heap->layout(kind).freeBlocks();
         info.free_bytes += index.bytes();
@@ -68,30 +66,30 @@ CacheInfo Accounting::cacheInfo() const {
 }
 
 void Accounting::audit() const {
-  if (!pages_) return auditHeaps();
-  const MutexLock lock(pages_->mutex());
+  const MutexLock lock(core_.pages.mutex());
   auditHeaps();
 }
 
 void Accounting::auditHeaps() const {
   std::uint64_t reserved = 0, in_pages = 0;
-  withAllHeaps([&](const std::vector<Heap*>& heaps) CISTERN_NO_TSA {
+  withAllHeaps([&](const std::vector<Heap*>& heaps) {
     for (Heap* heap : heaps) {
+      heap->mutex().assertHeld();
       heap->audit();
-      reserved += heap->reservedBytes();
-      if (heap->onPages()) in_pages += heap->reservedBytes();
+      reserved += heap->counts().reservedBytes();
+      if (heap->onPages()) in_pages += heap->counts().reservedBytes();
       for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
         for (Segment* s = heap->layout(kind).segments(); s; s = s->next) {
           const auto& own = static_cast<const HeapSegment&>(*s);
-          CISTERN_CHECK(core_.segments.find(own.device_base) == s);
-          CISTERN_CHECK(core_.segments.find(own.deviceEnd() - 1) == s);
+          CISTERN_CHECK(core_.map.find(own.device_base) == s);
+          CISTERN_CHECK(core_.map.find(own.deviceEnd() - 1) == s);
         }
       }
-      for (const ThreadCache* cache : heap->caches) cache->audit();
+      for (const ThreadCache* cache : heap->caches()) cache->audit();
     }
     core_.heaps.offering().audit(heaps);
     CISTERN_CHECK(reserved <= core_.limit.reserved());
-    if (pages_) pages_->audit(in_pages);
+    core_.pages.audit(in_pages);
   });
 }
 

@@ -2,10 +2,7 @@
 // whoever looks at all heaps holds them still meanwhile, in the order in which they were made.
 #pragma once
 
-#include "allocator/engine/cache/cache_table.hpp"
 #include "allocator/engine/core.hpp"
-#include "allocator/engine/pages/page_backing.hpp"
-#include "allocator/engine/segments/segment_backing.hpp"
 
 namespace cistern {
 
@@ -17,9 +14,7 @@ struct CacheInfo {
 
 class Accounting {
  public:
-  Accounting(Core& core, const CacheTable& caches, const SegmentBacking& segments,
-             const PageBacking* pages)
-      : core_(core), caches_(caches), segments_(segments), pages_(pages) {}
+  explicit Accounting(Core& core) : core_(core) {}
 
   MemoryStats memoryStats() const;
   CacheInfo cacheInfo() const;
@@ -33,9 +28,6 @@ class Accounting {
   std::uint64_t hostBytes() const;
 
   Core& core_;
-  const CacheTable& caches_;
-  const SegmentBacking& segments_;
-  const PageBacking* const pages_;
 };
 
 }  // namespace cistern

@@ -2,10 +2,64 @@
 
 namespace cistern {
 
+inline Request AllocatePath::requestOf(std::size_t bytes, Stream stream, Pool& pool) {
+  if (bytes > kLargestRequest) [[unlikely]] {
+    fallbacks_.throwOutOfMemory({bytes, UINT32_MAX, SizeKind::kLarge, stream, &pool, nullptr, 0});
+  }
+  return pool.rules().request(bytes, stream, &pool);
+}
+
+// The calling thread's cache for a heap; null where there is to be none.
+inline ThreadCache* AllocatePath::cacheOf(Heap& heap) noexcept {
+  if (!heap.pool().isDefault()) return nullptr;
+  ThreadCache* const cache = core_.caches.mine(heap.stream());
+  return cache ? cache : core_.caches.open(heap);
+}
+
+// A larger block that the cache has kept goes back first: it may be a neighbour of what is free. So
+// does the rest where nothing free is large enough, one stack after another: it is still no miss.
+inline Block* AllocatePath::hit(Heap& heap, ThreadCache* cache, const Request& request) {
+  if (cache == nullptr) return heap.allocate(request);
+  if (cache->mayHave(request.bytes)) [[unlikely]] {
+    if (Block* const cached = cache->takeLocked(request.bytes)) return cached;
+  }
+  if (request.granules > ThreadCache::kSmallGranules && cache->hasLast() &&
+      !without(Mechanism::kLastBack))
+    cache->flushLast();
+  Block* block = heap.allocate(request);
+  while (block == nullptr && !without(Mechanism::kStacksFirst) && cache->flushSome(request.kind))
+    block = heap.allocate(request);
+  if (block != nullptr) cache->own(*block);
+  return block;
+}
+
+// Counts the heap's hits while anything waits.
+inline bool AllocatePath::isTimeToPoll(Heap& heap) noexcept {
+  const unsigned backoff = without(Mechanism::kBackoff) ? 1 : cross_stream_.pending().backoff();
+  return heap.counts().isTimeToPoll(core_.options.poll_interval * backoff);
+}
+
+inline void* AllocatePath::serve(Heap& heap, ThreadCache* cache, const Request& request) {
+  void* pointer = nullptr;
+  bool poll = false;
+  {
+    const MutexLock lock(heap.mutex());
+    if (const Block* block = hit(heap, cache, request)) [[likely]] {
+      pointer = toPointer(deviceAddress(*block));
+      poll = cross_stream_.pending().waiting() != 0 && isTimeToPoll(heap);
+    }
+  }
+  if (pointer == nullptr) [[unlikely]]
+    return miss(request);
+  if (poll) [[unlikely]]
+    cross_stream_.pending().poll();
+  return pointer;
+}
+
 void* AllocatePath::allocate(std::size_t bytes, Stream stream) {
   if (bytes == 0) return nullptr;
   if (pools_.routed()) return allocateRouted(bytes, stream, nullptr);
-  ThreadCache* const cache = caches_.mine(stream);
+  ThreadCache* const cache = core_.caches.mine(stream);
   if (cache == nullptr || !cache->heap().serves(stream)) [[unlikely]]
     return allocateIn(core_.default_pool, bytes, stream);
   if (bytes <= ThreadCache::kMostBytes) [[likely]] {
@@ -23,13 +77,6 @@ void* AllocatePath::allocate(std::size_t bytes, Stream stream, Pool& pool) {
   if (pools_.routed()) [[unlikely]]
     return allocateRouted(bytes, stream, &pool);
   return allocateIn(pool, bytes, stream);
-}
-
-inline Request AllocatePath::requestOf(std::size_t bytes, Stream stream, Pool& pool) {
-  if (bytes > kLargestRequest) [[unlikely]] {
-    fallbacks_.throwOutOfMemory({bytes, UINT32_MAX, SizeKind::kLarge, stream, &pool, nullptr, 0});
-  }
-  return pool.rules().request(bytes, stream, &pool);
 }
 
 void* AllocatePath::allocateIn(Pool& pool, std::size_t bytes, Stream stream) {
@@ -64,57 +111,6 @@ void* AllocatePath::allocateCaptured(const Request& request) {
     throw;
   }
   return toPointer(address);
-}
-
-// ---- The stream's heap -------------------------------------------------------------------------
-
-// The calling thread's cache for a heap; null where there is to be none.
-inline ThreadCache* AllocatePath::cacheOf(Heap& heap) noexcept {
-  if (!heap.pool().isDefault()) return nullptr;
-  ThreadCache* const cache = caches_.mine(heap.stream());
-  return cache ? cache : caches_.open(heap);
-}
-
-// A larger block that the cache has kept goes back first: it may be a neighbour of what is free. So
-// does the rest where nothing free is large enough, one stack after another: it is still no miss.
-inline Block* AllocatePath::hit(Heap& heap, ThreadCache* cache, const Request& request) {
-  if (cache == nullptr) return heap.allocate(request);
-  if (cache->mayHave(request.bytes)) [[unlikely]] {
-    if (Block* const cached = cache->takeLocked(request.bytes)) return cached;
-  }
-  if (request.granules > ThreadCache::kSmallGranules && cache->hasLast() &&
-      !without(Mechanism::kLastBack))
-    cache->flushLast();
-  Block* block = heap.allocate(request);
-  while (block == nullptr && !without(Mechanism::kStacksFirst) && cache->flushSome(request.kind))
-    block = heap.allocate(request);
-  if (block != nullptr) cache->own(*block);
-  return block;
-}
-
-// Counts the heap's hits while anything waits.
-inline bool AllocatePath::isTimeToPoll(Heap& heap) noexcept {
-  const unsigned backoff = without(Mechanism::kBackoff) ? 1 : cross_stream_.pending().backoff();
-  if (++heap.hits_unpolled < core_.options.poll_interval * backoff) return false;
-  heap.hits_unpolled = 0;
-  return true;
-}
-
-void* AllocatePath::serve(Heap& heap, ThreadCache* cache, const Request& request) {
-  void* pointer = nullptr;
-  bool poll = false;
-  {
-    const MutexLock lock(heap.mutex());
-    if (const Block* block = hit(heap, cache, request)) [[likely]] {
-      pointer = toPointer(deviceAddress(*block));
-      poll = cross_stream_.pending().waiting() != 0 && isTimeToPoll(heap);
-    }
-  }
-  if (pointer == nullptr) [[unlikely]]
-    return miss(request);
-  if (poll) [[unlikely]]
-    cross_stream_.pending().poll();
-  return pointer;
 }
 
 void* AllocatePath::miss(const Request& request) {

@@ -17,10 +17,9 @@ namespace cistern {
 
 class AllocatePath {
  public:
-  AllocatePath(Core& core, CacheTable& caches, CrossStream& cross_stream, StreamHeaps& stream_heaps,
-               PoolTable& pools, Fallbacks& fallbacks, CaptureMemory& captures, FreePath& free_path)
+  AllocatePath(Core& core, CrossStream& cross_stream, StreamHeaps& stream_heaps, PoolTable& pools,
+               Fallbacks& fallbacks, CaptureMemory& captures, FreePath& free_path)
       : core_(core),
-        caches_(caches),
         cross_stream_(cross_stream),
         stream_heaps_(stream_heaps),
         pools_(pools),
@@ -47,7 +46,6 @@ class AllocatePath {
   void* miss(const Request& request);
 
   Core& core_;
-  CacheTable& caches_;
   CrossStream& cross_stream_;
   StreamHeaps& stream_heaps_;
   PoolTable& pools_;

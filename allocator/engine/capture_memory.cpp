@@ -23,11 +23,7 @@ Block& CaptureMemory::allocate(const Request& request) {
 void CaptureMemory::pin(Recording& recording, const Block& block) {
   const MutexLock lock(recording.mutex());
   if (recording.over()) return;  // the graph is made without it
-  if (heapOf(block).onPages()) {
-    pages_->pin(block, recording.number(), recording.pins);
-  } else {
-    core_.pinned_segments.pin(segmentOf(block), recording.number(), recording.pins);
-  }
+  heapOf(block).backing().pin(block, recording.number(), recording.pins);
 }
 
 // What was not allocated in the capture has been used by work that is queued, not recorded: it is
@@ -43,7 +39,7 @@ bool CaptureMemory::free(Heap& heap, const HeapSegment& segment, Address address
   if (freed.how == How::kFromBefore) cross_stream_.deferFree(heap, *freed.block, freed.users, true);
   if (freed.how != How::kOver) return true;
   const MutexLock lock(heap.mutex());
-  if (heap.recorded == recorded) heap.recorded = 0;
+  (void)heap.completion().endRecording(recorded);
   return false;
 }
 
@@ -71,7 +67,7 @@ void CaptureMemory::begin(std::shared_ptr<Recording> recording, Stream origin) {
   } catch (...) {
     pool.forEachHeap([&](Heap& heap) {
       const MutexLock lock(heap.mutex());
-      if (heap.recorded == number) heap.recorded = 0;
+      (void)heap.completion().endRecording(number);
     });
     pool.setRecording(nullptr);
     throw;
@@ -81,15 +77,13 @@ void CaptureMemory::begin(std::shared_ptr<Recording> recording, Stream origin) {
 
 // Free memory that queued work may still use waits, as if it were freed only now. A miss that takes
 // such memory from elsewhere has it in the heap by now, or is told not to.
-void CaptureMemory::begin(Heap& heap, std::uint32_t number) CISTERN_NO_TSA {
+void CaptureMemory::begin(Heap& heap, std::uint32_t number) {
   std::vector<Block*> blocks;
   {
-    std::unique_lock<Mutex> backing;
-    if (heap.onPages()) backing = std::unique_lock(pages_->mutex());
+    const std::unique_lock still = heap.backing().holdStill();
     const MutexLock lock(heap.mutex());
-    heap.recorded = number;
-    heap.before_recording = heap.endedEpoch();
-    blocks = heap.incomplete();
+    heap.completion().beginRecording(number, heap.endedEpoch());
+    blocks = incompleteBlocks(heap);
     for (Block* block : blocks) heap.setAside(*block);
   }
   for (Block* block : blocks) cross_stream_.deferFree(heap, *block, {heap.stream()});
@@ -119,20 +113,18 @@ Pins CaptureMemory::end(Recording& recording) noexcept {
 }
 
 // Mappings that pages left before the capture may be in use still: then no epoch is complete by it.
-void CaptureMemory::end(Heap& heap, std::uint32_t number) noexcept CISTERN_NO_TSA {
-  std::unique_lock<Mutex> backing;
-  if (heap.onPages()) backing = std::unique_lock(pages_->mutex());
+void CaptureMemory::end(Heap& heap, std::uint32_t number) noexcept {
+  const std::unique_lock still = heap.backing().holdStill();
   const MutexLock lock(heap.mutex());
-  if (heap.recorded != number) return;  // a stream has come in at this moment, with nothing
-  heap.recorded = 0;
-  const bool left_behind = heap.onPages() && pages_->leftInUse(heap, heap.before_recording);
-  left_behind ? heap.noteFreeComplete() : heap.noteComplete(heap.endedEpoch());
+  Completion& known = heap.completion();
+  if (!known.endRecording(number)) return;  // a stream has come in at this moment, with nothing
+  const bool left_behind = heap.backing().leftInUse(heap, known.beforeRecording());
+  left_behind ? noteFreeComplete(heap) : known.noteComplete(heap.endedEpoch());
 }
 
 void CaptureMemory::unpin(Pins& pins) noexcept {
-  if (!pins.mappings.empty()) pages_->unpin(pins.mappings);
-  for (HeapSegment* segment : pins.segments) core_.pinned_segments.unpin(*segment);
-  pins = {};
+  core_.pages.unpin(pins);
+  core_.segments.unpin(pins);
 }
 
 }  // namespace cistern

@@ -12,10 +12,9 @@ namespace cistern {
 
 class CaptureMemory {
  public:
-  CaptureMemory(Core& core, PageBacking* pages, Flusher& flusher, CrossStream& cross_stream,
-                StreamHeaps& stream_heaps, Fallbacks& fallbacks)
+  CaptureMemory(Core& core, Flusher& flusher, CrossStream& cross_stream, StreamHeaps& stream_heaps,
+                Fallbacks& fallbacks)
       : core_(core),
-        pages_(pages),
         flusher_(flusher),
         cross_stream_(cross_stream),
         stream_heaps_(stream_heaps),
@@ -42,7 +41,6 @@ class CaptureMemory {
   void end(Heap& heap, std::uint32_t number) noexcept;
 
   Core& core_;
-  PageBacking* const pages_;
   Flusher& flusher_;
   CrossStream& cross_stream_;
   StreamHeaps& stream_heaps_;

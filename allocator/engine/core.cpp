@@ -5,6 +5,18 @@
 namespace cistern {
 namespace {
 
+/// All caches together may keep this part of the device; one of them may keep a large block of
+/// `thread_cache` times the other.
+constexpr std::uint64_t kCachesPart = 64, kLargeCache = 4;
+
+// Where sizes are rounded in other ways, a block's size does not say which requests it is for.
+CacheTable::Limits cacheLimits(const Options& options, const SizeRules& rules,
+                               std::uint64_t total) {
+  const std::uint64_t most = options.thread_cache;
+  if (most == 0 || !rules.plain() || !BiasedGate::available()) return {};
+  return {most, most * kLargeCache, total / kCachesPart};
+}
+
 Options inSegments(Options options) {
   options.backing = Backing::kSegments;
   return options;
@@ -20,11 +32,16 @@ Core::Core(Device& on, const Options& how, std::uint64_t total)
       whole_rules(options, true),
       device_total(total),
       events(device),
-      default_pool(true, rules, options.backing == Backing::kPages),
+      segments(device, options, limit, map, places, tick),
+      default_pool(true, rules, segments),
       heaps(default_pool, options.free_log, totals),
       streams(device, events, heaps),
       progress(device, events, streams),
-      reports(device, segments, heaps, limit, hooks) {}
+      pages({device, options, limit, heaps, map, streams, progress, heaps_mutex, places, total}),
+      caches(cacheLimits(options, rules, total), tick, totals),
+      reports(device, map, heaps, limit, hooks) {
+  if (options.backing == Backing::kPages) default_pool.change(rules, pages);
+}
 
 std::vector<Heap*> Core::heapsOf(const Pool& pool) const {
   if (!pool.isDefault()) return pool.heaps();

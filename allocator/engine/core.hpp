@@ -1,6 +1,6 @@
-// What all parts of one allocator stand on: the device and the options, where memory is and how
-// much of it, which heaps and streams there are, and what is said to the program. It owns these
-// and does nothing itself.
+// What all parts of one allocator stand on: the device and the options, where memory comes from and
+// where it is, which heaps, caches and streams there are, and what is said to the program. It owns
+// these and does nothing itself.
 #pragma once
 
 #include <atomic>
@@ -10,18 +10,19 @@
 #include "allocator/base/options.hpp"
 #include "allocator/base/process.hpp"
 #include "allocator/device/device.hpp"
+#include "allocator/engine/cache/cache_table.hpp"
 #include "allocator/engine/event_pool.hpp"
 #include "allocator/engine/heap_table.hpp"
 #include "allocator/engine/hooks.hpp"
 #include "allocator/engine/known_streams.hpp"
 #include "allocator/engine/limit.hpp"
+#include "allocator/engine/pages/page_backing.hpp"
 #include "allocator/engine/pool.hpp"
 #include "allocator/engine/progress.hpp"
-#include "allocator/engine/recording/pins.hpp"
 #include "allocator/engine/reports.hpp"
 #include "allocator/engine/request.hpp"
 #include "allocator/engine/segment_map.hpp"
-#include "allocator/engine/segment_records.hpp"
+#include "allocator/engine/segments/segment_backing.hpp"
 #include "allocator/engine/statistics/totals.hpp"
 
 namespace cistern {
@@ -33,7 +34,9 @@ struct Core {
   Core(const Core&) = delete;
   Core& operator=(const Core&) = delete;
 
-  Located locate(Address address) const noexcept { return cistern::locate(segments, address); }
+  Located locate(Address address) const noexcept { return cistern::locate(map, address); }
+  /// The backing of pools that do not need the other.
+  MemoryBacking& backing() { return default_pool.backing(); }
   /// The heaps of a pool.
   std::vector<Heap*> heapsOf(const Pool& pool) const;
   /// Throws InvalidArgument for a stream that the device does not know.
@@ -55,19 +58,21 @@ struct Core {
   std::atomic<std::uint64_t> retries{0};  ///< requests that had to give memory back to go on
   std::atomic<std::uint64_t> waits{0};    ///< times the host has waited for queued work
 
+  /// Serialises those who hold several heaps' locks. Taken before them.
+  Mutex heaps_mutex;
+
   Totals totals;
-  SegmentMap segments;
-  SegmentRecords records;
-  PinnedSegments pinned_segments;
+  SegmentMap map;  ///< from an address to its segment, or range
   EventPool events;
+  SegmentBacking segments;
   Pool default_pool;
   HeapTable heaps;
   KnownStreams streams;
   StreamProgress progress;
+  PageBacking pages;
+  CacheTable caches;
   Hooks hooks;
   Reports reports;
-  /// Serialises those who hold several heaps' locks. Taken before them.
-  Mutex heaps_mutex;
 };
 
 }  // namespace cistern

@@ -1,8 +1,7 @@
 #include "allocator/engine/cross_stream.hpp"
 
-#include <mutex>
-
 #include "allocator/base/process.hpp"
+#include "allocator/engine/heap_locks.hpp"
 
 namespace cistern {
 namespace {
@@ -47,9 +46,8 @@ bool noteUse(const Heap& heap, Block& block, Stream stream) {
 
 }  // namespace
 
-CrossStream::CrossStream(Core& core, PageBacking* pages, Flusher& flusher)
+CrossStream::CrossStream(Core& core, Flusher& flusher)
     : core_(core),
-      pages_(pages),
       flusher_(flusher),
       pending_(core.device, core.events, core.streams,
                [this](const PendingFrees::Pending& pending) { putBack(pending); }) {}
@@ -81,12 +79,12 @@ void CrossStream::putBack(const PendingFrees::Pending& pending) noexcept {
   bool too_early = false;
   {
     const MutexLock lock(heap.mutex());
-    too_early = heap.recorded != 0 && !pending.own;
+    too_early = heap.completion().recorded() != 0 && !pending.own;
     if (too_early) {
       if (block.state() == BlockState::kAllocated) (void)heap.setPending(block);  // a loan's
     } else {
-      const bool for_all = heap.recorded != 0 && !pending.captured;
-      for_all ? heap.releaseComplete(block, core_.now()) : heap.release(block, core_.now());
+      const bool for_all = heap.completion().recorded() != 0 && !pending.captured;
+      heap.release(block, core_.now(), for_all ? Heap::Freed::kComplete : Heap::Freed::kNow);
       due = heap.dueAfterFree();
     }
   }
@@ -124,7 +122,7 @@ Block* CrossStream::takeComplete(Heap& heap, const Request& request, bool parts)
     {
       const MutexLock lock(owner->mutex());
       if (fitting(*owner, request, parts, {}) == nullptr) {
-        if (!owner->offers()) owner->withdraw();
+        withdrawIfEmpty(*owner);
         continue;
       }
     }
@@ -139,7 +137,7 @@ Block* CrossStream::takeFrom(Heap& owner, Heap& heap, const Request& request, bo
   HeapSegment* whole = nullptr;
   {
     const MutexLock lock(owner.mutex());
-    Block* block = fitting(owner, request, parts, Epochs::upTo(owner.completion.completed));
+    Block* block = fitting(owner, request, parts, Epochs::upTo(owner.completion().completed()));
     if (block == nullptr) return nullptr;
     if (owner.onPages() || !block->segment->whollyFree()) {
       if (!mayLend(owner, heap)) return nullptr;  // it has another pool since
@@ -153,17 +151,20 @@ Block* CrossStream::takeFrom(Heap& owner, Heap& heap, const Request& request, bo
 bool CrossStream::mayAdopt(const Heap& owner, const Heap& heap, const HeapSegment& segment) const {
   if (segment.heap.load(std::memory_order_relaxed) != &owner) return false;
   return mayLend(owner, heap) ||
-         (mayInherit(owner, heap) && !core_.pinned_segments.pinned(segment));
+         (mayInherit(owner, heap) && !core_.segments.pinned(*segment.first));
 }
 
 // Moves a segment, if it is still the owner's, wholly free and complete, and allocates from it.
 // Nobody sees the segment in neither heap, or in both.
-Block* CrossStream::adopt(HeapSegment& segment, Heap& owner, Heap& heap,
-                          const Request& request) CISTERN_NO_TSA {
+Block* CrossStream::adopt(HeapSegment& segment, Heap& owner, Heap& heap, const Request& request) {
   const MutexLock holding_two(core_.heaps_mutex);
-  const std::scoped_lock both(owner.mutex(), heap.mutex());
+  std::vector<Heap*> two{&owner, &heap};
+  const HeapLocks locks(core_.heaps_mutex, two);
+  owner.mutex().assertHeld();
+  heap.mutex().assertHeld();
   const bool still = mayAdopt(owner, heap, segment) && segment.kind == request.kind &&
-                     segment.whollyFree() && segment.first->epoch <= owner.completion.completed &&
+                     segment.whollyFree() &&
+                     segment.first->epoch <= owner.completion().completed() &&
                      owner.layout(request.kind).serves(*segment.first, request.granules);
   if (!still) return nullptr;
   owner.remove(segment, false);

@@ -17,7 +17,7 @@ namespace cistern {
 
 class CrossStream {
  public:
-  CrossStream(Core& core, PageBacking* pages, Flusher& flusher);
+  CrossStream(Core& core, Flusher& flusher);
 
   /// The block is used on `stream` too. False when there is no such block. Throws std::bad_alloc.
   bool record(Address address, Stream stream);
@@ -55,7 +55,6 @@ class CrossStream {
   Block* fromLender(Heap& owner, const Request& request);
 
   Core& core_;
-  PageBacking* const pages_;
   Flusher& flusher_;
   PendingFrees pending_;
 };

@@ -1,11 +1,8 @@
 // All parts of one allocator. Each stands on those above it, and calls no other.
 #pragma once
 
-#include <memory>
-
 #include "allocator/engine/accounting.hpp"
 #include "allocator/engine/allocate_path.hpp"
-#include "allocator/engine/cache/cache_table.hpp"
 #include "allocator/engine/capture_memory.hpp"
 #include "allocator/engine/core.hpp"
 #include "allocator/engine/cross_stream.hpp"
@@ -13,9 +10,7 @@
 #include "allocator/engine/flusher.hpp"
 #include "allocator/engine/free_path.hpp"
 #include "allocator/engine/giving_back.hpp"
-#include "allocator/engine/pages/page_backing.hpp"
 #include "allocator/engine/pool_table.hpp"
-#include "allocator/engine/segments/segment_backing.hpp"
 #include "allocator/engine/stream_heaps.hpp"
 
 namespace cistern {
@@ -30,9 +25,6 @@ struct Engine {
   Engine& operator=(const Engine&) = delete;
 
   Core core;
-  CacheTable caches;
-  SegmentBacking segments;
-  const std::unique_ptr<PageBacking> pages;  ///< null where all memory is in segments
   Flusher flusher;
   CrossStream cross_stream;
   StreamHeaps stream_heaps;

@@ -51,10 +51,8 @@ Block* Fallbacks::tryAll(std::span<const Step> steps, Heap& heap, const Request&
 }
 
 void Fallbacks::throwOutOfMemory(const Request& request) {
-  const std::uint64_t least = request.pool->onPages() ? roundUp(request.rounded(), pages::kUnit)
-                                                      : SegmentBacking::leastGrowth(request);
-  core_.reports.outOfMemory(request, least, core_.device_total,
-                            pages_ ? pages_->lastDeviceError() : segments_.lastError());
+  core_.reports.outOfMemory(request, request.pool->backing().leastGrowth(request),
+                            core_.device_total, core_.backing().lastError());
 }
 
 // Always at first, then ever less often, since each takes as long as there are blocks.
@@ -95,12 +93,12 @@ Block* Fallbacks::moreMemory(Heap& heap, const Request& request) {
 }
 
 Block* Fallbacks::morePages(Heap& heap, const Request& request) {
-  if (request.recording) return pages_->serve(heap, request, PagesFrom::kComplete);
+  if (request.recording) return core_.pages.serve(heap, request, PagesFrom::kComplete);
   if (pools_.anyLenders(request)) {
-    if (Block* block = pages_->serve(heap, request, PagesFrom::kComplete)) return block;
+    if (Block* block = core_.pages.serve(heap, request, PagesFrom::kComplete)) return block;
     if (Block* block = cross_stream_.fromLenders(heap, request)) return block;
   }
-  return pages_->serve(heap, request, PagesFrom::kQueued);
+  return core_.pages.serve(heap, request, PagesFrom::kQueued);
 }
 
 Block* Fallbacks::moreSegments(Heap& heap, const Request& request) {
@@ -108,11 +106,11 @@ Block* Fallbacks::moreSegments(Heap& heap, const Request& request) {
   if (core_.options.cross_stream_reuse == CrossStreamReuse::kWait && !request.recording) {
     if (Block* block = cross_stream_.loanInOrder(heap, request)) return block;
   }
-  return segments_.grow(heap, request);
+  return core_.segments.grow(heap, request);
 }
 
 Block* Fallbacks::growTightly(Heap& heap, const Request& request) {
-  return request.pool->onPages() ? nullptr : segments_.growTightly(heap, request);
+  return request.pool->onPages() ? nullptr : core_.segments.growTightly(heap, request);
 }
 
 Block* Fallbacks::fromLenders(Heap& heap, const Request& request) {
@@ -146,9 +144,9 @@ Block* Fallbacks::afterGivingSegmentsBack(Heap& heap, const Request& request) {
   if (Block* block = idle ? nullptr : partsOfOthers(heap, request)) return block;
   core_.retries.fetch_add(1, std::memory_order_relaxed);
   while (giving_back_.makeRoomFor(request)) {
-    if (Block* block = segments_.grow(heap, request)) return block;
+    if (Block* block = core_.segments.grow(heap, request)) return block;
   }
-  if (Block* block = segments_.growTightly(heap, request)) return block;
+  if (Block* block = core_.segments.growTightly(heap, request)) return block;
   if (Block* block = fromLenders(heap, request)) return block;
   return idle ? partsOfOthers(heap, request) : nullptr;
 }

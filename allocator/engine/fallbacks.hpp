@@ -15,12 +15,9 @@ namespace cistern {
 
 class Fallbacks {
  public:
-  Fallbacks(Core& core, SegmentBacking& segments, PageBacking* pages, Flusher& flusher,
-            CrossStream& cross_stream, PoolTable& pools, GivingBack& giving_back,
-            const Accounting& accounting)
+  Fallbacks(Core& core, Flusher& flusher, CrossStream& cross_stream, PoolTable& pools,
+            GivingBack& giving_back, const Accounting& accounting)
       : core_(core),
-        segments_(segments),
-        pages_(pages),
         flusher_(flusher),
         cross_stream_(cross_stream),
         pools_(pools),
@@ -64,8 +61,6 @@ class Fallbacks {
   void auditAtTick() const;
 
   Core& core_;
-  SegmentBacking& segments_;
-  PageBacking* const pages_;
   Flusher& flusher_;
   CrossStream& cross_stream_;
   PoolTable& pools_;

@@ -11,7 +11,7 @@ void* CachingAllocator::allocate(std::size_t bytes, Stream stream) {
   ThreadCache& cache = CacheTable::last();
   // The first comparison is for 0 too.
   if (bytes - 1 >= ThreadCache::kDirectBytes || cache.stream() != stream ||
-      !engine_.caches.serves(cache)) [[unlikely]]
+      !engine_.core.caches.serves(cache)) [[unlikely]]
     return engine_.allocate_path.allocate(bytes, stream);
   bool far = false;
   Block* const block = cache.take(bytes, far);
@@ -27,7 +27,7 @@ void* CachingAllocator::allocate(std::size_t bytes, Stream stream) {
 void CachingAllocator::free(void* pointer) noexcept {
   ThreadCache& cache = CacheTable::last();
   const void* const caller = __builtin_return_address(0);
-  Block* const block = engine_.caches.has(cache) ? cache.recent(toAddress(pointer)) : nullptr;
+  Block* const block = engine_.core.caches.has(cache) ? cache.recent(toAddress(pointer)) : nullptr;
   if (block == nullptr || !cache.give(*block, caller)) [[unlikely]]
     return engine_.free_path.free(pointer, caller, block);
 }

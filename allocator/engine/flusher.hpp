@@ -4,17 +4,13 @@
 
 #include <vector>
 
-#include "allocator/engine/cache/cache_table.hpp"
 #include "allocator/engine/core.hpp"
-#include "allocator/engine/pages/page_backing.hpp"
 
 namespace cistern {
 
 class Flusher {
  public:
-  /// `pages`: null where all memory is in segments.
-  Flusher(Core& core, CacheTable& caches, PageBacking* pages)
-      : core_(core), caches_(caches), pages_(pages) {}
+  explicit Flusher(Core& core) : core_(core) {}
 
   /// Empties the caches of all threads. True if there was anything in them. Caches that may hold
   /// something are looked at, and no others.
@@ -30,8 +26,6 @@ class Flusher {
   void goHome(Heap& heap) noexcept;
 
   Core& core_;
-  CacheTable& caches_;
-  PageBacking* const pages_;
 };
 
 }  // namespace cistern

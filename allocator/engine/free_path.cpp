@@ -13,7 +13,7 @@ void FreePath::free(void* pointer, const void* caller, Block* recent) noexcept {
     return core_.reports.misuse("free", address);
   // What is no block's address for sure is not looked for among records that others may be writing.
   Block* const block = address % kGranule == 0 ? heap->peek(*segment, address) : nullptr;
-  ThreadCache* const cache = caches_.mine(heap->stream());
+  ThreadCache* const cache = core_.caches.mine(heap->stream());
   if (block != nullptr && cache != nullptr && ownership::load(*block) == cache->heldByMe()) {
     if (block != recent && cache->giveAny(*block, caller)) return;
     if (block->granules > ThreadCache::kDirectGranules && !without(Mechanism::kExpectRelease))
@@ -40,7 +40,8 @@ bool FreePath::freeMine(ThreadCache& cache, Block& block, const void* caller) no
   Heap::Due due;
   {
     const MutexLock lock(heap.mutex());
-    if (heap.recorded != 0 || ownership::load(block) != cache.heldByMe()) [[unlikely]]
+    if (heap.completion().recorded() != 0 || ownership::load(block) != cache.heldByMe())
+        [[unlikely]]
       return false;
     const WhoFreed who(caller, 0);
     if (!cache.accept(block, who)) {
@@ -49,7 +50,7 @@ bool FreePath::freeMine(ThreadCache& cache, Block& block, const void* caller) no
       if (!ownership::change(block, mine, ownership::moved(mine, ownership::Where::kRemoteFreed)))
         return false;
       cache.letGo(block, who);
-      if (heap.pages_moved) cache.noteFall();
+      if (heap.lowWater().pagesMoved()) cache.noteFall();
     }
     due = heap.dueAfterFree(std::uint64_t(cache.cachedBytes()));
   }
@@ -68,7 +69,7 @@ RemoteFrees::Answer FreePath::sendToOwner(Block& block, const ThreadCache* mine,
     return RemoteFrees::Answer::kNoRoom;
   if (block.granules > ThreadCache::kSmallGranules) return RemoteFrees::Answer::kNoRoom;
   if (mine != nullptr && holder == mine->heldByMe()) return RemoteFrees::Answer::kNoRoom;
-  ThreadCache* const owner = caches_.owner(holder);
+  ThreadCache* const owner = core_.caches.owner(holder);
   if (owner == nullptr) return RemoteFrees::Answer::kNoRoom;
   // Counted before the owner can hand the block out again, so that no peak counts it twice.
   const SizeKind kind = segmentOf(block).kind;
@@ -79,53 +80,10 @@ RemoteFrees::Answer FreePath::sendToOwner(Block& block, const ThreadCache* mine,
   return answer;
 }
 
-// `seen`: the block at the address, as it was looked up without the lock; or null.
-void FreePath::freeToHeap(HeapSegment& segment, Heap& heap, Address address, Block* seen,
-                          const void* caller) noexcept {
-  Freed freed;
-  {
-    const MutexLock lock(heap.mutex());
-    freed = freeLocked(segment, heap, address, seen, caller);
-  }
-  if (freed.block == nullptr) [[unlikely]]
-    return core_.reports.misuse("free", address);
-  if (freed.recorded != 0) [[unlikely]] {
-    if (!captures_.free(heap, segment, address, caller, freed.recorded)) freeAt(address, caller);
-    return;
-  }
-  if (freed.pending) [[unlikely]]
-    return cross_stream_.deferFree(heap, *freed.block, freed.uses);
-  flusher_.afterFree(heap, freed.due);
-}
-
-FreePath::Freed FreePath::freeLocked(HeapSegment& segment, Heap& heap, Address address, Block* seen,
-                                     const void* caller) noexcept {
-  ThreadCache* const cache = heap.pool().isDefault() ? caches_.mine(heap.stream()) : nullptr;
-  Freed freed;
-  freed.block = heap.find(segment, address, seen);
-  freed.recorded = heap.recorded;
-  if (freed.block == nullptr || freed.recorded != 0) return freed;
-  Block& block = *freed.block;
-  const Parted parted = part(heap, cache, block, caller);
-  if (parted == Parted::kNotHeld) return {};
-  if (parted == Parted::kFromProgram) {
-    heap.frees.note(address, block.granules, caller, threadNumber());
-    freed.pending = block.use.uses != nullptr || block.use.stream != heap.stream();
-    if (freed.pending) {
-      freed.uses = heap.setPending(block);
-      return freed;
-    }
-    heap.release(block, core_.now());
-    if (cache != nullptr && heap.pages_moved) cache->noteFall();
-  }
-  freed.due = heap.dueAfterFree();
-  return freed;
-}
-
 // The program lets go of a block: into the calling thread's cache after all, or to the heap, out of
 // whosever cache it is.
-FreePath::Parted FreePath::part(Heap& heap, ThreadCache* cache, Block& block,
-                                const void* caller) noexcept {
+inline FreePath::Parted FreePath::part(Heap& heap, ThreadCache* cache, Block& block,
+                                       const void* caller) noexcept {
   const std::uint32_t holder = ownership::load(block);
   if (!ownership::isOwned(holder)) return Parted::kFromProgram;
   if (cache && holder == cache->heldByMe() && cache->accept(block, WhoFreed(caller, 0)))
@@ -135,6 +93,52 @@ FreePath::Parted FreePath::part(Heap& heap, ThreadCache* cache, Block& block,
     return Parted::kNotHeld;
   ownership::leaveToHeap(block, heap.stream());
   return Parted::kFromProgram;
+}
+
+inline void FreePath::freeLocked(HeapSegment& segment, Heap& heap, Address address,
+                                 const void* caller, Freed& freed) noexcept {
+  freed.block = heap.find(segment, address, freed.block);
+  freed.recorded = heap.completion().recorded();
+  if (freed.block == nullptr || freed.recorded != 0) return;
+  Block& block = *freed.block;
+  ThreadCache* const cache = heap.pool().isDefault() ? core_.caches.mine(heap.stream()) : nullptr;
+  const Parted parted = part(heap, cache, block, caller);
+  if (parted == Parted::kNotHeld) {
+    freed.block = nullptr;
+    return;
+  }
+  if (parted == Parted::kFromProgram) {
+    heap.frees().note(address, block.granules, caller, threadNumber());
+    freed.pending = block.use.uses != nullptr || block.use.stream != heap.stream();
+    if (freed.pending) {
+      freed.uses = heap.setPending(block);
+      return;
+    }
+    heap.release(block, core_.now());
+    if (cache != nullptr && heap.lowWater().pagesMoved()) cache->noteFall();
+  }
+  freed.due = heap.dueAfterFree();
+}
+
+// `seen`: the block at the address, as it was looked up without the lock; or null.
+void FreePath::freeToHeap(HeapSegment& segment, Heap& heap, Address address, Block* seen,
+                          const void* caller) noexcept {
+  Freed freed;
+  freed.block = seen;
+  {
+    const MutexLock lock(heap.mutex());
+    freeLocked(segment, heap, address, caller, freed);
+  }
+  if (freed.block == nullptr) [[unlikely]]
+    return core_.reports.misuse("free", address);
+  if (freed.recorded != 0) [[unlikely]] {
+    if (!captures_.free(heap, segment, address, caller, freed.recorded)) freeAt(address, caller);
+    return;
+  }
+  if (freed.pending) [[unlikely]]
+    return cross_stream_.deferFree(heap, *freed.block, freed.uses);
+  if (freed.due.any()) [[unlikely]]
+    flusher_.afterFree(heap, freed.due);
 }
 
 }  // namespace cistern

@@ -18,13 +18,8 @@ namespace cistern {
 
 class FreePath {
  public:
-  FreePath(Core& core, CacheTable& caches, Flusher& flusher, CrossStream& cross_stream,
-           CaptureMemory& captures)
-      : core_(core),
-        caches_(caches),
-        flusher_(flusher),
-        cross_stream_(cross_stream),
-        captures_(captures) {}
+  FreePath(Core& core, Flusher& flusher, CrossStream& cross_stream, CaptureMemory& captures)
+      : core_(core), flusher_(flusher), cross_stream_(cross_stream), captures_(captures) {}
 
   /// Takes a block back. `recent`: the block, where the thread's last cache knew it; or null.
   void free(void* pointer, const void* caller, Block* recent) noexcept;
@@ -35,7 +30,8 @@ class FreePath {
   enum class Parted : std::uint8_t { kCached, kFromProgram, kNotHeld };
   /// What has become of a free under the heap's lock.
   struct Freed {
-    Block* block = nullptr;  ///< null: it is not allocated
+    Block* block = nullptr;  ///< before: as it was looked up without the lock, or null; then null
+                             ///< if it is not allocated
     bool pending = false;
     Heap::Due due;
     std::uint32_t recorded = 0;
@@ -47,12 +43,11 @@ class FreePath {
                                   const void* caller) noexcept;
   void freeToHeap(HeapSegment& segment, Heap& heap, Address address, Block* seen,
                   const void* caller) noexcept;
-  Freed freeLocked(HeapSegment& segment, Heap& heap, Address address, Block* seen,
-                   const void* caller) noexcept CISTERN_REQUIRES(heap.mutex());
+  void freeLocked(HeapSegment& segment, Heap& heap, Address address, const void* caller,
+                  Freed& freed) noexcept CISTERN_REQUIRES(heap.mutex());
   static Parted part(Heap& heap, ThreadCache* cache, Block& block, const void* caller) noexcept;
 
   Core& core_;
-  CacheTable& caches_;
   Flusher& flusher_;
   CrossStream& cross_stream_;
   CaptureMemory& captures_;

@@ -7,16 +7,15 @@ void GivingBack::emptyCache() {
   (void)core_.hooks.tidy(Tidying::kEmptyCache);
   cross_stream_.pending().poll();
   cross_stream_.pending().waitForStuck();
-  if (pages_) pages_->emptyCache(core_.heaps.all());
-  segments_.releaseIdle(core_.heaps.all());
+  core_.pages.emptyCache(core_.heaps.all());
+  core_.segments.emptyCache(core_.heaps.all());
 }
 
 void GivingBack::emptyCache(const Pool& pool) {
   flusher_.flush();
   cross_stream_.pending().poll();
   cross_stream_.pending().waitForStuck();
-  const std::vector<Heap*> heaps = core_.heapsOf(pool);
-  pool.onPages() ? pages_->emptyCache(heaps) : void(segments_.releaseIdle(heaps));
+  pool.backing().emptyCache(core_.heapsOf(pool));
 }
 
 void GivingBack::trim(const Pool& pool, std::uint64_t bytes) {
@@ -26,11 +25,9 @@ void GivingBack::trim(const Pool& pool, std::uint64_t bytes) {
   std::uint64_t held = 0;
   for (Heap* heap : heaps) {
     const MutexLock lock(heap->mutex());
-    held += heap->reservedBytes();
+    held += heap->counts().reservedBytes();
   }
-  if (held <= bytes) return;
-  (void)(pool.onPages() ? pages_->release(heaps, held - bytes)
-                        : segments_.releaseIdle(heaps, held - bytes));
+  if (held > bytes) (void)pool.backing().release(heaps, held - bytes);
 }
 
 // Of the pool's own heaps, and of those that are nobody's in particular.
@@ -38,18 +35,17 @@ bool GivingBack::makeRoomFor(const Request& request) {
   std::vector<Heap*> heaps = core_.heaps.all();
   std::erase_if(heaps,
                 [&](const Heap* heap) { return !heap->pool().givesTo(*request.pool, false); });
-  if (segments_.releaseIdle(heaps) > 0) return true;
-  if (pages_ == nullptr || request.pool->onPages()) return false;
-  std::erase_if(heaps, [](const Heap* heap) { return !heap->onPages(); });
-  return pages_->release(heaps, request.pool->rules().segmentFor(request)) > 0;
+  if (core_.segments.release(heaps, UINT64_MAX) > 0) return true;
+  if (request.pool->onPages()) return false;
+  return core_.pages.release(heaps, request.pool->rules().segmentFor(request)) > 0;
 }
 
 void GivingBack::collectGarbage() {
   const double part = core_.options.garbage_collection_threshold;
   if (part <= 0) return;
   const auto threshold = std::uint64_t(part * double(core_.limit.limit()));
-  if (pages_) pages_->collectGarbage(threshold);
-  segments_.collectGarbage(core_.heaps.all(), threshold);
+  core_.pages.collectGarbage(core_.heaps.all(), threshold);
+  core_.segments.collectGarbage(core_.heaps.all(), threshold);
 }
 
 }  // namespace cistern

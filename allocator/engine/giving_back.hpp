@@ -3,19 +3,13 @@
 #pragma once
 
 #include "allocator/engine/cross_stream.hpp"
-#include "allocator/engine/segments/segment_backing.hpp"
 
 namespace cistern {
 
 class GivingBack {
  public:
-  GivingBack(Core& core, SegmentBacking& segments, PageBacking* pages, Flusher& flusher,
-             CrossStream& cross_stream)
-      : core_(core),
-        segments_(segments),
-        pages_(pages),
-        flusher_(flusher),
-        cross_stream_(cross_stream) {}
+  GivingBack(Core& core, Flusher& flusher, CrossStream& cross_stream)
+      : core_(core), flusher_(flusher), cross_stream_(cross_stream) {}
 
   /// All that is wholly free, of all pools. Pages that queued work may still use follow later.
   void emptyCache();
@@ -31,8 +25,6 @@ class GivingBack {
 
  private:
   Core& core_;
-  SegmentBacking& segments_;
-  PageBacking* const pages_;
   Flusher& flusher_;
   CrossStream& cross_stream_;
 };

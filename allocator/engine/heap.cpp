@@ -1,175 +1,208 @@
 #include "allocator/engine/heap.hpp"
 
 #include <algorithm>
+#include <memory>
+#include <utility>
 
 #include "allocator/base/check.hpp"
 #include "allocator/engine/cache/held_caches.hpp"
+#include "allocator/engine/offering_heaps.hpp"
 
 namespace cistern {
+namespace {
+
+constexpr std::array kKinds{SizeKind::kSmall, SizeKind::kLarge};
+
+// Calls visit(Block&) for each free block.
+template <class Visit>
+void forEachFree(Heap& heap, Visit visit) CISTERN_REQUIRES(heap.mutex()) {
+  for (SizeKind kind : kKinds) {
+    for (Segment* s = heap.layout(kind).segments(); s; s = s->next) {
+      for (Block* b = s->first; b; b = b->next) {
+        if (b->isFree()) visit(*b);
+      }
+    }
+  }
+}
+
+// A block in use remembers in `epoch` which capture it was allocated in.
+void begin(Heap& heap, Block& block, const Request& request) CISTERN_REQUIRES(heap.mutex()) {
+  block.use = ownership::heapsOwn(request.bytes, request.stream);
+  block.epoch = request.recorded_by;
+  heap.counts().count(request.kind, Counts::block(block.bytes(), request.bytes, +1));
+}
+
+}  // namespace
+
+// ---- Blocks ------------------------------------------------------------------------------------
 
 Block* Heap::allocate(const Request& request) {
   Block* block = layout(request.kind).allocate(request.granules);
-  if (block == nullptr) return nullptr;
-  begin(*block, request);
+  if (block != nullptr) begin(*this, *block, request);
   return block;
 }
 
-Block* Heap::allocateFrom(Block& free, const Request& request) {
-  Block* block = layout(request.kind).allocateFrom(free, request.granules);
-  begin(*block, request);
+Block* Heap::allocateFrom(Block& free, const Request& request, std::optional<Address> at) {
+  Layout& own = layout(request.kind);
+  Block* const block =
+      at ? own.allocateAt(free, *at, request.granules) : own.allocateFrom(free, request.granules);
+  begin(*this, *block, request);
   return block;
 }
 
-Block* Heap::allocateAt(Block& free, Address at, const Request& request) {
-  Block* block = layout(request.kind).allocateAt(free, at, request.granules);
-  begin(*block, request);
-  return block;
-}
-
-bool Heap::moveTo(Pool& pool, Stream stream) noexcept {
-  const MutexLock lock(mutex_);
-  if (small_.segmentBytes() + large_.segmentBytes() != 0 || leaving != 0) return false;
-  if (completion.busy || completion.under_way != 0) return false;
-  completion.completed = endEpoch();
-  completion.freed = false;
-  completion.free_marks = 0;
-  recent.forget(completion.completed);
-  hits_unpolled = 0;
-  pages_moved = false;
-  recorded = 0;
-  low_water = {};
-  small_.rules() = pool.rules().splitRules(SizeKind::kSmall);
-  large_.rules() = pool.rules().splitRules(SizeKind::kLarge);
-  pool_.store(&pool, std::memory_order_release);
-  stream_.store(stream, std::memory_order_relaxed);
-  setGone(false);
-  followHeap(*this);
-  return true;
-}
-
-void Heap::release(Block& block, std::uint64_t tick, std::uint32_t at, bool held) noexcept {
+void Heap::release(Block& block, std::uint64_t tick, Freed how) noexcept {
   if (withdrawn_) [[unlikely]]
-    offerAgain();
+    offerAgain(*this);
   HeapSegment& segment = segmentOf(block);
   const SizeKind kind = segment.kind;
+  const std::uint32_t at =
+      how == Freed::kComplete ? completion_.completed() : completion_.now().epoch;
   const bool pending = block.state() == BlockState::kPending;
   Counts gone;
-  if (held && !pending) gone = Counts::block(block.bytes(), ownership::requested(block), -1);
-  if (pending) totals_.countPending(kind, block.bytes(), -1, false);
-  completion.freed = true;
-  if (kind == SizeKind::kLarge) noteFreed(block, at);
+  if (how != Freed::kFromCache && !pending)
+    gone = Counts::block(block.bytes(), ownership::requested(block), -1);
+  if (pending) counts_.totals().countPending(kind, block.bytes(), -1, false);
+  const bool large = kind == SizeKind::kLarge;
+  completion_.noteFreed(large ? block.bytes() : 0);
+  if (large && onPages()) recent_.note(segment, block.address(), block.end(), at);
   const Block* whole = layout(kind).release(block, at);
   if (whole->spansSegment()) segment.setIdleSince(tick);
-  count(kind, gone);
+  counts_.count(kind, gone);
 }
 
-void Heap::noteFreed(const Block& block, std::uint32_t at) noexcept {
-  completion.freed_bytes += block.bytes();
-  if (on_pages_) recent.note(*block.segment, block.address(), block.end(), at);
+StreamUses Heap::setPending(Block& block) noexcept {
+  const SizeKind kind = segmentOf(block).kind;
+  const std::uint64_t requested = ownership::requested(block);
+  layout(kind).setPending(block);
+  counts_.count(kind, Counts::block(block.bytes(), requested, -1));
+  counts_.totals().countPending(kind, block.bytes(), +1, false);
+  const std::unique_ptr<StreamUses> noted(static_cast<StreamUses*>(block.use.uses));
+  block.use.uses = nullptr;
+  StreamUses uses = noted ? std::move(*noted) : StreamUses{};
+  if (block.use.stream != stream()) uses.add(block.use.stream);
+  return uses;
 }
 
-std::vector<Block*> Heap::incomplete() {
+void Heap::reissue(Block& block, const Request& request) noexcept {
+  const SizeKind kind = segmentOf(block).kind;
+  layout(kind).reissue(block);
+  counts_.totals().countPending(kind, block.bytes(), -1, true);
+  begin(*this, block, request);
+}
+
+void Heap::setAside(Block& free) noexcept {
+  const SizeKind kind = segmentOf(free).kind;
+  layout(kind).setAside(free);
+  free.use = ownership::heapsOwn(0, stream());
+  free.epoch = 0;
+  counts_.count(kind, {});
+  counts_.totals().countPending(kind, free.bytes(), +1, true);
+}
+
+std::vector<Block*> incompleteBlocks(Heap& heap) {
   std::vector<Block*> blocks;
-  for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
-    for (Segment* s = layout(kind).segments(); s; s = s->next) {
-      for (Block* b = s->first; b; b = b->next) {
-        if (b->isFree() && b->epoch > completion.completed) blocks.push_back(b);
-      }
-    }
-  }
+  const std::uint32_t completed = heap.completion().completed();
+  forEachFree(heap, [&](Block& block) {
+    if (block.epoch > completed) blocks.push_back(&block);
+  });
   return blocks;
 }
 
-void Heap::noteFreeComplete() noexcept {
-  for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
-    for (Segment* s = layout(kind).segments(); s; s = s->next) {
-      for (Block* b = s->first; b; b = b->next) {
-        if (b->isFree()) b->epoch = std::min(b->epoch, completion.completed);
-      }
-    }
-  }
+void noteFreeComplete(Heap& heap) noexcept {
+  const std::uint32_t completed = heap.completion().completed();
+  forEachFree(heap, [&](Block& block) { block.epoch = std::min(block.epoch, completed); });
 }
 
+bool isNearlyFree(Heap& heap) noexcept {
+  const MutexLock lock(heap.mutex());
+  const std::uint64_t all =
+      heap.layout(SizeKind::kSmall).segmentBytes() + heap.layout(SizeKind::kLarge).segmentBytes();
+  return heap.busyBytes() < all / 8;
+}
+
+// ---- Memory comes and goes ---------------------------------------------------------------------
+
 Block* Heap::fill(SizeKind kind, Block& hole, Address from, Address to, std::uint32_t at) noexcept {
-  if (withdrawn_) offerAgain();
-  completion.freed = true;
-  if (kind == SizeKind::kLarge) recent.note(*hole.segment, from, to, at);
+  if (withdrawn_) offerAgain(*this);
+  completion_.noteFreed();
+  if (kind == SizeKind::kLarge) recent_.note(*hole.segment, from, to, at);
   Block* const free = layout(kind).fill(hole, from, to, at);
-  count(kind, {});
+  counts_.count(kind, {});
   return free;
 }
 
 Block* Heap::punch(SizeKind kind, Block& free, Address from, Address to) noexcept {
   Block* const hole = layout(kind).punch(free, from, to);
-  count(kind, {});
+  counts_.count(kind, {});
   return hole;
 }
 
+// What comes from elsewhere counts as freed now.
 void Heap::add(HeapSegment& segment, From from) {
-  if (withdrawn_) offerAgain();
+  if (withdrawn_) offerAgain(*this);
   const SizeKind kind = segment.kind;
-  layout(kind).add(segment, from == From::kDevice ? 0 : epoch);
+  const bool fresh = from == From::kDevice;
+  layout(kind).add(segment, fresh ? 0 : completion_.now().epoch);
   segment.heap.store(this, std::memory_order_release);
-  count(kind, {});
-  countBacking(kind, segment.bytes, +1, from == From::kDevice);
-  if (from == From::kRefused) totals_.countBack(kind, segment.bytes);
-  if (from != From::kDevice) completion.freed = true;  // its memory counts as freed now
+  counts_.count(kind, {});
+  counts_.countBacking(kind, segment.bytes, +1, fresh);
+  if (from == From::kRefused) counts_.totals().countBack(kind, segment.bytes);
+  if (!fresh) completion_.noteFreed();
 }
 
 void Heap::remove(HeapSegment& segment, bool returned) noexcept {
   layout(segment.kind).remove(segment);
   segment.heap.store(nullptr, std::memory_order_release);
-  count(segment.kind, {});
-  countBacking(segment.kind, segment.bytes, -1, returned);
+  counts_.count(segment.kind, {});
+  counts_.countBacking(segment.kind, segment.bytes, -1, returned);
 }
 
-std::uint32_t Heap::endEpoch() noexcept {
-  if (epoch == UINT32_MAX) renumberEpochs();
-  return epoch++;
-}
+// ---- Epochs, and another stream -----------------------------------------------------------------
 
-// All that an epoch's number says is whether it is complete. What is under way marks nothing any
-// more.
-void Heap::renumberEpochs() noexcept {
-  for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
-    for (Segment* s = layout(kind).segments(); s; s = s->next) {
-      for (Block* b = s->first; b; b = b->next) {
-        if (b->isFree()) b->epoch = b->epoch <= completion.completed ? 0 : kOldEpochs;
-      }
-    }
+// All that an epoch's number says is whether it is complete.
+EpochMark Heap::endedEpoch() noexcept {
+  if (completion_.ranOut()) [[unlikely]] {
+    const std::uint32_t completed = completion_.completed();
+    forEachFree(*this, [&](Block& block) {
+      block.epoch = block.epoch <= completed ? 0 : Completion::kOldEpochs;
+    });
+    recent_.forget(Completion::kOldEpochs);
+    completion_.renumber();
   }
-  completion.completed = 0;
-  completion.freed = true;
-  for (Mark& mark : completion.marks) mark.epoch = 0;
-  recent.forget(kOldEpochs);
-  epoch = kOldEpochs;
-  ++generation;
+  return completion_.endEpoch();
 }
 
-void Heap::noteComplete(EpochMark mark) {
-  if (mark.generation != generation) return;  // renumbered meanwhile: whoever asks again learns it
-  completion.completed = std::max(completion.completed, mark.epoch);
+bool Heap::moveTo(Pool& pool, Stream stream) noexcept {
+  const MutexLock lock(mutex());
+  if (small_.segmentBytes() + large_.segmentBytes() != 0 || leaving_.any()) return false;
+  if (completion_.isAsked()) return false;
+  (void)endedEpoch();
+  completion_.beginAnew();
+  recent_.forget(completion_.completed());
+  low_water_ = {};
+  (void)counts_.isTimeToPoll(0);  // hits are counted from here on
+  small_.rules() = pool.rules().splitRules(SizeKind::kSmall);
+  large_.rules() = pool.rules().splitRules(SizeKind::kLarge);
+  become(pool, stream);
+  followHeap(*this);
+  return true;
 }
 
-std::size_t Heap::hostBytes() {
-  return sizeof(Heap) + small_.hostBytes() + large_.hostBytes() + frees.hostBytes() +
-         recent.hostBytes();
+std::size_t Heap::hostBytes() const {
+  return sizeof(Heap) + small_.hostBytes() + large_.hostBytes() + frees_.hostBytes() +
+         recent_.hostBytes();
 }
 
 void Heap::audit() {
-  for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
+  for (SizeKind kind : kKinds) {
     const Layout& own = layout(kind);
     own.audit();
-    auditCounts(kind);
+    counts_.audit(kind);
     for (Segment* s = own.segments(); s; s = s->next) {
       CISTERN_CHECK(static_cast<HeapSegment*>(s)->heap.load() == this);
     }
   }
-  CISTERN_CHECK(completion.completed < epoch);
-  for (std::size_t i = 0; i < completion.under_way; ++i) {
-    const bool last = i + 1 == completion.under_way;
-    CISTERN_CHECK(completion.marks[i].epoch < (last ? epoch : completion.marks[i + 1].epoch + 1));
-  }
+  completion_.audit();
 }
 
 }  // namespace cistern

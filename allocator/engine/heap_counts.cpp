@@ -1,62 +1,34 @@
-// What a heap counts, and blocks that are in use without being the program's.
-#include <memory>
+#include "allocator/engine/heap_counts.hpp"
+
+#include <utility>
 
 #include "allocator/base/check.hpp"
-#include "allocator/engine/heap.hpp"
+#include "allocator/engine/cache/ownership.hpp"
 
 namespace cistern {
 
-void Heap::count(SizeKind kind, const Counts& held) noexcept {
+static Counts difference(const Layout::SplitFree& now, const Layout::SplitFree& before) {
+  return {0, 0, 0, std::int64_t(now.blocks - before.blocks),
+          std::int64_t(now.bytes - before.bytes)};
+}
+
+void HeapCounts::count(SizeKind kind, const Counts& held) noexcept {
   const Layout& own = layout(kind);
-  const Layout::SplitFree& rises = own.splitFreeRises();
-  const Counted now{{std::int64_t(own.splitFreeBlocks()), std::int64_t(own.splitFreeBytes())},
-                    {std::int64_t(rises.blocks), std::int64_t(rises.bytes)}};
+  const Counted now{{own.splitFreeBlocks(), own.splitFreeBytes()}, own.splitFreeRises()};
   const Counted before = std::exchange(counted_[std::size_t(kind)], now);
-  Counts by = held, taken = held.blocks > 0 ? held : Counts{};
-  by.split_blocks = now.now.blocks - before.now.blocks;
-  by.split_bytes = now.now.bytes - before.now.bytes;
-  taken.split_blocks = now.rises.blocks - before.rises.blocks;
-  taken.split_bytes = now.rises.bytes - before.rises.bytes;
-  totals_.count(kind, by, taken);
+  const Counts taken = held.blocks > 0 ? held : Counts{};
+  totals_.count(kind, held + difference(now.now, before.now),
+                taken + difference(now.rises, before.rises));
 }
 
-StreamUses Heap::setPending(Block& block) noexcept {
-  const SizeKind kind = segmentOf(block).kind;
-  const std::uint64_t requested = ownership::requested(block);
-  layout(kind).setPending(block);
-  count(kind, Counts::block(block.bytes(), requested, -1));
-  totals_.countPending(kind, block.bytes(), +1, false);
-  const std::unique_ptr<StreamUses> noted(static_cast<StreamUses*>(block.use.uses));
-  block.use.uses = nullptr;
-  StreamUses uses = noted ? std::move(*noted) : StreamUses{};
-  if (block.use.stream != stream()) uses.add(block.use.stream);
-  return uses;
-}
-
-void Heap::reissue(Block& block, const Request& request) noexcept {
-  const SizeKind kind = segmentOf(block).kind;
-  layout(kind).reissue(block);
-  totals_.countPending(kind, block.bytes(), -1, true);
-  begin(block, request);
-}
-
-void Heap::setAside(Block& free) noexcept {
-  const SizeKind kind = segmentOf(free).kind;
-  layout(kind).setAside(free);
-  free.use = ownership::heapsOwn(0, stream());
-  free.epoch = 0;
-  count(kind, {});
-  totals_.countPending(kind, free.bytes(), +1, true);
-}
-
-void Heap::countBacking(SizeKind kind, std::uint64_t bytes, int sign, bool real) {
+void HeapCounts::countBacking(SizeKind kind, std::uint64_t bytes, int sign, bool real) noexcept {
   BackingCount& own = backing_[std::size_t(kind)];
   own.pieces += std::uint64_t(sign);
   own.bytes += std::uint64_t(sign) * bytes;
   if (real) totals_.countBacking(kind, sign, sign * std::int64_t(bytes));
 }
 
-StatArray Heap::usage(SizeKind kind) {
+StatArray HeapCounts::usage(SizeKind kind) const {
   const Layout& own = layout(kind);
   StatArray all{};
   const auto at = [&](Stat stat) -> std::int64_t& { return all[std::size_t(stat)]; };
@@ -77,12 +49,11 @@ StatArray Heap::usage(SizeKind kind) {
   return all;
 }
 
-void Heap::auditCounts(SizeKind kind) {
+void HeapCounts::audit(SizeKind kind) const {
   const Layout& own = layout(kind);
-  const Counted& counted = counted_[std::size_t(kind)];
-  CISTERN_CHECK(counted.now.blocks == std::int64_t(own.splitFreeBlocks()));
-  CISTERN_CHECK(counted.now.bytes == std::int64_t(own.splitFreeBytes()));
-  // Pages that the device would not take back are counted too.
+  const Layout::SplitFree& counted = counted_[std::size_t(kind)].now;
+  CISTERN_CHECK(counted.blocks == own.splitFreeBlocks());
+  CISTERN_CHECK(counted.bytes == own.splitFreeBytes());
   CISTERN_CHECK(backing_[std::size_t(kind)].bytes >= own.segmentBytes());
 }
 

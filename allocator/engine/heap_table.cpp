@@ -23,7 +23,7 @@ HeapTable::HeapTable(Pool& default_pool, std::size_t free_log, Totals& totals)
       free_log_(free_log),
       totals_(totals),
       answers_(nextNumber()),
-      nowhere_(false, default_pool.rules(), default_pool.onPages()) {
+      nowhere_(false, default_pool.rules(), default_pool.backing()) {
   generations_.push_back(std::make_unique<Slots>(16));
   slots_.store(generations_.back().get(), std::memory_order_release);
 }
@@ -120,7 +120,7 @@ Heap& HeapTable::findOrMake(Stream stream, Heap* spare) {
 Heap* HeapTable::takeParked(Pool& pool, Stream stream) noexcept {
   for (std::size_t i = parked_.size(); i-- > 0;) {
     Heap* const heap = parked_[i];
-    if (heap->onPages() != pool.onPages() || !heap->moveTo(pool, stream)) continue;
+    if (&heap->backing() != &pool.backing() || !heap->moveTo(pool, stream)) continue;
     parked_.erase(parked_.begin() + std::ptrdiff_t(i));
     return heap;
   }
@@ -177,21 +177,22 @@ void HeapTable::setGone(Stream stream, bool gone) noexcept {
 }
 
 void HeapTable::enlistGone(Heap& heap) noexcept {
-  heap.gone_at = gone_.size();
+  heap.setGoneAt(gone_.size());
   gone_.push_back(&heap);
 }
 
 void HeapTable::unlistGone(Heap& heap) noexcept {
-  const std::size_t at = std::exchange(heap.gone_at, Heap::kNotListed);
+  const std::size_t at = heap.goneAt();
+  heap.setGoneAt(Heap::kNotListed);
   if (at == Heap::kTaken) return;
   gone_[at] = gone_.back();
-  if (gone_[at] != &heap) gone_[at]->gone_at = at;
+  if (gone_[at] != &heap) gone_[at]->setGoneAt(at);
   gone_.pop_back();
 }
 
 // False when its stream came back meanwhile.
 bool HeapTable::enlistTaken(Heap& heap) noexcept {
-  const bool still = heap.gone_at == Heap::kTaken;
+  const bool still = heap.goneAt() == Heap::kTaken;
   if (still) enlistGone(heap);
   return still;
 }
@@ -202,7 +203,7 @@ Heap* HeapTable::takeGone() noexcept {
   next_gone_ = next_gone_ + 1 < gone_.size() ? next_gone_ + 1 : 0;
   Heap* const heap = gone_[next_gone_];
   unlistGone(*heap);
-  heap->gone_at = Heap::kTaken;
+  heap->setGoneAt(Heap::kTaken);
   return heap;
 }
 

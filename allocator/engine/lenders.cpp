@@ -18,22 +18,21 @@ Block* CrossStream::fromLenders(Heap& heap, const Request& request) {
     core_.progress.seek(*owner);
     if (Block* block = fromLender(*owner, request)) return block;
   }
-  return request.pool->onPages() ? pages_->serve(heap, request, PagesFrom::kLenders) : nullptr;
+  return request.pool->onPages() ? core_.pages.serve(heap, request, PagesFrom::kLenders) : nullptr;
 }
 
 // Pages are pinned under the backing's lock. The heap may have another pool by now.
-Block* CrossStream::fromLender(Heap& owner, const Request& request) CISTERN_NO_TSA {
-  std::unique_lock<Mutex> backing;
-  if (owner.onPages()) backing = std::unique_lock(pages_->mutex());
+Block* CrossStream::fromLender(Heap& owner, const Request& request) {
+  const std::unique_lock still = owner.backing().holdStill();
   const MutexLock lock(owner.mutex());
   if (!lends(owner.pool(), request)) return nullptr;
   const bool own = owner.stream() == request.stream;
-  const Epochs epochs = own ? Epochs{} : Epochs::upTo(owner.completion.completed);
+  const Epochs epochs = own ? Epochs{} : Epochs::upTo(owner.completion().completed());
   Layout& layout = owner.layout(request.kind);
   layout.listLeftOut();
-  Block* free = layout.freeBlocks().bestFitIf(request.granules, [&](const Block& b) CISTERN_NO_TSA {
-    if (!epochs.contain(b.epoch) || !layout.serves(b, request.granules)) return false;
-    return owner.onPages() ? !PageBacking::pinned(b) : !core_.pinned_segments.pinned(segmentOf(b));
+  Block* free = layout.freeBlocks().bestFitIf(request.granules, [&](const Block& b) {
+    return epochs.contain(b.epoch) && layout.serves(b, request.granules) &&
+           !owner.backing().pinned(b);
   });
   if (free == nullptr) return nullptr;
   Request lent = request;

@@ -18,6 +18,23 @@ class LowWater {
     low_ = std::min(low_, busy);
     return busy <= mark_;
   }
+  /// The same where there is something to do at low water.
+  bool isDue(std::uint64_t busy) { return fall(busy) && pages_moved_; }
+  /// How many bytes may go before low water with something to do, of `busy` in use.
+  std::int64_t until(std::uint64_t busy) const {
+    if (!pages_moved_) return std::int64_t{1} << 60;
+    return busy > mark_ ? std::int64_t(busy - mark_) : 0;
+  }
+  /// It came when a cache was put back: nobody could do anything about it.
+  void notePassed() { passed_ = true; }
+  /// Whether that was so, and with `busy` bytes in use it is still low water. Asked once.
+  bool takePassed(std::uint64_t busy) {
+    return std::exchange(passed_, false) && pages_moved_ && busy <= mark_;
+  }
+  /// Pages have come to other places than where they were mapped first (pages/homing.cpp), which is
+  /// what there is to do about.
+  void notePagesMoved() { pages_moved_ = true; }
+  bool pagesMoved() const { return pages_moved_; }
   /// `busy` bytes are in use at a moment that matters, with more than at the low before it: what
   /// that was is what the next low is measured by.
   void rise(std::uint64_t busy) {
@@ -40,8 +57,11 @@ class LowWater {
     mark_ = expected + (without(Mechanism::kLowWaterSlack) ? 0 : expected / 64);
     low_ = kNone;
   }
-  /// What there is to do at low water was done, with `busy` bytes in use. It may go on falling.
+  /// What there is to do at low water was done, with `busy` bytes in use. It may go on falling:
+  /// what is in use stays where it is, and may go when more of it is free.
   void noteReached(std::uint64_t busy) {
+    pages_moved_ = busy != 0;
+    passed_ = false;
     mark_ = busy - busy / 8;
     if (busy == 0) high_ = 0;  // what comes next may be another program
     low_ = least_ = before_ = busy;
@@ -50,8 +70,6 @@ class LowWater {
   }
   /// Whether that was so since it last grew to twice of all that it ever was.
   bool wasReached() const { return was_reached_; }
-  /// At so many bytes in use, or fewer, it is low water.
-  std::uint64_t mark() const { return mark_; }
 
  private:
   /// A low that does not come again is forgotten after so many rises, or twice as many.
@@ -59,6 +77,8 @@ class LowWater {
   static constexpr std::uint64_t kNone = UINT64_MAX;
 
   bool was_reached_ = false;
+  bool pages_moved_ = false;
+  bool passed_ = false;
   unsigned rises_ = 0;
   std::uint64_t most_ = 0;        ///< as high_, since the very beginning
   std::uint64_t high_ = 0;        ///< more than half of the most at any rise

@@ -9,18 +9,18 @@ void OfferingHeaps::add(Heap& heap) {
   const MutexLock lock(mutex_);
   offering_.reserve(made_.size() + 1);
   made_.push_back(&heap);
-  heap.offering = {this, made_.size() - 1};
-  offering_.insert(heap.offering.number);
+  heap.join(*this, made_.size() - 1);
+  offering_.insert(heap.number());
 }
 
 void OfferingHeaps::withdraw(const Heap& heap) noexcept {
   const MutexLock lock(mutex_);
-  offering_.erase(heap.offering.number);
+  offering_.erase(heap.number());
 }
 
 void OfferingHeaps::offer(const Heap& heap) noexcept {
   const MutexLock lock(mutex_);
-  offering_.insert(heap.offering.number);
+  offering_.insert(heap.number());
 }
 
 Heap* OfferingHeaps::next(std::size_t& number) const noexcept {
@@ -36,38 +36,47 @@ std::size_t OfferingHeaps::hostBytes() const {
   return made_.capacity() * sizeof(Heap*) + offering_.hostBytes();
 }
 
-void OfferingHeaps::audit(const std::vector<Heap*>& heaps) const CISTERN_NO_TSA {
+void OfferingHeaps::audit(const std::vector<Heap*>& heaps) const {
   const MutexLock lock(mutex_);
   for (const Heap* heap : heaps) {
-    const std::size_t number = heap->offering.number;
-    CISTERN_CHECK(made_[number] == heap);
-    CISTERN_CHECK(offering_.contains(number) != heap->withdrawn());
+    heap->mutex().assertHeld();
+    CISTERN_CHECK(made_[heap->number()] == heap);
+    CISTERN_CHECK(offering_.contains(heap->number()) != heap->withdrawn());
   }
 }
 
 // ---- A heap's part in it ------------------------------------------------------------------------
 
-void Heap::withdraw() noexcept {
-  const bool left_out = small_.freeBlocks().hasLeftOut() || large_.freeBlocks().hasLeftOut();
-  if (withdrawn_ || left_out || aside.load(std::memory_order_relaxed) != 0) return;
-  if (offering.among == nullptr) return;
-  withdrawn_ = true;
-  offering.among->withdraw(*this);
-}
-
-void Heap::offerAgain() noexcept {
-  withdrawn_ = false;
-  offering.among->offer(*this);
-}
-
-bool Heap::offers() const noexcept {
-  if (aside.load(std::memory_order_relaxed) != 0) return true;
-  for (const Layout* layout : {&small_, &large_}) {
-    if (layout->freeBlocks().hasLeftOut()) return true;  // it may be found later
-    const bool whole = layout->freeBlocks().blocks() != layout->splitFreeBlocks();
-    if (on_pages_ ? largestFree(layout->freeBlocks()) >= kLeastPage : whole) return true;
+// Whether it may have pages, or a segment, for other heaps. What the index has left out may be
+// found later.
+static bool offers(Heap& heap) CISTERN_REQUIRES(heap.mutex()) {
+  if (heap.pageNotes().aside() != 0) return true;
+  for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
+    const Layout& layout = heap.layout(kind);
+    const FreeIndex& free = layout.freeBlocks();
+    if (free.hasLeftOut()) return true;
+    const bool whole = free.blocks() != layout.splitFreeBlocks();
+    if (heap.onPages() ? largestFree(free) >= Heap::kLeastPage : whole) return true;
   }
   return false;
+}
+
+void withdrawIfEmpty(Heap& heap) noexcept {
+  if (!offers(heap)) withdraw(heap);
+}
+
+void withdraw(Heap& heap) noexcept {
+  const bool left_out = heap.layout(SizeKind::kSmall).freeBlocks().hasLeftOut() ||
+                        heap.layout(SizeKind::kLarge).freeBlocks().hasLeftOut();
+  if (heap.withdrawn() || left_out || heap.pageNotes().aside() != 0) return;
+  if (heap.among() == nullptr) return;
+  heap.setWithdrawn(true);
+  heap.among()->withdraw(heap);
+}
+
+void offerAgain(Heap& heap) noexcept {
+  heap.setWithdrawn(false);
+  heap.among()->offer(heap);
 }
 
 }  // namespace cistern

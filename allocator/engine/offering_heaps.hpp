@@ -9,11 +9,10 @@
 #include <vector>
 
 #include "allocator/base/mutex.hpp"
+#include "allocator/engine/heap.hpp"
 #include "allocator/engine/heap_set.hpp"
 
 namespace cistern {
-
-class Heap;
 
 class OfferingHeaps {
  public:
@@ -40,5 +39,14 @@ class OfferingHeaps {
   std::vector<Heap*> made_ CISTERN_GUARDED_BY(mutex_);  ///< by number
   HeapSet offering_ CISTERN_GUARDED_BY(mutex_);
 };
+
+/// The heap has no pages, or segment, for other heaps: nobody looks there until memory becomes
+/// free, or comes. Pre: so it is, but for what lies aside and what the index has left out, which
+/// this looks at.
+void withdraw(Heap& heap) noexcept CISTERN_REQUIRES(heap.mutex());
+/// The same if so it is.
+void withdrawIfEmpty(Heap& heap) noexcept CISTERN_REQUIRES(heap.mutex());
+/// Memory becomes free there, or comes.
+void offerAgain(Heap& heap) noexcept CISTERN_REQUIRES(heap.mutex());
 
 }  // namespace cistern

@@ -19,22 +19,23 @@ std::shared_ptr<SegmentSource> Pool::source() const {
   return traits_.source;
 }
 
-void Pool::open(MempoolId_t id, const PoolTraits& traits, const SizeRules& rules, bool on_pages) {
+void Pool::open(MempoolId_t id, const PoolTraits& traits, const SizeRules& rules,
+                MemoryBacking& backing) {
   const MutexLock lock(mutex_);
   CISTERN_CHECK(stage() == Stage::kNowhere && heaps_.empty());
   id_ = id;
   traits_ = traits;
   rules_ = &rules;
-  on_pages_ = on_pages;
+  backing_ = &backing;
   lends = false;
   stage_.store(Stage::kLive, std::memory_order_release);
 }
 
-bool Pool::change(const SizeRules& rules, bool on_pages) {
+bool Pool::change(const SizeRules& rules, MemoryBacking& backing) {
   const MutexLock lock(mutex_);
   if (!heaps_.empty()) return false;
   rules_ = &rules;
-  on_pages_ = on_pages;
+  backing_ = &backing;
   return true;
 }
 

@@ -13,6 +13,7 @@
 
 #include "allocator/base/mutex.hpp"
 #include "allocator/base/types.hpp"
+#include "allocator/engine/memory_backing.hpp"
 #include "allocator/engine/request.hpp"
 #include "allocator/engine/segment_source.hpp"
 
@@ -35,8 +36,8 @@ class Pool {
   enum class Stage : std::uint8_t { kNowhere, kLive, kDraining };
 
   /// The default pool of an allocator (its heaps are in the heap table), or a record for others.
-  Pool(bool is_default, const SizeRules& rules, bool on_pages)
-      : default_(is_default), rules_(&rules), on_pages_(on_pages) {
+  Pool(bool is_default, const SizeRules& rules, MemoryBacking& backing)
+      : default_(is_default), rules_(&rules), backing_(&backing) {
     if (is_default) stage_ = Stage::kLive;
   }
   Pool(const Pool&) = delete;
@@ -47,13 +48,15 @@ class Pool {
   Stage stage() const { return stage_.load(std::memory_order_acquire); }
   /// Constant while the pool has heaps. They are the allocator's own, made before any pool.
   const SizeRules& rules() const { return *rules_.load(std::memory_order_relaxed); }
-  bool onPages() const { return on_pages_.load(std::memory_order_relaxed); }
+  MemoryBacking& backing() const { return *backing_.load(std::memory_order_relaxed); }
+  bool onPages() const { return backing().inPages(); }
   std::shared_ptr<SegmentSource> source() const;
 
   /// From nowhere to live. Pre: stage() == kNowhere.
-  void open(MempoolId_t id, const PoolTraits& traits, const SizeRules& rules, bool on_pages);
+  void open(MempoolId_t id, const PoolTraits& traits, const SizeRules& rules,
+            MemoryBacking& backing);
   /// The rules of a pool that has no heap yet. False when it has.
-  bool change(const SizeRules& rules, bool on_pages);
+  bool change(const SizeRules& rules, MemoryBacking& backing);
   void drain() { stage_.store(Stage::kDraining, std::memory_order_release); }
   /// Pre: draining, without heaps. What was special about it, to be let go of without a lock.
   PoolTraits close();
@@ -102,7 +105,7 @@ class Pool {
   const bool default_;
   std::atomic<Stage> stage_{Stage::kNowhere};
   std::atomic<const SizeRules*> rules_;
-  std::atomic<bool> on_pages_;
+  std::atomic<MemoryBacking*> backing_;
   mutable Mutex mutex_;
   MempoolId_t id_ CISTERN_GUARDED_BY(mutex_);
   PoolTraits traits_ CISTERN_GUARDED_BY(mutex_);

@@ -13,13 +13,13 @@ Pool& PoolTable::open(MempoolId_t id, const PoolTraits& traits) {
   });
   Pool* pool = spare != pools_.end() ? spare->get() : nullptr;
   if (pool == nullptr) {
-    pools_.push_back(std::make_unique<Pool>(false, core_.rules, pages_ != nullptr));
+    pools_.push_back(std::make_unique<Pool>(false, core_.rules, core_.backing()));
     pool = pools_.back().get();
   }
   const SizeRules& rules = traits.no_split ? core_.whole_rules
                            : traits.source ? core_.segment_rules
                                            : core_.rules;
-  pool->open(id, traits, rules, pages_ != nullptr && !traits.needsSegments());
+  pool->open(id, traits, rules, traits.needsSegments() ? core_.segments : core_.backing());
   return *pool;
 }
 
@@ -68,7 +68,7 @@ void PoolTable::keepRouter(std::shared_ptr<Router> router) {
 
 void PoolTable::setRouter(Router* router) {
   router_.store(router, std::memory_order_release);
-  caches_.setRouted(router != nullptr);
+  core_.caches.setRouted(router != nullptr);
 }
 
 Route PoolTable::route(Stream stream) {
@@ -84,7 +84,7 @@ MemoryStats::Values PoolTable::stats(const Pool& pool) const {
     const MutexLock lock(heap->mutex());
     const HeldCaches held_still(*heap);
     for (const SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
-      const StatArray usage = heap->usage(kind);
+      const StatArray usage = heap->counts().usage(kind);
       for (std::size_t stat = 0; stat < kStatCount; ++stat) values[stat].current += usage[stat];
     }
   }

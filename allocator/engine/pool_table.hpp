@@ -8,7 +8,6 @@
 #include <memory>
 #include <vector>
 
-#include "allocator/engine/cache/cache_table.hpp"
 #include "allocator/engine/router.hpp"
 #include "allocator/engine/stream_heaps.hpp"
 
@@ -25,13 +24,12 @@ struct LiveBlock {
 
 class PoolTable {
  public:
-  PoolTable(Core& core, CacheTable& caches, PageBacking* pages, StreamHeaps& stream_heaps)
-      : core_(core), caches_(caches), pages_(pages), stream_heaps_(stream_heaps) {}
+  PoolTable(Core& core, StreamHeaps& stream_heaps) : core_(core), stream_heaps_(stream_heaps) {}
 
   /// A new live pool. Throws std::bad_alloc, changing nothing.
   Pool& open(MempoolId_t id, const PoolTraits& traits);
   /// The pool's blocks take whole segments from now on. False when it has memory already.
-  bool setNoSplit(Pool& pool) { return pool.change(core_.whole_rules, false); }
+  bool setNoSplit(Pool& pool) { return pool.change(core_.whole_rules, core_.segments); }
   /// The pool's last user has let go: what lies free in it is anyone's from now on. Calls no
   /// observer.
   void drain(Pool& pool);
@@ -73,8 +71,6 @@ class PoolTable {
   bool closeHeaps(Pool& pool) noexcept;
 
   Core& core_;
-  CacheTable& caches_;
-  PageBacking* const pages_;
   StreamHeaps& stream_heaps_;
   std::atomic<Router*> router_{nullptr};
   mutable Mutex mutex_;

@@ -1,6 +1,5 @@
 #include "allocator/engine/progress.hpp"
 
-#include <algorithm>
 #include <thread>
 #include <utility>
 
@@ -57,7 +56,7 @@ void StreamProgress::markNow(Heap& heap) { look(heap, Look::kNow); }
 void StreamProgress::seek(Heap& heap) {
   {
     const MutexLock lock(heap.mutex());
-    heap.completion.free_marks = Heap::Completion::kMostFreeMarks;
+    heap.completion().noteSought();
   }
   refresh(heap);
 }
@@ -65,19 +64,15 @@ void StreamProgress::seek(Heap& heap) {
 void StreamProgress::markFreed(Heap& heap) noexcept {
   {
     const MutexLock lock(heap.mutex());
-    Heap::Completion& c = heap.completion;
-    c.freed_bytes = 0;
-    if (c.free_marks > 0) --c.free_marks;
+    heap.completion().noteMarkAtFree();
   }
   refresh(heap);
 }
 
 void StreamProgress::look(Heap& heap, Look how) noexcept {
-  Heap::Completion& c = heap.completion;
   {
     const MutexLock lock(heap.mutex());
-    if (c.busy || (c.under_way == 0 && !mayMark(heap, how))) return;
-    c.busy = true;
+    if (!heap.completion().beginLook(mayMark(heap, how))) return;
   }
   const RelaxedCaptureMode relaxed(device_);
   while (passOldest(heap)) {
@@ -86,10 +81,10 @@ void StreamProgress::look(Heap& heap, Look how) noexcept {
   Begun begun;
   {
     const MutexLock lock(heap.mutex());
-    const bool in_time = isTimeToMark(c, now);
-    c.busy = mayMark(heap, how) && (in_time || how == Look::kNow);
-    if (!c.busy) return;
-    begun = beginMark(heap, how, in_time);
+    const bool in_time = heap.completion().isTimeToMark(now);
+    if (!mayMark(heap, how) || !(in_time || how == Look::kNow)) return heap.completion().endLook();
+    const bool first = heap.completion().beginMark();
+    begun = {heap.endedEpoch(), how, first, !in_time};
   }
   endMark(heap, begun);
 }
@@ -97,22 +92,17 @@ void StreamProgress::look(Heap& heap, Look how) noexcept {
 // False where nothing more is to be learnt. Nobody else changes the marks meanwhile, but epochs may
 // be renumbered.
 bool StreamProgress::passOldest(Heap& heap) noexcept {
-  Heap::Completion& c = heap.completion;
   SharedEvent event;
   {
     const MutexLock lock(heap.mutex());
-    if (c.under_way == 0) return false;
-    event = c.marks[0].event;
+    event = heap.completion().oldest();
   }
+  if (event == nullptr) return false;
   const Answer answer = events_.ask(*event);
   if (answer == Answer::kNotYet) return false;
   const std::uint64_t now = device_.hostNanoseconds();
   const MutexLock lock(heap.mutex());
-  const Heap::Mark oldest = std::exchange(c.marks[0], {});
-  if (answer == Answer::kReached) c.completed = std::max(c.completed, oldest.epoch);
-  if (answer == Answer::kReached) c.took = now - oldest.at;
-  if (answer == Answer::kInVain) c.freed = true;  // the next covers it too
-  std::rotate(c.marks.begin(), c.marks.begin() + 1, c.marks.begin() + c.under_way--);
+  heap.completion().passOldest(answer, now);
   return true;
 }
 
@@ -120,28 +110,11 @@ bool StreamProgress::passOldest(Heap& heap) noexcept {
 // stream of a conditional body is idle, with nothing run, as soon as the body is recorded. An event
 // from before the capture marks what was freed then.
 bool StreamProgress::mayMark(Heap& heap, Look how) {
-  return heap.completion.freed && heap.recorded == 0 && (how != Look::kEvents || heap.gone());
+  const Completion& known = heap.completion();
+  return known.anyUnmarked() && known.recorded() == 0 && (how != Look::kEvents || heap.gone());
 }
 
-// What is freed waits hardly longer than it has to, and the device is not asked for what is nearly
-// the same.
-bool StreamProgress::isTimeToMark(const Heap::Completion& completion, std::uint64_t now) {
-  constexpr std::uint64_t kPart = 32;
-  if (completion.under_way == 0) return true;
-  if (without(Mechanism::kSeveralMarks)) return false;
-  if (completion.under_way == Heap::Completion::kMostMarks) return false;
-  if (without(Mechanism::kTimeToMark)) return true;
-  return now - completion.marks[completion.under_way - 1u].at >= completion.took / kPart;
-}
-
-StreamProgress::Begun StreamProgress::beginMark(Heap& heap, Look how, bool in_time) {
-  Heap::Completion& c = heap.completion;
-  c.freed = false;
-  c.freed_bytes = 0;
-  return {heap.endedEpoch(), how, c.under_way == 0, !in_time};
-}
-
-// Nobody else is at it. What epochs were before they were renumbered is marked anew.
+// Nobody else is at it.
 void StreamProgress::endMark(Heap& heap, const Begun& begun) noexcept {
   SharedEvent event;
   const Answer answer = streams_.ask(
@@ -153,14 +126,7 @@ void StreamProgress::endMark(Heap& heap, const Begun& begun) noexcept {
       [](const SharedStreamEnd& end) { return end ? Answer::kInVain : Answer::kReached; });
   const std::uint64_t now = device_.hostNanoseconds();
   const MutexLock lock(heap.mutex());
-  Heap::Completion& c = heap.completion;
-  if (answer == Answer::kReached) heap.noteComplete(begun.until);
-  if (answer == Answer::kInVain) c.freed = true;  // the next covers it too
-  if (answer == Answer::kNotYet && begun.until.generation == heap.generation) {
-    c.under_way = std::uint8_t(c.under_way + !begun.again);
-    c.marks[c.under_way - 1u] = {std::move(event), begun.until.epoch, now};
-  }
-  c.busy = false;
+  heap.completion().endMark(answer, begun.until, begun.again, std::move(event), now);
 }
 
 // Whether nothing is queued; else an event is under way, or could not be had.
@@ -199,14 +165,14 @@ bool StreamProgress::completeAll(const std::vector<Heap*>& heaps) {
   for (Heap* heap : heaps) {
     const MutexLock lock(heap->mutex());
     const EpochMark now = heap->endedEpoch();
-    ended.push_back(heap->recorded == 0 ? now
-                                        : EpochMark{heap->completion.completed, now.generation});
+    const Completion& known = heap->completion();
+    ended.push_back(known.recorded() == 0 ? now : EpochMark{known.completed(), now.generation});
   }
   const RelaxedCaptureMode relaxed(device_);
   if (!device_.synchronizeDevice()) return false;
   for (std::size_t i = 0; i < heaps.size(); ++i) {
     const MutexLock lock(heaps[i]->mutex());
-    heaps[i]->noteComplete(ended[i]);
+    heaps[i]->completion().noteComplete(ended[i]);
   }
   return true;
 }

@@ -1,6 +1,6 @@
 // How far streams have come: what of a heap's free memory is safe for others, and how another
-// stream is made to wait for the rest. See heap.hpp for epochs. No lock of its own; it takes heaps'
-// locks, and makes no device call under them.
+// stream is made to wait for the rest. See completion.hpp for epochs. No lock of its own; it takes
+// heaps' locks, and makes no device call under them.
 #pragma once
 
 #include <atomic>
@@ -29,7 +29,7 @@ class StreamProgress {
   /// Where none is under way the stream itself may be idle. One thread at a time; others pass.
   void refresh(Heap& heap);
   /// The same for a heap that looks for memory in this one. For a while what is freed here is then
-  /// marked at once where it is much (Heap::wantsMark), and not only at the next look.
+  /// marked at once where it is much (Completion::wantsMark), and not only at the next look.
   void seek(Heap& heap);
   /// That mark, at a free.
   void markFreed(Heap& heap) noexcept;
@@ -64,8 +64,6 @@ class StreamProgress {
   void look(Heap& heap, Look how) noexcept;
   bool passOldest(Heap& heap) noexcept;
   static bool mayMark(Heap& heap, Look how) CISTERN_REQUIRES(heap.mutex());
-  static bool isTimeToMark(const Heap::Completion& completion, std::uint64_t now);
-  static Begun beginMark(Heap& heap, Look how, bool in_time) CISTERN_REQUIRES(heap.mutex());
   void endMark(Heap& heap, const Begun& begun) noexcept;
   // Pre, of these three: the stream is present, and stays so meanwhile.
   bool ask(Stream stream) noexcept;

@@ -29,15 +29,15 @@ Misuse Reports::describe(const char* verb, Address address) const {
   const MutexLock lock(heap->mutex());
   const HeldCaches held_still(
       *heap);  // what they keep is free, and the heap remembers whose it was
-  if (!heap->owns(*segment, address)) return misuse;
+  if (!segment->covers(address, *heap)) return misuse;
   const Block* block = Layout::covering(*segment, segment->placeOf(address));
   misuse.block = deviceAddress(*block);
   misuse.block_bytes = block->bytes();
   misuse.stream = heap->stream();
-  if (block->isHole() && heap->frees.find(address) == nullptr) return misuse;
+  if (block->isHole() && heap->frees().find(address) == nullptr) return misuse;
   const bool held = block->state() == BlockState::kAllocated;
   misuse.kind = held ? MisuseKind::kInteriorPointer : MisuseKind::kDoubleFree;
-  if (const FreeLog::Entry* freed = held ? nullptr : heap->frees.find(address)) {
+  if (const FreeLog::Entry* freed = held ? nullptr : heap->frees().find(address)) {
     misuse.freed_by = freed->caller;
     misuse.freed_on_thread = freed->thread;
   }
@@ -53,7 +53,8 @@ namespace {
 
 constexpr std::size_t kHoldersShown = 8;
 
-void noteHolders(Heap& heap, SizeKind kind, std::vector<HolderReport>& holders) CISTERN_NO_TSA {
+void noteHolders(Heap& heap, SizeKind kind, std::vector<HolderReport>& holders)
+    CISTERN_REQUIRES(heap.mutex()) {
   for (const Segment* s = heap.layout(kind).segments(); s; s = s->next) {
     for (const Block* b = s->first; b; b = b->next) {
       if (b->state() != BlockState::kAllocated) continue;
@@ -72,7 +73,8 @@ void keepLargest(std::vector<HolderReport>& holders) {
 HeapReport reportOf(Heap& heap, std::vector<HolderReport>& holders) {
   const MutexLock lock(heap.mutex());
   const HeldCaches held_still(heap);
-  const StatArray small = heap.usage(SizeKind::kSmall), large = heap.usage(SizeKind::kLarge);
+  const HeapCounts& counts = heap.counts();
+  const StatArray small = counts.usage(SizeKind::kSmall), large = counts.usage(SizeKind::kLarge);
   const auto bytes = [&](Stat stat) {
     return std::uint64_t(small[std::size_t(stat)] + large[std::size_t(stat)]);
   };

@@ -15,6 +15,7 @@
 
 #include "allocator/base/check.hpp"
 #include "allocator/engine/cache/held_caches.hpp"
+#include "allocator/engine/heap_locks.hpp"
 
 namespace cistern {
 namespace {
@@ -48,14 +49,13 @@ std::vector<LiveBlock> PoolTable::liveBlocks(const Pool& pool) const {
 std::vector<Address> PoolTable::restore(Pool& pool, const std::vector<LiveBlock>& wanted,
                                         std::vector<void*>& freed, std::vector<void*>& made) {
   if (!sound(wanted)) throw PoolError("cannot be set back: its blocks are not as they were said");
-  Restoration restoration(core_, pages_, pool, wanted, freed, made);
+  Restoration restoration(core_, pool, wanted, freed, made);
   restoration.run();
   return restoration.usedElsewhere();
 }
 
-void Restoration::run() CISTERN_NO_TSA {
-  std::unique_lock<Mutex> backing;
-  if (pool_.onPages()) backing = std::unique_lock(pages_->mutex());
+void Restoration::run() {
+  const std::unique_lock still = pool_.backing().holdStill();
   findForgotten();
   if (tryNow()) return;
   for (const Need& need : needs_) core_.progress.refresh(*need.heap);
@@ -75,13 +75,10 @@ void Restoration::findForgotten() {
   }
 }
 
-// Whoever holds several heaps' locks holds Core::heaps_mutex first.
-bool Restoration::tryNow() CISTERN_NO_TSA {
+bool Restoration::tryNow() {
   const MutexLock holding_several(core_.heaps_mutex);
   heaps_ = pool_.heaps();
-  std::ranges::sort(heaps_);
-  std::vector<std::unique_lock<Mutex>> locks;
-  for (Heap* heap : heaps_) locks.emplace_back(heap->mutex());
+  const HeapLocks locks(core_.heaps_mutex, heaps_);
   look();
   if (!needs_.empty()) return false;
   prepare();
@@ -114,7 +111,7 @@ void Restoration::refuse(const LiveBlock& block, const char* why) {
 
 // Each look begins anew: the pool's user sees to it that nothing else happens in the pool, but
 // memory of it goes back to the device, is lent, or, where the pool is draining, moves elsewhere.
-void Restoration::look() CISTERN_NO_TSA {
+void Restoration::look() {
   leaving_.clear();
   making_.clear();
   needs_.clear();
@@ -126,10 +123,12 @@ void Restoration::look() CISTERN_NO_TSA {
   }
 }
 
-void Restoration::compare(std::vector<bool>& there) CISTERN_NO_TSA {
+void Restoration::compare(std::vector<bool>& there) {
   for (Heap* heap : heaps_) {
+    heap->mutex().assertHeld();
     if (&heap->pool() != &pool_) continue;  // it has left since the heaps were listed
-    if (heap->recorded) throw PoolError("cannot be set back while it is captured into");
+    if (heap->completion().recorded())
+      throw PoolError("cannot be set back while it is captured into");
     forEachHeld(*heap, [&](const LiveBlock& live, Block& block) {
       const auto it = std::ranges::lower_bound(wanted_, live.address, {}, &LiveBlock::address);
       if (it != wanted_.end() && *it == live) {
@@ -143,14 +142,16 @@ void Restoration::compare(std::vector<bool>& there) CISTERN_NO_TSA {
 
 bool Restoration::holds(const Heap* heap) const {
   return heap != nullptr && &heap->pool() == &pool_ &&
-         std::binary_search(heaps_.begin(), heaps_.end(), heap);
+         std::ranges::binary_search(heaps_, heap->number(), {}, &Heap::number);
 }
 
 // The block's place is the pool's still, or its pages come back to it, and nobody uses it.
-void Restoration::checkPlace(const LiveBlock& wanted) CISTERN_NO_TSA {
+void Restoration::checkPlace(const LiveBlock& wanted) {
   if (forgotten_.at(wanted.stream)) refuse(wanted, kForgotten);
   const auto [segment, heap] = core_.locate(wanted.address);
-  if (!holds(heap) || !heap->owns(*segment, wanted.address)) refuse(wanted, kGone);
+  if (!holds(heap)) refuse(wanted, kGone);
+  heap->mutex().assertHeld();
+  if (!segment->covers(wanted.address, *heap)) refuse(wanted, kGone);
   const Address from = segment->placeOf(wanted.address), to = from + wanted.bytes;
   if (to > segment->end()) refuse(wanted, kGone);
   checkMemory(wanted, *heap, *segment, from, to, {wanted.stream});
@@ -194,15 +195,16 @@ bool Restoration::isLeaving(const Block& block) const {
 
 // What is free was used until its epoch; what is about to be freed, until now, and nobody goes on
 // using it.
-void Restoration::require(const LiveBlock& wanted, Heap& heap, const Block& memory,
-                          Stream later) CISTERN_NO_TSA {
+void Restoration::require(const LiveBlock& wanted, Heap& heap, const Block& memory, Stream later) {
   if (later == heap.stream()) return;
-  if (memory.isFree() && heap.complete({memory.epoch, heap.generation})) return;
+  heap.mutex().assertHeld();
+  const std::uint32_t generation = heap.completion().now().generation;
+  if (memory.isFree() && heap.completion().complete({memory.epoch, generation})) return;
   const auto same = [&](const Need& need) { return need.heap == &heap && need.later == later; };
-  const auto covers = [&](const Ordered& ordered) CISTERN_NO_TSA {
+  const auto covers = [&](const Ordered& ordered) {
     const EpochMark& until = ordered.until;
-    return same(ordered) && (!memory.isFree() ||
-                             (until.generation == heap.generation && memory.epoch <= until.epoch));
+    return same(ordered) &&
+           (!memory.isFree() || (until.generation == generation && memory.epoch <= until.epoch));
   };
   if (std::ranges::any_of(ordered_, covers) || std::ranges::any_of(needs_, same)) return;
   needs_.push_back({&wanted, &heap, later});
@@ -211,30 +213,36 @@ void Restoration::require(const LiveBlock& wanted, Heap& heap, const Block& memo
 // ---- Carrying out ------------------------------------------------------------------------------
 
 // All that may fail comes before anything changes.
-void Restoration::prepare() CISTERN_NO_TSA {
+void Restoration::prepare() {
   for (const auto& [address, leaving] : leaving_) freed_.push_back(toPointer(address));
   for (const Making& making : making_) made_.push_back(toPointer(making.wanted->address));
   used_elsewhere_.reserve(leaving_.size());
   comeback_.prepare();
   const std::size_t changes = 2 * (making_.size() + comeback_.count());  // at most, in any heap
-  for (const Making& making : making_)
+  for (const Making& making : making_) {
+    making.heap->mutex().assertHeld();
     making.heap->layout(making.segment->kind).prepareHoles(unsigned(changes));
+  }
 }
 
-void Restoration::carryOut() noexcept CISTERN_NO_TSA {
+void Restoration::carryOut() noexcept {
   for (const auto& [address, leaving] : leaving_) letGo(*leaving.heap, *leaving.block);
-  if (pool_.onPages()) pages_->bring(comeback_);
+  if (pool_.onPages()) {
+    core_.pages.mutex().assertHeld();
+    core_.pages.bring(comeback_);
+  }
   for (const Making& making : making_) make(making);
 }
 
 // What other streams use is freed as ever, once the locks are given up.
-void Restoration::letGo(Heap& heap, Block& block) noexcept CISTERN_NO_TSA {
+void Restoration::letGo(Heap& heap, Block& block) noexcept {
   if (!ownAlone(heap, block)) return used_elsewhere_.push_back(deviceAddress(block));
-  heap.frees.note(deviceAddress(block), block.granules, nullptr, threadNumber());
+  heap.mutex().assertHeld();
+  heap.frees().note(deviceAddress(block), block.granules, nullptr, threadNumber());
   heap.release(block, core_.now());
 }
 
-void Restoration::make(const Making& making) noexcept CISTERN_NO_TSA {
+void Restoration::make(const Making& making) noexcept {
   const LiveBlock& block = *making.wanted;
   const Address place = making.segment->placeOf(block.address);
   Block* const free = Layout::covering(*making.segment, place);
@@ -245,7 +253,8 @@ void Restoration::make(const Making& making) noexcept CISTERN_NO_TSA {
   request.kind = making.segment->kind;
   request.stream = block.stream;
   request.pool = &pool_;
-  making.heap->allocateAt(*free, place, request);
+  making.heap->mutex().assertHeld();
+  making.heap->allocateFrom(*free, request, place);
 }
 
 }  // namespace cistern

@@ -19,9 +19,9 @@ namespace cistern {
 class Restoration {
  public:
   /// Pre: `wanted` is in order; it, `freed` and `made`, which get what changed, outlive this.
-  Restoration(Core& core, PageBacking* pages, Pool& pool, const std::vector<LiveBlock>& wanted,
+  Restoration(Core& core, Pool& pool, const std::vector<LiveBlock>& wanted,
               std::vector<void*>& freed, std::vector<void*>& made)
-      : core_(core), pages_(pages), pool_(pool), wanted_(wanted), freed_(freed), made_(made) {}
+      : core_(core), pool_(pool), wanted_(wanted), freed_(freed), made_(made) {}
 
   /// Throws PoolError or std::bad_alloc, changing nothing.
   void run();
@@ -31,7 +31,7 @@ class Restoration {
   /// Calls visit(LiveBlock, Block&) for what the pool's users hold in the heap. Pre: its lock is
   /// held, and its caches are empty.
   template <class Visit>
-  static void forEachHeld(Heap& heap, Visit visit) CISTERN_NO_TSA;
+  static void forEachHeld(Heap& heap, Visit visit) CISTERN_REQUIRES(heap.mutex());
 
  private:
   /// Before the block is made, the stream `later` comes after what the heap's has done.
@@ -79,12 +79,11 @@ class Restoration {
   void make(const Making& making) noexcept;
 
   Core& core_;
-  PageBacking* const pages_;
   Pool& pool_;
   const std::vector<LiveBlock>& wanted_;
   std::vector<void*>&freed_, &made_;
   std::map<Stream, bool> forgotten_;  ///< of the streams of `wanted_`
-  std::vector<Heap*> heaps_;          ///< of the pool, and locked, during a look; in order
+  std::vector<Heap*> heaps_;          ///< of the pool, and locked, during a look
   // What is to be done, as the last look has found it.
   std::map<Address, Leaving> leaving_;
   std::vector<Making> making_;
@@ -95,7 +94,7 @@ class Restoration {
 };
 
 template <class Visit>
-void Restoration::forEachHeld(Heap& heap, Visit visit) CISTERN_NO_TSA {
+void Restoration::forEachHeld(Heap& heap, Visit visit) {
   for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
     for (Segment* s = heap.layout(kind).segments(); s; s = s->next) {
       for (Block* b = s->first; b; b = b->next) {

@@ -24,9 +24,8 @@ Heap& StreamHeaps::knownToCapture(Heap& heap) {
   const MutexLock lock(recording->mutex());
   if (recording->over()) return heap;
   const MutexLock heap_lock(heap.mutex());
-  if (heap.recorded == recording->number()) return heap;
-  heap.recorded = recording->number();
-  heap.before_recording = heap.endedEpoch();
+  if (heap.completion().recorded() == recording->number()) return heap;
+  heap.completion().beginRecording(recording->number(), heap.endedEpoch());
   return heap;
 }
 
@@ -43,7 +42,7 @@ Heap* StreamHeaps::spare() {
 
 bool StreamHeaps::holdsNothing(Heap& heap) {
   const auto empty = [&]() CISTERN_REQUIRES(heap.mutex()) {
-    return heap.reservedBytes() == 0 && heap.busyBytes() == 0 && heap.leaving == 0;
+    return heap.counts().reservedBytes() == 0 && heap.busyBytes() == 0 && !heap.leaving().any();
   };
   {
     const MutexLock lock(heap.mutex());  // most hold something: the device is not asked for those
@@ -52,9 +51,9 @@ bool StreamHeaps::holdsNothing(Heap& heap) {
   core_.progress.refreshByEvent(heap);
   {
     const MutexLock lock(heap.mutex());
-    if (!empty() || heap.completion.busy || heap.completion.under_way != 0) return false;
+    if (!empty() || heap.completion().isAsked()) return false;
   }
-  return !heap.onPages() || pages_->forgets(heap);
+  return heap.backing().forgets(heap);
 }
 
 }  // namespace cistern

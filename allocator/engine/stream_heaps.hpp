@@ -4,13 +4,12 @@
 #pragma once
 
 #include "allocator/engine/core.hpp"
-#include "allocator/engine/pages/page_backing.hpp"
 
 namespace cistern {
 
 class StreamHeaps {
  public:
-  StreamHeaps(Core& core, PageBacking* pages) : core_(core), pages_(pages) {}
+  explicit StreamHeaps(Core& core) : core_(core) {}
 
   /// The heap of the request's stream and pool. Throws InvalidArgument for a stream that is not
   /// alive, DeviceFailure, std::bad_alloc.
@@ -24,7 +23,6 @@ class StreamHeaps {
   static Heap& knownToCapture(Heap& heap);
 
   Core& core_;
-  PageBacking* const pages_;
 };
 
 }  // namespace cistern

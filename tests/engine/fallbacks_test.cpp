@@ -34,7 +34,7 @@ TEST_CASE("what threads keep is back in the heaps before the first step", "[engi
   for (int i = 0; i < 2; ++i) (void)rig.serve(kMiB, own);  // they fill a segment
   Block* const kept = rig.block;
   Heap& heap = *segmentOf(*kept).heap.load();
-  ThreadCache* const cache = rig.engine.caches.open(heap);
+  ThreadCache* const cache = rig.engine.core.caches.open(heap);
   REQUIRE(cache);
   {
     const MutexLock lock(heap.mutex());

@@ -113,10 +113,12 @@ TEST_CASE("a heap that the host has no memory for was never there", "[engine]") 
   constexpr std::uintptr_t kBefore = 40;
   const Options options;
   const SizeRules rules(options);
+  sim::SimDevice device;
+  Core core(device, options, kGiB);  // for the backing
   bool refused = true;
   for (int nth = 1; refused; ++nth) {
     Totals totals;
-    Pool default_pool(true, rules, false), pool(false, rules, false);
+    Pool default_pool(true, rules, core.segments), pool(false, rules, core.segments);
     HeapTable heaps(default_pool, 0, totals);
     for (std::uintptr_t i = 1; i <= kBefore; ++i) (void)heaps.findOrMake(Stream{i}, nullptr);
     int requests = 0;

@@ -1,6 +1,7 @@
 // Which heaps may have memory for others.
 #include "allocator/engine/offering_heaps.hpp"
 
+#include "allocator/engine/heap_locks.hpp"
 #include "tests/engine/parts_support.hpp"
 
 namespace cistern::test {
@@ -22,13 +23,21 @@ struct OfferingRig : Parts {
   }
   static void withdraw(Heap& heap) {
     const MutexLock lock(heap.mutex());
-    heap.withdraw();
+    cistern::withdraw(heap);
   }
+  /// Whether it is left out when it is looked at.
   static bool offers(Heap& heap) {
     const MutexLock lock(heap.mutex());
-    return heap.offers();
+    withdrawIfEmpty(heap);
+    return !heap.withdrawn();
   }
-  void auditAll() { heaps.offering().audit(heaps.all()); }
+  void auditAll() {
+    Mutex several;
+    const MutexLock lock(several);
+    std::vector<Heap*> all = heaps.all();
+    const HeapLocks locks(several, all);
+    heaps.offering().audit(all);
+  }
 
   std::vector<Heap*> made;
 };
@@ -72,11 +81,11 @@ TEST_CASE("a heap is looked into again when memory is freed there, or comes", "[
 TEST_CASE("a heap that has pages aside is never left out", "[engine][part]") {
   OfferingRig rig;
   rig.make(1);
-  rig.made[0]->aside = 1;
+  rig.made[0]->pageNotes().putAside();
   OfferingRig::withdraw(*rig.made[0]);
   CHECK(rig.found() == Numbers{0});
   CHECK(OfferingRig::offers(*rig.made[0]));
-  rig.made[0]->aside = 0;
+  rig.made[0]->pageNotes().takeFromAside();
   OfferingRig::withdraw(*rig.made[0]);
   CHECK(rig.found().empty());
 }

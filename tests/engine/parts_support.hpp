@@ -7,6 +7,7 @@
 
 #include "allocator/engine/progress.hpp"
 #include "tests/engine/engine_support.hpp"
+#include "tests/engine/no_backing.hpp"
 #include "tests/support/interposed_device.hpp"
 
 namespace cistern::test {
@@ -51,7 +52,7 @@ struct Parts {
 
   Heap& heapOf(Stream of) { return heaps.findOrMake(of, nullptr); }
   HeapSegment& addSegment(Heap& heap, std::uint64_t bytes, SizeKind kind = SizeKind::kLarge) {
-    HeapSegment& segment = segments.emplace_back();
+    HeapSegment& segment = records.emplace_back();
     segment.base = segment.device_base = next_base;
     segment.bytes = bytes;
     segment.kind = kind;
@@ -79,21 +80,22 @@ struct Parts {
   /// The epoch that the heap's next free is stamped with.
   static std::uint32_t epochOf(Heap& heap) {
     const MutexLock lock(heap.mutex());
-    return heap.epoch;
+    return heap.completion().now().epoch;
   }
   static std::uint32_t completedOf(Heap& heap) {
     const MutexLock lock(heap.mutex());
-    return heap.completion.completed;
+    return heap.completion().completed();
   }
 
   sim::SimDevice sim;
   InterposedDevice device{sim};
   const SizeRules rules{Options::parse("backing:segments")};
-  std::deque<HeapSegment> segments;
+  std::deque<HeapSegment> records;
   Address next_base = Address{1} << 40;
   Totals totals;
   EventPool events{device};
-  Pool pool{true, rules, false};
+  NoBacking backing{false}, of_pages{true};
+  Pool pool{true, rules, backing};
   HeapTable heaps{pool, 16, totals};
   KnownStreams streams{device, events, heaps};
   StreamProgress progress{device, events, streams};

@@ -13,7 +13,7 @@ struct ProgressOrderRig : Parts {
   }
   static bool allComplete(Heap& heap) {
     const MutexLock lock(heap.mutex());
-    return heap.incomplete().empty();
+    return incompleteBlocks(heap).empty();
   }
 };
 
@@ -80,7 +80,7 @@ TEST_CASE("what is freed while the host waits, or a capture has freed, is not", 
   Heap& recording = rig.heapWithFree(rig.stream());
   {
     const MutexLock lock(recording.mutex());
-    recording.recorded = 7;
+    recording.completion().beginRecording(7, recording.endedEpoch());
   }
   Block& late = rig.allocate(heap, kMiB);
   rig.device.before = [&](Call call) {

@@ -49,7 +49,8 @@ DeviceError noPool(Call call) {
 VendorDevice::~VendorDevice() {
   if (!made_.isHere()) return;  // the pool is the parent's
   MutexLock lock(pool_mutex_);
-  if (pool_ != nullptr) (void)onDevice([&]() CISTERN_NO_TSA { return GPU(MemPoolDestroy)(pool_); });
+  const PoolHandle pool = pool_;
+  if (pool != nullptr) (void)onDevice([&] { return GPU(MemPoolDestroy)(pool); });
 }
 
 Error VendorDevice::driverPoolHandle(PoolHandle* pool) {

@@ -59,13 +59,13 @@ Spare& spare() {
 }
 
 // In the order in which those who want both take them.
-void takeForFork() CISTERN_NO_TSA {
+void takeForFork() {
   Alive::takeForFork();
-  spare().mutex.lock();
+  spare().mutex.takeForFork();
 }
 
-void releaseAfterFork() CISTERN_NO_TSA {
-  spare().mutex.unlock();
+void releaseAfterFork() {
+  spare().mutex.releaseAfterFork();
   Alive::releaseAfterFork();
 }
 
@@ -150,8 +150,9 @@ ThreadCache* CacheTable::open(Heap& heap) noexcept {
 // The caches of a heap are as many as threads use it, those of a thread as the streams it uses.
 ThreadCache* CacheTable::minesOf(Heap& heap) noexcept {
   const MutexLock lock(heap.mutex());
-  const auto mine = std::ranges::find_if(heap.caches, [](auto* cache) { return cache->isMine(); });
-  return mine != heap.caches.end() ? *mine : nullptr;
+  const auto mine =
+      std::ranges::find_if(heap.caches(), [](auto* cache) { return cache->isMine(); });
+  return mine != heap.caches().end() ? *mine : nullptr;
 }
 
 // One that another thread has left here, one that the calling thread has from a table that is gone,
@@ -188,7 +189,7 @@ std::vector<CacheTable::Owned>::iterator CacheTable::unusedOf(std::vector<Owned>
 
 ThreadCache* CacheTable::adopt(Heap& heap, ThreadCounters& counters) noexcept {
   const MutexLock lock(heap.mutex());
-  for (ThreadCache* cache : heap.caches) {
+  for (ThreadCache* cache : heap.caches()) {
     if (cache->isOpen()) continue;
     cache->open(limits_.small, limits_.large, counters);
     return cache;
@@ -207,7 +208,7 @@ void CacheTable::add(ThreadCache& cache, Heap& heap, ThreadCounters& counters) {
   caches_.reserve(index);
   filled_.makeRoom(index);
   const MutexLock heap_lock(heap.mutex());
-  heap.caches.push_back(&cache);  // the last that may throw
+  heap.addCache(cache);  // the last that may throw
   caches_.push_back(&cache);
   cache.bind(number_, heap, std::uint32_t(index), ground_);
   cache.open(limits_.small, limits_.large, counters);

@@ -10,7 +10,7 @@ namespace cistern {
 
 // `from`: where the block is, unless another thread frees it too. What the program gives back is
 // counted here; what another thread has returned, that thread has counted.
-bool ThreadCache::keep(Block& block, ownership::Where from, WhoFreed who) noexcept CISTERN_NO_TSA {
+bool ThreadCache::keep(Block& block, ownership::Where from, WhoFreed who) noexcept {
   if (block.granules > kMostGranules || shut_) return false;
   Bin& bin = bins_[binOf(block.granules)];
   Side& side = sideOf(block.granules);
@@ -81,10 +81,12 @@ bool ThreadCache::makeSharedRoom(Bin& bin, const Side& side, const Block& block)
 
 // On a stream that several threads use, a large block that one of them keeps is missing to the
 // others, and what they take instead costs pages.
-bool ThreadCache::isOthersToo() const noexcept CISTERN_NO_TSA {
-  if (heap_->caches.size() < 2) return false;
-  return std::any_of(heap_->caches.begin(), heap_->caches.end(),
-                     [this](const ThreadCache* cache) { return cache != this && cache->isOpen(); });
+bool ThreadCache::isOthersToo() const noexcept {
+  heap_->mutex().assertHeld();
+  if (heap_->caches().size() < 2) return false;
+  return std::ranges::any_of(heap_->caches(), [this](const ThreadCache* cache) {
+    return cache != this && cache->isOpen();
+  });
 }
 
 // Where what is kept is never what is asked for next, keeping it is wasted; but programs change,
@@ -110,22 +112,24 @@ void ThreadCache::putBack(Bin& bin) noexcept {
 }
 
 // Pre: in no bin, and counted as allocated by the heap.
-inline void ThreadCache::handOver(Block& block, WhoFreed who) noexcept CISTERN_NO_TSA {
-  heap_->frees.note(deviceAddress(block), block.granules, who.code(),
-                    who.thread() ? who.thread() : owner_number_);
+inline void ThreadCache::handOver(Block& block, WhoFreed who) noexcept {
+  heap_->mutex().assertHeld();
+  heap_->frees().note(deviceAddress(block), block.granules, who.code(),
+                      who.thread() ? who.thread() : owner_number_);
   ownership::leaveToHeap(block, stream());
 }
 
-void ThreadCache::letGo(Block& block, WhoFreed who) noexcept CISTERN_NO_TSA {
+void ThreadCache::letGo(Block& block, WhoFreed who) noexcept {
+  heap_->mutex().assertHeld();
   handOver(block, who);
   heap_->release(block, ground_->tick.load(std::memory_order_relaxed));
 }
 
-void ThreadCache::release(Block& block, WhoFreed who) noexcept CISTERN_NO_TSA {
+void ThreadCache::release(Block& block, WhoFreed who) noexcept {
+  heap_->mutex().assertHeld();
   handOver(block, who);
-  heap_->releaseCached(block, ground_->tick.load(std::memory_order_relaxed));
-  if (heap_->low_water.fall(heap_->busyBytes() - cachedBytes()) && heap_->pages_moved)
-    heap_->low_water_passed = true;
+  heap_->release(block, ground_->tick.load(std::memory_order_relaxed), Heap::Freed::kFromCache);
+  if (heap_->lowWater().isDue(heap_->busyBytes() - cachedBytes())) heap_->lowWater().notePassed();
 }
 
 void ThreadCache::flush() noexcept {
@@ -185,10 +189,9 @@ void ThreadCache::noteFall() noexcept {
 
 // How much the program may free before its heap holds as little as it ever does; only where pages
 // have come away from where they began, which is what low water is for.
-std::int64_t ThreadCache::untilLowWater() const noexcept CISTERN_NO_TSA {
-  if (!heap_->pages_moved) return std::int64_t{1} << 60;
-  const std::uint64_t busy = heap_->busyBytes() - cachedBytes();
-  return busy > heap_->low_water.mark() ? std::int64_t(busy - heap_->low_water.mark()) : 0;
+std::int64_t ThreadCache::untilLowWater() const noexcept {
+  heap_->mutex().assertHeld();
+  return heap_->lowWater().until(heap_->busyBytes() - cachedBytes());
 }
 
 }  // namespace cistern

@@ -6,15 +6,16 @@ namespace cistern {
 
 // The calling thread is not in its own caches now. Those that nobody owns are empty.
 template <class Visit>
-static void forEachOther(std::span<Heap* const> heaps, Visit visit) CISTERN_NO_TSA {
+static void forEachOther(std::span<Heap* const> heaps, Visit visit) {
   for (Heap* heap : heaps) {
-    for (ThreadCache* cache : heap->caches) {
+    heap->mutex().assertHeld();
+    for (ThreadCache* cache : heap->caches()) {
       if (cache->isOpen() && !cache->isMine()) visit(cache->gate());
     }
   }
 }
 
-void HeldCaches::hold() noexcept CISTERN_NO_TSA {
+void HeldCaches::hold() noexcept {
   bool closed = false;
   forEachOther(heaps_, [&](BiasedGate& gate) {
     gate.close();
@@ -23,7 +24,8 @@ void HeldCaches::hold() noexcept CISTERN_NO_TSA {
   if (closed) BiasedGate::barrier();
   forEachOther(heaps_, [](BiasedGate& gate) { gate.awaitOwner(); });
   for (Heap* heap : heaps_) {
-    for (ThreadCache* cache : heap->caches) {
+    heap->mutex().assertHeld();
+    for (ThreadCache* cache : heap->caches()) {
       any_ |= cache->keepsAny();
       cache->flush();
     }
@@ -34,13 +36,13 @@ HeldCaches::~HeldCaches() {
   forEachOther(heaps_, [](BiasedGate& gate) { gate.open(); });
 }
 
-void setCachesShut(Heap& heap, bool shut) noexcept CISTERN_NO_TSA {
+void setCachesShut(Heap& heap, bool shut) noexcept {
   const HeldCaches emptied(heap);
-  for (ThreadCache* cache : heap.caches) cache->setShut(shut);
+  for (ThreadCache* cache : heap.caches()) cache->setShut(shut);
 }
 
-void followHeap(Heap& heap) noexcept CISTERN_NO_TSA {
-  for (ThreadCache* cache : heap.caches) cache->follow(heap.stream());
+void followHeap(Heap& heap) noexcept {
+  for (ThreadCache* cache : heap.caches()) cache->follow(heap.stream());
   setCachesShut(heap, false);
 }
 

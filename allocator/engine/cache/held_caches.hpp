@@ -28,10 +28,9 @@ class HeldCaches {
   std::span<Heap* const> heaps_;
 };
 
-/// Until it is called with false, the caches of the heap are empty, and keep nothing. Pre: the
-/// heap's lock is held.
-void setCachesShut(Heap& heap, bool shut) noexcept;
-/// The heap is another stream's. Pre: its lock is held, and its caches are shut.
-void followHeap(Heap& heap) noexcept;
+/// Until it is called with false, the caches of the heap are empty, and keep nothing.
+void setCachesShut(Heap& heap, bool shut) noexcept CISTERN_REQUIRES(heap.mutex());
+/// The heap is another stream's. Pre: its caches are shut.
+void followHeap(Heap& heap) noexcept CISTERN_REQUIRES(heap.mutex());
 
 }  // namespace cistern

@@ -19,24 +19,29 @@ bool Comeback::want(const PageRange& range, Address from, Address to, std::vecto
   return true;
 }
 
-void Comeback::prepare() CISTERN_NO_TSA {
+void Comeback::prepare() {
   for (const Mapping* mapping : mappings_) {
-    for (const Mapping* moved : {mapping, static_cast<const Mapping*>(mapping->page->current)})
-      prepareMoves(*moved->range->home, moved->range->kind, mappings_.size());
+    for (const Mapping* moved : {mapping, static_cast<const Mapping*>(mapping->page->current)}) {
+      Heap& heap = *moved->range->home;
+      heap.mutex().assertHeld();
+      prepareMoves(heap, moved->range->kind, mappings_.size());
+    }
   }
 }
 
-void Comeback::bring(Ground& ground) noexcept CISTERN_NO_TSA {
+void Comeback::bring(Ground& ground) noexcept {
   for (Mapping* to : mappings_) {
     Mapping& from = *to->page->current;
     Heap &source = *from.range->home, &heap = *to->range->home;
+    source.mutex().assertHeld();
+    heap.mutex().assertHeld();
     Block& free = *Layout::covering(*from.range, from.place());
-    from.last_use = {free.epoch, source.generation};
+    from.last_use = {free.epoch, source.completion().now().generation};
     source.punch(from.range->kind, free, from.place(), from.placeEnd());
     ground.table.makeStale(from);
     ground.table.makeCurrent(*to);
     ground.count(*to->page, &heap, to->range->kind);
-    putIn(heap, *to, &heap == &source ? from.last_use : EpochMark{heap.epoch, heap.generation});
+    putIn(heap, *to, &heap == &source ? from.last_use : heap.completion().now());
     ++ground.counters.revived;
   }
 }

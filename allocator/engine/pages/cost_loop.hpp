@@ -26,14 +26,14 @@ class CostLoop {
   }
   /// What the size of a new page is multiplied by.
   double scale() const { return std::exp2(overdrawn_ / kOctave); }
-  static double leastScale() { return std::exp2(kLeast / kOctave); }
+  /// Of who does not look at the cost.
+  static double leastScale() { return 0.25; }
 
  private:
-  /// Pages are twice as large for each 10 ms: a start that costs no more, as most do, does not
-  /// change them. With half as much the recorded programs strand .4 % more, and take 8 % less time
-  /// (docs/decisions.md).
-  static constexpr double kOctave = 10e6;
-  static constexpr double kLeast = -2 * kOctave, kMost = 6 * kOctave;
+  /// Pages are twice as large for each 20 ms: a start that costs no more, as most do, does not
+  /// change them.
+  static constexpr double kOctave = 20e6;
+  static constexpr double kLeast = -kOctave, kMost = 3 * kOctave;
 
   const double share_;
   double overdrawn_ = 0;

@@ -4,22 +4,23 @@
 
 namespace cistern::pages {
 
-FreePageScan::FreePageScan(Heap& heap, std::uint64_t& scans, Whither whither) CISTERN_NO_TSA
-    : heap_(heap),
-      number_(++scans),
-      whither_(whither) {
+FreePageScan::FreePageScan(Heap& heap, std::uint64_t& scans, Whither whither)
+    : heap_(heap), number_(++scans), whither_(whither) {
   stampRecent(heap);
   for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
     heap.layout(kind).listLeftOut();
-    heap.layout(kind).forEachFree(kUnitGranules,
-                                  [&](Block& block) CISTERN_NO_TSA { note(heap, block); });
+    heap.layout(kind).forEachFree(kUnitGranules, [&](Block& block) {
+      heap.mutex().assertHeld();
+      note(heap, block);
+    });
   }
 }
 
 // The heap remembers what was freed since the last scan; each page, the last of it. Two may have
 // the epochs the other way round: what comes back complete is stamped with an older one.
 void FreePageScan::stampRecent(Heap& heap) {
-  heap.recent.take([&](const RecentFrees::Piece& piece) CISTERN_NO_TSA {
+  const std::uint32_t generation = heap.completion().now().generation;
+  heap.recentFrees().take([generation](const RecentFrees::Piece& piece) {
     const auto& range = static_cast<const PageRange&>(*piece.in);
     const std::uint32_t end = (piece.to + kUnitGranules - 1) / kUnitGranules;
     for (std::uint32_t unit = piece.from / kUnitGranules; unit < end;) {
@@ -27,8 +28,8 @@ void FreePageScan::stampRecent(Heap& heap) {
       if (mapping == nullptr) continue;
       unit = mapping->endUnit();
       EpochMark& last = mapping->last_use;
-      const bool later = last.generation != heap.generation || last.epoch < piece.epoch;
-      if (mapping->isCurrent() && later) last = {piece.epoch, heap.generation};
+      const bool later = last.generation != generation || last.epoch < piece.epoch;
+      if (mapping->isCurrent() && later) last = {piece.epoch, generation};
     }
   });
 }
@@ -38,6 +39,7 @@ void FreePageScan::stampRecent(Heap& heap) {
 void FreePageScan::note(Heap& heap, Block& block) {
   constexpr std::uint32_t kAhead = 32;
   const PageRange& range = rangeOf(block);
+  const std::uint32_t generation = heap.completion().now().generation;
   const std::uint32_t end = range.unitAt(block.end());
   std::uint32_t unit = range.unitAt(block.address() + kUnit - 1);
   while (unit < end) {
@@ -52,9 +54,9 @@ void FreePageScan::note(Heap& heap, Block& block) {
       mapping.found.by = number_;
       // The block knows the youngest of its parts.
       const bool known = !without(Mechanism::kPageEpochs) && range.kind == SizeKind::kLarge &&
-                         mapping.last_use.generation == heap.generation;
-      const std::uint32_t last = std::max(mapping.last_use.epoch, heap.recent.forgotten());
-      mapping.last_use = {known ? std::min(block.epoch, last) : block.epoch, heap.generation};
+                         mapping.last_use.generation == generation;
+      const std::uint32_t last = std::max(mapping.last_use.epoch, heap.recentFrees().forgotten());
+      mapping.last_use = {known ? std::min(block.epoch, last) : block.epoch, generation};
       free_.push_back(&mapping);
     }
     unit = mapping.endUnit();

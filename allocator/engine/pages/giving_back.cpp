@@ -10,8 +10,8 @@ namespace cistern {
 
 using namespace pages;
 
-// The backing's lock is held for a while at a time only; what is read outside never changes.
-void PageBacking::emptyCache(const std::vector<Heap*>& heaps) CISTERN_NO_TSA {
+// The backing's lock is held for a while at a time only.
+void PageBacking::emptyCache(const std::vector<Heap*>& heaps) {
   bool dead = false;
   for (Heap* heap : heaps) {
     if (!heap->onPages()) continue;
@@ -19,7 +19,7 @@ void PageBacking::emptyCache(const std::vector<Heap*>& heaps) CISTERN_NO_TSA {
   }
   // What a destroyed stream has left behind is complete when the whole device is: there is nothing
   // else to ask.
-  if (dead && ground_.progress.completeAll(heaps)) {
+  if (dead && around_.progress.completeAll(heaps)) {
     for (Heap* heap : heaps) {
       if (heap->onPages()) (void)emptyHeap(*heap);
     }
@@ -55,13 +55,13 @@ bool PageBacking::emptyHeap(Heap& heap) {
   }
 }
 
-bool PageBacking::streamIsDead(const Heap& heap) CISTERN_NO_TSA {
+bool PageBacking::streamIsDead(const Heap& heap) {
   const Stream stream = heap.stream();
-  const auto refused = [&]() CISTERN_NO_TSA {
-    const Result<CaptureInfo> info = ground_.device.captureInfo(stream);
+  const auto refused = [&] {
+    const Result<CaptureInfo> info = around_.device.captureInfo(stream);
     return !info.ok() && info.error().kind == ErrorKind::kInvalidHandle;
   };
-  return ground_.streams.ask(stream, refused, [](const SharedStreamEnd&) { return false; });
+  return around_.streams.ask(stream, refused, [](const SharedStreamEnd&) { return false; });
 }
 
 // Pages whose way back was barred when a miss was undone: mapped, but nowhere in use.
@@ -81,24 +81,25 @@ void PageBacking::drainLater(Heap& heap) {
   ground_.progress.markNow(heap);
   const MutexLock lock(heap.mutex());
   std::erase_if(drains_, [&](const Drain& drain) { return drain.heap == &heap; });
-  EpochMark until = heap.markNow();
-  if (!heap.completion.freed) --until.epoch;  // nothing is stamped with the present one
+  EpochMark until = heap.completion().now();
+  if (!heap.completion().anyUnmarked()) --until.epoch;  // nothing is stamped with the present one
   drains_.push_back({&heap, until});
 }
 
 // A page's age is counted in its heap's epochs, one of which ends each time that this looks.
-void PageBacking::collectGarbage(std::uint64_t bytes) {
+void PageBacking::collectGarbage(const std::vector<Heap*>& all, std::uint64_t bytes) {
   const MutexLock lock(mutex_);
   if (ground_.limit.reserved() <= bytes) return;
   std::uint64_t age = 0, count = 0;
-  std::vector<Heap*> heaps = ground_.heaps.all();
+  std::vector<Heap*> heaps = all;
   std::erase_if(heaps, [](const Heap* heap) { return !heap->onPages(); });
   for (Heap* heap : heaps) {
     ground_.progress.refresh(*heap);
     const MutexLock heap_lock(heap->mutex());
     (void)bringBack(ground_, *heap);
     const FreePageScan scan(*heap, ground_.scans, Whither::kAnywhere);
-    for (const Mapping* mapping : scan.freeMappings()) age += heap->epoch - mapping->last_use.epoch;
+    for (const Mapping* mapping : scan.freeMappings())
+      age += heap->completion().now().epoch - mapping->last_use.epoch;
     count += scan.freeMappings().size();
   }
   if (count == 0) return;
@@ -114,7 +115,7 @@ void PageBacking::collectGarbage(std::uint64_t bytes) {
 
 std::uint32_t PageBacking::epochOf(Heap& heap) {
   const MutexLock lock(heap.mutex());
-  return heap.epoch;
+  return heap.completion().now().epoch;
 }
 
 }  // namespace cistern

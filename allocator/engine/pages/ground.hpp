@@ -53,10 +53,11 @@ struct Counters {
 };
 
 struct Ground : Surroundings {
-  explicit Ground(const Surroundings& s) : Surroundings(s), cost(s.options.recycle_budget) {}
+  Ground(const Surroundings& s, Counters& c)
+      : Surroundings(s), counters(c), cost(s.options.recycle_budget) {}
 
   MappingTable table;
-  Counters counters;
+  Counters& counters;
   CostLoop cost;
   // First guesses: what an H200 took for a page of 16 MiB (bench figures in docs/pages.md).
   CallCost create_cost{9'000};

@@ -13,15 +13,17 @@ using namespace pages;
 
 namespace {
 
-std::uint64_t memoryOf(Heap& heap) CISTERN_NO_TSA {
+std::uint64_t memoryOf(Heap& heap) CISTERN_REQUIRES(heap.mutex()) {
   return heap.layout(SizeKind::kSmall).segmentBytes() +
          heap.layout(SizeKind::kLarge).segmentBytes();
 }
 
 // Late pages are few, or are late no longer.
-bool parksLate(const FreePageScan& scan, Heap& heap, const Ground& ground) CISTERN_NO_TSA {
+bool parksLate(const FreePageScan& scan, Heap& heap, const Ground& ground)
+    CISTERN_REQUIRES(heap.mutex()) {
   if (without(Mechanism::kParking)) return false;
-  if (!ground.recycles() || !heap.pool().isDefault() || heap.recorded != 0) return false;
+  if (!ground.recycles() || !heap.pool().isDefault() || heap.completion().recorded() != 0)
+    return false;
   std::uint64_t late = 0;
   for (const Mapping* mapping : scan.freeMappings())
     late += mapping->page->late ? mapping->bytes() : 0;
@@ -51,10 +53,7 @@ void PageBacking::sendHome(Heap& heap) {
   if (!mutex_.try_lock()) return;  // a free does not wait for others' device calls
   const MutexUnlock unlock(mutex_);
   const MutexLock heap_lock(heap.mutex());
-  // What is in use stays, and may go when more of it is free.
-  heap.pages_moved = heap.busyBytes() != 0;
-  heap.low_water.noteReached(heap.busyBytes());
-  heap.low_water_passed = false;
+  heap.lowWater().noteReached(heap.busyBytes());
   // What has become too much to lie aside belongs to what rounds begin with.
   const std::uint64_t aside = bytesAside(ground_, heap);
   if (!without(Mechanism::kParkedMostly) && aside > memoryOf(heap) / (kPartAside / 2))

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "allocator/engine/heap_locks.hpp"
 #include "allocator/engine/pages/parking.hpp"
 
 namespace cistern::pages {
@@ -29,13 +30,13 @@ Block* Mover::attempt(bool fresh_only) {
     // What lies aside comes before anything that takes a call.
     if ((!window || window->units_to_map > 0) && bringBack(ground_, heap_, number_)) {
       brought_ = true;
-      heap_.pages_moved = true;  // there is something to do at the next low water
+      heap_.lowWater().notePagesMoved();  // there is something to do at the next low water
       if (Block* block = heap_.allocate(request_)) return block;
       window = findWindow(fresh_only);
     }
     if (!window) return nullptr;
     backed_before_ = heap_.layout(request_.kind).segmentBytes();
-    made_late_ = heap_.pool().isDefault() && heap_.low_water.wasReached();
+    made_late_ = heap_.pool().isDefault() && heap_.lowWater().wasReached();
     reserve(*window);
   }
   try {
@@ -63,20 +64,17 @@ void Mover::putUnusedAside() noexcept {
 }
 
 // The memory was the heap's, or another's, or new: `reserved` must not be seen in between.
-Block* Mover::commit() CISTERN_NO_TSA {
+Block* Mover::commit() {
   noteCost();
-  std::vector<Heap*> sources;
+  std::vector<Heap*> heaps{&heap_};
   for (const Step& step : steps_) {
-    Heap* const source = step.page->counted_by;
-    const bool other = source && source != &heap_;
-    if (other && std::find(sources.begin(), sources.end(), source) == sources.end())
-      sources.push_back(source);
+    if (Heap* const source = step.page->counted_by) heaps.push_back(source);
   }
   const MutexLock holding_several(ground_.heaps_mutex);
-  const MutexLock lock(heap_.mutex());
+  const HeapLocks locks(ground_.heaps_mutex, heaps);
+  heap_.mutex().assertHeld();
   heap_.layout(request_.kind)
       .prepareHoles(2);  // the window, and the block: the last that may throw
-  for (Heap* source : sources) source->mutex().lock();
   std::uint32_t epoch = 0;
   for (const Piece& piece : pieces_) {
     epoch = std::max(epoch, piece.epoch);
@@ -87,19 +85,19 @@ Block* Mover::commit() CISTERN_NO_TSA {
     commitStep(step);
     window_.to = std::max(window_.to, step.to->placeEnd());  // a page may reach further
   }
-  for (Heap* source : sources) source->mutex().unlock();
   Block& hole = holeAt(heap_, *window_.range, window_.from);
-  Block* free =
-      heap_.fill(request_.kind, hole, window_.from, window_.to, std::min(epoch, heap_.epoch));
+  Block* free = heap_.fill(request_.kind, hole, window_.from, window_.to,
+                           std::min(epoch, heap_.completion().now().epoch));
   std::uint64_t& most = window_.range->most_backed;
   most = std::max(most, heap_.layout(request_.kind).segmentBytes());
-  heap_.pages_moved |= !steps_.empty();
-  heap_.low_water.rise(heap_.busyBytes());
+  if (!steps_.empty()) heap_.lowWater().notePagesMoved();
+  heap_.lowWater().rise(heap_.busyBytes());
   return heap_.allocateFrom(*free, request_);
 }
 
-void Mover::commitStep(Step& step) noexcept CISTERN_NO_TSA {
+void Mover::commitStep(Step& step) noexcept {
   if (step.source != nullptr) {
+    step.source->mutex().assertHeld();
     step.source->layout(step.from->range->kind).endReserve();
     ground_.table.makeStale(*step.from);
     (step.revived ? ground_.counters.revived : ground_.counters.recycled)++;

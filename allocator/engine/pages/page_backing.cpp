@@ -14,14 +14,19 @@ bool PageBacking::supportedBy(const Device& device) {
 }
 
 PageBacking::PageBacking(const Surroundings& surroundings)
-    : ground_(surroundings), background_([this] { return unmapSome(); }) {}
+    : MemoryBacking(true),
+      around_(surroundings),
+      ground_(surroundings, counters_),
+      background_([this] { return unmapSome(); }) {}
 
 Block* PageBacking::serve(Heap& heap, const Request& request, PagesFrom from) {
   const MutexLock lock(mutex_);
   const bool recorded = request.recording != nullptr;  // a capture unmaps nothing
   // Soon there will be old mappings to remove: what this stream has done with them is marked while
   // it is known to be alive.
-  if (ground_.table.staleMappings() > mostStale() / 2 && !without(Mechanism::kEarlyRefresh))
+  constexpr std::size_t kPartLeft = 8;
+  const std::size_t many = mostStale() - mostStale() / kPartLeft;
+  if (ground_.table.staleMappings() > many && !without(Mechanism::kEarlyRefresh))
     ground_.progress.refresh(heap);
   // A thread that finds no time for it is helped before what it left makes each window dear.
   const bool behind =
@@ -48,7 +53,8 @@ void PageBacking::forEachMapping(const Block& block, Visit visit) {
 
 void PageBacking::pin(const Block& block, std::uint32_t number, Pins& pins) {
   const MutexLock lock(mutex_);
-  forEachMapping(block, [&](Mapping& mapping) CISTERN_NO_TSA {
+  forEachMapping(block, [&](Mapping& mapping) {
+    mutex_.assertHeld();
     if (mapping.pins > 0 && mapping.pinned_by == number) return;
     pins.mappings.push_back(&mapping);
     mapping.pinned_by = number;
@@ -56,19 +62,21 @@ void PageBacking::pin(const Block& block, std::uint32_t number, Pins& pins) {
   });
 }
 
-void PageBacking::unpin(const std::vector<Mapping*>& mappings) noexcept {
+void PageBacking::unpin(Pins& pins) noexcept {
+  if (pins.mappings.empty()) return;
   const MutexLock lock(mutex_);
-  for (Mapping* mapping : mappings) ground_.table.unpin(*mapping);
+  for (Mapping* mapping : pins.mappings) ground_.table.unpin(*mapping);
+  pins.mappings.clear();
 }
 
-bool PageBacking::pinned(const Block& block) {
+bool PageBacking::pinned(const Block& block) const {
   bool held = false;
   forEachMapping(block, [&](const Mapping& mapping) { held |= !mapping.page->mayLeave(); });
   return held;
 }
 
 // What it had for another pool is no measure of what it may take for the next.
-bool PageBacking::forgets(Heap& heap) CISTERN_NO_TSA {
+bool PageBacking::forgets(Heap& heap) {
   const MutexLock lock(mutex_);
   const MutexLock heap_lock(heap.mutex());
   for (const PhysicalPage* page : ground_.parked) {
@@ -76,7 +84,8 @@ bool PageBacking::forgets(Heap& heap) CISTERN_NO_TSA {
   }
   for (const Mapping* mapping = ground_.table.oldestStale(); mapping;
        mapping = mapping->beside.younger) {
-    if (mapping->range->home == &heap && !heap.complete(mapping->last_use)) return false;
+    if (mapping->range->home == &heap && !heap.completion().complete(mapping->last_use))
+      return false;
   }
   for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
     for (const Segment* s = heap.layout(kind).segments(); s; s = s->next) {
@@ -86,9 +95,12 @@ bool PageBacking::forgets(Heap& heap) CISTERN_NO_TSA {
   return true;
 }
 
-bool PageBacking::leftInUse(Heap& heap, EpochMark until) const noexcept CISTERN_NO_TSA {
-  const auto in_use = [&](const Mapping* mapping) CISTERN_NO_TSA {
-    if (mapping->isCurrent() || mapping->range->home != &heap || heap.complete(mapping->last_use))
+bool PageBacking::leftInUse(Heap& heap, EpochMark until) const noexcept {
+  mutex_.assertHeld();
+  const auto in_use = [&](const Mapping* mapping) {
+    heap.mutex().assertHeld();
+    if (mapping->isCurrent() || mapping->range->home != &heap ||
+        heap.completion().complete(mapping->last_use))
       return false;
     const EpochMark use = mapping->last_use;
     return use.generation != until.generation || use.epoch <= until.epoch;
@@ -99,8 +111,8 @@ bool PageBacking::leftInUse(Heap& heap, EpochMark until) const noexcept CISTERN_
   });
 }
 
-PageCounts PageBacking::counts() const CISTERN_NO_TSA {
-  const Counters& c = ground_.counters;
+PageCounts PageBacking::counts() const {
+  const Counters& c = counters_;
   return {c.created.load(), c.recycled.load(), c.revived.load(), c.retired.load(),
           c.returned.load()};
 }
@@ -110,7 +122,7 @@ std::size_t PageBacking::hostBytes() const {
   return sizeof(*this) + ground_.table.hostBytes() + ground_.parked.capacity() * sizeof(Mapping*);
 }
 
-std::string PageBacking::lastDeviceError() const {
+std::string PageBacking::lastError() const {
   const MutexLock lock(mutex_);
   return ground_.last_error;
 }
@@ -126,11 +138,11 @@ bool insist(Call call) {
 }  // namespace
 
 // What queued work may still use stays mapped if the device will not say that it is complete.
-void PageBacking::shutDown(bool driver) noexcept CISTERN_NO_TSA {
+void PageBacking::shutDown(bool driver) noexcept {
   if (!driver) return;
   const MutexLock lock(mutex_);
-  Device* const device_there = &ground_.device;
-  Device& device = *device_there;
+  if (ground_.table.ranges().empty()) return;
+  Device& device = around_.device;
   const RelaxedCaptureMode relaxed(device);
   if (!ground_.table.pages().empty() && !insist([&] { return device.synchronizeDevice(); })) return;
   for (const PhysicalPage* page : ground_.table.pages()) {

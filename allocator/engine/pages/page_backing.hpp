@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "allocator/engine/memory_backing.hpp"
 #include "allocator/engine/pages/background.hpp"
 #include "allocator/engine/pages/comeback.hpp"
 #include "allocator/engine/pages/ground.hpp"
@@ -14,11 +15,9 @@
 namespace cistern {
 
 /// Thread-safe. No function may be called with a heap's lock held.
-class PageBacking {
+class PageBacking final : public MemoryBacking {
  public:
   explicit PageBacking(const pages::Surroundings& surroundings);
-  PageBacking(const PageBacking&) = delete;
-  PageBacking& operator=(const PageBacking&) = delete;
 
   /// Whether the device can do what it takes.
   static bool supportedBy(const Device& device);
@@ -31,45 +30,36 @@ class PageBacking {
   /// is still mapped there; or aside (parking.hpp). No device call. Throws std::bad_alloc.
   void sendHome(Heap& heap);
 
-  /// Gives every page of the heaps that lies wholly free back to the device. What queued work may
-  /// still use goes when that work is complete: the background thread sees to it, or a later miss.
-  void emptyCache(const std::vector<Heap*>& heaps);
-  /// The same at once, and only until `bytes` are back. Returns how many are.
-  std::uint64_t release(const std::vector<Heap*>& heaps, std::uint64_t bytes);
-  /// Gives pages back that were unused for at least the mean time, until no more than `bytes` are
-  /// reserved.
-  void collectGarbage(std::uint64_t bytes);
+  std::uint64_t release(const std::vector<Heap*>& heaps, std::uint64_t bytes) override;
+  /// What queued work may still use is the background thread's to give back, or a later miss's.
+  void emptyCache(const std::vector<Heap*>& heaps) override;
+  void collectGarbage(const std::vector<Heap*>& heaps, std::uint64_t bytes) override;
+  void pin(const Block& block, std::uint32_t number, Pins& pins) override;
+  void unpin(Pins& pins) noexcept override;
+  /// A graph may reach the page at another address, too.
+  bool pinned(const Block& block) const override;
+  bool forgets(Heap& heap) override;
+  bool leftInUse(Heap& heap, EpochMark until) const noexcept override;
+  std::unique_lock<Mutex> holdStill() const override { return std::unique_lock(mutex_); }
+  std::uint64_t leastGrowth(const Request& request) const override {
+    return roundUp(request.rounded(), pages::kUnit);
+  }
+  std::string lastError() const override;
 
-  /// The pages that a block lies in must stay mapped where it is until unpin: holder `number` knows
-  /// the addresses. Views that it has not pinned before come into `pins`. Pre: the block is
-  /// allocated. Throws std::bad_alloc, changing nothing that matters: what came counts.
-  void pin(const Block& block, std::uint32_t number, Pins& pins);
-  void unpin(const std::vector<pages::Mapping*>& mappings) noexcept;
-  /// Whether a graph reaches any page of the block, here or at another address. Pre: mutex() and
-  /// the heap's are held.
-  static bool pinned(const Block& block);
   /// Brings pages back to where blocks lay in them. Pre: as Comeback::bring, and mutex() is held.
   void bring(pages::Comeback& comeback) noexcept CISTERN_REQUIRES(mutex_) {
     comeback.bring(ground_);
   }
-  /// Whether nothing that is still under way was done through a mapping of the heap's.
-  /// If so it may go to another pool, for which it is as new.
-  bool forgets(Heap& heap);
-  /// Whether anything that is still under way was done, in that epoch or before, through a mapping
-  /// of the heap's that its page has left. Pre: mutex() and the heap's are held.
-  bool leftInUse(Heap& heap, EpochMark until) const noexcept;
 
   PageCounts counts() const;
   /// Bytes that lie aside: free, but in no heap's layout.
-  std::uint64_t parkedBytes() const CISTERN_NO_TSA {
-    return ground_.counters.parked_bytes.load(std::memory_order_relaxed);
+  std::uint64_t parkedBytes() const {
+    return counters_.parked_bytes.load(std::memory_order_relaxed);
   }
   std::size_t hostBytes() const;
-  /// What the device refused last; empty when it has not, since.
-  std::string lastDeviceError() const;
 
   /// Locks out everything here. For who wants to see all of it at rest.
-  Mutex& mutex() const { return mutex_; }
+  Mutex& mutex() const CISTERN_TSA(lock_returned(mutex_)) { return mutex_; }
   /// Pre: mutex() and all heaps' locks are held; `reserved` is what heaps count as such. Aborts on
   /// a broken invariant.
   void audit(std::uint64_t reserved) const;
@@ -105,6 +95,8 @@ class PageBacking {
   template <class Visit>
   static void forEachMapping(const Block& block, Visit visit);
 
+  const pages::Surroundings around_;
+  pages::Counters counters_;
   mutable Mutex mutex_;
   pages::Ground ground_ CISTERN_GUARDED_BY(mutex_);
   std::vector<Drain> drains_ CISTERN_GUARDED_BY(mutex_);

@@ -20,11 +20,13 @@ bool holdsPage(const PageRange& range, const Block& block) {
 
 }  // namespace
 
-void PageBacking::audit(std::uint64_t reserved) const CISTERN_NO_TSA {
+void PageBacking::audit(std::uint64_t reserved) const {
+  mutex_.assertHeld();
   ground_.table.audit();
   CISTERN_CHECK(reserved == ground_.table.bytes() && reserved <= ground_.limit.reserved());
   std::uint64_t backed = 0;
   for (const auto& range : ground_.table.ranges()) {
+    range->home->mutex().assertHeld();
     for (const Block* b = range->first; b; b = b->next) {
       if (!b->isHole()) backed += b->bytes();
       if (b->isFree() && range->home->withdrawn()) CISTERN_CHECK(!holdsPage(*range, *b));

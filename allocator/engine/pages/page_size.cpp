@@ -1,6 +1,7 @@
 // How large a new page is, and what a miss has cost. See mover.hpp, cost_loop.hpp.
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 #include "allocator/engine/pages/mover.hpp"
 #include "allocator/engine/recording/recording.hpp"
@@ -8,11 +9,13 @@
 namespace cistern::pages {
 namespace {
 
-/// A page is this part of what is reserved, and 8 MiB at least, times the loop's scale: what is
-/// stranded, some part of a page beside each block that stays, is in proportion then.
-constexpr double kPartOfReserved = 1024, kLeastUnits = 4;
-/// The largest page that is made by choice: 32 MiB.
-constexpr double kMostUnits = 16;
+/// A page is the mean by ratio of its request and 200 KiB, times the loop's scale. A block strands
+/// some part of a page at its ends, and its calls are so many as it has pages: for all requests
+/// together the least of both is had where pages grow as the root of the request. (This is in
+/// units.)
+constexpr double kUnderRoot = 0.1;
+/// But 8 MiB at least, or all of the request, and 16 MiB at most.
+constexpr double kLeastUnits = 4, kMostUnits = 8;
 /// But a gap is not cut into pages smaller than this part of it, as long as they are no larger than
 /// 64 MiB: what is in the middle of a large request is free when all of it is.
 constexpr std::uint32_t kPartOfGap = 12, kMostUnitsOfGap = 32;
@@ -57,10 +60,9 @@ std::uint32_t Mover::pageUnits(std::uint32_t gap) const {
   const bool eager = ground_.options.recycle == Recycle::kEager;
   const double loop = without(Mechanism::kCostLoop) ? 1 : ground_.cost.scale();
   const double scale = eager ? CostLoop::leastScale() : loop;
-  const double part = without(Mechanism::kPartOfReserved)
-                          ? 0
-                          : double(limit.reserved()) / kPartOfReserved / double(kUnit);
-  const double wanted = std::max(part, kLeastUnits) * scale;
+  const double request = std::max(double(request_.rounded()) / double(kUnit), 1.0);
+  const double root = without(Mechanism::kRootOfRequest) ? 0 : std::sqrt(request * kUnderRoot);
+  const double wanted = std::max(root, std::min(request, kLeastUnits)) * scale;
   const std::uint64_t bound =
       without(Mechanism::kPartOfLimit)
           ? UINT64_MAX / 2
@@ -68,12 +70,12 @@ std::uint32_t Mover::pageUnits(std::uint32_t gap) const {
   const double most = std::max(double(bound) / double(kUnit), 1.0);
   // Sizes of tensors tend to be powers of two: so are pages, the nearest by ratio.
   constexpr double kRootOfTwo = 1.41421356;
-  const double of_reserved = std::min(wanted * kRootOfTwo, kMostUnits);
+  const double of_request = std::min(wanted * kRootOfTwo, kMostUnits);
   const double of_gap =
       eager || without(Mechanism::kPartOfGap) ? 0 : std::min(gap / kPartOfGap, kMostUnitsOfGap);
   if (without(Mechanism::kPowersOfTwo))
     return std::uint32_t(std::clamp(std::max(std::min(wanted, kMostUnits), of_gap), 1.0, most));
-  return std::bit_floor(std::uint32_t(std::clamp(std::max(of_reserved, of_gap), 1.0, most)));
+  return std::bit_floor(std::uint32_t(std::clamp(std::max(of_request, of_gap), 1.0, most)));
 }
 
 }  // namespace cistern::pages

@@ -15,7 +15,7 @@ void park(Ground& ground, Mapping& from) noexcept {
 
 void parkAgain(Ground& ground, PhysicalPage& page) noexcept {
   page.parked = true;
-  ++page.counted_by->aside;
+  page.counted_by->pageNotes().putAside();
   ground.parked.push_back(&page);
   ground.counters.parked_bytes += page.bytes();
 }
@@ -30,14 +30,15 @@ std::uint64_t bytesAside(const Ground& ground, const Heap& heap) {
 std::uint32_t unpark(Ground& ground, PhysicalPage& page, Heap& heap) noexcept {
   std::erase(ground.parked, &page);
   page.parked = false;
-  --heap.aside;
+  heap.pageNotes().takeFromAside();
   ground.counters.parked_bytes -= page.bytes();
   return epochOf(heap, page.mappings.front()->last_use);
 }
 
 bool bringBack(Ground& ground, Heap& heap, std::uint64_t miss) {
-  if (heap.aside == 0) return false;
-  for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) prepareMoves(heap, kind, heap.aside);
+  const std::uint32_t aside = heap.pageNotes().aside();
+  if (aside == 0) return false;
+  for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) prepareMoves(heap, kind, aside);
   const std::vector<PhysicalPage*> all = ground.parked;
   for (PhysicalPage* page : all) {
     if (page->counted_by != &heap) continue;

@@ -39,8 +39,7 @@ void putIn(Heap& heap, const Mapping& mapping, EpochMark last_use) noexcept {
 }
 
 std::uint32_t epochOf(Heap& heap, EpochMark mark) {
-  const std::uint32_t epoch = mark.generation == heap.generation ? mark.epoch : Heap::kOldEpochs;
-  return std::min(epoch, heap.epoch);
+  return std::min(heap.completion().stampOf(mark), heap.completion().now().epoch);
 }
 
 }  // namespace cistern::pages

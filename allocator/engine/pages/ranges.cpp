@@ -22,7 +22,7 @@ std::uint64_t unitsFor(std::uint64_t bytes) { return (bytes + kUnit - 1) / kUnit
 }  // namespace
 
 PageRange* PageBacking::rangeFor(Heap& heap, SizeKind kind) const {
-  return static_cast<PageRange*>(heap.newest_range[std::size_t(kind)]);
+  return static_cast<PageRange*>(heap.pageNotes().newestRange(kind));
 }
 
 // There must be addresses for the whole request behind what was ever used.
@@ -68,7 +68,7 @@ PageRange* PageBacking::openRange(Heap& heap, SizeKind kind, std::uint64_t least
     range.kind = kind;
     range.home = &heap;
     range.heap.store(&heap, std::memory_order_release);
-    heap.newest_range[std::size_t(kind)] = &range;
+    heap.pageNotes().setNewestRange(kind, range);
     return &range;
   } catch (...) {
     (void)ground_.device.freeReservation(base.value(), bytes);

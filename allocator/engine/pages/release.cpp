@@ -11,7 +11,7 @@ namespace {
 bool lastUseIsComplete(const Mapping& mapping) {
   Heap& home = *mapping.range->home;
   const MutexLock lock(home.mutex());
-  return home.complete(mapping.last_use);
+  return home.completion().complete(mapping.last_use);
 }
 
 // The same, asking the stream if need be.
@@ -36,7 +36,7 @@ std::vector<Mapping*> detach(Ground& ground, Heap& heap, const ReleaseRule& rule
   std::vector<Mapping*> mappings;
   for (Mapping* mapping : scan.freeMappings()) {
     if (mapping->last_use.epoch > rule.latest_epoch) continue;
-    const bool complete = heap.complete(mapping->last_use);
+    const bool complete = heap.completion().complete(mapping->last_use);
     more_later |= !complete;
     if (complete) mappings.push_back(mapping);
   }
@@ -77,12 +77,18 @@ bool giveBack(Ground& ground, Heap& heap, Mapping& current) noexcept {
 
 }  // namespace
 
-void Ground::count(PhysicalPage& page, Heap* heap, SizeKind kind) noexcept CISTERN_NO_TSA {
+void Ground::count(PhysicalPage& page, Heap* heap, SizeKind kind) noexcept {
   if (page.counted_by != nullptr && page.counted_by != heap) page.late = false;
   const bool real = page.counted_by == nullptr || heap == nullptr;
-  if (page.counted_by) page.counted_by->countBacking(page.counted_as, page.bytes(), -1, real);
-  if (heap) heap->countBacking(kind, page.bytes(), +1, real);
-  if (!real) heap->countMoved(page.counted_as, kind, page.bytes());
+  if (Heap* const from = page.counted_by) {
+    from->mutex().assertHeld();
+    from->counts().countBacking(page.counted_as, page.bytes(), -1, real);
+  }
+  if (heap) {
+    heap->mutex().assertHeld();
+    heap->counts().countBacking(kind, page.bytes(), +1, real);
+    if (!real) heap->counts().totals().moveBacking(page.counted_as, kind, page.bytes());
+  }
   page.counted_by = heap;
   page.counted_as = kind;
 }

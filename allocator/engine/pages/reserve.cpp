@@ -121,7 +121,7 @@ void Mover::undo() noexcept {
     heap_.layout(request_.kind).endReserve();
     // Epochs may have been renumbered meanwhile: then the present one is right for all.
     heap_.fill(request_.kind, holeAt(heap_, *window_.range, piece.from), piece.from, piece.to,
-               std::min(piece.epoch, heap_.epoch));
+               std::min(piece.epoch, heap_.completion().now().epoch));
   }
 }
 

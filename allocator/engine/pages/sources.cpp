@@ -93,7 +93,7 @@ void Mover::giveBackForGrowth() {
 // What lies free in a pool that is captured into is complete, or the capture's own.
 bool Mover::captured() const {
   const MutexLock lock(heap_.mutex());
-  return heap_.recorded != 0;
+  return heap_.completion().recorded() != 0;
 }
 
 // Its pool may be another a moment later. But only a heap that holds nothing changes it, and none
@@ -107,14 +107,14 @@ bool Mover::gives(const Heap& source) const {
 bool Mover::hasAny(Heap& source) const {
   {
     const MutexLock lock(source.mutex());
-    const bool pending = source.completion.freed || source.completion.under_way != 0;
+    const bool pending = source.completion().anyUnknown();
     if (pending || source.layout(SizeKind::kSmall).segmentBytes() != 0 ||
         source.layout(SizeKind::kLarge).segmentBytes() != 0)
       return true;
   }
-  if (source.aside != 0) return true;
+  if (source.pageNotes().aside() != 0) return true;
   const MutexLock lock(source.mutex());
-  if (!source.offers()) source.withdraw();
+  withdrawIfEmpty(source);
   return false;
 }
 
@@ -156,7 +156,7 @@ bool Mover::orderAfter(Heap& source) {
       broken(Rule::kOrder) || ground_.progress.orderAfter(heap_.stream(), source.stream());
   const MutexLock lock(heap_.mutex());
   for (Step& step : steps_) {
-    if (step.source == &source) step.epoch = heap_.epoch;
+    if (step.source == &source) step.epoch = heap_.completion().now().epoch;
     if (step.source == &source && !ordered) unordered_ = true;
   }
   return ordered;
@@ -168,10 +168,10 @@ std::size_t Mover::takeFrom(Heap& source, Which which, std::size_t most) {
   const bool same_pool = &source.pool() == &heap_.pool();
   const FreePageScan scan(source, ground_.scans,
                           same_pool ? Whither::kWithinPool : Whither::kAnywhere);
-  if (!scan.any() && &source != &heap_) source.withdraw();
+  if (!scan.any() && &source != &heap_) withdraw(source);
   std::vector<Donor> donors;
   for (Mapping* mapping : scan.freeMappings()) {
-    if (which == Which::kAny || source.complete(mapping->last_use))
+    if (which == Which::kAny || source.completion().complete(mapping->last_use))
       donors.push_back(Donor(*mapping));
   }
   if (donors.empty()) return 0;
@@ -220,23 +220,18 @@ void Mover::grow() {
 }
 
 // A gap that takes several pages gets them of one size, so that they fit the next request of its
-// kind. One that takes half a page or more gets its own; one that takes less leaves the rest of a
-// page to requests to come, but no more than a quarter of what the heap has: it may be the only one
-// on its stream.
+// kind. One that takes less gets a page to itself: what reaches into the next block is not free
+// together with it. But in a capture, which asks for little at a time, it leaves the rest of 8 MiB
+// to requests to come.
 std::uint32_t Mover::newPageUnits(const Gap& gap) const {
   const std::uint32_t lacking = gap.end - gap.at, room = gap.room_end - gap.at;
   const std::uint32_t page = pageUnits(lacking);
   if (pressed_) return std::min(page, lacking);
   if (ground_.options.page_size != 0) return std::min(page, room);
   if (lacking <= page) {
-    constexpr std::uint64_t kPartBeyond = 4;
-    if (without(Mechanism::kReachBeyond)) return lacking;
-    const auto beyond = without(Mechanism::kBeyondPart)
-                            ? UINT32_MAX
-                            : std::uint32_t(backed_before_ / kPartBeyond / kUnit);
-    return lacking * 2 >= page && !without(Mechanism::kHalfPage)
-               ? lacking
-               : std::min({page, room, std::max(lacking, beyond)});
+    constexpr std::uint32_t kShared = 4;
+    if (request_.recording == nullptr || without(Mechanism::kReachBeyond)) return lacking;
+    return std::max(lacking, std::min({page, room, kShared}));
   }
   if (without(Mechanism::kEvenPages)) return page;
   const std::uint32_t count = (lacking + page - 1) / page;

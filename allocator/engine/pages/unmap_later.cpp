@@ -58,14 +58,15 @@ Background::Next PageBacking::unmapPiece() noexcept {
 bool PageBacking::drain() {
   constexpr std::uint64_t kAtATime = 64 * kUnit;  // others may want the lock
   bool any = false;
-  std::erase_if(drains_, [&](const Drain& drain) CISTERN_NO_TSA {
+  std::erase_if(drains_, [&](const Drain& drain) {
+    mutex_.assertHeld();
     ReleaseRule rule{UINT32_MAX, kAtATime};
     {
       ground_.refresh(*drain.heap);
       const MutexLock lock(drain.heap->mutex());
-      if (!drain.heap->complete(drain.until)) return false;
-      const bool renumbered = drain.until.generation != drain.heap->generation;
-      rule.latest_epoch = renumbered ? Heap::kOldEpochs : drain.until.epoch;
+      const Completion& known = drain.heap->completion();
+      if (!known.complete(drain.until)) return false;
+      rule.latest_epoch = known.stampOf(drain.until);
     }
     const Released released = releaseFree(ground_, *drain.heap, rule);
     any |= released.bytes > 0;

@@ -94,7 +94,7 @@ void Recording::beginPart(Seen& of, std::uint64_t id) {
 void Recording::keepApart(const Seen& of) {
   if (Heap* const heap = pool_.find(of.stream)) {
     const MutexLock lock(heap->mutex());
-    for (Block* block : heap->incomplete()) {
+    for (Block* block : incompleteBlocks(*heap)) {
       heap->setAside(*block);
       left_.free.push(*block);
     }
@@ -107,8 +107,9 @@ void Recording::keepApart(const Seen& of) {
 }
 
 // A part that no request has told of yet is as good as none.
-bool Recording::frontierOf(Stream stream, Nodes& nodes) CISTERN_NO_TSA {
-  const auto present = [&]() CISTERN_NO_TSA {
+bool Recording::frontierOf(Stream stream, Nodes& nodes) {
+  const auto present = [&] {
+    mutex_.assertHeld();
     const Result<CaptureInfo> info = device_.captureFrontier(stream, nodes);
     if (!info.ok() || !records(stream, info.value())) return false;
     const Part* const part = seen(stream)->part;

@@ -91,7 +91,7 @@ bool Recording::follows(const Reach& reach, const Waiting& waiting) {
 Epochs Recording::followed(Heap& heap, const Reach& reach) {
   const Seen* const of = seen(heap.stream());
   if (of == nullptr || of->part != reach.part) return Epochs::none();
-  const std::uint32_t generation = heap.markNow().generation;
+  const std::uint32_t generation = heap.completion().now().generation;
   const auto first = std::ranges::find(of->marks, generation,
                                        [](const Mark& mark) { return mark.ended.generation; });
   const auto end = std::partition_point(first, of->marks.end(),
@@ -113,7 +113,7 @@ Recording::Freed Recording::free(Heap& heap, const HeapSegment& segment, Address
     const MutexLock heap_lock(heap.mutex());
     Block* const block = freed.block = heap.find(segment, address);
     if (block == nullptr) return {Freed::How::kNotHeld, nullptr, {}};
-    heap.frees.note(address, block->granules, caller, threadNumber());
+    heap.frees().note(address, block->granules, caller, threadNumber());
     of = seen(block->use.stream);
     ours = isOurs(*block);
     present = ours && of && of->part && of->part->number == block->epoch;

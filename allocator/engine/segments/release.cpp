@@ -42,26 +42,24 @@ bool SegmentBacking::releaseOneIdle(HeapSegment& segment, Heap& heap) {
     if (pinned_.pinned(segment)) return false;  // asked last: it was, before it was freed
     visiting = heap.pool().token();
     heap.remove(segment, true);
-    ++heap.leaving;
+    heap.leaving().begin();
   }
   return giveBack(segment, heap);
 }
 
-// Gives idle segments back, until at least `most` bytes are. Returns the bytes.
-std::uint64_t SegmentBacking::releaseIdle(const std::vector<Heap*>& heaps, std::uint64_t most) {
+std::uint64_t SegmentBacking::release(const std::vector<Heap*>& heaps, std::uint64_t bytes) {
   std::uint64_t released = 0;
   for (Heap* heap : heaps) released += discardRefused(*heap);
   for (const Idle& one : idleSegments(heaps)) {
-    if (released >= most) break;
+    if (released >= bytes) break;
     if (releaseOneIdle(*one.segment, *one.heap)) released += one.bytes;
   }
   return released;
 }
 
-// Above the threshold, gives back what has been idle for at least the mean time, oldest first,
-// until below it.
-void SegmentBacking::collectGarbage(const std::vector<Heap*>& heaps, std::uint64_t threshold) {
-  const auto above = [&] { return limit_.reserved() > threshold; };
+// What has been idle for at least the mean time goes, the oldest first.
+void SegmentBacking::collectGarbage(const std::vector<Heap*>& heaps, std::uint64_t bytes) {
+  const auto above = [&] { return limit_.reserved() > bytes; };
   if (!above()) return;
   std::vector<Idle> idle = idleSegments(heaps);
   if (idle.empty()) return;
@@ -78,13 +76,13 @@ void SegmentBacking::collectGarbage(const std::vector<Heap*>& heaps, std::uint64
 }
 
 // Nobody can ask for it again later, so a device that says no is asked once more.
-void SegmentBacking::leave(Heap& heap) noexcept CISTERN_NO_TSA {
+void SegmentBacking::leave(Heap& heap) noexcept {
   const auto give = [&](const Segment& segment) {
     const auto& own = static_cast<const HeapSegment&>(segment);
     const auto once = [&] { return returnToDevice(own.device_base, own.bytes, heap.pool()).ok(); };
     if (!once()) (void)once();
   };
-  for (const Segment* s = heap.refused; s; s = s->next) give(*s);
+  for (const Segment* s = heap.leaving().refused(); s; s = s->next) give(*s);
   if (heap.onPages()) return;
   for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
     for (const Segment* s = heap.layout(kind).segments(); s; s = s->next) give(*s);

@@ -9,19 +9,22 @@
 namespace cistern {
 
 SegmentBacking::SegmentBacking(Device& device, const Options& options, Limit& limit,
-                               SegmentMap& map, SegmentRecords& records,
-                               const PinnedSegments& pinned, std::atomic<Address>& places,
+                               SegmentMap& map, std::atomic<Address>& places,
                                const std::atomic<std::uint64_t>& tick)
-    : device_(device),
+    : MemoryBacking(false),
+      device_(device),
       options_(options),
       limit_(limit),
       map_(map),
-      records_(records),
       places_(places),
-      tick_(tick),
-      pinned_(pinned) {}
+      tick_(tick) {}
 
-std::uint64_t SegmentBacking::leastGrowth(const Request& request) {
+void SegmentBacking::unpin(Pins& pins) noexcept {
+  for (HeapSegment* segment : pins.segments) pinned_.unpin(*segment);
+  pins.segments.clear();
+}
+
+std::uint64_t SegmentBacking::leastGrowth(const Request& request) const {
   return roundUp(request.rounded(), kSegmentUnit);
 }
 
@@ -103,7 +106,7 @@ Block* SegmentBacking::install(HeapSegment& segment, Heap& heap, const Request& 
     if (mapped) map_.erase(segment);
     {
       const MutexLock lock(heap.mutex());
-      ++heap.leaving;
+      heap.leaving().begin();
     }
     (void)discard(segment, heap);
     throw;
@@ -117,9 +120,9 @@ bool SegmentBacking::discard(HeapSegment& segment, Heap& heap) {
   {
     const MutexLock lock(heap.mutex());
     if (gone) {
-      --heap.leaving;
+      heap.leaving().end();
     } else {
-      segment.next = std::exchange(heap.refused, &segment);
+      heap.leaving().refuse(segment);
     }
   }
   if (gone) records_.give(segment);
@@ -132,10 +135,9 @@ std::uint64_t SegmentBacking::discardRefused(Heap& heap) {
     HeapSegment* segment = nullptr;
     {
       const MutexLock lock(heap.mutex());
-      segment = heap.refused;
-      if (segment == nullptr) return discarded;
-      heap.refused = static_cast<HeapSegment*>(segment->next);
+      segment = heap.leaving().takeRefused();
     }
+    if (segment == nullptr) return discarded;
     const std::uint64_t bytes = segment->bytes;
     if (!discard(*segment, heap)) return discarded;
     discarded += bytes;
@@ -174,7 +176,7 @@ bool SegmentBacking::giveBack(HeapSegment& segment, Heap& owner) {
   if (!gone) map_.insert(segment);  // its leaves exist: cannot fail
   {
     const MutexLock lock(owner.mutex());
-    --owner.leaving;
+    owner.leaving().end();
     if (!gone) owner.add(segment, Heap::From::kRefused);
   }
   if (gone) records_.give(segment);

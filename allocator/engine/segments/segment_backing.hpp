@@ -13,19 +13,18 @@
 #include "allocator/device/device.hpp"
 #include "allocator/engine/heap.hpp"
 #include "allocator/engine/limit.hpp"
+#include "allocator/engine/memory_backing.hpp"
 #include "allocator/engine/recording/pins.hpp"
 #include "allocator/engine/segment_map.hpp"
 #include "allocator/engine/segment_records.hpp"
 
 namespace cistern {
 
-class SegmentBacking {
+class SegmentBacking final : public MemoryBacking {
  public:
-  /// `pinned`: segments that a graph may
-  /// reach, which stay. `places`: where the next segment goes in the order of age. `tick`: the
-  /// clock that idle segments age by.
+  /// `places`: where the next segment goes in the order of age. `tick`: the clock that idle
+  /// segments age by.
   SegmentBacking(Device& device, const Options& options, Limit& limit, SegmentMap& map,
-                 SegmentRecords& records, const PinnedSegments& pinned,
                  std::atomic<Address>& places, const std::atomic<std::uint64_t>& tick);
 
   /// A block for the request out of a new segment of the usual size; null when there is no room for
@@ -33,25 +32,30 @@ class SegmentBacking {
   Block* grow(Heap& heap, const Request& request);
   /// The same, of a segment just as large as need be; null too when that is the usual size.
   Block* growTightly(Heap& heap, const Request& request);
-  /// The bytes of that.
-  static std::uint64_t leastGrowth(const Request& request);
 
-  /// Gives the heaps' idle segments back, until at least `most` bytes are. Returns the bytes.
-  std::uint64_t releaseIdle(const std::vector<Heap*>& heaps, std::uint64_t most = UINT64_MAX);
-  /// Gives back what has been idle for at least the mean time, oldest first, until no more than
-  /// `threshold` bytes are reserved.
-  void collectGarbage(const std::vector<Heap*>& heaps, std::uint64_t threshold);
+  std::uint64_t release(const std::vector<Heap*>& heaps, std::uint64_t bytes) override;
+  void emptyCache(const std::vector<Heap*>& heaps) override { (void)release(heaps, UINT64_MAX); }
+  void collectGarbage(const std::vector<Heap*>& heaps, std::uint64_t bytes) override;
+  void pin(const Block& block, std::uint32_t number, Pins& pins) override {
+    pinned_.pin(segmentOf(block), number, pins);
+  }
+  void unpin(Pins& pins) noexcept override;
+  bool pinned(const Block& block) const override { return pinned_.pinned(segmentOf(block)); }
+  bool forgets(Heap&) override { return true; }
+  bool leftInUse(Heap&, EpochMark) const noexcept override { return false; }
+  std::unique_lock<Mutex> holdStill() const override { return {}; }
+  std::uint64_t leastGrowth(const Request& request) const override;
   /// Gives all of the heap's back, whether in use or not: the allocator ends. Pre: its lock is
   /// held.
-  void leave(Heap& heap) noexcept;
+  void leave(Heap& heap) noexcept CISTERN_REQUIRES(heap.mutex());
 
-  /// What the device said last, when it refused; else nothing.
-  std::string lastError() const {
+  std::string lastError() const override {
     const MutexLock lock(mutex_);
     return last_error_;
   }
   std::uint64_t taken() const { return taken_.load(std::memory_order_relaxed); }
   std::uint64_t returned() const { return returned_.load(std::memory_order_relaxed); }
+  std::size_t hostBytes() const { return records_.hostBytes(); }
 
  private:
   Block* growBy(std::uint64_t bytes, Heap& heap, const Request& request);
@@ -71,10 +75,10 @@ class SegmentBacking {
   const Options& options_;
   Limit& limit_;
   SegmentMap& map_;
-  SegmentRecords& records_;
+  SegmentRecords records_;
   std::atomic<Address>& places_;
   const std::atomic<std::uint64_t>& tick_;
-  const PinnedSegments& pinned_;
+  PinnedSegments pinned_;
   mutable Mutex mutex_;
   std::string last_error_ CISTERN_GUARDED_BY(mutex_);
   std::atomic<std::uint64_t> taken_{0}, returned_{0};

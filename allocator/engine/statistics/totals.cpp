@@ -72,6 +72,38 @@ struct Totals::Mine {
   std::vector<Seen> all;
 };
 
+/// Holds all threads' counters still for a scope, with what they have in the sums.
+class Totals::AllStill {
+ public:
+  explicit AllStill(Totals& all) noexcept CISTERN_REQUIRES(all.mutex_)
+      : all_(all), own_(all.mine()) {
+    bool others = false;
+    for (const auto& one : all_.threads_) {
+      if (one.get() == own_) continue;
+      one->gate.close();
+      others = true;
+    }
+    if (others) BiasedGate::barrier();
+    for (const auto& one : all_.threads_) {
+      if (one.get() != own_) one->gate.awaitOwner();
+      all_.fold(*one);
+    }
+  }
+  ~AllStill() {
+    all_.raisePeaks();
+    for (const auto& one : all_.threads_) {
+      all_.deal(*one);
+      if (one.get() != own_) one->gate.open();
+    }
+  }
+  AllStill(const AllStill&) = delete;
+  AllStill& operator=(const AllStill&) = delete;
+
+ private:
+  Totals& all_;
+  const ThreadCounters* const own_;
+};
+
 Totals::Totals() : number_(enlist(*this)) {}
 
 Totals::~Totals() {
@@ -97,7 +129,7 @@ ThreadCounters* Totals::join() noexcept {
     auto& all = ThreadSlot<Mine>::mine().all;
     {
       const Alive::Held alive;
-      std::erase_if(all, [&](const Seen& one) CISTERN_NO_TSA { return !alive.find(one.number); });
+      std::erase_if(all, [&](const Seen& one) { return !alive.find(one.number); });
     }
     all.reserve(all.size() + 1);
     auto made = std::make_unique<ThreadCounters>(*this);
@@ -106,7 +138,7 @@ ThreadCounters* Totals::join() noexcept {
     threads_.push_back(std::move(made));
     all.push_back({number_, threads_.back().get()});
     seen_ = all.back();
-    withAll([] {});
+    const AllStill still(*this);
     return seen_.counters;
   } catch (const std::bad_alloc&) {
     return nullptr;
@@ -115,9 +147,8 @@ ThreadCounters* Totals::join() noexcept {
 
 void Totals::leave(ThreadCounters& counters) noexcept {
   const MutexLock lock(mutex_);
-  withAll([&]() CISTERN_NO_TSA {
-    std::erase_if(threads_, [&](const auto& one) { return one.get() == &counters; });
-  });
+  const AllStill still(*this);
+  std::erase_if(threads_, [&](const auto& one) { return one.get() == &counters; });
 }
 
 // ---- Publishing ---------------------------------------------------------------------------------
@@ -139,7 +170,7 @@ void Totals::count(SizeKind kind, const Counts& by, const Counts& taken) noexcep
   kinds_[std::size_t(kind)].taken += taken;
   // The one thread that publishes late may have given back what still counts as published.
   if (threads_.size() != 1) return raisePeaks();
-  if (by.blocks > 0) withAll([] {});
+  if (by.blocks > 0) (void)AllStill(*this);
 }
 
 void Totals::publish(ThreadCounters& counters) noexcept {
@@ -205,7 +236,7 @@ void Totals::countPending(SizeKind kind, std::uint64_t bytes, int blocks, bool a
   if (anew) kinds_[std::size_t(kind)].set_aside += by;
   if (blocks < 0) return;
   if (threads_.size() > 1) return raisePeaks();
-  if (anew || mine() != nullptr) withAll([] {});
+  if (anew || mine() != nullptr) (void)AllStill(*this);
 }
 
 void Totals::countBacking(SizeKind kind, std::int64_t segments, std::int64_t bytes) noexcept {
@@ -235,37 +266,11 @@ void Totals::moveBacking(SizeKind from, SizeKind to, std::uint64_t bytes) noexce
 
 // ---- Reading ------------------------------------------------------------------------------------
 
-// Holds all threads' counters still, and brings what they have into the sums.
-template <class Visit>
-void Totals::withAll(Visit visit) noexcept {
-  const ThreadCounters* const own = mine();
-  bool others = false;
-  for (const auto& one : threads_) {
-    if (one.get() == own) continue;
-    one->gate.close();
-    others = true;
-  }
-  if (others) BiasedGate::barrier();
-  for (const auto& one : threads_) {
-    if (one.get() != own) one->gate.awaitOwner();
-    fold(*one);
-  }
-  visit();
-  raisePeaks();
-  for (const auto& one : threads_) {
-    deal(*one);
-    if (one.get() != own) one->gate.open();
-  }
-}
-
 Totals::Reading Totals::read() noexcept {
   const MutexLock lock(mutex_);
-  Reading reading;
-  withAll([&]() CISTERN_NO_TSA {
-    raisePeaks();
-    reading = {valuesOf(kBoth), valuesOf(0), valuesOf(1), exact_};
-  });
-  return reading;
+  const AllStill still(*this);
+  raisePeaks();
+  return {valuesOf(kBoth), valuesOf(0), valuesOf(1), exact_};
 }
 
 MemoryStats::Values Totals::valuesOf(std::size_t kind) const noexcept {
@@ -280,23 +285,21 @@ MemoryStats::Values Totals::valuesOf(std::size_t kind) const noexcept {
 
 void Totals::resetPeaks() noexcept {
   const MutexLock lock(mutex_);
-  withAll([&]() CISTERN_NO_TSA {
-    peak_ = {};
-    exact_ = true;
-  });
+  const AllStill still(*this);
+  peak_ = {};
+  exact_ = true;
 }
 
 void Totals::resetAccumulated() noexcept {
   const MutexLock lock(mutex_);
-  withAll([&]() CISTERN_NO_TSA {
-    for (std::size_t kind = 0; kind < kKinds; ++kind) {
-      const StatArray current = now(kind), added = taken(kind);
-      for (std::size_t stat = 0; stat < kStatCount; ++stat) {
-        taken_before_[kind][stat] = added[stat];
-        given_before_[kind][stat] = added[stat] - current[stat];
-      }
+  const AllStill still(*this);
+  for (std::size_t kind = 0; kind < kKinds; ++kind) {
+    const StatArray current = now(kind), added = taken(kind);
+    for (std::size_t stat = 0; stat < kStatCount; ++stat) {
+      taken_before_[kind][stat] = added[stat];
+      given_before_[kind][stat] = added[stat] - current[stat];
     }
-  });
+  }
 }
 
 std::size_t Totals::hostBytes() const noexcept {
@@ -340,7 +343,8 @@ void Totals::raisePeaksOfBacking() noexcept {
 // How far what hits change is below its peaks.
 Counts Totals::room(std::size_t kind) const noexcept {
   const StatArray current = now(kind);
-  const auto below = [&](Stat stat) CISTERN_NO_TSA {
+  const auto below = [&](Stat stat) {
+    mutex_.assertHeld();
     return peak_[kind][std::size_t(stat)] - current[std::size_t(stat)];
   };
   return {std::min(below(Stat::kAllocation), below(Stat::kActive)),

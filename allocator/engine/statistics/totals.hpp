@@ -88,11 +88,10 @@ class Totals {
     ThreadCounters* counters;
   };
   struct Mine;
+  class AllStill;
 
   ThreadCounters* lookUp() const noexcept;
   void leave(ThreadCounters& counters) noexcept;
-  template <class Visit>
-  void withAll(Visit visit) noexcept CISTERN_REQUIRES(mutex_);
   void fold(ThreadCounters& counters) noexcept CISTERN_REQUIRES(mutex_);
   void dealAlone(ThreadCounters& counters) noexcept CISTERN_REQUIRES(mutex_);
   void deal(ThreadCounters& counters) noexcept CISTERN_REQUIRES(mutex_);

@@ -15,12 +15,12 @@ struct OneCache : Parts {
     const MutexLock lock(heap.mutex());
     cache.bind(1, heap, 5, ground);
     cache.open(small, large, *counters);
-    heap.caches.push_back(&cache);
+    heap.addCache(cache);
   }
   ~OneCache() {
     const MutexLock lock(heap.mutex());
     if (cache.isOpen()) cache.close();
-    heap.caches.clear();
+    heap.audit();
   }
 
   /// A block of the cache that the program has.
@@ -66,8 +66,8 @@ struct OneCache : Parts {
   FilledCaches filled;
   CacheGround ground{0, tick, filled};
   ThreadCounters* const counters = totals.join();
-  Heap& heap = heapOf(stream());
   ThreadCache cache;
+  Heap heap{pool, stream(), 16, totals};
 };
 
 }  // namespace cistern::test

@@ -112,7 +112,7 @@ TEST_CASE("where frees were forgotten a page is as young as its free block", "[e
   rig.release(block);
   {
     const MutexLock lock(rig.heap.mutex());
-    rig.heap.recent.forget(3);
+    rig.heap.recentFrees().forget(3);
   }
   CHECK(rig.found() == Units{0, 1});
   CHECK(first.last_use.epoch == 3);

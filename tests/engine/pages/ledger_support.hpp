@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "allocator/engine/pages/mapping_table.hpp"
+#include "tests/engine/no_backing.hpp"
 #include "tests/support/catch.hpp"
 
 namespace cistern::test {
@@ -49,7 +50,8 @@ struct Ledger {
   }
 
   SizeRules rules{Options{}};
-  Pool pool{true, rules, true};
+  NoBacking backing{true};
+  Pool pool{true, rules, backing};
   Totals totals;
   Heap heap{pool, Stream{1}, 0, totals};
   pages::MappingTable table;

@@ -4,6 +4,7 @@
 #include "allocator/engine/pages/mapping_table.hpp"
 #include "allocator/engine/pages/window.hpp"
 #include "tests/engine/engine_support.hpp"
+#include "tests/engine/no_backing.hpp"
 
 namespace cistern::test {
 
@@ -43,7 +44,7 @@ struct OneHeapOfPages {
     Block* const hole = Layout::covering(in, mapping.place());
     heap.layout(in.kind).prepareHoles(1);
     heap.fill(in.kind, *hole, mapping.place(), mapping.placeEnd(), epoch);
-    heap.countBacking(in.kind, mapping.bytes(), +1, true);
+    heap.counts().countBacking(in.kind, mapping.bytes(), +1, true);
     return mapping;
   }
   /// Where the page was before it moved.
@@ -59,7 +60,7 @@ struct OneHeapOfPages {
     const MutexLock lock(heap.mutex());
     Request asked = request(bytes);
     asked.kind = in.kind;
-    return *heap.allocateAt(*Layout::covering(in, in.base + offset), in.base + offset, asked);
+    return *heap.allocateFrom(*Layout::covering(in, in.base + offset), asked, in.base + offset);
   }
   void release(Block& block) {
     const MutexLock lock(heap.mutex());
@@ -67,7 +68,7 @@ struct OneHeapOfPages {
   }
   void endEpoch() {
     const MutexLock lock(heap.mutex());
-    (void)heap.endEpoch();
+    (void)heap.endedEpoch();
   }
   std::optional<pages::Window> windowFor(std::uint64_t bytes, bool fresh_only = false) {
     const MutexLock lock(heap.mutex());
@@ -76,7 +77,8 @@ struct OneHeapOfPages {
   }
 
   SizeRules rules{Options{}};
-  Pool pool{true, rules, true};
+  NoBacking backing{true};
+  Pool pool{true, rules, backing};
   Totals totals;
   Heap heap{pool, Stream{1}, 0, totals};
   pages::MappingTable table;

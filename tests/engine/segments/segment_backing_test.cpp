@@ -16,18 +16,18 @@ TEST_CASE("a heap grows by a segment of the usual size, which is found by its ad
   CHECK(segment.heap == &rig.heap);
   CHECK(rig.map.find(deviceAddress(block)) == &segment);
   CHECK(rig.map.find(segment.deviceEnd() - 1) == &segment);
-  CHECK((rig.backing.taken() == 1 && rig.backing.returned() == 0));
+  CHECK((rig.segments.taken() == 1 && rig.segments.returned() == 0));
   Parts::release(block);
 }
 
 TEST_CASE("a heap grows by just what need be, unless that is the usual size", "[engine][part]") {
   SegmentsRig rig;
-  Block* const block = rig.backing.growTightly(rig.heap, rig.request(5 * kMiB));
+  Block* const block = rig.segments.growTightly(rig.heap, rig.request(5 * kMiB));
   REQUIRE(block);
   CHECK(takenOf(rig.sim) == 6 * kMiB);
-  CHECK(SegmentBacking::leastGrowth(rig.request(5 * kMiB)) == 6 * kMiB);
-  CHECK(rig.backing.growTightly(rig.heap, rig.request(12 * kMiB)) == nullptr);
-  CHECK(rig.backing.growTightly(rig.heap, rig.request(kKiB)) == nullptr);
+  CHECK(rig.segments.leastGrowth(rig.request(5 * kMiB)) == 6 * kMiB);
+  CHECK(rig.segments.growTightly(rig.heap, rig.request(12 * kMiB)) == nullptr);
+  CHECK(rig.segments.growTightly(rig.heap, rig.request(kKiB)) == nullptr);
   CHECK(takenOf(rig.sim) == 6 * kMiB);
   Parts::release(*block);
 }
@@ -35,10 +35,10 @@ TEST_CASE("a heap grows by just what need be, unless that is the usual size", "[
 TEST_CASE("beyond the limit the device is not asked", "[engine][part]") {
   SegmentsRig rig(simOf(kGiB), 30 * kMiB);
   Block& block = rig.grown(20 * kMiB);
-  CHECK(rig.backing.grow(rig.heap, rig.request(12 * kMiB)) == nullptr);
+  CHECK(rig.segments.grow(rig.heap, rig.request(12 * kMiB)) == nullptr);
   CHECK(rig.calls(Call::kMalloc) == 1);
   CHECK(rig.limit.reserved() == 20 * kMiB);
-  CHECK(rig.backing.lastError().empty());
+  CHECK(rig.segments.lastError().empty());
   Parts::release(block);
 }
 
@@ -46,13 +46,14 @@ TEST_CASE("what the device refuses changes nothing but what it is said to have s
           "[engine][part]") {
   SegmentsRig rig(simOf(30 * kMiB));
   Block& block = rig.grown(20 * kMiB);
-  const std::size_t host_bytes = rig.records.hostBytes();
-  for (int i = 0; i < 20; ++i) CHECK(rig.backing.grow(rig.heap, rig.request(12 * kMiB)) == nullptr);
-  CHECK_FALSE(rig.backing.lastError().empty());
+  const std::size_t host_bytes = rig.segments.hostBytes();
+  for (int i = 0; i < 20; ++i)
+    CHECK(rig.segments.grow(rig.heap, rig.request(12 * kMiB)) == nullptr);
+  CHECK_FALSE(rig.segments.lastError().empty());
   CHECK(rig.limit.reserved() == 20 * kMiB);
-  CHECK(rig.records.hostBytes() == host_bytes);
+  CHECK(rig.segments.hostBytes() == host_bytes);
   Block& fits = rig.grown(10 * kMiB);
-  CHECK(rig.backing.lastError().empty());
+  CHECK(rig.segments.lastError().empty());
   for (Block* one : {&block, &fits}) Parts::release(*one);
 }
 
@@ -65,10 +66,10 @@ TEST_CASE("idle segments go back, as many as are wanted, and are not found any m
   for (Block* block : blocks) {
     if (block != blocks[3]) Parts::release(*block);
   }
-  CHECK(rig.backing.releaseIdle({&rig.heap}, 21 * kMiB) == 40 * kMiB);
+  CHECK(rig.segments.release({&rig.heap}, 21 * kMiB) == 40 * kMiB);
   CHECK(takenOf(rig.sim) == 40 * kMiB);
-  CHECK(rig.backing.releaseIdle({&rig.heap}) == 20 * kMiB);
-  CHECK(rig.backing.releaseIdle({&rig.heap}) == 0);
+  CHECK(rig.segments.release({&rig.heap}, UINT64_MAX) == 20 * kMiB);
+  CHECK(rig.segments.release({&rig.heap}, UINT64_MAX) == 0);
   CHECK(takenOf(rig.sim) == 20 * kMiB);  // one is in use
   CHECK(rig.map.find(address) == nullptr);
   CHECK(rig.limit.reserved() == 20 * kMiB);
@@ -78,13 +79,12 @@ TEST_CASE("idle segments go back, as many as are wanted, and are not found any m
 TEST_CASE("a segment that a graph reaches stays until it is let go", "[engine][part]") {
   SegmentsRig rig;
   Block& block = rig.grown(20 * kMiB);
-  HeapSegment& segment = segmentOf(block);
   Pins pins;
-  rig.pinned.pin(segment, 1, pins);
+  rig.segments.pin(block, 1, pins);
   Parts::release(block);
-  CHECK(rig.backing.releaseIdle({&rig.heap}) == 0);
-  rig.pinned.unpin(segment);
-  CHECK(rig.backing.releaseIdle({&rig.heap}) == 20 * kMiB);
+  CHECK(rig.segments.release({&rig.heap}, UINT64_MAX) == 0);
+  rig.segments.unpin(pins);
+  CHECK(rig.segments.release({&rig.heap}, UINT64_MAX) == 20 * kMiB);
 }
 
 TEST_CASE("a segment that the device will not take back is as good as before", "[engine][part]") {
@@ -93,9 +93,9 @@ TEST_CASE("a segment that the device will not take back is as good as before", "
   const Address address = deviceAddress(block);
   Parts::release(block);
   rig.sim.faults().failAll(Call::kFree, ErrorKind::kOther);
-  CHECK(rig.backing.releaseIdle({&rig.heap}) == 0);
-  CHECK_FALSE(rig.backing.lastError().empty());
-  CHECK((rig.backing.returned() == 0 && rig.limit.reserved() == 20 * kMiB));
+  CHECK(rig.segments.release({&rig.heap}, UINT64_MAX) == 0);
+  CHECK_FALSE(rig.segments.lastError().empty());
+  CHECK((rig.segments.returned() == 0 && rig.limit.reserved() == 20 * kMiB));
   CHECK(rig.map.find(address) != nullptr);
   Parts::audit(rig.heap);
   Block* const again = Parts::tryAllocate(rig.heap, rig.request(20 * kMiB));
@@ -103,7 +103,7 @@ TEST_CASE("a segment that the device will not take back is as good as before", "
   CHECK(deviceAddress(*again) == address);
   Parts::release(*again);
   rig.sim.faults().clear();
-  CHECK(rig.backing.releaseIdle({&rig.heap}) == 20 * kMiB);
+  CHECK(rig.segments.release({&rig.heap}, UINT64_MAX) == 20 * kMiB);
 }
 
 TEST_CASE("above the threshold what was idle for longer than most goes, the oldest first",
@@ -117,9 +117,9 @@ TEST_CASE("above the threshold what was idle for longer than most goes, the olde
     rig.heap.release(*blocks[i], freed_at[i]);
   }
   rig.tick = 12;
-  rig.backing.collectGarbage({&rig.heap}, 80 * kMiB);
+  rig.segments.collectGarbage({&rig.heap}, 80 * kMiB);
   CHECK(takenOf(rig.sim) == 80 * kMiB);
-  rig.backing.collectGarbage({&rig.heap}, 60 * kMiB);
+  rig.segments.collectGarbage({&rig.heap}, 60 * kMiB);
   CHECK(takenOf(rig.sim) == 60 * kMiB);
   const MutexLock lock(rig.heap.mutex());
   for (Segment* s = rig.heap.layout(SizeKind::kLarge).segments(); s; s = s->next)

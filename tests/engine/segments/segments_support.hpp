@@ -15,22 +15,20 @@ struct SegmentsRig : Parts {
     limit.set(most);
   }
   ~SegmentsRig() {
-    (void)backing.releaseIdle(heaps.all());
+    (void)segments.release(heaps.all(), UINT64_MAX);
     CHECK(takenOf(sim) == 0);
     CHECK(limit.reserved() == 0);
   }
 
   Request request(std::uint64_t bytes) { return rules.request(bytes, heap.stream(), &pool); }
-  Block& grown(std::uint64_t bytes) { return *backing.grow(heap, request(bytes)); }
+  Block& grown(std::uint64_t bytes) { return *segments.grow(heap, request(bytes)); }
 
   const Options options;
   Limit limit;
   SegmentMap map;
-  SegmentRecords records;
-  PinnedSegments pinned;
   std::atomic<Address> places{Address{1} << 50};
   std::atomic<std::uint64_t> tick{0};
-  SegmentBacking backing{device, options, limit, map, records, pinned, places, tick};
+  SegmentBacking segments{device, options, limit, map, places, tick};
   Heap& heap = heapOf(stream());
 };
 

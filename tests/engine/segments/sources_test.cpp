@@ -30,12 +30,12 @@ struct MadeUpSource : SegmentSource {
 
 struct SourceRig : SegmentsRig {
   SourceRig() {
-    of_source.open({0, 1}, {source, false}, rules, false);
+    of_source.open({0, 1}, {source, false}, rules, segments);
     home = &heaps.findOrMake(of_source, stream());
   }
   ~SourceRig() {
     source->throws = source->refuses = false;
-    (void)backing.releaseIdle({home});
+    (void)segments.release({home}, UINT64_MAX);
     CHECK(source->out == 0);
     CHECK(heaps.park(*home));  // its pool goes
     CHECK(calls(Call::kMalloc) == 0);
@@ -46,11 +46,11 @@ struct SourceRig : SegmentsRig {
   }
   std::uint64_t reserved() {
     const MutexLock lock(home->mutex());
-    return home->reservedBytes();
+    return home->counts().reservedBytes();
   }
 
   std::shared_ptr<MadeUpSource> source = std::make_shared<MadeUpSource>();
-  Pool of_source{false, rules, false};
+  Pool of_source{false, rules, segments};
   Heap* home = nullptr;
 };
 
@@ -59,37 +59,37 @@ struct SourceRig : SegmentsRig {
 TEST_CASE("a pool's source is asked instead of the device, and has its memory back",
           "[engine][part]") {
   SourceRig rig;
-  Block* const block = rig.backing.grow(*rig.home, rig.requestOfSource(5 * kMiB));
+  Block* const block = rig.segments.grow(*rig.home, rig.requestOfSource(5 * kMiB));
   REQUIRE(block);
   CHECK(rig.source->out == 20 * kMiB);
   CHECK(rig.map.find(deviceAddress(*block)) == &segmentOf(*block));
   Parts::release(*block);
-  CHECK(rig.backing.releaseIdle({rig.home}) == 20 * kMiB);
+  CHECK(rig.segments.release({rig.home}, UINT64_MAX) == 20 * kMiB);
   CHECK(rig.source->out == 0);
 }
 
 TEST_CASE("what a source throws leaves the verb, and nothing has changed", "[engine][part]") {
   SourceRig rig;
   rig.source->throws = true;
-  CHECK_THROWS_AS(rig.backing.grow(*rig.home, rig.requestOfSource(kMiB)), std::runtime_error);
+  CHECK_THROWS_AS(rig.segments.grow(*rig.home, rig.requestOfSource(kMiB)), std::runtime_error);
   rig.source->throws = false;
   rig.source->refuses = true;
-  CHECK(rig.backing.grow(*rig.home, rig.requestOfSource(kMiB)) == nullptr);
+  CHECK(rig.segments.grow(*rig.home, rig.requestOfSource(kMiB)) == nullptr);
   CHECK((rig.reserved() == 0 && rig.limit.reserved() == 0));
 }
 
 TEST_CASE("a source that will not have its memory back, or throws, is asked again",
           "[engine][part]") {
   SourceRig rig;
-  Parts::release(*rig.backing.grow(*rig.home, rig.requestOfSource(kMiB)));
+  Parts::release(*rig.segments.grow(*rig.home, rig.requestOfSource(kMiB)));
   for (bool MadeUpSource::*trouble : {&MadeUpSource::throws, &MadeUpSource::refuses}) {
     (*rig.source).*trouble = true;
-    CHECK(rig.backing.releaseIdle({rig.home}) == 0);
+    CHECK(rig.segments.release({rig.home}, UINT64_MAX) == 0);
     CHECK(rig.reserved() == 2 * kMiB);
     Parts::audit(*rig.home);
     (*rig.source).*trouble = false;
   }
-  CHECK(rig.backing.releaseIdle({rig.home}) == 2 * kMiB);
+  CHECK(rig.segments.release({rig.home}, UINT64_MAX) == 2 * kMiB);
 }
 
 #if defined(CISTERN_COUNTS_HOST_MEMORY)
@@ -106,7 +106,7 @@ TEST_CASE("a heap that grows on a host without memory has what the source has gi
       const AtHostAllocations few([&] {
         if (left-- == 0) throw std::bad_alloc();
       });
-      block = rig.backing.grow(*rig.home, request);
+      block = rig.segments.grow(*rig.home, request);
     } catch (const std::bad_alloc&) {
       ++failed;
     }
@@ -133,7 +133,7 @@ TEST_CASE("memory that can be neither used nor given back waits with its heap", 
         rig.source->refuses = rig.source->out > 0;
         throw std::bad_alloc();
       });
-      block = rig.backing.grow(*rig.home, request);
+      block = rig.segments.grow(*rig.home, request);
     } catch (const std::bad_alloc&) {
     }
     CAPTURE(allowed);
@@ -141,7 +141,7 @@ TEST_CASE("memory that can be neither used nor given back waits with its heap", 
     if (rig.source->out != 0) CHECK_FALSE(rig.heaps.park(*rig.home));  // it has something to offer
     rig.source->refuses = false;
     if (block) Parts::release(*block);
-    (void)rig.backing.releaseIdle({rig.home});
+    (void)rig.segments.release({rig.home}, UINT64_MAX);
     CHECK(rig.source->out == 0);
   }
 }

@@ -1,0 +1,70 @@
+// Where a heap's memory comes from, and where it goes back to: `SegmentBacking` or `PageBacking`.
+// Those who grow a heap know which of the two it is; everybody else asks here.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "allocator/base/mutex.hpp"
+
+namespace cistern {
+
+struct Block;
+struct EpochMark;
+class Heap;
+struct Pins;
+struct Request;
+
+/// Thread-safe. Nothing here may be called with a heap's lock held, unless it says so. Heaps that
+/// are given may be of either backing: it looks at its own.
+class MemoryBacking {
+ public:
+  MemoryBacking(const MemoryBacking&) = delete;
+  MemoryBacking& operator=(const MemoryBacking&) = delete;
+  /// Whether it is the one in pages.
+  bool inPages() const { return in_pages_; }
+
+  /// Gives what lies wholly free in the heaps back to the device until `bytes` are back. Returns
+  /// how many are.
+  virtual std::uint64_t release(const std::vector<Heap*>& heaps, std::uint64_t bytes) = 0;
+  /// Gives all of it back. What queued work may still use follows when that is complete.
+  virtual void emptyCache(const std::vector<Heap*>& heaps) = 0;
+  /// Gives back what was unused for at least the mean time, until no more than `bytes` are
+  /// reserved.
+  virtual void collectGarbage(const std::vector<Heap*>& heaps, std::uint64_t bytes) = 0;
+
+  /// The block's memory stays where it is until unpin: holder `number` knows its addresses. What
+  /// that has not pinned before comes into `pins`. Pre: the block is allocated. Throws
+  /// std::bad_alloc; then what came into `pins` counts, and nothing else.
+  virtual void pin(const Block& block, std::uint32_t number, Pins& pins) = 0;
+  /// Lets go of what of `pins` is of this backing, and takes it out.
+  virtual void unpin(Pins& pins) noexcept = 0;
+  /// Whether a graph reaches any of the block's memory. Pre: holdStill() and the heap's lock are
+  /// held.
+  virtual bool pinned(const Block& block) const = 0;
+
+  /// Whether nothing that is still under way was done through addresses of the heap's that have no
+  /// memory any more. If so the heap may go to another stream, for which it is as new.
+  virtual bool forgets(Heap& heap) = 0;
+  /// Whether anything that is still under way was done through such addresses, in that epoch or
+  /// before. Pre: as pinned.
+  virtual bool leftInUse(Heap& heap, EpochMark until) const noexcept = 0;
+
+  /// The lock that comes before heaps', held: nothing moves meanwhile. Segments have none.
+  virtual std::unique_lock<Mutex> holdStill() const = 0;
+  /// The least that a request takes from the device when nothing is free for it, in bytes.
+  virtual std::uint64_t leastGrowth(const Request& request) const = 0;
+  /// What the device said last, when it refused; else nothing.
+  virtual std::string lastError() const = 0;
+
+ protected:
+  explicit MemoryBacking(bool in_pages) : in_pages_(in_pages) {}
+  ~MemoryBacking() = default;
+
+ private:
+  const bool in_pages_;
+};
+
+}  // namespace cistern
