@@ -127,10 +127,11 @@ function(cistern_library target)
   endif()
 endfunction()
 
-# cistern_executable(name LINKS target…): a program of the calling folder's sources; none without.
+# cistern_executable(name [FOLDERS sub…] LINKS target…): a program of the calling folder's sources; none
+# without.
 function(cistern_executable target)
-  cmake_parse_arguments(arg "" "" "LINKS" ${ARGN})
-  cistern_sources(sources)
+  cmake_parse_arguments(arg "" "" "FOLDERS;LINKS" ${ARGN})
+  cistern_sources(sources ${arg_FOLDERS})
   if(sources)
     add_executable(${target} ${sources})
     target_link_libraries(${target} PRIVATE ${arg_LINKS})

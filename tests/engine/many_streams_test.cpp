@@ -5,7 +5,7 @@
 #include <random>
 
 #include "allocator/engine/heap/heap_table.hpp"
-#include "tests/engine/thread_cache_support.hpp"
+#include "tests/engine/cache/thread_cache_support.hpp"
 
 namespace cistern::test {
 namespace {

@@ -10,7 +10,7 @@
 namespace cistern::test {
 namespace {
 
-constexpr std::size_t kThreads = 8;
+constexpr std::size_t kThreadsAtOnce = 8;
 
 /// Runs `body(index)` on every thread, and gives the first exception on.
 template <class Body>
@@ -132,7 +132,8 @@ void shareStreams(const char* conf, int steps) {
   SimRig rig(conf, simOf(4 * kGiB, 20'000));
   const Streams streams(rig.allocator, 4);
   Mailbox mailbox;
-  onThreads(kThreads, [&](std::size_t i) { SharingWorker(rig, streams, mailbox, i).run(steps); });
+  onThreads(kThreadsAtOnce,
+            [&](std::size_t i) { SharingWorker(rig, streams, mailbox, i).run(steps); });
   Parcel left;
   while (mailbox.take(left)) rig.allocator.free(left.block);
   rig.allocator.audit();
@@ -159,8 +160,8 @@ TEST_CASE("statistics read by one thread are consistent while others work", "[en
   SimRig rig("limit:64M", simOf(kGiB, 20'000));
   const Streams streams(rig.allocator, 4);
   Mailbox mailbox;
-  std::atomic<std::size_t> working{kThreads - 1};
-  onThreads(kThreads, [&](std::size_t i) {
+  std::atomic<std::size_t> working{kThreadsAtOnce - 1};
+  onThreads(kThreadsAtOnce, [&](std::size_t i) {
     if (i > 0) {
       SharingWorker(rig, streams, mailbox, i).run(400);
       --working;
@@ -190,7 +191,7 @@ TEST_CASE("statistics read by one thread are consistent while others work", "[en
 
 TEST_CASE("heaps are made while others are looked up", "[engine]") {
   SimRig rig("", simOf(16 * kGiB));
-  onThreads(kThreads, [&](std::size_t) {
+  onThreads(kThreadsAtOnce, [&](std::size_t) {
     std::vector<std::pair<Stream, void*>> blocks;
     for (int i = 0; i < 40; ++i) {
       const Stream stream = rig.stream();
@@ -203,7 +204,7 @@ TEST_CASE("heaps are made while others are looked up", "[engine]") {
     for (const auto& [on, block] : blocks) rig.allocator.free(block);
   });
   CHECK(nowOf(rig.allocator, Stat::kAllocation) == 0);
-  CHECK(rig.allocator.memoryStats()[Stat::kAllocation].peak <= std::int64_t(kThreads * 40));
+  CHECK(rig.allocator.memoryStats()[Stat::kAllocation].peak <= std::int64_t(kThreadsAtOnce * 40));
 }
 
 TEST_CASE("wrong frees on some threads do no harm to segments that come and go on others",
@@ -213,7 +214,7 @@ TEST_CASE("wrong frees on some threads do no harm to segments that come and go o
   std::atomic<Address> last{1};
   rig.allocator.setMisuseHook([&](const Misuse&) { ++reported; });
   std::atomic<std::size_t> working{4};
-  onThreads(kThreads, [&](std::size_t i) {
+  onThreads(kThreadsAtOnce, [&](std::size_t i) {
     if (i >= 4) {
       while (working > 0) {
         rig.allocator.free(toPointer(last.load() + 1));  // never where a block begins

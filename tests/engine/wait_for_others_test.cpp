@@ -1,6 +1,6 @@
 // cross_stream_reuse:wait: a stream is made to wait for others' queued work rather than that the
 // allocator grows.
-#include "tests/engine/pages_support.hpp"
+#include "tests/engine/pages/pages_support.hpp"
 
 namespace cistern::test {
 namespace {

@@ -5,7 +5,7 @@
 #include <random>
 #include <thread>
 
-#include "tests/engine/pages_support.hpp"
+#include "tests/engine/pages/pages_support.hpp"
 #include "tests/pools/unwind_support.hpp"
 
 namespace cistern::test {

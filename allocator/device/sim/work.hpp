@@ -1,6 +1,6 @@
 // What can be queued on a simulated device: work that says how long it lasts, what memory it
 // touches, and, if a test wants to look at data, what it does there.
-// Read next: timelines.hpp (when it runs), race_detector.hpp (whether it may).
+// Read next: race_detector.hpp (whether it may).
 #pragma once
 
 #include <cstdint>

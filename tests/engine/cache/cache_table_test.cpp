@@ -1,0 +1,122 @@
+// All caches of an allocator, and whose they are.
+#include "allocator/engine/cache/cache_table.hpp"
+
+#include "allocator/engine/cache/held_caches.hpp"
+#include "tests/engine/cache/thread_cache_support.hpp"
+#include "tests/engine/parts_support.hpp"
+
+namespace cistern::test {
+namespace {
+
+struct TableOfCaches : Parts {
+  ThreadCache* openBy(IdleThread& thread, Heap& heap) {
+    ThreadCache* cache = nullptr;
+    thread.run([&] { cache = table.open(heap); });
+    return cache;
+  }
+
+  std::atomic<std::uint64_t> tick{1};
+  CacheTable table{{64 * kKiB, kMiB, 16 * kMiB}, tick, totals};
+};
+
+}  // namespace
+
+TEST_CASE("a thread has one cache for each stream, and finds them again", "[engine][part]") {
+  TableOfCaches rig;
+  Heap& first = rig.heapOf(rig.stream());
+  Heap& second = rig.heapOf(rig.stream());
+  CHECK(rig.table.mine(first.stream()) == nullptr);
+  ThreadCache* const one = rig.table.open(first);
+  ThreadCache* const two = rig.table.open(second);
+  REQUIRE((one != nullptr && two != nullptr && one != two));
+  CHECK(rig.table.open(first) == one);
+  CHECK(&CacheTable::last() == one);
+  CHECK(rig.table.mine(second.stream()) == two);
+  CHECK(&CacheTable::last() == two);
+  CHECK(&one->heap() == &first);
+  CHECK(rig.table.owner(one->heldByMe()) == one);
+  CHECK(rig.table.owner(two->heldByMe()) == two);
+  CHECK(rig.table.owner(ownership::holderOf(1000, ownership::Where::kHeld)) == nullptr);
+}
+
+TEST_CASE("threads on one stream have a cache each, and the next thread has one that was left",
+          "[engine][part][threads]") {
+  TableOfCaches rig;
+  Heap& heap = rig.heapOf(rig.stream());
+  ThreadCache* const own = rig.table.open(heap);
+  ThreadCache* others = nullptr;
+  {
+    IdleThread thread;
+    others = rig.openBy(thread, heap);
+    CHECK(others != own);
+    CHECK(rig.openBy(thread, heap) == others);
+  }
+  IdleThread next;
+  CHECK(rig.openBy(next, heap) == others);
+  const std::size_t bytes = rig.table.hostBytes();
+  IdleThread another;
+  ThreadCache* const third = rig.openBy(another, heap);
+  CHECK((third != own && third != others));
+  CHECK(rig.table.hostBytes() > bytes);
+}
+
+TEST_CASE("a cache that its thread has left is not its own any more", "[engine][part]") {
+  TableOfCaches rig;
+  Heap& heap = rig.heapOf(rig.stream());
+  ThreadCache* const cache = rig.table.open(heap);
+  rig.table.leave(*cache);
+  CHECK_FALSE(cache->isOpen());
+  CHECK(rig.table.open(heap) == cache);
+  CHECK((cache->isOpen() && cache->isMine()));
+}
+
+TEST_CASE("each table knows its own caches, and serves none while requests are routed",
+          "[engine][part]") {
+  TableOfCaches rig, other;
+  ThreadCache* const cache = rig.table.open(rig.heapOf(rig.stream()));
+  CHECK(rig.table.has(*cache));
+  CHECK(rig.table.serves(*cache));
+  CHECK_FALSE(other.table.has(*cache));
+  CHECK_FALSE(other.table.serves(*cache));
+  rig.table.setRouted(true);
+  CHECK(rig.table.has(*cache));
+  CHECK_FALSE(rig.table.serves(*cache));
+  rig.table.setRouted(false);
+  CHECK(rig.table.serves(*cache));
+}
+
+TEST_CASE("where there is nothing to keep there are no caches", "[engine][part]") {
+  TableOfCaches rig;
+  CacheTable none({0, 0, 0}, rig.tick, rig.totals);
+  CHECK(none.open(rig.heapOf(rig.stream())) == nullptr);
+}
+
+TEST_CASE("who holds a heap's caches has all that they kept, and their owners go without",
+          "[engine][part][threads]") {
+  TableOfCaches rig;
+  Heap& heap = rig.heapOf(rig.stream());
+  IdleThread thread;
+  Block* again = nullptr;
+  bool far = false;
+  ThreadCache* const cache = rig.openBy(thread, heap);
+  Block& block = rig.allocate(heap, kKiB);
+  thread.run([&] {
+    const MutexLock lock(heap.mutex());
+    cache->own(block);
+    CHECK(cache->accept(block, WhoFreed(nullptr, 0)));
+  });
+  {
+    const MutexLock lock(heap.mutex());
+    const HeldCaches held(heap);
+    CHECK(held.hadAny());
+    CHECK(heap.busyBytes() == 0);
+    CHECK_FALSE(cache->keepsAny());
+    thread.run([&] { again = cache->take(kKiB, far); });
+    CHECK(again == nullptr);
+    CHECK_FALSE(HeldCaches(heap).hadAny());
+  }
+  thread.run([&] { again = cache->take(kKiB, far); });
+  CHECK(again == nullptr);  // the gate is open; there is nothing
+}
+
+}  // namespace cistern::test

@@ -1,0 +1,113 @@
+// What a cache keeps of larger blocks, and how it is made to give something up.
+#include "tests/engine/cache/one_cache_support.hpp"
+
+namespace cistern::test {
+
+TEST_CASE("of blocks beyond a megabyte the one that was freed last is kept", "[engine][part]") {
+  OneCache rig;
+  Block& first = rig.held(2 * kMiB);
+  Block& second = rig.held(3 * kMiB);
+  CHECK(rig.accept(first));
+  CHECK(rig.cache.hasLast());
+  CHECK(rig.accept(second));
+  CHECK(rig.cache.cachedBytes() == 3 * kMiB);
+  CHECK(rig.busyBytes() == 3 * kMiB);
+  CHECK(rig.cache.takeAny(2 * kMiB) == nullptr);
+  CHECK(rig.cache.takeAny(3 * kMiB) == &second);
+  CHECK(rig.cache.giveAny(second, nullptr));
+  {
+    const MutexLock lock(rig.heap.mutex());
+    rig.cache.flushLast();
+  }
+  CHECK_FALSE(rig.cache.hasLast());
+  CHECK(rig.busyBytes() == 0);
+}
+
+TEST_CASE("a cache that is shut keeps nothing until it is open again", "[engine][part]") {
+  OneCache rig;
+  Block& block = rig.held(kKiB);
+  Block& sent = rig.held(kKiB);
+  {
+    const MutexLock lock(rig.heap.mutex());
+    rig.cache.setShut(true);
+  }
+  CHECK_FALSE(rig.accept(block));
+  CHECK(rig.giveBack(sent) == RemoteFrees::Answer::kTaken);
+  {
+    const MutexLock lock(rig.heap.mutex());
+    CHECK(rig.cache.takeLocked(kKiB) == nullptr);  // what came went on to the heap
+    rig.cache.setShut(false);
+  }
+  CHECK(rig.busyBytes() == kKiB);
+  CHECK(rig.accept(block));
+}
+
+TEST_CASE("what a kind of sizes keeps is given up some at a time, the largest first",
+          "[engine][part]") {
+  OneCache rig;
+  for (const std::uint64_t bytes : {kKiB, kKiB, 4 * kKiB, 2 * kMiB}) {
+    CHECK(rig.accept(rig.held(bytes)));
+  }
+  const MutexLock lock(rig.heap.mutex());
+  CHECK(rig.cache.flushSome(SizeKind::kSmall));
+  CHECK(rig.cache.cachedBytes() == 2 * kMiB + 2 * kKiB);
+  CHECK(rig.cache.flushSome(SizeKind::kSmall));
+  CHECK_FALSE(rig.cache.flushSome(SizeKind::kSmall));
+  CHECK(rig.cache.cachedBytes() == 2 * kMiB);
+  CHECK(rig.cache.flushSome(SizeKind::kLarge));
+  CHECK_FALSE(rig.cache.flushSome(SizeKind::kLarge));
+  CHECK(rig.heap.busyBytes() == 0);
+  rig.cache.audit();
+}
+
+TEST_CASE("a flushed cache asks before it keeps something again", "[engine][part]") {
+  OneCache rig;
+  Block& block = rig.held(kKiB);
+  Block& other = rig.held(2 * kKiB);
+  CHECK(rig.accept(block));
+  {
+    const MutexLock lock(rig.heap.mutex());
+    rig.cache.flush();
+    rig.cache.audit();
+  }
+  CHECK(rig.busyBytes() == 2 * kKiB);
+  CHECK_FALSE(rig.cache.give(other, nullptr));
+  CHECK(rig.accept(other));
+}
+
+TEST_CASE("a block is found by its address while its record stands for it", "[engine][part]") {
+  OneCache rig;
+  Block& block = rig.held(kKiB);
+  const Address address = deviceAddress(block);
+  CHECK(rig.cache.recent(address) == nullptr);
+  rig.cache.remember(address, block);
+  CHECK(rig.cache.recent(address) == &block);
+  CHECK(rig.cache.recent(address + kGranule) == nullptr);
+  rig.free(block);
+  {
+    const MutexLock lock(rig.heap.mutex());
+    rig.cache.flush();
+  }
+  CHECK(rig.cache.recent(address) == nullptr);
+}
+
+TEST_CASE("a cache is listed when something comes into it, once until it is looked at",
+          "[engine][part]") {
+  OneCache rig;
+  std::vector<ThreadCache*> listed;
+  rig.filled.takeAll(listed);
+  CHECK(listed.empty());
+  Block& block = rig.held(kKiB);
+  Block& sent = rig.held(kKiB);
+  CHECK(rig.accept(block));
+  CHECK(rig.accept(rig.held(kKiB)));
+  rig.filled.takeAll(listed);
+  CHECK(listed == std::vector{&rig.cache});
+  rig.filled.takeAll(listed);
+  CHECK(listed.empty());
+  CHECK(rig.giveBack(sent) == RemoteFrees::Answer::kTaken);
+  rig.filled.takeAll(listed);
+  CHECK(listed == std::vector{&rig.cache});
+}
+
+}  // namespace cistern::test

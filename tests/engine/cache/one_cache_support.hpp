@@ -1,0 +1,73 @@
+// What the tests of one cache share: a cache of the calling thread in front of a heap, with no
+// table around it.
+#pragma once
+
+#include "allocator/engine/cache/thread_cache.hpp"
+#include "tests/engine/parts_support.hpp"
+
+namespace cistern::test {
+
+struct OneCache : Parts {
+  explicit OneCache(std::int64_t budget = 1 << 30, std::uint64_t small = 64 * kKiB,
+                    std::uint64_t large = 8 * kMiB) {
+    ground.budget = budget;
+    filled.makeRoom(1);
+    const MutexLock lock(heap.mutex());
+    cache.bind(1, heap, 5, ground);
+    cache.open(small, large, *counters);
+    heap.addCache(cache);
+  }
+  ~OneCache() {
+    const MutexLock lock(heap.mutex());
+    if (cache.isOpen()) cache.close();
+    heap.audit();
+  }
+
+  /// A block of the cache that the program has.
+  Block& held(std::uint64_t bytes) {
+    Block& block = allocate(heap, bytes);
+    const MutexLock lock(heap.mutex());
+    cache.own(block);
+    return block;
+  }
+  /// Gives it back under the heap's lock.
+  bool accept(Block& block) {
+    const MutexLock lock(heap.mutex());
+    const bool kept = cache.accept(block, WhoFreed(nullptr, 0));
+    cache.audit();
+    return kept;
+  }
+  /// The same; what the cache does not keep goes to the heap.
+  void free(Block& block) {
+    if (accept(block)) return;
+    const MutexLock lock(heap.mutex());
+    cache.letGo(block, WhoFreed(nullptr, 0));
+  }
+  Block* take(std::uint64_t bytes) {
+    bool far = false;
+    Block* const block = cache.take(bytes, far);
+    if (far) (void)cache.publish(nullptr);
+    return block;
+  }
+  /// By another thread, or as if.
+  RemoteFrees::Answer giveBack(Block& block) {
+    return cache.giveBack(block, cache.heldByMe(), WhoFreed(nullptr, 9));
+  }
+  std::uint64_t busyBytes() {
+    const MutexLock lock(heap.mutex());
+    return heap.busyBytes();
+  }
+  std::int64_t current(Stat stat) { return totals.read().all[std::size_t(stat)].current; }
+  static ownership::Where whereIs(const Block& block) {
+    return ownership::whereIs(ownership::load(block));
+  }
+
+  std::atomic<std::uint64_t> tick{1};
+  FilledCaches filled;
+  CacheGround ground{0, tick, filled};
+  ThreadCounters* const counters = totals.join();
+  ThreadCache cache;
+  Heap heap{pool, stream(), 16, totals};
+};
+
+}  // namespace cistern::test

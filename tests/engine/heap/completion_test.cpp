@@ -1,0 +1,121 @@
+// How far a stream is known to have come, by what its marks have answered.
+#include "allocator/engine/heap/completion.hpp"
+
+#include "tests/support/catch.hpp"
+
+namespace cistern::test {
+namespace {
+
+using MarkAnswer = Completion::Answer;
+
+/// Something is freed, and marked; the epoch that the mark ends.
+EpochMark marked(Completion& known, std::uint64_t at) {
+  known.noteFreed();
+  REQUIRE(known.beginLook(true));
+  (void)known.beginMark();
+  const EpochMark until = known.endEpoch();
+  known.endMark(MarkAnswer::kNotYet, until, false, nullptr, at);
+  known.audit();
+  return until;
+}
+
+void pass(Completion& known, MarkAnswer answer, std::uint64_t at) {
+  REQUIRE(known.beginLook(false));
+  known.passOldest(answer, at);
+  known.endLook();
+  known.audit();
+}
+
+}  // namespace
+
+TEST_CASE("marks are passed in order, and each says what was freed before it", "[engine][part]") {
+  Completion known(1);
+  const EpochMark first = marked(known, 10), second = marked(known, 20);
+  CHECK_FALSE(known.complete(first));
+  pass(known, MarkAnswer::kReached, 30);
+  CHECK(known.complete(first));
+  CHECK_FALSE(known.complete(second));
+  CHECK(known.anyUnknown());
+  pass(known, MarkAnswer::kReached, 40);
+  CHECK(known.complete(second));
+  CHECK_FALSE(known.anyUnknown());
+  CHECK_FALSE(known.complete(known.now()));
+}
+
+TEST_CASE("what was marked in vain is complete with the next mark", "[engine][part]") {
+  Completion known(1);
+  const EpochMark lost = marked(known, 10);
+  pass(known, MarkAnswer::kInVain, 20);
+  CHECK_FALSE(known.complete(lost));
+  CHECK(known.anyUnmarked());
+  (void)marked(known, 30);
+  CHECK_FALSE(known.anyUnmarked());
+  pass(known, MarkAnswer::kReached, 40);
+  CHECK(known.complete(lost));
+}
+
+TEST_CASE("one thread looks at a time, and only where there is something to ask or to mark",
+          "[engine][part]") {
+  Completion known(1);
+  CHECK_FALSE(known.beginLook(false));
+  CHECK(known.beginLook(true));
+  CHECK(known.isAsked());
+  CHECK_FALSE(known.beginLook(true));
+  known.endLook();
+  CHECK_FALSE(known.isAsked());
+  (void)marked(known, 10);
+  CHECK(known.beginLook(false));  // there is a mark to ask
+}
+
+TEST_CASE("of epochs from before they were counted anew nothing is known until it is all complete",
+          "[engine][part]") {
+  Completion known(UINT32_MAX - 1);
+  const EpochMark before = known.endEpoch();
+  known.noteFreed();
+  known.noteComplete(before);
+  CHECK(known.complete(before));
+  CHECK(known.ranOut());
+  known.renumber();
+  known.audit();
+  CHECK_FALSE(known.complete(before));
+  CHECK(known.stampOf(before) == Completion::kOldEpochs);
+  known.noteComplete(before);  // of another count
+  CHECK_FALSE(known.complete(before));
+  known.noteComplete(known.endEpoch());
+  CHECK(known.complete(before));
+}
+
+TEST_CASE("much that is freed is worth a mark while others look for memory, so many times",
+          "[engine][part]") {
+  constexpr std::uint64_t kHeap = 6400;
+  Completion known(1);
+  known.noteFreed(kHeap);
+  CHECK_FALSE(known.wantsMark(kHeap));
+  known.noteSought();
+  CHECK(known.wantsMark(kHeap));
+  int times = 0;
+  for (; known.wantsMark(kHeap) && times < 100; ++times) {
+    known.noteMarkAtFree();
+    CHECK_FALSE(known.wantsMark(kHeap));
+    known.noteFreed(kHeap / 64 - 1);
+    CHECK_FALSE(known.wantsMark(kHeap));
+    known.noteFreed(1);
+  }
+  CHECK((times > 1 && times < 100));
+}
+
+TEST_CASE("a capture ends once, and the number of another ends nothing", "[engine][part]") {
+  Completion known(1);
+  CHECK(known.recorded() == 0);
+  const EpochMark before = known.endEpoch();
+  known.beginRecording(5, before);
+  known.audit();
+  CHECK(known.recorded() == 5);
+  CHECK(known.beforeRecording().epoch == before.epoch);
+  CHECK_FALSE(known.endRecording(4));
+  CHECK(known.recorded() == 5);
+  CHECK(known.endRecording(5));
+  CHECK(known.recorded() == 0);
+}
+
+}  // namespace cistern::test

@@ -1,0 +1,52 @@
+// The loop that makes new pages larger when they have cost too much.
+#include "allocator/engine/pages/cost_loop.hpp"
+
+#include "tests/engine/engine_support.hpp"
+
+namespace cistern::test {
+namespace {
+
+constexpr double kMs = 1e6;
+constexpr std::uint64_t kSecond = 1'000'000'000;
+
+}  // namespace
+
+TEST_CASE("what a program takes beyond its share makes pages larger, and time smaller again",
+          "[engine][part]") {
+  pages::CostLoop loop(0.01);
+  CHECK(loop.scale() == 1);
+  loop.note(20 * kMs, 0, kSecond);  // nothing is earned before the first
+  CHECK(loop.scale() == 2);
+  loop.note(30 * kMs, 0, 2 * kSecond);  // of which 10 are the second's
+  CHECK(loop.scale() == 4);
+  loop.note(0, 0, 6 * kSecond);
+  CHECK(loop.scale() == 1);
+}
+
+TEST_CASE("growth as it would be anyway is not held against a program", "[engine][part]") {
+  pages::CostLoop loop(0.01);
+  loop.note(50 * kMs, 50 * kMs, kSecond);
+  CHECK(loop.scale() == 1);
+  loop.note(5 * kMs, 50 * kMs, kSecond);  // nor is what it had cheaper saved
+  CHECK(loop.scale() == 1);
+}
+
+TEST_CASE("neither thrift nor waste is remembered for ever", "[engine][part]") {
+  pages::CostLoop loop(0.01);
+  loop.note(0, 0, kSecond);
+  loop.note(0, 0, 1'000 * kSecond);
+  CHECK(loop.scale() == 0.5);
+  for (int i = 0; i < 100; ++i) loop.note(100 * kMs, 0, 1'000 * kSecond);
+  CHECK(loop.scale() == 8);
+  loop.note(0, 0, 1'006 * kSecond);
+  CHECK(loop.scale() == 1);
+}
+
+TEST_CASE("a clock that goes back earns nothing", "[engine][part]") {
+  pages::CostLoop loop(0.01);
+  loop.note(20 * kMs, 0, 5 * kSecond);
+  loop.note(0, 0, kSecond);
+  CHECK(loop.scale() == 2);
+}
+
+}  // namespace cistern::test

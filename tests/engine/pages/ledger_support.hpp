@@ -1,0 +1,62 @@
+// What the tests of the ledger of pages share: a ledger with two ranges, which is walked at the
+// end.
+#pragma once
+
+#include <vector>
+
+#include "allocator/engine/pages/mapping_table.hpp"
+#include "tests/engine/no_backing.hpp"
+#include "tests/support/catch.hpp"
+
+namespace cistern::test {
+
+/// A ledger of a heap that places nothing.
+struct Ledger {
+  using Mapping = pages::Mapping;
+  using PageRange = pages::PageRange;
+  using PhysicalPage = pages::PhysicalPage;
+
+  Ledger() : first(range(8)), second(range(8)) {}
+  ~Ledger() { table.audit(); }
+  Ledger(const Ledger&) = delete;
+  Ledger& operator=(const Ledger&) = delete;
+
+  PageRange& range(std::uint32_t units) {
+    PageRange& made = table.addRange();
+    made.bytes = made.reserved_bytes = units * pages::kUnit;
+    made.home = &heap;
+    made.slots.resize(units);
+    return made;
+  }
+  PhysicalPage& page(std::uint32_t units) { return table.addPage(Page{++handle}, units); }
+  /// A page where it belongs now.
+  Mapping& current(PageRange& in, std::uint32_t unit, std::uint32_t units = 1) {
+    Mapping& mapping = table.addMapping(page(units), in, unit);
+    mapping.accessible = 1;
+    table.makeCurrent(mapping);
+    return mapping;
+  }
+  /// The stale ones that may go, by age.
+  std::vector<Mapping*> stale() const {
+    std::vector<Mapping*> all;
+    for (Mapping* m = table.oldestStale(); m; m = m->beside.younger) all.push_back(m);
+    CHECK(all.size() == table.staleMappings());
+    return all;
+  }
+  std::vector<PhysicalPage*> spares() const {
+    std::vector<PhysicalPage*> all;
+    for (PhysicalPage* p = table.spares(); p; p = p->next_spare) all.push_back(p);
+    return all;
+  }
+
+  SizeRules rules{Options{}};
+  NoBacking backing{true};
+  Pool pool{true, rules, backing};
+  Totals totals;
+  Heap heap{pool, Stream{1}, 0, totals};
+  pages::MappingTable table;
+  std::uint64_t handle = 0;
+  PageRange &first, &second;
+};
+
+}  // namespace cistern::test

@@ -1,0 +1,105 @@
+// The ledger of pages, mappings and ranges.
+#include "allocator/engine/pages/mapping_table.hpp"
+
+#include "tests/engine/pages/ledger_support.hpp"
+
+namespace cistern::test {
+namespace {
+
+using pages::Mapping;
+using pages::PhysicalPage;
+using StaleOnes = std::vector<Mapping*>;
+
+}  // namespace
+
+TEST_CASE("a mapping covers its units, and nothing when it is removed", "[engine][part]") {
+  Ledger ledger;
+  PhysicalPage& page = ledger.page(3);
+  Mapping& mapping = ledger.table.addMapping(page, ledger.first, 2);
+  ledger.table.audit();
+  for (std::uint32_t unit = 0; unit < 8; ++unit)
+    CHECK(ledger.first.slots[unit] == (unit >= 2 && unit < 5 ? &mapping : nullptr));
+  CHECK((mapping.units() == 3 && mapping.endUnit() == 5 && mapping.is_home));
+  CHECK(mapping.place() == ledger.first.placeOfUnit(2));
+  CHECK(ledger.first.touched == 5);
+  ledger.table.removeMapping(mapping);
+  for (const Mapping* slot : ledger.first.slots) CHECK(slot == nullptr);
+  CHECK(ledger.first.touched == 5);  // there was one
+  CHECK(ledger.spares() == std::vector{&page});
+  ledger.table.audit();
+}
+
+TEST_CASE("a page is reached through one mapping, and the others are stale by age",
+          "[engine][part]") {
+  Ledger ledger;
+  Mapping& home = ledger.current(ledger.first, 0);
+  CHECK(ledger.stale().empty());
+  CHECK((home.isCurrent() && !home.removable()));
+  Mapping& away = ledger.table.addMapping(*home.page, ledger.second, 4);
+  CHECK(ledger.stale() == StaleOnes{&away});
+  ledger.table.makeStale(home);
+  CHECK(ledger.stale() == StaleOnes{&away, &home});
+  ledger.table.makeCurrent(away);
+  CHECK(ledger.stale() == StaleOnes{&home});
+  CHECK(home.page->current == &away);
+  ledger.table.makeStale(away);
+  ledger.table.makeCurrent(home);
+  ledger.table.makeStale(home);
+  CHECK(ledger.stale() == StaleOnes{&away, &home});
+  ledger.table.audit();
+}
+
+TEST_CASE("what a graph has pinned is not stale, and is the youngest when it is let go",
+          "[engine][part]") {
+  Ledger ledger;
+  Mapping& pinned = ledger.current(ledger.first, 0);
+  PhysicalPage& page = *pinned.page;
+  Mapping& other = ledger.table.addMapping(page, ledger.second, 0);
+  other.accessible = 1;
+  ledger.table.pin(pinned);
+  ledger.table.pin(pinned);
+  CHECK_FALSE(page.mayLeave());
+  ledger.table.makeStale(pinned);
+  ledger.table.makeCurrent(other);
+  CHECK(ledger.stale().empty());
+  ledger.table.audit();
+  ledger.table.makeStale(other);
+  ledger.table.makeCurrent(other);
+  ledger.table.unpin(pinned);
+  CHECK((ledger.stale().empty() && page.pins == 1));
+  ledger.table.unpin(pinned);
+  CHECK(ledger.stale() == StaleOnes{&pinned});
+  CHECK(page.mayLeave());
+}
+
+TEST_CASE("a page's home is the first of its mappings that are left", "[engine][part]") {
+  Ledger ledger;
+  Mapping& first = ledger.current(ledger.first, 0);
+  Mapping& second = ledger.table.addMapping(*first.page, ledger.second, 0);
+  Mapping& third = ledger.table.addMapping(*first.page, ledger.second, 1);
+  CHECK((first.is_home && !second.is_home && !third.is_home));
+  ledger.table.makeStale(first);
+  ledger.table.removeMapping(first);
+  CHECK((second.is_home && !third.is_home));
+  ledger.table.audit();
+  CHECK(ledger.spares().empty());
+}
+
+TEST_CASE("pages are counted while they are there, and spares can go from anywhere in their list",
+          "[engine][part]") {
+  Ledger ledger;
+  PhysicalPage* made[5];
+  for (std::uint32_t i = 0; i < 5; ++i) {
+    made[i] = &ledger.page(1 + i);
+    ledger.table.makeSpare(*made[i]);
+    ledger.table.makeSpare(*made[i]);  // it is one already
+  }
+  CHECK(ledger.table.bytes() == 15 * pages::kUnit);
+  for (const int i : {2, 4, 0, 1, 3}) {
+    ledger.table.removePage(*made[i]);
+    ledger.table.audit();
+  }
+  CHECK((ledger.table.bytes() == 0 && ledger.table.pages().empty() && ledger.spares().empty()));
+}
+
+}  // namespace cistern::test

@@ -1,0 +1,130 @@
+// Blocks that were freed while other streams use them: when they leave, and what is asked for it.
+#include "allocator/engine/streams/pending_frees.hpp"
+
+#include "tests/engine/streams/pending_support.hpp"
+
+namespace cistern::test {
+
+TEST_CASE("a block leaves when the last of the streams that use it has come so far",
+          "[engine][part]") {
+  PendingRig rig;
+  const Stream quick = rig.busyStream(kLongNs), slow = rig.busyStream(3 * kLongNs);
+  StreamUses users(quick);
+  users.add(slow);
+  Block& block = rig.freed(users);
+  CHECK(rig.pending.waiting() == 1);
+  rig.sim.advanceHost(2 * kLongNs);
+  CHECK_FALSE(rig.pending.poll());
+  CHECK(rig.released().empty());
+  rig.sim.advanceHost(2 * kLongNs);
+  CHECK(rig.pending.poll());
+  CHECK(rig.released() == Blocks{&block});
+  CHECK(rig.pending.waiting() == 0);
+  CHECK_FALSE(rig.pending.poll());
+}
+
+TEST_CASE("frees between two polls share an event, which is recorded for each of them",
+          "[engine][part]") {
+  PendingRig rig;
+  const Stream user = rig.busyStream(kLongNs);
+  Block& first = rig.freed({user});
+  rig.work(user, kLongNs);
+  Block& second = rig.freed({user});
+  CHECK(rig.calls(Call::kCreateEvent) == 1);
+  CHECK(rig.calls(Call::kRecordEvent) == 2);
+  rig.sim.advanceHost(kLongNs + kLongNs / 2);
+  CHECK_FALSE(rig.pending.poll());
+  rig.sim.advanceHost(kLongNs);
+  CHECK(rig.pending.poll());
+  CHECK(rig.released() == Blocks{&first, &second});
+}
+
+TEST_CASE("what is freed after a poll has an event of its own, and leaves later",
+          "[engine][part]") {
+  PendingRig rig;
+  const Stream user = rig.busyStream(kLongNs);
+  Block& first = rig.freed({user});
+  CHECK_FALSE(rig.pending.poll());
+  rig.work(user, kLongNs);
+  Block& second = rig.freed({user});
+  CHECK(rig.calls(Call::kCreateEvent) == 2);
+  rig.sim.advanceHost(kLongNs + kLongNs / 2);
+  CHECK(rig.pending.poll());
+  CHECK(rig.released() == Blocks{&first});
+  rig.sim.advanceHost(kLongNs);
+  CHECK(rig.pending.poll());
+  CHECK(rig.released() == Blocks{&second});
+}
+
+TEST_CASE("a fence is asked only when the one before it was reached", "[engine][part]") {
+  PendingRig rig;
+  const Stream user = rig.busyStream(kLongNs);
+  for (int i = 0; i < 5; ++i) {
+    rig.freed({user});
+    (void)rig.pending.poll();
+  }
+  const std::uint64_t asked = rig.calls(Call::kQueryEvent);
+  (void)rig.pending.poll();
+  CHECK(rig.calls(Call::kQueryEvent) == asked + 1);
+  rig.sim.advanceHost(2 * kLongNs);
+  CHECK(rig.pending.poll());
+  CHECK(rig.released().size() == 5);
+  CHECK(rig.calls(Call::kCreateEvent) == 5);
+  rig.freed({user});  // the events serve again
+  CHECK(rig.calls(Call::kCreateEvent) == 5);
+  CHECK(rig.pending.poll());
+}
+
+TEST_CASE("a stream that has been forgotten is waited for by its end", "[engine][part]") {
+  PendingRig rig;
+  const Stream ending = rig.busyStream(kLongNs), ended = rig.stream();
+  for (const Stream stream : {ending, ended}) {
+    rig.streams.unregisterStream(stream);
+    rig.sim.destroyStream(stream).orThrow();
+  }
+  Block& over = rig.freed({ended});
+  CHECK(rig.released() == Blocks{&over});  // at once
+  Block& block = rig.freed({ending});
+  CHECK_FALSE(rig.pending.poll());
+  rig.sim.advanceHost(2 * kLongNs);
+  CHECK(rig.pending.poll());
+  CHECK(rig.released() == Blocks{&block});
+  CHECK(rig.calls(Call::kRecordEvent) == 2);  // the ends
+  CHECK(rig.sim.callsOnDeadStreams() == 0);
+}
+
+TEST_CASE("polls grow rarer while none finds anything, until there is something new",
+          "[engine][part]") {
+  PendingRig rig;
+  const Stream user = rig.busyStream(kLongNs), stuck = rig.busyStream(sim::kNever);
+  rig.freed({stuck});
+  for (int i = 0; i < 16; ++i) {
+    CHECK(rig.pending.backoff() == 1);
+    (void)rig.pending.poll();
+  }
+  unsigned before = rig.pending.backoff();
+  for (int i = 0; i < 10; ++i) {
+    (void)rig.pending.poll();
+    CHECK(rig.pending.backoff() == std::min(2 * before, 64u));
+    before = rig.pending.backoff();
+  }
+  rig.freed({user});
+  CHECK(rig.pending.backoff() == 1);
+  for (int i = 0; i < 30; ++i) (void)rig.pending.poll();
+  CHECK(rig.pending.backoff() == 64);
+  rig.sim.advanceHost(2 * kLongNs);
+  CHECK(rig.pending.poll());
+  CHECK(rig.pending.backoff() == 1);
+}
+
+TEST_CASE("nothing is asked of the device where nothing waits", "[engine][part]") {
+  PendingRig rig;
+  const CallCounts before = rig.sim.callCounts();
+  CHECK_FALSE(rig.pending.poll());
+  rig.pending.waitForStuck();
+  CHECK(rig.sim.callCounts() == before);
+  CHECK_FALSE(rig.pending.wait());
+  CHECK(waits(rig.sim) == 0);
+}
+
+}  // namespace cistern::test

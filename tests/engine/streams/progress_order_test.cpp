@@ -1,0 +1,137 @@
+// Order between streams, waiting for all of them, and captures that streams may join at any moment.
+#include "allocator/engine/streams/progress.hpp"
+#include "tests/engine/parts_support.hpp"
+
+namespace cistern::test {
+namespace {
+
+struct ProgressOrderRig : Parts {
+  Heap& heapWithFree(Stream stream) {
+    Heap& heap = heapOf(stream);
+    release(allocate(heap, kMiB));
+    return heap;
+  }
+  static bool allComplete(Heap& heap) {
+    const MutexLock lock(heap.mutex());
+    return incompleteBlocks(heap).empty();
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a stream is ordered after another on the device, and the host does not wait",
+          "[engine][part]") {
+  ProgressOrderRig rig;
+  const Stream earlier = rig.busyStream(), later = rig.stream();
+  CHECK(rig.progress.orderAfter(later, earlier));
+  CHECK_FALSE(rig.sim.queryStream(later).orThrow());
+  rig.sim.advanceHost(2 * kLongNs);
+  CHECK(rig.sim.queryStream(later).orThrow());
+  CHECK(waits(rig.sim) == 0);
+}
+
+TEST_CASE("a stream comes after the end of one that is gone, which may be over", "[engine][part]") {
+  ProgressOrderRig rig;
+  const Stream earlier = rig.busyStream(), later = rig.stream();
+  rig.streams.unregisterStream(earlier);
+  rig.sim.destroyStream(earlier).orThrow();
+  CHECK(rig.progress.orderAfter(later, earlier));
+  CHECK_FALSE(rig.sim.queryStream(later).orThrow());
+  rig.sim.advanceHost(2 * kLongNs);
+  const std::uint64_t ordered = rig.calls(Call::kWaitEvent);
+  CHECK(rig.progress.orderAfter(later, earlier));
+  CHECK(rig.calls(Call::kWaitEvent) == ordered);
+}
+
+TEST_CASE("there is no order with a captured stream, for one that is gone, or against the device",
+          "[engine][part]") {
+  ProgressOrderRig rig;
+  const Stream busy = rig.busyStream(), captured = rig.stream(), gone = rig.stream(),
+               other = rig.stream();
+  rig.streams.unregisterStream(gone);
+  rig.beginCapture(captured);
+  CHECK_FALSE(rig.progress.answers(captured));
+  CHECK_FALSE(rig.progress.idle(captured));
+  CHECK_FALSE(rig.progress.orderAfter(captured, busy));
+  CHECK_FALSE(rig.progress.orderAfter(busy, captured));
+  CHECK_FALSE(rig.progress.orderAfter(gone, busy));
+  rig.endCapture(captured);  // nothing of it was broken
+  for (const Call call : {Call::kRecordEvent, Call::kWaitEvent}) {
+    rig.sim.faults().failNth(call, 1, ErrorKind::kOther);
+    CHECK_FALSE(rig.progress.orderAfter(other, busy));
+    rig.sim.faults().clear();
+  }
+  CHECK(rig.progress.orderAfter(other, busy));
+}
+
+TEST_CASE("all that was freed is complete when the device is", "[engine][part]") {
+  ProgressOrderRig rig;
+  Heap& first = rig.heapWithFree(rig.busyStream());
+  Heap& second = rig.heapWithFree(rig.stream());
+  CHECK(rig.progress.completeAll({&first, &second}));
+  CHECK(ProgressOrderRig::allComplete(first));
+  CHECK(ProgressOrderRig::allComplete(second));
+  CHECK(rig.calls(Call::kSynchronizeDevice) == 1);
+}
+
+TEST_CASE("what is freed while the host waits, or a capture has freed, is not", "[engine][part]") {
+  ProgressOrderRig rig;
+  Heap& heap = rig.heapWithFree(rig.busyStream());
+  Heap& recording = rig.heapWithFree(rig.stream());
+  {
+    const MutexLock lock(recording.mutex());
+    recording.completion().beginRecording(7, recording.endedEpoch());
+  }
+  Block& late = rig.allocate(heap, kMiB);
+  rig.device.before = [&](Call call) {
+    if (call == Call::kSynchronizeDevice) Parts::release(late);
+  };
+  CHECK(rig.progress.completeAll({&heap, &recording}));
+  CHECK_FALSE(ProgressOrderRig::allComplete(heap));
+  CHECK_FALSE(ProgressOrderRig::allComplete(recording));
+}
+
+TEST_CASE("where the host cannot wait for the device nothing is complete", "[engine][part]") {
+  ProgressOrderRig rig;
+  Heap& heap = rig.heapWithFree(rig.busyStream(sim::kNever));
+  CHECK_FALSE(rig.progress.completeAll({&heap}));
+  CHECK_FALSE(ProgressOrderRig::allComplete(heap));
+}
+
+TEST_CASE("while a capture is under way events are asked, and no stream", "[engine][part]") {
+  ProgressOrderRig rig;
+  Heap& heap = rig.heapWithFree(rig.stream());
+  rig.progress.captureBegins();
+  rig.progress.captureBegins();
+  rig.progress.captureEnds();
+  rig.progress.refresh(heap);  // what is asked at once is an event
+  CHECK(rig.calls(Call::kQueryStream) == 0);
+  CHECK(rig.calls(Call::kQueryEvent) == 1);
+  CHECK(ProgressOrderRig::allComplete(heap));
+  CHECK_FALSE(rig.progress.idle(heap.stream()));
+  rig.progress.captureEnds();
+  CHECK(rig.progress.idle(heap.stream()));
+}
+
+TEST_CASE("an event that a capture which begins or ends meanwhile may have is no mark",
+          "[engine][part]") {
+  for (const bool ends : {false, true}) {
+    ProgressOrderRig rig;
+    Heap& heap = rig.heapWithFree(rig.busyStream());
+    if (ends) rig.progress.captureBegins();
+    rig.device.before = [&](Call call) {
+      if (call != Call::kRecordEvent) return;
+      rig.device.before = nullptr;
+      ends ? rig.progress.captureEnds() : rig.progress.captureBegins();
+    };
+    rig.progress.refresh(heap);
+    rig.sim.advanceHost(2 * kLongNs);
+    rig.progress.refreshByEvent(heap);
+    CHECK_FALSE(ProgressOrderRig::allComplete(heap));
+    if (!ends) rig.progress.captureEnds();
+    rig.progress.refresh(heap);
+    CHECK(ProgressOrderRig::allComplete(heap));
+  }
+}
+
+}  // namespace cistern::test

@@ -1,0 +1,90 @@
+// The set of streams that a block's next user waits for.
+#include "allocator/engine/streams/stream_uses.hpp"
+
+#include <new>
+
+#include "tests/support/catch.hpp"
+#include "tests/support/host_memory/host_memory.hpp"
+
+namespace cistern::test {
+namespace {
+
+std::vector<std::uintptr_t> inOrder(const StreamUses& uses) {
+  std::vector<std::uintptr_t> raw;
+  for (const Stream stream : uses) raw.push_back(stream.raw);
+  return raw;
+}
+
+StreamUses noted(std::uintptr_t count) {
+  StreamUses uses;
+  for (std::uintptr_t raw = 1; raw <= count; ++raw) uses.note(Stream{raw});
+  return uses;
+}
+
+}  // namespace
+
+TEST_CASE("each stream that uses a block is there once, in the order in which they came",
+          "[engine][part]") {
+  StreamUses uses;
+  CHECK(uses.empty());
+  for (const std::uintptr_t raw : {5u, 3u, 5u, 9u, 3u, 1u}) uses.note(Stream{raw});
+  uses.add(Stream{9});
+  uses.add(Stream{2});
+  CHECK(inOrder(uses) == std::vector<std::uintptr_t>{5, 3, 9, 1, 2});
+  CHECK(uses.front() == Stream{5});
+  CHECK(uses.contains(Stream{1}));
+  CHECK_FALSE(uses.contains(Stream{4}));
+}
+
+TEST_CASE("the default stream is a stream like others among a block's uses", "[engine][part]") {
+  StreamUses uses;
+  CHECK_FALSE(uses.contains(Stream{}));
+  uses.add(Stream{});
+  CHECK(uses.contains(Stream{}));
+  CHECK(uses.size() == 1);
+}
+
+TEST_CASE("a set is the same whether its streams were noted or added", "[engine][part]") {
+  StreamUses added(Stream{1});
+  added.add(Stream{2});
+  CHECK(added == noted(2));
+  CHECK(noted(2) == added);
+  CHECK_FALSE(added == noted(1));
+  CHECK_FALSE(noted(3) == added);
+  added.note(Stream{3});  // from the few to the many
+  CHECK(added == noted(3));
+}
+
+#if defined(CISTERN_COUNTS_HOST_MEMORY)
+
+TEST_CASE("two more follow at a free without host memory, however many were noted",
+          "[engine][part]") {
+  for (std::uintptr_t count = 0; count < 40; ++count) {
+    StreamUses uses = noted(count);
+    const std::uint64_t before = hostAllocations();
+    uses.add(Stream{100});
+    uses.add(Stream{101});
+    CHECK(hostAllocations() == before);
+    CHECK(uses.size() == count + StreamUses::kMore);
+  }
+}
+
+TEST_CASE("a stream that there is no host memory to note leaves the set as it was",
+          "[engine][part]") {
+  for (std::uintptr_t count = 0; count < 40; ++count) {
+    StreamUses uses = noted(count);
+    try {
+      const AtHostAllocations none([] { throw std::bad_alloc(); });
+      uses.note(Stream{100});
+    } catch (const std::bad_alloc&) {
+      CHECK(uses == noted(count));
+    }
+    uses.note(Stream{100});
+    CHECK(uses.size() == count + 1);
+    CHECK(*(uses.end() - 1) == Stream{100});
+  }
+}
+
+#endif
+
+}  // namespace cistern::test
