@@ -113,7 +113,9 @@ class alignas(64) ThreadCache {
 
   /// Whether takeLocked could find something that take() did not.
   bool mayHave(std::uint64_t bytes) const noexcept {
-    return remote_frees_.any() || blocks_.has(std::uint32_t(granulesFor(bytes)));
+    if (remote_frees_.any()) [[unlikely]]
+      return true;
+    return bytes <= CacheBins::kMostBytes && blocks_.has(std::uint32_t(granulesFor(bytes)));
   }
   /// What take() found no way to: the gate was closed, or others have returned some.
   Block* takeLocked(std::uint64_t bytes) noexcept;
