@@ -23,13 +23,14 @@ inline Block* AllocatePath::hit(Heap& heap, ThreadCache* cache, const Request& r
   if (cache->mayHave(request.bytes)) [[unlikely]] {
     if (Block* const cached = cache->takeLocked(request.bytes)) return cached;
   }
-  if (request.granules > ThreadCache::kSmallGranules && cache->hasLast() &&
+  if (request.granules > CacheBins::kSmallGranules && cache->blocks().hasLast() &&
       !without(Mechanism::kLastBack))
-    cache->flushLast();
+    cache->blocks().flushLast();
   Block* block = heap.allocate(request);
-  while (block == nullptr && !without(Mechanism::kStacksFirst) && cache->flushSome(request.kind))
+  while (block == nullptr && !without(Mechanism::kStacksFirst) &&
+         cache->blocks().flushSome(request.kind))
     block = heap.allocate(request);
-  if (block != nullptr) cache->own(*block);
+  if (block != nullptr) cache->blocks().own(*block);
   return block;
 }
 
@@ -62,10 +63,10 @@ void* AllocatePath::allocate(std::size_t bytes, Stream stream) {
   ThreadCache* const cache = core_.caches.mine(stream);
   if (cache == nullptr || !cache->heap().serves(stream)) [[unlikely]]
     return allocateIn(core_.default_pool, bytes, stream);
-  if (bytes <= ThreadCache::kMostBytes) [[likely]] {
+  if (bytes <= CacheBins::kMostBytes) [[likely]] {
     if (Block* const block = cache->takeAny(bytes)) {
       const Address address = deviceAddress(*block);
-      cache->remember(address, *block);
+      cache->recents().remember(address, *block);
       return toPointer(address);
     }
   }

@@ -16,7 +16,7 @@ CacheTable::Limits cacheLimits(const Options& options, const SizeRules& rules,
                                std::uint64_t total) {
   const std::uint64_t most = options.thread_cache;
   if (most == 0 || !rules.plain() || !BiasedGate::available()) return {};
-  return {most, std::min<std::uint64_t>(most * kLargeCache, ThreadCache::kMostBytes),
+  return {most, std::min<std::uint64_t>(most * kLargeCache, CacheBins::kMostBytes),
           total / kCachesPart};
 }
 

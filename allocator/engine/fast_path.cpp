@@ -10,7 +10,7 @@ namespace cistern {
 void* CachingAllocator::allocate(std::size_t bytes, Stream stream) {
   ThreadCache& cache = CacheTable::last();
   // The first comparison is for 0 too.
-  if (bytes - 1 >= ThreadCache::kDirectBytes || cache.stream() != stream ||
+  if (bytes - 1 >= CacheBins::kDirectBytes || cache.stream() != stream ||
       !engine_.core.caches.serves(cache)) [[unlikely]]
     return engine_.allocate_path.allocate(bytes, stream);
   bool far = false;
@@ -18,7 +18,7 @@ void* CachingAllocator::allocate(std::size_t bytes, Stream stream) {
   if (block == nullptr) [[unlikely]]
     return engine_.allocate_path.allocate(bytes, stream);
   const Address address = deviceAddress(*block);
-  cache.remember(address, *block);
+  cache.recents().remember(address, *block);
   if (far) [[unlikely]]
     return cache.publish(toPointer(address));
   return toPointer(address);
@@ -27,7 +27,8 @@ void* CachingAllocator::allocate(std::size_t bytes, Stream stream) {
 void CachingAllocator::free(void* pointer) noexcept {
   ThreadCache& cache = CacheTable::last();
   const void* const caller = __builtin_return_address(0);
-  Block* const block = engine_.core.caches.has(cache) ? cache.recent(toAddress(pointer)) : nullptr;
+  Block* const block =
+      engine_.core.caches.has(cache) ? cache.recents().find(toAddress(pointer)) : nullptr;
   if (block == nullptr || !cache.give(*block, caller)) [[unlikely]]
     return engine_.free_path.free(pointer, caller, block);
 }

@@ -61,7 +61,7 @@ void Flusher::flushMine() noexcept {
     core_.caches.takeFilled(filled);
     for (ThreadCache* cache : filled) {
       const MutexLock lock(cache->heap().mutex());
-      cache->isMine() ? cache->flush() : cache->list();
+      cache->owner().isMine() ? cache->flush() : cache->list();
     }
   } catch (const std::bad_alloc&) {
     // The host is short of memory: they stay as they are.

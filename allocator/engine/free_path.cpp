@@ -14,9 +14,9 @@ void FreePath::free(void* pointer, const void* caller, Block* recent) noexcept {
   // What is no block's address for sure is not looked for among records that others may be writing.
   Block* const block = address % kGranule == 0 ? heap->peek(*segment, address) : nullptr;
   ThreadCache* const cache = core_.caches.mine(heap->stream());
-  if (block != nullptr && cache != nullptr && ownership::load(*block) == cache->heldByMe()) {
+  if (block != nullptr && cache != nullptr && ownership::load(*block) == cache->holder()) {
     if (block != recent && cache->giveAny(*block, caller)) return;
-    if (block->granules > ThreadCache::kDirectGranules && !without(Mechanism::kExpectRelease))
+    if (block->granules > CacheBins::kDirectGranules && !without(Mechanism::kExpectRelease))
       Layout::expectRelease(*block);
     if (freeMine(*cache, *block, caller)) return;
   } else if (block != nullptr) {
@@ -40,19 +40,18 @@ bool FreePath::freeMine(ThreadCache& cache, Block& block, const void* caller) no
   Heap::Due due;
   {
     const MutexLock lock(heap.mutex());
-    if (heap.completion().recorded() != 0 || ownership::load(block) != cache.heldByMe())
-        [[unlikely]]
+    if (heap.completion().recorded() != 0 || ownership::load(block) != cache.holder()) [[unlikely]]
       return false;
     const WhoFreed who(caller, 0);
     if (!cache.accept(block, who)) {
       // Of two threads that free the block at the same moment, wrongly, one is told so.
-      const std::uint32_t mine = cache.heldByMe();
+      const std::uint32_t mine = cache.holder();
       if (!ownership::change(block, mine, ownership::moved(mine, ownership::Where::kRemoteFreed)))
         return false;
-      cache.letGo(block, who);
-      if (heap.lowWater().pagesMoved()) cache.noteFall();
+      cache.blocks().heap().letGo(block, who);
+      if (heap.lowWater().pagesMoved()) cache.blocks().noteFall();
     }
-    due = heap.dueAfterFree(std::uint64_t(cache.cachedBytes()));
+    due = heap.dueAfterFree(cache.blocks().bytes());
   }
   if (due.any()) [[unlikely]]
     flusher_.afterFree(heap, due);
@@ -67,8 +66,8 @@ RemoteFrees::Answer FreePath::sendToOwner(Block& block, const ThreadCache* mine,
   const std::uint32_t holder = ownership::load(block);
   if (!ownership::isOwned(holder) || ownership::whereIs(holder) != ownership::Where::kHeld)
     return RemoteFrees::Answer::kNoRoom;
-  if (block.granules > ThreadCache::kSmallGranules) return RemoteFrees::Answer::kNoRoom;
-  if (mine != nullptr && holder == mine->heldByMe()) return RemoteFrees::Answer::kNoRoom;
+  if (block.granules > CacheBins::kSmallGranules) return RemoteFrees::Answer::kNoRoom;
+  if (mine != nullptr && holder == mine->holder()) return RemoteFrees::Answer::kNoRoom;
   ThreadCache* const owner = core_.caches.owner(holder);
   if (owner == nullptr) return RemoteFrees::Answer::kNoRoom;
   // Counted before the owner can hand the block out again, so that no peak counts it twice.
@@ -86,7 +85,7 @@ inline FreePath::Parted FreePath::part(Heap& heap, ThreadCache* cache, Block& bl
                                        const void* caller) noexcept {
   const std::uint32_t holder = ownership::load(block);
   if (!ownership::isOwned(holder)) return Parted::kFromProgram;
-  if (cache && holder == cache->heldByMe() && cache->accept(block, WhoFreed(caller, 0)))
+  if (cache && holder == cache->holder() && cache->accept(block, WhoFreed(caller, 0)))
     return Parted::kCached;
   if (ownership::whereIs(holder) != ownership::Where::kHeld) return Parted::kNotHeld;
   if (!ownership::change(block, holder, ownership::moved(holder, ownership::Where::kRemoteFreed)))
@@ -115,7 +114,7 @@ inline void FreePath::freeLocked(HeapSegment& segment, Heap& heap, Address addre
       return;
     }
     heap.release(block, core_.now());
-    if (cache != nullptr && heap.lowWater().pagesMoved()) cache->noteFall();
+    if (cache != nullptr && heap.lowWater().pagesMoved()) cache->blocks().noteFall();
   }
   freed.due = heap.dueAfterFree();
 }

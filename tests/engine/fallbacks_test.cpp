@@ -38,7 +38,7 @@ TEST_CASE("what threads keep is back in the heaps before the first step", "[engi
   REQUIRE(cache);
   {
     const MutexLock lock(heap.mutex());
-    cache->own(*kept);
+    cache->blocks().own(*kept);
     REQUIRE(cache->accept(*kept, WhoFreed(nullptr, 0)));
   }
   const Address address = deviceAddress(*kept);

@@ -1,5 +1,5 @@
-// Segment records: recycled, and deleted only with the allocator, so that whoever looked one up a
-// moment ago still looks at a record. Own lock, a leaf.
+// Segment records: recycled, and deleted only with the allocator, so that a thread which
+// looked one up a moment ago still looks at a record. The lock is a leaf.
 #pragma once
 
 #include <algorithm>

@@ -58,7 +58,7 @@ Spare& spare() {
   return *all;
 }
 
-// In the order in which those who want both take them.
+// In the order in which a thread that wants both takes them.
 void takeForFork() {
   Alive::takeForFork();
   spare().mutex.takeForFork();
@@ -72,25 +72,6 @@ void releaseAfterFork() {
 }  // namespace
 
 constinit ThreadCache CacheTable::nobodys_;
-
-// ---- Those that may hold something --------------------------------------------------------------
-
-void FilledCaches::makeRoom(std::size_t caches) {
-  const MutexLock lock(mutex_);
-  if (caches_.capacity() < caches) caches_.reserve(2 * caches);
-}
-
-void FilledCaches::add(ThreadCache& cache) noexcept {
-  const MutexLock lock(mutex_);
-  caches_.push_back(&cache);
-}
-
-void FilledCaches::takeAll(std::vector<ThreadCache*>& caches) {
-  const MutexLock lock(mutex_);
-  caches = caches_;
-  for (ThreadCache* cache : caches_) cache->unlist();
-  caches_.clear();
-}
 
 /// The caches of one thread, in all allocators.
 class CacheTable::Mine {
@@ -124,7 +105,8 @@ CacheTable::~CacheTable() {
   alive.remove(number_);
   const MutexLock own(mutex_);
   for (ThreadCache* cache : caches_) {
-    const bool nobodys = !cache->isOpen();  // asked first: its thread may use it again at once
+    const bool nobodys =
+        !cache->owner().isOpen();  // asked first: its thread may use it again at once
     cache->unbind();
     if (nobodys) spare().give(*cache);
   }
@@ -151,7 +133,7 @@ ThreadCache* CacheTable::open(Heap& heap) noexcept {
 ThreadCache* CacheTable::minesOf(Heap& heap) noexcept {
   const MutexLock lock(heap.mutex());
   const auto mine =
-      std::ranges::find_if(heap.caches(), [](auto* cache) { return cache->isMine(); });
+      std::ranges::find_if(heap.caches(), [](auto* cache) { return cache->owner().isMine(); });
   return mine != heap.caches().end() ? *mine : nullptr;
 }
 
@@ -190,7 +172,7 @@ std::vector<CacheTable::Owned>::iterator CacheTable::unusedOf(std::vector<Owned>
 ThreadCache* CacheTable::adopt(Heap& heap, ThreadCounters& counters) noexcept {
   const MutexLock lock(heap.mutex());
   for (ThreadCache* cache : heap.caches()) {
-    if (cache->isOpen()) continue;
+    if (cache->owner().isOpen()) continue;
     cache->open(limits_.small, limits_.large, counters);
     return cache;
   }

@@ -1,197 +1,158 @@
-// What a thread's cache keeps, and what goes back to its heap for it: under the heap's lock. See
-// thread_cache.hpp.
+// What a cache keeps, and what goes back to its heap for it.
 #include <algorithm>
 
-#include "allocator/base/check.hpp"
 #include "allocator/engine/cache/thread_cache.hpp"
-#include "allocator/engine/heap/heap.hpp"
 
 namespace cistern {
+namespace {
 
-// `from`: where the block is, unless another thread frees it too. What the program gives back is
-// counted here; what another thread has returned, that thread has counted.
-bool ThreadCache::keep(Block& block, ownership::Where from, WhoFreed who) noexcept {
-  if (block.granules > kMostGranules || shut_) return false;
-  Bin& bin = bins_[binOf(block.granules)];
-  Side& side = sideOf(block.granules);
-  const std::uint64_t asked = block.use.asked;
-  if (!makeRoom(bin, side, block) || !ownership::take(block, held_, from)) return false;
-  link(bin, block, who.word());
-  side.room -= std::int64_t(block.bytes());
-  if (from == ownership::Where::kHeld)
-    counters_->totals.countGiven(kindOf(block.granules), block.bytes(), asked);
-  list();
-  relimit(side);
+// Whether other threads use the heap's stream: a large block that one of them keeps is missing to
+// the others, and what they take instead costs pages.
+bool isOthersToo(Heap& heap, const CachedBlocks& mine) noexcept {
+  heap.mutex().assertHeld();
+  if (heap.caches().size() < 2) return false;
+  return std::ranges::any_of(heap.caches(), [&mine](const ThreadCache* cache) {
+    return &cache->blocks() != &mine && cache->owner().isOpen();
+  });
+}
+
+}  // namespace
+
+// ---- What is kept -------------------------------------------------------------------------------
+
+bool CachedBlocks::keep(Block& block, ownership::Where from, WhoFreed who) noexcept {
+  if (block.granules > CacheBins::kMostGranules || shut_) return false;
+  const std::size_t at = CacheBins::indexOf(block.granules);
+  CacheBudget& budget = budgetOf(block.granules);
+  const auto bytes = std::int64_t(block.bytes());
+  if (!mayKeep(budget, block) || !becomeOf(at, block.granules)) return false;
+  if (CacheBins::isShared(block.granules) && !makeSharedRoom(at, bytes)) return false;
+  if (budget.left() < bytes) makeSmallRoom(bytes);
+  if (!ownership::take(block, holder_, from)) return false;
+  bins_[at].push(block, who.word());
+  budget.add(bytes);
+  // Low water is for the heap to see. Each kind may go half the way to it before it looks again.
+  budget.allow(heap_.untilLowWater(this->bytes()) / 2);
   return true;
 }
 
 // Whether it is kept at all. A block that would bring low water about is not, nor is then anything
 // else.
-inline bool ThreadCache::mayKeep(Side& side, const Block& block) noexcept {
-  if (&side == &large_ && isOthersToo()) return false;
-  if (side.granted == 0) grant(side);
+inline bool CachedBlocks::mayKeep(CacheBudget& budget, const Block& block) noexcept {
+  if (&budget == &large_ && isOthersToo(heap_.heap(), *this)) return false;
+  budget.grant(*all_);
   const auto bytes = std::int64_t(block.bytes());
-  if (bytes > mostFor(side, block)) return false;
-  if (bytes < untilLowWater()) return true;
-  flushBins();
+  if (bytes > budget.mostFor(CacheBins::isShared(block.granules))) return false;
+  if (bytes < heap_.untilLowWater(this->bytes())) return true;
+  putAllBack();
   return false;
 }
 
-// A stack that sizes share, and that for the last large block, becomes one of this size.
-inline bool ThreadCache::becomeOf(Bin& bin, const Side& side, const Block& block) noexcept {
-  const bool last = &side == &large_;
-  if (!last && bin.granules == block.granules) return true;
-  Habit& habit = last ? last_habit_ : shared_habit_;
-  if (bin.top != nullptr) ++habit.unused;
+// A bin that sizes share, and that for the last large block, becomes one of this size.
+inline bool CachedBlocks::becomeOf(std::size_t bin, std::uint32_t granules) noexcept {
+  const bool last = bin == CacheBins::kLast;
+  if (!last && bins_[bin].granules == granules) return true;
+  Habit& habit = last ? habits_.last : habits_.shared;
+  if (bins_[bin].top != nullptr) habit.noteUnused();
   if (!habit.isWorthIt()) return false;
   putBack(bin);
-  bin.granules = block.granules;
+  bins_[bin].granules = granules;
   return true;
 }
 
-bool ThreadCache::makeRoom(Bin& bin, Side& side, const Block& block) noexcept {
-  if (!mayKeep(side, block) || !becomeOf(bin, side, block)) return false;
-  if (isShared(block) && !makeSharedRoom(bin, side, block)) return false;
-  const auto bytes = std::int64_t(block.bytes());
-  if (side.left() >= bytes) return true;
-  // A little more than is needed, so that the next ones find room too.
-  const std::int64_t enough = std::max(bytes, side.granted / 8);
-  for (std::size_t i = 0; i < kBins && side.left() < enough; ++i) {
-    hand_ = hand_ + 1 < kBins ? hand_ + 1 : 0;
-    if (&sideOf(bins_[hand_].granules) == &side) putBack(bins_[hand_]);
+// One bin after the other goes, and the block's own last.
+bool CachedBlocks::makeSharedRoom(std::size_t bin, std::int64_t bytes) noexcept {
+  for (std::size_t i = CacheBins::kShared; i < CacheBins::kLast && !small_.fits(bytes, true); ++i) {
+    const std::size_t next = habits_.nextShared();
+    if (next != bin) putBack(next);
   }
-  return true;
+  if (!small_.fits(bytes, true)) putBack(bin);
+  return small_.fits(bytes, true);
 }
 
-// Beyond three quarters a cache keeps none of the sizes that share stacks: a few blocks that nobody
-// asks for again would fill it, and each small one would have to make room.
-std::int64_t ThreadCache::mostFor(const Side& side, const Block& block) {
-  return isShared(block) ? side.granted - side.granted / 4 : side.granted;
-}
-
-// One stack after the other goes, and the block's own last.
-bool ThreadCache::makeSharedRoom(Bin& bin, const Side& side, const Block& block) noexcept {
-  for (std::size_t i = kSharedBin; i < kLastBin && !hasRoom(side, block); ++i) {
-    shared_hand_ = shared_hand_ + 1 < kLastBin ? shared_hand_ + 1 : kSharedBin;
-    if (&bins_[shared_hand_] != &bin) putBack(bins_[shared_hand_]);
+// A little more than is needed, so that the next ones find room too. (The last bin is empty by the
+// time a large block comes in.)
+void CachedBlocks::makeSmallRoom(std::int64_t bytes) noexcept {
+  const std::int64_t enough = std::max(bytes, small_.granted() / 8);
+  for (std::size_t i = 0; i < CacheBins::kLast && small_.left() < enough; ++i) {
+    putBack(habits_.next());
   }
-  if (!hasRoom(side, block)) putBack(bin);
-  return hasRoom(side, block);
-}
-
-// On a stream that several threads use, a large block that one of them keeps is missing to the
-// others, and what they take instead costs pages.
-bool ThreadCache::isOthersToo() const noexcept {
-  heap_->mutex().assertHeld();
-  if (heap_->caches().size() < 2) return false;
-  return std::ranges::any_of(heap_->caches(), [this](const ThreadCache* cache) {
-    return cache != this && cache->isOpen();
-  });
-}
-
-// Where what is kept is never what is asked for next, keeping it is wasted; but programs change,
-// and now and then it is tried again.
-bool ThreadCache::Habit::isWorthIt() noexcept {
-  constexpr std::uint32_t kBackoff = 16;
-  if (unused < kBackoff || ++passed >= kBackoff) {
-    passed = 0;
-    return true;
-  }
-  return false;
 }
 
 // ---- Blocks go back -----------------------------------------------------------------------------
 
-void ThreadCache::putBack(Bin& bin) noexcept {
-  Side& side = sideOf(bin.granules);
-  while (Block* const block = bin.top) {
-    bin.top = static_cast<Block*>(block->use.uses);
-    side.room += std::int64_t(block->bytes());
-    release(*block, WhoFreed(block->use.stream));
+void CachedBlocks::putBack(std::size_t at) noexcept {
+  CacheBin& bin = bins_[at];
+  CacheBudget& budget = budgetOf(bin.granules);
+  while (bin.top != nullptr) {
+    Block& block = bin.pop();
+    budget.remove(std::int64_t(block.bytes()));
+    release(block, WhoFreed(block.use.stream));
   }
 }
 
-// Pre: in no bin, and counted as allocated by the heap.
-inline void ThreadCache::handOver(Block& block, WhoFreed who) noexcept {
-  heap_->mutex().assertHeld();
-  heap_->frees().note(deviceAddress(block), block.granules, who.code(),
-                      who.thread() ? who.thread() : owner_number_);
-  ownership::leaveToHeap(block, stream());
+// give() looks at the size alone: where no large block is to be kept, the last bin is for none.
+void CachedBlocks::putAllBack() noexcept {
+  for (std::size_t i = CacheBins::kLast; i >= CacheBins::kShared && bytes() != 0; --i) putBack(i);
+  if (isOthersToo(heap_.heap(), *this)) bins_.last().granules = 0;
+  for (std::size_t i = 0; i < CacheBins::kShared && bytes() != 0; ++i) putBack(i);
+  habits_ = {};
 }
 
-void ThreadCache::letGo(Block& block, WhoFreed who) noexcept {
-  heap_->mutex().assertHeld();
-  handOver(block, who);
-  heap_->release(block, ground_->tick.load(std::memory_order_relaxed));
+void CachedBlocks::flush() noexcept {
+  putAllBack();
+  small_.shut();
+  large_.shut();
 }
 
-void ThreadCache::release(Block& block, WhoFreed who) noexcept {
-  heap_->mutex().assertHeld();
-  handOver(block, who);
-  heap_->release(block, ground_->tick.load(std::memory_order_relaxed), Heap::Freed::kFromCache);
-  if (heap_->lowWater().isDue(heap_->busyBytes() - cachedBytes())) heap_->lowWater().notePassed();
-}
-
-void ThreadCache::flush() noexcept {
-  takeRemoteFrees();
-  flushBins();
-  shutLimits();
-}
-
-void ThreadCache::flushBins() noexcept {
-  flushShared();
-  for (std::size_t i = 0; i < kSharedBin && small_.cached() != 0; ++i) putBack(bins_[i]);
-  forgetHabits();
-}
-
-bool ThreadCache::flushSome(SizeKind kind) noexcept {
-  const Side& side = kind == SizeKind::kSmall ? small_ : large_;
-  if (side.cached() == 0) return false;
-  for (std::size_t i = kBins; i-- > 0;) {
-    if (bins_[i].top == nullptr || &sideOf(bins_[i].granules) != &side) continue;
-    putBack(bins_[i]);
-    break;
-  }
+bool CachedBlocks::flushSome(SizeKind kind) noexcept {
+  const bool large = kind == SizeKind::kLarge;
+  if ((large ? large_ : small_).cached() == 0) return false;
+  std::size_t bin = large ? CacheBins::kLast : CacheBins::kLast - 1;
+  while (bins_[bin].top == nullptr) --bin;
+  putBack(bin);
   return true;
 }
 
-void ThreadCache::flushLast() noexcept {
+void CachedBlocks::flushLast() noexcept {
   if (!hasLast()) return;
-  ++last_habit_.unused;
-  putBack(bins_[kLastBin]);
-  if (isOthersToo()) bins_[kLastBin].granules = 0;
+  habits_.last.noteUnused();
+  putBack(CacheBins::kLast);
+  if (isOthersToo(heap_.heap(), *this)) bins_.last().granules = 0;
 }
 
-// giveAny() looks at the size alone: where no large block is to be kept, the bin is for none.
-void ThreadCache::flushShared() noexcept {
-  if (cachedBytes() != 0) {
-    for (std::size_t i = kLastBin; i >= kSharedBin; --i) putBack(bins_[i]);
+// ---- How much may be kept -----------------------------------------------------------------------
+
+void CachedBlocks::open(std::uint32_t thread, std::uint64_t most_small,
+                        std::uint64_t most_large) noexcept {
+  heap_.setOwner(thread);
+  small_.want(std::int64_t(most_small));
+  large_.want(std::int64_t(most_large));
+}
+
+void CachedBlocks::close() noexcept {
+  small_.giveBack(*all_);
+  large_.giveBack(*all_);
+}
+
+void CachedBlocks::setShut(bool shut) noexcept {
+  shut_ = shut;
+  small_.shut();
+  large_.shut();
+}
+
+void CachedBlocks::noteFall() noexcept {
+  const std::int64_t more = heap_.untilLowWater(bytes()) / 2;
+  for (CacheBudget* budget : {&small_, &large_}) {
+    if (!budget->isShut()) budget->allow(more);
   }
-  if (isOthersToo()) bins_[kLastBin].granules = 0;
 }
 
-// ---- How much may be kept before the heap is asked ----------------------------------------------
-
-// Low water is for the heap to see: who would bring it about goes there. Each side may go half the
-// way to it before it looks again.
-void ThreadCache::relimit(Side& side) noexcept { relimit(side, untilLowWater() / 2); }
-
-void ThreadCache::relimit(Side& side, std::int64_t more) noexcept {
-  side.setLimit(std::min(side.granted, side.cached() + more));
-}
-
-void ThreadCache::noteFall() noexcept {
-  const std::int64_t more = untilLowWater() / 2;
-  for (Side* side : {&small_, &large_}) {
-    if (side->limit >= 0) relimit(*side, more);
-  }
-}
-
-// How much the program may free before its heap holds as little as it ever does; only where pages
-// have come away from where they began, which is what low water is for.
-std::int64_t ThreadCache::untilLowWater() const noexcept {
-  heap_->mutex().assertHeld();
-  return heap_->lowWater().until(heap_->busyBytes() - cachedBytes());
+void CachedBlocks::audit() const {
+  std::int64_t small = 0;
+  for (std::size_t i = 0; i < CacheBins::kLast; ++i) small += bins_[i].audit(holder_);
+  small_.audit(small);
+  large_.audit(bins_[CacheBins::kLast].audit(holder_));
 }
 
 }  // namespace cistern

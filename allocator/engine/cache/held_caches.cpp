@@ -10,7 +10,7 @@ static void forEachOther(std::span<Heap* const> heaps, Visit visit) {
   for (Heap* heap : heaps) {
     heap->mutex().assertHeld();
     for (ThreadCache* cache : heap->caches()) {
-      if (cache->isOpen() && !cache->isMine()) visit(cache->gate());
+      if (cache->owner().isOpen() && !cache->owner().isMine()) visit(cache->owner().gate());
     }
   }
 }
@@ -38,7 +38,7 @@ HeldCaches::~HeldCaches() {
 
 void setCachesShut(Heap& heap, bool shut) noexcept {
   const HeldCaches emptied(heap);
-  for (ThreadCache* cache : heap.caches()) cache->setShut(shut);
+  for (ThreadCache* cache : heap.caches()) cache->blocks().setShut(shut);
 }
 
 void followHeap(Heap& heap) noexcept {

@@ -1,5 +1,5 @@
-// The caches of some heaps, emptied and kept so: what whoever needs all of those heaps' memory, or
-// looks at them as a whole, stands on.
+// Empties the caches of some heaps and keeps them empty, for a caller that needs all of those
+// heaps' memory, or looks at the heaps as a whole.
 #pragma once
 
 #include <span>
@@ -8,8 +8,8 @@
 
 namespace cistern {
 
-/// Until it goes, the owners' fast ways are closed: an owner that comes by goes to the heap's lock,
-/// and waits there. Pre: the caller holds the locks of all the heaps, and does so until it goes.
+/// While it lives, the owners' gates are closed: an owner that comes goes to the heap's lock, and
+/// waits there. Pre: the caller holds the locks of all the heaps, and does so until it goes.
 class HeldCaches {
  public:
   explicit HeldCaches(std::span<Heap* const> heaps) noexcept : heaps_(heaps) { hold(); }
@@ -28,7 +28,7 @@ class HeldCaches {
   std::span<Heap* const> heaps_;
 };
 
-/// Until it is called with false, the caches of the heap are empty, and keep nothing.
+/// The caches of the heap are emptied, and keep nothing until this is called with false.
 void setCachesShut(Heap& heap, bool shut) noexcept CISTERN_REQUIRES(heap.mutex());
 /// The heap is another stream's. Pre: its caches are shut.
 void followHeap(Heap& heap) noexcept CISTERN_REQUIRES(heap.mutex());

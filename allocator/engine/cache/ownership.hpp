@@ -4,18 +4,18 @@
 //   a cache     holder == kOwned | owner << 2 | where; requested < 2^32; the stream is the heap's,
 //               nobody else uses the block, and the fields `stream` and `uses` are the cache's own
 //
-// A cache's block goes from kHeld to kCached and back by its owner only, inside its gate. Whoever
-// else frees it makes it kRemoteFreed, or the heap's, by compare-and-swap. So of two frees of one
-// block one is found out if they come one after the other, or at once from two threads that do not
-// own it. Of two at once one of which is the owner's it need not be in a release build; in a debug
-// build the owner's is a compare-and-swap too, and one of any two is found out.
-// See Note [Two frees at once].
+// A cache's block goes from kHeld to kCached and back by its owner only, inside its gate. Another
+// thread that frees it makes it kRemoteFreed, or the heap's, by compare-and-swap. So of two frees
+// of one block one is found out if they come one after the other, or at once from two threads that
+// do not own it. Of two at once one of which is the owner's it need not be in a release build; in a
+// debug build the owner's is a compare-and-swap too, and one of any two is found out. See Note [Two
+// frees at once].
 //
 // Note [Two frees at once]
 // Exactly one of two frees must succeed, whichever comes first. Where each only looks and then
 // writes, both may look first; so one of them has to do both in one step (a locked instruction), or
 // write first and look then, with a fence between the two (as dear). H. Attiya et al., "Laws of
-// Order", 2011, show that there is no third way. Of the two who may pay:
+// Order", 2011, show that there is no third way. One of two has to pay:
 //
 //   the owner   a compare-and-swap in place of a store is a locked instruction in every pair, some
 //               20 cycles where the pair takes 25
@@ -33,7 +33,26 @@
 
 #include "allocator/layout/block.hpp"
 
-namespace cistern::ownership {
+namespace cistern {
+
+/// The code that frees a block, and the thread, in one word; what a cached block keeps of its free.
+/// Thread 0, or one whose number is too large to be kept, is the owner.
+class WhoFreed {
+ public:
+  explicit WhoFreed(Stream word) : word_(word.raw) {}
+  WhoFreed(const void* code, std::uint32_t thread)
+      : word_((toAddress(code) & kCode) | std::uint64_t{thread >> 16 ? 0 : thread} << kCodeBits) {}
+  Stream word() const { return Stream{word_}; }
+  const void* code() const { return toPointer(word_ & kCode); }
+  std::uint32_t thread() const { return std::uint32_t(word_ >> kCodeBits); }
+
+ private:
+  static constexpr unsigned kCodeBits = 48;  ///< user space is not larger
+  static constexpr std::uint64_t kCode = (std::uint64_t{1} << kCodeBits) - 1;
+  std::uint64_t word_;
+};
+
+namespace ownership {
 
 inline constexpr std::uint32_t kOwned = std::uint32_t{1} << 31;
 inline constexpr unsigned kOwnerBits = 29;
@@ -97,7 +116,10 @@ inline bool heldByProgram(const Block& block) noexcept {
   return whereIs(load(block)) == Where::kHeld;
 }
 
-/// What the heap's lookout alone looks like.
+/// The next of a list of blocks that a cache keeps, or that others have freed.
+inline Block* linkedTo(const Block& block) noexcept { return static_cast<Block*>(block.use.uses); }
+
+/// What the record of a block says that the heap alone looks after.
 inline Block::InUse heapsOwn(std::uint64_t requested, Stream stream) noexcept {
   return {std::uint32_t(requested), std::uint32_t(requested >> 32), stream, nullptr};
 }
@@ -108,4 +130,5 @@ inline void leaveToHeap(Block& block, Stream stream) noexcept {
   store(block, 0);
 }
 
-}  // namespace cistern::ownership
+}  // namespace ownership
+}  // namespace cistern

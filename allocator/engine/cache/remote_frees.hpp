@@ -1,5 +1,6 @@
 // Blocks that other threads have freed, on their way to the cache that owns them: a message instead
-// of a lock. Any thread adds; who holds the heap's lock and the cache takes them all.
+// of a lock. Any thread adds. A thread that holds the heap's lock, and may touch
+// the cache, takes them all.
 #pragma once
 
 #include <atomic>
@@ -9,23 +10,6 @@
 #include "allocator/layout/block.hpp"
 
 namespace cistern {
-
-/// The code that frees a block, and the thread, in one word; what a cached block keeps of its free.
-/// Thread 0, or one whose number is too large to be kept, is the owner.
-class WhoFreed {
- public:
-  explicit WhoFreed(Stream word) : word_(word.raw) {}
-  WhoFreed(const void* code, std::uint32_t thread)
-      : word_((toAddress(code) & kCode) | std::uint64_t{thread >> 16 ? 0 : thread} << kCodeBits) {}
-  Stream word() const { return Stream{word_}; }
-  const void* code() const { return toPointer(word_ & kCode); }
-  std::uint32_t thread() const { return std::uint32_t(word_ >> kCodeBits); }
-
- private:
-  static constexpr unsigned kCodeBits = 48;  ///< user space is not larger
-  static constexpr std::uint64_t kCode = (std::uint64_t{1} << kCodeBits) - 1;
-  std::uint64_t word_;
-};
 
 class RemoteFrees {
  public:
@@ -73,13 +57,13 @@ class RemoteFrees {
   static Block* closed() noexcept { return reinterpret_cast<Block*>(alignof(Block)); }
 
   // Blocks that are added meanwhile are counted already: never more is subtracted than was added.
-  // An exchange even of nothing: whoever adds after it sees what the caller did before.
+  // An exchange even of nothing: a thread that adds after it sees what the caller did before.
   Block* replace(Block* by) noexcept {
     Block* const top = top_.load(std::memory_order_relaxed);
     if (top == closed()) return nullptr;
     Block* const all = top_.exchange(by, std::memory_order_acq_rel);
     std::uint64_t bytes = 0;
-    for (const Block* b = all; b; b = static_cast<const Block*>(b->use.uses)) bytes += b->bytes();
+    for (const Block* b = all; b; b = ownership::linkedTo(*b)) bytes += b->bytes();
     bytes_.fetch_sub(bytes, std::memory_order_relaxed);
     return all;
   }

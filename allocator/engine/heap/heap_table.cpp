@@ -127,8 +127,8 @@ Heap* HeapTable::takeParked(Pool& pool, Stream stream) noexcept {
   return nullptr;
 }
 
-// A heap that has been made is seen by everyone who looks at all of them, and cannot be taken back:
-// it is the last that may fail.
+// Threads that look at all heaps see a heap as soon as it is made, so that it cannot be taken back:
+// making it is the last step that may fail.
 Heap& HeapTable::findOrMake(Pool& pool, Stream stream) {
   const MutexLock lock(mutex_);
   if (Heap* there = pool.find(stream)) return *there;

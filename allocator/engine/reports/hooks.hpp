@@ -20,8 +20,8 @@ namespace cistern {
 /// program must not be called, and they are called again without one.
 enum class Tidying : std::uint8_t { kMiss, kEmptyCache, kLastResort };
 
-/// Thread-safe. What adds or sets throws InvalidArgument for an empty function (but for the misuse
-/// hook and the tidier), std::bad_alloc, changing nothing.
+/// Thread-safe. Adding or setting throws std::bad_alloc, changing nothing, and InvalidArgument for
+/// an empty function, which only the misuse hook and the tidier may be.
 class Hooks {
  public:
   void addReclaim(std::function<bool()> callback);
@@ -29,7 +29,8 @@ class Hooks {
   void addPoolReleased(std::function<void(MempoolId_t)> observer);
   /// Empty: defaultMisuseHook.
   void setMisuse(MisuseHook hook);
-  /// Returns when no thread is in the former one any more: what that belongs to may go then.
+  /// Returns when no thread is in the former one any more: what that one uses may be destroyed
+  /// then.
   void setTidier(std::function<bool(Tidying)> tidier);
 
   /// Whether any callback has freed something. What one throws leaves this.

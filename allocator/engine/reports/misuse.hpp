@@ -1,5 +1,5 @@
-// Wrong frees: what is known about one, and who is told. A free is noexcept, so a wrong one is
-// reported through a hook instead of thrown.
+// Wrong frees: what is known about one, and the hook that is told. A free is noexcept, so a wrong
+// one is reported and not thrown.
 #pragma once
 
 #include <cstdint>

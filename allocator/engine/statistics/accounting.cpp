@@ -85,7 +85,7 @@ void Accounting::auditHeaps() const {
           CISTERN_CHECK(core_.map.find(own.deviceEnd() - 1) == s);
         }
       }
-      for (const ThreadCache* cache : heap->caches()) cache->audit();
+      for (const ThreadCache* cache : heap->caches()) cache->blocks().audit();
     }
     core_.heaps.offering().audit(heaps);
     CISTERN_CHECK(reserved <= core_.limit.reserved());

@@ -1,27 +1,17 @@
 #include "allocator/engine/statistics/stat_rows.hpp"
 
+#include <utility>
+
 #include <fmt/format.h>
 
 namespace cistern {
 namespace {
-
-void add(std::vector<StatRow>& rows, std::string_view name, std::uint64_t value) {
-  rows.push_back({std::string(name), std::int64_t(value)});
-}
 
 void addValue(std::vector<StatRow>& rows, const std::string& name, const StatValue& value) {
   rows.push_back({name + ".current", value.current});
   rows.push_back({name + ".peak", value.peak});
   rows.push_back({name + ".allocated", value.allocated});
   rows.push_back({name + ".freed", value.freed});
-}
-
-void addPages(std::vector<StatRow>& rows, const PageCounts& pages) {
-  add(rows, "pages.created", pages.created);
-  add(rows, "pages.recycled", pages.recycled);
-  add(rows, "pages.revived", pages.revived);
-  add(rows, "pages.retired", pages.retired);
-  add(rows, "pages.returned", pages.returned);
 }
 
 std::string quoted(std::string_view text) {
@@ -47,15 +37,21 @@ std::vector<StatRow> statRows(const MemoryStats& stats) {
     addValue(rows, name + ".small_pool", stats.small[s]);
     addValue(rows, name + ".large_pool", stats.large[s]);
   }
-  add(rows, "num_alloc_retries", stats.num_alloc_retries);
-  add(rows, "num_ooms", stats.num_ooms);
-  add(rows, "num_sync_all_streams", stats.num_sync_all_streams);
-  add(rows, "num_device_alloc", stats.num_device_alloc);
-  add(rows, "num_device_free", stats.num_device_free);
-  add(rows, "num_misuses", stats.num_misuses);
-  addPages(rows, stats.pages);
-  add(rows, "host_bytes", stats.host_bytes);
-  add(rows, "peaks_exact", stats.peaks_exact ? 1 : 0);
+  const std::pair<const char*, std::uint64_t> counts[] = {
+      {"num_alloc_retries", stats.num_alloc_retries},
+      {"num_ooms", stats.num_ooms},
+      {"num_sync_all_streams", stats.num_sync_all_streams},
+      {"num_device_alloc", stats.num_device_alloc},
+      {"num_device_free", stats.num_device_free},
+      {"num_misuses", stats.num_misuses},
+      {"pages.created", stats.pages.created},
+      {"pages.recycled", stats.pages.recycled},
+      {"pages.revived", stats.pages.revived},
+      {"pages.retired", stats.pages.retired},
+      {"pages.returned", stats.pages.returned},
+      {"host_bytes", stats.host_bytes},
+      {"peaks_exact", stats.peaks_exact}};
+  for (const auto& [name, value] : counts) rows.push_back({name, std::int64_t(value)});
   return rows;
 }
 

@@ -34,8 +34,8 @@ TEST_CASE("a thread has one cache for each stream, and finds them again", "[engi
   CHECK(rig.table.mine(second.stream()) == two);
   CHECK(&CacheTable::last() == two);
   CHECK(&one->heap() == &first);
-  CHECK(rig.table.owner(one->heldByMe()) == one);
-  CHECK(rig.table.owner(two->heldByMe()) == two);
+  CHECK(rig.table.owner(one->holder()) == one);
+  CHECK(rig.table.owner(two->holder()) == two);
   CHECK(rig.table.owner(ownership::holderOf(1000, ownership::Where::kHeld)) == nullptr);
 }
 
@@ -65,9 +65,9 @@ TEST_CASE("a cache that its thread has left is not its own any more", "[engine][
   Heap& heap = rig.heapOf(rig.stream());
   ThreadCache* const cache = rig.table.open(heap);
   rig.table.leave(*cache);
-  CHECK_FALSE(cache->isOpen());
+  CHECK_FALSE(cache->owner().isOpen());
   CHECK(rig.table.open(heap) == cache);
-  CHECK((cache->isOpen() && cache->isMine()));
+  CHECK((cache->owner().isOpen() && cache->owner().isMine()));
 }
 
 TEST_CASE("each table knows its own caches, and serves none while requests are routed",
@@ -102,7 +102,7 @@ TEST_CASE("who holds a heap's caches has all that they kept, and their owners go
   Block& block = rig.allocate(heap, kKiB);
   thread.run([&] {
     const MutexLock lock(heap.mutex());
-    cache->own(block);
+    cache->blocks().own(block);
     CHECK(cache->accept(block, WhoFreed(nullptr, 0)));
   });
   {

@@ -8,18 +8,18 @@ TEST_CASE("of blocks beyond a megabyte the one that was freed last is kept", "[e
   Block& first = rig.held(2 * kMiB);
   Block& second = rig.held(3 * kMiB);
   CHECK(rig.accept(first));
-  CHECK(rig.cache.hasLast());
+  CHECK(rig.cache.blocks().hasLast());
   CHECK(rig.accept(second));
-  CHECK(rig.cache.cachedBytes() == 3 * kMiB);
+  CHECK(rig.cache.blocks().bytes() == 3 * kMiB);
   CHECK(rig.busyBytes() == 3 * kMiB);
   CHECK(rig.cache.takeAny(2 * kMiB) == nullptr);
   CHECK(rig.cache.takeAny(3 * kMiB) == &second);
   CHECK(rig.cache.giveAny(second, nullptr));
   {
     const MutexLock lock(rig.heap.mutex());
-    rig.cache.flushLast();
+    rig.cache.blocks().flushLast();
   }
-  CHECK_FALSE(rig.cache.hasLast());
+  CHECK_FALSE(rig.cache.blocks().hasLast());
   CHECK(rig.busyBytes() == 0);
 }
 
@@ -29,14 +29,14 @@ TEST_CASE("a cache that is shut keeps nothing until it is open again", "[engine]
   Block& sent = rig.held(kKiB);
   {
     const MutexLock lock(rig.heap.mutex());
-    rig.cache.setShut(true);
+    rig.cache.blocks().setShut(true);
   }
   CHECK_FALSE(rig.accept(block));
   CHECK(rig.giveBack(sent) == RemoteFrees::Answer::kTaken);
   {
     const MutexLock lock(rig.heap.mutex());
     CHECK(rig.cache.takeLocked(kKiB) == nullptr);  // what came went on to the heap
-    rig.cache.setShut(false);
+    rig.cache.blocks().setShut(false);
   }
   CHECK(rig.busyBytes() == kKiB);
   CHECK(rig.accept(block));
@@ -49,15 +49,15 @@ TEST_CASE("what a kind of sizes keeps is given up some at a time, the largest fi
     CHECK(rig.accept(rig.held(bytes)));
   }
   const MutexLock lock(rig.heap.mutex());
-  CHECK(rig.cache.flushSome(SizeKind::kSmall));
-  CHECK(rig.cache.cachedBytes() == 2 * kMiB + 2 * kKiB);
-  CHECK(rig.cache.flushSome(SizeKind::kSmall));
-  CHECK_FALSE(rig.cache.flushSome(SizeKind::kSmall));
-  CHECK(rig.cache.cachedBytes() == 2 * kMiB);
-  CHECK(rig.cache.flushSome(SizeKind::kLarge));
-  CHECK_FALSE(rig.cache.flushSome(SizeKind::kLarge));
+  CHECK(rig.cache.blocks().flushSome(SizeKind::kSmall));
+  CHECK(rig.cache.blocks().bytes() == 2 * kMiB + 2 * kKiB);
+  CHECK(rig.cache.blocks().flushSome(SizeKind::kSmall));
+  CHECK_FALSE(rig.cache.blocks().flushSome(SizeKind::kSmall));
+  CHECK(rig.cache.blocks().bytes() == 2 * kMiB);
+  CHECK(rig.cache.blocks().flushSome(SizeKind::kLarge));
+  CHECK_FALSE(rig.cache.blocks().flushSome(SizeKind::kLarge));
   CHECK(rig.heap.busyBytes() == 0);
-  rig.cache.audit();
+  rig.cache.blocks().audit();
 }
 
 TEST_CASE("a flushed cache asks before it keeps something again", "[engine][part]") {
@@ -68,7 +68,7 @@ TEST_CASE("a flushed cache asks before it keeps something again", "[engine][part
   {
     const MutexLock lock(rig.heap.mutex());
     rig.cache.flush();
-    rig.cache.audit();
+    rig.cache.blocks().audit();
   }
   CHECK(rig.busyBytes() == 2 * kKiB);
   CHECK_FALSE(rig.cache.give(other, nullptr));
@@ -79,16 +79,16 @@ TEST_CASE("a block is found by its address while its record stands for it", "[en
   OneCache rig;
   Block& block = rig.held(kKiB);
   const Address address = deviceAddress(block);
-  CHECK(rig.cache.recent(address) == nullptr);
-  rig.cache.remember(address, block);
-  CHECK(rig.cache.recent(address) == &block);
-  CHECK(rig.cache.recent(address + kGranule) == nullptr);
+  CHECK(rig.cache.recents().find(address) == nullptr);
+  rig.cache.recents().remember(address, block);
+  CHECK(rig.cache.recents().find(address) == &block);
+  CHECK(rig.cache.recents().find(address + kGranule) == nullptr);
   rig.free(block);
   {
     const MutexLock lock(rig.heap.mutex());
     rig.cache.flush();
   }
-  CHECK(rig.cache.recent(address) == nullptr);
+  CHECK(rig.cache.recents().find(address) == nullptr);
 }
 
 TEST_CASE("a cache is listed when something comes into it, once until it is looked at",

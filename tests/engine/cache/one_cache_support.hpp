@@ -19,7 +19,7 @@ struct OneCache : Parts {
   }
   ~OneCache() {
     const MutexLock lock(heap.mutex());
-    if (cache.isOpen()) cache.close();
+    if (cache.owner().isOpen()) cache.close();
     heap.audit();
   }
 
@@ -27,21 +27,21 @@ struct OneCache : Parts {
   Block& held(std::uint64_t bytes) {
     Block& block = allocate(heap, bytes);
     const MutexLock lock(heap.mutex());
-    cache.own(block);
+    cache.blocks().own(block);
     return block;
   }
   /// Gives it back under the heap's lock.
   bool accept(Block& block) {
     const MutexLock lock(heap.mutex());
     const bool kept = cache.accept(block, WhoFreed(nullptr, 0));
-    cache.audit();
+    cache.blocks().audit();
     return kept;
   }
   /// The same; what the cache does not keep goes to the heap.
   void free(Block& block) {
     if (accept(block)) return;
     const MutexLock lock(heap.mutex());
-    cache.letGo(block, WhoFreed(nullptr, 0));
+    cache.blocks().heap().letGo(block, WhoFreed(nullptr, 0));
   }
   Block* take(std::uint64_t bytes) {
     bool far = false;
@@ -51,7 +51,7 @@ struct OneCache : Parts {
   }
   /// By another thread, or as if.
   RemoteFrees::Answer giveBack(Block& block) {
-    return cache.giveBack(block, cache.heldByMe(), WhoFreed(nullptr, 9));
+    return cache.giveBack(block, cache.holder(), WhoFreed(nullptr, 9));
   }
   std::uint64_t busyBytes() {
     const MutexLock lock(heap.mutex());

@@ -20,7 +20,7 @@ TEST_CASE("a block is held, cached, and held again, and counts as free between",
   CHECK(ownership::requested(block) == 900);
   CHECK(rig.current(Stat::kRequestedBytes) == 900);
   CHECK(rig.cache.give(block, nullptr));
-  CHECK(rig.cache.cachedBytes() == kKiB);
+  CHECK(rig.cache.blocks().bytes() == kKiB);
   CHECK(rig.current(Stat::kRequestedBytes) == 0);
 }
 
@@ -32,7 +32,7 @@ TEST_CASE("a block that the program does not have is not the cache's to take", "
   CHECK_FALSE(rig.cache.give(block, nullptr));
   CHECK_FALSE(rig.cache.giveAny(block, nullptr));
   CHECK_FALSE(rig.cache.give(heaps, nullptr));
-  CHECK(rig.cache.cachedBytes() == kKiB);
+  CHECK(rig.cache.blocks().bytes() == kKiB);
   CHECK(rig.giveBack(block) == RemoteAnswer::kNotHeld);
   Parts::release(heaps);
 }
@@ -53,10 +53,10 @@ TEST_CASE("a cache never keeps more than it may, and the heap has the rest", "[e
   for (std::uint64_t i = 0; i < 60; ++i) blocks.push_back(&rig.held((1 + i % 5) * kKiB));
   for (Block* block : blocks) {
     rig.free(*block);
-    CHECK(rig.cache.cachedBytes() <= kMost);
+    CHECK(rig.cache.blocks().bytes() <= kMost);
   }
-  CHECK(rig.cache.cachedBytes() >= kMost / 2);
-  CHECK(rig.busyBytes() == rig.cache.cachedBytes());
+  CHECK(rig.cache.blocks().bytes() >= kMost / 2);
+  CHECK(rig.busyBytes() == rig.cache.blocks().bytes());
   Block& large = rig.held(kMost + kKiB);
   CHECK_FALSE(rig.accept(large));
   rig.free(large);
@@ -85,12 +85,12 @@ TEST_CASE("while the gate is closed its owner gets nothing from the cache, nor i
   Block& block = rig.held(kKiB);
   Block& other = rig.held(kKiB);
   CHECK(rig.accept(block));
-  rig.cache.gate().close();
+  rig.cache.owner().gate().close();
   CHECK(rig.take(kKiB) == nullptr);
   CHECK(rig.cache.takeAny(kKiB) == nullptr);
   CHECK_FALSE(rig.cache.give(other, nullptr));
   CHECK_FALSE(rig.cache.giveAny(other, nullptr));
-  rig.cache.gate().open();
+  rig.cache.owner().gate().open();
   CHECK(rig.cache.give(other, nullptr));
   CHECK(rig.take(kKiB) == &other);
   CHECK(rig.cache.takeAny(kKiB) == &block);
@@ -109,7 +109,7 @@ TEST_CASE("what another thread has freed is taken in under the heap's lock", "[e
   CHECK(rig.cache.takeLocked(kKiB) == &block);
   CHECK(OneCache::whereIs(block) == Where::kHeld);
   CHECK_FALSE(rig.cache.mayHave(kKiB));
-  rig.cache.audit();
+  rig.cache.blocks().audit();
 }
 
 TEST_CASE("a cache that closes leaves the heap all that it had, and all that is on its way",
@@ -123,9 +123,9 @@ TEST_CASE("a cache that closes leaves the heap all that it had, and all that is 
   {
     const MutexLock lock(rig.heap.mutex());
     rig.cache.close();
-    rig.cache.audit();
+    rig.cache.blocks().audit();
   }
-  CHECK_FALSE(rig.cache.isOpen());
+  CHECK_FALSE(rig.cache.owner().isOpen());
   CHECK(rig.busyBytes() == kKiB);
   CHECK(rig.giveBack(late) == RemoteAnswer::kNoRoom);
   CHECK(OneCache::whereIs(late) == Where::kHeld);
