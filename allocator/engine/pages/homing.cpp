@@ -8,8 +8,8 @@ namespace cistern::pages {
 namespace {
 
 std::uint64_t memoryOf(Heap& heap) CISTERN_REQUIRES(heap.mutex()) {
-  return heap.layout(SizeKind::kSmall).segmentBytes() +
-         heap.layout(SizeKind::kLarge).segmentBytes();
+  return heap.layout(SizeKind::kSmall).totals().segment_bytes +
+         heap.layout(SizeKind::kLarge).totals().segment_bytes;
 }
 
 // Late pages are few, or are late no longer.

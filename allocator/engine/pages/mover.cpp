@@ -129,7 +129,7 @@ Block* Mover::commit() {
   Block* free = heap_.fill(request_.kind, hole, window.from, window.to,
                            std::min(epoch, heap_.completion().now().epoch));
   std::uint64_t& most = window.range->most_backed;
-  most = std::max(most, layout.segmentBytes());
+  most = std::max(most, layout.totals().segment_bytes);
   if (!reserved_.steps.empty()) heap_.lowWater().notePagesMoved();
   heap_.lowWater().rise(heap_.busyBytes());
   return heap_.allocateFrom(*free, request_);

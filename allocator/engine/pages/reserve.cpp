@@ -11,7 +11,7 @@ namespace cistern::pages {
 void Reservation::take(const Window& found) {
   heap_.mutex().assertHeld();
   window = found;
-  backed_before = heap_.layout(kind_).segmentBytes();
+  backed_before = heap_.layout(kind_).totals().segment_bytes;
   pieces.clear();
   gaps.clear();
   steps.clear();

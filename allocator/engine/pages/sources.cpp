@@ -115,8 +115,8 @@ bool Sources::hasAny(Heap& source) const {
   {
     const MutexLock lock(source.mutex());
     const bool pending = source.completion().anyUnknown();
-    if (pending || source.layout(SizeKind::kSmall).segmentBytes() != 0 ||
-        source.layout(SizeKind::kLarge).segmentBytes() != 0)
+    if (pending || source.layout(SizeKind::kSmall).totals().segment_bytes != 0 ||
+        source.layout(SizeKind::kLarge).totals().segment_bytes != 0)
       return true;
   }
   if (source.pageNotes().aside() != 0) return true;
