@@ -94,9 +94,8 @@ void Mover::noteCost() {
   }
   if (request_.recording) return;
   const std::uint64_t backed = reserved_.backed_before;
-  const std::uint64_t now = ground_.core.device.hostNanoseconds(),
-                      had = reserved_.window.range->most_backed;
-  const std::uint64_t most = std::max(had, backed);
+  const std::uint64_t now = ground_.core.device.hostNanoseconds();
+  const std::uint64_t most = std::max(reserved_.window.range->most_backed, backed);
   const double grown = double(std::max(backed + more, most) - most);
   const double plain = grown / kPlainBytes * (ground_.create_cost.mean() + ground_.map_cost.mean());
   ground_.cost.note(double(now - began_ns_), without(Mechanism::kPlainCredit) ? 0 : plain, now);

@@ -98,7 +98,7 @@ void Reservation::detach(Heap& source, std::vector<Step>& taken) {
     source.punch(kind, *mapping.found.in, mapping.place(), mapping.placeEnd());
     source.layout(kind).reserveFill();
   }
-  steps.insert(steps.end(), taken.begin(), taken.end());
+  for (const Step& step : taken) steps.push_back(step);
 }
 
 void Reservation::putBack() noexcept {
@@ -118,12 +118,6 @@ void Reservation::putBack() noexcept {
     heap_.fill(kind_, holeAt(heap_, *window.range, piece.from), piece.from, piece.to,
                std::min(piece.epoch, heap_.completion().now().epoch));
   }
-}
-
-std::uint32_t Reservation::gapUnits() const {
-  std::uint32_t units = 0;
-  for (const Gap& gap : gaps) units += gap.lacking();
-  return units;
 }
 
 }  // namespace cistern::pages

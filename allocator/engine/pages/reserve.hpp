@@ -49,7 +49,11 @@ class Reservation {
   void detach(Heap& source, std::vector<Step>& steps);
   /// Everything goes back to where it was. Pre: nothing that was not revived is mapped.
   void putBack() noexcept;
-  std::uint32_t gapUnits() const;
+  std::uint32_t gapUnits() const {
+    std::uint32_t units = 0;
+    for (const Gap& gap : gaps) units += gap.lacking();
+    return units;
+  }
 
   Window window;
   std::vector<Step> steps;

@@ -58,7 +58,8 @@ Mapping* take(std::vector<Donor>& donors, std::uint32_t fitting, std::uint32_t m
 // What lies free comes before what is made.
 bool Sources::fillGaps(bool waits, bool late) {
   pressed_ = unordered_ = false;
-  if (ground_.recycles()) {
+  const bool recycles = ground_.recycles();
+  if (recycles) {
     takeOwn(request_.recording ? movableInCapture() : kNoLimit);
     takeFromOthers(Which::kComplete);
     if (waits) takeFromOthers(Which::kAny);
@@ -67,13 +68,13 @@ bool Sources::fillGaps(bool waits, bool late) {
   grow(late);
   if (reserved_.gapUnits() == 0) return true;
   pressed_ = true;
-  if (ground_.recycles()) {
+  if (recycles) {
     takeOwn(kNoLimit);
     takeFromOthers(Which::kComplete);
   }
   if (request_.recording == nullptr) giveBackForGrowth();
   grow(late);
-  const bool queued = from_ == PagesFrom::kQueued && !captured() && ground_.recycles();
+  const bool queued = from_ == PagesFrom::kQueued && !captured() && recycles;
   if (reserved_.gapUnits() > 0 && queued) takeFromOthers(Which::kAny);
   return reserved_.gapUnits() == 0 && !unordered_;
 }

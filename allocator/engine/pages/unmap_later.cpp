@@ -22,16 +22,6 @@ class ClearingUp {
 
 }  // namespace
 
-std::size_t UnmapLater::mostStale() const {
-  constexpr std::size_t kOfEachPage = 2, kLeast = 64;
-  return ground_.table.pages().size() * kOfEachPage + kLeast;
-}
-
-bool UnmapLater::isDue() const {
-  if (without(Mechanism::kUnmapLater)) return drains();
-  return drains() || ground_.table.staleMappings() > mostStale();
-}
-
 void UnmapLater::unmapAll() noexcept {
   if (!isDue()) return;
   const ClearingUp clearing(ground_);

@@ -15,9 +15,15 @@ class UnmapLater {
   explicit UnmapLater(Ground& ground) : ground_(ground) {}
 
   /// More stale mappings than this are too many.
-  std::size_t mostStale() const;
+  std::size_t mostStale() const {
+    constexpr std::size_t kOfEachPage = 2, kLeast = 64;
+    return ground_.table.pages().size() * kOfEachPage + kLeast;
+  }
   /// Whether there is anything to clear up.
-  bool isDue() const;
+  bool isDue() const {
+    if (without(Mechanism::kUnmapLater)) return drains();
+    return drains() || ground_.table.staleMappings() > mostStale();
+  }
   /// Clears up all that can go now, if anything is due.
   void unmapAll() noexcept;
   /// Clears up a little, as others may want the lock. Says what comes next.

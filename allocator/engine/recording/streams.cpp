@@ -37,11 +37,6 @@ void RecordedStreams::clear() {
   parts_.clear();
 }
 
-RecordedStreams::Seen* RecordedStreams::seen(Stream stream) {
-  const auto it = std::ranges::find(streams_, stream, &Seen::stream);
-  return it != streams_.end() ? &*it : nullptr;
-}
-
 // A capture that an earlier call has broken has no id any more; its streams are known.
 bool RecordedStreams::records(Stream stream, const CaptureInfo& info) {
   if (parts_.empty() || info.status == CaptureStatus::kNone) return false;
@@ -60,15 +55,6 @@ void RecordedStreams::beginPart(Seen& of, std::uint64_t id) {
   of.marks.clear();
   of.unmarked = 0;
   of.part = &part;
-}
-
-std::uint32_t RecordedStreams::numberOf(Stream stream) {
-  const Seen* const of = seen(stream);
-  return of && of->part ? of->part->number : number_;
-}
-
-bool RecordedStreams::allocated(const Block& block) const {
-  return std::ranges::find(parts_, block.epoch, &Part::number) != parts_.end();
 }
 
 // ---- Marks -------------------------------------------------------------------------------------

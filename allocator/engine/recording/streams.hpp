@@ -7,6 +7,7 @@
 //   a stream's marks are of the part that it records at present
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <vector>
 
@@ -62,15 +63,23 @@ class RecordedStreams {
   void clear();
 
   /// Null for a stream that the capture does not know. It stays where it is.
-  Seen* seen(Stream stream);
+  Seen* seen(Stream stream) {
+    const auto it = std::ranges::find(streams_, stream, &Seen::stream);
+    return it != streams_.end() ? &*it : nullptr;
+  }
   /// Whether the capture records a stream of which the device says this.
   bool records(Stream stream, const CaptureInfo& info);
   /// The stream records the part with that id from now on, with no mark yet.
   void beginPart(Seen& of, std::uint64_t id);
   /// The number of the part that the stream records.
-  std::uint32_t numberOf(Stream stream);
+  std::uint32_t numberOf(Stream stream) {
+    const Seen* const of = seen(stream);
+    return of && of->part ? of->part->number : number_;
+  }
   /// Whether the block was allocated in one of the parts.
-  bool allocated(const Block& block) const;
+  bool allocated(const Block& block) const {
+    return std::ranges::find(parts_, block.epoch, &Part::number) != parts_.end();
+  }
 
   /// What the stream's next work would follow. False where the device does not tell.
   bool reachOf(Stream stream, Reach& reach);
