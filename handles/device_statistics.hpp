@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "allocator/engine/stat_rows.hpp"
+#include "allocator/engine/statistics/stat_rows.hpp"
 
 namespace cistern {
 

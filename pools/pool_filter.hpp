@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "allocator/base/types.hpp"
-#include "allocator/engine/hook_scope.hpp"
+#include "allocator/engine/reports/hook_scope.hpp"
 
 namespace cistern {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "allocator/device/device.hpp"
-#include "allocator/engine/known_streams.hpp"
+#include "allocator/engine/streams/known_streams.hpp"
 
 namespace cistern {
 

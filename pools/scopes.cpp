@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "allocator/base/thread_slots.hpp"
-#include "allocator/engine/recording/recording.hpp"
+#include "allocator/engine/capture/recording.hpp"
 
 namespace cistern {
 

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "allocator/base/mutex.hpp"
-#include "allocator/engine/pool.hpp"
-#include "allocator/engine/router.hpp"
+#include "allocator/engine/pools/pool.hpp"
+#include "allocator/engine/pools/router.hpp"
 #include "pools/pool_filter.hpp"
 
 namespace cistern {

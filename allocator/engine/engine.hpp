@@ -1,17 +1,17 @@
 // All parts of one allocator. Each stands on those above it, and calls no other.
 #pragma once
 
-#include "allocator/engine/accounting.hpp"
 #include "allocator/engine/allocate_path.hpp"
-#include "allocator/engine/capture_memory.hpp"
+#include "allocator/engine/capture/capture_memory.hpp"
 #include "allocator/engine/core.hpp"
-#include "allocator/engine/cross_stream.hpp"
 #include "allocator/engine/fallbacks.hpp"
 #include "allocator/engine/flusher.hpp"
 #include "allocator/engine/free_path.hpp"
 #include "allocator/engine/giving_back.hpp"
-#include "allocator/engine/pool_table.hpp"
-#include "allocator/engine/stream_heaps.hpp"
+#include "allocator/engine/heap/stream_heaps.hpp"
+#include "allocator/engine/pools/pool_table.hpp"
+#include "allocator/engine/statistics/accounting.hpp"
+#include "allocator/engine/streams/cross_stream.hpp"
 
 namespace cistern {
 

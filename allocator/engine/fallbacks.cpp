@@ -3,7 +3,7 @@
 #include <bit>
 
 #include "allocator/base/check.hpp"
-#include "allocator/engine/recording/recording.hpp"
+#include "allocator/engine/capture/recording.hpp"
 
 namespace cistern {
 

@@ -7,9 +7,9 @@
 
 #include <span>
 
-#include "allocator/engine/accounting.hpp"
 #include "allocator/engine/giving_back.hpp"
-#include "allocator/engine/pool_table.hpp"
+#include "allocator/engine/pools/pool_table.hpp"
+#include "allocator/engine/statistics/accounting.hpp"
 
 namespace cistern {
 

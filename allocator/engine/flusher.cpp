@@ -2,7 +2,7 @@
 
 #include "allocator/base/ablation.hpp"
 #include "allocator/engine/cache/held_caches.hpp"
-#include "allocator/engine/heap_locks.hpp"
+#include "allocator/engine/heap/heap_locks.hpp"
 
 namespace cistern {
 namespace {

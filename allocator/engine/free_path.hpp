@@ -12,7 +12,7 @@
 // Thread-safe. Nothing here may be called with a heap's lock held.
 #pragma once
 
-#include "allocator/engine/capture_memory.hpp"
+#include "allocator/engine/capture/capture_memory.hpp"
 
 namespace cistern {
 

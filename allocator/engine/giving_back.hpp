@@ -2,7 +2,7 @@
 // age. It owns nothing. Thread-safe; nothing here may be called with a heap's lock held.
 #pragma once
 
-#include "allocator/engine/cross_stream.hpp"
+#include "allocator/engine/streams/cross_stream.hpp"
 
 namespace cistern {
 

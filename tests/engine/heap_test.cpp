@@ -1,8 +1,8 @@
 // A heap's epochs, at the end of their numbers; the map from addresses to segments.
-#include "allocator/engine/heap.hpp"
+#include "allocator/engine/heap/heap.hpp"
 
+#include "allocator/engine/backing/segment_map.hpp"
 #include "allocator/engine/core.hpp"
-#include "allocator/engine/segment_map.hpp"
 #include "tests/engine/engine_support.hpp"
 
 namespace cistern::test {

@@ -1,5 +1,5 @@
 // When it is low water: at what a heap fell to before, once it no longer grows.
-#include "allocator/engine/low_water.hpp"
+#include "allocator/engine/heap/low_water.hpp"
 
 #include <string>
 #include <utility>

@@ -4,7 +4,7 @@
 #include <numeric>
 #include <random>
 
-#include "allocator/engine/heap_table.hpp"
+#include "allocator/engine/heap/heap_table.hpp"
 #include "tests/engine/thread_cache_support.hpp"
 
 namespace cistern::test {

@@ -1,5 +1,5 @@
 // The statistics as names and numbers.
-#include "allocator/engine/stat_rows.hpp"
+#include "allocator/engine/statistics/stat_rows.hpp"
 
 #include <set>
 

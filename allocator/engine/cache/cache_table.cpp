@@ -6,7 +6,7 @@
 #include "allocator/base/process.hpp"
 #include "allocator/base/registry.hpp"
 #include "allocator/base/thread_slots.hpp"
-#include "allocator/engine/heap.hpp"
+#include "allocator/engine/heap/heap.hpp"
 
 namespace cistern {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "allocator/base/check.hpp"
 #include "allocator/engine/cache/thread_cache.hpp"
-#include "allocator/engine/heap.hpp"
+#include "allocator/engine/heap/heap.hpp"
 
 namespace cistern {
 

@@ -4,7 +4,7 @@
 
 #include <span>
 
-#include "allocator/engine/heap.hpp"
+#include "allocator/engine/heap/heap.hpp"
 
 namespace cistern {
 

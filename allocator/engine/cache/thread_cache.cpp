@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "allocator/base/check.hpp"
-#include "allocator/engine/heap.hpp"
+#include "allocator/engine/heap/heap.hpp"
 
 namespace cistern {
 namespace {

@@ -20,7 +20,7 @@
 #include "allocator/base/mutex.hpp"
 #include "allocator/engine/cache/ownership.hpp"
 #include "allocator/engine/cache/remote_frees.hpp"
-#include "allocator/engine/statistics.hpp"
+#include "allocator/engine/statistics/statistics.hpp"
 #include "allocator/engine/statistics/totals.hpp"
 #include "allocator/layout/block.hpp"
 

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "allocator/engine/capture/recording.hpp"
 #include "allocator/engine/core.hpp"
-#include "allocator/engine/heap_locks.hpp"
+#include "allocator/engine/heap/heap_locks.hpp"
 #include "allocator/engine/pages/map_calls.hpp"
 #include "allocator/engine/pages/parking.hpp"
 #include "allocator/engine/pages/placing.hpp"
-#include "allocator/engine/recording/recording.hpp"
 
 namespace cistern::pages {
 namespace {

@@ -29,7 +29,7 @@
 #include <vector>
 
 #include "allocator/base/bytes.hpp"
-#include "allocator/engine/heap.hpp"
+#include "allocator/engine/heap/heap.hpp"
 
 namespace cistern::pages {
 

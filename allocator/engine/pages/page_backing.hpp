@@ -5,10 +5,10 @@
 #pragma once
 
 #include "allocator/base/bytes.hpp"
-#include "allocator/engine/memory_backing.hpp"
+#include "allocator/engine/backing/memory_backing.hpp"
+#include "allocator/engine/capture/pins.hpp"
 #include "allocator/engine/pages/comeback.hpp"
 #include "allocator/engine/pages/unmap_later.hpp"
-#include "allocator/engine/recording/pins.hpp"
 
 namespace cistern {
 

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <tuple>
 
+#include "allocator/engine/capture/recording.hpp"
 #include "allocator/engine/core.hpp"
 #include "allocator/engine/pages/page_size.hpp"
 #include "allocator/engine/pages/parking.hpp"
 #include "allocator/engine/pages/placing.hpp"
 #include "allocator/engine/pages/release.hpp"
-#include "allocator/engine/recording/recording.hpp"
 
 namespace cistern::pages {
 namespace {

@@ -16,8 +16,8 @@
 #include <cstdint>
 
 #include "allocator/base/biased_gate.hpp"
-#include "allocator/engine/statistics.hpp"
 #include "allocator/engine/statistics/counts.hpp"
+#include "allocator/engine/statistics/statistics.hpp"
 
 namespace cistern {
 

@@ -22,8 +22,8 @@
 #include <vector>
 
 #include "allocator/base/mutex.hpp"
-#include "allocator/engine/statistics.hpp"
 #include "allocator/engine/statistics/counts.hpp"
+#include "allocator/engine/statistics/statistics.hpp"
 #include "allocator/engine/statistics/thread_counters.hpp"
 
 namespace cistern {

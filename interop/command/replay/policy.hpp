@@ -10,7 +10,7 @@
 
 #include "allocator/base/options.hpp"
 #include "allocator/device/device.hpp"
-#include "allocator/engine/statistics.hpp"
+#include "allocator/engine/statistics/statistics.hpp"
 
 namespace cistern::command {
 

@@ -1,0 +1,186 @@
+// Segments from the device. See segment_backing.hpp.
+#include "allocator/engine/backing/segment_backing.hpp"
+
+#include <new>
+#include <utility>
+
+#include "allocator/base/check.hpp"
+
+namespace cistern {
+
+SegmentBacking::SegmentBacking(Device& device, const Options& options, Limit& limit,
+                               SegmentMap& map, std::atomic<Address>& places,
+                               const std::atomic<std::uint64_t>& tick)
+    : MemoryBacking(false),
+      device_(device),
+      options_(options),
+      limit_(limit),
+      map_(map),
+      places_(places),
+      tick_(tick) {}
+
+void SegmentBacking::unpin(Pins& pins) noexcept {
+  for (HeapSegment* segment : pins.segments) pinned_.unpin(*segment);
+  pins.segments.clear();
+}
+
+std::uint64_t SegmentBacking::leastGrowth(const Request& request) const {
+  return roundUp(request.rounded(), kSegmentUnit);
+}
+
+// A segment of the usual size.
+Block* SegmentBacking::grow(Heap& heap, const Request& request) {
+  return growBy(request.pool->rules().segmentFor(request), heap, request);
+}
+
+// A segment just as large as need be, where there is no room for the usual size.
+Block* SegmentBacking::growTightly(Heap& heap, const Request& request) {
+  const std::uint64_t least = leastGrowth(request);
+  return least < request.pool->rules().segmentFor(request) ? growBy(least, heap, request) : nullptr;
+}
+
+Result<Address> SegmentBacking::takeFromDevice(std::uint64_t bytes, const Request& request) {
+  const std::shared_ptr<SegmentSource> source = request.pool->source();
+  const RelaxedCaptureMode relaxed(device_);
+  return source ? source->allocate(bytes, request.stream) : device_.malloc(bytes);
+}
+
+// What a source throws is the program's own, and leaves the verb. The record comes before the
+// memory: without one nobody would know of what the device will not have back.
+Block* SegmentBacking::growBy(std::uint64_t bytes, Heap& heap, const Request& request) {
+  if (!limit_.admit(bytes)) return nullptr;
+  HeapSegment* segment = nullptr;
+  Result<Address> base = DeviceError{};
+  try {
+    segment = &records_.take();
+    base = takeFromDevice(bytes, request);
+  } catch (...) {
+    if (segment) records_.give(*segment);
+    limit_.giveBack(bytes);
+    throw;
+  }
+  noteAnswer(base);
+  if (!base) {
+    records_.give(*segment);
+    limit_.giveBack(bytes);
+    return nullptr;
+  }
+  taken_.fetch_add(1, std::memory_order_relaxed);
+  segment->bytes = bytes;
+  segment->device_base = base.value();
+  return install(*segment, heap, request);
+}
+
+// What an OutOfMemory says of the device is its last answer.
+template <class Answer>
+void SegmentBacking::noteAnswer(const Answer& answer) noexcept {
+  const MutexLock lock(mutex_);
+  try {
+    last_error_ = answer.ok() ? std::string() : answer.error().message();
+  } catch (const std::bad_alloc&) {
+    last_error_.clear();
+  }
+}
+
+// The place of a new segment among all: after the older ones, or before them.
+Address SegmentBacking::nextPlace(std::uint64_t bytes) {
+  if (options_.prefer_old_segments) return places_.fetch_add(bytes, std::memory_order_relaxed);
+  return places_.fetch_sub(bytes, std::memory_order_relaxed) - bytes;
+}
+
+// Where host memory runs out it is as if the device had refused, or, once the heap has the segment,
+// as if it had been there, free, before.
+Block* SegmentBacking::install(HeapSegment& segment, Heap& heap, const Request& request) {
+  bool mapped = false, added = false;
+  try {
+    segment.base = nextPlace(segment.bytes);
+    segment.kind = request.kind;
+    map_.insert(segment);
+    mapped = true;
+    const MutexLock lock(heap.mutex());
+    heap.add(segment, Heap::From::kDevice);
+    added = true;
+    return heap.allocateFrom(*segment.first, request);
+  } catch (...) {
+    if (added) throw;
+    if (mapped) map_.erase(segment);
+    {
+      const MutexLock lock(heap.mutex());
+      heap.leaving().begin();
+    }
+    (void)discard(segment, heap);
+    throw;
+  }
+}
+
+// A segment that no heap places blocks in, and that the heap counts as leaving. One that the device
+// will not have stays with the heap, to be offered again.
+bool SegmentBacking::discard(HeapSegment& segment, Heap& heap) {
+  const bool gone = freeOnDevice(segment.device_base, segment.bytes, heap.pool());
+  {
+    const MutexLock lock(heap.mutex());
+    if (gone) {
+      heap.leaving().end();
+    } else {
+      heap.leaving().refuse(segment);
+    }
+  }
+  if (gone) records_.give(segment);
+  return gone;
+}
+
+std::uint64_t SegmentBacking::discardRefused(Heap& heap) {
+  std::uint64_t discarded = 0;
+  while (true) {
+    HeapSegment* segment = nullptr;
+    {
+      const MutexLock lock(heap.mutex());
+      segment = heap.leaving().takeRefused();
+    }
+    if (segment == nullptr) return discarded;
+    const std::uint64_t bytes = segment->bytes;
+    if (!discard(*segment, heap)) return discarded;
+    discarded += bytes;
+  }
+}
+
+// A source that throws has refused.
+Status SegmentBacking::returnToDevice(Address base, std::uint64_t bytes,
+                                      const Pool& pool) noexcept {
+  const std::shared_ptr<SegmentSource> source = pool.source();
+  const RelaxedCaptureMode relaxed(device_);
+  if (source == nullptr) return device_.free(base);
+  try {
+    return source->free(base, bytes);
+  } catch (...) {
+    return DeviceError{Call::kFree, ErrorKind::kOther, 0, "thrown", {}};
+  }
+}
+
+bool SegmentBacking::freeOnDevice(Address base, std::uint64_t bytes, const Pool& pool) {
+  const Status freed = returnToDevice(base, bytes, pool);
+  if (!freed) {
+    noteAnswer(freed);
+    return false;
+  }
+  returned_.fetch_add(1, std::memory_order_relaxed);
+  limit_.giveBack(bytes);
+  return true;
+}
+
+// Returns one segment, which is in no heap, to the device. If the device will not have it, the heap
+// that it came from keeps it: that one counts it as leaving, and so stays in its pool meanwhile.
+bool SegmentBacking::giveBack(HeapSegment& segment, Heap& owner) {
+  map_.erase(segment);
+  const bool gone = freeOnDevice(segment.device_base, segment.bytes, owner.pool());
+  if (!gone) map_.insert(segment);  // its leaves exist: cannot fail
+  {
+    const MutexLock lock(owner.mutex());
+    owner.leaving().end();
+    if (!gone) owner.add(segment, Heap::From::kRefused);
+  }
+  if (gone) records_.give(segment);
+  return gone;
+}
+
+}  // namespace cistern

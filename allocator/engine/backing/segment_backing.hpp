@@ -1,0 +1,87 @@
+// The backing `segments`: one device malloc for each segment, or one call to the source of the
+// request's pool. It owns the segments that no heap has, and the last answer of the device; the
+// heaps own the others. Every verb leaves everything as it was when a device call fails, and makes
+// no device call under a heap's lock. Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <string>
+#include <vector>
+
+#include "allocator/base/mutex.hpp"
+#include "allocator/base/options.hpp"
+#include "allocator/device/device.hpp"
+#include "allocator/engine/backing/limit.hpp"
+#include "allocator/engine/backing/memory_backing.hpp"
+#include "allocator/engine/backing/segment_map.hpp"
+#include "allocator/engine/backing/segment_records.hpp"
+#include "allocator/engine/capture/pins.hpp"
+#include "allocator/engine/heap/heap.hpp"
+
+namespace cistern {
+
+class SegmentBacking final : public MemoryBacking {
+ public:
+  /// `places`: where the next segment goes in the order of age. `tick`: the clock that idle
+  /// segments age by.
+  SegmentBacking(Device& device, const Options& options, Limit& limit, SegmentMap& map,
+                 std::atomic<Address>& places, const std::atomic<std::uint64_t>& tick);
+
+  /// A block for the request out of a new segment of the usual size; null when there is no room for
+  /// one. Throws std::bad_alloc, and what a pool's source throws.
+  Block* grow(Heap& heap, const Request& request);
+  /// The same, of a segment just as large as need be; null too when that is the usual size.
+  Block* growTightly(Heap& heap, const Request& request);
+
+  std::uint64_t release(const std::vector<Heap*>& heaps, std::uint64_t bytes) override;
+  void emptyCache(const std::vector<Heap*>& heaps) override { (void)release(heaps, UINT64_MAX); }
+  void collectGarbage(const std::vector<Heap*>& heaps, std::uint64_t bytes) override;
+  void pin(const Block& block, std::uint32_t number, Pins& pins) override {
+    pinned_.pin(segmentOf(block), number, pins);
+  }
+  void unpin(Pins& pins) noexcept override;
+  bool pinned(const Block& block) const override { return pinned_.pinned(segmentOf(block)); }
+  bool forgets(Heap&) override { return true; }
+  bool leftInUse(Heap&, EpochMark) const noexcept override { return false; }
+  std::unique_lock<Mutex> holdStill() const override { return {}; }
+  std::uint64_t leastGrowth(const Request& request) const override;
+  /// Gives all of the heap's back, whether in use or not: the allocator ends. Pre: its lock is
+  /// held.
+  void leave(Heap& heap) noexcept CISTERN_REQUIRES(heap.mutex());
+
+  std::string lastError() const override {
+    const MutexLock lock(mutex_);
+    return last_error_;
+  }
+  std::uint64_t taken() const { return taken_.load(std::memory_order_relaxed); }
+  std::uint64_t returned() const { return returned_.load(std::memory_order_relaxed); }
+  std::size_t hostBytes() const { return records_.hostBytes(); }
+
+ private:
+  Block* growBy(std::uint64_t bytes, Heap& heap, const Request& request);
+  Result<Address> takeFromDevice(std::uint64_t bytes, const Request& request);
+  Block* install(HeapSegment& segment, Heap& heap, const Request& request);
+  Address nextPlace(std::uint64_t bytes);
+  template <class Answer>
+  void noteAnswer(const Answer& answer) noexcept;
+  bool discard(HeapSegment& segment, Heap& heap);
+  std::uint64_t discardRefused(Heap& heap);
+  Status returnToDevice(Address base, std::uint64_t bytes, const Pool& pool) noexcept;
+  bool freeOnDevice(Address base, std::uint64_t bytes, const Pool& pool);
+  bool giveBack(HeapSegment& segment, Heap& owner);
+  bool releaseOneIdle(HeapSegment& segment, Heap& heap);
+
+  Device& device_;
+  const Options& options_;
+  Limit& limit_;
+  SegmentMap& map_;
+  SegmentRecords records_;
+  std::atomic<Address>& places_;
+  const std::atomic<std::uint64_t>& tick_;
+  PinnedSegments pinned_;
+  mutable Mutex mutex_;
+  std::string last_error_ CISTERN_GUARDED_BY(mutex_);
+  std::atomic<std::uint64_t> taken_{0}, returned_{0};
+};
+
+}  // namespace cistern

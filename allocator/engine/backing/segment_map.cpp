@@ -1,0 +1,111 @@
+#include "allocator/engine/backing/segment_map.hpp"
+
+#include <new>
+
+#include <sys/mman.h>
+
+#include "allocator/base/check.hpp"
+#include "allocator/engine/heap/heap.hpp"
+
+namespace cistern {
+namespace {
+
+constexpr std::size_t kRootBytes = (std::size_t{1} << 26) * sizeof(std::uintptr_t);
+
+// What `word` names, made where there is nothing. Pre: no segment has all that it covers.
+template <class Made>
+std::uintptr_t madeIn(std::atomic<std::uintptr_t>& word, std::vector<std::unique_ptr<Made>>& made,
+                      std::atomic<std::size_t>& host_bytes) {
+  const std::uintptr_t there = word.load(std::memory_order_relaxed);
+  CISTERN_CHECK((there & 1) == 0);
+  if (there != 0) return there;
+  made.push_back(std::make_unique<Made>());
+  host_bytes.fetch_add(sizeof(Made) + sizeof(void*), std::memory_order_relaxed);
+  const auto fresh = reinterpret_cast<std::uintptr_t>(made.back().get());
+  word.store(fresh, std::memory_order_release);
+  return fresh;
+}
+
+}  // namespace
+
+// The root is address space, not memory: only pages that hold a pointer are ever backed.
+SegmentMap::SegmentMap() {
+  void* root = mmap(nullptr, kRootBytes, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (root == MAP_FAILED) throw std::bad_alloc();
+  static_assert(kRootShift == 26 && sizeof(std::atomic<Word>) == sizeof(Word));
+  root_ = static_cast<std::atomic<Word>*>(root);
+}
+
+SegmentMap::~SegmentMap() { munmap(root_, kRootBytes); }
+
+std::atomic<SegmentMap::Word>& SegmentMap::branchWord(std::uint64_t index) {
+  return wordIn(madeIn(root(index), branches_, host_bytes_), index);
+}
+
+SegmentMap::Cell& SegmentMap::cell(std::uint64_t index) {
+  return cellIn(madeIn(branchWord(index), leaves_, host_bytes_), index);
+}
+
+void SegmentMap::insert(HeapSegment& segment) {
+  const std::uint64_t from = segment.device_base >> kCellShift;
+  const std::uint64_t to = (segment.deviceEnd() - 1) >> kCellShift;
+  CISTERN_CHECK(to >> (57 - kCellShift) == 0);
+  const MutexLock lock(mutex_);
+  for (std::uint64_t i = from; i <= to; ++i) (void)cell(i);  // all that may throw
+  for (std::uint64_t i = from; i <= to; ++i) store(i, segment, &segment);
+}
+
+void SegmentMap::extend(HeapSegment& segment, AddressRange own, Address from, Address to) {
+  constexpr Address kCellBytes = Address{1} << kCellShift;
+  CISTERN_CHECK(((own.from | own.to | from | to) & (kCellBytes - 1)) == 0);
+  CISTERN_CHECK(own.from <= from && to <= own.to);
+  CISTERN_CHECK((own.to - 1) >> 57 == 0);
+  const MutexLock lock(mutex_);
+  const auto isWhole = [own](Address at, Address bytes) {
+    const Address begin = at & ~(bytes - 1);
+    return own.from <= begin && begin + bytes <= own.to;
+  };
+  for (Address at = from; at < to; at += kCellBytes) {  // all that may throw
+    const std::uint64_t index = at >> kCellShift;
+    if (isWhole(at, kBranchBytes)) continue;
+    isWhole(at, kLeafBytes) ? void(branchWord(index)) : void(cell(index));
+  }
+  const Word whole = reinterpret_cast<Word>(&segment) | kWhole;
+  for (Address at = from; at < to; at += kCellBytes) {
+    const std::uint64_t index = at >> kCellShift;
+    if (isWhole(at, kBranchBytes)) {
+      root(index).store(whole, std::memory_order_release);
+    } else if (isWhole(at, kLeafBytes)) {
+      branchWord(index).store(whole, std::memory_order_release);
+    } else {
+      cell(index).at_start.store(&segment, std::memory_order_release);
+    }
+  }
+}
+
+void SegmentMap::erase(HeapSegment& segment) noexcept {
+  const std::uint64_t from = segment.device_base >> kCellShift;
+  const std::uint64_t to = (segment.deviceEnd() - 1) >> kCellShift;
+  const MutexLock lock(mutex_);
+  for (std::uint64_t i = from; i <= to; ++i) store(i, segment, nullptr);
+}
+
+// Writes the part of a cell that belongs to `segment`: its record, or null.
+void SegmentMap::store(std::uint64_t index, const HeapSegment& segment, HeapSegment* value) {
+  Cell& g = cell(index);
+  if (segment.device_base <= index << kCellShift) {
+    CISTERN_CHECK(value == nullptr || g.at_start.load(std::memory_order_relaxed) == nullptr);
+    g.at_start.store(value, std::memory_order_release);
+  } else {
+    CISTERN_CHECK(value == nullptr || g.within.load(std::memory_order_relaxed) == 0);
+    const std::uint64_t start = granuleInCell(segment.device_base) << kRecordBits;
+    g.within.store(value ? start | toAddress(value) : 0, std::memory_order_release);
+  }
+}
+
+std::size_t SegmentMap::hostBytes() const noexcept {
+  return host_bytes_.load(std::memory_order_relaxed);
+}
+
+}  // namespace cistern

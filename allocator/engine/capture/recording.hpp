@@ -1,0 +1,118 @@
+// A capture that is under way into a pool, as far as memory is concerned: which streams it records,
+// what of the pool's memory it has freed where, and who of its streams may have that again.
+//
+// Work that is recorded runs when the graph is replayed, not now. So an event says nothing about
+// it, and asking for one would put it into the graph. What a captured stream frees is therefore
+// followed in the graph itself: a mark is the frontier that a stream had reached, and covers all
+// that was freed on the stream before. Several frees share one: it is made every few frees, or when
+// another stream asks. Work recorded later may use the memory if it follows that frontier.
+//
+//   free blocks of a stream's heap   mark i has ended an epoch: what follows it may take those
+//                                    stamped with an epoch from the first mark's to mark i's
+//   blocks that several have used    wait in queues for a mark of each of those streams
+//
+// The body of a conditional node is a part of its own: another graph, which the device records as
+// another capture, on streams that were included here. Nothing is known to order what two parts do,
+// also not two bodies that one stream records one after the other. So a stream's marks are of the
+// part that it records at present, and a stream that records another does not follow them; when a
+// stream begins a new part, what it has freed in the one before is kept apart until the capture is
+// over.
+//
+// Locks: mutex() guards everything here but what is said to be otherwise. It comes before the
+// backing's and heaps'. Device calls that ask for frontiers are made under it, none under a heap's.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "allocator/base/mutex.hpp"
+#include "allocator/engine/capture/pins.hpp"
+#include "allocator/engine/capture/waiting.hpp"
+
+namespace cistern {
+
+class Recording {
+ public:
+  Recording(Device& device, KnownStreams& streams, Pool& pool);
+
+  Pool& pool() const { return pool_; }
+  std::uint32_t number() const { return number_; }
+  /// The number of the part that the stream records: number(), or a body's. Pre: covers(stream) was
+  /// true.
+  std::uint32_t numberOf(Stream stream);
+  Mutex& mutex() CISTERN_TSA(lock_returned(mutex_)) { return mutex_; }
+  bool over() const CISTERN_REQUIRES(mutex_) { return over_; }
+
+  // ---- Which streams it records
+
+  /// The allocator's clock of misses, and whether streams may have each other's memory. Once,
+  /// before anything is recorded.
+  void attach(const std::atomic<std::uint64_t>& tick, bool across_streams);
+  /// The device has begun to record `origin`, and calls the capture `id`. Once.
+  void begin(Stream origin, std::uint64_t id);
+  /// What is allocated on `stream` belongs to this capture too, although the device records it as
+  /// part of another: the body of a conditional node.
+  void include(Stream stream);
+  /// Whether what is allocated on the stream now belongs to this capture. Asks the device. Throws
+  /// std::bad_alloc, changing nothing.
+  bool covers(Stream stream);
+
+  // ---- Memory
+
+  /// A block that other streams of the capture have used, where the graph's order allows this one's
+  /// to have it; null for none. The device is asked only if there is something to find. `heap` is
+  /// the stream's, and has nothing free. Throws std::bad_alloc.
+  Block* take(Heap& heap, const Request& request);
+
+  /// What has become of a free.
+  struct Freed {
+    enum class How : std::uint8_t {
+      kDone,
+      kNotHeld,     ///< there is no such block
+      kFromBefore,  ///< it is not the capture's: `block` is pending, and waits for `users`
+      kOver,        ///< the capture is over: the free is an ordinary one
+    };
+    How how = How::kDone;
+    Block* block = nullptr;
+    StreamUses users;
+  };
+  /// A free of what the capture has allocated is free memory at once if its heap's stream alone has
+  /// used it; else it waits here. Where the host is short of memory, nobody gets it before the
+  /// capture is over.
+  Freed free(Heap& heap, const HeapSegment& segment, Address address, const void* caller) noexcept
+      CISTERN_EXCLUDES(mutex_);
+
+  using Left = WaitingFrees::Left;
+  /// The capture is over. Returns all that has waited.
+  Left finish() noexcept CISTERN_REQUIRES(mutex_);
+
+  /// Bytes of pages that were moved for it. Guarded by the backing's lock.
+  std::atomic<std::uint64_t> moved{0};
+
+  /// Memory that the capture has touched.
+  Pins pins CISTERN_GUARDED_BY(mutex_);
+  /// What the graph must keep beside it: graphs that became part of it.
+  std::vector<std::shared_ptr<void>> kept CISTERN_GUARDED_BY(mutex_);
+
+ private:
+  bool mayFind(const Heap& heap, const Request& request) CISTERN_REQUIRES(mutex_);
+  Block* takeFree(const Heap& heap, const Request& request, const RecordedStreams::Reach& reach)
+      CISTERN_REQUIRES(mutex_);
+  std::uint64_t tick() const CISTERN_REQUIRES(mutex_) {
+    return tick_->load(std::memory_order_relaxed);
+  }
+
+  Device& device_;
+  Pool& pool_;
+  const std::shared_ptr<void> token_;  ///< the pool stays while this is there
+  const std::uint32_t number_;
+  Mutex mutex_;
+  const std::atomic<std::uint64_t>* tick_ CISTERN_GUARDED_BY(mutex_) = nullptr;
+  bool across_streams_ CISTERN_GUARDED_BY(mutex_) = false;
+  bool over_ CISTERN_GUARDED_BY(mutex_) = false;
+  RecordedStreams streams_ CISTERN_GUARDED_BY(mutex_);
+  WaitingFrees waiting_ CISTERN_GUARDED_BY(mutex_);
+};
+
+}  // namespace cistern

@@ -1,0 +1,209 @@
+#include "allocator/engine/heap/heap.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "allocator/base/check.hpp"
+#include "allocator/engine/cache/held_caches.hpp"
+#include "allocator/engine/heap/offering_heaps.hpp"
+
+namespace cistern {
+namespace {
+
+constexpr std::array kKinds{SizeKind::kSmall, SizeKind::kLarge};
+
+// Calls visit(Block&) for each free block.
+template <class Visit>
+void forEachFree(Heap& heap, Visit visit) CISTERN_REQUIRES(heap.mutex()) {
+  for (SizeKind kind : kKinds) {
+    for (Segment* s = heap.layout(kind).segments(); s; s = s->next) {
+      for (Block* b = s->first; b; b = b->next) {
+        if (b->isFree()) visit(*b);
+      }
+    }
+  }
+}
+
+// A block in use remembers in `epoch` which capture it was allocated in.
+void begin(Heap& heap, Block& block, const Request& request) CISTERN_REQUIRES(heap.mutex()) {
+  block.use = ownership::heapsOwn(request.bytes, request.stream);
+  block.epoch = request.recorded_by;
+  heap.counts().count(request.kind, Counts::block(block.bytes(), request.bytes, +1));
+}
+
+}  // namespace
+
+// ---- Blocks ------------------------------------------------------------------------------------
+
+Block* Heap::allocate(const Request& request) {
+  Block* block = layout(request.kind).allocate(request.granules);
+  if (block != nullptr) begin(*this, *block, request);
+  return block;
+}
+
+Block* Heap::allocateFrom(Block& free, const Request& request, std::optional<Address> at) {
+  Layout& own = layout(request.kind);
+  Block* const block =
+      at ? own.allocateAt(free, *at, request.granules) : own.allocateFrom(free, request.granules);
+  begin(*this, *block, request);
+  return block;
+}
+
+void Heap::release(Block& block, std::uint64_t tick, Freed how) noexcept {
+  if (withdrawn_) [[unlikely]]
+    offerAgain(*this);
+  HeapSegment& segment = segmentOf(block);
+  const SizeKind kind = segment.kind;
+  const std::uint32_t at =
+      how == Freed::kComplete ? completion_.completed() : completion_.now().epoch;
+  const bool pending = block.state() == BlockState::kPending;
+  Counts gone;
+  if (how != Freed::kFromCache && !pending)
+    gone = Counts::block(block.bytes(), ownership::requested(block), -1);
+  if (pending) counts_.totals().countPending(kind, block.bytes(), -1, false);
+  const bool large = kind == SizeKind::kLarge;
+  completion_.noteFreed(large ? block.bytes() : 0);
+  if (large && onPages()) recent_.note(segment, block.address(), block.end(), at);
+  const Block* whole = layout(kind).release(block, at);
+  if (whole->spansSegment()) segment.setIdleSince(tick);
+  counts_.count(kind, gone);
+}
+
+StreamUses Heap::setPending(Block& block) noexcept {
+  const SizeKind kind = segmentOf(block).kind;
+  const std::uint64_t requested = ownership::requested(block);
+  layout(kind).setPending(block);
+  counts_.count(kind, Counts::block(block.bytes(), requested, -1));
+  counts_.totals().countPending(kind, block.bytes(), +1, false);
+  const std::unique_ptr<StreamUses> noted(static_cast<StreamUses*>(block.use.uses));
+  block.use.uses = nullptr;
+  StreamUses uses = noted ? std::move(*noted) : StreamUses{};
+  if (block.use.stream != stream()) uses.add(block.use.stream);
+  return uses;
+}
+
+void Heap::reissue(Block& block, const Request& request) noexcept {
+  const SizeKind kind = segmentOf(block).kind;
+  layout(kind).reissue(block);
+  counts_.totals().countPending(kind, block.bytes(), -1, true);
+  begin(*this, block, request);
+}
+
+void Heap::setAside(Block& free) noexcept {
+  const SizeKind kind = segmentOf(free).kind;
+  layout(kind).setAside(free);
+  free.use = ownership::heapsOwn(0, stream());
+  free.epoch = 0;
+  counts_.count(kind, {});
+  counts_.totals().countPending(kind, free.bytes(), +1, true);
+}
+
+std::vector<Block*> incompleteBlocks(Heap& heap) {
+  std::vector<Block*> blocks;
+  const std::uint32_t completed = heap.completion().completed();
+  forEachFree(heap, [&](Block& block) {
+    if (block.epoch > completed) blocks.push_back(&block);
+  });
+  return blocks;
+}
+
+void noteFreeComplete(Heap& heap) noexcept {
+  const std::uint32_t completed = heap.completion().completed();
+  forEachFree(heap, [&](Block& block) { block.epoch = std::min(block.epoch, completed); });
+}
+
+bool isNearlyFree(Heap& heap) noexcept {
+  const MutexLock lock(heap.mutex());
+  const std::uint64_t all = heap.layout(SizeKind::kSmall).totals().segment_bytes +
+                            heap.layout(SizeKind::kLarge).totals().segment_bytes;
+  return heap.busyBytes() < all / 8;
+}
+
+// ---- Memory comes and goes ---------------------------------------------------------------------
+
+Block* Heap::fill(SizeKind kind, Block& hole, Address from, Address to, std::uint32_t at) noexcept {
+  if (withdrawn_) offerAgain(*this);
+  completion_.noteFreed();
+  if (kind == SizeKind::kLarge) recent_.note(*hole.segment, from, to, at);
+  Block* const free = layout(kind).fill(hole, from, to, at);
+  counts_.count(kind, {});
+  return free;
+}
+
+Block* Heap::punch(SizeKind kind, Block& free, Address from, Address to) noexcept {
+  Block* const hole = layout(kind).punch(free, from, to);
+  counts_.count(kind, {});
+  return hole;
+}
+
+// What comes from elsewhere counts as freed now.
+void Heap::add(HeapSegment& segment, From from) {
+  if (withdrawn_) offerAgain(*this);
+  const SizeKind kind = segment.kind;
+  const bool fresh = from == From::kDevice;
+  layout(kind).add(segment, fresh ? 0 : completion_.now().epoch);
+  segment.heap.store(this, std::memory_order_release);
+  counts_.count(kind, {});
+  counts_.countBacking(kind, segment.bytes, +1, fresh);
+  if (from == From::kRefused) counts_.totals().countBack(kind, segment.bytes);
+  if (!fresh) completion_.noteFreed();
+}
+
+void Heap::remove(HeapSegment& segment, bool returned) noexcept {
+  layout(segment.kind).remove(segment);
+  segment.heap.store(nullptr, std::memory_order_release);
+  counts_.count(segment.kind, {});
+  counts_.countBacking(segment.kind, segment.bytes, -1, returned);
+}
+
+// ---- Epochs, and another stream -----------------------------------------------------------------
+
+// All that an epoch's number says is whether it is complete.
+EpochMark Heap::endedEpoch() noexcept {
+  if (completion_.ranOut()) [[unlikely]] {
+    const std::uint32_t completed = completion_.completed();
+    forEachFree(*this, [&](Block& block) {
+      block.epoch = block.epoch <= completed ? 0 : Completion::kOldEpochs;
+    });
+    recent_.forget(Completion::kOldEpochs);
+    completion_.renumber();
+  }
+  return completion_.endEpoch();
+}
+
+bool Heap::moveTo(Pool& pool, Stream stream) noexcept {
+  const MutexLock lock(mutex());
+  if (small_.totals().segment_bytes + large_.totals().segment_bytes != 0 || leaving_.any())
+    return false;
+  if (completion_.isAsked()) return false;
+  (void)endedEpoch();
+  completion_.beginAnew();
+  recent_.forget(completion_.completed());
+  low_water_ = {};
+  (void)counts_.isTimeToPoll(0);  // hits are counted from here on
+  small_.rules = pool.rules().splitRules(SizeKind::kSmall);
+  large_.rules = pool.rules().splitRules(SizeKind::kLarge);
+  become(pool, stream);
+  followHeap(*this);
+  return true;
+}
+
+std::size_t Heap::hostBytes() const {
+  return sizeof(Heap) + small_.hostBytes() + large_.hostBytes() + frees_.hostBytes() +
+         recent_.hostBytes();
+}
+
+void Heap::audit() {
+  for (SizeKind kind : kKinds) {
+    const Layout& own = layout(kind);
+    own.audit();
+    counts_.audit(kind);
+    for (Segment* s = own.segments(); s; s = s->next) {
+      CISTERN_CHECK(static_cast<HeapSegment*>(s)->heap.load() == this);
+    }
+  }
+  completion_.audit();
+}
+
+}  // namespace cistern

@@ -1,0 +1,176 @@
+// A heap: the segments and the free blocks of one stream in one pool, behind one lock.
+//
+// Locks: everything in a heap is guarded by its mutex, but for HeapIdentity; no device call is ever
+// made under it. Read first: layout.hpp, heap_identity.hpp, completion.hpp.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "allocator/base/mutex.hpp"
+#include "allocator/engine/heap/completion.hpp"
+#include "allocator/engine/heap/free_log.hpp"
+#include "allocator/engine/heap/heap_counts.hpp"
+#include "allocator/engine/heap/heap_identity.hpp"
+#include "allocator/engine/heap/low_water.hpp"
+#include "allocator/engine/heap/recent_frees.hpp"
+#include "allocator/engine/streams/stream_uses.hpp"
+
+namespace cistern {
+
+class ThreadCache;
+
+/// The streams beside its own that a block in use is used on, whoever looks after it; null for
+/// none.
+inline StreamUses* usesOf(const Block& block) {
+  return ownership::isOwned(ownership::load(block)) ? nullptr
+                                                    : static_cast<StreamUses*>(block.use.uses);
+}
+
+/// The size of the largest free block, in bytes.
+inline std::uint64_t largestFree(const FreeIndex& index) {
+  const Block* largest = index.largest();
+  return largest ? largest->bytes() : 0;
+}
+
+/// Its lock is on a line of its own: threads on other streams have other heaps.
+class alignas(64) Heap : public HeapIdentity {
+ public:
+  /// No page is smaller.
+  static constexpr std::uint64_t kLeastPage = std::uint64_t{2} << 20;
+
+  Heap(Pool& pool, Stream stream, std::size_t free_log, Totals& totals,
+       std::uint32_t first_epoch = 1)
+      : HeapIdentity(pool, stream),
+        small_(pool.rules().splitRules(SizeKind::kSmall)),
+        large_(pool.rules().splitRules(SizeKind::kLarge)),
+        counts_(totals, small_, large_),
+        frees_(free_log),
+        completion_(first_epoch) {}
+
+  Layout& layout(SizeKind kind) CISTERN_REQUIRES(mutex()) {
+    return kind == SizeKind::kSmall ? small_ : large_;
+  }
+  std::uint64_t busyBytes() const CISTERN_REQUIRES(mutex()) {
+    return small_.totals().busy_bytes + large_.totals().busy_bytes;
+  }
+
+  /// The block that the program has at a device address, for which `segment` was looked up; or
+  /// null. `seen`: what peek() said, or null.
+  Block* find(const HeapSegment& segment, Address address, Block* seen = nullptr)
+      CISTERN_REQUIRES(mutex()) {
+    if (!segment.covers(address, *this)) return nullptr;
+    const Address place = segment.placeOf(address);
+    const bool still = seen && seen->segment == &segment && seen->address() == place &&
+                       seen->state() == BlockState::kAllocated;
+    Block* const block = still ? seen : layout(segment.kind).find(place);
+    return block && ownership::heldByProgram(*block) ? block : nullptr;
+  }
+  /// The same without the lock, for whoever has the block; null, seldom, although it is there. In
+  /// the hands of somebody who has not, what it returns may be anything. No analysis: it is made to
+  /// be called without the lock.
+  Block* peek(const HeapSegment& segment, Address address) const noexcept CISTERN_NO_TSA {
+    const Layout& from = segment.kind == SizeKind::kSmall ? small_ : large_;
+    return from.peek(segment.placeOf(address));
+  }
+
+  // ---- Blocks
+
+  /// A block for the request out of this heap's free memory, or null. Counts it.
+  Block* allocate(const Request& request) CISTERN_REQUIRES(mutex());
+  /// The same out of one free block of this heap, for a request of any stream; at one place in it,
+  /// if that is given: [at, at + request.rounded()) lies in the free block.
+  Block* allocateFrom(Block& free, const Request& request, std::optional<Address> at = {})
+      CISTERN_REQUIRES(mutex());
+  /// What becomes of a block that goes back among the free: it may be in use until now; its last
+  /// use is complete, so that it is any stream's to take; or a thread's cache has kept it, and the
+  /// program has let go of it before.
+  enum class Freed : std::uint8_t { kNow, kComplete, kFromCache };
+  /// Puts a block that the program held, or a pending one, or a cached one, back among the free.
+  void release(Block& block, std::uint64_t tick, Freed how = Freed::kNow) noexcept
+      CISTERN_REQUIRES(mutex());
+  /// Makes a whole free block a pending one that the program never had.
+  void setAside(Block& free) noexcept CISTERN_REQUIRES(mutex());
+  /// Hands a pending block out again, whole.
+  void reissue(Block& block, const Request& request) noexcept CISTERN_REQUIRES(mutex());
+  /// The program has freed the block, but work of other streams still uses it: which those are.
+  StreamUses setPending(Block& block) noexcept CISTERN_REQUIRES(mutex());
+
+  /// What is to be done after a free, once the lock is given up.
+  struct Due {
+    bool low_water = false;  ///< the heap holds as little as it ever does, and pages have moved
+    bool mark = false;       ///< what was freed is worth an event of its own
+    bool any() const { return low_water || mark; }
+  };
+  /// `cached`: bytes that the freeing thread's cache keeps of what the heap counts as busy.
+  Due dueAfterFree(std::uint64_t cached = 0) noexcept CISTERN_REQUIRES(mutex()) {
+    return {low_water_.isDue(busyBytes() - cached),
+            completion_.wantsMark(large_.totals().segment_bytes)};
+  }
+
+  // ---- Memory comes and goes
+
+  /// Where a segment comes from: the device, so that no queued work uses it; another heap; or from
+  /// here, and the device has refused to take it back.
+  enum class From : std::uint8_t { kDevice, kOtherHeap, kRefused };
+  /// Takes a wholly free segment in. Throws std::bad_alloc, changing nothing.
+  void add(HeapSegment& segment, From from) CISTERN_REQUIRES(mutex());
+  /// Lets one go, to the device, or (`returned` is false) to another heap.
+  void remove(HeapSegment& segment, bool returned) noexcept CISTERN_REQUIRES(mutex());
+  /// Memory of a range comes, as free memory that was last used in `epoch`, or goes. The counts of
+  /// reserved bytes are countBacking's.
+  Block* fill(SizeKind kind, Block& hole, Address from, Address to, std::uint32_t at) noexcept
+      CISTERN_REQUIRES(mutex());
+  Block* punch(SizeKind kind, Block& free, Address from, Address to) noexcept
+      CISTERN_REQUIRES(mutex());
+  /// Whether it has nothing for other heaps and none of them looks here, until memory becomes free,
+  /// or comes. offering_heaps.hpp sets it.
+  bool withdrawn() const CISTERN_REQUIRES(mutex()) { return withdrawn_; }
+  void setWithdrawn(bool withdrawn) CISTERN_REQUIRES(mutex()) { withdrawn_ = withdrawn; }
+
+  /// Ends the present epoch; it was that. Stamps blocks anew where epochs have run out.
+  EpochMark endedEpoch() noexcept CISTERN_REQUIRES(mutex());
+  /// Makes it the heap of another stream and pool with the same backing. False when it is being
+  /// asked about at the moment, or holds memory, or some of its memory is on its way to the device.
+  /// Pre: what it held is complete.
+  bool moveTo(Pool& pool, Stream stream) noexcept CISTERN_EXCLUDES(mutex());
+
+  /// Caches of threads, and of threads that have ended. Only the default pool's heaps have any.
+  const std::vector<ThreadCache*>& caches() const CISTERN_REQUIRES(mutex()) { return caches_; }
+  void addCache(ThreadCache& cache) CISTERN_REQUIRES(mutex()) { caches_.push_back(&cache); }
+
+  // ---- Its parts
+
+  HeapCounts& counts() CISTERN_REQUIRES(mutex()) { return counts_; }
+  FreeLog& frees() CISTERN_REQUIRES(mutex()) { return frees_; }
+  LeavingSegments& leaving() CISTERN_REQUIRES(mutex()) { return leaving_; }
+  LowWater& lowWater() CISTERN_REQUIRES(mutex()) { return low_water_; }
+  Completion& completion() CISTERN_REQUIRES(mutex()) { return completion_; }
+  /// Of large blocks, where memory comes in pages.
+  RecentFrees& recentFrees() CISTERN_REQUIRES(mutex()) { return recent_; }
+
+  std::size_t hostBytes() const CISTERN_REQUIRES(mutex());
+  void audit() CISTERN_REQUIRES(mutex());
+
+ private:
+  Layout small_ CISTERN_GUARDED_BY(mutex());
+  Layout large_ CISTERN_GUARDED_BY(mutex());
+  HeapCounts counts_ CISTERN_GUARDED_BY(mutex());
+  bool withdrawn_ CISTERN_GUARDED_BY(mutex()) = false;
+  FreeLog frees_ CISTERN_GUARDED_BY(mutex());
+  std::vector<ThreadCache*> caches_ CISTERN_GUARDED_BY(mutex());
+  LeavingSegments leaving_ CISTERN_GUARDED_BY(mutex());
+  LowWater low_water_ CISTERN_GUARDED_BY(mutex());
+  Completion completion_ CISTERN_GUARDED_BY(mutex());
+  RecentFrees recent_ CISTERN_GUARDED_BY(mutex());
+};
+
+/// Free blocks whose last use is not known to be complete. Throws std::bad_alloc.
+std::vector<Block*> incompleteBlocks(Heap& heap) CISTERN_REQUIRES(heap.mutex());
+/// All that lies free is complete; what has left free memory behind may not be.
+void noteFreeComplete(Heap& heap) noexcept CISTERN_REQUIRES(heap.mutex());
+/// Whether hardly any of its memory is in use, or a thread's.
+bool isNearlyFree(Heap& heap) noexcept CISTERN_EXCLUDES(heap.mutex());
+
+}  // namespace cistern

@@ -1,0 +1,92 @@
+// Which heap it is, whose, and its lock; and what those note of it that have a lock of their own.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+
+#include "allocator/base/mutex.hpp"
+#include "allocator/engine/cache/ownership.hpp"
+#include "allocator/engine/heap/heap_segment.hpp"
+#include "allocator/engine/pools/pool.hpp"
+
+namespace cistern {
+
+class OfferingHeaps;
+
+/// What the pages backing notes of a heap, under its lock.
+class PageNotes {
+ public:
+  /// Pages that lie aside (pages/parking.hpp). Changes under the heap's lock too.
+  std::uint32_t aside() const { return aside_.load(std::memory_order_relaxed); }
+  void putAside() noexcept { ++aside_; }
+  void takeFromAside() noexcept { --aside_; }
+  /// The newest range of the kind, or null.
+  HeapSegment* newestRange(SizeKind kind) const { return newest_[std::size_t(kind)]; }
+  void setNewestRange(SizeKind kind, HeapSegment& range) { newest_[std::size_t(kind)] = &range; }
+
+ private:
+  std::atomic<std::uint32_t> aside_{0};
+  std::array<HeapSegment*, kSizeKindCount> newest_{};
+};
+
+/// Stream and pool change neither while the heap holds memory, nor while some of it is on its way
+/// to the device. Anyone may ask at any time: the answer may be outdated a moment later, and who
+/// acts on it asks again under the lock. But the pool is one that can be looked at: its record was
+/// whole before it was released to here, and lives as long as the allocator.
+class HeapIdentity {
+ public:
+  HeapIdentity(Pool& pool, Stream stream)
+      : pool_(&pool), stream_(stream), backing_(pool.backing()) {}
+
+  Stream stream() const { return stream_.load(std::memory_order_relaxed); }
+  Pool& pool() const { return *pool_.load(std::memory_order_acquire); }
+  /// Whether the stream has been forgotten (known_streams.hpp, which sets it): it is not asked, and
+  /// look-ups for requests pass over the heap.
+  bool gone() const { return gone_.load(std::memory_order_acquire); }
+  void setGone(bool gone) { gone_.store(gone, std::memory_order_release); }
+  /// Whether requests of that stream are for this heap, which had it a moment ago. Asked in this
+  /// order: by the time it is not gone any more, it is another stream's.
+  bool serves(Stream s) const { return !gone() && stream() == s; }
+  MemoryBacking& backing() const { return backing_; }
+  /// Whether its memory is pages, rather than segments.
+  bool onPages() const { return backing_.inPages(); }
+  /// The stream that a block in use was allocated for.
+  Stream streamOf(const Block& block) const {
+    return ownership::isOwned(ownership::load(block)) ? stream() : block.use.stream;
+  }
+  Mutex& mutex() const CISTERN_TSA(lock_returned(mutex_)) { return mutex_; }
+
+  /// So many heaps were made before it; among() is null, or knows whether it has memory for others
+  /// (offering_heaps.hpp). Both are set before anyone else sees it.
+  std::size_t number() const { return number_; }
+  OfferingHeaps* among() const { return among_; }
+  void join(OfferingHeaps& among, std::size_t number) { among_ = &among, number_ = number; }
+
+  /// Under the heap table's lock: its place among those that are gone.
+  static constexpr std::size_t kNotListed = SIZE_MAX, kTaken = SIZE_MAX - 1;
+  std::size_t goneAt() const { return gone_at_; }
+  void setGoneAt(std::size_t at) { gone_at_ = at; }
+  PageNotes& pageNotes() { return page_notes_; }
+
+ protected:
+  /// It is that stream's from now on, in a pool with the same backing.
+  void become(Pool& pool, Stream stream) noexcept {
+    pool_.store(&pool, std::memory_order_release);
+    stream_.store(stream, std::memory_order_relaxed);
+    setGone(false);
+  }
+
+ private:
+  std::atomic<Pool*> pool_;
+  std::atomic<Stream> stream_;
+  std::atomic<bool> gone_{false};
+  MemoryBacking& backing_;
+  mutable Mutex mutex_;
+  std::size_t number_ = 0;
+  OfferingHeaps* among_ = nullptr;
+  std::size_t gone_at_ = kNotListed;
+  PageNotes page_notes_;
+};
+
+}  // namespace cistern

@@ -1,0 +1,88 @@
+// A segment, as a heap has it; and those that are on their way from a heap to the device.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#include <utility>
+
+#include "allocator/engine/heap/request.hpp"
+#include "allocator/layout/layout.hpp"
+
+namespace cistern {
+
+class Heap;
+
+/// A segment with the heap that owns it. Records are recycled, never deleted before the allocator.
+///
+/// The layout knows a segment by its place in the order of age (Segment::base), not by where it is
+/// on the device: which segment is preferred is the allocator's choice then, and the same on every
+/// device, whatever addresses its driver hands out.
+/// One cache line: a free looks into it first, and at a million blocks it is seldom in the cache.
+struct alignas(64) HeapSegment : Segment {
+  Address device_base = 0;  ///< where it is
+  /// Changes only while the segment is wholly free. Who may have no block in it acquires what
+  /// Heap::add released; heaps live as long as the allocator.
+  std::atomic<Heap*> heap{nullptr};
+  SizeKind kind = SizeKind::kSmall;  ///< read without a lock by whoever holds a block in it
+
+  /// The allocator's tick when it last became wholly free; seven bytes of it, so that `kind` has
+  /// the eighth and is not written with it.
+  std::uint64_t idleSince() const {
+    std::uint64_t tick = 0;
+    std::memcpy(&tick, idle_since_.data(), idle_since_.size());
+    return tick;
+  }
+  void setIdleSince(std::uint64_t tick) {
+    std::memcpy(idle_since_.data(), &tick, idle_since_.size());
+  }
+
+  /// Whether it is the heap's and covers the device address. Pre: the heap's lock is held.
+  bool covers(Address address, const Heap& of) const {
+    return heap.load(std::memory_order_relaxed) == &of && covers(address);
+  }
+  Address deviceEnd() const { return device_base + bytes; }
+  bool covers(Address address) const { return address - device_base < bytes; }
+  Address onDevice(Address place) const { return device_base + (place - base); }
+  Address placeOf(Address address) const { return base + (address - device_base); }
+
+ private:
+  std::array<std::uint8_t, 7> idle_since_{};
+};
+
+static_assert(sizeof(HeapSegment) == 64);
+
+inline HeapSegment& segmentOf(const Block& block) {
+  return static_cast<HeapSegment&>(*block.segment);
+}
+
+/// Where a block is on the device.
+inline Address deviceAddress(const Block& block) {
+  return segmentOf(block).onDevice(block.address());
+}
+
+/// Segments that have left a heap for the device, and may come back: it may refuse them. Guarded by
+/// the heap's lock.
+class LeavingSegments {
+ public:
+  /// Then the heap stays in its pool.
+  bool any() const { return count_ != 0; }
+  void begin() noexcept { ++count_; }
+  void end() noexcept { --count_; }
+  /// The device has refused one that holds nothing. It goes on leaving, and is offered again.
+  void refuse(HeapSegment& segment) noexcept { segment.next = std::exchange(refused_, &segment); }
+  HeapSegment* takeRefused() noexcept {
+    HeapSegment* const first = refused_;
+    if (first != nullptr) refused_ = static_cast<HeapSegment*>(first->next);
+    return first;
+  }
+  /// Those, linked by next.
+  const Segment* refused() const { return refused_; }
+
+ private:
+  std::uint32_t count_ = 0;
+  HeapSegment* refused_ = nullptr;
+};
+
+}  // namespace cistern

@@ -1,0 +1,107 @@
+// All heaps of an allocator. From a stream to its heap in the default pool without a lock: a hash
+// table, in front of which each thread remembers the heaps it used last. Other pools know their own
+// heaps (pool.hpp).
+//
+// No heap is deleted before the table. One whose pool is gone is parked here for the next pool; one
+// of the default pool whose stream is gone becomes another stream's when it holds nothing any more.
+// So there are never many more than are of use at once.
+//
+// What the hash table says is checked: a slot may name a heap that is another stream's by now, and
+// is passed over then. And what it does not say is looked for again under the lock before a heap is
+// made, so that a reader may look into an outgrown table, or one that is being filled anew.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "allocator/base/mutex.hpp"
+#include "allocator/engine/heap/heap.hpp"
+#include "allocator/engine/heap/offering_heaps.hpp"
+
+namespace cistern {
+
+class HeapTable {
+ public:
+  HeapTable(Pool& default_pool, std::size_t free_log, Totals& totals);
+  HeapTable(const HeapTable&) = delete;
+  HeapTable& operator=(const HeapTable&) = delete;
+
+  /// The stream's heap in the default pool, or null when it has none yet, or is gone. Lock-free.
+  Heap* find(Stream stream) const noexcept;
+  /// The same, made if there is none. `spare`, if there is one, is what takeGone() gave: it becomes
+  /// the stream's unless it is in use again. Pre: no queued work uses what the spare ever held.
+  /// Throws std::bad_alloc, changing nothing.
+  Heap& findOrMake(Stream stream, Heap* spare);
+  /// One of the default pool's heaps whose stream is gone, another each time; null for none. Nobody
+  /// else gets it until it was given back, or to findOrMake.
+  Heap* takeGone() noexcept;
+  void giveGone(Heap& heap) noexcept;
+  /// The stream's heap in `pool`, which is not the default one, made if there is none. Throws
+  /// std::bad_alloc, changing nothing.
+  Heap& findOrMake(Pool& pool, Stream stream);
+  /// From now on the stream's heaps, in all pools, are those of a stream that is gone, or no more.
+  /// Pre: no verb names the stream meanwhile.
+  void setGone(Stream stream, bool gone) noexcept;
+  /// All heaps in the order they were made, parked ones too. A heap made meanwhile may be missing.
+  std::vector<Heap*> all() const;
+  /// Those that may have memory for others.
+  OfferingHeaps& offering() { return offering_; }
+  const OfferingHeaps& offering() const { return offering_; }
+  /// The heap leaves its pool and waits for another. False when it is being asked about at the
+  /// moment. Pre: it holds no memory, and no queued work uses what it ever held.
+  bool park(Heap& heap) noexcept;
+  /// Without the heaps'.
+  std::size_t hostBytes() const;
+
+ private:
+  struct Slots {
+    explicit Slots(std::size_t size) : heaps(size) {}
+    std::vector<std::atomic<Heap*>> heaps;  ///< size is a power of two, at most half full
+  };
+  struct Remembered {
+    std::uint64_t answers = 0;  ///< of which table, and when; numbers are never used twice
+    Stream stream;
+    Heap* heap = nullptr;
+  };
+
+  static std::size_t hashOf(Stream stream) {
+    return std::size_t((stream.raw * 0x9E3779B97F4A7C15u) >> 32);
+  }
+  static void fill(Slots& slots, Heap* heap) noexcept;
+  Heap* lookUp(Stream stream) const noexcept;
+  void place(Heap& heap) noexcept CISTERN_REQUIRES(mutex_);
+  void makeRoom() CISTERN_REQUIRES(mutex_);
+  Slots& slotsOf(std::size_t size) CISTERN_REQUIRES(mutex_);
+  Heap& make(Pool& pool, Stream stream) CISTERN_REQUIRES(mutex_);
+  Heap* takeParked(Pool& pool, Stream stream) noexcept CISTERN_REQUIRES(mutex_);
+  bool enlistTaken(Heap& heap) noexcept CISTERN_REQUIRES(mutex_);
+  void enlistGone(Heap& heap) noexcept CISTERN_REQUIRES(mutex_);
+  void unlistGone(Heap& heap) noexcept CISTERN_REQUIRES(mutex_);
+
+  Pool& default_pool_;
+  const std::size_t free_log_;
+  Totals& totals_;
+  /// Of the answers that threads may remember. A new one makes all of them look again.
+  std::atomic<std::uint64_t> answers_;
+  Pool nowhere_;  ///< where parked heaps are
+  std::atomic<Slots*> slots_;
+  mutable Mutex mutex_;
+  /// The table in use and those before it, which readers may look into still; two of a size.
+  std::vector<std::unique_ptr<Slots>> generations_ CISTERN_GUARDED_BY(mutex_);
+  std::vector<std::unique_ptr<Heap>> heaps_ CISTERN_GUARDED_BY(mutex_);
+  std::size_t in_default_ CISTERN_GUARDED_BY(mutex_) = 0;  ///< heaps of the default pool
+  std::size_t used_slots_ CISTERN_GUARDED_BY(mutex_) = 0;  ///< those of other streams by now too
+  std::vector<Heap*> parked_ CISTERN_GUARDED_BY(mutex_);   ///< has room for all there are
+  std::vector<Heap*> gone_ CISTERN_GUARDED_BY(mutex_);     ///< the same; the default pool's
+  std::size_t next_gone_ CISTERN_GUARDED_BY(mutex_) = 0;
+  /// The heaps of other pools, by stream.
+  std::unordered_multimap<std::uintptr_t, Heap*> in_pools_ CISTERN_GUARDED_BY(mutex_);
+  OfferingHeaps offering_;
+
+  static thread_local Remembered remembered_[4];
+};
+
+}  // namespace cistern

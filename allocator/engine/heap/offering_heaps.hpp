@@ -1,0 +1,52 @@
+// The heaps that may have memory for others: all but those that somebody has looked into and found
+// without. They are in it again as soon as memory is freed there, or comes. So n streams that hold
+// what they have are looked into n times, not n times by each.
+//
+// The lock is a leaf, taken under heaps' locks.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "allocator/base/mutex.hpp"
+#include "allocator/engine/heap/heap.hpp"
+#include "allocator/engine/heap/heap_set.hpp"
+
+namespace cistern {
+
+class OfferingHeaps {
+ public:
+  OfferingHeaps() = default;
+  OfferingHeaps(const OfferingHeaps&) = delete;
+  OfferingHeaps& operator=(const OfferingHeaps&) = delete;
+
+  /// A heap that has just been made. Throws std::bad_alloc, changing nothing.
+  void add(Heap& heap);
+  /// The heap has nothing for others, or may have again. Pre: its lock is held.
+  void withdraw(const Heap& heap) noexcept;
+  void offer(const Heap& heap) noexcept;
+  /// The first heap numbered from `number`, whose number goes there plus one; null when there is
+  /// none.
+  Heap* next(std::size_t& number) const noexcept;
+
+  std::size_t hostBytes() const;
+  /// Checks what is promised above; aborts if it does not hold. Pre: the locks of `heaps`, which
+  /// are all, are held.
+  void audit(const std::vector<Heap*>& heaps) const;
+
+ private:
+  mutable Mutex mutex_;
+  std::vector<Heap*> made_ CISTERN_GUARDED_BY(mutex_);  ///< by number
+  HeapSet offering_ CISTERN_GUARDED_BY(mutex_);
+};
+
+/// The heap has no pages, or segment, for other heaps: nobody looks there until memory becomes
+/// free, or comes. Pre: so it is, but for what lies aside and what the index has left out, which
+/// this looks at.
+void withdraw(Heap& heap) noexcept CISTERN_REQUIRES(heap.mutex());
+/// The same if so it is.
+void withdrawIfEmpty(Heap& heap) noexcept CISTERN_REQUIRES(heap.mutex());
+/// Memory becomes free there, or comes.
+void offerAgain(Heap& heap) noexcept CISTERN_REQUIRES(heap.mutex());
+
+}  // namespace cistern

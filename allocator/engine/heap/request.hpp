@@ -1,0 +1,75 @@
+// What a request for bytes becomes: its rounded size, whether it is small or large, and the
+// segment that growth would make for it. The rules are PyTorch's (behaviour its users know), each
+// with the option that changes it.
+#pragma once
+
+#include <cstdint>
+
+#include "allocator/base/bytes.hpp"
+#include "allocator/base/options.hpp"
+#include "allocator/base/types.hpp"
+#include "allocator/engine/statistics/statistics.hpp"
+#include "allocator/layout/layout.hpp"
+
+namespace cistern {
+
+inline constexpr std::uint64_t kSmallLimit = kMiB;        ///< the largest small request
+inline constexpr std::uint64_t kSmallSegment = 2 * kMiB;  ///< the segment that small ones share
+inline constexpr std::uint64_t kSegmentUnit = 2 * kMiB;   ///< segments are multiples of it
+inline constexpr std::uint64_t kLargestRequest = kTiB;    ///< above it nothing is ever tried
+
+class Pool;
+class Recording;
+
+struct Request {
+  std::uint64_t bytes = 0;     ///< as asked
+  std::uint32_t granules = 0;  ///< rounded
+  SizeKind kind = SizeKind::kSmall;
+  Stream stream;
+  Pool* pool = nullptr;            ///< where it is placed
+  Recording* recording = nullptr;  ///< the capture that it is part of, if any
+  std::uint32_t recorded_by = 0;   ///< that one's number, or 0, or kLent
+
+  /// Instead of a capture's number: a pool lends the default pool the block.
+  static constexpr std::uint32_t kLent = UINT32_MAX;
+
+  std::uint64_t rounded() const { return std::uint64_t{granules} << kGranuleShift; }
+};
+
+/// The sizes an allocator works with; constant once made.
+class SizeRules {
+ public:
+  /// `no_split`: each block has a segment of its own.
+  explicit SizeRules(const Options& options, bool no_split = false);
+
+  /// Whether every request is just rounded up to a granule.
+  bool plain() const { return plain_; }
+  /// Pre: 0 < bytes <= kLargestRequest.
+  Request request(std::uint64_t bytes, Stream stream, Pool* pool) const {
+    const std::uint64_t rounded = plain_ ? roundUp(bytes, kGranule) : roundByOptions(bytes);
+    return {bytes,
+            std::uint32_t(rounded >> kGranuleShift),
+            rounded <= kSmallLimit ? SizeKind::kSmall : SizeKind::kLarge,
+            stream,
+            pool,
+            nullptr,
+            0};
+  }
+  /// The size of the segment that a request makes when no free block serves it.
+  std::uint64_t segmentFor(const Request& request) const;
+  SplitRules splitRules(SizeKind kind) const;
+
+ private:
+  std::uint64_t roundByOptions(std::uint64_t bytes) const;
+  std::uint64_t roundToDivision(std::uint64_t bytes) const;
+
+  RoundupDivisions divisions_;
+  bool no_split_;
+  bool pages_;  ///< blocks are carved exactly, whatever their size
+  bool plain_;  ///< no divisions and no largest split: round to the granule
+  std::uint64_t large_segment_;
+  std::uint64_t max_split_;
+  std::uint64_t max_non_split_rounding_;
+};
+
+}  // namespace cistern

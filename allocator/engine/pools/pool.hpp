@@ -1,0 +1,117 @@
+// A pool: the heaps that share an identity. The engine keeps a pool's memory apart from others';
+// when a pool begins and ends, and which requests are its, is for pools/ to say.
+//
+//   live --(its last user lets go)--> draining --(its memory is gone)--> nowhere
+//
+// A draining pool's blocks stay valid and are freed into it; what lies free in it is anyone's.
+// Records are recycled, never deleted before the allocator, as heaps are.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "allocator/base/mutex.hpp"
+#include "allocator/base/types.hpp"
+#include "allocator/engine/backing/memory_backing.hpp"
+#include "allocator/engine/heap/request.hpp"
+#include "allocator/engine/pools/segment_source.hpp"
+
+namespace cistern {
+
+class Heap;
+class Recording;
+
+/// What is special about a pool.
+struct PoolTraits {
+  std::shared_ptr<SegmentSource> source;  ///< null: the device
+  bool no_split = false;                  ///< each block has a segment of its own
+  /// Whether its memory comes in segments although the allocator's backing is pages.
+  bool needsSegments() const { return source != nullptr || no_split; }
+};
+
+/// Thread-safe; the lock is a leaf.
+class Pool {
+ public:
+  enum class Stage : std::uint8_t { kNowhere, kLive, kDraining };
+
+  /// The default pool of an allocator (its heaps are in the heap table), or a record for others.
+  Pool(bool is_default, const SizeRules& rules, MemoryBacking& backing)
+      : default_(is_default), rules_(&rules), backing_(&backing) {
+    if (is_default) stage_ = Stage::kLive;
+  }
+  Pool(const Pool&) = delete;
+  Pool& operator=(const Pool&) = delete;
+
+  bool isDefault() const { return default_; }
+  MempoolId_t id() const;
+  Stage stage() const { return stage_.load(std::memory_order_acquire); }
+  /// Constant while the pool has heaps. They are the allocator's own, made before any pool.
+  const SizeRules& rules() const { return *rules_.load(std::memory_order_relaxed); }
+  MemoryBacking& backing() const { return *backing_.load(std::memory_order_relaxed); }
+  bool onPages() const { return backing().inPages(); }
+  std::shared_ptr<SegmentSource> source() const;
+
+  /// From nowhere to live. Pre: stage() == kNowhere.
+  void open(MempoolId_t id, const PoolTraits& traits, const SizeRules& rules,
+            MemoryBacking& backing);
+  /// The rules of a pool that has no heap yet. False when it has.
+  bool change(const SizeRules& rules, MemoryBacking& backing);
+  void drain() { stage_.store(Stage::kDraining, std::memory_order_release); }
+  /// Pre: draining, without heaps. What was special about it, to be let go of without a lock.
+  PoolTraits close();
+
+  /// The stream's heap here, or null; also when the stream is gone. Not for the default pool, whose
+  /// heaps are in the table.
+  Heap* find(Stream stream) const;
+  std::vector<Heap*> heaps() const;
+  /// Calls visit(Heap&) for each, without the lock. Those that come meanwhile are visited too. Pre:
+  /// none goes meanwhile.
+  template <class Visit>
+  void forEachHeap(Visit visit) const {
+    for (std::size_t i = 0; Heap* heap = heapAt(i); ++i) visit(*heap);
+  }
+  /// In the order in which they came; null beyond the last.
+  Heap* heapAt(std::size_t index) const noexcept;
+  std::size_t heapCount() const;
+  /// So that add() finds room once. Throws std::bad_alloc, changing nothing.
+  void makeRoom();
+  /// Pre: the stream has none here, and there is room.
+  void add(Heap& heap) noexcept;
+  void remove(Heap& heap) noexcept;
+
+  /// The capture that is under way into this pool, or null.
+  std::shared_ptr<Recording> recording() const;
+  void setRecording(std::shared_ptr<Recording> recording);
+
+  /// Whether the default pool may take from here rather than be out of memory.
+  std::atomic<bool> lends{false};
+
+  /// Who holds a copy is doing something with the pool; a draining pool stays meanwhile. Nobody
+  /// gets the first while visited() is asked: who gives it out and who asks hold one lock (Pools).
+  /// It may still say yes when the last visitor has gone; what that did is under locks of its own.
+  std::shared_ptr<void> token() const;
+  bool visited() const;
+
+  /// Whether what lies wholly free here may move to a heap of `taker`. Private pools take from
+  /// what belongs to nobody in particular; the default pool from a live one only if that lends and
+  /// `last_resort`.
+  bool givesTo(const Pool& taker, bool last_resort) const {
+    if (this == &taker || default_ || stage() == Stage::kDraining) return true;
+    return last_resort && taker.default_ && lends.load(std::memory_order_relaxed);
+  }
+
+ private:
+  const bool default_;
+  std::atomic<Stage> stage_{Stage::kNowhere};
+  std::atomic<const SizeRules*> rules_;
+  std::atomic<MemoryBacking*> backing_;
+  mutable Mutex mutex_;
+  MempoolId_t id_ CISTERN_GUARDED_BY(mutex_);
+  PoolTraits traits_ CISTERN_GUARDED_BY(mutex_);
+  std::vector<Heap*> heaps_ CISTERN_GUARDED_BY(mutex_);
+  std::shared_ptr<Recording> recording_ CISTERN_GUARDED_BY(mutex_);
+  const std::shared_ptr<void> token_ = std::make_shared<char>();
+};
+
+}  // namespace cistern

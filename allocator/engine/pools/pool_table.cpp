@@ -1,0 +1,94 @@
+#include "allocator/engine/pools/pool_table.hpp"
+
+#include <algorithm>
+
+#include "allocator/engine/cache/held_caches.hpp"
+
+namespace cistern {
+
+Pool& PoolTable::open(MempoolId_t id, const PoolTraits& traits) {
+  const MutexLock lock(mutex_);
+  const auto spare = std::find_if(pools_.begin(), pools_.end(), [](const auto& pool) {
+    return pool->stage() == Pool::Stage::kNowhere;
+  });
+  Pool* pool = spare != pools_.end() ? spare->get() : nullptr;
+  if (pool == nullptr) {
+    pools_.push_back(std::make_unique<Pool>(false, core_.rules, core_.backing()));
+    pool = pools_.back().get();
+  }
+  const SizeRules& rules = traits.no_split ? core_.whole_rules
+                           : traits.source ? core_.segment_rules
+                                           : core_.rules;
+  pool->open(id, traits, rules, traits.needsSegments() ? core_.segments : core_.backing());
+  return *pool;
+}
+
+// No stream is asked: by the time that a pool's last user lets go, its streams may be gone.
+void PoolTable::drain(Pool& pool) {
+  pool.forEachHeap([this](Heap& heap) { core_.progress.refreshByEvent(heap); });
+  pool.drain();
+}
+
+// All of them, or none: a heap that another thread has just begun to ask about stays, and so does
+// one whose last segment is on its way back: whoever takes that out of its heap visits the pool.
+bool PoolTable::closeHeaps(Pool& pool) noexcept {
+  bool empty = true;
+  pool.forEachHeap([&](Heap& heap) { empty = empty && stream_heaps_.holdsNothing(heap); });
+  empty = empty && !pool.visited();
+  while (Heap* heap = empty ? pool.heapAt(0) : nullptr) empty = core_.heaps.park(*heap);
+  return empty;
+}
+
+std::vector<PoolTable::Closed> PoolTable::closeDrained() {
+  std::vector<Closed> closed;
+  const MutexLock lock(mutex_);
+  closed.reserve(pools_.size());  // what is closed is said
+  for (const auto& pool : pools_) {
+    if (pool->stage() != Pool::Stage::kDraining || pool->visited() || !closeHeaps(*pool)) continue;
+    const MempoolId_t id = pool->id();
+    closed.push_back({id, pool->close()});
+  }
+  return closed;
+}
+
+bool PoolTable::anyLenders(const Request& request) const {
+  if (!request.pool->isDefault()) return false;
+  const MutexLock lock(mutex_);
+  return std::any_of(pools_.begin(), pools_.end(), [](const auto& pool) {
+    return pool->stage() == Pool::Stage::kLive && pool->lends;
+  });
+}
+
+// ---- The router --------------------------------------------------------------------------------
+
+void PoolTable::keepRouter(std::shared_ptr<Router> router) {
+  const MutexLock lock(mutex_);
+  routers_.push_back(std::move(router));
+}
+
+void PoolTable::setRouter(Router* router) {
+  router_.store(router, std::memory_order_release);
+  core_.caches.setRouted(router != nullptr);
+}
+
+Route PoolTable::route(Stream stream) {
+  Router* const router = router_.load(std::memory_order_acquire);
+  return router ? router->route(stream) : Route{};
+}
+
+// ---- Counting ----------------------------------------------------------------------------------
+
+MemoryStats::Values PoolTable::stats(const Pool& pool) const {
+  MemoryStats::Values values;
+  for (Heap* heap : core_.heapsOf(pool)) {
+    const MutexLock lock(heap->mutex());
+    const HeldCaches held_still(*heap);
+    for (const SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
+      const StatArray usage = heap->counts().usage(kind);
+      for (std::size_t stat = 0; stat < kStatCount; ++stat) values[stat].current += usage[stat];
+    }
+  }
+  return values;
+}
+
+}  // namespace cistern

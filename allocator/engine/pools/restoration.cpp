@@ -1,0 +1,260 @@
+// The blocks held in a pool, and setting it back to those that it held at an earlier moment: all of
+// it, or nothing. Pages that lay elsewhere then come back, as far as they are mapped there still,
+// as those are that a graph has captured.
+//
+//   look        what is to be freed and made, whether all of that memory is the pool's still, and
+//               which streams have to come after which
+//   ask, order  where streams have to; then look again, as others go on meanwhile
+//   carry out   under the same locks as the look that found nothing amiss
+#include "allocator/engine/pools/restoration.hpp"
+
+#include <algorithm>
+#include <mutex>
+
+#include <fmt/format.h>
+
+#include "allocator/base/check.hpp"
+#include "allocator/engine/cache/held_caches.hpp"
+#include "allocator/engine/heap/heap_locks.hpp"
+
+namespace cistern {
+namespace {
+
+// What liveBlocks says is in order, in granules, and each within the address space.
+bool sound(const std::vector<LiveBlock>& blocks) {
+  Address free_from = 0;
+  for (const LiveBlock& block : blocks) {
+    const bool whole = block.address % kGranule == 0 && block.bytes % kGranule == 0;
+    if (!whole || block.address < free_from || block.requested == 0) return false;
+    if (block.requested > block.bytes || block.bytes > kLargestRequest) return false;
+    free_from = block.address + block.bytes;
+  }
+  return free_from < Address{1} << 57;
+}
+
+}  // namespace
+
+std::vector<LiveBlock> PoolTable::liveBlocks(const Pool& pool) const {
+  std::vector<LiveBlock> live;
+  for (Heap* heap : core_.heapsOf(pool)) {
+    const MutexLock lock(heap->mutex());
+    const HeldCaches held_still(*heap);
+    Restoration::forEachHeld(*heap,
+                             [&](const LiveBlock& block, const Block&) { live.push_back(block); });
+  }
+  std::ranges::sort(live, {}, &LiveBlock::address);
+  return live;
+}
+
+std::vector<Address> PoolTable::restore(Pool& pool, const std::vector<LiveBlock>& wanted,
+                                        std::vector<void*>& freed, std::vector<void*>& made) {
+  if (!sound(wanted)) throw PoolError("cannot be set back: its blocks are not as they were said");
+  Restoration restoration(core_, pool, wanted, freed, made);
+  restoration.run();
+  return restoration.usedElsewhere();
+}
+
+void Restoration::run() {
+  const std::unique_lock still = pool_.backing().holdStill();
+  findForgotten();
+  if (tryNow()) return;
+  for (const Need& need : needs_) core_.progress.refresh(*need.heap);
+  if (tryNow()) return;
+  for (const Need& need : needs_) order(need);
+  if (!tryNow()) refuse(*needs_.front().wanted, kInUse);
+}
+
+// Whether a stream is gone is asked before any heap is locked. Nothing can be done on it: it may
+// have been destroyed, and what has its handle now may be another that nobody has named.
+void Restoration::findForgotten() {
+  for (const LiveBlock& block : wanted_) {
+    const auto [it, fresh] = forgotten_.try_emplace(block.stream);
+    if (!fresh) continue;
+    it->second = core_.streams.ask(
+        block.stream, [] { return false; }, [](const SharedStreamEnd&) { return true; });
+  }
+}
+
+bool Restoration::tryNow() {
+  const MutexLock holding_several(core_.heaps_mutex);
+  heaps_ = pool_.heaps();
+  const HeapLocks locks(core_.heaps_mutex, heaps_);
+  look();
+  if (!needs_.empty()) return false;
+  prepare();
+  carryOut();
+  return true;
+}
+
+// Everything that the earlier stream had queued when its epoch ended: what is freed meanwhile waits
+// for another look.
+void Restoration::order(const Need& need) {
+  Heap& heap = *need.heap;
+  EpochMark until;
+  {
+    const MutexLock lock(heap.mutex());
+    until = heap.endedEpoch();
+  }
+  const RelaxedCaptureMode relaxed(core_.device);
+  const Stream earlier = heap.stream();
+  StreamProgress& progress = core_.progress;
+  if (progress.idle(earlier) || progress.orderAfter(need.later, earlier))
+    ordered_.push_back({need, until});
+}
+
+// ---- Looking -----------------------------------------------------------------------------------
+
+void Restoration::refuse(const LiveBlock& block, const char* why) {
+  throw PoolError(fmt::format("cannot set back its block of {} bytes at {:#x}: {}", block.bytes,
+                              block.address, why));
+}
+
+// Each look begins anew: the pool's user sees to it that nothing else happens in the pool, but
+// memory of it goes back to the device, is lent, or, where the pool is draining, moves elsewhere.
+void Restoration::look() {
+  leaving_.clear();
+  making_.clear();
+  needs_.clear();
+  comeback_ = {};
+  std::vector<bool> there(wanted_.size());
+  compare(there);
+  for (std::size_t i = 0; i < wanted_.size(); ++i) {
+    if (!there[i]) checkPlace(wanted_[i]);
+  }
+}
+
+void Restoration::compare(std::vector<bool>& there) {
+  for (Heap* heap : heaps_) {
+    heap->mutex().assertHeld();
+    if (&heap->pool() != &pool_) continue;  // it has left since the heaps were listed
+    if (heap->completion().recorded())
+      throw PoolError("cannot be set back while it is captured into");
+    forEachHeld(*heap, [&](const LiveBlock& live, Block& block) {
+      const auto it = std::ranges::lower_bound(wanted_, live.address, {}, &LiveBlock::address);
+      if (it != wanted_.end() && *it == live) {
+        there[std::size_t(it - wanted_.begin())] = true;
+      } else {
+        leaving_[live.address] = {heap, &block};
+      }
+    });
+  }
+}
+
+bool Restoration::holds(const Heap* heap) const {
+  return heap != nullptr && &heap->pool() == &pool_ &&
+         std::ranges::binary_search(heaps_, heap->number(), {}, &Heap::number);
+}
+
+// The block's place is the pool's still, or its pages come back to it, and nobody uses it.
+void Restoration::checkPlace(const LiveBlock& wanted) {
+  if (forgotten_.at(wanted.stream)) refuse(wanted, kForgotten);
+  const auto [segment, heap] = core_.locate(wanted.address);
+  if (!holds(heap)) refuse(wanted, kGone);
+  heap->mutex().assertHeld();
+  if (!segment->covers(wanted.address, *heap)) refuse(wanted, kGone);
+  const Address from = segment->placeOf(wanted.address), to = from + wanted.bytes;
+  if (to > segment->end()) refuse(wanted, kGone);
+  checkMemory(wanted, *heap, *segment, from, to, {wanted.stream});
+  making_.push_back({&wanted, heap, segment});
+  if (heap->onPages()) checkPages(wanted, making_.back());
+}
+
+void Restoration::checkPages(const LiveBlock& wanted, const Making& place) {
+  const auto& range = static_cast<const pages::PageRange&>(*place.segment);
+  const Address from = range.placeOf(wanted.address);
+  std::vector<pages::Mapping*> away;
+  if (!comeback_.want(range, from, from + wanted.bytes, away)) refuse(wanted, kGone);
+  for (const pages::Mapping* mapping : away) {
+    const pages::Mapping& now = *mapping->page->current;
+    Heap& source = *now.range->home;
+    if (!holds(&source)) refuse(wanted, kGone);
+    checkMemory(wanted, source, *now.range, now.place(), now.placeEnd(),
+                {wanted.stream, place.heap->stream()});
+  }
+}
+
+// All of it that has memory must be free, or be about to be; `users` are to come after what its
+// heap's stream has done with it.
+void Restoration::checkMemory(const LiveBlock& wanted, Heap& heap, const Segment& segment,
+                              Address from, Address to, const std::vector<Stream>& users) {
+  for (const Block* b = segment.covering(from); b && b->address() < to; b = b->next) {
+    if (b->isHole()) continue;
+    if (!b->isFree() && !(isLeaving(*b) && ownAlone(heap, *b))) refuse(wanted, kInUse);
+    for (const Stream user : users) require(wanted, heap, *b, user);
+  }
+}
+
+bool Restoration::ownAlone(const Heap& heap, const Block& block) {
+  return block.use.uses == nullptr && block.use.stream == heap.stream();
+}
+
+bool Restoration::isLeaving(const Block& block) const {
+  const auto it = leaving_.find(deviceAddress(block));
+  return it != leaving_.end() && it->second.block == &block;
+}
+
+// What is free was used until its epoch; what is about to be freed, until now, and nobody goes on
+// using it.
+void Restoration::require(const LiveBlock& wanted, Heap& heap, const Block& memory, Stream later) {
+  if (later == heap.stream()) return;
+  heap.mutex().assertHeld();
+  const std::uint32_t generation = heap.completion().now().generation;
+  if (memory.isFree() && heap.completion().complete({memory.epoch, generation})) return;
+  const auto same = [&](const Need& need) { return need.heap == &heap && need.later == later; };
+  const auto covers = [&](const Ordered& ordered) {
+    const EpochMark& until = ordered.until;
+    return same(ordered) &&
+           (!memory.isFree() || (until.generation == generation && memory.epoch <= until.epoch));
+  };
+  if (std::ranges::any_of(ordered_, covers) || std::ranges::any_of(needs_, same)) return;
+  needs_.push_back({&wanted, &heap, later});
+}
+
+// ---- Carrying out ------------------------------------------------------------------------------
+
+// All that may fail comes before anything changes.
+void Restoration::prepare() {
+  for (const auto& [address, leaving] : leaving_) freed_.push_back(toPointer(address));
+  for (const Making& making : making_) made_.push_back(toPointer(making.wanted->address));
+  used_elsewhere_.reserve(leaving_.size());
+  comeback_.prepare();
+  const std::size_t changes = 2 * (making_.size() + comeback_.count());  // at most, in any heap
+  for (const Making& making : making_) {
+    making.heap->mutex().assertHeld();
+    making.heap->layout(making.segment->kind).prepareHoles(unsigned(changes));
+  }
+}
+
+void Restoration::carryOut() noexcept {
+  for (const auto& [address, leaving] : leaving_) letGo(*leaving.heap, *leaving.block);
+  if (pool_.onPages()) {
+    core_.pages.mutex().assertHeld();
+    core_.pages.bring(comeback_);
+  }
+  for (const Making& making : making_) make(making);
+}
+
+// What other streams use is freed as ever, once the locks are given up.
+void Restoration::letGo(Heap& heap, Block& block) noexcept {
+  if (!ownAlone(heap, block)) return used_elsewhere_.push_back(deviceAddress(block));
+  heap.mutex().assertHeld();
+  heap.frees().note(deviceAddress(block), block.granules, nullptr, threadNumber());
+  heap.release(block, core_.now());
+}
+
+void Restoration::make(const Making& making) noexcept {
+  const LiveBlock& block = *making.wanted;
+  const Address place = making.segment->placeOf(block.address);
+  Block* const free = making.segment->covering(place);
+  CISTERN_CHECK(free && free->isFree() && place + block.bytes <= free->end());
+  Request request;
+  request.bytes = block.requested;
+  request.granules = std::uint32_t(block.bytes >> kGranuleShift);
+  request.kind = making.segment->kind;
+  request.stream = block.stream;
+  request.pool = &pool_;
+  making.heap->mutex().assertHeld();
+  making.heap->allocateFrom(*free, request, place);
+}
+
+}  // namespace cistern

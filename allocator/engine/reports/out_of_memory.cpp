@@ -1,0 +1,81 @@
+#include "allocator/engine/reports/out_of_memory.hpp"
+
+#include <fmt/format.h>
+
+#include "allocator/base/bytes.hpp"
+
+namespace cistern {
+namespace {
+
+std::string streamName(Stream stream) {
+  return stream.raw == 0 ? "default stream" : fmt::format("stream {:#x}", stream.raw);
+}
+
+// The default pool goes without saying.
+std::string poolName(MempoolId_t pool) {
+  return pool == MempoolId_t{} ? "" : fmt::format("pool {{{}, {}}}, ", pool.uuid, pool.uid);
+}
+
+}  // namespace
+
+std::string OutOfMemoryReport::advice() const {
+  if (rounded > device_total) {
+    return fmt::format("The device has {} in all; no such block can ever exist.",
+                       formatBytes(device_total));
+  }
+  std::uint64_t free = 0, pending = 0, largest = 0;
+  for (const HeapReport& heap : heaps) {
+    free += heap.free;
+    pending += heap.pending;
+    largest = std::max(largest, heap.largest_free);
+  }
+  std::string text;
+  if (free >= rounded) {
+    text = fmt::format(
+        "{} are free but the largest piece is {}, or belongs to a stream whose "
+        "queued work still uses it. ",
+        formatBytes(free), formatBytes(largest));
+  }
+  if (pending > 0) {
+    text += fmt::format("{} are freed but still used by queued work of other streams. ",
+                        formatBytes(pending));
+  }
+  const std::uint64_t room = limit > reserved ? limit - reserved : 0;
+  if (room < segment && limit < device_total) {
+    return text +
+           fmt::format("A limit higher by {} would have made it fit.", formatBytes(segment - room));
+  }
+  const std::uint64_t have = std::min(room, device_free);
+  if (have >= segment) return text + "The device refused although it reports room.";
+  return text + fmt::format(
+                    "{} more device memory would have made it fit; programs other than "
+                    "this allocator hold {}.",
+                    formatBytes(segment - have),
+                    formatBytes(device_total - device_free -
+                                std::min(reserved, device_total - device_free)));
+}
+
+std::string OutOfMemoryReport::text() const {
+  std::string text = fmt::format(
+      "out of memory on {}: {} asked for on the {}{} (placed as {})\n"
+      "  allowed {}, reserved {}, allocated {}; the device has {} free of {}\n",
+      device, formatBytes(requested), poolName(pool), streamName(stream), formatBytes(rounded),
+      formatBytes(limit), formatBytes(reserved), formatBytes(allocated), formatBytes(device_free),
+      formatBytes(device_total));
+  if (!device_error.empty()) text += "  the device said: " + device_error + "\n";
+  for (const HeapReport& h : heaps) {
+    text += fmt::format(
+        "  {}{}: reserved {}, allocated {}, in use by queued work {}, free {} "
+        "(largest {})\n",
+        poolName(h.pool), streamName(h.stream), formatBytes(h.reserved), formatBytes(h.allocated),
+        formatBytes(h.pending), formatBytes(h.free), formatBytes(h.largest_free));
+  }
+  if (!holders.empty()) text += "  largest blocks held:\n";
+  for (const HolderReport& h : holders) {
+    text += fmt::format("    {:#x}  {} on the {}\n", h.address, formatBytes(h.bytes),
+                        streamName(h.stream));
+  }
+  return text + "  " + advice();
+}
+
+}  // namespace cistern

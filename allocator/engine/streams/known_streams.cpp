@@ -1,0 +1,75 @@
+#include "allocator/engine/streams/known_streams.hpp"
+
+#include <fmt/format.h>
+
+namespace cistern {
+
+void KnownStreams::registerStream(Stream stream) {
+  SharedStreamEnd reached;
+  while (const SharedStreamEnd end = orderAfterEnd(stream, reached)) {
+    // A capture cannot wait on the device for what was queued outside it.
+    const RelaxedCaptureMode relaxed(device_);
+    device_.synchronizeEvent(end->event()).orThrow();
+    reached = end;
+  }
+}
+
+// The end that only the host can wait for, if there is one. A stream that is new where records were
+// dropped may have the handle, and so the heaps, of one that is gone.
+SharedStreamEnd KnownStreams::orderAfterEnd(Stream stream, const SharedStreamEnd& reached) {
+  Shard& shard = shardOf(stream);
+  const MutexLock lock(shard.mutex);
+  Known& known = shard.streams.try_emplace(stream.raw, Known{shard.dropped, nullptr}).first->second;
+  if (!known.gone) return nullptr;
+  if (known.end == reached || isReached(known.end)) known.end = nullptr;
+  if (known.end != nullptr) {
+    if (device_.captureInfo(stream).orThrow().status != CaptureStatus::kNone) return known.end;
+    device_.waitEvent(stream, known.end->event()).orThrow();
+  }
+  known = {};
+  heaps_.setGone(stream, false);
+  return nullptr;
+}
+
+// One that is forgotten twice has an end behind the first. It may have no record, like one that was
+// never met: then it is gone already, with all its work complete, whatever fails from there on.
+void KnownStreams::unregisterStream(Stream stream) {
+  Shard& shard = shardOf(stream);
+  const MutexLock lock(shard.mutex);
+  if (!shard.dropped && !shard.streams.contains(stream.raw)) return;
+  requireUncaptured(stream);
+  if (shard.streams.size() >= shard.most_records) dropEnded(shard);
+  SharedStreamEnd end = events_.take().orThrow();
+  Known& known = shard.streams.try_emplace(stream.raw, Known{true, nullptr}).first->second;
+  if (known.end != nullptr) device_.waitEvent(stream, known.end->event()).orThrow();
+  device_.recordEvent(end->event(), stream).orThrow();
+  known = {true, std::move(end)};
+  heaps_.setGone(stream, true);
+}
+
+// Each record pays for a bounded number of looks.
+void KnownStreams::dropEnded(Shard& shard) noexcept {
+  const auto dropped = std::erase_if(shard.streams, [this](const auto& record) {
+    return record.second.gone && isReached(record.second.end);
+  });
+  shard.dropped |= dropped > 0;
+  shard.most_records = 2 * shard.streams.size() + kLeastRecords;
+}
+
+void KnownStreams::requireUncaptured(Stream stream) {
+  const Result<CaptureInfo> info = device_.captureInfo(stream);
+  const bool alive = info.ok() || info.error().kind != ErrorKind::kInvalidHandle;
+  if (alive && !info.ok()) throw DeviceFailure(info.error());
+  if (alive && info.value().status == CaptureStatus::kNone) return;
+  throw InvalidArgument(fmt::format("stream {:#x} of {} device {} cannot be forgotten: it is {}",
+                                    stream.raw, device_.backend(), device_.ordinal(),
+                                    alive ? "being captured" : "not alive"));
+}
+
+bool KnownStreams::isReached(const SharedStreamEnd& end) noexcept {
+  if (end == nullptr) return true;
+  const RelaxedCaptureMode relaxed(device_);
+  return events_.ask(*end) == EventPool::Answer::kReached;
+}
+
+}  // namespace cistern

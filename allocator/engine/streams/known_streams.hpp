@@ -1,0 +1,101 @@
+// The streams that the program has named, and where those ended that it was about to destroy.
+//
+// Nothing may be asked of a stream that was destroyed, not even whether it was: on CUDA such a call
+// may end the process. So a program says that a stream will go while it is there, and an event is
+// recorded behind its last work. From then on the device is not called with that handle; who wants
+// to know how far the stream has come asks the event. Drivers give a handle that is free to a
+// stream made later. As soon as a verb names it that stream is ordered after the end of the one
+// before it, and from there on the two are one stream that had a pause.
+//
+//   unknown --register--> present --unregister--> gone --register--> present
+//
+// The record of one that is gone is dropped some time after its end was reached. So of a stream
+// that has been met and has no record, all work is complete.
+//
+// Locks: streams are spread over shards by their handles. Under a shard's lock its streams are
+// asked, and forgotten; so none goes while it is asked. It comes after the backing's, and before
+// those of pending frees, of the heap table and of heaps. Nobody holds two shards'.
+#pragma once
+
+#include <array>
+#include <unordered_map>
+#include <utility>
+
+#include "allocator/base/mutex.hpp"
+#include "allocator/device/device.hpp"
+#include "allocator/engine/heap/heap_table.hpp"
+#include "allocator/engine/streams/event_pool.hpp"
+
+namespace cistern {
+
+/// An event behind the last work of a stream that is gone. Whoever waits for it holds it.
+using SharedStreamEnd = SharedEvent;
+
+/// Thread-safe.
+class KnownStreams {
+ public:
+  KnownStreams(Device& device, EventPool& events, HeapTable& heaps)
+      : device_(device), events_(events), heaps_(heaps) {}
+  KnownStreams(const KnownStreams&) = delete;
+  KnownStreams& operator=(const KnownStreams&) = delete;
+
+  /// A verb names the stream. If one with that handle has gone this is another, and what is queued
+  /// on it from now on comes after the end of that one. The host waits for that end only if the
+  /// stream is being captured. No device call for a stream that is present or unknown. Pre: the
+  /// stream is alive. Throws DeviceFailure, std::bad_alloc, changing nothing.
+  void registerStream(Stream stream);
+  /// The program is about to destroy the stream. Nothing happens for one that was never met, as far
+  /// as that is known. Pre: the stream is alive, and no verb names it meanwhile. Throws
+  /// InvalidArgument for a stream that is being captured, DeviceFailure, std::bad_alloc, changing
+  /// nothing.
+  void unregisterStream(Stream stream);
+
+  /// Returns `present()`, during which the stream stays; or, if it is gone, `gone(end)`, where
+  /// `end` is null once all its work is known to be complete. Neither may ask about another stream.
+  /// Pre: the stream was met.
+  template <class Present, class Gone>
+  auto ask(Stream stream, Present present, Gone gone) {
+    Shard& shard = shardOf(stream);
+    const MutexLock lock(shard.mutex);
+    const auto it = shard.streams.find(stream.raw);
+    if (it == shard.streams.end()) return gone(SharedStreamEnd());
+    if (!it->second.gone) return present();
+    if (isReached(it->second.end)) it->second.end = nullptr;
+    return gone(std::as_const(it->second.end));
+  }
+
+  /// Whether a stream can be asked how far it is: it is alive, and no capture is recording it,
+  /// which asking would break. Pre: it stays meanwhile.
+  bool answersNow(Stream stream) noexcept {
+    const Result<CaptureInfo> info = device_.captureInfo(stream);
+    return info.ok() && info.value().status == CaptureStatus::kNone;
+  }
+
+ private:
+  struct Known {
+    bool gone = false;
+    SharedStreamEnd end;  ///< null while it is present, and once it is known to be complete
+  };
+  /// A shard looks for records that can go when it has so many, and then when it has twice as many
+  /// as were left.
+  static constexpr std::size_t kLeastRecords = 8;
+  struct Shard {
+    Mutex mutex;
+    std::unordered_map<std::uintptr_t, Known> streams CISTERN_GUARDED_BY(mutex);
+    std::size_t most_records CISTERN_GUARDED_BY(mutex) = kLeastRecords;
+    bool dropped CISTERN_GUARDED_BY(mutex) = false;  ///< a record was
+  };
+
+  Shard& shardOf(Stream stream) { return shards_[(stream.raw * 0x9E3779B97F4A7C15u) >> 60]; }
+  bool isReached(const SharedStreamEnd& end) noexcept;
+  void dropEnded(Shard& shard) noexcept CISTERN_REQUIRES(shard.mutex);
+  SharedStreamEnd orderAfterEnd(Stream stream, const SharedStreamEnd& reached);
+  void requireUncaptured(Stream stream);
+
+  Device& device_;
+  EventPool& events_;
+  HeapTable& heaps_;
+  std::array<Shard, 16> shards_;
+};
+
+}  // namespace cistern

@@ -1,0 +1,142 @@
+// Blocks that the program has freed while work of other streams may still use them.
+//
+// For each such stream there is a queue of fences. A fence is an event, recorded after the frees
+// that hang on it, and the blocks of those frees. Frees between two polls share one fence: its
+// event is recorded again for each, which only ever moves it later. A poll closes the newest fence
+// and asks the oldest, in order, until one is not complete. A block leaves when its last fence is.
+//
+// Nothing is recorded on a stream that is being captured: the event would become part of the graph.
+// Such a block is put off, and gets its fence at a poll after the capture; so does one whose event
+// could not be had. As a capture may begin between any two calls, the stream is asked again after
+// each record, and an event that a capture has got all the same puts off what hangs on it. For a
+// stream that is gone (known_streams.hpp) the fence is its end.
+//
+// A program may have had any number of streams: a poll asks only the queues in which something
+// waits, and drops those that it finds empty.
+//
+// A block that is added takes host memory for all that it waits for; polling and waiting take none.
+// Where there is none it is among the unknown ones, which wait for the whole device, as one does
+// for a stream that was destroyed without notice.
+//
+// Locks: mutex_ guards everything. Events are recorded and queried under it, so that nothing is
+// attached to an event before it is recorded, but never waited for. No heap's lock is held
+// meanwhile. It comes after those of known streams. Blocks are released outside of it.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <map>
+#include <vector>
+
+#include "allocator/base/mutex.hpp"
+#include "allocator/device/device.hpp"
+#include "allocator/engine/heap/heap.hpp"
+#include "allocator/engine/streams/chain.hpp"
+#include "allocator/engine/streams/event_pool.hpp"
+#include "allocator/engine/streams/known_streams.hpp"
+
+namespace cistern {
+
+class PendingFrees {
+ public:
+  /// A block that has become pending in its heap, now owned here until released.
+  struct Pending {
+    Heap* heap = nullptr;
+    Block* block = nullptr;
+    bool own = false;       ///< its heap's stream is among those that it waits for
+    bool captured = false;  ///< a capture that is under way may have had the memory
+  };
+
+  /// `release` is called for each block that has become ready, in the thread that found it so.
+  PendingFrees(Device& device, EventPool& events, KnownStreams& streams,
+               std::function<void(const Pending&)> release)
+      : device_(device), events_(events), streams_(streams), release_(std::move(release)) {}
+  ~PendingFrees();
+  PendingFrees(const PendingFrees&) = delete;
+  PendingFrees& operator=(const PendingFrees&) = delete;
+
+  /// Blocks that wait; a hint outside of any lock, exact when nobody is in add or poll.
+  std::size_t waiting() const noexcept { return waiting_.load(std::memory_order_relaxed); }
+  /// How much more seldom than usual to poll: work that does not end is asked about ever less
+  /// often, until there is more to wait for, or some of it has ended. A hint as well.
+  unsigned backoff() const noexcept {
+    const unsigned in_vain = polls_in_vain_.load(std::memory_order_relaxed);
+    return in_vain < kPollsInVain ? 1 : 1u << std::min(in_vain - kPollsInVain, kMostBackoff);
+  }
+
+  /// Takes over a pending block: it is ready once the work queued so far on all of `streams` is
+  /// complete, which may be at once. Where that can never be recorded (a destroyed stream) it waits
+  /// for the whole device.
+  void add(Pending pending, const StreamUses& streams) noexcept;
+  /// The same of one of which nobody can say what it waits for: for the whole device.
+  void addUnknown(Pending pending) noexcept;
+
+  /// Releases the blocks that have become ready, without waiting. True if there were any.
+  bool poll() noexcept;
+  /// Waits for queued work of one stream, or, when nothing else is left, of the whole device, until
+  /// some blocks are ready. False: there is nothing that could be waited for. One thread at a time.
+  bool wait() noexcept;
+  /// Waits for the whole device if there are blocks that nothing less can tell of.
+  void waitForStuck() noexcept;
+
+ private:
+  struct Waiting;
+  /// A stream that a block waits for.
+  struct Use {
+    Stream stream;
+    Waiting* waiting;
+    void* next = nullptr;
+  };
+  static void*& nextUse(Use& use) { return use.next; }
+  using Uses = Chain<Use, nextUse>;
+  struct Waiting {
+    Waiting(Pending what, const StreamUses& streams);
+    const Pending pending;
+    std::vector<Use> uses;
+    std::atomic<int> fences;  ///< not yet complete
+  };
+  struct Fence {
+    SharedEvent event;  ///< the fence's own, or the end of a stream that is gone
+    Uses blocks;
+    bool open;  ///< takes further frees
+  };
+  /// Of one stream, oldest first; only the newest may be open.
+  using Fences = std::list<Fence>;
+
+  bool attach(Use& use, bool last_resort) noexcept;
+  bool attachToPresent(Use& use, bool last_resort) noexcept;
+  bool record(Use& use) noexcept;
+  bool attachToEnd(Use& use, const SharedStreamEnd& end) noexcept;
+  Fences* fencesFor(Stream stream, const SharedStreamEnd& end) noexcept CISTERN_REQUIRES(mutex_);
+  bool attachPutOff(bool last_resort) noexcept;
+  void collect(Fences& fences, Uses& reached) noexcept CISTERN_REQUIRES(mutex_);
+  void leave(Fences& fences, EventPool::Answer answer, Uses& reached) noexcept
+      CISTERN_REQUIRES(mutex_);
+  SharedEvent closeOldest(Stream& from) noexcept;
+  bool leaveWaitedFor(Stream stream, const SharedEvent& event, EventPool::Answer answer) noexcept;
+  bool waitForPoint() noexcept;
+  bool waitForDevice() noexcept;
+  bool arrived(Uses uses) noexcept;
+  bool arrived(Waiting& waiting) noexcept;
+
+  Device& device_;
+  EventPool& events_;
+  KnownStreams& streams_;
+  std::function<void(const Pending&)> release_;
+  std::atomic<std::size_t> waiting_{0};
+  /// In turn. So many of them change nothing; then backoff doubles with each, up to
+  /// 2^kMostBackoff.
+  static constexpr unsigned kPollsInVain = 16, kMostBackoff = 6;
+  std::atomic<unsigned> polls_in_vain_{0};
+  Mutex mutex_;
+  /// Where something waits, or did when it was polled last.
+  std::map<Stream, Fences> queues_ CISTERN_GUARDED_BY(mutex_);
+  Uses put_off_ CISTERN_GUARDED_BY(mutex_);
+  Uses stuck_ CISTERN_GUARDED_BY(mutex_);             ///< no event could be recorded for them
+  PendingBlocks unknown_ CISTERN_GUARDED_BY(mutex_);  ///< nor is it known on which streams
+};
+
+}  // namespace cistern

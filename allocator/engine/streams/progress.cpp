@@ -1,0 +1,180 @@
+#include "allocator/engine/streams/progress.hpp"
+
+#include <thread>
+#include <utility>
+
+namespace cistern {
+
+bool StreamProgress::answers(Stream stream) {
+  return streams_.ask(
+      stream, [&] { return streams_.answersNow(stream); },
+      [](const SharedStreamEnd&) { return true; });
+}
+
+bool StreamProgress::idle(Stream stream) {
+  return streams_.ask(
+      stream, [&] { return streams_.answersNow(stream) && ask(stream); },
+      [](const SharedStreamEnd& end) { return end == nullptr; });
+}
+
+void StreamProgress::captureBegins() noexcept {
+  ++changes_;
+  ++captures_;
+  while (asking_ != 0) std::this_thread::yield();
+}
+
+void StreamProgress::captureEnds() noexcept {
+  ++changes_;
+  --captures_;
+}
+
+// Whether it is idle; false where it must not be asked.
+bool StreamProgress::ask(Stream stream) noexcept {
+  ++asking_;
+  const Result<bool> idle = captures_ == 0 ? device_.queryStream(stream) : Result<bool>(false);
+  --asking_;
+  return idle.ok() && idle.value();
+}
+
+// An event behind all that is queued; null where none can be had, also where a capture, of this
+// program's or anyone's, may have recorded it: it does the capture no harm as long as nobody asks
+// the event, and is gone when that is recorded again. Pre: the stream answered.
+SharedEvent StreamProgress::mark(Stream stream) noexcept {
+  const Result<SharedEvent> event = events_.take();
+  if (!event) return nullptr;
+  const std::uint32_t changes = changes_;
+  if (!device_.recordEvent(event.value()->event(), stream)) return nullptr;
+  return streams_.answersNow(stream) && changes_ == changes ? event.value() : nullptr;
+}
+
+void StreamProgress::refresh(Heap& heap) { look(heap, Look::kInTime); }
+
+void StreamProgress::refreshByEvent(Heap& heap) { look(heap, Look::kEvents); }
+
+void StreamProgress::markNow(Heap& heap) { look(heap, Look::kNow); }
+
+void StreamProgress::seek(Heap& heap) {
+  {
+    const MutexLock lock(heap.mutex());
+    heap.completion().noteSought();
+  }
+  refresh(heap);
+}
+
+void StreamProgress::markFreed(Heap& heap) noexcept {
+  {
+    const MutexLock lock(heap.mutex());
+    heap.completion().noteMarkAtFree();
+  }
+  refresh(heap);
+}
+
+void StreamProgress::look(Heap& heap, Look how) noexcept {
+  {
+    const MutexLock lock(heap.mutex());
+    if (!heap.completion().beginLook(mayMark(heap, how))) return;
+  }
+  const RelaxedCaptureMode relaxed(device_);
+  while (passOldest(heap)) {
+  }
+  const std::uint64_t now = device_.hostNanoseconds();
+  Begun begun;
+  {
+    const MutexLock lock(heap.mutex());
+    const bool in_time = heap.completion().isTimeToMark(now);
+    if (!mayMark(heap, how) || !(in_time || how == Look::kNow)) return heap.completion().endLook();
+    const bool first = heap.completion().beginMark();
+    begun = {heap.endedEpoch(), how, first, !in_time};
+  }
+  endMark(heap, begun);
+}
+
+// False where nothing more is to be learnt. Nobody else changes the marks meanwhile, but epochs may
+// be renumbered.
+bool StreamProgress::passOldest(Heap& heap) noexcept {
+  SharedEvent event;
+  {
+    const MutexLock lock(heap.mutex());
+    event = heap.completion().oldest();
+  }
+  if (event == nullptr) return false;
+  const Answer answer = events_.ask(*event);
+  if (answer == Answer::kNotYet) return false;
+  const std::uint64_t now = device_.hostNanoseconds();
+  const MutexLock lock(heap.mutex());
+  heap.completion().passOldest(answer, now);
+  return true;
+}
+
+// What a stream says, or the end of one that is gone, is nothing of what a capture frees: the
+// stream of a conditional body is idle, with nothing run, as soon as the body is recorded. An event
+// from before the capture marks what was freed then.
+bool StreamProgress::mayMark(Heap& heap, Look how) {
+  const Completion& known = heap.completion();
+  return known.anyUnmarked() && known.recorded() == 0 && (how != Look::kEvents || heap.gone());
+}
+
+// Nobody else is at it.
+void StreamProgress::endMark(Heap& heap, const Begun& begun) noexcept {
+  SharedEvent event;
+  const Answer answer = streams_.ask(
+      heap.stream(),
+      [&] {
+        if (begun.how == Look::kEvents) return Answer::kInVain;
+        return askOrMark(heap.stream(), begun.first, event);
+      },
+      [](const SharedStreamEnd& end) { return end ? Answer::kInVain : Answer::kReached; });
+  const std::uint64_t now = device_.hostNanoseconds();
+  const MutexLock lock(heap.mutex());
+  heap.completion().endMark(answer, begun.until, begun.again, std::move(event), now);
+}
+
+// Whether nothing is queued; else an event is under way, or could not be had.
+StreamProgress::Answer StreamProgress::askOrMark(Stream stream, bool first,
+                                                 SharedEvent& event) noexcept {
+  if (!streams_.answersNow(stream)) return Answer::kInVain;
+  if (first && ask(stream)) return Answer::kReached;
+  event = mark(stream);
+  if (event == nullptr) return Answer::kInVain;
+  const bool was_asked = !first || captures_ == 0;
+  return was_asked ? Answer::kNotYet : events_.ask(*event);
+}
+
+// Either may be gone, and only one at a time is kept from going. Nothing more is queued on one that
+// is.
+bool StreamProgress::orderAfter(Stream later, Stream earlier) {
+  bool over = false;
+  const auto marked = [&] { return streams_.answersNow(earlier) ? mark(earlier) : nullptr; };
+  const auto ended = [&](const SharedStreamEnd& end) {
+    over = end == nullptr;
+    return end;
+  };
+  const SharedEvent event = streams_.ask(earlier, marked, ended);
+  if (event == nullptr) return over;
+  const auto wait = [&] {
+    return streams_.answersNow(later) && device_.waitEvent(later, event->event()).ok();
+  };
+  return streams_.ask(later, wait, [](const SharedStreamEnd&) { return false; });
+}
+
+// Epochs end first, so that what is freed meanwhile is not taken for complete. What a capture has
+// freed is not: it has not run.
+bool StreamProgress::completeAll(const std::vector<Heap*>& heaps) {
+  std::vector<EpochMark> ended;
+  ended.reserve(heaps.size());
+  for (Heap* heap : heaps) {
+    const MutexLock lock(heap->mutex());
+    const EpochMark now = heap->endedEpoch();
+    const Completion& known = heap->completion();
+    ended.push_back(known.recorded() == 0 ? now : EpochMark{known.completed(), now.generation});
+  }
+  const RelaxedCaptureMode relaxed(device_);
+  if (!device_.synchronizeDevice()) return false;
+  for (std::size_t i = 0; i < heaps.size(); ++i) {
+    const MutexLock lock(heaps[i]->mutex());
+    heaps[i]->completion().noteComplete(ended[i]);
+  }
+  return true;
+}
+
+}  // namespace cistern

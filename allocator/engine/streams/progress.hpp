@@ -1,0 +1,81 @@
+// How far streams have come: what of a heap's free memory is safe for others, and how another
+// stream is made to wait for the rest. See completion.hpp for epochs. No lock of its own; it takes
+// heaps' locks, and makes no device call under them.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "allocator/device/device.hpp"
+#include "allocator/engine/heap/heap.hpp"
+#include "allocator/engine/streams/event_pool.hpp"
+#include "allocator/engine/streams/known_streams.hpp"
+
+namespace cistern {
+
+class StreamProgress {
+ public:
+  StreamProgress(Device& device, EventPool& events, KnownStreams& streams)
+      : device_(device), events_(events), streams_(streams) {}
+
+  /// Whether it can be told how far the stream is: it is alive and no capture is recording it,
+  /// which asking would break; or it is gone, and its end tells.
+  bool answers(Stream stream);
+  /// Whether the stream is known to have no work queued.
+  bool idle(Stream stream);
+  /// Learns how far the heap's stream has come, by the events that are under way, and records
+  /// another if something was freed since the last; but not too many in the time that one takes.
+  /// Where none is under way the stream itself may be idle. One thread at a time; others pass.
+  void refresh(Heap& heap);
+  /// The same for a heap that looks for memory in this one. For a while what is freed here is then
+  /// marked at once where it is much (Completion::wantsMark), and not only at the next look.
+  void seek(Heap& heap);
+  /// That mark, at a free.
+  void markFreed(Heap& heap) noexcept;
+  /// The same as refresh() as far as events that are under way tell; no call on the stream itself,
+  /// which its owner may be destroying at this moment. For threads that are not the program's.
+  void refreshByEvent(Heap& heap);
+  /// Marks all that was freed by now, also where that is one mark too many: the youngest that is
+  /// under way then marks more.
+  void markNow(Heap& heap);
+  /// Orders what is queued on `later` from now on after all that is queued on `earlier`, on the
+  /// device. False when that cannot be had, as where `later` is gone.
+  bool orderAfter(Stream later, Stream earlier);
+  /// A capture into a pool is about to begin, or is over. Meanwhile no stream is asked, as any may
+  /// join at any moment, and asking one that has would break the capture; what is asked instead is
+  /// an event recorded on it. The first returns when nobody is asking any more.
+  void captureBegins() noexcept;
+  void captureEnds() noexcept;
+  /// Waits for all work of the device; then everything freed in `heaps` by now is complete.
+  bool completeAll(const std::vector<Heap*>& heaps);
+
+ private:
+  using Answer = EventPool::Answer;
+  /// What a look may do: ask events; also ask the stream and mark it; also one mark too many.
+  enum class Look : std::uint8_t { kEvents, kInTime, kNow };
+  /// A mark that has begun.
+  struct Begun {
+    EpochMark until;
+    Look how;
+    bool first;  ///< no other is under way: the stream may be idle
+    bool again;  ///< in place of the youngest
+  };
+  void look(Heap& heap, Look how) noexcept;
+  bool passOldest(Heap& heap) noexcept;
+  static bool mayMark(Heap& heap, Look how) CISTERN_REQUIRES(heap.mutex());
+  void endMark(Heap& heap, const Begun& begun) noexcept;
+  // Pre, of these three: the stream is present, and stays so meanwhile.
+  bool ask(Stream stream) noexcept;
+  Answer askOrMark(Stream stream, bool first, SharedEvent& event) noexcept;
+  SharedEvent mark(Stream stream) noexcept;
+
+  Device& device_;
+  EventPool& events_;
+  KnownStreams& streams_;
+  std::atomic<std::uint32_t> asking_{0};    ///< threads that ask a stream at this moment
+  std::atomic<std::uint32_t> captures_{0};  ///< under way
+  std::atomic<std::uint32_t> changes_{0};   ///< of captures_, so far
+};
+
+}  // namespace cistern
