@@ -40,7 +40,7 @@ Core::Core(Device& on, const Options& how, std::uint64_t total)
       heaps(default_pool, options.free_log, totals),
       streams(device, events, heaps),
       progress(device, events, streams),
-      pages({device, options, limit, heaps, map, streams, progress, heaps_mutex, places, total}),
+      pages(*this),
       caches(cacheLimits(options, rules, total), tick, totals),
       reports(device, map, heaps, limit, hooks) {
   if (options.backing == Backing::kPages) default_pool.change(rules, pages);

@@ -17,7 +17,7 @@ void FreePath::free(void* pointer, const void* caller, Block* recent) noexcept {
   if (block != nullptr && cache != nullptr && ownership::load(*block) == cache->holder()) {
     if (block != recent && cache->giveAny(*block, caller)) return;
     if (block->granules > CacheBins::kDirectGranules && !without(Mechanism::kExpectRelease))
-      Layout::expectRelease(*block);
+      block->prefetchNeighbours();
     if (freeMine(*cache, *block, caller)) return;
   } else if (block != nullptr) {
     const RemoteFrees::Answer answer = sendToOwner(*block, cache, caller);

@@ -44,7 +44,7 @@ void auditSegment(const Segment& segment, Walk& walk) {
 }  // namespace
 
 void Layout::auditInTurn() {
-  if (++unaudited_steps_ < map_.size()) return;
+  if (++unaudited_steps_ < tiling_.map.size()) return;
   unaudited_steps_ = 0;
   audit();
 }
@@ -52,7 +52,7 @@ void Layout::auditInTurn() {
 void Layout::audit() const {
   Walk walk;
   const Segment* prev = nullptr;
-  for (const Segment* s = segments_; s; prev = s, s = s->next) {
+  for (const Segment* s = segments_.first; s; prev = s, s = s->next) {
     CISTERN_CHECK(s->prev == prev);
     auditSegment(*s, walk);
   }
@@ -63,13 +63,13 @@ void Layout::audit() const {
   CISTERN_CHECK(walk.totals.busy_bytes == is.busy_bytes);
   CISTERN_CHECK(walk.totals.split_free_blocks == is.split_free_blocks);
   CISTERN_CHECK(walk.totals.split_free_bytes == is.split_free_bytes);
-  CISTERN_CHECK(walk.free_blocks == index_.blocks());
+  CISTERN_CHECK(walk.free_blocks == tiling_.index.blocks());
   std::size_t listed = 0;
-  for (const Block* b = holes_; b; b = b->links.right, ++listed) CISTERN_CHECK(b->isHole());
-  CISTERN_CHECK(walk.holes == listed && listed == hole_count_);
-  CISTERN_CHECK(pool_.countInUse() == map_.size() + hole_count_);
-  index_.audit();
-  map_.audit();
+  for (const Block* b = holes(); b; b = b->links.right, ++listed) CISTERN_CHECK(b->isHole());
+  CISTERN_CHECK(walk.holes == listed && listed == tiling_.holes);
+  CISTERN_CHECK(tiling_.pool.countInUse() == tiling_.map.size() + tiling_.holes);
+  tiling_.index.audit();
+  tiling_.map.audit();
 }
 
 }  // namespace cistern

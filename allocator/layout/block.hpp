@@ -74,9 +74,9 @@ struct alignas(64) Block {
   Address end() const { return address() + bytes(); }
   BlockState state() const { return BlockState(state_bits); }
   void setState(BlockState s) { state_bits = std::uint8_t(s) & 0xffu; }
-  /// Address and state as one word: what tells a block from others that had its record before. Who
-  /// looks whether a record is still that block's may do so while another thread makes it
-  /// another's: the state is what is written last, so that it never looks like the former one.
+  /// Address and state as one word: what tells a block from others that had its record before. A
+  /// thread may look whether a record is still that block's while another makes it another's: the
+  /// state is written last, so that it never looks like the former one.
   CISTERN_RACES std::uint64_t head() const {
     std::uint64_t word = 0;
     std::memcpy(&word, this, sizeof(word));
@@ -86,6 +86,14 @@ struct alignas(64) Block {
     return (head & ((std::uint64_t{1} << 48) - 1)) << kGranuleShift;
   }
   static BlockState stateOf(std::uint64_t head) { return BlockState(head >> 56); }
+  /// Starts loading what releasing the block will look at, for a thread that has the block and is
+  /// about to take the lock: what follows the lock would not begin before. Another thread may be
+  /// giving it other neighbours meanwhile; then the wrong ones are loaded, and nothing more
+  /// happens.
+  CISTERN_RACES void prefetchNeighbours() const noexcept {
+    __builtin_prefetch(prev);
+    __builtin_prefetch(next);
+  }
   bool spansSegment() const { return prev == nullptr && next == nullptr; }
   bool isFree() const { return state() == BlockState::kFree; }
   bool isHole() const { return state() == BlockState::kHole; }
@@ -109,6 +117,8 @@ struct Segment {
   Address end() const { return base + bytes; }
   /// Pre: it is in a layout.
   bool whollyFree() const { return first->isFree() && first->spansSegment(); }
+  /// The block, in any state, that covers an address; null for none. Walks the segment.
+  Block* covering(Address address) const noexcept;
 };
 
 }  // namespace cistern

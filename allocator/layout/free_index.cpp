@@ -27,7 +27,7 @@ bool FreeIndex::makeRow(unsigned index) noexcept {
 void FreeIndex::insertFirst(Block& block) noexcept {
   const unsigned index = binOf(block.granules).row;
   if (!makeRow(index)) return leaveOut(block);
-  for (Block* b = left_out_; b;) {
+  for (Block* b = left_out_.first(); b;) {
     Block* const next = b->links.right;
     if (binOf(b->granules).row == index) {
       takeLeftOut(*b);
@@ -40,25 +40,22 @@ void FreeIndex::insertFirst(Block& block) noexcept {
 
 bool FreeIndex::listAllLeftOut() noexcept {
   const std::size_t rows = rows_.size();
-  for (Block* first = left_out_; first; first = left_out_) {
+  while (Block* const first = left_out_.first()) {
     takeLeftOut(*first);
     insertFirst(*first);
-    if (left_out_ == first) break;  // the host is short of memory still
+    if (left_out_.first() == first) break;  // the host is short of memory still
   }
   return rows_.size() > rows;
 }
 
 void FreeIndex::leaveOut(Block& block) noexcept {
-  block.links = {nullptr, nullptr, left_out_};
-  if (left_out_) left_out_->links.left = &block;
-  left_out_ = &block;
+  left_out_.push(block);
   ++blocks_;
   granules_ += block.granules;
 }
 
 void FreeIndex::takeLeftOut(Block& block) noexcept {
-  (block.links.left ? block.links.left->links.right : left_out_) = block.links.right;
-  if (block.links.right) block.links.right->links.left = block.links.left;
+  left_out_.remove(block);
   --blocks_;
   granules_ -= block.granules;
 }

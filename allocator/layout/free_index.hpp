@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "allocator/base/check.hpp"
-#include "allocator/layout/block.hpp"
+#include "allocator/layout/block_list.hpp"
 
 namespace cistern {
 
@@ -46,9 +46,9 @@ class FreeIndex {
   /// Pre: the block is in this index.
   void remove(Block& block) noexcept;
   /// Whether there are blocks that cannot be found, as the host had no memory for their row.
-  bool hasLeftOut() const { return left_out_ != nullptr; }
+  bool hasLeftOut() const { return left_out_.first() != nullptr; }
   /// Tries again to make rows for what was left out. True when any of it can be found now.
-  bool listLeftOut() noexcept { return left_out_ != nullptr && listAllLeftOut(); }
+  bool listLeftOut() noexcept { return hasLeftOut() && listAllLeftOut(); }
 
   /// Starts loading what inserting a block of this size will touch. Pre: granules > 0.
   void prefetch(std::uint32_t granules) const noexcept {
@@ -107,7 +107,7 @@ class FreeIndex {
   std::array<std::uint64_t, 2> occupied_{};   ///< bit r set  <=>  rowAt(r)->occupied != 0
   std::array<std::uint8_t, kRows> row_of_{};  ///< 1 + its place in rows_; 0 while it is not made
   std::vector<Row> rows_;                     ///< in the order in which they were made
-  Block* left_out_ = nullptr;  ///< the first of them, linked by links.left and links.right
+  BlockList left_out_;
   std::size_t blocks_ = 0;
   std::uint64_t granules_ = 0;
 };

@@ -73,9 +73,9 @@ void FreeIndex::audit() const {
 }
 
 void FreeIndex::auditLeftOut(std::size_t& blocks, std::uint64_t& granules) const {
-  for (const Block* b = left_out_; b; b = b->links.right) {
+  for (const Block* b = left_out_.first(); b; b = b->links.right) {
     CISTERN_CHECK(b->isFree() && rowAt(binOf(b->granules).row) == nullptr);
-    CISTERN_CHECK(b->links.left ? b->links.left->links.right == b : left_out_ == b);
+    CISTERN_CHECK(b->links.left ? b->links.left->links.right == b : left_out_.first() == b);
     ++blocks;
     granules += b->granules;
   }

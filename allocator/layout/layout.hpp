@@ -1,15 +1,13 @@
 // Places blocks in segments: best fit with lowest address, carved exactly, neighbours coalesced at
 // once. Knows no lock, no thread, no stream and no device; a heap owns one for small requests and
-// one for large. Read first: block.hpp, then free_index.hpp.
+// one for large. It owns the list of segments, and their blocks (tiling.hpp). Read first:
+// block.hpp, then free_index.hpp.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
-#include "allocator/layout/block.hpp"
-#include "allocator/layout/block_map.hpp"
-#include "allocator/layout/block_pool.hpp"
-#include "allocator/layout/free_index.hpp"
+#include "allocator/layout/tiling.hpp"
 
 namespace cistern {
 
@@ -36,12 +34,20 @@ struct LayoutTotals {
   std::uint64_t split_free_bytes = 0;
 };
 
+/// The segments of a layout, in no order, linked by next.
+struct SegmentList {
+  void add(Segment& segment, Block& first_block) noexcept;
+  void remove(Segment& segment) noexcept;
+
+  Segment* first = nullptr;
+  std::uint64_t count = 0;
+};
+
 class Layout {
  public:
-  explicit Layout(SplitRules rules = {}) : rules_(rules) {}
-  ~Layout() = default;
-  Layout(const Layout&) = delete;
-  Layout& operator=(const Layout&) = delete;
+  using SplitFree = Tiling::SplitFree;
+
+  explicit Layout(SplitRules given = {}) : rules(given) {}
 
   /// Takes a segment in, wholly free, with the given epoch. Pre: base and bytes are multiples of a
   /// granule, bytes is below 2 TiB, and it overlaps no segment here. The segment must outlive its
@@ -58,7 +64,7 @@ class Layout {
   void extend(Segment& segment, std::uint32_t granules);
   /// Makes sure that `count` calls of punch, fill and reserveFill find the records that they need.
   /// Throws std::bad_alloc, changing nothing.
-  void prepareHoles(unsigned count);
+  void prepareHoles(unsigned count) { tiling_.prepare(count); }
   /// Keeps what one fill needs from everyone else, until that fill is due. Pre: prepared for.
   void reserveFill() noexcept;
   /// It is due: what was kept is there for the next step here.
@@ -69,7 +75,7 @@ class Layout {
   /// is now part of. Pre: prepared for.
   Block* fill(Block& hole, Address from, Address to, std::uint32_t epoch) noexcept;
   /// The first of the holes, linked by links.right, in no order; null when there is none.
-  Block* holes() const { return holes_; }
+  Block* holes() const { return tiling_.hole_list.first(); }
 
   /// A block of at least `granules` from the best fitting free one, or null when none fits under
   /// the rules. Its `use` is for the caller to fill. Throws std::bad_alloc, changing nothing.
@@ -82,22 +88,14 @@ class Layout {
   /// Whether the rules let this free block serve that request.
   bool serves(const Block& free, std::uint32_t granules) const {
     if (free.granules < granules) return false;
-    if (free.granules < rules_.max_split) [[likely]]
+    if (free.granules < rules.max_split) [[likely]]
       return true;
-    return granules >= rules_.max_split &&
-           free.granules - granules <= rules_.max_non_split_rounding;
+    return granules >= rules.max_split && free.granules - granules <= rules.max_non_split_rounding;
   }
 
   /// Takes an allocated or pending block back and coalesces it. `epoch` must not be less than any
   /// before. Returns the free block that it is now part of; `block` itself may be a spare by then.
   Block* release(Block& block, std::uint32_t epoch) noexcept;
-  /// Starts loading what release() will look at, for whoever has the block and is about to take the
-  /// lock: what follows the lock would not begin before. Another thread may be giving it other
-  /// neighbours meanwhile; then the wrong ones are loaded, and nothing more happens.
-  CISTERN_RACES static void expectRelease(const Block& block) noexcept {
-    __builtin_prefetch(block.prev);
-    __builtin_prefetch(block.next);
-  }
   /// The program is done with the block, but it is not free yet: forgets its pointer.
   void setPending(Block& block) noexcept;
   /// A whole free block waits as a pending one does.
@@ -107,82 +105,58 @@ class Layout {
 
   /// The live block that starts at `address`, or null.
   Block* find(Address address) const noexcept {
-    Block* block = map_.find(address);
+    Block* block = tiling_.map.find(address);
     return block && block->state() == BlockState::kAllocated ? block : nullptr;
   }
   /// The same for whoever has been given the block and not let go of it, at any time:
   /// block_map.hpp.
-  Block* peek(Address address) const noexcept { return map_.peek(address); }
-  /// The block, in any state, that covers an address of `segment`. Walks the segment.
-  static Block* covering(const Segment& segment, Address address) noexcept;
+  Block* peek(Address address) const noexcept { return tiling_.map.peek(address); }
+  /// The best fitting free block that serves the request and that `accept`s; null for none. Looks
+  /// at so many as FreeIndex::bestFitIf does.
+  template <class Accept>
+  Block* bestFitIf(std::uint32_t granules, Accept accept) {
+    (void)tiling_.index.listLeftOut();
+    return tiling_.index.bestFitIf(
+        granules, [&](const Block& block) { return serves(block, granules) && accept(block); });
+  }
   /// Calls visit(Block&) for every free block of at least `granules`, of 2 MiB or more, in no
   /// order.
   template <class Visit>
-  void forEachFree(std::uint32_t granules, Visit visit) const {
-    index_.forEachAtLeast(granules, visit);
+  void forEachFree(std::uint32_t granules, Visit visit) {
+    (void)tiling_.index.listLeftOut();
+    tiling_.index.forEachAtLeast(granules, visit);
   }
 
-  const FreeIndex& freeBlocks() const { return index_; }
-  /// What freeBlocks() leaves out is in it again, if the host has the memory. For who looks for
-  /// memory elsewhere than in allocate, which does so itself.
-  void listLeftOut() noexcept { (void)index_.listLeftOut(); }
+  /// It leaves blocks out for which the host had no memory. The two above try these again first.
+  const FreeIndex& freeBlocks() const { return tiling_.index; }
   LayoutTotals totals() const {
-    return {segment_count_, segment_bytes_,    busyBlocks(),
-            busyBytes(),    splitFreeBlocks(), splitFreeBytes()};
+    const FreeIndex& index = tiling_.index;
+    const SplitFree split = tiling_.splitFree();
+    const std::uint64_t busy = tiling_.map.size() - index.blocks();
+    return {segments_.count, segment_bytes_, busy, segment_bytes_ - index.bytes(),
+            split.blocks,    split.bytes};
   }
-  std::uint64_t segmentBytes() const { return segment_bytes_; }
-  std::uint64_t busyBlocks() const { return map_.size() - index_.blocks(); }
-  std::uint64_t busyBytes() const { return segment_bytes_ - index_.bytes(); }
-  std::uint64_t splitFreeBlocks() const { return index_.blocks() - whole_.blocks; }
-  std::uint64_t splitFreeBytes() const { return index_.bytes() - whole_.bytes; }
-  /// By how much these two have risen, each step's net rise added up.
-  struct SplitFree {
-    std::uint64_t blocks = 0, bytes = 0;
-  };
-  const SplitFree& splitFreeRises() const { return rises_; }
-  Segment* segments() const { return segments_; }
-  SplitRules& rules() { return rules_; }
+  /// By how much the split free blocks and bytes have risen, each step's net rise added up.
+  const SplitFree& splitFreeRises() const { return tiling_.rises; }
+  Segment* segments() const { return segments_.first; }
   std::size_t hostBytes() const {
-    return pool_.hostBytes() + map_.hostBytes() + index_.hostBytes();
+    return tiling_.pool.hostBytes() + tiling_.map.hostBytes() + tiling_.index.hostBytes();
   }
 
   /// Walks every block of every segment and every bin; aborts on a broken invariant.
   void audit() const;
-  /// The same, once in as many calls as there are blocks, so that a step costs no more than a look
-  /// at one block: what the audit build does after every step.
-  void auditInTurn();
+
+  SplitRules rules;
 
  private:
   Block* place(Block& free, std::uint32_t granules);
-  Block* spareFor(Address address);
-  void splitOff(Block& block, Block& tail, std::uint32_t granules) noexcept;
-  void enlist(Block& block) noexcept;
-  void unlist(Block& block) noexcept;
-  void link(Segment& segment, Block& first) noexcept;
-  void join(Block& lower, Block& upper) noexcept;
-  Block* cut(Block& block, Address at) noexcept;
-  void listUpper(Block& block, Address at) noexcept;
-  void enlistHole(Block& block) noexcept;
-  void unlistHole(Block& block) noexcept;
-  Block* lastOf(const Segment& segment) const noexcept;
-  Block* settleHole(Block& block) noexcept;
-  SplitFree splitFree() const { return {splitFreeBlocks(), splitFreeBytes()}; }
-  void noteRise(const SplitFree& before) noexcept;
-  Block* settleFree(Block& block) noexcept;
+  /// An audit, once in as many calls as there are blocks, so that a step costs no more than a look
+  /// at one block: what the audit build does after every step.
+  void auditInTurn();
 
-  SplitRules rules_;
-  FreeIndex index_;
-  BlockMap map_;
-  BlockPool pool_;
-  Segment* segments_ = nullptr;
-  Block* holes_ = nullptr;
-  std::size_t hole_count_ = 0;
-  std::uint64_t segment_count_ = 0;
+  Tiling tiling_;
+  SegmentList segments_;
   std::uint64_t segment_bytes_ = 0;  ///< without their holes
-  /// The free blocks that span their segments. All else that is in totals() follows from what the
-  /// map and the index count.
-  SplitFree whole_;
-  SplitFree rises_;
   std::size_t unaudited_steps_ = 0;  ///< used by the audit build only
 };
 

@@ -104,13 +104,13 @@ TEST_CASE("every address of a segment is covered by one block, and no other addr
   Block* c = layout.allocate(5);
   layout.release(*b, 1);
   layout.setPending(*c);
-  CHECK(Layout::covering(segment, segment.base) == a);
-  CHECK(Layout::covering(segment, a->end() - 1) == a);
-  CHECK(Layout::covering(segment, a->end()) == a->next);
-  CHECK(Layout::covering(segment, c->address() + 1) == c);
-  CHECK(Layout::covering(segment, segment.end() - 1) == c->next);
-  CHECK(Layout::covering(segment, segment.end()) == nullptr);
-  CHECK(Layout::covering(segment, segment.base - 1) == nullptr);
+  CHECK(segment.covering(segment.base) == a);
+  CHECK(segment.covering(a->end() - 1) == a);
+  CHECK(segment.covering(a->end()) == a->next);
+  CHECK(segment.covering(c->address() + 1) == c);
+  CHECK(segment.covering(segment.end() - 1) == c->next);
+  CHECK(segment.covering(segment.end()) == nullptr);
+  CHECK(segment.covering(segment.base - 1) == nullptr);
 }
 
 TEST_CASE("a coalesced block is as young as its youngest part") {

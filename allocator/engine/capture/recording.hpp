@@ -7,11 +7,9 @@
 // that was freed on the stream before. Several frees share one: it is made every few frees, or when
 // another stream asks. Work recorded later may use the memory if it follows that frontier.
 //
-//   a stream's marks follow each other: what follows mark i follows all up to i
-//   free blocks of its heap       mark i has ended an epoch: what follows it may take those stamped
-//                                 with an epoch from the first mark's to mark i's
-//   blocks that wait in queues    each for a mark of every stream that has used it; a stream that
-//                                 may not have the first of a queue may have none of those behind
+//   free blocks of a stream's heap   mark i has ended an epoch: what follows it may take those
+//                                    stamped with an epoch from the first mark's to mark i's
+//   blocks that several have used    wait in queues for a mark of each of those streams
 //
 // The body of a conditional node is a part of its own: another graph, which the device records as
 // another capture, on streams that were included here. Nothing is known to order what two parts do,
@@ -25,24 +23,18 @@
 #pragma once
 
 #include <atomic>
-#include <deque>
 #include <memory>
 #include <vector>
 
 #include "allocator/base/mutex.hpp"
-#include "allocator/engine/capture/order.hpp"
 #include "allocator/engine/capture/pins.hpp"
-#include "allocator/engine/heap/heap.hpp"
-#include "allocator/engine/streams/chain.hpp"
-#include "allocator/engine/streams/known_streams.hpp"
+#include "allocator/engine/capture/waiting.hpp"
 
 namespace cistern {
 
 class Recording {
  public:
   Recording(Device& device, KnownStreams& streams, Pool& pool);
-  Recording(const Recording&) = delete;
-  Recording& operator=(const Recording&) = delete;
 
   Pool& pool() const { return pool_; }
   std::uint32_t number() const { return number_; }
@@ -52,7 +44,7 @@ class Recording {
   Mutex& mutex() CISTERN_TSA(lock_returned(mutex_)) { return mutex_; }
   bool over() const CISTERN_REQUIRES(mutex_) { return over_; }
 
-  // ---- Which streams it records (parts.cpp)
+  // ---- Which streams it records
 
   /// The allocator's clock of misses, and whether streams may have each other's memory. Once,
   /// before anything is recorded.
@@ -66,7 +58,7 @@ class Recording {
   /// std::bad_alloc, changing nothing.
   bool covers(Stream stream);
 
-  // ---- Memory (recording.cpp)
+  // ---- Memory
 
   /// A block that other streams of the capture have used, where the graph's order allows this one's
   /// to have it; null for none. The device is asked only if there is something to find. `heap` is
@@ -91,16 +83,7 @@ class Recording {
   Freed free(Heap& heap, const HeapSegment& segment, Address address, const void* caller) noexcept
       CISTERN_EXCLUDES(mutex_);
 
-  /// Pending blocks that wait until the capture is over.
-  struct Left {
-    struct UsedOutside {
-      Block* block;
-      StreamUses streams;  ///< that the capture does not record
-    };
-    PendingBlocks free;  ///< used by what was recorded only, which has not run
-    std::vector<UsedOutside> outside;
-    PendingBlocks unknown;  ///< there was no memory to say what they wait for
-  };
+  using Left = WaitingFrees::Left;
   /// The capture is over. Returns all that has waited.
   Left finish() noexcept CISTERN_REQUIRES(mutex_);
 
@@ -113,95 +96,23 @@ class Recording {
   std::vector<std::shared_ptr<void>> kept CISTERN_GUARDED_BY(mutex_);
 
  private:
-  using Nodes = CaptureOrder::Nodes;
-
-  struct Part {
-    std::uint64_t id;      ///< as the device names its capture
-    std::uint32_t number;  ///< in what is allocated in it
-    CaptureOrder order;
-  };
-  struct Mark {
-    EpochMark ended;  ///< of the stream's heap
-    Nodes nodes;
-  };
-  static constexpr std::uint32_t kNoHeap = UINT32_MAX;  ///< a generation that no epoch has
-  /// How many frees share a mark: at first, and when nobody has asked for a while.
-  static constexpr std::uint32_t kFreesOfAMark = 8, kMostOfAMark = 64;
-  /// A stream that this capture has recorded, or was told to.
-  struct Seen {
-    Stream stream;
-    Part* part;                           ///< that it recorded last; null: none yet
-    bool included = false;                ///< it may be recorded as another part
-    std::vector<Mark> marks{};            ///< in that part
-    std::uint32_t unmarked = 0;           ///< frees since the last
-    std::uint32_t share = kFreesOfAMark;  ///< it is time for a mark after so many
-  };
-  /// A mark of a stream; behind the last: the next one.
-  struct Point {
-    Seen* of;
-    std::size_t mark;
-  };
-  struct Waiting {
-    Block* block;
-    std::vector<Point> points;  ///< one for each user
-  };
-  struct Queue {
-    Heap* home;
-    StreamUses users;
-    std::deque<Waiting> blocks;
-  };
-  static constexpr std::size_t kLookedAt = 64;  ///< blocks of each queue, for one request
-  /// What a stream's next work would follow.
-  struct Reach {
-    const Part* part = nullptr;
-    CaptureOrder::Reach lanes;
-  };
-
-  Seen* seen(Stream stream) CISTERN_REQUIRES(mutex_);
-  bool records(Stream stream, const CaptureInfo& info) CISTERN_REQUIRES(mutex_);
-  void beginPart(Seen& of, std::uint64_t id) CISTERN_REQUIRES(mutex_);
-  void keepApart(const Seen& of) CISTERN_REQUIRES(mutex_);
-  bool frontierOf(Stream stream, Nodes& nodes) CISTERN_REQUIRES(mutex_);
-  bool reachOf(Stream stream, Reach& reach) CISTERN_REQUIRES(mutex_);
-
-  bool mark(Stream stream) noexcept CISTERN_REQUIRES(mutex_);
-  void noteFree(Seen& of) noexcept CISTERN_REQUIRES(mutex_);
-  void markForOthers(Seen& of) noexcept CISTERN_REQUIRES(mutex_);
-  void markForOthers(const Queue& queue) noexcept CISTERN_REQUIRES(mutex_);
-  static bool follows(const Reach& reach, const Mark& mark);
-  static bool follows(const Reach& reach, const Waiting& waiting);
-  Epochs followed(Heap& heap, const Reach& reach) CISTERN_REQUIRES(mutex_, heap.mutex());
-
-  bool isOurs(const Block& block) const CISTERN_REQUIRES(mutex_);
-  void defer(Block& block, const StreamUses& users, bool present) noexcept CISTERN_REQUIRES(mutex_);
-  Queue& queueOf(const Block& block, const StreamUses& users) CISTERN_REQUIRES(mutex_);
-
   bool mayFind(const Heap& heap, const Request& request) CISTERN_REQUIRES(mutex_);
-  Block* takeOwn(const Request& request) CISTERN_REQUIRES(mutex_);
-  void takeBack(Heap& heap, const Reach& reach) noexcept CISTERN_REQUIRES(mutex_);
-  Block* takeWaiting(const Request& request, const Reach& reach) CISTERN_REQUIRES(mutex_);
-  Block* takeFree(const Heap& heap, const Request& request, const Reach& reach)
+  Block* takeFree(const Heap& heap, const Request& request, const RecordedStreams::Reach& reach)
       CISTERN_REQUIRES(mutex_);
-  template <class MayHave>
-  Block* takeBest(const Request& request, MayHave may_have) CISTERN_REQUIRES(mutex_);
-
   std::uint64_t tick() const CISTERN_REQUIRES(mutex_) {
     return tick_->load(std::memory_order_relaxed);
   }
 
   Device& device_;
-  KnownStreams& known_;
   Pool& pool_;
   const std::shared_ptr<void> token_;  ///< the pool stays while this is there
-  const std::uint32_t number_;         ///< unique among captures that overlap; never 0, nor kLent
+  const std::uint32_t number_;
   Mutex mutex_;
   const std::atomic<std::uint64_t>* tick_ CISTERN_GUARDED_BY(mutex_) = nullptr;
   bool across_streams_ CISTERN_GUARDED_BY(mutex_) = false;
   bool over_ CISTERN_GUARDED_BY(mutex_) = false;
-  std::deque<Part> parts_ CISTERN_GUARDED_BY(mutex_);  ///< the main one first
-  std::deque<Seen> streams_ CISTERN_GUARDED_BY(mutex_);
-  std::deque<Queue> queues_ CISTERN_GUARDED_BY(mutex_);
-  Left left_ CISTERN_GUARDED_BY(mutex_);  ///< nobody may have it before
+  RecordedStreams streams_ CISTERN_GUARDED_BY(mutex_);
+  WaitingFrees waiting_ CISTERN_GUARDED_BY(mutex_);
 };
 
 }  // namespace cistern

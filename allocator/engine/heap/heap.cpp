@@ -115,8 +115,8 @@ void noteFreeComplete(Heap& heap) noexcept {
 
 bool isNearlyFree(Heap& heap) noexcept {
   const MutexLock lock(heap.mutex());
-  const std::uint64_t all =
-      heap.layout(SizeKind::kSmall).segmentBytes() + heap.layout(SizeKind::kLarge).segmentBytes();
+  const std::uint64_t all = heap.layout(SizeKind::kSmall).totals().segment_bytes +
+                            heap.layout(SizeKind::kLarge).totals().segment_bytes;
   return heap.busyBytes() < all / 8;
 }
 
@@ -174,15 +174,16 @@ EpochMark Heap::endedEpoch() noexcept {
 
 bool Heap::moveTo(Pool& pool, Stream stream) noexcept {
   const MutexLock lock(mutex());
-  if (small_.segmentBytes() + large_.segmentBytes() != 0 || leaving_.any()) return false;
+  if (small_.totals().segment_bytes + large_.totals().segment_bytes != 0 || leaving_.any())
+    return false;
   if (completion_.isAsked()) return false;
   (void)endedEpoch();
   completion_.beginAnew();
   recent_.forget(completion_.completed());
   low_water_ = {};
   (void)counts_.isTimeToPoll(0);  // hits are counted from here on
-  small_.rules() = pool.rules().splitRules(SizeKind::kSmall);
-  large_.rules() = pool.rules().splitRules(SizeKind::kLarge);
+  small_.rules = pool.rules().splitRules(SizeKind::kSmall);
+  large_.rules = pool.rules().splitRules(SizeKind::kLarge);
   become(pool, stream);
   followHeap(*this);
   return true;

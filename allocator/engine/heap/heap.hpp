@@ -53,7 +53,7 @@ class alignas(64) Heap : public HeapIdentity {
     return kind == SizeKind::kSmall ? small_ : large_;
   }
   std::uint64_t busyBytes() const CISTERN_REQUIRES(mutex()) {
-    return small_.busyBytes() + large_.busyBytes();
+    return small_.totals().busy_bytes + large_.totals().busy_bytes;
   }
 
   /// The block that the program has at a device address, for which `segment` was looked up; or
@@ -105,7 +105,8 @@ class alignas(64) Heap : public HeapIdentity {
   };
   /// `cached`: bytes that the freeing thread's cache keeps of what the heap counts as busy.
   Due dueAfterFree(std::uint64_t cached = 0) noexcept CISTERN_REQUIRES(mutex()) {
-    return {low_water_.isDue(busyBytes() - cached), completion_.wantsMark(large_.segmentBytes())};
+    return {low_water_.isDue(busyBytes() - cached),
+            completion_.wantsMark(large_.totals().segment_bytes)};
   }
 
   // ---- Memory comes and goes

@@ -14,7 +14,8 @@ static Counts difference(const Layout::SplitFree& now, const Layout::SplitFree& 
 
 void HeapCounts::count(SizeKind kind, const Counts& held) noexcept {
   const Layout& own = layout(kind);
-  const Counted now{{own.splitFreeBlocks(), own.splitFreeBytes()}, own.splitFreeRises()};
+  const Counted now{{own.totals().split_free_blocks, own.totals().split_free_bytes},
+                    own.splitFreeRises()};
   const Counted before = std::exchange(counted_[std::size_t(kind)], now);
   const Counts taken = held.blocks > 0 ? held : Counts{};
   totals_.count(kind, held + difference(now.now, before.now),
@@ -40,10 +41,10 @@ StatArray HeapCounts::usage(SizeKind kind) const {
       at(Stat::kRequestedBytes) += std::int64_t(ownership::requested(*b));
     }
   }
-  at(Stat::kActive) = std::int64_t(own.busyBlocks());
-  at(Stat::kActiveBytes) = std::int64_t(own.busyBytes());
-  at(Stat::kInactiveSplit) = std::int64_t(own.splitFreeBlocks());
-  at(Stat::kInactiveSplitBytes) = std::int64_t(own.splitFreeBytes());
+  at(Stat::kActive) = std::int64_t(own.totals().busy_blocks);
+  at(Stat::kActiveBytes) = std::int64_t(own.totals().busy_bytes);
+  at(Stat::kInactiveSplit) = std::int64_t(own.totals().split_free_blocks);
+  at(Stat::kInactiveSplitBytes) = std::int64_t(own.totals().split_free_bytes);
   at(Stat::kSegment) = std::int64_t(backing_[std::size_t(kind)].pieces);
   at(Stat::kReservedBytes) = std::int64_t(backing_[std::size_t(kind)].bytes);
   return all;
@@ -52,9 +53,9 @@ StatArray HeapCounts::usage(SizeKind kind) const {
 void HeapCounts::audit(SizeKind kind) const {
   const Layout& own = layout(kind);
   const Layout::SplitFree& counted = counted_[std::size_t(kind)].now;
-  CISTERN_CHECK(counted.blocks == own.splitFreeBlocks());
-  CISTERN_CHECK(counted.bytes == own.splitFreeBytes());
-  CISTERN_CHECK(backing_[std::size_t(kind)].bytes >= own.segmentBytes());
+  CISTERN_CHECK(counted.blocks == own.totals().split_free_blocks);
+  CISTERN_CHECK(counted.bytes == own.totals().split_free_bytes);
+  CISTERN_CHECK(backing_[std::size_t(kind)].bytes >= own.totals().segment_bytes);
 }
 
 }  // namespace cistern

@@ -55,7 +55,7 @@ static bool offers(Heap& heap) CISTERN_REQUIRES(heap.mutex()) {
     const Layout& layout = heap.layout(kind);
     const FreeIndex& free = layout.freeBlocks();
     if (free.hasLeftOut()) return true;
-    const bool whole = free.blocks() != layout.splitFreeBlocks();
+    const bool whole = free.blocks() != layout.totals().split_free_blocks;
     if (heap.onPages() ? largestFree(free) >= Heap::kLeastPage : whole) return true;
   }
   return false;

@@ -35,7 +35,7 @@ void Comeback::bring(Ground& ground) noexcept {
     Heap &source = *from.range->home, &heap = *to->range->home;
     source.mutex().assertHeld();
     heap.mutex().assertHeld();
-    Block& free = *Layout::covering(*from.range, from.place());
+    Block& free = *from.range->covering(from.place());
     from.last_use = {free.epoch, source.completion().now().generation};
     source.punch(from.range->kind, free, from.place(), from.placeEnd());
     ground.table.makeStale(from);

@@ -8,7 +8,6 @@ FreePageScan::FreePageScan(Heap& heap, std::uint64_t& scans, Whither whither)
     : heap_(heap), number_(++scans), whither_(whither) {
   stampRecent(heap);
   for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
-    heap.layout(kind).listLeftOut();
     heap.layout(kind).forEachFree(kUnitGranules, [&](Block& block) {
       heap.mutex().assertHeld();
       note(heap, block);

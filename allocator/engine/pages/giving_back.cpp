@@ -2,6 +2,7 @@
 // page_backing.hpp; release.cpp takes them out of their heaps.
 #include <algorithm>
 
+#include "allocator/engine/core.hpp"
 #include "allocator/engine/pages/page_backing.hpp"
 #include "allocator/engine/pages/parking.hpp"
 #include "allocator/engine/pages/release.hpp"
@@ -10,26 +11,39 @@ namespace cistern {
 
 using namespace pages;
 
+namespace {
+
+bool streamIsDead(Core& core, const Heap& heap) {
+  const Stream stream = heap.stream();
+  const auto refused = [&] {
+    const Result<CaptureInfo> info = core.device.captureInfo(stream);
+    return !info.ok() && info.error().kind == ErrorKind::kInvalidHandle;
+  };
+  return core.streams.ask(stream, refused, [](const SharedStreamEnd&) { return false; });
+}
+
+}  // namespace
+
 // The backing's lock is held for a while at a time only.
 void PageBacking::emptyCache(const std::vector<Heap*>& heaps) {
   bool dead = false;
   for (Heap* heap : heaps) {
     if (!heap->onPages()) continue;
-    dead |= !emptyHeap(*heap) && streamIsDead(*heap);
+    dead |= !emptyHeap(*heap) && streamIsDead(core_, *heap);
   }
   // What a destroyed stream has left behind is complete when the whole device is: there is nothing
   // else to ask.
-  if (dead && around_.progress.completeAll(heaps)) {
+  if (dead && core_.progress.completeAll(heaps)) {
     for (Heap* heap : heaps) {
       if (heap->onPages()) (void)emptyHeap(*heap);
     }
   }
   const MutexLock lock(mutex_);
-  dropOrphans();
+  unmapOrphans(ground_);
   while (PhysicalPage* spare = ground_.table.spares()) {
     if (!ground_.release(*spare)) break;
   }
-  if (!drains_.empty() && ground_.options.background_thread) (void)background_.wake();
+  if (later_.drains() && core_.options.background_thread) (void)background_.wake();
 }
 
 std::uint64_t PageBacking::release(const std::vector<Heap*>& heaps, std::uint64_t bytes) {
@@ -50,51 +64,20 @@ bool PageBacking::emptyHeap(Heap& heap) {
     const MutexLock lock(mutex_);
     const Released released = releaseFree(ground_, heap, {UINT32_MAX, kAtATime});
     if (released.bytes > 0) continue;
-    if (released.more_later && !streamIsDead(heap)) drainLater(heap);
+    if (released.more_later && !streamIsDead(core_, heap)) later_.drainLater(heap);
     return !released.more_later;
   }
-}
-
-bool PageBacking::streamIsDead(const Heap& heap) {
-  const Stream stream = heap.stream();
-  const auto refused = [&] {
-    const Result<CaptureInfo> info = around_.device.captureInfo(stream);
-    return !info.ok() && info.error().kind == ErrorKind::kInvalidHandle;
-  };
-  return around_.streams.ask(stream, refused, [](const SharedStreamEnd&) { return false; });
-}
-
-// Pages whose way back was barred when a miss was undone: mapped, but nowhere in use.
-void PageBacking::dropOrphans() noexcept {
-  for (Mapping* mapping = ground_.table.oldestStale(); mapping && ground_.orphans > 0;) {
-    Mapping* const next = mapping->beside.younger;
-    if (mapping->page->current == nullptr && !mapping->page->parked) {
-      if (!ground_.device.unmap(mapping->deviceAddress(), mapping->bytes())) return;
-      ground_.table.removeMapping(*mapping);
-      --ground_.orphans;
-    }
-    mapping = next;
-  }
-}
-
-void PageBacking::drainLater(Heap& heap) {
-  ground_.progress.markNow(heap);
-  const MutexLock lock(heap.mutex());
-  std::erase_if(drains_, [&](const Drain& drain) { return drain.heap == &heap; });
-  EpochMark until = heap.completion().now();
-  if (!heap.completion().anyUnmarked()) --until.epoch;  // nothing is stamped with the present one
-  drains_.push_back({&heap, until});
 }
 
 // A page's age is counted in its heap's epochs, one of which ends each time that this looks.
 void PageBacking::collectGarbage(const std::vector<Heap*>& all, std::uint64_t bytes) {
   const MutexLock lock(mutex_);
-  if (ground_.limit.reserved() <= bytes) return;
+  if (core_.limit.reserved() <= bytes) return;
   std::uint64_t age = 0, count = 0;
   std::vector<Heap*> heaps = all;
   std::erase_if(heaps, [](const Heap* heap) { return !heap->onPages(); });
   for (Heap* heap : heaps) {
-    ground_.progress.refresh(*heap);
+    core_.progress.refresh(*heap);
     const MutexLock heap_lock(heap->mutex());
     (void)bringBack(ground_, *heap);
     const FreePageScan scan(*heap, ground_.scans, Whither::kAnywhere);
@@ -105,17 +88,16 @@ void PageBacking::collectGarbage(const std::vector<Heap*>& all, std::uint64_t by
   if (count == 0) return;
   const std::uint64_t mean = age / count;
   for (Heap* heap : heaps) {
-    const std::uint64_t reserved = ground_.limit.reserved();
+    const std::uint64_t reserved = core_.limit.reserved();
     if (reserved <= bytes) return;
-    const std::uint32_t epoch = epochOf(*heap);
+    std::uint32_t epoch = 0;
+    {
+      const MutexLock heap_lock(heap->mutex());
+      epoch = heap->completion().now().epoch;
+    }
     if (epoch < mean) continue;
     (void)releaseFree(ground_, *heap, {std::uint32_t(epoch - mean), reserved - bytes});
   }
-}
-
-std::uint32_t PageBacking::epochOf(Heap& heap) {
-  const MutexLock lock(heap.mutex());
-  return heap.completion().now().epoch;
 }
 
 }  // namespace cistern

@@ -1,25 +1,22 @@
-// What everything in this folder works on: one of them an allocator, behind one lock, which is held
-// through a whole miss, device calls included. Mapping calls of several threads run one after
-// another in the driver anyway, and none of them waits for the device.
-// Lock order: this one, then that for several heaps, then heaps'. None of a heap's is held during a
-// device call.
+// What everything in this folder works on: one of them an allocator, guarded by the backing's lock,
+// which is held through a whole miss, device calls included. Mapping calls of several threads run
+// one after another in the driver anyway, and none of them waits for the device.
+// Lock order: this one, then that for several heaps (Core::heaps_mutex), then heaps'. None of a
+// heap's is held during a device call.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <string>
+#include <vector>
 
-#include "allocator/base/mutex.hpp"
-#include "allocator/base/options.hpp"
-#include "allocator/device/device.hpp"
-#include "allocator/engine/backing/limit.hpp"
-#include "allocator/engine/backing/segment_map.hpp"
-#include "allocator/engine/heap/heap_table.hpp"
 #include "allocator/engine/pages/cost_loop.hpp"
 #include "allocator/engine/pages/free_page_scan.hpp"
 #include "allocator/engine/pages/mapping_table.hpp"
-#include "allocator/engine/streams/progress.hpp"
 
 namespace cistern {
+
+struct Core;
 
 /// Whose pages may come to serve a miss, apart from new ones and the heap's own.
 enum class PagesFrom : std::uint8_t {
@@ -32,32 +29,18 @@ enum class PagesFrom : std::uint8_t {
 
 namespace cistern::pages {
 
-/// What the backing shares with the allocator around it.
-struct Surroundings {
-  Device& device;
-  const Options& options;
-  Limit& limit;
-  HeapTable& heaps;
-  SegmentMap& segments;
-  KnownStreams& streams;
-  StreamProgress& progress;
-  Mutex& heaps_mutex;            ///< for who holds several heaps' locks
-  std::atomic<Address>& places;  ///< where the next range goes in the layout's order
-  std::uint64_t device_total;    ///< bytes
-};
-
 /// Counts that are read without the lock.
 struct Counters {
   std::atomic<std::uint64_t> created{0}, recycled{0}, revived{0}, retired{0}, returned{0};
   std::atomic<std::uint64_t> parked_bytes{0};
 };
 
-struct Ground : Surroundings {
-  Ground(const Surroundings& s, Counters& c)
-      : Surroundings(s), counters(c), cost(s.options.recycle_budget) {}
+struct Ground {
+  Ground(Core& core, Counters& counters);
 
-  MappingTable table;
+  Core& core;
   Counters& counters;
+  MappingTable table;
   CostLoop cost;
   // First guesses: what an H200 took for a page of 16 MiB (bench figures in docs/pages.md).
   CallCost create_cost{9'000};
@@ -70,11 +53,10 @@ struct Ground : Surroundings {
   std::uint64_t misses = 0;   ///< so many were served, or not
   std::string last_error;     ///< the device's latest refusal; empty after a success
 
-  /// Learns how far a heap's stream has come. What clears up asks events only: the stream's owner
-  /// may be destroying it at this moment.
-  void refresh(Heap& heap) { clearing_up ? progress.refreshByEvent(heap) : progress.refresh(heap); }
-
-  /// What an OutOfMemory says of the device is its last answer.
+  /// Learns how far a heap's stream has come. Clearing up asks events only: the stream's owner may
+  /// be destroying it at this moment.
+  void refresh(Heap& heap);
+  /// An OutOfMemory tells the device's last answer.
   template <class Answer>
   void noteAnswer(const Answer& answer) noexcept {
     try {
@@ -84,15 +66,12 @@ struct Ground : Surroundings {
     }
   }
   /// The page is among the reserved bytes of that heap from now on, or of none. Pre: the locks of
-  /// both, the one that it was counted by and the new one, are held.
+  /// both heaps are held: of the one that counted it and of the new one.
   void count(PhysicalPage& page, Heap* heap, SizeKind kind) noexcept;
-  /// Gives a page that nothing shows back to the device. False, and it stays a spare, when the
-  /// device will not have it.
+  /// Gives a page without a mapping back to the device. False, and it stays a spare, when the
+  /// device does not take it.
   bool release(PhysicalPage& page) noexcept;
-
-  bool recycles() const {
-    return !without(Mechanism::kRecycling) && options.recycle != Recycle::kOff;
-  }
+  bool recycles() const;
 };
 
 }  // namespace cistern::pages

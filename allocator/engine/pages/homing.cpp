@@ -1,21 +1,15 @@
-// Sending pages home: where they were mapped first. It takes no device call, and is done when a
-// heap is at low water (low_water.hpp): a program that repeats itself then begins each time with
-// its pages where they were the time before, comes to need the same windows, finds the pages of
-// each in the same places, and takes the mappings back into use that are still there. After two or
-// three rounds it makes no calls.
-#include "allocator/engine/pages/page_backing.hpp"
+#include "allocator/engine/pages/homing.hpp"
+
+#include "allocator/engine/core.hpp"
 #include "allocator/engine/pages/parking.hpp"
 #include "allocator/engine/pages/placing.hpp"
 
-namespace cistern {
-
-using namespace pages;
-
+namespace cistern::pages {
 namespace {
 
 std::uint64_t memoryOf(Heap& heap) CISTERN_REQUIRES(heap.mutex()) {
-  return heap.layout(SizeKind::kSmall).segmentBytes() +
-         heap.layout(SizeKind::kLarge).segmentBytes();
+  return heap.layout(SizeKind::kSmall).totals().segment_bytes +
+         heap.layout(SizeKind::kLarge).totals().segment_bytes;
 }
 
 // Late pages are few, or are late no longer.
@@ -48,36 +42,32 @@ std::vector<Mapping*> leaving(const FreePageScan& scan, const Heap& heap, bool p
 }  // namespace
 
 // All pages leave before the first arrives: what arrives may merge the blocks that others leave.
-void PageBacking::sendHome(Heap& heap) {
-  if (without(Mechanism::kHoming)) return;
-  if (!mutex_.try_lock()) return;  // a free does not wait for others' device calls
-  const MutexUnlock unlock(mutex_);
-  const MutexLock heap_lock(heap.mutex());
+void sendHome(Ground& ground, Heap& heap) {
   heap.lowWater().noteReached(heap.busyBytes());
-  // What has become too much to lie aside belongs to what rounds begin with.
-  const std::uint64_t aside = bytesAside(ground_, heap);
+  // Pages that have become too many to lie aside belong to what rounds begin with.
+  const std::uint64_t aside = bytesAside(ground, heap);
   if (!without(Mechanism::kParkedMostly) && aside > memoryOf(heap) / (kPartAside / 2))
-    (void)bringBack(ground_, heap);
-  const FreePageScan scan(heap, ground_.scans, Whither::kWithinPool);
-  const bool parks = parksLate(scan, heap, ground_);
+    (void)bringBack(ground, heap);
+  const FreePageScan scan(heap, ground.scans, Whither::kWithinPool);
+  const bool parks = parksLate(scan, heap, ground);
   std::vector<Mapping*> away = leaving(scan, heap, parks);
-  ground_.parked.reserve(ground_.parked.size() + away.size());
+  ground.parked.reserve(ground.parked.size() + away.size());
   takeOut(heap, away);
   for (Mapping* from : away) {
     if (parks && goesAside(*from)) {
-      park(ground_, *from);
+      park(ground, *from);
     } else {
-      ground_.table.makeStale(*from);
+      ground.table.makeStale(*from);
     }
   }
   for (const Mapping* from : away) {
     if (from->page->parked) continue;
     Mapping& home = *from->page->mappings.front();
-    ground_.table.makeCurrent(home);
-    ++ground_.counters.revived;
-    ground_.count(*home.page, &heap, home.range->kind);
+    ground.table.makeCurrent(home);
+    ++ground.counters.revived;
+    ground.count(*home.page, &heap, home.range->kind);
     putIn(heap, home, from->last_use);
   }
 }
 
-}  // namespace cistern
+}  // namespace cistern::pages

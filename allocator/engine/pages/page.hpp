@@ -118,8 +118,8 @@ struct alignas(64) Mapping {
 };
 static_assert(sizeof(Mapping) == 64);
 
-/// The order in which pages are taken out of free memory: of a range the highest first, so that
-/// what is below stays the same block.
+/// The order in which pages leave free memory: of a range the highest first, so that what is below
+/// stays the same block.
 struct HighestFirst {
   bool operator()(const Mapping* a, const Mapping* b) const {
     return a->range != b->range ? a->range->base < b->range->base : a->unit > b->unit;
@@ -128,5 +128,17 @@ struct HighestFirst {
 
 /// The range that a block of a heap backed by pages lies in.
 inline PageRange& rangeOf(const Block& block) { return static_cast<PageRange&>(*block.segment); }
+
+/// Calls visit(Mapping&) for each mapping over [from, to) of the range, lowest first. Pre: every
+/// unit there has one.
+template <class Visit>
+void forEachMapping(const PageRange& range, Address from, Address to, Visit visit) {
+  const std::uint32_t end = range.unitAt(to + kUnit - 1);
+  for (std::uint32_t unit = range.unitAt(from); unit < end;) {
+    Mapping& mapping = *range.slots[unit];
+    unit = mapping.endUnit();
+    visit(mapping);
+  }
+}
 
 }  // namespace cistern::pages

@@ -2,7 +2,12 @@
 
 #include <algorithm>
 
+#include "allocator/base/process.hpp"
+#include "allocator/engine/core.hpp"
+#include "allocator/engine/pages/homing.hpp"
 #include "allocator/engine/pages/mover.hpp"
+#include "allocator/engine/pages/ranges.hpp"
+#include "allocator/engine/pages/release.hpp"
 
 namespace cistern {
 
@@ -13,47 +18,49 @@ bool PageBacking::supportedBy(const Device& device) {
   return capability.supported && capability.granularity != 0 && kUnit % capability.granularity == 0;
 }
 
-PageBacking::PageBacking(const Surroundings& surroundings)
+PageBacking::PageBacking(Core& core)
     : MemoryBacking(true),
-      around_(surroundings),
-      ground_(surroundings, counters_),
+      core_(core),
+      ground_(core, counters_),
+      later_(ground_),
       background_([this] { return unmapSome(); }) {}
 
+// A request of a capture unmaps nothing.
 Block* PageBacking::serve(Heap& heap, const Request& request, PagesFrom from) {
   const MutexLock lock(mutex_);
-  const bool recorded = request.recording != nullptr;  // a capture unmaps nothing
+  const bool recorded = request.recording != nullptr, thread = core_.options.background_thread;
+  const std::size_t stale = ground_.table.staleMappings(), most = later_.mostStale();
   // Soon there will be old mappings to remove: what this stream has done with them is marked while
   // it is known to be alive.
   constexpr std::size_t kPartLeft = 8;
-  const std::size_t many = mostStale() - mostStale() / kPartLeft;
-  if (ground_.table.staleMappings() > many && !without(Mechanism::kEarlyRefresh))
-    ground_.progress.refresh(heap);
+  if (stale > most - most / kPartLeft && !without(Mechanism::kEarlyRefresh)) ground_.refresh(heap);
   // A thread that finds no time for it is helped before what it left makes each window dear.
-  const bool behind =
-      !without(Mechanism::kHelpBehind) && ground_.table.staleMappings() > 2 * mostStale();
-  if ((!ground_.options.background_thread || behind) && !recorded) unmapLater();
-  if (ground_.orphans > 0 && !recorded) dropOrphans();
-  if (!makeRoom(heap, request) && rangeFor(heap, request.kind) == nullptr) return nullptr;
+  const bool behind = !without(Mechanism::kHelpBehind) && stale > 2 * most;
+  if ((!thread || behind) && !recorded) later_.unmapAll();
+  if (ground_.orphans > 0 && !recorded) unmapOrphans(ground_);
+  if (!makeRoom(ground_, heap, request)) return nullptr;
   Block* block = Mover(ground_, heap, request, from).serve();
-  const bool tidy = ground_.options.background_thread && hasUnmapsToDo();
-  if (tidy && !background_.wake() && !recorded) unmapLater();
+  if (thread && later_.isDue() && !background_.wake() && !recorded) later_.unmapAll();
   return block;
 }
 
-template <class Visit>
-void PageBacking::forEachMapping(const Block& block, Visit visit) {
-  const PageRange& range = rangeOf(block);
-  const std::uint32_t end = range.unitAt(block.end() + kUnit - 1);
-  for (std::uint32_t unit = range.unitAt(block.address()); unit < end;) {
-    Mapping& mapping = *range.slots[unit];
-    visit(mapping);
-    unit = mapping.endUnit();
-  }
+Background::Next PageBacking::unmapSome() {
+  if (!driverMayBeCalled()) return Background::Next::kNothing;
+  const MutexLock lock(mutex_);
+  return later_.unmapSome();
+}
+
+void PageBacking::sendHome(Heap& heap) {
+  if (without(Mechanism::kHoming)) return;
+  if (!mutex_.try_lock()) return;  // a free does not wait for others' device calls
+  const MutexUnlock unlock(mutex_);
+  const MutexLock heap_lock(heap.mutex());
+  pages::sendHome(ground_, heap);
 }
 
 void PageBacking::pin(const Block& block, std::uint32_t number, Pins& pins) {
   const MutexLock lock(mutex_);
-  forEachMapping(block, [&](Mapping& mapping) {
+  forEachMapping(rangeOf(block), block.address(), block.end(), [&](Mapping& mapping) {
     mutex_.assertHeld();
     if (mapping.pins > 0 && mapping.pinned_by == number) return;
     pins.mappings.push_back(&mapping);
@@ -71,7 +78,8 @@ void PageBacking::unpin(Pins& pins) noexcept {
 
 bool PageBacking::pinned(const Block& block) const {
   bool held = false;
-  forEachMapping(block, [&](const Mapping& mapping) { held |= !mapping.page->mayLeave(); });
+  forEachMapping(rangeOf(block), block.address(), block.end(),
+                 [&](const Mapping& mapping) { held |= !mapping.page->mayLeave(); });
   return held;
 }
 
@@ -142,7 +150,7 @@ void PageBacking::shutDown(bool driver) noexcept {
   if (!driver) return;
   const MutexLock lock(mutex_);
   if (ground_.table.ranges().empty()) return;
-  Device& device = around_.device;
+  Device& device = core_.device;
   const RelaxedCaptureMode relaxed(device);
   if (!ground_.table.pages().empty() && !insist([&] { return device.synchronizeDevice(); })) return;
   for (const PhysicalPage* page : ground_.table.pages()) {

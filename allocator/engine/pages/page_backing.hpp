@@ -1,23 +1,21 @@
 // The backing `pages`: ranges of reserved addresses, one growing range for each kind of size in a
 // heap, over physical pages that are mapped where they are needed and moved there from where they
-// lie free. docs/pages.md says why that is safe; mover.hpp how a miss is served.
+// lie free. It owns the lock, and what that guards: the ground, and what is unmapped later.
+// docs/pages.md says why all this is safe; mover.hpp how a miss is served.
 #pragma once
 
-#include <string>
-#include <vector>
-
+#include "allocator/base/bytes.hpp"
 #include "allocator/engine/backing/memory_backing.hpp"
 #include "allocator/engine/capture/pins.hpp"
-#include "allocator/engine/pages/background.hpp"
 #include "allocator/engine/pages/comeback.hpp"
-#include "allocator/engine/pages/ground.hpp"
+#include "allocator/engine/pages/unmap_later.hpp"
 
 namespace cistern {
 
 /// Thread-safe. No function may be called with a heap's lock held.
 class PageBacking final : public MemoryBacking {
  public:
-  explicit PageBacking(const pages::Surroundings& surroundings);
+  explicit PageBacking(Core& core);
 
   /// Whether the device can do what it takes.
   static bool supportedBy(const Device& device);
@@ -71,35 +69,14 @@ class PageBacking final : public MemoryBacking {
   void shutDown(bool driver) noexcept;
 
  private:
-  struct Drain {
-    Heap* heap;
-    EpochMark until;
-  };
-
-  bool makeRoom(Heap& heap, const Request& request) CISTERN_REQUIRES(mutex_);
-  pages::PageRange* rangeFor(Heap& heap, SizeKind kind) const CISTERN_REQUIRES(mutex_);
-  pages::PageRange* openRange(Heap& heap, SizeKind kind, std::uint64_t least)
-      CISTERN_REQUIRES(mutex_);
-  void extend(pages::PageRange& range, std::uint64_t units) CISTERN_REQUIRES(mutex_);
   bool emptyHeap(Heap& heap);
-  bool streamIsDead(const Heap& heap);
-  void dropOrphans() noexcept CISTERN_REQUIRES(mutex_);
-  void unmapLater() noexcept CISTERN_REQUIRES(mutex_);
-  bool hasUnmapsToDo() const CISTERN_REQUIRES(mutex_);
-  std::size_t mostStale() const CISTERN_REQUIRES(mutex_);
   pages::Background::Next unmapSome();
-  pages::Background::Next unmapPiece() noexcept CISTERN_REQUIRES(mutex_);
-  bool drain() CISTERN_REQUIRES(mutex_);
-  void drainLater(Heap& heap) CISTERN_REQUIRES(mutex_);
-  static std::uint32_t epochOf(Heap& heap);
-  template <class Visit>
-  static void forEachMapping(const Block& block, Visit visit);
 
-  const pages::Surroundings around_;
+  Core& core_;
   pages::Counters counters_;
   mutable Mutex mutex_;
   pages::Ground ground_ CISTERN_GUARDED_BY(mutex_);
-  std::vector<Drain> drains_ CISTERN_GUARDED_BY(mutex_);
+  pages::UnmapLater later_ CISTERN_GUARDED_BY(mutex_);
   pages::Background background_;
 };
 

@@ -1,5 +1,6 @@
 // What always holds of a backing at rest: see page.hpp and parking.hpp.
 #include "allocator/base/check.hpp"
+#include "allocator/engine/core.hpp"
 #include "allocator/engine/pages/page_backing.hpp"
 
 namespace cistern {
@@ -23,7 +24,7 @@ bool holdsPage(const PageRange& range, const Block& block) {
 void PageBacking::audit(std::uint64_t reserved) const {
   mutex_.assertHeld();
   ground_.table.audit();
-  CISTERN_CHECK(reserved == ground_.table.bytes() && reserved <= ground_.limit.reserved());
+  CISTERN_CHECK(reserved == ground_.table.bytes() && reserved <= ground_.core.limit.reserved());
   std::uint64_t backed = 0;
   for (const auto& range : ground_.table.ranges()) {
     range->home->mutex().assertHeld();

@@ -1,10 +1,10 @@
-// How large a new page is, and what a miss has cost. See mover.hpp, cost_loop.hpp.
+#include "allocator/engine/pages/page_size.hpp"
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
 
-#include "allocator/engine/capture/recording.hpp"
-#include "allocator/engine/pages/mover.hpp"
+#include "allocator/engine/core.hpp"
 
 namespace cistern::pages {
 namespace {
@@ -22,47 +22,20 @@ constexpr std::uint32_t kPartOfGap = 12, kMostUnitsOfGap = 32;
 /// Either is at most this part of the limit, and of what is left below it: so many may be pinned
 /// down by one small block each before it shows.
 constexpr std::uint64_t kPartOfLimit = 2048, kPartOfLeft = 16;
-/// What PyTorch's expandable segments grow by, 20 MiB: plain growth, which costs nobody too much.
-constexpr double kPlainBytes = 20 * double(kMiB);
-/// So many times the memory of its heap a capture may move, all together; in pages of 8 MiB.
-constexpr std::uint64_t kMovedInCapture = 64, kPageOfCapture = 4 * kUnit;
 
-}  // namespace
-
-// A capture is made once, and what it grows by is held for as long as its graph is: so it takes
-// what lies free before it grows, up to some times what the heap has, whatever that costs.
-std::size_t Mover::movableInCapture() const {
-  const std::uint64_t most = backed_before_ * kMovedInCapture, moved = request_.recording->moved;
-  return moved >= most ? 0 : std::size_t((most - moved) / kPageOfCapture);
-}
-
-// A heap takes what it never had by growing, in whatever way it gets it.
-void Mover::noteCost() {
-  std::uint64_t more = 0;
-  for (const Step& step : steps_) {
-    if (step.source && !step.revived && request_.recording)
-      request_.recording->moved += step.page->bytes();
-    if (step.source != &heap_ && !step.revived) more += step.page->bytes();
-  }
-  if (request_.recording) return;
-  const std::uint64_t now = ground_.device.hostNanoseconds(), had = window_.range->most_backed;
-  const std::uint64_t most = std::max(had, backed_before_);
-  const double grown = double(std::max(backed_before_ + more, most) - most);
-  const double plain = grown / kPlainBytes * (ground_.create_cost.mean() + ground_.map_cost.mean());
-  ground_.cost.note(double(now - began_ns_), without(Mechanism::kPlainCredit) ? 0 : plain, now);
-}
-
-std::uint32_t Mover::pageUnits(std::uint32_t gap) const {
-  if (request_.kind == SizeKind::kSmall) return 1;
-  if (ground_.options.page_size != 0) return std::uint32_t(ground_.options.page_size / kUnit);
-  if (pressed_) return 1;
-  const Limit& limit = ground_.limit;
-  const bool eager = ground_.options.recycle == Recycle::kEager;
-  const double loop = without(Mechanism::kCostLoop) ? 1 : ground_.cost.scale();
+std::uint32_t pageUnits(const Ground& ground, const Request& request, std::uint32_t gap,
+                        bool pressed) {
+  if (request.kind == SizeKind::kSmall) return 1;
+  if (ground.core.options.page_size != 0)
+    return std::uint32_t(ground.core.options.page_size / kUnit);
+  if (pressed) return 1;
+  const Limit& limit = ground.core.limit;
+  const bool eager = ground.core.options.recycle == Recycle::kEager;
+  const double loop = without(Mechanism::kCostLoop) ? 1 : ground.cost.scale();
   const double scale = eager ? CostLoop::leastScale() : loop;
-  const double request = std::max(double(request_.rounded()) / double(kUnit), 1.0);
-  const double root = without(Mechanism::kRootOfRequest) ? 0 : std::sqrt(request * kUnderRoot);
-  const double wanted = std::max(root, std::min(request, kLeastUnits)) * scale;
+  const double size = std::max(double(request.rounded()) / double(kUnit), 1.0);
+  const double root = without(Mechanism::kRootOfRequest) ? 0 : std::sqrt(size * kUnderRoot);
+  const double wanted = std::max(root, std::min(size, kLeastUnits)) * scale;
   const std::uint64_t bound =
       without(Mechanism::kPartOfLimit)
           ? UINT64_MAX / 2
@@ -76,6 +49,39 @@ std::uint32_t Mover::pageUnits(std::uint32_t gap) const {
   if (without(Mechanism::kPowersOfTwo))
     return std::uint32_t(std::clamp(std::max(std::min(wanted, kMostUnits), of_gap), 1.0, most));
   return std::bit_floor(std::uint32_t(std::clamp(std::max(of_request, of_gap), 1.0, most)));
+}
+
+}  // namespace
+
+// A gap that takes several pages gets them of one size, so that they fit the next request of its
+// kind. One that takes less gets a page to itself: what reaches into the next block is not free
+// together with it. But in a capture, which asks for little at a time, it leaves the rest of 8 MiB
+// to requests to come.
+std::uint32_t newPageUnits(const Ground& ground, const Request& request, const Gap& gap,
+                           bool pressed) {
+  const std::uint32_t lacking = gap.lacking(), room = gap.room();
+  const std::uint32_t page = pageUnits(ground, request, lacking, pressed);
+  if (pressed) return std::min(page, lacking);
+  if (ground.core.options.page_size != 0) return std::min(page, room);
+  if (lacking <= page) {
+    constexpr std::uint32_t kShared = 4;
+    if (request.recording == nullptr || without(Mechanism::kReachBeyond)) return lacking;
+    return std::max(lacking, std::min({page, room, kShared}));
+  }
+  if (without(Mechanism::kEvenPages)) return page;
+  const std::uint32_t count = (lacking + page - 1) / page;
+  return (lacking + count - 1) / count;
+}
+
+// A large page is lost to large requests as soon as a small one lies in it; but to make a new one
+// beside free memory is dearer, and the small ones to come fill what they are given. (In a capture
+// few come.)
+std::uint32_t mostFor(const Request& request, const Gap& gap, bool pressed) {
+  constexpr std::uint32_t kMostForSmall = 4;
+  const std::uint32_t room = gap.room();
+  if (without(Mechanism::kMostForSmall)) return room;
+  if (request.kind == SizeKind::kLarge || pressed) return room;
+  return request.recording ? 1 : std::min(room, kMostForSmall);
 }
 
 }  // namespace cistern::pages

@@ -1,13 +1,10 @@
-// The addresses that a heap places its blocks in: reserved once, far more of them than there is
-// memory, and taken into the layout as they are needed. See page_backing.hpp.
+#include "allocator/engine/pages/ranges.hpp"
+
 #include <algorithm>
 
-#include "allocator/engine/pages/page_backing.hpp"
+#include "allocator/engine/core.hpp"
 
-namespace cistern {
-
-using namespace pages;
-
+namespace cistern::pages {
 namespace {
 
 /// Addresses that a range reserves, as a multiple of the device's memory; half as many where the
@@ -19,50 +16,23 @@ constexpr std::uint64_t kRoomBeyond = 16;   // behind a request, for a page larg
 
 std::uint64_t unitsFor(std::uint64_t bytes) { return (bytes + kUnit - 1) / kUnit; }
 
-}  // namespace
-
-PageRange* PageBacking::rangeFor(Heap& heap, SizeKind kind) const {
-  return static_cast<PageRange*>(heap.pageNotes().newestRange(kind));
-}
-
-// There must be addresses for the whole request behind what was ever used.
-bool PageBacking::makeRoom(Heap& heap, const Request& request) {
-  const std::uint64_t beyond = std::max(kRoomBeyond, ground_.options.page_size / kUnit);
-  const std::uint64_t need = unitsFor(request.rounded()) + beyond;
-  PageRange* range = rangeFor(heap, request.kind);
-  if (range && range->units() - range->touched >= need) return true;
-  if (range) {
-    const std::uint64_t most = range->reserved_bytes / kUnit - range->units();
-    const std::uint64_t lacking = need - (range->units() - range->touched);
-    if (lacking <= most) {
-      extend(
-          *range,
-          std::min(most, std::max(lacking, std::min<std::uint64_t>(range->units(), kExtendUnits))));
-      return true;
-    }
-  }
-  range = openRange(heap, request.kind, need * kUnit);
-  if (range == nullptr) return false;
-  extend(*range, need);  // most ranges, where there are many, never need more
-  return true;
-}
-
-PageRange* PageBacking::openRange(Heap& heap, SizeKind kind, std::uint64_t least) {
-  // Many heaps share what addresses there are: each range more is content with less. All together
-  // then take as the logarithm of their number: 86 times the most for 200,000, of 128 TiB.
-  const std::uint64_t most = std::min(kReservedTimes * ground_.device_total, kMostReserved);
-  const std::uint64_t share = roundUp(most / (1 + ground_.table.ranges().size() / 8), kUnit);
+// Many heaps share what addresses there are: each range more is content with less. All together
+// then take as the logarithm of their number: 86 times the most for 200,000, of 128 TiB.
+PageRange* openRange(Ground& ground, Heap& heap, SizeKind kind, std::uint64_t least) {
+  Core& core = ground.core;
+  const std::uint64_t most = std::min(kReservedTimes * core.device_total, kMostReserved);
+  const std::uint64_t share = roundUp(most / (1 + ground.table.ranges().size() / 8), kUnit);
   std::uint64_t bytes = std::max(share, least);
-  Result<Address> base = ground_.device.reserve(bytes);
+  Result<Address> base = core.device.reserve(bytes);
   while (!base && bytes / 2 >= least) {
     bytes = roundUp(bytes / 2, kUnit);
-    base = ground_.device.reserve(bytes);
+    base = core.device.reserve(bytes);
   }
-  ground_.noteAnswer(base);
+  ground.noteAnswer(base);
   if (!base) return nullptr;
   try {
-    PageRange& range = ground_.table.addRange();
-    range.base = ground_.places.fetch_add(bytes, std::memory_order_relaxed);
+    PageRange& range = ground.table.addRange();
+    range.base = core.places.fetch_add(bytes, std::memory_order_relaxed);
     range.device_base = base.value();
     range.reserved_bytes = bytes;
     range.kind = kind;
@@ -71,13 +41,13 @@ PageRange* PageBacking::openRange(Heap& heap, SizeKind kind, std::uint64_t least
     heap.pageNotes().setNewestRange(kind, range);
     return &range;
   } catch (...) {
-    (void)ground_.device.freeReservation(base.value(), bytes);
+    (void)core.device.freeReservation(base.value(), bytes);
     throw;
   }
 }
 
 // All that may fail comes before the layout knows.
-void PageBacking::extend(PageRange& range, std::uint64_t units) {
+void extend(Ground& ground, PageRange& range, std::uint64_t units) {
   const Address from = range.device_base + range.bytes;
   const std::size_t slots = range.slots.size() + units;
   // Seldom moved: what was never touched takes no memory of the host.
@@ -86,10 +56,32 @@ void PageBacking::extend(PageRange& range, std::uint64_t units) {
     range.slots.reserve(std::min<std::size_t>(ahead, range.reserved_bytes / kUnit));
   }
   const AddressRange own{range.device_base, range.device_base + range.reserved_bytes};
-  ground_.segments.extend(range, own, from, from + units * kUnit);
+  ground.core.map.extend(range, own, from, from + units * kUnit);
   const MutexLock lock(range.home->mutex());
   range.home->layout(range.kind).extend(range, std::uint32_t(units * kUnitGranules));
-  range.slots.resize(range.slots.size() + units, nullptr);
+  range.slots.resize(slots, nullptr);
 }
 
-}  // namespace cistern
+}  // namespace
+
+bool makeRoom(Ground& ground, Heap& heap, const Request& request) {
+  const std::uint64_t beyond = std::max(kRoomBeyond, ground.core.options.page_size / kUnit);
+  const std::uint64_t need = unitsFor(request.rounded()) + beyond;
+  auto* const range = static_cast<PageRange*>(heap.pageNotes().newestRange(request.kind));
+  if (range) {
+    const std::uint64_t room = range->units() - range->touched;
+    if (room >= need) return true;
+    const std::uint64_t most = range->reserved_bytes / kUnit - range->units();
+    if (need - room <= most) {
+      const std::uint64_t usual = std::min<std::uint64_t>(range->units(), kExtendUnits);
+      extend(ground, *range, std::min(most, std::max(need - room, usual)));
+      return true;
+    }
+  }
+  PageRange* const opened = openRange(ground, heap, request.kind, need * kUnit);
+  if (opened == nullptr) return range != nullptr;
+  extend(ground, *opened, need);  // most ranges, where there are many, never need more
+  return true;
+}
+
+}  // namespace cistern::pages

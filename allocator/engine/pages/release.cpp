@@ -1,7 +1,9 @@
 #include "allocator/engine/pages/release.hpp"
 
 #include <algorithm>
+#include <utility>
 
+#include "allocator/engine/core.hpp"
 #include "allocator/engine/pages/parking.hpp"
 #include "allocator/engine/pages/placing.hpp"
 
@@ -22,7 +24,7 @@ bool lastUseIsComplete(Ground& ground, const Mapping& mapping) {
 }
 
 bool removeMapping(Ground& ground, Mapping& mapping) noexcept {
-  if (!ground.device.unmap(mapping.deviceAddress(), mapping.bytes())) return false;
+  if (!ground.core.device.unmap(mapping.deviceAddress(), mapping.bytes())) return false;
   ground.table.removeMapping(mapping);
   return true;
 }
@@ -77,59 +79,34 @@ bool giveBack(Ground& ground, Heap& heap, Mapping& current) noexcept {
 
 }  // namespace
 
-void Ground::count(PhysicalPage& page, Heap* heap, SizeKind kind) noexcept {
-  if (page.counted_by != nullptr && page.counted_by != heap) page.late = false;
-  const bool real = page.counted_by == nullptr || heap == nullptr;
-  if (Heap* const from = page.counted_by) {
-    from->mutex().assertHeld();
-    from->counts().countBacking(page.counted_as, page.bytes(), -1, real);
-  }
-  if (heap) {
-    heap->mutex().assertHeld();
-    heap->counts().countBacking(kind, page.bytes(), +1, real);
-    if (!real) heap->counts().totals().moveBacking(page.counted_as, kind, page.bytes());
-  }
-  page.counted_by = heap;
-  page.counted_as = kind;
-}
-
-bool Ground::release(PhysicalPage& page) noexcept {
-  if (!device.releasePage(page.handle)) return false;
-  if (Heap* heap = page.counted_by) {
-    const MutexLock lock(heap->mutex());
-    count(page, nullptr, page.counted_as);
-  }
-  limit.giveBack(page.bytes());
-  ++counters.returned;
-  table.removePage(page);
-  return true;
-}
-
 std::size_t unmapStale(Ground& ground, std::size_t keep, std::size_t most) {
   if (ground.table.staleMappings() <= keep) return 0;
   std::size_t retired = 0;
   const Heap* asked = nullptr;
-  for (Mapping* mapping = ground.table.oldestStale(); mapping && retired < most;) {
+  Mapping* next = nullptr;
+  for (Mapping* mapping = ground.table.oldestStale(); mapping && retired < most; mapping = next) {
     if (ground.table.staleMappings() <= keep) break;
+    next = mapping->beside.younger;
+    if (mapping->page->parked && mapping->is_home) continue;  // it comes back through it
+    Heap* const home = mapping->range->home;
+    const bool ask = std::exchange(asked, home) != home;
+    if (ask ? !lastUseIsComplete(ground, *mapping) : !lastUseIsComplete(*mapping)) continue;
+    if (!removeMapping(ground, *mapping)) continue;
+    ++retired;
+    ++ground.counters.retired;
+  }
+  return retired;
+}
+
+void unmapOrphans(Ground& ground) noexcept {
+  for (Mapping* mapping = ground.table.oldestStale(); mapping && ground.orphans > 0;) {
     Mapping* const next = mapping->beside.younger;
-    if (mapping->page->parked &&
-        mapping == mapping->page->mappings.front()) {  // it comes back through it
-      mapping = next;
-      continue;
-    }
-    const bool ask = mapping->range->home != asked;
-    asked = mapping->range->home;
-    if (ask ? !lastUseIsComplete(ground, *mapping) : !lastUseIsComplete(*mapping)) {
-      mapping = next;
-      continue;
-    }
-    if (removeMapping(ground, *mapping)) {
-      ++retired;
-      ++ground.counters.retired;
+    if (mapping->page->current == nullptr && !mapping->page->parked) {
+      if (!removeMapping(ground, *mapping)) return;
+      --ground.orphans;
     }
     mapping = next;
   }
-  return retired;
 }
 
 Released releaseFree(Ground& ground, Heap& heap, const ReleaseRule& rule) {

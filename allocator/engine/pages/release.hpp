@@ -1,6 +1,6 @@
-// Views and pages that go: stale mappings whose last use is complete are removed, and pages that
-// lie wholly free, with no queued work left that uses them, are given back to the device. All of it
-// under the backing's lock.
+// Mappings and pages that go: stale mappings whose last use is complete are unmapped, and pages
+// that lie wholly free, and that no queued work uses, are given back to the device. All of it under
+// the backing's lock.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,10 @@ namespace cistern::pages {
 /// Removes the oldest stale mappings whose last use is complete until at most `keep` are left, but
 /// no more than `most`. Returns how many.
 std::size_t unmapStale(Ground& ground, std::size_t keep, std::size_t most);
+
+/// Unmaps the pages that have a mapping but no current one: the way back of each was barred when a
+/// miss was undone.
+void unmapOrphans(Ground& ground) noexcept;
 
 /// Which free pages to give back.
 struct ReleaseRule {

@@ -1,78 +1,80 @@
-// What can wait: stale mappings that have become too many, and what emptyCache found still in use.
-// In the background, or at the next miss where there is no thread for it. See page_backing.hpp.
-#include "allocator/base/process.hpp"
-#include "allocator/engine/pages/page_backing.hpp"
+#include "allocator/engine/pages/unmap_later.hpp"
+
+#include "allocator/device/background.hpp"
+#include "allocator/engine/core.hpp"
 #include "allocator/engine/pages/release.hpp"
 
-namespace cistern {
+namespace cistern::pages {
+namespace {
 
-using namespace pages;
+/// While there is one, nothing is done for a verb on some stream.
+class ClearingUp {
+ public:
+  explicit ClearingUp(Ground& ground) : ground_(ground) { ground_.clearing_up = true; }
+  ~ClearingUp() { ground_.clearing_up = false; }
+  ClearingUp(const ClearingUp&) = delete;
+  ClearingUp& operator=(const ClearingUp&) = delete;
 
-std::size_t PageBacking::mostStale() const {
-  constexpr std::size_t kOfEachPage = 2, kLeast = 64;
-  return ground_.table.pages().size() * kOfEachPage + kLeast;
-}
+ private:
+  const BackgroundAccount account_;
+  Ground& ground_;
+};
 
-bool PageBacking::hasUnmapsToDo() const {
-  if (without(Mechanism::kUnmapLater)) return !drains_.empty();
-  return !drains_.empty() || ground_.table.staleMappings() > mostStale();
-}
+}  // namespace
 
-// Without a thread: at the next miss.
-void PageBacking::unmapLater() noexcept {
-  if (!hasUnmapsToDo()) return;
-  const BackgroundAccount account;
-  ground_.clearing_up = true;
+void UnmapLater::unmapAll() noexcept {
+  if (!isDue()) return;
+  const ClearingUp clearing(ground_);
   try {
     (void)drain();
     (void)unmapStale(ground_, mostStale(), SIZE_MAX);
   } catch (const std::bad_alloc&) {
     // The host is short of memory: the next miss does it.
   }
-  ground_.clearing_up = false;
 }
 
-Background::Next PageBacking::unmapSome() {
-  if (!driverMayBeCalled()) return Background::Next::kNothing;
-  const BackgroundAccount account;
-  const MutexLock lock(mutex_);
-  ground_.clearing_up = true;
-  const Background::Next next = unmapPiece();
-  ground_.clearing_up = false;
-  return next;
-}
-
-Background::Next PageBacking::unmapPiece() noexcept {
-  constexpr std::size_t kAtATime = 8;  // others may want the lock
+Background::Next UnmapLater::unmapSome() noexcept {
+  constexpr std::size_t kAtATime = 8;
+  const ClearingUp clearing(ground_);
   try {
     const bool drained = drain();
-    const bool retired = unmapStale(ground_, mostStale(), kAtATime) > 0;
-    if (!hasUnmapsToDo()) return Background::Next::kNothing;
-    return drained || retired ? Background::Next::kMore : Background::Next::kLater;
+    const bool unmapped = unmapStale(ground_, mostStale(), kAtATime) > 0;
+    if (!isDue()) return Background::Next::kNothing;
+    return drained || unmapped ? Background::Next::kMore : Background::Next::kLater;
   } catch (const std::bad_alloc&) {
     return Background::Next::kLater;
   }
 }
 
-// Gives back what emptyCache found still in use. True when something went.
-bool PageBacking::drain() {
-  constexpr std::uint64_t kAtATime = 64 * kUnit;  // others may want the lock
+// True when something went back to the device.
+bool UnmapLater::drain() {
   bool any = false;
-  std::erase_if(drains_, [&](const Drain& drain) {
-    mutex_.assertHeld();
-    ReleaseRule rule{UINT32_MAX, kAtATime};
-    {
-      ground_.refresh(*drain.heap);
-      const MutexLock lock(drain.heap->mutex());
-      const Completion& known = drain.heap->completion();
-      if (!known.complete(drain.until)) return false;
-      rule.latest_epoch = known.stampOf(drain.until);
-    }
-    const Released released = releaseFree(ground_, *drain.heap, rule);
-    any |= released.bytes > 0;
-    return !released.more_later && released.bytes < kAtATime;
-  });
+  std::erase_if(drains_, [&](const Drain& drain) { return isDrained(drain, any); });
   return any;
 }
 
-}  // namespace cistern
+bool UnmapLater::isDrained(const Drain& drain, bool& any) {
+  constexpr std::uint64_t kAtATime = 64 * kUnit;  // others may want the lock
+  ReleaseRule rule{UINT32_MAX, kAtATime};
+  ground_.refresh(*drain.heap);
+  {
+    const MutexLock lock(drain.heap->mutex());
+    const Completion& known = drain.heap->completion();
+    if (!known.complete(drain.until)) return false;
+    rule.latest_epoch = known.stampOf(drain.until);
+  }
+  const Released released = releaseFree(ground_, *drain.heap, rule);
+  any |= released.bytes > 0;
+  return !released.more_later && released.bytes < kAtATime;
+}
+
+void UnmapLater::drainLater(Heap& heap) {
+  ground_.core.progress.markNow(heap);
+  const MutexLock lock(heap.mutex());
+  std::erase_if(drains_, [&](const Drain& drain) { return drain.heap == &heap; });
+  EpochMark until = heap.completion().now();
+  if (!heap.completion().anyUnmarked()) --until.epoch;  // nothing is stamped with the present one
+  drains_.push_back({&heap, until});
+}
+
+}  // namespace cistern::pages

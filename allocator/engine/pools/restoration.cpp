@@ -177,7 +177,7 @@ void Restoration::checkPages(const LiveBlock& wanted, const Making& place) {
 // heap's stream has done with it.
 void Restoration::checkMemory(const LiveBlock& wanted, Heap& heap, const Segment& segment,
                               Address from, Address to, const std::vector<Stream>& users) {
-  for (const Block* b = Layout::covering(segment, from); b && b->address() < to; b = b->next) {
+  for (const Block* b = segment.covering(from); b && b->address() < to; b = b->next) {
     if (b->isHole()) continue;
     if (!b->isFree() && !(isLeaving(*b) && ownAlone(heap, *b))) refuse(wanted, kInUse);
     for (const Stream user : users) require(wanted, heap, *b, user);
@@ -245,7 +245,7 @@ void Restoration::letGo(Heap& heap, Block& block) noexcept {
 void Restoration::make(const Making& making) noexcept {
   const LiveBlock& block = *making.wanted;
   const Address place = making.segment->placeOf(block.address);
-  Block* const free = Layout::covering(*making.segment, place);
+  Block* const free = making.segment->covering(place);
   CISTERN_CHECK(free && free->isFree() && place + block.bytes <= free->end());
   Request request;
   request.bytes = block.requested;

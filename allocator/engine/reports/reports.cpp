@@ -30,7 +30,7 @@ Misuse Reports::describe(const char* verb, Address address) const {
   const HeldCaches held_still(
       *heap);  // what they keep is free, and the heap remembers whose it was
   if (!segment->covers(address, *heap)) return misuse;
-  const Block* block = Layout::covering(*segment, segment->placeOf(address));
+  const Block* block = segment->covering(segment->placeOf(address));
   misuse.block = deviceAddress(*block);
   misuse.block_bytes = block->bytes();
   misuse.stream = heap->stream();

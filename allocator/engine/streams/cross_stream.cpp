@@ -20,11 +20,8 @@ bool mayInherit(const Heap& owner, const Heap& heap) {
 // The best free block of the owner's that was freed in one of the epochs.
 Block* fitting(Heap& owner, const Request& request, bool parts, Epochs epochs)
     CISTERN_REQUIRES(owner.mutex()) {
-  Layout& layout = owner.layout(request.kind);
-  layout.listLeftOut();
-  return layout.freeBlocks().bestFitIf(request.granules, [&](const Block& b) {
-    if (!parts && !b.segment->whollyFree()) return false;
-    return epochs.contain(b.epoch) && layout.serves(b, request.granules);
+  return owner.layout(request.kind).bestFitIf(request.granules, [&](const Block& b) {
+    return (parts || b.segment->whollyFree()) && epochs.contain(b.epoch);
   });
 }
 

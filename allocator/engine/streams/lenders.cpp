@@ -28,11 +28,8 @@ Block* CrossStream::fromLender(Heap& owner, const Request& request) {
   if (!lends(owner.pool(), request)) return nullptr;
   const bool own = owner.stream() == request.stream;
   const Epochs epochs = own ? Epochs{} : Epochs::upTo(owner.completion().completed());
-  Layout& layout = owner.layout(request.kind);
-  layout.listLeftOut();
-  Block* free = layout.freeBlocks().bestFitIf(request.granules, [&](const Block& b) {
-    return epochs.contain(b.epoch) && layout.serves(b, request.granules) &&
-           !owner.backing().pinned(b);
+  Block* free = owner.layout(request.kind).bestFitIf(request.granules, [&](const Block& b) {
+    return epochs.contain(b.epoch) && !owner.backing().pinned(b);
   });
   if (free == nullptr) return nullptr;
   Request lent = request;

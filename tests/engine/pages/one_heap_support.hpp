@@ -41,7 +41,7 @@ struct OneHeapOfPages {
     Mapping& mapping = stale(made, in, unit);
     table.makeCurrent(mapping);
     const MutexLock lock(heap.mutex());
-    Block* const hole = Layout::covering(in, mapping.place());
+    Block* const hole = in.covering(mapping.place());
     heap.layout(in.kind).prepareHoles(1);
     heap.fill(in.kind, *hole, mapping.place(), mapping.placeEnd(), epoch);
     heap.counts().countBacking(in.kind, mapping.bytes(), +1, true);
@@ -60,7 +60,7 @@ struct OneHeapOfPages {
     const MutexLock lock(heap.mutex());
     Request asked = request(bytes);
     asked.kind = in.kind;
-    return *heap.allocateFrom(*Layout::covering(in, in.base + offset), asked, in.base + offset);
+    return *heap.allocateFrom(*in.covering(in.base + offset), asked, in.base + offset);
   }
   void release(Block& block) {
     const MutexLock lock(heap.mutex());

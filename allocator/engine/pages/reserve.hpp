@@ -1,0 +1,77 @@
+// The window of one miss while it is reserved. It owns the plan: which page goes where, which free
+// blocks became part of the window, and which units still lack a page. All that it takes out of
+// free memory is a hole, so that nobody else gets it, until it is committed or put back. Under the
+// backing's lock; a heap's is taken for each step.
+#pragma once
+
+#include <vector>
+
+#include "allocator/engine/pages/ground.hpp"
+#include "allocator/engine/pages/window.hpp"
+
+namespace cistern::pages {
+
+/// A page on its way to a place in the window.
+struct Step {
+  PhysicalPage* page = nullptr;
+  std::uint32_t unit = 0;   ///< where in the window's range
+  Mapping* from = nullptr;  ///< null for a page that is new, was mapped nowhere, or was aside
+  Mapping* to = nullptr;    ///< set from the start when it is revived, else when it is mapped
+  Heap* source = nullptr;   ///< where `from` belongs; null with it
+  std::uint32_t epoch = 0;  ///< what its memory is stamped with in this heap
+  bool revived = false;
+};
+
+/// A free block that became part of the reserved window.
+struct Piece {
+  Address from, to;
+  std::uint32_t epoch;
+};
+
+/// Units of the window without a page. One that comes may reach beyond `end`, up to `room_end`.
+struct Gap {
+  std::uint32_t at, end, room_end;
+
+  std::uint32_t lacking() const { return end > at ? end - at : 0; }
+  std::uint32_t room() const { return room_end - at; }
+};
+
+class Reservation {
+ public:
+  Reservation(Ground& ground, Heap& heap, SizeKind kind)
+      : ground_(ground), heap_(heap), kind_(kind) {}
+
+  /// Reserves a window that was found under the same hold of the heap's lock. Pre: that is held.
+  /// Throws std::bad_alloc, changing nothing.
+  void take(const Window& window);
+  /// Takes the pages of further steps out of the source's free memory. Pre: a scan of now has found
+  /// their mappings, the source's lock is held, and the moves are prepared for.
+  void detach(Heap& source, std::vector<Step>& steps);
+  /// Everything goes back to where it was. Pre: nothing that was not revived is mapped.
+  void putBack() noexcept;
+  std::uint32_t gapUnits() const {
+    std::uint32_t units = 0;
+    for (const Gap& gap : gaps) units += gap.lacking();
+    return units;
+  }
+
+  Window window;
+  std::vector<Step> steps;
+  std::vector<Piece> pieces;
+  std::vector<Gap> gaps;
+  std::uint64_t backed_before = 0;  ///< memory of the heap in layouts of this kind
+
+ private:
+  void prepare() CISTERN_REQUIRES(heap_.mutex());
+  void reservePieces() CISTERN_REQUIRES(heap_.mutex());
+  void reserveHoles() CISTERN_REQUIRES(heap_.mutex());
+  void noteGap(std::uint32_t unit);
+  void noteRoomBeyond() CISTERN_REQUIRES(heap_.mutex());
+
+  Ground& ground_;
+  Heap& heap_;
+  const SizeKind kind_;
+  std::vector<Step> revived_;  ///< with room for all of the window's
+};
+
+}  // namespace cistern::pages
