@@ -11,22 +11,22 @@ namespace {
 
 /// A capture of several streams that keeps book itself: all nodes that each node, and each stream's
 /// next work, comes after.
-class OrderRig {
+class CaptureOrderRig {
  public:
   using Before = std::set<GraphNode>;
 
-  explicit OrderRig(std::size_t count) {
+  explicit CaptureOrderRig(std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) streams.push_back(sim.createStream().orThrow());
     before.resize(count);
     sim.beginCapture(streams[0], CaptureMode::kRelaxed).orThrow();
     for (std::size_t i = 1; i < count; ++i) wait(i, 0);
   }
-  ~OrderRig() {
+  ~CaptureOrderRig() {
     for (std::size_t i = 1; i < streams.size(); ++i) wait(0, i);
     sim.destroyGraph(sim.endCapture(streams[0]).orThrow()).orThrow();
   }
-  OrderRig(const OrderRig&) = delete;
-  OrderRig& operator=(const OrderRig&) = delete;
+  CaptureOrderRig(const CaptureOrderRig&) = delete;
+  CaptureOrderRig& operator=(const CaptureOrderRig&) = delete;
 
   GraphNode work(std::size_t on) {
     sim.launch(streams[on], {"work", {}, 10, nullptr}).orThrow();
@@ -66,7 +66,7 @@ class OrderRig {
 
 TEST_CASE("a stream follows what it has recorded, and what it has waited for by then",
           "[engine][part]") {
-  OrderRig rig(2);
+  CaptureOrderRig rig(2);
   const GraphNode first = rig.work(0);
   CHECK(rig.follows(0, first));
   CHECK_FALSE(rig.follows(1, first));
@@ -83,7 +83,7 @@ TEST_CASE("a stream follows what it has recorded, and what it has waited for by 
 }
 
 TEST_CASE("where nothing was recorded nothing is followed", "[engine][part]") {
-  OrderRig rig(2);
+  CaptureOrderRig rig(2);
   CHECK(rig.reach(0).empty());
   const GraphNode untouched = rig.work(1);
   rig.work(0);
@@ -92,7 +92,7 @@ TEST_CASE("where nothing was recorded nothing is followed", "[engine][part]") {
 }
 
 TEST_CASE("each node is looked at once, whatever is asked", "[engine][part]") {
-  OrderRig rig(3);
+  CaptureOrderRig rig(3);
   for (int i = 0; i < 30; ++i) rig.work(std::size_t(i % 3));
   for (const std::size_t stream : {1u, 2u}) rig.wait(0, stream);
   CHECK(rig.lookedAt() == 0);
@@ -106,7 +106,7 @@ TEST_CASE("each node is looked at once, whatever is asked", "[engine][part]") {
 }
 
 TEST_CASE("a device that does not tell has ordered nothing, until it does", "[engine][part]") {
-  OrderRig rig(1);
+  CaptureOrderRig rig(1);
   CaptureOrder::Nodes nodes;
   for (int i = 0; i < 5; ++i) nodes.push_back(rig.work(0));
   CaptureOrder::Reach reach;
@@ -121,7 +121,7 @@ TEST_CASE("a device that does not tell has ordered nothing, until it does", "[en
 }
 
 TEST_CASE("a chain of many nodes takes no deep stack", "[engine][part]") {
-  OrderRig rig(1);
+  CaptureOrderRig rig(1);
   const GraphNode first = rig.work(0);
   for (int i = 0; i < 3'000; ++i) rig.work(0);
   CHECK(rig.follows(0, first));
@@ -132,7 +132,7 @@ TEST_CASE("among random waits just what comes before is followed", "[engine][par
   for (unsigned seed = 1; seed <= 5; ++seed) {
     CAPTURE(seed);
     std::mt19937 random(seed);
-    OrderRig rig(4);
+    CaptureOrderRig rig(4);
     for (int step = 0; step < 120; ++step) {
       const std::size_t a = random() % 4, b = random() % 4;
       random() % 3 ? void(rig.work(a)) : rig.wait(a, b);

@@ -10,7 +10,7 @@
 namespace cistern::test {
 namespace {
 
-struct Held {
+struct HeldBlocks {
   void* block;
   std::int64_t bytes;
 };
@@ -25,7 +25,7 @@ class Turns {
     while (threads_.size() + 1 < threads) threads_.push_back(std::make_unique<IdleThread>());
   }
   ~Turns() {
-    for (const Held& held : held_) rig_.allocator.free(held.block);
+    for (const HeldBlocks& held : held_) rig_.allocator.free(held.block);
   }
   Turns(const Turns&) = delete;
   Turns& operator=(const Turns&) = delete;
@@ -34,7 +34,7 @@ class Turns {
     const unsigned growing = random_() % 2'000 < 1'000 ? 60 : 45;
     if (held_.empty() || random_() % 100 < growing) return take();
     std::swap(held_[random_() % held_.size()], held_.back());
-    const Held last = held_.back();
+    const HeldBlocks last = held_.back();
     held_.pop_back();
     give(last.block, random_() % streams_.size());  // often not by the thread that took it
     current_ -= last.bytes;
@@ -79,7 +79,7 @@ class Turns {
   const std::size_t largest_;
   std::vector<Stream> streams_;
   std::vector<std::unique_ptr<IdleThread>> threads_;
-  std::vector<Held> held_;
+  std::vector<HeldBlocks> held_;
   std::int64_t current_ = 0, allocated_ = 0, peak_ = 0;
 };
 
