@@ -11,8 +11,8 @@
 
 #include <fmt/format.h>
 
-#include "allocator/base/error.hpp"
 #include "bench/harness/command_line.hpp"
+#include "cistern/error.hpp"
 #include "interop/command/replay/measure.hpp"
 #include "interop/programs/generate.hpp"
 

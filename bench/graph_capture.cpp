@@ -11,9 +11,9 @@
 #include <fmt/format.h>
 
 #include "allocator/base/bytes.hpp"
-#include "allocator/device/open.hpp"
 #include "bench/capture/peer.hpp"
 #include "bench/launch/empty_kernel.hpp"
+#include "cistern/device.hpp"
 
 namespace {
 

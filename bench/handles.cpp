@@ -7,14 +7,15 @@
 #include <vector>
 
 #include <benchmark/benchmark.h>
+#include <cublas_v2.h>
 #include <fmt/format.h>
 
-#include "allocator/base/current.hpp"
 #include "allocator/device/vendor/vendor.hpp"
-#include "allocator/engine/caching_allocator.hpp"
 #include "bench/harness/command_line.hpp"
 #include "bench/harness/median_reporter.hpp"
-#include "handles/cuda/cublas.hpp"
+#include "cistern/allocator.hpp"
+#include "cistern/current.hpp"
+#include "cistern/handles/cublas.hpp"
 #include "handles/memory_source.hpp"
 
 namespace cistern::bench {

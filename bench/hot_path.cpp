@@ -1,11 +1,11 @@
 // What one allocate and one free cost when nothing stands in the way: pairs, churn at up to a
 // million live blocks, and threads. See docs/benchmarks.md.
 #include "allocator/base/bytes.hpp"
-#include "allocator/base/error.hpp"
 #include "allocator/base/text.hpp"
 #include "bench/harness/plain_pairs.hpp"
 #include "bench/harness/run.hpp"
 #include "bench/workloads/workloads.hpp"
+#include "cistern/error.hpp"
 
 namespace cistern::bench {
 namespace {

@@ -9,9 +9,9 @@
 
 #include <fmt/format.h>
 
-#include "allocator/device/open.hpp"
-#include "allocator/engine/caching_allocator.hpp"
 #include "bench/launch/empty_kernel.hpp"
+#include "cistern/allocator.hpp"
+#include "cistern/device.hpp"
 
 namespace {
 

@@ -15,10 +15,10 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "allocator/device/open.hpp"
-#include "allocator/engine/caching_allocator.hpp"
 #include "bench/meter/driver_meter.hpp"
 #include "bench/peers/torch/abi.hpp"
+#include "cistern/allocator.hpp"
+#include "cistern/device.hpp"
 #include "interop/trace/trace.hpp"
 
 namespace {

@@ -16,9 +16,9 @@
 #include "allocator/base/text.hpp"
 #include "allocator/device/sim/host_clock.hpp"
 #include "allocator/device/sim/sim_device.hpp"
-#include "allocator/engine/caching_allocator.hpp"
 #include "bench/harness/command_line.hpp"
 #include "bench/peers/roster.hpp"
+#include "cistern/allocator.hpp"
 
 namespace cistern::bench {
 namespace {

@@ -18,11 +18,11 @@
 #include <pthread.h>
 #include <sched.h>
 
-#include "allocator/base/error.hpp"
 #include "allocator/base/text.hpp"
 #include "bench/harness/command_line.hpp"
 #include "bench/peers/roster.hpp"
 #include "bench/workloads/workloads.hpp"
+#include "cistern/error.hpp"
 
 namespace cistern::bench {
 namespace {

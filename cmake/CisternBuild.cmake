@@ -114,7 +114,7 @@ function(cistern_library target)
     set(scope INTERFACE)
   endif()
   target_include_directories(${target} ${scope} $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
-                                                $<INSTALL_INTERFACE:include/cistern>)
+                                                $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>)
   target_compile_features(${target} ${scope} cxx_std_20)
   target_link_libraries(${target} ${scope} ${arg_LINKS})
   if(sources AND arg_TOGETHER AND NOT DEFINED CMAKE_UNITY_BUILD)

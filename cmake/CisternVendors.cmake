@@ -72,7 +72,7 @@ function(cistern_vendor_backend target vendor runtime)
   add_library(${objects} OBJECT ${sources})
   target_compile_features(${objects} PRIVATE cxx_std_20)
   target_compile_definitions(${objects} PRIVATE CISTERN_VENDOR_${vendor})
-  target_include_directories(${objects} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_include_directories(${objects} PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
   target_include_directories(${objects} SYSTEM PRIVATE ${ARGN})
   target_link_libraries(${objects} PRIVATE cistern_base fmt::fmt ${runtime})
   target_sources(${target} PRIVATE $<TARGET_OBJECTS:${objects}>)
@@ -111,7 +111,7 @@ function(cistern_cuda_object target source)
   add_custom_command(
     OUTPUT ${object}
     COMMAND ${CUDAToolkit_NVCC_EXECUTABLE} -std=c++20 -O2 ${cistern_cuda_code} -I
-            ${PROJECT_SOURCE_DIR} -Xcompiler -fPIC,-Wall,-Wextra -Werror all-warnings -MD -MF
+            ${PROJECT_SOURCE_DIR} -I ${PROJECT_SOURCE_DIR}/include -Xcompiler -fPIC,-Wall,-Wextra -Werror all-warnings -MD -MF
             ${object}.d -c ${source} -o ${object}
     DEPENDS ${source}
     DEPFILE ${object}.d

@@ -1,4 +1,4 @@
-#include "allocator/base/error.hpp"
+#include "cistern/error.hpp"
 #include "handles/vendor/runtime.hpp"
 
 namespace cistern::handles {

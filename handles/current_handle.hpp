@@ -17,7 +17,7 @@
 #include <cstdlib>
 #include <memory>
 
-#include "allocator/base/current.hpp"
+#include "allocator/base/current_device.hpp"
 #include "allocator/base/thread_slots.hpp"
 #include "handles/handle_pool.hpp"
 #include "handles/memory_source.hpp"

@@ -1,9 +1,8 @@
-#include "handles/device_statistics.hpp"
-
 #include <iterator>
 #include <map>
 
-#include "allocator/engine/caching_allocator.hpp"
+#include "cistern/allocator.hpp"
+#include "cistern/handles/library.hpp"
 #include "handles/statistics.hpp"
 #include "handles/workspaces.hpp"
 

@@ -18,8 +18,8 @@
 #include <utility>
 
 #include "allocator/base/device_slots.hpp"
-#include "allocator/base/error.hpp"
 #include "allocator/base/process.hpp"
+#include "cistern/error.hpp"
 #include "handles/handle_shelf.hpp"
 #include "handles/statistics.hpp"
 

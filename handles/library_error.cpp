@@ -1,8 +1,8 @@
-#include "handles/library_error.hpp"
-
 #include <utility>
 
 #include <fmt/format.h>
+
+#include "cistern/handles/library.hpp"
 
 namespace cistern {
 namespace {

@@ -9,7 +9,7 @@
 #include <map>
 
 #include "allocator/base/mutex.hpp"
-#include "allocator/base/types.hpp"
+#include "cistern/types.hpp"
 #include "handles/memory_source.hpp"
 
 namespace cistern::handles {

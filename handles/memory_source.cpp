@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "allocator/base/current.hpp"
-#include "allocator/engine/caching_allocator.hpp"
+#include "cistern/allocator.hpp"
+#include "cistern/current.hpp"
 #include "handles/library_memory.hpp"
 #include "handles/workspaces.hpp"
 

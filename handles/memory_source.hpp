@@ -6,21 +6,9 @@
 #include <cstdint>
 
 #include "allocator/base/device_slots.hpp"
-#include "allocator/base/types.hpp"
+#include "cistern/handles/library.hpp"
 
 namespace cistern {
-
-class CachingAllocator;
-
-/// The identity of a memory pool; {0, 0} is the allocator's default pool.
-using WorkspacePool = MempoolId_t;
-
-/// From now on the workspaces of libraries on that device come from `allocator`; null: each library
-/// makes its own, as it does without Cistern. Those that came from another allocator are freed into
-/// it first. An allocator must be taken away here before it is destroyed, and after what a library
-/// holds of its memory (cuDSS: cudssData_t). Not while another thread uses handles of that device.
-/// Throws InvalidArgument for an ordinal out of range, and for an allocator of another device.
-void setWorkspaceAllocator(int device, CachingAllocator* allocator);
 
 namespace detail {
 inline constinit std::array<std::atomic<CachingAllocator*>, std::size_t(kMaxDevices)>

@@ -8,8 +8,8 @@
 #include <fmt/format.h>
 
 #include "allocator/base/bytes.hpp"
-#include "allocator/base/error.hpp"
 #include "allocator/base/text.hpp"
+#include "cistern/error.hpp"
 
 namespace cistern::handles {
 namespace {

@@ -14,47 +14,26 @@
 #include <compare>
 #include <cstdint>
 #include <map>
+#include <tuple>
 #include <vector>
 
 #include "allocator/base/mutex.hpp"
-#include "allocator/base/types.hpp"
+#include "cistern/types.hpp"
 #include "handles/memory_source.hpp"
 
 namespace cistern {
 
-/// Frees all workspaces of the default pool on a device; those of other pools stay until their pool
-/// has no users, as graphs may have captured them. They come again when handles are next asked for.
-/// Not while another thread uses handles of that device, and not while a graph is alive that was
-/// captured outside of Cistern's pools.
-void clearWorkspaces(int device);
-
-/// The same for one stream of the device: before it is destroyed, so that its memory goes to
-/// others. No stream that has its handle later gets any of its workspaces, other pools' either.
-void clearWorkspaces(int device, Stream stream);
-
-struct WorkspaceStats {
-  int device = 0;
-  WorkspacePool pool;
-  std::uint64_t count = 0;
-  std::uint64_t bytes = 0;
-};
-
-/// An entry for each device and pool that has workspaces.
-std::vector<WorkspaceStats> workspaceStatistics();
-
 namespace handles {
-
-struct Workspace {
-  void* memory = nullptr;
-  std::size_t bytes = 0;
-};
 
 struct WorkspaceKey {
   int device = 0;
   WorkspacePool pool;
   const void* handle = nullptr;
   Stream stream;
-  friend auto operator<=>(const WorkspaceKey&, const WorkspaceKey&) = default;
+  friend bool operator<(const WorkspaceKey& a, const WorkspaceKey& b) {
+    return std::tie(a.device, a.pool, a.handle, a.stream) <
+           std::tie(b.device, b.pool, b.handle, b.stream);
+  }
 };
 
 /// What a handle's thread knows to be bound to it. The first epoch is 1: a new one matches nothing.

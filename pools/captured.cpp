@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "allocator/base/process.hpp"
+#include "allocator/engine/engine.hpp"
+#include "pools/pool_registry.hpp"
 
 namespace cistern {
 

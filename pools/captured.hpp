@@ -5,8 +5,9 @@
 #include <utility>
 #include <vector>
 
-#include "allocator/engine/caching_allocator.hpp"
-#include "pools/pools.hpp"
+#include "allocator/engine/capture/pins.hpp"
+#include "cistern/allocator.hpp"
+#include "cistern/pool.hpp"
 
 namespace cistern {
 
@@ -14,7 +15,7 @@ namespace cistern {
 /// calls nothing of the program's.
 class Captured {
  public:
-  Captured(Pools& pools, MempoolId_t pool) : pools_(pools), pool_(pool) {}
+  Captured(PoolRegistry& pools, MempoolId_t pool) : pools_(pools), pool_(pool) {}
   ~Captured();
   Captured(const Captured&) = delete;
   Captured& operator=(const Captured&) = delete;
@@ -30,7 +31,7 @@ class Captured {
   void keep(std::vector<std::shared_ptr<void>> parts) noexcept { parts_ = std::move(parts); }
 
  private:
-  Pools& pools_;
+  PoolRegistry& pools_;
   const MempoolId_t pool_;
   bool counted_ = false;
   Pins pins_;

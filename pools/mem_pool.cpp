@@ -1,21 +1,22 @@
-#include "pools/mem_pool.hpp"
-
 #include <new>
+
+#include "cistern/pool.hpp"
+#include "pools/pool_registry.hpp"
 
 namespace cistern {
 
 MemPool::MemPool(Pools& pools, const MemPoolOptions& options)
     : pools_(pools), id_(graphPoolHandle(options.is_user_created)) {
-  pools_.count(id_, {options.allocator, options.no_split});
+  pools_.registry().count(id_, {options.allocator, options.no_split});
   if (options.use_on_oom) pools_.setUseOnOOM(id_, true);
 }
 
 // The pool is there and in use, by this. Once let go it may be gone at once: then nothing is left
 // to empty.
 MemPool::~MemPool() {
-  if (!pools_.mayLetGo()) return;
+  if (!pools_.registry().mayLetGo()) return;
   pools_.setUseOnOOM(id_, false);
-  pools_.letGo(id_);
+  pools_.registry().letGo(id_);
   try {
     pools_.emptyCache(id_);
   } catch (const PoolError&) {
@@ -25,13 +26,14 @@ MemPool::~MemPool() {
 }
 
 MemPoolScope::MemPoolScope(Pools& pools, MempoolId_t id, const PoolFilter& filter)
-    : pools_(pools), id_(id), number_(pools.beginScope(id, filter)) {}
+    : pools_(pools), id_(id), number_(pools.registry().beginScope(id, filter)) {}
 
 // A scope that cannot be ended here, because it is that of another thread which goes on, goes on
 // too, and so does its pool.
 MemPoolScope::~MemPoolScope() {
-  if (!pools_.made_.isHere()) return;
-  if (pools_.endScope(number_) && driverMayBeCalled()) pools_.letGo(id_);
+  PoolRegistry& registry = pools_.registry();
+  if (!registry.isHere()) return;
+  if (registry.endScope(number_) && registry.mayLetGo()) registry.letGo(id_);
 }
 
 }  // namespace cistern

@@ -1,6 +1,8 @@
-#include "pools/mempool_id.hpp"
-
 #include <atomic>
+
+#include <fmt/format.h>
+
+#include "cistern/pool.hpp"
 
 namespace cistern {
 
@@ -9,5 +11,7 @@ MempoolId_t graphPoolHandle(bool is_user_created) noexcept {
   if (is_user_created) return {0, next_uid.fetch_add(1, std::memory_order_relaxed)};
   return {next_uuid.fetch_add(1, std::memory_order_relaxed), 0};
 }
+
+std::string poolName(MempoolId_t id) { return fmt::format("{{{}, {}}}", id.uuid, id.uid); }
 
 }  // namespace cistern

@@ -1,7 +1,8 @@
 // What a pool does and holds. See pools.hpp.
 #include <algorithm>
 
-#include "pools/pools.hpp"
+#include "allocator/engine/engine.hpp"
+#include "pools/pool_registry.hpp"
 
 namespace cistern {
 namespace {
@@ -14,12 +15,12 @@ std::vector<void*> addressesOf(const std::vector<LiveBlock>& blocks) {
 
 }  // namespace
 
-void Pools::setUseOnOOM(MempoolId_t id, bool use) {
+void PoolRegistry::setUseOnOOM(MempoolId_t id, bool use) {
   const MutexLock lock(mutex_);
   live("setUseOnOOM", id).lends = use;
 }
 
-void Pools::setNoSplit(MempoolId_t id) {
+void PoolRegistry::setNoSplit(MempoolId_t id) {
   const MutexLock lock(mutex_);
   if (!allocator_.engine().pools.setNoSplit(live("setNoSplit", id))) {
     refuse("setNoSplit", id, "has memory already, in blocks that share segments");
@@ -28,7 +29,7 @@ void Pools::setNoSplit(MempoolId_t id) {
 
 // What graphs that are gone may still be replaying on streams that are gone too is complete when
 // the device is: this verb asks, and the allocator's of the same name.
-void Pools::emptyCache(MempoolId_t id) {
+void PoolRegistry::emptyCache(MempoolId_t id) {
   if (id == MempoolId_t{})
     return allocator_.engine().giving_back.emptyCache(allocator_.engine().core.default_pool);
   {
@@ -41,7 +42,7 @@ void Pools::emptyCache(MempoolId_t id) {
 }
 
 // Those that hold memory of the pool, or all.
-void Pools::waitForUnknown(std::optional<MempoolId_t> id) noexcept {
+void PoolRegistry::waitForUnknown(std::optional<MempoolId_t> id) noexcept {
   std::list<Retirement> unknown;
   {
     const MutexLock lock(retired_mutex_);
@@ -54,18 +55,18 @@ void Pools::waitForUnknown(std::optional<MempoolId_t> id) noexcept {
   retireAgain(unknown);
 }
 
-bool Pools::checkPoolLiveAllocations(MempoolId_t id, const std::set<void*>& expected) const {
+bool PoolRegistry::checkPoolLiveAllocations(MempoolId_t id, const std::set<void*>& expected) const {
   const Visit visiting = visit("checkPoolLiveAllocations", id);
   const auto live_now = addressesOf(allocator_.engine().pools.liveBlocks(visiting.pool));
   return std::set<void*>(live_now.begin(), live_now.end()) == expected;
 }
 
-PoolCheckpoint Pools::getCheckpointState(MempoolId_t id) const {
+PoolCheckpoint PoolRegistry::getCheckpointState(MempoolId_t id) const {
   const Visit visiting = visit("getCheckpointState", id);
   return {id, allocator_.engine().pools.liveBlocks(visiting.pool)};
 }
 
-CheckpointDelta Pools::setCheckpointPoolState(const PoolCheckpoint& checkpoint) {
+CheckpointDelta PoolRegistry::setCheckpointPoolState(const PoolCheckpoint& checkpoint) {
   const Visit visiting = visit("setCheckpointPoolState", checkpoint.id);
   CheckpointDelta delta;
   try {
@@ -82,7 +83,7 @@ CheckpointDelta Pools::setCheckpointPoolState(const PoolCheckpoint& checkpoint) 
   return delta;
 }
 
-MemoryStats::Values Pools::memoryStats(MempoolId_t id) const {
+MemoryStats::Values PoolRegistry::memoryStats(MempoolId_t id) const {
   const Visit visiting = visit("memoryStats", id);
   return allocator_.engine().pools.stats(visiting.pool);
 }

@@ -1,376 +1,46 @@
-#include "pools/pools.hpp"
-
-#include <algorithm>
-#include <new>
-
-#include <fmt/format.h>
-
-#include "allocator/base/process.hpp"
-#include "pools/captured.hpp"
+// Pools, as a program sees it. What is done is in pool_registry.cpp and pool_queries.cpp.
+#include "cistern/pool.hpp"
+#include "pools/pool_registry.hpp"
 
 namespace cistern {
 
-namespace {
+Pools::Pools(CachingAllocator& allocator) : registry_(std::make_unique<PoolRegistry>(allocator)) {}
 
-constexpr std::size_t kLooks = 16;  ///< at retirements, by a miss or a reset
-
-}  // namespace
-
-std::string poolName(MempoolId_t id) { return fmt::format("{{{}, {}}}", id.uuid, id.uid); }
-
-Pools::Pools(CachingAllocator& allocator, std::shared_ptr<Scopes> scopes)
-    : allocator_(allocator), kept_scopes_(std::move(scopes)) {}
-
-// When the last scope ends with its thread, nobody else looks whether any is left.
-Pools::Pools(CachingAllocator& allocator)
-    : Pools(allocator, std::make_shared<Scopes>([this] {
-              const MutexLock lock(mutex_);
-              followScopes();
-            })) {
-  allocator_.engine().pools.keepRouter(kept_scopes_);
-  allocator_.engine().core.hooks.setTidier([this](Tidying why) { return tidyForMemory(why); });
-}
-
+// A child of fork has a copy that its parent's threads may have been changing: it is left alone.
 Pools::~Pools() {
-  if (!made_.isHere()) {
-    new (this) Pools(allocator_, std::make_shared<Scopes>(nullptr));
-    return;
-  }
-  scopes_.close();
-  allocator_.engine().pools.setRouter(nullptr);
-  allocator_.engine().core.hooks.setTidier(nullptr);
-  if (driverMayBeCalled()) {
-    while (letRetire(Retire::kWaitingForAll)) {
-    }
-  }
-  // Each calls back as it goes; so it goes while this is whole.
-  std::list<Retirement> unfinished;
-  {
-    const MutexLock lock(retired_mutex_);
-    unfinished.swap(retired_);
-    retirements_ = 0;
-  }
-  for (Retirement& one : unfinished) one.keepForGood();
-  unfinished.clear();
-  tellReleased();
-}
-
-// ---- Users -------------------------------------------------------------------------------------
-
-void Pools::refuse(const char* verb, MempoolId_t id, const std::string& why) const {
-  throw PoolError(fmt::format("{}: pool {} {}", verb, poolName(id), why));
-}
-
-const Pools::Entry& Pools::entry(const char* verb, MempoolId_t id) const {
-  const auto it = entries_.find(id);
-  if (it == entries_.end()) refuse(verb, id, "is not there: it was never made, or is gone");
-  return it->second;
-}
-
-Pool& Pools::live(const char* verb, MempoolId_t id) const {
-  const Entry& found = entry(verb, id);
-  if (found.uses == 0) refuse(verb, id, "is draining: its last user has let go");
-  return *found.pool;
-}
-
-Pools::Entry& Pools::makeOrCount(const char* verb, MempoolId_t id, const PoolTraits& traits) {
-  if (id == MempoolId_t{}) refuse(verb, id, "is the default pool");
-  if (entries_.contains(id)) {
-    (void)live(verb, id);
-    ++entries_.at(id).uses;
-    return entries_.at(id);
-  }
-  const std::size_t releases = released_.size() + entries_.size() + 1;
-  if (released_.capacity() < releases) released_.reserve(2 * releases);
-  const auto made = entries_.emplace(id, Entry{nullptr, 1, 0}).first;
-  try {
-    made->second.pool = &allocator_.engine().pools.open(id, traits);
-  } catch (...) {
-    entries_.erase(made);
-    throw;
-  }
-  return made->second;
+  if (!registry_->isHere()) (void)registry_.release();
 }
 
 void Pools::createOrIncrefPool(MempoolId_t id, const PoolTraits& traits) {
-  tidy();
-  const MutexLock lock(mutex_);
-  (void)makeOrCount("createOrIncrefPool", id, traits);
+  registry_->createOrIncrefPool(id, traits);
 }
-
-// Takes that back.
-void Pools::uncount(MempoolId_t id) noexcept {
-  {
-    const MutexLock lock(mutex_);
-    dropUse(id);
-  }
-  tidy();
-}
-
-// The same, for a user that lets go by itself.
-void Pools::count(MempoolId_t id, const PoolTraits& traits) {
-  tidy();
-  const MutexLock lock(mutex_);
-  ++makeOrCount("createOrIncrefPool", id, traits).kept;
-}
-
-std::shared_ptr<Captured> Pools::keep(MempoolId_t id) {
-  auto captured = std::make_shared<Captured>(*this, id);
-  count(id, {});
-  captured->counted();
-  return captured;
-}
-
-void Pools::releasePool(MempoolId_t id) {
-  {
-    const MutexLock lock(mutex_);
-    const Pool& pool = live("releasePool", id);
-    const Entry& of = entries_.at(id);
-    if (of.uses == of.kept) {
-      refuse("releasePool", id, "has only users that let go by themselves: graphs and MemPools");
-    }
-    if (of.uses == 1 && scopes_.activeOf(pool) > 0) {
-      refuse("releasePool", id, "has one user left, for which a scope is active");
-    }
-    dropUse(id);
-  }
-  tidy();
-}
-
-// For users that are counted as kept. Pre: the caller is one.
-void Pools::letGo(MempoolId_t id) noexcept {
-  letGoQuietly(id);
-  tidy();
-}
-
-// Calls nothing of the program's: the caller may hold a lock. Whoever tidies next tells it.
-void Pools::letGoQuietly(MempoolId_t id) noexcept {
-  const MutexLock lock(mutex_);
-  --entries_.at(id).kept;
-  dropUse(id);
-}
-
-void Pools::dropUse(MempoolId_t id) noexcept {
-  Entry& of = entries_.at(id);
-  if (--of.uses > 0) return;
-  ++draining_;
-  allocator_.engine().pools.drain(*of.pool);
-  released_.push_back(id);
-  ++untold_;
-}
-
-void Pools::tellReleased() noexcept {
-  while (untold_ > 0) {
-    MempoolId_t id;
-    {
-      const MutexLock lock(mutex_);
-      if (released_.empty()) return;
-      id = released_.front();
-      released_.erase(released_.begin());
-      --untold_;
-    }
-    allocator_.engine().core.hooks.poolReleased(id);
-  }
-}
-
-int Pools::getPoolUseCount(MempoolId_t id) const {
-  const MutexLock lock(mutex_);
-  return entry("getPoolUseCount", id).uses;
-}
-
-// Lets go of what nothing uses any more; where the host is short of memory, whoever tidies next
-// does.
-void Pools::tidy() noexcept {
-  if (retirements_ == 0 && draining_ == 0 && untold_ == 0) return;
-  (void)letRetire(Retire::kSome);
-  tellReleased();                  // before they are closed: who is told may free what he has there
-  std::vector<PoolTraits> traits;  // goes without a lock: a source is the program's
-  try {
-    const MutexLock lock(mutex_);
-    traits = closeDrained();
-  } catch (const std::bad_alloc&) {
-  }
-}
-
-// The same for a thread that looks for memory. True if it let go of a graph's: a pool that is
-// closed holds none, so where another thread is at it, it is not waited for. Who waits holds a
-// lock, and leaves to the next call what is the program's: observers, and traits.
-bool Pools::tidyForMemory(Tidying why) {
-  if (retirements_ == 0 && draining_ == 0 && untold_ == 0) return false;
-  if (why == Tidying::kLastResort) return letRetire(Retire::kWaitingForAll);
-  if (why == Tidying::kEmptyCache) waitForUnknown(std::nullopt);
-  const bool any = letRetire(why == Tidying::kMiss ? Retire::kSome : Retire::kAll);
-  tellReleased();
-  std::vector<PoolTraits> traits;
-  if (!mutex_.try_lock()) return any;
-  const MutexUnlock unlock(mutex_);
-  traits = closeDrained();
-  return any;
-}
-
-// All that may throw comes before the first is closed.
-std::vector<PoolTraits> Pools::closeDrained() {
-  std::vector<PoolTraits> traits;
-  traits.reserve(entries_.size());
-  for (auto& [id, closed] : allocator_.engine().pools.closeDrained()) {
-    traits.push_back(std::move(closed));
-    draining_ -= int(entries_.erase(id));
-  }
-  return traits;
-}
-
-// The graphs' memory whose replays are complete; if there is none, what is waited for. Nothing is
-// waited for, and nothing let go of, under the lock. A miss, and a reset, look at some, in turn: of
-// many graphs that were reset while the device is busy, each would ask about all.
-bool Pools::letRetire(Retire which) noexcept {
-  std::list<Retirement> complete, waited_for;
-  {
-    const MutexLock lock(retired_mutex_);
-    std::size_t looks = retired_.size();
-    if (which == Retire::kSome) looks = std::min(looks, kLooks);
-    for (; looks > 0; --looks) {
-      const auto one = retired_.begin();
-      std::list<Retirement>& to = one->complete() ? complete : retired_;
-      to.splice(to.end(), retired_, one);
-    }
-    if (complete.empty() && which == Retire::kWaitingForAll) waited_for.swap(retired_);
-    retirements_ = retired_.size();
-  }
-  for (auto it = waited_for.begin(); it != waited_for.end();) {
-    const auto one = it++;
-    if (one->wait()) complete.splice(complete.end(), waited_for, one);
-  }
-  retireAgain(waited_for);
-  return !complete.empty();
-}
-
-void Pools::retireAgain(std::list<Retirement>& retirements) noexcept {
-  const MutexLock lock(retired_mutex_);
-  retired_.splice(retired_.end(), retirements);
-  retirements_ = retired_.size();
-}
-
-// Events are recorded while its streams are there.
-void Pools::retire(std::list<Retirement>& retirement) noexcept {
-  for (Retirement& one : retirement) (void)one.complete();
-  retireAgain(retirement);
-  tidy();
-}
-
-// ---- Requests ----------------------------------------------------------------------------------
-
-// The allocator asks only while there is something to find.
-void Pools::followScopes() noexcept {
-  allocator_.engine().pools.setRouter(scopes_.active() > 0 ? &scopes_ : nullptr);
-}
+void Pools::releasePool(MempoolId_t id) { registry_->releasePool(id); }
+int Pools::getPoolUseCount(MempoolId_t id) const { return registry_->getPoolUseCount(id); }
 
 void Pools::beginAllocateToPool(MempoolId_t id, const PoolFilter& filter) {
-  (void)beginScopeOf(id, filter);
+  registry_->beginAllocateToPool(id, filter);
 }
-
-std::uint64_t Pools::beginScopeOf(MempoolId_t id, const PoolFilter& filter) {
-  tidy();
-  {
-    const MutexLock lock(mutex_);
-    (void)makeOrCount("beginAllocateToPool", id, {});
-  }
-  try {
-    const MutexLock lock(mutex_);
-    const std::uint64_t number = scopes_.begin(*entries_.at(id).pool, filter);
-    if (number == 0)
-      refuse("beginAllocateToPool", id, "is being allocated to by such a scope already");
-    followScopes();
-    return number;
-  } catch (...) {
-    uncount(id);
-    throw;
-  }
-}
-
-std::uint64_t Pools::beginScope(MempoolId_t id, const PoolFilter& filter) {
-  const std::uint64_t number = beginScopeOf(id, filter);
-  const MutexLock lock(mutex_);
-  ++entries_.at(id).kept;
-  return number;
-}
-
-bool Pools::endScope(std::uint64_t number) noexcept {
-  const MutexLock lock(mutex_);
-  const bool ended = scopes_.end(number);
-  followScopes();
-  return ended;
-}
-
-void Pools::endAllocateToPool(MempoolId_t id) {
-  const MutexLock lock(mutex_);
-  if (!scopes_.end(live("endAllocateToPool", id))) {
-    refuse("endAllocateToPool", id, "has no scope that this thread could end");
-  }
-  followScopes();
-}
-
+void Pools::endAllocateToPool(MempoolId_t id) { registry_->endAllocateToPool(id); }
 void* Pools::allocate(std::size_t bytes, Stream stream, MempoolId_t id) {
-  std::shared_ptr<void> token;
-  Pool* pool = nullptr;
-  {
-    const MutexLock lock(mutex_);
-    pool = &live("allocate", id);
-    token = pool->token();
-  }
-  return allocator_.engine().allocate_path.allocate(bytes, stream, *pool);
+  return registry_->allocate(bytes, stream, id);
 }
 
-// ---- Captures ----------------------------------------------------------------------------------
+void Pools::setUseOnOOM(MempoolId_t id, bool use) { registry_->setUseOnOOM(id, use); }
+void Pools::setNoSplit(MempoolId_t id) { registry_->setNoSplit(id); }
+void Pools::emptyCache(MempoolId_t id) { registry_->emptyCache(id); }
 
-std::shared_ptr<Recording> Pools::beginCapture(MempoolId_t id, Stream origin) {
-  const Visit visiting = visit("captureBegin", id);
-  allocator_.engine().core.streams.registerStream(origin);  // while it is not captured
-  const MutexLock lock(mutex_);
-  auto recording = std::make_shared<Recording>(
-      allocator_.device(), allocator_.engine().core.streams, live("captureBegin", id));
-  if (!scopes_.begin(recording)) {
-    refuse("captureBegin", id, "is being captured into, or allocated to by a filter, already");
-  }
-  try {
-    allocator_.engine().captures.begin(recording, origin);
-  } catch (...) {
-    scopes_.end(*recording);
-    throw;
-  }
-  followScopes();
-  return recording;
+bool Pools::checkPoolLiveAllocations(MempoolId_t id, const std::set<void*>& expected) const {
+  return registry_->checkPoolLiveAllocations(id, expected);
 }
+PoolCheckpoint Pools::getCheckpointState(MempoolId_t id) const {
+  return registry_->getCheckpointState(id);
+}
+CheckpointDelta Pools::setCheckpointPoolState(const PoolCheckpoint& checkpoint) {
+  return registry_->setCheckpointPoolState(checkpoint);
+}
+MemoryStats::Values Pools::memoryStats(MempoolId_t id) const { return registry_->memoryStats(id); }
 
-// The scope goes last: while it is there, the pool's next capture does not begin. It catches
-// nothing any more.
-Pins Pools::endCapture(Recording& recording) noexcept {
-  Pins pins = allocator_.engine().captures.end(recording);
-  const MutexLock lock(mutex_);
-  scopes_.end(recording);
-  followScopes();
-  return pins;
-}
-
-// A graph launched on a stream that is being captured becomes part of what is captured. False when
-// nobody here captures it.
-bool Pools::keepInCapture(Stream stream, const std::shared_ptr<Captured>& held) {
-  if (scopes_.active() == 0) return false;
-  const Route route = scopes_.route(stream);
-  if (!route.recording) return false;
-  const MutexLock lock(route.recording->mutex());
-  route.recording->kept.push_back(held);
-  return true;
-}
-
-void Pools::trim(MempoolId_t id, std::uint64_t bytes) {
-  const Visit visiting = visit("trim", id);
-  allocator_.engine().giving_back.trim(visiting.pool, bytes);
-}
-
-Pools::Visit Pools::visit(const char* verb, MempoolId_t id) const {
-  const MutexLock lock(mutex_);
-  Pool& pool = *entry(verb, id).pool;
-  return {pool, pool.token()};
-}
+CachingAllocator& Pools::allocator() { return registry_->allocator(); }
+Device& Pools::device() { return registry_->device(); }
 
 }  // namespace cistern

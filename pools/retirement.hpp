@@ -4,8 +4,8 @@
 #include <memory>
 #include <vector>
 
-#include "allocator/device/device.hpp"
 #include "allocator/engine/streams/known_streams.hpp"
+#include "cistern/device.hpp"
 
 namespace cistern {
 

@@ -17,7 +17,7 @@
 #include "allocator/base/mutex.hpp"
 #include "allocator/engine/pools/pool.hpp"
 #include "allocator/engine/pools/router.hpp"
-#include "pools/pool_filter.hpp"
+#include "cistern/pool.hpp"
 
 namespace cistern {
 

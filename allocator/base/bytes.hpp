@@ -1,4 +1,4 @@
-// Byte counts: units, rounding, and their text form. All units are powers of 1024.
+// Byte counts: rounding, and their text form. All units (types.hpp) are powers of 1024.
 #pragma once
 
 #include <cstddef>
@@ -6,12 +6,9 @@
 #include <string>
 #include <string_view>
 
-namespace cistern {
+#include "cistern/types.hpp"
 
-inline constexpr std::uint64_t kKiB = 1024;
-inline constexpr std::uint64_t kMiB = 1024 * kKiB;
-inline constexpr std::uint64_t kGiB = 1024 * kMiB;
-inline constexpr std::uint64_t kTiB = 1024 * kGiB;
+namespace cistern {
 
 /// `value` rounded up to a multiple of `unit`. Pre: unit > 0 and the result fits.
 constexpr std::uint64_t roundUp(std::uint64_t value, std::uint64_t unit) {

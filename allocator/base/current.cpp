@@ -1,11 +1,14 @@
-#include "allocator/base/current.hpp"
+#include "cistern/current.hpp"
 
 #include <atomic>
 
 #include "allocator/base/check.hpp"
+#include "allocator/base/current_device.hpp"
 
 namespace cistern {
 namespace {
+
+constinit thread_local int chosen_device = -1;  // -1: no guard
 
 // Filled from the front; null behind the last one.
 constinit std::array<std::atomic<const DeviceSwitch*>, std::size_t(kMaxDeviceSwitches)> switches{};
@@ -29,13 +32,23 @@ void addDeviceSwitch(const DeviceSwitch& device_switch) noexcept {
   CISTERN_CHECK(kThereIsRoom);
 }
 
-int detail::vendorDevice() noexcept {
+int currentDevice() noexcept {
+  if (chosen_device >= 0) return chosen_device;
   int found = -1;
   forEachSwitch([&](const DeviceSwitch& one) { return (found = one.current()) < 0; });
   return found < 0 ? 0 : found;
 }
 
-DeviceGuard::DeviceGuard(int device) : chosen_before_(detail::chosen_device) {
+Stream currentStream(int device) { return detail::current_streams[ordinalIndex(device)]; }
+
+StreamGuard::StreamGuard(Stream stream, int device)
+    : device_(ordinalIndex(device)), before_(detail::current_streams[device_]) {
+  detail::current_streams[device_] = stream;
+}
+
+StreamGuard::~StreamGuard() { detail::current_streams[device_] = before_; }
+
+DeviceGuard::DeviceGuard(int device) : chosen_before_(chosen_device) {
   (void)ordinalIndex(device);
   try {
     forEachSwitch([&](const DeviceSwitch& one) {
@@ -50,11 +63,11 @@ DeviceGuard::DeviceGuard(int device) : chosen_before_(detail::chosen_device) {
     leaveAll();
     throw;
   }
-  detail::chosen_device = device;
+  chosen_device = device;
 }
 
 DeviceGuard::~DeviceGuard() {
-  detail::chosen_device = chosen_before_;
+  chosen_device = chosen_before_;
   leaveAll();
 }
 

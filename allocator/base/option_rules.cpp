@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "allocator/base/bytes.hpp"
 #include "allocator/base/text.hpp"
 
 namespace cistern {

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "allocator/base/options.hpp"
+#include "cistern/options.hpp"
 
 namespace cistern {
 

@@ -29,4 +29,7 @@ struct OptionRow {
 
 std::span<const OptionRow> optionTable();
 
+/// docs/options.md: every option with its default, what it allows, and what it is for.
+std::string optionsMarkdown();
+
 }  // namespace cistern

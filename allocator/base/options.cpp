@@ -1,4 +1,4 @@
-#include "allocator/base/options.hpp"
+#include "cistern/options.hpp"
 
 #include <cstdlib>
 
@@ -105,5 +105,7 @@ std::string Options::conf() const {
   }
   return conf;
 }
+
+bool operator==(const Options& a, const Options& b) { return a.conf() == b.conf(); }
 
 }  // namespace cistern

@@ -1,5 +1,3 @@
-#include "allocator/base/roundup_divisions.hpp"
-
 #include <algorithm>
 #include <bit>
 
@@ -7,6 +5,7 @@
 
 #include "allocator/base/bytes.hpp"
 #include "allocator/base/text.hpp"
+#include "cistern/options.hpp"
 
 namespace cistern {
 namespace {

@@ -1,4 +1,4 @@
-#include "allocator/device/call.hpp"
+#include "cistern/status.hpp"
 
 namespace cistern {
 

@@ -1,8 +1,17 @@
-#include "allocator/device/device.hpp"
+#include "cistern/device.hpp"
 
 #include <chrono>
 
+#include "allocator/device/background.hpp"
+
 namespace cistern {
+
+void Device::count(Call call) {
+  counts_[std::size_t(call)].fetch_add(1, std::memory_order_relaxed);
+  if (BackgroundAccount::active()) {
+    background_counts_[std::size_t(call)].fetch_add(1, std::memory_order_relaxed);
+  }
+}
 
 // Each public call is the same two steps: count, then ask the backend.
 

@@ -1,10 +1,9 @@
-#include "allocator/device/open.hpp"
-
 #include <fmt/format.h>
 
-#include "allocator/base/error.hpp"
 #include "allocator/device/sim/sim_device.hpp"
 #include "allocator/device/vendor/vendor.hpp"
+#include "cistern/device.hpp"
+#include "cistern/error.hpp"
 
 namespace cistern {
 namespace {
@@ -51,6 +50,10 @@ std::unique_ptr<Device> openFirstPresent(int ordinal) {
 }
 
 }  // namespace
+
+std::unique_ptr<sim::SimulatedDevice> sim::makeDevice(const SimConfig& config) {
+  return std::make_unique<SimDevice>(config);
+}
 
 std::unique_ptr<Device> openDevice(std::string_view backend, int ordinal) {
   if (ordinal < 0) {

@@ -1,8 +1,16 @@
-#include "allocator/device/status.hpp"
+#include "cistern/status.hpp"
+
+#include <cstdio>
+#include <cstdlib>
 
 #include <fmt/format.h>
 
 namespace cistern {
+
+void detail::noSuchResult(const char* wanted) noexcept {
+  std::fprintf(stderr, "cistern: a Result was asked for its %s and has none\n", wanted);
+  std::abort();
+}
 
 std::string DeviceError::message() const {
   std::string text = fmt::format("{} failed: {} ({})", callName(call), name, code);

@@ -1,10 +1,11 @@
-#include "allocator/engine/caching_allocator.hpp"
-
-#include <new>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "allocator/base/current_device.hpp"
 #include "allocator/base/process.hpp"
+#include "allocator/engine/engine.hpp"
+#include "cistern/allocator.hpp"
 
 namespace cistern {
 namespace {
@@ -18,7 +19,8 @@ Options possibleOn(const Device& device, Options options) {
 }  // namespace
 
 CachingAllocator::CachingAllocator(Device& device, const Options& options)
-    : engine_(device, possibleOn(device, options), device.memoryInfo().orThrow().total_bytes) {
+    : engine_(std::make_unique<Engine>(device, possibleOn(device, options),
+                                       device.memoryInfo().orThrow().total_bytes)) {
   (void)driverMayBeCalled();  // registers for the exit, which must happen before it
   setMemoryFraction(options.memory_fraction);
   if (options.limit != 0 && options.limit < limit()) setLimit(options.limit);
@@ -27,28 +29,34 @@ CachingAllocator::CachingAllocator(Device& device, const Options& options)
 // In a child of fork nothing is given back: no lock can be had for sure, and the device is the
 // parent's.
 CachingAllocator::~CachingAllocator() {
-  if (!engine_.core.made.isHere()) new (&engine_) Engine(engine_.core.device, Options{}, 0);
+  if (!engine_->core.made.isHere()) (void)engine_.release();
 }
+
+void* CachingAllocator::allocate(std::size_t bytes) {
+  return allocate(bytes, detail::current_streams[ordinalIndex(device().ordinal())]);
+}
+
+void CachingAllocator::emptyCache() { engine_->giving_back.emptyCache(); }
 
 void CachingAllocator::recordStream(void* pointer, Stream stream) {
   if (pointer == nullptr) return;
-  Core& core = engine_.core;
+  Core& core = engine_->core;
   if (core.heaps.find(stream) == nullptr) {
     core.requireLive(stream);
     core.streams.registerStream(stream);
   }
-  if (!engine_.cross_stream.record(toAddress(pointer), stream))
+  if (!engine_->cross_stream.record(toAddress(pointer), stream))
     core.reports.misuse("recordStream", toAddress(pointer));
 }
 
 // At exit there is nobody left who would ask it.
 void CachingAllocator::forgetStream(Stream stream) {
   if (stream == Stream{}) throw InvalidArgument("the default stream cannot be forgotten: it stays");
-  if (driverMayBeCalled()) engine_.core.streams.unregisterStream(stream);
+  if (driverMayBeCalled()) engine_->core.streams.unregisterStream(stream);
 }
 
 MempoolId_t CachingAllocator::poolFor(Stream stream) {
-  const Route route = engine_.pools.route(stream);
+  const Route route = engine_->pools.route(stream);
   return route.pool ? route.pool->id() : MempoolId_t{};
 }
 
@@ -57,7 +65,46 @@ void CachingAllocator::setMemoryFraction(double fraction) {
     throw InvalidArgument(
         fmt::format("memory fraction {} is outside the range: more than 0, at most 1", fraction));
   }
-  setLimit(std::uint64_t(fraction * double(engine_.core.device_total)));
+  setLimit(std::uint64_t(fraction * double(engine_->core.device_total)));
 }
+
+void CachingAllocator::setLimit(std::uint64_t bytes) { engine_->core.limit.set(bytes); }
+std::uint64_t CachingAllocator::limit() const { return engine_->core.limit.limit(); }
+
+// ---- Hooks -------------------------------------------------------------------------------------
+
+void CachingAllocator::attachPoolReleasedObserver(std::function<void(MempoolId_t)> observer) {
+  engine_->core.hooks.addPoolReleased(std::move(observer));
+}
+void CachingAllocator::registerReclaimCallback(std::function<bool()> callback) {
+  engine_->core.hooks.addReclaim(std::move(callback));
+}
+void CachingAllocator::attachOutOfMemoryObserver(
+    std::function<void(const OutOfMemoryReport&)> observer) {
+  engine_->core.hooks.addOutOfMemory(std::move(observer));
+}
+void CachingAllocator::setMisuseHook(MisuseHook hook) {
+  engine_->core.hooks.setMisuse(std::move(hook));
+}
+
+// ---- What there is -----------------------------------------------------------------------------
+
+MemoryStats CachingAllocator::memoryStats() const { return engine_->accounting.memoryStats(); }
+void CachingAllocator::resetPeakStats() { engine_->core.totals.resetPeaks(); }
+void CachingAllocator::resetAccumulatedStats() { engine_->core.totals.resetAccumulated(); }
+CacheInfo CachingAllocator::cacheInfo() const { return engine_->accounting.cacheInfo(); }
+std::uint64_t CachingAllocator::misses() const { return engine_->core.now(); }
+Result<MemoryInfo> CachingAllocator::getMemoryInfo() { return device().memoryInfo(); }
+
+std::size_t CachingAllocator::blockSize(void* pointer) const {
+  return engine_->core.reports.inspect("blockSize", toAddress(pointer)).bytes;
+}
+BaseAllocation CachingAllocator::getBaseAllocation(void* pointer) const {
+  return engine_->core.reports.inspect("getBaseAllocation", toAddress(pointer)).around;
+}
+
+const Options& CachingAllocator::options() const { return engine_->core.options; }
+Device& CachingAllocator::device() { return engine_->core.device; }
+void CachingAllocator::audit() const { engine_->accounting.audit(); }
 
 }  // namespace cistern

@@ -7,9 +7,7 @@
 #include <cstdint>
 
 #include "allocator/base/mutex.hpp"
-#include "allocator/base/options.hpp"
 #include "allocator/base/process.hpp"
-#include "allocator/device/device.hpp"
 #include "allocator/engine/backing/limit.hpp"
 #include "allocator/engine/backing/segment_backing.hpp"
 #include "allocator/engine/backing/segment_map.hpp"
@@ -24,6 +22,8 @@
 #include "allocator/engine/streams/event_pool.hpp"
 #include "allocator/engine/streams/known_streams.hpp"
 #include "allocator/engine/streams/progress.hpp"
+#include "cistern/device.hpp"
+#include "cistern/options.hpp"
 
 namespace cistern {
 

@@ -3,20 +3,34 @@
 // host, and nothing looked at that another thread writes. Everything else is in allocate_path.cpp
 // and free_path.cpp. Read with: cache/thread_cache.hpp. How many instructions it takes is kept by a
 // test.
-#include "allocator/engine/caching_allocator.hpp"
+#include "allocator/engine/engine.hpp"
+#include "cistern/allocator.hpp"
 
 namespace cistern {
+namespace {
+
+// Out of line and with the verb's own arguments, so that a hit has nothing to keep for them.
+[[gnu::noinline]] void* miss(CachingAllocator& allocator, std::size_t bytes, Stream stream) {
+  return allocator.engine().allocate_path.allocate(bytes, stream);
+}
+
+[[gnu::noinline]] void freeElsewhere(CachingAllocator& allocator, void* pointer, const void* caller,
+                                     Block* block) noexcept {
+  allocator.engine().free_path.free(pointer, caller, block);
+}
+
+}  // namespace
 
 void* CachingAllocator::allocate(std::size_t bytes, Stream stream) {
   ThreadCache& cache = CacheTable::last();
   // The first comparison is for 0 too.
   if (bytes - 1 >= CacheBins::kDirectBytes || cache.stream() != stream ||
-      !engine_.core.caches.serves(cache)) [[unlikely]]
-    return engine_.allocate_path.allocate(bytes, stream);
+      !engine_->core.caches.serves(cache)) [[unlikely]]
+    return miss(*this, bytes, stream);
   bool far = false;
   Block* const block = cache.take(bytes, far);
   if (block == nullptr) [[unlikely]]
-    return engine_.allocate_path.allocate(bytes, stream);
+    return miss(*this, bytes, stream);
   const Address address = deviceAddress(*block);
   cache.recents().remember(address, *block);
   if (far) [[unlikely]]
@@ -28,9 +42,9 @@ void CachingAllocator::free(void* pointer) noexcept {
   ThreadCache& cache = CacheTable::last();
   const void* const caller = __builtin_return_address(0);
   Block* const block =
-      engine_.core.caches.has(cache) ? cache.recents().find(toAddress(pointer)) : nullptr;
+      engine_->core.caches.has(cache) ? cache.recents().find(toAddress(pointer)) : nullptr;
   if (block == nullptr || !cache.give(*block, caller)) [[unlikely]]
-    return engine_.free_path.free(pointer, caller, block);
+    return freeElsewhere(*this, pointer, caller, block);
 }
 
 }  // namespace cistern

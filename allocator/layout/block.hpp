@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "allocator/base/sanitizers.hpp"
-#include "allocator/base/types.hpp"
+#include "cistern/types.hpp"
 
 namespace cistern {
 

@@ -1,7 +1,7 @@
 #include <optional>
 
 #include "bench/capture/peer.hpp"
-#include "pools/graph.hpp"
+#include "cistern/graph.hpp"
 
 namespace cistern::bench {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "allocator/device/device.hpp"
+#include "cistern/device.hpp"
 
 namespace cistern::bench {
 

@@ -1,7 +1,7 @@
 // A captured graph without an allocator's help: what the peers other than Cistern have.
 #pragma once
 
-#include "allocator/device/device.hpp"
+#include "cistern/device.hpp"
 
 namespace cistern::bench {
 

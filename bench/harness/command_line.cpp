@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "allocator/base/error.hpp"
+#include "cistern/error.hpp"
 
 namespace cistern::bench {
 

@@ -8,9 +8,9 @@
 #include <fmt/ranges.h>
 
 #include "allocator/base/bytes.hpp"
-#include "allocator/base/error.hpp"
 #include "bench/harness/median_reporter.hpp"
 #include "bench/harness/session.hpp"
+#include "cistern/error.hpp"
 
 namespace cistern::bench {
 namespace {

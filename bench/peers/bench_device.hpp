@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "allocator/device/device.hpp"
+#include "cistern/device.hpp"
 
 namespace cistern::bench {
 

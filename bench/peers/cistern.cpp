@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "allocator/device/sim/sim_device.hpp"
-#include "allocator/engine/caching_allocator.hpp"
 #include "bench/peers/roster.hpp"
+#include "cistern/allocator.hpp"
 
 namespace cistern::bench {
 namespace {

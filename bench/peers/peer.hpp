@@ -9,7 +9,7 @@
 #include <memory>
 #include <string>
 
-#include "allocator/base/types.hpp"
+#include "cistern/types.hpp"
 
 namespace cistern::bench {
 

@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "allocator/base/text.hpp"
-#include "allocator/device/open.hpp"
+#include "cistern/device.hpp"
 
 namespace cistern::bench {
 namespace {

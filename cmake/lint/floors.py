@@ -4,15 +4,27 @@
 
 Layout and device do not know each other, nor do pools and handles; of interop, trace knows only
 base, and programs that and trace. Tests and benchmarks may include anything.
+
+What programs include (include/cistern) is on the floors too: each header there is the door of the
+folder that keeps its promises, and stands where that does. They include the standard library and each
+other, and nothing else.
 """
 
 import re
 
 import sources
 
-BASE = ["allocator/base"]
-DEVICE = BASE + ["allocator/device"]
-ENGINE = DEVICE + ["allocator/layout", "allocator/engine"]
+def doors(*names):
+    return [f"cistern/{name}.hpp" for name in names]
+
+
+BASE_DOORS = doors("types", "error", "options", "current")
+DEVICE_DOORS = BASE_DOORS + doors("status", "device", "sim")
+ENGINE_DOORS = DEVICE_DOORS + doors("statistics", "report", "segment_source", "allocator")
+POOLS_DOORS = ENGINE_DOORS + doors("pool", "graph")
+BASE = BASE_DOORS + ["allocator/base"]
+DEVICE = BASE + DEVICE_DOORS + ["allocator/device"]
+ENGINE = DEVICE + ENGINE_DOORS + ["allocator/layout", "allocator/engine"]
 
 # Folder -> what it may include. The longest matching folder counts.
 MAY_INCLUDE = {
@@ -20,14 +32,20 @@ MAY_INCLUDE = {
     "allocator/layout": BASE + ["allocator/layout"],
     "allocator/device": DEVICE,
     "allocator/engine": ENGINE,
-    "pools": ENGINE + ["pools"],
-    "handles": ENGINE + ["handles"],
+    "pools": ENGINE + POOLS_DOORS + ["pools"],
+    "handles": ENGINE + ["cistern/handles", "handles"],
     "interop/trace": BASE + ["interop/trace"],
     "interop/programs": BASE + ["interop/trace", "interop/programs"],
-    "interop": ENGINE + ["pools", "handles", "interop"],
+    "interop": ["cistern", "allocator", "pools", "handles", "interop"],
+    "include/cistern": ["cistern"],
+    **{f"include/{door}": BASE_DOORS for door in BASE_DOORS},
+    **{f"include/{door}": DEVICE_DOORS for door in DEVICE_DOORS if door not in BASE_DOORS},
+    **{f"include/{door}": ENGINE_DOORS for door in ENGINE_DOORS if door not in DEVICE_DOORS},
+    **{f"include/{door}": POOLS_DOORS for door in POOLS_DOORS if door not in ENGINE_DOORS},
+    "include/cistern/handles": ENGINE_DOORS + ["cistern/handles"],
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+[<"]'
-                     r'((?:allocator|pools|handles|interop|bench|tests)/[^>"]+)')
+                     r'((?:allocator|pools|handles|interop|bench|tests|cistern)/[^>"]+)')
 
 
 def within(path, folder):

@@ -12,7 +12,7 @@ import sources
 CONDITIONALS = re.compile(r"allocator/device/vendor/alias\.hpp|(?:tests|bench)/.*\.cuh?")
 HEADERS = re.compile(r"allocator/device/vendor/[^/]+\.hpp|(?:tests|bench)/.*\.cuh?"
                      r"|tests/support/vendor_work/.*|bench/meter/.*|tests/gpu/(?:cuda|hip)/.*"
-                     r"|(?:tests/)?handles/(?:cuda|hip)/.*")
+                     r"|(?:tests/)?handles/(?:cuda|cudss|hip)/.*|bench/handles\.cpp")
 CONDITIONAL = re.compile(r"^\s*#\s*(?:if|ifdef|ifndef|elif)\b.*(?:CUDA|HIP|__NVCC__)")
 INCLUDE = re.compile(r'^\s*#\s*include\s+[<"](?:cu(?:da|blas|dnn|sparse|solver|dss|rand)'
                      r"|hip|roc|miopen|rmm/|nv)")

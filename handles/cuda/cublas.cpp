@@ -1,7 +1,9 @@
-#include "handles/cuda/cublas.hpp"
+#include "cistern/handles/cublas.hpp"
 
+#include <cublas_v2.h>
+
+#include "cistern/handles/library.hpp"
 #include "handles/current_handle.hpp"
-#include "handles/library_error.hpp"
 #include "handles/vendor/runtime.hpp"
 #include "handles/workspace_size.hpp"
 

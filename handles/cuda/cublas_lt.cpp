@@ -1,7 +1,8 @@
-#include "handles/cuda/cublas_lt.hpp"
+#include <cublasLt.h>
 
+#include "cistern/handles/cublas.hpp"
+#include "cistern/handles/library.hpp"
 #include "handles/current_handle.hpp"
-#include "handles/library_error.hpp"
 #include "handles/vendor/runtime.hpp"
 #include "handles/workspace_size.hpp"
 

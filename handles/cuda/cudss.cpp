@@ -1,9 +1,11 @@
-#include "handles/cuda/cudss.hpp"
+#include "cistern/handles/cudss.hpp"
 
 #include <cstdint>
 
+#include <cudss.h>
+
+#include "cistern/handles/library.hpp"
 #include "handles/current_handle.hpp"
-#include "handles/library_error.hpp"
 #include "handles/library_memory.hpp"
 #include "handles/vendor/runtime.hpp"
 

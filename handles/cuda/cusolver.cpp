@@ -1,7 +1,9 @@
-#include "handles/cuda/cusolver.hpp"
+#include "cistern/handles/cusolver.hpp"
 
+#include <cusolverDn.h>
+
+#include "cistern/handles/library.hpp"
 #include "handles/current_handle.hpp"
-#include "handles/library_error.hpp"
 #include "handles/vendor/runtime.hpp"
 
 namespace cistern {

@@ -1,7 +1,9 @@
-#include "handles/cuda/cusparse.hpp"
+#include "cistern/handles/cusparse.hpp"
 
+#include <cusparse.h>
+
+#include "cistern/handles/library.hpp"
 #include "handles/current_handle.hpp"
-#include "handles/library_error.hpp"
 #include "handles/vendor/runtime.hpp"
 
 namespace cistern {

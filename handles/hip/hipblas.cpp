@@ -1,7 +1,8 @@
-#include "handles/hip/hipblas.hpp"
+#include <hipblas/hipblas.h>
 
+#include "cistern/handles/hip.hpp"
+#include "cistern/handles/library.hpp"
 #include "handles/current_handle.hpp"
-#include "handles/library_error.hpp"
 #include "handles/vendor/runtime.hpp"
 
 namespace cistern {

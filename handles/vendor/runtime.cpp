@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "allocator/base/error.hpp"
 #include "allocator/device/vendor/alias.hpp"
+#include "cistern/error.hpp"
 
 namespace cistern::GPU_NAMESPACE {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "allocator/base/current.hpp"
+#include "allocator/base/current_device.hpp"
 
 namespace cistern::handles {
 

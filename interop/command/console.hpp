@@ -3,7 +3,7 @@
 
 #include <ostream>
 
-#include "allocator/base/error.hpp"
+#include "cistern/error.hpp"
 
 namespace cistern::command {
 

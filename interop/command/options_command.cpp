@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "allocator/base/option_table.hpp"
-#include "allocator/base/options.hpp"
+#include "cistern/options.hpp"
 #include "interop/command/commands.hpp"
 #include "interop/command/wrap.hpp"
 

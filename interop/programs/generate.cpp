@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "allocator/base/error.hpp"
+#include "cistern/error.hpp"
 #include "interop/programs/kinds.hpp"
 
 namespace cistern::programs {

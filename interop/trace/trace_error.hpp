@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "allocator/base/error.hpp"
+#include "cistern/error.hpp"
 
 namespace cistern::trace {
 

@@ -1,6 +1,6 @@
 #include "allocator/base/bytes.hpp"
 
-#include "allocator/base/error.hpp"
+#include "cistern/error.hpp"
 #include "tests/support/catch.hpp"
 
 namespace cistern {

@@ -1,9 +1,8 @@
-#include "allocator/base/current.hpp"
-
 #include <thread>
 #include <utility>
 
-#include "allocator/base/error.hpp"
+#include "allocator/base/current_device.hpp"
+#include "cistern/error.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace cistern;

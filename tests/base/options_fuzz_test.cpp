@@ -1,7 +1,7 @@
 // Whatever text arrives, it is either taken or refused with an OptionError.
 #include <random>
 
-#include "allocator/base/options.hpp"
+#include "cistern/options.hpp"
 #include "tests/support/catch.hpp"
 
 namespace cistern {

@@ -1,5 +1,5 @@
 // What a conf text sets, and what it refuses.
-#include "allocator/base/options.hpp"
+#include "cistern/options.hpp"
 
 #include <cstdlib>
 #include <fstream>

@@ -1,6 +1,5 @@
-#include "allocator/base/roundup_divisions.hpp"
-
 #include "allocator/base/bytes.hpp"
+#include "cistern/options.hpp"
 #include "tests/support/catch.hpp"
 
 namespace cistern {

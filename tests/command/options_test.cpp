@@ -1,5 +1,5 @@
 // `cistern options`.
-#include "allocator/base/options.hpp"
+#include "cistern/options.hpp"
 
 #include "allocator/base/option_table.hpp"
 #include "tests/command/command.hpp"

@@ -1,6 +1,7 @@
 // On which stream a block is that no stream was named for.
 #include <thread>
 
+#include "allocator/engine/engine.hpp"
 #include "tests/engine/engine_support.hpp"
 
 namespace cistern::test {

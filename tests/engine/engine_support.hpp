@@ -11,7 +11,7 @@
 
 #include "allocator/base/bytes.hpp"
 #include "allocator/device/sim/host_clock.hpp"
-#include "allocator/engine/caching_allocator.hpp"
+#include "cistern/allocator.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/device_work.hpp"
 #include "tests/support/sim_work.hpp"

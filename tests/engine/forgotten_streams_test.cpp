@@ -3,6 +3,7 @@
 #include <optional>
 #include <thread>
 
+#include "allocator/engine/engine.hpp"
 #include "tests/engine/engine_support.hpp"
 
 namespace cistern::test {

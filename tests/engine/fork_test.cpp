@@ -5,9 +5,9 @@
 #include <thread>
 #include <vector>
 
-#include "allocator/base/error.hpp"
 #include "allocator/base/process.hpp"
 #include "allocator/base/sanitizers.hpp"
+#include "cistern/error.hpp"
 #include "tests/engine/engine_support.hpp"
 #include "tests/support/child_process.hpp"
 

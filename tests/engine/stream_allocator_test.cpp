@@ -1,6 +1,5 @@
 // One stream's view of an allocator.
-#include "allocator/engine/stream_allocator.hpp"
-
+#include "cistern/allocator.hpp"
 #include "tests/engine/engine_support.hpp"
 
 namespace cistern::test {

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "allocator/device/sim/sim_device.hpp"
-#include "allocator/engine/stream_allocator.hpp"
+#include "cistern/allocator.hpp"
 #include "tests/golden/streams.hpp"
 
 namespace cistern::golden {

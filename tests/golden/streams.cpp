@@ -10,7 +10,7 @@
 
 #include "allocator/base/bytes.hpp"
 #include "allocator/device/sim/sim_device.hpp"
-#include "allocator/engine/caching_allocator.hpp"
+#include "cistern/allocator.hpp"
 
 namespace cistern::golden {
 

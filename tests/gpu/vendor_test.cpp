@@ -1,7 +1,7 @@
 // What the vendor backends say on a machine without a device, and what opening one finds.
 #include "allocator/base/bytes.hpp"
-#include "allocator/base/error.hpp"
-#include "allocator/device/open.hpp"
+#include "cistern/device.hpp"
+#include "cistern/error.hpp"
 #include "tests/gpu/vendors.hpp"
 #include "tests/support/catch.hpp"
 

@@ -1,8 +1,7 @@
 // Memory, handles and workspaces of one device, read together.
-#include "handles/device_statistics.hpp"
-
 #include <map>
 
+#include "cistern/handles/library.hpp"
 #include "tests/engine/engine_support.hpp"
 #include "tests/handles/fake_library.hpp"
 

@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include "allocator/base/error.hpp"
 #include "allocator/base/mutex.hpp"
-#include "allocator/base/types.hpp"
+#include "cistern/error.hpp"
+#include "cistern/types.hpp"
 #include "handles/current_handle.hpp"
 #include "tests/support/catch.hpp"
 

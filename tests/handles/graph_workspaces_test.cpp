@@ -1,5 +1,5 @@
 // Workspaces and graph captures: a captured graph's come from its pool and go with it.
-#include "handles/library_error.hpp"
+#include "cistern/handles/library.hpp"
 #include "handles/workspaces.hpp"
 #include "tests/handles/fake_library.hpp"
 #include "tests/pools/pools_support.hpp"

@@ -3,7 +3,7 @@
 #include <cstdlib>
 
 #include "allocator/base/bytes.hpp"
-#include "allocator/base/error.hpp"
+#include "cistern/error.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace cistern;

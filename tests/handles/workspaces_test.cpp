@@ -3,7 +3,7 @@
 
 #include <atomic>
 
-#include "handles/library_error.hpp"
+#include "cistern/handles/library.hpp"
 #include "tests/engine/engine_support.hpp"
 #include "tests/handles/fake_library.hpp"
 

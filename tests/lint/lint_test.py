@@ -41,8 +41,11 @@ class Planted(unittest.TestCase):
 
     def test_an_include_of_a_folder_above_is_found(self):
         for name, included in [
-            ("allocator/base/a.hpp", "allocator/device/device.hpp"),
-            ("allocator/layout/a.cpp", "allocator/device/device.hpp"),
+            ("allocator/base/a.hpp", "cistern/device.hpp"),
+            ("allocator/device/a.hpp", "cistern/allocator.hpp"),
+            ("include/cistern/options.hpp", "cistern/pool.hpp"),
+            ("include/cistern/graph.hpp", "pools/pool_registry.hpp"),
+            ("allocator/layout/a.cpp", "allocator/device/call_names.hpp"),
             ("allocator/device/sim/a.cpp", "allocator/layout/layout.hpp"),
             ("allocator/engine/a.cpp", "pools/pool.hpp"),
             ("pools/a.cpp", "handles/handle.hpp"),
@@ -55,6 +58,8 @@ class Planted(unittest.TestCase):
     def test_an_include_of_a_folder_below_is_not(self):
         for name, included in [
             ("allocator/engine/a.cpp", "allocator/layout/layout.hpp"),
+            ("allocator/engine/a.cpp", "cistern/device.hpp"),
+            ("include/cistern/graph.hpp", "cistern/pool.hpp"),
             ("pools/a.cpp", "allocator/engine/engine.hpp"),
             ("interop/command/a.cpp", "interop/trace/trace.hpp"),
             ("tests/base/a.cpp", "interop/trace/trace.hpp"),

@@ -5,8 +5,8 @@
 #include <thread>
 
 #include "allocator/base/sanitizers.hpp"
-#include "pools/graph.hpp"
-#include "pools/mem_pool.hpp"
+#include "cistern/graph.hpp"
+#include "cistern/pool.hpp"
 #include "tests/pools/pools_support.hpp"
 #include "tests/support/child_process.hpp"
 

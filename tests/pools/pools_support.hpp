@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "pools/graph.hpp"
-#include "pools/mem_pool.hpp"
+#include "cistern/graph.hpp"
+#include "cistern/pool.hpp"
 #include "tests/engine/engine_support.hpp"
 
 namespace cistern::test {

@@ -5,6 +5,7 @@
 #include <random>
 #include <thread>
 
+#include "allocator/engine/engine.hpp"
 #include "tests/pools/pools_support.hpp"
 #include "tests/support/slow_build.hpp"
 

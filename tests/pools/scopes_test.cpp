@@ -5,6 +5,7 @@
 #include <set>
 #include <thread>
 
+#include "allocator/engine/engine.hpp"
 #include "tests/pools/pools_support.hpp"
 
 namespace cistern::test {

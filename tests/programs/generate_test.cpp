@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <set>
 
-#include "allocator/base/error.hpp"
+#include "cistern/error.hpp"
 #include "interop/programs/random.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/slow_build.hpp"

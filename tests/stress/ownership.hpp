@@ -8,7 +8,7 @@
 #include <mutex>
 #include <unordered_map>
 
-#include "allocator/base/types.hpp"
+#include "cistern/types.hpp"
 
 namespace cistern::stress {
 

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "allocator/device/sim/sim_device.hpp"
-#include "allocator/engine/caching_allocator.hpp"
-#include "pools/mem_pool.hpp"
+#include "cistern/allocator.hpp"
+#include "cistern/pool.hpp"
 #include "tests/stress/ownership.hpp"
 
 namespace cistern::stress {

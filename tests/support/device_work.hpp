@@ -8,8 +8,8 @@
 #include <memory>
 #include <vector>
 
-#include "allocator/base/types.hpp"
-#include "allocator/device/device.hpp"
+#include "cistern/device.hpp"
+#include "cistern/types.hpp"
 
 namespace cistern::test {
 

@@ -10,10 +10,10 @@
 #include <thread>
 #include <vector>
 
-#include "allocator/base/types.hpp"
-#include "allocator/device/device.hpp"
 #include "allocator/device/sim/graph_body.hpp"
-#include "allocator/device/status.hpp"
+#include "cistern/device.hpp"
+#include "cistern/status.hpp"
+#include "cistern/types.hpp"
 
 namespace cistern::sim {
 

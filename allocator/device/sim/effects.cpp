@@ -13,7 +13,7 @@ void Effects::runUntil(std::uint64_t now) {
   while (!pending_.empty() && pending_.top().completion <= now) {
     const Pending due = pending_.top();
     pending_.pop();
-    MemoryView view(due.spans);
+    MemoryView view(due.spans.data(), due.spans.size());
     due.work->effect(view);
   }
 }

@@ -9,33 +9,19 @@
 #include <vector>
 
 #include "allocator/base/mutex.hpp"
-#include "allocator/device/call.hpp"
-#include "allocator/device/status.hpp"
+#include "cistern/sim.hpp"
 
 namespace cistern::sim {
 
-/// A call that the plan fails changes nothing, except that a failed endCapture has ended its
-/// capture, as the contract says. Plans for calls of any kind pass over exchangeCaptureMode: it
-/// swaps a word of the thread's own, and one that fails on the way back could not be put right.
-/// All members are thread-safe.
-class FaultPlan {
+class PlannedFaults final : public FaultPlan {
  public:
-  /// The `nth` call of that kind from now fails, once. Pre: nth >= 1.
-  void failNth(Call call, std::uint64_t nth, ErrorKind kind = ErrorKind::kOutOfMemory);
-  /// The `nth` call of any kind from now fails, once. Pre: nth >= 1.
-  void failNthOfAll(std::uint64_t nth, ErrorKind kind = ErrorKind::kOutOfMemory);
-  /// Every call of that kind fails until clear().
-  void failAll(Call call, ErrorKind kind = ErrorKind::kOutOfMemory);
-  /// Each call of any kind fails with that probability until clear(); the same seed and calls give
-  /// the same faults. Pre: 0 <= probability <= 1.
-  void failRandomly(double probability, std::uint64_t seed,
-                    ErrorKind kind = ErrorKind::kOutOfMemory);
-  /// Forgets everything planned; hits() is kept.
-  void clear();
-
-  /// How many calls of that kind, or of any kind, the plan has failed so far.
-  std::uint64_t hits(Call call) const;
-  std::uint64_t hits() const;
+  void failNth(Call call, std::uint64_t nth, ErrorKind kind) override;
+  void failNthOfAll(std::uint64_t nth, ErrorKind kind) override;
+  void failAll(Call call, ErrorKind kind) override;
+  void failRandomly(double probability, std::uint64_t seed, ErrorKind kind) override;
+  void clear() override;
+  std::uint64_t hits(Call call) const override;
+  std::uint64_t hits() const override;
 
   /// Counts one call; the fault that it is to meet, if any. For the device.
   std::optional<ErrorKind> next(Call call);

@@ -6,10 +6,10 @@
 #include <memory>
 #include <vector>
 
-#include "allocator/base/types.hpp"
 #include "allocator/device/sim/graph_order.hpp"
 #include "allocator/device/sim/shadow.hpp"
 #include "allocator/device/sim/work.hpp"
+#include "cistern/types.hpp"
 
 namespace cistern::sim {
 

@@ -11,13 +11,13 @@
 #include <utility>
 #include <vector>
 
-#include "allocator/base/types.hpp"
-#include "allocator/device/device.hpp"
 #include "allocator/device/sim/backing.hpp"
 #include "allocator/device/sim/ranges.hpp"
 #include "allocator/device/sim/refusal.hpp"
 #include "allocator/device/sim/work.hpp"
-#include "allocator/device/status.hpp"
+#include "cistern/device.hpp"
+#include "cistern/status.hpp"
+#include "cistern/types.hpp"
 
 namespace cistern::sim {
 

@@ -26,26 +26,6 @@ namespace cistern::sim {
 //     reported.
 // What virtual time says counts for nothing: work that happened to be over is still a race.
 
-/// One side of a report.
-struct RaceSide {
-  std::string work;
-  Stream stream;
-  Address address = 0;
-  bool writes = false;
-};
-
-struct RaceReport {
-  enum class Kind : std::uint8_t {
-    kRace,           ///< second and first overlap, one writes, and nothing orders them
-    kIllegalAccess,  ///< second touches memory that is not there; first is empty
-    kUnmapInUse,     ///< second.address was unmapped while first may not be complete
-  };
-  Kind kind{};
-  RaceSide first;
-  RaceSide second;
-  std::string text;  ///< one line that names both
-};
-
 class RaceDetector {
  public:
   static constexpr std::size_t kMaxReports = 1'000;  ///< kept; later ones are dropped

@@ -5,7 +5,7 @@
 #include <map>
 #include <optional>
 
-#include "allocator/base/types.hpp"
+#include "cistern/types.hpp"
 
 namespace cistern::sim {
 

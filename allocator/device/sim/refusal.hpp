@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "allocator/device/status.hpp"
+#include "cistern/status.hpp"
 
 namespace cistern::sim {
 

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "allocator/base/types.hpp"
 #include "allocator/device/sim/vector_clock.hpp"
 #include "allocator/device/sim/work.hpp"
+#include "cistern/types.hpp"
 
 namespace cistern::sim {
 

@@ -1,11 +1,6 @@
-// The simulated device: a model of a GPU and its driver, on which every promise can be tested, and
-// every call is priced, without one. It has one lock, mutex_, which guards all of it.
+// The simulated device's parts and its calls. It has one lock, mutex_, which guards all of it.
 //
-// Time is virtual: a call moves the host's clock on by what it costs, queued work runs later than
-// the host by the configured lag, and waiting moves the clock to when what is waited for is done.
-// The same calls give the same addresses and the same times.
-//
-// Read next: work.hpp (what can be queued), race_detector.hpp, fault_plan.hpp. The calls are in
+// Read before: cistern/sim.hpp. Read next: race_detector.hpp. The calls are in
 // sim_device_memory.cpp, sim_device_streams.cpp, sim_device_graphs.cpp and sim_device_nodes.cpp.
 #pragma once
 
@@ -19,7 +14,6 @@
 #include "allocator/base/bytes.hpp"
 #include "allocator/base/mutex.hpp"
 #include "allocator/base/process.hpp"
-#include "allocator/device/device.hpp"
 #include "allocator/device/sim/captures.hpp"
 #include "allocator/device/sim/effects.hpp"
 #include "allocator/device/sim/fault_plan.hpp"
@@ -27,31 +21,12 @@
 #include "allocator/device/sim/memory.hpp"
 #include "allocator/device/sim/race_detector.hpp"
 #include "allocator/device/sim/work.hpp"
+#include "cistern/sim.hpp"
 
 namespace cistern::sim {
 
-struct SimConfig {
-  std::uint64_t capacity = 80 * kGiB;    ///< bytes of device memory
-  int ordinal = 0;                       ///< 0 to 7; devices of different ordinals share nothing
-  std::uint64_t granularity = 2 * kMiB;  ///< of pages; a power of two
-  std::uint64_t gpu_lag_ns = 0;          ///< queued work begins this much later, or later still
-  bool race_detector = true;             ///< off: races() stays empty, and launches cost less
-  bool virtual_memory = true;            ///< off: every virtual memory call is kNotSupported
-  bool reuse_streams = false;            ///< a new stream has the handle of the last destroyed one
-  std::vector<int> peers;                ///< ordinals whose memory this device can use
-};
-
-/// Where it goes beyond the contract, or the contract leaves it open:
-///   - the default stream is an ordinary stream that always exists and cannot be destroyed; it does
-///     not wait for the others, nor they for it;
-///   - a page, stream, event, graph or allocation that is not alive is an error, never undefined;
-///   - waiting for work that never ends is kWouldWaitForever, and changes nothing;
-///   - calls that can wait for the device (malloc, free, host memory, queries, synchronisation) are
-///     those that a capture mode forbids, and making one breaks the captures that forbid it;
-///   - a node's handle is never used again, and one of a capture that was broken is an error;
-///   - a graph launched into a capture becomes all of its nodes there, where a driver makes it one;
-///   - the driver's own pool is not modelled: mallocAsync and its like are kNotSupported.
-class SimDevice final : public Device {
+/// What a program may do with it: SimulatedDevice (cistern/sim.hpp).
+class SimDevice final : public SimulatedDevice {
  public:
   explicit SimDevice(SimConfig config = {});
   ~SimDevice() override;
@@ -63,40 +38,19 @@ class SimDevice final : public Device {
   bool interprocessSupported() const override { return false; }
   bool driverPoolSupported() const override { return false; }
 
-  // ---- Work. -----------------------------------------------------------------------------------
-
-  /// Queues work on the stream, or records it when the stream is capturing. Memory is looked up
-  /// when work is queued, for a graph's work at each launch of the graph; touching what is not
-  /// there is reported, and refused as kInvalidValue (700). With the race detector off, only work
-  /// with an effect is looked at so. Errors name Call::kLaunchGraph.
-  Status launch(Stream stream, Work work);
-
-  // ---- Time, in ns of virtual time. ------------------------------------------------------------
-
-  std::uint64_t now() const;
-  /// The program does something else for so long.
-  void advanceHost(std::uint64_t nanoseconds);
+  Status launch(Stream stream, Work work) override;
+  std::uint64_t now() const override;
+  void advanceHost(std::uint64_t nanoseconds) override;
   /// What all calls so far cost, without waiting, launches, and what the background account has.
   std::uint64_t modelledNanoseconds() const override;
   std::uint64_t modelledBackgroundNanoseconds() const override;
   std::uint64_t hostNanoseconds() const override { return now(); }
-
-  // ---- Trouble. --------------------------------------------------------------------------------
-
-  /// Other programs hold `bytes` of the device from now on, or all that this one does not, if that
-  /// is less; returns how much they hold.
-  std::uint64_t foreignUse(std::uint64_t bytes);
-  FaultPlan& faults() { return faults_; }
-
-  /// How many calls named a stream that is not alive. A driver may end the process at any of them.
-  std::uint64_t callsOnDeadStreams() const;
-
-  /// What the race detector has found since clearRaces(); at most RaceDetector::kMaxReports.
-  std::vector<RaceReport> races() const;
-  void clearRaces();
-
-  /// Checks every invariant of the model; aborts when one is broken.
-  void audit() const;
+  std::uint64_t foreignUse(std::uint64_t bytes) override;
+  FaultPlan& faults() override { return faults_; }
+  std::uint64_t callsOnDeadStreams() const override;
+  std::vector<RaceReport> races() const override;
+  void clearRaces() override;
+  void audit() const override;
 
  private:
   struct StreamState {
@@ -192,7 +146,7 @@ class SimDevice final : public Device {
 
   const Birthplace made_;
   const SimConfig config_;
-  FaultPlan faults_;  ///< has its own lock
+  PlannedFaults faults_;  ///< has its own lock
   mutable Mutex mutex_;
   HostClock clock_ CISTERN_GUARDED_BY(mutex_);
   Memory memory_ CISTERN_GUARDED_BY(mutex_);

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "allocator/base/types.hpp"
 #include "allocator/device/vendor/cuda_driver.hpp"
+#include "cistern/types.hpp"
 
 #define GPU(name) cuda##name
 #define GPU_NAMESPACE cuda

@@ -2,7 +2,7 @@
 // these errors alike (alias.hpp asserts it), so one table serves all three and needs no SDK.
 #pragma once
 
-#include "allocator/device/status.hpp"
+#include "cistern/status.hpp"
 
 namespace cistern {
 

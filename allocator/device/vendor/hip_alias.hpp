@@ -7,7 +7,7 @@
 
 #include <hip/hip_runtime_api.h>
 
-#include "allocator/base/types.hpp"
+#include "cistern/types.hpp"
 
 #define GPU(name) hip##name
 #define GPU_NAMESPACE hip

@@ -6,7 +6,7 @@
 
 #include <memory>
 
-#include "allocator/device/device.hpp"
+#include "cistern/device.hpp"
 
 namespace cistern::cuda {
 

@@ -13,8 +13,8 @@
 
 #include "allocator/base/mutex.hpp"
 #include "allocator/base/process.hpp"
-#include "allocator/device/device.hpp"
 #include "allocator/device/vendor/alias.hpp"
+#include "cistern/device.hpp"
 
 namespace cistern::GPU_NAMESPACE {
 

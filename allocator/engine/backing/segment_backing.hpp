@@ -9,14 +9,14 @@
 #include <vector>
 
 #include "allocator/base/mutex.hpp"
-#include "allocator/base/options.hpp"
-#include "allocator/device/device.hpp"
 #include "allocator/engine/backing/limit.hpp"
 #include "allocator/engine/backing/memory_backing.hpp"
 #include "allocator/engine/backing/segment_map.hpp"
 #include "allocator/engine/backing/segment_records.hpp"
 #include "allocator/engine/capture/pins.hpp"
 #include "allocator/engine/heap/heap.hpp"
+#include "cistern/device.hpp"
+#include "cistern/options.hpp"
 
 namespace cistern {
 

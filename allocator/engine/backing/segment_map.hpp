@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "allocator/base/mutex.hpp"
-#include "allocator/base/types.hpp"
 #include "allocator/layout/block.hpp"
+#include "cistern/types.hpp"
 
 namespace cistern {
 

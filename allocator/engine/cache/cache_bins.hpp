@@ -14,8 +14,8 @@
 
 #include "allocator/base/check.hpp"
 #include "allocator/engine/cache/ownership.hpp"
-#include "allocator/engine/statistics/statistics.hpp"
 #include "allocator/layout/block.hpp"
+#include "cistern/statistics.hpp"
 
 namespace cistern {
 

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "allocator/base/mutex.hpp"
-#include "allocator/base/types.hpp"
 #include "allocator/engine/cache/thread_cache.hpp"
+#include "cistern/types.hpp"
 
 namespace cistern {
 

@@ -12,7 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "allocator/device/device.hpp"
+#include "cistern/device.hpp"
 
 namespace cistern {
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "allocator/base/types.hpp"
+#include "cistern/types.hpp"
 
 namespace cistern {
 

@@ -4,9 +4,9 @@
 #include <array>
 #include <cstdint>
 
-#include "allocator/engine/statistics/statistics.hpp"
 #include "allocator/engine/statistics/totals.hpp"
 #include "allocator/layout/layout.hpp"
+#include "cistern/statistics.hpp"
 
 namespace cistern {
 

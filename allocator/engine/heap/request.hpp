@@ -6,10 +6,10 @@
 #include <cstdint>
 
 #include "allocator/base/bytes.hpp"
-#include "allocator/base/options.hpp"
-#include "allocator/base/types.hpp"
-#include "allocator/engine/statistics/statistics.hpp"
 #include "allocator/layout/layout.hpp"
+#include "cistern/options.hpp"
+#include "cistern/statistics.hpp"
+#include "cistern/types.hpp"
 
 namespace cistern {
 

@@ -12,23 +12,15 @@
 #include <vector>
 
 #include "allocator/base/mutex.hpp"
-#include "allocator/base/types.hpp"
 #include "allocator/engine/backing/memory_backing.hpp"
 #include "allocator/engine/heap/request.hpp"
-#include "allocator/engine/pools/segment_source.hpp"
+#include "cistern/segment_source.hpp"
+#include "cistern/types.hpp"
 
 namespace cistern {
 
 class Heap;
 class Recording;
-
-/// What is special about a pool.
-struct PoolTraits {
-  std::shared_ptr<SegmentSource> source;  ///< null: the device
-  bool no_split = false;                  ///< each block has a segment of its own
-  /// Whether its memory comes in segments although the allocator's backing is pages.
-  bool needsSegments() const { return source != nullptr || no_split; }
-};
 
 /// Thread-safe; the lock is a leaf.
 class Pool {

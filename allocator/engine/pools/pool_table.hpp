@@ -13,15 +13,6 @@
 
 namespace cistern {
 
-/// A block that the program holds.
-struct LiveBlock {
-  Address address = 0;
-  std::uint64_t bytes = 0;      ///< usable
-  std::uint64_t requested = 0;  ///< as asked
-  Stream stream;
-  bool operator==(const LiveBlock&) const = default;
-};
-
 class PoolTable {
  public:
   PoolTable(Core& core, StreamHeaps& stream_heaps) : core_(core), stream_heaps_(stream_heaps) {}

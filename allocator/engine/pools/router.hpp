@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "allocator/base/types.hpp"
+#include "cistern/types.hpp"
 
 namespace cistern {
 

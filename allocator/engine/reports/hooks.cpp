@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "allocator/base/error.hpp"
 #include "allocator/engine/reports/hook_scope.hpp"
+#include "cistern/error.hpp"
 
 namespace cistern {
 namespace {

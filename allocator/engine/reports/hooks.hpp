@@ -9,8 +9,7 @@
 #include <vector>
 
 #include "allocator/base/mutex.hpp"
-#include "allocator/engine/reports/misuse.hpp"
-#include "allocator/engine/reports/out_of_memory.hpp"
+#include "cistern/report.hpp"
 
 namespace cistern {
 

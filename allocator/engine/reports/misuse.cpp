@@ -1,5 +1,3 @@
-#include "allocator/engine/reports/misuse.hpp"
-
 #include <cstdio>
 #include <cstdlib>
 #include <new>
@@ -8,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "allocator/base/bytes.hpp"
+#include "cistern/report.hpp"
 
 namespace cistern {
 namespace {

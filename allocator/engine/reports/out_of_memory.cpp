@@ -1,8 +1,7 @@
-#include "allocator/engine/reports/out_of_memory.hpp"
-
 #include <fmt/format.h>
 
 #include "allocator/base/bytes.hpp"
+#include "cistern/report.hpp"
 
 namespace cistern {
 namespace {

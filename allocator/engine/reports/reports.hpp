@@ -6,19 +6,14 @@
 #include <atomic>
 #include <string>
 
-#include "allocator/device/device.hpp"
 #include "allocator/engine/backing/limit.hpp"
 #include "allocator/engine/backing/segment_map.hpp"
 #include "allocator/engine/heap/heap_table.hpp"
 #include "allocator/engine/reports/hooks.hpp"
+#include "cistern/device.hpp"
+#include "cistern/statistics.hpp"
 
 namespace cistern {
-
-/// The device allocation that a block lies in.
-struct BaseAllocation {
-  void* base = nullptr;
-  std::size_t bytes = 0;
-};
 
 /// The segment that covers an address, and the heap that has it; null for none.
 struct Located {

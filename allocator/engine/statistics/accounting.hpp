@@ -6,12 +6,6 @@
 
 namespace cistern {
 
-/// What is cached at this moment, in bytes.
-struct CacheInfo {
-  std::uint64_t free_bytes = 0;
-  std::uint64_t largest_free_block = 0;
-};
-
 class Accounting {
  public:
   explicit Accounting(Core& core) : core_(core) {}

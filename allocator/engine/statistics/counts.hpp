@@ -2,9 +2,15 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 
+#include "cistern/statistics.hpp"
+
 namespace cistern {
+
+/// One number for each statistic.
+using StatArray = std::array<std::int64_t, kStatCount>;
 
 struct Counts {
   std::int64_t blocks = 0;        ///< that the program holds

@@ -1,8 +1,8 @@
-#include "allocator/engine/statistics/stat_rows.hpp"
-
 #include <utility>
 
 #include <fmt/format.h>
+
+#include "cistern/statistics.hpp"
 
 namespace cistern {
 namespace {

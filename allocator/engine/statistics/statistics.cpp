@@ -1,4 +1,4 @@
-#include "allocator/engine/statistics/statistics.hpp"
+#include "cistern/statistics.hpp"
 
 namespace cistern {
 

@@ -17,7 +17,7 @@
 
 #include "allocator/base/biased_gate.hpp"
 #include "allocator/engine/statistics/counts.hpp"
-#include "allocator/engine/statistics/statistics.hpp"
+#include "cistern/statistics.hpp"
 
 namespace cistern {
 

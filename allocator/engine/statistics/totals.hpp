@@ -23,8 +23,8 @@
 
 #include "allocator/base/mutex.hpp"
 #include "allocator/engine/statistics/counts.hpp"
-#include "allocator/engine/statistics/statistics.hpp"
 #include "allocator/engine/statistics/thread_counters.hpp"
+#include "cistern/statistics.hpp"
 
 namespace cistern {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "allocator/base/mutex.hpp"
-#include "allocator/device/device.hpp"
+#include "cistern/device.hpp"
 
 namespace cistern {
 

@@ -22,9 +22,9 @@
 #include <utility>
 
 #include "allocator/base/mutex.hpp"
-#include "allocator/device/device.hpp"
 #include "allocator/engine/heap/heap_table.hpp"
 #include "allocator/engine/streams/event_pool.hpp"
+#include "cistern/device.hpp"
 
 namespace cistern {
 

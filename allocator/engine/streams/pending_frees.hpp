@@ -32,11 +32,11 @@
 #include <vector>
 
 #include "allocator/base/mutex.hpp"
-#include "allocator/device/device.hpp"
 #include "allocator/engine/heap/heap.hpp"
 #include "allocator/engine/streams/chain.hpp"
 #include "allocator/engine/streams/event_pool.hpp"
 #include "allocator/engine/streams/known_streams.hpp"
+#include "cistern/device.hpp"
 
 namespace cistern {
 

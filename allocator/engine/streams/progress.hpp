@@ -7,10 +7,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "allocator/device/device.hpp"
 #include "allocator/engine/heap/heap.hpp"
 #include "allocator/engine/streams/event_pool.hpp"
 #include "allocator/engine/streams/known_streams.hpp"
+#include "cistern/device.hpp"
 
 namespace cistern {
 

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "allocator/base/types.hpp"
+#include "cistern/types.hpp"
 
 namespace cistern {
 

@@ -8,7 +8,7 @@
 #include <set>
 #include <tuple>
 
-#include "allocator/base/types.hpp"
+#include "cistern/types.hpp"
 
 namespace cistern::command {
 

@@ -10,7 +10,7 @@
 #include <set>
 #include <utility>
 
-#include "allocator/base/types.hpp"
+#include "cistern/types.hpp"
 
 namespace cistern::command {
 

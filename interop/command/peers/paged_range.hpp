@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "allocator/device/device.hpp"
+#include "cistern/device.hpp"
 
 namespace cistern::command {
 

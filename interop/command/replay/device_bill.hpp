@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "allocator/device/device.hpp"
+#include "cistern/device.hpp"
 
 namespace cistern::command {
 

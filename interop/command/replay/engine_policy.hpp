@@ -1,7 +1,7 @@
 // The caching allocator as a policy; which rules it follows is up to who makes one.
 #pragma once
 
-#include "allocator/engine/caching_allocator.hpp"
+#include "cistern/allocator.hpp"
 #include "interop/command/replay/policy.hpp"
 
 namespace cistern::command {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "allocator/engine/statistics/statistics.hpp"
+#include "cistern/statistics.hpp"
 #include "interop/command/replay/device_bill.hpp"
 
 namespace cistern::command {

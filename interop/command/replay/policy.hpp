@@ -8,9 +8,9 @@
 #include <string>
 #include <string_view>
 
-#include "allocator/base/options.hpp"
-#include "allocator/device/device.hpp"
-#include "allocator/engine/statistics/statistics.hpp"
+#include "cistern/device.hpp"
+#include "cistern/options.hpp"
+#include "cistern/statistics.hpp"
 
 namespace cistern::command {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "allocator/base/bytes.hpp"
-#include "allocator/base/options.hpp"
+#include "cistern/options.hpp"
 #include "interop/programs/generate.hpp"
 #include "interop/trace/trace.hpp"
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "allocator/device/open.hpp"
 #include "allocator/device/sim/costs.hpp"
+#include "cistern/device.hpp"
 
 namespace cistern::command {
 namespace {

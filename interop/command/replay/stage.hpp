@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "allocator/device/device.hpp"
 #include "allocator/device/sim/sim_device.hpp"
+#include "cistern/device.hpp"
 #include "interop/command/replay/settings.hpp"
 
 namespace cistern::command {

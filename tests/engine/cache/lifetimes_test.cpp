@@ -6,6 +6,7 @@
 #include <random>
 #include <set>
 
+#include "allocator/engine/engine.hpp"
 #include "tests/engine/cache/thread_cache_support.hpp"
 
 namespace cistern::test {

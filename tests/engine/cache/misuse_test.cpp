@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "allocator/base/sanitizers.hpp"
+#include "allocator/engine/heap/free_log.hpp"
 #include "tests/engine/cache/thread_cache_support.hpp"
 
 namespace cistern::test {

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <memory>
 
+#include "allocator/engine/engine.hpp"
 #include "tests/engine/cache/thread_cache_support.hpp"
 
 namespace cistern::test {

@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "allocator/base/error.hpp"
+#include "cistern/error.hpp"
 #include "tests/support/catch.hpp"
 
 namespace cistern::test {

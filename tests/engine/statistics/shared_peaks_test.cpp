@@ -5,6 +5,7 @@
 #include <random>
 #include <string>
 
+#include "allocator/engine/statistics/totals.hpp"
 #include "tests/engine/cache/thread_cache_support.hpp"
 
 namespace cistern::test {

@@ -1,8 +1,7 @@
 // The statistics as names and numbers.
-#include "allocator/engine/statistics/stat_rows.hpp"
-
 #include <set>
 
+#include "cistern/statistics.hpp"
 #include "tests/engine/engine_support.hpp"
 
 namespace cistern::test {

@@ -1,6 +1,6 @@
 // A library that is loaded later and has Cistern inside: what it exports is its own alone.
 #include "allocator/device/sim/sim_device.hpp"
-#include "allocator/engine/caching_allocator.hpp"
+#include "cistern/allocator.hpp"
 
 namespace {
 

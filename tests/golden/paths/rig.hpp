@@ -6,7 +6,7 @@
 #include <cstddef>
 
 #include "allocator/device/sim/sim_device.hpp"
-#include "pools/graph.hpp"
+#include "cistern/graph.hpp"
 #include "tests/golden/paths/other_thread.hpp"
 
 namespace cistern::golden {

@@ -7,8 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "allocator/base/current.hpp"
-#include "handles/library_error.hpp"
+#include "cistern/current.hpp"
+#include "cistern/handles/library.hpp"
 #include "handles/statistics.hpp"
 #include "tests/handles/bound/fake_vendor.hpp"
 #include "tests/support/catch.hpp"

@@ -3,8 +3,8 @@
 #include <memory>
 #include <utility>
 
-#include "allocator/base/error.hpp"
 #include "allocator/base/mutex.hpp"
+#include "cistern/error.hpp"
 
 namespace cistern::test {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "allocator/base/types.hpp"
+#include "cistern/types.hpp"
 #include "handles/vendor/runtime.hpp"
 
 namespace cistern::test {

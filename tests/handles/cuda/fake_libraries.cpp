@@ -1,11 +1,16 @@
 // NVIDIA's libraries without a device.
 #include <cstring>
 
-#include "handles/cuda/cublas.hpp"
-#include "handles/cuda/cublas_lt.hpp"
-#include "handles/cuda/cudnn.hpp"
-#include "handles/cuda/cusolver.hpp"
-#include "handles/cuda/cusparse.hpp"
+#include <cublasLt.h>
+#include <cublas_v2.h>
+#include <cudnn.h>
+#include <cusolverDn.h>
+#include <cusparse.h>
+
+#include "cistern/handles/cublas.hpp"
+#include "cistern/handles/cudnn.hpp"
+#include "cistern/handles/cusolver.hpp"
+#include "cistern/handles/cusparse.hpp"
 #include "tests/handles/bound/fake_vendor.hpp"
 
 #define FAKE_LIBRARY(Status, ok, bad, Handle, create, destroy, set, get) \

@@ -1,8 +1,10 @@
 // cuBLAS's and cuBLASLt's workspaces, on the fake libraries and a simulated device.
 #include <cstdlib>
 
-#include "handles/cuda/cublas.hpp"
-#include "handles/cuda/cublas_lt.hpp"
+#include <cublasLt.h>
+#include <cublas_v2.h>
+
+#include "cistern/handles/cublas.hpp"
 #include "handles/workspaces.hpp"
 #include "tests/engine/engine_support.hpp"
 #include "tests/handles/bound/fake_vendor.hpp"

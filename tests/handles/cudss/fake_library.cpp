@@ -1,5 +1,7 @@
 // cuDSS without a device.
-#include "handles/cuda/cudss.hpp"
+#include <cudss.h>
+
+#include "cistern/handles/cudss.hpp"
 #include "tests/handles/bound/fake_vendor.hpp"
 #include "tests/handles/cudss/fake_memory.hpp"
 

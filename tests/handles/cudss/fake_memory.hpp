@@ -4,7 +4,9 @@
 #include <map>
 #include <vector>
 
-#include "handles/cuda/cudss.hpp"
+#include <cudss.h>
+
+#include "cistern/handles/cudss.hpp"
 
 namespace cistern::test {
 

@@ -1,8 +1,9 @@
 // The memory that cuDSS takes through the functions that its handle was given.
 #include <thread>
 
-#include "handles/cuda/cudss.hpp"
-#include "handles/library_error.hpp"
+#include "allocator/engine/engine.hpp"
+#include "cistern/handles/cudss.hpp"
+#include "cistern/handles/library.hpp"
 #include "handles/memory_source.hpp"
 #include "tests/engine/engine_support.hpp"
 #include "tests/handles/bound/fake_vendor.hpp"

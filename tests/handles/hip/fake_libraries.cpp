@@ -1,9 +1,11 @@
 // MIOpen, rocBLAS, hipBLAS, hipSPARSE and hipSOLVER without a device.
-#include "handles/hip/hipblas.hpp"
-#include "handles/hip/hipsolver.hpp"
-#include "handles/hip/hipsparse.hpp"
-#include "handles/hip/miopen.hpp"
-#include "handles/hip/rocblas.hpp"
+#include <hipblas/hipblas.h>
+#include <hipsolver/hipsolver.h>
+#include <hipsparse/hipsparse.h>
+#include <miopen/miopen.h>
+#include <rocblas/rocblas.h>
+
+#include "cistern/handles/hip.hpp"
 #include "tests/handles/bound/fake_vendor.hpp"
 
 #define FAKE_LIBRARY(Status, ok, bad, Handle, create, destroy, set, get) \

@@ -2,7 +2,7 @@
 // is made again.
 #pragma once
 
-#include "allocator/device/device.hpp"
+#include "cistern/device.hpp"
 #include "tests/stress/pools/log.hpp"
 
 namespace cistern::storm {

@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "pools/graph.hpp"
+#include "cistern/graph.hpp"
 #include "tests/stress/pools/world.hpp"
 
 namespace cistern::storm {

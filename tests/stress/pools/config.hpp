@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "allocator/base/options.hpp"
 #include "allocator/device/sim/sim_device.hpp"
+#include "cistern/options.hpp"
 
 namespace cistern::storm {
 

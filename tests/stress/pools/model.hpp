@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "pools/mem_pool.hpp"
+#include "cistern/pool.hpp"
 #include "tests/stress/pools/use_lock.hpp"
 
 namespace cistern::storm {

@@ -8,7 +8,7 @@
 #include <mutex>
 #include <vector>
 
-#include "allocator/base/types.hpp"
+#include "cistern/types.hpp"
 #include "tests/stress/ownership.hpp"
 
 namespace cistern::storm {

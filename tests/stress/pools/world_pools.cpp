@@ -3,6 +3,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "allocator/engine/engine.hpp"
 #include "tests/stress/pools/world.hpp"
 
 namespace cistern::storm {

@@ -1,6 +1,7 @@
 // cuBLASLt: a matrix product, which is given its stream and its workspace call by call.
-#include "handles/cuda/cublas_lt.hpp"
+#include <cublasLt.h>
 
+#include "cistern/handles/cublas.hpp"
 #include "tests/gpu/cuda/handles/problem.hpp"
 
 using namespace cistern;

@@ -1,5 +1,7 @@
 // cuBLAS: a matrix product. Matrices are column-major.
-#include "handles/cuda/cublas.hpp"
+#include "cistern/handles/cublas.hpp"
+
+#include <cublas_v2.h>
 
 #include "tests/gpu/cuda/handles/problem.hpp"
 

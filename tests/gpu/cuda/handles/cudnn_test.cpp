@@ -1,5 +1,7 @@
 // cuDNN: a convolution of one image with eight filters of 3 by 3.
-#include "handles/cuda/cudnn.hpp"
+#include "cistern/handles/cudnn.hpp"
+
+#include <cudnn.h>
 
 #include "tests/gpu/cuda/handles/problem.hpp"
 

@@ -1,5 +1,7 @@
 // cuDSS: a sparse direct solve. It is analysed and factorised once, and solved again and again.
-#include "handles/cuda/cudss.hpp"
+#include "cistern/handles/cudss.hpp"
+
+#include <cudss.h>
 
 #include "tests/gpu/cuda/handles/problem.hpp"
 #include "tests/gpu/cuda/handles/tridiagonal.hpp"

@@ -1,5 +1,7 @@
 // cuSOLVER: a QR factorisation, checked by R'R = A'A. Matrices are column-major.
-#include "handles/cuda/cusolver.hpp"
+#include "cistern/handles/cusolver.hpp"
+
+#include <cusolverDn.h>
 
 #include "tests/gpu/cuda/handles/problem.hpp"
 

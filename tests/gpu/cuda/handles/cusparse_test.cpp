@@ -1,5 +1,7 @@
 // cuSPARSE: a sparse matrix times a vector.
-#include "handles/cuda/cusparse.hpp"
+#include "cistern/handles/cusparse.hpp"
+
+#include <cusparse.h>
 
 #include "tests/gpu/cuda/handles/problem.hpp"
 #include "tests/gpu/cuda/handles/tridiagonal.hpp"

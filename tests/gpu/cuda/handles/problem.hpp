@@ -21,13 +21,13 @@
 #include <fmt/format.h>
 
 #include "allocator/base/bytes.hpp"
-#include "allocator/base/current.hpp"
 #include "allocator/device/vendor/vendor.hpp"
-#include "allocator/engine/caching_allocator.hpp"
+#include "cistern/allocator.hpp"
+#include "cistern/current.hpp"
+#include "cistern/graph.hpp"
 #include "handles/memory_source.hpp"
 #include "handles/statistics.hpp"
 #include "handles/workspaces.hpp"
-#include "pools/graph.hpp"
 #include "tests/support/catch.hpp"
 
 namespace cistern::test {

@@ -1,0 +1,160 @@
+// The caching allocator of one device. docs/life-of-an-allocation.md follows one request through
+// its parts (allocator/engine/engine.hpp).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "cistern/current.hpp"
+#include "cistern/device.hpp"
+#include "cistern/options.hpp"
+#include "cistern/report.hpp"
+#include "cistern/statistics.hpp"
+
+namespace cistern {
+
+struct Engine;
+
+/// All verbs are thread-safe and may be called from any thread. No verb synchronises the device or
+/// waits for a stream while another way to serve it exists.
+class CISTERN_API CachingAllocator {
+ public:
+  /// The device must outlive the allocator. Throws DeviceFailure when it cannot be asked for its
+  /// memory, OptionError for a malformed CISTERN_CONF.
+  explicit CachingAllocator(Device& device, const Options& options = Options::fromEnvironment());
+  /// Gives everything back to the device, also what is still allocated. At process exit, when the
+  /// driver may be gone, and in a child of fork leaks it on purpose. Pre: no other thread is in a
+  /// verb or comes to one (docs/end-of-the-process.md).
+  ~CachingAllocator();
+  CachingAllocator(const CachingAllocator&) = delete;
+  CachingAllocator& operator=(const CachingAllocator&) = delete;
+
+  // ---- Memory ----------------------------------------------------------------------------------
+
+  /// `bytes` of device memory for use on `stream`, 512-byte aligned; null for 0 bytes. Throws
+  /// OutOfMemory (nothing has changed, apart from cached memory given back), std::bad_alloc,
+  /// InvalidArgument for a stream that is not alive, DeviceFailure when a stream that has the
+  /// handle of a forgotten one cannot be ordered after its end, Error in a child of fork, and what
+  /// a reclaim callback or a pool's source throws.
+  void* allocate(std::size_t bytes, Stream stream);
+  /// The same on the calling thread's current stream of this device (current.hpp): the default
+  /// stream, unless a StreamGuard says otherwise.
+  void* allocate(std::size_t bytes);
+  /// Takes a block back. Null is a no-op. The block is reusable on its own stream at once, in
+  /// stream order, and elsewhere when the work queued on it by now is complete. A pointer that is
+  /// not an allocated block's is reported through the misuse hook and changes nothing.
+  void free(void* pointer) noexcept;
+  /// The block is also used on `stream`: after its free it is reusable only when the work queued
+  /// there up to the free is complete. Ignored for the block's own stream. Throws InvalidArgument
+  /// for a stream that is not alive, DeviceFailure as allocate does.
+  void recordStream(void* pointer, Stream stream);
+  /// The program is about to destroy the stream: call this before, once all its work is queued, for
+  /// every stream that memory was allocated or recorded on, or a graph replayed on. The stream is
+  /// not asked for anything any more. Blocks that it has used may be freed later too; its memory
+  /// serves others when the work queued on it by now is complete. Nothing is waited for. A verb
+  /// that names a stream with that handle afterwards means one that lives: the same, if it was not
+  /// destroyed, or a new one that the driver gave the handle to; what is queued on it after that
+  /// verb comes after all that was queued up to here. No-op for a stream that no verb has named.
+  /// Pre: the stream is alive, and no other thread queues work on it, allocates or records on it
+  /// meanwhile. Throws InvalidArgument for the default stream and for one that is being captured,
+  /// DeviceFailure, std::bad_alloc; then nothing has changed.
+  void forgetStream(Stream stream);
+
+  /// Returns what is wholly free to the device: segments, or pages. Pages that queued work may
+  /// still use follow by themselves when it is complete. Waits for the whole device only if blocks
+  /// were freed, or graphs reset, whose uses nothing else can tell of: those on streams that were
+  /// destroyed without forgetStream, or whose event the device refused.
+  void emptyCache();
+
+  /// The pool that a request on the stream, by this thread, would go to now.
+  MempoolId_t poolFor(Stream stream);
+
+  // ---- Hooks. Each is called without a lock held, by the thread whose verb has come to it, and
+  // may call every verb: of this allocator, of its pools, and those that add or replace hooks.
+  // Several threads may call one at the same time. An empty function is refused (InvalidArgument),
+  // but by setMisuseHook, for which it is the default one.
+
+  /// Called when a pool's last user has let go, before the verb ends that saw it. It must not
+  /// throw: that ends the process, as it may be called where a graph or a MemPool is destroyed.
+  void attachPoolReleasedObserver(std::function<void(MempoolId_t)> observer);
+
+  /// Called when memory is short; says whether it has freed something. What it allocates itself
+  /// does not call it again. What it throws leaves the verb, which changed nothing.
+  void registerReclaimCallback(std::function<bool()> callback);
+  /// Called once for each OutOfMemory, before it is thrown; not for one that an observer meets
+  /// itself. What it throws is thrown instead, and observers after it are not called.
+  void attachOutOfMemoryObserver(std::function<void(const OutOfMemoryReport&)> observer);
+  /// Replaces the default hook (report.hpp). It must not throw: that ends the process, as a free
+  /// does not throw.
+  void setMisuseHook(MisuseHook hook);
+
+  // ---- Limits ----------------------------------------------------------------------------------
+
+  /// The most that may be reserved, in bytes. What is reserved beyond it already stays until freed.
+  void setLimit(std::uint64_t bytes);
+  /// The same as a fraction of the device. Throws InvalidArgument unless 0 < fraction <= 1.
+  void setMemoryFraction(double fraction);
+  std::uint64_t limit() const;
+
+  // ---- What there is ---------------------------------------------------------------------------
+
+  /// What is current, allocated and freed is exact; of peaks, `peaks_exact` says whether they are.
+  MemoryStats memoryStats() const;
+  void resetPeakStats();
+  void resetAccumulatedStats();
+  CacheInfo cacheInfo() const;
+  /// How many requests so far found no free block of their stream at hand. Unlike memoryStats() it
+  /// takes no lock and leaves threads what they keep.
+  std::uint64_t misses() const;
+  Result<MemoryInfo> getMemoryInfo();
+  /// The usable size of an allocated block. Throws InvalidArgument for any other pointer.
+  std::size_t blockSize(void* pointer) const;
+  /// The segment, or the range of addresses in use, around an allocated block. Throws
+  /// InvalidArgument for any other pointer.
+  BaseAllocation getBaseAllocation(void* pointer) const;
+  const Options& options() const;
+  Device& device();
+  /// What it is made of, for Cistern's own folders: programs use the verbs.
+  Engine& engine() { return *engine_; }
+  /// Checks the invariants of heaps, caches, pages, the segment map and the limit; aborts on a
+  /// broken one.
+  void audit() const;
+
+ private:
+  std::unique_ptr<Engine> engine_;
+};
+
+/// One stream's view of an allocator, for code that always works on that stream. Nothing but the
+/// two in one hand: it costs what the plain verbs do, and which of them allocated a block does not
+/// matter to the other. A value of two words; copies are alike. Pre: the allocator outlives it, and
+/// the stream lives (and is not forgotten) while it allocates. Threads may share it as they may the
+/// allocator.
+class StreamAllocator {
+ public:
+  StreamAllocator(CachingAllocator& allocator, Stream stream) noexcept
+      : allocator_(&allocator), stream_(stream) {}
+
+  /// `bytes` for use on the stream: CachingAllocator::allocate, which says what it throws.
+  [[nodiscard]] void* allocate(std::size_t bytes) const {
+    return allocator_->allocate(bytes, stream_);
+  }
+  /// Takes back any block of the allocator's, whoever allocated it. Null is a no-op.
+  void free(void* pointer) const noexcept { allocator_->free(pointer); }
+  /// A block of any stream's is used on this one too: CachingAllocator::recordStream.
+  void record(void* pointer) const { allocator_->recordStream(pointer, stream_); }
+
+  CachingAllocator& allocator() const noexcept { return *allocator_; }
+  Stream stream() const noexcept { return stream_; }
+  /// Whether blocks of the one are as good as the other's.
+  friend bool operator==(const StreamAllocator& a, const StreamAllocator& b) noexcept {
+    return a.allocator_ == b.allocator_ && a.stream_ == b.stream_;
+  }
+
+ private:
+  CachingAllocator* allocator_;
+  Stream stream_;
+};
+
+}  // namespace cistern

@@ -1,0 +1,260 @@
+// The device contract: all that the engine may ask of a GPU, and what it may rely on.
+//
+// Each public call counts itself and forwards to one private virtual function that a backend
+// provides (sim/, vendor/). To port Cistern to another device, implement those functions and pass
+// tests/device/contract_test.cpp; docs/porting.md walks through it.
+//
+// True of every call, on every backend:
+//   - thread-safe, callable from any thread, whatever device the thread has current (and the
+//     thread's current device is the same after the call);
+//   - a failure is a value and changes nothing, except where said otherwise;
+//   - no exception leaves a backend.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cistern/status.hpp"
+#include "cistern/types.hpp"
+
+namespace cistern {
+
+struct MemoryInfo {
+  std::uint64_t free_bytes = 0;   ///< what the device could still give out; other programs count
+  std::uint64_t total_bytes = 0;  ///< what it has; free_bytes <= total_bytes
+};
+
+struct VirtualMemoryCapability {
+  bool supported = false;
+  std::uint64_t granularity =
+      0;  ///< page sizes and map addresses are multiples of it; 2 MiB on CUDA
+};
+
+enum class CaptureMode : std::uint8_t { kGlobal, kThreadLocal, kRelaxed };
+enum class CaptureStatus : std::uint8_t { kNone, kActive, kInvalidated };
+
+struct CaptureInfo {
+  CaptureStatus status = CaptureStatus::kNone;
+  std::uint64_t id = 0;  ///< unique in the process for each capture; 0 when status is kNone
+};
+
+/// What the driver's own stream-ordered pool holds (cudaMallocAsync's). Peaks are since it was
+/// last reset.
+struct DriverPoolInfo {
+  std::uint64_t reserved_bytes = 0;
+  std::uint64_t reserved_peak = 0;
+};
+
+/// How often each kind of call was made. A snapshot; calls in flight may or may not be in it.
+using CallCounts = std::array<std::uint64_t, kCallCount>;
+
+class CISTERN_API Device {
+ public:
+  virtual ~Device() = default;
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+
+  // ---- Identity: constant for the life of the object; no device call. --------------------------
+
+  /// "sim", "cuda" or "hip".
+  virtual std::string backend() const = 0;
+  /// "NVIDIA H200", "simulated device".
+  virtual std::string name() const = 0;
+  /// The index that the vendor's runtime knows it by.
+  virtual int ordinal() const = 0;
+
+  // ---- Memory ----------------------------------------------------------------------------------
+
+  /// `bytes` of device memory. Pre: bytes > 0. Post: the address is a multiple of 512, and of 2 MiB
+  /// when bytes >= 2 MiB on sim and CUDA; contents are indeterminate. kOutOfMemory when there is no
+  /// room. Forbidden to a thread whose capture mode is not relaxed while a capture is active.
+  Result<Address> malloc(std::size_t bytes);
+  /// Gives back what malloc returned. Implicitly waits for all work queued on the device.
+  Status free(Address address);
+  Result<MemoryInfo> memoryInfo();
+
+  // ---- Virtual memory --------------------------------------------------------------------------
+  // A page is atomic: it is mapped, and unmapped, whole. One page may be mapped at several
+  // addresses at once and used through all of them in stream order. None of these calls waits for
+  // the device, and all are legal during a capture in every mode.
+
+  virtual VirtualMemoryCapability virtualMemory() const = 0;
+  /// A range of addresses with nothing behind it. Pre: bytes is a multiple of the granularity.
+  Result<Address> reserve(std::size_t bytes);
+  /// Pre: exactly a range that reserve returned, with nothing mapped in it.
+  Status freeReservation(Address address, std::size_t bytes);
+  /// Physical memory without an address. Pre: bytes is a positive multiple of the granularity.
+  Result<Page> createPage(std::size_t bytes);
+  /// Drops the caller's hold; the memory goes back once no mapping of the page is left.
+  Status releasePage(Page page);
+  /// Maps the whole page at `address`. Pre: bytes is the page's size; the range lies in a
+  /// reservation and nothing is mapped there. Not accessible until setAccess.
+  Status map(Address address, std::size_t bytes, Page page);
+  /// Lets this device read and write everything mapped in the range. Pre: the range is made of
+  /// whole mappings. Cost grows with the number of pages in it.
+  Status setAccess(Address address, std::size_t bytes);
+  /// Pre: the range is made of whole mappings, and no queued work uses them through this range.
+  Status unmap(Address address, std::size_t bytes);
+
+  // ---- Streams ---------------------------------------------------------------------------------
+
+  Result<Stream> createStream();
+  /// Queued work still completes. kInvalidHandle for a stream that is not alive.
+  Status destroyStream(Stream stream);
+  /// Work queued on `stream` from now on runs after what `event` last recorded. An event that was
+  /// never recorded counts as complete. Does not block the host.
+  Status waitEvent(Stream stream, Event event);
+  /// Whether all work queued on the stream is complete.
+  Result<bool> queryStream(Stream stream);
+  Status synchronizeStream(Stream stream);
+
+  // ---- Events ----------------------------------------------------------------------------------
+
+  /// An event without timing.
+  Result<Event> createEvent();
+  Status destroyEvent(Event event);
+  /// Marks the point that the stream's queue has reached; replaces what the event marked before.
+  Status recordEvent(Event event, Stream stream);
+  /// Whether what the event last recorded is complete. True if it was never recorded.
+  Result<bool> queryEvent(Event event);
+  Status synchronizeEvent(Event event);
+
+  Status synchronizeDevice();
+
+  // ---- Capture ---------------------------------------------------------------------------------
+
+  Result<CaptureInfo> captureInfo(Stream stream);
+  /// captureInfo, and what the next work that is recorded on the stream would follow: those nodes
+  /// replace what is in `nodes`, in no order. Empty at the start of a capture, and where none is
+  /// active. Legal during a capture in every mode. On failure `nodes` is as it was.
+  Result<CaptureInfo> captureFrontier(Stream stream, std::vector<GraphNode>& nodes);
+  /// What the node follows directly; it replaces what is in `dependencies`, in no order. Pre: the
+  /// node's capture is active, or its graph alive. Legal during a capture in every mode. On failure
+  /// `dependencies` is as it was.
+  Status nodeDependencies(GraphNode node, std::vector<GraphNode>& dependencies);
+  /// Sets the calling thread's capture mode and returns the one before. Use RelaxedCaptureMode.
+  Result<CaptureMode> exchangeCaptureMode(CaptureMode mode);
+  /// Work queued on `stream`, and on streams that wait for it, is recorded instead of run.
+  Status beginCapture(Stream stream, CaptureMode mode);
+  /// Ends the capture that began on `stream`. On failure the capture has ended all the same.
+  Result<DeviceGraph> endCapture(Stream stream);
+  Result<DeviceGraphExec> instantiate(DeviceGraph graph);
+  /// Queues the graph's work on `stream`. Two launches of one exec never overlap.
+  Status launchGraph(DeviceGraphExec exec, Stream stream);
+  Status destroyGraph(DeviceGraph graph);
+  Status destroyGraphExec(DeviceGraphExec exec);
+  /// Writes what the graph consists of to a file, for a person to look at, in the DOT language.
+  /// Replaces a file that is there. kNotSupported where the runtime cannot.
+  Status dumpGraph(DeviceGraph graph, const std::string& path);
+
+  // ---- Pinned host memory, peers ---------------------------------------------------------------
+
+  Result<void*> hostMalloc(std::size_t bytes);
+  Status hostFree(void* pointer);
+  /// Whether this device can map and use memory of the device with that ordinal.
+  Result<bool> canAccessPeer(int peer_ordinal);
+  /// Whether memory of this device can be handed to another process.
+  virtual bool interprocessSupported() const = 0;
+
+  // ---- The driver's own stream-ordered pool: a peer to measure against, not for the engine ------
+
+  virtual bool driverPoolSupported() const = 0;
+  Result<Address> mallocAsync(std::size_t bytes, Stream stream);
+  Status freeAsync(Address address, Stream stream);
+  /// Reads the pool's figures; with `reset`, first gives back what is free and restarts the peak.
+  Result<DriverPoolInfo> driverPool(bool reset);
+
+  // ---- Introspection ---------------------------------------------------------------------------
+
+  /// All calls so far.
+  CallCounts callCounts() const;
+  /// Those of them that were made under a BackgroundAccount.
+  CallCounts backgroundCallCounts() const;
+  /// What all calls so far, but for those in the background, would have cost the host, in ns. A
+  /// simulated device prices every call from a table of measured costs; a real device returns 0.
+  virtual std::uint64_t modelledNanoseconds() const { return 0; }
+  /// The same of those in the background.
+  virtual std::uint64_t modelledBackgroundNanoseconds() const { return 0; }
+  /// The host's time in ns since some moment; never goes back. Virtual on a simulated device.
+  virtual std::uint64_t hostNanoseconds() const;
+
+ protected:
+  Device() = default;
+
+ private:
+  void count(Call call);
+
+  virtual Result<Address> doMalloc(std::size_t bytes) = 0;
+  virtual Status doFree(Address address) = 0;
+  virtual Result<MemoryInfo> doMemoryInfo() = 0;
+  virtual Result<Address> doReserve(std::size_t bytes) = 0;
+  virtual Status doFreeReservation(Address address, std::size_t bytes) = 0;
+  virtual Result<Page> doCreatePage(std::size_t bytes) = 0;
+  virtual Status doReleasePage(Page page) = 0;
+  virtual Status doMap(Address address, std::size_t bytes, Page page) = 0;
+  virtual Status doSetAccess(Address address, std::size_t bytes) = 0;
+  virtual Status doUnmap(Address address, std::size_t bytes) = 0;
+  virtual Result<Stream> doCreateStream() = 0;
+  virtual Status doDestroyStream(Stream stream) = 0;
+  virtual Status doWaitEvent(Stream stream, Event event) = 0;
+  virtual Result<bool> doQueryStream(Stream stream) = 0;
+  virtual Status doSynchronizeStream(Stream stream) = 0;
+  virtual Result<Event> doCreateEvent() = 0;
+  virtual Status doDestroyEvent(Event event) = 0;
+  virtual Status doRecordEvent(Event event, Stream stream) = 0;
+  virtual Result<bool> doQueryEvent(Event event) = 0;
+  virtual Status doSynchronizeEvent(Event event) = 0;
+  virtual Status doSynchronizeDevice() = 0;
+  virtual Result<CaptureInfo> doCaptureInfo(Stream stream) = 0;
+  virtual Result<CaptureInfo> doCaptureFrontier(Stream stream, std::vector<GraphNode>& nodes) = 0;
+  virtual Status doNodeDependencies(GraphNode node, std::vector<GraphNode>& dependencies) = 0;
+  virtual Result<CaptureMode> doExchangeCaptureMode(CaptureMode mode) = 0;
+  virtual Status doBeginCapture(Stream stream, CaptureMode mode) = 0;
+  virtual Result<DeviceGraph> doEndCapture(Stream stream) = 0;
+  virtual Result<DeviceGraphExec> doInstantiate(DeviceGraph graph) = 0;
+  virtual Status doLaunchGraph(DeviceGraphExec exec, Stream stream) = 0;
+  virtual Status doDestroyGraph(DeviceGraph graph) = 0;
+  virtual Status doDestroyGraphExec(DeviceGraphExec exec) = 0;
+  virtual Status doDumpGraph(DeviceGraph graph, const std::string& path) = 0;
+  virtual Result<void*> doHostMalloc(std::size_t bytes) = 0;
+  virtual Status doHostFree(void* pointer) = 0;
+  virtual Result<bool> doCanAccessPeer(int peer_ordinal) = 0;
+  virtual Result<Address> doMallocAsync(std::size_t bytes, Stream stream) = 0;
+  virtual Status doFreeAsync(Address address, Stream stream) = 0;
+  virtual Result<DriverPoolInfo> doDriverPool(bool reset) = 0;
+
+  std::array<std::atomic<std::uint64_t>, kCallCount> counts_{};
+  std::array<std::atomic<std::uint64_t>, kCallCount> background_counts_{};
+};
+
+/// Opens device `ordinal` of a backend: "cuda", "hip", "sim", or "auto", which is the first of
+/// CUDA, HIP and the simulated device (with its default configuration) that this machine has.
+///
+/// "auto" passes over a vendor without driver or device, never over one whose driver is broken.
+/// Throws InvalidArgument naming the value and what is allowed for another backend or an ordinal
+/// that the backend does not have; DeviceFailure when there is no driver or no device, when the
+/// build lacks the backend, or when the vendor's runtime fails.
+CISTERN_API std::unique_ptr<Device> openDevice(std::string_view backend = "auto", int ordinal = 0);
+
+/// While it lives, this thread's device calls do not break a capture that is active elsewhere.
+/// Put it only around the calls that need it (malloc, queryEvent): measured, these two break a
+/// capture in global and thread-local mode, the virtual memory calls never do.
+class CISTERN_API RelaxedCaptureMode {
+ public:
+  explicit RelaxedCaptureMode(Device& device);
+  ~RelaxedCaptureMode();
+  RelaxedCaptureMode(const RelaxedCaptureMode&) = delete;
+  RelaxedCaptureMode& operator=(const RelaxedCaptureMode&) = delete;
+
+ private:
+  Device& device_;
+  Result<CaptureMode> before_;
+};
+
+}  // namespace cistern

@@ -1,0 +1,14 @@
+// cuDNN: the handle of this thread for its current device, on its current stream. Link
+// cistern::handles_cudnn.
+#pragma once
+
+#include "cistern/handles/library.hpp"
+
+struct cudnnContext;  // a cudnnHandle_t points to it
+
+namespace cistern {
+
+/// Ask before each use; the handle is the thread's until it ends. Throws LibraryError.
+CISTERN_API ::cudnnContext* getCudnnHandle();
+
+}  // namespace cistern

@@ -1,0 +1,15 @@
+// cuDSS: the handle of this thread for its current device, on its current stream, with its memory
+// from the device's allocator (setWorkspaceAllocator). Link cistern::handles_cudss.
+#pragma once
+
+#include "cistern/handles/library.hpp"
+
+struct cudssContext;  // a cudssHandle_t points to it
+
+namespace cistern {
+
+/// Ask before each use; the handle is the thread's until it ends. Throws LibraryError. What a
+/// cudssData_t holds is the allocator's memory: it is destroyed before that goes.
+CISTERN_API ::cudssContext* getCurrentCudssHandle();
+
+}  // namespace cistern

@@ -1,0 +1,14 @@
+// cuSOLVER: the handle of this thread for its current device, on its current stream. Link
+// cistern::handles_cusolver.
+#pragma once
+
+#include "cistern/handles/library.hpp"
+
+struct cusolverDnContext;  // a cusolverDnHandle_t points to it
+
+namespace cistern {
+
+/// Ask before each use; the handle is the thread's until it ends. Throws LibraryError.
+CISTERN_API ::cusolverDnContext* getCurrentCUDASolverDnHandle();
+
+}  // namespace cistern

@@ -1,0 +1,99 @@
+// What is said when memory could not be had (who asked for what, who holds what, why the free part
+// of it could not be used, and what would have made the request fit), and of wrong frees: a free is
+// noexcept, so a wrong one is reported and not thrown.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cistern/error.hpp"
+#include "cistern/types.hpp"
+
+namespace cistern {
+
+/// One heap's part of the report. All in bytes.
+struct HeapReport {
+  MempoolId_t pool;
+  Stream stream;
+  std::uint64_t reserved = 0;
+  std::uint64_t allocated = 0;
+  std::uint64_t pending = 0;       ///< freed, but queued work of other streams still uses it
+  std::uint64_t free = 0;          ///< reserved == allocated + pending + free
+  std::uint64_t largest_free = 0;  ///< the largest free block
+};
+
+/// A block that the program holds.
+struct HolderReport {
+  Address address = 0;
+  std::uint64_t bytes = 0;
+  Stream stream;
+};
+
+/// A picture at the moment of failure. All in bytes.
+struct CISTERN_API OutOfMemoryReport {
+  std::string device;
+  std::uint64_t requested = 0;  ///< as asked
+  std::uint64_t rounded = 0;    ///< as it would have been placed
+  std::uint64_t segment = 0;    ///< the least that would have been taken from the device for it
+  MempoolId_t pool;             ///< where it would have been placed
+  Stream stream;
+  std::uint64_t limit = 0;  ///< what this allocator may reserve
+  std::uint64_t device_total = 0;
+  std::uint64_t device_free = 0;
+  std::uint64_t reserved = 0;
+  std::uint64_t allocated = 0;
+  std::vector<HeapReport> heaps;      ///< most reserved first
+  std::vector<HolderReport> holders;  ///< the largest blocks held, largest first, at most eight
+  std::string device_error;           ///< what the device last said, if it was asked
+
+  /// Why, and what would have made it fit, in a sentence each.
+  std::string advice() const;
+  /// The whole report as text.
+  std::string text() const;
+};
+
+/// A request that could not be served after every step of the fallbacks. The allocator, the stream
+/// and the device are as usable as before.
+class CISTERN_API OutOfMemory : public Error {
+ public:
+  explicit OutOfMemory(OutOfMemoryReport report)
+      : Error(report.text()), report_(std::move(report)) {}
+  const OutOfMemoryReport& report() const noexcept { return report_; }
+
+ private:
+  OutOfMemoryReport report_;
+};
+
+/// What is wrong with a pointer.
+enum class MisuseKind : std::uint8_t {
+  kDoubleFree,       ///< the block there is free already, or its free is waiting for queued work
+  kForeignPointer,   ///< no segment of this allocator covers it
+  kInteriorPointer,  ///< it points inside a block that is in use
+};
+
+/// A wrong free (or recordStream, or size query). Nothing was changed by it.
+struct CISTERN_API Misuse {
+  MisuseKind kind = MisuseKind::kForeignPointer;
+  std::string verb;  ///< "free", "recordStream", …
+  Address pointer = 0;
+  Address block = 0;  ///< the block that covers it; 0 when there is none
+  std::uint64_t block_bytes = 0;
+  Stream stream;                   ///< the stream of the heap it lies in
+  const void* freed_by = nullptr;  ///< the code that freed it, when still remembered
+  std::uint32_t freed_on_thread = 0;
+
+  /// One line, with the name of the function that freed it where it can be told.
+  std::string text() const;
+};
+
+/// Called without a lock held, and may call every verb; must not throw.
+using MisuseHook = std::function<void(const Misuse&)>;
+
+/// The hook that is in place when none was set: prints the text to stderr; in a debug build it
+/// then aborts.
+CISTERN_API void defaultMisuseHook(const Misuse& misuse);
+
+}  // namespace cistern

@@ -1,0 +1,181 @@
+// The simulated device: a model of a GPU and its driver, on which every promise can be tested, and
+// every call is priced, without one.
+//
+// Time is virtual: a call moves the host's clock on by what it costs, queued work runs later than
+// the host by the configured lag, and waiting moves the clock to when what is waited for is done.
+// The same calls give the same addresses and the same times.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cistern/device.hpp"
+
+namespace cistern {
+namespace sim {
+
+struct Span;
+
+struct SimConfig {
+  std::uint64_t capacity = 80 * kGiB;    ///< bytes of device memory
+  int ordinal = 0;                       ///< 0 to 7; devices of different ordinals share nothing
+  std::uint64_t granularity = 2 * kMiB;  ///< of pages; a power of two
+  std::uint64_t gpu_lag_ns = 0;          ///< queued work begins this much later, or later still
+  bool race_detector = true;             ///< off: races() stays empty, and launches cost less
+  bool virtual_memory = true;            ///< off: every virtual memory call is kNotSupported
+  bool reuse_streams = false;            ///< a new stream has the handle of the last destroyed one
+  std::vector<int> peers;                ///< ordinals whose memory this device can use
+};
+
+// ---- What can be queued: work that says how long it lasts, what memory it touches, and, if a test
+// wants to look at data, what it does there.
+
+enum class AccessKind : std::uint8_t { kRead, kWrite };
+
+/// A range that work touches; kWrite covers reading it too.
+struct Access {
+  Address address = 0;
+  std::uint64_t bytes = 0;
+  AccessKind kind = AccessKind::kRead;
+};
+
+/// Device memory as one piece of work sees it: through the mappings of the moment when it was
+/// queued. Valid during the effect only.
+class CISTERN_API MemoryView {
+ public:
+  struct Bytes {
+    std::byte* data;
+    std::uint64_t size;
+  };
+
+  /// For the device.
+  MemoryView(const Span* spans, std::size_t count) : spans_(spans), count_(count) {}
+
+  /// The host bytes behind `address`, up to the end of what is contiguous there, at most `limit`.
+  /// Pre: the work declared an access that holds `address`. Never empty when limit > 0.
+  Bytes at(Address address, std::uint64_t limit) const;
+  /// Copies between device memory and the host. Pre: the work declared all of the range.
+  void read(Address from, void* to, std::uint64_t bytes) const;
+  void write(Address to, const void* from, std::uint64_t bytes) const;
+
+ private:
+  const Span* spans_;
+  std::size_t count_;
+};
+
+/// Runs when the work completes, in order of completion, under the device's lock: it must call
+/// neither the device nor anything that waits for a thread that might.
+using Effect = std::function<void(MemoryView&)>;
+
+struct Work {
+  std::string name;  ///< for reports
+  std::vector<Access> accesses;
+  std::uint64_t duration_ns = 0;  ///< kNever: it never ends, and has no effect
+  Effect effect;                  ///< may be empty
+};
+
+// ---- What is found, and what is to go wrong
+
+/// One side of a report.
+struct RaceSide {
+  std::string work;
+  Stream stream;
+  Address address = 0;
+  bool writes = false;
+};
+
+struct RaceReport {
+  enum class Kind : std::uint8_t {
+    kRace,           ///< second and first overlap, one writes, and nothing orders them
+    kIllegalAccess,  ///< second touches memory that is not there; first is empty
+    kUnmapInUse,     ///< second.address was unmapped while first may not be complete
+  };
+  Kind kind{};
+  RaceSide first;
+  RaceSide second;
+  std::string text;  ///< one line that names both
+};
+
+/// Which device calls are to fail, though nothing is wrong.
+///
+/// A call that the plan fails changes nothing, except that a failed endCapture has ended its
+/// capture, as the contract says. Plans for calls of any kind pass over exchangeCaptureMode: it
+/// swaps a word of the thread's own, and one that fails on the way back could not be put right.
+/// All members are thread-safe.
+class CISTERN_API FaultPlan {
+ public:
+  /// The `nth` call of that kind from now fails, once. Pre: nth >= 1.
+  virtual void failNth(Call call, std::uint64_t nth, ErrorKind kind = ErrorKind::kOutOfMemory) = 0;
+  /// The `nth` call of any kind from now fails, once. Pre: nth >= 1.
+  virtual void failNthOfAll(std::uint64_t nth, ErrorKind kind = ErrorKind::kOutOfMemory) = 0;
+  /// Every call of that kind fails until clear().
+  virtual void failAll(Call call, ErrorKind kind = ErrorKind::kOutOfMemory) = 0;
+  /// Each call of any kind fails with that probability until clear(); the same seed and calls give
+  /// the same faults. Pre: 0 <= probability <= 1.
+  virtual void failRandomly(double probability, std::uint64_t seed,
+                            ErrorKind kind = ErrorKind::kOutOfMemory) = 0;
+  /// Forgets everything planned; hits() is kept.
+  virtual void clear() = 0;
+
+  /// How many calls of that kind, or of any kind, the plan has failed so far.
+  virtual std::uint64_t hits(Call call) const = 0;
+  virtual std::uint64_t hits() const = 0;
+
+ protected:
+  FaultPlan() = default;
+  ~FaultPlan() = default;
+};
+
+/// Where it goes beyond the contract, or the contract leaves it open:
+///   - the default stream is an ordinary stream that always exists and cannot be destroyed; it does
+///     not wait for the others, nor they for it;
+///   - a page, stream, event, graph or allocation that is not alive is an error, never undefined;
+///   - waiting for work that never ends is kWouldWaitForever, and changes nothing;
+///   - calls that can wait for the device (malloc, free, host memory, queries, synchronisation) are
+///     those that a capture mode forbids, and making one breaks the captures that forbid it;
+///   - a node's handle is never used again, and one of a capture that was broken is an error;
+///   - a graph launched into a capture becomes all of its nodes there, where a driver makes it one;
+///   - the driver's own pool is not modelled: mallocAsync and its like are kNotSupported.
+class CISTERN_API SimulatedDevice : public Device {
+ public:
+  // ---- Work. -----------------------------------------------------------------------------------
+
+  /// Queues work on the stream, or records it when the stream is capturing. Memory is looked up
+  /// when work is queued, for a graph's work at each launch of the graph; touching what is not
+  /// there is reported, and refused as kInvalidValue (700). With the race detector off, only work
+  /// with an effect is looked at so. Errors name Call::kLaunchGraph.
+  virtual Status launch(Stream stream, Work work) = 0;
+
+  // ---- Time, in ns of virtual time. ------------------------------------------------------------
+
+  virtual std::uint64_t now() const = 0;
+  /// The program does something else for so long.
+  virtual void advanceHost(std::uint64_t nanoseconds) = 0;
+
+  // ---- Trouble. --------------------------------------------------------------------------------
+
+  /// Other programs hold `bytes` of the device from now on, or all that this one does not, if that
+  /// is less; returns how much they hold.
+  virtual std::uint64_t foreignUse(std::uint64_t bytes) = 0;
+  virtual FaultPlan& faults() = 0;
+
+  /// How many calls named a stream that is not alive. A driver may end the process at any of them.
+  virtual std::uint64_t callsOnDeadStreams() const = 0;
+
+  /// What the race detector has found since clearRaces(); at most 1,000.
+  virtual std::vector<RaceReport> races() const = 0;
+  virtual void clearRaces() = 0;
+
+  /// Checks every invariant of the model; aborts when one is broken.
+  virtual void audit() const = 0;
+};
+
+/// A simulated device. Throws InvalidArgument for a configuration that cannot be.
+CISTERN_API std::unique_ptr<SimulatedDevice> makeDevice(const SimConfig& config = {});
+
+}  // namespace sim
+}  // namespace cistern

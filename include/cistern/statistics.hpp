@@ -1,0 +1,102 @@
+// What the allocator counts, as a program sees it. How it is counted:
+// allocator/engine/statistics.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cistern/types.hpp"
+
+namespace cistern {
+
+enum class Stat : std::uint8_t {
+  kAllocation,      ///< blocks that the program holds
+  kSegment,         ///< device allocations
+  kActive,          ///< blocks held, or freed and still used by queued work
+  kInactiveSplit,   ///< free blocks of segments that are not wholly free, and that no thread keeps
+  kAllocatedBytes,  ///< bytes of blocks held, rounding included
+  kReservedBytes,   ///< bytes taken from the device
+  kActiveBytes,
+  kInactiveSplitBytes,
+  kRequestedBytes,  ///< bytes that the program asked for and holds
+};
+inline constexpr std::size_t kStatCount = 9;
+
+/// Requests up to 1 MiB are small.
+enum class SizeKind : std::uint8_t { kSmall, kLarge };
+inline constexpr std::size_t kSizeKindCount = 2;
+
+/// "allocated_bytes", as PyTorch spells it.
+CISTERN_API std::string_view statName(Stat stat);
+
+/// One statistic: freed == allocated - current.
+struct StatValue {
+  std::int64_t current = 0;
+  std::int64_t peak = 0;
+  std::int64_t allocated = 0;  ///< all increases since the last resetAccumulatedStats
+  std::int64_t freed = 0;      ///< all decreases since then
+};
+
+/// What has become of the pages (backing `pages`), counted since the allocator was made.
+struct PageCounts {
+  std::uint64_t created = 0;   ///< made by the device
+  std::uint64_t recycled = 0;  ///< mapped where they were needed, rather than new ones made
+  std::uint64_t revived = 0;   ///< taken back into use at an address where they were mapped still
+  std::uint64_t retired = 0;   ///< mappings that moved pages had left behind, removed
+  std::uint64_t returned = 0;  ///< given back to the device
+};
+
+/// A consistent picture of one allocator, taken at one moment.
+struct MemoryStats {
+  using Values = std::array<StatValue, kStatCount>;
+  Values all, small, large;
+  std::uint64_t num_alloc_retries = 0;     ///< requests that had to give memory back to go on
+  std::uint64_t num_ooms = 0;              ///< OutOfMemory thrown
+  std::uint64_t num_sync_all_streams = 0;  ///< times the host waited for queued work
+  std::uint64_t num_device_alloc = 0;
+  std::uint64_t num_device_free = 0;
+  std::uint64_t num_misuses = 0;  ///< wrong frees reported
+  PageCounts pages;
+  std::uint64_t host_bytes = 0;  ///< host memory that the bookkeeping takes
+  /// Whether every peak is exact: so they are as long as one thread allocates. Otherwise those of
+  /// all but segments and reserved bytes may be low, by at most 64 KiB and 64 blocks for each
+  /// thread that allocates, or twice what its last 64 allocations came to, if that is more.
+  bool peaks_exact = true;
+
+  const StatValue& operator[](Stat s) const { return all[std::size_t(s)]; }
+};
+
+/// One number, by name: for a log or a monitor.
+struct StatRow {
+  std::string name;  ///< "allocated_bytes.all.peak"
+  std::int64_t value = 0;
+
+  friend bool operator==(const StatRow& a, const StatRow& b) {
+    return a.name == b.name && a.value == b.value;
+  }
+  friend bool operator!=(const StatRow& a, const StatRow& b) { return !(a == b); }
+};
+
+/// Every number in `stats`. The same names each time, in the same order.
+CISTERN_API std::vector<StatRow> statRows(const MemoryStats& stats);
+
+/// The rows as one JSON object on one line.
+CISTERN_API std::string toJson(const std::vector<StatRow>& rows);
+
+/// What is cached at this moment, in bytes.
+struct CacheInfo {
+  std::uint64_t free_bytes = 0;
+  std::uint64_t largest_free_block = 0;
+};
+
+/// The device allocation that a block lies in.
+struct BaseAllocation {
+  void* base = nullptr;
+  std::size_t bytes = 0;
+};
+
+}  // namespace cistern

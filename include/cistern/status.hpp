@@ -1,0 +1,165 @@
+// What a device call gives back: a value, or a failure that names the vendor's code and the call.
+// Failures are values here because the engine answers most of them by trying something else.
+// Also the calls themselves, by name: what is counted, priced on the simulated device, and the unit
+// in which faults are planned.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+#include "cistern/error.hpp"
+
+namespace cistern {
+
+/// Every kind of call that is made to a device.
+enum class Call : std::uint8_t {
+  kMalloc,
+  kFree,
+  kMemoryInfo,
+  kReserve,
+  kFreeReservation,
+  kCreatePage,
+  kReleasePage,
+  kMap,
+  kSetAccess,
+  kUnmap,
+  kCreateStream,
+  kDestroyStream,
+  kWaitEvent,
+  kQueryStream,
+  kSynchronizeStream,
+  kCreateEvent,
+  kDestroyEvent,
+  kRecordEvent,
+  kQueryEvent,
+  kSynchronizeEvent,
+  kSynchronizeDevice,
+  kCaptureInfo,
+  kCaptureFrontier,
+  kNodeDependencies,
+  kExchangeCaptureMode,
+  kBeginCapture,
+  kEndCapture,
+  kInstantiate,
+  kLaunchGraph,
+  kDestroyGraph,
+  kDestroyGraphExec,
+  kDumpGraph,
+  kHostMalloc,
+  kHostFree,
+  kCanAccessPeer,
+  kMallocAsync,
+  kFreeAsync,
+  kDriverPool,
+  kOpen,  ///< finding and opening a device: in errors only, before there is one to count on
+  kCount,
+};
+
+inline constexpr std::size_t kCallCount = std::size_t(Call::kCount);
+
+/// The call's name in reports and JSON: "malloc", "create_page", …; static storage.
+CISTERN_API std::string_view callName(Call call);
+
+/// What a failure means to a caller, whichever vendor it came from.
+enum class ErrorKind : std::uint8_t {
+  kOutOfMemory,         ///< the device (or its address space) has no room for it
+  kInvalidValue,        ///< an argument outside the call's contract
+  kInvalidHandle,       ///< a stream, event, page or graph that is not (or no longer) one
+  kNotSupported,        ///< this device or runtime cannot do it
+  kNoDevice,            ///< no driver, or no such device
+  kCaptureForbidden,    ///< the call may not be made while this capture mode is active
+  kCaptureInvalidated,  ///< the capture was broken by an earlier call
+  kWouldWaitForever,    ///< the simulated device only: the work waited for never ends
+  kOther,
+};
+
+/// A failed device call. `code` and `name` are the vendor's own (2, "cudaErrorMemoryAllocation").
+struct CISTERN_API DeviceError {
+  Call call{};
+  ErrorKind kind = ErrorKind::kOther;
+  int code = 0;
+  std::string_view name;  ///< the vendor's name for the code, there as long as the process
+  std::string detail;     ///< what was wrong, when the backend knows more than the name says
+
+  /// "malloc failed: cudaErrorMemoryAllocation (2)", then the detail.
+  std::string message() const;
+};
+
+/// A DeviceError that a verb could not work around.
+class CISTERN_API DeviceFailure : public Error {
+ public:
+  explicit DeviceFailure(DeviceError error) : Error(error.message()), error_(std::move(error)) {}
+  const DeviceError& error() const noexcept { return error_; }
+
+ private:
+  DeviceError error_;
+};
+
+namespace detail {
+/// Ends the program: a Result was asked for what it does not have. `wanted`: "value" or "error".
+[[noreturn]] CISTERN_API void noSuchResult(const char* wanted) noexcept;
+}  // namespace detail
+
+/// A value of type T, or a DeviceError. Must be looked at.
+template <class T>
+class [[nodiscard]] Result {
+ public:
+  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}            // NOLINT
+  Result(DeviceError error) : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT
+
+  bool ok() const noexcept { return state_.index() == 0; }
+  explicit operator bool() const noexcept { return ok(); }
+  /// Pre: ok().
+  T& value() & {
+    if (!ok()) detail::noSuchResult("value");
+    return *std::get_if<0>(&state_);
+  }
+  const T& value() const& {
+    if (!ok()) detail::noSuchResult("value");
+    return *std::get_if<0>(&state_);
+  }
+  /// Pre: !ok().
+  const DeviceError& error() const {
+    if (ok()) detail::noSuchResult("error");
+    return *std::get_if<1>(&state_);
+  }
+  /// The value, or throws DeviceFailure.
+  T orThrow() && {
+    if (!ok()) throw DeviceFailure(error());
+    return std::move(*std::get_if<0>(&state_));
+  }
+
+ private:
+  std::variant<T, DeviceError> state_;
+};
+
+/// Success, or a DeviceError.
+template <>
+class [[nodiscard]] Result<void> {
+ public:
+  Result() = default;
+  Result(DeviceError error) : error_(std::move(error)), ok_(false) {}  // NOLINT
+
+  bool ok() const noexcept { return ok_; }
+  explicit operator bool() const noexcept { return ok_; }
+  const DeviceError& error() const {
+    if (ok_) detail::noSuchResult("error");
+    return error_;
+  }
+  void orThrow() const {
+    if (!ok_) throw DeviceFailure(error_);
+  }
+
+ private:
+  DeviceError error_;
+  bool ok_ = true;
+};
+
+using Status = Result<void>;
+
+}  // namespace cistern

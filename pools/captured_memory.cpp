@@ -1,0 +1,83 @@
+#include "pools/captured_memory.hpp"
+
+#include <new>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "allocator/base/process.hpp"
+#include "allocator/engine/engine.hpp"
+#include "cistern/graph.hpp"
+
+namespace cistern {
+
+void CapturedMemory::require(bool allowed, const char* verb) const {
+  if (allowed) return;
+  const char* const names[] = {"idle", "capturing", "captured"};
+  throw GraphError(fmt::format("{}: the graph is {}", verb, names[std::size_t(state_)]));
+}
+
+void CapturedMemory::begin(Stream origin, MempoolId_t pool) {
+  const MempoolId_t id = pool == MempoolId_t{} ? graphPoolHandle(false) : pool;
+  held_ = pools_.keep(id);
+  pool_ = id;
+  reserved_before_ = UINT64_MAX;
+  try {
+    retirement_.emplace_back(pools_.device(), pools_.allocator().engine().core.streams, held_);
+    reserved_before_ =
+        std::uint64_t(pools_.memoryStats(id)[std::size_t(Stat::kReservedBytes)].current);
+    recording_ = pools_.beginCapture(id, origin);
+  } catch (...) {
+    unwind();
+    throw;
+  }
+  state_ = State::kCapturing;
+}
+
+void CapturedMemory::started(Stream stream, std::uint64_t id) { recording_->begin(stream, id); }
+
+void CapturedMemory::include(Stream stream) { recording_->include(stream); }
+
+void CapturedMemory::end() noexcept {
+  held_->hold(pools_.endCapture(*recording_));
+  {
+    const MutexLock lock(recording_->mutex());
+    held_->keep(std::move(recording_->kept));
+  }
+  recording_ = nullptr;
+  state_ = State::kCaptured;
+}
+
+void CapturedMemory::unwind() noexcept {
+  if (recording_) {
+    Pins pins = pools_.endCapture(*recording_);
+    pools_.allocator().engine().captures.unpin(pins);
+    recording_ = nullptr;
+  }
+  try {
+    if (driverMayBeCalled()) pools_.trim(pool_, reserved_before_);
+  } catch (const std::bad_alloc&) {
+  }
+  held_ = nullptr;
+  retirement_.clear();
+  pool_ = {};
+  state_ = State::kIdle;
+  if (driverMayBeCalled()) pools_.tidy();
+}
+
+// What is launched on a stream that is being captured here becomes part of that capture.
+void CapturedMemory::launching(Stream stream) {
+  if (pools_.keepInCapture(stream, held_)) return;
+  pools_.allocator().engine().core.streams.registerStream(stream);
+  retirement_.front().addStream(stream);
+}
+
+void CapturedMemory::reset() noexcept {
+  pool_ = {};
+  held_ = nullptr;
+  state_ = State::kIdle;
+  if (driverMayBeCalled()) pools_.retire(retirement_);
+  retirement_.clear();
+}
+
+}  // namespace cistern

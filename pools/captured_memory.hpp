@@ -1,0 +1,61 @@
+// The memory of one graph: of its capture while that is under way, then of the graph until it is
+// reset. Whether the device is recording, and what it made of it, is for others to know
+// (graph.cpp).
+//
+//   idle --begin, started--> capturing --end--> captured --launching, as often as you like
+//    ^                          |                  |
+//    +--------- unwind ---------+----- reset ------+
+//
+// Pre of each verb: the state that it stands at. Not thread-safe, but for allocations meanwhile.
+#pragma once
+
+#include <list>
+#include <memory>
+
+#include "pools/captured.hpp"
+#include "pools/pool_registry.hpp"
+
+namespace cistern {
+
+class CapturedMemory {
+ public:
+  enum class State : std::uint8_t { kIdle, kCapturing, kCaptured };
+
+  explicit CapturedMemory(PoolRegistry& pools) : pools_(pools) {}
+  CapturedMemory(const CapturedMemory&) = delete;
+  CapturedMemory& operator=(const CapturedMemory&) = delete;
+
+  State state() const { return state_; }
+  MempoolId_t pool() const { return pool_; }
+  PoolRegistry& pools() const { return pools_; }
+  /// Throws GraphError, naming the verb and the state, unless it is `allowed`.
+  void require(bool allowed, const char* verb) const;
+
+  /// Makes the pool if it is not there ({0, 0}: one of the graph's own). Throws what its parts do;
+  /// then it is idle again.
+  void begin(Stream origin, MempoolId_t pool);
+  /// The device records the capture `id` on the stream.
+  void started(Stream stream, std::uint64_t id);
+  void include(Stream stream);
+  /// The graph keeps what it has touched.
+  void end() noexcept;
+  /// The capture has come to nothing, and the device does not record any more. What the pool has
+  /// grown by goes, or, where the host is short of memory, lies free in it.
+  void unwind() noexcept;
+  /// Throws std::bad_alloc, DeviceFailure, changing nothing.
+  void launching(Stream stream);
+  void reset() noexcept;
+
+ private:
+  PoolRegistry& pools_;
+  State state_ = State::kIdle;
+  MempoolId_t pool_;
+  std::shared_ptr<Recording> recording_;  ///< while it captures
+  std::uint64_t reserved_before_ = 0;     ///< by the pool, when the capture began
+  std::shared_ptr<Captured> held_;
+  /// One, while there is a capture or a graph: what will be left of it. Made before it is needed,
+  /// so that a graph can be reset whatever the host has.
+  std::list<Retirement> retirement_;
+};
+
+}  // namespace cistern

@@ -1,0 +1,64 @@
+// The memory of a graph that the program captures itself.
+#include <fmt/format.h>
+
+#include "cistern/graph.hpp"
+#include "pools/captured_memory.hpp"
+
+namespace cistern {
+
+using State = CapturedMemory::State;
+
+GraphMemory::GraphMemory(Pools& pools)
+    : memory_(std::make_unique<CapturedMemory>(pools.registry())) {}
+
+// A child of fork leaves its copy alone.
+GraphMemory::~GraphMemory() {
+  if (!memory_->pools().isHere()) {
+    (void)memory_.release();
+    return;
+  }
+  if (capturing()) memory_->end();
+  reset();
+}
+
+// Before the stream is asked anything else: what it records now has begun without us.
+void GraphMemory::captureBegin(Stream stream, MempoolId_t pool) {
+  memory_->require(memory_->state() == State::kIdle, "captureBegin");
+  const CaptureInfo info = memory_->pools().device().captureInfo(stream).orThrow();
+  if (info.status != CaptureStatus::kActive) {
+    throw InvalidArgument(
+        fmt::format("captureBegin: the stream {:#x} is not being captured; begin the capture first",
+                    stream.raw));
+  }
+  memory_->begin(stream, pool);
+  try {
+    memory_->started(stream, info.id);
+  } catch (...) {
+    memory_->unwind();
+    throw;
+  }
+}
+
+void GraphMemory::includeStream(Stream stream) {
+  memory_->require(capturing(), "includeStream");
+  memory_->include(stream);
+}
+
+void GraphMemory::captureEnd() {
+  memory_->require(capturing(), "captureEnd");
+  memory_->end();
+}
+
+void GraphMemory::launching(Stream stream) {
+  memory_->require(memory_->state() == State::kCaptured, "launching");
+  memory_->launching(stream);
+}
+
+void GraphMemory::reset() noexcept {
+  if (memory_->state() == State::kCaptured) memory_->reset();
+}
+
+bool GraphMemory::capturing() const { return memory_->state() == State::kCapturing; }
+MempoolId_t GraphMemory::pool() const { return memory_->pool(); }
+
+}  // namespace cistern

@@ -1,0 +1,129 @@
+// The pools of one allocator: which there are, who uses them, and which requests are theirs.
+//
+//   live      use count > 0: its users are MemPools, graphs, and whoever called createOrIncrefPool
+//   draining  the last user has let go; blocks held stay valid and are freed into it, and what lies
+//             free goes back to the device at the next emptyCache, or to whoever needs it
+//   gone      its memory has left; its name means nothing any more
+//
+// What a program sees of it is Pools (cistern/pool.hpp), which says what each verb promises.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "allocator/base/process.hpp"
+#include "cistern/pool.hpp"
+#include "pools/retirement.hpp"
+#include "pools/scopes.hpp"
+
+namespace cistern {
+
+class PoolRegistry final {
+ public:
+  /// One for each allocator, which must outlive it.
+  explicit PoolRegistry(CachingAllocator& allocator);
+  /// Pre: isHere(); no graph, MemPool or scope of it is left. Waits for replays that are still
+  /// queued. Where the device does not say that they are complete, because it fails or a stream of
+  /// theirs is being captured, their memory stays in place as long as the allocator lives.
+  ~PoolRegistry();
+  PoolRegistry(const PoolRegistry&) = delete;
+  PoolRegistry& operator=(const PoolRegistry&) = delete;
+
+  // What Pools promises of each.
+  void createOrIncrefPool(MempoolId_t id, const PoolTraits& traits = {});
+  void releasePool(MempoolId_t id);
+  int getPoolUseCount(MempoolId_t id) const;
+  void beginAllocateToPool(MempoolId_t id, const PoolFilter& filter);
+  void endAllocateToPool(MempoolId_t id);
+  void* allocate(std::size_t bytes, Stream stream, MempoolId_t id);
+  void setUseOnOOM(MempoolId_t id, bool use);
+  void setNoSplit(MempoolId_t id);
+  void emptyCache(MempoolId_t id);
+  bool checkPoolLiveAllocations(MempoolId_t id, const std::set<void*>& expected) const;
+  PoolCheckpoint getCheckpointState(MempoolId_t id) const;
+  CheckpointDelta setCheckpointPoolState(const PoolCheckpoint& checkpoint);
+  MemoryStats::Values memoryStats(MempoolId_t id) const;
+
+  /// Whether this process made it; whether what ends by itself may let go of what it has: neither
+  /// at exit nor in a child of fork.
+  bool isHere() const noexcept { return made_.isHere(); }
+  bool mayLetGo() const noexcept { return made_.isHere() && driverMayBeCalled(); }
+
+  // For users that let go by themselves: MemPools, their scopes, graphs.
+  /// One user more; makes the pool if it is not there.
+  void count(MempoolId_t id, const PoolTraits& traits);
+  void letGo(MempoolId_t id) noexcept;
+  /// The same, calling nothing of the program's: the caller may hold a lock.
+  void letGoQuietly(MempoolId_t id) noexcept;
+  /// Lets go of what nothing uses any more.
+  void tidy() noexcept;
+  std::uint64_t beginScope(MempoolId_t id, const PoolFilter& filter);
+  bool endScope(std::uint64_t number) noexcept;
+
+  // For graphs and their captures. A use that ends with the Captured.
+  std::shared_ptr<Captured> keep(MempoolId_t id);
+  std::shared_ptr<Recording> beginCapture(MempoolId_t id, Stream origin);
+  Pins endCapture(Recording& recording) noexcept;
+  bool keepInCapture(Stream stream, const std::shared_ptr<Captured>& held);
+  void trim(MempoolId_t id, std::uint64_t bytes);
+  void retire(std::list<Retirement>& retirement) noexcept;
+
+  CachingAllocator& allocator() { return allocator_; }
+  Device& device() { return allocator_.device(); }
+
+ private:
+  struct Entry {
+    Pool* pool;
+    int uses;  ///< of graphs, MemPools and their scopes, and of whoever called a verb
+    int kept;  ///< the former of them: not for releasePool to take
+  };
+  /// Keeps a pool, live or draining, from going while something is done with it.
+  struct Visit {
+    Pool& pool;
+    std::shared_ptr<void> token;
+  };
+
+  const Entry& entry(const char* verb, MempoolId_t id) const CISTERN_REQUIRES(mutex_);
+  Pool& live(const char* verb, MempoolId_t id) const CISTERN_REQUIRES(mutex_);
+  Entry& makeOrCount(const char* verb, MempoolId_t id, const PoolTraits& traits)
+      CISTERN_REQUIRES(mutex_);
+  void uncount(MempoolId_t id) noexcept;
+  void dropUse(MempoolId_t id) noexcept CISTERN_REQUIRES(mutex_);
+  void tellReleased() noexcept;
+  [[noreturn]] void refuse(const char* verb, MempoolId_t id, const std::string& why) const
+      CISTERN_REQUIRES(mutex_);
+  void followScopes() noexcept CISTERN_REQUIRES(mutex_);
+  std::uint64_t beginScopeOf(MempoolId_t id, const PoolFilter& filter);
+  Visit visit(const char* verb, MempoolId_t id) const;
+  bool tidyForMemory(Tidying why);
+  std::vector<PoolTraits> closeDrained() CISTERN_REQUIRES(mutex_);
+  /// How many reset graphs are looked at, and whether those are waited for that are not complete.
+  enum class Retire : std::uint8_t { kSome, kAll, kWaitingForAll };
+  bool letRetire(Retire which) noexcept;
+  void retireAgain(std::list<Retirement>& retirements) noexcept;
+  void waitForUnknown(std::optional<MempoolId_t> id) noexcept;
+
+  CachingAllocator& allocator_;
+  const Birthplace made_;
+  /// The allocator keeps them too: a request may be asking them when this goes.
+  const std::shared_ptr<Scopes> kept_scopes_;
+  Scopes& scopes_ = *kept_scopes_;
+  mutable Mutex mutex_;  ///< before the allocator's locks, but for those of its hooks
+  std::map<MempoolId_t, Entry> entries_ CISTERN_GUARDED_BY(mutex_);
+  std::atomic<int> draining_{0};  ///< entries without a user
+  /// Pools whose last user has let go, which nobody was told of yet; room for that of each entry.
+  std::vector<MempoolId_t> released_ CISTERN_GUARDED_BY(mutex_);
+  std::atomic<std::size_t> untold_{0};  ///< in released_
+  Mutex retired_mutex_;
+  std::list<Retirement> retired_ CISTERN_GUARDED_BY(retired_mutex_);
+  std::atomic<std::size_t> retirements_{0};  ///< in retired_
+};
+
+}  // namespace cistern
