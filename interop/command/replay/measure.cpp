@@ -46,7 +46,7 @@ Measurement replay(const Script& script, const PolicyKind& kind, const ReplaySet
   m.device = stage.device().backend();
   if (!served) m.failure = replayer.failure();
   if (checker && served) m.failure = checker->verdict();
-  m.peak_reserved = policy->reservedPeak();
+  m.peak_reserved = policy->reserved().peak;
   m.host_bytes_peak = replayer.hostBytesPeak();
   m.pages = policy->pageCounts();
   if (stage.sim() == nullptr) {
