@@ -57,7 +57,8 @@ struct PolicySettings {
 /// One row of the list of policies.
 struct PolicyKind {
   std::string_view name;
-  std::string_view text;  ///< for --help
+  std::string_view title;  ///< for a picture
+  std::string_view text;   ///< for --help
   bool takes_capacity;     ///< whether it can be held to PolicySettings::capacity
   std::unique_ptr<Policy> (*make)(Device& device, const PolicySettings& settings);
   /// Why it cannot run on that device; empty when it can.
