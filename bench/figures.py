@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Takes the figures anew that README.md and docs/ state and that follow from the simulated device, and
 writes them where they stand: between "<!-- figures: NAME -->" and "<!-- end -->". Those that stand in
-sentences are printed, with the page that has them. ./dev docs runs it; by hand:
+sentences are printed, with the page that has them. It draws docs/memory-over-time.svg as well. ./dev docs
+runs it; by hand:
 
     bench/figures.py build/release/interop/command/cistern [--print]
 
@@ -184,6 +185,19 @@ TABLES = {"reserves": reserves, "sample": sample, "rounds": rounds, "kept-rounds
           "page-sizes": page_sizes, "paths": paths}
 
 
+# ---- The picture ---------------------------------------------------------------------------------
+
+
+PICTURE = TOP / "docs/memory-over-time.svg"
+
+
+def draw(program, path):
+    """Memory of a recorded program over time, under Cistern and what it replaces."""
+    policies = ["--policy", "cistern,torch-rules,torch-expandable"]
+    subprocess.run([program, "replay", TRACES["maskrcnn"], "--device", "sim", *policies, *LAG,
+                    "--plot", path], capture_output=True, check=True)
+
+
 # ---- Those in sentences --------------------------------------------------------------------------
 
 
@@ -231,6 +245,8 @@ def main(program, only_print):
                 print(f"{page.relative_to(TOP)}, {name}:\n\n{TABLES[name](figures)}\n")
         else:
             page.write_text(rewritten(text, lambda name: TABLES[name](figures)))
+    if not only_print:
+        draw(program, PICTURE)
     print("In sentences:")
     for page, what in sentences(figures):
         print(f"  {page}: {what}")

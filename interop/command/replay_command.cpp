@@ -92,6 +92,9 @@ void addDevice(CLI::App& parser, Arguments& a) {
 void addOutput(CLI::App& parser, Arguments& a) {
   auto* json = parser.add_flag("--json", a.json, "One JSON object a line");
   parser.add_flag("--csv", a.csv, "Comma-separated values")->excludes(json);
+  parser.add_option("--plot", a.plot, "Draw the memory of one program over time, as an SVG")
+      ->check(kNotEmpty)
+      ->type_name("FILE");
 }
 
 ExitStatus replayWhatIsGiven(const Arguments& a, Console& console) {

@@ -84,7 +84,7 @@ class DriverPoolPolicy final : public Policy {
                marksOf(block.stream).mark(block.stream));
   }
 
-  std::uint64_t reservedPeak() const override { return pool_.mappedPeak(); }
+  ReservedBytes reserved() const override { return {pool_.mappedBytes(), pool_.mappedPeak()}; }
 
  private:
   FreeMarks& marksOf(Stream stream) { return marks_.try_emplace(stream, device_).first->second; }

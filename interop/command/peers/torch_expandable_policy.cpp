@@ -97,7 +97,7 @@ class TorchExpandablePolicy final : public Policy {
         .free(toAddress(block.pointer));
   }
 
-  std::uint64_t reservedPeak() const override { return reserved_.peak; }
+  ReservedBytes reserved() const override { return {reserved_.bytes, reserved_.peak}; }
 
  private:
   using Key = std::pair<Stream, bool>;  // and whether it is the one for small requests

@@ -78,6 +78,23 @@ std::vector<programs::Recipe> recipesFrom(const std::vector<std::string>& texts)
   throw UsageError(fmt::format("--generate: {}", error.what()));
 }
 
+/// Any other name is refused, so that no slip of the hand writes a picture over a trace.
+std::string requirePicture(const std::string& path) {
+  constexpr std::string_view kEnding = ".svg";
+  if (path.size() > kEnding.size() && path.ends_with(kEnding)) return path;
+  throw UsageError(
+      fmt::format("--plot {}: the picture is an SVG, and its name has to end in .svg", path));
+}
+
+void requireOneProgram(const ReplaySettings& s) {
+  const std::size_t count = s.traces.size() + s.recipes.size();
+  if (count == 1) return;
+  throw UsageError(
+      fmt::format("--plot draws one program, under one policy or several, and {} are given: it "
+                  "goes with one trace, or with --generate KIND:SEED",
+                  count));
+}
+
 }  // namespace
 
 ReplaySettings settingsFrom(const Arguments& a) {
@@ -98,6 +115,10 @@ ReplaySettings settingsFrom(const Arguments& a) {
   s.options = optionsFrom(a);
   s.check = a.check;
   s.format = a.json ? Format::kJson : a.csv ? Format::kCsv : Format::kTable;
+  if (!a.plot.empty()) {
+    s.plot = requirePicture(a.plot);
+    requireOneProgram(s);
+  }
   return s;
 }
 

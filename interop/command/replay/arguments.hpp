@@ -26,6 +26,7 @@ struct Arguments {
   bool check = false;
   bool json = false;
   bool csv = false;
+  std::string plot;
 };
 
 /// With what the environment says of the options. Throws UsageError or OptionError, naming what was

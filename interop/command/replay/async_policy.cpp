@@ -23,8 +23,9 @@ class AsyncPolicy final : public Policy {
     device_.freeAsync(toAddress(block.pointer), block.stream).orThrow();
   }
 
-  std::uint64_t reservedPeak() const override {
-    return device_.driverPool(false).orThrow().reserved_peak;
+  ReservedBytes reserved() const override {
+    const DriverPoolInfo pool = device_.driverPool(false).orThrow();
+    return {pool.reserved_bytes, pool.reserved_peak};
   }
 
  private:

@@ -32,7 +32,7 @@ class DirectPolicy final : public Policy {
     reserved_ -= roundUp(block.bytes, kGranule);
   }
 
-  std::uint64_t reservedPeak() const override { return peak_; }
+  ReservedBytes reserved() const override { return {reserved_, peak_}; }
 
  private:
   std::string beyondCapacity(std::uint64_t bytes) const {

@@ -17,8 +17,9 @@ class EnginePolicy final : public Policy {
     return allocator_.allocate(bytes, stream);
   }
   void free(const Held& block) override { allocator_.free(block.pointer); }
-  std::uint64_t reservedPeak() const override {
-    return std::uint64_t(allocator_.memoryStats()[Stat::kReservedBytes].peak);
+  ReservedBytes reserved() const override {
+    const StatValue bytes = allocator_.memoryStats()[Stat::kReservedBytes];
+    return {std::uint64_t(bytes.current), std::uint64_t(bytes.peak)};
   }
   std::uint64_t hostBytes() const override { return allocator_.memoryStats().host_bytes; }
   PageCounts pageCounts() const override { return allocator_.memoryStats().pages; }

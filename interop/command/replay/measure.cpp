@@ -38,7 +38,10 @@ Measurement replay(const Script& script, const PolicyKind& kind, const ReplaySet
   const auto policy = kind.make(stage.device(), {settings.options, capacity});
   std::optional<Checker> checker;
   if (settings.check) checker.emplace(*stage.sim());
-  Replayer replayer(script, stage, *policy, checker ? &*checker : nullptr, settings.threads);
+  std::optional<Watch> watch;
+  if (!settings.plot.empty()) watch.emplace(*policy, Timeline(script, settings.rounds));
+  Replayer replayer(script, stage, *policy, checker ? &*checker : nullptr,
+                    watch ? &*watch : nullptr, settings.threads);
 
   const bool served = playAllRounds(replayer, settings.rounds, on_progress);
   Measurement m = figures(script, replayer.meter());
@@ -46,7 +49,8 @@ Measurement replay(const Script& script, const PolicyKind& kind, const ReplaySet
   m.device = stage.device().backend();
   if (!served) m.failure = replayer.failure();
   if (checker && served) m.failure = checker->verdict();
-  m.peak_reserved = policy->reservedPeak();
+  m.peak_reserved = policy->reserved().peak;
+  if (watch) m.reserved_over_time = watch->reserved();
   m.host_bytes_peak = replayer.hostBytesPeak();
   m.pages = policy->pageCounts();
   if (stage.sim() == nullptr) {
@@ -62,6 +66,7 @@ double fitOf(const Measurement& unlimited, const Script& script, const PolicyKin
              const ReplaySettings& settings, const OnProgress& on_progress) {
   ReplaySettings probe = settings;
   probe.check = false;
+  probe.plot.clear();
   const auto served = [&](std::uint64_t capacity) {
     return replay(script, kind, probe, capacity, [](double) {}).ok();
   };

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cistern/statistics.hpp"
+#include "interop/command/plot/curve.hpp"
 #include "interop/command/replay/device_bill.hpp"
 
 namespace cistern::command {
@@ -29,6 +30,7 @@ struct Measurement {
   std::optional<double> modelled_background_ms;  ///< what those would cost; none on a real device
   PageCounts pages;
   std::vector<std::uint64_t> calls_by_round;  ///< the caller's and the background's together
+  std::optional<Curve> reserved_over_time;    ///< with --plot, as far as the replay came
 
   bool ok() const { return failure.empty(); }
   /// None when the trace was not served: what a part of it reserves says nothing about the whole.

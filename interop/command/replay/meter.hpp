@@ -33,6 +33,13 @@ class Meter {
     work();
     since_ = Clock::now();
   }
+  /// Nor has the bill what `work` asks of the device. Pre: started.
+  template <class Work>
+  void leaveOut(Work work) {
+    const DeviceBill without = billOf(device_);
+    exclude(work);
+    before_ += billOf(device_) - without;
+  }
 
   double wallNanoseconds() const { return std::chrono::duration<double, std::nano>(wall_).count(); }
   std::uint64_t events() const { return events_; }

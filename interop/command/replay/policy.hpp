@@ -21,6 +21,12 @@ struct Held {
   Stream stream;
 };
 
+/// What a policy has taken from the device.
+struct ReservedBytes {
+  std::uint64_t now = 0;
+  std::uint64_t peak = 0;  ///< the most at once
+};
+
 /// Made anew for each replay, and holding nothing of the device before its first request. Whoever
 /// replays gives every block back before the policy goes.
 class Policy {
@@ -35,8 +41,8 @@ class Policy {
   virtual void* allocate(std::size_t bytes, Stream stream) = 0;
   /// Pre: allocate gave it out, and it is not null.
   virtual void free(const Held& block) = 0;
-  /// The most that was taken from the device at once.
-  virtual std::uint64_t reservedPeak() const = 0;
+  /// Changes nothing of what it serves next.
+  virtual ReservedBytes reserved() const = 0;
   /// Host memory that the bookkeeping takes now.
   virtual std::uint64_t hostBytes() const { return 0; }
   /// What has become of the pages; all 0 where there are none.
@@ -51,8 +57,9 @@ struct PolicySettings {
 /// One row of the list of policies.
 struct PolicyKind {
   std::string_view name;
-  std::string_view text;  ///< for --help
-  bool takes_capacity;    ///< whether it can be held to PolicySettings::capacity
+  std::string_view title;  ///< for a picture
+  std::string_view text;   ///< for --help
+  bool takes_capacity;     ///< whether it can be held to PolicySettings::capacity
   std::unique_ptr<Policy> (*make)(Device& device, const PolicySettings& settings);
   /// Why it cannot run on that device; empty when it can.
   std::string (*lacks)(const Device& device);

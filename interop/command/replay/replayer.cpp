@@ -14,11 +14,12 @@ constexpr std::size_t kBetweenProgress = 8'192;  // steps: some milliseconds
 }  // namespace
 
 Replayer::Replayer(const Script& script, Stage& stage, Policy& policy, Checker* checker,
-                   std::size_t threads)
+                   Watch* watch, std::size_t threads)
     : script_(script),
       stage_(stage),
       policy_(policy),
       checker_(checker),
+      watch_(watch),
       meter_(stage.device()),
       held_(script.slots) {
   if (threads > 1) dealer_.emplace(threads);
@@ -26,9 +27,11 @@ Replayer::Replayer(const Script& script, Stage& stage, Policy& policy, Checker* 
 
 bool Replayer::round(const OnProgress& on_progress) {
   played_ = 0;
+  if (watch_ != nullptr) watch_->look();
   meter_.start();
   attempt([&] { play(on_progress); });
   meter_.stop(played_);
+  if (watch_ != nullptr) watch_->look();  // a step that was not served, too
   stage_.settle();
   host_bytes_peak_ = std::max(host_bytes_peak_, policy_.hostBytes());
   attempt([&] { freeRest(); });
@@ -61,12 +64,26 @@ Replayer::Queued Replayer::queued() const {
 
 void Replayer::play(const OnProgress& on_progress) {
   const std::size_t all = script_.steps.size();
-  const auto play_some = queued() == Queued::kChecks ? &Replayer::playSome<Queued::kChecks>
-                         : queued() == Queued::kWork ? &Replayer::playSome<Queued::kWork>
-                                                     : &Replayer::playSome<Queued::kNothing>;
+  const PlaySome play_some = queued() == Queued::kChecks ? &Replayer::playSome<Queued::kChecks>
+                             : queued() == Queued::kWork ? &Replayer::playSome<Queued::kWork>
+                                                         : &Replayer::playSome<Queued::kNothing>;
   while (played_ < all) {
-    (this->*play_some)(std::min(kBetweenProgress, all - played_));
+    const std::size_t count = std::min(kBetweenProgress, all - played_);
+    if (watch_ != nullptr) {
+      playWatched(play_some, count);
+    } else {
+      (this->*play_some)(count);
+    }
     meter_.exclude([&] { on_progress(double(played_) / double(all)); });
+  }
+}
+
+// One at a time, so that the loop of those that nobody watches knows nothing of it.
+void Replayer::playWatched(PlaySome play_some, std::size_t count) {
+  for (; count > 0; --count) {
+    const Step& step = script_.steps[played_];
+    (this->*play_some)(1);
+    meter_.leaveOut([&] { watch_->stepped(step); });
   }
 }
 

@@ -13,13 +13,15 @@
 #include "interop/command/replay/progress.hpp"
 #include "interop/command/replay/script.hpp"
 #include "interop/command/replay/stage.hpp"
+#include "interop/command/replay/watch.hpp"
 
 namespace cistern::command {
 
 class Replayer {
  public:
-  /// `checker` may be null. With more than one thread, each event is another thread's in turn.
-  Replayer(const Script& script, Stage& stage, Policy& policy, Checker* checker,
+  /// `checker` and `watch` may be null. With more than one thread, each event is another thread's
+  /// in turn.
+  Replayer(const Script& script, Stage& stage, Policy& policy, Checker* checker, Watch* watch,
            std::size_t threads);
 
   /// Plays the whole script once, then frees what lives to its end. False, with the reason in
@@ -39,6 +41,8 @@ class Replayer {
   Queued queued() const;
   template <Queued What>
   void playSome(std::size_t count);
+  using PlaySome = void (Replayer::*)(std::size_t count);
+  void playWatched(PlaySome play_some, std::size_t count);
   template <Queued What>
   void playStep(const Step& step);
   template <Queued What>
@@ -55,6 +59,7 @@ class Replayer {
   Stage& stage_;
   Policy& policy_;
   Checker* checker_;
+  Watch* watch_;
   Meter meter_;
   std::optional<Dealer> dealer_;
   std::vector<Held> held_;  ///< by slot; a null pointer where there is no block

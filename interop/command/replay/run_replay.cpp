@@ -1,14 +1,18 @@
 #include "interop/command/replay/run_replay.hpp"
 
+#include <optional>
+
 #include <fmt/format.h>
 
 #include "allocator/base/printable.hpp"
 #include "interop/command/replay/measure.hpp"
+#include "interop/command/replay/plot.hpp"
 #include "interop/command/replay/policy.hpp"
 #include "interop/command/replay/progress.hpp"
 #include "interop/command/replay/report.hpp"
 #include "interop/command/replay/stage.hpp"
 #include "interop/command/replay/text.hpp"
+#include "interop/command/wrap.hpp"
 #include "interop/trace/trace.hpp"
 
 namespace cistern::command {
@@ -64,25 +68,35 @@ std::unique_ptr<Report> reportFor(const ReplaySettings& s, const std::string& de
   return tableReport(console.out, s, device, console.colours);
 }
 
-void printRow(Report& report, const Measurement& row, Console& console) {
-  report.row(row);
-  if (row.ok() || report.explainsFailures()) return;
-  console.err << fmt::format("cistern: {}, policy {}: {}\n", printable(row.trace), row.policy,
-                             printableLines(row.failure));
+/// Who hears of what is measured.
+struct Listeners {
+  Report& report;
+  Plot* plot;  ///< may be null
+  Progress& progress;
+  Console& console;
+};
+
+void show(const Measurement& row, const Listeners& to) {
+  to.progress.clear();
+  to.report.row(row);
+  if (to.plot != nullptr) to.plot->row(row);
+  if (row.ok() || to.report.explainsFailures()) return;
+  to.console.err << fmt::format("cistern: {}, policy {}: {}\n", printable(row.trace), row.policy,
+                                printableLines(row.failure));
 }
 
-ExitStatus replayAll(const std::vector<Script>& scripts, const ReplaySettings& s, Report& report,
-                     Progress& progress, Console& console) {
+ExitStatus replayAll(const std::vector<Script>& scripts, const ReplaySettings& s,
+                     const Listeners& to) {
   ExitStatus status = kDone;
   const double rows = double((scripts.size() + s.recipes.size()) * s.policies.size());
   double done = 0;
   const auto replay_one = [&](const Script& script) {
+    if (to.plot != nullptr) to.plot->begin(script);
     for (const std::string& policy : s.policies) {
       const std::string what = fmt::format("{}, {}", script.name, policy);
-      const auto on_progress = [&](double part) { progress.show((done + part) / rows, what); };
+      const auto on_progress = [&](double part) { to.progress.show((done + part) / rows, what); };
       const Measurement row = measure(script, policyKind(policy), s, on_progress);
-      progress.clear();
-      printRow(report, row, console);
+      show(row, to);
       if (!row.ok()) status = kNotDone;
       ++done;
     }
@@ -94,18 +108,28 @@ ExitStatus replayAll(const std::vector<Script>& scripts, const ReplaySettings& s
   return status;
 }
 
+void writePlot(Plot& plot, const ReplaySettings& s, const std::string& device, Console& console) {
+  plot.write(device);
+  if (s.format != Format::kTable) return;
+  console.out << '\n' << wrapped(fmt::format("The picture is in {}.", printable(plot.path())));
+}
+
 }  // namespace
 
 ExitStatus runReplay(ReplaySettings settings, Console& console) {
   settings.device = resolveDevice(settings.device);
   requireSense(settings);
   const std::string device = requireDevice(settings);
+  std::optional<Plot> plot;
+  if (!settings.plot.empty()) plot.emplace(settings);
   Progress progress(console);
   const std::vector<Script> scripts = readAll(settings, progress);
   const auto report = reportFor(settings, device, console);
   report->begin();
-  const ExitStatus status = replayAll(scripts, settings, *report, progress, console);
+  const ExitStatus status =
+      replayAll(scripts, settings, {*report, plot ? &*plot : nullptr, progress, console});
   report->end();
+  if (plot) writePlot(*plot, settings, device, console);
   return status;
 }
 

@@ -32,6 +32,7 @@ struct ReplaySettings {
   Options options;          ///< of the policy "cistern"
   bool check = false;
   Format format = Format::kTable;
+  std::string plot;  ///< the file that a picture goes to; empty: none is drawn
 };
 
 }  // namespace cistern::command

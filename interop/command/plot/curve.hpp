@@ -1,0 +1,37 @@
+// A quantity over time, in as many columns as its picture is wide. However often it changes, it
+// takes no more room than that, and no peak is lost: a column keeps the least and the most that it
+// saw.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace cistern::command {
+
+class Curve {
+ public:
+  struct Column {
+    std::uint64_t least, most;
+    std::uint64_t last;  ///< what the next column begins with
+  };
+
+  /// Of the time from 0 to `span`. The value is 0 before the first one comes. Pre: columns > 0.
+  Curve(std::uint64_t span, std::size_t columns);
+
+  /// The value is `value` from `when` on. Pre: `when` is not before that of the last call.
+  void add(std::uint64_t when, std::uint64_t value);
+  /// The value stays what it is until `when` at least. Pre: as of add.
+  void holdUntil(std::uint64_t when);
+
+  /// From the first to the last that was reached.
+  const std::vector<Column>& columns() const { return columns_; }
+  std::uint64_t peak() const;
+
+ private:
+  double columns_per_tick_;
+  std::size_t most_columns_;
+  std::vector<Column> columns_{{0, 0, 0}};
+};
+
+}  // namespace cistern::command

@@ -1,0 +1,42 @@
+// The picture of one program: what it asks for over time, as an area, and what each of several
+// allocators reserves for it, as a line. It knows what to show only, not where that is from.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "interop/command/plot/curve.hpp"
+
+namespace cistern::command {
+
+/// How many columns the curves of a picture have: a unit of its width each.
+inline constexpr std::size_t kPictureColumns = 660;
+
+struct Series {
+  std::string key;         ///< one word, that names it in the file
+  std::string title;       ///< the first line of its label
+  std::string figures;     ///< the second
+  std::size_t colour = 0;  ///< a number of style.hpp's; unused by the area
+  Curve curve{0, kPictureColumns};
+  bool cut_short = false;  ///< it ends where the program was not served any more
+};
+
+/// All text is printable.
+struct Picture {
+  std::string title;
+  std::string subtitle;
+  std::string description;  ///< for those who cannot see it
+  std::string note;         ///< small, at the bottom
+  std::string time;         ///< what the time axis has so many units of
+  std::uint64_t span = 0;   ///< of all curves
+  bool in_events = false;   ///< and not in µs
+  Series asked;
+  std::vector<Series> reserved;  ///< the first is drawn over the others
+};
+
+/// As SVG, to be read on a white page as on a dark one.
+std::string drawn(const Picture& picture);
+
+}  // namespace cistern::command
