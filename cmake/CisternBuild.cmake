@@ -22,7 +22,11 @@ endif()
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
-set(CMAKE_POSITION_INDEPENDENT_CODE ON)  # the C API and the preload library are shared objects
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)  # the library is a shared object too
+# A shared library shows what is marked CISTERN_API, and nothing else.
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_C_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
 find_program(CISTERN_CCACHE ccache)
@@ -78,6 +82,11 @@ endif()
 
 find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)
+
+# {fmt} inside the library: compiled in, so that who uses the library needs none. Its headers are never
+# the program's: no header of ours includes them.
+add_library(cistern_fmt INTERFACE)
+target_link_libraries(cistern_fmt INTERFACE $<BUILD_INTERFACE:fmt::fmt-header-only>)
 
 # The sources of the calling folder go to `variable`; new files are seen without a new configure.
 function(cistern_sources variable)

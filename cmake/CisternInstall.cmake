@@ -1,27 +1,15 @@
 # `cmake --install` puts the libraries, their headers and the `cistern` program in place, so that
 # another project can say find_package(cistern) and link cistern::engine. After add_subdirectory the
 # libraries have the same names.
-include(GNUInstallDirs)
+
 include(CMakePackageConfigHelpers)
 
 set(cistern_package ${CMAKE_INSTALL_LIBDIR}/cmake/cistern)
-set(cistern_libraries cistern_base cistern_layout cistern_device cistern_engine cistern_pools
-                      cistern_handles ${cistern_handle_libraries})
-foreach(vendor cuda hip)
-  if(TARGET cistern_handles_${vendor})
-    list(APPEND cistern_libraries cistern_handles_${vendor})
-  endif()
-endforeach()
-
-foreach(library IN LISTS cistern_libraries)
-  string(REPLACE cistern_ "" short ${library})
-  set_target_properties(${library} PROPERTIES EXPORT_NAME ${short})
-  add_library(cistern::${short} ALIAS ${library})
-endforeach()
-install(TARGETS ${cistern_libraries} EXPORT cistern ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+set(cistern_libraries cistern_static cistern_shared)
+install(TARGETS ${cistern_libraries} EXPORT cistern
+        ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(EXPORT cistern NAMESPACE cistern:: FILE cisternTargets.cmake DESTINATION ${cistern_package})
-install(DIRECTORY allocator pools handles DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/cistern
-        FILES_MATCHING PATTERN *.hpp)
+install(DIRECTORY include/cistern DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 if(TARGET cistern)
   install(TARGETS cistern RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()

@@ -35,6 +35,7 @@ std::string_view callName(Call call) {
                                                                       "destroy_graph",
                                                                       "destroy_graph_exec",
                                                                       "dump_graph",
+                                                                      "copy",
                                                                       "host_malloc",
                                                                       "host_free",
                                                                       "can_access_peer",

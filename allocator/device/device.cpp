@@ -175,6 +175,11 @@ Status Device::dumpGraph(DeviceGraph graph, const std::string& path) {
   return doDumpGraph(graph, path);
 }
 
+Status Device::copy(Address to, Address from, std::size_t bytes, Stream stream) {
+  count(Call::kCopy);
+  return doCopy(to, from, bytes, stream);
+}
+
 Result<void*> Device::hostMalloc(std::size_t bytes) {
   count(Call::kHostMalloc);
   return doHostMalloc(bytes);

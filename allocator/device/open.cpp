@@ -1,3 +1,5 @@
+#include "allocator/device/open.hpp"
+
 #include <fmt/format.h>
 
 #include "allocator/device/sim/sim_device.hpp"
@@ -65,6 +67,12 @@ std::unique_ptr<Device> openDevice(std::string_view backend, int ordinal) {
   if (backend == "sim") return openSimulated(ordinal);
   throw InvalidArgument(
       fmt::format("unknown backend '{}': must be auto, cuda, hip or sim", backend));
+}
+
+int devicesBeside(const Device& device) {
+  if (device.backend() == "sim") return kSimulatedDevices;
+  const Result<int> count = device.backend() == "cuda" ? cuda::deviceCount() : hip::deviceCount();
+  return count ? count.value() : kSimulatedDevices;
 }
 
 }  // namespace cistern

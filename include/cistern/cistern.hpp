@@ -2,7 +2,9 @@
 #pragma once
 
 #include "cistern/allocator.hpp"
+#include "cistern/buffer.hpp"
 #include "cistern/current.hpp"
+#include "cistern/default_allocator.hpp"
 #include "cistern/device.hpp"
 #include "cistern/error.hpp"
 #include "cistern/graph.hpp"

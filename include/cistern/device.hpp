@@ -153,6 +153,12 @@ class CISTERN_API Device {
   /// Replaces a file that is there. kNotSupported where the runtime cannot.
   Status dumpGraph(DeviceGraph graph, const std::string& path);
 
+  // ---- Copying ---------------------------------------------------------------------------------
+
+  /// Queues on `stream` a copy of `bytes` of this device's memory to another place there. Pre: both
+  /// ranges are memory of the device, and do not overlap. For programs: the engine copies nothing.
+  Status copy(Address to, Address from, std::size_t bytes, Stream stream);
+
   // ---- Pinned host memory, peers ---------------------------------------------------------------
 
   Result<void*> hostMalloc(std::size_t bytes);
@@ -222,6 +228,7 @@ class CISTERN_API Device {
   virtual Status doDestroyGraph(DeviceGraph graph) = 0;
   virtual Status doDestroyGraphExec(DeviceGraphExec exec) = 0;
   virtual Status doDumpGraph(DeviceGraph graph, const std::string& path) = 0;
+  virtual Status doCopy(Address to, Address from, std::size_t bytes, Stream stream) = 0;
   virtual Result<void*> doHostMalloc(std::size_t bytes) = 0;
   virtual Status doHostFree(void* pointer) = 0;
   virtual Result<bool> doCanAccessPeer(int peer_ordinal) = 0;

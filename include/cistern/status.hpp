@@ -50,6 +50,7 @@ enum class Call : std::uint8_t {
   kDestroyGraph,
   kDestroyGraphExec,
   kDumpGraph,
+  kCopy,
   kHostMalloc,
   kHostFree,
   kCanAccessPeer,

@@ -93,6 +93,9 @@ class InterposedDevice final : public Device {
   Status doDumpGraph(DeviceGraph g, const std::string& p) override {
     return at(Call::kDumpGraph).dumpGraph(g, p);
   }
+  Status doCopy(Address to, Address from, std::size_t n, Stream s) override {
+    return at(Call::kCopy).copy(to, from, n, s);
+  }
   Result<void*> doHostMalloc(std::size_t n) override { return at(Call::kHostMalloc).hostMalloc(n); }
   Status doHostFree(void* p) override { return at(Call::kHostFree).hostFree(p); }
   Result<bool> doCanAccessPeer(int p) override { return at(Call::kCanAccessPeer).canAccessPeer(p); }

@@ -59,28 +59,49 @@ Status SimDevice::launch(Stream stream, Work work) {
   MutexLock lock(mutex_);
   clock_.advance(cost::kLaunch);  // the program's own call, so on no account
   runEffects();
+  return submit(Call::kLaunchGraph, stream, std::move(work));
+}
+
+Status SimDevice::doCopy(Address to, Address from, std::size_t bytes, Stream stream) {
+  MutexLock lock(mutex_);
+  if (Status in = enter(Call::kCopy, cost::kCopy); !in.ok()) return in;
+  if (bytes == 0) return {};
+  const Effect effect = [=](MemoryView& memory) {
+    for (std::uint64_t done = 0; done < bytes;) {
+      const MemoryView::Bytes piece = memory.at(from + done, bytes - done);
+      memory.write(to + done, piece.data, piece.size);
+      done += piece.size;
+    }
+  };
+  return submit(Call::kCopy, stream,
+                {"copy",
+                 {{from, bytes, AccessKind::kRead}, {to, bytes, AccessKind::kWrite}},
+                 cost::copying(bytes),
+                 effect});
+}
+
+Status SimDevice::submit(Call call, Stream stream, Work work) {
   StreamState* state = find(stream);
-  if (state == nullptr) return checkStream(Call::kLaunchGraph, stream);
-  const auto recording = capturing(Call::kLaunchGraph, stream);
+  if (state == nullptr) return checkStream(call, stream);
+  const auto recording = capturing(call, stream);
   if (!recording.ok()) return recording.error();
   if (recording.value()) {
     captures_.append(stream, std::make_shared<const Work>(std::move(work)));
     return {};
   }
   scratch_.clear();
-  if (Status found = resolve(work, stream, scratch_); !found.ok()) return found;
+  if (Status found = resolve(call, work, stream, scratch_); !found.ok()) return found;
   queue(*state, stream, std::move(work), scratch_);
   return {};
 }
 
-Status SimDevice::resolve(const Work& work, Stream stream, std::vector<Span>& spans) {
+Status SimDevice::resolve(Call call, const Work& work, Stream stream, std::vector<Span>& spans) {
   if (!needsMemory(work)) return {};
   std::string why;
   for (const Access& access : work.accesses) {
     if (memory_.resolve(access, spans, why)) continue;
     detector_.reportIllegal(work.name, stream, access, why);
-    return refusal(Call::kLaunchGraph, Reason::kIllegalAddress,
-                   fmt::format("'{}': {}", work.name, why));
+    return refusal(call, Reason::kIllegalAddress, fmt::format("'{}': {}", work.name, why));
   }
   return {};
 }

@@ -91,6 +91,8 @@ class SimDevice final : public SimulatedDevice {
   /// What the node is in: a capture that is active or a graph that is alive; null when neither.
   const GraphBody* bodyWith(GraphNode node) CISTERN_REQUIRES(mutex_);
 
+  /// Queues or records work on a stream. Its errors name `call`.
+  Status submit(Call call, Stream stream, Work work) CISTERN_REQUIRES(mutex_);
   std::uint64_t enqueue(StreamState& stream, std::uint64_t duration) CISTERN_REQUIRES(mutex_);
   Status waitUntil(Call call, std::uint64_t completion) CISTERN_REQUIRES(mutex_);
   Status waitForAll(Call call) CISTERN_REQUIRES(mutex_);
@@ -98,7 +100,7 @@ class SimDevice final : public SimulatedDevice {
   void forgetReturnedPages() CISTERN_REQUIRES(mutex_);
 
   bool needsMemory(const Work& work) const { return config_.race_detector || bool(work.effect); }
-  Status resolve(const Work& work, Stream stream, std::vector<Span>& spans)
+  Status resolve(Call call, const Work& work, Stream stream, std::vector<Span>& spans)
       CISTERN_REQUIRES(mutex_);
   void queue(StreamState& state, Stream stream, Work work, std::vector<Span>& spans)
       CISTERN_REQUIRES(mutex_);
@@ -137,6 +139,7 @@ class SimDevice final : public SimulatedDevice {
   Status doDestroyGraph(DeviceGraph graph) override;
   Status doDestroyGraphExec(DeviceGraphExec exec) override;
   Status doDumpGraph(DeviceGraph graph, const std::string& path) override;
+  Status doCopy(Address to, Address from, std::size_t bytes, Stream stream) override;
   Result<void*> doHostMalloc(std::size_t bytes) override;
   Status doHostFree(void* pointer) override;
   Result<bool> doCanAccessPeer(int peer_ordinal) override;

@@ -86,7 +86,8 @@ Status SimDevice::doLaunchGraph(DeviceGraphExec exec, Stream stream) {
   }
   std::vector<std::vector<Span>> spans(body.size());
   for (NodeId node = 0; node < body.size(); ++node) {
-    Status found = resolve(*body.works[node], body.tags[node]->stream, spans[node]);
+    Status found =
+        resolve(Call::kLaunchGraph, *body.works[node], body.tags[node]->stream, spans[node]);
     if (!found.ok()) return found;
   }
   queueGraph(it->second, *find(stream), spans);

@@ -20,6 +20,13 @@ Result<MemoryInfo> VendorDevice::doMemoryInfo() {
   return outcome(Call::kMemoryInfo, error, MemoryInfo{free_bytes, total_bytes});
 }
 
+Status VendorDevice::doCopy(Address to, Address from, std::size_t bytes, Stream stream) {
+  return outcome(Call::kCopy, onDevice([&] {
+                   return GPU(MemcpyAsync)(toPointer(to), toPointer(from), bytes,
+                                           GPU(MemcpyDeviceToDevice), handleOf(stream));
+                 }));
+}
+
 Result<void*> VendorDevice::doHostMalloc(std::size_t bytes) {
   void* memory = nullptr;
   const Error error = onDevice([&] { return pinnedMalloc(&memory, bytes); });

@@ -98,6 +98,7 @@ class VendorDevice final : public Device {
   Result<MemoryInfo> doMemoryInfo() override;
   Result<void*> doHostMalloc(std::size_t bytes) override;
   Status doHostFree(void* pointer) override;
+  Status doCopy(Address to, Address from, std::size_t bytes, Stream stream) override;
   Result<bool> doCanAccessPeer(int peer_ordinal) override;
 
   Result<Address> doReserve(std::size_t bytes) override;

@@ -20,6 +20,13 @@ Reports::Inspected Reports::inspect(const char* verb, Address address) const {
   throw InvalidArgument(describe(verb, address).text());
 }
 
+bool Reports::covers(Address address) const {
+  const auto [segment, heap] = locate(segments_, address);
+  if (heap == nullptr) return false;
+  const MutexLock lock(heap->mutex());
+  return segment->covers(address, *heap);
+}
+
 Misuse Reports::describe(const char* verb, Address address) const {
   Misuse misuse;
   misuse.verb = verb;

@@ -38,6 +38,8 @@ class Reports {
   };
   /// Of a block that the program has. Throws InvalidArgument for any other pointer, which names it.
   Inspected inspect(const char* verb, Address address) const;
+  /// Whether the address lies in memory of this allocator's.
+  bool covers(Address address) const;
   /// Tells the misuse hook of a pointer that is no block's that the program has.
   void misuse(const char* verb, Address address) const noexcept;
   /// Tells the observers, and throws OutOfMemory. `segment`: the least that would have to be had of

@@ -1,0 +1,53 @@
+# The library as programs link it: all floors in one archive (cistern_static), and the same in one
+# shared object (cistern_shared, libcistern.so.0). Each file is compiled once, for both.
+include_guard(GLOBAL)
+
+set(cistern_parts base layout device engine pools handles cpp c)
+set(cistern_objects "")
+foreach(part IN LISTS cistern_parts)
+  list(APPEND cistern_objects $<TARGET_OBJECTS:cistern_${part}>)
+endforeach()
+foreach(vendor cuda hip)
+  if(TARGET cistern_device_${vendor})
+    list(APPEND cistern_objects $<TARGET_OBJECTS:cistern_device_${vendor}>)
+  endif()
+  if(TARGET cistern_handles_${vendor})
+    list(APPEND cistern_objects $<TARGET_OBJECTS:cistern_handles_${vendor}>)
+  endif()
+endforeach()
+
+# What a program that links either needs.
+function(cistern_as_seen_by_programs target name)
+  target_include_directories(${target} INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+                                                 $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  target_compile_features(${target} INTERFACE cxx_std_17)
+  set_target_properties(${target} PROPERTIES OUTPUT_NAME cistern EXPORT_NAME ${name} LINKER_LANGUAGE CXX)
+  add_library(cistern::${name} ALIAS ${target})
+endfunction()
+
+add_library(cistern_static STATIC ${cistern_objects})
+target_link_libraries(cistern_static INTERFACE Threads::Threads ${CMAKE_DL_LIBS})
+cistern_as_seen_by_programs(cistern_static static)
+
+add_library(cistern_shared SHARED ${cistern_objects})
+target_link_libraries(cistern_shared PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
+set_target_properties(cistern_shared PROPERTIES VERSION ${PROJECT_VERSION}
+                                                SOVERSION ${PROJECT_VERSION_MAJOR})
+cistern_as_seen_by_programs(cistern_shared shared)
+set(cistern_symbols ${PROJECT_SOURCE_DIR}/cmake/cistern.symbols)
+target_link_options(cistern_shared PRIVATE LINKER:--version-script=${cistern_symbols}
+                                           LINKER:--exclude-libs,ALL LINKER:-z,defs)
+set_target_properties(cistern_shared PROPERTIES LINK_DEPENDS ${cistern_symbols})
+
+if(cistern_has_CUDA)
+  # The static runtime is part of the shared library; who links the archive links it as well.
+  target_link_libraries(cistern_static INTERFACE ${cistern_cudart})
+  target_link_libraries(cistern_shared PRIVATE ${cistern_cudart})
+endif()
+
+# After add_subdirectory: the archive, unless the program builds shared libraries.
+if(BUILD_SHARED_LIBS)
+  add_library(cistern::cistern ALIAS cistern_shared)
+else()
+  add_library(cistern::cistern ALIAS cistern_static)
+endif()

@@ -1,0 +1,138 @@
+// Device memory that frees itself.
+#pragma once
+
+#include <cstddef>
+#include <limits>
+#include <memory>
+#include <new>
+#include <type_traits>
+#include <utility>
+
+#include "cistern/default_allocator.hpp"
+
+namespace cistern {
+
+namespace detail {
+
+/// The bytes of `count` objects. Throws std::bad_alloc where there are no so many bytes.
+template <class T>
+std::size_t bytesOf(std::size_t count) {
+  if (count > std::numeric_limits<std::size_t>::max() / sizeof(T)) throw std::bad_alloc();
+  return count * sizeof(T);
+}
+
+}  // namespace detail
+
+/// `size()` objects of type T in device memory, for use on one stream. The host never looks at
+/// them. Freed in that stream's order when the buffer goes: queued work may still use it then. Not
+/// thread-safe, as a std::vector is not.
+///
+///   data() == nullptr  <=>  size() == 0        bytes() == size() * sizeof(T)
+template <class T>
+class DeviceBuffer {
+  static_assert(std::is_trivially_copyable<T>::value, "nothing is constructed on the device");
+
+ public:
+  DeviceBuffer() noexcept = default;
+  /// From the shared allocator of the current device. Throws what allocate does. Contents are
+  /// indeterminate.
+  explicit DeviceBuffer(std::size_t count, Stream stream = currentStream())
+      : DeviceBuffer(count, stream, allocator()) {}
+  /// From an allocator that outlives the buffer.
+  DeviceBuffer(std::size_t count, Stream stream, CachingAllocator& from)
+      : allocator_(&from), stream_(stream) {
+    data_ = static_cast<T*>(from.allocate(detail::bytesOf<T>(count), stream));
+    size_ = count;
+  }
+  ~DeviceBuffer() { reset(); }
+  DeviceBuffer(DeviceBuffer&& other) noexcept { swap(other); }
+  DeviceBuffer& operator=(DeviceBuffer&& other) noexcept {
+    DeviceBuffer(std::move(other)).swap(*this);
+    return *this;
+  }
+
+  T* data() noexcept { return data_; }
+  const T* data() const noexcept { return data_; }
+  std::size_t size() const noexcept { return size_; }
+  std::size_t bytes() const noexcept { return size_ * sizeof(T); }
+  bool empty() const noexcept { return size_ == 0; }
+  Stream stream() const noexcept { return stream_; }
+
+  /// Changes size(). The first min(before, after) objects stay, and are copied, on the buffer's
+  /// stream, only where they do not fit in place. Throws what allocate does, or DeviceFailure where
+  /// the device refuses the copy; then nothing has changed. Pre: not default-constructed, unless
+  /// count is 0.
+  void resize(std::size_t count) { resizeKeeping(count, size_ < count ? size_ : count); }
+  /// The same for contents that are not needed any more: nothing is copied, and they are
+  /// indeterminate.
+  void resizeWithoutCopy(std::size_t count) { resizeKeeping(count, 0); }
+
+  /// The memory is also used on `stream`: CachingAllocator::recordStream.
+  void record(Stream stream) {
+    if (data_ != nullptr) allocator_->recordStream(data_, stream);
+  }
+  /// The memory is the caller's now, to be freed by the allocator that it came from. Post: empty().
+  [[nodiscard]] T* release() noexcept {
+    size_ = 0;
+    return std::exchange(data_, nullptr);
+  }
+  /// Frees the memory. Post: empty().
+  void reset() noexcept {
+    if (data_ != nullptr) allocator_->free(release());
+  }
+  void swap(DeviceBuffer& other) noexcept {
+    std::swap(allocator_, other.allocator_);
+    std::swap(stream_, other.stream_);
+    std::swap(data_, other.data_);
+    std::swap(size_, other.size_);
+  }
+
+ private:
+  bool fits(std::size_t count) const {
+    return data_ != nullptr && detail::bytesOf<T>(count) <= allocator_->blockSize(data_);
+  }
+  void resizeKeeping(std::size_t count, std::size_t kept) {
+    if (count == 0) return reset();
+    if (!fits(count)) {
+      DeviceBuffer larger(count, stream_, *allocator_);
+      if (kept != 0) {
+        allocator_->device()
+            .copy(toAddress(larger.data_), toAddress(data_), kept * sizeof(T), stream_)
+            .orThrow();
+      }
+      larger.swap(*this);
+    }
+    size_ = count;
+  }
+
+  CachingAllocator* allocator_ = nullptr;
+  Stream stream_;
+  T* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+/// Frees by the shared allocators.
+struct DeviceDelete {
+  void operator()(void* pointer) const noexcept { cistern::free(pointer); }
+};
+
+/// A pointer to device memory that frees it, in the order of the stream that it was allocated for.
+template <class T>
+using UniqueDevicePtr = std::unique_ptr<T, DeviceDelete>;
+
+/// One T in device memory, or `count` of them (makeUnique<T[]>), from the shared allocator of the
+/// current device. Throws what allocate does. Contents are indeterminate.
+template <class T, std::enable_if_t<!std::is_array<T>::value, int> = 0>
+UniqueDevicePtr<T> makeUnique(Stream stream = currentStream()) {
+  static_assert(std::is_trivially_copyable<T>::value, "nothing is constructed on the device");
+  return UniqueDevicePtr<T>(static_cast<T*>(allocate(sizeof(T), stream)));
+}
+template <class T, std::enable_if_t<std::is_array<T>::value, int> = 0>
+UniqueDevicePtr<T> makeUnique(std::size_t count, Stream stream = currentStream()) {
+  using Element = std::remove_extent_t<T>;
+  static_assert(std::is_trivially_copyable<Element>::value, "nothing is constructed on the device");
+  return UniqueDevicePtr<T>(
+      static_cast<Element*>(allocate(detail::bytesOf<Element>(count), stream)));
+}
+
+}  // namespace cistern

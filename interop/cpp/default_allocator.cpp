@@ -1,0 +1,109 @@
+#include "cistern/default_allocator.hpp"
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <mutex>
+
+#include "allocator/base/device_slots.hpp"
+#include "allocator/device/open.hpp"
+#include "allocator/engine/engine.hpp"
+
+namespace cistern {
+namespace {
+
+/// A device and what stands on it. Made whole or not at all; never destroyed.
+struct Shared {
+  explicit Shared(int ordinal)
+      : device(openDevice("auto", ordinal)), allocator(*device), pools(allocator) {}
+  const std::unique_ptr<Device> device;
+  CachingAllocator allocator;
+  Pools pools;
+};
+
+// Where the process has one device, nobody has to be asked which one is current.
+constinit std::atomic<CachingAllocator*> only{nullptr};
+
+class SharedAllocators {
+ public:
+  Shared* find(int device) const {
+    return slots_[ordinalIndex(device)].load(std::memory_order_acquire);
+  }
+  Shared& at(int device) {
+    if (Shared* const there = find(device)) return *there;
+    return make(device);
+  }
+  /// The one whose memory covers the address; null for none's.
+  Shared* owner(Address address) const {
+    for (int device = 0; device < made_.load(std::memory_order_acquire); ++device) {
+      Shared* const one = find(device);
+      if (one != nullptr && one->allocator.engine().core.reports.covers(address)) return one;
+    }
+    return nullptr;
+  }
+
+ private:
+  [[gnu::cold, gnu::noinline]] Shared& make(int device) {
+    const std::lock_guard lock(making_);
+    if (Shared* const there = find(device)) return *there;
+    Shared* const made = std::make_unique<Shared>(device).release();
+    if (devicesBeside(*made->device) == 1) only.store(&made->allocator, std::memory_order_release);
+    slots_[ordinalIndex(device)].store(made, std::memory_order_release);
+    if (device >= made_) made_.store(device + 1, std::memory_order_release);
+    return *made;
+  }
+
+  std::array<std::atomic<Shared*>, std::size_t(kMaxDevices)> slots_{};
+  std::atomic<int> made_{0};  ///< none is made for this device, or one after it
+  std::mutex making_;
+};
+
+// Without a destructor: static objects may free to the very end.
+SharedAllocators& shared() {
+  static SharedAllocators& all = *new SharedAllocators;
+  return all;
+}
+
+CachingAllocator& current() {
+  if (CachingAllocator* const one = only.load(std::memory_order_acquire)) [[likely]]
+    return *one;
+  return allocator(currentDevice());
+}
+
+// Out of line: a process with one device does not come here.
+[[gnu::noinline]] void freeOfMany(void* pointer) noexcept {
+  if (pointer == nullptr) return;
+  if (Shared* const owner = shared().owner(toAddress(pointer)))
+    return owner->allocator.free(pointer);
+  try {
+    allocator().free(pointer);       // which reports it
+  } catch (const std::exception&) {  // no device: then nobody can have allocated it
+    Misuse misuse;
+    misuse.verb = "free";
+    misuse.pointer = toAddress(pointer);
+    defaultMisuseHook(misuse);
+  }
+}
+
+}  // namespace
+
+CachingAllocator& allocator(int device) { return shared().at(device).allocator; }
+
+Pools& pools(int device) { return shared().at(device).pools; }
+
+void* allocate(std::size_t bytes, Stream stream) { return current().allocate(bytes, stream); }
+
+void* allocate(std::size_t bytes) { return current().allocate(bytes); }
+
+void free(void* pointer) noexcept {
+  if (CachingAllocator* const one = only.load(std::memory_order_acquire)) [[likely]]
+    return one->free(pointer);
+  freeOfMany(pointer);
+}
+
+void recordStream(void* pointer, Stream stream) {
+  Shared* const owner = shared().owner(toAddress(pointer));
+  (owner != nullptr ? owner->allocator : allocator()).recordStream(pointer, stream);
+}
+
+}  // namespace cistern
