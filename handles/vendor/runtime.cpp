@@ -30,8 +30,8 @@ static_assert(sizeof(Current) <= sizeof(std::uintptr_t));
 
 void require(Error error, const char* call, int ordinal) {
   if (error == kSuccess) return;
-  throw cistern::Error(fmt::format("device {} of {}: {} failed: {} ({})", ordinal, kBackend, call,
-                                   GPU(GetErrorName)(error), int(error)));
+  throw cistern::Error(fmt::format("device {} of {}: {} failed: {} ({}): {}", ordinal, kBackend,
+                                   call, errorName(error), errorCode(error), errorText(error)));
 }
 
 std::uintptr_t enterDevice(int ordinal) {
@@ -63,17 +63,18 @@ int computeMajorOf(int ordinal) noexcept {
   return computeMajor(ordinal, &major) == kSuccess ? major : 0;
 }
 
-constexpr handles::VendorRuntime kRuntime{{currentOrdinal, enterDevice, leaveDevice},
-                                          kNoDeviceText,
-                                          relaxCapture,
-                                          restoreCapture,
-                                          computeMajorOf};
+constexpr DeviceSwitch kDevices{currentOrdinal, enterDevice, leaveDevice};
 
 // While the program is loaded: a DeviceGuard may come before the first handle.
-[[maybe_unused]] const bool follows_guards = (addDeviceSwitch(kRuntime.devices), true);
+[[maybe_unused]] const bool follows_guards = (addDeviceSwitch(kDevices), true);
 
 }  // namespace
 
-const handles::VendorRuntime& runtime() { return kRuntime; }
+// Made when it is first asked for: HIP's text is known once its library was looked for.
+const handles::VendorRuntime& runtime() {
+  static const handles::VendorRuntime table{kDevices, noDeviceText(), relaxCapture, restoreCapture,
+                                            computeMajorOf};
+  return table;
+}
 
 }  // namespace cistern::GPU_NAMESPACE

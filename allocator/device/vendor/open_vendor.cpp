@@ -11,7 +11,7 @@ namespace {
 
 DeviceError noDevice(Error error) {
   DeviceError described = failure(Call::kOpen, error);
-  if (described.kind == ErrorKind::kNoDevice) described.detail = kNoDeviceText;
+  if (described.kind == ErrorKind::kNoDevice) described.detail = noDeviceText();
   return described;
 }
 
