@@ -79,7 +79,7 @@ function(cistern_vendor_backend target vendor runtime)
   target_link_libraries(${target} PRIVATE ${runtime})
 endfunction()
 
-set(cistern_vendor_sources capture.cpp driver_pool.cpp failure.cpp memory.cpp open_vendor.cpp
+set(cistern_vendor_sources capture.cpp current.cpp driver_pool.cpp failure.cpp memory.cpp open_vendor.cpp
                            streams.cpp virtual_memory.cpp)
 
 # cistern_add_vendor_backends(target): both backends, each real or absent.

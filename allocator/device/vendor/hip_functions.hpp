@@ -27,6 +27,7 @@
   OF(hipHostFree)                                                                        \
                                                                                          \
   OF(hipMemAddressFree)                                                                  \
+  OF(hipMemcpyAsync)                                                                     \
   OF(hipMemAddressReserve)                                                               \
   OF(hipMemCreate)                                                                       \
   OF(hipMemGetAllocationGranularity)                                                     \
