@@ -148,6 +148,26 @@ TEST_CASE("what a body has freed does not come to the next by way of other work 
   }
 }
 
+TEST_CASE("a stream that has the handle of one that recorded a body reuses nothing of it",
+          "[pools]") {
+  sim::SimConfig config = simOf(kGiB);
+  config.reuse_streams = true;
+  PoolRig rig("", config);
+  const Stream gone = rig.stream();
+  Bodies bodies(rig);
+  bodies.begin(gone);
+  void* inside = rig.temporary(kInBody, gone);
+  bodies.end(gone);
+  rig.allocator.forgetStream(gone);
+  rig.sim().destroyStream(gone).orThrow();
+  const Stream body = rig.stream();
+  CHECK(body == gone);
+  bodies.begin(body);
+  CHECK(rig.temporary(kInBody, body) != inside);
+  bodies.end(body);
+  bodies.runAll();
+}
+
 TEST_CASE("streams of one body reuse each other's memory in its order", "[pools]") {
   PoolRig rig;
   const Stream body = rig.stream(), side = rig.stream();

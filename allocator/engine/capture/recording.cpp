@@ -18,6 +18,13 @@ bool hasFree(Heap& owner, const Request& request) {
   return bestFree(owner, request, {}) != nullptr;
 }
 
+// That of the stream which has the handle, or of one that had it and is gone: the next gets it.
+Heap* heapWith(const Pool& pool, Stream handle) {
+  const std::vector<Heap*> heaps = pool.heaps();
+  const auto it = std::ranges::find(heaps, handle, &Heap::stream);
+  return it != heaps.end() ? *it : nullptr;
+}
+
 }  // namespace
 
 Recording::Recording(Device& device, KnownStreams& streams, Pool& pool)
@@ -70,7 +77,7 @@ bool Recording::covers(Stream stream) {
 // What the stream has used or freed until now is for the part that it does not record any more:
 // also not for other work in the pool, which would give it back as memory that no part has used.
 void Recording::endPart(RecordedStreams::Seen& of) {
-  waiting_.keepApart(of.stream, pool_.find(of.stream));
+  waiting_.keepApart(of.stream, heapWith(pool_, of.stream));
   RecordedStreams::endPart(of);
 }
 
