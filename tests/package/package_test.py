@@ -198,10 +198,12 @@ def linked_by_hand(compiler, source, prefix, name, *options):
 def pkgconfig(sources, build, work):
     if not shutil.which("pkg-config"):
         skip("there is no pkg-config")
-    if cuda_runtime(work):
-        skip("a package with CUDA's runtime is linked with the toolkit's folder besides")
+    # The archive of a build with CUDA is linked with the toolkit's folder besides (-L).
+    ways = [("cistern", [])]
+    if not cuda_runtime(work):
+        ways += [("cistern", ["--static"]), ("cistern-static", [])]
     for prefix in (work / "here", work / "moved"):
-        for name, options in (("cistern", []), ("cistern", ["--static"]), ("cistern-static", [])):
+        for name, options in ways:
             program = linked_by_hand([CXX, "-std=c++17"], HERE / "program.cpp", prefix, name, *options)
             check(("libcistern.so.0" in needed(program)) == (name == "cistern"), f"{name}: the other one")
 

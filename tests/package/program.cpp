@@ -1,6 +1,7 @@
 // The least that a program does with Cistern, on a machine without a GPU.
-#include <cistern/cistern.hpp>
 #include <cstdio>
+
+#include <cistern/cistern.hpp>
 
 int main() {
   const auto device = cistern::openDevice("sim");
