@@ -105,18 +105,24 @@ def headers(sources, build, work):
     alone = work / "alone"
     shutil.rmtree(alone, ignore_errors=True)
     alone.mkdir()
-    compilers = {CXX, *filter(shutil.which, ("g++", "clang++"))}
-    jobs = []
+    other = "clang++" if shutil.which("clang++") else CXX
+    # Each header alone in both standards, as the standard library includes less of itself in C++20; and
+    # all of them at once for each compiler and standard.
+    alone_by = [(CXX, "c++17"), (other, "c++20")]
+    together = "".join(f"#include <{path}>\n" for path in reversed(files(top)))
+    jobs = [(compiler, standard, together, alone / f"all-{compiler.replace('/', '_')}-{standard}.cpp")
+            for compiler in {CXX, other} for standard in ("c++17", "c++20")]
     for number, path in enumerate(files(top)):
+        text = f"#include <{path}>\n#include <{path}>\n"
         if path.suffix == ".h":
-            jobs.append((["gcc", "-x", "c"], "c99", path, alone / f"{number}.c"))
-        jobs += [([compiler], standard, path, alone / f"{number}.cpp")
-                 for compiler in sorted(compilers) for standard in ("c++17", "c++20")]
+            jobs.append(("gcc", "c99", text, alone / f"{number}.c"))
+        jobs += [(compiler, standard, text, alone / f"{number}-{standard}.cpp")
+                 for compiler, standard in alone_by]
 
     def compile_one(job):
-        compiler, standard, path, file = job
-        file.write_text(f"#include <{path}>\n#include <{path}>\n")
-        command = [*compiler, f"-std={standard}", *WARNINGS, "-fsyntax-only", "-I", str(top), str(file)]
+        compiler, standard, text, file = job
+        file.write_text(text)
+        command = [compiler, f"-std={standard}", *WARNINGS, "-fsyntax-only", "-I", str(top), str(file)]
         result = subprocess.run(command, capture_output=True, text=True)
         return f"{' '.join(command)}\n{result.stderr}" if result.returncode else ""
 
