@@ -221,8 +221,12 @@ def cuda_runtime(work):
 def c(sources, build, work):
     if not (work / "here/include/cistern/cistern.h").exists():
         skip("there is no cistern/cistern.h yet")
+    for target in ("static", "shared"):
+        built = project(HERE / "plain_c", f"plain_c-{target}", work / "moved",
+                        PROGRAM=HERE / "program.c", TARGETS=f"cistern::{target}")
+        run(built / "program")
     if not shutil.which("pkg-config"):
-        skip("there is no pkg-config")
+        return
     names = ["cistern"] if cuda_runtime(work) else ["cistern", "cistern-static"]
     for prefix in (work / "here", work / "moved"):
         for name in names:
