@@ -6,6 +6,8 @@ option(CISTERN_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
 option(CISTERN_BENCH "Build the benchmarks" ${PROJECT_IS_TOP_LEVEL})
 option(CISTERN_COMMAND "Build the `cistern` command, which needs CLI11, nlohmann_json and zlib"
        ${PROJECT_IS_TOP_LEVEL})
+option(CISTERN_INSTALL "Put the library, its headers and its package where cmake --install says"
+       ${PROJECT_IS_TOP_LEVEL})
 option(CISTERN_AUDIT "Run the walks that check every invariant after every step (slow)" OFF)
 option(CISTERN_ABLATION "Let bench_ablation switch mechanisms off, to see what each of them buys" OFF)
 option(CISTERN_PRECOMPILE "Read the standard library's headers once a library, not once a file"
@@ -13,12 +15,21 @@ option(CISTERN_PRECOMPILE "Read the standard library's headers once a library, n
 set(CISTERN_SANITIZE "" CACHE STRING "address, thread, undefined, address,undefined, or empty for none")
 set_property(CACHE CISTERN_SANITIZE PROPERTY STRINGS "" address thread undefined address,undefined)
 
-if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+# A project that has this one as a part builds of it what it links.
+set(cistern_only_what_is_linked FALSE)
+set(cistern_exclude "")
+if(NOT PROJECT_IS_TOP_LEVEL AND NOT CISTERN_INSTALL)
+  set(cistern_only_what_is_linked TRUE)
+  set(cistern_exclude EXCLUDE_FROM_ALL)
+endif()
+
+if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE Release)
 endif()
 
 # ---- Language ------------------------------------------------------------------------------------
 
+# Variables of this folder and those below it: a project that has this one as a part keeps its own.
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
@@ -27,14 +38,17 @@ set(CMAKE_POSITION_INDEPENDENT_CODE ON)  # the library is a shared object too
 set(CMAKE_CXX_VISIBILITY_PRESET hidden)
 set(CMAKE_C_VISIBILITY_PRESET hidden)
 set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
-set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
-find_program(CISTERN_CCACHE ccache)
-mark_as_advanced(CISTERN_CCACHE)
-if(CISTERN_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  # The two things that ccache must overlook to work with precompiled headers.
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
-                                  CCACHE_SLOPPINESS=pch_defines,time_macros ${CISTERN_CCACHE})
+# How a build is set up is the top project's to say.
+if(PROJECT_IS_TOP_LEVEL)
+  set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+  find_program(CISTERN_CCACHE ccache)
+  mark_as_advanced(CISTERN_CCACHE)
+  if(CISTERN_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+    # The two things that ccache must overlook to work with precompiled headers.
+    set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
+                                    CCACHE_SLOPPINESS=pch_defines,time_macros ${CISTERN_CCACHE})
+  endif()
 endif()
 
 # ---- Flags, for the folders of this project only -------------------------------------------------
@@ -63,6 +77,11 @@ if(cistern_has_tls_descriptors)
   # keeps room for then.
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-mtls-dialect=gnu2>)
 endif()
+if(CISTERN_INSTALL)
+  # What a check says names its file as the repository does, not as the machine that built it.
+  add_compile_options(
+    $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=>)
+endif()
 if(CISTERN_AUDIT)
   add_compile_definitions(CISTERN_AUDIT_BUILD)
 endif()
@@ -90,7 +109,9 @@ endif()
 # ---- One target a folder -------------------------------------------------------------------------
 
 find_package(Threads REQUIRED)
-find_package(fmt REQUIRED)
+if(NOT TARGET fmt::fmt-header-only)  # a project may have brought its own
+  find_package(fmt REQUIRED)
+endif()
 
 # {fmt} inside the library: compiled in, so that who uses the library needs none. Its headers are never
 # the program's: no header of ours includes them.

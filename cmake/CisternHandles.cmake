@@ -28,11 +28,16 @@ endif()
 # ---- One target a library -------------------------------------------------------------------------
 
 # cistern_handles_library(vendor name library [include folder]): the target cistern_handles_<name>.
+# Installed it has neither what it is made of, which is in cistern::static, nor a library's path on
+# this machine: the package looks for the library by its names (CISTERN_LIBRARY) where it is used.
 function(cistern_handles_library vendor name library)
   set(target cistern_handles_${name})
   add_library(${target} STATIC ${PROJECT_SOURCE_DIR}/handles/${vendor}/${name}.cpp)
   target_include_directories(${target} SYSTEM PUBLIC $<BUILD_INTERFACE:${ARGN}>)
-  target_link_libraries(${target} PUBLIC cistern_handles_${vendor} ${library})
+  target_link_libraries(${target} PUBLIC $<BUILD_INTERFACE:cistern_handles_${vendor}>
+                                         $<BUILD_INTERFACE:${library}>)
+  set_target_properties(${target} PROPERTIES EXPORT_NAME handles_${name} CISTERN_VENDOR ${vendor}
+                                             CISTERN_LIBRARY "${library}")
   set(cistern_handle_libraries ${cistern_handle_libraries} ${target} PARENT_SCOPE)
 endfunction()
 
@@ -57,6 +62,7 @@ function(cistern_handles_find vendor name header library)
   if(CISTERN_${upper}_INCLUDE_DIR AND CISTERN_${upper}_LIBRARY)
     cistern_handles_library(${vendor} ${name} ${CISTERN_${upper}_LIBRARY}
                             ${CISTERN_${upper}_INCLUDE_DIR})
+    set_target_properties(cistern_handles_${name} PROPERTIES CISTERN_LIBRARY "${library}")
     set(cistern_handle_libraries ${cistern_handle_libraries} PARENT_SCOPE)
   endif()
 endfunction()

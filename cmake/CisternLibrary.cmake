@@ -18,10 +18,10 @@ endforeach()
 
 # What a program that links either needs.
 function(cistern_as_seen_by_programs target name)
-  target_include_directories(${target} INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
-                                                 $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  target_include_directories(${target} INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>)
   target_compile_features(${target} INTERFACE cxx_std_17)
-  set_target_properties(${target} PROPERTIES OUTPUT_NAME cistern EXPORT_NAME ${name} LINKER_LANGUAGE CXX)
+  set_target_properties(${target} PROPERTIES OUTPUT_NAME cistern EXPORT_NAME ${name} LINKER_LANGUAGE CXX
+                                             EXCLUDE_FROM_ALL ${cistern_only_what_is_linked})
   add_library(cistern::${name} ALIAS ${target})
 endfunction()
 
@@ -46,10 +46,17 @@ target_link_options(cistern_shared PRIVATE LINKER:--version-script=${cistern_sym
 set_target_properties(cistern_shared PROPERTIES LINK_DEPENDS ${cistern_symbols})
 
 if(cistern_has_CUDA)
-  # The static runtime is part of the shared library; who links the archive links it as well.
+  # The static runtime is part of the shared library; who links the archive links it as well
+  # (cisternConfig.cmake finds it for programs).
   target_link_libraries(cistern_static INTERFACE ${cistern_cudart})
   target_link_libraries(cistern_shared PRIVATE ${cistern_cudart})
 endif()
+
+# A library's handles are linked one by one. Installed, they are linked with the archive.
+foreach(target IN LISTS cistern_handle_libraries)
+  string(REPLACE "cistern_handles_" "cistern::handles_" name ${target})
+  add_library(${name} ALIAS ${target})
+endforeach()
 
 # After add_subdirectory: the archive, unless the program builds shared libraries.
 if(BUILD_SHARED_LIBS)

@@ -1,0 +1,266 @@
+"""What `cmake --install` gives, and small projects outside the tree that use it.
+
+package_test.py NAME SOURCES BUILD WORK    NAME is a function below; `installed` comes first
+
+It installs the build twice: to WORK/here; and, by DESTDIR, for a prefix that does not exist, from where it
+is moved to WORK/moved. What works there depends on no place that it was made for."""
+
+import concurrent.futures
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+SKIPPED = 77
+NOWHERE = "/opt/cistern-of-nobody"
+WARNINGS = "-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror".split()
+CXX = os.environ.get("CXX", "c++")
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+def run(*command, **environment):
+    result = subprocess.run(list(map(str, command)), capture_output=True, text=True,
+                            env={**os.environ, **environment})
+    if result.returncode != 0:
+        sys.exit(f"{' '.join(map(str, command))}\n{result.stdout}{result.stderr}")
+    return result.stdout
+
+
+def skip(why):
+    print(f"skipped: {why}")
+    sys.exit(SKIPPED)
+
+
+def check(holds, message):
+    if not holds:
+        sys.exit(message)
+
+
+def files(top):
+    return sorted(path.relative_to(top) for path in top.rglob("*") if not path.is_dir())
+
+
+def library_folder(prefix):
+    return next(prefix.rglob("libcistern.a")).parent
+
+
+def needed(binary):
+    return re.findall(r"\(NEEDED\).*\[(.*?)\]", run("readelf", "-d", binary))
+
+
+# ---- What there is -------------------------------------------------------------------------------
+
+
+def installed(sources, build, work):
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir(parents=True)
+    here, moved = work / "here", work / "moved"
+    run("cmake", "--install", build, "--prefix", here)
+    run("cmake", "--install", build, "--prefix", NOWHERE, DESTDIR=str(work / "stage"))
+    (work / "stage" / NOWHERE[1:]).rename(moved)
+    check(files(here) == files(moved), "DESTDIR gives other files")
+    check(not files(work / "stage"), f"outside of the prefix: {files(work / 'stage')}")
+
+    there = [str(path) for path in files(here)]
+    for name in ("LICENSE", "libcistern.a", "libcistern.so", "libcistern.so.0", "cistern.pc",
+                 "cistern-static.pc", "cisternConfig.cmake", "cisternConfigVersion.cmake",
+                 "cisternTargets.cmake"):
+        check(any(path.endswith("/" + name) for path in there), f"{name} is not installed")
+    headers = [path for path in there if path.startswith("include/")]
+    check(len(headers) <= 25, f"{len(headers)} headers")
+    check(all(re.fullmatch(r"include/cistern/(handles/)?\w+\.hp?p?", path) for path in headers), headers)
+
+    places = [str(p).encode() for p in {work, sources, build, sources.resolve(), build.resolve()}]
+    for top in (here, moved):
+        for path in files(top):
+            content = (top / path).read_bytes()
+            of_text = [NOWHERE.encode()] if b"\0" not in content else []
+            for place in places + of_text:
+                check(place not in content, f"{path} names {place.decode()}")
+    for top in (here, moved):
+        command = top / "bin" / "cistern"
+        if command.exists():
+            check(not re.search("R(UN)?PATH", run("readelf", "-d", command)), "the command has an rpath")
+            run(command, "--version")
+
+
+def libraries(sources, build, work):
+    shared = library_folder(work / "here") / "libcistern.so"
+    system = r"lib(stdc\+\+|c\+\+|c\+\+abi|gcc_s|m|c|dl|rt|pthread)\.so\.\d+|ld-linux.*"
+    vendors = [name for name in needed(shared) if not re.fullmatch(system, name)]
+    check(not vendors, f"libcistern.so needs {vendors}")
+    dynamic = run("readelf", "-d", shared)
+    check("[libcistern.so.0]" in dynamic, "the name that programs keep is not libcistern.so.0")
+    check(not re.search("R(UN)?PATH", dynamic), "libcistern.so has an rpath")
+    for line in run("nm", "-D", "--defined-only", shared).splitlines():
+        name = line.split()[-1].split("@")[0]
+        check(re.match(r"_ZN?K?7cistern|_ZT[ISV]N7cistern|_ZNK?7cistern|cistern_|CISTERN_0$", name),
+              f"libcistern.so shows {name}")
+
+
+def headers(sources, build, work):
+    top = work / "here" / "include"
+    alone = work / "alone"
+    shutil.rmtree(alone, ignore_errors=True)
+    alone.mkdir()
+    other = "clang++" if shutil.which("clang++") else CXX
+    # Each header alone in both standards, as the standard library includes less of itself in C++20; and
+    # all of them at once for each compiler and standard.
+    alone_by = [(CXX, "c++17"), (other, "c++20")]
+    together = "".join(f"#include <{path}>\n" for path in reversed(files(top)))
+    jobs = [(compiler, standard, together, alone / f"all-{compiler.replace('/', '_')}-{standard}.cpp")
+            for compiler in {CXX, other} for standard in ("c++17", "c++20")]
+    for number, path in enumerate(files(top)):
+        text = f"#include <{path}>\n#include <{path}>\n"
+        if path.suffix == ".h":
+            jobs.append(("gcc", "c99", text, alone / f"{number}.c"))
+        jobs += [(compiler, standard, text, alone / f"{number}-{standard}.cpp")
+                 for compiler, standard in alone_by]
+
+    def compile_one(job):
+        compiler, standard, text, file = job
+        file.write_text(text)
+        command = [compiler, f"-std={standard}", *WARNINGS, "-fsyntax-only", "-I", str(top), str(file)]
+        result = subprocess.run(command, capture_output=True, text=True)
+        return f"{' '.join(command)}\n{result.stderr}" if result.returncode else ""
+
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        wrong = [text for text in pool.map(compile_one, jobs) if text]
+    check(not wrong, "\n".join(wrong))
+
+    # What including it all costs a program, beside the standard library.
+    (alone / "all.cpp").write_text("#include <cistern/cistern.hpp>\n")
+    ours, lines = False, 0
+    for line in run(CXX, "-std=c++17", "-E", "-I", top, alone / "all.cpp").splitlines():
+        if line.startswith("# "):
+            ours = str(top) in line
+            check("fmt/" not in line, f"a header of ours includes {line}")
+        elif ours and line.strip():
+            lines += 1
+    check(0 < lines <= 2000, f"cistern/cistern.hpp: {lines} lines of our own")
+
+
+# ---- Projects ------------------------------------------------------------------------------------
+
+
+def project(folder, name, prefix, **settings):
+    """Configures and builds the project in `folder`; returns where it was built."""
+    target = prefix.parent / f"{name}-{prefix.name}"
+    shutil.rmtree(target, ignore_errors=True)
+    # None of what Cistern itself is built with.
+    absent = [f"-DCMAKE_DISABLE_FIND_PACKAGE_{package}=ON"
+              for package in ("fmt", "CLI11", "nlohmann_json", "ZLIB", "Catch2", "benchmark")]
+    run("cmake", "-S", folder, "-B", target, "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix}", *absent,
+        *(f"-D{key}={value}" for key, value in settings.items()))
+    run("cmake", "--build", target, "-j", "2")
+    return target
+
+
+def found(name, prefix, **settings):
+    """The project that finds Cistern; returns its program, which has run."""
+    chosen = {"STANDARD": 17, "COMPONENTS": "", "TARGETS": "cistern::cistern",
+              "PROGRAM": HERE / "program.cpp", **settings}
+    program = project(HERE / "found", name, prefix, **chosen) / "program"
+    check("the same memory again: yes" in run(program), "the program does not work")
+    return program
+
+
+def static(sources, build, work):
+    for prefix in (work / "here", work / "moved"):
+        program = found("static", prefix)
+        check(not any("cistern" in name for name in needed(program)), "it is not the archive")
+
+
+def shared(sources, build, work):
+    program = found("shared", work / "here", STANDARD=20, COMPONENTS="shared")
+    check("libcistern.so.0" in needed(program), "COMPONENTS shared: not the shared library")
+    program = found("shared", work / "moved", STANDARD=20, BUILD_SHARED_LIBS="ON")
+    check("libcistern.so.0" in needed(program), "BUILD_SHARED_LIBS: not the shared library")
+
+
+def handles(sources, build, work):
+    config = next((work / "here").rglob("cisternConfig.cmake")).read_text()
+    names = re.findall(r"^_cistern_handles\((\w+) ", config, re.M)
+    if not names:
+        skip("this build has no handles")
+    for prefix in (work / "here", work / "moved"):
+        project(HERE / "handles", "handles", prefix, COMPONENTS=";".join(names))
+
+
+def pkgconfig_flags(prefix, name, *options):
+    path = str(library_folder(prefix) / "pkgconfig")
+    return run("pkg-config", "--cflags", "--libs", *options, name, PKG_CONFIG_LIBDIR=path).split()
+
+
+def linked_by_hand(compiler, source, prefix, name, *options):
+    program = prefix.parent / f"{name}-{source.suffix[1:]}-{prefix.name}"
+    run(*compiler, *WARNINGS, source, "-o", program, *pkgconfig_flags(prefix, name, *options))
+    run(program, LD_LIBRARY_PATH=str(library_folder(prefix)))
+    return program
+
+
+def pkgconfig(sources, build, work):
+    if not shutil.which("pkg-config"):
+        skip("there is no pkg-config")
+    # The archive of a build with CUDA is linked with the toolkit's folder besides (-L).
+    ways = [("cistern", [])]
+    if not cuda_runtime(work):
+        ways += [("cistern", ["--static"]), ("cistern-static", [])]
+    for prefix in (work / "here", work / "moved"):
+        for name, options in ways:
+            program = linked_by_hand([CXX, "-std=c++17"], HERE / "program.cpp", prefix, name, *options)
+            check(("libcistern.so.0" in needed(program)) == (name == "cistern"), f"{name}: the other one")
+
+
+def cuda_runtime(work):
+    return "cudart" in next((work / "here").rglob("cistern-static.pc")).read_text()
+
+
+def c(sources, build, work):
+    if not (work / "here/include/cistern/cistern.h").exists():
+        skip("there is no cistern/cistern.h yet")
+    for target in ("static", "shared"):
+        built = project(HERE / "plain_c", f"plain_c-{target}", work / "moved",
+                        PROGRAM=HERE / "program.c", TARGETS=f"cistern::{target}")
+        run(built / "program")
+    if not shutil.which("pkg-config"):
+        return
+    names = ["cistern"] if cuda_runtime(work) else ["cistern", "cistern-static"]
+    for prefix in (work / "here", work / "moved"):
+        for name in names:
+            linked_by_hand(["gcc", "-std=c99"], HERE / "program.c", prefix, name)
+
+
+def beside(sources, build, work):
+    launcher = os.environ.get("LAUNCHER", "")
+    target = work / "beside"
+    run("cmake", "-S", HERE / "beside", "-B", target, "-G", "Ninja", f"-DCISTERN={sources}",
+        f"-DPROGRAM={HERE / 'program.cpp'}", "-DCISTERN_CUDA=OFF", "-DCISTERN_HIP=OFF",
+        "-DCMAKE_UNITY_BUILD=ON", "-DCMAKE_UNITY_BUILD_BATCH_SIZE=16",  # quick to compile
+        f"-DCMAKE_CXX_COMPILER_LAUNCHER={launcher}",
+        *(f"-DCMAKE_DISABLE_FIND_PACKAGE_{name}=ON"
+          for name in ("CLI11", "nlohmann_json", "ZLIB", "Catch2", "benchmark")))
+    run("cmake", "--build", target, "-j", "2")
+    check("the same memory again: yes" in run(target / "program"), "the program does not work")
+    check(not list(target.rglob("libcistern.so*")), "what is not linked is built")
+    run("cmake", "--install", target, "--prefix", work / "of-beside")
+    check(not files(work / "of-beside"), f"installed: {files(work / 'of-beside')}")
+
+
+def examples(sources, build, work):
+    target = project(sources / "examples", "examples", work / "moved")
+    # On the simulated device, also where there is a GPU.
+    hidden = {"CUDA_VISIBLE_DEVICES": "-1", "HIP_VISIBLE_DEVICES": "-1"}
+    names = [path.stem for path in sorted((sources / "examples").glob("*.c*"))]
+    check(len(names) >= 6, f"examples: {names}")
+    for name in names:
+        if (target / name).exists():
+            print(f"== {name}\n{run(target / name, **hidden)}")
+        else:
+            check(name == "c_api", f"{name} was not built")
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]](*map(pathlib.Path, sys.argv[2:]))
