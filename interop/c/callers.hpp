@@ -1,0 +1,78 @@
+// Which allocator each thread is in a call on, for the two calls that are made all the time
+// (cistern_allocate, cistern_free): without an instruction that other processors have to agree to.
+//
+// A hazard pointer, made asymmetric as in base/biased_gate.hpp. The caller writes the handle into its
+// own record, then looks whether the handle still is one. Who destroys it makes the handle invalid,
+// passes a barrier, then waits until no record names it:
+//
+//   caller      record = handle      slot.word == handle?  call …            record = 0
+//   destroyer                        slot.word = 0   barrier   record != handle?  destroy
+//
+// The barrier interrupts every thread of the process that runs. A caller that wrote its record before
+// it is seen by the destroyer, which waits for the end of the call; one that writes it after sees that
+// the word is 0, and does not touch the object. Only the compiler must be kept from turning the
+// caller's two steps round; the processor may, as the barrier is between them then.
+//
+// What a record says at its end is a release, which the destroyer acquires: all of the call is done
+// before the object is destroyed. M. Michael, "Hazard Pointers", 2004.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "allocator/base/sanitizers.hpp"
+
+namespace cistern::capi {
+
+using Word = std::uint64_t;  ///< a handle, as a number; 0 is none
+
+class Callers {
+ public:
+  /// The calling thread's record, for one call.
+  struct alignas(64) Record {
+    std::atomic<Word> inside{0};
+    std::atomic<bool> taken{true};
+    Record* next = nullptr;
+  };
+
+  /// Notes that this thread is about to look whether the handle is one. False when it has no record
+  /// (yet), or is in such a call: then the slot's own count is to be used.
+  static bool enter(Word handle) noexcept {
+    Record& mine = *mine_;
+    if (mine.inside.load(std::memory_order_relaxed) != 0) [[unlikely]]
+      return false;
+#if defined(CISTERN_THREAD_SANITIZER)  // which does not know the barrier: the caller pays
+    mine.inside.exchange(handle, std::memory_order_seq_cst);
+#else
+    mine.inside.store(handle, std::memory_order_relaxed);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+#endif
+    return true;
+  }
+  static void leave() noexcept { mine_->inside.store(0, std::memory_order_release); }
+
+  /// Gives the thread a record, if it has none and may have one: once it has, enter() works.
+  static void join() noexcept;
+  /// Whether the calling thread is in such a call on the handle.
+  static bool isIn(Word handle) noexcept {
+    return mine_->inside.load(std::memory_order_relaxed) == handle;
+  }
+  /// Returns when no thread is in such a call on the handle, which is not one any more. Pre: the
+  /// calling thread is not.
+  static void await(Word handle) noexcept;
+
+ private:
+  static Record* take();
+  static void leaveRecord(void* record) noexcept;
+
+  /// What threads without a record look at: as if in a call on a handle that there never is.
+  static constexpr Word kNever = ~Word{0};
+  static Record nobodys_;
+  // A word: little enough for what a thread has of them in a library that is loaded later too.
+  [[gnu::tls_model("initial-exec")]] inline static constinit thread_local Record* mine_ = &nobodys_;
+};
+
+/// How long whoever waits for another thread's call sleeps between looks, by how often it looked.
+void pauseBetweenLooks(unsigned looks) noexcept;
+
+}  // namespace cistern::capi

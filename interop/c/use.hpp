@@ -1,0 +1,95 @@
+// The use of a handle's object for one call.
+#pragma once
+
+#include <cstdint>
+
+#include "interop/c/handle_table.hpp"
+#include "interop/c/status.hpp"
+
+namespace cistern::capi {
+
+/// The number in a handle of the API.
+template <class Handle>
+Word wordOf(Handle handle) noexcept {
+  return reinterpret_cast<std::uintptr_t>(handle);
+}
+template <class Handle>
+Handle handleOf(Word word) noexcept {
+  return reinterpret_cast<Handle>(static_cast<std::uintptr_t>(word));
+}
+
+/// The uses of the calling thread, innermost first: of several if a hook of the program's calls here.
+class ThreadUses {
+ public:
+  explicit ThreadUses(Word handle) noexcept : handle_(handle), outer_(innermost_) {
+    innermost_ = this;
+  }
+  ~ThreadUses() { innermost_ = outer_; }
+  ThreadUses(const ThreadUses&) = delete;
+  ThreadUses& operator=(const ThreadUses&) = delete;
+  /// Whether the calling thread is in a call on the handle, of either kind.
+  static bool any(Word handle) noexcept {
+    const ThreadUses* use = innermost_;
+    while (use != nullptr && use->handle_ != handle) use = use->outer_;
+    return use != nullptr || Callers::isIn(handle);
+  }
+
+ private:
+  const Word handle_;
+  const ThreadUses* const outer_;
+  inline static constinit thread_local const ThreadUses* innermost_ = nullptr;
+};
+
+/// Keeps the object while it lives. Two locked instructions: for all calls but the two most frequent.
+template <class T>
+class Use {
+ public:
+  /// Throws Failure: for what is no handle (CISTERN_INVALID_HANDLE), and in a child of fork for what
+  /// was made before it (CISTERN_INVALID_STATE).
+  explicit Use(Word handle) : slot_(HandleTable<T>::slotOf(handle)), noted_(handle) {
+    if (slot_ == nullptr) refuseHandle(handle, T::kKind);
+    slot_->users.fetch_add(1, std::memory_order_seq_cst);
+    if (slot_->word.load(std::memory_order_seq_cst) == handle && slot_->made.isHere()) return;
+    const bool here = slot_->word.load(std::memory_order_seq_cst) != handle;
+    slot_->users.fetch_sub(1, std::memory_order_release);
+    here ? refuseHandle(handle, T::kKind) : refuseForked(T::kKind);
+  }
+  ~Use() { slot_->users.fetch_sub(1, std::memory_order_release); }
+  Use(const Use&) = delete;
+  Use& operator=(const Use&) = delete;
+
+  T* operator->() const { return slot_->object; }
+  T& operator*() const { return *slot_->object; }
+
+ private:
+  typename HandleTable<T>::Slot* const slot_;
+  const ThreadUses noted_;
+};
+
+/// The same without a locked instruction, where the thread is in no other such call.
+template <class T>
+class FrequentUse {
+ public:
+  explicit FrequentUse(Word handle) noexcept {
+    static_assert(T::kFrequent);
+    if (!Callers::enter(handle)) [[unlikely]]
+      return;
+    object_ = HandleTable<T>::find(handle);
+    if (object_ == nullptr) [[unlikely]]
+      Callers::leave();
+  }
+  ~FrequentUse() {
+    if (object_ != nullptr) Callers::leave();
+  }
+  FrequentUse(const FrequentUse&) = delete;
+  FrequentUse& operator=(const FrequentUse&) = delete;
+
+  /// False: Use is to be tried, which says what is wrong, if anything is.
+  explicit operator bool() const { return object_ != nullptr; }
+  T* operator->() const { return object_; }
+
+ private:
+  T* object_ = nullptr;
+};
+
+}  // namespace cistern::capi
