@@ -38,13 +38,23 @@ void* CachingAllocator::allocate(std::size_t bytes, Stream stream) {
   return toPointer(address);
 }
 
-void CachingAllocator::free(void* pointer) noexcept {
+// The code that frees is the verb's caller, or who called the caller (free_path.hpp).
+static inline void freeNow(CachingAllocator& allocator, void* pointer,
+                           const void* caller) noexcept {
   ThreadCache& cache = CacheTable::last();
-  const void* const caller = __builtin_return_address(0);
-  Block* const block =
-      engine_->core.caches.has(cache) ? cache.recents().find(toAddress(pointer)) : nullptr;
+  Block* const block = allocator.engine().core.caches.has(cache)
+                           ? cache.recents().find(toAddress(pointer))
+                           : nullptr;
   if (block == nullptr || !cache.give(*block, caller)) [[unlikely]]
-    return freeElsewhere(*this, pointer, caller, block);
+    return freeElsewhere(allocator, pointer, caller, block);
+}
+
+void CachingAllocator::free(void* pointer) noexcept {
+  freeNow(*this, pointer, __builtin_return_address(0));
+}
+
+void freeFor(CachingAllocator& allocator, void* pointer, const void* caller) noexcept {
+  freeNow(allocator, pointer, caller);
 }
 
 }  // namespace cistern

@@ -3,8 +3,8 @@
  *
  * True of every function:
  *   - it may be called from any thread, also while others use or destroy the same handle;
- *   - it returns a status, if it can fail, and throws nothing; the text of the calling thread's last
- *     failure is cistern_last_error();
+ *   - it returns a status, if it can fail, and throws nothing; the text of the calling thread's
+ * last failure is cistern_last_error();
  *   - what it returns through a pointer is written on success only; such a pointer must not be null
  *     (CISTERN_INVALID_ARGUMENT);
  *   - a failure has changed nothing, except where said otherwise;
@@ -55,14 +55,14 @@ typedef enum cistern_status_t {
   CISTERN_INVALID_ARGUMENT = 3,   /**< a value outside what the function accepts */
   CISTERN_INVALID_HANDLE = 4,     /**< null, of another type, or of what was destroyed */
   CISTERN_INVALID_POINTER = 5,    /**< not a block that the program has: freed, foreign, interior */
-  CISTERN_INVALID_STATE = 6,      /**< an allocator, pool or capture that is not in the state for it */
-  CISTERN_INVALID_OPTION = 7,     /**< a conf text that cannot be read */
-  CISTERN_DEVICE_ERROR = 8,       /**< the device or its driver failed */
-  CISTERN_NO_DEVICE = 9,          /**< no driver, or no such device */
-  CISTERN_NOT_SUPPORTED = 10,     /**< this device or this build cannot do it */
-  CISTERN_IO_ERROR = 11,          /**< a file could not be written */
-  CISTERN_BUFFER_TOO_SMALL = 12,  /**< the length that is needed has been written */
-  CISTERN_INTERNAL = 13           /**< anything else; a fault of Cistern's or of a hook */
+  CISTERN_INVALID_STATE = 6,  /**< an allocator, pool or capture that is not in the state for it */
+  CISTERN_INVALID_OPTION = 7, /**< a conf text that cannot be read */
+  CISTERN_DEVICE_ERROR = 8,   /**< the device or its driver failed */
+  CISTERN_NO_DEVICE = 9,      /**< no driver, or no such device */
+  CISTERN_NOT_SUPPORTED = 10, /**< this device or this build cannot do it */
+  CISTERN_IO_ERROR = 11,      /**< a file could not be written */
+  CISTERN_BUFFER_TOO_SMALL = 12, /**< the length that is needed has been written */
+  CISTERN_INTERNAL = 13          /**< anything else; a fault of Cistern's or of a hook */
 } cistern_status_t;
 
 /** "CISTERN_OUT_OF_MEMORY". Static storage; "unknown status" for a value that is none. */
@@ -92,12 +92,12 @@ CISTERN_API cistern_status_t cistern_allocator_create(const char* backend, int o
 
 /** A simulated device. In each field 0 is the default. */
 typedef struct cistern_sim_config_t {
-  size_t size;                /**< sizeof(cistern_sim_config_t) */
-  uint64_t capacity;          /**< bytes of device memory; 80 GiB */
-  uint64_t granularity;       /**< bytes of a page, a power of two; 2 MiB */
-  uint64_t gpu_lag_ns;        /**< queued work begins so much virtual time later, in ns */
-  int32_t ordinal;            /**< 0 to 7 */
-  int32_t no_virtual_memory;  /**< not 0: pages are not supported */
+  size_t size;               /**< sizeof(cistern_sim_config_t) */
+  uint64_t capacity;         /**< bytes of device memory; 80 GiB */
+  uint64_t granularity;      /**< bytes of a page, a power of two; 2 MiB */
+  uint64_t gpu_lag_ns;       /**< queued work begins so much virtual time later, in ns */
+  int32_t ordinal;           /**< 0 to 7 */
+  int32_t no_virtual_memory; /**< not 0: pages are not supported */
 } cistern_sim_config_t;
 
 /** A new allocator on a new simulated device, for programs that are to run without a GPU. `config`
@@ -130,9 +130,9 @@ CISTERN_API cistern_status_t cistern_allocate(cistern_allocator_t allocator, siz
  *  of a block that two threads make at the same moment, both may succeed in a release build: that
  *  is as wrong as to use freed memory. */
 CISTERN_API cistern_status_t cistern_free(cistern_allocator_t allocator, void* pointer);
-/** The block is also used on `stream`: after its free it is reusable only when the work queued there
- *  up to the free is complete. Null is a no-op. CISTERN_INVALID_POINTER, CISTERN_INVALID_ARGUMENT
- *  for a stream that is not alive. */
+/** The block is also used on `stream`: after its free it is reusable only when the work queued
+ * there up to the free is complete. Null is a no-op. CISTERN_INVALID_POINTER,
+ * CISTERN_INVALID_ARGUMENT for a stream that is not alive. */
 CISTERN_API cistern_status_t cistern_record_stream(cistern_allocator_t allocator, void* pointer,
                                                    void* stream);
 /** The program is about to destroy the stream, and has queued all its work. No other thread may
@@ -179,13 +179,14 @@ typedef struct cistern_pool_options_t {
   int32_t no_split;   /**< not 0: each block has a segment of its own */
 } cistern_pool_options_t;
 
-/** A new pool of the allocator's: memory that is kept apart. `options` may be null: none of them. */
+/** A new pool of the allocator's: memory that is kept apart. `options` may be null: none of them.
+ */
 CISTERN_API cistern_status_t cistern_pool_create(cistern_allocator_t allocator,
                                                  const cistern_pool_options_t* options,
                                                  cistern_pool_t* out);
 /** Lets go of the pool and empties its cache. Blocks stay valid and are freed as before; a capture
- *  into it keeps it. CISTERN_INVALID_STATE while a scope of it is open: on this thread, on a stream,
- *  or on another thread that has not ended. */
+ *  into it keeps it. CISTERN_INVALID_STATE while a scope of it is open: on this thread, on a
+ * stream, or on another thread that has not ended. */
 CISTERN_API cistern_status_t cistern_pool_destroy(cistern_pool_t pool);
 CISTERN_API cistern_status_t cistern_pool_id(cistern_pool_t pool, cistern_pool_id_t* id);
 /** How many users the pool has: this handle, captures into it, and scopes. */
@@ -202,7 +203,8 @@ CISTERN_API cistern_status_t cistern_pool_empty_cache(cistern_pool_t pool);
 CISTERN_API cistern_status_t cistern_pool_scope_begin(cistern_pool_t pool);
 /** CISTERN_INVALID_STATE when this thread has none of this pool. */
 CISTERN_API cistern_status_t cistern_pool_scope_end(cistern_pool_t pool);
-/** The same for what any thread allocates on that stream; one such scope for each pool at a time. */
+/** The same for what any thread allocates on that stream; one such scope for each pool at a time.
+ */
 CISTERN_API cistern_status_t cistern_pool_stream_scope_begin(cistern_pool_t pool, void* stream);
 /** CISTERN_INVALID_STATE when there is none on that stream. Any thread may end it. */
 CISTERN_API cistern_status_t cistern_pool_stream_scope_end(cistern_pool_t pool, void* stream);
@@ -298,9 +300,9 @@ CISTERN_API cistern_status_t cistern_reset_peak_statistics(cistern_allocator_t a
 CISTERN_API cistern_status_t cistern_statistics_json(cistern_allocator_t allocator, char* buffer,
                                                      size_t* length);
 /** The options that differ from their defaults, as a conf text that makes the same ones. `*length`:
- *  in, the bytes of the buffer; out, those of the text with its end, which are written to the buffer
- *  on success. CISTERN_BUFFER_TOO_SMALL, with the length set, where they do not fit; a null buffer,
- *  for who only wants to know it, succeeds. */
+ *  in, the bytes of the buffer; out, those of the text with its end, which are written to the
+ * buffer on success. CISTERN_BUFFER_TOO_SMALL, with the length set, where they do not fit; a null
+ * buffer, for who only wants to know it, succeeds. */
 CISTERN_API cistern_status_t cistern_options(cistern_allocator_t allocator, char* buffer,
                                              size_t* length);
 

@@ -11,8 +11,8 @@
 namespace cistern::capi {
 namespace {
 
-// All records: never destroyed, so that to walk them takes no lock; that of a thread which has ended
-// is another's next.
+// All records: never destroyed, so that to walk them takes no lock; that of a thread which has
+// ended is another's next.
 constinit std::atomic<Callers::Record*> records{nullptr};
 
 }  // namespace
@@ -36,8 +36,8 @@ void Callers::leaveRecord(void* record) noexcept {
   static_cast<Record*>(record)->taken.store(false, std::memory_order_release);
 }
 
-// In a child of fork a record of a vanished thread may stay for ever in a call on a handle of before
-// the fork; nobody waits for those there (handle_table.hpp).
+// In a child of fork a record of a vanished thread may stay for ever in a call on a handle of
+// before the fork; nobody waits for those there (handle_table.hpp).
 void Callers::join() noexcept {
   if (mine_ != &nobodys_ || !BiasedGate::available()) return;
   try {

@@ -1,17 +1,17 @@
 // Which allocator each thread is in a call on, for the two calls that are made all the time
 // (cistern_allocate, cistern_free): without an instruction that other processors have to agree to.
 //
-// A hazard pointer, made asymmetric as in base/biased_gate.hpp. The caller writes the handle into its
-// own record, then looks whether the handle still is one. Who destroys it makes the handle invalid,
-// passes a barrier, then waits until no record names it:
+// A hazard pointer, made asymmetric as in base/biased_gate.hpp. The caller writes the handle into
+// its own record, then looks whether the handle still is one. Who destroys it makes the handle
+// invalid, passes a barrier, then waits until no record names it:
 //
 //   caller      record = handle      slot.word == handle?  call …            record = 0
 //   destroyer                        slot.word = 0   barrier   record != handle?  destroy
 //
-// The barrier interrupts every thread of the process that runs. A caller that wrote its record before
-// it is seen by the destroyer, which waits for the end of the call; one that writes it after sees that
-// the word is 0, and does not touch the object. Only the compiler must be kept from turning the
-// caller's two steps round; the processor may, as the barrier is between them then.
+// The barrier interrupts every thread of the process that runs. A caller that wrote its record
+// before it is seen by the destroyer, which waits for the end of the call; one that writes it after
+// sees that the word is 0, and does not touch the object. Only the compiler must be kept from
+// turning the caller's two steps round; the processor may, as the barrier is between them then.
 //
 // What a record says at its end is a release, which the destroyer acquires: all of the call is done
 // before the object is destroyed. M. Michael, "Hazard Pointers", 2004.

@@ -6,10 +6,10 @@
 // A slot is used again, with the next generation: a former handle stays invalid. One whose
 // generations have run out is not.
 //
-// Who uses an object keeps it: by a record of the thread's (callers.hpp), or counted in the slot. Of
-// the latter the order is the textbook one: count, then look at the word; make the word 0, then look
-// at the count; each step sequentially consistent, so that one of the two sees the other. To look
-// takes no lock; to add and remove one, around the list of free places alone.
+// Who uses an object keeps it: by a record of the thread's (callers.hpp), or counted in the slot.
+// Of the latter the order is the textbook one: count, then look at the word; make the word 0, then
+// look at the count; each step sequentially consistent, so that one of the two sees the other. To
+// look takes no lock; to add and remove one, around the list of free places alone.
 #pragma once
 
 #include <array>
@@ -72,17 +72,17 @@ class HandleTable {
     const std::uint32_t place = free.back();
     free.pop_back();
     Slot& slot = *slotOf(place);
-    const Word handle = ++slot.generation << (kPlaceBits + kKindBits) |
-                        Word(T::kKind) << kPlaceBits | place;
+    const Word handle =
+        ++slot.generation << (kPlaceBits + kKindBits) | Word(T::kKind) << kPlaceBits | place;
     slot.made = Birthplace();
     slot.object = object.release();
     slot.word.store(handle, std::memory_order_seq_cst);
     return handle;
   }
 
-  /// Ends the handle and waits for the calls on the object that are under way; null when it was none
-  /// (any more), as it is for all but one of several that remove it. Pre: the calling thread is in
-  /// none of those calls.
+  /// Ends the handle and waits for the calls on the object that are under way; null when it was
+  /// none (any more), as it is for all but one of several that remove it. Pre: the calling thread
+  /// is in none of those calls.
   static std::unique_ptr<T> remove(Word handle) noexcept {
     Slot* const slot = slotOf(handle);
     Word expected = handle;

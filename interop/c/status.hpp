@@ -30,7 +30,8 @@ void requireGiven(const T* pointer, const char* name) {
     throw Failure(CISTERN_INVALID_ARGUMENT, std::string("the argument ") + name + " is null");
 }
 
-/// The calling thread's last failure. Where the host has no memory for the text it is a shorter one.
+/// The calling thread's last failure. Where the host has no memory for the text it is a shorter
+/// one.
 cistern_status_t fail(cistern_status_t status, const std::string& text) noexcept;
 /// The same for the exception that is being handled.
 cistern_status_t failCurrent() noexcept;

@@ -18,7 +18,8 @@ Handle handleOf(Word word) noexcept {
   return reinterpret_cast<Handle>(static_cast<std::uintptr_t>(word));
 }
 
-/// The uses of the calling thread, innermost first: of several if a hook of the program's calls here.
+/// The uses of the calling thread, innermost first: of several if a hook of the program's calls
+/// here.
 class ThreadUses {
  public:
   explicit ThreadUses(Word handle) noexcept : handle_(handle), outer_(innermost_) {
@@ -40,19 +41,20 @@ class ThreadUses {
   inline static constinit thread_local const ThreadUses* innermost_ = nullptr;
 };
 
-/// Keeps the object while it lives. Two locked instructions: for all calls but the two most frequent.
+/// Keeps the object while it lives. Two locked instructions: for all calls but the two most
+/// frequent.
 template <class T>
 class Use {
  public:
-  /// Throws Failure: for what is no handle (CISTERN_INVALID_HANDLE), and in a child of fork for what
-  /// was made before it (CISTERN_INVALID_STATE).
+  /// Throws Failure: for what is no handle (CISTERN_INVALID_HANDLE), and in a child of fork for
+  /// what was made before it (CISTERN_INVALID_STATE).
   explicit Use(Word handle) : slot_(HandleTable<T>::slotOf(handle)), noted_(handle) {
     if (slot_ == nullptr) refuseHandle(handle, T::kKind);
     slot_->users.fetch_add(1, std::memory_order_seq_cst);
-    if (slot_->word.load(std::memory_order_seq_cst) == handle && slot_->made.isHere()) return;
-    const bool here = slot_->word.load(std::memory_order_seq_cst) != handle;
+    const bool is_one = slot_->word.load(std::memory_order_seq_cst) == handle;
+    if (is_one && slot_->made.isHere()) return;
     slot_->users.fetch_sub(1, std::memory_order_release);
-    here ? refuseHandle(handle, T::kKind) : refuseForked(T::kKind);
+    is_one ? refuseForked(T::kKind) : refuseHandle(handle, T::kKind);
   }
   ~Use() { slot_->users.fetch_sub(1, std::memory_order_release); }
   Use(const Use&) = delete;
@@ -91,5 +93,25 @@ class FrequentUse {
  private:
   T* object_ = nullptr;
 };
+
+/// Before a handle is destroyed. Throws CISTERN_INVALID_STATE where a hook does it that a call on
+/// the handle is in: it would wait for itself.
+template <class T>
+void requireOutside(Word handle) {
+  if (handle != 0 && ThreadUses::any(handle)) {
+    throw Failure(CISTERN_INVALID_STATE,
+                  "a handle cannot be destroyed by a hook that a call on it has called");
+  }
+}
+/// In a child of fork, of a handle from before it: ends it, and leaves all else as it is.
+template <class T>
+bool abandonForked(Word handle) noexcept {
+  auto* const slot = HandleTable<T>::slotOf(handle);
+  if (slot == nullptr) return false;
+  slot->users.fetch_add(1, std::memory_order_seq_cst);
+  const bool forked = slot->word.load(std::memory_order_seq_cst) == handle && !slot->made.isHere();
+  slot->users.fetch_sub(1, std::memory_order_release);
+  return forked && HandleTable<T>::abandon(handle);
+}
 
 }  // namespace cistern::capi

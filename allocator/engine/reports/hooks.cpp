@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "allocator/engine/reports/hook_scope.hpp"
+#include "allocator/engine/reports/misuse_scope.hpp"
 #include "cistern/error.hpp"
 
 namespace cistern {
@@ -87,8 +88,10 @@ void Hooks::poolReleased(MempoolId_t id) noexcept {
 }
 
 void Hooks::misuse(const Misuse& misuse) const noexcept {
-  const auto hook = current(misuse_);
-  hook ? (*hook)(misuse) : defaultMisuseHook(misuse);
+  MisuseScope* const asked = MisuseScope::current();
+  if (asked != nullptr) asked->note(misuse);
+  if (const auto hook = current(misuse_)) return (*hook)(misuse);
+  if (asked == nullptr) defaultMisuseHook(misuse);
 }
 
 bool Hooks::tidy(Tidying why) {
