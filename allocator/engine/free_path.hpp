@@ -54,9 +54,4 @@ class FreePath {
   CaptureMemory& captures_;
 };
 
-class CachingAllocator;
-
-/// CachingAllocator::free for another verb's caller, who is remembered as the one that has freed.
-void freeFor(CachingAllocator& allocator, void* pointer, const void* caller) noexcept;
-
 }  // namespace cistern

@@ -17,12 +17,15 @@ constinit std::atomic<Callers::Record*> records{nullptr};
 
 }  // namespace
 
-constinit Callers::Record Callers::nobodys_{kNever, true, nullptr};
+constinit Callers::Record Callers::nobodys_{kNever, true, nullptr, {}};
+constinit thread_local Callers::Record* Callers::mine_ = &nobodys_;
 
 Callers::Record* Callers::take() {
   for (Record* one = records.load(std::memory_order_acquire); one != nullptr; one = one->next) {
     bool taken = false;
-    if (one->taken.compare_exchange_strong(taken, true, std::memory_order_acquire)) return one;
+    if (!one->taken.compare_exchange_strong(taken, true, std::memory_order_acquire)) continue;
+    one->seen = {};
+    return one;
   }
   Record* const made = new Record;
   made->next = records.load(std::memory_order_relaxed);
@@ -51,6 +54,11 @@ void Callers::join() noexcept {
     mine_ = record;
   } catch (const std::bad_alloc&) {  // then calls are counted in the slot; the next one tries again
   }
+}
+
+void Callers::remember(Word handle, const std::atomic<Word>& word, void* object) noexcept {
+  join();
+  if (mine_ != &nobodys_) mine_->seen[handle % mine_->seen.size()] = {handle, &word, object, 0};
 }
 
 void Callers::await(Word handle) noexcept {

@@ -17,6 +17,7 @@
 // before the object is destroyed. M. Michael, "Hazard Pointers", 2004.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 
@@ -28,34 +29,48 @@ using Word = std::uint64_t;  ///< a handle, as a number; 0 is none
 
 class Callers {
  public:
-  /// The calling thread's record, for one call.
+  /// A handle that the thread has used: where it says whether it still is one, and what is its.
+  struct Seen {
+    Word handle = kNever;
+    const std::atomic<Word>* word = &kNone;
+    void* object = nullptr;
+    Word unused = 0;  ///< 32 bytes: found by a shift
+  };
+  /// The calling thread's record: for one call at a time.
   struct alignas(64) Record {
     std::atomic<Word> inside{0};
     std::atomic<bool> taken{true};
     Record* next = nullptr;
+    std::array<Seen, 8> seen{};
   };
 
-  /// Notes that this thread is about to look whether the handle is one. False when it has no record
-  /// (yet), or is in such a call: then the slot's own count is to be used.
-  static bool enter(Word handle) noexcept {
+  /// Begins such a call: what remember() was given for the handle. Null, and no call has begun,
+  /// where the handle is none, or this thread has not seen it lately, or is in such a call already:
+  /// then the slot's own count is to be used.
+  static void* enter(Word handle) noexcept {
     Record& mine = *mine_;
-    if (mine.inside.load(std::memory_order_relaxed) != 0) [[unlikely]]
-      return false;
+    const Seen& seen = mine.seen[handle % mine.seen.size()];
+    if (seen.handle != handle || mine.inside.load(std::memory_order_relaxed) != 0) [[unlikely]]
+      return nullptr;
 #if defined(CISTERN_THREAD_SANITIZER)  // which does not know the barrier: the caller pays
     mine.inside.exchange(handle, std::memory_order_seq_cst);
 #else
     mine.inside.store(handle, std::memory_order_relaxed);
     std::atomic_signal_fence(std::memory_order_seq_cst);
 #endif
-    return true;
+    if (seen.word->load(std::memory_order_acquire) == handle) [[likely]]
+      return seen.object;
+    leave();
+    return nullptr;
   }
   static void leave() noexcept { mine_->inside.store(0, std::memory_order_release); }
 
-  /// Gives the thread a record, if it has none and may have one: once it has, enter() works.
-  static void join() noexcept;
+  /// From now on enter() works for the handle on this thread, where it can. `word` says whether it
+  /// is one, and stays for ever. Pre: the handle is held (Use).
+  static void remember(Word handle, const std::atomic<Word>& word, void* object) noexcept;
   /// Whether the calling thread is in such a call on the handle.
   static bool isIn(Word handle) noexcept {
-    return mine_->inside.load(std::memory_order_relaxed) == handle;
+    return mine_ != &nobodys_ && mine_->inside.load(std::memory_order_relaxed) == handle;
   }
   /// Returns when no thread is in such a call on the handle, which is not one any more. Pre: the
   /// calling thread is not.
@@ -64,12 +79,15 @@ class Callers {
  private:
   static Record* take();
   static void leaveRecord(void* record) noexcept;
+  static void join() noexcept;
 
-  /// What threads without a record look at: as if in a call on a handle that there never is.
+  /// No handle has all bits set.
   static constexpr Word kNever = ~Word{0};
+  static constexpr std::atomic<Word> kNone{0};
+  /// What threads without a record look at: as if in a call.
   static Record nobodys_;
   // A word: little enough for what a thread has of them in a library that is loaded later too.
-  [[gnu::tls_model("initial-exec")]] inline static constinit thread_local Record* mine_ = &nobodys_;
+  [[gnu::tls_model("initial-exec")]] static constinit thread_local Record* mine_;
 };
 
 /// How long whoever waits for another thread's call sleeps between looks, by how often it looked.

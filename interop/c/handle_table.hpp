@@ -52,14 +52,6 @@ class HandleTable {
     Chunk* const chunk = chunks_[place / kChunk].load(std::memory_order_acquire);
     return chunk == nullptr ? nullptr : &(*chunk)[place % kChunk];
   }
-  /// The object; null when the handle is none. Pre: the caller has said so to Callers.
-  static T* find(Word handle) noexcept {
-    Slot* const slot = slotOf(handle);
-    if (slot == nullptr || slot->word.load(std::memory_order_acquire) != handle) [[unlikely]]
-      return nullptr;
-    return slot->object;
-  }
-
   /// A handle for the object, which is the table's from then on. Throws std::bad_alloc.
   static Word add(std::unique_ptr<T> object) {
     const MutexLock lock(mutex_);

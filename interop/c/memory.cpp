@@ -1,7 +1,5 @@
 // Blocks of memory. cistern_allocate and cistern_free are the two calls that are made all the time.
-#include <fmt/format.h>
-
-#include "allocator/engine/engine.hpp"
+#include "allocator/engine/fast_path.hpp"
 #include "allocator/engine/reports/misuse_scope.hpp"
 #include "interop/c/objects.hpp"
 
@@ -11,39 +9,31 @@ using namespace cistern::capi;
 namespace cistern::capi {
 namespace {
 
-// Out of line, so that what a hit needs is all that it sets up. Here a thread also comes to its
-// record in Callers, and what is no handle is told.
+// Out of line, so that what a hit needs is all that it sets up. Here a thread's first call comes
+// by, and what is no handle is told.
 [[gnu::cold, gnu::noinline]] cistern_status_t allocateCounted(Word handle, std::size_t bytes,
                                                               void* stream, void** out) noexcept {
   return guarded([&] {
     requireGiven(out, "out");
-    Callers::join();
     const Use<AllocatorObject> use(handle);
-    *out = use->allocator->allocate(bytes, streamOf(stream));
+    use.remember(*use->allocator);
+    *out = fast_path::allocate(*use->allocator, bytes, streamOf(stream));
   });
 }
 
-[[gnu::cold, gnu::noinline]] cistern_status_t failMisuse(const Misuse& misuse) noexcept {
-  return guarded([&] { throw Failure(CISTERN_INVALID_POINTER, misuse.text()); });
-}
-
-cistern_status_t freeNoted(AllocatorObject& object, void* pointer, const void* caller) noexcept {
-  const MisuseScope scope;
-  freeFor(*object.allocator, pointer, caller);
-  if (scope.any()) [[unlikely]]
-    return failMisuse(scope.noted());
-  return CISTERN_OK;
+[[gnu::cold, gnu::noinline]] cistern_status_t failMisuse() noexcept {
+  return guarded([&] { throw Failure(CISTERN_INVALID_POINTER, MisuseScope::last().text()); });
 }
 
 [[gnu::cold, gnu::noinline]] cistern_status_t freeCounted(Word handle, void* pointer,
                                                           const void* caller) noexcept {
-  cistern_status_t status = CISTERN_OK;
-  const cistern_status_t use = guarded([&] {
-    Callers::join();
-    const Use<AllocatorObject> counted(handle);
-    status = freeNoted(*counted, pointer, caller);
+  return guarded([&] {
+    const Use<AllocatorObject> use(handle);
+    use.remember(*use->allocator);
+    const MisuseScope scope(pointer);
+    fast_path::free(*use->allocator, pointer, caller);
+    if (scope.any()) throw Failure(CISTERN_INVALID_POINTER, MisuseScope::last().text());
   });
-  return use != CISTERN_OK ? use : status;
 }
 
 /// For the queries, of which the C++ ones say that no other argument can be wrong.
@@ -64,12 +54,11 @@ cistern_status_t aboutBlock(cistern_allocator_t allocator, Query query) noexcept
 
 cistern_status_t cistern_allocate(cistern_allocator_t allocator, size_t bytes, void* stream,
                                   void** out) {
-  const Word handle = wordOf(allocator);
-  const FrequentUse<AllocatorObject> use(handle);
+  const FrequentUse use(wordOf(allocator));
   if (!use || out == nullptr) [[unlikely]]
-    return allocateCounted(handle, bytes, stream, out);
+    return allocateCounted(wordOf(allocator), bytes, stream, out);
   try {
-    *out = use->allocator->allocate(bytes, streamOf(stream));
+    *out = fast_path::allocate(*use, bytes, streamOf(stream));
     return CISTERN_OK;
   } catch (...) {
     return failCurrent();
@@ -77,19 +66,23 @@ cistern_status_t cistern_allocate(cistern_allocator_t allocator, size_t bytes, v
 }
 
 cistern_status_t cistern_free(cistern_allocator_t allocator, void* pointer) {
-  const Word handle = wordOf(allocator);
-  const FrequentUse<AllocatorObject> use(handle);
+  const void* const caller = __builtin_return_address(0);
+  const FrequentUse use(wordOf(allocator));
   if (!use) [[unlikely]]
-    return freeCounted(handle, pointer, __builtin_return_address(0));
-  return freeNoted(*use.operator->(), pointer, __builtin_return_address(0));
+    return freeCounted(wordOf(allocator), pointer, caller);
+  const MisuseScope scope(pointer);
+  fast_path::free(*use, pointer, caller);
+  if (scope.any()) [[unlikely]]
+    return failMisuse();
+  return CISTERN_OK;
 }
 
 cistern_status_t cistern_record_stream(cistern_allocator_t allocator, void* pointer, void* stream) {
   return guarded([&] {
     const Use<AllocatorObject> use(wordOf(allocator));
-    const MisuseScope scope;
+    const MisuseScope scope(pointer);
     use->allocator->recordStream(pointer, streamOf(stream));
-    if (scope.any()) throw Failure(CISTERN_INVALID_POINTER, scope.noted().text());
+    if (scope.any()) throw Failure(CISTERN_INVALID_POINTER, MisuseScope::last().text());
   });
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "cistern/allocator.hpp"
 #include "interop/c/handle_table.hpp"
 #include "interop/c/status.hpp"
 
@@ -28,6 +29,7 @@ class ThreadUses {
   ~ThreadUses() { innermost_ = outer_; }
   ThreadUses(const ThreadUses&) = delete;
   ThreadUses& operator=(const ThreadUses&) = delete;
+  Word handle() const noexcept { return handle_; }
   /// Whether the calling thread is in a call on the handle, of either kind.
   static bool any(Word handle) noexcept {
     const ThreadUses* use = innermost_;
@@ -60,6 +62,11 @@ class Use {
   Use(const Use&) = delete;
   Use& operator=(const Use&) = delete;
 
+  /// FrequentUse is to work for the handle, with `allocator`, on this thread.
+  void remember(CachingAllocator& allocator) const noexcept {
+    Callers::remember(noted_.handle(), slot_->word, &allocator);
+  }
+
   T* operator->() const { return slot_->object; }
   T& operator*() const { return *slot_->object; }
 
@@ -68,30 +75,24 @@ class Use {
   const ThreadUses noted_;
 };
 
-/// The same without a locked instruction, where the thread is in no other such call.
-template <class T>
+/// The same of an allocator, without a locked instruction, where the thread has used it lately and
+/// is in no other such call.
 class FrequentUse {
  public:
-  explicit FrequentUse(Word handle) noexcept {
-    static_assert(T::kFrequent);
-    if (!Callers::enter(handle)) [[unlikely]]
-      return;
-    object_ = HandleTable<T>::find(handle);
-    if (object_ == nullptr) [[unlikely]]
-      Callers::leave();
-  }
+  explicit FrequentUse(Word handle) noexcept
+      : allocator_(static_cast<CachingAllocator*>(Callers::enter(handle))) {}
   ~FrequentUse() {
-    if (object_ != nullptr) Callers::leave();
+    if (allocator_ != nullptr) Callers::leave();
   }
   FrequentUse(const FrequentUse&) = delete;
   FrequentUse& operator=(const FrequentUse&) = delete;
 
   /// False: Use is to be tried, which says what is wrong, if anything is.
-  explicit operator bool() const { return object_ != nullptr; }
-  T* operator->() const { return object_; }
+  explicit operator bool() const { return allocator_ != nullptr; }
+  CachingAllocator& operator*() const { return *allocator_; }
 
  private:
-  T* object_ = nullptr;
+  CachingAllocator* const allocator_;
 };
 
 /// Before a handle is destroyed. Throws CISTERN_INVALID_STATE where a hook does it that a call on

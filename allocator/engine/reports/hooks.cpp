@@ -88,10 +88,9 @@ void Hooks::poolReleased(MempoolId_t id) noexcept {
 }
 
 void Hooks::misuse(const Misuse& misuse) const noexcept {
-  MisuseScope* const asked = MisuseScope::current();
-  if (asked != nullptr) asked->note(misuse);
+  const bool told = MisuseScope::tell(misuse);
   if (const auto hook = current(misuse_)) return (*hook)(misuse);
-  if (asked == nullptr) defaultMisuseHook(misuse);
+  if (!told) defaultMisuseHook(misuse);
 }
 
 bool Hooks::tidy(Tidying why) {

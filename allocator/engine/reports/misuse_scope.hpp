@@ -1,33 +1,35 @@
-// While it lives, a wrong free by this thread is noted here, for who answers it with a status. The
-// program's own hook is called all the same; the default one, which prints, is not.
+// Who frees in a call that answers with a status: a misuse of that pointer by this thread is kept
+// for it. The program's own hook is called all the same; the default one, which prints, is not.
 #pragma once
-
-#include <optional>
 
 #include "cistern/report.hpp"
 
 namespace cistern {
 
+/// While it lives, a misuse of `pointer` by this thread is noted. Three instructions that write, as
+/// each of the C API's frees has one.
 class MisuseScope {
  public:
-  MisuseScope() noexcept : outer_(innermost_) { innermost_ = this; }
-  ~MisuseScope() { innermost_ = outer_; }
+  explicit MisuseScope(const void* pointer) noexcept : pointer_(pointer), outer_(awaited_) {
+    awaited_ = pointer;
+  }
+  ~MisuseScope() { awaited_ = outer_; }
   MisuseScope(const MisuseScope&) = delete;
   MisuseScope& operator=(const MisuseScope&) = delete;
 
-  bool any() const { return noted_.has_value(); }
-  /// Pre: any().
-  const Misuse& noted() const { return *noted_; }
+  /// Whether there was one. What hooks do meanwhile with other pointers is not this scope's.
+  bool any() const { return awaited_ != pointer_; }
+  /// The last that this thread was told of. Pre: any().
+  static const Misuse& last();
 
-  /// The calling thread's, to be told; null for none.
-  static MisuseScope* current() noexcept { return innermost_; }
-  void note(const Misuse& misuse) { noted_ = misuse; }
+  /// For Hooks: false where nobody on this thread waits to be told of it.
+  static bool tell(const Misuse& misuse) noexcept;
 
  private:
-  std::optional<Misuse> noted_;
-  MisuseScope* const outer_;
+  const void* const pointer_;
+  const void* const outer_;
   // A word: little enough for what a thread has of them in a library that is loaded later too.
-  [[gnu::tls_model("initial-exec")]] inline static constinit thread_local MisuseScope* innermost_ =
+  [[gnu::tls_model("initial-exec")]] inline static constinit thread_local const void* awaited_ =
       nullptr;
 };
 
