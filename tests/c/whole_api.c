@@ -44,6 +44,9 @@ static void creation(void) {
   config.size = sizeof config;
   config.ordinal = 99;
   CHECK(cistern_allocator_create_sim(&config, "", &allocator) == CISTERN_INVALID_ARGUMENT);
+  config.ordinal = 0;
+  config.granularity = 3000;
+  CHECK(cistern_allocator_create_sim(&config, "", &allocator) == CISTERN_INVALID_ARGUMENT);
   CHECK(allocator == NULL);
 }
 
@@ -184,7 +187,7 @@ static void captures(void) {
 }
 
 static void statistics(void) {
-  cistern_allocator_t a = make_sim(1024 * (uint64_t)kMiB, "thread_cache:0,free_log:7");
+  cistern_allocator_t a = make_sim(1024 * (uint64_t)kMiB, "thread_cache:off,free_log:7");
   cistern_statistics_t s;
   void* p = NULL;
   uint64_t limit = 0;
