@@ -48,9 +48,8 @@ class HandleTable {
 
   /// The slot that the handle names, whether it still is one or not; null for none.
   static Slot* slotOf(Word handle) noexcept {
-    const std::size_t place = handle & (kMost - 1);
-    Chunk* const chunk = chunks_[place / kChunk].load(std::memory_order_acquire);
-    return chunk == nullptr ? nullptr : &(*chunk)[place % kChunk];
+    // 0 is what the word of an empty slot is.
+    return handle == 0 ? nullptr : slotAt(handle & (kMost - 1));
   }
   /// A handle for the object, which is the table's from then on. Throws std::bad_alloc.
   static Word add(std::unique_ptr<T> object) {
@@ -63,7 +62,7 @@ class HandleTable {
     if (free.empty()) addPlaces(free);
     const std::uint32_t place = free.back();
     free.pop_back();
-    Slot& slot = *slotOf(place);
+    Slot& slot = *slotAt(place);
     const Word handle =
         ++slot.generation << (kPlaceBits + kKindBits) | Word(T::kKind) << kPlaceBits | place;
     slot.made = Birthplace();
@@ -98,6 +97,11 @@ class HandleTable {
   static constexpr std::size_t kMost = std::size_t{1} << kPlaceBits, kChunk = 256;
   static constexpr Word kLastGeneration = (Word{1} << (64 - kPlaceBits - kKindBits)) - 1;
   using Chunk = std::array<Slot, kChunk>;
+
+  static Slot* slotAt(std::size_t place) noexcept {
+    Chunk* const chunk = chunks_[place / kChunk].load(std::memory_order_acquire);
+    return chunk == nullptr ? nullptr : &(*chunk)[place % kChunk];
+  }
 
   // Neither the list nor the chunks are ever destroyed: static objects may use handles to the end.
   static std::vector<std::uint32_t>& freePlaces() CISTERN_REQUIRES(mutex_) {

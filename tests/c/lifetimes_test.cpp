@@ -66,7 +66,7 @@ TEST_CASE("in a child of fork what is from before may be destroyed, and not used
   REQUIRE(pair(a) == CISTERN_OK);
   const int status = statusOfChild([&] {
     void* block = nullptr;
-    if (cistern_allocate(a, std::size_t{1} << 20, nullptr, &block) != CISTERN_INVALID_STATE)
+    if (cistern_allocate(a, std::size_t{1} << 30, nullptr, &block) != CISTERN_INVALID_STATE)
       std::exit(2);
     if (cistern_empty_cache(a) != CISTERN_INVALID_STATE) std::exit(3);
     if (cistern_pool_destroy(pool) != CISTERN_OK) std::exit(4);
