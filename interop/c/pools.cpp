@@ -30,53 +30,72 @@ MemPoolOptions optionsOf(const cistern_pool_options_t* from) {
 }
 
 // A scope ends by its number, so that one that ended with its thread can be told from one that goes
-// on; its use of the pool ends with it. False when it is another thread's, which goes on.
+// on: then false.
 bool endScope(PoolObject& object, std::uint64_t number) noexcept {
+  return object.child.parent().pools->registry().endScope(number);
+}
+// Its use of the pool, after that. Without a lock of ours: hooks may be called.
+void letGo(PoolObject& object) noexcept {
   PoolRegistry& registry = object.child.parent().pools->registry();
-  if (!registry.endScope(number)) return false;
   if (registry.mayLetGo()) registry.letGo(object.pool.id());
-  return true;
+}
+
+void note(PoolObject& object, const Scope& scope) {
+  const MutexLock lock(object.mutex);
+  if (object.ending) throw Failure(CISTERN_INVALID_HANDLE, "the pool is being destroyed");
+  object.scopes.push_back(scope);
 }
 
 void beginScope(cistern_pool_t pool, const PoolFilter& filter, std::uint32_t thread,
                 Stream stream) {
   const Use<PoolObject> use(wordOf(pool));
-  const MutexLock lock(use->mutex);
-  if (use->ending) throw Failure(CISTERN_INVALID_HANDLE, "the pool is being destroyed");
-  use->scopes.reserve(use->scopes.size() + 1);
   const std::uint64_t number =
       use->child.parent().pools->registry().beginScope(use->pool.id(), filter);
-  use->scopes.push_back({number, thread, stream});
+  try {
+    note(*use, {number, thread, stream});
+  } catch (...) {
+    if (endScope(*use, number)) letGo(*use);
+    throw;
+  }
 }
 
 void endScope(cistern_pool_t pool, std::uint32_t thread, Stream stream) {
   const Use<PoolObject> use(wordOf(pool));
-  const MutexLock lock(use->mutex);
-  const auto scope = std::ranges::find_if(
-      use->scopes, [&](const Scope& one) { return one.thread == thread && one.stream == stream; });
-  if (scope == use->scopes.end()) {
-    throw Failure(CISTERN_INVALID_STATE,
-                  fmt::format("pool {} has no scope of this {} to end", poolName(use->pool.id()),
-                              thread != 0 ? "thread" : "stream"));
+  std::uint64_t number = 0;
+  {
+    const MutexLock lock(use->mutex);
+    const auto scope = std::ranges::find_if(use->scopes, [&](const Scope& one) {
+      return one.thread == thread && one.stream == stream;
+    });
+    if (scope == use->scopes.end()) {
+      throw Failure(CISTERN_INVALID_STATE,
+                    fmt::format("pool {} has no scope of this {} to end", poolName(use->pool.id()),
+                                thread != 0 ? "thread" : "stream"));
+    }
+    number = scope->number;
+    use->scopes.erase(scope);
   }
-  (void)endScope(*use, scope->number);
-  use->scopes.erase(scope);
+  if (endScope(*use, number)) letGo(*use);
 }
 
 // No scope begins from its return on.
 void beginToEnd(PoolObject& object) {
-  const MutexLock lock(object.mutex);
-  if (object.ending) throw Failure(CISTERN_INVALID_HANDLE, "the pool is being destroyed");
-  const std::uint32_t me = threadNumber();
-  std::erase_if(object.scopes, [&](const Scope& scope) {
-    return scope.thread != 0 && scope.thread != me && endScope(object, scope.number);
-  });
-  if (!object.scopes.empty()) {
-    throw Failure(CISTERN_INVALID_STATE,
-                  fmt::format("pool {} has {} scopes open: end them first",
-                              poolName(object.pool.id()), object.scopes.size()));
+  std::size_t ended = 0, open = 0;
+  {
+    const MutexLock lock(object.mutex);
+    if (object.ending) throw Failure(CISTERN_INVALID_HANDLE, "the pool is being destroyed");
+    const std::uint32_t me = threadNumber();
+    ended = std::erase_if(object.scopes, [&](const Scope& scope) {
+      return scope.thread != 0 && scope.thread != me && endScope(object, scope.number);
+    });
+    open = object.scopes.size();
+    object.ending = open == 0;
   }
-  object.ending = true;
+  for (std::size_t i = 0; i < ended; ++i) letGo(object);
+  if (open != 0) {
+    throw Failure(CISTERN_INVALID_STATE, fmt::format("pool {} has {} scopes open: end them first",
+                                                     poolName(object.pool.id()), open));
+  }
 }
 
 }  // namespace
