@@ -6,7 +6,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include "allocator/base/types.hpp"
+#include "cistern/types.hpp"
 
 namespace cistern::bench {
 
