@@ -1,4 +1,4 @@
-// A request that the thread's cache does not serve at once (fast_path.cpp). It owns nothing.
+// A request that the thread's cache does not serve at once (fast_path.hpp). It owns nothing.
 //
 //   allocate
 //     the thread's cache, larger sizes and other streams   cache/thread_cache.hpp

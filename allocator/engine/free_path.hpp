@@ -1,4 +1,4 @@
-// A free that the thread's cache does not take at once (fast_path.cpp). It owns nothing.
+// A free that the thread's cache does not take at once (fast_path.hpp). It owns nothing.
 //
 //   free
 //     the thread's cache, larger sizes        cache/thread_cache.hpp

@@ -61,8 +61,9 @@ typedef enum cistern_status_t {
   CISTERN_NO_DEVICE = 9,      /**< no driver, or no such device */
   CISTERN_NOT_SUPPORTED = 10, /**< this device or this build cannot do it */
   CISTERN_IO_ERROR = 11,      /**< a file could not be written */
-  CISTERN_BUFFER_TOO_SMALL = 12, /**< the length that is needed has been written */
-  CISTERN_INTERNAL = 13          /**< anything else; a fault of Cistern's or of a hook */
+  CISTERN_BUFFER_TOO_SMALL = 12,    /**< the length that is needed has been written */
+  CISTERN_INTERNAL = 13,            /**< anything else; a fault of Cistern's or of a hook */
+  CISTERN_STATUS_RANGE = 0x7fffffff /**< none: room for those of later versions */
 } cistern_status_t;
 
 /** "CISTERN_OUT_OF_MEMORY". Static storage; "unknown status" for a value that is none. */

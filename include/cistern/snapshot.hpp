@@ -46,6 +46,6 @@ struct Snapshot {
 };
 
 /// As one JSON object: docs/c-api.md says what stands in it.
-CISTERN_API std::string toJson(const Snapshot& snapshot);
+CISTERN_API std::string snapshotJson(const Snapshot& snapshot);
 
 }  // namespace cistern

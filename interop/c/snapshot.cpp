@@ -73,7 +73,8 @@ class Replacement {
 cistern_status_t cistern_snapshot(cistern_allocator_t allocator, const char* path) {
   return guarded([&] {
     requireGiven(path, "path");
-    const std::string text = toJson(Use<AllocatorObject>(wordOf(allocator))->allocator->snapshot());
+    const std::string text =
+        snapshotJson(Use<AllocatorObject>(wordOf(allocator))->allocator->snapshot());
     Replacement file(path);
     file.write(text);
     file.take();

@@ -127,6 +127,8 @@ const char* cistern_status_name(cistern_status_t status) {
     CISTERN_NAME(CISTERN_BUFFER_TOO_SMALL);
     CISTERN_NAME(CISTERN_INTERNAL);
 #undef CISTERN_NAME
+    default:
+      break;
   }
   return "unknown status";
 }

@@ -12,6 +12,7 @@ namespace cistern::capi {
 /// The number in a handle of the API.
 template <class Handle>
 Word wordOf(Handle handle) noexcept {
+  static_assert(sizeof(Handle) == sizeof(Word), "a handle has 64 bits");
   return reinterpret_cast<std::uintptr_t>(handle);
 }
 template <class Handle>

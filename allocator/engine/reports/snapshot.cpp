@@ -99,7 +99,7 @@ const char* blockUseName(BlockUse use) {
   return "unknown";
 }
 
-std::string toJson(const Snapshot& snapshot) {
+std::string snapshotJson(const Snapshot& snapshot) {
   std::string out =
       fmt::format("{{\"version\":1,\"device\":{},\"segments\":[", quotedText(snapshot.device));
   const char* between = "\n";
