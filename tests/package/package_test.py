@@ -198,7 +198,9 @@ def handles(sources, build, work):
     if not names:
         skip("this build has no handles")
     for prefix in (work / "here", work / "moved"):
-        project(HERE / "handles", "handles", prefix, COMPONENTS=";".join(names))
+        program = project(HERE / "handles", "handles", prefix, COMPONENTS=";".join(names),
+                          BUILD_SHARED_LIBS="ON") / "program"
+        check(not any("libcistern" in name for name in needed(program)), "it is not the archive")
 
 
 def pkgconfig_flags(prefix, name, *options):
