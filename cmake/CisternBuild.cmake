@@ -68,6 +68,15 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND NOT CISTERN_SANITIZE)
   # the instructions of a replay. clang takes it so by itself.
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fno-semantic-interposition>)
 endif()
+include(CheckCXXCompilerFlag)
+check_cxx_compiler_flag(-mtls-dialect=gnu2 cistern_has_tls_descriptors)
+if(cistern_has_tls_descriptors)
+  # What a thread has of its own is found by a call that saves all registers; where the library is part of
+  # the program the linker makes one instruction of it. Unlike with the initial-exec model, a program
+  # may load the library when it runs already: the CUDA runtime in it alone has more than the loader
+  # keeps room for then.
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-mtls-dialect=gnu2>)
+endif()
 if(CISTERN_INSTALL)
   # What a check says names its file as the repository does, not as the machine that built it.
   add_compile_options(

@@ -20,7 +20,8 @@ if(cistern_has_CUDA)
   cistern_handles_vendor(CUDA ${cistern_cudart})
 endif()
 if(cistern_has_HIP)
-  cistern_handles_vendor(HIP ${CISTERN_HIP_LIBRARY} ${CISTERN_HIP_INCLUDE_DIR})
+  # cistern_device finds HIP's runtime when the program runs; there is nothing to link.
+  cistern_handles_vendor(HIP "" ${CISTERN_HIP_INCLUDE_DIR})
   target_compile_definitions(cistern_handles_hip PUBLIC __HIP_PLATFORM_AMD__)
 endif()
 

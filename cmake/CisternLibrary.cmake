@@ -29,7 +29,13 @@ add_library(cistern_static STATIC ${cistern_objects})
 target_link_libraries(cistern_static INTERFACE Threads::Threads ${CMAKE_DL_LIBS})
 cistern_as_seen_by_programs(cistern_static static)
 
-add_library(cistern_shared SHARED ${cistern_objects})
+# The hit is compiled once more: see allocator/engine/CMakeLists.txt.
+list(TRANSFORM cistern_objects REPLACE "^(.*:cistern_engine>)$" "$<FILTER:\\1,EXCLUDE,/fast_path>"
+     OUTPUT_VARIABLE cistern_shared_objects)
+add_library(cistern_shared SHARED ${cistern_shared_objects}
+                                  ${PROJECT_SOURCE_DIR}/allocator/engine/fast_path.cpp)
+target_include_directories(cistern_shared PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
+target_compile_features(cistern_shared PRIVATE cxx_std_20)
 target_link_libraries(cistern_shared PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
 set_target_properties(cistern_shared PROPERTIES VERSION ${PROJECT_VERSION}
                                                 SOVERSION ${PROJECT_VERSION_MAJOR})

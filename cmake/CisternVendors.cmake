@@ -35,19 +35,19 @@ endif()
 
 # ---- HIP -----------------------------------------------------------------------------------------
 
-# By header and library, not by find_package(hip): its configuration stops the build where hipcc,
-# which we do without, is not installed.
+# The headers are all that a build takes: the library is looked for by the program, when it runs
+# (allocator/device/vendor/hip_library.hpp). Not by find_package(hip): its configuration stops the
+# build where hipcc, which we do without, is not installed.
 if(CISTERN_HIP)
-  set(cistern_rocm HINTS ${ROCM_PATH} $ENV{ROCM_PATH} $ENV{HIP_PATH} PATHS /opt/rocm)
-  find_path(CISTERN_HIP_INCLUDE_DIR hip/hip_runtime_api.h ${cistern_rocm} PATH_SUFFIXES include)
-  find_library(CISTERN_HIP_LIBRARY amdhip64 ${cistern_rocm} PATH_SUFFIXES lib lib64)
-  mark_as_advanced(CISTERN_HIP_INCLUDE_DIR CISTERN_HIP_LIBRARY)
-  if(CISTERN_HIP_INCLUDE_DIR AND CISTERN_HIP_LIBRARY)
+  find_path(CISTERN_HIP_INCLUDE_DIR hip/hip_runtime_api.h PATHS /opt/rocm
+            HINTS ${ROCM_PATH} $ENV{ROCM_PATH} $ENV{HIP_PATH} PATH_SUFFIXES include)
+  mark_as_advanced(CISTERN_HIP_INCLUDE_DIR)
+  if(CISTERN_HIP_INCLUDE_DIR)
     set(cistern_has_HIP TRUE)
   elseif(NOT CISTERN_HIP STREQUAL "AUTO")
-    message(FATAL_ERROR "CISTERN_HIP is ON, but hip/hip_runtime_api.h or libamdhip64 is not found. "
-                        "Install the HIP runtime (Debian: libamdhip64-dev) or set ROCM_PATH; or set "
-                        "CISTERN_HIP to AUTO or OFF.")
+    message(FATAL_ERROR "CISTERN_HIP is ON, but hip/hip_runtime_api.h is not found. Install HIP's "
+                        "headers (Debian: libamdhip64-dev) or set ROCM_PATH; or set CISTERN_HIP to "
+                        "AUTO or OFF.")
   endif()
 endif()
 
@@ -64,7 +64,7 @@ endforeach()
 set(cistern_vendor_folder ${PROJECT_SOURCE_DIR}/allocator/device/vendor)
 
 # cistern_vendor_backend(target vendor runtime [include folder]): one compilation of the vendor
-# source, as objects in `target`.
+# source, as objects in `target`. `runtime`: what a program is linked to for it.
 function(cistern_vendor_backend target vendor runtime)
   string(TOLOWER ${vendor} name)
   set(objects ${target}_${name})
@@ -79,7 +79,7 @@ function(cistern_vendor_backend target vendor runtime)
   target_link_libraries(${target} PRIVATE ${runtime})
 endfunction()
 
-set(cistern_vendor_sources capture.cpp driver_pool.cpp failure.cpp memory.cpp open_vendor.cpp
+set(cistern_vendor_sources capture.cpp current.cpp driver_pool.cpp failure.cpp memory.cpp open_vendor.cpp
                            streams.cpp virtual_memory.cpp)
 
 # cistern_add_vendor_backends(target): both backends, each real or absent.
@@ -91,7 +91,9 @@ function(cistern_add_vendor_backends target)
     target_sources(${target} PRIVATE ${cistern_vendor_folder}/absent_cuda.cpp)
   endif()
   if(cistern_has_HIP)
-    cistern_vendor_backend(${target} HIP ${CISTERN_HIP_LIBRARY} ${CISTERN_HIP_INCLUDE_DIR})
+    cistern_vendor_backend(${target} HIP "${CMAKE_DL_LIBS}" ${CISTERN_HIP_INCLUDE_DIR})
+    target_sources(${target}_hip PRIVATE ${cistern_vendor_folder}/hip_library.cpp
+                                          ${cistern_vendor_folder}/hip_runtime.cpp)
     target_compile_definitions(${target}_hip PRIVATE __HIP_PLATFORM_AMD__)
   else()
     target_sources(${target} PRIVATE ${cistern_vendor_folder}/absent_hip.cpp)

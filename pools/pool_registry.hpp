@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "allocator/base/process.hpp"
+#include "allocator/engine/reports/hooks.hpp"
 #include "cistern/pool.hpp"
 #include "pools/retirement.hpp"
 #include "pools/scopes.hpp"

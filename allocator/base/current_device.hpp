@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 
 #include "allocator/base/device_slots.hpp"
@@ -25,6 +26,9 @@ struct DeviceSwitch {
 void addDeviceSwitch(const DeviceSwitch& device_switch) noexcept;
 
 namespace detail {
+
+/// Whether some thread has ever been under a guard of another device than the first.
+inline constinit std::atomic<bool> another_device_chosen{false};
 
 inline constinit thread_local std::array<Stream, std::size_t(kMaxDevices)> current_streams{};
 

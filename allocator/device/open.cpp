@@ -1,5 +1,7 @@
 #include "allocator/device/open.hpp"
 
+#include <bit>
+
 #include <fmt/format.h>
 
 #include "allocator/device/sim/sim_device.hpp"
@@ -54,6 +56,14 @@ std::unique_ptr<Device> openFirstPresent(int ordinal) {
 }  // namespace
 
 std::unique_ptr<sim::SimulatedDevice> sim::makeDevice(const SimConfig& config) {
+  if (config.ordinal < 0) {
+    throw InvalidArgument(fmt::format("device ordinal {}: must be 0 or more", config.ordinal));
+  }
+  requireOrdinal("sim", config.ordinal, kSimulatedDevices);
+  if (!std::has_single_bit(config.granularity)) {
+    throw InvalidArgument(
+        fmt::format("granularity {}: must be a power of two", config.granularity));
+  }
   return std::make_unique<SimDevice>(config);
 }
 

@@ -5,6 +5,7 @@
 #include "allocator/base/current_device.hpp"
 #include "allocator/base/process.hpp"
 #include "allocator/engine/engine.hpp"
+#include "allocator/engine/reports/snapshot.hpp"
 #include "cistern/allocator.hpp"
 
 namespace cistern {
@@ -92,6 +93,7 @@ void CachingAllocator::setMisuseHook(MisuseHook hook) {
 MemoryStats CachingAllocator::memoryStats() const { return engine_->accounting.memoryStats(); }
 void CachingAllocator::resetPeakStats() { engine_->core.totals.resetPeaks(); }
 void CachingAllocator::resetAccumulatedStats() { engine_->core.totals.resetAccumulated(); }
+Snapshot CachingAllocator::snapshot() const { return snapshotOf(engine_->core); }
 CacheInfo CachingAllocator::cacheInfo() const { return engine_->accounting.cacheInfo(); }
 std::uint64_t CachingAllocator::misses() const { return engine_->core.now(); }
 Result<MemoryInfo> CachingAllocator::getMemoryInfo() { return device().memoryInfo(); }

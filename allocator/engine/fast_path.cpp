@@ -1,15 +1,17 @@
-// What happens as a rule: the calling thread has a block of that size in its cache, and has place
-// for one that it frees. No lock, no locked instruction, no device call, nothing allocated on the
-// host, and nothing looked at that another thread writes. Everything else is in allocate_path.cpp
-// and free_path.cpp. Read with: cache/thread_cache.hpp. How many instructions it takes is kept by a
-// test.
-#include "allocator/engine/engine.hpp"
-#include "cistern/allocator.hpp"
+#include "allocator/engine/fast_path.hpp"
 
 namespace cistern {
-namespace {
 
-// Out of line and with the verb's own arguments, so that a hit has nothing to keep for them.
+void* CachingAllocator::allocate(std::size_t bytes, Stream stream) {
+  return fast_path::allocate(*this, bytes, stream);
+}
+
+void CachingAllocator::free(void* pointer) noexcept {
+  fast_path::free(*this, pointer, __builtin_return_address(0));
+}
+
+namespace fast_path {
+
 [[gnu::noinline]] void* miss(CachingAllocator& allocator, std::size_t bytes, Stream stream) {
   return allocator.engine().allocate_path.allocate(bytes, stream);
 }
@@ -19,32 +21,5 @@ namespace {
   allocator.engine().free_path.free(pointer, caller, block);
 }
 
-}  // namespace
-
-void* CachingAllocator::allocate(std::size_t bytes, Stream stream) {
-  ThreadCache& cache = CacheTable::last();
-  // The first comparison is for 0 too.
-  if (bytes - 1 >= CacheBins::kDirectBytes || cache.stream() != stream ||
-      !engine_->core.caches.serves(cache)) [[unlikely]]
-    return miss(*this, bytes, stream);
-  bool far = false;
-  Block* const block = cache.take(bytes, far);
-  if (block == nullptr) [[unlikely]]
-    return miss(*this, bytes, stream);
-  const Address address = deviceAddress(*block);
-  cache.recents().remember(address, *block);
-  if (far) [[unlikely]]
-    return cache.publish(toPointer(address));
-  return toPointer(address);
-}
-
-void CachingAllocator::free(void* pointer) noexcept {
-  ThreadCache& cache = CacheTable::last();
-  const void* const caller = __builtin_return_address(0);
-  Block* const block =
-      engine_->core.caches.has(cache) ? cache.recents().find(toAddress(pointer)) : nullptr;
-  if (block == nullptr || !cache.give(*block, caller)) [[unlikely]]
-    return freeElsewhere(*this, pointer, caller, block);
-}
-
+}  // namespace fast_path
 }  // namespace cistern

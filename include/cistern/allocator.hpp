@@ -11,6 +11,7 @@
 #include "cistern/device.hpp"
 #include "cistern/options.hpp"
 #include "cistern/report.hpp"
+#include "cistern/snapshot.hpp"
 #include "cistern/statistics.hpp"
 
 namespace cistern {
@@ -105,6 +106,8 @@ class CISTERN_API CachingAllocator {
   void resetPeakStats();
   void resetAccumulatedStats();
   CacheInfo cacheInfo() const;
+  /// Every segment and block. Whoever allocates meanwhile waits. Throws std::bad_alloc.
+  Snapshot snapshot() const;
   /// How many requests so far found no free block of their stream at hand. Unlike memoryStats() it
   /// takes no lock and leaves threads what they keep.
   std::uint64_t misses() const;

@@ -13,6 +13,7 @@
 #include "cistern/report.hpp"
 #include "cistern/segment_source.hpp"
 #include "cistern/sim.hpp"
+#include "cistern/snapshot.hpp"
 #include "cistern/statistics.hpp"
 #include "cistern/status.hpp"
 #include "cistern/types.hpp"

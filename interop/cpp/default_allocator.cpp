@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 
+#include "allocator/base/current_device.hpp"
 #include "allocator/base/device_slots.hpp"
 #include "allocator/device/open.hpp"
 #include "allocator/engine/engine.hpp"
@@ -21,8 +22,15 @@ struct Shared {
   Pools pools;
 };
 
-// Where the process has one device, nobody has to be asked which one is current.
-constinit std::atomic<CachingAllocator*> only{nullptr};
+// The first device's, where none but that can be current until a guard chooses another: the process
+// has one device, or simulated ones. Then nobody has to be asked. Whoever frees a block has it from
+// a thread that had passed that guard, and so sees that it did.
+constinit std::atomic<CachingAllocator*> first{nullptr};
+
+CachingAllocator* only() noexcept {
+  if (detail::another_device_chosen.load(std::memory_order_relaxed)) return nullptr;
+  return first.load(std::memory_order_acquire);
+}
 
 class SharedAllocators {
  public:
@@ -47,7 +55,8 @@ class SharedAllocators {
     const std::lock_guard lock(making_);
     if (Shared* const there = find(device)) return *there;
     Shared* const made = std::make_unique<Shared>(device).release();
-    if (devicesBeside(*made->device) == 1) only.store(&made->allocator, std::memory_order_release);
+    if (device == 0 && (made->device->backend() == "sim" || devicesBeside(*made->device) == 1))
+      first.store(&made->allocator, std::memory_order_release);
     slots_[ordinalIndex(device)].store(made, std::memory_order_release);
     if (device >= made_) made_.store(device + 1, std::memory_order_release);
     return *made;
@@ -65,7 +74,7 @@ SharedAllocators& shared() {
 }
 
 CachingAllocator& current() {
-  if (CachingAllocator* const one = only.load(std::memory_order_acquire)) [[likely]]
+  if (CachingAllocator* const one = only()) [[likely]]
     return *one;
   return allocator(currentDevice());
 }
@@ -96,7 +105,7 @@ void* allocate(std::size_t bytes, Stream stream) { return current().allocate(byt
 void* allocate(std::size_t bytes) { return current().allocate(bytes); }
 
 void free(void* pointer) noexcept {
-  if (CachingAllocator* const one = only.load(std::memory_order_acquire)) [[likely]]
+  if (CachingAllocator* const one = only()) [[likely]]
     return one->free(pointer);
   freeOfMany(pointer);
 }

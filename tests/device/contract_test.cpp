@@ -239,6 +239,20 @@ CONTRACT_TEST("pinned host memory can be used by the host", "[contract]", work) 
   device.hostFree(memory).orThrow();
 }
 
+CONTRACT_TEST("a copy brings what was written", "[contract]", work) {
+  Device& device = work.device();
+  ScopedStream stream(device);
+  constexpr std::size_t kBytes = 3 * kMiB + 4'096;
+  const Address from = device.malloc(kBytes).orThrow(), to = device.malloc(kBytes).orThrow();
+  work.fill(stream, from, kBytes, 9);
+  device.copy(to, from, kBytes, stream).orThrow();
+  work.verify(stream, to, kBytes, 9);
+  CHECK(work.mismatches() == 0);
+  CHECK(device.copy(to, from, 0, stream).ok());
+  device.free(from).orThrow();
+  device.free(to).orThrow();
+}
+
 CONTRACT_TEST("a device has a name, an ordinal, and knows its peers", "[contract]", work) {
   Device& device = work.device();
   CHECK_FALSE(device.name().empty());

@@ -1,20 +1,23 @@
-"""Writes the C++ programs that stand in the project's pages (```cpp blocks with a main) to files."""
+"""Writes the programs that stand in the project's pages (```cpp and ```c blocks with a main) to files."""
 
 import pathlib
 import re
 import sys
 
 
-def examples(page):
-    return [b for b in re.findall(r"^```cpp\n(.*?)^```$", page, re.M | re.S) if "int main(" in b]
+def examples(page, language):
+    blocks = re.findall(rf"^```{language}\n(.*?)^```$", page, re.M | re.S)
+    return [block for block in blocks if "int main(" in block]
 
 
 if __name__ == "__main__":
     target, *pages = map(pathlib.Path, sys.argv[1:])
     target.mkdir(parents=True, exist_ok=True)
     for page in pages:
-        for number, code in enumerate(examples(page.read_text()), 1):
-            file = target / f"{page.stem.lower()}_{number}.cpp"
-            if not file.exists() or file.read_text() != code:
-                file.write_text(code)
-            print(file)
+        text = page.read_text()
+        for language in ("cpp", "c"):
+            for number, code in enumerate(examples(text, language), 1):
+                file = target / f"{page.stem.lower()}_{number}.{language}"
+                if not file.exists() or file.read_text() != code:
+                    file.write_text(code)
+                print(file)

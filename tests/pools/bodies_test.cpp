@@ -27,6 +27,11 @@ class Bodies {
     graph.includeStream(stream);
   }
   void end(Stream stream) { ended_.push_back(rig_.sim().endCapture(stream).orThrow()); }
+  /// Of a request for the pool by name, on a stream that is not captured.
+  bool outOfMemoryBeside(std::size_t bytes, Stream stream) {
+    const auto ask = [&] { rig_.free(rig_.pools.allocate(bytes, stream, graph.pool())); };
+    return !refusalOf<OutOfMemory>(ask).empty();
+  }
   /// Ends the capture, and runs everything at once.
   void runAll() {
     graph.captureEnd();
@@ -113,6 +118,54 @@ TEST_CASE("a block of one body that is freed after it, or in the next, is not th
     bodies.end(body);
     bodies.runAll();
   }
+}
+
+TEST_CASE("what a body has freed does not come to the next by way of other work in the pool",
+          "[pools]") {
+  enum class Asks { kOtherMeanwhile, kOtherAfter, kOwnAfter };
+  for (const Asks asks : {Asks::kOtherMeanwhile, Asks::kOtherAfter, Asks::kOwnAfter}) {
+    INFO("asks " << int(asks));
+    PoolRig rig("background_thread:false");
+    const Stream body = rig.stream(), other = rig.stream();
+    Bodies bodies(rig);
+    bodies.begin(body);
+    void* inside = rig.temporary(kInBody, body);
+    const auto end_body = [&] {
+      bodies.end(body);
+      rig.work.delay(body, kLongNs);
+    };
+    if (asks != Asks::kOtherMeanwhile) end_body();
+    rig.allocator.setLimit(kInBody + kMiB);
+    CHECK(bodies.outOfMemoryBeside(kInBody, asks == Asks::kOwnAfter ? body : other));
+    rig.allocator.setLimit(kGiB);
+    if (asks == Asks::kOtherMeanwhile) end_body();
+    rig.temporary(kInBody, other);  // a miss: what waits for the body's stream gets an event there
+    bodies.begin(body);
+    rig.sim().advanceHost(2 * kLongNs);
+    CHECK(rig.temporary(kInBody, body) != inside);
+    bodies.end(body);
+    bodies.runAll();
+  }
+}
+
+TEST_CASE("a stream that has the handle of one that recorded a body reuses nothing of it",
+          "[pools]") {
+  sim::SimConfig config = simOf(kGiB);
+  config.reuse_streams = true;
+  PoolRig rig("", config);
+  const Stream gone = rig.stream();
+  Bodies bodies(rig);
+  bodies.begin(gone);
+  void* inside = rig.temporary(kInBody, gone);
+  bodies.end(gone);
+  rig.allocator.forgetStream(gone);
+  rig.sim().destroyStream(gone).orThrow();
+  const Stream body = rig.stream();
+  CHECK(body == gone);
+  bodies.begin(body);
+  CHECK(rig.temporary(kInBody, body) != inside);
+  bodies.end(body);
+  bodies.runAll();
 }
 
 TEST_CASE("streams of one body reuse each other's memory in its order", "[pools]") {

@@ -269,4 +269,31 @@ TEST_CASE("a pool is not set back to blocks of which one page would be at two pl
   rig.allocator.audit();
 }
 
+// Blocks of either kind are found in a table of their own, and what goes home comes into another
+// than it has left.
+TEST_CASE("a page goes home to large blocks, however many of those there are", "[pools][pages]") {
+  for (int held = 0; held < 30; ++held) {
+    INFO(held << " are held");
+    PoolRig rig("page_size:2M,background_thread:false");
+    const Stream stream = rig.stream();
+    const MemPool pool(rig.pools);
+    const auto allocate = [&](std::size_t bytes) {
+      return rig.pools.allocate(bytes, stream, pool.id());
+    };
+    void* page = allocate(2 * kMiB);
+    allocate(2 * kMiB);
+    void* many = allocate(64 * kMiB);
+    rig.free(page);
+    void* small = allocate(kMiB);  // where that was
+    rig.free(many);
+    for (int i = 0; i < held; ++i) allocate(2 * kMiB);
+    rig.free(small);
+    Graph graph(rig.pools);
+    graph.captureBegin(stream, pool.id());
+    graph.abandon();
+    CHECK(allocate(2 * kMiB) == page);
+    rig.allocator.audit();
+  }
+}
+
 }  // namespace cistern::test

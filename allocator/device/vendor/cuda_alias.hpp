@@ -16,9 +16,16 @@
 namespace cistern::cuda {
 
 inline constexpr const char* kBackend = "cuda";
-inline constexpr const char* kNoDeviceText =
-    "no usable NVIDIA GPU: the driver (libcuda.so.1) is missing, is older than this build needs, "
-    "or shows no device to this process";
+
+// ---- What failures say -------------------------------------------------------------------------
+
+inline const char* noDeviceText() {
+  return "no usable NVIDIA GPU: the driver (libcuda.so.1) is missing, is older than this build "
+         "needs, or shows no device to this process";
+}
+inline int errorCode(cudaError_t error) { return error; }
+inline const char* errorName(cudaError_t error) { return cudaGetErrorName(error); }
+inline std::string errorText(cudaError_t error) { return cudaGetErrorString(error); }
 
 // ---- Which device is current -------------------------------------------------------------------
 // Asked of the driver, not with cudaGetDevice and cudaSetDevice: to set a thread back with

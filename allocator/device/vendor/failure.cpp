@@ -12,9 +12,10 @@ void forget(Error error) {
 
 DeviceError failure(Call call, Error error) {
   forget(error);
-  DeviceError failed{call, errorKind(int(error)), int(error), GPU(GetErrorName)(error), {}};
+  const int code = errorCode(error);
+  DeviceError failed{call, errorKind(code), code, errorName(error), {}};
   try {
-    failed.detail = GPU(GetErrorString)(error);
+    failed.detail = errorText(error);
   } catch (const std::bad_alloc&) {
     // The host is short of memory: the name says it too.
   }

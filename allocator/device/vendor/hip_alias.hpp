@@ -5,8 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include <hip/hip_runtime_api.h>
-
+#include "allocator/device/vendor/hip_runtime.hpp"
 #include "cistern/types.hpp"
 
 #define GPU(name) hip##name
@@ -15,9 +14,9 @@
 namespace cistern::hip {
 
 inline constexpr const char* kBackend = "hip";
-inline constexpr const char* kNoDeviceText =
-    "no usable AMD GPU: the kernel driver (/dev/kfd) is missing, may not be opened by this user, "
-    "or shows no device to this process";
+
+// ---- What failures say -------------------------------------------------------------------------
+// noDeviceText, errorCode, errorName and errorText are in hip_runtime.hpp.
 
 // ---- Which device is current -------------------------------------------------------------------
 // A number that belongs to the thread; setting it makes nothing on the device.
@@ -39,10 +38,12 @@ inline std::string openDetail() { return ""; }
 
 // ---- What the device can do --------------------------------------------------------------------
 
+/// Not hipGetDeviceProperties: its structure has another size in each version, and a runtime of
+/// another version than our headers would write past the end of ours.
 inline hipError_t deviceName(int ordinal, std::string* name) {
-  hipDeviceProp_t properties{};
-  const hipError_t error = hipGetDeviceProperties(&properties, ordinal);
-  *name = properties.name;
+  char text[256] = "";
+  const hipError_t error = hipDeviceGetName(text, int(sizeof(text)), ordinal);
+  *name = text;
   return error;
 }
 inline hipError_t memoryPoolsSupported(int ordinal, int* supported) {
@@ -94,17 +95,9 @@ inline hipError_t graphDependencies(hipGraphNode_t node, hipGraphNode_t* nodes,
   return hipSuccess;
 }
 
-/// HIP 5.2 has no function for it, later versions have: the header that we compile with decides,
-/// by which of these two there is. 1 is hipGraphDebugDotFlagsVerbose.
-template <class Graph>
-auto debugDotPrint(Graph graph, const char* path, unsigned flags)
-    -> decltype(hipGraphDebugDotPrint(graph, path, flags)) {
-  return hipGraphDebugDotPrint(graph, path, flags);
-}
-inline hipError_t debugDotPrint(...) { return hipErrorNotSupported; }
-
+/// Verbosely: 1 is hipGraphDebugDotFlagsVerbose, which the headers of HIP 5.2 do not have.
 inline hipError_t graphDot(hipGraph_t graph, const char* path) {
-  return debugDotPrint(graph, path, 1U);
+  return hipGraphDebugDotPrint(graph, path, 1U);
 }
 
 // ---- Virtual memory: the runtime's own, with pointers for addresses and handles ----------------

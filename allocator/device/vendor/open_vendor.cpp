@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "allocator/base/current_device.hpp"
 #include "allocator/device/vendor/vendor.hpp"
 #include "allocator/device/vendor/vendor_device.hpp"
 
@@ -11,7 +12,7 @@ namespace {
 
 DeviceError noDevice(Error error) {
   DeviceError described = failure(Call::kOpen, error);
-  if (described.kind == ErrorKind::kNoDevice) described.detail = kNoDeviceText;
+  if (described.kind == ErrorKind::kNoDevice) described.detail = noDeviceText();
   return described;
 }
 
@@ -66,6 +67,8 @@ Result<std::unique_ptr<Device>> open(int ordinal) {
   }
   const Error error = withCurrent(facts.current, [&] { return askFacts(&facts); });
   if (error != kSuccess) return failure(Call::kOpen, error);
+  addDeviceSwitch(
+      deviceSwitch());  // also has the linker bring it into every program that opens one
   return std::unique_ptr<Device>(std::make_unique<VendorDevice>(std::move(facts)));
 }
 

@@ -8,6 +8,10 @@
 
 #include "cistern/device.hpp"
 
+namespace cistern {
+struct DeviceSwitch;
+}
+
 namespace cistern::cuda {
 
 /// Whether this build has the backend; says nothing about the machine.
@@ -22,13 +26,18 @@ Result<int> deviceCount();
 /// the ordinal is not in [0, deviceCount()).
 Result<std::unique_ptr<Device>> open(int ordinal);
 
+/// How the runtime is asked and told which device a thread has current. It follows every
+/// DeviceGuard of a program in which this backend is.
+const DeviceSwitch& deviceSwitch() noexcept;
+
 }  // namespace cistern::cuda
 
 namespace cistern::hip {
 
-/// As cistern::cuda::compiledIn, deviceCount and open.
+/// As those of cistern::cuda.
 bool compiledIn();
 Result<int> deviceCount();
 Result<std::unique_ptr<Device>> open(int ordinal);
+const DeviceSwitch& deviceSwitch() noexcept;
 
 }  // namespace cistern::hip

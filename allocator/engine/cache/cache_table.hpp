@@ -108,9 +108,7 @@ class CacheTable {
 
   /// What is remembered where there is nothing: of no table.
   static ThreadCache nobodys_;
-  // A hundred bytes: little enough for what a thread has of them anyway, in a library that is
-  // loaded later too.
-  [[gnu::tls_model("initial-exec")]] inline static constinit thread_local Seen seen_{&nobodys_, {}};
+  inline static constinit thread_local Seen seen_{&nobodys_, {}};
 };
 
 }  // namespace cistern

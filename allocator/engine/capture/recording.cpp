@@ -18,6 +18,13 @@ bool hasFree(Heap& owner, const Request& request) {
   return bestFree(owner, request, {}) != nullptr;
 }
 
+// That of the stream which has the handle, or of one that had it and is gone: the next gets it.
+Heap* heapWith(const Pool& pool, Stream handle) {
+  const std::vector<Heap*> heaps = pool.heaps();
+  const auto it = std::ranges::find(heaps, handle, &Heap::stream);
+  return it != heaps.end() ? *it : nullptr;
+}
+
 }  // namespace
 
 Recording::Recording(Device& device, KnownStreams& streams, Pool& pool)
@@ -50,20 +57,28 @@ std::uint32_t Recording::numberOf(Stream stream) {
 }
 
 // A device that says no is asked once more; then what was seen before holds. What the graph uses
-// must not come from elsewhere: nothing would keep it in place. What the stream has used or freed
-// until now is for the part that it does not record any more.
+// must not come from elsewhere: nothing would keep it in place.
 bool Recording::covers(Stream stream) {
   Result<CaptureInfo> info = device_.captureInfo(stream);
   if (!info && info.error().kind != ErrorKind::kInvalidHandle) info = device_.captureInfo(stream);
   if (!info && info.error().kind == ErrorKind::kInvalidHandle) return false;
   const CaptureInfo now = info ? info.value() : CaptureInfo{CaptureStatus::kInvalidated, 0};
   const MutexLock lock(mutex_);
-  if (over_ || !streams_.records(stream, now)) return false;
-  RecordedStreams::Seen& of = *streams_.seen(stream);
-  if (now.status != CaptureStatus::kActive || (of.part && of.part->id == now.id)) return true;
-  if (of.part != nullptr) waiting_.keepApart(stream, pool_.find(stream));
-  streams_.beginPart(of, now.id);
-  return true;
+  if (over_) return false;
+  const bool covered = streams_.records(stream, now);
+  RecordedStreams::Seen* const of = streams_.seen(stream);
+  if (of == nullptr || now.status == CaptureStatus::kInvalidated) return covered;
+  const bool same = covered && of->part && of->part->id == now.id;
+  if (of->part != nullptr && !same) endPart(*of);
+  if (covered && !same) streams_.beginPart(*of, now.id);
+  return covered;
+}
+
+// What the stream has used or freed until now is for the part that it does not record any more:
+// also not for other work in the pool, which would give it back as memory that no part has used.
+void Recording::endPart(RecordedStreams::Seen& of) {
+  waiting_.keepApart(of.stream, heapWith(pool_, of.stream));
+  RecordedStreams::endPart(of);
 }
 
 Recording::Freed Recording::free(Heap& heap, const HeapSegment& segment, Address address,

@@ -15,8 +15,8 @@
 // another capture, on streams that were included here. Nothing is known to order what two parts do,
 // also not two bodies that one stream records one after the other. So a stream's marks are of the
 // part that it records at present, and a stream that records another does not follow them; when a
-// stream begins a new part, what it has freed in the one before is kept apart until the capture is
-// over.
+// stream has left a part, what it has freed in it is kept apart until the capture is over: from the
+// next part, and from other work in the pool on that stream.
 //
 // Locks: mutex() guards everything here but what is said to be otherwise. It comes before the
 // backing's and heaps'. Device calls that ask for frontiers are made under it, none under a heap's.
@@ -96,6 +96,7 @@ class Recording {
   std::vector<std::shared_ptr<void>> kept CISTERN_GUARDED_BY(mutex_);
 
  private:
+  void endPart(RecordedStreams::Seen& of) CISTERN_REQUIRES(mutex_);
   bool mayFind(const Heap& heap, const Request& request) CISTERN_REQUIRES(mutex_);
   Block* takeFree(const Heap& heap, const Request& request, const RecordedStreams::Reach& reach)
       CISTERN_REQUIRES(mutex_);

@@ -52,9 +52,13 @@ void RecordedStreams::beginPart(Seen& of, std::uint64_t id) {
   Part& part = known != parts_.end()
                    ? *known
                    : parts_.emplace_back(Part{id, nextRecording(), CaptureOrder(device_)});
+  of.part = &part;
+}
+
+void RecordedStreams::endPart(Seen& of) {
+  of.part = nullptr;
   of.marks.clear();
   of.unmarked = 0;
-  of.part = &part;
 }
 
 // ---- Marks -------------------------------------------------------------------------------------

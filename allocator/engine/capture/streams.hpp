@@ -69,6 +69,8 @@ class RecordedStreams {
   }
   /// Whether the capture records a stream of which the device says this.
   bool records(Stream stream, const CaptureInfo& info);
+  /// The stream records its part no more, and no other yet.
+  static void endPart(Seen& of);
   /// The stream records the part with that id from now on, with no mark yet.
   void beginPart(Seen& of, std::uint64_t id);
   /// The number of the part that the stream records.

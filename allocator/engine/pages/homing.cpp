@@ -39,6 +39,12 @@ std::vector<Mapping*> leaving(const FreePageScan& scan, const Heap& heap, bool p
   return away;
 }
 
+std::vector<Mapping*> homesOf(const std::vector<Mapping*>& away) {
+  std::vector<Mapping*> homes;
+  for (const Mapping* from : away) homes.push_back(from->page->mappings.front());
+  return homes;
+}
+
 }  // namespace
 
 // All pages leave before the first arrives: what arrives may merge the blocks that others leave.
@@ -52,6 +58,7 @@ void sendHome(Ground& ground, Heap& heap) {
   const bool parks = parksLate(scan, heap, ground);
   std::vector<Mapping*> away = leaving(scan, heap, parks);
   ground.parked.reserve(ground.parked.size() + away.size());
+  prepareMoves(heap, homesOf(away));  // which may be among blocks of the other kind
   takeOut(heap, away);
   for (Mapping* from : away) {
     if (parks && goesAside(*from)) {

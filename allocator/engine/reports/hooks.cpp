@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "allocator/engine/reports/hook_scope.hpp"
+#include "allocator/engine/reports/misuse_scope.hpp"
 #include "cistern/error.hpp"
 
 namespace cistern {
@@ -87,8 +88,9 @@ void Hooks::poolReleased(MempoolId_t id) noexcept {
 }
 
 void Hooks::misuse(const Misuse& misuse) const noexcept {
-  const auto hook = current(misuse_);
-  hook ? (*hook)(misuse) : defaultMisuseHook(misuse);
+  const bool told = MisuseScope::tell(misuse);
+  if (const auto hook = current(misuse_)) return (*hook)(misuse);
+  if (!told) defaultMisuseHook(misuse);
 }
 
 bool Hooks::tidy(Tidying why) {

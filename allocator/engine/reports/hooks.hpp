@@ -37,6 +37,7 @@ class Hooks {
   /// What an observer throws leaves this, and those after it are not called.
   void outOfMemory(const OutOfMemoryReport& report);
   void poolReleased(MempoolId_t id) noexcept;
+  /// The scope that the thread is in is told too (misuse_scope.hpp).
   void misuse(const Misuse& misuse) const noexcept;
   /// What the tidier answers; false when there is none.
   bool tidy(Tidying why);

@@ -3,19 +3,9 @@
 #include <algorithm>
 
 #include "allocator/base/check.hpp"
-#include "allocator/engine/cache/held_caches.hpp"
-#include "allocator/engine/heap/heap_locks.hpp"
+#include "allocator/engine/all_heaps.hpp"
 
 namespace cistern {
-
-template <class Visit>
-void Accounting::withAllHeaps(Visit visit) const {
-  const MutexLock lock(core_.heaps_mutex);
-  std::vector<Heap*> heaps = core_.heaps.all();
-  const HeapLocks locks(core_.heaps_mutex, heaps);
-  const HeldCaches held_still(heaps);
-  visit(heaps);
-}
 
 MemoryStats Accounting::memoryStats() const {
   MemoryStats stats;
@@ -51,7 +41,7 @@ std::uint64_t Accounting::hostBytes() const {
 
 CacheInfo Accounting::cacheInfo() const {
   CacheInfo info;
-  withAllHeaps([&](const std::vector<Heap*>& heaps) {
+  withAllHeaps(core_, [&](const std::vector<Heap*>& heaps) {
     info.free_bytes = core_.pages.parkedBytes();
     for (Heap* heap : heaps) {
       heap->mutex().assertHeld();
@@ -72,7 +62,7 @@ void Accounting::audit() const {
 
 void Accounting::auditHeaps() const {
   std::uint64_t reserved = 0, in_pages = 0;
-  withAllHeaps([&](const std::vector<Heap*>& heaps) {
+  withAllHeaps(core_, [&](const std::vector<Heap*>& heaps) {
     for (Heap* heap : heaps) {
       heap->mutex().assertHeld();
       heap->audit();

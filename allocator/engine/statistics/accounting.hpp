@@ -17,8 +17,6 @@ class Accounting {
   void audit() const;
 
  private:
-  template <class Visit>
-  void withAllHeaps(Visit visit) const;
   void auditHeaps() const;
   std::uint64_t hostBytes() const;
 

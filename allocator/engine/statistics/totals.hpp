@@ -120,8 +120,7 @@ class Totals {
   std::array<StatArray, kKinds> given_before_ CISTERN_GUARDED_BY(mutex_){};
   bool exact_ CISTERN_GUARDED_BY(mutex_) = true;  ///< one thread at most since peaks were reset
 
-  // Two words: little enough for what a thread has of them in a library that is loaded later too.
-  [[gnu::tls_model("initial-exec")]] inline static constinit thread_local Seen seen_{0, nullptr};
+  inline static constinit thread_local Seen seen_{0, nullptr};
 };
 
 }  // namespace cistern

@@ -176,7 +176,8 @@ Block* CrossStream::adopt(HeapSegment& segment, Heap& owner, Heap& heap, const R
 // ---- What queued work may still use -------------------------------------------------------------
 
 // Takes a block that queued work may still use once `make_safe` has seen to it that this request's
-// stream comes after that work.
+// stream comes after that work. Not what a capture under way has freed: it comes back as memory
+// that no part of the capture has used.
 template <class MakeSafe>
 Block* CrossStream::loan(Heap& heap, const Request& request, MakeSafe make_safe) {
   if (!core_.options.reusesAcrossStreams()) return nullptr;
@@ -185,7 +186,7 @@ Block* CrossStream::loan(Heap& heap, const Request& request, MakeSafe make_safe)
     Block* block = nullptr;
     {
       const MutexLock lock(owner->mutex());
-      const bool still = mayLend(*owner, heap);
+      const bool still = mayLend(*owner, heap) && owner->completion().recorded() == 0;
       Block* free = still ? fitting(*owner, request, true, {}) : nullptr;
       if (free != nullptr) block = owner->allocateFrom(*free, request);
     }

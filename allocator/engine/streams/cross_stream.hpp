@@ -38,6 +38,7 @@ class CrossStream {
   /// complete.
   Block* takeComplete(Heap& heap, const Request& request, bool parts);
   /// A loan that queued work may still use: the request's stream is ordered after it on the device.
+  /// Not out of a pool that is captured into.
   Block* loanInOrder(Heap& heap, const Request& request);
   /// The same once the host has waited for the whole device, for streams that were destroyed and
   /// cannot be asked.

@@ -11,9 +11,9 @@ struct Inside {
 
 }  // namespace
 
-extern "C" void* unloaded_make() { return new Inside; }
+extern "C" CISTERN_API void* unloaded_make() { return new Inside; }
 
-extern "C" void unloaded_use(void* inside) {
+extern "C" CISTERN_API void unloaded_use(void* inside) {
   cistern::CachingAllocator& allocator = static_cast<Inside*>(inside)->allocator;
   for (std::size_t i = 0; i < 20; ++i) {
     void* small = allocator.allocate(1 + i * 1000);
@@ -23,4 +23,4 @@ extern "C" void unloaded_use(void* inside) {
   }
 }
 
-extern "C" void unloaded_end(void* inside) { delete static_cast<Inside*>(inside); }
+extern "C" CISTERN_API void unloaded_end(void* inside) { delete static_cast<Inside*>(inside); }

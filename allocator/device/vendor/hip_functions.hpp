@@ -1,0 +1,68 @@
+// The functions of HIP's runtime that Cistern calls. A new one is listed here first:
+// hip_runtime.hpp says what becomes of the list.
+#pragma once
+
+// OF(name): the type is the header's declaration, and so is the name, where a macro of the header
+// maps it to a version of the function.
+//
+// AS(name, type): where the header cannot be asked for the type, because it overloads the name with
+// templates, or because HIP 5.2, which we build with too, does not have the function.
+#define CISTERN_HIP_FUNCTIONS(OF, AS)                                                    \
+  OF(hipDeviceCanAccessPeer)                                                             \
+  OF(hipDeviceGetAttribute)                                                              \
+  OF(hipDeviceGetName)                                                                   \
+  OF(hipDeviceSynchronize)                                                               \
+  OF(hipGetDevice)                                                                       \
+  OF(hipGetDeviceCount)                                                                  \
+  OF(hipSetDevice)                                                                       \
+  OF(hipGetErrorName)                                                                    \
+  OF(hipGetErrorString)                                                                  \
+  OF(hipGetLastError)                                                                    \
+  OF(hipPeekAtLastError)                                                                 \
+                                                                                         \
+  AS(hipMalloc, hipError_t(void**, std::size_t))                                         \
+  OF(hipFree)                                                                            \
+  OF(hipMemGetInfo)                                                                      \
+  AS(hipHostMalloc, hipError_t(void**, std::size_t, unsigned))                           \
+  OF(hipHostFree)                                                                        \
+                                                                                         \
+  OF(hipMemAddressFree)                                                                  \
+  OF(hipMemcpyAsync)                                                                     \
+  OF(hipMemAddressReserve)                                                               \
+  OF(hipMemCreate)                                                                       \
+  OF(hipMemGetAllocationGranularity)                                                     \
+  OF(hipMemMap)                                                                          \
+  OF(hipMemRelease)                                                                      \
+  OF(hipMemSetAccess)                                                                    \
+  OF(hipMemUnmap)                                                                        \
+                                                                                         \
+  OF(hipStreamCreateWithFlags)                                                           \
+  OF(hipStreamDestroy)                                                                   \
+  OF(hipStreamQuery)                                                                     \
+  OF(hipStreamSynchronize)                                                               \
+  OF(hipStreamWaitEvent)                                                                 \
+  OF(hipEventCreateWithFlags)                                                            \
+  OF(hipEventDestroy)                                                                    \
+  OF(hipEventQuery)                                                                      \
+  OF(hipEventRecord)                                                                     \
+  OF(hipEventSynchronize)                                                                \
+                                                                                         \
+  OF(hipStreamBeginCapture)                                                              \
+  OF(hipStreamEndCapture)                                                                \
+  OF(hipStreamGetCaptureInfo)                                                            \
+  OF(hipStreamGetCaptureInfo_v2)                                                         \
+  OF(hipThreadExchangeStreamCaptureMode)                                                 \
+  AS(hipGraphDebugDotPrint, hipError_t(hipGraph_t, const char*, unsigned))               \
+  OF(hipGraphDestroy)                                                                    \
+  OF(hipGraphExecDestroy)                                                                \
+  OF(hipGraphInstantiateWithFlags)                                                       \
+  OF(hipGraphLaunch)                                                                     \
+  OF(hipGraphNodeGetDependencies)                                                        \
+                                                                                         \
+  OF(hipFreeAsync)                                                                       \
+  AS(hipMallocFromPoolAsync, hipError_t(void**, std::size_t, hipMemPool_t, hipStream_t)) \
+  OF(hipMemPoolCreate)                                                                   \
+  OF(hipMemPoolDestroy)                                                                  \
+  OF(hipMemPoolGetAttribute)                                                             \
+  OF(hipMemPoolSetAttribute)                                                             \
+  OF(hipMemPoolTrimTo)

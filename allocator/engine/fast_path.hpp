@@ -1,0 +1,50 @@
+// What happens as a rule: the calling thread has a block of that size in its cache, and has place
+// for one that it frees. No lock, no locked instruction, no device call, nothing allocated on the
+// host, and nothing looked at that another thread writes. Everything else is in allocate_path.cpp
+// and free_path.cpp. Read with: cache/thread_cache.hpp. How many instructions it takes is kept by a
+// test.
+//
+// Inline, for the two places that a program comes from: the verbs of CachingAllocator, and the C
+// API's calls of the same names.
+#pragma once
+
+#include "allocator/engine/engine.hpp"
+#include "cistern/allocator.hpp"
+
+namespace cistern {
+namespace fast_path {
+
+// Out of line and with the verb's own arguments, so that a hit has nothing to keep for them.
+void* miss(CachingAllocator& allocator, std::size_t bytes, Stream stream);
+void freeElsewhere(CachingAllocator& allocator, void* pointer, const void* caller,
+                   Block* block) noexcept;
+
+inline void* allocate(CachingAllocator& allocator, std::size_t bytes, Stream stream) {
+  ThreadCache& cache = CacheTable::last();
+  // The first comparison is for 0 too.
+  if (bytes - 1 >= CacheBins::kDirectBytes || cache.stream() != stream ||
+      !allocator.engine().core.caches.serves(cache)) [[unlikely]]
+    return miss(allocator, bytes, stream);
+  bool far = false;
+  Block* const block = cache.take(bytes, far);
+  if (block == nullptr) [[unlikely]]
+    return miss(allocator, bytes, stream);
+  const Address address = deviceAddress(*block);
+  cache.recents().remember(address, *block);
+  if (far) [[unlikely]]
+    return cache.publish(toPointer(address));
+  return toPointer(address);
+}
+
+/// `caller`: the code that is remembered as the one that has freed.
+inline void free(CachingAllocator& allocator, void* pointer, const void* caller) noexcept {
+  ThreadCache& cache = CacheTable::last();
+  Block* const block = allocator.engine().core.caches.has(cache)
+                           ? cache.recents().find(toAddress(pointer))
+                           : nullptr;
+  if (block == nullptr || !cache.give(*block, caller)) [[unlikely]]
+    return freeElsewhere(allocator, pointer, caller, block);
+}
+
+}  // namespace fast_path
+}  // namespace cistern

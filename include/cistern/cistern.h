@@ -1,0 +1,329 @@
+/* The C API. C99 and later, and C++; everything here is the C++ API (cistern/cistern.hpp) through
+ * plain functions. docs/c-api.md has a program, and says what lives for how long.
+ *
+ * True of every function:
+ *   - it may be called from any thread, also while others use or destroy the same handle;
+ *   - it returns a status, if it can fail, and throws nothing; the text of the calling thread's
+ * last failure is cistern_last_error();
+ *   - what it returns through a pointer is written on success only; such a pointer must not be null
+ *     (CISTERN_INVALID_ARGUMENT);
+ *   - a failure has changed nothing, except where said otherwise;
+ *   - a handle that is null, of another type, or of what was destroyed is CISTERN_INVALID_HANDLE.
+ *     That is sure until 2^40 others of its kind have come and gone in its place.
+ *
+ * Sizes and limits are in bytes. A stream is a cudaStream_t or hipStream_t as it is (or what
+ * cistern_stream_create gives), null the default stream. A pointer to device memory is never
+ * dereferenced here.
+ */
+#ifndef CISTERN_CISTERN_H
+#define CISTERN_CISTERN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifndef CISTERN_API
+#define CISTERN_API __attribute__((visibility("default")))
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- Version ------------------------------------------------------------------------------------
+ */
+
+#define CISTERN_VERSION_MAJOR 0
+#define CISTERN_VERSION_MINOR 1
+#define CISTERN_VERSION_PATCH 0
+/** 10000 * major + 100 * minor + patch, of this header. */
+#define CISTERN_VERSION \
+  (10000 * CISTERN_VERSION_MAJOR + 100 * CISTERN_VERSION_MINOR + CISTERN_VERSION_PATCH)
+
+/** The same of the library that the program runs with. */
+CISTERN_API int cistern_version(void);
+/** "0.1.0". Static storage. */
+CISTERN_API const char* cistern_version_string(void);
+
+/* ---- Status -------------------------------------------------------------------------------------
+ */
+
+/** What became of a call. Values stay as they are; later versions may add some. */
+typedef enum cistern_status_t {
+  CISTERN_OK = 0,
+  CISTERN_OUT_OF_MEMORY = 1,      /**< of the device; the text says who holds what */
+  CISTERN_HOST_OUT_OF_MEMORY = 2, /**< no host memory for the bookkeeping */
+  CISTERN_INVALID_ARGUMENT = 3,   /**< a value outside what the function accepts */
+  CISTERN_INVALID_HANDLE = 4,     /**< null, of another type, or of what was destroyed */
+  CISTERN_INVALID_POINTER = 5,    /**< not a block that the program has: freed, foreign, interior */
+  CISTERN_INVALID_STATE = 6,  /**< an allocator, pool or capture that is not in the state for it */
+  CISTERN_INVALID_OPTION = 7, /**< a conf text that cannot be read */
+  CISTERN_DEVICE_ERROR = 8,   /**< the device or its driver failed */
+  CISTERN_NO_DEVICE = 9,      /**< no driver, or no such device */
+  CISTERN_NOT_SUPPORTED = 10, /**< this device or this build cannot do it */
+  CISTERN_IO_ERROR = 11,      /**< a file could not be written */
+  CISTERN_BUFFER_TOO_SMALL = 12, /**< the length that is needed has been written */
+  CISTERN_INTERNAL = 13          /**< anything else; a fault of Cistern's or of a hook */
+} cistern_status_t;
+
+/** "CISTERN_OUT_OF_MEMORY". Static storage; "unknown status" for a value that is none. */
+CISTERN_API const char* cistern_status_name(cistern_status_t status);
+/** What was wrong with the calling thread's last call that failed: the text that the C++ exception
+ *  has. "" when none has failed. Valid until this thread's next failing call, or its end. */
+CISTERN_API const char* cistern_last_error(void);
+
+/* ---- Handles ------------------------------------------------------------------------------------
+ * Numbers in the type of a pointer, so that the compiler tells them apart. Copies are alike. To
+ * destroy one waits for the calls on it that are under way in other threads; those that come later
+ * get CISTERN_INVALID_HANDLE. */
+
+typedef struct cistern_allocator_handle* cistern_allocator_t;
+typedef struct cistern_pool_handle* cistern_pool_t;
+typedef struct cistern_capture_handle* cistern_capture_t;
+
+/* ---- Allocators ---------------------------------------------------------------------------------
+ */
+
+/** A new allocator on device `ordinal` of a backend: "cuda", "hip", "sim", or "auto" (null too):
+ *  the first of these that the machine has. `conf`: options as in CISTERN_CONF (docs/options.md);
+ *  null: those of that environment variable. CISTERN_INVALID_ARGUMENT for another backend or
+ *  ordinal, CISTERN_INVALID_OPTION, CISTERN_NO_DEVICE, CISTERN_DEVICE_ERROR. */
+CISTERN_API cistern_status_t cistern_allocator_create(const char* backend, int ordinal,
+                                                      const char* conf, cistern_allocator_t* out);
+
+/** A simulated device. In each field 0 is the default. */
+typedef struct cistern_sim_config_t {
+  size_t size;               /**< sizeof(cistern_sim_config_t) */
+  uint64_t capacity;         /**< bytes of device memory; 80 GiB */
+  uint64_t granularity;      /**< bytes of a page, a power of two; 2 MiB */
+  uint64_t gpu_lag_ns;       /**< queued work begins so much virtual time later, in ns */
+  int32_t ordinal;           /**< 0 to 7 */
+  int32_t no_virtual_memory; /**< not 0: pages are not supported */
+} cistern_sim_config_t;
+
+/** A new allocator on a new simulated device, for programs that are to run without a GPU. `config`
+ *  may be null: all defaults. CISTERN_INVALID_ARGUMENT for what no device can be. */
+CISTERN_API cistern_status_t cistern_allocator_create_sim(const cistern_sim_config_t* config,
+                                                          const char* conf,
+                                                          cistern_allocator_t* out);
+
+/** Gives everything back to the device, also what is still allocated; pointers into it mean nothing
+ *  any more. CISTERN_INVALID_STATE, naming them, while pools or captures of it are there, for a
+ *  shared allocator, and from a hook that a call on it is in. */
+CISTERN_API cistern_status_t cistern_allocator_destroy(cistern_allocator_t allocator);
+
+/** The allocator of a device that the whole process shares, C++ code included
+ *  (cistern::allocator). Made when first asked for, with the options of CISTERN_CONF; stays until
+ *  the process ends. The same handle each time. */
+CISTERN_API cistern_status_t cistern_default_allocator(int device, cistern_allocator_t* out);
+
+/* ---- Memory -------------------------------------------------------------------------------------
+ */
+
+/** `bytes` of device memory for use on `stream`, 512-byte aligned; null for 0 bytes.
+ *  CISTERN_OUT_OF_MEMORY, CISTERN_HOST_OUT_OF_MEMORY, CISTERN_INVALID_ARGUMENT for a stream that is
+ *  not alive, CISTERN_DEVICE_ERROR, CISTERN_INVALID_STATE in a child of fork. */
+CISTERN_API cistern_status_t cistern_allocate(cistern_allocator_t allocator, size_t bytes,
+                                              void* stream, void** out);
+/** Takes a block back, of a pool of the allocator's too. Null is a no-op. It is reusable on its own
+ *  stream at once, in stream order, and elsewhere when the work queued on it by now is complete.
+ *  CISTERN_INVALID_POINTER for what is no allocated block's; nothing is printed then. Of two frees
+ *  of a block that two threads make at the same moment, both may succeed in a release build: that
+ *  is as wrong as to use freed memory. */
+CISTERN_API cistern_status_t cistern_free(cistern_allocator_t allocator, void* pointer);
+/** The block is also used on `stream`: after its free it is reusable only when the work queued
+ * there up to the free is complete. Null is a no-op. CISTERN_INVALID_POINTER,
+ * CISTERN_INVALID_ARGUMENT for a stream that is not alive. */
+CISTERN_API cistern_status_t cistern_record_stream(cistern_allocator_t allocator, void* pointer,
+                                                   void* stream);
+/** The program is about to destroy the stream, and has queued all its work. No other thread may
+ *  use the stream meanwhile. CISTERN_INVALID_ARGUMENT for the default stream and for one that is
+ *  being captured. */
+CISTERN_API cistern_status_t cistern_forget_stream(cistern_allocator_t allocator, void* stream);
+/** Returns what is wholly free to the device. */
+CISTERN_API cistern_status_t cistern_empty_cache(cistern_allocator_t allocator);
+/** The usable bytes of an allocated block. CISTERN_INVALID_POINTER for any other pointer. */
+CISTERN_API cistern_status_t cistern_block_size(cistern_allocator_t allocator, void* pointer,
+                                                size_t* bytes);
+/** The segment around an allocated block. CISTERN_INVALID_POINTER for any other pointer. */
+CISTERN_API cistern_status_t cistern_base_allocation(cistern_allocator_t allocator, void* pointer,
+                                                     void** base, size_t* bytes);
+
+/* ---- Streams of the device, for programs that call no runtime of their own ----------------------
+ */
+
+CISTERN_API cistern_status_t cistern_stream_create(cistern_allocator_t allocator, void** stream);
+/** Forgets the stream (cistern_forget_stream) and destroys it. Queued work still completes. */
+CISTERN_API cistern_status_t cistern_stream_destroy(cistern_allocator_t allocator, void* stream);
+/** Waits until all work queued on the stream is complete. */
+CISTERN_API cistern_status_t cistern_stream_synchronize(cistern_allocator_t allocator,
+                                                        void* stream);
+/** Work queued on the stream, by any thread, is recorded instead of run. */
+CISTERN_API cistern_status_t cistern_stream_begin_capture(cistern_allocator_t allocator,
+                                                          void* stream);
+/** Ends that, and throws away what was recorded: to try cistern_capture_begin without a runtime. */
+CISTERN_API cistern_status_t cistern_stream_end_capture(cistern_allocator_t allocator,
+                                                        void* stream);
+
+/* ---- Pools --------------------------------------------------------------------------------------
+ */
+
+/** What names a pool in this process; PyTorch's MempoolId_t. */
+typedef struct cistern_pool_id_t {
+  uint64_t uuid;
+  uint64_t uid;
+} cistern_pool_id_t;
+
+typedef struct cistern_pool_options_t {
+  size_t size;        /**< sizeof(cistern_pool_options_t) */
+  int32_t use_on_oom; /**< not 0: the default pool takes from it rather than be out of memory */
+  int32_t no_split;   /**< not 0: each block has a segment of its own */
+} cistern_pool_options_t;
+
+/** A new pool of the allocator's: memory that is kept apart. `options` may be null: none of them.
+ */
+CISTERN_API cistern_status_t cistern_pool_create(cistern_allocator_t allocator,
+                                                 const cistern_pool_options_t* options,
+                                                 cistern_pool_t* out);
+/** Lets go of the pool and empties its cache. Blocks stay valid and are freed as before; a capture
+ *  into it keeps it. CISTERN_INVALID_STATE while a scope of it is open: on this thread, on a
+ * stream, or on another thread that has not ended. */
+CISTERN_API cistern_status_t cistern_pool_destroy(cistern_pool_t pool);
+CISTERN_API cistern_status_t cistern_pool_id(cistern_pool_t pool, cistern_pool_id_t* id);
+/** How many users the pool has: this handle, captures into it, and scopes. */
+CISTERN_API cistern_status_t cistern_pool_use_count(cistern_pool_t pool, int* count);
+/** cistern_allocate in this pool, whatever scopes there are. Freed by cistern_free. */
+CISTERN_API cistern_status_t cistern_pool_allocate(cistern_pool_t pool, size_t bytes, void* stream,
+                                                   void** out);
+/** Returns what is wholly free in the pool to the device, but for what a capture has. */
+CISTERN_API cistern_status_t cistern_pool_empty_cache(cistern_pool_t pool);
+
+/** What the calling thread allocates, on any stream, comes from the pool until the scope's end.
+ *  Scopes nest; the innermost counts. CISTERN_INVALID_STATE for a second one of this thread and
+ *  pool. It ends with the thread at the latest. */
+CISTERN_API cistern_status_t cistern_pool_scope_begin(cistern_pool_t pool);
+/** CISTERN_INVALID_STATE when this thread has none of this pool. */
+CISTERN_API cistern_status_t cistern_pool_scope_end(cistern_pool_t pool);
+/** The same for what any thread allocates on that stream; one such scope for each pool at a time.
+ */
+CISTERN_API cistern_status_t cistern_pool_stream_scope_begin(cistern_pool_t pool, void* stream);
+/** CISTERN_INVALID_STATE when there is none on that stream. Any thread may end it. */
+CISTERN_API cistern_status_t cistern_pool_stream_scope_end(cistern_pool_t pool, void* stream);
+
+/* ---- Captures -----------------------------------------------------------------------------------
+ * The memory of a graph that the program captures and launches with its runtime's own calls:
+ *
+ *   cudaStreamBeginCapture(stream, mode);
+ *   cistern_capture_begin(allocator, stream, NULL, &memory);
+ *   ...                                        requests on the stream are the graph's
+ *   cistern_capture_end(memory);
+ *   cudaStreamEndCapture(stream, &graph);
+ *   ...
+ *   cistern_capture_launching(memory, stream); before each launch
+ *   cudaGraphLaunch(exec, stream);
+ *   ...
+ *   cudaGraphExecDestroy(exec);
+ *   cistern_capture_release(memory);
+ *
+ * Calls on one capture from several threads come one after the other. */
+
+/** What is allocated on `stream`, which is being captured, and on streams that join its capture
+ *  comes from `pool`, or, if that is null, from a pool of its own, and stays in place until the
+ *  release. CISTERN_INVALID_ARGUMENT for a stream that is not being captured, and for a pool of
+ *  another allocator; CISTERN_INVALID_STATE for a pool that is captured into already. */
+CISTERN_API cistern_status_t cistern_capture_begin(cistern_allocator_t allocator, void* stream,
+                                                   cistern_pool_t pool, cistern_capture_t* out);
+/** What is allocated on `stream`, which another capture records (the body of a conditional node),
+ *  belongs to this one too. CISTERN_INVALID_STATE unless it is under way. */
+CISTERN_API cistern_status_t cistern_capture_include_stream(cistern_capture_t capture,
+                                                            void* stream);
+/** Nothing more is allocated for the graph. Call it before the runtime's own end of the capture, or
+ *  after; also when that failed. CISTERN_INVALID_STATE unless it is under way. */
+CISTERN_API cistern_status_t cistern_capture_end(cistern_capture_t capture);
+/** The graph is about to be launched on `stream`. CISTERN_INVALID_STATE unless captured. */
+CISTERN_API cistern_status_t cistern_capture_launching(cistern_capture_t capture, void* stream);
+/** The pool that it captures or has captured into. */
+CISTERN_API cistern_status_t cistern_capture_pool_id(cistern_capture_t capture,
+                                                     cistern_pool_id_t* id);
+/** The graph is gone; ends the capture if it is under way. Its memory is the pool's again when the
+ *  launches that are queued are complete. The handle is destroyed. */
+CISTERN_API cistern_status_t cistern_capture_release(cistern_capture_t capture);
+
+/* ---- What there is ------------------------------------------------------------------------------
+ */
+
+/** One statistic: freed == allocated - current. */
+typedef struct cistern_stat_t {
+  int64_t current;
+  int64_t peak;
+  int64_t allocated; /**< all increases since they were reset */
+  int64_t freed;     /**< all decreases since then */
+} cistern_stat_t;
+
+/** Named as in PyTorch; cistern/statistics.hpp says what each counts. */
+typedef struct cistern_stat_group_t {
+  cistern_stat_t allocation;
+  cistern_stat_t segment;
+  cistern_stat_t active;
+  cistern_stat_t inactive_split;
+  cistern_stat_t allocated_bytes;
+  cistern_stat_t reserved_bytes;
+  cistern_stat_t active_bytes;
+  cistern_stat_t inactive_split_bytes;
+  cistern_stat_t requested_bytes;
+} cistern_stat_group_t;
+
+/** Later versions add fields at the end. */
+typedef struct cistern_statistics_t {
+  size_t size; /**< in: of this struct, as the program knows it; out: how much of it is filled in */
+  cistern_stat_group_t all;
+  cistern_stat_group_t small; /**< requests up to 1 MiB */
+  cistern_stat_group_t large;
+  uint64_t num_alloc_retries;    /**< requests that had to give memory back to go on */
+  uint64_t num_ooms;             /**< CISTERN_OUT_OF_MEMORY, and its exception */
+  uint64_t num_sync_all_streams; /**< times the host waited for queued work */
+  uint64_t num_device_alloc;
+  uint64_t num_device_free;
+  uint64_t num_misuses; /**< wrong frees */
+  uint64_t host_bytes;  /**< host memory that the bookkeeping takes */
+  uint64_t peaks_exact; /**< 1: every peak is exact; 0: some may be a little low */
+} cistern_statistics_t;
+
+/** A consistent picture. The caller sets `size`; as much is written as it says, or as there is, if
+ *  that is less. CISTERN_INVALID_ARGUMENT, and nothing is written, where it does not even hold
+ *  `all`. */
+CISTERN_API cistern_status_t cistern_statistics(cistern_allocator_t allocator,
+                                                cistern_statistics_t* statistics);
+/** Peaks are what is current from now on. */
+CISTERN_API cistern_status_t cistern_reset_peak_statistics(cistern_allocator_t allocator);
+/** Every number that there is as one JSON object on one line, with its end; for `length` see
+ *  cistern_options. */
+CISTERN_API cistern_status_t cistern_statistics_json(cistern_allocator_t allocator, char* buffer,
+                                                     size_t* length);
+/** The options that differ from their defaults, as a conf text that makes the same ones. `*length`:
+ *  in, the bytes of the buffer; out, those of the text with its end, which are written to the
+ * buffer on success. CISTERN_BUFFER_TOO_SMALL, with the length set, where they do not fit; a null
+ * buffer, for who only wants to know it, succeeds. */
+CISTERN_API cistern_status_t cistern_options(cistern_allocator_t allocator, char* buffer,
+                                             size_t* length);
+
+/** The most that may be reserved. What is reserved beyond it already stays until freed. */
+CISTERN_API cistern_status_t cistern_set_limit(cistern_allocator_t allocator, uint64_t bytes);
+CISTERN_API cistern_status_t cistern_limit(cistern_allocator_t allocator, uint64_t* bytes);
+/** The same as a fraction of the device. CISTERN_INVALID_ARGUMENT unless 0 < fraction <= 1. */
+CISTERN_API cistern_status_t cistern_set_memory_fraction(cistern_allocator_t allocator,
+                                                         double fraction);
+/** What the device could still give out, to any program, and what it has. */
+CISTERN_API cistern_status_t cistern_memory_info(cistern_allocator_t allocator,
+                                                 uint64_t* free_bytes, uint64_t* total_bytes);
+
+/** Writes every segment and block to a JSON file (docs/c-api.md says what stands there), taken at
+ *  one moment. A file of that name is replaced as a whole or not at all. CISTERN_IO_ERROR, naming
+ *  the file and why. Threads that come to allocate meanwhile wait for the picture, not for the
+ *  file. */
+CISTERN_API cistern_status_t cistern_snapshot(cistern_allocator_t allocator, const char* path);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,73 @@
+// The memory of graphs that the program captures itself.
+#include "interop/c/objects.hpp"
+
+using namespace cistern;
+using namespace cistern::capi;
+
+namespace cistern::capi {
+namespace {
+
+// The pool's name while its handle is held: it is of the same allocator then, and there.
+void beginIn(CaptureObject& capture, AllocatorObject& allocator, Stream stream,
+             cistern_pool_t pool) {
+  const MutexLock lock(capture.mutex);
+  if (pool == nullptr) return capture.memory.captureBegin(stream);
+  const Use<PoolObject> use(wordOf(pool));
+  if (&use->child.parent() != &allocator)
+    throw Failure(CISTERN_INVALID_ARGUMENT, "the pool is another allocator's");
+  capture.memory.captureBegin(stream, use->pool.id());
+}
+
+/// Calls call(GraphMemory&), one thread after the other.
+template <class Call>
+cistern_status_t onCapture(cistern_capture_t capture, Call call) noexcept {
+  return guarded([&] {
+    const Use<CaptureObject> use(wordOf(capture));
+    const MutexLock lock(use->mutex);
+    call(use->memory);
+  });
+}
+
+}  // namespace
+}  // namespace cistern::capi
+
+cistern_status_t cistern_capture_begin(cistern_allocator_t allocator, void* stream,
+                                       cistern_pool_t pool, cistern_capture_t* out) {
+  return guarded([&] {
+    requireGiven(out, "out");
+    const Use<AllocatorObject> use(wordOf(allocator));
+    auto capture = std::make_unique<CaptureObject>(*use);
+    beginIn(*capture, *use, streamOf(stream), pool);
+    *out = handleOf<cistern_capture_t>(HandleTable<CaptureObject>::add(std::move(capture)));
+  });
+}
+
+cistern_status_t cistern_capture_include_stream(cistern_capture_t capture, void* stream) {
+  return onCapture(capture, [&](GraphMemory& memory) { memory.includeStream(streamOf(stream)); });
+}
+
+cistern_status_t cistern_capture_end(cistern_capture_t capture) {
+  return onCapture(capture, [](GraphMemory& memory) { memory.captureEnd(); });
+}
+
+cistern_status_t cistern_capture_launching(cistern_capture_t capture, void* stream) {
+  return onCapture(capture, [&](GraphMemory& memory) { memory.launching(streamOf(stream)); });
+}
+
+cistern_status_t cistern_capture_pool_id(cistern_capture_t capture, cistern_pool_id_t* id) {
+  return onCapture(capture, [&](GraphMemory& memory) {
+    requireGiven(id, "id");
+    const MempoolId_t pool = memory.pool();
+    *id = {pool.uuid, pool.uid};
+  });
+}
+
+// Whatever its state; so there is nothing to ask before, and one of several threads does it.
+cistern_status_t cistern_capture_release(cistern_capture_t capture) {
+  return guarded([&] {
+    const Word handle = wordOf(capture);
+    requireOutside<CaptureObject>(handle);
+    if (abandonForked<CaptureObject>(handle)) return;
+    if (HandleTable<CaptureObject>::remove(handle) == nullptr) refuseHandle(handle, Kind::kCapture);
+  });
+}

@@ -1,0 +1,98 @@
+// What stands behind the handles.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "allocator/base/mutex.hpp"
+#include "cistern/graph.hpp"
+#include "cistern/pool.hpp"
+#include "interop/c/use.hpp"
+
+namespace cistern::capi {
+
+/// An allocator with all that it stands on; or a shared one, which others own.
+///
+/// What is made of it is counted, so that it stays while any of that is there: who makes some holds
+/// the allocator's handle and counts it under the lock; who destroys the allocator looks at the
+/// count under the lock, and from then on no more is made. So a handle ends only when it is sure
+/// to.
+struct AllocatorObject {
+  static constexpr Kind kKind = Kind::kAllocator;
+  static constexpr bool kFrequent = true;
+
+  AllocatorObject(std::unique_ptr<Device> on, const Options& options);
+  AllocatorObject(CachingAllocator& shared_allocator, Pools& shared_pools)
+      : allocator(&shared_allocator), pools(&shared_pools) {}
+
+  bool shared() const { return own == nullptr; }
+
+  /// Counts one more of the pools or captures; throws Failure when it is being destroyed.
+  void count(int AllocatorObject::*children);
+  void uncount(int AllocatorObject::*children) noexcept;
+
+  CachingAllocator* allocator;  ///< first: the frequent calls look at nothing else
+  Pools* pools;
+  // In the order in which one stands on the other.
+  std::unique_ptr<Device> device;
+  std::unique_ptr<CachingAllocator> own;
+  std::unique_ptr<Pools> own_pools;
+
+  Mutex mutex;
+  int pools_made = 0, captures_made = 0;  ///< under the lock
+  bool ending = false;                    ///< the same
+};
+
+/// Counts what is made of an allocator while it lives.
+class Child {
+ public:
+  Child(AllocatorObject& of, int AllocatorObject::*children) : of_(of), children_(children) {
+    of_.count(children_);
+  }
+  ~Child() { of_.uncount(children_); }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+  AllocatorObject& parent() const { return of_; }
+
+ private:
+  AllocatorObject& of_;
+  int AllocatorObject::*const children_;
+};
+
+struct PoolObject {
+  static constexpr Kind kKind = Kind::kPool;
+  static constexpr bool kFrequent = false;
+
+  /// A scope that was begun and not ended. That of a thread may have ended with it.
+  struct Scope {
+    std::uint64_t number;
+    std::uint32_t thread;  ///< 0: it is that of a stream
+    Stream stream;
+  };
+
+  PoolObject(AllocatorObject& of, const MemPoolOptions& options)
+      : child(of, &AllocatorObject::pools_made), pool(*of.pools, options) {}
+
+  const Child child;
+  MemPool pool;
+  Mutex mutex;
+  std::vector<Scope> scopes;  ///< under the lock
+  bool ending = false;        ///< the same
+};
+
+struct CaptureObject {
+  static constexpr Kind kKind = Kind::kCapture;
+  static constexpr bool kFrequent = false;
+
+  explicit CaptureObject(AllocatorObject& of)
+      : child(of, &AllocatorObject::captures_made), memory(*of.pools) {}
+
+  const Child child;
+  Mutex mutex;
+  GraphMemory memory;  ///< under the lock
+};
+
+inline Stream streamOf(void* stream) { return Stream(toAddress(stream)); }
+
+}  // namespace cistern::capi

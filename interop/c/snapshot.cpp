@@ -1,0 +1,81 @@
+// The picture of an allocator, in a file.
+#include "cistern/snapshot.hpp"
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "allocator/base/printable.hpp"
+#include "interop/c/objects.hpp"
+
+using namespace cistern;
+using namespace cistern::capi;
+
+namespace cistern::capi {
+namespace {
+
+/// A file beside the one that it is to replace, so that a rename can do it in one step; gone with
+/// this unless it has.
+class Replacement {
+ public:
+  explicit Replacement(const char* path) : path_(path) {
+    // Not mkstemp: that makes it private, where the program's other files are as its umask says.
+    static std::atomic<unsigned> made_so_far{0};
+    beside_ = fmt::format("{}.{}.{}.tmp", path_, getpid(), made_so_far.fetch_add(1));
+    file_ = open(beside_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (file_ < 0) refuse("be begun");
+    made_ = true;
+  }
+  ~Replacement() {
+    if (file_ >= 0) close(file_);
+    if (made_) unlink(beside_.c_str());
+  }
+  Replacement(const Replacement&) = delete;
+  Replacement& operator=(const Replacement&) = delete;
+
+  void write(std::string_view text) {
+    while (!text.empty()) {
+      const ssize_t wrote = ::write(file_, text.data(), text.size());
+      if (wrote < 0 && errno != EINTR) refuse("be written");
+      if (wrote > 0) text.remove_prefix(std::size_t(wrote));
+    }
+  }
+  void take() {
+    const int file = std::exchange(file_, -1);
+    if (close(file) != 0) refuse("be written");
+    if (rename(beside_.c_str(), path_.c_str()) != 0) refuse("be replaced");
+    made_ = false;
+  }
+
+ private:
+  [[noreturn]] void refuse(const char* what) const {
+    const int why = errno;
+    throw Failure(CISTERN_IO_ERROR, fmt::format("the snapshot {} cannot {}: {}", printable(path_),
+                                                what, std::strerror(why)));
+  }
+
+  const std::string path_;
+  std::string beside_;
+  int file_ = -1;
+  bool made_ = false;
+};
+
+}  // namespace
+}  // namespace cistern::capi
+
+cistern_status_t cistern_snapshot(cistern_allocator_t allocator, const char* path) {
+  return guarded([&] {
+    requireGiven(path, "path");
+    const std::string text = toJson(Use<AllocatorObject>(wordOf(allocator))->allocator->snapshot());
+    Replacement file(path);
+    file.write(text);
+    file.take();
+  });
+}

@@ -1,0 +1,132 @@
+#include "interop/c/status.hpp"
+
+#include <new>
+
+#include <fmt/format.h>
+
+#include "allocator/base/thread_slots.hpp"
+#include "cistern/graph.hpp"
+#include "cistern/report.hpp"
+#include "cistern/status.hpp"
+
+namespace cistern::capi {
+namespace {
+
+struct LastError {
+  std::string text;
+};
+// What is said where the text itself could not be kept.
+constinit thread_local const char* short_text = nullptr;
+
+cistern_status_t statusOf(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::kOutOfMemory:
+      return CISTERN_OUT_OF_MEMORY;
+    case ErrorKind::kNoDevice:
+      return CISTERN_NO_DEVICE;
+    case ErrorKind::kNotSupported:
+      return CISTERN_NOT_SUPPORTED;
+    default:
+      return CISTERN_DEVICE_ERROR;
+  }
+}
+
+const char* nameOf(Kind kind) {
+  switch (kind) {
+    case Kind::kAllocator:
+      return "an allocator";
+    case Kind::kPool:
+      return "a pool";
+    case Kind::kCapture:
+      return "a capture";
+  }
+  return "nothing";
+}
+
+}  // namespace
+
+void refuseHandle(Word handle, Kind wanted) {
+  if (handle == 0)
+    throw Failure(CISTERN_INVALID_HANDLE, fmt::format("the handle of {} is null", nameOf(wanted)));
+  const Kind kind = kindOf(handle);
+  const bool other = kind != wanted && kind >= Kind::kAllocator && kind <= Kind::kCapture;
+  throw Failure(CISTERN_INVALID_HANDLE,
+                other ? fmt::format("{:#x} is not the handle of {}, but of {}", handle,
+                                    nameOf(wanted), nameOf(kind))
+                      : fmt::format("{:#x} is not the handle of {}, or not any more", handle,
+                                    nameOf(wanted)));
+}
+
+void refuseForked(Kind kind) {
+  throw Failure(CISTERN_INVALID_STATE,
+                fmt::format("{} from before a fork cannot be used in the child", nameOf(kind)));
+}
+
+cistern_status_t fail(cistern_status_t status, const std::string& text) noexcept {
+  try {
+    ThreadSlot<LastError>::mine().text = text;
+    short_text = nullptr;
+  } catch (const std::bad_alloc&) {
+    short_text = status == CISTERN_OK ? "" : cistern_status_name(status);
+  }
+  return status;
+}
+
+cistern_status_t failCurrent() noexcept {
+  try {
+    throw;
+  } catch (const Failure& failure) {
+    return fail(failure.status(), failure.what());
+  } catch (const OutOfMemory& error) {
+    return fail(CISTERN_OUT_OF_MEMORY, error.what());
+  } catch (const DeviceFailure& error) {
+    return fail(statusOf(error.error().kind), error.what());
+  } catch (const InvalidArgument& error) {
+    return fail(CISTERN_INVALID_ARGUMENT, error.what());
+  } catch (const OptionError& error) {
+    return fail(CISTERN_INVALID_OPTION, error.what());
+  } catch (const Error& error) {  // of pools and graphs, and what a child of fork may not do
+    return fail(CISTERN_INVALID_STATE, error.what());
+  } catch (const std::bad_alloc&) {
+    short_text = "the host is out of memory";
+    return CISTERN_HOST_OUT_OF_MEMORY;
+  } catch (const std::exception& error) {
+    return fail(CISTERN_INTERNAL, error.what());
+  } catch (...) {
+    return fail(CISTERN_INTERNAL, "an exception that is no std::exception");
+  }
+}
+
+}  // namespace cistern::capi
+
+using namespace cistern::capi;
+
+const char* cistern_last_error() {
+  if (short_text != nullptr) return short_text;
+  const LastError* const last = cistern::ThreadSlot<LastError>::find();
+  return last == nullptr ? "" : last->text.c_str();
+}
+
+const char* cistern_status_name(cistern_status_t status) {
+  switch (status) {
+#define CISTERN_NAME(name) \
+  case name:               \
+    return #name
+    CISTERN_NAME(CISTERN_OK);
+    CISTERN_NAME(CISTERN_OUT_OF_MEMORY);
+    CISTERN_NAME(CISTERN_HOST_OUT_OF_MEMORY);
+    CISTERN_NAME(CISTERN_INVALID_ARGUMENT);
+    CISTERN_NAME(CISTERN_INVALID_HANDLE);
+    CISTERN_NAME(CISTERN_INVALID_POINTER);
+    CISTERN_NAME(CISTERN_INVALID_STATE);
+    CISTERN_NAME(CISTERN_INVALID_OPTION);
+    CISTERN_NAME(CISTERN_DEVICE_ERROR);
+    CISTERN_NAME(CISTERN_NO_DEVICE);
+    CISTERN_NAME(CISTERN_NOT_SUPPORTED);
+    CISTERN_NAME(CISTERN_IO_ERROR);
+    CISTERN_NAME(CISTERN_BUFFER_TOO_SMALL);
+    CISTERN_NAME(CISTERN_INTERNAL);
+#undef CISTERN_NAME
+  }
+  return "unknown status";
+}

@@ -1,0 +1,118 @@
+// The use of a handle's object for one call.
+#pragma once
+
+#include <cstdint>
+
+#include "cistern/allocator.hpp"
+#include "interop/c/handle_table.hpp"
+#include "interop/c/status.hpp"
+
+namespace cistern::capi {
+
+/// The number in a handle of the API.
+template <class Handle>
+Word wordOf(Handle handle) noexcept {
+  return reinterpret_cast<std::uintptr_t>(handle);
+}
+template <class Handle>
+Handle handleOf(Word word) noexcept {
+  return reinterpret_cast<Handle>(static_cast<std::uintptr_t>(word));
+}
+
+/// The uses of the calling thread, innermost first: of several if a hook of the program's calls
+/// here.
+class ThreadUses {
+ public:
+  explicit ThreadUses(Word handle) noexcept : handle_(handle), outer_(innermost_) {
+    innermost_ = this;
+  }
+  ~ThreadUses() { innermost_ = outer_; }
+  ThreadUses(const ThreadUses&) = delete;
+  ThreadUses& operator=(const ThreadUses&) = delete;
+  Word handle() const noexcept { return handle_; }
+  /// Whether the calling thread is in a call on the handle, of either kind.
+  static bool any(Word handle) noexcept {
+    const ThreadUses* use = innermost_;
+    while (use != nullptr && use->handle_ != handle) use = use->outer_;
+    return use != nullptr || Callers::isIn(handle);
+  }
+
+ private:
+  const Word handle_;
+  const ThreadUses* const outer_;
+  inline static constinit thread_local const ThreadUses* innermost_ = nullptr;
+};
+
+/// Keeps the object while it lives. Two locked instructions: for all calls but the two most
+/// frequent.
+template <class T>
+class Use {
+ public:
+  /// Throws Failure: for what is no handle (CISTERN_INVALID_HANDLE), and in a child of fork for
+  /// what was made before it (CISTERN_INVALID_STATE).
+  explicit Use(Word handle) : slot_(HandleTable<T>::slotOf(handle)), noted_(handle) {
+    if (slot_ == nullptr) refuseHandle(handle, T::kKind);
+    slot_->users.fetch_add(1, std::memory_order_seq_cst);
+    const bool is_one = slot_->word.load(std::memory_order_seq_cst) == handle;
+    if (is_one && slot_->made.isHere()) return;
+    slot_->users.fetch_sub(1, std::memory_order_release);
+    is_one ? refuseForked(T::kKind) : refuseHandle(handle, T::kKind);
+  }
+  ~Use() { slot_->users.fetch_sub(1, std::memory_order_release); }
+  Use(const Use&) = delete;
+  Use& operator=(const Use&) = delete;
+
+  /// FrequentUse is to work for the handle, with `allocator`, on this thread.
+  void remember(CachingAllocator& allocator) const noexcept {
+    Callers::remember(noted_.handle(), slot_->word, &allocator);
+  }
+
+  T* operator->() const { return slot_->object; }
+  T& operator*() const { return *slot_->object; }
+
+ private:
+  typename HandleTable<T>::Slot* const slot_;
+  const ThreadUses noted_;
+};
+
+/// The same of an allocator, without a locked instruction, where the thread has used it lately and
+/// is in no other such call.
+class FrequentUse {
+ public:
+  explicit FrequentUse(Word handle) noexcept
+      : allocator_(static_cast<CachingAllocator*>(Callers::enter(handle))) {}
+  ~FrequentUse() {
+    if (allocator_ != nullptr) Callers::leave();
+  }
+  FrequentUse(const FrequentUse&) = delete;
+  FrequentUse& operator=(const FrequentUse&) = delete;
+
+  /// False: Use is to be tried, which says what is wrong, if anything is.
+  explicit operator bool() const { return allocator_ != nullptr; }
+  CachingAllocator& operator*() const { return *allocator_; }
+
+ private:
+  CachingAllocator* const allocator_;
+};
+
+/// Before a handle is destroyed. Throws CISTERN_INVALID_STATE where a hook does it that a call on
+/// the handle is in: it would wait for itself.
+template <class T>
+void requireOutside(Word handle) {
+  if (handle != 0 && ThreadUses::any(handle)) {
+    throw Failure(CISTERN_INVALID_STATE,
+                  "a handle cannot be destroyed by a hook that a call on it has called");
+  }
+}
+/// In a child of fork, of a handle from before it: ends it, and leaves all else as it is.
+template <class T>
+bool abandonForked(Word handle) noexcept {
+  auto* const slot = HandleTable<T>::slotOf(handle);
+  if (slot == nullptr) return false;
+  slot->users.fetch_add(1, std::memory_order_seq_cst);
+  const bool forked = slot->word.load(std::memory_order_seq_cst) == handle && !slot->made.isHere();
+  slot->users.fetch_sub(1, std::memory_order_release);
+  return forked && HandleTable<T>::abandon(handle);
+}
+
+}  // namespace cistern::capi

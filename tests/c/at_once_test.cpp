@@ -1,0 +1,144 @@
+// Handles that one thread destroys while others destroy or use them.
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include "tests/c/c_support.hpp"
+
+using namespace cistern::test;
+
+namespace {
+
+/// Runs them all at the same moment, as far as that can be had.
+std::vector<cistern_status_t> atOnce(const std::vector<std::function<cistern_status_t()>>& calls) {
+  std::vector<cistern_status_t> said(calls.size());
+  std::atomic<std::size_t> waiting{0};
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    threads.emplace_back([&, i] {
+      ++waiting;
+      while (waiting.load() < calls.size()) std::this_thread::yield();
+      said[i] = calls[i]();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return said;
+}
+
+/// One has done it; the others were told that it is none (any more).
+void checkOneDidIt(std::vector<cistern_status_t> said) {
+  std::sort(said.begin(), said.end());
+  CHECK(said.front() == CISTERN_OK);
+  CHECK(std::vector(said.begin() + 1, said.end()) ==
+        std::vector(said.size() - 1, CISTERN_INVALID_HANDLE));
+}
+
+constexpr int kRounds = 60;
+
+/// Until it is none any more.
+cistern_status_t pairsUntilGone(cistern_allocator_t a, std::atomic<int>& done) {
+  for (;;) {
+    const cistern_status_t status = pair(a);
+    ++done;
+    if (status != CISTERN_OK) return status;
+  }
+}
+
+}  // namespace
+
+TEST_CASE("of threads that destroy one handle at once, one does", "[c]") {
+  for (int round = 0; round < kRounds; ++round) {
+    const cistern_allocator_t a = makeSim();
+    const cistern_pool_t pool = makePool(a);
+    void* stream = nullptr;
+    cistern_capture_t capture = nullptr;
+    REQUIRE(cistern_stream_create(a, &stream) == CISTERN_OK);
+    REQUIRE(cistern_stream_begin_capture(a, stream) == CISTERN_OK);
+    REQUIRE(cistern_capture_begin(a, stream, nullptr, &capture) == CISTERN_OK);
+    const auto release = [&] { return cistern_capture_release(capture); };
+    checkOneDidIt(atOnce({release, release, release}));
+    REQUIRE(cistern_stream_end_capture(a, stream) == CISTERN_OK);
+    const auto let_go = [&] { return cistern_pool_destroy(pool); };
+    checkOneDidIt(atOnce({let_go, let_go, let_go}));
+    const auto destroy = [&] { return cistern_allocator_destroy(a); };
+    checkOneDidIt(atOnce({destroy, destroy, destroy}));
+  }
+}
+
+TEST_CASE("a call on an allocator that is being destroyed succeeds, or there is no such handle",
+          "[c]") {
+  for (int round = 0; round < kRounds; ++round) {
+    const cistern_allocator_t a = makeSim();
+    std::atomic<int> done{0};
+    const auto use = [&] { return pairsUntilGone(a, done); };
+    const auto read = [&] {
+      cistern_statistics_t statistics{};
+      statistics.size = sizeof(statistics);
+      for (;;) {
+        const cistern_status_t status = cistern_statistics(a, &statistics);
+        if (status != CISTERN_OK) return status;
+      }
+    };
+    const auto destroy = [&] {
+      while (done.load() < 50) std::this_thread::yield();
+      return cistern_allocator_destroy(a);
+    };
+    checkOneDidIt(atOnce({use, use, read, destroy}));
+  }
+}
+
+TEST_CASE("an allocator with a pool that another thread makes is not destroyed", "[c]") {
+  int kept = 0, gone = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    const cistern_allocator_t a = makeSim();
+    cistern_pool_t pool = nullptr;
+    const auto said = atOnce({[&] { return cistern_pool_create(a, nullptr, &pool); },
+                              [&] { return cistern_allocator_destroy(a); }});
+    if (said[0] == CISTERN_OK) {
+      ++kept;
+      CHECK(said[1] == CISTERN_INVALID_STATE);
+      CHECK(cistern_pool_destroy(pool) == CISTERN_OK);
+      CHECK(cistern_allocator_destroy(a) == CISTERN_OK);
+    } else {
+      ++gone;
+      CHECK(said == std::vector{CISTERN_INVALID_HANDLE, CISTERN_OK});
+    }
+  }
+  CHECK(kept + gone == kRounds);
+}
+
+TEST_CASE("a call on a pool that is being destroyed succeeds, or there is no such handle", "[c]") {
+  const cistern_allocator_t a = makeSim();
+  for (int round = 0; round < kRounds; ++round) {
+    const cistern_pool_t pool = makePool(a);
+    std::atomic<int> done{0};
+    const auto use = [&] {
+      for (;;) {
+        void* block = nullptr;
+        const cistern_status_t status = cistern_pool_allocate(pool, 512, nullptr, &block);
+        ++done;
+        if (status != CISTERN_OK) return status;
+        if (cistern_free(a, block) != CISTERN_OK) return CISTERN_INTERNAL;
+      }
+    };
+    const auto destroy = [&] {
+      while (done.load() < 20) std::this_thread::yield();
+      return cistern_pool_destroy(pool);
+    };
+    checkOneDidIt(atOnce({use, use, destroy}));
+  }
+  CHECK(cistern_allocator_destroy(a) == CISTERN_OK);
+}
+
+TEST_CASE("each thread has its own last error", "[c]") {
+  CHECK(cistern_allocator_destroy(nullptr) == CISTERN_INVALID_HANDLE);
+  CHECK(lastErrorHas("the handle of an allocator is null"));
+  std::thread([] {
+    CHECK(std::string(cistern_last_error()).empty());
+    CHECK(cistern_pool_destroy(nullptr) == CISTERN_INVALID_HANDLE);
+    CHECK(lastErrorHas("of a pool is null"));
+  }).join();
+  CHECK(lastErrorHas("the handle of an allocator is null"));
+}

@@ -1,0 +1,164 @@
+// What is no handle is told, and nothing happens.
+#include <functional>
+#include <set>
+#include <vector>
+
+#include "tests/c/c_support.hpp"
+
+using namespace cistern::test;
+
+namespace {
+
+template <class Handle>
+Handle handleOf(std::uintptr_t number) {
+  return reinterpret_cast<Handle>(number);
+}
+template <class To, class From>
+To as(From handle) {
+  return reinterpret_cast<To>(handle);
+}
+
+// Every call that takes a handle, with arguments that are right otherwise.
+void checkRefused(cistern_allocator_t a) {
+  void* out = nullptr;
+  std::size_t bytes = 64;
+  std::uint64_t number = 0, more = 0;
+  char text[64];
+  cistern_pool_t pool = nullptr;
+  cistern_capture_t capture = nullptr;
+  cistern_statistics_t statistics{};
+  statistics.size = sizeof(statistics);
+  const std::vector<std::function<cistern_status_t()>> calls = {
+      [&] { return cistern_allocator_destroy(a); },
+      [&] { return cistern_allocate(a, 512, nullptr, &out); },
+      [&] { return cistern_free(a, nullptr); },
+      [&] { return cistern_free(a, &bytes); },
+      [&] { return cistern_record_stream(a, nullptr, nullptr); },
+      [&] { return cistern_forget_stream(a, nullptr); },
+      [&] { return cistern_empty_cache(a); },
+      [&] { return cistern_block_size(a, nullptr, &bytes); },
+      [&] { return cistern_base_allocation(a, nullptr, &out, &bytes); },
+      [&] { return cistern_stream_create(a, &out); },
+      [&] { return cistern_stream_destroy(a, nullptr); },
+      [&] { return cistern_stream_synchronize(a, nullptr); },
+      [&] { return cistern_stream_begin_capture(a, nullptr); },
+      [&] { return cistern_stream_end_capture(a, nullptr); },
+      [&] { return cistern_pool_create(a, nullptr, &pool); },
+      [&] { return cistern_capture_begin(a, nullptr, nullptr, &capture); },
+      [&] { return cistern_statistics(a, &statistics); },
+      [&] { return cistern_reset_peak_statistics(a); },
+      [&] { return cistern_statistics_json(a, text, &bytes); },
+      [&] { return cistern_options(a, text, &bytes); },
+      [&] { return cistern_set_limit(a, 1); },
+      [&] { return cistern_limit(a, &number); },
+      [&] { return cistern_set_memory_fraction(a, 0.5); },
+      [&] { return cistern_memory_info(a, &number, &more); },
+      [&] { return cistern_snapshot(a, "snapshot_of_no_allocator.json"); },
+  };
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    INFO("call " << i);
+    CHECK(calls[i]() == CISTERN_INVALID_HANDLE);
+  }
+  CHECK((out == nullptr && pool == nullptr && capture == nullptr));
+  CHECK((bytes == 64 && number == 0 && statistics.all.allocation.current == 0));
+}
+
+void checkRefused(cistern_pool_t p) {
+  void* out = nullptr;
+  int users = 0;
+  cistern_pool_id_t id{};
+  const std::vector<cistern_status_t> said = {
+      cistern_pool_destroy(p),
+      cistern_pool_id(p, &id),
+      cistern_pool_use_count(p, &users),
+      cistern_pool_allocate(p, 512, nullptr, &out),
+      cistern_pool_empty_cache(p),
+      cistern_pool_scope_begin(p),
+      cistern_pool_scope_end(p),
+      cistern_pool_stream_scope_begin(p, nullptr),
+      cistern_pool_stream_scope_end(p, nullptr),
+  };
+  CHECK(said == std::vector<cistern_status_t>(said.size(), CISTERN_INVALID_HANDLE));
+  CHECK(out == nullptr);
+}
+
+void checkRefused(cistern_capture_t c) {
+  cistern_pool_id_t id{};
+  const std::vector<cistern_status_t> said = {
+      cistern_capture_include_stream(c, nullptr),
+      cistern_capture_end(c),
+      cistern_capture_launching(c, nullptr),
+      cistern_capture_pool_id(c, &id),
+      cistern_capture_release(c),
+  };
+  CHECK(said == std::vector<cistern_status_t>(said.size(), CISTERN_INVALID_HANDLE));
+}
+
+}  // namespace
+
+TEST_CASE("numbers that are no handles are refused by every call", "[c]") {
+  for (const std::uintptr_t number :
+       {std::uintptr_t{0}, std::uintptr_t{1}, ~std::uintptr_t{0}, std::uintptr_t{0x12345678},
+        std::uintptr_t{1} << 24, std::uintptr_t{1} << 63}) {
+    INFO(number);
+    checkRefused(handleOf<cistern_allocator_t>(number));
+    checkRefused(handleOf<cistern_pool_t>(number));
+    checkRefused(handleOf<cistern_capture_t>(number));
+  }
+  int here = 0;  // an address is none either
+  checkRefused(as<cistern_allocator_t>(&here));
+}
+
+TEST_CASE("a handle of another type is refused, and named", "[c]") {
+  const cistern_allocator_t a = makeSim();
+  const cistern_pool_t pool = makePool(a);
+  void* stream = nullptr;
+  cistern_capture_t capture = nullptr;
+  REQUIRE(cistern_stream_create(a, &stream) == CISTERN_OK);
+  REQUIRE(cistern_stream_begin_capture(a, stream) == CISTERN_OK);
+  REQUIRE(cistern_capture_begin(a, stream, nullptr, &capture) == CISTERN_OK);
+  checkRefused(as<cistern_allocator_t>(pool));
+  CHECK(lastErrorHas("is not the handle of an allocator, but of a pool"));
+  checkRefused(as<cistern_allocator_t>(capture));
+  checkRefused(as<cistern_pool_t>(a));
+  checkRefused(as<cistern_pool_t>(capture));
+  checkRefused(as<cistern_capture_t>(a));
+  checkRefused(as<cistern_capture_t>(pool));
+  cistern_capture_t second = nullptr;
+  CHECK(cistern_capture_begin(a, stream, as<cistern_pool_t>(a), &second) == CISTERN_INVALID_HANDLE);
+  CHECK(cistern_capture_release(capture) == CISTERN_OK);
+  CHECK(cistern_stream_end_capture(a, stream) == CISTERN_OK);
+  CHECK(cistern_pool_destroy(pool) == CISTERN_OK);
+  CHECK(cistern_allocator_destroy(a) == CISTERN_OK);
+}
+
+TEST_CASE("what was destroyed stays so when its place is used again", "[c]") {
+  std::set<cistern_allocator_t> former;
+  for (int i = 0; i < 20; ++i) {
+    const cistern_allocator_t a = makeSim();
+    CHECK(former.insert(a).second);
+    REQUIRE(pair(a) == CISTERN_OK);  // this thread remembers it
+    REQUIRE(cistern_allocator_destroy(a) == CISTERN_OK);
+    checkRefused(a);
+  }
+  const cistern_allocator_t now = makeSim();
+  for (const cistern_allocator_t a : former) CHECK(pair(a) == CISTERN_INVALID_HANDLE);
+  CHECK(pair(now) == CISTERN_OK);
+  CHECK(cistern_allocator_destroy(now) == CISTERN_OK);
+}
+
+TEST_CASE("there may be thousands of handles, and threads may use many allocators in turn", "[c]") {
+  std::vector<cistern_allocator_t> allocators;
+  for (int i = 0; i < 20; ++i) allocators.push_back(makeSim());
+  std::vector<cistern_pool_t> pools;
+  for (int i = 0; i < 2000; ++i) pools.push_back(makePool(allocators[std::size_t(i) % 20]));
+  CHECK(std::set<cistern_pool_t>(pools.begin(), pools.end()).size() == pools.size());
+  for (int round = 0; round < 3; ++round) {
+    for (const cistern_allocator_t a : allocators) CHECK(pair(a) == CISTERN_OK);
+  }
+  CHECK(cistern_allocator_destroy(allocators[0]) == CISTERN_INVALID_STATE);
+  CHECK(lastErrorHas("100 pools and 0 captures"));
+  for (const cistern_pool_t pool : pools) CHECK(cistern_pool_destroy(pool) == CISTERN_OK);
+  for (const cistern_pool_t pool : pools) CHECK(cistern_pool_destroy(pool) != CISTERN_OK);
+  for (const cistern_allocator_t a : allocators) CHECK(cistern_allocator_destroy(a) == CISTERN_OK);
+}

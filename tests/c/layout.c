@@ -1,0 +1,54 @@
+/* The structs as programs were compiled with them. A size or an offset that changes here breaks
+ * those programs: fields are added at the end. 64-bit. */
+#include "cistern/cistern.h"
+
+#define SAME(name, a, b) typedef char same_##name[(a) == (b) ? 1 : -1]
+
+SAME(pointer, sizeof(cistern_allocator_t), 8);
+SAME(pool_handle, sizeof(cistern_pool_t), 8);
+SAME(capture_handle, sizeof(cistern_capture_t), 8);
+SAME(status, sizeof(cistern_status_t), 4);
+
+SAME(sim, sizeof(cistern_sim_config_t), 40);
+SAME(sim_capacity, offsetof(cistern_sim_config_t, capacity), 8);
+SAME(sim_granularity, offsetof(cistern_sim_config_t, granularity), 16);
+SAME(sim_lag, offsetof(cistern_sim_config_t, gpu_lag_ns), 24);
+SAME(sim_ordinal, offsetof(cistern_sim_config_t, ordinal), 32);
+SAME(sim_no_virtual_memory, offsetof(cistern_sim_config_t, no_virtual_memory), 36);
+
+SAME(pool_id, sizeof(cistern_pool_id_t), 16);
+SAME(pool_id_uid, offsetof(cistern_pool_id_t, uid), 8);
+SAME(pool_options, sizeof(cistern_pool_options_t), 16);
+SAME(pool_use_on_oom, offsetof(cistern_pool_options_t, use_on_oom), 8);
+SAME(pool_no_split, offsetof(cistern_pool_options_t, no_split), 12);
+
+SAME(stat, sizeof(cistern_stat_t), 32);
+SAME(stat_peak, offsetof(cistern_stat_t, peak), 8);
+SAME(stat_allocated, offsetof(cistern_stat_t, allocated), 16);
+SAME(stat_freed, offsetof(cistern_stat_t, freed), 24);
+SAME(group, sizeof(cistern_stat_group_t), 288);
+SAME(group_allocated, offsetof(cistern_stat_group_t, allocated_bytes), 128);
+SAME(group_reserved, offsetof(cistern_stat_group_t, reserved_bytes), 160);
+SAME(group_requested, offsetof(cistern_stat_group_t, requested_bytes), 256);
+SAME(statistics, sizeof(cistern_statistics_t), 936);
+SAME(statistics_all, offsetof(cistern_statistics_t, all), 8);
+SAME(statistics_small, offsetof(cistern_statistics_t, small), 296);
+SAME(statistics_large, offsetof(cistern_statistics_t, large), 584);
+SAME(statistics_retries, offsetof(cistern_statistics_t, num_alloc_retries), 872);
+SAME(statistics_host_bytes, offsetof(cistern_statistics_t, host_bytes), 920);
+SAME(statistics_peaks_exact, offsetof(cistern_statistics_t, peaks_exact), 928);
+
+SAME(ok, CISTERN_OK, 0);
+SAME(out_of_memory, CISTERN_OUT_OF_MEMORY, 1);
+SAME(host_out_of_memory, CISTERN_HOST_OUT_OF_MEMORY, 2);
+SAME(invalid_argument, CISTERN_INVALID_ARGUMENT, 3);
+SAME(invalid_handle, CISTERN_INVALID_HANDLE, 4);
+SAME(invalid_pointer, CISTERN_INVALID_POINTER, 5);
+SAME(invalid_state, CISTERN_INVALID_STATE, 6);
+SAME(invalid_option, CISTERN_INVALID_OPTION, 7);
+SAME(device_error, CISTERN_DEVICE_ERROR, 8);
+SAME(no_device, CISTERN_NO_DEVICE, 9);
+SAME(not_supported, CISTERN_NOT_SUPPORTED, 10);
+SAME(io_error, CISTERN_IO_ERROR, 11);
+SAME(buffer_too_small, CISTERN_BUFFER_TOO_SMALL, 12);
+SAME(internal, CISTERN_INTERNAL, 13);

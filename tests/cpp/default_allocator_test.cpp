@@ -1,0 +1,153 @@
+// The allocators that a process shares. They stay for the whole process, so every case here leaves
+// them as it found them: with nothing allocated.
+#include "cistern/default_allocator.hpp"
+
+#include <array>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "tests/support/catch.hpp"
+#include "tests/support/child_process.hpp"
+
+namespace cistern::test {
+namespace {
+
+std::int64_t heldOn(int device) {
+  return allocator(device).memoryStats()[Stat::kAllocation].current;
+}
+
+}  // namespace
+
+TEST_CASE("two calls are all that a program needs", "[cpp]") {
+  void* const first = cistern::allocate(kMiB, Stream{});
+  REQUIRE(first != nullptr);
+  CHECK(allocator().blockSize(first) >= kMiB);
+  cistern::free(first);
+  const CallCounts before = allocator().device().callCounts();
+  cistern::free(cistern::allocate(kMiB));
+  CHECK(allocator().device().callCounts() == before);
+  cistern::free(nullptr);
+  CHECK(cistern::allocate(0, Stream{}) == nullptr);
+  CHECK(heldOn(0) == 0);
+}
+
+TEST_CASE("there is one allocator a device, whoever asks first", "[cpp][threads]") {
+  std::array<CachingAllocator*, 8> found{};
+  std::vector<std::thread> threads;
+  for (CachingAllocator*& one : found) threads.emplace_back([&one] { one = &allocator(3); });
+  for (std::thread& thread : threads) thread.join();
+  CHECK(std::set<CachingAllocator*>(found.begin(), found.end()).size() == 1);
+  CHECK(&pools(3).allocator() == found[0]);
+  CHECK(allocator(3).device().ordinal() == 3);
+}
+
+TEST_CASE("a block is of the device that is current, and freed whatever is", "[cpp]") {
+  const int home = currentDevice();
+  void* blocks[3] = {};
+  for (const int device : {0, 1, 2}) {
+    const DeviceGuard on(device);
+    blocks[device] = cistern::allocate(3 * kMiB, Stream{});
+    CHECK(heldOn(device) == 1);
+  }
+  CHECK(currentDevice() == home);
+  {
+    const DeviceGuard on(1);
+    cistern::free(blocks[2]);
+    cistern::free(blocks[0]);
+  }
+  cistern::free(blocks[1]);
+  for (const int device : {0, 1, 2}) CHECK(heldOn(device) == 0);
+}
+
+TEST_CASE("a block is told of another stream, whichever device is current", "[cpp]") {
+  CachingAllocator& there = allocator(1);
+  const Stream own = there.device().createStream().orThrow();
+  const Stream other = there.device().createStream().orThrow();
+  void* const block = there.allocate(kMiB, own);
+  cistern::recordStream(block, other);
+  cistern::free(block);
+  CHECK(heldOn(1) == 0);
+  for (const Stream stream : {own, other}) {
+    there.forgetStream(stream);
+    there.device().destroyStream(stream).orThrow();
+  }
+}
+
+TEST_CASE("a pointer that is no allocator's is reported, and nothing happens", "[cpp]") {
+  Misuse seen;
+  allocator().setMisuseHook([&](const Misuse& misuse) { seen = misuse; });
+  int local = 0;
+  cistern::free(&local);
+  CHECK(seen.kind == MisuseKind::kForeignPointer);
+  CHECK(seen.pointer == toAddress(&local));
+
+  void* const block = cistern::allocate(kMiB, Stream{});
+  cistern::free(block);
+  cistern::free(block);
+  CHECK(seen.kind == MisuseKind::kDoubleFree);
+  allocator().setMisuseHook({});
+  CHECK(heldOn(0) == 0);
+}
+
+TEST_CASE("a device that there is not is named, and can be asked for again", "[cpp]") {
+  for (int i = 0; i < 2; ++i) {
+    CHECK_THROWS_AS(allocator(64), InvalidArgument);
+    CHECK_THROWS_AS(allocator(-1), InvalidArgument);
+    CHECK_THROWS_AS(allocator(40), InvalidArgument);  // in range, and not here
+  }
+}
+
+TEST_CASE("options come from the environment, and a bad one is named", "[cpp]") {
+  const int status = statusOfChild([] {
+    setenv("CISTERN_CONF", "limit:64MiB", 1);
+    if (allocator(5).limit() != 64 * kMiB) _exit(1);
+    setenv("CISTERN_CONF", "limmit:64MiB", 1);
+    try {
+      (void)allocator(6);
+      _exit(2);
+    } catch (const OptionError&) {
+    }
+    setenv("CISTERN_CONF", "", 1);
+    cistern::free(cistern::allocate(512, Stream{}));
+    (void)allocator(6);
+  });
+  CHECK(status == 0);
+}
+
+TEST_CASE("a static object may free when the process ends", "[cpp]") {
+  const int status = statusOfChild([] {
+    struct Last {
+      void* block = nullptr;
+      ~Last() { cistern::free(block); }
+    };
+    static Last last;
+    last.block = cistern::allocate(kMiB, Stream{});
+  });
+  CHECK(status == 0);
+}
+
+TEST_CASE("threads share it", "[cpp][threads]") {
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t) {
+    threads.emplace_back([t] {
+      const DeviceGuard on(t % 2);
+      for (int i = 0; i < 2'000; ++i) {
+        void* const block = cistern::allocate(std::size_t(512 + i), Stream{});
+        if (i % 3 == 0) {
+          std::thread([block] { cistern::free(block); }).join();
+        } else {
+          cistern::free(block);
+        }
+        if (i == 30) i = 1'900;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(heldOn(0) == 0);
+  CHECK(heldOn(1) == 0);
+  allocator(0).audit();
+  allocator(1).audit();
+}
+
+}  // namespace cistern::test
