@@ -167,16 +167,28 @@ def found(name, prefix, **settings):
     return program
 
 
+NO_TOOLKIT = {"CMAKE_DISABLE_FIND_PACKAGE_CUDAToolkit": "ON"}
+
+
 def static(sources, build, work):
+    settings = {} if cuda_runtime(work) else NO_TOOLKIT
     for prefix in (work / "here", work / "moved"):
-        program = found("static", prefix)
+        program = found("static", prefix, **settings)
         check(not any("cistern" in name for name in needed(program)), "it is not the archive")
+    if cuda_runtime(work):
+        command = ["cmake", "-S", HERE / "found", "-B", work / "no-toolkit", "-G", "Ninja",
+                   f"-DCMAKE_PREFIX_PATH={work / 'here'}", "-DSTANDARD=17",
+                   "-DCMAKE_DISABLE_FIND_PACKAGE_CUDAToolkit=ON"]
+        result = subprocess.run(command, capture_output=True, text=True)
+        said = " ".join(result.stderr.split())
+        check(result.returncode != 0 and "built with CUDA" in said and "COMPONENTS shared" in said,
+              f"the archive without a toolkit: {said}")
 
 
 def shared(sources, build, work):
-    program = found("shared", work / "here", STANDARD=20, COMPONENTS="shared")
+    program = found("shared", work / "here", STANDARD=20, COMPONENTS="shared", **NO_TOOLKIT)
     check("libcistern.so.0" in needed(program), "COMPONENTS shared: not the shared library")
-    program = found("shared", work / "moved", STANDARD=20, BUILD_SHARED_LIBS="ON")
+    program = found("shared", work / "moved", STANDARD=20, BUILD_SHARED_LIBS="ON", **NO_TOOLKIT)
     check("libcistern.so.0" in needed(program), "BUILD_SHARED_LIBS: not the shared library")
 
 
@@ -186,7 +198,9 @@ def handles(sources, build, work):
     if not names:
         skip("this build has no handles")
     for prefix in (work / "here", work / "moved"):
-        project(HERE / "handles", "handles", prefix, COMPONENTS=";".join(names))
+        program = project(HERE / "handles", "handles", prefix, COMPONENTS=";".join(names),
+                          BUILD_SHARED_LIBS="ON") / "program"
+        check(not any("libcistern" in name for name in needed(program)), "it is not the archive")
 
 
 def pkgconfig_flags(prefix, name, *options):
