@@ -135,6 +135,9 @@ class QuietDevice final : public Device {
   Status doHostFree(void* pointer) override {
     return quietly([&] { return sim_.hostFree(pointer); });
   }
+  Status doCopy(Address to, Address from, std::size_t bytes, Stream stream) override {
+    return quietly([&] { return sim_.copy(to, from, bytes, stream); });
+  }
   Result<bool> doCanAccessPeer(int peer_ordinal) override {
     return quietly([&] { return sim_.canAccessPeer(peer_ordinal); });
   }
