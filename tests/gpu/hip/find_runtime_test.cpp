@@ -1,14 +1,13 @@
 // HIP's runtime is found when a program runs: where there is none, where one is, and where one
 // lacks functions. A process looks for it once, so the build runs this program once for each tag,
 // with the environment that the cases of the tag are about.
-#include "handles/vendor/runtime.hpp"
-
 #include <cstdlib>
 
 #include <dlfcn.h>
 
 #include "allocator/device/vendor/vendor.hpp"
 #include "cistern/device.hpp"
+#include "handles/vendor/runtime.hpp"
 #include "tests/gpu/hip/fake_runtime.hpp"
 #include "tests/support/catch.hpp"
 
