@@ -2,6 +2,8 @@
 
 #include <array>
 #include <atomic>
+#include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <mutex>
 
@@ -13,10 +15,26 @@
 namespace cistern {
 namespace {
 
+/// What CISTERN_BACKEND says, or "auto". Where that is the simulated device, for want of another,
+/// it is said once: a program that was to run on a GPU would get addresses of nothing.
+std::unique_ptr<Device> openShared(int ordinal) {
+  const char* const wanted = std::getenv("CISTERN_BACKEND");
+  if (wanted != nullptr && *wanted != '\0') return openDevice(wanted, ordinal);
+  std::unique_ptr<Device> device = openDevice("auto", ordinal);
+  static std::atomic<bool> said{false};
+  if (device->backend() == "sim" && !said.exchange(true)) {
+    std::fputs(
+        "cistern: no GPU is found here; the device is simulated, and its memory is not there. "
+        "(CISTERN_BACKEND=cuda makes this an error, CISTERN_BACKEND=sim says that it is meant.)\n",
+        stderr);
+  }
+  return device;
+}
+
 /// A device and what stands on it. Made whole or not at all; never destroyed.
 struct Shared {
   explicit Shared(int ordinal)
-      : device(openDevice("auto", ordinal)), allocator(*device), pools(allocator) {}
+      : device(openShared(ordinal)), allocator(*device), pools(allocator) {}
   const std::unique_ptr<Device> device;
   CachingAllocator allocator;
   Pools pools;

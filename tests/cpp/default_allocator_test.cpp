@@ -122,6 +122,20 @@ TEST_CASE("options come from the environment, and a bad one is named", "[cpp]") 
   CHECK(status == 0);
 }
 
+TEST_CASE("the environment says which backend it is", "[cpp]") {
+  const int status = statusOfChild([] {
+    setenv("CISTERN_BACKEND", "sim", 1);
+    if (allocator(5).device().backend() != "sim") _exit(1);
+    setenv("CISTERN_BACKEND", "vulkan", 1);
+    try {
+      (void)allocator(6);
+      _exit(2);
+    } catch (const InvalidArgument&) {
+    }
+  });
+  CHECK(status == 0);
+}
+
 TEST_CASE("a static object may free when the process ends", "[cpp]") {
   if (!severalDevices()) return;  // a context does not survive the fork
   const int status = statusOfChild([] {
