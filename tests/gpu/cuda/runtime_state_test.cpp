@@ -11,7 +11,7 @@ using namespace cistern;
 
 namespace {
 
-int currentDevice() {
+int runtimesDevice() {
   int ordinal = -1;
   REQUIRE(cudaGetDevice(&ordinal) == cudaSuccess);
   return ordinal;
@@ -27,12 +27,12 @@ TEST_CASE("calls leave the thread's current device as it was", "[gpu]") {
     for (int current = 0; current < count.value(); ++current) {
       REQUIRE(cudaSetDevice(current) == cudaSuccess);
       const Address address = device->malloc(512).orThrow();
-      CHECK(currentDevice() == current);
+      CHECK(runtimesDevice() == current);
       cudaPointerAttributes attributes{};
       REQUIRE(cudaPointerGetAttributes(&attributes, toPointer(address)) == cudaSuccess);
       CHECK(attributes.device == ordinal);
       device->free(address).orThrow();
-      CHECK(currentDevice() == current);
+      CHECK(runtimesDevice() == current);
     }
   }
   REQUIRE(cudaSetDevice(0) == cudaSuccess);
