@@ -29,20 +29,27 @@ add_library(cistern_static STATIC ${cistern_objects})
 target_link_libraries(cistern_static INTERFACE Threads::Threads ${CMAKE_DL_LIBS})
 cistern_as_seen_by_programs(cistern_static static)
 
-# The hit is compiled once more: see allocator/engine/CMakeLists.txt.
+# The hits are compiled once more: see allocator/engine/CMakeLists.txt.
 list(TRANSFORM cistern_objects REPLACE "^(.*:cistern_engine>)$" "$<FILTER:\\1,EXCLUDE,/fast_path>"
      OUTPUT_VARIABLE cistern_shared_objects)
+list(TRANSFORM cistern_shared_objects REPLACE "^(.*:cistern_c>)$"
+                                              "$<FILTER:\\1,EXCLUDE,/memory>")
 add_library(cistern_shared SHARED ${cistern_shared_objects}
-                                  ${PROJECT_SOURCE_DIR}/allocator/engine/fast_path.cpp)
+                                  ${PROJECT_SOURCE_DIR}/allocator/engine/fast_path.cpp
+                                  ${PROJECT_SOURCE_DIR}/interop/c/memory.cpp)
 target_include_directories(cistern_shared PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
 target_compile_features(cistern_shared PRIVATE cxx_std_20)
+target_link_libraries(cistern_shared PRIVATE cistern_fmt)
 target_link_libraries(cistern_shared PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
 set_target_properties(cistern_shared PROPERTIES VERSION ${PROJECT_VERSION}
                                                 SOVERSION ${PROJECT_VERSION_MAJOR})
 cistern_as_seen_by_programs(cistern_shared shared)
 set(cistern_symbols ${PROJECT_SOURCE_DIR}/cmake/cistern.symbols)
 target_link_options(cistern_shared PRIVATE LINKER:--version-script=${cistern_symbols}
-                                           LINKER:--exclude-libs,ALL LINKER:-z,defs)
+                                           LINKER:--exclude-libs,ALL)
+if(NOT CISTERN_SANITIZE)  # a sanitizer's runtime is the program's
+  target_link_options(cistern_shared PRIVATE LINKER:-z,defs)
+endif()
 set_target_properties(cistern_shared PROPERTIES LINK_DEPENDS ${cistern_symbols})
 
 if(cistern_has_CUDA)

@@ -17,7 +17,7 @@ namespace detail {
 /// The bytes of `count` objects. Throws std::bad_alloc where there are no so many bytes.
 template <class T>
 std::size_t bytesOf(std::size_t count) {
-  if (count > std::numeric_limits<std::size_t>::max() / sizeof(T)) throw std::bad_alloc();
+  if (count > (std::numeric_limits<std::size_t>::max)() / sizeof(T)) throw std::bad_alloc();
   return count * sizeof(T);
 }
 

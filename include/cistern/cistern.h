@@ -108,7 +108,7 @@ CISTERN_API cistern_status_t cistern_allocator_create_sim(const cistern_sim_conf
                                                           cistern_allocator_t* out);
 
 /** Gives everything back to the device, also what is still allocated; pointers into it mean nothing
- *  any more. CISTERN_INVALID_STATE, naming them, while pools or captures of it are there, for a
+ *  any more. CISTERN_INVALID_STATE, counting them, while pools or captures of it are there, for a
  *  shared allocator, and from a hook that a call on it is in. */
 CISTERN_API cistern_status_t cistern_allocator_destroy(cistern_allocator_t allocator);
 
@@ -122,7 +122,8 @@ CISTERN_API cistern_status_t cistern_default_allocator(int device, cistern_alloc
 
 /** `bytes` of device memory for use on `stream`, 512-byte aligned; null for 0 bytes.
  *  CISTERN_OUT_OF_MEMORY, CISTERN_HOST_OUT_OF_MEMORY, CISTERN_INVALID_ARGUMENT for a stream that is
- *  not alive, CISTERN_DEVICE_ERROR, CISTERN_INVALID_STATE in a child of fork. */
+ *  not alive, CISTERN_DEVICE_ERROR, CISTERN_INVALID_STATE in a child of fork,
+ *  but for what the calling thread has at hand, which a child must not use either. */
 CISTERN_API cistern_status_t cistern_allocate(cistern_allocator_t allocator, size_t bytes,
                                               void* stream, void** out);
 /** Takes a block back, of a pool of the allocator's too. Null is a no-op. It is reusable on its own
@@ -155,13 +156,15 @@ CISTERN_API cistern_status_t cistern_base_allocation(cistern_allocator_t allocat
 CISTERN_API cistern_status_t cistern_stream_create(cistern_allocator_t allocator, void** stream);
 /** Forgets the stream (cistern_forget_stream) and destroys it. Queued work still completes. */
 CISTERN_API cistern_status_t cistern_stream_destroy(cistern_allocator_t allocator, void* stream);
-/** Waits until all work queued on the stream is complete. */
+/** Waits until all work queued on the stream is complete. While the stream is captured that fails,
+ * and breaks the capture, as a runtime's own does. */
 CISTERN_API cistern_status_t cistern_stream_synchronize(cistern_allocator_t allocator,
                                                         void* stream);
 /** Work queued on the stream, by any thread, is recorded instead of run. */
 CISTERN_API cistern_status_t cistern_stream_begin_capture(cistern_allocator_t allocator,
                                                           void* stream);
-/** Ends that, and throws away what was recorded: to try cistern_capture_begin without a runtime. */
+/** Ends that, also where it fails, and throws away what was recorded: to try cistern_capture_begin
+ * without a runtime. */
 CISTERN_API cistern_status_t cistern_stream_end_capture(cistern_allocator_t allocator,
                                                         void* stream);
 
@@ -318,9 +321,9 @@ CISTERN_API cistern_status_t cistern_memory_info(cistern_allocator_t allocator,
                                                  uint64_t* free_bytes, uint64_t* total_bytes);
 
 /** Writes every segment and block to a JSON file (docs/c-api.md says what stands there), taken at
- *  one moment. A file of that name is replaced as a whole or not at all. CISTERN_IO_ERROR, naming
- *  the file and why. Threads that come to allocate meanwhile wait for the picture, not for the
- *  file. */
+ *  one moment. A file of that name, or that a link of that name names, is replaced as a whole or
+ *  not at all. CISTERN_IO_ERROR, naming the file and why, also for what is no file of data. Threads
+ * that come to allocate meanwhile wait for the picture, not for the file. */
 CISTERN_API cistern_status_t cistern_snapshot(cistern_allocator_t allocator, const char* path);
 
 #ifdef __cplusplus

@@ -36,7 +36,7 @@ enum class CrossStreamReuse : std::uint8_t {
   kOff,       ///< never
 };
 
-inline constexpr std::uint64_t kUnlimited = std::numeric_limits<std::uint64_t>::max();
+inline constexpr std::uint64_t kUnlimited = (std::numeric_limits<std::uint64_t>::max)();
 
 /// How request sizes are rounded up between powers of two: the option roundup_power2_divisions.
 /// Between 2^k and 2^(k+1) there are `divisions` equal steps, and a request goes up to the next

@@ -21,8 +21,10 @@ namespace sim {
 struct Span;
 
 struct SimConfig {
-  std::uint64_t capacity = 80 * kGiB;    ///< bytes of device memory
-  int ordinal = 0;                       ///< 0 to 7; devices of different ordinals share nothing
+  std::uint64_t capacity = 80 * kGiB;  ///< bytes of device memory
+  /// 0 to 7. Devices of different ordinals share nothing; two of the same give out the same
+  /// addresses, and nobody can tell whose a pointer is.
+  int ordinal = 0;
   std::uint64_t granularity = 2 * kMiB;  ///< of pages; a power of two
   std::uint64_t gpu_lag_ns = 0;          ///< queued work begins this much later, or later still
   bool race_detector = true;             ///< off: races() stays empty, and launches cost less

@@ -86,8 +86,7 @@ class Callers {
   static constexpr std::atomic<Word> kNone{0};
   /// What threads without a record look at: as if in a call.
   static Record nobodys_;
-  // A word: little enough for what a thread has of them in a library that is loaded later too.
-  [[gnu::tls_model("initial-exec")]] static constinit thread_local Record* mine_;
+  static constinit thread_local Record* mine_;
 };
 
 /// How long whoever waits for another thread's call sleeps between looks, by how often it looked.

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <string_view>
@@ -10,6 +11,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "allocator/base/printable.hpp"
@@ -27,6 +29,7 @@ class Replacement {
  public:
   explicit Replacement(const char* path) : path_(path) {
     // Not mkstemp: that makes it private, where the program's other files are as its umask says.
+    followLink();
     static std::atomic<unsigned> made_so_far{0};
     beside_ = fmt::format("{}.{}.{}.tmp", path_, getpid(), made_so_far.fetch_add(1));
     file_ = open(beside_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
@@ -55,13 +58,26 @@ class Replacement {
   }
 
  private:
+  // What a link names is replaced, not the link. A device or a pipe is not a file that could be.
+  void followLink() {
+    if (char* const real = realpath(path_.c_str(), nullptr)) {
+      path_ = real;
+      std::free(real);
+    }
+    struct stat there {};
+    if (stat(path_.c_str(), &there) == 0 && !S_ISREG(there.st_mode)) {
+      throw Failure(CISTERN_IO_ERROR,
+                    fmt::format("the snapshot {} cannot be written: that is no file of data",
+                                printable(path_)));
+    }
+  }
   [[noreturn]] void refuse(const char* what) const {
     const int why = errno;
     throw Failure(CISTERN_IO_ERROR, fmt::format("the snapshot {} cannot {}: {}", printable(path_),
                                                 what, std::strerror(why)));
   }
 
-  const std::string path_;
+  std::string path_;
   std::string beside_;
   int file_ = -1;
   bool made_ = false;

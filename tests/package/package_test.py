@@ -8,6 +8,7 @@ is moved to WORK/moved. What works there depends on no place that it was made fo
 import concurrent.futures
 import os
 import pathlib
+import ctypes
 import re
 import shutil
 import subprocess
@@ -92,6 +93,8 @@ def libraries(sources, build, work):
     vendors = [name for name in needed(shared) if not re.fullmatch(system, name)]
     check(not vendors, f"libcistern.so needs {vendors}")
     dynamic = run("readelf", "-d", shared)
+    check("STATIC_TLS" not in dynamic, "a program that runs already cannot load the library")
+    ctypes.CDLL(str(shared))
     check("[libcistern.so.0]" in dynamic, "the name that programs keep is not libcistern.so.0")
     check(not re.search("R(UN)?PATH", dynamic), "libcistern.so has an rpath")
     for line in run("nm", "-D", "--defined-only", shared).splitlines():

@@ -28,9 +28,7 @@ class MisuseScope {
  private:
   const void* const pointer_;
   const void* const outer_;
-  // A word: little enough for what a thread has of them in a library that is loaded later too.
-  [[gnu::tls_model("initial-exec")]] inline static constinit thread_local const void* awaited_ =
-      nullptr;
+  inline static constinit thread_local const void* awaited_ = nullptr;
 };
 
 }  // namespace cistern
