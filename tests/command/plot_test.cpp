@@ -15,7 +15,7 @@ using Catch::Matchers::ContainsSubstring;
 namespace cistern::test {
 namespace {
 
-const std::string kTwoBlocks =
+const std::string kPlottedBlocks =
     TraceText().allocate(40 * kMiB).allocate(20 * kMiB).free(0).free(1).text();
 
 std::string contentOf(const std::string& path) {
@@ -25,7 +25,7 @@ std::string contentOf(const std::string& path) {
 
 /// A trace, and the name of a picture beside it that is not there.
 struct Beside {
-  explicit Beside(const std::string& text = kTwoBlocks) : trace("two.trace", text) {}
+  explicit Beside(const std::string& text = kPlottedBlocks) : trace("two.trace", text) {}
 
   std::string path(const std::string& name = "two.svg") const {
     return (std::filesystem::path(trace.path()).parent_path() / name).string();
@@ -66,7 +66,7 @@ TEST_CASE("a picture's name ends in .svg, so that none is written over a trace")
     requirePlotRefused({here.trace.path(), "--plot", path}, "its name has to end in .svg");
   }
   requirePlotRefused({here.trace.path(), "--plot", ""}, "--plot: needs a value");
-  CHECK(contentOf(here.trace.path()) == kTwoBlocks);
+  CHECK(contentOf(here.trace.path()) == kPlottedBlocks);
 }
 
 TEST_CASE("a picture that cannot be written is refused before the replay begins") {
