@@ -1,5 +1,5 @@
 # The library as programs link it: all floors in one archive (cistern_static), and the same in one
-# shared object (cistern_shared, libcistern.so.0). Each file is compiled once, for both.
+# shared object (cistern_shared, libcistern.so.0). Each file but those of the hits is compiled once, for both.
 include_guard(GLOBAL)
 
 set(cistern_parts base layout device engine pools handles cpp c)

@@ -64,7 +64,7 @@ DeviceGuard::DeviceGuard(int device) : chosen_before_(chosen_device) {
     throw;
   }
   chosen_device = device;
-  if (device != 0) detail::another_device_chosen.store(true, std::memory_order_relaxed);
+  if (device != 0) detail::another_device.store(true, std::memory_order_relaxed);
 }
 
 DeviceGuard::~DeviceGuard() {

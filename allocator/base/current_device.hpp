@@ -27,8 +27,9 @@ void addDeviceSwitch(const DeviceSwitch& device_switch) noexcept;
 
 namespace detail {
 
-/// Whether some thread has ever been under a guard of another device than the first.
-inline constinit std::atomic<bool> another_device_chosen{false};
+/// Whether another device than the first may be in use: some thread has been under a guard of one,
+/// or one has a shared allocator.
+inline constinit std::atomic<bool> another_device{false};
 
 inline constinit thread_local std::array<Stream, std::size_t(kMaxDevices)> current_streams{};
 

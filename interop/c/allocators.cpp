@@ -120,7 +120,7 @@ cistern_status_t cistern_allocator_create_sim(const cistern_sim_config_t* config
 cistern_status_t cistern_allocator_destroy(cistern_allocator_t allocator) {
   return guarded([&] {
     const Word handle = wordOf(allocator);
-    requireOutside<AllocatorObject>(handle);
+    requireOutside(handle);
     if (abandonForked<AllocatorObject>(handle)) return;
     {
       const Use<AllocatorObject> use(handle);

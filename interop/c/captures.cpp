@@ -66,7 +66,7 @@ cistern_status_t cistern_capture_pool_id(cistern_capture_t capture, cistern_pool
 cistern_status_t cistern_capture_release(cistern_capture_t capture) {
   return guarded([&] {
     const Word handle = wordOf(capture);
-    requireOutside<CaptureObject>(handle);
+    requireOutside(handle);
     if (abandonForked<CaptureObject>(handle)) return;
     if (HandleTable<CaptureObject>::remove(handle) == nullptr) refuseHandle(handle, Kind::kCapture);
   });

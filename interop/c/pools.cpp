@@ -114,7 +114,7 @@ cistern_status_t cistern_pool_create(cistern_allocator_t allocator,
 cistern_status_t cistern_pool_destroy(cistern_pool_t pool) {
   return guarded([&] {
     const Word handle = wordOf(pool);
-    requireOutside<PoolObject>(handle);
+    requireOutside(handle);
     if (abandonForked<PoolObject>(handle)) return;
     beginToEnd(*Use<PoolObject>(handle));
     HandleTable<PoolObject>::remove(handle);

@@ -98,8 +98,7 @@ class FrequentUse {
 
 /// Before a handle is destroyed. Throws CISTERN_INVALID_STATE where a hook does it that a call on
 /// the handle is in: it would wait for itself.
-template <class T>
-void requireOutside(Word handle) {
+inline void requireOutside(Word handle) {
   if (handle != 0 && ThreadUses::any(handle)) {
     throw Failure(CISTERN_INVALID_STATE,
                   "a handle cannot be destroyed by a hook that a call on it has called");

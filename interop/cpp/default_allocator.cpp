@@ -41,12 +41,13 @@ struct Shared {
 };
 
 // The first device's, where none but that can be current until a guard chooses another: the process
-// has one device, or simulated ones. Then nobody has to be asked. Whoever frees a block has it from
-// a thread that had passed that guard, and so sees that it did.
+// has one device, or simulated ones. Then nobody has to be asked. Nor once another device has an
+// allocator here, as its blocks are freed without a guard. Whoever frees one has it from a thread
+// that saw either, and so sees it too.
 constinit std::atomic<CachingAllocator*> first{nullptr};
 
 CachingAllocator* only() noexcept {
-  if (detail::another_device_chosen.load(std::memory_order_relaxed)) return nullptr;
+  if (detail::another_device.load(std::memory_order_relaxed)) return nullptr;
   return first.load(std::memory_order_acquire);
 }
 
@@ -75,6 +76,7 @@ class SharedAllocators {
     Shared* const made = std::make_unique<Shared>(device).release();
     if (device == 0 && (made->device->backend() == "sim" || devicesBeside(*made->device) == 1))
       first.store(&made->allocator, std::memory_order_release);
+    if (device != 0) detail::another_device.store(true, std::memory_order_relaxed);
     slots_[ordinalIndex(device)].store(made, std::memory_order_release);
     if (device >= made_) made_.store(device + 1, std::memory_order_release);
     return *made;
