@@ -3,11 +3,16 @@
 namespace cistern {
 
 void* CachingAllocator::allocate(std::size_t bytes, Stream stream) {
-  return fast_path::allocate(*this, bytes, stream);
+  return fast_path::allocate(
+      *this, bytes, stream, [](void* pointer) { return pointer; },
+      [&] { return fast_path::miss(*this, bytes, stream); });
 }
 
 void CachingAllocator::free(void* pointer) noexcept {
-  fast_path::free(*this, pointer, __builtin_return_address(0));
+  const void* const caller = __builtin_return_address(0);
+  fast_path::free(
+      *this, pointer, caller, [] {},
+      [=, this](Block* block) { fast_path::freeElsewhere(*this, pointer, caller, block); });
 }
 
 namespace fast_path {

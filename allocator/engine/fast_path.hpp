@@ -19,31 +19,42 @@ void* miss(CachingAllocator& allocator, std::size_t bytes, Stream stream);
 void freeElsewhere(CachingAllocator& allocator, void* pointer, const void* caller,
                    Block* block) noexcept;
 
-inline void* allocate(CachingAllocator& allocator, std::size_t bytes, Stream stream) {
+// What the two return is what `hit` or `missed` does, so that each caller's whole verb is one
+// function without a call. `hit` is given the memory; `missed` is called where nothing has changed
+// yet.
+
+template <class Hit, class Missed>
+[[gnu::always_inline]] inline auto allocate(CachingAllocator& allocator, std::size_t bytes,
+                                            Stream stream, Hit hit, Missed missed) {
   ThreadCache& cache = CacheTable::last();
   // The first comparison is for 0 too.
   if (bytes - 1 >= CacheBins::kDirectBytes || cache.stream() != stream ||
       !allocator.engine().core.caches.serves(cache)) [[unlikely]]
-    return miss(allocator, bytes, stream);
+    return missed();
   bool far = false;
   Block* const block = cache.take(bytes, far);
   if (block == nullptr) [[unlikely]]
-    return miss(allocator, bytes, stream);
+    return missed();
   const Address address = deviceAddress(*block);
   cache.recents().remember(address, *block);
+  void* pointer = toPointer(address);
   if (far) [[unlikely]]
-    return cache.publish(toPointer(address));
-  return toPointer(address);
+    pointer = cache.publish(pointer);
+  return hit(pointer);
 }
 
-/// `caller`: the code that is remembered as the one that has freed.
-inline void free(CachingAllocator& allocator, void* pointer, const void* caller) noexcept {
+/// `caller`: the code that is remembered as the one that has freed. `missed` is given what the
+/// pointer is known to be, or null.
+template <class Hit, class Missed>
+[[gnu::always_inline]] inline auto free(CachingAllocator& allocator, void* pointer,
+                                        const void* caller, Hit hit, Missed missed) noexcept {
   ThreadCache& cache = CacheTable::last();
   Block* const block = allocator.engine().core.caches.has(cache)
                            ? cache.recents().find(toAddress(pointer))
                            : nullptr;
   if (block == nullptr || !cache.give(*block, caller)) [[unlikely]]
-    return freeElsewhere(allocator, pointer, caller, block);
+    return missed(block);
+  return hit();
 }
 
 }  // namespace fast_path

@@ -17,7 +17,7 @@ constinit std::atomic<Callers::Record*> records{nullptr};
 
 }  // namespace
 
-constinit Callers::Record Callers::nobodys_{kNever, true, nullptr, {}};
+constinit Callers::Record Callers::nobodys_;
 constinit thread_local Callers::Record* Callers::mine_ = &nobodys_;
 
 Callers::Record* Callers::take() {
@@ -67,8 +67,10 @@ void Callers::await(Word handle) noexcept {
   BiasedGate::barrier();
   // A record that was added after `first` was read belongs to a thread that finds the word 0.
   for (const Record* one = first; one != nullptr; one = one->next) {
-    for (unsigned looks = 0; one->inside.load(std::memory_order_acquire) == handle; ++looks)
-      pauseBetweenLooks(looks);
+    for (const std::atomic<Word>* said : {&one->inside, &one->staying}) {
+      for (unsigned looks = 0; said->load(std::memory_order_acquire) == handle; ++looks)
+        pauseBetweenLooks(looks);
+    }
   }
 }
 

@@ -17,12 +17,8 @@ namespace {
     requireGiven(out, "out");
     const Use<AllocatorObject> use(handle);
     use.remember(*use->allocator);
-    *out = fast_path::allocate(*use->allocator, bytes, streamOf(stream));
+    *out = use->allocator->allocate(bytes, streamOf(stream));
   });
-}
-
-[[gnu::cold, gnu::noinline]] cistern_status_t failMisuse() noexcept {
-  return guarded([&] { throw Failure(CISTERN_INVALID_POINTER, MisuseScope::last().text()); });
 }
 
 [[gnu::cold, gnu::noinline]] cistern_status_t freeCounted(Word handle, void* pointer,
@@ -31,9 +27,39 @@ namespace {
     const Use<AllocatorObject> use(handle);
     use.remember(*use->allocator);
     const MisuseScope scope(pointer);
-    fast_path::free(*use->allocator, pointer, caller);
+    fast_path::freeElsewhere(*use->allocator, pointer, caller, nullptr);
     if (scope.any()) throw Failure(CISTERN_INVALID_POINTER, MisuseScope::last().text());
   });
+}
+
+// What is no hit of the thread's cache. The handle is the allocator's until the end: `mine` says
+// so.
+[[gnu::noinline]] cistern_status_t allocateMissed(Callers::Record& mine, CachingAllocator& of,
+                                                  std::size_t bytes, void* stream, Word handle,
+                                                  void** out) noexcept {
+  const Stay stay(mine);
+  if (!stay || out == nullptr) [[unlikely]]
+    return allocateCounted(handle, bytes, stream, out);
+  try {
+    *out = fast_path::miss(of, bytes, streamOf(stream));
+    return CISTERN_OK;
+  } catch (...) {
+    return failCurrent();
+  }
+}
+
+// Only here can a free be a wrong one.
+[[gnu::noinline]] cistern_status_t freeMissed(Callers::Record& mine, CachingAllocator& of,
+                                              void* pointer, const void* caller, Block* block,
+                                              Word handle) noexcept {
+  const Stay stay(mine);
+  if (!stay) [[unlikely]]
+    return freeCounted(handle, pointer, caller);
+  const MisuseScope scope(pointer);
+  fast_path::freeElsewhere(of, pointer, caller, block);
+  if (!scope.any()) [[likely]]
+    return CISTERN_OK;
+  return guarded([] { throw Failure(CISTERN_INVALID_POINTER, MisuseScope::last().text()); });
 }
 
 /// For the queries, of which the C++ ones say that no other argument can be wrong.
@@ -54,27 +80,39 @@ cistern_status_t aboutBlock(cistern_allocator_t allocator, Query query) noexcept
 
 cistern_status_t cistern_allocate(cistern_allocator_t allocator, size_t bytes, void* stream,
                                   void** out) {
-  const FrequentUse use(wordOf(allocator));
-  if (!use || out == nullptr) [[unlikely]]
-    return allocateCounted(wordOf(allocator), bytes, stream, out);
-  try {
-    *out = fast_path::allocate(*use, bytes, streamOf(stream));
+  const Word handle = wordOf(allocator);
+  void* of = nullptr;
+  Callers::Record* const mine = Callers::enter(handle, of);
+  if (mine == nullptr) [[unlikely]]
+    return allocateCounted(handle, bytes, stream, out);
+  auto& from = *static_cast<CachingAllocator*>(of);
+  const auto missed = [&] { return allocateMissed(*mine, from, bytes, stream, handle, out); };
+  if (out == nullptr) [[unlikely]]
+    return missed();
+  const auto hit = [&](void* pointer) {
+    Callers::leave(*mine);
+    *out = pointer;
     return CISTERN_OK;
-  } catch (...) {
-    return failCurrent();
-  }
+  };
+  return fast_path::allocate(from, bytes, streamOf(stream), hit, missed);
 }
 
 cistern_status_t cistern_free(cistern_allocator_t allocator, void* pointer) {
   const void* const caller = __builtin_return_address(0);
-  const FrequentUse use(wordOf(allocator));
-  if (!use) [[unlikely]]
-    return freeCounted(wordOf(allocator), pointer, caller);
-  const MisuseScope scope(pointer);
-  fast_path::free(*use, pointer, caller);
-  if (scope.any()) [[unlikely]]
-    return failMisuse();
-  return CISTERN_OK;
+  const Word handle = wordOf(allocator);
+  void* of = nullptr;
+  Callers::Record* const mine = Callers::enter(handle, of);
+  if (mine == nullptr) [[unlikely]]
+    return freeCounted(handle, pointer, caller);
+  auto& to = *static_cast<CachingAllocator*>(of);
+  const auto hit = [&] {
+    Callers::leave(*mine);
+    return CISTERN_OK;
+  };
+  const auto missed = [&](Block* block) {
+    return freeMissed(*mine, to, pointer, caller, block, handle);
+  };
+  return fast_path::free(to, pointer, caller, hit, missed);
 }
 
 cistern_status_t cistern_record_stream(cistern_allocator_t allocator, void* pointer, void* stream) {

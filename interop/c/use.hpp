@@ -63,7 +63,7 @@ class Use {
   Use(const Use&) = delete;
   Use& operator=(const Use&) = delete;
 
-  /// FrequentUse is to work for the handle, with `allocator`, on this thread.
+  /// Callers::enter is to work for the handle, with `allocator`, on this thread.
   void remember(CachingAllocator& allocator) const noexcept {
     Callers::remember(noted_.handle(), slot_->word, &allocator);
   }
@@ -76,24 +76,21 @@ class Use {
   const ThreadUses noted_;
 };
 
-/// The same of an allocator, without a locked instruction, where the thread has used it lately and
-/// is in no other such call.
-class FrequentUse {
+/// The rest of a frequent call (Callers::enter) that is no hit. False: the call is over, and Use is
+/// to be tried.
+class Stay {
  public:
-  explicit FrequentUse(Word handle) noexcept
-      : allocator_(static_cast<CachingAllocator*>(Callers::enter(handle))) {}
-  ~FrequentUse() {
-    if (allocator_ != nullptr) Callers::leave();
+  explicit Stay(Callers::Record& mine) noexcept : mine_(Callers::stay(mine) ? &mine : nullptr) {}
+  ~Stay() {
+    if (mine_ != nullptr) Callers::leaveStay(*mine_);
   }
-  FrequentUse(const FrequentUse&) = delete;
-  FrequentUse& operator=(const FrequentUse&) = delete;
+  Stay(const Stay&) = delete;
+  Stay& operator=(const Stay&) = delete;
 
-  /// False: Use is to be tried, which says what is wrong, if anything is.
-  explicit operator bool() const { return allocator_ != nullptr; }
-  CachingAllocator& operator*() const { return *allocator_; }
+  explicit operator bool() const { return mine_ != nullptr; }
 
  private:
-  CachingAllocator* const allocator_;
+  Callers::Record* const mine_;
 };
 
 /// Before a handle is destroyed. Throws CISTERN_INVALID_STATE where a hook does it that a call on
