@@ -17,6 +17,8 @@ using Alive = Registry<Totals>;
 constexpr std::int64_t kLeastStep = 32 << 10;
 /// A thread that publishes more often than after so many allocations takes larger steps.
 constexpr std::int64_t kSeldom = 64;
+/// All steps together are at most so small a part of the peak.
+constexpr std::int64_t kPartOfPeak = 128;
 constexpr Counts kPlenty{std::int64_t{1} << 60, std::int64_t{1} << 60, std::int64_t{1} << 60,
                          std::int64_t{1} << 60, std::int64_t{1} << 60};
 
@@ -136,6 +138,13 @@ void Totals::publishLocked(ThreadCounters& counters) noexcept {
   deal(counters);
 }
 
+// Of each kind of sizes a thread may hide two halves of a step.
+std::int64_t Totals::mostStep() const noexcept {
+  const std::int64_t peak = peak_[kBoth][std::size_t(Stat::kAllocatedBytes)];
+  const auto hidden = std::int64_t(2 * kSizeKindCount * threads_.size());
+  return std::max(kLeastStep, peak / (kPartOfPeak * hidden));
+}
+
 /// What the thread has counted is counted here: then nothing is withheld.
 void Totals::fold(ThreadCounters& counters) noexcept {
   for (std::size_t kind = 0; kind < kSizeKindCount; ++kind) {
@@ -149,6 +158,7 @@ void Totals::fold(ThreadCounters& counters) noexcept {
 void Totals::deal(ThreadCounters& counters) noexcept {
   if (threads_.size() == 1) return dealAlone(counters);
   exact_ = false;
+  counters.step = std::min(counters.step, mostStep());
   const Counts half = stepOf(counters.step);
   for (std::size_t kind = 0; kind < kSizeKindCount; ++kind) {
     ThreadCounters::Kind& own = counters.kinds[kind];

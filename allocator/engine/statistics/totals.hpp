@@ -7,9 +7,10 @@
 //   one       It has room up to the peaks, and publishes when it goes beyond: peaks are exact.
 //   several   Each publishes when its counters have changed by a step, and what counts as published
 //             is never more than there is: published <= now <= published + step. So a peak is never
-//             too high, and too low by at most threads x step. A step is 64 KiB and 64 blocks, or
-//             what a thread's last 64 allocations came to, twice over, if that is more: without
-//             this, threads with larger blocks would all write to one place at each hit.
+//             too high, and too low by at most threads x step for either kind of sizes. A step is
+//             64 KiB and 64 blocks. It is larger for a thread that would publish more often than
+//             once in 64 allocations, as otherwise threads with larger blocks would all write to
+//             one place at each hit; but all steps together are never more than 1/128 of the peak.
 //
 // Threads that only free publish at once, and so do all where no counters can be had for a thread.
 // What is not counted by hits (segments, reserved bytes, blocks that wait for queued work) is
@@ -96,6 +97,7 @@ class Totals {
   void dealAlone(ThreadCounters& counters) noexcept CISTERN_REQUIRES(mutex_);
   void deal(ThreadCounters& counters) noexcept CISTERN_REQUIRES(mutex_);
   void publishLocked(ThreadCounters& counters) noexcept CISTERN_REQUIRES(mutex_);
+  std::int64_t mostStep() const noexcept CISTERN_REQUIRES(mutex_);
   void raisePeaks() noexcept CISTERN_REQUIRES(mutex_);
   void raisePeaksOfBacking() noexcept CISTERN_REQUIRES(mutex_);
   MemoryStats::Values valuesOf(std::size_t kind) const noexcept CISTERN_REQUIRES(mutex_);
