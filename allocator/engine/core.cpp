@@ -34,6 +34,7 @@ Core::Core(Device& on, const Options& how, std::uint64_t total)
       segment_rules(inSegments(options)),
       whole_rules(options, true),
       device_total(total),
+      totals(total),
       events(device),
       segments(device, options, limit, map, places, tick),
       default_pool(true, rules, segments),

@@ -63,9 +63,9 @@ struct MemoryStats {
   PageCounts pages;
   std::uint64_t host_bytes = 0;  ///< host memory that the bookkeeping takes
   /// Whether every peak is exact: so they are as long as one thread allocates. Otherwise those of
-  /// all but segments and reserved bytes may be low: by at most 64 KiB and 64 blocks, of small
-  /// requests and of large ones, for each thread that allocates, or by 1/128 of the peak of
-  /// allocated bytes, if that is more.
+  /// all but segments and reserved bytes may be low: for each thread that allocates by at most
+  /// 1/8192 of the device (10 MiB of 80 GiB), or all together by 1/128 of the peak, if that is
+  /// more.
   bool peaks_exact = true;
 
   const StatValue& operator[](Stat s) const { return all[std::size_t(s)]; }

@@ -17,8 +17,9 @@ using Alive = Registry<Totals>;
 constexpr std::int64_t kLeastStep = 32 << 10;
 /// A thread that publishes more often than after so many allocations takes larger steps.
 constexpr std::int64_t kSeldom = 64;
-/// All steps together are at most so small a part of the peak.
-constexpr std::int64_t kPartOfPeak = 128;
+/// But all that threads may hide together is at most so small a part of the peak, or what each may
+/// hide is one of the device.
+constexpr std::int64_t kPartOfPeak = 128, kPartOfDevice = 8192;
 constexpr Counts kPlenty{std::int64_t{1} << 60, std::int64_t{1} << 60, std::int64_t{1} << 60,
                          std::int64_t{1} << 60, std::int64_t{1} << 60};
 
@@ -54,7 +55,8 @@ struct Totals::Mine {
   std::vector<Seen> all;
 };
 
-Totals::Totals() : number_(enlist(*this)) {}
+Totals::Totals(std::uint64_t device_total)
+    : device_total_(std::int64_t(device_total)), number_(enlist(*this)) {}
 
 Totals::~Totals() {
   Alive::Held alive;
@@ -140,9 +142,10 @@ void Totals::publishLocked(ThreadCounters& counters) noexcept {
 
 // Of each kind of sizes a thread may hide two halves of a step.
 std::int64_t Totals::mostStep() const noexcept {
+  constexpr auto kHalves = std::int64_t(2 * kSizeKindCount);
   const std::int64_t peak = peak_[kBoth][std::size_t(Stat::kAllocatedBytes)];
-  const auto hidden = std::int64_t(2 * kSizeKindCount * threads_.size());
-  return std::max(kLeastStep, peak / (kPartOfPeak * hidden));
+  const std::int64_t of_peak = peak / (kPartOfPeak * std::int64_t(threads_.size()));
+  return std::max(kLeastStep, std::max(of_peak, device_total_ / kPartOfDevice) / kHalves);
 }
 
 /// What the thread has counted is counted here: then nothing is withheld.

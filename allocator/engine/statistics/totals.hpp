@@ -10,7 +10,8 @@
 //             too high, and too low by at most threads x step for either kind of sizes. A step is
 //             64 KiB and 64 blocks. It is larger for a thread that would publish more often than
 //             once in 64 allocations, as otherwise threads with larger blocks would all write to
-//             one place at each hit; but all steps together are never more than 1/128 of the peak.
+//             one place at each hit; but never larger than 1/8192 of the device (10 MiB of 80 GiB),
+//             or than makes all steps together 1/128 of the peak.
 //
 // Threads that only free publish at once, and so do all where no counters can be had for a thread.
 // What is not counted by hits (segments, reserved bytes, blocks that wait for queued work) is
@@ -31,7 +32,8 @@ namespace cistern {
 
 class Totals {
  public:
-  Totals();
+  /// `device_total`: bytes of memory that the device has.
+  explicit Totals(std::uint64_t device_total = 0);
   ~Totals();
   Totals(const Totals&) = delete;
   Totals& operator=(const Totals&) = delete;
@@ -113,6 +115,7 @@ class Totals {
     std::int64_t reserved = 0, reserved_taken = 0;
   };
 
+  const std::int64_t device_total_;
   const std::uint64_t number_;
   mutable Mutex mutex_;
   std::vector<std::unique_ptr<ThreadCounters>> threads_ CISTERN_GUARDED_BY(mutex_);

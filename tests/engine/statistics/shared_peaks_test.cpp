@@ -57,11 +57,11 @@ class Turns {
     rig_.allocator.resetPeakStats();
     peak_ = current_;
   }
-  /// What is promised whatever the sizes: a step of each kind a thread, or a part of the peak.
+  /// What is promised whatever the sizes: a part of the device for each thread, or of the peak.
   std::int64_t lowBy() const {
-    return streams_.size() == 1
-               ? 0
-               : std::max(std::int64_t(streams_.size() * 2 * 64 * kKiB), peak_ / 128);
+    if (streams_.size() == 1) return 0;
+    const auto of_device = std::int64_t(roomySim().capacity / 8192 * streams_.size());
+    return std::max(of_device, peak_ / 128);
   }
 
  private:
