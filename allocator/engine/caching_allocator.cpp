@@ -98,6 +98,9 @@ CacheInfo CachingAllocator::cacheInfo() const { return engine_->accounting.cache
 std::uint64_t CachingAllocator::misses() const { return engine_->core.now(); }
 Result<MemoryInfo> CachingAllocator::getMemoryInfo() { return device().memoryInfo(); }
 
+bool CachingAllocator::owns(const void* pointer) const noexcept {
+  return engine_->core.reports.covers(toAddress(pointer));
+}
 std::size_t CachingAllocator::blockSize(void* pointer) const {
   return engine_->core.reports.inspect("blockSize", toAddress(pointer)).bytes;
 }

@@ -28,6 +28,22 @@ TEST_CASE("a request is rounded up to 512 bytes", "[engine][gpu-too]") {
   });
 }
 
+TEST_CASE("an allocator owns what it has taken from the device, and nothing else", "[engine]") {
+  SimRig rig;
+  void* const small = rig.allocator.allocate(512);
+  void* const large = rig.allocator.allocate(48 * kMiB);
+  CHECK(rig.allocator.owns(small));
+  CHECK(rig.allocator.owns(large));
+  CHECK(rig.allocator.owns(toPointer(toAddress(large) + 40 * kMiB)));
+  CHECK_FALSE(rig.allocator.owns(nullptr));
+  CHECK_FALSE(rig.allocator.owns(&rig));
+  CHECK_FALSE(rig.allocator.owns(toPointer(~Address{0})));
+  rig.allocator.free(small);
+  rig.allocator.free(large);
+  rig.allocator.emptyCache();
+  CHECK_FALSE(rig.allocator.owns(large));
+}
+
 TEST_CASE("no bytes are a null pointer, and a null pointer may be freed", "[engine][gpu-too]") {
   forEachBackend([](DeviceWork& work) {
     CachingAllocator allocator(work.device(), optionsOf());

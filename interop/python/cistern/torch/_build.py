@@ -1,0 +1,149 @@
+"""Compiles the extension against the PyTorch that is installed, once: no nvcc, no CUDA toolkit beyond
+the headers that come with PyTorch.
+
+What is compiled stays in $CISTERN_CACHE, or ~/.cache/cistern, under a name that says what it was made
+of, so that another PyTorch, compiler or Cistern is another file. Several processes may build at once:
+the last one's file replaces the others' as a whole.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Iterable, List, Optional
+
+from .. import _places
+
+_FLAGS = ["-std=c++20", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-DNDEBUG"]
+
+
+class BuildError(Exception):
+    """What is missing, or what the compiler said."""
+
+
+def extension() -> Path:
+    """The compiled extension, made if it is not there."""
+    command = _command()
+    made = _cache() / f"cistern_torch-{_digest(command)}.so"
+    if not made.is_file():
+        _compile(command, made)
+    return made
+
+
+def _cache() -> Path:
+    named = os.environ.get("CISTERN_CACHE")
+    if named:
+        return Path(named)
+    home = os.environ.get("XDG_CACHE_HOME")
+    return (Path(home) if home else Path.home() / ".cache") / "cistern"
+
+
+def _sources() -> List[Path]:
+    return sorted(_places.torch_sources().glob("*.cpp"))
+
+
+def _command() -> List[str]:
+    import torch
+
+    root = Path(torch.__file__).parent
+    library = _places.library().resolve()
+    folders = [
+        root / "include",
+        root / "include/torch/csrc/api/include",
+        _cuda_headers(),
+        _places.include(),
+        _places.torch_sources(),
+    ]
+    links = [root / "lib", library.parent]
+    abi = int(torch.compiled_with_cxx11_abi())
+    return [
+        _compiler(),
+        *_FLAGS,
+        f"-D_GLIBCXX_USE_CXX11_ABI={abi}",
+        *(f"-I{folder}" for folder in folders),
+        *(f"-L{folder}" for folder in links),
+        *(f"-Wl,-rpath,{folder}" for folder in links),
+        "-lc10",
+        "-lc10_cuda",
+        "-l:libcistern.so.0",
+        # The process's own: a compiler may be set up to link its runtime statically, and then this
+        # extension and PyTorch would each have one.
+        "-l:libstdc++.so.6",
+    ]
+
+
+def _compiler() -> str:
+    for name in (os.environ.get("CXX"), "c++", "g++", "clang++"):
+        found = shutil.which(name) if name else None
+        if found:
+            return found
+    raise BuildError("no C++ compiler is found (c++, g++ or clang++ on PATH, or $CXX)")
+
+
+def _cuda_headers() -> Path:
+    """The folder of cuda_runtime_api.h."""
+    folders = list(_cuda_folders())
+    for folder in folders:
+        if (folder / "cuda_runtime_api.h").is_file():
+            return folder
+    looked = ", ".join(map(str, folders))
+    raise BuildError(f"cuda_runtime_api.h is not found; looked in {looked}; set CUDA_HOME")
+
+
+def _cuda_folders() -> Iterable[Path]:
+    home = os.environ.get("CUDA_HOME")
+    if home:
+        yield Path(home) / "include"
+    spec = importlib.util.find_spec("nvidia")
+    for folder in (spec.submodule_search_locations or []) if spec else []:
+        yield from sorted(Path(folder).glob("cu*/include"))
+        yield Path(folder) / "cuda_runtime/include"
+    nvcc: Optional[str] = shutil.which("nvcc")
+    if nvcc:
+        yield Path(nvcc).resolve().parents[1] / "include"
+    yield Path("/usr/local/cuda/include")
+
+
+def _digest(command: List[str]) -> str:
+    import torch
+
+    digest = hashlib.sha256()
+    digest.update(torch.__version__.encode())
+    digest.update("\0".join(command).encode())
+    library = _places.library().stat()
+    digest.update(f"{library.st_size} {library.st_mtime_ns}".encode())
+    headers = sorted(_places.torch_sources().glob("*.hpp")) + sorted(
+        _places.include().glob("cistern/*.hpp")
+    )
+    for path in _sources() + headers:
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:24]
+
+
+def _compile(command: List[str], made: Path) -> None:
+    made.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=made.parent) as scratch:
+        # One file: PyTorch's headers are read once.
+        whole = Path(scratch) / "cistern_torch.cpp"
+        whole.write_text("".join(f'#include "{path}"\n' for path in _sources()))
+        out = Path(scratch) / "cistern_torch.so"
+        ran = subprocess.run(
+            [command[0], str(whole), *command[1:], "-o", str(out)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        if ran.returncode != 0:
+            raise BuildError(_first_lines(ran.stdout))
+        out.replace(made)
+
+
+def _first_lines(output: str, most: int = 20) -> str:
+    lines = [line for line in output.splitlines() if "error" in line] or output.splitlines()
+    return "the compiler said:\n" + "\n".join(lines[:most])

@@ -1,0 +1,47 @@
+"""The native way: PyTorch's own allocator is replaced by ours."""
+
+from __future__ import annotations
+
+import ctypes
+
+from . import _build
+
+OLDEST, NEWEST = (2, 9), (2, 11)
+
+
+class Unavailable(Exception):
+    """Why the native allocator cannot be had here."""
+
+
+def _release() -> tuple[int, int]:
+    import torch
+
+    major, minor = torch.__version__.split(".")[:2]
+    return int(major), int(minor)
+
+
+def install() -> None:
+    """Compiles the extension if need be, loads it, and makes it PyTorch's allocator. Unavailable
+    where it cannot be; RuntimeError where CUDA is initialised already."""
+    release = _release()
+    if release < OLDEST:
+        raise Unavailable(
+            "the native allocator is for PyTorch {}.{} and later, and this is {}.{}".format(
+                *OLDEST, *release
+            )
+        )
+    try:
+        path = _build.extension()
+    except _build.BuildError as failure:
+        newer = release > NEWEST
+        hint = " (a later release than any that it was written for)" if newer else ""
+        raise Unavailable(
+            "the native allocator could not be compiled against PyTorch {}.{}{}: {}".format(
+                *release, hint, failure
+            )
+        ) from None
+    library = ctypes.CDLL(str(path))
+    library.cistern_torch_install.restype = ctypes.c_char_p
+    refused = library.cistern_torch_install()
+    if refused is not None:
+        raise RuntimeError(f"cistern.torch: {refused.decode()}")

@@ -1,0 +1,31 @@
+// Cistern's exceptions as the ones that a PyTorch program expects.
+#pragma once
+
+#include <exception>
+
+#include <c10/util/Exception.h>
+
+#include "cistern/error.hpp"
+#include "cistern/report.hpp"
+#include "cistern/status.hpp"
+
+namespace cistern_torch {
+
+/// Runs `work`; what it throws of Cistern's leaves as torch.OutOfMemoryError, as ValueError, or as
+/// RuntimeError, with Cistern's text.
+template <class Work>
+auto asTorch(Work work) {
+  try {
+    return work();
+  } catch (const cistern::OutOfMemory& failure) {
+    TORCH_CHECK_WITH(OutOfMemoryError, false, "CUDA out of memory. ", failure.what());
+  } catch (const cistern::InvalidArgument& failure) {
+    TORCH_CHECK_VALUE(false, "cistern: ", failure.what());
+  } catch (const cistern::Error& failure) {
+    TORCH_CHECK(false, "cistern: ", failure.what());
+  } catch (const std::bad_alloc&) {
+    TORCH_CHECK(false, "cistern: no host memory for the bookkeeping");
+  }
+}
+
+}  // namespace cistern_torch

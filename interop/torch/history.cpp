@@ -1,0 +1,143 @@
+#include "history.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace cistern_torch {
+namespace {
+
+/// As _record_memory_history(skip_actions=…) spells it.
+const char* nameOf(Action action) {
+  switch (action) {
+    case Action::ALLOC: return "alloc";
+    case Action::FREE_REQUESTED: return "free_requested";
+    case Action::FREE_COMPLETED: return "free_completed";
+    case Action::SEGMENT_ALLOC: return "segment_alloc";
+    case Action::SEGMENT_FREE: return "segment_free";
+    case Action::SEGMENT_MAP: return "segment_map";
+    case Action::SEGMENT_UNMAP: return "segment_unmap";
+    case Action::SNAPSHOT: return "snapshot";
+    case Action::OOM: return "oom";
+  }
+  return "";
+}
+
+}  // namespace
+
+bool History::enabled() const {
+  const std::lock_guard lock(mutex_);
+  return settings_.enabled;
+}
+
+void History::set(HistorySettings settings, bool clear) {
+  const std::lock_guard lock(mutex_);
+  settings.most_entries = std::max<std::size_t>(settings.most_entries, 1);
+  if (clear || !settings.enabled || settings.most_entries != settings_.most_entries) {
+    entries_.clear();
+    next_ = 0;
+  }
+  settings_ = std::move(settings);
+  if (!settings_.enabled) {
+    settings_.when = theirs::RecordContext::NEVER;
+    held_.clear();
+  }
+  listening_.store(settings_.enabled || !trackers_.empty(), std::memory_order_relaxed);
+}
+
+void History::addTracker(theirs::AllocatorTraceTracker tracker) {
+  const std::lock_guard lock(mutex_);
+  trackers_.push_back(std::move(tracker));
+  listening_.store(true, std::memory_order_relaxed);
+}
+
+void History::setMetadata(const std::string& metadata) {
+  const std::lock_guard lock(mutex_);
+  metadata_ = metadata;
+}
+
+std::string History::metadata() const {
+  const std::lock_guard lock(mutex_);
+  return metadata_;
+}
+
+void History::pushCompileContext(const std::string& context) {
+  const std::lock_guard lock(mutex_);
+  compile_contexts_.push_back(context);
+}
+
+void History::popCompileContext() {
+  const std::lock_guard lock(mutex_);
+  if (!compile_contexts_.empty()) compile_contexts_.pop_back();
+}
+
+Context History::gather(theirs::RecordContext level) const {
+  theirs::CreateContextFn gather = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    if (settings_.enabled && settings_.when >= level) gather = settings_.gather;
+  }
+  return gather == nullptr ? nullptr : gather();
+}
+
+bool History::wanted(Action action) const {
+  const auto& skipped = settings_.skipped_actions;
+  return std::find(skipped.begin(), skipped.end(), nameOf(action)) == skipped.end();
+}
+
+void History::write(const HistoryEvent& event, Context context) {
+  if (settings_.when < theirs::RecordContext::ALLOC) context = nullptr;
+  theirs::TraceEntry entry = traceEntry(
+      event.action, device_, event.address, event.bytes, event.stream, event.pool,
+      std::move(context), compile_contexts_.empty() ? "N/A" : compile_contexts_.back(), metadata_);
+  for (const auto& tracker : trackers_) tracker(entry);
+  if (!settings_.enabled || !wanted(event.action)) return;
+  if (entries_.size() < settings_.most_entries) {
+    entries_.push_back(std::move(entry));
+    return;
+  }
+  entries_[next_] = std::move(entry);
+  next_ = (next_ + 1) % entries_.size();
+}
+
+void History::add(const HistoryEvent& event, Context context) {
+  const std::lock_guard lock(mutex_);
+  write(event, std::move(context));
+}
+
+void History::allocated(const HistoryEvent& event, Context context) {
+  const std::lock_guard lock(mutex_);
+  if (settings_.enabled)
+    held_[reinterpret_cast<void*>(event.address)] = Held{event, context};  // NOLINT
+  write(event, std::move(context));
+}
+
+// The engine orders a free behind the work of every stream that used the block by itself, so to a
+// reader of the trace the block is gone when the program has let go of it.
+void History::freed(void* block, Context context) {
+  const std::lock_guard lock(mutex_);
+  HistoryEvent event{Action::FREE_REQUESTED, reinterpret_cast<std::size_t>(block)};
+  const auto found = held_.find(block);
+  if (found != held_.end()) {
+    event = found->second.event;
+    event.action = Action::FREE_REQUESTED;
+    held_.erase(found);
+  }
+  write(event, context);
+  event.action = Action::FREE_COMPLETED;
+  write(event, std::move(context));
+}
+
+Context History::contextOf(void* block) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = held_.find(block);
+  return found == held_.end() ? nullptr : found->second.context;
+}
+
+std::vector<theirs::TraceEntry> History::entries() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<theirs::TraceEntry> ordered(entries_.begin() + std::ptrdiff_t(next_), entries_.end());
+  ordered.insert(ordered.end(), entries_.begin(), entries_.begin() + std::ptrdiff_t(next_));
+  return ordered;
+}
+
+}  // namespace cistern_torch

@@ -1,0 +1,89 @@
+// What torch.cuda.memory._record_memory_history asks for: the latest events of one device in a
+// ring, each with the stack that PyTorch gathers; and the stacks of blocks that are allocated.
+// While nobody listens an allocation reads one flag.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "version.hpp"
+
+namespace cistern_torch {
+
+using Action = theirs::TraceEntry::Action;
+using Context = std::shared_ptr<c10::GatheredContext>;
+
+/// What was asked of the recorder, the same for all devices.
+struct HistorySettings {
+  bool enabled = false;
+  theirs::CreateContextFn gather = nullptr;
+  std::size_t most_entries = 1;
+  theirs::RecordContext when = theirs::RecordContext::NEVER;
+  std::vector<std::string> skipped_actions;
+};
+
+/// One event, before it has a context.
+struct HistoryEvent {
+  Action action;
+  std::size_t address = 0;
+  std::size_t bytes = 0;
+  cudaStream_t stream = nullptr;
+  TorchPoolId pool{0, 0};
+};
+
+/// Thread-safe. Invariant: entries_.size() <= settings_.most_entries, and the entry that is written
+/// next is entries_[next_], the oldest, when it is full.
+class History {
+ public:
+  explicit History(DeviceIndex device) : device_(device) {}
+
+  bool listening() const { return listening_.load(std::memory_order_relaxed); }
+  bool enabled() const;
+  void set(HistorySettings settings, bool clear);
+  void addTracker(theirs::AllocatorTraceTracker tracker);
+  void setMetadata(const std::string& metadata);
+  std::string metadata() const;
+  void pushCompileContext(const std::string& context);
+  void popCompileContext();
+
+  /// The stack of the caller, if that is wanted at `level`. To be called without a lock held:
+  /// PyTorch takes Python's.
+  Context gather(theirs::RecordContext level) const;
+
+  void allocated(const HistoryEvent& event, Context context);
+  /// Forgets the block; what it was asked for as, or the event's own figures where the block was
+  /// allocated before anyone listened.
+  void freed(void* block, Context context);
+  void add(const HistoryEvent& event, Context context);
+  /// The stack that the block was allocated with; null for none.
+  Context contextOf(void* block) const;
+
+  /// Oldest first. Times are as PyTorch's clock has them.
+  std::vector<theirs::TraceEntry> entries() const;
+
+ private:
+  struct Held {
+    HistoryEvent event;
+    Context context;
+  };
+  void write(const HistoryEvent& event, Context context);
+  bool wanted(Action action) const;
+
+  const DeviceIndex device_;
+  std::atomic<bool> listening_{false};
+  mutable std::mutex mutex_;
+  HistorySettings settings_;
+  std::vector<theirs::AllocatorTraceTracker> trackers_;
+  std::vector<theirs::TraceEntry> entries_;
+  std::size_t next_ = 0;
+  std::unordered_map<void*, Held> held_;
+  std::string metadata_;
+  std::vector<std::string> compile_contexts_;
+};
+
+}  // namespace cistern_torch

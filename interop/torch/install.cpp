@@ -1,0 +1,23 @@
+// What Python calls: puts the allocator in PyTorch's place.
+#include <c10/core/Allocator.h>
+
+#include "allocator.hpp"
+
+/// Null, or why not: static storage, or until the next call. To be called once, before CUDA is
+/// initialised.
+extern "C" __attribute__((visibility("default"))) const char* cistern_torch_install() {
+  using namespace cistern_torch;
+  if (installed() != nullptr) return nullptr;
+  if (theirs::get() != nullptr && theirs::get()->initialized())
+    return "CUDA is initialised already: tensors of PyTorch's own allocator may be there";
+  auto* const made = new TorchAllocator;
+  setInstalled(made);
+  theirs::allocator.store(made);
+  c10::SetAllocator(c10::kCUDA, made, 0);
+  return nullptr;
+}
+
+/// The release of PyTorch that this was built against, 211 for 2.11.
+extern "C" __attribute__((visibility("default"))) int cistern_torch_built_against() {
+  return CISTERN_TORCH;
+}

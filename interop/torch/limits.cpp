@@ -1,0 +1,52 @@
+// Beginning, limits, and what there is of memory.
+#include <algorithm>
+
+#include <c10/cuda/CUDAGuard.h>
+
+#include "allocator.hpp"
+#include "errors.hpp"
+
+namespace cistern_torch {
+
+void TorchAllocator::init(int devices) { devices_.store(devices); }
+bool TorchAllocator::initialized() { return devices_.load() > 0; }
+
+double TorchAllocator::getMemoryFraction(DeviceIndex device) {
+  return asTorch([&] {
+    cistern::CachingAllocator& allocator = at(device).allocator;
+    const double total = double(allocator.getMemoryInfo().orThrow().total_bytes);
+    return std::min(1.0, double(allocator.limit()) / total);
+  });
+}
+
+void TorchAllocator::setMemoryFraction(double fraction, DeviceIndex device) {
+  asTorch([&] { at(device).allocator.setMemoryFraction(fraction); });
+}
+
+// cuDNN's benchmark asks how much its workspace could be at most: what the device has, or the
+// largest block that lies free. PyTorch hands in what it has found so far.
+void TorchAllocator::cacheInfo(DeviceIndex device, std::size_t* largest_block) {
+  asTorch([&] {
+    cistern::CachingAllocator& allocator = at(device).allocator;
+    if (*largest_block == 0)
+      *largest_block = std::size_t(allocator.getMemoryInfo().orThrow().free_bytes);
+    *largest_block =
+        std::max(*largest_block, std::size_t(allocator.cacheInfo().largest_free_block));
+  });
+}
+
+void* TorchAllocator::getBaseAllocation(void* pointer, std::size_t* bytes) {
+  DeviceState* const state = ownerOf(pointer);
+  TORCH_CHECK(state != nullptr, "cistern: getBaseAllocation: ", pointer, " is no block of ours");
+  return asTorch([&] {
+    const cistern::BaseAllocation base = state->allocator.getBaseAllocation(pointer);
+    if (bytes != nullptr) *bytes = base.bytes;
+    return base.base;
+  });
+}
+
+void TorchAllocator::emptyCache(TorchPoolId pool) {
+  asTorch([&] { everywhere([&](DeviceState& state) { state.pools.emptyCache(pool); }); });
+}
+
+}  // namespace cistern_torch

@@ -1,0 +1,122 @@
+// Blocks: what every tensor comes to.
+//
+//   allocate, raw_alloc…  -> take: the pool's region, if one is open; Cistern's allocate
+//                            takeListening instead, while someone records or profiles
+//   raw_delete            -> Cistern's free, which finds the device by the address
+#include <c10/core/impl/GPUTrace.h>
+#include <c10/cuda/CUDAFunctions.h>
+#include <c10/cuda/CUDAGuard.h>
+
+#include "allocator.hpp"
+#include "errors.hpp"
+
+namespace cistern_torch {
+namespace {
+
+std::atomic<TorchAllocator*> the_allocator{nullptr};
+
+/// What a tensor's storage keeps to be freed by.
+void freeBlock(void* pointer) { the_allocator.load(std::memory_order_relaxed)->raw_delete(pointer); }
+
+DeviceIndex currentDevice() {
+  DeviceIndex device = 0;
+  C10_CUDA_CHECK(c10::cuda::GetDevice(&device));
+  return device;
+}
+
+}  // namespace
+
+TorchAllocator* installed() { return the_allocator.load(std::memory_order_acquire); }
+void setInstalled(TorchAllocator* allocator) {
+  the_allocator.store(allocator, std::memory_order_release);
+}
+
+c10::DeleterFnPtr TorchAllocator::raw_deleter() const { return &freeBlock; }
+
+c10::DataPtr TorchAllocator::allocate(std::size_t bytes) {
+  const DeviceIndex device = currentDevice();
+  void* const pointer = take(bytes, device, c10::cuda::getCurrentCUDAStream(device));
+  return {pointer, pointer, &freeBlock, c10::Device(c10::DeviceType::CUDA, device)};
+}
+
+void* TorchAllocator::raw_alloc(std::size_t bytes) {
+  const DeviceIndex device = currentDevice();
+  return take(bytes, device, c10::cuda::getCurrentCUDAStream(device));
+}
+
+void* TorchAllocator::raw_alloc_with_stream(std::size_t bytes, cudaStream_t stream) {
+  return take(bytes, currentDevice(), stream);
+}
+
+void* TorchAllocator::take(std::size_t bytes, DeviceIndex device, cudaStream_t stream) {
+  if (bytes == 0) return nullptr;
+  if (uncached_.wanted()) [[unlikely]]
+    return uncached_.allocate(bytes);
+  DeviceState& state = at(device);
+  const bool told = state.history.listening() || c10::memoryProfilingEnabled() ||
+                    c10::impl::GPUTrace::get_trace() != nullptr;
+  if (told) [[unlikely]]
+    return takeListening(state, bytes, stream);
+  return asTorch([&] {
+    state.pools.expect(stream);
+    return state.allocator.allocate(bytes, stream);
+  });
+}
+
+void* TorchAllocator::takeListening(DeviceState& state, std::size_t bytes, cudaStream_t stream) {
+  Context context = state.history.gather(theirs::RecordContext::STATE);
+  TorchPoolId pool{0, 0};
+  void* const pointer = asTorch([&] {
+    state.pools.expect(stream);
+    pool = state.pools.nameOf(state.allocator.poolFor(stream));
+    return state.allocator.allocate(bytes, stream);
+  });
+  state.history.allocated({Action::ALLOC, std::size_t(pointer), bytes, stream, pool},
+                          std::move(context));
+  tellProfiler(state, pointer, std::int64_t(bytes));
+  const c10::impl::PyInterpreter* const trace = c10::impl::GPUTrace::get_trace();
+  if (trace != nullptr)
+    (*trace)->trace_gpu_memory_allocation(c10::kCUDA, reinterpret_cast<std::uintptr_t>(pointer));
+  return pointer;
+}
+
+void TorchAllocator::tellProfiler(DeviceState& state, void* pointer, std::int64_t bytes) {
+  if (!c10::memoryProfilingEnabled()) return;
+  const cistern::MemoryStats now = state.allocator.memoryStats();
+  c10::reportMemoryUsageToProfiler(
+      pointer, bytes, std::size_t(now[cistern::Stat::kAllocatedBytes].current),
+      std::size_t(now[cistern::Stat::kReservedBytes].current),
+      c10::Device(c10::DeviceType::CUDA, state.device));
+}
+
+void TorchAllocator::raw_delete(void* pointer) {
+  if (pointer == nullptr || uncached_.free(pointer)) return;
+  const c10::impl::PyInterpreter* const trace = c10::impl::GPUTrace::get_trace();
+  if (trace != nullptr) [[unlikely]]
+    (*trace)->trace_gpu_memory_deallocation(c10::kCUDA, reinterpret_cast<std::uintptr_t>(pointer));
+  const bool told = listening_.load(std::memory_order_relaxed) || c10::memoryProfilingEnabled();
+  DeviceState* const state = told ? ownerOf(pointer) : nullptr;
+  if (state == nullptr) [[likely]]
+    return cistern::free(pointer);
+  const auto bytes = std::int64_t(state->allocator.blockSize(pointer));
+  state->history.freed(pointer, state->history.gather(theirs::RecordContext::ALL));
+  cistern::free(pointer);
+  tellProfiler(*state, pointer, -bytes);
+}
+
+// What is not ours, a tensor of another program's memory for one, needs no care here.
+void TorchAllocator::recordStream(const c10::DataPtr& block, c10::cuda::CUDAStream stream) {
+  if (block.get() == nullptr || block.get_deleter() != &freeBlock) return;
+  void* const start = block.get_context();
+  if (ownerOf(start) == nullptr) return;
+  asTorch([&] { cistern::recordStream(start, stream.stream()); });
+}
+
+void TorchAllocator::copy_data(void* to, const void* from, std::size_t bytes) const {
+  C10_CUDA_CHECK(cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToDevice));
+}
+
+void TorchAllocator::enable(bool value) { uncached_.want(!value); }
+bool TorchAllocator::isEnabled() const { return !uncached_.wanted(); }
+
+}  // namespace cistern_torch

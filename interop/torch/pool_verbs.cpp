@@ -1,0 +1,73 @@
+// PyTorch's verbs of pools, handed on to the device's pools.
+#include <utility>
+
+#include "allocator.hpp"
+#include "errors.hpp"
+#include "source.hpp"
+
+namespace cistern_torch {
+namespace {
+
+struct CheckpointState final : theirs::AllocatorState {
+  cistern::PoolCheckpoint checkpoint;
+};
+
+}  // namespace
+
+void TorchAllocator::beginAllocateToPool(DeviceIndex device, TorchPoolId pool, Filter filter) {
+  asTorch([&] { at(device).pools.begin(pool, std::move(filter)); });
+}
+void TorchAllocator::endAllocateToPool(DeviceIndex device, TorchPoolId pool) {
+  asTorch([&] { at(device).pools.end(pool); });
+}
+void TorchAllocator::releasePool(DeviceIndex device, TorchPoolId pool) {
+  asTorch([&] { at(device).pools.release(pool); });
+}
+int TorchAllocator::getPoolUseCount(DeviceIndex device, TorchPoolId pool) {
+  return at(device).pools.uses(pool);
+}
+void TorchAllocator::countPool(DeviceIndex device, TorchPoolId pool, CustomAllocator source) {
+  asTorch([&] { at(device).pools.count(pool, sourceOf(device, std::move(source))); });
+}
+void TorchAllocator::setLends(DeviceIndex device, TorchPoolId pool, bool lends) {
+  asTorch([&] { at(device).pools.setLends(pool, lends); });
+}
+void TorchAllocator::setSplits(DeviceIndex device, TorchPoolId pool) {
+  asTorch([&] { at(device).pools.setNoSplit(pool); });
+}
+
+bool TorchAllocator::checkPoolLiveAllocations(DeviceIndex device, TorchPoolId pool,
+                                              const std::unordered_set<void*>& expected) {
+  return asTorch([&] { return at(device).pools.holdsExactly(pool, expected); });
+}
+
+std::shared_ptr<theirs::AllocatorState> TorchAllocator::getCheckpointState(DeviceIndex device,
+                                                                           TorchPoolId pool) {
+  auto state = std::make_shared<CheckpointState>();
+  asTorch([&] { state->checkpoint = at(device).pools.checkpoint(pool); });
+  return state;
+}
+
+// PyTorch takes its deleters off the storages whose blocks are named freed, and puts new ones on
+// those named allocated: it must be told of every block, also of those that stay as they are.
+theirs::CheckpointDelta TorchAllocator::setCheckpointPoolState(
+    DeviceIndex device, std::shared_ptr<theirs::AllocatorState> state) {
+  const auto* const wanted = dynamic_cast<CheckpointState*>(state.get());
+  TORCH_CHECK(wanted != nullptr, "cistern: setCheckpointPoolState: a state of another allocator");
+  TorchPools& pools = at(device).pools;
+  theirs::CheckpointDelta delta;
+  asTorch([&] {
+    const cistern::PoolCheckpoint before = pools.held(wanted->checkpoint.id);
+    pools.restore(wanted->checkpoint);
+    for (const auto& block : before.blocks)
+      delta.ptrs_freed.push_back(cistern::toPointer(block.address));
+  });
+  for (const auto& block : wanted->checkpoint.blocks) {
+    void* const pointer = cistern::toPointer(block.address);
+    delta.dataptrs_allocd.emplace_back(pointer, pointer, raw_deleter(),
+                                       c10::Device(c10::DeviceType::CUDA, device));
+  }
+  return delta;
+}
+
+}  // namespace cistern_torch

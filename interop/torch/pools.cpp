@@ -1,0 +1,133 @@
+#include "pools.hpp"
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include "cistern/device.hpp"
+
+namespace cistern_torch {
+
+TorchPools::TorchPools(cistern::Pools& pools) : pools_(pools) {
+  pools_.allocator().registerReclaimCallback([this] { return settle(); });
+}
+
+const TorchPools::Pool* TorchPools::find(TorchPoolId id) const {
+  const auto found = table_.find(id);
+  return found != table_.end() && found->second.uses > 0 ? &found->second : nullptr;
+}
+
+// PyTorch uses a name again after its last user has gone, when Cistern's pool of that name may be
+// draining still. So the names in there are Cistern's own.
+TorchPools::Pool& TorchPools::pool(TorchPoolId id, std::shared_ptr<cistern::SegmentSource> source) {
+  Pool& pool = table_[id];
+  if (pool.uses > 0) return pool;
+  if (!pool.resting) {
+    pool.id = cistern::graphPoolHandle(id.first == 0);
+    cistern::PoolTraits traits;
+    traits.source = std::move(source);
+    pools_.createOrIncrefPool(pool.id, traits);
+    names_[pool.id] = id;
+  }
+  pool.resting = false;
+  return pool;
+}
+
+TorchPools::Pool& TorchPools::known(const char* verb, TorchPoolId id) {
+  if (find(id) == nullptr)
+    throw cistern::PoolError(std::string(verb) + ": pool " +
+                             cistern::poolName({id.first, id.second}) + " is not there");
+  return table_[id];
+}
+
+void TorchPools::count(TorchPoolId id, std::shared_ptr<cistern::SegmentSource> source) {
+  const std::lock_guard lock(mutex_);
+  ++pool(id, std::move(source)).uses;
+}
+
+int TorchPools::uses(TorchPoolId id) const {
+  const std::lock_guard lock(mutex_);
+  const Pool* const found = find(id);
+  return found == nullptr ? 0 : found->uses;
+}
+
+void TorchPools::release(TorchPoolId id) {
+  const std::lock_guard lock(mutex_);
+  Pool& pool = known("releasePool", id);
+  if (--pool.uses > 0) return;
+  pool.resting = !pool.graphs.empty();
+  if (!pool.resting) pools_.releasePool(pool.id);
+}
+
+void TorchPools::setLends(TorchPoolId id, bool lends) {
+  const std::lock_guard lock(mutex_);
+  pools_.setUseOnOOM(known("setUseOnOOM", id).id, lends);
+}
+
+void TorchPools::setNoSplit(TorchPoolId id) {
+  const std::lock_guard lock(mutex_);
+  pools_.setNoSplit(known("setNoSplit", id).id);
+}
+
+// A pool that nobody uses any more keeps its name until its memory is asked for once: a MemPool
+// empties its pool after it has let go of it.
+void TorchPools::emptyCache(TorchPoolId id) {
+  {
+    const std::lock_guard lock(mutex_);
+    settleLocked();
+    if (id != TorchPoolId{0, 0}) {
+      const auto found = table_.find(id);
+      if (found == table_.end()) return;
+      try {
+        pools_.emptyCache(found->second.id);
+      } catch (const cistern::PoolError&) {  // gone
+      }
+      if (found->second.uses == 0 && !found->second.resting) table_.erase(found);
+      return;
+    }
+  }
+  pools_.allocator().emptyCache();
+}
+
+bool TorchPools::settle() {
+  const std::lock_guard lock(mutex_);
+  return settleLocked();
+}
+
+bool TorchPools::settleLocked() {
+  const bool any = std::any_of(table_.begin(), table_.end(),
+                               [](const auto& entry) { return entry.second.resting; });
+  if (!any || capturing() || !pools_.device().synchronizeDevice().ok()) return false;
+  for (auto& [id, pool] : table_) {
+    if (!pool.resting) continue;
+    pool.graphs.clear();
+    pool.resting = false;
+    pools_.releasePool(pool.id);
+  }
+  return true;
+}
+
+bool TorchPools::holdsExactly(TorchPoolId id, const std::unordered_set<void*>& expected) const {
+  const std::lock_guard lock(mutex_);
+  const Pool* const found = find(id);
+  if (found == nullptr) return expected.empty();
+  return pools_.checkPoolLiveAllocations(found->id,
+                                         std::set<void*>(expected.begin(), expected.end()));
+}
+
+cistern::PoolCheckpoint TorchPools::checkpoint(TorchPoolId id) const {
+  const std::lock_guard lock(mutex_);
+  return pools_.getCheckpointState(const_cast<TorchPools*>(this)->known("getCheckpointState", id).id);
+}
+
+void TorchPools::restore(const cistern::PoolCheckpoint& checkpoint) {
+  pools_.setCheckpointPoolState(checkpoint);
+}
+
+TorchPoolId TorchPools::nameOf(cistern::MempoolId_t id) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = names_.find(id);
+  return found == names_.end() ? TorchPoolId{id.uuid, id.uid} : found->second;
+}
+
+}  // namespace cistern_torch

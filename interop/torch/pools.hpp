@@ -1,0 +1,108 @@
+// The pools of one device as PyTorch counts them, over Cistern's.
+//
+// PyTorch names a pool, counts its users itself (a graph, a MemPool and a region are one each), and
+// says of a region only which streams it catches: whether a graph is being captured there shows
+// when the first request comes. So a region waits until then:
+//
+//   waiting --first request it catches, on a stream that is being captured--> capture
+//   waiting --first request it catches, on another stream-------------------> scope
+//
+// A capture's memory stays in place until PyTorch has let go of the pool. Launches are not told to
+// an allocator, so that may be while a replay is queued: such a pool is kept until the device has
+// come to rest, at the next emptyCache or before memory is short.
+//
+// Invariants: uses == calls that counted a user - calls that let one go, and a pool is known to
+// Cistern by one use of ours as long as uses > 0 or it is resting.
+//
+// No header of PyTorch's is needed: the plug-in interface (interop/plugin), which is part of the
+// library, has these pools too.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "cistern/graph.hpp"
+#include "cistern/pool.hpp"
+
+struct CUstream_st;  // what a cudaStream_t points to
+
+namespace cistern_torch {
+
+/// c10::MempoolId_t.
+using TorchPoolId = std::pair<unsigned long long, unsigned long long>;
+/// Which streams a region catches.
+using Filter = std::function<bool(CUstream_st*)>;
+
+/// Thread-safe. Errors are Cistern's.
+class TorchPools {
+ public:
+  explicit TorchPools(cistern::Pools& pools);
+
+  /// A request is about to be made on the stream. Costs one load while no region is open.
+  void expect(CUstream_st* stream) {
+    if (open_.load(std::memory_order_acquire) != 0) openFor(stream);
+  }
+
+  /// One user more. `source`: of a new pool; null: the device.
+  void count(TorchPoolId id, std::shared_ptr<cistern::SegmentSource> source = nullptr);
+  void begin(TorchPoolId id, Filter filter);
+  void end(TorchPoolId id);
+  void release(TorchPoolId id);
+  int uses(TorchPoolId id) const;
+  void setLends(TorchPoolId id, bool lends);
+  void setNoSplit(TorchPoolId id);
+  /// {0, 0}: all.
+  void emptyCache(TorchPoolId id);
+  bool holdsExactly(TorchPoolId id, const std::unordered_set<void*>& expected) const;
+  cistern::PoolCheckpoint checkpoint(TorchPoolId id) const;
+  /// The same of a pool under Cistern's name.
+  cistern::PoolCheckpoint held(cistern::MempoolId_t id) const {
+    return pools_.getCheckpointState(id);
+  }
+  void restore(const cistern::PoolCheckpoint& checkpoint);
+  /// What PyTorch calls that pool; the id itself where PyTorch has not named it.
+  TorchPoolId nameOf(cistern::MempoolId_t id) const;
+  /// Lets go of captured pools that nobody uses any more, once the device has done all work that is
+  /// queued. False where there was none, or a capture is under way. Waits for the device.
+  bool settle();
+
+ private:
+  enum class Kind { kWaiting, kScope, kCapture };
+  struct Region {
+    TorchPoolId id;
+    Filter filter;
+    Kind kind = Kind::kWaiting;
+    std::unique_ptr<cistern::GraphMemory> memory;  ///< a capture's
+  };
+  struct Pool {
+    cistern::MempoolId_t id;
+    int uses = 0;
+    bool resting = false;  ///< nobody's, but replays may be queued
+    std::vector<std::unique_ptr<cistern::GraphMemory>> graphs;
+  };
+
+  void openFor(CUstream_st* stream);
+  void openCapture(CUstream_st* stream);
+  void openScope(CUstream_st* stream);
+  void suspendScope(TorchPoolId id);
+  bool capturing() const;
+  Pool& pool(TorchPoolId id, std::shared_ptr<cistern::SegmentSource> source = nullptr);
+  Pool& known(const char* verb, TorchPoolId id);
+  const Pool* find(TorchPoolId id) const;
+  bool settleLocked();
+
+  cistern::Pools& pools_;
+  std::atomic<int> open_{0};  ///< regions_.size()
+  mutable std::mutex mutex_;
+  std::vector<Region> regions_;  ///< in the order of their beginnings
+  std::map<TorchPoolId, Pool> table_;
+  std::map<cistern::MempoolId_t, TorchPoolId> names_;
+};
+
+}  // namespace cistern_torch

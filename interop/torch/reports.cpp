@@ -1,0 +1,90 @@
+// Snapshots, history, and those who want to be told.
+#include <utility>
+
+#include "allocator.hpp"
+#include "errors.hpp"
+#include "segments.hpp"
+
+namespace cistern_torch {
+
+theirs::SnapshotInfo TorchAllocator::takeSnapshot(TorchPoolId pool, bool include_traces) {
+  theirs::SnapshotInfo result;
+  const auto nanoseconds = clock_.makeConverter();
+  const auto inMicroseconds = [&](auto& entry) {
+    entry.time_.t_ = nanoseconds(entry.time_.approx_t_) / 1000;
+  };
+  const int devices = std::max(0, devices_.load());
+  result.device_traces.resize(std::size_t(devices));
+  everywhere([&](DeviceState& state) {
+    asTorch([&] { addSegments(state, pool, result.segments); });
+    if (!include_traces || int(state.device) >= devices) return;
+    if (state.history.enabled()) state.history.add({Action::SNAPSHOT}, nullptr);
+    auto& entries = result.device_traces[std::size_t(state.device)];
+    entries = state.history.entries();
+    for (auto& entry : entries) inMicroseconds(entry);
+  });
+  const std::lock_guard lock(mutex_);
+  if (include_traces) result.external_annotations = annotations_;
+  for (auto& annotation : result.external_annotations) inMicroseconds(annotation);
+  result.config_metadata.expandable_segments = false;
+  return result;
+}
+
+bool TorchAllocator::isHistoryEnabled() {
+  const std::lock_guard lock(mutex_);
+  return history_.enabled;
+}
+
+void TorchAllocator::setHistory(bool enabled, theirs::CreateContextFn gather,
+                                std::size_t most_entries, theirs::RecordContext when, bool clear,
+                                const std::vector<std::string>& skipped_actions) {
+  TORCH_CHECK(when == theirs::RecordContext::NEVER || gather != nullptr,
+              "cistern: recordHistory: stacks are asked for, but nothing that gathers them");
+  const std::lock_guard lock(mutex_);
+  history_ = {enabled, gather, most_entries, when, skipped_actions};
+  if (clear || !enabled) annotations_.clear();
+  everywhere([&](DeviceState& state) { state.history.set(history_, clear); });
+  listening_.store(enabled || !trackers_.empty(), std::memory_order_relaxed);
+}
+
+void TorchAllocator::recordAnnotation(
+    const std::vector<std::pair<std::string, std::string>>& pairs) {
+  DeviceIndex device = 0;
+  C10_CUDA_CHECK(c10::cuda::GetDevice(&device));
+  const std::lock_guard lock(mutex_);
+  if (!history_.enabled) return;
+  auto& entry = annotations_.emplace_back(device, c10::getApproximateTime());
+  for (const auto& [name, value] : pairs) entry.recordUserMetadata(name, value);
+  if (annotations_.size() > history_.most_entries) annotations_.erase(annotations_.begin());
+}
+
+void TorchAllocator::pushCompileContext(std::string& context) {
+  everywhere([&](DeviceState& state) { state.history.pushCompileContext(context); });
+}
+void TorchAllocator::popCompileContext() {
+  everywhere([](DeviceState& state) { state.history.popCompileContext(); });
+}
+void TorchAllocator::setMetadata(const std::string& metadata) {
+  DeviceIndex device = 0;
+  C10_CUDA_CHECK(c10::cuda::GetDevice(&device));
+  at(device).history.setMetadata(metadata);
+}
+std::string TorchAllocator::metadata() {
+  DeviceIndex device = 0;
+  C10_CUDA_CHECK(c10::cuda::GetDevice(&device));
+  return at(device).history.metadata();
+}
+
+void TorchAllocator::attachOutOfMemoryObserver(theirs::OutOfMemoryObserver observer) {
+  const std::lock_guard lock(mutex_);
+  out_of_memory_observers_.push_back(std::move(observer));
+}
+
+void TorchAllocator::attachAllocatorTraceTracker(theirs::AllocatorTraceTracker tracker) {
+  const std::lock_guard lock(mutex_);
+  trackers_.push_back(tracker);
+  everywhere([&](DeviceState& state) { state.history.addTracker(tracker); });
+  listening_.store(true, std::memory_order_relaxed);
+}
+
+}  // namespace cistern_torch

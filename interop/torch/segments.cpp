@@ -1,0 +1,62 @@
+#include "segments.hpp"
+
+#include "cistern/snapshot.hpp"
+
+namespace cistern_torch {
+namespace {
+
+theirs::SegmentInfo emptySegment(const DeviceState& state, const cistern::SnapshotSegment& of,
+                                 std::size_t address) {
+  theirs::SegmentInfo segment;
+  segment.device = state.device;
+  segment.address = address;
+  segment.stream = reinterpret_cast<cudaStream_t>(of.stream.raw);
+  segment.is_large = of.kind == cistern::SizeKind::kLarge;
+  segment.is_expandable = of.in_pages;
+  segment.owner_private_pool_id = state.pools.nameOf(of.pool);
+  return segment;
+}
+
+// Invariants of PyTorch's struct: the blocks' sizes sum to total_size; of those that are allocated
+// to allocated_size, of those that are active to active_size.
+void addBlock(const DeviceState& state, const cistern::SnapshotBlock& block,
+              theirs::SegmentInfo& segment) {
+  theirs::BlockInfo info;
+  info.size = std::size_t(block.bytes);
+  info.requested_size = std::size_t(block.requested);
+  info.allocated = block.use == cistern::BlockUse::kAllocated;
+  info.active = block.use != cistern::BlockUse::kFree;
+  if (info.allocated)
+    info.context_when_allocated = state.history.contextOf(cistern::toPointer(block.address));
+  segment.total_size += info.size;
+  if (info.active) segment.requested_size += info.requested_size;
+  if (info.allocated) segment.allocated_size += info.size;
+  if (info.active) segment.active_size += info.size;
+  segment.blocks.push_back(std::move(info));
+}
+
+void addSegment(const DeviceState& state, const cistern::SnapshotSegment& from,
+                std::vector<theirs::SegmentInfo>& out) {
+  bool open = false;
+  for (const cistern::SnapshotBlock& block : from.blocks) {
+    if (block.use == cistern::BlockUse::kUnmapped) {
+      open = false;
+      continue;
+    }
+    if (!open) out.push_back(emptySegment(state, from, std::size_t(block.address)));
+    open = true;
+    addBlock(state, block, out.back());
+  }
+}
+
+}  // namespace
+
+void addSegments(DeviceState& state, TorchPoolId pool, std::vector<theirs::SegmentInfo>& out) {
+  const cistern::Snapshot snapshot = state.allocator.snapshot();
+  for (const cistern::SnapshotSegment& segment : snapshot.segments) {
+    if (pool == TorchPoolId{0, 0} || state.pools.nameOf(segment.pool) == pool)
+      addSegment(state, segment, out);
+  }
+}
+
+}  // namespace cistern_torch

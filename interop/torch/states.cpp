@@ -1,0 +1,69 @@
+// The states of the devices, made when first asked for.
+#include <utility>
+
+#include "allocator.hpp"
+#include "errors.hpp"
+
+namespace cistern_torch {
+
+DeviceState* TorchAllocator::find(DeviceIndex device) const {
+  const auto index = std::size_t(device);
+  return index < kMost ? states_[index].load(std::memory_order_acquire) : nullptr;
+}
+
+DeviceState& TorchAllocator::at(DeviceIndex device) {
+  if (DeviceState* const there = find(device)) [[likely]]
+    return *there;
+  return make(device);
+}
+
+DeviceState& TorchAllocator::make(DeviceIndex device) {
+  const std::lock_guard lock(mutex_);
+  TORCH_CHECK_VALUE(device >= 0 && std::size_t(device) < kMost, "cistern: no device ", int(device));
+  if (DeviceState* const there = find(device)) return *there;
+  DeviceState* const made = asTorch([&] { return new DeviceState(device); });
+  made->allocator.attachOutOfMemoryObserver(
+      [this, made](const cistern::OutOfMemoryReport& report) { outOfMemory(*made, report); });
+  made->allocator.registerReclaimCallback([] {
+    bool freed = false;
+    for (const auto& name : c10::FreeCudaMemoryCallbacksRegistry()->Keys())
+      freed |= c10::FreeCudaMemoryCallbacksRegistry()->Create(name)->Execute();
+    return freed;
+  });
+  followHistory(*made);
+  states_[std::size_t(device)].store(made, std::memory_order_release);
+  return *made;
+}
+
+DeviceState* TorchAllocator::ownerOf(void* pointer) const {
+  for (const auto& slot : states_) {
+    DeviceState* const state = slot.load(std::memory_order_acquire);
+    if (state != nullptr && state->allocator.owns(pointer)) return state;
+  }
+  return nullptr;
+}
+
+void TorchAllocator::followHistory(DeviceState& state) {
+  for (const auto& tracker : trackers_) state.history.addTracker(tracker);
+  if (history_.enabled) state.history.set(history_, false);
+}
+
+void TorchAllocator::outOfMemory(DeviceState& state, const cistern::OutOfMemoryReport& report) {
+  std::vector<theirs::OutOfMemoryObserver> observers;
+  {
+    const std::lock_guard lock(mutex_);
+    observers = out_of_memory_observers_;
+  }
+  if (state.history.listening()) {
+    state.history.add({Action::OOM, std::size_t(report.device_free), std::size_t(report.requested),
+                       reinterpret_cast<cudaStream_t>(report.stream.raw),
+                       state.pools.nameOf(report.pool)},
+                      state.history.gather(theirs::RecordContext::ALLOC));
+  }
+  for (const auto& observer : observers) {
+    observer(state.device, std::size_t(report.requested), std::size_t(report.device_total),
+             std::size_t(report.device_free));
+  }
+}
+
+}  // namespace cistern_torch

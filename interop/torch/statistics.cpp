@@ -1,0 +1,60 @@
+// torch.cuda.memory_stats: Cistern counts the same things under the same names.
+#include <cstdint>
+
+#include "allocator.hpp"
+#include "errors.hpp"
+
+namespace cistern_torch {
+namespace {
+
+using c10::CachingAllocator::Stat;
+using c10::CachingAllocator::StatArray;
+using c10::CachingDeviceAllocator::DeviceStats;
+
+Stat statOf(const cistern::StatValue& value) {
+  Stat stat;
+  stat.current = value.current;
+  stat.peak = value.peak;
+  stat.allocated = value.allocated;
+  stat.freed = value.freed;
+  return stat;
+}
+
+StatArray statsOf(const cistern::MemoryStats& stats, cistern::Stat which) {
+  const auto i = std::size_t(which);
+  return {statOf(stats.all[i]), statOf(stats.small[i]), statOf(stats.large[i])};
+}
+
+}  // namespace
+
+DeviceStats TorchAllocator::getDeviceStats(DeviceIndex device) {
+  using cistern::Stat;
+  const cistern::MemoryStats now = asTorch([&] { return at(device).allocator.memoryStats(); });
+  DeviceStats stats;
+  stats.allocation = statsOf(now, Stat::kAllocation);
+  stats.segment = statsOf(now, Stat::kSegment);
+  stats.active = statsOf(now, Stat::kActive);
+  stats.inactive_split = statsOf(now, Stat::kInactiveSplit);
+  stats.allocated_bytes = statsOf(now, Stat::kAllocatedBytes);
+  stats.reserved_bytes = statsOf(now, Stat::kReservedBytes);
+  stats.active_bytes = statsOf(now, Stat::kActiveBytes);
+  stats.inactive_split_bytes = statsOf(now, Stat::kInactiveSplitBytes);
+  stats.requested_bytes = statsOf(now, Stat::kRequestedBytes);
+  stats.num_alloc_retries = std::int64_t(now.num_alloc_retries);
+  stats.num_ooms = std::int64_t(now.num_ooms);
+  stats.num_sync_all_streams = std::int64_t(now.num_sync_all_streams);
+  stats.num_device_alloc = std::int64_t(now.num_device_alloc);
+  stats.num_device_free = std::int64_t(now.num_device_free);
+  stats.max_split_size = -1;  // as PyTorch's without an option: every block may be split
+  return stats;
+}
+
+void TorchAllocator::resetAccumulatedStats(DeviceIndex device) {
+  asTorch([&] { at(device).allocator.resetAccumulatedStats(); });
+}
+
+void TorchAllocator::resetPeakStats(DeviceIndex device) {
+  asTorch([&] { at(device).allocator.resetPeakStats(); });
+}
+
+}  // namespace cistern_torch

@@ -1,0 +1,41 @@
+"""PyTorch on Cistern, on a GPU: each test runs with Cistern below PyTorch (native), in this process.
+What needs a process of its own uses `run`."""
+
+import gc
+import os
+import subprocess
+import sys
+
+import pytest
+
+torch = pytest.importorskip("torch")
+if not torch.cuda.is_available():
+    pytest.skip("no GPU", allow_module_level=True)
+import cistern.torch  # noqa: E402
+
+cistern.torch.enable("native")
+
+
+@pytest.fixture(autouse=True)
+def nothing_left():
+    """A test leaves no tensor behind."""
+    yield
+    gc.collect()
+    torch.cuda.synchronize()
+    torch.cuda.empty_cache()
+
+
+@pytest.fixture
+def run():
+    """Runs Python source in a process of its own; (exit status, stdout, stderr)."""
+
+    def run_source(source, *args, mode="native", environment=None):
+        begin = f"import cistern.torch; cistern.torch.enable({mode!r})\n" if mode else ""
+        ran = subprocess.run(
+            [sys.executable, "-c", begin + source, *args],
+            capture_output=True, text=True, timeout=300, check=False,
+            env={**os.environ, **(environment or {})},
+        )
+        return ran.returncode, ran.stdout, ran.stderr
+
+    return run_source

@@ -1,0 +1,120 @@
+"""CUDA graphs: what they compute, and whether their memory is given back."""
+
+import gc
+
+import torch
+
+MIB = 1 << 20
+
+
+def reserved():
+    gc.collect()
+    torch.cuda.empty_cache()
+    return torch.cuda.memory_reserved()
+
+
+def test_a_graph_computes_the_same_over_a_thousand_replays_beside_eager_work():
+    static = torch.zeros(1 << 20, device="cuda")
+    graph = torch.cuda.CUDAGraph()
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        (static * 2 + 1).sum()
+    torch.cuda.synchronize()
+    with torch.cuda.graph(graph):
+        scratch = static * 2
+        result = (scratch + 1).clone()
+        del scratch
+    for step in range(1000):
+        static.fill_(step)
+        graph.replay()
+        noise = [torch.full((257, 1023), -1.0, device="cuda") for _ in range(step % 7)]
+        if step % 50 == 0:
+            torch.cuda.empty_cache()
+            assert (result == 2 * step + 1).all().item()
+        del noise
+
+
+def test_memory_of_a_graph_is_given_back_with_it():
+    before = reserved()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        block = torch.empty(64 * MIB, dtype=torch.uint8, device="cuda")
+        block.fill_(1)
+        del block
+    graph.replay()
+    assert reserved() - before >= 64 * MIB
+    del graph
+    assert reserved() <= before
+
+
+def test_twenty_graphs_of_one_pool_take_what_the_largest_takes():
+    pool = torch.cuda.graph_pool_handle()
+    before = reserved()
+    graphs = []
+    for size in range(1, 21):
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, pool=pool):
+            block = torch.ones(size * 2 * MIB, dtype=torch.uint8, device="cuda")
+            del block
+        graphs.append(graph)
+    for graph in graphs:
+        graph.replay()
+    assert reserved() - before <= 44 * MIB
+    graphs.clear()
+    del graph
+    assert reserved() <= before
+
+
+def test_make_graphed_callables_trains_as_eager():
+    def losses(graphed):
+        torch.manual_seed(3)
+        model = torch.nn.Sequential(
+            torch.nn.Linear(256, 512), torch.nn.ReLU(), torch.nn.Linear(512, 8)
+        ).cuda()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        x, y = torch.randn(64, 256, device="cuda"), torch.randn(64, 8, device="cuda")
+        called = torch.cuda.make_graphed_callables(model, (x.clone(),)) if graphed else model
+        result = []
+        for _ in range(100):
+            optimizer.zero_grad(set_to_none=True)
+            loss = torch.nn.functional.mse_loss(called(x), y)
+            loss.backward()
+            optimizer.step()
+            result.append(loss.item())
+        return result
+
+    assert losses(True) == losses(False)
+
+
+def test_streams_that_join_a_capture_are_captured():
+    side = torch.cuda.Stream()
+    graph = torch.cuda.CUDAGraph()
+    x = torch.arange(1 << 16, device="cuda", dtype=torch.float32)
+    with torch.cuda.graph(graph):
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            a = x * 3
+        torch.cuda.current_stream().wait_stream(side)
+        a.record_stream(torch.cuda.current_stream())
+        b = a + 1
+        del a
+        c = torch.empty(1 << 16, device="cuda").copy_(b)
+    eager = [torch.full((1 << 16,), -1.0, device="cuda") for _ in range(16)]
+    for _ in range(100):
+        graph.replay()
+    torch.cuda.synchronize()
+    assert torch.equal(c, x * 3 + 1) and torch.equal(b, c)
+    assert all((block == -1).all().item() for block in eager)
+
+
+def test_a_capture_that_fails_leaves_the_allocator_usable():
+    graph = torch.cuda.CUDAGraph()
+    try:
+        with torch.cuda.graph(graph):
+            torch.empty(MIB, device="cuda").fill_(1)
+            torch.cuda.synchronize()  # forbidden here
+        raise AssertionError("the capture should have failed")
+    except RuntimeError:
+        pass
+    del graph
+    assert torch.ones(1000, device="cuda").sum().item() == 1000

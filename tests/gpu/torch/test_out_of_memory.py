@@ -1,0 +1,52 @@
+"""Out of memory as PyTorch's users know it."""
+
+import pytest
+import torch
+
+MIB = 1 << 20
+TOTAL = torch.cuda.get_device_properties(0).total_memory
+
+
+@pytest.fixture
+def little():
+    torch.cuda.empty_cache()
+    torch.cuda.set_per_process_memory_fraction((torch.cuda.memory_reserved() + 512 * MIB) / TOTAL)
+    yield
+    torch.cuda.set_per_process_memory_fraction(1.0)
+
+
+def test_the_error_is_pytorchs_and_says_who_holds_what(little):
+    held = torch.empty(400 * MIB, dtype=torch.uint8, device="cuda")
+    with pytest.raises(torch.OutOfMemoryError, match="CUDA out of memory") as failure:
+        torch.empty(300 * MIB, dtype=torch.uint8, device="cuda")
+    text = str(failure.value)
+    assert "300.0 MiB" in text and "400.0 MiB" in text and "allowed" in text
+    del held
+    assert torch.ones(300 * MIB, dtype=torch.uint8, device="cuda").sum().item() == 300 * MIB
+
+
+def test_a_fraction_is_kept_and_told(little):
+    assert 0 < torch.cuda.get_per_process_memory_fraction() < 1
+    with pytest.raises(torch.OutOfMemoryError):
+        torch.empty(600 * MIB, dtype=torch.uint8, device="cuda")
+
+
+def test_a_wrong_fraction_is_refused():
+    with pytest.raises((ValueError, RuntimeError)):
+        torch.cuda.set_per_process_memory_fraction(1.5)
+
+
+def test_observers_are_told(little):
+    told = []
+    torch._C._cuda_attach_out_of_memory_observer(lambda *figures: told.append(figures))
+    with pytest.raises(torch.OutOfMemoryError):
+        torch.empty(700 * MIB, dtype=torch.uint8, device="cuda")
+    assert told and told[0][0] == 0 and told[0][1] == 700 * MIB
+    assert torch.cuda.memory_stats()["num_ooms"] >= 1
+
+
+def test_what_is_cached_is_given_back_before_it_fails(little):
+    for size in (100, 150, 200, 250, 300, 350, 400):
+        block = torch.ones(size * MIB, dtype=torch.uint8, device="cuda")
+        assert block[-1].item() == 1
+        del block

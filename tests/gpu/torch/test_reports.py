@@ -1,0 +1,117 @@
+"""What torch.cuda says of memory: statistics, snapshots, history."""
+
+import json
+import os
+import pickle
+import subprocess
+
+import pytest
+import torch
+
+MIB = 1 << 20
+
+
+def test_memory_stats_has_every_key_and_counts(run):
+    keys = "import torch, json; torch.ones(1, device='cuda'); print(json.dumps(sorted(torch.cuda.memory_stats())))"
+    status, theirs, err = run(keys, mode=None)
+    assert status == 0, err
+    assert sorted(torch.cuda.memory_stats()) == json.loads(theirs)
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_stats()
+    block = torch.empty(10 * MIB, dtype=torch.uint8, device="cuda")
+    now = torch.cuda.memory_stats()
+    assert now["allocation.all.current"] - before["allocation.all.current"] == 1
+    assert now["allocated_bytes.all.current"] - before["allocated_bytes.all.current"] == 10 * MIB
+    del block
+    after = torch.cuda.memory_stats()
+    assert after["allocated_bytes.all.current"] == before["allocated_bytes.all.current"]
+    assert torch.cuda.max_memory_allocated() == now["allocated_bytes.all.current"]
+    assert "requested" in torch.cuda.memory_summary().lower()
+    free, total = torch.cuda.mem_get_info()
+    assert 0 < free < total
+
+
+def test_a_snapshot_adds_up_and_names_blocks():
+    block = torch.empty(5 * MIB, dtype=torch.uint8, device="cuda")
+    segments = torch.cuda.memory_snapshot()
+    assert sum(s["total_size"] for s in segments) == torch.cuda.memory_reserved()
+    assert sum(s["allocated_size"] for s in segments) == torch.cuda.memory_allocated()
+    found = [
+        b for s in segments for b in s["blocks"]
+        if b["address"] == block.data_ptr() and b["state"] == "active_allocated"
+    ]
+    assert [b["requested_size"] for b in found] == [5 * MIB]
+
+
+def recorded(tmp_path):
+    torch.cuda.memory._record_memory_history(max_entries=1000)
+    kept = torch.zeros(4 * MIB, dtype=torch.uint8, device="cuda")
+    gone = torch.zeros(2 * MIB, dtype=torch.uint8, device="cuda")
+    address = gone.data_ptr()
+    del gone
+    path = os.path.join(tmp_path, "snapshot.pickle")
+    torch.cuda.memory._dump_snapshot(path)
+    torch.cuda.memory._record_memory_history(enabled=None)
+    return kept, address, path
+
+
+def test_history_has_events_with_stacks(tmp_path):
+    kept, address, path = recorded(tmp_path)
+    with open(path, "rb") as file:
+        snapshot = pickle.load(file)
+    events = snapshot["device_traces"][0]
+    assert [e["action"] for e in events if e["addr"] == address] == [
+        "alloc", "free_requested", "free_completed"
+    ]
+    made = next(e for e in events if e["action"] == "alloc" and e["addr"] == kept.data_ptr())
+    assert made["size"] == 4 * MIB
+    assert any(frame["name"] == "recorded" for frame in made["frames"])
+    assert events == sorted(events, key=lambda e: e["time_us"])
+    blocks = [b for s in snapshot["segments"] for b in s["blocks"]]
+    assert any(b["frames"] for b in blocks if b["address"] == kept.data_ptr())
+
+
+def test_pytorchs_viewers_take_the_snapshot(tmp_path):
+    from torch.cuda import _memory_viz
+
+    kept, _, path = recorded(tmp_path)
+    with open(path, "rb") as file:
+        snapshot = pickle.load(file)
+    assert "<script" in _memory_viz.segment_plot(snapshot)
+    assert "<script" in _memory_viz.trace_plot(snapshot)
+    assert "alloc" in _memory_viz.trace(snapshot)
+    assert _memory_viz.segsum(snapshot)
+    del kept
+
+
+def test_cistern_replay_reads_the_snapshot(tmp_path):
+    from cistern import _places
+
+    command = _places.command()
+    if command is None:
+        pytest.skip("the command is not built")
+    kept, _, path = recorded(tmp_path)
+    ran = subprocess.run(
+        [str(command), "replay", path, "--device", "sim", "--json"],
+        capture_output=True, text=True, check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    del kept
+
+
+def test_skipped_actions_are_not_recorded():
+    torch.cuda.memory._record_memory_history(max_entries=100, skip_actions=["free_completed"])
+    torch.zeros(MIB, device="cuda")
+    events = torch.cuda.memory._snapshot()["device_traces"][0]
+    torch.cuda.memory._record_memory_history(enabled=None)
+    actions = {event["action"] for event in events}
+    assert "alloc" in actions and "free_requested" in actions
+    assert "free_completed" not in actions
+
+
+def test_the_profiler_sees_memory():
+    from torch.profiler import ProfilerActivity, profile
+
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiled:
+        torch.empty(3 * MIB, dtype=torch.uint8, device="cuda")
+    assert any(event.self_device_memory_usage == 3 * MIB for event in profiled.events())
