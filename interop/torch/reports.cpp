@@ -26,7 +26,7 @@ theirs::SnapshotInfo TorchAllocator::takeSnapshot(TorchPoolId pool, bool include
   const std::lock_guard lock(mutex_);
   if (include_traces) result.external_annotations = annotations_;
   for (auto& annotation : result.external_annotations) inMicroseconds(annotation);
-  result.config_metadata.expandable_segments = false;
+  result.config_metadata = {};  // options of PyTorch's allocator, which is not in use
   return result;
 }
 

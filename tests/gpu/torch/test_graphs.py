@@ -59,7 +59,7 @@ def test_twenty_graphs_of_one_pool_take_what_the_largest_takes():
         graphs.append(graph)
     for graph in graphs:
         graph.replay()
-    assert reserved() - before <= 44 * MIB
+    assert reserved() - before <= 50 * MIB  # 40 for the largest; one each: 420
     graphs.clear()
     del graph
     assert reserved() <= before

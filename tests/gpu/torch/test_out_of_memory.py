@@ -20,9 +20,9 @@ def test_the_error_is_pytorchs_and_says_who_holds_what(little):
     with pytest.raises(torch.OutOfMemoryError, match="CUDA out of memory") as failure:
         torch.empty(300 * MIB, dtype=torch.uint8, device="cuda")
     text = str(failure.value)
-    assert "300.0 MiB" in text and "400.0 MiB" in text and "allowed" in text
+    assert "300.00 MiB" in text and "400.00 MiB" in text and "allowed" in text
     del held
-    assert torch.ones(300 * MIB, dtype=torch.uint8, device="cuda").sum().item() == 300 * MIB
+    assert torch.ones(300 * MIB, dtype=torch.uint8, device="cuda")[-1].item() == 1
 
 
 def test_a_fraction_is_kept_and_told(little):

@@ -61,7 +61,7 @@ def test_use_on_oom_lends_to_the_default_pool():
             lent = torch.empty(200 * MIB, dtype=torch.uint8, device="cuda")
         del lent
         block = torch.ones(190 * MIB, dtype=torch.uint8, device="cuda")
-        assert block.sum().item() == 190 * MIB
+        assert block[-1].item() == 1
         del block
     finally:
         torch.cuda.set_per_process_memory_fraction(1.0)

@@ -79,7 +79,7 @@ def test_pytorchs_viewers_take_the_snapshot(tmp_path):
         snapshot = pickle.load(file)
     assert "<script" in _memory_viz.segment_plot(snapshot)
     assert "<script" in _memory_viz.trace_plot(snapshot)
-    assert "alloc" in _memory_viz.trace(snapshot)
+    assert "seg_0" in _memory_viz.trace(snapshot)
     assert _memory_viz.segsum(snapshot)
     del kept
 
