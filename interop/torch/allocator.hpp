@@ -17,7 +17,8 @@
 
 namespace cistern_torch {
 
-/// Thread-safe. Errors are torch.OutOfMemoryError, ValueError and RuntimeError, with Cistern's text.
+/// Thread-safe. Errors are torch.OutOfMemoryError, ValueError and RuntimeError, with Cistern's
+/// text.
 class TorchAllocator final : public VersionedAllocator {
  public:
   // ---- memory.cpp ------------------------------------------------------------------------------
@@ -106,7 +107,7 @@ class TorchAllocator final : public VersionedAllocator {
   }
 
   std::array<std::atomic<DeviceState*>, kMost> states_{};
-  std::atomic<int> devices_{-1};  ///< -1: not initialised
+  std::atomic<int> devices_{-1};        ///< -1: not initialised
   std::atomic<bool> listening_{false};  ///< someone records, or has attached a tracker
   mutable std::mutex mutex_;            ///< of what stands below, and of making a state
   HistorySettings history_;

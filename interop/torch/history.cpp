@@ -9,15 +9,24 @@ namespace {
 /// As _record_memory_history(skip_actions=…) spells it.
 const char* nameOf(Action action) {
   switch (action) {
-    case Action::ALLOC: return "alloc";
-    case Action::FREE_REQUESTED: return "free_requested";
-    case Action::FREE_COMPLETED: return "free_completed";
-    case Action::SEGMENT_ALLOC: return "segment_alloc";
-    case Action::SEGMENT_FREE: return "segment_free";
-    case Action::SEGMENT_MAP: return "segment_map";
-    case Action::SEGMENT_UNMAP: return "segment_unmap";
-    case Action::SNAPSHOT: return "snapshot";
-    case Action::OOM: return "oom";
+    case Action::ALLOC:
+      return "alloc";
+    case Action::FREE_REQUESTED:
+      return "free_requested";
+    case Action::FREE_COMPLETED:
+      return "free_completed";
+    case Action::SEGMENT_ALLOC:
+      return "segment_alloc";
+    case Action::SEGMENT_FREE:
+      return "segment_free";
+    case Action::SEGMENT_MAP:
+      return "segment_map";
+    case Action::SEGMENT_UNMAP:
+      return "segment_unmap";
+    case Action::SNAPSHOT:
+      return "snapshot";
+    case Action::OOM:
+      return "oom";
   }
   return "";
 }

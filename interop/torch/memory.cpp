@@ -16,7 +16,9 @@ namespace {
 std::atomic<TorchAllocator*> the_allocator{nullptr};
 
 /// What a tensor's storage keeps to be freed by.
-void freeBlock(void* pointer) { the_allocator.load(std::memory_order_relaxed)->raw_delete(pointer); }
+void freeBlock(void* pointer) {
+  the_allocator.load(std::memory_order_relaxed)->raw_delete(pointer);
+}
 
 DeviceIndex currentDevice() {
   DeviceIndex device = 0;
@@ -83,10 +85,10 @@ void* TorchAllocator::takeListening(DeviceState& state, std::size_t bytes, cudaS
 void TorchAllocator::tellProfiler(DeviceState& state, void* pointer, std::int64_t bytes) {
   if (!c10::memoryProfilingEnabled()) return;
   const cistern::MemoryStats now = state.allocator.memoryStats();
-  c10::reportMemoryUsageToProfiler(
-      pointer, bytes, std::size_t(now[cistern::Stat::kAllocatedBytes].current),
-      std::size_t(now[cistern::Stat::kReservedBytes].current),
-      c10::Device(c10::DeviceType::CUDA, state.device));
+  c10::reportMemoryUsageToProfiler(pointer, bytes,
+                                   std::size_t(now[cistern::Stat::kAllocatedBytes].current),
+                                   std::size_t(now[cistern::Stat::kReservedBytes].current),
+                                   c10::Device(c10::DeviceType::CUDA, state.device));
 }
 
 void TorchAllocator::raw_delete(void* pointer) {

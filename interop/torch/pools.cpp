@@ -117,7 +117,8 @@ bool TorchPools::holdsExactly(TorchPoolId id, const std::unordered_set<void*>& e
 
 cistern::PoolCheckpoint TorchPools::checkpoint(TorchPoolId id) const {
   const std::lock_guard lock(mutex_);
-  return pools_.getCheckpointState(const_cast<TorchPools*>(this)->known("getCheckpointState", id).id);
+  return pools_.getCheckpointState(
+      const_cast<TorchPools*>(this)->known("getCheckpointState", id).id);
 }
 
 void TorchPools::restore(const cistern::PoolCheckpoint& checkpoint) {

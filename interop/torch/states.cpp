@@ -55,10 +55,10 @@ void TorchAllocator::outOfMemory(DeviceState& state, const cistern::OutOfMemoryR
     observers = out_of_memory_observers_;
   }
   if (state.history.listening()) {
-    state.history.add({Action::OOM, std::size_t(report.device_free), std::size_t(report.requested),
-                       reinterpret_cast<cudaStream_t>(report.stream.raw),
-                       state.pools.nameOf(report.pool)},
-                      state.history.gather(theirs::RecordContext::ALLOC));
+    state.history.add(
+        {Action::OOM, std::size_t(report.device_free), std::size_t(report.requested),
+         reinterpret_cast<cudaStream_t>(report.stream.raw), state.pools.nameOf(report.pool)},
+        state.history.gather(theirs::RecordContext::ALLOC));
   }
   for (const auto& observer : observers) {
     observer(state.device, std::size_t(report.requested), std::size_t(report.device_total),

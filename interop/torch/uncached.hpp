@@ -7,8 +7,6 @@
 #include <mutex>
 #include <unordered_set>
 
-#include <cuda_runtime_api.h>
-
 namespace cistern_torch {
 
 /// Thread-safe.

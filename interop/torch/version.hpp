@@ -42,17 +42,17 @@ using CustomAllocator = theirs::CUDAAllocator*;
 /// A trace entry, in the order of arguments that each release has.
 inline theirs::TraceEntry traceEntry(theirs::TraceEntry::Action action, DeviceIndex device,
                                      std::size_t address, std::size_t bytes, cudaStream_t stream,
-                                     TorchPoolId pool, std::shared_ptr<c10::GatheredContext> context,
+                                     TorchPoolId pool,
+                                     std::shared_ptr<c10::GatheredContext> context,
                                      std::string compile_context, std::string user_metadata) {
 #if CISTERN_TORCH >= 210
-  return theirs::TraceEntry(action, device, address, bytes, stream, pool,
-                            c10::getApproximateTime(), std::move(context),
-                            std::move(compile_context), std::move(user_metadata));
+  return theirs::TraceEntry(action, device, address, bytes, stream, pool, c10::getApproximateTime(),
+                            std::move(context), std::move(compile_context),
+                            std::move(user_metadata));
 #else
   (void)user_metadata;
-  return theirs::TraceEntry(action, device, address, bytes, stream, pool,
-                            c10::getApproximateTime(), std::move(context),
-                            std::move(compile_context));
+  return theirs::TraceEntry(action, device, address, bytes, stream, pool, c10::getApproximateTime(),
+                            std::move(context), std::move(compile_context));
 #endif
 }
 
