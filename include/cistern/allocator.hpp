@@ -112,8 +112,8 @@ class CISTERN_API CachingAllocator {
   /// takes no lock and leaves threads what they keep.
   std::uint64_t misses() const;
   Result<MemoryInfo> getMemoryInfo();
-  /// Whether the pointer lies in memory that this allocator has, whoever uses it. Takes no lock;
-  /// the answer is of use for a pointer that the caller knows to be alive.
+  /// Whether the pointer is one of the addresses that this allocator hands out: free ones too, and
+  /// those of a range that has no memory behind it now. Takes no lock.
   bool owns(const void* pointer) const noexcept;
   /// The usable size of an allocated block. Throws InvalidArgument for any other pointer.
   std::size_t blockSize(void* pointer) const;

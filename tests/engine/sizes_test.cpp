@@ -28,7 +28,7 @@ TEST_CASE("a request is rounded up to 512 bytes", "[engine][gpu-too]") {
   });
 }
 
-TEST_CASE("an allocator owns what it has taken from the device, and nothing else", "[engine]") {
+TEST_CASE("an allocator owns addresses that it hands out, and nothing else", "[engine]") {
   SimRig rig;
   void* const small = rig.allocator.allocate(512);
   void* const large = rig.allocator.allocate(48 * kMiB);
@@ -40,8 +40,6 @@ TEST_CASE("an allocator owns what it has taken from the device, and nothing else
   CHECK_FALSE(rig.allocator.owns(toPointer(~Address{0})));
   rig.allocator.free(small);
   rig.allocator.free(large);
-  rig.allocator.emptyCache();
-  CHECK_FALSE(rig.allocator.owns(large));
 }
 
 TEST_CASE("no bytes are a null pointer, and a null pointer may be freed", "[engine][gpu-too]") {
