@@ -1,0 +1,93 @@
+"""From what Python programs pass to what the C API takes. ctypes would cut what does not fit."""
+
+from __future__ import annotations
+
+import operator
+import os
+from typing import Any, Mapping, Optional, SupportsFloat, SupportsIndex, Union
+
+from .errors import InvalidArgumentError
+
+#: Options: "limit:1GiB,recycle:off", or {"limit": 1 << 30, "recycle": "off"}.
+Conf = Union[str, Mapping[str, Union[str, int, float, bool]]]
+#: A stream: None (the default stream), a number, a cistern.Stream, or a stream of PyTorch, CuPy or
+#: whatever else has __cuda_stream__().
+StreamLike = Any
+PathLike = Union[str, "os.PathLike[str]"]
+
+
+def whole(value: SupportsIndex, what: str, most: int = 2**64 - 1, least: int = 0) -> int:
+    """An int from `least` to `most`."""
+    if type(value) is int and least <= value <= most:  # as nearly always
+        return value
+    if isinstance(value, bool):
+        raise TypeError(f"{what} must be an int, not bool")
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{what} must be an int, not {type(value).__name__}") from None
+    if not least <= number <= most:
+        raise InvalidArgumentError(f"{what} is {number}: must be {least} to {most}")
+    return number
+
+
+def real(value: SupportsFloat, what: str) -> float:
+    if isinstance(value, (str, bytes)) or not hasattr(value, "__float__"):
+        raise TypeError(f"{what} must be a number, not {type(value).__name__}")
+    try:
+        return float(value)
+    except OverflowError:
+        raise InvalidArgumentError(f"{what} is {value}: beyond what a float can be") from None
+
+
+def text(value: str, what: str) -> bytes:
+    if not isinstance(value, str):
+        raise TypeError(f"{what} must be a str, not {type(value).__name__}")
+    if "\0" in value:
+        raise InvalidArgumentError(f"{what} has a null character in it: {value!r}")
+    try:
+        return value.encode()
+    except UnicodeEncodeError:
+        raise InvalidArgumentError(f"{what} cannot be written in UTF-8: {value!r}") from None
+
+
+def path(value: PathLike, what: str) -> bytes:
+    try:
+        name = os.fsencode(value)
+    except TypeError:
+        raise TypeError(f"{what} must be a path, not {type(value).__name__}") from None
+    if b"\0" in name:
+        raise InvalidArgumentError(f"{what} has a null character in it: {value!r}")
+    return name
+
+
+def _setting(name: str, value: Union[str, int, float, bool]) -> str:
+    if isinstance(value, bool):
+        return f"{name}:{'true' if value else 'false'}"
+    if isinstance(value, (str, int, float)):
+        return f"{name}:{value}"
+    raise TypeError(f"conf[{name!r}] must be a str, number or bool, not {type(value).__name__}")
+
+
+def conf(value: Optional[Conf]) -> Optional[bytes]:
+    """None stays None: the options of $CISTERN_CONF."""
+    if value is None:
+        return None
+    if isinstance(value, Mapping):
+        value = ",".join(_setting(name, setting) for name, setting in value.items())
+    return text(value, "conf")
+
+
+def stream(value: StreamLike) -> int:
+    if value is None:
+        return 0
+    number = value
+    if hasattr(value, "__cuda_stream__"):
+        number = value.__cuda_stream__()[1]
+    else:
+        for name in ("cuda_stream", "ptr"):  # PyTorch's, CuPy's
+            number = getattr(value, name, number)
+    if not hasattr(number, "__index__"):
+        raise TypeError("stream must be None, an int, or a stream of cistern, PyTorch or CuPy, not "
+                        f"{type(value).__name__}")
+    return whole(number, "stream")

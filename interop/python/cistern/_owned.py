@@ -1,0 +1,110 @@
+"""What a Python object owns of the library, and when it ends.
+
+    Allocator  <-  Stream, Pool, Capture, Buffer
+
+Each object has an Owned, which is ended by the program (destroy, free), or when nothing refers to it any
+more. One that belongs to another keeps that one: also while Python collects cycles, where the order
+would be any, as what a finalizer is given is not garbage. At the exit of the interpreter nothing is
+ended: the end of the process gives all of it back, and threads may still be in a call.
+
+In a child of fork what is from before is the parent's: its use raises InvalidStateError, its end does
+nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import weakref
+from typing import Any, Callable, Optional, TypeVar
+
+from ._native import check
+from .errors import (CisternError, InvalidHandleError, InvalidPointerError,
+                     InvalidStateError)
+
+_Self = TypeVar("_Self", bound="Scoped")
+_forks = 0  # how many forks lie between the first process and this one
+
+
+def _after_fork() -> None:
+    global _forks
+    _forks += 1
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+class Owned:
+    """Ends with `end(*arguments)`, a call of the C API. `parent` is what it must not outlive."""
+
+    def __init__(self, what: str, value: int, end: Callable[..., int], *arguments: int,
+                 parent: Optional[Owned] = None) -> None:
+        self._what = what
+        self._value = value
+        self._born = _forks
+        self._end = end
+        self._arguments = arguments
+        self._parent = parent
+        self._arm()
+
+    def _arm(self) -> None:
+        finalizer: Any = weakref.finalize(self, _collected, self._end, self._arguments, self._born,
+                                          self._parent)
+        finalizer.atexit = False
+        self._finalizer = finalizer
+
+    @property
+    def forked(self) -> bool:
+        return self._born != _forks
+
+    @property
+    def alive(self) -> bool:
+        """Whether it has not been ended, and is not of before a fork."""
+        return bool(self._finalizer.alive) and not self.forked
+
+    @property
+    def raw(self) -> int:
+        """The handle, to be shown."""
+        return self._value
+
+    @property
+    def value(self) -> int:
+        """The handle, for a call. What was destroyed is found out by the library."""
+        if self._born != _forks:
+            raise InvalidStateError(f"{self._what} from before a fork cannot be used in the child")
+        return self._value
+
+    def end(self) -> None:
+        """Nothing where it has ended already, or is of before a fork."""
+        if self.forked or self._finalizer.detach() is None:  # of several threads one detaches it
+            return
+        try:
+            check(self._end(*self._arguments))
+        except InvalidHandleError:
+            pass  # what it is of is gone
+        except InvalidPointerError:
+            raise  # somebody has freed the block: it may be another's by the next time
+        except CisternError:
+            self._arm()
+            raise
+
+
+def _collected(end: Callable[..., int], arguments: Any, born: int, parent: Optional[Owned]) -> None:
+    if born == _forks:
+        end(*arguments)
+
+
+class Scoped:
+    """What ends at the end of a `with`."""
+
+    _owned: Owned
+
+    def __enter__(self: _Self) -> _Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._owned.end()
+
+
+def state(owned: Owned) -> str:
+    """For a repr: "" while it can be used."""
+    return "" if owned.alive else ", from before a fork" if owned.forked else ", destroyed"

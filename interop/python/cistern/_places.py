@@ -1,0 +1,76 @@
+"""Where Cistern's files are: the library, the command, and the sources that `cistern.torch` compiles.
+
+Each is looked for in $CISTERN_ROOT (a source checkout with a build in build/release), then inside the
+installed package, then in the checkout that this file lies in.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Iterable, List, Optional
+
+_PACKAGE = Path(__file__).resolve().parent
+_BUILT_COMMAND = "build/release/interop/command/cistern"
+
+
+def _candidates(in_checkout: str, in_package: str) -> List[Path]:
+    places = [_PACKAGE / in_package]
+    if os.environ.get("CISTERN_ROOT"):
+        places.insert(0, Path(os.environ["CISTERN_ROOT"]) / in_checkout)
+    if (_PACKAGE.parent / "pyproject.toml").is_file():  # interop/python of a checkout
+        places.append(_PACKAGE.parents[2] / in_checkout)
+    return places
+
+
+def _first(candidates: Iterable[Path]) -> Optional[Path]:
+    return next((place for place in candidates if place.exists()), None)
+
+
+def _required(what: str, in_checkout: str, in_package: str) -> Path:
+    candidates = _candidates(in_checkout, in_package)
+    found = _first(candidates)
+    if found is None:
+        looked = "".join(f"\n  {place}" for place in candidates)
+        raise ImportError(
+            f"cistern: {what} is not found; looked for:{looked}\n"
+            "Install the package (pip install ./interop/python), or build a checkout "
+            "(./dev build) and set CISTERN_ROOT to it."
+        )
+    return found
+
+
+def library() -> Path:
+    """libcistern.so.0. ImportError, naming what was looked for, where there is none."""
+    return _required("libcistern.so.0", "build/release/libcistern.so.0", "_lib/libcistern.so.0")
+
+
+def command_candidates() -> List[Path]:
+    """Where command() looks, in its order."""
+    return _candidates(_BUILT_COMMAND, "_bin/cistern")
+
+
+def command() -> Optional[Path]:
+    """The program `cistern`; None where there is none: a wheel that was built without CLI11,
+    nlohmann_json or zlib has none."""
+    return _first(command_candidates())
+
+
+def include() -> Path:
+    """The folder with cistern/cistern.hpp and cistern/cistern.h. ImportError where there is none."""
+    return _required("the folder of headers", "include", "_sources/include")
+
+
+def torch_sources() -> Path:
+    """The folder of the C++ sources of `cistern.torch`. ImportError where there is none."""
+    return _required("the folder of sources for PyTorch", "interop/torch", "_sources/torch")
+
+
+def run_command() -> None:
+    """The script `cistern` of an installed package: becomes the program."""
+    program = command()
+    if program is None:
+        looked = "".join(f"\n  {place}" for place in command_candidates())
+        sys.exit(f"cistern: this package was built without the command; looked for:{looked}")
+    os.execv(program, [str(program), *sys.argv[1:]])

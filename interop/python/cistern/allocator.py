@@ -1,0 +1,238 @@
+"""An allocator of one device. docs/python.md has a program, and says what lives for how long."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import tempfile
+from typing import (Any, Dict, NamedTuple, Optional, SupportsFloat, SupportsIndex, Tuple, cast, overload)
+
+from . import _arguments, statistics
+from ._arguments import Conf, PathLike, StreamLike
+from ._native import SimConfig, check, lib, made, written
+from ._owned import Owned, Scoped, state
+from .buffer import Buffer
+from .capture import Capture
+from .errors import CisternError, InvalidStateError
+from .pool import Pool
+from .stream import Stream
+
+
+class MemoryInfo(NamedTuple):
+    """Bytes that the device could still give out, to any program, and that it has."""
+
+    free: int
+    total: int
+
+
+def _stays(handle: int) -> int:
+    """The end of a shared allocator, before that of the process."""
+    return 0
+
+
+class Allocator(Scoped):
+    """A caching allocator on device `ordinal` of a backend: "cuda", "hip", "sim", or "auto", the first
+    of these that the machine has.
+
+    `conf` are options (docs/options.md), as a text or a mapping; None those of $CISTERN_CONF. Its methods
+    may be called from any thread. Sizes are in bytes, addresses are ints: those of device memory, which
+    is never dereferenced here. As a context manager it is destroyed at the end.
+
+    Raises InvalidArgumentError, InvalidOptionError, NoDeviceError, DeviceError.
+    """
+
+    def __init__(self, backend: str = "auto", ordinal: SupportsIndex = 0,
+                 conf: Optional[Conf] = None) -> None:
+        number = _arguments.whole(ordinal, "ordinal", 2**31 - 1)
+        handle = made(lib.cistern_allocator_create, _arguments.text(backend, "backend"), number,
+                      _arguments.conf(conf))
+        self._own(handle, f"{backend} device {number}")
+
+    @classmethod
+    def sim(cls, *, capacity: SupportsIndex = 0, granularity: SupportsIndex = 0,
+            gpu_lag_ns: SupportsIndex = 0, ordinal: SupportsIndex = 0, virtual_memory: bool = True,
+            conf: Optional[Conf] = None) -> Allocator:
+        """One on a new simulated device, which needs no GPU.
+
+        `capacity`: bytes of device memory (0: 80 GiB); `granularity`: bytes of a page, a power of two
+        (0: 2 MiB); `gpu_lag_ns`: queued work begins so much virtual time later; `ordinal`: 0 to 7.
+        """
+        config = SimConfig(size=ctypes.sizeof(SimConfig),
+                           capacity=_arguments.whole(capacity, "capacity"),
+                           granularity=_arguments.whole(granularity, "granularity"),
+                           gpu_lag_ns=_arguments.whole(gpu_lag_ns, "gpu_lag_ns"),
+                           ordinal=_arguments.whole(ordinal, "ordinal", 2**31 - 1),
+                           no_virtual_memory=not virtual_memory)
+        self = cls.__new__(cls)
+        self._own(made(lib.cistern_allocator_create_sim, ctypes.byref(config),
+                       _arguments.conf(conf)), f"sim device {config.ordinal}")
+        return self
+
+    def _own(self, handle: int, device: str, shared: bool = False) -> None:
+        self._device = device
+        self._shared = shared
+        end = _stays if shared else lib.cistern_allocator_destroy
+        self._owned = Owned("an allocator", handle, end, handle)
+
+    # ---- Memory ----------------------------------------------------------------------------------
+
+    def allocate(self, size: SupportsIndex, stream: StreamLike = None) -> int:
+        """The address of `size` bytes for use on `stream`, 512-byte aligned; 0 for 0 bytes. Freed by
+        free(). OutOfMemoryError says who holds what."""
+        return made(lib.cistern_allocate, self._owned.value, _arguments.whole(size, "size"),
+                    _arguments.stream(stream))
+
+    def buffer(self, size: SupportsIndex, stream: StreamLike = None) -> Buffer:
+        """The same as an object that frees itself."""
+        return Buffer(self._owned, self.allocate(size, stream))
+
+    def free(self, address: SupportsIndex) -> None:
+        """Takes a block back, also one of a pool. It is reusable on its own stream at once, in stream
+        order, and elsewhere when the work queued on it by now is complete. 0 is a no-op.
+        InvalidPointerError for what is no allocated block's."""
+        check(lib.cistern_free(self._owned.value, _arguments.whole(address, "address")))
+
+    def record_stream(self, address: SupportsIndex, stream: StreamLike) -> None:
+        """The block is also used on `stream`: after its free it is reusable only when the work queued
+        there up to the free is complete."""
+        check(lib.cistern_record_stream(self._owned.value, _arguments.whole(address, "address"),
+                                        _arguments.stream(stream)))
+
+    def forget_stream(self, stream: StreamLike) -> None:
+        """The program is about to destroy the stream, and has queued all its work."""
+        check(lib.cistern_forget_stream(self._owned.value, _arguments.stream(stream)))
+
+    def empty_cache(self) -> None:
+        """Returns what is wholly free to the device."""
+        check(lib.cistern_empty_cache(self._owned.value))
+
+    def block_size(self, address: SupportsIndex) -> int:
+        """The usable bytes of an allocated block."""
+        size = ctypes.c_size_t()
+        check(lib.cistern_block_size(self._owned.value, _arguments.whole(address, "address"),
+                                     ctypes.byref(size)))
+        return size.value
+
+    def base_allocation(self, address: SupportsIndex) -> Tuple[int, int]:
+        """Address and bytes of the segment around an allocated block."""
+        base, size = ctypes.c_void_p(), ctypes.c_size_t()
+        check(lib.cistern_base_allocation(self._owned.value, _arguments.whole(address, "address"),
+                                          ctypes.byref(base), ctypes.byref(size)))
+        return base.value or 0, size.value
+
+    # ---- What belongs to it ----------------------------------------------------------------------
+
+    def stream(self) -> Stream:
+        """A new stream of the device, for programs that call no runtime of their own."""
+        return Stream(self._owned)
+
+    def pool(self, *, use_on_oom: bool = False, no_split: bool = False) -> Pool:
+        """A new pool: memory that is kept apart."""
+        return Pool(self._owned, use_on_oom=use_on_oom, no_split=no_split)
+
+    def capture(self, stream: StreamLike, pool: Optional[Pool] = None) -> Capture:
+        """What is allocated on `stream`, which is being captured, and on streams that join its capture
+        comes from `pool`, or else from a pool of its own, and stays in place until the release."""
+        return Capture(self._owned, _arguments.stream(stream), pool)
+
+    # ---- What there is ---------------------------------------------------------------------------
+
+    def stats(self) -> statistics.Statistics:
+        """A consistent picture of what is counted."""
+        return statistics.read(self._owned.value)
+
+    def stats_dict(self) -> Dict[str, int]:
+        """Every number that there is, by PyTorch's names: "allocated_bytes.all.current", …"""
+        return cast(Dict[str, int],
+                    json.loads(written(lib.cistern_statistics_json, self._owned.value)))
+
+    def reset_peak_stats(self) -> None:
+        """Peaks are what is current from now on."""
+        check(lib.cistern_reset_peak_statistics(self._owned.value))
+
+    @overload
+    def snapshot(self) -> Dict[str, Any]: ...
+    @overload
+    def snapshot(self, path: PathLike) -> None: ...
+
+    def snapshot(self, path: Optional[PathLike] = None) -> Optional[Dict[str, Any]]:
+        """Every segment and block at one moment, as docs/c-api.md describes it: in a JSON file, which
+        is replaced as a whole or not at all (FileError), or returned where no path is given."""
+        if path is not None:
+            check(lib.cistern_snapshot(self._owned.value, _arguments.path(path, "path")))
+            return None
+        with tempfile.TemporaryDirectory(prefix="cistern-") as folder:
+            file = os.path.join(folder, "snapshot.json")
+            self.snapshot(file)
+            with open(file, encoding="utf-8") as content:
+                return cast(Dict[str, Any], json.load(content))
+
+    @property
+    def options(self) -> str:
+        """The options that differ from their defaults, as a conf that makes the same ones."""
+        return written(lib.cistern_options, self._owned.value)
+
+    @property
+    def limit(self) -> int:
+        """The most bytes that may be reserved. What is reserved beyond it already stays until freed."""
+        limit = ctypes.c_uint64()
+        check(lib.cistern_limit(self._owned.value, ctypes.byref(limit)))
+        return limit.value
+
+    @limit.setter
+    def limit(self, size: SupportsIndex) -> None:
+        check(lib.cistern_set_limit(self._owned.value, _arguments.whole(size, "limit")))
+
+    def set_memory_fraction(self, fraction: SupportsFloat) -> None:
+        """The limit as a fraction of the device, 0 < fraction <= 1."""
+        check(lib.cistern_set_memory_fraction(self._owned.value, _arguments.real(fraction, "fraction")))
+
+    def memory_info(self) -> MemoryInfo:
+        """What the device has, and has left."""
+        free, total = ctypes.c_uint64(), ctypes.c_uint64()
+        check(lib.cistern_memory_info(self._owned.value, ctypes.byref(free), ctypes.byref(total)))
+        return MemoryInfo(free.value, total.value)
+
+    # ---- Its end ---------------------------------------------------------------------------------
+
+    def destroy(self) -> None:
+        """Gives everything back to the device, also what is still allocated: addresses mean nothing any
+        more. InvalidStateError while pools or captures of it are there, and for a shared one."""
+        if self._shared:
+            raise InvalidStateError(f"the shared allocator of {self._device} stays until the process "
+                                    "ends")
+        self._owned.end()
+
+    def __exit__(self, *error: object) -> None:
+        try:
+            self._owned.end()
+        except InvalidStateError:
+            if error[0] is None:  # else what has failed holds a pool, and says more
+                raise
+
+    def __repr__(self) -> str:
+        try:
+            bytes_of = self.stats().all
+        except CisternError:
+            return f"<cistern.Allocator on {self._device}{state(self._owned)}>"
+        return (f"<cistern.Allocator on {self._device}: {bytes_of.allocated_bytes.current:,} bytes "
+                f"allocated, {bytes_of.reserved_bytes.current:,} reserved>")
+
+
+_shared: Dict[int, Allocator] = {}
+
+
+def default(device: SupportsIndex = 0) -> Allocator:
+    """The allocator of a device that the whole process shares, C++ code included (cistern::allocator).
+
+    Made when first asked for, with the options of $CISTERN_CONF; stays until the process ends. The same
+    object each time. Where there is no GPU its device is simulated, unless $CISTERN_BACKEND names another.
+    Raises InvalidArgumentError, InvalidOptionError, NoDeviceError, DeviceError.
+    """
+    number = _arguments.whole(device, "device", 2**31 - 1)
+    if number not in _shared:
+        self = Allocator.__new__(Allocator)
+        self._own(made(lib.cistern_default_allocator, number), f"device {number}", shared=True)
+        _shared.setdefault(number, self)  # several threads are told the same handle
+    return _shared[number]

@@ -1,0 +1,47 @@
+"""Memory that frees itself."""
+
+from __future__ import annotations
+
+import ctypes
+
+from . import _arguments
+from ._arguments import StreamLike
+from ._native import check, lib
+from ._owned import Owned, Scoped, state
+
+
+class Buffer(Scoped):
+    """A block of device memory, made by Allocator.buffer or Pool.buffer. It is freed by free(), at the
+    end of a `with`, or when nothing refers to it."""
+
+    def __init__(self, allocator: Owned, address: int) -> None:
+        self._allocator = allocator
+        self._owned = Owned("a buffer", address, lib.cistern_free, allocator.value, address,
+                            parent=allocator)
+
+    @property
+    def address(self) -> int:
+        """Of device memory; 0 for an empty buffer."""
+        return self._owned.value
+
+    @property
+    def size(self) -> int:
+        """The usable bytes, which may be a few more than were asked for."""
+        if self.address == 0:
+            return 0
+        size = ctypes.c_size_t()
+        check(lib.cistern_block_size(self._allocator.value, self.address, ctypes.byref(size)))
+        return size.value
+
+    def record_stream(self, stream: StreamLike) -> None:
+        """It is also used on `stream`: once freed it is reusable only when the work queued there up to
+        the free is complete."""
+        check(lib.cistern_record_stream(self._allocator.value, self.address,
+                                        _arguments.stream(stream)))
+
+    def free(self) -> None:
+        """Nothing, where it is free already."""
+        self._owned.end()
+
+    def __repr__(self) -> str:
+        return f"<cistern.Buffer at {self._owned.raw:#x}{state(self._owned)}>"

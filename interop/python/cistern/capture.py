@@ -1,0 +1,66 @@
+"""The memory of a graph that the program captures and launches with its runtime's own calls."""
+
+from __future__ import annotations
+
+from typing import Optional
+
+from . import _arguments
+from ._arguments import StreamLike
+from ._native import check, lib, made
+from ._owned import Owned, Scoped, state
+from .errors import CisternError
+from .pool import Pool, PoolId, id_by
+
+
+class Capture(Scoped):
+    """Made by Allocator.capture, which begins it. The end of a `with` ends it, and keeps the memory in
+    place; release() gives it back to the pool when the graph is gone:
+
+        with allocator.capture(stream) as memory:
+            ...                                      # requests on the stream are the graph's
+        memory.launching(stream)                     # before each launch
+        memory.release()                             # the graph is gone
+    """
+
+    def __init__(self, allocator: Owned, stream: int, pool: Optional[Pool]) -> None:
+        if pool is not None and not isinstance(pool, Pool):
+            raise TypeError(f"pool must be a cistern.Pool, not {type(pool).__name__}")
+        handle = made(lib.cistern_capture_begin, allocator.value, stream,
+                      None if pool is None else pool._owned.value)
+        self._owned = Owned("a capture", handle, lib.cistern_capture_release, handle,
+                            parent=allocator)
+        self._under_way = True
+
+    @property
+    def pool_id(self) -> PoolId:
+        """The pool that it captures or has captured into."""
+        return id_by(lib.cistern_capture_pool_id, self._owned.value)
+
+    def include_stream(self, stream: StreamLike) -> None:
+        """What is allocated on `stream`, which another capture records (the body of a conditional node),
+        belongs to this one too."""
+        check(lib.cistern_capture_include_stream(self._owned.value, _arguments.stream(stream)))
+
+    def end(self) -> None:
+        """Nothing more is allocated for the graph. InvalidStateError unless it is under way."""
+        check(lib.cistern_capture_end(self._owned.value))
+        self._under_way = False
+
+    def launching(self, stream: StreamLike) -> None:
+        """The graph is about to be launched on `stream`. InvalidStateError unless captured."""
+        check(lib.cistern_capture_launching(self._owned.value, _arguments.stream(stream)))
+
+    def release(self) -> None:
+        """The graph is gone; ends the capture if it is under way. Its memory is the pool's again when the
+        launches that are queued are complete. Nothing, where it is released already."""
+        self._owned.end()
+
+    def __exit__(self, *error: object) -> None:
+        if self._under_way and self._owned.alive:
+            self.end()
+
+    def __repr__(self) -> str:
+        try:
+            return f"<cistern.Capture into pool {{{self.pool_id.uuid}, {self.pool_id.uid}}}>"
+        except CisternError:
+            return f"<cistern.Capture{state(self._owned)}>"

@@ -1,0 +1,102 @@
+"""Pools: memory that is kept apart."""
+
+from __future__ import annotations
+
+import ctypes
+from contextlib import contextmanager
+from typing import Any, Callable, Iterator, NamedTuple, SupportsIndex
+
+from . import _arguments
+from ._arguments import StreamLike
+from ._native import PoolIdStruct, PoolOptions, check, lib, made
+from ._owned import Owned, Scoped, state
+from .buffer import Buffer
+from .errors import CisternError
+
+
+class PoolId(NamedTuple):
+    """What names a pool in this process; PyTorch's MempoolId_t."""
+
+    uuid: int
+    uid: int
+
+
+def id_by(call: Callable[[int, Any], int], handle: int) -> PoolId:
+    """What cistern_pool_id or cistern_capture_pool_id says."""
+    struct = PoolIdStruct()
+    check(call(handle, ctypes.byref(struct)))
+    return PoolId(struct.uuid, struct.uid)
+
+
+class Pool(Scoped):
+    """Made by Allocator.pool. `use_on_oom`: the default pool takes from it rather than be out of memory;
+    `no_split`: each block has a segment of its own.
+
+    It is destroyed by destroy(), at the end of a `with`, or when nothing refers to it. Its blocks stay
+    valid then, and are freed as before.
+    """
+
+    def __init__(self, allocator: Owned, *, use_on_oom: bool = False, no_split: bool = False) -> None:
+        self._allocator = allocator
+        options = PoolOptions(size=ctypes.sizeof(PoolOptions), use_on_oom=bool(use_on_oom),
+                              no_split=bool(no_split))
+        handle = made(lib.cistern_pool_create, allocator.value, ctypes.byref(options))
+        self._owned = Owned("a pool", handle, lib.cistern_pool_destroy, handle, parent=allocator)
+
+    @property
+    def id(self) -> PoolId:
+        """What names it in this process."""
+        return id_by(lib.cistern_pool_id, self._owned.value)
+
+    @property
+    def use_count(self) -> int:
+        """How many users it has: this object, captures into it, and scopes."""
+        count = ctypes.c_int()
+        check(lib.cistern_pool_use_count(self._owned.value, ctypes.byref(count)))
+        return count.value
+
+    def allocate(self, size: SupportsIndex, stream: StreamLike = None) -> int:
+        """Allocator.allocate in this pool, whatever scopes there are. Freed by Allocator.free."""
+        return made(lib.cistern_pool_allocate, self._owned.value, _arguments.whole(size, "size"),
+                    _arguments.stream(stream))
+
+    def buffer(self, size: SupportsIndex, stream: StreamLike = None) -> Buffer:
+        """The same as an object that frees itself."""
+        return Buffer(self._allocator, self.allocate(size, stream))
+
+    def empty_cache(self) -> None:
+        """Returns what is wholly free in it to the device, but for what a capture has."""
+        check(lib.cistern_pool_empty_cache(self._owned.value))
+
+    @contextmanager
+    def scope(self) -> Iterator[Pool]:
+        """What the calling thread allocates, on any stream, comes from the pool until the end. Scopes
+        nest; the innermost counts. InvalidStateError for a second one of this thread and pool."""
+        check(lib.cistern_pool_scope_begin(self._owned.value))
+        try:
+            yield self
+        finally:
+            if not self._owned.forked:  # there is nothing to end in the child
+                check(lib.cistern_pool_scope_end(self._owned.value))
+
+    @contextmanager
+    def stream_scope(self, stream: StreamLike) -> Iterator[Pool]:
+        """The same for what any thread allocates on that stream; one such scope for each pool."""
+        number = _arguments.stream(stream)
+        check(lib.cistern_pool_stream_scope_begin(self._owned.value, number))
+        try:
+            yield self
+        finally:
+            if not self._owned.forked:
+                check(lib.cistern_pool_stream_scope_end(self._owned.value, number))
+
+    def destroy(self) -> None:
+        """Lets go of it and empties its cache; a capture into it keeps it. Nothing, where it is destroyed
+        already. InvalidStateError while a scope of it is open."""
+        self._owned.end()
+
+    def __repr__(self) -> str:
+        try:
+            return f"<cistern.Pool {{{self.id.uuid}, {self.id.uid}}}>"
+        except CisternError:
+            return f"<cistern.Pool{state(self._owned)}>"

@@ -1,0 +1,126 @@
+"""What nobody should pass: each error names what was wrong, and nothing has changed."""
+
+import cistern
+import pytest
+
+TOO_LARGE = 2**64
+
+
+def calls(allocator, pool, buffer, capture):
+    """Each verb that takes a number, or a stream, as a function of that."""
+    numbers = {
+        "size": [allocator.allocate, allocator.buffer, pool.allocate, pool.buffer],
+        "address": [allocator.free, allocator.block_size, allocator.base_allocation,
+                    lambda value: allocator.record_stream(value, None)],
+        "limit": [lambda value: setattr(allocator, "limit", value)],
+        "stream": [lambda value: allocator.allocate(1, value), allocator.forget_stream,
+                   lambda value: pool.allocate(1, value), lambda value: pool.buffer(1, value),
+                   lambda value: allocator.record_stream(buffer.address, value),
+                   lambda value: pool.stream_scope(value).__enter__(), allocator.capture,
+                   buffer.record_stream, capture.include_stream, capture.launching],
+        "capacity": [lambda value: cistern.Allocator.sim(capacity=value)],
+        "granularity": [lambda value: cistern.Allocator.sim(granularity=value)],
+        "gpu_lag_ns": [lambda value: cistern.Allocator.sim(gpu_lag_ns=value)],
+        "ordinal": [lambda value: cistern.Allocator("sim", value),
+                    lambda value: cistern.Allocator.sim(ordinal=value)],
+        "device": [cistern.default],
+    }
+    return [(name, call) for name, those in numbers.items() for call in those]
+
+
+def test_numbers_that_do_not_fit_are_refused_not_cut(allocator):
+    with allocator.pool() as pool, allocator.buffer(1000) as buffer, allocator.stream() as stream:
+        with stream.recording(), allocator.capture(stream) as capture:
+            before = allocator.stats_dict()
+            for name, call in calls(allocator, pool, buffer, capture):
+                for wrong in (-1, TOO_LARGE, TOO_LARGE + 512):
+                    with pytest.raises(cistern.InvalidArgumentError, match=f"{name} is {wrong}"):
+                        call(wrong)
+                for wrong in ("12", 1.0, b"1", [], object(), True):
+                    with pytest.raises(TypeError, match=name):
+                        call(wrong)
+            assert allocator.stats_dict() == before
+        capture.release()
+
+
+def test_the_largest_number_is_out_of_memory_or_no_block(allocator):
+    with pytest.raises(cistern.OutOfMemoryError):
+        allocator.allocate(2**64 - 1)
+    with pytest.raises(cistern.InvalidPointerError):
+        allocator.free(2**64 - 1)
+
+
+@pytest.mark.parametrize("wrong, kind, text", [
+    (5, TypeError, "backend must be a str, not int"),
+    (None, TypeError, "backend"),
+    ("quantum", cistern.InvalidArgumentError, "unknown backend 'quantum': must be auto, cuda"),
+    ("sim\0", cistern.InvalidArgumentError, "null character"),
+    ("\ud800", cistern.InvalidArgumentError, "UTF-8"),
+])
+def test_a_backend_that_is_none(wrong, kind, text):
+    with pytest.raises(kind, match=text):
+        cistern.Allocator(wrong)
+
+
+@pytest.mark.parametrize("wrong, kind, text", [
+    ("speed:11", cistern.InvalidOptionError, "speed"),
+    ("limit:much", cistern.InvalidOptionError, "limit.*much"),
+    ("limit:1GiB\0", cistern.InvalidArgumentError, "null character"),
+    ({"limit": "much"}, cistern.InvalidOptionError, "much"),
+    ({"limit": None}, TypeError, r"conf\['limit'\]"),
+    ({1: 2}, cistern.InvalidOptionError, "1"),
+    (["limit:1GiB"], TypeError, "conf must be a str, not list"),
+    (b"limit:1GiB", TypeError, "bytes"),
+])
+def test_options_that_are_none(wrong, kind, text):
+    for make in (lambda conf: cistern.Allocator("sim", conf=conf),
+                 lambda conf: cistern.Allocator.sim(conf=conf)):
+        with pytest.raises(kind, match=text) as caught:
+            make(wrong)
+        if kind is not TypeError:
+            assert isinstance(caught.value, ValueError)
+
+
+def test_a_simulated_device_that_cannot_be():
+    for wrong in ({"granularity": 3}, {"ordinal": 8}):
+        with pytest.raises(cistern.InvalidArgumentError, match=str(*wrong.values())):
+            cistern.Allocator.sim(**wrong)
+
+
+def test_a_gpu_that_is_not_there():
+    with pytest.raises(cistern.CisternError) as caught:
+        cistern.Allocator("cuda", 77)
+    assert "77" in str(caught.value) or isinstance(caught.value, cistern.NoDeviceError)
+
+
+def test_a_snapshot_that_cannot_be_written(allocator, tmp_path):
+    with pytest.raises(cistern.FileError, match="no/such") as caught:
+        allocator.snapshot(tmp_path / "no/such/folder.json")
+    assert isinstance(caught.value, OSError)
+    with pytest.raises(cistern.FileError, match=str(tmp_path)):
+        allocator.snapshot(tmp_path)
+    with pytest.raises(TypeError, match="path must be a path, not int"):
+        allocator.snapshot(1)
+    with pytest.raises(cistern.InvalidArgumentError, match="null character"):
+        allocator.snapshot("a\0b")
+
+
+def test_a_pool_that_is_none_or_another_allocators(allocator):
+    with allocator.stream() as stream, stream.recording():
+        with pytest.raises(TypeError, match="pool must be a cistern.Pool, not str"):
+            allocator.capture(stream, "pool")
+        with cistern.Allocator("sim") as other, other.pool() as pool:
+            with pytest.raises(cistern.InvalidArgumentError, match="pool"):
+                allocator.capture(stream, pool)
+
+
+def test_every_error_has_its_status_and_base():
+    kinds = [kind for kind in vars(cistern).values()
+             if isinstance(kind, type) and issubclass(kind, cistern.CisternError)]
+    assert len(kinds) == 14
+    from cistern import errors
+    for status in cistern.Status:
+        made = errors.error_of(status, "why")
+        assert made.status == status and str(made) == "why" and isinstance(made, cistern.CisternError)
+    assert errors.error_of(99, "why").status == 99
+    assert type(errors.error_of(99, "why")) is cistern.CisternError

@@ -1,0 +1,118 @@
+"""Pools, their scopes, and captures."""
+
+import threading
+
+import cistern
+import pytest
+from conftest import MIB
+
+
+def pools_of(allocator):
+    """The pool of each allocated block, by address."""
+    return {int(block["address"], 0): tuple(segment["pool"])
+            for segment in allocator.snapshot()["segments"] for block in segment["blocks"]
+            if block["state"] == "allocated"}
+
+
+def test_a_pools_memory_is_apart(allocator):
+    with allocator.pool() as pool:
+        own, other = pool.allocate(24 * MIB), allocator.allocate(24 * MIB)
+        assert pools_of(allocator) == {own: pool.id, other: (0, 0)}
+        allocator.free(own)
+        assert allocator.allocate(24 * MIB) != own
+        pool.empty_cache()
+
+
+def test_a_scope_catches_what_its_thread_allocates(allocator):
+    found = {}
+
+    def elsewhere():
+        found["block"] = allocator.allocate(MIB)
+
+    with allocator.pool() as pool, allocator.pool() as inner:
+        with pool.scope() as scoped:
+            assert scoped is pool
+            one = allocator.allocate(MIB)
+            with inner.scope():
+                two = allocator.allocate(MIB)
+            thread = threading.Thread(target=elsewhere)
+            thread.start()
+            thread.join()
+            with pytest.raises(cistern.InvalidStateError), pool.scope():
+                pass
+            assert pool.use_count == 2
+        after = allocator.allocate(MIB)
+        assert pool.use_count == 1
+        assert pools_of(allocator) == {one: pool.id, two: inner.id, found["block"]: (0, 0),
+                                       after: (0, 0)}
+
+
+def test_a_scope_ends_with_an_exception(allocator):
+    with allocator.pool() as pool:
+        with pytest.raises(KeyError):
+            with pool.scope():
+                raise KeyError
+        assert pools_of(allocator) == {}
+        block = allocator.allocate(MIB)
+        assert pools_of(allocator) == {block: (0, 0)}
+
+
+def test_a_scope_of_a_stream_catches_what_any_thread_allocates_there(allocator):
+    with allocator.pool() as pool, allocator.stream() as stream:
+        with pool.stream_scope(stream):
+            blocks = []
+            thread = threading.Thread(target=lambda: blocks.append(allocator.allocate(MIB, stream)))
+            thread.start()
+            thread.join()
+            other = allocator.allocate(MIB)
+            with pytest.raises(cistern.InvalidStateError), pool.stream_scope(stream):
+                pass
+        assert pools_of(allocator) == {blocks[0]: pool.id, other: (0, 0)}
+
+
+def test_use_on_oom_lends_and_no_split_has_a_segment_for_each():
+    with cistern.Allocator.sim(capacity=256 * MIB, conf="backing:segments") as allocator:
+        with allocator.pool(use_on_oom=True) as pool:
+            pool_block = pool.allocate(200 * MIB)
+            allocator.free(pool_block)
+            assert allocator.allocate(200 * MIB) != 0
+        with allocator.pool(no_split=True) as pool:
+            bases = {allocator.base_allocation(pool.allocate(2 * MIB))[0] for _ in range(3)}
+            assert len(bases) == 3
+
+
+def test_a_capture_keeps_its_memory_until_it_is_released(allocator):
+    with allocator.stream() as stream:
+        with stream.recording(), allocator.capture(stream) as memory:
+            scratch = allocator.allocate(24 * MIB, stream)
+            allocator.free(scratch)
+            assert allocator.allocate(24 * MIB, stream) == scratch
+            assert repr(memory).startswith("<cistern.Capture into pool {")
+        assert pools_of(allocator) == {scratch: memory.pool_id}
+        memory.launching(stream)
+        allocator.free(scratch)
+        assert allocator.allocate(24 * MIB, stream) != scratch
+        memory.release()
+        assert repr(memory) == "<cistern.Capture, destroyed>"
+        memory.release()
+        with pytest.raises(cistern.InvalidHandleError):
+            memory.launching(stream)
+
+
+def test_a_capture_goes_into_a_pool_that_is_given(allocator):
+    with allocator.stream() as stream, allocator.pool() as pool:
+        with stream.recording(), allocator.capture(stream, pool) as memory:
+            assert memory.pool_id == pool.id
+            assert pool.use_count == 2
+            with pytest.raises(cistern.InvalidStateError):
+                memory.launching(stream)
+        with pytest.raises(cistern.InvalidStateError):
+            memory.end()
+        memory.release()
+        assert pool.use_count == 1
+
+
+def test_a_stream_that_is_not_captured_is_refused(allocator):
+    with allocator.stream() as stream:
+        with pytest.raises(cistern.InvalidArgumentError, match="captured"):
+            allocator.capture(stream)

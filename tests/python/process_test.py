@@ -1,0 +1,209 @@
+"""The ends of processes, children of fork, and libraries that are not there."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import cistern
+import pytest
+from cistern import _places
+from conftest import PACKAGE
+
+SETUP = """
+import os, sys, threading, time, traceback
+import cistern
+allocator = cistern.Allocator("sim")
+pool, stream, buffer = allocator.pool(), allocator.stream(), allocator.buffer(1000)
+with stream.recording():
+    capture = allocator.capture(stream)
+"""
+ENDS = {
+    "plainly": "",
+    "with a cycle": "allocator.me = allocator; pool.me = pool; buffer.me = [buffer, pool]",
+    "in a scope": "pool.scope().__enter__()",
+    "by sys.exit in a scope": "with pool.scope(): sys.exit(0)",
+    "by os._exit": "os._exit(0)",
+    "by an atexit function that allocates": """
+import atexit
+atexit.register(lambda: allocator.free(allocator.allocate(1000)))""",
+    "with an object whose end allocates": """
+class Late:
+    def __del__(self):
+        allocator.free(allocator.allocate(1000)); buffer.free(); pool.destroy()
+sys.late = Late()""",
+    "with threads in calls": """
+def work():
+    while True:
+        allocator.free(allocator.allocate(5 << 20))
+for _ in range(4):
+    threading.Thread(target=work, daemon=True).start()
+time.sleep(0.05)""",
+    "with the shared allocator": "shared = cistern.default(); kept = shared.buffer(1000)",
+    "with everything in sys.modules": "sys.modules['everything'] = [allocator, pool, buffer, capture]",
+}
+
+
+@pytest.mark.parametrize("how", ENDS)
+def test_a_process_ends(run, how):
+    program = SETUP + ENDS[how]
+    for _ in range(3):
+        run(program, CISTERN_BACKEND="sim")
+
+
+IN_A_CHILD = SETUP + """
+def child(check):
+    pid = os.fork()
+    if pid == 0:
+        status = 1
+        try:
+            check()
+            status = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(status)
+    _, status = os.waitpid(pid, 0)
+    assert status == 0, status
+"""
+
+
+def test_a_child_of_fork_gets_exceptions(run):
+    run(IN_A_CHILD + """
+def refused(call, what):
+    try:
+        call()
+    except cistern.InvalidStateError as error:
+        assert "before a fork" in str(error) and what in str(error), error
+    else:
+        raise SystemExit(f"{what} was used")
+
+def check():
+    refused(lambda: allocator.allocate(1000), "an allocator")
+    refused(lambda: allocator.free(buffer._owned.raw), "an allocator")
+    refused(allocator.stats, "an allocator")
+    refused(lambda: pool.allocate(1), "a pool")
+    refused(lambda: pool.scope().__enter__(), "a pool")
+    refused(lambda: buffer.size, "a buffer")
+    refused(stream.synchronize, "an allocator")
+    refused(lambda: stream.handle, "a stream")
+    refused(lambda: capture.launching(0), "a capture")
+    assert all("before a fork" in repr(thing) for thing in (allocator, pool, stream, buffer, capture))
+    for end in (buffer.free, pool.destroy, stream.destroy, capture.release, allocator.destroy):
+        end()  # the parent's: nothing happens
+
+with pool.scope():
+    child(check)
+allocator.free(0)
+assert buffer.size == 1024 and pool.use_count == 1
+buffer.free(); capture.release(); pool.destroy(); stream.destroy(); allocator.destroy()
+""")
+
+
+def test_a_child_may_make_its_own_and_end_as_it_likes(run):
+    run(IN_A_CHILD + """
+def check():
+    global pool, buffer, stream, capture, allocator
+    del pool, buffer, stream, capture, allocator
+    with cistern.Allocator("sim") as own, own.buffer(1000) as block:
+        assert block.size == 1024
+    grandchild = os.fork()
+    if grandchild == 0:
+        os._exit(0)
+    assert os.waitpid(grandchild, 0)[1] == 0
+child(check)
+assert buffer.size == 1024
+
+pid = os.fork()
+if pid == 0:
+    with buffer:
+        sys.exit(0)  # an ordinary exit, with all that the parent had
+assert os.waitpid(pid, 0)[1] == 0
+assert allocator.stats().all.allocation.current == 1
+""")
+
+
+def test_a_scope_that_is_open_at_a_fork_ends_quietly_in_the_child(run):
+    run(IN_A_CHILD + """
+with pool.scope(), pool.stream_scope(stream), stream.recording():
+    pid = os.fork()
+if pid == 0:
+    os._exit(0)
+assert os.waitpid(pid, 0)[1] == 0
+assert pool.use_count == 1
+""")
+
+
+def test_multiprocessing_by_fork_and_by_spawn(run, tmp_path):
+    (tmp_path / "worker.py").write_text("""
+import cistern
+def work(size):
+    with cistern.Allocator("sim") as allocator, allocator.buffer(size) as buffer:
+        return buffer.size
+""")
+    for way in ("fork", "spawn"):
+        printed = run(f"""
+import multiprocessing, sys
+sys.path.insert(0, {str(tmp_path)!r})
+import worker, cistern
+if __name__ == "__main__":
+    kept = cistern.Allocator("sim").buffer(1000)
+    with multiprocessing.get_context({way!r}).Pool(2) as pool:
+        print(pool.map(worker.work, [1000, 2000, 3000]))
+""")
+        assert printed == "[1024, 2048, 3072]\n"
+
+
+# ---- The library ---------------------------------------------------------------------------------
+
+
+def copied(tmp_path):
+    """The package in a place without a build."""
+    shutil.copytree(PACKAGE / "cistern", tmp_path / "site/cistern",
+                    ignore=shutil.ignore_patterns("__pycache__"))
+    return tmp_path / "site"
+
+
+def test_without_a_library_the_import_names_what_was_looked_for(run, tmp_path):
+    site, nowhere = copied(tmp_path), tmp_path / "nowhere"
+    said = run("import cistern", expect=1, PYTHONPATH=str(site), CISTERN_ROOT=str(nowhere))
+    assert re.search(r"^ImportError: cistern: libcistern.so.0 is not found; looked for:", said, re.M)
+    assert f"\n  {nowhere}/build/release/libcistern.so.0\n" in said
+    assert f"\n  {site}/cistern/_lib/libcistern.so.0\n" in said
+    assert "pip install" in said
+
+
+def test_a_library_that_is_none_is_named(run, tmp_path):
+    site = copied(tmp_path)
+    place = tmp_path / "root/build/release"
+    place.mkdir(parents=True)
+    (place / "libcistern.so.0").write_text("not a library")
+    said = run("import cistern", expect=1, PYTHONPATH=str(site), CISTERN_ROOT=str(tmp_path / "root"))
+    assert "ImportError: cistern: " in said and f"{place}/libcistern.so.0 cannot be used" in said
+
+
+def test_places_are_looked_for_in_their_order(run, tmp_path):
+    site = copied(tmp_path)
+    inside = site / "cistern"
+    program = "from cistern import _places as p; print(*map(str, [{}]), sep='\\n')"
+    every = "p.library(), p.command(), p.include()"
+    (inside / "_lib").mkdir()
+    shutil.copy(_places.library(), inside / "_lib/libcistern.so.0")
+    for folder in ("_sources/include", "_sources/torch"):
+        (inside / folder).mkdir(parents=True)
+    printed = run(program.format(every + ", p.torch_sources()"), PYTHONPATH=str(site), CISTERN_ROOT="")
+    assert printed.split() == [str(inside / "_lib/libcistern.so.0"), "None",
+                               str(inside / "_sources/include"), str(inside / "_sources/torch")]
+    root = _places.library().parents[2]
+    printed = run(program.format(every), PYTHONPATH=str(site), CISTERN_ROOT=str(root))
+    assert printed.split() == [str(root / "build/release/libcistern.so.0"),
+                               str(root / "build/release/interop/command/cistern"),
+                               str(root / "include")]
+
+
+def test_the_module_says_what_it_is():
+    printed = subprocess.run([sys.executable, "-B", "-m", "cistern"], capture_output=True, text=True,
+                             check=True, env={**os.environ, "PYTHONPATH": str(PACKAGE)}).stdout
+    assert f"Cistern {cistern.__version__}\nlibrary: " in printed
+    assert re.search(r"^cuda( device 0)?: .", printed, re.M)

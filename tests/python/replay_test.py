@@ -1,0 +1,99 @@
+"""Figures are those that the command prints."""
+
+import json
+import subprocess
+
+import cistern
+import pytest
+from cistern import _places
+
+
+def by_hand(*arguments):
+    ran = subprocess.run([_places.command(), "replay", "--json", *arguments], capture_output=True,
+                         text=True)
+    (row,) = ran.stdout.splitlines()
+    return json.loads(row)
+
+
+def same(replay, row):
+    """All but what depends on the machine's speed."""
+    return all(getattr(replay, name) == value for name, value in row.items() if name != "ns_per_event")
+
+
+@pytest.mark.parametrize("policy", ["cistern", "torch-rules", "torch-expandable", "driver-pool", "direct"])
+def test_figures_are_those_of_the_command(trace, policy):
+    replay = cistern.replay(trace, policy, gpu_lag_us=10000)
+    row = by_hand("--device=sim", "--policy", policy, "--gpu-lag-us=10000", str(trace))
+    assert replay.ok and replay.failure == "" and replay.ns_per_event > 0
+    assert same(replay, row) and replay.policy == policy
+    assert replay.peak_reserved_bytes >= replay.peak_requested_bytes
+
+
+def test_options_and_rounds_and_fit_and_threads_count(trace):
+    replay = cistern.replay(trace, conf={"recycle": "off", "page_size": "20MiB"}, repeat=2)
+    assert same(replay, by_hand("--device=sim", "--no-recycle", "--page-size=20MiB", "--repeat=2",
+                                str(trace)))
+    assert len(replay.calls_by_round) == 2 and replay.fit is None
+    assert 0.9 < cistern.replay(trace, fit=True).fit <= 1
+    assert cistern.replay(trace, threads=2).events == replay.events
+
+
+def test_a_program_that_does_not_fit_is_a_result(trace):
+    for capacity in (1 << 30, "1GiB"):
+        replay = cistern.replay(trace, capacity=capacity)
+        assert not replay.ok and replay.efficiency is None
+        assert "out of memory on sim device 0" in replay.failure
+        assert replay.peak_reserved_bytes <= 1 << 30
+
+
+def test_races_are_looked_for(tmp_path):
+    path = tmp_path / "short.trace"
+    path.write_text("a 1000 0 1\na 2000 0 1\nf 0 2\nf 1 3\n")
+    replay = cistern.replay(path, check=True)
+    assert replay.ok and replay.events == 4 and replay.trace == "short"
+
+
+def test_a_file_may_have_any_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("-", "--help", "a b,c.trace", "\u00fc.trace"):
+        (tmp_path / name).write_text("a 1000 0 1\nf 0 2\n")
+        assert cistern.replay(name).events == 2
+
+
+@pytest.mark.parametrize("arguments, kind, text", [
+    ({"trace": "none.trace"}, cistern.ReplayError, "none.trace.*No such file"),
+    ({"trace": __file__}, cistern.ReplayError, r"replay_test.py:1:1: expected"),
+    ({"trace": 5}, TypeError, "trace must be a path, not int"),
+    ({"trace": "a\0b"}, cistern.InvalidArgumentError, "null character"),
+    ({"policy": "best"}, cistern.ReplayError, "best"),
+    ({"policy": "cistern,direct"}, cistern.InvalidArgumentError, "one policy"),
+    ({"policy": None}, TypeError, "policy must be a str"),
+    ({"conf": "speed:11"}, cistern.ReplayError, "speed"),
+    ({"conf": 5}, TypeError, "conf"),
+    ({"capacity": "much"}, cistern.ReplayError, "much"),
+    ({"capacity": -1}, cistern.InvalidArgumentError, "capacity is -1"),
+    ({"capacity": 1.5}, TypeError, "capacity must be an int"),
+    ({"capacity": 1 << 30, "fit": True}, cistern.ReplayError, "fit"),
+    ({"device": "quantum"}, cistern.ReplayError, "quantum"),
+    ({"repeat": 0}, cistern.ReplayError, "repeat"),
+    ({"threads": 10**6}, cistern.ReplayError, "threads"),
+    ({"gpu_lag_us": "1"}, TypeError, "gpu_lag_us must be an int"),
+])
+def test_what_cannot_be_replayed_says_why(trace, arguments, kind, text):
+    with pytest.raises(kind, match=text):
+        cistern.replay(**{"trace": trace, **arguments})
+
+
+def test_without_the_command_the_error_names_where_it_was_looked_for(trace, monkeypatch):
+    monkeypatch.setattr(_places, "command", lambda: None)
+    with pytest.raises(cistern.NotSupportedError, match="looked for:\n  .*_bin/cistern|interop/command"):
+        cistern.replay(trace)
+
+
+def test_a_command_that_dies_is_an_error(trace, tmp_path, monkeypatch):
+    program = tmp_path / "cistern"
+    program.write_text("#!/bin/sh\nkill -9 $$\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(_places, "command", lambda: program)
+    with pytest.raises(cistern.ReplayError, match="ended with -9"):
+        cistern.replay(trace)

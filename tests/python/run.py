@@ -1,0 +1,29 @@
+"""Runs the tests of the Python package by a Python that has pytest: this one, or else the system's.
+
+run.py SOURCES FOLDER...    the checkout that has build/release, and the folders of tests
+
+It fails where none has pytest: ./dev setup installs it."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+CANDIDATES = [sys.executable, "/usr/bin/python3"]
+
+
+def has_pytest(python):
+    try:
+        return subprocess.run([python, "-c", "import pytest"], capture_output=True).returncode == 0
+    except OSError:
+        return False
+
+
+if __name__ == "__main__":
+    root, *folders = sys.argv[1:]
+    python = next(filter(has_pytest, CANDIDATES), None)
+    if python is None:
+        sys.exit(f"none of {', '.join(CANDIDATES)} has pytest: ./dev setup installs it")
+    sources = pathlib.Path(__file__).resolve().parents[2]
+    os.environ.update(CISTERN_ROOT=root, PYTHONPATH=str(sources / "interop/python"))
+    os.execv(python, [python, "-B", "-m", "pytest", "-q", "-ra", "-p", "no:cacheprovider", *folders])
