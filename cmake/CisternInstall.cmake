@@ -18,6 +18,9 @@ install(TARGETS cistern_static cistern_shared ${cistern_handle_libraries} EXPORT
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT cistern
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT cistern
         INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+if(TARGET cistern_preload)
+  install(TARGETS cistern_preload LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT cistern)
+endif()
 if(TARGET cistern)
   install(TARGETS cistern RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT cistern)
 endif()

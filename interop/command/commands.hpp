@@ -21,5 +21,6 @@ struct Command {
 Command addReplay(CLI::App& program);    // replay_command.cpp
 Command addGenerate(CLI::App& program);  // generate_command.cpp
 Command addOptions(CLI::App& program);   // options_command.cpp
+Command addRun(CLI::App& program);       // run_command.cpp
 
 }  // namespace cistern::command

@@ -23,7 +23,7 @@ namespace {
 
 using AddCommand = Command (*)(CLI::App& program);
 
-constexpr std::array<AddCommand, 3> kCommands = {addReplay, addGenerate, addOptions};
+constexpr std::array<AddCommand, 4> kCommands = {addReplay, addRun, addGenerate, addOptions};
 
 constexpr const char* kDescription =
     "Cistern, a caching GPU memory allocator: replays what programs allocate, and says how much\n"

@@ -22,9 +22,10 @@ void requireRefused(const std::vector<std::string>& args, const std::string& mes
 }  // namespace
 
 TEST_CASE("no command, and an unknown one, are refused") {
-  requireRefused({}, "no command is given: it is one of replay, generate, options (see --help)");
+  requireRefused({},
+                 "no command is given: it is one of replay, run, generate, options (see --help)");
   requireRefused({"replays"},
-                 "unknown command 'replays': must be one of replay, generate, options");
+                 "unknown command 'replays': must be one of replay, run, generate, options");
   requireRefused({"replay"}, "replay needs a trace, or --generate");
   requireRefused({"replay", "--generate", "trains:7"}, "--generate: 'trains:7' names no program");
   requireRefused({"generate", "train"}, "'train' names no program");

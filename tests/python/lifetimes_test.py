@@ -1,6 +1,8 @@
 """What ends when: destroyed by the program, collected, in cycles, in any order."""
 
+import copy
 import gc
+import pickle
 import weakref
 
 import cistern
@@ -121,6 +123,22 @@ def test_blocks_outlive_their_pool(allocator):
     assert allocator.block_size(block) == 24 * MIB
     allocator.free(block)
     assert allocator.stats().all.allocated_bytes.current == 0
+
+
+def test_nothing_is_copied_or_pickled(allocator):
+    things = [allocator, allocator.pool(), allocator.stream(), allocator.buffer(1000)]
+    for thing in things:
+        for way in (copy.deepcopy, pickle.dumps):
+            with pytest.raises(TypeError, match="can neither be copied nor pickled"):
+                way(thing)
+
+
+def test_a_buffer_of_a_destroyed_allocator_is_nothing(allocator):
+    other = cistern.Allocator("sim")
+    buffer, stream = other.buffer(1000), other.stream()
+    other.destroy()
+    del buffer, stream, other
+    assert allocator.stats().num_misuses == 0
 
 
 def test_reprs_say_what_there_is(allocator):

@@ -143,6 +143,8 @@ shared = cistern.default()
 assert cistern.default(0) is shared
 with shared:
     block = shared.allocate(1000)
+shared.buffer(1000)
+assert shared.stats().all.allocation.current == 1
 try:
     shared.destroy()
 except cistern.InvalidStateError as error:

@@ -1,13 +1,18 @@
 """The ends of processes, children of fork, and libraries that are not there."""
 
+import os
 import re
 import shutil
+import subprocess
+import sys
 
+import cistern
 import pytest
-from conftest import PACKAGE, TOP
+from cistern import _places
+from conftest import PACKAGE
 
 SETUP = """
-import os, sys, threading, time
+import os, sys, threading, time, traceback
 import cistern
 allocator = cistern.Allocator("sim")
 pool, stream, buffer = allocator.pool(), allocator.stream(), allocator.buffer(1000)
@@ -55,8 +60,9 @@ def child(check):
         try:
             check()
             status = 0
+        except BaseException:
+            traceback.print_exc()
         finally:
-            sys.stderr.flush()
             os._exit(status)
     _, status = os.waitpid(pid, 0)
     assert status == 0, status
@@ -80,7 +86,8 @@ def check():
     refused(lambda: pool.allocate(1), "a pool")
     refused(lambda: pool.scope().__enter__(), "a pool")
     refused(lambda: buffer.size, "a buffer")
-    refused(stream.synchronize, "a stream")
+    refused(stream.synchronize, "an allocator")
+    refused(lambda: stream.handle, "a stream")
     refused(lambda: capture.launching(0), "a capture")
     assert all("before a fork" in repr(thing) for thing in (allocator, pool, stream, buffer, capture))
     for end in (buffer.free, pool.destroy, stream.destroy, capture.release, allocator.destroy):
@@ -103,14 +110,14 @@ def check():
         assert block.size == 1024
     grandchild = os.fork()
     if grandchild == 0:
-        sys.exit(0) if False else os._exit(0)
+        os._exit(0)
     assert os.waitpid(grandchild, 0)[1] == 0
 child(check)
 assert buffer.size == 1024
 
 pid = os.fork()
 if pid == 0:
-    with pool.scope() if False else buffer:
+    with buffer:
         sys.exit(0)  # an ordinary exit, with all that the parent had
 assert os.waitpid(pid, 0)[1] == 0
 assert allocator.stats().all.allocation.current == 1
@@ -159,10 +166,10 @@ def copied(tmp_path):
 
 
 def test_without_a_library_the_import_names_what_was_looked_for(run, tmp_path):
-    site = copied(tmp_path)
-    said = run("import cistern", expect=1, PYTHONPATH=str(site), CISTERN_ROOT=str(tmp_path / "root"))
+    site, nowhere = copied(tmp_path), tmp_path / "nowhere"
+    said = run("import cistern", expect=1, PYTHONPATH=str(site), CISTERN_ROOT=str(nowhere))
     assert re.search(r"^ImportError: cistern: libcistern.so.0 is not found; looked for:", said, re.M)
-    assert f"\n  {tmp_path}/root/build/release/libcistern.so.0\n" in said
+    assert f"\n  {nowhere}/build/release/libcistern.so.0\n" in said
     assert f"\n  {site}/cistern/_lib/libcistern.so.0\n" in said
     assert "pip install" in said
 
@@ -181,7 +188,6 @@ def test_places_are_looked_for_in_their_order(run, tmp_path):
     inside = site / "cistern"
     program = "from cistern import _places as p; print(*map(str, [{}]), sep='\\n')"
     every = "p.library(), p.command(), p.include()"
-    from cistern import _places
     (inside / "_lib").mkdir()
     shutil.copy(_places.library(), inside / "_lib/libcistern.so.0")
     for folder in ("_sources/include", "_sources/torch"):
@@ -197,12 +203,7 @@ def test_places_are_looked_for_in_their_order(run, tmp_path):
 
 
 def test_the_module_says_what_it_is():
-    import subprocess
-    import sys
-    import os
     printed = subprocess.run([sys.executable, "-B", "-m", "cistern"], capture_output=True, text=True,
                              check=True, env={**os.environ, "PYTHONPATH": str(PACKAGE)}).stdout
-    import cistern
     assert f"Cistern {cistern.__version__}\nlibrary: " in printed
     assert re.search(r"^cuda( device 0)?: .", printed, re.M)
-    assert TOP.name

@@ -25,5 +25,6 @@ if __name__ == "__main__":
     if python is None:
         sys.exit(f"none of {', '.join(CANDIDATES)} has pytest: ./dev setup installs it")
     sources = pathlib.Path(__file__).resolve().parents[2]
+    os.environ.pop("CISTERN_CONF", None)  # the tests set options of their own
     os.environ.update(CISTERN_ROOT=root, PYTHONPATH=str(sources / "interop/python"))
     os.execv(python, [python, "-B", "-m", "pytest", "-q", "-ra", "-p", "no:cacheprovider", *folders])

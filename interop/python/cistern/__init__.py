@@ -12,7 +12,8 @@ docs/python.md has more. Everything here may be called from any thread.
 
 from ._arguments import Conf, StreamLike
 from ._native import lib as _lib, text_of as _text_of
-from .allocator import Allocator, MemoryInfo, default
+from ._observed import MemoryInfo
+from .allocator import Allocator, default
 from .buffer import Buffer
 from .capture import Capture
 from .errors import (CisternError, DeviceError, FileError, HostOutOfMemoryError, InternalError,

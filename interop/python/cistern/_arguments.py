@@ -18,6 +18,8 @@ PathLike = Union[str, "os.PathLike[str]"]
 
 def whole(value: SupportsIndex, what: str, most: int = 2**64 - 1, least: int = 0) -> int:
     """An int from `least` to `most`."""
+    if type(value) is int and least <= value <= most:  # as nearly always
+        return value
     if isinstance(value, bool):
         raise TypeError(f"{what} must be an int, not bool")
     try:

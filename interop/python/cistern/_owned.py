@@ -44,6 +44,7 @@ class Owned:
         self._end = end
         self._arguments = arguments
         self._parent = parent
+        self.gone = False  # the library has it no more
         self._arm()
 
     def _arm(self) -> None:
@@ -59,7 +60,7 @@ class Owned:
     @property
     def alive(self) -> bool:
         """Whether it has not been ended, and is not of before a fork."""
-        return bool(self._finalizer.alive) and not self.forked
+        return not self.gone and not self.forked
 
     @property
     def raw(self) -> int:
@@ -73,6 +74,9 @@ class Owned:
             raise InvalidStateError(f"{self._what} from before a fork cannot be used in the child")
         return self._value
 
+    def __reduce__(self) -> str:
+        raise TypeError(f"{self._what} can neither be copied nor pickled")
+
     def end(self) -> None:
         """Nothing where it has ended already, or is of before a fork."""
         if self.forked or self._finalizer.detach() is None:  # of several threads one detaches it
@@ -82,14 +86,16 @@ class Owned:
         except InvalidHandleError:
             pass  # what it is of is gone
         except InvalidPointerError:
-            raise  # somebody has freed the block: it may be another's by the next time
+            self.gone = True  # freed by its address: by the next time that may be another's
+            raise
         except CisternError:
             self._arm()
             raise
+        self.gone = True
 
 
 def _collected(end: Callable[..., int], arguments: Any, born: int, parent: Optional[Owned]) -> None:
-    if born == _forks:
+    if born == _forks and (parent is None or not parent.gone):
         end(*arguments)
 
 

@@ -7,6 +7,7 @@ installed package, then in the checkout that this file lies in.
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import Iterable, List, Optional
@@ -73,4 +74,5 @@ def run_command() -> None:
     if program is None:
         looked = "".join(f"\n  {place}" for place in command_candidates())
         sys.exit(f"cistern: this package was built without the command; looked for:{looked}")
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, and the program would too
     os.execv(program, [str(program), *sys.argv[1:]])

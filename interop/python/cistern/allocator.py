@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import ctypes
-import json
-import os
-import tempfile
-from typing import (Any, Dict, NamedTuple, Optional, SupportsFloat, SupportsIndex, Tuple, cast, overload)
+from typing import Dict, Optional, SupportsIndex, Tuple
 
-from . import _arguments, statistics
-from ._arguments import Conf, PathLike, StreamLike
-from ._native import SimConfig, check, lib, made, written
-from ._owned import Owned, Scoped, state
+from . import _arguments
+from ._arguments import Conf, StreamLike
+from ._native import SimConfig, check, lib, made
+from ._observed import Observed
+from ._owned import Owned, state
 from .buffer import Buffer
 from .capture import Capture
 from .errors import CisternError, InvalidStateError
@@ -19,19 +17,12 @@ from .pool import Pool
 from .stream import Stream
 
 
-class MemoryInfo(NamedTuple):
-    """Bytes that the device could still give out, to any program, and that it has."""
-
-    free: int
-    total: int
-
-
 def _stays(handle: int) -> int:
     """The end of a shared allocator, before that of the process."""
     return 0
 
 
-class Allocator(Scoped):
+class Allocator(Observed):
     """A caching allocator on device `ordinal` of a backend: "cuda", "hip", "sim", or "auto", the first
     of these that the machine has.
 
@@ -136,64 +127,6 @@ class Allocator(Scoped):
         comes from `pool`, or else from a pool of its own, and stays in place until the release."""
         return Capture(self._owned, _arguments.stream(stream), pool)
 
-    # ---- What there is ---------------------------------------------------------------------------
-
-    def stats(self) -> statistics.Statistics:
-        """A consistent picture of what is counted."""
-        return statistics.read(self._owned.value)
-
-    def stats_dict(self) -> Dict[str, int]:
-        """Every number that there is, by PyTorch's names: "allocated_bytes.all.current", …"""
-        return cast(Dict[str, int],
-                    json.loads(written(lib.cistern_statistics_json, self._owned.value)))
-
-    def reset_peak_stats(self) -> None:
-        """Peaks are what is current from now on."""
-        check(lib.cistern_reset_peak_statistics(self._owned.value))
-
-    @overload
-    def snapshot(self) -> Dict[str, Any]: ...
-    @overload
-    def snapshot(self, path: PathLike) -> None: ...
-
-    def snapshot(self, path: Optional[PathLike] = None) -> Optional[Dict[str, Any]]:
-        """Every segment and block at one moment, as docs/c-api.md describes it: in a JSON file, which
-        is replaced as a whole or not at all (FileError), or returned where no path is given."""
-        if path is not None:
-            check(lib.cistern_snapshot(self._owned.value, _arguments.path(path, "path")))
-            return None
-        with tempfile.TemporaryDirectory(prefix="cistern-") as folder:
-            file = os.path.join(folder, "snapshot.json")
-            self.snapshot(file)
-            with open(file, encoding="utf-8") as content:
-                return cast(Dict[str, Any], json.load(content))
-
-    @property
-    def options(self) -> str:
-        """The options that differ from their defaults, as a conf that makes the same ones."""
-        return written(lib.cistern_options, self._owned.value)
-
-    @property
-    def limit(self) -> int:
-        """The most bytes that may be reserved. What is reserved beyond it already stays until freed."""
-        limit = ctypes.c_uint64()
-        check(lib.cistern_limit(self._owned.value, ctypes.byref(limit)))
-        return limit.value
-
-    @limit.setter
-    def limit(self, size: SupportsIndex) -> None:
-        check(lib.cistern_set_limit(self._owned.value, _arguments.whole(size, "limit")))
-
-    def set_memory_fraction(self, fraction: SupportsFloat) -> None:
-        """The limit as a fraction of the device, 0 < fraction <= 1."""
-        check(lib.cistern_set_memory_fraction(self._owned.value, _arguments.real(fraction, "fraction")))
-
-    def memory_info(self) -> MemoryInfo:
-        """What the device has, and has left."""
-        free, total = ctypes.c_uint64(), ctypes.c_uint64()
-        check(lib.cistern_memory_info(self._owned.value, ctypes.byref(free), ctypes.byref(total)))
-        return MemoryInfo(free.value, total.value)
-
     # ---- Its end ---------------------------------------------------------------------------------
 
     def destroy(self) -> None:
@@ -205,6 +138,8 @@ class Allocator(Scoped):
         self._owned.end()
 
     def __exit__(self, *error: object) -> None:
+        if self._shared:
+            return
         try:
             self._owned.end()
         except InvalidStateError:

@@ -10,7 +10,7 @@ from typing import Any, Dict, List, Mapping, Optional, SupportsIndex, Union
 
 from . import _arguments, _places
 from ._arguments import Conf, PathLike
-from .errors import CisternError, NotSupportedError
+from .errors import CisternError, InvalidArgumentError, NotSupportedError
 
 
 class ReplayError(CisternError, RuntimeError):
@@ -91,7 +91,9 @@ def replay(trace: PathLike, policy: str = "cistern", *, conf: Optional[Conf] = N
     A program that is not served is a result (`ok`, `failure`), not an error. Raises ReplayError, and
     NotSupportedError where there is no command.
     """
-    arguments = [_command(), "replay", "--json", f"--policy={_text(policy, 'policy')}",
+    if "," in _text(policy, "policy"):
+        raise InvalidArgumentError(f"policy is {policy!r}: must be one policy")
+    arguments = [_command(), "replay", "--json", f"--policy={policy}",
                  f"--device={_text(device, 'device')}",
                  f"--gpu-lag-us={_arguments.whole(gpu_lag_us, 'gpu_lag_us')}",
                  f"--repeat={_arguments.whole(repeat, 'repeat')}",

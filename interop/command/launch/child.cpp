@@ -1,0 +1,133 @@
+#include "interop/command/launch/child.hpp"
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include <fmt/format.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cistern/error.hpp"
+#include "interop/preload/served/settings.hpp"
+
+namespace cistern::command {
+namespace {
+
+constexpr const char* kLibrary = "libcistern_preload.so";
+
+std::filesystem::path ownFolder() {
+  std::error_code none;
+  return std::filesystem::read_symlink("/proc/self/exe", none).parent_path();
+}
+
+void set(const char* name, bool wanted, const std::string& value = "1") {
+  if (wanted) {
+    setenv(name, value.c_str(), 1);
+  } else {
+    unsetenv(name);
+  }
+}
+
+// Between fork and exec.
+void prepareEnvironment(const LaunchSettings& settings, const std::filesystem::path& library,
+                        const std::filesystem::path& folder) {
+  const char* const before = std::getenv("LD_PRELOAD");
+  const std::string rest = before != nullptr && *before != '\0' ? fmt::format(":{}", before) : "";
+  set("LD_PRELOAD", true, library.string() + rest);
+  set(preload::kRunFolder, true, folder.string());
+  set(preload::kRunProcess, !settings.follow_children, std::to_string(getpid()));
+  set(preload::kRunTrace, !settings.trace.empty());
+  set(preload::kRunIpc, settings.ipc);
+  set(preload::kRunStrict, settings.strict);
+  if (!settings.conf.empty()) set("CISTERN_CONF", true, settings.conf);
+}
+
+[[noreturn]] void become(const std::vector<std::string>& command) {
+  std::vector<char*> arguments;
+  for (const std::string& argument : command)
+    arguments.push_back(const_cast<char*>(argument.c_str()));
+  arguments.push_back(nullptr);
+  execvp(arguments[0], arguments.data());
+  std::fprintf(stderr, "cistern: %s: %s\n", arguments[0], std::strerror(errno));
+  _exit(127);
+}
+
+volatile std::sig_atomic_t running = 0;
+
+extern "C" void passOn(int signal) {
+  if (running > 0) kill(pid_t(running), signal);
+}
+
+/// While it lives, the terminal's signals, which the child gets as well, do not end this process,
+/// and those that are for this process go to the child.
+class SignalsToChild {
+ public:
+  explicit SignalsToChild(pid_t child) {
+    running = child;
+    handle(SIGINT, SIG_IGN);
+    handle(SIGQUIT, SIG_IGN);
+    handle(SIGTERM, passOn);
+    handle(SIGHUP, passOn);
+  }
+  ~SignalsToChild() {
+    for (const auto& [signal, before] : before_) sigaction(signal, &before, nullptr);
+    running = 0;
+  }
+  SignalsToChild(const SignalsToChild&) = delete;
+  SignalsToChild& operator=(const SignalsToChild&) = delete;
+
+ private:
+  void handle(int signal, void (*handler)(int)) {
+    struct sigaction action {};
+    action.sa_handler = handler;
+    struct sigaction before {};
+    sigaction(signal, &action, &before);
+    before_.emplace_back(signal, before);
+  }
+  std::vector<std::pair<int, struct sigaction>> before_;
+};
+
+}  // namespace
+
+std::filesystem::path preloadLibrary() {
+  if (const char* const named = std::getenv("CISTERN_PRELOAD")) return named;
+  const std::filesystem::path own = ownFolder();
+  const std::array<std::filesystem::path, 4> places = {
+      own / kLibrary, own / "../preload" / kLibrary, own / CISTERN_LIBDIR_FROM_BINDIR / kLibrary,
+      own / "../lib" / kLibrary};
+  std::string looked;
+  for (const std::filesystem::path& place : places) {
+    std::error_code none;
+    if (std::filesystem::exists(place, none)) return std::filesystem::canonical(place);
+    looked += fmt::format("{}{}", looked.empty() ? "" : ", ", place.lexically_normal().string());
+  }
+  throw Error(
+      fmt::format("{} is not there, which goes before the program: looked for {} (it is built "
+                  "where CUDA's toolkit is; CISTERN_PRELOAD names another place)",
+                  kLibrary, looked));
+}
+
+Ending runChild(const LaunchSettings& settings, const std::filesystem::path& library,
+                const std::filesystem::path& folder) {
+  std::fflush(nullptr);
+  const pid_t child = fork();
+  if (child < 0) throw Error(fmt::format("no process can be made: {}", std::strerror(errno)));
+  if (child == 0) {
+    prepareEnvironment(settings, library, folder);
+    become(settings.command);
+  }
+  const SignalsToChild signals(child);
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  Ending ending{child, 0, 0};
+  if (WIFSIGNALED(status)) ending.signal = WTERMSIG(status);
+  if (WIFEXITED(status)) ending.status = WEXITSTATUS(status);
+  return ending;
+}
+
+}  // namespace cistern::command

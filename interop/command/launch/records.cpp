@@ -1,0 +1,129 @@
+#include "interop/command/launch/records.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <fstream>
+#include <memory>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "interop/trace/builder.hpp"
+
+namespace cistern::command {
+namespace {
+
+using preload::Record;
+
+/// A record's file as long as it lives; null where it is not whole, or of another version.
+class MappedRecord {
+ public:
+  explicit MappedRecord(const std::filesystem::path& path) {
+    const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (file < 0) return;
+    struct stat facts {};
+    if (fstat(file, &facts) == 0 && std::size_t(facts.st_size) >= sizeof(Record)) {
+      void* const place = mmap(nullptr, sizeof(Record), PROT_READ, MAP_SHARED, file, 0);
+      if (place != MAP_FAILED) record_ = static_cast<const Record*>(place);
+    }
+    close(file);
+  }
+  ~MappedRecord() {
+    if (record_ != nullptr) munmap(const_cast<Record*>(record_), sizeof(Record));
+  }
+  MappedRecord(const MappedRecord&) = delete;
+  MappedRecord& operator=(const MappedRecord&) = delete;
+
+  const Record* whole() const {
+    if (record_ == nullptr || record_->version != preload::kRecordVersion) return nullptr;
+    return record_->bytes == sizeof(Record) ? record_ : nullptr;
+  }
+
+ private:
+  const Record* record_ = nullptr;
+};
+
+template <std::size_t N>
+std::string textOf(const std::array<char, N>& text) {
+  return {text.data(), strnlen(text.data(), N)};
+}
+
+Account accountOf(const Record& record) {
+  Account account;
+  account.pid = int(record.pid);
+  account.program = textOf(record.program);
+  account.device = textOf(record.device);
+  for (std::size_t i = 0; i < preload::kServedCount; ++i)
+    account.served[i] = {record.served[i].count, record.served[i].nanoseconds};
+  for (std::size_t i = 0; i < preload::kPassedCount; ++i) account.passed[i] = record.passed[i];
+  for (const preload::DriverPrice& price : record.prices)
+    account.driver_nanoseconds += price.nanoseconds * price.requests;
+  account.requested = record.requested;
+  account.requested_peak = record.requested_peak;
+  account.reserved = record.reserved;
+  account.reserved_peak = record.reserved_peak;
+  account.barriers = record.barriers;
+  account.fences = record.fences;
+  account.out_of_memory = record.out_of_memory;
+  account.contexts = record.contexts;
+  account.trace_events = record.trace_events;
+  account.exited = record.exited != 0;
+  return account;
+}
+
+/// What went wrong with a recording is wrong at its place in a file that nobody has seen.
+class RecordingSite final : public trace::ErrorSite {
+ public:
+  explicit RecordingSite(std::string file) : file_(std::move(file)) {}
+  [[noreturn]] void fail(const std::string& what) const override {
+    throw trace::TraceError(file_, what);
+  }
+
+ private:
+  std::string file_;
+};
+
+}  // namespace
+
+bool Account::anything() const {
+  const auto some = [](std::uint64_t count) { return count != 0; };
+  return contexts != 0 || std::any_of(passed.begin(), passed.end(), some);
+}
+
+std::vector<Account> readRecords(const std::filesystem::path& folder, int first) {
+  std::vector<Account> accounts;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().filename().string().rfind(preload::kRecordPrefix, 0) != 0) continue;
+    const MappedRecord mapped(entry.path());
+    if (const Record* const record = mapped.whole()) accounts.push_back(accountOf(*record));
+  }
+  std::sort(accounts.begin(), accounts.end(), [&](const Account& a, const Account& b) {
+    return std::pair(a.pid != first, a.pid) < std::pair(b.pid != first, b.pid);
+  });
+  return accounts;
+}
+
+trace::Trace readRecording(const std::filesystem::path& folder, const Account& account) {
+  const std::filesystem::path path =
+      folder / fmt::format("{}{}", preload::kTracePrefix, account.pid);
+  const RecordingSite site(path.string());
+  std::ifstream file(path, std::ios::binary);
+  if (!file) site.fail("there is no recording of this process");
+  trace::TraceBuilder builder(site);
+  builder.rename(account.program);
+  preload::TraceRow row;
+  while (file.read(reinterpret_cast<char*>(&row), sizeof row) && row.kind != 0) {
+    if (row.kind == 1) {
+      (void)builder.allocate(row.value, row.stream);
+    } else {
+      builder.free(row.value);
+    }
+    builder.setDelta(row.microseconds);
+  }
+  return builder.finish();
+}
+
+}  // namespace cistern::command

@@ -1,0 +1,44 @@
+// What the processes of a run have left in its folder.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "interop/preload/record/record.hpp"
+#include "interop/trace/trace.hpp"
+
+namespace cistern::command {
+
+/// A record as it was when it was read. Times are the host's, in ns; memory is in bytes.
+struct Account {
+  int pid = 0;
+  std::string program;
+  std::string device;  ///< empty: no device memory was asked for
+  struct Calls {
+    std::uint64_t count = 0;
+    std::uint64_t nanoseconds = 0;
+  };
+  std::array<Calls, preload::kServedCount> served;
+  std::array<std::uint64_t, preload::kPassedCount> passed{};
+  std::uint64_t driver_nanoseconds = 0;  ///< what the driver would have taken for the cudaMallocs
+  std::uint64_t requested = 0, requested_peak = 0;
+  std::uint64_t reserved = 0, reserved_peak = 0;
+  std::uint64_t barriers = 0, fences = 0, out_of_memory = 0, contexts = 0;
+  std::uint64_t trace_events = 0;
+  bool exited = false;  ///< it came to its exit handlers
+
+  bool anything() const;
+  const Calls& of(preload::Served what) const { return served[std::size_t(what)]; }
+};
+
+/// All records in the folder, that of `first` first, then by process. One that is not whole is left
+/// out.
+std::vector<Account> readRecords(const std::filesystem::path& folder, int first);
+
+/// What the process recorded, as a trace. Throws TraceError when there is none.
+trace::Trace readRecording(const std::filesystem::path& folder, const Account& account);
+
+}  // namespace cistern::command

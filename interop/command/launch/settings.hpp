@@ -1,0 +1,21 @@
+// What `cistern run` was asked for.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace cistern::command {
+
+struct LaunchSettings {
+  std::vector<std::string> command;  ///< not empty
+  std::string conf;                  ///< for CISTERN_CONF; empty: as it is
+  std::string trace;                 ///< a file; empty: none
+  std::string json;                  ///< a file for the summary; empty: none
+  bool quiet = false;                ///< no summary on the standard error
+  bool stats = false;                ///< more of it
+  bool follow_children = false;
+  bool ipc = false;
+  bool strict = false;
+};
+
+}  // namespace cistern::command

@@ -1,0 +1,115 @@
+#include "interop/command/launch/summary.hpp"
+
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "allocator/base/bytes.hpp"
+#include "allocator/base/printable.hpp"
+
+namespace cistern::command {
+namespace {
+
+using preload::Served;
+
+std::string row(std::string_view what, const std::string& text) {
+  return fmt::format("  {:<12}{}\n", what, text);
+}
+
+std::string timeText(double nanoseconds) {
+  if (nanoseconds < 1e3) return fmt::format("{:.0f} ns", nanoseconds);
+  if (nanoseconds < 1e6) return fmt::format("{:.2f} us", nanoseconds / 1e3);
+  if (nanoseconds < 1e9) return fmt::format("{:.2f} ms", nanoseconds / 1e6);
+  return fmt::format("{:.2f} s", nanoseconds / 1e9);
+}
+
+std::string servedText(const Account& a) {
+  std::string text;
+  for (std::size_t i = 0; i < preload::kServedCount; ++i) {
+    const Account::Calls& calls = a.served[i];
+    if (calls.count == 0) continue;
+    text += fmt::format("{}{} {} ({} each)", text.empty() ? "" : ", ", calls.count,
+                        preload::kServedNames[i],
+                        timeText(double(calls.nanoseconds) / double(calls.count)));
+  }
+  return text.empty() ? "nothing" : text;
+}
+
+std::string memoryText(const Account& a) {
+  std::string text = fmt::format("{} asked for at the peak, {} reserved",
+                                 formatBytes(a.requested_peak), formatBytes(a.reserved_peak));
+  if (a.reserved_peak != 0)
+    text += fmt::format(" ({:.1f} %)", 100.0 * double(a.requested_peak) / double(a.reserved_peak));
+  return text;
+}
+
+// The driver's price is that of a cudaMalloc with its cudaFree, on a device with nothing to do.
+std::string savedText(const Account& a) {
+  const std::uint64_t ours = a.of(Served::kMalloc).nanoseconds + a.of(Served::kFree).nanoseconds;
+  return fmt::format(
+      "{} in cudaMalloc and cudaFree; the driver would have taken {} on an idle device{}",
+      timeText(double(ours)), timeText(double(a.driver_nanoseconds)),
+      ours != 0 && a.driver_nanoseconds > ours
+          ? fmt::format(", {:.0f} times that", double(a.driver_nanoseconds) / double(ours))
+          : "");
+}
+
+std::string passedText(const Account& a) {
+  std::string text;
+  for (std::size_t i = 0; i < preload::kPassedCount; ++i) {
+    if (a.passed[i] == 0) continue;
+    text += row(text.empty() ? "not served" : "",
+                fmt::format("{}: {}", a.passed[i], preload::kPassedNames[i]));
+  }
+  return text;
+}
+
+std::string textOf(const Account& a, bool all) {
+  std::string text = fmt::format("cistern: process {}: {}\n", a.pid, printable(a.program));
+  if (a.contexts == 0) {
+    text += row("served", "nothing: it asked for no memory that Cistern serves");
+  } else {
+    text += row("device", printable(a.device));
+    text += row("served", servedText(a));
+    text += row("memory", memoryText(a));
+    if (a.driver_nanoseconds != 0) text += row("time", savedText(a));
+  }
+  text += passedText(a);
+  if (a.out_of_memory != 0)
+    text += row("refused", fmt::format("{}: out of memory", a.out_of_memory));
+  if (!all) return text;
+  text += row("left", fmt::format("{} not freed at the end", formatBytes(a.requested)));
+  text += row("reuse", fmt::format("{} barriers and {} fences between frees and what came after",
+                                   a.barriers, a.fences));
+  text += row("contexts", fmt::format("{}", a.contexts));
+  return text;
+}
+
+std::string endingText(const Ending& ending) {
+  if (ending.signal == 0) return "";
+  return fmt::format(
+      "cistern: process {} was ended by signal {} ({}); what it had counted by then:\n", ending.pid,
+      ending.signal, strsignal(ending.signal));
+}
+
+}  // namespace
+
+std::string summaryText(const std::vector<Account>& accounts, const Ending& ending, bool all) {
+  std::string text = endingText(ending);
+  bool any = false;
+  for (const Account& account : accounts) {
+    const bool shown = account.anything() || account.pid == ending.pid;
+    if (shown) text += textOf(account, all);
+    any |= shown;
+  }
+  if (!any && ending.status != 127) {
+    text += fmt::format(
+        "cistern: there is no summary: process {} has not loaded the library (it is linked "
+        "statically, "
+        "or started with rights that LD_PRELOAD does not pass)\n",
+        ending.pid);
+  }
+  return text;
+}
+
+}  // namespace cistern::command

@@ -1,0 +1,52 @@
+// The summary as JSON. See summary.hpp.
+#include <nlohmann/json.hpp>
+
+#include "interop/command/launch/summary.hpp"
+
+namespace cistern::command {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json jsonOf(const Account& a) {
+  Json served = Json::object();
+  for (std::size_t i = 0; i < preload::kServedCount; ++i) {
+    served[preload::kServedNames[i]] = {{"calls", a.served[i].count},
+                                        {"nanoseconds", a.served[i].nanoseconds}};
+  }
+  Json passed = Json::object();
+  for (std::size_t i = 0; i < preload::kPassedCount; ++i) {
+    if (a.passed[i] != 0) passed[preload::kPassedNames[i]] = a.passed[i];
+  }
+  return {{"pid", a.pid},
+          {"program", a.program},
+          {"device", a.device},
+          {"exited", a.exited},
+          {"served", served},
+          {"passed", passed},
+          {"driver_nanoseconds", a.driver_nanoseconds},
+          {"requested_bytes", a.requested},
+          {"requested_peak_bytes", a.requested_peak},
+          {"reserved_bytes", a.reserved},
+          {"reserved_peak_bytes", a.reserved_peak},
+          {"barriers", a.barriers},
+          {"fences", a.fences},
+          {"out_of_memory", a.out_of_memory},
+          {"contexts", a.contexts},
+          {"trace_events", a.trace_events}};
+}
+
+}  // namespace
+
+std::string summaryJson(const std::vector<Account>& accounts, const Ending& ending) {
+  Json processes = Json::array();
+  for (const Account& account : accounts) processes.push_back(jsonOf(account));
+  const Json all = {{"pid", ending.pid},
+                    {"status", ending.status},
+                    {"signal", ending.signal},
+                    {"processes", processes}};
+  // What is not UTF-8 in a command line becomes a replacement character.
+  return all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace cistern::command

@@ -1,0 +1,104 @@
+// `cistern run`: a program, as it is, with its device memory from Cistern. Read next:
+// launch/child.hpp,
+// ../preload/README.md.
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <memory>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "cistern/options.hpp"
+#include "interop/command/commands.hpp"
+#include "interop/command/launch/child.hpp"
+#include "interop/command/launch/records.hpp"
+#include "interop/command/launch/summary.hpp"
+#include "interop/trace/write.hpp"
+
+namespace cistern::command {
+namespace {
+
+/// A folder of its own, gone with all that is in it.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "cistern-run-XXXXXX").string();
+    if (mkdtemp(pattern.data()) == nullptr)
+      throw Error(fmt::format("{}: {}", pattern, std::strerror(errno)));
+    path_ = pattern;
+  }
+  ~TemporaryFolder() {
+    std::error_code none;
+    std::filesystem::remove_all(path_, none);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+// Of the process that was started; of others beside it, by their number.
+std::filesystem::path traceName(const std::string& wanted, int pid, int first) {
+  if (pid == first) return wanted;
+  const std::size_t suffix = wanted.find(".trace");
+  const std::size_t at = suffix == std::string::npos ? wanted.size() : suffix;
+  return wanted.substr(0, at) + fmt::format("-{}", pid) + wanted.substr(at);
+}
+
+void writeTraces(const LaunchSettings& settings, const std::filesystem::path& folder,
+                 const std::vector<Account>& accounts, int first) {
+  for (const Account& account : accounts) {
+    if (account.trace_events == 0 && account.pid != first) continue;
+    trace::writeTrace(readRecording(folder, account),
+                      traceName(settings.trace, account.pid, first));
+  }
+}
+
+void writeJson(const std::string& path, const std::string& text) {
+  std::ofstream file(path);
+  file << text;
+  if (!file.flush())
+    throw Error(fmt::format("{} cannot be written: {}", path, std::strerror(errno)));
+}
+
+ExitStatus launch(const LaunchSettings& settings, Console& console) {
+  (void)Options::parse(settings.conf);  // here, rather than in the program
+  const TemporaryFolder folder;
+  const Ending ending = runChild(settings, preloadLibrary(), folder.path());
+  const std::vector<Account> accounts = readRecords(folder.path(), ending.pid);
+  if (!settings.quiet) console.err << summaryText(accounts, ending, settings.stats);
+  if (!settings.json.empty()) writeJson(settings.json, summaryJson(accounts, ending));
+  if (!settings.trace.empty()) writeTraces(settings, folder.path(), accounts, ending.pid);
+  return static_cast<ExitStatus>(ending.shellStatus());
+}
+
+}  // namespace
+
+Command addRun(CLI::App& program) {
+  CLI::App* parser = program.add_subcommand(
+      "run", "Run a CUDA program, as it is, with its device memory from Cistern");
+  const auto settings = std::make_shared<LaunchSettings>();
+  parser->add_option("command", settings->command, "The program and its arguments, behind --")
+      ->required()
+      ->type_name("COMMAND");
+  parser->add_option("--conf", settings->conf, "Options of the allocator: see `cistern options`")
+      ->type_name("NAME:VALUE,...");
+  parser->add_option("--trace", settings->trace, "Record what it allocates, for `cistern replay`")
+      ->type_name("FILE.trace.gz");
+  parser->add_option("--json", settings->json, "Write the summary to a file")->type_name("FILE");
+  parser->add_flag("--stats", settings->stats, "A longer summary");
+  parser->add_flag("--quiet", settings->quiet, "No summary on the standard error");
+  parser->add_flag("--follow-children", settings->follow_children,
+                   "Serve processes that it starts as well");
+  parser->add_flag("--ipc", settings->ipc,
+                   "Leave cudaMalloc to the driver: for programs that share it between processes");
+  parser->add_flag("--strict", settings->strict,
+                   "Reuse what cudaFree has freed only when all earlier work is complete");
+  return {parser, [settings](Console& console) { return launch(*settings, console); }};
+}
+
+}  // namespace cistern::command

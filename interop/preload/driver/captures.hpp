@@ -1,0 +1,49 @@
+// Whether the program is capturing a graph.
+//
+// What Cistern does between a free and the next use of the memory involves the legacy default
+// stream, and an event there breaks the capture of any stream that synchronises with it. So
+// captures are told of by the hooks, and while one begins nothing is put into streams.
+#pragma once
+
+#include <atomic>
+#include <mutex>
+
+#include "interop/preload/driver/functions.hpp"
+
+namespace cistern::preload {
+
+class Captures {
+ public:
+  /// Held while something is put into streams that no capture may have; a capture begins before or
+  /// after it.
+  std::mutex& beginning() noexcept { return beginning_; }
+
+  /// Calls `begin`, which begins a capture if it returns CUDA_SUCCESS.
+  template <class Begin>
+  CUresult begin(Begin begin) {
+    const std::lock_guard lock(beginning_);
+    const CUresult result = begin();
+    if (result == CUDA_SUCCESS) ++begun_;
+    return result;
+  }
+  /// What a call to end a capture has returned. One that was broken has ended too.
+  void ended(CUresult result) noexcept {
+    const bool goes_on =
+        result == CUDA_ERROR_ILLEGAL_STATE || result == CUDA_ERROR_STREAM_CAPTURE_UNMATCHED ||
+        result == CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD || result == CUDA_ERROR_INVALID_HANDLE;
+    int now = begun_;
+    while (!goes_on && now > 0 && !begun_.compare_exchange_weak(now, now - 1)) {
+    }
+  }
+
+  /// False: none is active. Captures whose stream was destroyed count until forget().
+  bool maybe() const noexcept { return begun_.load(std::memory_order_relaxed) != 0; }
+  /// All streams have been asked, and none is captured. Pre: beginning() is held.
+  void forget() noexcept { begun_ = 0; }
+
+ private:
+  std::mutex beginning_;
+  std::atomic<int> begun_{0};
+};
+
+}  // namespace cistern::preload

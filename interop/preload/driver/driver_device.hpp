@@ -1,0 +1,149 @@
+// A context of the program's as the engine sees a device: Cistern's Device over the driver's own
+// functions.
+//
+// The engine's stream 0 is none of the driver's here. Its memory is what cudaMalloc gives out,
+// which every stream may use at once: so what is waited for "on stream 0" is waited for by all of
+// them, and how far stream 0 has come is how far the hub of the context's barriers has
+// (context_order.hpp). Where memory is handed out only when it is complete (Reuse::kComplete),
+// stream 0 is the host: it has done what it was told, and waiting makes the host wait. All other
+// streams are the driver's by their handles; the legacy default stream is CU_STREAM_LEGACY.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "allocator/base/mutex.hpp"
+#include "cistern/device.hpp"
+#include "interop/preload/driver/captures.hpp"
+#include "interop/preload/driver/context_order.hpp"
+
+namespace cistern::preload {
+
+/// When memory that cudaFree has taken back may be handed out again.
+enum class Reuse : std::uint8_t {
+  kInOrder,   ///< at once: a barrier on the device orders the uses
+  kComplete,  ///< when the work that used it is complete
+};
+
+/// What follows the Device contract is thread-safe; so is the rest.
+class DriverDevice final : public Device {
+ public:
+  /// Pre: the context is current. Throws DeviceFailure when it cannot be asked what it is.
+  DriverDevice(const Functions& driver, ContextOrder& order, Captures& captures,
+               const std::atomic<Reuse>& reuse);
+  ~DriverDevice() override;
+
+  std::string backend() const override { return "cuda"; }
+  std::string name() const override { return name_; }
+  int ordinal() const override { return ordinal_; }
+  VirtualMemoryCapability virtualMemory() const override { return virtual_memory_; }
+  bool interprocessSupported() const override { return false; }
+  bool driverPoolSupported() const override { return false; }
+
+  /// Bytes taken from the driver and not given back.
+  std::uint64_t reserved() const noexcept { return reserved_.load(std::memory_order_relaxed); }
+  /// The context is gone: its streams and events with it, but not its pages.
+  void contextIsGone() noexcept { gone_ = true; }
+  /// The device with that ordinal may use this one's memory from now on.
+  Status admit(int peer_ordinal);
+
+  /// Calls with the context current.
+  template <class Call>
+  CUresult inContext(Call call) const;
+
+ private:
+  Result<Address> doMalloc(std::size_t bytes) override;
+  Status doFree(Address address) override;
+  Result<MemoryInfo> doMemoryInfo() override;
+  Result<Address> doReserve(std::size_t bytes) override;
+  Status doFreeReservation(Address address, std::size_t bytes) override;
+  Result<Page> doCreatePage(std::size_t bytes) override;
+  Status doReleasePage(Page page) override;
+  Status doMap(Address address, std::size_t bytes, Page page) override;
+  Status doSetAccess(Address address, std::size_t bytes) override;
+  Status doUnmap(Address address, std::size_t bytes) override;
+  Result<Stream> doCreateStream() override;
+  Status doDestroyStream(Stream stream) override;
+  Status doWaitEvent(Stream stream, Event event) override;
+  Result<bool> doQueryStream(Stream stream) override;
+  Status doSynchronizeStream(Stream stream) override;
+  Result<Event> doCreateEvent() override;
+  Status doDestroyEvent(Event event) override;
+  Status doRecordEvent(Event event, Stream stream) override;
+  Result<bool> doQueryEvent(Event event) override;
+  Status doSynchronizeEvent(Event event) override;
+  Status doSynchronizeDevice() override;
+  Result<CaptureInfo> doCaptureInfo(Stream stream) override;
+  Result<CaptureInfo> doCaptureFrontier(Stream stream, std::vector<GraphNode>& nodes) override;
+  Status doNodeDependencies(GraphNode node, std::vector<GraphNode>& dependencies) override;
+  Result<CaptureMode> doExchangeCaptureMode(CaptureMode mode) override;
+  Status doBeginCapture(Stream stream, CaptureMode mode) override;
+  Result<DeviceGraph> doEndCapture(Stream stream) override;
+  Result<DeviceGraphExec> doInstantiate(DeviceGraph graph) override;
+  Status doLaunchGraph(DeviceGraphExec exec, Stream stream) override;
+  Status doDestroyGraph(DeviceGraph graph) override;
+  Status doDestroyGraphExec(DeviceGraphExec exec) override;
+  Status doDumpGraph(DeviceGraph graph, const std::string& path) override;
+  Status doCopy(Address to, Address from, std::size_t bytes, Stream stream) override;
+  Result<void*> doHostMalloc(std::size_t bytes) override;
+  Status doHostFree(void* pointer) override;
+  Result<bool> doCanAccessPeer(int peer_ordinal) override;
+  Result<Address> doMallocAsync(std::size_t bytes, Stream stream) override;
+  Status doFreeAsync(Address address, Stream stream) override;
+  Result<DriverPoolInfo> doDriverPool(bool reset) override;
+
+  template <class Call>
+  CUresult onHub(Call call);
+  void findOut();
+  void took(std::uint64_t bytes) noexcept;
+  void gaveBack(std::uint64_t bytes) noexcept;
+  bool isComplete() const noexcept { return reuse_ == Reuse::kComplete; }
+  CUresult allow(Address address, std::size_t bytes, const std::vector<int>& ordinals) const;
+  DeviceError failure(Call call, CUresult result) const;
+  Status outcome(Call call, CUresult result) const;
+  template <class T>
+  Result<T> outcome(Call call, CUresult result, T value) const;
+  Result<bool> readiness(Call call, CUresult result) const;
+
+  const Functions& driver_;
+  ContextOrder& order_;
+  Captures& captures_;
+  const std::atomic<Reuse>& reuse_;
+  std::string name_;
+  int ordinal_ = 0;
+  bool rdma_ = false;  ///< pages may be registered with network cards
+  VirtualMemoryCapability virtual_memory_;
+  std::atomic<std::uint64_t> reserved_{0};
+  std::atomic<bool> gone_{false};
+
+  Mutex mutex_;  ///< never held with another lock taken inside
+  std::map<Address, std::uint64_t> sizes_ CISTERN_GUARDED_BY(mutex_);  ///< of pages, and of mallocs
+  std::map<Address, std::uint64_t> mapped_ CISTERN_GUARDED_BY(mutex_);  ///< made accessible
+  std::vector<int> admitted_ CISTERN_GUARDED_BY(mutex_);                ///< this device first
+};
+
+template <class Call>
+CUresult DriverDevice::inContext(Call call) const {
+  CUcontext now = nullptr;
+  if (gone_) return call();
+  if (const CUresult asked = driver_.cuCtxGetCurrent(&now); asked != CUDA_SUCCESS) return asked;
+  if (now == order_.context()) return call();
+  if (const CUresult pushed = driver_.cuCtxPushCurrent_v2(order_.context());
+      pushed != CUDA_SUCCESS) {
+    return pushed;
+  }
+  const CUresult result = call();
+  CUcontext popped = nullptr;
+  const CUresult back = driver_.cuCtxPopCurrent_v2(&popped);
+  return result != CUDA_SUCCESS ? result : back;
+}
+
+template <class T>
+Result<T> DriverDevice::outcome(Call call, CUresult result, T value) const {
+  if (result != CUDA_SUCCESS) return failure(call, result);
+  return value;
+}
+
+}  // namespace cistern::preload

@@ -1,0 +1,59 @@
+// What every hook begins with: the driver behind it, and whether the call is one to serve.
+#pragma once
+
+#include <exception>
+
+#include "interop/preload/driver/functions.hpp"
+#include "interop/preload/record/ledger.hpp"
+#include "interop/preload/served/contexts.hpp"
+#include "interop/preload/served/settings.hpp"
+
+/// A function of the driver's that the program finds here first.
+#define CISTERN_HOOK extern "C" __attribute__((visibility("default")))
+
+namespace cistern::preload {
+
+/// While it lives, calls that the driver makes of itself on this thread pass.
+class Entry {
+ public:
+  Entry() noexcept : outermost_(depth_++ == 0), driver_(preload::driver()) {}
+  ~Entry() { --depth_; }
+  Entry(const Entry&) = delete;
+  Entry& operator=(const Entry&) = delete;
+
+  /// Whether the program called, and there is a driver.
+  bool serves() const noexcept {
+    return outermost_ && driver_ != nullptr && active() && !contexts().leftToParent();
+  }
+  /// Calls the driver's own function.
+  template <class Function, class... Arguments>
+  CUresult pass(Function Functions::*function, Arguments... arguments) const noexcept {
+    if (driver_ == nullptr || driver_->*function == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
+    return (driver_->*function)(arguments...);
+  }
+
+ private:
+  static inline thread_local int depth_ = 0;
+  const bool outermost_;
+  const Functions* const driver_;
+};
+
+/// The driver's code for what a verb has thrown. Call it in a handler.
+CUresult resultOfException() noexcept;
+
+/// Calls the driver's function; where it has no memory, gives back what is cached and calls once
+/// more. That waits for the device, as the program's own frees would have.
+template <class Call>
+CUresult withRoom(const Entry& entry, Call call) {
+  const CUresult result = call();
+  if (result != CUDA_ERROR_OUT_OF_MEMORY || !entry.serves()) return result;
+  Context* const context = contexts().current();
+  Serving* const serving = context == nullptr ? nullptr : context->serving();
+  if (serving == nullptr) return result;
+  (void)serving->cooling.settleWaiting(serving->allocator);
+  if (!contexts().captures().maybe()) (void)serving->device.synchronizeDevice();
+  serving->allocator.emptyCache();
+  return call();
+}
+
+}  // namespace cistern::preload

@@ -1,0 +1,217 @@
+// The ways in which a program finds the driver's functions: dlsym, and cuGetProcAddress in both
+// versions. (cudaGetDriverEntryPoint asks cuGetProcAddress.) The static runtime, which no symbol of
+// ours can stand before, finds all of them so.
+//
+// What is asked for is left to the C library and to the driver, in whichever version, spelling and
+// with whichever flags. Only what they answer is looked at: where it is one of the driver's
+// functions that has a hook, the answer is the hook. So a version that has no hook is never
+// answered with one that has.
+#include <atomic>
+#include <cstring>
+#include <unordered_map>
+
+#include <dlfcn.h>
+
+#include "interop/preload/hooks/entry.hpp"
+
+using namespace cistern::preload;
+
+// The header takes this name for the newer version.
+extern "C" CUresult getProcAddressV1(const char*, void**, int,
+                                     cuuint64_t) __asm__("cuGetProcAddress");
+
+namespace {
+
+using HookTable = std::unordered_map<const void*, void*>;
+
+struct Row {
+  const char* symbol;
+  const char* name;
+  int version;
+  bool per_thread;
+  void* hook;
+};
+
+const Row kRows[] = {
+#define CISTERN_ROW(symbol, name, version, per_thread) \
+  {#symbol, name, version, per_thread, reinterpret_cast<void*>(&::symbol)},
+    CISTERN_HOOKED_FUNCTIONS(CISTERN_ROW)
+#undef CISTERN_ROW
+};
+
+// The driver's function in a form that has a hook, by each way in which it answers.
+const HookTable* makeTable(const Functions& driver) {
+  auto* const table = new HookTable;
+  const auto add = [&](const void* real, void* hook) {
+    if (real != nullptr) table->emplace(real, hook);
+  };
+#define CISTERN_ADD(symbol, ...) \
+  add(reinterpret_cast<const void*>(driver.symbol), reinterpret_cast<void*>(&::symbol));
+  CISTERN_HOOKED_FUNCTIONS(CISTERN_ADD)
+#undef CISTERN_ADD
+  add(reinterpret_cast<const void*>(driver.cuGetProcAddress_v1),
+      reinterpret_cast<void*>(&getProcAddressV1));
+  if (driver.cuGetProcAddress_v2 == nullptr) return table;
+  for (const Row& row : kRows) {
+    void* answer = nullptr;
+    const cuuint64_t flags = row.per_thread ? CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM
+                                            : CU_GET_PROC_ADDRESS_LEGACY_STREAM;
+    const CUresult result =
+        driver.cuGetProcAddress_v2(row.name, &answer, row.version, flags, nullptr);
+    if (result == CUDA_SUCCESS) add(answer, row.hook);
+  }
+  return table;
+}
+
+// The hook for what the driver has answered; what it answered where that has none.
+void* hookFor(void* answer) noexcept {
+  static std::atomic<const HookTable*> made{nullptr};
+  const Functions* const functions = driver();
+  if (functions == nullptr || answer == nullptr) return answer;
+  const HookTable* table = made.load(std::memory_order_acquire);
+  if (table == nullptr) {  // the same by any thread: one that is too late is left
+    const HookTable* none = nullptr;
+    table = makeTable(*functions);
+    if (!made.compare_exchange_strong(none, table)) table = none;
+  }
+  const auto found = table->find(answer);
+  return found == table->end() ? answer : found->second;
+}
+
+CUresult answered(const Entry& entry, CUresult result, void** function) {
+  if (result == CUDA_SUCCESS && function != nullptr && entry.serves())
+    *function = hookFor(*function);
+  return result;
+}
+
+}  // namespace
+
+CISTERN_HOOK CUresult cuGetProcAddress_v2(const char* symbol, void** function, int version,
+                                          cuuint64_t flags,
+                                          CUdriverProcAddressQueryResult* status) {
+  const Entry entry;
+  return answered(
+      entry, entry.pass(&Functions::cuGetProcAddress_v2, symbol, function, version, flags, status),
+      function);
+}
+
+CISTERN_HOOK CUresult getProcAddressV1(const char* symbol, void** function, int version,
+                                       cuuint64_t flags) {
+  const Entry entry;
+  return answered(entry,
+                  entry.pass(&Functions::cuGetProcAddress_v1, symbol, function, version, flags),
+                  function);
+}
+
+// ---- dlsym and dlopen
+// ----------------------------------------------------------------------------
+
+// Both depend on who calls: RTLD_NEXT is what comes after the caller, $ORIGIN is where the caller
+// lies. So what is not ours to answer is jumped to, not called, and sees the program as its caller.
+extern "C" {
+
+__attribute__((visibility("hidden"))) void* cistern_real_dlsym;
+__attribute__((visibility("hidden"))) void* cistern_real_dlopen;
+
+/// The hook to answer dlsym with; null where the C library is to answer.
+__attribute__((visibility("hidden"), used)) void* cistern_find_hook(void* handle,
+                                                                    const char* name) {
+  if (cistern_real_dlsym == nullptr)
+    cistern_real_dlsym = reinterpret_cast<void*>(dlvsym(RTLD_NEXT, "dlsym", CISTERN_GLIBC_BASE));
+  if (name == nullptr || name[0] != 'c' || name[1] != 'u' || !active()) return nullptr;
+  void* const answer = realDlsym(handle, name);
+  void* const hook = hookFor(answer);
+  return hook == answer ? nullptr : hook;
+}
+
+__attribute__((visibility("hidden"), used)) void cistern_find_dlopen() {
+  if (cistern_real_dlopen == nullptr) cistern_real_dlopen = realDlopen();
+}
+}
+
+#if defined(__x86_64__)
+asm(R"(
+  .text
+  .macro cistern_entry name
+  .p2align 4
+  .globl \name
+  .type \name, @function
+\name:
+  endbr64
+  pushq %rdi
+  pushq %rsi
+  subq $8, %rsp
+  .endm
+  .macro cistern_leave
+  addq $8, %rsp
+  popq %rsi
+  popq %rdi
+  .endm
+
+  cistern_entry cistern_dlsym
+  call cistern_find_hook
+  cistern_leave
+  testq %rax, %rax
+  jne 1f
+  jmp *cistern_real_dlsym(%rip)
+1:
+  ret
+  .size cistern_dlsym, . - cistern_dlsym
+
+  cistern_entry cistern_dlopen
+  call cistern_find_dlopen
+  cistern_leave
+  andl $~8, %esi
+  jmp *cistern_real_dlopen(%rip)
+  .size cistern_dlopen, . - cistern_dlopen
+)");
+#elif defined(__aarch64__)
+asm(R"(
+  .text
+  .macro cistern_entry name
+  .p2align 4
+  .globl \name
+  .type \name, %function
+\name:
+  stp x29, x30, [sp, #-32]!
+  mov x29, sp
+  stp x0, x1, [sp, #16]
+  .endm
+  .macro cistern_leave
+  ldp x0, x1, [sp, #16]
+  ldp x29, x30, [sp], #32
+  .endm
+
+  cistern_entry cistern_dlsym
+  bl cistern_find_hook
+  mov x9, x0
+  cistern_leave
+  cbz x9, 1f
+  mov x0, x9
+  ret
+1:
+  adrp x16, cistern_real_dlsym
+  ldr x16, [x16, :lo12:cistern_real_dlsym]
+  br x16
+  .size cistern_dlsym, . - cistern_dlsym
+
+  cistern_entry cistern_dlopen
+  bl cistern_find_dlopen
+  cistern_leave
+  and w1, w1, #~8
+  adrp x16, cistern_real_dlopen
+  ldr x16, [x16, :lo12:cistern_real_dlopen]
+  br x16
+  .size cistern_dlopen, . - cistern_dlopen
+)");
+#else
+#error "dlsym is not written for this processor: see the two above"
+#endif
+
+// In the versions in which programs ask for them: old ones, and since glibc 2.34.
+asm(".symver cistern_dlsym, dlsym@" CISTERN_GLIBC_BASE);
+asm(".symver cistern_dlopen, dlopen@" CISTERN_GLIBC_BASE);
+asm(".globl cistern_dlsym_new\n.set cistern_dlsym_new, cistern_dlsym\n"
+    ".symver cistern_dlsym_new, dlsym@@GLIBC_2.34");
+asm(".globl cistern_dlopen_new\n.set cistern_dlopen_new, cistern_dlopen\n"
+    ".symver cistern_dlopen_new, dlopen@@GLIBC_2.34");

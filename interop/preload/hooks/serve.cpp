@@ -1,0 +1,101 @@
+#include "interop/preload/hooks/serve.hpp"
+
+#include <new>
+
+#include "interop/preload/served/prices.hpp"
+
+namespace cistern::preload {
+namespace {
+
+// Waits for what is cooling before it gives up: then nothing is left that would.
+void* allocateOrWait(Serving& serving, std::size_t bytes, Stream stream) {
+  try {
+    return serving.allocator.allocate(bytes, stream);
+  } catch (const OutOfMemory&) {
+    if (!serving.cooling.settleWaiting(serving.allocator)) throw;
+  }
+  return serving.allocator.allocate(bytes, stream);
+}
+
+}  // namespace
+
+CUresult resultOfException() noexcept {
+  try {
+    throw;
+  } catch (const OutOfMemory&) {
+    add(record().out_of_memory);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  } catch (const DeviceFailure& failure) {
+    return CUresult(failure.error().code);
+  } catch (const InvalidArgument&) {
+    return CUDA_ERROR_INVALID_HANDLE;
+  } catch (const std::bad_alloc&) {
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  } catch (...) {
+    return CUDA_ERROR_UNKNOWN;
+  }
+}
+
+CUresult serveAllocation(Context& context, CUdeviceptr* out, std::size_t bytes, Stream stream) {
+  Serving& serving = *context.serving();
+  void* memory = nullptr;
+  try {
+    memory = allocateOrWait(serving, bytes, stream);
+    ServedBlock block{&context, bytes, stream};
+    if (traces()) {
+      block.traced = true;
+      block.number = traceAllocation(bytes, stream.raw);
+    }
+    contexts().blocks().add(toAddress(memory), block);
+  } catch (...) {
+    if (memory != nullptr) serving.allocator.free(memory);
+    return resultOfException();
+  }
+  add(serving.held, bytes);
+  addTo(record().requested, record().requested_peak, bytes);
+  if (stream == Stream{}) countPriced(bytes);
+  *out = toAddress(memory);
+  return CUDA_SUCCESS;
+}
+
+std::optional<ServedBlock> takeBlock(CUdeviceptr pointer) {
+  const std::optional<ServedBlock> block = contexts().blocks().take(pointer);
+  if (!block) return block;
+  takeFrom(block->context->serving()->held, block->bytes);
+  takeFrom(record().requested, block->bytes);
+  if (block->traced) traceFree(block->number);
+  return block;
+}
+
+// Freed twice, or in the middle of a block. The driver may have made a segment there.
+bool isWrongFree(CUdeviceptr pointer) {
+  const bool ours = contexts().cover(pointer);
+  passed(ours ? Passed::kWrongFree : Passed::kForeignFree);
+  return ours;
+}
+
+void freeAfterAll(const ServedBlock& block, CUdeviceptr pointer) noexcept {
+  block.context->serving()->cooling.add(toPointer(pointer));
+}
+
+// The stream's own memory is its own again at once, in its order. cudaMalloc's, and what a
+// per-thread default stream frees, of which there is one for each thread under one handle, waits in
+// the cooling.
+void freeAfter(const ServedBlock& block, CUdeviceptr pointer, CUstream stream) noexcept {
+  Serving& serving = *block.context->serving();
+  if (block.stream == Stream{} || stream == CU_STREAM_PER_THREAD) {
+    (void)serving.device.inContext([&] {
+      serving.cooling.addAfter(toPointer(pointer), stream);
+      return CUDA_SUCCESS;
+    });
+    return;
+  }
+  try {
+    serving.allocator.recordStream(toPointer(pointer), Stream(stream));
+  } catch (...) {  // a stream that cannot be recorded: wait for all of them
+    return serving.cooling.add(toPointer(pointer));
+  }
+  serving.allocator.free(toPointer(pointer));
+}
+
+}  // namespace cistern::preload

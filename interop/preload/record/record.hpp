@@ -1,0 +1,109 @@
+// What one process counts of its device memory, in a file that it shares with `cistern run`.
+//
+// The file is mapped by both: what was counted is there however the process ends, also when it is
+// killed. One file a process, RECORD_<pid> in the folder that CISTERN_RUN_FOLDER names. Counters
+// are relaxed atomics; a reader sees each of them whole, and all of them exact once the process has
+// ended.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace cistern::preload {
+
+inline constexpr std::uint32_t kRecordVersion = 1;
+inline constexpr char kRecordPrefix[] = "record_";
+inline constexpr char kTracePrefix[] = "trace_";
+
+/// Calls that Cistern serves.
+enum class Served : std::uint8_t { kMalloc, kFree, kMallocAsync, kFreeAsync };
+inline constexpr std::size_t kServedCount = 4;
+inline constexpr std::array<const char*, kServedCount> kServedNames = {
+    "cudaMalloc", "cudaFree", "cudaMallocAsync", "cudaFreeAsync"};
+
+/// Calls that are the driver's still, and why.
+enum class Passed : std::uint8_t {
+  kManaged,
+  kPitched,
+  kArray,
+  kPool,
+  kGraph,
+  kCapture,
+  kIpc,
+  kPages,
+  kForeignFree,
+  kWrongFree,
+  kIpcRefused,
+  kRefused,
+};
+inline constexpr std::size_t kPassedCount = 12;
+inline constexpr std::array<const char*, kPassedCount> kPassedNames = {
+    "managed memory (cudaMallocManaged)",
+    "pitched memory (cudaMallocPitch, cudaMalloc3D)",
+    "arrays (cudaMallocArray and its like)",
+    "stream-ordered memory of a pool of the program's own",
+    "memory of a graph (cudaMallocAsync in a capture)",
+    "cudaMalloc while a graph is captured",
+    "cudaMalloc, all of it, because of --ipc",
+    "pages that the program makes itself (cuMemCreate)",
+    "frees of pointers that are not Cistern's",
+    "frees of what is no block of Cistern's, or not any more, refused",
+    "requests to share Cistern's memory with another process, refused: see --ipc",
+    "requests where Cistern had no allocator",
+};
+
+/// What the driver takes for a cudaMalloc and its cudaFree of `bytes`, on this machine.
+struct DriverPrice {
+  std::uint64_t bytes = 0;
+  std::atomic<std::uint64_t> nanoseconds{0};  ///< 0: not measured
+  std::atomic<std::uint64_t> requests{
+      0};  ///< cudaMallocs of up to `bytes`, and above the row before
+};
+
+struct Record {
+  std::uint32_t version = kRecordVersion;
+  std::uint32_t bytes = sizeof(Record);
+  std::int64_t pid = 0;
+  std::int64_t parent = 0;
+  std::array<char, 128> program{};
+  std::array<char, 64> device{};
+
+  struct Calls {
+    std::atomic<std::uint64_t> count{0};
+    std::atomic<std::uint64_t> nanoseconds{0};  ///< of the host, in the hook
+  };
+  std::array<Calls, kServedCount> served;
+  std::array<std::atomic<std::uint64_t>, kPassedCount> passed{};
+  std::array<DriverPrice, 3> prices;
+
+  std::atomic<std::uint64_t> requested{0};  ///< bytes, as asked for and held
+  std::atomic<std::uint64_t> requested_peak{0};
+  std::atomic<std::uint64_t> reserved{0};  ///< bytes taken from the driver
+  std::atomic<std::uint64_t> reserved_peak{0};
+  std::atomic<std::uint64_t> misses{0};  ///< requests that found no free block at hand
+  std::atomic<std::uint64_t> device_calls{0};
+  std::atomic<std::uint64_t> barriers{0};  ///< put between frees and what is allocated after them
+  std::atomic<std::uint64_t> fences{0};    ///< waited for instead, on the host's side
+  std::atomic<std::uint64_t> out_of_memory{0};
+  std::atomic<std::uint64_t> contexts{0};
+  std::atomic<std::uint64_t> trace_events{0};
+  std::atomic<std::uint32_t> exited{0};  ///< it came to its exit handlers
+
+  static constexpr std::array<std::uint64_t, 3> kPriced = {1 << 16, 4 << 20, 64 << 20};
+  Record() {
+    for (std::size_t i = 0; i < kPriced.size(); ++i) prices[i].bytes = kPriced[i];
+  }
+};
+
+/// One event of the file TRACE_<pid>: a trace as it is recorded, for `cistern run` to make one that
+/// `cistern replay` reads. All zero: not written (the process was killed in between).
+struct TraceRow {
+  std::uint64_t value = 0;  ///< allocation: bytes; free: which allocation, from 0
+  std::uint64_t stream = 0;
+  std::uint64_t microseconds = 0;  ///< since the row before
+  std::uint64_t kind = 0;          ///< 1: allocation, 2: free
+};
+
+}  // namespace cistern::preload

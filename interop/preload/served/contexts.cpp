@@ -1,0 +1,160 @@
+#include "interop/preload/served/contexts.hpp"
+
+#include <cstdio>
+
+#include "allocator/engine/engine.hpp"
+#include "interop/preload/record/ledger.hpp"
+#include "interop/preload/served/prices.hpp"
+#include "interop/preload/served/settings.hpp"
+
+namespace cistern::preload {
+
+Serving::Serving(const Functions& driver, ContextOrder& order, Captures& captures,
+                 const std::atomic<Reuse>& reuse)
+    : device(driver, order, captures, reuse),
+      cooling(driver, order, captures, reuse),
+      allocator(device) {
+  allocator.registerReclaimCallback([this] {
+    bool gave = false;
+    (void)device.inContext([&] {
+      gave = cooling.settle(allocator);
+      return CUDA_SUCCESS;
+    });
+    return gave;
+  });
+}
+
+Contexts& contexts() noexcept {
+  static Contexts& all = *new Contexts;
+  return all;
+}
+
+// ---- Finding one
+// ---------------------------------------------------------------------------------
+
+// A thread asks again only when its context, or any, has changed.
+Context* Contexts::current() {
+  static thread_local CUcontext last = nullptr;
+  static thread_local Context* found = nullptr;
+  static thread_local std::uint64_t seen = 0;
+  CUcontext now = nullptr;
+  if (driver()->cuCtxGetCurrent(&now) != CUDA_SUCCESS || now == nullptr) return nullptr;
+  const std::uint64_t changes = changes_.load(std::memory_order_acquire);
+  if (now != last || seen != changes) {
+    found = meet(now);
+    last = now;
+    seen = changes;
+  }
+  return found;
+}
+
+Context* Contexts::meet(CUcontext context) {
+  met(context);
+  const std::lock_guard lock(mutex_);
+  std::unique_ptr<Context>& there = contexts_[context];
+  if (there == nullptr) there = std::make_unique<Context>(*driver(), context);
+  return there.get();
+}
+
+Context* Contexts::currentServed() {
+  Context* const context = current();
+  if (context == nullptr) return nullptr;
+  if (context->serving() == nullptr) makeServing(*context);
+  return context->serving() != nullptr ? context : nullptr;
+}
+
+// One that cannot be had is asked for once: the driver serves what it would have.
+void Contexts::makeServing(Context& context) {
+  const std::lock_guard lock(mutex_);
+  if (context.serving() != nullptr || context.refused_) return;
+  try {
+    auto* const made = new Serving(*driver(), context.order(), captures_, reuse_);
+    for (CUdevice peer : context.peers_) (void)made->device.admit(peer);
+    add(record().contexts);
+    if (!captures_.maybe()) measurePrices(*driver());
+    std::snprintf(record().device.data(), record().device.size(), "%s",
+                  made->device.name().c_str());
+    context.serving_ = made;
+  } catch (const std::exception& error) {
+    context.refused_ = true;
+    std::fprintf(stderr, "cistern: the driver serves this context itself: %s\n", error.what());
+  }
+}
+
+// ---- Captures
+// ------------------------------------------------------------------------------------
+
+bool Contexts::capturing() {
+  const std::lock_guard beginning(captures_.beginning());
+  const std::lock_guard lock(mutex_);
+  for (const auto& [handle, context] : contexts_) {
+    CUcontext popped = nullptr;
+    if (driver()->cuCtxPushCurrent_v2(handle) != CUDA_SUCCESS) continue;
+    const bool captured = context->order().capturing();
+    (void)driver()->cuCtxPopCurrent_v2(&popped);
+    if (captured) return true;
+  }
+  captures_.forget();
+  return false;
+}
+
+// ---- Coming and going
+// ----------------------------------------------------------------------------
+
+// With one context, a barrier in it orders all that can reach its memory. Another context may reach
+// it too (peers, copies between devices), and no barrier is for both.
+void Contexts::met(CUcontext context) {
+  met_any_ = true;
+  const std::lock_guard lock(mutex_);
+  if (first_ == nullptr) {
+    first_ = context;
+    if (asksForCompletion()) reuse_ = Reuse::kComplete;
+  }
+  if (first_ == context || reuse_ == Reuse::kComplete) return;
+  reuse_ = Reuse::kComplete;
+  for (const auto& [handle, known] : contexts_) {
+    if (Serving* const serving = known->serving()) (void)serving->device.synchronizeDevice();
+  }
+}
+
+void Contexts::beforeEnd(CUcontext context) { drop(context, false); }
+void Contexts::afterEnd(CUcontext context) { drop(context, true); }
+
+void Contexts::drop(CUcontext context, bool gone) {
+  std::unique_ptr<Context> ended;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = contexts_.find(context);
+    if (found == contexts_.end()) return;
+    ended = std::move(found->second);
+    contexts_.erase(found);
+    ++changes_;
+  }
+  const std::uint64_t bytes = blocks_.drop(*ended);
+  takeFrom(record().requested, bytes);
+  Serving* const serving = ended->serving();
+  if (serving == nullptr) return;
+  if (gone) serving->device.contextIsGone();
+  (void)serving->device.synchronizeDevice();
+  delete serving;
+}
+
+bool Contexts::cover(Address address) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [handle, context] : contexts_) {
+    Serving* const serving = context->serving();
+    if (serving != nullptr && serving->allocator.engine().core.reports.covers(address)) return true;
+  }
+  return false;
+}
+
+void Contexts::admit(CUcontext owner, CUdevice device) {
+  Context* const context = meet(owner);
+  if (context->serving() != nullptr) (void)context->serving()->device.admit(device);
+  context->peers_.push_back(device);
+}
+
+// Its locks may be held by threads that are not in the child, so it is not touched any more.
+void Contexts::leaveToParent() { left_to_parent_ = true; }
+
+}  // namespace cistern::preload

@@ -1,0 +1,113 @@
+// The contexts of the program, and what serves each: its order, a device, an allocator on it, and
+// what is cooling.
+//
+// A context is met when the program makes a stream or allocates in it; its allocator is made at the
+// first allocation. Contexts are dropped when the program destroys or resets them, and what they
+// hold goes back to the driver.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+
+#include "interop/preload/driver/driver_device.hpp"
+#include "interop/preload/served/blocks.hpp"
+#include "interop/preload/served/cooling.hpp"
+
+namespace cistern::preload {
+
+/// What allocates in one context.
+struct Serving {
+  /// Pre: the context is current. Throws what Device and CachingAllocator throw.
+  Serving(const Functions& driver, ContextOrder& order, Captures& captures,
+          const std::atomic<Reuse>& reuse);
+  DriverDevice device;
+  Cooling cooling;
+  CachingAllocator allocator;
+  std::atomic<std::uint64_t> held{0};  ///< bytes, as asked for
+};
+
+class Context {
+ public:
+  Context(const Functions& driver, CUcontext context) : order_(driver, context) {}
+  ContextOrder& order() noexcept { return order_; }
+  Serving* serving() noexcept { return serving_.load(std::memory_order_acquire); }
+
+ private:
+  friend class Contexts;
+  ContextOrder order_;
+  std::atomic<Serving*> serving_{nullptr};
+  std::vector<CUdevice> peers_;  // devices that may use its memory
+  bool refused_ = false;         // its allocator could not be made
+};
+
+class Contexts {
+ public:
+  Blocks& blocks() noexcept { return blocks_; }
+  Captures& captures() noexcept { return captures_; }
+  /// Whether a capture is under way in some context. Pre: maybe() of captures.
+  bool capturing();
+
+  /// The context that is current on this thread; null where none is.
+  Context* current();
+  /// The same with its allocator, which is made if need be; null where that cannot be.
+  Context* currentServed();
+  Serving& serving(Context& context) { return *context.serving(); }
+
+  /// The program has got a context. With a second one, memory is handed out only when complete.
+  void met(CUcontext context);
+  /// All that a context has goes back. Pre: the context is there and no thread uses it.
+  void beforeEnd(CUcontext context);
+  /// The same where the context has ended already.
+  void afterEnd(CUcontext context);
+  /// A stream of some context is about to be destroyed; `forget` is called with that context.
+  template <class Forget>
+  void destroying(CUstream stream, Forget forget);
+  /// Whether the address lies in memory that some context's allocator has.
+  bool cover(Address address);
+  /// The device may use the context's memory from now on.
+  void admit(CUcontext owner, CUdevice device);
+
+  /// Whether any context was met.
+  bool any() const noexcept { return met_any_; }
+  /// A child of fork: what the parent had is left as it is.
+  void leaveToParent();
+  bool leftToParent() const noexcept { return left_to_parent_; }
+
+ private:
+  Context* meet(CUcontext context);
+  void makeServing(Context& context);
+  void drop(CUcontext context, bool gone);
+
+  std::mutex mutex_;
+  std::unordered_map<CUcontext, std::unique_ptr<Context>> contexts_;  // under mutex_, as is
+  CUcontext first_ = nullptr;
+  std::atomic<std::uint64_t> changes_{1};  // a thread looks its context up anew after each
+  std::atomic<Reuse> reuse_{Reuse::kInOrder};
+  std::atomic<bool> met_any_{false};
+  std::atomic<bool> left_to_parent_{false};
+  Captures captures_;
+  Blocks blocks_;
+};
+
+// Programs destroy few streams: every context is asked.
+template <class Forget>
+void Contexts::destroying(CUstream stream, Forget forget) {
+  Context* owner = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [handle, context] : contexts_) {
+      if (context->order().knows(stream)) owner = context.get();
+    }
+  }
+  if (owner == nullptr) return;
+  forget(*owner);
+  owner->order().destroying(stream);
+}
+
+/// The process's. Never destroyed.
+Contexts& contexts() noexcept;
+
+}  // namespace cistern::preload

@@ -1,0 +1,122 @@
+#include "interop/preload/served/cooling.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "interop/preload/record/ledger.hpp"
+
+namespace cistern::preload {
+
+void Cooling::add(void* block) {
+  const std::lock_guard lock(mutex_);
+  open_.push_back(block);
+  any_.store(true, std::memory_order_relaxed);
+}
+
+void Cooling::addAfter(void* block, CUstream stream) {
+  CUevent event = nullptr;
+  CUresult result = driver_.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING);
+  if (result == CUDA_SUCCESS) result = driver_.cuEventRecord(event, stream);
+  if (result != CUDA_SUCCESS) {
+    if (event != nullptr) (void)driver_.cuEventDestroy_v2(event);
+    return add(block);
+  }
+  const std::lock_guard lock(mutex_);
+  batches_.push_back({{event}, {block}});
+  any_.store(true, std::memory_order_relaxed);
+}
+
+void Cooling::keep(std::vector<void*> blocks) {
+  const std::lock_guard lock(mutex_);
+  open_.insert(open_.end(), blocks.begin(), blocks.end());
+}
+
+// Those that may be used again at once; none while a capture is under way, or where the barrier
+// cannot be had.
+std::vector<void*> Cooling::orderOpen(std::vector<void*> blocks) {
+  const std::lock_guard lock(captures_.beginning());
+  const bool captured = captures_.maybe() && order_.capturing();
+  if (captured || order_.barrier() != CUDA_SUCCESS) {
+    keep(std::move(blocks));
+    return {};
+  }
+  preload::add(record().barriers);
+  return blocks;
+}
+
+std::vector<void*> Cooling::fenceOpen(std::vector<void*> blocks) {
+  const std::lock_guard lock(captures_.beginning());
+  Batch batch;
+  const bool captured = captures_.maybe() && order_.capturing();
+  if (captured || order_.fence(batch.events) != CUDA_SUCCESS) {
+    for (CUevent event : batch.events) (void)driver_.cuEventDestroy_v2(event);
+    keep(std::move(blocks));
+    return {};
+  }
+  preload::add(record().fences);
+  batch.blocks = std::move(blocks);
+  const std::lock_guard changing(mutex_);
+  batches_.push_back(std::move(batch));
+  return {};
+}
+
+bool Cooling::hasPassed(Batch& batch, CUresult (*ask)(CUevent)) {
+  while (!batch.events.empty()) {
+    if (ask(batch.events.back()) != CUDA_SUCCESS) return false;
+    (void)driver_.cuEventDestroy_v2(batch.events.back());
+    batch.events.pop_back();
+  }
+  return true;
+}
+
+// Batches are looked at outside of the lock, one thread each.
+std::vector<void*> Cooling::passedBatches(CUresult (*ask)(CUevent)) {
+  std::deque<Batch> looked_at;
+  {
+    const std::lock_guard lock(mutex_);
+    looked_at.swap(batches_);
+  }
+  std::vector<void*> passed;
+  std::deque<Batch> left;
+  for (Batch& batch : looked_at) {
+    if (!hasPassed(batch, ask)) {
+      left.push_back(std::move(batch));
+      continue;
+    }
+    passed.insert(passed.end(), batch.blocks.begin(), batch.blocks.end());
+  }
+  const std::lock_guard lock(mutex_);
+  for (Batch& batch : left) batches_.push_back(std::move(batch));
+  any_.store(!open_.empty() || !batches_.empty(), std::memory_order_relaxed);
+  return passed;
+}
+
+bool Cooling::give(CachingAllocator& allocator, const std::vector<void*>& blocks) {
+  for (void* const block : blocks) allocator.free(block);
+  return !blocks.empty();
+}
+
+bool Cooling::settle(CachingAllocator& allocator) {
+  if (!any_.load(std::memory_order_relaxed)) return false;
+  std::vector<void*> open;
+  {
+    const std::lock_guard lock(mutex_);
+    open.swap(open_);
+  }
+  bool gave = false;
+  if (!open.empty()) {
+    const bool in_order = reuse_ == Reuse::kInOrder;
+    gave = give(allocator, in_order ? orderOpen(std::move(open)) : fenceOpen(std::move(open)));
+  }
+  // An event of a capture in a forbidding mode may not be asked; what waits goes on waiting.
+  if (captures_.maybe()) return gave;
+  return give(allocator, passedBatches(driver_.cuEventQuery)) || gave;
+}
+
+bool Cooling::settleWaiting(CachingAllocator& allocator) {
+  const bool gave = settle(allocator);
+  if (captures_.maybe()) return gave;
+  return give(allocator, passedBatches(driver_.cuEventSynchronize)) || gave;
+}
+
+}  // namespace cistern::preload

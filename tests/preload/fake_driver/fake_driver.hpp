@@ -1,0 +1,18 @@
+// What programs of the tests ask of the fake driver beyond what a driver has. The real one has none
+// of it: a program that is to run on both takes these by dlsym.
+#pragma once
+
+#include <cuda.h>
+
+extern "C" {
+/// Queues work that touches a range for so long. Refused as the driver refuses a launch.
+CUresult cuFakeLaunch(CUstream stream, const char* name, CUdeviceptr address, size_t bytes,
+                      int writes, unsigned long long nanoseconds);
+/// How many races and accesses to what is not there were found so far, on all devices; each is
+/// printed to stderr when it is found out.
+unsigned cuFakeRaces(void);
+/// Calls of the driver's function of that name so far ("cuMemAlloc", "cuMemCreate"); from anywhere.
+unsigned long long cuFakeCalls(const char* name);
+/// Virtual time of the current context's device, in ns.
+unsigned long long cuFakeNow(void);
+}

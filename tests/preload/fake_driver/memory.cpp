@@ -1,0 +1,159 @@
+// Memory of the fake driver.
+#include "tests/preload/fake_driver/state.hpp"
+
+using namespace fake;
+
+namespace {
+
+CUresult allocate(CUdeviceptr* out, size_t bytes) {
+  if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+  Device& here = current();
+  const std::lock_guard lock(here.mutex);
+  const cistern::Result<cistern::Address> memory = here.sim->malloc(bytes);
+  if (!memory) return codeOf(memory);
+  here.allocated[memory.value()] = bytes;
+  return *out = memory.value(), CUDA_SUCCESS;
+}
+
+// Waits for the device, whichever it is.
+CUresult release(CUdeviceptr address) {
+  for (int ordinal = 0; ordinal < kDevices; ++ordinal) {
+    Device& there = device(ordinal);
+    const std::lock_guard lock(there.mutex);
+    if (there.allocated.count(address) == 0) continue;
+    const CUresult result = codeOf(there.sim->free(address));
+    if (result == CUDA_SUCCESS) there.allocated.erase(address);
+    return result;
+  }
+  return CUDA_ERROR_INVALID_VALUE;
+}
+
+}  // namespace
+
+FAKE CUresult cuMemAlloc_v2(CUdeviceptr* out, size_t bytes) {
+  FAKE_BEGIN("cuMemAlloc");
+  return allocate(out, bytes);
+}
+// A version that has no hook: its sizes are 32 bits wide.
+extern "C" CUresult oldMemAlloc(unsigned*, unsigned) __asm__("cuMemAlloc");
+FAKE CUresult oldMemAlloc(unsigned*, unsigned) {
+  count("cuMemAlloc_v1");
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+FAKE CUresult cuMemFree_v2(CUdeviceptr address) {
+  FAKE_BEGIN("cuMemFree");
+  return address == 0 ? CUDA_SUCCESS : release(address);
+}
+FAKE CUresult cuMemGetInfo_v2(size_t* free_bytes, size_t* total) {
+  FAKE_BEGIN("cuMemGetInfo");
+  const cistern::Result<cistern::MemoryInfo> info = current().sim->memoryInfo();
+  if (!info) return codeOf(info);
+  *free_bytes = info.value().free_bytes;
+  return *total = info.value().total_bytes, CUDA_SUCCESS;
+}
+FAKE CUresult cuMemGetAddressRange_v2(CUdeviceptr* base, size_t* bytes, CUdeviceptr pointer) {
+  FAKE_BEGIN("cuMemGetAddressRange");
+  Device& here = current();
+  const std::lock_guard lock(here.mutex);
+  auto above = here.allocated.upper_bound(pointer);
+  if (above == here.allocated.begin()) return CUDA_ERROR_NOT_FOUND;
+  --above;
+  *base = above->first;
+  return *bytes = above->second, CUDA_SUCCESS;
+}
+FAKE CUresult cuMemAllocManaged(CUdeviceptr* out, size_t bytes, unsigned) {
+  FAKE_BEGIN("cuMemAllocManaged");
+  return allocate(out, bytes);
+}
+FAKE CUresult cuMemAllocPitch_v2(CUdeviceptr* out, size_t* pitch, size_t width, size_t height,
+                                 unsigned) {
+  FAKE_BEGIN("cuMemAllocPitch");
+  return *pitch = (width + 511) / 512 * 512, allocate(out, *pitch * height);
+}
+FAKE CUresult cuIpcGetMemHandle(CUipcMemHandle*, CUdeviceptr) {
+  FAKE_BEGIN("cuIpcGetMemHandle");
+  return CUDA_SUCCESS;
+}
+FAKE CUresult cuPointerGetAttribute(void* out, CUpointer_attribute what, CUdeviceptr) {
+  FAKE_BEGIN("cuPointerGetAttribute");
+  if (what == CU_POINTER_ATTRIBUTE_CONTEXT) *static_cast<CUcontext*>(out) = nullptr;
+  if (what == CU_POINTER_ATTRIBUTE_MEMORY_TYPE) *static_cast<unsigned*>(out) = CU_MEMORYTYPE_DEVICE;
+  return CUDA_SUCCESS;
+}
+
+// ---- Stream-ordered
+// ------------------------------------------------------------------------------
+
+namespace {
+// Served by plain memory: the tests count who asked.
+int pool_of_the_device = 0;
+}  // namespace
+
+FAKE CUresult cuDeviceGetDefaultMemPool(CUmemoryPool* pool, CUdevice) {
+  return *pool = reinterpret_cast<CUmemoryPool>(&pool_of_the_device), CUDA_SUCCESS;
+}
+FAKE CUresult cuDeviceSetMemPool(CUdevice, CUmemoryPool) { return CUDA_SUCCESS; }
+FAKE CUresult cuMemAllocAsync(CUdeviceptr* out, size_t bytes, CUstream) {
+  FAKE_BEGIN("cuMemAllocAsync");
+  return allocate(out, bytes);
+}
+FAKE CUresult cuMemAllocAsync_ptsz(CUdeviceptr* out, size_t bytes, CUstream) {
+  FAKE_BEGIN("cuMemAllocAsync_ptsz");
+  return allocate(out, bytes);
+}
+FAKE CUresult cuMemAllocFromPoolAsync(CUdeviceptr* out, size_t bytes, CUmemoryPool, CUstream) {
+  FAKE_BEGIN("cuMemAllocFromPoolAsync");
+  return allocate(out, bytes);
+}
+FAKE CUresult cuMemFreeAsync(CUdeviceptr address, CUstream) {
+  FAKE_BEGIN("cuMemFreeAsync");
+  return release(address);
+}
+FAKE CUresult cuMemFreeAsync_ptsz(CUdeviceptr address, CUstream) {
+  FAKE_BEGIN("cuMemFreeAsync_ptsz");
+  return release(address);
+}
+
+// ---- Virtual memory
+// ------------------------------------------------------------------------------
+
+FAKE CUresult cuMemGetAllocationGranularity(size_t* bytes, const CUmemAllocationProp*,
+                                            CUmemAllocationGranularity_flags) {
+  return *bytes = current().sim->virtualMemory().granularity, CUDA_SUCCESS;
+}
+FAKE CUresult cuMemAddressReserve(CUdeviceptr* out, size_t bytes, size_t, CUdeviceptr,
+                                  unsigned long long) {
+  FAKE_BEGIN("cuMemAddressReserve");
+  const cistern::Result<cistern::Address> range = current().sim->reserve(bytes);
+  if (range) *out = range.value();
+  return codeOf(range);
+}
+FAKE CUresult cuMemAddressFree(CUdeviceptr address, size_t bytes) {
+  FAKE_BEGIN("cuMemAddressFree");
+  return codeOf(current().sim->freeReservation(address, bytes));
+}
+FAKE CUresult cuMemCreate(CUmemGenericAllocationHandle* out, size_t bytes,
+                          const CUmemAllocationProp*, unsigned long long) {
+  FAKE_BEGIN("cuMemCreate");
+  const cistern::Result<cistern::Page> page = current().sim->createPage(bytes);
+  if (page) *out = page.value().raw;
+  return codeOf(page);
+}
+FAKE CUresult cuMemRelease(CUmemGenericAllocationHandle page) {
+  FAKE_BEGIN("cuMemRelease");
+  return codeOf(current().sim->releasePage(cistern::Page{page}));
+}
+FAKE CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t, CUmemGenericAllocationHandle page,
+                       unsigned long long) {
+  FAKE_BEGIN("cuMemMap");
+  return codeOf(current().sim->map(address, bytes, cistern::Page{page}));
+}
+FAKE CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDesc*,
+                             size_t who) {
+  FAKE_BEGIN(who > 1 ? "cuMemSetAccess for peers" : "cuMemSetAccess");
+  return codeOf(current().sim->setAccess(address, bytes));
+}
+FAKE CUresult cuMemUnmap(CUdeviceptr address, size_t bytes) {
+  FAKE_BEGIN("cuMemUnmap");
+  return codeOf(current().sim->unmap(address, bytes));
+}

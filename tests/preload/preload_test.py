@@ -1,0 +1,182 @@
+"""Programs on a fake driver, as they are and under `cistern run`.
+
+preload_test.py COMMAND LIBRARY FOLDER_OF_THE_DRIVER FOLDER_OF_PROGRAMS [unittest arguments]"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+RUNTIMES = ["runtime_static", "runtime_shared"]
+# What a program does on the runtime, each in a process of its own; the same is expected of it under
+# Cistern and without, but where it says otherwise itself.
+ALIKE = ["loop", "busy_streams", "busy_blocking", "busy_legacy", "busy_per_thread",
+         "busy_to_per_thread", "busy_new_and_gone", "stream_ordered", "unknown_pointers",
+         "memory_info", "out_of_memory", "capture", "capture_of_allocations", "reset", "devices",
+         "threads", "forks", "forks_first", "entry_points"]
+# Without Cistern the fake driver gives stream-ordered memory back at once, in no stream's order.
+NOT_WITHOUT = ["stream_ordered", "threads"]
+
+
+def environment(served):
+    env = {**os.environ, "LD_LIBRARY_PATH": DRIVER, "CISTERN_PRELOAD": LIBRARY}
+    for name in ("CISTERN_CONF", "LD_PRELOAD"):
+        env.pop(name, None)
+    if served:
+        env["SERVED"] = "1"
+    return env
+
+
+def alone(program, *args):
+    return subprocess.run([os.path.join(PROGRAMS, program), *args], env=environment(False),
+                          capture_output=True, text=True, timeout=120)
+
+
+class Run:
+    """A run under Cistern: how it ended, its summary as JSON, what it said."""
+
+    def __init__(self, program, *args, options=(), extra=None):
+        with tempfile.TemporaryDirectory() as folder:
+            summary = os.path.join(folder, "summary.json")
+            path = program if os.sep in program else os.path.join(PROGRAMS, program)
+            ended = subprocess.run(
+                [COMMAND, "run", "--json", summary, *options, "--", path, *args],
+                env={**environment(True), **(extra or {})}, capture_output=True, text=True,
+                timeout=120)
+            self.status, self.out, self.err = ended.returncode, ended.stdout, ended.stderr
+            self.summary = {}
+            if os.path.exists(summary):
+                with open(summary) as file:
+                    self.summary = json.load(file)
+        self.process = (self.summary.get("processes") or [{}])[0]
+
+    def calls(self, name):
+        return self.process["served"][name]["calls"]
+
+    def passed(self, beginning):
+        return sum(n for why, n in self.process["passed"].items() if why.startswith(beginning))
+
+
+class Programs(unittest.TestCase):
+    def test_programs_do_the_same_under_cistern_and_without(self):
+        for runtime in RUNTIMES:
+            for case in ALIKE:
+                with self.subTest(runtime=runtime, case=case):
+                    if case not in NOT_WITHOUT:
+                        ended = alone(runtime, case)
+                        self.assertEqual(ended.returncode, 0, ended.stderr)
+                    run = Run(runtime, case)
+                    self.assertEqual(run.status, 0, run.err)
+                    self.assertTrue(run.process["exited"])
+
+    def test_memory_is_the_same_when_it_is_made_of_segments_and_when_reuse_is_strict(self):
+        for case in ALIKE:
+            for options in (["--conf", "backing:segments"], ["--strict"]):
+                if case.startswith("busy") and options == ["--strict"]:
+                    continue  # nothing is reused before it is complete: see below
+                if case in ("loop", "out_of_memory") and options != ["--strict"]:
+                    continue  # they count calls, and pages
+                with self.subTest(case=case, options=options):
+                    run = Run("runtime_static", case, options=options)
+                    self.assertEqual(run.status, 0, run.err)
+
+    def test_every_call_is_counted(self):
+        run = Run("runtime_static", "loop")
+        self.assertEqual(run.calls("cudaMalloc"), 1000)
+        self.assertEqual(run.calls("cudaFree"), 1000)
+        self.assertEqual(run.process["requested_bytes"], 0)
+        self.assertEqual(run.process["requested_peak_bytes"], 1 << 20)
+        self.assertGreaterEqual(run.process["reserved_peak_bytes"], 1 << 20)
+        self.assertGreater(run.process["driver_nanoseconds"], 0)
+
+    def test_what_is_not_served_is_listed(self):
+        run = Run("runtime_static", "unknown_pointers")
+        self.assertEqual(run.passed("managed"), 1)
+        self.assertEqual(run.passed("frees of pointers"), 2)
+        self.assertEqual(run.passed("frees of what is no block"), 1)
+        self.assertIn("managed memory (cudaMallocManaged)", run.err)
+        self.assertEqual(Run("runtime_static", "capture_of_allocations").passed("memory of a graph"),
+                         1)
+
+
+class Endings(unittest.TestCase):
+    def test_a_program_that_is_killed_leaves_its_summary(self):
+        run = Run("runtime_static", "crash")
+        self.assertEqual(run.status, 128 + 9)
+        self.assertEqual(run.calls("cudaMalloc"), 10)
+        self.assertFalse(run.process["exited"])
+        self.assertIn("was ended by signal 9", run.err)
+
+    def test_a_program_may_exit_from_a_thread_and_without_handlers(self):
+        for case, status in (("exit_from_thread", 7), ("quick_exit", 8)):
+            run = Run("runtime_shared", case)
+            self.assertEqual(run.status, status, run.err)
+            self.assertEqual(run.calls("cudaMalloc"), 1)
+
+    def test_a_command_that_is_not_there_is_said(self):
+        run = Run("/nowhere/at/all")
+        self.assertEqual(run.status, 127)
+        self.assertIn("cistern: /nowhere/at/all: No such file", run.err)
+
+    def test_a_program_without_device_memory_has_a_summary_too(self):
+        run = Run("/bin/true")
+        self.assertEqual(run.status, 0)
+        self.assertIn("it asked for no memory that Cistern serves", run.err)
+
+    def test_options_that_are_wrong_run_nothing(self):
+        run = Run("/bin/echo", "hello", options=["--conf", "no_such_option:1"])
+        self.assertEqual(run.status, 2)
+        self.assertEqual(run.out, "")
+
+
+class Children(unittest.TestCase):
+    SHELL = ["/bin/sh", "-c"]
+
+    def test_a_shell_that_becomes_the_program_is_the_program(self):
+        run = Run(*self.SHELL, f"exec {PROGRAMS}/runtime_static loop")
+        self.assertEqual(run.calls("cudaMalloc"), 1000)
+
+    def test_children_are_left_alone_unless_they_are_followed(self):
+        # (It expects what is so under Cistern only.)
+        command = f"SERVED= && unset SERVED; {PROGRAMS}/runtime_static loop; true"
+        run = Run(*self.SHELL, command)
+        self.assertEqual(run.status, 0, run.err)
+        self.assertEqual(len(run.summary["processes"]), 1)
+        self.assertEqual(run.calls("cudaMalloc"), 0)
+        run = Run(*self.SHELL, command, options=["--follow-children"])
+        counts = sorted(p["served"]["cudaMalloc"]["calls"] for p in run.summary["processes"])
+        self.assertEqual(counts, [0, 1000])
+
+    def test_a_child_of_fork_is_followed_with_a_record_of_its_own(self):
+        run = Run("runtime_static", "forks_first", options=["--follow-children"])
+        self.assertEqual(run.status, 0, run.err)
+        counts = sorted(p["served"]["cudaMalloc"]["calls"] for p in run.summary["processes"])
+        self.assertEqual(counts, [0, 10])
+
+
+class Traces(unittest.TestCase):
+    def test_a_trace_that_is_recorded_replays_with_the_same_figures(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "program.trace.gz")
+            run = Run("runtime_static", "loop", options=["--trace", path])
+            self.assertEqual(run.status, 0, run.err)
+            replay = subprocess.run([COMMAND, "replay", path, "--device", "sim", "--json"],
+                                    capture_output=True, text=True, check=True)
+            row = json.loads(replay.stdout.splitlines()[0])
+            self.assertEqual(row["events"], 2000)
+            self.assertEqual(row["peak_requested_bytes"], run.process["requested_peak_bytes"])
+
+    def test_a_program_that_is_killed_leaves_the_trace_so_far(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "program.trace")
+            Run("runtime_static", "crash", options=["--trace", path])
+            with open(path) as file:
+                rows = [line for line in file if line.startswith("a ")]
+            self.assertEqual(len(rows), 10)
+
+
+if __name__ == "__main__":
+    COMMAND, LIBRARY, DRIVER, PROGRAMS = sys.argv[1:5]
+    unittest.main(argv=[sys.argv[0], *sys.argv[5:]])

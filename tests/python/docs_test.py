@@ -1,0 +1,20 @@
+"""The programs in the pages run as they stand there."""
+
+import re
+
+import pytest
+from conftest import TOP
+
+PAGES = ["README.md", "docs/python.md", "interop/python/README.md"]
+BLOCKS = [(page, block) for page in PAGES
+          for block in re.findall(r"^```python\n(.*?)^```$", (TOP / page).read_text(), re.M | re.S)]
+
+
+@pytest.mark.parametrize("page, block", BLOCKS, ids=[f"{page}-{n}" for n, (page, _) in enumerate(BLOCKS)])
+def test_a_program_of_a_page_runs(run, page, block, monkeypatch):
+    monkeypatch.chdir(TOP)  # they name the recorded programs as from there
+    run(block, CISTERN_BACKEND="sim")
+
+
+def test_each_page_has_one():
+    assert {page for page, _ in BLOCKS} == set(PAGES)

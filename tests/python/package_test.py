@@ -1,0 +1,83 @@
+"""What is installed, and what the types say."""
+
+import importlib.util
+import os
+import subprocess
+import sys
+import zipfile
+
+import cistern
+import pytest
+from conftest import PACKAGE, TOP
+
+
+def needs(module):
+    return pytest.mark.skipif(importlib.util.find_spec(module) is None,
+                              reason=f"{module} is not here")
+
+
+def said(*command, **environment):
+    ran = subprocess.run(list(map(str, command)), capture_output=True, text=True,
+                         env={**os.environ, **environment})
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    return ran.stdout
+
+
+@needs("mypy")
+def test_the_types_are_strict(tmp_path):
+    said(sys.executable, "-m", "mypy", "--strict", "--cache-dir", tmp_path / "cache",
+         *sorted(PACKAGE.glob("cistern/*.py")))
+
+
+@needs("mypy")
+def test_a_program_is_checked_by_the_types(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text("import cistern\nsize: str = cistern.Allocator('sim').allocate(1)\n")
+    ran = subprocess.run([sys.executable, "-m", "mypy", "--strict", "--cache-dir", tmp_path / "cache",
+                          program], capture_output=True, text=True,
+                         env={**os.environ, "MYPYPATH": str(PACKAGE)})
+    assert "program.py:2: error: Incompatible types" in ran.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """Built as `pip install` does, but without a network. It compiles the library once more."""
+    launcher = os.environ.get("LAUNCHER", "")
+    folder = tmp_path_factory.mktemp("wheel")
+    said(sys.executable, "-m", "pip", "wheel", "--no-build-isolation", "--no-deps", "--no-index",
+         "--wheel-dir", folder, PACKAGE, CMAKE_CXX_COMPILER_LAUNCHER=launcher)
+    (made,) = folder.glob("*.whl")
+    return made
+
+
+@needs("scikit_build_core")
+@needs("pip")
+def test_a_wheel_works_by_itself(wheel, tmp_path):
+    with zipfile.ZipFile(wheel) as content:
+        names = set(content.namelist())
+    version = cistern.__version__
+    assert wheel.name.startswith(f"cistern-{version}-py3-none-")
+    for path in PACKAGE.glob("cistern/**/*.py"):
+        assert str(path.relative_to(PACKAGE)) in names
+    for path in [*(TOP / "include").rglob("*.h*"), *(TOP / "interop/torch").rglob("*.[ch]pp")]:
+        place = path.relative_to(TOP if path.is_relative_to(TOP / "include") else TOP / "interop")
+        assert f"cistern/_sources/{place}" in names
+    assert {"cistern/py.typed", "cistern/_lib/libcistern.so.0", "cistern/LICENSE"} <= names
+
+    said(sys.executable, "-m", "venv", tmp_path / "venv")
+    python = tmp_path / "venv/bin/python"
+    said(python, "-m", "pip", "install", "--no-deps", "--no-index", wheel)
+    alone = {"PYTHONPATH": "", "CISTERN_ROOT": ""}
+    trace = TOP / "bench/traces/unet_buckets.trace.gz"
+    printed = said(python, "-c", """
+import sys, cistern
+from cistern import _places
+assert all(str(place).startswith(sys.prefix) for place in (
+    cistern.__file__, _places.library(), _places.command(), _places.include()))
+with cistern.Allocator("sim") as allocator, allocator.buffer(1000) as buffer:
+    print(buffer.size)
+print(cistern.replay(sys.argv[1]).events)
+""", trace, **alone)
+    assert printed == "1024\n41224\n"
+    assert version in said(python, "-m", "cistern", **alone)
+    assert version in said(tmp_path / "venv/bin/cistern", "--version", **alone)
