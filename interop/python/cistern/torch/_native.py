@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import ctypes
+import os
+from typing import Optional
 
 from . import _build
 
 OLDEST, NEWEST = (2, 9), (2, 11)
+
+
+_library: Optional[ctypes.CDLL] = None
 
 
 class Unavailable(Exception):
@@ -41,7 +46,26 @@ def install() -> None:
             )
         ) from None
     library = ctypes.CDLL(str(path))
-    library.cistern_torch_install.restype = ctypes.c_char_p
+    for name in ("install", "trace_begin", "trace_end"):
+        getattr(library, f"cistern_torch_{name}").restype = ctypes.c_char_p
     refused = library.cistern_torch_install()
     if refused is not None:
         raise RuntimeError(f"cistern.torch: {refused.decode()}")
+    global _library
+    _library = library
+
+
+def trace_begin(path: "os.PathLike[str]", name: str) -> None:
+    """Records what is allocated from now on. RuntimeError where the file cannot be written."""
+    assert _library is not None, "after install()"
+    plain = "".join(c for c in name if c.isalnum() or c in "-_.")
+    refused = _library.cistern_torch_trace_begin(os.fsencode(path), plain.encode())
+    if refused is not None:
+        raise RuntimeError(f"cistern.torch: {os.fsdecode(path)}: {refused.decode()}")
+
+
+def trace_end() -> Optional[str]:
+    """Ends the recording; why the file is not whole, or None."""
+    assert _library is not None, "after install()"
+    failed: Optional[bytes] = _library.cistern_torch_trace_end()
+    return None if failed is None else failed.decode()
