@@ -36,6 +36,7 @@ MAY_INCLUDE = {
     "handles": ENGINE + ["cistern/handles", "handles"],
     "interop/trace": BASE + ["interop/trace"],
     "interop/programs": BASE + ["interop/trace", "interop/programs"],
+    "interop/torch": POOLS_DOORS + ["cistern/default_allocator.hpp", "interop/torch"],
     "interop": ["cistern", "allocator", "pools", "handles", "interop"],
     "include/cistern": ["cistern"],
     **{f"include/{door}": BASE_DOORS for door in BASE_DOORS},

@@ -1,0 +1,44 @@
+"""What `cistern.torch` says where it cannot be; tests/gpu/torch has what it does."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+import cistern.torch
+from cistern.torch import _build
+
+
+def test_an_unknown_mode_is_named():
+    with pytest.raises(ValueError, match="mode 'fast' is none of auto, native, plugin"):
+        cistern.torch.enable("fast")
+    assert cistern.torch.enabled() is None
+
+
+def test_without_pytorch_it_is_an_import_error():
+    source = "import sys; sys.modules['torch'] = None\nimport cistern.torch; cistern.torch.enable()"
+    ran = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=False)
+    assert ran.returncode == 1 and "torch" in ran.stderr.splitlines()[-1]
+    assert ran.stderr.splitlines()[-1].startswith(("ImportError", "ModuleNotFoundError"))
+
+
+def test_without_a_compiler_it_says_so(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CXX", raising=False)
+    with pytest.raises(_build.BuildError, match="no C\\+\\+ compiler is found"):
+        _build._compiler()
+
+
+def test_what_the_compiler_says_is_passed_on(monkeypatch, tmp_path):
+    broken = tmp_path / "broken.cpp"
+    broken.write_text("#error no such release\n")
+    monkeypatch.setattr(_build, "_sources", lambda: [broken])
+    compiler = os.environ.get("CXX", "c++")
+    with pytest.raises(_build.BuildError, match="no such release"):
+        _build._compile([compiler, "-shared"], tmp_path / "made.so")
+    assert not (tmp_path / "made.so").exists()
+
+
+def test_the_sources_are_there():
+    assert any(path.name == "allocator.hpp" for path in _build._places.torch_sources().iterdir())
