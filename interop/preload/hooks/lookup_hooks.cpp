@@ -44,8 +44,8 @@ const Row kRows[] = {
 /// By what the driver answers. Two rows may be answered alike: the name decides.
 using HookTable = std::unordered_multimap<const void*, const Row*>;
 
-// The first row that is answered so with its name: what the driver has in one spelling only answers for
-// both.
+// The first row that is answered so with its name: what the driver has in one spelling only answers
+// for both.
 void addRow(HookTable& table, const void* real, const Row& row) {
   const auto [first, last] = table.equal_range(real);
   const bool there = std::any_of(first, last, [&](const auto& entry) {
@@ -85,7 +85,7 @@ const HookTable& hookTable(const Functions& driver) noexcept {
 }
 
 // The hook for what the driver has answered to the name; what it answered where that has none.
-void* hookFor(void* answer, const char* name, const char* Row::* as) noexcept {
+void* hookFor(void* answer, const char* name, const char* Row::*as) noexcept {
   const Functions* const functions = driver();
   if (functions == nullptr || answer == nullptr || name == nullptr) return answer;
   const auto [first, last] = hookTable(*functions).equal_range(answer);
