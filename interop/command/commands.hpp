@@ -22,5 +22,6 @@ Command addReplay(CLI::App& program);    // replay_command.cpp
 Command addGenerate(CLI::App& program);  // generate_command.cpp
 Command addOptions(CLI::App& program);   // options_command.cpp
 Command addRun(CLI::App& program);       // run_command.cpp
+Command addDoctor(CLI::App& program);    // doctor_command.cpp
 
 }  // namespace cistern::command

@@ -23,7 +23,8 @@ namespace {
 
 using AddCommand = Command (*)(CLI::App& program);
 
-constexpr std::array<AddCommand, 4> kCommands = {addReplay, addRun, addGenerate, addOptions};
+constexpr std::array<AddCommand, 5> kCommands = {addReplay, addRun, addDoctor, addGenerate,
+                                                 addOptions};
 
 constexpr const char* kDescription =
     "Cistern, a caching GPU memory allocator: replays what programs allocate, and says how much\n"

@@ -22,10 +22,11 @@ void requireRefused(const std::vector<std::string>& args, const std::string& mes
 }  // namespace
 
 TEST_CASE("no command, and an unknown one, are refused") {
-  requireRefused({},
-                 "no command is given: it is one of replay, run, generate, options (see --help)");
-  requireRefused({"replays"},
-                 "unknown command 'replays': must be one of replay, run, generate, options");
+  requireRefused(
+      {}, "no command is given: it is one of replay, run, doctor, generate, options (see --help)");
+  requireRefused(
+      {"replays"},
+      "unknown command 'replays': must be one of replay, run, doctor, generate, options");
   requireRefused({"replay"}, "replay needs a trace, or --generate");
   requireRefused({"replay", "--generate", "trains:7"}, "--generate: 'trains:7' names no program");
   requireRefused({"generate", "train"}, "'train' names no program");

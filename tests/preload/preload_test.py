@@ -16,12 +16,14 @@ ALIKE = ["loop", "busy_streams", "busy_blocking", "busy_legacy", "busy_per_threa
          "busy_to_per_thread", "busy_new_and_gone", "stream_ordered", "unknown_pointers",
          "memory_info", "out_of_memory", "capture", "capture_of_allocations", "reset", "devices",
          "threads", "forks", "forks_first", "entry_points"]
+# On the driver itself.
+ON_THE_DRIVER = ["names", "versions", "deep_bind", "pointers", "own_contexts", "last_release", "peers"]
 # Without Cistern the fake driver gives stream-ordered memory back at once, in no stream's order.
 NOT_WITHOUT = ["stream_ordered", "threads"]
 
 
 def environment(served):
-    env = {**os.environ, "LD_LIBRARY_PATH": DRIVER, "CISTERN_PRELOAD": LIBRARY}
+    env = {**os.environ, "LD_LIBRARY_PATH": f"{DRIVER}:{PROGRAMS}", "CISTERN_PRELOAD": LIBRARY}
     for name in ("CISTERN_CONF", "LD_PRELOAD"):
         env.pop(name, None)
     if served:
@@ -70,6 +72,22 @@ class Programs(unittest.TestCase):
                     run = Run(runtime, case)
                     self.assertEqual(run.status, 0, run.err)
                     self.assertTrue(run.process["exited"])
+
+    def test_programs_on_the_driver_are_served_however_they_find_it(self):
+        for case in ON_THE_DRIVER:
+            with self.subTest(case=case):
+                ended = alone("driver_program", case)
+                self.assertEqual(ended.returncode, 0, ended.stderr)
+                run = Run("driver_program", case)
+                self.assertEqual(run.status, 0, run.err)
+
+    def test_memory_that_is_to_be_shared_is_refused_or_the_drivers(self):
+        run = Run("driver_program", "pointers")
+        self.assertEqual(run.passed("requests to share"), 1)
+        self.assertIn("cistern run --ipc", run.err)
+        run = Run("driver_program", "pointers", options=["--ipc"], extra={"IPC": "1"})
+        self.assertEqual(run.status, 0, run.err)
+        self.assertEqual(run.passed("cudaMalloc, all of it"), 2)
 
     def test_memory_is_the_same_when_it_is_made_of_segments_and_when_reuse_is_strict(self):
         for case in ALIKE:

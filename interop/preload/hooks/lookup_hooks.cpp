@@ -6,6 +6,7 @@
 // with whichever flags. Only what they answer is looked at: where it is one of the driver's
 // functions that has a hook, the answer is the hook. So a version that has no hook is never
 // answered with one that has.
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <unordered_map>
@@ -22,65 +23,81 @@ extern "C" CUresult getProcAddressV1(const char*, void**, int,
 
 namespace {
 
-using HookTable = std::unordered_map<const void*, void*>;
-
 struct Row {
-  const char* symbol;
-  const char* name;
+  const char* symbol;  ///< as dlsym knows it
+  const char* name;    ///< as cuGetProcAddress knows it
   int version;
   bool per_thread;
   void* hook;
 };
+
+constexpr int kFirstLookUp = 11030;
 
 const Row kRows[] = {
 #define CISTERN_ROW(symbol, name, version, per_thread) \
   {#symbol, name, version, per_thread, reinterpret_cast<void*>(&::symbol)},
     CISTERN_HOOKED_FUNCTIONS(CISTERN_ROW)
 #undef CISTERN_ROW
-};
+        {"cuGetProcAddress", "cuGetProcAddress", kFirstLookUp, false,
+         reinterpret_cast<void*>(&getProcAddressV1)}};
 
-// The driver's function in a form that has a hook, by each way in which it answers.
+/// By what the driver answers. Two rows may be answered alike: the name decides.
+using HookTable = std::unordered_multimap<const void*, const Row*>;
+
+// The first row that is answered so with its name: what the driver has in one spelling only answers
+// for both.
+void addRow(HookTable& table, const void* real, const Row& row) {
+  const auto [first, last] = table.equal_range(real);
+  const bool there = std::any_of(first, last, [&](const auto& entry) {
+    return std::strcmp(entry.second->name, row.name) == 0;
+  });
+  if (real != nullptr && !there) table.emplace(real, &row);
+}
+
+// Each way in which the driver answers with its function in the form that has a hook.
 const HookTable* makeTable(const Functions& driver) {
   auto* const table = new HookTable;
-  const auto add = [&](const void* real, void* hook) {
-    if (real != nullptr) table->emplace(real, hook);
-  };
-#define CISTERN_ADD(symbol, ...) \
-  add(reinterpret_cast<const void*>(driver.symbol), reinterpret_cast<void*>(&::symbol));
+  const auto add = [&](const void* real, const Row& row) { addRow(*table, real, row); };
+  std::size_t row = 0;
+#define CISTERN_ADD(symbol, ...) add(reinterpret_cast<const void*>(driver.symbol), kRows[row++]);
   CISTERN_HOOKED_FUNCTIONS(CISTERN_ADD)
 #undef CISTERN_ADD
-  add(reinterpret_cast<const void*>(driver.cuGetProcAddress_v1),
-      reinterpret_cast<void*>(&getProcAddressV1));
+  add(reinterpret_cast<const void*>(driver.cuGetProcAddress_v1), kRows[row]);
   if (driver.cuGetProcAddress_v2 == nullptr) return table;
-  for (const Row& row : kRows) {
+  for (const Row& asked : kRows) {
     void* answer = nullptr;
-    const cuuint64_t flags = row.per_thread ? CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM
-                                            : CU_GET_PROC_ADDRESS_LEGACY_STREAM;
+    const cuuint64_t flags = asked.per_thread ? CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM
+                                              : CU_GET_PROC_ADDRESS_LEGACY_STREAM;
     const CUresult result =
-        driver.cuGetProcAddress_v2(row.name, &answer, row.version, flags, nullptr);
-    if (result == CUDA_SUCCESS) add(answer, row.hook);
+        driver.cuGetProcAddress_v2(asked.name, &answer, asked.version, flags, nullptr);
+    if (result == CUDA_SUCCESS) add(answer, asked);
   }
   return table;
 }
 
-// The hook for what the driver has answered; what it answered where that has none.
-void* hookFor(void* answer) noexcept {
+const HookTable& hookTable(const Functions& driver) noexcept {
   static std::atomic<const HookTable*> made{nullptr};
-  const Functions* const functions = driver();
-  if (functions == nullptr || answer == nullptr) return answer;
   const HookTable* table = made.load(std::memory_order_acquire);
-  if (table == nullptr) {  // the same by any thread: one that is too late is left
-    const HookTable* none = nullptr;
-    table = makeTable(*functions);
-    if (!made.compare_exchange_strong(none, table)) table = none;
-  }
-  const auto found = table->find(answer);
-  return found == table->end() ? answer : found->second;
+  if (table != nullptr) return *table;
+  table = makeTable(driver);  // the same by any thread: one that is too late is left
+  const HookTable* none = nullptr;
+  return made.compare_exchange_strong(none, table) ? *table : *none;
 }
 
-CUresult answered(const Entry& entry, CUresult result, void** function) {
+// The hook for what the driver has answered to the name; what it answered where that has none.
+void* hookFor(void* answer, const char* name, const char* Row::*as) noexcept {
+  const Functions* const functions = driver();
+  if (functions == nullptr || answer == nullptr || name == nullptr) return answer;
+  const auto [first, last] = hookTable(*functions).equal_range(answer);
+  for (auto it = first; it != last; ++it) {
+    if (std::strcmp(it->second->*as, name) == 0) return it->second->hook;
+  }
+  return answer;
+}
+
+CUresult answered(const Entry& entry, CUresult result, const char* name, void** function) {
   if (result == CUDA_SUCCESS && function != nullptr && entry.serves())
-    *function = hookFor(*function);
+    *function = hookFor(*function, name, &Row::name);
   return result;
 }
 
@@ -92,7 +109,7 @@ CISTERN_HOOK CUresult cuGetProcAddress_v2(const char* symbol, void** function, i
   const Entry entry;
   return answered(
       entry, entry.pass(&Functions::cuGetProcAddress_v2, symbol, function, version, flags, status),
-      function);
+      symbol, function);
 }
 
 CISTERN_HOOK CUresult getProcAddressV1(const char* symbol, void** function, int version,
@@ -100,7 +117,7 @@ CISTERN_HOOK CUresult getProcAddressV1(const char* symbol, void** function, int 
   const Entry entry;
   return answered(entry,
                   entry.pass(&Functions::cuGetProcAddress_v1, symbol, function, version, flags),
-                  function);
+                  symbol, function);
 }
 
 // ---- dlsym and dlopen
@@ -118,9 +135,11 @@ __attribute__((visibility("hidden"), used)) void* cistern_find_hook(void* handle
                                                                     const char* name) {
   if (cistern_real_dlsym == nullptr)
     cistern_real_dlsym = reinterpret_cast<void*>(dlvsym(RTLD_NEXT, "dlsym", CISTERN_GLIBC_BASE));
-  if (name == nullptr || name[0] != 'c' || name[1] != 'u' || !active()) return nullptr;
+  if (name == nullptr || name[0] != 'c' || name[1] != 'u') return nullptr;
+  const Entry entry;  // the driver looks things up as well
+  if (!entry.serves()) return nullptr;
   void* const answer = realDlsym(handle, name);
-  void* const hook = hookFor(answer);
+  void* const hook = hookFor(answer, name, &Row::symbol);
   return hook == answer ? nullptr : hook;
 }
 

@@ -71,13 +71,13 @@ bool Cooling::hasPassed(Batch& batch, CUresult (*ask)(CUevent)) {
 
 // Batches are looked at outside of the lock, one thread each.
 std::vector<void*> Cooling::passedBatches(CUresult (*ask)(CUevent)) {
-  std::deque<Batch> looked_at;
+  std::vector<Batch> looked_at;
   {
     const std::lock_guard lock(mutex_);
     looked_at.swap(batches_);
   }
   std::vector<void*> passed;
-  std::deque<Batch> left;
+  std::vector<Batch> left;
   for (Batch& batch : looked_at) {
     if (!hasPassed(batch, ask)) {
       left.push_back(std::move(batch));

@@ -15,7 +15,6 @@
 #pragma once
 
 #include <atomic>
-#include <deque>
 #include <mutex>
 #include <vector>
 
@@ -63,8 +62,8 @@ class Cooling {
   Captures& captures_;
   const std::atomic<Reuse>& reuse_;
   std::mutex mutex_;
-  std::vector<void*> open_;    // freed, with nothing put behind them yet; under mutex_, as are
-  std::deque<Batch> batches_;  // those behind which events are under way
+  std::vector<void*> open_;     // freed, with nothing put behind them yet; under mutex_, as are
+  std::vector<Batch> batches_;  // those behind which events are under way
   std::atomic<bool> any_{false};
 };
 

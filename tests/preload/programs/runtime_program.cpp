@@ -4,6 +4,7 @@
 #include <atomic>
 #include <csignal>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <sys/wait.h>
@@ -61,6 +62,7 @@ void busy(fakeStream_t user, fakeStream_t next) {
     if (served()) EXPECT(now() - begin < kMillisecond);
     launch(next, again, 1000);
     EXPECT(cudaFree(again) == 0);
+    std::swap(user, next);  // or each would come to have memory of its own
   }
   EXPECT(races() == 0);
 }

@@ -1,0 +1,187 @@
+// A program on the driver itself, linked to it, which also looks for its functions in every way
+// there is. SERVED: see runtime_program.cpp.
+#include <initializer_list>
+
+#include <dlfcn.h>
+
+#include "tests/preload/fake_driver/fake_driver.hpp"
+#include "tests/preload/programs/expect.hpp"
+
+extern "C" CUresult cuCtxCreate_v2(CUcontext*, unsigned, CUdevice);
+
+namespace {
+
+constexpr std::size_t kBytes = 1 << 20;
+using Alloc = CUresult(CUdeviceptr*, size_t);
+using AllocAsync = CUresult(CUdeviceptr*, size_t, CUstream);
+
+bool served() { return std::getenv("SERVED") != nullptr; }
+
+void begin() {
+  CUcontext context = nullptr;
+  EXPECT(cuInit(0) == CUDA_SUCCESS);
+  EXPECT(cuDevicePrimaryCtxRetain(&context, 0) == CUDA_SUCCESS);
+  EXPECT(cuCtxSetCurrent(context) == CUDA_SUCCESS);
+  CUdeviceptr memory = 0;  // the driver is called for prices here, and not later
+  EXPECT(cuMemAlloc(&memory, kBytes) == CUDA_SUCCESS);
+  EXPECT(cuMemFree(memory) == CUDA_SUCCESS);
+}
+
+// Whether the function allocates, and its memory can be freed; from Cistern where that serves.
+bool works(Alloc* function, const char* counted) {
+  if (function == nullptr) return false;
+  const unsigned long long before = cuFakeCalls(counted);
+  CUdeviceptr memory = 0;
+  if (function(&memory, kBytes) != CUDA_SUCCESS) return false;
+  const bool drivers = cuFakeCalls(counted) != before;
+  return drivers != served() && cuMemFree(memory) == CUDA_SUCCESS;
+}
+bool works(AllocAsync* function, const char* counted) {
+  if (function == nullptr) return false;
+  const unsigned long long before = cuFakeCalls(counted);
+  CUdeviceptr memory = 0;
+  if (function(&memory, kBytes, nullptr) != CUDA_SUCCESS) return false;
+  const bool drivers = cuFakeCalls(counted) != before;
+  return drivers != served() && cuMemFreeAsync(memory, nullptr) == CUDA_SUCCESS;
+}
+
+template <class Function>
+Function* asked(const char* name, int version, cuuint64_t flags = 0) {
+  void* found = nullptr;
+  CUdriverProcAddressQueryResult status{};
+  if (cuGetProcAddress(name, &found, version, flags, &status) != CUDA_SUCCESS) return nullptr;
+  return reinterpret_cast<Function*>(found);
+}
+
+void names() {
+  begin();
+  EXPECT(works(&cuMemAlloc, "cuMemAlloc"));
+  void* const library = dlopen("libcuda.so.1", RTLD_NOW);
+  for (void* const handle : {library, RTLD_DEFAULT}) {
+    EXPECT(works(reinterpret_cast<Alloc*>(dlsym(handle, "cuMemAlloc_v2")), "cuMemAlloc"));
+    EXPECT(
+        works(reinterpret_cast<AllocAsync*>(dlsym(handle, "cuMemAllocAsync")), "cuMemAllocAsync"));
+    EXPECT(works(reinterpret_cast<AllocAsync*>(dlsym(handle, "cuMemAllocAsync_ptsz")),
+                 "cuMemAllocAsync_ptsz"));
+  }
+  EXPECT(dlsym(library, "cuNoSuchFunction") == nullptr && dlerror() != nullptr);
+  EXPECT(dlsym(RTLD_DEFAULT, "strlen") == reinterpret_cast<void*>(&strlen));
+}
+
+void versions() {
+  begin();
+  for (const int version : {3020, 11000, 12000, 13000})
+    EXPECT(works(asked<Alloc>("cuMemAlloc", version), "cuMemAlloc"));
+  EXPECT(works(asked<AllocAsync>("cuMemAllocAsync", 12000, CU_GET_PROC_ADDRESS_LEGACY_STREAM),
+               "cuMemAllocAsync"));
+  EXPECT(works(
+      asked<AllocAsync>("cuMemAllocAsync", 12000, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM),
+      "cuMemAllocAsync_ptsz"));
+  // The look-up itself, in both versions, by each other.
+  using Old = CUresult(const char*, void**, int, cuuint64_t);
+  const auto newer = asked<decltype(cuGetProcAddress)>("cuGetProcAddress", 12000);
+  const auto old = asked<Old>("cuGetProcAddress", 11030);
+  void* found = nullptr;
+  EXPECT(newer("cuMemAlloc", &found, 12000, 0, nullptr) == CUDA_SUCCESS);
+  EXPECT(works(reinterpret_cast<Alloc*>(found), "cuMemAlloc"));
+  EXPECT(old("cuMemAlloc", &found, 12000, 0) == CUDA_SUCCESS);
+  EXPECT(works(reinterpret_cast<Alloc*>(found), "cuMemAlloc"));
+  // A version that nobody has a hook for is the driver's own, whoever is asked.
+  const auto first = reinterpret_cast<CUresult (*)(unsigned*, unsigned)>(
+      dlsym(dlopen("libcuda.so.1", RTLD_NOW), "cuMemAlloc"));
+  EXPECT(first(nullptr, 0) == CUDA_ERROR_NOT_SUPPORTED);
+  EXPECT(cuFakeCalls("cuMemAlloc_v1") == 1);
+  EXPECT(asked<Alloc>("cuNoSuchFunction", 12000) == nullptr);
+}
+
+// A library that is to find its own libraries first finds the hooks all the same.
+void deepBind() {
+  begin();
+  void* const library = dlopen("libdeep.so", RTLD_NOW | RTLD_DEEPBIND);
+  if (!EXPECT(library != nullptr)) return;
+  EXPECT(works(reinterpret_cast<Alloc*>(dlsym(library, "allocateDeep")), "cuMemAlloc"));
+}
+
+void pointers() {
+  begin();
+  CUdeviceptr memory = 0;
+  EXPECT(cuMemAlloc(&memory, kBytes + 100) == CUDA_SUCCESS);
+  CUdeviceptr base = 0;
+  std::size_t bytes = 0;
+  EXPECT(cuMemGetAddressRange(&base, &bytes, memory + 1000) == CUDA_SUCCESS);
+  EXPECT(base == memory && bytes == kBytes + 100);
+  CUcontext context = nullptr, current = nullptr;
+  EXPECT(cuCtxGetCurrent(&current) == CUDA_SUCCESS);
+  EXPECT(cuPointerGetAttribute(&context, CU_POINTER_ATTRIBUTE_CONTEXT, memory) == CUDA_SUCCESS);
+  if (served() && std::getenv("IPC") == nullptr) EXPECT(context == current);
+  unsigned type = 0;
+  EXPECT(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, memory) == CUDA_SUCCESS);
+  EXPECT(type == CU_MEMORYTYPE_DEVICE);
+  CUipcMemHandle handle{};
+  EXPECT(cuIpcGetMemHandle(&handle, memory) ==
+         (served() && std::getenv("IPC") == nullptr ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS));
+  EXPECT(cuMemFree(memory) == CUDA_SUCCESS);
+}
+
+// Contexts of the program's own: what one holds goes with it.
+void ownContexts() {
+  begin();
+  std::size_t before = 0, total = 0, after = 0;
+  EXPECT(cuMemGetInfo(&before, &total) == CUDA_SUCCESS);
+  for (int i = 0; i < 3; ++i) {
+    CUcontext context = nullptr;
+    EXPECT(cuCtxCreate_v2(&context, 0, 0) == CUDA_SUCCESS);
+    CUdeviceptr memory = 0;
+    EXPECT(cuMemAlloc(&memory, 64 << 20) == CUDA_SUCCESS);
+    EXPECT(cuFakeLaunch(nullptr, "work", memory, kBytes, 1, 1000) == CUDA_SUCCESS);
+    if (i % 2 == 0) EXPECT(cuMemFree(memory) == CUDA_SUCCESS);
+    EXPECT(cuCtxDestroy(context) == CUDA_SUCCESS);
+  }
+  CUcontext context = nullptr;
+  EXPECT(cuDevicePrimaryCtxRetain(&context, 0) == CUDA_SUCCESS);
+  EXPECT(cuCtxSetCurrent(context) == CUDA_SUCCESS);
+  EXPECT(cuMemGetInfo(&after, &total) == CUDA_SUCCESS);
+  if (served()) EXPECT(after == before);
+  EXPECT(cuFakeRaces() == 0);
+}
+
+// The last hold on a primary context ends it, and its memory with it.
+void lastRelease() {
+  begin();
+  CUdeviceptr memory = 0;
+  EXPECT(cuMemAlloc(&memory, 64 << 20) == CUDA_SUCCESS);
+  EXPECT(cuDevicePrimaryCtxRelease(0) == CUDA_SUCCESS);
+  CUcontext context = nullptr;
+  EXPECT(cuDevicePrimaryCtxRetain(&context, 0) == CUDA_SUCCESS);
+  EXPECT(cuCtxSetCurrent(context) == CUDA_SUCCESS);
+  std::size_t free_bytes = 0, total = 0;
+  EXPECT(cuMemGetInfo(&free_bytes, &total) == CUDA_SUCCESS);
+  EXPECT(free_bytes == total);
+  EXPECT(cuMemFree(memory) == CUDA_ERROR_INVALID_VALUE);
+}
+
+// A peer may use what was there before it was allowed to, and what comes after.
+void peers() {
+  begin();
+  CUdeviceptr memory = 0;
+  EXPECT(cuMemAlloc(&memory, 64 << 20) == CUDA_SUCCESS);
+  CUcontext owner = nullptr, user = nullptr;
+  EXPECT(cuCtxGetCurrent(&owner) == CUDA_SUCCESS);
+  EXPECT(cuDevicePrimaryCtxRetain(&user, 1) == CUDA_SUCCESS);
+  EXPECT(cuCtxSetCurrent(user) == CUDA_SUCCESS);
+  const unsigned long long before = cuFakeCalls("cuMemSetAccess");
+  EXPECT(cuCtxEnablePeerAccess(owner, 0) == CUDA_SUCCESS);
+  if (served()) EXPECT(cuFakeCalls("cuMemSetAccess") > before);
+  EXPECT(cuCtxSetCurrent(owner) == CUDA_SUCCESS);
+  EXPECT(cuMemAlloc(&memory, 256 << 20) == CUDA_SUCCESS);
+  if (served()) EXPECT(cuFakeCalls("cuMemSetAccess for peers") > 0);
+}
+
+const Case kCases[] = {
+    {"names", names},       {"versions", versions},        {"deep_bind", deepBind},
+    {"pointers", pointers}, {"own_contexts", ownContexts}, {"last_release", lastRelease},
+    {"peers", peers}};
+
+}  // namespace
+
+int main(int argc, char** argv) { return runCase(kCases, argc, argv); }
