@@ -15,9 +15,10 @@ def by_hand(*arguments):
     return json.loads(row)
 
 
-def same(replay, row):
-    """All but what depends on the machine's speed."""
-    return all(getattr(replay, name) == value for name, value in row.items() if name != "ns_per_event")
+def different(replay, row):
+    """What differs, but for what depends on the machine: its speed, where its memory lies."""
+    return {name: (getattr(replay, name), value) for name, value in row.items()
+            if name not in ("ns_per_event", "host_bytes_peak") and getattr(replay, name) != value}
 
 
 @pytest.mark.parametrize("policy", ["cistern", "torch-rules", "torch-expandable", "driver-pool", "direct"])
@@ -25,13 +26,13 @@ def test_figures_are_those_of_the_command(trace, policy):
     replay = cistern.replay(trace, policy, gpu_lag_us=10000)
     row = by_hand("--device=sim", "--policy", policy, "--gpu-lag-us=10000", str(trace))
     assert replay.ok and replay.failure == "" and replay.ns_per_event > 0
-    assert same(replay, row) and replay.policy == policy
+    assert different(replay, row) == {} and replay.policy == policy
     assert replay.peak_reserved_bytes >= replay.peak_requested_bytes
 
 
 def test_options_and_rounds_and_fit_and_threads_count(trace):
     replay = cistern.replay(trace, conf={"recycle": "off", "page_size": "20MiB"}, repeat=2)
-    assert same(replay, by_hand("--device=sim", "--no-recycle", "--page-size=20MiB", "--repeat=2",
+    assert not different(replay, by_hand("--device=sim", "--no-recycle", "--page-size=20MiB", "--repeat=2",
                                 str(trace)))
     assert len(replay.calls_by_round) == 2 and replay.fit is None
     assert 0.9 < cistern.replay(trace, fit=True).fit <= 1
