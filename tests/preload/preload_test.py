@@ -186,6 +186,16 @@ class Traces(unittest.TestCase):
             self.assertEqual(row["events"], 2000)
             self.assertEqual(row["peak_requested_bytes"], run.process["requested_peak_bytes"])
 
+    def test_a_child_that_is_followed_has_a_trace_of_its_own(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "program.trace")
+            run = Run("runtime_static", "forks_first",
+                      options=["--follow-children", "--trace", path])
+            self.assertEqual(run.status, 0, run.err)
+            child = run.summary["processes"][1]
+            with open(os.path.join(folder, f"program-{child['pid']}.trace")) as file:
+                self.assertEqual(sum(line.startswith("a ") for line in file), 10)
+
     def test_a_program_that_is_killed_leaves_the_trace_so_far(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "program.trace")

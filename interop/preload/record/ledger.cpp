@@ -48,15 +48,7 @@ void nameProgram(Record& record) noexcept {
 // the system, whatever becomes of the process.
 class TraceFile {
  public:
-  void begin(int file) noexcept {
-    const std::lock_guard lock(mutex_);
-    file_ = file;
-    rows_ = nullptr;
-    row_ = kRows;
-    parts_ = allocations_ = 0;
-    last_ = nanosecondsNow();
-    wanted = file >= 0;
-  }
+  explicit TraceFile(int file) : wanted(file >= 0), file_(file), last_(nanosecondsNow()) {}
   std::uint64_t allocation(std::uint64_t bytes, std::uint64_t stream) noexcept {
     const std::lock_guard lock(mutex_);
     append({bytes, stream, 0, 1});
@@ -67,7 +59,7 @@ class TraceFile {
     append({allocation, 0, 0, 2});
   }
 
-  std::atomic<bool> wanted{false};
+  std::atomic<bool> wanted;
 
  private:
   static constexpr std::size_t kRows = 1 << 15;  // 1 MiB a part
@@ -94,18 +86,17 @@ class TraceFile {
   }
 
   std::mutex mutex_;
-  int file_ = -1;
+  const int file_;
   TraceRow* rows_ = nullptr;
   std::size_t row_ = kRows;
   std::size_t parts_ = 0;
   std::uint64_t allocations_ = 0;
-  std::uint64_t last_ = 0;
+  std::uint64_t last_;
 };
 
-TraceFile& traceFile() noexcept {
-  static TraceFile& file = *new TraceFile;
-  return file;
-}
+// A child of fork has one of its own: the lock of its parent's may be held by a thread that it has
+// not.
+std::atomic<TraceFile*> trace_file{nullptr};
 
 }  // namespace
 
@@ -125,15 +116,18 @@ void beginRecord(const char* folder, bool trace) noexcept {
   made->parent = getppid();
   nameProgram(*made);
   current = made;
-  if (trace) traceFile().begin(makeFile(folder, kTracePrefix));
+  trace_file = trace ? new (std::nothrow) TraceFile(makeFile(folder, kTracePrefix)) : nullptr;
 }
 
-bool traces() noexcept { return traceFile().wanted.load(std::memory_order_relaxed); }
+bool traces() noexcept {
+  const TraceFile* const file = trace_file.load(std::memory_order_relaxed);
+  return file != nullptr && file->wanted.load(std::memory_order_relaxed);
+}
 
 std::uint64_t traceAllocation(std::uint64_t bytes, std::uint64_t stream) noexcept {
-  return traceFile().allocation(bytes, stream);
+  return trace_file.load()->allocation(bytes, stream);
 }
 
-void traceFree(std::uint64_t allocation) noexcept { traceFile().free(allocation); }
+void traceFree(std::uint64_t allocation) noexcept { trace_file.load()->free(allocation); }
 
 }  // namespace cistern::preload
