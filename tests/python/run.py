@@ -27,4 +27,7 @@ if __name__ == "__main__":
     sources = pathlib.Path(__file__).resolve().parents[2]
     os.environ.pop("CISTERN_CONF", None)  # the tests set options of their own
     os.environ.update(CISTERN_ROOT=root, PYTHONPATH=str(sources / "interop/python"))
-    os.execv(python, [python, "-B", "-m", "pytest", "-q", "-ra", "-p", "no:cacheprovider", *folders])
+    # Files of its own: other runs of pytest on this machine tidy up the usual place.
+    kept = pathlib.Path(root).parent / "files"
+    os.execv(python, [python, "-B", "-m", "pytest", "-q", "-ra", "-p", "no:cacheprovider",
+                      f"--basetemp={kept}", *folders])
