@@ -35,8 +35,7 @@ ExitStatus complain(const Console& console, std::string_view message, ExitStatus
   return status;
 }
 
-// ---- The command line
-// ----------------------------------------------------------------------------
+// ---- The command line ---------------------------------------------------------------------------
 
 std::vector<const CLI::App*> commandsOf(const CLI::App& program) {
   return program.get_subcommands([](const CLI::App*) { return true; });
@@ -122,8 +121,7 @@ void requireValues(const std::vector<std::string>& args) {
   }
 }
 
-// ---- What is run
-// ---------------------------------------------------------------------------------
+// ---- What is run --------------------------------------------------------------------------------
 
 ExitStatus runCommand(const Command& command, Console& console) {
   try {

@@ -10,7 +10,6 @@
 #include "allocator/base/current_device.hpp"
 #include "allocator/base/device_slots.hpp"
 #include "allocator/device/open.hpp"
-#include "allocator/engine/engine.hpp"
 
 namespace cistern {
 namespace {
@@ -64,7 +63,7 @@ class SharedAllocators {
   Shared* owner(Address address) const {
     for (int device = 0; device < made_.load(std::memory_order_acquire); ++device) {
       Shared* const one = find(device);
-      if (one != nullptr && one->allocator.engine().core.reports.covers(address)) return one;
+      if (one != nullptr && one->allocator.owns(toPointer(address))) return one;
     }
     return nullptr;
   }

@@ -56,8 +56,8 @@ class History {
   Context gather(theirs::RecordContext level) const;
 
   void allocated(const HistoryEvent& event, Context context);
-  /// Forgets the block; what it was asked for as, or the event's own figures where the block was
-  /// allocated before anyone listened.
+  /// The block is about to be freed. Its size is 0 in the history where it was allocated before
+  /// anyone recorded.
   void freed(void* block, Context context);
   void add(const HistoryEvent& event, Context context);
   /// The stack that the block was allocated with; null for none.

@@ -106,11 +106,11 @@ void TorchAllocator::raw_delete(void* pointer) {
   tellProfiler(*state, pointer, -bytes);
 }
 
-// What is not ours, a tensor of another program's memory for one, needs no care here.
+// What is not of the cache, a tensor of another program's memory for one, needs no care here.
 void TorchAllocator::recordStream(const c10::DataPtr& block, c10::cuda::CUDAStream stream) {
   if (block.get() == nullptr || block.get_deleter() != &freeBlock) return;
   void* const start = block.get_context();
-  if (ownerOf(start) == nullptr) return;
+  if (uncached_.holds(start)) return;
   asTorch([&] { cistern::recordStream(start, stream.stream()); });
 }
 

@@ -20,6 +20,7 @@ const TorchPools::Pool* TorchPools::find(TorchPoolId id) const {
 // PyTorch uses a name again after its last user has gone, when Cistern's pool of that name may be
 // draining still. So the names in there are Cistern's own.
 TorchPools::Pool& TorchPools::pool(TorchPoolId id, std::shared_ptr<cistern::SegmentSource> source) {
+  if (find(id) == nullptr) forgetGone();
   Pool& pool = table_[id];
   if (pool.uses > 0) return pool;
   if (!pool.resting) {
@@ -33,11 +34,26 @@ TorchPools::Pool& TorchPools::pool(TorchPoolId id, std::shared_ptr<cistern::Segm
   return pool;
 }
 
-TorchPools::Pool& TorchPools::known(const char* verb, TorchPoolId id) {
-  if (find(id) == nullptr)
-    throw cistern::PoolError(std::string(verb) + ": pool " +
-                             cistern::poolName({id.first, id.second}) + " is not there");
-  return table_[id];
+// So that the tables grow with the pools that are there, and not with all that there were.
+void TorchPools::forgetGone() {
+  std::erase_if(names_, [&](const auto& entry) {
+    try {
+      pools_.getPoolUseCount(entry.first);
+      return false;
+    } catch (const cistern::PoolError&) {
+      return true;
+    }
+  });
+  std::erase_if(table_, [&](const auto& entry) {
+    const Pool& pool = entry.second;
+    return pool.uses == 0 && !pool.resting && names_.count(pool.id) == 0;
+  });
+}
+
+const TorchPools::Pool& TorchPools::known(const char* verb, TorchPoolId id) const {
+  if (const Pool* const found = find(id)) return *found;
+  throw cistern::PoolError(std::string(verb) + ": pool " +
+                           cistern::poolName({id.first, id.second}) + " is not there");
 }
 
 void TorchPools::count(TorchPoolId id, std::shared_ptr<cistern::SegmentSource> source) {
@@ -53,7 +69,8 @@ int TorchPools::uses(TorchPoolId id) const {
 
 void TorchPools::release(TorchPoolId id) {
   const std::lock_guard lock(mutex_);
-  Pool& pool = known("releasePool", id);
+  known("releasePool", id);
+  Pool& pool = table_[id];
   if (--pool.uses > 0) return;
   pool.resting = !pool.graphs.empty();
   if (!pool.resting) pools_.releasePool(pool.id);
@@ -69,8 +86,7 @@ void TorchPools::setNoSplit(TorchPoolId id) {
   pools_.setNoSplit(known("setNoSplit", id).id);
 }
 
-// A pool that nobody uses any more keeps its name until its memory is asked for once: a MemPool
-// empties its pool after it has let go of it.
+// A MemPool empties its pool after it has let go of it: the pool may be draining, or gone.
 void TorchPools::emptyCache(TorchPoolId id) {
   {
     const std::lock_guard lock(mutex_);
@@ -82,7 +98,6 @@ void TorchPools::emptyCache(TorchPoolId id) {
         pools_.emptyCache(found->second.id);
       } catch (const cistern::PoolError&) {  // gone
       }
-      if (found->second.uses == 0 && !found->second.resting) table_.erase(found);
       return;
     }
   }
@@ -97,7 +112,7 @@ bool TorchPools::settle() {
 bool TorchPools::settleLocked() {
   const bool any = std::any_of(table_.begin(), table_.end(),
                                [](const auto& entry) { return entry.second.resting; });
-  if (!any || capturing() || !pools_.device().synchronizeDevice().ok()) return false;
+  if (!any || mayCapture() || !pools_.device().synchronizeDevice().ok()) return false;
   for (auto& [id, pool] : table_) {
     if (!pool.resting) continue;
     pool.graphs.clear();
@@ -117,8 +132,7 @@ bool TorchPools::holdsExactly(TorchPoolId id, const std::unordered_set<void*>& e
 
 cistern::PoolCheckpoint TorchPools::checkpoint(TorchPoolId id) const {
   const std::lock_guard lock(mutex_);
-  return pools_.getCheckpointState(
-      const_cast<TorchPools*>(this)->known("getCheckpointState", id).id);
+  return pools_.getCheckpointState(known("getCheckpointState", id).id);
 }
 
 void TorchPools::restore(const cistern::PoolCheckpoint& checkpoint) {

@@ -91,9 +91,10 @@ class TorchPools {
   void openCapture(CUstream_st* stream);
   void openScope(CUstream_st* stream);
   void suspendScope(TorchPoolId id);
-  bool capturing() const;
+  bool mayCapture() const;
   Pool& pool(TorchPoolId id, std::shared_ptr<cistern::SegmentSource> source = nullptr);
-  Pool& known(const char* verb, TorchPoolId id);
+  void forgetGone();
+  const Pool& known(const char* verb, TorchPoolId id) const;
   const Pool* find(TorchPoolId id) const;
   bool settleLocked();
 

@@ -33,9 +33,10 @@ void TorchPools::end(TorchPoolId id) {
   }
 }
 
-bool TorchPools::capturing() const {
+// A region that waits may be a capture that has allocated nothing yet.
+bool TorchPools::mayCapture() const {
   return std::any_of(regions_.begin(), regions_.end(),
-                     [](const Region& region) { return region.kind == Kind::kCapture; });
+                     [](const Region& region) { return region.kind != Kind::kScope; });
 }
 
 void TorchPools::openFor(CUstream_st* stream) {
@@ -47,8 +48,8 @@ void TorchPools::openFor(CUstream_st* stream) {
     openScope(stream);
 }
 
-// The region that began first counts, as in PyTorch. One that is a scope already was not made for
-// this capture.
+// The region that began first counts: a graph begins its own before anything is allocated in the
+// capture. One that is a scope already was not made for this capture.
 void TorchPools::openCapture(CUstream_st* stream) {
   for (Region& region : regions_) {
     if (region.kind == Kind::kScope || !region.filter(stream)) continue;

@@ -19,6 +19,12 @@ void* Uncached::allocate(std::size_t bytes) {
   return pointer;
 }
 
+bool Uncached::holds(void* pointer) {
+  if (count_.load(std::memory_order_acquire) == 0) return false;
+  const std::lock_guard lock(mutex_);
+  return blocks_.count(pointer) != 0;
+}
+
 bool Uncached::free(void* pointer) {
   if (count_.load(std::memory_order_acquire) == 0) return false;
   {

@@ -19,6 +19,7 @@ class Uncached {
   void* allocate(std::size_t bytes);
   /// False for a pointer that is not from here.
   bool free(void* pointer);
+  bool holds(void* pointer);
 
  private:
   std::atomic<bool> wanted_{false};

@@ -60,8 +60,7 @@ void DriverDevice::gaveBack(std::uint64_t bytes) noexcept {
   takeFrom(record().reserved, bytes);
 }
 
-// ---- Memory with an address
-// ----------------------------------------------------------------------
+// ---- Memory with an address ---------------------------------------------------------------------
 
 Result<Address> DriverDevice::doMalloc(std::size_t bytes) {
   CUdeviceptr address = 0;
@@ -91,8 +90,7 @@ Result<MemoryInfo> DriverDevice::doMemoryInfo() {
   return outcome(Call::kMemoryInfo, result, MemoryInfo{free_bytes, total_bytes});
 }
 
-// ---- Pages and addresses
-// -------------------------------------------------------------------------
+// ---- Pages and addresses ------------------------------------------------------------------------
 
 Result<Address> DriverDevice::doReserve(std::size_t bytes) {
   CUdeviceptr address = 0;
@@ -178,8 +176,7 @@ Result<bool> DriverDevice::doCanAccessPeer(int peer_ordinal) {
   return outcome(Call::kCanAccessPeer, result, can != 0);
 }
 
-// ---- Failures
-// ------------------------------------------------------------------------------------
+// ---- Failures -----------------------------------------------------------------------------------
 
 DeviceError DriverDevice::failure(Call call, CUresult result) const {
   const char* name = nullptr;

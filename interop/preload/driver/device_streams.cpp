@@ -22,8 +22,7 @@ Result<bool> DriverDevice::readiness(Call call, CUresult result) const {
   return failure(call, result);
 }
 
-// ---- Streams
-// -------------------------------------------------------------------------------------
+// ---- Streams ------------------------------------------------------------------------------------
 
 Result<bool> DriverDevice::doQueryStream(Stream stream) {
   if (gone_ || (stream == Stream{} && isComplete())) return true;
@@ -64,8 +63,7 @@ Status DriverDevice::doWaitEvent(Stream stream, Event event) {
   return outcome(Call::kWaitEvent, onHub([&] { return order_.allAfter(handleOf(event)); }));
 }
 
-// ---- Events
-// --------------------------------------------------------------------------------------
+// ---- Events -------------------------------------------------------------------------------------
 
 Result<Event> DriverDevice::doCreateEvent() {
   CUevent event = nullptr;
@@ -101,8 +99,7 @@ Status DriverDevice::doSynchronizeEvent(Event event) {
                  inContext([&] { return driver_.cuEventSynchronize(handleOf(event)); }));
 }
 
-// ---- Captures
-// ------------------------------------------------------------------------------------
+// ---- Captures -----------------------------------------------------------------------------------
 
 // Stream 0 is captured as soon as any stream is: nothing may be recorded on its hub then. No
 // capture has an id that anybody asks for: graphs' memory is the driver's.
@@ -139,8 +136,7 @@ Result<CaptureMode> DriverDevice::doExchangeCaptureMode(CaptureMode mode) {
   return outcome(Call::kExchangeCaptureMode, result, CaptureMode(exchanged));
 }
 
-// ---- What the engine does not ask for
-// --------------------------------------------------------------
+// ---- What the engine does not ask for -----------------------------------------------------------
 
 Result<Stream> DriverDevice::doCreateStream() { return notForUs(Call::kCreateStream); }
 Status DriverDevice::doDestroyStream(Stream) { return notForUs(Call::kDestroyStream); }

@@ -120,8 +120,7 @@ CISTERN_HOOK CUresult getProcAddressV1(const char* symbol, void** function, int 
                   symbol, function);
 }
 
-// ---- dlsym and dlopen
-// ----------------------------------------------------------------------------
+// ---- dlsym and dlopen ---------------------------------------------------------------------------
 
 // Both depend on who calls: RTLD_NEXT is what comes after the caller, $ORIGIN is where the caller
 // lies. So what is not ours to answer is jumped to, not called, and sees the program as its caller.

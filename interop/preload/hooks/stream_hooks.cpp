@@ -18,8 +18,8 @@ void forget(Context& context, CUstream stream) {
   if (serving == nullptr) return;
   try {
     serving->allocator.forgetStream(cistern::Stream(stream));
-  } catch (
-      const std::exception&) {  // one that is captured: destroying it breaks the capture anyway
+  } catch (const std::exception&) {
+    // It is being captured: to destroy it breaks the capture anyway.
   }
 }
 
@@ -53,8 +53,7 @@ CISTERN_HOOK CUresult cuStreamDestroy_v2(CUstream stream) {
   return entry.pass(&Functions::cuStreamDestroy_v2, stream);
 }
 
-// ---- Captures
-// ------------------------------------------------------------------------------------
+// ---- Captures -----------------------------------------------------------------------------------
 
 CISTERN_HOOK CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode) {
   const Entry entry;

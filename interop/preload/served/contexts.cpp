@@ -2,7 +2,6 @@
 
 #include <cstdio>
 
-#include "allocator/engine/engine.hpp"
 #include "interop/preload/record/ledger.hpp"
 #include "interop/preload/served/prices.hpp"
 #include "interop/preload/served/settings.hpp"
@@ -29,8 +28,7 @@ Contexts& contexts() noexcept {
   return all;
 }
 
-// ---- Finding one
-// ---------------------------------------------------------------------------------
+// ---- Finding one --------------------------------------------------------------------------------
 
 // A thread asks again only when its context, or any, has changed.
 Context* Contexts::current() {
@@ -81,8 +79,7 @@ void Contexts::makeServing(Context& context) {
   }
 }
 
-// ---- Captures
-// ------------------------------------------------------------------------------------
+// ---- Captures -----------------------------------------------------------------------------------
 
 bool Contexts::capturing() {
   const std::lock_guard beginning(captures_.beginning());
@@ -98,8 +95,7 @@ bool Contexts::capturing() {
   return false;
 }
 
-// ---- Coming and going
-// ----------------------------------------------------------------------------
+// ---- Coming and going ---------------------------------------------------------------------------
 
 // With one context, a barrier in it orders all that can reach its memory. Another context may reach
 // it too (peers, copies between devices), and no barrier is for both.
@@ -143,7 +139,7 @@ bool Contexts::cover(Address address) {
   const std::lock_guard lock(mutex_);
   for (const auto& [handle, context] : contexts_) {
     Serving* const serving = context->serving();
-    if (serving != nullptr && serving->allocator.engine().core.reports.covers(address)) return true;
+    if (serving != nullptr && serving->allocator.owns(toPointer(address))) return true;
   }
   return false;
 }

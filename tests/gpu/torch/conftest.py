@@ -26,6 +26,19 @@ def nothing_left():
 
 
 @pytest.fixture
+def limit():
+    """Lets a test reserve so many bytes more than is reserved now."""
+    total = torch.cuda.get_device_properties(0).total_memory
+
+    def limit_to(more):
+        torch.cuda.empty_cache()
+        torch.cuda.set_per_process_memory_fraction((torch.cuda.memory_reserved() + more) / total)
+
+    yield limit_to
+    torch.cuda.set_per_process_memory_fraction(1.0)
+
+
+@pytest.fixture
 def run():
     """Runs Python source in a process of its own; (exit status, stdout, stderr)."""
 

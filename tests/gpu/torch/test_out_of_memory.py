@@ -4,15 +4,11 @@ import pytest
 import torch
 
 MIB = 1 << 20
-TOTAL = torch.cuda.get_device_properties(0).total_memory
 
 
 @pytest.fixture
-def little():
-    torch.cuda.empty_cache()
-    torch.cuda.set_per_process_memory_fraction((torch.cuda.memory_reserved() + 512 * MIB) / TOTAL)
-    yield
-    torch.cuda.set_per_process_memory_fraction(1.0)
+def little(limit):
+    limit(512 * MIB)
 
 
 def test_the_error_is_pytorchs_and_says_who_holds_what(little):

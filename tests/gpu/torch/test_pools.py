@@ -50,37 +50,24 @@ def test_other_threads_do_not_allocate_into_a_region():
     taken.clear()
 
 
-def test_use_on_oom_lends_to_the_default_pool():
-    total = torch.cuda.get_device_properties(0).total_memory
+def test_use_on_oom_lends_to_the_default_pool(limit):
     pool = torch.cuda.MemPool(use_on_oom=True)
-    torch.cuda.set_per_process_memory_fraction(
-        (torch.cuda.memory_reserved() + 256 * MIB) / total
-    )
-    try:
-        with torch.cuda.use_mem_pool(pool):
-            lent = torch.empty(200 * MIB, dtype=torch.uint8, device="cuda")
-        del lent
-        block = torch.ones(190 * MIB, dtype=torch.uint8, device="cuda")
-        assert block[-1].item() == 1
-        del block
-    finally:
-        torch.cuda.set_per_process_memory_fraction(1.0)
+    limit(256 * MIB)
+    with torch.cuda.use_mem_pool(pool):
+        lent = torch.empty(200 * MIB, dtype=torch.uint8, device="cuda")
+    del lent
+    block = torch.ones(190 * MIB, dtype=torch.uint8, device="cuda")
+    assert block[-1].item() == 1
 
 
-def test_a_pool_that_does_not_lend_does_not():
-    total = torch.cuda.get_device_properties(0).total_memory
+def test_a_pool_that_does_not_lend_does_not(limit):
     pool = torch.cuda.MemPool()
-    torch.cuda.set_per_process_memory_fraction(
-        (torch.cuda.memory_reserved() + 256 * MIB) / total
-    )
-    try:
-        with torch.cuda.use_mem_pool(pool):
-            kept = torch.empty(200 * MIB, dtype=torch.uint8, device="cuda")
-        del kept
-        with pytest.raises(torch.OutOfMemoryError):
-            torch.ones(190 * MIB, dtype=torch.uint8, device="cuda")
-    finally:
-        torch.cuda.set_per_process_memory_fraction(1.0)
+    limit(256 * MIB)
+    with torch.cuda.use_mem_pool(pool):
+        kept = torch.empty(200 * MIB, dtype=torch.uint8, device="cuda")
+    del kept
+    with pytest.raises(torch.OutOfMemoryError):
+        torch.ones(190 * MIB, dtype=torch.uint8, device="cuda")
 
 
 def test_no_split_gives_each_block_a_segment():

@@ -78,8 +78,7 @@ FAKE CUresult cuGetErrorName(CUresult result, const char** name) {
          CUDA_SUCCESS;
 }
 
-// ---- Contexts
-// ------------------------------------------------------------------------------------
+// ---- Contexts -----------------------------------------------------------------------------------
 
 FAKE CUresult cuCtxGetCurrent(CUcontext* out) { return *out = currentContext(), CUDA_SUCCESS; }
 FAKE CUresult cuCtxSetCurrent(CUcontext context) {
@@ -144,8 +143,7 @@ FAKE CUresult cuCtxEnablePeerAccess(CUcontext, unsigned) {
   return CUDA_SUCCESS;
 }
 
-// ---- Looking up
-// ----------------------------------------------------------------------------------
+// ---- Looking up ---------------------------------------------------------------------------------
 
 // Names have several spellings; the newest up to the version that is asked for is answered.
 FAKE CUresult cuGetProcAddress_v2(const char* name, void** out, int version, cuuint64_t flags,

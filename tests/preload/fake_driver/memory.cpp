@@ -81,8 +81,7 @@ FAKE CUresult cuPointerGetAttribute(void* out, CUpointer_attribute what, CUdevic
   return CUDA_SUCCESS;
 }
 
-// ---- Stream-ordered
-// ------------------------------------------------------------------------------
+// ---- Stream-ordered -----------------------------------------------------------------------------
 
 namespace {
 // Served by plain memory: the tests count who asked.
@@ -114,8 +113,7 @@ FAKE CUresult cuMemFreeAsync_ptsz(CUdeviceptr address, CUstream) {
   return release(address);
 }
 
-// ---- Virtual memory
-// ------------------------------------------------------------------------------
+// ---- Virtual memory -----------------------------------------------------------------------------
 
 FAKE CUresult cuMemGetAllocationGranularity(size_t* bytes, const CUmemAllocationProp*,
                                             CUmemAllocationGranularity_flags) {

@@ -68,8 +68,7 @@ CUresult inOrder(Device& here, Stream stream, CUresult (*call)(void*), void* arg
 
 using namespace fake;
 
-// ---- Streams
-// -------------------------------------------------------------------------------------
+// ---- Streams ------------------------------------------------------------------------------------
 
 FAKE CUresult cuStreamCreate(CUstream* out, unsigned flags) {
   FAKE_BEGIN("cuStreamCreate");
@@ -107,8 +106,7 @@ FAKE CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned) {
   return inOrder(here, waits, [&] { return codeOf(here.sim->waitEvent(waits, eventOf(event))); });
 }
 
-// ---- Events
-// --------------------------------------------------------------------------------------
+// ---- Events -------------------------------------------------------------------------------------
 
 FAKE CUresult cuEventCreate(CUevent* out, unsigned) {
   FAKE_BEGIN("cuEventCreate");
@@ -136,8 +134,7 @@ FAKE CUresult cuEventSynchronize(CUevent event) {
   return codeOf(current().sim->synchronizeEvent(eventOf(event)));
 }
 
-// ---- Captures
-// ------------------------------------------------------------------------------------
+// ---- Captures -----------------------------------------------------------------------------------
 
 FAKE CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode) {
   FAKE_BEGIN("cuStreamBeginCapture");
@@ -172,8 +169,7 @@ FAKE CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
   return codeOf(before);
 }
 
-// ---- What only a fake has
-// --------------------------------------------------------------------------
+// ---- What only a fake has -----------------------------------------------------------------------
 
 FAKE CUresult cuFakeLaunch(CUstream stream, const char* name, CUdeviceptr address, size_t bytes,
                            int writes, unsigned long long nanoseconds) {
