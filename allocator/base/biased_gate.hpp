@@ -15,6 +15,8 @@ namespace cistern {
 
 class BiasedGate {
  public:
+  /// `closed`: for ever, as nobody opens it.
+  constexpr explicit BiasedGate(bool closed = false) noexcept : closed_(closed ? 1 : 0) {}
   /// Whether gates work here: else one must not be used.
   static bool available() noexcept;
 
@@ -58,7 +60,7 @@ class BiasedGate {
   }
 
   std::atomic<std::uint32_t> inside_{0};
-  std::atomic<std::uint32_t> closed_{0};
+  std::atomic<std::uint32_t> closed_;
 };
 
 }  // namespace cistern

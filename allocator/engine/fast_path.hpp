@@ -4,58 +4,92 @@
 // and free_path.cpp. Read with: cache/thread_cache.hpp. How many instructions it takes is kept by a
 // test.
 //
-// Inline, for the two places that a program comes from: the verbs of CachingAllocator, and the C
-// API's calls of the same names.
+// Inline, for the two doors that a program comes in by: the verbs of CachingAllocator, and the C
+// API's calls of the same names. A door says how it is known that the cache is the allocator's:
+//
+//   serves, has              the same of a request and of a free, asked outside the gate
+//   servesInside, hasInside  asked inside
+//   leaveAndPublish          inside: leaves the gate, then has the cache publish its counts
+//
+// The verbs know it outside, as their caller keeps the allocator alive. The C API has a handle,
+// which another thread may destroy meanwhile, and compares it inside: Note [Hits by handle].
+//
+// Note [Hits by handle]
+// Caches, and the counters of a thread, whose the gate is, stay where they are for as long as the
+// thread lives, whatever becomes of their allocator. So the thread enters the gate of the cache
+// that it used last, and only then looks whose the cache is. Who destroys takes the handle away
+// from all caches first, closes all gates, passes a barrier, and waits for those inside
+// (biased_gate.hpp):
+//
+//   caller      inside = 1     cache.handle == handle?   take, or give                inside = 0
+//   destroyer   handle = 0     closed, barrier           inside == 0?   closed = 0    destroy
+//
+// A caller that the barrier finds inside is waited for; one that comes later finds no such handle.
 #pragma once
 
 #include "allocator/engine/engine.hpp"
 #include "cistern/allocator.hpp"
 
-namespace cistern {
-namespace fast_path {
+namespace cistern::fast_path {
 
 // Out of line and with the verb's own arguments, so that a hit has nothing to keep for them.
 void* miss(CachingAllocator& allocator, std::size_t bytes, Stream stream);
 void freeElsewhere(CachingAllocator& allocator, void* pointer, const void* caller,
                    Block* block) noexcept;
 
-// What the two return is what `hit` or `missed` does, so that each caller's whole verb is one
-// function without a call. `hit` is given the memory; `missed` is called where nothing has changed
-// yet.
+// `cache`: the one that the thread used last. What the two return is what `hit` or `missed` does,
+// so that each caller's whole verb is one function without a call. `hit` is given the memory;
+// `missed` is called where nothing has changed yet, outside the gate.
 
-template <class Hit, class Missed>
-[[gnu::always_inline]] inline auto allocate(CachingAllocator& allocator, std::size_t bytes,
+template <class Door, class Hit, class Missed>
+[[gnu::always_inline]] inline auto allocate(ThreadCache& cache, const Door& door, std::size_t bytes,
                                             Stream stream, Hit hit, Missed missed) {
-  ThreadCache& cache = CacheTable::last();
   // The first comparison is for 0 too.
-  if (bytes - 1 >= CacheBins::kDirectBytes || cache.stream() != stream ||
-      !allocator.engine().core.caches.serves(cache)) [[unlikely]]
+  if (bytes - 1 >= CacheBins::kDirectBytes || cache.stream() != stream || !door.serves(cache))
+      [[unlikely]]
     return missed();
-  bool far = false;
-  Block* const block = cache.take(bytes, far);
-  if (block == nullptr) [[unlikely]]
+  ThreadCounters& counters = cache.owner().counters();
+  if (!counters.gate.enter()) [[unlikely]]
     return missed();
-  const Address address = deviceAddress(*block);
-  cache.recents().remember(address, *block);
-  void* pointer = toPointer(address);
-  if (far) [[unlikely]]
-    pointer = cache.publish(pointer);
+  Block* const block = door.servesInside(cache) ? cache.take(bytes) : nullptr;
+  if (block == nullptr) [[unlikely]] {
+    counters.gate.leave();
+    return missed();
+  }
+  const bool far = counters.kinds[0].take(block->bytes(), bytes);
+  void* const pointer = cache.handOut(*block);
+  if (far) [[unlikely]] {
+    door.leaveAndPublish(cache);
+  } else {
+    counters.gate.leave();
+  }
   return hit(pointer);
 }
 
 /// `caller`: the code that is remembered as the one that has freed. `missed` is given what the
 /// pointer is known to be, or null.
-template <class Hit, class Missed>
-[[gnu::always_inline]] inline auto free(CachingAllocator& allocator, void* pointer,
+template <class Door, class Hit, class Missed>
+[[gnu::always_inline]] inline auto free(ThreadCache& cache, const Door& door, void* pointer,
                                         const void* caller, Hit hit, Missed missed) noexcept {
-  ThreadCache& cache = CacheTable::last();
-  Block* const block = allocator.engine().core.caches.has(cache)
-                           ? cache.recents().find(toAddress(pointer))
-                           : nullptr;
-  if (block == nullptr || !cache.give(*block, caller)) [[unlikely]]
+  if (!door.has(cache)) [[unlikely]]
+    return missed(nullptr);
+  ThreadCounters& counters = cache.owner().counters();
+  if (!counters.gate.enter()) [[unlikely]]
+    return missed(nullptr);
+  Block* const block = door.hasInside(cache) ? cache.recents().find(toAddress(pointer)) : nullptr;
+  // Read once: it stays while the program has the block.
+  const std::uint32_t granules = block != nullptr ? block->granules : 0;
+  if (block == nullptr || !cache.give(*block, granules, caller)) [[unlikely]] {
+    counters.gate.leave();
     return missed(block);
+  }
+  if (counters.kinds[0].give(std::uint64_t{granules} << kGranuleShift, block->use.asked))
+      [[unlikely]] {
+    door.leaveAndPublish(cache);
+  } else {
+    counters.gate.leave();
+  }
   return hit();
 }
 
-}  // namespace fast_path
-}  // namespace cistern
+}  // namespace cistern::fast_path

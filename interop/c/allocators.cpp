@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "allocator/base/device_slots.hpp"
+#include "allocator/engine/engine.hpp"
 #include "cistern/default_allocator.hpp"
 #include "cistern/sim.hpp"
 #include "interop/c/objects.hpp"
@@ -18,6 +19,15 @@ AllocatorObject::AllocatorObject(std::unique_ptr<Device> on, const Options& opti
       own_pools(std::make_unique<Pools>(*own)) {
   allocator = own.get();
   pools = own_pools.get();
+}
+
+void AllocatorObject::setHandle(Word handle) noexcept {
+  allocator->engine().core.caches.setHandle(handle);
+}
+
+void AllocatorObject::awaitHits() noexcept {
+  setHandle(0);
+  allocator->engine().core.totals.awaitHits();
 }
 
 void AllocatorObject::count(int AllocatorObject::*children) {
@@ -41,9 +51,16 @@ Options optionsOf(const char* conf) {
   return conf == nullptr ? Options::fromEnvironment() : Options::parse(conf);
 }
 
+Word publish(std::unique_ptr<AllocatorObject> object) {
+  AllocatorObject& there = *object;
+  const Word handle = HandleTable<AllocatorObject>::add(std::move(object));
+  there.setHandle(handle);  // nobody has it yet
+  return handle;
+}
+
 cistern_allocator_t publish(std::unique_ptr<Device> device, const char* conf) {
-  return handleOf<cistern_allocator_t>(HandleTable<AllocatorObject>::add(
-      std::make_unique<AllocatorObject>(std::move(device), optionsOf(conf))));
+  return handleOf<cistern_allocator_t>(
+      publish(std::make_unique<AllocatorObject>(std::move(device), optionsOf(conf))));
 }
 
 sim::SimConfig configOf(const cistern_sim_config_t& from) {
@@ -89,8 +106,7 @@ Word sharedHandle(int device) {
   Pools& pools = cistern::pools(device);
   const MutexLock lock(making_shared);
   if (const Word there = handle.load(std::memory_order_acquire)) return there;
-  const Word made =
-      HandleTable<AllocatorObject>::add(std::make_unique<AllocatorObject>(allocator, pools));
+  const Word made = publish(std::make_unique<AllocatorObject>(allocator, pools));
   handle.store(made, std::memory_order_release);
   return made;
 }
@@ -121,7 +137,7 @@ cistern_status_t cistern_allocator_destroy(cistern_allocator_t allocator) {
   return guarded([&] {
     const Word handle = wordOf(allocator);
     requireOutside(handle);
-    if (abandonForked<AllocatorObject>(handle)) return;
+    if (abandonForked<AllocatorObject>(handle)) return CacheTable::forgetSeen();
     {
       const Use<AllocatorObject> use(handle);
       beginToEnd(*use);

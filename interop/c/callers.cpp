@@ -17,15 +17,12 @@ constinit std::atomic<Callers::Record*> records{nullptr};
 
 }  // namespace
 
-constinit Callers::Record Callers::nobodys_;
-constinit thread_local Callers::Record* Callers::mine_ = &nobodys_;
+constinit thread_local Callers::Record* Callers::mine_ = nullptr;
 
 Callers::Record* Callers::take() {
   for (Record* one = records.load(std::memory_order_acquire); one != nullptr; one = one->next) {
     bool taken = false;
-    if (!one->taken.compare_exchange_strong(taken, true, std::memory_order_acquire)) continue;
-    one->seen = {};
-    return one;
+    if (one->taken.compare_exchange_strong(taken, true, std::memory_order_acquire)) return one;
   }
   Record* const made = new Record;
   made->next = records.load(std::memory_order_relaxed);
@@ -35,30 +32,26 @@ Callers::Record* Callers::take() {
 }
 
 void Callers::leaveRecord(void* record) noexcept {
-  mine_ = &nobodys_;
+  mine_ = nullptr;
   static_cast<Record*>(record)->taken.store(false, std::memory_order_release);
 }
 
 // In a child of fork a record of a vanished thread may stay for ever in a call on a handle of
 // before the fork; nobody waits for those there (handle_table.hpp).
-void Callers::join() noexcept {
-  if (mine_ != &nobodys_ || !BiasedGate::available()) return;
+[[gnu::cold]] Callers::Record* Callers::join() noexcept {
+  if (!BiasedGate::available()) return nullptr;
   try {
     Record* const record = take();
     try {
       atThreadExit(&leaveRecord, record);
     } catch (const std::bad_alloc&) {
       record->taken.store(false, std::memory_order_release);
-      return;
+      return nullptr;
     }
-    mine_ = record;
-  } catch (const std::bad_alloc&) {  // then calls are counted in the slot; the next one tries again
+    return mine_ = record;
+  } catch (const std::bad_alloc&) {
+    return nullptr;  // the next call tries again
   }
-}
-
-void Callers::remember(Word handle, const std::atomic<Word>& word, void* object) noexcept {
-  join();
-  if (mine_ != &nobodys_) mine_->seen[handle % mine_->seen.size()] = {handle, &word, object, 0};
 }
 
 void Callers::await(Word handle) noexcept {
@@ -67,10 +60,8 @@ void Callers::await(Word handle) noexcept {
   BiasedGate::barrier();
   // A record that was added after `first` was read belongs to a thread that finds the word 0.
   for (const Record* one = first; one != nullptr; one = one->next) {
-    for (const std::atomic<Word>* said : {&one->inside, &one->staying}) {
-      for (unsigned looks = 0; said->load(std::memory_order_acquire) == handle; ++looks)
-        pauseBetweenLooks(looks);
-    }
+    for (unsigned looks = 0; one->inside.load(std::memory_order_acquire) == handle; ++looks)
+      pauseBetweenLooks(looks);
   }
 }
 

@@ -6,10 +6,11 @@
 // A slot is used again, with the next generation: a former handle stays invalid. One whose
 // generations have run out is not.
 //
-// Who uses an object keeps it: by a record of the thread's (callers.hpp), or counted in the slot.
-// Of the latter the order is the textbook one: count, then look at the word; make the word 0, then
-// look at the count; each step sequentially consistent, so that one of the two sees the other. To
-// look takes no lock; to add and remove one, around the list of free places alone.
+// Who uses an object keeps it: by a record of the thread's (callers.hpp), by the gate of its cache
+// (AllocatorObject::awaitHits), or counted in the slot. Of the last the order is the textbook one:
+// count, then look at the word; make the word 0, then look at the count; each step sequentially
+// consistent, so that one of the two sees the other. To look takes no lock; to add and remove one,
+// around the list of free places alone.
 #pragma once
 
 #include <array>
@@ -34,7 +35,8 @@ constexpr Kind kindOf(Word handle) {
   return Kind((handle >> kPlaceBits) & ((Word{1} << kKindBits) - 1));
 }
 
-/// T has: kKind; kFrequent, whether Callers may be used for it.
+/// T has: kKind; kFrequent, whether Callers may be used for it. If so, it also has awaitHits(),
+/// which returns when no hit uses the object, and nothing hits any more.
 template <class T>
 class HandleTable {
  public:
@@ -78,7 +80,10 @@ class HandleTable {
     Slot* const slot = slotOf(handle);
     Word expected = handle;
     if (slot == nullptr || !slot->word.compare_exchange_strong(expected, 0)) return nullptr;
-    if constexpr (T::kFrequent) Callers::await(handle);
+    if constexpr (T::kFrequent) {
+      slot->object->awaitHits();
+      Callers::await(handle);
+    }
     for (unsigned looks = 0; slot->users.load(std::memory_order_seq_cst) != 0; ++looks)
       pauseBetweenLooks(looks);
     std::unique_ptr<T> object(std::exchange(slot->object, nullptr));

@@ -9,57 +9,43 @@ using namespace cistern::capi;
 namespace cistern::capi {
 namespace {
 
-// Out of line, so that what a hit needs is all that it sets up. Here a thread's first call comes
-// by, and what is no handle is told.
-[[gnu::cold, gnu::noinline]] cistern_status_t allocateCounted(Word handle, std::size_t bytes,
-                                                              void* stream, void** out) noexcept {
+/// The door of the handle. Note [Hits by handle]
+struct OfHandle {
+  Word handle;
+
+  static bool serves(const ThreadCache&) { return true; }
+  static bool has(const ThreadCache&) { return true; }
+  bool servesInside(const ThreadCache& cache) const { return hasInside(cache) && cache.serves(); }
+  bool hasInside(const ThreadCache& cache) const { return cache.handle() == handle; }
+  // Counted in the slot before the gate is left, as whoever destroys looks at it after the gate.
+  [[gnu::cold, gnu::noinline]] void leaveAndPublish(ThreadCache& cache) const noexcept {
+    std::atomic<std::uint32_t>& users = HandleTable<AllocatorObject>::slotOf(handle)->users;
+    users.fetch_add(1, std::memory_order_seq_cst);
+    cache.owner().gate().leave();
+    cache.publish();
+    users.fetch_sub(1, std::memory_order_release);
+  }
+};
+
+// Out of line, so that what a hit needs is all that it sets up.
+[[gnu::noinline]] cistern_status_t allocateMissed(Word handle, std::size_t bytes, void* stream,
+                                                  void** out) noexcept {
   return guarded([&] {
     requireGiven(out, "out");
     const Use<AllocatorObject> use(handle);
-    use.remember(*use->allocator);
-    *out = use->allocator->allocate(bytes, streamOf(stream));
+    *out = fast_path::miss(*use->allocator, bytes, streamOf(stream));
   });
-}
-
-[[gnu::cold, gnu::noinline]] cistern_status_t freeCounted(Word handle, void* pointer,
-                                                          const void* caller) noexcept {
-  return guarded([&] {
-    const Use<AllocatorObject> use(handle);
-    use.remember(*use->allocator);
-    const MisuseScope scope(pointer);
-    fast_path::freeElsewhere(*use->allocator, pointer, caller, nullptr);
-    if (scope.any()) throw Failure(CISTERN_INVALID_POINTER, MisuseScope::last().text());
-  });
-}
-
-// What is no hit of the thread's cache. The handle is the allocator's until the end: `mine` says
-// so.
-[[gnu::noinline]] cistern_status_t allocateMissed(Callers::Record& mine, CachingAllocator& of,
-                                                  std::size_t bytes, void* stream, Word handle,
-                                                  void** out) noexcept {
-  const Stay stay(mine);
-  if (!stay || out == nullptr) [[unlikely]]
-    return allocateCounted(handle, bytes, stream, out);
-  try {
-    *out = fast_path::miss(of, bytes, streamOf(stream));
-    return CISTERN_OK;
-  } catch (...) {
-    return failCurrent();
-  }
 }
 
 // Only here can a free be a wrong one.
-[[gnu::noinline]] cistern_status_t freeMissed(Callers::Record& mine, CachingAllocator& of,
-                                              void* pointer, const void* caller, Block* block,
-                                              Word handle) noexcept {
-  const Stay stay(mine);
-  if (!stay) [[unlikely]]
-    return freeCounted(handle, pointer, caller);
-  const MisuseScope scope(pointer);
-  fast_path::freeElsewhere(of, pointer, caller, block);
-  if (!scope.any()) [[likely]]
-    return CISTERN_OK;
-  return guarded([] { throw Failure(CISTERN_INVALID_POINTER, MisuseScope::last().text()); });
+[[gnu::noinline]] cistern_status_t freeMissed(Word handle, void* pointer, const void* caller,
+                                              Block* block) noexcept {
+  return guarded([&] {
+    const Use<AllocatorObject> use(handle);
+    const MisuseScope scope(pointer);
+    fast_path::freeElsewhere(*use->allocator, pointer, caller, block);
+    if (scope.any()) throw Failure(CISTERN_INVALID_POINTER, MisuseScope::last().text());
+  });
 }
 
 /// For the queries, of which the C++ ones say that no other argument can be wrong.
@@ -81,38 +67,23 @@ cistern_status_t aboutBlock(cistern_allocator_t allocator, Query query) noexcept
 cistern_status_t cistern_allocate(cistern_allocator_t allocator, size_t bytes, void* stream,
                                   void** out) {
   const Word handle = wordOf(allocator);
-  void* of = nullptr;
-  Callers::Record* const mine = Callers::enter(handle, of);
-  if (mine == nullptr) [[unlikely]]
-    return allocateCounted(handle, bytes, stream, out);
-  auto& from = *static_cast<CachingAllocator*>(of);
-  const auto missed = [&] { return allocateMissed(*mine, from, bytes, stream, handle, out); };
+  const auto missed = [&] { return allocateMissed(handle, bytes, stream, out); };
   if (out == nullptr) [[unlikely]]
     return missed();
   const auto hit = [&](void* pointer) {
-    Callers::leave(*mine);
     *out = pointer;
     return CISTERN_OK;
   };
-  return fast_path::allocate(from, bytes, streamOf(stream), hit, missed);
+  return fast_path::allocate(CacheTable::last(), OfHandle{handle}, bytes, streamOf(stream), hit,
+                             missed);
 }
 
 cistern_status_t cistern_free(cistern_allocator_t allocator, void* pointer) {
   const void* const caller = __builtin_return_address(0);
   const Word handle = wordOf(allocator);
-  void* of = nullptr;
-  Callers::Record* const mine = Callers::enter(handle, of);
-  if (mine == nullptr) [[unlikely]]
-    return freeCounted(handle, pointer, caller);
-  auto& to = *static_cast<CachingAllocator*>(of);
-  const auto hit = [&] {
-    Callers::leave(*mine);
-    return CISTERN_OK;
-  };
-  const auto missed = [&](Block* block) {
-    return freeMissed(*mine, to, pointer, caller, block, handle);
-  };
-  return fast_path::free(to, pointer, caller, hit, missed);
+  return fast_path::free(
+      CacheTable::last(), OfHandle{handle}, pointer, caller, [] { return CISTERN_OK; },
+      [&](Block* block) { return freeMissed(handle, pointer, caller, block); });
 }
 
 cistern_status_t cistern_record_stream(cistern_allocator_t allocator, void* pointer, void* stream) {

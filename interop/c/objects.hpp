@@ -27,12 +27,16 @@ struct AllocatorObject {
       : allocator(&shared_allocator), pools(&shared_pools) {}
 
   bool shared() const { return own == nullptr; }
+  /// The handle is the allocator's: calls with it hit its caches.
+  void setHandle(Word handle) noexcept;
+  /// Returns when no hit uses the allocator, and none will. Pre: the handle is none any more.
+  void awaitHits() noexcept;
 
   /// Counts one more of the pools or captures; throws Failure when it is being destroyed.
   void count(int AllocatorObject::*children);
   void uncount(int AllocatorObject::*children) noexcept;
 
-  CachingAllocator* allocator;  ///< first: the frequent calls look at nothing else
+  CachingAllocator* allocator;
   Pools* pools;
   // In the order in which one stands on the other.
   std::unique_ptr<Device> device;

@@ -1,9 +1,9 @@
-// The use of a handle's object for one call.
+// The use of a handle's object for one call: for all but the hits of the two calls that are made
+// all the time (memory.cpp).
 #pragma once
 
 #include <cstdint>
 
-#include "cistern/allocator.hpp"
 #include "interop/c/handle_table.hpp"
 #include "interop/c/status.hpp"
 
@@ -31,11 +31,11 @@ class ThreadUses {
   ThreadUses(const ThreadUses&) = delete;
   ThreadUses& operator=(const ThreadUses&) = delete;
   Word handle() const noexcept { return handle_; }
-  /// Whether the calling thread is in a call on the handle, of either kind.
+  /// Whether the calling thread is in a call on the handle.
   static bool any(Word handle) noexcept {
     const ThreadUses* use = innermost_;
     while (use != nullptr && use->handle_ != handle) use = use->outer_;
-    return use != nullptr || Callers::isIn(handle);
+    return use != nullptr;
   }
 
  private:
@@ -44,8 +44,7 @@ class ThreadUses {
   inline static constinit thread_local const ThreadUses* innermost_ = nullptr;
 };
 
-/// Keeps the object while it lives. Two locked instructions: for all calls but the two most
-/// frequent.
+/// Keeps the object while it lives: by the thread's record, or (two locked instructions) counted.
 template <class T>
 class Use {
  public:
@@ -53,44 +52,30 @@ class Use {
   /// what was made before it (CISTERN_INVALID_STATE).
   explicit Use(Word handle) : slot_(HandleTable<T>::slotOf(handle)), noted_(handle) {
     if (slot_ == nullptr) refuseHandle(handle, T::kKind);
-    slot_->users.fetch_add(1, std::memory_order_seq_cst);
+    if constexpr (T::kFrequent) record_ = Callers::enter(handle);
+    if (record_ == nullptr) slot_->users.fetch_add(1, std::memory_order_seq_cst);
     const bool is_one = slot_->word.load(std::memory_order_seq_cst) == handle;
-    if (is_one && slot_->made.isHere()) return;
-    slot_->users.fetch_sub(1, std::memory_order_release);
+    if (is_one && slot_->made.isHere()) [[likely]]
+      return;
+    leave();
     is_one ? refuseForked(T::kKind) : refuseHandle(handle, T::kKind);
   }
-  ~Use() { slot_->users.fetch_sub(1, std::memory_order_release); }
+  ~Use() { leave(); }
   Use(const Use&) = delete;
   Use& operator=(const Use&) = delete;
-
-  /// Callers::enter is to work for the handle, with `allocator`, on this thread.
-  void remember(CachingAllocator& allocator) const noexcept {
-    Callers::remember(noted_.handle(), slot_->word, &allocator);
-  }
 
   T* operator->() const { return slot_->object; }
   T& operator*() const { return *slot_->object; }
 
  private:
-  typename HandleTable<T>::Slot* const slot_;
-  const ThreadUses noted_;
-};
-
-/// The rest of a frequent call (Callers::enter) that is no hit. False: the call is over, and Use is
-/// to be tried.
-class Stay {
- public:
-  explicit Stay(Callers::Record& mine) noexcept : mine_(Callers::stay(mine) ? &mine : nullptr) {}
-  ~Stay() {
-    if (mine_ != nullptr) Callers::leaveStay(*mine_);
+  void leave() noexcept {
+    record_ != nullptr ? Callers::leave(*record_)
+                       : void(slot_->users.fetch_sub(1, std::memory_order_release));
   }
-  Stay(const Stay&) = delete;
-  Stay& operator=(const Stay&) = delete;
 
-  explicit operator bool() const { return mine_ != nullptr; }
-
- private:
-  Callers::Record* const mine_;
+  typename HandleTable<T>::Slot* const slot_;
+  Callers::Record* record_ = nullptr;
+  const ThreadUses noted_;
 };
 
 /// Before a handle is destroyed. Throws CISTERN_INVALID_STATE where a hook does it that a call on

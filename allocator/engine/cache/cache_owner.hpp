@@ -7,8 +7,9 @@ namespace cistern {
 
 /// Changes under the lock of the cache's heap. The owner may look without it.
 ///
-///   isOpen()  <=>  counters() may be called
 ///   isMine()   =>  isOpen()
+///   isOpen()   =>  counters() are those of its thread
+///   !isOpen()  =>  gate() is closed
 class CacheOwner {
  public:
   void set(ThreadCounters& mine) noexcept {
@@ -16,7 +17,7 @@ class CacheOwner {
     thread_ = threadMark();
   }
   void clear() noexcept {
-    counters_ = nullptr;
+    counters_ = &nobodys_;
     thread_ = nullptr;
   }
   bool isOpen() const noexcept { return thread_ != nullptr; }
@@ -28,7 +29,9 @@ class CacheOwner {
   /// An address that no other living thread has.
   static const void* threadMark() noexcept;
 
-  ThreadCounters* counters_ = nullptr;
+  static constinit ThreadCounters nobodys_;
+
+  ThreadCounters* counters_ = &nobodys_;
   const void* thread_ = nullptr;
 };
 

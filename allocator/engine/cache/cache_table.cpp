@@ -81,7 +81,7 @@ class CacheTable::Mine {
   Mine& operator=(const Mine&) = delete;
   // After this the thread may still free and allocate; what it opens then goes in another round.
   ~Mine() {
-    seen_ = {&nobodys_, {}};
+    forgetSeen();
     const Alive::Held alive;
     for (const Owned& entry : entries) {
       CacheTable* const table = alive.find(entry.table);
@@ -96,9 +96,8 @@ class CacheTable::Mine {
 CacheTable::CacheTable(Limits limits, const std::atomic<std::uint64_t>& tick, Totals& totals)
     : limits_(limits),
       totals_(totals),
-      ground_{std::int64_t(limits.all), tick, filled_},
       number_(enlist(*this)),
-      serving_(number_) {}
+      ground_{number_, std::int64_t(limits.all), tick, filled_} {}
 
 CacheTable::~CacheTable() {
   Alive::Held alive;
@@ -192,9 +191,15 @@ void CacheTable::add(ThreadCache& cache, Heap& heap, ThreadCounters& counters) {
   const MutexLock heap_lock(heap.mutex());
   heap.addCache(cache);  // the last that may throw
   caches_.push_back(&cache);
-  cache.bind(number_, heap, std::uint32_t(index), ground_);
+  cache.bind(number_, handle_, heap, std::uint32_t(index), ground_);
   cache.open(limits_.small, limits_.large, counters);
   made_.back()->caches[index % kChunk].store(&cache, std::memory_order_release);
+}
+
+void CacheTable::setHandle(std::uint64_t handle) noexcept {
+  const MutexLock lock(mutex_);
+  handle_ = handle;
+  for (ThreadCache* cache : caches_) cache->setHandle(handle);
 }
 
 void CacheTable::leave(ThreadCache& cache) noexcept {

@@ -36,11 +36,16 @@ class CacheTable {
   bool has(const ThreadCache& cache) const noexcept { return cache.table() == number_; }
   /// The same, and requests need not be looked at by a router.
   bool serves(const ThreadCache& cache) const noexcept {
-    return cache.table() == serving_.load(std::memory_order_relaxed);
+    return cache.table() == ground_.serving.load(std::memory_order_relaxed);
   }
   void setRouted(bool routed) noexcept {
-    serving_.store(routed ? kNone : number_, std::memory_order_relaxed);
+    ground_.serving.store(routed ? kNone : number_, std::memory_order_relaxed);
   }
+  /// The handle that C programs have of the allocator; 0 for none. Its hits look at that alone
+  /// (fast_path.hpp).
+  void setHandle(std::uint64_t handle) noexcept;
+  /// The calling thread's caches, of all tables, are used by no hit until they are looked up again.
+  static void forgetSeen() noexcept { seen_ = {&nobodys_, {}}; }
   /// The calling thread's cache for the default pool's memory of a stream, which becomes the one
   /// that was used last; null when it has none, or has come by many other streams since.
   ThreadCache* mine(Stream stream) const noexcept {
@@ -96,11 +101,11 @@ class CacheTable {
   const Limits limits_;
   Totals& totals_;
   FilledCaches filled_;
-  CacheGround ground_;
   const std::uint64_t number_;  ///< never used twice; from 1
   static constexpr std::uint64_t kNone = UINT64_MAX;
-  std::atomic<std::uint64_t> serving_;  ///< the number, but while there is a router
+  CacheGround ground_;
   mutable Mutex mutex_;
+  std::uint64_t handle_ CISTERN_GUARDED_BY(mutex_) = 0;
   std::vector<ThreadCache*> caches_ CISTERN_GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<Chunk>> made_
       CISTERN_GUARDED_BY(mutex_);  ///< caches are numbered from 1

@@ -21,6 +21,8 @@ void forEachFreed(Block* first, Visit visit) {
 
 }  // namespace
 
+constinit ThreadCounters CacheOwner::nobodys_;
+
 const void* CacheOwner::threadMark() noexcept { return &thread_mark; }
 
 void FilledCaches::takeAll(std::vector<ThreadCache*>& caches) {
@@ -40,7 +42,7 @@ Block* ThreadCache::takeAny(std::uint64_t bytes) noexcept {
   if (block != nullptr)
     far = counters.of(CacheBins::kindOf(block->granules)).take(block->bytes(), bytes);
   counters.gate.leave();
-  if (far) (void)publish(nullptr);
+  if (far) publish();
   return block;
 }
 
@@ -53,18 +55,15 @@ bool ThreadCache::giveAny(Block& block, const void* caller) noexcept {
   if (given)
     far = counters.of(CacheBins::kindOf(block.granules)).give(block.bytes(), block.use.asked);
   counters.gate.leave();
-  if (far) (void)publish(nullptr);
+  if (far) publish();
   return given;
 }
 
-void* ThreadCache::publish(void* pointer) noexcept {
-  owner_.counters().totals.publish(owner_.counters());
-  return pointer;
-}
+void ThreadCache::publish() noexcept { owner_.counters().totals->publish(owner_.counters()); }
 
 // ---- Coming and going ---------------------------------------------------------------------------
 
-void ThreadCache::bind(std::uint64_t table, Heap& heap, std::uint32_t number,
+void ThreadCache::bind(std::uint64_t table, std::uint64_t handle, Heap& heap, std::uint32_t number,
                        CacheGround& ground) noexcept {
   ground_ = &ground;
   follow(heap.stream());
@@ -72,6 +71,7 @@ void ThreadCache::bind(std::uint64_t table, Heap& heap, std::uint32_t number,
                          ownership::holderOf(number, ownership::Where::kHeld), ground.budget);
   owner_.clear();
   unlist();  // it may have been in the list of a table that is gone
+  setHandle(handle);
   remote_frees_.reset();
   table_.store(table, std::memory_order_release);
 }
@@ -101,7 +101,7 @@ Block* ThreadCache::takeLocked(std::uint64_t bytes) noexcept {
     block = blocks_.take(bytes);
   }
   if (block != nullptr)
-    owner_.counters().totals.countTaken(CacheBins::kindOf(block->granules), block->bytes(), bytes);
+    owner_.counters().totals->countTaken(CacheBins::kindOf(block->granules), block->bytes(), bytes);
   return block;
 }
 
@@ -109,8 +109,8 @@ Block* ThreadCache::takeLocked(std::uint64_t bytes) noexcept {
 // counted.
 bool ThreadCache::accept(Block& block, WhoFreed who) noexcept {
   if (!blocks_.keep(block, ownership::Where::kHeld, who)) return false;
-  owner_.counters().totals.countGiven(CacheBins::kindOf(block.granules), block.bytes(),
-                                      block.use.asked);
+  owner_.counters().totals->countGiven(CacheBins::kindOf(block.granules), block.bytes(),
+                                       block.use.asked);
   list();
   return true;
 }

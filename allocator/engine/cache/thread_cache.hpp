@@ -29,6 +29,7 @@ namespace cistern {
 
 /// What all caches of an allocator share.
 struct CacheGround {
+  std::atomic<std::uint64_t> serving;      ///< the table's number, but while there is a router
   std::atomic<std::int64_t> budget{0};     ///< bytes that may still be granted to caches
   const std::atomic<std::uint64_t>& tick;  ///< the allocator's clock
   FilledCaches& filled;
@@ -47,6 +48,12 @@ class alignas(64) ThreadCache {
   /// The number of the table that it belongs to; 0 for none.
   std::uint64_t table() const { return table_.load(std::memory_order_acquire); }
   Stream stream() const { return stream_.load(std::memory_order_relaxed); }
+  /// The handle that C programs have of its allocator; else what is no handle.
+  std::uint64_t handle() const { return handle_.load(std::memory_order_acquire); }
+  /// `handle`: 0 for none.
+  void setHandle(std::uint64_t handle) noexcept {
+    handle_.store(handle != 0 ? handle : toAddress(this), std::memory_order_release);
+  }
   Heap& heap() const { return blocks_.heap().heap(); }
   std::uint32_t holder() const { return blocks_.holder(); }
 
@@ -57,54 +64,48 @@ class alignas(64) ThreadCache {
   const CachedBlocks& blocks() const { return blocks_; }
   RecentBlocks& recents() { return recents_; }
 
-  // ---- The owner, without a lock ---------------------------------------------------------------
+  // ---- The owner inside its gate ---------------------------------------------------------------
 
-  /// A block for a request of `bytes`, or null. `far`: publish() is due. Pre: 0 < bytes <=
-  /// CacheBins::kDirectBytes.
-  Block* take(std::uint64_t bytes, bool& far) noexcept {
-    ThreadCounters& counters = owner_.counters();
-    if (!counters.gate.enter()) [[unlikely]]
-      return nullptr;
-    Block* const block = blocks_.takeDirect(bytes);
-    if (block == nullptr) [[unlikely]]
-      return counters.gate.leave(), nullptr;
-    far = counters.kinds[0].take(block->bytes(), bytes);
-    counters.gate.leave();
-    return block;
+  /// Whether requests need not be looked at by a router.
+  bool serves() const noexcept {
+    return table() == ground_->serving.load(std::memory_order_relaxed);
   }
-  /// Publishes what was counted (totals.hpp), and hands the pointer on.
-  [[gnu::cold]] void* publish(void* pointer) noexcept;
-  /// take() for up to CacheBins::kMostBytes; publishes.
-  Block* takeAny(std::uint64_t bytes) noexcept;
-
-  /// Takes a block that the program frees. False when it is not this cache's to take, is larger
-  /// than CacheBins::kDirectBytes, or there is no room. Pre: the program has the block.
-  bool give(Block& block, const void* caller) noexcept {
-    const std::uint32_t granules = block.granules;  // read once, as it is before the gate
+  /// A block for a request of `bytes`, or null. Pre: 0 < bytes <= CacheBins::kDirectBytes.
+  Block* take(std::uint64_t bytes) noexcept { return blocks_.takeDirect(bytes); }
+  /// Where the block that was taken is: for the program.
+  void* handOut(Block& block) noexcept {
+    const Address address = deviceAddress(block);
+    recents_.remember(address, block);
+    return toPointer(address);
+  }
+  /// Takes a block of so many granules that the program frees. False when it is not this cache's to
+  /// take, is larger than CacheBins::kDirectBytes, or there is no room. Pre: the program has it.
+  bool give(Block& block, std::uint32_t granules, const void* caller) noexcept {
     if (block.use.holder != holder() || granules - 1 >= CacheBins::kDirectGranules) [[unlikely]]
       return false;
-    ThreadCounters& counters = owner_.counters();
-    if (!counters.gate.enter()) [[unlikely]]
-      return false;
-    if (!blocks_.giveDirect(block, granules, caller)) [[unlikely]]
-      return counters.gate.leave(), false;
-    const bool far =
-        counters.kinds[0].give(std::uint64_t{granules} << kGranuleShift, block.use.asked);
-    counters.gate.leave();
-    if (far) [[unlikely]]
-      counters.totals.publish(counters);
-    return true;
+    return blocks_.giveDirect(block, granules, caller);
   }
-  /// The same for any size.
+
+  // ---- The owner outside its gate, without a lock ----------------------------------------------
+
+  /// Publishes what was counted (totals.hpp).
+  [[gnu::cold]] void publish() noexcept;
+  /// A block for a request of up to CacheBins::kMostBytes; publishes.
+  Block* takeAny(std::uint64_t bytes) noexcept;
+  /// give() for any size; publishes.
   bool giveAny(Block& block, const void* caller) noexcept;
 
   // ---- Under the heap's lock, by the owner, or while the owner's gate is closed ----------------
 
-  /// Becomes a cache of the heap, and nobody's. `number`: its own in the table. Pre: it belongs to
-  /// no table.
-  void bind(std::uint64_t table, Heap& heap, std::uint32_t number, CacheGround& ground) noexcept;
+  /// Becomes a cache of the heap, and nobody's. `handle`: 0 for none; `number`: its own in the
+  /// table. Pre: it belongs to no table.
+  void bind(std::uint64_t table, std::uint64_t handle, Heap& heap, std::uint32_t number,
+            CacheGround& ground) noexcept;
   /// Belongs to no table any more; what it keeps goes with the heap.
-  void unbind() noexcept { table_.store(0, std::memory_order_release); }
+  void unbind() noexcept {
+    setHandle(0);
+    table_.store(0, std::memory_order_release);
+  }
   /// Becomes the calling thread's, or nobody's; what it may keep of small and of large blocks.
   void open(std::uint64_t most_small, std::uint64_t most_large, ThreadCounters& mine) noexcept;
   void close() noexcept;
@@ -148,9 +149,10 @@ class alignas(64) ThreadCache {
   CacheOwner owner_;
   std::atomic<std::uint64_t> table_{0};
   std::atomic<Stream> stream_{Stream{}};  ///< changes while the cache is shut
+  std::atomic<std::uint64_t> handle_{0};  ///< its own address for none, as that is no handle
+  CacheGround* ground_ = nullptr;
   CachedBlocks blocks_;
   RecentBlocks recents_;
-  CacheGround* ground_ = nullptr;
   std::atomic<bool> listed_{false};  ///< in FilledCaches, or about to be
   alignas(64) RemoteFrees remote_frees_;
 };

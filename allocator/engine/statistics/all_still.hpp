@@ -11,22 +11,22 @@ class Totals::AllStill {
   explicit AllStill(Totals& all) noexcept CISTERN_REQUIRES(all.mutex_)
       : all_(all), own_(all.mine()) {
     bool others = false;
-    for (const auto& one : all_.threads_) {
-      if (one.get() == own_) continue;
+    for (ThreadCounters* const one : all_.threads_) {
+      if (one == own_) continue;
       one->gate.close();
       others = true;
     }
     if (others) BiasedGate::barrier();
-    for (const auto& one : all_.threads_) {
-      if (one.get() != own_) one->gate.awaitOwner();
+    for (ThreadCounters* const one : all_.threads_) {
+      if (one != own_) one->gate.awaitOwner();
       all_.fold(*one);
     }
   }
   ~AllStill() {
     all_.raisePeaks();
-    for (const auto& one : all_.threads_) {
+    for (ThreadCounters* const one : all_.threads_) {
       all_.deal(*one);
-      if (one.get() != own_) one->gate.open();
+      if (one != own_) one->gate.open();
     }
   }
   AllStill(const AllStill&) = delete;

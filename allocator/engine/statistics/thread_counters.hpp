@@ -10,6 +10,9 @@
 //
 // The owner changes its counters inside the gate, or holding the lock of Totals. Anyone else looks
 // at them, and changes them, holding that lock and keeping the gate closed.
+//
+// They are a thread's as long as it lives, for another allocator when theirs is gone: so a thread
+// may enter the gate before it knows whether the allocator still is there (fast_path.hpp).
 #pragma once
 
 #include <array>
@@ -61,13 +64,15 @@ struct alignas(64) ThreadCounters {
     }
   };
 
-  explicit ThreadCounters(Totals& all) : totals(all) {}
+  /// Of no allocator, and nobody's: the gate is closed for ever.
+  constexpr ThreadCounters() noexcept : gate(true) {}
+  explicit ThreadCounters(Totals& all) noexcept : totals(&all) {}
   Kind& of(SizeKind kind) { return kinds[std::size_t(kind)]; }
 
   BiasedGate gate;
-  std::array<Kind, kSizeKindCount> kinds;
-  Totals& totals;
-  std::int64_t step;  ///< bytes; set by Totals
+  std::array<Kind, kSizeKindCount> kinds{};
+  Totals* totals = nullptr;
+  std::int64_t step = 0;  ///< bytes; set by Totals
 };
 
 }  // namespace cistern

@@ -1,6 +1,7 @@
 #include "allocator/engine/statistics/totals.hpp"
 
 #include <algorithm>
+#include <memory>
 #include <new>
 
 #include "allocator/base/process.hpp"
@@ -48,11 +49,25 @@ struct Totals::Mine {
   ~Mine() {
     seen_ = {};
     const Alive::Held alive;
-    for (const Seen& one : all) {
+    for (const Own& one : all) {
       if (Totals* const totals = alive.find(one.number)) totals->leave(*one.counters);
     }
   }
-  std::vector<Seen> all;
+
+  struct Own {
+    std::uint64_t number;
+    std::unique_ptr<ThreadCounters> counters;
+  };
+  /// Those of an allocator that is gone, or others.
+  Own& unused() {
+    const Alive::Held alive;
+    const auto gone = std::ranges::find_if(
+        all, [&](const Own& one) { return alive.find(one.number) == nullptr; });
+    if (gone != all.end()) return *gone;
+    return all.emplace_back(Own{0, std::make_unique<ThreadCounters>()});
+  }
+
+  std::vector<Own> all;
 };
 
 Totals::Totals(std::uint64_t device_total)
@@ -66,11 +81,11 @@ Totals::~Totals() {
 ThreadCounters* Totals::lookUp() const noexcept {
   const Mine* const own = ThreadSlot<Mine>::find();
   if (own == nullptr) return nullptr;
-  const auto here = [this](const Seen& one) { return one.number == number_; };
+  const auto here = [this](const Mine::Own& one) { return one.number == number_; };
   const auto found = std::find_if(own->all.begin(), own->all.end(), here);
   if (found == own->all.end()) return nullptr;
-  seen_ = *found;
-  return found->counters;
+  seen_ = {number_, found->counters.get()};
+  return seen_.counters;
 }
 
 // The first thread had room up to the peaks; from now on there is another that may rise too.
@@ -78,18 +93,13 @@ ThreadCounters* Totals::join() noexcept {
   if (ThreadCounters* const there = mine()) return there;
   if (!BiasedGate::available()) return nullptr;
   try {
-    auto& all = ThreadSlot<Mine>::mine().all;
-    {
-      const Alive::Held alive;
-      std::erase_if(all, [&](const Seen& one) { return !alive.find(one.number); });
-    }
-    all.reserve(all.size() + 1);
-    auto made = std::make_unique<ThreadCounters>(*this);
-    made->step = kLeastStep;
+    Mine::Own& own = ThreadSlot<Mine>::mine().unused();
     const MutexLock lock(mutex_);
-    threads_.push_back(std::move(made));
-    all.push_back({number_, threads_.back().get()});
-    seen_ = all.back();
+    threads_.push_back(own.counters.get());
+    std::destroy_at(own.counters.get());
+    std::construct_at(own.counters.get(), *this)->step = kLeastStep;
+    own.number = number_;
+    seen_ = {number_, own.counters.get()};
     const AllStill still(*this);
     return seen_.counters;
   } catch (const std::bad_alloc&) {
@@ -100,7 +110,12 @@ ThreadCounters* Totals::join() noexcept {
 void Totals::leave(ThreadCounters& counters) noexcept {
   const MutexLock lock(mutex_);
   const AllStill still(*this);
-  std::erase_if(threads_, [&](const auto& one) { return one.get() == &counters; });
+  std::erase(threads_, &counters);
+}
+
+void Totals::awaitHits() noexcept {
+  const MutexLock lock(mutex_);
+  const AllStill still(*this);
 }
 
 // ---- Publishing ---------------------------------------------------------------------------------

@@ -20,7 +20,6 @@
 // The lock is a leaf, taken under any other. Thread-safe.
 #pragma once
 
-#include <memory>
 #include <vector>
 
 #include "allocator/base/mutex.hpp"
@@ -56,6 +55,8 @@ class Totals {
   void countGiven(SizeKind kind, std::uint64_t bytes, std::uint64_t requested) noexcept {
     count(kind, Counts::block(bytes, requested, -1), {});
   }
+  /// Returns when all other threads have been outside their gates at one moment since the call.
+  void awaitHits() noexcept;
   /// What hits have counted goes beyond the room. Pre: the calling thread's, outside the gate.
   void publish(ThreadCounters& counters) noexcept;
 
@@ -118,7 +119,7 @@ class Totals {
   const std::int64_t device_total_;
   const std::uint64_t number_;
   mutable Mutex mutex_;
-  std::vector<std::unique_ptr<ThreadCounters>> threads_ CISTERN_GUARDED_BY(mutex_);
+  std::vector<ThreadCounters*> threads_ CISTERN_GUARDED_BY(mutex_);
   std::array<Kind, kSizeKindCount> kinds_ CISTERN_GUARDED_BY(mutex_);
   std::array<StatArray, kKinds> peak_ CISTERN_GUARDED_BY(mutex_){};
   std::array<StatArray, kKinds> taken_before_ CISTERN_GUARDED_BY(mutex_){};

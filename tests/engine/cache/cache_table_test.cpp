@@ -85,6 +85,43 @@ TEST_CASE("each table knows its own caches, and serves none while requests are r
   CHECK(rig.table.serves(*cache));
 }
 
+TEST_CASE("caches have their allocator's handle, whenever they were opened, and no other number",
+          "[engine][part]") {
+  constexpr std::uint64_t kHandle = 1 << 24;
+  ThreadCache* early = nullptr;
+  {
+    TableOfCaches rig;
+    early = rig.table.open(rig.heapOf(rig.stream()));
+    const std::uint64_t none = early->handle();
+    CHECK((none != 0 && none != ~std::uint64_t{0}));
+    rig.table.setHandle(kHandle);
+    ThreadCache* const late = rig.table.open(rig.heapOf(rig.stream()));
+    CHECK((early->handle() == kHandle && late->handle() == kHandle));
+    rig.table.setHandle(0);
+    CHECK(early->handle() == none);
+    CHECK((late->handle() != kHandle && late->handle() != none));
+    rig.table.setHandle(kHandle);
+  }
+  CHECK(early->handle() != kHandle);
+}
+
+TEST_CASE("the gate of a cache can be entered though its allocator is gone", "[engine][part]") {
+  ThreadCache* cache = nullptr;
+  {
+    TableOfCaches rig;
+    cache = rig.table.open(rig.heapOf(rig.stream()));
+  }
+  CHECK(&CacheTable::last() == cache);
+  TableOfCaches next;  // has the thread's counters now
+  ThreadCache* const own = next.table.open(next.heapOf(next.stream()));
+  REQUIRE(own != nullptr);
+  BiasedGate& gate = cache->owner().gate();
+  CHECK(gate.enter());
+  gate.leave();
+  CacheTable::forgetSeen();
+  CHECK_FALSE(CacheTable::last().owner().gate().enter());
+}
+
 TEST_CASE("where there is nothing to keep there are no caches", "[engine][part]") {
   TableOfCaches rig;
   CacheTable none({0, 0, 0}, rig.tick, rig.totals);
@@ -97,7 +134,6 @@ TEST_CASE("who holds a heap's caches has all that they kept, and their owners go
   Heap& heap = rig.heapOf(rig.stream());
   IdleThread thread;
   Block* again = nullptr;
-  bool far = false;
   ThreadCache* const cache = rig.openBy(thread, heap);
   Block& block = rig.allocate(heap, kKiB);
   thread.run([&] {
@@ -111,11 +147,11 @@ TEST_CASE("who holds a heap's caches has all that they kept, and their owners go
     CHECK(held.hadAny());
     CHECK(heap.busyBytes() == 0);
     CHECK_FALSE(cache->keepsAny());
-    thread.run([&] { again = cache->take(kKiB, far); });
+    thread.run([&] { again = cache->takeAny(kKiB); });
     CHECK(again == nullptr);
     CHECK_FALSE(HeldCaches(heap).hadAny());
   }
-  thread.run([&] { again = cache->take(kKiB, far); });
+  thread.run([&] { again = cache->takeAny(kKiB); });
   CHECK(again == nullptr);  // the gate is open; there is nothing
 }
 

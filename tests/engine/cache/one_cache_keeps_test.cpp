@@ -71,7 +71,7 @@ TEST_CASE("a flushed cache asks before it keeps something again", "[engine][part
     rig.cache.blocks().audit();
   }
   CHECK(rig.busyBytes() == 2 * kKiB);
-  CHECK_FALSE(rig.cache.give(other, nullptr));
+  CHECK_FALSE(rig.give(other));
   CHECK(rig.accept(other));
 }
 

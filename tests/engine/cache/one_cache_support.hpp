@@ -2,7 +2,7 @@
 // table around it.
 #pragma once
 
-#include "allocator/engine/cache/thread_cache.hpp"
+#include "allocator/engine/fast_path.hpp"
 #include "tests/engine/parts_support.hpp"
 
 namespace cistern::test {
@@ -13,7 +13,7 @@ struct OneCache : Parts {
     ground.budget = budget;
     filled.makeRoom(1);
     const MutexLock lock(heap.mutex());
-    cache.bind(1, heap, 5, ground);
+    cache.bind(1, 0, heap, 5, ground);
     cache.open(small, large, *counters);
     heap.addCache(cache);
   }
@@ -43,11 +43,27 @@ struct OneCache : Parts {
     const MutexLock lock(heap.mutex());
     cache.blocks().heap().letGo(block, WhoFreed(nullptr, 0));
   }
+  /// The way in of who knows whose the cache is.
+  struct Door {
+    static bool serves(const ThreadCache&) { return true; }
+    static bool has(const ThreadCache&) { return true; }
+    static bool servesInside(const ThreadCache&) { return true; }
+    static bool hasInside(const ThreadCache&) { return true; }
+    static void leaveAndPublish(ThreadCache& from) noexcept {
+      from.owner().gate().leave();
+      from.publish();
+    }
+  };
   Block* take(std::uint64_t bytes) {
-    bool far = false;
-    Block* const block = cache.take(bytes, far);
-    if (far) (void)cache.publish(nullptr);
-    return block;
+    return fast_path::allocate(
+        cache, Door{}, bytes, cache.stream(),
+        [&](void* pointer) { return cache.recents().find(toAddress(pointer)); },
+        [] { return static_cast<Block*>(nullptr); });
+  }
+  bool give(Block& block) {
+    return fast_path::free(
+        cache, Door{}, cache.handOut(block), nullptr, [] { return true; },
+        [](Block*) { return false; });
   }
   /// By another thread, or as if.
   RemoteFrees::Answer giveBack(Block& block) {
@@ -64,7 +80,7 @@ struct OneCache : Parts {
 
   std::atomic<std::uint64_t> tick{1};
   FilledCaches filled;
-  CacheGround ground{0, tick, filled};
+  CacheGround ground{1, 0, tick, filled};
   ThreadCounters* const counters = totals.join();
   ThreadCache cache;
   Heap heap{pool, stream(), 16, totals};

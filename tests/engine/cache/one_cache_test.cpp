@@ -10,7 +10,7 @@ TEST_CASE("a block is held, cached, and held again, and counts as free between",
   OneCache rig;
   Block& block = rig.held(kKiB);
   CHECK(OneCache::whereIs(block) == Where::kHeld);
-  CHECK_FALSE(rig.cache.give(block, nullptr));  // how much it may keep is to be asked first
+  CHECK_FALSE(rig.give(block));  // how much it may keep is to be asked first
   CHECK(rig.accept(block));
   CHECK(OneCache::whereIs(block) == Where::kCached);
   CHECK(rig.current(Stat::kAllocation) == 0);
@@ -19,7 +19,7 @@ TEST_CASE("a block is held, cached, and held again, and counts as free between",
   CHECK(OneCache::whereIs(block) == Where::kHeld);
   CHECK(ownership::requested(block) == 900);
   CHECK(rig.current(Stat::kRequestedBytes) == 900);
-  CHECK(rig.cache.give(block, nullptr));
+  CHECK(rig.give(block));
   CHECK(rig.cache.blocks().bytes() == kKiB);
   CHECK(rig.current(Stat::kRequestedBytes) == 0);
 }
@@ -29,9 +29,9 @@ TEST_CASE("a block that the program does not have is not the cache's to take", "
   Block& block = rig.held(kKiB);
   Block& heaps = rig.allocate(rig.heap, kKiB);
   CHECK(rig.accept(block));
-  CHECK_FALSE(rig.cache.give(block, nullptr));
+  CHECK_FALSE(rig.give(block));
   CHECK_FALSE(rig.cache.giveAny(block, nullptr));
-  CHECK_FALSE(rig.cache.give(heaps, nullptr));
+  CHECK_FALSE(rig.give(heaps));
   CHECK(rig.cache.blocks().bytes() == kKiB);
   CHECK(rig.giveBack(block) == RemoteAnswer::kNotHeld);
   Parts::release(heaps);
@@ -88,10 +88,10 @@ TEST_CASE("while the gate is closed its owner gets nothing from the cache, nor i
   rig.cache.owner().gate().close();
   CHECK(rig.take(kKiB) == nullptr);
   CHECK(rig.cache.takeAny(kKiB) == nullptr);
-  CHECK_FALSE(rig.cache.give(other, nullptr));
+  CHECK_FALSE(rig.give(other));
   CHECK_FALSE(rig.cache.giveAny(other, nullptr));
   rig.cache.owner().gate().open();
-  CHECK(rig.cache.give(other, nullptr));
+  CHECK(rig.give(other));
   CHECK(rig.take(kKiB) == &other);
   CHECK(rig.cache.takeAny(kKiB) == &block);
 }
