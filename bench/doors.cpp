@@ -1,11 +1,19 @@
-// What a pair of allocate and free costs through each door of the shared library: the class's own
-// verbs, the functions of the allocators that a process shares, and the C API. Each on the default
-// stream of the first device that this machine has (a simulated one, without a GPU).
+// What a pair of allocate and free costs through each door of the library: the class's own verbs,
+// the functions of the allocators that a process shares, and the C API. Each on the default stream
+// of the first device that this machine has (a simulated one, without a GPU).
 //
-//   bench_doors --benchmark_enable_random_interleaving=true --benchmark_repetitions=15
+//   bench_doors [ROUNDS]
 //
-// prints the three in an order that changes, so that the ratio of two medians is of one run.
+// times all doors in each round, a few milliseconds each, in an order that changes from round to
+// round. It prints, for each, the median and the least of all rounds; and by how much it is more
+// than the verbs are in the same round, in the median, so that what slows a few rounds down, or all
+// doors alike, does not decide.
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdio>
 #include <cstdlib>
+#include <vector>
 
 #include <benchmark/benchmark.h>
 
@@ -14,30 +22,38 @@
 
 namespace {
 
-void verbs(benchmark::State& state) {
+cistern_allocator_t handle() {
+  static const cistern_allocator_t first = [] {
+    cistern_allocator_t made = nullptr;
+    if (cistern_default_allocator(0, &made) != CISTERN_OK) std::abort();
+    return made;
+  }();
+  return first;
+}
+
+// ---- The doors
+// -----------------------------------------------------------------------------------
+
+void verbs(std::size_t bytes, long pairs) {
   cistern::CachingAllocator& allocator = cistern::allocator(0);
-  const auto bytes = std::size_t(state.range(0));
-  for (auto _ : state) {
+  for (long i = 0; i < pairs; ++i) {
     void* const block = allocator.allocate(bytes, cistern::Stream{});
     benchmark::DoNotOptimize(block);
     allocator.free(block);
   }
 }
 
-void shared(benchmark::State& state) {
-  const auto bytes = std::size_t(state.range(0));
-  for (auto _ : state) {
+void functions(std::size_t bytes, long pairs) {
+  for (long i = 0; i < pairs; ++i) {
     void* const block = cistern::allocate(bytes, cistern::Stream{});
     benchmark::DoNotOptimize(block);
     cistern::free(block);
   }
 }
 
-void c(benchmark::State& state) {
-  cistern_allocator_t allocator = nullptr;
-  if (cistern_default_allocator(0, &allocator) != CISTERN_OK) std::abort();
-  const auto bytes = std::size_t(state.range(0));
-  for (auto _ : state) {
+void c(std::size_t bytes, long pairs) {
+  const cistern_allocator_t allocator = handle();
+  for (long i = 0; i < pairs; ++i) {
     void* block = nullptr;
     if (cistern_allocate(allocator, bytes, nullptr, &block) != CISTERN_OK) std::abort();
     benchmark::DoNotOptimize(block);
@@ -45,9 +61,59 @@ void c(benchmark::State& state) {
   }
 }
 
+struct Door {
+  const char* name;
+  void (*run)(std::size_t bytes, long pairs);
+};
+constexpr std::array kDoors{Door{"CachingAllocator", verbs}, Door{"cistern::allocate", functions},
+                            Door{"cistern_allocate", c}};
+
+// ---- Timing
+// --------------------------------------------------------------------------------------
+
+double nsOfPair(const Door& door, std::size_t bytes, long pairs) {
+  const auto begin = std::chrono::steady_clock::now();
+  door.run(bytes, pairs);
+  const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - begin;
+  return took.count() / double(pairs);
+}
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + std::ptrdiff_t(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+void compare(std::size_t bytes, std::size_t rounds) {
+  constexpr long kPairs = 200'000;
+  std::array<std::vector<double>, kDoors.size()> took;
+  for (const Door& door : kDoors) door.run(bytes, kPairs);
+  for (std::size_t round = 0; round < rounds; ++round) {
+    for (std::size_t turn = 0; turn < kDoors.size(); ++turn) {
+      const std::size_t door = (round + turn) % kDoors.size();
+      took[door].push_back(nsOfPair(kDoors[door], bytes, kPairs));
+    }
+  }
+  for (std::size_t door = 0; door < kDoors.size(); ++door) {
+    std::vector<double> more;
+    for (std::size_t round = 0; round < rounds; ++round)
+      more.push_back(took[door][round] - took[0][round]);
+    std::printf("%9zu  %-18s %7.2f %7.2f %+10.2f\n", bytes, kDoors[door].name, median(took[door]),
+                *std::min_element(took[door].begin(), took[door].end()), median(more));
+  }
+}
+
 }  // namespace
 
-BENCHMARK(verbs)->Arg(512)->Arg(1 << 20);
-BENCHMARK(shared)->Arg(512)->Arg(1 << 20);
-BENCHMARK(c)->Arg(512)->Arg(1 << 20);
-BENCHMARK_MAIN();
+int main(int argc, char** argv) {
+  const long rounds = argc > 1 ? std::atol(argv[1]) : 51;
+  if (argc > 2 || rounds < 1) {
+    std::fputs("bench_doors [ROUNDS]\n", stderr);
+    return 2;
+  }
+  std::printf("ns a pair, %ld rounds on %s\n", rounds,
+              std::string(cistern::allocator(0).device().backend()).c_str());
+  std::printf("%9s  %-18s %7s %7s %10s\n", "bytes", "door", "median", "least", "to verbs");
+  for (const std::size_t bytes : {std::size_t{512}, std::size_t{1} << 20})
+    compare(bytes, std::size_t(rounds));
+}

@@ -161,7 +161,15 @@ function(cistern_library target)
   elseif(sources AND CISTERN_PRECOMPILE AND NOT CMAKE_UNITY_BUILD)
     target_precompile_headers(${target} PRIVATE ${PROJECT_SOURCE_DIR}/cmake/precompiled.hpp)
   endif()
-  if(arg_SCALAR AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  if(arg_SCALAR)
+    cistern_scalar(${target})
+  endif()
+endfunction()
+
+# What a hit adds up one by one is not read two at a time: the processor would have to wait until both have
+# left its queue of stores.
+function(cistern_scalar target)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     target_compile_options(${target} PRIVATE -fno-tree-slp-vectorize)
   endif()
 endfunction()

@@ -39,6 +39,7 @@ add_library(cistern_shared SHARED ${cistern_shared_objects}
                                   ${PROJECT_SOURCE_DIR}/interop/c/memory.cpp)
 target_include_directories(cistern_shared PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
 target_compile_features(cistern_shared PRIVATE cxx_std_20)
+cistern_scalar(cistern_shared)
 target_link_libraries(cistern_shared PRIVATE cistern_fmt)
 target_link_libraries(cistern_shared PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
 set_target_properties(cistern_shared PROPERTIES VERSION ${PROJECT_VERSION}
@@ -46,7 +47,7 @@ set_target_properties(cistern_shared PROPERTIES VERSION ${PROJECT_VERSION}
 cistern_as_seen_by_programs(cistern_shared shared)
 set(cistern_symbols ${PROJECT_SOURCE_DIR}/cmake/cistern.symbols)
 target_link_options(cistern_shared PRIVATE LINKER:--version-script=${cistern_symbols}
-                                           LINKER:--exclude-libs,ALL)
+                                           LINKER:--exclude-libs,ALL LINKER:-Bsymbolic-functions)
 if(NOT CISTERN_SANITIZE)  # a sanitizer's runtime is the program's
   target_link_options(cistern_shared PRIVATE LINKER:-z,defs)
 endif()

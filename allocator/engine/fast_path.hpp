@@ -37,26 +37,44 @@ void* miss(CachingAllocator& allocator, std::size_t bytes, Stream stream);
 void freeElsewhere(CachingAllocator& allocator, void* pointer, const void* caller,
                    Block* block) noexcept;
 
+/// Sizes that have a bin each: what a hit is as a rule.
+struct DirectSizes {
+  static constexpr std::uint64_t kMost = CacheBins::kDirectBytes;
+  static Block* take(CachedBlocks& from, std::uint64_t bytes) { return from.takeDirect(bytes); }
+  static bool give(CachedBlocks& to, Block& block, std::uint32_t granules, const void* caller) {
+    return granules - 1 < CacheBins::kDirectGranules && to.giveDirect(block, granules, caller);
+  }
+  static SizeKind kindOf(std::uint32_t) { return SizeKind::kSmall; }
+};
+/// All that caches keep.
+struct AllSizes {
+  static constexpr std::uint64_t kMost = CacheBins::kMostBytes;
+  static Block* take(CachedBlocks& from, std::uint64_t bytes) { return from.take(bytes); }
+  static bool give(CachedBlocks& to, Block& block, std::uint32_t, const void* caller) {
+    return to.give(block, caller);
+  }
+  static SizeKind kindOf(std::uint32_t granules) { return CacheBins::kindOf(granules); }
+};
+
 // `cache`: the one that the thread used last. What the two return is what `hit` or `missed` does,
 // so that each caller's whole verb is one function without a call. `hit` is given the memory;
 // `missed` is called where nothing has changed yet, outside the gate.
 
-template <class Door, class Hit, class Missed>
+template <class Sizes = DirectSizes, class Door, class Hit, class Missed>
 [[gnu::always_inline]] inline auto allocate(ThreadCache& cache, const Door& door, std::size_t bytes,
                                             Stream stream, Hit hit, Missed missed) {
   // The first comparison is for 0 too.
-  if (bytes - 1 >= CacheBins::kDirectBytes || cache.stream() != stream || !door.serves(cache))
-      [[unlikely]]
+  if (bytes - 1 >= Sizes::kMost || cache.stream() != stream || !door.serves(cache)) [[unlikely]]
     return missed();
   ThreadCounters& counters = cache.owner().counters();
   if (!counters.gate.enter()) [[unlikely]]
     return missed();
-  Block* const block = door.servesInside(cache) ? cache.take(bytes) : nullptr;
+  Block* const block = door.servesInside(cache) ? Sizes::take(cache.blocks(), bytes) : nullptr;
   if (block == nullptr) [[unlikely]] {
     counters.gate.leave();
     return missed();
   }
-  const bool far = counters.kinds[0].take(block->bytes(), bytes);
+  const bool far = counters.of(Sizes::kindOf(block->granules)).take(block->bytes(), bytes);
   void* const pointer = cache.handOut(*block);
   if (far) [[unlikely]] {
     door.leaveAndPublish(cache);
@@ -68,7 +86,7 @@ template <class Door, class Hit, class Missed>
 
 /// `caller`: the code that is remembered as the one that has freed. `missed` is given what the
 /// pointer is known to be, or null.
-template <class Door, class Hit, class Missed>
+template <class Sizes = DirectSizes, class Door, class Hit, class Missed>
 [[gnu::always_inline]] inline auto free(ThreadCache& cache, const Door& door, void* pointer,
                                         const void* caller, Hit hit, Missed missed) noexcept {
   if (!door.has(cache)) [[unlikely]]
@@ -79,12 +97,13 @@ template <class Door, class Hit, class Missed>
   Block* const block = door.hasInside(cache) ? cache.recents().find(toAddress(pointer)) : nullptr;
   // Read once: it stays while the program has the block.
   const std::uint32_t granules = block != nullptr ? block->granules : 0;
-  if (block == nullptr || !cache.give(*block, granules, caller)) [[unlikely]] {
+  if (block == nullptr || block->use.holder != cache.holder() ||
+      !Sizes::give(cache.blocks(), *block, granules, caller)) [[unlikely]] {
     counters.gate.leave();
     return missed(block);
   }
-  if (counters.kinds[0].give(std::uint64_t{granules} << kGranuleShift, block->use.asked))
-      [[unlikely]] {
+  const std::uint64_t bytes = std::uint64_t{granules} << kGranuleShift;
+  if (counters.of(Sizes::kindOf(granules)).give(bytes, block->use.asked)) [[unlikely]] {
     door.leaveAndPublish(cache);
   } else {
     counters.gate.leave();

@@ -27,7 +27,6 @@ struct OfHandle {
   }
 };
 
-// Out of line, so that what a hit needs is all that it sets up.
 [[gnu::noinline]] cistern_status_t allocateMissed(Word handle, std::size_t bytes, void* stream,
                                                   void** out) noexcept {
   return guarded([&] {
@@ -48,6 +47,40 @@ struct OfHandle {
   });
 }
 
+// One after the other: what is no hit of the first goes on in the next, out of line, so that what a
+// hit needs is all that it sets up.
+template <class Sizes>
+[[gnu::always_inline]] inline cistern_status_t allocateFrom(
+    Word handle, std::size_t bytes, void* stream, void** out,
+    decltype(allocateMissed)* next) noexcept {
+  const auto missed = [&] { return next(handle, bytes, stream, out); };
+  if (out == nullptr) [[unlikely]]
+    return missed();
+  const auto hit = [&](void* pointer) {
+    *out = pointer;
+    return CISTERN_OK;
+  };
+  return fast_path::allocate<Sizes>(CacheTable::last(), OfHandle{handle}, bytes, streamOf(stream),
+                                    hit, missed);
+}
+[[gnu::noinline]] cistern_status_t allocateLarger(Word handle, std::size_t bytes, void* stream,
+                                                  void** out) noexcept {
+  return allocateFrom<fast_path::AllSizes>(handle, bytes, stream, out, &allocateMissed);
+}
+
+template <class Sizes>
+[[gnu::always_inline]] inline cistern_status_t freeInto(Word handle, void* pointer,
+                                                        const void* caller,
+                                                        decltype(freeMissed)* next) noexcept {
+  return fast_path::free<Sizes>(
+      CacheTable::last(), OfHandle{handle}, pointer, caller, [] { return CISTERN_OK; },
+      [&](Block* block) { return next(handle, pointer, caller, block); });
+}
+[[gnu::noinline]] cistern_status_t freeLarger(Word handle, void* pointer, const void* caller,
+                                              Block*) noexcept {
+  return freeInto<fast_path::AllSizes>(handle, pointer, caller, &freeMissed);
+}
+
 /// For the queries, of which the C++ ones say that no other argument can be wrong.
 template <class Query>
 cistern_status_t aboutBlock(cistern_allocator_t allocator, Query query) noexcept {
@@ -66,24 +99,13 @@ cistern_status_t aboutBlock(cistern_allocator_t allocator, Query query) noexcept
 
 cistern_status_t cistern_allocate(cistern_allocator_t allocator, size_t bytes, void* stream,
                                   void** out) {
-  const Word handle = wordOf(allocator);
-  const auto missed = [&] { return allocateMissed(handle, bytes, stream, out); };
-  if (out == nullptr) [[unlikely]]
-    return missed();
-  const auto hit = [&](void* pointer) {
-    *out = pointer;
-    return CISTERN_OK;
-  };
-  return fast_path::allocate(CacheTable::last(), OfHandle{handle}, bytes, streamOf(stream), hit,
-                             missed);
+  return allocateFrom<fast_path::DirectSizes>(wordOf(allocator), bytes, stream, out,
+                                              &allocateLarger);
 }
 
 cistern_status_t cistern_free(cistern_allocator_t allocator, void* pointer) {
-  const void* const caller = __builtin_return_address(0);
-  const Word handle = wordOf(allocator);
-  return fast_path::free(
-      CacheTable::last(), OfHandle{handle}, pointer, caller, [] { return CISTERN_OK; },
-      [&](Block* block) { return freeMissed(handle, pointer, caller, block); });
+  return freeInto<fast_path::DirectSizes>(wordOf(allocator), pointer, __builtin_return_address(0),
+                                          &freeLarger);
 }
 
 cistern_status_t cistern_record_stream(cistern_allocator_t allocator, void* pointer, void* stream) {

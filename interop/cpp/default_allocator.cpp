@@ -99,6 +99,9 @@ CachingAllocator& current() {
 }
 
 // Out of line: a process with one device does not come here.
+[[gnu::noinline]] void* allocateOfMany(std::size_t bytes, Stream stream) {
+  return allocator(currentDevice()).allocate(bytes, stream);
+}
 [[gnu::noinline]] void freeOfMany(void* pointer) noexcept {
   if (pointer == nullptr) return;
   if (Shared* const owner = shared().owner(toAddress(pointer)))
@@ -119,7 +122,11 @@ CachingAllocator& allocator(int device) { return shared().at(device).allocator; 
 
 Pools& pools(int device) { return shared().at(device).pools; }
 
-void* allocate(std::size_t bytes, Stream stream) { return current().allocate(bytes, stream); }
+void* allocate(std::size_t bytes, Stream stream) {
+  if (CachingAllocator* const one = only()) [[likely]]
+    return one->allocate(bytes, stream);
+  return allocateOfMany(bytes, stream);
+}
 
 void* allocate(std::size_t bytes) { return current().allocate(bytes); }
 

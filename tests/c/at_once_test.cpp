@@ -37,12 +37,15 @@ void checkOneDidIt(std::vector<cistern_status_t> said) {
 
 constexpr int kRounds = 60;
 
-/// Until it is none any more.
+/// Of sizes up to 4 MiB, until it is none any more.
 cistern_status_t pairsUntilGone(cistern_allocator_t a, std::atomic<int>& done) {
-  for (;;) {
-    const cistern_status_t status = pair(a);
+  for (unsigned shift = 0;; shift = (shift + 1) % 14) {
+    void* block = nullptr;
+    const cistern_status_t status = cistern_allocate(a, std::size_t{512} << shift, nullptr, &block);
     ++done;
     if (status != CISTERN_OK) return status;
+    const cistern_status_t freed = cistern_free(a, block);
+    if (freed != CISTERN_OK) return freed;
   }
 }
 

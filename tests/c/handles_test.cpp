@@ -1,8 +1,11 @@
 // What is no handle is told, and nothing happens.
 #include <functional>
+#include <memory>
 #include <set>
 #include <vector>
 
+#include "cistern/allocator.hpp"
+#include "cistern/sim.hpp"
 #include "tests/c/c_support.hpp"
 
 using namespace cistern::test;
@@ -107,6 +110,22 @@ TEST_CASE("numbers that are no handles are refused by every call", "[c]") {
   }
   int here = 0;  // an address is none either
   checkRefused(as<cistern_allocator_t>(&here));
+}
+
+TEST_CASE("no number is taken for the handle of an allocator that has none", "[c]") {
+  const std::unique_ptr<cistern::Device> device = cistern::sim::makeDevice({});
+  cistern::CachingAllocator allocator(*device);
+  const cistern_allocator_t a = makeSim();
+  REQUIRE(pair(a) == CISTERN_OK);
+  for (const std::uintptr_t number :
+       {std::uintptr_t{0}, ~std::uintptr_t{0}, std::uintptr_t{1}, std::uintptr_t{1} << 24}) {
+    allocator.free(allocator.allocate(512, cistern::Stream{}));  // its cache is the last one used
+    checkRefused(handleOf<cistern_allocator_t>(number));
+  }
+  CHECK(pair(a) == CISTERN_OK);
+  CHECK(cistern_allocator_destroy(a) == CISTERN_OK);
+  allocator.free(allocator.allocate(512, cistern::Stream{}));
+  checkRefused(a);
 }
 
 TEST_CASE("a handle of another type is refused, and named", "[c]") {

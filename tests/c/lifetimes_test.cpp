@@ -72,7 +72,8 @@ TEST_CASE("in a child of fork what is from before may be destroyed, and not used
     if (cistern_pool_destroy(pool) != CISTERN_OK) std::exit(4);
     if (cistern_allocator_destroy(a) != CISTERN_OK) std::exit(5);
     if (cistern_allocator_destroy(a) != CISTERN_INVALID_HANDLE) std::exit(6);
-    cistern_allocator_t own = nullptr;  // of the child's own
+    if (pair(a) != CISTERN_INVALID_HANDLE) std::exit(10);  // its cache is this thread's still
+    cistern_allocator_t own = nullptr;                     // of the child's own
     if (cistern_allocator_create_sim(nullptr, "", &own) != CISTERN_OK) std::exit(7);
     if (pair(own) != CISTERN_OK || pair(own) != CISTERN_OK) std::exit(8);
     if (cistern_allocator_destroy(own) != CISTERN_OK) std::exit(9);

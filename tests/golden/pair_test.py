@@ -1,7 +1,8 @@
 """A cached pair takes as many instructions as pair.json says, in the two verbs and nowhere else, and
 none of them is a locked one: no lock is taken, nothing is allocated on the host, no call is made.
 Through a stream's allocator it takes as many, and through the C API those that pair.json says: for the
-handle and the status, and without a locked one either.
+handle and the status, and without a locked one either. So it is through the doors of the shared library,
+where the loader finds a thread's own variables.
 
 Runs the program twice under callgrind, with N and with 2 N pairs: what is the same in both is not
 the pairs'. Counted are the two verbs and all that they call, without the loop around them.
@@ -19,6 +20,8 @@ LOOP = "cistern::golden::runPairs"
 VERBS = ("cistern::CachingAllocator::allocate(unsigned long, cistern::Stream)",
          "cistern::CachingAllocator::free(void*)")
 C_VERBS = ("cistern_allocate", "cistern_free")
+FUNCTIONS = ("cistern::allocate(unsigned long, cistern::Stream)", "cistern::free(void*)")
+LOADER = ("_dl_tlsdesc_return",)
 
 
 def measure(valgrind, program, pairs, way):
@@ -51,6 +54,7 @@ def check(costs, called, expected, most, tolerance):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("program")
+    parser.add_argument("shared")
     parser.add_argument("--family", required=True)
     parser.add_argument("--build", required=True)
     arguments = parser.parse_args()
@@ -61,12 +65,17 @@ def main():
 
     tolerance = golden["tolerance"]
     wrong = []
-    for way, called, figures in (([], VERBS, golden), (["front"], VERBS, golden),
-                                 (["c"], C_VERBS, golden["c"])):
+    program, shared, of_shared = arguments.program, arguments.shared, golden["shared"]
+    for program, way, called, figures in (
+            (program, [], VERBS, golden), (program, ["front"], VERBS, golden),
+            (program, ["c"], C_VERBS, golden["c"]),
+            (shared, ["verbs"], VERBS + LOADER, of_shared["verbs"]),
+            (shared, ["functions"], FUNCTIONS + VERBS + LOADER, of_shared["functions"]),
+            (shared, ["c"], C_VERBS + LOADER, of_shared["c"])):
         expected = figures["instructions"][arguments.family]
         most = min(figures["most"], expected * (1 + tolerance))
-        costs = callgrind.difference(measure(valgrind, arguments.program, PAIRS, way),
-                                     measure(valgrind, arguments.program, 2 * PAIRS, way), PAIRS)
+        costs = callgrind.difference(measure(valgrind, program, PAIRS, way),
+                                     measure(valgrind, program, 2 * PAIRS, way), PAIRS)
         wrong += check(costs, called, expected, most, tolerance)
     for line in wrong:
         print(f"WRONG: {line}")

@@ -70,29 +70,21 @@ class alignas(64) ThreadCache {
   bool serves() const noexcept {
     return table() == ground_->serving.load(std::memory_order_relaxed);
   }
-  /// A block for a request of `bytes`, or null. Pre: 0 < bytes <= CacheBins::kDirectBytes.
-  Block* take(std::uint64_t bytes) noexcept { return blocks_.takeDirect(bytes); }
-  /// Where the block that was taken is: for the program.
+  /// Where a block of the cache's is, that goes to the program.
   void* handOut(Block& block) noexcept {
     const Address address = deviceAddress(block);
     recents_.remember(address, block);
     return toPointer(address);
-  }
-  /// Takes a block of so many granules that the program frees. False when it is not this cache's to
-  /// take, is larger than CacheBins::kDirectBytes, or there is no room. Pre: the program has it.
-  bool give(Block& block, std::uint32_t granules, const void* caller) noexcept {
-    if (block.use.holder != holder() || granules - 1 >= CacheBins::kDirectGranules) [[unlikely]]
-      return false;
-    return blocks_.giveDirect(block, granules, caller);
   }
 
   // ---- The owner outside its gate, without a lock ----------------------------------------------
 
   /// Publishes what was counted (totals.hpp).
   [[gnu::cold]] void publish() noexcept;
-  /// A block for a request of up to CacheBins::kMostBytes; publishes.
+  /// A block for a request of up to CacheBins::kMostBytes, or null; publishes.
   Block* takeAny(std::uint64_t bytes) noexcept;
-  /// give() for any size; publishes.
+  /// Takes a block that the program frees. False when it is not this cache's to take, or there is
+  /// no room. Publishes. Pre: the program has the block.
   bool giveAny(Block& block, const void* caller) noexcept;
 
   // ---- Under the heap's lock, by the owner, or while the owner's gate is closed ----------------
