@@ -148,6 +148,13 @@ class CISTERN_API CachingAllocator {
   CacheInfo cacheInfo() const;
   /// Every segment and block. Whoever allocates meanwhile waits. Throws std::bad_alloc.
   Snapshot snapshot() const;
+  /// From now on what is put behind addresses, and taken away, is kept for takeMemoryEvents: of
+  /// what is not taken the last 65,536, at least. Off, which it is at first, forgets them, and
+  /// costs nothing.
+  void recordMemoryEvents(bool on);
+  /// Those since the last call, in order. Together with a snapshot that is taken after them, with
+  /// no other thread in a verb, they say what lay where at any time.
+  std::vector<MemoryEvent> takeMemoryEvents();
   /// How many requests so far found no free block of their stream at hand. Unlike memoryStats() it
   /// takes no lock and leaves threads what they keep.
   std::uint64_t misses() const;

@@ -9,7 +9,9 @@
 #include <random>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
@@ -113,14 +115,14 @@ void answer(int socket, const Offer& offer) {
   std::uint64_t key = 0;
   if (!isOurUser(socket)) return;
   if (recv(socket, &key, sizeof(key), 0) != ssize_t(sizeof(key))) return;
-  bool known = false;
-  offer(key, [&](const std::vector<int>& all) {
-    known = true;
-    for (std::size_t from = 0; from < all.size(); from += kMostAtOnce) {
-      if (!sendSome(socket, all, from, std::min(kMostAtOnce, all.size() - from))) return;
-    }
-  });
-  if (!known) (void)sendSome(socket, {}, 0, 0);
+  const Descriptors offered = offer(key);
+  const std::vector<int>& all = offered.numbers();
+  std::size_t from = 0;
+  do {
+    const std::size_t count = std::min(kMostAtOnce, all.size() - from);
+    if (!sendSome(socket, all, from, count)) return;
+    from += count;
+  } while (from < all.size());
 }
 
 // The program's signals are for its own threads.
@@ -181,6 +183,12 @@ std::size_t receiveSome(int socket, Descriptors& into) {
 
 Descriptors::~Descriptors() {
   for (const int number : numbers_) (void)close(number);
+}
+
+void Descriptors::addCopy(int number) {
+  const int copy = fcntl(number, F_DUPFD_CLOEXEC, 0);
+  if (copy < 0) refused("cistern: a file descriptor for shared CUDA memory");
+  numbers_.push_back(copy);
 }
 
 std::string answerOthers(Offer offer) {

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace cistern_torch {
@@ -26,15 +27,16 @@ class Descriptors {
 
   const std::vector<int>& numbers() const { return numbers_; }
   void add(int number) { numbers_.push_back(number); }
+  /// Adds one for the same file. Throws std::runtime_error when there is none left.
+  void addCopy(int number);
 
  private:
   std::vector<int> numbers_;
 };
 
-/// What is sent for a key: calls `send` with the descriptors, which stay open while that runs; or
-/// does not call it, for a key that means nothing (any more). Called by the answering thread.
-using Offer = std::function<void(std::uint64_t key,
-                                 const std::function<void(const std::vector<int>&)>& send)>;
+/// What is sent for a key; none for one that means nothing (any more). Called by the answering
+/// thread.
+using Offer = std::function<Descriptors(std::uint64_t key)>;
 
 /// Answers until the process ends, whichever thread ends before. The socket's name, which nobody
 /// else has. Throws std::runtime_error, saying what the system refused.

@@ -3,8 +3,6 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "descriptors.hpp"
-
 namespace cistern_torch {
 namespace {
 
@@ -55,15 +53,8 @@ std::pair<std::string, std::uint64_t> SharedBlocks::share(void* block, Export ex
   const std::lock_guard lock(mutex_);
   const auto known = blocks_.find(block);
   if (known != blocks_.end()) return {known->second.text, exported->offset};
-  if (name_.empty()) {
-    name_ = answerOthers([this](std::uint64_t key, const auto& send) {
-      const Export asked = offered(key);
-      if (asked == nullptr) return;
-      std::vector<int> descriptors;
-      for (const cistern::SharedPage& page : asked->pages) descriptors.push_back(page.descriptor);
-      send(descriptors);
-    });
-  }
+  if (name_.empty())
+    name_ = answerOthers([this](std::uint64_t key) { return offered(key); });
   const std::uint64_t key = next_++, offset = exported->offset;
   const std::string text = SharedText{name_, key, exported->pages}.write();
   blocks_.emplace(block, Shared{key, text});
@@ -79,10 +70,14 @@ std::pair<std::string, std::uint64_t> SharedBlocks::find(void* block) const {
   return {known->second.text, exports_.at(known->second.key)->offset};
 }
 
-SharedBlocks::Export SharedBlocks::offered(std::uint64_t key) const {
+// Copies, so that the thread which sends them holds nothing of the engine's.
+Descriptors SharedBlocks::offered(std::uint64_t key) const {
+  Descriptors copies;
   const std::lock_guard lock(mutex_);
   const auto known = exports_.find(key);
-  return known == exports_.end() ? nullptr : known->second;
+  if (known == exports_.end()) return copies;
+  for (const cistern::SharedPage& page : known->second->pages) copies.addCopy(page.descriptor);
+  return copies;
 }
 
 // What it held is let go of without the lock: that takes some of the engine's.

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "cistern/allocator.hpp"
+#include "descriptors.hpp"
 
 namespace cistern_torch {
 
@@ -27,7 +28,7 @@ struct SharedText {
   std::vector<cistern::SharedPage> pages;  ///< without descriptors
 
   std::string write() const;
-  /// Throws std::runtime_error for another text.
+  /// Without descriptors. Throws std::runtime_error for another text.
   static SharedText read(std::string_view text);
 };
 
@@ -56,7 +57,7 @@ class SharedBlocks {
   };
 
   void forget(void* block);
-  Export offered(std::uint64_t key) const;
+  Descriptors offered(std::uint64_t key) const;
 
   std::atomic<std::size_t> count_{0};  ///< blocks_.size()
   mutable std::mutex mutex_;
