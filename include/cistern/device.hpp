@@ -33,7 +33,7 @@ struct MemoryInfo {
 struct VirtualMemoryCapability {
   bool supported = false;
   std::uint64_t granularity =
-      0;  ///< page sizes and map addresses are multiples of it; 2 MiB on CUDA
+      0;                    ///< page sizes and map addresses are multiples of it; 2 MiB on CUDA
   bool exportable = false;  ///< pages can be handed to other processes: exportPage, importPage
 };
 

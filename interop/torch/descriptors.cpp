@@ -214,8 +214,9 @@ Descriptors askForDescriptors(const std::string& name, std::uint64_t key) {
   socklen_t bytes = 0;
   const sockaddr_un address = addressOf(name, &bytes);
   if (connect(socket, reinterpret_cast<const sockaddr*>(&address), bytes) != 0) {
-    refused("cistern: the process that shared the CUDA memory is not to be reached: it has ended, "
-            "or is in another network namespace");
+    refused(
+        "cistern: the process that shared the CUDA memory is not to be reached: it has ended, "
+        "or is in another network namespace");
   }
   if (send(socket, &key, sizeof(key), MSG_NOSIGNAL) != ssize_t(sizeof(key)))
     refused("cistern: asking for shared CUDA memory");

@@ -42,7 +42,7 @@ SharedText SharedText::read(std::string_view text) {
   return read;
 }
 
-// ---- Shared by this process ----------------------------------------------------------------------
+// ---- Shared by this process ------------------------------------------------------------------
 
 SharedBlocks& SharedBlocks::theOne() {
   static auto* const one = new SharedBlocks;
@@ -53,8 +53,7 @@ std::pair<std::string, std::uint64_t> SharedBlocks::share(void* block, Export ex
   const std::lock_guard lock(mutex_);
   const auto known = blocks_.find(block);
   if (known != blocks_.end()) return {known->second.text, exported->offset};
-  if (name_.empty())
-    name_ = answerOthers([this](std::uint64_t key) { return offered(key); });
+  if (name_.empty()) name_ = answerOthers([this](std::uint64_t key) { return offered(key); });
   const std::uint64_t key = next_++, offset = exported->offset;
   const std::string text = SharedText{name_, key, exported->pages}.write();
   blocks_.emplace(block, Shared{key, text});
@@ -93,7 +92,7 @@ void SharedBlocks::forget(void* block) {
   count_.store(blocks_.size(), std::memory_order_relaxed);
 }
 
-// ---- Opened by this process ----------------------------------------------------------------------
+// ---- Opened by this process ------------------------------------------------------------------
 
 OpenedBlocks& OpenedBlocks::theOne() {
   static auto* const one = new OpenedBlocks;

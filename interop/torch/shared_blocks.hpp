@@ -23,8 +23,8 @@ namespace cistern_torch {
 
 /// What the text says. The same pages of the same process: equal() whichever block it is of.
 struct SharedText {
-  std::string name;       ///< of the socket to ask
-  std::uint64_t key = 0;  ///< for which block
+  std::string name;                        ///< of the socket to ask
+  std::uint64_t key = 0;                   ///< for which block
   std::vector<cistern::SharedPage> pages;  ///< without descriptors
 
   std::string write() const;
@@ -40,8 +40,8 @@ class SharedBlocks {
 
   /// The block's text, and its place in the first of its pages. Pre: it lies in pages. Throws as
   /// exportBlock does, and std::runtime_error where nobody could ask for it.
-  std::pair<std::string, std::uint64_t> share(
-      void* block, std::shared_ptr<const cistern::BlockExport> exported);
+  std::pair<std::string, std::uint64_t> share(void* block,
+                                              std::shared_ptr<const cistern::BlockExport> exported);
   /// The text of a block that is shared already; empty for any other.
   std::pair<std::string, std::uint64_t> find(void* block) const;
   /// The block is about to be freed. Costs one load while nothing is shared.

@@ -41,8 +41,8 @@ TEST_CASE("a text says what was written", "[torch][sharing]") {
   REQUIRE(read.pages.size() == 2);
   CHECK(read.pages[1].bytes == 20 * kMiB);
   CHECK(read.pages[1].number == 9);
-  for (const char* wrong : {"", "x", "cistern-pages", "cistern-pages n 1 0", "cistern-pages n 1 2 3 4",
-                            "cistern-segments n 1 1 1 1"})
+  for (const char* wrong : {"", "x", "cistern-pages", "cistern-pages n 1 0",
+                            "cistern-pages n 1 2 3 4", "cistern-segments n 1 1 1 1"})
     CHECK_THROWS_WITH(SharedText::read(wrong), Catch::Contains("a handle that is not"));
 }
 

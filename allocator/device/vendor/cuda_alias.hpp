@@ -132,7 +132,7 @@ inline cudaError_t graphDot(cudaGraph_t graph, const char* path) {
 // ---- Virtual memory: the driver's own, with integers for addresses and handles -----------------
 
 struct VirtualMemory {
-  /// What bench_mapping says that it costs to ask for exportable pages: docs/pages.md.
+  /// Exportable wherever the device can do it: bench_mapping says what it costs.
   static CUmemAllocationProp properties(int ordinal, bool exportable) {
     CUmemAllocationProp properties{};
     properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
@@ -189,8 +189,8 @@ struct VirtualMemory {
     return asRuntime(driver().unmap(address, bytes));
   }
   static cudaError_t exportPage(Page page, int* descriptor) {
-    return asRuntime(driver().export_page(descriptor, page.raw,
-                                          CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+    return asRuntime(
+        driver().export_page(descriptor, page.raw, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
   }
   static cudaError_t importPage(int descriptor, Page* page) {
     CUmemGenericAllocationHandle handle = 0;

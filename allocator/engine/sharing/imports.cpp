@@ -59,9 +59,9 @@ std::uint64_t sizeOf(Device& device, const std::vector<SharedPage>& pages) {
   std::uint64_t bytes = 0;
   for (const SharedPage& page : pages) {
     if (unit == 0 || page.bytes == 0 || page.bytes % unit != 0) {
-      throw InvalidArgument(fmt::format(
-          "openImport: a page of {} bytes, which is not a positive multiple of {}", page.bytes,
-          unit));
+      throw InvalidArgument(
+          fmt::format("openImport: a page of {} bytes, which is not a positive multiple of {}",
+                      page.bytes, unit));
     }
     bytes += page.bytes;
   }

@@ -108,8 +108,7 @@ TEST_CASE("a block and its import end in either order", "[engine][pages][sharing
   two.checkNothingLeft(descriptors);
 }
 
-TEST_CASE("exported memory is not given back before the export is dropped",
-          "[engine][sharing]") {
+TEST_CASE("exported memory is not given back before the export is dropped", "[engine][sharing]") {
   SimRig rig;
   void* block = rig.allocator.allocate(20 * kMiB);
   auto exported = rig.allocator.exportBlock(block);
