@@ -33,7 +33,7 @@ def unet(torch, steps):
         loss.backward()
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
-        yield float(loss)
+        yield loss.item()
 
 
 def transformer(torch, steps):
@@ -55,7 +55,7 @@ def transformer(torch, steps):
         loss.backward()
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
-        yield float(loss)
+        yield loss.item()
 
 
 def prefetch(torch, steps):
@@ -76,7 +76,7 @@ def prefetch(torch, steps):
         batch.record_stream(torch.cuda.current_stream())
         for _ in range(3):
             batch = torch.relu(batch @ weights)
-        yield float(batch.mean())
+        yield batch.mean().item()
 
 
 def sampled(torch, steps):
@@ -96,4 +96,4 @@ def sampled(torch, steps):
         loss.backward()
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
-        yield float(loss)
+        yield loss.item()

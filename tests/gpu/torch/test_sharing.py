@@ -161,6 +161,19 @@ def test_a_parameter_and_its_gradient(child):
         assert child(add_one, layer.weight.detach()) == pytest.approx(before + 64 * 64)
 
 
+def test_memory_takes_no_descriptor_before_it_is_shared(child):
+    allocated_before = torch.cuda.memory_allocated()
+    before = len(os.listdir("/proc/self/fd"))
+    tensor = torch.zeros(1 << 30, dtype=torch.uint8, device="cuda")
+    assert len(os.listdir("/proc/self/fd")) == before
+    child(add_one, tensor)
+    del tensor
+    child(allocated)
+    assert comes_down_to(allocated_before)
+    torch.cuda.empty_cache()
+    assert len(os.listdir("/proc/self/fd")) <= before + 8  # PyTorch keeps a few of its own
+
+
 # ---- Who ends first --------------------------------------------------------------------------------
 
 
