@@ -1,21 +1,14 @@
 // Blocks that another process uses: exported by one allocator, opened by another one on a device
 // object of its own.
-#include <filesystem>
-#include <iterator>
 #include <set>
 #include <thread>
 
 #include <unistd.h>
 
-#include "tests/engine/engine_support.hpp"
+#include "tests/engine/sharing/sharing_support.hpp"
 
 namespace cistern::test {
 namespace {
-
-std::size_t openDescriptors() {
-  namespace fs = std::filesystem;
-  return std::size_t(std::distance(fs::directory_iterator("/proc/self/fd"), {}));
-}
 
 std::vector<int> numbersOf(const BlockExport& exported) {
   std::vector<int> numbers;
