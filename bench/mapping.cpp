@@ -1,7 +1,9 @@
-// bench_mapping [TRACE...]: what mapping memory costs a program, measured: the time that recorded
-// programs spend in the driver's virtual memory management under Cistern and under PyTorch's
-// expandable segments, in one process, one after the other. Needs a GPU; PyTorch's column needs its
-// wheel (peers/torch/library.cpp).
+// bench_mapping [TRACE...]: what mapping memory costs a program, measured: what one page takes,
+// with and without its being exportable to other processes; and the time that recorded programs
+// spend in the driver's virtual memory management under Cistern and under PyTorch's expandable
+// segments, in one process, one after the other. Needs a GPU; PyTorch's column needs its wheel
+// (peers/torch/library.cpp).
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -113,6 +115,42 @@ std::unique_ptr<Functions> openTorch() {
       release});
 }
 
+/// What one page takes, made, mapped, unmapped and given back, in ns: the least of many.
+double lifeOfPage(Device& device, Address at, std::uint64_t bytes) {
+  double least = 1e300;
+  for (int i = 0; i < 300; ++i) {
+    const auto since = std::chrono::steady_clock::now();
+    const Page page = device.createPage(bytes).orThrow();
+    device.map(at, bytes, page).orThrow();
+    device.setAccess(at, bytes).orThrow();
+    device.unmap(at, bytes).orThrow();
+    device.releasePage(page).orThrow();
+    const auto took = std::chrono::steady_clock::now() - since;
+    least = std::min(least, std::chrono::duration<double, std::nano>(took).count());
+  }
+  return least;
+}
+
+/// Whether it costs anything that a page can be handed to another process.
+void comparePages() {
+  const auto device = openDevice("cuda");
+  const auto askExportable = reinterpret_cast<decltype(&cisternMeterExportable)>(
+      dlsym(RTLD_DEFAULT, "cisternMeterExportable"));
+  const Address at = device->reserve(kGiB).orThrow();
+  fmt::print("{:<18} {:>14} {:>14}   ns a page, made to given back\n", "page", "exportable", "not");
+  for (const std::uint64_t mib : {2, 20, 256}) {
+    double ns[2] = {1e300, 1e300};
+    for (int turn = 0; turn < 6; ++turn) {
+      askExportable(turn % 2 == 0);
+      ns[turn % 2] = std::min(ns[turn % 2], lifeOfPage(*device, at, mib * kMiB));
+    }
+    fmt::print("{:<18} {:>14.0f} {:>14.0f}\n", fmt::format("{} MiB", mib), ns[0], ns[1]);
+  }
+  askExportable(true);
+  device->freeReservation(at, kGiB).orThrow();
+  fmt::print("\n");
+}
+
 void compare(const std::filesystem::path& path, const Functions* torch) {
   const trace::Trace trace = trace::readTrace(path);
   const auto device = openDevice("cuda");
@@ -139,6 +177,7 @@ void compare(const std::filesystem::path& path, const Functions* torch) {
 
 int main(int count, char** arguments) try {
   restartWithMeter(arguments);
+  comparePages();
   const auto torch = openTorch();
   fmt::print("{:<18} {:<22} {:>9} {:>9} {:>9} {:>9}\n", "trace", "allocator", "ns/event", "calls",
              "ms", "bg ms");

@@ -65,6 +65,16 @@ Status Device::unmap(Address address, std::size_t bytes) {
   return doUnmap(address, bytes);
 }
 
+Result<int> Device::exportPage(Page page) {
+  count(Call::kExportPage);
+  return doExportPage(page);
+}
+
+Result<Page> Device::importPage(int descriptor) {
+  count(Call::kImportPage);
+  return doImportPage(descriptor);
+}
+
 Result<Stream> Device::createStream() {
   count(Call::kCreateStream);
   return doCreateStream();
@@ -195,6 +205,11 @@ Result<bool> Device::canAccessPeer(int peer_ordinal) {
   return doCanAccessPeer(peer_ordinal);
 }
 
+Status Device::admitPeer(int peer_ordinal) {
+  count(Call::kAdmitPeer);
+  return doAdmitPeer(peer_ordinal);
+}
+
 Result<Address> Device::mallocAsync(std::size_t bytes, Stream stream) {
   count(Call::kMallocAsync);
   return doMallocAsync(bytes, stream);
@@ -209,6 +224,25 @@ Result<DriverPoolInfo> Device::driverPool(bool reset) {
   count(Call::kDriverPool);
   return doDriverPool(reset);
 }
+
+// ---- What a backend may leave out --------------------------------------------------------------
+
+namespace {
+
+DeviceError notSupported(Call call) {
+  return {call, ErrorKind::kNotSupported, 0, "not supported by this backend", {}};
+}
+
+}  // namespace
+
+Result<int> Device::doExportPage(Page) { return notSupported(Call::kExportPage); }
+Result<Page> Device::doImportPage(int) { return notSupported(Call::kImportPage); }
+Status Device::doAdmitPeer(int peer_ordinal) {
+  if (peer_ordinal == ordinal()) return {};
+  return notSupported(Call::kAdmitPeer);
+}
+
+// ---- Introspection -----------------------------------------------------------------------------
 
 namespace {
 

@@ -94,6 +94,8 @@ MemoryStats CachingAllocator::memoryStats() const { return engine_->accounting.m
 void CachingAllocator::resetPeakStats() { engine_->core.totals.resetPeaks(); }
 void CachingAllocator::resetAccumulatedStats() { engine_->core.totals.resetAccumulated(); }
 Snapshot CachingAllocator::snapshot() const { return snapshotOf(engine_->core); }
+void CachingAllocator::recordMemoryEvents(bool on) { engine_->core.log.set(on); }
+std::vector<MemoryEvent> CachingAllocator::takeMemoryEvents() { return engine_->core.log.take(); }
 CacheInfo CachingAllocator::cacheInfo() const { return engine_->accounting.cacheInfo(); }
 std::uint64_t CachingAllocator::misses() const { return engine_->core.now(); }
 Result<MemoryInfo> CachingAllocator::getMemoryInfo() { return device().memoryInfo(); }

@@ -36,7 +36,7 @@ Core::Core(Device& on, const Options& how, std::uint64_t total)
       device_total(total),
       totals(total),
       events(device),
-      segments(device, options, limit, map, places, tick),
+      segments(device, options, limit, map, places, tick, log),
       default_pool(true, rules, segments),
       heaps(default_pool, options.free_log, totals),
       streams(device, events, heaps),

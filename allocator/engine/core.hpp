@@ -17,6 +17,7 @@
 #include "allocator/engine/pages/page_backing.hpp"
 #include "allocator/engine/pools/pool.hpp"
 #include "allocator/engine/reports/hooks.hpp"
+#include "allocator/engine/reports/memory_log.hpp"
 #include "allocator/engine/reports/reports.hpp"
 #include "allocator/engine/statistics/totals.hpp"
 #include "allocator/engine/streams/event_pool.hpp"
@@ -62,6 +63,7 @@ struct Core {
   Mutex heaps_mutex;
 
   Totals totals;
+  MemoryLog log;
   SegmentMap map;  ///< from an address to its segment, or range
   EventPool events;
   SegmentBacking segments;

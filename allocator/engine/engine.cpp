@@ -24,7 +24,8 @@ Engine::Engine(Device& device, const Options& options, std::uint64_t total)
       fallbacks(core, flusher, cross_stream, pools, giving_back, accounting),
       captures(core, flusher, cross_stream, stream_heaps, fallbacks),
       free_path(core, flusher, cross_stream, captures),
-      allocate_path(core, cross_stream, stream_heaps, pools, fallbacks, captures, free_path) {}
+      allocate_path(core, cross_stream, stream_heaps, pools, fallbacks, captures, free_path),
+      exports(core) {}
 
 Engine::~Engine() {
   const bool driver = driverMayBeCalled();

@@ -10,6 +10,7 @@
 #include "allocator/engine/giving_back.hpp"
 #include "allocator/engine/heap/stream_heaps.hpp"
 #include "allocator/engine/pools/pool_table.hpp"
+#include "allocator/engine/sharing/exports.hpp"
 #include "allocator/engine/statistics/accounting.hpp"
 #include "allocator/engine/streams/cross_stream.hpp"
 
@@ -35,6 +36,7 @@ struct Engine {
   CaptureMemory captures;
   FreePath free_path;
   AllocatePath allocate_path;
+  Exports exports;
 };
 
 }  // namespace cistern

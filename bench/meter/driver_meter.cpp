@@ -53,9 +53,22 @@ using SetAccess = Timed<2, CUdeviceptr, size_t, const CUmemAccessDesc*, size_t>;
 using Unmap = Timed<3, CUdeviceptr, size_t>;
 using Release = Timed<4, CUmemGenericAllocationHandle>;
 
+std::atomic<bool> exportable{true};
+
+CUresult create(CUmemGenericAllocationHandle* handle, size_t bytes, const CUmemAllocationProp* how,
+                unsigned long long flags) {
+  if (exportable.load(std::memory_order_relaxed)) return Create::call(handle, bytes, how, flags);
+  CUmemAllocationProp plain = *how;
+  plain.requestedHandleTypes = CU_MEM_HANDLE_TYPE_NONE;
+  return Create::call(handle, bytes, &plain, flags);
+}
+
 void wrapIfKnown(const char* name, void** function) {
   if (function == nullptr || *function == nullptr) return;
-  if (std::strcmp(name, "cuMemCreate") == 0) Create::wrap(function);
+  if (std::strcmp(name, "cuMemCreate") == 0) {
+    Create::wrap(function);
+    *function = reinterpret_cast<void*>(&create);
+  }
   if (std::strcmp(name, "cuMemMap") == 0) Map::wrap(function);
   if (std::strcmp(name, "cuMemSetAccess") == 0) SetAccess::wrap(function);
   if (std::strcmp(name, "cuMemUnmap") == 0) Unmap::wrap(function);
@@ -80,6 +93,8 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function,
   if (error == cudaSuccess) wrapIfKnown(name, function);
   return error;
 }
+
+void cisternMeterExportable(bool asked) { exportable.store(asked); }
 
 void cisternMeterRead(CisternMeter* meter) {
   for (int account = 0; account < 2; ++account) {

@@ -11,6 +11,8 @@ struct CisternMeter {
   std::uint64_t nanoseconds[2];
 };
 
+/// Whether pages are made exportable where the program asks for it; at first they are.
+void cisternMeterExportable(bool asked);
 /// All since the program began.
 void cisternMeterRead(CisternMeter* meter);
 }

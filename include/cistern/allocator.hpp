@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "cistern/current.hpp"
 #include "cistern/device.hpp"
@@ -17,6 +18,21 @@
 namespace cistern {
 
 struct Engine;
+
+/// A page that other processes may open.
+struct SharedPage {
+  int descriptor = -1;       ///< a file descriptor, closed with the export that it came with
+  std::uint64_t bytes = 0;   ///< of the whole page
+  std::uint64_t number = 0;  ///< exports that have it in common: the same page and descriptor
+};
+
+/// What another process needs to open a block: exportBlock.
+struct BlockExport {
+  std::vector<SharedPage> pages;  ///< in the order of their addresses, one after another
+  void* base = nullptr;           ///< where the first begins in this process
+  std::uint64_t offset = 0;       ///< of the block from there
+  std::uint64_t bytes = 0;        ///< of the block
+};
 
 /// All verbs are thread-safe and may be called from any thread. No verb synchronises the device or
 /// waits for a stream while another way to serve it exists.
@@ -72,6 +88,30 @@ class CISTERN_API CachingAllocator {
   /// The pool that a request on the stream, by this thread, would go to now.
   MempoolId_t poolFor(Stream stream);
 
+  // ---- Other processes, other devices ----------------------------------------------------------
+
+  /// The memory of a block for another process, which gets the descriptors (SCM_RIGHTS of a unix
+  /// socket, or pidfd_getfd) and opens them with openImport. The block stays where it is while it
+  /// is allocated, and its memory is not given back to the device before the export is dropped,
+  /// whatever is freed. What order there is between the work of two processes is theirs to make.
+  /// A block that does not lie in pages, but in one malloc of the device's, has no page in its
+  /// export: pass `base` by the vendor's call (cudaIpcGetMemHandle). Pre: the block stays allocated
+  /// during the call, and the export is dropped before the allocator ends. Throws InvalidArgument
+  /// for any pointer that is not an allocated block's, DeviceFailure where pages cannot be
+  /// exported, std::bad_alloc.
+  std::shared_ptr<const BlockExport> exportBlock(void* pointer);
+  /// The pages that another process exported, one after another at new addresses: a block lies at
+  /// its offset from the pointer. They stay while there is a user of the pointer, also if the other
+  /// process frees the block or ends; the last one's end waits for the device. During a capture it
+  /// cannot, and leaves them where they are. The descriptors stay the caller's. Throws
+  /// InvalidArgument for no page, and for a size that is none; DeviceFailure; std::bad_alloc. Pre:
+  /// `bytes` is each page's, and the device outlives the pointer.
+  std::shared_ptr<void> openImport(const std::vector<SharedPage>& pages);
+  /// The device with that ordinal reads and writes all memory of this one's from now on: what there
+  /// is, and what will be. Again, or for this device itself: no-op. Throws DeviceFailure where it
+  /// cannot.
+  void enablePeerAccess(int ordinal);
+
   // ---- Hooks. Each is called without a lock held, by the thread whose verb has come to it, and
   // may call every verb: of this allocator, of its pools, and those that add or replace hooks.
   // Several threads may call one at the same time. An empty function is refused (InvalidArgument),
@@ -108,6 +148,13 @@ class CISTERN_API CachingAllocator {
   CacheInfo cacheInfo() const;
   /// Every segment and block. Whoever allocates meanwhile waits. Throws std::bad_alloc.
   Snapshot snapshot() const;
+  /// From now on what is put behind addresses, and taken away, is kept for takeMemoryEvents: of
+  /// what is not taken the last 65,536, at least. Off, which it is at first, forgets them, and
+  /// costs nothing.
+  void recordMemoryEvents(bool on);
+  /// Those since the last call, in order. Together with a snapshot that is taken after them, with
+  /// no other thread in a verb, they say what lay where at any time.
+  std::vector<MemoryEvent> takeMemoryEvents();
   /// How many requests so far found no free block of their stream at hand. Unlike memoryStats() it
   /// takes no lock and leaves threads what they keep.
   std::uint64_t misses() const;

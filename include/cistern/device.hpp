@@ -33,7 +33,8 @@ struct MemoryInfo {
 struct VirtualMemoryCapability {
   bool supported = false;
   std::uint64_t granularity =
-      0;  ///< page sizes and map addresses are multiples of it; 2 MiB on CUDA
+      0;                    ///< page sizes and map addresses are multiples of it; 2 MiB on CUDA
+  bool exportable = false;  ///< pages can be handed to other processes: exportPage, importPage
 };
 
 enum class CaptureMode : std::uint8_t { kGlobal, kThreadLocal, kRelaxed };
@@ -101,6 +102,13 @@ class CISTERN_API Device {
   Status setAccess(Address address, std::size_t bytes);
   /// Pre: the range is made of whole mappings, and no queued work uses them through this range.
   Status unmap(Address address, std::size_t bytes);
+  /// A file descriptor of the page, for another process or another device object of the same GPU.
+  /// It is the caller's to close, closes on exec, and keeps the page's memory while it is open.
+  /// Pre: the page is held. kNotSupported where virtualMemory().exportable is false.
+  Result<int> exportPage(Page page);
+  /// The page behind a descriptor from exportPage, held by the caller as one from createPage, and
+  /// of the same size. The descriptor stays the caller's. Fails as exportPage does.
+  Result<Page> importPage(int descriptor);
 
   // ---- Streams ---------------------------------------------------------------------------------
 
@@ -165,6 +173,10 @@ class CISTERN_API Device {
   Status hostFree(void* pointer);
   /// Whether this device can map and use memory of the device with that ordinal.
   Result<bool> canAccessPeer(int peer_ordinal);
+  /// The device with that ordinal reads and writes all memory of this one from now on: what malloc
+  /// and setAccess have given so far, and what they will. Again, and for this device itself: no-op.
+  /// kNotSupported where it cannot. On failure it may reach a part.
+  Status admitPeer(int peer_ordinal);
   /// Whether memory of this device can be handed to another process.
   virtual bool interprocessSupported() const = 0;
 
@@ -196,6 +208,8 @@ class CISTERN_API Device {
  private:
   void count(Call call);
 
+  // A backend that cannot do one of the three that are defined leaves it: it is kNotSupported.
+
   virtual Result<Address> doMalloc(std::size_t bytes) = 0;
   virtual Status doFree(Address address) = 0;
   virtual Result<MemoryInfo> doMemoryInfo() = 0;
@@ -206,6 +220,8 @@ class CISTERN_API Device {
   virtual Status doMap(Address address, std::size_t bytes, Page page) = 0;
   virtual Status doSetAccess(Address address, std::size_t bytes) = 0;
   virtual Status doUnmap(Address address, std::size_t bytes) = 0;
+  virtual Result<int> doExportPage(Page page);
+  virtual Result<Page> doImportPage(int descriptor);
   virtual Result<Stream> doCreateStream() = 0;
   virtual Status doDestroyStream(Stream stream) = 0;
   virtual Status doWaitEvent(Stream stream, Event event) = 0;
@@ -232,6 +248,7 @@ class CISTERN_API Device {
   virtual Result<void*> doHostMalloc(std::size_t bytes) = 0;
   virtual Status doHostFree(void* pointer) = 0;
   virtual Result<bool> doCanAccessPeer(int peer_ordinal) = 0;
+  virtual Status doAdmitPeer(int peer_ordinal);
   virtual Result<Address> doMallocAsync(std::size_t bytes, Stream stream) = 0;
   virtual Status doFreeAsync(Address address, Stream stream) = 0;
   virtual Result<DriverPoolInfo> doDriverPool(bool reset) = 0;

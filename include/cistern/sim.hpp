@@ -30,7 +30,8 @@ struct SimConfig {
   bool race_detector = true;             ///< off: races() stays empty, and launches cost less
   bool virtual_memory = true;            ///< off: every virtual memory call is kNotSupported
   bool reuse_streams = false;            ///< a new stream has the handle of the last destroyed one
-  std::vector<int> peers;                ///< ordinals whose memory this device can use
+  /// Ordinals, 0 to 7, of the devices whose memory this one can use, and which can use its own.
+  std::vector<int> peers;
 };
 
 // ---- What can be queued: work that says how long it lasts, what memory it touches, and, if a test
@@ -164,6 +165,9 @@ class CISTERN_API SimulatedDevice : public Device {
   /// is less; returns how much they hold.
   virtual std::uint64_t foreignUse(std::uint64_t bytes) = 0;
   virtual FaultPlan& faults() = 0;
+
+  /// Whether the device with that ordinal may read and write all of the range: see admitPeer.
+  virtual bool peerReaches(int ordinal, Address address, std::uint64_t bytes) const = 0;
 
   /// How many calls named a stream that is not alive. A driver may end the process at any of them.
   virtual std::uint64_t callsOnDeadStreams() const = 0;

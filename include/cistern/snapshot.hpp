@@ -1,4 +1,5 @@
-// Every segment and block of an allocator at one moment: for a person to look at, and for tools.
+// Every segment and block of an allocator at one moment, and what became of its memory before: for
+// a person to look at, and for tools.
 #pragma once
 
 #include <cstdint>
@@ -38,6 +39,22 @@ struct SnapshotSegment {
   SizeKind kind = SizeKind::kSmall;   ///< of the requests that it serves
   bool in_pages = false;              ///< a range of addresses
   std::vector<SnapshotBlock> blocks;  ///< by address; they cover the segment
+};
+
+/// What became of a part of the memory.
+enum class MemoryAction : std::uint8_t {
+  kSegmentAlloc,  ///< a malloc of the device, or of a pool's source
+  kSegmentFree,   ///< given back
+  kPageMap,       ///< there is a page behind addresses now, with or without a call to the device
+  kPageUnmap,     ///< there is none any more: it went elsewhere, or back to the device
+};
+
+struct MemoryEvent {
+  MemoryAction action{};
+  Address address = 0;
+  std::uint64_t bytes = 0;
+  Stream stream;  ///< whose blocks lie there
+  MempoolId_t pool;
 };
 
 struct Snapshot {

@@ -2,6 +2,8 @@
 // PyTorch's pools and history beside it.
 #pragma once
 
+#include <mutex>
+
 #include "cistern/default_allocator.hpp"
 #include "history.hpp"
 #include "pools.hpp"
@@ -16,10 +18,18 @@ struct DeviceState {
         pools(cistern::pools(ordinal)),
         history(ordinal) {}
 
+  /// Tells the history what became of memory since the last time, with that stack.
+  void tellMemoryEvents(const Context& context);
+  /// Listens to what becomes of memory while the history does.
+  void follow() { allocator.recordMemoryEvents(history.listening()); }
+
   const DeviceIndex device;
   cistern::CachingAllocator& allocator;
   TorchPools pools;
   History history;
+
+ private:
+  std::mutex telling_;  ///< keeps what one thread has taken before what the next one takes
 };
 
 }  // namespace cistern_torch

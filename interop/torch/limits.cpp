@@ -46,7 +46,10 @@ void* TorchAllocator::getBaseAllocation(void* pointer, std::size_t* bytes) {
 }
 
 void TorchAllocator::emptyCache(TorchPoolId pool) {
-  asTorch([&] { everywhere([&](DeviceState& state) { state.pools.emptyCache(pool); }); });
+  everywhere([&](DeviceState& state) {
+    asTorch([&] { state.pools.emptyCache(pool); });
+    if (state.history.listening()) state.tellMemoryEvents(nullptr);
+  });
 }
 
 }  // namespace cistern_torch

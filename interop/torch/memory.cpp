@@ -73,6 +73,7 @@ void* TorchAllocator::takeListening(DeviceState& state, std::size_t bytes, cudaS
     pool = state.pools.nameOf(state.allocator.poolFor(stream));
     return state.allocator.allocate(bytes, stream);
   });
+  state.tellMemoryEvents(context);
   state.history.allocated({Action::ALLOC, std::size_t(pointer), bytes, stream, pool},
                           std::move(context));
   tellProfiler(state, pointer, std::int64_t(bytes));
@@ -93,6 +94,7 @@ void TorchAllocator::tellProfiler(DeviceState& state, void* pointer, std::int64_
 
 void TorchAllocator::raw_delete(void* pointer) {
   if (pointer == nullptr || uncached_.free(pointer)) return;
+  shared_.freed(pointer);
   const c10::impl::PyInterpreter* const trace = c10::impl::GPUTrace::get_trace();
   if (trace != nullptr) [[unlikely]]
     (*trace)->trace_gpu_memory_deallocation(c10::kCUDA, reinterpret_cast<std::uintptr_t>(pointer));
@@ -103,6 +105,7 @@ void TorchAllocator::raw_delete(void* pointer) {
   const auto bytes = std::int64_t(state->allocator.blockSize(pointer));
   state->history.freed(pointer, state->history.gather(theirs::RecordContext::ALL));
   cistern::free(pointer);
+  state->tellMemoryEvents(nullptr);
   tellProfiler(*state, pointer, -bytes);
 }
 

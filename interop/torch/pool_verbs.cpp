@@ -59,8 +59,10 @@ theirs::CheckpointDelta TorchAllocator::setCheckpointPoolState(
   asTorch([&] {
     const cistern::PoolCheckpoint before = pools.held(wanted->checkpoint.id);
     pools.restore(wanted->checkpoint);
-    for (const auto& block : before.blocks)
+    for (const auto& block : before.blocks) {
       delta.ptrs_freed.push_back(cistern::toPointer(block.address));
+      shared_.freed(delta.ptrs_freed.back());
+    }
   });
   for (const auto& block : wanted->checkpoint.blocks) {
     void* const pointer = cistern::toPointer(block.address);

@@ -6,6 +6,34 @@
 #include "segments.hpp"
 
 namespace cistern_torch {
+namespace {
+
+Action actionOf(cistern::MemoryAction action) {
+  switch (action) {
+    case cistern::MemoryAction::kSegmentAlloc:
+      return Action::SEGMENT_ALLOC;
+    case cistern::MemoryAction::kSegmentFree:
+      return Action::SEGMENT_FREE;
+    case cistern::MemoryAction::kPageMap:
+      return Action::SEGMENT_MAP;
+    case cistern::MemoryAction::kPageUnmap:
+      return Action::SEGMENT_UNMAP;
+  }
+  return Action::SEGMENT_MAP;
+}
+
+}  // namespace
+
+// Some of it was done in the background, or by a verb that no stack was gathered for: the first
+// who comes by tells it.
+void DeviceState::tellMemoryEvents(const Context& context) {
+  const std::lock_guard lock(telling_);
+  for (const cistern::MemoryEvent& event : allocator.takeMemoryEvents()) {
+    history.add({actionOf(event.action), std::size_t(event.address), std::size_t(event.bytes),
+                 reinterpret_cast<cudaStream_t>(event.stream.raw), pools.nameOf(event.pool)},
+                context);
+  }
+}
 
 theirs::SnapshotInfo TorchAllocator::takeSnapshot(TorchPoolId pool, bool include_traces) {
   theirs::SnapshotInfo result;
@@ -16,6 +44,7 @@ theirs::SnapshotInfo TorchAllocator::takeSnapshot(TorchPoolId pool, bool include
   const int devices = std::max(0, devices_.load());
   result.device_traces.resize(std::size_t(devices));
   everywhere([&](DeviceState& state) {
+    if (state.history.listening()) state.tellMemoryEvents(nullptr);
     asTorch([&] { addSegments(state, pool, result.segments); });
     if (!include_traces || int(state.device) >= devices) return;
     if (state.history.enabled()) state.history.add({Action::SNAPSHOT}, nullptr);
@@ -43,7 +72,10 @@ void TorchAllocator::setHistory(bool enabled, theirs::CreateContextFn gather,
   const std::lock_guard lock(mutex_);
   history_ = {enabled, gather, most_entries, when, skipped_actions};
   if (clear || !enabled) annotations_.clear();
-  everywhere([&](DeviceState& state) { state.history.set(history_, clear); });
+  everywhere([&](DeviceState& state) {
+    state.history.set(history_, clear);
+    state.follow();
+  });
   listening_.store(enabled || !trackers_.empty(), std::memory_order_relaxed);
 }
 
@@ -83,7 +115,10 @@ void TorchAllocator::attachOutOfMemoryObserver(theirs::OutOfMemoryObserver obser
 void TorchAllocator::attachAllocatorTraceTracker(theirs::AllocatorTraceTracker tracker) {
   const std::lock_guard lock(mutex_);
   trackers_.push_back(tracker);
-  everywhere([&](DeviceState& state) { state.history.addTracker(tracker); });
+  everywhere([&](DeviceState& state) {
+    state.history.addTracker(tracker);
+    state.follow();
+  });
   listening_.store(true, std::memory_order_relaxed);
 }
 

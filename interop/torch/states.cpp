@@ -46,6 +46,7 @@ DeviceState* TorchAllocator::ownerOf(void* pointer) const {
 void TorchAllocator::followHistory(DeviceState& state) {
   for (const auto& tracker : trackers_) state.history.addTracker(tracker);
   if (history_.enabled) state.history.set(history_, false);
+  state.follow();
 }
 
 void TorchAllocator::outOfMemory(DeviceState& state, const cistern::OutOfMemoryReport& report) {
@@ -55,10 +56,12 @@ void TorchAllocator::outOfMemory(DeviceState& state, const cistern::OutOfMemoryR
     observers = out_of_memory_observers_;
   }
   if (state.history.listening()) {
+    const Context context = state.history.gather(theirs::RecordContext::ALLOC);
+    state.tellMemoryEvents(context);
     state.history.add(
         {Action::OOM, std::size_t(report.device_free), std::size_t(report.requested),
          reinterpret_cast<cudaStream_t>(report.stream.raw), state.pools.nameOf(report.pool)},
-        state.history.gather(theirs::RecordContext::ALLOC));
+        context);
   }
   for (const auto& observer : observers) {
     observer(state.device, std::size_t(report.requested), std::size_t(report.device_total),

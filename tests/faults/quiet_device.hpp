@@ -63,6 +63,12 @@ class QuietDevice final : public Device {
   Status doUnmap(Address address, std::size_t bytes) override {
     return quietly([&] { return sim_.unmap(address, bytes); });
   }
+  Result<int> doExportPage(Page page) override {
+    return quietly([&] { return sim_.exportPage(page); });
+  }
+  Result<Page> doImportPage(int descriptor) override {
+    return quietly([&] { return sim_.importPage(descriptor); });
+  }
   Result<Stream> doCreateStream() override {
     return quietly([&] { return sim_.createStream(); });
   }

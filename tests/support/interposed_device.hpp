@@ -45,6 +45,8 @@ class InterposedDevice final : public Device {
     return at(Call::kSetAccess).setAccess(a, n);
   }
   Status doUnmap(Address a, std::size_t n) override { return at(Call::kUnmap).unmap(a, n); }
+  Result<int> doExportPage(Page p) override { return at(Call::kExportPage).exportPage(p); }
+  Result<Page> doImportPage(int d) override { return at(Call::kImportPage).importPage(d); }
   Result<Stream> doCreateStream() override { return at(Call::kCreateStream).createStream(); }
   Status doDestroyStream(Stream s) override { return at(Call::kDestroyStream).destroyStream(s); }
   Status doWaitEvent(Stream s, Event e) override { return at(Call::kWaitEvent).waitEvent(s, e); }
@@ -99,6 +101,7 @@ class InterposedDevice final : public Device {
   Result<void*> doHostMalloc(std::size_t n) override { return at(Call::kHostMalloc).hostMalloc(n); }
   Status doHostFree(void* p) override { return at(Call::kHostFree).hostFree(p); }
   Result<bool> doCanAccessPeer(int p) override { return at(Call::kCanAccessPeer).canAccessPeer(p); }
+  Status doAdmitPeer(int p) override { return at(Call::kAdmitPeer).admitPeer(p); }
   Result<Address> doMallocAsync(std::size_t n, Stream s) override {
     return at(Call::kMallocAsync).mallocAsync(n, s);
   }

@@ -1,6 +1,12 @@
 #include "allocator/device/sim/backing.hpp"
 
+#include <algorithm>
+#include <cstring>
+
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "allocator/base/check.hpp"
 
@@ -8,16 +14,51 @@ namespace cistern::sim {
 
 Backing::~Backing() {
   if (data_ != nullptr) CISTERN_CHECK(munmap(data_, bytes_) == 0);
+  if (file_ >= 0) (void)close(file_);
 }
 
 std::byte* Backing::data() {
   if (data_ == nullptr) {
-    void* mapped = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    const int flags = file_ >= 0 ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    void* mapped = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, flags, file_, 0);
     CISTERN_CHECK(mapped != MAP_FAILED);
     data_ = static_cast<std::byte*>(mapped);
   }
   return data_;
+}
+
+int Backing::share() {
+  if (file_ < 0 && !moveToFile()) return -1;
+  return fcntl(file_, F_DUPFD_CLOEXEC, 0);
+}
+
+// What was written so far goes along; what was not stays a hole in the file.
+bool Backing::moveToFile() {
+  const int file = memfd_create("cistern-sim-page", MFD_CLOEXEC);
+  if (file < 0) return false;
+  if (ftruncate(file, off_t(bytes_)) != 0) {
+    (void)close(file);
+    return false;
+  }
+  file_ = file;
+  std::byte* const old = data_;
+  if (old == nullptr) return true;
+  data_ = nullptr;
+  constexpr std::uint64_t kPiece = 4096;
+  static constexpr std::byte kZeroes[kPiece] = {};
+  for (std::uint64_t at = 0; at < bytes_; at += kPiece) {
+    const std::uint64_t piece = std::min(kPiece, bytes_ - at);
+    if (std::memcmp(old + at, kZeroes, piece) != 0) std::memcpy(data() + at, old + at, piece);
+  }
+  CISTERN_CHECK(munmap(old, bytes_) == 0);
+  return true;
+}
+
+// Only files of that kind can be asked for their seals.
+std::uint64_t Backing::bytesBehind(int descriptor) {
+  struct stat status {};
+  if (fcntl(descriptor, F_GET_SEALS) < 0 || fstat(descriptor, &status) != 0) return 0;
+  return std::uint64_t(status.st_size);
 }
 
 }  // namespace cistern::sim

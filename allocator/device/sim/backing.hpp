@@ -1,5 +1,6 @@
 // The bytes behind simulated memory: host memory that comes into being when it is first touched, so
-// that a simulated device of 80 GiB fits on a small machine.
+// that a simulated device of 80 GiB fits on a small machine. What is exported lies in a file of the
+// kernel's, which whoever has its descriptor maps too.
 #pragma once
 
 #include <cstddef>
@@ -13,6 +14,8 @@ class Backing {
  public:
   /// `id` is unique in the device and never used again.
   Backing(std::uint64_t id, std::uint64_t bytes) : id_(id), bytes_(bytes) {}
+  /// The memory behind a descriptor that is this object's from now on.
+  Backing(std::uint64_t id, std::uint64_t bytes, int file) : id_(id), bytes_(bytes), file_(file) {}
   ~Backing();
   Backing(const Backing&) = delete;
   Backing& operator=(const Backing&) = delete;
@@ -21,10 +24,18 @@ class Backing {
   std::uint64_t bytes() const { return bytes_; }
   /// Its first byte; zeroes until written.
   std::byte* data();
+  /// A descriptor of the memory, the caller's to close; -1 when the kernel has none to give.
+  int share();
+
+  /// How many bytes lie behind a descriptor from share(); 0 for any other.
+  static std::uint64_t bytesBehind(int descriptor);
 
  private:
+  bool moveToFile();
+
   std::uint64_t id_;
   std::uint64_t bytes_;
+  int file_ = -1;
   std::byte* data_ = nullptr;
 };
 

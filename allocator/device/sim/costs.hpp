@@ -41,6 +41,10 @@ constexpr Nanoseconds unmap(std::uint64_t pages, std::uint64_t bytes) {
 inline constexpr Nanoseconds kReserve = 600;
 inline constexpr Nanoseconds kFreeReservation = 600;
 
+// Not measured: a descriptor is priced as a page of 2 MiB is made.
+inline constexpr Nanoseconds kExportPage = createPage(2 * kMiB);
+inline constexpr Nanoseconds kImportPage = createPage(2 * kMiB);
+
 inline constexpr Nanoseconds kRecordEvent = 152;  // cudaEventRecord
 inline constexpr Nanoseconds kQueryEvent = 133;   // cudaEventQuery
 inline constexpr Nanoseconds kWaitEvent = 123;    // cudaStreamWaitEvent
@@ -74,5 +78,7 @@ inline constexpr Nanoseconds kDumpGraph = kLaunch;
 inline constexpr Nanoseconds kExchangeCaptureMode = 27;
 inline constexpr Nanoseconds kCanAccessPeer = 27;
 inline constexpr Nanoseconds kDriverPool = 27;
+// Not measured: once in a program's life, whatever it takes.
+inline constexpr Nanoseconds kAdmitPeer = 9'000;
 
 }  // namespace cistern::sim::cost

@@ -132,7 +132,7 @@ void Memory::audit() const {
   for (const auto& [raw, page] : pages_) {
     CISTERN_CHECK(page.mappings == mappings[raw]);
     CISTERN_CHECK(page.held || page.mappings > 0);
-    used += page.backing->bytes();
+    used += page.imported ? 0 : page.backing->bytes();
   }
   CISTERN_CHECK(used_ == used + malloced && used_ + foreign_ <= capacity_);
   std::uint64_t reserved_bytes = 0;

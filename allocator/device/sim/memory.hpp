@@ -22,7 +22,8 @@
 namespace cistern::sim {
 
 /// Invariants (audit() checks each):
-///   used == malloc'ed bytes, as charged, + bytes of live pages;  used + foreign <= capacity;
+///   used == malloc'ed bytes, as charged, + bytes of live pages that were made here;
+///   used + foreign <= capacity;
 ///   a page is live while it is held or mapped;  mappings are disjoint, each in one reservation.
 class Memory {
  public:
@@ -52,6 +53,13 @@ class Memory {
   std::vector<std::uint64_t> viewsFrom(Address address, std::size_t count) const;  ///< their ids
   void setAccess(Address address, std::size_t views);
   void unmap(Address address, std::size_t views);
+  Result<int> exportPage(Page page);
+  /// It takes nothing from the capacity: another device object has it already.
+  Result<Page> importPage(int descriptor);
+
+  /// The device with that ordinal reaches all that this one does from now on. Pre: 0 to 7.
+  void admitPeer(int ordinal);
+  bool peerReaches(int ordinal, Address address, std::uint64_t bytes) const;
 
   /// Appends what lies behind the access to `spans`. False when some byte of it is not allocated,
   /// or mapped without access; `why` then says which, and `spans` is unspecified.
@@ -72,6 +80,7 @@ class Memory {
     std::shared_ptr<Backing> backing;
     std::uint64_t mappings = 0;
     bool held = true;
+    bool imported = false;
   };
   struct View {
     std::uint64_t bytes;
@@ -79,6 +88,7 @@ class Memory {
     std::uint64_t id;
     std::shared_ptr<Backing> backing;
     bool accessible = false;
+    std::uint32_t peers = 0;  ///< a bit for each ordinal that reaches it
   };
   using Views = std::map<Address, View>;
 
@@ -102,6 +112,7 @@ class Memory {
   std::unordered_map<std::uint64_t, PhysicalPage> pages_;
   Views views_;
   std::vector<std::uint64_t> returned_;
+  std::uint32_t admitted_ = 0;  ///< a bit for each ordinal
 };
 
 }  // namespace cistern::sim

@@ -1,6 +1,8 @@
 // Pages, reservations and mappings: see memory.hpp.
+#include <algorithm>
 #include <iterator>
 
+#include <fcntl.h>
 #include <fmt/format.h>
 
 #include "allocator/base/check.hpp"
@@ -67,7 +69,7 @@ Status Memory::releasePage(Page page) {
 void Memory::dropIfUnused(std::uint64_t page) {
   const auto it = pages_.find(page);
   if (it->second.held || it->second.mappings > 0) return;
-  used_ -= it->second.backing->bytes();
+  if (!it->second.imported) used_ -= it->second.backing->bytes();
   returned_.push_back(page);
   pages_.erase(it);
 }
@@ -131,7 +133,10 @@ std::vector<std::uint64_t> Memory::viewsFrom(Address address, std::size_t count)
 }
 
 void Memory::setAccess(Address address, std::size_t views) {
-  for (auto it = views_.find(address); views > 0; --views, ++it) it->second.accessible = true;
+  for (auto it = views_.find(address); views > 0; --views, ++it) {
+    it->second.accessible = true;
+    it->second.peers |= admitted_;
+  }
 }
 
 void Memory::unmap(Address address, std::size_t views) {
@@ -141,6 +146,51 @@ void Memory::unmap(Address address, std::size_t views) {
     --pages_.at(page).mappings;
     dropIfUnused(page);
   }
+}
+
+// ---- Other processes, other devices ------------------------------------------------------------
+
+Result<int> Memory::exportPage(Page page) {
+  if (heldBytes(page) == 0) {
+    return refusal(Call::kExportPage, Reason::kInvalidValue,
+                   fmt::format("page {} is not held", page.raw));
+  }
+  const int descriptor = pages_.at(page.raw).backing->share();
+  if (descriptor >= 0) return descriptor;
+  return refusal(Call::kExportPage, Reason::kUnknown, "the host has no file for it");
+}
+
+Result<Page> Memory::importPage(int descriptor) {
+  const std::uint64_t bytes = Backing::bytesBehind(descriptor);
+  if (bytes == 0 || bytes % granularity_ != 0) {
+    return refusal(Call::kImportPage, Reason::kInvalidValue,
+                   fmt::format("descriptor {} is of no page", descriptor));
+  }
+  const int own = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
+  if (own < 0) return refusal(Call::kImportPage, Reason::kUnknown, "no descriptor is left");
+  const std::uint64_t id = next_id_++;
+  PhysicalPage page{std::make_shared<Backing>(id, bytes, own)};
+  page.imported = true;
+  pages_.emplace(id, std::move(page));
+  return Page{id};
+}
+
+void Memory::admitPeer(int ordinal) {
+  admitted_ |= 1U << unsigned(ordinal);
+  for (auto& [address, view] : views_) {
+    if (view.accessible) view.peers |= admitted_;
+  }
+}
+
+bool Memory::peerReaches(int ordinal, Address address, std::uint64_t bytes) const {
+  const std::uint32_t peer = 1U << unsigned(ordinal);
+  std::vector<Span> spans;
+  std::string why;
+  if (!resolve({address, bytes, AccessKind::kWrite}, spans, why)) return false;
+  if (address < reservations_begin_) return (admitted_ & peer) != 0;
+  return std::all_of(spans.begin(), spans.end(), [&](const Span& span) {
+    return (std::prev(views_.upper_bound(span.address))->second.peers & peer) != 0;
+  });
 }
 
 }  // namespace cistern::sim

@@ -26,7 +26,7 @@ SimDevice::~SimDevice() {
 
 VirtualMemoryCapability SimDevice::virtualMemory() const {
   if (!config_.virtual_memory) return {};
-  return {true, config_.granularity};
+  return {true, config_.granularity, true};
 }
 
 // ---- What every call begins with ---------------------------------------------------------------
@@ -167,6 +167,12 @@ void SimDevice::runEffects() { effects_.runUntil(clock_.now()); }
 std::uint64_t SimDevice::foreignUse(std::uint64_t bytes) {
   MutexLock lock(mutex_);
   return memory_.foreignUse(bytes);
+}
+
+bool SimDevice::peerReaches(int ordinal, Address address, std::uint64_t bytes) const {
+  if (ordinal < 0 || ordinal > 7) return false;
+  MutexLock lock(mutex_);
+  return memory_.peerReaches(ordinal, address, bytes);
 }
 
 std::uint64_t SimDevice::callsOnDeadStreams() const {

@@ -48,6 +48,7 @@ class SimDevice final : public SimulatedDevice {
   std::uint64_t foreignUse(std::uint64_t bytes) override;
   FaultPlan& faults() override { return faults_; }
   std::uint64_t callsOnDeadStreams() const override;
+  bool peerReaches(int ordinal, Address address, std::uint64_t bytes) const override;
   std::vector<RaceReport> races() const override;
   void clearRaces() override;
   void audit() const override;
@@ -99,6 +100,7 @@ class SimDevice final : public SimulatedDevice {
   void runEffects() CISTERN_REQUIRES(mutex_);
   void forgetReturnedPages() CISTERN_REQUIRES(mutex_);
 
+  bool isPeer(int ordinal) const;
   bool needsMemory(const Work& work) const { return config_.race_detector || bool(work.effect); }
   Status resolve(Call call, const Work& work, Stream stream, std::vector<Span>& spans)
       CISTERN_REQUIRES(mutex_);
@@ -117,6 +119,8 @@ class SimDevice final : public SimulatedDevice {
   Status doMap(Address address, std::size_t bytes, Page page) override;
   Status doSetAccess(Address address, std::size_t bytes) override;
   Status doUnmap(Address address, std::size_t bytes) override;
+  Result<int> doExportPage(Page page) override;
+  Result<Page> doImportPage(int descriptor) override;
   Result<Stream> doCreateStream() override;
   Status doDestroyStream(Stream stream) override;
   Status doWaitEvent(Stream stream, Event event) override;
@@ -143,6 +147,7 @@ class SimDevice final : public SimulatedDevice {
   Result<void*> doHostMalloc(std::size_t bytes) override;
   Status doHostFree(void* pointer) override;
   Result<bool> doCanAccessPeer(int peer_ordinal) override;
+  Status doAdmitPeer(int peer_ordinal) override;
   Result<Address> doMallocAsync(std::size_t bytes, Stream stream) override;
   Status doFreeAsync(Address address, Stream stream) override;
   Result<DriverPoolInfo> doDriverPool(bool reset) override;

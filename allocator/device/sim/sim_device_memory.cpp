@@ -95,6 +95,18 @@ Status SimDevice::doUnmap(Address address, std::size_t bytes) {
   return {};
 }
 
+Result<int> SimDevice::doExportPage(Page page) {
+  MutexLock lock(mutex_);
+  if (Status in = enterVirtual(Call::kExportPage, cost::kExportPage); !in.ok()) return in.error();
+  return memory_.exportPage(page);
+}
+
+Result<Page> SimDevice::doImportPage(int descriptor) {
+  MutexLock lock(mutex_);
+  if (Status in = enterVirtual(Call::kImportPage, cost::kImportPage); !in.ok()) return in.error();
+  return memory_.importPage(descriptor);
+}
+
 void SimDevice::forgetReturnedPages() {
   for (const std::uint64_t page : memory_.takeReturnedPages()) detector_.forget(page);
 }
@@ -122,7 +134,23 @@ Status SimDevice::doHostFree(void* pointer) {
 Result<bool> SimDevice::doCanAccessPeer(int peer_ordinal) {
   MutexLock lock(mutex_);
   if (Status in = enter(Call::kCanAccessPeer, cost::kCanAccessPeer); !in.ok()) return in.error();
-  return std::find(config_.peers.begin(), config_.peers.end(), peer_ordinal) != config_.peers.end();
+  return isPeer(peer_ordinal);
+}
+
+Status SimDevice::doAdmitPeer(int peer_ordinal) {
+  MutexLock lock(mutex_);
+  if (Status in = enter(Call::kAdmitPeer, cost::kAdmitPeer); !in.ok()) return in;
+  if (peer_ordinal == config_.ordinal) return {};
+  if (!isPeer(peer_ordinal) || peer_ordinal < 0 || peer_ordinal > 7) {
+    return refusal(Call::kAdmitPeer, Reason::kNotSupported,
+                   fmt::format("device {} cannot reach device {}", peer_ordinal, config_.ordinal));
+  }
+  memory_.admitPeer(peer_ordinal);
+  return {};
+}
+
+bool SimDevice::isPeer(int ordinal) const {
+  return std::find(config_.peers.begin(), config_.peers.end(), ordinal) != config_.peers.end();
 }
 
 Result<Address> SimDevice::doMallocAsync(std::size_t, Stream) {

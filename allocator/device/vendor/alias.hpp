@@ -36,6 +36,7 @@ inline constexpr Error kSuccess = GPU(Success);
 static_assert(GPU(ErrorInvalidValue) == 1 && GPU(ErrorMemoryAllocation) == 2);
 static_assert(GPU(ErrorInsufficientDriver) == 35 && GPU(ErrorNoDevice) == 100);
 static_assert(GPU(ErrorInvalidDevice) == 101 && GPU(ErrorInvalidResourceHandle) == 400);
+static_assert(GPU(ErrorPeerAccessUnsupported) == 217);
 static_assert(GPU(ErrorNotReady) == 600 && GPU(ErrorContextIsDestroyed) == 709);
 static_assert(GPU(ErrorNotSupported) == 801 && GPU(ErrorStreamCaptureUnsupported) == 900);
 static_assert(GPU(ErrorStreamCaptureInvalidated) == 901 && GPU(ErrorCapturedEvent) == 907);

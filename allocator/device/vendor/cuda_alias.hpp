@@ -84,6 +84,12 @@ inline cudaError_t interprocessSupported(int ordinal, int* supported) {
   return cudaDeviceGetAttribute(supported, cudaDevAttrIpcEventSupport, ordinal);
 }
 
+/// What malloc has given and will give on device `of` can be used by `peer`, which is current.
+inline cudaError_t openToCurrent(int of) {
+  const cudaError_t error = cudaDeviceEnablePeerAccess(of, 0);
+  return error == cudaErrorPeerAccessAlreadyEnabled ? cudaSuccess : error;
+}
+
 // ---- Pinned host memory ------------------------------------------------------------------------
 
 inline cudaError_t pinnedMalloc(void** memory, std::size_t bytes) {
@@ -126,9 +132,11 @@ inline cudaError_t graphDot(cudaGraph_t graph, const char* path) {
 // ---- Virtual memory: the driver's own, with integers for addresses and handles -----------------
 
 struct VirtualMemory {
-  static CUmemAllocationProp properties(int ordinal) {
+  /// Exportable wherever the device can do it: bench_mapping says what it costs.
+  static CUmemAllocationProp properties(int ordinal, bool exportable) {
     CUmemAllocationProp properties{};
     properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    if (exportable) properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
     properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
     properties.location.id = ordinal;
     return properties;
@@ -137,8 +145,12 @@ struct VirtualMemory {
     return asRuntime(driver().device_get_attribute(
         supported, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, ordinal));
   }
-  static cudaError_t granularity(int ordinal, std::size_t* bytes) {
-    const CUmemAllocationProp wanted = properties(ordinal);
+  static cudaError_t exportable(int ordinal, int* exportable) {
+    return asRuntime(driver().device_get_attribute(
+        exportable, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, ordinal));
+  }
+  static cudaError_t granularity(int ordinal, bool exportable, std::size_t* bytes) {
+    const CUmemAllocationProp wanted = properties(ordinal, exportable);
     return asRuntime(driver().granularity(bytes, &wanted, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
   }
   static cudaError_t reserve(std::size_t bytes, Address* address) {
@@ -150,8 +162,8 @@ struct VirtualMemory {
   static cudaError_t freeReservation(Address address, std::size_t bytes) {
     return asRuntime(driver().address_free(address, bytes));
   }
-  static cudaError_t create(int ordinal, std::size_t bytes, Page* page) {
-    const CUmemAllocationProp wanted = properties(ordinal);
+  static cudaError_t create(int ordinal, bool exportable, std::size_t bytes, Page* page) {
+    const CUmemAllocationProp wanted = properties(ordinal, exportable);
     CUmemGenericAllocationHandle handle = 0;
     const CUresult result = driver().create(&handle, bytes, &wanted, 0);
     page->raw = handle;
@@ -161,15 +173,32 @@ struct VirtualMemory {
   static cudaError_t map(Address address, std::size_t bytes, Page page) {
     return asRuntime(driver().map(address, bytes, 0, page.raw, 0));
   }
-  static cudaError_t setAccess(int ordinal, Address address, std::size_t bytes) {
+  using Access = CUmemAccessDesc;
+  static Access readAndWrite(int ordinal) {
     CUmemAccessDesc access{};
     access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
     access.location.id = ordinal;
     access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-    return asRuntime(driver().set_access(address, bytes, &access, 1));
+    return access;
+  }
+  static cudaError_t setAccess(Address address, std::size_t bytes, const Access* who,
+                               std::size_t count) {
+    return asRuntime(driver().set_access(address, bytes, who, count));
   }
   static cudaError_t unmap(Address address, std::size_t bytes) {
     return asRuntime(driver().unmap(address, bytes));
+  }
+  static cudaError_t exportPage(Page page, int* descriptor) {
+    return asRuntime(
+        driver().export_page(descriptor, page.raw, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+  }
+  static cudaError_t importPage(int descriptor, Page* page) {
+    CUmemGenericAllocationHandle handle = 0;
+    void* const named = reinterpret_cast<void*>(std::intptr_t(descriptor));
+    const CUresult result =
+        driver().import_page(&handle, named, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+    page->raw = handle;
+    return asRuntime(result);
   }
 };
 

@@ -23,6 +23,8 @@ struct Driver {
   decltype(&::cuMemMap) map = nullptr;
   decltype(&::cuMemSetAccess) set_access = nullptr;
   decltype(&::cuMemUnmap) unmap = nullptr;
+  decltype(&::cuMemExportToShareableHandle) export_page = nullptr;
+  decltype(&::cuMemImportFromShareableHandle) import_page = nullptr;
 
   cudaError_t error = cudaSuccess;  ///< not cudaSuccess: a function could not be found
   const char* missing = "";         ///< then its name; the functions after it are null too
@@ -63,6 +65,8 @@ inline Driver loadDriver() {
   fetch(driver, "cuMemMap", driver.map);
   fetch(driver, "cuMemSetAccess", driver.set_access);
   fetch(driver, "cuMemUnmap", driver.unmap);
+  fetch(driver, "cuMemExportToShareableHandle", driver.export_page);
+  fetch(driver, "cuMemImportFromShareableHandle", driver.import_page);
   return driver;
 }
 

@@ -15,6 +15,7 @@ ErrorKind errorKind(int code) {
     case 709:  // context is destroyed: what a stream that was destroyed may answer
       return ErrorKind::kInvalidHandle;
     case 36:   // call requires newer driver
+    case 217:  // peer access unsupported
     case 500:  // symbol not found
     case 800:  // not permitted
     case 801:  // not supported

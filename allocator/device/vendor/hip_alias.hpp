@@ -59,6 +59,12 @@ inline hipError_t interprocessSupported(int, int* supported) {
   return hipSuccess;
 }
 
+/// What malloc has given and will give on device `of` can be used by `peer`, which is current.
+inline hipError_t openToCurrent(int of) {
+  const hipError_t error = hipDeviceEnablePeerAccess(of, 0);
+  return error == hipErrorPeerAccessAlreadyEnabled ? hipSuccess : error;
+}
+
 // ---- Pinned host memory ------------------------------------------------------------------------
 
 inline hipError_t pinnedMalloc(void** memory, std::size_t bytes) {
@@ -116,13 +122,18 @@ struct VirtualMemory {
   static hipError_t supported(int ordinal, int* supported) {
     std::size_t granule = 0;
     Address range = 0;
-    *supported = granularity(ordinal, &granule) == hipSuccess && granule > 0 &&
+    *supported = granularity(ordinal, false, &granule) == hipSuccess && granule > 0 &&
                  reserve(granule, &range) == hipSuccess && range != 0;
     if (*supported) return freeReservation(range, granule);
     (void)hipGetLastError();
     return hipSuccess;
   }
-  static hipError_t granularity(int ordinal, std::size_t* bytes) {
+  /// The field that asks for it has another name in each version, so pages stay in the process.
+  static hipError_t exportable(int, int* exportable) {
+    *exportable = 0;
+    return hipSuccess;
+  }
+  static hipError_t granularity(int ordinal, bool, std::size_t* bytes) {
     const hipMemAllocationProp wanted = properties(ordinal);
     return hipMemGetAllocationGranularity(bytes, &wanted, hipMemAllocationGranularityMinimum);
   }
@@ -135,7 +146,7 @@ struct VirtualMemory {
   static hipError_t freeReservation(Address address, std::size_t bytes) {
     return hipMemAddressFree(toPointer(address), bytes);
   }
-  static hipError_t create(int ordinal, std::size_t bytes, Page* page) {
+  static hipError_t create(int ordinal, bool, std::size_t bytes, Page* page) {
     const hipMemAllocationProp wanted = properties(ordinal);
     hipMemGenericAllocationHandle_t handle = nullptr;
     const hipError_t error = hipMemCreate(&handle, bytes, &wanted, 0);
@@ -149,16 +160,23 @@ struct VirtualMemory {
   static hipError_t map(Address address, std::size_t bytes, Page page) {
     return hipMemMap(toPointer(address), bytes, 0, handleOf(page), 0);
   }
-  static hipError_t setAccess(int ordinal, Address address, std::size_t bytes) {
+  using Access = hipMemAccessDesc;
+  static Access readAndWrite(int ordinal) {
     hipMemAccessDesc access{};
     access.location.type = hipMemLocationTypeDevice;
     access.location.id = ordinal;
     access.flags = hipMemAccessFlagsProtReadWrite;
-    return hipMemSetAccess(toPointer(address), bytes, &access, 1);
+    return access;
+  }
+  static hipError_t setAccess(Address address, std::size_t bytes, const Access* who,
+                              std::size_t count) {
+    return hipMemSetAccess(toPointer(address), bytes, who, count);
   }
   static hipError_t unmap(Address address, std::size_t bytes) {
     return hipMemUnmap(toPointer(address), bytes);
   }
+  static hipError_t exportPage(Page, int*) { return hipErrorNotSupported; }
+  static hipError_t importPage(int, Page*) { return hipErrorNotSupported; }
 };
 
 }  // namespace cistern::hip

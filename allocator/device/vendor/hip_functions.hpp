@@ -9,6 +9,7 @@
 // templates, or because HIP 5.2, which we build with too, does not have the function.
 #define CISTERN_HIP_FUNCTIONS(OF, AS)                                                    \
   OF(hipDeviceCanAccessPeer)                                                             \
+  OF(hipDeviceEnablePeerAccess)                                                          \
   OF(hipDeviceGetAttribute)                                                              \
   OF(hipDeviceGetName)                                                                   \
   OF(hipDeviceSynchronize)                                                               \

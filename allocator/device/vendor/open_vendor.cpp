@@ -26,9 +26,12 @@ Error askVirtualMemory(Facts* facts) {
   int supported = 0;
   const Error asked = VirtualMemory::supported(facts->ordinal, &supported);
   if (asked != kSuccess || supported == 0) return asked;
+  int exportable = 0;
+  Error error = VirtualMemory::exportable(facts->ordinal, &exportable);
   std::size_t granularity = 0;
-  const Error error = VirtualMemory::granularity(facts->ordinal, &granularity);
-  facts->virtual_memory = {granularity > 0, granularity};
+  if (error == kSuccess)
+    error = VirtualMemory::granularity(facts->ordinal, exportable != 0, &granularity);
+  facts->virtual_memory = {granularity > 0, granularity, exportable != 0};
   return error;
 }
 

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -77,7 +78,8 @@ Error withCurrent(Current current, Function&& call) {
 
 class VendorDevice final : public Device {
  public:
-  explicit VendorDevice(Facts facts) : facts_(std::move(facts)) {}
+  explicit VendorDevice(Facts facts)
+      : facts_(std::move(facts)), admitted_{VirtualMemory::readAndWrite(facts_.ordinal)} {}
   ~VendorDevice() override;
 
   std::string backend() const override { return kBackend; }
@@ -100,6 +102,8 @@ class VendorDevice final : public Device {
   Status doHostFree(void* pointer) override;
   Status doCopy(Address to, Address from, std::size_t bytes, Stream stream) override;
   Result<bool> doCanAccessPeer(int peer_ordinal) override;
+  Status doAdmitPeer(int peer_ordinal) override;
+  Error admit(int peer_ordinal);
 
   Result<Address> doReserve(std::size_t bytes) override;
   Status doFreeReservation(Address address, std::size_t bytes) override;
@@ -108,6 +112,8 @@ class VendorDevice final : public Device {
   Status doMap(Address address, std::size_t bytes, Page page) override;
   Status doSetAccess(Address address, std::size_t bytes) override;
   Status doUnmap(Address address, std::size_t bytes) override;
+  Result<int> doExportPage(Page page) override;
+  Result<Page> doImportPage(int descriptor) override;
 
   Result<Stream> doCreateStream() override;
   Status doDestroyStream(Stream stream) override;
@@ -138,8 +144,18 @@ class VendorDevice final : public Device {
   Result<DriverPoolInfo> doDriverPool(bool reset) override;
   Error driverPoolHandle(PoolHandle* pool);
 
+  /// What is mapped where, for peers that are admitted later.
+  struct Mapped {
+    std::size_t bytes;
+    bool accessible;
+  };
+
   const Facts facts_;
   const Birthplace made_;
+  Mutex access_mutex_;
+  std::map<Address, Mapped> mapped_ CISTERN_GUARDED_BY(access_mutex_);
+  /// Who may use what is mapped: this device, then the peers.
+  std::vector<VirtualMemory::Access> admitted_ CISTERN_GUARDED_BY(access_mutex_);
   Mutex pool_mutex_;
   PoolHandle pool_ CISTERN_GUARDED_BY(pool_mutex_) = nullptr;  ///< made when first needed
 };

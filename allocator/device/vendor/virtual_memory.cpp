@@ -1,5 +1,9 @@
 // Addresses and pages apart from each other. The vendor's calls are in struct VirtualMemory of its
 // alias header; a device without them answers kNotSupported by itself.
+#include <new>
+
+#include <fcntl.h>
+
 #include "allocator/device/vendor/vendor_device.hpp"
 
 namespace cistern::GPU_NAMESPACE {
@@ -17,7 +21,9 @@ Status VendorDevice::doFreeReservation(Address address, std::size_t bytes) {
 
 Result<Page> VendorDevice::doCreatePage(std::size_t bytes) {
   Page page;
-  const Error error = onDevice([&] { return VirtualMemory::create(facts_.ordinal, bytes, &page); });
+  const Error error = onDevice([&] {
+    return VirtualMemory::create(facts_.ordinal, facts_.virtual_memory.exportable, bytes, &page);
+  });
   return outcome(Call::kCreatePage, error, page);
 }
 
@@ -25,18 +31,86 @@ Status VendorDevice::doReleasePage(Page page) {
   return outcome(Call::kReleasePage, onDevice([&] { return VirtualMemory::release(page); }));
 }
 
+Result<int> VendorDevice::doExportPage(Page page) {
+  int descriptor = -1;
+  const Error error = onDevice([&] { return VirtualMemory::exportPage(page, &descriptor); });
+  if (error != kSuccess) return failure(Call::kExportPage, error);
+  (void)fcntl(descriptor, F_SETFD, FD_CLOEXEC);
+  return descriptor;
+}
+
+Result<Page> VendorDevice::doImportPage(int descriptor) {
+  Page page;
+  const Error error = onDevice([&] { return VirtualMemory::importPage(descriptor, &page); });
+  return outcome(Call::kImportPage, error, page);
+}
+
+// ---- Mappings, and who may use them ------------------------------------------------------------
+// What is mapped is noted under a lock that the driver's calls are made under too: a peer that is
+// admitted meanwhile finds a mapping here, or is found by it.
+
 Status VendorDevice::doMap(Address address, std::size_t bytes, Page page) {
-  return outcome(Call::kMap, onDevice([&] { return VirtualMemory::map(address, bytes, page); }));
+  const MutexLock lock(access_mutex_);
+  try {
+    if (!mapped_.try_emplace(address, Mapped{bytes, false}).second)
+      return failure(Call::kMap, GPU(ErrorInvalidValue));
+  } catch (const std::bad_alloc&) {
+    return failure(Call::kMap, GPU(ErrorMemoryAllocation));
+  }
+  const Error error = onDevice([&] { return VirtualMemory::map(address, bytes, page); });
+  if (error != kSuccess) mapped_.erase(address);
+  return outcome(Call::kMap, error);
 }
 
 Status VendorDevice::doSetAccess(Address address, std::size_t bytes) {
-  return outcome(Call::kSetAccess, onDevice([&] {
-                   return VirtualMemory::setAccess(facts_.ordinal, address, bytes);
-                 }));
+  const MutexLock lock(access_mutex_);
+  const Error error = onDevice([&] {
+    access_mutex_.assertHeld();
+    return VirtualMemory::setAccess(address, bytes, admitted_.data(), admitted_.size());
+  });
+  if (error != kSuccess) return failure(Call::kSetAccess, error);
+  const auto end = mapped_.lower_bound(address + bytes);
+  for (auto it = mapped_.lower_bound(address); it != end; ++it) it->second.accessible = true;
+  return {};
 }
 
 Status VendorDevice::doUnmap(Address address, std::size_t bytes) {
-  return outcome(Call::kUnmap, onDevice([&] { return VirtualMemory::unmap(address, bytes); }));
+  const MutexLock lock(access_mutex_);
+  const Error error = onDevice([&] { return VirtualMemory::unmap(address, bytes); });
+  if (error != kSuccess) return failure(Call::kUnmap, error);
+  mapped_.erase(mapped_.lower_bound(address), mapped_.lower_bound(address + bytes));
+  return {};
+}
+
+Status VendorDevice::doAdmitPeer(int peer_ordinal) {
+  if (peer_ordinal == facts_.ordinal) return {};
+  try {
+    return outcome(Call::kAdmitPeer, admit(peer_ordinal));
+  } catch (const std::bad_alloc&) {
+    return failure(Call::kAdmitPeer, GPU(ErrorMemoryAllocation));
+  }
+}
+
+// What malloc gives is opened from the peer's side, for good; each mapping from this one's.
+Error VendorDevice::admit(int peer_ordinal) {
+  Current peer{};
+  Error error = currentFor(peer_ordinal, &peer);
+  if (error == kSuccess) error = withCurrent(peer, [&] { return openToCurrent(facts_.ordinal); });
+  if (error != kSuccess) return error;
+  const VirtualMemory::Access access = VirtualMemory::readAndWrite(peer_ordinal);
+  const MutexLock lock(access_mutex_);
+  for (const VirtualMemory::Access& known : admitted_) {
+    if (known.location.id == peer_ordinal) return kSuccess;
+  }
+  admitted_.reserve(admitted_.size() + 1);
+  for (const auto& [address, mapped] : mapped_) {
+    if (!mapped.accessible) continue;
+    error = onDevice(
+        [&, at = address] { return VirtualMemory::setAccess(at, mapped.bytes, &access, 1); });
+    if (error != kSuccess) return error;
+  }
+  admitted_.push_back(access);
+  return kSuccess;
 }
 
 }  // namespace cistern::GPU_NAMESPACE

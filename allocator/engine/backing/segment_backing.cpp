@@ -10,14 +10,15 @@ namespace cistern {
 
 SegmentBacking::SegmentBacking(Device& device, const Options& options, Limit& limit,
                                SegmentMap& map, std::atomic<Address>& places,
-                               const std::atomic<std::uint64_t>& tick)
+                               const std::atomic<std::uint64_t>& tick, MemoryLog& log)
     : MemoryBacking(false),
       device_(device),
       options_(options),
       limit_(limit),
       map_(map),
       places_(places),
-      tick_(tick) {}
+      tick_(tick),
+      log_(log) {}
 
 void SegmentBacking::unpin(Pins& pins) noexcept {
   for (HeapSegment* segment : pins.segments) pinned_.unpin(*segment);
@@ -66,6 +67,7 @@ Block* SegmentBacking::growBy(std::uint64_t bytes, Heap& heap, const Request& re
     return nullptr;
   }
   taken_.fetch_add(1, std::memory_order_relaxed);
+  tell(MemoryAction::kSegmentAlloc, base.value(), bytes, heap);
   segment->bytes = bytes;
   segment->device_base = base.value();
   return install(*segment, heap, request);
@@ -116,7 +118,7 @@ Block* SegmentBacking::install(HeapSegment& segment, Heap& heap, const Request& 
 // A segment that no heap places blocks in, and that the heap counts as leaving. One that the device
 // will not have stays with the heap, to be offered again.
 bool SegmentBacking::discard(HeapSegment& segment, Heap& heap) {
-  const bool gone = freeOnDevice(segment.device_base, segment.bytes, heap.pool());
+  const bool gone = freeOnDevice(segment.device_base, segment.bytes, heap);
   {
     const MutexLock lock(heap.mutex());
     if (gone) {
@@ -157,22 +159,28 @@ Status SegmentBacking::returnToDevice(Address base, std::uint64_t bytes,
   }
 }
 
-bool SegmentBacking::freeOnDevice(Address base, std::uint64_t bytes, const Pool& pool) {
-  const Status freed = returnToDevice(base, bytes, pool);
+bool SegmentBacking::freeOnDevice(Address base, std::uint64_t bytes, const Heap& heap) {
+  const Status freed = returnToDevice(base, bytes, heap.pool());
   if (!freed) {
     noteAnswer(freed);
     return false;
   }
   returned_.fetch_add(1, std::memory_order_relaxed);
   limit_.giveBack(bytes);
+  tell(MemoryAction::kSegmentFree, base, bytes, heap);
   return true;
+}
+
+void SegmentBacking::tell(MemoryAction action, Address base, std::uint64_t bytes,
+                          const Heap& heap) noexcept {
+  if (log_.on()) log_.note({action, base, bytes, heap.stream(), heap.pool().id()});
 }
 
 // Returns one segment, which is in no heap, to the device. If the device will not have it, the heap
 // that it came from keeps it: that one counts it as leaving, and so stays in its pool meanwhile.
 bool SegmentBacking::giveBack(HeapSegment& segment, Heap& owner) {
   map_.erase(segment);
-  const bool gone = freeOnDevice(segment.device_base, segment.bytes, owner.pool());
+  const bool gone = freeOnDevice(segment.device_base, segment.bytes, owner);
   if (!gone) map_.insert(segment);  // its leaves exist: cannot fail
   {
     const MutexLock lock(owner.mutex());

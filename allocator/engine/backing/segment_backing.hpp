@@ -15,6 +15,7 @@
 #include "allocator/engine/backing/segment_records.hpp"
 #include "allocator/engine/capture/pins.hpp"
 #include "allocator/engine/heap/heap.hpp"
+#include "allocator/engine/reports/memory_log.hpp"
 #include "cistern/device.hpp"
 #include "cistern/options.hpp"
 
@@ -25,7 +26,8 @@ class SegmentBacking final : public MemoryBacking {
   /// `places`: where the next segment goes in the order of age. `tick`: the clock that idle
   /// segments age by.
   SegmentBacking(Device& device, const Options& options, Limit& limit, SegmentMap& map,
-                 std::atomic<Address>& places, const std::atomic<std::uint64_t>& tick);
+                 std::atomic<Address>& places, const std::atomic<std::uint64_t>& tick,
+                 MemoryLog& log);
 
   /// A block for the request out of a new segment of the usual size; null when there is no room for
   /// one. Throws std::bad_alloc, and what a pool's source throws.
@@ -67,7 +69,8 @@ class SegmentBacking final : public MemoryBacking {
   bool discard(HeapSegment& segment, Heap& heap);
   std::uint64_t discardRefused(Heap& heap);
   Status returnToDevice(Address base, std::uint64_t bytes, const Pool& pool) noexcept;
-  bool freeOnDevice(Address base, std::uint64_t bytes, const Pool& pool);
+  bool freeOnDevice(Address base, std::uint64_t bytes, const Heap& heap);
+  void tell(MemoryAction action, Address base, std::uint64_t bytes, const Heap& heap) noexcept;
   bool giveBack(HeapSegment& segment, Heap& owner);
   bool releaseOneIdle(HeapSegment& segment, Heap& heap);
 
@@ -78,6 +81,7 @@ class SegmentBacking final : public MemoryBacking {
   SegmentRecords records_;
   std::atomic<Address>& places_;
   const std::atomic<std::uint64_t>& tick_;
+  MemoryLog& log_;
   PinnedSegments pinned_;
   mutable Mutex mutex_;
   std::string last_error_ CISTERN_GUARDED_BY(mutex_);

@@ -4,7 +4,8 @@
 
 namespace cistern::pages {
 
-Ground::Ground(Core& on, Counters& c) : core(on), counters(c), cost(on.options.recycle_budget) {}
+Ground::Ground(Core& on, Counters& c)
+    : core(on), counters(c), table(&on.log), cost(on.options.recycle_budget) {}
 
 void Ground::refresh(Heap& heap) {
   clearing_up ? core.progress.refreshByEvent(heap) : core.progress.refresh(heap);

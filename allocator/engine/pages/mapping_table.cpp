@@ -71,12 +71,19 @@ void MappingTable::makeCurrent(Mapping& mapping) noexcept {
   if (mapping.removable()) unlink(mapping);
   mapping.page->current = &mapping;
   mapping.found = {0, nullptr};
+  if (log_ && log_->on()) tell(MemoryAction::kPageMap, mapping);
 }
 
 void MappingTable::makeStale(Mapping& mapping) noexcept {
   CISTERN_CHECK(mapping.isCurrent());
   mapping.page->current = nullptr;
   if (mapping.removable()) link(mapping);
+  if (log_ && log_->on()) tell(MemoryAction::kPageUnmap, mapping);
+}
+
+void MappingTable::tell(MemoryAction action, const Mapping& mapping) noexcept {
+  const Heap& heap = *mapping.range->home;
+  log_->note({action, mapping.deviceAddress(), mapping.bytes(), heap.stream(), heap.pool().id()});
 }
 
 void MappingTable::pin(Mapping& mapping) noexcept {

@@ -8,12 +8,14 @@
 #include <vector>
 
 #include "allocator/engine/pages/page.hpp"
+#include "allocator/engine/reports/memory_log.hpp"
 
 namespace cistern::pages {
 
 class MappingTable {
  public:
-  MappingTable() = default;
+  /// `log`, if there is one, is told which mappings become current, and cease to be.
+  explicit MappingTable(MemoryLog* log = nullptr) : log_(log) {}
   ~MappingTable();
   MappingTable(const MappingTable&) = delete;
   MappingTable& operator=(const MappingTable&) = delete;
@@ -60,9 +62,11 @@ class MappingTable {
 
  private:
   static void auditPinned(const Mapping& mapping);
+  void tell(MemoryAction action, const Mapping& mapping) noexcept;
   void link(Mapping& mapping) noexcept;
   void unlink(Mapping& mapping) noexcept;
 
+  MemoryLog* const log_;
   std::vector<PhysicalPage*> pages_;  ///< in no order
   std::vector<std::unique_ptr<PageRange>> ranges_;
   PhysicalPage* spares_ = nullptr;

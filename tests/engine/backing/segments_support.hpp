@@ -28,7 +28,8 @@ struct SegmentsRig : Parts {
   SegmentMap map;
   std::atomic<Address> places{Address{1} << 50};
   std::atomic<std::uint64_t> tick{0};
-  SegmentBacking segments{device, options, limit, map, places, tick};
+  MemoryLog log;
+  SegmentBacking segments{device, options, limit, map, places, tick, log};
   Heap& heap = heapOf(stream());
 };
 

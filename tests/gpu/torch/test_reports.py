@@ -71,6 +71,41 @@ def test_history_has_events_with_stacks(tmp_path):
     assert any(b["frames"] for b in blocks if b["address"] == kept.data_ptr())
 
 
+def test_history_has_what_became_of_memory():
+    torch.cuda.empty_cache()
+    torch.cuda.memory._record_memory_history(max_entries=100_000)
+    kept = torch.zeros(40 * MIB, dtype=torch.uint8, device="cuda")
+    for step in range(50):  # pages move, as each is larger than what the last one leaves
+        large = torch.zeros((20 + 3 * step) * MIB, dtype=torch.uint8, device="cuda")
+        fence = torch.zeros(2 * MIB, dtype=torch.uint8, device="cuda")
+        del large
+    del fence
+    torch.cuda.synchronize()
+    torch.cuda.empty_cache()
+    snapshot = torch.cuda.memory._snapshot()
+    torch.cuda.memory._record_memory_history(enabled=None)
+    events = snapshot["device_traces"][0]
+    memory = set()
+    for event in events:
+        units = range(event["addr"], event["addr"] + event["size"], 2 * MIB)
+        if event["action"] in ("segment_map", "segment_alloc"):
+            assert memory.isdisjoint(units)
+            memory.update(units)
+        elif event["action"] in ("segment_unmap", "segment_free"):
+            memory.difference_update(units)  # what was there before is not known
+    assert kept.data_ptr() // (2 * MIB) * (2 * MIB) in memory
+    there = set()
+    for segment in snapshot["segments"]:
+        begin = segment["address"] // (2 * MIB) * (2 * MIB)
+        there.update(range(begin, segment["address"] + segment["total_size"], 2 * MIB))
+    assert memory <= there
+    mapped = [event for event in events if event["action"] == "segment_map"]
+    assert any(
+        frame["name"] == "test_history_has_what_became_of_memory"
+        for event in mapped for frame in event["frames"]
+    )
+
+
 def test_pytorchs_viewers_take_the_snapshot(tmp_path):
     from torch.cuda import _memory_viz
 
