@@ -7,7 +7,7 @@ base, and programs that and trace. Tests and benchmarks may include anything.
 
 What programs include (include/cistern) is on the floors too: each header there is the door of the
 folder that keeps its promises, and stands where that does. They include the standard library and each
-other, and nothing else.
+other, and nothing else; cistern-cccl includes CCCL's headers too.
 """
 
 import re
@@ -39,6 +39,7 @@ MAY_INCLUDE = {
     "interop/torch": POOLS_DOORS + ["cistern/default_allocator.hpp", "interop/torch"],
     "interop": ["cistern", "allocator", "pools", "handles", "interop"],
     "include/cistern": ["cistern"],
+    "include/cistern-cccl": ["cistern"],
     **{f"include/{door}": BASE_DOORS for door in BASE_DOORS},
     **{f"include/{door}": DEVICE_DOORS for door in DEVICE_DOORS if door not in BASE_DOORS},
     **{f"include/{door}": ENGINE_DOORS for door in ENGINE_DOORS if door not in DEVICE_DOORS},
