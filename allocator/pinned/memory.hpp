@@ -47,7 +47,7 @@ class PinnedMemory {
   PinnedStats stats() const;
   void resetPeaks();
   void resetAccumulated();
-  bool owns(Address address) const noexcept;
+  bool isBlock(Address address) const noexcept;
   std::size_t blockSize(Address address) const;
   void setMisuseHook(MisuseHook hook);
   void audit() const;

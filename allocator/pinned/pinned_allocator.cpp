@@ -32,8 +32,8 @@ std::uint64_t PinnedAllocator::limit() const { return memory_->limit(); }
 PinnedStats PinnedAllocator::stats() const { return memory_->stats(); }
 void PinnedAllocator::resetPeakStats() { memory_->resetPeaks(); }
 void PinnedAllocator::resetAccumulatedStats() { memory_->resetAccumulated(); }
-bool PinnedAllocator::owns(const void* pointer) const noexcept {
-  return memory_->owns(toAddress(pointer));
+bool PinnedAllocator::isBlock(const void* pointer) const noexcept {
+  return memory_->isBlock(toAddress(pointer));
 }
 std::size_t PinnedAllocator::blockSize(const void* pointer) const {
   return memory_->blockSize(toAddress(pointer));

@@ -27,10 +27,10 @@ const Segment* PinnedMemory::covering(Address address) const noexcept {
   return nullptr;
 }
 
-bool PinnedMemory::owns(Address address) const noexcept {
+bool PinnedMemory::isBlock(Address address) const noexcept {
   if (!isHere()) return false;
   const MutexLock lock(mutex_);
-  return covering(address) != nullptr;
+  return find(address) != nullptr;
 }
 
 std::size_t PinnedMemory::blockSize(Address address) const {

@@ -93,8 +93,8 @@ class CISTERN_API PinnedAllocator {
   PinnedStats stats() const;
   void resetPeakStats();
   void resetAccumulatedStats();
-  /// Whether the pointer lies in memory of this allocator's, free or not.
-  bool owns(const void* pointer) const noexcept;
+  /// Whether it is the pointer of a block that the program has. Null is none.
+  bool isBlock(const void* pointer) const noexcept;
   /// The usable size of an allocated block. Throws InvalidArgument for any other pointer.
   std::size_t blockSize(const void* pointer) const;
   Device& device() const noexcept { return device_; }
