@@ -1,4 +1,4 @@
-# `cmake --install` and `cpack -G DEB`: the headers of include/cistern, both libraries, the libraries of
+# `cmake --install` and `cpack -G DEB`: the headers of include, both libraries, the libraries of
 # handles, the licence, the `cistern` command where it was built, and what lets others find all that:
 # a CMake package and two files for pkg-config. Nothing that is installed names a place of this
 # machine: the whole may be moved afterwards.
@@ -11,8 +11,9 @@ set(cistern_generated ${PROJECT_BINARY_DIR}/package)
 
 # ---- Headers, libraries, the command -------------------------------------------------------------
 
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/cistern DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-        COMPONENT cistern FILES_MATCHING PATTERN "*.hpp" PATTERN "*.h")
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/cistern ${PROJECT_SOURCE_DIR}/include/cistern-cccl
+        DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT cistern
+        FILES_MATCHING PATTERN "*.hpp" PATTERN "*.h")
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT cistern)
 install(TARGETS cistern_static cistern_shared ${cistern_handle_libraries} EXPORT cistern
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT cistern

@@ -33,6 +33,19 @@ if(CISTERN_CUDA)
   endif()
 endif()
 
+# CCCL, which cistern-cccl is for: a part of the toolkit, or a later one. Only tests need it.
+set(CISTERN_CCCL_INCLUDE_DIRS "" CACHE STRING "Folders of the headers of another CCCL than the toolkit's")
+mark_as_advanced(CISTERN_CCCL_INCLUDE_DIRS)
+set(cistern_cccl_version 0)  # 1000000 * major + 1000 * minor + patch
+if(cistern_has_CUDA)
+  find_path(cistern_cccl cuda/std/__cccl/version.h NO_CACHE NO_DEFAULT_PATH
+            PATHS ${CISTERN_CCCL_INCLUDE_DIRS} ${CUDAToolkit_INCLUDE_DIRS} PATH_SUFFIXES cccl)
+  if(cistern_cccl)
+    file(STRINGS ${cistern_cccl}/cuda/std/__cccl/version.h cistern_line REGEX "define CCCL_VERSION [0-9]+")
+    string(REGEX REPLACE "[^0-9]" "" cistern_cccl_version "${cistern_line}")
+  endif()
+endif()
+
 # ---- HIP -----------------------------------------------------------------------------------------
 
 # The headers are all that a build takes: the library is looked for by the program, when it runs
@@ -105,14 +118,16 @@ endfunction()
 # Machine code for compute capability 9.0, and PTX that the driver compiles for anything from 7.5.
 set(cistern_cuda_code -gencode arch=compute_75,code=compute_75 -gencode arch=compute_90,code=sm_90)
 
-# Compiles one .cu to an object in `target`. By a command of its own, because CMake's CUDA language
-# would make nvcc the linker of every program above, and nvcc takes no sanitizer.
+# Compiles one .cu to an object in `target`, which looks in the folders ARGN first. By a command of its own,
+# because CMake's CUDA language would make nvcc the linker of every program above, and nvcc takes no
+# sanitizer.
 function(cistern_cuda_object target source)
   get_filename_component(name ${source} NAME_WE)
   set(object ${CMAKE_CURRENT_BINARY_DIR}/${name}.cu.o)
+  list(TRANSFORM ARGN PREPEND -I)
   add_custom_command(
     OUTPUT ${object}
-    COMMAND ${CUDAToolkit_NVCC_EXECUTABLE} -std=c++20 -O2 ${cistern_cuda_code} -I
+    COMMAND ${CUDAToolkit_NVCC_EXECUTABLE} -std=c++20 -O2 ${cistern_cuda_code} ${ARGN} -I
             ${PROJECT_SOURCE_DIR} -I ${PROJECT_SOURCE_DIR}/include -Xcompiler -fPIC,-Wall,-Wextra -Werror all-warnings -MD -MF
             ${object}.d -c ${source} -o ${object}
     DEPENDS ${source}

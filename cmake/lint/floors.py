@@ -1,13 +1,13 @@
 """A folder includes only what stands below it.
 
-    base < layout, device < engine < pools, handles < interop
+    base < layout, device < engine < pinned, pools, handles < interop
 
-Layout and device do not know each other, nor do pools and handles; of interop, trace knows only
+Layout and device do not know each other, nor do pinned, pools and handles; of interop, trace knows only
 base, and programs that and trace. Tests and benchmarks may include anything.
 
 What programs include (include/cistern) is on the floors too: each header there is the door of the
 folder that keeps its promises, and stands where that does. They include the standard library and each
-other, and nothing else.
+other, and nothing else; cistern-cccl includes CCCL's headers too.
 """
 
 import re
@@ -20,7 +20,8 @@ def doors(*names):
 
 BASE_DOORS = doors("types", "error", "options", "current")
 DEVICE_DOORS = BASE_DOORS + doors("status", "device", "sim")
-ENGINE_DOORS = DEVICE_DOORS + doors("statistics", "snapshot", "report", "segment_source", "allocator")
+ENGINE_DOORS = DEVICE_DOORS + doors("statistics", "report", "segment_source", "allocator")
+PINNED_DOORS = ENGINE_DOORS + doors("pinned")
 POOLS_DOORS = ENGINE_DOORS + doors("pool", "graph")
 BASE = BASE_DOORS + ["allocator/base"]
 DEVICE = BASE + DEVICE_DOORS + ["allocator/device"]
@@ -32,16 +33,19 @@ MAY_INCLUDE = {
     "allocator/layout": BASE + ["allocator/layout"],
     "allocator/device": DEVICE,
     "allocator/engine": ENGINE,
+    "allocator/pinned": ENGINE + PINNED_DOORS + ["allocator/pinned"],
     "pools": ENGINE + POOLS_DOORS + ["pools"],
     "handles": ENGINE + ["cistern/handles", "handles"],
     "interop/trace": BASE + ["interop/trace"],
     "interop/programs": BASE + ["interop/trace", "interop/programs"],
-    "interop/torch": POOLS_DOORS + ["cistern/default_allocator.hpp", "interop/torch"],
+    "interop/torch": POOLS_DOORS + doors("pinned", "default_allocator") + ["interop/torch"],
     "interop": ["cistern", "allocator", "pools", "handles", "interop"],
     "include/cistern": ["cistern"],
+    "include/cistern-cccl": ["cistern"],
     **{f"include/{door}": BASE_DOORS for door in BASE_DOORS},
     **{f"include/{door}": DEVICE_DOORS for door in DEVICE_DOORS if door not in BASE_DOORS},
     **{f"include/{door}": ENGINE_DOORS for door in ENGINE_DOORS if door not in DEVICE_DOORS},
+    "include/cistern/pinned.hpp": PINNED_DOORS,
     **{f"include/{door}": POOLS_DOORS for door in POOLS_DOORS if door not in ENGINE_DOORS},
     "include/cistern/handles": ENGINE_DOORS + ["cistern/handles"],
 }

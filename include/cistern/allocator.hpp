@@ -12,7 +12,6 @@
 #include "cistern/device.hpp"
 #include "cistern/options.hpp"
 #include "cistern/report.hpp"
-#include "cistern/snapshot.hpp"
 #include "cistern/statistics.hpp"
 
 namespace cistern {

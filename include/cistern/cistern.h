@@ -51,7 +51,7 @@ CISTERN_API const char* cistern_version_string(void);
 typedef enum cistern_status_t {
   CISTERN_OK = 0,
   CISTERN_OUT_OF_MEMORY = 1,      /**< of the device; the text says who holds what */
-  CISTERN_HOST_OUT_OF_MEMORY = 2, /**< no host memory for the bookkeeping */
+  CISTERN_HOST_OUT_OF_MEMORY = 2, /**< no host memory: for the bookkeeping, or to be pinned */
   CISTERN_INVALID_ARGUMENT = 3,   /**< a value outside what the function accepts */
   CISTERN_INVALID_HANDLE = 4,     /**< null, of another type, or of what was destroyed */
   CISTERN_INVALID_POINTER = 5,    /**< not a block that the program has: freed, foreign, interior */
@@ -325,6 +325,58 @@ CISTERN_API cistern_status_t cistern_memory_info(cistern_allocator_t allocator,
  *  not at all. CISTERN_IO_ERROR, naming the file and why, also for what is no file of data. Threads
  * that come to allocate meanwhile wait for the picture, not for the file. */
 CISTERN_API cistern_status_t cistern_snapshot(cistern_allocator_t allocator, const char* path);
+
+/* ---- Pinned host memory -------------------------------------------------------------------------
+ * For copies between host and device: kept and used again, cut to what is asked for. What
+ * cistern/pinned.hpp promises. It goes with its allocator. */
+
+/** `bytes` of pinned memory that all devices can use, 512-byte aligned; null for 0 bytes.
+ *  CISTERN_HOST_OUT_OF_MEMORY once all else has failed: the text has the figures. */
+CISTERN_API cistern_status_t cistern_pinned_allocate(cistern_allocator_t allocator, size_t bytes,
+                                                     void** out);
+/** Takes a block back: free at once, or, where streams use it, when the work queued on them by now
+ * is complete. Null is a no-op. CISTERN_INVALID_POINTER. */
+CISTERN_API cistern_status_t cistern_pinned_free(cistern_allocator_t allocator, void* pointer);
+/** Work that is queued on the stream uses the block. (cistern_forget_stream tells of its end.) Null
+ * is a no-op. CISTERN_INVALID_POINTER, CISTERN_INVALID_ARGUMENT for a stream that is not alive,
+ *  CISTERN_DEVICE_ERROR. */
+CISTERN_API cistern_status_t cistern_pinned_record_stream(cistern_allocator_t allocator,
+                                                          void* pointer, void* stream);
+/** Gives what is wholly free back to the system. */
+CISTERN_API cistern_status_t cistern_pinned_empty_cache(cistern_allocator_t allocator);
+/** The usable bytes of an allocated block. CISTERN_INVALID_POINTER for any other pointer. */
+CISTERN_API cistern_status_t cistern_pinned_block_size(cistern_allocator_t allocator,
+                                                       const void* pointer, size_t* bytes);
+/** The most that may be pinned. What is pinned beyond it already stays until freed. */
+CISTERN_API cistern_status_t cistern_pinned_set_limit(cistern_allocator_t allocator,
+                                                      uint64_t bytes);
+CISTERN_API cistern_status_t cistern_pinned_limit(cistern_allocator_t allocator, uint64_t* bytes);
+
+/** Later versions add fields at the end. All of it is exact. */
+typedef struct cistern_pinned_statistics_t {
+  size_t size; /**< as in cistern_statistics_t */
+  cistern_stat_t allocation;
+  cistern_stat_t segment; /**< the runtime's allocations */
+  cistern_stat_t active;  /**< blocks held, or freed and still used by queued work */
+  cistern_stat_t requested_bytes;
+  cistern_stat_t allocated_bytes;
+  cistern_stat_t active_bytes;
+  cistern_stat_t reserved_bytes; /**< what is pinned */
+  uint64_t num_host_alloc;
+  uint64_t num_host_free;
+  uint64_t num_alloc_retries; /**< requests that had to give memory back to go on */
+  uint64_t num_ooms;
+  uint64_t num_waits; /**< times the host waited for queued work */
+  uint64_t num_misuses;
+  uint64_t host_bytes; /**< what the bookkeeping takes */
+} cistern_pinned_statistics_t;
+
+/** The caller sets `size`; as much is written as it says. CISTERN_INVALID_ARGUMENT where it does
+ * not hold the seven statistics. */
+CISTERN_API cistern_status_t cistern_pinned_statistics(cistern_allocator_t allocator,
+                                                       cistern_pinned_statistics_t* statistics);
+/** Peaks are what is current from now on. */
+CISTERN_API cistern_status_t cistern_pinned_reset_peak_statistics(cistern_allocator_t allocator);
 
 #ifdef __cplusplus
 }

@@ -14,6 +14,7 @@
 
 #include "cistern/allocator.hpp"
 #include "cistern/current.hpp"
+#include "cistern/pinned.hpp"
 #include "cistern/pool.hpp"
 
 namespace cistern {
@@ -24,6 +25,9 @@ CISTERN_API CachingAllocator& allocator(int device = currentDevice());
 
 /// Its pools, made when first asked for. As allocator().
 CISTERN_API Pools& pools(int device = currentDevice());
+
+/// Pinned host memory for copies on its streams. As allocator().
+CISTERN_API PinnedAllocator& pinnedAllocator(int device = currentDevice());
 
 /// CachingAllocator::allocate on the calling thread's current device: that which cudaSetDevice, or
 /// a DeviceGuard, has set. Throws what that and allocator() throw.

@@ -169,7 +169,11 @@ class CISTERN_API Device {
 
   // ---- Pinned host memory, peers ---------------------------------------------------------------
 
+  /// `bytes` of host memory that all devices can use, and copies run from and to without the host
+  /// waiting. Pre: bytes > 0. Post: the address is a multiple of 4 KiB. kOutOfMemory when there is
+  /// no more to pin. Forbidden in captures as malloc is.
   Result<void*> hostMalloc(std::size_t bytes);
+  /// Gives back what hostMalloc returned. May wait for all work queued on the device.
   Status hostFree(void* pointer);
   /// Whether this device can map and use memory of the device with that ordinal.
   Result<bool> canAccessPeer(int peer_ordinal);

@@ -16,9 +16,11 @@ namespace cistern::capi {
 AllocatorObject::AllocatorObject(std::unique_ptr<Device> on, const Options& options)
     : device(std::move(on)),
       own(std::make_unique<CachingAllocator>(*device, options)),
-      own_pools(std::make_unique<Pools>(*own)) {
+      own_pools(std::make_unique<Pools>(*own)),
+      own_pinned(std::make_unique<PinnedAllocator>(*device)) {
   allocator = own.get();
   pools = own_pools.get();
+  pinned = own_pinned.get();
 }
 
 void AllocatorObject::setHandle(Word handle) noexcept {
@@ -104,9 +106,10 @@ Word sharedHandle(int device) {
   // Without our lock: these take a lock of their own, and may call a driver.
   CachingAllocator& allocator = cistern::allocator(device);
   Pools& pools = cistern::pools(device);
+  PinnedAllocator& pinned = cistern::pinnedAllocator(device);
   const MutexLock lock(making_shared);
   if (const Word there = handle.load(std::memory_order_acquire)) return there;
-  const Word made = publish(std::make_unique<AllocatorObject>(allocator, pools));
+  const Word made = publish(std::make_unique<AllocatorObject>(allocator, pools, pinned));
   handle.store(made, std::memory_order_release);
   return made;
 }

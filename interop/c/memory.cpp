@@ -121,6 +121,7 @@ cistern_status_t cistern_forget_stream(cistern_allocator_t allocator, void* stre
   return guarded([&] {
     const Use<AllocatorObject> use(wordOf(allocator));
     use->allocator->forgetStream(streamOf(stream));
+    use->pinned->forgetStream(streamOf(stream));
   });
 }
 

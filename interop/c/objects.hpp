@@ -7,6 +7,7 @@
 
 #include "allocator/base/mutex.hpp"
 #include "cistern/graph.hpp"
+#include "cistern/pinned.hpp"
 #include "cistern/pool.hpp"
 #include "interop/c/use.hpp"
 
@@ -23,8 +24,9 @@ struct AllocatorObject {
   static constexpr bool kFrequent = true;
 
   AllocatorObject(std::unique_ptr<Device> on, const Options& options);
-  AllocatorObject(CachingAllocator& shared_allocator, Pools& shared_pools)
-      : allocator(&shared_allocator), pools(&shared_pools) {}
+  AllocatorObject(CachingAllocator& shared_allocator, Pools& shared_pools,
+                  PinnedAllocator& shared_pinned)
+      : allocator(&shared_allocator), pools(&shared_pools), pinned(&shared_pinned) {}
 
   bool shared() const { return own == nullptr; }
   /// The handle is the allocator's: calls with it hit its caches.
@@ -38,10 +40,12 @@ struct AllocatorObject {
 
   CachingAllocator* allocator;
   Pools* pools;
+  PinnedAllocator* pinned;
   // In the order in which one stands on the other.
   std::unique_ptr<Device> device;
   std::unique_ptr<CachingAllocator> own;
   std::unique_ptr<Pools> own_pools;
+  std::unique_ptr<PinnedAllocator> own_pinned;
 
   Mutex mutex;
   int pools_made = 0, captures_made = 0;  ///< under the lock

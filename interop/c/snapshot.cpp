@@ -1,6 +1,4 @@
 // The picture of an allocator, in a file.
-#include "cistern/snapshot.hpp"
-
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
@@ -15,6 +13,7 @@
 #include <unistd.h>
 
 #include "allocator/base/printable.hpp"
+#include "cistern/statistics.hpp"
 #include "interop/c/objects.hpp"
 
 using namespace cistern;

@@ -6,6 +6,7 @@
 
 #include "allocator/base/thread_slots.hpp"
 #include "cistern/graph.hpp"
+#include "cistern/pinned.hpp"
 #include "cistern/report.hpp"
 #include "cistern/status.hpp"
 
@@ -79,6 +80,8 @@ cistern_status_t failCurrent() noexcept {
     return fail(failure.status(), failure.what());
   } catch (const OutOfMemory& error) {
     return fail(CISTERN_OUT_OF_MEMORY, error.what());
+  } catch (const OutOfPinnedMemory& error) {
+    return fail(CISTERN_HOST_OUT_OF_MEMORY, error.what());
   } catch (const DeviceFailure& error) {
     return fail(statusOf(error.error().kind), error.what());
   } catch (const InvalidArgument& error) {

@@ -16,6 +16,7 @@ cistern_status_t cistern_stream_destroy(cistern_allocator_t allocator, void* str
   return guarded([&] {
     const Use<AllocatorObject> use(wordOf(allocator));
     use->allocator->forgetStream(streamOf(stream));
+    use->pinned->forgetStream(streamOf(stream));
     use->allocator->device().destroyStream(streamOf(stream)).orThrow();
   });
 }

@@ -33,10 +33,11 @@ std::unique_ptr<Device> openShared(int ordinal) {
 /// A device and what stands on it. Made whole or not at all; never destroyed.
 struct Shared {
   explicit Shared(int ordinal)
-      : device(openShared(ordinal)), allocator(*device), pools(allocator) {}
+      : device(openShared(ordinal)), allocator(*device), pools(allocator), pinned(*device) {}
   const std::unique_ptr<Device> device;
   CachingAllocator allocator;
   Pools pools;
+  PinnedAllocator pinned;
 };
 
 // The first device's, where none but that can be current until a guard chooses another: the process
@@ -127,6 +128,8 @@ void* allocate(std::size_t bytes, Stream stream) {
     return one->allocate(bytes, stream);
   return allocateOfMany(bytes, stream);
 }
+
+PinnedAllocator& pinnedAllocator(int device) { return shared().at(device).pinned; }
 
 void* allocate(std::size_t bytes) { return current().allocate(bytes); }
 

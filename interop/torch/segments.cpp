@@ -1,6 +1,6 @@
 #include "segments.hpp"
 
-#include "cistern/snapshot.hpp"
+#include "cistern/statistics.hpp"
 
 namespace cistern_torch {
 namespace {

@@ -31,6 +31,8 @@ void checkRefused(cistern_allocator_t a) {
   cistern_capture_t capture = nullptr;
   cistern_statistics_t statistics{};
   statistics.size = sizeof(statistics);
+  cistern_pinned_statistics_t pinned{};
+  pinned.size = sizeof(pinned);
   const std::vector<std::function<cistern_status_t()>> calls = {
       [&] { return cistern_allocator_destroy(a); },
       [&] { return cistern_allocate(a, 512, nullptr, &out); },
@@ -39,6 +41,15 @@ void checkRefused(cistern_allocator_t a) {
       [&] { return cistern_record_stream(a, nullptr, nullptr); },
       [&] { return cistern_forget_stream(a, nullptr); },
       [&] { return cistern_empty_cache(a); },
+      [&] { return cistern_pinned_allocate(a, 512, &out); },
+      [&] { return cistern_pinned_free(a, nullptr); },
+      [&] { return cistern_pinned_record_stream(a, nullptr, nullptr); },
+      [&] { return cistern_pinned_empty_cache(a); },
+      [&] { return cistern_pinned_block_size(a, nullptr, &bytes); },
+      [&] { return cistern_pinned_set_limit(a, 1); },
+      [&] { return cistern_pinned_limit(a, &number); },
+      [&] { return cistern_pinned_statistics(a, &pinned); },
+      [&] { return cistern_pinned_reset_peak_statistics(a); },
       [&] { return cistern_block_size(a, nullptr, &bytes); },
       [&] { return cistern_base_allocation(a, nullptr, &out, &bytes); },
       [&] { return cistern_stream_create(a, &out); },

@@ -38,6 +38,12 @@ SAME(statistics_retries, offsetof(cistern_statistics_t, num_alloc_retries), 872)
 SAME(statistics_host_bytes, offsetof(cistern_statistics_t, host_bytes), 920);
 SAME(statistics_peaks_exact, offsetof(cistern_statistics_t, peaks_exact), 928);
 
+SAME(pinned, sizeof(cistern_pinned_statistics_t), 288);
+SAME(pinned_allocation, offsetof(cistern_pinned_statistics_t, allocation), 8);
+SAME(pinned_reserved, offsetof(cistern_pinned_statistics_t, reserved_bytes), 200);
+SAME(pinned_host_alloc, offsetof(cistern_pinned_statistics_t, num_host_alloc), 232);
+SAME(pinned_host_bytes, offsetof(cistern_pinned_statistics_t, host_bytes), 280);
+
 SAME(ok, CISTERN_OK, 0);
 SAME(out_of_memory, CISTERN_OUT_OF_MEMORY, 1);
 SAME(host_out_of_memory, CISTERN_HOST_OUT_OF_MEMORY, 2);

@@ -233,6 +233,7 @@ CONTRACT_TEST("every call is counted, also one that fails", "[contract]", work) 
 CONTRACT_TEST("pinned host memory can be used by the host", "[contract]", work) {
   Device& device = work.device();
   void* memory = device.hostMalloc(kMiB).orThrow();
+  CHECK(toAddress(memory) % (4 * kKiB) == 0);
   REQUIRE(memory != nullptr);
   std::memset(memory, 0x5a, kMiB);
   CHECK(static_cast<unsigned char*>(memory)[kMiB - 1] == 0x5a);

@@ -1,4 +1,5 @@
-"""Writes the programs that stand in the project's pages (```cpp and ```c blocks with a main) to files."""
+"""Writes the programs that stand in the project's pages (```cpp, ```c and ```cuda blocks with a main)
+to files. The last run on a GPU only."""
 
 import pathlib
 import re
@@ -15,9 +16,9 @@ if __name__ == "__main__":
     target.mkdir(parents=True, exist_ok=True)
     for page in pages:
         text = page.read_text()
-        for language in ("cpp", "c"):
+        for language, suffix in (("cpp", "cpp"), ("c", "c"), ("cuda", "cu")):
             for number, code in enumerate(examples(text, language), 1):
-                file = target / f"{page.stem.lower()}_{number}.{language}"
+                file = target / f"{page.stem.lower()}_{number}.{suffix}"
                 if not file.exists() or file.read_text() != code:
                     file.write_text(code)
                 print(file)

@@ -99,7 +99,8 @@ def test_structs_have_the_fields_of_the_header():
              "cistern_stat_group_t": _native.StatGroupStruct}
     structs = {"sim_config": _native.SimConfig, "pool_id": _native.PoolIdStruct,
                "pool_options": _native.PoolOptions, "stat": _native.StatStruct,
-               "stat_group": _native.StatGroupStruct, "statistics": _native.StatisticsStruct}
+               "stat_group": _native.StatGroupStruct, "statistics": _native.StatisticsStruct,
+               "pinned_statistics": _native.PinnedStatisticsStruct}
     found = dict(re.findall(r"typedef struct cistern_(\w+)_t \{(.*?)\}", without_comments(HEADER), re.S))
     assert found.keys() == structs.keys()
     for name, body in found.items():

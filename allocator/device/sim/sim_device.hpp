@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -170,7 +171,14 @@ class SimDevice final : public SimulatedDevice {
   std::unordered_map<std::uintptr_t, std::shared_ptr<const GraphBody>> graphs_
       CISTERN_GUARDED_BY(mutex_);
   std::unordered_map<std::uintptr_t, ExecState> execs_ CISTERN_GUARDED_BY(mutex_);
-  std::unordered_map<void*, std::unique_ptr<std::byte[]>> host_memory_ CISTERN_GUARDED_BY(mutex_);
+  static constexpr std::size_t kHostPage = 4 * kKiB;
+  struct FreeHostPages {
+    void operator()(void* pages) const noexcept {
+      ::operator delete (pages, std::align_val_t{kHostPage});
+    }
+  };
+  std::unordered_map<void*, std::unique_ptr<void, FreeHostPages>> host_memory_
+      CISTERN_GUARDED_BY(mutex_);
   std::vector<Span> scratch_ CISTERN_GUARDED_BY(mutex_);
 };
 

@@ -117,7 +117,8 @@ Result<void*> SimDevice::doHostMalloc(std::size_t bytes) {
   MutexLock lock(mutex_);
   if (Status in = enterUnsafe(Call::kHostMalloc, cost::malloc(bytes)); !in.ok()) return in.error();
   if (bytes == 0) return refusal(Call::kHostMalloc, Reason::kInvalidValue, "0 bytes");
-  std::unique_ptr<std::byte[]> memory(new (std::nothrow) std::byte[bytes]);
+  std::unique_ptr<void, FreeHostPages> memory(
+      ::operator new (bytes, std::align_val_t{kHostPage}, std::nothrow));
   if (memory == nullptr) return refusal(Call::kHostMalloc, Reason::kOutOfMemory);
   void* pointer = memory.get();
   host_memory_.emplace(pointer, std::move(memory));

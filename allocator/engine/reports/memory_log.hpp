@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "allocator/base/mutex.hpp"
-#include "cistern/snapshot.hpp"
+#include "cistern/statistics.hpp"
 
 namespace cistern {
 

@@ -1,11 +1,11 @@
-#include "cistern/snapshot.hpp"
+#include "allocator/engine/reports/snapshot.hpp"
 
 #include <algorithm>
 
 #include <fmt/format.h>
 
 #include "allocator/engine/all_heaps.hpp"
-#include "allocator/engine/reports/snapshot.hpp"
+#include "cistern/statistics.hpp"
 
 namespace cistern {
 namespace {

@@ -1,7 +1,8 @@
-// Every segment and block, for CachingAllocator::snapshot. cistern/snapshot.hpp says what is in it.
+// Every segment and block, for CachingAllocator::snapshot. cistern/statistics.hpp says what is in
+// it.
 #pragma once
 
-#include "cistern/snapshot.hpp"
+#include "cistern/statistics.hpp"
 
 namespace cistern {
 

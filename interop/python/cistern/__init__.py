@@ -20,6 +20,7 @@ from .errors import (CisternError, DeviceError, FileError, HostOutOfMemoryError,
                      InvalidArgumentError, InvalidHandleError, InvalidOptionError,
                      InvalidPointerError, InvalidStateError, NoDeviceError, NotSupportedError,
                      OutOfMemoryError, Status)
+from .pinned import Pinned, PinnedBuffer, PinnedStatistics
 from .pool import Pool, PoolId
 from .replay import Replay, ReplayError, replay
 from .statistics import Stat, StatGroup, Statistics
@@ -32,6 +33,7 @@ __all__ = [
     "Allocator", "Buffer", "Capture", "CisternError", "Conf", "DeviceError", "FileError",
     "HostOutOfMemoryError", "InternalError", "InvalidArgumentError", "InvalidHandleError",
     "InvalidOptionError", "InvalidPointerError", "InvalidStateError", "MemoryInfo", "NoDeviceError",
-    "NotSupportedError", "OutOfMemoryError", "Pool", "PoolId", "Replay", "ReplayError", "Stat",
-    "StatGroup", "Statistics", "Status", "Stream", "StreamLike", "default", "replay",
+    "NotSupportedError", "OutOfMemoryError", "Pinned", "PinnedBuffer", "PinnedStatistics", "Pool",
+    "PoolId", "Replay", "ReplayError", "Stat", "StatGroup", "Statistics", "Status", "Stream",
+    "StreamLike", "default", "replay",
 ]

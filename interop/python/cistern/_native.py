@@ -46,6 +46,14 @@ class StatisticsStruct(Structure):
                     "num_device_free", "num_misuses", "host_bytes", "peaks_exact"))]
 
 
+class PinnedStatisticsStruct(Structure):
+    _fields_ = [("size", c_size_t), *((name, StatStruct) for name in (
+        "allocation", "segment", "active", "requested_bytes", "allocated_bytes", "active_bytes",
+        "reserved_bytes")), *((name, c_uint64) for name in (
+            "num_host_alloc", "num_host_free", "num_alloc_retries", "num_ooms", "num_waits",
+            "num_misuses", "host_bytes"))]
+
+
 _HANDLE = c_void_p  # a handle, a stream, or an address of device memory
 _OUT = POINTER(c_void_p)
 _ARGUMENTS: Dict[str, Sequence[Any]] = {
@@ -90,6 +98,15 @@ _ARGUMENTS: Dict[str, Sequence[Any]] = {
     "set_memory_fraction": (_HANDLE, c_double),
     "memory_info": (_HANDLE, POINTER(c_uint64), POINTER(c_uint64)),
     "snapshot": (_HANDLE, c_char_p),
+    "pinned_allocate": (_HANDLE, c_size_t, _OUT),
+    "pinned_free": (_HANDLE, _HANDLE),
+    "pinned_record_stream": (_HANDLE, _HANDLE, _HANDLE),
+    "pinned_empty_cache": (_HANDLE,),
+    "pinned_block_size": (_HANDLE, _HANDLE, POINTER(c_size_t)),
+    "pinned_set_limit": (_HANDLE, c_uint64),
+    "pinned_limit": (_HANDLE, POINTER(c_uint64)),
+    "pinned_statistics": (_HANDLE, POINTER(PinnedStatisticsStruct)),
+    "pinned_reset_peak_statistics": (_HANDLE,),
 }
 
 

@@ -13,6 +13,7 @@ from ._owned import Owned, state
 from .buffer import Buffer
 from .capture import Capture
 from .errors import CisternError, InvalidStateError
+from .pinned import Pinned
 from .pool import Pool
 from .stream import Stream
 
@@ -117,6 +118,11 @@ class Allocator(Observed):
     def stream(self) -> Stream:
         """A new stream of the device, for programs that call no runtime of their own."""
         return Stream(self._owned)
+
+    @property
+    def pinned(self) -> Pinned:
+        """Pinned host memory, for copies on its streams. It goes with the allocator."""
+        return Pinned(self._owned)
 
     def pool(self, *, use_on_oom: bool = False, no_split: bool = False) -> Pool:
         """A new pool: memory that is kept apart."""

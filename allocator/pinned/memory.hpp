@@ -1,0 +1,109 @@
+// Where pinned blocks lie, and what is pinned for them. One lock guards everything; memory is
+// pinned and given back without it, as that takes long. Read first: include/cistern/pinned.hpp,
+// uses.hpp.
+//
+// Requests up to 1 MiB share segments of 2 MiB; a larger one that no free block serves gets a
+// segment of its own, to the next 2 MiB. Such a request has found every larger segment too small or
+// in use: those that lie wholly free are given back first, up to as much as it takes, so that sizes
+// that grow do not leave their predecessors behind.
+//
+//   bytes of the layouts' segments + refused bytes + claimed == reserved_bytes
+//   blocks held == allocation, blocks held and pending == active
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+
+#include "allocator/base/mutex.hpp"
+#include "allocator/base/process.hpp"
+#include "allocator/layout/layout.hpp"
+#include "allocator/pinned/uses.hpp"
+#include "cistern/options.hpp"
+#include "cistern/pinned.hpp"
+
+namespace cistern {
+
+/// What one hostMalloc gave. `kind`: of the layout that it is in.
+struct PinnedSegment : Segment {
+  unsigned kind = 0;
+};
+
+class PinnedMemory {
+ public:
+  explicit PinnedMemory(Device& device) : device_(device) {}
+  ~PinnedMemory();
+  PinnedMemory(const PinnedMemory&) = delete;
+  PinnedMemory& operator=(const PinnedMemory&) = delete;
+
+  // What PinnedAllocator says of its verbs.
+  void* allocate(std::size_t bytes);
+  void free(Address address) noexcept;
+  void recordStream(Address address, Stream stream, Device& device);
+  void forgetStream(Stream stream, Device& device);
+  void emptyCache();
+  void setLimit(std::uint64_t bytes);
+  std::uint64_t limit() const;
+  PinnedStats stats() const;
+  void resetPeaks();
+  void resetAccumulated();
+  bool isBlock(Address address) const noexcept;
+  std::size_t blockSize(Address address) const;
+  void setMisuseHook(MisuseHook hook);
+  void audit() const;
+
+  /// False in a child of fork: nothing may be touched there.
+  bool isHere() const noexcept { return made_.isHere(); }
+
+ private:
+  struct Request {
+    std::size_t bytes;
+    std::uint32_t granules;
+    unsigned kind;          ///< of layouts_
+    std::uint64_t segment;  ///< what would be pinned for it
+  };
+  /// Linked by Segment::next, in no layout.
+  struct Segments {
+    Segment* first = nullptr;
+    void push(PinnedSegment& segment) noexcept;
+    PinnedSegment* pop() noexcept;
+  };
+
+  static Request requestOf(std::size_t bytes);
+  void* serve(const Request& request);
+  void* fromFree(const Request& request);
+  void* fromNew(const Request& request);
+  void* givenOut(Block& block, const Request& request) noexcept CISTERN_REQUIRES(mutex_);
+  bool claim(const Request& request);
+  void unclaim(std::uint64_t bytes) noexcept;
+  [[noreturn]] void outOfMemory(const Request& request);
+
+  void poll() noexcept CISTERN_REQUIRES(mutex_);
+  void release(Block& block) noexcept CISTERN_REQUIRES(mutex_);
+  bool waitForUses() noexcept;
+  /// Takes wholly free segments of one kind out, until they have so many bytes or there are no
+  /// more.
+  void takeFree(unsigned kind, std::uint64_t bytes, Segments& taken) CISTERN_REQUIRES(mutex_);
+  /// Gives them back to the system. Those that it refuses are kept for the next emptyCache.
+  void giveBack(Segments segments) noexcept;
+
+  Block* find(Address address) const noexcept CISTERN_REQUIRES(mutex_);
+  const Segment* covering(Address address) const noexcept CISTERN_REQUIRES(mutex_);
+  Misuse describe(const char* verb, Address address) const CISTERN_REQUIRES(mutex_);
+  void tell(const Misuse& misuse) noexcept;
+  Layout& layoutOf(const Block& block) noexcept CISTERN_REQUIRES(mutex_);
+
+  Device& device_;
+  const Birthplace made_;
+  mutable Mutex mutex_;
+  std::array<Layout, kSizeKindCount> layouts_ CISTERN_GUARDED_BY(mutex_);
+  PinnedUses uses_ CISTERN_GUARDED_BY(mutex_);
+  Segments refused_ CISTERN_GUARDED_BY(mutex_);  ///< that the system did not take back
+  PinnedStats stats_ CISTERN_GUARDED_BY(mutex_);
+  std::uint64_t limit_ CISTERN_GUARDED_BY(mutex_) = kUnlimited;
+  std::string last_error_ CISTERN_GUARDED_BY(mutex_);  ///< what the device said, asked for memory
+  /// Null: the default one. Shared, so that who calls it needs neither the lock nor memory.
+  std::shared_ptr<const MisuseHook> misuse_hook_ CISTERN_GUARDED_BY(mutex_);
+};
+
+}  // namespace cistern

@@ -1,0 +1,155 @@
+// Memory comes from the system and goes back there. No lock is held meanwhile: either may take as
+// long as queued work does. Either is legal in a capture, in relaxed mode.
+#include <new>
+#include <utility>
+
+#include "allocator/pinned/counting.hpp"
+#include "allocator/pinned/memory.hpp"
+
+namespace cistern {
+
+void PinnedMemory::Segments::push(PinnedSegment& segment) noexcept {
+  segment.next = std::exchange(first, &segment);
+}
+PinnedSegment* PinnedMemory::Segments::pop() noexcept {
+  auto* const segment = static_cast<PinnedSegment*>(first);
+  if (segment != nullptr) first = std::exchange(segment->next, nullptr);
+  return segment;
+}
+
+// The bytes count as reserved before they are, so that several threads keep the limit together.
+bool PinnedMemory::claim(const Request& request) {
+  Segments traded;
+  {
+    const MutexLock lock(mutex_);
+    if (request.kind == unsigned(SizeKind::kLarge)) takeFree(request.kind, request.segment, traded);
+  }
+  giveBack(traded);
+  const MutexLock lock(mutex_);
+  const auto reserved = std::uint64_t(stats_.reserved_bytes.current);
+  if (reserved > limit_ || request.segment > limit_ - reserved) return false;
+  rise(stats_.reserved_bytes, request.segment);
+  rise(stats_.segment, 1);
+  return true;
+}
+
+void PinnedMemory::unclaim(std::uint64_t bytes) noexcept {
+  const MutexLock lock(mutex_);
+  fall(stats_.reserved_bytes, bytes);
+  fall(stats_.segment, 1);
+}
+
+void* PinnedMemory::fromNew(const Request& request) {
+  auto segment = std::make_unique<PinnedSegment>();
+  if (!claim(request)) return nullptr;
+  const auto pin = [&] {
+    const RelaxedCaptureMode relaxed(device_);
+    return device_.hostMalloc(request.segment);
+  };
+  const Result<void*> memory = pin();
+  if (!memory) {
+    unclaim(request.segment);
+    const MutexLock lock(mutex_);
+    last_error_ = memory.error().message();
+    return nullptr;
+  }
+  segment->base = toAddress(memory.value());
+  segment->bytes = request.segment;
+  segment->kind = request.kind;
+  try {
+    const MutexLock lock(mutex_);
+    ++stats_.num_host_alloc;
+    Layout& layout = layouts_[request.kind];
+    layout.add(*segment, 0);
+    PinnedSegment& added = *segment.release();
+    return givenOut(*layout.allocateFrom(*added.first, request.granules), request);
+  } catch (const std::bad_alloc&) {
+    if (segment != nullptr) {
+      Segments back;
+      back.push(*segment.release());
+      giveBack(back);
+    }
+    throw;
+  }
+}
+
+void PinnedMemory::takeFree(unsigned kind, std::uint64_t bytes, Segments& taken) {
+  Layout& layout = layouts_[kind];
+  std::uint64_t sum = 0;
+  for (Segment* segment = layout.segments(); segment != nullptr && sum < bytes;) {
+    Segment* const next = segment->next;
+    if (segment->whollyFree()) {
+      sum += segment->bytes;
+      layout.remove(*segment);
+      taken.push(static_cast<PinnedSegment&>(*segment));
+    }
+    segment = next;
+  }
+}
+
+void PinnedMemory::giveBack(Segments segments) noexcept {
+  while (PinnedSegment* const segment = segments.pop()) {
+    const auto unpin = [&] {
+      const RelaxedCaptureMode relaxed(device_);
+      return device_.hostFree(toPointer(segment->base));
+    };
+    const Status gone = unpin();
+    const MutexLock lock(mutex_);
+    if (!gone) {
+      refused_.push(*segment);
+      continue;
+    }
+    ++stats_.num_host_free;
+    fall(stats_.reserved_bytes, segment->bytes);
+    fall(stats_.segment, 1);
+    delete segment;
+  }
+}
+
+void PinnedMemory::emptyCache() {
+  if (!isHere()) return;
+  Segments taken;
+  {
+    const MutexLock lock(mutex_);
+    uses_.endLost([&](Device& device) {
+      mutex_.assertHeld();
+      ++stats_.num_waits;
+      const RelaxedCaptureMode relaxed(device);
+      return bool(device.synchronizeDevice());
+    });
+    poll();
+    std::swap(taken, refused_);
+    for (unsigned kind = 0; kind < layouts_.size(); ++kind) takeFree(kind, UINT64_MAX, taken);
+  }
+  giveBack(taken);
+}
+
+bool PinnedMemory::waitForUses() noexcept {
+  for (std::size_t nth = 0;; ++nth) {  // where one stream cannot be waited for, another may be
+    PinnedUses::Point point;
+    {
+      const MutexLock lock(mutex_);
+      point = uses_.oldest(nth);
+      if (point.device == nullptr) return false;
+      ++stats_.num_waits;
+    }
+    const RelaxedCaptureMode relaxed(*point.device);
+    if (point.device->synchronizeEvent(point.event)) return true;
+  }
+}
+
+PinnedMemory::~PinnedMemory() {
+  if (!driverMayBeCalled()) return;
+  const auto drop = [&](Segment* segment) {
+    while (segment != nullptr) {
+      Segment* const next = segment->next;
+      (void)device_.hostFree(toPointer(segment->base));
+      delete static_cast<PinnedSegment*>(segment);
+      segment = next;
+    }
+  };
+  for (Layout& layout : layouts_) drop(layout.segments());
+  drop(refused_.first);
+}
+
+}  // namespace cistern

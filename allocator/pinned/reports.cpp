@@ -1,0 +1,149 @@
+// What is said of pinned memory: figures, pointers, misuses.
+#include <fmt/format.h>
+
+#include "allocator/base/check.hpp"
+#include "allocator/engine/reports/misuse_scope.hpp"
+#include "allocator/pinned/memory.hpp"
+
+namespace cistern {
+
+Block* PinnedMemory::find(Address address) const noexcept {
+  for (const Layout& layout : layouts_) {
+    if (Block* const block = layout.find(address)) return block;
+  }
+  return nullptr;
+}
+
+Layout& PinnedMemory::layoutOf(const Block& block) noexcept {
+  return layouts_[static_cast<const PinnedSegment*>(block.segment)->kind];
+}
+
+const Segment* PinnedMemory::covering(Address address) const noexcept {
+  for (const Layout& layout : layouts_) {
+    for (const Segment* at = layout.segments(); at != nullptr; at = at->next) {
+      if (address >= at->base && address < at->end()) return at;
+    }
+  }
+  return nullptr;
+}
+
+bool PinnedMemory::isBlock(Address address) const noexcept {
+  if (!isHere()) return false;
+  const MutexLock lock(mutex_);
+  return find(address) != nullptr;
+}
+
+std::size_t PinnedMemory::blockSize(Address address) const {
+  const MutexLock lock(mutex_);
+  if (const Block* const block = find(address)) return block->bytes();
+  throw InvalidArgument(describe("blockSize", address).text());
+}
+
+Misuse PinnedMemory::describe(const char* verb, Address address) const {
+  Misuse misuse;
+  misuse.verb = verb;
+  misuse.pointer = address;
+  const Segment* const segment = covering(address);
+  if (segment == nullptr) return misuse;
+  const Block& block = *segment->covering(address);
+  misuse.block = block.address();
+  misuse.block_bytes = block.bytes();
+  misuse.kind = block.state() == BlockState::kAllocated ? MisuseKind::kInteriorPointer
+                                                        : MisuseKind::kDoubleFree;
+  return misuse;
+}
+
+void PinnedMemory::tell(const Misuse& misuse) noexcept {
+  const bool told = MisuseScope::tell(misuse);
+  std::shared_ptr<const MisuseHook> hook;
+  {
+    const MutexLock lock(mutex_);
+    hook = misuse_hook_;
+  }
+  if (hook != nullptr) {
+    (*hook)(misuse);
+  } else if (!told) {
+    defaultMisuseHook(misuse);
+  }
+}
+
+void PinnedMemory::setMisuseHook(MisuseHook hook) {
+  auto shared = hook ? std::make_shared<const MisuseHook>(std::move(hook)) : nullptr;
+  const MutexLock lock(mutex_);
+  misuse_hook_.swap(shared);
+}
+
+void PinnedMemory::setLimit(std::uint64_t bytes) {
+  const MutexLock lock(mutex_);
+  limit_ = bytes;
+}
+std::uint64_t PinnedMemory::limit() const {
+  const MutexLock lock(mutex_);
+  return limit_;
+}
+
+PinnedStats PinnedMemory::stats() const {
+  const MutexLock lock(mutex_);
+  PinnedStats stats = stats_;
+  for (const Layout& layout : layouts_) stats.host_bytes += layout.hostBytes();
+  return stats;
+}
+
+namespace {
+
+template <class Change>
+void forEachValue(PinnedStats& stats, Change change) {
+  for (StatValue* value : {&stats.allocation, &stats.segment, &stats.active, &stats.requested_bytes,
+                           &stats.allocated_bytes, &stats.active_bytes, &stats.reserved_bytes}) {
+    change(*value);
+  }
+}
+
+}  // namespace
+
+void PinnedMemory::resetPeaks() {
+  const MutexLock lock(mutex_);
+  forEachValue(stats_, [](StatValue& value) { value.peak = value.current; });
+}
+void PinnedMemory::resetAccumulated() {
+  const MutexLock lock(mutex_);
+  forEachValue(stats_, [](StatValue& value) { value.allocated = value.freed = 0; });
+}
+
+// Walks everything. Reserved bytes that are claimed, but not there yet, are in no segment: it is
+// called while no thread allocates.
+void PinnedMemory::audit() const {
+  const MutexLock lock(mutex_);
+  std::uint64_t held = 0, held_bytes = 0, active = 0, active_bytes = 0, reserved = 0, segments = 0;
+  const auto count = [&](const Segment& segment) {
+    reserved += segment.bytes;
+    ++segments;
+  };
+  for (unsigned kind = 0; kind < layouts_.size(); ++kind) {
+    layouts_[kind].audit();
+    for (const Segment* at = layouts_[kind].segments(); at != nullptr; at = at->next) {
+      CISTERN_CHECK(static_cast<const PinnedSegment*>(at)->kind == kind);
+      count(*at);
+      for (const Block* block = at->first; block != nullptr; block = block->next) {
+        const bool is_held = block->state() == BlockState::kAllocated;
+        const bool is_active = is_held || block->state() == BlockState::kPending;
+        CISTERN_CHECK(is_active || block->isFree());
+        held += is_held;
+        active += is_active;
+        held_bytes += is_held ? block->bytes() : 0;
+        active_bytes += is_active ? block->bytes() : 0;
+      }
+    }
+  }
+  for (const Segment* at = refused_.first; at != nullptr; at = at->next) count(*at);
+  CISTERN_CHECK(std::uint64_t(stats_.allocation.current) == held);
+  CISTERN_CHECK(std::uint64_t(stats_.active.current) == active);
+  CISTERN_CHECK(std::uint64_t(stats_.allocated_bytes.current) == held_bytes);
+  CISTERN_CHECK(std::uint64_t(stats_.active_bytes.current) == active_bytes);
+  CISTERN_CHECK(std::uint64_t(stats_.reserved_bytes.current) == reserved);
+  CISTERN_CHECK(std::uint64_t(stats_.segment.current) == segments);
+  CISTERN_CHECK(stats_.requested_bytes.current <= stats_.allocated_bytes.current);
+  uses_.audit();
+}
+
+}  // namespace cistern

@@ -1,0 +1,122 @@
+// Cistern as a memory resource of cuda::mr, for CUB, Thrust, cuda::buffer, RMM and whatever else
+// takes one. It stands beside include/cistern, not in it: it needs the headers of CCCL (3.0 or
+// later, part of the CUDA toolkit 13), and those of Cistern proper need none but the standard
+// library's.
+//
+//   rmm::mr::set_current_device_resource(cistern::MemoryResource{});
+//
+// CCCL 3.1 renamed the verbs: `resource`, `allocate` and `deallocate` take a stream since, which
+// `async_resource`, `allocate_async` and `deallocate_async` did before. The class has both sets, so
+// that it satisfies the concepts of every version. docs/cookbook.md has programs.
+#pragma once
+
+// CCCL 3.0 has its resources behind this, and every later one in the open.
+#ifndef LIBCUDACXX_ENABLE_EXPERIMENTAL_MEMORY_RESOURCE
+#define LIBCUDACXX_ENABLE_EXPERIMENTAL_MEMORY_RESOURCE
+#endif
+
+#include <cstddef>
+#include <string>
+
+#include <cuda/memory_resource>
+#include <cuda/stream_ref>
+
+#include "cistern/default_allocator.hpp"
+
+namespace cistern {
+
+/// Memory of one device's allocator. A value of one word; copies are alike, and what one has
+/// allocated another takes back. Pre: the allocator outlives it and its copies, as a shared one
+/// does. Threads may use one as they may the allocator.
+///
+/// The verbs that allocate throw what CachingAllocator::allocate does, of which OutOfMemory is no
+/// std::bad_alloc, and InvalidArgument for an alignment that is beyond kMostAlignment or no power
+/// of two.
+class MemoryResource {
+ public:
+  /// What each block is aligned to, whatever is asked for; more cannot be had.
+  static constexpr std::size_t kMostAlignment = 512;
+  static constexpr std::size_t kDefaultAlignment = 256;
+#if CCCL_VERSION >= 3002000
+  /// What a cuda::buffer of it, or another that keeps it by less than its type, may ask for.
+  using default_queries = cuda::mr::properties_list<cuda::mr::device_accessible>;
+#endif
+
+  /// The shared allocator of the current device: that which cudaSetDevice has set.
+  MemoryResource() : allocator_(&cistern::allocator()) {}
+  explicit MemoryResource(CachingAllocator& allocator) noexcept : allocator_(&allocator) {}
+
+  /// `bytes` for use on `stream`; null for 0 bytes.
+  [[nodiscard]] void* allocate(cuda::stream_ref stream, std::size_t bytes,
+                               std::size_t alignment = kDefaultAlignment) {
+    checkAlignment(alignment);
+    return allocator_->allocate(bytes, stream.get());
+  }
+  /// The memory serves others once the work that is queued on `stream`, and on the stream that it
+  /// was allocated for, is complete; on the latter, if that is the same, at once, in stream order.
+  void deallocate(cuda::stream_ref stream, void* pointer, std::size_t,
+                  std::size_t = kDefaultAlignment) noexcept {
+    try {
+      if (pointer != nullptr) allocator_->recordStream(pointer, stream.get());
+    } catch (...) {  // a stream that is gone: only the device knows when its work is complete
+      (void)allocator_->device().synchronizeDevice();
+    }
+    allocator_->free(pointer);
+  }
+
+  /// `bytes` for use on any stream, at once: waits for what is queued on the default stream, whose
+  /// memory it is.
+  [[nodiscard]] void* allocate_sync(std::size_t bytes, std::size_t alignment = kDefaultAlignment) {
+    checkAlignment(alignment);
+    void* const pointer = allocator_->allocate(bytes, Stream{});
+    if (const Status done = allocator_->device().synchronizeStream(Stream{}); !done) {
+      allocator_->free(pointer);
+      done.orThrow();
+    }
+    return pointer;
+  }
+  /// Pre: no queued work uses the memory.
+  void deallocate_sync(void* pointer, std::size_t, std::size_t = kDefaultAlignment) noexcept {
+    allocator_->free(pointer);
+  }
+
+  // ---- As CCCL 3.0 spells them -----------------------------------------------------------------
+
+  [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment = kDefaultAlignment) {
+    return allocate_sync(bytes, alignment);
+  }
+  void deallocate(void* pointer, std::size_t bytes,
+                  std::size_t alignment = kDefaultAlignment) noexcept {
+    deallocate_sync(pointer, bytes, alignment);
+  }
+  [[nodiscard]] void* allocate_async(std::size_t bytes, std::size_t alignment,
+                                     cuda::stream_ref stream) {
+    return allocate(stream, bytes, alignment);
+  }
+  void deallocate_async(void* pointer, std::size_t bytes, std::size_t alignment,
+                        cuda::stream_ref stream) noexcept {
+    deallocate(stream, pointer, bytes, alignment);
+  }
+
+  CachingAllocator& allocator() const noexcept { return *allocator_; }
+  /// Whether each takes back what the other has allocated.
+  friend bool operator==(const MemoryResource& a, const MemoryResource& b) noexcept {
+    return a.allocator_ == b.allocator_;
+  }
+  friend bool operator!=(const MemoryResource& a, const MemoryResource& b) noexcept {
+    return !(a == b);
+  }
+  friend void get_property(const MemoryResource&, cuda::mr::device_accessible) noexcept {}
+
+ private:
+  static void checkAlignment(std::size_t alignment) {
+    if (alignment == 0 || alignment > kMostAlignment || (alignment & (alignment - 1)) != 0) {
+      throw InvalidArgument("alignment is " + std::to_string(alignment) +
+                            ": must be a power of two up to 512");
+    }
+  }
+
+  CachingAllocator* allocator_;
+};
+
+}  // namespace cistern

@@ -1,0 +1,143 @@
+"""Pinned host memory, for copies between host and device: docs/pinned.md."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass, fields
+from typing import Any, Dict, SupportsIndex
+
+from . import _arguments
+from ._arguments import StreamLike
+from ._native import PinnedStatisticsStruct, check, lib, made
+from ._owned import Owned, Scoped, state
+from .statistics import Stat
+
+
+@dataclass(frozen=True)
+class PinnedStatistics:
+    """A consistent picture of one moment, exact. cistern/pinned.hpp says what each counts."""
+
+    allocation: Stat
+    segment: Stat
+    active: Stat
+    requested_bytes: Stat
+    allocated_bytes: Stat
+    active_bytes: Stat
+    reserved_bytes: Stat
+    num_host_alloc: int
+    num_host_free: int
+    num_alloc_retries: int
+    num_ooms: int
+    num_waits: int
+    num_misuses: int
+    host_bytes: int
+
+
+class PinnedBuffer(Scoped):
+    """A block of pinned memory, made by Pinned.buffer: what takes a buffer (memoryview, numpy.frombuffer)
+    reads and writes it. It is freed by free(), at the end of a `with`, or when nothing refers to it; views of
+    it mean nothing any more then."""
+
+    def __init__(self, allocator: Owned, size: int) -> None:
+        self._allocator = allocator
+        self._size = size
+        address = made(lib.cistern_pinned_allocate, allocator.value, size)
+        self._owned = Owned("a pinned buffer", address, lib.cistern_pinned_free, allocator.value, address,
+                            parent=allocator)
+
+    @property
+    def address(self) -> int:
+        """Of host memory; 0 for an empty buffer."""
+        return self._owned.value
+
+    @property
+    def size(self) -> int:
+        """As asked for, in bytes."""
+        return self._size
+
+    def view(self) -> memoryview:
+        """The bytes, to be read and written while this is there: what keeps the view keeps this too."""
+        if self.address == 0:
+            return memoryview(b"")
+        array = (ctypes.c_char * self._size).from_address(self.address)
+        array._kept = self  # type: ignore[attr-defined]
+        return memoryview(array).cast("B")
+
+    def record_stream(self, stream: StreamLike) -> None:
+        """Work that is queued on `stream` uses it."""
+        check(lib.cistern_pinned_record_stream(self._allocator.value, self.address,
+                                               _arguments.stream(stream)))
+
+    def free(self) -> None:
+        """Nothing, where it is free already."""
+        self._owned.end()
+
+    def __repr__(self) -> str:
+        return f"<cistern.PinnedBuffer of {self._size:,} bytes at {self._owned.raw:#x}{state(self._owned)}>"
+
+
+class Pinned:
+    """The pinned host memory of an allocator: Allocator.pinned. Its methods may be called from any thread;
+    sizes are in bytes, addresses are ints of host memory. HostOutOfMemoryError has the figures."""
+
+    def __init__(self, allocator: Owned) -> None:
+        self._allocator = allocator
+
+    def allocate(self, size: SupportsIndex) -> int:
+        """The address of `size` bytes, 512-byte aligned; 0 for 0 bytes. Freed by free()."""
+        return made(lib.cistern_pinned_allocate, self._allocator.value, _arguments.whole(size, "size"))
+
+    def buffer(self, size: SupportsIndex) -> PinnedBuffer:
+        """The same as an object that frees itself."""
+        return PinnedBuffer(self._allocator, _arguments.whole(size, "size"))
+
+    def free(self, address: SupportsIndex) -> None:
+        """Takes a block back: free at once, or, where streams use it, when the work queued on them by now is
+        complete. 0 is a no-op. InvalidPointerError for what is no allocated block's."""
+        check(lib.cistern_pinned_free(self._allocator.value, _arguments.whole(address, "address")))
+
+    def record_stream(self, address: SupportsIndex, stream: StreamLike) -> None:
+        """Work that is queued on `stream` uses the block."""
+        check(lib.cistern_pinned_record_stream(self._allocator.value,
+                                               _arguments.whole(address, "address"),
+                                               _arguments.stream(stream)))
+
+    def block_size(self, address: SupportsIndex) -> int:
+        """The usable bytes of an allocated block."""
+        size = ctypes.c_size_t()
+        check(lib.cistern_pinned_block_size(self._allocator.value, _arguments.whole(address, "address"),
+                                            ctypes.byref(size)))
+        return size.value
+
+    def empty_cache(self) -> None:
+        """Gives what is wholly free back to the system."""
+        check(lib.cistern_pinned_empty_cache(self._allocator.value))
+
+    @property
+    def limit(self) -> int:
+        """The most that may be pinned. What is pinned beyond it already stays until freed."""
+        size = ctypes.c_uint64()
+        check(lib.cistern_pinned_limit(self._allocator.value, ctypes.byref(size)))
+        return size.value
+
+    @limit.setter
+    def limit(self, size: SupportsIndex) -> None:
+        check(lib.cistern_pinned_set_limit(self._allocator.value, _arguments.whole(size, "limit")))
+
+    def stats(self) -> PinnedStatistics:
+        """What is counted, apart from the device's memory."""
+        struct = PinnedStatisticsStruct(size=ctypes.sizeof(PinnedStatisticsStruct))
+        check(lib.cistern_pinned_statistics(self._allocator.value, ctypes.byref(struct)))
+        values: Dict[str, Any] = {}
+        for field in fields(PinnedStatistics):
+            value = getattr(struct, field.name)
+            values[field.name] = (value if isinstance(value, int) else
+                                  Stat(value.current, value.peak, value.allocated, value.freed))
+        return PinnedStatistics(**values)
+
+    def reset_peak_stats(self) -> None:
+        """Peaks are what is current from now on."""
+        check(lib.cistern_pinned_reset_peak_statistics(self._allocator.value))
+
+    def __repr__(self) -> str:
+        return f"<cistern.Pinned{state(self._allocator)}>"

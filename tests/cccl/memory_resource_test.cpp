@@ -1,0 +1,153 @@
+// Cistern as a resource of cuda::mr, under whichever CCCL the build has found.
+#include "cistern-cccl/memory_resource.hpp"
+
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+#include "cistern/sim.hpp"
+#include "tests/support/catch.hpp"
+
+namespace cistern::test {
+namespace {
+
+// The names that each version has for what takes a stream and what does not.
+#if CCCL_VERSION >= 3001000
+static_assert(cuda::mr::resource<MemoryResource>);
+static_assert(cuda::mr::synchronous_resource<MemoryResource>);
+static_assert(cuda::mr::resource_with<MemoryResource, cuda::mr::device_accessible>);
+static_assert(!cuda::mr::resource_with<MemoryResource, cuda::mr::host_accessible>);
+using Erased = cuda::mr::resource_ref<cuda::mr::device_accessible>;
+#else
+static_assert(cuda::mr::resource<MemoryResource> && cuda::mr::async_resource<MemoryResource>);
+static_assert(cuda::mr::async_resource_with<MemoryResource, cuda::mr::device_accessible>);
+static_assert(!cuda::mr::async_resource_with<MemoryResource, cuda::mr::host_accessible>);
+using Erased = cuda::mr::async_resource_ref<cuda::mr::device_accessible>;
+#endif
+#if CCCL_VERSION >= 3002000
+static_assert(MemoryResource::default_queries::has_property(cuda::mr::device_accessible{}));
+#endif
+static_assert(std::is_nothrow_copy_constructible_v<MemoryResource>);
+static_assert(std::is_nothrow_copy_assignable_v<MemoryResource>);
+static_assert(noexcept(std::declval<MemoryResource&>().deallocate_sync(nullptr, 0)));
+
+constexpr std::uint64_t kLate = 1'000'000;  // ns
+
+struct ResourceRig {
+  std::unique_ptr<sim::SimulatedDevice> device = sim::makeDevice();
+  CachingAllocator allocator{*device};
+  MemoryResource resource{allocator};
+  cuda::stream_ref first = stream(), second = stream();
+
+  cuda::stream_ref stream() {
+    return reinterpret_cast<cudaStream_t>(device->createStream().orThrow().raw);
+  }
+  void use(cuda::stream_ref on, void* memory, std::uint64_t lasting = kLate) {
+    const sim::Access access{toAddress(memory), 512, sim::AccessKind::kWrite};
+    device->launch(on.get(), {"use", {access}, lasting, {}}).orThrow();
+  }
+  std::int64_t held() const { return allocator.memoryStats()[Stat::kAllocation].current; }
+  std::uint64_t calls(Call call) const { return device->callCounts()[std::size_t(call)]; }
+};
+
+}  // namespace
+
+TEST_CASE("what a resource takes back serves its stream at once, in stream order", "[cccl]") {
+  ResourceRig rig;
+  void* const block = rig.resource.allocate(rig.first, 1'000);
+  rig.use(rig.first, block);
+  rig.resource.deallocate(rig.first, block, 1'000);
+  CHECK(rig.resource.allocate(rig.first, 1'000) == block);
+  rig.use(rig.first, block);
+  CHECK(rig.device->races().empty());
+  CHECK(rig.calls(Call::kSynchronizeStream) + rig.calls(Call::kSynchronizeDevice) == 0);
+}
+
+TEST_CASE("what is given back on another stream waits for that one too", "[cccl]") {
+  ResourceRig rig;
+  void* const block = rig.resource.allocate(rig.first, 1'000);
+  rig.use(rig.second, block);
+  rig.resource.deallocate(rig.second, block, 1'000);
+  void* const meanwhile = rig.resource.allocate(rig.first, 1'000);
+  CHECK(meanwhile != block);
+  rig.use(rig.first, meanwhile);
+  CHECK(rig.device->races().empty());
+  CHECK(rig.calls(Call::kSynchronizeStream) + rig.calls(Call::kSynchronizeDevice) == 0);
+}
+
+TEST_CASE("what is given back on a stream that is gone waits for the device", "[cccl]") {
+  ResourceRig rig;
+  void* const block = rig.resource.allocate(rig.first, 1'000);
+  rig.use(rig.second, block);
+  rig.device->destroyStream(rig.second.get()).orThrow();
+  rig.resource.deallocate(rig.second, block, 1'000);
+  CHECK(rig.held() == 0);
+  rig.use(rig.first, rig.resource.allocate(rig.first, 1'000));
+  CHECK(rig.device->races().empty());
+}
+
+TEST_CASE("memory without a stream may be used on each, at once", "[cccl]") {
+  ResourceRig rig;
+  void* const before = rig.allocator.allocate(1'000, Stream{});
+  rig.use(cudaStream_t{nullptr}, before);
+  rig.allocator.free(before);
+  void* const block = rig.resource.allocate_sync(1'000);
+  CHECK(block == before);
+  rig.use(rig.first, block);
+  CHECK(rig.device->races().empty());
+  rig.device->synchronizeDevice().orThrow();
+  rig.resource.deallocate_sync(block, 1'000);
+  CHECK(rig.held() == 0);
+}
+
+TEST_CASE("memory that cannot be waited for is given back", "[cccl]") {
+  ResourceRig rig;
+  rig.device->faults().failNth(Call::kSynchronizeStream, 1, ErrorKind::kOther);
+  CHECK_THROWS_AS(rig.resource.allocate_sync(1'000), DeviceFailure);
+  CHECK(rig.held() == 0);
+}
+
+TEST_CASE("an alignment that cannot be had is refused", "[cccl]") {
+  ResourceRig rig;
+  for (const std::size_t alignment : {std::size_t{0}, std::size_t{96}, std::size_t{1024}}) {
+    CHECK_THROWS_WITH(rig.resource.allocate(rig.first, 64, alignment),
+                      Catch::Contains("alignment is " + std::to_string(alignment)));
+    CHECK_THROWS_AS(rig.resource.allocate_sync(64, alignment), InvalidArgument);
+  }
+  CHECK(rig.held() == 0);
+  void* const block = rig.resource.allocate(rig.first, 64, 512);
+  CHECK(toAddress(block) % 512 == 0);
+  CHECK(rig.resource.allocate(rig.first, 0) == nullptr);
+  rig.resource.deallocate(rig.first, nullptr, 0);
+}
+
+TEST_CASE("copies are alike, and take back what the other has given", "[cccl]") {
+  ResourceRig rig;
+  CachingAllocator other{*rig.device};
+  MemoryResource copy = rig.resource;
+  CHECK(copy == rig.resource);
+  CHECK(copy != MemoryResource{other});
+  copy.deallocate(rig.first, rig.resource.allocate(rig.first, 64), 64);
+  CHECK(rig.held() == 0);
+  copy = MemoryResource{other};
+  CHECK(&copy.allocator() == &other);
+}
+
+TEST_CASE("it is used through CCCL's own erased resources", "[cccl]") {
+  ResourceRig rig;
+  Erased erased = rig.resource;
+#if CCCL_VERSION >= 3001000
+  void* const block = erased.allocate(rig.first, 1'000, 256);
+  CHECK(rig.allocator.blockSize(block) == 1'024);
+  erased.deallocate(rig.first, block, 1'000, 256);
+  erased.deallocate_sync(erased.allocate_sync(64, 256), 64, 256);
+#else
+  void* const block = erased.allocate_async(1'000, 256, rig.first);
+  CHECK(rig.allocator.blockSize(block) == 1'024);
+  erased.deallocate_async(block, 1'000, 256, rig.first);
+  erased.deallocate(erased.allocate(64, 256), 64, 256);
+#endif
+  CHECK(rig.held() == 0);
+}
+
+}  // namespace cistern::test

@@ -1,0 +1,60 @@
+// Pinned memory while graphs are captured.
+#include "tests/pinned/pinned_support.hpp"
+
+namespace cistern::test {
+namespace {
+
+DeviceGraph end(PinnedRig& rig, Stream stream) { return rig.device->endCapture(stream).orThrow(); }
+
+}  // namespace
+
+TEST_CASE("a block that a captured stream uses waits until the capture is over", "[pinned]") {
+  PinnedRig rig;
+  const Stream stream = rig.stream();
+  void* const block = rig.pinned.allocate(kMiB);
+  rig.device->beginCapture(stream, CaptureMode::kGlobal).orThrow();
+  PinnedRig::write(block, kMiB, 1);
+  rig.copy(stream, block, kMiB, 1);
+  rig.pinned.recordStream(block, stream);
+  rig.pinned.free(block);
+  CHECK(rig.calls(Call::kRecordEvent) == 0);
+  CHECK(rig.pinned.allocate(kMiB) != block);
+  const DeviceGraph graph = end(rig, stream);
+  CHECK(rig.pinned.allocate(kMiB) == block);  // its poll asks the stream again, which has no work
+  rig.device->destroyGraph(graph).orThrow();
+}
+
+TEST_CASE("every verb leaves captures of every mode whole", "[pinned]") {
+  for (const CaptureMode mode :
+       {CaptureMode::kGlobal, CaptureMode::kThreadLocal, CaptureMode::kRelaxed}) {
+    PinnedRig rig;
+    const Stream captured = rig.stream(), other = rig.stream();
+    (void)rig.freedInUse(other, 3 * kMiB);
+    void* const held = rig.pinned.allocate(kMiB);
+    rig.device->beginCapture(captured, mode).orThrow();
+    rig.pinned.recordStream(held, captured);
+    rig.pinned.free(held);
+    rig.pinned.free(rig.pinned.allocate(40 * kMiB));
+    (void)rig.freedInUse(other, 5 * kMiB);
+    rig.pinned.emptyCache();
+    rig.pinned.free(rig.pinned.allocate(80 * kMiB));
+    CHECK_THROWS_WITH(rig.pinned.forgetStream(captured), Catch::Contains("captured"));
+    rig.pinned.forgetStream(other);
+    rig.device->destroyGraph(end(rig, captured)).orThrow();
+  }
+}
+
+TEST_CASE("a request that is out of memory during a capture leaves the capture whole", "[pinned]") {
+  PinnedRig rig;
+  const Stream captured = rig.stream();
+  void* const held = rig.pinned.allocate(8 * kMiB);
+  rig.pinned.setLimit(8 * kMiB);
+  rig.device->beginCapture(captured, CaptureMode::kGlobal).orThrow();
+  rig.pinned.recordStream(held, captured);
+  rig.pinned.free(held);
+  CHECK_THROWS_AS(rig.pinned.allocate(8 * kMiB), OutOfPinnedMemory);
+  rig.device->destroyGraph(end(rig, captured)).orThrow();
+  CHECK(rig.pinned.allocate(8 * kMiB) == held);
+}
+
+}  // namespace cistern::test

@@ -1,0 +1,189 @@
+// What goes wrong: limits, a system that refuses, wrong frees, forks.
+#include <vector>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/pinned/pinned_support.hpp"
+
+namespace cistern::test {
+
+TEST_CASE("a limit is kept, and free memory makes room under it", "[pinned]") {
+  PinnedRig rig;
+  rig.pinned.setLimit(16 * kMiB);
+  CHECK(rig.pinned.limit() == 16 * kMiB);
+  void* const one = rig.pinned.allocate(10 * kMiB);
+  CHECK_THROWS_WITH(rig.pinned.allocate(8 * kMiB),
+                    Catch::Contains("8.00 MiB were asked for") &&
+                        Catch::Contains("10.00 MiB are pinned, of which 10.00 MiB are allocated") &&
+                        Catch::Contains("the limit is 16.00 MiB"));
+  for (int i = 0; i < 8; ++i) rig.pinned.free(rig.pinned.allocate(1'000));  // 2 MiB of them
+  rig.pinned.free(one);
+  void* const other = rig.pinned.allocate(16 * kMiB);
+  CHECK(rig.reserved() == std::int64_t(16 * kMiB));
+  rig.pinned.free(other);
+  CHECK(rig.pinned.stats().num_ooms == 1);
+  CHECK(rig.pinned.stats().num_alloc_retries == 2);
+}
+
+TEST_CASE("a request waits for queued work rather than be out of memory", "[pinned]") {
+  PinnedRig rig;
+  rig.pinned.setLimit(8 * kMiB);
+  const Stream stuck = rig.stream(), stream = rig.stream();
+  rig.device->launch(stuck, {"never ends", {}, sim::kNever, {}}).orThrow();
+  void* const kept = rig.pinned.allocate(2 * kMiB);
+  rig.pinned.recordStream(kept, stuck);
+  rig.pinned.free(kept);
+  void* const used = rig.freedInUse(stream, 6 * kMiB);
+  CHECK(rig.pinned.allocate(6 * kMiB) == used);
+  CHECK(rig.pinned.stats().num_waits > 0);
+  CHECK_THROWS_WITH(rig.pinned.allocate(2 * kMiB),
+                    Catch::Contains("2.00 MiB wait for queued work"));
+}
+
+TEST_CASE("a request beyond all bounds is refused at once", "[pinned]") {
+  PinnedRig rig;
+  for (const std::uint64_t bytes : {2 * kTiB, ~std::uint64_t{0}}) {
+    CHECK_THROWS_WITH(rig.pinned.allocate(bytes), Catch::Contains("no request may be larger"));
+  }
+  CHECK(rig.calls(Call::kHostMalloc) == 0);
+}
+
+TEST_CASE("where the system pins no more, what is free is given back first", "[pinned]") {
+  PinnedRig rig;
+  rig.pinned.free(rig.pinned.allocate(1'000));
+  rig.device->faults().failNth(Call::kHostMalloc, 1);
+  void* const block = rig.pinned.allocate(4 * kMiB);
+  CHECK(rig.pinned.stats().num_host_free == 1);
+  rig.pinned.free(block);
+  rig.device->faults().failAll(Call::kHostMalloc);
+  CHECK_THROWS_WITH(rig.pinned.allocate(5 * kMiB), Catch::Contains("host_malloc failed"));
+  rig.device->faults().clear();
+  CHECK(rig.reserved() == 0);
+  rig.pinned.free(rig.pinned.allocate(5 * kMiB));
+}
+
+TEST_CASE("memory that the system does not take back is kept, and offered again", "[pinned]") {
+  PinnedRig rig;
+  rig.pinned.free(rig.pinned.allocate(4 * kMiB));
+  rig.device->faults().failNth(Call::kHostFree, 1, ErrorKind::kOther);
+  rig.pinned.emptyCache();
+  CHECK(rig.reserved() == std::int64_t(4 * kMiB));
+  rig.pinned.audit();
+  rig.pinned.emptyCache();
+  CHECK(rig.reserved() == 0);
+}
+
+TEST_CASE("a use that no event is to be had for is refused, and changes nothing", "[pinned]") {
+  PinnedRig rig;
+  const Stream stream = rig.stream();
+  void* const block = rig.pinned.allocate(kMiB);
+  rig.device->faults().failNth(Call::kCreateEvent, 1, ErrorKind::kOther);
+  CHECK_THROWS_AS(rig.pinned.recordStream(block, stream), DeviceFailure);
+  rig.pinned.free(block);
+  CHECK(rig.active() == 0);
+}
+
+TEST_CASE("a block whose event is not recorded at its free waits until it is", "[pinned]") {
+  PinnedRig rig;
+  const Stream stream = rig.stream();
+  rig.device->faults().failNth(Call::kRecordEvent, 1, ErrorKind::kOther);
+  void* const block = rig.freedInUse(stream, kMiB);
+  CHECK(rig.pinned.allocate(kMiB) != block);
+  CHECK(rig.active() == 2);
+  rig.sync(stream);
+  CHECK(rig.pinned.allocate(kMiB) == block);
+}
+
+TEST_CASE("whatever call fails, nothing is lost", "[pinned]") {
+  for (std::uint64_t nth = 1; nth < 60; ++nth) {
+    INFO("call " << nth);
+    PinnedRig rig;
+    const Stream streams[] = {rig.stream(), rig.stream()};
+    rig.device->faults().failNthOfAll(nth, ErrorKind::kOther);
+    std::vector<void*> held;
+    const auto attempt = [](auto step) {
+      try {
+        step();
+      } catch (const Error&) {
+      }
+    };
+    for (std::uint64_t i = 0; i < 12; ++i) {
+      const std::size_t bytes = (i % 4 + 1) * 900 * kKiB;
+      attempt([&] { held.push_back(rig.pinned.allocate(bytes)); });
+      if (held.empty()) continue;
+      void* const block = held.back();
+      PinnedRig::write(block, 900 * kKiB, i);
+      bool recorded = false;
+      attempt([&] {
+        rig.pinned.recordStream(block, streams[i % 2]);
+        recorded = true;
+      });
+      if (recorded) rig.copy(streams[i % 2], block, 900 * kKiB, i, 10'000);
+      held.pop_back();
+      rig.pinned.free(block);
+      if (i % 5 == 4) rig.pinned.emptyCache();
+      rig.pinned.audit();
+    }
+    rig.device->faults().clear();
+    for (const Stream stream : streams) rig.sync(stream);
+    for (int i = 0; i < 2; ++i) rig.pinned.emptyCache();
+    CHECK(rig.active() == 0);
+    CHECK(rig.reserved() == 0);
+  }
+}
+
+TEST_CASE("a wrong free is reported, and changes nothing", "[pinned]") {
+  PinnedRig rig;
+  std::vector<MisuseKind> kinds;
+  rig.pinned.setMisuseHook([&](const Misuse& misuse) {
+    kinds.push_back(misuse.kind);
+    CHECK((misuse.verb == "free" || misuse.verb == "recordStream"));
+    (void)rig.pinned.stats();  // no lock is held
+  });
+  int other = 0;
+  void* const block = rig.pinned.allocate(5'000);
+  rig.pinned.free(static_cast<std::byte*>(block) + 512);
+  rig.pinned.free(&other);
+  CHECK(rig.pinned.blockSize(block) == 5'120);
+  rig.pinned.free(block);
+  rig.pinned.free(block);
+  rig.pinned.recordStream(block, Stream{});
+  CHECK(kinds == std::vector<MisuseKind>{MisuseKind::kInteriorPointer, MisuseKind::kForeignPointer,
+                                         MisuseKind::kDoubleFree, MisuseKind::kDoubleFree});
+  CHECK(rig.pinned.stats().num_misuses == 4);
+}
+
+TEST_CASE("a block that waits for work is freed once", "[pinned]") {
+  PinnedRig rig;
+  int misuses = 0;
+  rig.pinned.setMisuseHook(
+      [&](const Misuse& misuse) { misuses += misuse.kind == MisuseKind::kDoubleFree ? 1 : 0; });
+  rig.pinned.free(rig.freedInUse(rig.stream(), kMiB));
+  CHECK(misuses == 1);
+  CHECK(rig.active() == 1);
+}
+
+TEST_CASE("a child of fork leaves pinned memory to its parent", "[pinned]") {
+  PinnedRig rig;
+  void* const block = rig.pinned.allocate(kMiB);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    rig.pinned.free(block);
+    rig.pinned.emptyCache();
+    bool refused = false;
+    try {
+      (void)rig.pinned.allocate(kMiB);
+    } catch (const Error&) {
+      refused = true;
+    }
+    ::_exit(refused ? 0 : 1);
+  }
+  int status = 1;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
+  rig.pinned.free(block);
+  CHECK(rig.pinned.allocate(kMiB) == block);
+}
+
+}  // namespace cistern::test
