@@ -79,6 +79,13 @@ void MappingTable::makeStale(Mapping& mapping) noexcept {
   if (mapping.removable()) link(mapping);
 }
 
+void MappingTable::makeHome(Mapping& mapping) noexcept {
+  std::vector<Mapping*>& all = mapping.page->mappings;
+  all.front()->is_home = 0;
+  std::iter_swap(all.begin(), std::ranges::find(all, &mapping));
+  mapping.is_home = 1;
+}
+
 void MappingTable::pin(Mapping& mapping) noexcept {
   CISTERN_CHECK(mapping.isCurrent());
   ++mapping.pins;
