@@ -40,6 +40,13 @@ inline Block* merge(Block* a, Block* b) {
   return a;
 }
 
+/// The second in order; null when there is none. Pre: `first` is the root.
+inline Block* second(const Block& first) {
+  Block *a = first.links.left, *b = first.links.right;
+  if (a == nullptr || b == nullptr) return a ? a : b;
+  return precedes(*a, *b) ? a : b;
+}
+
 /// Settles upwards from `b` for as long as ranks change.
 inline void settleUp(Block* b) {
   while (b && settle(b)) b = b->links.parent;

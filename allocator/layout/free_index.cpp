@@ -102,6 +102,12 @@ Block* FreeIndex::bestOfMixed(std::uint32_t granules) const noexcept {
   return firstFrom(bin.row, bin.column + 1);
 }
 
+Block* FreeIndex::after(const Block& best) const noexcept {
+  const Bin bin = binOf(best.granules);
+  Block* const next = exact(bin) ? address_heap::second(best) : size_tree::next(best);
+  return next ? next : firstFrom(bin.row, bin.column + 1);
+}
+
 Block* FreeIndex::ofLargestBin() const noexcept {
   for (unsigned word = 2; word-- > 0;) {
     if (occupied_[word] == 0) continue;

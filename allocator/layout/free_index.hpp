@@ -58,6 +58,8 @@ class FreeIndex {
 
   /// The smallest block of at least `granules`, the lowest address among equals; null for none.
   Block* bestFit(std::uint32_t granules) const noexcept;
+  /// The next in that order, or null. Pre: bestFit has just returned the block.
+  Block* after(const Block& best) const noexcept;
   /// The first in order among each bin's best that `accept`s, looking at no more than
   /// kSearchBudget bins.
   template <class Accept>

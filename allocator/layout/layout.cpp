@@ -43,8 +43,20 @@ void SegmentList::remove(Segment& segment) noexcept {
   --count;
 }
 
+namespace {
+
+bool isWilderness(const Block& free) {
+  const Block* const behind = free.next;
+  return behind && behind->isHole() && behind->next == nullptr;
+}
+
+}  // namespace
+
 Block* Layout::allocate(std::uint32_t granules) {
   Block* best = tiling_.index.bestFit(granules);
+  if (rules.preserve_wilderness && best && isWilderness(*best)) {
+    if (Block* const other = tiling_.index.after(*best)) best = other;
+  }
   if (best == nullptr || !serves(*best, granules)) [[unlikely]]
     return tiling_.index.listLeftOut() ? allocate(granules) : nullptr;
   return place(*best, granules);

@@ -19,6 +19,10 @@ struct SplitRules {
   std::uint32_t max_split = UINT32_MAX;
   /// How much larger than a request of at least max_split the block that serves it may be.
   std::uint32_t max_non_split_rounding = UINT32_MAX;
+  /// The wilderness, free memory that its segment can grow behind, serves only what nothing else
+  /// does: it can become as large as a request may be. D. Korn and K.-P. Vo, "In search of a better
+  /// malloc", 1985.
+  bool preserve_wilderness = false;
 };
 
 /// What a layout holds. All byte counts are exact.

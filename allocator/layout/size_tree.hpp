@@ -83,6 +83,21 @@ inline Block* leastAtLeast(Block* root, std::uint32_t granules) {
   return best;
 }
 
+/// The one that follows the block in order, or null.
+inline Block* next(const Block& block) {
+  if (Block* b = block.links.right) {
+    while (b->links.left) b = b->links.left;
+    return b;
+  }
+  const Block* below = &block;
+  Block* above = block.links.parent;
+  while (above && above->links.right == below) {
+    below = above;
+    above = above->links.parent;
+  }
+  return above;
+}
+
 inline Block* last(Block* root) {
   while (root && root->links.right) root = root->links.right;
   return root;

@@ -51,8 +51,9 @@ std::uint64_t SizeRules::segmentFor(const Request& request) const {
 
 SplitRules SizeRules::splitRules(SizeKind kind) const {
   if (no_split_) return {1, 1, UINT32_MAX};
-  if (pages_ || kind == SizeKind::kSmall) return {};
   SplitRules rules;
+  rules.preserve_wilderness = pages_ && kind == SizeKind::kLarge;
+  if (pages_ || kind == SizeKind::kSmall) return rules;
   rules.min_remainder = granulesOrMost(kSmallLimit) + 1;
   rules.max_split = granulesOrMost(max_split_);
   rules.max_non_split_rounding = granulesOrMost(max_non_split_rounding_);

@@ -28,6 +28,15 @@ bool parksLate(const FreePageScan& scan, Heap& heap, const Ground& ground)
 
 bool goesAside(const Mapping& mapping) { return mapping.page->late && mapping.page->mayLeave(); }
 
+// Where they are is their home, if they have none yet.
+void settle(MappingTable& table, const FreePageScan& scan) {
+  for (Mapping* mapping : scan.freeMappings()) {
+    if (mapping->page->settled) continue;
+    mapping->page->settled = true;
+    table.makeHome(*mapping);
+  }
+}
+
 // Those that go home, and those that go aside, which may be at home.
 std::vector<Mapping*> leaving(const FreePageScan& scan, const Heap& heap, bool parks) {
   std::vector<Mapping*> away;
@@ -55,6 +64,7 @@ void sendHome(Ground& ground, Heap& heap) {
   if (!without(Mechanism::kParkedMostly) && aside > memoryOf(heap) / (kPartAside / 2))
     (void)bringBack(ground, heap);
   const FreePageScan scan(heap, ground.scans, Whither::kWithinPool);
+  settle(ground.table, scan);
   const bool parks = parksLate(scan, heap, ground);
   std::vector<Mapping*> away = leaving(scan, heap, parks);
   ground.parked.reserve(ground.parked.size() + away.size());

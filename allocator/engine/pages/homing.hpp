@@ -1,8 +1,12 @@
-// Sending pages home: to where they were mapped first. It takes no device call, and is done when a
-// heap is at low water (low_water.hpp): a program that repeats itself then begins each time with
-// its pages where they were the time before, comes to need the same windows, finds the pages of
-// each in the same places, and takes the mappings back into use that are still there. After two or
-// three rounds it makes no calls.
+// Sending pages home. It takes no device call, and is done when a heap is at low water
+// (low_water.hpp): a program that repeats itself then begins each time with its pages where they
+// were the time before, comes to need the same windows, finds the pages of each in the same places,
+// and takes the mappings back into use that are still there. After two or three rounds it makes no
+// calls.
+//
+// A page's home is where it lies when a low water finds it free for the first time: its first round
+// has brought it there, and left what lies beside it in one piece. (Until then it is where the page
+// was mapped first.)
 #pragma once
 
 #include "allocator/engine/pages/ground.hpp"

@@ -86,6 +86,13 @@ void MappingTable::tell(MemoryAction action, const Mapping& mapping) noexcept {
   log_->note({action, mapping.deviceAddress(), mapping.bytes(), heap.stream(), heap.pool().id()});
 }
 
+void MappingTable::makeHome(Mapping& mapping) noexcept {
+  std::vector<Mapping*>& all = mapping.page->mappings;
+  all.front()->is_home = 0;
+  std::iter_swap(all.begin(), std::ranges::find(all, &mapping));
+  mapping.is_home = 1;
+}
+
 void MappingTable::pin(Mapping& mapping) noexcept {
   CISTERN_CHECK(mapping.isCurrent());
   ++mapping.pins;

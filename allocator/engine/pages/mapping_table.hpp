@@ -36,6 +36,9 @@ class MappingTable {
   /// Pre: current, and its last use is noted. It becomes the youngest of the stale ones.
   void makeStale(Mapping& mapping) noexcept;
 
+  /// The page's home is this mapping from now on.
+  void makeHome(Mapping& mapping) noexcept;
+
   /// One graph more, or less, reaches the page through it. Pre: of pin: current.
   void pin(Mapping& mapping) noexcept;
   void unpin(Mapping& mapping) noexcept;

@@ -13,8 +13,8 @@
 namespace cistern::pages {
 namespace {
 
-/// What PyTorch's expandable segments grow by, 20 MiB: plain growth, which costs nobody too much.
-constexpr double kPlainBytes = 20 * double(kMiB);
+/// Plain growth, which costs nobody too much: half of what PyTorch's expandable segments grow by.
+constexpr double kPlainBytes = 10 * double(kMiB);
 
 }  // namespace
 

@@ -50,6 +50,7 @@ struct PhysicalPage {
   Mapping* current = nullptr;
   std::vector<Mapping*> mappings;  ///< the current one among them
   std::size_t index = 0;           ///< in MappingTable::pages()
+  bool settled = false;            ///< its home is where a low water found it: see homing.hpp
   bool late = false;               ///< made after its heap's first low water: see parking.hpp
   bool parked = false;
   bool spare = false;  ///< see MappingTable::makeSpare
@@ -93,7 +94,7 @@ struct alignas(64) Mapping {
   PageRange* range = nullptr;
   std::uint32_t unit = 0;            ///< where in the range
   std::uint32_t end_unit : 30 = 0;   ///< == unit + page->units
-  std::uint32_t is_home : 1 = 0;     ///< page->mappings.front() == this
+  std::uint32_t is_home : 1 = 0;     ///< page->mappings.front() == this: see homing.hpp
   std::uint32_t accessible : 1 = 0;  ///< the device may read and write through it
   union {
     Found found;        ///< current only: by the last scan that found it free (free_page_scan.hpp)
