@@ -5,6 +5,7 @@
 #include <thread>
 #include <vector>
 
+#include "allocator/engine/cache/cache_table.hpp"
 #include "tests/c/c_support.hpp"
 
 using namespace cistern::test;
@@ -90,6 +91,30 @@ TEST_CASE("a call on an allocator that is being destroyed succeeds, or there is 
     };
     checkOneDidIt(atOnce({use, use, read, destroy}));
   }
+}
+
+TEST_CASE("who destroys an allocator waits for a hit that another thread is in", "[c]") {
+  const cistern_allocator_t a = makeSim();
+  for (int i = 0; i < 3; ++i) REQUIRE(pair(a) == CISTERN_OK);  // from the second on by a cache
+  cistern::ThreadCache& cache = cistern::CacheTable::last();
+  cistern::BiasedGate& gate = cache.owner().gate();
+  std::atomic<bool> gone{false};
+  REQUIRE(gate.enter());
+  std::thread other([&] {
+    CHECK(cistern_allocator_destroy(a) == CISTERN_OK);
+    gone = true;
+  });
+  // The handle goes first; then there is as much time as a hit ever takes. (A call that passes the
+  // gate too would open it.)
+  std::uint64_t limit = 0;
+  while (cistern_limit(a, &limit) == CISTERN_OK) std::this_thread::yield();
+  for (int looks = 0; looks < 2'000; ++looks) std::this_thread::yield();
+  CHECK_FALSE(gone);
+  CHECK(cache.serves());  // what a hit reads is there
+  gate.leave();
+  other.join();
+  CHECK(gone);
+  CHECK(pair(a) == CISTERN_INVALID_HANDLE);
 }
 
 TEST_CASE("an allocator with a pool that another thread makes is not destroyed", "[c]") {
