@@ -16,12 +16,6 @@ void* fromTheCLibrary(const char* name) noexcept {
   abort();  // a C library that we were not made for: nothing can go on without it
 }
 
-void* loadedDriver() noexcept {
-  using Open = void* (*)(const char*, int);
-  static const auto open = reinterpret_cast<Open>(realDlopen());
-  return open("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
-}
-
 Functions* fill(void* library) {
   auto* const functions = new Functions;
 #define CISTERN_LOOK_UP(name, ...) \
@@ -37,7 +31,7 @@ Functions* fill(void* library) {
 std::atomic<const Functions*> loaded{nullptr};
 
 [[gnu::cold, gnu::noinline]] const Functions* load() noexcept {
-  void* const library = loadedDriver();
+  void* const library = driverLibrary();
   if (library == nullptr) return nullptr;
   // Two threads may fill a table each: they are the same, and the one that is too late is left.
   const Functions* none = nullptr;
@@ -56,6 +50,12 @@ void* realDlsym(void* handle, const char* name) noexcept {
 void* realDlopen() noexcept {
   static void* const open = fromTheCLibrary("dlopen");
   return open;
+}
+
+void* driverLibrary() noexcept {
+  using Open = void* (*)(const char*, int);
+  static const auto open = reinterpret_cast<Open>(realDlopen());
+  return open("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
 }
 
 const Functions* driver() noexcept {

@@ -2,6 +2,7 @@
 
 #include <new>
 
+#include "interop/preload/driver/work.hpp"
 #include "interop/preload/served/prices.hpp"
 
 namespace cistern::preload {
@@ -74,8 +75,19 @@ bool isWrongFree(CUdeviceptr pointer) {
   return ours;
 }
 
+// A cut orders what comes after all that came before. What a cudaMallocAsync has given out goes
+// back to its stream, which is to have come as far at once: what it does from then on says when the
+// block is complete.
 void freeAfterAll(const ServedBlock& block, CUdeviceptr pointer) noexcept {
-  block.context->serving()->cooling.add(toPointer(pointer));
+  Serving& serving = *block.context->serving();
+  ContextOrder& order = block.context->order();
+  Work::atFree();
+  if (!order.isFollowed() ||
+      !(block.stream == Stream{} ? order.cut()
+                                 : order.cutBefore(reinterpret_cast<CUstream>(block.stream.raw)))) {
+    return serving.cooling.add(toPointer(pointer));
+  }
+  serving.allocator.free(toPointer(pointer));
 }
 
 // The stream's own memory is its own again at once, in its order. cudaMalloc's, and what a

@@ -119,6 +119,12 @@ void beginRecord(const char* folder, bool trace) noexcept {
   trace_file = trace ? new (std::nothrow) TraceFile(makeFile(folder, kTracePrefix)) : nullptr;
 }
 
+void noteUnknown(const char* name) noexcept {
+  std::array<char, 512>& names = record().unknown_names;
+  const std::size_t length = strnlen(names.data(), names.size());
+  std::snprintf(names.data() + length, names.size() - length, "%s%s", length == 0 ? "" : " ", name);
+}
+
 bool traces() noexcept {
   const TraceFile* const file = trace_file.load(std::memory_order_relaxed);
   return file != nullptr && file->wanted.load(std::memory_order_relaxed);

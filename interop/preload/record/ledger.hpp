@@ -38,6 +38,12 @@ inline void takeFrom(std::atomic<std::uint64_t>& now, std::uint64_t value) noexc
 }
 inline void passed(Passed why) noexcept { add(record().passed[std::size_t(why)]); }
 
+/// Work that the program has submitted, and what of it was by functions that are not known.
+inline void countWork() noexcept { add(record().work); }
+inline void countUnknownWork() noexcept { add(record().unknown_work); }
+/// A function that is not known has been asked for.
+void noteUnknown(const char* name) noexcept;
+
 /// Counts one call that is served, and its time, for as long as it lives.
 class Timed {
  public:

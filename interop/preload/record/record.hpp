@@ -84,8 +84,11 @@ struct Record {
   std::atomic<std::uint64_t> reserved_peak{0};
   std::atomic<std::uint64_t> misses{0};  ///< requests that found no free block at hand
   std::atomic<std::uint64_t> device_calls{0};
-  std::atomic<std::uint64_t> barriers{0};  ///< put between frees and what is allocated after them
-  std::atomic<std::uint64_t> fences{0};    ///< waited for instead, on the host's side
+  std::atomic<std::uint64_t> work{0};          ///< submitted, as far as the hooks see it
+  std::atomic<std::uint64_t> unknown_work{0};  ///< calls of functions that may submit some
+  std::array<char, 512> unknown_names{};       ///< these functions, as many as there is room for
+  std::atomic<std::uint64_t> barriers{0};      ///< put between frees and the work after them
+  std::atomic<std::uint64_t> fences{0};        ///< waited for instead, on the host's side
   std::atomic<std::uint64_t> out_of_memory{0};
   std::atomic<std::uint64_t> contexts{0};
   std::atomic<std::uint64_t> trace_events{0};

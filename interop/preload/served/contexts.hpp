@@ -31,7 +31,8 @@ struct Serving {
 
 class Context {
  public:
-  Context(const Functions& driver, CUcontext context) : order_(driver, context) {}
+  Context(const Functions& driver, Captures& captures, CUcontext context)
+      : order_(driver, captures, context) {}
   ContextOrder& order() noexcept { return order_; }
   Serving* serving() noexcept { return serving_.load(std::memory_order_acquire); }
 
@@ -70,6 +71,9 @@ class Contexts {
   /// The device may use the context's memory from now on.
   void admit(CUcontext owner, CUdevice device);
 
+  /// Work may be submitted that no hook sees, from now on.
+  void workIsUnseen();
+
   /// Whether any context was met.
   bool any() const noexcept { return met_any_; }
   /// A child of fork: what the parent had is left as it is.
@@ -86,6 +90,7 @@ class Contexts {
   CUcontext first_ = nullptr;
   std::atomic<std::uint64_t> changes_{1};  // a thread looks its context up anew after each
   std::atomic<Reuse> reuse_{Reuse::kInOrder};
+  bool work_is_unseen_ = false;  // under mutex_
   std::atomic<bool> met_any_{false};
   std::atomic<bool> left_to_parent_{false};
   Captures captures_;

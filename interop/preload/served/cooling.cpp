@@ -40,7 +40,6 @@ std::vector<void*> Cooling::orderOpen(std::vector<void*> blocks) {
     keep(std::move(blocks));
     return {};
   }
-  preload::add(record().barriers);
   return blocks;
 }
 

@@ -43,6 +43,7 @@ Device& current() { return device(currentContext()->ordinal); }
 CUresult count(const char* name) {
   const std::lock_guard lock(counts_mutex);
   ++counts()[name];
+  ++counts()[""];
   return CUDA_SUCCESS;
 }
 unsigned long long counted(const std::string& name) {
