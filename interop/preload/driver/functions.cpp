@@ -1,6 +1,5 @@
 #include "interop/preload/driver/functions.hpp"
 
-#include <atomic>
 #include <cstdlib>
 
 #include <dlfcn.h>
@@ -28,17 +27,6 @@ Functions* fill(void* library) {
   return functions;
 }
 
-std::atomic<const Functions*> loaded{nullptr};
-
-[[gnu::cold, gnu::noinline]] const Functions* load() noexcept {
-  void* const library = driverLibrary();
-  if (library == nullptr) return nullptr;
-  // Two threads may fill a table each: they are the same, and the one that is too late is left.
-  const Functions* none = nullptr;
-  loaded.compare_exchange_strong(none, fill(library));
-  return loaded;
-}
-
 }  // namespace
 
 void* realDlsym(void* handle, const char* name) noexcept {
@@ -58,9 +46,13 @@ void* driverLibrary() noexcept {
   return open("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
 }
 
-const Functions* driver() noexcept {
-  const Functions* const there = loaded.load(std::memory_order_acquire);
-  return there != nullptr ? there : load();
+[[gnu::cold]] const Functions* detail::loadFunctions() noexcept {
+  void* const library = driverLibrary();
+  if (library == nullptr) return nullptr;
+  // Two threads may fill a table each: they are the same, and the one that is too late is left.
+  const Functions* none = nullptr;
+  loaded_functions.compare_exchange_strong(none, fill(library));
+  return loaded_functions;
 }
 
 }  // namespace cistern::preload

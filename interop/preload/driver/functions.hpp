@@ -5,6 +5,8 @@
 // none.
 #pragma once
 
+#include <atomic>
+
 #include <cuda.h>  // types and declarations only
 
 // Spellings that the header does not declare by themselves.
@@ -112,9 +114,17 @@ struct Functions {
   GetProcAddressV1 cuGetProcAddress_v1 = nullptr;
 };
 
+namespace detail {
+inline constinit std::atomic<const Functions*> loaded_functions{nullptr};
+const Functions* loadFunctions() noexcept;
+}  // namespace detail
+
 /// The driver that the program has loaded; null as long as it has none. Thread-safe, and the same
 /// for good once it is there.
-const Functions* driver() noexcept;
+inline const Functions* driver() noexcept {
+  const Functions* const there = detail::loaded_functions.load(std::memory_order_acquire);
+  return there != nullptr ? there : detail::loadFunctions();
+}
 /// Its handle; null as long as there is none.
 void* driverLibrary() noexcept;
 

@@ -42,17 +42,13 @@ CUresult serveAllocation(Context& context, CUdeviceptr* out, std::size_t bytes, 
   void* memory = nullptr;
   try {
     memory = allocateOrWait(serving, bytes, stream);
-    ServedBlock block{&context, bytes, stream};
-    if (traces()) {
-      block.traced = true;
-      block.number = traceAllocation(bytes, stream.raw);
-    }
+    ServedBlock block{&context, bytes, stream, 0};
+    if (traces()) block.traced = 1 + traceAllocation(bytes, stream.raw);
     contexts().blocks().add(toAddress(memory), block);
   } catch (...) {
     if (memory != nullptr) serving.allocator.free(memory);
     return resultOfException();
   }
-  add(serving.held, bytes);
   addTo(record().requested, record().requested_peak, bytes);
   if (stream == Stream{}) countPriced(bytes);
   *out = toAddress(memory);
@@ -62,9 +58,8 @@ CUresult serveAllocation(Context& context, CUdeviceptr* out, std::size_t bytes, 
 std::optional<ServedBlock> takeBlock(CUdeviceptr pointer) {
   const std::optional<ServedBlock> block = contexts().blocks().take(pointer);
   if (!block) return block;
-  takeFrom(block->context->serving()->held, block->bytes);
   takeFrom(record().requested, block->bytes);
-  if (block->traced) traceFree(block->number);
+  if (block->traced != 0) traceFree(block->traced - 1);
   return block;
 }
 

@@ -52,16 +52,14 @@ CUresult allocate(const Entry& entry, CUdeviceptr* out, size_t bytes, CUstream s
 template <class Pass>
 CUresult free(const Entry& entry, CUdeviceptr pointer, CUstream stream, Pass pass) {
   if (!entry.serves() || pointer == 0 || isCaptured(entry, stream)) return pass();
-  const std::uint64_t begin = nanosecondsNow();
+  const std::uint64_t begin = ticksNow();
   const std::optional<ServedBlock> block = takeBlock(pointer);
   if (!block) {
     if (isWrongFree(pointer)) return CUDA_ERROR_INVALID_VALUE;
     return pass();
   }
   freeAfter(*block, pointer, stream);
-  Record::Calls& calls = record().served[std::size_t(Served::kFreeAsync)];
-  add(calls.count);
-  add(calls.nanoseconds, nanosecondsNow() - begin);
+  countCall(Served::kFreeAsync, begin);
   return CUDA_SUCCESS;
 }
 

@@ -23,8 +23,9 @@ Serving::Serving(const Functions& driver, ContextOrder& order, Captures& capture
   });
 }
 
-Contexts& contexts() noexcept {
+Contexts& detail::makeContexts() noexcept {
   static Contexts& all = *new Contexts;
+  detail::all_contexts = &all;
   return all;
 }
 

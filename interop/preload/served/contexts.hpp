@@ -26,7 +26,6 @@ struct Serving {
   DriverDevice device;
   Cooling cooling;
   CachingAllocator allocator;
-  std::atomic<std::uint64_t> held{0};  ///< bytes, as asked for
 };
 
 class Context {
@@ -112,7 +111,15 @@ void Contexts::destroying(CUstream stream, Forget forget) {
   owner->order().destroying(stream);
 }
 
+namespace detail {
+inline std::atomic<Contexts*> all_contexts{nullptr};
+Contexts& makeContexts() noexcept;
+}  // namespace detail
+
 /// The process's. Never destroyed.
-Contexts& contexts() noexcept;
+inline Contexts& contexts() noexcept {
+  Contexts* const there = detail::all_contexts.load(std::memory_order_acquire);
+  return there != nullptr ? *there : detail::makeContexts();
+}
 
 }  // namespace cistern::preload

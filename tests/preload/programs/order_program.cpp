@@ -60,6 +60,14 @@ class Calls {
 
 constexpr int kRounds = 100;
 
+// Pairs, as many as the test asks for: what one takes is the difference between two such programs.
+void pairs() {
+  begin();
+  const char* const wanted = std::getenv("PAIRS");
+  for (int i = 0, n = wanted == nullptr ? 0 : std::atoi(wanted); i < n; ++i)
+    EXPECT(cuMemFree(allocated()) == CUDA_SUCCESS);
+}
+
 // The first rounds find out what there is, and take memory.
 template <class Round>
 Calls afterTheFirst(Round round) {
@@ -344,7 +352,8 @@ void randomThreads() {
   EXPECT(cuFakeRaces() == 0);
 }
 
-const Case kCases[] = {{"without_work", withoutWork},
+const Case kCases[] = {{"pairs", pairs},
+                       {"without_work", withoutWork},
                        {"one_stream", oneStream},
                        {"one_stream_that_is_waited_for", oneStreamThatIsWaitedFor},
                        {"two_streams", twoStreams},
