@@ -139,6 +139,16 @@ class Order(unittest.TestCase):
                     run = self.random(case, seed)
                     self.assertEqual(run.status, 0, run.err)
 
+    def test_neither_have_those_with_little_memory(self):
+        moved = 0
+        for seed in range(40):
+            for case in ("random", "random_threads"):
+                with self.subTest(case=case, seed=seed):
+                    run = self.random(case, seed, FAKE_CAPACITY=str(24 << 20))
+                    self.assertEqual(run.status, 0, run.err)
+                    moved += run.process["out_of_memory"]
+        self.assertGreater(moved, 0)  # there was too little for some
+
     def test_it_is_the_order_that_keeps_them_from_races(self):
         found = sum(self.random("random", seed, FAKE_FORGETS_WAITS="1").status != 0 for seed in range(20))
         self.assertGreaterEqual(found, 8)  # a program with one stream has none

@@ -90,17 +90,6 @@ bool ContextOrder::cut() noexcept {
   return true;
 }
 
-bool ContextOrder::cutBefore(CUstream stream) noexcept {
-  if (!cut()) return false;
-  const std::lock_guard lock(captures_.beginning());
-  if (captures_.maybe()) return false;
-  orWait([&] {
-    const CUresult result = close();
-    return result == CUDA_SUCCESS ? catchUp(stream) : result;
-  });
-  return true;
-}
-
 void ContextOrder::beforeCapture() noexcept {
   if (open_) orWait([&] { return close(); });
 }

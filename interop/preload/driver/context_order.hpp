@@ -67,8 +67,6 @@ class ContextOrder {
   /// What is submitted from now on runs after all that was submitted before. False: not so, as a
   /// capture may be under way. Pre: isFollowed().
   bool cut() noexcept;
-  /// The same with the stream behind it at once, whatever is put there. Pre: isFollowed().
-  bool cutBefore(CUstream stream) noexcept;
   /// All that is submitted later, on any stream, comes after the event.
   CUresult allAfter(CUevent event) noexcept;
   /// The hub comes after all that was submitted before the last cut, and is handed out.

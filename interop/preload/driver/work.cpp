@@ -1,5 +1,7 @@
 #include "interop/preload/driver/work.hpp"
 
+#include "allocator/base/thread_slots.hpp"
+
 namespace cistern::preload {
 
 void Work::enter() noexcept {
@@ -25,6 +27,8 @@ void Work::leave(CUresult result) noexcept {
 void Work::anyBegins() noexcept {
   ContextOrder* const order = ContextOrder::followed();
   if (order == nullptr || thread_.inside) return;
+  if (!thread_.ends) atThreadExit(&threadEnds, nullptr);
+  thread_.ends = true;
   if (!thread_.any) ContextOrder::anyBegins();
   thread_.any = true;
   thread_.inside = true;

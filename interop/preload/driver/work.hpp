@@ -18,6 +18,7 @@ struct WorkingThread {
   std::array<Passed, 4> passed;
   bool any;     ///< it is in a function that may submit work to any stream, or was
   bool inside;  ///< the calls that we make of the driver ourselves
+  bool ends;    ///< its end is told of
 };
 
 /// Work that is submitted to one stream, while it is.
@@ -55,6 +56,7 @@ class Work {
     return thread_.passed[(handle ^ handle >> 4 ^ handle >> 8) % 4];
   }
   static void anyEnded() noexcept;
+  static void threadEnds(void*) noexcept { atFree(); }
   void enter() noexcept;
   void leave(CUresult result) noexcept;
 

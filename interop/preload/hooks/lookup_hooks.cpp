@@ -99,7 +99,9 @@ void* hookFor(void* answer, const char* name, const char* Row::*as) noexcept {
   for (auto it = first; it != last; ++it) {
     if (std::strcmp(it->second->*as, name) == 0) return it->second->hook;
   }
-  return !isDriverName(name) || isHarmless(name) ? answer : unknownWork(answer, name);
+  if (!isDriverName(name) || isHarmless(name)) return answer;
+  noteUnknown(name);
+  return unknownWork(answer);
 }
 
 CUresult answered(const Entry& entry, CUresult result, const char* name, void** function) {

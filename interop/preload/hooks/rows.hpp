@@ -25,6 +25,6 @@ Rows submittingRows() noexcept;
 
 /// What to answer with in place of a function of the driver's that is not known: it does what that
 /// does, and counts as work on every stream (unknown_hooks.cpp).
-void* unknownWork(void* function, const char* name) noexcept;
+void* unknownWork(void* function) noexcept;
 
 }  // namespace cistern::preload

@@ -70,19 +70,13 @@ bool isWrongFree(CUdeviceptr pointer) {
   return ours;
 }
 
-// A cut orders what comes after all that came before. What a cudaMallocAsync has given out goes
-// back to its stream, which is to have come as far at once: what it does from then on says when the
-// block is complete.
 void freeAfterAll(const ServedBlock& block, CUdeviceptr pointer) noexcept {
   Serving& serving = *block.context->serving();
   ContextOrder& order = block.context->order();
+  const Cooled cooled{toPointer(pointer), block.stream != Stream{}};
   Work::atFree();
-  if (!order.isFollowed() ||
-      !(block.stream == Stream{} ? order.cut()
-                                 : order.cutBefore(reinterpret_cast<CUstream>(block.stream.raw)))) {
-    return serving.cooling.add(toPointer(pointer));
-  }
-  serving.allocator.free(toPointer(pointer));
+  if (order.isFollowed() && order.cut()) return serving.cooling.give(serving.allocator, cooled);
+  serving.cooling.add(cooled);
 }
 
 // The stream's own memory is its own again at once, in its order. cudaMalloc's, and what a
@@ -92,7 +86,7 @@ void freeAfter(const ServedBlock& block, CUdeviceptr pointer, CUstream stream) n
   Serving& serving = *block.context->serving();
   if (block.stream == Stream{} || stream == CU_STREAM_PER_THREAD) {
     (void)serving.device.inContext([&] {
-      serving.cooling.addAfter(toPointer(pointer), stream);
+      serving.cooling.addAfter({toPointer(pointer), block.stream != Stream{}}, stream);
       return CUDA_SUCCESS;
     });
     return;
@@ -100,7 +94,7 @@ void freeAfter(const ServedBlock& block, CUdeviceptr pointer, CUstream stream) n
   try {
     serving.allocator.recordStream(toPointer(pointer), Stream(stream));
   } catch (...) {  // a stream that cannot be recorded: wait for all of them
-    return serving.cooling.add(toPointer(pointer));
+    return serving.cooling.add({toPointer(pointer), true});
   }
   serving.allocator.free(toPointer(pointer));
 }

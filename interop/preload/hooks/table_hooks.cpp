@@ -8,9 +8,10 @@
 // cannot be told what is in it, no cut is put off any more (ContextOrder::unfollow).
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <map>
-#include <memory>
 #include <mutex>
 
 #include <link.h>
@@ -44,35 +45,54 @@ constexpr Id kOfContexts = {0x21, 0x31, 0x8c, 0x60, 0x97, 0x14, 0x32, 0x48,
 constexpr std::size_t kNumber = 4;
 constexpr std::size_t kMostEntries = 1024;
 
-// Whether there is code at the address.
-bool isCode(const void* address) {
-  const auto holds = [](dl_phdr_info* library, std::size_t, void* wanted) {
-    const auto at = reinterpret_cast<std::uintptr_t>(wanted);
-    for (int i = 0; i < library->dlpi_phnum; ++i) {
-      const ElfW(Phdr)& part = library->dlpi_phdr[i];
-      const std::uintptr_t begin = library->dlpi_addr + part.p_vaddr;
-      if (part.p_type == PT_LOAD && (part.p_flags & PF_X) != 0 && at >= begin &&
-          at < begin + part.p_memsz) {
-        return 1;
-      }
-    }
-    return 0;
-  };
-  return dl_iterate_phdr(holds, const_cast<void*>(address)) != 0;
+// The code of the library that a table lies in.
+struct Code {
+  std::uintptr_t table;
+  std::uintptr_t begin = 0, end = 0;
+  bool holds(const void* address) const {
+    const auto at = reinterpret_cast<std::uintptr_t>(address);
+    return at >= begin && at < end;
+  }
+};
+
+int findCode(dl_phdr_info* library, std::size_t, void* wanted) {
+  auto& code = *static_cast<Code*>(wanted);
+  bool here = false;
+  Code found{code.table};
+  for (int i = 0; i < library->dlpi_phnum; ++i) {
+    const ElfW(Phdr)& part = library->dlpi_phdr[i];
+    if (part.p_type != PT_LOAD) continue;
+    const Code bounds{0, library->dlpi_addr + part.p_vaddr,
+                      library->dlpi_addr + part.p_vaddr + part.p_memsz};
+    here |= bounds.holds(reinterpret_cast<const void*>(code.table));
+    if ((part.p_flags & PF_X) != 0) found = {code.table, bounds.begin, bounds.end};
+  }
+  if (here) code = found;
+  return here ? 1 : 0;
 }
 
 // A table begins with its own size in bytes. Null where it does not.
 const void* withStubs(void* const* table, const Id& id) {
   const std::uintptr_t bytes = reinterpret_cast<std::uintptr_t>(table[0]);
   const std::size_t entries = bytes / sizeof(void*);
-  if (bytes % sizeof(void*) != 0 || entries < 2 || entries > kMostEntries) return nullptr;
+  Code code{reinterpret_cast<std::uintptr_t>(table)};
+  if (bytes % sizeof(void*) != 0 || entries < 2 || entries > kMostEntries ||
+      dl_iterate_phdr(findCode, &code) == 0) {
+    return nullptr;
+  }
   auto* const copy = new void*[entries];
   std::copy(table, table + entries, copy);
   for (std::size_t i = 1; i < entries; ++i) {
     const bool known = id == kOfContexts && i == kNumber;
-    if (!known && isCode(copy[i])) copy[i] = unknownWork(copy[i], "a private table");
+    if (!known && code.holds(copy[i])) copy[i] = unknownWork(copy[i]);
   }
   return copy;
+}
+
+void note(const char* what, const Id& id) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%s_%02x%02x%02x%02x", what, id[0], id[1], id[2], id[3]);
+  noteUnknown(text);
 }
 
 // One copy for each table, which stays.
@@ -81,7 +101,9 @@ const void* answerFor(const void* table, const Id& id) {
   static auto& copies = *new std::map<const void*, const void*>;
   const std::lock_guard lock(mutex);
   const auto [it, is_new] = copies.try_emplace(table, nullptr);
-  if (is_new) it->second = withStubs(static_cast<void* const*>(table), id);
+  if (!is_new) return it->second;
+  it->second = withStubs(static_cast<void* const*>(table), id);
+  note(it->second != nullptr ? "table" : "unseen_table", id);
   return it->second;
 }
 

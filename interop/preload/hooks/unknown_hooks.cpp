@@ -65,17 +65,15 @@ void* stubAt(std::size_t index) noexcept {
 
 }  // namespace
 
-void* unknownWork(void* function, const char* name) noexcept {
+void* unknownWork(void* function) noexcept {
   const std::lock_guard lock(changing);
   for (std::size_t i = kNamed; i < used; ++i) {
     if (functions[i] == function) return stubAt(i);
   }
   if (used == kStubs) {  // then its work is not seen
-    if (ContextOrder* const order = ContextOrder::followed()) order->unfollow();
     contexts().workIsUnseen();
     return function;
   }
-  noteUnknown(name);
   functions[used] = function;
   return stubAt(used++);
 }

@@ -120,6 +120,7 @@ void Contexts::drop(CUcontext context, bool gone) {
   std::unique_ptr<Context> ended;
   {
     const std::lock_guard lock(mutex_);
+    if (first_ == context && reuse_ == Reuse::kInOrder) first_ = nullptr;  // the next one is alone
     const auto found = contexts_.find(context);
     if (found == contexts_.end()) return;
     ended = std::move(found->second);
