@@ -129,6 +129,16 @@ class Order(unittest.TestCase):
                 run = Run("order_program", case)
                 self.assertEqual(run.status, 0, run.err)
 
+    def test_it_holds_between_threads_too(self):
+        for case in ("while_launching", "marker_after_marker", "while_waiting"):
+            with self.subTest(case=case):
+                run = Run("order_program", case)
+                self.assertEqual(run.status, 0, run.err)
+
+    def test_pages_are_moved_when_what_has_used_them_is_complete(self):
+        run = Run("order_program", "pages_in_use", extra={"FAKE_CAPACITY": str(96 << 20)})
+        self.assertEqual(run.status, 0, run.err)
+
     def random(self, case, seed, **more):
         return Run("order_program", case, extra={"SEED": str(seed), **more})
 

@@ -18,6 +18,8 @@ unsigned cuFakeRaces(void);
 /// Calls of the driver's function of that name so far ("cuMemAlloc", "cuMemCreate"), or of all that
 /// are counted (""); from anywhere.
 unsigned long long cuFakeCalls(const char* name);
+/// Calls `call` once, as the next call of that function begins, which has done nothing yet.
+void cuFakeDuring(const char* name, void (*call)(void));
 /// Virtual time of the current context's device, in ns.
 unsigned long long cuFakeNow(void);
 }

@@ -174,6 +174,114 @@ void noMoreThanThat() {
   EXPECT(cuFakeRaces() == 0);
 }
 
+// ---- Between two threads ------------------------------------------------------------------------
+
+CUstream stream_a = nullptr, stream_b = nullptr, stream_c = nullptr;
+CUdeviceptr shared_memory = 0;
+CUcontext shared_context = nullptr;
+
+void beginWithThree() {
+  begin();
+  EXPECT(cuCtxGetCurrent(&shared_context) == CUDA_SUCCESS);
+  for (CUstream* const stream : {&stream_a, &stream_b, &stream_c})
+    *stream = makeStream(CU_STREAM_NON_BLOCKING);
+  EXPECT(cuMemFree(allocated()) == CUDA_SUCCESS);  // what is found out first is found out
+  launch(stream_a, allocated(4096), 4096, 1);
+  EXPECT(cuCtxSynchronize() == CUDA_SUCCESS);
+}
+// What another thread does meanwhile.
+template <class Call>
+void elsewhere(Call call) {
+  std::thread([=] {
+    EXPECT(cuCtxSetCurrent(shared_context) == CUDA_SUCCESS);
+    call();
+  }).join();
+}
+void useAndFree(CUstream stream) {
+  const CUdeviceptr memory = allocated();
+  launch(stream, memory, kBytes, 1000);
+  EXPECT(cuMemFree(memory) == CUDA_SUCCESS);
+}
+
+// A cudaFree of another thread's, and work behind it, come while a launch is on its way: that
+// counts as work behind the marker.
+void whileLaunching() {
+  beginWithThree();
+  const CUdeviceptr memory = allocated();
+  cuFakeDuring("cuLaunchKernel", [] {
+    elsewhere([] {
+      useAndFree(stream_b);
+      useAndFree(stream_b);
+    });
+  });
+  launch(stream_a, memory);
+  EXPECT(cuMemFree(memory) == CUDA_SUCCESS);
+  launch(stream_b, allocated());
+  EXPECT(cuFakeRaces() == 0);
+}
+
+// The same with a launch that came before the marker of what is still in use: the next marker,
+// which lies on its stream, comes after that one all the same.
+void markerAfterMarker() {
+  beginWithThree();
+  shared_memory = allocated();
+  launch(stream_c, shared_memory, kBytes, 10 * kLong);
+  const CUdeviceptr memory = allocated(), freed = allocated(2 * kBytes);
+  cuFakeDuring("cuLaunchKernel", [] {
+    elsewhere([] {
+      EXPECT(cuMemFree(shared_memory) == CUDA_SUCCESS);
+      launch(stream_b, allocated(4096), 4096, 1);
+      EXPECT(cuMemFree(allocated(4096)) == CUDA_SUCCESS);
+    });
+  });
+  launch(stream_a, memory, kBytes, 1000);
+  const CUdeviceptr again = allocated();
+  EXPECT(again == shared_memory);
+  EXPECT(cuMemFree(freed) == CUDA_SUCCESS);
+  launch(makeStream(CU_STREAM_NON_BLOCKING), again);
+  EXPECT(cuFakeRaces() == 0);
+}
+
+// What is submitted while a thread waits for the device is not waited for.
+void whileWaiting() {
+  beginWithThree();
+  shared_memory = allocated();
+  cuFakeDuring("the end of cuCtxSynchronize",
+               [] { elsewhere([] { launch(stream_a, shared_memory); }); });
+  EXPECT(cuCtxSynchronize() == CUDA_SUCCESS);
+  EXPECT(cuMemFree(shared_memory) == CUDA_SUCCESS);
+  launch(stream_b, allocated());
+  EXPECT(cuFakeRaces() == 0);
+}
+
+// ---- Pages --------------------------------------------------------------------------------------
+
+// Pages are taken from where they are when what has used them is complete: there is memory for one
+// of the two blocks. Once cudaMalloc's; once a cudaMallocAsync's, of a stream that is gone, used by
+// another.
+void pagesInUse() {
+  begin();
+  const CUstream user = makeStream(CU_STREAM_NON_BLOCKING),
+                 gone = makeStream(CU_STREAM_NON_BLOCKING);
+  const std::size_t much = std::size_t(64) << 20, more = std::size_t(80) << 20;
+  CUdeviceptr memory = allocated(much);
+  launch(user, memory, much);
+  EXPECT(cuMemFree(memory) == CUDA_SUCCESS);
+  CUdeviceptr next = allocated(more);
+  launch(nullptr, next, more);
+  EXPECT(cuMemFree(next) == CUDA_SUCCESS);
+  EXPECT(cuFakeRaces() == 0);
+
+  EXPECT(cuMemAllocAsync(&memory, much, gone) == CUDA_SUCCESS);
+  EXPECT(cuStreamSynchronize(gone) == CUDA_SUCCESS);
+  EXPECT(cuStreamDestroy(gone) == CUDA_SUCCESS);
+  launch(user, memory, much, 10 * kLong);
+  EXPECT(cuMemFree(memory) == CUDA_SUCCESS);
+  next = allocated(more);
+  launch(nullptr, next, more);
+  EXPECT(cuFakeRaces() == 0);
+}
+
 // ---- Tables -------------------------------------------------------------------------------------
 
 // What is submitted by a function that nobody has documented counts as work on every stream; where
@@ -299,6 +407,7 @@ class RandomProgram {
   void capture() {
     const CUstream stream = makeStream(CU_STREAM_NON_BLOCKING);
     const Block block{allocated(), kBytes, stream, false};
+    launch(stream, block.memory);  // it has work when the capture begins
     CUgraph graph = nullptr;
     CUgraphExec ready = nullptr;
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
@@ -358,6 +467,10 @@ const Case kCases[] = {{"pairs", pairs},
                        {"two_streams", twoStreams},
                        {"two_streams_at_once", twoStreamsAtOnce},
                        {"no_more_than_that", noMoreThanThat},
+                       {"while_launching", whileLaunching},
+                       {"marker_after_marker", markerAfterMarker},
+                       {"while_waiting", whileWaiting},
+                       {"pages_in_use", pagesInUse},
                        {"private_tables", privateTables},
                        {"random", randomStreams},
                        {"random_threads", randomThreads}};
