@@ -135,8 +135,8 @@ class Order(unittest.TestCase):
                 run = Run("order_program", case)
                 self.assertEqual(run.status, 0, run.err)
 
-    def test_pages_are_moved_when_what_has_used_them_is_complete(self):
-        run = Run("order_program", "pages_in_use", extra={"FAKE_CAPACITY": str(96 << 20)})
+    def test_memory_goes_to_another_stream_behind_what_has_used_it(self):
+        run = Run("order_program", "memory_that_moves", extra={"FAKE_CAPACITY": str(96 << 20)})
         self.assertEqual(run.status, 0, run.err)
 
     def random(self, case, seed, **more):

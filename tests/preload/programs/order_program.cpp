@@ -256,29 +256,27 @@ void whileWaiting() {
 
 // ---- Pages --------------------------------------------------------------------------------------
 
-// Pages are taken from where they are when what has used them is complete: there is memory for one
-// of the two blocks. Once cudaMalloc's; once a cudaMallocAsync's, of a stream that is gone, used by
-// another.
-void pagesInUse() {
+// Memory goes from one stream's to another's behind what has used it: there is enough for one of
+// the two blocks alone. Once it is cudaMalloc's; once a cudaMallocAsync's, of a stream that is
+// gone, used by another.
+void memoryThatMoves() {
   begin();
   const CUstream user = makeStream(CU_STREAM_NON_BLOCKING),
-                 gone = makeStream(CU_STREAM_NON_BLOCKING);
-  const std::size_t much = std::size_t(64) << 20, more = std::size_t(80) << 20;
+                 next = makeStream(CU_STREAM_NON_BLOCKING);
+  const std::size_t much = std::size_t(80) << 20;
   CUdeviceptr memory = allocated(much);
-  launch(user, memory, much);
-  EXPECT(cuMemFree(memory) == CUDA_SUCCESS);
-  CUdeviceptr next = allocated(more);
-  launch(nullptr, next, more);
-  EXPECT(cuMemFree(next) == CUDA_SUCCESS);
-  EXPECT(cuFakeRaces() == 0);
-
-  EXPECT(cuMemAllocAsync(&memory, much, gone) == CUDA_SUCCESS);
-  EXPECT(cuStreamSynchronize(gone) == CUDA_SUCCESS);
-  EXPECT(cuStreamDestroy(gone) == CUDA_SUCCESS);
   launch(user, memory, much, 10 * kLong);
   EXPECT(cuMemFree(memory) == CUDA_SUCCESS);
-  next = allocated(more);
-  launch(nullptr, next, more);
+  EXPECT(cuMemAllocAsync(&memory, much, next) == CUDA_SUCCESS);
+  launch(next, memory, much, 1000);
+  EXPECT(cuFakeRaces() == 0);
+
+  EXPECT(cuStreamSynchronize(next) == CUDA_SUCCESS);
+  EXPECT(cuStreamDestroy(next) == CUDA_SUCCESS);
+  launch(user, memory, much, 10 * kLong);
+  EXPECT(cuMemFree(memory) == CUDA_SUCCESS);
+  memory = allocated(much + much / 8);  // of pages, wherever they were
+  launch(makeStream(CU_STREAM_NON_BLOCKING), memory, much, 1000);
   EXPECT(cuFakeRaces() == 0);
 }
 
@@ -470,7 +468,7 @@ const Case kCases[] = {{"pairs", pairs},
                        {"while_launching", whileLaunching},
                        {"marker_after_marker", markerAfterMarker},
                        {"while_waiting", whileWaiting},
-                       {"pages_in_use", pagesInUse},
+                       {"memory_that_moves", memoryThatMoves},
                        {"private_tables", privateTables},
                        {"random", randomStreams},
                        {"random_threads", randomThreads}};
