@@ -119,6 +119,51 @@ class Programs(unittest.TestCase):
                          1)
 
 
+class Order(unittest.TestCase):
+    """What is freed in use is in order before it is used again, on the device, for no more calls than it takes."""
+
+    def test_the_order_costs_what_it_must(self):
+        for case in ("without_work", "one_stream", "one_stream_that_is_waited_for", "two_streams",
+                     "two_streams_at_once", "no_more_than_that", "private_tables"):
+            with self.subTest(case=case):
+                run = Run("order_program", case)
+                self.assertEqual(run.status, 0, run.err)
+
+    def test_it_holds_between_threads_too(self):
+        for case in ("while_launching", "marker_after_marker", "while_waiting"):
+            with self.subTest(case=case):
+                run = Run("order_program", case)
+                self.assertEqual(run.status, 0, run.err)
+
+    def test_memory_goes_to_another_stream_behind_what_has_used_it(self):
+        run = Run("order_program", "memory_that_moves", extra={"FAKE_CAPACITY": str(96 << 20)})
+        self.assertEqual(run.status, 0, run.err)
+
+    def random(self, case, seed, **more):
+        return Run("order_program", case, extra={"SEED": str(seed), **more})
+
+    def test_random_programs_have_no_races(self):
+        for seed in range(40):
+            for case in ("random", "random_threads"):
+                with self.subTest(case=case, seed=seed):
+                    run = self.random(case, seed)
+                    self.assertEqual(run.status, 0, run.err)
+
+    def test_neither_have_those_with_little_memory(self):
+        moved = 0
+        for seed in range(40):
+            for case in ("random", "random_threads"):
+                with self.subTest(case=case, seed=seed):
+                    run = self.random(case, seed, FAKE_CAPACITY=str(24 << 20))
+                    self.assertEqual(run.status, 0, run.err)
+                    moved += run.process["out_of_memory"]
+        self.assertGreater(moved, 0)  # there was too little for some
+
+    def test_it_is_the_order_that_keeps_them_from_races(self):
+        found = sum(self.random("random", seed, FAKE_FORGETS_WAITS="1").status != 0 for seed in range(20))
+        self.assertGreaterEqual(found, 8)  # a program with one stream has none
+
+
 class Endings(unittest.TestCase):
     def test_a_program_that_is_killed_leaves_its_summary(self):
         run = Run("runtime_static", "crash")

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "interop/preload/record/clock.hpp"
 #include "interop/trace/builder.hpp"
 
 namespace cistern::command {
@@ -51,20 +52,42 @@ std::string textOf(const std::array<char, N>& text) {
   return {text.data(), strnlen(text.data(), N)};
 }
 
+// The clock has gone on since the record was begun.
+double nanosecondsPerTick(const Record::Clock& began) {
+  const std::uint64_t ticks = preload::ticksNow() - began.ticks;
+  const std::uint64_t nanoseconds = preload::nanosecondsNow() - began.nanoseconds;
+  return ticks == 0 ? 1 : double(nanoseconds) / double(ticks);
+}
+
+void addSlots(Account& account, const Record& record) {
+  std::array<std::uint64_t, preload::kServedCount> ticks{};
+  for (const Record::Slot& slot : record.slots) {
+    for (std::size_t i = 0; i < preload::kServedCount; ++i) {
+      account.served[i].count += slot.served[i].count;
+      ticks[i] += slot.served[i].ticks;
+    }
+    for (std::size_t i = 0; i < record.prices.size(); ++i)
+      account.driver_nanoseconds += record.prices[i].nanoseconds * slot.priced[i];
+    account.work += slot.work;
+    account.unknown_work += slot.unknown_work;
+  }
+  const double tick = nanosecondsPerTick(record.clock);
+  for (std::size_t i = 0; i < preload::kServedCount; ++i)
+    account.served[i].nanoseconds = std::uint64_t(double(ticks[i]) * tick);
+}
+
 Account accountOf(const Record& record) {
   Account account;
   account.pid = int(record.pid);
   account.program = textOf(record.program);
   account.device = textOf(record.device);
-  for (std::size_t i = 0; i < preload::kServedCount; ++i)
-    account.served[i] = {record.served[i].count, record.served[i].nanoseconds};
+  addSlots(account, record);
   for (std::size_t i = 0; i < preload::kPassedCount; ++i) account.passed[i] = record.passed[i];
-  for (const preload::DriverPrice& price : record.prices)
-    account.driver_nanoseconds += price.nanoseconds * price.requests;
   account.requested = record.requested;
   account.requested_peak = record.requested_peak;
   account.reserved = record.reserved;
   account.reserved_peak = record.reserved_peak;
+  account.unknown_names = textOf(record.unknown_names);
   account.barriers = record.barriers;
   account.fences = record.fences;
   account.out_of_memory = record.out_of_memory;

@@ -1,105 +1,147 @@
+// Streams and cuts: see context_order.hpp.
 #include "interop/preload/driver/context_order.hpp"
 
 #include <algorithm>
+#include <mutex>
+
+#include "interop/preload/driver/order_calls.hpp"
 
 namespace cistern::preload {
 
-void ContextOrder::created(CUstream stream) {
-  const std::lock_guard lock(mutex_);
-  streams_.push_back({stream, nullptr});
-  if (hub_event_ != nullptr) (void)driver_.cuStreamWaitEvent(stream, hub_event_, 0);
+ContextOrder::~ContextOrder() {
+  ContextOrder* self = this;
+  followed_.compare_exchange_strong(self, nullptr);
+}
+
+void ContextOrder::unfollow() noexcept {
+  const std::lock_guard lock(captures_.beginning());
+  if (!isFollowed()) return;
+  open();
+  orWait([&] {
+    const CUresult result = close();
+    return result == CUDA_SUCCESS ? catchUpAll() : result;
+  });
+  followed_ = nullptr;
+}
+
+// ---- The program's streams ----------------------------------------------------------------------
+
+ContextOrder::Known* ContextOrder::find(CUstream stream) noexcept {
+  if (stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD) return &legacy_;
+  const auto found = std::find_if(made_.begin(), made_.end(),
+                                  [&](const Known& known) { return known.stream == stream; });
+  return found == made_.end() ? nullptr : &*found;
 }
 
 bool ContextOrder::knows(CUstream stream) {
-  const std::lock_guard lock(mutex_);
-  return std::any_of(streams_.begin(), streams_.end(),
-                     [&](const Made& made) { return made.stream == stream; });
+  const std::lock_guard lock(captures_.beginning());
+  return find(stream) != nullptr;
 }
 
+void ContextOrder::created(CUstream stream) {
+  const std::lock_guard lock(captures_.beginning());
+  if (find(stream) == nullptr) made_.push_back({stream, 0, 0});
+}
+
+// The hub takes its work over. A new stream may get the handle, so nothing that is known of it
+// stays.
 void ContextOrder::destroying(CUstream stream) noexcept {
-  const std::lock_guard lock(mutex_);
-  const auto found = std::find_if(streams_.begin(), streams_.end(),
-                                  [&](const Made& made) { return made.stream == stream; });
-  if (found == streams_.end()) return;
-  if (recordOn(found->event, stream) == CUDA_SUCCESS) ended_.push_back(found->event);
-  streams_.erase(found);
+  const std::lock_guard lock(captures_.beginning());
+  ++epoch_;
+  Known* const known = find(stream);
+  if (known == nullptr || known == &legacy_) return;
+  if (hasWork(*known)) {
+    orWait([&] {
+      if (captures_.maybe() && isCaptured(stream)) return CUDA_SUCCESS;  // it will be broken
+      const CUresult made = makeHub();
+      if (made != CUDA_SUCCESS) return made;
+      hub_.worked_at = epoch_;
+      return putBehind(hub_, stream);
+    });
+  }
+  made_.erase(made_.begin() + (known - made_.data()));
 }
 
-// The legacy stream refuses to say where a stream that synchronises with it is captured.
 bool ContextOrder::capturing() noexcept {
-  const auto captured = [&](CUstream stream) {
-    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-    const CUresult result = driver_.cuStreamIsCapturing(stream, &status);
-    return result != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE;
-  };
-  const std::lock_guard lock(mutex_);
-  return captured(CU_STREAM_LEGACY) ||
-         std::any_of(streams_.begin(), streams_.end(),
-                     [&](const Made& made) { return captured(made.stream); });
+  bool captured = false;
+  (void)inContext([&] {
+    captured = isCaptured(CU_STREAM_LEGACY) ||
+               std::any_of(made_.begin(), made_.end(),
+                           [&](const Known& known) { return isCaptured(known.stream); });
+    return CUDA_SUCCESS;
+  });
+  return captured;
 }
 
-CUresult ContextOrder::recordOn(CUevent& event, CUstream stream) noexcept {
-  if (event == nullptr) {
-    const CUresult made = driver_.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING);
-    if (made != CUDA_SUCCESS) return made;
-  }
-  return driver_.cuEventRecord(event, stream);
+// ---- Cuts ---------------------------------------------------------------------------------------
+
+void ContextOrder::open() noexcept {
+  open_ = true;
+  ++epoch_;
 }
 
-CUresult ContextOrder::gatherEnded() noexcept {
-  while (!ended_.empty()) {
-    const CUresult result = driver_.cuStreamWaitEvent(CU_STREAM_LEGACY, ended_.back(), 0);
-    if (result != CUDA_SUCCESS) return result;
-    (void)driver_.cuEventDestroy_v2(ended_.back());
-    ended_.pop_back();
-  }
-  return CUDA_SUCCESS;
+// Without the lock: nothing was submitted since the last cut; or one is open, behind everything.
+bool ContextOrder::cut() noexcept {
+  if (!has_work_.load(std::memory_order_acquire) || open_.load(std::memory_order_acquire))
+    return true;
+  const std::lock_guard lock(captures_.beginning());
+  if (captures_.maybe() || !isFollowed()) return false;
+  open();
+  return true;
 }
 
-// The hub comes after every stream.
-CUresult ContextOrder::gather() noexcept {
-  if (const CUresult result = gatherEnded(); result != CUDA_SUCCESS) return result;
-  for (Made& made : streams_) {
-    CUresult result = recordOn(made.event, made.stream);
-    if (result == CUDA_SUCCESS) result = driver_.cuStreamWaitEvent(CU_STREAM_LEGACY, made.event, 0);
-    if (result != CUDA_SUCCESS) return result;
-  }
-  return CUDA_SUCCESS;
-}
-
-// Every stream comes after the hub.
-CUresult ContextOrder::spread() noexcept {
-  CUresult result = recordOn(hub_event_, CU_STREAM_LEGACY);
-  for (const Made& made : streams_) {
-    if (result == CUDA_SUCCESS) result = driver_.cuStreamWaitEvent(made.stream, hub_event_, 0);
-  }
-  return result;
+void ContextOrder::beforeCapture() noexcept {
+  if (open_) orWait([&] { return close(); });
 }
 
 CUresult ContextOrder::barrier() noexcept {
-  const std::lock_guard lock(mutex_);
-  const CUresult gathered = gather();
-  return gathered == CUDA_SUCCESS ? spread() : gathered;
+  if (isFollowed()) {
+    open();
+    return CUDA_SUCCESS;
+  }
+  anywhere_at_ = epoch_;
+  has_work_ = true;
+  open();
+  return inContext([&] {
+    const CUresult result = close();
+    return result == CUDA_SUCCESS ? catchUpAll() : result;
+  });
 }
 
+CUresult ContextOrder::reach(CUstream& hub) noexcept {
+  const std::lock_guard lock(captures_.beginning());
+  return inContext([&] {
+    CUresult result = close();
+    if (result == CUDA_SUCCESS) result = makeHub();
+    if (result == CUDA_SUCCESS) result = catchUp(hub_);
+    hub = hub_.stream;
+    return result;
+  });
+}
+
+// A marker behind the last one and the event. What the streams have had since the last cut is not
+// waited for: it is still to be marked by the next.
 CUresult ContextOrder::allAfter(CUevent event) noexcept {
-  const std::lock_guard lock(mutex_);
-  const CUresult waits = driver_.cuStreamWaitEvent(CU_STREAM_LEGACY, event, 0);
-  return waits == CUDA_SUCCESS ? spread() : waits;
+  const std::lock_guard lock(captures_.beginning());
+  return inContext([&] {
+    CUresult result = close();
+    if (result == CUDA_SUCCESS) result = makeHub();
+    if (result == CUDA_SUCCESS) result = driver_.cuStreamWaitEvent(hub_.stream, event, 0);
+    if (result == CUDA_SUCCESS) result = mark(hub_);
+    ++epoch_;
+    return result != CUDA_SUCCESS || isFollowed() ? result : catchUpAll();
+  });
 }
 
 CUresult ContextOrder::fence(std::vector<CUevent>& events) noexcept {
-  const std::lock_guard lock(mutex_);
-  if (const CUresult result = gatherEnded(); result != CUDA_SUCCESS) return result;
-  std::vector<CUstream> all{CU_STREAM_LEGACY};
-  for (const Made& made : streams_) all.push_back(made.stream);
-  for (CUstream stream : all) {
+  CUresult result = CUDA_SUCCESS;
+  forEach([&](Known& known) {
+    if (result != CUDA_SUCCESS) return;
     CUevent event = nullptr;
-    const CUresult result = recordOn(event, stream);
+    result = recordOn(event, known.stream);
     if (event != nullptr) events.push_back(event);
-    if (result != CUDA_SUCCESS) return result;
-  }
-  return CUDA_SUCCESS;
+  });
+  return result;
 }
 
 }  // namespace cistern::preload

@@ -1,67 +1,163 @@
 // The order of the work of one context.
 //
-// cudaFree waits for the device; what is freed may therefore be used at once by any stream
-// afterwards. A barrier gives the same without the host's wait: everything that is queued in the
-// context after it runs after everything that was queued before. The legacy default stream is its
-// hub. Each stream that the program has made is waited for by the hub, then the hub by each of
-// them. Per-thread default streams, which nobody makes, synchronise with the legacy stream by
-// themselves.
+// cudaFree waits for the device: whatever is submitted after it runs after all that was submitted
+// before. A *cut* is the same without the host's wait, and put off until somebody could tell. It
+// costs nothing but a note, until work is submitted. Just before that the cut is *closed*: nothing
+// lies between the two, so the place is exact. To close a cut, a *marker* is put behind all streams
+// that had work before it: an event. Each stream waits for the last marker before its next work,
+// when that comes.
+//
+//   one stream had work   the marker is recorded on it: one call, and none of the others'
+//   several had           a stream of our own, the hub, waits for each; the marker is recorded
+//   there none had              nothing to order
+//
+// So the hooks tell of each piece of work that the program submits, before and after (work.hpp).
+// The work of a graph that is being captured is none yet.
+//
+// Per-thread default streams, which nobody makes and others cannot name, synchronise with the
+// legacy default stream by themselves: an event there comes after their work. Their work counts as
+// work of the legacy stream; each waits by itself.
+//
+// Of one order at a time the work is followed so: that of the first context, while it is the only
+// one. In others, and where work may be submitted unseen, every stream counts as having work, and
+// barrier() does all of it at once.
+//
+// All is guarded by the lock of Captures: no capture begins while something is put into streams.
 #pragma once
 
-#include <mutex>
+#include <atomic>
 #include <vector>
 
+#include "interop/preload/driver/captures.hpp"
 #include "interop/preload/driver/functions.hpp"
 
 namespace cistern::preload {
 
 class ContextOrder {
  public:
-  ContextOrder(const Functions& driver, CUcontext context) : driver_(driver), context_(context) {}
-  /// Leaves its events, which go with the context.
-  ~ContextOrder() = default;
+  ContextOrder(const Functions& driver, Captures& captures, CUcontext context)
+      : driver_(driver), captures_(captures), context_(context) {}
+  /// Leaves its stream and its events, which go with the context.
+  ~ContextOrder();
   ContextOrder(const ContextOrder&) = delete;
   ContextOrder& operator=(const ContextOrder&) = delete;
 
   CUcontext context() const noexcept { return context_; }
 
-  /// Whether the stream was made in this context, and is there.
+  // ---- Whose work is followed ------------------------------------------------------------------
+
+  /// The order whose work the hooks tell of; null: of none.
+  static ContextOrder* followed() noexcept { return followed_.load(std::memory_order_acquire); }
+  bool isFollowed() const noexcept { return followed() == this; }
+  void follow() noexcept { followed_ = this; }
+  /// From now on none is. Pre: all work that came before is waited for afterwards.
+  static void followNone() noexcept { followed_ = nullptr; }
+  /// Work may be submitted unseen from now on: it comes after the cuts so far.
+  void unfollow() noexcept;
+
+  // ---- The program's streams -------------------------------------------------------------------
+
   bool knows(CUstream stream);
-  /// A stream was made: what is queued on it comes after the last barrier.
   void created(CUstream stream);
   /// A stream is about to be destroyed. What is queued on it still runs.
   void destroying(CUstream stream) noexcept;
 
-  // Pre of what follows: the context is current, and no capture begins meanwhile.
+  // ---- Cuts ------------------------------------------------------------------------------------
 
-  /// Whether some stream is captured, so that no barrier can be had.
-  bool capturing() noexcept;
-  /// Orders all that is queued later after all that was queued before. On failure some of it may
-  /// be.
-  CUresult barrier() noexcept;
-  /// Everything that is queued later, on any stream, comes after the event.
+  /// What is submitted from now on runs after all that was submitted before. False: not so, as a
+  /// capture may be under way. Pre: isFollowed().
+  bool cut() noexcept;
+  /// All that is submitted later, on any stream, comes after the event.
   CUresult allAfter(CUevent event) noexcept;
-  /// Appends events behind everything queued so far. They are the caller's.
+  /// The hub comes after all that was submitted before the last cut, and is handed out.
+  CUresult reach(CUstream& hub) noexcept;
+
+  // Pre of what follows: the lock of Captures is held.
+
+  /// A capture is about to begin: no cut stays open in it.
+  void beforeCapture() noexcept;
+  /// Whether some stream is captured, so that no cut can be had.
+  bool capturing() noexcept;
+  /// A cut, closed at once, with every stream behind it; where the work is followed, just a cut.
+  CUresult barrier() noexcept;
+  /// Appends events behind everything submitted so far. They are the caller's.
   CUresult fence(std::vector<CUevent>& events) noexcept;
 
+  // ---- Work (work.hpp) -------------------------------------------------------------------------
+
+  /// Changes when a stream that was let through has to be looked at anew.
+  static std::uint64_t epoch() noexcept { return epoch_.load(std::memory_order_seq_cst); }
+  enum class Entered : std::uint8_t { kKnown, kUnknown, kCaptured };
+  /// Work is about to be submitted to the stream, which comes after the last cut. `seen`: the epoch
+  /// that this holds for. kUnknown: nobody told of the stream so far, so that it may be none.
+  Entered enter(CUstream stream, std::uint64_t& seen) noexcept;
+  /// Work was submitted to the stream.
+  void worked(CUstream stream) noexcept;
+  /// Work is about to be submitted, to whichever streams.
+  void enterAny() noexcept;
+  /// Such work was submitted.
+  void workedAny() noexcept;
+  /// How many calls may be submitting such work now: as long as there are some, each stream counts
+  /// as having work.
+  static void anyBegins() noexcept { ++submitting_any_; }
+  static void anyEnded() noexcept { --submitting_any_; }
+
+  // ---- The host waits --------------------------------------------------------------------------
+
+  struct Waiting {
+    std::uint64_t epoch = 0, marker = 0;
+  };
+  /// The program is about to wait for what has been submitted.
+  Waiting waiting() noexcept;
+  /// It has waited for one stream, or for all of them (null).
+  void waited(const Waiting& since, const CUstream* stream) noexcept;
+
  private:
-  struct Made {
-    CUstream stream;
-    CUevent event;  ///< to be recorded on it; null until needed
+  struct Known {
+    CUstream stream = nullptr;
+    std::uint64_t behind = 0;     ///< the last marker that it comes after
+    std::uint64_t worked_at = 0;  ///< the epoch of its last work since the last cut; 0: none
   };
 
+  template <class Call>
+  CUresult inContext(Call call) noexcept;
+  template <class Call>
+  void orWait(Call call) noexcept;
+  bool isCaptured(CUstream stream) noexcept;
   CUresult recordOn(CUevent& event, CUstream stream) noexcept;
-  CUresult gatherEnded() noexcept;
-  CUresult gather() noexcept;
-  CUresult spread() noexcept;
+  CUresult makeHub() noexcept;
+  CUresult catchUp(Known& known) noexcept;
+  CUresult catchUp(CUstream stream) noexcept;
+  bool isBehind(CUstream stream) noexcept;
+  CUresult catchUpAll() noexcept;
+  CUresult putBehind(Known& later, CUstream earlier) noexcept;
+  CUresult mark(Known& place) noexcept;
+  CUresult close() noexcept;
+  void closed() noexcept;
+  bool hasWork(const Known& known) const noexcept;
+  template <class Visit>
+  void forEach(Visit visit) noexcept;
+  Known* find(CUstream stream) noexcept;
+  void open() noexcept;
 
   const Functions& driver_;
+  Captures& captures_;
   const CUcontext context_;
-  std::mutex mutex_;
-  std::vector<Made> streams_;  // under mutex_, as are
-  std::vector<CUevent>
-      ended_;  // behind the work of streams that are gone, until the hub waits for it
-  CUevent hub_event_ = nullptr;  // what the hub had reached at the last barrier
+  Known legacy_{CU_STREAM_LEGACY, 0, 0};
+  Known hub_;
+  std::vector<Known> made_;
+  CUevent marker_ = nullptr;
+  CUevent passing_ = nullptr;         ///< for one wait at a time
+  std::uint64_t marker_number_ = 0;   ///< of the last marker; 0: there is none
+  std::uint64_t anywhere_at_ = 1;     ///< like worked_at, of every stream
+  bool own_worked_ = false;           ///< per-thread default streams have had work
+  std::atomic<bool> open_{false};     ///< a cut is open: nothing was submitted since
+  std::atomic<bool> has_work_{true};  ///< some stream has, since the last cut
+
+  static inline std::atomic<ContextOrder*> followed_{nullptr};
+  static inline std::atomic<std::uint64_t> epoch_{2};
+  static inline std::atomic<int> submitting_any_{0};
+  static inline std::uint64_t last_marker_ = 0;  // of all orders
 };
 
 }  // namespace cistern::preload

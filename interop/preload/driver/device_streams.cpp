@@ -26,30 +26,35 @@ Result<bool> DriverDevice::readiness(Call call, CUresult result) const {
 
 Result<bool> DriverDevice::doQueryStream(Stream stream) {
   if (gone_ || (stream == Stream{} && isComplete())) return true;
-  const CUstream asked = stream == Stream{} ? CU_STREAM_LEGACY : handleOf(stream);
-  return readiness(Call::kQueryStream, inContext([&] { return driver_.cuStreamQuery(asked); }));
+  return readiness(Call::kQueryStream,
+                   onStream(stream, [&](CUstream asked) { return driver_.cuStreamQuery(asked); }));
 }
 
 Status DriverDevice::doSynchronizeStream(Stream stream) {
   if (gone_ || (stream == Stream{} && isComplete())) return {};
-  const CUstream asked = stream == Stream{} ? CU_STREAM_LEGACY : handleOf(stream);
-  return outcome(Call::kSynchronizeStream,
-                 inContext([&] { return driver_.cuStreamSynchronize(asked); }));
+  const auto wait = [&](CUstream on) { return driver_.cuStreamSynchronize(on); };
+  return outcome(Call::kSynchronizeStream, onStream(stream, wait));
 }
 
+// The hub is brought up first: what is asked of stream 0 afterwards is complete then.
 Status DriverDevice::doSynchronizeDevice() {
   if (gone_) return {};
-  return outcome(Call::kSynchronizeDevice, inContext([&] { return driver_.cuCtxSynchronize(); }));
+  CUstream hub = nullptr;
+  if (!isComplete()) (void)order_.reach(hub);
+  const ContextOrder::Waiting since = order_.waiting();
+  const CUresult result = inContext([&] { return driver_.cuCtxSynchronize(); });
+  if (result == CUDA_SUCCESS) order_.waited(since, nullptr);
+  return outcome(Call::kSynchronizeDevice, result);
 }
 
-// Puts something on the hub, unless a capture is under way that it would break.
+// For stream 0 with the hub, which comes after all that was submitted before the last cudaFree.
 template <class Call>
-CUresult DriverDevice::onHub(Call call) {
-  const std::lock_guard lock(captures_.beginning());
-  return inContext([&] {
-    if (captures_.maybe() && order_.capturing()) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    return call();
-  });
+CUresult DriverDevice::onStream(Stream stream, Call call) {
+  CUstream on = handleOf(stream);
+  if (stream == Stream{}) {
+    if (const CUresult result = order_.reach(on); result != CUDA_SUCCESS) return result;
+  }
+  return inContext([&] { return call(on); });
 }
 
 Status DriverDevice::doWaitEvent(Stream stream, Event event) {
@@ -60,7 +65,7 @@ Status DriverDevice::doWaitEvent(Stream stream, Event event) {
                    }));
   }
   if (isComplete()) return doSynchronizeEvent(event);
-  return outcome(Call::kWaitEvent, onHub([&] { return order_.allAfter(handleOf(event)); }));
+  return outcome(Call::kWaitEvent, order_.allAfter(handleOf(event)));
 }
 
 // ---- Events -------------------------------------------------------------------------------------
@@ -81,10 +86,7 @@ Status DriverDevice::doDestroyEvent(Event event) {
 Status DriverDevice::doRecordEvent(Event event, Stream stream) {
   if (gone_ || (stream == Stream{} && isComplete())) return {};
   const auto record = [&](CUstream on) { return driver_.cuEventRecord(handleOf(event), on); };
-  if (stream == Stream{}) {
-    return outcome(Call::kRecordEvent, onHub([&] { return record(CU_STREAM_LEGACY); }));
-  }
-  return outcome(Call::kRecordEvent, inContext([&] { return record(handleOf(stream)); }));
+  return outcome(Call::kRecordEvent, onStream(stream, record));
 }
 
 Result<bool> DriverDevice::doQueryEvent(Event event) {
@@ -101,7 +103,7 @@ Status DriverDevice::doSynchronizeEvent(Event event) {
 
 // ---- Captures -----------------------------------------------------------------------------------
 
-// Stream 0 is captured as soon as any stream is: nothing may be recorded on its hub then. No
+// Stream 0 is captured as soon as any stream is: what is freed then is in no order yet. No
 // capture has an id that anybody asks for: graphs' memory is the driver's.
 Result<CaptureInfo> DriverDevice::doCaptureInfo(Stream stream) {
   if (gone_) return CaptureInfo{};
@@ -115,10 +117,8 @@ Result<CaptureInfo> DriverDevice::doCaptureInfo(Stream stream) {
       result = CUDA_SUCCESS;
     }
   } else if (captures_.maybe()) {
-    result = inContext([&] {
-      if (order_.capturing()) status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
-      return CUDA_SUCCESS;
-    });
+    const std::lock_guard lock(captures_.beginning());
+    if (order_.capturing()) status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
   }
   if (status == CU_STREAM_CAPTURE_STATUS_NONE)
     return outcome(Call::kCaptureInfo, result, CaptureInfo{});

@@ -3,10 +3,11 @@
 //
 // The engine's stream 0 is none of the driver's here. Its memory is what cudaMalloc gives out,
 // which every stream may use at once: so what is waited for "on stream 0" is waited for by all of
-// them, and how far stream 0 has come is how far the hub of the context's barriers has
-// (context_order.hpp). Where memory is handed out only when it is complete (Reuse::kComplete),
-// stream 0 is the host: it has done what it was told, and waiting makes the host wait. All other
-// streams are the driver's by their handles; the legacy default stream is CU_STREAM_LEGACY.
+// them, and how far stream 0 has come is how far all has that was submitted before the last
+// cudaFree: the hub of the context's order comes after it (context_order.hpp). Where memory is
+// handed out only when it is complete (Reuse::kComplete), stream 0 is the host: it has done what it
+// was told, and waiting makes the host wait. All other streams are the driver's by their handles;
+// the legacy default stream is CU_STREAM_LEGACY.
 #pragma once
 
 #include <atomic>
@@ -23,7 +24,7 @@ namespace cistern::preload {
 
 /// When memory that cudaFree has taken back may be handed out again.
 enum class Reuse : std::uint8_t {
-  kInOrder,   ///< at once: a barrier on the device orders the uses
+  kInOrder,   ///< at once: a cut orders the uses on the device (context_order.hpp)
   kComplete,  ///< when the work that used it is complete
 };
 
@@ -95,7 +96,7 @@ class DriverDevice final : public Device {
   Result<DriverPoolInfo> doDriverPool(bool reset) override;
 
   template <class Call>
-  CUresult onHub(Call call);
+  CUresult onStream(Stream stream, Call call);
   void findOut();
   void took(std::uint64_t bytes) noexcept;
   void gaveBack(std::uint64_t bytes) noexcept;

@@ -1,6 +1,5 @@
 #include "interop/preload/driver/functions.hpp"
 
-#include <atomic>
 #include <cstdlib>
 
 #include <dlfcn.h>
@@ -16,12 +15,6 @@ void* fromTheCLibrary(const char* name) noexcept {
   abort();  // a C library that we were not made for: nothing can go on without it
 }
 
-void* loadedDriver() noexcept {
-  using Open = void* (*)(const char*, int);
-  static const auto open = reinterpret_cast<Open>(realDlopen());
-  return open("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
-}
-
 Functions* fill(void* library) {
   auto* const functions = new Functions;
 #define CISTERN_LOOK_UP(name, ...) \
@@ -32,17 +25,6 @@ Functions* fill(void* library) {
   functions->cuGetProcAddress_v1 =
       reinterpret_cast<GetProcAddressV1>(realDlsym(library, "cuGetProcAddress"));
   return functions;
-}
-
-std::atomic<const Functions*> loaded{nullptr};
-
-[[gnu::cold, gnu::noinline]] const Functions* load() noexcept {
-  void* const library = loadedDriver();
-  if (library == nullptr) return nullptr;
-  // Two threads may fill a table each: they are the same, and the one that is too late is left.
-  const Functions* none = nullptr;
-  loaded.compare_exchange_strong(none, fill(library));
-  return loaded;
 }
 
 }  // namespace
@@ -58,9 +40,19 @@ void* realDlopen() noexcept {
   return open;
 }
 
-const Functions* driver() noexcept {
-  const Functions* const there = loaded.load(std::memory_order_acquire);
-  return there != nullptr ? there : load();
+void* driverLibrary() noexcept {
+  using Open = void* (*)(const char*, int);
+  static const auto open = reinterpret_cast<Open>(realDlopen());
+  return open("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+}
+
+[[gnu::cold]] const Functions* detail::loadFunctions() noexcept {
+  void* const library = driverLibrary();
+  if (library == nullptr) return nullptr;
+  // Two threads may fill a table each: they are the same, and the one that is too late is left.
+  const Functions* none = nullptr;
+  loaded_functions.compare_exchange_strong(none, fill(library));
+  return loaded_functions;
 }
 
 }  // namespace cistern::preload

@@ -5,6 +5,8 @@
 // none.
 #pragma once
 
+#include <atomic>
+
 #include <cuda.h>  // types and declarations only
 
 // Spellings that the header does not declare by themselves.
@@ -16,6 +18,7 @@ CUresult cuStreamBeginCapture_v2_ptsz(CUstream, CUstreamCaptureMode);
 CUresult cuStreamBeginCaptureToGraph_ptsz(CUstream, CUgraph, const CUgraphNode*,
                                           const CUgraphEdgeData*, size_t, CUstreamCaptureMode);
 CUresult cuStreamEndCapture_ptsz(CUstream, CUgraph*);
+CUresult cuStreamSynchronize_ptsz(CUstream);
 CUresult cuCtxCreate_v2(CUcontext*, unsigned, CUdevice);
 CUresult cuCtxCreate_v3(CUcontext*, CUexecAffinityParam*, int, unsigned, CUdevice);
 }
@@ -58,6 +61,9 @@ using GetProcAddressV1 = CUresult (*)(const char*, void**, int, cuuint64_t);
   X(cuStreamBeginCaptureToGraph_ptsz, "cuStreamBeginCaptureToGraph", 12030, true) \
   X(cuStreamEndCapture, "cuStreamEndCapture", 10000, false)                       \
   X(cuStreamEndCapture_ptsz, "cuStreamEndCapture", 10000, true)                   \
+  X(cuStreamSynchronize, "cuStreamSynchronize", 2000, false)                      \
+  X(cuStreamSynchronize_ptsz, "cuStreamSynchronize", 7000, true)                  \
+  X(cuCtxSynchronize, "cuCtxSynchronize", 2000, false)                            \
   X(cuDevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain", 7000, false)            \
   X(cuDevicePrimaryCtxRelease_v2, "cuDevicePrimaryCtxRelease", 11000, false)      \
   X(cuDevicePrimaryCtxReset_v2, "cuDevicePrimaryCtxReset", 11000, false)          \
@@ -65,7 +71,9 @@ using GetProcAddressV1 = CUresult (*)(const char*, void**, int, cuuint64_t);
   X(cuCtxCreate_v3, "cuCtxCreate", 11040, false)                                  \
   X(cuCtxCreate_v4, "cuCtxCreate", 12050, false)                                  \
   X(cuCtxDestroy_v2, "cuCtxDestroy", 4000, false)                                 \
+  X(cuCtxFromGreenCtx, "cuCtxFromGreenCtx", 12040, false)                         \
   X(cuCtxEnablePeerAccess, "cuCtxEnablePeerAccess", 4000, false)                  \
+  X(cuGetExportTable, "cuGetExportTable", 3000, false)                            \
   X(cuGetProcAddress_v2, "cuGetProcAddress", 12000, false)
 
 // Those that we only call.
@@ -75,7 +83,6 @@ using GetProcAddressV1 = CUresult (*)(const char*, void**, int, cuuint64_t);
   X(cuCtxPushCurrent_v2)               \
   X(cuCtxPopCurrent_v2)                \
   X(cuCtxGetDevice)                    \
-  X(cuCtxSynchronize)                  \
   X(cuDeviceGetName)                   \
   X(cuDeviceGetAttribute)              \
   X(cuDeviceCanAccessPeer)             \
@@ -90,7 +97,6 @@ using GetProcAddressV1 = CUresult (*)(const char*, void**, int, cuuint64_t);
   X(cuMemUnmap)                        \
   X(cuStreamWaitEvent)                 \
   X(cuStreamQuery)                     \
-  X(cuStreamSynchronize)               \
   X(cuStreamIsCapturing)               \
   X(cuThreadExchangeStreamCaptureMode) \
   X(cuEventCreate)                     \
@@ -108,9 +114,25 @@ struct Functions {
   GetProcAddressV1 cuGetProcAddress_v1 = nullptr;
 };
 
+namespace detail {
+inline constinit std::atomic<const Functions*> loaded_functions{nullptr};
+const Functions* loadFunctions() noexcept;
+}  // namespace detail
+
 /// The driver that the program has loaded; null as long as it has none. Thread-safe, and the same
 /// for good once it is there.
-const Functions* driver() noexcept;
+inline const Functions* driver() noexcept {
+  const Functions* const there = detail::loaded_functions.load(std::memory_order_acquire);
+  return there != nullptr ? there : detail::loadFunctions();
+}
+/// Its handle; null as long as there is none.
+void* driverLibrary() noexcept;
+
+/// The stream that a handle names: 0 is what the spelling of the function says it is.
+inline CUstream streamMeant(CUstream stream, bool per_thread) noexcept {
+  if (stream != nullptr) return stream;
+  return per_thread ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
+}
 
 /// The dlsym and dlopen of the C library.
 void* realDlsym(void* handle, const char* name) noexcept;

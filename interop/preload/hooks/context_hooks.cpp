@@ -50,6 +50,12 @@ CISTERN_HOOK CUresult cuCtxCreate_v4(CUcontext* context, CUctxCreateParams* para
               context);
 }
 
+// A part of a device, with streams and a default stream of its own.
+CISTERN_HOOK CUresult cuCtxFromGreenCtx(CUcontext* context, CUgreenCtx green) {
+  const Entry entry;
+  return came(entry, entry.pass(&Functions::cuCtxFromGreenCtx, context, green), context);
+}
+
 CISTERN_HOOK CUresult cuCtxDestroy_v2(CUcontext context) {
   const Entry entry;
   if (entry.serves() && context != nullptr) contexts().beforeEnd(context);

@@ -5,7 +5,8 @@
 // What is asked for is left to the C library and to the driver, in whichever version, spelling and
 // with whichever flags. Only what they answer is looked at: where it is one of the driver's
 // functions that has a hook, the answer is the hook. So a version that has no hook is never
-// answered with one that has.
+// answered with one that has. A function that is not known at all is answered with a stub, for it
+// may submit work.
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -14,6 +15,8 @@
 #include <dlfcn.h>
 
 #include "interop/preload/hooks/entry.hpp"
+#include "interop/preload/hooks/harmless.hpp"
+#include "interop/preload/hooks/rows.hpp"
 
 using namespace cistern::preload;
 
@@ -22,14 +25,6 @@ extern "C" CUresult getProcAddressV1(const char*, void**, int,
                                      cuuint64_t) __asm__("cuGetProcAddress");
 
 namespace {
-
-struct Row {
-  const char* symbol;  ///< as dlsym knows it
-  const char* name;    ///< as cuGetProcAddress knows it
-  int version;
-  bool per_thread;
-  void* hook;
-};
 
 constexpr int kFirstLookUp = 11030;
 
@@ -63,15 +58,21 @@ const HookTable* makeTable(const Functions& driver) {
   CISTERN_HOOKED_FUNCTIONS(CISTERN_ADD)
 #undef CISTERN_ADD
   add(reinterpret_cast<const void*>(driver.cuGetProcAddress_v1), kRows[row]);
+  void* const library = driverLibrary();
+  for (const Row& submitting : submittingRows())
+    add(realDlsym(library, submitting.symbol), submitting);
   if (driver.cuGetProcAddress_v2 == nullptr) return table;
-  for (const Row& asked : kRows) {
+  const auto ask = [&](const Row& asked) {
     void* answer = nullptr;
     const cuuint64_t flags = asked.per_thread ? CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM
                                               : CU_GET_PROC_ADDRESS_LEGACY_STREAM;
     const CUresult result =
         driver.cuGetProcAddress_v2(asked.name, &answer, asked.version, flags, nullptr);
     if (result == CUDA_SUCCESS) add(answer, asked);
-  }
+  };
+  std::for_each(std::begin(kRows), std::end(kRows), ask);
+  const Rows submitting = submittingRows();
+  std::for_each(submitting.begin(), submitting.end(), ask);
   return table;
 }
 
@@ -84,7 +85,13 @@ const HookTable& hookTable(const Functions& driver) noexcept {
   return made.compare_exchange_strong(none, table) ? *table : *none;
 }
 
-// The hook for what the driver has answered to the name; what it answered where that has none.
+// The driver's functions are called cuX; other libraries' are cudaX, cublasX and so on.
+bool isDriverName(const char* name) noexcept {
+  return name[0] == 'c' && name[1] == 'u' && name[2] >= 'A' && name[2] <= 'Z';
+}
+
+// The hook for what the driver has answered to the name. Where that has none, what it answered, if
+// it is known to submit nothing, else a stub for it.
 void* hookFor(void* answer, const char* name, const char* Row::*as) noexcept {
   const Functions* const functions = driver();
   if (functions == nullptr || answer == nullptr || name == nullptr) return answer;
@@ -92,7 +99,9 @@ void* hookFor(void* answer, const char* name, const char* Row::*as) noexcept {
   for (auto it = first; it != last; ++it) {
     if (std::strcmp(it->second->*as, name) == 0) return it->second->hook;
   }
-  return answer;
+  if (!isDriverName(name) || isHarmless(name)) return answer;
+  noteUnknown(name);
+  return unknownWork(answer);
 }
 
 CUresult answered(const Entry& entry, CUresult result, const char* name, void** function) {
@@ -134,10 +143,11 @@ __attribute__((visibility("hidden"), used)) void* cistern_find_hook(void* handle
                                                                     const char* name) {
   if (cistern_real_dlsym == nullptr)
     cistern_real_dlsym = reinterpret_cast<void*>(dlvsym(RTLD_NEXT, "dlsym", CISTERN_GLIBC_BASE));
-  if (name == nullptr || name[0] != 'c' || name[1] != 'u') return nullptr;
+  if (name == nullptr || !isDriverName(name)) return nullptr;
   const Entry entry;  // the driver looks things up as well
   if (!entry.serves()) return nullptr;
   void* const answer = realDlsym(handle, name);
+  if (answer == nullptr || answer != realDlsym(driverLibrary(), name)) return nullptr;
   void* const hook = hookFor(answer, name, &Row::symbol);
   return hook == answer ? nullptr : hook;
 }

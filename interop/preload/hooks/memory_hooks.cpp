@@ -41,19 +41,17 @@ CISTERN_HOOK CUresult cuMemAlloc_v2(CUdeviceptr* out, size_t bytes) {
 CISTERN_HOOK CUresult cuMemFree_v2(CUdeviceptr pointer) {
   const Entry entry;
   if (!entry.serves() || pointer == 0) return entry.pass(&Functions::cuMemFree_v2, pointer);
-  if (contexts().blocks().find(pointer) && capturing()) {
+  if (capturing() && contexts().blocks().find(pointer)) {
     if (const CUresult refused = whatCaptureSays(entry); refused != CUDA_SUCCESS) return refused;
   }
-  const std::uint64_t begin = nanosecondsNow();
+  const std::uint64_t begin = ticksNow();
   const std::optional<ServedBlock> block = takeBlock(pointer);
   if (!block) {
     if (isWrongFree(pointer)) return CUDA_ERROR_INVALID_VALUE;
     return entry.pass(&Functions::cuMemFree_v2, pointer);
   }
   freeAfterAll(*block, pointer);
-  Record::Calls& calls = record().served[std::size_t(Served::kFree)];
-  add(calls.count);
-  add(calls.nanoseconds, nanosecondsNow() - begin);
+  countCall(Served::kFree, begin);
   return CUDA_SUCCESS;
 }
 
@@ -66,7 +64,7 @@ CISTERN_HOOK CUresult cuMemGetInfo_v2(size_t* free_bytes, size_t* total_bytes) {
   Serving* const serving = context == nullptr ? nullptr : context->serving();
   if (serving == nullptr) return result;
   const std::uint64_t reserved = serving->device.reserved();
-  const std::uint64_t held = serving->held.load(std::memory_order_relaxed);
+  const std::uint64_t held = contexts().blocks().bytesOf(*context);
   *free_bytes += reserved > held ? reserved - held : 0;
   return result;
 }

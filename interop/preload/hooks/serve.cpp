@@ -2,6 +2,7 @@
 
 #include <new>
 
+#include "interop/preload/driver/work.hpp"
 #include "interop/preload/served/prices.hpp"
 
 namespace cistern::preload {
@@ -41,17 +42,13 @@ CUresult serveAllocation(Context& context, CUdeviceptr* out, std::size_t bytes, 
   void* memory = nullptr;
   try {
     memory = allocateOrWait(serving, bytes, stream);
-    ServedBlock block{&context, bytes, stream};
-    if (traces()) {
-      block.traced = true;
-      block.number = traceAllocation(bytes, stream.raw);
-    }
+    ServedBlock block{&context, bytes, stream, 0};
+    if (traces()) block.traced = 1 + traceAllocation(bytes, stream.raw);
     contexts().blocks().add(toAddress(memory), block);
   } catch (...) {
     if (memory != nullptr) serving.allocator.free(memory);
     return resultOfException();
   }
-  add(serving.held, bytes);
   addTo(record().requested, record().requested_peak, bytes);
   if (stream == Stream{}) countPriced(bytes);
   *out = toAddress(memory);
@@ -61,9 +58,8 @@ CUresult serveAllocation(Context& context, CUdeviceptr* out, std::size_t bytes, 
 std::optional<ServedBlock> takeBlock(CUdeviceptr pointer) {
   const std::optional<ServedBlock> block = contexts().blocks().take(pointer);
   if (!block) return block;
-  takeFrom(block->context->serving()->held, block->bytes);
   takeFrom(record().requested, block->bytes);
-  if (block->traced) traceFree(block->number);
+  if (block->traced != 0) traceFree(block->traced - 1);
   return block;
 }
 
@@ -75,7 +71,12 @@ bool isWrongFree(CUdeviceptr pointer) {
 }
 
 void freeAfterAll(const ServedBlock& block, CUdeviceptr pointer) noexcept {
-  block.context->serving()->cooling.add(toPointer(pointer));
+  Serving& serving = *block.context->serving();
+  ContextOrder& order = block.context->order();
+  const Cooled cooled{toPointer(pointer), block.stream != Stream{}};
+  Work::atFree();
+  if (order.isFollowed() && order.cut()) return serving.cooling.give(serving.allocator, cooled);
+  serving.cooling.add(cooled);
 }
 
 // The stream's own memory is its own again at once, in its order. cudaMalloc's, and what a
@@ -85,7 +86,7 @@ void freeAfter(const ServedBlock& block, CUdeviceptr pointer, CUstream stream) n
   Serving& serving = *block.context->serving();
   if (block.stream == Stream{} || stream == CU_STREAM_PER_THREAD) {
     (void)serving.device.inContext([&] {
-      serving.cooling.addAfter(toPointer(pointer), stream);
+      serving.cooling.addAfter({toPointer(pointer), block.stream != Stream{}}, stream);
       return CUDA_SUCCESS;
     });
     return;
@@ -93,7 +94,7 @@ void freeAfter(const ServedBlock& block, CUdeviceptr pointer, CUstream stream) n
   try {
     serving.allocator.recordStream(toPointer(pointer), Stream(stream));
   } catch (...) {  // a stream that cannot be recorded: wait for all of them
-    return serving.cooling.add(toPointer(pointer));
+    return serving.cooling.add({toPointer(pointer), true});
   }
   serving.allocator.free(toPointer(pointer));
 }

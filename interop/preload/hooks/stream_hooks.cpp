@@ -12,6 +12,30 @@ CUresult created(const Entry& entry, CUresult result, const CUstream* stream) {
   return result;
 }
 
+// What has to be in order before the capture is put into streams now.
+template <class Begin>
+CUresult beginCapture(Begin begin) {
+  return contexts().captures().begin([&] {
+    if (ContextOrder* const order = ContextOrder::followed()) order->beforeCapture();
+    return begin();
+  });
+}
+
+// The program waits: `wait` calls the driver. What it has waited for needs no order any more.
+template <class Wait>
+CUresult waitFor(const Entry& entry, const CUstream* stream, Wait wait) {
+  ContextOrder* const order = entry.serves() ? ContextOrder::followed() : nullptr;
+  CUcontext now = nullptr;
+  if (order == nullptr || entry.pass(&Functions::cuCtxGetCurrent, &now) != CUDA_SUCCESS ||
+      now != order->context() || (stream != nullptr && *stream == CU_STREAM_PER_THREAD)) {
+    return wait();
+  }
+  const ContextOrder::Waiting since = order->waiting();
+  const CUresult result = wait();
+  if (result == CUDA_SUCCESS) order->waited(since, stream);
+  return result;
+}
+
 // The allocator asks nothing of the stream any more.
 void forget(Context& context, CUstream stream) {
   Serving* const serving = context.serving();
@@ -53,17 +77,38 @@ CISTERN_HOOK CUresult cuStreamDestroy_v2(CUstream stream) {
   return entry.pass(&Functions::cuStreamDestroy_v2, stream);
 }
 
+// ---- The host waits -----------------------------------------------------------------------------
+
+CISTERN_HOOK CUresult cuCtxSynchronize() {
+  const Entry entry;
+  return waitFor(entry, nullptr, [&] { return entry.pass(&Functions::cuCtxSynchronize); });
+}
+
+CISTERN_HOOK CUresult cuStreamSynchronize(CUstream stream) {
+  const Entry entry;
+  const CUstream meant = streamMeant(stream, false);
+  return waitFor(entry, &meant,
+                 [&] { return entry.pass(&Functions::cuStreamSynchronize, stream); });
+}
+
+CISTERN_HOOK CUresult cuStreamSynchronize_ptsz(CUstream stream) {
+  const Entry entry;
+  const CUstream meant = streamMeant(stream, true);
+  return waitFor(entry, &meant,
+                 [&] { return entry.pass(&Functions::cuStreamSynchronize_ptsz, stream); });
+}
+
 // ---- Captures -----------------------------------------------------------------------------------
 
 CISTERN_HOOK CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode) {
   const Entry entry;
-  return contexts().captures().begin(
+  return beginCapture(
       [&] { return entry.pass(&Functions::cuStreamBeginCapture_v2, stream, mode); });
 }
 
 CISTERN_HOOK CUresult cuStreamBeginCapture_v2_ptsz(CUstream stream, CUstreamCaptureMode mode) {
   const Entry entry;
-  return contexts().captures().begin(
+  return beginCapture(
       [&] { return entry.pass(&Functions::cuStreamBeginCapture_v2_ptsz, stream, mode); });
 }
 
@@ -72,7 +117,7 @@ CISTERN_HOOK CUresult cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph
                                                   const CUgraphEdgeData* edges, size_t count,
                                                   CUstreamCaptureMode mode) {
   const Entry entry;
-  return contexts().captures().begin([&] {
+  return beginCapture([&] {
     return entry.pass(&Functions::cuStreamBeginCaptureToGraph, stream, graph, dependencies, edges,
                       count, mode);
   });
@@ -83,7 +128,7 @@ CISTERN_HOOK CUresult cuStreamBeginCaptureToGraph_ptsz(CUstream stream, CUgraph 
                                                        const CUgraphEdgeData* edges, size_t count,
                                                        CUstreamCaptureMode mode) {
   const Entry entry;
-  return contexts().captures().begin([&] {
+  return beginCapture([&] {
     return entry.pass(&Functions::cuStreamBeginCaptureToGraph_ptsz, stream, graph, dependencies,
                       edges, count, mode);
   });

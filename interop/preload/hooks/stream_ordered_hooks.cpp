@@ -8,11 +8,6 @@ namespace {
 
 constexpr bool kPerThread = true;
 
-CUstream meant(CUstream stream, bool per_thread) {
-  if (stream != nullptr) return stream;
-  return per_thread ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
-}
-
 // A capture makes nodes of these calls: the driver's.
 bool isCaptured(const Entry& entry, CUstream stream) {
   if (!contexts().captures().maybe()) return false;
@@ -57,16 +52,14 @@ CUresult allocate(const Entry& entry, CUdeviceptr* out, size_t bytes, CUstream s
 template <class Pass>
 CUresult free(const Entry& entry, CUdeviceptr pointer, CUstream stream, Pass pass) {
   if (!entry.serves() || pointer == 0 || isCaptured(entry, stream)) return pass();
-  const std::uint64_t begin = nanosecondsNow();
+  const std::uint64_t begin = ticksNow();
   const std::optional<ServedBlock> block = takeBlock(pointer);
   if (!block) {
     if (isWrongFree(pointer)) return CUDA_ERROR_INVALID_VALUE;
     return pass();
   }
   freeAfter(*block, pointer, stream);
-  Record::Calls& calls = record().served[std::size_t(Served::kFreeAsync)];
-  add(calls.count);
-  add(calls.nanoseconds, nanosecondsNow() - begin);
+  countCall(Served::kFreeAsync, begin);
   return CUDA_SUCCESS;
 }
 
@@ -74,20 +67,20 @@ CUresult free(const Entry& entry, CUdeviceptr pointer, CUstream stream, Pass pas
 
 CISTERN_HOOK CUresult cuMemAllocAsync(CUdeviceptr* out, size_t bytes, CUstream stream) {
   const Entry entry;
-  return allocate(entry, out, bytes, meant(stream, !kPerThread), nullptr,
+  return allocate(entry, out, bytes, streamMeant(stream, !kPerThread), nullptr,
                   [&] { return entry.pass(&Functions::cuMemAllocAsync, out, bytes, stream); });
 }
 
 CISTERN_HOOK CUresult cuMemAllocAsync_ptsz(CUdeviceptr* out, size_t bytes, CUstream stream) {
   const Entry entry;
-  return allocate(entry, out, bytes, meant(stream, kPerThread), nullptr,
+  return allocate(entry, out, bytes, streamMeant(stream, kPerThread), nullptr,
                   [&] { return entry.pass(&Functions::cuMemAllocAsync_ptsz, out, bytes, stream); });
 }
 
 CISTERN_HOOK CUresult cuMemAllocFromPoolAsync(CUdeviceptr* out, size_t bytes, CUmemoryPool pool,
                                               CUstream stream) {
   const Entry entry;
-  return allocate(entry, out, bytes, meant(stream, !kPerThread), pool, [&] {
+  return allocate(entry, out, bytes, streamMeant(stream, !kPerThread), pool, [&] {
     return entry.pass(&Functions::cuMemAllocFromPoolAsync, out, bytes, pool, stream);
   });
 }
@@ -95,20 +88,20 @@ CISTERN_HOOK CUresult cuMemAllocFromPoolAsync(CUdeviceptr* out, size_t bytes, CU
 CISTERN_HOOK CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr* out, size_t bytes,
                                                    CUmemoryPool pool, CUstream stream) {
   const Entry entry;
-  return allocate(entry, out, bytes, meant(stream, kPerThread), pool, [&] {
+  return allocate(entry, out, bytes, streamMeant(stream, kPerThread), pool, [&] {
     return entry.pass(&Functions::cuMemAllocFromPoolAsync_ptsz, out, bytes, pool, stream);
   });
 }
 
 CISTERN_HOOK CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream stream) {
   const Entry entry;
-  return free(entry, pointer, meant(stream, !kPerThread),
+  return free(entry, pointer, streamMeant(stream, !kPerThread),
               [&] { return entry.pass(&Functions::cuMemFreeAsync, pointer, stream); });
 }
 
 CISTERN_HOOK CUresult cuMemFreeAsync_ptsz(CUdeviceptr pointer, CUstream stream) {
   const Entry entry;
-  return free(entry, pointer, meant(stream, kPerThread),
+  return free(entry, pointer, streamMeant(stream, kPerThread),
               [&] { return entry.pass(&Functions::cuMemFreeAsync_ptsz, pointer, stream); });
 }
 

@@ -15,10 +15,6 @@ namespace {
 
 constexpr std::size_t kNameBytes = 4096;
 
-// What is counted before a record is begun, and where none is.
-Record unread;
-std::atomic<Record*> current{&unread};
-
 int makeFile(const char* folder, const char* prefix) noexcept {
   char path[kNameBytes];
   std::snprintf(path, sizeof path, "%s/%s%d", folder, prefix, int(getpid()));
@@ -100,7 +96,10 @@ std::atomic<TraceFile*> trace_file{nullptr};
 
 }  // namespace
 
-Record& record() noexcept { return *current.load(std::memory_order_relaxed); }
+SlotOfThread::SlotOfThread() noexcept : index(0) {
+  while (index + 1 < Record::kSlots && record().slots[index].taken.exchange(1) != 0) ++index;
+}
+SlotOfThread::~SlotOfThread() { record().slots[index].taken = 0; }
 
 void beginRecord(const char* folder, bool trace) noexcept {
   const int file = makeFile(folder, kRecordPrefix);
@@ -114,9 +113,19 @@ void beginRecord(const char* folder, bool trace) noexcept {
   Record* const made = new (place) Record;
   made->pid = getpid();
   made->parent = getppid();
+  made->clock = {ticksNow(), nanosecondsNow()};
   nameProgram(*made);
-  current = made;
+  // In a child of fork the thread goes on, and the slot it has is none of another's here either.
+  if (const SlotOfThread* const own = ThreadSlot<SlotOfThread>::find())
+    made->slots[own->index].taken = 1;
+  detail::current_record = made;
   trace_file = trace ? new (std::nothrow) TraceFile(makeFile(folder, kTracePrefix)) : nullptr;
+}
+
+void noteUnknown(const char* name) noexcept {
+  std::array<char, 512>& names = record().unknown_names;
+  const std::size_t length = strnlen(names.data(), names.size());
+  std::snprintf(names.data() + length, names.size() - length, "%s%s", length == 0 ? "" : " ", name);
 }
 
 bool traces() noexcept {

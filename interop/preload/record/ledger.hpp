@@ -2,24 +2,37 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 
+#include "allocator/base/thread_slots.hpp"
+#include "interop/preload/record/clock.hpp"
 #include "interop/preload/record/record.hpp"
 
 namespace cistern::preload {
 
+namespace detail {
+inline Record unread;  // what is counted before a record is begun, and where none is
+inline constinit std::atomic<Record*> current_record{nullptr};
+}  // namespace detail
+
 /// The record; one that nobody reads where `cistern run` has asked for none. Never destroyed.
-Record& record() noexcept;
+inline Record& record() noexcept {
+  Record* const there = detail::current_record.load(std::memory_order_relaxed);
+  return there != nullptr ? *there : detail::unread;
+}
+
+/// Which slot a thread has, as long as it runs.
+struct SlotOfThread {
+  SlotOfThread() noexcept;
+  ~SlotOfThread();
+  SlotOfThread(const SlotOfThread&) = delete;
+  SlotOfThread& operator=(const SlotOfThread&) = delete;
+  std::size_t index;
+};
 
 /// Begins this process's record, and its trace if `trace`, in the folder. Called once, and again in
 /// a child of fork that is to have its own.
 void beginRecord(const char* folder, bool trace) noexcept;
-
-inline std::uint64_t nanosecondsNow() noexcept {
-  const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  return std::uint64_t(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
-}
 
 inline void raise(std::atomic<std::uint64_t>& peak, std::uint64_t value) noexcept {
   std::uint64_t seen = peak.load(std::memory_order_relaxed);
@@ -38,15 +51,49 @@ inline void takeFrom(std::atomic<std::uint64_t>& now, std::uint64_t value) noexc
 }
 inline void passed(Passed why) noexcept { add(record().passed[std::size_t(why)]); }
 
-/// Counts one call that is served, and its time, for as long as it lives.
+// ---- What each thread counts by itself
+
+/// The calling thread's slot.
+class Tally {
+ public:
+  Tally() : index_(ThreadSlot<SlotOfThread>::mine().index), slot_(record().slots[index_]) {}
+  Record::Slot* operator->() noexcept { return &slot_; }
+  void count(std::atomic<std::uint64_t>& counter, std::uint64_t value = 1) noexcept {
+    if (index_ + 1 == Record::kSlots) [[unlikely]]
+      return add(counter, value);
+    counter.store(counter.load(std::memory_order_relaxed) + value, std::memory_order_relaxed);
+  }
+
+ private:
+  const std::size_t index_;
+  Record::Slot& slot_;
+};
+
+/// Work that the program has submitted, and calls of functions that are not known, which may.
+inline void countWork() noexcept {
+  Tally tally;
+  tally.count(tally->work);
+}
+inline void countUnknownWork() noexcept {
+  Tally tally;
+  tally.count(tally->unknown_work);
+}
+/// A function that is not known has been asked for.
+void noteUnknown(const char* name) noexcept;
+
+/// A call that is served, which began at that tick.
+inline void countCall(Served what, std::uint64_t begin) noexcept {
+  Tally tally;
+  Record::Calls& calls = tally->served[std::size_t(what)];
+  tally.count(calls.count);
+  tally.count(calls.ticks, ticksNow() - begin);
+}
+
+/// Counts one, and its time, for as long as it lives.
 class Timed {
  public:
-  explicit Timed(Served what) noexcept : what_(what), begin_(nanosecondsNow()) {}
-  ~Timed() {
-    Record::Calls& calls = record().served[std::size_t(what_)];
-    add(calls.count);
-    add(calls.nanoseconds, nanosecondsNow() - begin_);
-  }
+  explicit Timed(Served what) noexcept : what_(what), begin_(ticksNow()) {}
+  ~Timed() { countCall(what_, begin_); }
   Timed(const Timed&) = delete;
   Timed& operator=(const Timed&) = delete;
 

@@ -13,7 +13,7 @@
 
 namespace cistern::preload {
 
-inline constexpr std::uint32_t kRecordVersion = 1;
+inline constexpr std::uint32_t kRecordVersion = 2;
 inline constexpr char kRecordPrefix[] = "record_";
 inline constexpr char kTracePrefix[] = "trace_";
 
@@ -55,11 +55,10 @@ inline constexpr std::array<const char*, kPassedCount> kPassedNames = {
 };
 
 /// What the driver takes for a cudaMalloc and its cudaFree of `bytes`, on this machine.
+/// It is counted for cudaMallocs of up to `bytes`, and above the row before.
 struct DriverPrice {
   std::uint64_t bytes = 0;
   std::atomic<std::uint64_t> nanoseconds{0};  ///< 0: not measured
-  std::atomic<std::uint64_t> requests{
-      0};  ///< cudaMallocs of up to `bytes`, and above the row before
 };
 
 struct Record {
@@ -72,9 +71,25 @@ struct Record {
 
   struct Calls {
     std::atomic<std::uint64_t> count{0};
-    std::atomic<std::uint64_t> nanoseconds{0};  ///< of the host, in the hook
+    std::atomic<std::uint64_t> ticks{0};  ///< in the hook; of a clock that `clock` says more of
   };
-  std::array<Calls, kServedCount> served;
+  /// What one thread counts, so that it need share nothing: of all that is counted, the sum over
+  /// the slots. A slot serves another thread when its own has ended.
+  struct alignas(64) Slot {
+    std::atomic<std::uint32_t> taken{0};
+    std::array<Calls, kServedCount> served;
+    std::array<std::atomic<std::uint64_t>, 3> priced{};  ///< cudaMallocs, by the rows of `prices`
+    std::atomic<std::uint64_t> work{0};                  ///< submitted, as far as the hooks see it
+    std::atomic<std::uint64_t> unknown_work{0};  ///< calls of functions that may submit some
+  };
+  static constexpr std::size_t kSlots =
+      128;  ///< the last one is for all threads that find no other
+  std::array<Slot, kSlots> slots;
+  /// When the record was begun, by that clock and by the steady one in ns: who reads the record has
+  /// the same clocks, and so can tell how long a tick is.
+  struct Clock {
+    std::uint64_t ticks = 0, nanoseconds = 0;
+  } clock;
   std::array<std::atomic<std::uint64_t>, kPassedCount> passed{};
   std::array<DriverPrice, 3> prices;
 
@@ -84,7 +99,8 @@ struct Record {
   std::atomic<std::uint64_t> reserved_peak{0};
   std::atomic<std::uint64_t> misses{0};  ///< requests that found no free block at hand
   std::atomic<std::uint64_t> device_calls{0};
-  std::atomic<std::uint64_t> barriers{0};  ///< put between frees and what is allocated after them
+  std::array<char, 512> unknown_names{};   ///< functions that may submit work, as many as fit
+  std::atomic<std::uint64_t> barriers{0};  ///< put between frees and the work after them
   std::atomic<std::uint64_t> fences{0};    ///< waited for instead, on the host's side
   std::atomic<std::uint64_t> out_of_memory{0};
   std::atomic<std::uint64_t> contexts{0};

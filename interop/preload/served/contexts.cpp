@@ -23,8 +23,9 @@ Serving::Serving(const Functions& driver, ContextOrder& order, Captures& capture
   });
 }
 
-Contexts& contexts() noexcept {
+Contexts& detail::makeContexts() noexcept {
   static Contexts& all = *new Contexts;
+  detail::all_contexts = &all;
   return all;
 }
 
@@ -50,7 +51,7 @@ Context* Contexts::meet(CUcontext context) {
   met(context);
   const std::lock_guard lock(mutex_);
   std::unique_ptr<Context>& there = contexts_[context];
-  if (there == nullptr) there = std::make_unique<Context>(*driver(), context);
+  if (there == nullptr) there = std::make_unique<Context>(*driver(), captures_, context);
   return there.get();
 }
 
@@ -73,6 +74,8 @@ void Contexts::makeServing(Context& context) {
     std::snprintf(record().device.data(), record().device.size(), "%s",
                   made->device.name().c_str());
     context.serving_ = made;
+    if (reuse_ == Reuse::kInOrder && context.order().context() == first_ && !work_is_unseen_)
+      context.order().follow();
   } catch (const std::exception& error) {
     context.refused_ = true;
     std::fprintf(stderr, "cistern: the driver serves this context itself: %s\n", error.what());
@@ -85,11 +88,7 @@ bool Contexts::capturing() {
   const std::lock_guard beginning(captures_.beginning());
   const std::lock_guard lock(mutex_);
   for (const auto& [handle, context] : contexts_) {
-    CUcontext popped = nullptr;
-    if (driver()->cuCtxPushCurrent_v2(handle) != CUDA_SUCCESS) continue;
-    const bool captured = context->order().capturing();
-    (void)driver()->cuCtxPopCurrent_v2(&popped);
-    if (captured) return true;
+    if (context->order().capturing()) return true;
   }
   captures_.forget();
   return false;
@@ -97,8 +96,8 @@ bool Contexts::capturing() {
 
 // ---- Coming and going ---------------------------------------------------------------------------
 
-// With one context, a barrier in it orders all that can reach its memory. Another context may reach
-// it too (peers, copies between devices), and no barrier is for both.
+// With one context, a cut in it orders all that can reach its memory. Another context may reach it
+// too (peers, copies between devices), and no cut is for both.
 void Contexts::met(CUcontext context) {
   met_any_ = true;
   const std::lock_guard lock(mutex_);
@@ -108,6 +107,7 @@ void Contexts::met(CUcontext context) {
   }
   if (first_ == context || reuse_ == Reuse::kComplete) return;
   reuse_ = Reuse::kComplete;
+  ContextOrder::followNone();
   for (const auto& [handle, known] : contexts_) {
     if (Serving* const serving = known->serving()) (void)serving->device.synchronizeDevice();
   }
@@ -120,6 +120,7 @@ void Contexts::drop(CUcontext context, bool gone) {
   std::unique_ptr<Context> ended;
   {
     const std::lock_guard lock(mutex_);
+    if (first_ == context && reuse_ == Reuse::kInOrder) first_ = nullptr;  // the next one is alone
     const auto found = contexts_.find(context);
     if (found == contexts_.end()) return;
     ended = std::move(found->second);
@@ -150,7 +151,16 @@ void Contexts::admit(CUcontext owner, CUdevice device) {
   context->peers_.push_back(device);
 }
 
+void Contexts::workIsUnseen() {
+  const std::lock_guard lock(mutex_);
+  work_is_unseen_ = true;
+  if (ContextOrder* const order = ContextOrder::followed()) order->unfollow();
+}
+
 // Its locks may be held by threads that are not in the child, so it is not touched any more.
-void Contexts::leaveToParent() { left_to_parent_ = true; }
+void Contexts::leaveToParent() {
+  left_to_parent_ = true;
+  ContextOrder::followNone();
+}
 
 }  // namespace cistern::preload

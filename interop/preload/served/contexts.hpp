@@ -26,12 +26,12 @@ struct Serving {
   DriverDevice device;
   Cooling cooling;
   CachingAllocator allocator;
-  std::atomic<std::uint64_t> held{0};  ///< bytes, as asked for
 };
 
 class Context {
  public:
-  Context(const Functions& driver, CUcontext context) : order_(driver, context) {}
+  Context(const Functions& driver, Captures& captures, CUcontext context)
+      : order_(driver, captures, context) {}
   ContextOrder& order() noexcept { return order_; }
   Serving* serving() noexcept { return serving_.load(std::memory_order_acquire); }
 
@@ -70,6 +70,9 @@ class Contexts {
   /// The device may use the context's memory from now on.
   void admit(CUcontext owner, CUdevice device);
 
+  /// Work may be submitted that no hook sees, from now on.
+  void workIsUnseen();
+
   /// Whether any context was met.
   bool any() const noexcept { return met_any_; }
   /// A child of fork: what the parent had is left as it is.
@@ -86,6 +89,7 @@ class Contexts {
   CUcontext first_ = nullptr;
   std::atomic<std::uint64_t> changes_{1};  // a thread looks its context up anew after each
   std::atomic<Reuse> reuse_{Reuse::kInOrder};
+  bool work_is_unseen_ = false;  // under mutex_
   std::atomic<bool> met_any_{false};
   std::atomic<bool> left_to_parent_{false};
   Captures captures_;
@@ -107,7 +111,15 @@ void Contexts::destroying(CUstream stream, Forget forget) {
   owner->order().destroying(stream);
 }
 
+namespace detail {
+inline std::atomic<Contexts*> all_contexts{nullptr};
+Contexts& makeContexts() noexcept;
+}  // namespace detail
+
 /// The process's. Never destroyed.
-Contexts& contexts() noexcept;
+inline Contexts& contexts() noexcept {
+  Contexts* const there = detail::all_contexts.load(std::memory_order_acquire);
+  return there != nullptr ? *there : detail::makeContexts();
+}
 
 }  // namespace cistern::preload

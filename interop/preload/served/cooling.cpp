@@ -7,13 +7,13 @@
 
 namespace cistern::preload {
 
-void Cooling::add(void* block) {
+void Cooling::add(const Cooled& block) {
   const std::lock_guard lock(mutex_);
   open_.push_back(block);
   any_.store(true, std::memory_order_relaxed);
 }
 
-void Cooling::addAfter(void* block, CUstream stream) {
+void Cooling::addAfter(const Cooled& block, CUstream stream) {
   CUevent event = nullptr;
   CUresult result = driver_.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING);
   if (result == CUDA_SUCCESS) result = driver_.cuEventRecord(event, stream);
@@ -26,25 +26,24 @@ void Cooling::addAfter(void* block, CUstream stream) {
   any_.store(true, std::memory_order_relaxed);
 }
 
-void Cooling::keep(std::vector<void*> blocks) {
+void Cooling::keep(std::vector<Cooled> blocks) {
   const std::lock_guard lock(mutex_);
   open_.insert(open_.end(), blocks.begin(), blocks.end());
 }
 
 // Those that may be used again at once; none while a capture is under way, or where the barrier
 // cannot be had.
-std::vector<void*> Cooling::orderOpen(std::vector<void*> blocks) {
+std::vector<Cooled> Cooling::orderOpen(std::vector<Cooled> blocks) {
   const std::lock_guard lock(captures_.beginning());
   const bool captured = captures_.maybe() && order_.capturing();
   if (captured || order_.barrier() != CUDA_SUCCESS) {
     keep(std::move(blocks));
     return {};
   }
-  preload::add(record().barriers);
   return blocks;
 }
 
-std::vector<void*> Cooling::fenceOpen(std::vector<void*> blocks) {
+std::vector<Cooled> Cooling::fenceOpen(std::vector<Cooled> blocks) {
   const std::lock_guard lock(captures_.beginning());
   Batch batch;
   const bool captured = captures_.maybe() && order_.capturing();
@@ -70,13 +69,13 @@ bool Cooling::hasPassed(Batch& batch, CUresult (*ask)(CUevent)) {
 }
 
 // Batches are looked at outside of the lock, one thread each.
-std::vector<void*> Cooling::passedBatches(CUresult (*ask)(CUevent)) {
+std::vector<Cooled> Cooling::passedBatches(CUresult (*ask)(CUevent)) {
   std::vector<Batch> looked_at;
   {
     const std::lock_guard lock(mutex_);
     looked_at.swap(batches_);
   }
-  std::vector<void*> passed;
+  std::vector<Cooled> passed;
   std::vector<Batch> left;
   for (Batch& batch : looked_at) {
     if (!hasPassed(batch, ask)) {
@@ -91,14 +90,29 @@ std::vector<void*> Cooling::passedBatches(CUresult (*ask)(CUevent)) {
   return passed;
 }
 
-bool Cooling::give(CachingAllocator& allocator, const std::vector<void*>& blocks) {
-  for (void* const block : blocks) allocator.free(block);
+// The block of a stream is the stream's again: what that has done says when it is complete, and
+// says nothing of what other streams have done with it. All that lies before the cut, the hub says.
+void Cooling::give(CachingAllocator& allocator, const Cooled& block) noexcept {
+  if (block.of_stream && reuse_ == Reuse::kInOrder) {
+    CUstream hub = nullptr;
+    try {
+      if (order_.reach(hub) != CUDA_SUCCESS) return add(block);
+      allocator.recordStream(block.pointer, Stream(hub));
+    } catch (const std::exception&) {  // it is tried again when memory is asked for
+      return add(block);
+    }
+  }
+  allocator.free(block.pointer);
+}
+
+bool Cooling::giveAll(CachingAllocator& allocator, const std::vector<Cooled>& blocks) noexcept {
+  for (const Cooled& block : blocks) give(allocator, block);
   return !blocks.empty();
 }
 
 bool Cooling::settle(CachingAllocator& allocator) {
   if (!any_.load(std::memory_order_relaxed)) return false;
-  std::vector<void*> open;
+  std::vector<Cooled> open;
   {
     const std::lock_guard lock(mutex_);
     open.swap(open_);
@@ -106,17 +120,17 @@ bool Cooling::settle(CachingAllocator& allocator) {
   bool gave = false;
   if (!open.empty()) {
     const bool in_order = reuse_ == Reuse::kInOrder;
-    gave = give(allocator, in_order ? orderOpen(std::move(open)) : fenceOpen(std::move(open)));
+    gave = giveAll(allocator, in_order ? orderOpen(std::move(open)) : fenceOpen(std::move(open)));
   }
   // An event of a capture in a forbidding mode may not be asked; what waits goes on waiting.
   if (captures_.maybe()) return gave;
-  return give(allocator, passedBatches(driver_.cuEventQuery)) || gave;
+  return giveAll(allocator, passedBatches(driver_.cuEventQuery)) || gave;
 }
 
 bool Cooling::settleWaiting(CachingAllocator& allocator) {
   const bool gave = settle(allocator);
   if (captures_.maybe()) return gave;
-  return give(allocator, passedBatches(driver_.cuEventSynchronize)) || gave;
+  return giveAll(allocator, passedBatches(driver_.cuEventSynchronize)) || gave;
 }
 
 }  // namespace cistern::preload

@@ -1,10 +1,10 @@
-// What cudaFree has taken back and queued work may still use.
-//
-// A freed block may have been used by any stream, and the next cudaMalloc may give it to any other.
-// So frees are gathered, and are the allocator's again
-//   - in order: when a barrier has been put into the context behind them (context_order.hpp), which
-//     costs a few calls and no wait, however many they are; or
-//   - complete: when events behind all work that was queued then have passed.
+// What cudaFree has taken back and submitted work may still use, where no cut keeps the uses apart
+// (context_order.hpp): while a graph is captured; where work may be submitted unseen; and where
+// memory is used again only when it is complete. Such frees are gathered, and are the allocator's
+// again
+//   - in order: when the capture is over, or a barrier has been put behind them, which costs a few
+//     calls and no wait, however many they are; or
+//   - complete: when events behind all work that was submitted then have passed.
 // The allocator asks for it when it finds no free block, before it takes more from the driver, so a
 // program that finds what it needs pays for nothing here.
 //
@@ -23,6 +23,11 @@
 
 namespace cistern::preload {
 
+struct Cooled {
+  void* pointer = nullptr;
+  bool of_stream = false;  ///< a cudaMallocAsync's: it goes back to its stream
+};
+
 class Cooling {
  public:
   Cooling(const Functions& driver, ContextOrder& order, Captures& captures,
@@ -32,10 +37,13 @@ class Cooling {
   Cooling& operator=(const Cooling&) = delete;
 
   /// Used by whatever is queued in the context by now.
-  void add(void* block);
+  void add(const Cooled& block);
   /// Used by what is queued on the stream by now. Pre: the context is current. On failure it is as
   /// if add had been called.
-  void addAfter(void* block, CUstream stream);
+  void addAfter(const Cooled& block, CUstream stream);
+
+  /// A block that a cut, or a wait, lies behind is the allocator's again.
+  void give(CachingAllocator& allocator, const Cooled& block) noexcept;
 
   // Pre: the context is current on the calling thread.
 
@@ -47,22 +55,22 @@ class Cooling {
  private:
   struct Batch {
     std::vector<CUevent> events;  ///< all must have passed
-    std::vector<void*> blocks;
+    std::vector<Cooled> blocks;
   };
 
-  std::vector<void*> orderOpen(std::vector<void*> blocks);
-  std::vector<void*> fenceOpen(std::vector<void*> blocks);
-  void keep(std::vector<void*> blocks);
+  std::vector<Cooled> orderOpen(std::vector<Cooled> blocks);
+  std::vector<Cooled> fenceOpen(std::vector<Cooled> blocks);
+  void keep(std::vector<Cooled> blocks);
   bool hasPassed(Batch& batch, CUresult (*ask)(CUevent));
-  std::vector<void*> passedBatches(CUresult (*ask)(CUevent));
-  static bool give(CachingAllocator& allocator, const std::vector<void*>& blocks);
+  std::vector<Cooled> passedBatches(CUresult (*ask)(CUevent));
+  bool giveAll(CachingAllocator& allocator, const std::vector<Cooled>& blocks) noexcept;
 
   const Functions& driver_;
   ContextOrder& order_;
   Captures& captures_;
   const std::atomic<Reuse>& reuse_;
   std::mutex mutex_;
-  std::vector<void*> open_;     // freed, with nothing put behind them yet; under mutex_, as are
+  std::vector<Cooled> open_;    // freed, with nothing put behind them yet; under mutex_, as are
   std::vector<Batch> batches_;  // those behind which events are under way
   std::atomic<bool> any_{false};
 };

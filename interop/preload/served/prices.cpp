@@ -31,10 +31,10 @@ void measurePrices(const Functions& driver) noexcept {
 }
 
 void countPriced(unsigned long long bytes) noexcept {
-  for (DriverPrice& price : record().prices) {
-    if (bytes > price.bytes && &price != &record().prices.back()) continue;
-    return add(price.requests);
-  }
+  std::size_t row = 0;
+  while (row + 1 < Record::kPriced.size() && bytes > Record::kPriced[row]) ++row;
+  Tally tally;
+  tally.count(tally->priced[row]);
 }
 
 }  // namespace cistern::preload

@@ -1,6 +1,8 @@
 // What `cistern run` tells the library that it preloads, by the environment.
 #pragma once
 
+#include <atomic>
+
 namespace cistern::preload {
 
 // Names in the environment.
@@ -10,10 +12,16 @@ inline constexpr char kRunTrace[] = "CISTERN_RUN_TRACE";      ///< set: record a
 inline constexpr char kRunIpc[] = "CISTERN_RUN_IPC";          ///< set: cudaMalloc is the driver's
 inline constexpr char kRunStrict[] = "CISTERN_RUN_STRICT";    ///< set: see docs/run.md
 
+namespace detail {
+inline constinit std::atomic<bool> serves_here{false};
+inline constinit std::atomic<bool> ipc{false};
+inline constinit std::atomic<bool> strict{false};
+}  // namespace detail
+
 /// Whether this process is to be served: it is the one that was started, or all are.
-bool active() noexcept;
-bool passesForIpc() noexcept;
+inline bool active() noexcept { return detail::serves_here.load(std::memory_order_relaxed); }
+inline bool passesForIpc() noexcept { return detail::ipc.load(std::memory_order_relaxed); }
 /// Memory that was freed is handed out again only when the work that used it is complete.
-bool asksForCompletion() noexcept;
+inline bool asksForCompletion() noexcept { return detail::strict.load(std::memory_order_relaxed); }
 
 }  // namespace cistern::preload

@@ -12,6 +12,8 @@ namespace {
 
 thread_local std::vector<CUcontext> stack;
 std::mutex counts_mutex;
+std::string during;  // under counts_mutex, as are
+void (*during_call)() = nullptr;
 std::map<std::string, unsigned long long>& counts() {
   static auto& all = *new std::map<std::string, unsigned long long>;
   return all;
@@ -41,8 +43,17 @@ CUcontext currentContext() { return stack.empty() ? nullptr : stack.back(); }
 Device& current() { return device(currentContext()->ordinal); }
 
 CUresult count(const char* name) {
-  const std::lock_guard lock(counts_mutex);
-  ++counts()[name];
+  void (*call)() = nullptr;
+  {
+    const std::lock_guard lock(counts_mutex);
+    ++counts()[name];
+    ++counts()[""];
+    if (during == name) {
+      call = during_call;
+      during.clear();
+    }
+  }
+  if (call != nullptr) call();
   return CUDA_SUCCESS;
 }
 unsigned long long counted(const std::string& name) {
@@ -50,9 +61,17 @@ unsigned long long counted(const std::string& name) {
   return counts()[name];
 }
 
+void callDuring(const char* name, void (*call)()) {
+  const std::lock_guard lock(counts_mutex);
+  during = name;
+  during_call = call;
+}
+
 }  // namespace fake
 
 using namespace fake;
+
+FAKE void cuFakeDuring(const char* name, void (*call)()) { callDuring(name, call); }
 
 FAKE CUresult cuInit(unsigned) { return CUDA_SUCCESS; }
 FAKE CUresult cuDriverGetVersion(int* version) { return *version = 13000, CUDA_SUCCESS; }
@@ -100,7 +119,9 @@ FAKE CUresult cuCtxGetDevice(CUdevice* out) {
 }
 FAKE CUresult cuCtxSynchronize() {
   FAKE_BEGIN("cuCtxSynchronize");
-  return codeOf(current().sim->synchronizeDevice());
+  const CUresult result = codeOf(current().sim->synchronizeDevice());
+  count("the end of cuCtxSynchronize");
+  return result;
 }
 FAKE CUresult cuDevicePrimaryCtxRetain(CUcontext* out, CUdevice ordinal) {
   ++device(ordinal).retained;

@@ -1,10 +1,31 @@
 // Streams, events, captures and work of the fake driver.
 #include <cstdio>
+#include <cstdlib>
 #include <utility>
 
 #include "tests/preload/fake_driver/state.hpp"
 
 namespace fake {
+
+namespace {
+
+// `later` comes after all that is queued on `earlier`.
+void follow(Device& here, Stream later, Stream earlier) {
+  const cistern::Event event = here.sim->createEvent().orThrow();
+  (void)here.sim->recordEvent(event, earlier);
+  (void)here.sim->waitEvent(later, event);
+  (void)here.sim->destroyEvent(event);
+}
+
+// It comes after what the legacy stream has, like all that synchronise with it.
+Stream makeBlocking(Device& here) {
+  const Stream made = here.sim->createStream().orThrow();
+  here.blocking.insert(made.raw);
+  follow(here, made, Stream{});
+  return made;
+}
+
+}  // namespace
 
 // One default stream a thread and device.
 Stream streamOf(Device& here, CUstream stream, bool per_thread) {
@@ -16,22 +37,11 @@ Stream streamOf(Device& here, CUstream stream, bool per_thread) {
   static thread_local std::map<Device*, Stream> mine;
   const std::lock_guard lock(here.mutex);
   auto [it, made] = mine.try_emplace(&here);
-  if (made) {
-    it->second = here.sim->createStream().orThrow();
-    here.blocking.insert(it->second.raw);
-  }
+  if (made) it->second = makeBlocking(here);
   return it->second;
 }
 
 namespace {
-
-// `later` comes after all that is queued on `earlier`.
-void follow(Device& here, Stream later, Stream earlier) {
-  const cistern::Event event = here.sim->createEvent().orThrow();
-  (void)here.sim->recordEvent(event, earlier);
-  (void)here.sim->waitEvent(later, event);
-  (void)here.sim->destroyEvent(event);
-}
 
 bool captured(Device& here, Stream stream) {
   const cistern::Result<cistern::CaptureInfo> info = here.sim->captureInfo(stream);
@@ -74,8 +84,9 @@ FAKE CUresult cuStreamCreate(CUstream* out, unsigned flags) {
   FAKE_BEGIN("cuStreamCreate");
   Device& here = current();
   const std::lock_guard lock(here.mutex);
+  if (flags != CU_STREAM_NON_BLOCKING) return *out = handleOf(makeBlocking(here)), CUDA_SUCCESS;
   const Stream made = here.sim->createStream().orThrow();
-  (flags == CU_STREAM_NON_BLOCKING ? here.nonblocking : here.blocking).insert(made.raw);
+  here.nonblocking.insert(made.raw);
   return *out = handleOf(made), CUDA_SUCCESS;
 }
 FAKE CUresult cuStreamCreateWithPriority(CUstream* out, unsigned flags, int) {
@@ -90,6 +101,9 @@ FAKE CUresult cuStreamDestroy_v2(CUstream stream) {
   here.nonblocking.erase(gone.raw);
   return codeOf(here.sim->destroyStream(gone));
 }
+FAKE CUresult cuStreamSynchronize_ptsz(CUstream stream) {
+  return cuStreamSynchronize(stream == nullptr ? CU_STREAM_PER_THREAD : stream);
+}
 FAKE CUresult cuStreamQuery(CUstream stream) {
   FAKE_BEGIN("cuStreamQuery");
   const cistern::Result<bool> done = current().sim->queryStream(streamOf(current(), stream));
@@ -99,8 +113,12 @@ FAKE CUresult cuStreamSynchronize(CUstream stream) {
   FAKE_BEGIN("cuStreamSynchronize");
   return codeOf(current().sim->synchronizeStream(streamOf(current(), stream)));
 }
-FAKE CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned) {
+FAKE CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
   FAKE_BEGIN("cuStreamWaitEvent");
+  static const bool forgets = std::getenv("FAKE_FORGETS_WAITS") != nullptr;
+  return forgets ? CUDA_SUCCESS : cuFakeWaitEvent(stream, event, flags);
+}
+FAKE CUresult cuFakeWaitEvent(CUstream stream, CUevent event, unsigned) {
   Device& here = current();
   const Stream waits = streamOf(here, stream);
   return inOrder(here, waits, [&] { return codeOf(here.sim->waitEvent(waits, eventOf(event))); });
@@ -171,17 +189,6 @@ FAKE CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
 
 // ---- What only a fake has -----------------------------------------------------------------------
 
-FAKE CUresult cuFakeLaunch(CUstream stream, const char* name, CUdeviceptr address, size_t bytes,
-                           int writes, unsigned long long nanoseconds) {
-  FAKE_BEGIN("cuFakeLaunch");
-  Device& here = current();
-  const Stream on = streamOf(here, stream);
-  const cistern::sim::AccessKind kind =
-      writes != 0 ? cistern::sim::AccessKind::kWrite : cistern::sim::AccessKind::kRead;
-  return inOrder(here, on, [&] {
-    return codeOf(here.sim->launch(on, {name, {{address, bytes, kind}}, nanoseconds, {}}));
-  });
-}
 FAKE unsigned cuFakeRaces() {
   unsigned races = 0;
   for (int ordinal = 0; ordinal < kDevices; ++ordinal) {

@@ -1,12 +1,15 @@
 """Runs the programs of this folder on a GPU, as they are and under `cistern run`, and prints one table.
 
-run_all.py [FOLDER_FOR_LOGS]: in the folder with cistern, libcistern_preload.so and the built programs."""
+run_all.py [FOLDER_FOR_LOGS [WORDS]]: in the folder that build.sh has made. With words, the programs alone whose
+names have one of them ("start": what a start takes)."""
 
 import json
 import os
 import re
+import statistics
 import subprocess
 import sys
+import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 LOGS = sys.argv[1] if len(sys.argv) > 1 else os.environ.get("OUT", "/tmp")
@@ -19,25 +22,31 @@ BFC = {"XLA_PYTHON_CLIENT_ALLOCATOR": "bfc"}
 PYTHON = sys.executable
 
 # Name, command, environment; and the same program on its own allocator, to compare with, where it has one.
+LOOPS = [(sizes, streams) for sizes in ("1", "2", "mixed") for streams in ("0", "1", "2")]
+USES = {"0": "unused", "1": "one stream", "2": "two streams"}
 PROGRAMS = [
-    ("alloc_loop, static runtime", ["./alloc_loop_static"], {}, None),
-    ("alloc_loop, shared runtime", ["./alloc_loop_shared"], {}, None),
+    *[(f"loop of {sizes if sizes == 'mixed' else sizes + ' MiB'}, {USES[streams]}, {runtime}",
+       [f"./alloc_loop_{runtime}", sizes, streams], {}, None)
+      for runtime in ("static", "shared") for sizes, streams in LOOPS],
     *[(f"free_busy {kind}", ["./free_busy_static", kind], {}, None)
       for kind in ("nonblocking", "blocking", "legacy", "thread")],
     ("free_busy nonblocking, shared", ["./free_busy_shared", "nonblocking"], {}, None),
+    ("hold_back", ["./hold_back_static"], {}, None),
+    ("PyTorch, counted", [PYTHON, "torch_counts.py"], UNCACHED, None),
     ("PyTorch, uncached", [PYTHON, "torch_train.py"], UNCACHED, {}),
     ("PyTorch, libraries", [PYTHON, "torch_libraries.py"], UNCACHED, {}),
     ("CuPy without its pool", [PYTHON, "cupy_nopool.py"], {}, None),
     ("JAX, platform", [PYTHON, "jax_platform.py"], PLATFORM, BFC),
 ]
+CISTERN = ["./cistern", "run", "--stats"]
 
 
 def run(name, command, env, served):
     log = os.path.join(LOGS, re.sub(r"\W+", "_", f"{name}_{served}"))
-    start = ["./cistern", "run", "--stats", "--json", log + ".json", "--"] if served else []
+    start = [*CISTERN, "--json", log + ".json", "--"] if served else []
     try:
         ended = subprocess.run([*start, *command], cwd=HERE, env={**ENV, **env}, text=True,
-                               capture_output=True, timeout=150)
+                               capture_output=True, timeout=60)
         status, out, err = ended.returncode, ended.stdout, ended.stderr
     except subprocess.TimeoutExpired as late:
         status, out, err = "late", str(late.stdout or ""), str(late.stderr or "")
@@ -49,12 +58,23 @@ def run(name, command, env, served):
     if served and os.path.exists(log + ".json"):
         with open(log + ".json") as file:
             summary = (json.load(file)["processes"] or [{}])[0]
-    return {"status": status, "result": result[1] if result else "none", "summary": summary,
+    submissions = re.search(r"SUBMISSIONS (\d+)", out)
+    return {"submissions": int(submissions[1]) if submissions else None, "status": status, "result": result[1] if result else "none", "summary": summary,
             "unit": metric[1] if metric else "", "value": float(metric[2]) if metric else None}
 
 
 def figure(run_):
     return "-" if run_ is None or run_["value"] is None else f"{run_['value']:.3f}"
+
+
+def seen(run_):
+    """What the hooks have seen of the program's submissions; and calls that may have been some."""
+    s = run_["summary"]
+    if not s:
+        return "-"
+    asked = run_["submissions"]
+    missing = "" if asked is None or s["work"] >= asked else " MISSING"
+    return f"{s['work']}{'' if asked is None else f'/{asked}'}{missing} +{s['unknown_work']} {s['unknown_functions']}"
 
 
 def row(name, command, env, own):
@@ -66,16 +86,33 @@ def row(name, command, env, own):
     s = ours["summary"]
     calls = sum(v["calls"] for v in s.get("served", {}).values()) if s else 0
     memory = f"{s['requested_peak_bytes'] >> 20}/{s['reserved_peak_bytes'] >> 20}" if s else "-"
+    barriers = str(s["barriers"]) if s else "-"
     return [name, same, ours["unit"] or plain["unit"], figure(plain), figure(ours), ratio,
-            figure(native), str(calls), memory]
+            figure(native), str(calls), memory, barriers, seen(ours)]
+
+
+def start_up(kind, rounds=9):
+    """What a program that only makes its context takes, as it is and under `cistern run`, by turns: ms, medians."""
+    took = {(): [], tuple([*CISTERN[:2], "--quiet", "--"]): []}
+    for _ in range(rounds):
+        for start, times in took.items():
+            begin = time.perf_counter()
+            subprocess.run([*start, f"./first_call_{kind}"], cwd=HERE, env=ENV, check=True, timeout=60)
+            times.append(1e3 * (time.perf_counter() - begin))
+    plain, ours = ((statistics.median(t), min(t), max(t)) for t in took.values())
+    print(f"start, {kind} runtime: {plain[0]:.1f} ms ({plain[1]:.1f} to {plain[2]:.1f}); under cistern run "
+          f"{ours[0]:.1f} ({ours[1]:.1f} to {ours[2]:.1f}): {ours[0] - plain[0]:+.1f} ms", flush=True)
 
 
 def main():
     subprocess.run(["./cistern", "doctor"], cwd=HERE, env=ENV, timeout=120)
-    head = ["program", "same result", "unit", "driver", "cistern run", "x", "own allocator",
-            "calls served", "MiB asked/reserved"]
-    print(" | ".join(head), flush=True)
     chosen = sys.argv[2:]
+    if not chosen or "start" in chosen:
+        for kind in ("static", "shared"):
+            start_up(kind)
+    head = ["program", "same result", "unit", "driver", "cistern run", "x", "own allocator",
+            "calls served", "MiB asked/reserved", "barriers", "work seen"]
+    print(" | ".join(head), flush=True)
     for program in PROGRAMS:
         if chosen and not any(word in program[0] for word in chosen):
             continue

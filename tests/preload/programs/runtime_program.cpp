@@ -53,6 +53,7 @@ void loop() {
 // What is freed while it is in use is given to other streams, which come after that use; and nobody
 // waits for it.
 void busy(fakeStream_t user, fakeStream_t next) {
+  EXPECT(cudaFree(allocated()) == 0);  // the driver's prices are taken here, which waits
   for (int i = 0; i < 20; ++i) {
     const unsigned long long begin = now();
     void* const memory = allocated();

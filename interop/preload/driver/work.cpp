@@ -1,0 +1,45 @@
+#include "interop/preload/driver/work.hpp"
+
+#include "allocator/base/thread_slots.hpp"
+
+namespace cistern::preload {
+
+void Work::enter() noexcept {
+  if (thread_.inside) {
+    order_ = nullptr;
+    return;
+  }
+  atFree();
+  thread_.inside = true;
+  const ContextOrder::Entered entered = order_->enter(stream_, seen_);
+  thread_.inside = false;
+  known_ = entered == ContextOrder::Entered::kKnown;
+  if (entered == ContextOrder::Entered::kCaptured) order_ = nullptr;
+  if (known_) passedAt(stream_) = {stream_, seen_};
+  if (entered == ContextOrder::Entered::kUnknown) seen_ = 0;
+}
+
+// A handle that nobody has told of is a stream's if the driver has taken it.
+void Work::leave(CUresult result) noexcept {
+  if (known_ || result == CUDA_SUCCESS) order_->worked(stream_);
+}
+
+void Work::anyBegins() noexcept {
+  ContextOrder* const order = ContextOrder::followed();
+  if (order == nullptr || thread_.inside) return;
+  if (!thread_.ends) atThreadExit(&threadEnds, nullptr);
+  thread_.ends = true;
+  if (!thread_.any) ContextOrder::anyBegins();
+  thread_.any = true;
+  thread_.inside = true;
+  order->enterAny();
+  thread_.inside = false;
+}
+
+void Work::anyEnded() noexcept {
+  thread_.any = false;
+  if (ContextOrder* const order = ContextOrder::followed()) order->workedAny();
+  ContextOrder::anyEnded();
+}
+
+}  // namespace cistern::preload

@@ -1,0 +1,30 @@
+// Functions that have a hook, as programs ask for them.
+#pragma once
+
+#include <cstddef>
+
+namespace cistern::preload {
+
+struct Row {
+  const char* symbol = nullptr;  ///< as dlsym knows it
+  const char* name = nullptr;    ///< as cuGetProcAddress knows it
+  int version = 0;
+  bool per_thread = false;
+  void* hook = nullptr;
+};
+
+struct Rows {
+  const Row* first = nullptr;
+  std::size_t count = 0;
+  const Row* begin() const noexcept { return first; }
+  const Row* end() const noexcept { return first + count; }
+};
+
+/// Those that submit work (submission_hooks.cpp).
+Rows submittingRows() noexcept;
+
+/// What to answer with in place of a function of the driver's that is not known: it does what that
+/// does, and counts as work on every stream (unknown_hooks.cpp).
+void* unknownWork(void* function) noexcept;
+
+}  // namespace cistern::preload

@@ -1,0 +1,122 @@
+// Functions that submit work: each is told of to the order of the context, and passed on.
+//
+// The hooks are made from the types that the header gives the functions. Which stream it is, the
+// arguments say: the one that is a stream; the launch's attributes; or there is none, and it is the
+// default stream, whose meaning is the spelling's.
+#include <array>
+#include <atomic>
+
+#include "interop/preload/driver/work.hpp"
+#include "interop/preload/hooks/rows.hpp"
+#include "interop/preload/hooks/submitting.hpp"
+#include "interop/preload/record/ledger.hpp"
+
+namespace cistern::preload {
+namespace {
+
+#define CISTERN_INDEX(symbol, suffix, ...) k_##symbol##suffix,
+enum Index : std::size_t { CISTERN_SUBMITTING_FUNCTIONS(CISTERN_INDEX) kFunctions };
+#undef CISTERN_INDEX
+
+#define CISTERN_SYMBOL(symbol, suffix, ...) #symbol #suffix,
+constexpr std::array<const char*, kFunctions> kSymbols = {
+    CISTERN_SUBMITTING_FUNCTIONS(CISTERN_SYMBOL)};
+#undef CISTERN_SYMBOL
+
+// The driver's own, once each was asked for.
+std::array<std::atomic<void*>, kFunctions> real_functions{};
+
+[[gnu::cold, gnu::noinline]] void* lookUp(std::size_t index) noexcept {
+  void* const library = driverLibrary();
+  void* const found = library == nullptr ? nullptr : realDlsym(library, kSymbols[index]);
+  real_functions[index] = found;
+  return found;
+}
+
+void* realFunction(std::size_t index) noexcept {
+  void* const there = real_functions[index].load(std::memory_order_relaxed);
+  return there != nullptr ? there : lookUp(index);
+}
+
+// ---- Which stream -------------------------------------------------------------------------------
+
+template <class Argument>
+CUstream streamIn(Argument) {
+  return nullptr;
+}
+inline CUstream streamIn(CUstream stream) { return stream; }
+inline CUstream streamIn(const CUlaunchConfig* config) {
+  return config == nullptr ? nullptr : config->hStream;
+}
+
+template <class... Arguments>
+CUstream streamAmong(Arguments... arguments) {
+  CUstream found = nullptr;
+  ((found = found != nullptr ? found : streamIn(arguments)), ...);
+  return found;
+}
+
+// ---- The hooks ----------------------------------------------------------------------------------
+
+template <std::size_t kIndex, bool kPerThread, class Function>
+struct Hook;
+
+template <std::size_t kIndex, bool kPerThread, class... Arguments>
+struct Hook<kIndex, kPerThread, CUresult(Arguments...)> {
+  static CUresult call(Arguments... arguments) {
+    const auto real = reinterpret_cast<CUresult (*)(Arguments...)>(realFunction(kIndex));
+    if (real == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
+    countWork();
+    Work work(streamMeant(streamAmong(arguments...), kPerThread));
+    const CUresult result = real(arguments...);
+    work.submitted(result);
+    return result;
+  }
+};
+
+#define CISTERN_ROW(symbol, suffix, name, version)     \
+  {#symbol #suffix, name, version, sizeof #suffix > 1, \
+   reinterpret_cast<void*>(                            \
+       &Hook<k_##symbol##suffix, (sizeof #suffix > 1), decltype(::symbol)>::call)},
+const Row kRows[] = {CISTERN_SUBMITTING_FUNCTIONS(CISTERN_ROW)};
+#undef CISTERN_ROW
+
+}  // namespace
+
+Rows submittingRows() noexcept { return {kRows, kFunctions}; }
+
+}  // namespace cistern::preload
+
+// ---- By their names, for programs that are linked to the driver ---------------------------------
+
+#define CISTERN_ENTRY(symbol, suffix, ...)                                                \
+  reinterpret_cast<void*>(                                                                \
+      &cistern::preload::Hook<cistern::preload::k_##symbol##suffix, (sizeof #suffix > 1), \
+                              decltype(::symbol)>::call),
+extern "C" __attribute__((visibility("hidden"), used)) void* const cistern_submitting[] = {
+    CISTERN_SUBMITTING_FUNCTIONS(CISTERN_ENTRY)};
+#undef CISTERN_ENTRY
+
+#if defined(__x86_64__)
+#define CISTERN_JUMP \
+  "  endbr64\n"      \
+  "  jmp *cistern_submitting + 8 * cistern_at(%rip)\n"
+#elif defined(__aarch64__)
+#define CISTERN_JUMP                                              \
+  "  hint #34\n"                                                  \
+  "  adrp x16, cistern_submitting + 8 * cistern_at\n"             \
+  "  ldr x16, [x16, :lo12:cistern_submitting + 8 * cistern_at]\n" \
+  "  br x16\n"
+#else
+#error "the jump to a hook is not written for this processor: see the two above"
+#endif
+
+#define CISTERN_EXPORT(symbol, suffix, ...)                                        \
+  asm("  .text\n  .p2align 4\n  .globl " #symbol #suffix                           \
+      "\n"                                                                         \
+      "  .type " #symbol #suffix ", STT_FUNC\n" #symbol #suffix ":\n" CISTERN_JUMP \
+      "  .size " #symbol #suffix ", . - " #symbol #suffix                          \
+      "\n"                                                                         \
+      "  .set cistern_at, cistern_at + 1\n");
+asm("  .set cistern_at, 0\n");
+CISTERN_SUBMITTING_FUNCTIONS(CISTERN_EXPORT)
