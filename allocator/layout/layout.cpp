@@ -54,7 +54,7 @@ bool isWilderness(const Block& free) {
 
 Block* Layout::allocate(std::uint32_t granules) {
   Block* best = tiling_.index.bestFit(granules);
-  if (rules.preserve_wilderness && best && isWilderness(*best)) {
+  if (rules.preserve_wilderness && best && tiling_.index.blocks() > 1 && isWilderness(*best)) {
     if (Block* const other = tiling_.index.after(*best)) best = other;
   }
   if (best == nullptr || !serves(*best, granules)) [[unlikely]]

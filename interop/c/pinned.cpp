@@ -7,6 +7,7 @@
 
 #include "allocator/engine/reports/misuse_scope.hpp"
 #include "interop/c/objects.hpp"
+#include "interop/c/stat_value.hpp"
 
 using namespace cistern;
 using namespace cistern::capi;
@@ -16,10 +17,6 @@ namespace {
 
 void requireUsed(const MisuseScope& scope) {
   if (scope.any()) throw Failure(CISTERN_INVALID_POINTER, MisuseScope::last().text());
-}
-
-cistern_stat_t valueOf(const StatValue& value) {
-  return {value.current, value.peak, value.allocated, value.freed};
 }
 
 cistern_pinned_statistics_t structOf(const PinnedStats& stats) {
@@ -41,7 +38,7 @@ cistern_pinned_statistics_t structOf(const PinnedStats& stats) {
   return out;
 }
 
-constexpr std::size_t kLeastStatistics = offsetof(cistern_pinned_statistics_t, num_host_alloc);
+constexpr std::size_t kLeastPinned = offsetof(cistern_pinned_statistics_t, num_host_alloc);
 
 }  // namespace
 }  // namespace cistern::capi
@@ -105,11 +102,11 @@ cistern_status_t cistern_pinned_statistics(cistern_allocator_t allocator,
   return guarded([&] {
     requireGiven(statistics, "statistics");
     const Use<AllocatorObject> use(wordOf(allocator));
-    if (statistics->size < kLeastStatistics) {
+    if (statistics->size < kLeastPinned) {
       throw Failure(CISTERN_INVALID_ARGUMENT,
                     fmt::format("cistern_pinned_statistics_t::size is {}; it must be set to the "
                                 "struct's, which is at least {}",
-                                statistics->size, kLeastStatistics));
+                                statistics->size, kLeastPinned));
     }
     cistern_pinned_statistics_t all = structOf(use->pinned->stats());
     all.size = std::min(statistics->size, sizeof(all));

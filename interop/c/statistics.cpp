@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "interop/c/objects.hpp"
+#include "interop/c/stat_value.hpp"
 #include "interop/c/text_out.hpp"
 
 using namespace cistern;
@@ -19,10 +20,6 @@ namespace {
 static_assert(sizeof(cistern_stat_t) == sizeof(StatValue));
 static_assert(sizeof(cistern_stat_group_t) == sizeof(MemoryStats::Values));
 static_assert(std::is_trivially_copyable_v<StatValue>);
-
-cistern_stat_t valueOf(const StatValue& value) {
-  return {value.current, value.peak, value.allocated, value.freed};
-}
 
 cistern_stat_group_t groupOf(const MemoryStats::Values& values) {
   const auto of = [&](Stat stat) { return valueOf(values[std::size_t(stat)]); };

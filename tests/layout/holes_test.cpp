@@ -167,6 +167,32 @@ class HolesAndModel {
 
 }  // namespace
 
+TEST_CASE("the wilderness serves only what nothing else does", "[layout][holes]") {
+  constexpr Address kBase = Address{1} << 40;
+  SplitRules rules;
+  rules.preserve_wilderness = true;
+  for (const std::uint32_t last :
+       {4u, 6u, 100u, 5000u, 9000u}) {  // in exact bins, and in mixed ones
+    Segment segment;
+    segment.base = kBase;
+    Layout layout(rules);
+    const std::uint32_t inner = last + 1;
+    layout.extend(segment, inner + 2 + last + 50);
+    layout.prepareHoles(4);
+    layout.fill(*layout.holes(), kBase, kBase + bytesOf(inner), 0);
+    const Address end = kBase + bytesOf(inner + 2 + last);
+    Block* const hole = segment.covering(kBase + bytesOf(inner + 1));
+    layout.fill(*hole, end - bytesOf(last), end, 0);
+    Block* const first = layout.allocate(last);  // would fit the last one exactly
+    CHECK(first->address() == kBase);
+    Block* const second = layout.allocate(last);
+    CHECK(second->address() == end - bytesOf(last));
+    CHECK(layout.allocate(last) == nullptr);
+    for (Block* block : {first, second}) layout.release(*block, 1);
+    layout.audit();
+  }
+}
+
 TEST_CASE("memory comes to holes and goes from free blocks as in a naive model", "[one-thread]") {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     INFO("seed " << seed);

@@ -182,8 +182,8 @@ bool Heap::moveTo(Pool& pool, Stream stream) noexcept {
   recent_.forget(completion_.completed());
   low_water_ = {};
   (void)counts_.isTimeToPoll(0);  // hits are counted from here on
-  small_.rules = pool.rules().splitRules(SizeKind::kSmall);
-  large_.rules = pool.rules().splitRules(SizeKind::kLarge);
+  small_.rules = pool.splitRules(SizeKind::kSmall);
+  large_.rules = pool.splitRules(SizeKind::kLarge);
   become(pool, stream);
   followHeap(*this);
   return true;

@@ -43,8 +43,8 @@ class alignas(64) Heap : public HeapIdentity {
   Heap(Pool& pool, Stream stream, std::size_t free_log, Totals& totals,
        std::uint32_t first_epoch = 1)
       : HeapIdentity(pool, stream),
-        small_(pool.rules().splitRules(SizeKind::kSmall)),
-        large_(pool.rules().splitRules(SizeKind::kLarge)),
+        small_(pool.splitRules(SizeKind::kSmall)),
+        large_(pool.splitRules(SizeKind::kLarge)),
         counts_(totals, small_, large_),
         frees_(free_log),
         completion_(first_epoch) {}

@@ -28,7 +28,8 @@ bool parksLate(const FreePageScan& scan, Heap& heap, const Ground& ground)
 
 bool goesAside(const Mapping& mapping) { return mapping.page->late && mapping.page->mayLeave(); }
 
-// Where they are is their home, if they have none yet.
+// Where they are is their home, if they have none yet. (In other pools graphs come back to where
+// the first of them has found its pages.)
 void settle(MappingTable& table, const FreePageScan& scan) {
   for (Mapping* mapping : scan.freeMappings()) {
     if (mapping->page->settled) continue;
@@ -64,7 +65,7 @@ void sendHome(Ground& ground, Heap& heap) {
   if (!without(Mechanism::kParkedMostly) && aside > memoryOf(heap) / (kPartAside / 2))
     (void)bringBack(ground, heap);
   const FreePageScan scan(heap, ground.scans, Whither::kWithinPool);
-  settle(ground.table, scan);
+  if (heap.pool().isDefault()) settle(ground.table, scan);
   const bool parks = parksLate(scan, heap, ground);
   std::vector<Mapping*> away = leaving(scan, heap, parks);
   ground.parked.reserve(ground.parked.size() + away.size());

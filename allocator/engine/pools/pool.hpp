@@ -40,6 +40,13 @@ class Pool {
   Stage stage() const { return stage_.load(std::memory_order_acquire); }
   /// Constant while the pool has heaps. They are the allocator's own, made before any pool.
   const SizeRules& rules() const { return *rules_.load(std::memory_order_relaxed); }
+  /// Of its heaps. Only the default pool's preserve the wilderness: graphs that share a pool came
+  /// to need up to 3.5 % more with it when they were captured in ascending order.
+  SplitRules splitRules(SizeKind kind) const {
+    SplitRules split = rules().splitRules(kind);
+    split.preserve_wilderness &= isDefault();
+    return split;
+  }
   MemoryBacking& backing() const { return *backing_.load(std::memory_order_relaxed); }
   bool onPages() const { return backing().inPages(); }
   std::shared_ptr<SegmentSource> source() const;

@@ -116,19 +116,48 @@ TEST_CASE("a mapping whose page is free again is taken back into use without a c
   checkAtRest(rig);
 }
 
-TEST_CASE("when everything is freed, pages go home without a call", "[engine][pages]") {
+TEST_CASE("pages stay where the first low water finds them, and go back there without a call",
+          "[engine][pages]") {
   Torn t;
-  void* large = t.rig.allocator.allocate(32 * kMiB, t.stream);
+  CachingAllocator& allocator = t.rig.allocator;
+  void* large = allocator.allocate(32 * kMiB, t.stream);
   t.rig.touch(t.stream, large);
+  allocator.free(large);
+  allocator.free(t.held);  // all is free: where the pages are now is their home
+  CHECK(pagesOf(allocator).revived == 0);
+  void* low = allocator.allocate(8 * kMiB, t.stream);
+  void* held = allocator.allocate(8 * kMiB, t.stream);
+  void* high = allocator.allocate(18 * kMiB, t.stream);
+  CHECK(low == t.held);  // where the 34 MiB begin that lie free in one piece
+  for (void* block : {low, held, high}) t.rig.touch(t.stream, block);
+  for (void* block : {low, high}) allocator.free(block);
+  void* both = allocator.allocate(26 * kMiB, t.stream);  // the low pages come to it
+  t.rig.touch(t.stream, both);
   const CallCounts before = t.rig.sim().callCounts();
-  t.rig.allocator.free(large);
-  t.rig.allocator.free(t.held);
-  for (std::size_t bytes : {16 * kMiB, 2 * kMiB, 16 * kMiB}) {
-    t.rig.touch(t.stream, t.rig.allocator.allocate(bytes, t.stream));
-  }
+  for (void* block : {both, held}) allocator.free(block);
+  CHECK(pagesOf(allocator).revived >= 4);
+  void* all = allocator.allocate(34 * kMiB, t.stream);
+  CHECK(all == t.held);
+  t.rig.touch(t.stream, all);
   CHECK(t.rig.sim().callCounts() == before);
-  CHECK(pagesOf(t.rig.allocator).revived >= 8);
   checkAtRest(t.rig);
+}
+
+TEST_CASE("free memory that the range can grow behind is used last", "[engine][pages]") {
+  SimRig rig("recycle:off,page_size:2MiB", simOf(kGiB, 1'000'000));
+  const Stream s = rig.stream();
+  CachingAllocator& allocator = rig.allocator;
+  void* inner = allocator.allocate(40 * kMiB, s);
+  void* held = allocator.allocate(2 * kMiB, s);
+  void* last = allocator.allocate(30 * kMiB, s);
+  allocator.free(inner);
+  allocator.free(last);
+  void* fits_both = allocator.allocate(20 * kMiB, s);
+  CHECK(fits_both == inner);
+  CHECK(allocator.allocate(44 * kMiB, s) == last);  // 14 MiB are made, behind what is there
+  CHECK(reservedOf(allocator) == mib(40 + 2 + 44));
+  CHECK(held != nullptr);
+  checkAtRest(rig);
 }
 
 }  // namespace cistern::test
