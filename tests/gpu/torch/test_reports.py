@@ -15,6 +15,7 @@ def test_memory_stats_has_every_key_and_counts(run):
     keys = "import torch, json; torch.ones(1, device='cuda'); print(json.dumps(sorted(torch.cuda.memory_stats())))"
     status, theirs, err = run(keys, mode=None)
     assert status == 0, err
+    torch.cuda.init()  # before it there are no statistics
     assert sorted(torch.cuda.memory_stats()) == json.loads(theirs)
     torch.cuda.reset_peak_memory_stats()
     before = torch.cuda.memory_stats()
@@ -60,7 +61,8 @@ def test_history_has_events_with_stacks(tmp_path):
     with open(path, "rb") as file:
         snapshot = pickle.load(file)
     events = snapshot["device_traces"][0]
-    assert [e["action"] for e in events if e["addr"] == address] == [
+    blocks_own = [e for e in events if not e["action"].startswith("segment_")]
+    assert [e["action"] for e in blocks_own if e["addr"] == address] == [
         "alloc", "free_requested", "free_completed"
     ]
     made = next(e for e in events if e["action"] == "alloc" and e["addr"] == kept.data_ptr())
@@ -114,7 +116,7 @@ def test_pytorchs_viewers_take_the_snapshot(tmp_path):
         snapshot = pickle.load(file)
     assert "<script" in _memory_viz.segment_plot(snapshot)
     assert "<script" in _memory_viz.trace_plot(snapshot)
-    assert "seg_0" in _memory_viz.trace(snapshot)
+    assert "entries" in _memory_viz.trace(snapshot)
     assert _memory_viz.segsum(snapshot)
     del kept
 
