@@ -116,7 +116,7 @@ def test_pytorchs_viewers_take_the_snapshot(tmp_path):
         snapshot = pickle.load(file)
     assert "<script" in _memory_viz.segment_plot(snapshot)
     assert "<script" in _memory_viz.trace_plot(snapshot)
-    assert "entries" in _memory_viz.trace(snapshot)
+    assert "segment_map" in _memory_viz.trace(snapshot)
     assert _memory_viz.segsum(snapshot)
     del kept
 
