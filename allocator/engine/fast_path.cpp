@@ -1,5 +1,7 @@
 #include "allocator/engine/fast_path.hpp"
 
+#include "allocator/engine/slow_path.hpp"
+
 namespace cistern {
 
 void* CachingAllocator::allocate(std::size_t bytes, Stream stream) {
@@ -18,12 +20,12 @@ void CachingAllocator::free(void* pointer) noexcept {
 namespace fast_path {
 
 [[gnu::noinline]] void* miss(CachingAllocator& allocator, std::size_t bytes, Stream stream) {
-  return allocator.engine().allocate_path.allocate(bytes, stream);
+  return slow_path::allocate(allocator.engine(), bytes, stream);
 }
 
 [[gnu::noinline]] void freeElsewhere(CachingAllocator& allocator, void* pointer, const void* caller,
                                      Block* block) noexcept {
-  allocator.engine().free_path.free(pointer, caller, block);
+  slow_path::free(allocator.engine(), pointer, caller, block);
 }
 
 }  // namespace fast_path

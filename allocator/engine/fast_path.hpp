@@ -1,8 +1,7 @@
 // What happens as a rule: the calling thread has a block of that size in its cache, and has place
 // for one that it frees. No lock, no locked instruction, no device call, nothing allocated on the
-// host, and nothing looked at that another thread writes. Everything else is in allocate_path.cpp
-// and free_path.cpp. Read with: cache/thread_cache.hpp. How many instructions it takes is kept by a
-// test.
+// host, and nothing looked at that another thread writes. Everything else is in slow_path.hpp.
+// Read with: cache/thread_cache.hpp. How many instructions it takes is kept by a test.
 //
 // Inline, for the two places that a program comes from: the verbs of CachingAllocator, and the C
 // API's calls of the same names.
@@ -29,7 +28,7 @@ template <class Hit, class Missed>
   ThreadCache& cache = CacheTable::last();
   // The first comparison is for 0 too.
   if (bytes - 1 >= CacheBins::kDirectBytes || cache.stream() != stream ||
-      !allocator.engine().core.caches.serves(cache)) [[unlikely]]
+      !allocator.engine().caches.serves(cache)) [[unlikely]]
     return missed();
   bool far = false;
   Block* const block = cache.take(bytes, far);
@@ -49,9 +48,8 @@ template <class Hit, class Missed>
 [[gnu::always_inline]] inline auto free(CachingAllocator& allocator, void* pointer,
                                         const void* caller, Hit hit, Missed missed) noexcept {
   ThreadCache& cache = CacheTable::last();
-  Block* const block = allocator.engine().core.caches.has(cache)
-                           ? cache.recents().find(toAddress(pointer))
-                           : nullptr;
+  Block* const block =
+      allocator.engine().caches.has(cache) ? cache.recents().find(toAddress(pointer)) : nullptr;
   if (block == nullptr || !cache.give(*block, caller)) [[unlikely]]
     return missed(block);
   return hit();

@@ -63,7 +63,7 @@ class CacheTable {
   void leave(ThreadCache& cache) noexcept;
   /// Those that may hold something; from now on they are so only if more comes. Throws
   /// std::bad_alloc, changing nothing.
-  void takeFilled(std::vector<ThreadCache*>& caches) { filled_.takeAll(caches); }
+  std::vector<ThreadCache*> takeFilled() { return filled_.takeAll(); }
   std::size_t hostBytes() const;
 
  private:

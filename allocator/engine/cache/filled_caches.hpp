@@ -22,7 +22,7 @@ class FilledCaches {
     caches_.push_back(&cache);
   }
   /// All that were added; none are in it now. Throws std::bad_alloc, changing nothing.
-  void takeAll(std::vector<ThreadCache*>& caches);
+  std::vector<ThreadCache*> takeAll();
 
  private:
   Mutex mutex_;

@@ -23,11 +23,12 @@ void forEachFreed(Block* first, Visit visit) {
 
 const void* CacheOwner::threadMark() noexcept { return &thread_mark; }
 
-void FilledCaches::takeAll(std::vector<ThreadCache*>& caches) {
+std::vector<ThreadCache*> FilledCaches::takeAll() {
   const MutexLock lock(mutex_);
-  caches = caches_;
-  for (ThreadCache* cache : caches_) cache->unlist();
+  std::vector<ThreadCache*> caches = caches_;
+  for (ThreadCache* cache : caches) cache->unlist();
   caches_.clear();
+  return caches;
 }
 
 // ---- All sizes, without a lock -----------------------------------------------------------------

@@ -75,6 +75,21 @@ class alignas(64) Heap : public HeapIdentity {
     return from.peek(segment.placeOf(address));
   }
 
+  /// Calls visit(HeapSegment&), or visit(Block&), for each.
+  template <class Visit>
+  void forEachSegment(Visit visit) CISTERN_REQUIRES(mutex()) {
+    for (SizeKind kind : kSizeKinds) {
+      for (Segment* s = layout(kind).segments(); s; s = s->next)
+        visit(static_cast<HeapSegment&>(*s));
+    }
+  }
+  template <class Visit>
+  void forEachBlock(Visit visit) CISTERN_REQUIRES(mutex()) {
+    forEachSegment([&](HeapSegment& segment) {
+      for (Block* b = segment.first; b; b = b->next) visit(*b);
+    });
+  }
+
   // ---- Blocks
 
   /// A block for the request out of this heap's free memory, or null. Counts it.
