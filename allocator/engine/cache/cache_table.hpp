@@ -63,7 +63,7 @@ class CacheTable {
   void leave(ThreadCache& cache) noexcept;
   /// Those that may hold something; from now on they are so only if more comes. Throws
   /// std::bad_alloc, changing nothing.
-  std::vector<ThreadCache*> takeFilled() { return filled_.takeAll(); }
+  std::vector<ThreadCache*> takeFilled() { return ground_.filled.takeAll(); }
   std::size_t hostBytes() const;
 
  private:
@@ -83,19 +83,13 @@ class CacheTable {
   static std::size_t seenAt(Stream stream) {
     return std::size_t((stream.raw * 0x9E3779B97F4A7C15u) >> 60);
   }
-  struct Owned {
-    std::uint64_t table;
-    ThreadCache* cache;
-  };
-  ThreadCache* openFirst(Heap& heap, ThreadCounters& counters, std::vector<Owned>& entries);
+  ThreadCache* openFirst(Heap& heap, ThreadCounters& counters, Mine& mine);
   static ThreadCache* minesOf(Heap& heap) noexcept;
-  static std::vector<Owned>::iterator unusedOf(std::vector<Owned>& entries);
   ThreadCache* adopt(Heap& heap, ThreadCounters& counters) noexcept;
   void add(ThreadCache& cache, Heap& heap, ThreadCounters& counters);
 
-  const Limits limits_;
+  const bool none_;  ///< there are to be none
   Totals& totals_;
-  FilledCaches filled_;
   CacheGround ground_;
   const std::uint64_t number_;  ///< never used twice; from 1
   static constexpr std::uint64_t kNone = UINT64_MAX;

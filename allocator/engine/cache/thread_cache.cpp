@@ -69,17 +69,15 @@ void ThreadCache::bind(std::uint64_t table, Heap& heap, std::uint32_t number,
                        CacheGround& ground) noexcept {
   ground_ = &ground;
   follow(heap.stream());
-  blocks_ = CachedBlocks(CacheHeap(heap, ground.tick),
-                         ownership::holderOf(number, ownership::Where::kHeld), ground.budget);
+  blocks_ = CachedBlocks(heap, ownership::holderOf(number, ownership::Where::kHeld), ground);
   owner_.clear();
   unlist();  // it may have been in the list of a table that is gone
   remote_frees_.reset();
   table_.store(table, std::memory_order_release);
 }
 
-void ThreadCache::open(std::uint64_t most_small, std::uint64_t most_large,
-                       ThreadCounters& mine) noexcept {
-  blocks_.open(threadNumber(), most_small, most_large);
+void ThreadCache::open(ThreadCounters& mine) noexcept {
+  blocks_.open(threadNumber());
   owner_.set(mine);
   recents_.forget();
   remote_frees_.open();

@@ -2,7 +2,7 @@
 // giving one back is what an allocation and a free are, as a rule; neither takes a lock, executes a
 // locked instruction, or looks at anything that another thread writes.
 //
-// Its parts, in a file each:
+// Its parts:
 //
 //   CacheOwner      the thread, and its counters
 //   CachedBlocks    the blocks that it keeps: bins, budgets, habits
@@ -19,19 +19,36 @@
 #include <atomic>
 #include <cstdint>
 
-#include "allocator/engine/cache/cache_owner.hpp"
 #include "allocator/engine/cache/cached_blocks.hpp"
-#include "allocator/engine/cache/filled_caches.hpp"
 #include "allocator/engine/cache/recent_blocks.hpp"
 #include "allocator/engine/cache/remote_frees.hpp"
+#include "allocator/engine/statistics/totals.hpp"
 
 namespace cistern {
 
-/// What all caches of an allocator share.
-struct CacheGround {
-  std::atomic<std::int64_t> budget{0};     ///< bytes that may still be granted to caches
-  const std::atomic<std::uint64_t>& tick;  ///< the allocator's clock
-  FilledCaches& filled;
+/// The thread that a cache is of, if any. Changes under the lock of the cache's heap. The owner may
+/// look without it.
+///
+///   isOpen()  <=>  counters() may be called
+///   isMine()   =>  isOpen()
+class CacheOwner {
+ public:
+  void set(ThreadCounters& mine) noexcept {
+    counters_ = &mine;
+    thread_ = threadMark();
+  }
+  void clear() noexcept { *this = {}; }
+  bool isOpen() const noexcept { return thread_ != nullptr; }
+  bool isMine() const noexcept { return thread_ == threadMark(); }
+  ThreadCounters& counters() const noexcept { return *counters_; }
+  BiasedGate& gate() const noexcept { return counters_->gate; }
+
+ private:
+  /// An address that no other living thread has.
+  static const void* threadMark() noexcept;
+
+  ThreadCounters* counters_ = nullptr;
+  const void* thread_ = nullptr;
 };
 
 class alignas(64) ThreadCache {
@@ -47,7 +64,7 @@ class alignas(64) ThreadCache {
   /// The number of the table that it belongs to; 0 for none.
   std::uint64_t table() const { return table_.load(std::memory_order_acquire); }
   Stream stream() const { return stream_.load(std::memory_order_relaxed); }
-  Heap& heap() const { return blocks_.heap().heap(); }
+  Heap& heap() const { return blocks_.heap(); }
   std::uint32_t holder() const { return blocks_.holder(); }
 
   // ---- Its parts
@@ -105,8 +122,8 @@ class alignas(64) ThreadCache {
   void bind(std::uint64_t table, Heap& heap, std::uint32_t number, CacheGround& ground) noexcept;
   /// Belongs to no table any more; what it keeps goes with the heap.
   void unbind() noexcept { table_.store(0, std::memory_order_release); }
-  /// Becomes the calling thread's, or nobody's; what it may keep of small and of large blocks.
-  void open(std::uint64_t most_small, std::uint64_t most_large, ThreadCounters& mine) noexcept;
+  /// Becomes the calling thread's, or nobody's.
+  void open(ThreadCounters& mine) noexcept;
   void close() noexcept;
   /// Its heap is this stream's from now on.
   void follow(Stream stream) noexcept { stream_.store(stream, std::memory_order_relaxed); }

@@ -94,15 +94,15 @@ TEST_CASE("a block is found by its address while its record stands for it", "[en
 TEST_CASE("a cache is listed when something comes into it, once until it is looked at",
           "[engine][part]") {
   OneCache rig;
-  CHECK(rig.filled.takeAll().empty());
+  CHECK(rig.ground.filled.takeAll().empty());
   Block& block = rig.held(kKiB);
   Block& sent = rig.held(kKiB);
   CHECK(rig.accept(block));
   CHECK(rig.accept(rig.held(kKiB)));
-  CHECK(rig.filled.takeAll() == std::vector{&rig.cache});
-  CHECK(rig.filled.takeAll().empty());
+  CHECK(rig.ground.filled.takeAll() == std::vector{&rig.cache});
+  CHECK(rig.ground.filled.takeAll().empty());
   CHECK(rig.giveBack(sent) == RemoteFrees::Answer::kTaken);
-  CHECK(rig.filled.takeAll() == std::vector{&rig.cache});
+  CHECK(rig.ground.filled.takeAll() == std::vector{&rig.cache});
 }
 
 }  // namespace cistern::test

@@ -1,6 +1,8 @@
-// The caches that may hold something. A thread that takes all of it back looks at no others.
+// What all caches of an allocator share.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <vector>
 
 #include "allocator/base/mutex.hpp"
@@ -9,7 +11,8 @@ namespace cistern {
 
 class ThreadCache;
 
-/// Each is in it at most once (ThreadCache::list). The lock is a leaf.
+/// The caches that may hold something, each once (ThreadCache::list). A thread that takes all of it
+/// back looks at no others. The lock is a leaf.
 class FilledCaches {
  public:
   /// As many may be added. Throws std::bad_alloc.
@@ -27,6 +30,13 @@ class FilledCaches {
  private:
   Mutex mutex_;
   std::vector<ThreadCache*> caches_ CISTERN_GUARDED_BY(mutex_);
+};
+
+struct CacheGround {
+  const std::int64_t most_small, most_large;  ///< bytes that one cache may keep
+  std::atomic<std::int64_t> left;             ///< bytes that may still be granted to caches
+  const std::atomic<std::uint64_t>& tick;     ///< the allocator's clock
+  FilledCaches filled{};
 };
 
 }  // namespace cistern
