@@ -28,8 +28,6 @@ class CacheTable {
   CacheTable(Limits limits, const std::atomic<std::uint64_t>& tick, Totals& totals);
   /// Pre: no other thread uses the allocator any more, except that it may be ending.
   ~CacheTable();
-  CacheTable(const CacheTable&) = delete;
-  CacheTable& operator=(const CacheTable&) = delete;
 
   /// The cache that the calling thread used last; it may be another table's, or nobody's.
   static ThreadCache& last() noexcept { return *seen_.last; }

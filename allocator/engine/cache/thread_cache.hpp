@@ -55,8 +55,6 @@ class alignas(64) ThreadCache {
  public:
   /// Nobody's, of no table.
   constexpr ThreadCache() noexcept = default;
-  ThreadCache(const ThreadCache&) = delete;
-  ThreadCache& operator=(const ThreadCache&) = delete;
 
   // ---- Whose it is. Records are never deleted: a thread may look at one it had, and sees that the
   // number is not its table's.
