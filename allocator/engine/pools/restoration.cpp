@@ -21,7 +21,6 @@
 #include <fmt/format.h>
 
 #include "allocator/base/check.hpp"
-#include "allocator/engine/cache/held_caches.hpp"
 #include "allocator/engine/heap/heap_locks.hpp"
 #include "allocator/engine/pages/comeback.hpp"
 
@@ -37,30 +36,6 @@ constexpr const char* kForgotten =
 [[noreturn]] void refuse(const LiveBlock& block, const char* why) {
   throw PoolError(fmt::format("cannot set back its block of {} bytes at {:#x}: {}", block.bytes,
                               block.address, why));
-}
-
-// What liveBlocks says is in order, in granules, and each within the address space.
-bool sound(const std::vector<LiveBlock>& blocks) {
-  Address free_from = 0;
-  for (const LiveBlock& block : blocks) {
-    const bool whole = block.address % kGranule == 0 && block.bytes % kGranule == 0;
-    if (!whole || block.address < free_from || block.requested == 0) return false;
-    if (block.requested > block.bytes || block.bytes > kLargestRequest) return false;
-    free_from = block.address + block.bytes;
-  }
-  return free_from < Address{1} << 57;
-}
-
-// Calls visit(LiveBlock, Block&) for what the pool's users hold in the heap. Pre: its caches are
-// empty.
-template <class Visit>
-void forEachHeld(Heap& heap, Visit visit) CISTERN_REQUIRES(heap.mutex()) {
-  heap.forEachBlock([&](Block& block) {
-    if (block.state() != BlockState::kAllocated || block.epoch == Request::kLent) return;
-    visit(LiveBlock{deviceAddress(block), block.bytes(), ownership::requested(block),
-                    heap.streamOf(block)},
-          block);
-  });
 }
 
 bool isUsedElsewhere(const Block& block) {
@@ -312,19 +287,9 @@ void Restoration::make(const Making& making) noexcept {
 
 }  // namespace
 
-std::vector<LiveBlock> liveBlocks(const Core& core, const Pool& pool) {
-  std::vector<LiveBlock> live;
-  for (Heap* heap : core.heapsOf(pool)) {
-    const MutexLock lock(heap->mutex());
-    const HeldCaches held_still(*heap);
-    forEachHeld(*heap, [&](const LiveBlock& block, const Block&) { live.push_back(block); });
-  }
-  std::ranges::sort(live, {}, &LiveBlock::address);
-  return live;
-}
-
 Restored restore(Core& core, Pool& pool, const std::vector<LiveBlock>& wanted) {
-  if (!sound(wanted)) throw PoolError("cannot be set back: its blocks are not as they were said");
+  if (!areLiveBlocks(wanted))
+    throw PoolError("cannot be set back: its blocks are not as they were said");
   return Restoration(core, pool, wanted).run();
 }
 

@@ -9,6 +9,19 @@ namespace cistern {
 
 /// The blocks held in the pool, by address; not what it has lent to the default pool.
 std::vector<LiveBlock> liveBlocks(const Core& core, const Pool& pool);
+/// Whether liveBlocks can have said that.
+bool areLiveBlocks(const std::vector<LiveBlock>& blocks);
+/// Calls visit(LiveBlock, Block&) for what the pool's users hold in the heap. Pre: its caches are
+/// empty.
+template <class Visit>
+void forEachHeld(Heap& heap, Visit visit) CISTERN_REQUIRES(heap.mutex()) {
+  heap.forEachBlock([&](Block& block) {
+    if (block.state() != BlockState::kAllocated || block.epoch == Request::kLent) return;
+    visit(LiveBlock{deviceAddress(block), block.bytes(), ownership::requested(block),
+                    heap.streamOf(block)},
+          block);
+  });
+}
 
 /// What has changed.
 struct Restored {
