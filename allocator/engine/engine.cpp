@@ -18,7 +18,7 @@ Engine::~Engine() {
   flushCaches(*this);
   for (Heap* heap : heaps.all()) {
     const MutexLock lock(heap->mutex());
-    heap->forEachBlock([](Block& block) {
+    forEachBlock(*heap, [](Block& block) {
       if (block.state() == BlockState::kAllocated) delete usesOf(block);
     });
     if (driver) segments.leave(*heap);

@@ -19,7 +19,7 @@ std::vector<Idle> idleSegments(const std::vector<Heap*>& heaps) {
   for (Heap* heap : heaps) {
     if (heap->onPages()) continue;
     const MutexLock lock(heap->mutex());
-    heap->forEachSegment([&](HeapSegment& own) {
+    forEachSegment(*heap, [&](HeapSegment& own) {
       if (own.whollyFree()) idle.push_back({&own, heap, own.bytes, own.idleSince()});
     });
   }
@@ -80,7 +80,7 @@ void SegmentBacking::leave(Heap& heap) noexcept {
     if (!once()) (void)once();
   };
   for (const Segment* s = heap.leaving().refused(); s; s = s->next) give(*s);
-  if (!heap.onPages()) heap.forEachSegment(give);
+  if (!heap.onPages()) forEachSegment(heap, give);
 }
 
 }  // namespace cistern

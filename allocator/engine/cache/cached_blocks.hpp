@@ -125,7 +125,6 @@ class CachedBlocks {
   void makeSmallRoom(std::int64_t bytes) noexcept;
   void putBack(std::size_t bin) noexcept;
   void putAllBack() noexcept;
-  bool isOthersToo() const noexcept;
   std::int64_t untilLowWater() const noexcept;
 
   std::uint32_t holder_ = 0;

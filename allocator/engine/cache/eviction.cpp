@@ -7,11 +7,12 @@ namespace cistern {
 
 // Whether other threads use the heap's stream: a large block that one of them keeps is missing to
 // the others, and what they take instead costs pages.
-bool CachedBlocks::isOthersToo() const noexcept {
-  heap_->mutex().assertHeld();
-  if (heap_->caches().size() < 2) return false;
-  return std::ranges::any_of(heap_->caches(), [this](const ThreadCache* cache) {
-    return &cache->blocks() != this && cache->owner().isOpen();
+static bool isOthersToo(const CachedBlocks& mine) noexcept {
+  Heap& heap = mine.heap();
+  heap.mutex().assertHeld();
+  if (heap.caches().size() < 2) return false;
+  return std::ranges::any_of(heap.caches(), [&mine](const ThreadCache* cache) {
+    return &cache->blocks() != &mine && cache->owner().isOpen();
   });
 }
 
@@ -44,7 +45,7 @@ bool CachedBlocks::keep(Block& block, ownership::Where from, WhoFreed who) noexc
 // Whether it is kept at all. A block that would bring low water about is not, nor is then anything
 // else.
 inline bool CachedBlocks::mayKeep(CacheBudget& budget, const Block& block) noexcept {
-  if (&budget == &large_ && isOthersToo()) return false;
+  if (&budget == &large_ && isOthersToo(*this)) return false;
   budget.grant(&budget == &large_ ? ground_->most_large : ground_->most_small, ground_->left);
   const auto bytes = std::int64_t(block.bytes());
   if (bytes > budget.mostFor(CacheBins::isShared(block.granules))) return false;
@@ -110,7 +111,7 @@ void CachedBlocks::putBack(std::size_t at) noexcept {
 // give() looks at the size alone: where no large block is to be kept, the last bin is for none.
 void CachedBlocks::putAllBack() noexcept {
   for (std::size_t i = CacheBins::kLast; i >= CacheBins::kShared && bytes() != 0; --i) putBack(i);
-  if (isOthersToo()) bins_.last().granules = 0;
+  if (isOthersToo(*this)) bins_.last().granules = 0;
   for (std::size_t i = 0; i < CacheBins::kShared && bytes() != 0; ++i) putBack(i);
   shared_ = last_ = {};
   hand_ = 0;
@@ -136,7 +137,7 @@ void CachedBlocks::flushLast() noexcept {
   if (!hasLast()) return;
   last_.noteUnused();
   putBack(CacheBins::kLast);
-  if (isOthersToo()) bins_.last().granules = 0;
+  if (isOthersToo(*this)) bins_.last().granules = 0;
 }
 
 // ---- How much may be kept -----------------------------------------------------------------------

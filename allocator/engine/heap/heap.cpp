@@ -14,7 +14,7 @@ namespace {
 // Calls visit(Block&) for each free block.
 template <class Visit>
 void forEachFree(Heap& heap, Visit visit) CISTERN_REQUIRES(heap.mutex()) {
-  heap.forEachBlock([&](Block& block) {
+  forEachBlock(heap, [&](Block& block) {
     if (block.isFree()) visit(block);
   });
 }
@@ -193,7 +193,8 @@ void Heap::audit() {
     layout(kind).audit();
     counts_.audit(kind);
   }
-  forEachSegment([this](HeapSegment& segment) { CISTERN_CHECK(segment.heap.load() == this); });
+  forEachSegment(*this,
+                 [this](HeapSegment& segment) { CISTERN_CHECK(segment.heap.load() == this); });
   completion_.audit();
 }
 

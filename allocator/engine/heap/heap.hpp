@@ -75,21 +75,6 @@ class alignas(64) Heap : public HeapIdentity {
     return from.peek(segment.placeOf(address));
   }
 
-  /// Calls visit(HeapSegment&), or visit(Block&), for each.
-  template <class Visit>
-  void forEachSegment(Visit visit) CISTERN_REQUIRES(mutex()) {
-    for (SizeKind kind : kSizeKinds) {
-      for (Segment* s = layout(kind).segments(); s; s = s->next)
-        visit(static_cast<HeapSegment&>(*s));
-    }
-  }
-  template <class Visit>
-  void forEachBlock(Visit visit) CISTERN_REQUIRES(mutex()) {
-    forEachSegment([&](HeapSegment& segment) {
-      for (Block* b = segment.first; b; b = b->next) visit(*b);
-    });
-  }
-
   // ---- Blocks
 
   /// A block for the request out of this heap's free memory, or null. Counts it.
@@ -181,6 +166,20 @@ class alignas(64) Heap : public HeapIdentity {
   RecentFrees recent_ CISTERN_GUARDED_BY(mutex());
 };
 
+/// Calls visit(HeapSegment&), or visit(Block&), for each.
+template <class Visit>
+void forEachSegment(Heap& heap, Visit visit) CISTERN_REQUIRES(heap.mutex()) {
+  for (SizeKind kind : kSizeKinds) {
+    for (Segment* s = heap.layout(kind).segments(); s; s = s->next)
+      visit(static_cast<HeapSegment&>(*s));
+  }
+}
+template <class Visit>
+void forEachBlock(Heap& heap, Visit visit) CISTERN_REQUIRES(heap.mutex()) {
+  forEachSegment(heap, [&](HeapSegment& segment) {
+    for (Block* b = segment.first; b; b = b->next) visit(*b);
+  });
+}
 /// Free blocks whose last use is not known to be complete. Throws std::bad_alloc.
 std::vector<Block*> incompleteBlocks(Heap& heap) CISTERN_REQUIRES(heap.mutex());
 /// All that lies free is complete; what has left free memory behind may not be.

@@ -15,7 +15,7 @@ bool areLiveBlocks(const std::vector<LiveBlock>& blocks);
 /// empty.
 template <class Visit>
 void forEachHeld(Heap& heap, Visit visit) CISTERN_REQUIRES(heap.mutex()) {
-  heap.forEachBlock([&](Block& block) {
+  forEachBlock(heap, [&](Block& block) {
     if (block.state() != BlockState::kAllocated || block.epoch == Request::kLent) return;
     visit(LiveBlock{deviceAddress(block), block.bytes(), ownership::requested(block),
                     heap.streamOf(block)},

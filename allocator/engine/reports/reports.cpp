@@ -86,7 +86,7 @@ HeapReport reportOf(Heap& heap, std::vector<HolderReport>& holders) {
     report.largest_free =
         std::max(report.largest_free, largestFree(heap.layout(kind).freeBlocks()));
   }
-  heap.forEachBlock([&](const Block& block) {
+  forEachBlock(heap, [&](const Block& block) {
     if (block.state() == BlockState::kAllocated)
       holders.push_back({deviceAddress(block), block.bytes(), heap.streamOf(block)});
   });

@@ -74,7 +74,7 @@ Snapshot snapshotOf(Core& core) {
   withAllHeaps(core, [&](const std::vector<Heap*>& heaps) {
     for (Heap* heap : heaps) {
       heap->mutex().assertHeld();
-      heap->forEachSegment([&](const HeapSegment& segment) {
+      forEachSegment(*heap, [&](const HeapSegment& segment) {
         snapshot.segments.push_back(pictureOf(*heap, segment));
       });
     }

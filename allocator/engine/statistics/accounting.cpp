@@ -73,7 +73,7 @@ void audit(Core& core) {
       heap->audit();
       reserved += heap->counts().reservedBytes();
       if (heap->onPages()) in_pages += heap->counts().reservedBytes();
-      heap->forEachSegment([&](const HeapSegment& segment) {
+      forEachSegment(*heap, [&](const HeapSegment& segment) {
         CISTERN_CHECK(core.map.find(segment.device_base) == &segment);
         CISTERN_CHECK(core.map.find(segment.deviceEnd() - 1) == &segment);
       });
