@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "allocator/base/process.hpp"
-#include "allocator/engine/engine.hpp"
+#include "allocator/engine/capture/capture_memory.hpp"
 #include "cistern/graph.hpp"
 
 namespace cistern {
@@ -23,7 +23,7 @@ void CapturedMemory::begin(Stream origin, MempoolId_t pool) {
   pool_ = id;
   reserved_before_ = UINT64_MAX;
   try {
-    retirement_.emplace_back(pools_.device(), pools_.allocator().engine().core.streams, held_);
+    retirement_.emplace_back(pools_.device(), pools_.allocator().engine().streams, held_);
     reserved_before_ =
         std::uint64_t(pools_.memoryStats(id)[std::size_t(Stat::kReservedBytes)].current);
     recording_ = pools_.beginCapture(id, origin);
@@ -51,7 +51,7 @@ void CapturedMemory::end() noexcept {
 void CapturedMemory::unwind() noexcept {
   if (recording_) {
     Pins pins = pools_.endCapture(*recording_);
-    pools_.allocator().engine().captures.unpin(pins);
+    captures::unpin(pools_.allocator().engine(), pins);
     recording_ = nullptr;
   }
   try {
@@ -68,7 +68,7 @@ void CapturedMemory::unwind() noexcept {
 // What is launched on a stream that is being captured here becomes part of that capture.
 void CapturedMemory::launching(Stream stream) {
   if (pools_.keepInCapture(stream, held_)) return;
-  pools_.allocator().engine().core.streams.registerStream(stream);
+  pools_.allocator().engine().streams.registerStream(stream);
   retirement_.front().addStream(stream);
 }
 

@@ -1,4 +1,4 @@
-#include "allocator/engine/reports/hook_scope.hpp"
+#include "allocator/engine/reports/hooks.hpp"
 #include "cistern/pool.hpp"
 
 namespace cistern {

@@ -1,7 +1,10 @@
 // What a pool does and holds. See pools.hpp.
 #include <algorithm>
 
-#include "allocator/engine/engine.hpp"
+#include "allocator/engine/giving_back.hpp"
+#include "allocator/engine/pools/restoration.hpp"
+#include "allocator/engine/slow_path.hpp"
+#include "allocator/engine/statistics/accounting.hpp"
 #include "pools/pool_registry.hpp"
 
 namespace cistern {
@@ -31,12 +34,12 @@ void PoolRegistry::setNoSplit(MempoolId_t id) {
 // the device is: this verb asks, and the allocator's of the same name.
 void PoolRegistry::emptyCache(MempoolId_t id) {
   if (id == MempoolId_t{})
-    return allocator_.engine().giving_back.emptyCache(allocator_.engine().core.default_pool);
+    return cistern::emptyCache(allocator_.engine(), allocator_.engine().default_pool);
   {
     const Visit visiting = visit("emptyCache", id);
     waitForUnknown(id);
     tidy();
-    allocator_.engine().giving_back.emptyCache(visiting.pool);
+    cistern::emptyCache(allocator_.engine(), visiting.pool);
   }
   tidy();
 }
@@ -57,35 +60,34 @@ void PoolRegistry::waitForUnknown(std::optional<MempoolId_t> id) noexcept {
 
 bool PoolRegistry::checkPoolLiveAllocations(MempoolId_t id, const std::set<void*>& expected) const {
   const Visit visiting = visit("checkPoolLiveAllocations", id);
-  const auto live_now = addressesOf(allocator_.engine().pools.liveBlocks(visiting.pool));
+  const auto live_now = addressesOf(liveBlocks(allocator_.engine(), visiting.pool));
   return std::set<void*>(live_now.begin(), live_now.end()) == expected;
 }
 
 PoolCheckpoint PoolRegistry::getCheckpointState(MempoolId_t id) const {
   const Visit visiting = visit("getCheckpointState", id);
-  return {id, allocator_.engine().pools.liveBlocks(visiting.pool)};
+  return {id, liveBlocks(allocator_.engine(), visiting.pool)};
 }
 
 CheckpointDelta PoolRegistry::setCheckpointPoolState(const PoolCheckpoint& checkpoint) {
   const Visit visiting = visit("setCheckpointPoolState", checkpoint.id);
-  CheckpointDelta delta;
   try {
     // What other streams have used until now may be complete.
     Engine& engine = allocator_.engine();
-    engine.cross_stream.pending().poll();
-    const std::vector<Address> used_elsewhere =
-        engine.pools.restore(visiting.pool, checkpoint.blocks, delta.freed, delta.made);
-    for (const Address address : used_elsewhere) engine.free_path.freeAt(address, nullptr);
+    engine.pending.poll();
+    Restored restored = restore(engine, visiting.pool, checkpoint.blocks);
+    for (const Address address : restored.used_elsewhere)
+      slow_path::freeAt(engine, address, nullptr);
+    return {std::move(restored.freed), std::move(restored.made)};
   } catch (const PoolError& error) {
     const MutexLock lock(mutex_);
     refuse("setCheckpointPoolState", checkpoint.id, error.what());
   }
-  return delta;
 }
 
 MemoryStats::Values PoolRegistry::memoryStats(MempoolId_t id) const {
   const Visit visiting = visit("memoryStats", id);
-  return allocator_.engine().pools.stats(visiting.pool);
+  return statsOf(allocator_.engine(), visiting.pool);
 }
 
 }  // namespace cistern

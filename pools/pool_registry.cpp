@@ -6,7 +6,9 @@
 #include <fmt/format.h>
 
 #include "allocator/base/process.hpp"
-#include "allocator/engine/engine.hpp"
+#include "allocator/engine/capture/capture_memory.hpp"
+#include "allocator/engine/giving_back.hpp"
+#include "allocator/engine/slow_path.hpp"
 #include "pools/captured.hpp"
 
 namespace cistern {
@@ -24,13 +26,13 @@ PoolRegistry::PoolRegistry(CachingAllocator& allocator)
         followScopes();
       })) {
   allocator_.engine().pools.keepRouter(kept_scopes_);
-  allocator_.engine().core.hooks.setTidier([this](Tidying why) { return tidyForMemory(why); });
+  allocator_.engine().hooks.setTidier([this](Tidying why) { return tidyForMemory(why); });
 }
 
 PoolRegistry::~PoolRegistry() {
   scopes_.close();
   allocator_.engine().pools.setRouter(nullptr);
-  allocator_.engine().core.hooks.setTidier(nullptr);
+  allocator_.engine().hooks.setTidier(nullptr);
   if (driverMayBeCalled()) {
     while (letRetire(Retire::kWaitingForAll)) {
     }
@@ -162,7 +164,7 @@ void PoolRegistry::tellReleased() noexcept {
       released_.erase(released_.begin());
       --untold_;
     }
-    allocator_.engine().core.hooks.poolReleased(id);
+    allocator_.engine().hooks.poolReleased(id);
   }
 }
 
@@ -310,22 +312,22 @@ void* PoolRegistry::allocate(std::size_t bytes, Stream stream, MempoolId_t id) {
     pool = &live("allocate", id);
     token = pool->token();
   }
-  return allocator_.engine().allocate_path.allocate(bytes, stream, *pool);
+  return slow_path::allocate(allocator_.engine(), bytes, stream, *pool);
 }
 
 // ---- Captures ----------------------------------------------------------------------------------
 
 std::shared_ptr<Recording> PoolRegistry::beginCapture(MempoolId_t id, Stream origin) {
   const Visit visiting = visit("captureBegin", id);
-  allocator_.engine().core.streams.registerStream(origin);  // while it is not captured
+  allocator_.engine().streams.registerStream(origin);  // while it is not captured
   const MutexLock lock(mutex_);
-  auto recording = std::make_shared<Recording>(
-      allocator_.device(), allocator_.engine().core.streams, live("captureBegin", id));
+  auto recording = std::make_shared<Recording>(allocator_.device(), allocator_.engine().streams,
+                                               live("captureBegin", id));
   if (!scopes_.begin(recording)) {
     refuse("captureBegin", id, "is being captured into, or allocated to by a filter, already");
   }
   try {
-    allocator_.engine().captures.begin(recording, origin);
+    captures::begin(allocator_.engine(), recording, origin);
   } catch (...) {
     scopes_.end(*recording);
     throw;
@@ -337,7 +339,7 @@ std::shared_ptr<Recording> PoolRegistry::beginCapture(MempoolId_t id, Stream ori
 // The scope goes last: while it is there, the pool's next capture does not begin. It catches
 // nothing any more.
 Pins PoolRegistry::endCapture(Recording& recording) noexcept {
-  Pins pins = allocator_.engine().captures.end(recording);
+  Pins pins = captures::end(allocator_.engine(), recording);
   const MutexLock lock(mutex_);
   scopes_.end(recording);
   followScopes();
@@ -357,7 +359,7 @@ bool PoolRegistry::keepInCapture(Stream stream, const std::shared_ptr<Captured>&
 
 void PoolRegistry::trim(MempoolId_t id, std::uint64_t bytes) {
   const Visit visiting = visit("trim", id);
-  allocator_.engine().giving_back.trim(visiting.pool, bytes);
+  cistern::trim(allocator_.engine(), visiting.pool, bytes);
 }
 
 PoolRegistry::Visit PoolRegistry::visit(const char* verb, MempoolId_t id) const {

@@ -1,24 +1,22 @@
-#include "allocator/engine/allocate_path.hpp"
+#include "allocator/base/ablation.hpp"
+#include "allocator/engine/capture/capture_memory.hpp"
+#include "allocator/engine/fallbacks.hpp"
+#include "allocator/engine/heap/stream_heaps.hpp"
+#include "allocator/engine/slow_path.hpp"
 
-namespace cistern {
+namespace cistern::slow_path {
+namespace {
 
-inline Request AllocatePath::requestOf(std::size_t bytes, Stream stream, Pool& pool) {
-  if (bytes > kLargestRequest) [[unlikely]] {
-    fallbacks_.throwOutOfMemory({bytes, UINT32_MAX, SizeKind::kLarge, stream, &pool, nullptr, 0});
-  }
+inline Request requestOf(Engine& engine, std::size_t bytes, Stream stream, Pool& pool) {
+  if (bytes > kLargestRequest) [[unlikely]]
+    fallbacks::throwOutOfMemory(engine, {bytes, UINT32_MAX, SizeKind::kLarge, stream, &pool});
   return pool.rules().request(bytes, stream, &pool);
-}
-
-// The calling thread's cache for a heap; null where there is to be none.
-inline ThreadCache* AllocatePath::cacheOf(Heap& heap) noexcept {
-  if (!heap.pool().isDefault()) return nullptr;
-  ThreadCache* const cache = core_.caches.mine(heap.stream());
-  return cache ? cache : core_.caches.open(heap);
 }
 
 // A larger block that the cache has kept goes back first: it may be a neighbour of what is free. So
 // does the rest where nothing free is large enough, one stack after another: it is still no miss.
-inline Block* AllocatePath::hit(Heap& heap, ThreadCache* cache, const Request& request) {
+inline Block* hit(Heap& heap, ThreadCache* cache, const Request& request)
+    CISTERN_REQUIRES(heap.mutex()) {
   if (cache == nullptr) return heap.allocate(request);
   if (cache->mayHave(request.bytes)) [[unlikely]] {
     if (Block* const cached = cache->takeLocked(request.bytes)) return cached;
@@ -35,34 +33,81 @@ inline Block* AllocatePath::hit(Heap& heap, ThreadCache* cache, const Request& r
 }
 
 // Counts the heap's hits while anything waits.
-inline bool AllocatePath::isTimeToPoll(Heap& heap) noexcept {
-  const unsigned backoff = without(Mechanism::kBackoff) ? 1 : cross_stream_.pending().backoff();
-  return heap.counts().isTimeToPoll(core_.options.poll_interval * backoff);
+inline bool isTimeToPoll(Engine& engine, Heap& heap) noexcept CISTERN_REQUIRES(heap.mutex()) {
+  const unsigned backoff = without(Mechanism::kBackoff) ? 1 : engine.pending.backoff();
+  return heap.counts().isTimeToPoll(engine.options.poll_interval * backoff);
 }
 
-inline void* AllocatePath::serve(Heap& heap, ThreadCache* cache, const Request& request) {
+void* miss(Engine& engine, const Request& request) {
+  if (!engine.made.isHere()) {
+    throw Error(
+        "allocate: this allocator was made before a fork, and is the parent process': a child "
+        "makes its own, or only exits");
+  }
+  if (request.rounded() > engine.device_total) fallbacks::throwOutOfMemory(engine, request);
+  return toPointer(deviceAddress(fallbacks::serve(engine, heapFor(engine, request), request)));
+}
+
+inline void* serve(Engine& engine, Heap& heap, ThreadCache* cache, const Request& request) {
   void* pointer = nullptr;
   bool poll = false;
   {
     const MutexLock lock(heap.mutex());
     if (const Block* block = hit(heap, cache, request)) [[likely]] {
       pointer = toPointer(deviceAddress(*block));
-      poll = cross_stream_.pending().waiting() != 0 && isTimeToPoll(heap);
+      poll = engine.pending.waiting() != 0 && isTimeToPoll(engine, heap);
     }
   }
   if (pointer == nullptr) [[unlikely]]
-    return miss(request);
+    return miss(engine, request);
   if (poll) [[unlikely]]
-    cross_stream_.pending().poll();
+    engine.pending.poll();
   return pointer;
 }
 
-void* AllocatePath::allocate(std::size_t bytes, Stream stream) {
+void* allocateIn(Engine& engine, Pool& pool, std::size_t bytes, Stream stream) {
+  const Request request = requestOf(engine, bytes, stream, pool);
+  if (!pool.isDefault()) {
+    Heap* const heap = pool.find(stream);
+    return heap ? serve(engine, *heap, nullptr, request) : miss(engine, request);
+  }
+  Heap* const heap = engine.heaps.find(stream);
+  if (heap == nullptr) return miss(engine, request);
+  ThreadCache* const cache = engine.caches.mine(heap->stream());
+  return serve(engine, *heap, cache ? cache : engine.caches.open(*heap), request);
+}
+
+// A capture of the stream comes before the pool that a request names: only the capture's pool keeps
+// in place what the graph will use. The route keeps the recording alive meanwhile. When the host
+// has no memory to note the pin, the block is free again, as if it had never been found.
+void* allocateRouted(Engine& engine, std::size_t bytes, Stream stream, Pool* named) {
+  const Route route = engine.pools.route(stream);
+  if (route.recording == nullptr) {
+    Pool* const pool = named ? named : route.pool ? route.pool : &engine.default_pool;
+    return allocateIn(engine, *pool, bytes, stream);
+  }
+  Request request = requestOf(engine, bytes, stream, *route.pool);
+  request.recording = route.recording.get();
+  request.recorded_by = route.recording->numberOf(stream);
+  Block& block = captures::allocate(engine, request);
+  const Address address = deviceAddress(block);
+  try {
+    captures::pin(*request.recording, block);
+  } catch (...) {
+    freeAt(engine, address, nullptr);
+    throw;
+  }
+  return toPointer(address);
+}
+
+}  // namespace
+
+void* allocate(Engine& engine, std::size_t bytes, Stream stream) {
   if (bytes == 0) return nullptr;
-  if (pools_.routed()) return allocateRouted(bytes, stream, nullptr);
-  ThreadCache* const cache = core_.caches.mine(stream);
+  if (engine.pools.routed()) return allocateRouted(engine, bytes, stream, nullptr);
+  ThreadCache* const cache = engine.caches.mine(stream);
   if (cache == nullptr || !cache->heap().serves(stream)) [[unlikely]]
-    return allocateIn(core_.default_pool, bytes, stream);
+    return allocateIn(engine, engine.default_pool, bytes, stream);
   if (bytes <= CacheBins::kMostBytes) [[likely]] {
     if (Block* const block = cache->takeAny(bytes)) {
       const Address address = deviceAddress(*block);
@@ -70,58 +115,14 @@ void* AllocatePath::allocate(std::size_t bytes, Stream stream) {
       return toPointer(address);
     }
   }
-  return serve(cache->heap(), cache, requestOf(bytes, stream, core_.default_pool));
+  return serve(engine, cache->heap(), cache, requestOf(engine, bytes, stream, engine.default_pool));
 }
 
-void* AllocatePath::allocate(std::size_t bytes, Stream stream, Pool& pool) {
+void* allocate(Engine& engine, std::size_t bytes, Stream stream, Pool& pool) {
   if (bytes == 0) return nullptr;
-  if (pools_.routed()) [[unlikely]]
-    return allocateRouted(bytes, stream, &pool);
-  return allocateIn(pool, bytes, stream);
+  if (engine.pools.routed()) [[unlikely]]
+    return allocateRouted(engine, bytes, stream, &pool);
+  return allocateIn(engine, pool, bytes, stream);
 }
 
-void* AllocatePath::allocateIn(Pool& pool, std::size_t bytes, Stream stream) {
-  const Request request = requestOf(bytes, stream, pool);
-  Heap* const heap = pool.isDefault() ? core_.heaps.find(stream) : pool.find(stream);
-  return heap ? serve(*heap, cacheOf(*heap), request) : miss(request);
-}
-
-// A capture of the stream comes before the pool that a request names: only the capture's pool keeps
-// in place what the graph will use. The route keeps the recording alive meanwhile.
-void* AllocatePath::allocateRouted(std::size_t bytes, Stream stream, Pool* named) {
-  const Route route = pools_.route(stream);
-  if (route.recording == nullptr) {
-    Pool* const pool = named ? named : route.pool ? route.pool : &core_.default_pool;
-    return allocateIn(*pool, bytes, stream);
-  }
-  Request request = requestOf(bytes, stream, *route.pool);
-  request.recording = route.recording.get();
-  request.recorded_by = route.recording->numberOf(stream);
-  return allocateCaptured(request);
-}
-
-// When the host has no memory to note the pin, the block is free again, as if it had never been
-// found.
-void* AllocatePath::allocateCaptured(const Request& request) {
-  Block& block = captures_.allocate(request);
-  const Address address = deviceAddress(block);
-  try {
-    captures_.pin(*request.recording, block);
-  } catch (...) {
-    free_path_.freeAt(address, nullptr);
-    throw;
-  }
-  return toPointer(address);
-}
-
-void* AllocatePath::miss(const Request& request) {
-  if (!core_.made.isHere()) {
-    throw Error(
-        "allocate: this allocator was made before a fork, and is the parent process': a child "
-        "makes its own, or only exits");
-  }
-  if (request.rounded() > core_.device_total) fallbacks_.throwOutOfMemory(request);
-  return toPointer(deviceAddress(fallbacks_.serve(stream_heaps_.of(request), request)));
-}
-
-}  // namespace cistern
+}  // namespace cistern::slow_path

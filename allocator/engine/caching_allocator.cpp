@@ -4,8 +4,9 @@
 
 #include "allocator/base/current_device.hpp"
 #include "allocator/base/process.hpp"
-#include "allocator/engine/engine.hpp"
-#include "allocator/engine/reports/snapshot.hpp"
+#include "allocator/engine/giving_back.hpp"
+#include "allocator/engine/statistics/accounting.hpp"
+#include "allocator/engine/streams/cross_stream.hpp"
 #include "cistern/allocator.hpp"
 
 namespace cistern {
@@ -30,30 +31,30 @@ CachingAllocator::CachingAllocator(Device& device, const Options& options)
 // In a child of fork nothing is given back: no lock can be had for sure, and the device is the
 // parent's.
 CachingAllocator::~CachingAllocator() {
-  if (!engine_->core.made.isHere()) (void)engine_.release();
+  if (!engine_->made.isHere()) (void)engine_.release();
 }
 
 void* CachingAllocator::allocate(std::size_t bytes) {
   return allocate(bytes, detail::current_streams[ordinalIndex(device().ordinal())]);
 }
 
-void CachingAllocator::emptyCache() { engine_->giving_back.emptyCache(); }
+void CachingAllocator::emptyCache() { cistern::emptyCache(*engine_); }
 
 void CachingAllocator::recordStream(void* pointer, Stream stream) {
   if (pointer == nullptr) return;
-  Core& core = engine_->core;
-  if (core.heaps.find(stream) == nullptr) {
-    core.requireLive(stream);
-    core.streams.registerStream(stream);
+  Engine& engine = *engine_;
+  if (engine.heaps.find(stream) == nullptr) {
+    engine.requireLive(stream);
+    engine.streams.registerStream(stream);
   }
-  if (!engine_->cross_stream.record(toAddress(pointer), stream))
-    core.reports.misuse("recordStream", toAddress(pointer));
+  if (!recordUse(engine, toAddress(pointer), stream))
+    engine.reports.misuse("recordStream", toAddress(pointer));
 }
 
 // At exit there is nobody left who would ask it.
 void CachingAllocator::forgetStream(Stream stream) {
   if (stream == Stream{}) throw InvalidArgument("the default stream cannot be forgotten: it stays");
-  if (driverMayBeCalled()) engine_->core.streams.unregisterStream(stream);
+  if (driverMayBeCalled()) engine_->streams.unregisterStream(stream);
 }
 
 MempoolId_t CachingAllocator::poolFor(Stream stream) {
@@ -66,52 +67,50 @@ void CachingAllocator::setMemoryFraction(double fraction) {
     throw InvalidArgument(
         fmt::format("memory fraction {} is outside the range: more than 0, at most 1", fraction));
   }
-  setLimit(std::uint64_t(fraction * double(engine_->core.device_total)));
+  setLimit(std::uint64_t(fraction * double(engine_->device_total)));
 }
 
-void CachingAllocator::setLimit(std::uint64_t bytes) { engine_->core.limit.set(bytes); }
-std::uint64_t CachingAllocator::limit() const { return engine_->core.limit.limit(); }
+void CachingAllocator::setLimit(std::uint64_t bytes) { engine_->limit.set(bytes); }
+std::uint64_t CachingAllocator::limit() const { return engine_->limit.limit(); }
 
 // ---- Hooks -------------------------------------------------------------------------------------
 
 void CachingAllocator::attachPoolReleasedObserver(std::function<void(MempoolId_t)> observer) {
-  engine_->core.hooks.addPoolReleased(std::move(observer));
+  engine_->hooks.addPoolReleased(std::move(observer));
 }
 void CachingAllocator::registerReclaimCallback(std::function<bool()> callback) {
-  engine_->core.hooks.addReclaim(std::move(callback));
+  engine_->hooks.addReclaim(std::move(callback));
 }
 void CachingAllocator::attachOutOfMemoryObserver(
     std::function<void(const OutOfMemoryReport&)> observer) {
-  engine_->core.hooks.addOutOfMemory(std::move(observer));
+  engine_->hooks.addOutOfMemory(std::move(observer));
 }
-void CachingAllocator::setMisuseHook(MisuseHook hook) {
-  engine_->core.hooks.setMisuse(std::move(hook));
-}
+void CachingAllocator::setMisuseHook(MisuseHook hook) { engine_->hooks.setMisuse(std::move(hook)); }
 
 // ---- What there is -----------------------------------------------------------------------------
 
-MemoryStats CachingAllocator::memoryStats() const { return engine_->accounting.memoryStats(); }
-void CachingAllocator::resetPeakStats() { engine_->core.totals.resetPeaks(); }
-void CachingAllocator::resetAccumulatedStats() { engine_->core.totals.resetAccumulated(); }
-Snapshot CachingAllocator::snapshot() const { return snapshotOf(engine_->core); }
-void CachingAllocator::recordMemoryEvents(bool on) { engine_->core.log.set(on); }
-std::vector<MemoryEvent> CachingAllocator::takeMemoryEvents() { return engine_->core.log.take(); }
-CacheInfo CachingAllocator::cacheInfo() const { return engine_->accounting.cacheInfo(); }
-std::uint64_t CachingAllocator::misses() const { return engine_->core.now(); }
+MemoryStats CachingAllocator::memoryStats() const { return cistern::memoryStats(*engine_); }
+void CachingAllocator::resetPeakStats() { engine_->totals.resetPeaks(); }
+void CachingAllocator::resetAccumulatedStats() { engine_->totals.resetAccumulated(); }
+Snapshot CachingAllocator::snapshot() const { return snapshotOf(*engine_); }
+void CachingAllocator::recordMemoryEvents(bool on) { engine_->log.set(on); }
+std::vector<MemoryEvent> CachingAllocator::takeMemoryEvents() { return engine_->log.take(); }
+CacheInfo CachingAllocator::cacheInfo() const { return cistern::cacheInfo(*engine_); }
+std::uint64_t CachingAllocator::misses() const { return engine_->now(); }
 Result<MemoryInfo> CachingAllocator::getMemoryInfo() { return device().memoryInfo(); }
 
 bool CachingAllocator::owns(const void* pointer) const noexcept {
-  return engine_->core.reports.covers(toAddress(pointer));
+  return engine_->reports.covers(toAddress(pointer));
 }
 std::size_t CachingAllocator::blockSize(void* pointer) const {
-  return engine_->core.reports.inspect("blockSize", toAddress(pointer)).bytes;
+  return engine_->reports.inspect("blockSize", toAddress(pointer)).bytes;
 }
 BaseAllocation CachingAllocator::getBaseAllocation(void* pointer) const {
-  return engine_->core.reports.inspect("getBaseAllocation", toAddress(pointer)).around;
+  return engine_->reports.inspect("getBaseAllocation", toAddress(pointer)).around;
 }
 
-const Options& CachingAllocator::options() const { return engine_->core.options; }
-Device& CachingAllocator::device() { return engine_->core.device; }
-void CachingAllocator::audit() const { engine_->accounting.audit(); }
+const Options& CachingAllocator::options() const { return engine_->options; }
+Device& CachingAllocator::device() { return engine_->device; }
+void CachingAllocator::audit() const { cistern::audit(*engine_); }
 
 }  // namespace cistern

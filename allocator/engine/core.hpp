@@ -32,8 +32,6 @@ namespace cistern {
 struct Core {
   /// Asks the device for nothing. `total`: bytes of memory that it has.
   Core(Device& on, const Options& how, std::uint64_t total);
-  Core(const Core&) = delete;
-  Core& operator=(const Core&) = delete;
 
   Located locate(Address address) const noexcept { return cistern::locate(map, address); }
   /// The backing of pools that do not need the other.

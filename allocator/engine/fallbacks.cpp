@@ -1,199 +1,214 @@
 #include "allocator/engine/fallbacks.hpp"
 
 #include <bit>
+#include <span>
 
 #include "allocator/base/check.hpp"
 #include "allocator/engine/capture/recording.hpp"
+#include "allocator/engine/giving_back.hpp"
+#include "allocator/engine/statistics/accounting.hpp"
+#include "allocator/engine/streams/cross_stream.hpp"
 
-namespace cistern {
+namespace cistern::fallbacks {
+namespace {
 
-// The order is the rule: what costs the program nothing comes first, then what costs calls, then
-// what takes memory from where it may be missed, and last what makes the host wait.
-const Fallbacks::Step Fallbacks::kSteps[] = {
-    {"blocks whose last use on other streams is complete by now", &Fallbacks::afterEvents},
-    {"what the program can give up", &Fallbacks::afterCallbacks},
-    {"what was unused for long, where a threshold is set", &Fallbacks::afterGarbageCollection},
-    {"pages moved or made; segments adopted or made", &Fallbacks::moreMemory},
-    {"parts of other streams' memory, or room made by giving back", &Fallbacks::afterMakingRoom},
-    {"blocks that wait for other streams, a stream at a time", &Fallbacks::afterPending},
-    {"what graphs that were reset still hold", &Fallbacks::afterResetGraphs},
-    {"what is complete when the whole device is", &Fallbacks::afterTheDevice},
-};
-
-const Fallbacks::Step Fallbacks::kStepsOfCapture[] = {
-    {"what the capture has freed, in the graph's order", &Fallbacks::fromCapture},
-    {"blocks whose last use on other streams is complete by now", &Fallbacks::afterEvents},
-    {"what the program can give up", &Fallbacks::afterCallbacks},
-    {"pages moved or made; segments adopted or made", &Fallbacks::moreMemory},
-    {"a segment just as large as need be", &Fallbacks::growTightly},
-    {"parts of other streams' memory, complete", &Fallbacks::completePartsOfOthers},
-};
-
-Block& Fallbacks::serve(Heap& heap, const Request& request) {
-  const bool captured = request.recording != nullptr;
-  const std::span<const Step> steps =
-      captured ? std::span<const Step>(kStepsOfCapture) : std::span<const Step>(kSteps);
-  if (!captured) flusher_.flush();
-  core_.tick.fetch_add(1, std::memory_order_relaxed);
-  Block* block = tryAll(steps, heap, request);
-  // What others have freed meanwhile lies in their caches.
-  if (block == nullptr && flusher_.flush()) block = tryAll(steps, heap, request);
-  if (block == nullptr) throwOutOfMemory(request);
-  CISTERN_AUDIT(auditAtTick());
-  return *block;
-}
-
-Block* Fallbacks::tryAll(std::span<const Step> steps, Heap& heap, const Request& request) {
-  for (const Step& step : steps) {
-    if (Block* const block = (this->*step.take)(heap, request)) return block;
-  }
-  return nullptr;
-}
-
-void Fallbacks::throwOutOfMemory(const Request& request) {
-  core_.reports.outOfMemory(request, request.pool->backing().leastGrowth(request),
-                            core_.device_total, core_.backing().lastError());
-}
-
-// Always at first, then ever less often, since each takes as long as there are blocks.
-void Fallbacks::auditAtTick() const {
-  const std::uint64_t tick = core_.now();
-  if (tick < 256 || std::has_single_bit(tick)) accounting_.audit();
-}
-
-Block* Fallbacks::search(Heap& heap, const Request& request) {
+Block* search(Engine&, Heap& heap, const Request& request) {
   const MutexLock lock(heap.mutex());
   return heap.allocate(request);
 }
 
-Block* Fallbacks::fromCapture(Heap& heap, const Request& request) {
+Block* fromCapture(Engine&, Heap& heap, const Request& request) {
   return request.recording->take(heap, request);
 }
 
-Block* Fallbacks::afterEvents(Heap& heap, const Request& request) {
-  cross_stream_.pending().poll();
-  return search(heap, request);
+Block* afterEvents(Engine& engine, Heap& heap, const Request& request) {
+  engine.pending.poll();
+  return search(engine, heap, request);
 }
 
-Block* Fallbacks::afterCallbacks(Heap& heap, const Request& request) {
-  const bool tidied = core_.hooks.tidy(Tidying::kMiss);
-  return core_.hooks.reclaim() || tidied ? search(heap, request) : nullptr;
+Block* afterCallbacks(Engine& engine, Heap& heap, const Request& request) {
+  const bool tidied = engine.hooks.tidy(Tidying::kMiss);
+  return engine.hooks.reclaim() || tidied ? search(engine, heap, request) : nullptr;
 }
 
 // Gives memory back rather than finding any; the growth that follows has the room.
-Block* Fallbacks::afterGarbageCollection(Heap&, const Request&) {
-  giving_back_.collectGarbage();
+Block* afterGarbageCollection(Engine& engine, Heap&, const Request&) {
+  collectGarbage(engine);
   return nullptr;
 }
 
 // ---- More memory for the heap -------------------------------------------------------------------
 
-Block* Fallbacks::moreMemory(Heap& heap, const Request& request) {
-  return request.pool->onPages() ? morePages(heap, request) : moreSegments(heap, request);
+Block* fromLenders(Engine& engine, Heap& heap, const Request& request) {
+  return engine.pools.anyLenders(request) ? takeFromLenders(engine, heap, request) : nullptr;
 }
 
-Block* Fallbacks::morePages(Heap& heap, const Request& request) {
-  if (request.recording) return core_.pages.serve(heap, request, PagesFrom::kComplete);
-  if (pools_.anyLenders(request)) {
-    if (Block* block = core_.pages.serve(heap, request, PagesFrom::kComplete)) return block;
-    if (Block* block = cross_stream_.fromLenders(heap, request)) return block;
+Block* morePages(Engine& engine, Heap& heap, const Request& request) {
+  if (request.recording) return engine.pages.serve(heap, request, PagesFrom::kComplete);
+  if (engine.pools.anyLenders(request)) {
+    if (Block* block = engine.pages.serve(heap, request, PagesFrom::kComplete)) return block;
+    if (Block* block = takeFromLenders(engine, heap, request)) return block;
   }
-  return core_.pages.serve(heap, request, PagesFrom::kQueued);
+  return engine.pages.serve(heap, request, PagesFrom::kQueued);
 }
 
-Block* Fallbacks::moreSegments(Heap& heap, const Request& request) {
-  if (Block* block = cross_stream_.takeComplete(heap, request, false)) return block;
-  if (core_.options.cross_stream_reuse == CrossStreamReuse::kWait && !request.recording) {
-    if (Block* block = cross_stream_.loanInOrder(heap, request)) return block;
+Block* moreSegments(Engine& engine, Heap& heap, const Request& request) {
+  if (Block* block = takeComplete(engine, heap, request, Extent::kSegments)) return block;
+  if (engine.options.cross_stream_reuse == CrossStreamReuse::kWait && !request.recording) {
+    if (Block* block = loanInOrder(engine, heap, request)) return block;
   }
-  return core_.segments.grow(heap, request);
+  return engine.segments.grow(heap, request);
 }
 
-Block* Fallbacks::growTightly(Heap& heap, const Request& request) {
-  return request.pool->onPages() ? nullptr : core_.segments.growTightly(heap, request);
+Block* moreMemory(Engine& engine, Heap& heap, const Request& request) {
+  return request.pool->onPages() ? morePages(engine, heap, request)
+                                 : moreSegments(engine, heap, request);
 }
 
-Block* Fallbacks::fromLenders(Heap& heap, const Request& request) {
-  return pools_.anyLenders(request) ? cross_stream_.fromLenders(heap, request) : nullptr;
+Block* growTightly(Engine& engine, Heap& heap, const Request& request) {
+  return request.pool->onPages() ? nullptr : engine.segments.growTightly(heap, request);
 }
 
-// ---- Under pressure ----------------------------------------------------------------------------
+// ---- Under pressure -----------------------------------------------------------------------------
 
-Block* Fallbacks::completePartsOfOthers(Heap& heap, const Request& request) {
-  return cross_stream_.takeComplete(heap, request, true);
+Block* completePartsOfOthers(Engine& engine, Heap& heap, const Request& request) {
+  return takeComplete(engine, heap, request, Extent::kParts);
 }
 
-Block* Fallbacks::partsOfOthers(Heap& heap, const Request& request) {
-  if (Block* block = completePartsOfOthers(heap, request)) return block;
-  return cross_stream_.loanInOrder(heap, request);
-}
-
-Block* Fallbacks::afterMakingRoom(Heap& heap, const Request& request) {
-  const MutexLock lock(pressure_mutex_);
-  if (Block* block = search(heap, request)) return block;
-  if (!request.pool->onPages()) return afterGivingSegmentsBack(heap, request);
-  // Whole pages of theirs were asked for already.
-  if (Block* block = partsOfOthers(heap, request)) return block;
-  return giving_back_.makeRoomFor(request) ? moreMemory(heap, request) : nullptr;
+Block* partsOfOthers(Engine& engine, Heap& heap, const Request& request) {
+  if (Block* block = completePartsOfOthers(engine, heap, request)) return block;
+  return loanInOrder(engine, heap, request);
 }
 
 // Giving a segment back waits for all queued work. So where there is such work, other streams'
 // memory comes first; where there is none, it comes last: taken in parts it falls to pieces.
-Block* Fallbacks::afterGivingSegmentsBack(Heap& heap, const Request& request) {
-  const bool idle = cross_stream_.streamsAreIdle();
-  if (Block* block = idle ? nullptr : partsOfOthers(heap, request)) return block;
-  core_.retries.fetch_add(1, std::memory_order_relaxed);
-  while (giving_back_.makeRoomFor(request)) {
-    if (Block* block = core_.segments.grow(heap, request)) return block;
+Block* afterGivingSegmentsBack(Engine& engine, Heap& heap, const Request& request) {
+  const bool idle = streamsAreIdle(engine);
+  if (Block* block = idle ? nullptr : partsOfOthers(engine, heap, request)) return block;
+  engine.retries.fetch_add(1, std::memory_order_relaxed);
+  while (makeRoomFor(engine, request)) {
+    if (Block* block = engine.segments.grow(heap, request)) return block;
   }
-  if (Block* block = core_.segments.growTightly(heap, request)) return block;
-  if (Block* block = fromLenders(heap, request)) return block;
-  return idle ? partsOfOthers(heap, request) : nullptr;
+  if (Block* block = engine.segments.growTightly(heap, request)) return block;
+  if (Block* block = fromLenders(engine, heap, request)) return block;
+  return idle ? partsOfOthers(engine, heap, request) : nullptr;
 }
 
-// ---- Waiting -----------------------------------------------------------------------------------
+Block* afterMakingRoom(Engine& engine, Heap& heap, const Request& request) {
+  const MutexLock lock(engine.pressure_mutex);
+  if (Block* block = search(engine, heap, request)) return block;
+  if (!request.pool->onPages()) return afterGivingSegmentsBack(engine, heap, request);
+  // Whole pages of theirs were asked for already.
+  if (Block* block = partsOfOthers(engine, heap, request)) return block;
+  return makeRoomFor(engine, request) ? moreMemory(engine, heap, request) : nullptr;
+}
+
+// ---- Waiting ------------------------------------------------------------------------------------
 
 // Who has waited for another thread here searches again: that one took what it needed, and left the
 // rest.
-Block* Fallbacks::afterPending(Heap& heap, const Request& request) {
-  const MutexLock lock(waiting_mutex_);
-  while (cross_stream_.pending().waiting() > 0) {
-    core_.waits.fetch_add(1, std::memory_order_relaxed);
-    if (!cross_stream_.pending().wait()) break;
-    if (Block* block = search(heap, request)) return block;
+Block* afterPending(Engine& engine, Heap& heap, const Request& request) {
+  const MutexLock lock(engine.waiting_mutex);
+  while (engine.pending.waiting() > 0) {
+    engine.waits.fetch_add(1, std::memory_order_relaxed);
+    if (!engine.pending.wait()) break;
+    if (Block* block = search(engine, heap, request)) return block;
     if (request.pool->onPages()) {
-      if (Block* block = moreMemory(heap, request)) return block;
+      if (Block* block = moreMemory(engine, heap, request)) return block;
     }
-    if (Block* block = afterMakingRoom(heap, request)) return block;
+    if (Block* block = afterMakingRoom(engine, heap, request)) return block;
   }
   return nullptr;
 }
 
-Block* Fallbacks::afterResetGraphs(Heap& heap, const Request& request) {
-  while (waitForResetGraphs()) {
-    (void)core_.hooks.tidy(Tidying::kMiss);  // tells the program, which may free more
-    if (Block* block = moreMemory(heap, request)) return block;
-    if (Block* block = afterMakingRoom(heap, request)) return block;
-  }
-  return nullptr;
+bool waitForResetGraphs(Engine& engine) {
+  const MutexLock lock(engine.waiting_mutex);
+  return engine.hooks.tidy(Tidying::kLastResort);
 }
 
-bool Fallbacks::waitForResetGraphs() {
-  const MutexLock lock(waiting_mutex_);
-  return core_.hooks.tidy(Tidying::kLastResort);
+Block* afterResetGraphs(Engine& engine, Heap& heap, const Request& request) {
+  while (waitForResetGraphs(engine)) {
+    (void)engine.hooks.tidy(Tidying::kMiss);  // tells the program, which may free more
+    if (Block* block = moreMemory(engine, heap, request)) return block;
+    if (Block* block = afterMakingRoom(engine, heap, request)) return block;
+  }
+  return nullptr;
 }
 
 // A stream that was destroyed cannot be asked. Its work is complete when the whole device is idle.
-Block* Fallbacks::afterTheDevice(Heap& heap, const Request& request) {
-  const MutexLock lock(waiting_mutex_);
+Block* afterTheDevice(Engine& engine, Heap& heap, const Request& request) {
+  const MutexLock lock(engine.waiting_mutex);
   if (!request.pool->onPages()) {
-    if (Block* block = afterMakingRoom(heap, request)) return block;
-    return cross_stream_.loanWhenIdle(heap, request);
+    if (Block* block = afterMakingRoom(engine, heap, request)) return block;
+    return loanWhenIdle(engine, heap, request);
   }
-  core_.waits.fetch_add(1, std::memory_order_relaxed);
-  if (!core_.progress.completeAll(core_.heaps.all())) return nullptr;
-  if (Block* block = moreMemory(heap, request)) return block;
-  return afterMakingRoom(heap, request);
+  engine.waits.fetch_add(1, std::memory_order_relaxed);
+  if (!engine.progress.completeAll(engine.heaps.all())) return nullptr;
+  if (Block* block = moreMemory(engine, heap, request)) return block;
+  return afterMakingRoom(engine, heap, request);
 }
 
-}  // namespace cistern
+// ---- The steps ----------------------------------------------------------------------------------
+
+struct Step {
+  const char* name;
+  Block* (*take)(Engine& engine, Heap& heap, const Request& request);
+};
+
+// The order is the rule: what costs the program nothing comes first, then what costs calls, then
+// what takes memory from where it may be missed, and last what makes the host wait.
+constexpr Step kSteps[] = {
+    {"blocks whose last use on other streams is complete by now", afterEvents},
+    {"what the program can give up", afterCallbacks},
+    {"what was unused for long, where a threshold is set", afterGarbageCollection},
+    {"pages moved or made; segments adopted or made", moreMemory},
+    {"parts of other streams' memory, or room made by giving back", afterMakingRoom},
+    {"blocks that wait for other streams, a stream at a time", afterPending},
+    {"what graphs that were reset still hold", afterResetGraphs},
+    {"what is complete when the whole device is", afterTheDevice},
+};
+
+constexpr Step kStepsOfCapture[] = {
+    {"what the capture has freed, in the graph's order", fromCapture},
+    {"blocks whose last use on other streams is complete by now", afterEvents},
+    {"what the program can give up", afterCallbacks},
+    {"pages moved or made; segments adopted or made", moreMemory},
+    {"a segment just as large as need be", growTightly},
+    {"parts of other streams' memory, complete", completePartsOfOthers},
+};
+
+Block* tryAll(Engine& engine, std::span<const Step> steps, Heap& heap, const Request& request) {
+  for (const Step& step : steps) {
+    if (Block* const block = step.take(engine, heap, request)) return block;
+  }
+  return nullptr;
+}
+
+// Always at first, then ever less often, since each takes as long as there are blocks.
+[[maybe_unused]] void auditAtTick(Engine& engine) {
+  const std::uint64_t tick = engine.now();
+  if (tick < 256 || std::has_single_bit(tick)) audit(engine);
+}
+
+}  // namespace
+
+Block& serve(Engine& engine, Heap& heap, const Request& request) {
+  const bool captured = request.recording != nullptr;
+  const std::span<const Step> steps =
+      captured ? std::span<const Step>(kStepsOfCapture) : std::span<const Step>(kSteps);
+  if (!captured) flushCaches(engine);
+  engine.tick.fetch_add(1, std::memory_order_relaxed);
+  Block* block = tryAll(engine, steps, heap, request);
+  // What others have freed meanwhile lies in their caches.
+  if (block == nullptr && flushCaches(engine)) block = tryAll(engine, steps, heap, request);
+  if (block == nullptr) throwOutOfMemory(engine, request);
+  CISTERN_AUDIT(auditAtTick(engine));
+  return *block;
+}
+
+void throwOutOfMemory(Engine& engine, const Request& request) {
+  engine.reports.outOfMemory(request, request.pool->backing().leastGrowth(request),
+                             engine.device_total, engine.backing().lastError());
+}
+
+}  // namespace cistern::fallbacks

@@ -1,5 +1,7 @@
 #include "allocator/engine/fast_path.hpp"
 
+#include "allocator/engine/slow_path.hpp"
+
 namespace cistern {
 namespace {
 
@@ -21,26 +23,26 @@ struct OfAllocator {
 
 void* CachingAllocator::allocate(std::size_t bytes, Stream stream) {
   return fast_path::allocate(
-      CacheTable::last(), OfAllocator{engine_->core.caches}, bytes, stream,
+      CacheTable::last(), OfAllocator{engine_->caches}, bytes, stream,
       [](void* pointer) { return pointer; }, [&] { return fast_path::miss(*this, bytes, stream); });
 }
 
 void CachingAllocator::free(void* pointer) noexcept {
   const void* const caller = __builtin_return_address(0);
   fast_path::free(
-      CacheTable::last(), OfAllocator{engine_->core.caches}, pointer, caller, [] {},
+      CacheTable::last(), OfAllocator{engine_->caches}, pointer, caller, [] {},
       [=, this](Block* block) { fast_path::freeElsewhere(*this, pointer, caller, block); });
 }
 
 namespace fast_path {
 
 [[gnu::noinline]] void* miss(CachingAllocator& allocator, std::size_t bytes, Stream stream) {
-  return allocator.engine().allocate_path.allocate(bytes, stream);
+  return slow_path::allocate(allocator.engine(), bytes, stream);
 }
 
 [[gnu::noinline]] void freeElsewhere(CachingAllocator& allocator, void* pointer, const void* caller,
                                      Block* block) noexcept {
-  allocator.engine().free_path.free(pointer, caller, block);
+  slow_path::free(allocator.engine(), pointer, caller, block);
 }
 
 }  // namespace fast_path

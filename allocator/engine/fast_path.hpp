@@ -1,8 +1,7 @@
 // What happens as a rule: the calling thread has a block of that size in its cache, and has place
 // for one that it frees. No lock, no locked instruction, no device call, nothing allocated on the
-// host, and nothing looked at that another thread writes. Everything else is in allocate_path.cpp
-// and free_path.cpp. Read with: cache/thread_cache.hpp. How many instructions it takes is kept by a
-// test.
+// host, and nothing looked at that another thread writes. Everything else is in slow_path.hpp.
+// Read with: cache/thread_cache.hpp. How many instructions it takes is kept by a test.
 //
 // Inline, for the two doors that a program comes in by: the verbs of CachingAllocator, and the C
 // API's calls of the same names. A door says how it is known that the cache is the allocator's:

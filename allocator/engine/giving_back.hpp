@@ -1,33 +1,35 @@
-// What lies free goes back to the device: on emptyCache, to make room for another request, and by
-// age. It owns nothing. Thread-safe; nothing here may be called with a heap's lock held.
+// What nobody uses goes back: out of threads' caches to their heaps, and out of heaps to the
+// device. Thread-safe; nothing here may be called with a heap's lock held.
 #pragma once
 
-#include "allocator/engine/streams/cross_stream.hpp"
+#include "allocator/engine/engine.hpp"
 
 namespace cistern {
 
-class GivingBack {
- public:
-  GivingBack(Core& core, Flusher& flusher, CrossStream& cross_stream)
-      : core_(core), flusher_(flusher), cross_stream_(cross_stream) {}
+// ---- To the heaps -------------------------------------------------------------------------------
 
-  /// All that is wholly free, of all pools. Pages that queued work may still use follow later.
-  void emptyCache();
-  /// The same of one pool.
-  void emptyCache(const Pool& pool);
-  /// Of one pool, until no more than `bytes` are reserved: only what is complete, and nothing
-  /// follows later.
-  void trim(const Pool& pool, std::uint64_t bytes);
-  /// What cannot serve the request as it lies, but makes room for what would: idle segments, or,
-  /// for a segment, pages. True when there was any.
-  bool makeRoomFor(const Request& request);
-  /// What was unused for long, where the option garbage_collection_threshold is set.
-  void collectGarbage();
+/// Empties the caches of all threads. True if there was anything in them. Caches that may hold
+/// something are looked at, and no others.
+bool flushCaches(Core& core) noexcept;
+/// Called after each free that a heap took outside a capture: does what was found to be due, once
+/// the heap's lock is given up.
+void afterFree(Core& core, Heap& heap, Heap::Due due) noexcept;
+/// A heap is at low water: its pages go home, and caches are emptied.
+void atLowWater(Core& core, Heap& heap) noexcept;
 
- private:
-  Core& core_;
-  Flusher& flusher_;
-  CrossStream& cross_stream_;
-};
+// ---- To the device ------------------------------------------------------------------------------
+
+/// All that is wholly free, of all pools. Pages that queued work may still use follow later.
+void emptyCache(Engine& engine);
+/// The same of one pool.
+void emptyCache(Engine& engine, const Pool& pool);
+/// Of one pool, until no more than `bytes` are reserved: only what is complete, and nothing follows
+/// later.
+void trim(Engine& engine, const Pool& pool, std::uint64_t bytes);
+/// What cannot serve the request as it lies, but makes room for what would: idle segments, or, for
+/// a segment, pages. True when there was any.
+bool makeRoomFor(Core& core, const Request& request);
+/// What was unused for long, where the option garbage_collection_threshold is set.
+void collectGarbage(Core& core);
 
 }  // namespace cistern

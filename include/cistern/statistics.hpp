@@ -29,7 +29,8 @@ inline constexpr std::size_t kStatCount = 9;
 
 /// Requests up to 1 MiB are small.
 enum class SizeKind : std::uint8_t { kSmall, kLarge };
-inline constexpr std::size_t kSizeKindCount = 2;
+inline constexpr std::array kSizeKinds{SizeKind::kSmall, SizeKind::kLarge};
+inline constexpr std::size_t kSizeKindCount = kSizeKinds.size();
 
 /// "allocated_bytes", as PyTorch spells it.
 CISTERN_API std::string_view statName(Stat stat);

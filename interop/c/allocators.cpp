@@ -24,12 +24,12 @@ AllocatorObject::AllocatorObject(std::unique_ptr<Device> on, const Options& opti
 }
 
 void AllocatorObject::setHandle(Word handle) noexcept {
-  allocator->engine().core.caches.setHandle(handle);
+  allocator->engine().caches.setHandle(handle);
 }
 
 void AllocatorObject::awaitHits() noexcept {
   setHandle(0);
-  allocator->engine().core.totals.awaitHits();
+  allocator->engine().totals.awaitHits();
 }
 
 void AllocatorObject::count(int AllocatorObject::*children) {

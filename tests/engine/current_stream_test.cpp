@@ -2,6 +2,7 @@
 #include <thread>
 
 #include "allocator/engine/engine.hpp"
+#include "allocator/engine/pools/restoration.hpp"
 #include "tests/engine/engine_support.hpp"
 
 namespace cistern::test {
@@ -9,8 +10,7 @@ namespace {
 
 /// The stream that a block held in the default pool is on.
 Stream streamOf(CachingAllocator& allocator, void* block) {
-  for (const LiveBlock& live :
-       allocator.engine().pools.liveBlocks(allocator.engine().core.default_pool)) {
+  for (const LiveBlock& live : liveBlocks(allocator.engine(), allocator.engine().default_pool)) {
     if (live.address == toAddress(block)) return live.stream;
   }
   throw Error("not a block that is held");

@@ -6,7 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "allocator/engine/engine.hpp"
+#include "allocator/engine/fallbacks.hpp"
+#include "allocator/engine/heap/stream_heaps.hpp"
+#include "allocator/engine/statistics/accounting.hpp"
+#include "allocator/engine/streams/cross_stream.hpp"
 #include "tests/engine/engine_support.hpp"
 #include "tests/support/interposed_device.hpp"
 
@@ -16,10 +19,10 @@ namespace cistern::test {
 struct StepsRig {
   StepsRig(const std::string& conf, std::uint64_t capacity)
       : sim(simOf(capacity)), engine(device, Options::parse(conf), capacity) {
-    engine.core.limit.set(2 * capacity);  // it is the device that refuses
+    engine.limit.set(2 * capacity);  // it is the device that refuses
     device.before = [this](Call call) { note(call); };
-    engine.core.hooks.addReclaim([this] { return note("callbacks"), reclaim && reclaim(); });
-    engine.core.hooks.setTidier([this](Tidying why) {
+    engine.hooks.addReclaim([this] { return note("callbacks"), reclaim && reclaim(); });
+    engine.hooks.setTidier([this](Tidying why) {
       note(why == Tidying::kLastResort ? "pools" : "tidy");
       return false;
     });
@@ -52,41 +55,41 @@ struct StepsRig {
   /// One that the engine has met.
   Stream stream() {
     const Stream made = sim.createStream().orThrow();
-    engine.core.streams.registerStream(made);
+    engine.streams.registerStream(made);
     return made;
   }
   Request request(std::uint64_t bytes, Stream of) {
-    return engine.core.rules.request(bytes, of, &engine.core.default_pool);
+    return engine.rules.request(bytes, of, &engine.default_pool);
   }
   /// A request that the heap's free memory does not serve; what was done for it.
   std::vector<std::string> serve(std::uint64_t bytes, Stream of) {
     const Request asked = request(bytes, of);
-    Heap& heap = engine.stream_heaps.of(asked);
+    Heap& heap = heapFor(engine, asked);
     log.clear();
     try {
-      block = &engine.fallbacks.serve(heap, asked);
+      block = &fallbacks::serve(engine, heap, asked);
     } catch (const OutOfMemory&) {
       note("out of memory");
     }
-    engine.accounting.audit();
+    cistern::audit(engine);
     return log;
   }
   /// The block is freed while the stream, whose work never ends, uses it.
   void freePending(Block& of, Stream user) {
     sim.launch(user, {"never ends", {}, sim::kNever, nullptr}).orThrow();
-    REQUIRE(engine.cross_stream.record(deviceAddress(of), user));
+    REQUIRE(recordUse(engine, deviceAddress(of), user));
     Heap& heap = *segmentOf(of).heap.load();
     StreamUses uses;
     {
       const MutexLock lock(heap.mutex());
       uses = heap.setPending(of);
     }
-    engine.cross_stream.deferFree(heap, of, uses);
+    deferFree(engine, heap, of, uses);
   }
   void free(Block& of) {
     Heap& heap = *segmentOf(of).heap.load();
     const MutexLock lock(heap.mutex());
-    heap.release(of, engine.core.now());
+    heap.release(of, engine.now());
   }
 
   sim::SimDevice sim;

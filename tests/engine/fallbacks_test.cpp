@@ -2,7 +2,9 @@
 // captures.
 #include "allocator/engine/fallbacks.hpp"
 
+#include "allocator/engine/capture/capture_memory.hpp"
 #include "allocator/engine/capture/recording.hpp"
+#include "allocator/engine/statistics/accounting.hpp"
 #include "tests/engine/fallbacks_support.hpp"
 
 namespace cistern::test {
@@ -34,7 +36,7 @@ TEST_CASE("what threads keep is back in the heaps before the first step", "[engi
   for (int i = 0; i < 2; ++i) (void)rig.serve(kMiB, own);  // they fill a segment
   Block* const kept = rig.block;
   Heap& heap = *segmentOf(*kept).heap.load();
-  ThreadCache* const cache = rig.engine.core.caches.open(heap);
+  ThreadCache* const cache = rig.engine.caches.open(heap);
   REQUIRE(cache);
   {
     const MutexLock lock(heap.mutex());
@@ -69,24 +71,23 @@ TEST_CASE("a miss of a capture neither gives back nor waits", "[engine][part]") 
 
     Engine& engine = rig.engine;
     Pool& pool = engine.pools.open({1, 0}, {});
-    const auto recording =
-        std::make_shared<Recording>(engine.core.device, engine.core.streams, pool);
-    engine.captures.begin(recording, captured);
+    const auto recording = std::make_shared<Recording>(engine.device, engine.streams, pool);
+    captures::begin(engine, recording, captured);
     rig.sim.beginCapture(captured, CaptureMode::kRelaxed).orThrow();
     recording->begin(captured, rig.sim.captureInfo(captured).orThrow().id);
     REQUIRE(recording->covers(captured));
-    Request asked = engine.core.rules.request(50 * kMiB, captured, &pool);
+    Request asked = engine.rules.request(50 * kMiB, captured, &pool);
     asked.recording = recording.get();
     asked.recorded_by = recording->numberOf(captured);
     rig.log.clear();
-    CHECK_THROWS_AS(engine.captures.allocate(asked), OutOfMemory);
+    CHECK_THROWS_AS(captures::allocate(engine, asked), OutOfMemory);
     Steps expected{"events", "tidy", "callbacks", "grows"};
     if (pool.onPages()) expected.push_back("undoes");
     CHECK(rig.log == expected);
-    Pins pins = engine.captures.end(*recording);
+    Pins pins = captures::end(engine, *recording);
     rig.sim.destroyGraph(rig.sim.endCapture(captured).orThrow()).orThrow();
-    engine.captures.unpin(pins);
-    engine.accounting.audit();
+    captures::unpin(engine, pins);
+    cistern::audit(engine);
   }
 }
 

@@ -3,7 +3,7 @@
 #include <optional>
 #include <thread>
 
-#include "allocator/engine/engine.hpp"
+#include "allocator/engine/giving_back.hpp"
 #include "tests/engine/engine_support.hpp"
 
 namespace cistern::test {
@@ -70,7 +70,7 @@ TEST_CASE("no verb asks a forgotten stream anything", "[engine]") {
     rig.allocator.emptyCache();
     rig.freeAll();
     rig.allocator.free(rig.written(3 * kMiB, rig.other));
-    rig.allocator.engine().giving_back.trim(rig.allocator.engine().core.default_pool, 0);
+    cistern::trim(rig.allocator.engine(), rig.allocator.engine().default_pool, 0);
     rig.allocator.audit();
     CHECK(rig.allocator.memoryStats().num_misuses == 0);
     CHECK(rig.allocator.cacheInfo().free_bytes <= 84 * kMiB);

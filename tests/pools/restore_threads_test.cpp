@@ -5,7 +5,7 @@
 #include <random>
 #include <thread>
 
-#include "allocator/engine/engine.hpp"
+#include "allocator/engine/giving_back.hpp"
 #include "tests/pools/pools_support.hpp"
 #include "tests/support/slow_build.hpp"
 
@@ -46,12 +46,12 @@ const Others kOthers[] = {
     {"garbage collection", "backing:segments,garbage_collection_threshold:0.01",
      [](PoolRig& rig, Stream stream) {
        rig.temporary(30 * kMiB, stream);
-       rig.allocator.engine().giving_back.emptyCache(rig.allocator.engine().core.default_pool);
+       cistern::emptyCache(rig.allocator.engine(), rig.allocator.engine().default_pool);
      }},
     {"garbage collection", "backing:pages,garbage_collection_threshold:0.01",
      [](PoolRig& rig, Stream stream) {
        rig.temporary(30 * kMiB, stream);
-       rig.allocator.engine().giving_back.emptyCache(rig.allocator.engine().core.default_pool);
+       cistern::emptyCache(rig.allocator.engine(), rig.allocator.engine().default_pool);
      }},
     {"misses that borrow", "backing:segments", takeMost},
     {"misses that take pages", "backing:pages", takeMost},

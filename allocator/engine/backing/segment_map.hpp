@@ -36,8 +36,6 @@ class SegmentMap {
 
   SegmentMap();
   ~SegmentMap();
-  SegmentMap(const SegmentMap&) = delete;
-  SegmentMap& operator=(const SegmentMap&) = delete;
 
   /// The segment that covers `address`; null, or one that lies near it, when none does.
   HeapSegment* find(Address address) const noexcept;

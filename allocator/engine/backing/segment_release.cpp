@@ -19,12 +19,9 @@ std::vector<Idle> idleSegments(const std::vector<Heap*>& heaps) {
   for (Heap* heap : heaps) {
     if (heap->onPages()) continue;
     const MutexLock lock(heap->mutex());
-    for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
-      for (Segment* s = heap->layout(kind).segments(); s; s = s->next) {
-        auto* own = static_cast<HeapSegment*>(s);
-        if (own->whollyFree()) idle.push_back({own, heap, own->bytes, own->idleSince()});
-      }
-    }
+    forEachSegment(*heap, [&](HeapSegment& own) {
+      if (own.whollyFree()) idle.push_back({&own, heap, own.bytes, own.idleSince()});
+    });
   }
   return idle;
 }
@@ -83,10 +80,7 @@ void SegmentBacking::leave(Heap& heap) noexcept {
     if (!once()) (void)once();
   };
   for (const Segment* s = heap.leaving().refused(); s; s = s->next) give(*s);
-  if (heap.onPages()) return;
-  for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
-    for (const Segment* s = heap.layout(kind).segments(); s; s = s->next) give(*s);
-  }
+  if (!heap.onPages()) forEachSegment(heap, give);
 }
 
 }  // namespace cistern

@@ -1,8 +1,8 @@
 // How many bytes one cache may keep of one kind of sizes.
 //
 //   cached + room == limit <= granted        room: what it may still take without the heap's lock
-//   0 <= cached <= granted, and granted is 0 or all that was wanted
-//   the grants of all caches + what is left for them == CacheTable::Limits::all
+//   0 <= cached <= granted
+//   the grants of all caches + CacheGround::left == CacheTable::Limits::all
 //
 // The limit is -1 until the cache takes its first block under the lock: then there is no room.
 #pragma once
@@ -41,25 +41,23 @@ class CacheBudget {
   bool isShut() const noexcept { return limit_ < 0; }
 
   /// All or nothing: a cache that may keep less than it is made for would only be in the way.
-  void grant(std::atomic<std::int64_t>& all) noexcept {
+  void grant(std::int64_t bytes, std::atomic<std::int64_t>& left) noexcept {
     if (granted_ != 0) return;
-    if (all.fetch_sub(wanted_, std::memory_order_relaxed) >= wanted_) {
-      granted_ = wanted_;
+    if (left.fetch_sub(bytes, std::memory_order_relaxed) >= bytes) {
+      granted_ = bytes;
     } else {
-      all.fetch_add(wanted_, std::memory_order_relaxed);
+      left.fetch_add(bytes, std::memory_order_relaxed);
     }
   }
   /// Pre: nothing is cached.
-  void giveBack(std::atomic<std::int64_t>& all) noexcept {
-    all.fetch_add(granted_, std::memory_order_relaxed);
+  void giveBack(std::atomic<std::int64_t>& left) noexcept {
+    left.fetch_add(granted_, std::memory_order_relaxed);
     granted_ = 0;
   }
-  void want(std::int64_t bytes) noexcept { wanted_ = bytes; }
 
   /// `bytes`: of the blocks that are cached.
   void audit(std::int64_t bytes) const {
-    CISTERN_CHECK(bytes == cached() && cached() <= granted_);
-    CISTERN_CHECK(limit_ <= granted_ && (granted_ == 0 || granted_ == wanted_));
+    CISTERN_CHECK(bytes == cached() && cached() <= granted_ && limit_ <= granted_);
   }
 
  private:
@@ -71,7 +69,6 @@ class CacheBudget {
   std::int64_t room_ = -1;
   std::int64_t limit_ = -1;
   std::int64_t granted_ = 0;  ///< out of what all caches share
-  std::int64_t wanted_ = 0;   ///< what is asked of it when the first block comes
 };
 
 }  // namespace cistern

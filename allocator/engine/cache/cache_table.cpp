@@ -26,9 +26,6 @@ std::uint64_t enlist(CacheTable& table) {
   return forks ? Alive::add(table) : 0;
 }
 
-/// So many tables are gone.
-std::atomic<std::uint64_t> tables_gone{0};
-
 /// Caches of tables that are gone, and of threads that have ended. A cache is never deleted, since
 /// a thread that had it may still look whose it is; and for the same reason only that thread may
 /// use it again before it ends.
@@ -83,21 +80,33 @@ class CacheTable::Mine {
   ~Mine() {
     forgetSeen();
     const Alive::Held alive;
-    for (const Owned& entry : entries) {
-      CacheTable* const table = alive.find(entry.table);
-      table != nullptr ? table->leave(*entry.cache) : spare().give(*entry.cache);
+    for (ThreadCache* cache : caches) {
+      CacheTable* const table = alive.find(cache->table());
+      table != nullptr ? table->leave(*cache) : spare().give(*cache);
     }
   }
 
-  std::vector<Owned> entries;
-  std::uint64_t looked_after = 0;  ///< what tables_gone was when no cache was found unused
+  /// One of a table that is gone, or null. A few are looked at.
+  ThreadCache* unused() noexcept {
+    for (int looks = 0; looks < 2 && !caches.empty(); ++looks) {
+      next_ = next_ + 1 < caches.size() ? next_ + 1 : 0;
+      if (caches[next_]->table() == 0) return caches[next_];
+    }
+    return nullptr;
+  }
+
+  std::vector<ThreadCache*> caches;
+
+ private:
+  std::size_t next_ = 0;
 };
 
 CacheTable::CacheTable(Limits limits, const std::atomic<std::uint64_t>& tick, Totals& totals)
-    : limits_(limits),
+    : none_(limits.all == 0),
       totals_(totals),
       number_(enlist(*this)),
-      ground_{number_, std::int64_t(limits.all), tick, filled_} {}
+      ground_{number_, std::int64_t(limits.small), std::int64_t(limits.large),
+              std::int64_t(limits.all), tick} {}
 
 CacheTable::~CacheTable() {
   Alive::Held alive;
@@ -109,18 +118,17 @@ CacheTable::~CacheTable() {
     cache->unbind();
     if (nobodys) spare().give(*cache);
   }
-  tables_gone.fetch_add(1, std::memory_order_release);
 }
 
 ThreadCache* CacheTable::open(Heap& heap) noexcept {
-  if (limits_.all == 0) return nullptr;
+  if (none_) return nullptr;
   // The counters come first: when the thread ends, what comes last goes first.
   ThreadCounters* const counters = totals_.join();
   if (counters == nullptr) return nullptr;
   try {
-    auto& entries = ThreadSlot<Mine>::mine().entries;
+    Mine& mine = ThreadSlot<Mine>::mine();
     ThreadCache* const there = minesOf(heap);
-    ThreadCache* cache = there ? there : openFirst(heap, *counters, entries);
+    ThreadCache* cache = there ? there : openFirst(heap, *counters, mine);
     seen_.caches[seenAt(heap.stream())] = cache;
     return seen_.last = cache;
   } catch (const std::bad_alloc&) {
@@ -138,41 +146,31 @@ ThreadCache* CacheTable::minesOf(Heap& heap) noexcept {
 
 // One that another thread has left here, one that the calling thread has from a table that is gone,
 // or another.
-ThreadCache* CacheTable::openFirst(Heap& heap, ThreadCounters& counters,
-                                   std::vector<Owned>& entries) {
-  entries.reserve(entries.size() + 1);
-  if (ThreadCache* const left = adopt(heap, counters)) {
-    entries.push_back({number_, left});
-    return left;
+ThreadCache* CacheTable::openFirst(Heap& heap, ThreadCounters& counters, Mine& mine) {
+  mine.caches.reserve(mine.caches.size() + 1);
+  ThreadCache* cache = adopt(heap, counters);
+  if (cache == nullptr && (cache = mine.unused()) != nullptr) {
+    add(*cache, heap, counters);
+    return cache;
   }
-  const auto own = unusedOf(entries);
-  ThreadCache& cache = own != entries.end() ? *own->cache : spare().take();
-  try {
-    add(cache, heap, counters);
-  } catch (...) {
-    if (own == entries.end()) spare().give(cache);
-    throw;
+  if (cache == nullptr) {
+    cache = &spare().take();
+    try {
+      add(*cache, heap, counters);
+    } catch (...) {
+      spare().give(*cache);
+      throw;
+    }
   }
-  own != entries.end() ? void(*own = {number_, &cache}) : entries.push_back({number_, &cache});
-  return &cache;
-}
-
-// Looked for only where a table has gone since it was looked for in vain.
-std::vector<CacheTable::Owned>::iterator CacheTable::unusedOf(std::vector<Owned>& entries) {
-  Mine& all = ThreadSlot<Mine>::mine();
-  const std::uint64_t gone = tables_gone.load(std::memory_order_acquire);
-  if (all.looked_after == gone) return entries.end();
-  const auto unused = std::find_if(entries.begin(), entries.end(),
-                                   [](const Owned& entry) { return entry.cache->table() == 0; });
-  if (unused == entries.end()) all.looked_after = gone;
-  return unused;
+  mine.caches.push_back(cache);
+  return cache;
 }
 
 ThreadCache* CacheTable::adopt(Heap& heap, ThreadCounters& counters) noexcept {
   const MutexLock lock(heap.mutex());
   for (ThreadCache* cache : heap.caches()) {
     if (cache->owner().isOpen()) continue;
-    cache->open(limits_.small, limits_.large, counters);
+    cache->open(counters);
     return cache;
   }
   return nullptr;
@@ -187,12 +185,12 @@ void CacheTable::add(ThreadCache& cache, Heap& heap, ThreadCounters& counters) {
     chunks_[made_.size() - 1].store(made_.back().get(), std::memory_order_release);
   }
   caches_.reserve(index);
-  filled_.makeRoom(index);
+  ground_.filled.makeRoom(index);
   const MutexLock heap_lock(heap.mutex());
   heap.addCache(cache);  // the last that may throw
   caches_.push_back(&cache);
   cache.bind(number_, handle_, heap, std::uint32_t(index), ground_);
-  cache.open(limits_.small, limits_.large, counters);
+  cache.open(counters);
   made_.back()->caches[index % kChunk].store(&cache, std::memory_order_release);
 }
 

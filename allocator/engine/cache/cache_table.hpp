@@ -28,8 +28,6 @@ class CacheTable {
   CacheTable(Limits limits, const std::atomic<std::uint64_t>& tick, Totals& totals);
   /// Pre: no other thread uses the allocator any more, except that it may be ending.
   ~CacheTable();
-  CacheTable(const CacheTable&) = delete;
-  CacheTable& operator=(const CacheTable&) = delete;
 
   /// The cache that the calling thread used last; it may be another table's, or nobody's.
   static ThreadCache& last() noexcept { return *seen_.last; }
@@ -68,7 +66,7 @@ class CacheTable {
   void leave(ThreadCache& cache) noexcept;
   /// Those that may hold something; from now on they are so only if more comes. Throws
   /// std::bad_alloc, changing nothing.
-  void takeFilled(std::vector<ThreadCache*>& caches) { filled_.takeAll(caches); }
+  std::vector<ThreadCache*> takeFilled() { return ground_.filled.takeAll(); }
   std::size_t hostBytes() const;
 
  private:
@@ -88,19 +86,13 @@ class CacheTable {
   static std::size_t seenAt(Stream stream) {
     return std::size_t((stream.raw * 0x9E3779B97F4A7C15u) >> 60);
   }
-  struct Owned {
-    std::uint64_t table;
-    ThreadCache* cache;
-  };
-  ThreadCache* openFirst(Heap& heap, ThreadCounters& counters, std::vector<Owned>& entries);
+  ThreadCache* openFirst(Heap& heap, ThreadCounters& counters, Mine& mine);
   static ThreadCache* minesOf(Heap& heap) noexcept;
-  static std::vector<Owned>::iterator unusedOf(std::vector<Owned>& entries);
   ThreadCache* adopt(Heap& heap, ThreadCounters& counters) noexcept;
   void add(ThreadCache& cache, Heap& heap, ThreadCounters& counters);
 
-  const Limits limits_;
+  const bool none_;  ///< there are to be none
   Totals& totals_;
-  FilledCaches filled_;
   const std::uint64_t number_;  ///< never used twice; from 1
   static constexpr std::uint64_t kNone = UINT64_MAX;
   CacheGround ground_;

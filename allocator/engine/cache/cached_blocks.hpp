@@ -16,20 +16,40 @@
 
 #include "allocator/engine/cache/cache_bins.hpp"
 #include "allocator/engine/cache/cache_budget.hpp"
-#include "allocator/engine/cache/cache_habits.hpp"
-#include "allocator/engine/cache/cache_heap.hpp"
+#include "allocator/engine/cache/cache_ground.hpp"
+#include "allocator/engine/heap/heap.hpp"
 
 namespace cistern {
+
+/// Whether it pays to keep a block where another has to go for it. Where what is kept is never what
+/// is asked for next, keeping it is wasted; but programs change, and now and then it is tried
+/// again: after kBackoff wasted ones, each kBackoff-th is kept.
+class Habit {
+ public:
+  void noteUsed() noexcept { unused_ = 0; }
+  void noteUnused() noexcept { ++unused_; }
+  /// Whether to keep the block that has come.
+  bool isWorthIt() noexcept {
+    if (unused_ >= kBackoff && ++passed_ < kBackoff) return false;
+    passed_ = 0;
+    return true;
+  }
+
+ private:
+  static constexpr std::uint32_t kBackoff = 16;
+  std::uint32_t unused_ = 0;  ///< how often in turn what was kept was not asked for again
+  std::uint32_t passed_ = 0;  ///< how many were not kept since
+};
 
 class CachedBlocks {
  public:
   /// Of no heap.
   constexpr CachedBlocks() noexcept = default;
-  /// `holder`: of a block that is this cache's and the program has. `all`: what is left for caches.
-  CachedBlocks(CacheHeap heap, std::uint32_t holder, std::atomic<std::int64_t>& all) noexcept
-      : holder_(holder), heap_(heap), all_(&all) {}
+  /// `holder`: of a block that is this cache's and the program has.
+  CachedBlocks(Heap& heap, std::uint32_t holder, CacheGround& ground) noexcept
+      : holder_(holder), heap_(&heap), ground_(&ground) {}
 
-  const CacheHeap& heap() const noexcept { return heap_; }
+  Heap& heap() const noexcept { return *heap_; }
   std::uint32_t holder() const noexcept { return holder_; }
   std::uint64_t bytes() const noexcept { return std::uint64_t(small_.cached() + large_.cached()); }
   /// Whether it keeps a large block.
@@ -70,8 +90,8 @@ class CachedBlocks {
 
   // ---- Under the heap's lock, by the owner, or while the owner's gate is closed ----------------
 
-  /// Becomes that of the thread numbered so; what it may keep of small and of large blocks.
-  void open(std::uint32_t thread, std::uint64_t most_small, std::uint64_t most_large) noexcept;
+  /// Becomes that of the thread numbered so, as a report of a double free names it.
+  void open(std::uint32_t thread) noexcept { owner_ = thread; }
   /// Becomes nobody's. Pre: it is empty.
   void close() noexcept;
   /// The block becomes this cache's, as one that the program has.
@@ -82,7 +102,7 @@ class CachedBlocks {
   /// have it; or it is not at `from`, since somebody else frees it too.
   bool keep(Block& block, ownership::Where from, WhoFreed who) noexcept;
   /// A block that this cache does not keep goes to the heap, as one that was cached.
-  void release(Block& block, WhoFreed who) noexcept { heap_.takeBack(block, who, bytes()); }
+  void release(Block& block, WhoFreed who) noexcept;
   /// Puts everything back into the heap.
   void flush() noexcept;
   /// Puts the largest that it keeps of a kind back, some of them at a time. False: there are none.
@@ -105,14 +125,19 @@ class CachedBlocks {
   void makeSmallRoom(std::int64_t bytes) noexcept;
   void putBack(std::size_t bin) noexcept;
   void putAllBack() noexcept;
+  std::int64_t untilLowWater() const noexcept;
 
   std::uint32_t holder_ = 0;
   bool shut_ = false;  ///< by setShut
   CacheBudget small_, large_;
   CacheBins bins_;
-  CacheHabits habits_;
-  CacheHeap heap_;
-  std::atomic<std::int64_t>* all_ = nullptr;
+  // Learnt since it was emptied; what it does next depends on nothing before that.
+  Habit shared_, last_;                           ///< of the bins that sizes share; of the last
+  std::size_t hand_ = 0;                          ///< the bin that went back last to make room
+  std::size_t shared_hand_ = CacheBins::kShared;  ///< the same of those that sizes share
+  Heap* heap_ = nullptr;
+  CacheGround* ground_ = nullptr;
+  std::uint32_t owner_ = 0;
 };
 
 inline Block* CachedBlocks::take(std::uint64_t bytes) noexcept {
@@ -121,7 +146,7 @@ inline Block* CachedBlocks::take(std::uint64_t bytes) noexcept {
   if (!bins_[bin].has(granules)) return nullptr;
   Block& block = bins_[bin].handOut(bytes);
   budgetOf(granules).remove(std::int64_t(block.bytes()));
-  habits_.noteUsed(bin);
+  if (bin >= CacheBins::kShared) (bin == CacheBins::kLast ? last_ : shared_).noteUsed();
   return &block;
 }
 

@@ -4,11 +4,11 @@
 #include "allocator/engine/cache/thread_cache.hpp"
 
 namespace cistern {
-namespace {
 
 // Whether other threads use the heap's stream: a large block that one of them keeps is missing to
 // the others, and what they take instead costs pages.
-bool isOthersToo(Heap& heap, const CachedBlocks& mine) noexcept {
+static bool isOthersToo(const CachedBlocks& mine) noexcept {
+  Heap& heap = mine.heap();
   heap.mutex().assertHeld();
   if (heap.caches().size() < 2) return false;
   return std::ranges::any_of(heap.caches(), [&mine](const ThreadCache* cache) {
@@ -16,7 +16,13 @@ bool isOthersToo(Heap& heap, const CachedBlocks& mine) noexcept {
   });
 }
 
-}  // namespace
+// How much the program may free before the heap is at low water; only where pages have come away
+// from where they began, which is what low water is for. To the heap's layout a cached block is
+// allocated; to the program it is free.
+std::int64_t CachedBlocks::untilLowWater() const noexcept {
+  heap_->mutex().assertHeld();
+  return heap_->lowWater().until(heap_->busyBytes() - bytes());
+}
 
 // ---- What is kept -------------------------------------------------------------------------------
 
@@ -32,18 +38,18 @@ bool CachedBlocks::keep(Block& block, ownership::Where from, WhoFreed who) noexc
   bins_[at].push(block, who.word());
   budget.add(bytes);
   // Low water is for the heap to see. Each kind may go half the way to it before it looks again.
-  budget.allow(heap_.untilLowWater(this->bytes()) / 2);
+  budget.allow(untilLowWater() / 2);
   return true;
 }
 
 // Whether it is kept at all. A block that would bring low water about is not, nor is then anything
 // else.
 inline bool CachedBlocks::mayKeep(CacheBudget& budget, const Block& block) noexcept {
-  if (&budget == &large_ && isOthersToo(heap_.heap(), *this)) return false;
-  budget.grant(*all_);
+  if (&budget == &large_ && isOthersToo(*this)) return false;
+  budget.grant(&budget == &large_ ? ground_->most_large : ground_->most_small, ground_->left);
   const auto bytes = std::int64_t(block.bytes());
   if (bytes > budget.mostFor(CacheBins::isShared(block.granules))) return false;
-  if (bytes < heap_.untilLowWater(this->bytes())) return true;
+  if (bytes < untilLowWater()) return true;
   putAllBack();
   return false;
 }
@@ -52,7 +58,7 @@ inline bool CachedBlocks::mayKeep(CacheBudget& budget, const Block& block) noexc
 inline bool CachedBlocks::becomeOf(std::size_t bin, std::uint32_t granules) noexcept {
   const bool last = bin == CacheBins::kLast;
   if (!last && bins_[bin].granules == granules) return true;
-  Habit& habit = last ? habits_.last : habits_.shared;
+  Habit& habit = last ? last_ : shared_;
   if (bins_[bin].top != nullptr) habit.noteUnused();
   if (!habit.isWorthIt()) return false;
   putBack(bin);
@@ -63,8 +69,8 @@ inline bool CachedBlocks::becomeOf(std::size_t bin, std::uint32_t granules) noex
 // One bin after the other goes, and the block's own last.
 bool CachedBlocks::makeSharedRoom(std::size_t bin, std::int64_t bytes) noexcept {
   for (std::size_t i = CacheBins::kShared; i < CacheBins::kLast && !small_.fits(bytes, true); ++i) {
-    const std::size_t next = habits_.nextShared();
-    if (next != bin) putBack(next);
+    if (++shared_hand_ == CacheBins::kLast) shared_hand_ = CacheBins::kShared;
+    if (shared_hand_ != bin) putBack(shared_hand_);
   }
   if (!small_.fits(bytes, true)) putBack(bin);
   return small_.fits(bytes, true);
@@ -75,11 +81,22 @@ bool CachedBlocks::makeSharedRoom(std::size_t bin, std::int64_t bytes) noexcept 
 void CachedBlocks::makeSmallRoom(std::int64_t bytes) noexcept {
   const std::int64_t enough = std::max(bytes, small_.granted() / 8);
   for (std::size_t i = 0; i < CacheBins::kLast && small_.left() < enough; ++i) {
-    putBack(habits_.next());
+    if (++hand_ == CacheBins::kLast) hand_ = 0;
+    putBack(hand_);
   }
 }
 
 // ---- Blocks go back -----------------------------------------------------------------------------
+
+void CachedBlocks::release(Block& block, WhoFreed who) noexcept {
+  heap_->mutex().assertHeld();
+  heap_->frees().note(deviceAddress(block), block.granules, who.code(),
+                      who.thread() ? who.thread() : owner_);
+  ownership::leaveToHeap(block, heap_->stream());
+  heap_->release(block, ground_->tick.load(std::memory_order_relaxed), Heap::Freed::kFromCache);
+  LowWater& low_water = heap_->lowWater();
+  if (low_water.isDue(heap_->busyBytes() - bytes())) low_water.notePassed();
+}
 
 void CachedBlocks::putBack(std::size_t at) noexcept {
   CacheBin& bin = bins_[at];
@@ -94,9 +111,11 @@ void CachedBlocks::putBack(std::size_t at) noexcept {
 // give() looks at the size alone: where no large block is to be kept, the last bin is for none.
 void CachedBlocks::putAllBack() noexcept {
   for (std::size_t i = CacheBins::kLast; i >= CacheBins::kShared && bytes() != 0; --i) putBack(i);
-  if (isOthersToo(heap_.heap(), *this)) bins_.last().granules = 0;
+  if (isOthersToo(*this)) bins_.last().granules = 0;
   for (std::size_t i = 0; i < CacheBins::kShared && bytes() != 0; ++i) putBack(i);
-  habits_ = {};
+  shared_ = last_ = {};
+  hand_ = 0;
+  shared_hand_ = CacheBins::kShared;
 }
 
 void CachedBlocks::flush() noexcept {
@@ -116,23 +135,16 @@ bool CachedBlocks::flushSome(SizeKind kind) noexcept {
 
 void CachedBlocks::flushLast() noexcept {
   if (!hasLast()) return;
-  habits_.last.noteUnused();
+  last_.noteUnused();
   putBack(CacheBins::kLast);
-  if (isOthersToo(heap_.heap(), *this)) bins_.last().granules = 0;
+  if (isOthersToo(*this)) bins_.last().granules = 0;
 }
 
 // ---- How much may be kept -----------------------------------------------------------------------
 
-void CachedBlocks::open(std::uint32_t thread, std::uint64_t most_small,
-                        std::uint64_t most_large) noexcept {
-  heap_.setOwner(thread);
-  small_.want(std::int64_t(most_small));
-  large_.want(std::int64_t(most_large));
-}
-
 void CachedBlocks::close() noexcept {
-  small_.giveBack(*all_);
-  large_.giveBack(*all_);
+  small_.giveBack(ground_->left);
+  large_.giveBack(ground_->left);
 }
 
 void CachedBlocks::setShut(bool shut) noexcept {
@@ -142,7 +154,7 @@ void CachedBlocks::setShut(bool shut) noexcept {
 }
 
 void CachedBlocks::noteFall() noexcept {
-  const std::int64_t more = heap_.untilLowWater(bytes()) / 2;
+  const std::int64_t more = untilLowWater() / 2;
   for (CacheBudget* budget : {&small_, &large_}) {
     if (!budget->isShut()) budget->allow(more);
   }

@@ -129,6 +129,14 @@ inline void leaveToHeap(Block& block, Stream stream) noexcept {
   block.use.uses = nullptr;
   store(block, 0);
 }
+/// The same of a block that the program has, which no cache keeps then, whosever it was. False when
+/// somebody else frees it at the same moment. Pre: isOwned(holder).
+inline bool takeOutOfCache(Block& block, std::uint32_t holder, Stream stream) noexcept {
+  if (whereIs(holder) != Where::kHeld) return false;
+  if (!change(block, holder, moved(holder, Where::kRemoteFreed))) return false;
+  leaveToHeap(block, stream);
+  return true;
+}
 
 }  // namespace ownership
 }  // namespace cistern

@@ -25,11 +25,12 @@ constinit ThreadCounters CacheOwner::nobodys_;
 
 const void* CacheOwner::threadMark() noexcept { return &thread_mark; }
 
-void FilledCaches::takeAll(std::vector<ThreadCache*>& caches) {
+std::vector<ThreadCache*> FilledCaches::takeAll() {
   const MutexLock lock(mutex_);
-  caches = caches_;
-  for (ThreadCache* cache : caches_) cache->unlist();
+  std::vector<ThreadCache*> caches = caches_;
+  for (ThreadCache* cache : caches) cache->unlist();
   caches_.clear();
+  return caches;
 }
 
 // ---- All sizes, without a lock -----------------------------------------------------------------
@@ -67,8 +68,7 @@ void ThreadCache::bind(std::uint64_t table, std::uint64_t handle, Heap& heap, st
                        CacheGround& ground) noexcept {
   ground_ = &ground;
   follow(heap.stream());
-  blocks_ = CachedBlocks(CacheHeap(heap, ground.tick),
-                         ownership::holderOf(number, ownership::Where::kHeld), ground.budget);
+  blocks_ = CachedBlocks(heap, ownership::holderOf(number, ownership::Where::kHeld), ground);
   owner_.clear();
   unlist();  // it may have been in the list of a table that is gone
   setHandle(handle);
@@ -76,9 +76,8 @@ void ThreadCache::bind(std::uint64_t table, std::uint64_t handle, Heap& heap, st
   table_.store(table, std::memory_order_release);
 }
 
-void ThreadCache::open(std::uint64_t most_small, std::uint64_t most_large,
-                       ThreadCounters& mine) noexcept {
-  blocks_.open(threadNumber(), most_small, most_large);
+void ThreadCache::open(ThreadCounters& mine) noexcept {
+  blocks_.open(threadNumber());
   owner_.set(mine);
   recents_.forget();
   remote_frees_.open();

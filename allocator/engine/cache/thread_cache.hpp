@@ -2,7 +2,7 @@
 // giving one back is what an allocation and a free are, as a rule; neither takes a lock, executes a
 // locked instruction, or looks at anything that another thread writes.
 //
-// Its parts, in a file each:
+// Its parts:
 //
 //   CacheOwner      the thread, and its counters
 //   CachedBlocks    the blocks that it keeps: bins, budgets, habits
@@ -19,28 +19,45 @@
 #include <atomic>
 #include <cstdint>
 
-#include "allocator/engine/cache/cache_owner.hpp"
 #include "allocator/engine/cache/cached_blocks.hpp"
-#include "allocator/engine/cache/filled_caches.hpp"
 #include "allocator/engine/cache/recent_blocks.hpp"
 #include "allocator/engine/cache/remote_frees.hpp"
+#include "allocator/engine/statistics/totals.hpp"
 
 namespace cistern {
 
-/// What all caches of an allocator share.
-struct CacheGround {
-  std::atomic<std::uint64_t> serving;      ///< the table's number, but while there is a router
-  std::atomic<std::int64_t> budget{0};     ///< bytes that may still be granted to caches
-  const std::atomic<std::uint64_t>& tick;  ///< the allocator's clock
-  FilledCaches& filled;
+/// The thread that a cache is of, if any. Changes under the lock of the cache's heap. The owner may
+/// look without it.
+///
+///   isMine()   =>  isOpen()
+///   isOpen()   =>  counters() are those of its thread
+///   !isOpen()  =>  gate() is closed
+class CacheOwner {
+ public:
+  void set(ThreadCounters& mine) noexcept {
+    counters_ = &mine;
+    thread_ = threadMark();
+  }
+  void clear() noexcept { *this = {}; }
+  bool isOpen() const noexcept { return thread_ != nullptr; }
+  bool isMine() const noexcept { return thread_ == threadMark(); }
+  ThreadCounters& counters() const noexcept { return *counters_; }
+  BiasedGate& gate() const noexcept { return counters_->gate; }
+
+ private:
+  /// An address that no other living thread has.
+  static const void* threadMark() noexcept;
+
+  static constinit ThreadCounters nobodys_;
+
+  ThreadCounters* counters_ = &nobodys_;
+  const void* thread_ = nullptr;
 };
 
 class alignas(64) ThreadCache {
  public:
   /// Nobody's, of no table.
   constexpr ThreadCache() noexcept = default;
-  ThreadCache(const ThreadCache&) = delete;
-  ThreadCache& operator=(const ThreadCache&) = delete;
 
   // ---- Whose it is. Records are never deleted: a thread may look at one it had, and sees that the
   // number is not its table's.
@@ -54,7 +71,7 @@ class alignas(64) ThreadCache {
   void setHandle(std::uint64_t handle) noexcept {
     handle_.store(handle != 0 ? handle : toAddress(this), std::memory_order_release);
   }
-  Heap& heap() const { return blocks_.heap().heap(); }
+  Heap& heap() const { return blocks_.heap(); }
   std::uint32_t holder() const { return blocks_.holder(); }
 
   // ---- Its parts
@@ -98,8 +115,8 @@ class alignas(64) ThreadCache {
     setHandle(0);
     table_.store(0, std::memory_order_release);
   }
-  /// Becomes the calling thread's, or nobody's; what it may keep of small and of large blocks.
-  void open(std::uint64_t most_small, std::uint64_t most_large, ThreadCounters& mine) noexcept;
+  /// Becomes the calling thread's, or nobody's.
+  void open(ThreadCounters& mine) noexcept;
   void close() noexcept;
   /// Its heap is this stream's from now on.
   void follow(Stream stream) noexcept { stream_.store(stream, std::memory_order_relaxed); }

@@ -11,18 +11,12 @@
 namespace cistern {
 namespace {
 
-constexpr std::array kKinds{SizeKind::kSmall, SizeKind::kLarge};
-
 // Calls visit(Block&) for each free block.
 template <class Visit>
 void forEachFree(Heap& heap, Visit visit) CISTERN_REQUIRES(heap.mutex()) {
-  for (SizeKind kind : kKinds) {
-    for (Segment* s = heap.layout(kind).segments(); s; s = s->next) {
-      for (Block* b = s->first; b; b = b->next) {
-        if (b->isFree()) visit(*b);
-      }
-    }
-  }
+  forEachBlock(heap, [&](Block& block) {
+    if (block.isFree()) visit(block);
+  });
 }
 
 // A block in use remembers in `epoch` which capture it was allocated in.
@@ -195,14 +189,12 @@ std::size_t Heap::hostBytes() const {
 }
 
 void Heap::audit() {
-  for (SizeKind kind : kKinds) {
-    const Layout& own = layout(kind);
-    own.audit();
+  for (SizeKind kind : kSizeKinds) {
+    layout(kind).audit();
     counts_.audit(kind);
-    for (Segment* s = own.segments(); s; s = s->next) {
-      CISTERN_CHECK(static_cast<HeapSegment*>(s)->heap.load() == this);
-    }
   }
+  forEachSegment(*this,
+                 [this](HeapSegment& segment) { CISTERN_CHECK(segment.heap.load() == this); });
   completion_.audit();
 }
 

@@ -166,6 +166,20 @@ class alignas(64) Heap : public HeapIdentity {
   RecentFrees recent_ CISTERN_GUARDED_BY(mutex());
 };
 
+/// Calls visit(HeapSegment&), or visit(Block&), for each.
+template <class Visit>
+void forEachSegment(Heap& heap, Visit visit) CISTERN_REQUIRES(heap.mutex()) {
+  for (SizeKind kind : kSizeKinds) {
+    for (Segment* s = heap.layout(kind).segments(); s; s = s->next)
+      visit(static_cast<HeapSegment&>(*s));
+  }
+}
+template <class Visit>
+void forEachBlock(Heap& heap, Visit visit) CISTERN_REQUIRES(heap.mutex()) {
+  forEachSegment(heap, [&](HeapSegment& segment) {
+    for (Block* b = segment.first; b; b = b->next) visit(*b);
+  });
+}
 /// Free blocks whose last use is not known to be complete. Throws std::bad_alloc.
 std::vector<Block*> incompleteBlocks(Heap& heap) CISTERN_REQUIRES(heap.mutex());
 /// All that lies free is complete; what has left free memory behind may not be.

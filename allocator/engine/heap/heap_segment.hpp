@@ -57,6 +57,10 @@ inline HeapSegment& segmentOf(const Block& block) {
   return static_cast<HeapSegment&>(*block.segment);
 }
 
+/// The heap that has it. Pre: the block is in use, or the heap's lock is held.
+inline Heap& heapOf(const Block& block) {
+  return *segmentOf(block).heap.load(std::memory_order_acquire);
+}
 /// Where a block is on the device.
 inline Address deviceAddress(const Block& block) {
   return segmentOf(block).onDevice(block.address());

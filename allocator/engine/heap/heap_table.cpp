@@ -7,22 +7,10 @@
 #include "allocator/engine/cache/held_caches.hpp"
 
 namespace cistern {
-namespace {
-
-std::uint64_t nextNumber() {
-  static std::atomic<std::uint64_t> next{1};
-  return next.fetch_add(1, std::memory_order_relaxed);
-}
-
-}  // namespace
-
-thread_local HeapTable::Remembered HeapTable::remembered_[4];
-
 HeapTable::HeapTable(Pool& default_pool, std::size_t free_log, Totals& totals)
     : default_pool_(default_pool),
       free_log_(free_log),
       totals_(totals),
-      answers_(nextNumber()),
       nowhere_(false, default_pool.rules(), default_pool.backing()) {
   generations_.push_back(std::make_unique<Slots>(16));
   slots_.store(generations_.back().get(), std::memory_order_release);
@@ -31,13 +19,8 @@ HeapTable::HeapTable(Pool& default_pool, std::size_t free_log, Totals& totals)
 // ---- From a stream to its heap ------------------------------------------------------------------
 
 Heap* HeapTable::find(Stream stream) const noexcept {
-  Remembered& last = remembered_[hashOf(stream) % 4];
-  const std::uint64_t answers = answers_.load(std::memory_order_relaxed);
-  if (last.answers == answers && last.stream == stream) return last.heap;
   Heap* const heap = lookUp(stream);
-  if (heap == nullptr || !heap->serves(stream)) return nullptr;
-  last = {answers, stream, heap};
-  return heap;
+  return heap != nullptr && heap->serves(stream) ? heap : nullptr;
 }
 
 // Every table ever used has empty slots at all times.
@@ -173,7 +156,6 @@ void HeapTable::setGone(Stream stream, bool gone) noexcept {
   }
   const auto [first, last] = in_pools_.equal_range(stream.raw);
   for (auto it = first; it != last; ++it) set(*it->second);
-  if (gone) answers_.store(nextNumber(), std::memory_order_relaxed);
 }
 
 void HeapTable::enlistGone(Heap& heap) noexcept {

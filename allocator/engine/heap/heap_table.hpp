@@ -1,6 +1,5 @@
-// All heaps of an allocator. From a stream to its heap in the default pool without a lock: a hash
-// table, in front of which each thread remembers the heaps it used last. Other pools know their own
-// heaps (pool.hpp).
+// All heaps of an allocator. From a stream to its heap in the default pool without a lock, by
+// a hash table. Other pools know their own heaps (pool.hpp).
 //
 // No heap is deleted before the table. One whose pool is gone is parked here for the next pool; one
 // of the default pool whose stream is gone becomes another stream's when it holds nothing any more.
@@ -26,8 +25,6 @@ namespace cistern {
 class HeapTable {
  public:
   HeapTable(Pool& default_pool, std::size_t free_log, Totals& totals);
-  HeapTable(const HeapTable&) = delete;
-  HeapTable& operator=(const HeapTable&) = delete;
 
   /// The stream's heap in the default pool, or null when it has none yet, or is gone. Lock-free.
   Heap* find(Stream stream) const noexcept;
@@ -61,11 +58,6 @@ class HeapTable {
     explicit Slots(std::size_t size) : heaps(size) {}
     std::vector<std::atomic<Heap*>> heaps;  ///< size is a power of two, at most half full
   };
-  struct Remembered {
-    std::uint64_t answers = 0;  ///< of which table, and when; numbers are never used twice
-    Stream stream;
-    Heap* heap = nullptr;
-  };
 
   static std::size_t hashOf(Stream stream) {
     return std::size_t((stream.raw * 0x9E3779B97F4A7C15u) >> 32);
@@ -84,8 +76,6 @@ class HeapTable {
   Pool& default_pool_;
   const std::size_t free_log_;
   Totals& totals_;
-  /// Of the answers that threads may remember. A new one makes all of them look again.
-  std::atomic<std::uint64_t> answers_;
   Pool nowhere_;  ///< where parked heaps are
   std::atomic<Slots*> slots_;
   mutable Mutex mutex_;
@@ -100,8 +90,6 @@ class HeapTable {
   /// The heaps of other pools, by stream.
   std::unordered_multimap<std::uintptr_t, Heap*> in_pools_ CISTERN_GUARDED_BY(mutex_);
   OfferingHeaps offering_;
-
-  static thread_local Remembered remembered_[4];
 };
 
 }  // namespace cistern

@@ -51,7 +51,7 @@ void OfferingHeaps::audit(const std::vector<Heap*>& heaps) const {
 // found later.
 static bool offers(Heap& heap) CISTERN_REQUIRES(heap.mutex()) {
   if (heap.pageNotes().aside() != 0) return true;
-  for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
+  for (SizeKind kind : kSizeKinds) {
     const Layout& layout = heap.layout(kind);
     const FreeIndex& free = layout.freeBlocks();
     if (free.hasLeftOut()) return true;

@@ -16,10 +16,6 @@ namespace cistern {
 
 class OfferingHeaps {
  public:
-  OfferingHeaps() = default;
-  OfferingHeaps(const OfferingHeaps&) = delete;
-  OfferingHeaps& operator=(const OfferingHeaps&) = delete;
-
   /// A heap that has just been made. Throws std::bad_alloc, changing nothing.
   void add(Heap& heap);
   /// The heap has nothing for others, or may have again. Pre: its lock is held.

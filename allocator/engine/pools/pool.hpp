@@ -32,8 +32,6 @@ class Pool {
       : default_(is_default), rules_(&rules), backing_(&backing) {
     if (is_default) stage_ = Stage::kLive;
   }
-  Pool(const Pool&) = delete;
-  Pool& operator=(const Pool&) = delete;
 
   bool isDefault() const { return default_; }
   MempoolId_t id() const;

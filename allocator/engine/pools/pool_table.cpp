@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "allocator/engine/cache/held_caches.hpp"
+#include "allocator/engine/heap/stream_heaps.hpp"
 
 namespace cistern {
 
@@ -33,7 +33,7 @@ void PoolTable::drain(Pool& pool) {
 // takes its last segment back.
 bool PoolTable::closeHeaps(Pool& pool) noexcept {
   bool empty = true;
-  pool.forEachHeap([&](Heap& heap) { empty = empty && stream_heaps_.holdsNothing(heap); });
+  pool.forEachHeap([&](Heap& heap) { empty = empty && holdsNothing(core_, heap); });
   empty = empty && !pool.visited();
   while (Heap* heap = empty ? pool.heapAt(0) : nullptr) empty = core_.heaps.park(*heap);
   return empty;
@@ -74,21 +74,6 @@ void PoolTable::setRouter(Router* router) {
 Route PoolTable::route(Stream stream) {
   Router* const router = router_.load(std::memory_order_acquire);
   return router ? router->route(stream) : Route{};
-}
-
-// ---- Counting ----------------------------------------------------------------------------------
-
-MemoryStats::Values PoolTable::stats(const Pool& pool) const {
-  MemoryStats::Values values;
-  for (Heap* heap : core_.heapsOf(pool)) {
-    const MutexLock lock(heap->mutex());
-    const HeldCaches held_still(*heap);
-    for (const SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
-      const StatArray usage = heap->counts().usage(kind);
-      for (std::size_t stat = 0; stat < kStatCount; ++stat) values[stat].current += usage[stat];
-    }
-  }
-  return values;
 }
 
 }  // namespace cistern

@@ -1,5 +1,5 @@
-// The pools of one allocator: memory kept apart begins and ends here, and is set back to what it
-// was. Who uses which pool is for pools/ to say. It owns the pools' records, and knows the router.
+// The pools of one allocator: memory kept apart begins and ends here. Who uses which pool is for
+// pools/ to say. It owns the pools' records, and knows the router.
 //
 // The lock comes before the backing's and heaps' locks. Thread-safe; nothing here may be called
 // with a heap's lock held.
@@ -8,14 +8,14 @@
 #include <memory>
 #include <vector>
 
-#include "allocator/engine/heap/stream_heaps.hpp"
+#include "allocator/engine/core.hpp"
 #include "allocator/engine/pools/router.hpp"
 
 namespace cistern {
 
 class PoolTable {
  public:
-  PoolTable(Core& core, StreamHeaps& stream_heaps) : core_(core), stream_heaps_(stream_heaps) {}
+  explicit PoolTable(Core& core) : core_(core) {}
 
   /// A new live pool. Throws std::bad_alloc, changing nothing.
   Pool& open(MempoolId_t id, const PoolTraits& traits);
@@ -45,24 +45,10 @@ class PoolTable {
   /// Where a request of the calling thread on the stream goes now.
   Route route(Stream stream);
 
-  /// What the pool holds at this moment: each `current`, and nothing else.
-  MemoryStats::Values stats(const Pool& pool) const;
-  /// The blocks held in the pool, by address; not what it has lent to the default pool.
-  std::vector<LiveBlock> liveBlocks(const Pool& pool) const;
-  /// Makes the blocks of `wanted` live in the pool, at their addresses, and no others. What their
-  /// streams do from now on comes after all that was done with that memory. `freed` and `made` get
-  /// what changed. Returns what of `freed` other streams use, for the caller to free. Throws
-  /// PoolError, changing nothing, when some of it is not the pool's any more, that order cannot be
-  /// had, a block that is to be made is for a stream that was forgotten and not named since, a
-  /// capture into the pool is under way, or `wanted` is not what liveBlocks can have said.
-  std::vector<Address> restore(Pool& pool, const std::vector<LiveBlock>& wanted,
-                               std::vector<void*>& freed, std::vector<void*>& made);
-
  private:
   bool closeHeaps(Pool& pool) noexcept;
 
   Core& core_;
-  StreamHeaps& stream_heaps_;
   std::atomic<Router*> router_{nullptr};
   mutable Mutex mutex_;
   std::vector<std::unique_ptr<Pool>> pools_ CISTERN_GUARDED_BY(mutex_);

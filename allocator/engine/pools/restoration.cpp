@@ -1,67 +1,110 @@
-// The blocks held in a pool, and setting it back to those that it held at an earlier moment: all of
-// it, or nothing. Pages that lay elsewhere then come back, as far as they are mapped there still,
-// as those are that a graph has captured.
+// A pool is set back: all of it, or nothing. Pages that lay elsewhere then come back, as far as
+// they are mapped there still, as those are that a graph has captured.
 //
 //   look        what is to be freed and made, whether all of that memory is the pool's still, and
 //               which streams have to come after which
 //   ask, order  where streams have to; then look again, as others go on meanwhile
 //   carry out   under the same locks as the look that found nothing amiss
+//
+// Why memory may become a stream's again although another has worked with it since: a free block's
+// queued work is all on the stream of the heap that it lies in, and so is that of a block which is
+// about to be freed and that no other stream uses. So the memory is complete, or the new block's
+// stream comes after the heap's: of itself where they are the same, or made to on the device. A
+// page that comes back to another heap is free memory there beyond the block: that heap's stream
+// comes after the one that it leaves, too.
 #include "allocator/engine/pools/restoration.hpp"
 
 #include <algorithm>
+#include <map>
 #include <mutex>
 
 #include <fmt/format.h>
 
 #include "allocator/base/check.hpp"
-#include "allocator/engine/cache/held_caches.hpp"
 #include "allocator/engine/heap/heap_locks.hpp"
+#include "allocator/engine/pages/comeback.hpp"
 
 namespace cistern {
 namespace {
 
-// What liveBlocks says is in order, in granules, and each within the address space.
-bool sound(const std::vector<LiveBlock>& blocks) {
-  Address free_from = 0;
-  for (const LiveBlock& block : blocks) {
-    const bool whole = block.address % kGranule == 0 && block.bytes % kGranule == 0;
-    if (!whole || block.address < free_from || block.requested == 0) return false;
-    if (block.requested > block.bytes || block.bytes > kLargestRequest) return false;
-    free_from = block.address + block.bytes;
-  }
-  return free_from < Address{1} << 57;
+constexpr const char* kGone = "its memory has left the pool";
+constexpr const char* kInUse = "queued work of several streams still uses part of it";
+constexpr const char* kForgotten =
+    "its stream was forgotten, or never named: a verb has to name it first (recordStream, "
+    "allocate)";
+
+[[noreturn]] void refuse(const LiveBlock& block, const char* why) {
+  throw PoolError(fmt::format("cannot set back its block of {} bytes at {:#x}: {}", block.bytes,
+                              block.address, why));
 }
 
-}  // namespace
-
-std::vector<LiveBlock> PoolTable::liveBlocks(const Pool& pool) const {
-  std::vector<LiveBlock> live;
-  for (Heap* heap : core_.heapsOf(pool)) {
-    const MutexLock lock(heap->mutex());
-    const HeldCaches held_still(*heap);
-    Restoration::forEachHeld(*heap,
-                             [&](const LiveBlock& block, const Block&) { live.push_back(block); });
-  }
-  std::ranges::sort(live, {}, &LiveBlock::address);
-  return live;
+bool isUsedElsewhere(const Block& block) {
+  return block.use.uses != nullptr || block.use.stream != heapOf(block).stream();
 }
 
-std::vector<Address> PoolTable::restore(Pool& pool, const std::vector<LiveBlock>& wanted,
-                                        std::vector<void*>& freed, std::vector<void*>& made) {
-  if (!sound(wanted)) throw PoolError("cannot be set back: its blocks are not as they were said");
-  Restoration restoration(core_, pool, wanted, freed, made);
-  restoration.run();
-  return restoration.usedElsewhere();
-}
+class Restoration {
+ public:
+  /// Pre: `wanted` is in order.
+  Restoration(Core& core, Pool& pool, const std::vector<LiveBlock>& wanted)
+      : core_(core), pool_(pool), wanted_(wanted) {}
 
-void Restoration::run() {
+  Restored run();
+
+ private:
+  /// Before the block is made, the stream `later` comes after what the heap's has done: until
+  /// there, once the device sees to it.
+  struct Need {
+    const LiveBlock* wanted;
+    Heap* heap;
+    Stream later;
+    EpochMark until{};
+  };
+  struct Making {
+    const LiveBlock* wanted;
+    HeapSegment* segment;
+  };
+
+  void findForgotten();
+  bool tryNow();
+  void order(Need need);
+  // Pre: the locks of all the pool's heaps are held, and the backing's if they are on pages.
+  void look();
+  void compare(std::vector<bool>& there);
+  bool holds(const Heap* heap) const;
+  void checkPlace(const LiveBlock& wanted);
+  void checkPages(const LiveBlock& wanted, HeapSegment& place);
+  void checkMemory(const LiveBlock& wanted, Heap& heap, const Segment& segment, Address from,
+                   Address to, const std::vector<Stream>& users);
+  void require(const LiveBlock& wanted, Heap& heap, const Block& memory, Stream later);
+  void prepare();
+  void carryOut() noexcept;
+  void letGo(Block& block) noexcept;
+  void make(const Making& making) noexcept;
+
+  Core& core_;
+  Pool& pool_;
+  const std::vector<LiveBlock>& wanted_;
+  std::map<Stream, bool> forgotten_;  ///< of the streams of `wanted_`
+  std::vector<Heap*> heaps_;          ///< of the pool, and locked, during a look
+  // What is to be done, as the last look has found it.
+  std::map<Address, Block*> leaving_;
+  std::vector<Making> making_;
+  std::vector<Need> needs_;
+  pages::Comeback comeback_;
+  std::vector<Need> ordered_;  ///< what the device sees to by now
+  Restored restored_;
+};
+
+// What has changed is said without host memory.
+Restored Restoration::run() {
   const std::unique_lock still = pool_.backing().holdStill();
   findForgotten();
-  if (tryNow()) return;
+  if (tryNow()) return std::move(restored_);
   for (const Need& need : needs_) core_.progress.refresh(*need.heap);
-  if (tryNow()) return;
+  if (tryNow()) return std::move(restored_);
   for (const Need& need : needs_) order(need);
   if (!tryNow()) refuse(*needs_.front().wanted, kInUse);
+  return std::move(restored_);
 }
 
 // Whether a stream is gone is asked before any heap is locked. Nothing can be done on it: it may
@@ -88,26 +131,18 @@ bool Restoration::tryNow() {
 
 // Everything that the earlier stream had queued when its epoch ended: what is freed meanwhile waits
 // for another look.
-void Restoration::order(const Need& need) {
-  Heap& heap = *need.heap;
-  EpochMark until;
+void Restoration::order(Need need) {
   {
-    const MutexLock lock(heap.mutex());
-    until = heap.endedEpoch();
+    const MutexLock lock(need.heap->mutex());
+    need.until = need.heap->endedEpoch();
   }
   const RelaxedCaptureMode relaxed(core_.device);
-  const Stream earlier = heap.stream();
-  StreamProgress& progress = core_.progress;
-  if (progress.idle(earlier) || progress.orderAfter(need.later, earlier))
-    ordered_.push_back({need, until});
+  const Stream earlier = need.heap->stream();
+  if (core_.progress.idle(earlier) || core_.progress.orderAfter(need.later, earlier))
+    ordered_.push_back(need);
 }
 
-// ---- Looking -----------------------------------------------------------------------------------
-
-void Restoration::refuse(const LiveBlock& block, const char* why) {
-  throw PoolError(fmt::format("cannot set back its block of {} bytes at {:#x}: {}", block.bytes,
-                              block.address, why));
-}
+// ---- Looking ------------------------------------------------------------------------------------
 
 // Each look begins anew: the pool's user sees to it that nothing else happens in the pool, but
 // memory of it goes back to the device, is lent, or, where the pool is draining, moves elsewhere.
@@ -134,7 +169,7 @@ void Restoration::compare(std::vector<bool>& there) {
       if (it != wanted_.end() && *it == live) {
         there[std::size_t(it - wanted_.begin())] = true;
       } else {
-        leaving_[live.address] = {heap, &block};
+        leaving_[live.address] = &block;
       }
     });
   }
@@ -155,12 +190,12 @@ void Restoration::checkPlace(const LiveBlock& wanted) {
   const Address from = segment->placeOf(wanted.address), to = from + wanted.bytes;
   if (to > segment->end()) refuse(wanted, kGone);
   checkMemory(wanted, *heap, *segment, from, to, {wanted.stream});
-  making_.push_back({&wanted, heap, segment});
-  if (heap->onPages()) checkPages(wanted, making_.back());
+  making_.push_back({&wanted, segment});
+  if (heap->onPages()) checkPages(wanted, *segment);
 }
 
-void Restoration::checkPages(const LiveBlock& wanted, const Making& place) {
-  const auto& range = static_cast<const pages::PageRange&>(*place.segment);
+void Restoration::checkPages(const LiveBlock& wanted, HeapSegment& place) {
+  const auto& range = static_cast<const pages::PageRange&>(place);
   const Address from = range.placeOf(wanted.address);
   std::vector<pages::Mapping*> away;
   if (!comeback_.want(range, from, from + wanted.bytes, away)) refuse(wanted, kGone);
@@ -169,7 +204,7 @@ void Restoration::checkPages(const LiveBlock& wanted, const Making& place) {
     Heap& source = *now.range->home;
     if (!holds(&source)) refuse(wanted, kGone);
     checkMemory(wanted, source, *now.range, now.place(), now.placeEnd(),
-                {wanted.stream, place.heap->stream()});
+                {wanted.stream, range.home->stream()});
   }
 }
 
@@ -179,18 +214,11 @@ void Restoration::checkMemory(const LiveBlock& wanted, Heap& heap, const Segment
                               Address from, Address to, const std::vector<Stream>& users) {
   for (const Block* b = segment.covering(from); b && b->address() < to; b = b->next) {
     if (b->isHole()) continue;
-    if (!b->isFree() && !(isLeaving(*b) && ownAlone(heap, *b))) refuse(wanted, kInUse);
+    const auto leaving = leaving_.find(deviceAddress(*b));
+    const bool leaves = leaving != leaving_.end() && leaving->second == b && !isUsedElsewhere(*b);
+    if (!b->isFree() && !leaves) refuse(wanted, kInUse);
     for (const Stream user : users) require(wanted, heap, *b, user);
   }
-}
-
-bool Restoration::ownAlone(const Heap& heap, const Block& block) {
-  return block.use.uses == nullptr && block.use.stream == heap.stream();
-}
-
-bool Restoration::isLeaving(const Block& block) const {
-  const auto it = leaving_.find(deviceAddress(block));
-  return it != leaving_.end() && it->second.block == &block;
 }
 
 // What is free was used until its epoch; what is about to be freed, until now, and nobody goes on
@@ -201,7 +229,7 @@ void Restoration::require(const LiveBlock& wanted, Heap& heap, const Block& memo
   const std::uint32_t generation = heap.completion().now().generation;
   if (memory.isFree() && heap.completion().complete({memory.epoch, generation})) return;
   const auto same = [&](const Need& need) { return need.heap == &heap && need.later == later; };
-  const auto covers = [&](const Ordered& ordered) {
+  const auto covers = [&](const Need& ordered) {
     const EpochMark& until = ordered.until;
     return same(ordered) &&
            (!memory.isFree() || (until.generation == generation && memory.epoch <= until.epoch));
@@ -210,23 +238,24 @@ void Restoration::require(const LiveBlock& wanted, Heap& heap, const Block& memo
   needs_.push_back({&wanted, &heap, later});
 }
 
-// ---- Carrying out ------------------------------------------------------------------------------
+// ---- Carrying out -------------------------------------------------------------------------------
 
 // All that may fail comes before anything changes.
 void Restoration::prepare() {
-  for (const auto& [address, leaving] : leaving_) freed_.push_back(toPointer(address));
-  for (const Making& making : making_) made_.push_back(toPointer(making.wanted->address));
-  used_elsewhere_.reserve(leaving_.size());
+  for (const auto& [address, leaving] : leaving_) restored_.freed.push_back(toPointer(address));
+  for (const Making& making : making_) restored_.made.push_back(toPointer(making.wanted->address));
+  restored_.used_elsewhere.reserve(leaving_.size());
   comeback_.prepare();
   const std::size_t changes = 2 * (making_.size() + comeback_.count());  // at most, in any heap
   for (const Making& making : making_) {
-    making.heap->mutex().assertHeld();
-    making.heap->layout(making.segment->kind).prepareHoles(unsigned(changes));
+    Heap& heap = *making.segment->heap.load(std::memory_order_relaxed);
+    heap.mutex().assertHeld();
+    heap.layout(making.segment->kind).prepareHoles(unsigned(changes));
   }
 }
 
 void Restoration::carryOut() noexcept {
-  for (const auto& [address, leaving] : leaving_) letGo(*leaving.heap, *leaving.block);
+  for (const auto& [address, leaving] : leaving_) letGo(*leaving);
   if (pool_.onPages()) {
     core_.pages.mutex().assertHeld();
     core_.pages.bring(comeback_);
@@ -235,10 +264,12 @@ void Restoration::carryOut() noexcept {
 }
 
 // What other streams use is freed as ever, once the locks are given up.
-void Restoration::letGo(Heap& heap, Block& block) noexcept {
-  if (!ownAlone(heap, block)) return used_elsewhere_.push_back(deviceAddress(block));
+void Restoration::letGo(Block& block) noexcept {
+  const Address address = deviceAddress(block);
+  if (isUsedElsewhere(block)) return restored_.used_elsewhere.push_back(address);
+  Heap& heap = heapOf(block);
   heap.mutex().assertHeld();
-  heap.frees().note(deviceAddress(block), block.granules, nullptr, threadNumber());
+  heap.frees().note(address, block.granules, nullptr, threadNumber());
   heap.release(block, core_.now());
 }
 
@@ -247,14 +278,19 @@ void Restoration::make(const Making& making) noexcept {
   const Address place = making.segment->placeOf(block.address);
   Block* const free = making.segment->covering(place);
   CISTERN_CHECK(free && free->isFree() && place + block.bytes <= free->end());
-  Request request;
-  request.bytes = block.requested;
-  request.granules = std::uint32_t(block.bytes >> kGranuleShift);
-  request.kind = making.segment->kind;
-  request.stream = block.stream;
-  request.pool = &pool_;
-  making.heap->mutex().assertHeld();
-  making.heap->allocateFrom(*free, request, place);
+  const Request request{block.requested, std::uint32_t(block.bytes >> kGranuleShift),
+                        making.segment->kind, block.stream, &pool_};
+  Heap& heap = heapOf(*free);
+  heap.mutex().assertHeld();
+  heap.allocateFrom(*free, request, place);
+}
+
+}  // namespace
+
+Restored restore(Core& core, Pool& pool, const std::vector<LiveBlock>& wanted) {
+  if (!areLiveBlocks(wanted))
+    throw PoolError("cannot be set back: its blocks are not as they were said");
+  return Restoration(core, pool, wanted).run();
 }
 
 }  // namespace cistern

@@ -1,11 +1,12 @@
 #include "allocator/engine/reports/hooks.hpp"
 
+#include <new>
 #include <optional>
 #include <utility>
 
 #include <fmt/format.h>
 
-#include "allocator/engine/reports/hook_scope.hpp"
+#include "allocator/base/thread_slots.hpp"
 #include "allocator/engine/reports/misuse_scope.hpp"
 #include "cistern/error.hpp"
 
@@ -25,6 +26,10 @@ class Counted {
 
  private:
   std::atomic<std::uint32_t>& count_;
+};
+
+struct LastMisuse {
+  Misuse misuse;
 };
 
 }  // namespace
@@ -103,6 +108,22 @@ bool Hooks::tidy(Tidying why) {
     tidier = tidier_;
   }
   return tidier(why);
+}
+
+// ---- Who waits to be told -----------------------------------------------------------------------
+
+const Misuse& MisuseScope::last() { return ThreadSlot<LastMisuse>::mine().misuse; }
+
+// Null is never misused, so that it can stand for a pointer that was.
+bool MisuseScope::tell(const Misuse& misuse) noexcept {
+  if (awaited_ == nullptr || toAddress(awaited_) != misuse.pointer) return false;
+  try {
+    ThreadSlot<LastMisuse>::mine().misuse = misuse;
+  } catch (const std::bad_alloc&) {
+    return false;  // it is printed, then
+  }
+  awaited_ = nullptr;
+  return true;
 }
 
 }  // namespace cistern

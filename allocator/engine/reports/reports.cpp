@@ -60,16 +60,6 @@ namespace {
 
 constexpr std::size_t kHoldersShown = 8;
 
-void noteHolders(Heap& heap, SizeKind kind, std::vector<HolderReport>& holders)
-    CISTERN_REQUIRES(heap.mutex()) {
-  for (const Segment* s = heap.layout(kind).segments(); s; s = s->next) {
-    for (const Block* b = s->first; b; b = b->next) {
-      if (b->state() != BlockState::kAllocated) continue;
-      holders.push_back({deviceAddress(*b), b->bytes(), heap.streamOf(*b)});
-    }
-  }
-}
-
 void keepLargest(std::vector<HolderReport>& holders) {
   std::sort(holders.begin(), holders.end(), [](const HolderReport& a, const HolderReport& b) {
     return a.bytes != b.bytes ? a.bytes > b.bytes : a.address < b.address;
@@ -92,11 +82,14 @@ HeapReport reportOf(Heap& heap, std::vector<HolderReport>& holders) {
   report.allocated = bytes(Stat::kAllocatedBytes);
   report.pending = bytes(Stat::kActiveBytes) - report.allocated;
   report.free = report.reserved - bytes(Stat::kActiveBytes);
-  for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
+  for (SizeKind kind : kSizeKinds) {
     report.largest_free =
         std::max(report.largest_free, largestFree(heap.layout(kind).freeBlocks()));
-    noteHolders(heap, kind, holders);
   }
+  forEachBlock(heap, [&](const Block& block) {
+    if (block.state() == BlockState::kAllocated)
+      holders.push_back({deviceAddress(block), block.bytes(), heap.streamOf(block)});
+  });
   return report;
 }
 

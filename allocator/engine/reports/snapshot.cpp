@@ -1,11 +1,8 @@
-#include "allocator/engine/reports/snapshot.hpp"
-
 #include <algorithm>
 
 #include <fmt/format.h>
 
-#include "allocator/engine/all_heaps.hpp"
-#include "cistern/statistics.hpp"
+#include "allocator/engine/statistics/accounting.hpp"
 
 namespace cistern {
 namespace {
@@ -75,10 +72,9 @@ Snapshot snapshotOf(Core& core) {
   withAllHeaps(core, [&](const std::vector<Heap*>& heaps) {
     for (Heap* heap : heaps) {
       heap->mutex().assertHeld();
-      for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
-        for (const Segment* s = heap->layout(kind).segments(); s != nullptr; s = s->next)
-          snapshot.segments.push_back(pictureOf(*heap, static_cast<const HeapSegment&>(*s)));
-      }
+      forEachSegment(*heap, [&](const HeapSegment& segment) {
+        snapshot.segments.push_back(pictureOf(*heap, segment));
+      });
     }
   });
   std::ranges::sort(snapshot.segments, {}, &SnapshotSegment::address);

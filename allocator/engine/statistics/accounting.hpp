@@ -1,26 +1,35 @@
-// What the allocator as a whole has, and what always holds of it. It owns nothing. Thread-safe;
-// whoever looks at all heaps holds them still meanwhile, in the order in which they were made.
+// What an allocator as a whole has, and what always holds of it. Thread-safe; what looks at all
+// heaps holds them still meanwhile.
 #pragma once
 
+#include <vector>
+
+#include "allocator/engine/cache/held_caches.hpp"
 #include "allocator/engine/core.hpp"
+#include "allocator/engine/heap/heap_locks.hpp"
+#include "cistern/statistics.hpp"
 
 namespace cistern {
 
-class Accounting {
- public:
-  explicit Accounting(Core& core) : core_(core) {}
+MemoryStats memoryStats(Core& core);
+/// What the pool holds at this moment: each `current`, and nothing else.
+MemoryStats::Values statsOf(const Core& core, const Pool& pool);
+CacheInfo cacheInfo(Core& core);
+/// Every segment and block (reports/snapshot.cpp). Throws std::bad_alloc.
+Snapshot snapshotOf(Core& core);
+/// Checks the invariants of heaps, caches, pages, the segment map and the limit; aborts on a broken
+/// one.
+void audit(Core& core);
 
-  MemoryStats memoryStats() const;
-  CacheInfo cacheInfo() const;
-  /// Checks the invariants of heaps, caches, pages, the segment map and the limit; aborts on a
-  /// broken one.
-  void audit() const;
-
- private:
-  void auditHeaps() const;
-  std::uint64_t hostBytes() const;
-
-  Core& core_;
-};
+/// Calls visit(const std::vector<Heap*>&) with the locks of all heaps held and the threads' caches
+/// empty. The heaps are in the order in which they were made.
+template <class Visit>
+void withAllHeaps(Core& core, Visit visit) {
+  const MutexLock lock(core.heaps_mutex);
+  std::vector<Heap*> heaps = core.heaps.all();
+  const HeapLocks locks(core.heaps_mutex, heaps);
+  const HeldCaches held_still(heaps);
+  visit(heaps);
+}
 
 }  // namespace cistern

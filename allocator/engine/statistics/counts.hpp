@@ -11,6 +11,8 @@ namespace cistern {
 
 /// One number for each statistic.
 using StatArray = std::array<std::int64_t, kStatCount>;
+inline std::int64_t& at(StatArray& all, Stat stat) { return all[std::size_t(stat)]; }
+inline std::int64_t at(const StatArray& all, Stat stat) { return all[std::size_t(stat)]; }
 
 struct Counts {
   std::int64_t blocks = 0;        ///< that the program holds
@@ -31,10 +33,19 @@ struct Counts {
   Counts operator-() const { return {-blocks, -bytes, -requested, -split_blocks, -split_bytes}; }
   friend Counts operator+(Counts a, const Counts& b) { return a += b; }
   friend Counts operator-(Counts a, const Counts& b) { return a -= b; }
+  /// What the program holds is active.
+  void addTo(StatArray& all) const {
+    at(all, Stat::kAllocation) += blocks, at(all, Stat::kActive) += blocks;
+    at(all, Stat::kAllocatedBytes) += bytes, at(all, Stat::kActiveBytes) += bytes;
+    at(all, Stat::kRequestedBytes) += requested;
+    at(all, Stat::kInactiveSplit) += split_blocks,
+        at(all, Stat::kInactiveSplitBytes) += split_bytes;
+  }
   Counts half() const {
     return {blocks / 2, bytes / 2, requested / 2, split_blocks / 2, split_bytes / 2};
   }
   bool anyNegative() const { return (blocks | bytes | requested | split_blocks | split_bytes) < 0; }
+  bool any() const { return (blocks | bytes | requested | split_blocks | split_bytes) != 0; }
   /// Each the smaller, or the larger, of the two.
   friend Counts least(const Counts& a, const Counts& b) {
     return {std::min(a.blocks, b.blocks), std::min(a.bytes, b.bytes),

@@ -29,6 +29,14 @@ std::string quoted(std::string_view text) {
 
 }  // namespace
 
+std::string_view statName(Stat stat) {
+  static constexpr std::array<std::string_view, kStatCount> kNames = {
+      "allocation",      "segment",        "active",       "inactive_split",
+      "allocated_bytes", "reserved_bytes", "active_bytes", "inactive_split_bytes",
+      "requested_bytes"};
+  return kNames[std::size_t(stat)];
+}
+
 std::vector<StatRow> statRows(const MemoryStats& stats) {
   std::vector<StatRow> rows;
   for (std::size_t s = 0; s < kStatCount; ++s) {

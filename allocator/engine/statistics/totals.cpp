@@ -7,7 +7,6 @@
 #include "allocator/base/process.hpp"
 #include "allocator/base/registry.hpp"
 #include "allocator/base/thread_slots.hpp"
-#include "allocator/engine/statistics/all_still.hpp"
 
 namespace cistern {
 namespace {
@@ -38,6 +37,38 @@ Counts stepOf(std::int64_t bytes) {
 }
 
 }  // namespace
+
+/// Holds all threads' counters still for a scope, with what they have in the sums.
+class Totals::AllStill {
+ public:
+  explicit AllStill(Totals& all) noexcept CISTERN_REQUIRES(all.mutex_)
+      : all_(all), own_(all.mine()) {
+    bool others = false;
+    for (ThreadCounters* const one : all_.threads_) {
+      if (one == own_) continue;
+      one->gate.close();
+      others = true;
+    }
+    if (others) BiasedGate::barrier();
+    for (ThreadCounters* const one : all_.threads_) {
+      if (one != own_) one->gate.awaitOwner();
+      all_.fold(*one);
+    }
+  }
+  ~AllStill() {
+    all_.raisePeaks();
+    for (ThreadCounters* const one : all_.threads_) {
+      all_.deal(*one);
+      if (one != own_) one->gate.open();
+    }
+  }
+  AllStill(const AllStill&) = delete;
+  AllStill& operator=(const AllStill&) = delete;
+
+ private:
+  Totals& all_;
+  const ThreadCounters* const own_;
+};
 
 // ---- Threads come and go ------------------------------------------------------------------------
 
@@ -133,8 +164,7 @@ void Totals::count(SizeKind kind, const Counts& by, const Counts& taken) noexcep
     if (own->of(kind).change(by, taken)) publishLocked(*own);
     return;
   }
-  kinds_[std::size_t(kind)].now += by;
-  kinds_[std::size_t(kind)].taken += taken;
+  add(std::size_t(kind), by, taken);
   // The one thread that publishes late may have given back what still counts as published.
   if (threads_.size() != 1) return raisePeaks();
   if (by.blocks > 0) (void)AllStill(*this);
@@ -167,8 +197,7 @@ std::int64_t Totals::mostStep() const noexcept {
 void Totals::fold(ThreadCounters& counters) noexcept {
   for (std::size_t kind = 0; kind < kSizeKindCount; ++kind) {
     ThreadCounters::Kind& own = counters.kinds[kind];
-    kinds_[kind].now += own.withheld + (own.then - own.room);
-    kinds_[kind].taken += own.taken;
+    add(kind, own.withheld + (own.then - own.room), own.taken);
     own = {};
   }
 }
@@ -181,7 +210,7 @@ void Totals::deal(ThreadCounters& counters) noexcept {
   for (std::size_t kind = 0; kind < kSizeKindCount; ++kind) {
     ThreadCounters::Kind& own = counters.kinds[kind];
     own.withheld = own.room = own.then = half;
-    kinds_[kind].now -= half;
+    add(kind, -half, {});
     own.most_room = half + half;
     own.most_room.bytes -= half.bytes / 2;  // so that blocks need not be looked at
   }
@@ -200,6 +229,54 @@ void Totals::dealAlone(ThreadCounters& counters) noexcept {
     own.room = own.then = rooms[kind];
     own.most_room = kPlenty;
   }
+}
+
+// ---- What no hit changes ------------------------------------------------------------------------
+
+// Rooms were dealt by what was active then. Only what becomes active anew may take it beyond.
+void Totals::countPending(SizeKind kind, std::uint64_t bytes, int blocks, bool anew) noexcept {
+  const MutexLock lock(mutex_);
+  for (const std::size_t of : {std::size_t(kind), kBoth}) {
+    for (StatArray* all : {&now_[of], anew ? &taken_[of] : nullptr}) {
+      if (all == nullptr) continue;
+      at(*all, Stat::kActive) += blocks;
+      at(*all, Stat::kActiveBytes) += blocks * std::int64_t(bytes);
+    }
+  }
+  if (blocks < 0) return;
+  if (threads_.size() > 1) return raisePeaks();
+  if (anew || mine() != nullptr) (void)AllStill(*this);
+}
+
+// ---- Reading ------------------------------------------------------------------------------------
+
+Totals::Reading Totals::read() noexcept {
+  const MutexLock lock(mutex_);
+  const AllStill still(*this);
+  raisePeaks();
+  return {valuesOf(kBoth), valuesOf(0), valuesOf(1), exact_};
+}
+
+void Totals::resetPeaks() noexcept {
+  const MutexLock lock(mutex_);
+  const AllStill still(*this);
+  peak_ = {};
+  exact_ = true;
+}
+
+void Totals::resetAccumulated() noexcept {
+  const MutexLock lock(mutex_);
+  const AllStill still(*this);
+  taken_before_ = taken_;
+  for (std::size_t kind = 0; kind < kKinds; ++kind) {
+    for (std::size_t stat = 0; stat < kStatCount; ++stat)
+      given_before_[kind][stat] = taken_[kind][stat] - now_[kind][stat];
+  }
+}
+
+std::size_t Totals::hostBytes() const noexcept {
+  const MutexLock lock(mutex_);
+  return threads_.size() * (sizeof(ThreadCounters) + sizeof(threads_[0]));
 }
 
 }  // namespace cistern

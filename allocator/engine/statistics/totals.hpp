@@ -34,8 +34,6 @@ class Totals {
   /// `device_total`: bytes of memory that the device has.
   explicit Totals(std::uint64_t device_total = 0);
   ~Totals();
-  Totals(const Totals&) = delete;
-  Totals& operator=(const Totals&) = delete;
 
   // ---- The calling thread ----------------------------------------------------------------------
 
@@ -104,23 +102,19 @@ class Totals {
   void raisePeaks() noexcept CISTERN_REQUIRES(mutex_);
   void raisePeaksOfBacking() noexcept CISTERN_REQUIRES(mutex_);
   MemoryStats::Values valuesOf(std::size_t kind) const noexcept CISTERN_REQUIRES(mutex_);
-  StatArray now(std::size_t kind) const noexcept CISTERN_REQUIRES(mutex_);
-  StatArray taken(std::size_t kind) const noexcept CISTERN_REQUIRES(mutex_);
   Counts room(std::size_t kind) const noexcept CISTERN_REQUIRES(mutex_);
-
-  /// What was counted of one kind, published by whomever.
-  struct Kind {
-    Counts now, taken;
-    Counts pending, set_aside;  ///< of the latter, what became active without being allocated
-    std::int64_t segments = 0, segments_taken = 0;
-    std::int64_t reserved = 0, reserved_taken = 0;
-  };
+  void add(std::size_t kind, const Counts& by, const Counts& taken) noexcept
+      CISTERN_REQUIRES(mutex_);
+  void addBacking(SizeKind kind, std::int64_t segments, std::int64_t bytes, bool taken) noexcept
+      CISTERN_REQUIRES(mutex_);
 
   const std::int64_t device_total_;
   const std::uint64_t number_;
   mutable Mutex mutex_;
   std::vector<ThreadCounters*> threads_ CISTERN_GUARDED_BY(mutex_);
-  std::array<Kind, kSizeKindCount> kinds_ CISTERN_GUARDED_BY(mutex_);
+  // What was published, by whomever.
+  std::array<StatArray, kKinds> now_ CISTERN_GUARDED_BY(mutex_){};
+  std::array<StatArray, kKinds> taken_ CISTERN_GUARDED_BY(mutex_){};
   std::array<StatArray, kKinds> peak_ CISTERN_GUARDED_BY(mutex_){};
   std::array<StatArray, kKinds> taken_before_ CISTERN_GUARDED_BY(mutex_){};
   std::array<StatArray, kKinds> given_before_ CISTERN_GUARDED_BY(mutex_){};

@@ -1,64 +1,47 @@
 // Memory of other streams: blocks that wait for work elsewhere, and free memory that one stream
-// leaves and another could use. It owns the pending frees.
+// leaves and another could use.
 //
 // There are two ways to use another heap's free block (whole pages move, which is
 // pages/mover.hpp's). A wholly free segment whose last use is complete is adopted: it moves, and is
 // the new heap's own from then on. Otherwise the block is a loan: it stays the owner's, and its
 // free waits for the stream it is lent to, as a recorded use would.
 //
-// Thread-safe. Takes heaps' locks one at a time, but for adopt, which holds two of them under
+// Thread-safe. Takes heaps' locks one at a time, but to adopt, which holds two of them under
 // Core::heaps_mutex; what is lent by a pool is looked for under the backing's lock, too. Nothing
 // here may be called with a heap's lock held.
 #pragma once
 
-#include "allocator/engine/flusher.hpp"
-#include "allocator/engine/streams/pending_frees.hpp"
+#include "allocator/engine/engine.hpp"
 
 namespace cistern {
 
-class CrossStream {
- public:
-  CrossStream(Core& core, Flusher& flusher);
+/// The block at the address is used on `stream` too. False when there is no such block. Throws
+/// std::bad_alloc.
+bool recordUse(Core& core, Address address, Stream stream);
+/// A block that has become pending is free when the work queued by now on all of `uses` is
+/// complete. `captured`: a capture that is under way may have had the memory.
+void deferFree(Engine& engine, Heap& heap, Block& block, const StreamUses& uses,
+               bool captured = false) noexcept;
+/// A pending block is free now.
+void putBack(Engine& engine, const PendingFrees::Pending& pending) noexcept;
+/// Whether no stream that this allocator knows has work queued.
+bool streamsAreIdle(Engine& engine);
 
-  /// The block is used on `stream` too. False when there is no such block. Throws std::bad_alloc.
-  bool record(Address address, Stream stream);
+// ---- A block for a request out of other heaps, or null
+// -------------------------------------------
 
-  /// A block that has become pending is free when the work queued by now on all of `uses` is
-  /// complete. `captured`: a capture that is under way may have had the memory.
-  void deferFree(Heap& heap, Block& block, const StreamUses& uses, bool captured = false) noexcept;
-  /// A pending block is free now.
-  void putBack(const PendingFrees::Pending& pending) noexcept;
-  PendingFrees& pending() noexcept { return pending_; }
-  /// Whether no stream that this allocator knows has work queued.
-  bool streamsAreIdle();
-
-  // ---- A block for a request out of other heaps, or null ----------------------------
-
-  /// An idle segment, adopted. With `parts`, also parts of segments and of ranges, lent. All of it
-  /// complete.
-  Block* takeComplete(Heap& heap, const Request& request, bool parts);
-  /// A loan that queued work may still use: the request's stream is ordered after it on the device.
-  /// Not out of a pool that is captured into.
-  Block* loanInOrder(Heap& heap, const Request& request);
-  /// The same once the host has waited for the whole device, for streams that were destroyed and
-  /// cannot be asked.
-  Block* loanWhenIdle(Heap& heap, const Request& request);
-  /// What lies free in a pool that lends, rather than be out of memory: a block as it is, as a
-  /// loan, or wholly free pages. Never what a graph may write to.
-  Block* fromLenders(Heap& heap, const Request& request);
-
- private:
-  Heap* nextOwner(std::size_t& next, const std::vector<Heap*>& all, bool parts);
-  Block* takeFrom(Heap& owner, Heap& heap, const Request& request, bool parts);
-  Block* adopt(HeapSegment& segment, Heap& owner, Heap& heap, const Request& request);
-  bool mayAdopt(const Heap& owner, const Heap& heap, const HeapSegment& segment) const;
-  template <class MakeSafe>
-  Block* loan(Heap& heap, const Request& request, MakeSafe make_safe);
-  Block* fromLender(Heap& owner, const Request& request);
-
-  Core& core_;
-  Flusher& flusher_;
-  PendingFrees pending_;
-};
+/// What is looked at: idle segments, which are adopted; or also parts of segments and of ranges.
+enum class Extent : std::uint8_t { kSegments, kParts };
+/// One whose last use is complete.
+Block* takeComplete(Engine& engine, Heap& heap, const Request& request, Extent extent);
+/// A loan that queued work may still use: the request's stream is ordered after it on the device.
+/// Not out of a pool that is captured into.
+Block* loanInOrder(Engine& engine, Heap& heap, const Request& request);
+/// The same once the host has waited for the whole device, for streams that were destroyed and
+/// cannot be asked.
+Block* loanWhenIdle(Engine& engine, Heap& heap, const Request& request);
+/// What lies free in a pool that lends, rather than be out of memory: a block as it is, as a loan,
+/// or wholly free pages. Never what a graph may write to.
+Block* takeFromLenders(Engine& engine, Heap& heap, const Request& request);
 
 }  // namespace cistern

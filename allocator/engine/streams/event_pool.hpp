@@ -36,8 +36,6 @@ class EventPool {
   explicit EventPool(Device& device) : device_(device) {}
   /// Destroys the spare ones, if the driver may still be called.
   ~EventPool();
-  EventPool(const EventPool&) = delete;
-  EventPool& operator=(const EventPool&) = delete;
 
   /// A spare event, or a new one.
   Result<SharedEvent> take() noexcept;

@@ -36,8 +36,6 @@ class KnownStreams {
  public:
   KnownStreams(Device& device, EventPool& events, HeapTable& heaps)
       : device_(device), events_(events), heaps_(heaps) {}
-  KnownStreams(const KnownStreams&) = delete;
-  KnownStreams& operator=(const KnownStreams&) = delete;
 
   /// A verb names the stream. If one with that handle has gone this is another, and what is queued
   /// on it from now on comes after the end of that one. The host waits for that end only if the

@@ -55,8 +55,6 @@ class PendingFrees {
                std::function<void(const Pending&)> release)
       : device_(device), events_(events), streams_(streams), release_(std::move(release)) {}
   ~PendingFrees();
-  PendingFrees(const PendingFrees&) = delete;
-  PendingFrees& operator=(const PendingFrees&) = delete;
 
   /// Blocks that wait; a hint outside of any lock, exact when nobody is in add or poll.
   std::size_t waiting() const noexcept { return waiting_.load(std::memory_order_relaxed); }

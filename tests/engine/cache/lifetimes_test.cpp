@@ -6,7 +6,8 @@
 #include <random>
 #include <set>
 
-#include "allocator/engine/engine.hpp"
+#include "allocator/engine/pools/restoration.hpp"
+#include "allocator/engine/slow_path.hpp"
 #include "tests/engine/cache/thread_cache_support.hpp"
 
 namespace cistern::test {
@@ -202,12 +203,12 @@ TEST_CASE("what a router sends to a pool does not come from a thread's full cach
   rig.allocator.engine().pools.setRouter(&router);
   void* in_pool = rig.allocator.allocate(4 * kKiB, stream);
   CHECK(in_pool != kept);
-  const std::vector<LiveBlock> live = rig.allocator.engine().pools.liveBlocks(pool);
+  const std::vector<LiveBlock> live = liveBlocks(rig.allocator.engine(), pool);
   REQUIRE(live.size() == 1);
   CHECK(live[0].address == toAddress(in_pool));
   rig.allocator.free(held);  // of the default pool, while requests go elsewhere
   rig.allocator.free(in_pool);
-  CHECK(rig.allocator.engine().pools.liveBlocks(pool).empty());
+  CHECK(liveBlocks(rig.allocator.engine(), pool).empty());
   CHECK(rig.allocator.allocate(4 * kKiB, stream) == in_pool);
   rig.allocator.engine().pools.setRouter(nullptr);
   const std::set<void*> again = {rig.allocator.allocate(4 * kKiB, stream),
@@ -231,9 +232,8 @@ TEST_CASE("frees into a pool leave the cache of the same stream alone", "[engine
         std::vector<void*> blocks;
         for (std::size_t n = 0; n < 20; ++n) {
           const std::size_t bytes = (1 + n % 5) * 700 * kKiB;
-          blocks.push_back(i == 0
-                               ? rig.allocator.engine().allocate_path.allocate(bytes, stream, pool)
-                               : rig.allocator.allocate(bytes, stream));
+          blocks.push_back(i == 0 ? slow_path::allocate(rig.allocator.engine(), bytes, stream, pool)
+                                  : rig.allocator.allocate(bytes, stream));
         }
         for (void* block : blocks) rig.allocator.free(block);
         if (round % 4 == 0) rig.allocator.emptyCache();

@@ -94,20 +94,15 @@ TEST_CASE("a block is found by its address while its record stands for it", "[en
 TEST_CASE("a cache is listed when something comes into it, once until it is looked at",
           "[engine][part]") {
   OneCache rig;
-  std::vector<ThreadCache*> listed;
-  rig.filled.takeAll(listed);
-  CHECK(listed.empty());
+  CHECK(rig.ground.filled.takeAll().empty());
   Block& block = rig.held(kKiB);
   Block& sent = rig.held(kKiB);
   CHECK(rig.accept(block));
   CHECK(rig.accept(rig.held(kKiB)));
-  rig.filled.takeAll(listed);
-  CHECK(listed == std::vector{&rig.cache});
-  rig.filled.takeAll(listed);
-  CHECK(listed.empty());
+  CHECK(rig.ground.filled.takeAll() == std::vector{&rig.cache});
+  CHECK(rig.ground.filled.takeAll().empty());
   CHECK(rig.giveBack(sent) == RemoteFrees::Answer::kTaken);
-  rig.filled.takeAll(listed);
-  CHECK(listed == std::vector{&rig.cache});
+  CHECK(rig.ground.filled.takeAll() == std::vector{&rig.cache});
 }
 
 }  // namespace cistern::test

@@ -8,13 +8,13 @@
 namespace cistern::test {
 
 struct OneCache : Parts {
-  explicit OneCache(std::int64_t budget = 1 << 30, std::uint64_t small = 64 * kKiB,
-                    std::uint64_t large = 8 * kMiB) {
-    ground.budget = budget;
-    filled.makeRoom(1);
+  explicit OneCache(std::int64_t budget = 1 << 30, std::int64_t small = 64 * kKiB,
+                    std::int64_t large = 8 * kMiB)
+      : ground{1, small, large, budget, tick} {
+    ground.filled.makeRoom(1);
     const MutexLock lock(heap.mutex());
     cache.bind(1, 0, heap, 5, ground);
-    cache.open(small, large, *counters);
+    cache.open(*counters);
     heap.addCache(cache);
   }
   ~OneCache() {
@@ -41,7 +41,8 @@ struct OneCache : Parts {
   void free(Block& block) {
     if (accept(block)) return;
     const MutexLock lock(heap.mutex());
-    cache.blocks().heap().letGo(block, WhoFreed(nullptr, 0));
+    ownership::leaveToHeap(block, heap.stream());
+    heap.release(block, tick);
   }
   /// The way in of who knows whose the cache is.
   struct Door {
@@ -79,8 +80,7 @@ struct OneCache : Parts {
   }
 
   std::atomic<std::uint64_t> tick{1};
-  FilledCaches filled;
-  CacheGround ground{1, 0, tick, filled};
+  CacheGround ground;
   ThreadCounters* const counters = totals.join();
   ThreadCache cache;
   Heap heap{pool, stream(), 16, totals};

@@ -68,15 +68,15 @@ TEST_CASE("without a budget nothing is kept, and what was granted comes back at 
   OneCache poor(32 * kKiB, 64 * kKiB);  // all or nothing
   Block& block = poor.held(kKiB);
   CHECK_FALSE(poor.accept(block));
-  CHECK(poor.ground.budget == std::int64_t(32 * kKiB));
+  CHECK(poor.ground.left == std::int64_t(32 * kKiB));
   poor.free(block);
 
   OneCache rig(100 * kKiB, 64 * kKiB);
   CHECK(rig.accept(rig.held(kKiB)));
-  CHECK(rig.ground.budget == std::int64_t(36 * kKiB));
+  CHECK(rig.ground.left == std::int64_t(36 * kKiB));
   const MutexLock lock(rig.heap.mutex());
   rig.cache.close();
-  CHECK(rig.ground.budget == std::int64_t(100 * kKiB));
+  CHECK(rig.ground.left == std::int64_t(100 * kKiB));
 }
 
 TEST_CASE("while the gate is closed its owner gets nothing from the cache, nor into it",

@@ -4,7 +4,7 @@
 #include <atomic>
 #include <memory>
 
-#include "allocator/engine/engine.hpp"
+#include "allocator/engine/slow_path.hpp"
 #include "tests/engine/cache/thread_cache_support.hpp"
 
 namespace cistern::test {
@@ -220,7 +220,7 @@ TEST_CASE("what an idle thread keeps serves others before they are out of memory
                         : owner.keep(rig.allocator, 1, 60 * kMiB, own);
       Pool& kept_apart = rig.allocator.engine().pools.open({0, 1}, {});
       void* block =
-          pool ? rig.allocator.engine().allocate_path.allocate(limit - kMiB, other, kept_apart)
+          pool ? slow_path::allocate(rig.allocator.engine(), limit - kMiB, other, kept_apart)
                : rig.allocator.allocate(limit - kMiB, other);
       CHECK(block != nullptr);
       CHECK(rig.allocator.memoryStats().num_ooms == 0);

@@ -3,7 +3,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "allocator/engine/engine.hpp"
+#include "allocator/engine/slow_path.hpp"
 #include "tests/stress/pools/world.hpp"
 
 namespace cistern::storm {
@@ -163,8 +163,8 @@ void World::onRelease() {
   const Use use = Use::shared(pool->users);
   if (use && dice >= 5 && !over_) {
     HeldRef held = take(pool, placeOf(0), bytes, [&] {
-      return allocator.engine().allocate_path.allocate(bytes, Stream{},
-                                                       allocator.engine().core.default_pool);
+      return slow_path::allocate(allocator.engine(), bytes, Stream{},
+                                 allocator.engine().default_pool);
     });
     if (held) shelve(std::move(held));
   }
