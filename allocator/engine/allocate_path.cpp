@@ -1,6 +1,7 @@
 #include "allocator/base/ablation.hpp"
 #include "allocator/engine/capture/capture_memory.hpp"
 #include "allocator/engine/fallbacks.hpp"
+#include "allocator/engine/fast_path.hpp"
 #include "allocator/engine/heap/stream_heaps.hpp"
 #include "allocator/engine/slow_path.hpp"
 
@@ -108,14 +109,12 @@ void* allocate(Engine& engine, std::size_t bytes, Stream stream) {
   ThreadCache* const cache = engine.caches.mine(stream);
   if (cache == nullptr || !cache->heap().serves(stream)) [[unlikely]]
     return allocateIn(engine, engine.default_pool, bytes, stream);
-  if (bytes <= CacheBins::kMostBytes) [[likely]] {
-    if (Block* const block = cache->takeAny(bytes)) {
-      const Address address = deviceAddress(*block);
-      cache->recents().remember(address, *block);
-      return toPointer(address);
-    }
-  }
-  return serve(engine, cache->heap(), cache, requestOf(engine, bytes, stream, engine.default_pool));
+  return fast_path::allocate<fast_path::AllSizes>(
+      *cache, fast_path::Known{}, bytes, stream, [](void* pointer) { return pointer; },
+      [&] {
+        return serve(engine, cache->heap(), cache,
+                     requestOf(engine, bytes, stream, engine.default_pool));
+      });
 }
 
 void* allocate(Engine& engine, std::size_t bytes, Stream stream, Pool& pool) {

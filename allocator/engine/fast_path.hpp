@@ -31,6 +31,18 @@
 
 namespace cistern::fast_path {
 
+/// The door of a caller for whom it is certain that the cache is the allocator's.
+struct Known {
+  static bool serves(const ThreadCache&) { return true; }
+  static bool has(const ThreadCache&) { return true; }
+  static bool servesInside(const ThreadCache&) { return true; }
+  static bool hasInside(const ThreadCache&) { return true; }
+  [[gnu::cold]] static void leaveAndPublish(ThreadCache& cache) noexcept {
+    cache.owner().gate().leave();
+    cache.publish();
+  }
+};
+
 // Out of line and with the verb's own arguments, so that a hit has nothing to keep for them.
 void* miss(CachingAllocator& allocator, std::size_t bytes, Stream stream);
 void freeElsewhere(CachingAllocator& allocator, void* pointer, const void* caller,
@@ -53,6 +65,12 @@ struct AllSizes {
     return to.give(block, caller);
   }
   static SizeKind kindOf(std::uint32_t granules) { return CacheBins::kindOf(granules); }
+};
+
+/// How a free finds the block among those that the cache has handed out last.
+struct Recent {
+  Address address;
+  Block* operator()(ThreadCache& cache) const { return cache.recents().find(address); }
 };
 
 // `cache`: the one that the thread used last. What the two return is what `hit` or `missed` does,
@@ -83,17 +101,17 @@ template <class Sizes = DirectSizes, class Door, class Hit, class Missed>
   return hit(pointer);
 }
 
-/// `caller`: the code that is remembered as the one that has freed. `missed` is given what the
-/// pointer is known to be, or null.
-template <class Sizes = DirectSizes, class Door, class Hit, class Missed>
-[[gnu::always_inline]] inline auto free(ThreadCache& cache, const Door& door, void* pointer,
+/// `find`: the block, or null; asked inside the gate. `caller`: the code that is remembered as the
+/// one that has freed. `missed` is given the block, or null.
+template <class Sizes = DirectSizes, class Door, class Find, class Hit, class Missed>
+[[gnu::always_inline]] inline auto free(ThreadCache& cache, const Door& door, Find find,
                                         const void* caller, Hit hit, Missed missed) noexcept {
   if (!door.has(cache)) [[unlikely]]
     return missed(nullptr);
   ThreadCounters& counters = cache.owner().counters();
   if (!counters.gate.enter()) [[unlikely]]
     return missed(nullptr);
-  Block* const block = door.hasInside(cache) ? cache.recents().find(toAddress(pointer)) : nullptr;
+  Block* const block = door.hasInside(cache) ? find(cache) : nullptr;
   // Read once: it stays while the program has the block.
   const std::uint32_t granules = block != nullptr ? block->granules : 0;
   if (block == nullptr || block->use.holder != cache.holder() ||

@@ -1,5 +1,6 @@
 #include "allocator/base/ablation.hpp"
 #include "allocator/engine/capture/capture_memory.hpp"
+#include "allocator/engine/fast_path.hpp"
 #include "allocator/engine/giving_back.hpp"
 #include "allocator/engine/slow_path.hpp"
 #include "allocator/engine/streams/cross_stream.hpp"
@@ -17,6 +18,13 @@ struct Outcome {
   StreamUses uses;             ///< those
   Heap::Due due;
 };
+
+// What the cache's owner frees, of any size. False when it is not the cache's, or there is no room.
+bool give(ThreadCache& cache, Block& block, const void* caller) noexcept {
+  return fast_path::free<fast_path::AllSizes>(
+      cache, fast_path::Known{}, [&](ThreadCache&) { return &block; }, caller, [] { return true; },
+      [](Block*) { return false; });
+}
 
 // Sends a block to the cache that it belongs to, another thread's. The program gives the block
 // back, so that its record stands still. Larger ones are kept only where no other thread uses the
@@ -92,7 +100,7 @@ void freeToHeap(Engine& engine, HeapSegment& segment, Heap& heap, Address addres
 // writing.
 void free(Engine& engine, void* pointer, const void* caller, Block* recent) noexcept {
   if (pointer == nullptr) return;
-  if (recent != nullptr && CacheTable::last().giveAny(*recent, caller)) return;
+  if (recent != nullptr && give(CacheTable::last(), *recent, caller)) return;
   const Address address = toAddress(pointer);
   const auto [segment, heap] = engine.locate(address);
   if (heap == nullptr) [[unlikely]]
@@ -102,7 +110,7 @@ void free(Engine& engine, void* pointer, const void* caller, Block* recent) noex
     const std::uint32_t holder = ownership::load(*block);
     ThreadCache* const cache = engine.caches.mine(heap->stream());
     if (cache != nullptr && holder == cache->holder()) {
-      if (block != recent && cache->giveAny(*block, caller)) return;
+      if (block != recent && give(*cache, *block, caller)) return;
       if (block->granules > CacheBins::kDirectGranules && !without(Mechanism::kExpectRelease))
         block->prefetchNeighbours();
     } else {

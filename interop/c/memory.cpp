@@ -73,7 +73,8 @@ template <class Sizes>
                                                         const void* caller,
                                                         decltype(freeMissed)* next) noexcept {
   return fast_path::free<Sizes>(
-      CacheTable::last(), OfHandle{handle}, pointer, caller, [] { return CISTERN_OK; },
+      CacheTable::last(), OfHandle{handle}, fast_path::Recent{toAddress(pointer)}, caller,
+      [] { return CISTERN_OK; },
       [&](Block* block) { return next(handle, pointer, caller, block); });
 }
 [[gnu::noinline]] cistern_status_t freeLarger(Word handle, void* pointer, const void* caller,

@@ -33,33 +33,6 @@ std::vector<ThreadCache*> FilledCaches::takeAll() {
   return caches;
 }
 
-// ---- All sizes, without a lock -----------------------------------------------------------------
-
-Block* ThreadCache::takeAny(std::uint64_t bytes) noexcept {
-  ThreadCounters& counters = owner_.counters();
-  if (!counters.gate.enter()) return nullptr;
-  Block* const block = blocks_.take(bytes);
-  bool far = false;
-  if (block != nullptr)
-    far = counters.of(CacheBins::kindOf(block->granules)).take(block->bytes(), bytes);
-  counters.gate.leave();
-  if (far) publish();
-  return block;
-}
-
-bool ThreadCache::giveAny(Block& block, const void* caller) noexcept {
-  if (block.use.holder != holder()) return false;
-  ThreadCounters& counters = owner_.counters();
-  if (!counters.gate.enter()) return false;
-  const bool given = blocks_.give(block, caller);
-  bool far = false;
-  if (given)
-    far = counters.of(CacheBins::kindOf(block.granules)).give(block.bytes(), block.use.asked);
-  counters.gate.leave();
-  if (far) publish();
-  return given;
-}
-
 void ThreadCache::publish() noexcept { owner_.counters().totals->publish(owner_.counters()); }
 
 // ---- Coming and going ---------------------------------------------------------------------------

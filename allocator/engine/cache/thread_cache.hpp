@@ -98,11 +98,6 @@ class alignas(64) ThreadCache {
 
   /// Publishes what was counted (totals.hpp).
   [[gnu::cold]] void publish() noexcept;
-  /// A block for a request of up to CacheBins::kMostBytes, or null; publishes.
-  Block* takeAny(std::uint64_t bytes) noexcept;
-  /// Takes a block that the program frees. False when it is not this cache's to take, or there is
-  /// no room. Publishes. Pre: the program has the block.
-  bool giveAny(Block& block, const void* caller) noexcept;
 
   // ---- Under the heap's lock, by the owner, or while the owner's gate is closed ----------------
 
@@ -121,15 +116,15 @@ class alignas(64) ThreadCache {
   /// Its heap is this stream's from now on.
   void follow(Stream stream) noexcept { stream_.store(stream, std::memory_order_relaxed); }
 
-  /// Whether takeLocked could find something that take() did not.
+  /// Whether takeLocked could find something that a hit did not.
   bool mayHave(std::uint64_t bytes) const noexcept {
     if (remote_frees_.any()) [[unlikely]]
       return true;
     return bytes <= CacheBins::kMostBytes && blocks_.has(std::uint32_t(granulesFor(bytes)));
   }
-  /// What take() found no way to: the gate was closed, or others have returned some.
+  /// What a hit found no way to: the gate was closed, or others have returned some.
   Block* takeLocked(std::uint64_t bytes) noexcept;
-  /// give(), which may put others back to make room. False: the heap should have it. Pre: the
+  /// A free, which may put others back to make room. False: the heap should have it. Pre: the
   /// block is this cache's, and the program has it.
   bool accept(Block& block, WhoFreed who) noexcept;
   /// Whether there is anything in it, or on its way.

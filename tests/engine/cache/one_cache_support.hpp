@@ -44,28 +44,21 @@ struct OneCache : Parts {
     ownership::leaveToHeap(block, heap.stream());
     heap.release(block, tick);
   }
-  /// The way in of who knows whose the cache is.
-  struct Door {
-    static bool serves(const ThreadCache&) { return true; }
-    static bool has(const ThreadCache&) { return true; }
-    static bool servesInside(const ThreadCache&) { return true; }
-    static bool hasInside(const ThreadCache&) { return true; }
-    static void leaveAndPublish(ThreadCache& from) noexcept {
-      from.owner().gate().leave();
-      from.publish();
-    }
-  };
+  template <class Sizes = fast_path::DirectSizes>
   Block* take(std::uint64_t bytes) {
-    return fast_path::allocate(
-        cache, Door{}, bytes, cache.stream(),
+    return fast_path::allocate<Sizes>(
+        cache, fast_path::Known{}, bytes, cache.stream(),
         [&](void* pointer) { return cache.recents().find(toAddress(pointer)); },
         [] { return static_cast<Block*>(nullptr); });
   }
+  Block* takeAny(std::uint64_t bytes) { return take<fast_path::AllSizes>(bytes); }
+  template <class Sizes = fast_path::DirectSizes>
   bool give(Block& block) {
-    return fast_path::free(
-        cache, Door{}, cache.handOut(block), nullptr, [] { return true; },
-        [](Block*) { return false; });
+    return fast_path::free<Sizes>(
+        cache, fast_path::Known{}, fast_path::Recent{toAddress(cache.handOut(block))}, nullptr,
+        [] { return true; }, [](Block*) { return false; });
   }
+  bool giveAny(Block& block) { return give<fast_path::AllSizes>(block); }
   /// By another thread, or as if.
   RemoteFrees::Answer giveBack(Block& block) {
     return cache.giveBack(block, cache.holder(), WhoFreed(nullptr, 9));

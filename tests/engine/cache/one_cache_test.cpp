@@ -30,7 +30,7 @@ TEST_CASE("a block that the program does not have is not the cache's to take", "
   Block& heaps = rig.allocate(rig.heap, kKiB);
   CHECK(rig.accept(block));
   CHECK_FALSE(rig.give(block));
-  CHECK_FALSE(rig.cache.giveAny(block, nullptr));
+  CHECK_FALSE(rig.giveAny(block));
   CHECK_FALSE(rig.give(heaps));
   CHECK(rig.cache.blocks().bytes() == kKiB);
   CHECK(rig.giveBack(block) == RemoteAnswer::kNotHeld);
@@ -87,13 +87,13 @@ TEST_CASE("while the gate is closed its owner gets nothing from the cache, nor i
   CHECK(rig.accept(block));
   rig.cache.owner().gate().close();
   CHECK(rig.take(kKiB) == nullptr);
-  CHECK(rig.cache.takeAny(kKiB) == nullptr);
+  CHECK(rig.takeAny(kKiB) == nullptr);
   CHECK_FALSE(rig.give(other));
-  CHECK_FALSE(rig.cache.giveAny(other, nullptr));
+  CHECK_FALSE(rig.giveAny(other));
   rig.cache.owner().gate().open();
   CHECK(rig.give(other));
   CHECK(rig.take(kKiB) == &other);
-  CHECK(rig.cache.takeAny(kKiB) == &block);
+  CHECK(rig.takeAny(kKiB) == &block);
 }
 
 TEST_CASE("what another thread has freed is taken in under the heap's lock", "[engine][part]") {
