@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "allocator/base/process.hpp"
-#include "allocator/engine/capture/capture_memory.hpp"
+#include "allocator/engine/engine.hpp"
 #include "pools/pool_registry.hpp"
 
 namespace cistern {
@@ -20,7 +20,7 @@ void Captured::keepForGood() noexcept {
 }
 
 Captured::~Captured() {
-  captures::unpin(pools_.allocator().engine(), pins_);
+  pools_.allocator().engine().unpin(pins_);
   if (counted_ && driverMayBeCalled()) pools_.letGoQuietly(pool_);
 }
 

@@ -6,7 +6,8 @@
 #include <fmt/format.h>
 
 #include "allocator/base/process.hpp"
-#include "allocator/engine/capture/capture_memory.hpp"
+#include "allocator/engine/capture/recording.hpp"
+#include "allocator/engine/engine.hpp"
 #include "cistern/graph.hpp"
 
 namespace cistern {
@@ -51,7 +52,7 @@ void CapturedMemory::end() noexcept {
 void CapturedMemory::unwind() noexcept {
   if (recording_) {
     Pins pins = pools_.endCapture(*recording_);
-    captures::unpin(pools_.allocator().engine(), pins);
+    pools_.allocator().engine().unpin(pins);
     recording_ = nullptr;
   }
   try {

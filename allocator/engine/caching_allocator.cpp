@@ -98,6 +98,7 @@ std::vector<MemoryEvent> CachingAllocator::takeMemoryEvents() { return engine_->
 CacheInfo CachingAllocator::cacheInfo() const { return cistern::cacheInfo(*engine_); }
 std::uint64_t CachingAllocator::misses() const { return engine_->now(); }
 Result<MemoryInfo> CachingAllocator::getMemoryInfo() { return device().memoryInfo(); }
+void CachingAllocator::enablePeerAccess(int ordinal) { device().admitPeer(ordinal).orThrow(); }
 
 bool CachingAllocator::owns(const void* pointer) const noexcept {
   return engine_->reports.covers(toAddress(pointer));

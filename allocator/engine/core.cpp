@@ -54,6 +54,11 @@ std::vector<Heap*> Core::heapsOf(const Pool& pool) const {
   return own;
 }
 
+void Core::unpin(Pins& pins) noexcept {
+  pages.unpin(pins);
+  segments.unpin(pins);
+}
+
 void Core::requireLive(Stream stream) {
   const Result<CaptureInfo> info = device.captureInfo(stream);
   if (info.ok() || info.error().kind != ErrorKind::kInvalidHandle) return;

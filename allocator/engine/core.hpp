@@ -38,6 +38,8 @@ struct Core {
   MemoryBacking& backing() { return default_pool.backing(); }
   /// The heaps of a pool.
   std::vector<Heap*> heapsOf(const Pool& pool) const;
+  /// What a graph, or an export, has held in place may move again, or go.
+  void unpin(Pins& pins) noexcept;
   /// Throws InvalidArgument for a stream that the device does not know.
   void requireLive(Stream stream);
   std::uint64_t now() const { return tick.load(std::memory_order_relaxed); }

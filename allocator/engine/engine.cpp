@@ -10,8 +10,7 @@ Engine::Engine(Device& on, const Options& how, std::uint64_t total)
     : Core(on, how, total),
       pending(device, events, streams,
               [this](const PendingFrees::Pending& ready) { putBack(*this, ready); }),
-      pools(*this),
-      exports(*this) {}
+      pools(*this) {}
 
 Engine::~Engine() {
   const bool driver = driverMayBeCalled();

@@ -28,7 +28,7 @@ struct Engine : Core {
 
   PendingFrees pending;
   PoolTable pools;
-  Exports exports;
+  PageDescriptors exported;  ///< of blocks that other processes use
   /// Serialises what gives memory back to make room, so that two threads do not undo each other.
   Mutex pressure_mutex;
   /// Serialises those who wait for queued work, so that none gives up while another has it.

@@ -71,7 +71,7 @@ TEST_CASE("a miss of a capture neither gives back nor waits", "[engine][part]") 
 
     Engine& engine = rig.engine;
     Pool& pool = engine.pools.open({1, 0}, {});
-    const auto recording = std::make_shared<Recording>(engine.device, engine.streams, pool);
+    const auto recording = std::make_shared<Recording>(engine, pool);
     captures::begin(engine, recording, captured);
     rig.sim.beginCapture(captured, CaptureMode::kRelaxed).orThrow();
     recording->begin(captured, rig.sim.captureInfo(captured).orThrow().id);
@@ -86,7 +86,7 @@ TEST_CASE("a miss of a capture neither gives back nor waits", "[engine][part]") 
     CHECK(rig.log == expected);
     Pins pins = captures::end(engine, *recording);
     rig.sim.destroyGraph(rig.sim.endCapture(captured).orThrow()).orThrow();
-    captures::unpin(engine, pins);
+    engine.unpin(pins);
     cistern::audit(engine);
   }
 }

@@ -66,7 +66,6 @@ static void begin(Engine& engine, Heap& heap, std::uint32_t number) {
 void begin(Engine& engine, std::shared_ptr<Recording> recording, Stream origin) {
   Pool& pool = recording->pool();
   const std::uint32_t number = recording->number();
-  recording->attach(engine.tick, engine.options.reusesAcrossStreams());
   flushCaches(engine);
   for (Heap* heap : engine.heaps.all()) {  // while it can be asked: a captured stream does not tell
     if (!heap->pool().givesTo(pool, false)) continue;
@@ -121,11 +120,6 @@ Pins end(Engine& engine, Recording& recording) noexcept {
     deferFree(engine, heapOf(*block), *block, streams);
   while (Block* block = left.unknown.pop()) engine.pending.addUnknown({&heapOf(*block), block});
   return pins;
-}
-
-void unpin(Engine& engine, Pins& pins) noexcept {
-  engine.pages.unpin(pins);
-  engine.segments.unpin(pins);
 }
 
 }  // namespace cistern::captures

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "allocator/engine/core.hpp"
+
 namespace cistern {
 namespace {
 
@@ -27,19 +29,13 @@ Heap* heapWith(const Pool& pool, Stream handle) {
 
 }  // namespace
 
-Recording::Recording(Device& device, KnownStreams& streams, Pool& pool)
-    : device_(device),
+Recording::Recording(Core& core, Pool& pool)
+    : core_(core),
       pool_(pool),
       token_(pool.token()),
       number_(nextRecording()),
-      streams_(device, streams, pool, number_),
+      streams_(core.device, core.streams, pool, number_),
       waiting_(streams_) {}
-
-void Recording::attach(const std::atomic<std::uint64_t>& tick, bool across_streams) {
-  const MutexLock lock(mutex_);
-  tick_ = &tick;
-  across_streams_ = across_streams;
-}
 
 void Recording::begin(Stream origin, std::uint64_t id) {
   const MutexLock lock(mutex_);
@@ -59,8 +55,8 @@ std::uint32_t Recording::numberOf(Stream stream) {
 // A device that says no is asked once more; then what was seen before holds. What the graph uses
 // must not come from elsewhere: nothing would keep it in place.
 bool Recording::covers(Stream stream) {
-  Result<CaptureInfo> info = device_.captureInfo(stream);
-  if (!info && info.error().kind != ErrorKind::kInvalidHandle) info = device_.captureInfo(stream);
+  Result<CaptureInfo> info = core_.device.captureInfo(stream);
+  if (!info && info.error().kind != ErrorKind::kInvalidHandle) info = core_.device.captureInfo(stream);
   if (!info && info.error().kind == ErrorKind::kInvalidHandle) return false;
   const CaptureInfo now = info ? info.value() : CaptureInfo{CaptureStatus::kInvalidated, 0};
   const MutexLock lock(mutex_);
@@ -97,7 +93,7 @@ Recording::Freed Recording::free(Heap& heap, const HeapSegment& segment, Address
     ours = streams_.allocated(*block);
     present = ours && of && of->part && of->part->number == block->epoch;
     if (present && block->use.uses == nullptr && of->stream == heap.stream()) {
-      heap.release(*block, tick());
+      heap.release(*block, core_.now());
     } else {
       freed.users = heap.setPending(*block);
       freed.users.add(ours ? block->use.stream : heap.stream());
@@ -105,7 +101,7 @@ Recording::Freed Recording::free(Heap& heap, const HeapSegment& segment, Address
   }
   if (!ours) freed.how = Freed::How::kFromBefore;
   if (ours && !freed.users.empty()) waiting_.add(*freed.block, freed.users, present);
-  if (present && freed.users.size() <= 1 && across_streams_) streams_.noteFree(*of);
+  if (present && freed.users.size() <= 1 && core_.options.reusesAcrossStreams()) streams_.noteFree(*of);
   return freed;
 }
 
@@ -117,11 +113,11 @@ Recording::Left Recording::finish() noexcept {
 
 Block* Recording::take(Heap& heap, const Request& request) {
   const MutexLock lock(mutex_);
-  if (over_ || !across_streams_) return nullptr;
+  if (over_ || !core_.options.reusesAcrossStreams()) return nullptr;
   if (Block* block = waiting_.takeOwn(request)) return block;
   RecordedStreams::Reach reach;
   if (!mayFind(heap, request) || !streams_.reachOf(request.stream, reach)) return nullptr;
-  waiting_.putBack(heap, reach, tick());
+  waiting_.putBack(heap, reach, core_.now());
   {
     const MutexLock heap_lock(heap.mutex());
     if (Block* block = heap.allocate(request)) return block;

@@ -32,9 +32,11 @@
 
 namespace cistern {
 
+struct Core;
+
 class Recording {
  public:
-  Recording(Device& device, KnownStreams& streams, Pool& pool);
+  Recording(Core& core, Pool& pool);
 
   Pool& pool() const { return pool_; }
   std::uint32_t number() const { return number_; }
@@ -46,9 +48,6 @@ class Recording {
 
   // ---- Which streams it records
 
-  /// The allocator's clock of misses, and whether streams may have each other's memory. Once,
-  /// before anything is recorded.
-  void attach(const std::atomic<std::uint64_t>& tick, bool across_streams);
   /// The device has begun to record `origin`, and calls the capture `id`. Once.
   void begin(Stream origin, std::uint64_t id);
   /// What is allocated on `stream` belongs to this capture too, although the device records it as
@@ -100,17 +99,12 @@ class Recording {
   bool mayFind(const Heap& heap, const Request& request) CISTERN_REQUIRES(mutex_);
   Block* takeFree(const Heap& heap, const Request& request, const RecordedStreams::Reach& reach)
       CISTERN_REQUIRES(mutex_);
-  std::uint64_t tick() const CISTERN_REQUIRES(mutex_) {
-    return tick_->load(std::memory_order_relaxed);
-  }
 
-  Device& device_;
+  Core& core_;
   Pool& pool_;
   const std::shared_ptr<void> token_;  ///< the pool stays while this is there
   const std::uint32_t number_;
   Mutex mutex_;
-  const std::atomic<std::uint64_t>* tick_ CISTERN_GUARDED_BY(mutex_) = nullptr;
-  bool across_streams_ CISTERN_GUARDED_BY(mutex_) = false;
   bool over_ CISTERN_GUARDED_BY(mutex_) = false;
   RecordedStreams streams_ CISTERN_GUARDED_BY(mutex_);
   WaitingFrees waiting_ CISTERN_GUARDED_BY(mutex_);

@@ -1,10 +1,13 @@
+// Blocks whose memory other processes use. An export pins what its block lies in, as a graph does:
+// it is not given back to the device, so that what is counted as reserved is what other processes
+// may reach.
 #include "allocator/engine/sharing/exports.hpp"
 
 #include <atomic>
 
 #include <unistd.h>
 
-#include "allocator/engine/core.hpp"
+#include "allocator/engine/engine.hpp"
 
 namespace cistern {
 
@@ -35,23 +38,22 @@ void PageDescriptors::drop(Page page) noexcept {
   open_.erase(known);
 }
 
-/// An export, with what it holds. Its pages are the first `pages.size()` of its pinned mappings'.
-struct Exports::Made : BlockExport {
-  explicit Made(Exports& of) : owner(of) {}
-  ~Made() {
-    for (std::size_t i = 0; i < pages.size(); ++i)
-      owner.descriptors_.drop(pins.mappings[i]->page->handle);
-    owner.core_.pages.unpin(pins);
-    owner.core_.segments.unpin(pins);
-  }
-  Made(const Made&) = delete;
-  Made& operator=(const Made&) = delete;
+namespace {
 
-  Exports& owner;
+/// An export, with what it holds. Its pages are the first `pages.size()` of its pinned mappings'.
+struct Export : BlockExport {
+  explicit Export(Engine& of) : engine(of) {}
+  ~Export() {
+    for (std::size_t i = 0; i < pages.size(); ++i)
+      engine.exported.drop(pins.mappings[i]->page->handle);
+    engine.unpin(pins);
+  }
+  Export(const Export&) = delete;
+  Export& operator=(const Export&) = delete;
+
+  Engine& engine;
   Pins pins;
 };
-
-namespace {
 
 /// What names a holder of pins. Those of captures count up from 1.
 std::uint32_t nextHolder() {
@@ -62,15 +64,17 @@ std::uint32_t nextHolder() {
 }  // namespace
 
 // The block is the program's, so it is there after the heap's lock is given up.
-std::shared_ptr<const BlockExport> Exports::make(Address address) {
-  const Reports::Inspected found = core_.reports.inspect("exportBlock", address);
-  const Located at = core_.locate(address);
+std::shared_ptr<const BlockExport> CachingAllocator::exportBlock(void* pointer) {
+  Engine& engine = *engine_;
+  const Address address = toAddress(pointer);
+  const Reports::Inspected found = engine.reports.inspect("exportBlock", address);
+  const Located at = engine.locate(address);
   const Block* block = nullptr;
   {
     const MutexLock lock(at.heap->mutex());
     block = at.heap->find(*at.segment, address);
   }
-  auto made = std::make_shared<Made>(*this);
+  auto made = std::make_shared<Export>(engine);
   at.heap->backing().pin(*block, nextHolder(), made->pins);
   made->bytes = found.bytes;
   made->base = found.around.base;
@@ -79,7 +83,7 @@ std::shared_ptr<const BlockExport> Exports::make(Address address) {
   made->offset = address - toAddress(made->base);
   made->pages.reserve(mappings.size());
   for (const Mapping* mapping : mappings)
-    made->pages.push_back(descriptors_.take(core_.device, *mapping->page));
+    made->pages.push_back(engine.exported.take(engine.device, *mapping->page));
   return made;
 }
 

@@ -1,8 +1,8 @@
-#include "allocator/engine/sharing/imports.hpp"
-
+// Pages of other processes, mapped here.
 #include <fmt/format.h>
 
 #include "allocator/base/process.hpp"
+#include "cistern/allocator.hpp"
 
 namespace cistern {
 namespace {
@@ -71,8 +71,8 @@ std::uint64_t sizeOf(Device& device, const std::vector<SharedPage>& pages) {
 
 }  // namespace
 
-std::shared_ptr<void> importPages(Device& device, const std::vector<SharedPage>& pages) {
-  auto imported = std::make_shared<Imported>(device, sizeOf(device, pages));
+std::shared_ptr<void> CachingAllocator::openImport(const std::vector<SharedPage>& pages) {
+  auto imported = std::make_shared<Imported>(device(), sizeOf(device(), pages));
   for (const SharedPage& page : pages) imported->add(page);
   imported->allowAccess();
   void* const base = toPointer(imported->base());
