@@ -3,6 +3,7 @@
 #include "allocator/engine/fallbacks.hpp"
 #include "allocator/engine/fast_path.hpp"
 #include "allocator/engine/heap/stream_heaps.hpp"
+#include "allocator/engine/reports/reports.hpp"
 #include "allocator/engine/slow_path.hpp"
 
 namespace cistern::slow_path {
@@ -10,7 +11,7 @@ namespace {
 
 inline Request requestOf(Engine& engine, std::size_t bytes, Stream stream, Pool& pool) {
   if (bytes > kLargestRequest) [[unlikely]]
-    fallbacks::throwOutOfMemory(engine, {bytes, UINT32_MAX, SizeKind::kLarge, stream, &pool});
+    throwOutOfMemory(engine, {bytes, UINT32_MAX, SizeKind::kLarge, stream, &pool});
   return pool.rules().request(bytes, stream, &pool);
 }
 
@@ -45,7 +46,7 @@ void* miss(Engine& engine, const Request& request) {
         "allocate: this allocator was made before a fork, and is the parent process': a child "
         "makes its own, or only exits");
   }
-  if (request.rounded() > engine.device_total) fallbacks::throwOutOfMemory(engine, request);
+  if (request.rounded() > engine.device_total) throwOutOfMemory(engine, request);
   return toPointer(deviceAddress(fallbacks::serve(engine, heapFor(engine, request), request)));
 }
 

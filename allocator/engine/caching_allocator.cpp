@@ -5,6 +5,7 @@
 #include "allocator/base/current_device.hpp"
 #include "allocator/base/process.hpp"
 #include "allocator/engine/giving_back.hpp"
+#include "allocator/engine/reports/reports.hpp"
 #include "allocator/engine/statistics/accounting.hpp"
 #include "allocator/engine/streams/cross_stream.hpp"
 #include "cistern/allocator.hpp"
@@ -48,7 +49,7 @@ void CachingAllocator::recordStream(void* pointer, Stream stream) {
     engine.streams.registerStream(stream);
   }
   if (!recordUse(engine, toAddress(pointer), stream))
-    engine.reports.misuse("recordStream", toAddress(pointer));
+    reportMisuse(engine, "recordStream", toAddress(pointer));
 }
 
 // At exit there is nobody left who would ask it.
@@ -101,13 +102,13 @@ Result<MemoryInfo> CachingAllocator::getMemoryInfo() { return device().memoryInf
 void CachingAllocator::enablePeerAccess(int ordinal) { device().admitPeer(ordinal).orThrow(); }
 
 bool CachingAllocator::owns(const void* pointer) const noexcept {
-  return engine_->reports.covers(toAddress(pointer));
+  return covers(*engine_, toAddress(pointer));
 }
 std::size_t CachingAllocator::blockSize(void* pointer) const {
-  return engine_->reports.inspect("blockSize", toAddress(pointer)).bytes;
+  return inspect(*engine_, "blockSize", toAddress(pointer)).bytes;
 }
 BaseAllocation CachingAllocator::getBaseAllocation(void* pointer) const {
-  return engine_->reports.inspect("getBaseAllocation", toAddress(pointer)).around;
+  return inspect(*engine_, "getBaseAllocation", toAddress(pointer)).around;
 }
 
 const Options& CachingAllocator::options() const { return engine_->options; }

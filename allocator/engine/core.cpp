@@ -42,8 +42,7 @@ Core::Core(Device& on, const Options& how, std::uint64_t total)
       streams(device, events, heaps),
       progress(device, events, streams),
       pages(*this),
-      caches(cacheLimits(options, rules, total), tick, totals),
-      reports(device, map, heaps, limit, hooks) {
+      caches(cacheLimits(options, rules, total), tick, totals) {
   if (options.backing == Backing::kPages) default_pool.change(rules, pages);
 }
 
@@ -57,6 +56,10 @@ std::vector<Heap*> Core::heapsOf(const Pool& pool) const {
 void Core::unpin(Pins& pins) noexcept {
   pages.unpin(pins);
   segments.unpin(pins);
+}
+
+std::string Core::deviceName() const {
+  return fmt::format("{} device {} ({})", device.backend(), device.ordinal(), device.name());
 }
 
 void Core::requireLive(Stream stream) {

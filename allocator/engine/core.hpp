@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <string>
 
 #include "allocator/base/mutex.hpp"
 #include "allocator/base/process.hpp"
@@ -18,7 +19,6 @@
 #include "allocator/engine/pools/pool.hpp"
 #include "allocator/engine/reports/hooks.hpp"
 #include "allocator/engine/reports/memory_log.hpp"
-#include "allocator/engine/reports/reports.hpp"
 #include "allocator/engine/statistics/totals.hpp"
 #include "allocator/engine/streams/event_pool.hpp"
 #include "allocator/engine/streams/known_streams.hpp"
@@ -28,18 +28,30 @@
 
 namespace cistern {
 
+/// The segment that covers an address, and the heap that has it; null for none.
+struct Located {
+  HeapSegment* segment = nullptr;
+  Heap* heap = nullptr;
+};
+
 /// Each member says itself whether it is thread-safe, and how.
 struct Core {
   /// Asks the device for nothing. `total`: bytes of memory that it has.
   Core(Device& on, const Options& how, std::uint64_t total);
 
-  Located locate(Address address) const noexcept { return cistern::locate(map, address); }
+  Located locate(Address address) const noexcept {
+    HeapSegment* const segment = map.find(address);
+    if (segment == nullptr) return {};
+    return {segment, segment->heap.load(std::memory_order_acquire)};
+  }
   /// The backing of pools that do not need the other.
-  MemoryBacking& backing() { return default_pool.backing(); }
+  MemoryBacking& backing() const { return default_pool.backing(); }
   /// The heaps of a pool.
   std::vector<Heap*> heapsOf(const Pool& pool) const;
   /// What a graph, or an export, has held in place may move again, or go.
   void unpin(Pins& pins) noexcept;
+  /// As reports name it.
+  std::string deviceName() const;
   /// Throws InvalidArgument for a stream that the device does not know.
   void requireLive(Stream stream);
   std::uint64_t now() const { return tick.load(std::memory_order_relaxed); }
@@ -58,6 +70,7 @@ struct Core {
   std::atomic<Address> places{Address{1} << 56};
   std::atomic<std::uint64_t> retries{0};  ///< requests that had to give memory back to go on
   std::atomic<std::uint64_t> waits{0};    ///< times the host has waited for queued work
+  std::atomic<std::uint64_t> misuses{0}, out_of_memories{0};  ///< told to the program
 
   /// Serialises those who hold several heaps' locks. Taken before them.
   Mutex heaps_mutex;
@@ -74,7 +87,6 @@ struct Core {
   PageBacking pages;
   CacheTable caches;
   Hooks hooks;
-  Reports reports;
 };
 
 }  // namespace cistern

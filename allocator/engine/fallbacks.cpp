@@ -6,6 +6,7 @@
 #include "allocator/base/check.hpp"
 #include "allocator/engine/capture/recording.hpp"
 #include "allocator/engine/giving_back.hpp"
+#include "allocator/engine/reports/reports.hpp"
 #include "allocator/engine/statistics/accounting.hpp"
 #include "allocator/engine/streams/cross_stream.hpp"
 
@@ -204,11 +205,6 @@ Block& serve(Engine& engine, Heap& heap, const Request& request) {
   if (block == nullptr) throwOutOfMemory(engine, request);
   CISTERN_AUDIT(auditAtTick(engine));
   return *block;
-}
-
-void throwOutOfMemory(Engine& engine, const Request& request) {
-  engine.reports.outOfMemory(request, request.pool->backing().leastGrowth(request),
-                             engine.device_total, engine.backing().lastError());
 }
 
 }  // namespace cistern::fallbacks

@@ -11,6 +11,5 @@ namespace cistern::fallbacks {
 /// the steps that neither wait nor give anything back. Throws OutOfMemory, nothing having changed
 /// apart from cached memory given back; std::bad_alloc; what a callback or a pool's source throws.
 Block& serve(Engine& engine, Heap& heap, const Request& request);
-[[noreturn]] void throwOutOfMemory(Engine& engine, const Request& request);
 
 }  // namespace cistern::fallbacks

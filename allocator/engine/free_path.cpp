@@ -2,6 +2,7 @@
 #include "allocator/engine/capture/capture_memory.hpp"
 #include "allocator/engine/fast_path.hpp"
 #include "allocator/engine/giving_back.hpp"
+#include "allocator/engine/reports/reports.hpp"
 #include "allocator/engine/slow_path.hpp"
 #include "allocator/engine/streams/cross_stream.hpp"
 
@@ -81,7 +82,7 @@ void freeToHeap(Engine& engine, HeapSegment& segment, Heap& heap, Address addres
     freeLocked(engine, segment, heap, address, seen, caller, freed);
   }
   if (freed.block == nullptr) [[unlikely]]
-    return engine.reports.misuse("free", address);
+    return reportMisuse(engine, "free", address);
   if (freed.captured != 0) [[unlikely]] {
     if (!captures::free(engine, heap, segment, address, caller, freed.captured))
       freeAt(engine, address, caller);
@@ -104,7 +105,7 @@ void free(Engine& engine, void* pointer, const void* caller, Block* recent) noex
   const Address address = toAddress(pointer);
   const auto [segment, heap] = engine.locate(address);
   if (heap == nullptr) [[unlikely]]
-    return engine.reports.misuse("free", address);
+    return reportMisuse(engine, "free", address);
   Block* const block = address % kGranule == 0 ? heap->peek(*segment, address) : nullptr;
   if (block != nullptr) {
     const std::uint32_t holder = ownership::load(*block);
@@ -116,7 +117,7 @@ void free(Engine& engine, void* pointer, const void* caller, Block* recent) noex
     } else {
       const RemoteFrees::Answer answer = sendToOwner(engine, *block, holder, caller);
       if (answer == RemoteFrees::Answer::kTaken) return;
-      if (answer == RemoteFrees::Answer::kNotHeld) return engine.reports.misuse("free", address);
+      if (answer == RemoteFrees::Answer::kNotHeld) return reportMisuse(engine, "free", address);
     }
   }
   freeToHeap(engine, *segment, *heap, address, block, caller);
@@ -124,7 +125,7 @@ void free(Engine& engine, void* pointer, const void* caller, Block* recent) noex
 
 void freeAt(Engine& engine, Address address, const void* caller) noexcept {
   const auto [segment, heap] = engine.locate(address);
-  if (heap == nullptr) return engine.reports.misuse("free", address);
+  if (heap == nullptr) return reportMisuse(engine, "free", address);
   freeToHeap(engine, *segment, *heap, address, nullptr, caller);
 }
 

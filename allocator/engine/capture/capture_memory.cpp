@@ -6,12 +6,13 @@
 #include "allocator/engine/fallbacks.hpp"
 #include "allocator/engine/giving_back.hpp"
 #include "allocator/engine/heap/stream_heaps.hpp"
+#include "allocator/engine/reports/reports.hpp"
 #include "allocator/engine/streams/cross_stream.hpp"
 
 namespace cistern::captures {
 
 Block& allocate(Engine& engine, const Request& request) {
-  if (request.rounded() > engine.device_total) fallbacks::throwOutOfMemory(engine, request);
+  if (request.rounded() > engine.device_total) throwOutOfMemory(engine, request);
   Heap& heap = heapFor(engine, request);
   {
     const MutexLock lock(heap.mutex());
@@ -35,7 +36,7 @@ bool free(Engine& engine, Heap& heap, const HeapSegment& segment, Address addres
   Recording::Freed freed{How::kOver, nullptr, {}};
   if (const std::shared_ptr<Recording> recording = heap.pool().recording())
     freed = recording->free(heap, segment, address, caller);
-  if (freed.how == How::kNotHeld) engine.reports.misuse("free", address);
+  if (freed.how == How::kNotHeld) reportMisuse(engine, "free", address);
   if (freed.how == How::kFromBefore) deferFree(engine, heap, *freed.block, freed.users, true);
   if (freed.how != How::kOver) return true;
   const MutexLock lock(heap.mutex());

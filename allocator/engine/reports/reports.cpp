@@ -1,37 +1,17 @@
 #include "allocator/engine/reports/reports.hpp"
 
 #include <algorithm>
-#include <utility>
-
-#include <fmt/format.h>
 
 #include "allocator/engine/cache/held_caches.hpp"
 
 namespace cistern {
+namespace {
 
-Reports::Inspected Reports::inspect(const char* verb, Address address) const {
-  const auto [segment, heap] = locate(segments_, address);
-  if (heap != nullptr) {
-    const MutexLock lock(heap->mutex());
-    if (const Block* block = heap->find(*segment, address)) {
-      return {block->bytes(), {toPointer(segment->device_base), segment->bytes}};
-    }
-  }
-  throw InvalidArgument(describe(verb, address).text());
-}
-
-bool Reports::covers(Address address) const {
-  const auto [segment, heap] = locate(segments_, address);
-  if (heap == nullptr) return false;
-  const MutexLock lock(heap->mutex());
-  return segment->covers(address, *heap);
-}
-
-Misuse Reports::describe(const char* verb, Address address) const {
+Misuse describe(const Core& core, const char* verb, Address address) {
   Misuse misuse;
   misuse.verb = verb;
   misuse.pointer = address;
-  const auto [segment, heap] = locate(segments_, address);
+  const auto [segment, heap] = core.locate(address);
   if (heap == nullptr) return misuse;
   const MutexLock lock(heap->mutex());
   const HeldCaches held_still(
@@ -51,9 +31,29 @@ Misuse Reports::describe(const char* verb, Address address) const {
   return misuse;
 }
 
-void Reports::misuse(const char* verb, Address address) const noexcept {
-  misuses_.fetch_add(1, std::memory_order_relaxed);
-  hooks_.misuse(describe(verb, address));
+}  // namespace
+
+Inspected inspect(const Core& core, const char* verb, Address address) {
+  const auto [segment, heap] = core.locate(address);
+  if (heap != nullptr) {
+    const MutexLock lock(heap->mutex());
+    if (const Block* block = heap->find(*segment, address)) {
+      return {block->bytes(), {toPointer(segment->device_base), segment->bytes}};
+    }
+  }
+  throw InvalidArgument(describe(core, verb, address).text());
+}
+
+bool covers(const Core& core, Address address) {
+  const auto [segment, heap] = core.locate(address);
+  if (heap == nullptr) return false;
+  const MutexLock lock(heap->mutex());
+  return segment->covers(address, *heap);
+}
+
+void reportMisuse(Core& core, const char* verb, Address address) noexcept {
+  core.misuses.fetch_add(1, std::memory_order_relaxed);
+  core.hooks.misuse(describe(core, verb, address));
 }
 
 namespace {
@@ -93,19 +93,16 @@ HeapReport reportOf(Heap& heap, std::vector<HolderReport>& holders) {
   return report;
 }
 
-}  // namespace
-
-OutOfMemoryReport Reports::describe(const Request& request, std::uint64_t segment) const {
+OutOfMemoryReport describe(const Core& core, const Request& request) {
   OutOfMemoryReport report;
-  report.device =
-      fmt::format("{} device {} ({})", device_.backend(), device_.ordinal(), device_.name());
+  report.device = core.deviceName();
   report.requested = request.bytes;
   report.rounded = std::max(request.rounded(), request.bytes);
-  report.segment = std::max(segment, report.rounded);
+  report.segment = std::max(request.pool->backing().leastGrowth(request), report.rounded);
   report.pool = request.pool->id();
   report.stream = request.stream;
-  report.limit = limit_.limit();
-  for (Heap* heap : heaps_.all()) {
+  report.limit = core.limit.limit();
+  for (Heap* heap : core.heaps.all()) {
     if (heap->pool().stage() == Pool::Stage::kNowhere) continue;
     report.heaps.push_back(reportOf(*heap, report.holders));
     report.reserved += report.heaps.back().reserved;
@@ -114,18 +111,19 @@ OutOfMemoryReport Reports::describe(const Request& request, std::uint64_t segmen
   }
   std::sort(report.heaps.begin(), report.heaps.end(),
             [](const HeapReport& a, const HeapReport& b) { return a.reserved > b.reserved; });
+  report.device_total = core.device_total;
+  report.device_error = core.backing().lastError();
+  if (const Result<MemoryInfo> info = core.device.memoryInfo())
+    report.device_free = info.value().free_bytes;
   return report;
 }
 
-void Reports::outOfMemory(const Request& request, std::uint64_t segment, std::uint64_t device_total,
-                          std::string device_error) {
-  out_of_memories_.fetch_add(1, std::memory_order_relaxed);
-  OutOfMemoryReport report = describe(request, segment);
-  report.device_total = device_total;
-  report.device_error = std::move(device_error);
-  if (const Result<MemoryInfo> info = device_.memoryInfo())
-    report.device_free = info.value().free_bytes;
-  hooks_.outOfMemory(report);
+}  // namespace
+
+void throwOutOfMemory(Core& core, const Request& request) {
+  core.out_of_memories.fetch_add(1, std::memory_order_relaxed);
+  const OutOfMemoryReport report = describe(core, request);
+  core.hooks.outOfMemory(report);
   throw OutOfMemory(report);
 }
 

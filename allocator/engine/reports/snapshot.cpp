@@ -67,8 +67,7 @@ std::string json(const SnapshotBlock& block) {
 
 Snapshot snapshotOf(Core& core) {
   Snapshot snapshot;
-  snapshot.device = fmt::format("{} device {} ({})", core.device.backend(), core.device.ordinal(),
-                                core.device.name());
+  snapshot.device = core.deviceName();
   withAllHeaps(core, [&](const std::vector<Heap*>& heaps) {
     for (Heap* heap : heaps) {
       heap->mutex().assertHeld();

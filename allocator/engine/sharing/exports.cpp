@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "allocator/engine/engine.hpp"
+#include "allocator/engine/reports/reports.hpp"
 
 namespace cistern {
 
@@ -67,7 +68,7 @@ std::uint32_t nextHolder() {
 std::shared_ptr<const BlockExport> CachingAllocator::exportBlock(void* pointer) {
   Engine& engine = *engine_;
   const Address address = toAddress(pointer);
-  const Reports::Inspected found = engine.reports.inspect("exportBlock", address);
+  const Inspected found = inspect(engine, "exportBlock", address);
   const Located at = engine.locate(address);
   const Block* block = nullptr;
   {

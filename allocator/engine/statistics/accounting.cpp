@@ -26,9 +26,9 @@ MemoryStats memoryStats(Core& core) {
   stats.all = reading.all;
   stats.host_bytes = hostBytes(core);
   stats.num_alloc_retries = core.retries.load();
-  stats.num_ooms = core.reports.outOfMemories();
+  stats.num_ooms = core.out_of_memories.load();
   stats.num_sync_all_streams = core.waits.load();
-  stats.num_misuses = core.reports.misuses();
+  stats.num_misuses = core.misuses.load();
   stats.pages = core.pages.counts();
   stats.num_device_alloc = core.segments.taken() + stats.pages.created;
   stats.num_device_free = core.segments.returned() + stats.pages.returned;
