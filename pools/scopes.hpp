@@ -16,7 +16,6 @@
 
 #include "allocator/base/mutex.hpp"
 #include "allocator/engine/pools/pool.hpp"
-#include "allocator/engine/pools/router.hpp"
 #include "cistern/pool.hpp"
 
 namespace cistern {

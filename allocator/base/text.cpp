@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
 namespace cistern {
 namespace {
 
@@ -89,6 +91,16 @@ std::string_view nearestOf(std::string_view given, std::span<const std::string_v
     least = distance;
   }
   return nearest;
+}
+
+std::string quotedJson(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    const bool plain = c >= ' ' && c != '\x7f';
+    out += plain ? std::string(1, c) : fmt::format("\\u{:04x}", static_cast<unsigned char>(c));
+  }
+  return out += '"';
 }
 
 }  // namespace cistern

@@ -1,10 +1,11 @@
-// Reading small texts: trimming, cutting, whole numbers, and what a misspelt name was meant to be.
+// Small texts: trimming, cutting, whole numbers, what a misspelt name was meant to be, and quoting.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace cistern {
@@ -32,5 +33,9 @@ bool isNear(std::string_view given, std::string_view name);
 
 /// Which of `names` someone who wrote `given` most likely meant; empty when none is near.
 std::string_view nearestOf(std::string_view given, std::span<const std::string_view> names);
+
+/// As a string in JSON. What is not ASCII is written byte by byte as its number: names come from
+/// drivers, and need not be UTF-8.
+std::string quotedJson(std::string_view text);
 
 }  // namespace cistern

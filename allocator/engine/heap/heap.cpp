@@ -140,7 +140,8 @@ void Heap::add(HeapSegment& segment, From from) {
   segment.heap.store(this, std::memory_order_release);
   counts_.count(kind, {});
   counts_.countBacking(kind, segment.bytes, +1, fresh);
-  if (from == From::kRefused) counts_.totals().countBack(kind, segment.bytes);
+  if (from == From::kRefused)
+    counts_.totals().countBacking(kind, 1, std::int64_t(segment.bytes), true);
   if (!fresh) completion_.noteFreed();
 }
 

@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "allocator/base/mutex.hpp"
@@ -34,7 +35,10 @@ class Pool {
   }
 
   bool isDefault() const { return default_; }
-  MempoolId_t id() const;
+  MempoolId_t id() const {
+    const MutexLock lock(mutex_);
+    return id_;
+  }
   Stage stage() const { return stage_.load(std::memory_order_acquire); }
   /// Constant while the pool has heaps. They are the allocator's own, made before any pool.
   const SizeRules& rules() const { return *rules_.load(std::memory_order_relaxed); }
@@ -47,7 +51,11 @@ class Pool {
   }
   MemoryBacking& backing() const { return *backing_.load(std::memory_order_relaxed); }
   bool onPages() const { return backing().inPages(); }
-  std::shared_ptr<SegmentSource> source() const;
+  std::shared_ptr<SegmentSource> source() const {
+    if (default_) return nullptr;
+    const MutexLock lock(mutex_);
+    return traits_.source;
+  }
 
   /// From nowhere to live. Pre: stage() == kNowhere.
   void open(MempoolId_t id, const PoolTraits& traits, const SizeRules& rules,
@@ -61,7 +69,10 @@ class Pool {
   /// The stream's heap here, or null; also when the stream is gone. Not for the default pool, whose
   /// heaps are in the table.
   Heap* find(Stream stream) const;
-  std::vector<Heap*> heaps() const;
+  std::vector<Heap*> heaps() const {
+    const MutexLock lock(mutex_);
+    return heaps_;
+  }
   /// Calls visit(Heap&) for each, without the lock. Those that come meanwhile are visited too. Pre:
   /// none goes meanwhile.
   template <class Visit>
@@ -69,17 +80,35 @@ class Pool {
     for (std::size_t i = 0; Heap* heap = heapAt(i); ++i) visit(*heap);
   }
   /// In the order in which they came; null beyond the last.
-  Heap* heapAt(std::size_t index) const noexcept;
-  std::size_t heapCount() const;
+  Heap* heapAt(std::size_t index) const noexcept {
+    const MutexLock lock(mutex_);
+    return index < heaps_.size() ? heaps_[index] : nullptr;
+  }
+  std::size_t heapCount() const {
+    const MutexLock lock(mutex_);
+    return heaps_.size();
+  }
   /// So that add() finds room once. Throws std::bad_alloc, changing nothing.
   void makeRoom();
   /// Pre: the stream has none here, and there is room.
-  void add(Heap& heap) noexcept;
-  void remove(Heap& heap) noexcept;
+  void add(Heap& heap) noexcept {
+    const MutexLock lock(mutex_);
+    heaps_.push_back(&heap);
+  }
+  void remove(Heap& heap) noexcept {
+    const MutexLock lock(mutex_);
+    std::erase(heaps_, &heap);
+  }
 
   /// The capture that is under way into this pool, or null.
-  std::shared_ptr<Recording> recording() const;
-  void setRecording(std::shared_ptr<Recording> recording);
+  std::shared_ptr<Recording> recording() const {
+    const MutexLock lock(mutex_);
+    return recording_;
+  }
+  void setRecording(std::shared_ptr<Recording> recording) {
+    const MutexLock lock(mutex_);
+    recording_ = std::move(recording);
+  }
 
   /// Whether the default pool may take from here rather than be out of memory.
   std::atomic<bool> lends{false};
@@ -87,8 +116,8 @@ class Pool {
   /// Who holds a copy is doing something with the pool; a draining pool stays meanwhile. Nobody
   /// gets the first while visited() is asked: who gives it out and who asks hold one lock (Pools).
   /// It may still say yes when the last visitor has gone; what that did is under locks of its own.
-  std::shared_ptr<void> token() const;
-  bool visited() const;
+  std::shared_ptr<void> token() const { return token_; }
+  bool visited() const { return token_.use_count() > 1; }
 
   /// Whether what lies wholly free here may move to a heap of `taker`. Private pools take from
   /// what belongs to nobody in particular; the default pool from a live one only if that lends and
@@ -109,6 +138,28 @@ class Pool {
   std::vector<Heap*> heaps_ CISTERN_GUARDED_BY(mutex_);
   std::shared_ptr<Recording> recording_ CISTERN_GUARDED_BY(mutex_);
   const std::shared_ptr<void> token_ = std::make_shared<char>();
+};
+
+// ---- Requests that name no pool -----------------------------------------------------------------
+
+struct Route {
+  Pool* pool = nullptr;                  ///< null: the default pool
+  std::shared_ptr<Recording> recording;  ///< of the capture that the request is part of, if any
+  std::shared_ptr<void> token;           ///< the pool's, unless something else keeps it meanwhile
+};
+
+/// The hook through which they find theirs. The engine asks it only while it is set; pools/ sets it
+/// while some scope or capture is active. Thread-safe.
+class Router {
+ public:
+  /// Where a request of the calling thread on `stream` goes.
+  virtual Route route(Stream stream) = 0;
+
+ protected:
+  Router() = default;
+  ~Router() = default;  // kept as what it is: PoolTable::keepRouter
+  Router(const Router&) = default;
+  Router& operator=(const Router&) = default;
 };
 
 }  // namespace cistern

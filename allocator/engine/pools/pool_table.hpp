@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "allocator/engine/core.hpp"
-#include "allocator/engine/pools/router.hpp"
 
 namespace cistern {
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "allocator/base/text.hpp"
 #include "allocator/engine/statistics/accounting.hpp"
 
 namespace cistern {
@@ -46,16 +47,6 @@ SnapshotSegment pictureOf(const Heap& heap, const HeapSegment& segment) {
   return picture;
 }
 
-// Names come from drivers: whatever JSON has a use for is written as its number.
-std::string quotedText(const std::string& text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    const bool plain = c >= ' ' && c != '"' && c != '\\' && c != '\x7f';
-    out += plain ? std::string(1, c) : fmt::format("\\u{:04x}", static_cast<unsigned char>(c));
-  }
-  return out + '"';
-}
-
 // Addresses and streams are text: readers that know numbers as doubles would round them.
 std::string json(const SnapshotBlock& block) {
   return fmt::format(
@@ -96,7 +87,7 @@ const char* blockUseName(BlockUse use) {
 
 std::string snapshotJson(const Snapshot& snapshot) {
   std::string out =
-      fmt::format("{{\"version\":1,\"device\":{},\"segments\":[", quotedText(snapshot.device));
+      fmt::format("{{\"version\":1,\"device\":{},\"segments\":[", quotedJson(snapshot.device));
   const char* between = "\n";
   for (const SnapshotSegment& segment : snapshot.segments) {
     out +=

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "allocator/base/text.hpp"
 #include "cistern/statistics.hpp"
 
 namespace cistern {
@@ -12,19 +13,6 @@ void addValue(std::vector<StatRow>& rows, const std::string& name, const StatVal
   rows.push_back({name + ".peak", value.peak});
   rows.push_back({name + ".allocated", value.allocated});
   rows.push_back({name + ".freed", value.freed});
-}
-
-std::string quoted(std::string_view text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (static_cast<unsigned char>(c) < 0x20) {
-      out += fmt::format("\\u{:04x}", int(c));
-    } else {
-      if (c == '"' || c == '\\') out += '\\';
-      out += c;
-    }
-  }
-  return out += '"';
 }
 
 }  // namespace
@@ -66,7 +54,7 @@ std::vector<StatRow> statRows(const MemoryStats& stats) {
 std::string toJson(const std::vector<StatRow>& rows) {
   std::string out;
   for (const StatRow& row : rows) {
-    out += fmt::format("{}{}:{}", out.empty() ? "{" : ",", quoted(row.name), row.value);
+    out += fmt::format("{}{}:{}", out.empty() ? "{" : ",", quotedJson(row.name), row.value);
   }
   return out.empty() ? "{}" : out += '}';
 }

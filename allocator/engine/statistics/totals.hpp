@@ -64,10 +64,10 @@ class Totals {
   /// `anew`: they were free before, or (-1) are allocated again, so that it is another block that
   /// has become active, or one less.
   void countPending(SizeKind kind, std::uint64_t bytes, int blocks, bool anew) noexcept;
-  /// Memory comes from the device, or goes back.
-  void countBacking(SizeKind kind, std::int64_t segments, std::int64_t bytes) noexcept;
-  /// A segment that went back was refused.
-  void countBack(SizeKind kind, std::uint64_t bytes) noexcept;
+  /// Memory comes from the device, or goes back. `refused`: it comes because the device would not
+  /// have it back.
+  void countBacking(SizeKind kind, std::int64_t segments, std::int64_t bytes,
+                    bool refused = false) noexcept;
   /// It serves the other kind of sizes from now on.
   void moveBacking(SizeKind from, SizeKind to, std::uint64_t bytes) noexcept;
 

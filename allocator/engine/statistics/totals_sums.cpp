@@ -60,15 +60,10 @@ void Totals::addBacking(SizeKind kind, std::int64_t segments, std::int64_t bytes
   }
 }
 
-void Totals::countBacking(SizeKind kind, std::int64_t segments, std::int64_t bytes) noexcept {
+void Totals::countBacking(SizeKind kind, std::int64_t segments, std::int64_t bytes,
+                          bool refused) noexcept {
   const MutexLock lock(mutex_);
-  addBacking(kind, segments, bytes, segments > 0);
-  raisePeaksOfBacking();
-}
-
-void Totals::countBack(SizeKind kind, std::uint64_t bytes) noexcept {
-  const MutexLock lock(mutex_);
-  addBacking(kind, 1, std::int64_t(bytes), false);
+  addBacking(kind, segments, bytes, segments > 0 && !refused);
   raisePeaksOfBacking();
 }
 

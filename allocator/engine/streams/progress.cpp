@@ -47,12 +47,6 @@ SharedEvent StreamProgress::mark(Stream stream) noexcept {
   return streams_.answersNow(stream) && changes_ == changes ? event.value() : nullptr;
 }
 
-void StreamProgress::refresh(Heap& heap) { look(heap, Look::kInTime); }
-
-void StreamProgress::refreshByEvent(Heap& heap) { look(heap, Look::kEvents); }
-
-void StreamProgress::markNow(Heap& heap) { look(heap, Look::kNow); }
-
 void StreamProgress::seek(Heap& heap) {
   {
     const MutexLock lock(heap.mutex());

@@ -27,7 +27,7 @@ class StreamProgress {
   /// Learns how far the heap's stream has come, by the events that are under way, and records
   /// another if something was freed since the last; but not too many in the time that one takes.
   /// Where none is under way the stream itself may be idle. One thread at a time; others pass.
-  void refresh(Heap& heap);
+  void refresh(Heap& heap) { look(heap, Look::kInTime); }
   /// The same for a heap that looks for memory in this one. For a while what is freed here is then
   /// marked at once where it is much (Completion::wantsMark), and not only at the next look.
   void seek(Heap& heap);
@@ -35,10 +35,10 @@ class StreamProgress {
   void markFreed(Heap& heap) noexcept;
   /// The same as refresh() as far as events that are under way tell; no call on the stream itself,
   /// which its owner may be destroying at this moment. For threads that are not the program's.
-  void refreshByEvent(Heap& heap);
+  void refreshByEvent(Heap& heap) { look(heap, Look::kEvents); }
   /// Marks all that was freed by now, also where that is one mark too many: the youngest that is
   /// under way then marks more.
-  void markNow(Heap& heap);
+  void markNow(Heap& heap) { look(heap, Look::kNow); }
   /// Orders what is queued on `later` from now on after all that is queued on `earlier`, on the
   /// device. False when that cannot be had, as where `later` is gone.
   bool orderAfter(Stream later, Stream earlier);

@@ -1,9 +1,8 @@
 // The set of heaps by number, against the standard library's.
-#include "allocator/engine/heap/heap_set.hpp"
-
 #include <random>
 #include <set>
 
+#include "allocator/engine/heap/offering_heaps.hpp"
 #include "tests/support/catch.hpp"
 
 namespace cistern::test {

@@ -110,7 +110,7 @@ TEST_CASE("memory that comes, goes, is refused or changes its kind is counted ex
   CHECK(reserved() == std::pair(mib(0), mib(22)));
   CHECK(all(Stat::kReservedBytes).allocated == mib(22));
   totals.countBacking(SizeKind::kLarge, -1, -mib(20));
-  totals.countBack(SizeKind::kLarge, 20 * kMiB);
+  totals.countBacking(SizeKind::kLarge, 1, 20 * kMiB, true);
   CHECK(reserved() == std::pair(mib(0), mib(22)));
   CHECK(all(Stat::kSegment).current == 2);
   CHECK(all(Stat::kReservedBytes).peak == mib(22));
