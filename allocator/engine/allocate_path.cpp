@@ -2,7 +2,7 @@
 #include "allocator/engine/capture/capture_memory.hpp"
 #include "allocator/engine/fallbacks.hpp"
 #include "allocator/engine/fast_path.hpp"
-#include "allocator/engine/heap/stream_heaps.hpp"
+#include "allocator/engine/giving_back.hpp"
 #include "allocator/engine/reports/reports.hpp"
 #include "allocator/engine/slow_path.hpp"
 
@@ -38,6 +38,30 @@ inline Block* hit(Heap& heap, ThreadCache* cache, const Request& request)
 inline bool isTimeToPoll(Engine& engine, Heap& heap) noexcept CISTERN_REQUIRES(heap.mutex()) {
   const unsigned backoff = without(Mechanism::kBackoff) ? 1 : engine.pending.backoff();
   return heap.counts().isTimeToPoll(engine.options.poll_interval * backoff);
+}
+
+// A heap may be made while a capture into its pool is under way. Every first user of it passes
+// here, so it learns of the capture before it hands out memory.
+Heap& knownToCapture(Heap& heap) {
+  const std::shared_ptr<Recording> recording = heap.pool().recording();
+  if (recording == nullptr) return heap;
+  const MutexLock lock(recording->mutex());
+  if (recording->over()) return heap;
+  const MutexLock heap_lock(heap.mutex());
+  if (heap.completion().recorded() != recording->number())
+    heap.completion().beginRecording(recording->number(), heap.endedEpoch());
+  return heap;
+}
+
+// A heap whose stream is gone and that holds nothing any more; or null. A few are looked at.
+Heap* spareHeap(Core& core) {
+  constexpr int kLooks = 2;
+  for (int i = 0; i < kLooks; ++i) {
+    Heap* const heap = core.heaps.takeGone();
+    if (heap == nullptr || holdsNothing(core, *heap)) return heap;
+    core.heaps.giveGone(*heap);
+  }
+  return nullptr;
 }
 
 void* miss(Engine& engine, const Request& request) {
@@ -103,6 +127,18 @@ void* allocateRouted(Engine& engine, std::size_t bytes, Stream stream, Pool* nam
 }
 
 }  // namespace
+
+// A stream that is seen for the first time, or again after it was forgotten, must be alive.
+Heap& heapFor(Core& core, const Request& request) {
+  const Stream stream = request.stream;
+  Pool& pool = *request.pool;
+  if (Heap* heap = pool.isDefault() ? core.heaps.find(stream) : pool.find(stream))
+    return pool.isDefault() ? *heap : knownToCapture(*heap);
+  core.requireLive(stream);
+  core.streams.registerStream(stream);
+  if (pool.isDefault()) return core.heaps.findOrMake(stream, spareHeap(core));
+  return knownToCapture(core.heaps.findOrMake(pool, stream));
+}
 
 void* allocate(Engine& engine, std::size_t bytes, Stream stream) {
   if (bytes == 0) return nullptr;

@@ -63,6 +63,22 @@ void atLowWater(Core& core, Heap& heap) noexcept {
   goHome(core, heap);
 }
 
+bool holdsNothing(Core& core, Heap& heap) {
+  const auto empty = [&]() CISTERN_REQUIRES(heap.mutex()) {
+    return heap.counts().reservedBytes() == 0 && heap.busyBytes() == 0 && !heap.leaving().any();
+  };
+  {
+    const MutexLock lock(heap.mutex());  // most hold something: the device is not asked for those
+    if (!empty()) return false;
+  }
+  core.progress.refreshByEvent(heap);
+  {
+    const MutexLock lock(heap.mutex());
+    if (!empty() || heap.completion().isAsked()) return false;
+  }
+  return heap.backing().forgets(heap);
+}
+
 // ---- To the device ------------------------------------------------------------------------------
 
 void emptyCache(Engine& engine) {

@@ -17,6 +17,10 @@ void afterFree(Core& core, Heap& heap, Heap::Due due) noexcept;
 /// A heap is at low water: its pages go home, and caches are emptied.
 void atLowWater(Core& core, Heap& heap) noexcept;
 
+/// Whether the heap has no memory, and nothing that its stream did is still under way: then it may
+/// become another stream's.
+bool holdsNothing(Core& core, Heap& heap);
+
 // ---- To the device ------------------------------------------------------------------------------
 
 /// All that is wholly free, of all pools. Pages that queued work may still use follow later.

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "allocator/engine/fallbacks.hpp"
-#include "allocator/engine/heap/stream_heaps.hpp"
+#include "allocator/engine/slow_path.hpp"
 #include "allocator/engine/statistics/accounting.hpp"
 #include "allocator/engine/streams/cross_stream.hpp"
 #include "tests/engine/engine_support.hpp"
@@ -64,7 +64,7 @@ struct StepsRig {
   /// A request that the heap's free memory does not serve; what was done for it.
   std::vector<std::string> serve(std::uint64_t bytes, Stream of) {
     const Request asked = request(bytes, of);
-    Heap& heap = heapFor(engine, asked);
+    Heap& heap = slow_path::heapFor(engine, asked);
     log.clear();
     try {
       block = &fallbacks::serve(engine, heap, asked);

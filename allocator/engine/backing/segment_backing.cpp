@@ -53,12 +53,10 @@ std::uint64_t SegmentBacking::leastGrowth(const Request& request) const {
   return roundUp(request.rounded(), kSegmentUnit);
 }
 
-// A segment of the usual size.
 Block* SegmentBacking::grow(Heap& heap, const Request& request) {
   return growBy(request.pool->rules().segmentFor(request), heap, request);
 }
 
-// A segment just as large as need be, where there is no room for the usual size.
 Block* SegmentBacking::growTightly(Heap& heap, const Request& request) {
   const std::uint64_t least = leastGrowth(request);
   return least < request.pool->rules().segmentFor(request) ? growBy(least, heap, request) : nullptr;
@@ -243,7 +241,6 @@ std::uint64_t SegmentBacking::release(const std::vector<Heap*>& heaps, std::uint
   return released;
 }
 
-// What has been idle for at least the mean time goes, the oldest first.
 void SegmentBacking::collectGarbage(const std::vector<Heap*>& heaps, std::uint64_t bytes) {
   const auto above = [&] { return limit_.reserved() > bytes; };
   if (!above()) return;

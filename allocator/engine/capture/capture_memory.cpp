@@ -5,15 +5,15 @@
 
 #include "allocator/engine/fallbacks.hpp"
 #include "allocator/engine/giving_back.hpp"
-#include "allocator/engine/heap/stream_heaps.hpp"
 #include "allocator/engine/reports/reports.hpp"
+#include "allocator/engine/slow_path.hpp"
 #include "allocator/engine/streams/cross_stream.hpp"
 
 namespace cistern::captures {
 
 Block& allocate(Engine& engine, const Request& request) {
   if (request.rounded() > engine.device_total) throwOutOfMemory(engine, request);
-  Heap& heap = heapFor(engine, request);
+  Heap& heap = slow_path::heapFor(engine, request);
   {
     const MutexLock lock(heap.mutex());
     if (Block* const block = heap.allocate(request)) return *block;

@@ -7,14 +7,6 @@
 namespace cistern {
 namespace {
 
-// The best free block of the owner's that was freed in one of the epochs.
-Block* bestFree(Heap& owner, const Request& request, Epochs epochs)
-    CISTERN_REQUIRES(owner.mutex()) {
-  return owner.layout(request.kind).bestFitIf(request.granules, [&](const Block& block) {
-    return epochs.contain(block.epoch);
-  });
-}
-
 bool hasFree(Heap& owner, const Request& request) {
   const MutexLock lock(owner.mutex());
   return bestFree(owner, request, {}) != nullptr;
@@ -56,7 +48,8 @@ std::uint32_t Recording::numberOf(Stream stream) {
 // must not come from elsewhere: nothing would keep it in place.
 bool Recording::covers(Stream stream) {
   Result<CaptureInfo> info = core_.device.captureInfo(stream);
-  if (!info && info.error().kind != ErrorKind::kInvalidHandle) info = core_.device.captureInfo(stream);
+  if (!info && info.error().kind != ErrorKind::kInvalidHandle)
+    info = core_.device.captureInfo(stream);
   if (!info && info.error().kind == ErrorKind::kInvalidHandle) return false;
   const CaptureInfo now = info ? info.value() : CaptureInfo{CaptureStatus::kInvalidated, 0};
   const MutexLock lock(mutex_);
@@ -101,7 +94,8 @@ Recording::Freed Recording::free(Heap& heap, const HeapSegment& segment, Address
   }
   if (!ours) freed.how = Freed::How::kFromBefore;
   if (ours && !freed.users.empty()) waiting_.add(*freed.block, freed.users, present);
-  if (present && freed.users.size() <= 1 && core_.options.reusesAcrossStreams()) streams_.noteFree(*of);
+  if (present && freed.users.size() <= 1 && core_.options.reusesAcrossStreams())
+    streams_.noteFree(*of);
   return freed;
 }
 

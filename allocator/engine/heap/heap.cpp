@@ -11,7 +11,6 @@
 namespace cistern {
 namespace {
 
-// Calls visit(Block&) for each free block.
 template <class Visit>
 void forEachFree(Heap& heap, Visit visit) CISTERN_REQUIRES(heap.mutex()) {
   forEachBlock(heap, [&](Block& block) {

@@ -180,6 +180,13 @@ void forEachBlock(Heap& heap, Visit visit) CISTERN_REQUIRES(heap.mutex()) {
     for (Block* b = segment.first; b; b = b->next) visit(*b);
   });
 }
+/// The best free block for the request that was freed in one of the epochs; null for none.
+inline Block* bestFree(Heap& heap, const Request& request, Epochs epochs)
+    CISTERN_REQUIRES(heap.mutex()) {
+  return heap.layout(request.kind).bestFitIf(request.granules, [&](const Block& block) {
+    return epochs.contain(block.epoch);
+  });
+}
 /// Free blocks whose last use is not known to be complete. Throws std::bad_alloc.
 std::vector<Block*> incompleteBlocks(Heap& heap) CISTERN_REQUIRES(heap.mutex());
 /// All that lies free is complete; what has left free memory behind may not be.

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "allocator/engine/heap/stream_heaps.hpp"
+#include "allocator/engine/giving_back.hpp"
 
 namespace cistern {
 

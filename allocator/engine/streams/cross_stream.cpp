@@ -81,8 +81,9 @@ bool mayInherit(const Heap& owner, const Heap& heap) {
 // The best free block of the owner's, of what is looked at, that was freed in one of the epochs.
 Block* fitting(Heap& owner, const Request& request, Extent extent, Epochs epochs)
     CISTERN_REQUIRES(owner.mutex()) {
+  if (extent == Extent::kParts) return bestFree(owner, request, epochs);
   return owner.layout(request.kind).bestFitIf(request.granules, [&](const Block& b) {
-    return (extent == Extent::kParts || b.segment->whollyFree()) && epochs.contain(b.epoch);
+    return b.segment->whollyFree() && epochs.contain(b.epoch);
   });
 }
 
@@ -176,7 +177,7 @@ static Block* loan(Engine& engine, Heap& heap, const Request& request, MakeSafe 
     {
       const MutexLock lock(owner->mutex());
       const bool still = mayLend(*owner, heap) && owner->completion().recorded() == 0;
-      Block* free = still ? fitting(*owner, request, Extent::kParts, {}) : nullptr;
+      Block* free = still ? bestFree(*owner, request, {}) : nullptr;
       if (free != nullptr) block = owner->allocateFrom(*free, request);
     }
     if (block == nullptr) continue;
