@@ -3,14 +3,16 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <unordered_map>
 
 #include "allocator/base/mutex.hpp"
+#include "allocator/base/process.hpp"
 
 namespace cistern {
 
-/// Numbers are from 1 and never used twice. Thread-safe. Outlives every thread. `takeForFork` and
-/// `releaseAfterFork` are for whoever has it kept whole at a fork (atFork in process.hpp).
+/// Numbers are from 1 and never used twice. Thread-safe. Outlives every thread, and is whole in a
+/// child of fork.
 template <class T>
 class Registry {
  public:
@@ -22,8 +24,6 @@ class Registry {
     all.objects_.emplace(number, &object);
     return number;
   }
-  static void takeForFork() { instance().mutex_.takeForFork(); }
-  static void releaseAfterFork() { instance().mutex_.releaseAfterFork(); }
 
   /// Holds the registry as it is: nothing comes or goes meanwhile.
   class Held {
@@ -47,7 +47,11 @@ class Registry {
 
  private:
   static Registry& instance() {
-    static auto* const all = new Registry;
+    static auto* const all = [] {
+      auto made = std::make_unique<Registry>();
+      atFork([] { instance().mutex_.takeForFork(); }, [] { instance().mutex_.releaseAfterFork(); });
+      return made.release();
+    }();
     return *all;
   }
 

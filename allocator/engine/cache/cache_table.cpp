@@ -15,17 +15,6 @@ namespace {
 /// until such a thread has left.
 using Alive = Registry<CacheTable>;
 
-void takeForFork();
-void releaseAfterFork();
-
-std::uint64_t enlist(CacheTable& table) {
-  static const bool forks = [] {
-    atFork(takeForFork, releaseAfterFork);
-    return true;
-  }();
-  return forks ? Alive::add(table) : 0;
-}
-
 /// Caches of tables that are gone, and of threads that have ended. A cache is never deleted, since
 /// a thread that had it may still look whose it is; and for the same reason only that thread may
 /// use it again before it ends.
@@ -51,19 +40,19 @@ struct Spare {
 };
 
 Spare& spare() {
-  static auto* const all = new Spare;
+  static auto* const all = [] {
+    auto made = std::make_unique<Spare>();
+    atFork([] { spare().mutex.takeForFork(); }, [] { spare().mutex.releaseAfterFork(); });
+    return made.release();
+  }();
   return *all;
 }
 
-// In the order in which a thread that wants both takes them.
-void takeForFork() {
-  Alive::takeForFork();
-  spare().mutex.takeForFork();
-}
-
-void releaseAfterFork() {
-  spare().mutex.releaseAfterFork();
-  Alive::releaseAfterFork();
+// The last that is to be taken at a fork comes first: a thread that wants both locks takes the
+// registry's first.
+std::uint64_t enlist(CacheTable& table) {
+  (void)spare();
+  return Alive::add(table);
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 #include <memory>
 #include <new>
 
-#include "allocator/base/process.hpp"
 #include "allocator/base/registry.hpp"
 #include "allocator/base/thread_slots.hpp"
 
@@ -22,14 +21,6 @@ constexpr std::int64_t kSeldom = 64;
 constexpr std::int64_t kPartOfPeak = 128, kPartOfDevice = 8192;
 constexpr Counts kPlenty{std::int64_t{1} << 60, std::int64_t{1} << 60, std::int64_t{1} << 60,
                          std::int64_t{1} << 60, std::int64_t{1} << 60};
-
-std::uint64_t enlist(Totals& totals) {
-  static const bool forks = [] {
-    atFork(Alive::takeForFork, Alive::releaseAfterFork);
-    return true;
-  }();
-  return forks ? Alive::add(totals) : 0;
-}
 
 Counts stepOf(std::int64_t bytes) {
   const std::int64_t blocks = bytes >> 10;
@@ -102,7 +93,7 @@ struct Totals::Mine {
 };
 
 Totals::Totals(std::uint64_t device_total)
-    : device_total_(std::int64_t(device_total)), number_(enlist(*this)) {}
+    : device_total_(std::int64_t(device_total)), number_(Alive::add(*this)) {}
 
 Totals::~Totals() {
   Alive::Held alive;
