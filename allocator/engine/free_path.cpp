@@ -89,7 +89,7 @@ void freeToHeap(Engine& engine, HeapSegment& segment, Heap& heap, Address addres
     return;
   }
   if (freed.pending) [[unlikely]]
-    return deferFree(engine, heap, *freed.block, freed.uses);
+    return deferFree(engine, *freed.block, freed.uses);
   if (freed.due.any()) [[unlikely]]
     afterFree(engine, heap, freed.due);
 }

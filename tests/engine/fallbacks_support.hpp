@@ -84,7 +84,7 @@ struct StepsRig {
       const MutexLock lock(heap.mutex());
       uses = heap.setPending(of);
     }
-    deferFree(engine, heap, of, uses);
+    deferFree(engine, of, uses);
   }
   void free(Block& of) {
     Heap& heap = *segmentOf(of).heap.load();

@@ -37,7 +37,7 @@ bool free(Engine& engine, Heap& heap, const HeapSegment& segment, Address addres
   if (const std::shared_ptr<Recording> recording = heap.pool().recording())
     freed = recording->free(heap, segment, address, caller);
   if (freed.how == How::kNotHeld) reportMisuse(engine, "free", address);
-  if (freed.how == How::kFromBefore) deferFree(engine, heap, *freed.block, freed.users, true);
+  if (freed.how == How::kFromBefore) deferFree(engine, *freed.block, freed.users, true);
   if (freed.how != How::kOver) return true;
   const MutexLock lock(heap.mutex());
   (void)heap.completion().endRecording(recorded);
@@ -57,7 +57,7 @@ static void begin(Engine& engine, Heap& heap, std::uint32_t number) {
     blocks = incompleteBlocks(heap);
     for (Block* block : blocks) heap.setAside(*block);
   }
-  for (Block* block : blocks) deferFree(engine, heap, *block, {heap.stream()});
+  for (Block* block : blocks) deferFree(engine, *block, {heap.stream()});
 }
 
 // While a capture into a pool is under way, what lies free in the pool is complete, or was freed by
@@ -116,10 +116,9 @@ Pins end(Engine& engine, Recording& recording) noexcept {
     pool.forEachHeap([&](Heap& heap) { end(heap, recording.number()); });
   }
   pool.setRecording(nullptr);
-  while (Block* block = left.free.pop()) putBack(engine, {&heapOf(*block), block});
-  for (const auto& [block, streams] : left.outside)
-    deferFree(engine, heapOf(*block), *block, streams);
-  while (Block* block = left.unknown.pop()) engine.pending.addUnknown({&heapOf(*block), block});
+  while (Block* block = left.free.pop()) putBack(engine, {block});
+  for (const auto& [block, streams] : left.outside) deferFree(engine, *block, streams);
+  while (Block* block = left.unknown.pop()) engine.pending.addUnknown(*block);
   return pins;
 }
 

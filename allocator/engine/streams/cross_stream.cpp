@@ -27,17 +27,16 @@ bool recordUse(Core& core, Address address, Stream stream) {
   return true;
 }
 
-void deferFree(Engine& engine, Heap& heap, Block& block, const StreamUses& uses,
-               bool captured) noexcept {
+void deferFree(Engine& engine, Block& block, const StreamUses& uses, bool captured) noexcept {
   if (!driverMayBeCalled()) return;  // at exit nobody will use it again
-  engine.pending.add({&heap, &block, uses.contains(heap.stream()), captured}, uses);
+  engine.pending.add({&block, uses.contains(heapOf(block).stream()), captured}, uses);
 }
 
 // During a capture into the pool a block comes back only when its own stream is complete as well.
 // If nobody has waited for that stream, the block waits again.
 void putBack(Engine& engine, const PendingFrees::Pending& pending) noexcept {
-  Heap& heap = *pending.heap;
   Block& block = *pending.block;
+  Heap& heap = heapOf(block);
   Heap::Due due;
   bool too_early = false;
   {
@@ -52,7 +51,7 @@ void putBack(Engine& engine, const PendingFrees::Pending& pending) noexcept {
       due = heap.dueAfterFree();
     }
   }
-  too_early ? deferFree(engine, heap, block, {heap.stream()}, pending.captured)
+  too_early ? deferFree(engine, block, {heap.stream()}, pending.captured)
             : afterFree(engine, heap, due);
 }
 
@@ -182,7 +181,7 @@ static Block* loan(Engine& engine, Heap& heap, const Request& request, MakeSafe 
     }
     if (block == nullptr) continue;
     if (make_safe(owner->stream())) return block;
-    putBack(engine, {.heap = owner, .block = block, .own = false, .captured = true});
+    putBack(engine, {.block = block, .own = false, .captured = true});
   }
   return nullptr;
 }

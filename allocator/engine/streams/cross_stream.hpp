@@ -20,7 +20,7 @@ namespace cistern {
 bool recordUse(Core& core, Address address, Stream stream);
 /// A block that has become pending is free when the work queued by now on all of `uses` is
 /// complete. `captured`: a capture that is under way may have had the memory.
-void deferFree(Engine& engine, Heap& heap, Block& block, const StreamUses& uses,
+void deferFree(Engine& engine, Block& block, const StreamUses& uses,
                bool captured = false) noexcept;
 /// A pending block is free now.
 void putBack(Engine& engine, const PendingFrees::Pending& pending) noexcept;

@@ -32,7 +32,7 @@ void PendingFrees::add(Pending pending, const StreamUses& streams) noexcept {
   try {
     waiting = new Waiting(pending, streams);
   } catch (const std::bad_alloc&) {
-    return addUnknown(pending);
+    return addUnknown(*pending.block);
   }
   waiting_.fetch_add(1, std::memory_order_relaxed);
   for (Use& use : waiting->uses) {
@@ -41,10 +41,10 @@ void PendingFrees::add(Pending pending, const StreamUses& streams) noexcept {
   (void)arrived(*waiting);
 }
 
-void PendingFrees::addUnknown(Pending pending) noexcept {
+void PendingFrees::addUnknown(Block& block) noexcept {
   waiting_.fetch_add(1, std::memory_order_relaxed);
   const MutexLock lock(mutex_);
-  unknown_.push(*pending.block);
+  unknown_.push(block);
 }
 
 // False when all work of the stream is complete.
@@ -240,7 +240,7 @@ bool PendingFrees::waitForDevice() noexcept {
   bool any = arrived(stuck);
   while (Block* block = unknown.pop()) {
     waiting_.fetch_sub(1, std::memory_order_relaxed);
-    release_({segmentOf(*block).heap.load(std::memory_order_relaxed), block, true, true});
+    release_({block, true, true});
     any = true;
   }
   return any;

@@ -44,7 +44,6 @@ class PendingFrees {
  public:
   /// A block that has become pending in its heap, now owned here until released.
   struct Pending {
-    Heap* heap = nullptr;
     Block* block = nullptr;
     bool own = false;       ///< its heap's stream is among those that it waits for
     bool captured = false;  ///< a capture that is under way may have had the memory
@@ -70,7 +69,7 @@ class PendingFrees {
   /// for the whole device.
   void add(Pending pending, const StreamUses& streams) noexcept;
   /// The same of one of which nobody can say what it waits for: for the whole device.
-  void addUnknown(Pending pending) noexcept;
+  void addUnknown(Block& block) noexcept;
 
   /// Releases the blocks that have become ready, without waiting. True if there were any.
   bool poll() noexcept;

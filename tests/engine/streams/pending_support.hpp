@@ -14,7 +14,7 @@ struct PendingRig : Parts {
   /// A block that was freed while `users` may still use it, and hangs on them from now on.
   Block& freed(const StreamUses& users) {
     Block& block = pendingBlock();
-    pending.add({&home, &block, false, false}, users);
+    pending.add({&block, false, false}, users);
     return block;
   }
   /// The same without its streams being known yet.

@@ -68,7 +68,7 @@ TEST_CASE("a block of which nobody knows who uses it waits for the device, and m
   PendingRig rig;
   (void)rig.busyStream();
   Block& block = rig.pendingBlock();
-  rig.pending.addUnknown({&rig.home, &block, false, false});
+  rig.pending.addUnknown(block);
   rig.sim.advanceHost(2 * kLongNs);
   CHECK_FALSE(rig.pending.poll());
   CHECK(rig.pending.waiting() == 1);
@@ -78,7 +78,7 @@ TEST_CASE("a block of which nobody knows who uses it waits for the device, and m
   CHECK(rig.pending.waiting() == 1);
   CHECK(rig.pending.wait());
   CHECK(rig.released() == Blocks{&block});
-  CHECK((rig.last.heap == &rig.home && rig.last.own && rig.last.captured));
+  CHECK((rig.last.own && rig.last.captured));
 }
 
 TEST_CASE("waiting takes one stream at a time, and passes over what never ends", "[engine][part]") {
@@ -108,7 +108,7 @@ TEST_CASE("where there is no host memory to say what a block waits for, it waits
   const StreamUses users(user);
   {
     const AtHostAllocations none([] { throw std::bad_alloc(); });
-    rig.pending.add({&rig.home, &block, false, false}, users);
+    rig.pending.add({&block, false, false}, users);
   }
   rig.sim.advanceHost(2 * kLongNs);
   CHECK_FALSE(rig.pending.poll());
@@ -131,7 +131,7 @@ TEST_CASE("blocks that several threads add and poll for are released once each",
       for (std::size_t i = thread * kEach; i < (thread + 1) * kEach; ++i) {
         StreamUses both(users[0]);
         both.add(users[1]);
-        rig.pending.add({&rig.home, expected[i], false, false}, both);
+        rig.pending.add({expected[i], false, false}, both);
         (void)rig.pending.poll();
       }
     });
