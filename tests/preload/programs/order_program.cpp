@@ -43,6 +43,23 @@ void begin() {
   EXPECT(cuCtxSetCurrent(context) == CUDA_SUCCESS);
 }
 
+// ---- Captures ------------------------------------------------------------------------------------
+
+// The thread allows itself what would be an error in a capture.
+CUstream beginCapture(CUstream stream) {
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+  EXPECT(cuThreadExchangeStreamCaptureMode(&mode) == CUDA_SUCCESS);
+  EXPECT(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED) == CUDA_SUCCESS);
+  return stream;
+}
+CUgraph endCapture(CUstream stream) {
+  CUgraph graph = nullptr;
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+  EXPECT(cuStreamEndCapture(stream, &graph) == CUDA_SUCCESS);
+  EXPECT(cuThreadExchangeStreamCaptureMode(&mode) == CUDA_SUCCESS);
+  return graph;
+}
+
 // ---- What an order costs ------------------------------------------------------------------------
 
 /// Calls that Cistern has made of the driver, for order, since it was made.
@@ -174,6 +191,25 @@ void noMoreThanThat() {
   EXPECT(cuFakeRaces() == 0);
 }
 
+// Nor is anything put behind a stream that is captured: its work is none yet, and an event there
+// would draw whoever waits for it into the capture. What is freed meanwhile is in order afterwards.
+void freedInACapture() {
+  begin();
+  const CUstream captured = makeStream(CU_STREAM_NON_BLOCKING),
+                 user = makeStream(CU_STREAM_NON_BLOCKING);
+  const CUdeviceptr memory = allocated(), in_graph = allocated(), other = allocated();
+  launch(captured, in_graph, kBytes, 1000);  // it has work that a cut would have to come after
+  launch(user, memory, kBytes, 10 * kLong);
+  beginCapture(captured);
+  EXPECT(cuMemFree(memory) == CUDA_SUCCESS);
+  launch(user, other, kBytes, 1);
+  launch(captured, in_graph);
+  EXPECT(endCapture(captured) != nullptr);
+  const CUdeviceptr again = allocated();
+  launch(makeStream(CU_STREAM_NON_BLOCKING), again);
+  EXPECT(cuFakeRaces() == 0);
+}
+
 // ---- Between two threads ------------------------------------------------------------------------
 
 CUstream stream_a = nullptr, stream_b = nullptr, stream_c = nullptr;
@@ -220,8 +256,9 @@ void whileLaunching() {
   EXPECT(cuFakeRaces() == 0);
 }
 
-// The same with a launch that came before the marker of what is still in use: the next marker,
-// which lies on its stream, comes after that one all the same.
+// The same where the marker lies behind other work, that of stream c, and the launch has not waited
+// for it. The next marker lies on the stream of that launch, as nothing else was submitted since: it
+// comes after the first one all the same.
 void markerAfterMarker() {
   beginWithThree();
   shared_memory = allocated();
@@ -230,8 +267,7 @@ void markerAfterMarker() {
   cuFakeDuring("cuLaunchKernel", [] {
     elsewhere([] {
       EXPECT(cuMemFree(shared_memory) == CUDA_SUCCESS);
-      launch(stream_b, allocated(4096), 4096, 1);
-      EXPECT(cuMemFree(allocated(4096)) == CUDA_SUCCESS);
+      endCapture(beginCapture(stream_b));  // it is marked before a capture begins
     });
   });
   launch(stream_a, memory, kBytes, 1000);
@@ -278,6 +314,36 @@ void memoryThatMoves() {
   memory = allocated(much + much / 8);  // of pages, wherever they were
   launch(makeStream(CU_STREAM_NON_BLOCKING), memory, much, 1000);
   EXPECT(cuFakeRaces() == 0);
+}
+
+// What was freed goes back to the driver when it is needed there, and while a graph is captured the
+// device cannot be waited for: pages that some stream still uses stay where they are. They are
+// cudaMalloc's, or those of a stream that has long done what it had itself. Before that a request
+// looks whether they are complete.
+void memoryThatIsGivenBack() {
+  begin();
+  const CUstream owner = makeStream(CU_STREAM_NON_BLOCKING),
+                 user = makeStream(CU_STREAM_NON_BLOCKING),
+                 other = makeStream(CU_STREAM_NON_BLOCKING),
+                 captured = makeStream(CU_STREAM_NON_BLOCKING);
+  const std::size_t much = std::size_t(80) << 20;
+  for (const bool async : {false, true}) {
+    CUdeviceptr memory = 0, looks = 0, managed = 0;
+    EXPECT((async ? cuMemAllocAsync(&memory, much, owner) : cuMemAlloc(&memory, much)) ==
+           CUDA_SUCCESS);
+    launch(owner, memory, much, 1000);
+    EXPECT(cuCtxSynchronize() == CUDA_SUCCESS);
+    launch(user, memory, much, 10 * kLong);
+    EXPECT(cuMemFree(memory) == CUDA_SUCCESS);
+    EXPECT(cuMemAllocAsync(&looks, much / 10, other) == CUDA_SUCCESS);
+    beginCapture(captured);
+    EXPECT(cuMemAllocManaged(&managed, much, 1) == CUDA_ERROR_OUT_OF_MEMORY);
+    (void)endCapture(captured);
+    EXPECT(cuFakeRaces() == 0);
+    EXPECT(cuMemFreeAsync(looks, other) == CUDA_SUCCESS);
+    EXPECT(cuMemAllocManaged(&managed, much, 1) == CUDA_SUCCESS);
+    EXPECT(cuMemFree(managed) == CUDA_SUCCESS);
+  }
 }
 
 // ---- Tables -------------------------------------------------------------------------------------
@@ -406,19 +472,15 @@ class RandomProgram {
     const CUstream stream = makeStream(CU_STREAM_NON_BLOCKING);
     const Block block{allocated(), kBytes, stream, false};
     launch(stream, block.memory);  // it has work when the capture begins
-    CUgraph graph = nullptr;
-    CUgraphExec ready = nullptr;
-    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-    EXPECT(cuThreadExchangeStreamCaptureMode(&mode) == CUDA_SUCCESS);
-    EXPECT(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED) == CUDA_SUCCESS);
+    beginCapture(stream);
     launch(stream, block.memory);
     for (int i = 0; i < 3; ++i) {
       const Block other{allocated(), kBytes, streams_[0], false};
       if (isMade(other.stream)) use(other);
       EXPECT(cuMemFree(other.memory) == CUDA_SUCCESS);
     }
-    EXPECT(cuStreamEndCapture(stream, &graph) == CUDA_SUCCESS);
-    EXPECT(cuThreadExchangeStreamCaptureMode(&mode) == CUDA_SUCCESS);
+    const CUgraph graph = endCapture(stream);
+    CUgraphExec ready = nullptr;
     EXPECT(cuGraphInstantiateWithFlags(&ready, graph, 0) == CUDA_SUCCESS);
     EXPECT(cuGraphLaunch(ready, stream) == CUDA_SUCCESS);
     EXPECT(cuMemFree(block.memory) == CUDA_SUCCESS);
@@ -465,10 +527,12 @@ const Case kCases[] = {{"pairs", pairs},
                        {"two_streams", twoStreams},
                        {"two_streams_at_once", twoStreamsAtOnce},
                        {"no_more_than_that", noMoreThanThat},
+                       {"freed_in_a_capture", freedInACapture},
                        {"while_launching", whileLaunching},
                        {"marker_after_marker", markerAfterMarker},
                        {"while_waiting", whileWaiting},
                        {"memory_that_moves", memoryThatMoves},
+                       {"memory_that_is_given_back", memoryThatIsGivenBack},
                        {"private_tables", privateTables},
                        {"random", randomStreams},
                        {"random_threads", randomThreads}};
