@@ -1,34 +1,16 @@
 #include "allocator/engine/fast_path.hpp"
 
 namespace cistern {
-namespace {
-
-/// The door of the verbs.
-struct OfAllocator {
-  const CacheTable& caches;
-
-  bool serves(const ThreadCache& cache) const { return caches.serves(cache); }
-  bool has(const ThreadCache& cache) const { return caches.has(cache); }
-  static bool servesInside(const ThreadCache&) { return true; }
-  static bool hasInside(const ThreadCache&) { return true; }
-  [[gnu::cold]] static void leaveAndPublish(ThreadCache& cache) noexcept {
-    cache.owner().gate().leave();
-    cache.publish();
-  }
-};
-
-}  // namespace
-
 void* CachingAllocator::allocate(std::size_t bytes, Stream stream) {
   return fast_path::allocate(
-      CacheTable::last(), OfAllocator{engine_->core.caches}, bytes, stream,
+      CacheTable::last(), fast_path::OfAllocator{engine_->core.caches}, bytes, stream,
       [](void* pointer) { return pointer; }, [&] { return fast_path::miss(*this, bytes, stream); });
 }
 
 void CachingAllocator::free(void* pointer) noexcept {
   const void* const caller = __builtin_return_address(0);
   fast_path::free(
-      CacheTable::last(), OfAllocator{engine_->core.caches}, pointer, caller, [] {},
+      CacheTable::last(), fast_path::OfAllocator{engine_->core.caches}, pointer, caller, [] {},
       [=, this](Block* block) { fast_path::freeElsewhere(*this, pointer, caller, block); });
 }
 

@@ -4,8 +4,8 @@
 // and free_path.cpp. Read with: cache/thread_cache.hpp. How many instructions it takes is kept by a
 // test.
 //
-// Inline, for the two doors that a program comes in by: the verbs of CachingAllocator, and the C
-// API's calls of the same names. A door says how it is known that the cache is the allocator's:
+// Inline, for the doors that a program comes in by: the verbs of CachingAllocator, the C API's calls
+// of the same names, and the preload library's hooks. A door says how it is known that the cache is the allocator's:
 //
 //   serves, has              the same of a request and of a free, asked outside the gate
 //   servesInside, hasInside  asked inside
@@ -36,6 +36,20 @@ namespace cistern::fast_path {
 void* miss(CachingAllocator& allocator, std::size_t bytes, Stream stream);
 void freeElsewhere(CachingAllocator& allocator, void* pointer, const void* caller,
                    Block* block) noexcept;
+
+/// The door of the verbs, and of who keeps the allocator alive as their caller does.
+struct OfAllocator {
+  const CacheTable& caches;
+
+  bool serves(const ThreadCache& cache) const { return caches.serves(cache); }
+  bool has(const ThreadCache& cache) const { return caches.has(cache); }
+  static bool servesInside(const ThreadCache&) { return true; }
+  static bool hasInside(const ThreadCache&) { return true; }
+  [[gnu::cold]] static void leaveAndPublish(ThreadCache& cache) noexcept {
+    cache.owner().gate().leave();
+    cache.publish();
+  }
+};
 
 /// Sizes that have a bin each: what a hit is as a rule.
 struct DirectSizes {

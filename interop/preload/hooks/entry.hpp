@@ -33,7 +33,7 @@ class Entry {
   }
 
  private:
-  static inline thread_local int depth_ = 0;
+  static inline constinit thread_local int depth_ = 0;
   const bool outermost_;
   const Functions* const driver_;
 };

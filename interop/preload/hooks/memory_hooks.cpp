@@ -32,10 +32,12 @@ CISTERN_HOOK CUresult cuMemAlloc_v2(CUdeviceptr* out, size_t bytes) {
     return entry.pass(&Functions::cuMemAlloc_v2, out, bytes);
   if (passesForIpc()) return passMalloc(entry, Passed::kIpc, out, bytes);
   if (capturing()) return passMalloc(entry, Passed::kCapture, out, bytes);
-  const Timed timed(Served::kMalloc);
+  const std::uint64_t begin = ticksNow();
   Context* const context = contexts().currentServed();
   if (context == nullptr) return passMalloc(entry, Passed::kRefused, out, bytes);
-  return serveAllocation(*context, out, bytes, cistern::Stream{});
+  const CUresult result = serveAllocation(*context, out, bytes, cistern::Stream{});
+  countMalloc(bytes, begin);
+  return result;
 }
 
 CISTERN_HOOK CUresult cuMemFree_v2(CUdeviceptr pointer) {

@@ -2,20 +2,35 @@
 
 #include <new>
 
+#include "allocator/engine/fast_path.hpp"
 #include "interop/preload/driver/work.hpp"
-#include "interop/preload/served/prices.hpp"
 
 namespace cistern::preload {
 namespace {
 
 // Waits for what is cooling before it gives up: then nothing is left that would.
-void* allocateOrWait(Serving& serving, std::size_t bytes, Stream stream) {
+[[gnu::noinline]] void* missed(Serving& serving, std::size_t bytes, Stream stream) {
   try {
-    return serving.allocator.allocate(bytes, stream);
+    return fast_path::miss(serving.allocator, bytes, stream);
   } catch (const OutOfMemory&) {
     if (!serving.cooling.settleWaiting(serving.allocator)) throw;
   }
   return serving.allocator.allocate(bytes, stream);
+}
+
+void* allocateNow(Serving& serving, std::size_t bytes, Stream stream) {
+  return fast_path::allocate<fast_path::AllSizes>(
+      CacheTable::last(), fast_path::OfAllocator{serving.allocator.engine().core.caches}, bytes,
+      stream, [](void* memory) { return memory; }, [&] { return missed(serving, bytes, stream); });
+}
+
+void freeNow(CachingAllocator& allocator, CUdeviceptr pointer, const void* caller) noexcept {
+  fast_path::free<fast_path::AllSizes>(
+      CacheTable::last(), fast_path::OfAllocator{allocator.engine().core.caches},
+      toPointer(pointer), caller, [] {},
+      [&](Block* block) {
+        fast_path::freeElsewhere(allocator, toPointer(pointer), caller, block);
+      });
 }
 
 }  // namespace
@@ -41,7 +56,7 @@ CUresult serveAllocation(Context& context, CUdeviceptr* out, std::size_t bytes, 
   Serving& serving = *context.serving();
   void* memory = nullptr;
   try {
-    memory = allocateOrWait(serving, bytes, stream);
+    memory = allocateNow(serving, bytes, stream);
     ServedBlock block{&context, bytes, stream, 0};
     if (traces()) block.traced = 1 + traceAllocation(bytes, stream.raw);
     contexts().blocks().add(toAddress(memory), block);
@@ -50,7 +65,6 @@ CUresult serveAllocation(Context& context, CUdeviceptr* out, std::size_t bytes, 
     return resultOfException();
   }
   addTo(record().requested, record().requested_peak, bytes);
-  if (stream == Stream{}) countPriced(bytes);
   *out = toAddress(memory);
   return CUDA_SUCCESS;
 }
@@ -73,10 +87,12 @@ bool isWrongFree(CUdeviceptr pointer) {
 void freeAfterAll(const ServedBlock& block, CUdeviceptr pointer) noexcept {
   Serving& serving = *block.context->serving();
   ContextOrder& order = block.context->order();
-  const Cooled cooled{toPointer(pointer), block.stream != Stream{}};
+  const bool of_stream = block.stream != Stream{};
   Work::atFree();
-  if (order.isFollowed() && order.cut()) return serving.cooling.give(serving.allocator, cooled);
-  serving.cooling.add(cooled);
+  if (!order.isFollowed() || !order.cut()) [[unlikely]]
+    return serving.cooling.add({toPointer(pointer), of_stream});
+  if (of_stream) return serving.cooling.give(serving.allocator, {toPointer(pointer), true});
+  freeNow(serving.allocator, pointer, __builtin_return_address(0));
 }
 
 // The stream's own memory is its own again at once, in its order. cudaMalloc's, and what a

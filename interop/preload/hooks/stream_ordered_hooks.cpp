@@ -40,13 +40,15 @@ CUresult allocate(const Entry& entry, CUdeviceptr* out, size_t bytes, CUstream s
                   CUmemoryPool pool, Pass pass) {
   if (!entry.serves() || out == nullptr || bytes == 0) return pass();
   if (!mayServe(entry, stream, pool)) return withRoom(entry, pass);
-  const Timed timed(Served::kMallocAsync);
+  const std::uint64_t begin = ticksNow();
   Context* const context = contexts().currentServed();
   if (context == nullptr) {
     passed(Passed::kRefused);
     return pass();
   }
-  return serveAllocation(*context, out, bytes, heapOf(stream));
+  const CUresult result = serveAllocation(*context, out, bytes, heapOf(stream));
+  countCall(Served::kMallocAsync, begin);
+  return result;
 }
 
 template <class Pass>

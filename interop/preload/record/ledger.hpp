@@ -13,6 +13,7 @@ namespace cistern::preload {
 namespace detail {
 inline Record unread;  // what is counted before a record is begun, and where none is
 inline constinit std::atomic<Record*> current_record{nullptr};
+inline constinit std::atomic<bool> traces{false};
 }  // namespace detail
 
 /// The record; one that nobody reads where `cistern run` has asked for none. Never destroyed.
@@ -82,28 +83,28 @@ inline void countUnknownWork() noexcept {
 void noteUnknown(const char* name) noexcept;
 
 /// A call that is served, which began at that tick.
-inline void countCall(Served what, std::uint64_t begin) noexcept {
-  Tally tally;
+inline void countCall(Tally& tally, Served what, std::uint64_t begin) noexcept {
   Record::Calls& calls = tally->served[std::size_t(what)];
   tally.count(calls.count);
   tally.count(calls.ticks, ticksNow() - begin);
 }
-
-/// Counts one, and its time, for as long as it lives.
-class Timed {
- public:
-  explicit Timed(Served what) noexcept : what_(what), begin_(ticksNow()) {}
-  ~Timed() { countCall(what_, begin_); }
-  Timed(const Timed&) = delete;
-  Timed& operator=(const Timed&) = delete;
-
- private:
-  const Served what_;
-  const std::uint64_t begin_;
-};
+inline void countCall(Served what, std::uint64_t begin) noexcept {
+  Tally tally;
+  countCall(tally, what, begin);
+}
+/// A cudaMalloc of so many bytes, beside those whose price is the same.
+inline void countMalloc(std::uint64_t bytes, std::uint64_t begin) noexcept {
+  std::size_t row = 0;
+  while (row + 1 < Record::kPriced.size() && bytes > Record::kPriced[row]) ++row;
+  Tally tally;
+  tally.count(tally->priced[row]);
+  countCall(tally, Served::kMalloc, begin);
+}
 
 /// Whether a trace is wanted.
-bool traces() noexcept;
+inline bool traces() noexcept {
+  return detail::traces.load(std::memory_order_relaxed);
+}
 /// The number of an allocation that is made now. Pre: traces().
 std::uint64_t traceAllocation(std::uint64_t bytes, std::uint64_t stream) noexcept;
 void traceFree(std::uint64_t allocation) noexcept;

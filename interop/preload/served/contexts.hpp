@@ -51,9 +51,23 @@ class Contexts {
   bool capturing();
 
   /// The context that is current on this thread; null where none is.
-  Context* current();
+  Context* current() {
+    CUcontext now = nullptr;
+    if (driver()->cuCtxGetCurrent(&now) != CUDA_SUCCESS || now == nullptr) [[unlikely]]
+      return nullptr;
+    if (now != seen_.context || seen_.changes != changes_.load(std::memory_order_acquire))
+        [[unlikely]]
+      look(now);
+    return seen_.found;
+  }
   /// The same with its allocator, which is made if need be; null where that cannot be.
-  Context* currentServed();
+  Context* currentServed() {
+    Context* const context = current();
+    if (context == nullptr || context->serving() != nullptr) [[likely]]
+      return context;
+    makeServing(*context);
+    return context->serving() != nullptr ? context : nullptr;
+  }
   Serving& serving(Context& context) { return *context.serving(); }
 
   /// The program has got a context. With a second one, memory is handed out only when complete.
@@ -80,10 +94,18 @@ class Contexts {
   bool leftToParent() const noexcept { return left_to_parent_; }
 
  private:
+  /// What a thread knows of its current context. It looks anew when that, or any, has changed.
+  struct Seen {
+    CUcontext context;
+    Context* found;
+    std::uint64_t changes;
+  };
+  [[gnu::cold, gnu::noinline]] void look(CUcontext context);
   Context* meet(CUcontext context);
   void makeServing(Context& context);
   void drop(CUcontext context, bool gone);
 
+  static inline constinit thread_local Seen seen_{};
   std::mutex mutex_;
   std::unordered_map<CUcontext, std::unique_ptr<Context>> contexts_;  // under mutex_, as is
   CUcontext first_ = nullptr;
