@@ -116,14 +116,16 @@ struct Functions {
 
 namespace detail {
 inline constinit std::atomic<const Functions*> loaded_functions{nullptr};
-const Functions* loadFunctions() noexcept;
+[[gnu::cold]] const Functions* loadFunctions() noexcept;
 }  // namespace detail
 
 /// The driver that the program has loaded; null as long as it has none. Thread-safe, and the same
 /// for good once it is there.
 inline const Functions* driver() noexcept {
   const Functions* const there = detail::loaded_functions.load(std::memory_order_acquire);
-  return there != nullptr ? there : detail::loadFunctions();
+  if (there != nullptr) [[likely]]
+    return there;
+  return detail::loadFunctions();
 }
 /// Its handle; null as long as there is none.
 void* driverLibrary() noexcept;

@@ -2,39 +2,8 @@
 
 #include <new>
 
-#include "allocator/engine/fast_path.hpp"
-#include "interop/preload/driver/work.hpp"
 
 namespace cistern::preload {
-namespace {
-
-// Waits for what is cooling before it gives up: then nothing is left that would.
-[[gnu::noinline]] void* missed(Serving& serving, std::size_t bytes, Stream stream) {
-  try {
-    return fast_path::miss(serving.allocator, bytes, stream);
-  } catch (const OutOfMemory&) {
-    if (!serving.cooling.settleWaiting(serving.allocator)) throw;
-  }
-  return serving.allocator.allocate(bytes, stream);
-}
-
-void* allocateNow(Serving& serving, std::size_t bytes, Stream stream) {
-  return fast_path::allocate<fast_path::AllSizes>(
-      CacheTable::last(), fast_path::OfAllocator{serving.allocator.engine().core.caches}, bytes,
-      stream, [](void* memory) { return memory; }, [&] { return missed(serving, bytes, stream); });
-}
-
-void freeNow(CachingAllocator& allocator, CUdeviceptr pointer, const void* caller) noexcept {
-  fast_path::free<fast_path::AllSizes>(
-      CacheTable::last(), fast_path::OfAllocator{allocator.engine().core.caches},
-      toPointer(pointer), caller, [] {},
-      [&](Block* block) {
-        fast_path::freeElsewhere(allocator, toPointer(pointer), caller, block);
-      });
-}
-
-}  // namespace
-
 CUresult resultOfException() noexcept {
   try {
     throw;
@@ -52,29 +21,19 @@ CUresult resultOfException() noexcept {
   }
 }
 
-CUresult serveAllocation(Context& context, CUdeviceptr* out, std::size_t bytes, Stream stream) {
-  Serving& serving = *context.serving();
-  void* memory = nullptr;
+// Waits for what is cooling before it gives up: then nothing is left that would.
+void* detail::allocateMissed(Serving& serving, std::size_t bytes, Stream stream) {
   try {
-    memory = allocateNow(serving, bytes, stream);
-    ServedBlock block{&context, bytes, stream, 0};
-    if (traces()) block.traced = 1 + traceAllocation(bytes, stream.raw);
-    contexts().blocks().add(toAddress(memory), block);
-  } catch (...) {
-    if (memory != nullptr) serving.allocator.free(memory);
-    return resultOfException();
+    return fast_path::miss(serving.allocator, bytes, stream);
+  } catch (const OutOfMemory&) {
+    if (!serving.cooling.settleWaiting(serving.allocator)) throw;
   }
-  addTo(record().requested, record().requested_peak, bytes);
-  *out = toAddress(memory);
-  return CUDA_SUCCESS;
+  return serving.allocator.allocate(bytes, stream);
 }
 
-std::optional<ServedBlock> takeBlock(CUdeviceptr pointer) {
-  const std::optional<ServedBlock> block = contexts().blocks().take(pointer);
-  if (!block) return block;
-  takeFrom(record().requested, block->bytes);
-  if (block->traced != 0) traceFree(block->traced - 1);
-  return block;
+CUresult detail::allocationFailed(Serving& serving, void* memory) noexcept {
+  if (memory != nullptr) serving.allocator.free(memory);
+  return resultOfException();
 }
 
 // Freed twice, or in the middle of a block. The driver may have made a segment there.
@@ -82,17 +41,6 @@ bool isWrongFree(CUdeviceptr pointer) {
   const bool ours = contexts().cover(pointer);
   passed(ours ? Passed::kWrongFree : Passed::kForeignFree);
   return ours;
-}
-
-void freeAfterAll(const ServedBlock& block, CUdeviceptr pointer) noexcept {
-  Serving& serving = *block.context->serving();
-  ContextOrder& order = block.context->order();
-  const bool of_stream = block.stream != Stream{};
-  Work::atFree();
-  if (!order.isFollowed() || !order.cut()) [[unlikely]]
-    return serving.cooling.add({toPointer(pointer), of_stream});
-  if (of_stream) return serving.cooling.give(serving.allocator, {toPointer(pointer), true});
-  freeNow(serving.allocator, pointer, __builtin_return_address(0));
 }
 
 // The stream's own memory is its own again at once, in its order. cudaMalloc's, and what a

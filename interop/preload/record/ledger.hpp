@@ -12,14 +12,13 @@ namespace cistern::preload {
 
 namespace detail {
 inline Record unread;  // what is counted before a record is begun, and where none is
-inline constinit std::atomic<Record*> current_record{nullptr};
+inline constinit std::atomic<Record*> current_record{&unread};
 inline constinit std::atomic<bool> traces{false};
 }  // namespace detail
 
 /// The record; one that nobody reads where `cistern run` has asked for none. Never destroyed.
 inline Record& record() noexcept {
-  Record* const there = detail::current_record.load(std::memory_order_relaxed);
-  return there != nullptr ? *there : detail::unread;
+  return *detail::current_record.load(std::memory_order_relaxed);
 }
 
 /// Which slot a thread has, as long as it runs.

@@ -135,13 +135,15 @@ void Contexts::destroying(CUstream stream, Forget forget) {
 
 namespace detail {
 inline std::atomic<Contexts*> all_contexts{nullptr};
-Contexts& makeContexts() noexcept;
+[[gnu::cold]] Contexts& makeContexts() noexcept;
 }  // namespace detail
 
 /// The process's. Never destroyed.
 inline Contexts& contexts() noexcept {
   Contexts* const there = detail::all_contexts.load(std::memory_order_acquire);
-  return there != nullptr ? *there : detail::makeContexts();
+  if (there != nullptr) [[likely]]
+    return *there;
+  return detail::makeContexts();
 }
 
 }  // namespace cistern::preload
