@@ -4,8 +4,9 @@
 // and free_path.cpp. Read with: cache/thread_cache.hpp. How many instructions it takes is kept by a
 // test.
 //
-// Inline, for the doors that a program comes in by: the verbs of CachingAllocator, the C API's calls
-// of the same names, and the preload library's hooks. A door says how it is known that the cache is the allocator's:
+// Inline, for the doors that a program comes in by: the verbs of CachingAllocator, the C API's
+// calls of the same names, and the preload library's hooks. A door says how it is known that the
+// cache is the allocator's:
 //
 //   serves, has              the same of a request and of a free, asked outside the gate
 //   servesInside, hasInside  asked inside

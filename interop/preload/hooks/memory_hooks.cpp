@@ -6,11 +6,11 @@ using namespace cistern::preload;
 namespace {
 
 // In a capture it is the driver's: it is an error there, or not, by modes that the driver knows.
-inline bool capturing() { return contexts().captures().maybe() && contexts().capturing(); }
+bool capturing() { return contexts().captures().maybe() && contexts().capturing(); }
 
 // The driver refuses, and breaks the capture, as it would have for its own memory: so does this
 // call, in the same modes.
-[[gnu::cold, gnu::noinline]] CUresult whatCaptureSays(const Entry& entry) {
+CUresult whatCaptureSays(const Entry& entry) {
   CUevent event = nullptr;
   if (entry.pass(&Functions::cuEventCreate, &event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
     return CUDA_SUCCESS;
@@ -19,44 +19,69 @@ inline bool capturing() { return contexts().captures().maybe() && contexts().cap
   return result == CUDA_ERROR_NOT_READY ? CUDA_SUCCESS : result;
 }
 
-[[gnu::cold, gnu::noinline]] CUresult passMalloc(const Entry& entry, Passed why, CUdeviceptr* out,
-                                                 size_t bytes) {
+CUresult passMalloc(const Entry& entry, Passed why, CUdeviceptr* out, size_t bytes) {
   passed(why);
   return withRoom(entry, [&] { return entry.pass(&Functions::cuMemAlloc_v2, out, bytes); });
 }
 
-}  // namespace
-
-CISTERN_HOOK CUresult cuMemAlloc_v2(CUdeviceptr* out, size_t bytes) {
+[[gnu::noinline]] CUresult allocate(CUdeviceptr* out, size_t bytes) {
   const Entry entry;
-  if (!entry.serves() || out == nullptr || bytes == 0) [[unlikely]]
+  if (!entry.serves() || out == nullptr || bytes == 0)
     return entry.pass(&Functions::cuMemAlloc_v2, out, bytes);
-  if (passesForIpc()) [[unlikely]]
-    return passMalloc(entry, Passed::kIpc, out, bytes);
-  if (capturing()) [[unlikely]]
-    return passMalloc(entry, Passed::kCapture, out, bytes);
+  if (passesForIpc()) return passMalloc(entry, Passed::kIpc, out, bytes);
+  if (capturing()) return passMalloc(entry, Passed::kCapture, out, bytes);
   const std::uint64_t begin = ticksNow();
   Context* const context = contexts().currentServed();
-  if (context == nullptr) [[unlikely]]
-    return passMalloc(entry, Passed::kRefused, out, bytes);
-  const CUresult result = serveAllocation(*context, out, bytes, cistern::Stream{});
+  if (context == nullptr) return passMalloc(entry, Passed::kRefused, out, bytes);
+  entry.becomesUsual();
+  const CUresult result = serveAllocation(contexts(), *context, out, bytes, cistern::Stream{});
+  countMalloc(bytes, begin);
+  return result;
+}
+
+[[gnu::noinline]] CUresult release(CUdeviceptr pointer) {
+  const Entry entry;
+  if (!entry.serves() || pointer == 0) return entry.pass(&Functions::cuMemFree_v2, pointer);
+  if (capturing() && contexts().blocks().find(pointer)) {
+    if (const CUresult refused = whatCaptureSays(entry); refused != CUDA_SUCCESS) return refused;
+  }
+  const std::uint64_t begin = ticksNow();
+  const std::optional<ServedBlock> block = takeBlock(contexts(), pointer);
+  if (!block) {
+    if (isWrongFree(pointer)) return CUDA_ERROR_INVALID_VALUE;
+    return entry.pass(&Functions::cuMemFree_v2, pointer);
+  }
+  freeAfterAll(*block, pointer);
+  countCall(Served::kFree, begin);
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+// What is so as a rule comes first; whatever is not is looked at anew.
+CISTERN_HOOK CUresult cuMemAlloc_v2(CUdeviceptr* out, size_t bytes) {
+  Contexts* const all = Entry::usual();
+  if (all == nullptr || out == nullptr || bytes == 0) [[unlikely]]
+    return allocate(out, bytes);
+  const std::uint64_t begin = ticksNow();
+  Context* const context = all->currentAsBefore();
+  if (context == nullptr || context->serving() == nullptr) [[unlikely]]
+    return allocate(out, bytes);
+  const Entry::Usual inside;
+  const CUresult result = serveAllocation(*all, *context, out, bytes, cistern::Stream{});
   countMalloc(bytes, begin);
   return result;
 }
 
 CISTERN_HOOK CUresult cuMemFree_v2(CUdeviceptr pointer) {
-  const Entry entry;
-  if (!entry.serves() || pointer == 0) [[unlikely]]
-    return entry.pass(&Functions::cuMemFree_v2, pointer);
-  if (capturing() && contexts().blocks().find(pointer)) [[unlikely]] {
-    if (const CUresult refused = whatCaptureSays(entry); refused != CUDA_SUCCESS) return refused;
-  }
+  Contexts* const all = Entry::usual();
+  if (all == nullptr || pointer == 0) [[unlikely]]
+    return release(pointer);
   const std::uint64_t begin = ticksNow();
-  const std::optional<ServedBlock> block = takeBlock(pointer);
-  if (!block) [[unlikely]] {
-    if (isWrongFree(pointer)) return CUDA_ERROR_INVALID_VALUE;
-    return entry.pass(&Functions::cuMemFree_v2, pointer);
-  }
+  const std::optional<ServedBlock> block = takeBlock(*all, pointer);
+  if (!block) [[unlikely]]
+    return release(pointer);
+  const Entry::Usual inside;
   freeAfterAll(*block, pointer);
   countCall(Served::kFree, begin);
   return CUDA_SUCCESS;

@@ -2,7 +2,6 @@
 
 #include <new>
 
-
 namespace cistern::preload {
 CUresult resultOfException() noexcept {
   try {

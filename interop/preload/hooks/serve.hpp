@@ -1,9 +1,9 @@
 // The verbs that hooks serve with: how Cistern allocates and frees in the program's contexts.
 //
 // What happens as a rule is inline, so that a hook is one function, which calls the driver for the
-// current context and nothing else: the thread's cache has the block (allocator/engine/fast_path.hpp)
-// and it remembers the block's entry (served/blocks.hpp). How many instructions that takes is kept
-// by a test.
+// current context and nothing else: the thread's cache has the block
+// (allocator/engine/fast_path.hpp) and it remembers the block's entry (served/blocks.hpp). How many
+// instructions that takes is kept by a test.
 #pragma once
 
 #include <cstddef>
@@ -39,8 +39,8 @@ inline void freeNow(CachingAllocator& allocator, CUdeviceptr pointer) noexcept {
 }  // namespace detail
 
 /// Memory for `stream` (0: for every stream, as cudaMalloc's) in the context, which is current.
-inline CUresult serveAllocation(Context& context, CUdeviceptr* out, std::size_t bytes,
-                                Stream stream) {
+inline CUresult serveAllocation(Contexts& all, Context& context, CUdeviceptr* out,
+                                std::size_t bytes, Stream stream) {
   Serving& serving = *context.serving();
   void* memory = nullptr;
   try {
@@ -48,18 +48,19 @@ inline CUresult serveAllocation(Context& context, CUdeviceptr* out, std::size_t 
     ServedBlock block{&context, bytes, stream, 0};
     if (traces()) [[unlikely]]
       block.traced = 1 + traceAllocation(bytes, stream.raw);
-    contexts().blocks().add(toAddress(memory), block);
+    all.blocks().add(toAddress(memory), block);
   } catch (...) {
     return detail::allocationFailed(serving, memory);
   }
-  addTo(record().requested, record().requested_peak, bytes);
+  Record& counted = record();
+  addTo(counted.requested, counted.requested_peak, bytes);
   *out = toAddress(memory);
   return CUDA_SUCCESS;
 }
 
 /// The block, if the pointer is one that Cistern gave out. It is nobody's then.
-inline std::optional<ServedBlock> takeBlock(CUdeviceptr pointer) {
-  const std::optional<ServedBlock> block = contexts().blocks().take(pointer);
+inline std::optional<ServedBlock> takeBlock(Contexts& all, CUdeviceptr pointer) {
+  const std::optional<ServedBlock> block = all.blocks().take(pointer);
   if (!block) [[unlikely]]
     return block;
   takeFrom(record().requested, block->bytes);

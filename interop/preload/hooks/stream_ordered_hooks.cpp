@@ -46,7 +46,7 @@ CUresult allocate(const Entry& entry, CUdeviceptr* out, size_t bytes, CUstream s
     passed(Passed::kRefused);
     return pass();
   }
-  const CUresult result = serveAllocation(*context, out, bytes, heapOf(stream));
+  const CUresult result = serveAllocation(contexts(), *context, out, bytes, heapOf(stream));
   countCall(Served::kMallocAsync, begin);
   return result;
 }
@@ -55,7 +55,7 @@ template <class Pass>
 CUresult free(const Entry& entry, CUdeviceptr pointer, CUstream stream, Pass pass) {
   if (!entry.serves() || pointer == 0 || isCaptured(entry, stream)) return pass();
   const std::uint64_t begin = ticksNow();
-  const std::optional<ServedBlock> block = takeBlock(pointer);
+  const std::optional<ServedBlock> block = takeBlock(contexts(), pointer);
   if (!block) {
     if (isWrongFree(pointer)) return CUDA_ERROR_INVALID_VALUE;
     return pass();

@@ -17,9 +17,7 @@ inline constinit std::atomic<bool> traces{false};
 }  // namespace detail
 
 /// The record; one that nobody reads where `cistern run` has asked for none. Never destroyed.
-inline Record& record() noexcept {
-  return *detail::current_record.load(std::memory_order_relaxed);
-}
+inline Record& record() noexcept { return *detail::current_record.load(std::memory_order_relaxed); }
 
 /// Which slot a thread has, as long as it runs.
 struct SlotOfThread {
@@ -101,9 +99,7 @@ inline void countMalloc(std::uint64_t bytes, std::uint64_t begin) noexcept {
 }
 
 /// Whether a trace is wanted.
-inline bool traces() noexcept {
-  return detail::traces.load(std::memory_order_relaxed);
-}
+inline bool traces() noexcept { return detail::traces.load(std::memory_order_relaxed); }
 /// The number of an allocation that is made now. Pre: traces().
 std::uint64_t traceAllocation(std::uint64_t bytes, std::uint64_t stream) noexcept;
 void traceFree(std::uint64_t allocation) noexcept;

@@ -31,9 +31,18 @@ Contexts& detail::makeContexts() noexcept {
 
 // ---- Finding one --------------------------------------------------------------------------------
 
-void Contexts::look(CUcontext context) {
+Context* Contexts::current() {
+  CUcontext now = nullptr;
+  if (driver()->cuCtxGetCurrent(&now) != CUDA_SUCCESS || now == nullptr) return nullptr;
   const std::uint64_t changes = changes_.load(std::memory_order_acquire);
-  seen_ = {context, meet(context), changes};
+  if (now != seen_.context || seen_.changes != changes) seen_ = {now, meet(now), changes};
+  return seen_.found;
+}
+
+Context* Contexts::currentServed() {
+  Context* const context = current();
+  if (context != nullptr && context->serving() == nullptr) makeServing(*context);
+  return context != nullptr && context->serving() != nullptr ? context : nullptr;
 }
 
 Context* Contexts::meet(CUcontext context) {

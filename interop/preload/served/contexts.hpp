@@ -51,23 +51,16 @@ class Contexts {
   bool capturing();
 
   /// The context that is current on this thread; null where none is.
-  Context* current() {
+  Context* current();
+  /// The same where it is the one that the thread asked for last; else null.
+  Context* currentAsBefore() noexcept {
     CUcontext now = nullptr;
-    if (driver()->cuCtxGetCurrent(&now) != CUDA_SUCCESS || now == nullptr) [[unlikely]]
-      return nullptr;
-    if (now != seen_.context || seen_.changes != changes_.load(std::memory_order_acquire))
-        [[unlikely]]
-      look(now);
-    return seen_.found;
+    const bool same = driver()->cuCtxGetCurrent(&now) == CUDA_SUCCESS && now == seen_.context &&
+                      seen_.changes == changes_.load(std::memory_order_acquire);
+    return same ? seen_.found : nullptr;
   }
   /// The same with its allocator, which is made if need be; null where that cannot be.
-  Context* currentServed() {
-    Context* const context = current();
-    if (context == nullptr || context->serving() != nullptr) [[likely]]
-      return context;
-    makeServing(*context);
-    return context->serving() != nullptr ? context : nullptr;
-  }
+  Context* currentServed();
   Serving& serving(Context& context) { return *context.serving(); }
 
   /// The program has got a context. With a second one, memory is handed out only when complete.
@@ -100,7 +93,6 @@ class Contexts {
     Context* found;
     std::uint64_t changes;
   };
-  [[gnu::cold, gnu::noinline]] void look(CUcontext context);
   Context* meet(CUcontext context);
   void makeServing(Context& context);
   void drop(CUcontext context, bool gone);

@@ -43,7 +43,8 @@ void begin() {
   EXPECT(cuCtxSetCurrent(context) == CUDA_SUCCESS);
 }
 
-// ---- Captures ------------------------------------------------------------------------------------
+// ---- Captures
+// ------------------------------------------------------------------------------------
 
 // The thread allows itself what would be an error in a capture.
 CUstream beginCapture(CUstream stream) {
@@ -77,12 +78,18 @@ class Calls {
 
 constexpr int kRounds = 100;
 
+std::size_t number(const char* name) {
+  const char* const given = std::getenv(name);
+  return given == nullptr ? 0 : std::strtoull(given, nullptr, 10);
+}
+
 // Pairs, as many as the test asks for: what one takes is the difference between two such programs.
+[[gnu::noinline]] void runPairs(std::size_t count, std::size_t bytes) {
+  for (std::size_t i = 0; i < count; ++i) EXPECT(cuMemFree(allocated(bytes)) == CUDA_SUCCESS);
+}
 void pairs() {
   begin();
-  const char* const wanted = std::getenv("PAIRS");
-  for (int i = 0, n = wanted == nullptr ? 0 : std::atoi(wanted); i < n; ++i)
-    EXPECT(cuMemFree(allocated()) == CUDA_SUCCESS);
+  runPairs(number("PAIRS"), number("BYTES"));
 }
 
 // The first rounds find out what there is, and take memory.
@@ -257,8 +264,8 @@ void whileLaunching() {
 }
 
 // The same where the marker lies behind other work, that of stream c, and the launch has not waited
-// for it. The next marker lies on the stream of that launch, as nothing else was submitted since: it
-// comes after the first one all the same.
+// for it. The next marker lies on the stream of that launch, as nothing else was submitted since:
+// it comes after the first one all the same.
 void markerAfterMarker() {
   beginWithThree();
   shared_memory = allocated();
