@@ -49,6 +49,7 @@ using GetProcAddressV1 = CUresult (*)(const char*, void**, int, cuuint64_t);
   X(cuMipmappedArrayCreate, "cuMipmappedArrayCreate", 5000, false)                \
   X(cuMemCreate, "cuMemCreate", 10020, false)                                     \
   X(cuIpcGetMemHandle, "cuIpcGetMemHandle", 4010, false)                          \
+  X(cuMemRetainAllocationHandle, "cuMemRetainAllocationHandle", 11000, false)     \
   X(cuPointerGetAttribute, "cuPointerGetAttribute", 4000, false)                  \
   X(cuPointerGetAttributes, "cuPointerGetAttributes", 7000, false)                \
   X(cuStreamCreate, "cuStreamCreate", 2000, false)                                \

@@ -69,7 +69,7 @@ void Blocks::Shard::makeRoom() {
 Blocks::Entry& Blocks::Shard::insert(Address address) {
   if (4 * (used + 1) > 3 * places.size()) makeRoom();
   if (nobodys.empty()) {
-    nobodys.reserve(all.size() + 1);
+    if (nobodys.capacity() <= all.size()) nobodys.reserve(2 * all.size() + 8);
     nobodys.push_back(&all.emplace_back());
   }
   Entry& entry = *nobodys.back();
