@@ -32,16 +32,11 @@ class Entry {
     return (driver_->*function)(arguments...);
   }
 
-  /// A call has been served: what an entry asks for holds from now on, but in a child of fork.
-  void becomesUsual() const noexcept {
-    if (!passesForIpc()) usual_.store(&contexts(), std::memory_order_release);
-  }
-  /// The contexts where a call is one to serve as a rule: the program has called, a call was served
+  /// The contexts where a call is one to serve as a rule: the program has called, one was served
   /// before, and nothing is captured. Else null, and an entry says what it is.
   static Contexts* usual() noexcept {
-    Contexts* const all = usual_.load(std::memory_order_acquire);
-    if (depth_ != 0 || all == nullptr || all->leftToParent() || all->captures().maybe())
-        [[unlikely]]
+    Contexts* const all = Contexts::thatServe();
+    if (depth_ != 0 || all == nullptr || all->captures().maybe()) [[unlikely]]
       return nullptr;
     return all;
   }
@@ -55,7 +50,6 @@ class Entry {
   };
 
  private:
-  static inline constinit std::atomic<Contexts*> usual_{nullptr};
   static inline constinit thread_local int depth_ = 0;
   const bool outermost_;
   const Functions* const driver_;

@@ -33,7 +33,7 @@ CUresult passMalloc(const Entry& entry, Passed why, CUdeviceptr* out, size_t byt
   const std::uint64_t begin = ticksNow();
   Context* const context = contexts().currentServed();
   if (context == nullptr) return passMalloc(entry, Passed::kRefused, out, bytes);
-  entry.becomesUsual();
+  contexts().serve();
   const CUresult result = serveAllocation(contexts(), *context, out, bytes, cistern::Stream{});
   countMalloc(bytes, begin);
   return result;

@@ -39,8 +39,9 @@ inline void freeNow(CachingAllocator& allocator, CUdeviceptr pointer) noexcept {
 }  // namespace detail
 
 /// Memory for `stream` (0: for every stream, as cudaMalloc's) in the context, which is current.
-inline CUresult serveAllocation(Contexts& all, Context& context, CUdeviceptr* out,
-                                std::size_t bytes, Stream stream) {
+[[gnu::always_inline]] inline CUresult serveAllocation(Contexts& all, Context& context,
+                                                       CUdeviceptr* out, std::size_t bytes,
+                                                       Stream stream) {
   Serving& serving = *context.serving();
   void* memory = nullptr;
   try {

@@ -81,12 +81,13 @@ Blocks::Entry& Blocks::Shard::insert(Address address) {
 
 // ---- All of them --------------------------------------------------------------------------------
 
-void Blocks::addAnew(Address address, const ServedBlock& block) {
+void Blocks::addAnew(Address address, Context* context, std::uint64_t bytes, Stream stream,
+                     std::uint64_t traced) {
   Shard& shard = shardOf(address);
   const MutexLock lock(shard.mutex);
   Entry* entry = shard.find(address);
   if (entry == nullptr || !entry->claimWaiting(address, kFree)) entry = &shard.insert(address);
-  entry->block = block;
+  entry->block = {context, bytes, stream, traced};
   entry->release(address, kLive);
   remembered(address) = entry;
 }

@@ -49,7 +49,7 @@ class Blocks {
   void add(Address address, const ServedBlock& block) {
     Entry* const last = remembered(address);
     if (last == nullptr || !last->claim(address, kFree)) [[unlikely]]
-      return addAnew(address, block);
+      return addAnew(address, block.context, block.bytes, block.stream, block.traced);
     last->block = block;
     last->release(address, kLive);
   }
@@ -113,7 +113,9 @@ class Blocks {
   Shard& shardOf(Address address) { return shards_[mixed(address) >> 58]; }
   /// The entry that the calling thread has used last of those whose addresses are alike; or null.
   static Entry*& remembered(Address address) { return remembered_[(address >> 9) % kRemembered]; }
-  [[gnu::noinline]] void addAnew(Address address, const ServedBlock& block);
+  // Their values, so that a hit has them in registers.
+  [[gnu::noinline]] void addAnew(Address address, Context* context, std::uint64_t bytes,
+                                 Stream stream, std::uint64_t traced);
   [[gnu::noinline]] std::optional<ServedBlock> takeElsewhere(Address address);
   template <class Visit>
   void forEach(Visit visit);

@@ -150,6 +150,7 @@ void Contexts::workIsUnseen() {
 
 // Its locks may be held by threads that are not in the child, so it is not touched any more.
 void Contexts::leaveToParent() {
+  that_serve_ = nullptr;
   left_to_parent_ = true;
   ContextOrder::followNone();
 }

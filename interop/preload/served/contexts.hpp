@@ -52,10 +52,11 @@ class Contexts {
 
   /// The context that is current on this thread; null where none is.
   Context* current();
-  /// The same where it is the one that the thread asked for last; else null.
+  /// The same where it is the one that the thread asked for last; else null. Pre: thatServe().
   Context* currentAsBefore() noexcept {
     CUcontext now = nullptr;
-    const bool same = driver()->cuCtxGetCurrent(&now) == CUDA_SUCCESS && now == seen_.context &&
+    const Functions& driver = *detail::loaded_functions.load(std::memory_order_acquire);
+    const bool same = driver.cuCtxGetCurrent(&now) == CUDA_SUCCESS && now == seen_.context &&
                       seen_.changes == changes_.load(std::memory_order_acquire);
     return same ? seen_.found : nullptr;
   }
@@ -80,6 +81,11 @@ class Contexts {
   /// Work may be submitted that no hook sees, from now on.
   void workIsUnseen();
 
+  /// The process's, when a cudaMalloc was served: from then on they all are, but in captures, and
+  /// in a child of fork. Else null.
+  static Contexts* thatServe() noexcept { return that_serve_.load(std::memory_order_acquire); }
+  void serve() noexcept { that_serve_ = this; }
+
   /// Whether any context was met.
   bool any() const noexcept { return met_any_; }
   /// A child of fork: what the parent had is left as it is.
@@ -98,6 +104,7 @@ class Contexts {
   void drop(CUcontext context, bool gone);
 
   static inline constinit thread_local Seen seen_{};
+  static inline constinit std::atomic<Contexts*> that_serve_{nullptr};
   std::mutex mutex_;
   std::unordered_map<CUcontext, std::unique_ptr<Context>> contexts_;  // under mutex_, as is
   CUcontext first_ = nullptr;
