@@ -111,8 +111,10 @@ class Blocks {
 
   static std::uint64_t mixed(Address address) { return (address >> 9) * 0x9e3779b97f4a7c15u; }
   Shard& shardOf(Address address) { return shards_[mixed(address) >> 58]; }
-  /// The entry that the calling thread has used last of those whose addresses are alike; or null.
-  static Entry*& remembered(Address address) { return remembered_[(address >> 9) % kRemembered]; }
+  /// The entry that the calling thread has used last of those with that hash; or null. (Large
+  /// blocks are multiples of 2 MiB apart, which the lower bits of their addresses do not tell
+  /// apart.)
+  static Entry*& remembered(Address address) { return remembered_[mixed(address) >> 56]; }
   // Their values, so that a hit has them in registers.
   [[gnu::noinline]] void addAnew(Address address, Context* context, std::uint64_t bytes,
                                  Stream stream, std::uint64_t traced);
@@ -120,7 +122,7 @@ class Blocks {
   template <class Visit>
   void forEach(Visit visit);
 
-  static constexpr std::size_t kRemembered = 64;
+  static constexpr std::size_t kRemembered = 256;
   static inline constinit thread_local std::array<Entry*, kRemembered> remembered_{};
   std::array<Shard, 64> shards_;
 };
