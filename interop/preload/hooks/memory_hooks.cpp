@@ -30,12 +30,15 @@ CUresult passMalloc(const Entry& entry, Passed why, CUdeviceptr* out, size_t byt
     return entry.pass(&Functions::cuMemAlloc_v2, out, bytes);
   if (passesForIpc()) return passMalloc(entry, Passed::kIpc, out, bytes);
   if (capturing()) return passMalloc(entry, Passed::kCapture, out, bytes);
-  const std::uint64_t begin = ticksNow();
+  Timed timed(Served::kMalloc);
   Context* const context = contexts().currentServed();
   if (context == nullptr) return passMalloc(entry, Passed::kRefused, out, bytes);
+  timed.byItself();
   contexts().serve();
-  const CUresult result = serveAllocation(contexts(), *context, out, bytes, cistern::Stream{});
-  countMalloc(bytes, begin);
+  const CUresult result =
+      serveAllocation(contexts(), *context, out, bytes, cistern::Stream{}, timed);
+  timed.priced(bytes);
+  timed.ended();
   return result;
 }
 
@@ -45,14 +48,15 @@ CUresult passMalloc(const Entry& entry, Passed why, CUdeviceptr* out, size_t byt
   if (capturing() && contexts().blocks().find(pointer)) {
     if (const CUresult refused = whatCaptureSays(entry); refused != CUDA_SUCCESS) return refused;
   }
-  const std::uint64_t begin = ticksNow();
+  Timed timed(Served::kFree);
+  timed.byItself();
   const std::optional<ServedBlock> block = takeBlock(contexts(), pointer);
   if (!block) {
     if (isWrongFree(pointer)) return CUDA_ERROR_INVALID_VALUE;
     return entry.pass(&Functions::cuMemFree_v2, pointer);
   }
-  freeAfterAll(*block, pointer);
-  countCall(Served::kFree, begin);
+  freeAfterAll(*block, pointer, timed);
+  timed.ended();
   return CUDA_SUCCESS;
 }
 
@@ -63,13 +67,14 @@ CISTERN_HOOK CUresult cuMemAlloc_v2(CUdeviceptr* out, size_t bytes) {
   Contexts* const all = Entry::usual();
   if (all == nullptr || out == nullptr || bytes == 0) [[unlikely]]
     return allocate(out, bytes);
-  const std::uint64_t begin = ticksNow();
+  Timed timed(Served::kMalloc);
   Context* const context = all->currentAsBefore();
   if (context == nullptr || context->serving() == nullptr) [[unlikely]]
     return allocate(out, bytes);
   const Entry::Usual inside;
-  const CUresult result = serveAllocation(*all, *context, out, bytes, cistern::Stream{});
-  countMalloc(bytes, begin);
+  const CUresult result = serveAllocation(*all, *context, out, bytes, cistern::Stream{}, timed);
+  timed.priced(bytes);
+  timed.ended();
   return result;
 }
 
@@ -77,13 +82,13 @@ CISTERN_HOOK CUresult cuMemFree_v2(CUdeviceptr pointer) {
   Contexts* const all = Entry::usual();
   if (all == nullptr || pointer == 0) [[unlikely]]
     return release(pointer);
-  const std::uint64_t begin = ticksNow();
+  Timed timed(Served::kFree);
   const std::optional<ServedBlock> block = takeBlock(*all, pointer);
   if (!block) [[unlikely]]
     return release(pointer);
   const Entry::Usual inside;
-  freeAfterAll(*block, pointer);
-  countCall(Served::kFree, begin);
+  freeAfterAll(*block, pointer, timed);
+  timed.ended();
   return CUDA_SUCCESS;
 }
 

@@ -21,15 +21,21 @@ void* allocateMissed(Serving& serving, std::size_t bytes, Stream stream);
 /// In a handler: the memory goes back, if there was any, and what was thrown is the driver's code.
 CUresult allocationFailed(Serving& serving, void* memory) noexcept;
 
-inline void* allocateNow(Serving& serving, std::size_t bytes, Stream stream) {
+[[gnu::always_inline]] inline void* allocateNow(Serving& serving, std::size_t bytes, Stream stream,
+                                                Timed& timed) {
   return fast_path::allocate<fast_path::AllSizes>(
       CacheTable::last(), fast_path::OfAllocator{serving.allocator.engine().core.caches}, bytes,
       stream, [](void* memory) { return memory; },
-      [&] { return allocateMissed(serving, bytes, stream); });
+      [&] {
+        timed.byItself();
+        return allocateMissed(serving, bytes, stream);
+      });
 }
 
-inline void freeNow(CachingAllocator& allocator, CUdeviceptr pointer) noexcept {
+[[gnu::always_inline]] inline void freeNow(CachingAllocator& allocator, CUdeviceptr pointer,
+                                           Timed& timed) noexcept {
   const auto missed = [&](Block* block) {
+    timed.byItself();
     fast_path::freeElsewhere(allocator, toPointer(pointer), nullptr, block);
   };
   fast_path::free<fast_path::AllSizes>(
@@ -41,11 +47,11 @@ inline void freeNow(CachingAllocator& allocator, CUdeviceptr pointer) noexcept {
 /// Memory for `stream` (0: for every stream, as cudaMalloc's) in the context, which is current.
 [[gnu::always_inline]] inline CUresult serveAllocation(Contexts& all, Context& context,
                                                        CUdeviceptr* out, std::size_t bytes,
-                                                       Stream stream) {
+                                                       Stream stream, Timed& timed) {
   Serving& serving = *context.serving();
   void* memory = nullptr;
   try {
-    memory = detail::allocateNow(serving, bytes, stream);
+    memory = detail::allocateNow(serving, bytes, stream, timed);
     ServedBlock block{&context, bytes, stream, 0};
     if (traces()) [[unlikely]]
       block.traced = 1 + traceAllocation(bytes, stream.raw);
@@ -60,7 +66,8 @@ inline void freeNow(CachingAllocator& allocator, CUdeviceptr pointer) noexcept {
 }
 
 /// The block, if the pointer is one that Cistern gave out. It is nobody's then.
-inline std::optional<ServedBlock> takeBlock(Contexts& all, CUdeviceptr pointer) {
+[[gnu::always_inline]] inline std::optional<ServedBlock> takeBlock(Contexts& all,
+                                                                   CUdeviceptr pointer) {
   const std::optional<ServedBlock> block = all.blocks().take(pointer);
   if (!block) [[unlikely]]
     return block;
@@ -75,16 +82,21 @@ inline std::optional<ServedBlock> takeBlock(Contexts& all, CUdeviceptr pointer) 
 bool isWrongFree(CUdeviceptr pointer);
 
 /// What was queued on every stream so far may still use it.
-inline void freeAfterAll(const ServedBlock& block, CUdeviceptr pointer) noexcept {
+[[gnu::always_inline]] inline void freeAfterAll(const ServedBlock& block, CUdeviceptr pointer,
+                                                Timed& timed) noexcept {
   Serving& serving = *block.context->serving();
   ContextOrder& order = block.context->order();
   const bool of_stream = block.stream != Stream{};
   Work::atFree();
-  if (!order.isFollowed() || !order.cut()) [[unlikely]]
+  if (!order.isFollowed() || !order.cut()) [[unlikely]] {
+    timed.byItself();
     return serving.cooling.add({toPointer(pointer), of_stream});
-  if (of_stream) [[unlikely]]
+  }
+  if (of_stream) [[unlikely]] {
+    timed.byItself();
     return serving.cooling.give(serving.allocator, {toPointer(pointer), true});
-  detail::freeNow(serving.allocator, pointer);
+  }
+  detail::freeNow(serving.allocator, pointer, timed);
 }
 /// What was queued on `stream` so far may still use it, and nothing else.
 void freeAfter(const ServedBlock& block, CUdeviceptr pointer, CUstream stream) noexcept;

@@ -79,24 +79,43 @@ inline void countUnknownWork() noexcept {
 /// A function that is not known has been asked for.
 void noteUnknown(const char* name) noexcept;
 
-/// A call that is served, which began at that tick.
-inline void countCall(Tally& tally, Served what, std::uint64_t begin) noexcept {
-  Record::Calls& calls = tally->served[std::size_t(what)];
-  tally.count(calls.count);
-  tally.count(calls.ticks, ticksNow() - begin);
-}
-inline void countCall(Served what, std::uint64_t begin) noexcept {
-  Tally tally;
-  countCall(tally, what, begin);
-}
-/// A cudaMalloc of so many bytes, beside those whose price is the same.
-inline void countMalloc(std::uint64_t bytes, std::uint64_t begin) noexcept {
-  std::size_t row = 0;
-  while (row + 1 < Record::kPriced.size() && bytes > Record::kPriced[row]) ++row;
-  Tally tally;
-  tally.count(tally->priced[row]);
-  countCall(tally, Served::kMalloc, begin);
-}
+/// A call that is served, and what it takes. To look at the clock is dear beside a call that finds
+/// all it needs at hand: of those one in kEach is timed, and counts for as many. What takes longer
+/// is timed each time.
+class Timed {
+ public:
+  explicit Timed(Served what) noexcept
+      : calls_(tally_->served[std::size_t(what)]),
+        begin_(calls_.count.load(std::memory_order_relaxed) % kEach == 0 ? ticksNow() : 0) {}
+  Timed(const Timed&) = delete;
+  Timed& operator=(const Timed&) = delete;
+
+  /// It has not all at hand.
+  [[gnu::always_inline]] void byItself() noexcept {
+    if (begin_ == 0) begin_ = ticksNow();
+    counts_for_ = 1;
+  }
+  /// It has been a cudaMalloc of so many bytes, which is counted with those whose price is the
+  /// same.
+  void priced(std::uint64_t bytes) noexcept {
+    std::size_t row = 0;
+    while (row + 1 < Record::kPriced.size() && bytes > Record::kPriced[row]) ++row;
+    tally_.count(tally_->priced[row]);
+  }
+  void ended() noexcept {
+    tally_.count(calls_.count);
+    if (begin_ != 0) [[unlikely]]
+      tally_.count(calls_.ticks, (ticksNow() - begin_) * counts_for_);
+  }
+
+ private:
+  static constexpr std::uint64_t kEach = 16;
+
+  Tally tally_;
+  Record::Calls& calls_;
+  std::uint64_t begin_;
+  std::uint64_t counts_for_ = kEach;
+};
 
 /// Whether a trace is wanted.
 inline bool traces() noexcept { return detail::traces.load(std::memory_order_relaxed); }
