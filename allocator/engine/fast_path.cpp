@@ -3,30 +3,17 @@
 #include "allocator/engine/slow_path.hpp"
 
 namespace cistern {
-namespace {
-
-/// The door of the verbs.
-struct OfAllocator : fast_path::Known {
-  explicit OfAllocator(const CacheTable& all) : caches(all) {}
-  bool serves(const ThreadCache& cache) const { return caches.serves(cache); }
-  bool has(const ThreadCache& cache) const { return caches.has(cache); }
-
-  const CacheTable& caches;
-};
-
-}  // namespace
-
 void* CachingAllocator::allocate(std::size_t bytes, Stream stream) {
   return fast_path::allocate(
-      CacheTable::last(), OfAllocator(engine_->caches), bytes, stream,
+      CacheTable::last(), fast_path::OfAllocator(engine_->caches), bytes, stream,
       [](void* pointer) { return pointer; }, [&] { return fast_path::miss(*this, bytes, stream); });
 }
 
 void CachingAllocator::free(void* pointer) noexcept {
   const void* const caller = __builtin_return_address(0);
   fast_path::free(
-      CacheTable::last(), OfAllocator(engine_->caches), fast_path::Recent{toAddress(pointer)},
-      caller, [] {},
+      CacheTable::last(), fast_path::OfAllocator(engine_->caches),
+      fast_path::Recent{toAddress(pointer)}, caller, [] {},
       [=, this](Block* block) { fast_path::freeElsewhere(*this, pointer, caller, block); });
 }
 

@@ -3,8 +3,9 @@
 // host, and nothing looked at that another thread writes. Everything else is in slow_path.hpp.
 // Read with: cache/thread_cache.hpp. How many instructions it takes is kept by a test.
 //
-// Inline, for the two doors that a program comes in by: the verbs of CachingAllocator, and the C
-// API's calls of the same names. A door says how it is known that the cache is the allocator's:
+// Inline, for the doors that a program comes in by: the verbs of CachingAllocator, the C API's
+// calls of the same names, and the preload library's hooks. A door says how it is known that the
+// cache is the allocator's:
 //
 //   serves, has              the same of a request and of a free, asked outside the gate
 //   servesInside, hasInside  asked inside
@@ -41,6 +42,15 @@ struct Known {
     cache.owner().gate().leave();
     cache.publish();
   }
+};
+
+/// The door of the verbs, and of those who keep the allocator alive as their caller does.
+struct OfAllocator : Known {
+  explicit OfAllocator(const CacheTable& all) : caches(all) {}
+  bool serves(const ThreadCache& cache) const { return caches.serves(cache); }
+  bool has(const ThreadCache& cache) const { return caches.has(cache); }
+
+  const CacheTable& caches;
 };
 
 // Out of line and with the verb's own arguments, so that a hit has nothing to keep for them.

@@ -90,6 +90,12 @@ class TorchAllocator final : public VersionedAllocator {
   DeviceState* find(DeviceIndex device) const;
   /// The state of the device that the block lies on; null for no block of ours.
   DeviceState* ownerOf(void* pointer) const;
+  template <class Verb>
+  void everywhere(Verb verb) {
+    for (std::size_t i = 0; i < kMost; ++i) {
+      if (DeviceState* const state = find(DeviceIndex(i))) verb(*state);
+    }
+  }
 
  private:
   static constexpr std::size_t kMost = 64;  ///< devices, as cistern::DeviceGuard has them
@@ -100,12 +106,6 @@ class TorchAllocator final : public VersionedAllocator {
   DeviceState& make(DeviceIndex device);
   void followHistory(DeviceState& state);
   void outOfMemory(DeviceState& state, const cistern::OutOfMemoryReport& report);
-  template <class Verb>
-  void everywhere(Verb verb) {
-    for (std::size_t i = 0; i < kMost; ++i) {
-      if (DeviceState* const state = find(DeviceIndex(i))) verb(*state);
-    }
-  }
 
   std::array<std::atomic<DeviceState*>, kMost> states_{};
   std::atomic<int> devices_{-1};        ///< -1: not initialised

@@ -2,6 +2,7 @@
 #include <c10/core/Allocator.h>
 
 #include "allocator.hpp"
+#include "pinned.hpp"
 
 /// Null, or why not: static storage, or until the next call. To be called once, before CUDA is
 /// initialised.
@@ -14,6 +15,7 @@ extern "C" __attribute__((visibility("default"))) const char* cistern_torch_inst
   setInstalled(made);
   theirs::allocator.store(made);
   c10::SetAllocator(c10::kCUDA, made, 0);
+  at::setHostAllocator(at::kCUDA, &pinned());
   return nullptr;
 }
 

@@ -5,6 +5,7 @@
 
 #include "allocator.hpp"
 #include "errors.hpp"
+#include "pinned.hpp"
 
 namespace cistern_torch {
 
@@ -50,6 +51,7 @@ void TorchAllocator::emptyCache(TorchPoolId pool) {
     asTorch([&] { state.pools.emptyCache(pool); });
     if (state.history.listening()) state.tellMemoryEvents(nullptr);
   });
+  pinned().settle();
 }
 
 }  // namespace cistern_torch

@@ -7,18 +7,8 @@
 namespace cistern_torch {
 namespace {
 
-using c10::CachingAllocator::Stat;
 using c10::CachingAllocator::StatArray;
 using c10::CachingDeviceAllocator::DeviceStats;
-
-Stat statOf(const cistern::StatValue& value) {
-  Stat stat;
-  stat.current = value.current;
-  stat.peak = value.peak;
-  stat.allocated = value.allocated;
-  stat.freed = value.freed;
-  return stat;
-}
 
 StatArray statsOf(const cistern::MemoryStats& stats, cistern::Stat which) {
   const auto i = std::size_t(which);

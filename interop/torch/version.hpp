@@ -13,10 +13,12 @@
 #include <utility>
 #include <vector>
 
+#include <ATen/core/CachingHostAllocator.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/util/ApproximateClock.h>
 #include <torch/version.h>
 
+#include "cistern/pinned.hpp"
 #include "pools.hpp"
 
 /// 211 for 2.11.
@@ -55,6 +57,54 @@ inline theirs::TraceEntry traceEntry(theirs::TraceEntry::Action action, DeviceIn
                             std::move(context), std::move(compile_context));
 #endif
 }
+
+inline c10::CachingAllocator::Stat statOf(const cistern::StatValue& value) {
+  c10::CachingAllocator::Stat stat;
+  stat.current = value.current;
+  stat.peak = value.peak;
+  stat.allocated = value.allocated;
+  stat.freed = value.freed;
+  return stat;
+}
+
+/// The figures of pinned memory, by the names that each release has. Times are not taken.
+inline at::HostStats hostStats(const cistern::PinnedStats& now) {
+  at::HostStats stats;
+#if CISTERN_TORCH >= 210
+  stats.active_requests = statOf(now.active);
+  stats.active_bytes = statOf(now.active_bytes);
+  stats.allocations = statOf(now.segment);
+  stats.allocated_bytes = statOf(now.reserved_bytes);
+#else
+  stats.allocation = statOf(now.allocation);
+  stats.segment = statOf(now.segment);
+  stats.allocated_bytes = statOf(now.allocated_bytes);
+  stats.reserved_bytes = statOf(now.reserved_bytes);
+#endif
+  stats.num_host_alloc = std::int64_t(now.num_host_alloc);
+  stats.num_host_free = std::int64_t(now.num_host_free);
+  return stats;
+}
+
+/// Which streams a region of pinned memory catches.
+using StreamFilter = std::function<bool(c10::Stream)>;
+
+/// The interface of pinned memory, as the newest release has it. Before 2.11 a graph has no pinned
+/// memory of its own: there are no regions then.
+class VersionedHostAllocator : public at::HostAllocator {
+ public:
+  virtual void beginRegion(TorchPoolId pool, StreamFilter filter) = 0;
+  virtual void endRegion(TorchPoolId pool) = 0;
+  virtual void letGo(TorchPoolId pool) = 0;
+
+#if CISTERN_TORCH >= 211
+  void begin_allocate_to_pool(TorchPoolId pool, StreamFilter filter) final {
+    beginRegion(pool, std::move(filter));
+  }
+  void end_allocate_to_pool(TorchPoolId pool) final { endRegion(pool); }
+  void release_pool(TorchPoolId pool) final { letGo(pool); }
+#endif
+};
 
 /// The interface, as the newest release has it.
 class VersionedAllocator : public theirs::CUDAAllocator {

@@ -80,10 +80,7 @@ void ContextOrder::open() noexcept {
   ++epoch_;
 }
 
-// Without the lock: nothing was submitted since the last cut; or one is open, behind everything.
-bool ContextOrder::cut() noexcept {
-  if (!has_work_.load(std::memory_order_acquire) || open_.load(std::memory_order_acquire))
-    return true;
+bool ContextOrder::cutAnew() noexcept {
   const std::lock_guard lock(captures_.beginning());
   if (captures_.maybe() || !isFollowed()) return false;
   open();

@@ -66,7 +66,12 @@ class ContextOrder {
 
   /// What is submitted from now on runs after all that was submitted before. False: not so, as a
   /// capture may be under way. Pre: isFollowed().
-  bool cut() noexcept;
+  bool cut() noexcept {
+    // Nothing was submitted since the last cut; or one is open, behind everything.
+    if (!has_work_.load(std::memory_order_acquire) || open_.load(std::memory_order_acquire))
+      return true;
+    return cutAnew();
+  }
   /// All that is submitted later, on any stream, comes after the event.
   CUresult allAfter(CUevent event) noexcept;
   /// The hub comes after all that was submitted before the last cut, and is handed out.
@@ -138,6 +143,7 @@ class ContextOrder {
   template <class Visit>
   void forEach(Visit visit) noexcept;
   Known* find(CUstream stream) noexcept;
+  bool cutAnew() noexcept;
   void open() noexcept;
 
   const Functions& driver_;

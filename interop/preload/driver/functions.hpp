@@ -49,6 +49,7 @@ using GetProcAddressV1 = CUresult (*)(const char*, void**, int, cuuint64_t);
   X(cuMipmappedArrayCreate, "cuMipmappedArrayCreate", 5000, false)                \
   X(cuMemCreate, "cuMemCreate", 10020, false)                                     \
   X(cuIpcGetMemHandle, "cuIpcGetMemHandle", 4010, false)                          \
+  X(cuMemRetainAllocationHandle, "cuMemRetainAllocationHandle", 11000, false)     \
   X(cuPointerGetAttribute, "cuPointerGetAttribute", 4000, false)                  \
   X(cuPointerGetAttributes, "cuPointerGetAttributes", 7000, false)                \
   X(cuStreamCreate, "cuStreamCreate", 2000, false)                                \
@@ -116,14 +117,16 @@ struct Functions {
 
 namespace detail {
 inline constinit std::atomic<const Functions*> loaded_functions{nullptr};
-const Functions* loadFunctions() noexcept;
+[[gnu::cold]] const Functions* loadFunctions() noexcept;
 }  // namespace detail
 
 /// The driver that the program has loaded; null as long as it has none. Thread-safe, and the same
 /// for good once it is there.
 inline const Functions* driver() noexcept {
   const Functions* const there = detail::loaded_functions.load(std::memory_order_acquire);
-  return there != nullptr ? there : detail::loadFunctions();
+  if (there != nullptr) [[likely]]
+    return there;
+  return detail::loadFunctions();
 }
 /// Its handle; null as long as there is none.
 void* driverLibrary() noexcept;

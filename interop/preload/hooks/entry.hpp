@@ -32,8 +32,25 @@ class Entry {
     return (driver_->*function)(arguments...);
   }
 
+  /// The contexts where a call is one to serve as a rule: the program has called, one was served
+  /// before, and nothing is captured. Else null, and an entry says what it is.
+  static Contexts* usual() noexcept {
+    Contexts* const all = Contexts::thatServe();
+    if (depth_ != 0 || all == nullptr || all->captures().maybe()) [[unlikely]]
+      return nullptr;
+    return all;
+  }
+  /// What an entry is while it lives, after usual().
+  class Usual {
+   public:
+    Usual() noexcept { depth_ = 1; }
+    ~Usual() { depth_ = 0; }
+    Usual(const Usual&) = delete;
+    Usual& operator=(const Usual&) = delete;
+  };
+
  private:
-  static inline thread_local int depth_ = 0;
+  static inline constinit thread_local int depth_ = 0;
   const bool outermost_;
   const Functions* const driver_;
 };

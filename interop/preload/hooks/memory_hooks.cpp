@@ -24,34 +24,71 @@ CUresult passMalloc(const Entry& entry, Passed why, CUdeviceptr* out, size_t byt
   return withRoom(entry, [&] { return entry.pass(&Functions::cuMemAlloc_v2, out, bytes); });
 }
 
-}  // namespace
-
-CISTERN_HOOK CUresult cuMemAlloc_v2(CUdeviceptr* out, size_t bytes) {
+[[gnu::noinline]] CUresult allocate(CUdeviceptr* out, size_t bytes) {
   const Entry entry;
   if (!entry.serves() || out == nullptr || bytes == 0)
     return entry.pass(&Functions::cuMemAlloc_v2, out, bytes);
   if (passesForIpc()) return passMalloc(entry, Passed::kIpc, out, bytes);
   if (capturing()) return passMalloc(entry, Passed::kCapture, out, bytes);
-  const Timed timed(Served::kMalloc);
+  Timed timed(Served::kMalloc);
   Context* const context = contexts().currentServed();
   if (context == nullptr) return passMalloc(entry, Passed::kRefused, out, bytes);
-  return serveAllocation(*context, out, bytes, cistern::Stream{});
+  timed.byItself();
+  contexts().serve();
+  const CUresult result =
+      serveAllocation(contexts(), *context, out, bytes, cistern::Stream{}, timed);
+  timed.priced(bytes);
+  timed.ended();
+  return result;
 }
 
-CISTERN_HOOK CUresult cuMemFree_v2(CUdeviceptr pointer) {
+[[gnu::noinline]] CUresult release(CUdeviceptr pointer) {
   const Entry entry;
   if (!entry.serves() || pointer == 0) return entry.pass(&Functions::cuMemFree_v2, pointer);
   if (capturing() && contexts().blocks().find(pointer)) {
     if (const CUresult refused = whatCaptureSays(entry); refused != CUDA_SUCCESS) return refused;
   }
-  const std::uint64_t begin = ticksNow();
-  const std::optional<ServedBlock> block = takeBlock(pointer);
+  Timed timed(Served::kFree);
+  timed.byItself();
+  const std::optional<ServedBlock> block = takeBlock(contexts(), pointer);
   if (!block) {
     if (isWrongFree(pointer)) return CUDA_ERROR_INVALID_VALUE;
     return entry.pass(&Functions::cuMemFree_v2, pointer);
   }
-  freeAfterAll(*block, pointer);
-  countCall(Served::kFree, begin);
+  freeAfterAll(*block, pointer, timed);
+  timed.ended();
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+// What is so as a rule comes first; whatever is not is looked at anew.
+CISTERN_HOOK CUresult cuMemAlloc_v2(CUdeviceptr* out, size_t bytes) {
+  Contexts* const all = Entry::usual();
+  if (all == nullptr || out == nullptr || bytes == 0) [[unlikely]]
+    return allocate(out, bytes);
+  Timed timed(Served::kMalloc);
+  Context* const context = all->currentAsBefore();
+  if (context == nullptr || context->serving() == nullptr) [[unlikely]]
+    return allocate(out, bytes);
+  const Entry::Usual inside;
+  const CUresult result = serveAllocation(*all, *context, out, bytes, cistern::Stream{}, timed);
+  timed.priced(bytes);
+  timed.ended();
+  return result;
+}
+
+CISTERN_HOOK CUresult cuMemFree_v2(CUdeviceptr pointer) {
+  Contexts* const all = Entry::usual();
+  if (all == nullptr || pointer == 0) [[unlikely]]
+    return release(pointer);
+  Timed timed(Served::kFree);
+  const std::optional<ServedBlock> block = takeBlock(*all, pointer);
+  if (!block) [[unlikely]]
+    return release(pointer);
+  const Entry::Usual inside;
+  freeAfterAll(*block, pointer, timed);
+  timed.ended();
   return CUDA_SUCCESS;
 }
 

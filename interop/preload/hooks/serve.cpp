@@ -2,24 +2,7 @@
 
 #include <new>
 
-#include "interop/preload/driver/work.hpp"
-#include "interop/preload/served/prices.hpp"
-
 namespace cistern::preload {
-namespace {
-
-// Waits for what is cooling before it gives up: then nothing is left that would.
-void* allocateOrWait(Serving& serving, std::size_t bytes, Stream stream) {
-  try {
-    return serving.allocator.allocate(bytes, stream);
-  } catch (const OutOfMemory&) {
-    if (!serving.cooling.settleWaiting(serving.allocator)) throw;
-  }
-  return serving.allocator.allocate(bytes, stream);
-}
-
-}  // namespace
-
 CUresult resultOfException() noexcept {
   try {
     throw;
@@ -37,30 +20,19 @@ CUresult resultOfException() noexcept {
   }
 }
 
-CUresult serveAllocation(Context& context, CUdeviceptr* out, std::size_t bytes, Stream stream) {
-  Serving& serving = *context.serving();
-  void* memory = nullptr;
+// Waits for what is cooling before it gives up: then nothing is left that would.
+void* detail::allocateMissed(Serving& serving, std::size_t bytes, Stream stream) {
   try {
-    memory = allocateOrWait(serving, bytes, stream);
-    ServedBlock block{&context, bytes, stream, 0};
-    if (traces()) block.traced = 1 + traceAllocation(bytes, stream.raw);
-    contexts().blocks().add(toAddress(memory), block);
-  } catch (...) {
-    if (memory != nullptr) serving.allocator.free(memory);
-    return resultOfException();
+    return fast_path::miss(serving.allocator, bytes, stream);
+  } catch (const OutOfMemory&) {
+    if (!serving.cooling.settleWaiting(serving.allocator)) throw;
   }
-  addTo(record().requested, record().requested_peak, bytes);
-  if (stream == Stream{}) countPriced(bytes);
-  *out = toAddress(memory);
-  return CUDA_SUCCESS;
+  return serving.allocator.allocate(bytes, stream);
 }
 
-std::optional<ServedBlock> takeBlock(CUdeviceptr pointer) {
-  const std::optional<ServedBlock> block = contexts().blocks().take(pointer);
-  if (!block) return block;
-  takeFrom(record().requested, block->bytes);
-  if (block->traced != 0) traceFree(block->traced - 1);
-  return block;
+CUresult detail::allocationFailed(Serving& serving, void* memory) noexcept {
+  if (memory != nullptr) serving.allocator.free(memory);
+  return resultOfException();
 }
 
 // Freed twice, or in the middle of a block. The driver may have made a segment there.
@@ -68,15 +40,6 @@ bool isWrongFree(CUdeviceptr pointer) {
   const bool ours = contexts().cover(pointer);
   passed(ours ? Passed::kWrongFree : Passed::kForeignFree);
   return ours;
-}
-
-void freeAfterAll(const ServedBlock& block, CUdeviceptr pointer) noexcept {
-  Serving& serving = *block.context->serving();
-  ContextOrder& order = block.context->order();
-  const Cooled cooled{toPointer(pointer), block.stream != Stream{}};
-  Work::atFree();
-  if (order.isFollowed() && order.cut()) return serving.cooling.give(serving.allocator, cooled);
-  serving.cooling.add(cooled);
 }
 
 // The stream's own memory is its own again at once, in its order. cudaMalloc's, and what a

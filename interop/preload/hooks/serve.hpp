@@ -1,25 +1,103 @@
 // The verbs that hooks serve with: how Cistern allocates and frees in the program's contexts.
+//
+// What happens as a rule is inline, so that a hook is one function, which calls the driver for the
+// current context and nothing else: the thread's cache has the block
+// (allocator/engine/fast_path.hpp) and it remembers the block's entry (served/blocks.hpp). How many
+// instructions that takes is kept by a test.
 #pragma once
 
 #include <cstddef>
 #include <optional>
 
+#include "allocator/engine/fast_path.hpp"
+#include "interop/preload/driver/work.hpp"
 #include "interop/preload/hooks/entry.hpp"
 
 namespace cistern::preload {
 
+namespace detail {
+/// Memory that the thread's cache has not.
+void* allocateMissed(Serving& serving, std::size_t bytes, Stream stream);
+/// In a handler: the memory goes back, if there was any, and what was thrown is the driver's code.
+CUresult allocationFailed(Serving& serving, void* memory) noexcept;
+
+[[gnu::always_inline]] inline void* allocateNow(Serving& serving, std::size_t bytes, Stream stream,
+                                                Timed& timed) {
+  return fast_path::allocate<fast_path::AllSizes>(
+      CacheTable::last(), fast_path::OfAllocator(serving.allocator.engine().caches), bytes, stream,
+      [](void* memory) { return memory; },
+      [&] {
+        timed.byItself();
+        return allocateMissed(serving, bytes, stream);
+      });
+}
+
+[[gnu::always_inline]] inline void freeNow(CachingAllocator& allocator, CUdeviceptr pointer,
+                                           Timed& timed) noexcept {
+  const auto missed = [&](Block* block) {
+    timed.byItself();
+    fast_path::freeElsewhere(allocator, toPointer(pointer), nullptr, block);
+  };
+  fast_path::free<fast_path::AllSizes>(
+      CacheTable::last(), fast_path::OfAllocator(allocator.engine().caches),
+      fast_path::Recent{Address(pointer)}, nullptr, [] {}, missed);
+}
+}  // namespace detail
+
 /// Memory for `stream` (0: for every stream, as cudaMalloc's) in the context, which is current.
-CUresult serveAllocation(Context& context, CUdeviceptr* out, std::size_t bytes, Stream stream);
+[[gnu::always_inline]] inline CUresult serveAllocation(Contexts& all, Context& context,
+                                                       CUdeviceptr* out, std::size_t bytes,
+                                                       Stream stream, Timed& timed) {
+  Serving& serving = *context.serving();
+  void* memory = nullptr;
+  try {
+    memory = detail::allocateNow(serving, bytes, stream, timed);
+    ServedBlock block{&context, bytes, stream, 0};
+    if (traces()) [[unlikely]]
+      block.traced = 1 + traceAllocation(bytes, stream.raw);
+    all.blocks().add(toAddress(memory), block);
+  } catch (...) {
+    return detail::allocationFailed(serving, memory);
+  }
+  Record& counted = record();
+  addTo(counted.requested, counted.requested_peak, bytes);
+  *out = toAddress(memory);
+  return CUDA_SUCCESS;
+}
 
 /// The block, if the pointer is one that Cistern gave out. It is nobody's then.
-std::optional<ServedBlock> takeBlock(CUdeviceptr pointer);
+[[gnu::always_inline]] inline std::optional<ServedBlock> takeBlock(Contexts& all,
+                                                                   CUdeviceptr pointer) {
+  const std::optional<ServedBlock> block = all.blocks().take(pointer);
+  if (!block) [[unlikely]]
+    return block;
+  takeFrom(record().requested, block->bytes);
+  if (block->traced != 0) [[unlikely]]
+    traceFree(block->traced - 1);
+  return block;
+}
 
 /// Whether a pointer that is no block's is to be kept from the driver, which would take it for its
 /// own: one that lies in Cistern's memory all the same. It is counted.
 bool isWrongFree(CUdeviceptr pointer);
 
 /// What was queued on every stream so far may still use it.
-void freeAfterAll(const ServedBlock& block, CUdeviceptr pointer) noexcept;
+[[gnu::always_inline]] inline void freeAfterAll(const ServedBlock& block, CUdeviceptr pointer,
+                                                Timed& timed) noexcept {
+  Serving& serving = *block.context->serving();
+  ContextOrder& order = block.context->order();
+  const bool of_stream = block.stream != Stream{};
+  Work::atFree();
+  if (!order.isFollowed() || !order.cut()) [[unlikely]] {
+    timed.byItself();
+    return serving.cooling.add({toPointer(pointer), of_stream});
+  }
+  if (of_stream) [[unlikely]] {
+    timed.byItself();
+    return serving.cooling.give(serving.allocator, {toPointer(pointer), true});
+  }
+  detail::freeNow(serving.allocator, pointer, timed);
+}
 /// What was queued on `stream` so far may still use it, and nothing else.
 void freeAfter(const ServedBlock& block, CUdeviceptr pointer, CUstream stream) noexcept;
 

@@ -2,7 +2,9 @@
 //
 // Cistern's memory is made of pages, of which the driver says less than of its own: not the
 // context, and for the range that of a page. What is known better here is answered here. A handle
-// for another process (cudaIpcGetMemHandle) cannot be had for it: that is refused, and said.
+// for another process (cudaIpcGetMemHandle) cannot be had for it: that is refused, and said. So is
+// the handle of a page (cuMemRetainAllocationHandle), as it is for cudaMalloc's memory: the page
+// may come to lie behind other memory when this one is freed.
 #include <atomic>
 #include <cstdio>
 
@@ -61,6 +63,15 @@ CISTERN_HOOK CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute
     (void)answers(attributes[i], out[i], *found);
   }
   return result;
+}
+
+CISTERN_HOOK CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle,
+                                                  void* address) {
+  const Entry entry;
+  if (!entry.serves() || !contexts().blocks().around(reinterpret_cast<CUdeviceptr>(address)))
+    return entry.pass(&Functions::cuMemRetainAllocationHandle, handle, address);
+  passed(Passed::kIpcRefused);
+  return CUDA_ERROR_INVALID_VALUE;
 }
 
 CISTERN_HOOK CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr pointer) {

@@ -40,26 +40,29 @@ CUresult allocate(const Entry& entry, CUdeviceptr* out, size_t bytes, CUstream s
                   CUmemoryPool pool, Pass pass) {
   if (!entry.serves() || out == nullptr || bytes == 0) return pass();
   if (!mayServe(entry, stream, pool)) return withRoom(entry, pass);
-  const Timed timed(Served::kMallocAsync);
+  Timed timed(Served::kMallocAsync);
   Context* const context = contexts().currentServed();
   if (context == nullptr) {
     passed(Passed::kRefused);
     return pass();
   }
-  return serveAllocation(*context, out, bytes, heapOf(stream));
+  const CUresult result = serveAllocation(contexts(), *context, out, bytes, heapOf(stream), timed);
+  timed.ended();
+  return result;
 }
 
 template <class Pass>
 CUresult free(const Entry& entry, CUdeviceptr pointer, CUstream stream, Pass pass) {
   if (!entry.serves() || pointer == 0 || isCaptured(entry, stream)) return pass();
-  const std::uint64_t begin = ticksNow();
-  const std::optional<ServedBlock> block = takeBlock(pointer);
+  Timed timed(Served::kFreeAsync);
+  timed.byItself();
+  const std::optional<ServedBlock> block = takeBlock(contexts(), pointer);
   if (!block) {
     if (isWrongFree(pointer)) return CUDA_ERROR_INVALID_VALUE;
     return pass();
   }
   freeAfter(*block, pointer, stream);
-  countCall(Served::kFreeAsync, begin);
+  timed.ended();
   return CUDA_SUCCESS;
 }
 

@@ -44,7 +44,7 @@ void nameProgram(Record& record) noexcept {
 // the system, whatever becomes of the process.
 class TraceFile {
  public:
-  explicit TraceFile(int file) : wanted(file >= 0), file_(file), last_(nanosecondsNow()) {}
+  explicit TraceFile(int file) : file_(file), last_(nanosecondsNow()) {}
   std::uint64_t allocation(std::uint64_t bytes, std::uint64_t stream) noexcept {
     const std::lock_guard lock(mutex_);
     append({bytes, stream, 0, 1});
@@ -54,8 +54,6 @@ class TraceFile {
     const std::lock_guard lock(mutex_);
     append({allocation, 0, 0, 2});
   }
-
-  std::atomic<bool> wanted;
 
  private:
   static constexpr std::size_t kRows = 1 << 15;  // 1 MiB a part
@@ -70,8 +68,8 @@ class TraceFile {
   }
   // Microseconds are what a trace has; what is less is carried on to the next row.
   void append(TraceRow row) noexcept {
-    if (!wanted || (row_ == kRows && !nextPart())) {
-      wanted = false;  // the disk is full: the trace ends here, and says so by its length
+    if (!traces() || (row_ == kRows && !nextPart())) {
+      detail::traces = false;  // the disk is full: the trace ends here, and says so by its length
       return;
     }
     const std::uint64_t now = nanosecondsNow();
@@ -119,18 +117,15 @@ void beginRecord(const char* folder, bool trace) noexcept {
   if (const SlotOfThread* const own = ThreadSlot<SlotOfThread>::find())
     made->slots[own->index].taken = 1;
   detail::current_record = made;
-  trace_file = trace ? new (std::nothrow) TraceFile(makeFile(folder, kTracePrefix)) : nullptr;
+  const int trace_to = trace ? makeFile(folder, kTracePrefix) : -1;
+  trace_file = trace_to >= 0 ? new (std::nothrow) TraceFile(trace_to) : nullptr;
+  detail::traces = trace_file != nullptr;
 }
 
 void noteUnknown(const char* name) noexcept {
   std::array<char, 512>& names = record().unknown_names;
   const std::size_t length = strnlen(names.data(), names.size());
   std::snprintf(names.data() + length, names.size() - length, "%s%s", length == 0 ? "" : " ", name);
-}
-
-bool traces() noexcept {
-  const TraceFile* const file = trace_file.load(std::memory_order_relaxed);
-  return file != nullptr && file->wanted.load(std::memory_order_relaxed);
 }
 
 std::uint64_t traceAllocation(std::uint64_t bytes, std::uint64_t stream) noexcept {

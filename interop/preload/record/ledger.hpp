@@ -12,14 +12,12 @@ namespace cistern::preload {
 
 namespace detail {
 inline Record unread;  // what is counted before a record is begun, and where none is
-inline constinit std::atomic<Record*> current_record{nullptr};
+inline constinit std::atomic<Record*> current_record{&unread};
+inline constinit std::atomic<bool> traces{false};
 }  // namespace detail
 
 /// The record; one that nobody reads where `cistern run` has asked for none. Never destroyed.
-inline Record& record() noexcept {
-  Record* const there = detail::current_record.load(std::memory_order_relaxed);
-  return there != nullptr ? *there : detail::unread;
-}
+inline Record& record() noexcept { return *detail::current_record.load(std::memory_order_relaxed); }
 
 /// Which slot a thread has, as long as it runs.
 struct SlotOfThread {
@@ -81,29 +79,46 @@ inline void countUnknownWork() noexcept {
 /// A function that is not known has been asked for.
 void noteUnknown(const char* name) noexcept;
 
-/// A call that is served, which began at that tick.
-inline void countCall(Served what, std::uint64_t begin) noexcept {
-  Tally tally;
-  Record::Calls& calls = tally->served[std::size_t(what)];
-  tally.count(calls.count);
-  tally.count(calls.ticks, ticksNow() - begin);
-}
-
-/// Counts one, and its time, for as long as it lives.
+/// A call that is served, and what it takes. To look at the clock is dear beside a call that finds
+/// all it needs at hand: of those one in kEach is timed, and counts for as many. What takes longer
+/// is timed each time.
 class Timed {
  public:
-  explicit Timed(Served what) noexcept : what_(what), begin_(ticksNow()) {}
-  ~Timed() { countCall(what_, begin_); }
+  explicit Timed(Served what) noexcept
+      : calls_(tally_->served[std::size_t(what)]),
+        begin_(calls_.count.load(std::memory_order_relaxed) % kEach == 0 ? ticksNow() : 0) {}
   Timed(const Timed&) = delete;
   Timed& operator=(const Timed&) = delete;
 
+  /// It has not all at hand.
+  [[gnu::always_inline]] void byItself() noexcept {
+    if (begin_ == 0) begin_ = ticksNow();
+    counts_for_ = 1;
+  }
+  /// It has been a cudaMalloc of so many bytes, which is counted with those whose price is the
+  /// same.
+  void priced(std::uint64_t bytes) noexcept {
+    std::size_t row = 0;
+    while (row + 1 < Record::kPriced.size() && bytes > Record::kPriced[row]) ++row;
+    tally_.count(tally_->priced[row]);
+  }
+  void ended() noexcept {
+    tally_.count(calls_.count);
+    if (begin_ != 0) [[unlikely]]
+      tally_.count(calls_.ticks, (ticksNow() - begin_) * counts_for_);
+  }
+
  private:
-  const Served what_;
-  const std::uint64_t begin_;
+  static constexpr std::uint64_t kEach = 16;
+
+  Tally tally_;
+  Record::Calls& calls_;
+  std::uint64_t begin_;
+  std::uint64_t counts_for_ = kEach;
 };
 
 /// Whether a trace is wanted.
-bool traces() noexcept;
+inline bool traces() noexcept { return detail::traces.load(std::memory_order_relaxed); }
 /// The number of an allocation that is made now. Pre: traces().
 std::uint64_t traceAllocation(std::uint64_t bytes, std::uint64_t stream) noexcept;
 void traceFree(std::uint64_t allocation) noexcept;

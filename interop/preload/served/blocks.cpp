@@ -1,85 +1,127 @@
 #include "interop/preload/served/blocks.hpp"
 
+#include <algorithm>
+#include <thread>
+
 namespace cistern::preload {
+
+bool Blocks::Entry::claimWaiting(Address address, State from) noexcept {
+  while (!claim(address, from)) {
+    if (word.load(std::memory_order_relaxed) != (address | kBusy)) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
 
 // ---- One shard ----------------------------------------------------------------------------------
 
 // The shard has taken the highest bits: the next ones are as good.
 std::size_t Blocks::Shard::place(Address address) const {
-  return std::size_t(mixed(address) >> 26) & (entries.size() - 1);
+  return std::size_t(mixed(address) >> 26) & (places.size() - 1);
 }
 
 Blocks::Entry* Blocks::Shard::find(Address address) {
   if (used == 0) return nullptr;
-  for (std::size_t i = place(address); entries[i].address != 0;
-       i = (i + 1) & (entries.size() - 1)) {
-    if (entries[i].address == address) return &entries[i];
+  for (std::size_t i = place(address); places[i] != nullptr; i = (i + 1) & (places.size() - 1)) {
+    if (places[i]->address() == address) return places[i];
   }
   return nullptr;
 }
 
-void Blocks::Shard::grow() {
-  std::vector<Entry> before(entries.empty() ? 8 : 2 * entries.size());
-  before.swap(entries);
-  used = 0;
-  for (const Entry& entry : before) {
-    if (entry.address != 0) insert(entry);
-  }
-}
-
-void Blocks::Shard::insert(const Entry& entry) {
-  if (4 * (used + 1) > 3 * entries.size()) grow();
-  std::size_t i = place(entry.address);
-  while (entries[i].address != 0) i = (i + 1) & (entries.size() - 1);
-  entries[i] = entry;
+void Blocks::Shard::put(Entry& entry) {
+  std::size_t i = place(entry.address());
+  while (places[i] != nullptr) i = (i + 1) & (places.size() - 1);
+  places[i] = &entry;
   ++used;
 }
 
-// Who comes behind moves up, as far as its own place is not passed.
-void Blocks::Shard::erase(Entry& entry) {
-  const std::size_t mask = entries.size() - 1;
-  std::size_t hole = std::size_t(&entry - entries.data());
-  for (std::size_t i = (hole + 1) & mask; entries[i].address != 0; i = (i + 1) & mask) {
-    if (((i - place(entries[i].address)) & mask) < ((i - hole) & mask)) continue;
-    entries[hole] = entries[i];
-    hole = i;
+// At least a half of it is empty afterwards, so that it is not soon to be done again.
+void Blocks::Shard::makeRoom() {
+  std::vector<Entry*> kept;
+  kept.reserve(used);
+  for (Entry* entry : places) {
+    if (entry == nullptr) continue;
+    const Address address = entry->address();
+    std::uint64_t free = address | kFree;
+    if (entry->word.compare_exchange_strong(free, 0)) {
+      nobodys.push_back(entry);
+    } else {
+      kept.push_back(entry);
+    }
   }
-  entries[hole] = {};
-  --used;
+  std::size_t size = std::max<std::size_t>(places.size(), 8);
+  if (2 * kept.size() >= size) size *= 2;
+  std::vector<Entry*> made;
+  try {
+    made.resize(size);
+  } catch (...) {  // with what room there is: who asked is told
+    std::fill(places.begin(), places.end(), nullptr);
+    used = 0;
+    for (Entry* entry : kept) put(*entry);
+    throw;
+  }
+  places.swap(made);
+  used = 0;
+  for (Entry* entry : kept) put(*entry);
+}
+
+// Busy, as the caller's. Changes nothing where there is no memory for it.
+Blocks::Entry& Blocks::Shard::insert(Address address) {
+  if (4 * (used + 1) > 3 * places.size()) makeRoom();
+  if (nobodys.empty()) {
+    if (nobodys.capacity() <= all.size()) nobodys.reserve(2 * all.size() + 8);
+    nobodys.push_back(&all.emplace_back());
+  }
+  Entry& entry = *nobodys.back();
+  nobodys.pop_back();
+  entry.word.store(address | kBusy, std::memory_order_relaxed);
+  put(entry);
+  return entry;
 }
 
 // ---- All of them --------------------------------------------------------------------------------
 
-void Blocks::add(Address address, const ServedBlock& block) {
+void Blocks::addAnew(Address address, Context* context, std::uint64_t bytes, Stream stream,
+                     std::uint64_t traced) {
   Shard& shard = shardOf(address);
   const MutexLock lock(shard.mutex);
-  shard.insert({address, block});
+  Entry* entry = shard.find(address);
+  if (entry == nullptr || !entry->claimWaiting(address, kFree)) entry = &shard.insert(address);
+  entry->block = {context, bytes, stream, traced};
+  entry->release(address, kLive);
+  remembered(address) = entry;
 }
 
-std::optional<ServedBlock> Blocks::take(Address address) {
+std::optional<ServedBlock> Blocks::takeElsewhere(Address address) {
   Shard& shard = shardOf(address);
   const MutexLock lock(shard.mutex);
-  Entry* const found = shard.find(address);
-  if (found == nullptr) return std::nullopt;
-  const ServedBlock block = found->block;
-  shard.erase(*found);
+  Entry* const entry = shard.find(address);
+  if (entry == nullptr || !entry->claimWaiting(address, kLive)) return std::nullopt;
+  const ServedBlock block = entry->block;
+  entry->release(address, kFree);
+  remembered(address) = entry;
   return block;
 }
 
 std::optional<ServedBlock> Blocks::find(Address address) {
   Shard& shard = shardOf(address);
   const MutexLock lock(shard.mutex);
-  const Entry* const found = shard.find(address);
-  if (found == nullptr) return std::nullopt;
-  return found->block;
+  Entry* const entry = shard.find(address);
+  if (entry == nullptr || !entry->claimWaiting(address, kLive)) return std::nullopt;
+  const ServedBlock block = entry->block;
+  entry->release(address, kLive);
+  return block;
 }
 
+// `visit` says whether the block stays.
 template <class Visit>
 void Blocks::forEach(Visit visit) {
   for (Shard& shard : shards_) {
     const MutexLock lock(shard.mutex);
-    for (const Entry& entry : shard.entries) {
-      if (entry.address != 0) visit(entry);
+    for (Entry* const entry : shard.places) {
+      const Address address = entry == nullptr ? 0 : entry->address();
+      if (address == 0 || !entry->claimWaiting(address, kLive)) continue;
+      entry->release(address, visit(address, entry->block) ? kLive : kFree);
     }
   }
 }
@@ -87,30 +129,29 @@ void Blocks::forEach(Visit visit) {
 std::optional<Blocks::Around> Blocks::around(Address address) {
   if (const std::optional<ServedBlock> exact = find(address)) return Around{address, *exact};
   std::optional<Around> found;
-  forEach([&](const Entry& entry) {
-    if (address >= entry.address && address - entry.address < entry.block.bytes)
-      found = Around{entry.address, entry.block};
+  forEach([&](Address begin, const ServedBlock& block) {
+    if (address >= begin && address - begin < block.bytes) found = Around{begin, block};
+    return true;
   });
   return found;
 }
 
 std::uint64_t Blocks::bytesOf(const Context& context) {
   std::uint64_t bytes = 0;
-  forEach([&](const Entry& entry) {
-    bytes += entry.block.context == &context ? entry.block.bytes : 0;
+  forEach([&](Address, const ServedBlock& block) {
+    bytes += block.context == &context ? block.bytes : 0;
+    return true;
   });
   return bytes;
 }
 
 std::uint64_t Blocks::drop(const Context& context) {
-  std::vector<Address> gone;
-  forEach([&](const Entry& entry) {
-    if (entry.block.context == &context) gone.push_back(entry.address);
-  });
   std::uint64_t bytes = 0;
-  for (const Address address : gone) {
-    if (const std::optional<ServedBlock> block = take(address)) bytes += block->bytes;
-  }
+  forEach([&](Address, const ServedBlock& block) {
+    if (block.context != &context) return true;
+    bytes += block.bytes;
+    return false;
+  });
   return bytes;
 }
 

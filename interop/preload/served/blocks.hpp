@@ -1,17 +1,31 @@
 // Which pointers are Cistern's, and what was asked for each.
 //
 // A pointer that the program frees is looked up here first: one that is not here is the driver's.
-// Spread over shards by address, each behind a lock of its own. Each is a table with linear
-// probing:
 //
-//   entries.size() is 0 or a power of two, at most three quarters of it used
-//   between a block and where its address belongs no entry is empty
+// An entry stays when its block is freed, as the allocator is likely to hand the same address out
+// again. So what a thread frees and allocates again and again it finds by itself, without a lock:
+// it remembers the entries that it has used last. An entry's word says what it is, and who changes
+// it has it alone meanwhile:
 //
-// Thread-safe.
+//   0             nobody's           address | kLive    a block that the program has
+//   address | kFree   none any more  address | kBusy    some thread is at it: not for long
+//
+// Entries lie where they are for good, whatever they are used for, so that a thread may look at one
+// that it remembers. They are found by shards of the address, each behind a lock of its own. Each
+// is a table with linear probing:
+//
+//   places.size() is 0 or a power of two, at most three quarters of it used
+//   between an entry and where its address belongs no place is empty
+//
+// A table that is full lets go of all entries that are free, and grows if that is too few.
+//
+// Thread-safe. There is one a process, whose threads remember its entries.
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
+#include <deque>
 #include <optional>
 #include <vector>
 
@@ -31,10 +45,23 @@ struct ServedBlock {
 
 class Blocks {
  public:
-  /// Throws std::bad_alloc.
-  void add(Address address, const ServedBlock& block);
+  /// Pre: there is none at the address. Throws std::bad_alloc.
+  void add(Address address, const ServedBlock& block) {
+    Entry* const last = remembered(address);
+    if (last == nullptr || !last->claim(address, kFree)) [[unlikely]]
+      return addAnew(address, block.context, block.bytes, block.stream, block.traced);
+    last->block = block;
+    last->release(address, kLive);
+  }
   /// Takes it out; nothing where there is none, as when it was freed before.
-  std::optional<ServedBlock> take(Address address);
+  std::optional<ServedBlock> take(Address address) {
+    Entry* const last = remembered(address);
+    if (last == nullptr || !last->claim(address, kLive)) [[unlikely]]
+      return takeElsewhere(address);
+    const ServedBlock block = last->block;
+    last->release(address, kFree);
+    return block;
+  }
   std::optional<ServedBlock> find(Address address);
 
   struct Around {
@@ -49,28 +76,54 @@ class Blocks {
   std::uint64_t drop(const Context& context);
 
  private:
+  // Blocks are multiples of 512 bytes apart.
+  enum State : std::uint64_t { kLive = 1, kFree = 2, kBusy = 3, kStates = 3 };
+
   struct Entry {
-    Address address = 0;  ///< 0: empty
-    ServedBlock block;
+    std::atomic<std::uint64_t> word{0};
+    ServedBlock block;  ///< of who has made it busy
+
+    Address address() const noexcept { return word.load(std::memory_order_relaxed) & ~kStates; }
+    bool claim(Address address, State from) noexcept {
+      std::uint64_t expected = address | from;
+      return word.compare_exchange_strong(expected, address | kBusy, std::memory_order_acquire,
+                                          std::memory_order_relaxed);
+    }
+    /// The same, after waiting for who is at it.
+    bool claimWaiting(Address address, State from) noexcept;
+    void release(Address address, State to) noexcept {
+      word.store(address | to, std::memory_order_release);
+    }
   };
   struct alignas(64) Shard {
     Mutex mutex;
-    std::vector<Entry> entries CISTERN_GUARDED_BY(mutex);
+    std::vector<Entry*> places CISTERN_GUARDED_BY(mutex);
     std::size_t used CISTERN_GUARDED_BY(mutex) = 0;
+    std::deque<Entry> all CISTERN_GUARDED_BY(mutex);
+    std::vector<Entry*> nobodys CISTERN_GUARDED_BY(mutex);  ///< room for all of them
 
     std::size_t place(Address address) const CISTERN_REQUIRES(mutex);
     Entry* find(Address address) CISTERN_REQUIRES(mutex);
-    void insert(const Entry& entry) CISTERN_REQUIRES(mutex);
-    void erase(Entry& entry) CISTERN_REQUIRES(mutex);
-    void grow() CISTERN_REQUIRES(mutex);
+    Entry& insert(Address address) CISTERN_REQUIRES(mutex);
+    void makeRoom() CISTERN_REQUIRES(mutex);
+    void put(Entry& entry) CISTERN_REQUIRES(mutex);
   };
 
-  // Blocks are multiples of 512 bytes apart.
   static std::uint64_t mixed(Address address) { return (address >> 9) * 0x9e3779b97f4a7c15u; }
   Shard& shardOf(Address address) { return shards_[mixed(address) >> 58]; }
+  /// The entry that the calling thread has used last of those with that hash; or null. (Large
+  /// blocks are multiples of 2 MiB apart, which the lower bits of their addresses do not tell
+  /// apart.)
+  static Entry*& remembered(Address address) { return remembered_[mixed(address) >> 56]; }
+  // Their values, so that a hit has them in registers.
+  [[gnu::noinline]] void addAnew(Address address, Context* context, std::uint64_t bytes,
+                                 Stream stream, std::uint64_t traced);
+  [[gnu::noinline]] std::optional<ServedBlock> takeElsewhere(Address address);
   template <class Visit>
   void forEach(Visit visit);
 
+  static constexpr std::size_t kRemembered = 256;
+  static inline constinit thread_local std::array<Entry*, kRemembered> remembered_{};
   std::array<Shard, 64> shards_;
 };
 

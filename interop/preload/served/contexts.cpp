@@ -31,20 +31,18 @@ Contexts& detail::makeContexts() noexcept {
 
 // ---- Finding one --------------------------------------------------------------------------------
 
-// A thread asks again only when its context, or any, has changed.
 Context* Contexts::current() {
-  static thread_local CUcontext last = nullptr;
-  static thread_local Context* found = nullptr;
-  static thread_local std::uint64_t seen = 0;
   CUcontext now = nullptr;
   if (driver()->cuCtxGetCurrent(&now) != CUDA_SUCCESS || now == nullptr) return nullptr;
   const std::uint64_t changes = changes_.load(std::memory_order_acquire);
-  if (now != last || seen != changes) {
-    found = meet(now);
-    last = now;
-    seen = changes;
-  }
-  return found;
+  if (now != seen_.context || seen_.changes != changes) seen_ = {now, meet(now), changes};
+  return seen_.found;
+}
+
+Context* Contexts::currentServed() {
+  Context* const context = current();
+  if (context != nullptr && context->serving() == nullptr) makeServing(*context);
+  return context != nullptr && context->serving() != nullptr ? context : nullptr;
 }
 
 Context* Contexts::meet(CUcontext context) {
@@ -53,13 +51,6 @@ Context* Contexts::meet(CUcontext context) {
   std::unique_ptr<Context>& there = contexts_[context];
   if (there == nullptr) there = std::make_unique<Context>(*driver(), captures_, context);
   return there.get();
-}
-
-Context* Contexts::currentServed() {
-  Context* const context = current();
-  if (context == nullptr) return nullptr;
-  if (context->serving() == nullptr) makeServing(*context);
-  return context->serving() != nullptr ? context : nullptr;
 }
 
 // One that cannot be had is asked for once: the driver serves what it would have.
@@ -159,6 +150,7 @@ void Contexts::workIsUnseen() {
 
 // Its locks may be held by threads that are not in the child, so it is not touched any more.
 void Contexts::leaveToParent() {
+  that_serve_ = nullptr;
   left_to_parent_ = true;
   ContextOrder::followNone();
 }

@@ -52,6 +52,14 @@ class Contexts {
 
   /// The context that is current on this thread; null where none is.
   Context* current();
+  /// The same where it is the one that the thread asked for last; else null. Pre: thatServe().
+  Context* currentAsBefore() noexcept {
+    CUcontext now = nullptr;
+    const Functions& driver = *detail::loaded_functions.load(std::memory_order_acquire);
+    const bool same = driver.cuCtxGetCurrent(&now) == CUDA_SUCCESS && now == seen_.context &&
+                      seen_.changes == changes_.load(std::memory_order_acquire);
+    return same ? seen_.found : nullptr;
+  }
   /// The same with its allocator, which is made if need be; null where that cannot be.
   Context* currentServed();
   Serving& serving(Context& context) { return *context.serving(); }
@@ -73,6 +81,11 @@ class Contexts {
   /// Work may be submitted that no hook sees, from now on.
   void workIsUnseen();
 
+  /// The process's, when a cudaMalloc was served: from then on they all are, but in captures, and
+  /// in a child of fork. Else null.
+  static Contexts* thatServe() noexcept { return that_serve_.load(std::memory_order_acquire); }
+  void serve() noexcept { that_serve_ = this; }
+
   /// Whether any context was met.
   bool any() const noexcept { return met_any_; }
   /// A child of fork: what the parent had is left as it is.
@@ -80,10 +93,18 @@ class Contexts {
   bool leftToParent() const noexcept { return left_to_parent_; }
 
  private:
+  /// What a thread knows of its current context. It looks anew when that, or any, has changed.
+  struct Seen {
+    CUcontext context;
+    Context* found;
+    std::uint64_t changes;
+  };
   Context* meet(CUcontext context);
   void makeServing(Context& context);
   void drop(CUcontext context, bool gone);
 
+  static inline constinit thread_local Seen seen_{};
+  static inline constinit std::atomic<Contexts*> that_serve_{nullptr};
   std::mutex mutex_;
   std::unordered_map<CUcontext, std::unique_ptr<Context>> contexts_;  // under mutex_, as is
   CUcontext first_ = nullptr;
@@ -113,13 +134,15 @@ void Contexts::destroying(CUstream stream, Forget forget) {
 
 namespace detail {
 inline std::atomic<Contexts*> all_contexts{nullptr};
-Contexts& makeContexts() noexcept;
+[[gnu::cold]] Contexts& makeContexts() noexcept;
 }  // namespace detail
 
 /// The process's. Never destroyed.
 inline Contexts& contexts() noexcept {
   Contexts* const there = detail::all_contexts.load(std::memory_order_acquire);
-  return there != nullptr ? *there : detail::makeContexts();
+  if (there != nullptr) [[likely]]
+    return *there;
+  return detail::makeContexts();
 }
 
 }  // namespace cistern::preload

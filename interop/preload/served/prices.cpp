@@ -30,11 +30,4 @@ void measurePrices(const Functions& driver) noexcept {
   }
 }
 
-void countPriced(unsigned long long bytes) noexcept {
-  std::size_t row = 0;
-  while (row + 1 < Record::kPriced.size() && bytes > Record::kPriced[row]) ++row;
-  Tally tally;
-  tally.count(tally->priced[row]);
-}
-
 }  // namespace cistern::preload

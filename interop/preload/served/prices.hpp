@@ -8,7 +8,5 @@ namespace cistern::preload {
 /// Times a few cudaMallocs and cudaFrees of the driver's, once a process, where a record is kept.
 /// Pre: a context is current, and nothing is captured.
 void measurePrices(const Functions& driver) noexcept;
-/// Counts a cudaMalloc of `bytes` with those whose price is the same.
-void countPriced(unsigned long long bytes) noexcept;
 
 }  // namespace cistern::preload

@@ -1,4 +1,6 @@
 // Memory of the fake driver.
+#include <iterator>
+
 #include "tests/preload/fake_driver/state.hpp"
 
 using namespace fake;
@@ -69,6 +71,19 @@ FAKE CUresult cuMemAllocPitch_v2(CUdeviceptr* out, size_t* pitch, size_t width, 
                                  unsigned) {
   FAKE_BEGIN("cuMemAllocPitch");
   return *pitch = (width + 511) / 512 * 512, allocate(out, *pitch * height);
+}
+// Of pages only, not of plain memory.
+FAKE CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void* address) {
+  FAKE_BEGIN("cuMemRetainAllocationHandle");
+  Device& here = current();
+  const std::lock_guard lock(here.mutex);
+  const auto at = reinterpret_cast<CUdeviceptr>(address);
+  const auto above = here.allocated.upper_bound(at);
+  if (above != here.allocated.begin()) {
+    const auto& [begin, bytes] = *std::prev(above);
+    if (at - begin < bytes) return CUDA_ERROR_INVALID_VALUE;
+  }
+  return *handle = 1, CUDA_SUCCESS;
 }
 FAKE CUresult cuIpcGetMemHandle(CUipcMemHandle*, CUdeviceptr) {
   FAKE_BEGIN("cuIpcGetMemHandle");

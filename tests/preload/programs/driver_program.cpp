@@ -117,6 +117,14 @@ void pointers() {
   unsigned type = 0;
   EXPECT(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, memory) == CUDA_SUCCESS);
   EXPECT(type == CU_MEMORYTYPE_DEVICE);
+  CUmemGenericAllocationHandle page = 0;  // as of any cudaMalloc's memory
+  EXPECT(cuMemRetainAllocationHandle(&page, reinterpret_cast<void*>(memory + 1000)) ==
+         CUDA_ERROR_INVALID_VALUE);
+  CUmemAllocationProp wanted{};
+  EXPECT(cuMemAddressReserve(&base, 2 << 20, 0, 0, 0) == CUDA_SUCCESS);
+  EXPECT(cuMemCreate(&page, 2 << 20, &wanted, 0) == CUDA_SUCCESS);
+  EXPECT(cuMemMap(base, 2 << 20, 0, page, 0) == CUDA_SUCCESS);
+  EXPECT(cuMemRetainAllocationHandle(&page, reinterpret_cast<void*>(base)) == CUDA_SUCCESS);
   CUipcMemHandle handle{};
   EXPECT(cuIpcGetMemHandle(&handle, memory) ==
          (served() && std::getenv("IPC") == nullptr ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS));

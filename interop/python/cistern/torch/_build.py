@@ -70,6 +70,7 @@ def _command() -> List[str]:
         *(f"-Wl,-rpath,{folder}" for folder in links),
         "-lc10",
         "-lc10_cuda",
+        "-ltorch_cpu",
         "-l:libcistern.so.0",
         # The process's own: a compiler may be set up to link its runtime statically, and then this
         # extension and PyTorch would each have one.

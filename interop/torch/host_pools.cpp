@@ -1,0 +1,85 @@
+#include "host_pools.hpp"
+
+#include <algorithm>
+
+#include "cistern/error.hpp"
+
+namespace cistern_torch {
+
+void HostPools::begin(TorchPoolId id, Catches catches) {
+  const std::lock_guard lock(mutex_);
+  const bool open = std::any_of(regions_.begin(), regions_.end(),
+                                [&](const Region& region) { return region.id == id; });
+  if (open) throw cistern::InvalidArgument("a region of this pool is open for host memory already");
+  regions_.push_back({id, std::move(catches)});
+  ++pools_[id].users;
+  open_ = int(regions_.size());
+}
+
+void HostPools::end(TorchPoolId id) {
+  const std::lock_guard lock(mutex_);
+  const auto region = std::find_if(regions_.begin(), regions_.end(),
+                                   [&](const Region& open) { return open.id == id; });
+  if (region == regions_.end())
+    throw cistern::InvalidArgument("no region of this pool is open for host memory");
+  regions_.erase(region);
+  open_ = int(regions_.size());
+}
+
+void HostPools::release(TorchPoolId id) {
+  const std::lock_guard lock(mutex_);
+  const auto pool = pools_.find(id);
+  if (pool == pools_.end())
+    throw cistern::InvalidArgument("this pool has no user to let go of host memory");
+  if (pool->second.users > 1) {
+    --pool->second.users;
+    return;
+  }
+  resting_.merge(pool->second.kept);
+  std::erase_if(blocks_, [&](const auto& block) { return block.second == id; });
+  pools_.erase(pool);
+}
+
+// A filter may ask PyTorch whatever it likes.
+TorchPoolId HostPools::now() const {
+  if (open_.load(std::memory_order_acquire) == 0) return {0, 0};
+  std::vector<Region> regions;
+  {
+    const std::lock_guard lock(mutex_);
+    regions = regions_;
+  }
+  const auto caught = std::find_if(regions.begin(), regions.end(),
+                                   [](const Region& region) { return region.catches(); });
+  return caught == regions.end() ? TorchPoolId{0, 0} : caught->id;
+}
+
+void HostPools::allocated(void* block, TorchPoolId id) {
+  const std::lock_guard lock(mutex_);
+  const auto pool = pools_.find(id);
+  if (pool == pools_.end()) return;
+  blocks_[block] = id;
+  any_ = true;
+}
+
+bool HostPools::freed(void* block) {
+  if (!any_.load(std::memory_order_acquire)) return false;
+  const std::lock_guard lock(mutex_);
+  const auto of = blocks_.find(block);
+  if (of == blocks_.end()) return false;
+  Blocks& kept = pools_.at(of->second).kept;
+  kept.insert(blocks_.extract(of));  // no memory is needed for it: a free cannot fail
+  return true;
+}
+
+HostPools::Blocks HostPools::takeResting() {
+  const std::lock_guard lock(mutex_);
+  if (!regions_.empty()) return {};
+  return std::exchange(resting_, {});
+}
+
+void HostPools::putBack(Blocks blocks) {
+  const std::lock_guard lock(mutex_);
+  resting_.merge(blocks);
+}
+
+}  // namespace cistern_torch

@@ -1,0 +1,121 @@
+#include "pinned.hpp"
+
+#include <cstring>
+
+#include <c10/cuda/CUDAFunctions.h>
+#include <c10/cuda/CUDAStream.h>
+
+#include "allocator.hpp"
+#include "errors.hpp"
+
+namespace cistern_torch {
+namespace {
+
+/// What a tensor's storage keeps to be freed by.
+void freePinned(void* block) { pinned().free(block); }
+
+}  // namespace
+
+TorchPinned& pinned() {
+  static TorchPinned& one = *new TorchPinned;
+  return one;
+}
+
+// One for all devices, whose memory it is alike. It is made for a device that the program uses
+// already, so that none gets a context for it.
+cistern::PinnedAllocator& TorchPinned::memory() {
+  cistern::PinnedAllocator* there = memory_.load(std::memory_order_acquire);
+  if (there != nullptr) return *there;
+  const std::optional<DeviceIndex> used = c10::cuda::getDeviceIndexWithPrimaryContext();
+  there = &cistern::pinnedAllocator(used ? *used : c10::cuda::current_device());
+  cistern::PinnedAllocator* none = nullptr;
+  return memory_.compare_exchange_strong(none, there) ? *there : *none;
+}
+
+c10::DeleterFnPtr TorchPinned::raw_deleter() const { return &freePinned; }
+
+c10::DataPtr TorchPinned::allocate(std::size_t bytes) {
+  void* const block = asTorch([&]() -> void* {
+    if (bytes == 0) return nullptr;
+    const TorchPoolId pool = pools_.now();
+    void* const made = memory().allocate(bytes);
+    try {
+      if (pool != TorchPoolId{0, 0}) pools_.allocated(made, pool);
+    } catch (...) {
+      memory().free(made);
+      throw;
+    }
+    return made;
+  });
+  return {block, block, &freePinned, c10::DeviceType::CPU};
+}
+
+void TorchPinned::free(void* block) noexcept {
+  cistern::PinnedAllocator* const memory = memory_.load(std::memory_order_acquire);
+  if (block != nullptr && memory != nullptr && !pools_.freed(block)) memory->free(block);
+}
+
+void TorchPinned::copy_data(void* to, const void* from, std::size_t bytes) const {
+  std::memcpy(to, from, bytes);
+}
+
+bool TorchPinned::record_event(void* pointer, void* context, c10::Stream stream) {
+  cistern::PinnedAllocator* const memory = memory_.load(std::memory_order_acquire);
+  if (memory == nullptr) return false;
+  void* const block = memory->isBlock(context) ? context : pointer;
+  if (!memory->isBlock(block)) return false;
+  const c10::cuda::CUDAStream used(c10::cuda::CUDAStream::UNCHECKED, stream);
+  asTorch([&] {
+    memory->recordStream(block, used.stream(),
+                         installed()->at(used.device_index()).allocator.device());
+  });
+  return true;
+}
+
+void TorchPinned::settle() {
+  const auto synchronize = [] {
+    bool rest = true;
+    installed()->everywhere([&](DeviceState& state) {
+      rest = state.allocator.device().synchronizeDevice().ok() && rest;
+    });
+    return rest;
+  };
+  pools_.settle(synchronize, [this](void* block) { memory().free(block); });
+}
+
+void TorchPinned::empty_cache() {
+  cistern::PinnedAllocator* const memory = memory_.load(std::memory_order_acquire);
+  if (memory == nullptr) return;
+  settle();
+  asTorch([&] { memory->emptyCache(); });
+}
+
+at::HostStats TorchPinned::get_stats() {
+  cistern::PinnedAllocator* const memory = memory_.load(std::memory_order_acquire);
+  return hostStats(memory != nullptr ? memory->stats() : cistern::PinnedStats{});
+}
+void TorchPinned::reset_accumulated_stats() {
+  cistern::PinnedAllocator* const memory = memory_.load(std::memory_order_acquire);
+  if (memory != nullptr) memory->resetAccumulatedStats();
+}
+void TorchPinned::reset_peak_stats() {
+  cistern::PinnedAllocator* const memory = memory_.load(std::memory_order_acquire);
+  if (memory != nullptr) memory->resetPeakStats();
+}
+
+// ---- Graphs -------------------------------------------------------------------------------------
+
+void TorchPinned::beginRegion(TorchPoolId pool, StreamFilter filter) {
+  const auto catches = [filter = std::move(filter)] {
+    return filter(c10::cuda::getCurrentCUDAStream().unwrap());
+  };
+  asTorch([&] { pools_.begin(pool, catches); });
+}
+void TorchPinned::endRegion(TorchPoolId pool) {
+  asTorch([&] { pools_.end(pool); });
+}
+void TorchPinned::letGo(TorchPoolId pool) {
+  asTorch([&] { pools_.release(pool); });
+}
+
+}  // namespace cistern_torch

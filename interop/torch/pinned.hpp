@@ -1,0 +1,46 @@
+// PyTorch's allocator of pinned host memory over Cistern's: what `pin_memory()`, `DataLoader` and
+// copies that do not wait come to. One object a process, never destroyed.
+#pragma once
+
+#include <atomic>
+
+#include "cistern/pinned.hpp"
+#include "host_pools.hpp"
+#include "version.hpp"
+
+namespace cistern_torch {
+
+/// Thread-safe. Errors are RuntimeError, with Cistern's text.
+class TorchPinned final : public VersionedHostAllocator {
+ public:
+  c10::DataPtr allocate(std::size_t bytes) override;
+  c10::DeleterFnPtr raw_deleter() const override;
+  void copy_data(void* to, const void* from, std::size_t bytes) const override;
+
+  /// Work on the stream uses the block: the one that `context` names, or begins at `pointer`. False
+  /// where it is none of ours: any tensor of the host may come here.
+  bool record_event(void* pointer, void* context, c10::Stream stream) override;
+  void empty_cache() override;
+  at::HostStats get_stats() override;
+  void reset_accumulated_stats() override;
+  void reset_peak_stats() override;
+
+  void beginRegion(TorchPoolId pool, StreamFilter filter) override;
+  void endRegion(TorchPoolId pool) override;
+  void letGo(TorchPoolId pool) override;
+
+  /// What graphs that are gone have kept is free, once all devices have come to rest.
+  void settle();
+  void free(void* block) noexcept;
+
+ private:
+  cistern::PinnedAllocator& memory();
+
+  std::atomic<cistern::PinnedAllocator*> memory_{nullptr};
+  HostPools pools_;
+};
+
+/// The process's own.
+TorchPinned& pinned();
+
+}  // namespace cistern_torch

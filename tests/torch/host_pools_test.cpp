@@ -1,0 +1,102 @@
+// Pinned memory of graphs.
+#include "interop/torch/host_pools.hpp"
+
+#include <set>
+
+#include "cistern/error.hpp"
+#include "tests/support/catch.hpp"
+
+namespace cistern::test {
+namespace {
+
+using cistern_torch::HostPools;
+using cistern_torch::TorchPoolId;
+
+constexpr TorchPoolId kNone{0, 0}, kPool{0, 1}, kOther{0, 2};
+
+struct Rig {
+  HostPools pools;
+  bool caught = true, at_rest = true;
+  std::vector<char> memory = std::vector<char>(8);
+  std::set<void*> freed;
+
+  void begin(TorchPoolId id) {
+    pools.begin(id, [this] { return caught; });
+  }
+  void* block(std::size_t i) { return &memory[i]; }
+  void settle() {
+    pools.settle([this] { return at_rest; }, [this](void* block) { freed.insert(block); });
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a pool keeps what a region of it has had until its last user is gone",
+          "[torch][host_pools]") {
+  Rig rig;
+  rig.begin(kPool);
+  CHECK(rig.pools.now() == kPool);
+  rig.pools.allocated(rig.block(0), kPool);
+  rig.pools.allocated(rig.block(1), kPool);
+  CHECK(rig.pools.freed(rig.block(0)));
+  rig.pools.end(kPool);
+  CHECK(rig.pools.now() == kNone);
+
+  rig.begin(kPool);  // another graph
+  rig.pools.end(kPool);
+  rig.pools.release(kPool);
+  rig.settle();
+  CHECK(rig.freed.empty());
+  rig.pools.release(kPool);
+  rig.settle();
+  CHECK(rig.freed == std::set<void*>{rig.block(0)});
+  CHECK_FALSE(rig.pools.freed(rig.block(1)));  // an ordinary block by now
+}
+
+TEST_CASE("what rests is free when the device has come to rest, and not while a region is open",
+          "[torch][host_pools]") {
+  Rig rig;
+  rig.begin(kPool);
+  rig.pools.allocated(rig.block(0), kPool);
+  REQUIRE(rig.pools.freed(rig.block(0)));
+  rig.pools.end(kPool);
+  rig.pools.release(kPool);
+
+  rig.begin(kOther);
+  rig.settle();
+  CHECK(rig.freed.empty());
+  rig.pools.end(kOther);
+  rig.at_rest = false;
+  rig.settle();
+  CHECK(rig.freed.empty());
+  rig.at_rest = true;
+  rig.settle();
+  CHECK(rig.freed.size() == 1);
+}
+
+TEST_CASE("a region takes what it catches, and blocks of none are nobody's",
+          "[torch][host_pools]") {
+  Rig rig;
+  CHECK_FALSE(rig.pools.freed(rig.block(0)));
+  rig.begin(kPool);
+  rig.caught = false;
+  CHECK(rig.pools.now() == kNone);
+  CHECK_FALSE(rig.pools.freed(rig.block(0)));
+  rig.pools.end(kPool);
+  rig.pools.release(kPool);
+  rig.pools.allocated(rig.block(1), kPool);  // the pool went while the block was made
+  CHECK_FALSE(rig.pools.freed(rig.block(1)));
+}
+
+TEST_CASE("regions and users that are not there are refused", "[torch][host_pools]") {
+  Rig rig;
+  CHECK_THROWS_AS(rig.pools.end(kPool), InvalidArgument);
+  CHECK_THROWS_AS(rig.pools.release(kPool), InvalidArgument);
+  rig.begin(kPool);
+  CHECK_THROWS_AS(rig.begin(kPool), InvalidArgument);
+  rig.pools.end(kPool);
+  rig.pools.release(kPool);
+  CHECK_THROWS_AS(rig.pools.release(kPool), InvalidArgument);
+}
+
+}  // namespace cistern::test
