@@ -120,6 +120,9 @@ def headers(sources, build, work):
     together = "".join(f"#include <{path}>\n" for path in reversed(plain))
     jobs = [(compiler, standard, together, alone / f"all-{compiler.replace('/', '_')}-{standard}.cpp")
             for compiler in {CXX, other} for standard in ("c++17", "c++20")]
+    # As programs are compiled that do without both: what the library throws ends them.
+    jobs += [(compiler, "c++17", together, alone / f"bare-{compiler.replace('/', '_')}.cpp",
+              "-fno-exceptions", "-fno-rtti") for compiler in {CXX, other}]
     for number, path in enumerate(plain):
         text = f"#include <{path}>\n#include <{path}>\n"
         if path.suffix == ".h":
@@ -128,9 +131,10 @@ def headers(sources, build, work):
                  for compiler, standard in alone_by]
 
     def compile_one(job):
-        compiler, standard, text, file = job
+        compiler, standard, text, file, *options = job
         file.write_text(text)
         command = [compiler, f"-std={standard}", *WARNINGS, "-fsyntax-only", "-I", str(top), str(file)]
+        command += options
         result = subprocess.run(command, capture_output=True, text=True)
         return f"{' '.join(command)}\n{result.stderr}" if result.returncode else ""
 
