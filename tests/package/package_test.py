@@ -88,6 +88,19 @@ def installed(sources, build, work):
         if command.exists():
             check(not re.search("R(UN)?PATH", run("readelf", "-d", command)), "the command has an rpath")
             run(command, "--version")
+            lonely(command, work / "lonely" / "bin" / "cistern")
+
+
+def lonely(command, copy):
+    """The command without the rest of the package says where it has looked for it, each place once."""
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(command, copy)
+    environment = {name: value for name, value in os.environ.items() if name != "CISTERN_PRELOAD"}
+    ended = subprocess.run([copy, "run", "--", "true"], capture_output=True, text=True, env=environment)
+    looked = re.search(r"looked for (.*) \(", ended.stderr)
+    check(ended.returncode != 0 and looked, f"cistern run without its library: {ended.stderr}")
+    places = looked[1].split(", ")
+    check(len(places) == len(set(places)), f"a place is named twice: {looked[1]}")
 
 
 def libraries(sources, build, work):
