@@ -7,6 +7,8 @@
 
 namespace cistern {
 
+void detail::throwFailure(const DeviceError& error) { throw DeviceFailure(error); }
+
 void detail::noSuchResult(const char* wanted) noexcept {
   std::fprintf(stderr, "cistern: a Result was asked for its %s and has none\n", wanted);
   std::abort();

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <limits>
 #include <memory>
-#include <new>
 #include <type_traits>
 #include <utility>
 
@@ -14,10 +13,13 @@ namespace cistern {
 
 namespace detail {
 
+/// Throws std::bad_alloc, as status.hpp's throwFailure does.
+[[noreturn]] CISTERN_API void throwTooMany();
+
 /// The bytes of `count` objects. Throws std::bad_alloc where there are no so many bytes.
 template <class T>
 std::size_t bytesOf(std::size_t count) {
-  if (count > (std::numeric_limits<std::size_t>::max)() / sizeof(T)) throw std::bad_alloc();
+  if (count > (std::numeric_limits<std::size_t>::max)() / sizeof(T)) throwTooMany();
   return count * sizeof(T);
 }
 

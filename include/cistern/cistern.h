@@ -87,7 +87,8 @@ typedef struct cistern_capture_handle* cistern_capture_t;
 /** A new allocator on device `ordinal` of a backend: "cuda", "hip", "sim", or "auto" (null too):
  *  the first of these that the machine has. `conf`: options as in CISTERN_CONF (docs/options.md);
  *  null: those of that environment variable. CISTERN_INVALID_ARGUMENT for another backend or
- *  ordinal, CISTERN_INVALID_OPTION, CISTERN_NO_DEVICE, CISTERN_DEVICE_ERROR. */
+ *  ordinal, CISTERN_INVALID_OPTION, CISTERN_NO_DEVICE, CISTERN_NOT_SUPPORTED for a backend that the
+ *  build is without, CISTERN_DEVICE_ERROR. */
 CISTERN_API cistern_status_t cistern_allocator_create(const char* backend, int ordinal,
                                                       const char* conf, cistern_allocator_t* out);
 

@@ -141,16 +141,16 @@ class GraphCapture {
   /// Keeps what was captured. Throws as captureEnd does. Where the capture goes on, end may be
   /// called again, and leaving the scope abandons it.
   void end() {
-    try {
-      graph_.captureEnd();
-      ended_ = true;
-    } catch (...) {
-      ended_ = ended_ || !graph_.capturing();
-      throw;
-    }
+    const Ending ending{*this};
+    graph_.captureEnd();
   }
 
  private:
+  struct Ending {
+    GraphCapture& capture;
+    ~Ending() { capture.ended_ = capture.ended_ || !capture.graph_.capturing(); }
+  };
+
   Graph& graph_;
   bool ended_ = false;
 };

@@ -107,6 +107,8 @@ class CISTERN_API DeviceFailure : public Error {
 namespace detail {
 /// Ends the program: a Result was asked for what it does not have. `wanted`: "value" or "error".
 [[noreturn]] CISTERN_API void noSuchResult(const char* wanted) noexcept;
+/// Throws DeviceFailure, for headers that a program may compile without exceptions.
+[[noreturn]] CISTERN_API void throwFailure(const DeviceError& error);
 }  // namespace detail
 
 /// A value of type T, or a DeviceError. Must be looked at.
@@ -134,7 +136,7 @@ class [[nodiscard]] Result {
   }
   /// The value, or throws DeviceFailure.
   T orThrow() && {
-    if (!ok()) throw DeviceFailure(error());
+    if (!ok()) detail::throwFailure(error());
     return std::move(*std::get_if<0>(&state_));
   }
 
@@ -156,7 +158,7 @@ class [[nodiscard]] Result<void> {
     return error_;
   }
   void orThrow() const {
-    if (!ok_) throw DeviceFailure(error_);
+    if (!ok_) detail::throwFailure(error_);
   }
 
  private:

@@ -6,10 +6,12 @@
 #include <cstdlib>
 #include <memory>
 #include <mutex>
+#include <new>
 
 #include "allocator/base/current_device.hpp"
 #include "allocator/base/device_slots.hpp"
 #include "allocator/device/open.hpp"
+#include "cistern/buffer.hpp"
 
 namespace cistern {
 namespace {
@@ -118,6 +120,8 @@ CachingAllocator& current() {
 }
 
 }  // namespace
+
+void detail::throwTooMany() { throw std::bad_alloc(); }
 
 CachingAllocator& allocator(int device) { return shared().at(device).allocator; }
 

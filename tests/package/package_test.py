@@ -88,6 +88,19 @@ def installed(sources, build, work):
         if command.exists():
             check(not re.search("R(UN)?PATH", run("readelf", "-d", command)), "the command has an rpath")
             run(command, "--version")
+            lonely(command, work / "lonely" / "bin" / "cistern")
+
+
+def lonely(command, copy):
+    """The command without the rest of the package says where it has looked for it, each place once."""
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(command, copy)
+    environment = {name: value for name, value in os.environ.items() if name != "CISTERN_PRELOAD"}
+    ended = subprocess.run([copy, "run", "--", "true"], capture_output=True, text=True, env=environment)
+    looked = re.search(r"looked for (.*) \(", ended.stderr)
+    check(ended.returncode != 0 and looked, f"cistern run without its library: {ended.stderr}")
+    places = looked[1].split(", ")
+    check(len(places) == len(set(places)), f"a place is named twice: {looked[1]}")
 
 
 def libraries(sources, build, work):
@@ -120,6 +133,9 @@ def headers(sources, build, work):
     together = "".join(f"#include <{path}>\n" for path in reversed(plain))
     jobs = [(compiler, standard, together, alone / f"all-{compiler.replace('/', '_')}-{standard}.cpp")
             for compiler in {CXX, other} for standard in ("c++17", "c++20")]
+    # As programs are compiled that do without both: what the library throws ends them.
+    jobs += [(compiler, "c++17", together, alone / f"bare-{compiler.replace('/', '_')}.cpp",
+              "-fno-exceptions", "-fno-rtti") for compiler in {CXX, other}]
     for number, path in enumerate(plain):
         text = f"#include <{path}>\n#include <{path}>\n"
         if path.suffix == ".h":
@@ -128,9 +144,10 @@ def headers(sources, build, work):
                  for compiler, standard in alone_by]
 
     def compile_one(job):
-        compiler, standard, text, file = job
+        compiler, standard, text, file, *options = job
         file.write_text(text)
         command = [compiler, f"-std={standard}", *WARNINGS, "-fsyntax-only", "-I", str(top), str(file)]
+        command += options
         result = subprocess.run(command, capture_output=True, text=True)
         return f"{' '.join(command)}\n{result.stderr}" if result.returncode else ""
 

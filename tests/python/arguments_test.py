@@ -90,7 +90,9 @@ def test_a_simulated_device_that_cannot_be():
 def test_a_gpu_that_is_not_there():
     with pytest.raises(cistern.CisternError) as caught:
         cistern.Allocator("cuda", 77)
-    assert "77" in str(caught.value) or isinstance(caught.value, cistern.NoDeviceError)
+    # Without a driver, or in a build without CUDA, the ordinal is not looked at.
+    other_reasons = (cistern.NoDeviceError, cistern.NotSupportedError)
+    assert "77" in str(caught.value) or isinstance(caught.value, other_reasons)
 
 
 def test_a_snapshot_that_cannot_be_written(allocator, tmp_path):

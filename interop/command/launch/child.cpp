@@ -6,8 +6,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <set>
+#include <string>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -99,16 +102,16 @@ std::filesystem::path preloadLibrary() {
   const std::array<std::filesystem::path, 4> places = {
       own / kLibrary, own / "../preload" / kLibrary, own / CISTERN_LIBDIR_FROM_BINDIR / kLibrary,
       own / "../lib" / kLibrary};
-  std::string looked;
+  std::set<std::string> looked;  // an installed command names one of them twice
   for (const std::filesystem::path& place : places) {
     std::error_code none;
     if (std::filesystem::exists(place, none)) return std::filesystem::canonical(place);
-    looked += fmt::format("{}{}", looked.empty() ? "" : ", ", place.lexically_normal().string());
+    looked.insert(place.lexically_normal().string());
   }
   throw Error(
       fmt::format("{} is not there, which goes before the program: looked for {} (it is built "
                   "where CUDA's toolkit is; CISTERN_PRELOAD names another place)",
-                  kLibrary, looked));
+                  kLibrary, fmt::join(looked, ", ")));
 }
 
 Ending runChild(const LaunchSettings& settings, const std::filesystem::path& library,
