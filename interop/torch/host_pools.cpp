@@ -6,12 +6,18 @@
 
 namespace cistern_torch {
 
-void HostPools::begin(TorchPoolId id, Catches catches) {
+void HostPools::begin(TorchPoolId id, Catches catches, Captured captured) {
+  bool failed = true;
+  for (const Region& region : regions()) failed = failed && !(region.id == id && region.captured());
   const std::lock_guard lock(mutex_);
-  const bool open = std::any_of(regions_.begin(), regions_.end(),
-                                [&](const Region& region) { return region.id == id; });
-  if (open) throw cistern::InvalidArgument("a region of this pool is open for host memory already");
-  regions_.push_back({id, std::move(catches)});
+  const auto open = std::find_if(regions_.begin(), regions_.end(),
+                                 [&](const Region& region) { return region.id == id; });
+  if (open != regions_.end()) {
+    if (!failed)
+      throw cistern::InvalidArgument("a region of this pool is open for host memory already");
+    regions_.erase(open);
+  }
+  regions_.push_back({id, std::move(catches), std::move(captured)});
   ++pools_[id].users;
   open_ = int(regions_.size());
 }
@@ -40,17 +46,24 @@ void HostPools::release(TorchPoolId id) {
   pools_.erase(pool);
 }
 
-// A filter may ask PyTorch whatever it likes.
+// What a region asks may ask PyTorch whatever it likes: so no lock is held meanwhile.
+std::vector<HostPools::Region> HostPools::regions() const {
+  if (open_.load(std::memory_order_acquire) == 0) return {};
+  const std::lock_guard lock(mutex_);
+  return regions_;
+}
+
 TorchPoolId HostPools::now() const {
-  if (open_.load(std::memory_order_acquire) == 0) return {0, 0};
-  std::vector<Region> regions;
-  {
-    const std::lock_guard lock(mutex_);
-    regions = regions_;
-  }
-  const auto caught = std::find_if(regions.begin(), regions.end(),
-                                   [](const Region& region) { return region.catches(); });
-  return caught == regions.end() ? TorchPoolId{0, 0} : caught->id;
+  const std::vector<Region> open = regions();
+  const auto caught =
+      std::find_if(open.begin(), open.end(), [](const Region& region) { return region.catches(); });
+  return caught == open.end() ? TorchPoolId{0, 0} : caught->id;
+}
+
+bool HostPools::anyCaptured() const {
+  const std::vector<Region> open = regions();
+  return std::any_of(open.begin(), open.end(),
+                     [](const Region& region) { return region.captured(); });
 }
 
 void HostPools::allocated(void* block, TorchPoolId id) {
@@ -73,7 +86,6 @@ bool HostPools::freed(void* block) {
 
 HostPools::Blocks HostPools::takeResting() {
   const std::lock_guard lock(mutex_);
-  if (!regions_.empty()) return {};
   return std::exchange(resting_, {});
 }
 

@@ -29,8 +29,12 @@ class HostPools {
   /// Whether the calling thread's request is the region's.
   using Catches = std::function<bool()>;
 
-  /// A region of the pool begins, which is one user more. Throws InvalidArgument where one is open.
-  void begin(TorchPoolId id, Catches catches);
+  /// Whether the region's stream is being captured at this moment.
+  using Captured = std::function<bool()>;
+
+  /// A region of the pool begins, which is one user more. It takes the place of one whose capture
+  /// has failed: PyTorch does not end that. Throws InvalidArgument where another is open.
+  void begin(TorchPoolId id, Catches catches, Captured captured);
   /// Throws InvalidArgument where none is open.
   void end(TorchPoolId id);
   /// One user less. Throws InvalidArgument for a pool that has none.
@@ -44,9 +48,11 @@ class HostPools {
   /// The program frees the block. True: it is kept, and not to be freed.
   bool freed(void* block);
   /// What rests is free, by `free(block)`, once `synchronize()` says that the devices have come to
-  /// rest. Nothing is done while a region is open, where they cannot be waited for.
+  /// rest. Nothing is done while the stream of a region is captured, where they cannot be waited
+  /// for.
   template <class Synchronize, class Free>
   void settle(Synchronize synchronize, Free free) {
+    if (anyCaptured()) return;
     Blocks blocks = takeResting();
     if (blocks.empty()) return;
     if (!synchronize()) return putBack(std::move(blocks));
@@ -62,8 +68,11 @@ class HostPools {
   struct Region {
     TorchPoolId id;
     Catches catches;
+    Captured captured;
   };
 
+  std::vector<Region> regions() const;
+  bool anyCaptured() const;
   Blocks takeResting();
   void putBack(Blocks blocks);
 

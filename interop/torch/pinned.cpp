@@ -109,7 +109,12 @@ void TorchPinned::beginRegion(TorchPoolId pool, StreamFilter filter) {
   const auto catches = [filter = std::move(filter)] {
     return filter(c10::cuda::getCurrentCUDAStream().unwrap());
   };
-  asTorch([&] { pools_.begin(pool, catches); });
+  const auto captured = [stream = c10::cuda::getCurrentCUDAStream()] {
+    const auto info =
+        installed()->at(stream.device_index()).allocator.device().captureInfo(stream.stream());
+    return !info.ok() || info.value().status != cistern::CaptureStatus::kNone;
+  };
+  asTorch([&] { pools_.begin(pool, catches, captured); });
 }
 void TorchPinned::endRegion(TorchPoolId pool) {
   asTorch([&] { pools_.end(pool); });

@@ -16,12 +16,13 @@ constexpr TorchPoolId kNone{0, 0}, kPool{0, 1}, kOther{0, 2};
 
 struct Rig {
   HostPools pools;
-  bool caught = true, at_rest = true;
+  bool caught = true, captured = true, at_rest = true;
   std::vector<char> memory = std::vector<char>(8);
   std::set<void*> freed;
 
   void begin(TorchPoolId id) {
-    pools.begin(id, [this] { return caught; });
+    pools.begin(
+        id, [this] { return caught; }, [this] { return captured; });
   }
   void* block(std::size_t i) { return &memory[i]; }
   void settle() {
@@ -53,7 +54,7 @@ TEST_CASE("a pool keeps what a region of it has had until its last user is gone"
   CHECK_FALSE(rig.pools.freed(rig.block(1)));  // an ordinary block by now
 }
 
-TEST_CASE("what rests is free when the device has come to rest, and not while a region is open",
+TEST_CASE("what rests is free when the device has come to rest, and not in a capture",
           "[torch][host_pools]") {
   Rig rig;
   rig.begin(kPool);
@@ -72,6 +73,22 @@ TEST_CASE("what rests is free when the device has come to rest, and not while a 
   rig.at_rest = true;
   rig.settle();
   CHECK(rig.freed.size() == 1);
+}
+
+TEST_CASE("a region whose capture has failed is in nobody's way", "[torch][host_pools]") {
+  Rig rig;
+  rig.begin(kOther);
+  rig.captured = false;  // and nobody ends it
+  rig.begin(kPool);
+  rig.pools.allocated(rig.block(0), kPool);
+  REQUIRE(rig.pools.freed(rig.block(0)));
+  rig.pools.end(kPool);
+  rig.pools.release(kPool);
+  rig.settle();
+  CHECK(rig.freed.size() == 1);
+  rig.begin(kOther);
+  rig.pools.end(kOther);
+  CHECK(rig.pools.now() == kNone);
 }
 
 TEST_CASE("a region takes what it catches, and blocks of none are nobody's",
