@@ -38,7 +38,7 @@ struct Known {
   static bool has(const ThreadCache&) { return true; }
   static bool servesInside(const ThreadCache&) { return true; }
   static bool hasInside(const ThreadCache&) { return true; }
-  [[gnu::cold]] static void leaveAndPublish(ThreadCache& cache) noexcept {
+  static void leaveAndPublish(ThreadCache& cache) noexcept {
     cache.owner().gate().leave();
     cache.publish();
   }
@@ -83,9 +83,26 @@ struct Recent {
   Block* operator()(ThreadCache& cache) const { return cache.recents().find(address); }
 };
 
+namespace detail {
+// Last calls of their callers, so that those have nothing to keep for them either.
+template <class Door, class Result>
+[[gnu::cold, gnu::noinline]] Result leaveFar(Door door, ThreadCache& cache,
+                                             ThreadCounters::Kind& counts, std::uint64_t bytes,
+                                             std::uint64_t requested, Result result) noexcept {
+  counts.useUp(bytes, requested);
+  door.leaveAndPublish(cache);
+  return result;
+}
+template <class Door, class Hit>
+[[gnu::cold, gnu::noinline]] auto leaveFar(Door door, ThreadCache& cache, Hit hit) noexcept {
+  door.leaveAndPublish(cache);
+  return hit();
+}
+}  // namespace detail
+
 // `cache`: the one that the thread used last. What the two return is what `hit` or `missed` does,
-// so that each caller's whole verb is one function without a call. `hit` is given the memory;
-// `missed` is called where nothing has changed yet, outside the gate.
+// so that each caller's whole verb is one function without a call. `hit` is given the memory,
+// inside the gate; `missed` is called where nothing has changed yet, outside the gate.
 
 template <class Sizes = DirectSizes, class Door, class Hit, class Missed>
 [[gnu::always_inline]] inline auto allocate(ThreadCache& cache, const Door& door, std::size_t bytes,
@@ -101,14 +118,17 @@ template <class Sizes = DirectSizes, class Door, class Hit, class Missed>
     counters.gate.leave();
     return missed();
   }
-  const bool far = counters.of(Sizes::kindOf(block->granules)).take(block->bytes(), bytes);
-  void* const pointer = cache.handOut(*block);
-  if (far) [[unlikely]] {
-    door.leaveAndPublish(cache);
-  } else {
-    counters.gate.leave();
-  }
-  return hit(pointer);
+  auto result = hit(cache.handOut(*block));
+  ThreadCounters::Kind& counts = counters.of(Sizes::kindOf(block->granules));
+  return counts.take(
+      block->bytes(), bytes,
+      [&](std::uint64_t rest, std::uint64_t rest_requested) __attribute__((always_inline)) {
+        return detail::leaveFar(door, cache, counts, rest, rest_requested, result);
+      },
+      [&]() __attribute__((always_inline)) {
+        counters.gate.leave();
+        return result;
+      });
 }
 
 /// `find`: the block, or null; asked inside the gate. `caller`: the code that is remembered as the
@@ -130,11 +150,9 @@ template <class Sizes = DirectSizes, class Door, class Find, class Hit, class Mi
     return missed(block);
   }
   const std::uint64_t bytes = std::uint64_t{granules} << kGranuleShift;
-  if (counters.of(Sizes::kindOf(granules)).give(bytes, block->use.asked)) [[unlikely]] {
-    door.leaveAndPublish(cache);
-  } else {
-    counters.gate.leave();
-  }
+  if (counters.of(Sizes::kindOf(granules)).give(bytes, block->use.asked)) [[unlikely]]
+    return detail::leaveFar(door, cache, hit);
+  counters.gate.leave();
   return hit();
 }
 

@@ -18,7 +18,7 @@ struct OfHandle {
   bool servesInside(const ThreadCache& cache) const { return hasInside(cache) && cache.serves(); }
   bool hasInside(const ThreadCache& cache) const { return cache.handle() == handle; }
   // Counted in the slot before the gate is left, as whoever destroys looks at it after the gate.
-  [[gnu::cold, gnu::noinline]] void leaveAndPublish(ThreadCache& cache) const noexcept {
+  void leaveAndPublish(ThreadCache& cache) const noexcept {
     std::atomic<std::uint32_t>& users = HandleTable<AllocatorObject>::slotOf(handle)->users;
     users.fetch_add(1, std::memory_order_seq_cst);
     cache.owner().gate().leave();

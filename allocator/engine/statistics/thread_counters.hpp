@@ -35,20 +35,30 @@ struct alignas(64) ThreadCounters {
     Counts then;      ///< what `room` was at the last publication
     Counts withheld;  ///< so much less than there is counts as published
 
-    /// One block that the program takes, or gives back. True: publish, outside the gate.
-    bool take(std::uint64_t bytes, std::uint64_t requested) noexcept {
-      bool far = false;  // in branches, each of which is one instruction
-      if ((room.blocks -= 1) < 0) [[unlikely]]
-        far = true;
-      if ((room.bytes -= std::int64_t(bytes)) < 0) [[unlikely]]
-        far = true;
-      if ((room.requested -= std::int64_t(requested)) < 0) [[unlikely]]
-        far = true;
+    /// One block that the program takes. Returns `near()`; or, where there was no room for it,
+    /// `far(bytes, requested)`, which has to use up so much more of the room, and to publish,
+    /// outside the gate.
+    // Each line of the room is a subtraction from memory and a branch: what is left to subtract is
+    // not done here, as the compiler would do it before the branch, in more instructions.
+    template <class Far, class Near>
+    [[gnu::always_inline]] auto take(std::uint64_t bytes, std::uint64_t requested, Far far,
+                                     Near near) noexcept {
       taken.blocks += 1;
       taken.bytes += std::int64_t(bytes);
       taken.requested += std::int64_t(requested);
-      return far;
+      if ((room.blocks -= 1) < 0) [[unlikely]]
+        return far(bytes, requested);
+      if ((room.bytes -= std::int64_t(bytes)) < 0) [[unlikely]]
+        return far(0, requested);
+      if ((room.requested -= std::int64_t(requested)) < 0) [[unlikely]]
+        return far(0, 0);
+      return near();
     }
+    void useUp(std::uint64_t bytes, std::uint64_t requested) noexcept {
+      room.bytes -= std::int64_t(bytes);
+      room.requested -= std::int64_t(requested);
+    }
+    /// One block that it gives back. True: publish, outside the gate.
     // No block is smaller than a granule: so few bytes are few blocks too.
     bool give(std::uint64_t bytes, std::uint64_t requested) noexcept {
       room.blocks += 1;

@@ -37,7 +37,17 @@ struct CountedByHand {
 void countHit(Totals& totals, SizeKind kind, std::uint64_t bytes, bool taken) {
   ThreadCounters& own = *totals.join();
   REQUIRE(own.gate.enter());
-  const bool far = taken ? own.of(kind).take(bytes, bytes) : own.of(kind).give(bytes, bytes);
+  ThreadCounters::Kind& counts = own.of(kind);
+  const auto take = [&] {
+    return counts.take(
+        bytes, bytes,
+        [&](std::uint64_t rest, std::uint64_t rest_requested) {
+          counts.useUp(rest, rest_requested);
+          return true;
+        },
+        [] { return false; });
+  };
+  const bool far = taken ? take() : counts.give(bytes, bytes);
   own.gate.leave();
   if (far) totals.publish(own);
 }
