@@ -53,7 +53,6 @@ constexpr std::array kRows{
     Without{"sizes of pages are powers of two", Mechanism::kPowersOfTwo},
     Without{"a gap's pages are of one size", Mechanism::kEvenPages},
     Without{"a page reaches beyond its gap", Mechanism::kReachBeyond},
-    Without{"small requests take no large pages", Mechanism::kMostForSmall},
     Without{"largest page that fits the gap first", Mechanism::kLargestFitting},
     Without{"page unused for longest first", Mechanism::kOldestFirst},
     Without{"page in the smallest free block first", Mechanism::kSmallestBlock},

@@ -31,7 +31,6 @@ enum class Mechanism : unsigned {
   kPowersOfTwo,
   kEvenPages,
   kReachBeyond,
-  kMostForSmall,
   kLargestFitting,
   kOldestFirst,
   kSmallestBlock,

@@ -73,15 +73,4 @@ std::uint32_t newPageUnits(const Ground& ground, const Request& request, const G
   return (lacking + count - 1) / count;
 }
 
-// A large page is lost to large requests as soon as a small one lies in it; but to make a new one
-// beside free memory is dearer, and the small ones to come fill what they are given. (In a capture
-// few come.)
-std::uint32_t mostFor(const Request& request, const Gap& gap, bool pressed) {
-  constexpr std::uint32_t kMostForSmall = 4;
-  const std::uint32_t room = gap.room();
-  if (without(Mechanism::kMostForSmall)) return room;
-  if (request.kind == SizeKind::kLarge || pressed) return room;
-  return request.recording ? 1 : std::min(room, kMostForSmall);
-}
-
 }  // namespace cistern::pages

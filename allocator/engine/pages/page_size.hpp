@@ -9,7 +9,5 @@ namespace cistern::pages {
 /// refused, so that time is no matter now.
 std::uint32_t newPageUnits(const Ground& ground, const Request& request, const Gap& gap,
                            bool pressed);
-/// The most units that a page may have which comes into the gap.
-std::uint32_t mostFor(const Request& request, const Gap& gap, bool pressed);
 
 }  // namespace cistern::pages

@@ -189,7 +189,7 @@ void Sources::takeFrom(Heap& source, Which which, std::size_t most) {
   std::vector<Mapping*> mappings;
   for (Gap& gap : reserved_.gaps) {
     while (gap.at < gap.end && taken.size() < most) {
-      Mapping* mapping = take(donors, gap.end - gap.at, mostFor(request_, gap, pressed_));
+      Mapping* mapping = take(donors, gap.end - gap.at, gap.room());
       if (mapping == nullptr) break;
       mappings.push_back(mapping);
       taken.push_back({mapping->page, gap.at, mapping, nullptr, nullptr, 0, false});
@@ -207,7 +207,7 @@ void Sources::takeFrom(Heap& source, Which which, std::size_t most) {
 void Sources::grow(bool late) {
   for (Gap& gap : reserved_.gaps) {
     while (gap.at < gap.end) {
-      PhysicalPage* page = spareFor(mostFor(request_, gap, pressed_));
+      PhysicalPage* page = spareFor(gap.room());
       if (page == nullptr) page = create(newPageUnits(ground_, request_, gap, pressed_), late);
       if (page == nullptr) return;
       reserved_.steps.push_back({page, gap.at, nullptr, nullptr, nullptr, 0, false});
