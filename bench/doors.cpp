@@ -18,7 +18,7 @@
 #include <benchmark/benchmark.h>
 
 #include "cistern/cistern.h"
-#include "cistern/default_allocator.hpp"
+#include "cistern/memory.hpp"
 
 namespace {
 

@@ -38,7 +38,7 @@ MAY_INCLUDE = {
     "handles": ENGINE + ["cistern/handles", "handles"],
     "interop/trace": BASE + ["interop/trace"],
     "interop/programs": BASE + ["interop/trace", "interop/programs"],
-    "interop/torch": POOLS_DOORS + doors("pinned", "default_allocator") + ["interop/torch"],
+    "interop/torch": POOLS_DOORS + doors("pinned", "memory") + ["interop/torch"],
     "interop": ["cistern", "allocator", "pools", "handles", "interop"],
     "include/cistern": ["cistern"],
     "include/cistern-cccl": ["cistern"],

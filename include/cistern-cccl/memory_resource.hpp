@@ -21,7 +21,10 @@
 #include <cuda/memory_resource>
 #include <cuda/stream_ref>
 
-#include "cistern/default_allocator.hpp"
+#include "cistern/memory.hpp"
+
+#pragma push_macro("Status")  // as in status.hpp
+#undef Status
 
 namespace cistern {
 
@@ -120,3 +123,5 @@ class MemoryResource {
 };
 
 }  // namespace cistern
+
+#pragma pop_macro("Status")

@@ -281,8 +281,8 @@ typedef struct cistern_stat_group_t {
 typedef struct cistern_statistics_t {
   size_t size; /**< in: of this struct, as the program knows it; out: how much of it is filled in */
   cistern_stat_group_t all;
-  cistern_stat_group_t small; /**< requests up to 1 MiB */
-  cistern_stat_group_t large;
+  cistern_stat_group_t small_pool; /**< requests up to 1 MiB */
+  cistern_stat_group_t large_pool;
   uint64_t num_alloc_retries;    /**< requests that had to give memory back to go on */
   uint64_t num_ooms;             /**< CISTERN_OUT_OF_MEMORY, and its exception */
   uint64_t num_sync_all_streams; /**< times the host waited for queued work */

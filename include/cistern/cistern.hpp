@@ -2,12 +2,11 @@
 #pragma once
 
 #include "cistern/allocator.hpp"
-#include "cistern/buffer.hpp"
 #include "cistern/current.hpp"
-#include "cistern/default_allocator.hpp"
 #include "cistern/device.hpp"
 #include "cistern/error.hpp"
 #include "cistern/graph.hpp"
+#include "cistern/memory.hpp"
 #include "cistern/options.hpp"
 #include "cistern/pinned.hpp"
 #include "cistern/pool.hpp"

@@ -23,6 +23,9 @@
 #include "cistern/status.hpp"
 #include "cistern/types.hpp"
 
+#pragma push_macro("Status")  // as in status.hpp
+#undef Status
+
 namespace cistern {
 
 struct MemoryInfo {
@@ -286,3 +289,5 @@ class CISTERN_API RelaxedCaptureMode {
 };
 
 }  // namespace cistern
+
+#pragma pop_macro("Status")

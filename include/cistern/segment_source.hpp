@@ -8,6 +8,9 @@
 #include "cistern/status.hpp"
 #include "cistern/types.hpp"
 
+#pragma push_macro("Status")  // as in status.hpp
+#undef Status
+
 namespace cistern {
 
 /// An allocator of the program's own under a pool: ncclMemAlloc, for one. It supplies whole
@@ -53,3 +56,5 @@ struct LiveBlock {
 };
 
 }  // namespace cistern
+
+#pragma pop_macro("Status")

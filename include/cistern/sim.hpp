@@ -15,6 +15,9 @@
 
 #include "cistern/device.hpp"
 
+#pragma push_macro("Status")  // as in status.hpp
+#undef Status
+
 namespace cistern {
 namespace sim {
 
@@ -185,3 +188,5 @@ CISTERN_API std::unique_ptr<SimulatedDevice> makeDevice(const SimConfig& config 
 
 }  // namespace sim
 }  // namespace cistern
+
+#pragma pop_macro("Status")

@@ -55,9 +55,9 @@ struct PageCounts {
 /// A consistent picture of one allocator, taken at one moment.
 struct MemoryStats {
   using Values = std::array<StatValue, kStatCount>;
-  Values all, small, large;
-  std::uint64_t num_alloc_retries = 0;     ///< requests that had to give memory back to go on
-  std::uint64_t num_ooms = 0;              ///< OutOfMemory thrown
+  Values all, small_pool, large_pool;   ///< named as in PyTorch: requests up to 1 MiB, and others
+  std::uint64_t num_alloc_retries = 0;  ///< requests that had to give memory back to go on
+  std::uint64_t num_ooms = 0;           ///< OutOfMemory thrown
   std::uint64_t num_sync_all_streams = 0;  ///< times the host waited for queued work
   std::uint64_t num_device_alloc = 0;
   std::uint64_t num_device_free = 0;

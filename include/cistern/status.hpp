@@ -14,6 +14,10 @@
 
 #include "cistern/error.hpp"
 
+// X11/Xlib.h makes Status a macro. A program that has included it has it again at the end.
+#pragma push_macro("Status")
+#undef Status
+
 namespace cistern {
 
 /// Every kind of call that is made to a device.
@@ -169,3 +173,5 @@ class [[nodiscard]] Result<void> {
 using Status = Result<void>;
 
 }  // namespace cistern
+
+#pragma pop_macro("Status")

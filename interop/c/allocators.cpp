@@ -7,7 +7,7 @@
 
 #include "allocator/base/device_slots.hpp"
 #include "allocator/engine/engine.hpp"
-#include "cistern/default_allocator.hpp"
+#include "cistern/memory.hpp"
 #include "cistern/sim.hpp"
 #include "interop/c/objects.hpp"
 

@@ -88,6 +88,7 @@ class Replacement {
 cistern_status_t cistern_snapshot(cistern_allocator_t allocator, const char* path) {
   return guarded([&] {
     requireGiven(path, "path");
+    if (*path == 0) throw Failure(CISTERN_INVALID_ARGUMENT, "the argument path is empty");
     const std::string text =
         snapshotJson(Use<AllocatorObject>(wordOf(allocator))->allocator->snapshot());
     Replacement file(path);

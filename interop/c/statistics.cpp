@@ -33,8 +33,8 @@ cistern_stat_group_t groupOf(const MemoryStats::Values& values) {
 cistern_statistics_t structOf(const MemoryStats& stats) {
   cistern_statistics_t out{};
   out.all = groupOf(stats.all);
-  out.small = groupOf(stats.small);
-  out.large = groupOf(stats.large);
+  out.small_pool = groupOf(stats.small_pool);
+  out.large_pool = groupOf(stats.large_pool);
   out.num_alloc_retries = stats.num_alloc_retries;
   out.num_ooms = stats.num_ooms;
   out.num_sync_all_streams = stats.num_sync_all_streams;
@@ -46,7 +46,7 @@ cistern_statistics_t structOf(const MemoryStats& stats) {
   return out;
 }
 
-constexpr std::size_t kLeastStatistics = offsetof(cistern_statistics_t, small);
+constexpr std::size_t kLeastStatistics = offsetof(cistern_statistics_t, small_pool);
 
 }  // namespace
 }  // namespace cistern::capi

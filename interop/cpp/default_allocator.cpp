@@ -1,5 +1,3 @@
-#include "cistern/default_allocator.hpp"
-
 #include <array>
 #include <atomic>
 #include <cstdio>
@@ -11,7 +9,7 @@
 #include "allocator/base/current_device.hpp"
 #include "allocator/base/device_slots.hpp"
 #include "allocator/device/open.hpp"
-#include "cistern/buffer.hpp"
+#include "cistern/memory.hpp"
 
 namespace cistern {
 namespace {

@@ -10,7 +10,7 @@
 #include <mutex>
 #include <utility>
 
-#include "cistern/default_allocator.hpp"
+#include "cistern/memory.hpp"
 #include "interop/torch/pools.hpp"
 
 namespace cistern {

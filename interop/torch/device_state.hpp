@@ -4,7 +4,7 @@
 
 #include <mutex>
 
-#include "cistern/default_allocator.hpp"
+#include "cistern/memory.hpp"
 #include "history.hpp"
 #include "pools.hpp"
 #include "version.hpp"

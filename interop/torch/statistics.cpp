@@ -12,7 +12,7 @@ using c10::CachingDeviceAllocator::DeviceStats;
 
 StatArray statsOf(const cistern::MemoryStats& stats, cistern::Stat which) {
   const auto i = std::size_t(which);
-  return {statOf(stats.all[i]), statOf(stats.small[i]), statOf(stats.large[i])};
+  return {statOf(stats.all[i]), statOf(stats.small_pool[i]), statOf(stats.large_pool[i])};
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // Scopes of threads that end, hooks of C++ code, forks, and what a snapshot and a text say.
 #include <thread>
 
-#include "cistern/default_allocator.hpp"
+#include "cistern/memory.hpp"
 #include "cistern/sim.hpp"
 #include "tests/c/c_support.hpp"
 #include "tests/support/child_process.hpp"

@@ -198,16 +198,16 @@ static void statistics(void) {
   s.size = sizeof s;
   CHECK_OK(cistern_statistics(a, &s));
   CHECK(s.size == sizeof s && s.all.allocated_bytes.current == 1024);
-  CHECK(s.all.requested_bytes.current == 1000 && s.small.allocation.peak == 1);
-  CHECK(s.large.allocation.current == 0 && s.peaks_exact == 1 && s.num_misuses == 0);
+  CHECK(s.all.requested_bytes.current == 1000 && s.small_pool.allocation.peak == 1);
+  CHECK(s.large_pool.allocation.current == 0 && s.peaks_exact == 1 && s.num_misuses == 0);
   CHECK_OK(cistern_free(a, p));
   CHECK_OK(cistern_reset_peak_statistics(a));
   memset(&s, 0x5a, sizeof s);
-  s.size = offsetof(cistern_statistics_t, small); /* an older program's */
+  s.size = offsetof(cistern_statistics_t, small_pool); /* an older program's */
   CHECK_OK(cistern_statistics(a, &s));
   CHECK(s.all.allocated_bytes.peak == 0 && s.all.allocated_bytes.freed == 1024);
-  CHECK(s.small.allocation.current == 0x5a5a5a5a5a5a5a5a);
-  s.size = offsetof(cistern_statistics_t, small) - 1;
+  CHECK(s.small_pool.allocation.current == 0x5a5a5a5a5a5a5a5a);
+  s.size = offsetof(cistern_statistics_t, small_pool) - 1;
   memset(&s.all, 0x5a, sizeof s.all);
   CHECK(cistern_statistics(a, &s) == CISTERN_INVALID_ARGUMENT);
   CHECK(s.all.allocation.current == 0x5a5a5a5a5a5a5a5a);
@@ -268,6 +268,8 @@ static void snapshots(const char* folder) {
   CHECK(strstr(cistern_last_error(), "no_such_folder") != NULL);
   CHECK(cistern_snapshot(a, folder) == CISTERN_IO_ERROR); /* is a folder */
   CHECK(cistern_snapshot(a, NULL) == CISTERN_INVALID_ARGUMENT);
+  CHECK(cistern_snapshot(a, "") == CISTERN_INVALID_ARGUMENT);
+  CHECK(strstr(cistern_last_error(), "path is empty") != NULL);
   CHECK(remove(path) == 0);
   CHECK_OK(cistern_free(a, p));
   CHECK_OK(cistern_pool_destroy(pool));

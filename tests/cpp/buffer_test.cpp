@@ -1,11 +1,10 @@
 // Device memory that frees itself.
-#include "cistern/buffer.hpp"
-
 #include <cstdint>
 #include <memory>
 #include <utility>
 #include <vector>
 
+#include "cistern/memory.hpp"
 #include "cistern/sim.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/sim_work.hpp"

@@ -1,13 +1,12 @@
 // The allocators that a process shares. They stay for the whole process, so every case here leaves
 // them as it found them: with nothing allocated.
-#include "cistern/default_allocator.hpp"
-
 #include <array>
 #include <set>
 #include <thread>
 #include <vector>
 
 #include "allocator/base/current_device.hpp"
+#include "cistern/memory.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/child_process.hpp"
 

@@ -59,12 +59,12 @@ TEST_CASE("requests up to 1 MiB are small, above they are large", "[engine][gpu-
     CachingAllocator allocator(work.device(), optionsOf());
     void* small = allocator.allocate(kMiB);
     MemoryStats stats = allocator.memoryStats();
-    CHECK(stats.small[std::size_t(Stat::kAllocation)].current == 1);
-    CHECK(stats.large[std::size_t(Stat::kAllocation)].current == 0);
+    CHECK(stats.small_pool[std::size_t(Stat::kAllocation)].current == 1);
+    CHECK(stats.large_pool[std::size_t(Stat::kAllocation)].current == 0);
     void* large = allocator.allocate(kMiB + 1);
     stats = allocator.memoryStats();
-    CHECK(stats.small[std::size_t(Stat::kAllocation)].current == 1);
-    CHECK(stats.large[std::size_t(Stat::kAllocation)].current == 1);
+    CHECK(stats.small_pool[std::size_t(Stat::kAllocation)].current == 1);
+    CHECK(stats.large_pool[std::size_t(Stat::kAllocation)].current == 1);
     CHECK(allocator.getBaseAllocation(small).base != allocator.getBaseAllocation(large).base);
     allocator.free(small);
     allocator.free(large);

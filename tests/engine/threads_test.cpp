@@ -173,7 +173,7 @@ TEST_CASE("statistics read by one thread are consistent while others work", "[en
       for (std::size_t s = 0; s < kStatCount; ++s) {
         const StatValue& all = stats.all[s];
         wrong += all.peak < all.current || all.allocated - all.freed != all.current;
-        wrong += all.current != stats.small[s].current + stats.large[s].current;
+        wrong += all.current != stats.small_pool[s].current + stats.large_pool[s].current;
         wrong += all.current < 0 || all.freed < 0;
       }
       wrong += stats[Stat::kActiveBytes].current < stats[Stat::kAllocatedBytes].current;

@@ -16,25 +16,25 @@ def test_statistics_are_what_was_allocated(allocator):
     small, large = allocator.allocate(1000), allocator.allocate(24 * MIB)
     stats = allocator.stats()
     assert stats.all.requested_bytes.current == 1000 + 24 * MIB
-    assert stats.small.allocated_bytes == cistern.Stat(1024, 1024, 1024, 0)
-    assert stats.large.allocated_bytes == cistern.Stat(24 * MIB, 24 * MIB, 24 * MIB, 0)
-    assert (stats.small.allocation.current, stats.large.allocation.current) == (1, 1)
+    assert stats.small_pool.allocated_bytes == cistern.Stat(1024, 1024, 1024, 0)
+    assert stats.large_pool.allocated_bytes == cistern.Stat(24 * MIB, 24 * MIB, 24 * MIB, 0)
+    assert (stats.small_pool.allocation.current, stats.large_pool.allocation.current) == (1, 1)
     assert stats.all.reserved_bytes.current == 1024 * MIB - allocator.memory_info().free
     assert stats.num_ooms == stats.num_misuses == 0 and stats.num_device_alloc > 0
     assert stats.peaks_exact is True and stats.host_bytes > 0
 
     allocator.free(large)
     stats = allocator.stats()
-    assert stats.large.allocated_bytes == cistern.Stat(0, 24 * MIB, 24 * MIB, 24 * MIB)
+    assert stats.large_pool.allocated_bytes == cistern.Stat(0, 24 * MIB, 24 * MIB, 24 * MIB)
     allocator.reset_peak_stats()
-    assert allocator.stats().large.allocated_bytes.peak == 0
+    assert allocator.stats().large_pool.allocated_bytes.peak == 0
     allocator.free(small)
 
 
 def test_the_dictionary_says_the_same(allocator):
     allocator.allocate(1000)
     stats, named = allocator.stats(), allocator.stats_dict()
-    for group, suffix in ((stats.all, "all"), (stats.small, "small_pool"), (stats.large, "large_pool")):
+    for group, suffix in ((stats.all, "all"), (stats.small_pool, "small_pool"), (stats.large_pool, "large_pool")):
         for field in dataclasses.fields(group):
             for value in dataclasses.fields(cistern.Stat):
                 assert (named[f"{field.name}.{suffix}.{value.name}"]
@@ -57,7 +57,7 @@ def test_an_earlier_library_fills_in_what_it_knows(monkeypatch):
     monkeypatch.setattr(statistics, "lib", Earlier)
     read = statistics.read(1)
     assert read.all.allocation.current == 7
-    assert read.large.allocation.current == 0 and read.peaks_exact is False
+    assert read.large_pool.allocation.current == 0 and read.peaks_exact is False
 
 
 def test_a_snapshot_shows_each_block(allocator, tmp_path):

@@ -143,7 +143,7 @@ void World::checkStatistics() {
     const StatValue& all = stats.all[s];
     const bool right = all.current >= 0 && all.freed >= 0 && all.peak >= all.current &&
                        all.allocated - all.freed == all.current &&
-                       all.current == stats.small[s].current + stats.large[s].current;
+                       all.current == stats.small_pool[s].current + stats.large_pool[s].current;
     if (!right) violation(fmt::format("the statistics of {} disagree", statName(Stat(s))));
   }
   mustBe(stats[Stat::kActiveBytes].current >= stats[Stat::kAllocatedBytes].current &&

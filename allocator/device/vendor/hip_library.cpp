@@ -1,11 +1,14 @@
 #include "allocator/device/vendor/hip_library.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <vector>
 
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <link.h>
+#include <sys/auxv.h>
 
 #include "allocator/device/vendor/hip_runtime.hpp"
 
@@ -16,6 +19,14 @@ namespace {
 const char* environment(const char* name) {
   const char* const value = secure_getenv(name);
   return value != nullptr && *value != 0 ? value : nullptr;
+}
+
+/// Whether the program names no loader, as -static and -static-pie link it. glibc's dlopen is there
+/// all the same, and crashes on a library that is.
+bool linkedStatically() {
+  const auto* const first = reinterpret_cast<const ElfW(Phdr)*>(getauxval(AT_PHDR));
+  const auto isLoader = [](const ElfW(Phdr) & header) { return header.p_type == PT_INTERP; };
+  return first != nullptr && std::none_of(first, first + getauxval(AT_PHNUM), isLoader);
 }
 
 /// First the version that our headers are of: in others a few structures are laid out otherwise.
@@ -69,6 +80,11 @@ LoadedLibrary loadNamed(const char* file) {
 }  // namespace
 
 LoadedLibrary loadLibrary() {
+  if (linkedStatically()) {
+    LoadedLibrary none;
+    none.trouble = "a program that is linked with -static or -static-pie cannot load HIP's runtime";
+    return none;
+  }
   if (const char* const file = environment("CISTERN_HIP_LIBRARY"); file != nullptr) {
     return loadNamed(file);
   }

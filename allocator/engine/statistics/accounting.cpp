@@ -21,8 +21,8 @@ MemoryStats memoryStats(Core& core) {
   MemoryStats stats;
   const Totals::Reading reading = core.totals.read();
   stats.peaks_exact = reading.peaks_exact;
-  stats.small = reading.small;
-  stats.large = reading.large;
+  stats.small_pool = reading.small;
+  stats.large_pool = reading.large;
   stats.all = reading.all;
   stats.host_bytes = hostBytes(core);
   stats.num_alloc_retries = core.retries.load();

@@ -30,8 +30,8 @@ std::vector<StatRow> statRows(const MemoryStats& stats) {
   for (std::size_t s = 0; s < kStatCount; ++s) {
     const std::string name(statName(Stat(s)));
     addValue(rows, name + ".all", stats.all[s]);
-    addValue(rows, name + ".small_pool", stats.small[s]);
-    addValue(rows, name + ".large_pool", stats.large[s]);
+    addValue(rows, name + ".small_pool", stats.small_pool[s]);
+    addValue(rows, name + ".large_pool", stats.large_pool[s]);
   }
   const std::pair<const char*, std::uint64_t> counts[] = {
       {"num_alloc_retries", stats.num_alloc_retries},

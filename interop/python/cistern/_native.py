@@ -40,8 +40,8 @@ class StatGroupStruct(Structure):
 
 
 class StatisticsStruct(Structure):
-    _fields_ = [("size", c_size_t), ("all", StatGroupStruct), ("small", StatGroupStruct),
-                ("large", StatGroupStruct), *((name, c_uint64) for name in (
+    _fields_ = [("size", c_size_t), ("all", StatGroupStruct), ("small_pool", StatGroupStruct),
+                ("large_pool", StatGroupStruct), *((name, c_uint64) for name in (
                     "num_alloc_retries", "num_ooms", "num_sync_all_streams", "num_device_alloc",
                     "num_device_free", "num_misuses", "host_bytes", "peaks_exact"))]
 

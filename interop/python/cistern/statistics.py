@@ -42,8 +42,8 @@ class Statistics:
 
     all: StatGroup
     #: Requests up to 1 MiB.
-    small: StatGroup
-    large: StatGroup
+    small_pool: StatGroup
+    large_pool: StatGroup
     #: Requests that had to give memory back to go on.
     num_alloc_retries: int
     #: OutOfMemoryError, and what it is in other languages.
@@ -74,6 +74,6 @@ def read(handle: int) -> Statistics:
     struct = StatisticsStruct(size=ctypes.sizeof(StatisticsStruct))
     check(lib.cistern_statistics(handle, ctypes.byref(struct)))
     values: Dict[str, Any] = {field.name: getattr(struct, field.name) for field in fields(Statistics)}
-    values.update({name: _group(values[name]) for name in ("all", "small", "large")})
+    values.update({name: _group(values[name]) for name in ("all", "small_pool", "large_pool")})
     values["peaks_exact"] = bool(struct.peaks_exact)
     return Statistics(**values)

@@ -60,8 +60,9 @@ class Program {
 
 void compare(const MemoryStats& cached, const MemoryStats& plain) {
   REQUIRE(cached.peaks_exact);
-  const MemoryStats::Values* kinds[][2] = {
-      {&cached.all, &plain.all}, {&cached.small, &plain.small}, {&cached.large, &plain.large}};
+  const MemoryStats::Values* kinds[][2] = {{&cached.all, &plain.all},
+                                           {&cached.small_pool, &plain.small_pool},
+                                           {&cached.large_pool, &plain.large_pool}};
   for (const auto& [with, without] : kinds) {
     for (const Stat stat : kOfRequests) {
       INFO(statName(stat));

@@ -28,7 +28,7 @@ class Borrowed {
   /// Of large memory when all is at home.
   std::int64_t home() const { return home_; }
   StatValue largeReserved() const {
-    return allocator_.memoryStats().large[std::size_t(Stat::kReservedBytes)];
+    return allocator_.memoryStats().large_pool[std::size_t(Stat::kReservedBytes)];
   }
 
  private:

@@ -190,7 +190,7 @@ TEST_CASE("reading while threads allocate sees what there is", "[engine][threads
     for (std::size_t stat = 0; stat < kStatCount; ++stat) {
       const StatValue& all = stats.all[stat];
       CHECK((all.current >= 0 && all.peak >= all.current && all.freed >= 0));
-      CHECK(all.current == stats.small[stat].current + stats.large[stat].current);
+      CHECK(all.current == stats.small_pool[stat].current + stats.large_pool[stat].current);
     }
     CHECK(stats[Stat::kAllocation].current <= 24);
     CHECK(stats[Stat::kAllocation].peak <= 24);

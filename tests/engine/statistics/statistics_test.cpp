@@ -31,7 +31,7 @@ class Ledger {
     }
   }
   void compare(const MemoryStats& stats) const {
-    const MemoryStats::Values* found[] = {&stats.small, &stats.large, &stats.all};
+    const MemoryStats::Values* found[] = {&stats.small_pool, &stats.large_pool, &stats.all};
     for (std::size_t kind = 0; kind < 3; ++kind) {
       for (Stat stat : {Stat::kAllocation, Stat::kAllocatedBytes, Stat::kRequestedBytes}) {
         INFO(statName(stat) << " of kind " << kind);
@@ -70,12 +70,13 @@ class Ledger {
 void checkSums(const MemoryStats& stats) {
   for (std::size_t s = 0; s < kStatCount; ++s) {
     INFO(statName(Stat(s)));
-    REQUIRE(stats.all[s].current == stats.small[s].current + stats.large[s].current);
-    REQUIRE(stats.all[s].allocated == stats.small[s].allocated + stats.large[s].allocated);
+    REQUIRE(stats.all[s].current == stats.small_pool[s].current + stats.large_pool[s].current);
+    REQUIRE(stats.all[s].allocated ==
+            stats.small_pool[s].allocated + stats.large_pool[s].allocated);
     REQUIRE(stats.all[s].allocated - stats.all[s].freed == stats.all[s].current);
     REQUIRE(stats.all[s].peak >= stats.all[s].current);
-    REQUIRE(stats.all[s].peak <= stats.small[s].peak + stats.large[s].peak);
-    REQUIRE(stats.all[s].peak >= std::max(stats.small[s].peak, stats.large[s].peak));
+    REQUIRE(stats.all[s].peak <= stats.small_pool[s].peak + stats.large_pool[s].peak);
+    REQUIRE(stats.all[s].peak >= std::max(stats.small_pool[s].peak, stats.large_pool[s].peak));
   }
 }
 
@@ -166,15 +167,15 @@ TEST_CASE("a peak of large segments is seen below that of both", "[engine]") {
     const MemoryStats before = rig.allocator.memoryStats();
     const std::size_t segment = std::size_t(Stat::kSegment);
     const std::size_t reserved = std::size_t(Stat::kReservedBytes);
-    REQUIRE(before.large[segment].peak == 2);
+    REQUIRE(before.large_pool[segment].peak == 2);
     REQUIRE(before.all[segment].peak == 7);
     for (void* block : roundOf(3, 12 * kMiB)) rig.allocator.free(block);
     rig.allocator.emptyCache();
     const MemoryStats after = rig.allocator.memoryStats();
     CHECK(after.peaks_exact);
-    CHECK(after.large[segment].peak == 3);
-    CHECK(after.large[reserved].peak ==
-          std::max<std::int64_t>(before.large[reserved].peak, 36 << 20));
+    CHECK(after.large_pool[segment].peak == 3);
+    CHECK(after.large_pool[reserved].peak ==
+          std::max<std::int64_t>(before.large_pool[reserved].peak, 36 << 20));
     CHECK(after.all[segment].peak == 7);
   }
 }

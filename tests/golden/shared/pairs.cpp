@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "cistern/cistern.h"
-#include "cistern/default_allocator.hpp"
+#include "cistern/memory.hpp"
 
 namespace cistern::golden {
 
