@@ -28,7 +28,6 @@ class HostPools {
  public:
   /// Whether the calling thread's request is the region's.
   using Catches = std::function<bool()>;
-
   /// Whether the region's stream is being captured at this moment.
   using Captured = std::function<bool()>;
 
