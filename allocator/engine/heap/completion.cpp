@@ -43,10 +43,8 @@ void Completion::passOldest(Answer answer, std::uint64_t now) noexcept {
 bool Completion::isTimeToMark(std::uint64_t now) const {
   constexpr std::uint64_t kPart = 32;
   if (under_way_ == 0) return true;
-  if (without(Mechanism::kSeveralMarks)) return false;
-  if (under_way_ == kMostMarks) return false;
-  if (without(Mechanism::kTimeToMark)) return true;
-  return now - marks_[under_way_ - 1u].at >= took_ / kPart;
+  const bool soon = now - marks_[under_way_ - 1u].at < took_ / kPart;
+  return hasRoom() && (!soon || without(Mechanism::kTimeToMark));
 }
 
 bool Completion::beginMark() noexcept {

@@ -93,8 +93,12 @@ class Completion {
   SharedEvent oldest() const { return marks_[0].event; }
   /// That event has answered, at this moment of the host's clock: the mark is gone.
   void passOldest(Answer answer, std::uint64_t now) noexcept;
-  /// What is freed waits hardly longer than it has to, and the device is not asked for what is
-  /// nearly the same.
+  /// Whether there may be one mark more.
+  bool hasRoom() const {
+    const std::size_t most = without(Mechanism::kSeveralMarks) ? 1 : kMostMarks;
+    return under_way_ < most;
+  }
+  /// The same where nobody is waiting for it: the device is not asked for what is nearly the same.
   bool isTimeToMark(std::uint64_t now) const;
   /// What was freed by now is about to be marked. True if no other mark is under way.
   bool beginMark() noexcept;
@@ -134,8 +138,9 @@ class Completion {
     std::uint32_t epoch = 0;  ///< the last that it marks
     std::uint64_t at = 0;     ///< when it was recorded: nanoseconds of the host's clock
   };
-  static constexpr std::size_t kMostMarks = 8;
-  static constexpr std::uint8_t kMostFreeMarks = 16;
+  static constexpr std::size_t kMostMarks = 16;
+  /// Four times all that the heap has.
+  static constexpr std::uint16_t kMostFreeMarks = 256;
 
   std::uint32_t epoch_;
   std::uint32_t generation_ = 0;  ///< how often epochs were renumbered
@@ -143,8 +148,8 @@ class Completion {
   std::uint32_t recorded_ = 0;
   bool freed_ = false;
   bool busy_ = false;            ///< a thread is recording or asking, outside the lock
-  std::uint8_t under_way_ = 0;   ///< so many marks, the oldest first
-  std::uint8_t free_marks_ = 0;  ///< so many more are worth one at a free: others look for memory
+  std::uint8_t under_way_ = 0;    ///< so many marks, the oldest first
+  std::uint16_t free_marks_ = 0;  ///< so many more are worth one at a free: others look for memory
   EpochMark before_recording_;
   std::uint64_t took_ = 0;         ///< nanoseconds until the last that was passed was seen to be
   std::uint64_t freed_bytes_ = 0;  ///< since the last mark

@@ -60,7 +60,7 @@ void StreamProgress::markFreed(Heap& heap) noexcept {
     const MutexLock lock(heap.mutex());
     heap.completion().noteMarkAtFree();
   }
-  refresh(heap);
+  markNow(heap);
 }
 
 void StreamProgress::look(Heap& heap, Look how) noexcept {
@@ -75,10 +75,12 @@ void StreamProgress::look(Heap& heap, Look how) noexcept {
   Begun begun;
   {
     const MutexLock lock(heap.mutex());
-    const bool in_time = heap.completion().isTimeToMark(now);
-    if (!mayMark(heap, how) || !(in_time || how == Look::kNow)) return heap.completion().endLook();
-    const bool first = heap.completion().beginMark();
-    begun = {heap.endedEpoch(), how, first, !in_time};
+    Completion& known = heap.completion();
+    const bool again = !known.hasRoom();
+    const bool may = how == Look::kNow || known.isTimeToMark(now);
+    if (!mayMark(heap, how) || !may) return known.endLook();
+    const bool first = known.beginMark();
+    begun = {heap.endedEpoch(), how, first, again};
   }
   endMark(heap, begun);
 }

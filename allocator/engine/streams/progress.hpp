@@ -36,8 +36,8 @@ class StreamProgress {
   /// The same as refresh() as far as events that are under way tell; no call on the stream itself,
   /// which its owner may be destroying at this moment. For threads that are not the program's.
   void refreshByEvent(Heap& heap) { look(heap, Look::kEvents); }
-  /// Marks all that was freed by now, also where that is one mark too many: the youngest that is
-  /// under way then marks more.
+  /// Marks all that was freed by now, however soon after the last mark; where there is no room for
+  /// one more, the youngest that is under way marks more.
   void markNow(Heap& heap) { look(heap, Look::kNow); }
   /// Orders what is queued on `later` from now on after all that is queued on `earlier`, on the
   /// device. False when that cannot be had, as where `later` is gone.
@@ -52,7 +52,7 @@ class StreamProgress {
 
  private:
   using Answer = EventPool::Answer;
-  /// What a look may do: ask events; also ask the stream and mark it; also one mark too many.
+  /// What a look may do: ask events; also ask the stream and mark it; also at any moment.
   enum class Look : std::uint8_t { kEvents, kInTime, kNow };
   /// A mark that has begun.
   struct Begun {
