@@ -26,6 +26,8 @@ class CostLoop {
   }
   /// What the size of a new page is multiplied by.
   double scale() const { return std::exp2(overdrawn_ / kOctave); }
+  /// Whether so much is overdrawn that fewer calls matter more than what pages strand.
+  bool muchOverdrawn() const { return overdrawn_ >= 2 * kOctave; }
   /// Of who does not look at the cost.
   static double leastScale() { return 0.25; }
 

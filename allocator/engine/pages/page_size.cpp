@@ -17,7 +17,8 @@ constexpr double kUnderRoot = 0.1;
 /// But 8 MiB at least, or all of the request, and 16 MiB at most.
 constexpr double kLeastUnits = 4, kMostUnits = 8;
 /// But a gap is not cut into pages smaller than this part of it, as long as they are no larger than
-/// 64 MiB: what is in the middle of a large request is free when all of it is.
+/// 64 MiB: what is in the middle of a large request is free when all of it is. Where much is
+/// overdrawn it is not cut at all, up to there.
 constexpr std::uint32_t kPartOfGap = 12, kMostUnitsOfGap = 32;
 /// Either is at most this part of the limit, and of what is left below it: so many may be pinned
 /// down by one small block each before it shows.
@@ -44,8 +45,9 @@ std::uint32_t pageUnits(const Ground& ground, const Request& request, std::uint3
   // Sizes of tensors tend to be powers of two: so are pages, the nearest by ratio.
   constexpr double kRootOfTwo = 1.41421356;
   const double of_request = std::min(wanted * kRootOfTwo, kMostUnits);
+  const std::uint32_t part = ground.cost.muchOverdrawn() ? 1 : kPartOfGap;
   const double of_gap =
-      eager || without(Mechanism::kPartOfGap) ? 0 : std::min(gap / kPartOfGap, kMostUnitsOfGap);
+      eager || without(Mechanism::kPartOfGap) ? 0 : std::min(gap / part, kMostUnitsOfGap);
   if (without(Mechanism::kPowersOfTwo))
     return std::uint32_t(std::clamp(std::max(std::min(wanted, kMostUnits), of_gap), 1.0, most));
   return std::bit_floor(std::uint32_t(std::clamp(std::max(of_request, of_gap), 1.0, most)));

@@ -37,7 +37,7 @@ std::vector<Mapping*> detach(Ground& ground, Heap& heap, const ReleaseRule& rule
   const FreePageScan scan(heap, ground.scans, Whither::kAnywhere);
   std::vector<Mapping*> mappings;
   for (Mapping* mapping : scan.freeMappings()) {
-    if (mapping->last_use.epoch > rule.latest_epoch) continue;
+    if (mapping->last_use.epoch > rule.latest_epoch || mapping->units() > rule.most_units) continue;
     const bool complete = heap.completion().complete(mapping->last_use);
     more_later |= !complete;
     if (complete) mappings.push_back(mapping);

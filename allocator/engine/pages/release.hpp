@@ -21,6 +21,7 @@ void unmapOrphans(Ground& ground) noexcept;
 struct ReleaseRule {
   std::uint32_t latest_epoch = UINT32_MAX;  ///< of the heap's: not used later
   std::uint64_t bytes = UINT64_MAX;         ///< until so many are back
+  std::uint32_t most_units = UINT32_MAX;    ///< of a page
 };
 
 struct Released {

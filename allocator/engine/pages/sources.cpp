@@ -60,6 +60,7 @@ bool Sources::fillGaps(bool waits, bool late) {
   pressed_ = unordered_ = false;
   const bool recycles = ground_.recycles();
   if (recycles) {
+    giveBackSmall();
     takeOwn(request_.recording ? movableInCapture() : kNoLimit);
     takeFromOthers(Which::kComplete);
     if (waits) takeFromOthers(Which::kAny);
@@ -85,6 +86,33 @@ std::size_t Sources::movableInCapture() const {
   const std::uint64_t most = reserved_.backed_before * kMovedInCapture,
                       moved = request_.recording->moved;
   return moved >= most ? 0 : std::size_t((most - moved) / kPageOfCapture);
+}
+
+// A program whose streams pass memory on moves pages all the time, and they are as small as its
+// first requests. So once that has cost much, pages a quarter as large as a new one, or less, go
+// back, and larger ones are made of them: fewer to move from then on.
+void Sources::giveBackSmall() {
+  constexpr std::uint32_t kPart = 4;
+  const bool moves = request_.recording == nullptr && heap_.pool().isDefault();
+  if (!moves || !ground_.cost.muchOverdrawn()) return;
+  std::uint32_t large = 0;
+  for (const Gap& gap : reserved_.gaps)
+    large = std::max(large, newPageUnits(ground_, request_, gap, false));
+  const std::uint32_t small = large / kPart;
+  if (small == 0) return;
+  std::uint64_t lacking = reserved_.gapUnits() * kUnit;
+  const auto give = [&](Heap& heap) {
+    const ReleaseRule rule{UINT32_MAX, lacking, small};
+    lacking -= std::min(lacking, releaseFree(ground_, heap, rule).bytes);
+  };
+  give(heap_);
+  if (!ground_.core.options.reusesAcrossStreams()) return;
+  std::size_t next = 0;
+  while (Heap* const heap = lacking > 0 ? ground_.core.heaps.offering().next(next) : nullptr) {
+    if (heap == &heap_ || !gives(*heap)) continue;
+    ground_.core.progress.seek(*heap);
+    give(*heap);
+  }
 }
 
 // What may not be moved here may still make room.

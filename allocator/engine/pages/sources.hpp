@@ -28,6 +28,7 @@ class Sources {
  private:
   enum class Which : std::uint8_t { kComplete, kAny };
 
+  void giveBackSmall();
   void giveBackForGrowth();
   std::uint64_t roomLeft() const;
   bool gives(const Heap& source) const;

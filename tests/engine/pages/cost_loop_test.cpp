@@ -1,7 +1,7 @@
 // The loop that makes new pages larger when they have cost too much.
 #include "allocator/engine/pages/cost_loop.hpp"
 
-#include "tests/engine/engine_support.hpp"
+#include "tests/engine/pages/pages_support.hpp"
 
 namespace cistern::test {
 namespace {
@@ -40,6 +40,38 @@ TEST_CASE("neither thrift nor waste is remembered for ever", "[engine][part]") {
   CHECK(loop.scale() == 8);
   loop.note(0, 0, 1'006 * kSecond);
   CHECK(loop.scale() == 1);
+}
+
+TEST_CASE("fewer calls come first where much is overdrawn, until it is earned", "[engine][part]") {
+  pages::CostLoop loop(0.01);
+  loop.note(39 * kMs, 0, kSecond);
+  CHECK_FALSE(loop.muchOverdrawn());
+  loop.note(11 * kMs, 0, 2 * kSecond);
+  CHECK(loop.muchOverdrawn());
+  loop.note(0, 0, 3 * kSecond);
+  CHECK_FALSE(loop.muchOverdrawn());
+}
+
+// One stream has many small tensors, then another a large one of all their memory, over and over.
+TEST_CASE("streams that pass memory on come to need few calls for it", "[engine][pages]") {
+  constexpr std::size_t kTensors = 40, kEach = 16 * kMiB;
+  SimRig rig("backing:pages,background_thread:false,thread_cache:off", simOf(256 * kGiB));
+  const Stream first = rig.stream(), second = rig.stream();
+  const auto pass = [&](int rounds) {
+    const std::uint64_t before = mappingCalls(rig.sim());
+    for (int i = 0; i < rounds; ++i) {
+      std::vector<void*> tensors(kTensors);
+      for (void*& tensor : tensors) tensor = rig.allocator.allocate(kEach, first);
+      for (void* tensor : tensors) rig.allocator.free(tensor);
+      rig.allocator.free(rig.allocator.allocate(kTensors * kEach, second));
+    }
+    return mappingCalls(rig.sim()) - before;
+  };
+  const std::uint64_t at_first = pass(10);
+  pass(50);
+  CHECK(pass(10) < at_first / 4);
+  CHECK(reservedOf(rig.allocator) <= std::int64_t(kTensors * kEach + 64 * kMiB));
+  checkAtRest(rig);
 }
 
 TEST_CASE("a clock that goes back earns nothing", "[engine][part]") {
