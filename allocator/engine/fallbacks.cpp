@@ -141,12 +141,18 @@ Block* afterTheDevice(Engine& engine, Heap& heap, const Request& request) {
   const MutexLock lock(engine.waiting_mutex);
   if (!request.pool->onPages()) {
     if (Block* block = afterMakingRoom(engine, heap, request)) return block;
-    return loanWhenIdle(engine, heap, request);
+    if (Block* block = loanWhenIdle(engine, heap, request)) return block;
   }
   engine.waits.fetch_add(1, std::memory_order_relaxed);
   if (!engine.progress.completeAll(engine.heaps.all())) return nullptr;
   if (Block* block = moreMemory(engine, heap, request)) return block;
   return afterMakingRoom(engine, heap, request);
+}
+
+// What lies free may be of a size, or at a place, that serves nobody.
+Block* afterGivingAllBack(Engine& engine, Heap& heap, const Request& request) {
+  const MutexLock lock(engine.waiting_mutex);
+  return giveBackFor(engine, request) ? moreMemory(engine, heap, request) : nullptr;
 }
 
 // ---- The steps ----------------------------------------------------------------------------------
@@ -167,6 +173,7 @@ constexpr Step kSteps[] = {
     {"blocks that wait for other streams, a stream at a time", afterPending},
     {"what graphs that were reset still hold", afterResetGraphs},
     {"what is complete when the whole device is", afterTheDevice},
+    {"all that lies free, given back and made anew", afterGivingAllBack},
 };
 
 constexpr Step kStepsOfCapture[] = {

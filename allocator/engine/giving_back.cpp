@@ -109,11 +109,28 @@ void trim(Engine& engine, const Pool& pool, std::uint64_t bytes) {
   if (held > bytes) (void)pool.backing().release(heaps, held - bytes);
 }
 
-// Of the pool's own heaps, and of those that are nobody's in particular.
-bool makeRoomFor(Core& core, const Request& request) {
+// The pool's own heaps, and those that are nobody's in particular.
+static std::vector<Heap*> giversTo(Core& core, const Pool& pool) {
   std::vector<Heap*> heaps = core.heaps.all();
-  std::erase_if(heaps,
-                [&](const Heap* heap) { return !heap->pool().givesTo(*request.pool, false); });
+  std::erase_if(heaps, [&](const Heap* heap) { return !heap->pool().givesTo(pool, false); });
+  return heaps;
+}
+
+bool giveBackFor(Core& core, const Request& request) {
+  const std::vector<Heap*> heaps = giversTo(core, *request.pool);
+  std::uint64_t free = 0;
+  for (Heap* heap : heaps) {
+    const MutexLock lock(heap->mutex());
+    free += heap->counts().reservedBytes() - heap->busyBytes();
+  }
+  const std::uint64_t lacking = request.pool->backing().leastGrowth(request);
+  if (core.limit.reserved() + lacking > core.limit.limit() + free) return false;
+  const std::uint64_t pages = core.pages.release(heaps, UINT64_MAX);
+  return core.segments.release(heaps, UINT64_MAX) + pages > 0;
+}
+
+bool makeRoomFor(Core& core, const Request& request) {
+  const std::vector<Heap*> heaps = giversTo(core, *request.pool);
   if (core.segments.release(heaps, UINT64_MAX) > 0) return true;
   if (request.pool->onPages()) return false;
   return core.pages.release(heaps, request.pool->rules().segmentFor(request)) > 0;

@@ -33,6 +33,9 @@ void trim(Engine& engine, const Pool& pool, std::uint64_t bytes);
 /// What cannot serve the request as it lies, but makes room for what would: idle segments, or, for
 /// a segment, pages. True when there was any.
 bool makeRoomFor(Core& core, const Request& request);
+/// All that lies free and complete and that the request's pool may have goes back to the device,
+/// which can make other of it, if it is enough under the limit. True when there was any.
+bool giveBackFor(Core& core, const Request& request);
 /// What was unused for long, where the option garbage_collection_threshold is set.
 void collectGarbage(Core& core);
 

@@ -17,7 +17,8 @@ TEST_CASE("a miss tries what costs the program nothing first, and waits last", "
   CHECK(rig.serve(22 * kMiB, own) == Steps{"events", "tidy", "callbacks", "grows"});
   rig.free(*rig.block);
   CHECK(rig.serve(50 * kMiB, own) == Steps{"events", "tidy", "callbacks", "gives back", "grows",
-                                           "waits for a stream", "pools", "out of memory"});
+                                           "waits for a stream", "pools", "waits for the device",
+                                           "out of memory"});
 }
 
 TEST_CASE("a miss of pages waits for the device when nothing less is left", "[engine][part]") {

@@ -35,6 +35,16 @@ TEST_CASE("without splitting each block has a segment of its own", "[pools]") {
   CHECK(rig.reservedBy(pool.id()) == 0);
 }
 
+TEST_CASE("without splitting a pool waits for queued work as any does", "[pools]") {
+  PoolRig rig("limit:64MiB,background_thread:false");
+  const Stream first = rig.stream(), second = rig.stream();
+  MemPool pool(rig.pools, {nullptr, true, false, true});
+  void* block = rig.allocator.allocate(50 * kMiB, first);
+  rig.touch(first, block);
+  rig.allocator.free(block);
+  CHECK_NOTHROW(rig.free(pool.allocate(40 * kMiB, second)));
+}
+
 TEST_CASE("setNoSplit makes a pool without memory one that does not split", "[pools]") {
   PoolRig rig;
   const Stream s = rig.stream();

@@ -19,6 +19,11 @@ class Limit {
     const std::uint64_t most = limit(), held = reserved();
     return held < most ? most - held : 0;
   }
+  /// What is held beyond the limit, as it was lowered.
+  std::uint64_t over() const {
+    const std::uint64_t most = limit(), held = reserved();
+    return held > most ? held - most : 0;
+  }
   /// Counts bytes as reserved if there is room for them.
   bool admit(std::uint64_t bytes) {
     std::uint64_t held = reserved();

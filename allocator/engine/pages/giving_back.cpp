@@ -40,10 +40,18 @@ void PageBacking::emptyCache(const std::vector<Heap*>& heaps) {
   }
   const MutexLock lock(mutex_);
   unmapOrphans(ground_);
-  while (PhysicalPage* spare = ground_.table.spares()) {
-    if (!ground_.release(*spare)) break;
-  }
+  (void)releaseSpares();
   if (later_.drains() && core_.options.background_thread) (void)background_.wake();
+}
+
+std::uint64_t PageBacking::releaseSpares() {
+  std::uint64_t released = 0;
+  while (PhysicalPage* spare = ground_.table.spares()) {
+    const std::uint64_t bytes = spare->bytes();
+    if (!ground_.release(*spare)) break;
+    released += bytes;
+  }
+  return released;
 }
 
 std::uint64_t PageBacking::release(const std::vector<Heap*>& heaps, std::uint64_t bytes) {
@@ -54,7 +62,7 @@ std::uint64_t PageBacking::release(const std::vector<Heap*>& heaps, std::uint64_
     if (heap->onPages())
       released += releaseFree(ground_, *heap, {UINT32_MAX, bytes - released}).bytes;
   }
-  return released;
+  return released + (released < bytes ? releaseSpares() : 0);
 }
 
 // True when nothing was left behind. What was goes when its work is complete.

@@ -70,6 +70,7 @@ class PageBacking final : public MemoryBacking {
 
  private:
   bool emptyHeap(Heap& heap);
+  std::uint64_t releaseSpares() CISTERN_REQUIRES(mutex_);
   pages::Background::Next unmapSome();
 
   Core& core_;

@@ -121,7 +121,8 @@ void Sources::giveBackForGrowth() {
   if (others_move) return;
   std::size_t next = 0;
   while (Heap* const heap = ground_.core.heaps.offering().next(next)) {
-    const std::uint64_t lacking = reserved_.gapUnits() * kUnit, left = roomLeft();
+    const std::uint64_t lacking = reserved_.gapUnits() * kUnit + ground_.core.limit.over();
+    const std::uint64_t left = roomLeft();
     if (gives(*heap) && lacking > left)
       (void)releaseFree(ground_, *heap, {UINT32_MAX, lacking - left});
   }

@@ -129,6 +129,7 @@ std::optional<Window> bestWindow(Heap& heap, const Request& request, const FreeP
     if (window && (!best || window->betterThan(*best))) best = window;
   };
   for (Block* hole = heap.layout(request.kind).holes(); hole; hole = hole->links.right) {
+    if (fresh_only && hole->segment != heap.pageNotes().newestRange(request.kind)) continue;
     if (hole->next == nullptr && untouchedIn(*hole) < hole->end())
       consider(*hole, untouchedIn(*hole));
     if (!fresh_only) forEachStart(*hole, scan, consider);

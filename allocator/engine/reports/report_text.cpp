@@ -90,8 +90,8 @@ std::string OutOfMemoryReport::advice() const {
   }
   const std::uint64_t room = limit > reserved ? limit - reserved : 0;
   if (room < segment && limit < device_total) {
-    return text +
-           fmt::format("A limit higher by {} would have made it fit.", formatBytes(segment - room));
+    return text + fmt::format("A limit higher by {} would have made it fit.",
+                              formatBytes(segment + reserved - limit));
   }
   const std::uint64_t have = std::min(room, device_free);
   if (have >= segment) return text + "The device refused although it reports room.";

@@ -1,0 +1,120 @@
+// A request is refused only where giving back all that lies free would not have served it.
+#include <random>
+
+#include "tests/engine/engine_support.hpp"
+
+namespace cistern::test {
+namespace {
+
+/// A program of its own: requests of small and odd sizes on several streams, each used for a while,
+/// of which at most `live` are held at a time.
+class Program {
+ public:
+  Program(SimRig& rig, unsigned seed, std::size_t live, std::uint64_t most)
+      : rig_(rig), live_(live), most_(most), random_(seed) {
+    for (int i = 0; i < 5; ++i) streams_.push_back(rig.stream());
+  }
+  ~Program() {
+    while (!held_.empty()) freeAny();
+  }
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+
+  /// Requests that were refused, and served once the cache was empty.
+  int wrongRefusals(int steps) {
+    int wrong = 0;
+    for (int i = 0; i < steps; ++i) {
+      const Stream stream = streams_[below(streams_.size())];
+      const std::uint64_t bytes = below(2) == 0 ? 1 + below(kMiB) : kMiB + 1 + below(most_);
+      void* block = tried(bytes, stream);
+      if (block == nullptr) {
+        rig_.sim().synchronizeDevice().orThrow();
+        rig_.allocator.emptyCache();
+        block = tried(bytes, stream);
+        wrong += block != nullptr ? 1 : 0;
+      }
+      if (block != nullptr) use(block, stream);
+      while (held_.size() > (block == nullptr ? live_ / 2 : live_)) freeAny();
+    }
+    return wrong;
+  }
+
+ private:
+  std::uint64_t below(std::uint64_t end) { return random_() % end; }
+  void* tried(std::uint64_t bytes, Stream stream) {
+    try {
+      return rig_.allocator.allocate(bytes, stream);
+    } catch (const OutOfMemory&) {
+      return nullptr;
+    }
+  }
+  void use(void* block, Stream stream) {
+    rig_.touch(stream, block);
+    const Stream other = streams_[below(streams_.size())];
+    if (other != stream && below(3) == 0) rig_.allocator.recordStream(block, other);
+    held_.push_back(block);
+    if (below(4) == 0) rig_.sim().advanceHost(1'000'000);
+  }
+  void freeAny() {
+    std::swap(held_[below(held_.size())], held_.back());
+    rig_.allocator.free(held_.back());
+    held_.pop_back();
+  }
+
+  SimRig& rig_;
+  const std::size_t live_;
+  const std::uint64_t most_;
+  std::mt19937_64 random_;
+  std::vector<Stream> streams_;
+  std::vector<void*> held_;
+};
+
+}  // namespace
+
+TEST_CASE("what an empty cache would make room for is served", "[engine]") {
+  const struct {
+    const char* conf;
+    std::uint64_t capacity;
+    std::size_t live;
+  } programs[] = {{"backing:pages,page_size:64MiB", 64 * kMiB, 0},
+                  {"backing:pages,page_size:16MiB", 64 * kMiB, 0},
+                  {"backing:pages,page_size:64MiB", 128 * kMiB, 0},
+                  {"backing:pages,recycle:off", 256 * kMiB, 8},
+                  {"backing:pages,cross_stream_reuse:false", 64 * kMiB, 8},
+                  {"backing:pages", 64 * kMiB, 8},
+                  {"backing:segments", 64 * kMiB, 8}};
+  for (const auto& program : programs) {
+    CAPTURE(program.conf, program.capacity);
+    for (unsigned seed = 0; seed < 20; ++seed) {
+      CAPTURE(seed);
+      SimRig rig(std::string(program.conf) + ",background_thread:false", simOf(program.capacity));
+      Program run(rig, seed, program.live, program.capacity / 2 - kMiB);
+      CHECK(run.wrongRefusals(150) == 0);
+    }
+  }
+}
+
+TEST_CASE("below a limit that was lowered there is room once what lies free is given back",
+          "[engine]") {
+  for (const char* conf : {"recycle:off", "cross_stream_reuse:false", "page_size:2MiB"}) {
+    CAPTURE(conf);
+    SimRig rig(std::string(conf) + ",background_thread:false");
+    const Stream first = rig.stream(), second = rig.stream();
+    rig.allocator.free(rig.allocator.allocate(64 * kMiB, first));
+    rig.allocator.setLimit(2 * kMiB);
+    CHECK_NOTHROW(rig.allocator.free(rig.allocator.allocate(512, second)));
+  }
+}
+
+TEST_CASE("what a higher limit would have to be counts what is held beyond it", "[engine]") {
+  SimRig rig("background_thread:false");
+  void* held = rig.allocator.allocate(60 * kMiB);
+  rig.allocator.setLimit(2 * kMiB);
+  CHECK_THROWS_WITH(rig.allocator.allocate(10 * kMiB),
+                    Catch::Matchers::ContainsSubstring("A limit higher by 68.00 MiB"));
+  rig.allocator.setLimit(70 * kMiB);
+  CHECK_NOTHROW(rig.allocator.free(rig.allocator.allocate(10 * kMiB)));
+  rig.allocator.free(held);
+}
+
+}  // namespace cistern::test
