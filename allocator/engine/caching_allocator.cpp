@@ -68,7 +68,8 @@ void CachingAllocator::setMemoryFraction(double fraction) {
     throw InvalidArgument(
         fmt::format("memory fraction {} is outside the range: more than 0, at most 1", fraction));
   }
-  setLimit(std::uint64_t(fraction * double(engine_->device_total)));
+  const std::uint64_t total = engine_->device_total;
+  setLimit(fraction < 1 ? std::uint64_t(fraction * double(total)) : total);
 }
 
 void CachingAllocator::setLimit(std::uint64_t bytes) { engine_->limit.set(bytes); }

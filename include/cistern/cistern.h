@@ -256,7 +256,7 @@ CISTERN_API cistern_status_t cistern_capture_release(cistern_capture_t capture);
 /* ---- What there is ------------------------------------------------------------------------------
  */
 
-/** One statistic: freed == allocated - current. */
+/** One statistic: freed == allocated - current, until the accumulated counts are reset. */
 typedef struct cistern_stat_t {
   int64_t current;
   int64_t peak;

@@ -35,7 +35,7 @@ inline constexpr std::size_t kSizeKindCount = kSizeKinds.size();
 /// "allocated_bytes", as PyTorch spells it.
 CISTERN_API std::string_view statName(Stat stat);
 
-/// One statistic: freed == allocated - current.
+/// One statistic: freed == allocated - current, until the accumulated counts are reset.
 struct StatValue {
   std::int64_t current = 0;
   std::int64_t peak = 0;

@@ -11,7 +11,7 @@ from ._native import StatisticsStruct, StatGroupStruct, check, lib
 
 @dataclass(frozen=True)
 class Stat:
-    """One statistic. freed == allocated - current."""
+    """One statistic. freed == allocated - current, until the accumulated counts are reset."""
 
     current: int
     peak: int
