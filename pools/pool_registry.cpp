@@ -164,7 +164,7 @@ void PoolRegistry::tellReleased() noexcept {
       released_.erase(released_.begin());
       --untold_;
     }
-    allocator_.engine().hooks.poolReleased(id);
+    allocator_.engine().hooks.pool_released(id);
   }
 }
 

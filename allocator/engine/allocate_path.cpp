@@ -54,12 +54,12 @@ Heap& knownToCapture(Heap& heap) {
 }
 
 // A heap whose stream is gone and that holds nothing any more; or null. A few are looked at.
-Heap* spareHeap(Core& core) {
+Heap* spareHeap(Engine& engine) {
   constexpr int kLooks = 2;
   for (int i = 0; i < kLooks; ++i) {
-    Heap* const heap = core.heaps.takeGone();
-    if (heap == nullptr || holdsNothing(core, *heap)) return heap;
-    core.heaps.giveGone(*heap);
+    Heap* const heap = engine.heaps.takeGone();
+    if (heap == nullptr || holdsNothing(engine, *heap)) return heap;
+    engine.heaps.giveGone(*heap);
   }
   return nullptr;
 }
@@ -129,15 +129,15 @@ void* allocateRouted(Engine& engine, std::size_t bytes, Stream stream, Pool* nam
 }  // namespace
 
 // A stream that is seen for the first time, or again after it was forgotten, must be alive.
-Heap& heapFor(Core& core, const Request& request) {
+Heap& heapFor(Engine& engine, const Request& request) {
   const Stream stream = request.stream;
   Pool& pool = *request.pool;
-  if (Heap* heap = pool.isDefault() ? core.heaps.find(stream) : pool.find(stream))
+  if (Heap* heap = pool.isDefault() ? engine.heaps.find(stream) : pool.find(stream))
     return pool.isDefault() ? *heap : knownToCapture(*heap);
-  core.requireLive(stream);
-  core.streams.registerStream(stream);
-  if (pool.isDefault()) return core.heaps.findOrMake(stream, spareHeap(core));
-  return knownToCapture(core.heaps.findOrMake(pool, stream));
+  engine.requireLive(stream);
+  engine.streams.registerStream(stream);
+  if (pool.isDefault()) return engine.heaps.findOrMake(stream, spareHeap(engine));
+  return knownToCapture(engine.heaps.findOrMake(pool, stream));
 }
 
 void* allocate(Engine& engine, std::size_t bytes, Stream stream) {

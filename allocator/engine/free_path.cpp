@@ -42,7 +42,7 @@ RemoteFrees::Answer sendToOwner(Engine& engine, Block& block, std::uint32_t hold
   const Counts counted = Counts::block(block.bytes(), block.use.asked, -1);
   engine.totals.count(kind, counted, {});
   const auto answer = owner->giveBack(block, holder, WhoFreed(caller, threadNumber()));
-  if (answer != RemoteFrees::Answer::kTaken) engine.totals.count(kind, -counted, {});
+  if (answer != RemoteFrees::Answer::kTaken) engine.totals.count(kind, Counts{} - counted, {});
   return answer;
 }
 

@@ -10,8 +10,8 @@ namespace cistern {
 namespace {
 
 // Where the host is short of memory, what was not looked at stays where it is.
-void goHome(Core& core, Heap& heap) noexcept try {
-  core.pages.sendHome(heap);
+void goHome(Engine& engine, Heap& heap) noexcept try {
+  engine.pages.sendHome(heap);
 } catch (const std::bad_alloc&) {
 }
 
@@ -21,8 +21,8 @@ bool passedLowWater(Heap& heap) noexcept {
   return heap.lowWater().takePassed(heap.busyBytes());
 }
 
-void flushMine(Core& core) noexcept try {
-  for (ThreadCache* cache : core.caches.takeFilled()) {
+void flushMine(Engine& engine) noexcept try {
+  for (ThreadCache* cache : engine.caches.takeFilled()) {
     const MutexLock lock(cache->heap().mutex());
     cache->owner().isMine() ? cache->flush() : cache->list();
   }
@@ -32,38 +32,38 @@ void flushMine(Core& core) noexcept try {
 }  // namespace
 
 // All caches are closed at once: to close another thread's costs a system call.
-bool flushCaches(Core& core) noexcept try {
+bool flushCaches(Engine& engine) noexcept try {
   std::vector<Heap*> heaps;
   bool any = false;
   {
-    const MutexLock lock(core.heaps_mutex);
-    for (ThreadCache* cache : core.caches.takeFilled()) heaps.push_back(&cache->heap());
+    const MutexLock lock(engine.heaps_mutex);
+    for (ThreadCache* cache : engine.caches.takeFilled()) heaps.push_back(&cache->heap());
     if (heaps.empty()) return false;
-    const HeapLocks locks(core.heaps_mutex, heaps);
+    const HeapLocks locks(engine.heaps_mutex, heaps);
     any = HeldCaches(heaps).hadAny();
   }
   for (Heap* heap : heaps) {
-    if (passedLowWater(*heap)) goHome(core, *heap);
+    if (passedLowWater(*heap)) goHome(engine, *heap);
   }
   return any;
 } catch (const std::bad_alloc&) {
   return false;
 }
 
-void afterFree(Core& core, Heap& heap, Heap::Due due) noexcept {
-  if (due.mark && driverMayBeCalled()) core.progress.markFreed(heap);
-  if (due.low_water) atLowWater(core, heap);
+void afterFree(Engine& engine, Heap& heap, Heap::Due due) noexcept {
+  if (due.mark && driverMayBeCalled()) engine.progress.markFreed(heap);
+  if (due.low_water) atLowWater(engine, heap);
 }
 
 // A round begins with empty caches, so that it is like the one before. Other threads lose theirs
 // only where the program has let go of nearly all that it had, which is once a round at most.
-void atLowWater(Core& core, Heap& heap) noexcept {
+void atLowWater(Engine& engine, Heap& heap) noexcept {
   if (!without(Mechanism::kFlushAtLowWater))
-    isNearlyFree(heap) ? void(flushCaches(core)) : flushMine(core);
-  goHome(core, heap);
+    isNearlyFree(heap) ? void(flushCaches(engine)) : flushMine(engine);
+  goHome(engine, heap);
 }
 
-bool holdsNothing(Core& core, Heap& heap) {
+bool holdsNothing(Engine& engine, Heap& heap) {
   const auto empty = [&]() CISTERN_REQUIRES(heap.mutex()) {
     return heap.counts().reservedBytes() == 0 && heap.busyBytes() == 0 && !heap.leaving().any();
   };
@@ -71,7 +71,7 @@ bool holdsNothing(Core& core, Heap& heap) {
     const MutexLock lock(heap.mutex());  // most hold something: the device is not asked for those
     if (!empty()) return false;
   }
-  core.progress.refreshByEvent(heap);
+  engine.progress.refreshByEvent(heap);
   {
     const MutexLock lock(heap.mutex());
     if (!empty() || heap.completion().isAsked()) return false;
@@ -110,21 +110,21 @@ void trim(Engine& engine, const Pool& pool, std::uint64_t bytes) {
 }
 
 // Of the pool's own heaps, and of those that are nobody's in particular.
-bool makeRoomFor(Core& core, const Request& request) {
-  std::vector<Heap*> heaps = core.heaps.all();
+bool makeRoomFor(Engine& engine, const Request& request) {
+  std::vector<Heap*> heaps = engine.heaps.all();
   std::erase_if(heaps,
                 [&](const Heap* heap) { return !heap->pool().givesTo(*request.pool, false); });
-  if (core.segments.release(heaps, UINT64_MAX) > 0) return true;
+  if (engine.segments.release(heaps, UINT64_MAX) > 0) return true;
   if (request.pool->onPages()) return false;
-  return core.pages.release(heaps, request.pool->rules().segmentFor(request)) > 0;
+  return engine.pages.release(heaps, request.pool->rules().segmentFor(request)) > 0;
 }
 
-void collectGarbage(Core& core) {
-  const double part = core.options.garbage_collection_threshold;
+void collectGarbage(Engine& engine) {
+  const double part = engine.options.garbage_collection_threshold;
   if (part <= 0) return;
-  const auto threshold = std::uint64_t(part * double(core.limit.limit()));
-  core.pages.collectGarbage(core.heaps.all(), threshold);
-  core.segments.collectGarbage(core.heaps.all(), threshold);
+  const auto threshold = std::uint64_t(part * double(engine.limit.limit()));
+  engine.pages.collectGarbage(engine.heaps.all(), threshold);
+  engine.segments.collectGarbage(engine.heaps.all(), threshold);
 }
 
 }  // namespace cistern

@@ -33,7 +33,7 @@ void* allocate(Engine& engine, std::size_t bytes, Stream stream, Pool& pool);
 /// The heap of the request's stream and pool: found, made for a stream that is named for the first
 /// time, or taken over from one that is gone. Throws InvalidArgument for a stream that is not
 /// alive, DeviceFailure, std::bad_alloc.
-Heap& heapFor(Core& core, const Request& request);
+Heap& heapFor(Engine& engine, const Request& request);
 
 /// Takes a block back. `recent`: the block, where the thread's last cache knew it; or null.
 void free(Engine& engine, void* pointer, const void* caller, Block* recent) noexcept;

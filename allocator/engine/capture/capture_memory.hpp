@@ -22,7 +22,7 @@ bool free(Engine& engine, Heap& heap, const HeapSegment& segment, Address addres
 
 /// From now on requests that the router gives the recording belong to a capture into its pool.
 void begin(Engine& engine, std::shared_ptr<Recording> recording, Stream origin);
-/// The capture is over. Returns what it has touched, which stays where it is until Core::unpin.
+/// The capture is over. Returns what it has touched, which stays where it is until Engine::unpin.
 Pins end(Engine& engine, Recording& recording) noexcept;
 
 }  // namespace cistern::captures

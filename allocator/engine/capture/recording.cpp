@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "allocator/engine/core.hpp"
+#include "allocator/engine/engine.hpp"
 
 namespace cistern {
 namespace {
@@ -21,12 +21,12 @@ Heap* heapWith(const Pool& pool, Stream handle) {
 
 }  // namespace
 
-Recording::Recording(Core& core, Pool& pool)
-    : core_(core),
+Recording::Recording(Engine& engine, Pool& pool)
+    : engine_(engine),
       pool_(pool),
       token_(pool.token()),
       number_(nextRecording()),
-      streams_(core.device, core.streams, pool, number_),
+      streams_(engine.device, engine.streams, pool, number_),
       waiting_(streams_) {}
 
 void Recording::begin(Stream origin, std::uint64_t id) {
@@ -47,9 +47,9 @@ std::uint32_t Recording::numberOf(Stream stream) {
 // A device that says no is asked once more; then what was seen before holds. What the graph uses
 // must not come from elsewhere: nothing would keep it in place.
 bool Recording::covers(Stream stream) {
-  Result<CaptureInfo> info = core_.device.captureInfo(stream);
+  Result<CaptureInfo> info = engine_.device.captureInfo(stream);
   if (!info && info.error().kind != ErrorKind::kInvalidHandle)
-    info = core_.device.captureInfo(stream);
+    info = engine_.device.captureInfo(stream);
   if (!info && info.error().kind == ErrorKind::kInvalidHandle) return false;
   const CaptureInfo now = info ? info.value() : CaptureInfo{CaptureStatus::kInvalidated, 0};
   const MutexLock lock(mutex_);
@@ -86,7 +86,7 @@ Recording::Freed Recording::free(Heap& heap, const HeapSegment& segment, Address
     ours = streams_.allocated(*block);
     present = ours && of && of->part && of->part->number == block->epoch;
     if (present && block->use.uses == nullptr && of->stream == heap.stream()) {
-      heap.release(*block, core_.now());
+      heap.release(*block, engine_.now());
     } else {
       freed.users = heap.setPending(*block);
       freed.users.add(ours ? block->use.stream : heap.stream());
@@ -94,7 +94,7 @@ Recording::Freed Recording::free(Heap& heap, const HeapSegment& segment, Address
   }
   if (!ours) freed.how = Freed::How::kFromBefore;
   if (ours && !freed.users.empty()) waiting_.add(*freed.block, freed.users, present);
-  if (present && freed.users.size() <= 1 && core_.options.reusesAcrossStreams())
+  if (present && freed.users.size() <= 1 && engine_.options.reusesAcrossStreams())
     streams_.noteFree(*of);
   return freed;
 }
@@ -107,11 +107,11 @@ Recording::Left Recording::finish() noexcept {
 
 Block* Recording::take(Heap& heap, const Request& request) {
   const MutexLock lock(mutex_);
-  if (over_ || !core_.options.reusesAcrossStreams()) return nullptr;
+  if (over_ || !engine_.options.reusesAcrossStreams()) return nullptr;
   if (Block* block = waiting_.takeOwn(request)) return block;
   RecordedStreams::Reach reach;
   if (!mayFind(heap, request) || !streams_.reachOf(request.stream, reach)) return nullptr;
-  waiting_.putBack(heap, reach, core_.now());
+  waiting_.putBack(heap, reach, engine_.now());
   {
     const MutexLock heap_lock(heap.mutex());
     if (Block* block = heap.allocate(request)) return block;

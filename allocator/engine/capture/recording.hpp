@@ -32,11 +32,11 @@
 
 namespace cistern {
 
-struct Core;
+struct Engine;
 
 class Recording {
  public:
-  Recording(Core& core, Pool& pool);
+  Recording(Engine& engine, Pool& pool);
 
   Pool& pool() const { return pool_; }
   std::uint32_t number() const { return number_; }
@@ -100,7 +100,7 @@ class Recording {
   Block* takeFree(const Heap& heap, const Request& request, const RecordedStreams::Reach& reach)
       CISTERN_REQUIRES(mutex_);
 
-  Core& core_;
+  Engine& engine_;
   Pool& pool_;
   const std::shared_ptr<void> token_;  ///< the pool stays while this is there
   const std::uint32_t number_;

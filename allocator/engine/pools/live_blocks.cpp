@@ -5,9 +5,9 @@
 
 namespace cistern {
 
-std::vector<LiveBlock> liveBlocks(const Core& core, const Pool& pool) {
+std::vector<LiveBlock> liveBlocks(const Engine& engine, const Pool& pool) {
   std::vector<LiveBlock> live;
-  for (Heap* heap : core.heapsOf(pool)) {
+  for (Heap* heap : engine.heapsOf(pool)) {
     const MutexLock lock(heap->mutex());
     const HeldCaches held_still(*heap);
     forEachHeld(*heap, [&](const LiveBlock& block, const Block&) { live.push_back(block); });

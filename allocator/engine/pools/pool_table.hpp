@@ -8,18 +8,21 @@
 #include <memory>
 #include <vector>
 
-#include "allocator/engine/core.hpp"
+#include "allocator/base/mutex.hpp"
+#include "allocator/engine/pools/pool.hpp"
 
 namespace cistern {
 
+struct Engine;
+
 class PoolTable {
  public:
-  explicit PoolTable(Core& core) : core_(core) {}
+  explicit PoolTable(Engine& engine) : engine_(engine) {}
 
   /// A new live pool. Throws std::bad_alloc, changing nothing.
   Pool& open(MempoolId_t id, const PoolTraits& traits);
   /// The pool's blocks take whole segments from now on. False when it has memory already.
-  bool setNoSplit(Pool& pool) { return pool.change(core_.whole_rules, core_.segments); }
+  bool setNoSplit(Pool& pool);
   /// The pool's last user has let go: what lies free in it is anyone's from now on. Calls no
   /// observer.
   void drain(Pool& pool);
@@ -47,7 +50,7 @@ class PoolTable {
  private:
   bool closeHeaps(Pool& pool) noexcept;
 
-  Core& core_;
+  Engine& engine_;
   std::atomic<Router*> router_{nullptr};
   mutable Mutex mutex_;
   std::vector<std::unique_ptr<Pool>> pools_ CISTERN_GUARDED_BY(mutex_);

@@ -45,8 +45,8 @@ bool isUsedElsewhere(const Block& block) {
 class Restoration {
  public:
   /// Pre: `wanted` is in order.
-  Restoration(Core& core, Pool& pool, const std::vector<LiveBlock>& wanted)
-      : core_(core), pool_(pool), wanted_(wanted) {}
+  Restoration(Engine& engine, Pool& pool, const std::vector<LiveBlock>& wanted)
+      : engine_(engine), pool_(pool), wanted_(wanted) {}
 
   Restored run();
 
@@ -81,7 +81,7 @@ class Restoration {
   void letGo(Block& block) noexcept;
   void make(const Making& making) noexcept;
 
-  Core& core_;
+  Engine& engine_;
   Pool& pool_;
   const std::vector<LiveBlock>& wanted_;
   std::map<Stream, bool> forgotten_;  ///< of the streams of `wanted_`
@@ -100,7 +100,7 @@ Restored Restoration::run() {
   const std::unique_lock still = pool_.backing().holdStill();
   findForgotten();
   if (tryNow()) return std::move(restored_);
-  for (const Need& need : needs_) core_.progress.refresh(*need.heap);
+  for (const Need& need : needs_) engine_.progress.refresh(*need.heap);
   if (tryNow()) return std::move(restored_);
   for (const Need& need : needs_) order(need);
   if (!tryNow()) refuse(*needs_.front().wanted, kInUse);
@@ -113,15 +113,15 @@ void Restoration::findForgotten() {
   for (const LiveBlock& block : wanted_) {
     const auto [it, fresh] = forgotten_.try_emplace(block.stream);
     if (!fresh) continue;
-    it->second = core_.streams.ask(
+    it->second = engine_.streams.ask(
         block.stream, [] { return false; }, [](const SharedStreamEnd&) { return true; });
   }
 }
 
 bool Restoration::tryNow() {
-  const MutexLock holding_several(core_.heaps_mutex);
+  const MutexLock holding_several(engine_.heaps_mutex);
   heaps_ = pool_.heaps();
-  const HeapLocks locks(core_.heaps_mutex, heaps_);
+  const HeapLocks locks(engine_.heaps_mutex, heaps_);
   look();
   if (!needs_.empty()) return false;
   prepare();
@@ -136,9 +136,9 @@ void Restoration::order(Need need) {
     const MutexLock lock(need.heap->mutex());
     need.until = need.heap->endedEpoch();
   }
-  const RelaxedCaptureMode relaxed(core_.device);
+  const RelaxedCaptureMode relaxed(engine_.device);
   const Stream earlier = need.heap->stream();
-  if (core_.progress.idle(earlier) || core_.progress.orderAfter(need.later, earlier))
+  if (engine_.progress.idle(earlier) || engine_.progress.orderAfter(need.later, earlier))
     ordered_.push_back(need);
 }
 
@@ -183,7 +183,7 @@ bool Restoration::holds(const Heap* heap) const {
 // The block's place is the pool's still, or its pages come back to it, and nobody uses it.
 void Restoration::checkPlace(const LiveBlock& wanted) {
   if (forgotten_.at(wanted.stream)) refuse(wanted, kForgotten);
-  const auto [segment, heap] = core_.locate(wanted.address);
+  const auto [segment, heap] = engine_.locate(wanted.address);
   if (!holds(heap)) refuse(wanted, kGone);
   heap->mutex().assertHeld();
   if (!segment->covers(wanted.address, *heap)) refuse(wanted, kGone);
@@ -257,8 +257,8 @@ void Restoration::prepare() {
 void Restoration::carryOut() noexcept {
   for (const auto& [address, leaving] : leaving_) letGo(*leaving);
   if (pool_.onPages()) {
-    core_.pages.mutex().assertHeld();
-    core_.pages.bring(comeback_);
+    engine_.pages.mutex().assertHeld();
+    engine_.pages.bring(comeback_);
   }
   for (const Making& making : making_) make(making);
 }
@@ -270,7 +270,7 @@ void Restoration::letGo(Block& block) noexcept {
   Heap& heap = heapOf(block);
   heap.mutex().assertHeld();
   heap.frees().note(address, block.granules, nullptr, threadNumber());
-  heap.release(block, core_.now());
+  heap.release(block, engine_.now());
 }
 
 void Restoration::make(const Making& making) noexcept {
@@ -287,10 +287,10 @@ void Restoration::make(const Making& making) noexcept {
 
 }  // namespace
 
-Restored restore(Core& core, Pool& pool, const std::vector<LiveBlock>& wanted) {
+Restored restore(Engine& engine, Pool& pool, const std::vector<LiveBlock>& wanted) {
   if (!areLiveBlocks(wanted))
     throw PoolError("cannot be set back: its blocks are not as they were said");
-  return Restoration(core, pool, wanted).run();
+  return Restoration(engine, pool, wanted).run();
 }
 
 }  // namespace cistern

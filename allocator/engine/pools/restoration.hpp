@@ -3,12 +3,12 @@
 
 #include <vector>
 
-#include "allocator/engine/core.hpp"
+#include "allocator/engine/engine.hpp"
 
 namespace cistern {
 
 /// The blocks held in the pool, by address; not what it has lent to the default pool.
-std::vector<LiveBlock> liveBlocks(const Core& core, const Pool& pool);
+std::vector<LiveBlock> liveBlocks(const Engine& engine, const Pool& pool);
 /// Whether liveBlocks can have said that.
 bool areLiveBlocks(const std::vector<LiveBlock>& blocks);
 /// Calls visit(LiveBlock, Block&) for what the pool's users hold in the heap. Pre: its caches are
@@ -33,6 +33,6 @@ struct Restored {
 /// PoolError, changing nothing: the latter when some of the memory is not the pool's any more, that
 /// order cannot be had, a block that is to be made is for a stream that was forgotten and not named
 /// since, a capture into the pool is under way, or `wanted` is not what liveBlocks can have said.
-Restored restore(Core& core, Pool& pool, const std::vector<LiveBlock>& wanted);
+Restored restore(Engine& engine, Pool& pool, const std::vector<LiveBlock>& wanted);
 
 }  // namespace cistern

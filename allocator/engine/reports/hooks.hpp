@@ -1,14 +1,19 @@
 // Functions of the program, and of pools/, that are called when something happens. They are called
 // with no lock held, and while one runs, what it asks for on the same thread does not call it
-// again.
+// again; but what is told of pools is told of every one.
 #pragma once
 
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "allocator/base/mutex.hpp"
+#include "allocator/engine/reports/misuse_scope.hpp"
+#include "cistern/error.hpp"
 #include "cistern/report.hpp"
 
 namespace cistern {
@@ -43,48 +48,74 @@ class HookScope {
   inline static constinit thread_local const HookScope* innermost_ = nullptr;
 };
 
-/// Thread-safe. Adding or setting throws std::bad_alloc, changing nothing, and InvalidArgument for
-/// an empty function, which only the misuse hook and the tidier may be.
-class Hooks {
+/// The functions that were added with one verb, called in the order in which they came.
+/// Thread-safe.
+template <class Signature>
+class HookList;
+template <class Answer, class... Told>
+class HookList<Answer(Told...)> {
  public:
-  void addReclaim(std::function<bool()> callback);
-  void addOutOfMemory(std::function<void(const OutOfMemoryReport&)> observer);
-  void addPoolReleased(std::function<void(MempoolId_t)> observer);
-  /// Empty: defaultMisuseHook.
-  void setMisuse(MisuseHook hook);
-  /// Returns when no thread is in the former one any more: what that one uses may be destroyed
-  /// then.
-  void setTidier(std::function<bool(Tidying)> tidier);
+  using Hook = std::function<Answer(Told...)>;
 
-  /// Whether any callback has freed something. What one throws leaves this.
-  bool reclaim();
-  /// What an observer throws leaves this, and those after it are not called.
-  void outOfMemory(const OutOfMemoryReport& report);
-  void poolReleased(MempoolId_t id) noexcept;
-  /// The scope that the thread is in is told too (misuse_scope.hpp).
-  void misuse(const Misuse& misuse) const noexcept;
-  /// What the tidier answers; false when there is none.
-  bool tidy(Tidying why);
+  /// `nests`: they are called for what they themselves ask for, too.
+  explicit HookList(const char* verb, bool nests = false) : verb_(verb), nests_(nests) {}
+
+  /// Throws std::bad_alloc and, for an empty function, InvalidArgument, changing nothing.
+  void add(Hook hook) {
+    if (!hook) throw InvalidArgument(std::string(verb_) + ": the function is empty");
+    const MutexLock lock(mutex_);
+    auto longer = std::make_shared<std::vector<Hook>>();
+    if (hooks_) *longer = *hooks_;
+    longer->push_back(std::move(hook));
+    hooks_ = std::move(longer);
+  }
+  /// Whether any has said so. What one throws leaves this, and those after it are not called.
+  bool operator()(Told... told) {
+    const auto hooks = current();
+    if (hooks == nullptr || (!nests_ && HookScope::inside(this))) return false;
+    const HookScope inside(this);
+    bool any = false;
+    for (const Hook& hook : *hooks) {
+      if constexpr (std::is_void_v<Answer>) {
+        hook(told...);
+      } else {
+        any |= hook(told...);
+      }
+    }
+    return any;
+  }
 
  private:
   /// Replaced whole when one is added, so that to call them takes no copy: a copy of a function may
   /// take host memory, and some are called where there need not be any.
-  template <class Signature>
-  using List = std::shared_ptr<const std::vector<std::function<Signature>>>;
-
-  template <class Signature>
-  void add(const char* verb, List<Signature>& list, std::function<Signature> hook);
-  template <class Hook>
-  std::shared_ptr<const Hook> current(const std::shared_ptr<const Hook>& hook) const {
+  std::shared_ptr<const std::vector<Hook>> current() const {
     const MutexLock lock(mutex_);
-    return hook;
+    return hooks_;
   }
 
+  const char* const verb_;
+  const bool nests_;
   mutable Mutex mutex_;
-  List<bool()> reclaim_;
-  List<void(const OutOfMemoryReport&)> out_of_memory_;
-  List<void(MempoolId_t)> pool_released_;
-  std::shared_ptr<const MisuseHook> misuse_;
+  std::shared_ptr<const std::vector<Hook>> hooks_ CISTERN_GUARDED_BY(mutex_);
+};
+
+/// Thread-safe. Setting throws std::bad_alloc, changing nothing.
+class Hooks {
+ public:
+  /// Each says whether it has freed something.
+  HookList<bool()> reclaim{"registerReclaimCallback"};
+  HookList<void(const OutOfMemoryReport&)> out_of_memory{"attachOutOfMemoryObserver"};
+  HookList<void(MempoolId_t)> pool_released{"attachPoolReleasedObserver", true};
+  MisuseTold misuse;
+
+  /// Returns when no thread is in the former one any more: what that one uses may be destroyed
+  /// then. It may be empty.
+  void setTidier(std::function<bool(Tidying)> tidier);
+  /// What the tidier answers; false when there is none.
+  bool tidy(Tidying why);
+
+ private:
+  Mutex mutex_;
   std::function<bool(Tidying)> tidier_ CISTERN_GUARDED_BY(mutex_);
   std::atomic<std::uint32_t> tidying_{0};  ///< threads in it
 };

@@ -1,7 +1,11 @@
-// Who frees in a call that answers with a status: a misuse of that pointer by this thread is kept
-// for it. The program's own hook is called all the same; the default one, which prints, is not.
+// Who is told of a misuse. Who frees in a call that answers with a status: a misuse of that pointer
+// by this thread is kept for it. The program's own hook is called all the same; the default one,
+// which prints, is not.
 #pragma once
 
+#include <memory>
+
+#include "allocator/base/mutex.hpp"
 #include "cistern/report.hpp"
 
 namespace cistern {
@@ -22,13 +26,26 @@ class MisuseScope {
   /// The last that this thread was told of. Pre: any().
   static const Misuse& last();
 
-  /// For Hooks: false where nobody on this thread waits to be told of it.
+  /// For MisuseTold: false where nobody on this thread waits to be told of it.
   static bool tell(const Misuse& misuse) noexcept;
 
  private:
   const void* const pointer_;
   const void* const outer_;
   inline static constinit thread_local const void* awaited_ = nullptr;
+};
+
+/// The program's misuse hook. Thread-safe.
+class MisuseTold {
+ public:
+  /// Empty: defaultMisuseHook. Throws std::bad_alloc, changing nothing.
+  void set(MisuseHook hook);
+  /// Tells the hook, and the scope that the thread is in.
+  void operator()(const Misuse& misuse) const noexcept;
+
+ private:
+  mutable Mutex mutex_;
+  std::shared_ptr<const MisuseHook> hook_ CISTERN_GUARDED_BY(mutex_);
 };
 
 }  // namespace cistern

@@ -7,11 +7,11 @@
 namespace cistern {
 namespace {
 
-Misuse describe(const Core& core, const char* verb, Address address) {
+Misuse describe(const Engine& engine, const char* verb, Address address) {
   Misuse misuse;
   misuse.verb = verb;
   misuse.pointer = address;
-  const auto [segment, heap] = core.locate(address);
+  const auto [segment, heap] = engine.locate(address);
   if (heap == nullptr) return misuse;
   const MutexLock lock(heap->mutex());
   const HeldCaches held_still(
@@ -33,27 +33,27 @@ Misuse describe(const Core& core, const char* verb, Address address) {
 
 }  // namespace
 
-Inspected inspect(const Core& core, const char* verb, Address address) {
-  const auto [segment, heap] = core.locate(address);
+Inspected inspect(const Engine& engine, const char* verb, Address address) {
+  const auto [segment, heap] = engine.locate(address);
   if (heap != nullptr) {
     const MutexLock lock(heap->mutex());
     if (const Block* block = heap->find(*segment, address)) {
       return {block->bytes(), {toPointer(segment->device_base), segment->bytes}};
     }
   }
-  throw InvalidArgument(describe(core, verb, address).text());
+  throw InvalidArgument(describe(engine, verb, address).text());
 }
 
-bool covers(const Core& core, Address address) {
-  const auto [segment, heap] = core.locate(address);
+bool covers(const Engine& engine, Address address) {
+  const auto [segment, heap] = engine.locate(address);
   if (heap == nullptr) return false;
   const MutexLock lock(heap->mutex());
   return segment->covers(address, *heap);
 }
 
-void reportMisuse(Core& core, const char* verb, Address address) noexcept {
-  core.misuses.fetch_add(1, std::memory_order_relaxed);
-  core.hooks.misuse(describe(core, verb, address));
+void reportMisuse(Engine& engine, const char* verb, Address address) noexcept {
+  engine.misuses.fetch_add(1, std::memory_order_relaxed);
+  engine.hooks.misuse(describe(engine, verb, address));
 }
 
 namespace {
@@ -93,16 +93,16 @@ HeapReport reportOf(Heap& heap, std::vector<HolderReport>& holders) {
   return report;
 }
 
-OutOfMemoryReport describe(const Core& core, const Request& request) {
+OutOfMemoryReport describe(const Engine& engine, const Request& request) {
   OutOfMemoryReport report;
-  report.device = core.deviceName();
+  report.device = engine.deviceName();
   report.requested = request.bytes;
   report.rounded = std::max(request.rounded(), request.bytes);
   report.segment = std::max(request.pool->backing().leastGrowth(request), report.rounded);
   report.pool = request.pool->id();
   report.stream = request.stream;
-  report.limit = core.limit.limit();
-  for (Heap* heap : core.heaps.all()) {
+  report.limit = engine.limit.limit();
+  for (Heap* heap : engine.heaps.all()) {
     if (heap->pool().stage() == Pool::Stage::kNowhere) continue;
     report.heaps.push_back(reportOf(*heap, report.holders));
     report.reserved += report.heaps.back().reserved;
@@ -111,19 +111,19 @@ OutOfMemoryReport describe(const Core& core, const Request& request) {
   }
   std::sort(report.heaps.begin(), report.heaps.end(),
             [](const HeapReport& a, const HeapReport& b) { return a.reserved > b.reserved; });
-  report.device_total = core.device_total;
-  report.device_error = core.backing().lastError();
-  if (const Result<MemoryInfo> info = core.device.memoryInfo())
+  report.device_total = engine.device_total;
+  report.device_error = engine.backing().lastError();
+  if (const Result<MemoryInfo> info = engine.device.memoryInfo())
     report.device_free = info.value().free_bytes;
   return report;
 }
 
 }  // namespace
 
-void throwOutOfMemory(Core& core, const Request& request) {
-  core.out_of_memories.fetch_add(1, std::memory_order_relaxed);
-  const OutOfMemoryReport report = describe(core, request);
-  core.hooks.outOfMemory(report);
+void throwOutOfMemory(Engine& engine, const Request& request) {
+  engine.out_of_memories.fetch_add(1, std::memory_order_relaxed);
+  const OutOfMemoryReport report = describe(engine, request);
+  engine.hooks.out_of_memory(report);
   throw OutOfMemory(report);
 }
 

@@ -56,10 +56,10 @@ std::string json(const SnapshotBlock& block) {
 
 }  // namespace
 
-Snapshot snapshotOf(Core& core) {
+Snapshot snapshotOf(Engine& engine) {
   Snapshot snapshot;
-  snapshot.device = core.deviceName();
-  withAllHeaps(core, [&](const std::vector<Heap*>& heaps) {
+  snapshot.device = engine.deviceName();
+  withAllHeaps(engine, [&](const std::vector<Heap*>& heaps) {
     for (Heap* heap : heaps) {
       heap->mutex().assertHeld();
       forEachSegment(*heap, [&](const HeapSegment& segment) {
