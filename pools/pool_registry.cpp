@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "allocator/base/process.hpp"
-#include "allocator/engine/capture/capture_memory.hpp"
+#include "allocator/engine/capture/recording.hpp"
 #include "allocator/engine/giving_back.hpp"
 #include "allocator/engine/slow_path.hpp"
 #include "pools/captured.hpp"
@@ -326,7 +326,7 @@ std::shared_ptr<Recording> PoolRegistry::beginCapture(MempoolId_t id, Stream ori
     refuse("captureBegin", id, "is being captured into, or allocated to by a filter, already");
   }
   try {
-    captures::begin(allocator_.engine(), recording, origin);
+    recording->prepare(origin);
   } catch (...) {
     scopes_.end(*recording);
     throw;
@@ -338,7 +338,7 @@ std::shared_ptr<Recording> PoolRegistry::beginCapture(MempoolId_t id, Stream ori
 // The scope goes last: while it is there, the pool's next capture does not begin. It catches
 // nothing any more.
 Pins PoolRegistry::endCapture(Recording& recording) noexcept {
-  Pins pins = captures::end(allocator_.engine(), recording);
+  Pins pins = recording.end();
   const MutexLock lock(mutex_);
   scopes_.end(recording);
   followScopes();

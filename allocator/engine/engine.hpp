@@ -8,7 +8,7 @@
 //   fallbacks.hpp                  the steps of a miss
 //   giving_back.hpp                from caches to heaps, from heaps to the device
 //   streams/cross_stream.hpp       other streams' memory
-//   capture/capture_memory.hpp     memory of a graph capture
+//   capture/recording.hpp          memory of a graph capture
 //   pools/restoration.hpp          a pool is set back to a checkpoint
 //   statistics/accounting.hpp      what there is, and what always holds of it
 #pragma once

@@ -7,13 +7,13 @@
 //       serve                     under the heap's lock: remote frees, then the best fit
 //         miss                    fallbacks::serve, one step after another
 //     allocateRouted              while some scope or capture is active
-//       captures::allocate        and the graph knows the address
+//       Recording::pin            in a capture: the graph knows the address
 //
 //   free                                                   free_path.cpp
 //     the thread's cache, larger sizes                     cache/thread_cache.hpp
 //     sendToOwner                 a message to the cache of another thread, cache/remote_frees.hpp
 //     freeToHeap                  under the heap's lock: the cache makes room, or the heap takes it
-//       captures::free            in a capture into the heap's pool
+//       Recording::free           in a capture into the heap's pool
 //       deferFree                 other streams still use the block: streams/cross_stream.hpp
 //       afterFree                 what is due afterwards, with no lock held: giving_back.hpp
 //
