@@ -3,7 +3,6 @@
 
 #include "allocator/engine/giving_back.hpp"
 #include "allocator/engine/pools/restoration.hpp"
-#include "allocator/engine/slow_path.hpp"
 #include "allocator/engine/statistics/accounting.hpp"
 #include "pools/pool_registry.hpp"
 
@@ -73,11 +72,8 @@ CheckpointDelta PoolRegistry::setCheckpointPoolState(const PoolCheckpoint& check
   const Visit visiting = visit("setCheckpointPoolState", checkpoint.id);
   try {
     // What other streams have used until now may be complete.
-    Engine& engine = allocator_.engine();
-    engine.pending.poll();
-    Restored restored = restore(engine, visiting.pool, checkpoint.blocks);
-    for (const Address address : restored.used_elsewhere)
-      slow_path::freeAt(engine, address, nullptr);
+    allocator_.engine().pending.poll();
+    Restored restored = restore(allocator_.engine(), visiting.pool, checkpoint.blocks);
     return {std::move(restored.freed), std::move(restored.made)};
   } catch (const PoolError& error) {
     const MutexLock lock(mutex_);

@@ -1,6 +1,5 @@
 #include "allocator/base/ablation.hpp"
 #include "allocator/engine/capture/recording.hpp"
-#include "allocator/engine/fallbacks.hpp"
 #include "allocator/engine/fast_path.hpp"
 #include "allocator/engine/giving_back.hpp"
 #include "allocator/engine/reports/reports.hpp"
@@ -64,7 +63,7 @@ Block& miss(Engine& engine, const Request& request) {
         "makes its own, or only exits");
   }
   if (request.rounded() > engine.device_total) throwOutOfMemory(engine, request);
-  return fallbacks::serve(engine, heapFor(engine, request), request);
+  return serveMiss(engine, heapFor(engine, request), request);
 }
 
 inline Block& serve(Engine& engine, Heap& heap, ThreadCache* cache, const Request& request) {
@@ -109,10 +108,16 @@ void* allocateRouted(Engine& engine, std::size_t bytes, Stream stream, Pool* nam
   request.recording = route.recording.get();
   request.recorded_by = route.recording->numberOf(stream);
   if (request.rounded() > engine.device_total) throwOutOfMemory(engine, request);
-  Block& block = serve(engine, heapFor(engine, request), nullptr, request);
-  void* const pointer = pointerTo(block);
+  Heap& heap = heapFor(engine, request);
+  Block* block = nullptr;
+  {
+    const MutexLock lock(heap.mutex());
+    block = heap.allocate(request);
+  }
+  if (block == nullptr) block = &serveMiss(engine, heap, request);
+  void* const pointer = pointerTo(*block);
   try {
-    request.recording->pin(block);
+    request.recording->pin(*block);
   } catch (...) {
     freeAt(engine, toAddress(pointer), nullptr);
     throw;

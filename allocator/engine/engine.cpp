@@ -74,11 +74,6 @@ std::vector<Heap*> Engine::heapsOf(const Pool& pool) const {
   return own;
 }
 
-void Engine::unpin(Pins& pins) noexcept {
-  pages.unpin(pins);
-  segments.unpin(pins);
-}
-
 std::string Engine::deviceName() const {
   return fmt::format("{} device {} ({})", device.backend(), device.ordinal(), device.name());
 }

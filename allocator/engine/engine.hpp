@@ -1,16 +1,7 @@
 // All of one allocator: the device and the options, where memory comes from and where it is, which
 // heaps, caches, streams and pools there are, the blocks that wait, what is said to the program,
-// and the locks of a miss. What is done with them are functions that are given the engine, a header
-// for each kind:
-//
-//   fast_path.hpp                  a hit
-//   slow_path.hpp                  what a request or a free does beyond it
-//   fallbacks.hpp                  the steps of a miss
-//   giving_back.hpp                from caches to heaps, from heaps to the device
-//   streams/cross_stream.hpp       other streams' memory
-//   capture/recording.hpp          memory of a graph capture
-//   pools/restoration.hpp          a pool is set back to a checkpoint
-//   statistics/accounting.hpp      what there is, and what always holds of it
+// and the locks of a miss. What is done with them are functions that are given the engine:
+// docs/README.md has them all.
 #pragma once
 
 #include <atomic>
@@ -64,7 +55,10 @@ struct Engine {
   /// The heaps of a pool.
   std::vector<Heap*> heapsOf(const Pool& pool) const;
   /// What a graph, or an export, has held in place may move again, or go.
-  void unpin(Pins& pins) noexcept;
+  void unpin(Pins& pins) noexcept {
+    pages.unpin(pins);
+    segments.unpin(pins);
+  }
   /// As reports name it.
   std::string deviceName() const;
   /// Throws InvalidArgument for a stream that the device does not know.

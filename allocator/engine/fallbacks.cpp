@@ -1,5 +1,4 @@
-#include "allocator/engine/fallbacks.hpp"
-
+// The steps of a miss.
 #include <bit>
 #include <span>
 
@@ -7,10 +6,11 @@
 #include "allocator/engine/capture/recording.hpp"
 #include "allocator/engine/giving_back.hpp"
 #include "allocator/engine/reports/reports.hpp"
+#include "allocator/engine/slow_path.hpp"
 #include "allocator/engine/statistics/accounting.hpp"
 #include "allocator/engine/streams/cross_stream.hpp"
 
-namespace cistern::fallbacks {
+namespace cistern::slow_path {
 namespace {
 
 Block* search(Engine&, Heap& heap, const Request& request) {
@@ -193,7 +193,7 @@ Block* tryAll(Engine& engine, std::span<const Step> steps, Heap& heap, const Req
 
 }  // namespace
 
-Block& serve(Engine& engine, Heap& heap, const Request& request) {
+Block& serveMiss(Engine& engine, Heap& heap, const Request& request) {
   const bool captured = request.recording != nullptr;
   const std::span<const Step> steps =
       captured ? std::span<const Step>(kStepsOfCapture) : std::span<const Step>(kSteps);
@@ -207,4 +207,4 @@ Block& serve(Engine& engine, Heap& heap, const Request& request) {
   return *block;
 }
 
-}  // namespace cistern::fallbacks
+}  // namespace cistern::slow_path

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include "allocator/base/check.hpp"
-#include "allocator/engine/reports/misuse_scope.hpp"
 #include "allocator/pinned/memory.hpp"
 
 namespace cistern {

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "allocator/engine/fallbacks.hpp"
 #include "allocator/engine/slow_path.hpp"
 #include "allocator/engine/statistics/accounting.hpp"
 #include "allocator/engine/streams/cross_stream.hpp"
@@ -67,7 +66,7 @@ struct StepsRig {
     Heap& heap = slow_path::heapFor(engine, asked);
     log.clear();
     try {
-      block = &fallbacks::serve(engine, heap, asked);
+      block = &slow_path::serveMiss(engine, heap, asked);
     } catch (const OutOfMemory&) {
       note("out of memory");
     }

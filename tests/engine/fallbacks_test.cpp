@@ -1,6 +1,5 @@
 // The steps of a miss, in the order in which they are tried: the one of programs, and that of
 // captures.
-#include "allocator/engine/fallbacks.hpp"
 
 #include "allocator/engine/capture/recording.hpp"
 #include "allocator/engine/slow_path.hpp"
@@ -80,7 +79,7 @@ TEST_CASE("a miss of a capture neither gives back nor waits", "[engine][part]") 
     asked.recording = recording.get();
     asked.recorded_by = recording->numberOf(captured);
     rig.log.clear();
-    CHECK_THROWS_AS(fallbacks::serve(engine, slow_path::heapFor(engine, asked), asked),
+    CHECK_THROWS_AS(slow_path::serveMiss(engine, slow_path::heapFor(engine, asked), asked),
                     OutOfMemory);
     Steps expected{"events", "tidy", "callbacks", "grows"};
     if (pool.onPages()) expected.push_back("undoes");

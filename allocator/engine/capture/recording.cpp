@@ -35,21 +35,6 @@ Recording::Recording(Engine& engine, Pool& pool)
 
 // ---- Which streams it records -------------------------------------------------------------------
 
-void Recording::begin(Stream origin, std::uint64_t id) {
-  const MutexLock lock(mutex_);
-  streams_.begin(origin, id);
-}
-
-void Recording::include(Stream stream) {
-  const MutexLock lock(mutex_);
-  streams_.include(stream);
-}
-
-std::uint32_t Recording::numberOf(Stream stream) {
-  const MutexLock lock(mutex_);
-  return streams_.numberOf(stream);
-}
-
 // A device that says no is asked once more; then what was seen before holds. What the graph uses
 // must not come from elsewhere: nothing would keep it in place.
 bool Recording::covers(Stream stream) {

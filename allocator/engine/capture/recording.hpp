@@ -52,16 +52,25 @@ class Recording : public std::enable_shared_from_this<Recording> {
   /// Throws DeviceFailure and std::bad_alloc; then it is as if nothing had begun.
   void prepare(Stream origin);
   /// The device has begun to record `origin`, and calls the capture `id`. Once.
-  void begin(Stream origin, std::uint64_t id);
+  void begin(Stream origin, std::uint64_t id) {
+    const MutexLock lock(mutex_);
+    streams_.begin(origin, id);
+  }
   /// What is allocated on `stream` belongs to this capture too, although the device records it as
   /// part of another: the body of a conditional node.
-  void include(Stream stream);
+  void include(Stream stream) {
+    const MutexLock lock(mutex_);
+    streams_.include(stream);
+  }
   /// Whether what is allocated on the stream now belongs to this capture. Asks the device. Throws
   /// std::bad_alloc, changing nothing.
   bool covers(Stream stream);
   /// The number of the part that the stream records: the capture's own, or a body's. Pre:
   /// covers(stream) was true.
-  std::uint32_t numberOf(Stream stream);
+  std::uint32_t numberOf(Stream stream) {
+    const MutexLock lock(mutex_);
+    return streams_.numberOf(stream);
+  }
   /// The capture is over. Returns what it has touched, which stays where it is until Engine::unpin.
   Pins end() noexcept;
 

@@ -74,20 +74,10 @@ WaitingFrees::Left WaitingFrees::takeAll() noexcept {
 
 // ---- Blocks leave ------------------------------------------------------------------------------
 
-bool WaitingFrees::follows(const Reach& reach, const Waiting& waiting) {
-  return std::ranges::all_of(waiting.points, [&](const RecordedStreams::Point& point) {
-    return RecordedStreams::follows(reach, point);
-  });
-}
-
 void WaitingFrees::markForOthers(const Queue& queue) noexcept {
   if (queue.blocks.empty()) return;
   const RecordedStreams::Point& last = queue.blocks.back().points.front();
   if (last.mark == last.of->marks.size()) streams_.markForOthers(*last.of);
-}
-
-std::deque<WaitingFrees::Waiting>::const_iterator WaitingFrees::endOfLook(const Queue& queue) {
-  return queue.blocks.begin() + std::ptrdiff_t(std::min(queue.blocks.size(), kLookedAt));
 }
 
 bool WaitingFrees::mayServe(const Heap& heap, const Request& request) const {

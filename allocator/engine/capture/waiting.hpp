@@ -63,8 +63,14 @@ class WaitingFrees {
   };
   static constexpr std::size_t kLookedAt = 64;  ///< blocks of each queue, for one request
 
-  static std::deque<Waiting>::const_iterator endOfLook(const Queue& queue);
-  static bool follows(const Reach& reach, const Waiting& waiting);
+  static auto endOfLook(const Queue& queue) {
+    return queue.blocks.begin() + std::ptrdiff_t(std::min(queue.blocks.size(), kLookedAt));
+  }
+  static bool follows(const Reach& reach, const Waiting& waiting) {
+    return std::ranges::all_of(waiting.points, [&](const RecordedStreams::Point& point) {
+      return RecordedStreams::follows(reach, point);
+    });
+  }
   Queue& queueOf(const Block& block, const StreamUses& users);
   void markForOthers(const Queue& queue) noexcept;
   template <class MayHave>

@@ -65,19 +65,9 @@ bool PoolTable::anyLenders(const Request& request) const {
 
 // ---- The router --------------------------------------------------------------------------------
 
-void PoolTable::keepRouter(std::shared_ptr<Router> router) {
-  const MutexLock lock(mutex_);
-  routers_.push_back(std::move(router));
-}
-
 void PoolTable::setRouter(Router* router) {
   router_.store(router, std::memory_order_release);
   engine_.caches.setRouted(router != nullptr);
-}
-
-Route PoolTable::route(Stream stream) {
-  Router* const router = router_.load(std::memory_order_acquire);
-  return router ? router->route(stream) : Route{};
 }
 
 }  // namespace cistern

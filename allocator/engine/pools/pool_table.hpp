@@ -38,14 +38,20 @@ class PoolTable {
 
   /// Keeps the router as long as the allocator lives: a request that was under way when another was
   /// set may come to it at any time.
-  void keepRouter(std::shared_ptr<Router> router);
+  void keepRouter(std::shared_ptr<Router> router) {
+    const MutexLock lock(mutex_);
+    routers_.push_back(std::move(router));
+  }
   /// Who says which pool a request goes to that names none. Null: all go to the default pool. The
   /// router is kept, or outlives requests that are under way.
   void setRouter(Router* router);
   /// Whether there is one.
   bool routed() const { return router_.load(std::memory_order_relaxed) != nullptr; }
   /// Where a request of the calling thread on the stream goes now.
-  Route route(Stream stream);
+  Route route(Stream stream) {
+    Router* const router = router_.load(std::memory_order_acquire);
+    return router ? router->route(stream) : Route{};
+  }
 
  private:
   bool closeHeaps(Pool& pool) noexcept;

@@ -23,6 +23,7 @@
 #include "allocator/base/check.hpp"
 #include "allocator/engine/heap/heap_locks.hpp"
 #include "allocator/engine/pages/comeback.hpp"
+#include "allocator/engine/slow_path.hpp"
 
 namespace cistern {
 namespace {
@@ -42,6 +43,19 @@ bool isUsedElsewhere(const Block& block) {
   return block.use.uses != nullptr || block.use.stream != heapOf(block).stream();
 }
 
+// Whether liveBlocks can have said that: they are in order, in granules, and each within the
+// address space.
+bool areLiveBlocks(const std::vector<LiveBlock>& blocks) {
+  Address free_from = 0;
+  for (const LiveBlock& block : blocks) {
+    const bool whole = block.address % kGranule == 0 && block.bytes % kGranule == 0;
+    if (!whole || block.address < free_from || block.requested == 0) return false;
+    if (block.requested > block.bytes || block.bytes > kLargestRequest) return false;
+    free_from = block.address + block.bytes;
+  }
+  return free_from < Address{1} << 57;
+}
+
 class Restoration {
  public:
   /// Pre: `wanted` is in order.
@@ -59,17 +73,14 @@ class Restoration {
     Stream later;
     EpochMark until{};
   };
-  struct Making {
-    const LiveBlock* wanted;
-    HeapSegment* segment;
-  };
 
   void findForgotten();
+  void makeComplete();
   bool tryNow();
   void order(Need need);
   // Pre: the locks of all the pool's heaps are held, and the backing's if they are on pages.
   void look();
-  void compare(std::vector<bool>& there);
+  void compare();
   bool holds(const Heap* heap) const;
   void checkPlace(const LiveBlock& wanted);
   void checkPages(const LiveBlock& wanted, HeapSegment& place);
@@ -79,7 +90,7 @@ class Restoration {
   void prepare();
   void carryOut() noexcept;
   void letGo(Block& block) noexcept;
-  void make(const Making& making) noexcept;
+  void make(const LiveBlock& block) noexcept;
 
   Engine& engine_;
   Pool& pool_;
@@ -88,23 +99,30 @@ class Restoration {
   std::vector<Heap*> heaps_;          ///< of the pool, and locked, during a look
   // What is to be done, as the last look has found it.
   std::map<Address, Block*> leaving_;
-  std::vector<Making> making_;
+  std::vector<const LiveBlock*> making_;
   std::vector<Need> needs_;
   pages::Comeback comeback_;
   std::vector<Need> ordered_;  ///< what the device sees to by now
   Restored restored_;
+  std::vector<Address> used_elsewhere_;  ///< of what leaves
 };
 
 // What has changed is said without host memory.
 Restored Restoration::run() {
-  const std::unique_lock still = pool_.backing().holdStill();
-  findForgotten();
-  if (tryNow()) return std::move(restored_);
+  {
+    const std::unique_lock still = pool_.backing().holdStill();
+    findForgotten();
+    if (!tryNow()) makeComplete();
+  }
+  for (const Address address : used_elsewhere_) slow_path::freeAt(engine_, address, nullptr);
+  return std::move(restored_);
+}
+
+void Restoration::makeComplete() {
   for (const Need& need : needs_) engine_.progress.refresh(*need.heap);
-  if (tryNow()) return std::move(restored_);
+  if (tryNow()) return;
   for (const Need& need : needs_) order(need);
   if (!tryNow()) refuse(*needs_.front().wanted, kInUse);
-  return std::move(restored_);
 }
 
 // Whether a stream is gone is asked before any heap is locked. Nothing can be done on it: it may
@@ -151,27 +169,29 @@ void Restoration::look() {
   making_.clear();
   needs_.clear();
   comeback_ = {};
-  std::vector<bool> there(wanted_.size());
-  compare(there);
-  for (std::size_t i = 0; i < wanted_.size(); ++i) {
-    if (!there[i]) checkPlace(wanted_[i]);
-  }
+  compare();
+  for (const LiveBlock* wanted : making_) checkPlace(*wanted);
 }
 
-void Restoration::compare(std::vector<bool>& there) {
+void Restoration::compare() {
+  std::map<Address, LiveBlock> live;
   for (Heap* heap : heaps_) {
     heap->mutex().assertHeld();
     if (&heap->pool() != &pool_) continue;  // it has left since the heaps were listed
     if (heap->completion().recorded())
       throw PoolError("cannot be set back while it is captured into");
-    forEachHeld(*heap, [&](const LiveBlock& live, Block& block) {
-      const auto it = std::ranges::lower_bound(wanted_, live.address, {}, &LiveBlock::address);
-      if (it != wanted_.end() && *it == live) {
-        there[std::size_t(it - wanted_.begin())] = true;
-      } else {
-        leaving_[live.address] = &block;
-      }
+    forEachHeld(*heap, [&](const LiveBlock& held, Block& block) {
+      live.emplace(held.address, held);
+      leaving_.emplace(held.address, &block);
     });
+  }
+  for (const LiveBlock& wanted : wanted_) {
+    const auto there = live.find(wanted.address);
+    if (there != live.end() && there->second == wanted) {
+      leaving_.erase(wanted.address);
+    } else {
+      making_.push_back(&wanted);
+    }
   }
 }
 
@@ -190,7 +210,6 @@ void Restoration::checkPlace(const LiveBlock& wanted) {
   const Address from = segment->placeOf(wanted.address), to = from + wanted.bytes;
   if (to > segment->end()) refuse(wanted, kGone);
   checkMemory(wanted, *heap, *segment, from, to, {wanted.stream});
-  making_.push_back({&wanted, segment});
   if (heap->onPages()) checkPages(wanted, *segment);
 }
 
@@ -243,14 +262,14 @@ void Restoration::require(const LiveBlock& wanted, Heap& heap, const Block& memo
 // All that may fail comes before anything changes.
 void Restoration::prepare() {
   for (const auto& [address, leaving] : leaving_) restored_.freed.push_back(toPointer(address));
-  for (const Making& making : making_) restored_.made.push_back(toPointer(making.wanted->address));
-  restored_.used_elsewhere.reserve(leaving_.size());
+  for (const LiveBlock* made : making_) restored_.made.push_back(toPointer(made->address));
+  used_elsewhere_.reserve(leaving_.size());
   comeback_.prepare();
   const std::size_t changes = 2 * (making_.size() + comeback_.count());  // at most, in any heap
-  for (const Making& making : making_) {
-    Heap& heap = *making.segment->heap.load(std::memory_order_relaxed);
-    heap.mutex().assertHeld();
-    heap.layout(making.segment->kind).prepareHoles(unsigned(changes));
+  for (const LiveBlock* made : making_) {
+    const auto [segment, heap] = engine_.locate(made->address);
+    heap->mutex().assertHeld();
+    heap->layout(segment->kind).prepareHoles(unsigned(changes));
   }
 }
 
@@ -260,29 +279,28 @@ void Restoration::carryOut() noexcept {
     engine_.pages.mutex().assertHeld();
     engine_.pages.bring(comeback_);
   }
-  for (const Making& making : making_) make(making);
+  for (const LiveBlock* made : making_) make(*made);
 }
 
 // What other streams use is freed as ever, once the locks are given up.
 void Restoration::letGo(Block& block) noexcept {
   const Address address = deviceAddress(block);
-  if (isUsedElsewhere(block)) return restored_.used_elsewhere.push_back(address);
+  if (isUsedElsewhere(block)) return used_elsewhere_.push_back(address);
   Heap& heap = heapOf(block);
   heap.mutex().assertHeld();
   heap.frees().note(address, block.granules, nullptr, threadNumber());
   heap.release(block, engine_.now());
 }
 
-void Restoration::make(const Making& making) noexcept {
-  const LiveBlock& block = *making.wanted;
-  const Address place = making.segment->placeOf(block.address);
-  Block* const free = making.segment->covering(place);
+void Restoration::make(const LiveBlock& block) noexcept {
+  const auto [segment, heap] = engine_.locate(block.address);
+  const Address place = segment->placeOf(block.address);
+  Block* const free = segment->covering(place);
   CISTERN_CHECK(free && free->isFree() && place + block.bytes <= free->end());
-  const Request request{block.requested, std::uint32_t(block.bytes >> kGranuleShift),
-                        making.segment->kind, block.stream, &pool_};
-  Heap& heap = heapOf(*free);
-  heap.mutex().assertHeld();
-  heap.allocateFrom(*free, request, place);
+  const Request request{block.requested, std::uint32_t(block.bytes >> kGranuleShift), segment->kind,
+                        block.stream, &pool_};
+  heap->mutex().assertHeld();
+  heap->allocateFrom(*free, request, place);
 }
 
 }  // namespace

@@ -9,8 +9,6 @@ namespace cistern {
 
 /// The blocks held in the pool, by address; not what it has lent to the default pool.
 std::vector<LiveBlock> liveBlocks(const Engine& engine, const Pool& pool);
-/// Whether liveBlocks can have said that.
-bool areLiveBlocks(const std::vector<LiveBlock>& blocks);
 /// Calls visit(LiveBlock, Block&) for what the pool's users hold in the heap. Pre: its caches are
 /// empty.
 template <class Visit>
@@ -26,7 +24,6 @@ void forEachHeld(Heap& heap, Visit visit) CISTERN_REQUIRES(heap.mutex()) {
 /// What has changed.
 struct Restored {
   std::vector<void*> freed, made;
-  std::vector<Address> used_elsewhere;  ///< of `freed`: for the caller to free
 };
 /// Makes the blocks of `wanted` live in the pool, at their addresses, and no others. What their
 /// streams do from now on comes after all that was done with that memory. Throws std::bad_alloc and

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "allocator/base/check.hpp"
+#include "allocator/engine/pools/restoration.hpp"
 
 namespace cistern {
 
@@ -42,6 +43,17 @@ MemoryStats::Values statsOf(const Engine& engine, const Pool& pool) {
     }
   }
   return values;
+}
+
+std::vector<LiveBlock> liveBlocks(const Engine& engine, const Pool& pool) {
+  std::vector<LiveBlock> live;
+  for (Heap* heap : engine.heapsOf(pool)) {
+    const MutexLock lock(heap->mutex());
+    const HeldCaches held_still(*heap);
+    forEachHeld(*heap, [&](const LiveBlock& block, const Block&) { live.push_back(block); });
+  }
+  std::ranges::sort(live, {}, &LiveBlock::address);
+  return live;
 }
 
 CacheInfo cacheInfo(Engine& engine) {
