@@ -26,13 +26,14 @@ PoolRegistry::PoolRegistry(CachingAllocator& allocator)
         followScopes();
       })) {
   allocator_.engine().pools.keepRouter(kept_scopes_);
-  allocator_.engine().hooks.setTidier([this](Tidying why) { return tidyForMemory(why); });
+  allocator_.engine().hooks.tidy.set([this](Tidying why) { return tidyForMemory(why); });
 }
 
 PoolRegistry::~PoolRegistry() {
   scopes_.close();
   allocator_.engine().pools.setRouter(nullptr);
-  allocator_.engine().hooks.setTidier(nullptr);
+  allocator_.engine().hooks.tidy.set(nullptr);
+  allocator_.engine().hooks.tidy.awaitCalls();
   if (driverMayBeCalled()) {
     while (letRetire(Retire::kWaitingForAll)) {
     }

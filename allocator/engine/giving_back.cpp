@@ -81,20 +81,14 @@ bool holdsNothing(Engine& engine, Heap& heap) {
 
 // ---- To the device ------------------------------------------------------------------------------
 
-void emptyCache(Engine& engine) {
+void emptyCache(Engine& engine, const Pool* only) {
   flushCaches(engine);
-  (void)engine.hooks.tidy(Tidying::kEmptyCache);
+  if (only == nullptr) (void)engine.hooks.tidy(Tidying::kEmptyCache);
   engine.pending.poll();
   engine.pending.waitForStuck();
+  if (only != nullptr) return only->backing().emptyCache(engine.heapsOf(*only));
   engine.pages.emptyCache(engine.heaps.all());
   engine.segments.emptyCache(engine.heaps.all());
-}
-
-void emptyCache(Engine& engine, const Pool& pool) {
-  flushCaches(engine);
-  engine.pending.poll();
-  engine.pending.waitForStuck();
-  pool.backing().emptyCache(engine.heapsOf(pool));
 }
 
 void trim(Engine& engine, const Pool& pool, std::uint64_t bytes) {

@@ -23,10 +23,9 @@ bool holdsNothing(Engine& engine, Heap& heap);
 
 // ---- To the device ------------------------------------------------------------------------------
 
-/// All that is wholly free, of all pools. Pages that queued work may still use follow later.
-void emptyCache(Engine& engine);
-/// The same of one pool.
-void emptyCache(Engine& engine, const Pool& pool);
+/// All that is wholly free, of all pools or of one. Pages that queued work may still use follow
+/// later.
+void emptyCache(Engine& engine, const Pool* only = nullptr);
 /// Of one pool, until no more than `bytes` are reserved: only what is complete, and nothing follows
 /// later.
 void trim(Engine& engine, const Pool& pool, std::uint64_t bytes);

@@ -102,7 +102,7 @@ class PinnedMemory {
   PinnedStats stats_ CISTERN_GUARDED_BY(mutex_);
   std::uint64_t limit_ CISTERN_GUARDED_BY(mutex_) = kUnlimited;
   std::string last_error_ CISTERN_GUARDED_BY(mutex_);  ///< what the device said, asked for memory
-  MisuseTold misuse_told_;
+  HookList<void(const Misuse&)> misuse_hook_{"setMisuseHook", true};
 };
 
 }  // namespace cistern

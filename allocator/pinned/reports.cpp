@@ -52,7 +52,7 @@ Misuse PinnedMemory::describe(const char* verb, Address address) const {
   return misuse;
 }
 
-void PinnedMemory::setMisuseHook(MisuseHook hook) { misuse_told_.set(std::move(hook)); }
+void PinnedMemory::setMisuseHook(MisuseHook hook) { misuse_hook_.set(std::move(hook)); }
 
 void PinnedMemory::setLimit(std::uint64_t bytes) {
   const MutexLock lock(mutex_);

@@ -21,7 +21,7 @@ struct StepsRig {
     engine.limit.set(2 * capacity);  // it is the device that refuses
     device.before = [this](Call call) { note(call); };
     engine.hooks.reclaim.add([this] { return note("callbacks"), reclaim && reclaim(); });
-    engine.hooks.setTidier([this](Tidying why) {
+    engine.hooks.tidy.set([this](Tidying why) {
       note(why == Tidying::kLastResort ? "pools" : "tidy");
       return false;
     });

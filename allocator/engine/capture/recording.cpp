@@ -119,7 +119,7 @@ void Recording::learn(Heap& heap) {
 Block* Recording::take(Heap& heap, const Request& request) {
   const MutexLock lock(mutex_);
   if (over_ || !engine_.options.reusesAcrossStreams()) return nullptr;
-  if (Block* block = waiting_.takeOwn(request)) return block;
+  if (Block* block = waiting_.take(request, nullptr)) return block;
   RecordedStreams::Reach reach;
   if (!mayFind(heap, request) || !streams_.reachOf(request.stream, reach)) return nullptr;
   waiting_.putBack(heap, reach, engine_.now());
@@ -127,7 +127,7 @@ Block* Recording::take(Heap& heap, const Request& request) {
     const MutexLock heap_lock(heap.mutex());
     if (Block* block = heap.allocate(request)) return block;
   }
-  if (Block* block = waiting_.take(request, reach)) return block;
+  if (Block* block = waiting_.take(request, &reach)) return block;
   return takeFree(heap, request, reach);
 }
 

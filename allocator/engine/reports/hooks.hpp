@@ -47,7 +47,7 @@ class HookScope {
   inline static constinit thread_local const HookScope* innermost_ = nullptr;
 };
 
-/// The functions that were added with one verb, called in the order in which they came.
+/// The functions that were given with one verb, called in the order in which they came.
 /// Thread-safe.
 template <class Signature>
 class HookList;
@@ -68,13 +68,25 @@ class HookList<Answer(Told...)> {
     longer->push_back(std::move(hook));
     hooks_ = std::move(longer);
   }
-  /// Whether any has said so. What one throws leaves this, and those after it are not called.
+  /// This one alone from now on; none if it is empty. Throws std::bad_alloc, changing nothing.
+  void set(Hook hook) {
+    Hooks only = hook ? std::make_shared<std::vector<Hook>>(1, std::move(hook)) : nullptr;
+    const MutexLock lock(mutex_);
+    hooks_.swap(only);
+  }
+  /// Returns when no thread is in any of them: what one that was taken away uses may be destroyed
+  /// then.
+  void awaitCalls() const {
+    while (const std::uint32_t calls = calls_) calls_.wait(calls);
+  }
+  /// Whether any has said so, or, where they say nothing, whether there is any. What one throws
+  /// leaves this, and those after it are not called.
   bool operator()(Told... told) {
-    const auto hooks = current();
-    if (hooks == nullptr || (!nests_ && HookScope::inside(this))) return false;
-    const HookScope inside(this);
-    bool any = false;
-    for (const Hook& hook : *hooks) {
+    if (!nests_ && HookScope::inside(this)) return false;
+    const Call call(*this);
+    if (call.hooks == nullptr) return false;
+    bool any = std::is_void_v<Answer>;
+    for (const Hook& hook : *call.hooks) {
       if constexpr (std::is_void_v<Answer>) {
         hook(told...);
       } else {
@@ -87,15 +99,40 @@ class HookList<Answer(Told...)> {
  private:
   /// Replaced whole when one is added, so that to call them takes no copy: a copy of a function may
   /// take host memory, and some are called where there need not be any.
-  std::shared_ptr<const std::vector<Hook>> current() const {
-    const MutexLock lock(mutex_);
-    return hooks_;
-  }
+  using Hooks = std::shared_ptr<const std::vector<Hook>>;
+  struct Call {
+    explicit Call(HookList& list) : of(list), scope(&list) {
+      const MutexLock lock(of.mutex_);
+      hooks = of.hooks_;
+      ++of.calls_;
+    }
+    ~Call() {
+      --of.calls_;
+      of.calls_.notify_all();
+    }
+    Call(const Call&) = delete;
+    Call& operator=(const Call&) = delete;
+
+    HookList& of;
+    const HookScope scope;
+    Hooks hooks;
+  };
 
   const char* const verb_;
   const bool nests_;
-  mutable Mutex mutex_;
-  std::shared_ptr<const std::vector<Hook>> hooks_ CISTERN_GUARDED_BY(mutex_);
+  Mutex mutex_;
+  Hooks hooks_ CISTERN_GUARDED_BY(mutex_);
+  std::atomic<std::uint32_t> calls_{0};
+};
+
+/// Those of one allocator.
+struct Hooks {
+  /// Each says whether it has freed something.
+  HookList<bool()> reclaim{"registerReclaimCallback"};
+  HookList<void(const OutOfMemoryReport&)> out_of_memory{"attachOutOfMemoryObserver"};
+  HookList<void(MempoolId_t)> pool_released{"attachPoolReleasedObserver", true};
+  HookList<void(const Misuse&)> misuse{"setMisuseHook", true};
+  HookList<bool(Tidying)> tidy{"setTidier", true};
 };
 
 // ---- Who is told of a misuse --------------------------------------------------------------------
@@ -118,7 +155,7 @@ class MisuseScope {
   /// The last that this thread was told of. Pre: any().
   static const Misuse& last();
 
-  /// For MisuseTold: false where nobody on this thread waits to be told of it.
+  /// For tellMisuse: false where nobody on this thread waits to be told of it.
   static bool tell(const Misuse& misuse) noexcept;
 
  private:
@@ -127,40 +164,7 @@ class MisuseScope {
   inline static constinit thread_local const void* awaited_ = nullptr;
 };
 
-/// The program's misuse hook. Thread-safe.
-class MisuseTold {
- public:
-  /// Empty: defaultMisuseHook. Throws std::bad_alloc, changing nothing.
-  void set(MisuseHook hook);
-  /// Tells the hook, and the scope that the thread is in.
-  void operator()(const Misuse& misuse) const noexcept;
-
- private:
-  mutable Mutex mutex_;
-  std::shared_ptr<const MisuseHook> hook_ CISTERN_GUARDED_BY(mutex_);
-};
-
-// ---- All of them --------------------------------------------------------------------------------
-
-/// Thread-safe. Setting throws std::bad_alloc, changing nothing.
-class Hooks {
- public:
-  /// Each says whether it has freed something.
-  HookList<bool()> reclaim{"registerReclaimCallback"};
-  HookList<void(const OutOfMemoryReport&)> out_of_memory{"attachOutOfMemoryObserver"};
-  HookList<void(MempoolId_t)> pool_released{"attachPoolReleasedObserver", true};
-  MisuseTold misuse;
-
-  /// Returns when no thread is in the former one any more: what that one uses may be destroyed
-  /// then. It may be empty.
-  void setTidier(std::function<bool(Tidying)> tidier);
-  /// What the tidier answers; false when there is none.
-  bool tidy(Tidying why);
-
- private:
-  Mutex mutex_;
-  std::function<bool(Tidying)> tidier_ CISTERN_GUARDED_BY(mutex_);
-  std::atomic<std::uint32_t> tidying_{0};  ///< threads in it
-};
+/// Tells the program's hook, or else defaultMisuseHook, and the scope that the thread is in.
+void tellMisuse(HookList<void(const Misuse&)>& hook, const Misuse& misuse) noexcept;
 
 }  // namespace cistern

@@ -54,7 +54,7 @@ bool covers(const Engine& engine, Address address) {
 
 void reportMisuse(Engine& engine, const char* verb, Address address) noexcept {
   engine.misuses.fetch_add(1, std::memory_order_relaxed);
-  engine.hooks.misuse(describe(engine, verb, address));
+  tellMisuse(engine.hooks.misuse, describe(engine, verb, address));
 }
 
 namespace {

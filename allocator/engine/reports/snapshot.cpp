@@ -72,17 +72,8 @@ Snapshot snapshotOf(Engine& engine) {
 }
 
 const char* blockUseName(BlockUse use) {
-  switch (use) {
-    case BlockUse::kAllocated:
-      return "allocated";
-    case BlockUse::kPending:
-      return "pending";
-    case BlockUse::kFree:
-      return "free";
-    case BlockUse::kUnmapped:
-      return "unmapped";
-  }
-  return "unknown";
+  static constexpr const char* kNames[] = {"allocated", "pending", "free", "unmapped"};
+  return kNames[std::size_t(use)];
 }
 
 std::string snapshotJson(const Snapshot& snapshot) {

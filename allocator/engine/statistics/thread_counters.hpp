@@ -76,13 +76,15 @@ struct alignas(64) ThreadCounters {
 
   /// Of no allocator, and nobody's: the gate is closed for ever.
   constexpr ThreadCounters() noexcept : gate(true) {}
-  explicit ThreadCounters(Totals& all) noexcept : totals(&all) {}
+  ThreadCounters(Totals& all, std::uint64_t its_number, std::int64_t first_step) noexcept
+      : totals(&all), number(its_number), step(first_step) {}
   Kind& of(SizeKind kind) { return kinds[std::size_t(kind)]; }
 
   BiasedGate gate;
   std::array<Kind, kSizeKindCount> kinds{};
   Totals* totals = nullptr;
-  std::int64_t step = 0;  ///< bytes; set by Totals
+  std::uint64_t number = 0;  ///< the allocator's, by which a thread knows its own: never used twice
+  std::int64_t step = 0;     ///< bytes; set by Totals
 };
 
 }  // namespace cistern

@@ -67,28 +67,25 @@ struct Totals::Mine {
   Mine(const Mine&) = delete;
   Mine& operator=(const Mine&) = delete;
   ~Mine() {
-    seen_ = {};
+    seen_ = &nobodys_;
     const Alive::Held alive;
-    for (const Own& one : all) {
-      if (Totals* const totals = alive.find(one.number)) totals->leave(*one.counters);
+    for (const auto& one : all) {
+      if (Totals* const totals = alive.find(one->number)) totals->leave(*one);
     }
   }
 
-  struct Own {
-    std::uint64_t number;
-    std::unique_ptr<ThreadCounters> counters;
-  };
   /// Those of an allocator that is gone, or others.
-  Own& unused() {
+  ThreadCounters& unused() {
     const Alive::Held alive;
     const auto gone = std::ranges::find_if(
-        all, [&](const Own& one) { return alive.find(one.number) == nullptr; });
-    if (gone != all.end()) return *gone;
-    return all.emplace_back(Own{0, std::make_unique<ThreadCounters>()});
+        all, [&](const auto& one) { return alive.find(one->number) == nullptr; });
+    return gone != all.end() ? **gone : *all.emplace_back(std::make_unique<ThreadCounters>());
   }
 
-  std::vector<Own> all;
+  std::vector<std::unique_ptr<ThreadCounters>> all;
 };
+
+constinit ThreadCounters Totals::nobodys_;
 
 Totals::Totals(std::uint64_t device_total)
     : device_total_(std::int64_t(device_total)), number_(Alive::add(*this)) {}
@@ -101,30 +98,25 @@ Totals::~Totals() {
 ThreadCounters* Totals::lookUp() const noexcept {
   const Mine* const own = ThreadSlot<Mine>::find();
   if (own == nullptr) return nullptr;
-  const auto here = [this](const Mine::Own& one) { return one.number == number_; };
-  const auto found = std::find_if(own->all.begin(), own->all.end(), here);
-  if (found == own->all.end()) return nullptr;
-  seen_ = {number_, found->counters.get()};
-  return seen_.counters;
+  for (const auto& one : own->all) {
+    if (one->number == number_) return seen_ = one.get();
+  }
+  return nullptr;
 }
 
 // The first thread had room up to the peaks; from now on there is another that may rise too.
-ThreadCounters* Totals::join() noexcept {
+ThreadCounters* Totals::join() noexcept try {
   if (ThreadCounters* const there = mine()) return there;
   if (!BiasedGate::available()) return nullptr;
-  try {
-    Mine::Own& own = ThreadSlot<Mine>::mine().unused();
-    const MutexLock lock(mutex_);
-    threads_.push_back(own.counters.get());
-    std::destroy_at(own.counters.get());
-    std::construct_at(own.counters.get(), *this)->step = kLeastStep;
-    own.number = number_;
-    seen_ = {number_, own.counters.get()};
-    const AllStill still(*this);
-    return seen_.counters;
-  } catch (const std::bad_alloc&) {
-    return nullptr;
-  }
+  ThreadCounters& own = ThreadSlot<Mine>::mine().unused();
+  const MutexLock lock(mutex_);
+  threads_.push_back(&own);
+  std::destroy_at(&own);
+  seen_ = std::construct_at(&own, *this, number_, kLeastStep);
+  const AllStill still(*this);
+  return seen_;
+} catch (const std::bad_alloc&) {
+  return nullptr;
 }
 
 void Totals::leave(ThreadCounters& counters) noexcept {

@@ -38,9 +38,7 @@ class Totals {
   // ---- The calling thread ----------------------------------------------------------------------
 
   /// Its counters; null when it has none.
-  ThreadCounters* mine() const noexcept {
-    return seen_.number == number_ ? seen_.counters : lookUp();
-  }
+  ThreadCounters* mine() const noexcept { return seen_->number == number_ ? seen_ : lookUp(); }
   /// The same, made if there are none. Null when the host is short of memory, or gates do not work.
   ThreadCounters* join() noexcept;
   /// Its verb has changed the counters by so much; `taken`: what of it was added.
@@ -80,10 +78,6 @@ class Totals {
   std::size_t hostBytes() const noexcept;
 
  private:
-  struct Seen {
-    std::uint64_t number;
-    ThreadCounters* counters;
-  };
   struct Mine;
   class AllStill;
 
@@ -105,7 +99,9 @@ class Totals {
   StatSums sums_ CISTERN_GUARDED_BY(mutex_);      ///< what was published, by whomever
   bool exact_ CISTERN_GUARDED_BY(mutex_) = true;  ///< one thread at most since peaks were reset
 
-  inline static constinit thread_local Seen seen_{0, nullptr};
+  static constinit ThreadCounters nobodys_;
+  /// The calling thread's, of the allocator that it asked for last.
+  inline static constinit thread_local ThreadCounters* seen_ = &nobodys_;
 };
 
 }  // namespace cistern

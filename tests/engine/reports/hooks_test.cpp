@@ -117,11 +117,11 @@ TEST_CASE("a tidier is told why, and there may be none", "[engine][part]") {
   Hooks hooks;
   CHECK_FALSE(hooks.tidy(Tidying::kMiss));
   std::vector<Tidying> told;
-  hooks.setTidier([&](Tidying why) { return told.push_back(why), why == Tidying::kLastResort; });
+  hooks.tidy.set([&](Tidying why) { return told.push_back(why), why == Tidying::kLastResort; });
   CHECK_FALSE(hooks.tidy(Tidying::kMiss));
   CHECK(hooks.tidy(Tidying::kLastResort));
   CHECK(told == std::vector{Tidying::kMiss, Tidying::kLastResort});
-  hooks.setTidier(nullptr);
+  hooks.tidy.set(nullptr);
   CHECK_FALSE(hooks.tidy(Tidying::kLastResort));
   CHECK(told.size() == 2);
 }
@@ -129,7 +129,7 @@ TEST_CASE("a tidier is told why, and there may be none", "[engine][part]") {
 TEST_CASE("who takes a tidier away waits until no thread is in it", "[engine][part][threads]") {
   Hooks hooks;
   std::atomic<bool> inside{false}, may_leave{false}, taken_away{false}, was_waited_for{false};
-  hooks.setTidier([&](Tidying why) {
+  hooks.tidy.set([&](Tidying why) {
     if (why != Tidying::kMiss) return true;
     inside = true;
     while (!may_leave) std::this_thread::yield();
@@ -139,7 +139,8 @@ TEST_CASE("who takes a tidier away waits until no thread is in it", "[engine][pa
   std::thread tidying([&] { (void)hooks.tidy(Tidying::kMiss); });
   while (!inside) std::this_thread::yield();
   std::thread taking([&] {
-    hooks.setTidier(nullptr);
+    hooks.tidy.set(nullptr);
+    hooks.tidy.awaitCalls();
     taken_away = true;
   });
   while (hooks.tidy(Tidying::kEmptyCache)) std::this_thread::yield();  // until there is none
