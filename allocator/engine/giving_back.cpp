@@ -5,6 +5,7 @@
 #include "allocator/base/ablation.hpp"
 #include "allocator/engine/cache/held_caches.hpp"
 #include "allocator/engine/heap/heap_locks.hpp"
+#include "allocator/engine/statistics/accounting.hpp"
 
 namespace cistern {
 namespace {
@@ -94,13 +95,9 @@ void emptyCache(Engine& engine, const Pool* only) {
 void trim(Engine& engine, const Pool& pool, std::uint64_t bytes) {
   flushCaches(engine);
   engine.pending.poll();
-  const std::vector<Heap*> heaps = engine.heapsOf(pool);
-  std::uint64_t held = 0;
-  for (Heap* heap : heaps) {
-    const MutexLock lock(heap->mutex());
-    held += heap->counts().reservedBytes();
-  }
-  if (held > bytes) (void)pool.backing().release(heaps, held - bytes);
+  const StatValue held = statsOf(engine, pool)[std::size_t(Stat::kReservedBytes)];
+  const auto reserved = std::uint64_t(held.current);
+  if (reserved > bytes) (void)pool.backing().release(engine.heapsOf(pool), reserved - bytes);
 }
 
 // Of the pool's own heaps, and of those that are nobody's in particular.

@@ -43,19 +43,6 @@ bool isUsedElsewhere(const Block& block) {
   return block.use.uses != nullptr || block.use.stream != heapOf(block).stream();
 }
 
-// Whether liveBlocks can have said that: they are in order, in granules, and each within the
-// address space.
-bool areLiveBlocks(const std::vector<LiveBlock>& blocks) {
-  Address free_from = 0;
-  for (const LiveBlock& block : blocks) {
-    const bool whole = block.address % kGranule == 0 && block.bytes % kGranule == 0;
-    if (!whole || block.address < free_from || block.requested == 0) return false;
-    if (block.requested > block.bytes || block.bytes > kLargestRequest) return false;
-    free_from = block.address + block.bytes;
-  }
-  return free_from < Address{1} << 57;
-}
-
 class Restoration {
  public:
   /// Pre: `wanted` is in order.
@@ -75,7 +62,6 @@ class Restoration {
   };
 
   void findForgotten();
-  void makeComplete();
   bool tryNow();
   void order(Need need);
   // Pre: the locks of all the pool's heaps are held, and the backing's if they are on pages.
@@ -112,17 +98,16 @@ Restored Restoration::run() {
   {
     const std::unique_lock still = pool_.backing().holdStill();
     findForgotten();
-    if (!tryNow()) makeComplete();
+    bool done = tryNow();
+    if (!done) {
+      for (const Need& need : needs_) engine_.progress.refresh(*need.heap);
+      done = tryNow();
+    }
+    for (const Need& need : needs_) order(need);
+    if (!done && !tryNow()) refuse(*needs_.front().wanted, kInUse);
   }
   for (const Address address : used_elsewhere_) slow_path::freeAt(engine_, address, nullptr);
   return std::move(restored_);
-}
-
-void Restoration::makeComplete() {
-  for (const Need& need : needs_) engine_.progress.refresh(*need.heap);
-  if (tryNow()) return;
-  for (const Need& need : needs_) order(need);
-  if (!tryNow()) refuse(*needs_.front().wanted, kInUse);
 }
 
 // Whether a stream is gone is asked before any heap is locked. Nothing can be done on it: it may

@@ -9,6 +9,8 @@ namespace cistern {
 
 /// The blocks held in the pool, by address; not what it has lent to the default pool.
 std::vector<LiveBlock> liveBlocks(const Engine& engine, const Pool& pool);
+/// Whether liveBlocks can have said that.
+bool areLiveBlocks(const std::vector<LiveBlock>& blocks);
 /// Calls visit(LiveBlock, Block&) for what the pool's users hold in the heap. Pre: its caches are
 /// empty.
 template <class Visit>
