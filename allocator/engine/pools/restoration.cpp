@@ -159,21 +159,17 @@ void Restoration::look() {
 }
 
 void Restoration::compare() {
-  std::map<Address, LiveBlock> live;
   for (Heap* heap : heaps_) {
     heap->mutex().assertHeld();
     if (&heap->pool() != &pool_) continue;  // it has left since the heaps were listed
     if (heap->completion().recorded())
       throw PoolError("cannot be set back while it is captured into");
-    forEachHeld(*heap, [&](const LiveBlock& held, Block& block) {
-      live.emplace(held.address, held);
-      leaving_.emplace(held.address, &block);
-    });
+    forEachHeld(*heap, [&](Block& block) { leaving_.emplace(deviceAddress(block), &block); });
   }
   for (const LiveBlock& wanted : wanted_) {
-    const auto there = live.find(wanted.address);
-    if (there != live.end() && there->second == wanted) {
-      leaving_.erase(wanted.address);
+    const auto there = leaving_.find(wanted.address);
+    if (there != leaving_.end() && liveOf(*there->second) == wanted) {
+      leaving_.erase(there);
     } else {
       making_.push_back(&wanted);
     }

@@ -11,15 +11,16 @@ namespace cistern {
 std::vector<LiveBlock> liveBlocks(const Engine& engine, const Pool& pool);
 /// Whether liveBlocks can have said that.
 bool areLiveBlocks(const std::vector<LiveBlock>& blocks);
-/// Calls visit(LiveBlock, Block&) for what the pool's users hold in the heap. Pre: its caches are
-/// empty.
+/// What the block is to the pool's user. Pre: its heap's lock is held, and it is allocated.
+inline LiveBlock liveOf(const Block& block) {
+  return {deviceAddress(block), block.bytes(), ownership::requested(block),
+          heapOf(block).streamOf(block)};
+}
+/// Calls visit(Block&) for what the pool's users hold in the heap. Pre: its caches are empty.
 template <class Visit>
 void forEachHeld(Heap& heap, Visit visit) CISTERN_REQUIRES(heap.mutex()) {
   forEachBlock(heap, [&](Block& block) {
-    if (block.state() != BlockState::kAllocated || block.epoch == Request::kLent) return;
-    visit(LiveBlock{deviceAddress(block), block.bytes(), ownership::requested(block),
-                    heap.streamOf(block)},
-          block);
+    if (block.state() == BlockState::kAllocated && block.epoch != Request::kLent) visit(block);
   });
 }
 

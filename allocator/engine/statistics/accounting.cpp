@@ -50,7 +50,7 @@ std::vector<LiveBlock> liveBlocks(const Engine& engine, const Pool& pool) {
   for (Heap* heap : engine.heapsOf(pool)) {
     const MutexLock lock(heap->mutex());
     const HeldCaches held_still(*heap);
-    forEachHeld(*heap, [&](const LiveBlock& block, const Block&) { live.push_back(block); });
+    forEachHeld(*heap, [&](const Block& block) { live.push_back(liveOf(block)); });
   }
   std::ranges::sort(live, {}, &LiveBlock::address);
   return live;
