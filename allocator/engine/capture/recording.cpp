@@ -61,6 +61,8 @@ void Recording::endPart(RecordedStreams::Seen& of) {
   RecordedStreams::endPart(of);
 }
 
+// ---- Memory -------------------------------------------------------------------------------------
+
 // What was not allocated in the capture has been used by work that is queued, not recorded: it is
 // free when that is complete, and until then it must not lie beside what the capture frees. A wrong
 // free is told without a lock.

@@ -38,7 +38,7 @@ namespace cistern {
 
 struct Engine;
 
-/// Thread-safe; nothing here may be called with a heap's lock held.
+/// Made by std::make_shared. Thread-safe; nothing here may be called with a heap's lock held.
 class Recording : public std::enable_shared_from_this<Recording> {
  public:
   Recording(Engine& engine, Pool& pool);
@@ -49,7 +49,7 @@ class Recording : public std::enable_shared_from_this<Recording> {
   // ---- Which streams it records
 
   /// The pool is captured into from now on. `origin` is not recorded yet. Once, before begin().
-  /// Throws DeviceFailure and std::bad_alloc; then it is as if nothing had begun.
+  /// Throws std::bad_alloc; then it is as if nothing had begun.
   void prepare(Stream origin);
   /// The device has begun to record `origin`, and calls the capture `id`. Once.
   void begin(Stream origin, std::uint64_t id) {

@@ -67,12 +67,14 @@ class HookList<Answer(Told...)> {
     if (hooks_) *longer = *hooks_;
     longer->push_back(std::move(hook));
     hooks_ = std::move(longer);
+    any_ = true;
   }
   /// This one alone from now on; none if it is empty. Throws std::bad_alloc, changing nothing.
   void set(Hook hook) {
     Hooks only = hook ? std::make_shared<std::vector<Hook>>(1, std::move(hook)) : nullptr;
     const MutexLock lock(mutex_);
     hooks_.swap(only);
+    any_ = hooks_ != nullptr;
   }
   /// Returns when no thread is in any of them: what one that was taken away uses may be destroyed
   /// then.
@@ -82,7 +84,7 @@ class HookList<Answer(Told...)> {
   /// Whether any has said so, or, where they say nothing, whether there is any. What one throws
   /// leaves this, and those after it are not called.
   bool operator()(Told... told) {
-    if (!nests_ && HookScope::inside(this)) return false;
+    if (!any_ || (!nests_ && HookScope::inside(this))) return false;
     const Call call(*this);
     if (call.hooks == nullptr) return false;
     bool any = std::is_void_v<Answer>;
@@ -122,6 +124,7 @@ class HookList<Answer(Told...)> {
   const bool nests_;
   Mutex mutex_;
   Hooks hooks_ CISTERN_GUARDED_BY(mutex_);
+  std::atomic<bool> any_{false};  ///< whether there are: a miss takes no lock to find none
   std::atomic<std::uint32_t> calls_{0};
 };
 

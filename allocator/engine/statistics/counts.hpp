@@ -40,9 +40,6 @@ struct Counts {
   friend Counts least(const Counts& a, const Counts& b) {
     return each(a, b, [](std::int64_t x, std::int64_t y) { return std::min(x, y); });
   }
-  friend Counts most(const Counts& a, const Counts& b) {
-    return each(a, b, [](std::int64_t x, std::int64_t y) { return std::max(x, y); });
-  }
   bool anyNegative() const { return (blocks | bytes | requested | split_blocks | split_bytes) < 0; }
   bool any() const { return (blocks | bytes | requested | split_blocks | split_bytes) != 0; }
   /// As statistics: what the program holds is active.
