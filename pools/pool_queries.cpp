@@ -3,7 +3,6 @@
 
 #include "allocator/engine/giving_back.hpp"
 #include "allocator/engine/pools/restoration.hpp"
-#include "allocator/engine/slow_path.hpp"
 #include "allocator/engine/statistics/accounting.hpp"
 #include "pools/pool_registry.hpp"
 
@@ -34,12 +33,12 @@ void PoolRegistry::setNoSplit(MempoolId_t id) {
 // the device is: this verb asks, and the allocator's of the same name.
 void PoolRegistry::emptyCache(MempoolId_t id) {
   if (id == MempoolId_t{})
-    return cistern::emptyCache(allocator_.engine(), allocator_.engine().default_pool);
+    return cistern::emptyCache(allocator_.engine(), &allocator_.engine().default_pool);
   {
     const Visit visiting = visit("emptyCache", id);
     waitForUnknown(id);
     tidy();
-    cistern::emptyCache(allocator_.engine(), visiting.pool);
+    cistern::emptyCache(allocator_.engine(), &visiting.pool);
   }
   tidy();
 }
@@ -73,11 +72,8 @@ CheckpointDelta PoolRegistry::setCheckpointPoolState(const PoolCheckpoint& check
   const Visit visiting = visit("setCheckpointPoolState", checkpoint.id);
   try {
     // What other streams have used until now may be complete.
-    Engine& engine = allocator_.engine();
-    engine.pending.poll();
-    Restored restored = restore(engine, visiting.pool, checkpoint.blocks);
-    for (const Address address : restored.used_elsewhere)
-      slow_path::freeAt(engine, address, nullptr);
+    allocator_.engine().pending.poll();
+    Restored restored = restore(allocator_.engine(), visiting.pool, checkpoint.blocks);
     return {std::move(restored.freed), std::move(restored.made)};
   } catch (const PoolError& error) {
     const MutexLock lock(mutex_);

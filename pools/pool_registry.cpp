@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "allocator/base/process.hpp"
-#include "allocator/engine/capture/capture_memory.hpp"
+#include "allocator/engine/capture/recording.hpp"
 #include "allocator/engine/giving_back.hpp"
 #include "allocator/engine/slow_path.hpp"
 #include "pools/captured.hpp"
@@ -26,13 +26,14 @@ PoolRegistry::PoolRegistry(CachingAllocator& allocator)
         followScopes();
       })) {
   allocator_.engine().pools.keepRouter(kept_scopes_);
-  allocator_.engine().hooks.setTidier([this](Tidying why) { return tidyForMemory(why); });
+  allocator_.engine().hooks.tidy.set([this](Tidying why) { return tidyForMemory(why); });
 }
 
 PoolRegistry::~PoolRegistry() {
   scopes_.close();
   allocator_.engine().pools.setRouter(nullptr);
-  allocator_.engine().hooks.setTidier(nullptr);
+  allocator_.engine().hooks.tidy.set(nullptr);
+  allocator_.engine().hooks.tidy.awaitCalls();
   if (driverMayBeCalled()) {
     while (letRetire(Retire::kWaitingForAll)) {
     }
@@ -164,7 +165,7 @@ void PoolRegistry::tellReleased() noexcept {
       released_.erase(released_.begin());
       --untold_;
     }
-    allocator_.engine().hooks.poolReleased(id);
+    allocator_.engine().hooks.pool_released(id);
   }
 }
 
@@ -326,7 +327,7 @@ std::shared_ptr<Recording> PoolRegistry::beginCapture(MempoolId_t id, Stream ori
     refuse("captureBegin", id, "is being captured into, or allocated to by a filter, already");
   }
   try {
-    captures::begin(allocator_.engine(), recording, origin);
+    recording->prepare(origin);
   } catch (...) {
     scopes_.end(*recording);
     throw;
@@ -338,7 +339,7 @@ std::shared_ptr<Recording> PoolRegistry::beginCapture(MempoolId_t id, Stream ori
 // The scope goes last: while it is there, the pool's next capture does not begin. It catches
 // nothing any more.
 Pins PoolRegistry::endCapture(Recording& recording) noexcept {
-  Pins pins = captures::end(allocator_.engine(), recording);
+  Pins pins = recording.end();
   const MutexLock lock(mutex_);
   scopes_.end(recording);
   followScopes();

@@ -1,6 +1,5 @@
 #include "allocator/base/ablation.hpp"
-#include "allocator/engine/capture/capture_memory.hpp"
-#include "allocator/engine/fallbacks.hpp"
+#include "allocator/engine/capture/recording.hpp"
 #include "allocator/engine/fast_path.hpp"
 #include "allocator/engine/giving_back.hpp"
 #include "allocator/engine/reports/reports.hpp"
@@ -40,58 +39,51 @@ inline bool isTimeToPoll(Engine& engine, Heap& heap) noexcept CISTERN_REQUIRES(h
   return heap.counts().isTimeToPoll(engine.options.poll_interval * backoff);
 }
 
-// A heap may be made while a capture into its pool is under way. Every first user of it passes
-// here, so it learns of the capture before it hands out memory.
+// Every first user of a heap that is made while a capture into its pool is under way passes here.
 Heap& knownToCapture(Heap& heap) {
-  const std::shared_ptr<Recording> recording = heap.pool().recording();
-  if (recording == nullptr) return heap;
-  const MutexLock lock(recording->mutex());
-  if (recording->over()) return heap;
-  const MutexLock heap_lock(heap.mutex());
-  if (heap.completion().recorded() != recording->number())
-    heap.completion().beginRecording(recording->number(), heap.endedEpoch());
+  if (const std::shared_ptr<Recording> recording = heap.pool().recording()) recording->learn(heap);
   return heap;
 }
 
 // A heap whose stream is gone and that holds nothing any more; or null. A few are looked at.
-Heap* spareHeap(Core& core) {
+Heap* spareHeap(Engine& engine) {
   constexpr int kLooks = 2;
   for (int i = 0; i < kLooks; ++i) {
-    Heap* const heap = core.heaps.takeGone();
-    if (heap == nullptr || holdsNothing(core, *heap)) return heap;
-    core.heaps.giveGone(*heap);
+    Heap* const heap = engine.heaps.takeGone();
+    if (heap == nullptr || holdsNothing(engine, *heap)) return heap;
+    engine.heaps.giveGone(*heap);
   }
   return nullptr;
 }
 
-void* miss(Engine& engine, const Request& request) {
+Block& miss(Engine& engine, const Request& request) {
   if (!engine.made.isHere()) {
     throw Error(
         "allocate: this allocator was made before a fork, and is the parent process': a child "
         "makes its own, or only exits");
   }
   if (request.rounded() > engine.device_total) throwOutOfMemory(engine, request);
-  return toPointer(deviceAddress(fallbacks::serve(engine, heapFor(engine, request), request)));
+  return serveMiss(engine, heapFor(engine, request), request);
 }
 
-inline void* serve(Engine& engine, Heap& heap, ThreadCache* cache, const Request& request) {
-  void* pointer = nullptr;
+inline Block& serve(Engine& engine, Heap& heap, ThreadCache* cache, const Request& request) {
+  Block* block = nullptr;
   bool poll = false;
   {
     const MutexLock lock(heap.mutex());
-    if (const Block* block = hit(heap, cache, request)) [[likely]] {
-      pointer = toPointer(deviceAddress(*block));
-      poll = engine.pending.waiting() != 0 && isTimeToPoll(engine, heap);
-    }
+    block = hit(heap, cache, request);
+    poll = block != nullptr && engine.pending.waiting() != 0 && isTimeToPoll(engine, heap);
   }
-  if (pointer == nullptr) [[unlikely]]
+  if (block == nullptr) [[unlikely]]
     return miss(engine, request);
   if (poll) [[unlikely]]
     engine.pending.poll();
-  return pointer;
+  return *block;
 }
 
-void* allocateIn(Engine& engine, Pool& pool, std::size_t bytes, Stream stream) {
+inline void* pointerTo(const Block& block) { return toPointer(deviceAddress(block)); }
+
+Block& allocateIn(Engine& engine, Pool& pool, std::size_t bytes, Stream stream) {
   const Request request = requestOf(engine, bytes, stream, pool);
   if (!pool.isDefault()) {
     Heap* const heap = pool.find(stream);
@@ -110,34 +102,41 @@ void* allocateRouted(Engine& engine, std::size_t bytes, Stream stream, Pool* nam
   const Route route = engine.pools.route(stream);
   if (route.recording == nullptr) {
     Pool* const pool = named ? named : route.pool ? route.pool : &engine.default_pool;
-    return allocateIn(engine, *pool, bytes, stream);
+    return pointerTo(allocateIn(engine, *pool, bytes, stream));
   }
   Request request = requestOf(engine, bytes, stream, *route.pool);
   request.recording = route.recording.get();
   request.recorded_by = route.recording->numberOf(stream);
-  Block& block = captures::allocate(engine, request);
-  const Address address = deviceAddress(block);
+  if (request.rounded() > engine.device_total) throwOutOfMemory(engine, request);
+  Heap& heap = heapFor(engine, request);
+  Block* block = nullptr;
+  {
+    const MutexLock lock(heap.mutex());
+    block = heap.allocate(request);
+  }
+  if (block == nullptr) block = &serveMiss(engine, heap, request);
+  void* const pointer = pointerTo(*block);
   try {
-    captures::pin(*request.recording, block);
+    request.recording->pin(*block);
   } catch (...) {
-    freeAt(engine, address, nullptr);
+    freeAt(engine, toAddress(pointer), nullptr);
     throw;
   }
-  return toPointer(address);
+  return pointer;
 }
 
 }  // namespace
 
 // A stream that is seen for the first time, or again after it was forgotten, must be alive.
-Heap& heapFor(Core& core, const Request& request) {
+Heap& heapFor(Engine& engine, const Request& request) {
   const Stream stream = request.stream;
   Pool& pool = *request.pool;
-  if (Heap* heap = pool.isDefault() ? core.heaps.find(stream) : pool.find(stream))
+  if (Heap* heap = pool.isDefault() ? engine.heaps.find(stream) : pool.find(stream))
     return pool.isDefault() ? *heap : knownToCapture(*heap);
-  core.requireLive(stream);
-  core.streams.registerStream(stream);
-  if (pool.isDefault()) return core.heaps.findOrMake(stream, spareHeap(core));
-  return knownToCapture(core.heaps.findOrMake(pool, stream));
+  engine.requireLive(stream);
+  engine.streams.registerStream(stream);
+  if (pool.isDefault()) return engine.heaps.findOrMake(stream, spareHeap(engine));
+  return knownToCapture(engine.heaps.findOrMake(pool, stream));
 }
 
 void* allocate(Engine& engine, std::size_t bytes, Stream stream) {
@@ -145,12 +144,12 @@ void* allocate(Engine& engine, std::size_t bytes, Stream stream) {
   if (engine.pools.routed()) return allocateRouted(engine, bytes, stream, nullptr);
   ThreadCache* const cache = engine.caches.mine(stream);
   if (cache == nullptr || !cache->heap().serves(stream)) [[unlikely]]
-    return allocateIn(engine, engine.default_pool, bytes, stream);
+    return pointerTo(allocateIn(engine, engine.default_pool, bytes, stream));
   return fast_path::allocate<fast_path::AllSizes>(
       *cache, fast_path::Known{}, bytes, stream, [](void* pointer) { return pointer; },
       [&] {
-        return serve(engine, cache->heap(), cache,
-                     requestOf(engine, bytes, stream, engine.default_pool));
+        return pointerTo(serve(engine, cache->heap(), cache,
+                               requestOf(engine, bytes, stream, engine.default_pool)));
       });
 }
 
@@ -158,7 +157,7 @@ void* allocate(Engine& engine, std::size_t bytes, Stream stream, Pool& pool) {
   if (bytes == 0) return nullptr;
   if (engine.pools.routed()) [[unlikely]]
     return allocateRouted(engine, bytes, stream, &pool);
-  return allocateIn(engine, pool, bytes, stream);
+  return pointerTo(allocateIn(engine, pool, bytes, stream));
 }
 
 }  // namespace cistern::slow_path

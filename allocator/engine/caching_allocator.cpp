@@ -78,16 +78,18 @@ std::uint64_t CachingAllocator::limit() const { return engine_->limit.limit(); }
 // ---- Hooks -------------------------------------------------------------------------------------
 
 void CachingAllocator::attachPoolReleasedObserver(std::function<void(MempoolId_t)> observer) {
-  engine_->hooks.addPoolReleased(std::move(observer));
+  engine_->hooks.pool_released.add(std::move(observer));
 }
 void CachingAllocator::registerReclaimCallback(std::function<bool()> callback) {
-  engine_->hooks.addReclaim(std::move(callback));
+  engine_->hooks.reclaim.add(std::move(callback));
 }
 void CachingAllocator::attachOutOfMemoryObserver(
     std::function<void(const OutOfMemoryReport&)> observer) {
-  engine_->hooks.addOutOfMemory(std::move(observer));
+  engine_->hooks.out_of_memory.add(std::move(observer));
 }
-void CachingAllocator::setMisuseHook(MisuseHook hook) { engine_->hooks.setMisuse(std::move(hook)); }
+void CachingAllocator::setMisuseHook(MisuseHook hook) {
+  engine_->hooks.misuse.set(std::move(hook));
+}
 
 // ---- What there is -----------------------------------------------------------------------------
 

@@ -1,16 +1,57 @@
 #include "allocator/engine/engine.hpp"
 
+#include <algorithm>
+
+#include <fmt/format.h>
+
 #include "allocator/base/process.hpp"
 #include "allocator/engine/giving_back.hpp"
 #include "allocator/engine/streams/cross_stream.hpp"
 
 namespace cistern {
+namespace {
+
+/// All caches together may keep this part of the device; one of them may keep a large block of
+/// `thread_cache` times the other.
+constexpr std::uint64_t kCachesPart = 64, kLargeCache = 4;
+
+// Where sizes are rounded in other ways, a block's size does not say which requests it is for.
+CacheTable::Limits cacheLimits(const Options& options, const SizeRules& rules,
+                               std::uint64_t total) {
+  const std::uint64_t most = options.thread_cache;
+  if (most == 0 || !rules.plain() || !BiasedGate::available()) return {};
+  return {most, std::min<std::uint64_t>(most * kLargeCache, CacheBins::kMostBytes),
+          total / kCachesPart};
+}
+
+Options inSegments(Options options) {
+  options.backing = Backing::kSegments;
+  return options;
+}
+
+}  // namespace
 
 Engine::Engine(Device& on, const Options& how, std::uint64_t total)
-    : Core(on, how, total),
+    : device(on),
+      options(how),
+      rules(options),
+      segment_rules(inSegments(options)),
+      whole_rules(options, true),
+      device_total(total),
+      totals(total),
+      events(device),
+      segments(device, options, limit, map, places, tick, log),
+      default_pool(true, rules, segments),
+      heaps(default_pool, options.free_log, totals),
+      streams(device, events, heaps),
+      progress(device, events, streams),
+      pages(*this),
+      caches(cacheLimits(options, rules, total), tick, totals),
       pending(device, events, streams,
               [this](const PendingFrees::Pending& ready) { putBack(*this, ready); }),
-      pools(*this) {}
+      pools(*this) {
+  if (options.backing == Backing::kPages) default_pool.change(rules, pages);
+}
 
 Engine::~Engine() {
   const bool driver = driverMayBeCalled();
@@ -24,6 +65,25 @@ Engine::~Engine() {
     if (driver) segments.leave(*heap);
   }
   pages.shutDown(driver);
+}
+
+std::vector<Heap*> Engine::heapsOf(const Pool& pool) const {
+  if (!pool.isDefault()) return pool.heaps();
+  std::vector<Heap*> own = heaps.all();
+  std::erase_if(own, [&](const Heap* heap) { return &heap->pool() != &pool; });
+  return own;
+}
+
+std::string Engine::deviceName() const {
+  return fmt::format("{} device {} ({})", device.backend(), device.ordinal(), device.name());
+}
+
+void Engine::requireLive(Stream stream) {
+  const Result<CaptureInfo> info = device.captureInfo(stream);
+  if (info.ok() || info.error().kind != ErrorKind::kInvalidHandle) return;
+  throw InvalidArgument(fmt::format("stream {:#x} is not a live stream of {} device {} ({})",
+                                    stream.raw, device.backend(), device.ordinal(),
+                                    info.error().name));
 }
 
 }  // namespace cistern

@@ -1,38 +1,108 @@
-// All of one allocator: what everything stands on (core.hpp), and the blocks that wait, the pools
-// and the locks of a miss. What is done with them are functions that are given the engine, a header
-// for each kind:
-//
-//   fast_path.hpp                  a hit
-//   slow_path.hpp                  what a request or a free does beyond it
-//   fallbacks.hpp                  the steps of a miss
-//   giving_back.hpp                from caches to heaps, from heaps to the device
-//   streams/cross_stream.hpp       other streams' memory
-//   capture/capture_memory.hpp     memory of a graph capture
-//   pools/restoration.hpp          a pool is set back to a checkpoint
-//   statistics/accounting.hpp      what there is, and what always holds of it
+// All of one allocator: the device and the options, where memory comes from and where it is, which
+// heaps, caches, streams and pools there are, the blocks that wait, what is said to the program,
+// and the locks of a miss. What is done with them are functions that are given the engine:
+// docs/README.md has them all.
 #pragma once
 
-#include "allocator/engine/core.hpp"
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+#include "allocator/base/mutex.hpp"
+#include "allocator/base/process.hpp"
+#include "allocator/engine/backing/limit.hpp"
+#include "allocator/engine/backing/segment_backing.hpp"
+#include "allocator/engine/backing/segment_map.hpp"
+#include "allocator/engine/cache/cache_table.hpp"
+#include "allocator/engine/heap/heap_table.hpp"
+#include "allocator/engine/heap/request.hpp"
+#include "allocator/engine/pages/page_backing.hpp"
 #include "allocator/engine/pools/pool_table.hpp"
+#include "allocator/engine/reports/hooks.hpp"
+#include "allocator/engine/reports/memory_log.hpp"
 #include "allocator/engine/sharing/exports.hpp"
+#include "allocator/engine/statistics/totals.hpp"
+#include "allocator/engine/streams/event_pool.hpp"
+#include "allocator/engine/streams/known_streams.hpp"
 #include "allocator/engine/streams/pending_frees.hpp"
+#include "allocator/engine/streams/progress.hpp"
+#include "cistern/device.hpp"
+#include "cistern/options.hpp"
 
 namespace cistern {
 
-struct Engine : Core {
-  /// Asks the device for nothing. `total`: bytes of memory that the device has; 0 for an allocator
-  /// that is never used.
-  Engine(Device& device, const Options& options, std::uint64_t total);
+/// The segment that covers an address, and the heap that has it; null for none.
+struct Located {
+  HeapSegment* segment = nullptr;
+  Heap* heap = nullptr;
+};
+
+/// Each member says itself whether it is thread-safe, and how.
+struct Engine {
+  /// Asks the device for nothing. `total`: bytes of memory that it has; 0 for an allocator that is
+  /// never used.
+  Engine(Device& on, const Options& how, std::uint64_t total);
   /// Gives everything back to the device, if the driver may still be called.
   ~Engine();
 
-  PendingFrees pending;
-  PoolTable pools;
-  PageDescriptors exported;  ///< of blocks that other processes use
+  Located locate(Address address) const noexcept {
+    HeapSegment* const segment = map.find(address);
+    if (segment == nullptr) return {};
+    return {segment, segment->heap.load(std::memory_order_acquire)};
+  }
+  /// The backing of pools that do not need the other.
+  MemoryBacking& backing() const { return default_pool.backing(); }
+  /// The heaps of a pool.
+  std::vector<Heap*> heapsOf(const Pool& pool) const;
+  /// What a graph, or an export, has held in place may move again, or go.
+  void unpin(Pins& pins) noexcept {
+    pages.unpin(pins);
+    segments.unpin(pins);
+  }
+  /// As reports name it.
+  std::string deviceName() const;
+  /// Throws InvalidArgument for a stream that the device does not know.
+  void requireLive(Stream stream);
+  std::uint64_t now() const { return tick.load(std::memory_order_relaxed); }
+
+  Device& device;
+  const Birthplace made;
+  const Options options;
+  const SizeRules rules;
+  const SizeRules segment_rules;  ///< of pools whose memory comes in segments in any case
+  const SizeRules whole_rules;    ///< of pools that do not split
+  const std::uint64_t device_total;
+  Limit limit;
+  std::atomic<std::uint64_t> tick{0};  ///< misses so far: the clock that segments age by
+  /// Where the next segment or range goes in the order of age: half way up what a block can say
+  /// (2^57 bytes), so that there is room for 2^56 bytes of them on either side.
+  std::atomic<Address> places{Address{1} << 56};
+  std::atomic<std::uint64_t> retries{0};  ///< requests that had to give memory back to go on
+  std::atomic<std::uint64_t> waits{0};    ///< times the host has waited for queued work
+  std::atomic<std::uint64_t> misuses{0}, out_of_memories{0};  ///< told to the program
+
+  /// Serialises those who hold several heaps' locks. Taken before them.
+  Mutex heaps_mutex;
   /// Serialises what gives memory back to make room, so that two threads do not undo each other.
   Mutex pressure_mutex;
   /// Serialises those who wait for queued work, so that none gives up while another has it.
   Mutex waiting_mutex;
+
+  Totals totals;
+  MemoryLog log;
+  SegmentMap map;  ///< from an address to its segment, or range
+  EventPool events;
+  SegmentBacking segments;
+  Pool default_pool;
+  HeapTable heaps;
+  KnownStreams streams;
+  StreamProgress progress;
+  PageBacking pages;
+  CacheTable caches;
+  Hooks hooks;
+  PendingFrees pending;
+  PoolTable pools;
+  PageDescriptors exported;  ///< of blocks that other processes use
 };
 
 }  // namespace cistern

@@ -1,5 +1,4 @@
-#include "allocator/engine/fallbacks.hpp"
-
+// The steps of a miss.
 #include <bit>
 #include <span>
 
@@ -7,11 +6,21 @@
 #include "allocator/engine/capture/recording.hpp"
 #include "allocator/engine/giving_back.hpp"
 #include "allocator/engine/reports/reports.hpp"
+#include "allocator/engine/slow_path.hpp"
 #include "allocator/engine/statistics/accounting.hpp"
 #include "allocator/engine/streams/cross_stream.hpp"
 
-namespace cistern::fallbacks {
+namespace cistern::slow_path {
 namespace {
+
+using Step = Block* (*)(Engine& engine, Heap& heap, const Request& request);
+
+Block* firstOf(std::span<const Step> steps, Engine& engine, Heap& heap, const Request& request) {
+  for (const Step step : steps) {
+    if (Block* const block = step(engine, heap, request)) return block;
+  }
+  return nullptr;
+}
 
 Block* search(Engine&, Heap& heap, const Request& request) {
   const MutexLock lock(heap.mutex());
@@ -90,7 +99,7 @@ Block* afterGivingSegmentsBack(Engine& engine, Heap& heap, const Request& reques
   while (makeRoomFor(engine, request)) {
     if (Block* block = engine.segments.grow(heap, request)) return block;
   }
-  if (Block* block = engine.segments.growTightly(heap, request)) return block;
+  if (Block* block = growTightly(engine, heap, request)) return block;
   if (Block* block = fromLenders(engine, heap, request)) return block;
   return idle ? partsOfOthers(engine, heap, request) : nullptr;
 }
@@ -105,6 +114,8 @@ Block* afterMakingRoom(Engine& engine, Heap& heap, const Request& request) {
 }
 
 // ---- Waiting ------------------------------------------------------------------------------------
+
+constexpr Step kWhatThereIsNow[] = {moreMemory, afterMakingRoom};
 
 // Who has waited for another thread here searches again: that one took what it needed, and left the
 // rest.
@@ -130,8 +141,7 @@ bool waitForResetGraphs(Engine& engine) {
 Block* afterResetGraphs(Engine& engine, Heap& heap, const Request& request) {
   while (waitForResetGraphs(engine)) {
     (void)engine.hooks.tidy(Tidying::kMiss);  // tells the program, which may free more
-    if (Block* block = moreMemory(engine, heap, request)) return block;
-    if (Block* block = afterMakingRoom(engine, heap, request)) return block;
+    if (Block* block = firstOf(kWhatThereIsNow, engine, heap, request)) return block;
   }
   return nullptr;
 }
@@ -145,8 +155,7 @@ Block* afterTheDevice(Engine& engine, Heap& heap, const Request& request) {
   }
   engine.waits.fetch_add(1, std::memory_order_relaxed);
   if (!engine.progress.completeAll(engine.heaps.all())) return nullptr;
-  if (Block* block = moreMemory(engine, heap, request)) return block;
-  return afterMakingRoom(engine, heap, request);
+  return firstOf(kWhatThereIsNow, engine, heap, request);
 }
 
 // What lies free may be of a size, or at a place, that serves nobody.
@@ -157,40 +166,28 @@ Block* afterGivingAllBack(Engine& engine, Heap& heap, const Request& request) {
 
 // ---- The steps ----------------------------------------------------------------------------------
 
-struct Step {
-  const char* name;
-  Block* (*take)(Engine& engine, Heap& heap, const Request& request);
-};
-
 // The order is the rule: what costs the program nothing comes first, then what costs calls, then
 // what takes memory from where it may be missed, and last what makes the host wait.
 constexpr Step kSteps[] = {
-    {"blocks whose last use on other streams is complete by now", afterEvents},
-    {"what the program can give up", afterCallbacks},
-    {"what was unused for long, where a threshold is set", afterGarbageCollection},
-    {"pages moved or made; segments adopted or made", moreMemory},
-    {"parts of other streams' memory, or room made by giving back", afterMakingRoom},
-    {"blocks that wait for other streams, a stream at a time", afterPending},
-    {"what graphs that were reset still hold", afterResetGraphs},
-    {"what is complete when the whole device is", afterTheDevice},
-    {"all that lies free, given back and made anew", afterGivingAllBack},
+    afterEvents,             // blocks whose last use on other streams is complete by now
+    afterCallbacks,          // what the program can give up
+    afterGarbageCollection,  // what was unused for long, where a threshold is set
+    moreMemory,              // pages moved or made; segments adopted or made
+    afterMakingRoom,         // parts of other streams' memory, or room made by giving back
+    afterPending,            // blocks that wait for other streams, a stream at a time
+    afterResetGraphs,        // what graphs that were reset still hold
+    afterTheDevice,          // what is complete when the whole device is
+    afterGivingAllBack,      // all that lies free, given back and made anew
 };
 
 constexpr Step kStepsOfCapture[] = {
-    {"what the capture has freed, in the graph's order", fromCapture},
-    {"blocks whose last use on other streams is complete by now", afterEvents},
-    {"what the program can give up", afterCallbacks},
-    {"pages moved or made; segments adopted or made", moreMemory},
-    {"a segment just as large as need be", growTightly},
-    {"parts of other streams' memory, complete", completePartsOfOthers},
+    fromCapture,            // what the capture has freed, in the graph's order
+    afterEvents,            // blocks whose last use on other streams is complete by now
+    afterCallbacks,         // what the program can give up
+    moreMemory,             // pages moved or made; segments adopted or made
+    growTightly,            // a segment just as large as need be
+    completePartsOfOthers,  // parts of other streams' memory, complete
 };
-
-Block* tryAll(Engine& engine, std::span<const Step> steps, Heap& heap, const Request& request) {
-  for (const Step& step : steps) {
-    if (Block* const block = step.take(engine, heap, request)) return block;
-  }
-  return nullptr;
-}
 
 // Always at first, then ever less often, since each takes as long as there are blocks.
 [[maybe_unused]] void auditAtTick(Engine& engine) {
@@ -200,18 +197,18 @@ Block* tryAll(Engine& engine, std::span<const Step> steps, Heap& heap, const Req
 
 }  // namespace
 
-Block& serve(Engine& engine, Heap& heap, const Request& request) {
+Block& serveMiss(Engine& engine, Heap& heap, const Request& request) {
   const bool captured = request.recording != nullptr;
   const std::span<const Step> steps =
       captured ? std::span<const Step>(kStepsOfCapture) : std::span<const Step>(kSteps);
   if (!captured) flushCaches(engine);
   engine.tick.fetch_add(1, std::memory_order_relaxed);
-  Block* block = tryAll(engine, steps, heap, request);
+  Block* block = firstOf(steps, engine, heap, request);
   // What others have freed meanwhile lies in their caches.
-  if (block == nullptr && flushCaches(engine)) block = tryAll(engine, steps, heap, request);
+  if (block == nullptr && flushCaches(engine)) block = firstOf(steps, engine, heap, request);
   if (block == nullptr) throwOutOfMemory(engine, request);
   CISTERN_AUDIT(auditAtTick(engine));
   return *block;
 }
 
-}  // namespace cistern::fallbacks
+}  // namespace cistern::slow_path

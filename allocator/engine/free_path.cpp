@@ -1,5 +1,5 @@
 #include "allocator/base/ablation.hpp"
-#include "allocator/engine/capture/capture_memory.hpp"
+#include "allocator/engine/capture/recording.hpp"
 #include "allocator/engine/fast_path.hpp"
 #include "allocator/engine/giving_back.hpp"
 #include "allocator/engine/reports/reports.hpp"
@@ -42,7 +42,7 @@ RemoteFrees::Answer sendToOwner(Engine& engine, Block& block, std::uint32_t hold
   const Counts counted = Counts::block(block.bytes(), block.use.asked, -1);
   engine.totals.count(kind, counted, {});
   const auto answer = owner->giveBack(block, holder, WhoFreed(caller, threadNumber()));
-  if (answer != RemoteFrees::Answer::kTaken) engine.totals.count(kind, -counted, {});
+  if (answer != RemoteFrees::Answer::kTaken) engine.totals.count(kind, Counts{} - counted, {});
   return answer;
 }
 
@@ -73,6 +73,17 @@ inline void freeLocked(Engine& engine, HeapSegment& segment, Heap& heap, Address
   freed.due = heap.dueAfterFree(mine ? cache->blocks().bytes() : 0);
 }
 
+// False when the capture is over: then it is an ordinary free, or one of the next capture, which
+// the heap then knows.
+bool freeInCapture(Heap& heap, const HeapSegment& segment, Address address, const void* caller,
+                   std::uint32_t number) noexcept {
+  const std::shared_ptr<Recording> recording = heap.pool().recording();
+  if (recording && recording->free(heap, segment, address, caller)) return true;
+  const MutexLock lock(heap.mutex());
+  (void)heap.completion().endRecording(number);
+  return false;
+}
+
 // `seen`: the block at the address, as it was looked up without the lock; or null.
 void freeToHeap(Engine& engine, HeapSegment& segment, Heap& heap, Address address, Block* seen,
                 const void* caller) noexcept {
@@ -84,7 +95,7 @@ void freeToHeap(Engine& engine, HeapSegment& segment, Heap& heap, Address addres
   if (freed.block == nullptr) [[unlikely]]
     return reportMisuse(engine, "free", address);
   if (freed.captured != 0) [[unlikely]] {
-    if (!captures::free(engine, heap, segment, address, caller, freed.captured))
+    if (!freeInCapture(heap, segment, address, caller, freed.captured))
       freeAt(engine, address, caller);
     return;
   }

@@ -5,13 +5,14 @@
 #include "allocator/base/ablation.hpp"
 #include "allocator/engine/cache/held_caches.hpp"
 #include "allocator/engine/heap/heap_locks.hpp"
+#include "allocator/engine/statistics/accounting.hpp"
 
 namespace cistern {
 namespace {
 
 // Where the host is short of memory, what was not looked at stays where it is.
-void goHome(Core& core, Heap& heap) noexcept try {
-  core.pages.sendHome(heap);
+void goHome(Engine& engine, Heap& heap) noexcept try {
+  engine.pages.sendHome(heap);
 } catch (const std::bad_alloc&) {
 }
 
@@ -21,8 +22,8 @@ bool passedLowWater(Heap& heap) noexcept {
   return heap.lowWater().takePassed(heap.busyBytes());
 }
 
-void flushMine(Core& core) noexcept try {
-  for (ThreadCache* cache : core.caches.takeFilled()) {
+void flushMine(Engine& engine) noexcept try {
+  for (ThreadCache* cache : engine.caches.takeFilled()) {
     const MutexLock lock(cache->heap().mutex());
     cache->owner().isMine() ? cache->flush() : cache->list();
   }
@@ -32,38 +33,38 @@ void flushMine(Core& core) noexcept try {
 }  // namespace
 
 // All caches are closed at once: to close another thread's costs a system call.
-bool flushCaches(Core& core) noexcept try {
+bool flushCaches(Engine& engine) noexcept try {
   std::vector<Heap*> heaps;
   bool any = false;
   {
-    const MutexLock lock(core.heaps_mutex);
-    for (ThreadCache* cache : core.caches.takeFilled()) heaps.push_back(&cache->heap());
+    const MutexLock lock(engine.heaps_mutex);
+    for (ThreadCache* cache : engine.caches.takeFilled()) heaps.push_back(&cache->heap());
     if (heaps.empty()) return false;
-    const HeapLocks locks(core.heaps_mutex, heaps);
+    const HeapLocks locks(engine.heaps_mutex, heaps);
     any = HeldCaches(heaps).hadAny();
   }
   for (Heap* heap : heaps) {
-    if (passedLowWater(*heap)) goHome(core, *heap);
+    if (passedLowWater(*heap)) goHome(engine, *heap);
   }
   return any;
 } catch (const std::bad_alloc&) {
   return false;
 }
 
-void afterFree(Core& core, Heap& heap, Heap::Due due) noexcept {
-  if (due.mark && driverMayBeCalled()) core.progress.markFreed(heap);
-  if (due.low_water) atLowWater(core, heap);
+void afterFree(Engine& engine, Heap& heap, Heap::Due due) noexcept {
+  if (due.mark && driverMayBeCalled()) engine.progress.markFreed(heap);
+  if (due.low_water) atLowWater(engine, heap);
 }
 
 // A round begins with empty caches, so that it is like the one before. Other threads lose theirs
 // only where the program has let go of nearly all that it had, which is once a round at most.
-void atLowWater(Core& core, Heap& heap) noexcept {
+void atLowWater(Engine& engine, Heap& heap) noexcept {
   if (!without(Mechanism::kFlushAtLowWater))
-    isNearlyFree(heap) ? void(flushCaches(core)) : flushMine(core);
-  goHome(core, heap);
+    isNearlyFree(heap) ? void(flushCaches(engine)) : flushMine(engine);
+  goHome(engine, heap);
 }
 
-bool holdsNothing(Core& core, Heap& heap) {
+bool holdsNothing(Engine& engine, Heap& heap) {
   const auto empty = [&]() CISTERN_REQUIRES(heap.mutex()) {
     return heap.counts().reservedBytes() == 0 && heap.busyBytes() == 0 && !heap.leaving().any();
   };
@@ -71,7 +72,7 @@ bool holdsNothing(Core& core, Heap& heap) {
     const MutexLock lock(heap.mutex());  // most hold something: the device is not asked for those
     if (!empty()) return false;
   }
-  core.progress.refreshByEvent(heap);
+  engine.progress.refreshByEvent(heap);
   {
     const MutexLock lock(heap.mutex());
     if (!empty() || heap.completion().isAsked()) return false;
@@ -81,67 +82,57 @@ bool holdsNothing(Core& core, Heap& heap) {
 
 // ---- To the device ------------------------------------------------------------------------------
 
-void emptyCache(Engine& engine) {
+void emptyCache(Engine& engine, const Pool* only) {
   flushCaches(engine);
-  (void)engine.hooks.tidy(Tidying::kEmptyCache);
+  if (only == nullptr) (void)engine.hooks.tidy(Tidying::kEmptyCache);
   engine.pending.poll();
   engine.pending.waitForStuck();
+  if (only != nullptr) return only->backing().emptyCache(engine.heapsOf(*only));
   engine.pages.emptyCache(engine.heaps.all());
   engine.segments.emptyCache(engine.heaps.all());
-}
-
-void emptyCache(Engine& engine, const Pool& pool) {
-  flushCaches(engine);
-  engine.pending.poll();
-  engine.pending.waitForStuck();
-  pool.backing().emptyCache(engine.heapsOf(pool));
 }
 
 void trim(Engine& engine, const Pool& pool, std::uint64_t bytes) {
   flushCaches(engine);
   engine.pending.poll();
-  const std::vector<Heap*> heaps = engine.heapsOf(pool);
-  std::uint64_t held = 0;
-  for (Heap* heap : heaps) {
-    const MutexLock lock(heap->mutex());
-    held += heap->counts().reservedBytes();
-  }
-  if (held > bytes) (void)pool.backing().release(heaps, held - bytes);
+  const StatValue held = statsOf(engine, pool)[std::size_t(Stat::kReservedBytes)];
+  const auto reserved = std::uint64_t(held.current);
+  if (reserved > bytes) (void)pool.backing().release(engine.heapsOf(pool), reserved - bytes);
 }
 
 // The pool's own heaps, and those that are nobody's in particular.
-static std::vector<Heap*> giversTo(Core& core, const Pool& pool) {
-  std::vector<Heap*> heaps = core.heaps.all();
+static std::vector<Heap*> giversTo(Engine& engine, const Pool& pool) {
+  std::vector<Heap*> heaps = engine.heaps.all();
   std::erase_if(heaps, [&](const Heap* heap) { return !heap->pool().givesTo(pool, false); });
   return heaps;
 }
 
-bool giveBackFor(Core& core, const Request& request) {
-  const std::vector<Heap*> heaps = giversTo(core, *request.pool);
+bool giveBackFor(Engine& engine, const Request& request) {
+  const std::vector<Heap*> heaps = giversTo(engine, *request.pool);
   std::uint64_t free = 0;
   for (Heap* heap : heaps) {
     const MutexLock lock(heap->mutex());
     free += heap->counts().reservedBytes() - heap->busyBytes();
   }
   const std::uint64_t lacking = request.pool->backing().leastGrowth(request);
-  if (core.limit.reserved() + lacking > core.limit.limit() + free) return false;
-  const std::uint64_t pages = core.pages.release(heaps, UINT64_MAX);
-  return core.segments.release(heaps, UINT64_MAX) + pages > 0;
+  if (engine.limit.reserved() + lacking > engine.limit.limit() + free) return false;
+  const std::uint64_t pages = engine.pages.release(heaps, UINT64_MAX);
+  return engine.segments.release(heaps, UINT64_MAX) + pages > 0;
 }
 
-bool makeRoomFor(Core& core, const Request& request) {
-  const std::vector<Heap*> heaps = giversTo(core, *request.pool);
-  if (core.segments.release(heaps, UINT64_MAX) > 0) return true;
+bool makeRoomFor(Engine& engine, const Request& request) {
+  const std::vector<Heap*> heaps = giversTo(engine, *request.pool);
+  if (engine.segments.release(heaps, UINT64_MAX) > 0) return true;
   if (request.pool->onPages()) return false;
-  return core.pages.release(heaps, request.pool->rules().segmentFor(request)) > 0;
+  return engine.pages.release(heaps, request.pool->rules().segmentFor(request)) > 0;
 }
 
-void collectGarbage(Core& core) {
-  const double part = core.options.garbage_collection_threshold;
+void collectGarbage(Engine& engine) {
+  const double part = engine.options.garbage_collection_threshold;
   if (part <= 0) return;
-  const auto threshold = std::uint64_t(part * double(core.limit.limit()));
-  core.pages.collectGarbage(core.heaps.all(), threshold);
-  core.segments.collectGarbage(core.heaps.all(), threshold);
+  const auto threshold = std::uint64_t(part * double(engine.limit.limit()));
+  engine.pages.collectGarbage(engine.heaps.all(), threshold);
+  engine.segments.collectGarbage(engine.heaps.all(), threshold);
 }
 
 }  // namespace cistern

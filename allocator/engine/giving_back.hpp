@@ -10,33 +10,32 @@ namespace cistern {
 
 /// Empties the caches of all threads. True if there was anything in them. Caches that may hold
 /// something are looked at, and no others.
-bool flushCaches(Core& core) noexcept;
+bool flushCaches(Engine& engine) noexcept;
 /// Called after each free that a heap took outside a capture: does what was found to be due, once
 /// the heap's lock is given up.
-void afterFree(Core& core, Heap& heap, Heap::Due due) noexcept;
+void afterFree(Engine& engine, Heap& heap, Heap::Due due) noexcept;
 /// A heap is at low water: its pages go home, and caches are emptied.
-void atLowWater(Core& core, Heap& heap) noexcept;
+void atLowWater(Engine& engine, Heap& heap) noexcept;
 
 /// Whether the heap has no memory, and nothing that its stream did is still under way: then it may
 /// become another stream's.
-bool holdsNothing(Core& core, Heap& heap);
+bool holdsNothing(Engine& engine, Heap& heap);
 
 // ---- To the device ------------------------------------------------------------------------------
 
-/// All that is wholly free, of all pools. Pages that queued work may still use follow later.
-void emptyCache(Engine& engine);
-/// The same of one pool.
-void emptyCache(Engine& engine, const Pool& pool);
+/// All that is wholly free, of all pools or of one. Pages that queued work may still use follow
+/// later.
+void emptyCache(Engine& engine, const Pool* only = nullptr);
 /// Of one pool, until no more than `bytes` are reserved: only what is complete, and nothing follows
 /// later.
 void trim(Engine& engine, const Pool& pool, std::uint64_t bytes);
 /// What cannot serve the request as it lies, but makes room for what would: idle segments, or, for
 /// a segment, pages. True when there was any.
-bool makeRoomFor(Core& core, const Request& request);
+bool makeRoomFor(Engine& engine, const Request& request);
 /// All that lies free and complete and that the request's pool may have goes back to the device,
 /// which can make other of it, if it is enough under the limit. True when there was any.
-bool giveBackFor(Core& core, const Request& request);
+bool giveBackFor(Engine& engine, const Request& request);
 /// What was unused for long, where the option garbage_collection_threshold is set.
-void collectGarbage(Core& core);
+void collectGarbage(Engine& engine);
 
 }  // namespace cistern

@@ -1,21 +1,6 @@
 // A request that the thread's cache does not serve at once (fast_path.hpp), and a free that it does
-// not take.
-//
-//   allocate                                               allocate_path.cpp
-//     the thread's cache, larger sizes and other streams   cache/thread_cache.hpp
-//     allocateIn                  in one pool
-//       serve                     under the heap's lock: remote frees, then the best fit
-//         miss                    fallbacks::serve, one step after another
-//     allocateRouted              while some scope or capture is active
-//       captures::allocate        and the graph knows the address
-//
-//   free                                                   free_path.cpp
-//     the thread's cache, larger sizes                     cache/thread_cache.hpp
-//     sendToOwner                 a message to the cache of another thread, cache/remote_frees.hpp
-//     freeToHeap                  under the heap's lock: the cache makes room, or the heap takes it
-//       captures::free            in a capture into the heap's pool
-//       deferFree                 other streams still use the block: streams/cross_stream.hpp
-//       afterFree                 what is due afterwards, with no lock held: giving_back.hpp
+// not take. What each passes,
+// call by call: docs/life-of-an-allocation.md.
 //
 // Thread-safe. Nothing here may be called with a heap's lock held.
 #pragma once
@@ -33,7 +18,13 @@ void* allocate(Engine& engine, std::size_t bytes, Stream stream, Pool& pool);
 /// The heap of the request's stream and pool: found, made for a stream that is named for the first
 /// time, or taken over from one that is gone. Throws InvalidArgument for a stream that is not
 /// alive, DeviceFailure, std::bad_alloc.
-Heap& heapFor(Core& core, const Request& request);
+Heap& heapFor(Engine& engine, const Request& request);
+/// A block for a request that the heap's free memory does not serve: what a miss tries, one step
+/// after another, each a little further away; the first block found ends it. The steps stand in one
+/// table in fallbacks.cpp. A request of a capture takes the steps that neither wait nor give
+/// anything back. Throws OutOfMemory, nothing having changed apart from cached memory given back;
+/// std::bad_alloc; what a callback or a pool's source throws.
+Block& serveMiss(Engine& engine, Heap& heap, const Request& request);
 
 /// Takes a block back. `recent`: the block, where the thread's last cache knew it; or null.
 void free(Engine& engine, void* pointer, const void* caller, Block* recent) noexcept;

@@ -92,7 +92,7 @@ void PinnedMemory::free(Address address) noexcept {
     ++stats_.num_misuses;
     misuse = describe("free", address);
   }
-  tell(misuse);
+  tellMisuse(misuse_hook_, misuse);
 }
 
 void PinnedMemory::release(Block& block) noexcept {
@@ -118,7 +118,7 @@ void PinnedMemory::recordStream(Address address, Stream stream, Device& device) 
     ++stats_.num_misuses;
     misuse = describe("recordStream", address);
   }
-  tell(misuse);
+  tellMisuse(misuse_hook_, misuse);
 }
 
 void PinnedMemory::forgetStream(Stream stream, Device& device) {

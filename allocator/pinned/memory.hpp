@@ -17,6 +17,7 @@
 
 #include "allocator/base/mutex.hpp"
 #include "allocator/base/process.hpp"
+#include "allocator/engine/reports/hooks.hpp"
 #include "allocator/layout/layout.hpp"
 #include "allocator/pinned/uses.hpp"
 #include "cistern/options.hpp"
@@ -90,7 +91,6 @@ class PinnedMemory {
   Block* find(Address address) const noexcept CISTERN_REQUIRES(mutex_);
   const Segment* covering(Address address) const noexcept CISTERN_REQUIRES(mutex_);
   Misuse describe(const char* verb, Address address) const CISTERN_REQUIRES(mutex_);
-  void tell(const Misuse& misuse) noexcept;
   Layout& layoutOf(const Block& block) noexcept CISTERN_REQUIRES(mutex_);
 
   Device& device_;
@@ -102,8 +102,7 @@ class PinnedMemory {
   PinnedStats stats_ CISTERN_GUARDED_BY(mutex_);
   std::uint64_t limit_ CISTERN_GUARDED_BY(mutex_) = kUnlimited;
   std::string last_error_ CISTERN_GUARDED_BY(mutex_);  ///< what the device said, asked for memory
-  /// Null: the default one. Shared, so that who calls it needs neither the lock nor memory.
-  std::shared_ptr<const MisuseHook> misuse_hook_ CISTERN_GUARDED_BY(mutex_);
+  HookList<void(const Misuse&)> misuse_hook_{"setMisuseHook", true};
 };
 
 }  // namespace cistern

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include "allocator/base/check.hpp"
-#include "allocator/engine/reports/misuse_scope.hpp"
 #include "allocator/pinned/memory.hpp"
 
 namespace cistern {
@@ -53,25 +52,7 @@ Misuse PinnedMemory::describe(const char* verb, Address address) const {
   return misuse;
 }
 
-void PinnedMemory::tell(const Misuse& misuse) noexcept {
-  const bool told = MisuseScope::tell(misuse);
-  std::shared_ptr<const MisuseHook> hook;
-  {
-    const MutexLock lock(mutex_);
-    hook = misuse_hook_;
-  }
-  if (hook != nullptr) {
-    (*hook)(misuse);
-  } else if (!told) {
-    defaultMisuseHook(misuse);
-  }
-}
-
-void PinnedMemory::setMisuseHook(MisuseHook hook) {
-  auto shared = hook ? std::make_shared<const MisuseHook>(std::move(hook)) : nullptr;
-  const MutexLock lock(mutex_);
-  misuse_hook_.swap(shared);
-}
+void PinnedMemory::setMisuseHook(MisuseHook hook) { misuse_hook_.set(std::move(hook)); }
 
 void PinnedMemory::setLimit(std::uint64_t bytes) {
   const MutexLock lock(mutex_);

@@ -45,7 +45,7 @@ struct CISTERN_API OutOfMemoryReport {
   std::uint64_t device_free = 0;
   std::uint64_t reserved = 0;
   std::uint64_t allocated = 0;
-  std::vector<HeapReport> heaps;      ///< most reserved first
+  std::vector<HeapReport> heaps;      ///< that have memory, most reserved first
   std::vector<HolderReport> holders;  ///< the largest blocks held, largest first, at most eight
   std::string device_error;           ///< what the device last said, if it was asked
 

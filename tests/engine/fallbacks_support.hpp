@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "allocator/engine/fallbacks.hpp"
 #include "allocator/engine/slow_path.hpp"
 #include "allocator/engine/statistics/accounting.hpp"
 #include "allocator/engine/streams/cross_stream.hpp"
@@ -21,8 +20,8 @@ struct StepsRig {
       : sim(simOf(capacity)), engine(device, Options::parse(conf), capacity) {
     engine.limit.set(2 * capacity);  // it is the device that refuses
     device.before = [this](Call call) { note(call); };
-    engine.hooks.addReclaim([this] { return note("callbacks"), reclaim && reclaim(); });
-    engine.hooks.setTidier([this](Tidying why) {
+    engine.hooks.reclaim.add([this] { return note("callbacks"), reclaim && reclaim(); });
+    engine.hooks.tidy.set([this](Tidying why) {
       note(why == Tidying::kLastResort ? "pools" : "tidy");
       return false;
     });
@@ -67,7 +66,7 @@ struct StepsRig {
     Heap& heap = slow_path::heapFor(engine, asked);
     log.clear();
     try {
-      block = &fallbacks::serve(engine, heap, asked);
+      block = &slow_path::serveMiss(engine, heap, asked);
     } catch (const OutOfMemory&) {
       note("out of memory");
     }

@@ -1,9 +1,8 @@
 // The steps of a miss, in the order in which they are tried: the one of programs, and that of
 // captures.
-#include "allocator/engine/fallbacks.hpp"
 
-#include "allocator/engine/capture/capture_memory.hpp"
 #include "allocator/engine/capture/recording.hpp"
+#include "allocator/engine/slow_path.hpp"
 #include "allocator/engine/statistics/accounting.hpp"
 #include "tests/engine/fallbacks_support.hpp"
 
@@ -73,7 +72,7 @@ TEST_CASE("a miss of a capture neither gives back nor waits", "[engine][part]") 
     Engine& engine = rig.engine;
     Pool& pool = engine.pools.open({1, 0}, {});
     const auto recording = std::make_shared<Recording>(engine, pool);
-    captures::begin(engine, recording, captured);
+    recording->prepare(captured);
     rig.sim.beginCapture(captured, CaptureMode::kRelaxed).orThrow();
     recording->begin(captured, rig.sim.captureInfo(captured).orThrow().id);
     REQUIRE(recording->covers(captured));
@@ -81,11 +80,12 @@ TEST_CASE("a miss of a capture neither gives back nor waits", "[engine][part]") 
     asked.recording = recording.get();
     asked.recorded_by = recording->numberOf(captured);
     rig.log.clear();
-    CHECK_THROWS_AS(captures::allocate(engine, asked), OutOfMemory);
+    CHECK_THROWS_AS(slow_path::serveMiss(engine, slow_path::heapFor(engine, asked), asked),
+                    OutOfMemory);
     Steps expected{"events", "tidy", "callbacks", "grows"};
     if (pool.onPages()) expected.push_back("undoes");
     CHECK(rig.log == expected);
-    Pins pins = captures::end(engine, *recording);
+    Pins pins = recording->end();
     rig.sim.destroyGraph(rig.sim.endCapture(captured).orThrow()).orThrow();
     engine.unpin(pins);
     cistern::audit(engine);

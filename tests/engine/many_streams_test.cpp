@@ -114,7 +114,7 @@ TEST_CASE("a heap that the host has no memory for was never there", "[engine]") 
   const Options options;
   const SizeRules rules(options);
   sim::SimDevice device;
-  Core core(device, options, kGiB);  // for the backing
+  Engine core(device, options, kGiB);  // for the backing
   bool refused = true;
   for (int nth = 1; refused; ++nth) {
     Totals totals;

@@ -17,8 +17,8 @@ bool CaptureOrder::reachOf(const Nodes& frontier, Reach& reach) {
 bool CaptureOrder::follows(const Reach& reach, GraphNode node) const {
   const auto it = places_.find(node);
   if (it == places_.end()) return false;
-  const Place& place = it->second;
-  return place.lane < reach.size() && reach[place.lane] >= place.number;
+  const auto& [lane, own] = it->second;
+  return lane < reach.size() && reach[lane] >= own[lane];
 }
 
 // Depth first, without recursion: a capture may be one chain of many thousand nodes.
@@ -53,7 +53,7 @@ void CaptureOrder::settle(GraphNode node, const Nodes& before) {
   for (const GraphNode one : before) add(one, place.reach);
   place.lane = laneFor(place.reach);
   place.reach.resize(lanes_.size());
-  place.number = place.reach[place.lane] = ++lanes_[place.lane];
+  place.reach[place.lane] = ++lanes_[place.lane];
   places_.emplace(node, std::move(place));
 }
 

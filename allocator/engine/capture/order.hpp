@@ -34,8 +34,7 @@ class CaptureOrder {
  private:
   struct Place {
     std::uint32_t lane = 0;
-    std::uint32_t number = 0;  ///< on its lane, from 1
-    Reach reach;               ///< the node itself is among what it says
+    Reach reach;  ///< the node itself is among what it says
   };
 
   bool visit(GraphNode node);

@@ -1,8 +1,12 @@
 #include "allocator/engine/capture/recording.hpp"
 
 #include <algorithm>
+#include <mutex>
+#include <utility>
 
-#include "allocator/engine/core.hpp"
+#include "allocator/engine/giving_back.hpp"
+#include "allocator/engine/reports/reports.hpp"
+#include "allocator/engine/streams/cross_stream.hpp"
 
 namespace cistern {
 namespace {
@@ -21,35 +25,22 @@ Heap* heapWith(const Pool& pool, Stream handle) {
 
 }  // namespace
 
-Recording::Recording(Core& core, Pool& pool)
-    : core_(core),
+Recording::Recording(Engine& engine, Pool& pool)
+    : engine_(engine),
       pool_(pool),
       token_(pool.token()),
       number_(nextRecording()),
-      streams_(core.device, core.streams, pool, number_),
+      streams_(engine.device, engine.streams, pool, number_),
       waiting_(streams_) {}
 
-void Recording::begin(Stream origin, std::uint64_t id) {
-  const MutexLock lock(mutex_);
-  streams_.begin(origin, id);
-}
-
-void Recording::include(Stream stream) {
-  const MutexLock lock(mutex_);
-  streams_.include(stream);
-}
-
-std::uint32_t Recording::numberOf(Stream stream) {
-  const MutexLock lock(mutex_);
-  return streams_.numberOf(stream);
-}
+// ---- Which streams it records -------------------------------------------------------------------
 
 // A device that says no is asked once more; then what was seen before holds. What the graph uses
 // must not come from elsewhere: nothing would keep it in place.
 bool Recording::covers(Stream stream) {
-  Result<CaptureInfo> info = core_.device.captureInfo(stream);
+  Result<CaptureInfo> info = engine_.device.captureInfo(stream);
   if (!info && info.error().kind != ErrorKind::kInvalidHandle)
-    info = core_.device.captureInfo(stream);
+    info = engine_.device.captureInfo(stream);
   if (!info && info.error().kind == ErrorKind::kInvalidHandle) return false;
   const CaptureInfo now = info ? info.value() : CaptureInfo{CaptureStatus::kInvalidated, 0};
   const MutexLock lock(mutex_);
@@ -70,53 +61,75 @@ void Recording::endPart(RecordedStreams::Seen& of) {
   RecordedStreams::endPart(of);
 }
 
-Recording::Freed Recording::free(Heap& heap, const HeapSegment& segment, Address address,
-                                 const void* caller) noexcept {
-  const MutexLock lock(mutex_);
-  if (over_) return {Freed::How::kOver, nullptr, {}};
-  Freed freed;
-  RecordedStreams::Seen* of = nullptr;
-  bool ours = false, present = false;
+// ---- Memory -------------------------------------------------------------------------------------
+
+// What was not allocated in the capture has been used by work that is queued, not recorded: it is
+// free when that is complete, and until then it must not lie beside what the capture frees. A wrong
+// free is told without a lock.
+bool Recording::free(Heap& heap, const HeapSegment& segment, Address address,
+                     const void* caller) noexcept {
+  Block* block = nullptr;
+  StreamUses users;
+  bool ours = false;
   {
-    const MutexLock heap_lock(heap.mutex());
-    Block* const block = freed.block = heap.find(segment, address);
-    if (block == nullptr) return {Freed::How::kNotHeld, nullptr, {}};
-    heap.frees().note(address, block->granules, caller, threadNumber());
-    of = streams_.seen(block->use.stream);
-    ours = streams_.allocated(*block);
-    present = ours && of && of->part && of->part->number == block->epoch;
-    if (present && block->use.uses == nullptr && of->stream == heap.stream()) {
-      heap.release(*block, core_.now());
-    } else {
-      freed.users = heap.setPending(*block);
-      freed.users.add(ours ? block->use.stream : heap.stream());
+    const MutexLock lock(mutex_);
+    if (over_) return false;
+    RecordedStreams::Seen* of = nullptr;
+    bool present = false;
+    {
+      const MutexLock heap_lock(heap.mutex());
+      block = heap.find(segment, address);
+      if (block != nullptr) {
+        heap.frees().note(address, block->granules, caller, threadNumber());
+        of = streams_.seen(block->use.stream);
+        ours = streams_.allocated(*block);
+        present = ours && of && of->part && of->part->number == block->epoch;
+        if (present && block->use.uses == nullptr && of->stream == heap.stream()) {
+          heap.release(*block, engine_.now());
+        } else {
+          users = heap.setPending(*block);
+          users.add(ours ? block->use.stream : heap.stream());
+        }
+      }
     }
+    if (ours && !users.empty()) waiting_.add(*block, users, present);
+    if (present && users.size() <= 1 && engine_.options.reusesAcrossStreams())
+      streams_.noteFree(*of);
   }
-  if (!ours) freed.how = Freed::How::kFromBefore;
-  if (ours && !freed.users.empty()) waiting_.add(*freed.block, freed.users, present);
-  if (present && freed.users.size() <= 1 && core_.options.reusesAcrossStreams())
-    streams_.noteFree(*of);
-  return freed;
+  if (block == nullptr) {
+    reportMisuse(engine_, "free", address);
+  } else if (!ours) {
+    deferFree(engine_, *block, users, true);
+  }
+  return true;
 }
 
-Recording::Left Recording::finish() noexcept {
-  over_ = true;
-  streams_.clear();
-  return waiting_.takeAll();
+void Recording::pin(const Block& block) {
+  const MutexLock lock(mutex_);
+  if (over_) return;  // the graph is made without it
+  heapOf(block).backing().pin(block, number_, pins);
+}
+
+void Recording::learn(Heap& heap) {
+  const MutexLock lock(mutex_);
+  if (over_) return;
+  const MutexLock heap_lock(heap.mutex());
+  Completion& known = heap.completion();
+  if (known.recorded() != number_) known.beginRecording(number_, heap.endedEpoch());
 }
 
 Block* Recording::take(Heap& heap, const Request& request) {
   const MutexLock lock(mutex_);
-  if (over_ || !core_.options.reusesAcrossStreams()) return nullptr;
-  if (Block* block = waiting_.takeOwn(request)) return block;
+  if (over_ || !engine_.options.reusesAcrossStreams()) return nullptr;
+  if (Block* block = waiting_.take(request, nullptr)) return block;
   RecordedStreams::Reach reach;
   if (!mayFind(heap, request) || !streams_.reachOf(request.stream, reach)) return nullptr;
-  waiting_.putBack(heap, reach, core_.now());
+  waiting_.putBack(heap, reach, engine_.now());
   {
     const MutexLock heap_lock(heap.mutex());
     if (Block* block = heap.allocate(request)) return block;
   }
-  if (Block* block = waiting_.take(request, reach)) return block;
+  if (Block* block = waiting_.take(request, &reach)) return block;
   return takeFree(heap, request, reach);
 }
 
@@ -139,6 +152,84 @@ Block* Recording::takeFree(const Heap& heap, const Request& request,
     if (free != nullptr) return owner->allocateFrom(*free, request);
   }
   return nullptr;
+}
+
+// ---- Beginning and ending -----------------------------------------------------------------------
+
+// Free memory that queued work may still use waits, as if it were freed only now. A miss that takes
+// such memory from elsewhere has it in the heap by now, or is told not to.
+void Recording::begin(Heap& heap) {
+  std::vector<Block*> blocks;
+  {
+    const std::unique_lock still = heap.backing().holdStill();
+    const MutexLock lock(heap.mutex());
+    heap.completion().beginRecording(number_, heap.endedEpoch());
+    blocks = incompleteBlocks(heap);
+    for (Block* block : blocks) heap.setAside(*block);
+  }
+  for (Block* block : blocks) deferFree(engine_, *block, {heap.stream()});
+}
+
+// While a capture into a pool is under way, what lies free in the pool is complete, or was freed by
+// the capture. So a stream that joins later may take it, and it does no harm that the two coalesce.
+// What comes back into the pool meanwhile is held to that too: see putBack in cross_stream.cpp.
+// Pages go home first: what captures have in common then needs the same windows, which are mapped.
+void Recording::prepare(Stream origin) {
+  flushCaches(engine_);
+  for (Heap* heap :
+       engine_.heaps.all()) {  // while it can be asked: a captured stream does not tell
+    if (!heap->pool().givesTo(pool_, false)) continue;
+    heap->stream() == origin ? engine_.progress.refresh(*heap)
+                             : engine_.progress.refreshByEvent(*heap);
+  }
+  pool_.setRecording(shared_from_this());
+  try {
+    for (Heap* heap : pool_.heaps()) {
+      begin(*heap);
+      if (heap->onPages()) atLowWater(engine_, *heap);
+    }
+  } catch (...) {
+    pool_.forEachHeap([&](Heap& heap) {
+      const MutexLock lock(heap.mutex());
+      (void)heap.completion().endRecording(number_);
+    });
+    pool_.setRecording(nullptr);
+    throw;
+  }
+  engine_.progress.captureBegins();
+}
+
+// If work still uses a mapping that a page has left, only the free blocks are marked complete, not
+// the epochs.
+void Recording::end(Heap& heap) noexcept {
+  const std::unique_lock still = heap.backing().holdStill();
+  const MutexLock lock(heap.mutex());
+  Completion& known = heap.completion();
+  if (!known.endRecording(number_)) return;  // a stream has come in at this moment, with nothing
+  const bool left_behind = heap.backing().leftInUse(heap, known.beforeRecording());
+  left_behind ? noteFreeComplete(heap) : known.noteComplete(heap.endedEpoch());
+}
+
+// Under the recording's lock the capture ends for all heaps: a free comes before or after, never
+// halfway. What the capture recorded has not run, so nothing waits for it. But what else was queued
+// on streams that it did not record may have used a block.
+Pins Recording::end() noexcept {
+  engine_.progress.captureEnds();
+  Pins touched;
+  WaitingFrees::Left left;
+  {
+    const MutexLock lock(mutex_);
+    over_ = true;
+    streams_.clear();
+    left = waiting_.takeAll();
+    touched = std::exchange(pins, {});
+    pool_.forEachHeap([&](Heap& heap) { end(heap); });
+  }
+  pool_.setRecording(nullptr);
+  while (Block* block = left.free.pop()) putBack(engine_, {block});
+  for (const auto& [block, streams] : left.outside) deferFree(engine_, *block, streams);
+  while (Block* block = left.unknown.pop()) engine_.pending.addUnknown(*block);
+  return touched;
 }
 
 }  // namespace cistern

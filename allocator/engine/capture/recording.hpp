@@ -18,6 +18,10 @@
 // stream has left a part, what it has freed in it is kept apart until the capture is over: from the
 // next part, and from other work in the pool on that stream.
 //
+// A request of a capture gives nothing back to the device, and puts nothing into the graph. It
+// waits in one case: the captured stream has the handle of a forgotten one whose work is not
+// complete.
+//
 // Locks: mutex() guards everything here but what is said to be otherwise. It comes before the
 // backing's and heaps'. Device calls that ask for frontiers are made under it, none under a heap's.
 #pragma once
@@ -32,59 +36,60 @@
 
 namespace cistern {
 
-struct Core;
+struct Engine;
 
-class Recording {
+/// Made by std::make_shared. Thread-safe; nothing here may be called with a heap's lock held.
+class Recording : public std::enable_shared_from_this<Recording> {
  public:
-  Recording(Core& core, Pool& pool);
+  Recording(Engine& engine, Pool& pool);
 
   Pool& pool() const { return pool_; }
-  std::uint32_t number() const { return number_; }
-  /// The number of the part that the stream records: number(), or a body's. Pre: covers(stream) was
-  /// true.
-  std::uint32_t numberOf(Stream stream);
   Mutex& mutex() CISTERN_TSA(lock_returned(mutex_)) { return mutex_; }
-  bool over() const CISTERN_REQUIRES(mutex_) { return over_; }
 
   // ---- Which streams it records
 
+  /// The pool is captured into from now on. `origin` is not recorded yet. Once, before begin().
+  /// Throws std::bad_alloc; then it is as if nothing had begun.
+  void prepare(Stream origin);
   /// The device has begun to record `origin`, and calls the capture `id`. Once.
-  void begin(Stream origin, std::uint64_t id);
+  void begin(Stream origin, std::uint64_t id) {
+    const MutexLock lock(mutex_);
+    streams_.begin(origin, id);
+  }
   /// What is allocated on `stream` belongs to this capture too, although the device records it as
   /// part of another: the body of a conditional node.
-  void include(Stream stream);
+  void include(Stream stream) {
+    const MutexLock lock(mutex_);
+    streams_.include(stream);
+  }
   /// Whether what is allocated on the stream now belongs to this capture. Asks the device. Throws
   /// std::bad_alloc, changing nothing.
   bool covers(Stream stream);
+  /// The number of the part that the stream records: the capture's own, or a body's. Pre:
+  /// covers(stream) was true.
+  std::uint32_t numberOf(Stream stream) {
+    const MutexLock lock(mutex_);
+    return streams_.numberOf(stream);
+  }
+  /// The capture is over. Returns what it has touched, which stays where it is until Engine::unpin.
+  Pins end() noexcept;
 
   // ---- Memory
 
+  /// A heap of the pool may be made meanwhile: before it hands out memory it learns of the capture.
+  void learn(Heap& heap);
   /// A block that other streams of the capture have used, where the graph's order allows this one's
   /// to have it; null for none. The device is asked only if there is something to find. `heap` is
   /// the stream's, and has nothing free. Throws std::bad_alloc.
   Block* take(Heap& heap, const Request& request);
-
-  /// What has become of a free.
-  struct Freed {
-    enum class How : std::uint8_t {
-      kDone,
-      kNotHeld,     ///< there is no such block
-      kFromBefore,  ///< it is not the capture's: `block` is pending, and waits for `users`
-      kOver,        ///< the capture is over: the free is an ordinary one
-    };
-    How how = How::kDone;
-    Block* block = nullptr;
-    StreamUses users;
-  };
-  /// A free of what the capture has allocated is free memory at once if its heap's stream alone has
-  /// used it; else it waits here. Where the host is short of memory, nobody gets it before the
-  /// capture is over.
-  Freed free(Heap& heap, const HeapSegment& segment, Address address, const void* caller) noexcept
+  /// The graph knows the block's address: its memory stays where it is. Throws std::bad_alloc; then
+  /// the block is the caller's to free.
+  void pin(const Block& block);
+  /// A free in a heap of the pool. What the capture has allocated is free memory at once if its
+  /// heap's stream alone has used it; else it waits here. Where the host is short of memory, nobody
+  /// gets it before the capture is over. False, and nothing was done, when it is over already.
+  bool free(Heap& heap, const HeapSegment& segment, Address address, const void* caller) noexcept
       CISTERN_EXCLUDES(mutex_);
-
-  using Left = WaitingFrees::Left;
-  /// The capture is over. Returns all that has waited.
-  Left finish() noexcept CISTERN_REQUIRES(mutex_);
 
   /// Bytes of pages that were moved for it. Guarded by the backing's lock.
   std::atomic<std::uint64_t> moved{0};
@@ -95,12 +100,14 @@ class Recording {
   std::vector<std::shared_ptr<void>> kept CISTERN_GUARDED_BY(mutex_);
 
  private:
+  void begin(Heap& heap);
+  void end(Heap& heap) noexcept;
   void endPart(RecordedStreams::Seen& of) CISTERN_REQUIRES(mutex_);
   bool mayFind(const Heap& heap, const Request& request) CISTERN_REQUIRES(mutex_);
   Block* takeFree(const Heap& heap, const Request& request, const RecordedStreams::Reach& reach)
       CISTERN_REQUIRES(mutex_);
 
-  Core& core_;
+  Engine& engine_;
   Pool& pool_;
   const std::shared_ptr<void> token_;  ///< the pool stays while this is there
   const std::uint32_t number_;

@@ -24,19 +24,6 @@ void RecordedStreams::begin(Stream origin, std::uint64_t id) {
   streams_.push_back({origin, &parts_.front()});
 }
 
-void RecordedStreams::include(Stream stream) {
-  if (Seen* const of = seen(stream)) {
-    of->included = true;
-  } else {
-    streams_.push_back({stream, nullptr, true});
-  }
-}
-
-void RecordedStreams::clear() {
-  streams_.clear();
-  parts_.clear();
-}
-
 // A capture that an earlier call has broken has no id any more; its streams are known.
 bool RecordedStreams::records(Stream stream, const CaptureInfo& info) {
   if (parts_.empty() || info.status == CaptureStatus::kNone) return false;
@@ -53,12 +40,6 @@ void RecordedStreams::beginPart(Seen& of, std::uint64_t id) {
                    ? *known
                    : parts_.emplace_back(Part{id, nextRecording(), CaptureOrder(device_)});
   of.part = &part;
-}
-
-void RecordedStreams::endPart(Seen& of) {
-  of.part = nullptr;
-  of.marks.clear();
-  of.unmarked = 0;
 }
 
 // ---- Marks -------------------------------------------------------------------------------------
@@ -113,17 +94,6 @@ void RecordedStreams::noteFree(Seen& of) noexcept {
 void RecordedStreams::markForOthers(Seen& of) noexcept {
   of.share = kFreesOfAMark;
   if (of.unmarked > 0) (void)mark(of.stream);
-}
-
-bool RecordedStreams::follows(const Reach& reach, const Mark& mark) {
-  return std::ranges::all_of(
-      mark.nodes, [&](GraphNode node) { return reach.part->order.follows(reach.lanes, node); });
-}
-
-bool RecordedStreams::follows(const Reach& reach, const Point& point) {
-  const std::vector<Mark>& marks = point.of->marks;
-  return point.of->part == reach.part && point.mark < marks.size() &&
-         follows(reach, marks[point.mark]);
 }
 
 Epochs RecordedStreams::followed(Heap& heap, const Reach& reach) {

@@ -58,9 +58,15 @@ class RecordedStreams {
 
   /// The device has begun to record `origin`, and calls the capture `id`.
   void begin(Stream origin, std::uint64_t id);
-  void include(Stream stream);
+  void include(Stream stream) {
+    Seen* const of = seen(stream);
+    (of ? *of : streams_.emplace_back(Seen{stream, nullptr})).included = true;
+  }
   /// Forgets all streams and parts.
-  void clear();
+  void clear() {
+    streams_.clear();
+    parts_.clear();
+  }
 
   /// Null for a stream that the capture does not know. It stays where it is.
   Seen* seen(Stream stream) {
@@ -70,7 +76,11 @@ class RecordedStreams {
   /// Whether the capture records a stream of which the device says this.
   bool records(Stream stream, const CaptureInfo& info);
   /// The stream records its part no more, and no other yet.
-  static void endPart(Seen& of);
+  static void endPart(Seen& of) {
+    of.part = nullptr;
+    of.marks.clear();
+    of.unmarked = 0;
+  }
   /// The stream records the part with that id from now on, with no mark yet.
   void beginPart(Seen& of, std::uint64_t id);
   /// The number of the part that the stream records.
@@ -94,13 +104,20 @@ class RecordedStreams {
   /// Another stream asks what this one has freed.
   void markForOthers(Seen& of) noexcept;
   /// Whether what has that reach follows the point.
-  static bool follows(const Reach& reach, const Point& point);
+  static bool follows(const Reach& reach, const Point& point) {
+    const std::vector<Mark>& marks = point.of->marks;
+    return point.of->part == reach.part && point.mark < marks.size() &&
+           follows(reach, marks[point.mark]);
+  }
   /// The epochs of the heap's free blocks that may be taken with that reach, apart from those that
   /// are complete.
   Epochs followed(Heap& heap, const Reach& reach) CISTERN_REQUIRES(heap.mutex());
 
  private:
-  static bool follows(const Reach& reach, const Mark& mark);
+  static bool follows(const Reach& reach, const Mark& mark) {
+    return std::ranges::all_of(
+        mark.nodes, [&](GraphNode node) { return reach.part->order.follows(reach.lanes, node); });
+  }
   bool frontierOf(Stream stream, Nodes& nodes);
 
   Device& device_;

@@ -74,20 +74,10 @@ WaitingFrees::Left WaitingFrees::takeAll() noexcept {
 
 // ---- Blocks leave ------------------------------------------------------------------------------
 
-bool WaitingFrees::follows(const Reach& reach, const Waiting& waiting) {
-  return std::ranges::all_of(waiting.points, [&](const RecordedStreams::Point& point) {
-    return RecordedStreams::follows(reach, point);
-  });
-}
-
 void WaitingFrees::markForOthers(const Queue& queue) noexcept {
   if (queue.blocks.empty()) return;
   const RecordedStreams::Point& last = queue.blocks.back().points.front();
   if (last.mark == last.of->marks.size()) streams_.markForOthers(*last.of);
-}
-
-std::deque<WaitingFrees::Waiting>::const_iterator WaitingFrees::endOfLook(const Queue& queue) {
-  return queue.blocks.begin() + std::ptrdiff_t(std::min(queue.blocks.size(), kLookedAt));
 }
 
 bool WaitingFrees::mayServe(const Heap& heap, const Request& request) const {
@@ -98,11 +88,15 @@ bool WaitingFrees::mayServe(const Heap& heap, const Request& request) const {
   });
 }
 
-template <class MayHave>
-Block* WaitingFrees::takeBest(const Request& request, MayHave may_have) {
+Block* WaitingFrees::take(const Request& request, const Reach* reach) {
+  const auto may_have = [&](const Queue& queue, const Waiting& one) {
+    if (reach != nullptr) return follows(*reach, one);
+    return queue.users.size() == 1 && queue.users.front() == request.stream;
+  };
   Queue* from = nullptr;
   std::deque<Waiting>::const_iterator best;
   for (Queue& queue : queues_) {
+    if (reach != nullptr) markForOthers(queue);
     const auto end = endOfLook(queue);
     for (auto it = queue.blocks.cbegin(); it != end && may_have(queue, *it); ++it) {
       if (!fits(*it->block, request)) continue;
@@ -117,17 +111,6 @@ Block* WaitingFrees::takeBest(const Request& request, MayHave may_have) {
   const MutexLock lock(from->home->mutex());
   from->home->reissue(*block, request);
   return block;
-}
-
-Block* WaitingFrees::takeOwn(const Request& request) {
-  return takeBest(request, [&](const Queue& queue, const Waiting&) {
-    return queue.users.size() == 1 && queue.users.front() == request.stream;
-  });
-}
-
-Block* WaitingFrees::take(const Request& request, const Reach& reach) {
-  for (const Queue& queue : queues_) markForOthers(queue);
-  return takeBest(request, [&](const Queue&, const Waiting& one) { return follows(reach, one); });
 }
 
 void WaitingFrees::putBack(Heap& heap, const Reach& reach, std::uint64_t tick) noexcept {

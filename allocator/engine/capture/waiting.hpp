@@ -43,11 +43,9 @@ class WaitingFrees {
 
   /// Whether a block waits that is of this heap, or that could serve the request.
   bool mayServe(const Heap& heap, const Request& request) const;
-  /// The best block that no stream but the request's has used; null for none. No order but the
-  /// stream's own is asked for.
-  Block* takeOwn(const Request& request);
-  /// The best block that may be had with that reach; null for none.
-  Block* take(const Request& request, const Reach& reach);
+  /// The best block that may be had with that reach; null for none. Without one: that no stream but
+  /// the request's has used, as no order but the stream's own is asked for.
+  Block* take(const Request& request, const Reach* reach);
   /// Blocks of this heap that may be had with that reach are its free memory again.
   void putBack(Heap& heap, const Reach& reach, std::uint64_t tick) noexcept;
 
@@ -63,12 +61,16 @@ class WaitingFrees {
   };
   static constexpr std::size_t kLookedAt = 64;  ///< blocks of each queue, for one request
 
-  static std::deque<Waiting>::const_iterator endOfLook(const Queue& queue);
-  static bool follows(const Reach& reach, const Waiting& waiting);
+  static auto endOfLook(const Queue& queue) {
+    return queue.blocks.begin() + std::ptrdiff_t(std::min(queue.blocks.size(), kLookedAt));
+  }
+  static bool follows(const Reach& reach, const Waiting& waiting) {
+    return std::ranges::all_of(waiting.points, [&](const RecordedStreams::Point& point) {
+      return RecordedStreams::follows(reach, point);
+    });
+  }
   Queue& queueOf(const Block& block, const StreamUses& users);
   void markForOthers(const Queue& queue) noexcept;
-  template <class MayHave>
-  Block* takeBest(const Request& request, MayHave may_have);
 
   RecordedStreams& streams_;
   std::deque<Queue> queues_;

@@ -117,7 +117,7 @@ class Completion {
   /// That mark is about to be made.
   void noteMarkAtFree() noexcept;
 
-  // ---- A capture into the pool. Meanwhile frees are for capture_memory.cpp, and what the stream
+  // ---- A capture into the pool. Meanwhile frees are for recording.cpp, and what the stream
   // has done by now says nothing of what the capture has freed.
 
   /// The number of the one that is under way, or 0.

@@ -32,21 +32,20 @@ void HeapCounts::countBacking(SizeKind kind, std::uint64_t bytes, int sign, bool
 StatArray HeapCounts::usage(SizeKind kind) const {
   const Layout& own = layout(kind);
   StatArray all{};
-  const auto at = [&](Stat stat) -> std::int64_t& { return all[std::size_t(stat)]; };
   for (const Segment* s = own.segments(); s; s = s->next) {
     for (const Block* b = s->first; b; b = b->next) {
       if (b->state() != BlockState::kAllocated) continue;
-      at(Stat::kAllocation) += 1;
-      at(Stat::kAllocatedBytes) += std::int64_t(b->bytes());
-      at(Stat::kRequestedBytes) += std::int64_t(ownership::requested(*b));
+      at(all, Stat::kAllocation) += 1;
+      at(all, Stat::kAllocatedBytes) += std::int64_t(b->bytes());
+      at(all, Stat::kRequestedBytes) += std::int64_t(ownership::requested(*b));
     }
   }
-  at(Stat::kActive) = std::int64_t(own.totals().busy_blocks);
-  at(Stat::kActiveBytes) = std::int64_t(own.totals().busy_bytes);
-  at(Stat::kInactiveSplit) = std::int64_t(own.totals().split_free_blocks);
-  at(Stat::kInactiveSplitBytes) = std::int64_t(own.totals().split_free_bytes);
-  at(Stat::kSegment) = std::int64_t(backing_[std::size_t(kind)].pieces);
-  at(Stat::kReservedBytes) = std::int64_t(backing_[std::size_t(kind)].bytes);
+  at(all, Stat::kActive) = std::int64_t(own.totals().busy_blocks);
+  at(all, Stat::kActiveBytes) = std::int64_t(own.totals().busy_bytes);
+  at(all, Stat::kInactiveSplit) = std::int64_t(own.totals().split_free_blocks);
+  at(all, Stat::kInactiveSplitBytes) = std::int64_t(own.totals().split_free_bytes);
+  at(all, Stat::kSegment) = std::int64_t(backing_[std::size_t(kind)].pieces);
+  at(all, Stat::kReservedBytes) = std::int64_t(backing_[std::size_t(kind)].bytes);
   return all;
 }
 

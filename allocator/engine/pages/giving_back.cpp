@@ -2,7 +2,7 @@
 // page_backing.hpp; release.cpp takes them out of their heaps.
 #include <algorithm>
 
-#include "allocator/engine/core.hpp"
+#include "allocator/engine/engine.hpp"
 #include "allocator/engine/pages/page_backing.hpp"
 #include "allocator/engine/pages/parking.hpp"
 #include "allocator/engine/pages/release.hpp"
@@ -13,7 +13,7 @@ using namespace pages;
 
 namespace {
 
-bool streamIsDead(Core& core, const Heap& heap) {
+bool streamIsDead(Engine& core, const Heap& heap) {
   const Stream stream = heap.stream();
   const auto refused = [&] {
     const Result<CaptureInfo> info = core.device.captureInfo(stream);

@@ -1,10 +1,10 @@
 #include "allocator/engine/pages/ground.hpp"
 
-#include "allocator/engine/core.hpp"
+#include "allocator/engine/engine.hpp"
 
 namespace cistern::pages {
 
-Ground::Ground(Core& on, Counters& c)
+Ground::Ground(Engine& on, Counters& c)
     : core(on), counters(c), table(&on.log), cost(on.options.recycle_budget) {}
 
 void Ground::refresh(Heap& heap) {

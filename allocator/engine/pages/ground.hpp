@@ -1,7 +1,7 @@
 // What everything in this folder works on: one of them an allocator, guarded by the backing's lock,
 // which is held through a whole miss, device calls included. Mapping calls of several threads run
 // one after another in the driver anyway, and none of them waits for the device.
-// Lock order: this one, then that for several heaps (Core::heaps_mutex), then heaps'. None of a
+// Lock order: this one, then that for several heaps (Engine::heaps_mutex), then heaps'. None of a
 // heap's is held during a device call.
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace cistern {
 
-struct Core;
+struct Engine;
 
 /// Whose pages may come to serve a miss, apart from new ones and the heap's own.
 enum class PagesFrom : std::uint8_t {
@@ -36,9 +36,9 @@ struct Counters {
 };
 
 struct Ground {
-  Ground(Core& core, Counters& counters);
+  Ground(Engine& core, Counters& counters);
 
-  Core& core;
+  Engine& core;
   Counters& counters;
   MappingTable table;
   CostLoop cost;

@@ -1,6 +1,6 @@
 #include "allocator/engine/pages/homing.hpp"
 
-#include "allocator/engine/core.hpp"
+#include "allocator/engine/engine.hpp"
 #include "allocator/engine/pages/parking.hpp"
 #include "allocator/engine/pages/placing.hpp"
 

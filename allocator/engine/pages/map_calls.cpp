@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "allocator/engine/core.hpp"
+#include "allocator/engine/engine.hpp"
 
 namespace cistern::pages {
 namespace {

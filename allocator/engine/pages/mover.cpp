@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "allocator/engine/capture/recording.hpp"
-#include "allocator/engine/core.hpp"
+#include "allocator/engine/engine.hpp"
 #include "allocator/engine/heap/heap_locks.hpp"
 #include "allocator/engine/pages/map_calls.hpp"
 #include "allocator/engine/pages/parking.hpp"

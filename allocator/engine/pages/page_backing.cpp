@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "allocator/base/process.hpp"
-#include "allocator/engine/core.hpp"
+#include "allocator/engine/engine.hpp"
 #include "allocator/engine/pages/homing.hpp"
 #include "allocator/engine/pages/mover.hpp"
 #include "allocator/engine/pages/ranges.hpp"
@@ -18,7 +18,7 @@ bool PageBacking::supportedBy(const Device& device) {
   return capability.supported && capability.granularity != 0 && kUnit % capability.granularity == 0;
 }
 
-PageBacking::PageBacking(Core& core)
+PageBacking::PageBacking(Engine& core)
     : MemoryBacking(true),
       core_(core),
       ground_(core, counters_),

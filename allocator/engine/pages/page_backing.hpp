@@ -15,7 +15,7 @@ namespace cistern {
 /// Thread-safe. No function may be called with a heap's lock held.
 class PageBacking final : public MemoryBacking {
  public:
-  explicit PageBacking(Core& core);
+  explicit PageBacking(Engine& core);
 
   /// Whether the device can do what it takes.
   static bool supportedBy(const Device& device);
@@ -73,7 +73,7 @@ class PageBacking final : public MemoryBacking {
   std::uint64_t releaseSpares() CISTERN_REQUIRES(mutex_);
   pages::Background::Next unmapSome();
 
-  Core& core_;
+  Engine& core_;
   pages::Counters counters_;
   mutable Mutex mutex_;
   pages::Ground ground_ CISTERN_GUARDED_BY(mutex_);

@@ -1,6 +1,6 @@
 // What always holds of a backing at rest: see page.hpp and parking.hpp.
 #include "allocator/base/check.hpp"
-#include "allocator/engine/core.hpp"
+#include "allocator/engine/engine.hpp"
 #include "allocator/engine/pages/page_backing.hpp"
 
 namespace cistern {

@@ -4,7 +4,7 @@
 #include <bit>
 #include <cmath>
 
-#include "allocator/engine/core.hpp"
+#include "allocator/engine/engine.hpp"
 
 namespace cistern::pages {
 namespace {

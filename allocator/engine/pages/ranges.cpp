@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "allocator/engine/core.hpp"
+#include "allocator/engine/engine.hpp"
 
 namespace cistern::pages {
 namespace {
@@ -19,7 +19,7 @@ std::uint64_t unitsFor(std::uint64_t bytes) { return (bytes + kUnit - 1) / kUnit
 // Many heaps share what addresses there are: each range more is content with less. All together
 // then take as the logarithm of their number: 86 times the most for 200,000, of 128 TiB.
 PageRange* openRange(Ground& ground, Heap& heap, SizeKind kind, std::uint64_t least) {
-  Core& core = ground.core;
+  Engine& core = ground.core;
   const std::uint64_t most = std::min(kReservedTimes * core.device_total, kMostReserved);
   const std::uint64_t share = roundUp(most / (1 + ground.table.ranges().size() / 8), kUnit);
   std::uint64_t bytes = std::max(share, least);

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "allocator/engine/core.hpp"
+#include "allocator/engine/engine.hpp"
 #include "allocator/engine/pages/parking.hpp"
 #include "allocator/engine/pages/placing.hpp"
 

@@ -4,7 +4,7 @@
 #include <tuple>
 
 #include "allocator/engine/capture/recording.hpp"
-#include "allocator/engine/core.hpp"
+#include "allocator/engine/engine.hpp"
 #include "allocator/engine/pages/page_size.hpp"
 #include "allocator/engine/pages/parking.hpp"
 #include "allocator/engine/pages/placing.hpp"

@@ -1,7 +1,7 @@
 #include "allocator/engine/pages/unmap_later.hpp"
 
 #include "allocator/device/background.hpp"
-#include "allocator/engine/core.hpp"
+#include "allocator/engine/engine.hpp"
 #include "allocator/engine/pages/release.hpp"
 
 namespace cistern::pages {

@@ -13,19 +13,23 @@ Pool& PoolTable::open(MempoolId_t id, const PoolTraits& traits) {
   });
   Pool* pool = spare != pools_.end() ? spare->get() : nullptr;
   if (pool == nullptr) {
-    pools_.push_back(std::make_unique<Pool>(false, core_.rules, core_.backing()));
+    pools_.push_back(std::make_unique<Pool>(false, engine_.rules, engine_.backing()));
     pool = pools_.back().get();
   }
-  const SizeRules& rules = traits.no_split ? core_.whole_rules
-                           : traits.source ? core_.segment_rules
-                                           : core_.rules;
-  pool->open(id, traits, rules, traits.needsSegments() ? core_.segments : core_.backing());
+  const SizeRules& rules = traits.no_split ? engine_.whole_rules
+                           : traits.source ? engine_.segment_rules
+                                           : engine_.rules;
+  pool->open(id, traits, rules, traits.needsSegments() ? engine_.segments : engine_.backing());
   return *pool;
+}
+
+bool PoolTable::setNoSplit(Pool& pool) {
+  return pool.change(engine_.whole_rules, engine_.segments);
 }
 
 // No stream is asked: by the time that a pool's last user lets go, its streams may be gone.
 void PoolTable::drain(Pool& pool) {
-  pool.forEachHeap([this](Heap& heap) { core_.progress.refreshByEvent(heap); });
+  pool.forEachHeap([this](Heap& heap) { engine_.progress.refreshByEvent(heap); });
   pool.drain();
 }
 
@@ -33,9 +37,9 @@ void PoolTable::drain(Pool& pool) {
 // takes its last segment back.
 bool PoolTable::closeHeaps(Pool& pool) noexcept {
   bool empty = true;
-  pool.forEachHeap([&](Heap& heap) { empty = empty && holdsNothing(core_, heap); });
+  pool.forEachHeap([&](Heap& heap) { empty = empty && holdsNothing(engine_, heap); });
   empty = empty && !pool.visited();
-  while (Heap* heap = empty ? pool.heapAt(0) : nullptr) empty = core_.heaps.park(*heap);
+  while (Heap* heap = empty ? pool.heapAt(0) : nullptr) empty = engine_.heaps.park(*heap);
   return empty;
 }
 
@@ -61,19 +65,9 @@ bool PoolTable::anyLenders(const Request& request) const {
 
 // ---- The router --------------------------------------------------------------------------------
 
-void PoolTable::keepRouter(std::shared_ptr<Router> router) {
-  const MutexLock lock(mutex_);
-  routers_.push_back(std::move(router));
-}
-
 void PoolTable::setRouter(Router* router) {
   router_.store(router, std::memory_order_release);
-  core_.caches.setRouted(router != nullptr);
-}
-
-Route PoolTable::route(Stream stream) {
-  Router* const router = router_.load(std::memory_order_acquire);
-  return router ? router->route(stream) : Route{};
+  engine_.caches.setRouted(router != nullptr);
 }
 
 }  // namespace cistern

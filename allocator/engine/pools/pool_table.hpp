@@ -8,18 +8,21 @@
 #include <memory>
 #include <vector>
 
-#include "allocator/engine/core.hpp"
+#include "allocator/base/mutex.hpp"
+#include "allocator/engine/pools/pool.hpp"
 
 namespace cistern {
 
+struct Engine;
+
 class PoolTable {
  public:
-  explicit PoolTable(Core& core) : core_(core) {}
+  explicit PoolTable(Engine& engine) : engine_(engine) {}
 
   /// A new live pool. Throws std::bad_alloc, changing nothing.
   Pool& open(MempoolId_t id, const PoolTraits& traits);
   /// The pool's blocks take whole segments from now on. False when it has memory already.
-  bool setNoSplit(Pool& pool) { return pool.change(core_.whole_rules, core_.segments); }
+  bool setNoSplit(Pool& pool);
   /// The pool's last user has let go: what lies free in it is anyone's from now on. Calls no
   /// observer.
   void drain(Pool& pool);
@@ -35,19 +38,25 @@ class PoolTable {
 
   /// Keeps the router as long as the allocator lives: a request that was under way when another was
   /// set may come to it at any time.
-  void keepRouter(std::shared_ptr<Router> router);
+  void keepRouter(std::shared_ptr<Router> router) {
+    const MutexLock lock(mutex_);
+    routers_.push_back(std::move(router));
+  }
   /// Who says which pool a request goes to that names none. Null: all go to the default pool. The
   /// router is kept, or outlives requests that are under way.
   void setRouter(Router* router);
   /// Whether there is one.
   bool routed() const { return router_.load(std::memory_order_relaxed) != nullptr; }
   /// Where a request of the calling thread on the stream goes now.
-  Route route(Stream stream);
+  Route route(Stream stream) {
+    Router* const router = router_.load(std::memory_order_acquire);
+    return router ? router->route(stream) : Route{};
+  }
 
  private:
   bool closeHeaps(Pool& pool) noexcept;
 
-  Core& core_;
+  Engine& engine_;
   std::atomic<Router*> router_{nullptr};
   mutable Mutex mutex_;
   std::vector<std::unique_ptr<Pool>> pools_ CISTERN_GUARDED_BY(mutex_);

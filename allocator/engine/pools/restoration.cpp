@@ -23,6 +23,7 @@
 #include "allocator/base/check.hpp"
 #include "allocator/engine/heap/heap_locks.hpp"
 #include "allocator/engine/pages/comeback.hpp"
+#include "allocator/engine/slow_path.hpp"
 
 namespace cistern {
 namespace {
@@ -45,8 +46,8 @@ bool isUsedElsewhere(const Block& block) {
 class Restoration {
  public:
   /// Pre: `wanted` is in order.
-  Restoration(Core& core, Pool& pool, const std::vector<LiveBlock>& wanted)
-      : core_(core), pool_(pool), wanted_(wanted) {}
+  Restoration(Engine& engine, Pool& pool, const std::vector<LiveBlock>& wanted)
+      : engine_(engine), pool_(pool), wanted_(wanted) {}
 
   Restored run();
 
@@ -59,17 +60,13 @@ class Restoration {
     Stream later;
     EpochMark until{};
   };
-  struct Making {
-    const LiveBlock* wanted;
-    HeapSegment* segment;
-  };
 
   void findForgotten();
   bool tryNow();
   void order(Need need);
   // Pre: the locks of all the pool's heaps are held, and the backing's if they are on pages.
   void look();
-  void compare(std::vector<bool>& there);
+  void compare();
   bool holds(const Heap* heap) const;
   void checkPlace(const LiveBlock& wanted);
   void checkPages(const LiveBlock& wanted, HeapSegment& place);
@@ -79,31 +76,37 @@ class Restoration {
   void prepare();
   void carryOut() noexcept;
   void letGo(Block& block) noexcept;
-  void make(const Making& making) noexcept;
+  void make(const LiveBlock& block) noexcept;
 
-  Core& core_;
+  Engine& engine_;
   Pool& pool_;
   const std::vector<LiveBlock>& wanted_;
   std::map<Stream, bool> forgotten_;  ///< of the streams of `wanted_`
   std::vector<Heap*> heaps_;          ///< of the pool, and locked, during a look
   // What is to be done, as the last look has found it.
   std::map<Address, Block*> leaving_;
-  std::vector<Making> making_;
+  std::vector<const LiveBlock*> making_;
   std::vector<Need> needs_;
   pages::Comeback comeback_;
   std::vector<Need> ordered_;  ///< what the device sees to by now
   Restored restored_;
+  std::vector<Address> used_elsewhere_;  ///< of what leaves
 };
 
 // What has changed is said without host memory.
 Restored Restoration::run() {
-  const std::unique_lock still = pool_.backing().holdStill();
-  findForgotten();
-  if (tryNow()) return std::move(restored_);
-  for (const Need& need : needs_) core_.progress.refresh(*need.heap);
-  if (tryNow()) return std::move(restored_);
-  for (const Need& need : needs_) order(need);
-  if (!tryNow()) refuse(*needs_.front().wanted, kInUse);
+  {
+    const std::unique_lock still = pool_.backing().holdStill();
+    findForgotten();
+    bool done = tryNow();
+    if (!done) {
+      for (const Need& need : needs_) engine_.progress.refresh(*need.heap);
+      done = tryNow();
+    }
+    for (const Need& need : needs_) order(need);
+    if (!done && !tryNow()) refuse(*needs_.front().wanted, kInUse);
+  }
+  for (const Address address : used_elsewhere_) slow_path::freeAt(engine_, address, nullptr);
   return std::move(restored_);
 }
 
@@ -113,15 +116,15 @@ void Restoration::findForgotten() {
   for (const LiveBlock& block : wanted_) {
     const auto [it, fresh] = forgotten_.try_emplace(block.stream);
     if (!fresh) continue;
-    it->second = core_.streams.ask(
+    it->second = engine_.streams.ask(
         block.stream, [] { return false; }, [](const SharedStreamEnd&) { return true; });
   }
 }
 
 bool Restoration::tryNow() {
-  const MutexLock holding_several(core_.heaps_mutex);
+  const MutexLock holding_several(engine_.heaps_mutex);
   heaps_ = pool_.heaps();
-  const HeapLocks locks(core_.heaps_mutex, heaps_);
+  const HeapLocks locks(engine_.heaps_mutex, heaps_);
   look();
   if (!needs_.empty()) return false;
   prepare();
@@ -136,9 +139,9 @@ void Restoration::order(Need need) {
     const MutexLock lock(need.heap->mutex());
     need.until = need.heap->endedEpoch();
   }
-  const RelaxedCaptureMode relaxed(core_.device);
+  const RelaxedCaptureMode relaxed(engine_.device);
   const Stream earlier = need.heap->stream();
-  if (core_.progress.idle(earlier) || core_.progress.orderAfter(need.later, earlier))
+  if (engine_.progress.idle(earlier) || engine_.progress.orderAfter(need.later, earlier))
     ordered_.push_back(need);
 }
 
@@ -151,27 +154,25 @@ void Restoration::look() {
   making_.clear();
   needs_.clear();
   comeback_ = {};
-  std::vector<bool> there(wanted_.size());
-  compare(there);
-  for (std::size_t i = 0; i < wanted_.size(); ++i) {
-    if (!there[i]) checkPlace(wanted_[i]);
-  }
+  compare();
+  for (const LiveBlock* wanted : making_) checkPlace(*wanted);
 }
 
-void Restoration::compare(std::vector<bool>& there) {
+void Restoration::compare() {
   for (Heap* heap : heaps_) {
     heap->mutex().assertHeld();
     if (&heap->pool() != &pool_) continue;  // it has left since the heaps were listed
     if (heap->completion().recorded())
       throw PoolError("cannot be set back while it is captured into");
-    forEachHeld(*heap, [&](const LiveBlock& live, Block& block) {
-      const auto it = std::ranges::lower_bound(wanted_, live.address, {}, &LiveBlock::address);
-      if (it != wanted_.end() && *it == live) {
-        there[std::size_t(it - wanted_.begin())] = true;
-      } else {
-        leaving_[live.address] = &block;
-      }
-    });
+    forEachHeld(*heap, [&](Block& block) { leaving_.emplace(deviceAddress(block), &block); });
+  }
+  for (const LiveBlock& wanted : wanted_) {
+    const auto there = leaving_.find(wanted.address);
+    if (there != leaving_.end() && liveOf(*there->second) == wanted) {
+      leaving_.erase(there);
+    } else {
+      making_.push_back(&wanted);
+    }
   }
 }
 
@@ -183,14 +184,13 @@ bool Restoration::holds(const Heap* heap) const {
 // The block's place is the pool's still, or its pages come back to it, and nobody uses it.
 void Restoration::checkPlace(const LiveBlock& wanted) {
   if (forgotten_.at(wanted.stream)) refuse(wanted, kForgotten);
-  const auto [segment, heap] = core_.locate(wanted.address);
+  const auto [segment, heap] = engine_.locate(wanted.address);
   if (!holds(heap)) refuse(wanted, kGone);
   heap->mutex().assertHeld();
   if (!segment->covers(wanted.address, *heap)) refuse(wanted, kGone);
   const Address from = segment->placeOf(wanted.address), to = from + wanted.bytes;
   if (to > segment->end()) refuse(wanted, kGone);
   checkMemory(wanted, *heap, *segment, from, to, {wanted.stream});
-  making_.push_back({&wanted, segment});
   if (heap->onPages()) checkPages(wanted, *segment);
 }
 
@@ -243,54 +243,53 @@ void Restoration::require(const LiveBlock& wanted, Heap& heap, const Block& memo
 // All that may fail comes before anything changes.
 void Restoration::prepare() {
   for (const auto& [address, leaving] : leaving_) restored_.freed.push_back(toPointer(address));
-  for (const Making& making : making_) restored_.made.push_back(toPointer(making.wanted->address));
-  restored_.used_elsewhere.reserve(leaving_.size());
+  for (const LiveBlock* made : making_) restored_.made.push_back(toPointer(made->address));
+  used_elsewhere_.reserve(leaving_.size());
   comeback_.prepare();
   const std::size_t changes = 2 * (making_.size() + comeback_.count());  // at most, in any heap
-  for (const Making& making : making_) {
-    Heap& heap = *making.segment->heap.load(std::memory_order_relaxed);
-    heap.mutex().assertHeld();
-    heap.layout(making.segment->kind).prepareHoles(unsigned(changes));
+  for (const LiveBlock* made : making_) {
+    const auto [segment, heap] = engine_.locate(made->address);
+    heap->mutex().assertHeld();
+    heap->layout(segment->kind).prepareHoles(unsigned(changes));
   }
 }
 
 void Restoration::carryOut() noexcept {
   for (const auto& [address, leaving] : leaving_) letGo(*leaving);
   if (pool_.onPages()) {
-    core_.pages.mutex().assertHeld();
-    core_.pages.bring(comeback_);
+    engine_.pages.mutex().assertHeld();
+    engine_.pages.bring(comeback_);
   }
-  for (const Making& making : making_) make(making);
+  for (const LiveBlock* made : making_) make(*made);
 }
 
 // What other streams use is freed as ever, once the locks are given up.
 void Restoration::letGo(Block& block) noexcept {
   const Address address = deviceAddress(block);
-  if (isUsedElsewhere(block)) return restored_.used_elsewhere.push_back(address);
+  if (isUsedElsewhere(block)) return used_elsewhere_.push_back(address);
   Heap& heap = heapOf(block);
   heap.mutex().assertHeld();
   heap.frees().note(address, block.granules, nullptr, threadNumber());
-  heap.release(block, core_.now());
+  heap.release(block, engine_.now());
 }
 
-void Restoration::make(const Making& making) noexcept {
-  const LiveBlock& block = *making.wanted;
-  const Address place = making.segment->placeOf(block.address);
-  Block* const free = making.segment->covering(place);
+void Restoration::make(const LiveBlock& block) noexcept {
+  const auto [segment, heap] = engine_.locate(block.address);
+  const Address place = segment->placeOf(block.address);
+  Block* const free = segment->covering(place);
   CISTERN_CHECK(free && free->isFree() && place + block.bytes <= free->end());
-  const Request request{block.requested, std::uint32_t(block.bytes >> kGranuleShift),
-                        making.segment->kind, block.stream, &pool_};
-  Heap& heap = heapOf(*free);
-  heap.mutex().assertHeld();
-  heap.allocateFrom(*free, request, place);
+  const Request request{block.requested, std::uint32_t(block.bytes >> kGranuleShift), segment->kind,
+                        block.stream, &pool_};
+  heap->mutex().assertHeld();
+  heap->allocateFrom(*free, request, place);
 }
 
 }  // namespace
 
-Restored restore(Core& core, Pool& pool, const std::vector<LiveBlock>& wanted) {
+Restored restore(Engine& engine, Pool& pool, const std::vector<LiveBlock>& wanted) {
   if (!areLiveBlocks(wanted))
     throw PoolError("cannot be set back: its blocks are not as they were said");
-  return Restoration(core, pool, wanted).run();
+  return Restoration(engine, pool, wanted).run();
 }
 
 }  // namespace cistern

@@ -3,36 +3,36 @@
 
 #include <vector>
 
-#include "allocator/engine/core.hpp"
+#include "allocator/engine/engine.hpp"
 
 namespace cistern {
 
 /// The blocks held in the pool, by address; not what it has lent to the default pool.
-std::vector<LiveBlock> liveBlocks(const Core& core, const Pool& pool);
+std::vector<LiveBlock> liveBlocks(const Engine& engine, const Pool& pool);
 /// Whether liveBlocks can have said that.
 bool areLiveBlocks(const std::vector<LiveBlock>& blocks);
-/// Calls visit(LiveBlock, Block&) for what the pool's users hold in the heap. Pre: its caches are
-/// empty.
+/// What the block is to the pool's user. Pre: its heap's lock is held, and it is allocated.
+inline LiveBlock liveOf(const Block& block) {
+  return {deviceAddress(block), block.bytes(), ownership::requested(block),
+          heapOf(block).streamOf(block)};
+}
+/// Calls visit(Block&) for what the pool's users hold in the heap. Pre: its caches are empty.
 template <class Visit>
 void forEachHeld(Heap& heap, Visit visit) CISTERN_REQUIRES(heap.mutex()) {
   forEachBlock(heap, [&](Block& block) {
-    if (block.state() != BlockState::kAllocated || block.epoch == Request::kLent) return;
-    visit(LiveBlock{deviceAddress(block), block.bytes(), ownership::requested(block),
-                    heap.streamOf(block)},
-          block);
+    if (block.state() == BlockState::kAllocated && block.epoch != Request::kLent) visit(block);
   });
 }
 
 /// What has changed.
 struct Restored {
   std::vector<void*> freed, made;
-  std::vector<Address> used_elsewhere;  ///< of `freed`: for the caller to free
 };
 /// Makes the blocks of `wanted` live in the pool, at their addresses, and no others. What their
 /// streams do from now on comes after all that was done with that memory. Throws std::bad_alloc and
 /// PoolError, changing nothing: the latter when some of the memory is not the pool's any more, that
 /// order cannot be had, a block that is to be made is for a stream that was forgotten and not named
 /// since, a capture into the pool is under way, or `wanted` is not what liveBlocks can have said.
-Restored restore(Core& core, Pool& pool, const std::vector<LiveBlock>& wanted);
+Restored restore(Engine& engine, Pool& pool, const std::vector<LiveBlock>& wanted);
 
 }  // namespace cistern

@@ -1,14 +1,18 @@
 // Functions of the program, and of pools/, that are called when something happens. They are called
 // with no lock held, and while one runs, what it asks for on the same thread does not call it
-// again.
+// again; but what is told of pools is told of every one.
 #pragma once
 
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "allocator/base/mutex.hpp"
+#include "cistern/error.hpp"
 #include "cistern/report.hpp"
 
 namespace cistern {
@@ -43,50 +47,127 @@ class HookScope {
   inline static constinit thread_local const HookScope* innermost_ = nullptr;
 };
 
-/// Thread-safe. Adding or setting throws std::bad_alloc, changing nothing, and InvalidArgument for
-/// an empty function, which only the misuse hook and the tidier may be.
-class Hooks {
+/// The functions that were given with one verb, called in the order in which they came.
+/// Thread-safe.
+template <class Signature>
+class HookList;
+template <class Answer, class... Told>
+class HookList<Answer(Told...)> {
  public:
-  void addReclaim(std::function<bool()> callback);
-  void addOutOfMemory(std::function<void(const OutOfMemoryReport&)> observer);
-  void addPoolReleased(std::function<void(MempoolId_t)> observer);
-  /// Empty: defaultMisuseHook.
-  void setMisuse(MisuseHook hook);
-  /// Returns when no thread is in the former one any more: what that one uses may be destroyed
-  /// then.
-  void setTidier(std::function<bool(Tidying)> tidier);
+  using Hook = std::function<Answer(Told...)>;
 
-  /// Whether any callback has freed something. What one throws leaves this.
-  bool reclaim();
-  /// What an observer throws leaves this, and those after it are not called.
-  void outOfMemory(const OutOfMemoryReport& report);
-  void poolReleased(MempoolId_t id) noexcept;
-  /// The scope that the thread is in is told too (misuse_scope.hpp).
-  void misuse(const Misuse& misuse) const noexcept;
-  /// What the tidier answers; false when there is none.
-  bool tidy(Tidying why);
+  /// `nests`: they are called for what they themselves ask for, too.
+  explicit HookList(const char* verb, bool nests = false) : verb_(verb), nests_(nests) {}
+
+  /// Throws std::bad_alloc and, for an empty function, InvalidArgument, changing nothing.
+  void add(Hook hook) {
+    if (!hook) throw InvalidArgument(std::string(verb_) + ": the function is empty");
+    const MutexLock lock(mutex_);
+    auto longer = std::make_shared<std::vector<Hook>>();
+    if (hooks_) *longer = *hooks_;
+    longer->push_back(std::move(hook));
+    hooks_ = std::move(longer);
+    any_ = true;
+  }
+  /// This one alone from now on; none if it is empty. Throws std::bad_alloc, changing nothing.
+  void set(Hook hook) {
+    Hooks only = hook ? std::make_shared<std::vector<Hook>>(1, std::move(hook)) : nullptr;
+    const MutexLock lock(mutex_);
+    hooks_.swap(only);
+    any_ = hooks_ != nullptr;
+  }
+  /// Returns when no thread is in any of them: what one that was taken away uses may be destroyed
+  /// then.
+  void awaitCalls() const {
+    while (const std::uint32_t calls = calls_) calls_.wait(calls);
+  }
+  /// Whether any has said so, or, where they say nothing, whether there is any. What one throws
+  /// leaves this, and those after it are not called.
+  bool operator()(Told... told) {
+    if (!any_ || (!nests_ && HookScope::inside(this))) return false;
+    const Call call(*this);
+    if (call.hooks == nullptr) return false;
+    bool any = std::is_void_v<Answer>;
+    for (const Hook& hook : *call.hooks) {
+      if constexpr (std::is_void_v<Answer>) {
+        hook(told...);
+      } else {
+        any |= hook(told...);
+      }
+    }
+    return any;
+  }
 
  private:
   /// Replaced whole when one is added, so that to call them takes no copy: a copy of a function may
   /// take host memory, and some are called where there need not be any.
-  template <class Signature>
-  using List = std::shared_ptr<const std::vector<std::function<Signature>>>;
+  using Hooks = std::shared_ptr<const std::vector<Hook>>;
+  struct Call {
+    explicit Call(HookList& list) : of(list), scope(&list) {
+      const MutexLock lock(of.mutex_);
+      hooks = of.hooks_;
+      ++of.calls_;
+    }
+    ~Call() {
+      --of.calls_;
+      of.calls_.notify_all();
+    }
+    Call(const Call&) = delete;
+    Call& operator=(const Call&) = delete;
 
-  template <class Signature>
-  void add(const char* verb, List<Signature>& list, std::function<Signature> hook);
-  template <class Hook>
-  std::shared_ptr<const Hook> current(const std::shared_ptr<const Hook>& hook) const {
-    const MutexLock lock(mutex_);
-    return hook;
-  }
+    HookList& of;
+    const HookScope scope;
+    Hooks hooks;
+  };
 
-  mutable Mutex mutex_;
-  List<bool()> reclaim_;
-  List<void(const OutOfMemoryReport&)> out_of_memory_;
-  List<void(MempoolId_t)> pool_released_;
-  std::shared_ptr<const MisuseHook> misuse_;
-  std::function<bool(Tidying)> tidier_ CISTERN_GUARDED_BY(mutex_);
-  std::atomic<std::uint32_t> tidying_{0};  ///< threads in it
+  const char* const verb_;
+  const bool nests_;
+  Mutex mutex_;
+  Hooks hooks_ CISTERN_GUARDED_BY(mutex_);
+  std::atomic<bool> any_{false};  ///< whether there are: a miss takes no lock to find none
+  std::atomic<std::uint32_t> calls_{0};
 };
+
+/// Those of one allocator.
+struct Hooks {
+  /// Each says whether it has freed something.
+  HookList<bool()> reclaim{"registerReclaimCallback"};
+  HookList<void(const OutOfMemoryReport&)> out_of_memory{"attachOutOfMemoryObserver"};
+  HookList<void(MempoolId_t)> pool_released{"attachPoolReleasedObserver", true};
+  HookList<void(const Misuse&)> misuse{"setMisuseHook", true};
+  HookList<bool(Tidying)> tidy{"setTidier", true};
+};
+
+// ---- Who is told of a misuse --------------------------------------------------------------------
+
+/// Who frees in a call that answers with a status: a misuse of that pointer by this thread is kept
+/// for it. The program's own hook is called all the same; the default one, which prints, is not.
+/// While it lives, a misuse of `pointer` by this thread is noted. Three instructions that write, as
+/// each of the C API's frees has one.
+class MisuseScope {
+ public:
+  explicit MisuseScope(const void* pointer) noexcept : pointer_(pointer), outer_(awaited_) {
+    awaited_ = pointer;
+  }
+  ~MisuseScope() { awaited_ = outer_; }
+  MisuseScope(const MisuseScope&) = delete;
+  MisuseScope& operator=(const MisuseScope&) = delete;
+
+  /// Whether there was one. What hooks do meanwhile with other pointers is not this scope's.
+  bool any() const { return awaited_ != pointer_; }
+  /// The last that this thread was told of. Pre: any().
+  static const Misuse& last();
+
+  /// For tellMisuse: false where nobody on this thread waits to be told of it.
+  static bool tell(const Misuse& misuse) noexcept;
+
+ private:
+  const void* const pointer_;
+  const void* const outer_;
+  inline static constinit thread_local const void* awaited_ = nullptr;
+};
+
+/// Tells the program's hook, or else defaultMisuseHook, and the scope that the thread is in.
+void tellMisuse(HookList<void(const Misuse&)>& hook, const Misuse& misuse) noexcept;
 
 }  // namespace cistern

@@ -1,17 +1,18 @@
 #include "allocator/engine/reports/reports.hpp"
 
 #include <algorithm>
+#include <functional>
 
-#include "allocator/engine/cache/held_caches.hpp"
+#include "allocator/engine/statistics/accounting.hpp"
 
 namespace cistern {
 namespace {
 
-Misuse describe(const Core& core, const char* verb, Address address) {
+Misuse describe(const Engine& engine, const char* verb, Address address) {
   Misuse misuse;
   misuse.verb = verb;
   misuse.pointer = address;
-  const auto [segment, heap] = core.locate(address);
+  const auto [segment, heap] = engine.locate(address);
   if (heap == nullptr) return misuse;
   const MutexLock lock(heap->mutex());
   const HeldCaches held_still(
@@ -33,97 +34,87 @@ Misuse describe(const Core& core, const char* verb, Address address) {
 
 }  // namespace
 
-Inspected inspect(const Core& core, const char* verb, Address address) {
-  const auto [segment, heap] = core.locate(address);
+Inspected inspect(const Engine& engine, const char* verb, Address address) {
+  const auto [segment, heap] = engine.locate(address);
   if (heap != nullptr) {
     const MutexLock lock(heap->mutex());
     if (const Block* block = heap->find(*segment, address)) {
       return {block->bytes(), {toPointer(segment->device_base), segment->bytes}};
     }
   }
-  throw InvalidArgument(describe(core, verb, address).text());
+  throw InvalidArgument(describe(engine, verb, address).text());
 }
 
-bool covers(const Core& core, Address address) {
-  const auto [segment, heap] = core.locate(address);
+bool covers(const Engine& engine, Address address) {
+  const auto [segment, heap] = engine.locate(address);
   if (heap == nullptr) return false;
   const MutexLock lock(heap->mutex());
   return segment->covers(address, *heap);
 }
 
-void reportMisuse(Core& core, const char* verb, Address address) noexcept {
-  core.misuses.fetch_add(1, std::memory_order_relaxed);
-  core.hooks.misuse(describe(core, verb, address));
+void reportMisuse(Engine& engine, const char* verb, Address address) noexcept {
+  engine.misuses.fetch_add(1, std::memory_order_relaxed);
+  tellMisuse(engine.hooks.misuse, describe(engine, verb, address));
 }
 
 namespace {
 
 constexpr std::size_t kHoldersShown = 8;
 
-void keepLargest(std::vector<HolderReport>& holders) {
-  std::sort(holders.begin(), holders.end(), [](const HolderReport& a, const HolderReport& b) {
-    return a.bytes != b.bytes ? a.bytes > b.bytes : a.address < b.address;
-  });
-  if (holders.size() > kHoldersShown) holders.resize(kHoldersShown);
-}
-
-HeapReport reportOf(Heap& heap, std::vector<HolderReport>& holders) {
-  const MutexLock lock(heap.mutex());
-  const HeldCaches held_still(heap);
-  const HeapCounts& counts = heap.counts();
-  const StatArray small = counts.usage(SizeKind::kSmall), large = counts.usage(SizeKind::kLarge);
-  const auto bytes = [&](Stat stat) {
-    return std::uint64_t(small[std::size_t(stat)] + large[std::size_t(stat)]);
-  };
-  HeapReport report;
-  report.pool = heap.pool().id();
-  report.stream = heap.stream();
-  report.reserved = bytes(Stat::kReservedBytes);
-  report.allocated = bytes(Stat::kAllocatedBytes);
-  report.pending = bytes(Stat::kActiveBytes) - report.allocated;
-  report.free = report.reserved - bytes(Stat::kActiveBytes);
-  for (SizeKind kind : kSizeKinds) {
-    report.largest_free =
-        std::max(report.largest_free, largestFree(heap.layout(kind).freeBlocks()));
+HeapReport& heapOf(OutOfMemoryReport& report, const SnapshotSegment& segment) {
+  for (HeapReport& heap : report.heaps) {
+    if (heap.pool == segment.pool && heap.stream == segment.stream) return heap;
   }
-  forEachBlock(heap, [&](const Block& block) {
-    if (block.state() == BlockState::kAllocated)
-      holders.push_back({deviceAddress(block), block.bytes(), heap.streamOf(block)});
-  });
-  return report;
+  return report.heaps.emplace_back(HeapReport{segment.pool, segment.stream});
 }
 
-OutOfMemoryReport describe(const Core& core, const Request& request) {
+void add(OutOfMemoryReport& report, const SnapshotSegment& segment) {
+  HeapReport& heap = heapOf(report, segment);
+  for (const SnapshotBlock& block : segment.blocks) {
+    if (block.use == BlockUse::kUnmapped) continue;
+    heap.reserved += block.bytes;
+    if (block.use == BlockUse::kAllocated) {
+      heap.allocated += block.bytes;
+      report.holders.push_back({block.address, block.bytes, block.stream});
+    } else if (block.use == BlockUse::kPending) {
+      heap.pending += block.bytes;
+    } else {
+      heap.free += block.bytes;
+      heap.largest_free = std::max(heap.largest_free, block.bytes);
+    }
+  }
+}
+
+OutOfMemoryReport describe(Engine& engine, const Request& request) {
   OutOfMemoryReport report;
-  report.device = core.deviceName();
+  report.device = engine.deviceName();
   report.requested = request.bytes;
   report.rounded = std::max(request.rounded(), request.bytes);
   report.segment = std::max(request.pool->backing().leastGrowth(request), report.rounded);
   report.pool = request.pool->id();
   report.stream = request.stream;
-  report.limit = core.limit.limit();
-  for (Heap* heap : core.heaps.all()) {
-    if (heap->pool().stage() == Pool::Stage::kNowhere) continue;
-    report.heaps.push_back(reportOf(*heap, report.holders));
-    report.reserved += report.heaps.back().reserved;
-    report.allocated += report.heaps.back().allocated;
-    keepLargest(report.holders);
+  report.limit = engine.limit.limit();
+  for (const SnapshotSegment& segment : snapshotOf(engine).segments) add(report, segment);
+  for (const HeapReport& heap : report.heaps) {
+    report.reserved += heap.reserved;
+    report.allocated += heap.allocated;
   }
-  std::sort(report.heaps.begin(), report.heaps.end(),
-            [](const HeapReport& a, const HeapReport& b) { return a.reserved > b.reserved; });
-  report.device_total = core.device_total;
-  report.device_error = core.backing().lastError();
-  if (const Result<MemoryInfo> info = core.device.memoryInfo())
+  std::ranges::sort(report.heaps, std::greater(), &HeapReport::reserved);
+  std::ranges::stable_sort(report.holders, std::greater(), &HolderReport::bytes);
+  if (report.holders.size() > kHoldersShown) report.holders.resize(kHoldersShown);
+  report.device_total = engine.device_total;
+  report.device_error = engine.backing().lastError();
+  if (const Result<MemoryInfo> info = engine.device.memoryInfo())
     report.device_free = info.value().free_bytes;
   return report;
 }
 
 }  // namespace
 
-void throwOutOfMemory(Core& core, const Request& request) {
-  core.out_of_memories.fetch_add(1, std::memory_order_relaxed);
-  const OutOfMemoryReport report = describe(core, request);
-  core.hooks.outOfMemory(report);
+void throwOutOfMemory(Engine& engine, const Request& request) {
+  engine.out_of_memories.fetch_add(1, std::memory_order_relaxed);
+  const OutOfMemoryReport report = describe(engine, request);
+  engine.hooks.out_of_memory(report);
   throw OutOfMemory(report);
 }
 

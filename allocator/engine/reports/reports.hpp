@@ -2,7 +2,7 @@
 // heaps' locks, one at a time, and calls hooks of the program with none held. Thread-safe.
 #pragma once
 
-#include "allocator/engine/core.hpp"
+#include "allocator/engine/engine.hpp"
 
 namespace cistern {
 
@@ -11,12 +11,12 @@ struct Inspected {
   BaseAllocation around;
 };
 /// Of a block that the program has. Throws InvalidArgument for any other pointer, which names it.
-Inspected inspect(const Core& core, const char* verb, Address address);
+Inspected inspect(const Engine& engine, const char* verb, Address address);
 /// Whether the address lies in memory of this allocator's.
-bool covers(const Core& core, Address address);
+bool covers(const Engine& engine, Address address);
 /// Tells the misuse hook of a pointer that is no block's that the program has.
-void reportMisuse(Core& core, const char* verb, Address address) noexcept;
+void reportMisuse(Engine& engine, const char* verb, Address address) noexcept;
 /// Tells the observers, and throws OutOfMemory.
-[[noreturn]] void throwOutOfMemory(Core& core, const Request& request);
+[[noreturn]] void throwOutOfMemory(Engine& engine, const Request& request);
 
 }  // namespace cistern

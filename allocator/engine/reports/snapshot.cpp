@@ -22,26 +22,20 @@ BlockUse useOf(const Block& block) {
 }
 
 SnapshotBlock pictureOf(const Heap& heap, const Block& block) {
-  SnapshotBlock picture;
-  picture.address = deviceAddress(block);
-  picture.bytes = block.bytes();
-  picture.use = useOf(block);
-  picture.stream = heap.stream();
-  if (picture.use == BlockUse::kAllocated || picture.use == BlockUse::kPending) {
-    picture.requested = ownership::requested(block);
-    picture.stream = heap.streamOf(block);
-  }
-  return picture;
+  const BlockUse use = useOf(block);
+  const bool used = use == BlockUse::kAllocated || use == BlockUse::kPending;
+  return {deviceAddress(block), block.bytes(), used ? ownership::requested(block) : 0,
+          used ? heap.streamOf(block) : heap.stream(), use};
 }
 
 SnapshotSegment pictureOf(const Heap& heap, const HeapSegment& segment) {
-  SnapshotSegment picture;
-  picture.address = segment.device_base;
-  picture.bytes = segment.bytes;
-  picture.pool = heap.pool().id();
-  picture.stream = heap.stream();
-  picture.kind = segment.kind;
-  picture.in_pages = heap.onPages();
+  SnapshotSegment picture{segment.device_base,
+                          segment.bytes,
+                          heap.pool().id(),
+                          heap.stream(),
+                          segment.kind,
+                          heap.onPages(),
+                          {}};
   for (const Block* block = segment.first; block != nullptr; block = block->next)
     picture.blocks.push_back(pictureOf(heap, *block));
   return picture;
@@ -56,10 +50,10 @@ std::string json(const SnapshotBlock& block) {
 
 }  // namespace
 
-Snapshot snapshotOf(Core& core) {
+Snapshot snapshotOf(Engine& engine) {
   Snapshot snapshot;
-  snapshot.device = core.deviceName();
-  withAllHeaps(core, [&](const std::vector<Heap*>& heaps) {
+  snapshot.device = engine.deviceName();
+  withAllHeaps(engine, [&](const std::vector<Heap*>& heaps) {
     for (Heap* heap : heaps) {
       heap->mutex().assertHeld();
       forEachSegment(*heap, [&](const HeapSegment& segment) {
@@ -72,17 +66,8 @@ Snapshot snapshotOf(Core& core) {
 }
 
 const char* blockUseName(BlockUse use) {
-  switch (use) {
-    case BlockUse::kAllocated:
-      return "allocated";
-    case BlockUse::kPending:
-      return "pending";
-    case BlockUse::kFree:
-      return "free";
-    case BlockUse::kUnmapped:
-      return "unmapped";
-  }
-  return "unknown";
+  static constexpr const char* kNames[] = {"allocated", "pending", "free", "unmapped"};
+  return kNames[std::size_t(use)];
 }
 
 std::string snapshotJson(const Snapshot& snapshot) {

@@ -3,41 +3,38 @@
 #include <algorithm>
 
 #include "allocator/base/check.hpp"
+#include "allocator/engine/pools/restoration.hpp"
 
 namespace cistern {
 
-static std::uint64_t hostBytes(const Core& core) {
-  std::uint64_t bytes = sizeof(Core) - sizeof(core.caches) - sizeof(core.pages) +
-                        core.heaps.hostBytes() + core.map.hostBytes() + core.segments.hostBytes() +
-                        core.totals.hostBytes() + core.caches.hostBytes() + core.pages.hostBytes();
-  for (Heap* heap : core.heaps.all()) {
+static std::uint64_t hostBytes(const Engine& engine) {
+  std::uint64_t bytes = sizeof(Engine) - sizeof(engine.caches) - sizeof(engine.pages) +
+                        engine.heaps.hostBytes() + engine.map.hostBytes() +
+                        engine.segments.hostBytes() + engine.totals.hostBytes() +
+                        engine.caches.hostBytes() + engine.pages.hostBytes();
+  for (Heap* heap : engine.heaps.all()) {
     const MutexLock lock(heap->mutex());
     bytes += heap->hostBytes();
   }
   return bytes;
 }
 
-MemoryStats memoryStats(Core& core) {
-  MemoryStats stats;
-  const Totals::Reading reading = core.totals.read();
-  stats.peaks_exact = reading.peaks_exact;
-  stats.small_pool = reading.small;
-  stats.large_pool = reading.large;
-  stats.all = reading.all;
-  stats.host_bytes = hostBytes(core);
-  stats.num_alloc_retries = core.retries.load();
-  stats.num_ooms = core.out_of_memories.load();
-  stats.num_sync_all_streams = core.waits.load();
-  stats.num_misuses = core.misuses.load();
-  stats.pages = core.pages.counts();
-  stats.num_device_alloc = core.segments.taken() + stats.pages.created;
-  stats.num_device_free = core.segments.returned() + stats.pages.returned;
+MemoryStats memoryStats(Engine& engine) {
+  MemoryStats stats = engine.totals.read();
+  stats.host_bytes = hostBytes(engine);
+  stats.num_alloc_retries = engine.retries.load();
+  stats.num_ooms = engine.out_of_memories.load();
+  stats.num_sync_all_streams = engine.waits.load();
+  stats.num_misuses = engine.misuses.load();
+  stats.pages = engine.pages.counts();
+  stats.num_device_alloc = engine.segments.taken() + stats.pages.created;
+  stats.num_device_free = engine.segments.returned() + stats.pages.returned;
   return stats;
 }
 
-MemoryStats::Values statsOf(const Core& core, const Pool& pool) {
+MemoryStats::Values statsOf(const Engine& engine, const Pool& pool) {
   MemoryStats::Values values;
-  for (Heap* heap : core.heapsOf(pool)) {
+  for (Heap* heap : engine.heapsOf(pool)) {
     const MutexLock lock(heap->mutex());
     const HeldCaches held_still(*heap);
     for (const SizeKind kind : kSizeKinds) {
@@ -48,10 +45,33 @@ MemoryStats::Values statsOf(const Core& core, const Pool& pool) {
   return values;
 }
 
-CacheInfo cacheInfo(Core& core) {
+std::vector<LiveBlock> liveBlocks(const Engine& engine, const Pool& pool) {
+  std::vector<LiveBlock> live;
+  for (Heap* heap : engine.heapsOf(pool)) {
+    const MutexLock lock(heap->mutex());
+    const HeldCaches held_still(*heap);
+    forEachHeld(*heap, [&](const Block& block) { live.push_back(liveOf(block)); });
+  }
+  std::ranges::sort(live, {}, &LiveBlock::address);
+  return live;
+}
+
+// They are in order, in granules, and each within the address space.
+bool areLiveBlocks(const std::vector<LiveBlock>& blocks) {
+  Address free_from = 0;
+  for (const LiveBlock& block : blocks) {
+    const bool whole = block.address % kGranule == 0 && block.bytes % kGranule == 0;
+    if (!whole || block.address < free_from || block.requested == 0) return false;
+    if (block.requested > block.bytes || block.bytes > kLargestRequest) return false;
+    free_from = block.address + block.bytes;
+  }
+  return free_from < Address{1} << 57;
+}
+
+CacheInfo cacheInfo(Engine& engine) {
   CacheInfo info;
-  withAllHeaps(core, [&](const std::vector<Heap*>& heaps) {
-    info.free_bytes = core.pages.parkedBytes();
+  withAllHeaps(engine, [&](const std::vector<Heap*>& heaps) {
+    info.free_bytes = engine.pages.parkedBytes();
     for (Heap* heap : heaps) {
       heap->mutex().assertHeld();
       for (SizeKind kind : kSizeKinds) {
@@ -64,24 +84,24 @@ CacheInfo cacheInfo(Core& core) {
   return info;
 }
 
-void audit(Core& core) {
-  const MutexLock lock(core.pages.mutex());
+void audit(Engine& engine) {
+  const MutexLock lock(engine.pages.mutex());
   std::uint64_t reserved = 0, in_pages = 0;
-  withAllHeaps(core, [&](const std::vector<Heap*>& heaps) {
+  withAllHeaps(engine, [&](const std::vector<Heap*>& heaps) {
     for (Heap* heap : heaps) {
       heap->mutex().assertHeld();
       heap->audit();
       reserved += heap->counts().reservedBytes();
       if (heap->onPages()) in_pages += heap->counts().reservedBytes();
       forEachSegment(*heap, [&](const HeapSegment& segment) {
-        CISTERN_CHECK(core.map.find(segment.device_base) == &segment);
-        CISTERN_CHECK(core.map.find(segment.deviceEnd() - 1) == &segment);
+        CISTERN_CHECK(engine.map.find(segment.device_base) == &segment);
+        CISTERN_CHECK(engine.map.find(segment.deviceEnd() - 1) == &segment);
       });
       for (const ThreadCache* cache : heap->caches()) cache->blocks().audit();
     }
-    core.heaps.offering().audit(heaps);
-    CISTERN_CHECK(reserved <= core.limit.reserved());
-    core.pages.audit(in_pages);
+    engine.heaps.offering().audit(heaps);
+    CISTERN_CHECK(reserved <= engine.limit.reserved());
+    engine.pages.audit(in_pages);
   });
 }
 

@@ -5,29 +5,29 @@
 #include <vector>
 
 #include "allocator/engine/cache/held_caches.hpp"
-#include "allocator/engine/core.hpp"
+#include "allocator/engine/engine.hpp"
 #include "allocator/engine/heap/heap_locks.hpp"
 #include "cistern/statistics.hpp"
 
 namespace cistern {
 
-MemoryStats memoryStats(Core& core);
+MemoryStats memoryStats(Engine& engine);
 /// What the pool holds at this moment: each `current`, and nothing else.
-MemoryStats::Values statsOf(const Core& core, const Pool& pool);
-CacheInfo cacheInfo(Core& core);
+MemoryStats::Values statsOf(const Engine& engine, const Pool& pool);
+CacheInfo cacheInfo(Engine& engine);
 /// Every segment and block (reports/snapshot.cpp). Throws std::bad_alloc.
-Snapshot snapshotOf(Core& core);
+Snapshot snapshotOf(Engine& engine);
 /// Checks the invariants of heaps, caches, pages, the segment map and the limit; aborts on a broken
 /// one.
-void audit(Core& core);
+void audit(Engine& engine);
 
 /// Calls visit(const std::vector<Heap*>&) with the locks of all heaps held and the threads' caches
 /// empty. The heaps are in the order in which they were made.
 template <class Visit>
-void withAllHeaps(Core& core, Visit visit) {
-  const MutexLock lock(core.heaps_mutex);
-  std::vector<Heap*> heaps = core.heaps.all();
-  const HeapLocks locks(core.heaps_mutex, heaps);
+void withAllHeaps(Engine& engine, Visit visit) {
+  const MutexLock lock(engine.heaps_mutex);
+  std::vector<Heap*> heaps = engine.heaps.all();
+  const HeapLocks locks(engine.heaps_mutex, heaps);
   const HeldCaches held_still(heaps);
   visit(heaps);
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <functional>
 
 #include "cistern/statistics.hpp"
 
@@ -24,35 +25,33 @@ struct Counts {
   static Counts block(std::uint64_t bytes, std::uint64_t requested, int sign) {
     return {sign, sign * std::int64_t(bytes), sign * std::int64_t(requested)};
   }
-  Counts& operator+=(const Counts& other) {
-    blocks += other.blocks, bytes += other.bytes, requested += other.requested;
-    split_blocks += other.split_blocks, split_bytes += other.split_bytes;
-    return *this;
+  static constexpr Counts allOf(std::int64_t n) { return {n, n, n, n, n}; }
+  /// The operation done with each number of the one and that of the other.
+  template <class Operation>
+  friend Counts each(const Counts& a, const Counts& b, Operation of) {
+    return {of(a.blocks, b.blocks), of(a.bytes, b.bytes), of(a.requested, b.requested),
+            of(a.split_blocks, b.split_blocks), of(a.split_bytes, b.split_bytes)};
   }
-  Counts& operator-=(const Counts& other) { return *this += -other; }
-  Counts operator-() const { return {-blocks, -bytes, -requested, -split_blocks, -split_bytes}; }
-  friend Counts operator+(Counts a, const Counts& b) { return a += b; }
-  friend Counts operator-(Counts a, const Counts& b) { return a -= b; }
-  /// What the program holds is active.
-  void addTo(StatArray& all) const {
-    at(all, Stat::kAllocation) += blocks, at(all, Stat::kActive) += blocks;
-    at(all, Stat::kAllocatedBytes) += bytes, at(all, Stat::kActiveBytes) += bytes;
-    at(all, Stat::kRequestedBytes) += requested;
-    at(all, Stat::kInactiveSplit) += split_blocks,
-        at(all, Stat::kInactiveSplitBytes) += split_bytes;
+  friend Counts operator+(const Counts& a, const Counts& b) { return each(a, b, std::plus()); }
+  friend Counts operator-(const Counts& a, const Counts& b) { return each(a, b, std::minus()); }
+  friend Counts operator/(const Counts& a, std::int64_t n) {
+    return each(a, allOf(n), std::divides());
   }
-  Counts half() const {
-    return {blocks / 2, bytes / 2, requested / 2, split_blocks / 2, split_bytes / 2};
+  friend Counts least(const Counts& a, const Counts& b) {
+    return each(a, b, [](std::int64_t x, std::int64_t y) { return std::min(x, y); });
   }
   bool anyNegative() const { return (blocks | bytes | requested | split_blocks | split_bytes) < 0; }
   bool any() const { return (blocks | bytes | requested | split_blocks | split_bytes) != 0; }
-  /// Each the smaller, or the larger, of the two.
-  friend Counts least(const Counts& a, const Counts& b) {
-    return {std::min(a.blocks, b.blocks), std::min(a.bytes, b.bytes),
-            std::min(a.requested, b.requested), std::min(a.split_blocks, b.split_blocks),
-            std::min(a.split_bytes, b.split_bytes)};
+  /// As statistics: what the program holds is active.
+  StatArray asStats() const {
+    StatArray all{};
+    at(all, Stat::kAllocation) = at(all, Stat::kActive) = blocks;
+    at(all, Stat::kAllocatedBytes) = at(all, Stat::kActiveBytes) = bytes;
+    at(all, Stat::kRequestedBytes) = requested;
+    at(all, Stat::kInactiveSplit) = split_blocks;
+    at(all, Stat::kInactiveSplitBytes) = split_bytes;
+    return all;
   }
-  friend Counts most(const Counts& a, const Counts& b) { return -least(-a, -b); }
 };
 
 }  // namespace cistern

@@ -1,12 +1,12 @@
 // What the verbs of one thread have changed of one allocator's statistics since they were published
 // last (totals.hpp). A hit adds to these and to nothing that another thread writes.
 //
-//   0 <= room <= most_room                        between operations of the owner
-//   changed since the last publication == then - room
-//   published == what there was at that moment - withheld
+//   what there is == published + full - room
+//   0 <= room, room.bytes <= most_bytes           between operations of the owner
+//   room <= full (published <= what there is)     the same, where several threads allocate
 //
-// A rise uses room up and a fall makes more. An operation that breaks the first line is followed by
-// a publication, after which there is room again: how much, Totals decides.
+// A rise uses room up and a fall makes more. An operation that breaks the last two is followed by a
+// publication, after which there is room again: how much, Totals decides.
 //
 // The owner changes its counters inside the gate, or holding the lock of Totals. Anyone else looks
 // at them, and changes them, holding that lock and keeping the gate closed.
@@ -31,9 +31,9 @@ struct alignas(64) ThreadCounters {
   struct Kind {
     Counts room;
     Counts taken;  ///< what was added since the last publication, without what went
-    Counts most_room;
-    Counts then;      ///< what `room` was at the last publication
-    Counts withheld;  ///< so much less than there is counts as published
+    Counts full;
+    std::int64_t most_bytes = 0;  ///< kAlone: only one thread allocates
+    static constexpr std::int64_t kAlone = INT64_MAX;
 
     /// One block that the program takes. Returns `near()`; or, where there was no room for it,
     /// `far(bytes, requested)`, which has to use up so much more of the room, and to publish,
@@ -64,25 +64,27 @@ struct alignas(64) ThreadCounters {
       room.blocks += 1;
       room.bytes += std::int64_t(bytes);
       room.requested += std::int64_t(requested);
-      return room.bytes > most_room.bytes;
+      return room.bytes > most_bytes;
     }
     /// Any change, and what of it counts as taken.
     bool change(const Counts& by, const Counts& taken_by) noexcept {
-      room -= by;
-      taken += taken_by;
-      return room.anyNegative() || (most_room - room).anyNegative();
+      room = room - by;
+      taken = taken + taken_by;
+      return room.anyNegative() || (most_bytes != kAlone && (full - room).anyNegative());
     }
   };
 
   /// Of no allocator, and nobody's: the gate is closed for ever.
   constexpr ThreadCounters() noexcept : gate(true) {}
-  explicit ThreadCounters(Totals& all) noexcept : totals(&all) {}
+  ThreadCounters(Totals& all, std::uint64_t its_number, std::int64_t first_step) noexcept
+      : totals(&all), number(its_number), step(first_step) {}
   Kind& of(SizeKind kind) { return kinds[std::size_t(kind)]; }
 
   BiasedGate gate;
   std::array<Kind, kSizeKindCount> kinds{};
   Totals* totals = nullptr;
-  std::int64_t step = 0;  ///< bytes; set by Totals
+  std::uint64_t number = 0;  ///< the allocator's, by which a thread knows its own: never used twice
+  std::int64_t step = 0;     ///< bytes; set by Totals
 };
 
 }  // namespace cistern

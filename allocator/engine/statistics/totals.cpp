@@ -19,8 +19,6 @@ constexpr std::int64_t kSeldom = 64;
 /// But all that threads may hide together is at most so small a part of the peak, or what each may
 /// hide is one of the device.
 constexpr std::int64_t kPartOfPeak = 128, kPartOfDevice = 8192;
-constexpr Counts kPlenty{std::int64_t{1} << 60, std::int64_t{1} << 60, std::int64_t{1} << 60,
-                         std::int64_t{1} << 60, std::int64_t{1} << 60};
 
 Counts stepOf(std::int64_t bytes) {
   const std::int64_t blocks = bytes >> 10;
@@ -47,7 +45,7 @@ class Totals::AllStill {
     }
   }
   ~AllStill() {
-    all_.raisePeaks();
+    all_.sums_.raisePeaks();
     for (ThreadCounters* const one : all_.threads_) {
       all_.deal(*one);
       if (one != own_) one->gate.open();
@@ -69,28 +67,25 @@ struct Totals::Mine {
   Mine(const Mine&) = delete;
   Mine& operator=(const Mine&) = delete;
   ~Mine() {
-    seen_ = {};
+    seen_ = &nobodys_;
     const Alive::Held alive;
-    for (const Own& one : all) {
-      if (Totals* const totals = alive.find(one.number)) totals->leave(*one.counters);
+    for (const auto& one : all) {
+      if (Totals* const totals = alive.find(one->number)) totals->leave(*one);
     }
   }
 
-  struct Own {
-    std::uint64_t number;
-    std::unique_ptr<ThreadCounters> counters;
-  };
   /// Those of an allocator that is gone, or others.
-  Own& unused() {
+  ThreadCounters& unused() {
     const Alive::Held alive;
     const auto gone = std::ranges::find_if(
-        all, [&](const Own& one) { return alive.find(one.number) == nullptr; });
-    if (gone != all.end()) return *gone;
-    return all.emplace_back(Own{0, std::make_unique<ThreadCounters>()});
+        all, [&](const auto& one) { return alive.find(one->number) == nullptr; });
+    return gone != all.end() ? **gone : *all.emplace_back(std::make_unique<ThreadCounters>());
   }
 
-  std::vector<Own> all;
+  std::vector<std::unique_ptr<ThreadCounters>> all;
 };
+
+constinit ThreadCounters Totals::nobodys_;
 
 Totals::Totals(std::uint64_t device_total)
     : device_total_(std::int64_t(device_total)), number_(Alive::add(*this)) {}
@@ -103,30 +98,25 @@ Totals::~Totals() {
 ThreadCounters* Totals::lookUp() const noexcept {
   const Mine* const own = ThreadSlot<Mine>::find();
   if (own == nullptr) return nullptr;
-  const auto here = [this](const Mine::Own& one) { return one.number == number_; };
-  const auto found = std::find_if(own->all.begin(), own->all.end(), here);
-  if (found == own->all.end()) return nullptr;
-  seen_ = {number_, found->counters.get()};
-  return seen_.counters;
+  for (const auto& one : own->all) {
+    if (one->number == number_) return seen_ = one.get();
+  }
+  return nullptr;
 }
 
 // The first thread had room up to the peaks; from now on there is another that may rise too.
-ThreadCounters* Totals::join() noexcept {
+ThreadCounters* Totals::join() noexcept try {
   if (ThreadCounters* const there = mine()) return there;
   if (!BiasedGate::available()) return nullptr;
-  try {
-    Mine::Own& own = ThreadSlot<Mine>::mine().unused();
-    const MutexLock lock(mutex_);
-    threads_.push_back(own.counters.get());
-    std::destroy_at(own.counters.get());
-    std::construct_at(own.counters.get(), *this)->step = kLeastStep;
-    own.number = number_;
-    seen_ = {number_, own.counters.get()};
-    const AllStill still(*this);
-    return seen_.counters;
-  } catch (const std::bad_alloc&) {
-    return nullptr;
-  }
+  ThreadCounters& own = ThreadSlot<Mine>::mine().unused();
+  const MutexLock lock(mutex_);
+  threads_.push_back(&own);
+  std::destroy_at(&own);
+  seen_ = std::construct_at(&own, *this, number_, kLeastStep);
+  const AllStill still(*this);
+  return seen_;
+} catch (const std::bad_alloc&) {
+  return nullptr;
 }
 
 void Totals::leave(ThreadCounters& counters) noexcept {
@@ -155,10 +145,8 @@ void Totals::count(SizeKind kind, const Counts& by, const Counts& taken) noexcep
     if (own->of(kind).change(by, taken)) publishLocked(*own);
     return;
   }
-  add(std::size_t(kind), by, taken);
-  // The one thread that publishes late may have given back what still counts as published.
-  if (threads_.size() != 1) return raisePeaks();
-  if (by.blocks > 0) (void)AllStill(*this);
+  sums_.add(std::size_t(kind), by, taken);
+  settle(by.blocks > 0);
 }
 
 void Totals::publish(ThreadCounters& counters) noexcept {
@@ -169,7 +157,7 @@ void Totals::publish(ThreadCounters& counters) noexcept {
 void Totals::publishLocked(ThreadCounters& counters) noexcept {
   const std::int64_t taken = counters.kinds[0].taken.blocks + counters.kinds[1].taken.blocks;
   fold(counters);
-  raisePeaks();
+  sums_.raisePeaks();
   if (threads_.size() > 1) {
     counters.step = taken < kSeldom ? counters.step * 2 : std::max(kLeastStep, counters.step / 2);
   }
@@ -179,16 +167,16 @@ void Totals::publishLocked(ThreadCounters& counters) noexcept {
 // Of each kind of sizes a thread may hide two halves of a step.
 std::int64_t Totals::mostStep() const noexcept {
   constexpr auto kHalves = std::int64_t(2 * kSizeKindCount);
-  const std::int64_t peak = peak_[kBoth][std::size_t(Stat::kAllocatedBytes)];
+  const std::int64_t peak = sums_.peak(Stat::kAllocatedBytes);
   const std::int64_t of_peak = peak / (kPartOfPeak * std::int64_t(threads_.size()));
   return std::max(kLeastStep, std::max(of_peak, device_total_ / kPartOfDevice) / kHalves);
 }
 
-/// What the thread has counted is counted here: then nothing is withheld.
+/// What the thread has counted is counted here: then all that there is counts as published.
 void Totals::fold(ThreadCounters& counters) noexcept {
   for (std::size_t kind = 0; kind < kSizeKindCount; ++kind) {
     ThreadCounters::Kind& own = counters.kinds[kind];
-    add(kind, own.withheld + (own.then - own.room), own.taken);
+    sums_.add(kind, own.full - own.room, own.taken);
     own = {};
   }
 }
@@ -199,27 +187,27 @@ void Totals::deal(ThreadCounters& counters) noexcept {
   counters.step = std::min(counters.step, mostStep());
   const Counts half = stepOf(counters.step);
   for (std::size_t kind = 0; kind < kSizeKindCount; ++kind) {
-    ThreadCounters::Kind& own = counters.kinds[kind];
-    own.withheld = own.room = own.then = half;
-    add(kind, -half, {});
-    own.most_room = half + half;
-    own.most_room.bytes -= half.bytes / 2;  // so that blocks need not be looked at
+    // So few bytes are given back before the next publication that blocks need not be looked at.
+    counters.kinds[kind] = {half, {}, half + half, half.bytes + half.bytes / 2};
+    sums_.add(kind, Counts{} - half, {});
   }
 }
 
 // What is left below the peaks of both kinds together is shared out: half of it for each, or what
 // the other cannot use. The half of one that is used up is shared out again, and so on.
 void Totals::dealAlone(ThreadCounters& counters) noexcept {
-  const Counts large = room(1), both = room(kBoth);
-  std::array<Counts, kSizeKindCount> rooms;
-  rooms[0] = least(room(0), most(both - large, both.half()));
-  rooms[1] = least(large, both - rooms[0]);
-  for (std::size_t kind = 0; kind < kSizeKindCount; ++kind) {
-    ThreadCounters::Kind& own = counters.kinds[kind];
-    own.withheld = {};
-    own.room = own.then = rooms[kind];
-    own.most_room = kPlenty;
-  }
+  const Counts large = sums_.room(1), both = sums_.room(StatSums::kBoth);
+  const Counts small = least(sums_.room(0), both - least(large, both / 2));
+  const Counts rooms[] = {small, least(large, both - small)};
+  for (std::size_t kind = 0; kind < kSizeKindCount; ++kind)
+    counters.kinds[kind] = {rooms[kind], {}, rooms[kind], ThreadCounters::Kind::kAlone};
+}
+
+// The sums were changed by themselves. The one thread that publishes late may have given back what
+// still counts as published.
+void Totals::settle(bool risen) noexcept {
+  if (threads_.size() != 1) return sums_.raisePeaks();
+  if (risen) (void)AllStill(*this);
 }
 
 // ---- What no hit changes ------------------------------------------------------------------------
@@ -227,42 +215,58 @@ void Totals::dealAlone(ThreadCounters& counters) noexcept {
 // Rooms were dealt by what was active then. Only what becomes active anew may take it beyond.
 void Totals::countPending(SizeKind kind, std::uint64_t bytes, int blocks, bool anew) noexcept {
   const MutexLock lock(mutex_);
-  for (const std::size_t of : {std::size_t(kind), kBoth}) {
-    for (StatArray* all : {&now_[of], anew ? &taken_[of] : nullptr}) {
-      if (all == nullptr) continue;
-      at(*all, Stat::kActive) += blocks;
-      at(*all, Stat::kActiveBytes) += blocks * std::int64_t(bytes);
-    }
-  }
-  if (blocks < 0) return;
-  if (threads_.size() > 1) return raisePeaks();
-  if (anew || mine() != nullptr) (void)AllStill(*this);
+  sums_.add(std::size_t(kind), Stat::kActive, blocks, anew);
+  sums_.add(std::size_t(kind), Stat::kActiveBytes, blocks * std::int64_t(bytes), anew);
+  settle(blocks > 0 && (anew || mine() != nullptr));
+}
+
+// What threads have not published says nothing of these two.
+void Totals::addBacking(SizeKind kind, std::int64_t segments, std::int64_t bytes,
+                        bool taken) noexcept {
+  sums_.add(std::size_t(kind), Stat::kSegment, segments, taken);
+  sums_.add(std::size_t(kind), Stat::kReservedBytes, bytes, taken);
+  sums_.raisePeak(Stat::kSegment);
+  sums_.raisePeak(Stat::kReservedBytes);
+}
+
+void Totals::countBacking(SizeKind kind, std::int64_t segments, std::int64_t bytes,
+                          bool refused) noexcept {
+  const MutexLock lock(mutex_);
+  addBacking(kind, segments, bytes, segments > 0 && !refused);
+}
+
+void Totals::moveBacking(SizeKind from, SizeKind to, std::uint64_t bytes) noexcept {
+  if (from == to) return;
+  const MutexLock lock(mutex_);
+  addBacking(from, -1, -std::int64_t(bytes), false);
+  addBacking(to, 1, std::int64_t(bytes), false);
 }
 
 // ---- Reading ------------------------------------------------------------------------------------
 
-Totals::Reading Totals::read() noexcept {
+MemoryStats Totals::read() noexcept {
   const MutexLock lock(mutex_);
   const AllStill still(*this);
-  raisePeaks();
-  return {valuesOf(kBoth), valuesOf(0), valuesOf(1), exact_};
+  sums_.raisePeaks();
+  MemoryStats stats;
+  stats.all = sums_.valuesOf(StatSums::kBoth);
+  stats.small_pool = sums_.valuesOf(0);
+  stats.large_pool = sums_.valuesOf(1);
+  stats.peaks_exact = exact_;
+  return stats;
 }
 
 void Totals::resetPeaks() noexcept {
   const MutexLock lock(mutex_);
   const AllStill still(*this);
-  peak_ = {};
+  sums_.resetPeaks();
   exact_ = true;
 }
 
 void Totals::resetAccumulated() noexcept {
   const MutexLock lock(mutex_);
   const AllStill still(*this);
-  taken_before_ = taken_;
-  for (std::size_t kind = 0; kind < kKinds; ++kind) {
-    for (std::size_t stat = 0; stat < kStatCount; ++stat)
-      given_before_[kind][stat] = taken_[kind][stat] - now_[kind][stat];
-  }
+  sums_.resetTaken();
 }
 
 std::size_t Totals::hostBytes() const noexcept {

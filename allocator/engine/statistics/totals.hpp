@@ -23,7 +23,7 @@
 #include <vector>
 
 #include "allocator/base/mutex.hpp"
-#include "allocator/engine/statistics/counts.hpp"
+#include "allocator/engine/statistics/stat_sums.hpp"
 #include "allocator/engine/statistics/thread_counters.hpp"
 #include "cistern/statistics.hpp"
 
@@ -38,9 +38,7 @@ class Totals {
   // ---- The calling thread ----------------------------------------------------------------------
 
   /// Its counters; null when it has none.
-  ThreadCounters* mine() const noexcept {
-    return seen_.number == number_ ? seen_.counters : lookUp();
-  }
+  ThreadCounters* mine() const noexcept { return seen_->number == number_ ? seen_ : lookUp(); }
   /// The same, made if there are none. Null when the host is short of memory, or gates do not work.
   ThreadCounters* join() noexcept;
   /// Its verb has changed the counters by so much; `taken`: what of it was added.
@@ -73,22 +71,13 @@ class Totals {
 
   // ---- Reading ---------------------------------------------------------------------------------
 
-  struct Reading {
-    MemoryStats::Values all, small, large;
-    bool peaks_exact;
-  };
-  Reading read() noexcept;
+  /// What is counted here, of all that MemoryStats has.
+  MemoryStats read() noexcept;
   void resetPeaks() noexcept;
   void resetAccumulated() noexcept;
   std::size_t hostBytes() const noexcept;
 
  private:
-  static constexpr std::size_t kKinds = kSizeKindCount + 1;  ///< small, large, both
-  static constexpr std::size_t kBoth = kSizeKindCount;
-  struct Seen {
-    std::uint64_t number;
-    ThreadCounters* counters;
-  };
   struct Mine;
   class AllStill;
 
@@ -99,28 +88,20 @@ class Totals {
   void deal(ThreadCounters& counters) noexcept CISTERN_REQUIRES(mutex_);
   void publishLocked(ThreadCounters& counters) noexcept CISTERN_REQUIRES(mutex_);
   std::int64_t mostStep() const noexcept CISTERN_REQUIRES(mutex_);
-  void raisePeaks() noexcept CISTERN_REQUIRES(mutex_);
-  void raisePeaksOfBacking() noexcept CISTERN_REQUIRES(mutex_);
-  MemoryStats::Values valuesOf(std::size_t kind) const noexcept CISTERN_REQUIRES(mutex_);
-  Counts room(std::size_t kind) const noexcept CISTERN_REQUIRES(mutex_);
-  void add(std::size_t kind, const Counts& by, const Counts& taken) noexcept
-      CISTERN_REQUIRES(mutex_);
   void addBacking(SizeKind kind, std::int64_t segments, std::int64_t bytes, bool taken) noexcept
       CISTERN_REQUIRES(mutex_);
+  void settle(bool risen) noexcept CISTERN_REQUIRES(mutex_);
 
   const std::int64_t device_total_;
   const std::uint64_t number_;
   mutable Mutex mutex_;
   std::vector<ThreadCounters*> threads_ CISTERN_GUARDED_BY(mutex_);
-  // What was published, by whomever.
-  std::array<StatArray, kKinds> now_ CISTERN_GUARDED_BY(mutex_){};
-  std::array<StatArray, kKinds> taken_ CISTERN_GUARDED_BY(mutex_){};
-  std::array<StatArray, kKinds> peak_ CISTERN_GUARDED_BY(mutex_){};
-  std::array<StatArray, kKinds> taken_before_ CISTERN_GUARDED_BY(mutex_){};
-  std::array<StatArray, kKinds> given_before_ CISTERN_GUARDED_BY(mutex_){};
+  StatSums sums_ CISTERN_GUARDED_BY(mutex_);      ///< what was published, by whomever
   bool exact_ CISTERN_GUARDED_BY(mutex_) = true;  ///< one thread at most since peaks were reset
 
-  inline static constinit thread_local Seen seen_{0, nullptr};
+  static constinit ThreadCounters nobodys_;
+  /// The calling thread's, of the allocator that it asked for last.
+  inline static constinit thread_local ThreadCounters* seen_ = &nobodys_;
 };
 
 }  // namespace cistern

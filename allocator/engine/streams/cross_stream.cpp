@@ -11,8 +11,8 @@ namespace cistern {
 // ---- Blocks that wait ---------------------------------------------------------------------------
 
 // A block that others use is the heap's to look after. False when somebody frees it meanwhile.
-bool recordUse(Core& core, Address address, Stream stream) {
-  const auto [segment, heap] = core.locate(address);
+bool recordUse(Engine& engine, Address address, Stream stream) {
+  const auto [segment, heap] = engine.locate(address);
   if (heap == nullptr) return false;
   const MutexLock lock(heap->mutex());
   Block* const block = heap->find(*segment, address);
@@ -87,25 +87,28 @@ Block* fitting(Heap& owner, const Request& request, Extent extent, Epochs epochs
 }
 
 // Parts may lie free in any heap; whole segments only in those that offer something.
-Heap* nextOwner(Core& core, std::size_t& next, const std::vector<Heap*>& all, Extent extent) {
-  if (extent == Extent::kSegments) return core.heaps.offering().next(next);
+Heap* nextOwner(Engine& engine, std::size_t& next, const std::vector<Heap*>& all, Extent extent) {
+  if (extent == Extent::kSegments) return engine.heaps.offering().next(next);
   return next < all.size() ? all[next++] : nullptr;
 }
 
-bool mayAdopt(const Core& core, const Heap& owner, const Heap& heap, const HeapSegment& segment) {
+bool mayAdopt(const Engine& engine, const Heap& owner, const Heap& heap,
+              const HeapSegment& segment) {
   if (segment.heap.load(std::memory_order_relaxed) != &owner) return false;
-  return mayLend(owner, heap) || (mayInherit(owner, heap) && !core.segments.pinned(*segment.first));
+  return mayLend(owner, heap) ||
+         (mayInherit(owner, heap) && !engine.segments.pinned(*segment.first));
 }
 
 // Moves a segment, if it is still the owner's, wholly free and complete, and allocates from it.
 // Nobody sees the segment in neither heap, or in both.
-Block* adopt(Core& core, HeapSegment& segment, Heap& owner, Heap& heap, const Request& request) {
-  const MutexLock holding_two(core.heaps_mutex);
+Block* adopt(Engine& engine, HeapSegment& segment, Heap& owner, Heap& heap,
+             const Request& request) {
+  const MutexLock holding_two(engine.heaps_mutex);
   std::vector<Heap*> two{&owner, &heap};
-  const HeapLocks locks(core.heaps_mutex, two);
+  const HeapLocks locks(engine.heaps_mutex, two);
   owner.mutex().assertHeld();
   heap.mutex().assertHeld();
-  const bool still = mayAdopt(core, owner, heap, segment) && segment.kind == request.kind &&
+  const bool still = mayAdopt(engine, owner, heap, segment) && segment.kind == request.kind &&
                      segment.whollyFree() &&
                      segment.first->epoch <= owner.completion().completed() &&
                      owner.layout(request.kind).serves(*segment.first, request.granules);
@@ -121,7 +124,7 @@ Block* adopt(Core& core, HeapSegment& segment, Heap& owner, Heap& heap, const Re
 }
 
 // A block of the owner's whose last use is complete.
-Block* takeFrom(Core& core, Heap& owner, Heap& heap, const Request& request, Extent extent) {
+Block* takeFrom(Engine& engine, Heap& owner, Heap& heap, const Request& request, Extent extent) {
   HeapSegment* whole = nullptr;
   {
     const MutexLock lock(owner.mutex());
@@ -133,7 +136,7 @@ Block* takeFrom(Core& core, Heap& owner, Heap& heap, const Request& request, Ext
     }
     whole = &segmentOf(*block);
   }
-  return adopt(core, *whole, owner, heap, request);
+  return adopt(engine, *whole, owner, heap, request);
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 // free waits for the stream it is lent to, as a recorded use would.
 //
 // Thread-safe. Takes heaps' locks one at a time, but to adopt, which holds two of them under
-// Core::heaps_mutex; what is lent by a pool is looked for under the backing's lock, too. Nothing
+// Engine::heaps_mutex; what is lent by a pool is looked for under the backing's lock, too. Nothing
 // here may be called with a heap's lock held.
 #pragma once
 
@@ -17,7 +17,7 @@ namespace cistern {
 
 /// The block at the address is used on `stream` too. False when there is no such block. Throws
 /// std::bad_alloc.
-bool recordUse(Core& core, Address address, Stream stream);
+bool recordUse(Engine& engine, Address address, Stream stream);
 /// A block that has become pending is free when the work queued by now on all of `uses` is
 /// complete. `captured`: a capture that is under way may have had the memory.
 void deferFree(Engine& engine, Block& block, const StreamUses& uses,

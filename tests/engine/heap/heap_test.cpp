@@ -1,7 +1,7 @@
 // A heap's epochs, at the end of their numbers.
 #include "allocator/engine/heap/heap.hpp"
 
-#include "allocator/engine/core.hpp"
+#include "allocator/engine/engine.hpp"
 #include "tests/engine/engine_support.hpp"
 
 namespace cistern::test {
@@ -10,7 +10,7 @@ TEST_CASE("epochs that run out of numbers are counted anew, and mark nothing", "
   sim::SimDevice device;
   Options options;
   options.backing = Backing::kSegments;
-  Core core(device, options, kGiB);
+  Engine core(device, options, kGiB);
   Heap heap(core.default_pool, Stream{1}, 0, core.totals, UINT32_MAX - 3);
   const MutexLock lock(heap.mutex());
   HeapSegment segment;

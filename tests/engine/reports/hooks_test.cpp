@@ -18,8 +18,8 @@ TEST_CASE("every reclaim callback is called, and the answer is whether any freed
   CHECK_FALSE(hooks.reclaim());
   std::string called;
   bool frees = false;
-  hooks.addReclaim([&] { return called += "a", frees; });
-  hooks.addReclaim([&] { return called += "b", false; });
+  hooks.reclaim.add([&] { return called += "a", frees; });
+  hooks.reclaim.add([&] { return called += "b", false; });
   CHECK_FALSE(hooks.reclaim());
   frees = true;
   CHECK(hooks.reclaim());
@@ -30,8 +30,8 @@ TEST_CASE("what a callback asks for calls it not again, but other allocators' ar
           "[engine][part]") {
   Hooks hooks, others;
   int calls = 0, others_calls = 0;
-  others.addReclaim([&] { return ++others_calls > 0; });
-  hooks.addReclaim([&] {
+  others.reclaim.add([&] { return ++others_calls > 0; });
+  hooks.reclaim.add([&] {
     ++calls;
     CHECK_FALSE(hooks.reclaim());
     CHECK(others.reclaim());
@@ -48,8 +48,8 @@ TEST_CASE("a callback that is added while they run is called from the next time 
           "[engine][part]") {
   Hooks hooks;
   int first = 0, second = 0;
-  hooks.addReclaim([&] {
-    if (++first == 1) hooks.addReclaim([&] { return ++second > 0; });
+  hooks.reclaim.add([&] {
+    if (++first == 1) hooks.reclaim.add([&] { return ++second > 0; });
     return false;
   });
   CHECK_FALSE(hooks.reclaim());
@@ -62,50 +62,51 @@ TEST_CASE("what a hook throws leaves the verb, and the hooks are as before", "[e
   Hooks hooks;
   bool throws = true;
   int observed = 0;
-  hooks.addReclaim([&]() -> bool {
+  hooks.reclaim.add([&]() -> bool {
     if (throws) throw std::runtime_error("no");
     return true;
   });
-  hooks.addOutOfMemory([&](const OutOfMemoryReport&) {
+  hooks.out_of_memory.add([&](const OutOfMemoryReport&) {
     if (throws) throw std::runtime_error("no");
   });
-  hooks.addOutOfMemory([&](const OutOfMemoryReport& report) { observed += int(report.requested); });
+  hooks.out_of_memory.add(
+      [&](const OutOfMemoryReport& report) { observed += int(report.requested); });
   OutOfMemoryReport report;
   report.requested = 5;
   CHECK_THROWS_AS(hooks.reclaim(), std::runtime_error);
-  CHECK_THROWS_AS(hooks.outOfMemory(report), std::runtime_error);
+  CHECK_THROWS_AS(hooks.out_of_memory(report), std::runtime_error);
   CHECK(observed == 0);  // those after it are not called
   throws = false;
   CHECK(hooks.reclaim());
-  hooks.outOfMemory(report);
+  hooks.out_of_memory(report);
   CHECK(observed == 5);
 }
 
 TEST_CASE("an empty function is no hook", "[engine][part]") {
   Hooks hooks;
-  CHECK_THROWS_AS(hooks.addReclaim(nullptr), InvalidArgument);
-  CHECK_THROWS_AS(hooks.addOutOfMemory(nullptr), InvalidArgument);
-  CHECK_THROWS_AS(hooks.addPoolReleased(nullptr), InvalidArgument);
+  CHECK_THROWS_AS(hooks.reclaim.add(nullptr), InvalidArgument);
+  CHECK_THROWS_AS(hooks.out_of_memory.add(nullptr), InvalidArgument);
+  CHECK_THROWS_AS(hooks.pool_released.add(nullptr), InvalidArgument);
   CHECK_FALSE(hooks.reclaim());
-  hooks.outOfMemory({});
-  hooks.poolReleased({});
+  hooks.out_of_memory({});
+  hooks.pool_released({});
 }
 
 TEST_CASE("observers are told which pool was released, in the order in which they came",
           "[engine][part]") {
   Hooks hooks;
   std::vector<std::uint64_t> told;
-  hooks.addPoolReleased([&](MempoolId_t id) { told.push_back(id.uid); });
-  hooks.addPoolReleased([&](MempoolId_t id) { told.push_back(10 * id.uid); });
-  hooks.poolReleased({0, 4});
+  hooks.pool_released.add([&](MempoolId_t id) { told.push_back(id.uid); });
+  hooks.pool_released.add([&](MempoolId_t id) { told.push_back(10 * id.uid); });
+  hooks.pool_released({0, 4});
   CHECK(told == std::vector<std::uint64_t>{4, 40});
 }
 
 TEST_CASE("the misuse hook that was set last is told, and nobody else", "[engine][part]") {
   Hooks hooks;
   std::string told;
-  hooks.setMisuse([&](const Misuse& misuse) { told += "first " + misuse.verb; });
-  hooks.setMisuse([&](const Misuse& misuse) { told += "second " + misuse.verb; });
+  hooks.misuse.set([&](const Misuse& misuse) { told += "first " + misuse.verb; });
+  hooks.misuse.set([&](const Misuse& misuse) { told += "second " + misuse.verb; });
   Misuse misuse;
   misuse.verb = "free";
   hooks.misuse(misuse);
@@ -116,11 +117,11 @@ TEST_CASE("a tidier is told why, and there may be none", "[engine][part]") {
   Hooks hooks;
   CHECK_FALSE(hooks.tidy(Tidying::kMiss));
   std::vector<Tidying> told;
-  hooks.setTidier([&](Tidying why) { return told.push_back(why), why == Tidying::kLastResort; });
+  hooks.tidy.set([&](Tidying why) { return told.push_back(why), why == Tidying::kLastResort; });
   CHECK_FALSE(hooks.tidy(Tidying::kMiss));
   CHECK(hooks.tidy(Tidying::kLastResort));
   CHECK(told == std::vector{Tidying::kMiss, Tidying::kLastResort});
-  hooks.setTidier(nullptr);
+  hooks.tidy.set(nullptr);
   CHECK_FALSE(hooks.tidy(Tidying::kLastResort));
   CHECK(told.size() == 2);
 }
@@ -128,7 +129,7 @@ TEST_CASE("a tidier is told why, and there may be none", "[engine][part]") {
 TEST_CASE("who takes a tidier away waits until no thread is in it", "[engine][part][threads]") {
   Hooks hooks;
   std::atomic<bool> inside{false}, may_leave{false}, taken_away{false}, was_waited_for{false};
-  hooks.setTidier([&](Tidying why) {
+  hooks.tidy.set([&](Tidying why) {
     if (why != Tidying::kMiss) return true;
     inside = true;
     while (!may_leave) std::this_thread::yield();
@@ -138,7 +139,8 @@ TEST_CASE("who takes a tidier away waits until no thread is in it", "[engine][pa
   std::thread tidying([&] { (void)hooks.tidy(Tidying::kMiss); });
   while (!inside) std::this_thread::yield();
   std::thread taking([&] {
-    hooks.setTidier(nullptr);
+    hooks.tidy.set(nullptr);
+    hooks.tidy.awaitCalls();
     taken_away = true;
   });
   while (hooks.tidy(Tidying::kEmptyCache)) std::this_thread::yield();  // until there is none

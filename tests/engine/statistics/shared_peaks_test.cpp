@@ -161,7 +161,7 @@ TEST_CASE("peaks are exact where no thread has counters of its own", "[engine]")
     for (int i = 0; i < 3; ++i) totals.countTaken(SizeKind::kSmall, kKiB, 1'000);
     for (int i = 0; i < 3; ++i) totals.countGiven(SizeKind::kSmall, kKiB, 1'000);
   }
-  const Totals::Reading read = totals.read();
+  const MemoryStats read = totals.read();
   CHECK(read.all[std::size_t(Stat::kAllocation)].peak == 3);
   CHECK(read.all[std::size_t(Stat::kAllocatedBytes)].peak == 3 * std::int64_t(kKiB));
   CHECK(read.all[std::size_t(Stat::kRequestedBytes)].peak == 3'000);

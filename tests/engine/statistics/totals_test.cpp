@@ -18,8 +18,9 @@ struct CountedByHand {
       taken[i] += std::max<std::int64_t>(bytes, 0);
     }
   }
-  void check(const Totals::Reading& reading) const {
-    const MemoryStats::Values* const all[] = {&reading.small, &reading.large, &reading.all};
+  void check(const MemoryStats& reading) const {
+    const MemoryStats::Values* const all[] = {&reading.small_pool, &reading.large_pool,
+                                              &reading.all};
     for (std::size_t i = 0; i < 3; ++i) {
       const StatValue value = (*all[i])[std::size_t(Stat::kAllocatedBytes)];
       CHECK(value.current == now[i]);
@@ -105,12 +106,12 @@ TEST_CASE("memory that comes, goes, is refused or changes its kind is counted ex
           "[engine][part]") {
   Totals totals;
   const auto reserved = [&] {
-    const Totals::Reading now = totals.read();
+    const MemoryStats now = totals.read();
     const auto of = [](const MemoryStats::Values& v) {
       return v[std::size_t(Stat::kReservedBytes)].current;
     };
-    CHECK(of(now.all) == of(now.small) + of(now.large));
-    return std::pair(of(now.small), of(now.large));
+    CHECK(of(now.all) == of(now.small_pool) + of(now.large_pool));
+    return std::pair(of(now.small_pool), of(now.large_pool));
   };
   const auto all = [&](Stat stat) { return totals.read().all[std::size_t(stat)]; };
   totals.countBacking(SizeKind::kLarge, +1, mib(20));
