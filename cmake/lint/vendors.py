@@ -10,7 +10,7 @@ import re
 
 import sources
 
-CONDITIONALS = re.compile(r"allocator/device/vendor/alias\.hpp|(?:tests|bench)/.*\.cuh?"
+CONDITIONALS = re.compile(r"allocator/device/vendor/alias\.hpp|interop/preload/driver/vendor\.hpp|(?:tests|bench)/.*\.cuh?"
                           r"|include/cistern-cccl/.*|tests/cccl/.*")
 HEADERS = re.compile(r"allocator/device/vendor/[^/]+\.hpp|(?:tests|bench)/.*\.cuh?"
                      r"|interop/preload/.*|tests/preload/.*|tests/support/vendor_work/.*|bench/meter/.*|tests/gpu/(?:cuda|hip)/.*"

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "cistern/error.hpp"
-#include "interop/preload/served/settings.hpp"
+#include "interop/preload/process/settings.hpp"
 
 namespace cistern::command {
 namespace {

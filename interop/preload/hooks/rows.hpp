@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-namespace cistern::preload {
+namespace cistern::preload::GPU_NAMESPACE {
 
 struct Row {
   const char* symbol = nullptr;  ///< as dlsym knows it
@@ -27,4 +27,4 @@ Rows submittingRows() noexcept;
 /// does, and counts as work on every stream (unknown_hooks.cpp).
 void* unknownWork(void* function) noexcept;
 
-}  // namespace cistern::preload
+}  // namespace cistern::preload::GPU_NAMESPACE

@@ -4,11 +4,11 @@
 // is newer than this build costs a little time then, and no correctness.
 #pragma once
 
-namespace cistern::preload {
+namespace cistern::preload::cuda {
 
 /// Whether the function of that name, in whichever version and spelling, submits nothing. Waiting
 /// for an event and recording one are harmless: neither touches memory, and what is submitted
 /// behind them is ordered itself.
 bool isHarmless(const char* name);
 
-}  // namespace cistern::preload
+}  // namespace cistern::preload::cuda

@@ -5,6 +5,11 @@
 //
 // Some are exported by name as well, for programs that are linked to the driver: those that submit
 // work, and that the header of this build does not declare.
+//
+// Included once for a vendor, behind its list CISTERN_UNDECLARED_FUNCTIONS (cuda/undeclared.hpp,
+// hip/undeclared.hpp).
+#pragma once
+
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -12,10 +17,11 @@
 
 #include "interop/preload/driver/work.hpp"
 #include "interop/preload/hooks/entry.hpp"
+#include "interop/preload/hooks/labels.hpp"
 #include "interop/preload/hooks/rows.hpp"
-#include "interop/preload/hooks/undeclared.hpp"
+#include "interop/preload/process/c_library.hpp"
 
-namespace cistern::preload {
+namespace cistern::preload::GPU_NAMESPACE {
 namespace {
 
 #define CISTERN_NAME(symbol) #symbol,
@@ -28,7 +34,7 @@ std::array<std::atomic<void*>, kStubs> functions{};
 std::atomic<std::size_t> used{kNamed};
 std::mutex changing;
 
-CUresult notThere() noexcept { return CUDA_ERROR_NOT_INITIALIZED; }
+Code notThere() noexcept { return kNotInitialized; }
 
 void* named(std::size_t index) noexcept {
   void* const library = driverLibrary();
@@ -39,29 +45,24 @@ void* named(std::size_t index) noexcept {
 }
 
 }  // namespace
-}  // namespace cistern::preload
 
-extern "C" {
-__attribute__((visibility("hidden"))) extern const char cistern_stubs[];
+extern __attribute__((visibility("hidden"))) const char stubs[] __asm__(CISTERN_LABEL(stubs));
 
 /// What the stub is for. Called before it is jumped to.
-__attribute__((visibility("hidden"), used)) void* cistern_unknown_work(std::size_t index) {
-  using namespace cistern::preload;
+void* unknownWorkBegins(std::size_t index) __asm__(CISTERN_LABEL(unknown_work));
+__attribute__((visibility("hidden"), used)) void* unknownWorkBegins(std::size_t index) {
   countUnknownWork();
+  Contexts::beforeWork();
   Work::anyBegins();
   void* const function = functions[index].load(std::memory_order_relaxed);
   return function != nullptr ? function : named(index);
 }
-}
 
-namespace cistern::preload {
 namespace {
 
 constexpr std::size_t kStubBytes = 16;
 
-void* stubAt(std::size_t index) noexcept {
-  return const_cast<char*>(cistern_stubs + index * kStubBytes);
-}
+void* stubAt(std::size_t index) noexcept { return const_cast<char*>(stubs + index * kStubBytes); }
 
 }  // namespace
 
@@ -78,27 +79,27 @@ void* unknownWork(void* function) noexcept {
   return stubAt(used++);
 }
 
-}  // namespace cistern::preload
+}  // namespace cistern::preload::GPU_NAMESPACE
 
 #if defined(__x86_64__)
 asm(R"(
   .text
   .p2align 4
-  .globl cistern_stubs
-  .hidden cistern_stubs
-cistern_stubs:
+  .globl )" CISTERN_LABEL(stubs) R"(
+  .hidden )" CISTERN_LABEL(stubs) R"(
+)" CISTERN_LABEL(stubs) R"(:
   .set cistern_stub, 0
   .rept 1024
   .p2align 4
   endbr64
   pushq $cistern_stub
   .byte 0xe9
-  .long cistern_any_function - . - 4
+  .long )" CISTERN_LABEL(any_function) R"( - . - 4
   .set cistern_stub, cistern_stub + 1
   .endr
 
   .p2align 4
-cistern_any_function:
+)" CISTERN_LABEL(any_function) R"(:
   pushq %rdi
   pushq %rsi
   pushq %rdx
@@ -117,7 +118,7 @@ cistern_any_function:
   movups %xmm6, 96(%rsp)
   movups %xmm7, 112(%rsp)
   movq 192(%rsp), %rdi
-  call cistern_unknown_work
+  call )" CISTERN_LABEL(unknown_work) R"(
   movq %rax, 192(%rsp)
   movups (%rsp), %xmm0
   movups 16(%rsp), %xmm1
@@ -139,25 +140,25 @@ cistern_any_function:
   popq %r11
   jmp *%r11
 )");
-#define CISTERN_NAMED_JUMP "  endbr64\n  pushq $cistern_at\n  jmp cistern_any_function\n"
+#define CISTERN_NAMED_JUMP "  endbr64\n  pushq $cistern_at\n  jmp " CISTERN_LABEL(any_function) "\n"
 #elif defined(__aarch64__)
 asm(R"(
   .text
   .p2align 4
-  .globl cistern_stubs
-  .hidden cistern_stubs
-cistern_stubs:
+  .globl )" CISTERN_LABEL(stubs) R"(
+  .hidden )" CISTERN_LABEL(stubs) R"(
+)" CISTERN_LABEL(stubs) R"(:
   .set cistern_stub, 0
   .rept 1024
   .p2align 4
   hint #34
   mov x16, #cistern_stub
-  b cistern_any_function
+  b )" CISTERN_LABEL(any_function) R"(
   .set cistern_stub, cistern_stub + 1
   .endr
 
   .p2align 4
-cistern_any_function:
+)" CISTERN_LABEL(any_function) R"(:
   stp x29, x30, [sp, #-224]!
   mov x29, sp
   stp x0, x1, [sp, #16]
@@ -170,7 +171,7 @@ cistern_any_function:
   stp q4, q5, [sp, #160]
   stp q6, q7, [sp, #192]
   mov x0, x16
-  bl cistern_unknown_work
+  bl )" CISTERN_LABEL(unknown_work) R"(
   mov x16, x0
   ldp q6, q7, [sp, #192]
   ldp q4, q5, [sp, #160]
@@ -184,7 +185,8 @@ cistern_any_function:
   ldp x29, x30, [sp], #224
   br x16
 )");
-#define CISTERN_NAMED_JUMP "  hint #34\n  mov x16, #cistern_at\n  b cistern_any_function\n"
+#define CISTERN_NAMED_JUMP \
+  "  hint #34\n  mov x16, #cistern_at\n  b " CISTERN_LABEL(any_function) "\n"
 #else
 #error "a stub is not written for this processor: see the two above"
 #endif

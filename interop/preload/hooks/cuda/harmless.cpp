@@ -1,10 +1,8 @@
-#include "interop/preload/hooks/harmless.hpp"
+#include "interop/preload/hooks/cuda/harmless.hpp"
 
-#include <cctype>
-#include <string_view>
-#include <unordered_set>
+#include "interop/preload/hooks/name_set.hpp"
 
-namespace cistern::preload {
+namespace cistern::preload::cuda {
 namespace {
 
 // Of every version and spelling.
@@ -112,21 +110,6 @@ cuTexRefSetMipmapLevelBias cuTexRefSetMipmapLevelClamp cuTexRefSetMipmappedArray
 cuThreadExchangeStreamCaptureMode cuUserObjectCreate cuUserObjectRelease cuUserObjectRetain
 )";
 
-using Names = std::unordered_set<std::string_view>;
-
-const Names& names() {
-  static const Names& all = *[] {
-    auto* const made = new Names;
-    for (std::size_t at = 0; at < kNames.size();) {
-      const std::size_t end = std::min(kNames.find_first_of(" \n", at), kNames.size());
-      if (end > at) made->insert(kNames.substr(at, end - at));
-      at = end + 1;
-    }
-    return made;
-  }();
-  return all;
-}
-
 // cuMemcpyHtoD of cuMemcpyHtoD_v2_ptds.
 std::string_view withoutVersion(std::string_view name) {
   for (const std::string_view spelling : {"_ptds", "_ptsz"}) {
@@ -141,6 +124,9 @@ std::string_view withoutVersion(std::string_view name) {
 
 }  // namespace
 
-bool isHarmless(const char* name) { return names().count(withoutVersion(name)) != 0; }
+bool isHarmless(const char* name) {
+  static const NameSet& names = *new NameSet(nameSet(kNames));
+  return names.count(withoutVersion(name)) != 0;
+}
 
-}  // namespace cistern::preload
+}  // namespace cistern::preload::cuda

@@ -2,6 +2,7 @@
 #include "interop/preload/hooks/entry.hpp"
 
 using namespace cistern::preload;
+using namespace cistern::preload::cuda;
 
 namespace {
 

@@ -1,4 +1,4 @@
-#include "interop/preload/served/settings.hpp"
+#include "interop/preload/process/settings.hpp"
 
 #include <cstdlib>
 
@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "interop/preload/record/ledger.hpp"
-#include "interop/preload/served/contexts.hpp"
 
 namespace cistern::preload {
 namespace {
@@ -22,19 +21,12 @@ void begin() noexcept {
   if (active() && folder != nullptr) beginRecord(folder, std::getenv(kRunTrace) != nullptr);
 }
 
-// A child that has contexts of its parent can do nothing with them; one that has none is a process
-// like any other.
-void inChild() noexcept {
-  if (contexts().any()) contexts().leaveToParent();
-  begin();
-}
-
 // Before main, and before any other thread.
 [[gnu::constructor]] void start() noexcept {
   detail::ipc = std::getenv(kRunIpc) != nullptr;
   detail::strict = std::getenv(kRunStrict) != nullptr;
   begin();
-  (void)pthread_atfork(nullptr, nullptr, inChild);
+  (void)pthread_atfork(nullptr, nullptr, begin);
 }
 
 [[gnu::destructor]] void end() noexcept { record().exited = 1; }

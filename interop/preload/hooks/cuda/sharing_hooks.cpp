@@ -5,12 +5,10 @@
 // for another process (cudaIpcGetMemHandle) cannot be had for it: that is refused, and said. So is
 // the handle of a page (cuMemRetainAllocationHandle), as it is for cudaMalloc's memory: the page
 // may come to lie behind other memory when this one is freed.
-#include <atomic>
-#include <cstdio>
-
-#include "interop/preload/hooks/entry.hpp"
+#include "interop/preload/hooks/serve.hpp"
 
 using namespace cistern::preload;
+using namespace cistern::preload::cuda;
 
 namespace {
 
@@ -78,15 +76,5 @@ CISTERN_HOOK CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr poin
   const Entry entry;
   if (!entry.serves() || !contexts().blocks().around(pointer))
     return entry.pass(&Functions::cuIpcGetMemHandle, handle, pointer);
-  passed(Passed::kIpcRefused);
-  static std::atomic<bool> said{false};
-  if (!said.exchange(true)) {
-    std::fputs(
-        "cistern: the program shares device memory with another process (cudaIpcGetMemHandle), "
-        "which "
-        "Cistern's memory cannot be: run it with `cistern run --ipc`, and cudaMalloc is the "
-        "driver's.\n",
-        stderr);
-  }
-  return CUDA_ERROR_NOT_SUPPORTED;
+  return refuseToShare("cuda");
 }

@@ -3,17 +3,7 @@
 #include "interop/preload/hooks/entry.hpp"
 
 using namespace cistern::preload;
-
-namespace {
-
-template <class Function, class... Arguments>
-CUresult passCounted(Passed why, Function Functions::*function, Arguments... arguments) {
-  const Entry entry;
-  if (entry.serves()) passed(why);
-  return withRoom(entry, [&] { return entry.pass(function, arguments...); });
-}
-
-}  // namespace
+using namespace cistern::preload::cuda;
 
 CISTERN_HOOK CUresult cuMemAllocPitch_v2(CUdeviceptr* out, size_t* pitch, size_t width,
                                          size_t height, unsigned element) {

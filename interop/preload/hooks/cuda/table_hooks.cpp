@@ -20,6 +20,7 @@
 #include "interop/preload/hooks/rows.hpp"
 
 using namespace cistern::preload;
+using namespace cistern::preload::cuda;
 
 namespace {
 

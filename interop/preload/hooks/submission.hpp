@@ -3,15 +3,22 @@
 // The hooks are made from the types that the header gives the functions. Which stream it is, the
 // arguments say: the one that is a stream; the launch's attributes; or there is none, and it is the
 // default stream, whose meaning is the spelling's.
+//
+// Included once for a vendor, behind its list CISTERN_SUBMITTING_FUNCTIONS (cuda/submitting.hpp,
+// hip/submitting.hpp).
+#pragma once
+
 #include <array>
 #include <atomic>
 
 #include "interop/preload/driver/work.hpp"
+#include "interop/preload/hooks/labels.hpp"
 #include "interop/preload/hooks/rows.hpp"
-#include "interop/preload/hooks/submitting.hpp"
+#include "interop/preload/process/c_library.hpp"
 #include "interop/preload/record/ledger.hpp"
+#include "interop/preload/served/contexts.hpp"
 
-namespace cistern::preload {
+namespace cistern::preload::GPU_NAMESPACE {
 namespace {
 
 #define CISTERN_INDEX(symbol, suffix, ...) k_##symbol##suffix,
@@ -41,17 +48,14 @@ void* realFunction(std::size_t index) noexcept {
 // ---- Which stream -------------------------------------------------------------------------------
 
 template <class Argument>
-CUstream streamIn(Argument) {
+StreamHandle streamIn(Argument) {
   return nullptr;
 }
-inline CUstream streamIn(CUstream stream) { return stream; }
-inline CUstream streamIn(const CUlaunchConfig* config) {
-  return config == nullptr ? nullptr : config->hStream;
-}
+inline StreamHandle streamIn(StreamHandle stream) { return stream; }
 
 template <class... Arguments>
-CUstream streamAmong(Arguments... arguments) {
-  CUstream found = nullptr;
+StreamHandle streamAmong(Arguments... arguments) {
+  StreamHandle found = nullptr;
   ((found = found != nullptr ? found : streamIn(arguments)), ...);
   return found;
 }
@@ -62,13 +66,14 @@ template <std::size_t kIndex, bool kPerThread, class Function>
 struct Hook;
 
 template <std::size_t kIndex, bool kPerThread, class... Arguments>
-struct Hook<kIndex, kPerThread, CUresult(Arguments...)> {
-  static CUresult call(Arguments... arguments) {
-    const auto real = reinterpret_cast<CUresult (*)(Arguments...)>(realFunction(kIndex));
-    if (real == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
+struct Hook<kIndex, kPerThread, Code(Arguments...)> {
+  static Code call(Arguments... arguments) {
+    const auto real = reinterpret_cast<Code (*)(Arguments...)>(realFunction(kIndex));
+    if (real == nullptr) return kNotInitialized;
     countWork();
+    Contexts::beforeWork();
     Work work(streamMeant(streamAmong(arguments...), kPerThread));
-    const CUresult result = real(arguments...);
+    const Code result = real(arguments...);
     work.submitted(result);
     return result;
   }
@@ -77,7 +82,7 @@ struct Hook<kIndex, kPerThread, CUresult(Arguments...)> {
 #define CISTERN_ROW(symbol, suffix, name, version)     \
   {#symbol #suffix, name, version, sizeof #suffix > 1, \
    reinterpret_cast<void*>(                            \
-       &Hook<k_##symbol##suffix, (sizeof #suffix > 1), decltype(::symbol)>::call)},
+       &Hook<k_##symbol##suffix, (sizeof #suffix > 1), decltype(symbol)>::call)},
 const Row kRows[] = {CISTERN_SUBMITTING_FUNCTIONS(CISTERN_ROW)};
 #undef CISTERN_ROW
 
@@ -85,27 +90,26 @@ const Row kRows[] = {CISTERN_SUBMITTING_FUNCTIONS(CISTERN_ROW)};
 
 Rows submittingRows() noexcept { return {kRows, kFunctions}; }
 
-}  // namespace cistern::preload
-
 // ---- By their names, for programs that are linked to the driver ---------------------------------
 
-#define CISTERN_ENTRY(symbol, suffix, ...)                                                \
-  reinterpret_cast<void*>(                                                                \
-      &cistern::preload::Hook<cistern::preload::k_##symbol##suffix, (sizeof #suffix > 1), \
-                              decltype(::symbol)>::call),
-extern "C" __attribute__((visibility("hidden"), used)) void* const cistern_submitting[] = {
-    CISTERN_SUBMITTING_FUNCTIONS(CISTERN_ENTRY)};
+extern __attribute__((visibility("hidden"))) void* const submitting[] __asm__(
+    CISTERN_LABEL(submitting));
+#define CISTERN_ENTRY(symbol, suffix, ...) \
+  reinterpret_cast<void*>(&Hook<k_##symbol##suffix, (sizeof #suffix > 1), decltype(symbol)>::call),
+__attribute__((used)) void* const submitting[] = {CISTERN_SUBMITTING_FUNCTIONS(CISTERN_ENTRY)};
 #undef CISTERN_ENTRY
+
+}  // namespace cistern::preload::GPU_NAMESPACE
 
 #if defined(__x86_64__)
 #define CISTERN_JUMP \
   "  endbr64\n"      \
-  "  jmp *cistern_submitting + 8 * cistern_at(%rip)\n"
+  "  jmp *" CISTERN_LABEL(submitting) " + 8 * cistern_at(%rip)\n"
 #elif defined(__aarch64__)
-#define CISTERN_JUMP                                              \
+#define CISTERN_JUMP \
   "  hint #34\n"                                                  \
-  "  adrp x16, cistern_submitting + 8 * cistern_at\n"             \
-  "  ldr x16, [x16, :lo12:cistern_submitting + 8 * cistern_at]\n" \
+  "  adrp x16, " CISTERN_LABEL(submitting) " + 8 * cistern_at\n"             \
+  "  ldr x16, [x16, :lo12:" CISTERN_LABEL(submitting) " + 8 * cistern_at]\n" \
   "  br x16\n"
 #else
 #error "the jump to a hook is not written for this processor: see the two above"

@@ -5,8 +5,6 @@
 // none.
 #pragma once
 
-#include <atomic>
-
 #include <cuda.h>  // types and declarations only
 
 // Spellings that the header does not declare by themselves.
@@ -23,7 +21,7 @@ CUresult cuCtxCreate_v2(CUcontext*, unsigned, CUdevice);
 CUresult cuCtxCreate_v3(CUcontext*, CUexecAffinityParam*, int, unsigned, CUdevice);
 }
 
-namespace cistern::preload {
+namespace cistern::preload::cuda {
 
 /// cuGetProcAddress as it was before CUDA 12: without the last argument.
 using GetProcAddressV1 = CUresult (*)(const char*, void**, int, cuuint64_t);
@@ -107,7 +105,7 @@ using GetProcAddressV1 = CUresult (*)(const char*, void**, int, cuuint64_t);
   X(cuEventSynchronize)
 
 /// Null where the driver has no such function.
-struct Functions {
+struct FunctionTable {
 #define CISTERN_MEMBER(name, ...) decltype(&::name) name = nullptr;
   CISTERN_HOOKED_FUNCTIONS(CISTERN_MEMBER)
   CISTERN_CALLED_FUNCTIONS(CISTERN_MEMBER)
@@ -115,30 +113,4 @@ struct Functions {
   GetProcAddressV1 cuGetProcAddress_v1 = nullptr;
 };
 
-namespace detail {
-inline constinit std::atomic<const Functions*> loaded_functions{nullptr};
-[[gnu::cold]] const Functions* loadFunctions() noexcept;
-}  // namespace detail
-
-/// The driver that the program has loaded; null as long as it has none. Thread-safe, and the same
-/// for good once it is there.
-inline const Functions* driver() noexcept {
-  const Functions* const there = detail::loaded_functions.load(std::memory_order_acquire);
-  if (there != nullptr) [[likely]]
-    return there;
-  return detail::loadFunctions();
-}
-/// Its handle; null as long as there is none.
-void* driverLibrary() noexcept;
-
-/// The stream that a handle names: 0 is what the spelling of the function says it is.
-inline CUstream streamMeant(CUstream stream, bool per_thread) noexcept {
-  if (stream != nullptr) return stream;
-  return per_thread ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
-}
-
-/// The dlsym and dlopen of the C library.
-void* realDlsym(void* handle, const char* name) noexcept;
-void* realDlopen() noexcept;
-
-}  // namespace cistern::preload
+}  // namespace cistern::preload::cuda
