@@ -7,10 +7,11 @@ namespace cistern::preload::GPU_NAMESPACE {
 
 struct Row {
   const char* symbol = nullptr;  ///< as dlsym knows it
-  const char* name = nullptr;    ///< as cuGetProcAddress knows it
-  int version = 0;
-  bool per_thread = false;
   void* hook = nullptr;
+  bool per_thread = false;
+  // CUDA's alone:
+  const char* name = nullptr;  ///< as cuGetProcAddress knows it
+  int version = 0;
 };
 
 struct Rows {

@@ -79,10 +79,11 @@ struct Hook<kIndex, kPerThread, Code(Arguments...)> {
   }
 };
 
-#define CISTERN_ROW(symbol, suffix, name, version)     \
-  {#symbol #suffix, name, version, sizeof #suffix > 1, \
-   reinterpret_cast<void*>(                            \
-       &Hook<k_##symbol##suffix, (sizeof #suffix > 1), decltype(symbol)>::call)},
+#define CISTERN_ROW(symbol, suffix, ...)                                         \
+  {#symbol #suffix,                                                              \
+   reinterpret_cast<void*>(                                                      \
+       &Hook<k_##symbol##suffix, (sizeof #suffix > 1), decltype(symbol)>::call), \
+   sizeof #suffix > 1 __VA_OPT__(, ) __VA_ARGS__},
 const Row kRows[] = {CISTERN_SUBMITTING_FUNCTIONS(CISTERN_ROW)};
 #undef CISTERN_ROW
 

@@ -80,6 +80,7 @@ void Contexts::makeServing(Context& context) {
     auto* const made = new Serving(*driver(), context.order(), captures_, reuse_);
     for (int peer : context.peers_) (void)made->device.admit(peer);
     add(record().contexts);
+    noteVendor(kBackend);
     if (!captures_.maybe()) measurePrices(*driver());
     std::snprintf(record().device.data(), record().device.size(), "%s",
                   made->device.name().c_str());

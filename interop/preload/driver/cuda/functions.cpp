@@ -3,6 +3,7 @@
 
 #include "interop/preload/driver/vendor.hpp"
 #include "interop/preload/process/c_library.hpp"
+#include "interop/preload/record/ledger.hpp"
 
 namespace cistern::preload::cuda {
 namespace {
@@ -26,6 +27,7 @@ void* driverLibrary() noexcept { return loadedLibrary("libcuda.so.1"); }
 [[gnu::cold]] const Functions* detail::loadFunctions() noexcept {
   void* const library = driverLibrary();
   if (library == nullptr) return nullptr;
+  noteVendor(kBackend);
   // Two threads may fill a table each: they are the same, and the one that is too late is left.
   const Functions* none = nullptr;
   loaded_functions.compare_exchange_strong(none, fill(library));

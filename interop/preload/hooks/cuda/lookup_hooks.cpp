@@ -31,11 +31,11 @@ constexpr int kFirstLookUp = 11030;
 
 const Row kRows[] = {
 #define CISTERN_ROW(symbol, name, version, per_thread) \
-  {#symbol, name, version, per_thread, reinterpret_cast<void*>(&::symbol)},
+  {#symbol, reinterpret_cast<void*>(&::symbol), per_thread, name, version},
     CISTERN_HOOKED_FUNCTIONS(CISTERN_ROW)
 #undef CISTERN_ROW
-        {"cuGetProcAddress", "cuGetProcAddress", kFirstLookUp, false,
-         reinterpret_cast<void*>(&getProcAddressV1)}};
+        {"cuGetProcAddress", reinterpret_cast<void*>(&getProcAddressV1), false, "cuGetProcAddress",
+         kFirstLookUp}};
 
 /// By what the driver answers. Two rows may be answered alike: the name decides.
 using HookTable = std::unordered_multimap<const void*, const Row*>;
