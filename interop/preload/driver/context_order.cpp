@@ -40,7 +40,10 @@ bool ContextOrder::knows(StreamHandle stream) {
 
 void ContextOrder::created(StreamHandle stream) {
   const std::lock_guard lock(captures_.beginning());
-  if (find(stream) == nullptr) made_.push_back({stream, 0, 0});
+  if (find(stream) != nullptr) return;
+  made_.push_back({stream, 0, 0});
+  // Where nobody tells of its work, it comes after the last cut from the start.
+  if (!isFollowed()) orWait([&] { return catchUp(made_.back()); });
 }
 
 // The hub takes its work over. A new stream may get the handle, so nothing that is known of it
