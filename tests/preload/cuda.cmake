@@ -37,16 +37,5 @@ add_test(NAME preload_names
                  $<TARGET_FILE:cistern_preload>)
 set_tests_properties(preload_names PROPERTIES LABELS preload)
 
-# What a pair takes, which is kept: pair.json. As in tests/golden, only a release build counts.
-string(TOLOWER "${CMAKE_CXX_COMPILER_ID}-${CMAKE_SYSTEM_PROCESSOR}" family)
-set(build plain)
-if(CISTERN_AUDIT OR NOT CMAKE_BUILD_TYPE STREQUAL "Release")
-  set(build checked)
-endif()
-add_test(NAME preload_pair
-         COMMAND ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_SOURCE_DIR}/pair_test.py
-                 $<TARGET_FILE:cistern_preload> $<TARGET_FILE_DIR:fake_cuda> ${CMAKE_CURRENT_BINARY_DIR}
-                 ${PROJECT_SOURCE_DIR}/tests/golden ${family} ${build})
-set_tests_properties(preload_pair PROPERTIES LABELS preload TIMEOUT 300 SKIP_RETURN_CODE 77)
-
+cistern_preload_pair(preload_pair fake_cuda order_program)
 cistern_preload_test(preload fake_cuda Programs Order Endings Children Traces)

@@ -28,4 +28,5 @@ add_test(NAME hip_preload_names
                  $<TARGET_FILE:cistern_preload>)
 set_tests_properties(hip_preload_names PROPERTIES LABELS preload)
 
+cistern_preload_pair(hip_preload_pair fake_hip hip_order)
 cistern_preload_test(hip_preload fake_hip Programs Order Traces)

@@ -123,6 +123,27 @@ void streams() {
   EXPECT(gpu::races() == 0);
 }
 
+// Work on a device that the program has told nothing of before may use what another has, by a copy
+// or as a peer: no order on one device is for both, and memory is used again when it is complete.
+void otherDevice() {
+  const gpu::Stream user = makeStream(kNonBlocking);
+  const auto isReusedAtOnce = [&] {
+    const Memory memory = allocated();
+    launch(user, memory);
+    EXPECT(gpu::free(memory) == 0);
+    const Memory again = allocated();
+    const bool reused = again == memory;
+    EXPECT(gpu::free(again) == 0);
+    return reused;
+  };
+  if (served()) EXPECT(isReusedAtOnce());
+  EXPECT(hipSetDevice(1) == hipSuccess);
+  EXPECT(hipMemcpy(nullptr, nullptr, 0, hipMemcpyDeviceToDevice) == hipSuccess);
+  EXPECT(hipSetDevice(0) == hipSuccess);
+  if (served()) EXPECT(!isReusedAtOnce());
+  EXPECT(gpu::races() == 0);
+}
+
 // ---- What is kept of failures -------------------------------------------------------------------
 
 // The last failure is that of a call of the program's: none of ours is, and those that were served
@@ -242,9 +263,14 @@ void ownCapture() {
   EXPECT(gpu::races() == 0);
 }
 
-const Case kCases[] = {{"names", names},           {"work", work},         {"streams", streams},
-                       {"failures", failures},     {"pointers", pointers}, {"kinds", kinds},
-                       {"own_capture", ownCapture}};
+const Case kCases[] = {{"names", names},
+                       {"work", work},
+                       {"streams", streams},
+                       {"failures", failures},
+                       {"pointers", pointers},
+                       {"kinds", kinds},
+                       {"own_capture", ownCapture},
+                       {"other_device", otherDevice}};
 
 }  // namespace
 

@@ -17,6 +17,7 @@ namespace cistern::preload::hip {
 // names in this namespace; there are no such functions.
 hipError_t hipMalloc(void**, std::size_t);
 hipError_t hipMallocManaged(void**, std::size_t, unsigned);
+hipError_t hipMallocPitch(void**, std::size_t*, std::size_t, std::size_t);
 hipError_t hipMallocAsync(void**, std::size_t, hipStream_t);
 hipError_t hipMallocFromPoolAsync(void**, std::size_t, hipMemPool_t, hipStream_t);
 hipError_t hipStreamSynchronize_spt(hipStream_t);

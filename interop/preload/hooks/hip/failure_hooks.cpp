@@ -4,10 +4,8 @@
 namespace cistern::preload::hip {
 namespace {
 
-constinit thread_local hipError_t last_failure = hipSuccess;
-
 hipError_t orOurs(hipError_t theirs) noexcept {
-  return last_failure != hipSuccess ? last_failure : theirs;
+  return detail::last_failure != hipSuccess ? detail::last_failure : theirs;
 }
 
 // Both forget theirs.
@@ -15,16 +13,11 @@ template <class Function>
 hipError_t take(Function FunctionTable::*function) noexcept {
   const Entry entry;
   const hipError_t found = orOurs(entry.pass(function));
-  last_failure = hipSuccess;
+  detail::last_failure = hipSuccess;
   return found;
 }
 
 }  // namespace
-
-hipError_t told(hipError_t result) noexcept {
-  if (result != hipSuccess) last_failure = result;
-  return result;
-}
 
 }  // namespace cistern::preload::hip
 

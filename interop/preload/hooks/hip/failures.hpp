@@ -6,7 +6,15 @@
 
 namespace cistern::preload::hip {
 
+namespace detail {
+inline constinit thread_local hipError_t last_failure = hipSuccess;
+}  // namespace detail
+
 /// Keeps it, if it is a failure, for the program to find; and returns it.
-hipError_t told(hipError_t result) noexcept;
+inline hipError_t told(hipError_t result) noexcept {
+  if (result != hipSuccess) [[unlikely]]
+    detail::last_failure = result;
+  return result;
+}
 
 }  // namespace cistern::preload::hip
