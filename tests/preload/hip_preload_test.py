@@ -80,6 +80,16 @@ class Programs(unittest.TestCase):
         self.assertEqual(run.status, 0, run.err)
         self.assertEqual(run.passed("hipMalloc, all of it"), 2)
 
+    def test_a_program_may_have_cuda_as_well(self):
+        driver = os.path.join(BENCH.programs, "driver")
+        if not os.path.exists(os.path.join(driver, "libcuda.so.1")):
+            self.skipTest("built without CUDA")
+        run = BENCH.run("hip_late", "both", extra={
+            "LD_LIBRARY_PATH": f"{BENCH.fake}:{BENCH.programs}:{driver}"})
+        self.assertEqual(run.status, 0, run.err)
+        self.assertEqual(run.process["contexts"], 2)
+        self.assertEqual(run.passed("frees of pointers"), 200)
+
     def test_a_program_that_never_loads_hip_has_none_of_it(self):
         run = BENCH.run("/bin/sh", "-c", "grep -c amdhip /proc/$$/maps")
         self.assertEqual(run.out.strip(), "0")

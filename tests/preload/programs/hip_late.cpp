@@ -28,7 +28,33 @@ void late() {
   if (served()) EXPECT(counted("hipMalloc") < 20);  // prices are taken with a few
 }
 
-const Case kCases[] = {{"late", late}};
+// CUDA's driver beside it, as in a program for whichever GPU there is: each has its own memory.
+void both() {
+  late();
+  void* const other = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (!EXPECT(other != nullptr)) return;
+  const auto function = [&](const char* name) { return dlsym(other, name); };
+  void* context = nullptr;
+  EXPECT(reinterpret_cast<int (*)(unsigned)>(function("cuInit"))(0) == 0);
+  EXPECT(reinterpret_cast<int (*)(void**, int)>(function("cuDevicePrimaryCtxRetain"))(&context,
+                                                                                      0) == 0);
+  EXPECT(reinterpret_cast<int (*)(void*)>(function("cuCtxSetCurrent"))(context) == 0);
+  const auto allocate =
+      reinterpret_cast<int (*)(std::uint64_t*, std::size_t)>(function("cuMemAlloc_v2"));
+  const auto release = reinterpret_cast<int (*)(std::uint64_t)>(function("cuMemFree_v2"));
+  const auto hipAllocate = symbol<hipError_t(void**, size_t)>("hipMalloc");
+  const auto hipRelease = symbol<hipError_t(void*)>("hipFree");
+  for (int i = 0; i < 100; ++i) {
+    std::uint64_t memory = 0;
+    void* hip_memory = nullptr;
+    EXPECT(allocate(&memory, kBytes) == 0 && hipAllocate(&hip_memory, kBytes) == hipSuccess);
+    EXPECT(hipRelease(reinterpret_cast<void*>(memory)) == hipErrorInvalidValue);
+    EXPECT(release(reinterpret_cast<std::uint64_t>(hip_memory)) == kInvalidValue);
+    EXPECT(release(memory) == 0 && hipRelease(hip_memory) == hipSuccess);
+  }
+}
+
+const Case kCases[] = {{"late", late}, {"both", both}};
 
 }  // namespace
 
