@@ -80,7 +80,7 @@ ExitStatus launch(const LaunchSettings& settings, Console& console) {
 
 Command addRun(CLI::App& program) {
   CLI::App* parser = program.add_subcommand(
-      "run", "Run a CUDA or HIP program, as it is, with its device memory from Cistern");
+      "run", "Run a CUDA or HIP program, as it is, with its memory from Cistern");
   const auto settings = std::make_shared<LaunchSettings>();
   parser->add_option("command", settings->command, "The program and its arguments, behind --")
       ->required()
