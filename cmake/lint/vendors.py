@@ -1,4 +1,4 @@
-"""A vendor conditional stands in the alias header only; vendor headers stay behind it.
+"""A vendor conditional stands in the alias headers only; vendor headers stay behind them.
 
 Device code is in the vendor's own language, so the .cu files of tests and benchmarks may include
 what they need; so may the tests that call a vendor's runtime beside the backend, what times its calls,
@@ -10,7 +10,7 @@ import re
 
 import sources
 
-CONDITIONALS = re.compile(r"allocator/device/vendor/alias\.hpp|(?:tests|bench)/.*\.cuh?"
+CONDITIONALS = re.compile(r"allocator/device/vendor/alias\.hpp|interop/preload/driver/vendor\.hpp|(?:tests|bench)/.*\.cuh?"
                           r"|include/cistern-cccl/.*|tests/cccl/.*")
 HEADERS = re.compile(r"allocator/device/vendor/[^/]+\.hpp|(?:tests|bench)/.*\.cuh?"
                      r"|interop/preload/.*|tests/preload/.*|tests/support/vendor_work/.*|bench/meter/.*|tests/gpu/(?:cuda|hip)/.*"
@@ -26,7 +26,7 @@ def findings(top):
     for path in sources.files(top, sources.CODE):
         for number, text in sources.lines(top, path):
             if CONDITIONAL.match(text) and not CONDITIONALS.fullmatch(str(path)):
-                found.append(f"{path}:{number}: a vendor conditional outside the alias header")
+                found.append(f"{path}:{number}: a vendor conditional outside the alias headers")
             if INCLUDE.match(text) and not HEADERS.fullmatch(str(path)):
                 found.append(f"{path}:{number}: a vendor header outside allocator/device/vendor")
     return found

@@ -80,7 +80,7 @@ ExitStatus launch(const LaunchSettings& settings, Console& console) {
 
 Command addRun(CLI::App& program) {
   CLI::App* parser = program.add_subcommand(
-      "run", "Run a CUDA program, as it is, with its device memory from Cistern");
+      "run", "Run a CUDA or HIP program, as it is, with its memory from Cistern");
   const auto settings = std::make_shared<LaunchSettings>();
   parser->add_option("command", settings->command, "The program and its arguments, behind --")
       ->required()
@@ -95,9 +95,9 @@ Command addRun(CLI::App& program) {
   parser->add_flag("--follow-children", settings->follow_children,
                    "Serve processes that it starts as well");
   parser->add_flag("--ipc", settings->ipc,
-                   "Leave cudaMalloc to the driver: for programs that share it between processes");
+                   "Leave cudaMalloc (hipMalloc) to the driver: for programs that share it");
   parser->add_flag("--strict", settings->strict,
-                   "Reuse what cudaFree has freed only when all earlier work is complete");
+                   "Reuse what cudaFree (hipFree) has freed only when earlier work is complete");
   return {parser, [settings](Console& console) { return launch(*settings, console); }};
 }
 

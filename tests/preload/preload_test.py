@@ -9,6 +9,8 @@ import sys
 import tempfile
 import unittest
 
+import runs
+
 RUNTIMES = ["runtime_static", "runtime_shared"]
 # What a program does on the runtime, each in a process of its own; the same is expected of it under
 # Cistern and without, but where it says otherwise itself.
@@ -17,48 +19,17 @@ ALIKE = ["loop", "busy_streams", "busy_blocking", "busy_legacy", "busy_per_threa
          "memory_info", "out_of_memory", "capture", "capture_of_allocations", "reset", "devices",
          "threads", "forks", "forks_first", "entry_points"]
 # On the driver itself.
-ON_THE_DRIVER = ["names", "versions", "deep_bind", "pointers", "own_contexts", "last_release", "peers"]
+ON_THE_DRIVER = ["names", "versions", "deep_bind", "pointers", "own_contexts", "last_release", "peers", "private_tables"]
 # Without Cistern the fake driver gives stream-ordered memory back at once, in no stream's order.
 NOT_WITHOUT = ["stream_ordered", "threads"]
 
 
-def environment(served):
-    env = {**os.environ, "LD_LIBRARY_PATH": f"{DRIVER}:{PROGRAMS}", "CISTERN_PRELOAD": LIBRARY}
-    for name in ("CISTERN_CONF", "LD_PRELOAD"):
-        env.pop(name, None)
-    if served:
-        env["SERVED"] = "1"
-    return env
-
-
 def alone(program, *args):
-    return subprocess.run([os.path.join(PROGRAMS, program), *args], env=environment(False),
-                          capture_output=True, text=True, timeout=120)
+    return BENCH.alone(program, *args)
 
 
-class Run:
-    """A run under Cistern: how it ended, its summary as JSON, what it said."""
-
-    def __init__(self, program, *args, options=(), extra=None):
-        with tempfile.TemporaryDirectory() as folder:
-            summary = os.path.join(folder, "summary.json")
-            path = program if os.sep in program else os.path.join(PROGRAMS, program)
-            ended = subprocess.run(
-                [COMMAND, "run", "--json", summary, *options, "--", path, *args],
-                env={**environment(True), **(extra or {})}, capture_output=True, text=True,
-                timeout=120)
-            self.status, self.out, self.err = ended.returncode, ended.stdout, ended.stderr
-            self.summary = {}
-            if os.path.exists(summary):
-                with open(summary) as file:
-                    self.summary = json.load(file)
-        self.process = (self.summary.get("processes") or [{}])[0]
-
-    def calls(self, name):
-        return self.process["served"][name]["calls"]
-
-    def passed(self, beginning):
-        return sum(n for why, n in self.process["passed"].items() if why.startswith(beginning))
+def Run(program, *args, **how):
+    return BENCH.run(program, *args, **how)
 
 
 class Programs(unittest.TestCase):
@@ -124,7 +95,7 @@ class Order(unittest.TestCase):
 
     def test_the_order_costs_what_it_must(self):
         for case in ("without_work", "one_stream", "one_stream_that_is_waited_for", "two_streams",
-                     "two_streams_at_once", "no_more_than_that", "freed_in_a_capture", "private_tables"):
+                     "two_streams_at_once", "no_more_than_that", "freed_in_a_capture"):
             with self.subTest(case=case):
                 run = Run("order_program", case)
                 self.assertEqual(run.status, 0, run.err)
@@ -254,4 +225,5 @@ class Traces(unittest.TestCase):
 
 if __name__ == "__main__":
     COMMAND, LIBRARY, DRIVER, PROGRAMS = sys.argv[1:5]
+    BENCH = runs.Bench(COMMAND, LIBRARY, DRIVER, PROGRAMS)
     unittest.main(argv=[sys.argv[0], *sys.argv[5:]])

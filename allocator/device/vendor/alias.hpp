@@ -1,4 +1,4 @@
-// How one source serves two vendors: the only file with a vendor `#if`.
+// How one source serves two vendors: the only file of this folder with a vendor `#if`.
 //
 // The sources of this folder that include vendor_device.hpp are compiled twice, once with
 // CISTERN_VENDOR_CUDA and once with CISTERN_VENDOR_HIP, because the two SDKs' headers cannot stand

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "cistern/error.hpp"
-#include "interop/preload/served/settings.hpp"
+#include "interop/preload/process/settings.hpp"
 
 namespace cistern::command {
 namespace {
@@ -110,7 +110,7 @@ std::filesystem::path preloadLibrary() {
   }
   throw Error(
       fmt::format("{} is not there, which goes before the program: looked for {} (it is built "
-                  "where CUDA's toolkit is; CISTERN_PRELOAD names another place)",
+                  "where CUDA's or HIP's headers are; CISTERN_PRELOAD names another place)",
                   kLibrary, fmt::join(looked, ", ")));
 }
 

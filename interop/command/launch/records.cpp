@@ -81,6 +81,7 @@ Account accountOf(const Record& record) {
   account.pid = int(record.pid);
   account.program = textOf(record.program);
   account.device = textOf(record.device);
+  account.vendor = textOf(record.vendor);
   addSlots(account, record);
   for (std::size_t i = 0; i < preload::kPassedCount; ++i) account.passed[i] = record.passed[i];
   account.requested = record.requested;
@@ -114,6 +115,12 @@ class RecordingSite final : public trace::ErrorSite {
 bool Account::anything() const {
   const auto some = [](std::uint64_t count) { return count != 0; };
   return contexts != 0 || std::any_of(passed.begin(), passed.end(), some);
+}
+
+std::string Account::named(const char* text) const {
+  const bool hip = vendor == "hip";
+  return fmt::format(fmt::runtime(text), fmt::arg("api", hip ? "hip" : "cuda"),
+                     fmt::arg("driver", hip ? "hip" : "cu"));
 }
 
 std::vector<Account> readRecords(const std::filesystem::path& folder, int first) {

@@ -17,6 +17,7 @@ struct Account {
   int pid = 0;
   std::string program;
   std::string device;  ///< empty: no device memory was asked for
+  std::string vendor;  ///< "cuda" or "hip"; empty: it has loaded neither
   struct Calls {
     std::uint64_t count = 0;
     std::uint64_t nanoseconds = 0;
@@ -33,6 +34,8 @@ struct Account {
   bool exited = false;  ///< it came to its exit handlers
 
   bool anything() const;
+  /// A text of the record's, with the names that the program's vendor gives its functions.
+  std::string named(const char* text) const;
   const Calls& of(preload::Served what) const { return served[std::size_t(what)]; }
 };
 

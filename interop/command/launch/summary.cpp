@@ -29,7 +29,7 @@ std::string servedText(const Account& a) {
     const Account::Calls& calls = a.served[i];
     if (calls.count == 0) continue;
     text += fmt::format("{}{} {} ({} each)", text.empty() ? "" : ", ", calls.count,
-                        preload::kServedNames[i],
+                        a.named(preload::kServedNames[i]),
                         timeText(double(calls.nanoseconds) / double(calls.count)));
   }
   return text.empty() ? "nothing" : text;
@@ -47,8 +47,8 @@ std::string memoryText(const Account& a) {
 std::string savedText(const Account& a) {
   const std::uint64_t ours = a.of(Served::kMalloc).nanoseconds + a.of(Served::kFree).nanoseconds;
   return fmt::format(
-      "{} in cudaMalloc and cudaFree; the driver would have taken {} on an idle device{}",
-      timeText(double(ours)), timeText(double(a.driver_nanoseconds)),
+      "{} in {}; the driver would have taken {} on an idle device{}", timeText(double(ours)),
+      a.named("{api}Malloc and {api}Free"), timeText(double(a.driver_nanoseconds)),
       ours != 0 && a.driver_nanoseconds > ours
           ? fmt::format(", {:.0f} times that", double(a.driver_nanoseconds) / double(ours))
           : "");
@@ -59,7 +59,7 @@ std::string passedText(const Account& a) {
   for (std::size_t i = 0; i < preload::kPassedCount; ++i) {
     if (a.passed[i] == 0) continue;
     text += row(text.empty() ? "not served" : "",
-                fmt::format("{}: {}", a.passed[i], preload::kPassedNames[i]));
+                fmt::format("{}: {}", a.passed[i], a.named(preload::kPassedNames[i])));
   }
   return text;
 }

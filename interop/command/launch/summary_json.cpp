@@ -11,16 +11,17 @@ using Json = nlohmann::ordered_json;
 Json jsonOf(const Account& a) {
   Json served = Json::object();
   for (std::size_t i = 0; i < preload::kServedCount; ++i) {
-    served[preload::kServedNames[i]] = {{"calls", a.served[i].count},
-                                        {"nanoseconds", a.served[i].nanoseconds}};
+    served[a.named(preload::kServedNames[i])] = {{"calls", a.served[i].count},
+                                                 {"nanoseconds", a.served[i].nanoseconds}};
   }
   Json passed = Json::object();
   for (std::size_t i = 0; i < preload::kPassedCount; ++i) {
-    if (a.passed[i] != 0) passed[preload::kPassedNames[i]] = a.passed[i];
+    if (a.passed[i] != 0) passed[a.named(preload::kPassedNames[i])] = a.passed[i];
   }
   return {{"pid", a.pid},
           {"program", a.program},
           {"device", a.device},
+          {"vendor", a.vendor},
           {"exited", a.exited},
           {"served", served},
           {"passed", passed},

@@ -8,9 +8,9 @@
 #include <atomic>
 #include <mutex>
 
-#include "interop/preload/driver/functions.hpp"
+#include "interop/preload/driver/vendor.hpp"
 
-namespace cistern::preload {
+namespace cistern::preload::GPU_NAMESPACE {
 
 class Captures {
  public:
@@ -18,19 +18,18 @@ class Captures {
   /// after it.
   std::mutex& beginning() noexcept { return beginning_; }
 
-  /// Calls `begin`, which begins a capture if it returns CUDA_SUCCESS.
+  /// Calls `begin`, which begins a capture if it returns kSuccess.
   template <class Begin>
-  CUresult begin(Begin begin) {
+  Code begin(Begin begin) {
     const std::lock_guard lock(beginning_);
-    const CUresult result = begin();
-    if (result == CUDA_SUCCESS) ++begun_;
+    const Code result = begin();
+    if (result == kSuccess) ++begun_;
     return result;
   }
   /// What a call to end a capture has returned. One that was broken has ended too.
-  void ended(CUresult result) noexcept {
-    const bool goes_on =
-        result == CUDA_ERROR_ILLEGAL_STATE || result == CUDA_ERROR_STREAM_CAPTURE_UNMATCHED ||
-        result == CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD || result == CUDA_ERROR_INVALID_HANDLE;
+  void ended(Code result) noexcept {
+    const bool goes_on = result == kIllegalState || result == kCaptureUnmatched ||
+                         result == kCaptureWrongThread || result == kInvalidHandle;
     int now = begun_;
     while (!goes_on && now > 0 && !begun_.compare_exchange_weak(now, now - 1)) {
     }
@@ -46,4 +45,4 @@ class Captures {
   std::atomic<int> begun_{0};
 };
 
-}  // namespace cistern::preload
+}  // namespace cistern::preload::GPU_NAMESPACE

@@ -6,7 +6,7 @@
 
 #include "interop/preload/driver/order_calls.hpp"
 
-namespace cistern::preload {
+namespace cistern::preload::GPU_NAMESPACE {
 
 ContextOrder::~ContextOrder() {
   ContextOrder* self = this;
@@ -18,43 +18,46 @@ void ContextOrder::unfollow() noexcept {
   if (!isFollowed()) return;
   open();
   orWait([&] {
-    const CUresult result = close();
-    return result == CUDA_SUCCESS ? catchUpAll() : result;
+    const Code result = close();
+    return result == kSuccess ? catchUpAll() : result;
   });
   followed_ = nullptr;
 }
 
 // ---- The program's streams ----------------------------------------------------------------------
 
-ContextOrder::Known* ContextOrder::find(CUstream stream) noexcept {
-  if (stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD) return &legacy_;
+ContextOrder::Known* ContextOrder::find(StreamHandle stream) noexcept {
+  if (stream == kLegacyStream || stream == kPerThreadStream) return &legacy_;
   const auto found = std::find_if(made_.begin(), made_.end(),
                                   [&](const Known& known) { return known.stream == stream; });
   return found == made_.end() ? nullptr : &*found;
 }
 
-bool ContextOrder::knows(CUstream stream) {
+bool ContextOrder::knows(StreamHandle stream) {
   const std::lock_guard lock(captures_.beginning());
   return find(stream) != nullptr;
 }
 
-void ContextOrder::created(CUstream stream) {
+void ContextOrder::created(StreamHandle stream) {
   const std::lock_guard lock(captures_.beginning());
-  if (find(stream) == nullptr) made_.push_back({stream, 0, 0});
+  if (find(stream) != nullptr) return;
+  made_.push_back({stream, 0, 0});
+  // Where nobody tells of its work, it comes after the last cut from the start.
+  if (!isFollowed()) orWait([&] { return catchUp(made_.back()); });
 }
 
 // The hub takes its work over. A new stream may get the handle, so nothing that is known of it
 // stays.
-void ContextOrder::destroying(CUstream stream) noexcept {
+void ContextOrder::destroying(StreamHandle stream) noexcept {
   const std::lock_guard lock(captures_.beginning());
   ++epoch_;
   Known* const known = find(stream);
   if (known == nullptr || known == &legacy_) return;
   if (hasWork(*known)) {
     orWait([&] {
-      if (captures_.maybe() && isCaptured(stream)) return CUDA_SUCCESS;  // it will be broken
-      const CUresult made = makeHub();
-      if (made != CUDA_SUCCESS) return made;
+      if (captures_.maybe() && isCaptured(stream)) return kSuccess;  // it will be broken
+      const Code made = makeHub();
+      if (made != kSuccess) return made;
       hub_.worked_at = epoch_;
       return putBehind(hub_, stream);
     });
@@ -65,10 +68,10 @@ void ContextOrder::destroying(CUstream stream) noexcept {
 bool ContextOrder::capturing() noexcept {
   bool captured = false;
   (void)inContext([&] {
-    captured = isCaptured(CU_STREAM_LEGACY) ||
+    captured = isCaptured(kLegacyStream) ||
                std::any_of(made_.begin(), made_.end(),
                            [&](const Known& known) { return isCaptured(known.stream); });
-    return CUDA_SUCCESS;
+    return kSuccess;
   });
   return captured;
 }
@@ -91,26 +94,26 @@ void ContextOrder::beforeCapture() noexcept {
   if (open_) orWait([&] { return close(); });
 }
 
-CUresult ContextOrder::barrier() noexcept {
+Code ContextOrder::barrier() noexcept {
   if (isFollowed()) {
     open();
-    return CUDA_SUCCESS;
+    return kSuccess;
   }
   anywhere_at_ = epoch_;
   has_work_ = true;
   open();
   return inContext([&] {
-    const CUresult result = close();
-    return result == CUDA_SUCCESS ? catchUpAll() : result;
+    const Code result = close();
+    return result == kSuccess ? catchUpAll() : result;
   });
 }
 
-CUresult ContextOrder::reach(CUstream& hub) noexcept {
+Code ContextOrder::reach(StreamHandle& hub) noexcept {
   const std::lock_guard lock(captures_.beginning());
   return inContext([&] {
-    CUresult result = close();
-    if (result == CUDA_SUCCESS) result = makeHub();
-    if (result == CUDA_SUCCESS) result = catchUp(hub_);
+    Code result = close();
+    if (result == kSuccess) result = makeHub();
+    if (result == kSuccess) result = catchUp(hub_);
     hub = hub_.stream;
     return result;
   });
@@ -118,27 +121,27 @@ CUresult ContextOrder::reach(CUstream& hub) noexcept {
 
 // A marker behind the last one and the event. What the streams have had since the last cut is not
 // waited for: it is still to be marked by the next.
-CUresult ContextOrder::allAfter(CUevent event) noexcept {
+Code ContextOrder::allAfter(EventHandle event) noexcept {
   const std::lock_guard lock(captures_.beginning());
   return inContext([&] {
-    CUresult result = close();
-    if (result == CUDA_SUCCESS) result = makeHub();
-    if (result == CUDA_SUCCESS) result = driver_.cuStreamWaitEvent(hub_.stream, event, 0);
-    if (result == CUDA_SUCCESS) result = mark(hub_);
+    Code result = close();
+    if (result == kSuccess) result = makeHub();
+    if (result == kSuccess) result = driver_.waitEvent(hub_.stream, event);
+    if (result == kSuccess) result = mark(hub_);
     ++epoch_;
-    return result != CUDA_SUCCESS || isFollowed() ? result : catchUpAll();
+    return result != kSuccess || isFollowed() ? result : catchUpAll();
   });
 }
 
-CUresult ContextOrder::fence(std::vector<CUevent>& events) noexcept {
-  CUresult result = CUDA_SUCCESS;
+Code ContextOrder::fence(std::vector<EventHandle>& events) noexcept {
+  Code result = kSuccess;
   forEach([&](Known& known) {
-    if (result != CUDA_SUCCESS) return;
-    CUevent event = nullptr;
+    if (result != kSuccess) return;
+    EventHandle event = nullptr;
     result = recordOn(event, known.stream);
     if (event != nullptr) events.push_back(event);
   });
   return result;
 }
 
-}  // namespace cistern::preload
+}  // namespace cistern::preload::GPU_NAMESPACE

@@ -29,20 +29,20 @@
 #include <vector>
 
 #include "interop/preload/driver/captures.hpp"
-#include "interop/preload/driver/functions.hpp"
+#include "interop/preload/driver/vendor.hpp"
 
-namespace cistern::preload {
+namespace cistern::preload::GPU_NAMESPACE {
 
 class ContextOrder {
  public:
-  ContextOrder(const Functions& driver, Captures& captures, CUcontext context)
+  ContextOrder(const Functions& driver, Captures& captures, ContextHandle context)
       : driver_(driver), captures_(captures), context_(context) {}
   /// Leaves its stream and its events, which go with the context.
   ~ContextOrder();
   ContextOrder(const ContextOrder&) = delete;
   ContextOrder& operator=(const ContextOrder&) = delete;
 
-  CUcontext context() const noexcept { return context_; }
+  ContextHandle context() const noexcept { return context_; }
 
   // ---- Whose work is followed ------------------------------------------------------------------
 
@@ -57,10 +57,10 @@ class ContextOrder {
 
   // ---- The program's streams -------------------------------------------------------------------
 
-  bool knows(CUstream stream);
-  void created(CUstream stream);
+  bool knows(StreamHandle stream);
+  void created(StreamHandle stream);
   /// A stream is about to be destroyed. What is queued on it still runs.
-  void destroying(CUstream stream) noexcept;
+  void destroying(StreamHandle stream) noexcept;
 
   // ---- Cuts ------------------------------------------------------------------------------------
 
@@ -73,9 +73,9 @@ class ContextOrder {
     return cutAnew();
   }
   /// All that is submitted later, on any stream, comes after the event.
-  CUresult allAfter(CUevent event) noexcept;
+  Code allAfter(EventHandle event) noexcept;
   /// The hub comes after all that was submitted before the last cut, and is handed out.
-  CUresult reach(CUstream& hub) noexcept;
+  Code reach(StreamHandle& hub) noexcept;
 
   // Pre of what follows: the lock of Captures is held.
 
@@ -84,9 +84,9 @@ class ContextOrder {
   /// Whether some stream is captured, so that no cut can be had.
   bool capturing() noexcept;
   /// A cut, closed at once, with every stream behind it; where the work is followed, just a cut.
-  CUresult barrier() noexcept;
+  Code barrier() noexcept;
   /// Appends events behind everything submitted so far. They are the caller's.
-  CUresult fence(std::vector<CUevent>& events) noexcept;
+  Code fence(std::vector<EventHandle>& events) noexcept;
 
   // ---- Work (work.hpp) -------------------------------------------------------------------------
 
@@ -95,9 +95,9 @@ class ContextOrder {
   enum class Entered : std::uint8_t { kKnown, kUnknown, kCaptured };
   /// Work is about to be submitted to the stream, which comes after the last cut. `seen`: the epoch
   /// that this holds for. kUnknown: nobody told of the stream so far, so that it may be none.
-  Entered enter(CUstream stream, std::uint64_t& seen) noexcept;
+  Entered enter(StreamHandle stream, std::uint64_t& seen) noexcept;
   /// Work was submitted to the stream.
-  void worked(CUstream stream) noexcept;
+  void worked(StreamHandle stream) noexcept;
   /// Work is about to be submitted, to whichever streams.
   void enterAny() noexcept;
   /// Such work was submitted.
@@ -115,45 +115,45 @@ class ContextOrder {
   /// The program is about to wait for what has been submitted.
   Waiting waiting() noexcept;
   /// It has waited for one stream, or for all of them (null).
-  void waited(const Waiting& since, const CUstream* stream) noexcept;
+  void waited(const Waiting& since, const StreamHandle* stream) noexcept;
 
  private:
   struct Known {
-    CUstream stream = nullptr;
+    StreamHandle stream = nullptr;
     std::uint64_t behind = 0;     ///< the last marker that it comes after
     std::uint64_t worked_at = 0;  ///< the epoch of its last work since the last cut; 0: none
   };
 
   template <class Call>
-  CUresult inContext(Call call) noexcept;
+  Code inContext(Call call) noexcept;
   template <class Call>
   void orWait(Call call) noexcept;
-  bool isCaptured(CUstream stream) noexcept;
-  CUresult recordOn(CUevent& event, CUstream stream) noexcept;
-  CUresult makeHub() noexcept;
-  CUresult catchUp(Known& known) noexcept;
-  CUresult catchUp(CUstream stream) noexcept;
-  bool isBehind(CUstream stream) noexcept;
-  CUresult catchUpAll() noexcept;
-  CUresult putBehind(Known& later, CUstream earlier) noexcept;
-  CUresult mark(Known& place) noexcept;
-  CUresult close() noexcept;
+  bool isCaptured(StreamHandle stream) noexcept;
+  Code recordOn(EventHandle& event, StreamHandle stream) noexcept;
+  Code makeHub() noexcept;
+  Code catchUp(Known& known) noexcept;
+  Code catchUp(StreamHandle stream) noexcept;
+  bool isBehind(StreamHandle stream) noexcept;
+  Code catchUpAll() noexcept;
+  Code putBehind(Known& later, StreamHandle earlier) noexcept;
+  Code mark(Known& place) noexcept;
+  Code close() noexcept;
   void closed() noexcept;
   bool hasWork(const Known& known) const noexcept;
   template <class Visit>
   void forEach(Visit visit) noexcept;
-  Known* find(CUstream stream) noexcept;
+  Known* find(StreamHandle stream) noexcept;
   bool cutAnew() noexcept;
   void open() noexcept;
 
   const Functions& driver_;
   Captures& captures_;
-  const CUcontext context_;
-  Known legacy_{CU_STREAM_LEGACY, 0, 0};
+  const ContextHandle context_;
+  Known legacy_{kLegacyStream, 0, 0};
   Known hub_;
   std::vector<Known> made_;
-  CUevent marker_ = nullptr;
-  CUevent passing_ = nullptr;         ///< for one wait at a time
+  EventHandle marker_ = nullptr;
+  EventHandle passing_ = nullptr;     ///< for one wait at a time
   std::uint64_t marker_number_ = 0;   ///< of the last marker; 0: there is none
   std::uint64_t anywhere_at_ = 1;     ///< like worked_at, of every stream
   bool own_worked_ = false;           ///< per-thread default streams have had work
@@ -166,4 +166,4 @@ class ContextOrder {
   static inline std::uint64_t last_marker_ = 0;  // of all orders
 };
 
-}  // namespace cistern::preload
+}  // namespace cistern::preload::GPU_NAMESPACE

@@ -6,19 +6,7 @@
 #include "interop/preload/driver/driver_device.hpp"
 #include "interop/preload/record/ledger.hpp"
 
-namespace cistern::preload {
-namespace {
-
-CUmemAllocationProp pageProperties(int ordinal, bool rdma) {
-  CUmemAllocationProp properties{};
-  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-  properties.location.id = ordinal;
-  properties.allocFlags.gpuDirectRDMACapable = rdma ? 1 : 0;
-  return properties;
-}
-
-}  // namespace
+namespace cistern::preload::GPU_NAMESPACE {
 
 DriverDevice::DriverDevice(const Functions& driver, ContextOrder& order, Captures& captures,
                            const std::atomic<Reuse>& reuse)
@@ -31,23 +19,14 @@ DriverDevice::DriverDevice(const Functions& driver, ContextOrder& order, Capture
 DriverDevice::~DriverDevice() = default;
 
 void DriverDevice::findOut() {
-  CUdevice device = 0;
-  outcome(Call::kOpen, driver_.cuCtxGetDevice(&device)).orThrow();
+  int device = 0;
+  outcome(Call::kOpen, driver_.currentDevice(&device)).orThrow();
   ordinal_ = device;  // the driver numbers devices from 0
   char name[128] = {};
-  outcome(Call::kOpen, driver_.cuDeviceGetName(name, sizeof name, device)).orThrow();
+  outcome(Call::kOpen, driver_.deviceName(name, sizeof name, device)).orThrow();
   name_ = name;
-  const auto attribute = [&](CUdevice_attribute which) {
-    int value = 0;
-    return driver_.cuDeviceGetAttribute(&value, which, device) == CUDA_SUCCESS && value != 0;
-  };
-  if (!attribute(CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED)) return;
-  rdma_ = attribute(CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED);
-  std::size_t granularity = 0;
-  const CUmemAllocationProp wanted = pageProperties(ordinal_, rdma_);
-  const CUresult asked = driver_.cuMemGetAllocationGranularity(&granularity, &wanted,
-                                                               CU_MEM_ALLOC_GRANULARITY_MINIMUM);
-  virtual_memory_ = {asked == CUDA_SUCCESS && granularity > 0, granularity};
+  const std::size_t granularity = driver_.granularity(ordinal_, &rdma_);
+  virtual_memory_ = {granularity > 0, granularity};
 }
 
 void DriverDevice::took(std::uint64_t bytes) noexcept {
@@ -63,9 +42,9 @@ void DriverDevice::gaveBack(std::uint64_t bytes) noexcept {
 // ---- Memory with an address ---------------------------------------------------------------------
 
 Result<Address> DriverDevice::doMalloc(std::size_t bytes) {
-  CUdeviceptr address = 0;
-  const CUresult result = inContext([&] { return driver_.cuMemAlloc_v2(&address, bytes); });
-  if (result != CUDA_SUCCESS) return failure(Call::kMalloc, result);
+  Address address = 0;
+  const Code result = inContext([&] { return driver_.malloc(&address, bytes); });
+  if (result != kSuccess) return failure(Call::kMalloc, result);
   const MutexLock lock(mutex_);
   sizes_[address] = bytes;
   took(bytes);
@@ -73,9 +52,8 @@ Result<Address> DriverDevice::doMalloc(std::size_t bytes) {
 }
 
 Status DriverDevice::doFree(Address address) {
-  const CUresult result =
-      gone_ ? CUDA_SUCCESS : inContext([&] { return driver_.cuMemFree_v2(address); });
-  if (result != CUDA_SUCCESS) return failure(Call::kFree, result);
+  const Code result = gone_ ? kSuccess : inContext([&] { return driver_.free(address); });
+  if (result != kSuccess) return failure(Call::kFree, result);
   const MutexLock lock(mutex_);
   gaveBack(sizes_[address]);
   sizes_.erase(address);
@@ -85,31 +63,28 @@ Status DriverDevice::doFree(Address address) {
 Result<MemoryInfo> DriverDevice::doMemoryInfo() {
   std::size_t free_bytes = 0;
   std::size_t total_bytes = 0;
-  const CUresult result =
-      inContext([&] { return driver_.cuMemGetInfo_v2(&free_bytes, &total_bytes); });
+  const Code result = inContext([&] { return driver_.memoryInfo(&free_bytes, &total_bytes); });
   return outcome(Call::kMemoryInfo, result, MemoryInfo{free_bytes, total_bytes});
 }
 
 // ---- Pages and addresses ------------------------------------------------------------------------
 
 Result<Address> DriverDevice::doReserve(std::size_t bytes) {
-  CUdeviceptr address = 0;
-  const CUresult result =
-      inContext([&] { return driver_.cuMemAddressReserve(&address, bytes, 0, 0, 0); });
+  Address address = 0;
+  const Code result = inContext([&] { return driver_.reserve(&address, bytes); });
   return outcome(Call::kReserve, result, Address{address});
 }
 
 Status DriverDevice::doFreeReservation(Address address, std::size_t bytes) {
   return outcome(Call::kFreeReservation,
-                 inContext([&] { return driver_.cuMemAddressFree(address, bytes); }));
+                 inContext([&] { return driver_.freeReservation(address, bytes); }));
 }
 
 Result<Page> DriverDevice::doCreatePage(std::size_t bytes) {
-  CUmemGenericAllocationHandle handle = 0;
-  const CUmemAllocationProp wanted = pageProperties(ordinal_, rdma_);
-  const CUresult result =
-      inContext([&] { return driver_.cuMemCreate(&handle, bytes, &wanted, 0); });
-  if (result != CUDA_SUCCESS) return failure(Call::kCreatePage, result);
+  std::uint64_t handle = 0;
+  const Code result =
+      inContext([&] { return driver_.createPage(&handle, bytes, ordinal_, rdma_); });
+  if (result != kSuccess) return failure(Call::kCreatePage, result);
   const MutexLock lock(mutex_);
   sizes_[handle] = bytes;
   took(bytes);
@@ -117,8 +92,8 @@ Result<Page> DriverDevice::doCreatePage(std::size_t bytes) {
 }
 
 Status DriverDevice::doReleasePage(Page page) {
-  const CUresult result = inContext([&] { return driver_.cuMemRelease(page.raw); });
-  if (result != CUDA_SUCCESS) return failure(Call::kReleasePage, result);
+  const Code result = inContext([&] { return driver_.releasePage(page.raw); });
+  if (result != kSuccess) return failure(Call::kReleasePage, result);
   const MutexLock lock(mutex_);
   gaveBack(sizes_[page.raw]);
   sizes_.erase(page.raw);
@@ -126,34 +101,27 @@ Status DriverDevice::doReleasePage(Page page) {
 }
 
 Status DriverDevice::doMap(Address address, std::size_t bytes, Page page) {
-  return outcome(Call::kMap,
-                 inContext([&] { return driver_.cuMemMap(address, bytes, 0, page.raw, 0); }));
+  return outcome(Call::kMap, inContext([&] { return driver_.map(address, bytes, page.raw); }));
 }
 
-CUresult DriverDevice::allow(Address address, std::size_t bytes,
-                             const std::vector<int>& ordinals) const {
-  std::vector<CUmemAccessDesc> who(ordinals.size());
-  for (std::size_t i = 0; i < who.size(); ++i) {
-    who[i].location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    who[i].location.id = ordinals[i];
-    who[i].flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-  }
-  return inContext([&] { return driver_.cuMemSetAccess(address, bytes, who.data(), who.size()); });
+Code DriverDevice::allow(Address address, std::size_t bytes,
+                         const std::vector<int>& ordinals) const {
+  return inContext([&] { return driver_.setAccess(address, bytes, ordinals); });
 }
 
 // Under the lock, so that a peer that is admitted meanwhile finds the range, or is found by it.
 Status DriverDevice::doSetAccess(Address address, std::size_t bytes) {
   const MutexLock lock(mutex_);
-  const CUresult result = allow(address, bytes, admitted_);
-  if (result != CUDA_SUCCESS) return failure(Call::kSetAccess, result);
+  const Code result = allow(address, bytes, admitted_);
+  if (result != kSuccess) return failure(Call::kSetAccess, result);
   mapped_[address] = bytes;
   return {};
 }
 
 Status DriverDevice::doUnmap(Address address, std::size_t bytes) {
   const MutexLock lock(mutex_);
-  const CUresult result = inContext([&] { return driver_.cuMemUnmap(address, bytes); });
-  if (result != CUDA_SUCCESS) return failure(Call::kUnmap, result);
+  const Code result = inContext([&] { return driver_.unmap(address, bytes); });
+  if (result != kSuccess) return failure(Call::kUnmap, result);
   mapped_.erase(mapped_.lower_bound(address), mapped_.lower_bound(address + bytes));
   return {};
 }
@@ -162,8 +130,8 @@ Status DriverDevice::admit(int peer_ordinal) {
   const MutexLock lock(mutex_);
   if (std::count(admitted_.begin(), admitted_.end(), peer_ordinal) != 0) return {};
   for (const auto& [address, bytes] : mapped_) {
-    const CUresult result = allow(address, bytes, {peer_ordinal});
-    if (result != CUDA_SUCCESS) return failure(Call::kSetAccess, result);
+    const Code result = allow(address, bytes, {peer_ordinal});
+    if (result != kSuccess) return failure(Call::kSetAccess, result);
   }
   admitted_.push_back(peer_ordinal);
   return {};
@@ -172,21 +140,19 @@ Status DriverDevice::admit(int peer_ordinal) {
 Result<bool> DriverDevice::doCanAccessPeer(int peer_ordinal) {
   if (peer_ordinal == ordinal_) return true;
   int can = 0;
-  const CUresult result = driver_.cuDeviceCanAccessPeer(&can, ordinal_, peer_ordinal);
+  const Code result = driver_.canAccessPeer(&can, ordinal_, peer_ordinal);
   return outcome(Call::kCanAccessPeer, result, can != 0);
 }
 
 // ---- Failures -----------------------------------------------------------------------------------
 
-DeviceError DriverDevice::failure(Call call, CUresult result) const {
-  const char* name = nullptr;
-  if (driver_.cuGetErrorName(result, &name) != CUDA_SUCCESS) name = "an unknown error";
-  return {call, errorKind(int(result)), int(result), name, {}};
+DeviceError DriverDevice::failure(Call call, Code result) const {
+  return {call, errorKind(int(result)), int(result), driver_.errorName(result), {}};
 }
 
-Status DriverDevice::outcome(Call call, CUresult result) const {
-  if (result != CUDA_SUCCESS) return failure(call, result);
+Status DriverDevice::outcome(Call call, Code result) const {
+  if (result != kSuccess) return failure(call, result);
   return {};
 }
 
-}  // namespace cistern::preload
+}  // namespace cistern::preload::GPU_NAMESPACE

@@ -2,23 +2,23 @@
 #include "allocator/device/vendor/error_kind.hpp"
 #include "interop/preload/driver/driver_device.hpp"
 
-namespace cistern::preload {
+namespace cistern::preload::GPU_NAMESPACE {
 namespace {
 
-CUstream handleOf(Stream stream) { return reinterpret_cast<CUstream>(stream.raw); }
-CUevent handleOf(Event event) { return reinterpret_cast<CUevent>(event.raw); }
+StreamHandle handleOf(Stream stream) { return reinterpret_cast<StreamHandle>(stream.raw); }
+EventHandle handleOf(Event event) { return reinterpret_cast<EventHandle>(event.raw); }
 
 // What the engine never asks of a device that serves a program: the program has made its streams,
 // its graphs and its copies itself.
 DeviceError notForUs(Call call) {
-  return {call, ErrorKind::kNotSupported, CUDA_ERROR_NOT_SUPPORTED, "CUDA_ERROR_NOT_SUPPORTED", {}};
+  return {call, ErrorKind::kNotSupported, kNotSupported, "kNotSupported", {}};
 }
 
 }  // namespace
 
-Result<bool> DriverDevice::readiness(Call call, CUresult result) const {
-  if (result == CUDA_SUCCESS) return true;
-  if (result == CUDA_ERROR_NOT_READY) return false;
+Result<bool> DriverDevice::readiness(Call call, Code result) const {
+  if (result == kSuccess) return true;
+  if (result == kNotReady) return false;
   return failure(call, result);
 }
 
@@ -26,33 +26,34 @@ Result<bool> DriverDevice::readiness(Call call, CUresult result) const {
 
 Result<bool> DriverDevice::doQueryStream(Stream stream) {
   if (gone_ || (stream == Stream{} && isComplete())) return true;
-  return readiness(Call::kQueryStream,
-                   onStream(stream, [&](CUstream asked) { return driver_.cuStreamQuery(asked); }));
+  return readiness(Call::kQueryStream, onStream(stream, [&](StreamHandle asked) {
+                     return driver_.queryStream(asked);
+                   }));
 }
 
 Status DriverDevice::doSynchronizeStream(Stream stream) {
   if (gone_ || (stream == Stream{} && isComplete())) return {};
-  const auto wait = [&](CUstream on) { return driver_.cuStreamSynchronize(on); };
+  const auto wait = [&](StreamHandle on) { return driver_.synchronizeStream(on); };
   return outcome(Call::kSynchronizeStream, onStream(stream, wait));
 }
 
 // The hub is brought up first: what is asked of stream 0 afterwards is complete then.
 Status DriverDevice::doSynchronizeDevice() {
   if (gone_) return {};
-  CUstream hub = nullptr;
+  StreamHandle hub = nullptr;
   if (!isComplete()) (void)order_.reach(hub);
   const ContextOrder::Waiting since = order_.waiting();
-  const CUresult result = inContext([&] { return driver_.cuCtxSynchronize(); });
-  if (result == CUDA_SUCCESS) order_.waited(since, nullptr);
+  const Code result = inContext([&] { return driver_.synchronizeContext(); });
+  if (result == kSuccess) order_.waited(since, nullptr);
   return outcome(Call::kSynchronizeDevice, result);
 }
 
 // For stream 0 with the hub, which comes after all that was submitted before the last cudaFree.
 template <class Call>
-CUresult DriverDevice::onStream(Stream stream, Call call) {
-  CUstream on = handleOf(stream);
+Code DriverDevice::onStream(Stream stream, Call call) {
+  StreamHandle on = handleOf(stream);
   if (stream == Stream{}) {
-    if (const CUresult result = order_.reach(on); result != CUDA_SUCCESS) return result;
+    if (const Code result = order_.reach(on); result != kSuccess) return result;
   }
   return inContext([&] { return call(on); });
 }
@@ -60,9 +61,8 @@ CUresult DriverDevice::onStream(Stream stream, Call call) {
 Status DriverDevice::doWaitEvent(Stream stream, Event event) {
   if (gone_) return {};
   if (stream != Stream{}) {
-    return outcome(Call::kWaitEvent, inContext([&] {
-                     return driver_.cuStreamWaitEvent(handleOf(stream), handleOf(event), 0);
-                   }));
+    return outcome(Call::kWaitEvent,
+                   inContext([&] { return driver_.waitEvent(handleOf(stream), handleOf(event)); }));
   }
   if (isComplete()) return doSynchronizeEvent(event);
   return outcome(Call::kWaitEvent, order_.allAfter(handleOf(event)));
@@ -71,34 +71,33 @@ Status DriverDevice::doWaitEvent(Stream stream, Event event) {
 // ---- Events -------------------------------------------------------------------------------------
 
 Result<Event> DriverDevice::doCreateEvent() {
-  CUevent event = nullptr;
-  const CUresult result =
-      inContext([&] { return driver_.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING); });
+  EventHandle event = nullptr;
+  const Code result = inContext([&] { return driver_.createEvent(&event); });
   return outcome(Call::kCreateEvent, result, Event{reinterpret_cast<std::uintptr_t>(event)});
 }
 
 Status DriverDevice::doDestroyEvent(Event event) {
   if (gone_) return {};
   return outcome(Call::kDestroyEvent,
-                 inContext([&] { return driver_.cuEventDestroy_v2(handleOf(event)); }));
+                 inContext([&] { return driver_.destroyEvent(handleOf(event)); }));
 }
 
 Status DriverDevice::doRecordEvent(Event event, Stream stream) {
   if (gone_ || (stream == Stream{} && isComplete())) return {};
-  const auto record = [&](CUstream on) { return driver_.cuEventRecord(handleOf(event), on); };
+  const auto record = [&](StreamHandle on) { return driver_.recordEvent(handleOf(event), on); };
   return outcome(Call::kRecordEvent, onStream(stream, record));
 }
 
 Result<bool> DriverDevice::doQueryEvent(Event event) {
   if (gone_) return true;
   return readiness(Call::kQueryEvent,
-                   inContext([&] { return driver_.cuEventQuery(handleOf(event)); }));
+                   inContext([&] { return driver_.queryEvent(handleOf(event)); }));
 }
 
 Status DriverDevice::doSynchronizeEvent(Event event) {
   if (gone_) return {};
   return outcome(Call::kSynchronizeEvent,
-                 inContext([&] { return driver_.cuEventSynchronize(handleOf(event)); }));
+                 inContext([&] { return driver_.synchronizeEvent(handleOf(event)); }));
 }
 
 // ---- Captures -----------------------------------------------------------------------------------
@@ -107,32 +106,27 @@ Status DriverDevice::doSynchronizeEvent(Event event) {
 // capture has an id that anybody asks for: graphs' memory is the driver's.
 Result<CaptureInfo> DriverDevice::doCaptureInfo(Stream stream) {
   if (gone_) return CaptureInfo{};
-  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-  CUresult result = CUDA_SUCCESS;
+  CaptureState status = kNoCapture;
+  Code result = kSuccess;
   if (stream != Stream{}) {
-    result = inContext([&] { return driver_.cuStreamIsCapturing(handleOf(stream), &status); });
-    if (result ==
-        CUDA_ERROR_STREAM_CAPTURE_IMPLICIT) {  // the legacy stream, which cannot be itself
-      status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
-      result = CUDA_SUCCESS;
+    result = inContext([&] { return driver_.isCapturing(handleOf(stream), &status); });
+    if (result == kCaptureImplicit) {  // the legacy stream, which cannot be itself
+      status = kActiveCapture;
+      result = kSuccess;
     }
   } else if (captures_.maybe()) {
     const std::lock_guard lock(captures_.beginning());
-    if (order_.capturing()) status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
+    if (order_.capturing()) status = kActiveCapture;
   }
-  if (status == CU_STREAM_CAPTURE_STATUS_NONE)
-    return outcome(Call::kCaptureInfo, result, CaptureInfo{});
-  const bool active = status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
+  if (status == kNoCapture) return outcome(Call::kCaptureInfo, result, CaptureInfo{});
+  const bool active = status == kActiveCapture;
   return outcome(Call::kCaptureInfo, result,
                  CaptureInfo{active ? CaptureStatus::kActive : CaptureStatus::kInvalidated, 1});
 }
 
 Result<CaptureMode> DriverDevice::doExchangeCaptureMode(CaptureMode mode) {
-  static_assert(CU_STREAM_CAPTURE_MODE_GLOBAL == int(CaptureMode::kGlobal) &&
-                CU_STREAM_CAPTURE_MODE_THREAD_LOCAL == int(CaptureMode::kThreadLocal) &&
-                CU_STREAM_CAPTURE_MODE_RELAXED == int(CaptureMode::kRelaxed));
-  auto exchanged = CUstreamCaptureMode(mode);
-  const CUresult result = driver_.cuThreadExchangeStreamCaptureMode(&exchanged);
+  auto exchanged = int(mode);
+  const Code result = driver_.exchangeCaptureMode(&exchanged);
   return outcome(Call::kExchangeCaptureMode, result, CaptureMode(exchanged));
 }
 
@@ -168,4 +162,4 @@ Result<Address> DriverDevice::doMallocAsync(std::size_t, Stream) {
 Status DriverDevice::doFreeAsync(Address, Stream) { return notForUs(Call::kFreeAsync); }
 Result<DriverPoolInfo> DriverDevice::doDriverPool(bool) { return notForUs(Call::kDriverPool); }
 
-}  // namespace cistern::preload
+}  // namespace cistern::preload::GPU_NAMESPACE

@@ -7,7 +7,7 @@
 // cudaFree: the hub of the context's order comes after it (context_order.hpp). Where memory is
 // handed out only when it is complete (Reuse::kComplete), stream 0 is the host: it has done what it
 // was told, and waiting makes the host wait. All other streams are the driver's by their handles;
-// the legacy default stream is CU_STREAM_LEGACY.
+// the legacy default stream is kLegacyStream, which is not 0.
 #pragma once
 
 #include <atomic>
@@ -20,7 +20,7 @@
 #include "interop/preload/driver/captures.hpp"
 #include "interop/preload/driver/context_order.hpp"
 
-namespace cistern::preload {
+namespace cistern::preload::GPU_NAMESPACE {
 
 /// When memory that cudaFree has taken back may be handed out again.
 enum class Reuse : std::uint8_t {
@@ -36,7 +36,7 @@ class DriverDevice final : public Device {
                const std::atomic<Reuse>& reuse);
   ~DriverDevice() override;
 
-  std::string backend() const override { return "cuda"; }
+  std::string backend() const override { return kBackend; }
   std::string name() const override { return name_; }
   int ordinal() const override { return ordinal_; }
   VirtualMemoryCapability virtualMemory() const override { return virtual_memory_; }
@@ -52,7 +52,7 @@ class DriverDevice final : public Device {
 
   /// Calls with the context current.
   template <class Call>
-  CUresult inContext(Call call) const;
+  Code inContext(Call call) const;
 
  private:
   Result<Address> doMalloc(std::size_t bytes) override;
@@ -96,17 +96,17 @@ class DriverDevice final : public Device {
   Result<DriverPoolInfo> doDriverPool(bool reset) override;
 
   template <class Call>
-  CUresult onStream(Stream stream, Call call);
+  Code onStream(Stream stream, Call call);
   void findOut();
   void took(std::uint64_t bytes) noexcept;
   void gaveBack(std::uint64_t bytes) noexcept;
   bool isComplete() const noexcept { return reuse_ == Reuse::kComplete; }
-  CUresult allow(Address address, std::size_t bytes, const std::vector<int>& ordinals) const;
-  DeviceError failure(Call call, CUresult result) const;
-  Status outcome(Call call, CUresult result) const;
+  Code allow(Address address, std::size_t bytes, const std::vector<int>& ordinals) const;
+  DeviceError failure(Call call, Code result) const;
+  Status outcome(Call call, Code result) const;
   template <class T>
-  Result<T> outcome(Call call, CUresult result, T value) const;
-  Result<bool> readiness(Call call, CUresult result) const;
+  Result<T> outcome(Call call, Code result, T value) const;
+  Result<bool> readiness(Call call, Code result) const;
 
   const Functions& driver_;
   ContextOrder& order_;
@@ -126,25 +126,14 @@ class DriverDevice final : public Device {
 };
 
 template <class Call>
-CUresult DriverDevice::inContext(Call call) const {
-  CUcontext now = nullptr;
-  if (gone_) return call();
-  if (const CUresult asked = driver_.cuCtxGetCurrent(&now); asked != CUDA_SUCCESS) return asked;
-  if (now == order_.context()) return call();
-  if (const CUresult pushed = driver_.cuCtxPushCurrent_v2(order_.context());
-      pushed != CUDA_SUCCESS) {
-    return pushed;
-  }
-  const CUresult result = call();
-  CUcontext popped = nullptr;
-  const CUresult back = driver_.cuCtxPopCurrent_v2(&popped);
-  return result != CUDA_SUCCESS ? result : back;
+Code DriverDevice::inContext(Call call) const {
+  return gone_ ? call() : driver_.inContext(order_.context(), call);
 }
 
 template <class T>
-Result<T> DriverDevice::outcome(Call call, CUresult result, T value) const {
-  if (result != CUDA_SUCCESS) return failure(call, result);
+Result<T> DriverDevice::outcome(Call call, Code result, T value) const {
+  if (result != kSuccess) return failure(call, result);
   return value;
 }
 
-}  // namespace cistern::preload
+}  // namespace cistern::preload::GPU_NAMESPACE

@@ -3,7 +3,7 @@
 
 #include "interop/preload/driver/context_order.hpp"
 
-namespace cistern::preload {
+namespace cistern::preload::GPU_NAMESPACE {
 
 // Every stream that may have work: those that are known, and the hub with what it has taken over.
 template <class Visit>
@@ -14,15 +14,8 @@ void ContextOrder::forEach(Visit visit) noexcept {
 }
 
 template <class Call>
-CUresult ContextOrder::inContext(Call call) noexcept {
-  CUcontext now = nullptr;
-  if (const CUresult asked = driver_.cuCtxGetCurrent(&now); asked != CUDA_SUCCESS) return asked;
-  if (now == context_) return call();
-  if (const CUresult pushed = driver_.cuCtxPushCurrent_v2(context_); pushed != CUDA_SUCCESS)
-    return pushed;
-  const CUresult result = call();
-  (void)driver_.cuCtxPopCurrent_v2(&now);
-  return result;
+Code ContextOrder::inContext(Call call) noexcept {
+  return driver_.inContext(context_, call);
 }
 
 // Where the order cannot be had on the device, the host waits, and it holds. Where that fails too,
@@ -30,13 +23,13 @@ CUresult ContextOrder::inContext(Call call) noexcept {
 template <class Call>
 void ContextOrder::orWait(Call call) noexcept {
   (void)inContext([&] {
-    if (call() != CUDA_SUCCESS) {
+    if (call() != kSuccess) {
       ++epoch_;
-      (void)driver_.cuCtxSynchronize();
+      (void)driver_.synchronizeContext();
       closed();
     }
-    return CUDA_SUCCESS;
+    return kSuccess;
   });
 }
 
-}  // namespace cistern::preload
+}  // namespace cistern::preload::GPU_NAMESPACE

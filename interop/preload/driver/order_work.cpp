@@ -5,7 +5,7 @@
 #include "interop/preload/driver/order_calls.hpp"
 #include "interop/preload/record/ledger.hpp"
 
-namespace cistern::preload {
+namespace cistern::preload::GPU_NAMESPACE {
 namespace {
 
 // The last marker that the thread's own default stream comes after.
@@ -16,36 +16,36 @@ thread_local std::uint64_t own_behind = 0;
 // ---- Markers. Pre: the context is current. ------------------------------------------------------
 
 // The legacy stream refuses to say where a stream that synchronises with it is captured.
-bool ContextOrder::isCaptured(CUstream stream) noexcept {
-  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-  const CUresult result = driver_.cuStreamIsCapturing(stream, &status);
-  return result != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE;
+bool ContextOrder::isCaptured(StreamHandle stream) noexcept {
+  CaptureState status = kNoCapture;
+  const Code result = driver_.isCapturing(stream, &status);
+  return result != kSuccess || status != kNoCapture;
 }
 
-CUresult ContextOrder::recordOn(CUevent& event, CUstream stream) noexcept {
+Code ContextOrder::recordOn(EventHandle& event, StreamHandle stream) noexcept {
   if (event == nullptr) {
-    const CUresult made = driver_.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING);
-    if (made != CUDA_SUCCESS) return made;
+    const Code made = driver_.createEvent(&event);
+    if (made != kSuccess) return made;
   }
-  return driver_.cuEventRecord(event, stream);
+  return driver_.recordEvent(event, stream);
 }
 
-CUresult ContextOrder::makeHub() noexcept {
-  if (hub_.stream != nullptr) return CUDA_SUCCESS;
-  return driver_.cuStreamCreate(&hub_.stream, CU_STREAM_NON_BLOCKING);
+Code ContextOrder::makeHub() noexcept {
+  if (hub_.stream != nullptr) return kSuccess;
+  return driver_.createStream(&hub_.stream);
 }
 
-CUresult ContextOrder::catchUp(Known& known) noexcept {
-  if (known.behind >= marker_number_) return CUDA_SUCCESS;
-  const CUresult result = driver_.cuStreamWaitEvent(known.stream, marker_, 0);
-  if (result == CUDA_SUCCESS) known.behind = marker_number_;
+Code ContextOrder::catchUp(Known& known) noexcept {
+  if (known.behind >= marker_number_) return kSuccess;
+  const Code result = driver_.waitEvent(known.stream, marker_);
+  if (result == kSuccess) known.behind = marker_number_;
   return result;
 }
 
-CUresult ContextOrder::catchUp(CUstream stream) noexcept {
-  if (stream == CU_STREAM_PER_THREAD) {
+Code ContextOrder::catchUp(StreamHandle stream) noexcept {
+  if (stream == kPerThreadStream) {
     Known own{stream, own_behind, 0};
-    const CUresult result = catchUp(own);
+    const Code result = catchUp(own);
     own_behind = own.behind;
     return result;
   }
@@ -54,19 +54,19 @@ CUresult ContextOrder::catchUp(CUstream stream) noexcept {
   return catchUp(unknown);
 }
 
-bool ContextOrder::isBehind(CUstream stream) noexcept {
-  if (stream == CU_STREAM_PER_THREAD) return own_behind < marker_number_;
+bool ContextOrder::isBehind(StreamHandle stream) noexcept {
+  if (stream == kPerThreadStream) return own_behind < marker_number_;
   const Known* const known = find(stream);
   return (known == nullptr ? 0 : known->behind) < marker_number_;
 }
 
 // Captured streams have no work to come but their graph's, which is launched elsewhere. What waits
 // on the legacy stream is waited for by all per-thread default streams.
-CUresult ContextOrder::catchUpAll() noexcept {
-  CUresult result = CUDA_SUCCESS;
+Code ContextOrder::catchUpAll() noexcept {
+  Code result = kSuccess;
   const auto one = [&](Known& known) {
     if (captures_.maybe() && isCaptured(known.stream)) return;
-    if (const CUresult caught = catchUp(known); caught != CUDA_SUCCESS) result = caught;
+    if (const Code caught = catchUp(known); caught != kSuccess) result = caught;
   };
   one(legacy_);
   for (Known& known : made_) one(known);
@@ -74,16 +74,16 @@ CUresult ContextOrder::catchUpAll() noexcept {
 }
 
 // The event is free again at once: a wait is for what it was recorded behind at that time.
-CUresult ContextOrder::putBehind(Known& later, CUstream earlier) noexcept {
-  const CUresult result = recordOn(passing_, earlier);
-  return result == CUDA_SUCCESS ? driver_.cuStreamWaitEvent(later.stream, passing_, 0) : result;
+Code ContextOrder::putBehind(Known& later, StreamHandle earlier) noexcept {
+  const Code result = recordOn(passing_, earlier);
+  return result == kSuccess ? driver_.waitEvent(later.stream, passing_) : result;
 }
 
 // A marker comes after the one before it.
-CUresult ContextOrder::mark(Known& place) noexcept {
-  CUresult result = catchUp(place);
-  if (result == CUDA_SUCCESS) result = recordOn(marker_, place.stream);
-  if (result == CUDA_SUCCESS) place.behind = marker_number_ = ++last_marker_;
+Code ContextOrder::mark(Known& place) noexcept {
+  Code result = catchUp(place);
+  if (result == kSuccess) result = recordOn(marker_, place.stream);
+  if (result == kSuccess) place.behind = marker_number_ = ++last_marker_;
   return result;
 }
 
@@ -91,8 +91,8 @@ bool ContextOrder::hasWork(const Known& known) const noexcept {
   return known.worked_at != 0 || (anywhere_at_ != 0 && &known != &hub_) || !isFollowed();
 }
 
-CUresult ContextOrder::close() noexcept {
-  if (!open_) return CUDA_SUCCESS;
+Code ContextOrder::close() noexcept {
+  if (!open_) return kSuccess;
   int with_work = 0;
   Known* last = nullptr;
   forEach([&](Known& known) {
@@ -100,18 +100,18 @@ CUresult ContextOrder::close() noexcept {
     ++with_work;
     last = &known;
   });
-  CUresult result = CUDA_SUCCESS;
+  Code result = kSuccess;
   if (with_work == 1) {
     result = mark(*last);
   } else if (with_work > 1) {
     result = makeHub();
     forEach([&](Known& known) {
-      if (result == CUDA_SUCCESS && hasWork(known) && &known != &hub_)
+      if (result == kSuccess && hasWork(known) && &known != &hub_)
         result = putBehind(hub_, known.stream);
     });
-    if (result == CUDA_SUCCESS) result = mark(hub_);
+    if (result == kSuccess) result = mark(hub_);
   }
-  if (result != CUDA_SUCCESS) return result;
+  if (result != kSuccess) return result;
   if (with_work > 0) add(record().barriers);
   closed();
   return result;
@@ -126,27 +126,27 @@ void ContextOrder::closed() noexcept {
 
 // ---- Work ---------------------------------------------------------------------------------------
 
-ContextOrder::Entered ContextOrder::enter(CUstream stream, std::uint64_t& seen) noexcept {
+ContextOrder::Entered ContextOrder::enter(StreamHandle stream, std::uint64_t& seen) noexcept {
   const std::lock_guard lock(captures_.beginning());
   bool captured = false;
   if (open_ || captures_.maybe() || isBehind(stream)) {
     orWait([&] {
       captured = captures_.maybe() && isCaptured(stream);
-      if (captured) return CUDA_SUCCESS;
-      const CUresult result = close();
-      return result == CUDA_SUCCESS ? catchUp(stream) : result;
+      if (captured) return kSuccess;
+      const Code result = close();
+      return result == kSuccess ? catchUp(stream) : result;
     });
   }
   if (captured) return Entered::kCaptured;
   Known* const known = find(stream);
   if (known == nullptr) return Entered::kUnknown;
   known->worked_at = seen = epoch_;
-  own_worked_ |= stream == CU_STREAM_PER_THREAD;
+  own_worked_ |= stream == kPerThreadStream;
   has_work_ = true;
   return Entered::kKnown;
 }
 
-void ContextOrder::worked(CUstream stream) noexcept {
+void ContextOrder::worked(StreamHandle stream) noexcept {
   const std::lock_guard lock(captures_.beginning());
   if (find(stream) == nullptr) made_.push_back({stream, 0, 0});
   find(stream)->worked_at = epoch_;
@@ -156,8 +156,8 @@ void ContextOrder::worked(CUstream stream) noexcept {
 void ContextOrder::enterAny() noexcept {
   const std::lock_guard lock(captures_.beginning());
   orWait([&] {
-    const CUresult result = close();
-    return result == CUDA_SUCCESS ? catchUpAll() : result;
+    const Code result = close();
+    return result == kSuccess ? catchUpAll() : result;
   });
   anywhere_at_ = epoch_;
   has_work_ = true;
@@ -178,7 +178,7 @@ ContextOrder::Waiting ContextOrder::waiting() noexcept {
   return {++epoch_, marker_number_};
 }
 
-void ContextOrder::waited(const Waiting& since, const CUstream* stream) noexcept {
+void ContextOrder::waited(const Waiting& since, const StreamHandle* stream) noexcept {
   const std::lock_guard lock(captures_.beginning());
   const auto settle = [&](Known& known) {
     if (known.worked_at < since.epoch) known.worked_at = 0;
@@ -196,4 +196,4 @@ void ContextOrder::waited(const Waiting& since, const CUstream* stream) noexcept
   has_work_ = any;
 }
 
-}  // namespace cistern::preload
+}  // namespace cistern::preload::GPU_NAMESPACE

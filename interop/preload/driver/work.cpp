@@ -2,7 +2,7 @@
 
 #include "allocator/base/thread_slots.hpp"
 
-namespace cistern::preload {
+namespace cistern::preload::GPU_NAMESPACE {
 
 void Work::enter() noexcept {
   if (thread_.inside) {
@@ -20,8 +20,8 @@ void Work::enter() noexcept {
 }
 
 // A handle that nobody has told of is a stream's if the driver has taken it.
-void Work::leave(CUresult result) noexcept {
-  if (known_ || result == CUDA_SUCCESS) order_->worked(stream_);
+void Work::leave(Code result) noexcept {
+  if (known_ || result == kSuccess) order_->worked(stream_);
 }
 
 void Work::anyBegins() noexcept {
@@ -42,4 +42,4 @@ void Work::anyEnded() noexcept {
   ContextOrder::anyEnded();
 }
 
-}  // namespace cistern::preload
+}  // namespace cistern::preload::GPU_NAMESPACE

@@ -7,12 +7,12 @@
 
 #include "interop/preload/driver/context_order.hpp"
 
-namespace cistern::preload {
+namespace cistern::preload::GPU_NAMESPACE {
 
 /// What a thread knows of the streams that it submits to.
 struct WorkingThread {
   struct Passed {
-    CUstream stream;
+    StreamHandle stream;
     std::uint64_t epoch;  ///< 0: that of no time
   };
   std::array<Passed, 4> passed;
@@ -25,7 +25,7 @@ struct WorkingThread {
 class Work {
  public:
   /// Just before the driver's function is called.
-  explicit Work(CUstream stream) noexcept : order_(ContextOrder::followed()), stream_(stream) {
+  explicit Work(StreamHandle stream) noexcept : order_(ContextOrder::followed()), stream_(stream) {
     if (order_ == nullptr) return;
     const Passed& passed = passedAt(stream);
     seen_ = passed.epoch;
@@ -33,7 +33,7 @@ class Work {
       enter();
   }
   /// Just after. What came in between, it came after.
-  void submitted(CUresult result) noexcept {
+  void submitted(Code result) noexcept {
     if (order_ != nullptr && seen_ != ContextOrder::epoch()) [[unlikely]]
       leave(result);
   }
@@ -51,21 +51,21 @@ class Work {
 
  private:
   using Passed = WorkingThread::Passed;
-  static Passed& passedAt(CUstream stream) noexcept {
+  static Passed& passedAt(StreamHandle stream) noexcept {
     const auto handle = reinterpret_cast<std::uintptr_t>(stream);
     return thread_.passed[(handle ^ handle >> 4 ^ handle >> 8) % 4];
   }
   static void anyEnded() noexcept;
   static void threadEnds(void*) noexcept { atFree(); }
   void enter() noexcept;
-  void leave(CUresult result) noexcept;
+  void leave(Code result) noexcept;
 
   ContextOrder* order_;
-  const CUstream stream_;
+  const StreamHandle stream_;
   std::uint64_t seen_ = 0;
   bool known_ = true;
 
   static inline constinit thread_local WorkingThread thread_{};
 };
 
-}  // namespace cistern::preload
+}  // namespace cistern::preload::GPU_NAMESPACE

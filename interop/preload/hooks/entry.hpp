@@ -3,20 +3,20 @@
 
 #include <exception>
 
-#include "interop/preload/driver/functions.hpp"
+#include "interop/preload/driver/vendor.hpp"
+#include "interop/preload/process/settings.hpp"
 #include "interop/preload/record/ledger.hpp"
 #include "interop/preload/served/contexts.hpp"
-#include "interop/preload/served/settings.hpp"
 
 /// A function of the driver's that the program finds here first.
 #define CISTERN_HOOK extern "C" __attribute__((visibility("default")))
 
-namespace cistern::preload {
+namespace cistern::preload::GPU_NAMESPACE {
 
 /// While it lives, calls that the driver makes of itself on this thread pass.
 class Entry {
  public:
-  Entry() noexcept : outermost_(depth_++ == 0), driver_(preload::driver()) {}
+  Entry() noexcept : outermost_(depth_++ == 0), driver_(GPU_NAMESPACE::driver()) {}
   ~Entry() { --depth_; }
   Entry(const Entry&) = delete;
   Entry& operator=(const Entry&) = delete;
@@ -27,8 +27,8 @@ class Entry {
   }
   /// Calls the driver's own function.
   template <class Function, class... Arguments>
-  CUresult pass(Function Functions::*function, Arguments... arguments) const noexcept {
-    if (driver_ == nullptr || driver_->*function == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
+  Code pass(Function FunctionTable::*function, Arguments... arguments) const noexcept {
+    if (driver_ == nullptr || driver_->*function == nullptr) return kNotInitialized;
     return (driver_->*function)(arguments...);
   }
 
@@ -56,21 +56,30 @@ class Entry {
 };
 
 /// The driver's code for what a verb has thrown. Call it in a handler.
-CUresult resultOfException() noexcept;
+Code resultOfException() noexcept;
 
 /// Calls the driver's function; where it has no memory, gives back what is cached and calls once
 /// more. That waits for the device, as the program's own frees would have.
 template <class Call>
-CUresult withRoom(const Entry& entry, Call call) {
-  const CUresult result = call();
-  if (result != CUDA_ERROR_OUT_OF_MEMORY || !entry.serves()) return result;
+Code withRoom(const Entry& entry, Call call) {
+  const Code result = call();
+  if (result != kOutOfMemory || !entry.serves()) return result;
   Context* const context = contexts().current();
   Serving* const serving = context == nullptr ? nullptr : context->serving();
   if (serving == nullptr) return result;
   (void)serving->cooling.settleWaiting(serving->allocator);
   if (!contexts().captures().maybe()) (void)serving->device.synchronizeDevice();
   serving->allocator.emptyCache();
+  driver()->forgetFailure();
   return call();
 }
 
-}  // namespace cistern::preload
+/// Memory that is the driver's still, counted.
+template <class Function, class... Arguments>
+Code passCounted(Passed why, Function FunctionTable::*function, Arguments... arguments) {
+  const Entry entry;
+  if (entry.serves()) passed(why);
+  return withRoom(entry, [&] { return entry.pass(function, arguments...); });
+}
+
+}  // namespace cistern::preload::GPU_NAMESPACE

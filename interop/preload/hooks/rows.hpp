@@ -3,14 +3,15 @@
 
 #include <cstddef>
 
-namespace cistern::preload {
+namespace cistern::preload::GPU_NAMESPACE {
 
 struct Row {
   const char* symbol = nullptr;  ///< as dlsym knows it
-  const char* name = nullptr;    ///< as cuGetProcAddress knows it
-  int version = 0;
-  bool per_thread = false;
   void* hook = nullptr;
+  bool per_thread = false;
+  // CUDA's alone:
+  const char* name = nullptr;  ///< as cuGetProcAddress knows it
+  int version = 0;
 };
 
 struct Rows {
@@ -27,4 +28,4 @@ Rows submittingRows() noexcept;
 /// does, and counts as work on every stream (unknown_hooks.cpp).
 void* unknownWork(void* function) noexcept;
 
-}  // namespace cistern::preload
+}  // namespace cistern::preload::GPU_NAMESPACE

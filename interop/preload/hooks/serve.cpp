@@ -1,22 +1,25 @@
 #include "interop/preload/hooks/serve.hpp"
 
+#include <atomic>
+#include <cstdio>
 #include <new>
 
-namespace cistern::preload {
-CUresult resultOfException() noexcept {
+namespace cistern::preload::GPU_NAMESPACE {
+
+Code resultOfException() noexcept {
   try {
     throw;
   } catch (const OutOfMemory&) {
     add(record().out_of_memory);
-    return CUDA_ERROR_OUT_OF_MEMORY;
+    return kOutOfMemory;
   } catch (const DeviceFailure& failure) {
-    return CUresult(failure.error().code);
+    return Code(failure.error().code);
   } catch (const InvalidArgument&) {
-    return CUDA_ERROR_INVALID_HANDLE;
+    return kInvalidHandle;
   } catch (const std::bad_alloc&) {
-    return CUDA_ERROR_OUT_OF_MEMORY;
+    return kOutOfMemory;
   } catch (...) {
-    return CUDA_ERROR_UNKNOWN;
+    return kUnknownError;
   }
 }
 
@@ -30,27 +33,40 @@ void* detail::allocateMissed(Serving& serving, std::size_t bytes, Stream stream)
   return serving.allocator.allocate(bytes, stream);
 }
 
-CUresult detail::allocationFailed(Serving& serving, void* memory) noexcept {
+Code detail::allocationFailed(Serving& serving, void* memory) noexcept {
   if (memory != nullptr) serving.allocator.free(memory);
   return resultOfException();
 }
 
 // Freed twice, or in the middle of a block. The driver may have made a segment there.
-bool isWrongFree(CUdeviceptr pointer) {
+bool isWrongFree(Address pointer) {
   const bool ours = contexts().cover(pointer);
   passed(ours ? Passed::kWrongFree : Passed::kForeignFree);
   return ours;
 }
 
+Code refuseToShare(const char* vendor) noexcept {
+  passed(Passed::kIpcRefused);
+  static std::atomic<bool> said{false};
+  if (!said.exchange(true)) {
+    std::fprintf(stderr,
+                 "cistern: the program shares device memory with another process "
+                 "(%sIpcGetMemHandle), which Cistern's memory cannot be: run it with `cistern run "
+                 "--ipc`, and %sMalloc is the driver's.\n",
+                 vendor, vendor);
+  }
+  return kNotSupported;
+}
+
 // The stream's own memory is its own again at once, in its order. cudaMalloc's, and what a
 // per-thread default stream frees, of which there is one for each thread under one handle, waits in
 // the cooling.
-void freeAfter(const ServedBlock& block, CUdeviceptr pointer, CUstream stream) noexcept {
+void freeAfter(const ServedBlock& block, Address pointer, StreamHandle stream) noexcept {
   Serving& serving = *block.context->serving();
-  if (block.stream == Stream{} || stream == CU_STREAM_PER_THREAD) {
+  if (block.stream == Stream{} || stream == kPerThreadStream) {
     (void)serving.device.inContext([&] {
       serving.cooling.addAfter({toPointer(pointer), block.stream != Stream{}}, stream);
-      return CUDA_SUCCESS;
+      return kSuccess;
     });
     return;
   }
@@ -62,4 +78,4 @@ void freeAfter(const ServedBlock& block, CUdeviceptr pointer, CUstream stream) n
   serving.allocator.free(toPointer(pointer));
 }
 
-}  // namespace cistern::preload
+}  // namespace cistern::preload::GPU_NAMESPACE

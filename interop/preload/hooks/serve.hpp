@@ -13,13 +13,13 @@
 #include "interop/preload/driver/work.hpp"
 #include "interop/preload/hooks/entry.hpp"
 
-namespace cistern::preload {
+namespace cistern::preload::GPU_NAMESPACE {
 
 namespace detail {
 /// Memory that the thread's cache has not.
 void* allocateMissed(Serving& serving, std::size_t bytes, Stream stream);
 /// In a handler: the memory goes back, if there was any, and what was thrown is the driver's code.
-CUresult allocationFailed(Serving& serving, void* memory) noexcept;
+Code allocationFailed(Serving& serving, void* memory) noexcept;
 
 [[gnu::always_inline]] inline void* allocateNow(Serving& serving, std::size_t bytes, Stream stream,
                                                 Timed& timed) {
@@ -32,7 +32,7 @@ CUresult allocationFailed(Serving& serving, void* memory) noexcept;
       });
 }
 
-[[gnu::always_inline]] inline void freeNow(CachingAllocator& allocator, CUdeviceptr pointer,
+[[gnu::always_inline]] inline void freeNow(CachingAllocator& allocator, Address pointer,
                                            Timed& timed) noexcept {
   const auto missed = [&](Block* block) {
     timed.byItself();
@@ -45,9 +45,9 @@ CUresult allocationFailed(Serving& serving, void* memory) noexcept;
 }  // namespace detail
 
 /// Memory for `stream` (0: for every stream, as cudaMalloc's) in the context, which is current.
-[[gnu::always_inline]] inline CUresult serveAllocation(Contexts& all, Context& context,
-                                                       CUdeviceptr* out, std::size_t bytes,
-                                                       Stream stream, Timed& timed) {
+[[gnu::always_inline]] inline Code serveAllocation(Contexts& all, Context& context,
+                                                   DevicePointer* out, std::size_t bytes,
+                                                   Stream stream, Timed& timed) {
   Serving& serving = *context.serving();
   void* memory = nullptr;
   try {
@@ -61,13 +61,12 @@ CUresult allocationFailed(Serving& serving, void* memory) noexcept;
   }
   Record& counted = record();
   addTo(counted.requested, counted.requested_peak, bytes);
-  *out = toAddress(memory);
-  return CUDA_SUCCESS;
+  *out = devicePointer(toAddress(memory));
+  return kSuccess;
 }
 
 /// The block, if the pointer is one that Cistern gave out. It is nobody's then.
-[[gnu::always_inline]] inline std::optional<ServedBlock> takeBlock(Contexts& all,
-                                                                   CUdeviceptr pointer) {
+[[gnu::always_inline]] inline std::optional<ServedBlock> takeBlock(Contexts& all, Address pointer) {
   const std::optional<ServedBlock> block = all.blocks().take(pointer);
   if (!block) [[unlikely]]
     return block;
@@ -79,10 +78,14 @@ CUresult allocationFailed(Serving& serving, void* memory) noexcept;
 
 /// Whether a pointer that is no block's is to be kept from the driver, which would take it for its
 /// own: one that lies in Cistern's memory all the same. It is counted.
-bool isWrongFree(CUdeviceptr pointer);
+bool isWrongFree(Address pointer);
+
+/// A handle of Cistern's memory for another process is refused, and counted; that is said once.
+/// `vendor`: what the functions' names begin with.
+Code refuseToShare(const char* vendor) noexcept;
 
 /// What was queued on every stream so far may still use it.
-[[gnu::always_inline]] inline void freeAfterAll(const ServedBlock& block, CUdeviceptr pointer,
+[[gnu::always_inline]] inline void freeAfterAll(const ServedBlock& block, Address pointer,
                                                 Timed& timed) noexcept {
   Serving& serving = *block.context->serving();
   ContextOrder& order = block.context->order();
@@ -99,6 +102,6 @@ bool isWrongFree(CUdeviceptr pointer);
   detail::freeNow(serving.allocator, pointer, timed);
 }
 /// What was queued on `stream` so far may still use it, and nothing else.
-void freeAfter(const ServedBlock& block, CUdeviceptr pointer, CUstream stream) noexcept;
+void freeAfter(const ServedBlock& block, Address pointer, StreamHandle stream) noexcept;
 
-}  // namespace cistern::preload
+}  // namespace cistern::preload::GPU_NAMESPACE

@@ -112,6 +112,7 @@ void beginRecord(const char* folder, bool trace) noexcept {
   made->pid = getpid();
   made->parent = getppid();
   made->clock = {ticksNow(), nanosecondsNow()};
+  made->vendor = record().vendor;  // a child of fork has loaded what its parent had
   nameProgram(*made);
   // In a child of fork the thread goes on, and the slot it has is none of another's here either.
   if (const SlotOfThread* const own = ThreadSlot<SlotOfThread>::find())
@@ -120,6 +121,10 @@ void beginRecord(const char* folder, bool trace) noexcept {
   const int trace_to = trace ? makeFile(folder, kTracePrefix) : -1;
   trace_file = trace_to >= 0 ? new (std::nothrow) TraceFile(trace_to) : nullptr;
   detail::traces = trace_file != nullptr;
+}
+
+void noteVendor(const char* name) noexcept {
+  std::snprintf(record().vendor.data(), record().vendor.size(), "%s", name);
 }
 
 void noteUnknown(const char* name) noexcept {

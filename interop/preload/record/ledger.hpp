@@ -76,6 +76,8 @@ inline void countUnknownWork() noexcept {
   Tally tally;
   tally.count(tally->unknown_work);
 }
+/// The program is one of that vendor's: "cuda", "hip".
+void noteVendor(const char* name) noexcept;
 /// A function that is not known has been asked for.
 void noteUnknown(const char* name) noexcept;
 

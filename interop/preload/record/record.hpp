@@ -13,15 +13,17 @@
 
 namespace cistern::preload {
 
-inline constexpr std::uint32_t kRecordVersion = 2;
+inline constexpr std::uint32_t kRecordVersion = 3;
 inline constexpr char kRecordPrefix[] = "record_";
 inline constexpr char kTracePrefix[] = "trace_";
+
+// Names of functions are as CUDA and HIP spell them: {api} is cuda or hip, {driver} cu or hip.
 
 /// Calls that Cistern serves.
 enum class Served : std::uint8_t { kMalloc, kFree, kMallocAsync, kFreeAsync };
 inline constexpr std::size_t kServedCount = 4;
 inline constexpr std::array<const char*, kServedCount> kServedNames = {
-    "cudaMalloc", "cudaFree", "cudaMallocAsync", "cudaFreeAsync"};
+    "{api}Malloc", "{api}Free", "{api}MallocAsync", "{api}FreeAsync"};
 
 /// Calls that are the driver's still, and why.
 enum class Passed : std::uint8_t {
@@ -33,21 +35,23 @@ enum class Passed : std::uint8_t {
   kCapture,
   kIpc,
   kPages,
+  kProperties,
   kForeignFree,
   kWrongFree,
   kIpcRefused,
   kRefused,
 };
-inline constexpr std::size_t kPassedCount = 12;
+inline constexpr std::size_t kPassedCount = 13;
 inline constexpr std::array<const char*, kPassedCount> kPassedNames = {
-    "managed memory (cudaMallocManaged)",
-    "pitched memory (cudaMallocPitch, cudaMalloc3D)",
-    "arrays (cudaMallocArray and its like)",
+    "managed memory ({api}MallocManaged)",
+    "pitched memory ({api}MallocPitch, {api}Malloc3D)",
+    "arrays ({api}MallocArray and its like)",
     "stream-ordered memory of a pool of the program's own",
-    "memory of a graph (cudaMallocAsync in a capture)",
-    "cudaMalloc while a graph is captured",
-    "cudaMalloc, all of it, because of --ipc",
-    "pages that the program makes itself (cuMemCreate)",
+    "memory of a graph ({api}MallocAsync in a capture)",
+    "{api}Malloc while a graph is captured",
+    "{api}Malloc, all of it, because of --ipc",
+    "pages that the program makes itself ({driver}MemCreate)",
+    "memory of a kind of its own (hipExtMallocWithFlags)",
     "frees of pointers that are not Cistern's",
     "frees of what is no block of Cistern's, or not any more, refused",
     "requests to share Cistern's memory with another process, refused: see --ipc",
@@ -68,6 +72,7 @@ struct Record {
   std::int64_t parent = 0;
   std::array<char, 128> program{};
   std::array<char, 64> device{};
+  std::array<char, 8> vendor{};  ///< "cuda" or "hip", whichever the program has loaded
 
   struct Calls {
     std::atomic<std::uint64_t> count{0};

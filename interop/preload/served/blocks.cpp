@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <thread>
 
-namespace cistern::preload {
+namespace cistern::preload::GPU_NAMESPACE {
 
 bool Blocks::Entry::claimWaiting(Address address, State from) noexcept {
   while (!claim(address, from)) {
@@ -155,4 +155,4 @@ std::uint64_t Blocks::drop(const Context& context) {
   return bytes;
 }
 
-}  // namespace cistern::preload
+}  // namespace cistern::preload::GPU_NAMESPACE

@@ -32,7 +32,7 @@
 #include "allocator/base/mutex.hpp"
 #include "cistern/types.hpp"
 
-namespace cistern::preload {
+namespace cistern::preload::GPU_NAMESPACE {
 
 class Context;
 
@@ -127,4 +127,4 @@ class Blocks {
   std::array<Shard, 64> shards_;
 };
 
-}  // namespace cistern::preload
+}  // namespace cistern::preload::GPU_NAMESPACE

@@ -2,11 +2,13 @@
 
 #include <cstdio>
 
+#include <pthread.h>
+
+#include "interop/preload/process/settings.hpp"
 #include "interop/preload/record/ledger.hpp"
 #include "interop/preload/served/prices.hpp"
-#include "interop/preload/served/settings.hpp"
 
-namespace cistern::preload {
+namespace cistern::preload::GPU_NAMESPACE {
 
 Serving::Serving(const Functions& driver, ContextOrder& order, Captures& captures,
                  const std::atomic<Reuse>& reuse)
@@ -17,7 +19,7 @@ Serving::Serving(const Functions& driver, ContextOrder& order, Captures& capture
     bool gave = false;
     (void)device.inContext([&] {
       gave = cooling.settle(allocator);
-      return CUDA_SUCCESS;
+      return kSuccess;
     });
     return gave;
   });
@@ -29,11 +31,28 @@ Contexts& detail::makeContexts() noexcept {
   return all;
 }
 
+// ---- A child of fork
+// -----------------------------------------------------------------------------
+
+namespace {
+
+// One that has contexts of its parent can do nothing with them; one that has none is a process like
+// any other.
+void inChild() noexcept {
+  Contexts* const there = detail::all_contexts;
+  if (there != nullptr && there->any()) there->leaveToParent();
+}
+
+// Before main, and before any other thread.
+[[gnu::constructor]] void start() noexcept { (void)pthread_atfork(nullptr, nullptr, inChild); }
+
+}  // namespace
+
 // ---- Finding one --------------------------------------------------------------------------------
 
 Context* Contexts::current() {
-  CUcontext now = nullptr;
-  if (driver()->cuCtxGetCurrent(&now) != CUDA_SUCCESS || now == nullptr) return nullptr;
+  ContextHandle now = kNoContext;
+  if (driver()->currentContext(&now) != kSuccess || now == kNoContext) return nullptr;
   const std::uint64_t changes = changes_.load(std::memory_order_acquire);
   if (now != seen_.context || seen_.changes != changes) seen_ = {now, meet(now), changes};
   return seen_.found;
@@ -45,7 +64,7 @@ Context* Contexts::currentServed() {
   return context != nullptr && context->serving() != nullptr ? context : nullptr;
 }
 
-Context* Contexts::meet(CUcontext context) {
+Context* Contexts::meet(ContextHandle context) {
   met(context);
   const std::lock_guard lock(mutex_);
   std::unique_ptr<Context>& there = contexts_[context];
@@ -59,12 +78,14 @@ void Contexts::makeServing(Context& context) {
   if (context.serving() != nullptr || context.refused_) return;
   try {
     auto* const made = new Serving(*driver(), context.order(), captures_, reuse_);
-    for (CUdevice peer : context.peers_) (void)made->device.admit(peer);
+    for (int peer : context.peers_) (void)made->device.admit(peer);
     add(record().contexts);
+    noteVendor(kBackend);
     if (!captures_.maybe()) measurePrices(*driver());
     std::snprintf(record().device.data(), record().device.size(), "%s",
                   made->device.name().c_str());
     context.serving_ = made;
+    work_is_unseen_ |= !driver()->workIsKnown();
     if (reuse_ == Reuse::kInOrder && context.order().context() == first_ && !work_is_unseen_)
       context.order().follow();
   } catch (const std::exception& error) {
@@ -89,10 +110,10 @@ bool Contexts::capturing() {
 
 // With one context, a cut in it orders all that can reach its memory. Another context may reach it
 // too (peers, copies between devices), and no cut is for both.
-void Contexts::met(CUcontext context) {
+void Contexts::met(ContextHandle context) {
   met_any_ = true;
   const std::lock_guard lock(mutex_);
-  if (first_ == nullptr) {
+  if (first_ == kNoContext) {
     first_ = context;
     if (asksForCompletion()) reuse_ = Reuse::kComplete;
   }
@@ -104,14 +125,15 @@ void Contexts::met(CUcontext context) {
   }
 }
 
-void Contexts::beforeEnd(CUcontext context) { drop(context, false); }
-void Contexts::afterEnd(CUcontext context) { drop(context, true); }
+void Contexts::beforeEnd(ContextHandle context) { drop(context, false); }
+void Contexts::afterEnd(ContextHandle context) { drop(context, true); }
 
-void Contexts::drop(CUcontext context, bool gone) {
+void Contexts::drop(ContextHandle context, bool gone) {
   std::unique_ptr<Context> ended;
   {
     const std::lock_guard lock(mutex_);
-    if (first_ == context && reuse_ == Reuse::kInOrder) first_ = nullptr;  // the next one is alone
+    if (first_ == context && reuse_ == Reuse::kInOrder)
+      first_ = kNoContext;  // the next one is alone
     const auto found = contexts_.find(context);
     if (found == contexts_.end()) return;
     ended = std::move(found->second);
@@ -136,7 +158,7 @@ bool Contexts::cover(Address address) {
   return false;
 }
 
-void Contexts::admit(CUcontext owner, CUdevice device) {
+void Contexts::admit(ContextHandle owner, int device) {
   Context* const context = meet(owner);
   if (context->serving() != nullptr) (void)context->serving()->device.admit(device);
   context->peers_.push_back(device);
@@ -155,4 +177,4 @@ void Contexts::leaveToParent() {
   ContextOrder::followNone();
 }
 
-}  // namespace cistern::preload
+}  // namespace cistern::preload::GPU_NAMESPACE

@@ -16,7 +16,7 @@
 #include "interop/preload/served/blocks.hpp"
 #include "interop/preload/served/cooling.hpp"
 
-namespace cistern::preload {
+namespace cistern::preload::GPU_NAMESPACE {
 
 /// What allocates in one context.
 struct Serving {
@@ -30,7 +30,7 @@ struct Serving {
 
 class Context {
  public:
-  Context(const Functions& driver, Captures& captures, CUcontext context)
+  Context(const Functions& driver, Captures& captures, ContextHandle context)
       : order_(driver, captures, context) {}
   ContextOrder& order() noexcept { return order_; }
   Serving* serving() noexcept { return serving_.load(std::memory_order_acquire); }
@@ -39,8 +39,8 @@ class Context {
   friend class Contexts;
   ContextOrder order_;
   std::atomic<Serving*> serving_{nullptr};
-  std::vector<CUdevice> peers_;  // devices that may use its memory
-  bool refused_ = false;         // its allocator could not be made
+  std::vector<int> peers_;  // devices that may use its memory
+  bool refused_ = false;    // its allocator could not be made
 };
 
 class Contexts {
@@ -54,9 +54,9 @@ class Contexts {
   Context* current();
   /// The same where it is the one that the thread asked for last; else null. Pre: thatServe().
   Context* currentAsBefore() noexcept {
-    CUcontext now = nullptr;
+    ContextHandle now = kNoContext;
     const Functions& driver = *detail::loaded_functions.load(std::memory_order_acquire);
-    const bool same = driver.cuCtxGetCurrent(&now) == CUDA_SUCCESS && now == seen_.context &&
+    const bool same = driver.currentContext(&now) == kSuccess && now == seen_.context &&
                       seen_.changes == changes_.load(std::memory_order_acquire);
     return same ? seen_.found : nullptr;
   }
@@ -65,18 +65,20 @@ class Contexts {
   Serving& serving(Context& context) { return *context.serving(); }
 
   /// The program has got a context. With a second one, memory is handed out only when complete.
-  void met(CUcontext context);
+  void met(ContextHandle context);
+  /// Work is about to be submitted: the program has the context that is current.
+  static void beforeWork();
   /// All that a context has goes back. Pre: the context is there and no thread uses it.
-  void beforeEnd(CUcontext context);
+  void beforeEnd(ContextHandle context);
   /// The same where the context has ended already.
-  void afterEnd(CUcontext context);
+  void afterEnd(ContextHandle context);
   /// A stream of some context is about to be destroyed; `forget` is called with that context.
   template <class Forget>
-  void destroying(CUstream stream, Forget forget);
+  void destroying(StreamHandle stream, Forget forget);
   /// Whether the address lies in memory that some context's allocator has.
   bool cover(Address address);
   /// The device may use the context's memory from now on.
-  void admit(CUcontext owner, CUdevice device);
+  void admit(ContextHandle owner, int device);
 
   /// Work may be submitted that no hook sees, from now on.
   void workIsUnseen();
@@ -95,19 +97,19 @@ class Contexts {
  private:
   /// What a thread knows of its current context. It looks anew when that, or any, has changed.
   struct Seen {
-    CUcontext context;
+    ContextHandle context;
     Context* found;
     std::uint64_t changes;
   };
-  Context* meet(CUcontext context);
+  Context* meet(ContextHandle context);
   void makeServing(Context& context);
-  void drop(CUcontext context, bool gone);
+  void drop(ContextHandle context, bool gone);
 
   static inline constinit thread_local Seen seen_{};
   static inline constinit std::atomic<Contexts*> that_serve_{nullptr};
   std::mutex mutex_;
-  std::unordered_map<CUcontext, std::unique_ptr<Context>> contexts_;  // under mutex_, as is
-  CUcontext first_ = nullptr;
+  std::unordered_map<ContextHandle, std::unique_ptr<Context>> contexts_;  // under mutex_, as is
+  ContextHandle first_ = kNoContext;
   std::atomic<std::uint64_t> changes_{1};  // a thread looks its context up anew after each
   std::atomic<Reuse> reuse_{Reuse::kInOrder};
   bool work_is_unseen_ = false;  // under mutex_
@@ -119,7 +121,7 @@ class Contexts {
 
 // Programs destroy few streams: every context is asked.
 template <class Forget>
-void Contexts::destroying(CUstream stream, Forget forget) {
+void Contexts::destroying(StreamHandle stream, Forget forget) {
   Context* owner = nullptr;
   {
     const std::lock_guard lock(mutex_);
@@ -145,4 +147,13 @@ inline Contexts& contexts() noexcept {
   return detail::makeContexts();
 }
 
-}  // namespace cistern::preload
+inline void Contexts::beforeWork() {
+  if constexpr (kContextsComeUnseen) {
+    const ContextOrder* const order = ContextOrder::followed();
+    ContextHandle now = kNoContext;
+    if (order != nullptr && driver()->currentContext(&now) == kSuccess && now != order->context())
+      contexts().met(now);
+  }
+}
+
+}  // namespace cistern::preload::GPU_NAMESPACE

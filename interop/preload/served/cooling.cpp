@@ -5,7 +5,7 @@
 
 #include "interop/preload/record/ledger.hpp"
 
-namespace cistern::preload {
+namespace cistern::preload::GPU_NAMESPACE {
 
 void Cooling::add(const Cooled& block) {
   const std::lock_guard lock(mutex_);
@@ -13,12 +13,12 @@ void Cooling::add(const Cooled& block) {
   any_.store(true, std::memory_order_relaxed);
 }
 
-void Cooling::addAfter(const Cooled& block, CUstream stream) {
-  CUevent event = nullptr;
-  CUresult result = driver_.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING);
-  if (result == CUDA_SUCCESS) result = driver_.cuEventRecord(event, stream);
-  if (result != CUDA_SUCCESS) {
-    if (event != nullptr) (void)driver_.cuEventDestroy_v2(event);
+void Cooling::addAfter(const Cooled& block, StreamHandle stream) {
+  EventHandle event = nullptr;
+  Code result = driver_.createEvent(&event);
+  if (result == kSuccess) result = driver_.recordEvent(event, stream);
+  if (result != kSuccess) {
+    if (event != nullptr) (void)driver_.destroyEvent(event);
     return add(block);
   }
   const std::lock_guard lock(mutex_);
@@ -36,7 +36,7 @@ void Cooling::keep(std::vector<Cooled> blocks) {
 std::vector<Cooled> Cooling::orderOpen(std::vector<Cooled> blocks) {
   const std::lock_guard lock(captures_.beginning());
   const bool captured = captures_.maybe() && order_.capturing();
-  if (captured || order_.barrier() != CUDA_SUCCESS) {
+  if (captured || order_.barrier() != kSuccess) {
     keep(std::move(blocks));
     return {};
   }
@@ -47,8 +47,8 @@ std::vector<Cooled> Cooling::fenceOpen(std::vector<Cooled> blocks) {
   const std::lock_guard lock(captures_.beginning());
   Batch batch;
   const bool captured = captures_.maybe() && order_.capturing();
-  if (captured || order_.fence(batch.events) != CUDA_SUCCESS) {
-    for (CUevent event : batch.events) (void)driver_.cuEventDestroy_v2(event);
+  if (captured || order_.fence(batch.events) != kSuccess) {
+    for (EventHandle event : batch.events) (void)driver_.destroyEvent(event);
     keep(std::move(blocks));
     return {};
   }
@@ -59,17 +59,17 @@ std::vector<Cooled> Cooling::fenceOpen(std::vector<Cooled> blocks) {
   return {};
 }
 
-bool Cooling::hasPassed(Batch& batch, CUresult (*ask)(CUevent)) {
+bool Cooling::hasPassed(Batch& batch, Ask ask) {
   while (!batch.events.empty()) {
-    if (ask(batch.events.back()) != CUDA_SUCCESS) return false;
-    (void)driver_.cuEventDestroy_v2(batch.events.back());
+    if ((driver_.*ask)(batch.events.back()) != kSuccess) return false;
+    (void)driver_.destroyEvent(batch.events.back());
     batch.events.pop_back();
   }
   return true;
 }
 
 // Batches are looked at outside of the lock, one thread each.
-std::vector<Cooled> Cooling::passedBatches(CUresult (*ask)(CUevent)) {
+std::vector<Cooled> Cooling::passedBatches(Ask ask) {
   std::vector<Batch> looked_at;
   {
     const std::lock_guard lock(mutex_);
@@ -94,9 +94,9 @@ std::vector<Cooled> Cooling::passedBatches(CUresult (*ask)(CUevent)) {
 // says nothing of what other streams have done with it. All that lies before the cut, the hub says.
 void Cooling::give(CachingAllocator& allocator, const Cooled& block) noexcept {
   if (block.of_stream && reuse_ == Reuse::kInOrder) {
-    CUstream hub = nullptr;
+    StreamHandle hub = nullptr;
     try {
-      if (order_.reach(hub) != CUDA_SUCCESS) return add(block);
+      if (order_.reach(hub) != kSuccess) return add(block);
       allocator.recordStream(block.pointer, Stream(hub));
     } catch (const std::exception&) {  // it is tried again when memory is asked for
       return add(block);
@@ -124,13 +124,13 @@ bool Cooling::settle(CachingAllocator& allocator) {
   }
   // An event of a capture in a forbidding mode may not be asked; what waits goes on waiting.
   if (captures_.maybe()) return gave;
-  return giveAll(allocator, passedBatches(driver_.cuEventQuery)) || gave;
+  return giveAll(allocator, passedBatches(&Functions::queryEvent)) || gave;
 }
 
 bool Cooling::settleWaiting(CachingAllocator& allocator) {
   const bool gave = settle(allocator);
   if (captures_.maybe()) return gave;
-  return giveAll(allocator, passedBatches(driver_.cuEventSynchronize)) || gave;
+  return giveAll(allocator, passedBatches(&Functions::synchronizeEvent)) || gave;
 }
 
-}  // namespace cistern::preload
+}  // namespace cistern::preload::GPU_NAMESPACE

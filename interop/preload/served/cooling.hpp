@@ -21,7 +21,7 @@
 #include "cistern/allocator.hpp"
 #include "interop/preload/driver/driver_device.hpp"
 
-namespace cistern::preload {
+namespace cistern::preload::GPU_NAMESPACE {
 
 struct Cooled {
   void* pointer = nullptr;
@@ -40,7 +40,7 @@ class Cooling {
   void add(const Cooled& block);
   /// Used by what is queued on the stream by now. Pre: the context is current. On failure it is as
   /// if add had been called.
-  void addAfter(const Cooled& block, CUstream stream);
+  void addAfter(const Cooled& block, StreamHandle stream);
 
   /// A block that a cut, or a wait, lies behind is the allocator's again.
   void give(CachingAllocator& allocator, const Cooled& block) noexcept;
@@ -53,16 +53,17 @@ class Cooling {
   bool settleWaiting(CachingAllocator& allocator);
 
  private:
+  using Ask = Code (Functions::*)(EventHandle) const;
   struct Batch {
-    std::vector<CUevent> events;  ///< all must have passed
+    std::vector<EventHandle> events;  ///< all must have passed
     std::vector<Cooled> blocks;
   };
 
   std::vector<Cooled> orderOpen(std::vector<Cooled> blocks);
   std::vector<Cooled> fenceOpen(std::vector<Cooled> blocks);
   void keep(std::vector<Cooled> blocks);
-  bool hasPassed(Batch& batch, CUresult (*ask)(CUevent));
-  std::vector<Cooled> passedBatches(CUresult (*ask)(CUevent));
+  bool hasPassed(Batch& batch, Ask ask);
+  std::vector<Cooled> passedBatches(Ask ask);
   bool giveAll(CachingAllocator& allocator, const std::vector<Cooled>& blocks) noexcept;
 
   const Functions& driver_;
@@ -75,4 +76,4 @@ class Cooling {
   std::atomic<bool> any_{false};
 };
 
-}  // namespace cistern::preload
+}  // namespace cistern::preload::GPU_NAMESPACE

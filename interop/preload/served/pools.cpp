@@ -2,18 +2,17 @@
 
 #include <atomic>
 
-namespace cistern::preload {
+namespace cistern::preload::GPU_NAMESPACE {
 namespace {
 
 // A bit for each device whose current pool is not its default one.
 std::atomic<std::uint64_t> changed{0};
 
-std::uint64_t bitOf(CUdevice device) { return std::uint64_t{1} << (unsigned(device) % 64); }
+std::uint64_t bitOf(int device) { return std::uint64_t{1} << (unsigned(device) % 64); }
 
-CUmemoryPool defaultPoolOf(CUdevice device) noexcept {
-  CUmemoryPool pool = nullptr;
-  if (driver()->cuDeviceGetDefaultMemPool == nullptr ||
-      driver()->cuDeviceGetDefaultMemPool(&pool, device) != CUDA_SUCCESS) {
+PoolHandle defaultPoolOf(int device) noexcept {
+  PoolHandle pool = nullptr;
+  if (!driver()->hasPools() || driver()->defaultPool(&pool, device) != kSuccess) {
     return nullptr;
   }
   return pool;
@@ -21,19 +20,19 @@ CUmemoryPool defaultPoolOf(CUdevice device) noexcept {
 
 }  // namespace
 
-bool isDefaultPool(CUmemoryPool pool) noexcept {
-  CUdevice device = 0;
-  return driver()->cuCtxGetDevice(&device) == CUDA_SUCCESS && pool == defaultPoolOf(device);
+bool isDefaultPool(PoolHandle pool) noexcept {
+  int device = 0;
+  return driver()->currentDevice(&device) == kSuccess && pool == defaultPoolOf(device);
 }
 
 bool defaultPoolIsCurrent() noexcept {
   const std::uint64_t now = changed.load(std::memory_order_relaxed);
   if (now == 0) return true;
-  CUdevice device = 0;
-  return driver()->cuCtxGetDevice(&device) == CUDA_SUCCESS && (now & bitOf(device)) == 0;
+  int device = 0;
+  return driver()->currentDevice(&device) == kSuccess && (now & bitOf(device)) == 0;
 }
 
-void currentPoolIs(CUdevice device, CUmemoryPool pool) noexcept {
+void currentPoolIs(int device, PoolHandle pool) noexcept {
   if (pool == defaultPoolOf(device)) {
     changed &= ~bitOf(device);
   } else {
@@ -41,4 +40,4 @@ void currentPoolIs(CUdevice device, CUmemoryPool pool) noexcept {
   }
 }
 
-}  // namespace cistern::preload
+}  // namespace cistern::preload::GPU_NAMESPACE

@@ -3,15 +3,15 @@
 // its own (who may use it, how it is shared), which Cistern's memory has not.
 #pragma once
 
-#include "interop/preload/driver/functions.hpp"
+#include "interop/preload/driver/vendor.hpp"
 
-namespace cistern::preload {
+namespace cistern::preload::GPU_NAMESPACE {
 
 /// Whether it is the default pool of the current context's device.
-bool isDefaultPool(CUmemoryPool pool) noexcept;
+bool isDefaultPool(PoolHandle pool) noexcept;
 /// Whether cudaMallocAsync in the current context takes from the default pool.
 bool defaultPoolIsCurrent() noexcept;
 /// The program has set the device's current pool.
-void currentPoolIs(CUdevice device, CUmemoryPool pool) noexcept;
+void currentPoolIs(int device, PoolHandle pool) noexcept;
 
-}  // namespace cistern::preload
+}  // namespace cistern::preload::GPU_NAMESPACE

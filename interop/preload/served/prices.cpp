@@ -4,17 +4,17 @@
 
 #include "interop/preload/record/ledger.hpp"
 
-namespace cistern::preload {
+namespace cistern::preload::GPU_NAMESPACE {
 namespace {
 
 // The least of a few: what is measured late in a busy program waits for its work.
 std::uint64_t priceOf(const Functions& driver, std::uint64_t bytes) noexcept {
   std::uint64_t least = 0;
   for (int round = 0; round < 3; ++round) {
-    CUdeviceptr address = 0;
+    Address address = 0;
     const std::uint64_t begin = nanosecondsNow();
-    if (driver.cuMemAlloc_v2(&address, bytes) != CUDA_SUCCESS) return least;
-    (void)driver.cuMemFree_v2(address);
+    if (driver.malloc(&address, bytes) != kSuccess) return least;
+    (void)driver.free(address);
     const std::uint64_t took = nanosecondsNow() - begin;
     least = least == 0 ? took : std::min(least, took);
   }
@@ -30,4 +30,4 @@ void measurePrices(const Functions& driver) noexcept {
   }
 }
 
-}  // namespace cistern::preload
+}  // namespace cistern::preload::GPU_NAMESPACE

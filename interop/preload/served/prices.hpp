@@ -1,12 +1,12 @@
 // What the driver's own calls take on this machine, for the summary.
 #pragma once
 
-#include "interop/preload/driver/functions.hpp"
+#include "interop/preload/driver/vendor.hpp"
 
-namespace cistern::preload {
+namespace cistern::preload::GPU_NAMESPACE {
 
 /// Times a few cudaMallocs and cudaFrees of the driver's, once a process, where a record is kept.
 /// Pre: a context is current, and nothing is captured.
 void measurePrices(const Functions& driver) noexcept;
 
-}  // namespace cistern::preload
+}  // namespace cistern::preload::GPU_NAMESPACE

@@ -8,7 +8,7 @@
 
 #include "tests/support/catch.hpp"
 
-namespace cistern::preload {
+namespace cistern::preload::GPU_NAMESPACE {
 
 class Context {};
 
@@ -93,4 +93,4 @@ TEST_CASE("threads hand blocks to each other, and look at them", "[preload][bloc
   CHECK(blocks.drop(context) == bytes);
 }
 
-}  // namespace cistern::preload
+}  // namespace cistern::preload::GPU_NAMESPACE

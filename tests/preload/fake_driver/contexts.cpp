@@ -11,67 +11,17 @@ namespace fake {
 namespace {
 
 thread_local std::vector<CUcontext> stack;
-std::mutex counts_mutex;
-std::string during;  // under counts_mutex, as are
-void (*during_call)() = nullptr;
-std::map<std::string, unsigned long long>& counts() {
-  static auto& all = *new std::map<std::string, unsigned long long>;
-  return all;
-}
-
-Device* makeDevice(int ordinal) {
-  auto* const made = new Device;
-  cistern::sim::SimConfig config;
-  config.ordinal = ordinal;
-  config.gpu_lag_ns = 10'000'000;
-  config.peers = {1 - ordinal};
-  if (const char* const bytes = std::getenv("FAKE_CAPACITY"))
-    config.capacity = std::strtoull(bytes, nullptr, 10);
-  made->sim = cistern::sim::makeDevice(config);
-  made->primary = {ordinal, true};
-  return made;
-}
+CUctx_st primary[kDevices] = {{0, true}, {1, true}};
+int retained[kDevices] = {};
 
 }  // namespace
-
-Device& device(int ordinal) {
-  static Device* const all[kDevices] = {makeDevice(0), makeDevice(1)};
-  return *all[ordinal];
-}
 
 CUcontext currentContext() { return stack.empty() ? nullptr : stack.back(); }
 Device& current() { return device(currentContext()->ordinal); }
 
-CUresult count(const char* name) {
-  void (*call)() = nullptr;
-  {
-    const std::lock_guard lock(counts_mutex);
-    ++counts()[name];
-    ++counts()[""];
-    if (during == name) {
-      call = during_call;
-      during.clear();
-    }
-  }
-  if (call != nullptr) call();
-  return CUDA_SUCCESS;
-}
-unsigned long long counted(const std::string& name) {
-  const std::lock_guard lock(counts_mutex);
-  return counts()[name];
-}
-
-void callDuring(const char* name, void (*call)()) {
-  const std::lock_guard lock(counts_mutex);
-  during = name;
-  during_call = call;
-}
-
 }  // namespace fake
 
 using namespace fake;
-
-FAKE void cuFakeDuring(const char* name, void (*call)()) { callDuring(name, call); }
 
 FAKE CUresult cuInit(unsigned) { return CUDA_SUCCESS; }
 FAKE CUresult cuDriverGetVersion(int* version) { return *version = 13000, CUDA_SUCCESS; }
@@ -119,33 +69,25 @@ FAKE CUresult cuCtxGetDevice(CUdevice* out) {
 }
 FAKE CUresult cuCtxSynchronize() {
   FAKE_BEGIN("cuCtxSynchronize");
-  const CUresult result = codeOf(current().sim->synchronizeDevice());
+  const auto result = CUresult(codeOf(current().sim->synchronizeDevice()));
   count("the end of cuCtxSynchronize");
   return result;
 }
 FAKE CUresult cuDevicePrimaryCtxRetain(CUcontext* out, CUdevice ordinal) {
-  ++device(ordinal).retained;
-  return *out = &device(ordinal).primary, CUDA_SUCCESS;
+  ++retained[ordinal];
+  return *out = &primary[ordinal], CUDA_SUCCESS;
 }
 FAKE CUresult cuDevicePrimaryCtxGetState(CUdevice ordinal, unsigned* flags, int* active) {
   *flags = 0;
-  return *active = device(ordinal).retained > 0, CUDA_SUCCESS;
+  return *active = retained[ordinal] > 0, CUDA_SUCCESS;
 }
 FAKE CUresult cuDevicePrimaryCtxReset_v2(CUdevice ordinal) {
   count("cuDevicePrimaryCtxReset");
-  Device& here = device(ordinal);
-  const std::lock_guard lock(here.mutex);
-  (void)here.sim->synchronizeDevice();
-  for (const auto& [address, bytes] : here.allocated) (void)here.sim->free(address);
-  here.allocated.clear();
-  for (std::set<std::uintptr_t>* streams : {&here.blocking, &here.nonblocking}) {
-    for (const std::uintptr_t raw : *streams) (void)here.sim->destroyStream(Stream(raw));
-    streams->clear();
-  }
-  return here.retained = 0, CUDA_SUCCESS;
+  reset(device(ordinal));
+  return retained[ordinal] = 0, CUDA_SUCCESS;
 }
 FAKE CUresult cuDevicePrimaryCtxRelease_v2(CUdevice ordinal) {
-  if (--device(ordinal).retained > 0) return CUDA_SUCCESS;
+  if (--retained[ordinal] > 0) return CUDA_SUCCESS;
   return cuDevicePrimaryCtxReset_v2(ordinal);
 }
 FAKE CUresult cuCtxCreate_v2(CUcontext* out, unsigned, CUdevice ordinal) {

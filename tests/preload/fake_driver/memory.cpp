@@ -1,6 +1,4 @@
 // Memory of the fake driver.
-#include <iterator>
-
 #include "tests/preload/fake_driver/state.hpp"
 
 using namespace fake;
@@ -8,27 +6,12 @@ using namespace fake;
 namespace {
 
 CUresult allocate(CUdeviceptr* out, size_t bytes) {
-  if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
-  Device& here = current();
-  const std::lock_guard lock(here.mutex);
-  const cistern::Result<cistern::Address> memory = here.sim->malloc(bytes);
-  if (!memory) return codeOf(memory);
-  here.allocated[memory.value()] = bytes;
-  return *out = memory.value(), CUDA_SUCCESS;
+  std::uint64_t address = 0;
+  const auto result = CUresult(fake::allocate(current(), &address, bytes));
+  if (result == CUDA_SUCCESS) *out = address;
+  return result;
 }
-
-// Waits for the device, whichever it is.
-CUresult release(CUdeviceptr address) {
-  for (int ordinal = 0; ordinal < kDevices; ++ordinal) {
-    Device& there = device(ordinal);
-    const std::lock_guard lock(there.mutex);
-    if (there.allocated.count(address) == 0) continue;
-    const CUresult result = codeOf(there.sim->free(address));
-    if (result == CUDA_SUCCESS) there.allocated.erase(address);
-    return result;
-  }
-  return CUDA_ERROR_INVALID_VALUE;
-}
+CUresult release(CUdeviceptr address) { return CUresult(fake::release(address)); }
 
 }  // namespace
 
@@ -49,19 +32,16 @@ FAKE CUresult cuMemFree_v2(CUdeviceptr address) {
 FAKE CUresult cuMemGetInfo_v2(size_t* free_bytes, size_t* total) {
   FAKE_BEGIN("cuMemGetInfo");
   const cistern::Result<cistern::MemoryInfo> info = current().sim->memoryInfo();
-  if (!info) return codeOf(info);
+  if (!info) return CUresult(codeOf(info));
   *free_bytes = info.value().free_bytes;
   return *total = info.value().total_bytes, CUDA_SUCCESS;
 }
 FAKE CUresult cuMemGetAddressRange_v2(CUdeviceptr* base, size_t* bytes, CUdeviceptr pointer) {
   FAKE_BEGIN("cuMemGetAddressRange");
-  Device& here = current();
-  const std::lock_guard lock(here.mutex);
-  auto above = here.allocated.upper_bound(pointer);
-  if (above == here.allocated.begin()) return CUDA_ERROR_NOT_FOUND;
-  --above;
-  *base = above->first;
-  return *bytes = above->second, CUDA_SUCCESS;
+  const auto* const found = around(current(), pointer);
+  if (found == nullptr) return CUDA_ERROR_NOT_FOUND;
+  *base = found->first;
+  return *bytes = found->second, CUDA_SUCCESS;
 }
 FAKE CUresult cuMemAllocManaged(CUdeviceptr* out, size_t bytes, unsigned) {
   FAKE_BEGIN("cuMemAllocManaged");
@@ -75,14 +55,8 @@ FAKE CUresult cuMemAllocPitch_v2(CUdeviceptr* out, size_t* pitch, size_t width, 
 // Of pages only, not of plain memory.
 FAKE CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void* address) {
   FAKE_BEGIN("cuMemRetainAllocationHandle");
-  Device& here = current();
-  const std::lock_guard lock(here.mutex);
-  const auto at = reinterpret_cast<CUdeviceptr>(address);
-  const auto above = here.allocated.upper_bound(at);
-  if (above != here.allocated.begin()) {
-    const auto& [begin, bytes] = *std::prev(above);
-    if (at - begin < bytes) return CUDA_ERROR_INVALID_VALUE;
-  }
+  if (around(current(), reinterpret_cast<CUdeviceptr>(address)) != nullptr)
+    return CUDA_ERROR_INVALID_VALUE;
   return *handle = 1, CUDA_SUCCESS;
 }
 FAKE CUresult cuIpcGetMemHandle(CUipcMemHandle*, CUdeviceptr) {
@@ -139,34 +113,34 @@ FAKE CUresult cuMemAddressReserve(CUdeviceptr* out, size_t bytes, size_t, CUdevi
   FAKE_BEGIN("cuMemAddressReserve");
   const cistern::Result<cistern::Address> range = current().sim->reserve(bytes);
   if (range) *out = range.value();
-  return codeOf(range);
+  return CUresult(codeOf(range));
 }
 FAKE CUresult cuMemAddressFree(CUdeviceptr address, size_t bytes) {
   FAKE_BEGIN("cuMemAddressFree");
-  return codeOf(current().sim->freeReservation(address, bytes));
+  return CUresult(codeOf(current().sim->freeReservation(address, bytes)));
 }
 FAKE CUresult cuMemCreate(CUmemGenericAllocationHandle* out, size_t bytes,
                           const CUmemAllocationProp*, unsigned long long) {
   FAKE_BEGIN("cuMemCreate");
   const cistern::Result<cistern::Page> page = current().sim->createPage(bytes);
   if (page) *out = page.value().raw;
-  return codeOf(page);
+  return CUresult(codeOf(page));
 }
 FAKE CUresult cuMemRelease(CUmemGenericAllocationHandle page) {
   FAKE_BEGIN("cuMemRelease");
-  return codeOf(current().sim->releasePage(cistern::Page{page}));
+  return CUresult(codeOf(current().sim->releasePage(cistern::Page{page})));
 }
 FAKE CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t, CUmemGenericAllocationHandle page,
                        unsigned long long) {
   FAKE_BEGIN("cuMemMap");
-  return codeOf(current().sim->map(address, bytes, cistern::Page{page}));
+  return CUresult(codeOf(current().sim->map(address, bytes, cistern::Page{page})));
 }
 FAKE CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDesc*,
                              size_t who) {
   FAKE_BEGIN(who > 1 ? "cuMemSetAccess for peers" : "cuMemSetAccess");
-  return codeOf(current().sim->setAccess(address, bytes));
+  return CUresult(codeOf(current().sim->setAccess(address, bytes)));
 }
 FAKE CUresult cuMemUnmap(CUdeviceptr address, size_t bytes) {
   FAKE_BEGIN("cuMemUnmap");
-  return codeOf(current().sim->unmap(address, bytes));
+  return CUresult(codeOf(current().sim->unmap(address, bytes)));
 }

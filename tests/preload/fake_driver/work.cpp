@@ -1,5 +1,6 @@
 // What submits work to the fake driver's streams.
 #include <cstdint>
+#include <utility>
 
 #include "tests/preload/fake_driver/state.hpp"
 
@@ -12,11 +13,8 @@ using cistern::sim::AccessKind;
 
 CUresult queue(CUstream stream, bool per_thread, const char* name, std::vector<Access> accesses,
                std::uint64_t nanoseconds) {
-  Device& here = current();
-  const Stream on = streamOf(here, stream, per_thread);
-  return inOrder(here, on, [&] {
-    return codeOf(here.sim->launch(on, {name, accesses, nanoseconds, {}}));
-  });
+  return CUresult(
+      fake::queue(current(), handleOf(stream), per_thread, name, std::move(accesses), nanoseconds));
 }
 
 template <class T>
@@ -85,15 +83,15 @@ FAKE CUresult cuGraphInstantiateWithFlags(CUgraphExec* out, CUgraph graph, unsig
   const cistern::Result<cistern::DeviceGraphExec> made =
       current().sim->instantiate({reinterpret_cast<std::uintptr_t>(graph)});
   if (made) *out = reinterpret_cast<CUgraphExec>(made.value().raw);
-  return codeOf(made);
+  return CUresult(codeOf(made));
 }
 FAKE CUresult cuGraphLaunch(CUgraphExec graph, CUstream stream) {
   FAKE_BEGIN("cuGraphLaunch");
   Device& here = current();
-  const Stream on = streamOf(here, stream);
-  return inOrder(here, on, [&] {
+  const Stream on = streamOf(here, handleOf(stream));
+  return CUresult(inOrder(here, on, [&] {
     return codeOf(here.sim->launchGraph({reinterpret_cast<std::uintptr_t>(graph)}, on));
-  });
+  }));
 }
 
 // ---- Tables that nobody has documented ----------------------------------------------------------

@@ -1,30 +1,24 @@
-// What programs on the driver do again and again: for order_program.cpp and random_program.cpp.
+// A program on the fake CUDA driver, linked to it. See gpu_names.hpp.
 #pragma once
 
-#include <cstdlib>
-
 #include "tests/preload/fake_driver/fake_driver.hpp"
-#include "tests/preload/programs/expect.hpp"
 
-constexpr std::size_t kBytes = 1 << 20;
-constexpr unsigned long long kLong = 1'000'000;
+namespace gpu {
 
-inline CUdeviceptr allocated(std::size_t bytes = kBytes) {
-  CUdeviceptr memory = 0;
-  EXPECT(cuMemAlloc(&memory, bytes) == CUDA_SUCCESS);
-  return memory;
-}
-inline CUstream makeStream(unsigned flags) {
-  CUstream made = nullptr;
-  EXPECT(cuStreamCreate(&made, flags) == CUDA_SUCCESS);
-  return made;
-}
-inline void launch(CUstream stream, CUdeviceptr memory, std::size_t bytes = kBytes,
-                   unsigned long long nanoseconds = kLong) {
-  int writes = 1;
-  void* parameters[] = {&memory, &bytes, &writes, &nanoseconds};
-  EXPECT(cuLaunchKernel(nullptr, 1, 1, 1, 1, 1, 1, 0, stream, parameters, nullptr) == CUDA_SUCCESS);
-}
+using Stream = CUstream;
+using Event = CUevent;
+using Graph = CUgraph;
+using Thread = CUcontext;  ///< what another thread has to take over
+
+// Calls are counted by these names.
+constexpr const char* kMalloc = "cuMemAlloc";
+constexpr const char* kRecord = "cuEventRecord";
+constexpr const char* kWait = "cuStreamWaitEvent";
+constexpr const char* kLaunch = "cuLaunchKernel";
+constexpr const char* kEndOfSynchronize = "the end of cuCtxSynchronize";
+
+inline CUdeviceptr addressOf(Memory memory) { return reinterpret_cast<CUdeviceptr>(memory); }
+inline CUdeviceptr* out(Memory* memory) { return reinterpret_cast<CUdeviceptr*>(memory); }
 
 inline void begin() {
   CUcontext context = nullptr;
@@ -32,31 +26,69 @@ inline void begin() {
   EXPECT(cuDevicePrimaryCtxRetain(&context, 0) == CUDA_SUCCESS);
   EXPECT(cuCtxSetCurrent(context) == CUDA_SUCCESS);
 }
-
-// ---- Captures
-// ------------------------------------------------------------------------------------
-
-// The thread allows itself what would be an error in a capture.
-inline CUstream beginCapture(CUstream stream) {
-  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-  EXPECT(cuThreadExchangeStreamCaptureMode(&mode) == CUDA_SUCCESS);
-  EXPECT(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED) == CUDA_SUCCESS);
-  return stream;
+inline Thread thisThread() {
+  CUcontext context = nullptr;
+  EXPECT(cuCtxGetCurrent(&context) == CUDA_SUCCESS);
+  return context;
 }
-inline CUgraph endCapture(CUstream stream) {
-  CUgraph graph = nullptr;
-  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
-  EXPECT(cuStreamEndCapture(stream, &graph) == CUDA_SUCCESS);
-  EXPECT(cuThreadExchangeStreamCaptureMode(&mode) == CUDA_SUCCESS);
-  return graph;
-}
+inline void takeOver(Thread thread) { EXPECT(cuCtxSetCurrent(thread) == CUDA_SUCCESS); }
 
-/// A number in the environment; 0 where there is none.
-inline std::size_t number(const char* name) {
-  const char* const given = std::getenv(name);
-  return given == nullptr ? 0 : std::strtoull(given, nullptr, 10);
+inline int malloc(Memory* memory, std::size_t bytes) { return cuMemAlloc(out(memory), bytes); }
+inline int free(Memory memory) { return cuMemFree(addressOf(memory)); }
+inline int mallocAsync(Memory* memory, std::size_t bytes, Stream stream) {
+  return cuMemAllocAsync(out(memory), bytes, stream);
+}
+inline int freeAsync(Memory memory, Stream stream) {
+  return cuMemFreeAsync(addressOf(memory), stream);
+}
+inline int mallocManaged(Memory* memory, std::size_t bytes) {
+  return cuMemAllocManaged(out(memory), bytes, 1);
 }
 
-/// Programs at random, by the seed in the environment: random_program.cpp.
-void randomStreams();
-void randomThreads();
+inline int createStream(Stream* stream, unsigned flags) { return cuStreamCreate(stream, flags); }
+inline int destroyStream(Stream stream) { return cuStreamDestroy(stream); }
+inline int synchronize() { return cuCtxSynchronize(); }
+inline int synchronizeStream(Stream stream) { return cuStreamSynchronize(stream); }
+inline int createEvent(Event* event) { return cuEventCreate(event, CU_EVENT_DISABLE_TIMING); }
+inline int recordEvent(Event event, Stream stream) { return cuEventRecord(event, stream); }
+/// FAKE_FORGETS_WAITS does not take it away.
+inline int waitEvent(Stream stream, Event event) { return cuFakeWaitEvent(stream, event, 0); }
+
+inline int launch(Stream stream, Memory memory, std::size_t bytes, unsigned long long time) {
+  CUdeviceptr address = addressOf(memory);
+  int writes = 1;
+  void* parameters[] = {&address, &bytes, &writes, &time};
+  return cuLaunchKernel(nullptr, 1, 1, 1, 1, 1, 1, 0, stream, parameters, nullptr);
+}
+/// By a function that nobody knows.
+inline int launchUnknown(Stream stream, Memory memory, std::size_t bytes, unsigned long long time) {
+  static const auto queue = driverFunction<decltype(cuFakeLaunch)>("cuFakeLaunch");
+  return queue(stream, "unknown", addressOf(memory), bytes, 1, time);
+}
+inline int set(Stream stream, Memory memory, std::size_t bytes) {
+  return cuMemsetD8Async(addressOf(memory), 0, bytes, stream);
+}
+inline int copy(Stream stream, Memory to, Memory from, std::size_t bytes) {
+  return cuMemcpyDtoDAsync(addressOf(to), addressOf(from), bytes, stream);
+}
+
+inline int beginCapture(Stream stream, int mode) {
+  return cuStreamBeginCapture(stream, CUstreamCaptureMode(mode));
+}
+inline int endCapture(Stream stream, Graph* graph) { return cuStreamEndCapture(stream, graph); }
+inline int exchangeMode(int mode) {
+  auto exchanged = CUstreamCaptureMode(mode);
+  return cuThreadExchangeStreamCaptureMode(&exchanged);
+}
+inline int launchGraph(Graph graph, Stream stream) {
+  CUgraphExec ready = nullptr;
+  EXPECT(cuGraphInstantiateWithFlags(&ready, graph, 0) == CUDA_SUCCESS);
+  return cuGraphLaunch(ready, stream);
+}
+
+inline unsigned races() { return cuFakeRaces(); }
+inline unsigned long long calls(const char* name) { return cuFakeCalls(name); }
+inline void during(const char* name, void (*call)()) { cuFakeDuring(name, call); }
+inline unsigned long long now() { return cuFakeNow(); }
+
+}  // namespace gpu

@@ -1,0 +1,174 @@
+// HIP's runtime as the code for both vendors calls it. cuda/driver.hpp defines the same names in
+// the same order.
+//
+// A device is its context: its number. The legacy default stream, which HIP calls 0, has a handle
+// here, which is HIP 6's own name for it.
+//
+// What we call and fails is not to be found by the program, which asks hipGetLastError after calls
+// of its own.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "cistern/types.hpp"
+#include "interop/preload/driver/hip/functions.hpp"
+
+namespace cistern::preload::hip {
+
+inline constexpr const char* kBackend = "hip";
+
+// ---- Names --------------------------------------------------------------------------------------
+
+using Code = hipError_t;
+using ContextHandle = int;
+using StreamHandle = hipStream_t;
+using EventHandle = hipEvent_t;
+using PoolHandle = hipMemPool_t;
+using DevicePointer = void*;
+using CaptureState = hipStreamCaptureStatus;
+
+inline constexpr Code kSuccess = hipSuccess;
+inline constexpr Code kInvalidValue = hipErrorInvalidValue;
+inline constexpr Code kOutOfMemory = hipErrorOutOfMemory;
+inline constexpr Code kNotInitialized = hipErrorNotInitialized;
+inline constexpr Code kInvalidHandle = hipErrorInvalidHandle;
+inline constexpr Code kIllegalState = hipErrorIllegalState;
+inline constexpr Code kNotReady = hipErrorNotReady;
+inline constexpr Code kNotSupported = hipErrorNotSupported;
+inline constexpr Code kCaptureUnmatched = hipErrorStreamCaptureUnmatched;
+inline constexpr Code kCaptureImplicit = hipErrorStreamCaptureImplicit;
+inline constexpr Code kCaptureWrongThread = hipErrorStreamCaptureWrongThread;
+inline constexpr Code kUnknownError = hipErrorUnknown;
+
+/// Whether work may be submitted in a context that no hook has told of.
+inline constexpr bool kContextsComeUnseen = true;
+inline constexpr ContextHandle kNoContext = -1;
+inline const StreamHandle kLegacyStream = reinterpret_cast<StreamHandle>(std::uintptr_t{1});
+inline const StreamHandle kPerThreadStream = hipStreamPerThread;
+inline constexpr CaptureState kNoCapture = hipStreamCaptureStatusNone;
+inline constexpr CaptureState kActiveCapture = hipStreamCaptureStatusActive;
+
+inline Address addressOf(DevicePointer pointer) noexcept { return toAddress(pointer); }
+inline DevicePointer devicePointer(Address address) noexcept { return toPointer(address); }
+
+// ---- Verbs --------------------------------------------------------------------------------------
+
+struct Functions : FunctionTable {
+  /// Whether every function that submits work is known, in every version that may be loaded: in
+  /// those up to HIP 7.2 (hooks/hip/submitting.hpp).
+  bool workIsKnown() const noexcept {
+    int version = 0;
+    return quietly(hipRuntimeGetVersion(&version)) == hipSuccess && version / 100'000 <= 702;
+  }
+  /// A failure is not to be found by the program any more.
+  void forgetFailure() const noexcept { (void)hipGetLastError(); }
+  const char* errorName(Code code) const noexcept { return hipGetErrorName(code); }
+
+  // ---- Contexts and devices
+
+  Code currentContext(ContextHandle* context) const noexcept { return hipGetDevice(context); }
+  /// Calls with the context current.
+  template <class Call>
+  Code inContext(ContextHandle context, Call call) const {
+    int now = 0;
+    if (const Code asked = quietly(hipGetDevice(&now)); asked != hipSuccess) return asked;
+    if (now == context) return call();
+    if (const Code set = quietly(hipSetDevice(context)); set != hipSuccess) return set;
+    const Code result = call();
+    const Code back = quietly(hipSetDevice(now));
+    return result != hipSuccess ? result : back;
+  }
+  Code synchronizeContext() const noexcept { return quietly(hipDeviceSynchronize()); }
+  Code currentDevice(int* device) const noexcept { return quietly(hipGetDevice(device)); }
+  Code deviceName(char* name, int bytes, int device) const noexcept {
+    return quietly(hipDeviceGetName(name, bytes, device));
+  }
+  Code canAccessPeer(int* can, int device, int peer) const noexcept {
+    return quietly(hipDeviceCanAccessPeer(can, device, peer));
+  }
+  bool hasPools() const noexcept { return hipDeviceGetDefaultMemPool != nullptr; }
+  Code defaultPool(PoolHandle* pool, int device) const noexcept {
+    return quietly(hipDeviceGetDefaultMemPool(pool, device));
+  }
+
+  // ---- Memory
+
+  Code malloc(Address* out, std::size_t bytes) const noexcept {
+    void* memory = nullptr;
+    const Code result = quietly(hipMalloc(&memory, bytes));
+    *out = toAddress(memory);
+    return result;
+  }
+  Code free(Address address) const noexcept { return quietly(hipFree(toPointer(address))); }
+  Code memoryInfo(std::size_t* free_bytes, std::size_t* total_bytes) const noexcept {
+    return quietly(hipMemGetInfo(free_bytes, total_bytes));
+  }
+
+  // ---- Pages: none. HIP has them, but versions of it refuse a copy or a set that goes on from one
+  // page to the next, which programs do with any memory.
+
+  std::size_t granularity(int, bool*) const noexcept { return 0; }
+  Code reserve(Address*, std::size_t) const noexcept { return kNotSupported; }
+  Code freeReservation(Address, std::size_t) const noexcept { return kNotSupported; }
+  Code createPage(std::uint64_t*, std::size_t, int, bool) const noexcept { return kNotSupported; }
+  Code releasePage(std::uint64_t) const noexcept { return kNotSupported; }
+  Code map(Address, std::size_t, std::uint64_t) const noexcept { return kNotSupported; }
+  Code setAccess(Address, std::size_t, const std::vector<int>&) const { return kNotSupported; }
+  Code unmap(Address, std::size_t) const noexcept { return kNotSupported; }
+
+  // ---- Streams and captures
+
+  /// One that does not synchronise with the legacy default stream.
+  Code createStream(StreamHandle* stream) const noexcept {
+    return quietly(hipStreamCreateWithFlags(stream, hipStreamNonBlocking));
+  }
+  Code waitEvent(StreamHandle stream, EventHandle event) const noexcept {
+    return quietly(hipStreamWaitEvent(handed(stream), event, 0));
+  }
+  Code queryStream(StreamHandle stream) const noexcept {
+    return quietly(hipStreamQuery(handed(stream)));
+  }
+  Code synchronizeStream(StreamHandle stream) const noexcept {
+    return quietly(hipStreamSynchronize(handed(stream)));
+  }
+  Code isCapturing(StreamHandle stream, CaptureState* state) const noexcept {
+    return quietly(hipStreamIsCapturing(handed(stream), state));
+  }
+  /// The modes are numbered as the engine's are.
+  Code exchangeCaptureMode(int* mode) const noexcept {
+    auto exchanged = hipStreamCaptureMode(*mode);
+    const Code result = quietly(hipThreadExchangeStreamCaptureMode(&exchanged));
+    *mode = int(exchanged);
+    return result;
+  }
+  /// What a free is answered while a graph is captured: an error, which breaks the capture, or not,
+  /// by modes that the runtime knows.
+  Code whatCaptureSays() const noexcept { return hipFree(nullptr); }
+
+  // ---- Events
+
+  Code createEvent(EventHandle* event) const noexcept {
+    return quietly(hipEventCreateWithFlags(event, hipEventDisableTiming));
+  }
+  Code destroyEvent(EventHandle event) const noexcept { return quietly(hipEventDestroy(event)); }
+  Code recordEvent(EventHandle event, StreamHandle stream) const noexcept {
+    return quietly(hipEventRecord(event, handed(stream)));
+  }
+  Code queryEvent(EventHandle event) const noexcept { return quietly(hipEventQuery(event)); }
+  Code synchronizeEvent(EventHandle event) const noexcept {
+    return quietly(hipEventSynchronize(event));
+  }
+
+ private:
+  static StreamHandle handed(StreamHandle stream) noexcept {
+    return stream == kLegacyStream ? nullptr : stream;
+  }
+  Code quietly(Code code) const noexcept {
+    if (code != hipSuccess) [[unlikely]]
+      forgetFailure();
+    return code;
+  }
+};
+
+}  // namespace cistern::preload::hip

@@ -1,0 +1,143 @@
+// How a program finds the driver's functions: dlsym (process/lookup.cpp), and cuGetProcAddress in
+// both versions. (cudaGetDriverEntryPoint asks cuGetProcAddress.) The static runtime, which no
+// symbol of ours can stand before, finds all of them so.
+//
+// What is asked for is left to the C library and to the driver, in whichever version, spelling and
+// with whichever flags. Only what they answer is looked at: where it is one of the driver's
+// functions that has a hook, the answer is the hook. So a version that has no hook is never
+// answered with one that has. A function that is not known at all is answered with a stub, for it
+// may submit work.
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <unordered_map>
+
+#include "interop/preload/hooks/cuda/harmless.hpp"
+#include "interop/preload/hooks/entry.hpp"
+#include "interop/preload/hooks/rows.hpp"
+#include "interop/preload/process/c_library.hpp"
+#include "interop/preload/process/lookup.hpp"
+
+using namespace cistern::preload;
+using namespace cistern::preload::cuda;
+
+// The header takes this name for the newer version.
+extern "C" CUresult getProcAddressV1(const char*, void**, int,
+                                     cuuint64_t) __asm__("cuGetProcAddress");
+
+namespace {
+
+constexpr int kFirstLookUp = 11030;
+
+const Row kRows[] = {
+#define CISTERN_ROW(symbol, name, version, per_thread) \
+  {#symbol, reinterpret_cast<void*>(&::symbol), per_thread, name, version},
+    CISTERN_HOOKED_FUNCTIONS(CISTERN_ROW)
+#undef CISTERN_ROW
+        {"cuGetProcAddress", reinterpret_cast<void*>(&getProcAddressV1), false, "cuGetProcAddress",
+         kFirstLookUp}};
+
+/// By what the driver answers. Two rows may be answered alike: the name decides.
+using HookTable = std::unordered_multimap<const void*, const Row*>;
+
+// The first row that is answered so with its name: what the driver has in one spelling only answers
+// for both.
+void addRow(HookTable& table, const void* real, const Row& row) {
+  const auto [first, last] = table.equal_range(real);
+  const bool there = std::any_of(first, last, [&](const auto& entry) {
+    return std::strcmp(entry.second->name, row.name) == 0;
+  });
+  if (real != nullptr && !there) table.emplace(real, &row);
+}
+
+// Each way in which the driver answers with its function in the form that has a hook.
+const HookTable* makeTable(const Functions& driver) {
+  auto* const table = new HookTable;
+  const auto add = [&](const void* real, const Row& row) { addRow(*table, real, row); };
+  std::size_t row = 0;
+#define CISTERN_ADD(symbol, ...) add(reinterpret_cast<const void*>(driver.symbol), kRows[row++]);
+  CISTERN_HOOKED_FUNCTIONS(CISTERN_ADD)
+#undef CISTERN_ADD
+  add(reinterpret_cast<const void*>(driver.cuGetProcAddress_v1), kRows[row]);
+  void* const library = driverLibrary();
+  for (const Row& submitting : submittingRows())
+    add(realDlsym(library, submitting.symbol), submitting);
+  if (driver.cuGetProcAddress_v2 == nullptr) return table;
+  const auto ask = [&](const Row& asked) {
+    void* answer = nullptr;
+    const cuuint64_t flags = asked.per_thread ? CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM
+                                              : CU_GET_PROC_ADDRESS_LEGACY_STREAM;
+    const CUresult result =
+        driver.cuGetProcAddress_v2(asked.name, &answer, asked.version, flags, nullptr);
+    if (result == CUDA_SUCCESS) add(answer, asked);
+  };
+  std::for_each(std::begin(kRows), std::end(kRows), ask);
+  const Rows submitting = submittingRows();
+  std::for_each(submitting.begin(), submitting.end(), ask);
+  return table;
+}
+
+const HookTable& hookTable(const Functions& driver) noexcept {
+  static std::atomic<const HookTable*> made{nullptr};
+  const HookTable* table = made.load(std::memory_order_acquire);
+  if (table != nullptr) return *table;
+  table = makeTable(driver);  // the same by any thread: one that is too late is left
+  const HookTable* none = nullptr;
+  return made.compare_exchange_strong(none, table) ? *table : *none;
+}
+
+// The driver's functions are called cuX; other libraries' are cudaX, cublasX and so on.
+bool isDriverName(const char* name) noexcept {
+  return name[0] == 'c' && name[1] == 'u' && name[2] >= 'A' && name[2] <= 'Z';
+}
+
+// The hook for what the driver has answered to the name. Where that has none, what it answered, if
+// it is known to submit nothing, else a stub for it.
+void* hookFor(void* answer, const char* name, const char* Row::*as) noexcept {
+  const Functions* const functions = driver();
+  if (functions == nullptr || answer == nullptr || name == nullptr) return answer;
+  const auto [first, last] = hookTable(*functions).equal_range(answer);
+  for (auto it = first; it != last; ++it) {
+    if (std::strcmp(it->second->*as, name) == 0) return it->second->hook;
+  }
+  if (!isDriverName(name) || isHarmless(name)) return answer;
+  noteUnknown(name);
+  return unknownWork(answer);
+}
+
+CUresult answered(const Entry& entry, CUresult result, const char* name, void** function) {
+  if (result == CUDA_SUCCESS && function != nullptr && entry.serves())
+    *function = hookFor(*function, name, &Row::name);
+  return result;
+}
+
+}  // namespace
+
+CISTERN_HOOK CUresult cuGetProcAddress_v2(const char* symbol, void** function, int version,
+                                          cuuint64_t flags,
+                                          CUdriverProcAddressQueryResult* status) {
+  const Entry entry;
+  return answered(
+      entry, entry.pass(&Functions::cuGetProcAddress_v2, symbol, function, version, flags, status),
+      symbol, function);
+}
+
+CISTERN_HOOK CUresult getProcAddressV1(const char* symbol, void** function, int version,
+                                       cuuint64_t flags) {
+  const Entry entry;
+  return answered(entry,
+                  entry.pass(&Functions::cuGetProcAddress_v1, symbol, function, version, flags),
+                  symbol, function);
+}
+
+// ---- dlsym --------------------------------------------------------------------------------------
+
+void* cistern::preload::cudaHook(void* handle, const char* name) noexcept {
+  if (!isDriverName(name)) return nullptr;
+  const Entry entry;  // the driver looks things up as well
+  if (!entry.serves()) return nullptr;
+  void* const answer = realDlsym(handle, name);
+  if (answer == nullptr || answer != realDlsym(driverLibrary(), name)) return nullptr;
+  void* const hook = hookFor(answer, name, &Row::symbol);
+  return hook == answer ? nullptr : hook;
+}

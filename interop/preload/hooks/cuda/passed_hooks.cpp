@@ -1,0 +1,35 @@
+// Memory that is the driver's still, counted: it has no plain address, or properties that Cistern's
+// has not. Where the driver has none left, Cistern first gives back what it keeps.
+#include "interop/preload/hooks/entry.hpp"
+
+using namespace cistern::preload;
+using namespace cistern::preload::cuda;
+
+CISTERN_HOOK CUresult cuMemAllocPitch_v2(CUdeviceptr* out, size_t* pitch, size_t width,
+                                         size_t height, unsigned element) {
+  return passCounted(Passed::kPitched, &Functions::cuMemAllocPitch_v2, out, pitch, width, height,
+                     element);
+}
+
+CISTERN_HOOK CUresult cuMemAllocManaged(CUdeviceptr* out, size_t bytes, unsigned flags) {
+  return passCounted(Passed::kManaged, &Functions::cuMemAllocManaged, out, bytes, flags);
+}
+
+CISTERN_HOOK CUresult cuArrayCreate_v2(CUarray* out, const CUDA_ARRAY_DESCRIPTOR* wanted) {
+  return passCounted(Passed::kArray, &Functions::cuArrayCreate_v2, out, wanted);
+}
+
+CISTERN_HOOK CUresult cuArray3DCreate_v2(CUarray* out, const CUDA_ARRAY3D_DESCRIPTOR* wanted) {
+  return passCounted(Passed::kArray, &Functions::cuArray3DCreate_v2, out, wanted);
+}
+
+CISTERN_HOOK CUresult cuMipmappedArrayCreate(CUmipmappedArray* out,
+                                             const CUDA_ARRAY3D_DESCRIPTOR* wanted,
+                                             unsigned levels) {
+  return passCounted(Passed::kArray, &Functions::cuMipmappedArrayCreate, out, wanted, levels);
+}
+
+CISTERN_HOOK CUresult cuMemCreate(CUmemGenericAllocationHandle* out, size_t bytes,
+                                  const CUmemAllocationProp* wanted, unsigned long long flags) {
+  return passCounted(Passed::kPages, &Functions::cuMemCreate, out, bytes, wanted, flags);
+}

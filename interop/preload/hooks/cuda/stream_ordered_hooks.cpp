@@ -1,0 +1,54 @@
+// cudaMallocAsync and cudaFreeAsync. Each has two spellings, which differ in what stream 0 is.
+#include "interop/preload/hooks/stream_ordered.hpp"
+
+using namespace cistern::preload;
+using namespace cistern::preload::cuda;
+
+CISTERN_HOOK CUresult cuMemAllocAsync(CUdeviceptr* out, size_t bytes, CUstream stream) {
+  const Entry entry;
+  return serveAsync(entry, out, bytes, streamMeant(stream, false), nullptr,
+                    [&] { return entry.pass(&Functions::cuMemAllocAsync, out, bytes, stream); });
+}
+
+CISTERN_HOOK CUresult cuMemAllocAsync_ptsz(CUdeviceptr* out, size_t bytes, CUstream stream) {
+  const Entry entry;
+  return serveAsync(entry, out, bytes, streamMeant(stream, true), nullptr, [&] {
+    return entry.pass(&Functions::cuMemAllocAsync_ptsz, out, bytes, stream);
+  });
+}
+
+CISTERN_HOOK CUresult cuMemAllocFromPoolAsync(CUdeviceptr* out, size_t bytes, CUmemoryPool pool,
+                                              CUstream stream) {
+  const Entry entry;
+  return serveAsync(entry, out, bytes, streamMeant(stream, false), pool, [&] {
+    return entry.pass(&Functions::cuMemAllocFromPoolAsync, out, bytes, pool, stream);
+  });
+}
+
+CISTERN_HOOK CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr* out, size_t bytes,
+                                                   CUmemoryPool pool, CUstream stream) {
+  const Entry entry;
+  return serveAsync(entry, out, bytes, streamMeant(stream, true), pool, [&] {
+    return entry.pass(&Functions::cuMemAllocFromPoolAsync_ptsz, out, bytes, pool, stream);
+  });
+}
+
+CISTERN_HOOK CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream stream) {
+  const Entry entry;
+  return serveFreeAsync(entry, pointer, streamMeant(stream, false),
+                        [&] { return entry.pass(&Functions::cuMemFreeAsync, pointer, stream); });
+}
+
+CISTERN_HOOK CUresult cuMemFreeAsync_ptsz(CUdeviceptr pointer, CUstream stream) {
+  const Entry entry;
+  return serveFreeAsync(entry, pointer, streamMeant(stream, true), [&] {
+    return entry.pass(&Functions::cuMemFreeAsync_ptsz, pointer, stream);
+  });
+}
+
+CISTERN_HOOK CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool) {
+  const Entry entry;
+  const CUresult result = entry.pass(&Functions::cuDeviceSetMemPool, device, pool);
+  if (result == CUDA_SUCCESS && entry.serves()) currentPoolIs(device, pool);
+  return result;
+}

@@ -1,0 +1,35 @@
+// hipMallocAsync and hipFreeAsync. There is one spelling of each: stream 0 is the legacy one.
+#include "interop/preload/hooks/hip/failures.hpp"
+#include "interop/preload/hooks/stream_ordered.hpp"
+
+using namespace cistern::preload;
+using namespace cistern::preload::hip;
+
+CISTERN_HOOK hipError_t hipMallocAsync(void** out, size_t bytes, hipStream_t stream) {
+  const Entry entry;
+  return told(serveAsync(entry, out, bytes, streamMeant(stream, false), nullptr, [&] {
+    return entry.pass(&Functions::hipMallocAsync, out, bytes, stream);
+  }));
+}
+
+CISTERN_HOOK hipError_t hipMallocFromPoolAsync(void** out, size_t bytes, hipMemPool_t pool,
+                                               hipStream_t stream) {
+  const Entry entry;
+  return told(serveAsync(entry, out, bytes, streamMeant(stream, false), pool, [&] {
+    return entry.pass(&Functions::hipMallocFromPoolAsync, out, bytes, pool, stream);
+  }));
+}
+
+CISTERN_HOOK hipError_t hipFreeAsync(void* pointer, hipStream_t stream) {
+  const Entry entry;
+  return told(serveFreeAsync(entry, pointer, streamMeant(stream, false), [&] {
+    return entry.pass(&Functions::hipFreeAsync, pointer, stream);
+  }));
+}
+
+CISTERN_HOOK hipError_t hipDeviceSetMemPool(int device, hipMemPool_t pool) {
+  const Entry entry;
+  const hipError_t result = entry.pass(&Functions::hipDeviceSetMemPool, device, pool);
+  if (result == hipSuccess && entry.serves()) currentPoolIs(device, pool);
+  return result;
+}

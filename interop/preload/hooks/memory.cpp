@@ -1,0 +1,65 @@
+#include "interop/preload/hooks/memory.hpp"
+
+namespace cistern::preload::GPU_NAMESPACE {
+namespace {
+
+// In a capture it is the driver's: it is an error there, or not, by modes that the driver knows.
+bool capturing() { return contexts().captures().maybe() && contexts().capturing(); }
+
+Code passMallocFor(const Entry& entry, Passed why, DevicePointer* out, std::size_t bytes) {
+  passed(why);
+  return withRoom(entry, [&] { return passMalloc(entry, out, bytes); });
+}
+
+}  // namespace
+
+[[gnu::noinline]] Code detail::mallocAnew(DevicePointer* out, std::size_t bytes) {
+  const Entry entry;
+  if (!entry.serves() || out == nullptr || bytes == 0) return passMalloc(entry, out, bytes);
+  if (passesForIpc()) return passMallocFor(entry, Passed::kIpc, out, bytes);
+  if (capturing()) return passMallocFor(entry, Passed::kCapture, out, bytes);
+  Timed timed(Served::kMalloc);
+  Context* const context = contexts().currentServed();
+  if (context == nullptr) return passMallocFor(entry, Passed::kRefused, out, bytes);
+  timed.byItself();
+  contexts().serve();
+  const Code result = serveAllocation(contexts(), *context, out, bytes, Stream{}, timed);
+  timed.priced(bytes);
+  timed.ended();
+  return result;
+}
+
+// In a capture the driver refuses, and breaks the capture, as it would have for its own memory.
+[[gnu::noinline]] Code detail::freeAnew(DevicePointer pointer) {
+  const Entry entry;
+  const Address address = addressOf(pointer);
+  if (!entry.serves() || address == 0) return passFree(entry, pointer);
+  if (capturing() && contexts().blocks().find(address)) {
+    if (const Code refused = driver()->whatCaptureSays(); refused != kSuccess) return refused;
+  }
+  Timed timed(Served::kFree);
+  timed.byItself();
+  const std::optional<ServedBlock> block = takeBlock(contexts(), address);
+  if (!block) return isWrongFree(address) ? kInvalidValue : passFree(entry, pointer);
+  freeAfterAll(*block, address, timed);
+  timed.ended();
+  return kSuccess;
+}
+
+Code withCached(const Entry& entry, Code result, std::size_t* free_bytes) {
+  if (result != kSuccess || !entry.serves() || free_bytes == nullptr) return result;
+  Context* const context = contexts().current();
+  Serving* const serving = context == nullptr ? nullptr : context->serving();
+  if (serving == nullptr) return result;
+  const std::uint64_t reserved = serving->device.reserved();
+  const std::uint64_t held = contexts().blocks().bytesOf(*context);
+  *free_bytes += reserved > held ? reserved - held : 0;
+  return result;
+}
+
+std::optional<Blocks::Around> blockAround(const Entry& entry, DevicePointer pointer) {
+  if (!entry.serves()) return std::nullopt;
+  return contexts().blocks().around(addressOf(pointer));
+}
+
+}  // namespace cistern::preload::GPU_NAMESPACE

@@ -1,0 +1,72 @@
+// Streams that the program makes, waits for and destroys, and captures that it begins: what the
+// order of a context rests on (driver/context_order.hpp). What the hooks of both vendors do.
+#pragma once
+
+#include "interop/preload/hooks/entry.hpp"
+
+namespace cistern::preload::GPU_NAMESPACE {
+
+/// What a call that makes a stream has returned.
+inline Code created(const Entry& entry, Code result, const StreamHandle* stream) {
+  if (result != kSuccess || !entry.serves()) return result;
+  if (Context* const context = contexts().current()) context->order().created(*stream);
+  return result;
+}
+
+/// A stream is about to be destroyed: the allocator asks nothing of it any more.
+inline void destroying(const Entry& entry, StreamHandle stream) {
+  if (!entry.serves() || stream == nullptr || stream == kLegacyStream || stream == kPerThreadStream)
+    return;
+  contexts().destroying(stream, [&](Context& context) {
+    Serving* const serving = context.serving();
+    if (serving == nullptr) return;
+    try {
+      serving->allocator.forgetStream(Stream(stream));
+    } catch (const std::exception&) {
+      // It is being captured: to destroy it breaks the capture anyway.
+    }
+  });
+}
+
+/// The program waits, for a stream or for the device (null): `wait` calls the driver. What it has
+/// waited for needs no order any more.
+template <class Wait>
+Code waitFor(const Entry& entry, const StreamHandle* stream, Wait wait) {
+  ContextOrder* const order = entry.serves() ? ContextOrder::followed() : nullptr;
+  ContextHandle now = kNoContext;
+  if (order == nullptr || driver()->currentContext(&now) != kSuccess || now != order->context() ||
+      (stream != nullptr && *stream == kPerThreadStream)) {
+    return wait();
+  }
+  const ContextOrder::Waiting since = order->waiting();
+  const Code result = wait();
+  if (result == kSuccess) order->waited(since, stream);
+  return result;
+}
+/// The same for a stream as a function is called with it, by its spelling.
+template <class Wait>
+Code waitForStream(StreamHandle stream, bool per_thread, Wait wait) {
+  const Entry entry;
+  const StreamHandle meant = streamMeant(stream, per_thread);
+  return waitFor(entry, &meant, [&] { return wait(entry); });
+}
+
+/// Calls `begin`. What has to be in order before the capture is put into streams now.
+template <class Begin>
+Code beginCapture(Begin begin) {
+  const Entry entry;
+  return contexts().captures().begin([&] {
+    if (ContextOrder* const order = ContextOrder::followed()) order->beforeCapture();
+    return begin(entry);
+  });
+}
+/// Calls `end`.
+template <class End>
+Code endCapture(End end) {
+  const Entry entry;
+  const Code result = end(entry);
+  contexts().captures().ended(result);
+  return result;
+}
+
+}  // namespace cistern::preload::GPU_NAMESPACE

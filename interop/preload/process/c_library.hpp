@@ -1,0 +1,13 @@
+// dlsym and dlopen of the C library, which no hook of ours stands before.
+#pragma once
+
+namespace cistern::preload {
+
+void* realDlsym(void* handle, const char* name) noexcept;
+void* realDlopen() noexcept;
+
+/// The handle of a library that the program has loaded; null where it has not. It is not loaded for
+/// it.
+void* loadedLibrary(const char* name) noexcept;
+
+}  // namespace cistern::preload

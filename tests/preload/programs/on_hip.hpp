@@ -1,0 +1,112 @@
+// A program on the fake HIP runtime, linked to it. See gpu_names.hpp.
+#pragma once
+
+#include "tests/preload/fake_hip/fake_hip.hpp"
+
+namespace gpu {
+
+using Stream = hipStream_t;
+using Event = hipEvent_t;
+using Graph = hipGraph_t;
+using Thread = int;  ///< what another thread has to take over
+
+// Calls are counted by these names.
+constexpr const char* kMalloc = "hipMalloc";
+constexpr const char* kMallocAsync = "hipMallocAsync";
+constexpr const char* kRecord = "hipEventRecord";
+constexpr const char* kWait = "hipStreamWaitEvent";
+constexpr const char* kLaunch = "hipModuleLaunchKernel";
+constexpr const char* kEndOfSynchronize = "the end of hipDeviceSynchronize";
+constexpr bool kHasPages = false;
+constexpr bool kGivesNothing = true;  ///< where nothing is asked for
+
+/// A function of the loaded runtime's, by name.
+template <class Function>
+Function* found(const char* name) {
+  return reinterpret_cast<Function*>(dlsym(RTLD_DEFAULT, name));
+}
+
+inline void begin() {}
+inline Thread thisThread() { return 0; }
+inline void takeOver(Thread) {}
+
+inline void** out(Memory* memory) { return reinterpret_cast<void**>(memory); }
+
+inline int malloc(Memory* memory, std::size_t bytes) { return hipMalloc(out(memory), bytes); }
+inline int free(void* memory) { return hipFree(memory); }
+inline int mallocAsync(Memory* memory, std::size_t bytes, Stream stream) {
+  return hipMallocAsync(out(memory), bytes, stream);
+}
+inline int freeAsync(Memory memory, Stream stream) { return hipFreeAsync(memory, stream); }
+/// In the order of the thread's own default stream, by a spelling of its own where there is one.
+inline int mallocOwn(Memory* memory, std::size_t bytes) {
+  return hipMallocAsync(out(memory), bytes, hipStreamPerThread);
+}
+inline int freeOwn(Memory memory) { return hipFreeAsync(memory, hipStreamPerThread); }
+inline int mallocManaged(Memory* memory, std::size_t bytes) {
+  return hipMallocManaged(out(memory), bytes, 1);
+}
+inline int memoryInfo(std::size_t* free_bytes, std::size_t* total) {
+  return hipMemGetInfo(free_bytes, total);
+}
+inline int reset() { return hipDeviceReset(); }
+inline int setDevice(int device) { return hipSetDevice(device); }
+
+inline int createStream(Stream* stream, unsigned flags) {
+  return hipStreamCreateWithFlags(stream, flags);
+}
+inline int destroyStream(Stream stream) { return hipStreamDestroy(stream); }
+inline int synchronize() { return hipDeviceSynchronize(); }
+inline int synchronizeStream(Stream stream) { return hipStreamSynchronize(stream); }
+inline int createEvent(Event* event) {
+  return hipEventCreateWithFlags(event, hipEventDisableTiming);
+}
+inline int recordEvent(Event event, Stream stream) { return hipEventRecord(event, stream); }
+/// FAKE_FORGETS_WAITS does not take it away.
+inline int waitEvent(Stream stream, Event event) { return hipFakeWaitEvent(stream, event); }
+
+inline int launch(Stream stream, Memory memory, std::size_t bytes, unsigned long long time) {
+  int writes = 1;
+  void* parameters[] = {&memory, &bytes, &writes, &time};
+  return hipModuleLaunchKernel(nullptr, 1, 1, 1, 1, 1, 1, 0, stream, parameters, nullptr);
+}
+/// By a function that nobody knows.
+inline int launchUnknown(Stream stream, Memory memory, std::size_t bytes, unsigned long long time) {
+  static const auto queue = found<decltype(hipFakeLaunch)>("hipFakeLaunch");
+  return queue(stream, memory, bytes, time);
+}
+inline int set(Stream stream, Memory memory, std::size_t bytes) {
+  return hipMemsetAsync(memory, 0, bytes, stream);
+}
+inline int copy(Stream stream, Memory to, Memory from, std::size_t bytes) {
+  return hipMemcpyDtoDAsync(to, from, bytes, stream);
+}
+
+inline int beginCapture(Stream stream, int mode) {
+  return hipStreamBeginCapture(stream, hipStreamCaptureMode(mode));
+}
+inline int endCapture(Stream stream, Graph* graph) { return hipStreamEndCapture(stream, graph); }
+inline int exchangeMode(int mode) {
+  auto exchanged = hipStreamCaptureMode(mode);
+  return hipThreadExchangeStreamCaptureMode(&exchanged);
+}
+inline int launchGraph(Graph graph, Stream stream) {
+  hipGraphExec_t ready = nullptr;
+  EXPECT(hipGraphInstantiateWithFlags(&ready, graph, 0) == hipSuccess);
+  return hipGraphLaunch(ready, stream);
+}
+
+/// A function that allocates, as programs are given it at run time.
+inline int mallocByEntryPoint(Memory* memory, std::size_t bytes) {
+  using Find = hipError_t(const char*, void**, int, uint64_t, void*);
+  void* function = nullptr;
+  EXPECT(found<Find>("hipGetProcAddress")("hipMalloc", &function, 600, 0, nullptr) == hipSuccess);
+  return reinterpret_cast<hipError_t (*)(void**, std::size_t)>(function)(out(memory), bytes);
+}
+
+inline unsigned races() { return hipFakeRaces(); }
+inline unsigned long long calls(const char* name) { return hipFakeCalls(name); }
+inline void during(const char* name, void (*call)()) { hipFakeDuring(name, call); }
+inline unsigned long long now() { return hipFakeNow(); }
+
+}  // namespace gpu
