@@ -43,7 +43,7 @@ SharedEvent StreamProgress::mark(Stream stream) noexcept {
   const Result<SharedEvent> event = events_.take();
   if (!event) return nullptr;
   const std::uint32_t changes = changes_;
-  if (!device_.recordEvent(event.value()->event(), stream)) return nullptr;
+  if (!device_.recordEvent(*event.value(), stream)) return nullptr;
   return streams_.answersNow(stream) && changes_ == changes ? event.value() : nullptr;
 }
 
@@ -146,7 +146,7 @@ bool StreamProgress::orderAfter(Stream later, Stream earlier) {
   const SharedEvent event = streams_.ask(earlier, marked, ended);
   if (event == nullptr) return over;
   const auto wait = [&] {
-    return streams_.answersNow(later) && device_.waitEvent(later, event->event()).ok();
+    return streams_.answersNow(later) && device_.waitEvent(later, *event).ok();
   };
   return streams_.ask(later, wait, [](const SharedStreamEnd&) { return false; });
 }

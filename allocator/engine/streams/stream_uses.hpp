@@ -1,12 +1,13 @@
-// The streams that a block's next user has to wait for.
+// The streams that a block's next user has to wait for, and blocks that wait.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <utility>
 #include <vector>
 
-#include "cistern/types.hpp"
+#include "allocator/layout/block.hpp"
 
 namespace cistern {
 
@@ -48,6 +49,22 @@ class StreamUses {
   std::array<Stream, kMore> few_;  ///< where `many_` is empty
   std::size_t few_count_ = 0;
   std::vector<Stream> many_;
+};
+
+/// A stack of pending blocks, through their own records: it takes no host memory.
+class PendingBlocks {
+ public:
+  bool empty() const { return top_ == nullptr; }
+  void push(Block& block) noexcept { block.use.uses = std::exchange(top_, &block); }
+  /// Null when there is none.
+  Block* pop() noexcept {
+    Block* const block = top_;
+    if (block != nullptr) top_ = static_cast<Block*>(std::exchange(block->use.uses, nullptr));
+    return block;
+  }
+
+ private:
+  Block* top_ = nullptr;
 };
 
 }  // namespace cistern
