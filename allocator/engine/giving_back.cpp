@@ -21,23 +21,28 @@ bool passedLowWater(Heap& heap) noexcept {
   return heap.lowWater().takePassed(heap.busyBytes());
 }
 
-void flushMine(Core& core) noexcept try {
-  for (ThreadCache* cache : core.caches.takeFilled()) {
-    const MutexLock lock(cache->heap().mutex());
-    cache->owner().isMine() ? cache->flush() : cache->list();
-  }
-} catch (const std::bad_alloc&) {
+void flushMine(Core& core) noexcept {
+  core.caches.takeFilled([](ThreadCache& cache) {
+    const MutexLock lock(cache.heap().mutex());
+    cache.owner().isMine() ? cache.flush() : cache.list();
+  });
 }
 
 }  // namespace
 
 // All caches are closed at once: to close another thread's costs a system call.
-bool flushCaches(Core& core) noexcept try {
+bool flushCaches(Core& core) noexcept {
   std::vector<Heap*> heaps;
   bool any = false;
   {
     const MutexLock lock(core.heaps_mutex);
-    for (ThreadCache* cache : core.caches.takeFilled()) heaps.push_back(&cache->heap());
+    core.caches.takeFilled([&](ThreadCache& cache) {
+      try {
+        heaps.push_back(&cache.heap());
+      } catch (const std::bad_alloc&) {
+        cache.list();  // another time
+      }
+    });
     if (heaps.empty()) return false;
     const HeapLocks locks(core.heaps_mutex, heaps);
     any = HeldCaches(heaps).hadAny();
@@ -46,8 +51,6 @@ bool flushCaches(Core& core) noexcept try {
     if (passedLowWater(*heap)) goHome(core, *heap);
   }
   return any;
-} catch (const std::bad_alloc&) {
-  return false;
 }
 
 void afterFree(Core& core, Heap& heap, Heap::Due due) noexcept {

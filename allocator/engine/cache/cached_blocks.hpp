@@ -16,10 +16,18 @@
 
 #include "allocator/engine/cache/cache_bins.hpp"
 #include "allocator/engine/cache/cache_budget.hpp"
-#include "allocator/engine/cache/cache_ground.hpp"
 #include "allocator/engine/heap/heap.hpp"
 
 namespace cistern {
+
+/// What all caches of an allocator share.
+struct CacheGround {
+  std::atomic<std::uint64_t> serving;         ///< the table's number, but while there is a router
+  const std::int64_t most_small, most_large;  ///< bytes that one cache may keep
+  std::atomic<std::int64_t> left;             ///< bytes that may still be granted to caches
+  const std::atomic<std::uint64_t>& tick;     ///< the allocator's clock
+  std::atomic<ThreadCache*> filled{nullptr};  ///< the last that was listed (ThreadCache::list)
+};
 
 /// Whether it pays to keep a block where another has to go for it. Where what is kept is never what
 /// is asked for next, keeping it is wasted; but programs change, and now and then it is tried

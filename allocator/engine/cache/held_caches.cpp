@@ -16,13 +16,7 @@ static void forEachOther(std::span<Heap* const> heaps, Visit visit) {
 }
 
 void HeldCaches::hold() noexcept {
-  bool closed = false;
-  forEachOther(heaps_, [&](BiasedGate& gate) {
-    gate.close();
-    closed = true;
-  });
-  if (closed) BiasedGate::barrier();
-  forEachOther(heaps_, [](BiasedGate& gate) { gate.awaitOwner(); });
+  BiasedGate::closeAll([&](auto visit) { forEachOther(heaps_, visit); });
   for (Heap* heap : heaps_) {
     heap->mutex().assertHeld();
     for (ThreadCache* cache : heap->caches()) {

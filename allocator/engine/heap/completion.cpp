@@ -7,31 +7,6 @@
 
 namespace cistern {
 
-void Completion::noteComplete(EpochMark mark) noexcept {
-  if (mark.generation != generation_) return;  // renumbered meanwhile: whoever asks again learns it
-  completed_ = std::max(completed_, mark.epoch);
-}
-
-void Completion::renumber() noexcept {
-  completed_ = 0;
-  freed_ = true;
-  for (Mark& mark : marks_) mark.epoch = 0;
-  epoch_ = kOldEpochs;
-  ++generation_;
-}
-
-void Completion::beginAnew() noexcept {
-  completed_ = epoch_ - 1;
-  freed_ = false;
-  free_marks_ = 0;
-  recorded_ = 0;
-}
-
-bool Completion::beginLook(bool may_mark) noexcept {
-  if (busy_ || (under_way_ == 0 && !may_mark)) return false;
-  return busy_ = true;
-}
-
 void Completion::passOldest(Answer answer, std::uint64_t now) noexcept {
   const Mark oldest = std::exchange(marks_[0], {});
   if (answer == Answer::kReached) completed_ = std::max(completed_, oldest.epoch);
@@ -49,12 +24,6 @@ bool Completion::isTimeToMark(std::uint64_t now) const {
   return now - marks_[under_way_ - 1u].at >= took_ / kPart;
 }
 
-bool Completion::beginMark() noexcept {
-  freed_ = false;
-  freed_bytes_ = 0;
-  return under_way_ == 0;
-}
-
 // What epochs were before they were renumbered is marked anew.
 void Completion::endMark(Answer answer, EpochMark until, bool again, SharedEvent event,
                          std::uint64_t now) noexcept {
@@ -65,22 +34,6 @@ void Completion::endMark(Answer answer, EpochMark until, bool again, SharedEvent
     marks_[under_way_ - 1u] = {std::move(event), until.epoch, now};
   }
   busy_ = false;
-}
-
-void Completion::noteMarkAtFree() noexcept {
-  freed_bytes_ = 0;
-  if (free_marks_ > 0) --free_marks_;
-}
-
-void Completion::beginRecording(std::uint32_t number, EpochMark before) noexcept {
-  recorded_ = number;
-  before_recording_ = before;
-}
-
-bool Completion::endRecording(std::uint32_t number) noexcept {
-  if (recorded_ != number) return false;
-  recorded_ = 0;
-  return true;
 }
 
 void Completion::audit() const {

@@ -14,6 +14,7 @@
 // Guarded by the heap's lock. progress.hpp asks the streams.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -59,16 +60,30 @@ class Completion {
     return stampOf(mark) <= completed_ || broken(Rule::kCompletion);
   }
   /// All that was freed in that epoch, which has ended, or before is complete.
-  void noteComplete(EpochMark mark) noexcept;
+  void noteComplete(EpochMark mark) noexcept {
+    // Renumbered meanwhile: whoever asks again learns it.
+    if (mark.generation == generation_) completed_ = std::max(completed_, mark.epoch);
+  }
   /// Ends the present epoch; it was that. Pre: not ranOut().
   EpochMark endEpoch() noexcept { return {epoch_++, generation_}; }
   /// Epochs have run out of numbers: blocks are to be stamped anew (Heap::endedEpoch).
   bool ranOut() const { return epoch_ == UINT32_MAX; }
   /// Counts from kOldEpochs on. What is under way marks nothing any more.
-  void renumber() noexcept;
+  void renumber() noexcept {
+    completed_ = 0;
+    freed_ = true;
+    for (Mark& mark : marks_) mark.epoch = 0;
+    epoch_ = kOldEpochs;
+    ++generation_;
+  }
   /// All epochs that have ended are complete, and no capture is under way: the heap will be another
   /// stream's. Pre: not isAsked().
-  void beginAnew() noexcept;
+  void beginAnew() noexcept {
+    completed_ = epoch_ - 1;
+    freed_ = false;
+    free_marks_ = 0;
+    recorded_ = 0;
+  }
 
   // ---- Frees: whether there were any
 
@@ -85,7 +100,10 @@ class Completion {
 
   /// Begins to record or ask, outside the lock: one thread at a time. False where another is at it,
   /// or there is nothing to ask and no mark may be made.
-  bool beginLook(bool may_mark) noexcept;
+  bool beginLook(bool may_mark) noexcept {
+    if (busy_ || (under_way_ == 0 && !may_mark)) return false;
+    return busy_ = true;
+  }
   void endLook() noexcept { busy_ = false; }
   /// Whether a thread is at it, or an event is under way.
   bool isAsked() const { return busy_ || under_way_ != 0; }
@@ -97,7 +115,11 @@ class Completion {
   /// nearly the same.
   bool isTimeToMark(std::uint64_t now) const;
   /// What was freed by now is about to be marked. True if no other mark is under way.
-  bool beginMark() noexcept;
+  bool beginMark() noexcept {
+    freed_ = false;
+    freed_bytes_ = 0;
+    return under_way_ == 0;
+  }
   /// It was, up to the epoch `until`, or could not be. `again`: in place of the youngest.
   void endMark(Answer answer, EpochMark until, bool again, SharedEvent event,
                std::uint64_t now) noexcept;
@@ -111,7 +133,10 @@ class Completion {
     return free_marks_ > 0 && freed_bytes_ >= bytes / kPart;
   }
   /// That mark is about to be made.
-  void noteMarkAtFree() noexcept;
+  void noteMarkAtFree() noexcept {
+    freed_bytes_ = 0;
+    if (free_marks_ > 0) --free_marks_;
+  }
 
   // ---- A capture into the pool. Meanwhile frees are for capture_memory.cpp, and what the stream
   // has done by now says nothing of what the capture has freed.
@@ -119,9 +144,16 @@ class Completion {
   /// The number of the one that is under way, or 0.
   std::uint32_t recorded() const { return recorded_; }
   /// `before`: the epoch that has ended with it.
-  void beginRecording(std::uint32_t number, EpochMark before) noexcept;
+  void beginRecording(std::uint32_t number, EpochMark before) noexcept {
+    recorded_ = number;
+    before_recording_ = before;
+  }
   /// False when that one is not under way.
-  bool endRecording(std::uint32_t number) noexcept;
+  bool endRecording(std::uint32_t number) noexcept {
+    if (recorded_ != number) return false;
+    recorded_ = 0;
+    return true;
+  }
   /// The epoch that ended when the latest began.
   EpochMark beforeRecording() const { return before_recording_; }
 

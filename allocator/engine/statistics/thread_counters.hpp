@@ -16,6 +16,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 
 #include "allocator/base/biased_gate.hpp"
@@ -80,9 +81,12 @@ struct alignas(64) ThreadCounters {
   Kind& of(SizeKind kind) { return kinds[std::size_t(kind)]; }
 
   BiasedGate gate;
+  std::atomic<Totals*> totals{nullptr};  ///< null when the allocator is gone
   std::array<Kind, kSizeKindCount> kinds{};
-  Totals* totals = nullptr;
   std::int64_t step = 0;  ///< bytes; set by Totals
+
+  static ThreadCounters nobodys;
 };
+inline constinit ThreadCounters ThreadCounters::nobodys;
 
 }  // namespace cistern

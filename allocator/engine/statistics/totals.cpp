@@ -4,13 +4,11 @@
 #include <memory>
 #include <new>
 
-#include "allocator/base/registry.hpp"
+#include "allocator/base/ends_lock.hpp"
 #include "allocator/base/thread_slots.hpp"
 
 namespace cistern {
 namespace {
-
-using Alive = Registry<Totals>;
 
 /// Half a step: what may rise unseen, and what is withheld of what is published.
 constexpr std::int64_t kLeastStep = 32 << 10;
@@ -34,17 +32,13 @@ class Totals::AllStill {
  public:
   explicit AllStill(Totals& all) noexcept CISTERN_REQUIRES(all.mutex_)
       : all_(all), own_(all.mine()) {
-    bool others = false;
-    for (ThreadCounters* const one : all_.threads_) {
-      if (one == own_) continue;
-      one->gate.close();
-      others = true;
-    }
-    if (others) BiasedGate::barrier();
-    for (ThreadCounters* const one : all_.threads_) {
-      if (one != own_) one->gate.awaitOwner();
-      all_.fold(*one);
-    }
+    BiasedGate::closeAll([this](auto visit) {
+      all_.mutex_.assertHeld();
+      for (ThreadCounters* const one : all_.threads_) {
+        if (one != own_) visit(one->gate);
+      }
+    });
+    for (ThreadCounters* const one : all_.threads_) all_.fold(*one);
   }
   ~AllStill() {
     all_.raisePeaks();
@@ -69,45 +63,37 @@ struct Totals::Mine {
   Mine(const Mine&) = delete;
   Mine& operator=(const Mine&) = delete;
   ~Mine() {
-    seen_ = {};
-    const Alive::Held alive;
-    for (const Own& one : all) {
-      if (Totals* const totals = alive.find(one.number)) totals->leave(*one.counters);
+    seen_ = &ThreadCounters::nobodys;
+    const MutexLock ends(endsMutex());
+    for (const auto& one : all) {
+      if (Totals* const totals = one->totals) totals->leave(*one);
     }
   }
-
-  struct Own {
-    std::uint64_t number;
-    std::unique_ptr<ThreadCounters> counters;
-  };
-  /// Those of an allocator that is gone, or others.
-  Own& unused() {
-    const Alive::Held alive;
-    const auto gone = std::ranges::find_if(
-        all, [&](const Own& one) { return alive.find(one.number) == nullptr; });
-    if (gone != all.end()) return *gone;
-    return all.emplace_back(Own{0, std::make_unique<ThreadCounters>()});
+  /// Those of that allocator, or (null) of one that is gone; null when there are none.
+  ThreadCounters* of(const Totals* totals) const noexcept {
+    const auto found = std::ranges::find(
+        all, totals, [](const auto& one) { return one->totals.load(std::memory_order_acquire); });
+    return found != all.end() ? found->get() : nullptr;
   }
 
-  std::vector<Own> all;
+  std::vector<std::unique_ptr<ThreadCounters>> all;
 };
 
-Totals::Totals(std::uint64_t device_total)
-    : device_total_(std::int64_t(device_total)), number_(Alive::add(*this)) {}
+Totals::Totals(std::uint64_t device_total) : device_total_(std::int64_t(device_total)) {
+  (void)endsMutex();
+}
 
 Totals::~Totals() {
-  Alive::Held alive;
-  alive.remove(number_);
+  const MutexLock ends(endsMutex());
+  const MutexLock lock(mutex_);
+  for (ThreadCounters* const one : threads_) one->totals.store(nullptr, std::memory_order_release);
 }
 
 ThreadCounters* Totals::lookUp() const noexcept {
   const Mine* const own = ThreadSlot<Mine>::find();
-  if (own == nullptr) return nullptr;
-  const auto here = [this](const Mine::Own& one) { return one.number == number_; };
-  const auto found = std::find_if(own->all.begin(), own->all.end(), here);
-  if (found == own->all.end()) return nullptr;
-  seen_ = {number_, found->counters.get()};
-  return seen_.counters;
+  ThreadCounters* const found = own ? own->of(this) : nullptr;
+  if (found != nullptr) seen_ = found;
+  return found;
 }
 
 // The first thread had room up to the peaks; from now on there is another that may rise too.
@@ -115,15 +101,16 @@ ThreadCounters* Totals::join() noexcept {
   if (ThreadCounters* const there = mine()) return there;
   if (!BiasedGate::available()) return nullptr;
   try {
-    Mine::Own& own = ThreadSlot<Mine>::mine().unused();
+    Mine& mine = ThreadSlot<Mine>::mine();
+    ThreadCounters* own = mine.of(nullptr);
+    if (own == nullptr) own = mine.all.emplace_back(std::make_unique<ThreadCounters>()).get();
     const MutexLock lock(mutex_);
-    threads_.push_back(own.counters.get());
-    std::destroy_at(own.counters.get());
-    std::construct_at(own.counters.get(), *this)->step = kLeastStep;
-    own.number = number_;
-    seen_ = {number_, own.counters.get()};
+    threads_.push_back(own);
+    std::destroy_at(own);
+    std::construct_at(own, *this)->step = kLeastStep;
+    seen_ = own;
     const AllStill still(*this);
-    return seen_.counters;
+    return own;
   } catch (const std::bad_alloc&) {
     return nullptr;
   }

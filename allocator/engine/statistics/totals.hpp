@@ -39,7 +39,7 @@ class Totals {
 
   /// Its counters; null when it has none.
   ThreadCounters* mine() const noexcept {
-    return seen_.number == number_ ? seen_.counters : lookUp();
+    return seen_->totals.load(std::memory_order_relaxed) == this ? seen_ : lookUp();
   }
   /// The same, made if there are none. Null when the host is short of memory, or gates do not work.
   ThreadCounters* join() noexcept;
@@ -85,10 +85,6 @@ class Totals {
  private:
   static constexpr std::size_t kKinds = kSizeKindCount + 1;  ///< small, large, both
   static constexpr std::size_t kBoth = kSizeKindCount;
-  struct Seen {
-    std::uint64_t number;
-    ThreadCounters* counters;
-  };
   struct Mine;
   class AllStill;
 
@@ -109,7 +105,6 @@ class Totals {
       CISTERN_REQUIRES(mutex_);
 
   const std::int64_t device_total_;
-  const std::uint64_t number_;
   mutable Mutex mutex_;
   std::vector<ThreadCounters*> threads_ CISTERN_GUARDED_BY(mutex_);
   // What was published, by whomever.
@@ -120,7 +115,8 @@ class Totals {
   std::array<StatArray, kKinds> given_before_ CISTERN_GUARDED_BY(mutex_){};
   bool exact_ CISTERN_GUARDED_BY(mutex_) = true;  ///< one thread at most since peaks were reset
 
-  inline static constinit thread_local Seen seen_{0, nullptr};
+  /// What the thread has used last, of any allocator.
+  inline static constinit thread_local ThreadCounters* seen_ = &ThreadCounters::nobodys;
 };
 
 }  // namespace cistern

@@ -18,6 +18,7 @@ void moveAll(List& from, List& to) noexcept {
 // What makes the record whose end releases the block is the last that may fail.
 void PendingFrees::add(Pending pending, const StreamUses& streams) noexcept {
   polls_in_vain_.store(0, std::memory_order_relaxed);
+  if (streams.unknown()) return addUnknown(*pending.block);
   Uses uses;
   try {
     for (const Stream stream : streams) uses.push_back({stream, nullptr});

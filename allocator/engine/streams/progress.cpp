@@ -47,40 +47,36 @@ SharedEvent StreamProgress::mark(Stream stream) noexcept {
   return streams_.answersNow(stream) && changes_ == changes ? event.value() : nullptr;
 }
 
-void StreamProgress::seek(Heap& heap) {
+void StreamProgress::look(Heap& heap, Look how, Note note) noexcept {
   {
     const MutexLock lock(heap.mutex());
-    heap.completion().noteSought();
-  }
-  refresh(heap);
-}
-
-void StreamProgress::markFreed(Heap& heap) noexcept {
-  {
-    const MutexLock lock(heap.mutex());
-    heap.completion().noteMarkAtFree();
-  }
-  refresh(heap);
-}
-
-void StreamProgress::look(Heap& heap, Look how) noexcept {
-  {
-    const MutexLock lock(heap.mutex());
+    if (note != nullptr) (heap.completion().*note)();
     if (!heap.completion().beginLook(mayMark(heap, how))) return;
   }
   const RelaxedCaptureMode relaxed(device_);
   while (passOldest(heap)) {
   }
-  const std::uint64_t now = device_.hostNanoseconds();
-  Begun begun;
+  const std::uint64_t passed = device_.hostNanoseconds();
+  bool in_time = false, first = false;
+  EpochMark until;
   {
     const MutexLock lock(heap.mutex());
-    const bool in_time = heap.completion().isTimeToMark(now);
+    in_time = heap.completion().isTimeToMark(passed);
     if (!mayMark(heap, how) || !(in_time || how == Look::kNow)) return heap.completion().endLook();
-    const bool first = heap.completion().beginMark();
-    begun = {heap.endedEpoch(), how, first, !in_time};
+    first = heap.completion().beginMark();
+    until = heap.endedEpoch();
   }
-  endMark(heap, begun);
+  SharedEvent event;
+  const Answer answer = streams_.ask(
+      heap.stream(),
+      [&] {
+        const bool by_event = how == Look::kEvents;
+        return by_event ? Answer::kInVain : askOrMark(heap.stream(), first, event);
+      },
+      [](const SharedStreamEnd& end) { return end ? Answer::kInVain : Answer::kReached; });
+  const std::uint64_t now = device_.hostNanoseconds();
+  const MutexLock lock(heap.mutex());
+  heap.completion().endMark(answer, until, !in_time, std::move(event), now);
 }
 
 // False where nothing more is to be learnt. Nobody else changes the marks meanwhile, but epochs may
@@ -106,21 +102,6 @@ bool StreamProgress::passOldest(Heap& heap) noexcept {
 bool StreamProgress::mayMark(Heap& heap, Look how) {
   const Completion& known = heap.completion();
   return known.anyUnmarked() && known.recorded() == 0 && (how != Look::kEvents || heap.gone());
-}
-
-// Nobody else is at it.
-void StreamProgress::endMark(Heap& heap, const Begun& begun) noexcept {
-  SharedEvent event;
-  const Answer answer = streams_.ask(
-      heap.stream(),
-      [&] {
-        if (begun.how == Look::kEvents) return Answer::kInVain;
-        return askOrMark(heap.stream(), begun.first, event);
-      },
-      [](const SharedStreamEnd& end) { return end ? Answer::kInVain : Answer::kReached; });
-  const std::uint64_t now = device_.hostNanoseconds();
-  const MutexLock lock(heap.mutex());
-  heap.completion().endMark(answer, begun.until, begun.again, std::move(event), now);
 }
 
 // Whether nothing is queued; else an event is under way, or could not be had.
