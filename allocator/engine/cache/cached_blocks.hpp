@@ -101,13 +101,17 @@ class CachedBlocks {
   /// Becomes that of the thread numbered so, as a report of a double free names it.
   void open(std::uint32_t thread) noexcept { owner_ = thread; }
   /// Becomes nobody's. Pre: it is empty.
-  void close() noexcept;
+  void close() noexcept {
+    small_.giveBack(ground_->left);
+    large_.giveBack(ground_->left);
+  }
   /// The block becomes this cache's, as one that the program has.
   void own(Block& block) noexcept {
     if (block.granules <= CacheBins::kMostGranules) ownership::store(block, holder_);
   }
   /// Keeps a block that is at `from`, and puts others back to make room. False: the heap should
-  /// have it; or it is not at `from`, since somebody else frees it too.
+  /// have it, as where its stream is gone; or it is not at `from`, since somebody else frees it
+  /// too.
   bool keep(Block& block, ownership::Where from, WhoFreed who) noexcept;
   /// A block that this cache does not keep goes to the heap, as one that was cached.
   void release(Block& block, WhoFreed who) noexcept;
@@ -119,8 +123,6 @@ class CachedBlocks {
   void flushLast() noexcept;
   /// The heap has taken a block back.
   void noteFall() noexcept;
-  /// Shut: it keeps nothing that is given to it. Pre: it is empty.
-  void setShut(bool shut) noexcept;
   void audit() const;
 
  private:
@@ -136,7 +138,6 @@ class CachedBlocks {
   std::int64_t untilLowWater() const noexcept;
 
   std::uint32_t holder_ = 0;
-  bool shut_ = false;  ///< by setShut
   CacheBudget small_, large_;
   CacheBins bins_;
   // Learnt since it was emptied; what it does next depends on nothing before that.

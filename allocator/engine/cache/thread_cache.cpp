@@ -67,8 +67,7 @@ Block* ThreadCache::takeLocked(std::uint64_t bytes) noexcept {
 // counted.
 bool ThreadCache::accept(Block& block, WhoFreed who) noexcept {
   if (!blocks_.keep(block, ownership::Where::kHeld, who)) return false;
-  owner_.totals().countGiven(CacheBins::kindOf(block.granules), block.bytes(),
-                                       block.use.asked);
+  owner_.totals().countGiven(CacheBins::kindOf(block.granules), block.bytes(), block.use.asked);
   list();
   return true;
 }

@@ -1,13 +1,7 @@
 // Blocks of one heap that one thread has freed and is likely to ask for again. Taking one and
 // giving one back is what an allocation and a free are, as a rule; neither takes a lock, executes a
-// locked instruction, or looks at anything that another thread writes.
-//
-// Its parts:
-//
-//   CacheOwner      the thread, and its counters
-//   CachedBlocks    the blocks that it keeps: bins, budgets, habits
-//   RecentBlocks    the blocks that were handed out last
-//   RemoteFrees     the blocks that other threads send
+// locked instruction, or looks at anything that another thread writes. Its parts are in the
+// README's list.
 //
 // A cache holds a bounded number of bytes. A request that finds no memory takes all of them back
 // first (held_caches.hpp). So a cache stands in the way of nothing but a merge of free neighbours.
@@ -18,7 +12,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <utility>
 
 #include "allocator/engine/cache/cached_blocks.hpp"
 #include "allocator/engine/cache/recent_blocks.hpp"
@@ -156,7 +149,7 @@ class alignas(64) ThreadCache {
 
   CacheOwner owner_;
   std::atomic<std::uint64_t> table_{0};
-  std::atomic<Stream> stream_{Stream{}};  ///< changes while the cache is shut
+  std::atomic<Stream> stream_{Stream{}};  ///< changes while its heap is gone
   std::atomic<std::uint64_t> handle_{0};  ///< its own address for none, as that is no handle
   CacheGround* ground_ = nullptr;
   CachedBlocks blocks_;

@@ -17,8 +17,10 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <utility>
 
 #include "allocator/base/ablation.hpp"
+#include "allocator/base/check.hpp"
 #include "allocator/base/sabotage.hpp"
 #include "allocator/engine/streams/event_pool.hpp"
 
@@ -110,19 +112,41 @@ class Completion {
   /// The event of the oldest mark; null when none is under way.
   SharedEvent oldest() const { return marks_[0].event; }
   /// That event has answered, at this moment of the host's clock: the mark is gone.
-  void passOldest(Answer answer, std::uint64_t now) noexcept;
+  void passOldest(Answer answer, std::uint64_t now) noexcept {
+    const Mark oldest = std::exchange(marks_[0], {});
+    if (answer == Answer::kReached) completed_ = std::max(completed_, oldest.epoch);
+    if (answer == Answer::kReached) took_ = now - oldest.at;
+    if (answer == Answer::kInVain) freed_ = true;  // the next covers it too
+    std::rotate(marks_.begin(), marks_.begin() + 1, marks_.begin() + under_way_--);
+  }
   /// What is freed waits hardly longer than it has to, and the device is not asked for what is
   /// nearly the same.
-  bool isTimeToMark(std::uint64_t now) const;
+  bool isTimeToMark(std::uint64_t now) const {
+    constexpr std::uint64_t kPart = 32;
+    if (under_way_ == 0) return true;
+    if (without(Mechanism::kSeveralMarks)) return false;
+    if (under_way_ == kMostMarks) return false;
+    if (without(Mechanism::kTimeToMark)) return true;
+    return now - marks_[under_way_ - 1u].at >= took_ / kPart;
+  }
   /// What was freed by now is about to be marked. True if no other mark is under way.
   bool beginMark() noexcept {
     freed_ = false;
     freed_bytes_ = 0;
     return under_way_ == 0;
   }
-  /// It was, up to the epoch `until`, or could not be. `again`: in place of the youngest.
+  /// It was, up to the epoch `until`, or could not be. `again`: in place of the youngest. What
+  /// epochs were before they were renumbered is marked anew.
   void endMark(Answer answer, EpochMark until, bool again, SharedEvent event,
-               std::uint64_t now) noexcept;
+               std::uint64_t now) noexcept {
+    if (answer == Answer::kReached) noteComplete(until);
+    if (answer == Answer::kInVain) freed_ = true;  // the next covers it too
+    if (answer == Answer::kNotYet && until.generation == generation_) {
+      under_way_ = std::uint8_t(under_way_ + !again);
+      marks_[under_way_ - 1u] = {std::move(event), until.epoch, now};
+    }
+    busy_ = false;
+  }
   /// Another heap looks for memory here: for a while what is freed is worth a mark at once.
   void noteSought() noexcept { free_marks_ = kMostFreeMarks; }
   /// Whether what was freed since the last mark is worth one at once: other heaps have looked for
@@ -158,7 +182,14 @@ class Completion {
   EpochMark beforeRecording() const { return before_recording_; }
 
   /// Checks what is promised above; aborts if it does not hold.
-  void audit() const;
+  void audit() const {
+    CISTERN_CHECK(completed_ < epoch_ && under_way_ <= kMostMarks);
+    for (std::size_t i = 0; i < under_way_; ++i) {
+      const bool last = i + 1 == under_way_;
+      CISTERN_CHECK(marks_[i].epoch < (last ? epoch_ : marks_[i + 1].epoch + 1));
+    }
+    if (recorded_ != 0) CISTERN_CHECK(stampOf(before_recording_) < epoch_);
+  }
 
  private:
   struct Mark {

@@ -15,11 +15,6 @@ void OfferingHeaps::add(Heap& heap) {
   heap.join(*this, made_.size() - 1);
 }
 
-void OfferingHeaps::set(const Heap& heap, bool offers) noexcept {
-  const MutexLock lock(mutex_);
-  offering_[heap.number()] = std::uint8_t(offers);
-}
-
 Heap* OfferingHeaps::next(std::size_t& number) const noexcept {
   const MutexLock lock(mutex_);
   if (number >= made_.size()) return nullptr;
@@ -28,11 +23,6 @@ Heap* OfferingHeaps::next(std::size_t& number) const noexcept {
   if (found == nullptr) return nullptr;
   number = std::size_t(static_cast<const std::uint8_t*>(found) - all) + 1;
   return made_[number - 1];
-}
-
-std::size_t OfferingHeaps::hostBytes() const {
-  const MutexLock lock(mutex_);
-  return made_.capacity() * sizeof(Heap*) + offering_.capacity();
 }
 
 void OfferingHeaps::audit(const std::vector<Heap*>& heaps) const {
@@ -46,24 +36,17 @@ void OfferingHeaps::audit(const std::vector<Heap*>& heaps) const {
 
 // ---- A heap's part in it ------------------------------------------------------------------------
 
-// Whether it may have pages, or a segment, for other heaps. What the index has left out may be
-// found later.
-static bool offers(Heap& heap) CISTERN_REQUIRES(heap.mutex()) {
-  if (heap.pageNotes().aside() != 0) return true;
+void withdrawIfEmpty(Heap& heap) noexcept {
   for (SizeKind kind : kSizeKinds) {
     const Layout& layout = heap.layout(kind);
     const FreeIndex& free = layout.freeBlocks();
-    if (free.hasLeftOut()) return true;
     const bool whole = free.blocks() != layout.totals().split_free_blocks;
-    if (heap.onPages() ? largestFree(free) >= Heap::kLeastPage : whole) return true;
+    if (heap.onPages() ? largestFree(free) >= Heap::kLeastPage : whole) return;
   }
-  return false;
+  withdraw(heap);
 }
 
-void withdrawIfEmpty(Heap& heap) noexcept {
-  if (!offers(heap)) withdraw(heap);
-}
-
+// What the index has left out may be found later.
 void withdraw(Heap& heap) noexcept {
   const bool left_out = heap.layout(SizeKind::kSmall).freeBlocks().hasLeftOut() ||
                         heap.layout(SizeKind::kLarge).freeBlocks().hasLeftOut();

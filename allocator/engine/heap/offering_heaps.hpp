@@ -19,12 +19,18 @@ class OfferingHeaps {
   /// A heap that has just been made. Throws std::bad_alloc, changing nothing.
   void add(Heap& heap);
   /// Whether the heap may have something for others. Pre: its lock is held.
-  void set(const Heap& heap, bool offers) noexcept;
+  void set(const Heap& heap, bool offers) noexcept {
+    const MutexLock lock(mutex_);
+    offering_[heap.number()] = std::uint8_t(offers);
+  }
   /// The first heap numbered from `number`, whose number goes there plus one; null when there is
   /// none.
   Heap* next(std::size_t& number) const noexcept;
 
-  std::size_t hostBytes() const;
+  std::size_t hostBytes() const {
+    const MutexLock lock(mutex_);
+    return made_.capacity() * sizeof(Heap*) + offering_.capacity();
+  }
   /// Checks what is promised above; aborts if it does not hold. Pre: the locks of `heaps`, which
   /// are all, are held.
   void audit(const std::vector<Heap*>& heaps) const;

@@ -43,15 +43,4 @@ EventPool::~EventPool() {
   for (Event event : spare_) (void)device_.destroyEvent(event);
 }
 
-EventPool::Answer EventPool::ask(Event event) noexcept {
-  const Result<bool> reached = device_.queryEvent(event);
-  if (!reached) return failed(reached.error());
-  return reached.value() ? Answer::kReached : Answer::kNotYet;
-}
-
-EventPool::Answer EventPool::waitFor(Event event) noexcept {
-  const Status waited = device_.synchronizeEvent(event);
-  return waited ? Answer::kReached : failed(waited.error());
-}
-
 }  // namespace cistern

@@ -32,9 +32,16 @@ class EventPool {
   /// nothing, for good, as a capture has recorded it. Only a capture that began and ended between
   /// two looks at the stream leaves such an event behind.
   enum class Answer : std::uint8_t { kNotYet, kReached, kInVain };
-  Answer ask(Event event) noexcept;
+  Answer ask(Event event) noexcept {
+    const Result<bool> reached = device_.queryEvent(event);
+    if (!reached) return failed(reached.error());
+    return reached.value() ? Answer::kReached : Answer::kNotYet;
+  }
   /// The same once the host has waited for it; kNotYet where it cannot.
-  Answer waitFor(Event event) noexcept;
+  Answer waitFor(Event event) noexcept {
+    const Status waited = device_.synchronizeEvent(event);
+    return waited ? Answer::kReached : failed(waited.error());
+  }
 
  private:
   struct Taken {

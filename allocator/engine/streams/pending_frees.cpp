@@ -30,12 +30,6 @@ void PendingFrees::add(Pending pending, const StreamUses& streams) noexcept {
   attach(std::move(uses), false);
 }
 
-void PendingFrees::addUnknown(Block& block) noexcept {
-  waiting_.fetch_add(1, std::memory_order_relaxed);
-  const MutexLock lock(mutex_);
-  unknown_.push(block);
-}
-
 // Where all work of a stream is complete, the use of it ends here.
 void PendingFrees::attach(Uses uses, bool last_resort) noexcept {
   while (!uses.empty()) {
@@ -215,12 +209,6 @@ void PendingFrees::waitForDevice() noexcept {
     return;
   }
   while (Block* block = unknown.pop()) release({block, true, true});
-}
-
-void PendingFrees::waitForStuck() noexcept {
-  if (waiting() == 0) return;
-  const RelaxedCaptureMode relaxed(device_);
-  waitForDevice();
 }
 
 }  // namespace cistern

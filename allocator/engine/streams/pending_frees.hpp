@@ -72,7 +72,11 @@ class PendingFrees {
   /// for the whole device.
   void add(Pending pending, const StreamUses& streams) noexcept;
   /// The same of one of which nobody can say what it waits for: for the whole device.
-  void addUnknown(Block& block) noexcept;
+  void addUnknown(Block& block) noexcept {
+    waiting_.fetch_add(1, std::memory_order_relaxed);
+    const MutexLock lock(mutex_);
+    unknown_.push(block);
+  }
 
   /// Releases the blocks that have become ready, without waiting. True if there were any.
   bool poll() noexcept;
@@ -80,7 +84,11 @@ class PendingFrees {
   /// some blocks are ready. False: there is nothing that could be waited for. One thread at a time.
   bool wait() noexcept;
   /// Waits for the whole device if there are blocks that nothing less can tell of.
-  void waitForStuck() noexcept;
+  void waitForStuck() noexcept {
+    if (waiting() == 0) return;
+    const RelaxedCaptureMode relaxed(device_);
+    waitForDevice();
+  }
 
  private:
   /// A block, which is released when no use of it is left.

@@ -23,11 +23,6 @@ void StreamProgress::captureBegins() noexcept {
   while (asking_ != 0) std::this_thread::yield();
 }
 
-void StreamProgress::captureEnds() noexcept {
-  ++changes_;
-  --captures_;
-}
-
 // Whether it is idle; false where it must not be asked.
 bool StreamProgress::ask(Stream stream) noexcept {
   ++asking_;

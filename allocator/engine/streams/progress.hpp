@@ -32,9 +32,7 @@ class StreamProgress {
   /// marked at once where it is much (Completion::wantsMark), and not only at the next look.
   void seek(Heap& heap) { look(heap, Look::kInTime, &Completion::noteSought); }
   /// That mark, at a free.
-  void markFreed(Heap& heap) noexcept {
-    look(heap, Look::kInTime, &Completion::noteMarkAtFree);
-  }
+  void markFreed(Heap& heap) noexcept { look(heap, Look::kInTime, &Completion::noteMarkAtFree); }
   /// The same as refresh() as far as events that are under way tell; no call on the stream itself,
   /// which its owner may be destroying at this moment. For threads that are not the program's.
   void refreshByEvent(Heap& heap) { look(heap, Look::kEvents); }
@@ -48,7 +46,10 @@ class StreamProgress {
   /// join at any moment, and asking one that has would break the capture; what is asked instead is
   /// an event recorded on it. The first returns when nobody is asking any more.
   void captureBegins() noexcept;
-  void captureEnds() noexcept;
+  void captureEnds() noexcept {
+    ++changes_;
+    --captures_;
+  }
   /// Waits for all work of the device; then everything freed in `heaps` by now is complete.
   bool completeAll(const std::vector<Heap*>& heaps);
 

@@ -23,20 +23,21 @@ TEST_CASE("of blocks beyond a megabyte the one that was freed last is kept", "[e
   CHECK(rig.busyBytes() == 0);
 }
 
-TEST_CASE("a cache that is shut keeps nothing until it is open again", "[engine][part]") {
+TEST_CASE("a cache keeps nothing while its heap's stream is gone", "[engine][part]") {
   OneCache rig;
   Block& block = rig.held(kKiB);
   Block& sent = rig.held(kKiB);
   {
     const MutexLock lock(rig.heap.mutex());
-    rig.cache.blocks().setShut(true);
+    rig.heap.setGone(true);
+    rig.cache.flush();
   }
   CHECK_FALSE(rig.accept(block));
   CHECK(rig.giveBack(sent) == RemoteFrees::Answer::kTaken);
   {
     const MutexLock lock(rig.heap.mutex());
     CHECK(rig.cache.takeLocked(kKiB) == nullptr);  // what came went on to the heap
-    rig.cache.blocks().setShut(false);
+    rig.heap.setGone(false);
   }
   CHECK(rig.busyBytes() == kKiB);
   CHECK(rig.accept(block));
