@@ -12,7 +12,7 @@ namespace {
 
 std::uint64_t nextTable() {
   static std::atomic<std::uint64_t> last{0};
-  (void)endsMutex();
+  (void)endsMutex();  // made while it may throw
   return last.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
@@ -32,10 +32,11 @@ class CacheTable::Mine {
     forgetSeen();
     const MutexLock ends(endsMutex());
     for (ThreadCache* cache : caches_) {
-      if (cache->table() != 0) {
-        leave(*cache);
-      } else {
+      if (cache->table() == 0) {
         delete cache;
+      } else {
+        const MutexLock lock(cache->heap().mutex());
+        cache->close();
       }
     }
   }
@@ -132,11 +133,6 @@ void CacheTable::setHandle(std::uint64_t handle) noexcept {
   const MutexLock lock(mutex_);
   handle_ = handle;
   for (std::size_t i = 0; ThreadCache* const cache = at(i); ++i) cache->setHandle(handle);
-}
-
-void CacheTable::leave(ThreadCache& cache) noexcept {
-  const MutexLock lock(cache.heap().mutex());
-  cache.close();
 }
 
 std::size_t CacheTable::hostBytes() const {

@@ -55,8 +55,6 @@ class CacheTable {
   ThreadCache* open(Heap& heap) noexcept;
   /// The cache that the holder of a block names; null when there is none. Pre: isOwned(holder).
   ThreadCache* owner(std::uint32_t holder) const noexcept { return at(ownership::ownerOf(holder)); }
-  /// Leaves the calling thread's cache behind. Pre: it is its own.
-  static void leave(ThreadCache& cache) noexcept;
   /// Calls visit(ThreadCache&) for those that may hold something; from now on they are so only if
   /// more comes, or visit() lists them again.
   template <class Visit>

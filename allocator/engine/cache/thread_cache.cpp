@@ -21,6 +21,14 @@ void forEachFreed(Block* first, Visit visit) {
 
 void ThreadCache::publish() noexcept { owner_.totals().publish(owner_.counters()); }
 
+// Onto the list; others do the same.
+void ThreadCache::push() noexcept {
+  next_ = ground_->filled.load(std::memory_order_relaxed);
+  while (!ground_->filled.compare_exchange_weak(next_, this, std::memory_order_acq_rel,
+                                                std::memory_order_relaxed)) {
+  }
+}
+
 // ---- Coming and going ---------------------------------------------------------------------------
 
 void ThreadCache::bind(std::uint64_t table, std::uint64_t handle, Heap& heap, std::uint32_t number,
@@ -72,12 +80,10 @@ bool ThreadCache::accept(Block& block, WhoFreed who) noexcept {
   return true;
 }
 
-// What another thread has freed is as good as freed by the owner.
+// What another thread has freed is as good as freed by the owner. Who sent it lists the cache.
 void ThreadCache::takeRemoteFrees() noexcept {
   forEachFreed(remote_frees_.takeAll(), [&](Block& block, WhoFreed who) {
-    if (!blocks_.keep(block, ownership::Where::kRemoteFreed, who))
-      return blocks_.release(block, who);
-    list();
+    if (!blocks_.keep(block, ownership::Where::kRemoteFreed, who)) blocks_.release(block, who);
   });
 }
 

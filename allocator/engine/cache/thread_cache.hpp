@@ -131,11 +131,7 @@ class alignas(64) ThreadCache {
   /// It is among those that may hold something. A thread that takes all of it back looks at no
   /// others.
   void list() noexcept {
-    if (listed_.load(std::memory_order_relaxed) || listed_.exchange(true)) return;
-    next_ = ground_->filled.load(std::memory_order_relaxed);
-    while (!ground_->filled.compare_exchange_weak(next_, this, std::memory_order_acq_rel,
-                                                  std::memory_order_relaxed)) {
-    }
+    if (!listed_.load(std::memory_order_relaxed) && !listed_.exchange(true)) push();
   }
   /// It is not any longer; the one that was listed before it.
   ThreadCache* unlist() noexcept {
@@ -146,6 +142,7 @@ class alignas(64) ThreadCache {
 
  private:
   void takeRemoteFrees() noexcept;
+  [[gnu::cold]] void push() noexcept;
 
   CacheOwner owner_;
   std::atomic<std::uint64_t> table_{0};

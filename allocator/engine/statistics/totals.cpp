@@ -80,7 +80,7 @@ struct Totals::Mine {
 };
 
 Totals::Totals(std::uint64_t device_total) : device_total_(std::int64_t(device_total)) {
-  (void)endsMutex();
+  (void)endsMutex();  // made while it may throw
 }
 
 Totals::~Totals() {

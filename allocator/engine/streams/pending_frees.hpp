@@ -120,7 +120,8 @@ class PendingFrees {
   using Fences = std::list<Fence>;
 
   void attach(Uses uses, bool last_resort) noexcept;
-  // Of these three, `one` is a single use, which is in some other list afterwards.
+  // Of these three, `one` is a single use, which goes to another list; where record() fails it
+  // stays.
   void attachToPresent(Uses& one, bool last_resort) noexcept;
   bool record(Uses& one) noexcept;
   void attachToEnd(Uses& one, const SharedStreamEnd& end) noexcept;
