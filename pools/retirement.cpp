@@ -73,7 +73,7 @@ bool Retirement::complete() noexcept {
     if (!settled(marks_.back(), passed.ok() ? Status() : Status(passed.error()))) return false;
     marks_.pop_back();
   }
-  std::erase_if(ends_, [this](const SharedStreamEnd& end) { return passed(end->event()); });
+  std::erase_if(ends_, [this](const SharedStreamEnd& end) { return passed(*end); });
   return ends_.empty() && unmarked_.empty();
 }
 
@@ -96,7 +96,7 @@ bool Retirement::wait() noexcept {
     marks_.pop_back();
   }
   for (const SharedStreamEnd& end : ends_) {
-    if (!device_.synchronizeEvent(end->event())) return false;
+    if (!device_.synchronizeEvent(*end)) return false;
   }
   return unmarked_.empty();
 }

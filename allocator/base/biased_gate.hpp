@@ -41,6 +41,17 @@ class BiasedGate {
   /// From its return to open() the owner is outside. An owner inside is never waiting for anything.
   void awaitOwner() const noexcept;
   void open() noexcept { closed_.fetch_sub(1, std::memory_order_release); }
+  /// The three steps for all gates for which `for_each` calls what it is given, twice the same.
+  template <class ForEach>
+  static void closeAll(ForEach for_each) noexcept {
+    bool any = false;
+    for_each([&](BiasedGate& gate) {
+      gate.close();
+      any = true;
+    });
+    if (any) barrier();
+    for_each([](BiasedGate& gate) { gate.awaitOwner(); });
+  }
 
  private:
 #if defined(CISTERN_THREAD_SANITIZER)

@@ -22,23 +22,28 @@ bool passedLowWater(Heap& heap) noexcept {
   return heap.lowWater().takePassed(heap.busyBytes());
 }
 
-void flushMine(Engine& engine) noexcept try {
-  for (ThreadCache* cache : engine.caches.takeFilled()) {
-    const MutexLock lock(cache->heap().mutex());
-    cache->owner().isMine() ? cache->flush() : cache->list();
-  }
-} catch (const std::bad_alloc&) {
+void flushMine(Engine& engine) noexcept {
+  engine.caches.takeFilled([](ThreadCache& cache) {
+    const MutexLock lock(cache.heap().mutex());
+    cache.owner().isMine() ? cache.flush() : cache.list();
+  });
 }
 
 }  // namespace
 
 // All caches are closed at once: to close another thread's costs a system call.
-bool flushCaches(Engine& engine) noexcept try {
+bool flushCaches(Engine& engine) noexcept {
   std::vector<Heap*> heaps;
   bool any = false;
   {
     const MutexLock lock(engine.heaps_mutex);
-    for (ThreadCache* cache : engine.caches.takeFilled()) heaps.push_back(&cache->heap());
+    engine.caches.takeFilled([&](ThreadCache& cache) {
+      try {
+        heaps.push_back(&cache.heap());
+      } catch (const std::bad_alloc&) {
+        cache.list();  // another time
+      }
+    });
     if (heaps.empty()) return false;
     const HeapLocks locks(engine.heaps_mutex, heaps);
     any = HeldCaches(heaps).hadAny();
@@ -47,8 +52,6 @@ bool flushCaches(Engine& engine) noexcept try {
     if (passedLowWater(*heap)) goHome(engine, *heap);
   }
   return any;
-} catch (const std::bad_alloc&) {
-  return false;
 }
 
 void afterFree(Engine& engine, Heap& heap, Heap::Due due) noexcept {

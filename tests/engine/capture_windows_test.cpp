@@ -151,9 +151,9 @@ TEST_CASE("an event that could not be made is not counted", "[engine]") {
   sim.faults().clear();
   SharedEvent taken = events.take().orThrow();
   CHECK(events.made() == 1);
-  const Event event = taken->event();
+  const Event event = *taken;
   taken = nullptr;
-  CHECK(events.take().orThrow()->event() == event);
+  CHECK(*events.take().orThrow() == event);
 }
 
 }  // namespace cistern::test

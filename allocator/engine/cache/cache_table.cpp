@@ -3,63 +3,25 @@
 #include <algorithm>
 #include <new>
 
-#include "allocator/base/process.hpp"
-#include "allocator/base/registry.hpp"
+#include "allocator/base/ends_lock.hpp"
 #include "allocator/base/thread_slots.hpp"
 #include "allocator/engine/heap/heap.hpp"
 
 namespace cistern {
 namespace {
 
-/// A thread that ends finds out from it which of its caches still are; a table that goes waits
-/// until such a thread has left.
-using Alive = Registry<CacheTable>;
-
-/// Caches of tables that are gone, and of threads that have ended. A cache is never deleted, since
-/// a thread that had it may still look whose it is; and for the same reason only that thread may
-/// use it again before it ends.
-struct Spare {
-  Mutex mutex;
-  std::vector<ThreadCache*> caches CISTERN_GUARDED_BY(mutex);
-
-  ThreadCache& take() {
-    const MutexLock lock(mutex);
-    if (caches.empty()) return *new ThreadCache;
-    ThreadCache* const last = caches.back();
-    caches.pop_back();
-    return *last;
-  }
-  void give(ThreadCache& cache) noexcept {
-    const MutexLock lock(mutex);
-    try {
-      caches.push_back(&cache);
-    } catch (const std::bad_alloc&) {
-      // One less to use again.
-    }
-  }
-};
-
-Spare& spare() {
-  static auto* const all = [] {
-    auto made = std::make_unique<Spare>();
-    atFork([] { spare().mutex.takeForFork(); }, [] { spare().mutex.releaseAfterFork(); });
-    return made.release();
-  }();
-  return *all;
-}
-
-// The last that is to be taken at a fork comes first: a thread that wants both locks takes the
-// registry's first.
-std::uint64_t enlist(CacheTable& table) {
-  (void)spare();
-  return Alive::add(table);
+std::uint64_t nextTable() {
+  static std::atomic<std::uint64_t> last{0};
+  (void)endsMutex();  // made while it may throw
+  return last.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
 }  // namespace
 
 constinit ThreadCache CacheTable::nobodys_;
 
-/// The caches of one thread, in all allocators.
+/// The caches of one thread, in all allocators. It may look whose they are as long as it lives;
+/// hence those of a table that is gone are deleted, or used again, by their thread alone.
 class CacheTable::Mine {
  public:
   Mine() = default;
@@ -68,45 +30,55 @@ class CacheTable::Mine {
   // After this the thread may still free and allocate; what it opens then goes in another round.
   ~Mine() {
     forgetSeen();
-    const Alive::Held alive;
-    for (ThreadCache* cache : caches) {
-      CacheTable* const table = alive.find(cache->table());
-      table != nullptr ? table->leave(*cache) : spare().give(*cache);
+    const MutexLock ends(endsMutex());
+    for (ThreadCache* cache : caches_) {
+      if (cache->table() == 0) {
+        delete cache;
+      } else {
+        const MutexLock lock(cache->heap().mutex());
+        cache->close();
+      }
     }
   }
 
-  /// One of a table that is gone, or null. A few are looked at.
-  ThreadCache* unused() noexcept {
-    for (int looks = 0; looks < 2 && !caches.empty(); ++looks) {
-      next_ = next_ + 1 < caches.size() ? next_ + 1 : 0;
-      if (caches[next_]->table() == 0) return caches[next_];
-    }
-    return nullptr;
+  /// For one more. Throws std::bad_alloc.
+  void makeRoom() {
+    if (caches_.size() == caches_.capacity()) caches_.reserve(2 * caches_.size() + 1);
   }
-
-  std::vector<ThreadCache*> caches;
+  /// Pre, of both: there is room.
+  void add(ThreadCache& cache) noexcept { caches_.push_back(&cache); }
+  /// One of a table that is gone, of which a few are looked at, or a new one.
+  ThreadCache& unused() {
+    for (int looks = 0; looks < 2 && !caches_.empty(); ++looks) {
+      next_ = next_ + 1 < caches_.size() ? next_ + 1 : 0;
+      if (caches_[next_]->table() == 0) return *caches_[next_];
+    }
+    return *caches_.emplace_back(new ThreadCache);
+  }
 
  private:
+  std::vector<ThreadCache*> caches_;
   std::size_t next_ = 0;
 };
 
 CacheTable::CacheTable(Limits limits, const std::atomic<std::uint64_t>& tick, Totals& totals)
     : none_(limits.all == 0),
       totals_(totals),
-      number_(enlist(*this)),
+      number_(nextTable()),
       ground_{number_, std::int64_t(limits.small), std::int64_t(limits.large),
               std::int64_t(limits.all), tick} {}
 
 CacheTable::~CacheTable() {
-  Alive::Held alive;
-  alive.remove(number_);
+  const MutexLock ends(endsMutex());
   const MutexLock own(mutex_);
-  for (ThreadCache* cache : caches_) {
-    const bool nobodys =
-        !cache->owner().isOpen();  // asked first: its thread may use it again at once
-    cache->unbind();
-    if (nobodys) spare().give(*cache);
+  for (std::size_t i = 0; ThreadCache* const cache = at(i); ++i) {
+    if (cache->owner().isOpen()) {
+      cache->unbind();  // its thread may use it again at once
+    } else {
+      delete cache;
+    }
   }
+  for (const auto& chunk : chunks_) delete chunk.load(std::memory_order_relaxed);
 }
 
 ThreadCache* CacheTable::open(Heap& heap) noexcept {
@@ -116,8 +88,9 @@ ThreadCache* CacheTable::open(Heap& heap) noexcept {
   if (counters == nullptr) return nullptr;
   try {
     Mine& mine = ThreadSlot<Mine>::mine();
-    ThreadCache* const there = minesOf(heap);
-    ThreadCache* cache = there ? there : openFirst(heap, *counters, mine);
+    mine.makeRoom();
+    ThreadCache* cache = findOrAdopt(heap, *counters, mine);
+    if (cache == nullptr) add(*(cache = &mine.unused()), heap, *counters);
     seen_.caches[seenAt(heap.stream())] = cache;
     return seen_.last = cache;
   } catch (const std::bad_alloc&) {
@@ -125,78 +98,47 @@ ThreadCache* CacheTable::open(Heap& heap) noexcept {
   }
 }
 
-// The caches of a heap are as many as threads use it, those of a thread as the streams it uses.
-ThreadCache* CacheTable::minesOf(Heap& heap) noexcept {
+// The thread's own, or one that another thread has left; or null. The caches of a heap are as many
+// as threads use it, those of a thread as the streams it uses.
+ThreadCache* CacheTable::findOrAdopt(Heap& heap, ThreadCounters& counters, Mine& mine) noexcept {
   const MutexLock lock(heap.mutex());
-  const auto mine =
-      std::ranges::find_if(heap.caches(), [](auto* cache) { return cache->owner().isMine(); });
-  return mine != heap.caches().end() ? *mine : nullptr;
-}
-
-// One that another thread has left here, one that the calling thread has from a table that is gone,
-// or another.
-ThreadCache* CacheTable::openFirst(Heap& heap, ThreadCounters& counters, Mine& mine) {
-  mine.caches.reserve(mine.caches.size() + 1);
-  ThreadCache* cache = adopt(heap, counters);
-  if (cache == nullptr && (cache = mine.unused()) != nullptr) {
-    add(*cache, heap, counters);
-    return cache;
-  }
-  if (cache == nullptr) {
-    cache = &spare().take();
-    try {
-      add(*cache, heap, counters);
-    } catch (...) {
-      spare().give(*cache);
-      throw;
-    }
-  }
-  mine.caches.push_back(cache);
-  return cache;
-}
-
-ThreadCache* CacheTable::adopt(Heap& heap, ThreadCounters& counters) noexcept {
-  const MutexLock lock(heap.mutex());
-  for (ThreadCache* cache : heap.caches()) {
-    if (cache->owner().isOpen()) continue;
-    cache->open(counters);
-    return cache;
-  }
-  return nullptr;
+  const auto find = [&](auto which) CISTERN_REQUIRES(heap.mutex()) {
+    const auto found = std::ranges::find_if(
+        heap.caches(), [&](const ThreadCache* cache) { return which(cache->owner()); });
+    return found != heap.caches().end() ? *found : nullptr;
+  };
+  if (ThreadCache* const own = find([](const CacheOwner& of) { return of.isMine(); })) return own;
+  ThreadCache* const left = find([](const CacheOwner& of) { return !of.isOpen(); });
+  if (left == nullptr) return nullptr;
+  left->open(counters);
+  mine.add(*left);
+  return left;
 }
 
 void CacheTable::add(ThreadCache& cache, Heap& heap, ThreadCounters& counters) {
   const MutexLock lock(mutex_);
-  const std::size_t index = caches_.size() + 1;
-  if (index > kMostCaches) throw std::bad_alloc();
-  while (made_.size() <= index / kChunk) {
-    made_.push_back(std::make_unique<Chunk>());
-    chunks_[made_.size() - 1].store(made_.back().get(), std::memory_order_release);
-  }
-  caches_.reserve(index);
-  ground_.filled.makeRoom(index);
+  if (count_ == kMostCaches) throw std::bad_alloc();
+  std::atomic<Chunk*>& chunk = chunks_[count_ / kChunk];
+  if (chunk.load(std::memory_order_relaxed) == nullptr)
+    chunk.store(new Chunk, std::memory_order_release);
   const MutexLock heap_lock(heap.mutex());
   heap.addCache(cache);  // the last that may throw
-  caches_.push_back(&cache);
-  cache.bind(number_, handle_, heap, std::uint32_t(index), ground_);
+  cache.bind(number_, handle_, heap, std::uint32_t(count_), ground_);
   cache.open(counters);
-  made_.back()->caches[index % kChunk].store(&cache, std::memory_order_release);
+  (*chunk.load(std::memory_order_relaxed))[count_++ % kChunk].store(&cache,
+                                                                    std::memory_order_release);
 }
 
 void CacheTable::setHandle(std::uint64_t handle) noexcept {
   const MutexLock lock(mutex_);
   handle_ = handle;
-  for (ThreadCache* cache : caches_) cache->setHandle(handle);
-}
-
-void CacheTable::leave(ThreadCache& cache) noexcept {
-  const MutexLock lock(cache.heap().mutex());
-  cache.close();
+  for (std::size_t i = 0; ThreadCache* const cache = at(i); ++i) cache->setHandle(handle);
 }
 
 std::size_t CacheTable::hostBytes() const {
   const MutexLock lock(mutex_);
-  return sizeof(*this) + made_.size() * sizeof(Chunk) + caches_.size() * sizeof(ThreadCache);
+  const std::size_t chunks = (count_ + kChunk - 1) / kChunk;
+  return sizeof(*this) + chunks * sizeof(Chunk) + count_ * sizeof(ThreadCache);
 }
 
 }  // namespace cistern

@@ -8,8 +8,6 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <memory>
-#include <vector>
 
 #include "allocator/base/mutex.hpp"
 #include "allocator/engine/cache/thread_cache.hpp"
@@ -56,17 +54,17 @@ class CacheTable {
   /// is short of memory. Pre: the heap is the default pool's, and the caller holds no heap's lock.
   ThreadCache* open(Heap& heap) noexcept;
   /// The cache that the holder of a block names; null when there is none. Pre: isOwned(holder).
-  ThreadCache* owner(std::uint32_t holder) const noexcept {
-    const std::size_t index = ownership::ownerOf(holder);
-    if (index > kMostCaches) return nullptr;
-    const Chunk* const chunk = chunks_[index / kChunk].load(std::memory_order_acquire);
-    return chunk ? chunk->caches[index % kChunk].load(std::memory_order_acquire) : nullptr;
+  ThreadCache* owner(std::uint32_t holder) const noexcept { return at(ownership::ownerOf(holder)); }
+  /// Calls visit(ThreadCache&) for those that may hold something; from now on they are so only if
+  /// more comes, or visit() lists them again.
+  template <class Visit>
+  void takeFilled(Visit visit) {
+    ThreadCache* next = ground_.filled.exchange(nullptr, std::memory_order_acq_rel);
+    while (ThreadCache* const one = next) {
+      next = one->unlist();
+      visit(*one);
+    }
   }
-  /// Leaves the calling thread's cache behind. Pre: it is its own.
-  void leave(ThreadCache& cache) noexcept;
-  /// Those that may hold something; from now on they are so only if more comes. Throws
-  /// std::bad_alloc, changing nothing.
-  std::vector<ThreadCache*> takeFilled() { return ground_.filled.takeAll(); }
   std::size_t hostBytes() const;
 
  private:
@@ -76,19 +74,22 @@ class CacheTable {
     std::array<ThreadCache*, 16> caches;
   };
   static constexpr std::size_t kChunk = 256;
-  static constexpr std::size_t kMostCaches = (std::size_t{1} << 20) - 1;
+  static constexpr std::size_t kMostCaches = std::size_t{1} << 20;
   static_assert(kMostCaches < std::size_t{1} << ownership::kOwnerBits);
-  struct Chunk {
-    std::array<std::atomic<ThreadCache*>, kChunk> caches{};
-  };
+  using Chunk = std::array<std::atomic<ThreadCache*>, kChunk>;
   class Mine;
+
+  /// The cache of that number; null when there is none.
+  ThreadCache* at(std::size_t index) const noexcept {
+    if (index >= kMostCaches) return nullptr;
+    const Chunk* const chunk = chunks_[index / kChunk].load(std::memory_order_acquire);
+    return chunk ? (*chunk)[index % kChunk].load(std::memory_order_acquire) : nullptr;
+  }
 
   static std::size_t seenAt(Stream stream) {
     return std::size_t((stream.raw * 0x9E3779B97F4A7C15u) >> 60);
   }
-  ThreadCache* openFirst(Heap& heap, ThreadCounters& counters, Mine& mine);
-  static ThreadCache* minesOf(Heap& heap) noexcept;
-  ThreadCache* adopt(Heap& heap, ThreadCounters& counters) noexcept;
+  static ThreadCache* findOrAdopt(Heap& heap, ThreadCounters& counters, Mine& mine) noexcept;
   void add(ThreadCache& cache, Heap& heap, ThreadCounters& counters);
 
   const bool none_;  ///< there are to be none
@@ -98,10 +99,8 @@ class CacheTable {
   CacheGround ground_;
   mutable Mutex mutex_;
   std::uint64_t handle_ CISTERN_GUARDED_BY(mutex_) = 0;
-  std::vector<ThreadCache*> caches_ CISTERN_GUARDED_BY(mutex_);
-  std::vector<std::unique_ptr<Chunk>> made_
-      CISTERN_GUARDED_BY(mutex_);  ///< caches are numbered from 1
-  std::array<std::atomic<Chunk*>, kMostCaches / kChunk + 1> chunks_{};
+  std::size_t count_ CISTERN_GUARDED_BY(mutex_) = 0;  ///< of caches, which are numbered from 0
+  std::array<std::atomic<Chunk*>, kMostCaches / kChunk> chunks_{};
 
   /// What is remembered where there is nothing: of no table.
   static ThreadCache nobodys_;

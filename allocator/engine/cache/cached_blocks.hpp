@@ -16,10 +16,18 @@
 
 #include "allocator/engine/cache/cache_bins.hpp"
 #include "allocator/engine/cache/cache_budget.hpp"
-#include "allocator/engine/cache/cache_ground.hpp"
 #include "allocator/engine/heap/heap.hpp"
 
 namespace cistern {
+
+/// What all caches of an allocator share.
+struct CacheGround {
+  std::atomic<std::uint64_t> serving;         ///< the table's number, but while there is a router
+  const std::int64_t most_small, most_large;  ///< bytes that one cache may keep
+  std::atomic<std::int64_t> left;             ///< bytes that may still be granted to caches
+  const std::atomic<std::uint64_t>& tick;     ///< the allocator's clock
+  std::atomic<ThreadCache*> filled{nullptr};  ///< the last that was listed (ThreadCache::list)
+};
 
 /// Whether it pays to keep a block where another has to go for it. Where what is kept is never what
 /// is asked for next, keeping it is wasted; but programs change, and now and then it is tried
@@ -93,13 +101,17 @@ class CachedBlocks {
   /// Becomes that of the thread numbered so, as a report of a double free names it.
   void open(std::uint32_t thread) noexcept { owner_ = thread; }
   /// Becomes nobody's. Pre: it is empty.
-  void close() noexcept;
+  void close() noexcept {
+    small_.giveBack(ground_->left);
+    large_.giveBack(ground_->left);
+  }
   /// The block becomes this cache's, as one that the program has.
   void own(Block& block) noexcept {
     if (block.granules <= CacheBins::kMostGranules) ownership::store(block, holder_);
   }
   /// Keeps a block that is at `from`, and puts others back to make room. False: the heap should
-  /// have it; or it is not at `from`, since somebody else frees it too.
+  /// have it, as where its stream is gone; or it is not at `from`, since somebody else frees it
+  /// too.
   bool keep(Block& block, ownership::Where from, WhoFreed who) noexcept;
   /// A block that this cache does not keep goes to the heap, as one that was cached.
   void release(Block& block, WhoFreed who) noexcept;
@@ -111,8 +123,6 @@ class CachedBlocks {
   void flushLast() noexcept;
   /// The heap has taken a block back.
   void noteFall() noexcept;
-  /// Shut: it keeps nothing that is given to it. Pre: it is empty.
-  void setShut(bool shut) noexcept;
   void audit() const;
 
  private:
@@ -128,7 +138,6 @@ class CachedBlocks {
   std::int64_t untilLowWater() const noexcept;
 
   std::uint32_t holder_ = 0;
-  bool shut_ = false;  ///< by setShut
   CacheBudget small_, large_;
   CacheBins bins_;
   // Learnt since it was emptied; what it does next depends on nothing before that.

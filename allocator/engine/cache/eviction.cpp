@@ -27,7 +27,7 @@ std::int64_t CachedBlocks::untilLowWater() const noexcept {
 // ---- What is kept -------------------------------------------------------------------------------
 
 bool CachedBlocks::keep(Block& block, ownership::Where from, WhoFreed who) noexcept {
-  if (block.granules > CacheBins::kMostGranules || shut_) return false;
+  if (block.granules > CacheBins::kMostGranules || heap_->gone()) return false;
   const std::size_t at = CacheBins::indexOf(block.granules);
   CacheBudget& budget = budgetOf(block.granules);
   const auto bytes = std::int64_t(block.bytes());
@@ -141,17 +141,6 @@ void CachedBlocks::flushLast() noexcept {
 }
 
 // ---- How much may be kept -----------------------------------------------------------------------
-
-void CachedBlocks::close() noexcept {
-  small_.giveBack(ground_->left);
-  large_.giveBack(ground_->left);
-}
-
-void CachedBlocks::setShut(bool shut) noexcept {
-  shut_ = shut;
-  small_.shut();
-  large_.shut();
-}
 
 void CachedBlocks::noteFall() noexcept {
   const std::int64_t more = untilLowWater() / 2;

@@ -4,7 +4,7 @@
 
 #include <span>
 
-#include "allocator/engine/heap/heap.hpp"
+#include "allocator/engine/cache/thread_cache.hpp"
 
 namespace cistern {
 
@@ -14,23 +14,40 @@ class HeldCaches {
  public:
   explicit HeldCaches(std::span<Heap* const> heaps) noexcept : heaps_(heaps) { hold(); }
   explicit HeldCaches(Heap& heap) noexcept : only_(&heap), heaps_(&only_, 1) { hold(); }
-  ~HeldCaches();
+  ~HeldCaches() {
+    forEachOther([](BiasedGate& gate) { gate.open(); });
+  }
   /// Whether there was anything in them.
   bool hadAny() const { return any_; }
   HeldCaches(const HeldCaches&) = delete;
   HeldCaches& operator=(const HeldCaches&) = delete;
 
  private:
-  void hold() noexcept;
+  template <class Visit>
+  void forEachCache(Visit visit) const {
+    for (Heap* heap : heaps_) {
+      heap->mutex().assertHeld();
+      for (ThreadCache* cache : heap->caches()) visit(*cache);
+    }
+  }
+  // The calling thread is not in its own caches now. Those that nobody owns are empty.
+  template <class Visit>
+  void forEachOther(Visit visit) const {
+    forEachCache([&](ThreadCache& cache) {
+      if (cache.owner().isOpen() && !cache.owner().isMine()) visit(cache.owner().gate());
+    });
+  }
+  void hold() noexcept {
+    BiasedGate::closeAll([this](auto visit) { forEachOther(visit); });
+    forEachCache([this](ThreadCache& cache) {
+      any_ |= cache.keepsAny();
+      cache.flush();
+    });
+  }
 
   Heap* only_ = nullptr;
   bool any_ = false;
   std::span<Heap* const> heaps_;
 };
-
-/// The caches of the heap are emptied, and keep nothing until this is called with false.
-void setCachesShut(Heap& heap, bool shut) noexcept CISTERN_REQUIRES(heap.mutex());
-/// The heap is another stream's. Pre: its caches are shut.
-void followHeap(Heap& heap) noexcept CISTERN_REQUIRES(heap.mutex());
 
 }  // namespace cistern

@@ -8,8 +8,6 @@
 namespace cistern {
 namespace {
 
-constinit thread_local char thread_mark = 0;
-
 /// Calls `visit` for each block of a list, and who freed it, after the block has left the list.
 template <class Visit>
 void forEachFreed(Block* first, Visit visit) {
@@ -21,19 +19,15 @@ void forEachFreed(Block* first, Visit visit) {
 
 }  // namespace
 
-constinit ThreadCounters CacheOwner::nobodys_;
+void ThreadCache::publish() noexcept { owner_.totals().publish(owner_.counters()); }
 
-const void* CacheOwner::threadMark() noexcept { return &thread_mark; }
-
-std::vector<ThreadCache*> FilledCaches::takeAll() {
-  const MutexLock lock(mutex_);
-  std::vector<ThreadCache*> caches = caches_;
-  for (ThreadCache* cache : caches) cache->unlist();
-  caches_.clear();
-  return caches;
+// Onto the list; others do the same.
+void ThreadCache::push() noexcept {
+  next_ = ground_->filled.load(std::memory_order_relaxed);
+  while (!ground_->filled.compare_exchange_weak(next_, this, std::memory_order_acq_rel,
+                                                std::memory_order_relaxed)) {
+  }
 }
-
-void ThreadCache::publish() noexcept { owner_.counters().totals->publish(owner_.counters()); }
 
 // ---- Coming and going ---------------------------------------------------------------------------
 
@@ -73,7 +67,7 @@ Block* ThreadCache::takeLocked(std::uint64_t bytes) noexcept {
     block = blocks_.take(bytes);
   }
   if (block != nullptr)
-    owner_.counters().totals->countTaken(CacheBins::kindOf(block->granules), block->bytes(), bytes);
+    owner_.totals().countTaken(CacheBins::kindOf(block->granules), block->bytes(), bytes);
   return block;
 }
 
@@ -81,18 +75,15 @@ Block* ThreadCache::takeLocked(std::uint64_t bytes) noexcept {
 // counted.
 bool ThreadCache::accept(Block& block, WhoFreed who) noexcept {
   if (!blocks_.keep(block, ownership::Where::kHeld, who)) return false;
-  owner_.counters().totals->countGiven(CacheBins::kindOf(block.granules), block.bytes(),
-                                       block.use.asked);
+  owner_.totals().countGiven(CacheBins::kindOf(block.granules), block.bytes(), block.use.asked);
   list();
   return true;
 }
 
-// What another thread has freed is as good as freed by the owner.
+// What another thread has freed is as good as freed by the owner. Who sent it lists the cache.
 void ThreadCache::takeRemoteFrees() noexcept {
   forEachFreed(remote_frees_.takeAll(), [&](Block& block, WhoFreed who) {
-    if (!blocks_.keep(block, ownership::Where::kRemoteFreed, who))
-      return blocks_.release(block, who);
-    list();
+    if (!blocks_.keep(block, ownership::Where::kRemoteFreed, who)) blocks_.release(block, who);
   });
 }
 

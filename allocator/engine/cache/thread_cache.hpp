@@ -1,13 +1,7 @@
 // Blocks of one heap that one thread has freed and is likely to ask for again. Taking one and
 // giving one back is what an allocation and a free are, as a rule; neither takes a lock, executes a
-// locked instruction, or looks at anything that another thread writes.
-//
-// Its parts:
-//
-//   CacheOwner      the thread, and its counters
-//   CachedBlocks    the blocks that it keeps: bins, budgets, habits
-//   RecentBlocks    the blocks that were handed out last
-//   RemoteFrees     the blocks that other threads send
+// locked instruction, or looks at anything that another thread writes. Its parts are in the
+// README's list.
 //
 // A cache holds a bounded number of bytes. A request that finds no memory takes all of them back
 // first (held_caches.hpp). So a cache stands in the way of nothing but a merge of free neighbours.
@@ -34,24 +28,17 @@ namespace cistern {
 ///   !isOpen()  =>  gate() is closed
 class CacheOwner {
  public:
-  void set(ThreadCounters& mine) noexcept {
-    counters_ = &mine;
-    thread_ = threadMark();
-  }
+  void set(ThreadCounters& mine) noexcept { counters_ = &mine; }
   void clear() noexcept { *this = {}; }
-  bool isOpen() const noexcept { return thread_ != nullptr; }
-  bool isMine() const noexcept { return thread_ == threadMark(); }
+  bool isOpen() const noexcept { return counters_ != &ThreadCounters::nobodys; }
+  bool isMine() const noexcept { return isOpen() && totals().mine() == counters_; }
   ThreadCounters& counters() const noexcept { return *counters_; }
   BiasedGate& gate() const noexcept { return counters_->gate; }
+  /// Pre: isOpen().
+  Totals& totals() const noexcept { return *counters_->totals.load(std::memory_order_relaxed); }
 
  private:
-  /// An address that no other living thread has.
-  static const void* threadMark() noexcept;
-
-  static constinit ThreadCounters nobodys_;
-
-  ThreadCounters* counters_ = &nobodys_;
-  const void* thread_ = nullptr;
+  ThreadCounters* counters_ = &ThreadCounters::nobodys;
 };
 
 class alignas(64) ThreadCache {
@@ -59,8 +46,8 @@ class alignas(64) ThreadCache {
   /// Nobody's, of no table.
   constexpr ThreadCache() noexcept = default;
 
-  // ---- Whose it is. Records are never deleted: a thread may look at one it had, and sees that the
-  // number is not its table's.
+  // ---- Whose it is. A record is there as long as its thread: which may look at one it had, and
+  // sees that the number is not its table's.
 
   /// The number of the table that it belongs to; 0 for none.
   std::uint64_t table() const { return table_.load(std::memory_order_acquire); }
@@ -140,24 +127,32 @@ class alignas(64) ThreadCache {
     if (answer == RemoteFrees::Answer::kTaken) list();
     return answer;
   }
-  /// It is among those that may hold something, or (by FilledCaches) no longer.
+
+  /// It is among those that may hold something. A thread that takes all of it back looks at no
+  /// others.
   void list() noexcept {
-    if (!listed_.load(std::memory_order_relaxed) && !listed_.exchange(true))
-      ground_->filled.add(*this);
+    if (!listed_.load(std::memory_order_relaxed) && !listed_.exchange(true)) push();
   }
-  void unlist() noexcept { listed_.store(false, std::memory_order_seq_cst); }
+  /// It is not any longer; the one that was listed before it.
+  ThreadCache* unlist() noexcept {
+    ThreadCache* const next = next_;
+    listed_.store(false, std::memory_order_seq_cst);
+    return next;
+  }
 
  private:
   void takeRemoteFrees() noexcept;
+  [[gnu::cold]] void push() noexcept;
 
   CacheOwner owner_;
   std::atomic<std::uint64_t> table_{0};
-  std::atomic<Stream> stream_{Stream{}};  ///< changes while the cache is shut
+  std::atomic<Stream> stream_{Stream{}};  ///< changes while its heap is gone
   std::atomic<std::uint64_t> handle_{0};  ///< its own address for none, as that is no handle
   CacheGround* ground_ = nullptr;
   CachedBlocks blocks_;
   RecentBlocks recents_;
-  std::atomic<bool> listed_{false};  ///< in FilledCaches, or about to be
+  ThreadCache* next_ = nullptr;      ///< the one that was listed before it
+  std::atomic<bool> listed_{false};  ///< in CacheGround::filled, or about to be
   alignas(64) RemoteFrees remote_frees_;
 };
 

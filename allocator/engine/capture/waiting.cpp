@@ -19,6 +19,7 @@ bool fits(const Block& block, const Request& request) {
 
 // What one stream alone has used will be used there again, as a rule: it waits for the next mark.
 void WaitingFrees::add(Block& block, const StreamUses& users, bool present) noexcept try {
+  if (users.unknown()) return left_.unknown.push(block);
   const bool alone = present && users.size() == 1;
   Waiting waiting{&block, {}};
   StreamUses outside;

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "allocator/engine/capture/streams.hpp"
-#include "allocator/engine/streams/chain.hpp"
+#include "allocator/engine/streams/stream_uses.hpp"
 
 namespace cistern {
 

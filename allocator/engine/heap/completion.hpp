@@ -14,10 +14,13 @@
 // Guarded by the heap's lock. progress.hpp asks the streams.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <utility>
 
 #include "allocator/base/ablation.hpp"
+#include "allocator/base/check.hpp"
 #include "allocator/base/sabotage.hpp"
 #include "allocator/engine/streams/event_pool.hpp"
 
@@ -59,16 +62,30 @@ class Completion {
     return stampOf(mark) <= completed_ || broken(Rule::kCompletion);
   }
   /// All that was freed in that epoch, which has ended, or before is complete.
-  void noteComplete(EpochMark mark) noexcept;
+  void noteComplete(EpochMark mark) noexcept {
+    // Renumbered meanwhile: whoever asks again learns it.
+    if (mark.generation == generation_) completed_ = std::max(completed_, mark.epoch);
+  }
   /// Ends the present epoch; it was that. Pre: not ranOut().
   EpochMark endEpoch() noexcept { return {epoch_++, generation_}; }
   /// Epochs have run out of numbers: blocks are to be stamped anew (Heap::endedEpoch).
   bool ranOut() const { return epoch_ == UINT32_MAX; }
   /// Counts from kOldEpochs on. What is under way marks nothing any more.
-  void renumber() noexcept;
+  void renumber() noexcept {
+    completed_ = 0;
+    freed_ = true;
+    for (Mark& mark : marks_) mark.epoch = 0;
+    epoch_ = kOldEpochs;
+    ++generation_;
+  }
   /// All epochs that have ended are complete, and no capture is under way: the heap will be another
   /// stream's. Pre: not isAsked().
-  void beginAnew() noexcept;
+  void beginAnew() noexcept {
+    completed_ = epoch_ - 1;
+    freed_ = false;
+    free_marks_ = 0;
+    recorded_ = 0;
+  }
 
   // ---- Frees: whether there were any
 
@@ -85,26 +102,53 @@ class Completion {
 
   /// Begins to record or ask, outside the lock: one thread at a time. False where another is at it,
   /// or there is nothing to ask and no mark may be made.
-  bool beginLook(bool may_mark) noexcept;
+  bool beginLook(bool may_mark) noexcept {
+    if (busy_ || (under_way_ == 0 && !may_mark)) return false;
+    return busy_ = true;
+  }
   void endLook() noexcept { busy_ = false; }
   /// Whether a thread is at it, or an event is under way.
   bool isAsked() const { return busy_ || under_way_ != 0; }
   /// The event of the oldest mark; null when none is under way.
   SharedEvent oldest() const { return marks_[0].event; }
   /// That event has answered, at this moment of the host's clock: the mark is gone.
-  void passOldest(Answer answer, std::uint64_t now) noexcept;
+  void passOldest(Answer answer, std::uint64_t now) noexcept {
+    const Mark oldest = std::exchange(marks_[0], {});
+    if (answer == Answer::kReached) completed_ = std::max(completed_, oldest.epoch);
+    if (answer == Answer::kReached) took_ = now - oldest.at;
+    if (answer == Answer::kInVain) freed_ = true;  // the next covers it too
+    std::rotate(marks_.begin(), marks_.begin() + 1, marks_.begin() + under_way_--);
+  }
   /// Whether there may be one mark more.
   bool hasRoom() const {
     const std::size_t most = without(Mechanism::kSeveralMarks) ? 1 : kMostMarks;
     return under_way_ < most;
   }
   /// The same where nobody is waiting for it: the device is not asked for what is nearly the same.
-  bool isTimeToMark(std::uint64_t now) const;
+  bool isTimeToMark(std::uint64_t now) const {
+    constexpr std::uint64_t kPart = 32;
+    if (under_way_ == 0) return true;
+    const bool soon = now - marks_[under_way_ - 1u].at < took_ / kPart;
+    return hasRoom() && (!soon || without(Mechanism::kTimeToMark));
+  }
   /// What was freed by now is about to be marked. True if no other mark is under way.
-  bool beginMark() noexcept;
-  /// It was, up to the epoch `until`, or could not be. `again`: in place of the youngest.
+  bool beginMark() noexcept {
+    freed_ = false;
+    freed_bytes_ = 0;
+    return under_way_ == 0;
+  }
+  /// It was, up to the epoch `until`, or could not be. `again`: in place of the youngest. What
+  /// epochs were before they were renumbered is marked anew.
   void endMark(Answer answer, EpochMark until, bool again, SharedEvent event,
-               std::uint64_t now) noexcept;
+               std::uint64_t now) noexcept {
+    if (answer == Answer::kReached) noteComplete(until);
+    if (answer == Answer::kInVain) freed_ = true;  // the next covers it too
+    if (answer == Answer::kNotYet && until.generation == generation_) {
+      under_way_ = std::uint8_t(under_way_ + !again);
+      marks_[under_way_ - 1u] = {std::move(event), until.epoch, now};
+    }
+    busy_ = false;
+  }
   /// Another heap looks for memory here: for a while what is freed is worth a mark at once.
   void noteSought() noexcept { free_marks_ = kMostFreeMarks; }
   /// Whether what was freed since the last mark is worth one at once: other heaps have looked for
@@ -115,7 +159,10 @@ class Completion {
     return free_marks_ > 0 && freed_bytes_ >= bytes / kPart;
   }
   /// That mark is about to be made.
-  void noteMarkAtFree() noexcept;
+  void noteMarkAtFree() noexcept {
+    freed_bytes_ = 0;
+    if (free_marks_ > 0) --free_marks_;
+  }
 
   // ---- A capture into the pool. Meanwhile frees are for recording.cpp, and what the stream
   // has done by now says nothing of what the capture has freed.
@@ -123,14 +170,28 @@ class Completion {
   /// The number of the one that is under way, or 0.
   std::uint32_t recorded() const { return recorded_; }
   /// `before`: the epoch that has ended with it.
-  void beginRecording(std::uint32_t number, EpochMark before) noexcept;
+  void beginRecording(std::uint32_t number, EpochMark before) noexcept {
+    recorded_ = number;
+    before_recording_ = before;
+  }
   /// False when that one is not under way.
-  bool endRecording(std::uint32_t number) noexcept;
+  bool endRecording(std::uint32_t number) noexcept {
+    if (recorded_ != number) return false;
+    recorded_ = 0;
+    return true;
+  }
   /// The epoch that ended when the latest began.
   EpochMark beforeRecording() const { return before_recording_; }
 
   /// Checks what is promised above; aborts if it does not hold.
-  void audit() const;
+  void audit() const {
+    CISTERN_CHECK(completed_ < epoch_ && under_way_ <= kMostMarks);
+    for (std::size_t i = 0; i < under_way_; ++i) {
+      const bool last = i + 1 == under_way_;
+      CISTERN_CHECK(marks_[i].epoch < (last ? epoch_ : marks_[i + 1].epoch + 1));
+    }
+    if (recorded_ != 0) CISTERN_CHECK(stampOf(before_recording_) < epoch_);
+  }
 
  private:
   struct Mark {
@@ -147,7 +208,7 @@ class Completion {
   std::uint32_t completed_ = 0;
   std::uint32_t recorded_ = 0;
   bool freed_ = false;
-  bool busy_ = false;            ///< a thread is recording or asking, outside the lock
+  bool busy_ = false;             ///< a thread is recording or asking, outside the lock
   std::uint8_t under_way_ = 0;    ///< so many marks, the oldest first
   std::uint16_t free_marks_ = 0;  ///< so many more are worth one at a free: others look for memory
   EpochMark before_recording_;

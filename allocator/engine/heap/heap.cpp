@@ -179,7 +179,7 @@ bool Heap::moveTo(Pool& pool, Stream stream) noexcept {
   small_.rules = pool.splitRules(SizeKind::kSmall);
   large_.rules = pool.splitRules(SizeKind::kLarge);
   become(pool, stream);
-  followHeap(*this);
+  for (ThreadCache* cache : caches_) cache->follow(stream);
   return true;
 }
 

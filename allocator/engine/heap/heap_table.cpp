@@ -148,7 +148,7 @@ void HeapTable::setGone(Stream stream, bool gone) noexcept {
   const auto set = [gone](Heap& heap) {
     const MutexLock heap_lock(heap.mutex());
     heap.setGone(gone);
-    setCachesShut(heap, gone);
+    if (gone) const HeldCaches emptied(heap);  // they keep nothing from here on
   };
   if (Heap* const heap = lookUp(stream)) {
     if (heap->gone() != gone) gone ? enlistGone(*heap) : unlistGone(*heap);  // taken or not

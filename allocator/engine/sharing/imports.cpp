@@ -12,9 +12,12 @@ class Imported {
  public:
   Imported(Device& device, std::uint64_t bytes)
       : device_(device), bytes_(bytes), base_(device.reserve(bytes).orThrow()) {}
-  // In a child of fork, and at exit, the driver is not to be asked any more.
+  // Whose work uses it is not known. In a child of fork, and at exit, the driver is not to be asked
+  // any more.
   ~Imported() {
-    if (!made_.isHere() || !driverMayBeCalled() || !atRest()) return;
+    if (!made_.isHere() || !driverMayBeCalled()) return;
+    const RelaxedCaptureMode relaxed(device_);
+    if (!mapped_.empty() && !device_.synchronizeDevice()) return;
     Address at = base_;
     for (const std::uint64_t bytes : mapped_) {
       if (!device_.unmap(at, bytes)) return;
@@ -39,13 +42,6 @@ class Imported {
   void allowAccess() { device_.setAccess(base_, bytes_).orThrow(); }
 
  private:
-  // Whose work uses it is not known.
-  bool atRest() {
-    if (mapped_.empty()) return true;
-    const RelaxedCaptureMode relaxed(device_);
-    return device_.synchronizeDevice().ok();
-  }
-
   Device& device_;
   const Birthplace made_;
   const std::uint64_t bytes_;

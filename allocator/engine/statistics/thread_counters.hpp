@@ -16,6 +16,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 
 #include "allocator/base/biased_gate.hpp"
@@ -76,15 +77,16 @@ struct alignas(64) ThreadCounters {
 
   /// Of no allocator, and nobody's: the gate is closed for ever.
   constexpr ThreadCounters() noexcept : gate(true) {}
-  ThreadCounters(Totals& all, std::uint64_t its_number, std::int64_t first_step) noexcept
-      : totals(&all), number(its_number), step(first_step) {}
+  ThreadCounters(Totals& all, std::int64_t first_step) noexcept : totals(&all), step(first_step) {}
   Kind& of(SizeKind kind) { return kinds[std::size_t(kind)]; }
 
   BiasedGate gate;
+  std::atomic<Totals*> totals{nullptr};  ///< null when the allocator is gone
   std::array<Kind, kSizeKindCount> kinds{};
-  Totals* totals = nullptr;
-  std::uint64_t number = 0;  ///< the allocator's, by which a thread knows its own: never used twice
-  std::int64_t step = 0;     ///< bytes; set by Totals
+  std::int64_t step = 0;  ///< bytes; set by Totals
+
+  static ThreadCounters nobodys;
 };
+inline constinit ThreadCounters ThreadCounters::nobodys;
 
 }  // namespace cistern

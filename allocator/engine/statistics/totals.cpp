@@ -4,13 +4,11 @@
 #include <memory>
 #include <new>
 
-#include "allocator/base/registry.hpp"
+#include "allocator/base/ends_lock.hpp"
 #include "allocator/base/thread_slots.hpp"
 
 namespace cistern {
 namespace {
-
-using Alive = Registry<Totals>;
 
 /// Half a step: what may rise unseen, and what is withheld of what is published.
 constexpr std::int64_t kLeastStep = 32 << 10;
@@ -32,17 +30,13 @@ class Totals::AllStill {
  public:
   explicit AllStill(Totals& all) noexcept CISTERN_REQUIRES(all.mutex_)
       : all_(all), own_(all.mine()) {
-    bool others = false;
-    for (ThreadCounters* const one : all_.threads_) {
-      if (one == own_) continue;
-      one->gate.close();
-      others = true;
-    }
-    if (others) BiasedGate::barrier();
-    for (ThreadCounters* const one : all_.threads_) {
-      if (one != own_) one->gate.awaitOwner();
-      all_.fold(*one);
-    }
+    BiasedGate::closeAll([this](auto visit) {
+      all_.mutex_.assertHeld();
+      for (ThreadCounters* const one : all_.threads_) {
+        if (one != own_) visit(one->gate);
+      }
+    });
+    for (ThreadCounters* const one : all_.threads_) all_.fold(*one);
   }
   ~AllStill() {
     all_.sums_.raisePeaks();
@@ -67,54 +61,52 @@ struct Totals::Mine {
   Mine(const Mine&) = delete;
   Mine& operator=(const Mine&) = delete;
   ~Mine() {
-    seen_ = &nobodys_;
-    const Alive::Held alive;
+    seen_ = &ThreadCounters::nobodys;
+    const MutexLock ends(endsMutex());
     for (const auto& one : all) {
-      if (Totals* const totals = alive.find(one->number)) totals->leave(*one);
+      if (Totals* const totals = one->totals) totals->leave(*one);
     }
   }
-
-  /// Those of an allocator that is gone, or others.
-  ThreadCounters& unused() {
-    const Alive::Held alive;
-    const auto gone = std::ranges::find_if(
-        all, [&](const auto& one) { return alive.find(one->number) == nullptr; });
-    return gone != all.end() ? **gone : *all.emplace_back(std::make_unique<ThreadCounters>());
+  /// Those of that allocator, or (null) of one that is gone; null when there are none.
+  ThreadCounters* of(const Totals* totals) const noexcept {
+    const auto found = std::ranges::find(
+        all, totals, [](const auto& one) { return one->totals.load(std::memory_order_acquire); });
+    return found != all.end() ? found->get() : nullptr;
   }
 
   std::vector<std::unique_ptr<ThreadCounters>> all;
 };
 
-constinit ThreadCounters Totals::nobodys_;
-
-Totals::Totals(std::uint64_t device_total)
-    : device_total_(std::int64_t(device_total)), number_(Alive::add(*this)) {}
+Totals::Totals(std::uint64_t device_total) : device_total_(std::int64_t(device_total)) {
+  (void)endsMutex();  // made while it may throw
+}
 
 Totals::~Totals() {
-  Alive::Held alive;
-  alive.remove(number_);
+  const MutexLock ends(endsMutex());
+  const MutexLock lock(mutex_);
+  for (ThreadCounters* const one : threads_) one->totals.store(nullptr, std::memory_order_release);
 }
 
 ThreadCounters* Totals::lookUp() const noexcept {
   const Mine* const own = ThreadSlot<Mine>::find();
-  if (own == nullptr) return nullptr;
-  for (const auto& one : own->all) {
-    if (one->number == number_) return seen_ = one.get();
-  }
-  return nullptr;
+  ThreadCounters* const found = own ? own->of(this) : nullptr;
+  if (found != nullptr) seen_ = found;
+  return found;
 }
 
 // The first thread had room up to the peaks; from now on there is another that may rise too.
 ThreadCounters* Totals::join() noexcept try {
   if (ThreadCounters* const there = mine()) return there;
   if (!BiasedGate::available()) return nullptr;
-  ThreadCounters& own = ThreadSlot<Mine>::mine().unused();
+  Mine& mine = ThreadSlot<Mine>::mine();
+  ThreadCounters* own = mine.of(nullptr);
+  if (own == nullptr) own = mine.all.emplace_back(std::make_unique<ThreadCounters>()).get();
   const MutexLock lock(mutex_);
-  threads_.push_back(&own);
-  std::destroy_at(&own);
-  seen_ = std::construct_at(&own, *this, number_, kLeastStep);
+  threads_.push_back(own);
+  std::destroy_at(own);
+  seen_ = std::construct_at(own, *this, kLeastStep);
   const AllStill still(*this);
-  return seen_;
+  return own;
 } catch (const std::bad_alloc&) {
   return nullptr;
 }

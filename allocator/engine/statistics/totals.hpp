@@ -38,7 +38,9 @@ class Totals {
   // ---- The calling thread ----------------------------------------------------------------------
 
   /// Its counters; null when it has none.
-  ThreadCounters* mine() const noexcept { return seen_->number == number_ ? seen_ : lookUp(); }
+  ThreadCounters* mine() const noexcept {
+    return seen_->totals.load(std::memory_order_relaxed) == this ? seen_ : lookUp();
+  }
   /// The same, made if there are none. Null when the host is short of memory, or gates do not work.
   ThreadCounters* join() noexcept;
   /// Its verb has changed the counters by so much; `taken`: what of it was added.
@@ -93,15 +95,13 @@ class Totals {
   void settle(bool risen) noexcept CISTERN_REQUIRES(mutex_);
 
   const std::int64_t device_total_;
-  const std::uint64_t number_;
   mutable Mutex mutex_;
   std::vector<ThreadCounters*> threads_ CISTERN_GUARDED_BY(mutex_);
   StatSums sums_ CISTERN_GUARDED_BY(mutex_);      ///< what was published, by whomever
   bool exact_ CISTERN_GUARDED_BY(mutex_) = true;  ///< one thread at most since peaks were reset
 
-  static constinit ThreadCounters nobodys_;
-  /// The calling thread's, of the allocator that it asked for last.
-  inline static constinit thread_local ThreadCounters* seen_ = &nobodys_;
+  /// What the thread has used last, of any allocator.
+  inline static constinit thread_local ThreadCounters* seen_ = &ThreadCounters::nobodys;
 };
 
 }  // namespace cistern

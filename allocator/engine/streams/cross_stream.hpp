@@ -27,8 +27,7 @@ void putBack(Engine& engine, const PendingFrees::Pending& pending) noexcept;
 /// Whether no stream that this allocator knows has work queued.
 bool streamsAreIdle(Engine& engine);
 
-// ---- A block for a request out of other heaps, or null
-// -------------------------------------------
+// ---- A block for a request out of other heaps, or null ------------------------------------------
 
 /// What is looked at: idle segments, which are adopted; or also parts of segments and of ranges.
 enum class Extent : std::uint8_t { kSegments, kParts };

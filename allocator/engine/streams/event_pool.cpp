@@ -6,57 +6,36 @@
 
 namespace cistern {
 
-Result<SharedEvent> EventPool::take() noexcept {
-  try {
-    auto taken = std::make_shared<PooledEvent>(*this);
-    {
-      const MutexLock lock(mutex_);
-      if (!spare_.empty()) {
-        taken->event_ = spare_.back();
-        spare_.pop_back();
-        return SharedEvent(std::move(taken));
-      }
-      // So that giving it back never fails; in steps, as each copies what is there.
-      if (spare_.capacity() <= made_) spare_.reserve(2 * made_ + 1);
-      ++made_;
-    }
-    const Result<Event> event = device_.createEvent();
-    if (event) {
-      taken->event_ = event.value();
-      return SharedEvent(std::move(taken));
-    }
+Result<SharedEvent> EventPool::take() noexcept try {
+  const auto taken = std::make_shared<Taken>(*this);
+  const SharedEvent event(taken, &taken->event);
+  {
     const MutexLock lock(mutex_);
-    --made_;
-    return event.error();
-  } catch (const std::bad_alloc&) {
-    return DeviceError{Call::kCreateEvent, ErrorKind::kOther, 0, "no host memory", {}};
+    if (!spare_.empty()) {
+      taken->event = spare_.back();
+      spare_.pop_back();
+      return event;
+    }
+    // So that giving it back never fails; in steps, as each copies what is there.
+    if (spare_.capacity() <= made_) spare_.reserve(2 * made_ + 1);
+    ++made_;
   }
-}
-
-PooledEvent::~PooledEvent() {
-  if (event_ == Event{}) return;
-  const MutexLock lock(pool_.mutex_);
-  pool_.spare_.push_back(event_);
-}
-
-std::size_t EventPool::made() const noexcept {
+  const Result<Event> fresh = device_.createEvent();
+  if (fresh) {
+    taken->event = fresh.value();
+    return event;
+  }
   const MutexLock lock(mutex_);
-  return made_;
+  --made_;
+  return fresh.error();
+} catch (const std::bad_alloc&) {
+  return DeviceError{Call::kCreateEvent, ErrorKind::kOther, 0, "no host memory", {}};
 }
 
-EventPool::Answer EventPool::failed(const DeviceError& error) {
-  return error.kind == ErrorKind::kCaptureForbidden ? Answer::kInVain : Answer::kNotYet;
-}
-
-EventPool::Answer EventPool::ask(const PooledEvent& event) noexcept {
-  const Result<bool> reached = device_.queryEvent(event.event());
-  if (!reached) return failed(reached.error());
-  return reached.value() ? Answer::kReached : Answer::kNotYet;
-}
-
-EventPool::Answer EventPool::waitFor(const PooledEvent& event) noexcept {
-  const Status waited = device_.synchronizeEvent(event.event());
-  return waited ? Answer::kReached : failed(waited.error());
+EventPool::Taken::~Taken() {
+  if (event == Event{}) return;
+  const MutexLock lock(pool.mutex_);
+  pool.spare_.push_back(event);
 }
 
 EventPool::~EventPool() {

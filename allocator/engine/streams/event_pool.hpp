@@ -11,25 +11,8 @@
 
 namespace cistern {
 
-class EventPool;
-
 /// An event, for as long as anybody holds it; then it goes back to its pool, which outlives it.
-class PooledEvent {
- public:
-  explicit PooledEvent(EventPool& pool) : pool_(pool) {}
-  ~PooledEvent();
-  PooledEvent(const PooledEvent&) = delete;
-  PooledEvent& operator=(const PooledEvent&) = delete;
-
-  Event event() const { return event_; }
-
- private:
-  friend class EventPool;
-  EventPool& pool_;
-  Event event_;  ///< none, where none could be made
-};
-
-using SharedEvent = std::shared_ptr<const PooledEvent>;
+using SharedEvent = std::shared_ptr<const Event>;
 
 class EventPool {
  public:
@@ -40,19 +23,39 @@ class EventPool {
   /// A spare event, or a new one.
   Result<SharedEvent> take() noexcept;
   /// How many there are: spare, in use, or being made.
-  std::size_t made() const noexcept;
+  std::size_t made() const noexcept {
+    const MutexLock lock(mutex_);
+    return made_;
+  }
 
   /// What an event says of the work before it: not complete, as far as is known; complete; or
   /// nothing, for good, as a capture has recorded it. Only a capture that began and ended between
   /// two looks at the stream leaves such an event behind.
   enum class Answer : std::uint8_t { kNotYet, kReached, kInVain };
-  Answer ask(const PooledEvent& event) noexcept;
+  Answer ask(Event event) noexcept {
+    const Result<bool> reached = device_.queryEvent(event);
+    if (!reached) return failed(reached.error());
+    return reached.value() ? Answer::kReached : Answer::kNotYet;
+  }
   /// The same once the host has waited for it; kNotYet where it cannot.
-  Answer waitFor(const PooledEvent& event) noexcept;
+  Answer waitFor(Event event) noexcept {
+    const Status waited = device_.synchronizeEvent(event);
+    return waited ? Answer::kReached : failed(waited.error());
+  }
 
  private:
-  friend class PooledEvent;
-  static Answer failed(const DeviceError& error);
+  struct Taken {
+    explicit Taken(EventPool& from) : pool(from) {}
+    ~Taken();
+    Taken(const Taken&) = delete;
+    Taken& operator=(const Taken&) = delete;
+
+    EventPool& pool;
+    Event event;  ///< none, where none could be made
+  };
+  static Answer failed(const DeviceError& error) {
+    return error.kind == ErrorKind::kCaptureForbidden ? Answer::kInVain : Answer::kNotYet;
+  }
 
   Device& device_;
   mutable Mutex mutex_;

@@ -9,7 +9,7 @@ void KnownStreams::registerStream(Stream stream) {
   while (const SharedStreamEnd end = orderAfterEnd(stream, reached)) {
     // A capture cannot wait on the device for what was queued outside it.
     const RelaxedCaptureMode relaxed(device_);
-    device_.synchronizeEvent(end->event()).orThrow();
+    device_.synchronizeEvent(*end).orThrow();
     reached = end;
   }
 }
@@ -24,7 +24,7 @@ SharedStreamEnd KnownStreams::orderAfterEnd(Stream stream, const SharedStreamEnd
   if (known.end == reached || isReached(known.end)) known.end = nullptr;
   if (known.end != nullptr) {
     if (device_.captureInfo(stream).orThrow().status != CaptureStatus::kNone) return known.end;
-    device_.waitEvent(stream, known.end->event()).orThrow();
+    device_.waitEvent(stream, *known.end).orThrow();
   }
   known = {};
   heaps_.setGone(stream, false);
@@ -41,8 +41,8 @@ void KnownStreams::unregisterStream(Stream stream) {
   if (shard.streams.size() >= shard.most_records) dropEnded(shard);
   SharedStreamEnd end = events_.take().orThrow();
   Known& known = shard.streams.try_emplace(stream.raw, Known{true, nullptr}).first->second;
-  if (known.end != nullptr) device_.waitEvent(stream, known.end->event()).orThrow();
-  device_.recordEvent(end->event(), stream).orThrow();
+  if (known.end != nullptr) device_.waitEvent(stream, *known.end).orThrow();
+  device_.recordEvent(*end, stream).orThrow();
   known = {true, std::move(end)};
   heaps_.setGone(stream, true);
 }

@@ -4,91 +4,79 @@
 #include <new>
 
 namespace cistern {
+namespace {
 
-// One fence more than there are streams, until all are attached: a poll in between must not take
-// the first for the last.
-PendingFrees::Waiting::Waiting(Pending what, const StreamUses& streams)
-    : pending(what), fences(int(streams.size()) + 1) {
-  uses.reserve(streams.size());
-  for (const Stream stream : streams) uses.push_back({stream, this});
+template <class List>
+void moveAll(List& from, List& to) noexcept {
+  to.splice(to.end(), from);
 }
 
-// The heaps go too.
-PendingFrees::~PendingFrees() {
-  release_ = [](const Pending&) {};
-  const MutexLock lock(mutex_);
-  for (auto& [stream, fences] : queues_) {
-    for (Fence& fence : fences) (void)arrived(fence.blocks);
-  }
-  (void)arrived(put_off_);
-  (void)arrived(stuck_);
-}
+}  // namespace
 
 // ---- Blocks come --------------------------------------------------------------------------------
 
+// What makes the record whose end releases the block is the last that may fail.
 void PendingFrees::add(Pending pending, const StreamUses& streams) noexcept {
   polls_in_vain_.store(0, std::memory_order_relaxed);
-  Waiting* waiting = nullptr;
+  if (streams.unknown()) return addUnknown(*pending.block);
+  Uses uses;
   try {
-    waiting = new Waiting(pending, streams);
+    for (const Stream stream : streams) uses.push_back({stream, nullptr});
+    const auto block = std::make_shared<Waiting>(*this, pending);
+    for (Use& use : uses) use.block = block;
   } catch (const std::bad_alloc&) {
     return addUnknown(*pending.block);
   }
-  waiting_.fetch_add(1, std::memory_order_relaxed);
-  for (Use& use : waiting->uses) {
-    if (!attach(use, false)) (void)arrived(*waiting);
+  attach(std::move(uses), false);
+}
+
+// Where all work of a stream is complete, the use of it ends here.
+void PendingFrees::attach(Uses uses, bool last_resort) noexcept {
+  while (!uses.empty()) {
+    Uses one;
+    one.splice(one.end(), uses, uses.begin());
+    streams_.ask(
+        one.front().stream, [&] { attachToPresent(one, last_resort); },
+        [&](const SharedStreamEnd& end) {
+          if (end != nullptr) attachToEnd(one, end);
+        });
   }
-  (void)arrived(*waiting);
-}
-
-void PendingFrees::addUnknown(Block& block) noexcept {
-  waiting_.fetch_add(1, std::memory_order_relaxed);
-  const MutexLock lock(mutex_);
-  unknown_.push(block);
-}
-
-// False when all work of the stream is complete.
-bool PendingFrees::attach(Use& use, bool last_resort) noexcept {
-  return streams_.ask(
-      use.stream, [&] { return attachToPresent(use, last_resort); },
-      [&](const SharedStreamEnd& end) { return end != nullptr && attachToEnd(use, end); });
 }
 
 // Where the device does not say whether a capture takes what is recorded, one may. At the last
 // resort a stream that does not tell is asked no more, and an event that cannot be had is not hoped
 // for.
-bool PendingFrees::attachToPresent(Use& use, bool last_resort) noexcept {
-  const Result<CaptureInfo> info = device_.captureInfo(use.stream);
+void PendingFrees::attachToPresent(Uses& one, bool last_resort) noexcept {
+  const Result<CaptureInfo> info = device_.captureInfo(one.front().stream);
   const bool captured = info && info.value().status != CaptureStatus::kNone;
-  if (info && !captured && record(use)) return true;
+  if (info && !captured && record(one)) return;
   const bool dead = !info && info.error().kind == ErrorKind::kInvalidHandle;
   const MutexLock lock(mutex_);
-  (dead || (last_resort && !captured) ? stuck_ : put_off_).push(use);
-  return true;
+  moveAll(one, dead || (last_resort && !captured) ? stuck_ : put_off_);
 }
 
 // Records the newest fence after the free and hangs the block on it. A capture may have begun since
 // the stream was asked. Then the event may be the capture's, which asking it would break, and all
 // that hangs on it is put off. False when no event could be recorded.
-bool PendingFrees::record(Use& use) noexcept {
+bool PendingFrees::record(Uses& one) noexcept {
+  const Stream stream = one.front().stream;
   const MutexLock lock(mutex_);
-  Fences* const fences = fencesFor(use.stream, nullptr);
+  Fences* const fences = fencesFor(stream, nullptr);
   if (fences == nullptr) return false;
   Fence& fence = fences->back();
-  const bool recorded = device_.recordEvent(fence.event->event(), use.stream).ok();
-  if (recorded) fence.blocks.push(use);
-  if (recorded && !streams_.answersNow(use.stream)) put_off_.append(fence.blocks.takeAll());
+  const bool recorded = device_.recordEvent(*fence.event, stream).ok();
+  if (recorded) moveAll(one, fence.blocks);
+  if (recorded && !streams_.answersNow(stream)) moveAll(fence.blocks, put_off_);
   if (fence.blocks.empty()) fences->pop_back();
   return recorded;
 }
 
 // The end's event stays as it is; a stream with that handle that is met later has fences of its own
 // behind it.
-bool PendingFrees::attachToEnd(Use& use, const SharedStreamEnd& end) noexcept {
+void PendingFrees::attachToEnd(Uses& one, const SharedStreamEnd& end) noexcept {
   const MutexLock lock(mutex_);
-  Fences* const fences = fencesFor(use.stream, end);
-  (fences ? fences->back().blocks : stuck_).push(use);
-  return true;
+  Fences* const fences = fencesFor(one.front().stream, end);
+  moveAll(one, fences ? fences->back().blocks : stuck_);
 }
 
 // The stream's, of which the newest is one of that end, or, where that is null, an open one. Null
@@ -106,40 +94,26 @@ PendingFrees::Fences* PendingFrees::fencesFor(Stream stream, const SharedStreamE
   }
 }
 
-bool PendingFrees::attachPutOff(bool last_resort) noexcept {
+void PendingFrees::attachPutOff(bool last_resort) noexcept {
   Uses uses;
   {
     const MutexLock lock(mutex_);
-    uses = put_off_.takeAll();
+    uses.swap(put_off_);
   }
-  bool any = false;
-  while (Use* use = uses.pop()) {
-    if (!attach(*use, last_resort)) any |= arrived(*use->waiting);
-  }
-  return any;
+  attach(std::move(uses), last_resort);
 }
 
 // ---- Blocks leave -------------------------------------------------------------------------------
 
-bool PendingFrees::arrived(Uses uses) noexcept {
-  bool any = false;
-  while (Use* use = uses.pop()) any |= arrived(*use->waiting);
-  return any;
-}
-
-// True when it was the last fence.
-bool PendingFrees::arrived(Waiting& waiting) noexcept {
-  if (waiting.fences.fetch_sub(1, std::memory_order_acq_rel) != 1) return false;
+void PendingFrees::release(const Pending& pending) noexcept {
   waiting_.fetch_sub(1, std::memory_order_relaxed);
-  const Pending pending = waiting.pending;
-  delete &waiting;
+  released_.fetch_add(1, std::memory_order_relaxed);
   release_(pending);
-  return true;
 }
 
 // The blocks of the oldest fence are ready, or, where it was recorded in vain, get another.
 void PendingFrees::leave(Fences& fences, EventPool::Answer answer, Uses& reached) noexcept {
-  (answer == EventPool::Answer::kReached ? reached : put_off_).append(fences.front().blocks);
+  moveAll(fences.front().blocks, answer == EventPool::Answer::kReached ? reached : put_off_);
   fences.pop_front();
 }
 
@@ -155,16 +129,17 @@ void PendingFrees::collect(Fences& fences, Uses& reached) noexcept {
 bool PendingFrees::poll() noexcept {
   if (waiting() == 0) return false;
   unsigned in_vain = polls_in_vain_.load(std::memory_order_relaxed);
+  const std::uint64_t before = released_;
   // Asking an event breaks a capture elsewhere in the program unless the thread says not to mind.
   const RelaxedCaptureMode relaxed(device_);
-  bool any = attachPutOff(false);
-  Uses reached;
+  attachPutOff(false);
   {
+    Uses reached;  // they end when the lock is given up
     const MutexLock lock(mutex_);
     for (auto& [stream, fences] : queues_) collect(fences, reached);
     std::erase_if(queues_, [](const auto& queue) { return queue.second.empty(); });
   }
-  any |= arrived(reached);
+  const bool any = released_ != before;
   const unsigned now = any ? 0 : std::min(in_vain + 1, kPollsInVain + kMostBackoff);
   // A thread that has begun to wait meanwhile has set it to 0, and is not overruled.
   (void)polls_in_vain_.compare_exchange_strong(in_vain, now, std::memory_order_relaxed);
@@ -176,10 +151,13 @@ bool PendingFrees::poll() noexcept {
 // The second time is for what the first has found to be recorded in vain.
 bool PendingFrees::wait() noexcept {
   const RelaxedCaptureMode relaxed(device_);
-  for (int times = 0; times < 2; ++times) {
-    if (attachPutOff(true) || waitForPoint() || waitForDevice()) return true;
+  const std::uint64_t before = released_;
+  for (int times = 0; times < 2 && released_ == before; ++times) {
+    attachPutOff(true);
+    waitForFences(before);
+    if (released_ == before) waitForDevice();
   }
-  return false;
+  return released_ != before;
 }
 
 // The oldest event of the first stream, in the order of handles, for which anything waits; null
@@ -194,62 +172,43 @@ SharedEvent PendingFrees::closeOldest(Stream& from) noexcept {
   return it->second.front().event;
 }
 
-// True when a block was released, maybe by another thread that has polled meanwhile.
-bool PendingFrees::leaveWaitedFor(Stream stream, const SharedEvent& event,
-                                  EventPool::Answer answer) noexcept {
-  Uses reached;
-  {
-    const MutexLock lock(mutex_);
-    const auto it = queues_.find(stream);
-    if (it == queues_.end() || it->second.empty() || it->second.front().event != event) return true;
-    leave(it->second, answer, reached);
-  }
-  return arrived(reached);
-}
-
-// Others may attach and poll meanwhile. A stream whose event cannot be waited for is passed over.
-bool PendingFrees::waitForPoint() noexcept {
+// Until a block is released. Others may attach and poll meanwhile. A stream whose event cannot be
+// waited for is passed over.
+void PendingFrees::waitForFences(std::uint64_t released_before) noexcept {
   Stream from{};
-  while (const SharedEvent event = closeOldest(from)) {
+  while (released_ == released_before) {
+    const SharedEvent event = closeOldest(from);
+    if (event == nullptr) return;
     const EventPool::Answer answer = events_.waitFor(*event);
     if (answer == EventPool::Answer::kNotYet) {
       ++from.raw;
-    } else if (leaveWaitedFor(from, event, answer)) {
-      return true;
+      continue;
     }
+    Uses reached;
+    const MutexLock lock(mutex_);
+    const auto it = queues_.find(from);
+    const bool still = it != queues_.end() && !it->second.empty();
+    if (still && it->second.front().event == event) leave(it->second, answer, reached);
   }
-  return false;
 }
 
 // What hangs on no event is ready when all work of the device is complete.
-bool PendingFrees::waitForDevice() noexcept {
+void PendingFrees::waitForDevice() noexcept {
   Uses stuck;
   PendingBlocks unknown;
   {
     const MutexLock lock(mutex_);
-    stuck = stuck_.takeAll();
-    unknown = unknown_.takeAll();
+    stuck.swap(stuck_);
+    unknown = std::exchange(unknown_, {});
   }
-  if (stuck.empty() && unknown.empty()) return false;
+  if (stuck.empty() && unknown.empty()) return;
   if (!device_.synchronizeDevice()) {
     const MutexLock lock(mutex_);
-    stuck_.append(stuck);
-    unknown_.append(unknown);
-    return false;
+    moveAll(stuck, stuck_);
+    while (Block* block = unknown.pop()) unknown_.push(*block);
+    return;
   }
-  bool any = arrived(stuck);
-  while (Block* block = unknown.pop()) {
-    waiting_.fetch_sub(1, std::memory_order_relaxed);
-    release_({block, true, true});
-    any = true;
-  }
-  return any;
-}
-
-void PendingFrees::waitForStuck() noexcept {
-  if (waiting() == 0) return;
-  const RelaxedCaptureMode relaxed(device_);
-  (void)waitForDevice();
+  while (Block* block = unknown.pop()) release({block, true, true});
 }
 
 }  // namespace cistern

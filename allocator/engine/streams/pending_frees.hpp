@@ -29,11 +29,11 @@
 #include <functional>
 #include <list>
 #include <map>
-#include <vector>
+#include <memory>
+#include <utility>
 
 #include "allocator/base/mutex.hpp"
 #include "allocator/engine/heap/heap.hpp"
-#include "allocator/engine/streams/chain.hpp"
 #include "allocator/engine/streams/event_pool.hpp"
 #include "allocator/engine/streams/known_streams.hpp"
 #include "cistern/device.hpp"
@@ -53,7 +53,10 @@ class PendingFrees {
   PendingFrees(Device& device, EventPool& events, KnownStreams& streams,
                std::function<void(const Pending&)> release)
       : device_(device), events_(events), streams_(streams), release_(std::move(release)) {}
-  ~PendingFrees();
+  /// The heaps go too: nothing is released any more.
+  ~PendingFrees() {
+    release_ = [](const Pending&) {};
+  }
 
   /// Blocks that wait; a hint outside of any lock, exact when nobody is in add or poll.
   std::size_t waiting() const noexcept { return waiting_.load(std::memory_order_relaxed); }
@@ -69,7 +72,11 @@ class PendingFrees {
   /// for the whole device.
   void add(Pending pending, const StreamUses& streams) noexcept;
   /// The same of one of which nobody can say what it waits for: for the whole device.
-  void addUnknown(Block& block) noexcept;
+  void addUnknown(Block& block) noexcept {
+    waiting_.fetch_add(1, std::memory_order_relaxed);
+    const MutexLock lock(mutex_);
+    unknown_.push(block);
+  }
 
   /// Releases the blocks that have become ready, without waiting. True if there were any.
   bool poll() noexcept;
@@ -77,24 +84,33 @@ class PendingFrees {
   /// some blocks are ready. False: there is nothing that could be waited for. One thread at a time.
   bool wait() noexcept;
   /// Waits for the whole device if there are blocks that nothing less can tell of.
-  void waitForStuck() noexcept;
+  void waitForStuck() noexcept {
+    if (waiting() == 0) return;
+    const RelaxedCaptureMode relaxed(device_);
+    waitForDevice();
+  }
 
  private:
-  struct Waiting;
+  /// A block, which is released when no use of it is left.
+  struct Waiting {
+    Waiting(PendingFrees& all, const Pending& what) : in(all), pending(what) {
+      in.waiting_.fetch_add(1, std::memory_order_relaxed);
+    }
+    ~Waiting() { in.release(pending); }
+    Waiting(const Waiting&) = delete;
+    Waiting& operator=(const Waiting&) = delete;
+
+    PendingFrees& in;
+    const Pending pending;
+  };
   /// A stream that a block waits for.
   struct Use {
     Stream stream;
-    Waiting* waiting;
-    void* next = nullptr;
+    std::shared_ptr<Waiting> block;
   };
-  static void*& nextUse(Use& use) { return use.next; }
-  using Uses = Chain<Use, nextUse>;
-  struct Waiting {
-    Waiting(Pending what, const StreamUses& streams);
-    const Pending pending;
-    std::vector<Use> uses;
-    std::atomic<int> fences;  ///< not yet complete
-  };
+  /// Uses go from one list to another as they are, which takes no host memory. None ends under a
+  /// lock.
+  using Uses = std::list<Use>;
   struct Fence {
     SharedEvent event;  ///< the fence's own, or the end of a stream that is gone
     Uses blocks;
@@ -103,27 +119,28 @@ class PendingFrees {
   /// Of one stream, oldest first; only the newest may be open.
   using Fences = std::list<Fence>;
 
-  bool attach(Use& use, bool last_resort) noexcept;
-  bool attachToPresent(Use& use, bool last_resort) noexcept;
-  bool record(Use& use) noexcept;
-  bool attachToEnd(Use& use, const SharedStreamEnd& end) noexcept;
+  void attach(Uses uses, bool last_resort) noexcept;
+  // Of these three, `one` is a single use, which goes to another list; where record() fails it
+  // stays.
+  void attachToPresent(Uses& one, bool last_resort) noexcept;
+  bool record(Uses& one) noexcept;
+  void attachToEnd(Uses& one, const SharedStreamEnd& end) noexcept;
   Fences* fencesFor(Stream stream, const SharedStreamEnd& end) noexcept CISTERN_REQUIRES(mutex_);
-  bool attachPutOff(bool last_resort) noexcept;
+  void attachPutOff(bool last_resort) noexcept;
+  void release(const Pending& pending) noexcept;
   void collect(Fences& fences, Uses& reached) noexcept CISTERN_REQUIRES(mutex_);
   void leave(Fences& fences, EventPool::Answer answer, Uses& reached) noexcept
       CISTERN_REQUIRES(mutex_);
   SharedEvent closeOldest(Stream& from) noexcept;
-  bool leaveWaitedFor(Stream stream, const SharedEvent& event, EventPool::Answer answer) noexcept;
-  bool waitForPoint() noexcept;
-  bool waitForDevice() noexcept;
-  bool arrived(Uses uses) noexcept;
-  bool arrived(Waiting& waiting) noexcept;
+  void waitForFences(std::uint64_t released_before) noexcept;
+  void waitForDevice() noexcept;
 
   Device& device_;
   EventPool& events_;
   KnownStreams& streams_;
   std::function<void(const Pending&)> release_;
   std::atomic<std::size_t> waiting_{0};
+  std::atomic<std::uint64_t> released_{0};  ///< so far
   /// In turn. So many of them change nothing; then backoff doubles with each, up to
   /// 2^kMostBackoff.
   static constexpr unsigned kPollsInVain = 16, kMostBackoff = 6;

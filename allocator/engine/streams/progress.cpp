@@ -23,11 +23,6 @@ void StreamProgress::captureBegins() noexcept {
   while (asking_ != 0) std::this_thread::yield();
 }
 
-void StreamProgress::captureEnds() noexcept {
-  ++changes_;
-  --captures_;
-}
-
 // Whether it is idle; false where it must not be asked.
 bool StreamProgress::ask(Stream stream) noexcept {
   ++asking_;
@@ -43,46 +38,42 @@ SharedEvent StreamProgress::mark(Stream stream) noexcept {
   const Result<SharedEvent> event = events_.take();
   if (!event) return nullptr;
   const std::uint32_t changes = changes_;
-  if (!device_.recordEvent(event.value()->event(), stream)) return nullptr;
+  if (!device_.recordEvent(*event.value(), stream)) return nullptr;
   return streams_.answersNow(stream) && changes_ == changes ? event.value() : nullptr;
 }
 
-void StreamProgress::seek(Heap& heap) {
+void StreamProgress::look(Heap& heap, Look how, Note note) noexcept {
   {
     const MutexLock lock(heap.mutex());
-    heap.completion().noteSought();
-  }
-  refresh(heap);
-}
-
-void StreamProgress::markFreed(Heap& heap) noexcept {
-  {
-    const MutexLock lock(heap.mutex());
-    heap.completion().noteMarkAtFree();
-  }
-  markNow(heap);
-}
-
-void StreamProgress::look(Heap& heap, Look how) noexcept {
-  {
-    const MutexLock lock(heap.mutex());
+    if (note != nullptr) (heap.completion().*note)();
     if (!heap.completion().beginLook(mayMark(heap, how))) return;
   }
   const RelaxedCaptureMode relaxed(device_);
   while (passOldest(heap)) {
   }
-  const std::uint64_t now = device_.hostNanoseconds();
-  Begun begun;
+  const std::uint64_t passed = device_.hostNanoseconds();
+  bool again = false, first = false;
+  EpochMark until;
   {
     const MutexLock lock(heap.mutex());
-    Completion& known = heap.completion();
-    const bool again = !known.hasRoom();
-    const bool may = how == Look::kNow || known.isTimeToMark(now);
-    if (!mayMark(heap, how) || !may) return known.endLook();
-    const bool first = known.beginMark();
-    begun = {heap.endedEpoch(), how, first, again};
+    const Completion& known = heap.completion();
+    again = !known.hasRoom();
+    const bool may = how == Look::kNow || known.isTimeToMark(passed);
+    if (!mayMark(heap, how) || !may) return heap.completion().endLook();
+    first = heap.completion().beginMark();
+    until = heap.endedEpoch();
   }
-  endMark(heap, begun);
+  SharedEvent event;
+  const Answer answer = streams_.ask(
+      heap.stream(),
+      [&] {
+        const bool by_event = how == Look::kEvents;
+        return by_event ? Answer::kInVain : askOrMark(heap.stream(), first, event);
+      },
+      [](const SharedStreamEnd& end) { return end ? Answer::kInVain : Answer::kReached; });
+  const std::uint64_t now = device_.hostNanoseconds();
+  const MutexLock lock(heap.mutex());
+  heap.completion().endMark(answer, until, again, std::move(event), now);
 }
 
 // False where nothing more is to be learnt. Nobody else changes the marks meanwhile, but epochs may
@@ -110,21 +101,6 @@ bool StreamProgress::mayMark(Heap& heap, Look how) {
   return known.anyUnmarked() && known.recorded() == 0 && (how != Look::kEvents || heap.gone());
 }
 
-// Nobody else is at it.
-void StreamProgress::endMark(Heap& heap, const Begun& begun) noexcept {
-  SharedEvent event;
-  const Answer answer = streams_.ask(
-      heap.stream(),
-      [&] {
-        if (begun.how == Look::kEvents) return Answer::kInVain;
-        return askOrMark(heap.stream(), begun.first, event);
-      },
-      [](const SharedStreamEnd& end) { return end ? Answer::kInVain : Answer::kReached; });
-  const std::uint64_t now = device_.hostNanoseconds();
-  const MutexLock lock(heap.mutex());
-  heap.completion().endMark(answer, begun.until, begun.again, std::move(event), now);
-}
-
 // Whether nothing is queued; else an event is under way, or could not be had.
 StreamProgress::Answer StreamProgress::askOrMark(Stream stream, bool first,
                                                  SharedEvent& event) noexcept {
@@ -148,7 +124,7 @@ bool StreamProgress::orderAfter(Stream later, Stream earlier) {
   const SharedEvent event = streams_.ask(earlier, marked, ended);
   if (event == nullptr) return over;
   const auto wait = [&] {
-    return streams_.answersNow(later) && device_.waitEvent(later, event->event()).ok();
+    return streams_.answersNow(later) && device_.waitEvent(later, *event).ok();
   };
   return streams_.ask(later, wait, [](const SharedStreamEnd&) { return false; });
 }

@@ -30,9 +30,9 @@ class StreamProgress {
   void refresh(Heap& heap) { look(heap, Look::kInTime); }
   /// The same for a heap that looks for memory in this one. For a while what is freed here is then
   /// marked at once where it is much (Completion::wantsMark), and not only at the next look.
-  void seek(Heap& heap);
+  void seek(Heap& heap) { look(heap, Look::kInTime, &Completion::noteSought); }
   /// That mark, at a free.
-  void markFreed(Heap& heap) noexcept;
+  void markFreed(Heap& heap) noexcept { look(heap, Look::kNow, &Completion::noteMarkAtFree); }
   /// The same as refresh() as far as events that are under way tell; no call on the stream itself,
   /// which its owner may be destroying at this moment. For threads that are not the program's.
   void refreshByEvent(Heap& heap) { look(heap, Look::kEvents); }
@@ -46,7 +46,10 @@ class StreamProgress {
   /// join at any moment, and asking one that has would break the capture; what is asked instead is
   /// an event recorded on it. The first returns when nobody is asking any more.
   void captureBegins() noexcept;
-  void captureEnds() noexcept;
+  void captureEnds() noexcept {
+    ++changes_;
+    --captures_;
+  }
   /// Waits for all work of the device; then everything freed in `heaps` by now is complete.
   bool completeAll(const std::vector<Heap*>& heaps);
 
@@ -54,17 +57,11 @@ class StreamProgress {
   using Answer = EventPool::Answer;
   /// What a look may do: ask events; also ask the stream and mark it; also at any moment.
   enum class Look : std::uint8_t { kEvents, kInTime, kNow };
-  /// A mark that has begun.
-  struct Begun {
-    EpochMark until;
-    Look how;
-    bool first;  ///< no other is under way: the stream may be idle
-    bool again;  ///< in place of the youngest
-  };
-  void look(Heap& heap, Look how) noexcept;
+  /// What is noted first.
+  using Note = void (Completion::*)() noexcept;
+  void look(Heap& heap, Look how, Note note = nullptr) noexcept;
   bool passOldest(Heap& heap) noexcept;
   static bool mayMark(Heap& heap, Look how) CISTERN_REQUIRES(heap.mutex());
-  void endMark(Heap& heap, const Begun& begun) noexcept;
   // Pre, of these three: the stream is present, and stays so meanwhile.
   bool ask(Stream stream) noexcept;
   Answer askOrMark(Stream stream, bool first, SharedEvent& event) noexcept;

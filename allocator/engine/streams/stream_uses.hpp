@@ -1,53 +1,61 @@
-// The streams that a block's next user has to wait for.
+// The streams that a block's next user has to wait for, and blocks that wait.
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
+#include <new>
+#include <utility>
 #include <vector>
 
-#include "cistern/types.hpp"
+#include "allocator/layout/block.hpp"
 
 namespace cistern {
 
-/// A set, in the order in which they came. While a block is in use the others that use it are
-/// noted, which may take host memory; when it is freed, which may not, at most kMore follow: the
-/// stream it was allocated for, and its heap's own. There is always room for those.
+/// A set, in the order in which they came.
 class StreamUses {
  public:
-  static constexpr std::size_t kMore = 2;
-
   StreamUses() = default;
-  StreamUses(Stream only) : few_{only}, few_count_(1) {}  // NOLINT
+  StreamUses(Stream only) noexcept { add(only); }  // NOLINT
 
   /// Throws std::bad_alloc, changing nothing.
   void note(Stream stream) {
-    if (contains(stream)) return;
-    const std::size_t needed = size() + 1 + kMore;
-    if (many_.capacity() < needed) many_.reserve(2 * needed);
-    if (many_.empty()) many_.assign(begin(), end());
-    many_.push_back(stream);
+    if (!contains(stream)) all_.push_back(stream);
   }
-  /// Pre: it is one of the few that may follow.
-  void add(Stream stream) noexcept {
-    if (contains(stream)) return;
-    many_.empty() ? void(few_.at(few_count_++) = stream) : many_.push_back(stream);
+  /// The same at a free, which may not fail: without host memory it is not known who uses the
+  /// block.
+  void add(Stream stream) noexcept try { note(stream); } catch (const std::bad_alloc&) {
+    unknown_ = true;
   }
+  /// There are others, of which nobody knows.
+  bool unknown() const { return unknown_; }
 
-  const Stream* begin() const { return many_.empty() ? few_.data() : many_.data(); }
-  const Stream* end() const { return begin() + size(); }
-  std::size_t size() const { return many_.empty() ? few_count_ : many_.size(); }
-  bool empty() const { return size() == 0; }
-  Stream front() const { return *begin(); }
+  auto begin() const { return all_.begin(); }
+  auto end() const { return all_.end(); }
+  std::size_t size() const { return all_.size(); }
+  bool empty() const { return all_.empty() && !unknown_; }
+  Stream front() const { return all_.front(); }
   bool contains(Stream stream) const { return std::find(begin(), end(), stream) != end(); }
-  friend bool operator==(const StreamUses& a, const StreamUses& b) {
-    return std::equal(a.begin(), a.end(), b.begin(), b.end());
+  friend bool operator==(const StreamUses& a, const StreamUses& b) { return a.all_ == b.all_; }
+
+ private:
+  std::vector<Stream> all_;
+  bool unknown_ = false;
+};
+
+/// A stack of pending blocks, through their own records: it takes no host memory.
+class PendingBlocks {
+ public:
+  bool empty() const { return top_ == nullptr; }
+  void push(Block& block) noexcept { block.use.uses = std::exchange(top_, &block); }
+  /// Null when there is none.
+  Block* pop() noexcept {
+    Block* const block = top_;
+    if (block != nullptr) top_ = static_cast<Block*>(std::exchange(block->use.uses, nullptr));
+    return block;
   }
 
  private:
-  std::array<Stream, kMore> few_;  ///< where `many_` is empty
-  std::size_t few_count_ = 0;
-  std::vector<Stream> many_;
+  Block* top_ = nullptr;
 };
 
 }  // namespace cistern

@@ -64,8 +64,12 @@ TEST_CASE("threads on one stream have a cache each, and the next thread has one 
 TEST_CASE("a cache that its thread has left is not its own any more", "[engine][part]") {
   TableOfCaches rig;
   Heap& heap = rig.heapOf(rig.stream());
-  ThreadCache* const cache = rig.table.open(heap);
-  rig.table.leave(*cache);
+  ThreadCache* cache = nullptr;
+  {
+    IdleThread thread;
+    cache = rig.openBy(thread, heap);
+    CHECK((cache->owner().isOpen() && !cache->owner().isMine()));
+  }
   CHECK_FALSE(cache->owner().isOpen());
   CHECK(rig.table.open(heap) == cache);
   CHECK((cache->owner().isOpen() && cache->owner().isMine()));

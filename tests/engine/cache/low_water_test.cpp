@@ -4,11 +4,11 @@
 namespace cistern::test {
 namespace {
 
-enum class LowWater { kPart, kNearlyAll };
+enum class Fallen { kPart, kNearlyAll };
 
 /// Whether another thread of the stream still has what it kept when this one has come to low water:
 /// down to the third of the stream's memory to which it always falls, or to nearly nothing.
-bool othersKeepAt(LowWater low_water) {
+bool othersKeepAt(Fallen low_water) {
   constexpr std::size_t kBytes = 4 * kKiB;
   SimRig rig("backing:pages,background_thread:false,thread_cache:2M", roomySim());
   CachingAllocator& allocator = rig.allocator;
@@ -27,7 +27,7 @@ bool othersKeepAt(LowWater low_water) {
   (void)allocator.cacheInfo();  // lies in the heap, where it fits best
   other.free(allocator, blocks[4]);
   allocator.free(round);
-  if (low_water == LowWater::kNearlyAll) allocator.free(std::exchange(held, nullptr));
+  if (low_water == Fallen::kNearlyAll) allocator.free(std::exchange(held, nullptr));
   void* next = other.allocate(allocator, kBytes, on);
   CHECK((next == blocks[1] || next == blocks[4]));
   const bool kept = next == blocks[4];
@@ -41,8 +41,8 @@ bool othersKeepAt(LowWater low_water) {
 
 TEST_CASE("at low water other threads keep what they have until nearly all is free",
           "[engine][pages]") {
-  CHECK(othersKeepAt(LowWater::kPart));
-  CHECK_FALSE(othersKeepAt(LowWater::kNearlyAll));
+  CHECK(othersKeepAt(Fallen::kPart));
+  CHECK_FALSE(othersKeepAt(Fallen::kNearlyAll));
 }
 
 }  // namespace cistern::test

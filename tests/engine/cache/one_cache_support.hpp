@@ -11,7 +11,6 @@ struct OneCache : Parts {
   explicit OneCache(std::int64_t budget = 1 << 30, std::int64_t small = 64 * kKiB,
                     std::int64_t large = 8 * kMiB)
       : ground{1, small, large, budget, tick} {
-    ground.filled.makeRoom(1);
     const MutexLock lock(heap.mutex());
     cache.bind(1, 0, heap, 5, ground);
     cache.open(*counters);

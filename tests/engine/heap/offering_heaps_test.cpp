@@ -62,6 +62,21 @@ TEST_CASE("a heap that was made may have memory, until somebody has looked", "[e
   rig.auditAll();
 }
 
+TEST_CASE("a heap is found behind many that have nothing", "[engine][part]") {
+  constexpr std::size_t kMany = 300;
+  OfferingRig rig;
+  rig.make(kMany);
+  for (std::size_t i = 1; i < kMany; ++i) {
+    if (i != 63 && i != 64 && i != kMany - 1) OfferingRig::withdraw(*rig.made[i]);
+  }
+  CHECK(rig.found() == Numbers{0, 63, 64, kMany - 1});
+  for (std::size_t number = kMany; number < kMany + 2; ++number) {
+    std::size_t next = number;
+    CHECK(rig.heaps.offering().next(next) == nullptr);
+  }
+  rig.auditAll();
+}
+
 TEST_CASE("a heap is looked into again when memory is freed there, or comes", "[engine][part]") {
   OfferingRig rig;
   rig.make(2);

@@ -15,7 +15,7 @@ using EventAnswer = EventPool::Answer;
 struct EventRig {
   SharedEvent recorded(Stream stream) {
     SharedEvent event = events.take().orThrow();
-    sim.recordEvent(event->event(), stream).orThrow();
+    sim.recordEvent(*event, stream).orThrow();
     return event;
   }
   Stream busyStream(std::uint64_t nanoseconds) {
@@ -34,14 +34,14 @@ TEST_CASE("an event is used again once nobody holds it, and not before", "[engin
   EventRig rig;
   SharedEvent first = rig.events.take().orThrow();
   const SharedEvent also_first = first, second = rig.events.take().orThrow();
-  CHECK(first->event() != second->event());
-  const Event was = first->event();
+  CHECK(*first != *second);
+  const Event was = *first;
   first = nullptr;
-  CHECK(rig.events.take().orThrow()->event() != was);
+  CHECK(*rig.events.take().orThrow() != was);
   CHECK(rig.events.made() == 3);
   const SharedEvent third = rig.events.take().orThrow();
   CHECK(rig.events.made() == 3);
-  CHECK(also_first->event() == was);
+  CHECK(*also_first == was);
 }
 
 TEST_CASE("a pool destroys all the events that it has made", "[engine][part]") {
@@ -83,7 +83,7 @@ TEST_CASE("an event that a capture has recorded says nothing until it is recorde
   rig.sim.destroyGraph(rig.sim.endCapture(stream).orThrow()).orThrow();
   CHECK(rig.events.ask(*event) == EventAnswer::kInVain);
   CHECK(rig.events.waitFor(*event) == EventAnswer::kInVain);
-  rig.sim.recordEvent(event->event(), stream).orThrow();
+  rig.sim.recordEvent(*event, stream).orThrow();
   CHECK(rig.events.ask(*event) == EventAnswer::kReached);
 }
 
@@ -126,7 +126,7 @@ TEST_CASE("threads never share an event that they did not give each other",
     threads.emplace_back([&] {
       for (int i = 0; i < 500; ++i) {
         const SharedEvent event = rig.events.take().orThrow();
-        std::atomic<int>& holder = holders.at(event->event().raw % holders.size());
+        std::atomic<int>& holder = holders.at(event->raw % holders.size());
         shared += holder.fetch_add(1) != 0;
         --holder;
       }

@@ -1,0 +1,23 @@
+// The lock under which threads end, and what they keep something of goes: so that a thread that
+// ends finds out which of what it used still is, and what goes waits until such a thread has left.
+#pragma once
+
+#include <memory>
+
+#include "allocator/base/mutex.hpp"
+#include "allocator/base/process.hpp"
+
+namespace cistern {
+
+/// Outlives every thread, and is whole in a child of fork. Made at the first call, which may throw
+/// std::bad_alloc.
+inline Mutex& endsMutex() {
+  static Mutex* const mutex = [] {
+    auto made = std::make_unique<Mutex>();
+    atFork([] { endsMutex().takeForFork(); }, [] { endsMutex().releaseAfterFork(); });
+    return made.release();
+  }();
+  return *mutex;
+}
+
+}  // namespace cistern
