@@ -106,6 +106,24 @@ TEST_CASE("below a limit that was lowered there is room once what lies free is g
   }
 }
 
+TEST_CASE("what is refused was never counted", "[engine][pages]") {
+  SimRig rig("backing:pages,background_thread:false,limit:64MiB", simOf(kGiB, 1'000'000));
+  const Stream captured = rig.stream(), other = rig.stream();
+  void* held = rig.allocator.allocate(20 * kMiB, captured);
+  void* freed = rig.allocator.allocate(40 * kMiB, captured);
+  rig.touch(captured, freed);
+  rig.sim().beginCapture(captured, CaptureMode::kRelaxed).orThrow();  // cannot be waited for
+  rig.allocator.free(freed);
+  rig.allocator.resetPeakStats();
+  const StatValue before = rig.allocator.memoryStats()[Stat::kAllocatedBytes];
+  CHECK_THROWS_AS(rig.allocator.allocate(30 * kMiB, other), OutOfMemory);
+  const StatValue after = rig.allocator.memoryStats()[Stat::kAllocatedBytes];
+  CHECK(after.peak == before.peak);
+  CHECK(after.allocated == before.allocated);
+  rig.sim().endCapture(captured).orThrow();
+  rig.allocator.free(held);
+}
+
 TEST_CASE("what a higher limit would have to be counts what is held beyond it", "[engine]") {
   SimRig rig("background_thread:false");
   void* held = rig.allocator.allocate(60 * kMiB);

@@ -98,11 +98,16 @@ def test_an_exception_is_not_hidden_by_what_it_left_open():
 
 def test_a_buffer_whose_block_somebody_else_freed_frees_no_other(allocator):
     buffer = allocator.buffer(24 * MIB)
-    allocator.free(buffer.address)
+    address = buffer.address
+    allocator.free(address)
     with pytest.raises(cistern.InvalidPointerError):
         buffer.free()
     again = allocator.allocate(24 * MIB)
-    assert again == buffer.address
+    assert again == address
+    for use in (lambda: buffer.address, lambda: buffer.size,
+                lambda: buffer.record_stream(allocator.stream())):
+        with pytest.raises(cistern.InvalidHandleError, match="freed"):
+            use()
     del buffer
     assert allocator.block_size(again) == 24 * MIB
 

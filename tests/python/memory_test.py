@@ -116,7 +116,7 @@ def test_a_buffer_frees_itself(allocator):
         assert allocator.stats().all.allocation.current == 1
     assert allocator.stats().all.allocation.current == 0
     buffer.free()
-    with pytest.raises(cistern.InvalidPointerError):
+    with pytest.raises(cistern.InvalidHandleError):
         buffer.size
 
 

@@ -200,17 +200,17 @@ class Completion {
     std::uint64_t at = 0;     ///< when it was recorded: nanoseconds of the host's clock
   };
   static constexpr std::size_t kMostMarks = 16;
-  /// Four times all that the heap has.
-  static constexpr std::uint16_t kMostFreeMarks = 256;
+  /// Three times all that the heap has.
+  static constexpr std::uint8_t kMostFreeMarks = 192;
 
   std::uint32_t epoch_;
   std::uint32_t generation_ = 0;  ///< how often epochs were renumbered
   std::uint32_t completed_ = 0;
   std::uint32_t recorded_ = 0;
   bool freed_ = false;
-  bool busy_ = false;             ///< a thread is recording or asking, outside the lock
-  std::uint8_t under_way_ = 0;    ///< so many marks, the oldest first
-  std::uint16_t free_marks_ = 0;  ///< so many more are worth one at a free: others look for memory
+  bool busy_ = false;            ///< a thread is recording or asking, outside the lock
+  std::uint8_t under_way_ = 0;   ///< so many marks, the oldest first
+  std::uint8_t free_marks_ = 0;  ///< so many more are worth one at a free: others look for memory
   EpochMark before_recording_;
   std::uint64_t took_ = 0;         ///< nanoseconds until the last that was passed was seen to be
   std::uint64_t freed_bytes_ = 0;  ///< since the last mark

@@ -167,24 +167,31 @@ Block* takeComplete(Engine& engine, Heap& heap, const Request& request, Extent e
 
 // ---- What queued work may still use -------------------------------------------------------------
 
+// The best block that may be lent, of those that were freed in one of the epochs. Not what a
+// capture under way has freed: it comes back as memory that no part of the capture has used.
+static Block* lendable(Heap& owner, const Heap& heap, const Request& request, Epochs epochs)
+    CISTERN_REQUIRES(owner.mutex()) {
+  const bool lends = mayLend(owner, heap) && owner.completion().recorded() == 0;
+  return lends ? bestFree(owner, request, epochs) : nullptr;
+}
+
 // Takes a block that queued work may still use once `make_safe` has seen to it that this request's
-// stream comes after that work. Not what a capture under way has freed: it comes back as memory
-// that no part of the capture has used.
+// stream comes after that work. Nothing is taken, and counted, before that is so.
 template <class MakeSafe>
 static Block* loan(Engine& engine, Heap& heap, const Request& request, MakeSafe make_safe) {
   if (!engine.options.reusesAcrossStreams()) return nullptr;
   for (Heap* owner : engine.heaps.all()) {
-    if (!mayLend(*owner, heap)) continue;
-    Block* block = nullptr;
+    EpochMark until;
     {
       const MutexLock lock(owner->mutex());
-      const bool still = mayLend(*owner, heap) && owner->completion().recorded() == 0;
-      Block* free = still ? bestFree(*owner, request, {}) : nullptr;
-      if (free != nullptr) block = owner->allocateFrom(*free, request);
+      if (lendable(*owner, heap, request, {}) == nullptr) continue;
+      until = owner->endedEpoch();  // what is freed from now on does not count
     }
-    if (block == nullptr) continue;
-    if (make_safe(owner->stream())) return block;
-    putBack(engine, {.block = block, .own = false, .captured = true});
+    if (!make_safe(owner->stream())) continue;
+    const MutexLock lock(owner->mutex());
+    const Epochs before = Epochs::upTo(owner->completion().stampOf(until));
+    Block* const free = lendable(*owner, heap, request, before);
+    if (free != nullptr) return owner->allocateFrom(*free, request);
   }
   return nullptr;
 }
