@@ -83,8 +83,8 @@ class Completion {
   void beginAnew() noexcept {
     completed_ = epoch_ - 1;
     freed_ = false;
-    free_marks_ = 0;
     recorded_ = 0;
+    noteSought();
   }
 
   // ---- Frees: whether there were any

@@ -69,6 +69,13 @@ HeapTable::Slots& HeapTable::slotsOf(std::size_t size) {
 
 // ---- Heaps begin --------------------------------------------------------------------------------
 
+// Where there are other streams they will look for memory in it, and a stream that is used once
+// frees all that it has before anybody does.
+static void beginAsSought(Heap& heap) {
+  const MutexLock lock(heap.mutex());
+  heap.completion().noteSought();
+}
+
 Heap& HeapTable::make(Pool& pool, Stream stream) {
   heaps_.push_back(std::make_unique<Heap>(pool, stream, free_log_, totals_));
   try {
@@ -79,7 +86,9 @@ Heap& HeapTable::make(Pool& pool, Stream stream) {
     heaps_.pop_back();
     throw;
   }
-  return *heaps_.back();
+  Heap& made = *heaps_.back();
+  if (heaps_.size() > 1) beginAsSought(made);
+  return made;
 }
 
 Heap& HeapTable::findOrMake(Stream stream, Heap* spare) {

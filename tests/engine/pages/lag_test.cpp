@@ -93,6 +93,22 @@ TEST_CASE("so is what it frees at once after that", "[engine][pages]") {
   CHECK(rig.makes(400 * kMiB) == 0);
 }
 
+TEST_CASE("what a stream frees that is used once is marked before anybody looks",
+          "[engine][pages]") {
+  LagRig rig;
+  const Stream once = rig.stream();
+  void* const block = rig.allocator.allocate(256 * kMiB, once);
+  rig.touch(once, block);
+  void* const kept = rig.allocator.allocate(kMiB, once);
+  rig.allocator.free(block);
+  for (int i = 0; i < 25; ++i) {  // the stream is never idle
+    rig.sim().advanceHost(kLag / 20);
+    rig.touch(once, kept);
+  }
+  CHECK(rig.makes(200 * kMiB) == 0);
+  rig.allocator.free(kept);
+}
+
 TEST_CASE("a stream at which nobody looks is not asked where it is", "[engine][pages]") {
   LagRig rig;
   const std::uint64_t recorded = countOf(rig.sim(), Call::kRecordEvent);
