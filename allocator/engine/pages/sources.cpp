@@ -93,8 +93,9 @@ std::size_t Sources::movableInCapture() const {
 // back, and larger ones are made of them: fewer to move from then on.
 void Sources::giveBackSmall() {
   constexpr std::uint32_t kPart = 4;
-  const bool moves = request_.recording == nullptr && heap_.pool().isDefault();
-  if (!moves || !ground_.cost.muchOverdrawn()) return;
+  const bool counts = ground_.core.options.recycle != Recycle::kEager &&
+                      request_.recording == nullptr && heap_.pool().isDefault();
+  if (!counts || !ground_.cost.muchOverdrawn()) return;
   std::uint32_t large = 0;
   for (const Gap& gap : reserved_.gaps)
     large = std::max(large, newPageUnits(ground_, request_, gap, false));

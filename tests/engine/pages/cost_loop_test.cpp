@@ -53,24 +53,39 @@ TEST_CASE("fewer calls come first where much is overdrawn, until it is earned", 
 }
 
 // One stream has many small tensors, then another a large one of all their memory, over and over.
-TEST_CASE("streams that pass memory on come to need few calls for it", "[engine][pages]") {
-  constexpr std::size_t kTensors = 40, kEach = 16 * kMiB;
-  SimRig rig("backing:pages,background_thread:false,thread_cache:off", simOf(256 * kGiB));
-  const Stream first = rig.stream(), second = rig.stream();
-  const auto pass = [&](int rounds) {
-    const std::uint64_t before = mappingCalls(rig.sim());
+struct PassingRig : SimRig {
+  static constexpr std::size_t kEach = 16 * kMiB;
+  explicit PassingRig(std::size_t tensors, const std::string& conf = "")
+      : SimRig("backing:pages,background_thread:false,thread_cache:off" + conf, simOf(256 * kGiB)),
+        count(tensors) {}
+  /// The calls that so many rounds take.
+  std::uint64_t pass(int rounds) {
+    const std::uint64_t before = mappingCalls(sim());
     for (int i = 0; i < rounds; ++i) {
-      std::vector<void*> tensors(kTensors);
-      for (void*& tensor : tensors) tensor = rig.allocator.allocate(kEach, first);
-      for (void* tensor : tensors) rig.allocator.free(tensor);
-      rig.allocator.free(rig.allocator.allocate(kTensors * kEach, second));
+      std::vector<void*> tensors(count);
+      for (void*& tensor : tensors) tensor = allocator.allocate(kEach, first);
+      for (void* tensor : tensors) allocator.free(tensor);
+      allocator.free(allocator.allocate(count * kEach, second));
     }
-    return mappingCalls(rig.sim()) - before;
-  };
-  const std::uint64_t at_first = pass(10);
-  pass(50);
-  CHECK(pass(10) < at_first / 4);
-  CHECK(reservedOf(rig.allocator) <= std::int64_t(kTensors * kEach + 64 * kMiB));
+    return mappingCalls(sim()) - before;
+  }
+  const std::size_t count;
+  const Stream first = stream(), second = stream();
+};
+
+TEST_CASE("streams that pass memory on come to need few calls for it", "[engine][pages]") {
+  PassingRig rig(40);
+  const std::uint64_t at_first = rig.pass(10);
+  rig.pass(50);
+  CHECK(rig.pass(10) < at_first / 4);
+  CHECK(reservedOf(rig.allocator) <= std::int64_t(rig.count * PassingRig::kEach + 64 * kMiB));
+  checkAtRest(rig);
+}
+
+TEST_CASE("who recycles at any cost keeps small pages", "[engine][pages]") {
+  PassingRig rig(200, ",recycle:eager");
+  rig.pass(20);
+  CHECK(pagesOf(rig.allocator).returned == 0);
   checkAtRest(rig);
 }
 

@@ -3,7 +3,7 @@
 //
 // What is asked for is left to the C library and to HIP. Only what they answer is looked at: where
 // it is a function of HIP's that has a hook, the answer is the hook. A function that is not known
-// at all is answered with a stub, for it may submit work.
+// at all may submit work: the answer is a stub that notes so and jumps on to it.
 #include <string>
 #include <unordered_map>
 
@@ -43,7 +43,7 @@ bool isHipName(const char* name) noexcept {
 }
 
 // The hook for HIP's function of that name; where it has none, the function itself, if it is known
-// to submit nothing, else a stub for it.
+// to submit nothing, else a stub that notes its work and jumps on to it.
 void* hookFor(void* function, const std::string& name) {
   const auto found = hookTable().find(name);
   if (found != hookTable().end()) return found->second;
