@@ -149,10 +149,6 @@ Block* afterResetGraphs(Engine& engine, Heap& heap, const Request& request) {
 // A stream that was destroyed cannot be asked. Its work is complete when the whole device is idle.
 Block* afterTheDevice(Engine& engine, Heap& heap, const Request& request) {
   const MutexLock lock(engine.waiting_mutex);
-  if (!request.pool->onPages()) {
-    if (Block* block = afterMakingRoom(engine, heap, request)) return block;
-    if (Block* block = loanWhenIdle(engine, heap, request)) return block;
-  }
   engine.waits.fetch_add(1, std::memory_order_relaxed);
   if (!engine.progress.completeAll(engine.heaps.all())) return nullptr;
   return firstOf(kWhatThereIsNow, engine, heap, request);

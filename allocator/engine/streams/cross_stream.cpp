@@ -175,10 +175,8 @@ static Block* lendable(Heap& owner, const Heap& heap, const Request& request, Ep
   return lends ? bestFree(owner, request, epochs) : nullptr;
 }
 
-// Takes a block that queued work may still use once `make_safe` has seen to it that this request's
-// stream comes after that work. Nothing is taken, and counted, before that is so.
-template <class MakeSafe>
-static Block* loan(Engine& engine, Heap& heap, const Request& request, MakeSafe make_safe) {
+// Nothing is taken, and counted, before it is safe.
+Block* loanInOrder(Engine& engine, Heap& heap, const Request& request) {
   if (!engine.options.reusesAcrossStreams()) return nullptr;
   for (Heap* owner : engine.heaps.all()) {
     EpochMark until;
@@ -187,26 +185,13 @@ static Block* loan(Engine& engine, Heap& heap, const Request& request, MakeSafe 
       if (lendable(*owner, heap, request, {}) == nullptr) continue;
       until = owner->endedEpoch();  // what is freed from now on does not count
     }
-    if (!make_safe(owner->stream())) continue;
+    if (!engine.progress.orderAfter(request.stream, owner->stream())) continue;
     const MutexLock lock(owner->mutex());
     const Epochs before = Epochs::upTo(owner->completion().stampOf(until));
     Block* const free = lendable(*owner, heap, request, before);
     if (free != nullptr) return owner->allocateFrom(*free, request);
   }
   return nullptr;
-}
-
-Block* loanInOrder(Engine& engine, Heap& heap, const Request& request) {
-  return loan(engine, heap, request,
-              [&](Stream owner) { return engine.progress.orderAfter(request.stream, owner); });
-}
-
-Block* loanWhenIdle(Engine& engine, Heap& heap, const Request& request) {
-  return loan(engine, heap, request, [&](Stream) {
-    const RelaxedCaptureMode relaxed(engine.device);
-    engine.waits.fetch_add(1, std::memory_order_relaxed);
-    return engine.device.synchronizeDevice().ok();
-  });
 }
 
 // ---- Pools that lend ----------------------------------------------------------------------------

@@ -36,9 +36,6 @@ Block* takeComplete(Engine& engine, Heap& heap, const Request& request, Extent e
 /// A loan that queued work may still use: the request's stream is ordered after it on the device.
 /// Not out of a pool that is captured into.
 Block* loanInOrder(Engine& engine, Heap& heap, const Request& request);
-/// The same once the host has waited for the whole device, for streams that were destroyed and
-/// cannot be asked.
-Block* loanWhenIdle(Engine& engine, Heap& heap, const Request& request);
 /// What lies free in a pool that lends, rather than be out of memory: a block as it is, as a loan,
 /// or wholly free pages. Never what a graph may write to.
 Block* takeFromLenders(Engine& engine, Heap& heap, const Request& request);
