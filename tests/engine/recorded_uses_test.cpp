@@ -97,26 +97,6 @@ TEST_CASE("work that does not end is asked about ever less often", "[engine]") {
   CHECK(hitsUntilFreed() <= 2);
 }
 
-TEST_CASE("frees between two polls share one event a stream", "[engine]") {
-  SimRig rig("poll_interval:1024");
-  const Stream own = rig.stream(), a = rig.stream(), b = rig.stream();
-  std::vector<void*> blocks;
-  for (int i = 0; i < 100; ++i) {
-    blocks.push_back(rig.allocator.allocate(kKiB, own));
-    rig.allocator.recordStream(blocks.back(), a);
-    rig.allocator.recordStream(blocks.back(), b);
-    rig.read(a, blocks.back());
-    rig.read(b, blocks.back());
-  }
-  for (void* block : blocks) rig.allocator.free(block);
-  CHECK(countOf(rig.sim(), Call::kCreateEvent) == 2);
-  rig.sim().synchronizeDevice().orThrow();
-  const std::uint64_t queries = countOf(rig.sim(), Call::kQueryEvent);
-  rig.allocator.emptyCache();
-  CHECK(countOf(rig.sim(), Call::kQueryEvent) == queries + 2);
-  CHECK(reservedOf(rig.allocator) == 0);
-}
-
 TEST_CASE("events are used again", "[engine]") {
   SimRig rig("poll_interval:1");
   const Stream own = rig.stream(), user = rig.stream();

@@ -38,60 +38,41 @@ void PendingFrees::attach(Uses uses, bool last_resort) noexcept {
     streams_.ask(
         one.front().stream, [&] { attachToPresent(one, last_resort); },
         [&](const SharedStreamEnd& end) {
-          if (end != nullptr) attachToEnd(one, end);
+          one.front().event = end;
+          if (end != nullptr) enqueue(one, stuck_);
         });
   }
 }
 
 // Where the device does not say whether a capture takes what is recorded, one may. At the last
 // resort a stream that does not tell is asked no more, and an event that cannot be had is not hoped
-// for.
+// for. A capture may have begun since the stream was asked. Then the event may be the capture's,
+// which asking it would break.
 void PendingFrees::attachToPresent(Uses& one, bool last_resort) noexcept {
-  const Result<CaptureInfo> info = device_.captureInfo(one.front().stream);
-  const bool captured = info && info.value().status != CaptureStatus::kNone;
-  if (info && !captured && record(one)) return;
-  const bool dead = !info && info.error().kind == ErrorKind::kInvalidHandle;
-  const MutexLock lock(mutex_);
-  moveAll(one, dead || (last_resort && !captured) ? stuck_ : put_off_);
-}
-
-// Records the newest fence after the free and hangs the block on it. A capture may have begun since
-// the stream was asked. Then the event may be the capture's, which asking it would break, and all
-// that hangs on it is put off. False when no event could be recorded.
-bool PendingFrees::record(Uses& one) noexcept {
   const Stream stream = one.front().stream;
-  const MutexLock lock(mutex_);
-  Fences* const fences = fencesFor(stream, nullptr);
-  if (fences == nullptr) return false;
-  Fence& fence = fences->back();
-  const bool recorded = device_.recordEvent(*fence.event, stream).ok();
-  if (recorded) moveAll(one, fence.blocks);
-  if (recorded && !streams_.answersNow(stream)) moveAll(fence.blocks, put_off_);
-  if (fence.blocks.empty()) fences->pop_back();
-  return recorded;
-}
-
-// The end's event stays as it is; a stream with that handle that is met later has fences of its own
-// behind it.
-void PendingFrees::attachToEnd(Uses& one, const SharedStreamEnd& end) noexcept {
-  const MutexLock lock(mutex_);
-  Fences* const fences = fencesFor(one.front().stream, end);
-  moveAll(one, fences ? fences->back().blocks : stuck_);
-}
-
-// The stream's, of which the newest is one of that end, or, where that is null, an open one. Null
-// when it cannot be had.
-PendingFrees::Fences* PendingFrees::fencesFor(Stream stream, const SharedStreamEnd& end) noexcept {
-  try {
-    Fences& fences = queues_[stream];
-    if (!fences.empty() && (end ? fences.back().event == end : fences.back().open)) return &fences;
-    const Result<SharedEvent> event = end ? Result<SharedEvent>(end) : events_.take();
-    if (!event) return nullptr;
-    fences.push_back({event.value(), {}, end == nullptr});
-    return &fences;
-  } catch (const std::bad_alloc&) {
-    return nullptr;
+  const Result<CaptureInfo> info = device_.captureInfo(stream);
+  const bool captured = info && info.value().status != CaptureStatus::kNone;
+  bool recorded = false;
+  if (info && !captured) {
+    const Result<SharedEvent> event = events_.take();
+    recorded = event && device_.recordEvent(*event.value(), stream).ok();
+    if (recorded && streams_.answersNow(stream)) one.front().event = event.value();
   }
+  const bool dead = !info && info.error().kind == ErrorKind::kInvalidHandle;
+  const bool hopeless = dead || (last_resort && !captured && !recorded);
+  enqueue(one, hopeless ? stuck_ : put_off_);
+}
+
+// Where its event is among its stream's; otherwise, or where the host is short of memory, there.
+void PendingFrees::enqueue(Uses& one, Uses& otherwise) noexcept {
+  const MutexLock lock(mutex_);
+  Uses* queue = &otherwise;
+  try {
+    if (one.front().event != nullptr) queue = &queues_[one.front().stream];
+  } catch (const std::bad_alloc&) {
+    one.front().event = nullptr;
+  }
+  moveAll(one, *queue);
 }
 
 void PendingFrees::attachPutOff(bool last_resort) noexcept {
@@ -111,18 +92,19 @@ void PendingFrees::release(const Pending& pending) noexcept {
   release_(pending);
 }
 
-// The blocks of the oldest fence are ready, or, where it was recorded in vain, get another.
-void PendingFrees::leave(Fences& fences, EventPool::Answer answer, Uses& reached) noexcept {
-  moveAll(fences.front().blocks, answer == EventPool::Answer::kReached ? reached : put_off_);
-  fences.pop_front();
+// The oldest use is over, or, where its event was recorded in vain, gets another.
+void PendingFrees::leave(Uses& queue, EventPool::Answer answer, Uses& reached) noexcept {
+  const bool over = answer == EventPool::Answer::kReached;
+  if (!over) queue.front().event = nullptr;
+  Uses& to = over ? reached : put_off_;
+  to.splice(to.end(), queue, queue.begin());
 }
 
-void PendingFrees::collect(Fences& fences, Uses& reached) noexcept {
-  if (!fences.empty()) fences.back().open = false;
-  while (!fences.empty()) {
-    const EventPool::Answer answer = events_.ask(*fences.front().event);
+void PendingFrees::collect(Uses& queue, Uses& reached) noexcept {
+  while (!queue.empty()) {
+    const EventPool::Answer answer = events_.ask(*queue.front().event);
     if (answer == EventPool::Answer::kNotYet) return;
-    leave(fences, answer, reached);
+    leave(queue, answer, reached);
   }
 }
 
@@ -136,7 +118,7 @@ bool PendingFrees::poll() noexcept {
   {
     Uses reached;  // they end when the lock is given up
     const MutexLock lock(mutex_);
-    for (auto& [stream, fences] : queues_) collect(fences, reached);
+    for (auto& [stream, queue] : queues_) collect(queue, reached);
     std::erase_if(queues_, [](const auto& queue) { return queue.second.empty(); });
   }
   const bool any = released_ != before;
@@ -154,30 +136,29 @@ bool PendingFrees::wait() noexcept {
   const std::uint64_t before = released_;
   for (int times = 0; times < 2 && released_ == before; ++times) {
     attachPutOff(true);
-    waitForFences(before);
+    waitForEvents(before);
     if (released_ == before) waitForDevice();
   }
   return released_ != before;
 }
 
 // The oldest event of the first stream, in the order of handles, for which anything waits; null
-// when there is none. Nobody records it again while it is waited for.
-SharedEvent PendingFrees::closeOldest(Stream& from) noexcept {
+// when there is none.
+SharedEvent PendingFrees::oldest(Stream& from) noexcept {
   const MutexLock lock(mutex_);
   auto it = queues_.lower_bound(from);
   while (it != queues_.end() && it->second.empty()) ++it;
   if (it == queues_.end()) return nullptr;
   from = it->first;
-  it->second.back().open = false;
   return it->second.front().event;
 }
 
 // Until a block is released. Others may attach and poll meanwhile. A stream whose event cannot be
 // waited for is passed over.
-void PendingFrees::waitForFences(std::uint64_t released_before) noexcept {
+void PendingFrees::waitForEvents(std::uint64_t released_before) noexcept {
   Stream from{};
   while (released_ == released_before) {
-    const SharedEvent event = closeOldest(from);
+    const SharedEvent event = oldest(from);
     if (event == nullptr) return;
     const EventPool::Answer answer = events_.waitFor(*event);
     if (answer == EventPool::Answer::kNotYet) {

@@ -1,26 +1,20 @@
 // Blocks that the program has freed while work of other streams may still use them.
 //
-// For each such stream there is a queue of fences. A fence is an event, recorded after the frees
-// that hang on it, and the blocks of those frees. Frees between two polls share one fence: its
-// event is recorded again for each, which only ever moves it later. A poll closes the newest fence
-// and asks the oldest, in order, until one is not complete. A block leaves when its last fence is.
+// For each such stream an event is recorded at the free, and the block leaves when all of them are
+// complete. Events of one stream are complete in their order: so a poll asks the oldest of each
+// stream in which something waits, until one is not.
 //
 // Nothing is recorded on a stream that is being captured: the event would become part of the graph.
-// Such a block is put off, and gets its fence at a poll after the capture; so does one whose event
-// could not be had. As a capture may begin between any two calls, the stream is asked again after
-// each record, and an event that a capture has got all the same puts off what hangs on it. For a
-// stream that is gone (known_streams.hpp) the fence is its end.
-//
-// A program may have had any number of streams: a poll asks only the queues in which something
-// waits, and drops those that it finds empty.
+// Such a block is put off, and gets its event at a poll after the capture; so does one whose event
+// could not be had. For a stream that is gone (known_streams.hpp) the event is its end.
 //
 // A block that is added takes host memory for all that it waits for; polling and waiting take none.
 // Where there is none it is among the unknown ones, which wait for the whole device, as one does
 // for a stream that was destroyed without notice.
 //
-// Locks: mutex_ guards everything. Events are recorded and queried under it, so that nothing is
-// attached to an event before it is recorded, but never waited for. No heap's lock is held
-// meanwhile. It comes after those of known streams. Blocks are released outside of it.
+// Locks: mutex_ guards everything. Events are asked under it, but never recorded or waited for. No
+// heap's lock is held meanwhile. It comes after those of known streams. Blocks are released outside
+// of it.
 #pragma once
 
 #include <algorithm>
@@ -107,32 +101,23 @@ class PendingFrees {
   struct Use {
     Stream stream;
     std::shared_ptr<Waiting> block;
+    SharedEvent event{};  ///< behind that use; null while it is put off, or stuck
   };
   /// Uses go from one list to another as they are, which takes no host memory. None ends under a
   /// lock.
   using Uses = std::list<Use>;
-  struct Fence {
-    SharedEvent event;  ///< the fence's own, or the end of a stream that is gone
-    Uses blocks;
-    bool open;  ///< takes further frees
-  };
-  /// Of one stream, oldest first; only the newest may be open.
-  using Fences = std::list<Fence>;
 
   void attach(Uses uses, bool last_resort) noexcept;
-  // Of these three, `one` is a single use, which goes to another list; where record() fails it
-  // stays.
+  // `one` is a single use, which goes to another list.
   void attachToPresent(Uses& one, bool last_resort) noexcept;
-  bool record(Uses& one) noexcept;
-  void attachToEnd(Uses& one, const SharedStreamEnd& end) noexcept;
-  Fences* fencesFor(Stream stream, const SharedStreamEnd& end) noexcept CISTERN_REQUIRES(mutex_);
+  void enqueue(Uses& one, Uses& otherwise) noexcept;
   void attachPutOff(bool last_resort) noexcept;
   void release(const Pending& pending) noexcept;
-  void collect(Fences& fences, Uses& reached) noexcept CISTERN_REQUIRES(mutex_);
-  void leave(Fences& fences, EventPool::Answer answer, Uses& reached) noexcept
+  void collect(Uses& queue, Uses& reached) noexcept CISTERN_REQUIRES(mutex_);
+  void leave(Uses& queue, EventPool::Answer answer, Uses& reached) noexcept
       CISTERN_REQUIRES(mutex_);
-  SharedEvent closeOldest(Stream& from) noexcept;
-  void waitForFences(std::uint64_t released_before) noexcept;
+  SharedEvent oldest(Stream& from) noexcept;
+  void waitForEvents(std::uint64_t released_before) noexcept;
   void waitForDevice() noexcept;
 
   Device& device_;
@@ -146,8 +131,8 @@ class PendingFrees {
   static constexpr unsigned kPollsInVain = 16, kMostBackoff = 6;
   std::atomic<unsigned> polls_in_vain_{0};
   Mutex mutex_;
-  /// Where something waits, or did when it was polled last.
-  std::map<Stream, Fences> queues_ CISTERN_GUARDED_BY(mutex_);
+  /// Where something waits, or did when it was polled last: the oldest first.
+  std::map<Stream, Uses> queues_ CISTERN_GUARDED_BY(mutex_);
   Uses put_off_ CISTERN_GUARDED_BY(mutex_);
   Uses stuck_ CISTERN_GUARDED_BY(mutex_);             ///< no event could be recorded for them
   PendingBlocks unknown_ CISTERN_GUARDED_BY(mutex_);  ///< nor is it known on which streams
