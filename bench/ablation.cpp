@@ -59,7 +59,6 @@ constexpr std::array kRows{
     Without{"epochs by the page", Mechanism::kPageEpochs},
     Without{"several events under way", Mechanism::kSeveralMarks},
     Without{"events at frees", Mechanism::kMarksAtFrees},
-    Without{"a 32nd of the lag between events", Mechanism::kTimeToMark},
     Without{"progress noted before mappings are unmapped", Mechanism::kEarlyRefresh},
     Without{"misses help the background thread", Mechanism::kHelpBehind},
     Without{"stale mappings are unmapped", Mechanism::kUnmapLater},

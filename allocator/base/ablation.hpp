@@ -37,7 +37,6 @@ enum class Mechanism : unsigned {
   kPageEpochs,
   kSeveralMarks,
   kMarksAtFrees,
-  kTimeToMark,
   kEarlyRefresh,
   kHelpBehind,
   kUnmapLater,

@@ -111,25 +111,16 @@ class Completion {
   bool isAsked() const { return busy_ || under_way_ != 0; }
   /// The event of the oldest mark; null when none is under way.
   SharedEvent oldest() const { return marks_[0].event; }
-  /// That event has answered, at this moment of the host's clock: the mark is gone.
-  void passOldest(Answer answer, std::uint64_t now) noexcept {
+  /// That event has answered: the mark is gone.
+  void passOldest(Answer answer) noexcept {
     const Mark oldest = std::exchange(marks_[0], {});
     if (answer == Answer::kReached) completed_ = std::max(completed_, oldest.epoch);
-    if (answer == Answer::kReached) took_ = now - oldest.at;
     if (answer == Answer::kInVain) freed_ = true;  // the next covers it too
     std::rotate(marks_.begin(), marks_.begin() + 1, marks_.begin() + under_way_--);
   }
   /// Whether there may be one mark more.
   bool hasRoom() const {
-    const std::size_t most = without(Mechanism::kSeveralMarks) ? 1 : kMostMarks;
-    return under_way_ < most;
-  }
-  /// The same where nobody is waiting for it: the device is not asked for what is nearly the same.
-  bool isTimeToMark(std::uint64_t now) const {
-    constexpr std::uint64_t kPart = 32;
-    if (under_way_ == 0) return true;
-    const bool soon = now - marks_[under_way_ - 1u].at < took_ / kPart;
-    return hasRoom() && (!soon || without(Mechanism::kTimeToMark));
+    return under_way_ < (without(Mechanism::kSeveralMarks) ? 1 : kMostMarks);
   }
   /// What was freed by now is about to be marked. True if no other mark is under way.
   bool beginMark() noexcept {
@@ -139,13 +130,12 @@ class Completion {
   }
   /// It was, up to the epoch `until`, or could not be. `again`: in place of the youngest. What
   /// epochs were before they were renumbered is marked anew.
-  void endMark(Answer answer, EpochMark until, bool again, SharedEvent event,
-               std::uint64_t now) noexcept {
+  void endMark(Answer answer, EpochMark until, bool again, SharedEvent event) noexcept {
     if (answer == Answer::kReached) noteComplete(until);
     if (answer == Answer::kInVain) freed_ = true;  // the next covers it too
     if (answer == Answer::kNotYet && until.generation == generation_) {
       under_way_ = std::uint8_t(under_way_ + !again);
-      marks_[under_way_ - 1u] = {std::move(event), until.epoch, now};
+      marks_[under_way_ - 1u] = {std::move(event), until.epoch};
     }
     busy_ = false;
   }
@@ -197,7 +187,6 @@ class Completion {
   struct Mark {
     SharedEvent event;
     std::uint32_t epoch = 0;  ///< the last that it marks
-    std::uint64_t at = 0;     ///< when it was recorded: nanoseconds of the host's clock
   };
   static constexpr std::size_t kMostMarks = 16;
   /// Three times all that the heap has.
@@ -212,7 +201,6 @@ class Completion {
   std::uint8_t under_way_ = 0;   ///< so many marks, the oldest first
   std::uint8_t free_marks_ = 0;  ///< so many more are worth one at a free: others look for memory
   EpochMark before_recording_;
-  std::uint64_t took_ = 0;         ///< nanoseconds until the last that was passed was seen to be
   std::uint64_t freed_bytes_ = 0;  ///< since the last mark
   std::array<Mark, kMostMarks> marks_{};
 };

@@ -69,7 +69,7 @@ bool UnmapLater::isDrained(const Drain& drain, bool& any) {
 }
 
 void UnmapLater::drainLater(Heap& heap) {
-  ground_.core.progress.markNow(heap);
+  ground_.core.progress.refresh(heap);
   const MutexLock lock(heap.mutex());
   std::erase_if(drains_, [&](const Drain& drain) { return drain.heap == &heap; });
   EpochMark until = heap.completion().now();

@@ -42,38 +42,31 @@ SharedEvent StreamProgress::mark(Stream stream) noexcept {
   return streams_.answersNow(stream) && changes_ == changes ? event.value() : nullptr;
 }
 
-void StreamProgress::look(Heap& heap, Look how, Note note) noexcept {
+void StreamProgress::look(Heap& heap, bool may_mark, Note note) noexcept {
   {
     const MutexLock lock(heap.mutex());
     if (note != nullptr) (heap.completion().*note)();
-    if (!heap.completion().beginLook(mayMark(heap, how))) return;
+    if (!heap.completion().beginLook(mayMark(heap, may_mark))) return;
   }
   const RelaxedCaptureMode relaxed(device_);
   while (passOldest(heap)) {
   }
-  const std::uint64_t passed = device_.hostNanoseconds();
   bool again = false, first = false;
   EpochMark until;
   {
     const MutexLock lock(heap.mutex());
-    const Completion& known = heap.completion();
-    again = !known.hasRoom();
-    const bool may = how == Look::kNow || known.isTimeToMark(passed);
-    if (!mayMark(heap, how) || !may) return heap.completion().endLook();
+    if (!mayMark(heap, may_mark)) return heap.completion().endLook();
+    again = !heap.completion().hasRoom();
     first = heap.completion().beginMark();
     until = heap.endedEpoch();
   }
   SharedEvent event;
   const Answer answer = streams_.ask(
       heap.stream(),
-      [&] {
-        const bool by_event = how == Look::kEvents;
-        return by_event ? Answer::kInVain : askOrMark(heap.stream(), first, event);
-      },
+      [&] { return may_mark ? askOrMark(heap.stream(), first, event) : Answer::kInVain; },
       [](const SharedStreamEnd& end) { return end ? Answer::kInVain : Answer::kReached; });
-  const std::uint64_t now = device_.hostNanoseconds();
   const MutexLock lock(heap.mutex());
-  heap.completion().endMark(answer, until, again, std::move(event), now);
+  heap.completion().endMark(answer, until, again, std::move(event));
 }
 
 // False where nothing more is to be learnt. Nobody else changes the marks meanwhile, but epochs may
@@ -87,18 +80,17 @@ bool StreamProgress::passOldest(Heap& heap) noexcept {
   if (event == nullptr) return false;
   const Answer answer = events_.ask(*event);
   if (answer == Answer::kNotYet) return false;
-  const std::uint64_t now = device_.hostNanoseconds();
   const MutexLock lock(heap.mutex());
-  heap.completion().passOldest(answer, now);
+  heap.completion().passOldest(answer);
   return true;
 }
 
 // What a stream says, or the end of one that is gone, is nothing of what a capture frees: the
 // stream of a conditional body is idle, with nothing run, as soon as the body is recorded. An event
 // from before the capture marks what was freed then.
-bool StreamProgress::mayMark(Heap& heap, Look how) {
+bool StreamProgress::mayMark(Heap& heap, bool may_mark) {
   const Completion& known = heap.completion();
-  return known.anyUnmarked() && known.recorded() == 0 && (how != Look::kEvents || heap.gone());
+  return known.anyUnmarked() && known.recorded() == 0 && (may_mark || heap.gone());
 }
 
 // Whether nothing is queued; else an event is under way, or could not be had.

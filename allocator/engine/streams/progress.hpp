@@ -25,20 +25,18 @@ class StreamProgress {
   /// Whether the stream is known to have no work queued.
   bool idle(Stream stream);
   /// Learns how far the heap's stream has come, by the events that are under way, and records
-  /// another if something was freed since the last; but not too many in the time that one takes.
-  /// Where none is under way the stream itself may be idle. One thread at a time; others pass.
-  void refresh(Heap& heap) { look(heap, Look::kInTime); }
+  /// another if something was freed since the last; where there is no room for one more, the
+  /// youngest is recorded again. Where none is under way the stream itself may be idle. One thread
+  /// at a time; others pass.
+  void refresh(Heap& heap) { look(heap, true); }
   /// The same for a heap that looks for memory in this one. For a while what is freed here is then
   /// marked at once where it is much (Completion::wantsMark), and not only at the next look.
-  void seek(Heap& heap) { look(heap, Look::kInTime, &Completion::noteSought); }
+  void seek(Heap& heap) { look(heap, true, &Completion::noteSought); }
   /// That mark, at a free.
-  void markFreed(Heap& heap) noexcept { look(heap, Look::kNow, &Completion::noteMarkAtFree); }
+  void markFreed(Heap& heap) noexcept { look(heap, true, &Completion::noteMarkAtFree); }
   /// The same as refresh() as far as events that are under way tell; no call on the stream itself,
   /// which its owner may be destroying at this moment. For threads that are not the program's.
-  void refreshByEvent(Heap& heap) { look(heap, Look::kEvents); }
-  /// Marks all that was freed by now, however soon after the last mark; where there is no room for
-  /// one more, the youngest that is under way marks more.
-  void markNow(Heap& heap) { look(heap, Look::kNow); }
+  void refreshByEvent(Heap& heap) { look(heap, false); }
   /// Orders what is queued on `later` from now on after all that is queued on `earlier`, on the
   /// device. False when that cannot be had, as where `later` is gone.
   bool orderAfter(Stream later, Stream earlier);
@@ -55,13 +53,11 @@ class StreamProgress {
 
  private:
   using Answer = EventPool::Answer;
-  /// What a look may do: ask events; also ask the stream and mark it; also at any moment.
-  enum class Look : std::uint8_t { kEvents, kInTime, kNow };
   /// What is noted first.
   using Note = void (Completion::*)() noexcept;
-  void look(Heap& heap, Look how, Note note = nullptr) noexcept;
+  void look(Heap& heap, bool may_mark, Note note = nullptr) noexcept;
   bool passOldest(Heap& heap) noexcept;
-  static bool mayMark(Heap& heap, Look how) CISTERN_REQUIRES(heap.mutex());
+  static bool mayMark(Heap& heap, bool may_mark) CISTERN_REQUIRES(heap.mutex());
   // Pre, of these three: the stream is present, and stays so meanwhile.
   bool ask(Stream stream) noexcept;
   Answer askOrMark(Stream stream, bool first, SharedEvent& event) noexcept;

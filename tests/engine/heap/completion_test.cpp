@@ -9,19 +9,19 @@ namespace {
 using MarkAnswer = Completion::Answer;
 
 /// Something is freed, and marked; the epoch that the mark ends.
-EpochMark marked(Completion& known, std::uint64_t at) {
+EpochMark marked(Completion& known) {
   known.noteFreed();
   REQUIRE(known.beginLook(true));
   (void)known.beginMark();
   const EpochMark until = known.endEpoch();
-  known.endMark(MarkAnswer::kNotYet, until, false, nullptr, at);
+  known.endMark(MarkAnswer::kNotYet, until, false, nullptr);
   known.audit();
   return until;
 }
 
-void pass(Completion& known, MarkAnswer answer, std::uint64_t at) {
+void pass(Completion& known, MarkAnswer answer) {
   REQUIRE(known.beginLook(false));
-  known.passOldest(answer, at);
+  known.passOldest(answer);
   known.endLook();
   known.audit();
 }
@@ -30,13 +30,13 @@ void pass(Completion& known, MarkAnswer answer, std::uint64_t at) {
 
 TEST_CASE("marks are passed in order, and each says what was freed before it", "[engine][part]") {
   Completion known(1);
-  const EpochMark first = marked(known, 10), second = marked(known, 20);
+  const EpochMark first = marked(known), second = marked(known);
   CHECK_FALSE(known.complete(first));
-  pass(known, MarkAnswer::kReached, 30);
+  pass(known, MarkAnswer::kReached);
   CHECK(known.complete(first));
   CHECK_FALSE(known.complete(second));
   CHECK(known.anyUnknown());
-  pass(known, MarkAnswer::kReached, 40);
+  pass(known, MarkAnswer::kReached);
   CHECK(known.complete(second));
   CHECK_FALSE(known.anyUnknown());
   CHECK_FALSE(known.complete(known.now()));
@@ -44,13 +44,13 @@ TEST_CASE("marks are passed in order, and each says what was freed before it", "
 
 TEST_CASE("what was marked in vain is complete with the next mark", "[engine][part]") {
   Completion known(1);
-  const EpochMark lost = marked(known, 10);
-  pass(known, MarkAnswer::kInVain, 20);
+  const EpochMark lost = marked(known);
+  pass(known, MarkAnswer::kInVain);
   CHECK_FALSE(known.complete(lost));
   CHECK(known.anyUnmarked());
-  (void)marked(known, 30);
+  (void)marked(known);
   CHECK_FALSE(known.anyUnmarked());
-  pass(known, MarkAnswer::kReached, 40);
+  pass(known, MarkAnswer::kReached);
   CHECK(known.complete(lost));
 }
 
@@ -63,7 +63,7 @@ TEST_CASE("one thread looks at a time, and only where there is something to ask 
   CHECK_FALSE(known.beginLook(true));
   known.endLook();
   CHECK_FALSE(known.isAsked());
-  (void)marked(known, 10);
+  (void)marked(known);
   CHECK(known.beginLook(false));  // there is a mark to ask
 }
 

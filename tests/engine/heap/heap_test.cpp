@@ -27,7 +27,7 @@ TEST_CASE("epochs that run out of numbers are counted anew, and mark nothing", "
   known.noteComplete(heap.endedEpoch());
   heap.release(*blocks[3], 0);
   CHECK(known.beginMark());
-  known.endMark(Answer::kNotYet, heap.endedEpoch(), false, nullptr, 0);
+  known.endMark(Answer::kNotYet, heap.endedEpoch(), false, nullptr);
   CHECK(heap.endedEpoch().epoch == UINT32_MAX - 1);
   heap.release(*blocks[5], 0);
   CHECK(known.ranOut());
@@ -36,7 +36,7 @@ TEST_CASE("epochs that run out of numbers are counted anew, and mark nothing", "
   const std::uint32_t ended = heap.endedEpoch().epoch;
   heap.audit();
   CHECK(known.isAsked());
-  known.passOldest(Answer::kReached, 0);
+  known.passOldest(Answer::kReached);
   CHECK(blocks[1]->epoch <= known.completed());
   CHECK(blocks[3]->epoch > known.completed());
   CHECK(blocks[5]->epoch > known.completed());
