@@ -5,45 +5,40 @@
 #include "allocator/base/check.hpp"
 
 namespace cistern::pages {
+namespace {
 
-MappingTable::~MappingTable() {
-  for (PhysicalPage* page : pages_) {
-    for (const Mapping* mapping : page->mappings) delete mapping;
-    delete page;
-  }
+// Among its page's mappings.
+auto placeOf(const Mapping& mapping) {
+  return std::ranges::find(mapping.page->mappings, &mapping, &std::unique_ptr<Mapping>::get);
 }
 
+}  // namespace
+
 PhysicalPage& MappingTable::addPage(Page handle, std::uint32_t units) {
-  if (pages_.size() == pages_.capacity()) pages_.reserve(2 * pages_.size() + 16);
-  PhysicalPage& page = *new PhysicalPage;
+  PhysicalPage& page = *pages_.emplace_back(std::make_unique<PhysicalPage>());
   page.handle = handle;
   page.units = units;
-  page.index = pages_.size();
-  pages_.push_back(&page);
+  page.index = pages_.size() - 1;
   bytes_ += page.bytes();
   return page;
 }
 
 void MappingTable::removePage(PhysicalPage& page) noexcept {
   CISTERN_CHECK(page.mappings.empty() && page.current == nullptr);
-  takeSpare(page);
+  setSpare(page, false);
   bytes_ -= page.bytes();
-  pages_.back()->index = page.index;
-  pages_[page.index] = pages_.back();
+  const std::size_t index = page.index;
+  pages_.back()->index = index;
+  std::swap(pages_[index], pages_.back());
   pages_.pop_back();
-  delete &page;
 }
 
 Mapping& MappingTable::addMapping(PhysicalPage& page, PageRange& range, std::uint32_t unit) {
-  if (page.mappings.size() == page.mappings.capacity())
-    page.mappings.reserve(2 * page.mappings.size() + 1);
-  Mapping& mapping = *new Mapping;
-  page.mappings.push_back(&mapping);
+  Mapping& mapping = *page.mappings.emplace_back(std::make_unique<Mapping>());
   mapping.page = &page;
   mapping.range = &range;
   mapping.unit = unit;
-  mapping.end_unit = (unit + page.units) & 0x3fffffffu;
-  mapping.is_home = page.mappings.size() == 1;
+  mapping.end_unit = (unit + page.units) & 0x7fffffffu;
   for (std::uint32_t u = unit; u < mapping.endUnit(); ++u) {
     CISTERN_ASSERT(range.slots[u] == nullptr);
     range.slots[u] = &mapping;
@@ -60,10 +55,9 @@ void MappingTable::removeMapping(Mapping& mapping) noexcept {
   for (std::uint32_t u = mapping.unit; u < mapping.endUnit(); ++u)
     mapping.range->slots[u] = nullptr;
   PhysicalPage& page = *mapping.page;
-  std::erase(page.mappings, &mapping);
-  page.mappings.empty() ? makeSpare(page) : void(page.mappings.front()->is_home = 1);
+  page.mappings.erase(placeOf(mapping));
+  if (page.mappings.empty()) setSpare(page, true);
   --mappings_;
-  delete &mapping;
 }
 
 void MappingTable::makeCurrent(Mapping& mapping) noexcept {
@@ -87,10 +81,7 @@ void MappingTable::tell(MemoryAction action, const Mapping& mapping) noexcept {
 }
 
 void MappingTable::makeHome(Mapping& mapping) noexcept {
-  std::vector<Mapping*>& all = mapping.page->mappings;
-  all.front()->is_home = 0;
-  std::iter_swap(all.begin(), std::ranges::find(all, &mapping));
-  mapping.is_home = 1;
+  std::iter_swap(mapping.page->mappings.begin(), placeOf(mapping));
 }
 
 void MappingTable::pin(Mapping& mapping) noexcept {
@@ -106,20 +97,19 @@ void MappingTable::unpin(Mapping& mapping) noexcept {
   if (mapping.removable()) link(mapping);
 }
 
-void MappingTable::makeSpare(PhysicalPage& page) noexcept {
-  if (page.spare) return;
-  page.spare = true;
-  page.previous_spare = nullptr;
-  page.next_spare = spares_;
-  if (spares_) spares_->previous_spare = &page;
-  spares_ = &page;
+void MappingTable::setSpare(PhysicalPage& page, bool spare) noexcept {
+  spares_ += std::size_t(spare) - std::size_t(page.spare);
+  page.spare = spare;
 }
 
-void MappingTable::takeSpare(PhysicalPage& page) noexcept {
-  if (!page.spare) return;
-  page.spare = false;
-  (page.previous_spare ? page.previous_spare->next_spare : spares_) = page.next_spare;
-  if (page.next_spare) page.next_spare->previous_spare = page.previous_spare;
+// Hardly ever is there any.
+PhysicalPage* MappingTable::findSpare(std::uint32_t most_units) const {
+  if (spares_ == 0) return nullptr;
+  const auto fits = [&](const auto& page) {
+    return page->spare && page->mappings.empty() && page->units <= most_units;
+  };
+  const auto found = std::ranges::find_if(pages_, fits);
+  return found != pages_.end() ? found->get() : nullptr;
 }
 
 PageRange& MappingTable::addRange() {
@@ -158,20 +148,20 @@ void MappingTable::auditPinned(const Mapping& mapping) {
 }
 
 void MappingTable::audit() const {
-  std::size_t mappings = 0, stale = 0, removable = 0, without_mapping = 0;
+  std::size_t mappings = 0, stale = 0, removable = 0, spares = 0;
   std::uint64_t bytes = 0, covered = 0, slots = 0;
-  for (const PhysicalPage* page : pages_) {
+  for (const auto& page : pages_) {
     CISTERN_CHECK(pages_[page->index] == page);
+    CISTERN_CHECK(page->spare ? page->current == nullptr : !page->mappings.empty());
     bytes += page->bytes();
-    without_mapping += page->mappings.empty() ? 1 : 0;
+    spares += page->spare ? 1 : 0;
     bool current_found = page->current == nullptr;
     std::uint32_t pins = 0;
-    for (const Mapping* mapping : page->mappings) {
-      CISTERN_CHECK(mapping->page == page && mapping->units() == page->units);
+    for (const auto& mapping : page->mappings) {
+      CISTERN_CHECK(mapping->page == page.get() && mapping->units() == page->units);
       CISTERN_CHECK(mapping->endUnit() <= mapping->range->units());
       for (std::uint32_t u = mapping->unit; u < mapping->endUnit(); ++u)
-        CISTERN_CHECK(mapping->range->slots[u] == mapping);
-      CISTERN_CHECK(mapping->is_home == (mapping == page->mappings.front()));
+        CISTERN_CHECK(mapping->range->slots[u] == mapping.get());
       current_found |= mapping->isCurrent();
       covered += mapping->units();
       ++mappings;
@@ -189,13 +179,8 @@ void MappingTable::audit() const {
     CISTERN_CHECK(range->bytes == range->units() * kUnit && range->bytes <= range->reserved_bytes);
     for (const Mapping* mapping : range->slots) slots += mapping ? 1 : 0;
   }
-  std::size_t spares = 0;
-  for (const PhysicalPage* page = spares_; page; page = page->next_spare, ++spares) {
-    CISTERN_CHECK(page->spare && page->mappings.empty());
-  }
-  CISTERN_CHECK(spares == without_mapping);
   CISTERN_CHECK(slots == covered && mappings == mappings_ && bytes == bytes_);
-  CISTERN_CHECK(stale == stale_ && stale == removable);
+  CISTERN_CHECK(stale == stale_ && stale == removable && spares == spares_);
 }
 
 }  // namespace cistern::pages

@@ -16,9 +16,6 @@ class MappingTable {
  public:
   /// `log`, if there is one, is told which mappings become current, and cease to be.
   explicit MappingTable(MemoryLog* log = nullptr) : log_(log) {}
-  ~MappingTable();
-  MappingTable(const MappingTable&) = delete;
-  MappingTable& operator=(const MappingTable&) = delete;
 
   /// A page that nothing is mapped to yet. Throws std::bad_alloc, changing nothing.
   PhysicalPage& addPage(Page handle, std::uint32_t units);
@@ -43,16 +40,17 @@ class MappingTable {
   void pin(Mapping& mapping) noexcept;
   void unpin(Mapping& mapping) noexcept;
 
-  /// A page that no mapping shows waits to be used or given back. So do pages whose last mapping
-  /// goes.
-  void makeSpare(PhysicalPage& page) noexcept;
-  void takeSpare(PhysicalPage& page) noexcept;
-  /// The first of the spare pages, linked by next_spare.
-  PhysicalPage* spares() const { return spares_; }
+  /// A spare page has no current mapping, and nobody means to give it one: the device would not
+  /// have it back, or would not unmap it, when a miss was undone. A page whose last mapping goes is
+  /// one.
+  void setSpare(PhysicalPage& page, bool spare) noexcept;
+  std::size_t spares() const { return spares_; }
+  /// A spare page without a mapping, of so many units at most; null for none.
+  PhysicalPage* findSpare(std::uint32_t most_units) const;
 
   PageRange& addRange();
   const std::vector<std::unique_ptr<PageRange>>& ranges() const { return ranges_; }
-  const std::vector<PhysicalPage*>& pages() const { return pages_; }
+  const std::vector<std::unique_ptr<PhysicalPage>>& pages() const { return pages_; }
 
   /// Of the stale mappings that nobody pins.
   Mapping* oldestStale() const { return oldest_; }
@@ -70,9 +68,9 @@ class MappingTable {
   void unlink(Mapping& mapping) noexcept;
 
   MemoryLog* const log_;
-  std::vector<PhysicalPage*> pages_;  ///< in no order
+  std::vector<std::unique_ptr<PhysicalPage>> pages_;  ///< in no order
   std::vector<std::unique_ptr<PageRange>> ranges_;
-  PhysicalPage* spares_ = nullptr;
+  std::size_t spares_ = 0;
   Mapping* oldest_ = nullptr;
   Mapping* youngest_ = nullptr;
   std::size_t stale_ = 0;

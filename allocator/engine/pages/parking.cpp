@@ -1,30 +1,94 @@
 #include "allocator/engine/pages/parking.hpp"
 
-#include <algorithm>
+#include <utility>
 
+#include "allocator/engine/engine.hpp"
 #include "allocator/engine/pages/placing.hpp"
 
 namespace cistern::pages {
+namespace {
 
-// It comes back at home: that mapping must stay until its last use is complete.
-void park(Ground& ground, Mapping& from) noexcept {
-  ground.table.makeStale(from);
-  from.page->mappings.front()->last_use = from.last_use;
-  parkAgain(ground, *from.page);
+/// At most this part of a heap's memory is put aside at a low water.
+constexpr std::uint64_t kPartAside = 16;
+
+bool parks(const Ground& ground, Heap& heap) CISTERN_REQUIRES(heap.mutex()) {
+  return !without(Mechanism::kParking) && ground.recycles() && heap.pool().isDefault() &&
+         heap.completion().recorded() == 0;
 }
 
-void parkAgain(Ground& ground, PhysicalPage& page) noexcept {
+bool hasHomeIn(const Heap& heap, const PhysicalPage& page) {
+  return page.home().accessible && page.home().range->home == &heap;
+}
+
+bool goesAside(const Heap& heap, const PhysicalPage& page) {
+  return page.late && page.mayLeave() && hasHomeIn(heap, page);
+}
+
+// Where late pages are too many to lie aside they are late no longer.
+void forgetLate(const FreePageScan& scan, Heap& heap) CISTERN_REQUIRES(heap.mutex()) {
+  if (without(Mechanism::kParkedMostly)) return;
+  std::uint64_t memory = 0, late = 0;
+  for (SizeKind kind : kSizeKinds) memory += heap.layout(kind).totals().segment_bytes;
+  for (const Mapping* mapping : scan.freeMappings())
+    late += mapping->page->late ? mapping->bytes() : 0;
+  if (late <= memory / kPartAside) return;
+  for (const Mapping* mapping : scan.freeMappings()) mapping->page->late = false;
+}
+
+// Pages leave free memory for their home, or for aside. All leave before the first arrives: what
+// arrives may merge the blocks that others leave.
+void send(Ground& ground, Heap& heap, std::vector<Mapping*>& away, bool parks)
+    CISTERN_REQUIRES(heap.mutex()) {
+  ground.parked.reserve(ground.parked.size() + away.size());
+  takeOut(heap, away);
+  for (Mapping* from : away) {
+    PhysicalPage& page = *from->page;
+    ground.table.makeStale(*from);
+    page.home().last_use = from->last_use;  // it must stay until that is complete
+    if (parks && goesAside(heap, page)) park(ground, page);
+  }
+  for (const Mapping* from : away) {
+    if (from->page->parked) continue;
+    arrive(ground, heap, from->page->home(), from->last_use);
+    ++ground.counters.revived;
+  }
+}
+
+}  // namespace
+
+// The first home is where a low water finds the page. (In other pools graphs come back to where
+// the first of them has found its pages.)
+void sendHome(Ground& ground, Heap& heap) {
+  heap.lowWater().noteReached(heap.busyBytes());
+  bringBack(ground, heap);
+  const FreePageScan scan(heap, ground.scans, Whither::kWithinPool);
+  const bool aside = parks(ground, heap), settles = heap.pool().isDefault();
+  if (aside) forgetLate(scan, heap);
+  std::vector<Mapping*> away;
+  for (Mapping* mapping : scan.freeMappings()) {
+    PhysicalPage& page = *mapping->page;
+    if (settles && !std::exchange(page.settled, true)) ground.table.makeHome(*mapping);
+    const bool leaves = hasHomeIn(heap, page) && !mapping->isHome();
+    if (leaves || (aside && goesAside(heap, page))) away.push_back(mapping);
+  }
+  send(ground, heap, away, aside);
+}
+
+void putAside(Ground& ground, Heap& heap) {
+  if (!parks(ground, heap)) return;
+  const FreePageScan scan(heap, ground.scans, Whither::kWithinPool);
+  std::vector<Mapping*> unused;
+  for (Mapping* mapping : scan.freeMappings()) {
+    if (mapping->isHome() && goesAside(heap, *mapping->page)) unused.push_back(mapping);
+  }
+  send(ground, heap, unused, true);
+}
+
+void park(Ground& ground, PhysicalPage& page) noexcept {
   page.parked = true;
   page.counted_by->pageNotes().putAside();
   ground.parked.push_back(&page);
   ground.counters.parked_bytes += page.bytes();
-}
-
-std::uint64_t bytesAside(const Ground& ground, const Heap& heap) {
-  std::uint64_t bytes = 0;
-  for (const PhysicalPage* page : ground.parked)
-    bytes += page->counted_by == &heap ? page->bytes() : 0;
-  return bytes;
 }
 
 std::uint32_t unpark(Ground& ground, PhysicalPage& page, Heap& heap) noexcept {
@@ -32,37 +96,18 @@ std::uint32_t unpark(Ground& ground, PhysicalPage& page, Heap& heap) noexcept {
   page.parked = false;
   heap.pageNotes().takeFromAside();
   ground.counters.parked_bytes -= page.bytes();
-  return epochOf(heap, page.mappings.front()->last_use);
+  return epochOf(heap, page.home().last_use);
 }
 
-bool bringBack(Ground& ground, Heap& heap, std::uint64_t miss) {
+void bringBack(Ground& ground, Heap& heap) {
   const std::uint32_t aside = heap.pageNotes().aside();
-  if (aside == 0) return false;
-  for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) prepareMoves(heap, kind, aside);
-  const std::vector<PhysicalPage*> all = ground.parked;
-  for (PhysicalPage* page : all) {
+  if (aside == 0) return;
+  prepareMoves(heap, aside);
+  for (PhysicalPage* page : std::vector(ground.parked)) {
     if (page->counted_by != &heap) continue;
-    Mapping& home = *page->mappings.front();
     unpark(ground, *page, heap);
-    page->brought_for = miss;
-    ground.table.makeCurrent(home);
-    ground.count(*page, &heap, home.range->kind);
-    putIn(heap, home, home.last_use);
+    arrive(ground, heap, page->home(), page->home().last_use);
   }
-  return true;
-}
-
-void putAside(Ground& ground, Heap& heap, std::uint64_t miss) {
-  const FreePageScan scan(heap, ground.scans, Whither::kWithinPool);
-  std::vector<Mapping*> unused;
-  for (Mapping* mapping : scan.freeMappings()) {
-    const PhysicalPage& page = *mapping->page;
-    if (page.brought_for == miss && mapping->is_home && page.late && page.mayLeave())
-      unused.push_back(mapping);
-  }
-  ground.parked.reserve(ground.parked.size() + unused.size());
-  takeOut(heap, unused);
-  for (Mapping* mapping : unused) park(ground, *mapping);
 }
 
 }  // namespace cistern::pages

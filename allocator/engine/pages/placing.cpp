@@ -18,16 +18,13 @@ void prepareMoves(Heap& heap, SizeKind kind, std::size_t pages) {
   if (pages > 0) heap.layout(kind).prepareHoles(unsigned(2 * pages));
 }
 
-void prepareMoves(Heap& heap, const std::vector<Mapping*>& mappings) {
-  const auto small = std::ranges::count_if(
-      mappings, [](const Mapping* mapping) { return mapping->range->kind == SizeKind::kSmall; });
-  prepareMoves(heap, SizeKind::kSmall, std::size_t(small));
-  prepareMoves(heap, SizeKind::kLarge, mappings.size() - std::size_t(small));
+void prepareMoves(Heap& heap, std::size_t pages) {
+  for (SizeKind kind : kSizeKinds) prepareMoves(heap, kind, pages);
 }
 
 void takeOut(Heap& heap, std::vector<Mapping*>& mappings) {
   std::ranges::sort(mappings, HighestFirst{});
-  prepareMoves(heap, mappings);
+  prepareMoves(heap, mappings.size());
   for (Mapping* mapping : mappings)
     heap.punch(mapping->range->kind, *mapping->found.in, mapping->place(), mapping->placeEnd());
 }
@@ -36,6 +33,12 @@ void putIn(Heap& heap, const Mapping& mapping, EpochMark last_use) noexcept {
   const PageRange& range = *mapping.range;
   heap.fill(range.kind, holeAt(heap, range, mapping.place()), mapping.place(), mapping.placeEnd(),
             epochOf(heap, last_use));
+}
+
+void arrive(Ground& ground, Heap& heap, Mapping& at, EpochMark last_use) noexcept {
+  ground.table.makeCurrent(at);
+  ground.count(*at.page, &heap, at.range->kind);
+  putIn(heap, at, last_use);
 }
 
 std::uint32_t epochOf(Heap& heap, EpochMark mark) {

@@ -2,17 +2,22 @@
 
 #include <algorithm>
 
+#include "allocator/engine/engine.hpp"
+#include "allocator/engine/heap/heap_locks.hpp"
 #include "allocator/engine/pages/parking.hpp"
 #include "allocator/engine/pages/placing.hpp"
 
 namespace cistern::pages {
+
+// ---- Take ---------------------------------------------------------------------------------------
 
 // All that may fail comes first.
 void Reservation::take(const Window& found) {
   heap_.mutex().assertHeld();
   window = found;
   backed_before = heap_.layout(kind_).totals().segment_bytes;
-  pieces.clear();
+  last_use_ = 0;
+  pieces_.clear();
   gaps.clear();
   steps.clear();
   revived_.clear();
@@ -27,12 +32,12 @@ void Reservation::prepare() {
   std::size_t blocks = 0;
   for (const Block* b = window.first; b && b->address() < window.to; b = b->next)
     blocks += b->isFree() ? 1 : 0;
-  for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge})
-    prepareMoves(heap_, kind, window.revivals + (kind == kind_ ? blocks + 2 : 0));
+  prepareMoves(heap_, window.revivals);
+  prepareMoves(heap_, kind_, window.revivals + blocks + 2);
   const std::uint32_t units = window.units_to_map + window.revivals;
   steps.reserve(units);
   revived_.reserve(window.revivals);
-  pieces.reserve(blocks);
+  pieces_.reserve(blocks);
   gaps.reserve(units);
 }
 
@@ -41,7 +46,8 @@ void Reservation::reservePieces() {
   for (Block* block = window.first; block && block->address() < window.to; block = block->next) {
     if (!block->isFree()) continue;
     const Address end = std::min(block->end(), window.to);
-    pieces.push_back({block->address(), end, block->epoch});
+    pieces_.push_back({block->address(), end, block->epoch});
+    noteUse(block->epoch);
     block = heap_.punch(kind_, *block, block->address(), end);
     heap_.layout(kind_).reserveFill();
   }
@@ -59,10 +65,10 @@ void Reservation::reserveHoles() {
     }
     PhysicalPage& page = *mapping->page;
     if (page.parked) {
-      const std::uint32_t epoch = unpark(ground_, page, heap_);
-      steps.push_back({&page, unit, nullptr, mapping, nullptr, epoch, true});
+      noteUse(unpark(ground_, page, heap_));
+      steps.push_back({&page, unit, nullptr, mapping, true});
     } else if (!mapping->isCurrent()) {
-      revived_.push_back({&page, unit, page.current, mapping, &heap_, 0, true});
+      revived_.push_back({&page, unit, page.current, mapping, true});
     }
     unit = mapping->endUnit();
   }
@@ -87,32 +93,138 @@ void Reservation::noteRoomBeyond() {
   while (end < most && range.slots[end] == nullptr) ++end;
 }
 
+// What is complete elsewhere is so for this heap's stream.
 void Reservation::detach(Heap& source, std::vector<Step>& taken) {
   source.mutex().assertHeld();
   std::ranges::sort(taken, HighestFirst{}, &Step::from);
-  for (Step& step : taken) {
-    Mapping& mapping = *step.from;
+  for (const Step& step : taken) {
+    const Mapping& mapping = *step.from;
     const SizeKind kind = mapping.range->kind;
-    step.source = &source;
-    step.epoch = &source == &heap_ ? mapping.last_use.epoch : 0;
+    if (&source == &heap_) noteUse(mapping.last_use.epoch);
     source.punch(kind, *mapping.found.in, mapping.place(), mapping.placeEnd());
     source.layout(kind).reserveFill();
+    steps.push_back(step);
   }
-  for (const Step& step : taken) steps.push_back(step);
+}
+
+// ---- Map ----------------------------------------------------------------------------------------
+
+// One call gives access to a run of pages that follow each other.
+bool Reservation::map() {
+  std::ranges::sort(steps, {}, &Step::unit);
+  const std::uint64_t since = ground_.core.device.hostNanoseconds();
+  std::size_t mapped = 0, first = 0;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    if (!steps[i].revived) {
+      if (!mapOne(steps[i])) return false;
+      ++mapped;
+      const bool goes_on = i + 1 < steps.size() && !steps[i + 1].revived &&
+                           steps[i + 1].unit == steps[i].to->endUnit();
+      if (goes_on) continue;
+      if (!allowAccess(first, i)) return false;
+    }
+    first = i + 1;
+  }
+  const double took = double(ground_.core.device.hostNanoseconds() - since);
+  if (mapped > 0) ground_.map_cost.note(took / double(mapped));
+  return true;
+}
+
+// All that may fail on the host comes before the call.
+bool Reservation::mapOne(Step& step) {
+  Mapping& mapping = ground_.table.addMapping(*step.page, *window.range, step.unit);
+  const Status mapped =
+      ground_.core.device.map(mapping.deviceAddress(), mapping.bytes(), step.page->handle);
+  ground_.backing.noteAnswer(mapped);
+  mapped ? void(step.to = &mapping) : ground_.table.removeMapping(mapping);
+  return mapped.ok();
+}
+
+bool Reservation::allowAccess(std::size_t first, std::size_t last) {
+  const Address begin = steps[first].to->deviceAddress();
+  const Address end = steps[last].to->deviceAddress() + steps[last].to->bytes();
+  const Status allowed = ground_.core.device.setAccess(begin, end - begin);
+  ground_.backing.noteAnswer(allowed);
+  for (std::size_t i = first; allowed && i <= last; ++i) steps[i].to->accessible = true;
+  return allowed.ok();
+}
+
+// ---- Commit -------------------------------------------------------------------------------------
+
+// The memory was the heap's, or another's, or new: `reserved` must not be seen in between.
+Block* Reservation::commit(const Request& request) {
+  std::vector<Heap*> heaps{&heap_};
+  for (const Step& step : steps) {
+    if (Heap* const source = step.page->counted_by) heaps.push_back(source);
+  }
+  const MutexLock holding_several(ground_.core.heaps_mutex);
+  const HeapLocks locks(ground_.core.heaps_mutex, heaps);
+  heap_.mutex().assertHeld();
+  Layout& layout = heap_.layout(kind_);
+  layout.prepareHoles(2);  // the window, and the block: the last that may throw
+  for (std::size_t i = 0; i < pieces_.size(); ++i) layout.endReserve();
+  for (const Step& step : steps) {
+    commitStep(step);
+    window.to = std::max(window.to, step.to->placeEnd());  // a page may reach further
+  }
+  Block* free = heap_.fill(kind_, holeAt(heap_, *window.range, window.from), window.from, window.to,
+                           std::min(last_use_, heap_.completion().now().epoch));
+  std::uint64_t& most = window.range->most_backed;
+  most = std::max(most, layout.totals().segment_bytes);
+  if (!steps.empty()) heap_.lowWater().notePagesMoved();
+  heap_.lowWater().rise(heap_.busyBytes());
+  return heap_.allocateFrom(*free, request);
+}
+
+void Reservation::commitStep(const Step& step) noexcept {
+  if (Heap* const source = step.source()) {
+    source->mutex().assertHeld();
+    source->layout(step.from->range->kind).endReserve();
+    ground_.table.makeStale(*step.from);
+  }
+  if (step.revived) ++ground_.counters.revived;
+  if (step.from && !step.revived) ++ground_.counters.recycled;
+  ground_.table.makeCurrent(*step.to);
+  ground_.count(*step.page, &heap_, kind_);
+}
+
+// ---- Undo ---------------------------------------------------------------------------------------
+
+void Reservation::undo() noexcept {
+  unmap();
+  putBack();
+}
+
+// A mapping that will not go stays as a stale one, which harms nobody.
+void Reservation::unmap() noexcept {
+  for (const Step& step : steps) {
+    if (step.revived) continue;
+    if (step.to) (void)ground_.remove(*step.to);
+    if (step.from == nullptr) abandon(*step.page);
+  }
+}
+
+void Reservation::abandon(PhysicalPage& page) noexcept {
+  ground_.table.setSpare(page, true);
+  if (page.mappings.empty() && ground_.release(page)) return;
+  if (page.counted_by != nullptr) return;
+  const MutexLock lock(heap_.mutex());
+  ground_.count(page, &heap_, kind_);
 }
 
 void Reservation::putBack() noexcept {
   for (const Step& step : steps) {
-    if (step.source == nullptr) continue;
-    const MutexLock lock(step.source->mutex());
-    step.source->layout(step.from->range->kind).endReserve();
-    putIn(*step.source, *step.from, step.from->last_use);
+    Heap* const source = step.source();
+    if (source == nullptr) continue;
+    const MutexLock lock(source->mutex());
+    source->layout(step.from->range->kind).endReserve();
+    putIn(*source, *step.from, step.from->last_use);
   }
   const MutexLock lock(heap_.mutex());
   for (const Step& step : steps) {
-    if (step.source == nullptr && step.revived) parkAgain(ground_, *step.page);
+    if (step.from == nullptr && step.revived) park(ground_, *step.page);
   }
-  for (const Piece& piece : pieces) {
+  for (const Piece& piece : pieces_) {
     heap_.layout(kind_).endReserve();
     // Epochs may have been renumbered meanwhile: then the present one is right for all.
     heap_.fill(kind_, holeAt(heap_, *window.range, piece.from), piece.from, piece.to,

@@ -1,9 +1,10 @@
 // The window of one miss while it is reserved. It owns the plan: which page goes where, which free
 // blocks became part of the window, and which units still lack a page. All that it takes out of
 // free memory is a hole, so that nobody else gets it, until it is committed or put back. Under the
-// backing's lock; a heap's is taken for each step.
+// backing's lock; a heap's is taken for each step, and none is held during a device call.
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "allocator/engine/pages/ground.hpp"
@@ -17,9 +18,10 @@ struct Step {
   std::uint32_t unit = 0;   ///< where in the window's range
   Mapping* from = nullptr;  ///< null for a page that is new, was mapped nowhere, or was aside
   Mapping* to = nullptr;    ///< set from the start when it is revived, else when it is mapped
-  Heap* source = nullptr;   ///< where `from` belongs; null with it
-  std::uint32_t epoch = 0;  ///< what its memory is stamped with in this heap
   bool revived = false;
+
+  /// The heap that it leaves; null with `from`.
+  Heap* source() const { return from ? from->range->home : nullptr; }
 };
 
 /// A free block that became part of the reserved window.
@@ -47,8 +49,17 @@ class Reservation {
   /// Takes the pages of further steps out of the source's free memory. Pre: a scan of now has found
   /// their mappings, the source's lock is held, and the moves are prepared for.
   void detach(Heap& source, std::vector<Step>& steps);
-  /// Everything goes back to where it was. Pre: nothing that was not revived is mapped.
-  void putBack() noexcept;
+  /// Some of the memory may be in use on the heap's stream until that epoch.
+  void noteUse(std::uint32_t epoch) { last_use_ = std::max(last_use_, epoch); }
+  /// Maps each page that is not revived at its place. False when the device refuses; then some are
+  /// mapped. Throws std::bad_alloc.
+  bool map();
+  /// The window is the heap's free memory, and the request a block of it. Throws std::bad_alloc,
+  /// changing nothing. Pre: all is mapped.
+  Block* commit(const Request& request);
+  /// Everything goes back to where it was, and pages that were in no heap go back to the device.
+  /// One that it does not take back is the heap's in the books.
+  void undo() noexcept;
   std::uint32_t gapUnits() const {
     std::uint32_t units = 0;
     for (const Gap& gap : gaps) units += gap.lacking();
@@ -57,7 +68,6 @@ class Reservation {
 
   Window window;
   std::vector<Step> steps;
-  std::vector<Piece> pieces;
   std::vector<Gap> gaps;
   std::uint64_t backed_before = 0;  ///< memory of the heap in layouts of this kind
 
@@ -67,11 +77,19 @@ class Reservation {
   void reserveHoles() CISTERN_REQUIRES(heap_.mutex());
   void noteGap(std::uint32_t unit);
   void noteRoomBeyond() CISTERN_REQUIRES(heap_.mutex());
+  bool mapOne(Step& step);
+  bool allowAccess(std::size_t first, std::size_t last);
+  void commitStep(const Step& step) noexcept;
+  void unmap() noexcept;
+  void abandon(PhysicalPage& page) noexcept;
+  void putBack() noexcept;
 
   Ground& ground_;
   Heap& heap_;
   const SizeKind kind_;
-  std::vector<Step> revived_;  ///< with room for all of the window's
+  std::vector<Piece> pieces_;
+  std::vector<Step> revived_;   ///< with room for all of the window's
+  std::uint32_t last_use_ = 0;  ///< of all that comes into the window
 };
 
 }  // namespace cistern::pages

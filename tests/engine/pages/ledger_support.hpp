@@ -45,7 +45,10 @@ struct Ledger {
   }
   std::vector<PhysicalPage*> spares() const {
     std::vector<PhysicalPage*> all;
-    for (PhysicalPage* p = table.spares(); p; p = p->next_spare) all.push_back(p);
+    for (const auto& page : table.pages()) {
+      if (page->spare) all.push_back(page.get());
+    }
+    CHECK(all.size() == table.spares());
     return all;
   }
 
