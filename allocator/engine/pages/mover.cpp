@@ -88,7 +88,6 @@ Block* Mover::attempt(bool fresh_only, bool waits) {
 void Mover::noteCost() {
   std::uint64_t more = 0;
   for (const Step& step : reserved_.steps) {
-    if (step.revived) continue;
     if (step.from && request_.recording) request_.recording->moved += step.page->bytes();
     if (step.source() != &heap_) more += step.page->bytes();
   }

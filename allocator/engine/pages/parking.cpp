@@ -16,16 +16,8 @@ bool parks(const Ground& ground, Heap& heap) CISTERN_REQUIRES(heap.mutex()) {
          heap.completion().recorded() == 0;
 }
 
-bool hasHomeIn(const Heap& heap, const PhysicalPage& page) {
-  return page.home().accessible && page.home().range->home == &heap;
-}
-
-bool goesAside(const Heap& heap, const PhysicalPage& page) {
-  return page.late && page.mayLeave() && hasHomeIn(heap, page);
-}
-
-// Where late pages are too many to lie aside they are late no longer.
-void forgetLate(const FreePageScan& scan, Heap& heap) CISTERN_REQUIRES(heap.mutex()) {
+// Late pages that are too many to lie aside are late no longer.
+void forgetManyLate(const FreePageScan& scan, Heap& heap) CISTERN_REQUIRES(heap.mutex()) {
   if (without(Mechanism::kParkedMostly)) return;
   std::uint64_t memory = 0, late = 0;
   for (SizeKind kind : kSizeKinds) memory += heap.layout(kind).totals().segment_bytes;
@@ -33,25 +25,6 @@ void forgetLate(const FreePageScan& scan, Heap& heap) CISTERN_REQUIRES(heap.mute
     late += mapping->page->late ? mapping->bytes() : 0;
   if (late <= memory / kPartAside) return;
   for (const Mapping* mapping : scan.freeMappings()) mapping->page->late = false;
-}
-
-// Pages leave free memory for their home, or for aside. All leave before the first arrives: what
-// arrives may merge the blocks that others leave.
-void send(Ground& ground, Heap& heap, std::vector<Mapping*>& away, bool parks)
-    CISTERN_REQUIRES(heap.mutex()) {
-  ground.parked.reserve(ground.parked.size() + away.size());
-  takeOut(heap, away);
-  for (Mapping* from : away) {
-    PhysicalPage& page = *from->page;
-    ground.table.makeStale(*from);
-    page.home().last_use = from->last_use;  // it must stay until that is complete
-    if (parks && goesAside(heap, page)) park(ground, page);
-  }
-  for (const Mapping* from : away) {
-    if (from->page->parked) continue;
-    arrive(ground, heap, from->page->home(), from->last_use);
-    ++ground.counters.revived;
-  }
 }
 
 }  // namespace
@@ -62,52 +35,52 @@ void sendHome(Ground& ground, Heap& heap) {
   heap.lowWater().noteReached(heap.busyBytes());
   bringBack(ground, heap);
   const FreePageScan scan(heap, ground.scans, Whither::kWithinPool);
-  const bool aside = parks(ground, heap), settles = heap.pool().isDefault();
-  if (aside) forgetLate(scan, heap);
-  std::vector<Mapping*> away;
+  const bool settles = heap.pool().isDefault();
+  std::vector<Mapping*> homes;
   for (Mapping* mapping : scan.freeMappings()) {
     PhysicalPage& page = *mapping->page;
     if (settles && !std::exchange(page.settled, true)) ground.table.makeHome(*mapping);
-    const bool leaves = hasHomeIn(heap, page) && !mapping->isHome();
-    if (leaves || (aside && goesAside(heap, page))) away.push_back(mapping);
+    Mapping& home = page.home();
+    if (&home != mapping && home.accessible && home.range->home == &heap) homes.push_back(&home);
   }
-  send(ground, heap, away, aside);
+  forgetManyLate(scan, heap);
+  revive(ground, heap, homes);
+  putAside(ground, heap);
 }
 
 void putAside(Ground& ground, Heap& heap) {
   if (!parks(ground, heap)) return;
   const FreePageScan scan(heap, ground.scans, Whither::kWithinPool);
-  std::vector<Mapping*> unused;
+  std::vector<Mapping*> late;
   for (Mapping* mapping : scan.freeMappings()) {
-    if (mapping->isHome() && goesAside(heap, *mapping->page)) unused.push_back(mapping);
+    const PhysicalPage& page = *mapping->page;
+    if (page.late && page.mayLeave() && mapping->isHome()) late.push_back(mapping);
   }
-  send(ground, heap, unused, true);
-}
-
-void park(Ground& ground, PhysicalPage& page) noexcept {
-  page.parked = true;
-  page.counted_by->pageNotes().putAside();
-  ground.parked.push_back(&page);
-  ground.counters.parked_bytes += page.bytes();
-}
-
-std::uint32_t unpark(Ground& ground, PhysicalPage& page, Heap& heap) noexcept {
-  std::erase(ground.parked, &page);
-  page.parked = false;
-  heap.pageNotes().takeFromAside();
-  ground.counters.parked_bytes -= page.bytes();
-  return epochOf(heap, page.home().last_use);
+  ground.parked.reserve(ground.parked.size() + late.size());
+  takeOut(heap, late);
+  for (Mapping* mapping : late) {
+    ground.table.makeStale(*mapping);
+    mapping->page->parked = true;
+    heap.pageNotes().putAside();
+    ground.parked.push_back(mapping->page);
+    ground.counters.parked_bytes += mapping->bytes();
+  }
 }
 
 void bringBack(Ground& ground, Heap& heap) {
-  const std::uint32_t aside = heap.pageNotes().aside();
-  if (aside == 0) return;
-  prepareMoves(heap, aside);
-  for (PhysicalPage* page : std::vector(ground.parked)) {
-    if (page->counted_by != &heap) continue;
-    unpark(ground, *page, heap);
-    arrive(ground, heap, page->home(), page->home().last_use);
+  if (heap.pageNotes().aside() == 0) return;
+  std::vector<Mapping*> homes;
+  for (const PhysicalPage* page : ground.parked) {
+    if (page->counted_by == &heap) homes.push_back(&page->home());
   }
+  revive(ground, heap, homes);
+}
+
+void unpark(Ground& ground, PhysicalPage& page) noexcept {
+  std::erase(ground.parked, &page);
+  page.parked = false;
+  page.counted_by->pageNotes().takeFromAside();
+  ground.counters.parked_bytes -= page.bytes();
 }
 
 }  // namespace cistern::pages

@@ -26,17 +26,11 @@ namespace cistern::pages {
 /// What lies wholly free in the heap goes home, as far as it is mapped there, or aside. Throws
 /// std::bad_alloc, changing nothing but what counts as home.
 void sendHome(Ground& ground, Heap& heap) CISTERN_REQUIRES(heap.mutex());
-/// Late pages that lie wholly free go aside, and nothing else happens. Throws std::bad_alloc,
-/// changing nothing.
+/// Late pages that lie wholly free at home go aside. Throws std::bad_alloc, changing nothing.
 void putAside(Ground& ground, Heap& heap) CISTERN_REQUIRES(heap.mutex());
-
-/// A late page that has no current mapping goes aside. Pre: there is room for it in ground.parked.
-void park(Ground& ground, PhysicalPage& page) noexcept;
-/// The page is aside no longer: somebody takes it into use, through one of its mappings. The epoch
-/// that its memory is stamped with. Pre: it is parked, by this heap.
-std::uint32_t unpark(Ground& ground, PhysicalPage& page, Heap& heap) noexcept
-    CISTERN_REQUIRES(heap.mutex());
 /// What the heap has put aside is free memory of it again. Throws std::bad_alloc, changing nothing.
 void bringBack(Ground& ground, Heap& heap) CISTERN_REQUIRES(heap.mutex());
+/// The page is aside no longer: somebody takes it into use. Pre: the lock of its heap is held.
+void unpark(Ground& ground, PhysicalPage& page) noexcept;
 
 }  // namespace cistern::pages

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "allocator/base/check.hpp"
+#include "allocator/engine/pages/parking.hpp"
 
 namespace cistern::pages {
 
@@ -39,6 +40,23 @@ void arrive(Ground& ground, Heap& heap, Mapping& at, EpochMark last_use) noexcep
   ground.table.makeCurrent(at);
   ground.count(*at.page, &heap, at.range->kind);
   putIn(heap, at, last_use);
+}
+
+// All leave before the first arrives: what arrives may merge the blocks that others leave.
+void revive(Ground& ground, Heap& heap, const std::vector<Mapping*>& at) {
+  std::vector<Mapping*> from;
+  for (const Mapping* mapping : at) {
+    if (!mapping->page->parked) from.push_back(mapping->page->current);
+  }
+  prepareMoves(heap, at.size());
+  takeOut(heap, from);
+  for (Mapping* mapping : at) {
+    PhysicalPage& page = *mapping->page;
+    mapping->last_use = page.parked ? page.home().last_use : page.current->last_use;
+    page.parked ? unpark(ground, page) : ground.table.makeStale(*page.current);
+  }
+  for (Mapping* mapping : at) arrive(ground, heap, *mapping, mapping->last_use);
+  ground.counters.revived += at.size();
 }
 
 std::uint32_t epochOf(Heap& heap, EpochMark mark) {

@@ -36,6 +36,11 @@ void putIn(Heap& heap, const Mapping& mapping, EpochMark last_use) noexcept
 /// from now on. Pre: it has none, and the lock of the heap that counts it is held, too.
 void arrive(Ground& ground, Heap& heap, Mapping& at, EpochMark last_use) noexcept
     CISTERN_REQUIRES(heap.mutex());
+/// Pages that lie wholly free in the heap, or that it has put aside, come to where these stale
+/// mappings of theirs are. No device call. Pre: a scan of now has found those that lie free. Throws
+/// std::bad_alloc, changing nothing.
+void revive(Ground& ground, Heap& heap, const std::vector<Mapping*>& at)
+    CISTERN_REQUIRES(heap.mutex());
 /// What memory of that mark is stamped with now: epochs may have been renumbered since.
 std::uint32_t epochOf(Heap& heap, EpochMark mark) CISTERN_REQUIRES(heap.mutex());
 

@@ -4,14 +4,12 @@
 
 #include "allocator/engine/engine.hpp"
 #include "allocator/engine/heap/heap_locks.hpp"
-#include "allocator/engine/pages/parking.hpp"
 #include "allocator/engine/pages/placing.hpp"
 
 namespace cistern::pages {
 
 // ---- Take ---------------------------------------------------------------------------------------
 
-// All that may fail comes first.
 void Reservation::take(const Window& found) {
   heap_.mutex().assertHeld();
   window = found;
@@ -20,30 +18,37 @@ void Reservation::take(const Window& found) {
   pieces_.clear();
   gaps.clear();
   steps.clear();
-  revived_.clear();
-  prepare();
-  reservePieces();
-  reserveHoles();
+  reservePieces(reviveStale());
+  noteRoomBeyond();
 }
 
-// What is taken out of the heap now may come back to it if the miss fails: each is a hole to make,
-// and one to fill.
-void Reservation::prepare() {
+// The first of the window's blocks, as they are then.
+Block* Reservation::reviveStale() {
+  const PageRange& range = *window.range;
+  std::vector<Mapping*> stale;
+  for (std::uint32_t u = range.unitAt(window.from); u < range.unitAt(window.to + kUnit - 1);) {
+    Mapping* const mapping = range.slots[u];
+    if (mapping && !mapping->isCurrent()) stale.push_back(mapping);
+    u = mapping ? mapping->endUnit() : u + 1;
+  }
+  if (stale.empty()) return window.first;
+  revive(ground_, heap_, stale);
+  heap_.lowWater().notePagesMoved();
+  return range.covering(window.from);
+}
+
+// The free blocks of the window become holes, and units without a mapping are gaps. All that may
+// fail comes first: what is taken out of the heap now may come back to it if the miss fails, and
+// each is a hole to make, and one to fill.
+void Reservation::reservePieces(Block* first) {
   std::size_t blocks = 0;
-  for (const Block* b = window.first; b && b->address() < window.to; b = b->next)
+  for (const Block* b = first; b && b->address() < window.to; b = b->next)
     blocks += b->isFree() ? 1 : 0;
-  prepareMoves(heap_, window.revivals);
-  prepareMoves(heap_, kind_, window.revivals + blocks + 2);
-  const std::uint32_t units = window.units_to_map + window.revivals;
-  steps.reserve(units);
-  revived_.reserve(window.revivals);
+  prepareMoves(heap_, kind_, blocks + 2);
   pieces_.reserve(blocks);
-  gaps.reserve(units);
-}
-
-// The free blocks of the window become holes.
-void Reservation::reservePieces() {
-  for (Block* block = window.first; block && block->address() < window.to; block = block->next) {
+  steps.reserve(window.units_to_map);
+  noteGaps();
+  for (Block* block = first; block && block->address() < window.to; block = block->next) {
     if (!block->isFree()) continue;
     const Address end = std::min(block->end(), window.to);
     pieces_.push_back({block->address(), end, block->epoch});
@@ -53,34 +58,13 @@ void Reservation::reservePieces() {
   }
 }
 
-// Units without a mapping are gaps; stale mappings are taken back into use.
-void Reservation::reserveHoles() {
+void Reservation::noteGaps() {
   const PageRange& range = *window.range;
   const std::uint32_t end = range.unitAt(window.to + kUnit - 1);
-  for (std::uint32_t unit = range.unitAt(window.from); unit < end;) {
-    Mapping* const mapping = range.slots[unit];
-    if (mapping == nullptr) {
-      noteGap(unit++);
-      continue;
-    }
-    PhysicalPage& page = *mapping->page;
-    if (page.parked) {
-      noteUse(unpark(ground_, page, heap_));
-      steps.push_back({&page, unit, nullptr, mapping, true});
-    } else if (!mapping->isCurrent()) {
-      revived_.push_back({&page, unit, page.current, mapping, true});
-    }
-    unit = mapping->endUnit();
-  }
-  detach(heap_, revived_);
-  noteRoomBeyond();
-}
-
-void Reservation::noteGap(std::uint32_t unit) {
-  if (!gaps.empty() && gaps.back().end == unit) {
+  for (std::uint32_t unit = range.unitAt(window.from); unit < end; ++unit) {
+    if (range.slots[unit] != nullptr) continue;
+    if (gaps.empty() || gaps.back().end != unit) gaps.push_back({unit, unit, unit});
     gaps.back().end = gaps.back().room_end = unit + 1;
-  } else {
-    gaps.push_back({unit, unit + 1, unit + 1});
   }
 }
 
@@ -113,20 +97,14 @@ void Reservation::detach(Heap& source, std::vector<Step>& taken) {
 bool Reservation::map() {
   std::ranges::sort(steps, {}, &Step::unit);
   const std::uint64_t since = ground_.core.device.hostNanoseconds();
-  std::size_t mapped = 0, first = 0;
-  for (std::size_t i = 0; i < steps.size(); ++i) {
-    if (!steps[i].revived) {
-      if (!mapOne(steps[i])) return false;
-      ++mapped;
-      const bool goes_on = i + 1 < steps.size() && !steps[i + 1].revived &&
-                           steps[i + 1].unit == steps[i].to->endUnit();
-      if (goes_on) continue;
-      if (!allowAccess(first, i)) return false;
-    }
+  for (std::size_t i = 0, first = 0; i < steps.size(); ++i) {
+    if (!mapOne(steps[i])) return false;
+    if (i + 1 < steps.size() && steps[i + 1].unit == steps[i].to->endUnit()) continue;
+    if (!allowAccess(first, i)) return false;
     first = i + 1;
   }
   const double took = double(ground_.core.device.hostNanoseconds() - since);
-  if (mapped > 0) ground_.map_cost.note(took / double(mapped));
+  if (!steps.empty()) ground_.map_cost.note(took / double(steps.size()));
   return true;
 }
 
@@ -181,9 +159,8 @@ void Reservation::commitStep(const Step& step) noexcept {
     source->mutex().assertHeld();
     source->layout(step.from->range->kind).endReserve();
     ground_.table.makeStale(*step.from);
+    ++ground_.counters.recycled;
   }
-  if (step.revived) ++ground_.counters.revived;
-  if (step.from && !step.revived) ++ground_.counters.recycled;
   ground_.table.makeCurrent(*step.to);
   ground_.count(*step.page, &heap_, kind_);
 }
@@ -198,7 +175,6 @@ void Reservation::undo() noexcept {
 // A mapping that will not go stays as a stale one, which harms nobody.
 void Reservation::unmap() noexcept {
   for (const Step& step : steps) {
-    if (step.revived) continue;
     if (step.to) (void)ground_.remove(*step.to);
     if (step.from == nullptr) abandon(*step.page);
   }
@@ -221,9 +197,6 @@ void Reservation::putBack() noexcept {
     putIn(*source, *step.from, step.from->last_use);
   }
   const MutexLock lock(heap_.mutex());
-  for (const Step& step : steps) {
-    if (step.from == nullptr && step.revived) park(ground_, *step.page);
-  }
   for (const Piece& piece : pieces_) {
     heap_.layout(kind_).endReserve();
     // Epochs may have been renumbered meanwhile: then the present one is right for all.

@@ -16,9 +16,8 @@ namespace cistern::pages {
 struct Step {
   PhysicalPage* page = nullptr;
   std::uint32_t unit = 0;   ///< where in the window's range
-  Mapping* from = nullptr;  ///< null for a page that is new, was mapped nowhere, or was aside
-  Mapping* to = nullptr;    ///< set from the start when it is revived, else when it is mapped
-  bool revived = false;
+  Mapping* from = nullptr;  ///< null for a page that is new, or was mapped nowhere
+  Mapping* to = nullptr;    ///< set when it is mapped
 
   /// The heap that it leaves; null with `from`.
   Heap* source() const { return from ? from->range->home : nullptr; }
@@ -43,15 +42,16 @@ class Reservation {
   Reservation(Ground& ground, Heap& heap, SizeKind kind)
       : ground_(ground), heap_(heap), kind_(kind) {}
 
-  /// Reserves a window that was found under the same hold of the heap's lock. Pre: that is held.
-  /// Throws std::bad_alloc, changing nothing.
+  /// Reserves a window that was found under the same hold of the heap's lock. The pages of stale
+  /// mappings in it come there at once, and stay. Pre: that is held. Throws std::bad_alloc,
+  /// changing nothing else.
   void take(const Window& window);
   /// Takes the pages of further steps out of the source's free memory. Pre: a scan of now has found
   /// their mappings, the source's lock is held, and the moves are prepared for.
   void detach(Heap& source, std::vector<Step>& steps);
   /// Some of the memory may be in use on the heap's stream until that epoch.
   void noteUse(std::uint32_t epoch) { last_use_ = std::max(last_use_, epoch); }
-  /// Maps each page that is not revived at its place. False when the device refuses; then some are
+  /// Maps each page at its place. False when the device refuses; then some are
   /// mapped. Throws std::bad_alloc.
   bool map();
   /// The window is the heap's free memory, and the request a block of it. Throws std::bad_alloc,
@@ -72,10 +72,9 @@ class Reservation {
   std::uint64_t backed_before = 0;  ///< memory of the heap in layouts of this kind
 
  private:
-  void prepare() CISTERN_REQUIRES(heap_.mutex());
-  void reservePieces() CISTERN_REQUIRES(heap_.mutex());
-  void reserveHoles() CISTERN_REQUIRES(heap_.mutex());
-  void noteGap(std::uint32_t unit);
+  Block* reviveStale() CISTERN_REQUIRES(heap_.mutex());
+  void reservePieces(Block* first) CISTERN_REQUIRES(heap_.mutex());
+  void noteGaps();
   void noteRoomBeyond() CISTERN_REQUIRES(heap_.mutex());
   bool mapOne(Step& step);
   bool allowAccess(std::size_t first, std::size_t last);
@@ -88,7 +87,6 @@ class Reservation {
   Heap& heap_;
   const SizeKind kind_;
   std::vector<Piece> pieces_;
-  std::vector<Step> revived_;   ///< with room for all of the window's
   std::uint32_t last_use_ = 0;  ///< of all that comes into the window
 };
 
