@@ -14,7 +14,7 @@ bool Comeback::want(const PageRange& range, Address from, Address to, std::vecto
     if (place->second != mapping) return false;
     if (!mapping->isCurrent()) away.push_back(mapping);
     if (fresh && !mapping->isCurrent()) mappings_.push_back(mapping);
-    unit = mapping->endUnit();
+    unit = mapping->end_unit;
   }
   return true;
 }

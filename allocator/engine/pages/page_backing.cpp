@@ -28,7 +28,7 @@ PageBacking::PageBacking(Engine& core)
 Block* PageBacking::serve(Heap& heap, const Request& request, PagesFrom from) {
   const MutexLock lock(mutex_);
   const bool recorded = request.recording != nullptr, thread = core_.options.background_thread;
-  const std::size_t stale = ground_.table.staleMappings(), most = later_.mostStale();
+  const std::size_t stale = ground_.table.staleMappings().size(), most = later_.mostStale();
   // Once there are old mappings to remove, what this stream has done with them is marked while it
   // is known to be alive.
   if (stale > most) ground_.refresh(heap);
@@ -84,35 +84,26 @@ bool PageBacking::pinned(const Block& block) const {
 bool PageBacking::forgets(Heap& heap) {
   const MutexLock lock(mutex_);
   const MutexLock heap_lock(heap.mutex());
-  for (const PhysicalPage* page : ground_.parked) {
-    if (page->counted_by == &heap) return false;
-  }
-  for (const Mapping* mapping = ground_.table.oldestStale(); mapping;
-       mapping = mapping->beside.younger) {
-    if (mapping->range->home == &heap && !heap.completion().complete(mapping->last_use))
-      return false;
-  }
+  if (heap.pageNotes().aside() > 0 || leftInUse(heap, heap.completion().now())) return false;
   for (SizeKind kind : kSizeKinds) {
-    for (const Segment* s = heap.layout(kind).segments(); s; s = s->next) {
-      rangeOf(*s->first).most_backed = 0;
-    }
+    for (Segment* s = heap.layout(kind).segments(); s; s = s->next)
+      static_cast<PageRange&>(*s).most_backed = 0;
   }
   return true;
 }
 
 bool PageBacking::leftInUse(Heap& heap, EpochMark until) const noexcept {
   mutex_.assertHeld();
-  const auto in_use = [&](const auto& mapping) {
+  const auto in_use = [&](const Mapping* mapping) {
     heap.mutex().assertHeld();
-    if (mapping->isCurrent() || mapping->range->home != &heap ||
-        heap.completion().complete(mapping->last_use))
-      return false;
     const EpochMark use = mapping->last_use;
-    return use.generation != until.generation || use.epoch <= until.epoch;
+    return !mapping->isCurrent() && mapping->range->home == &heap &&
+           !heap.completion().complete(use) &&
+           (use.generation != until.generation || use.epoch <= until.epoch);
   };
-  const auto& pages = ground_.table.pages();
-  return std::ranges::any_of(
-      pages, [&](const auto& page) { return std::ranges::any_of(page->mappings, in_use); });
+  return std::ranges::any_of(ground_.table.pages(), [&](const PhysicalPage& page) {
+    return std::ranges::any_of(page.mappings, in_use);
+  });
 }
 
 PageCounts PageBacking::counts() const {
@@ -134,14 +125,14 @@ void PageBacking::shutDown(bool driver) noexcept {
   Device& device = core_.device;
   const RelaxedCaptureMode relaxed(device);
   if (!ground_.table.pages().empty() && !insist([&] { return device.synchronizeDevice(); })) return;
-  for (const auto& page : ground_.table.pages()) {
-    for (const auto& mapping : page->mappings) {
+  for (const PhysicalPage& page : ground_.table.pages()) {
+    for (const Mapping* mapping : page.mappings) {
       insist([&] { return device.unmap(mapping->deviceAddress(), mapping->bytes()); });
     }
-    insist([&] { return device.releasePage(page->handle); });
+    insist([&] { return device.releasePage(page.handle); });
   }
-  for (const auto& range : ground_.table.ranges()) {
-    insist([&] { return device.freeReservation(range->device_base, range->reserved_bytes); });
+  for (const PageRange& range : ground_.table.ranges()) {
+    insist([&] { return device.freeReservation(range.device_base, range.reserved_bytes); });
   }
 }
 
@@ -153,8 +144,8 @@ bool holdsPage(const PageRange& range, const Block& block) {
   const std::uint32_t end = range.unitAt(block.end());
   for (std::uint32_t unit = range.unitAt(block.address() + kUnit - 1); unit < end;) {
     const Mapping& mapping = *range.slots[unit];
-    if (mapping.unit == unit && mapping.endUnit() <= end) return true;
-    unit = mapping.endUnit();
+    if (mapping.unit == unit && mapping.end_unit <= end) return true;
+    unit = mapping.end_unit;
   }
   return false;
 }
@@ -166,14 +157,14 @@ void PageBacking::audit(std::uint64_t reserved) const {
   ground_.table.audit();
   CISTERN_CHECK(reserved == ground_.table.bytes() && reserved <= ground_.core.limit.reserved());
   std::uint64_t backed = 0;
-  for (const auto& range : ground_.table.ranges()) {
-    range->home->mutex().assertHeld();
-    for (const Block* b = range->first; b; b = b->next) {
+  for (const PageRange& range : ground_.table.ranges()) {
+    range.home->mutex().assertHeld();
+    for (const Block* b = range.first; b; b = b->next) {
       if (!b->isHole()) backed += b->bytes();
-      if (b->isFree() && range->home->withdrawn()) CISTERN_CHECK(!holdsPage(*range, *b));
-      std::uint32_t unit = range->unitAt(b->address());
-      for (; unit < range->unitAt(b->end() + kUnit - 1); ++unit) {
-        const Mapping* mapping = range->slots[unit];
+      if (b->isFree() && range.home->withdrawn()) CISTERN_CHECK(!holdsPage(range, *b));
+      std::uint32_t unit = range.unitAt(b->address());
+      for (; unit < range.unitAt(b->end() + kUnit - 1); ++unit) {
+        const Mapping* mapping = range.slots[unit];
         CISTERN_CHECK(b->isHole() ? mapping == nullptr || !mapping->isCurrent()
                                   : mapping != nullptr && mapping->isCurrent());
       }
@@ -181,15 +172,15 @@ void PageBacking::audit(std::uint64_t reserved) const {
   }
   std::size_t parked = 0;
   std::uint64_t parked_bytes = 0;
-  for (const auto& page : ground_.table.pages()) {
-    if (page->current) backed -= page->bytes();
-    CISTERN_CHECK(page->current != nullptr || page->spare || page->parked);
-    if (!page->parked) continue;
+  for (const PhysicalPage& page : ground_.table.pages()) {
+    if (page.current) backed -= page.bytes();
+    CISTERN_CHECK(page.current != nullptr || page.spare || page.parked);
+    if (!page.parked) continue;
     ++parked;
-    parked_bytes += page->bytes();
-    const Mapping& home = page->home();
-    CISTERN_CHECK(page->current == nullptr && page->late && page->mayLeave() && !page->spare);
-    CISTERN_CHECK(home.accessible && home.range->home == page->counted_by);
+    parked_bytes += page.bytes();
+    const Mapping& home = page.home();
+    CISTERN_CHECK(page.current == nullptr && page.late && page.mayLeave() && !page.spare);
+    CISTERN_CHECK(home.accessible && home.range->home == page.counted_by);
   }
   CISTERN_CHECK(backed == 0);
   CISTERN_CHECK(parked == ground_.parked.size());

@@ -79,14 +79,13 @@ bool giveBack(Ground& ground, Heap& heap, Mapping& current) noexcept {
 std::size_t unmapStale(Ground& ground, std::size_t keep, std::size_t most) {
   std::size_t retired = 0;
   const Heap* asked = nullptr;
-  Mapping* next = nullptr;
-  for (Mapping* mapping = ground.table.oldestStale(); mapping && retired < most; mapping = next) {
-    if (ground.table.staleMappings() <= keep) break;
-    next = mapping->beside.younger;
-    if (mapping->page->parked && mapping->isHome()) continue;  // it comes back through it
-    Heap* const home = mapping->range->home;
+  std::list<Mapping>& stale = ground.table.staleMappings();
+  for (auto next = stale.begin(); next != stale.end() && stale.size() > keep && retired < most;) {
+    Mapping& mapping = *next++;
+    if (mapping.page->parked && mapping.isHome()) continue;  // it comes back through it
+    Heap* const home = mapping.range->home;
     const bool ask = std::exchange(asked, home) != home;
-    if (!lastUseIsComplete(ground, *mapping, ask) || !ground.remove(*mapping)) continue;
+    if (!lastUseIsComplete(ground, mapping, ask) || !ground.remove(mapping)) continue;
     ++retired;
     ++ground.counters.retired;
   }
@@ -109,11 +108,12 @@ Released releaseFree(Ground& ground, Heap& heap, const ReleaseRule& rule) {
   return released;
 }
 
-// What still maps one was never used. The last page comes to the place of one that goes.
+// What still maps one was never used.
 std::uint64_t releaseSpares(Ground& ground) noexcept {
   std::uint64_t released = 0;
-  for (std::size_t i = ground.table.pages().size(); i-- > 0 && ground.table.spares() > 0;) {
-    PhysicalPage& page = *ground.table.pages()[i];
+  std::list<PhysicalPage>& pages = ground.table.pages();
+  for (auto next = pages.begin(); next != pages.end() && ground.table.spares() > 0;) {
+    PhysicalPage& page = *next++;
     if (!page.spare) continue;
     const std::uint64_t bytes = page.bytes();
     while (!page.mappings.empty()) {

@@ -42,7 +42,7 @@ class UnmapLater {
   }
   /// Whether there is anything to clear up.
   bool isDue() const {
-    const bool too_many = ground_.table.staleMappings() > mostStale();
+    const bool too_many = ground_.table.staleMappings().size() > mostStale();
     return drains() || (too_many && !without(Mechanism::kUnmapLater));
   }
   /// Clears up, if anything is due: all that can go now, or a little, as others may want the lock.

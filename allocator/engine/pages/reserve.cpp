@@ -29,7 +29,7 @@ Block* Reservation::reviveStale() {
   for (std::uint32_t u = range.unitAt(window.from); u < range.unitAt(window.to + kUnit - 1);) {
     Mapping* const mapping = range.slots[u];
     if (mapping && !mapping->isCurrent()) stale.push_back(mapping);
-    u = mapping ? mapping->endUnit() : u + 1;
+    u = mapping ? mapping->end_unit : u + 1;
   }
   if (stale.empty()) return window.first;
   revive(ground_, heap_, stale);
@@ -99,7 +99,7 @@ bool Reservation::map() {
   const std::uint64_t since = ground_.core.device.hostNanoseconds();
   for (std::size_t i = 0, first = 0; i < steps.size(); ++i) {
     if (!mapOne(steps[i])) return false;
-    if (i + 1 < steps.size() && steps[i + 1].unit == steps[i].to->endUnit()) continue;
+    if (i + 1 < steps.size() && steps[i + 1].unit == steps[i].to->end_unit) continue;
     if (!allowAccess(first, i)) return false;
     first = i + 1;
   }

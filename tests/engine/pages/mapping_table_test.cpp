@@ -19,7 +19,7 @@ TEST_CASE("a mapping covers its units, and nothing when it is removed", "[engine
   ledger.table.audit();
   for (std::uint32_t unit = 0; unit < 8; ++unit)
     CHECK(ledger.first.slots[unit] == (unit >= 2 && unit < 5 ? &mapping : nullptr));
-  CHECK((mapping.units() == 3 && mapping.endUnit() == 5 && mapping.isHome()));
+  CHECK((mapping.units() == 3 && mapping.end_unit == 5 && mapping.isHome()));
   CHECK(mapping.place() == ledger.first.placeOfUnit(2));
   CHECK(ledger.first.touched == 5);
   ledger.table.removeMapping(mapping);
