@@ -20,7 +20,6 @@ class NoBacking final : public MemoryBacking {
   bool leftInUse(Heap&, EpochMark) const noexcept override { return false; }
   std::unique_lock<Mutex> holdStill() const override { return {}; }
   std::uint64_t leastGrowth(const Request&) const override { return 0; }
-  std::string lastError() const override { return {}; }
 };
 
 }  // namespace cistern::test

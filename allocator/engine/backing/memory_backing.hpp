@@ -2,8 +2,10 @@
 // Those who grow a heap know which of the two it is; everybody else asks here.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <mutex>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -56,8 +58,23 @@ class MemoryBacking {
   virtual std::unique_lock<Mutex> holdStill() const = 0;
   /// The least that a request takes from the device when nothing is free for it, in bytes.
   virtual std::uint64_t leastGrowth(const Request& request) const = 0;
-  /// What the device said last, when it refused; else nothing.
-  virtual std::string lastError() const = 0;
+  /// What the device said last, when it refused; else nothing. An OutOfMemory tells it.
+  std::string lastError() const {
+    const MutexLock lock(mutex_);
+    return last_error_;
+  }
+  /// The device has answered a request for memory, or of it.
+  template <class Answer>
+  void noteAnswer(const Answer& answer) noexcept {
+    if (answer.ok() && !refused_.load(std::memory_order_relaxed)) return;
+    const MutexLock lock(mutex_);
+    refused_.store(!answer.ok(), std::memory_order_relaxed);
+    try {
+      last_error_ = answer.ok() ? std::string() : answer.error().message();
+    } catch (const std::bad_alloc&) {
+      last_error_.clear();
+    }
+  }
 
  protected:
   explicit MemoryBacking(bool in_pages) : in_pages_(in_pages) {}
@@ -65,6 +82,15 @@ class MemoryBacking {
 
  private:
   const bool in_pages_;
+  std::atomic<bool> refused_{false};
+  mutable Mutex mutex_;  ///< a leaf
+  std::string last_error_ CISTERN_GUARDED_BY(mutex_);
 };
+
+/// Of what nobody can ask for again later: a device that says no is asked once more.
+template <class Call>
+bool insist(Call call) {
+  return call().ok() || call().ok();
+}
 
 }  // namespace cistern

@@ -95,17 +95,6 @@ Block* SegmentBacking::growBy(std::uint64_t bytes, Heap& heap, const Request& re
   return install(*segment, heap, request);
 }
 
-// What an OutOfMemory says of the device is its last answer.
-template <class Answer>
-void SegmentBacking::noteAnswer(const Answer& answer) noexcept {
-  const MutexLock lock(mutex_);
-  try {
-    last_error_ = answer.ok() ? std::string() : answer.error().message();
-  } catch (const std::bad_alloc&) {
-    last_error_.clear();
-  }
-}
-
 // The place of a new segment among all: after the older ones, or before them.
 Address SegmentBacking::nextPlace(std::uint64_t bytes) {
   if (options_.prefer_old_segments) return places_.fetch_add(bytes, std::memory_order_relaxed);
@@ -258,12 +247,10 @@ void SegmentBacking::collectGarbage(const std::vector<Heap*>& heaps, std::uint64
   }
 }
 
-// Nobody can ask for it again later, so a device that says no is asked once more.
 void SegmentBacking::leave(Heap& heap) noexcept {
   const auto give = [&](const Segment& segment) {
     const auto& own = static_cast<const HeapSegment&>(segment);
-    const auto once = [&] { return returnToDevice(own.device_base, own.bytes, heap.pool()).ok(); };
-    if (!once()) (void)once();
+    insist([&] { return returnToDevice(own.device_base, own.bytes, heap.pool()); });
   };
   for (const Segment* s = heap.leaving().refused(); s; s = s->next) give(*s);
   if (!heap.onPages()) forEachSegment(heap, give);

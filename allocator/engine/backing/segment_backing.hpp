@@ -51,10 +51,6 @@ class SegmentBacking final : public MemoryBacking {
   /// held.
   void leave(Heap& heap) noexcept CISTERN_REQUIRES(heap.mutex());
 
-  std::string lastError() const override {
-    const MutexLock lock(mutex_);
-    return last_error_;
-  }
   std::uint64_t taken() const { return taken_.load(std::memory_order_relaxed); }
   std::uint64_t returned() const { return returned_.load(std::memory_order_relaxed); }
   std::size_t hostBytes() const { return records_.hostBytes(); }
@@ -64,8 +60,6 @@ class SegmentBacking final : public MemoryBacking {
   Result<Address> takeFromDevice(std::uint64_t bytes, const Request& request);
   Block* install(HeapSegment& segment, Heap& heap, const Request& request);
   Address nextPlace(std::uint64_t bytes);
-  template <class Answer>
-  void noteAnswer(const Answer& answer) noexcept;
   bool discard(HeapSegment& segment, Heap& heap);
   std::uint64_t discardRefused(Heap& heap);
   Status returnToDevice(Address base, std::uint64_t bytes, const Pool& pool) noexcept;
@@ -83,8 +77,6 @@ class SegmentBacking final : public MemoryBacking {
   const std::atomic<std::uint64_t>& tick_;
   MemoryLog& log_;
   PinnedSegments pinned_;
-  mutable Mutex mutex_;
-  std::string last_error_ CISTERN_GUARDED_BY(mutex_);
   std::atomic<std::uint64_t> taken_{0}, returned_{0};
 };
 

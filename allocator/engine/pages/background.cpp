@@ -5,14 +5,6 @@
 #include <exception>
 
 namespace cistern::pages {
-namespace {
-
-/// How long queued work is left alone before it is asked about again: twice as long each time.
-constexpr std::chrono::milliseconds kWhile{1}, kLongWhile{128};
-/// How long others have to take the lock between two pieces.
-constexpr std::chrono::microseconds kBreath{20};
-
-}  // namespace
 
 bool Background::wake() noexcept {
   const std::lock_guard lock(mutex_);
@@ -36,9 +28,12 @@ void Background::stop() noexcept {
   if (thread_.joinable()) thread_.join();
 }
 
+// Queued work is left alone for twice as long each time before it is asked about again; others have
+// a moment to take the lock between two pieces.
 void Background::run() {
+  constexpr std::chrono::microseconds kMoment{20}, kWhile{1'000}, kLongWhile{128'000};
   std::unique_lock lock(mutex_);
-  std::chrono::milliseconds wait = kWhile;
+  std::chrono::microseconds pause = kMoment;
   while (true) {
     changed_.wait(lock, [this] { return awake_ || stopping_; });
     if (stopping_) return;
@@ -46,15 +41,10 @@ void Background::run() {
     lock.unlock();
     const Next next = piece_();
     lock.lock();
-    const bool later = next == Next::kLater;
-    wait = later ? std::min(wait * 2, kLongWhile) : kWhile;
-    if (next == Next::kNothing || stopping_) continue;
+    pause = next == Next::kLater ? std::clamp(2 * pause, kWhile, kLongWhile) : kMoment;
+    if (next == Next::kNothing) continue;
     awake_ = true;
-    if (later) {
-      changed_.wait_for(lock, wait, [this] { return stopping_; });
-    } else {
-      changed_.wait_for(lock, kBreath, [this] { return stopping_; });
-    }
+    changed_.wait_for(lock, pause, [this] { return stopping_; });
   }
 }
 

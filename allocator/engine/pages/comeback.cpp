@@ -14,17 +14,16 @@ bool Comeback::want(const PageRange& range, Address from, Address to, std::vecto
     if (place->second != mapping) return false;
     if (!mapping->isCurrent()) away.push_back(mapping);
     if (fresh && !mapping->isCurrent()) mappings_.push_back(mapping);
-    unit = mapping->endUnit();
+    unit = mapping->end_unit;
   }
   return true;
 }
 
 void Comeback::prepare() {
-  for (const Mapping* mapping : mappings_) {
-    for (const Mapping* moved : {mapping, static_cast<const Mapping*>(mapping->page->current)}) {
-      Heap& heap = *moved->range->home;
-      heap.mutex().assertHeld();
-      prepareMoves(heap, moved->range->kind, mappings_.size());
+  for (const Mapping* to : mappings_) {
+    for (Heap* heap : {to->range->home, to->page->current->range->home}) {
+      heap->mutex().assertHeld();
+      prepareMoves(*heap, mappings_.size());
     }
   }
 }
@@ -39,9 +38,7 @@ void Comeback::bring(Ground& ground) noexcept {
     from.last_use = {free.epoch, source.completion().now().generation};
     source.punch(from.range->kind, free, from.place(), from.placeEnd());
     ground.table.makeStale(from);
-    ground.table.makeCurrent(*to);
-    ground.count(*to->page, &heap, to->range->kind);
-    putIn(heap, *to, &heap == &source ? from.last_use : heap.completion().now());
+    arrive(ground, heap, *to, &heap == &source ? from.last_use : heap.completion().now());
     ++ground.counters.revived;
   }
 }

@@ -25,7 +25,7 @@ void FreePageScan::stampRecent(Heap& heap) {
     for (std::uint32_t unit = piece.from / kUnitGranules; unit < end;) {
       Mapping* const mapping = range.slots[unit++];
       if (mapping == nullptr) continue;
-      unit = mapping->endUnit();
+      unit = mapping->end_unit;
       EpochMark& last = mapping->last_use;
       const bool later = last.generation != generation || last.epoch < piece.epoch;
       if (mapping->isCurrent() && later) last = {piece.epoch, generation};
@@ -46,7 +46,7 @@ void FreePageScan::note(Heap& heap, Block& block) {
     if (unit + kAhead < end && !without(Mechanism::kPrefetchPages))
       __builtin_prefetch(range.slots[unit + kAhead], 1);
     const bool may_go = whither_ == Whither::kWithinPool || mapping.page->mayLeave();
-    const bool whole = mapping.unit == unit && mapping.endUnit() <= end;
+    const bool whole = mapping.unit == unit && mapping.end_unit <= end;
     any_ |= whole;
     if (may_go && whole) {
       mapping.found.in = &block;
@@ -58,7 +58,7 @@ void FreePageScan::note(Heap& heap, Block& block) {
       mapping.last_use = {known ? std::min(block.epoch, last) : block.epoch, generation};
       free_.push_back(&mapping);
     }
-    unit = mapping.endUnit();
+    unit = mapping.end_unit;
   }
 }
 

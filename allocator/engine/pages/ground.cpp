@@ -4,15 +4,15 @@
 
 namespace cistern::pages {
 
-Ground::Ground(Engine& on, Counters& c)
-    : core(on), counters(c), table(&on.log), cost(on.options.recycle_budget) {}
-
-void Ground::refresh(Heap& heap) {
-  clearing_up ? core.progress.refreshByEvent(heap) : core.progress.refresh(heap);
-}
+Ground::Ground(Engine& on, MemoryBacking& by, Counters& c)
+    : core(on), backing(by), counters(c), table(&on.log), cost(on.options.recycle_budget) {}
 
 bool Ground::recycles() const {
   return !without(Mechanism::kRecycling) && core.options.recycle != Recycle::kOff;
+}
+
+void Ground::refresh(Heap& heap) {
+  clearing_up ? core.progress.refreshByEvent(heap) : core.progress.refresh(heap);
 }
 
 void Ground::count(PhysicalPage& page, Heap* heap, SizeKind kind) noexcept {
@@ -29,6 +29,12 @@ void Ground::count(PhysicalPage& page, Heap* heap, SizeKind kind) noexcept {
   }
   page.counted_by = heap;
   page.counted_as = kind;
+}
+
+bool Ground::remove(Mapping& mapping) noexcept {
+  if (!core.device.unmap(mapping.deviceAddress(), mapping.bytes())) return false;
+  table.removeMapping(mapping);
+  return true;
 }
 
 bool Ground::release(PhysicalPage& page) noexcept {

@@ -7,9 +7,9 @@
 
 #include <atomic>
 #include <cstdint>
-#include <string>
 #include <vector>
 
+#include "allocator/engine/backing/memory_backing.hpp"
 #include "allocator/engine/pages/cost_loop.hpp"
 #include "allocator/engine/pages/free_page_scan.hpp"
 #include "allocator/engine/pages/mapping_table.hpp"
@@ -36,9 +36,11 @@ struct Counters {
 };
 
 struct Ground {
-  Ground(Engine& core, Counters& counters);
+  /// `by` notes what the device answers.
+  Ground(Engine& core, MemoryBacking& by, Counters& counters);
 
   Engine& core;
+  MemoryBacking& backing;
   Counters& counters;
   MappingTable table;
   CostLoop cost;
@@ -46,32 +48,27 @@ struct Ground {
   CallCost create_cost{9'000};
   CallCost map_cost{22'000};
   bool clearing_up = false;  ///< what is done now is not done for a verb on some stream
-  std::size_t orphans = 0;   ///< pages with a mapping, but with no current one
   std::vector<PhysicalPage*> parked;
   std::uint64_t scans = 0;    ///< so many were made
   std::uint64_t windows = 0;  ///< so many were looked at
-  std::uint64_t misses = 0;   ///< so many were served, or not
-  std::string last_error;     ///< the device's latest refusal; empty after a success
 
+  /// Whether free pages may move at all.
+  bool recycles() const;
   /// Learns how far a heap's stream has come. Clearing up asks events only: the stream's owner may
   /// be destroying it at this moment.
   void refresh(Heap& heap);
-  /// An OutOfMemory tells the device's last answer.
-  template <class Answer>
-  void noteAnswer(const Answer& answer) noexcept {
-    try {
-      last_error = answer.ok() ? std::string() : answer.error().message();
-    } catch (const std::bad_alloc&) {
-      last_error.clear();
-    }
-  }
+  /// Makes room for the whole request behind what the heap's newest range of its kind ever used, in
+  /// that range or in a new one (ranges.cpp). False when there is no room, and the heap has no
+  /// range of the kind. Throws std::bad_alloc.
+  bool makeRoom(Heap& heap, const Request& request);
   /// The page is among the reserved bytes of that heap from now on, or of none. Pre: the locks of
   /// both heaps are held: of the one that counted it and of the new one.
   void count(PhysicalPage& page, Heap* heap, SizeKind kind) noexcept;
+  /// Unmaps and forgets a mapping. False when the device does not unmap it. Pre: removable.
+  bool remove(Mapping& mapping) noexcept;
   /// Gives a page without a mapping back to the device. False, and it stays a spare, when the
   /// device does not take it.
   bool release(PhysicalPage& page) noexcept;
-  bool recycles() const;
 };
 
 }  // namespace cistern::pages

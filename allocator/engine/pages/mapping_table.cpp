@@ -1,84 +1,71 @@
 #include "allocator/engine/pages/mapping_table.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 #include "allocator/base/check.hpp"
 
 namespace cistern::pages {
-
-MappingTable::~MappingTable() {
-  for (PhysicalPage* page : pages_) {
-    for (const Mapping* mapping : page->mappings) delete mapping;
-    delete page;
-  }
-}
-
 PhysicalPage& MappingTable::addPage(Page handle, std::uint32_t units) {
-  if (pages_.size() == pages_.capacity()) pages_.reserve(2 * pages_.size() + 16);
-  PhysicalPage& page = *new PhysicalPage;
+  PhysicalPage& page = pages_.emplace_back();
+  page.self = std::prev(pages_.end());
   page.handle = handle;
   page.units = units;
-  page.index = pages_.size();
-  pages_.push_back(&page);
   bytes_ += page.bytes();
   return page;
 }
 
 void MappingTable::removePage(PhysicalPage& page) noexcept {
   CISTERN_CHECK(page.mappings.empty() && page.current == nullptr);
-  takeSpare(page);
+  setSpare(page, false);
   bytes_ -= page.bytes();
-  pages_.back()->index = page.index;
-  pages_[page.index] = pages_.back();
-  pages_.pop_back();
-  delete &page;
+  pages_.erase(page.self);
 }
 
 Mapping& MappingTable::addMapping(PhysicalPage& page, PageRange& range, std::uint32_t unit) {
-  if (page.mappings.size() == page.mappings.capacity())
-    page.mappings.reserve(2 * page.mappings.size() + 1);
-  Mapping& mapping = *new Mapping;
-  page.mappings.push_back(&mapping);
+  std::vector<Mapping*>& all = page.mappings;
+  if (all.size() == all.capacity()) all.reserve(2 * all.size() + 1);
+  Mapping& mapping = stale_.emplace_back();
+  all.push_back(&mapping);
+  mapping.self = std::prev(stale_.end());
   mapping.page = &page;
   mapping.range = &range;
   mapping.unit = unit;
-  mapping.end_unit = (unit + page.units) & 0x3fffffffu;
-  mapping.is_home = page.mappings.size() == 1;
-  for (std::uint32_t u = unit; u < mapping.endUnit(); ++u) {
+  mapping.end_unit = unit + page.units;
+  for (std::uint32_t u = unit; u < mapping.end_unit; ++u) {
     CISTERN_ASSERT(range.slots[u] == nullptr);
     range.slots[u] = &mapping;
   }
-  range.touched = std::max(range.touched, mapping.endUnit());
-  link(mapping);
-  ++mappings_;
+  range.touched = std::max(range.touched, mapping.end_unit);
   return mapping;
 }
 
 void MappingTable::removeMapping(Mapping& mapping) noexcept {
   CISTERN_CHECK(mapping.removable());
-  unlink(mapping);
-  for (std::uint32_t u = mapping.unit; u < mapping.endUnit(); ++u)
+  for (std::uint32_t u = mapping.unit; u < mapping.end_unit; ++u)
     mapping.range->slots[u] = nullptr;
   PhysicalPage& page = *mapping.page;
   std::erase(page.mappings, &mapping);
-  page.mappings.empty() ? makeSpare(page) : void(page.mappings.front()->is_home = 1);
-  --mappings_;
-  delete &mapping;
+  if (page.mappings.empty()) setSpare(page, true);
+  stale_.erase(mapping.self);
 }
 
 void MappingTable::makeCurrent(Mapping& mapping) noexcept {
   CISTERN_CHECK(mapping.page->current == nullptr);
-  if (mapping.removable()) unlink(mapping);
+  if (mapping.removable()) used_.splice(used_.end(), stale_, mapping.self);
   mapping.page->current = &mapping;
-  mapping.found = {0, nullptr};
   if (log_ && log_->on()) tell(MemoryAction::kPageMap, mapping);
 }
 
 void MappingTable::makeStale(Mapping& mapping) noexcept {
   CISTERN_CHECK(mapping.isCurrent());
   mapping.page->current = nullptr;
-  if (mapping.removable()) link(mapping);
+  noteStale(mapping);
   if (log_ && log_->on()) tell(MemoryAction::kPageUnmap, mapping);
+}
+
+void MappingTable::noteStale(Mapping& mapping) noexcept {
+  if (mapping.removable()) stale_.splice(stale_.end(), used_, mapping.self);
 }
 
 void MappingTable::tell(MemoryAction action, const Mapping& mapping) noexcept {
@@ -88,9 +75,7 @@ void MappingTable::tell(MemoryAction action, const Mapping& mapping) noexcept {
 
 void MappingTable::makeHome(Mapping& mapping) noexcept {
   std::vector<Mapping*>& all = mapping.page->mappings;
-  all.front()->is_home = 0;
   std::iter_swap(all.begin(), std::ranges::find(all, &mapping));
-  mapping.is_home = 1;
 }
 
 void MappingTable::pin(Mapping& mapping) noexcept {
@@ -103,51 +88,30 @@ void MappingTable::unpin(Mapping& mapping) noexcept {
   CISTERN_CHECK(mapping.pins > 0);
   --mapping.page->pins;
   --mapping.pins;
-  if (mapping.removable()) link(mapping);
+  noteStale(mapping);
 }
 
-void MappingTable::makeSpare(PhysicalPage& page) noexcept {
-  if (page.spare) return;
-  page.spare = true;
-  page.previous_spare = nullptr;
-  page.next_spare = spares_;
-  if (spares_) spares_->previous_spare = &page;
-  spares_ = &page;
+void MappingTable::setSpare(PhysicalPage& page, bool spare) noexcept {
+  spares_ += std::size_t(spare) - std::size_t(page.spare);
+  page.spare = spare;
 }
 
-void MappingTable::takeSpare(PhysicalPage& page) noexcept {
-  if (!page.spare) return;
-  page.spare = false;
-  (page.previous_spare ? page.previous_spare->next_spare : spares_) = page.next_spare;
-  if (page.next_spare) page.next_spare->previous_spare = page.previous_spare;
-}
-
-PageRange& MappingTable::addRange() {
-  ranges_.push_back(std::make_unique<PageRange>());
-  return *ranges_.back();
-}
-
-void MappingTable::link(Mapping& mapping) noexcept {
-  mapping.beside.older = youngest_;
-  mapping.beside.younger = nullptr;
-  (youngest_ ? youngest_->beside.younger : oldest_) = &mapping;
-  youngest_ = &mapping;
-  ++stale_;
-}
-
-void MappingTable::unlink(Mapping& mapping) noexcept {
-  (mapping.beside.older ? mapping.beside.older->beside.younger : oldest_) = mapping.beside.younger;
-  (mapping.beside.younger ? mapping.beside.younger->beside.older : youngest_) =
-      mapping.beside.older;
-  mapping.beside.older = mapping.beside.younger = nullptr;
-  --stale_;
+// Hardly ever is there any.
+PhysicalPage* MappingTable::findSpare(std::uint32_t most_units) {
+  if (spares_ == 0) return nullptr;
+  const auto found = std::ranges::find_if(pages_, [&](const PhysicalPage& page) {
+    return page.spare && page.mappings.empty() && page.units <= most_units;
+  });
+  return found != pages_.end() ? &*found : nullptr;
 }
 
 std::size_t MappingTable::hostBytes() const {
-  std::size_t slots = 0;
-  for (const auto& range : ranges_) slots += sizeof(PageRange) + range->slots.size() * 8;
-  return slots + pages_.size() * sizeof(PhysicalPage) + pages_.capacity() * sizeof(void*) +
-         mappings_ * (sizeof(Mapping) + sizeof(void*));
+  constexpr std::size_t kNode = 2 * sizeof(void*);
+  std::size_t bytes = pages_.size() * (sizeof(PhysicalPage) + kNode) +
+                      (stale_.size() + used_.size()) * (sizeof(Mapping) + kNode + sizeof(void*));
+  for (const PageRange& range : ranges_)
+    bytes += sizeof(PageRange) + kNode + range.slots.size() * sizeof(void*);
+  return bytes;
 }
 
 // A graph reaches the page here: it is mapped, and in use in this pool or nowhere.
@@ -158,20 +122,19 @@ void MappingTable::auditPinned(const Mapping& mapping) {
 }
 
 void MappingTable::audit() const {
-  std::size_t mappings = 0, stale = 0, removable = 0, without_mapping = 0;
+  std::size_t mappings = 0, removable = 0, spares = 0;
   std::uint64_t bytes = 0, covered = 0, slots = 0;
-  for (const PhysicalPage* page : pages_) {
-    CISTERN_CHECK(pages_[page->index] == page);
-    bytes += page->bytes();
-    without_mapping += page->mappings.empty() ? 1 : 0;
-    bool current_found = page->current == nullptr;
+  for (const PhysicalPage& page : pages_) {
+    CISTERN_CHECK(page.spare ? page.current == nullptr : !page.mappings.empty());
+    bytes += page.bytes();
+    spares += page.spare ? 1 : 0;
+    bool current_found = page.current == nullptr;
     std::uint32_t pins = 0;
-    for (const Mapping* mapping : page->mappings) {
-      CISTERN_CHECK(mapping->page == page && mapping->units() == page->units);
-      CISTERN_CHECK(mapping->endUnit() <= mapping->range->units());
-      for (std::uint32_t u = mapping->unit; u < mapping->endUnit(); ++u)
+    for (const Mapping* mapping : page.mappings) {
+      CISTERN_CHECK(mapping->page == &page && mapping->units() == page.units);
+      CISTERN_CHECK(mapping->end_unit <= mapping->range->units());
+      for (std::uint32_t u = mapping->unit; u < mapping->end_unit; ++u)
         CISTERN_CHECK(mapping->range->slots[u] == mapping);
-      CISTERN_CHECK(mapping->is_home == (mapping == page->mappings.front()));
       current_found |= mapping->isCurrent();
       covered += mapping->units();
       ++mappings;
@@ -179,23 +142,15 @@ void MappingTable::audit() const {
       pins += mapping->pins;
       if (mapping->pins > 0) auditPinned(*mapping);
     }
-    CISTERN_CHECK(current_found && pins == page->pins);
+    CISTERN_CHECK(current_found && pins == page.pins);
   }
-  for (const Mapping* mapping = oldest_; mapping; mapping = mapping->beside.younger, ++stale) {
-    CISTERN_CHECK(mapping->removable() &&
-                  (mapping->beside.younger ? mapping->beside.younger->beside.older : youngest_));
+  for (const PageRange& range : ranges_) {
+    CISTERN_CHECK(range.bytes == range.units() * kUnit && range.bytes <= range.reserved_bytes);
+    for (const Mapping* mapping : range.slots) slots += mapping ? 1 : 0;
   }
-  for (const auto& range : ranges_) {
-    CISTERN_CHECK(range->bytes == range->units() * kUnit && range->bytes <= range->reserved_bytes);
-    for (const Mapping* mapping : range->slots) slots += mapping ? 1 : 0;
-  }
-  std::size_t spares = 0;
-  for (const PhysicalPage* page = spares_; page; page = page->next_spare, ++spares) {
-    CISTERN_CHECK(page->spare && page->mappings.empty());
-  }
-  CISTERN_CHECK(spares == without_mapping);
-  CISTERN_CHECK(slots == covered && mappings == mappings_ && bytes == bytes_);
-  CISTERN_CHECK(stale == stale_ && stale == removable);
+  CISTERN_CHECK(slots == covered && mappings == stale_.size() + used_.size() && bytes == bytes_);
+  CISTERN_CHECK(std::ranges::all_of(stale_, &Mapping::removable));
+  CISTERN_CHECK(removable == stale_.size() && spares == spares_);
 }
 
 }  // namespace cistern::pages

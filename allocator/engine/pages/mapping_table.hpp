@@ -4,8 +4,7 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
-#include <vector>
+#include <list>
 
 #include "allocator/engine/pages/page.hpp"
 #include "allocator/engine/reports/memory_log.hpp"
@@ -16,9 +15,6 @@ class MappingTable {
  public:
   /// `log`, if there is one, is told which mappings become current, and cease to be.
   explicit MappingTable(MemoryLog* log = nullptr) : log_(log) {}
-  ~MappingTable();
-  MappingTable(const MappingTable&) = delete;
-  MappingTable& operator=(const MappingTable&) = delete;
 
   /// A page that nothing is mapped to yet. Throws std::bad_alloc, changing nothing.
   PhysicalPage& addPage(Page handle, std::uint32_t units);
@@ -43,20 +39,20 @@ class MappingTable {
   void pin(Mapping& mapping) noexcept;
   void unpin(Mapping& mapping) noexcept;
 
-  /// A page that no mapping shows waits to be used or given back. So do pages whose last mapping
-  /// goes.
-  void makeSpare(PhysicalPage& page) noexcept;
-  void takeSpare(PhysicalPage& page) noexcept;
-  /// The first of the spare pages, linked by next_spare.
-  PhysicalPage* spares() const { return spares_; }
+  /// A spare page has no current mapping, and nobody means to give it one: the device would not
+  /// have it back, or would not unmap it, when a miss was undone. A page whose last mapping goes is
+  /// one.
+  void setSpare(PhysicalPage& page, bool spare) noexcept;
+  std::size_t spares() const { return spares_; }
+  /// A spare page without a mapping, of so many units at most; null for none.
+  PhysicalPage* findSpare(std::uint32_t most_units);
 
-  PageRange& addRange();
-  const std::vector<std::unique_ptr<PageRange>>& ranges() const { return ranges_; }
-  const std::vector<PhysicalPage*>& pages() const { return pages_; }
-
-  /// Of the stale mappings that nobody pins.
-  Mapping* oldestStale() const { return oldest_; }
-  std::size_t staleMappings() const { return stale_; }
+  PageRange& addRange() { return ranges_.emplace_back(); }
+  const std::list<PageRange>& ranges() const { return ranges_; }
+  std::list<PhysicalPage>& pages() { return pages_; }
+  const std::list<PhysicalPage>& pages() const { return pages_; }
+  /// Those that nobody pins, the oldest first.
+  std::list<Mapping>& staleMappings() { return stale_; }
   std::uint64_t bytes() const { return bytes_; }
   std::size_t hostBytes() const;
 
@@ -66,17 +62,14 @@ class MappingTable {
  private:
   static void auditPinned(const Mapping& mapping);
   void tell(MemoryAction action, const Mapping& mapping) noexcept;
-  void link(Mapping& mapping) noexcept;
-  void unlink(Mapping& mapping) noexcept;
+  void noteStale(Mapping& mapping) noexcept;
 
   MemoryLog* const log_;
-  std::vector<PhysicalPage*> pages_;  ///< in no order
-  std::vector<std::unique_ptr<PageRange>> ranges_;
-  PhysicalPage* spares_ = nullptr;
-  Mapping* oldest_ = nullptr;
-  Mapping* youngest_ = nullptr;
-  std::size_t stale_ = 0;
-  std::size_t mappings_ = 0;
+  std::list<PhysicalPage> pages_;
+  std::list<PageRange> ranges_;
+  std::list<Mapping> stale_;  ///< removable, in the order in which they became so
+  std::list<Mapping> used_;   ///< the others: current, or pinned
+  std::size_t spares_ = 0;
   std::uint64_t bytes_ = 0;  ///< of all pages
 };
 

@@ -1,12 +1,12 @@
 // Serves one miss: finds a window for the request, brings pages there, and hands the block out. All
 // of it happens, or none.
 //
-//   reserve   under the heap's lock: the window's free blocks, and the pages that will come, become
+//   take      under the heap's lock: the window's free blocks, and the pages that will come, become
 //             holes, so that nobody else gets them                          (reserve.cpp)
 //   fill      the gaps with pages: the heap's own free ones, those of other heaps whose last use is
 //             complete, new ones, those of other heaps in the order of streams  (sources.cpp)
-//   map       the device calls                                              (map_calls.cpp)
-//   commit    the window becomes free memory, and the request a block of it (mover.cpp)
+//   map       the device calls                                              (reserve.cpp)
+//   commit    the window becomes free memory, and the request a block of it
 //   undo      or everything goes back to where it was
 //
 // Why a page may be used at its new address while queued work still uses it at the old one: pages
@@ -17,43 +17,13 @@
 // after, as graphs of one pool never run at the same time (page.hpp).
 #pragma once
 
-#include "allocator/engine/pages/sources.hpp"
+#include "allocator/engine/pages/ground.hpp"
 
 namespace cistern::pages {
 
-class Mover {
- public:
-  /// Pre: the backing's lock is held, and the heap has a range of the request's kind.
-  Mover(Ground& ground, Heap& heap, const Request& request, PagesFrom from)
-      : ground_(ground),
-        heap_(heap),
-        request_(request),
-        from_(from),
-        number_(++ground.misses),
-        reserved_(ground, heap, request.kind),
-        sources_(ground, heap, request, from, reserved_) {}
-
-  /// The block; null when it cannot be had, and then all is as it was but for pages returned.
-  Block* serve();
-
- private:
-  Block* attempt(bool fresh_only, bool waits);
-  std::optional<Window> findWindow(bool fresh_only) CISTERN_REQUIRES(heap_.mutex());
-  void undo() noexcept;
-  void putUnusedAside() noexcept;
-  void noteCost();
-  Block* commit();
-  void commitStep(Step& step) noexcept;
-
-  Ground& ground_;
-  Heap& heap_;
-  const Request& request_;
-  const PagesFrom from_;
-  const std::uint64_t number_;  ///< of the miss
-  Reservation reserved_;
-  Sources sources_;
-  bool brought_ = false;  ///< some pages were aside until this miss
-  std::uint64_t began_ns_ = 0;
-};
+/// The block; null when it cannot be had, and then all is as it was but for pages returned. Pre:
+/// the backing's lock is held, and the heap has a range of the request's kind. Throws
+/// std::bad_alloc, so too.
+Block* serveMiss(Ground& ground, Heap& heap, const Request& request, PagesFrom from);
 
 }  // namespace cistern::pages

@@ -24,8 +24,8 @@
 //   pool of those
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
+#include <list>
 #include <vector>
 
 #include "allocator/base/bytes.hpp"
@@ -49,16 +49,15 @@ struct PhysicalPage {
   std::uint32_t pins = 0;  ///< of its mappings
   Mapping* current = nullptr;
   std::vector<Mapping*> mappings;  ///< the current one among them
-  std::size_t index = 0;           ///< in MappingTable::pages()
-  bool settled = false;            ///< its home is where a low water found it: see homing.hpp
-  bool late = false;               ///< made after its heap's first low water: see parking.hpp
-  bool parked = false;
-  bool spare = false;  ///< see MappingTable::makeSpare
-  PhysicalPage* next_spare = nullptr;
-  PhysicalPage* previous_spare = nullptr;
-  std::uint64_t considered = 0;   ///< the last window it was counted in: see window.cpp
-  std::uint64_t brought_for = 0;  ///< the last miss that had it brought back from aside
+  std::list<PhysicalPage>::iterator self;
+  bool settled = false;          ///< its home is where a low water found it: see parking.hpp
+  bool late = false;             ///< made after its heap's first low water: see parking.hpp
+  bool parked = false;           ///< aside: see parking.hpp
+  bool spare = false;            ///< nobody's: see MappingTable::setSpare
+  std::uint64_t considered = 0;  ///< the last window it was counted in: see window.cpp
 
+  /// Where it goes at low water. Pre: it is mapped.
+  Mapping& home() const { return *mappings.front(); }
   std::uint64_t bytes() const { return units * kUnit; }
   /// The one place that says which pages must not go to another pool, nor to the device: those that
   /// a graph, which does not ask this allocator, goes on reaching.
@@ -79,52 +78,35 @@ struct PageRange : HeapSegment {
   std::uint32_t units() const { return std::uint32_t(slots.size()); }
 };
 
-/// One mapping of a page: a cache line, for a scan looks at very many.
-struct alignas(64) Mapping {
+/// One mapping of a page.
+struct Mapping {
+  /// The last scan that found it free (free_page_scan.hpp).
   struct Found {
-    std::uint64_t by;  ///< the scan's number
-    Block* in;         ///< the free block, while that is the latest scan
-  };
-  struct Neighbours {
-    Mapping* older;
-    Mapping* younger;
+    std::uint64_t by = 0;  ///< its number
+    Block* in = nullptr;   ///< the free block, while that is the latest scan
   };
 
   PhysicalPage* page = nullptr;
   PageRange* range = nullptr;
-  std::uint32_t unit = 0;            ///< where in the range
-  std::uint32_t end_unit : 30 = 0;   ///< == unit + page->units
-  std::uint32_t is_home : 1 = 0;     ///< page->mappings.front() == this: see homing.hpp
-  std::uint32_t accessible : 1 = 0;  ///< the device may read and write through it
-  union {
-    Found found;        ///< current only: by the last scan that found it free (free_page_scan.hpp)
-    Neighbours beside;  ///< removable only: in the order in which they became so
-  };
+  std::uint32_t unit = 0;      ///< where in the range
+  std::uint32_t end_unit = 0;  ///< == unit + page->units
+  Found found;
   /// Of range->home. Stale: when the page moved on. Current: as of the scan that found it free.
   EpochMark last_use;
   std::uint32_t pins = 0;       ///< graphs that reach the page through it
   std::uint32_t pinned_by = 0;  ///< the last of them
-
-  Mapping() : beside{} {}
+  bool accessible = false;      ///< the device may read and write through it
+  std::list<Mapping>::iterator self;
 
   std::uint32_t units() const { return end_unit - unit; }
-  std::uint32_t endUnit() const { return end_unit; }
   std::uint64_t bytes() const { return units() * kUnit; }
   Address place() const { return range->placeOfUnit(unit); }
-  Address placeEnd() const { return range->placeOfUnit(endUnit()); }
+  Address placeEnd() const { return range->placeOfUnit(end_unit); }
   Address deviceAddress() const { return range->deviceOfUnit(unit); }
   bool isCurrent() const { return page->current == this; }
+  bool isHome() const { return &page->home() == this; }
   /// Whether it may go once its last use is complete.
   bool removable() const { return !isCurrent() && pins == 0; }
-};
-static_assert(sizeof(Mapping) == 64);
-
-/// The order in which pages leave free memory: of a range the highest first, so that what is below
-/// stays the same block.
-struct HighestFirst {
-  bool operator()(const Mapping* a, const Mapping* b) const {
-    return a->range != b->range ? a->range->base < b->range->base : a->unit > b->unit;
-  }
 };
 
 /// The range that a block of a heap backed by pages lies in.
@@ -137,7 +119,7 @@ void forEachMapping(const PageRange& range, Address from, Address to, Visit visi
   const std::uint32_t end = range.unitAt(to + kUnit - 1);
   for (std::uint32_t unit = range.unitAt(from); unit < end;) {
     Mapping& mapping = *range.slots[unit];
-    unit = mapping.endUnit();
+    unit = mapping.end_unit;
     visit(mapping);
   }
 }

@@ -2,12 +2,11 @@
 
 #include <algorithm>
 
+#include "allocator/base/check.hpp"
 #include "allocator/base/process.hpp"
 #include "allocator/engine/engine.hpp"
-#include "allocator/engine/pages/homing.hpp"
 #include "allocator/engine/pages/mover.hpp"
-#include "allocator/engine/pages/ranges.hpp"
-#include "allocator/engine/pages/release.hpp"
+#include "allocator/engine/pages/parking.hpp"
 
 namespace cistern {
 
@@ -21,7 +20,7 @@ bool PageBacking::supportedBy(const Device& device) {
 PageBacking::PageBacking(Engine& core)
     : MemoryBacking(true),
       core_(core),
-      ground_(core, counters_),
+      ground_(core, *this, counters_),
       later_(ground_),
       background_([this] { return unmapSome(); }) {}
 
@@ -29,25 +28,23 @@ PageBacking::PageBacking(Engine& core)
 Block* PageBacking::serve(Heap& heap, const Request& request, PagesFrom from) {
   const MutexLock lock(mutex_);
   const bool recorded = request.recording != nullptr, thread = core_.options.background_thread;
-  const std::size_t stale = ground_.table.staleMappings(), most = later_.mostStale();
-  // Soon there will be old mappings to remove: what this stream has done with them is marked while
-  // it is known to be alive.
-  constexpr std::size_t kPartLeft = 8;
-  if (stale > most - most / kPartLeft && !without(Mechanism::kEarlyRefresh)) ground_.refresh(heap);
+  const std::size_t stale = ground_.table.staleMappings().size(), most = later_.mostStale();
+  // Once there are old mappings to remove, what this stream has done with them is marked while it
+  // is known to be alive.
+  if (stale > most) ground_.refresh(heap);
   // A thread that finds no time for it is helped before what it left makes each window dear.
   const bool behind = !without(Mechanism::kHelpBehind) && stale > 2 * most;
-  if ((!thread || behind) && !recorded) later_.unmapAll();
-  if (ground_.orphans > 0 && !recorded) unmapOrphans(ground_);
-  if (!makeRoom(ground_, heap, request)) return nullptr;
-  Block* block = Mover(ground_, heap, request, from).serve();
-  if (thread && later_.isDue() && !background_.wake() && !recorded) later_.unmapAll();
+  if ((!thread || behind) && !recorded) (void)later_.clearUp(true);
+  if (!ground_.makeRoom(heap, request)) return nullptr;
+  Block* block = serveMiss(ground_, heap, request, from);
+  if (thread && later_.isDue() && !background_.wake() && !recorded) (void)later_.clearUp(true);
   return block;
 }
 
 Background::Next PageBacking::unmapSome() {
   if (!driverMayBeCalled()) return Background::Next::kNothing;
   const MutexLock lock(mutex_);
-  return later_.unmapSome();
+  return later_.clearUp(false);
 }
 
 void PageBacking::sendHome(Heap& heap) {
@@ -87,18 +84,10 @@ bool PageBacking::pinned(const Block& block) const {
 bool PageBacking::forgets(Heap& heap) {
   const MutexLock lock(mutex_);
   const MutexLock heap_lock(heap.mutex());
-  for (const PhysicalPage* page : ground_.parked) {
-    if (page->counted_by == &heap) return false;
-  }
-  for (const Mapping* mapping = ground_.table.oldestStale(); mapping;
-       mapping = mapping->beside.younger) {
-    if (mapping->range->home == &heap && !heap.completion().complete(mapping->last_use))
-      return false;
-  }
-  for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
-    for (const Segment* s = heap.layout(kind).segments(); s; s = s->next) {
-      rangeOf(*s->first).most_backed = 0;
-    }
+  if (heap.pageNotes().aside() > 0 || leftInUse(heap, heap.completion().now())) return false;
+  for (SizeKind kind : kSizeKinds) {
+    for (Segment* s = heap.layout(kind).segments(); s; s = s->next)
+      static_cast<PageRange&>(*s).most_backed = 0;
   }
   return true;
 }
@@ -107,15 +96,13 @@ bool PageBacking::leftInUse(Heap& heap, EpochMark until) const noexcept {
   mutex_.assertHeld();
   const auto in_use = [&](const Mapping* mapping) {
     heap.mutex().assertHeld();
-    if (mapping->isCurrent() || mapping->range->home != &heap ||
-        heap.completion().complete(mapping->last_use))
-      return false;
     const EpochMark use = mapping->last_use;
-    return use.generation != until.generation || use.epoch <= until.epoch;
+    return !mapping->isCurrent() && mapping->range->home == &heap &&
+           !heap.completion().complete(use) &&
+           (use.generation != until.generation || use.epoch <= until.epoch);
   };
-  const auto& pages = ground_.table.pages();
-  return std::any_of(pages.begin(), pages.end(), [&](const PhysicalPage* page) {
-    return std::any_of(page->mappings.begin(), page->mappings.end(), in_use);
+  return std::ranges::any_of(ground_.table.pages(), [&](const PhysicalPage& page) {
+    return std::ranges::any_of(page.mappings, in_use);
   });
 }
 
@@ -130,21 +117,6 @@ std::size_t PageBacking::hostBytes() const {
   return sizeof(*this) + ground_.table.hostBytes() + ground_.parked.capacity() * sizeof(Mapping*);
 }
 
-std::string PageBacking::lastError() const {
-  const MutexLock lock(mutex_);
-  return ground_.last_error;
-}
-
-namespace {
-
-// Nobody can ask for it again later, so a device that says no is asked once more.
-template <class Call>
-bool insist(Call call) {
-  return call().ok() || call().ok();
-}
-
-}  // namespace
-
 // What queued work may still use stays mapped if the device will not say that it is complete.
 void PageBacking::shutDown(bool driver) noexcept {
   if (!driver) return;
@@ -153,15 +125,66 @@ void PageBacking::shutDown(bool driver) noexcept {
   Device& device = core_.device;
   const RelaxedCaptureMode relaxed(device);
   if (!ground_.table.pages().empty() && !insist([&] { return device.synchronizeDevice(); })) return;
-  for (const PhysicalPage* page : ground_.table.pages()) {
-    for (const Mapping* mapping : page->mappings) {
+  for (const PhysicalPage& page : ground_.table.pages()) {
+    for (const Mapping* mapping : page.mappings) {
       insist([&] { return device.unmap(mapping->deviceAddress(), mapping->bytes()); });
     }
-    insist([&] { return device.releasePage(page->handle); });
+    insist([&] { return device.releasePage(page.handle); });
   }
-  for (const auto& range : ground_.table.ranges()) {
-    insist([&] { return device.freeReservation(range->device_base, range->reserved_bytes); });
+  for (const PageRange& range : ground_.table.ranges()) {
+    insist([&] { return device.freeReservation(range.device_base, range.reserved_bytes); });
   }
+}
+
+// ---- What always holds at rest: see page.hpp and parking.hpp ------------------------------------
+
+namespace {
+
+bool holdsPage(const PageRange& range, const Block& block) {
+  const std::uint32_t end = range.unitAt(block.end());
+  for (std::uint32_t unit = range.unitAt(block.address() + kUnit - 1); unit < end;) {
+    const Mapping& mapping = *range.slots[unit];
+    if (mapping.unit == unit && mapping.end_unit <= end) return true;
+    unit = mapping.end_unit;
+  }
+  return false;
+}
+
+}  // namespace
+
+void PageBacking::audit(std::uint64_t reserved) const {
+  mutex_.assertHeld();
+  ground_.table.audit();
+  CISTERN_CHECK(reserved == ground_.table.bytes() && reserved <= ground_.core.limit.reserved());
+  std::uint64_t backed = 0;
+  for (const PageRange& range : ground_.table.ranges()) {
+    range.home->mutex().assertHeld();
+    for (const Block* b = range.first; b; b = b->next) {
+      if (!b->isHole()) backed += b->bytes();
+      if (b->isFree() && range.home->withdrawn()) CISTERN_CHECK(!holdsPage(range, *b));
+      std::uint32_t unit = range.unitAt(b->address());
+      for (; unit < range.unitAt(b->end() + kUnit - 1); ++unit) {
+        const Mapping* mapping = range.slots[unit];
+        CISTERN_CHECK(b->isHole() ? mapping == nullptr || !mapping->isCurrent()
+                                  : mapping != nullptr && mapping->isCurrent());
+      }
+    }
+  }
+  std::size_t parked = 0;
+  std::uint64_t parked_bytes = 0;
+  for (const PhysicalPage& page : ground_.table.pages()) {
+    if (page.current) backed -= page.bytes();
+    CISTERN_CHECK(page.current != nullptr || page.spare || page.parked);
+    if (!page.parked) continue;
+    ++parked;
+    parked_bytes += page.bytes();
+    const Mapping& home = page.home();
+    CISTERN_CHECK(page.current == nullptr && page.late && page.mayLeave() && !page.spare);
+    CISTERN_CHECK(home.accessible && home.range->home == page.counted_by);
+  }
+  CISTERN_CHECK(backed == 0);
+  CISTERN_CHECK(parked == ground_.parked.size());
+  CISTERN_CHECK(parked_bytes == ground_.counters.parked_bytes);
 }
 
 }  // namespace cistern

@@ -8,7 +8,7 @@
 #include "allocator/engine/backing/memory_backing.hpp"
 #include "allocator/engine/capture/pins.hpp"
 #include "allocator/engine/pages/comeback.hpp"
-#include "allocator/engine/pages/unmap_later.hpp"
+#include "allocator/engine/pages/release.hpp"
 
 namespace cistern {
 
@@ -42,7 +42,6 @@ class PageBacking final : public MemoryBacking {
   std::uint64_t leastGrowth(const Request& request) const override {
     return roundUp(request.rounded(), pages::kUnit);
   }
-  std::string lastError() const override;
 
   /// Brings pages back to where blocks lay in them. Pre: as Comeback::bring, and mutex() is held.
   void bring(pages::Comeback& comeback) noexcept CISTERN_REQUIRES(mutex_) {
@@ -70,7 +69,6 @@ class PageBacking final : public MemoryBacking {
 
  private:
   bool emptyHeap(Heap& heap);
-  std::uint64_t releaseSpares() CISTERN_REQUIRES(mutex_);
   pages::Background::Next unmapSome();
 
   Engine& core_;

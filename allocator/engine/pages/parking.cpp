@@ -1,68 +1,86 @@
 #include "allocator/engine/pages/parking.hpp"
 
-#include <algorithm>
+#include <utility>
 
+#include "allocator/engine/engine.hpp"
 #include "allocator/engine/pages/placing.hpp"
 
 namespace cistern::pages {
+namespace {
 
-// It comes back at home: that mapping must stay until its last use is complete.
-void park(Ground& ground, Mapping& from) noexcept {
-  ground.table.makeStale(from);
-  from.page->mappings.front()->last_use = from.last_use;
-  parkAgain(ground, *from.page);
+/// At most this part of a heap's memory is put aside at a low water.
+constexpr std::uint64_t kPartAside = 16;
+
+bool parks(const Ground& ground, Heap& heap) CISTERN_REQUIRES(heap.mutex()) {
+  return !without(Mechanism::kParking) && ground.recycles() && heap.pool().isDefault() &&
+         heap.completion().recorded() == 0;
 }
 
-void parkAgain(Ground& ground, PhysicalPage& page) noexcept {
-  page.parked = true;
-  page.counted_by->pageNotes().putAside();
-  ground.parked.push_back(&page);
-  ground.counters.parked_bytes += page.bytes();
+// Late pages that are too many to lie aside are late no longer.
+void forgetManyLate(const FreePageScan& scan, Heap& heap) CISTERN_REQUIRES(heap.mutex()) {
+  if (without(Mechanism::kParkedMostly)) return;
+  std::uint64_t memory = 0, late = 0;
+  for (SizeKind kind : kSizeKinds) memory += heap.layout(kind).totals().segment_bytes;
+  for (const Mapping* mapping : scan.freeMappings())
+    late += mapping->page->late ? mapping->bytes() : 0;
+  if (late <= memory / kPartAside) return;
+  for (const Mapping* mapping : scan.freeMappings()) mapping->page->late = false;
 }
 
-std::uint64_t bytesAside(const Ground& ground, const Heap& heap) {
-  std::uint64_t bytes = 0;
-  for (const PhysicalPage* page : ground.parked)
-    bytes += page->counted_by == &heap ? page->bytes() : 0;
-  return bytes;
-}
+}  // namespace
 
-std::uint32_t unpark(Ground& ground, PhysicalPage& page, Heap& heap) noexcept {
-  std::erase(ground.parked, &page);
-  page.parked = false;
-  heap.pageNotes().takeFromAside();
-  ground.counters.parked_bytes -= page.bytes();
-  return epochOf(heap, page.mappings.front()->last_use);
-}
-
-bool bringBack(Ground& ground, Heap& heap, std::uint64_t miss) {
-  const std::uint32_t aside = heap.pageNotes().aside();
-  if (aside == 0) return false;
-  for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) prepareMoves(heap, kind, aside);
-  const std::vector<PhysicalPage*> all = ground.parked;
-  for (PhysicalPage* page : all) {
-    if (page->counted_by != &heap) continue;
-    Mapping& home = *page->mappings.front();
-    unpark(ground, *page, heap);
-    page->brought_for = miss;
-    ground.table.makeCurrent(home);
-    ground.count(*page, &heap, home.range->kind);
-    putIn(heap, home, home.last_use);
-  }
-  return true;
-}
-
-void putAside(Ground& ground, Heap& heap, std::uint64_t miss) {
+// The first home is where a low water finds the page. (In other pools graphs come back to where
+// the first of them has found its pages.)
+void sendHome(Ground& ground, Heap& heap) {
+  heap.lowWater().noteReached(heap.busyBytes());
+  bringBack(ground, heap);
   const FreePageScan scan(heap, ground.scans, Whither::kWithinPool);
-  std::vector<Mapping*> unused;
+  const bool settles = heap.pool().isDefault();
+  std::vector<Mapping*> homes;
+  for (Mapping* mapping : scan.freeMappings()) {
+    PhysicalPage& page = *mapping->page;
+    if (settles && !std::exchange(page.settled, true)) ground.table.makeHome(*mapping);
+    Mapping& home = page.home();
+    if (&home != mapping && home.accessible && home.range->home == &heap) homes.push_back(&home);
+  }
+  forgetManyLate(scan, heap);
+  revive(ground, heap, homes);
+  putAside(ground, heap);
+}
+
+void putAside(Ground& ground, Heap& heap) {
+  if (!parks(ground, heap)) return;
+  const FreePageScan scan(heap, ground.scans, Whither::kWithinPool);
+  std::vector<Mapping*> late;
   for (Mapping* mapping : scan.freeMappings()) {
     const PhysicalPage& page = *mapping->page;
-    if (page.brought_for == miss && mapping->is_home && page.late && page.mayLeave())
-      unused.push_back(mapping);
+    if (page.late && page.mayLeave() && mapping->isHome()) late.push_back(mapping);
   }
-  ground.parked.reserve(ground.parked.size() + unused.size());
-  takeOut(heap, unused);
-  for (Mapping* mapping : unused) park(ground, *mapping);
+  ground.parked.reserve(ground.parked.size() + late.size());
+  takeOut(heap, late);
+  for (Mapping* mapping : late) {
+    ground.table.makeStale(*mapping);
+    mapping->page->parked = true;
+    heap.pageNotes().putAside();
+    ground.parked.push_back(mapping->page);
+    ground.counters.parked_bytes += mapping->bytes();
+  }
+}
+
+void bringBack(Ground& ground, Heap& heap) {
+  if (heap.pageNotes().aside() == 0) return;
+  std::vector<Mapping*> homes;
+  for (const PhysicalPage* page : ground.parked) {
+    if (page->counted_by == &heap) homes.push_back(&page->home());
+  }
+  revive(ground, heap, homes);
+}
+
+void unpark(Ground& ground, PhysicalPage& page) noexcept {
+  std::erase(ground.parked, &page);
+  page.parked = false;
+  page.counted_by->pageNotes().takeFromAside();
+  ground.counters.parked_bytes -= page.bytes();
 }
 
 }  // namespace cistern::pages

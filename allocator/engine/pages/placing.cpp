@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "allocator/base/check.hpp"
+#include "allocator/engine/pages/parking.hpp"
 
 namespace cistern::pages {
 
@@ -18,16 +19,13 @@ void prepareMoves(Heap& heap, SizeKind kind, std::size_t pages) {
   if (pages > 0) heap.layout(kind).prepareHoles(unsigned(2 * pages));
 }
 
-void prepareMoves(Heap& heap, const std::vector<Mapping*>& mappings) {
-  const auto small = std::ranges::count_if(
-      mappings, [](const Mapping* mapping) { return mapping->range->kind == SizeKind::kSmall; });
-  prepareMoves(heap, SizeKind::kSmall, std::size_t(small));
-  prepareMoves(heap, SizeKind::kLarge, mappings.size() - std::size_t(small));
+void prepareMoves(Heap& heap, std::size_t pages) {
+  for (SizeKind kind : kSizeKinds) prepareMoves(heap, kind, pages);
 }
 
 void takeOut(Heap& heap, std::vector<Mapping*>& mappings) {
   std::ranges::sort(mappings, HighestFirst{});
-  prepareMoves(heap, mappings);
+  prepareMoves(heap, mappings.size());
   for (Mapping* mapping : mappings)
     heap.punch(mapping->range->kind, *mapping->found.in, mapping->place(), mapping->placeEnd());
 }
@@ -36,6 +34,29 @@ void putIn(Heap& heap, const Mapping& mapping, EpochMark last_use) noexcept {
   const PageRange& range = *mapping.range;
   heap.fill(range.kind, holeAt(heap, range, mapping.place()), mapping.place(), mapping.placeEnd(),
             epochOf(heap, last_use));
+}
+
+void arrive(Ground& ground, Heap& heap, Mapping& at, EpochMark last_use) noexcept {
+  ground.table.makeCurrent(at);
+  ground.count(*at.page, &heap, at.range->kind);
+  putIn(heap, at, last_use);
+}
+
+// All leave before the first arrives: what arrives may merge the blocks that others leave.
+void revive(Ground& ground, Heap& heap, const std::vector<Mapping*>& at) {
+  std::vector<Mapping*> from;
+  for (const Mapping* mapping : at) {
+    if (!mapping->page->parked) from.push_back(mapping->page->current);
+  }
+  prepareMoves(heap, at.size());
+  takeOut(heap, from);
+  for (Mapping* mapping : at) {
+    PhysicalPage& page = *mapping->page;
+    mapping->last_use = page.parked ? page.home().last_use : page.current->last_use;
+    page.parked ? unpark(ground, page) : ground.table.makeStale(*page.current);
+  }
+  for (Mapping* mapping : at) arrive(ground, heap, *mapping, mapping->last_use);
+  ground.counters.revived += at.size();
 }
 
 std::uint32_t epochOf(Heap& heap, EpochMark mark) {

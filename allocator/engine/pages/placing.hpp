@@ -4,27 +4,42 @@
 
 #include <vector>
 
-#include "allocator/engine/pages/page.hpp"
+#include "allocator/engine/pages/ground.hpp"
 
 namespace cistern::pages {
+
+/// The order in which pages leave free memory: of a range the highest first, so that what is below
+/// stays the same block.
+struct HighestFirst {
+  bool operator()(const Mapping* a, const Mapping* b) const {
+    return a->range != b->range ? a->range->base < b->range->base : a->unit > b->unit;
+  }
+};
 
 /// The hole that covers a place of a range. Pre: there is one.
 Block& holeAt(Heap& heap, const PageRange& range, Address place) CISTERN_REQUIRES(heap.mutex());
 
-/// So many pages may leave memory of that kind, and come, without the host's. Throws
-/// std::bad_alloc, changing nothing.
+/// So many pages may leave memory of that kind, and come, without the host's; or of either kind.
+/// Throws std::bad_alloc, changing nothing.
 void prepareMoves(Heap& heap, SizeKind kind, std::size_t pages) CISTERN_REQUIRES(heap.mutex());
-/// The same for the pages of these mappings.
-void prepareMoves(Heap& heap, const std::vector<Mapping*>& mappings) CISTERN_REQUIRES(heap.mutex());
+void prepareMoves(Heap& heap, std::size_t pages) CISTERN_REQUIRES(heap.mutex());
 
-/// The pages leave free memory; of a range the highest first, so that what is below stays the same
-/// block. Sorts the mappings. Pre: a scan of now has found them. Throws std::bad_alloc, changing
-/// nothing.
+/// The pages leave free memory. Sorts the mappings. Pre: a scan of now has found them. Throws
+/// std::bad_alloc, changing nothing.
 void takeOut(Heap& heap, std::vector<Mapping*>& mappings) CISTERN_REQUIRES(heap.mutex());
 
 /// The page is free memory where the mapping is, last used at that mark of the heap's. Pre:
 /// prepared for.
 void putIn(Heap& heap, const Mapping& mapping, EpochMark last_use) noexcept
+    CISTERN_REQUIRES(heap.mutex());
+/// The same of a page that comes through a stale mapping of the heap's, which is its current one
+/// from now on. Pre: it has none, and the lock of the heap that counts it is held, too.
+void arrive(Ground& ground, Heap& heap, Mapping& at, EpochMark last_use) noexcept
+    CISTERN_REQUIRES(heap.mutex());
+/// Pages that lie wholly free in the heap, or that it has put aside, come to where these stale
+/// mappings of theirs are. No device call. Pre: a scan of now has found those that lie free. Throws
+/// std::bad_alloc, changing nothing.
+void revive(Ground& ground, Heap& heap, const std::vector<Mapping*>& at)
     CISTERN_REQUIRES(heap.mutex());
 /// What memory of that mark is stamped with now: epochs may have been renumbered since.
 std::uint32_t epochOf(Heap& heap, EpochMark mark) CISTERN_REQUIRES(heap.mutex());

@@ -1,8 +1,9 @@
-#include "allocator/engine/pages/ranges.hpp"
-
+// The addresses that a heap places its blocks in: reserved once, far more of them than there is
+// memory, and taken into the layout as they are needed.
 #include <algorithm>
 
 #include "allocator/engine/engine.hpp"
+#include "allocator/engine/pages/ground.hpp"
 
 namespace cistern::pages {
 namespace {
@@ -28,7 +29,7 @@ PageRange* openRange(Ground& ground, Heap& heap, SizeKind kind, std::uint64_t le
     bytes = roundUp(bytes / 2, kUnit);
     base = core.device.reserve(bytes);
   }
-  ground.noteAnswer(base);
+  ground.backing.noteAnswer(base);
   if (!base) return nullptr;
   try {
     PageRange& range = ground.table.addRange();
@@ -64,8 +65,8 @@ void extend(Ground& ground, PageRange& range, std::uint64_t units) {
 
 }  // namespace
 
-bool makeRoom(Ground& ground, Heap& heap, const Request& request) {
-  const std::uint64_t beyond = std::max(kRoomBeyond, ground.core.options.page_size / kUnit);
+bool Ground::makeRoom(Heap& heap, const Request& request) {
+  const std::uint64_t beyond = std::max(kRoomBeyond, core.options.page_size / kUnit);
   const std::uint64_t need = unitsFor(request.rounded()) + beyond;
   auto* const range = static_cast<PageRange*>(heap.pageNotes().newestRange(request.kind));
   if (range) {
@@ -74,13 +75,13 @@ bool makeRoom(Ground& ground, Heap& heap, const Request& request) {
     const std::uint64_t most = range->reserved_bytes / kUnit - range->units();
     if (need - room <= most) {
       const std::uint64_t usual = std::min<std::uint64_t>(range->units(), kExtendUnits);
-      extend(ground, *range, std::min(most, std::max(need - room, usual)));
+      extend(*this, *range, std::min(most, std::max(need - room, usual)));
       return true;
     }
   }
-  PageRange* const opened = openRange(ground, heap, request.kind, need * kUnit);
+  PageRange* const opened = openRange(*this, heap, request.kind, need * kUnit);
   if (opened == nullptr) return range != nullptr;
-  extend(ground, *opened, need);  // most ranges, where there are many, never need more
+  extend(*this, *opened, need);  // most ranges, where there are many, never need more
   return true;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "allocator/device/background.hpp"
 #include "allocator/engine/engine.hpp"
 #include "allocator/engine/pages/parking.hpp"
 #include "allocator/engine/pages/placing.hpp"
@@ -10,30 +11,23 @@
 namespace cistern::pages {
 namespace {
 
-bool lastUseIsComplete(const Mapping& mapping) {
+// `ask`: of the stream, if need be.
+bool lastUseIsComplete(Ground& ground, const Mapping& mapping, bool ask) {
   Heap& home = *mapping.range->home;
-  const MutexLock lock(home.mutex());
-  return home.completion().complete(mapping.last_use);
-}
-
-// The same, asking the stream if need be.
-bool lastUseIsComplete(Ground& ground, const Mapping& mapping) {
-  if (lastUseIsComplete(mapping)) return true;
-  ground.refresh(*mapping.range->home);
-  return lastUseIsComplete(mapping);
-}
-
-bool removeMapping(Ground& ground, Mapping& mapping) noexcept {
-  if (!ground.core.device.unmap(mapping.deviceAddress(), mapping.bytes())) return false;
-  ground.table.removeMapping(mapping);
-  return true;
+  const auto known = [&] {
+    const MutexLock lock(home.mutex());
+    return home.completion().complete(mapping.last_use);
+  };
+  if (known()) return true;
+  if (ask) ground.refresh(home);
+  return ask && known();
 }
 
 // Takes out what the rule names, with room for each to come back.
 std::vector<Mapping*> detach(Ground& ground, Heap& heap, const ReleaseRule& rule,
                              bool& more_later) {
   const MutexLock lock(heap.mutex());
-  (void)bringBack(ground, heap);
+  bringBack(ground, heap);
   const FreePageScan scan(heap, ground.scans, Whither::kAnywhere);
   std::vector<Mapping*> mappings;
   for (Mapping* mapping : scan.freeMappings()) {
@@ -52,62 +46,53 @@ std::vector<Mapping*> detach(Ground& ground, Heap& heap, const ReleaseRule& rule
   return mappings;
 }
 
-// False, and the page is the heap's as before, when some mapping of it is still used or will not
-// go.
+// False when some mapping of the page is still used or will not go.
+bool unmapAll(Ground& ground, Mapping& current) noexcept {
+  PhysicalPage& page = *current.page;
+  for (std::size_t i = page.mappings.size(); i-- > 0;) {
+    Mapping& mapping = *page.mappings[i];
+    if (&mapping == &current) continue;
+    if (!lastUseIsComplete(ground, mapping, true) || !ground.remove(mapping)) return false;
+  }
+  ground.table.makeStale(current);
+  const bool gone = ground.remove(current);
+  if (!gone) ground.table.makeCurrent(current);
+  return gone;
+}
+
+// False, and the page is the heap's as before, when it cannot go.
 bool giveBack(Ground& ground, Heap& heap, Mapping& current) noexcept {
   PhysicalPage& page = *current.page;
-  const PageRange& range = *current.range;
-  bool gone = true;
-  for (std::size_t i = page.mappings.size(); gone && i-- > 0;) {
-    Mapping& mapping = *page.mappings[i];
-    gone = &mapping == &current ||
-           (lastUseIsComplete(ground, mapping) && removeMapping(ground, mapping));
-  }
-  if (gone) {
-    ground.table.makeStale(current);
-    gone = removeMapping(ground, current);
-    if (!gone) ground.table.makeCurrent(current);
-  }
+  const SizeKind kind = current.range->kind;
+  const bool gone = unmapAll(ground, current);
   {
     const MutexLock lock(heap.mutex());
-    heap.layout(range.kind).endReserve();
+    heap.layout(kind).endReserve();
     if (!gone) putIn(heap, current, current.last_use);
   }
   if (gone) ground.release(page);
   return gone;
 }
 
-}  // namespace
-
+// Removes the oldest stale mappings whose last use is complete until at most `keep` are left, but
+// no more than `most`. Returns how many. A heap's stream is asked once in a row.
 std::size_t unmapStale(Ground& ground, std::size_t keep, std::size_t most) {
-  if (ground.table.staleMappings() <= keep) return 0;
   std::size_t retired = 0;
   const Heap* asked = nullptr;
-  Mapping* next = nullptr;
-  for (Mapping* mapping = ground.table.oldestStale(); mapping && retired < most; mapping = next) {
-    if (ground.table.staleMappings() <= keep) break;
-    next = mapping->beside.younger;
-    if (mapping->page->parked && mapping->is_home) continue;  // it comes back through it
-    Heap* const home = mapping->range->home;
+  std::list<Mapping>& stale = ground.table.staleMappings();
+  for (auto next = stale.begin(); next != stale.end() && stale.size() > keep && retired < most;) {
+    Mapping& mapping = *next++;
+    if (mapping.page->parked && mapping.isHome()) continue;  // it comes back through it
+    Heap* const home = mapping.range->home;
     const bool ask = std::exchange(asked, home) != home;
-    if (ask ? !lastUseIsComplete(ground, *mapping) : !lastUseIsComplete(*mapping)) continue;
-    if (!removeMapping(ground, *mapping)) continue;
+    if (!lastUseIsComplete(ground, mapping, ask) || !ground.remove(mapping)) continue;
     ++retired;
     ++ground.counters.retired;
   }
   return retired;
 }
 
-void unmapOrphans(Ground& ground) noexcept {
-  for (Mapping* mapping = ground.table.oldestStale(); mapping && ground.orphans > 0;) {
-    Mapping* const next = mapping->beside.younger;
-    if (mapping->page->current == nullptr && !mapping->page->parked) {
-      if (!removeMapping(ground, *mapping)) return;
-      --ground.orphans;
-    }
-    mapping = next;
-  }
-}
+}  // namespace
 
 Released releaseFree(Ground& ground, Heap& heap, const ReleaseRule& rule) {
   Released released;
@@ -121,6 +106,73 @@ Released releaseFree(Ground& ground, Heap& heap, const ReleaseRule& rule) {
     }
   }
   return released;
+}
+
+// What still maps one was never used.
+std::uint64_t releaseSpares(Ground& ground) noexcept {
+  std::uint64_t released = 0;
+  std::list<PhysicalPage>& pages = ground.table.pages();
+  for (auto next = pages.begin(); next != pages.end() && ground.table.spares() > 0;) {
+    PhysicalPage& page = *next++;
+    if (!page.spare) continue;
+    const std::uint64_t bytes = page.bytes();
+    while (!page.mappings.empty()) {
+      if (!ground.remove(*page.mappings.back())) return released;
+    }
+    if (!ground.release(page)) return released;
+    released += bytes;
+  }
+  return released;
+}
+
+// ---- Later --------------------------------------------------------------------------------------
+
+// What is done here is not done for a verb on some stream.
+Background::Next UnmapLater::clearUp(bool all) noexcept {
+  constexpr std::size_t kAtATime = 8;
+  if (!isDue()) return Background::Next::kNothing;
+  const BackgroundAccount account;
+  Background::Next next = Background::Next::kLater;
+  ground_.clearing_up = true;
+  try {
+    next = tryToClearUp(all ? SIZE_MAX : kAtATime);
+  } catch (const std::bad_alloc&) {  // the host is short of memory
+  }
+  ground_.clearing_up = false;
+  return next;
+}
+
+Background::Next UnmapLater::tryToClearUp(std::size_t most) {
+  bool any = false;
+  std::erase_if(drains_, [&](const Drain& drain) { return isDrained(drain, any); });
+  any |= unmapStale(ground_, mostStale(), most) > 0;
+  if (!isDue()) return Background::Next::kNothing;
+  return any ? Background::Next::kMore : Background::Next::kLater;
+}
+
+// `any`: whether something went back to the device.
+bool UnmapLater::isDrained(const Drain& drain, bool& any) {
+  constexpr std::uint64_t kAtATime = 64 * kUnit;  // others may want the lock
+  ReleaseRule rule{UINT32_MAX, kAtATime};
+  ground_.refresh(*drain.heap);
+  {
+    const MutexLock lock(drain.heap->mutex());
+    const Completion& known = drain.heap->completion();
+    if (!known.complete(drain.until)) return false;
+    rule.latest_epoch = known.stampOf(drain.until);
+  }
+  const Released released = releaseFree(ground_, *drain.heap, rule);
+  any |= released.bytes > 0;
+  return !released.more_later && released.bytes < kAtATime;
+}
+
+void UnmapLater::drainLater(Heap& heap) {
+  ground_.core.progress.refresh(heap);
+  const MutexLock lock(heap.mutex());
+  std::erase_if(drains_, [&](const Drain& drain) { return drain.heap == &heap; });
+  EpochMark until = heap.completion().now();
+  if (!heap.completion().anyUnmarked()) --until.epoch;  // nothing is stamped with the present one
+  drains_.push_back({&heap, until});
 }
 
 }  // namespace cistern::pages

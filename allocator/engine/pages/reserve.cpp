@@ -2,79 +2,69 @@
 
 #include <algorithm>
 
-#include "allocator/engine/pages/parking.hpp"
+#include "allocator/engine/engine.hpp"
+#include "allocator/engine/heap/heap_locks.hpp"
 #include "allocator/engine/pages/placing.hpp"
 
 namespace cistern::pages {
 
-// All that may fail comes first.
+// ---- Take ---------------------------------------------------------------------------------------
+
 void Reservation::take(const Window& found) {
   heap_.mutex().assertHeld();
   window = found;
   backed_before = heap_.layout(kind_).totals().segment_bytes;
-  pieces.clear();
+  last_use_ = 0;
+  pieces_.clear();
   gaps.clear();
   steps.clear();
-  revived_.clear();
-  prepare();
-  reservePieces();
-  reserveHoles();
+  reservePieces(reviveStale());
+  noteRoomBeyond();
 }
 
-// What is taken out of the heap now may come back to it if the miss fails: each is a hole to make,
-// and one to fill.
-void Reservation::prepare() {
+// The first of the window's blocks, as they are then.
+Block* Reservation::reviveStale() {
+  const PageRange& range = *window.range;
+  std::vector<Mapping*> stale;
+  for (std::uint32_t u = range.unitAt(window.from); u < range.unitAt(window.to + kUnit - 1);) {
+    Mapping* const mapping = range.slots[u];
+    if (mapping && !mapping->isCurrent()) stale.push_back(mapping);
+    u = mapping ? mapping->end_unit : u + 1;
+  }
+  if (stale.empty()) return window.first;
+  revive(ground_, heap_, stale);
+  heap_.lowWater().notePagesMoved();
+  return range.covering(window.from);
+}
+
+// The free blocks of the window become holes, and units without a mapping are gaps. All that may
+// fail comes first: what is taken out of the heap now may come back to it if the miss fails, and
+// each is a hole to make, and one to fill.
+void Reservation::reservePieces(Block* first) {
   std::size_t blocks = 0;
-  for (const Block* b = window.first; b && b->address() < window.to; b = b->next)
+  for (const Block* b = first; b && b->address() < window.to; b = b->next)
     blocks += b->isFree() ? 1 : 0;
-  for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge})
-    prepareMoves(heap_, kind, window.revivals + (kind == kind_ ? blocks + 2 : 0));
-  const std::uint32_t units = window.units_to_map + window.revivals;
-  steps.reserve(units);
-  revived_.reserve(window.revivals);
-  pieces.reserve(blocks);
-  gaps.reserve(units);
-}
-
-// The free blocks of the window become holes.
-void Reservation::reservePieces() {
-  for (Block* block = window.first; block && block->address() < window.to; block = block->next) {
+  prepareMoves(heap_, kind_, blocks + 2);
+  pieces_.reserve(blocks);
+  steps.reserve(window.units_to_map);
+  noteGaps();
+  for (Block* block = first; block && block->address() < window.to; block = block->next) {
     if (!block->isFree()) continue;
     const Address end = std::min(block->end(), window.to);
-    pieces.push_back({block->address(), end, block->epoch});
+    pieces_.push_back({block->address(), end, block->epoch});
+    noteUse(block->epoch);
     block = heap_.punch(kind_, *block, block->address(), end);
     heap_.layout(kind_).reserveFill();
   }
 }
 
-// Units without a mapping are gaps; stale mappings are taken back into use.
-void Reservation::reserveHoles() {
+void Reservation::noteGaps() {
   const PageRange& range = *window.range;
   const std::uint32_t end = range.unitAt(window.to + kUnit - 1);
-  for (std::uint32_t unit = range.unitAt(window.from); unit < end;) {
-    Mapping* const mapping = range.slots[unit];
-    if (mapping == nullptr) {
-      noteGap(unit++);
-      continue;
-    }
-    PhysicalPage& page = *mapping->page;
-    if (page.parked) {
-      const std::uint32_t epoch = unpark(ground_, page, heap_);
-      steps.push_back({&page, unit, nullptr, mapping, nullptr, epoch, true});
-    } else if (!mapping->isCurrent()) {
-      revived_.push_back({&page, unit, page.current, mapping, &heap_, 0, true});
-    }
-    unit = mapping->endUnit();
-  }
-  detach(heap_, revived_);
-  noteRoomBeyond();
-}
-
-void Reservation::noteGap(std::uint32_t unit) {
-  if (!gaps.empty() && gaps.back().end == unit) {
+  for (std::uint32_t unit = range.unitAt(window.from); unit < end; ++unit) {
+    if (range.slots[unit] != nullptr) continue;
+    if (gaps.empty() || gaps.back().end != unit) gaps.push_back({unit, unit, unit});
     gaps.back().end = gaps.back().room_end = unit + 1;
-  } else {
-    gaps.push_back({unit, unit + 1, unit + 1});
   }
 }
 
@@ -87,32 +77,127 @@ void Reservation::noteRoomBeyond() {
   while (end < most && range.slots[end] == nullptr) ++end;
 }
 
+// What is complete elsewhere is so for this heap's stream.
 void Reservation::detach(Heap& source, std::vector<Step>& taken) {
   source.mutex().assertHeld();
   std::ranges::sort(taken, HighestFirst{}, &Step::from);
-  for (Step& step : taken) {
-    Mapping& mapping = *step.from;
+  for (const Step& step : taken) {
+    const Mapping& mapping = *step.from;
     const SizeKind kind = mapping.range->kind;
-    step.source = &source;
-    step.epoch = &source == &heap_ ? mapping.last_use.epoch : 0;
+    if (&source == &heap_) noteUse(mapping.last_use.epoch);
     source.punch(kind, *mapping.found.in, mapping.place(), mapping.placeEnd());
     source.layout(kind).reserveFill();
+    steps.push_back(step);
   }
-  for (const Step& step : taken) steps.push_back(step);
+}
+
+// ---- Map ----------------------------------------------------------------------------------------
+
+// One call gives access to a run of pages that follow each other.
+bool Reservation::map() {
+  std::ranges::sort(steps, {}, &Step::unit);
+  const std::uint64_t since = ground_.core.device.hostNanoseconds();
+  for (std::size_t i = 0, first = 0; i < steps.size(); ++i) {
+    if (!mapOne(steps[i])) return false;
+    if (i + 1 < steps.size() && steps[i + 1].unit == steps[i].to->end_unit) continue;
+    if (!allowAccess(first, i)) return false;
+    first = i + 1;
+  }
+  const double took = double(ground_.core.device.hostNanoseconds() - since);
+  if (!steps.empty()) ground_.map_cost.note(took / double(steps.size()));
+  return true;
+}
+
+// All that may fail on the host comes before the call.
+bool Reservation::mapOne(Step& step) {
+  Mapping& mapping = ground_.table.addMapping(*step.page, *window.range, step.unit);
+  const Status mapped =
+      ground_.core.device.map(mapping.deviceAddress(), mapping.bytes(), step.page->handle);
+  ground_.backing.noteAnswer(mapped);
+  mapped ? void(step.to = &mapping) : ground_.table.removeMapping(mapping);
+  return mapped.ok();
+}
+
+bool Reservation::allowAccess(std::size_t first, std::size_t last) {
+  const Address begin = steps[first].to->deviceAddress();
+  const Address end = steps[last].to->deviceAddress() + steps[last].to->bytes();
+  const Status allowed = ground_.core.device.setAccess(begin, end - begin);
+  ground_.backing.noteAnswer(allowed);
+  for (std::size_t i = first; allowed && i <= last; ++i) steps[i].to->accessible = true;
+  return allowed.ok();
+}
+
+// ---- Commit -------------------------------------------------------------------------------------
+
+// The memory was the heap's, or another's, or new: `reserved` must not be seen in between.
+Block* Reservation::commit(const Request& request) {
+  std::vector<Heap*> heaps{&heap_};
+  for (const Step& step : steps) {
+    if (Heap* const source = step.page->counted_by) heaps.push_back(source);
+  }
+  const MutexLock holding_several(ground_.core.heaps_mutex);
+  const HeapLocks locks(ground_.core.heaps_mutex, heaps);
+  heap_.mutex().assertHeld();
+  Layout& layout = heap_.layout(kind_);
+  layout.prepareHoles(2);  // the window, and the block: the last that may throw
+  for (std::size_t i = 0; i < pieces_.size(); ++i) layout.endReserve();
+  for (const Step& step : steps) {
+    commitStep(step);
+    window.to = std::max(window.to, step.to->placeEnd());  // a page may reach further
+  }
+  Block* free = heap_.fill(kind_, holeAt(heap_, *window.range, window.from), window.from, window.to,
+                           std::min(last_use_, heap_.completion().now().epoch));
+  std::uint64_t& most = window.range->most_backed;
+  most = std::max(most, layout.totals().segment_bytes);
+  if (!steps.empty()) heap_.lowWater().notePagesMoved();
+  heap_.lowWater().rise(heap_.busyBytes());
+  return heap_.allocateFrom(*free, request);
+}
+
+void Reservation::commitStep(const Step& step) noexcept {
+  if (Heap* const source = step.source()) {
+    source->mutex().assertHeld();
+    source->layout(step.from->range->kind).endReserve();
+    ground_.table.makeStale(*step.from);
+    ++ground_.counters.recycled;
+  }
+  ground_.table.makeCurrent(*step.to);
+  ground_.count(*step.page, &heap_, kind_);
+}
+
+// ---- Undo ---------------------------------------------------------------------------------------
+
+void Reservation::undo() noexcept {
+  unmap();
+  putBack();
+}
+
+// A mapping that will not go stays as a stale one, which harms nobody.
+void Reservation::unmap() noexcept {
+  for (const Step& step : steps) {
+    if (step.to) (void)ground_.remove(*step.to);
+    if (step.from == nullptr) abandon(*step.page);
+  }
+}
+
+void Reservation::abandon(PhysicalPage& page) noexcept {
+  ground_.table.setSpare(page, true);
+  if (page.mappings.empty() && ground_.release(page)) return;
+  if (page.counted_by != nullptr) return;
+  const MutexLock lock(heap_.mutex());
+  ground_.count(page, &heap_, kind_);
 }
 
 void Reservation::putBack() noexcept {
   for (const Step& step : steps) {
-    if (step.source == nullptr) continue;
-    const MutexLock lock(step.source->mutex());
-    step.source->layout(step.from->range->kind).endReserve();
-    putIn(*step.source, *step.from, step.from->last_use);
+    Heap* const source = step.source();
+    if (source == nullptr) continue;
+    const MutexLock lock(source->mutex());
+    source->layout(step.from->range->kind).endReserve();
+    putIn(*source, *step.from, step.from->last_use);
   }
   const MutexLock lock(heap_.mutex());
-  for (const Step& step : steps) {
-    if (step.source == nullptr && step.revived) parkAgain(ground_, *step.page);
-  }
-  for (const Piece& piece : pieces) {
+  for (const Piece& piece : pieces_) {
     heap_.layout(kind_).endReserve();
     // Epochs may have been renumbered meanwhile: then the present one is right for all.
     heap_.fill(kind_, holeAt(heap_, *window.range, piece.from), piece.from, piece.to,

@@ -1,9 +1,10 @@
 // The window of one miss while it is reserved. It owns the plan: which page goes where, which free
 // blocks became part of the window, and which units still lack a page. All that it takes out of
 // free memory is a hole, so that nobody else gets it, until it is committed or put back. Under the
-// backing's lock; a heap's is taken for each step.
+// backing's lock; a heap's is taken for each step, and none is held during a device call.
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "allocator/engine/pages/ground.hpp"
@@ -15,11 +16,11 @@ namespace cistern::pages {
 struct Step {
   PhysicalPage* page = nullptr;
   std::uint32_t unit = 0;   ///< where in the window's range
-  Mapping* from = nullptr;  ///< null for a page that is new, was mapped nowhere, or was aside
-  Mapping* to = nullptr;    ///< set from the start when it is revived, else when it is mapped
-  Heap* source = nullptr;   ///< where `from` belongs; null with it
-  std::uint32_t epoch = 0;  ///< what its memory is stamped with in this heap
-  bool revived = false;
+  Mapping* from = nullptr;  ///< null for a page that is new, or was mapped nowhere
+  Mapping* to = nullptr;    ///< set when it is mapped
+
+  /// The heap that it leaves; null with `from`.
+  Heap* source() const { return from ? from->range->home : nullptr; }
 };
 
 /// A free block that became part of the reserved window.
@@ -41,14 +42,24 @@ class Reservation {
   Reservation(Ground& ground, Heap& heap, SizeKind kind)
       : ground_(ground), heap_(heap), kind_(kind) {}
 
-  /// Reserves a window that was found under the same hold of the heap's lock. Pre: that is held.
-  /// Throws std::bad_alloc, changing nothing.
+  /// Reserves a window that was found under the same hold of the heap's lock. The pages of stale
+  /// mappings in it come there at once, and stay. Pre: that is held. Throws std::bad_alloc,
+  /// changing nothing else.
   void take(const Window& window);
   /// Takes the pages of further steps out of the source's free memory. Pre: a scan of now has found
   /// their mappings, the source's lock is held, and the moves are prepared for.
   void detach(Heap& source, std::vector<Step>& steps);
-  /// Everything goes back to where it was. Pre: nothing that was not revived is mapped.
-  void putBack() noexcept;
+  /// Some of the memory may be in use on the heap's stream until that epoch.
+  void noteUse(std::uint32_t epoch) { last_use_ = std::max(last_use_, epoch); }
+  /// Maps each page at its place. False when the device refuses; then some are
+  /// mapped. Throws std::bad_alloc.
+  bool map();
+  /// The window is the heap's free memory, and the request a block of it. Throws std::bad_alloc,
+  /// changing nothing. Pre: all is mapped.
+  Block* commit(const Request& request);
+  /// Everything goes back to where it was, and pages that were in no heap go back to the device.
+  /// One that it does not take back is the heap's in the books.
+  void undo() noexcept;
   std::uint32_t gapUnits() const {
     std::uint32_t units = 0;
     for (const Gap& gap : gaps) units += gap.lacking();
@@ -57,21 +68,26 @@ class Reservation {
 
   Window window;
   std::vector<Step> steps;
-  std::vector<Piece> pieces;
   std::vector<Gap> gaps;
   std::uint64_t backed_before = 0;  ///< memory of the heap in layouts of this kind
 
  private:
-  void prepare() CISTERN_REQUIRES(heap_.mutex());
-  void reservePieces() CISTERN_REQUIRES(heap_.mutex());
-  void reserveHoles() CISTERN_REQUIRES(heap_.mutex());
-  void noteGap(std::uint32_t unit);
+  Block* reviveStale() CISTERN_REQUIRES(heap_.mutex());
+  void reservePieces(Block* first) CISTERN_REQUIRES(heap_.mutex());
+  void noteGaps();
   void noteRoomBeyond() CISTERN_REQUIRES(heap_.mutex());
+  bool mapOne(Step& step);
+  bool allowAccess(std::size_t first, std::size_t last);
+  void commitStep(const Step& step) noexcept;
+  void unmap() noexcept;
+  void abandon(PhysicalPage& page) noexcept;
+  void putBack() noexcept;
 
   Ground& ground_;
   Heap& heap_;
   const SizeKind kind_;
-  std::vector<Step> revived_;  ///< with room for all of the window's
+  std::vector<Piece> pieces_;
+  std::uint32_t last_use_ = 0;  ///< of all that comes into the window
 };
 
 }  // namespace cistern::pages

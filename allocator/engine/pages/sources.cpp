@@ -194,16 +194,14 @@ bool Sources::orderAfter(Heap& source) {
   const bool ordered =
       broken(Rule::kOrder) || ground_.core.progress.orderAfter(heap_.stream(), source.stream());
   const MutexLock lock(heap_.mutex());
-  for (Step& step : reserved_.steps) {
-    if (step.source == &source) step.epoch = heap_.completion().now().epoch;
-    if (step.source == &source && !ordered) unordered_ = true;
-  }
+  reserved_.noteUse(heap_.completion().now().epoch);
+  unordered_ |= !ordered;
   return ordered;
 }
 
 // Fills gaps with free pages of the source.
 void Sources::takeFrom(Heap& source, Which which, std::size_t most) {
-  (void)bringBack(ground_, source);
+  bringBack(ground_, source);
   const bool same_pool = &source.pool() == &heap_.pool();
   const FreePageScan scan(source, ground_.scans,
                           same_pool ? Whither::kWithinPool : Whither::kAnywhere);
@@ -216,18 +214,16 @@ void Sources::takeFrom(Heap& source, Which which, std::size_t most) {
   if (donors.empty()) return;
   std::sort(donors.begin(), donors.end());
   std::vector<Step> taken;
-  std::vector<Mapping*> mappings;
   for (Gap& gap : reserved_.gaps) {
     while (gap.at < gap.end && taken.size() < most) {
       Mapping* mapping = take(donors, gap.end - gap.at, gap.room());
       if (mapping == nullptr) break;
-      mappings.push_back(mapping);
-      taken.push_back({mapping->page, gap.at, mapping, nullptr, nullptr, 0, false});
+      taken.push_back({mapping->page, gap.at, mapping});
       gap.at += mapping->units();
     }
   }
   page_too_large_ |= taken.size() < most && reserved_.gapUnits() > 0 && !donors.empty();
-  prepareMoves(source, mappings);
+  prepareMoves(source, taken.size());
   reserved_.detach(source, taken);
 }
 
@@ -240,16 +236,15 @@ void Sources::grow(bool late) {
       PhysicalPage* page = spareFor(gap.room());
       if (page == nullptr) page = create(newPageUnits(ground_, request_, gap, pressed_), late);
       if (page == nullptr) return;
-      reserved_.steps.push_back({page, gap.at, nullptr, nullptr, nullptr, 0, false});
+      reserved_.steps.push_back({page, gap.at});
       gap.at += page->units;
     }
   }
 }
 
 PhysicalPage* Sources::spareFor(std::uint32_t most_units) {
-  PhysicalPage* page = ground_.table.spares();
-  while (page && page->units > most_units) page = page->next_spare;
-  if (page) ground_.table.takeSpare(*page);
+  PhysicalPage* const page = ground_.table.findSpare(most_units);
+  if (page) ground_.table.setSpare(*page, false);
   return page;
 }
 
@@ -267,7 +262,7 @@ PhysicalPage* Sources::create(std::uint32_t units, bool late) {
   }
   const std::uint64_t since = ground_.core.device.hostNanoseconds();
   const Result<Page> page = ground_.core.device.createPage(bytes);
-  ground_.noteAnswer(page);
+  ground_.backing.noteAnswer(page);
   if (!page) {
     ground_.table.removePage(*made);
     ground_.core.limit.giveBack(bytes);

@@ -53,7 +53,7 @@ class Walk {
         ++unit;
       } else {
         if (mapping->unit != unit || !revive(*mapping)) return false;
-        unit = mapping->endUnit();
+        unit = mapping->end_unit;
       }
       window_.to = range.placeOfUnit(unit);
     }
@@ -82,7 +82,7 @@ class Walk {
                             now.place() < std::max(window_.to, reach_);
         if (inside) return false;
       }
-      u = mapping ? mapping->endUnit() : u + 1;
+      u = mapping ? mapping->end_unit : u + 1;
     }
     return true;
   }
@@ -106,7 +106,7 @@ void forEachStart(Block& hole, const FreePageScan& scan, Consider consider) {
     const Mapping* mapping = range.slots[u];
     const bool bars = !without(Mechanism::kBehindStale) && mapping &&
                       (!mapping->accessible || !scan.mayMove(*mapping->page));
-    u = mapping ? mapping->endUnit() : u + 1;
+    u = mapping ? mapping->end_unit : u + 1;
     if (bars && u < end) consider(hole, range.placeOfUnit(u));
   }
 }

@@ -37,15 +37,17 @@ struct Ledger {
     return mapping;
   }
   /// The stale ones that may go, by age.
-  std::vector<Mapping*> stale() const {
+  std::vector<Mapping*> stale() {
     std::vector<Mapping*> all;
-    for (Mapping* m = table.oldestStale(); m; m = m->beside.younger) all.push_back(m);
-    CHECK(all.size() == table.staleMappings());
+    for (Mapping& mapping : table.staleMappings()) all.push_back(&mapping);
     return all;
   }
-  std::vector<PhysicalPage*> spares() const {
+  std::vector<PhysicalPage*> spares() {
     std::vector<PhysicalPage*> all;
-    for (PhysicalPage* p = table.spares(); p; p = p->next_spare) all.push_back(p);
+    for (PhysicalPage& page : table.pages()) {
+      if (page.spare) all.push_back(&page);
+    }
+    CHECK(all.size() == table.spares());
     return all;
   }
 

@@ -21,7 +21,7 @@ TEST_CASE("among random steps the ledger always says what holds", "[engine][part
   for (int step = 0; step < 3'000; ++step) {
     if (pages.size() < 6) {
       pages.push_back(&ledger.page(1 + std::uint32_t(step) % 2));
-      ledger.table.makeSpare(*pages.back());
+      ledger.table.setSpare(*pages.back(), true);
     }
     PhysicalPage& page = *pages[random() % pages.size()];
     PageRange& range = random() % 2 ? ledger.first : ledger.second;
@@ -34,7 +34,7 @@ TEST_CASE("among random steps the ledger always says what holds", "[engine][part
       case 0:
       case 1:
         if (!empty) break;
-        ledger.table.takeSpare(page);
+        ledger.table.setSpare(page, false);
         ledger.table.addMapping(page, range, unit).accessible = 1;
         break;
       case 2:
@@ -52,7 +52,7 @@ TEST_CASE("among random steps the ledger always says what holds", "[engine][part
       default:
         if (some && some->removable()) ledger.table.removeMapping(*some);
     }
-    most = std::max(most, ledger.table.staleMappings());
+    most = std::max(most, ledger.table.staleMappings().size());
     ledger.table.audit();
   }
   CHECK(most > 3);
@@ -71,7 +71,7 @@ TEST_CASE("what there is no host memory for is not in the ledger", "[engine][par
         if (left-- == 0) throw std::bad_alloc();
       });
       ledger.table.addMapping(*home.page, ledger.second, 0);
-      ledger.table.makeSpare(ledger.page(1));
+      ledger.table.setSpare(ledger.page(1), true);
     } catch (const std::bad_alloc&) {
     }
     CHECK(ledger.table.pages().size() == pages + ledger.spares().size());
