@@ -352,8 +352,7 @@ bool PoolRegistry::keepInCapture(Stream stream, const std::shared_ptr<Captured>&
   if (scopes_.active() == 0) return false;
   const Route route = scopes_.route(stream);
   if (!route.recording) return false;
-  const MutexLock lock(route.recording->mutex());
-  route.recording->kept.push_back(held);
+  route.recording->keep(held);
   return true;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <unordered_map>
 #include <vector>
 
@@ -18,8 +19,7 @@ struct Mapping;
 struct Pins {
   std::vector<pages::Mapping*> mappings;
   std::vector<HeapSegment*> segments;
-
-  bool empty() const { return mappings.empty() && segments.empty(); }
+  std::vector<std::shared_ptr<void>> graphs;  ///< that became part of it: what they hold
 };
 
 /// Which segments are held, where memory comes in segments; a mapping knows it by itself. Own lock,

@@ -143,9 +143,10 @@ class Pool {
 // ---- Requests that name no pool -----------------------------------------------------------------
 
 struct Route {
-  Pool* pool = nullptr;                  ///< null: the default pool
-  std::shared_ptr<Recording> recording;  ///< of the capture that the request is part of, if any
-  std::shared_ptr<void> token;           ///< the pool's, unless something else keeps it meanwhile
+  Pool* pool = nullptr;                    ///< null: the default pool
+  std::shared_ptr<Recording> recording{};  ///< of the capture that the request is part of, if any
+  std::uint32_t part = 0;                  ///< the number of the part of that capture
+  std::shared_ptr<void> token{};           ///< the pool's, unless something else keeps it meanwhile
 };
 
 /// The hook through which they find theirs. The engine asks it only while it is set; pools/ sets it
