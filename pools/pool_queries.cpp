@@ -73,8 +73,7 @@ CheckpointDelta PoolRegistry::setCheckpointPoolState(const PoolCheckpoint& check
   try {
     // What other streams have used until now may be complete.
     allocator_.engine().pending.poll();
-    Restored restored = restore(allocator_.engine(), visiting.pool, checkpoint.blocks);
-    return {std::move(restored.freed), std::move(restored.made)};
+    return restore(allocator_.engine(), visiting.pool, checkpoint.blocks);
   } catch (const PoolError& error) {
     const MutexLock lock(mutex_);
     refuse("setCheckpointPoolState", checkpoint.id, error.what());
