@@ -24,9 +24,9 @@ void PoolRegistry::setUseOnOOM(MempoolId_t id, bool use) {
 
 void PoolRegistry::setNoSplit(MempoolId_t id) {
   const MutexLock lock(mutex_);
-  if (!allocator_.engine().pools.setNoSplit(live("setNoSplit", id))) {
+  Engine& engine = allocator_.engine();
+  if (!live("setNoSplit", id).change(engine.whole_rules, engine.segments))
     refuse("setNoSplit", id, "has memory already, in blocks that share segments");
-  }
 }
 
 // What graphs that are gone may still be replaying on streams that are gone too is complete when

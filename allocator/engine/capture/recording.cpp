@@ -16,20 +16,13 @@ bool hasFree(Heap& owner, const Request& request) {
   return bestFree(owner, request, {}) != nullptr;
 }
 
-// That of the stream which has the handle, or of one that had it and is gone: the next gets it.
-Heap* heapWith(const Pool& pool, Stream handle) {
-  const std::vector<Heap*> heaps = pool.heaps();
-  const auto it = std::ranges::find(heaps, handle, &Heap::stream);
-  return it != heaps.end() ? *it : nullptr;
-}
-
 }  // namespace
 
 Recording::Recording(Engine& engine, Pool& pool)
     : engine_(engine),
       pool_(pool),
       token_(pool.token()),
-      number_(nextRecording()),
+      number_(nextHolder()),
       streams_(engine.device, engine.streams, pool, number_),
       waiting_(streams_) {}
 
@@ -57,7 +50,7 @@ std::uint32_t Recording::partOf(Stream stream) {
 // What the stream has used or freed until now is for the part that it does not record any more:
 // also not for other work in the pool, which would give it back as memory that no part has used.
 void Recording::leavePart(RecordedStreams::Seen& of) {
-  waiting_.keepApart(of.stream, heapWith(pool_, of.stream));
+  waiting_.keepApart(of.stream, pool_.heapWith(of.stream));
   RecordedStreams::endPart(of);
 }
 

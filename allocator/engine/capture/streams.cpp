@@ -10,12 +10,6 @@ constexpr std::uint32_t kNoHeap = UINT32_MAX;  // a generation that no epoch has
 
 }  // namespace
 
-std::uint32_t nextRecording() {
-  static std::atomic<std::uint32_t> next{1};
-  const std::uint32_t number = next.fetch_add(1, std::memory_order_relaxed);
-  return number != 0 && number != Request::kLent ? number : nextRecording();
-}
-
 // ---- Which it records --------------------------------------------------------------------------
 
 // A stream that has joined is met here first. A capture that an earlier call has broken has no id
@@ -32,7 +26,7 @@ void RecordedStreams::beginPart(Seen& of, std::uint64_t id) {
   const auto known = std::ranges::find(parts_, id, &Part::id);
   of.part = known != parts_.end()
                 ? &*known
-                : &parts_.emplace_back(Part{id, nextRecording(), CaptureOrder(device_)});
+                : &parts_.emplace_back(Part{id, nextHolder(), CaptureOrder(device_)});
 }
 
 // ---- How far they are --------------------------------------------------------------------------
@@ -76,7 +70,7 @@ bool RecordedStreams::mark(Stream stream) noexcept {
 // a heap in the pool there is nobody to take the memory.
 void RecordedStreams::noteFree(Seen& of) noexcept {
   if (++of.unmarked < of.share) return;
-  if (pool_.heapCount() == 1) {
+  if (pool_.heapAt(1) == nullptr) {
     of.share += kFreesOfAMark;
   } else if (mark(of.stream)) {
     of.share = std::min(2 * of.share, kMostOfAMark);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "allocator/engine/capture/order.hpp"
+#include "allocator/engine/capture/pins.hpp"
 #include "allocator/engine/heap/heap.hpp"
 #include "allocator/engine/streams/known_streams.hpp"
 
@@ -129,8 +130,5 @@ class RecordedStreams {
   std::deque<Part> parts_;  ///< the main one first
   std::deque<Seen> streams_;
 };
-
-/// Unique among captures, and parts of them, that overlap; never 0, nor Request::kLent.
-std::uint32_t nextRecording();
 
 }  // namespace cistern

@@ -26,10 +26,15 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "allocator/base/bytes.hpp"
 #include "allocator/engine/heap/heap.hpp"
+
+namespace cistern {
+struct SharedPage;
+}
 
 namespace cistern::pages {
 
@@ -58,6 +63,7 @@ struct PhysicalPage {
   PhysicalPage* previous_spare = nullptr;
   std::uint64_t considered = 0;   ///< the last window it was counted in: see window.cpp
   std::uint64_t brought_for = 0;  ///< the last miss that had it brought back from aside
+  std::weak_ptr<const SharedPage> exported{};  ///< to other processes, while any holds it
 
   std::uint64_t bytes() const { return units * kUnit; }
   /// The one place that says which pages must not go to another pool, nor to the device: those that

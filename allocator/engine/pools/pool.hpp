@@ -69,6 +69,8 @@ class Pool {
   /// The stream's heap here, or null; also when the stream is gone. Not for the default pool, whose
   /// heaps are in the table.
   Heap* find(Stream stream) const;
+  /// The same, or that of a stream which had the handle and is gone: the next gets it.
+  Heap* heapWith(Stream handle) const;
   std::vector<Heap*> heaps() const {
     const MutexLock lock(mutex_);
     return heaps_;
@@ -83,10 +85,6 @@ class Pool {
   Heap* heapAt(std::size_t index) const noexcept {
     const MutexLock lock(mutex_);
     return index < heaps_.size() ? heaps_[index] : nullptr;
-  }
-  std::size_t heapCount() const {
-    const MutexLock lock(mutex_);
-    return heaps_.size();
   }
   /// So that add() finds room once. Throws std::bad_alloc, changing nothing.
   void makeRoom();
