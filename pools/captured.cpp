@@ -9,14 +9,14 @@
 namespace cistern {
 
 bool Captured::holds(MempoolId_t pool) const {
-  return pool_ == pool || std::any_of(parts_.begin(), parts_.end(), [&](const auto& part) {
+  return pool_ == pool || std::ranges::any_of(pins_.graphs, [&](const auto& part) {
            return static_cast<const Captured*>(part.get())->holds(pool);
          });
 }
 
 void Captured::keepForGood() noexcept {
+  for (const auto& part : pins_.graphs) static_cast<Captured*>(part.get())->keepForGood();
   pins_ = {};
-  for (const auto& part : parts_) static_cast<Captured*>(part.get())->keepForGood();
 }
 
 Captured::~Captured() {

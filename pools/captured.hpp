@@ -3,7 +3,6 @@
 
 #include <memory>
 #include <utility>
-#include <vector>
 
 #include "allocator/engine/capture/pins.hpp"
 #include "cistern/allocator.hpp"
@@ -27,15 +26,12 @@ class Captured {
   void hold(Pins pins) noexcept { pins_ = std::move(pins); }
   /// The memory is never let go of, only the use.
   void keepForGood() noexcept;
-  /// What graphs have left that became part of this one: each a Captured.
-  void keep(std::vector<std::shared_ptr<void>> parts) noexcept { parts_ = std::move(parts); }
 
  private:
   PoolRegistry& pools_;
   const MempoolId_t pool_;
   bool counted_ = false;
-  Pins pins_;
-  std::vector<std::shared_ptr<void>> parts_;
+  Pins pins_;  ///< each of its graphs is a Captured
 };
 
 }  // namespace cistern

@@ -41,10 +41,6 @@ void CapturedMemory::include(Stream stream) { recording_->include(stream); }
 
 void CapturedMemory::end() noexcept {
   held_->hold(pools_.endCapture(*recording_));
-  {
-    const MutexLock lock(recording_->mutex());
-    held_->keep(std::move(recording_->kept));
-  }
   recording_ = nullptr;
   state_ = State::kCaptured;
 }

@@ -24,9 +24,9 @@ void PoolRegistry::setUseOnOOM(MempoolId_t id, bool use) {
 
 void PoolRegistry::setNoSplit(MempoolId_t id) {
   const MutexLock lock(mutex_);
-  if (!allocator_.engine().pools.setNoSplit(live("setNoSplit", id))) {
+  Engine& engine = allocator_.engine();
+  if (!live("setNoSplit", id).change(engine.whole_rules, engine.segments))
     refuse("setNoSplit", id, "has memory already, in blocks that share segments");
-  }
 }
 
 // What graphs that are gone may still be replaying on streams that are gone too is complete when
@@ -73,8 +73,7 @@ CheckpointDelta PoolRegistry::setCheckpointPoolState(const PoolCheckpoint& check
   try {
     // What other streams have used until now may be complete.
     allocator_.engine().pending.poll();
-    Restored restored = restore(allocator_.engine(), visiting.pool, checkpoint.blocks);
-    return {std::move(restored.freed), std::move(restored.made)};
+    return restore(allocator_.engine(), visiting.pool, checkpoint.blocks);
   } catch (const PoolError& error) {
     const MutexLock lock(mutex_);
     refuse("setCheckpointPoolState", checkpoint.id, error.what());

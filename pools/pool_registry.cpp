@@ -208,10 +208,13 @@ bool PoolRegistry::tidyForMemory(Tidying why) {
 std::vector<PoolTraits> PoolRegistry::closeDrained() {
   std::vector<PoolTraits> traits;
   traits.reserve(entries_.size());
-  for (auto& [id, closed] : allocator_.engine().pools.closeDrained()) {
-    traits.push_back(std::move(closed));
-    draining_ -= int(entries_.erase(id));
-  }
+  draining_ -= int(std::erase_if(entries_, [&](const auto& named) CISTERN_REQUIRES(mutex_) {
+    const Entry& of = named.second;
+    std::optional<PoolTraits> closed;
+    if (of.uses == 0) closed = allocator_.engine().pools.close(*of.pool);
+    if (closed) traits.push_back(std::move(*closed));
+    return closed.has_value();
+  }));
   return traits;
 }
 
@@ -352,8 +355,7 @@ bool PoolRegistry::keepInCapture(Stream stream, const std::shared_ptr<Captured>&
   if (scopes_.active() == 0) return false;
   const Route route = scopes_.route(stream);
   if (!route.recording) return false;
-  const MutexLock lock(route.recording->mutex());
-  route.recording->kept.push_back(held);
+  route.recording->keep(held);
   return true;
 }
 

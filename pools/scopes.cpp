@@ -22,10 +22,6 @@ void Scopes::close() noexcept {
   home_->scopes = nullptr;
 }
 
-bool Scopes::Scope::catches(Stream stream) const {
-  return recording ? recording->covers(stream) : filter->catches(stream);
-}
-
 std::shared_ptr<const Scopes::List> Scopes::list() const {
   const MutexLock lock(mutex_);
   return list_;
@@ -156,16 +152,16 @@ Route Scopes::route(Stream stream) {
   if (shared_.load(std::memory_order_acquire) > 0) {
     const std::shared_ptr<const List> scopes = list();
     for (const auto& scope : *scopes) {
-      if (scope->recording && scope->catches(stream))
-        return {scope->pool, scope->recording, nullptr};
+      const std::uint32_t part = scope->recording ? scope->recording->partOf(stream) : 0;
+      if (part != 0) return {scope->pool, scope->recording, part, nullptr};
     }
     for (auto scope = scopes->rbegin(); scope != scopes->rend(); ++scope) {
       const Scope& s = **scope;
       if (s.number < inner) break;
-      if (s.filter && s.catches(stream)) return {s.pool, nullptr, s.token};
+      if (s.filter && s.filter->catches(stream)) return {s.pool, nullptr, 0, s.token};
     }
   }
-  return own ? Route{own->pool, nullptr, nullptr} : Route{};
+  return own ? Route{own->pool} : Route{};
 }
 
 }  // namespace cistern

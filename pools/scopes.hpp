@@ -58,7 +58,6 @@ class Scopes final : public Router {
     std::shared_ptr<void> token;           ///< keeps the pool while a request is on its way
     std::optional<PoolFilter> filter;      ///< none for a capture
     std::shared_ptr<Recording> recording;  ///< a capture's
-    bool catches(Stream stream) const;
   };
   using List = std::vector<std::shared_ptr<const Scope>>;
   /// What threads know of this when they end, which may be later than this does.

@@ -106,7 +106,7 @@ void* allocateRouted(Engine& engine, std::size_t bytes, Stream stream, Pool* nam
   }
   Request request = requestOf(engine, bytes, stream, *route.pool);
   request.recording = route.recording.get();
-  request.recorded_by = route.recording->numberOf(stream);
+  request.recorded_by = route.part;
   if (request.rounded() > engine.device_total) throwOutOfMemory(engine, request);
   Heap& heap = heapFor(engine, request);
   Block* block = nullptr;

@@ -20,7 +20,6 @@
 #include "allocator/engine/pools/pool_table.hpp"
 #include "allocator/engine/reports/hooks.hpp"
 #include "allocator/engine/reports/memory_log.hpp"
-#include "allocator/engine/sharing/exports.hpp"
 #include "allocator/engine/statistics/totals.hpp"
 #include "allocator/engine/streams/event_pool.hpp"
 #include "allocator/engine/streams/known_streams.hpp"
@@ -102,7 +101,6 @@ struct Engine {
   Hooks hooks;
   PendingFrees pending;
   PoolTable pools;
-  PageDescriptors exported;  ///< of blocks that other processes use
 };
 
 }  // namespace cistern

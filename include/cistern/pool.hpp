@@ -69,12 +69,6 @@ struct PoolCheckpoint {
   std::vector<LiveBlock> blocks;  ///< by address
 };
 
-/// What setting back has changed.
-struct CheckpointDelta {
-  std::vector<void*> freed;  ///< were live, and were not in the checkpoint
-  std::vector<void*> made;   ///< were in the checkpoint, and were not live
-};
-
 /// The pools of one allocator: which there are, who uses them, and which requests are theirs. All
 /// verbs are thread-safe. They throw PoolError, changing nothing, for an id that is not a live
 /// pool's unless said otherwise.

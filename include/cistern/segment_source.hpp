@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <vector>
 
 #include "cistern/status.hpp"
 #include "cistern/types.hpp"
@@ -53,6 +54,12 @@ struct LiveBlock {
            a.stream == b.stream;
   }
   friend bool operator!=(const LiveBlock& a, const LiveBlock& b) { return !(a == b); }
+};
+
+/// What setting a pool back has changed.
+struct CheckpointDelta {
+  std::vector<void*> freed;  ///< were live, and were not in the checkpoint
+  std::vector<void*> made;   ///< were in the checkpoint, and were not live
 };
 
 }  // namespace cistern

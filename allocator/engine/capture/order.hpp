@@ -2,14 +2,13 @@
 // for another follows what that had recorded by then; the driver knows it as the nodes that the
 // stream's next work would depend on, its frontier.
 //
-// Nodes are laid on few lanes, each a chain in which one follows the other, and a node's reach says
-// how far along each lane the work before it goes. So one comparison answers whether a follows b.
-// A node is looked at once, whatever is asked later; nothing is looked at until something is asked.
-// No lock of its own.
+// What a stream follows is kept as a set of nodes, which is made up to the frontier of the moment
+// when somebody asks. So a question costs one look-up, a node is looked at once for each stream
+// that asks, and the device tells once what it depends on. No lock of its own.
 #pragma once
 
-#include <cstdint>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "cistern/device.hpp"
@@ -19,32 +18,24 @@ namespace cistern {
 class CaptureOrder {
  public:
   using Nodes = std::vector<GraphNode>;
-  /// By lane: how many of its nodes come before. Shorter ones have zeros behind.
-  using Reach = std::vector<std::uint32_t>;
+  /// What a stream's next work would follow.
+  struct Past {
+    std::unordered_set<GraphNode> nodes;
+    Nodes unseen{};  ///< is part of it too, with all before: where the device did not tell
+  };
 
   explicit CaptureOrder(Device& device) : device_(device) {}
 
-  /// What work recorded behind `frontier` would follow. False when the device does not tell; then
-  /// nothing is known to be followed. Throws std::bad_alloc.
-  bool reachOf(const Nodes& frontier, Reach& reach);
-  /// Whether what has that reach follows the node. Nodes that no reach ever touched are followed by
-  /// none.
-  bool follows(const Reach& reach, GraphNode node) const;
+  /// The past of a stream that has come to `frontier` by now. False when the device does not tell;
+  /// then it lacks some of its nodes until it does. Throws std::bad_alloc; then it may lack some
+  /// for good, which is as safe.
+  bool extend(Past& past, const Nodes& frontier);
 
  private:
-  struct Place {
-    std::uint32_t lane = 0;
-    Reach reach;  ///< the node itself is among what it says
-  };
-
-  bool visit(GraphNode node);
-  void settle(GraphNode node, const Nodes& before);
-  std::uint32_t laneFor(const Reach& reach);
-  void add(GraphNode node, Reach& reach) const;
+  const Nodes* dependenciesOf(GraphNode node);
 
   Device& device_;
-  std::unordered_map<GraphNode, Place> places_;
-  std::vector<std::uint32_t> lanes_;  ///< how many nodes each has
+  std::unordered_map<GraphNode, Nodes> dependencies_;
 };
 
 }  // namespace cistern

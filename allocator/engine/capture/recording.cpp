@@ -16,20 +16,13 @@ bool hasFree(Heap& owner, const Request& request) {
   return bestFree(owner, request, {}) != nullptr;
 }
 
-// That of the stream which has the handle, or of one that had it and is gone: the next gets it.
-Heap* heapWith(const Pool& pool, Stream handle) {
-  const std::vector<Heap*> heaps = pool.heaps();
-  const auto it = std::ranges::find(heaps, handle, &Heap::stream);
-  return it != heaps.end() ? *it : nullptr;
-}
-
 }  // namespace
 
 Recording::Recording(Engine& engine, Pool& pool)
     : engine_(engine),
       pool_(pool),
       token_(pool.token()),
-      number_(nextRecording()),
+      number_(nextHolder()),
       streams_(engine.device, engine.streams, pool, number_),
       waiting_(streams_) {}
 
@@ -37,27 +30,27 @@ Recording::Recording(Engine& engine, Pool& pool)
 
 // A device that says no is asked once more; then what was seen before holds. What the graph uses
 // must not come from elsewhere: nothing would keep it in place.
-bool Recording::covers(Stream stream) {
+std::uint32_t Recording::partOf(Stream stream) {
   Result<CaptureInfo> info = engine_.device.captureInfo(stream);
   if (!info && info.error().kind != ErrorKind::kInvalidHandle)
     info = engine_.device.captureInfo(stream);
-  if (!info && info.error().kind == ErrorKind::kInvalidHandle) return false;
+  if (!info && info.error().kind == ErrorKind::kInvalidHandle) return 0;
   const CaptureInfo now = info ? info.value() : CaptureInfo{CaptureStatus::kInvalidated, 0};
   const MutexLock lock(mutex_);
-  if (over_) return false;
-  const bool covered = streams_.records(stream, now);
-  RecordedStreams::Seen* const of = streams_.seen(stream);
-  if (of == nullptr || now.status == CaptureStatus::kInvalidated) return covered;
-  const bool same = covered && of->part && of->part->id == now.id;
-  if (of->part != nullptr && !same) endPart(*of);
-  if (covered && !same) streams_.beginPart(*of, now.id);
-  return covered;
+  if (over_) return 0;
+  RecordedStreams::Seen* const of = streams_.recorded(stream, now);
+  if (now.status != CaptureStatus::kInvalidated) {
+    RecordedStreams::Seen* const before = of ? of : streams_.seen(stream);
+    if (before && before->part && (!of || of->part->id != now.id)) leavePart(*before);
+    if (of && of->part == nullptr) streams_.beginPart(*of, now.id);
+  }
+  return of ? streams_.numberOf(*of) : 0;
 }
 
 // What the stream has used or freed until now is for the part that it does not record any more:
 // also not for other work in the pool, which would give it back as memory that no part has used.
-void Recording::endPart(RecordedStreams::Seen& of) {
-  waiting_.keepApart(of.stream, heapWith(pool_, of.stream));
+void Recording::leavePart(RecordedStreams::Seen& of) {
+  waiting_.keepApart(of.stream, pool_.heapWith(of.stream));
   RecordedStreams::endPart(of);
 }
 
@@ -74,17 +67,15 @@ bool Recording::free(Heap& heap, const HeapSegment& segment, Address address,
   {
     const MutexLock lock(mutex_);
     if (over_) return false;
-    RecordedStreams::Seen* of = nullptr;
-    bool present = false;
+    RecordedStreams::Seen* present = nullptr;
     {
       const MutexLock heap_lock(heap.mutex());
       block = heap.find(segment, address);
       if (block != nullptr) {
         heap.frees().note(address, block->granules, caller, threadNumber());
-        of = streams_.seen(block->use.stream);
         ours = streams_.allocated(*block);
-        present = ours && of && of->part && of->part->number == block->epoch;
-        if (present && block->use.uses == nullptr && of->stream == heap.stream()) {
+        present = streams_.allocating(*block);
+        if (present && block->use.uses == nullptr && present->stream == heap.stream()) {
           heap.release(*block, engine_.now());
         } else {
           users = heap.setPending(*block);
@@ -92,9 +83,9 @@ bool Recording::free(Heap& heap, const HeapSegment& segment, Address address,
         }
       }
     }
-    if (ours && !users.empty()) waiting_.add(*block, users, present);
+    if (ours && !users.empty()) waiting_.add(*block, users, present != nullptr);
     if (present && users.size() <= 1 && engine_.options.reusesAcrossStreams())
-      streams_.noteFree(*of);
+      streams_.noteFree(*present);
   }
   if (block == nullptr) {
     reportMisuse(engine_, "free", address);
@@ -107,7 +98,7 @@ bool Recording::free(Heap& heap, const HeapSegment& segment, Address address,
 void Recording::pin(const Block& block) {
   const MutexLock lock(mutex_);
   if (over_) return;  // the graph is made without it
-  heapOf(block).backing().pin(block, number_, pins);
+  heapOf(block).backing().pin(block, number_, pins_);
 }
 
 void Recording::learn(Heap& heap) {
@@ -120,35 +111,26 @@ void Recording::learn(Heap& heap) {
 
 Block* Recording::take(Heap& heap, const Request& request) {
   const MutexLock lock(mutex_);
-  if (over_ || !engine_.options.reusesAcrossStreams()) return nullptr;
-  if (Block* block = waiting_.take(request, nullptr)) return block;
-  RecordedStreams::Reach reach;
-  if (!mayFind(heap, request) || !streams_.reachOf(request.stream, reach)) return nullptr;
-  waiting_.putBack(heap, reach, engine_.now());
-  {
+  RecordedStreams::Seen* const by = streams_.seen(request.stream);
+  if (over_ || by == nullptr || !engine_.options.reusesAcrossStreams()) return nullptr;
+  by->told.reset();
+  if (Block* block = waiting_.take(request, *by)) return block;
+  if (waiting_.putBack(heap, *by, engine_.now())) {
     const MutexLock heap_lock(heap.mutex());
     if (Block* block = heap.allocate(request)) return block;
   }
-  if (Block* block = waiting_.take(request, &reach)) return block;
-  return takeFree(heap, request, reach);
-}
-
-// Whether anything waits that could serve the request, or is the heap's; or other heaps have it.
-bool Recording::mayFind(const Heap& heap, const Request& request) {
-  if (waiting_.mayServe(heap, request)) return true;
-  return std::ranges::any_of(
-      pool_.heaps(), [&](Heap* owner) { return owner != &heap && hasFree(*owner, request); });
+  return takeFree(heap, request, *by);
 }
 
 // Free memory of the capture's other streams: as a loan, until it is freed.
-Block* Recording::takeFree(const Heap& heap, const Request& request,
-                           const RecordedStreams::Reach& reach) {
+Block* Recording::takeFree(const Heap& heap, const Request& request, RecordedStreams::Seen& by) {
   for (Heap* owner : pool_.heaps()) {
     RecordedStreams::Seen* const of = streams_.seen(owner->stream());
     if (owner == &heap || of == nullptr || !hasFree(*owner, request)) continue;
     streams_.markForOthers(*of);
+    if (!streams_.knowsPast(by)) return nullptr;
     const MutexLock lock(owner->mutex());
-    Block* const free = bestFree(*owner, request, streams_.followed(*owner, reach));
+    Block* const free = bestFree(*owner, request, streams_.followed(*owner, by));
     if (free != nullptr) return owner->allocateFrom(*free, request);
   }
   return nullptr;
@@ -222,7 +204,7 @@ Pins Recording::end() noexcept {
     over_ = true;
     streams_.clear();
     left = waiting_.takeAll();
-    touched = std::exchange(pins, {});
+    touched = std::exchange(pins_, {});
     pool_.forEachHeap([&](Heap& heap) { end(heap); });
   }
   pool_.setRecording(nullptr);

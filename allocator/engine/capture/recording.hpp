@@ -22,7 +22,7 @@
 // waits in one case: the captured stream has the handle of a forgotten one whose work is not
 // complete.
 //
-// Locks: mutex() guards everything here but what is said to be otherwise. It comes before the
+// Locks: mutex_ guards everything here but what is said to be otherwise. It comes before the
 // backing's and heaps'. Device calls that ask for frontiers are made under it, none under a heap's.
 #pragma once
 
@@ -44,7 +44,6 @@ class Recording : public std::enable_shared_from_this<Recording> {
   Recording(Engine& engine, Pool& pool);
 
   Pool& pool() const { return pool_; }
-  Mutex& mutex() CISTERN_TSA(lock_returned(mutex_)) { return mutex_; }
 
   // ---- Which streams it records
 
@@ -62,14 +61,14 @@ class Recording : public std::enable_shared_from_this<Recording> {
     const MutexLock lock(mutex_);
     streams_.include(stream);
   }
-  /// Whether what is allocated on the stream now belongs to this capture. Asks the device. Throws
-  /// std::bad_alloc, changing nothing.
-  bool covers(Stream stream);
-  /// The number of the part that the stream records: the capture's own, or a body's. Pre:
-  /// covers(stream) was true.
-  std::uint32_t numberOf(Stream stream) {
+  /// The number of the part that the stream records, if what is allocated on it now belongs to this
+  /// capture: the capture's own, or a body's; else 0. Asks the device. Throws std::bad_alloc,
+  /// changing nothing.
+  std::uint32_t partOf(Stream stream);
+  /// What it keeps beside its memory: a graph that became part of it.
+  void keep(std::shared_ptr<void> graph) {
     const MutexLock lock(mutex_);
-    return streams_.numberOf(stream);
+    pins_.graphs.push_back(std::move(graph));
   }
   /// The capture is over. Returns what it has touched, which stays where it is until Engine::unpin.
   Pins end() noexcept;
@@ -94,17 +93,11 @@ class Recording : public std::enable_shared_from_this<Recording> {
   /// Bytes of pages that were moved for it. Guarded by the backing's lock.
   std::atomic<std::uint64_t> moved{0};
 
-  /// Memory that the capture has touched.
-  Pins pins CISTERN_GUARDED_BY(mutex_);
-  /// What the graph must keep beside it: graphs that became part of it.
-  std::vector<std::shared_ptr<void>> kept CISTERN_GUARDED_BY(mutex_);
-
  private:
   void begin(Heap& heap);
   void end(Heap& heap) noexcept;
-  void endPart(RecordedStreams::Seen& of) CISTERN_REQUIRES(mutex_);
-  bool mayFind(const Heap& heap, const Request& request) CISTERN_REQUIRES(mutex_);
-  Block* takeFree(const Heap& heap, const Request& request, const RecordedStreams::Reach& reach)
+  void leavePart(RecordedStreams::Seen& of) CISTERN_REQUIRES(mutex_);
+  Block* takeFree(const Heap& heap, const Request& request, RecordedStreams::Seen& by)
       CISTERN_REQUIRES(mutex_);
 
   Engine& engine_;
@@ -115,6 +108,7 @@ class Recording : public std::enable_shared_from_this<Recording> {
   bool over_ CISTERN_GUARDED_BY(mutex_) = false;
   RecordedStreams streams_ CISTERN_GUARDED_BY(mutex_);
   WaitingFrees waiting_ CISTERN_GUARDED_BY(mutex_);
+  Pins pins_ CISTERN_GUARDED_BY(mutex_);  ///< what it has touched
 };
 
 }  // namespace cistern

@@ -4,14 +4,16 @@
 // part are.
 //
 //   a stream's marks follow each other: what follows mark i follows all up to i
-//   a stream's marks are of the part that it records at present
+//   a stream's marks, and its past, are of the part that it records at present
 #pragma once
 
 #include <algorithm>
 #include <deque>
+#include <optional>
 #include <vector>
 
 #include "allocator/engine/capture/order.hpp"
+#include "allocator/engine/capture/pins.hpp"
 #include "allocator/engine/heap/heap.hpp"
 #include "allocator/engine/streams/known_streams.hpp"
 
@@ -35,9 +37,11 @@ class RecordedStreams {
   /// A stream that the capture has recorded, or was told to.
   struct Seen {
     Stream stream;
-    Part* part;                           ///< that it recorded last; null: none yet
-    bool included = false;                ///< it may be recorded as another part
-    std::vector<Mark> marks{};            ///< in that part
+    bool included = false;  ///< it may be recorded as another part
+    Part* part = nullptr;   ///< that it recorded last; null: none yet, or it has left that
+    CaptureOrder::Past past{};
+    std::optional<bool> told{};  ///< whether the device told its past, once a request has asked
+    std::vector<Mark> marks{};
     std::uint32_t unmarked = 0;           ///< frees since the last
     std::uint32_t share = kFreesOfAMark;  ///< it is time for a mark after so many
   };
@@ -46,21 +50,19 @@ class RecordedStreams {
     Seen* of;
     std::size_t mark;
   };
-  /// What a stream's next work would follow.
-  struct Reach {
-    const Part* part = nullptr;
-    CaptureOrder::Reach lanes;
-  };
 
   /// `number`: of the first part.
   RecordedStreams(Device& device, KnownStreams& known, Pool& pool, std::uint32_t number)
       : device_(device), known_(known), pool_(pool), number_(number) {}
 
   /// The device has begun to record `origin`, and calls the capture `id`.
-  void begin(Stream origin, std::uint64_t id);
+  void begin(Stream origin, std::uint64_t id) {
+    parts_.push_back({id, number_, CaptureOrder(device_)});
+    streams_.push_back({origin, false, &parts_.front()});
+  }
   void include(Stream stream) {
     Seen* const of = seen(stream);
-    (of ? *of : streams_.emplace_back(Seen{stream, nullptr})).included = true;
+    (of ? *of : streams_.emplace_back(Seen{stream})).included = true;
   }
   /// Forgets all streams and parts.
   void clear() {
@@ -68,33 +70,31 @@ class RecordedStreams {
     parts_.clear();
   }
 
+  // ---- Which it records
+
   /// Null for a stream that the capture does not know. It stays where it is.
   Seen* seen(Stream stream) {
     const auto it = std::ranges::find(streams_, stream, &Seen::stream);
     return it != streams_.end() ? &*it : nullptr;
   }
-  /// Whether the capture records a stream of which the device says this.
-  bool records(Stream stream, const CaptureInfo& info);
-  /// The stream records its part no more, and no other yet.
-  static void endPart(Seen& of) {
-    of.part = nullptr;
-    of.marks.clear();
-    of.unmarked = 0;
-  }
-  /// The stream records the part with that id from now on, with no mark yet.
+  /// The stream, of which the device says this, if the capture records it; else null.
+  Seen* recorded(Stream stream, const CaptureInfo& info);
+  /// The stream records no part, or, from now on, the one with that id; it has no mark yet.
+  static void endPart(Seen& of) { of = {of.stream, of.included}; }
   void beginPart(Seen& of, std::uint64_t id);
-  /// The number of the part that the stream records.
-  std::uint32_t numberOf(Stream stream) {
-    const Seen* const of = seen(stream);
-    return of && of->part ? of->part->number : number_;
-  }
+  std::uint32_t numberOf(const Seen& of) const { return of.part ? of.part->number : number_; }
   /// Whether the block was allocated in one of the parts.
   bool allocated(const Block& block) const {
     return std::ranges::find(parts_, block.epoch, &Part::number) != parts_.end();
   }
+  /// The stream on which the block was allocated, if it records that part still; else null.
+  Seen* allocating(const Block& block) {
+    Seen* const of = seen(block.use.stream);
+    return of && of->part && of->part->number == block.epoch ? of : nullptr;
+  }
 
-  /// What the stream's next work would follow. False where the device does not tell.
-  bool reachOf(Stream stream, Reach& reach);
+  // ---- How far they are
+
   /// Marks all that was freed on the stream by now. False where the stream does not tell what it
   /// has reached, or the host is short of memory: a mark that comes later is as safe, only less
   /// often followed.
@@ -103,20 +103,23 @@ class RecordedStreams {
   void noteFree(Seen& of) noexcept;
   /// Another stream asks what this one has freed.
   void markForOthers(Seen& of) noexcept;
-  /// Whether what has that reach follows the point.
-  static bool follows(const Reach& reach, const Point& point) {
+  /// Whether it is known what the stream's next work would follow. The device is asked once for
+  /// each request, which begins by resetting `told`. Throws std::bad_alloc, as the next two do.
+  bool knowsPast(Seen& of);
+  /// Whether that follows the point.
+  bool follows(Seen& by, const Point& point) {
     const std::vector<Mark>& marks = point.of->marks;
-    return point.of->part == reach.part && point.mark < marks.size() &&
-           follows(reach, marks[point.mark]);
+    return point.of->part == by.part && point.mark < marks.size() && knowsPast(by) &&
+           follows(by, marks[point.mark]);
   }
-  /// The epochs of the heap's free blocks that may be taken with that reach, apart from those that
-  /// are complete.
-  Epochs followed(Heap& heap, const Reach& reach) CISTERN_REQUIRES(heap.mutex());
+  /// The epochs of the heap's free blocks that the stream may take, apart from those that are
+  /// complete. Pre: knowsPast(by).
+  Epochs followed(Heap& heap, const Seen& by) CISTERN_REQUIRES(heap.mutex());
 
  private:
-  static bool follows(const Reach& reach, const Mark& mark) {
-    return std::ranges::all_of(
-        mark.nodes, [&](GraphNode node) { return reach.part->order.follows(reach.lanes, node); });
+  static bool follows(const Seen& by, const Mark& mark) {
+    return std::ranges::all_of(mark.nodes,
+                               [&](GraphNode node) { return by.past.nodes.contains(node); });
   }
   bool frontierOf(Stream stream, Nodes& nodes);
 
@@ -127,8 +130,5 @@ class RecordedStreams {
   std::deque<Part> parts_;  ///< the main one first
   std::deque<Seen> streams_;
 };
-
-/// Unique among captures, and parts of them, that overlap; never 0, nor Request::kLent.
-std::uint32_t nextRecording();
 
 }  // namespace cistern

@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <new>
-#include <utility>
 
 namespace cistern {
 namespace {
+
+constexpr std::size_t kLookedAt = 64;  // blocks of each queue, for one request
 
 // It is handed out whole, so it must not be much larger.
 bool fits(const Block& block, const Request& request) {
@@ -25,14 +26,14 @@ void WaitingFrees::add(Block& block, const StreamUses& users, bool present) noex
   StreamUses outside;
   for (const Stream user : users) {
     if (alone || streams_.mark(user)) {
-      RecordedStreams::Seen* const of = streams_.seen(user);
+      Seen* const of = streams_.seen(user);
       waiting.points.push_back({of, of->marks.size() - (alone ? 0 : 1)});
     } else {
       outside.note(user);
     }
   }
   if (!outside.empty()) {
-    left_.outside.push_back({&block, std::move(outside)});
+    left_.outside.emplace_back(&block, std::move(outside));
   } else if (present) {
     queueOf(block, users).blocks.push_back(std::move(waiting));
   } else {
@@ -43,7 +44,7 @@ void WaitingFrees::add(Block& block, const StreamUses& users, bool present) noex
 }
 
 WaitingFrees::Queue& WaitingFrees::queueOf(const Block& block, const StreamUses& users) {
-  Heap* const home = segmentOf(block).heap.load(std::memory_order_relaxed);
+  Heap* const home = &heapOf(block);
   for (Queue& queue : queues_) {
     if (queue.home == home && queue.users == users) return queue;
   }
@@ -75,33 +76,41 @@ WaitingFrees::Left WaitingFrees::takeAll() noexcept {
 
 // ---- Blocks leave ------------------------------------------------------------------------------
 
-void WaitingFrees::markForOthers(const Queue& queue) noexcept {
-  if (queue.blocks.empty()) return;
+// What the stream alone has used is its own, in its own order, which nobody is asked for.
+bool WaitingFrees::mayHave(Seen& by, const Queue& queue, const Waiting& waiting) {
+  if (queue.users.size() == 1 && queue.users.front() == by.stream) return true;
   const RecordedStreams::Point& last = queue.blocks.back().points.front();
   if (last.mark == last.of->marks.size()) streams_.markForOthers(*last.of);
-}
-
-bool WaitingFrees::mayServe(const Heap& heap, const Request& request) const {
-  return std::ranges::any_of(queues_, [&](const Queue& queue) {
-    if (queue.home == &heap && !queue.blocks.empty()) return true;
-    return std::any_of(queue.blocks.begin(), endOfLook(queue),
-                       [&](const Waiting& one) { return fits(*one.block, request); });
+  return std::ranges::all_of(waiting.points, [&](const RecordedStreams::Point& point) {
+    return streams_.follows(by, point);
   });
 }
 
-Block* WaitingFrees::take(const Request& request, const Reach* reach) {
-  const auto may_have = [&](const Queue& queue, const Waiting& one) {
-    if (reach != nullptr) return follows(*reach, one);
-    return queue.users.size() == 1 && queue.users.front() == request.stream;
-  };
+bool WaitingFrees::putBack(Heap& heap, Seen& by, std::uint64_t tick) {
+  bool any = false;
+  for (Queue& queue : queues_) {
+    if (queue.home != &heap) continue;
+    while (!queue.blocks.empty() && mayHave(by, queue, queue.blocks.front())) {
+      const MutexLock lock(heap.mutex());
+      heap.release(*queue.blocks.front().block, tick);
+      queue.blocks.pop_front();
+      ++by.unmarked;
+      any = true;
+    }
+  }
+  return any;
+}
+
+Block* WaitingFrees::take(const Request& request, Seen& by) {
   Queue* from = nullptr;
   std::deque<Waiting>::const_iterator best;
   for (Queue& queue : queues_) {
-    if (reach != nullptr) markForOthers(queue);
-    const auto end = endOfLook(queue);
-    for (auto it = queue.blocks.cbegin(); it != end && may_have(queue, *it); ++it) {
+    const auto end =
+        queue.blocks.begin() + std::ptrdiff_t(std::min(queue.blocks.size(), kLookedAt));
+    for (auto it = queue.blocks.cbegin(); it != end; ++it) {
       if (!fits(*it->block, request)) continue;
       if (from != nullptr && it->block->granules >= best->block->granules) continue;
+      if (!mayHave(by, queue, *it)) break;
       from = &queue;
       best = it;
     }
@@ -112,21 +121,6 @@ Block* WaitingFrees::take(const Request& request, const Reach* reach) {
   const MutexLock lock(from->home->mutex());
   from->home->reissue(*block, request);
   return block;
-}
-
-void WaitingFrees::putBack(Heap& heap, const Reach& reach, std::uint64_t tick) noexcept {
-  for (Queue& queue : queues_) {
-    if (queue.home != &heap) continue;
-    markForOthers(queue);
-    while (!queue.blocks.empty() && follows(reach, queue.blocks.front())) {
-      {
-        const MutexLock lock(heap.mutex());
-        heap.release(*queue.blocks.front().block, tick);
-      }
-      queue.blocks.pop_front();
-      if (RecordedStreams::Seen* const of = streams_.seen(heap.stream())) ++of->unmarked;
-    }
-  }
 }
 
 }  // namespace cistern

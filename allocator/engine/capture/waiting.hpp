@@ -8,6 +8,7 @@
 #pragma once
 
 #include <deque>
+#include <utility>
 #include <vector>
 
 #include "allocator/engine/capture/streams.hpp"
@@ -17,16 +18,12 @@ namespace cistern {
 
 class WaitingFrees {
  public:
-  using Reach = RecordedStreams::Reach;
+  using Seen = RecordedStreams::Seen;
   /// Pending blocks that wait until the capture is over.
   struct Left {
-    struct UsedOutside {
-      Block* block;
-      StreamUses streams;  ///< that the capture does not record
-    };
-    PendingBlocks free;  ///< used by what was recorded only, which has not run
-    std::vector<UsedOutside> outside;
+    PendingBlocks free;     ///< used by what was recorded only, which has not run
     PendingBlocks unknown;  ///< there was no memory to say what they wait for
+    std::vector<std::pair<Block*, StreamUses>> outside;  ///< used on streams it does not record
   };
 
   explicit WaitingFrees(RecordedStreams& streams) : streams_(streams) {}
@@ -41,13 +38,11 @@ class WaitingFrees {
   /// All that waits; then nothing does.
   Left takeAll() noexcept;
 
-  /// Whether a block waits that is of this heap, or that could serve the request.
-  bool mayServe(const Heap& heap, const Request& request) const;
-  /// The best block that may be had with that reach; null for none. Without one: that no stream but
-  /// the request's has used, as no order but the stream's own is asked for.
-  Block* take(const Request& request, const Reach* reach);
-  /// Blocks of this heap that may be had with that reach are its free memory again.
-  void putBack(Heap& heap, const Reach& reach, std::uint64_t tick) noexcept;
+  // The device is asked only if there is something to find. Both throw std::bad_alloc.
+  /// Blocks of this heap that its stream may have are its free memory again. True if any were.
+  bool putBack(Heap& heap, Seen& by, std::uint64_t tick);
+  /// The best block that the request's stream may have; null for none.
+  Block* take(const Request& request, Seen& by);
 
  private:
   struct Waiting {
@@ -59,18 +54,9 @@ class WaitingFrees {
     StreamUses users;
     std::deque<Waiting> blocks;
   };
-  static constexpr std::size_t kLookedAt = 64;  ///< blocks of each queue, for one request
 
-  static auto endOfLook(const Queue& queue) {
-    return queue.blocks.begin() + std::ptrdiff_t(std::min(queue.blocks.size(), kLookedAt));
-  }
-  static bool follows(const Reach& reach, const Waiting& waiting) {
-    return std::ranges::all_of(waiting.points, [&](const RecordedStreams::Point& point) {
-      return RecordedStreams::follows(reach, point);
-    });
-  }
   Queue& queueOf(const Block& block, const StreamUses& users);
-  void markForOthers(const Queue& queue) noexcept;
+  bool mayHave(Seen& by, const Queue& queue, const Waiting& waiting);
 
   RecordedStreams& streams_;
   std::deque<Queue> queues_;

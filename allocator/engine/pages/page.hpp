@@ -26,10 +26,15 @@
 
 #include <cstdint>
 #include <list>
+#include <memory>
 #include <vector>
 
 #include "allocator/base/bytes.hpp"
 #include "allocator/engine/heap/heap.hpp"
+
+namespace cistern {
+struct SharedPage;
+}
 
 namespace cistern::pages {
 
@@ -55,6 +60,7 @@ struct PhysicalPage {
   bool parked = false;           ///< aside: see parking.hpp
   bool spare = false;            ///< nobody's: see MappingTable::setSpare
   std::uint64_t considered = 0;  ///< the last window it was counted in: see window.cpp
+  std::weak_ptr<const SharedPage> exported{};  ///< to other processes, while any holds it
 
   /// Where it goes at low water. Pre: it is mapped.
   Mapping& home() const { return *mappings.front(); }

@@ -1,5 +1,6 @@
 #include "allocator/engine/pools/pool.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "allocator/base/check.hpp"
@@ -37,11 +38,14 @@ PoolTraits Pool::close() {
 }
 
 Heap* Pool::find(Stream stream) const {
+  Heap* const heap = heapWith(stream);
+  return heap && !heap->gone() ? heap : nullptr;
+}
+
+Heap* Pool::heapWith(Stream handle) const {
   const MutexLock lock(mutex_);
-  for (Heap* heap : heaps_) {
-    if (heap->stream() == stream) return heap->gone() ? nullptr : heap;
-  }
-  return nullptr;
+  const auto it = std::ranges::find(heaps_, handle, &Heap::stream);
+  return it != heaps_.end() ? *it : nullptr;
 }
 
 void Pool::makeRoom() {

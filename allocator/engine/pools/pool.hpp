@@ -69,6 +69,8 @@ class Pool {
   /// The stream's heap here, or null; also when the stream is gone. Not for the default pool, whose
   /// heaps are in the table.
   Heap* find(Stream stream) const;
+  /// The same, or that of a stream which had the handle and is gone: the next gets it.
+  Heap* heapWith(Stream handle) const;
   std::vector<Heap*> heaps() const {
     const MutexLock lock(mutex_);
     return heaps_;
@@ -83,10 +85,6 @@ class Pool {
   Heap* heapAt(std::size_t index) const noexcept {
     const MutexLock lock(mutex_);
     return index < heaps_.size() ? heaps_[index] : nullptr;
-  }
-  std::size_t heapCount() const {
-    const MutexLock lock(mutex_);
-    return heaps_.size();
   }
   /// So that add() finds room once. Throws std::bad_alloc, changing nothing.
   void makeRoom();
@@ -143,9 +141,10 @@ class Pool {
 // ---- Requests that name no pool -----------------------------------------------------------------
 
 struct Route {
-  Pool* pool = nullptr;                  ///< null: the default pool
-  std::shared_ptr<Recording> recording;  ///< of the capture that the request is part of, if any
-  std::shared_ptr<void> token;           ///< the pool's, unless something else keeps it meanwhile
+  Pool* pool = nullptr;                    ///< null: the default pool
+  std::shared_ptr<Recording> recording{};  ///< of the capture that the request is part of, if any
+  std::uint32_t part = 0;                  ///< the number of the part of that capture
+  std::shared_ptr<void> token{};           ///< the pool's, unless something else keeps it meanwhile
 };
 
 /// The hook through which they find theirs. The engine asks it only while it is set; pools/ sets it

@@ -23,10 +23,6 @@ Pool& PoolTable::open(MempoolId_t id, const PoolTraits& traits) {
   return *pool;
 }
 
-bool PoolTable::setNoSplit(Pool& pool) {
-  return pool.change(engine_.whole_rules, engine_.segments);
-}
-
 // No stream is asked: by the time that a pool's last user lets go, its streams may be gone.
 void PoolTable::drain(Pool& pool) {
   pool.forEachHeap([this](Heap& heap) { engine_.progress.refreshByEvent(heap); });
@@ -35,24 +31,12 @@ void PoolTable::drain(Pool& pool) {
 
 // All heaps leave the pool, or none. A heap stays while a thread asks about it, or while the device
 // takes its last segment back.
-bool PoolTable::closeHeaps(Pool& pool) noexcept {
-  bool empty = true;
+std::optional<PoolTraits> PoolTable::close(Pool& pool) noexcept {
+  bool empty = !pool.visited();
   pool.forEachHeap([&](Heap& heap) { empty = empty && holdsNothing(engine_, heap); });
   empty = empty && !pool.visited();
   while (Heap* heap = empty ? pool.heapAt(0) : nullptr) empty = engine_.heaps.park(*heap);
-  return empty;
-}
-
-std::vector<PoolTable::Closed> PoolTable::closeDrained() {
-  std::vector<Closed> closed;
-  const MutexLock lock(mutex_);
-  closed.reserve(pools_.size());  // what is closed is said
-  for (const auto& pool : pools_) {
-    if (pool->stage() != Pool::Stage::kDraining || pool->visited() || !closeHeaps(*pool)) continue;
-    const MempoolId_t id = pool->id();
-    closed.push_back({id, pool->close()});
-  }
-  return closed;
+  return empty ? std::optional(pool.close()) : std::nullopt;
 }
 
 bool PoolTable::anyLenders(const Request& request) const {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "allocator/base/mutex.hpp"
@@ -21,18 +22,12 @@ class PoolTable {
 
   /// A new live pool. Throws std::bad_alloc, changing nothing.
   Pool& open(MempoolId_t id, const PoolTraits& traits);
-  /// The pool's blocks take whole segments from now on. False when it has memory already.
-  bool setNoSplit(Pool& pool);
   /// The pool's last user has let go: what lies free in it is anyone's from now on. Calls no
   /// observer.
   void drain(Pool& pool);
-  /// A pool that is gone, and what was special about it.
-  struct Closed {
-    MempoolId_t id;
-    PoolTraits traits;
-  };
-  /// Lets go of draining pools that hold no memory any more.
-  std::vector<Closed> closeDrained();
+  /// Lets go of a draining pool; what was special about it, to be let go of without a lock. None,
+  /// and the pool stays, while it holds memory or is visited.
+  std::optional<PoolTraits> close(Pool& pool) noexcept;
   /// Whether there is a pool that lends to this request's.
   bool anyLenders(const Request& request) const;
 
@@ -54,8 +49,6 @@ class PoolTable {
   }
 
  private:
-  bool closeHeaps(Pool& pool) noexcept;
-
   Engine& engine_;
   std::atomic<Router*> router_{nullptr};
   mutable Mutex mutex_;

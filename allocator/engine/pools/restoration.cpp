@@ -17,6 +17,8 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -49,21 +51,15 @@ class Restoration {
   Restoration(Engine& engine, Pool& pool, const std::vector<LiveBlock>& wanted)
       : engine_(engine), pool_(pool), wanted_(wanted) {}
 
-  Restored run();
+  CheckpointDelta run();
 
  private:
-  /// Before the block is made, the stream `later` comes after what the heap's has done: until
-  /// there, once the device sees to it.
-  struct Need {
-    const LiveBlock* wanted;
-    Heap* heap;
-    Stream later;
-    EpochMark until{};
-  };
+  /// What the heap's stream has done comes before what the other one does.
+  using Order = std::pair<Heap*, Stream>;
 
   void findForgotten();
   bool tryNow();
-  void order(Need need);
+  void order(const Order& need);
   // Pre: the locks of all the pool's heaps are held, and the backing's if they are on pages.
   void look();
   void compare();
@@ -81,43 +77,40 @@ class Restoration {
   Engine& engine_;
   Pool& pool_;
   const std::vector<LiveBlock>& wanted_;
-  std::map<Stream, bool> forgotten_;  ///< of the streams of `wanted_`
-  std::vector<Heap*> heaps_;          ///< of the pool, and locked, during a look
+  std::set<Stream> forgotten_;          ///< of the streams of `wanted_`
+  std::map<Order, EpochMark> ordered_;  ///< what the device sees to by now: until that epoch
+  std::vector<Heap*> heaps_;            ///< of the pool, and locked, during a look
   // What is to be done, as the last look has found it.
   std::map<Address, Block*> leaving_;
   std::vector<const LiveBlock*> making_;
-  std::vector<Need> needs_;
+  std::map<Order, const LiveBlock*> needs_;  ///< before that block can be made
   pages::Comeback comeback_;
-  std::vector<Need> ordered_;  ///< what the device sees to by now
-  Restored restored_;
+  CheckpointDelta done_;
   std::vector<Address> used_elsewhere_;  ///< of what leaves
 };
 
 // What has changed is said without host memory.
-Restored Restoration::run() {
+CheckpointDelta Restoration::run() {
   {
     const std::unique_lock still = pool_.backing().holdStill();
     findForgotten();
-    bool done = tryNow();
-    if (!done) {
-      for (const Need& need : needs_) engine_.progress.refresh(*need.heap);
-      done = tryNow();
+    for (int tries = 0; !tryNow(); ++tries) {
+      if (tries == 2) refuse(*needs_.begin()->second, kInUse);
+      for (const auto& [need, wanted] : needs_)
+        tries == 0 ? engine_.progress.refresh(*need.first) : order(need);
     }
-    for (const Need& need : needs_) order(need);
-    if (!done && !tryNow()) refuse(*needs_.front().wanted, kInUse);
   }
   for (const Address address : used_elsewhere_) slow_path::freeAt(engine_, address, nullptr);
-  return std::move(restored_);
+  return std::move(done_);
 }
 
 // Whether a stream is gone is asked before any heap is locked. Nothing can be done on it: it may
 // have been destroyed, and what has its handle now may be another that nobody has named.
 void Restoration::findForgotten() {
   for (const LiveBlock& block : wanted_) {
-    const auto [it, fresh] = forgotten_.try_emplace(block.stream);
-    if (!fresh) continue;
-    it->second = engine_.streams.ask(
+    const bool gone = engine_.streams.ask(
         block.stream, [] { return false; }, [](const SharedStreamEnd&) { return true; });
+    if (gone) forgotten_.insert(block.stream);
   }
 }
 
@@ -134,15 +127,16 @@ bool Restoration::tryNow() {
 
 // Everything that the earlier stream had queued when its epoch ended: what is freed meanwhile waits
 // for another look.
-void Restoration::order(Need need) {
+void Restoration::order(const Order& need) {
+  const auto& [heap, later] = need;
+  EpochMark until;
   {
-    const MutexLock lock(need.heap->mutex());
-    need.until = need.heap->endedEpoch();
+    const MutexLock lock(heap->mutex());
+    until = heap->endedEpoch();
   }
   const RelaxedCaptureMode relaxed(engine_.device);
-  const Stream earlier = need.heap->stream();
-  if (engine_.progress.idle(earlier) || engine_.progress.orderAfter(need.later, earlier))
-    ordered_.push_back(need);
+  if (engine_.progress.idle(heap->stream()) || engine_.progress.orderAfter(later, heap->stream()))
+    ordered_[need] = until;
 }
 
 // ---- Looking ------------------------------------------------------------------------------------
@@ -177,17 +171,14 @@ void Restoration::compare() {
 }
 
 bool Restoration::holds(const Heap* heap) const {
-  return heap != nullptr && &heap->pool() == &pool_ &&
-         std::ranges::binary_search(heaps_, heap->number(), {}, &Heap::number);
+  return heap && &heap->pool() == &pool_ && std::ranges::find(heaps_, heap) != heaps_.end();
 }
 
 // The block's place is the pool's still, or its pages come back to it, and nobody uses it.
 void Restoration::checkPlace(const LiveBlock& wanted) {
-  if (forgotten_.at(wanted.stream)) refuse(wanted, kForgotten);
+  if (forgotten_.contains(wanted.stream)) refuse(wanted, kForgotten);
   const auto [segment, heap] = engine_.locate(wanted.address);
   if (!holds(heap)) refuse(wanted, kGone);
-  heap->mutex().assertHeld();
-  if (!segment->covers(wanted.address, *heap)) refuse(wanted, kGone);
   const Address from = segment->placeOf(wanted.address), to = from + wanted.bytes;
   if (to > segment->end()) refuse(wanted, kGone);
   checkMemory(wanted, *heap, *segment, from, to, {wanted.stream});
@@ -226,24 +217,22 @@ void Restoration::checkMemory(const LiveBlock& wanted, Heap& heap, const Segment
 void Restoration::require(const LiveBlock& wanted, Heap& heap, const Block& memory, Stream later) {
   if (later == heap.stream()) return;
   heap.mutex().assertHeld();
-  const std::uint32_t generation = heap.completion().now().generation;
-  if (memory.isFree() && heap.completion().complete({memory.epoch, generation})) return;
-  const auto same = [&](const Need& need) { return need.heap == &heap && need.later == later; };
-  const auto covers = [&](const Need& ordered) {
-    const EpochMark& until = ordered.until;
-    return same(ordered) &&
-           (!memory.isFree() || (until.generation == generation && memory.epoch <= until.epoch));
-  };
-  if (std::ranges::any_of(ordered_, covers) || std::ranges::any_of(needs_, same)) return;
-  needs_.push_back({&wanted, &heap, later});
+  const Completion& known = heap.completion();
+  const EpochMark used{memory.epoch, known.now().generation};
+  if (memory.isFree() && known.complete(used)) return;
+  const auto it = ordered_.find({&heap, later});
+  const EpochMark until = it != ordered_.end() ? it->second : EpochMark{};
+  const bool covers = used.generation == until.generation && used.epoch <= until.epoch;
+  if (it != ordered_.end() && (!memory.isFree() || covers)) return;
+  needs_.try_emplace({&heap, later}, &wanted);
 }
 
 // ---- Carrying out -------------------------------------------------------------------------------
 
 // All that may fail comes before anything changes.
 void Restoration::prepare() {
-  for (const auto& [address, leaving] : leaving_) restored_.freed.push_back(toPointer(address));
-  for (const LiveBlock* made : making_) restored_.made.push_back(toPointer(made->address));
+  for (const auto& [address, leaving] : leaving_) done_.freed.push_back(toPointer(address));
+  for (const LiveBlock* made : making_) done_.made.push_back(toPointer(made->address));
   used_elsewhere_.reserve(leaving_.size());
   comeback_.prepare();
   const std::size_t changes = 2 * (making_.size() + comeback_.count());  // at most, in any heap
@@ -286,7 +275,7 @@ void Restoration::make(const LiveBlock& block) noexcept {
 
 }  // namespace
 
-Restored restore(Engine& engine, Pool& pool, const std::vector<LiveBlock>& wanted) {
+CheckpointDelta restore(Engine& engine, Pool& pool, const std::vector<LiveBlock>& wanted) {
   if (!areLiveBlocks(wanted))
     throw PoolError("cannot be set back: its blocks are not as they were said");
   return Restoration(engine, pool, wanted).run();

@@ -24,15 +24,11 @@ void forEachHeld(Heap& heap, Visit visit) CISTERN_REQUIRES(heap.mutex()) {
   });
 }
 
-/// What has changed.
-struct Restored {
-  std::vector<void*> freed, made;
-};
 /// Makes the blocks of `wanted` live in the pool, at their addresses, and no others. What their
 /// streams do from now on comes after all that was done with that memory. Throws std::bad_alloc and
 /// PoolError, changing nothing: the latter when some of the memory is not the pool's any more, that
 /// order cannot be had, a block that is to be made is for a stream that was forgotten and not named
 /// since, a capture into the pool is under way, or `wanted` is not what liveBlocks can have said.
-Restored restore(Engine& engine, Pool& pool, const std::vector<LiveBlock>& wanted);
+CheckpointDelta restore(Engine& engine, Pool& pool, const std::vector<LiveBlock>& wanted);
 
 }  // namespace cistern

@@ -1,65 +1,45 @@
 // Blocks whose memory other processes use. An export pins what its block lies in, as a graph does:
 // it is not given back to the device, so that what is counted as reserved is what other processes
-// may reach.
-#include "allocator/engine/sharing/exports.hpp"
-
-#include <atomic>
-
+// may reach. A page has one descriptor, however many of its blocks are exported.
 #include <unistd.h>
 
 #include "allocator/engine/engine.hpp"
 #include "allocator/engine/reports/reports.hpp"
+#include "cistern/allocator.hpp"
 
 namespace cistern {
-
-using pages::Mapping;
-using pages::PhysicalPage;
-
-SharedPage PageDescriptors::take(Device& device, const PhysicalPage& page) {
-  const MutexLock lock(mutex_);
-  const auto [known, fresh] = open_.try_emplace(page.handle.raw);
-  Open& open = known->second;
-  if (fresh) {
-    const Result<int> descriptor = device.exportPage(page.handle);
-    if (!descriptor) {
-      open_.erase(known);
-      throw DeviceFailure(descriptor.error());
-    }
-    open.shared = {descriptor.value(), page.bytes(), next_++};
-  }
-  ++open.uses;
-  return open.shared;
-}
-
-void PageDescriptors::drop(Page page) noexcept {
-  const MutexLock lock(mutex_);
-  const auto known = open_.find(page.raw);
-  if (--known->second.uses > 0) return;
-  (void)close(known->second.shared.descriptor);
-  open_.erase(known);
-}
-
 namespace {
 
-/// An export, with what it holds. Its pages are the first `pages.size()` of its pinned mappings'.
+using Exported = std::shared_ptr<const SharedPage>;
+
+/// An export, with what it holds.
 struct Export : BlockExport {
   explicit Export(Engine& of) : engine(of) {}
-  ~Export() {
-    for (std::size_t i = 0; i < pages.size(); ++i)
-      engine.exported.drop(pins.mappings[i]->page->handle);
-    engine.unpin(pins);
-  }
+  ~Export() { engine.unpin(pins); }
   Export(const Export&) = delete;
   Export& operator=(const Export&) = delete;
 
   Engine& engine;
   Pins pins;
+  std::vector<Exported> descriptors;  ///< of `pages`
 };
 
-/// What names a holder of pins. Those of captures count up from 1.
-std::uint32_t nextHolder() {
-  static std::atomic<std::uint32_t> next{UINT32_MAX};
-  return next.fetch_sub(1, std::memory_order_relaxed);
+void closeAndDelete(const SharedPage* page) {
+  if (page->descriptor >= 0) (void)::close(page->descriptor);
+  delete page;
+}
+
+// The last who holds it closes the descriptor. Throws DeviceFailure, std::bad_alloc.
+Exported exported(Engine& engine, pages::PhysicalPage& page)
+    CISTERN_REQUIRES(engine.pages.mutex()) {
+  static std::atomic<std::uint64_t> next{1};
+  if (const Exported known = page.exported.lock()) return known;
+  const std::shared_ptr<SharedPage> made(new SharedPage, closeAndDelete);
+  const Result<int> descriptor = engine.device.exportPage(page.handle);
+  if (!descriptor) throw DeviceFailure(descriptor.error());
+  *made = {descriptor.value(), page.bytes(), next++};
+  page.exported = made;
+  return made;
 }
 
 }  // namespace
@@ -82,9 +62,11 @@ std::shared_ptr<const BlockExport> CachingAllocator::exportBlock(void* pointer) 
   const auto& mappings = made->pins.mappings;
   if (!mappings.empty()) made->base = toPointer(mappings.front()->deviceAddress());
   made->offset = address - toAddress(made->base);
-  made->pages.reserve(mappings.size());
-  for (const Mapping* mapping : mappings)
-    made->pages.push_back(engine.exported.take(engine.device, *mapping->page));
+  const MutexLock lock(engine.pages.mutex());
+  for (const pages::Mapping* mapping : mappings) {
+    made->descriptors.push_back(exported(engine, *mapping->page));
+    made->pages.push_back(*made->descriptors.back());
+  }
   return made;
 }
 

@@ -1,46 +1,43 @@
 #include "allocator/engine/streams/event_pool.hpp"
 
 #include <new>
+#include <utility>
 
 #include "allocator/base/process.hpp"
 
 namespace cistern {
 
+// Who takes it back never fails, so where it goes is made before the event.
 Result<SharedEvent> EventPool::take() noexcept try {
-  const auto taken = std::make_shared<Taken>(*this);
-  const SharedEvent event(taken, &taken->event);
-  {
-    const MutexLock lock(mutex_);
-    if (!spare_.empty()) {
-      taken->event = spare_.back();
-      spare_.pop_back();
-      return event;
-    }
-    // So that giving it back never fails; in steps, as each copies what is there.
-    if (spare_.capacity() <= made_) spare_.reserve(2 * made_ + 1);
+  Slot& slot = takeSlot();
+  const SharedEvent taken(&slot.event, [this, &slot](const Event*) { giveBack(slot); });
+  if (slot.event == Event{}) {
+    const Result<Event> fresh = device_.createEvent();
+    if (!fresh) return fresh.error();
+    slot.event = fresh.value();
     ++made_;
   }
-  const Result<Event> fresh = device_.createEvent();
-  if (fresh) {
-    taken->event = fresh.value();
-    return event;
-  }
-  const MutexLock lock(mutex_);
-  --made_;
-  return fresh.error();
+  return taken;
 } catch (const std::bad_alloc&) {
   return DeviceError{Call::kCreateEvent, ErrorKind::kOther, 0, "no host memory", {}};
 }
 
-EventPool::Taken::~Taken() {
-  if (event == Event{}) return;
-  const MutexLock lock(pool.mutex_);
-  pool.spare_.push_back(event);
+EventPool::Slot& EventPool::takeSlot() {
+  const MutexLock lock(mutex_);
+  if (spare_ == nullptr) return slots_.emplace_back();
+  return *std::exchange(spare_, spare_->next_spare);
+}
+
+void EventPool::giveBack(Slot& slot) noexcept {
+  const MutexLock lock(mutex_);
+  slot.next_spare = std::exchange(spare_, &slot);
 }
 
 EventPool::~EventPool() {
   if (!driverMayBeCalled()) return;
-  for (Event event : spare_) (void)device_.destroyEvent(event);
+  for (const Slot& slot : slots_) {
+    if (slot.event != Event{}) (void)device_.destroyEvent(slot.event);
+  }
 }
 
 }  // namespace cistern

@@ -2,9 +2,10 @@
 // taken under it, and no device call is made under it.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <deque>
 #include <memory>
-#include <vector>
 
 #include "allocator/base/mutex.hpp"
 #include "cistern/device.hpp"
@@ -17,16 +18,13 @@ using SharedEvent = std::shared_ptr<const Event>;
 class EventPool {
  public:
   explicit EventPool(Device& device) : device_(device) {}
-  /// Destroys the spare ones, if the driver may still be called.
+  /// Destroys them, if the driver may still be called. Pre: nobody holds one.
   ~EventPool();
 
   /// A spare event, or a new one.
   Result<SharedEvent> take() noexcept;
-  /// How many there are: spare, in use, or being made.
-  std::size_t made() const noexcept {
-    const MutexLock lock(mutex_);
-    return made_;
-  }
+  /// How many there are, spare or in use.
+  std::size_t made() const noexcept { return made_; }
 
   /// What an event says of the work before it: not complete, as far as is known; complete; or
   /// nothing, for good, as a capture has recorded it. Only a capture that began and ended between
@@ -44,23 +42,21 @@ class EventPool {
   }
 
  private:
-  struct Taken {
-    explicit Taken(EventPool& from) : pool(from) {}
-    ~Taken();
-    Taken(const Taken&) = delete;
-    Taken& operator=(const Taken&) = delete;
-
-    EventPool& pool;
-    Event event;  ///< none, where none could be made
+  struct Slot {
+    Event event;  ///< none, where none could be made yet
+    Slot* next_spare = nullptr;
   };
+  Slot& takeSlot();
+  void giveBack(Slot& slot) noexcept;
   static Answer failed(const DeviceError& error) {
     return error.kind == ErrorKind::kCaptureForbidden ? Answer::kInVain : Answer::kNotYet;
   }
 
   Device& device_;
-  mutable Mutex mutex_;
-  std::vector<Event> spare_ CISTERN_GUARDED_BY(mutex_);  ///< has room for all there are
-  std::size_t made_ CISTERN_GUARDED_BY(mutex_) = 0;
+  Mutex mutex_;
+  std::deque<Slot> slots_ CISTERN_GUARDED_BY(mutex_);
+  Slot* spare_ CISTERN_GUARDED_BY(mutex_) = nullptr;  ///< the last that came back
+  std::atomic<std::size_t> made_{0};
 };
 
 }  // namespace cistern

@@ -17,9 +17,8 @@ void KnownStreams::registerStream(Stream stream) {
 // The end that only the host can wait for, if there is one. A stream that is new where records were
 // dropped may have the handle, and so the heaps, of one that is gone.
 SharedStreamEnd KnownStreams::orderAfterEnd(Stream stream, const SharedStreamEnd& reached) {
-  Shard& shard = shardOf(stream);
-  const MutexLock lock(shard.mutex);
-  Known& known = shard.streams.try_emplace(stream.raw, Known{shard.dropped, nullptr}).first->second;
+  const MutexLock lock(mutex_);
+  Known& known = streams_.try_emplace(stream.raw, Known{dropped_, nullptr}).first->second;
   if (!known.gone) return nullptr;
   if (known.end == reached || isReached(known.end)) known.end = nullptr;
   if (known.end != nullptr) {
@@ -34,13 +33,12 @@ SharedStreamEnd KnownStreams::orderAfterEnd(Stream stream, const SharedStreamEnd
 // One that is forgotten twice has an end behind the first. It may have no record, like one that was
 // never met: then it is gone already, with all its work complete, whatever fails from there on.
 void KnownStreams::unregisterStream(Stream stream) {
-  Shard& shard = shardOf(stream);
-  const MutexLock lock(shard.mutex);
-  if (!shard.dropped && !shard.streams.contains(stream.raw)) return;
+  const MutexLock lock(mutex_);
+  if (!dropped_ && !streams_.contains(stream.raw)) return;
   requireUncaptured(stream);
-  if (shard.streams.size() >= shard.most_records) dropEnded(shard);
+  if (streams_.size() >= most_records_) dropEnded();
   SharedStreamEnd end = events_.take().orThrow();
-  Known& known = shard.streams.try_emplace(stream.raw, Known{true, nullptr}).first->second;
+  Known& known = streams_.try_emplace(stream.raw, Known{true, nullptr}).first->second;
   if (known.end != nullptr) device_.waitEvent(stream, *known.end).orThrow();
   device_.recordEvent(*end, stream).orThrow();
   known = {true, std::move(end)};
@@ -48,12 +46,12 @@ void KnownStreams::unregisterStream(Stream stream) {
 }
 
 // Each record pays for a bounded number of looks.
-void KnownStreams::dropEnded(Shard& shard) noexcept {
-  const auto dropped = std::erase_if(shard.streams, [this](const auto& record) {
+void KnownStreams::dropEnded() noexcept {
+  const auto dropped = std::erase_if(streams_, [this](const auto& record) {
     return record.second.gone && isReached(record.second.end);
   });
-  shard.dropped |= dropped > 0;
-  shard.most_records = 2 * shard.streams.size() + kLeastRecords;
+  dropped_ |= dropped > 0;
+  most_records_ = 2 * streams_.size() + kLeastRecords;
 }
 
 void KnownStreams::requireUncaptured(Stream stream) {

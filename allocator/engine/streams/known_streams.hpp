@@ -12,12 +12,10 @@
 // The record of one that is gone is dropped some time after its end was reached. So of a stream
 // that has been met and has no record, all work is complete.
 //
-// Locks: streams are spread over shards by their handles. Under a shard's lock its streams are
-// asked, and forgotten; so none goes while it is asked. It comes after the backing's, and before
-// those of pending frees, of the heap table and of heaps. Nobody holds two shards'.
+// Locks: under the lock here streams are asked, and forgotten; so none goes while it is asked. It
+// comes after the backing's, and before those of pending frees, of the heap table and of heaps.
 #pragma once
 
-#include <array>
 #include <unordered_map>
 #include <utility>
 
@@ -53,10 +51,9 @@ class KnownStreams {
   /// Pre: the stream was met.
   template <class Present, class Gone>
   auto ask(Stream stream, Present present, Gone gone) {
-    Shard& shard = shardOf(stream);
-    const MutexLock lock(shard.mutex);
-    const auto it = shard.streams.find(stream.raw);
-    if (it == shard.streams.end()) return gone(SharedStreamEnd());
+    const MutexLock lock(mutex_);
+    const auto it = streams_.find(stream.raw);
+    if (it == streams_.end()) return gone(SharedStreamEnd());
     if (!it->second.gone) return present();
     if (isReached(it->second.end)) it->second.end = nullptr;
     return gone(std::as_const(it->second.end));
@@ -74,26 +71,20 @@ class KnownStreams {
     bool gone = false;
     SharedStreamEnd end;  ///< null while it is present, and once it is known to be complete
   };
-  /// A shard looks for records that can go when it has so many, and then when it has twice as many
-  /// as were left.
-  static constexpr std::size_t kLeastRecords = 8;
-  struct Shard {
-    Mutex mutex;
-    std::unordered_map<std::uintptr_t, Known> streams CISTERN_GUARDED_BY(mutex);
-    std::size_t most_records CISTERN_GUARDED_BY(mutex) = kLeastRecords;
-    bool dropped CISTERN_GUARDED_BY(mutex) = false;  ///< a record was
-  };
-
-  Shard& shardOf(Stream stream) { return shards_[(stream.raw * 0x9E3779B97F4A7C15u) >> 60]; }
   bool isReached(const SharedStreamEnd& end) noexcept;
-  void dropEnded(Shard& shard) noexcept CISTERN_REQUIRES(shard.mutex);
+  void dropEnded() noexcept CISTERN_REQUIRES(mutex_);
   SharedStreamEnd orderAfterEnd(Stream stream, const SharedStreamEnd& reached);
   void requireUncaptured(Stream stream);
 
   Device& device_;
   EventPool& events_;
   HeapTable& heaps_;
-  std::array<Shard, 16> shards_;
+  Mutex mutex_;
+  std::unordered_map<std::uintptr_t, Known> streams_ CISTERN_GUARDED_BY(mutex_);
+  /// So many records are looked through for those that can go; then twice as many as were left.
+  std::size_t most_records_ CISTERN_GUARDED_BY(mutex_) = kLeastRecords;
+  bool dropped_ CISTERN_GUARDED_BY(mutex_) = false;  ///< a record was
+  static constexpr std::size_t kLeastRecords = 64;
 };
 
 }  // namespace cistern

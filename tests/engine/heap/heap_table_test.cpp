@@ -120,7 +120,7 @@ TEST_CASE("a heap that leaves its pool waits for another one with that backing",
   }
   CHECK(rig.heaps.park(heap));
   CHECK(rig.first.find(a) == nullptr);
-  CHECK(rig.first.heapCount() == 0);
+  CHECK(rig.first.heaps().empty());
   Pool on_pages(false, rig.rules, rig.of_pages);
   on_pages.open({0, 3}, {}, rig.rules, rig.of_pages);
   CHECK(&rig.inPool(on_pages, b) != &heap);
