@@ -67,13 +67,6 @@ Engine::~Engine() {
   pages.shutDown(driver);
 }
 
-std::vector<Heap*> Engine::heapsOf(const Pool& pool) const {
-  if (!pool.isDefault()) return pool.heaps();
-  std::vector<Heap*> own = heaps.all();
-  std::erase_if(own, [&](const Heap* heap) { return &heap->pool() != &pool; });
-  return own;
-}
-
 std::string Engine::deviceName() const {
   return fmt::format("{} device {} ({})", device.backend(), device.ordinal(), device.name());
 }
