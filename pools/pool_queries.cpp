@@ -59,13 +59,13 @@ void PoolRegistry::waitForUnknown(std::optional<MempoolId_t> id) noexcept {
 
 bool PoolRegistry::checkPoolLiveAllocations(MempoolId_t id, const std::set<void*>& expected) const {
   const Visit visiting = visit("checkPoolLiveAllocations", id);
-  const auto live_now = addressesOf(liveBlocks(allocator_.engine(), visiting.pool));
+  const auto live_now = addressesOf(liveBlocks(visiting.pool));
   return std::set<void*>(live_now.begin(), live_now.end()) == expected;
 }
 
 PoolCheckpoint PoolRegistry::getCheckpointState(MempoolId_t id) const {
   const Visit visiting = visit("getCheckpointState", id);
-  return {id, liveBlocks(allocator_.engine(), visiting.pool)};
+  return {id, liveBlocks(visiting.pool)};
 }
 
 CheckpointDelta PoolRegistry::setCheckpointPoolState(const PoolCheckpoint& checkpoint) {
@@ -82,7 +82,7 @@ CheckpointDelta PoolRegistry::setCheckpointPoolState(const PoolCheckpoint& check
 
 MemoryStats::Values PoolRegistry::memoryStats(MempoolId_t id) const {
   const Visit visiting = visit("memoryStats", id);
-  return statsOf(allocator_.engine(), visiting.pool);
+  return statsOf(visiting.pool);
 }
 
 }  // namespace cistern

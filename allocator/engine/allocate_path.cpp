@@ -22,8 +22,7 @@ inline Block* hit(Heap& heap, ThreadCache* cache, const Request& request)
   if (cache->mayHave(request.bytes)) [[unlikely]] {
     if (Block* const cached = cache->takeLocked(request.bytes)) return cached;
   }
-  if (request.granules > CacheBins::kSmallGranules && cache->blocks().hasLast() &&
-      !without(Mechanism::kLastBack))
+  if (request.granules > CacheSizes::kSmall && !without(Mechanism::kLastBack))
     cache->blocks().flushLast();
   Block* block = heap.allocate(request);
   while (block == nullptr && !without(Mechanism::kStacksFirst) &&

@@ -11,8 +11,8 @@
 namespace cistern {
 namespace {
 
-/// All caches together may keep this part of the device; one of them may keep a large block of
-/// `thread_cache` times the other.
+/// All stacks of caches together may keep this part of the device, and a large block have as much;
+/// but that has `thread_cache` times the other at most.
 constexpr std::uint64_t kCachesPart = 64, kLargeCache = 4;
 
 // Where sizes are rounded in other ways, a block's size does not say which requests it is for.
@@ -20,8 +20,8 @@ CacheTable::Limits cacheLimits(const Options& options, const SizeRules& rules,
                                std::uint64_t total) {
   const std::uint64_t most = options.thread_cache;
   if (most == 0 || !rules.plain() || !BiasedGate::available()) return {};
-  return {most, std::min<std::uint64_t>(most * kLargeCache, CacheBins::kMostBytes),
-          total / kCachesPart};
+  const std::uint64_t all = total / kCachesPart;
+  return {most, std::min({most * kLargeCache, CacheSizes::kMostBytes, all}), all};
 }
 
 Options inSegments(Options options) {
@@ -65,13 +65,6 @@ Engine::~Engine() {
     if (driver) segments.leave(*heap);
   }
   pages.shutDown(driver);
-}
-
-std::vector<Heap*> Engine::heapsOf(const Pool& pool) const {
-  if (!pool.isDefault()) return pool.heaps();
-  std::vector<Heap*> own = heaps.all();
-  std::erase_if(own, [&](const Heap* heap) { return &heap->pool() != &pool; });
-  return own;
 }
 
 std::string Engine::deviceName() const {

@@ -51,8 +51,6 @@ struct Engine {
   }
   /// The backing of pools that do not need the other.
   MemoryBacking& backing() const { return default_pool.backing(); }
-  /// The heaps of a pool.
-  std::vector<Heap*> heapsOf(const Pool& pool) const;
   /// What a graph, or an export, has held in place may move again, or go.
   void unpin(Pins& pins) noexcept {
     pages.unpin(pins);

@@ -60,21 +60,21 @@ void freeElsewhere(CachingAllocator& allocator, void* pointer, const void* calle
 
 /// Sizes that have a bin each: what a hit is as a rule.
 struct DirectSizes {
-  static constexpr std::uint64_t kMost = CacheBins::kDirectBytes;
+  static constexpr std::uint64_t kMost = CacheSizes::kDirectBytes;
   static Block* take(CachedBlocks& from, std::uint64_t bytes) { return from.takeDirect(bytes); }
   static bool give(CachedBlocks& to, Block& block, std::uint32_t granules, const void* caller) {
-    return granules - 1 < CacheBins::kDirectGranules && to.giveDirect(block, granules, caller);
+    return granules - 1 < CacheSizes::kDirect && to.giveDirect(block, granules, caller);
   }
   static SizeKind kindOf(std::uint32_t) { return SizeKind::kSmall; }
 };
 /// All that caches keep.
 struct AllSizes {
-  static constexpr std::uint64_t kMost = CacheBins::kMostBytes;
+  static constexpr std::uint64_t kMost = CacheSizes::kMostBytes;
   static Block* take(CachedBlocks& from, std::uint64_t bytes) { return from.take(bytes); }
   static bool give(CachedBlocks& to, Block& block, std::uint32_t, const void* caller) {
     return to.give(block, caller);
   }
-  static SizeKind kindOf(std::uint32_t granules) { return CacheBins::kindOf(granules); }
+  static SizeKind kindOf(std::uint32_t granules) { return CacheSizes::kindOf(granules); }
 };
 
 /// How a free finds the block among those that the cache has handed out last.

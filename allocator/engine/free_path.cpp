@@ -33,7 +33,7 @@ bool give(ThreadCache& cache, Block& block, const void* caller) noexcept {
 RemoteFrees::Answer sendToOwner(Engine& engine, Block& block, std::uint32_t holder,
                                 const void* caller) noexcept {
   if (!ownership::isOwned(holder) || ownership::whereIs(holder) != Where::kHeld ||
-      block.granules > CacheBins::kSmallGranules)
+      block.granules > CacheSizes::kSmall)
     return RemoteFrees::Answer::kNoRoom;
   ThreadCache* const owner = engine.caches.owner(holder);
   if (owner == nullptr) return RemoteFrees::Answer::kNoRoom;
@@ -123,7 +123,7 @@ void free(Engine& engine, void* pointer, const void* caller, Block* recent) noex
     ThreadCache* const cache = engine.caches.mine(heap->stream());
     if (cache != nullptr && holder == cache->holder()) {
       if (block != recent && give(*cache, *block, caller)) return;
-      if (block->granules > CacheBins::kDirectGranules && !without(Mechanism::kExpectRelease))
+      if (block->granules > CacheSizes::kDirect && !without(Mechanism::kExpectRelease))
         block->prefetchNeighbours();
     } else {
       const RemoteFrees::Answer answer = sendToOwner(engine, *block, holder, caller);

@@ -90,7 +90,7 @@ void emptyCache(Engine& engine, const Pool* only) {
   if (only == nullptr) (void)engine.hooks.tidy(Tidying::kEmptyCache);
   engine.pending.poll();
   engine.pending.waitForStuck();
-  if (only != nullptr) return only->backing().emptyCache(engine.heapsOf(*only));
+  if (only != nullptr) return only->backing().emptyCache(only->heaps());
   engine.pages.emptyCache(engine.heaps.all());
   engine.segments.emptyCache(engine.heaps.all());
 }
@@ -98,9 +98,9 @@ void emptyCache(Engine& engine, const Pool* only) {
 void trim(Engine& engine, const Pool& pool, std::uint64_t bytes) {
   flushCaches(engine);
   engine.pending.poll();
-  const StatValue held = statsOf(engine, pool)[std::size_t(Stat::kReservedBytes)];
+  const StatValue held = statsOf(pool)[std::size_t(Stat::kReservedBytes)];
   const auto reserved = std::uint64_t(held.current);
-  if (reserved > bytes) (void)pool.backing().release(engine.heapsOf(pool), reserved - bytes);
+  if (reserved > bytes) (void)pool.backing().release(pool.heaps(), reserved - bytes);
 }
 
 // The pool's own heaps, and those that are nobody's in particular.

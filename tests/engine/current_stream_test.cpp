@@ -10,7 +10,7 @@ namespace {
 
 /// The stream that a block held in the default pool is on.
 Stream streamOf(CachingAllocator& allocator, void* block) {
-  for (const LiveBlock& live : liveBlocks(allocator.engine(), allocator.engine().default_pool)) {
+  for (const LiveBlock& live : liveBlocks(allocator.engine().default_pool)) {
     if (live.address == toAddress(block)) return live.stream;
   }
   throw Error("not a block that is held");

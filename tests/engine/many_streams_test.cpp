@@ -136,7 +136,7 @@ TEST_CASE("a heap that the host has no memory for was never there", "[engine]") 
     const std::size_t made = kBefore + (refused ? 0 : 1);
     CHECK(heaps.all().size() == made);
     std::size_t next = 0, offering = 0;
-    while (heaps.offering().next(next) != nullptr) ++offering;
+    while (heaps.nextOffering(next) != nullptr) ++offering;
     CHECK(offering == made);
     CHECK((pool.find(Stream{1}) != nullptr) == !refused);
   }

@@ -1,15 +1,13 @@
-// The stacks of one cache: its blocks, by exact size.
+// The sizes that a cache keeps, and the stack that it keeps of one size.
 //
-//   bins           blocks of                      each holds
-//   0 .. 127       up to 64 KiB                   bin i those of i + 1 granules
-//   128 .. 143     up to 1 MiB                    those of one size, the one that came last
-//   144            up to 32 MiB                   one block: the one that was freed last
+//   up to 64 KiB     a stack for each size
+//   up to 1 MiB      sixteen stacks, each of one size: the one that came last
+//   up to 32 MiB     one block: the one that was freed last
 //
-// Of a large block only the last is kept, because a block that comes back to where it just was, and
-// not to where it fits best, costs pages that would have become free.
+// Of a large block only the last is kept, because a block that comes back to where it just was,
+// and not to where it fits best, costs pages that would have become free.
 #pragma once
 
-#include <array>
 #include <cstdint>
 
 #include "allocator/base/check.hpp"
@@ -19,13 +17,27 @@
 
 namespace cistern {
 
-/// A stack of cached blocks of one size, linked by use.uses; use.stream is WhoFreed::word. Its
-/// bytes are counted by a CacheBudget.
+/// In granules.
+struct CacheSizes {
+  static constexpr std::uint32_t kDirect = 128;  ///< sizes up to here have a stack each
+  static constexpr std::uint32_t kSmall = 2048;  ///< 1 MiB: larger requests are large
+  static constexpr std::uint32_t kMost = 1 << 16;
+  static constexpr std::uint64_t kDirectBytes = std::uint64_t{kDirect} << kGranuleShift;
+  static constexpr std::uint64_t kMostBytes = std::uint64_t{kMost} << kGranuleShift;
+
+  static bool areShared(std::uint32_t granules) noexcept {
+    return granules > kDirect && granules <= kSmall;
+  }
+  static SizeKind kindOf(std::uint32_t granules) noexcept {
+    return granules <= kSmall ? SizeKind::kSmall : SizeKind::kLarge;
+  }
+};
+
+/// Cached blocks of one size, linked by use.uses; use.stream is WhoFreed::word.
 struct CacheBin {
   Block* top = nullptr;
   std::uint32_t granules = 0;
 
-  bool has(std::uint32_t wanted) const noexcept { return top != nullptr && granules == wanted; }
   /// Pre: the block is at Where::kCached.
   void push(Block& block, Stream who) noexcept {
     block.use.stream = who;
@@ -55,39 +67,6 @@ struct CacheBin {
     }
     return bytes;
   }
-};
-
-class CacheBins {
- public:
-  static constexpr std::uint32_t kDirectGranules = 128;  ///< sizes up to here have a bin each
-  static constexpr std::uint64_t kDirectBytes = std::uint64_t{kDirectGranules} << kGranuleShift;
-  static constexpr std::uint32_t kSmallGranules = 2048;  ///< 1 MiB: larger requests are large
-  static constexpr std::uint32_t kMostGranules = 1 << 16;
-  static constexpr std::uint64_t kMostBytes = std::uint64_t{kMostGranules} << kGranuleShift;
-  static constexpr std::size_t kShared = kDirectGranules;  ///< the first that sizes share
-  static constexpr std::size_t kLast = kShared + 16;       ///< the one for a large block
-
-  constexpr CacheBins() noexcept {
-    for (std::uint32_t i = 0; i < kDirectGranules; ++i) bins_[i].granules = i + 1;
-  }
-  CacheBin& operator[](std::size_t i) noexcept { return bins_[i]; }
-  const CacheBin& operator[](std::size_t i) const noexcept { return bins_[i]; }
-  CacheBin& last() noexcept { return bins_[kLast]; }
-
-  static std::size_t indexOf(std::uint32_t granules) noexcept {
-    if (granules <= kDirectGranules) return granules - 1;
-    if (granules > kSmallGranules) return kLast;
-    return kShared + ((granules * 0x9E3779B1u) >> 28);  // one of sixteen
-  }
-  static bool isShared(std::uint32_t granules) noexcept {
-    return granules > kDirectGranules && granules <= kSmallGranules;
-  }
-  static SizeKind kindOf(std::uint32_t granules) noexcept {
-    return granules <= kSmallGranules ? SizeKind::kSmall : SizeKind::kLarge;
-  }
-
- private:
-  std::array<CacheBin, kLast + 1> bins_{};
 };
 
 }  // namespace cistern

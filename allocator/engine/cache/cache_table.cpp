@@ -65,7 +65,7 @@ CacheTable::CacheTable(Limits limits, const std::atomic<std::uint64_t>& tick, To
     : none_(limits.all == 0),
       totals_(totals),
       number_(nextTable()),
-      ground_{number_, std::int64_t(limits.small), std::int64_t(limits.large),
+      ground_{number_, std::int64_t(limits.stacks), std::int64_t(limits.last),
               std::int64_t(limits.all), tick} {}
 
 CacheTable::~CacheTable() {

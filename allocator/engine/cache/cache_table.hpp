@@ -17,10 +17,10 @@ namespace cistern {
 
 class CacheTable {
  public:
-  /// What one cache may hold, of small blocks and of large, and all of them together. None: `all`
+  /// What the stacks of one cache may hold, its last block, and the stacks of all. None: `all`
   /// is 0.
   struct Limits {
-    std::uint64_t small = 0, large = 0, all = 0;
+    std::uint64_t stacks = 0, last = 0, all = 0;
   };
 
   CacheTable(Limits limits, const std::atomic<std::uint64_t>& tick, Totals& totals);

@@ -1,21 +1,27 @@
-// The blocks that one cache keeps. Which ones it keeps, and what goes back for them: eviction.cpp.
+// The blocks that one cache keeps.
 //
-//   sum of the bytes of bins 0 .. 143 == small.cached()      those of the last == large.cached()
+//   sum of the bytes of the stacks + room == limit <= granted <= CacheGround::most_stacked
+//   the grants of all caches + CacheGround::left == CacheTable::Limits::all
 //   each block in a bin is allocated to the layout, and its holder is this cache, Where::kCached
 //
-// A bin that sizes share is never filled beyond three quarters of the small budget: a few blocks
-// that nobody asks for again would fill the cache, and each small one would have to make room.
-// While other threads use the stream too, no large block is kept. (One that is there when the
-// second thread comes stays until the cache is emptied next.)
+// The room is what the stacks may still take without the heap's lock. The limit is -1 until the
+// cache takes its first block under the lock: then there is no room. The last block comes back
+// without the lock if it is of the size that was kept last.
+//
+// A stack that sizes share is never filled beyond three quarters of the grant: a few blocks that
+// nobody asks for again would fill the cache, and each small one would have to make room.
+//
+// While other threads use the stream too, no block beyond 1 MiB is kept: it would be missing to
+// them. (One that is there when the second thread comes stays until the cache is emptied next.)
 //
 // Which thread may touch it at a moment: thread_cache.hpp.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 
 #include "allocator/engine/cache/cache_bins.hpp"
-#include "allocator/engine/cache/cache_budget.hpp"
 #include "allocator/engine/heap/heap.hpp"
 
 namespace cistern {
@@ -23,7 +29,8 @@ namespace cistern {
 /// What all caches of an allocator share.
 struct CacheGround {
   std::atomic<std::uint64_t> serving;         ///< the table's number, but while there is a router
-  const std::int64_t most_small, most_large;  ///< bytes that one cache may keep
+  const std::int64_t most_stacked;            ///< bytes that the stacks of one cache may keep
+  const std::int64_t most_last;               ///< bytes that its last block may have
   std::atomic<std::int64_t> left;             ///< bytes that may still be granted to caches
   const std::atomic<std::uint64_t>& tick;     ///< the allocator's clock
   std::atomic<ThreadCache*> filled{nullptr};  ///< the last that was listed (ThreadCache::list)
@@ -55,39 +62,42 @@ class CachedBlocks {
   constexpr CachedBlocks() noexcept = default;
   /// `holder`: of a block that is this cache's and the program has.
   CachedBlocks(Heap& heap, std::uint32_t holder, CacheGround& ground) noexcept
-      : holder_(holder), heap_(&heap), ground_(&ground) {}
+      : holder_(holder), heap_(&heap), ground_(&ground) {
+    for (std::uint32_t i = 0; i < CacheSizes::kDirect; ++i) bins_[i].granules = i + 1;
+  }
 
   Heap& heap() const noexcept { return *heap_; }
   std::uint32_t holder() const noexcept { return holder_; }
-  std::uint64_t bytes() const noexcept { return std::uint64_t(small_.cached() + large_.cached()); }
-  /// Whether it keeps a large block.
-  bool hasLast() const noexcept { return bins_[CacheBins::kLast].top != nullptr; }
+  std::uint64_t bytes() const noexcept {
+    return std::uint64_t(stacked()) + (last().top ? last().top->bytes() : 0);
+  }
   bool has(std::uint32_t granules) const noexcept {
-    return bins_[CacheBins::indexOf(granules)].has(granules);
+    const CacheBin& bin = bins_[indexOf(granules)];
+    return bin.top != nullptr && bin.granules == granules;
   }
 
   // ---- The owner inside its gate, or as below --------------------------------------------------
 
-  /// A block for a request of `bytes`, or null. Pre: 0 < bytes <= CacheBins::kDirectBytes.
+  /// A block for a request of `bytes`, or null. Pre: 0 < bytes <= CacheSizes::kDirectBytes.
   Block* takeDirect(std::uint64_t bytes) noexcept {
     CacheBin& bin = bins_[(bytes - 1) >> kGranuleShift];
     if (bin.top == nullptr) [[unlikely]]
       return nullptr;
     Block& block = bin.handOut(bytes);
-    small_.remove(std::int64_t(block.bytes()));
+    room_ += std::int64_t(block.bytes());
     return &block;
   }
-  /// The same. Pre: 0 < bytes <= CacheBins::kMostBytes.
+  /// The same. Pre: 0 < bytes <= CacheSizes::kMostBytes.
   Block* take(std::uint64_t bytes) noexcept;
   /// Keeps a block that the program frees, if there is room. Pre: it is this cache's, the program
-  /// has it, and it has `granules`, at most CacheBins::kDirectGranules.
+  /// has it, and it has `granules`, at most CacheSizes::kDirect.
   bool giveDirect(Block& block, std::uint32_t granules, const void* caller) noexcept {
     const std::int64_t bytes = std::int64_t{granules} << kGranuleShift;
-    small_.add(bytes);
-    if (small_.room() < 0 || !ownership::take(block, holder_)) [[unlikely]] {
+    room_ -= bytes;
+    if (room_ < 0 || !ownership::take(block, holder_)) [[unlikely]] {
       // Read anew: the common case would pay for a register that keeps the old value.
       std::atomic_signal_fence(std::memory_order_seq_cst);
-      small_.remove(bytes);
+      room_ += bytes;
       return false;
     }
     bins_[granules - 1].push(block, Stream{toAddress(caller)});
@@ -102,12 +112,12 @@ class CachedBlocks {
   void open(std::uint32_t thread) noexcept { owner_ = thread; }
   /// Becomes nobody's. Pre: it is empty.
   void close() noexcept {
-    small_.giveBack(ground_->left);
-    large_.giveBack(ground_->left);
+    ground_->left.fetch_add(granted_, std::memory_order_relaxed);
+    granted_ = 0;
   }
   /// The block becomes this cache's, as one that the program has.
   void own(Block& block) noexcept {
-    if (block.granules <= CacheBins::kMostGranules) ownership::store(block, holder_);
+    if (block.granules <= CacheSizes::kMost) ownership::store(block, holder_);
   }
   /// Keeps a block that is at `from`, and puts others back to make room. False: the heap should
   /// have it, as where its stream is gone; or it is not at `from`, since somebody else frees it
@@ -119,31 +129,50 @@ class CachedBlocks {
   void flush() noexcept;
   /// Puts the largest that it keeps of a kind back, some of them at a time. False: there are none.
   bool flushSome(SizeKind kind) noexcept;
-  /// Puts the large one back.
+  /// Puts the last block back, if there is one.
   void flushLast() noexcept;
   /// The heap has taken a block back.
   void noteFall() noexcept;
   void audit() const;
 
  private:
-  CacheBudget& budgetOf(std::uint32_t granules) noexcept {
-    return granules <= CacheBins::kSmallGranules ? small_ : large_;
+  static constexpr std::size_t kShared = CacheSizes::kDirect;  ///< the first that sizes share
+  static constexpr std::size_t kLast = kShared + 16;           ///< the one for a large block
+
+  static std::size_t indexOf(std::uint32_t granules) noexcept {
+    if (granules <= CacheSizes::kDirect) return granules - 1;
+    if (granules > CacheSizes::kSmall) return kLast;
+    return kShared + ((granules * 0x9E3779B1u) >> 28);  // one of sixteen
   }
-  bool mayKeep(CacheBudget& budget, const Block& block) noexcept;
+  CacheBin& last() noexcept { return bins_[kLast]; }
+  const CacheBin& last() const noexcept { return bins_[kLast]; }
+  std::int64_t stacked() const noexcept { return limit_ - room_; }
+  /// What the stacks may keep when a block of that size comes in.
+  std::int64_t mostFor(std::uint32_t granules) const noexcept {
+    return CacheSizes::areShared(granules) ? granted_ - granted_ / 4 : granted_;
+  }
+  void setLimit(std::int64_t to) noexcept {
+    room_ += to - limit_;
+    limit_ = to;
+  }
+  void allow(std::int64_t more) noexcept;
+  void grant() noexcept;
   bool becomeOf(std::size_t bin, std::uint32_t granules) noexcept;
-  bool makeSharedRoom(std::size_t bin, std::int64_t bytes) noexcept;
-  void makeSmallRoom(std::int64_t bytes) noexcept;
+  bool makeRoom(std::size_t own, std::int64_t most) noexcept;
   void putBack(std::size_t bin) noexcept;
+  void putBack(std::size_t first, std::size_t end) noexcept;
   void putAllBack() noexcept;
   std::int64_t untilLowWater() const noexcept;
 
   std::uint32_t holder_ = 0;
-  CacheBudget small_, large_;
-  CacheBins bins_;
+  std::int64_t room_ = -1;
+  std::int64_t limit_ = -1;
+  std::int64_t granted_ = 0;  ///< all or nothing, out of what all caches share
+  /// The size of the last is 0 if none is to come back without the lock.
+  std::array<CacheBin, kLast + 1> bins_{};
   // Learnt since it was emptied; what it does next depends on nothing before that.
-  Habit shared_, last_;                           ///< of the bins that sizes share; of the last
-  std::size_t hand_ = 0;                          ///< the bin that went back last to make room
-  std::size_t shared_hand_ = CacheBins::kShared;  ///< the same of those that sizes share
+  Habit shared_habit_, last_habit_;
+  std::size_t hand_ = kShared;  ///< of those that sizes share, the one that made room last
   Heap* heap_ = nullptr;
   CacheGround* ground_ = nullptr;
   std::uint32_t owner_ = 0;
@@ -151,25 +180,24 @@ class CachedBlocks {
 
 inline Block* CachedBlocks::take(std::uint64_t bytes) noexcept {
   const auto granules = std::uint32_t(granulesFor(bytes));
-  const std::size_t bin = CacheBins::indexOf(granules);
-  if (!bins_[bin].has(granules)) return nullptr;
+  if (!has(granules)) return nullptr;
+  const std::size_t bin = indexOf(granules);
   Block& block = bins_[bin].handOut(bytes);
-  budgetOf(granules).remove(std::int64_t(block.bytes()));
-  if (bin >= CacheBins::kShared) (bin == CacheBins::kLast ? last_ : shared_).noteUsed();
+  if (bin != kLast) room_ += std::int64_t(block.bytes());
+  if (bin >= kShared) (bin == kLast ? last_habit_ : shared_habit_).noteUsed();
   return &block;
 }
 
 // Which size a bin is for may change while the gate is closed; hence it is looked at inside.
 inline bool CachedBlocks::give(Block& block, const void* caller) noexcept {
-  CacheBin& bin = bins_[CacheBins::indexOf(block.granules)];
-  CacheBudget& budget = budgetOf(block.granules);
+  CacheBin& bin = bins_[indexOf(block.granules)];
   const auto bytes = std::int64_t(block.bytes());
-  const bool full = &bin == &bins_.last() && bin.top != nullptr;
-  if (bin.granules != block.granules || full || bytes > budget.room() ||
-      !budget.fits(bytes, CacheBins::isShared(block.granules)) || !ownership::take(block, holder_))
-    return false;
+  if (bin.granules != block.granules) return false;
+  const bool fits = &bin == &last() ? bin.top == nullptr
+                                    : bytes <= room_ && stacked() + bytes <= mostFor(bin.granules);
+  if (!fits || !ownership::take(block, holder_)) return false;
   bin.push(block, Stream{toAddress(caller)});
-  budget.add(bytes);
+  if (&bin != &last()) room_ -= bytes;
   return true;
 }
 

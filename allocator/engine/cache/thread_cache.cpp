@@ -1,4 +1,5 @@
-// A thread's cache comes and goes, and hands out what it keeps. What it keeps is in eviction.cpp.
+// A thread's cache comes and goes, and hands out what it keeps. What it keeps is in
+// cached_blocks.cpp.
 #include "allocator/engine/cache/thread_cache.hpp"
 
 #include <utility>
@@ -67,7 +68,7 @@ Block* ThreadCache::takeLocked(std::uint64_t bytes) noexcept {
     block = blocks_.take(bytes);
   }
   if (block != nullptr)
-    owner_.totals().countTaken(CacheBins::kindOf(block->granules), block->bytes(), bytes);
+    owner_.totals().countTaken(CacheSizes::kindOf(block->granules), block->bytes(), bytes);
   return block;
 }
 
@@ -75,7 +76,7 @@ Block* ThreadCache::takeLocked(std::uint64_t bytes) noexcept {
 // counted.
 bool ThreadCache::accept(Block& block, WhoFreed who) noexcept {
   if (!blocks_.keep(block, ownership::Where::kHeld, who)) return false;
-  owner_.totals().countGiven(CacheBins::kindOf(block.granules), block.bytes(), block.use.asked);
+  owner_.totals().countGiven(CacheSizes::kindOf(block.granules), block.bytes(), block.use.asked);
   list();
   return true;
 }

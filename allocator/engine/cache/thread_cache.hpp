@@ -107,7 +107,7 @@ class alignas(64) ThreadCache {
   bool mayHave(std::uint64_t bytes) const noexcept {
     if (remote_frees_.any()) [[unlikely]]
       return true;
-    return bytes <= CacheBins::kMostBytes && blocks_.has(std::uint32_t(granulesFor(bytes)));
+    return bytes <= CacheSizes::kMostBytes && blocks_.has(std::uint32_t(granulesFor(bytes)));
   }
   /// What a hit found no way to: the gate was closed, or others have returned some.
   Block* takeLocked(std::uint64_t bytes) noexcept;

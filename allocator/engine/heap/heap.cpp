@@ -6,7 +6,7 @@
 
 #include "allocator/base/check.hpp"
 #include "allocator/engine/cache/held_caches.hpp"
-#include "allocator/engine/heap/offering_heaps.hpp"
+#include "allocator/engine/heap/heap_table.hpp"
 
 namespace cistern {
 namespace {

@@ -125,7 +125,7 @@ class alignas(64) Heap : public HeapIdentity {
   Block* punch(SizeKind kind, Block& free, Address from, Address to) noexcept
       CISTERN_REQUIRES(mutex());
   /// Whether it has nothing for other heaps and none of them looks here, until memory becomes free,
-  /// or comes. offering_heaps.hpp sets it.
+  /// or comes. heap_table.hpp sets it.
   bool withdrawn() const CISTERN_REQUIRES(mutex()) { return withdrawn_; }
   void setWithdrawn(bool withdrawn) CISTERN_REQUIRES(mutex()) { withdrawn_ = withdrawn; }
 

@@ -12,7 +12,7 @@
 
 namespace cistern {
 
-class OfferingHeaps;
+class HeapTable;
 
 /// What the pages backing notes of a heap, under its lock.
 class PageNotes {
@@ -57,16 +57,12 @@ class HeapIdentity {
   }
   Mutex& mutex() const CISTERN_TSA(lock_returned(mutex_)) { return mutex_; }
 
-  /// So many heaps were made before it; among() is null, or knows whether it has memory for others
-  /// (offering_heaps.hpp). Both are set before anyone else sees it.
+  /// So many heaps were made before it. table() is null, or knows whether it has memory for others.
+  /// Both are set before anyone else sees it.
   std::size_t number() const { return number_; }
-  OfferingHeaps* among() const { return among_; }
-  void join(OfferingHeaps& among, std::size_t number) { among_ = &among, number_ = number; }
+  HeapTable* table() const { return table_; }
+  void join(HeapTable& table, std::size_t number) { table_ = &table, number_ = number; }
 
-  /// Under the heap table's lock: its place among those that are gone.
-  static constexpr std::size_t kNotListed = SIZE_MAX, kTaken = SIZE_MAX - 1;
-  std::size_t goneAt() const { return gone_at_; }
-  void setGoneAt(std::size_t at) { gone_at_ = at; }
   PageNotes& pageNotes() { return page_notes_; }
 
  protected:
@@ -84,8 +80,7 @@ class HeapIdentity {
   MemoryBacking& backing_;
   mutable Mutex mutex_;
   std::size_t number_ = 0;
-  OfferingHeaps* among_ = nullptr;
-  std::size_t gone_at_ = kNotListed;
+  HeapTable* table_ = nullptr;
   PageNotes page_notes_;
 };
 

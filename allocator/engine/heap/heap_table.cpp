@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <utility>
 
+#include "allocator/base/check.hpp"
 #include "allocator/engine/cache/held_caches.hpp"
 
 namespace cistern {
@@ -49,12 +51,10 @@ void HeapTable::place(Heap& heap) noexcept {
 // dropped now and then, in another table of that size.
 void HeapTable::makeRoom() {
   if ((used_slots_ + 1) * 2 <= slots_.load(std::memory_order_relaxed)->heaps.size()) return;
-  Slots& next = slotsOf(std::bit_ceil(4 * (in_default_ + 1)));
+  used_slots_ = default_pool_.heapCount();
+  Slots& next = slotsOf(std::bit_ceil(4 * (used_slots_ + 1)));
   for (auto& slot : next.heaps) slot.store(nullptr, std::memory_order_relaxed);
-  for (const auto& heap : heaps_) {
-    if (&heap->pool() == &default_pool_) fill(next, heap.get());
-  }
-  used_slots_ = in_default_;
+  default_pool_.forEachHeap([&next](Heap& heap) { fill(next, &heap); });
   slots_.store(&next, std::memory_order_release);
 }
 
@@ -71,38 +71,35 @@ HeapTable::Slots& HeapTable::slotsOf(std::size_t size) {
 
 // Where there are other streams they will look for memory in it, and a stream that is used once
 // frees all that it has before anybody does.
-static void beginAsSought(Heap& heap) {
-  const MutexLock lock(heap.mutex());
-  heap.completion().noteSought();
-}
-
 Heap& HeapTable::make(Pool& pool, Stream stream) {
-  heaps_.push_back(std::make_unique<Heap>(pool, stream, free_log_, totals_));
-  try {
-    parked_.reserve(heaps_.capacity());
-    gone_.reserve(heaps_.capacity());
-    offering_.add(*heaps_.back());
-  } catch (...) {
-    heaps_.pop_back();
-    throw;
-  }
-  Heap& made = *heaps_.back();
-  if (heaps_.size() > 1) beginAsSought(made);
+  auto heap = std::make_unique<Heap>(pool, stream, free_log_, totals_);
+  Heap& made = *heap;
+  const MutexLock heap_lock(made.mutex());
+  const MutexLock lock(list_mutex_);
+  const std::size_t number = heaps_.size();
+  for (std::vector<Heap*>* list : {&parked_, &gone_, &taken_}) list->reserve(heaps_.capacity() + 1);
+  offering_.resize(number);  // what came of an attempt that failed goes
+  offering_.push_back(1);
+  heaps_.push_back(std::move(heap));
+  made.join(*this, number);
+  if (number > 0) made.completion().noteSought();
   return made;
 }
 
 Heap& HeapTable::findOrMake(Stream stream, Heap* spare) {
   const MutexLock lock(mutex_);
-  const bool usable = spare != nullptr && enlistTaken(*spare);
+  const bool usable = spare != nullptr && std::erase(taken_, spare) != 0;
+  if (usable) gone_.push_back(spare);
   if (Heap* there = find(stream)) return *there;  // another thread made it meanwhile
   makeRoom();
   if (usable && spare->moveTo(default_pool_, stream)) {
-    unlistGone(*spare);
+    gone_.pop_back();
     place(*spare);
     return *spare;
   }
+  default_pool_.makeRoom();
   Heap& heap = make(default_pool_, stream);
-  ++in_default_;
+  default_pool_.add(heap);
   place(heap);
   return heap;
 }
@@ -160,64 +157,91 @@ void HeapTable::setGone(Stream stream, bool gone) noexcept {
     if (gone) const HeldCaches emptied(heap);  // they keep nothing from here on
   };
   if (Heap* const heap = lookUp(stream)) {
-    if (heap->gone() != gone) gone ? enlistGone(*heap) : unlistGone(*heap);  // taken or not
+    if (gone && !heap->gone()) gone_.push_back(heap);
+    if (!gone && std::erase(gone_, heap) == 0) std::erase(taken_, heap);
     set(*heap);
   }
   const auto [first, last] = in_pools_.equal_range(stream.raw);
   for (auto it = first; it != last; ++it) set(*it->second);
 }
 
-void HeapTable::enlistGone(Heap& heap) noexcept {
-  heap.setGoneAt(gone_.size());
-  gone_.push_back(&heap);
-}
-
-void HeapTable::unlistGone(Heap& heap) noexcept {
-  const std::size_t at = heap.goneAt();
-  heap.setGoneAt(Heap::kNotListed);
-  if (at == Heap::kTaken) return;
-  gone_[at] = gone_.back();
-  if (gone_[at] != &heap) gone_[at]->setGoneAt(at);
-  gone_.pop_back();
-}
-
-// False when its stream came back meanwhile.
-bool HeapTable::enlistTaken(Heap& heap) noexcept {
-  const bool still = heap.goneAt() == Heap::kTaken;
-  if (still) enlistGone(heap);
-  return still;
-}
-
 Heap* HeapTable::takeGone() noexcept {
   const MutexLock lock(mutex_);
   if (gone_.empty()) return nullptr;
   next_gone_ = next_gone_ + 1 < gone_.size() ? next_gone_ + 1 : 0;
-  Heap* const heap = gone_[next_gone_];
-  unlistGone(*heap);
-  heap->setGoneAt(Heap::kTaken);
-  return heap;
+  std::swap(gone_[next_gone_], gone_.back());
+  taken_.push_back(gone_.back());
+  gone_.pop_back();
+  return taken_.back();
 }
 
+// Its stream may have come back meanwhile.
 void HeapTable::giveGone(Heap& heap) noexcept {
   const MutexLock lock(mutex_);
-  (void)enlistTaken(heap);
+  if (std::erase(taken_, &heap) != 0) gone_.push_back(&heap);
 }
 
 // ---- All of them --------------------------------------------------------------------------------
 
 std::vector<Heap*> HeapTable::all() const {
-  const MutexLock lock(mutex_);
-  std::vector<Heap*> heaps;
-  heaps.reserve(heaps_.size());
-  for (const auto& heap : heaps_) heaps.push_back(heap.get());
+  const MutexLock lock(list_mutex_);
+  std::vector<Heap*> heaps(heaps_.size());
+  std::ranges::transform(heaps_, heaps.begin(), [](const auto& heap) { return heap.get(); });
   return heaps;
+}
+
+Heap* HeapTable::nextOffering(std::size_t& number) const noexcept {
+  const MutexLock lock(list_mutex_);
+  if (number >= heaps_.size()) return nullptr;
+  const std::uint8_t* const all = offering_.data();
+  const void* const found = std::memchr(all + number, 1, heaps_.size() - number);
+  if (found == nullptr) return nullptr;
+  number = std::size_t(static_cast<const std::uint8_t*>(found) - all) + 1;
+  return heaps_[number - 1].get();
 }
 
 std::size_t HeapTable::hostBytes() const {
   const MutexLock lock(mutex_);
-  std::size_t slots = heaps_.capacity() + parked_.capacity() + gone_.capacity();
+  std::size_t slots = parked_.capacity() + gone_.capacity() + taken_.capacity();
   for (const auto& one : generations_) slots += one->heaps.size();
-  return slots * sizeof(void*) + offering_.hostBytes();
+  const MutexLock list_lock(list_mutex_);
+  return (slots + heaps_.capacity()) * sizeof(void*) + offering_.capacity();
+}
+
+void HeapTable::audit(const std::vector<Heap*>& heaps) const {
+  const MutexLock lock(list_mutex_);
+  for (const Heap* heap : heaps) {
+    heap->mutex().assertHeld();
+    CISTERN_CHECK(heaps_[heap->number()].get() == heap);
+    CISTERN_CHECK((offering_[heap->number()] == 0) == heap->withdrawn());
+  }
+}
+
+// ---- A heap that offers something, or nothing ---------------------------------------------------
+
+void withdrawIfEmpty(Heap& heap) noexcept {
+  for (SizeKind kind : kSizeKinds) {
+    const Layout& layout = heap.layout(kind);
+    const FreeIndex& free = layout.freeBlocks();
+    const bool whole = free.blocks() != layout.totals().split_free_blocks;
+    if (heap.onPages() ? largestFree(free) >= Heap::kLeastPage : whole) return;
+  }
+  withdraw(heap);
+}
+
+// What the index has left out may be found later.
+void withdraw(Heap& heap) noexcept {
+  const bool left_out = heap.layout(SizeKind::kSmall).freeBlocks().hasLeftOut() ||
+                        heap.layout(SizeKind::kLarge).freeBlocks().hasLeftOut();
+  const bool aside = heap.pageNotes().aside() != 0;
+  if (heap.table() == nullptr || heap.withdrawn() || left_out || aside) return;
+  heap.setWithdrawn(true);
+  heap.table()->setOffering(heap, false);
+}
+
+void offerAgain(Heap& heap) noexcept {
+  heap.setWithdrawn(false);
+  heap.table()->setOffering(heap, true);
 }
 
 }  // namespace cistern

@@ -1,5 +1,5 @@
 // All heaps of an allocator. From a stream to its heap in the default pool without a lock, by
-// a hash table. Other pools know their own heaps (pool.hpp).
+// a hash table. Pools know their own heaps (pool.hpp).
 //
 // No heap is deleted before the table. One whose pool is gone is parked here for the next pool; one
 // of the default pool whose stream is gone becomes another stream's when it holds nothing any more.
@@ -8,6 +8,12 @@
 // What the hash table says is checked: a slot may name a heap that is another stream's by now, and
 // is passed over then. And what it does not say is looked for again under the lock before a heap is
 // made, so that a reader may look into an outgrown table, or one that is being filled anew.
+//
+// Heaps that may have memory for others are all but those that somebody has looked into and found
+// without. They are so again as soon as memory is freed there, or comes. So n streams that hold
+// what they have are looked into n times, not n times by each.
+//
+// Locks: the writers', which is taken before heaps'; and that of the list, a leaf.
 #pragma once
 
 #include <atomic>
@@ -18,7 +24,6 @@
 
 #include "allocator/base/mutex.hpp"
 #include "allocator/engine/heap/heap.hpp"
-#include "allocator/engine/heap/offering_heaps.hpp"
 
 namespace cistern {
 
@@ -44,14 +49,22 @@ class HeapTable {
   void setGone(Stream stream, bool gone) noexcept;
   /// All heaps in the order they were made, parked ones too. A heap made meanwhile may be missing.
   std::vector<Heap*> all() const;
-  /// Those that may have memory for others.
-  OfferingHeaps& offering() { return offering_; }
-  const OfferingHeaps& offering() const { return offering_; }
+  /// The first that may have memory for others, of those numbered from `number`, which becomes its
+  /// own plus one; null when there is none.
+  Heap* nextOffering(std::size_t& number) const noexcept;
+  /// Whether the heap may have something for others. Pre: its lock is held.
+  void setOffering(const Heap& heap, bool offers) noexcept {
+    const MutexLock lock(list_mutex_);
+    offering_[heap.number()] = std::uint8_t(offers);
+  }
   /// The heap leaves its pool and waits for another. False when it is being asked about at the
   /// moment. Pre: it holds no memory, and no queued work uses what it ever held.
   bool park(Heap& heap) noexcept;
   /// Without the heaps'.
   std::size_t hostBytes() const;
+  /// Checks what is promised of heaps that offer something; aborts if it does not hold. Pre: the
+  /// locks of `heaps`, which are all, are held.
+  void audit(const std::vector<Heap*>& heaps) const;
 
  private:
   struct Slots {
@@ -69,9 +82,6 @@ class HeapTable {
   Slots& slotsOf(std::size_t size) CISTERN_REQUIRES(mutex_);
   Heap& make(Pool& pool, Stream stream) CISTERN_REQUIRES(mutex_);
   Heap* takeParked(Pool& pool, Stream stream) noexcept CISTERN_REQUIRES(mutex_);
-  bool enlistTaken(Heap& heap) noexcept CISTERN_REQUIRES(mutex_);
-  void enlistGone(Heap& heap) noexcept CISTERN_REQUIRES(mutex_);
-  void unlistGone(Heap& heap) noexcept CISTERN_REQUIRES(mutex_);
 
   Pool& default_pool_;
   const std::size_t free_log_;
@@ -81,15 +91,28 @@ class HeapTable {
   mutable Mutex mutex_;
   /// The table in use and those before it, which readers may look into still; two of a size.
   std::vector<std::unique_ptr<Slots>> generations_ CISTERN_GUARDED_BY(mutex_);
-  std::vector<std::unique_ptr<Heap>> heaps_ CISTERN_GUARDED_BY(mutex_);
-  std::size_t in_default_ CISTERN_GUARDED_BY(mutex_) = 0;  ///< heaps of the default pool
   std::size_t used_slots_ CISTERN_GUARDED_BY(mutex_) = 0;  ///< those of other streams by now too
-  std::vector<Heap*> parked_ CISTERN_GUARDED_BY(mutex_);   ///< has room for all there are
-  std::vector<Heap*> gone_ CISTERN_GUARDED_BY(mutex_);     ///< the same; the default pool's
+  // Each has room for all heaps. Of the default pool's that are gone, those that can be had, and
+  // those that somebody has.
+  std::vector<Heap*> parked_ CISTERN_GUARDED_BY(mutex_);
+  std::vector<Heap*> gone_ CISTERN_GUARDED_BY(mutex_), taken_ CISTERN_GUARDED_BY(mutex_);
   std::size_t next_gone_ CISTERN_GUARDED_BY(mutex_) = 0;
   /// The heaps of other pools, by stream.
   std::unordered_multimap<std::uintptr_t, Heap*> in_pools_ CISTERN_GUARDED_BY(mutex_);
-  OfferingHeaps offering_;
+  mutable Mutex list_mutex_;
+  // Both by number; changed by writers alone.
+  std::vector<std::unique_ptr<Heap>> heaps_ CISTERN_GUARDED_BY(list_mutex_);
+  std::vector<std::uint8_t> offering_
+      CISTERN_GUARDED_BY(list_mutex_);  ///< 1: it may have something
 };
+
+/// The heap has no pages, or segment, for other heaps: nobody looks there until memory becomes
+/// free, or comes. Pre: so it is, but for what lies aside and what the index has left out, which
+/// this looks at.
+void withdraw(Heap& heap) noexcept CISTERN_REQUIRES(heap.mutex());
+/// The same if so it is.
+void withdrawIfEmpty(Heap& heap) noexcept CISTERN_REQUIRES(heap.mutex());
+/// Memory becomes free there, or comes.
+void offerAgain(Heap& heap) noexcept CISTERN_REQUIRES(heap.mutex());
 
 }  // namespace cistern

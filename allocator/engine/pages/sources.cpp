@@ -109,7 +109,7 @@ void Sources::giveBackSmall() {
   give(heap_);
   if (!ground_.core.options.reusesAcrossStreams()) return;
   std::size_t next = 0;
-  while (Heap* const heap = lacking > 0 ? ground_.core.heaps.offering().next(next) : nullptr) {
+  while (Heap* const heap = lacking > 0 ? ground_.core.heaps.nextOffering(next) : nullptr) {
     if (heap == &heap_ || !gives(*heap)) continue;
     ground_.core.progress.seek(*heap);
     give(*heap);
@@ -121,7 +121,7 @@ void Sources::giveBackForGrowth() {
   const bool others_move = ground_.recycles() && ground_.core.options.reusesAcrossStreams();
   if (others_move) return;
   std::size_t next = 0;
-  while (Heap* const heap = ground_.core.heaps.offering().next(next)) {
+  while (Heap* const heap = ground_.core.heaps.nextOffering(next)) {
     const std::uint64_t lacking = reserved_.gapUnits() * kUnit + ground_.core.limit.over();
     const std::uint64_t left = roomLeft();
     if (gives(*heap) && lacking > left)
@@ -172,7 +172,7 @@ void Sources::takeFromOthers(Which which) {
   if (without(Mechanism::kOthersPages) && !pressed_) return;
   if (!ground_.core.options.reusesAcrossStreams()) return;
   std::size_t next = 0;
-  while (Heap* const source = ground_.core.heaps.offering().next(next)) {
+  while (Heap* const source = ground_.core.heaps.nextOffering(next)) {
     if (reserved_.gapUnits() == 0) return;
     if (source == &heap_ || !gives(*source) || !hasAny(*source)) continue;
     if (which == Which::kAny && !ground_.core.progress.answers(source->stream())) continue;

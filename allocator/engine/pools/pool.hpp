@@ -28,7 +28,7 @@ class Pool {
  public:
   enum class Stage : std::uint8_t { kNowhere, kLive, kDraining };
 
-  /// The default pool of an allocator (its heaps are in the heap table), or a record for others.
+  /// The default pool of an allocator, or a record for others.
   Pool(bool is_default, const SizeRules& rules, MemoryBacking& backing)
       : default_(is_default), rules_(&rules), backing_(&backing) {
     if (is_default) stage_ = Stage::kLive;
@@ -67,7 +67,7 @@ class Pool {
   PoolTraits close();
 
   /// The stream's heap here, or null; also when the stream is gone. Not for the default pool, whose
-  /// heaps are in the table.
+  /// heaps the table finds.
   Heap* find(Stream stream) const;
   /// The same, or that of a stream which had the handle and is gone: the next gets it.
   Heap* heapWith(Stream handle) const;

@@ -8,7 +8,7 @@
 namespace cistern {
 
 /// The blocks held in the pool, by address; not what it has lent to the default pool.
-std::vector<LiveBlock> liveBlocks(const Engine& engine, const Pool& pool);
+std::vector<LiveBlock> liveBlocks(const Pool& pool);
 /// Whether liveBlocks can have said that.
 bool areLiveBlocks(const std::vector<LiveBlock>& blocks);
 /// What the block is to the pool's user. Pre: its heap's lock is held, and it is allocated.

@@ -32,9 +32,9 @@ MemoryStats memoryStats(Engine& engine) {
   return stats;
 }
 
-MemoryStats::Values statsOf(const Engine& engine, const Pool& pool) {
+MemoryStats::Values statsOf(const Pool& pool) {
   MemoryStats::Values values;
-  for (Heap* heap : engine.heapsOf(pool)) {
+  for (Heap* heap : pool.heaps()) {
     const MutexLock lock(heap->mutex());
     const HeldCaches held_still(*heap);
     for (const SizeKind kind : kSizeKinds) {
@@ -45,9 +45,9 @@ MemoryStats::Values statsOf(const Engine& engine, const Pool& pool) {
   return values;
 }
 
-std::vector<LiveBlock> liveBlocks(const Engine& engine, const Pool& pool) {
+std::vector<LiveBlock> liveBlocks(const Pool& pool) {
   std::vector<LiveBlock> live;
-  for (Heap* heap : engine.heapsOf(pool)) {
+  for (Heap* heap : pool.heaps()) {
     const MutexLock lock(heap->mutex());
     const HeldCaches held_still(*heap);
     forEachHeld(*heap, [&](const Block& block) { live.push_back(liveOf(block)); });
@@ -99,7 +99,7 @@ void audit(Engine& engine) {
       });
       for (const ThreadCache* cache : heap->caches()) cache->blocks().audit();
     }
-    engine.heaps.offering().audit(heaps);
+    engine.heaps.audit(heaps);
     CISTERN_CHECK(reserved <= engine.limit.reserved());
     engine.pages.audit(in_pages);
   });

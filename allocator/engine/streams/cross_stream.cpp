@@ -88,7 +88,7 @@ Block* fitting(Heap& owner, const Request& request, Extent extent, Epochs epochs
 
 // Parts may lie free in any heap; whole segments only in those that offer something.
 Heap* nextOwner(Engine& engine, std::size_t& next, const std::vector<Heap*>& all, Extent extent) {
-  if (extent == Extent::kSegments) return engine.heaps.offering().next(next);
+  if (extent == Extent::kSegments) return engine.heaps.nextOffering(next);
   return next < all.size() ? all[next++] : nullptr;
 }
 

@@ -203,12 +203,12 @@ TEST_CASE("what a router sends to a pool does not come from a thread's full cach
   rig.allocator.engine().pools.setRouter(&router);
   void* in_pool = rig.allocator.allocate(4 * kKiB, stream);
   CHECK(in_pool != kept);
-  const std::vector<LiveBlock> live = liveBlocks(rig.allocator.engine(), pool);
+  const std::vector<LiveBlock> live = liveBlocks(pool);
   REQUIRE(live.size() == 1);
   CHECK(live[0].address == toAddress(in_pool));
   rig.allocator.free(held);  // of the default pool, while requests go elsewhere
   rig.allocator.free(in_pool);
-  CHECK(liveBlocks(rig.allocator.engine(), pool).empty());
+  CHECK(liveBlocks(pool).empty());
   CHECK(rig.allocator.allocate(4 * kKiB, stream) == in_pool);
   rig.allocator.engine().pools.setRouter(nullptr);
   const std::set<void*> again = {rig.allocator.allocate(4 * kKiB, stream),

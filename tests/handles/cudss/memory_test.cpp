@@ -42,7 +42,7 @@ TEST_CASE("cuDSS's memory is the allocator's, on the stream that it names", "[bo
   const Memory memory;
   void* piece = nullptr;
   REQUIRE(memory.take(&piece, 3 * kMiB, stream) == 0);
-  const auto live = liveBlocks(rig.allocator.engine(), rig.allocator.engine().default_pool);
+  const auto live = liveBlocks(rig.allocator.engine().default_pool);
   REQUIRE(live.size() == 1);
   CHECK(live[0].address == toAddress(piece));
   CHECK(live[0].stream == stream);

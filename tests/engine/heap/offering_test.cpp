@@ -1,6 +1,4 @@
 // Which heaps may have memory for others.
-#include "allocator/engine/heap/offering_heaps.hpp"
-
 #include "allocator/engine/heap/heap_locks.hpp"
 #include "tests/engine/parts_support.hpp"
 
@@ -12,7 +10,7 @@ struct OfferingRig : Parts {
   std::vector<std::size_t> found() {
     std::vector<std::size_t> numbers;
     std::size_t number = 0;
-    while (Heap* const heap = heaps.offering().next(number)) {
+    while (Heap* const heap = heaps.nextOffering(number)) {
       CHECK(heap == made.at(number - 1));
       numbers.push_back(number - 1);
     }
@@ -36,7 +34,7 @@ struct OfferingRig : Parts {
     const MutexLock lock(several);
     std::vector<Heap*> all = heaps.all();
     const HeapLocks locks(several, all);
-    heaps.offering().audit(all);
+    heaps.audit(all);
   }
 
   std::vector<Heap*> made;
@@ -72,7 +70,7 @@ TEST_CASE("a heap is found behind many that have nothing", "[engine][part]") {
   CHECK(rig.found() == Numbers{0, 63, 64, kMany - 1});
   for (std::size_t number = kMany; number < kMany + 2; ++number) {
     std::size_t next = number;
-    CHECK(rig.heaps.offering().next(next) == nullptr);
+    CHECK(rig.heaps.nextOffering(next) == nullptr);
   }
   rig.auditAll();
 }

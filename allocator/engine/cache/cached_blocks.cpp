@@ -1,0 +1,157 @@
+// What a cache keeps, and what goes back to its heap for it.
+#include <algorithm>
+
+#include "allocator/engine/cache/thread_cache.hpp"
+
+namespace cistern {
+namespace {
+
+// Whether other threads use the heap's stream: a large block that one of them keeps is missing to
+// the others, and what they take instead costs pages.
+bool isOthersToo(const CachedBlocks& mine) noexcept {
+  Heap& heap = mine.heap();
+  heap.mutex().assertHeld();
+  return std::ranges::any_of(heap.caches(), [&mine](const ThreadCache* cache) {
+    return &cache->blocks() != &mine && cache->owner().isOpen();
+  });
+}
+
+}  // namespace
+
+// How much the program may free before the heap is at low water; only where pages have come away
+// from where they began, which is what low water is for. To the heap's layout a cached block is
+// allocated; to the program it is free.
+std::int64_t CachedBlocks::untilLowWater() const noexcept {
+  heap_->mutex().assertHeld();
+  return heap_->lowWater().until(heap_->busyBytes() - bytes());
+}
+
+// ---- What is kept -------------------------------------------------------------------------------
+
+// A block that would bring low water about is not kept, nor is then anything else.
+bool CachedBlocks::keep(Block& block, ownership::Where from, WhoFreed who) noexcept {
+  if (granted_ == 0) grant();
+  const std::size_t at = indexOf(block.granules);
+  const auto bytes = std::int64_t(block.bytes());
+  const std::int64_t most = at == kLast ? ground_->most_last : mostFor(block.granules);
+  if (bytes > most || heap_->gone() || (at == kLast && isOthersToo(*this))) return false;
+  if (bytes >= untilLowWater()) {
+    putAllBack();
+    return false;
+  }
+  if (at >= kShared && !becomeOf(at, block.granules)) return false;
+  if (at != kLast && stacked() + bytes > most && !makeRoom(at, most - bytes)) return false;
+  if (!ownership::take(block, holder_, from)) return false;
+  bins_[at].push(block, who.word());
+  if (at != kLast) room_ -= bytes;
+  allow(untilLowWater() / 2);
+  return true;
+}
+
+// A bin that sizes share, and that for the last large block, becomes one of this size.
+inline bool CachedBlocks::becomeOf(std::size_t bin, std::uint32_t granules) noexcept {
+  if (bin != kLast && bins_[bin].granules == granules) return true;
+  Habit& habit = bin == kLast ? last_habit_ : shared_habit_;
+  if (bins_[bin].top != nullptr) habit.noteUnused();
+  if (!habit.isWorthIt()) return false;
+  putBack(bin);
+  bins_[bin].granules = granules;
+  return true;
+}
+
+// So that the stacks keep no more than `most`. Those that sizes share go one after the other, and
+// the block's own last. For a small block all go: the next ones find room too.
+bool CachedBlocks::makeRoom(std::size_t own, std::int64_t most) noexcept {
+  if (own < kShared) putBack(0, kLast);
+  for (std::size_t i = kShared; i < kLast && stacked() > most; ++i) {
+    if (++hand_ == kLast) hand_ = kShared;
+    if (hand_ != own) putBack(hand_);
+  }
+  if (stacked() > most) putBack(own);
+  return stacked() <= most;
+}
+
+void CachedBlocks::grant() noexcept {
+  const std::int64_t bytes = ground_->most_stacked;
+  if (ground_->left.fetch_sub(bytes, std::memory_order_relaxed) >= bytes) {
+    granted_ = bytes;
+  } else {
+    ground_->left.fetch_add(bytes, std::memory_order_relaxed);
+  }
+}
+
+// Low water is for the heap to see: so the cache may go half the way to it before it looks again.
+void CachedBlocks::allow(std::int64_t more) noexcept {
+  setLimit(std::min(granted_, stacked() + more));
+}
+
+void CachedBlocks::noteFall() noexcept {
+  const std::int64_t more = untilLowWater() / 2;
+  if (limit_ >= 0) allow(more);
+  if (last().top == nullptr && (std::int64_t{last().granules} << kGranuleShift) > more)
+    last().granules = 0;
+}
+
+// ---- Blocks go back -----------------------------------------------------------------------------
+
+void CachedBlocks::release(Block& block, WhoFreed who) noexcept {
+  heap_->mutex().assertHeld();
+  heap_->frees().note(deviceAddress(block), block.granules, who.code(),
+                      who.thread() ? who.thread() : owner_);
+  ownership::leaveToHeap(block, heap_->stream());
+  heap_->release(block, ground_->tick.load(std::memory_order_relaxed), Heap::Freed::kFromCache);
+  LowWater& low_water = heap_->lowWater();
+  if (low_water.isDue(heap_->busyBytes() - bytes())) low_water.notePassed();
+}
+
+void CachedBlocks::putBack(std::size_t at) noexcept {
+  while (bins_[at].top != nullptr) {
+    Block& block = bins_[at].pop();
+    if (at != kLast) room_ += std::int64_t(block.bytes());
+    release(block, WhoFreed(block.use.stream));
+  }
+  if (at == kLast && isOthersToo(*this)) last().granules = 0;
+}
+
+void CachedBlocks::putBack(std::size_t first, std::size_t end) noexcept {
+  for (std::size_t i = first; i < end && bytes() != 0; ++i) putBack(i);
+}
+
+void CachedBlocks::putAllBack() noexcept {
+  putBack(kLast);
+  putBack(kShared, kLast);
+  putBack(0, kShared);
+  shared_habit_ = last_habit_ = {};
+  hand_ = kShared;
+}
+
+void CachedBlocks::flush() noexcept {
+  putAllBack();
+  setLimit(-1);
+  last().granules = 0;
+}
+
+bool CachedBlocks::flushSome(SizeKind kind) noexcept {
+  std::size_t bin = kind == SizeKind::kLarge ? kLast : kLast - 1;
+  while (bins_[bin].top == nullptr) {
+    if (bin == kLast || bin == 0) return false;
+    --bin;
+  }
+  putBack(bin);
+  return true;
+}
+
+void CachedBlocks::flushLast() noexcept {
+  if (last().top == nullptr) return;
+  last_habit_.noteUnused();
+  putBack(kLast);
+}
+
+void CachedBlocks::audit() const {
+  std::int64_t bytes = 0;
+  for (std::size_t i = 0; i < kLast; ++i) bytes += bins_[i].audit(holder_);
+  CISTERN_CHECK(bytes == stacked() && bytes <= granted_ && limit_ <= granted_);
+  CISTERN_CHECK(last().audit(holder_) == (last().top ? std::int64_t(last().top->bytes()) : 0));
+}
+
+}  // namespace cistern
