@@ -51,10 +51,11 @@ void HeapTable::place(Heap& heap) noexcept {
 // dropped now and then, in another table of that size.
 void HeapTable::makeRoom() {
   if ((used_slots_ + 1) * 2 <= slots_.load(std::memory_order_relaxed)->heaps.size()) return;
-  used_slots_ = default_pool_.heapCount();
+  const std::vector<Heap*> heaps = default_pool_.heaps();
+  used_slots_ = heaps.size();
   Slots& next = slotsOf(std::bit_ceil(4 * (used_slots_ + 1)));
   for (auto& slot : next.heaps) slot.store(nullptr, std::memory_order_relaxed);
-  default_pool_.forEachHeap([&next](Heap& heap) { fill(next, &heap); });
+  for (Heap* heap : heaps) fill(next, heap);
   slots_.store(&next, std::memory_order_release);
 }
 
