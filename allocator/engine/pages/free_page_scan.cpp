@@ -33,18 +33,14 @@ void FreePageScan::stampRecent(Heap& heap) {
   });
 }
 
-// The mappings that begin and end inside the block. Hardly any of them is in the host's cache, and
-// one says where the next begins: so what lies a few pages ahead is fetched on the way.
+// The mappings that begin and end inside the block.
 void FreePageScan::note(Heap& heap, Block& block) {
-  constexpr std::uint32_t kAhead = 32;
   const PageRange& range = rangeOf(block);
   const std::uint32_t generation = heap.completion().now().generation;
   const std::uint32_t end = range.unitAt(block.end());
   std::uint32_t unit = range.unitAt(block.address() + kUnit - 1);
   while (unit < end) {
     Mapping& mapping = *range.slots[unit];
-    if (unit + kAhead < end && !without(Mechanism::kPrefetchPages))
-      __builtin_prefetch(range.slots[unit + kAhead], 1);
     const bool may_go = whither_ == Whither::kWithinPool || mapping.page->mayLeave();
     const bool whole = mapping.unit == unit && mapping.end_unit <= end;
     any_ |= whole;

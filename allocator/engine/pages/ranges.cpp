@@ -51,11 +51,7 @@ PageRange* openRange(Ground& ground, Heap& heap, SizeKind kind, std::uint64_t le
 void extend(Ground& ground, PageRange& range, std::uint64_t units) {
   const Address from = range.device_base + range.bytes;
   const std::size_t slots = range.slots.size() + units;
-  // Seldom moved: what was never touched takes no memory of the host.
-  if (slots > range.slots.capacity()) {
-    const std::size_t ahead = range.slots.empty() ? slots : 4 * slots;
-    range.slots.reserve(std::min<std::size_t>(ahead, range.reserved_bytes / kUnit));
-  }
+  if (slots > range.slots.capacity()) range.slots.reserve(range.slots.empty() ? slots : 2 * slots);
   const AddressRange own{range.device_base, range.device_base + range.reserved_bytes};
   ground.core.map.extend(range, own, from, from + units * kUnit);
   const MutexLock lock(range.home->mutex());
