@@ -26,13 +26,6 @@ std::uintptr_t madeIn(std::atomic<std::uintptr_t>& word, std::vector<std::unique
   return fresh;
 }
 
-std::uint64_t firstCell(const HeapSegment& segment) {
-  return segment.device_base >> SegmentMap::kCellShift;
-}
-std::uint64_t lastCell(const HeapSegment& segment) {
-  return (segment.deviceEnd() - 1) >> SegmentMap::kCellShift;
-}
-
 }  // namespace
 
 // The root is address space, not memory: only pages that hold a pointer are ever backed.
@@ -55,9 +48,10 @@ SegmentMap::Cell& SegmentMap::cell(std::uint64_t index) {
 }
 
 void SegmentMap::insert(HeapSegment& segment) {
-  CISTERN_CHECK((segment.deviceEnd() - 1) >> 57 == 0);
+  const std::uint64_t to = (segment.deviceEnd() - 1) >> kCellShift;
+  CISTERN_CHECK(to >> (57 - kCellShift) == 0);
   const MutexLock lock(mutex_);
-  for (std::uint64_t i = firstCell(segment); i <= lastCell(segment); ++i)
+  for (std::uint64_t i = segment.device_base >> kCellShift; i <= to; ++i)
     (void)cell(i);  // all that may throw
   store(segment, &segment);
 }
@@ -92,7 +86,8 @@ void SegmentMap::erase(HeapSegment& segment) noexcept {
 
 // Writes what belongs to `segment` of its cells: its record, or null.
 void SegmentMap::store(const HeapSegment& segment, HeapSegment* value) {
-  for (std::uint64_t i = firstCell(segment); i <= lastCell(segment); ++i) {
+  const std::uint64_t to = (segment.deviceEnd() - 1) >> kCellShift;
+  for (std::uint64_t i = segment.device_base >> kCellShift; i <= to; ++i) {
     Cell& g = cell(i);
     if (segment.device_base <= i << kCellShift) {
       CISTERN_CHECK(value == nullptr || g.at_start.load(std::memory_order_relaxed) == nullptr);
