@@ -73,25 +73,27 @@ Result<Address> SegmentBacking::takeFromDevice(std::uint64_t bytes, const Reques
 Block* SegmentBacking::growBy(std::uint64_t bytes, Heap& heap, const Request& request) {
   if (!limit_.admit(bytes)) return nullptr;
   HeapSegment* segment = nullptr;
+  const auto giveUp = [&] {
+    if (segment) records_.give(*segment);
+    limit_.giveBack(bytes);
+  };
   Result<Address> base = DeviceError{};
   try {
     segment = &records_.take();
     base = takeFromDevice(bytes, request);
   } catch (...) {
-    if (segment) records_.give(*segment);
-    limit_.giveBack(bytes);
+    giveUp();
     throw;
   }
   noteAnswer(base);
   if (!base) {
-    records_.give(*segment);
-    limit_.giveBack(bytes);
+    giveUp();
     return nullptr;
   }
   taken_.fetch_add(1, std::memory_order_relaxed);
-  tell(MemoryAction::kSegmentAlloc, base.value(), bytes, heap);
   segment->bytes = bytes;
   segment->device_base = base.value();
+  tell(MemoryAction::kSegmentAlloc, *segment, heap);
   return install(*segment, heap, request);
 }
 
@@ -121,88 +123,71 @@ Block* SegmentBacking::install(HeapSegment& segment, Heap& heap, const Request& 
       const MutexLock lock(heap.mutex());
       heap.leaving().begin();
     }
-    (void)discard(segment, heap);
+    (void)giveBack(segment, heap, false);
     throw;
   }
 }
 
-// A segment that no heap places blocks in, and that the heap counts as leaving. One that the device
-// will not have stays with the heap, to be offered again.
-bool SegmentBacking::discard(HeapSegment& segment, Heap& heap) {
-  const bool gone = freeOnDevice(segment.device_base, segment.bytes, heap);
-  {
-    const MutexLock lock(heap.mutex());
-    if (gone) {
-      heap.leaving().end();
-    } else {
-      heap.leaving().refuse(segment);
-    }
-  }
-  if (gone) records_.give(segment);
-  return gone;
-}
-
-std::uint64_t SegmentBacking::discardRefused(Heap& heap) {
-  std::uint64_t discarded = 0;
-  while (true) {
-    HeapSegment* segment = nullptr;
-    {
-      const MutexLock lock(heap.mutex());
-      segment = heap.leaving().takeRefused();
-    }
-    if (segment == nullptr) return discarded;
-    const std::uint64_t bytes = segment->bytes;
-    if (!discard(*segment, heap)) return discarded;
-    discarded += bytes;
-  }
-}
+// ---- Back to the device -------------------------------------------------------------------------
 
 // A source that throws has refused.
-Status SegmentBacking::returnToDevice(Address base, std::uint64_t bytes,
-                                      const Pool& pool) noexcept {
+Status SegmentBacking::returnToDevice(const HeapSegment& segment, const Pool& pool) noexcept {
   const std::shared_ptr<SegmentSource> source = pool.source();
   const RelaxedCaptureMode relaxed(device_);
-  if (source == nullptr) return device_.free(base);
+  if (source == nullptr) return device_.free(segment.device_base);
   try {
-    return source->free(base, bytes);
+    return source->free(segment.device_base, segment.bytes);
   } catch (...) {
     return DeviceError{Call::kFree, ErrorKind::kOther, 0, "thrown", {}};
   }
 }
 
-bool SegmentBacking::freeOnDevice(Address base, std::uint64_t bytes, const Heap& heap) {
-  const Status freed = returnToDevice(base, bytes, heap.pool());
-  if (!freed) {
-    noteAnswer(freed);
-    return false;
-  }
-  returned_.fetch_add(1, std::memory_order_relaxed);
-  limit_.giveBack(bytes);
-  tell(MemoryAction::kSegmentFree, base, bytes, heap);
-  return true;
-}
-
-void SegmentBacking::tell(MemoryAction action, Address base, std::uint64_t bytes,
+void SegmentBacking::tell(MemoryAction action, const HeapSegment& segment,
                           const Heap& heap) noexcept {
-  if (log_.on()) log_.note({action, base, bytes, heap.stream(), heap.pool().id()});
+  if (!log_.on()) return;
+  log_.note({action, segment.device_base, segment.bytes, heap.stream(), heap.pool().id()});
 }
 
-// Returns one segment, which is in no heap, to the device. If the device will not have it, the heap
-// that it came from keeps it: that one counts it as leaving, and so stays in its pool meanwhile.
-bool SegmentBacking::giveBack(HeapSegment& segment, Heap& owner) {
-  map_.erase(segment);
-  const bool gone = freeOnDevice(segment.device_base, segment.bytes, owner);
-  if (!gone) map_.insert(segment);  // its leaves exist: cannot fail
+// Returns one segment, which no heap places blocks in, to the device. The owner counts it as
+// leaving, and so stays in its pool meanwhile. If the device will not have it, it stays with the
+// owner: free memory again, or, of one that never was, to be offered again.
+bool SegmentBacking::giveBack(HeapSegment& segment, Heap& owner, bool was_there) {
+  if (was_there) map_.erase(segment);
+  const Status freed = returnToDevice(segment, owner.pool());
+  if (freed) {
+    returned_.fetch_add(1, std::memory_order_relaxed);
+    limit_.giveBack(segment.bytes);
+    tell(MemoryAction::kSegmentFree, segment, owner);
+  } else {
+    noteAnswer(freed);
+    if (was_there) map_.insert(segment);  // its leaves exist: cannot fail
+  }
   {
     const MutexLock lock(owner.mutex());
+    if (!freed && !was_there) {
+      owner.leaving().refuse(segment);
+      return false;
+    }
     owner.leaving().end();
-    if (!gone) owner.add(segment, Heap::From::kRefused);
+    if (!freed) owner.add(segment, Heap::From::kRefused);
   }
-  if (gone) records_.give(segment);
-  return gone;
+  if (freed) records_.give(segment);
+  return freed.ok();
 }
 
-// ---- Back to the device -------------------------------------------------------------------------
+std::uint64_t SegmentBacking::giveBackRefused(Heap& heap) {
+  const auto next = [&heap] {
+    const MutexLock lock(heap.mutex());
+    return heap.leaving().takeRefused();
+  };
+  std::uint64_t released = 0;
+  while (HeapSegment* const segment = next()) {
+    const std::uint64_t bytes = segment->bytes;
+    if (!giveBack(*segment, heap, false)) break;
+    released += bytes;
+  }
+  return released;
+}
 
 // A segment that was idle a moment ago may be in use, gone or elsewhere by now. Its pool stays
 // until it is back: it may be refused.
@@ -217,12 +202,12 @@ bool SegmentBacking::releaseOneIdle(HeapSegment& segment, Heap& heap) {
     heap.remove(segment, true);
     heap.leaving().begin();
   }
-  return giveBack(segment, heap);
+  return giveBack(segment, heap, true);
 }
 
 std::uint64_t SegmentBacking::release(const std::vector<Heap*>& heaps, std::uint64_t bytes) {
   std::uint64_t released = 0;
-  for (Heap* heap : heaps) released += discardRefused(*heap);
+  for (Heap* heap : heaps) released += giveBackRefused(*heap);
   for (const Idle& one : idleSegments(heaps)) {
     if (released >= bytes) break;
     if (releaseOneIdle(*one.segment, *one.heap)) released += one.bytes;
@@ -250,7 +235,7 @@ void SegmentBacking::collectGarbage(const std::vector<Heap*>& heaps, std::uint64
 void SegmentBacking::leave(Heap& heap) noexcept {
   const auto give = [&](const Segment& segment) {
     const auto& own = static_cast<const HeapSegment&>(segment);
-    insist([&] { return returnToDevice(own.device_base, own.bytes, heap.pool()); });
+    insist([&] { return returnToDevice(own, heap.pool()); });
   };
   for (const Segment* s = heap.leaving().refused(); s; s = s->next) give(*s);
   if (!heap.onPages()) forEachSegment(heap, give);

@@ -60,12 +60,10 @@ class SegmentBacking final : public MemoryBacking {
   Result<Address> takeFromDevice(std::uint64_t bytes, const Request& request);
   Block* install(HeapSegment& segment, Heap& heap, const Request& request);
   Address nextPlace(std::uint64_t bytes);
-  bool discard(HeapSegment& segment, Heap& heap);
-  std::uint64_t discardRefused(Heap& heap);
-  Status returnToDevice(Address base, std::uint64_t bytes, const Pool& pool) noexcept;
-  bool freeOnDevice(Address base, std::uint64_t bytes, const Heap& heap);
-  void tell(MemoryAction action, Address base, std::uint64_t bytes, const Heap& heap) noexcept;
-  bool giveBack(HeapSegment& segment, Heap& owner);
+  Status returnToDevice(const HeapSegment& segment, const Pool& pool) noexcept;
+  void tell(MemoryAction action, const HeapSegment& segment, const Heap& heap) noexcept;
+  bool giveBack(HeapSegment& segment, Heap& owner, bool was_there);
+  std::uint64_t giveBackRefused(Heap& heap);
   bool releaseOneIdle(HeapSegment& segment, Heap& heap);
 
   Device& device_;

@@ -48,29 +48,24 @@ SegmentMap::Cell& SegmentMap::cell(std::uint64_t index) {
 }
 
 void SegmentMap::insert(HeapSegment& segment) {
-  const std::uint64_t from = segment.device_base >> kCellShift;
   const std::uint64_t to = (segment.deviceEnd() - 1) >> kCellShift;
   CISTERN_CHECK(to >> (57 - kCellShift) == 0);
   const MutexLock lock(mutex_);
-  for (std::uint64_t i = from; i <= to; ++i) (void)cell(i);  // all that may throw
-  for (std::uint64_t i = from; i <= to; ++i) store(i, segment, &segment);
+  for (std::uint64_t i = segment.device_base >> kCellShift; i <= to; ++i)
+    (void)cell(i);  // all that may throw
+  store(segment, &segment);
 }
 
+// What was entered when host memory runs out says nothing wrong: all of the range is its own.
 void SegmentMap::extend(HeapSegment& segment, AddressRange own, Address from, Address to) {
   constexpr Address kCellBytes = Address{1} << kCellShift;
   CISTERN_CHECK(((own.from | own.to | from | to) & (kCellBytes - 1)) == 0);
-  CISTERN_CHECK(own.from <= from && to <= own.to);
-  CISTERN_CHECK((own.to - 1) >> 57 == 0);
+  CISTERN_CHECK(own.from <= from && to <= own.to && (own.to - 1) >> 57 == 0);
   const MutexLock lock(mutex_);
   const auto isWhole = [own](Address at, Address bytes) {
     const Address begin = at & ~(bytes - 1);
     return own.from <= begin && begin + bytes <= own.to;
   };
-  for (Address at = from; at < to; at += kCellBytes) {  // all that may throw
-    const std::uint64_t index = at >> kCellShift;
-    if (isWhole(at, kBranchBytes)) continue;
-    isWhole(at, kLeafBytes) ? void(branchWord(index)) : void(cell(index));
-  }
   const Word whole = reinterpret_cast<Word>(&segment) | kWhole;
   for (Address at = from; at < to; at += kCellBytes) {
     const std::uint64_t index = at >> kCellShift;
@@ -85,27 +80,24 @@ void SegmentMap::extend(HeapSegment& segment, AddressRange own, Address from, Ad
 }
 
 void SegmentMap::erase(HeapSegment& segment) noexcept {
-  const std::uint64_t from = segment.device_base >> kCellShift;
-  const std::uint64_t to = (segment.deviceEnd() - 1) >> kCellShift;
   const MutexLock lock(mutex_);
-  for (std::uint64_t i = from; i <= to; ++i) store(i, segment, nullptr);
+  store(segment, nullptr);
 }
 
-// Writes the part of a cell that belongs to `segment`: its record, or null.
-void SegmentMap::store(std::uint64_t index, const HeapSegment& segment, HeapSegment* value) {
-  Cell& g = cell(index);
-  if (segment.device_base <= index << kCellShift) {
-    CISTERN_CHECK(value == nullptr || g.at_start.load(std::memory_order_relaxed) == nullptr);
-    g.at_start.store(value, std::memory_order_release);
-  } else {
-    CISTERN_CHECK(value == nullptr || g.within.load(std::memory_order_relaxed) == 0);
-    const std::uint64_t start = granuleInCell(segment.device_base) << kRecordBits;
-    g.within.store(value ? start | toAddress(value) : 0, std::memory_order_release);
+// Writes what belongs to `segment` of its cells: its record, or null.
+void SegmentMap::store(const HeapSegment& segment, HeapSegment* value) {
+  const std::uint64_t to = (segment.deviceEnd() - 1) >> kCellShift;
+  for (std::uint64_t i = segment.device_base >> kCellShift; i <= to; ++i) {
+    Cell& g = cell(i);
+    if (segment.device_base <= i << kCellShift) {
+      CISTERN_CHECK(value == nullptr || g.at_start.load(std::memory_order_relaxed) == nullptr);
+      g.at_start.store(value, std::memory_order_release);
+    } else {
+      CISTERN_CHECK(value == nullptr || g.within.load(std::memory_order_relaxed) == 0);
+      const std::uint64_t start = granuleInCell(segment.device_base) << kRecordBits;
+      g.within.store(value ? start | toAddress(value) : 0, std::memory_order_release);
+    }
   }
-}
-
-std::size_t SegmentMap::hostBytes() const noexcept {
-  return host_bytes_.load(std::memory_order_relaxed);
 }
 
 }  // namespace cistern

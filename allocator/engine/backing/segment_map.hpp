@@ -45,9 +45,9 @@ class SegmentMap {
   void erase(HeapSegment& segment) noexcept;
   /// Lets `segment` cover [from, to) of the device's addresses too, which lie in a range that is
   /// its own for as long as this map lives. Pre: all are multiples of a cell, and nothing else
-  /// covers any of the range. Throws std::bad_alloc, changing nothing.
+  /// covers any of the range. Throws std::bad_alloc; then some of it may be covered.
   void extend(HeapSegment& segment, AddressRange own, Address from, Address to);
-  std::size_t hostBytes() const noexcept;
+  std::size_t hostBytes() const noexcept { return host_bytes_.load(std::memory_order_relaxed); }
 
  private:
   static constexpr unsigned kLeafShift = 4;    ///< a leaf: 16 cells, 32 MiB, 256 B of host
@@ -75,8 +75,7 @@ class SegmentMap {
   static HeapSegment* recordOf(std::uint64_t word) {
     return static_cast<HeapSegment*>(toPointer(word & ((std::uint64_t{1} << kRecordBits) - 1)));
   }
-  void store(std::uint64_t index, const HeapSegment& segment, HeapSegment* value)
-      CISTERN_REQUIRES(mutex_);
+  void store(const HeapSegment& segment, HeapSegment* value) CISTERN_REQUIRES(mutex_);
   std::atomic<Word>& root(std::uint64_t index) const noexcept {
     return root_[index >> kLeafShift >> kBranchShift];
   }

@@ -21,45 +21,33 @@ void FreePageScan::stampRecent(Heap& heap) {
   const std::uint32_t generation = heap.completion().now().generation;
   heap.recentFrees().take([generation](const RecentFrees::Piece& piece) {
     const auto& range = static_cast<const PageRange&>(*piece.in);
-    const std::uint32_t end = (piece.to + kUnitGranules - 1) / kUnitGranules;
-    for (std::uint32_t unit = piece.from / kUnitGranules; unit < end;) {
-      Mapping* const mapping = range.slots[unit++];
-      if (mapping == nullptr) continue;
-      unit = mapping->end_unit;
-      EpochMark& last = mapping->last_use;
+    const Address from = range.base + bytesOf(piece.from), to = range.base + bytesOf(piece.to);
+    forEachMapping(range, from, to, [&](Mapping& mapping) {
+      EpochMark& last = mapping.last_use;
       const bool later = last.generation != generation || last.epoch < piece.epoch;
-      if (mapping->isCurrent() && later) last = {piece.epoch, generation};
-    }
+      if (mapping.isCurrent() && later) last = {piece.epoch, generation};
+    });
   });
 }
 
-// The mappings that begin and end inside the block. Hardly any of them is in the host's cache, and
-// one says where the next begins: so what lies a few pages ahead is fetched on the way.
+// The mappings that begin and end inside the block, which knows the youngest of its parts.
 void FreePageScan::note(Heap& heap, Block& block) {
-  constexpr std::uint32_t kAhead = 32;
-  const PageRange& range = rangeOf(block);
   const std::uint32_t generation = heap.completion().now().generation;
-  const std::uint32_t end = range.unitAt(block.end());
-  std::uint32_t unit = range.unitAt(block.address() + kUnit - 1);
-  while (unit < end) {
-    Mapping& mapping = *range.slots[unit];
-    if (unit + kAhead < end && !without(Mechanism::kPrefetchPages))
-      __builtin_prefetch(range.slots[unit + kAhead], 1);
-    const bool may_go = whither_ == Whither::kWithinPool || mapping.page->mayLeave();
-    const bool whole = mapping.unit == unit && mapping.end_unit <= end;
-    any_ |= whole;
-    if (may_go && whole) {
-      mapping.found.in = &block;
-      mapping.found.by = number_;
-      // The block knows the youngest of its parts.
-      const bool known = !without(Mechanism::kPageEpochs) && range.kind == SizeKind::kLarge &&
-                         mapping.last_use.generation == generation;
-      const std::uint32_t last = std::max(mapping.last_use.epoch, heap.recentFrees().forgotten());
-      mapping.last_use = {known ? std::min(block.epoch, last) : block.epoch, generation};
-      free_.push_back(&mapping);
-    }
-    unit = mapping.end_unit;
-  }
+  const std::uint32_t forgotten = heap.recentFrees().forgotten();
+  const PageRange& range = rangeOf(block);
+  const bool large = range.kind == SizeKind::kLarge && !without(Mechanism::kPageEpochs);
+  const std::uint32_t from = range.unitAt(block.address() + kUnit - 1),
+                      end = range.unitAt(block.end());
+  forEachMapping(range, block.address(), block.end(), [&](Mapping& mapping) {
+    if (mapping.unit < from || mapping.end_unit > end) return;
+    any_ = true;
+    if (whither_ == Whither::kAnywhere && !mapping.page->mayLeave()) return;
+    mapping.found = {number_, &block};
+    const bool known = large && mapping.last_use.generation == generation;
+    const std::uint32_t last = std::max(mapping.last_use.epoch, forgotten);
+    mapping.last_use = {known ? std::min(block.epoch, last) : block.epoch, generation};
+    free_.push_back(&mapping);
+  });
 }
 
 }  // namespace cistern::pages

@@ -1,5 +1,7 @@
 #include "allocator/engine/pages/ground.hpp"
 
+#include <algorithm>
+
 #include "allocator/engine/engine.hpp"
 
 namespace cistern::pages {
@@ -46,6 +48,84 @@ bool Ground::release(PhysicalPage& page) noexcept {
   core.limit.giveBack(page.bytes());
   ++counters.returned;
   table.removePage(page);
+  return true;
+}
+
+// ---- Addresses: reserved once, far more of them than there is memory, and taken into the layout
+// as they are needed
+
+namespace {
+
+/// Addresses that a range reserves, as a multiple of the device's memory; half as many where the
+/// device refuses, and so on.
+constexpr std::uint64_t kReservedTimes = 2;
+constexpr std::uint64_t kMostReserved = kTiB;  // the layout counts granules in 32 bits
+constexpr std::uint64_t kExtendUnits = 64;  // a range doubles, and from there on grows by so many
+constexpr std::uint64_t kRoomBeyond = 16;   // behind a request, for a page larger than its rest
+
+std::uint64_t unitsFor(std::uint64_t bytes) { return (bytes + kUnit - 1) / kUnit; }
+
+// Many heaps share what addresses there are: each range more is content with less. All together
+// then take as the logarithm of their number: 86 times the most for 200,000, of 128 TiB.
+PageRange* openRange(Ground& ground, Heap& heap, SizeKind kind, std::uint64_t least) {
+  Engine& core = ground.core;
+  const std::uint64_t most = std::min(kReservedTimes * core.device_total, kMostReserved);
+  const std::uint64_t share = roundUp(most / (1 + ground.table.ranges().size() / 8), kUnit);
+  std::uint64_t bytes = std::max(share, least);
+  Result<Address> base = core.device.reserve(bytes);
+  while (!base && bytes / 2 >= least) {
+    bytes = roundUp(bytes / 2, kUnit);
+    base = core.device.reserve(bytes);
+  }
+  ground.backing.noteAnswer(base);
+  if (!base) return nullptr;
+  try {
+    PageRange& range = ground.table.addRange();
+    range.base = core.places.fetch_add(bytes, std::memory_order_relaxed);
+    range.device_base = base.value();
+    range.reserved_bytes = bytes;
+    range.kind = kind;
+    range.home = &heap;
+    range.heap.store(&heap, std::memory_order_release);
+    heap.pageNotes().setNewestRange(kind, range);
+    return &range;
+  } catch (...) {
+    (void)core.device.freeReservation(base.value(), bytes);
+    throw;
+  }
+}
+
+// All that may fail comes before the layout knows.
+void extend(Ground& ground, PageRange& range, std::uint64_t units) {
+  const Address from = range.device_base + range.bytes;
+  const std::size_t slots = range.slots.size() + units;
+  if (slots > range.slots.capacity()) range.slots.reserve(range.slots.empty() ? slots : 2 * slots);
+  const AddressRange own{range.device_base, range.device_base + range.reserved_bytes};
+  ground.core.map.extend(range, own, from, from + units * kUnit);
+  const MutexLock lock(range.home->mutex());
+  range.home->layout(range.kind).extend(range, std::uint32_t(units * kUnitGranules));
+  range.slots.resize(slots, nullptr);
+}
+
+}  // namespace
+
+bool Ground::makeRoom(Heap& heap, const Request& request) {
+  const std::uint64_t beyond = std::max(kRoomBeyond, core.options.page_size / kUnit);
+  const std::uint64_t need = unitsFor(request.rounded()) + beyond;
+  auto* const range = static_cast<PageRange*>(heap.pageNotes().newestRange(request.kind));
+  if (range) {
+    const std::uint64_t room = range->units() - range->touched;
+    if (room >= need) return true;
+    const std::uint64_t most = range->reserved_bytes / kUnit - range->units();
+    if (need - room <= most) {
+      const std::uint64_t usual = std::min<std::uint64_t>(range->units(), kExtendUnits);
+      extend(*this, *range, std::min(most, std::max(need - room, usual)));
+      return true;
+    }
+  }
+  PageRange* const opened = openRange(*this, heap, request.kind, need * kUnit);
+  if (opened == nullptr) return range != nullptr;
+  extend(*this, *opened, need);  // most ranges, where there are many, never need more
   return true;
 }
 

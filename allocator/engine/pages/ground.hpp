@@ -58,7 +58,7 @@ struct Ground {
   /// be destroying it at this moment.
   void refresh(Heap& heap);
   /// Makes room for the whole request behind what the heap's newest range of its kind ever used, in
-  /// that range or in a new one (ranges.cpp). False when there is no room, and the heap has no
+  /// that range or in a new one. False when there is no room, and the heap has no
   /// range of the kind. Throws std::bad_alloc.
   bool makeRoom(Heap& heap, const Request& request);
   /// The page is among the reserved bytes of that heap from now on, or of none. Pre: the locks of

@@ -42,8 +42,7 @@ Mapping& MappingTable::addMapping(PhysicalPage& page, PageRange& range, std::uin
 
 void MappingTable::removeMapping(Mapping& mapping) noexcept {
   CISTERN_CHECK(mapping.removable());
-  for (std::uint32_t u = mapping.unit; u < mapping.end_unit; ++u)
-    mapping.range->slots[u] = nullptr;
+  for (std::uint32_t u = mapping.unit; u < mapping.end_unit; ++u) mapping.range->slots[u] = nullptr;
   PhysicalPage& page = *mapping.page;
   std::erase(page.mappings, &mapping);
   if (page.mappings.empty()) setSpare(page, true);

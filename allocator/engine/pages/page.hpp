@@ -118,15 +118,15 @@ struct Mapping {
 /// The range that a block of a heap backed by pages lies in.
 inline PageRange& rangeOf(const Block& block) { return static_cast<PageRange&>(*block.segment); }
 
-/// Calls visit(Mapping&) for each mapping over [from, to) of the range, lowest first. Pre: every
-/// unit there has one.
+/// Calls visit(Mapping&) for each mapping over [from, to) of the range, lowest first. It may lie
+/// there in part.
 template <class Visit>
 void forEachMapping(const PageRange& range, Address from, Address to, Visit visit) {
   const std::uint32_t end = range.unitAt(to + kUnit - 1);
   for (std::uint32_t unit = range.unitAt(from); unit < end;) {
-    Mapping& mapping = *range.slots[unit];
-    unit = mapping.end_unit;
-    visit(mapping);
+    Mapping* const mapping = range.slots[unit];
+    unit = mapping ? mapping->end_unit : unit + 1;
+    if (mapping) visit(*mapping);
   }
 }
 

@@ -30,20 +30,20 @@ void takeOut(Heap& heap, std::vector<Mapping*>& mappings) {
     heap.punch(mapping->range->kind, *mapping->found.in, mapping->place(), mapping->placeEnd());
 }
 
-void putIn(Heap& heap, const Mapping& mapping, EpochMark last_use) noexcept {
+Block* putIn(Heap& heap, const Mapping& mapping, EpochMark last_use) noexcept {
   const PageRange& range = *mapping.range;
-  heap.fill(range.kind, holeAt(heap, range, mapping.place()), mapping.place(), mapping.placeEnd(),
-            epochOf(heap, last_use));
+  return heap.fill(range.kind, holeAt(heap, range, mapping.place()), mapping.place(),
+                   mapping.placeEnd(), epochOf(heap, last_use));
 }
 
-void arrive(Ground& ground, Heap& heap, Mapping& at, EpochMark last_use) noexcept {
+Block* arrive(Ground& ground, Heap& heap, Mapping& at, EpochMark last_use) noexcept {
   ground.table.makeCurrent(at);
   ground.count(*at.page, &heap, at.range->kind);
-  putIn(heap, at, last_use);
+  return putIn(heap, at, last_use);
 }
 
 // All leave before the first arrives: what arrives may merge the blocks that others leave.
-void revive(Ground& ground, Heap& heap, const std::vector<Mapping*>& at) {
+Block* revive(Ground& ground, Heap& heap, const std::vector<Mapping*>& at) {
   std::vector<Mapping*> from;
   for (const Mapping* mapping : at) {
     if (!mapping->page->parked) from.push_back(mapping->page->current);
@@ -55,8 +55,10 @@ void revive(Ground& ground, Heap& heap, const std::vector<Mapping*>& at) {
     mapping->last_use = page.parked ? page.home().last_use : page.current->last_use;
     page.parked ? unpark(ground, page) : ground.table.makeStale(*page.current);
   }
-  for (Mapping* mapping : at) arrive(ground, heap, *mapping, mapping->last_use);
+  Block* last = nullptr;
+  for (Mapping* mapping : at) last = arrive(ground, heap, *mapping, mapping->last_use);
   ground.counters.revived += at.size();
+  return last;
 }
 
 std::uint32_t epochOf(Heap& heap, EpochMark mark) {

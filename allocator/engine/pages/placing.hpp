@@ -28,18 +28,18 @@ void prepareMoves(Heap& heap, std::size_t pages) CISTERN_REQUIRES(heap.mutex());
 /// std::bad_alloc, changing nothing.
 void takeOut(Heap& heap, std::vector<Mapping*>& mappings) CISTERN_REQUIRES(heap.mutex());
 
-/// The page is free memory where the mapping is, last used at that mark of the heap's. Pre:
-/// prepared for.
-void putIn(Heap& heap, const Mapping& mapping, EpochMark last_use) noexcept
+/// The page is free memory where the mapping is, last used at that mark of the heap's: of the block
+/// returned. Pre: prepared for.
+Block* putIn(Heap& heap, const Mapping& mapping, EpochMark last_use) noexcept
     CISTERN_REQUIRES(heap.mutex());
 /// The same of a page that comes through a stale mapping of the heap's, which is its current one
 /// from now on. Pre: it has none, and the lock of the heap that counts it is held, too.
-void arrive(Ground& ground, Heap& heap, Mapping& at, EpochMark last_use) noexcept
+Block* arrive(Ground& ground, Heap& heap, Mapping& at, EpochMark last_use) noexcept
     CISTERN_REQUIRES(heap.mutex());
 /// Pages that lie wholly free in the heap, or that it has put aside, come to where these stale
-/// mappings of theirs are. No device call. Pre: a scan of now has found those that lie free. Throws
-/// std::bad_alloc, changing nothing.
-void revive(Ground& ground, Heap& heap, const std::vector<Mapping*>& at)
+/// mappings of theirs are. No device call. Returns the free block around the last. Pre: a scan of
+/// now has found those that lie free. Throws std::bad_alloc, changing nothing.
+Block* revive(Ground& ground, Heap& heap, const std::vector<Mapping*>& at)
     CISTERN_REQUIRES(heap.mutex());
 /// What memory of that mark is stamped with now: epochs may have been renumbered since.
 std::uint32_t epochOf(Heap& heap, EpochMark mark) CISTERN_REQUIRES(heap.mutex());

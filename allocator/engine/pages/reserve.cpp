@@ -24,17 +24,15 @@ void Reservation::take(const Window& found) {
 
 // The first of the window's blocks, as they are then.
 Block* Reservation::reviveStale() {
-  const PageRange& range = *window.range;
   std::vector<Mapping*> stale;
-  for (std::uint32_t u = range.unitAt(window.from); u < range.unitAt(window.to + kUnit - 1);) {
-    Mapping* const mapping = range.slots[u];
-    if (mapping && !mapping->isCurrent()) stale.push_back(mapping);
-    u = mapping ? mapping->end_unit : u + 1;
-  }
+  forEachMapping(*window.range, window.from, window.to, [&](Mapping& mapping) {
+    if (!mapping.isCurrent()) stale.push_back(&mapping);
+  });
   if (stale.empty()) return window.first;
-  revive(ground_, heap_, stale);
+  Block* first = revive(ground_, heap_, stale);
+  while (first->address() > window.from) first = first->prev;
   heap_.lowWater().notePagesMoved();
-  return range.covering(window.from);
+  return first;
 }
 
 // The free blocks of the window become holes, and units without a mapping are gaps. All that may

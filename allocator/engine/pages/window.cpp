@@ -73,18 +73,14 @@ class Walk {
   // end cuts in two.
   bool revivalsAreElsewhere() const {
     if (window_.revivals == 0) return true;
-    const PageRange& range = *window_.range;
-    for (std::uint32_t u = range.unitAt(window_.from); u < range.unitAt(window_.to + kUnit - 1);) {
-      const Mapping* mapping = range.slots[u];
-      if (mapping && !mapping->isCurrent() && !mapping->page->parked) {
-        const Mapping& now = *mapping->page->current;
-        const bool inside = now.range == &range && now.place() >= window_.from &&
-                            now.place() < std::max(window_.to, reach_);
-        if (inside) return false;
-      }
-      u = mapping ? mapping->end_unit : u + 1;
-    }
-    return true;
+    bool elsewhere = true;
+    forEachMapping(*window_.range, window_.from, window_.to, [&](const Mapping& mapping) {
+      if (mapping.isCurrent() || mapping.page->parked) return;
+      const Mapping& now = *mapping.page->current;
+      elsewhere &= now.range != window_.range || now.place() < window_.from ||
+                   now.place() >= std::max(window_.to, reach_);
+    });
+    return elsewhere;
   }
 
   const FreePageScan& scan_;
@@ -101,21 +97,11 @@ void forEachStart(Block& hole, const FreePageScan& scan, Consider consider) {
   Block* const before = hole.prev && hole.prev->isFree() ? hole.prev : nullptr;
   consider(before ? *before : hole, (before ? before : &hole)->address());
   // Behind a stale mapping that bars the way.
-  const std::uint32_t end = range.unitAt(hole.end());
-  for (std::uint32_t u = range.unitAt(hole.address()); u < end;) {
-    const Mapping* mapping = range.slots[u];
-    const bool bars = !without(Mechanism::kBehindStale) && mapping &&
-                      (!mapping->accessible || !scan.mayMove(*mapping->page));
-    u = mapping ? mapping->end_unit : u + 1;
-    if (bars && u < end) consider(hole, range.placeOfUnit(u));
-  }
-}
-
-/// Where there never was a mapping: nothing bars a window there, and there is room for pages of any
-/// size. Pre: the hole is the range's last block.
-Address untouchedIn(const Block& hole) {
-  const PageRange& range = rangeOf(hole);
-  return std::max(range.placeOfUnit(range.touched), hole.address());
+  forEachMapping(range, hole.address(), hole.end(), [&](const Mapping& mapping) {
+    const bool bars = !mapping.accessible || !scan.mayMove(*mapping.page);
+    if (bars && mapping.placeEnd() < hole.end() && !without(Mechanism::kBehindStale))
+      consider(hole, mapping.placeEnd());
+  });
 }
 
 }  // namespace
@@ -130,8 +116,10 @@ std::optional<Window> bestWindow(Heap& heap, const Request& request, const FreeP
   };
   for (Block* hole = heap.layout(request.kind).holes(); hole; hole = hole->links.right) {
     if (fresh_only && hole->segment != heap.pageNotes().newestRange(request.kind)) continue;
-    if (hole->next == nullptr && untouchedIn(*hole) < hole->end())
-      consider(*hole, untouchedIn(*hole));
+    // Where there never was a mapping nothing bars a window, and there is room for large pages.
+    const PageRange& range = rangeOf(*hole);
+    const Address fresh = std::max(range.placeOfUnit(range.touched), hole->address());
+    if (hole->next == nullptr && fresh < hole->end()) consider(*hole, fresh);
     if (!fresh_only) forEachStart(*hole, scan, consider);
   }
   return best;
