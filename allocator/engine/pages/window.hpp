@@ -21,8 +21,8 @@ struct Window {
 
   /// Fewer calls first, then the lowest address.
   bool betterThan(const Window& other) const {
-    return units_to_map != other.units_to_map ? units_to_map < other.units_to_map
-                                              : from < other.from;
+    if (units_to_map != other.units_to_map) return units_to_map < other.units_to_map;
+    return revivals != other.revivals ? revivals < other.revivals : from < other.from;
   }
 };
 
