@@ -145,8 +145,8 @@ void Recording::begin(Heap& heap) {
   {
     const std::unique_lock still = heap.backing().holdStill();
     const MutexLock lock(heap.mutex());
-    heap.completion().beginRecording(number_, heap.endedEpoch());
     blocks = incompleteBlocks(heap);
+    heap.completion().beginRecording(number_, heap.endedEpoch());
     for (Block* block : blocks) heap.setAside(*block);
   }
   for (Block* block : blocks) deferFree(engine_, *block, {heap.stream()});
@@ -158,27 +158,23 @@ void Recording::begin(Heap& heap) {
 // Pages go home first: what captures have in common then needs the same windows, which are mapped.
 void Recording::prepare(Stream origin) {
   flushCaches(engine_);
-  for (Heap* heap :
-       engine_.heaps.all()) {  // while it can be asked: a captured stream does not tell
+  for (Heap* heap : engine_.heaps.all()) {
     if (!heap->pool().givesTo(pool_, false)) continue;
+    // While it can be asked: a captured stream does not tell.
     heap->stream() == origin ? engine_.progress.refresh(*heap)
                              : engine_.progress.refreshByEvent(*heap);
   }
-  pool_.setRecording(shared_from_this());
+  engine_.progress.captureBegins();
   try {
+    pool_.setRecording(shared_from_this());
     for (Heap* heap : pool_.heaps()) {
       begin(*heap);
       if (heap->onPages()) atLowWater(engine_, *heap);
     }
   } catch (...) {
-    pool_.forEachHeap([&](Heap& heap) {
-      const MutexLock lock(heap.mutex());
-      (void)heap.completion().endRecording(number_);
-    });
-    pool_.setRecording(nullptr);
+    (void)end();
     throw;
   }
-  engine_.progress.captureBegins();
 }
 
 // If work still uses a mapping that a page has left, only the free blocks are marked complete, not
