@@ -23,7 +23,7 @@ Recording::Recording(Engine& engine, Pool& pool)
       pool_(pool),
       token_(pool.token()),
       number_(nextHolder()),
-      streams_(engine.device, engine.streams, pool, number_),
+      streams_(engine.device, engine.streams, pool),
       waiting_(streams_) {}
 
 // ---- Which streams it records -------------------------------------------------------------------
@@ -44,7 +44,8 @@ std::uint32_t Recording::partOf(Stream stream) {
     if (before && before->part && (!of || of->part->id != now.id)) leavePart(*before);
     if (of && of->part == nullptr) streams_.beginPart(*of, now.id);
   }
-  return of ? streams_.numberOf(*of) : 0;
+  if (of == nullptr) return 0;
+  return of->part ? of->part->number : number_;
 }
 
 // What the stream has used or freed until now is for the part that it does not record any more:
@@ -111,26 +112,24 @@ void Recording::learn(Heap& heap) {
 
 Block* Recording::take(Heap& heap, const Request& request) {
   const MutexLock lock(mutex_);
-  RecordedStreams::Seen* const by = streams_.seen(request.stream);
+  RecordedStreams::Seen* const by = streams_.beginRequest(request.stream);
   if (over_ || by == nullptr || !engine_.options.reusesAcrossStreams()) return nullptr;
-  by->told.reset();
-  if (Block* block = waiting_.take(request, *by)) return block;
+  if (Block* block = waiting_.take(request)) return block;
   if (waiting_.putBack(heap, *by, engine_.now())) {
     const MutexLock heap_lock(heap.mutex());
     if (Block* block = heap.allocate(request)) return block;
   }
-  return takeFree(heap, request, *by);
+  return takeFree(heap, request);
 }
 
 // Free memory of the capture's other streams: as a loan, until it is freed.
-Block* Recording::takeFree(const Heap& heap, const Request& request, RecordedStreams::Seen& by) {
+Block* Recording::takeFree(const Heap& heap, const Request& request) {
   for (Heap* owner : pool_.heaps()) {
     RecordedStreams::Seen* const of = streams_.seen(owner->stream());
     if (owner == &heap || of == nullptr || !hasFree(*owner, request)) continue;
-    streams_.markForOthers(*of);
-    if (!streams_.knowsPast(by)) return nullptr;
+    if (streams_.followed(*of) == 0) continue;
     const MutexLock lock(owner->mutex());
-    Block* const free = bestFree(*owner, request, streams_.followed(*owner, by));
+    Block* const free = bestFree(*owner, request, streams_.epochsFollowed(*owner, *of));
     if (free != nullptr) return owner->allocateFrom(*free, request);
   }
   return nullptr;
