@@ -44,9 +44,28 @@ SegmentBacking::SegmentBacking(Device& device, const Options& options, Limit& li
       tick_(tick),
       log_(log) {}
 
+void SegmentBacking::pin(const Block& block, std::uint32_t number, Pins& pins) {
+  HeapSegment& segment = segmentOf(block);
+  const MutexLock lock(mutex_);
+  Pinned& pinned = pinned_[&segment];
+  if (pinned.last == number) return;
+  pins.segments.push_back(&segment);
+  pinned = {pinned.times + 1, number};
+}
+
 void SegmentBacking::unpin(Pins& pins) noexcept {
-  for (HeapSegment* segment : pins.segments) pinned_.unpin(*segment);
+  const MutexLock lock(mutex_);
+  for (const HeapSegment* segment : pins.segments) {
+    const auto it = pinned_.find(segment);
+    if (--it->second.times == 0) pinned_.erase(it);
+  }
   pins.segments.clear();
+}
+
+bool SegmentBacking::pinned(const Block& block) const {
+  const MutexLock lock(mutex_);
+  const auto it = pinned_.find(&segmentOf(block));
+  return it != pinned_.end() && it->second.times > 0;
 }
 
 std::uint64_t SegmentBacking::leastGrowth(const Request& request) const {
@@ -197,7 +216,7 @@ bool SegmentBacking::releaseOneIdle(HeapSegment& segment, Heap& heap) {
     const MutexLock lock(heap.mutex());
     if (segment.heap.load(std::memory_order_relaxed) != &heap || !segment.whollyFree())
       return false;
-    if (pinned_.pinned(segment)) return false;  // asked last: it was, before it was freed
+    if (pinned(*segment.first)) return false;  // asked last: it was, before it was freed
     visiting = heap.pool().token();
     heap.remove(segment, true);
     heap.leaving().begin();

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "allocator/base/mutex.hpp"
@@ -38,11 +39,9 @@ class SegmentBacking final : public MemoryBacking {
   std::uint64_t release(const std::vector<Heap*>& heaps, std::uint64_t bytes) override;
   void emptyCache(const std::vector<Heap*>& heaps) override { (void)release(heaps, UINT64_MAX); }
   void collectGarbage(const std::vector<Heap*>& heaps, std::uint64_t bytes) override;
-  void pin(const Block& block, std::uint32_t number, Pins& pins) override {
-    pinned_.pin(segmentOf(block), number, pins);
-  }
+  void pin(const Block& block, std::uint32_t number, Pins& pins) override;
   void unpin(Pins& pins) noexcept override;
-  bool pinned(const Block& block) const override { return pinned_.pinned(segmentOf(block)); }
+  bool pinned(const Block& block) const override;
   bool forgets(Heap&) override { return true; }
   bool leftInUse(Heap&, EpochMark) const noexcept override { return false; }
   std::unique_lock<Mutex> holdStill() const override { return {}; }
@@ -56,6 +55,10 @@ class SegmentBacking final : public MemoryBacking {
   std::size_t hostBytes() const { return records_.hostBytes(); }
 
  private:
+  struct Pinned {
+    std::uint32_t times = 0;  ///< 0 only where the host was short of memory for the first
+    std::uint32_t last = 0;   ///< the holder that pinned it last
+  };
   Block* growBy(std::uint64_t bytes, Heap& heap, const Request& request);
   Result<Address> takeFromDevice(std::uint64_t bytes, const Request& request);
   Block* install(HeapSegment& segment, Heap& heap, const Request& request);
@@ -74,7 +77,8 @@ class SegmentBacking final : public MemoryBacking {
   std::atomic<Address>& places_;
   const std::atomic<std::uint64_t>& tick_;
   MemoryLog& log_;
-  PinnedSegments pinned_;
+  mutable Mutex mutex_;  ///< a leaf
+  std::unordered_map<const HeapSegment*, Pinned> pinned_ CISTERN_GUARDED_BY(mutex_);
   std::atomic<std::uint64_t> taken_{0}, returned_{0};
 };
 

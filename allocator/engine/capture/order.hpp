@@ -9,6 +9,7 @@
 
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "cistern/device.hpp"
@@ -29,10 +30,33 @@ class CaptureOrder {
   /// The past of a stream that has come to `frontier` by now. False when the device does not tell;
   /// then it lacks some of its nodes until it does. Throws std::bad_alloc; then it may lack some
   /// for good, which is as safe.
-  bool extend(Past& past, const Nodes& frontier);
+  bool extend(Past& past, const Nodes& frontier) {
+    Nodes& unseen = past.unseen;
+    unseen.insert(unseen.end(), frontier.begin(), frontier.end());
+    while (!unseen.empty()) {  // no recursion: a capture may be a chain of many thousand nodes
+      const GraphNode node = unseen.back();
+      if (past.nodes.contains(node)) {
+        unseen.pop_back();
+        continue;
+      }
+      const Nodes* const before = dependenciesOf(node);
+      if (before == nullptr) return false;
+      unseen.pop_back();
+      past.nodes.insert(node);
+      unseen.insert(unseen.end(), before->begin(), before->end());
+    }
+    return true;
+  }
 
  private:
-  const Nodes* dependenciesOf(GraphNode node);
+  // Null when the device does not tell.
+  const Nodes* dependenciesOf(GraphNode node) {
+    const auto known = dependencies_.find(node);
+    if (known != dependencies_.end()) return &known->second;
+    Nodes before;
+    if (!device_.nodeDependencies(node, before).ok()) return nullptr;
+    return &dependencies_.emplace(node, std::move(before)).first->second;
+  }
 
   Device& device_;
   std::unordered_map<GraphNode, Nodes> dependencies_;

@@ -4,10 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <unordered_map>
 #include <vector>
-
-#include "allocator/base/mutex.hpp"
 
 namespace cistern {
 
@@ -29,40 +26,6 @@ struct Pins {
   std::vector<pages::Mapping*> mappings;
   std::vector<HeapSegment*> segments;
   std::vector<std::shared_ptr<void>> graphs;  ///< that became part of it: what they hold
-};
-
-/// Which segments are held, where memory comes in segments; a mapping knows it by itself. Own lock,
-/// a leaf.
-class PinnedSegments {
- public:
-  /// Pins the segment for holder `number`, unless that has pinned it already. Throws
-  /// std::bad_alloc; then it is not pinned for it.
-  void pin(HeapSegment& segment, std::uint64_t number, Pins& pins) {
-    const MutexLock lock(mutex_);
-    State& state = states_[&segment];
-    if (state.last == number) return;
-    pins.segments.push_back(&segment);
-    state.last = number;
-    ++state.count;
-  }
-  void unpin(HeapSegment& segment) noexcept {
-    const MutexLock lock(mutex_);
-    const auto it = states_.find(&segment);
-    if (--it->second.count == 0) states_.erase(it);
-  }
-  bool pinned(const HeapSegment& segment) const {
-    const MutexLock lock(mutex_);
-    const auto it = states_.find(&segment);
-    return it != states_.end() && it->second.count > 0;
-  }
-
- private:
-  struct State {
-    std::uint32_t count = 0;  ///< 0 only where the host was short of memory for the first pin
-    std::uint64_t last = 0;   ///< the holder that pinned it last
-  };
-  mutable Mutex mutex_;
-  std::unordered_map<const HeapSegment*, State> states_ CISTERN_GUARDED_BY(mutex_);
 };
 
 }  // namespace cistern

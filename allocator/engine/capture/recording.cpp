@@ -23,7 +23,7 @@ Recording::Recording(Engine& engine, Pool& pool)
       pool_(pool),
       token_(pool.token()),
       number_(nextHolder()),
-      streams_(engine.device, engine.streams, pool, number_),
+      streams_(engine.device, engine.streams, pool),
       waiting_(streams_) {}
 
 // ---- Which streams it records -------------------------------------------------------------------
@@ -44,7 +44,8 @@ std::uint32_t Recording::partOf(Stream stream) {
     if (before && before->part && (!of || of->part->id != now.id)) leavePart(*before);
     if (of && of->part == nullptr) streams_.beginPart(*of, now.id);
   }
-  return of ? streams_.numberOf(*of) : 0;
+  if (of == nullptr) return 0;
+  return of->part ? of->part->number : number_;
 }
 
 // What the stream has used or freed until now is for the part that it does not record any more:
@@ -111,26 +112,24 @@ void Recording::learn(Heap& heap) {
 
 Block* Recording::take(Heap& heap, const Request& request) {
   const MutexLock lock(mutex_);
-  RecordedStreams::Seen* const by = streams_.seen(request.stream);
+  RecordedStreams::Seen* const by = streams_.beginRequest(request.stream);
   if (over_ || by == nullptr || !engine_.options.reusesAcrossStreams()) return nullptr;
-  by->told.reset();
-  if (Block* block = waiting_.take(request, *by)) return block;
+  if (Block* block = waiting_.take(request)) return block;
   if (waiting_.putBack(heap, *by, engine_.now())) {
     const MutexLock heap_lock(heap.mutex());
     if (Block* block = heap.allocate(request)) return block;
   }
-  return takeFree(heap, request, *by);
+  return takeFree(heap, request);
 }
 
 // Free memory of the capture's other streams: as a loan, until it is freed.
-Block* Recording::takeFree(const Heap& heap, const Request& request, RecordedStreams::Seen& by) {
+Block* Recording::takeFree(const Heap& heap, const Request& request) {
   for (Heap* owner : pool_.heaps()) {
     RecordedStreams::Seen* const of = streams_.seen(owner->stream());
     if (owner == &heap || of == nullptr || !hasFree(*owner, request)) continue;
-    streams_.markForOthers(*of);
-    if (!streams_.knowsPast(by)) return nullptr;
+    if (streams_.followed(*of) == 0) continue;
     const MutexLock lock(owner->mutex());
-    Block* const free = bestFree(*owner, request, streams_.followed(*owner, by));
+    Block* const free = bestFree(*owner, request, streams_.epochsFollowed(*owner, *of));
     if (free != nullptr) return owner->allocateFrom(*free, request);
   }
   return nullptr;
@@ -145,8 +144,8 @@ void Recording::begin(Heap& heap) {
   {
     const std::unique_lock still = heap.backing().holdStill();
     const MutexLock lock(heap.mutex());
-    heap.completion().beginRecording(number_, heap.endedEpoch());
     blocks = incompleteBlocks(heap);
+    heap.completion().beginRecording(number_, heap.endedEpoch());
     for (Block* block : blocks) heap.setAside(*block);
   }
   for (Block* block : blocks) deferFree(engine_, *block, {heap.stream()});
@@ -158,27 +157,23 @@ void Recording::begin(Heap& heap) {
 // Pages go home first: what captures have in common then needs the same windows, which are mapped.
 void Recording::prepare(Stream origin) {
   flushCaches(engine_);
-  for (Heap* heap :
-       engine_.heaps.all()) {  // while it can be asked: a captured stream does not tell
+  for (Heap* heap : engine_.heaps.all()) {
     if (!heap->pool().givesTo(pool_, false)) continue;
+    // While it can be asked: a captured stream does not tell.
     heap->stream() == origin ? engine_.progress.refresh(*heap)
                              : engine_.progress.refreshByEvent(*heap);
   }
-  pool_.setRecording(shared_from_this());
+  engine_.progress.captureBegins();
   try {
+    pool_.setRecording(shared_from_this());
     for (Heap* heap : pool_.heaps()) {
       begin(*heap);
       if (heap->onPages()) atLowWater(engine_, *heap);
     }
   } catch (...) {
-    pool_.forEachHeap([&](Heap& heap) {
-      const MutexLock lock(heap.mutex());
-      (void)heap.completion().endRecording(number_);
-    });
-    pool_.setRecording(nullptr);
+    (void)end();
     throw;
   }
-  engine_.progress.captureBegins();
 }
 
 // If work still uses a mapping that a page has left, only the free blocks are marked complete, not

@@ -53,7 +53,7 @@ class Recording : public std::enable_shared_from_this<Recording> {
   /// The device has begun to record `origin`, and calls the capture `id`. Once.
   void begin(Stream origin, std::uint64_t id) {
     const MutexLock lock(mutex_);
-    streams_.begin(origin, id);
+    streams_.begin(origin, id, number_);
   }
   /// What is allocated on `stream` belongs to this capture too, although the device records it as
   /// part of another: the body of a conditional node.
@@ -97,8 +97,7 @@ class Recording : public std::enable_shared_from_this<Recording> {
   void begin(Heap& heap);
   void end(Heap& heap) noexcept;
   void leavePart(RecordedStreams::Seen& of) CISTERN_REQUIRES(mutex_);
-  Block* takeFree(const Heap& heap, const Request& request, RecordedStreams::Seen& by)
-      CISTERN_REQUIRES(mutex_);
+  Block* takeFree(const Heap& heap, const Request& request) CISTERN_REQUIRES(mutex_);
 
   Engine& engine_;
   Pool& pool_;

@@ -41,12 +41,12 @@ bool RecordedStreams::frontierOf(Stream stream, Nodes& nodes) {
   return known_.ask(stream, present, [](const SharedStreamEnd&) { return false; });
 }
 
-bool RecordedStreams::knowsPast(Seen& of) {
-  if (!of.told) {
+bool RecordedStreams::knowsPast() {
+  if (!told_) {
     Nodes frontier;
-    of.told = frontierOf(of.stream, frontier) && of.part->order.extend(of.past, frontier);
+    told_ = frontierOf(by_->stream, frontier) && by_->part->order.extend(by_->past, frontier);
   }
-  return *of.told;
+  return *told_;
 }
 
 bool RecordedStreams::mark(Stream stream) noexcept {
@@ -77,20 +77,28 @@ void RecordedStreams::noteFree(Seen& of) noexcept {
   }
 }
 
-void RecordedStreams::markForOthers(Seen& of) noexcept {
+// What is not marked yet is marked now, and soon again after that.
+std::size_t RecordedStreams::followed(Seen& of) noexcept try {
+  if (&of == by_) return SIZE_MAX;
+  if (std::exchange(of.asked, request_) == request_) return of.followed;
   of.share = kFreesOfAMark;
+  of.followed = 0;
   if (of.unmarked > 0) (void)mark(of.stream);
+  if (of.marks.empty() || of.part != by_->part || !knowsPast()) return 0;
+  const auto follows = [this](GraphNode node) { return by_->past.nodes.contains(node); };
+  const auto end = std::ranges::partition_point(
+      of.marks, [&](const Mark& mark) { return std::ranges::all_of(mark.nodes, follows); });
+  return of.followed = std::size_t(end - of.marks.begin());
+} catch (const std::bad_alloc&) {
+  return 0;
 }
 
-Epochs RecordedStreams::followed(Heap& heap, const Seen& by) {
-  const Seen* const of = seen(heap.stream());
-  if (of == nullptr || of->part != by.part) return Epochs::none();
+Epochs RecordedStreams::epochsFollowed(Heap& heap, const Seen& of) {
   const std::uint32_t generation = heap.completion().now().generation;
-  const auto first = std::ranges::find(of->marks, generation,
-                                       [](const Mark& mark) { return mark.ended.generation; });
-  const auto end = std::partition_point(first, of->marks.end(),
-                                        [&](const Mark& mark) { return follows(by, mark); });
-  if (end == first) return Epochs::none();
+  const auto end = of.marks.begin() + std::ptrdiff_t(of.followed);
+  const auto first = std::find_if(
+      of.marks.begin(), end, [&](const Mark& mark) { return mark.ended.generation == generation; });
+  if (first == end) return Epochs::none();
   return {first->ended.epoch, std::prev(end)->ended.epoch};
 }
 

@@ -40,8 +40,10 @@ class RecordedStreams {
     bool included = false;  ///< it may be recorded as another part
     Part* part = nullptr;   ///< that it recorded last; null: none yet, or it has left that
     CaptureOrder::Past past{};
-    std::optional<bool> told{};  ///< whether the device told its past, once a request has asked
     std::vector<Mark> marks{};
+    std::uint64_t asked =
+        0;  ///< the last request that would know which of them its stream follows:
+    std::size_t followed = 0;             ///< so many of the first
     std::uint32_t unmarked = 0;           ///< frees since the last
     std::uint32_t share = kFreesOfAMark;  ///< it is time for a mark after so many
   };
@@ -51,13 +53,12 @@ class RecordedStreams {
     std::size_t mark;
   };
 
-  /// `number`: of the first part.
-  RecordedStreams(Device& device, KnownStreams& known, Pool& pool, std::uint32_t number)
-      : device_(device), known_(known), pool_(pool), number_(number) {}
+  RecordedStreams(Device& device, KnownStreams& known, Pool& pool)
+      : device_(device), known_(known), pool_(pool) {}
 
-  /// The device has begun to record `origin`, and calls the capture `id`.
-  void begin(Stream origin, std::uint64_t id) {
-    parts_.push_back({id, number_, CaptureOrder(device_)});
+  /// The device has begun to record `origin`, as the first part.
+  void begin(Stream origin, std::uint64_t id, std::uint32_t number) {
+    parts_.push_back({id, number, CaptureOrder(device_)});
     streams_.push_back({origin, false, &parts_.front()});
   }
   void include(Stream stream) {
@@ -82,7 +83,6 @@ class RecordedStreams {
   /// The stream records no part, or, from now on, the one with that id; it has no mark yet.
   static void endPart(Seen& of) { of = {of.stream, of.included}; }
   void beginPart(Seen& of, std::uint64_t id);
-  std::uint32_t numberOf(const Seen& of) const { return of.part ? of.part->number : number_; }
   /// Whether the block was allocated in one of the parts.
   bool allocated(const Block& block) const {
     return std::ranges::find(parts_, block.epoch, &Part::number) != parts_.end();
@@ -101,34 +101,33 @@ class RecordedStreams {
   bool mark(Stream stream) noexcept;
   /// The stream has freed a block. Several frees share a mark.
   void noteFree(Seen& of) noexcept;
-  /// Another stream asks what this one has freed.
-  void markForOthers(Seen& of) noexcept;
-  /// Whether it is known what the stream's next work would follow. The device is asked once for
-  /// each request, which begins by resetting `told`. Throws std::bad_alloc, as the next two do.
-  bool knowsPast(Seen& of);
-  /// Whether that follows the point.
-  bool follows(Seen& by, const Point& point) {
-    const std::vector<Mark>& marks = point.of->marks;
-    return point.of->part == by.part && point.mark < marks.size() && knowsPast(by) &&
-           follows(by, marks[point.mark]);
+  /// A request of that stream begins: what it follows is asked of the device once for each, when
+  /// there is something to find. Null for a stream that the capture does not know.
+  Seen* beginRequest(Stream stream) {
+    told_.reset();
+    ++request_;
+    return by_ = seen(stream);
   }
-  /// The epochs of the heap's free blocks that the stream may take, apart from those that are
-  /// complete. Pre: knowsPast(by).
-  Epochs followed(Heap& heap, const Seen& by) CISTERN_REQUIRES(heap.mutex());
+  /// How many of the stream's marks the request's stream follows: of its own all that there will
+  /// be. None where the device does not tell, or the host is short of memory.
+  std::size_t followed(Seen& of) noexcept;
+  bool follows(const Point& point) noexcept { return point.mark < followed(*point.of); }
+  /// The epochs of the heap's free blocks that it may take, apart from those that are complete.
+  /// Pre: followed(of) was asked; the heap is the stream's, which is another than the request's.
+  static Epochs epochsFollowed(Heap& heap, const Seen& of) CISTERN_REQUIRES(heap.mutex());
 
  private:
-  static bool follows(const Seen& by, const Mark& mark) {
-    return std::ranges::all_of(mark.nodes,
-                               [&](GraphNode node) { return by.past.nodes.contains(node); });
-  }
+  bool knowsPast();
   bool frontierOf(Stream stream, Nodes& nodes);
 
   Device& device_;
   KnownStreams& known_;
   Pool& pool_;
-  const std::uint32_t number_;
   std::deque<Part> parts_;  ///< the main one first
   std::deque<Seen> streams_;
+  Seen* by_ = nullptr;         ///< the request's
+  std::uint64_t request_ = 0;  ///< its number
+  std::optional<bool> told_;   ///< whether the device told what it follows, once that was asked
 };
 
 }  // namespace cistern

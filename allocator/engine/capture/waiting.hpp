@@ -1,13 +1,14 @@
 // The frees of a capture that wait: blocks that several of its streams have used, or that were
-// allocated in a part which their stream does not record any more. It owns the queues of those that
-// a stream of the capture may have again, and the list of those that nobody has before the capture
-// is over. Guarded by the lock of its recording; it takes heaps' locks one at a time.
+// allocated in a part which their stream does not record any more. It owns those that a stream of
+// the capture may have again, and those that nobody has before the capture is over. Guarded by the
+// lock of its recording; it takes heaps' locks one at a time.
 //
 //   a block waits for a mark of every stream that has used it
 //   a stream that may not have the first of a queue may have none of those behind
 #pragma once
 
 #include <deque>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -38,28 +39,25 @@ class WaitingFrees {
   /// All that waits; then nothing does.
   Left takeAll() noexcept;
 
-  // The device is asked only if there is something to find. Both throw std::bad_alloc.
-  /// Blocks of this heap that its stream may have are its free memory again. True if any were.
-  bool putBack(Heap& heap, Seen& by, std::uint64_t tick);
   /// The best block that the request's stream may have; null for none.
-  Block* take(const Request& request, Seen& by);
+  Block* take(const Request& request) noexcept;
+  /// Blocks of its heap that it may have are free memory there again. True if any were.
+  bool putBack(Heap& heap, Seen& by, std::uint64_t tick) noexcept;
 
  private:
   struct Waiting {
     Block* block;
     std::vector<RecordedStreams::Point> points;  ///< one for each user
   };
-  struct Queue {
-    Heap* home;
-    StreamUses users;
-    std::deque<Waiting> blocks;
-  };
-
-  Queue& queueOf(const Block& block, const StreamUses& users);
-  bool mayHave(Seen& by, const Queue& queue, const Waiting& waiting);
+  bool mayHave(const Waiting& waiting) const noexcept {
+    return std::ranges::all_of(waiting.points, [&](const RecordedStreams::Point& point) {
+      return streams_.follows(point);
+    });
+  }
 
   RecordedStreams& streams_;
-  std::deque<Queue> queues_;
+  /// By the number of their heap, and who has used them.
+  std::map<std::pair<std::size_t, std::vector<Stream>>, std::deque<Waiting>> queues_;
   Left left_;
 };
 

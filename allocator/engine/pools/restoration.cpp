@@ -62,16 +62,13 @@ class Restoration {
   void order(const Order& need);
   // Pre: the locks of all the pool's heaps are held, and the backing's if they are on pages.
   void look();
-  void compare();
   bool holds(const Heap* heap) const;
   void checkPlace(const LiveBlock& wanted);
-  void checkPages(const LiveBlock& wanted, HeapSegment& place);
   void checkMemory(const LiveBlock& wanted, Heap& heap, const Segment& segment, Address from,
                    Address to, const std::vector<Stream>& users);
   void require(const LiveBlock& wanted, Heap& heap, const Block& memory, Stream later);
   void prepare();
   void carryOut() noexcept;
-  void letGo(Block& block) noexcept;
   void make(const LiveBlock& block) noexcept;
 
   Engine& engine_;
@@ -148,11 +145,6 @@ void Restoration::look() {
   making_.clear();
   needs_.clear();
   comeback_ = {};
-  compare();
-  for (const LiveBlock* wanted : making_) checkPlace(*wanted);
-}
-
-void Restoration::compare() {
   for (Heap* heap : heaps_) {
     heap->mutex().assertHeld();
     if (&heap->pool() != &pool_) continue;  // it has left since the heaps were listed
@@ -162,12 +154,10 @@ void Restoration::compare() {
   }
   for (const LiveBlock& wanted : wanted_) {
     const auto there = leaving_.find(wanted.address);
-    if (there != leaving_.end() && liveOf(*there->second) == wanted) {
-      leaving_.erase(there);
-    } else {
-      making_.push_back(&wanted);
-    }
+    const bool stays = there != leaving_.end() && liveOf(*there->second) == wanted;
+    stays ? void(leaving_.erase(there)) : making_.push_back(&wanted);
   }
+  for (const LiveBlock* wanted : making_) checkPlace(*wanted);
 }
 
 bool Restoration::holds(const Heap* heap) const {
@@ -182,20 +172,16 @@ void Restoration::checkPlace(const LiveBlock& wanted) {
   const Address from = segment->placeOf(wanted.address), to = from + wanted.bytes;
   if (to > segment->end()) refuse(wanted, kGone);
   checkMemory(wanted, *heap, *segment, from, to, {wanted.stream});
-  if (heap->onPages()) checkPages(wanted, *segment);
-}
-
-void Restoration::checkPages(const LiveBlock& wanted, HeapSegment& place) {
-  const auto& range = static_cast<const pages::PageRange&>(place);
-  const Address from = range.placeOf(wanted.address);
+  if (!heap->onPages()) return;
   std::vector<pages::Mapping*> away;
-  if (!comeback_.want(range, from, from + wanted.bytes, away)) refuse(wanted, kGone);
+  if (!comeback_.want(static_cast<pages::PageRange&>(*segment), from, to, away))
+    refuse(wanted, kGone);
   for (const pages::Mapping* mapping : away) {
     const pages::Mapping& now = *mapping->page->current;
     Heap& source = *now.range->home;
     if (!holds(&source)) refuse(wanted, kGone);
     checkMemory(wanted, source, *now.range, now.place(), now.placeEnd(),
-                {wanted.stream, range.home->stream()});
+                {wanted.stream, heap->stream()});
   }
 }
 
@@ -220,10 +206,11 @@ void Restoration::require(const LiveBlock& wanted, Heap& heap, const Block& memo
   const Completion& known = heap.completion();
   const EpochMark used{memory.epoch, known.now().generation};
   if (memory.isFree() && known.complete(used)) return;
-  const auto it = ordered_.find({&heap, later});
-  const EpochMark until = it != ordered_.end() ? it->second : EpochMark{};
-  const bool covers = used.generation == until.generation && used.epoch <= until.epoch;
-  if (it != ordered_.end() && (!memory.isFree() || covers)) return;
+  if (const auto it = ordered_.find({&heap, later}); it != ordered_.end()) {
+    const EpochMark until = it->second;
+    const bool before = used.generation == until.generation && used.epoch <= until.epoch;
+    if (!memory.isFree() || before) return;
+  }
   needs_.try_emplace({&heap, later}, &wanted);
 }
 
@@ -243,23 +230,23 @@ void Restoration::prepare() {
   }
 }
 
+// What other streams use is freed as ever, once the locks are given up.
 void Restoration::carryOut() noexcept {
-  for (const auto& [address, leaving] : leaving_) letGo(*leaving);
+  for (const auto& [address, leaving] : leaving_) {
+    Heap& heap = heapOf(*leaving);
+    heap.mutex().assertHeld();
+    if (isUsedElsewhere(*leaving)) {
+      used_elsewhere_.push_back(address);
+    } else {
+      heap.frees().note(address, leaving->granules, nullptr, threadNumber());
+      heap.release(*leaving, engine_.now());
+    }
+  }
   if (pool_.onPages()) {
     engine_.pages.mutex().assertHeld();
     engine_.pages.bring(comeback_);
   }
   for (const LiveBlock* made : making_) make(*made);
-}
-
-// What other streams use is freed as ever, once the locks are given up.
-void Restoration::letGo(Block& block) noexcept {
-  const Address address = deviceAddress(block);
-  if (isUsedElsewhere(block)) return used_elsewhere_.push_back(address);
-  Heap& heap = heapOf(block);
-  heap.mutex().assertHeld();
-  heap.frees().note(address, block.granules, nullptr, threadNumber());
-  heap.release(block, engine_.now());
 }
 
 void Restoration::make(const LiveBlock& block) noexcept {

@@ -1,7 +1,10 @@
 // Segments that come from the device and go back to it.
 #include "allocator/engine/backing/segment_backing.hpp"
 
+#include <new>
+
 #include "tests/engine/backing/segments_support.hpp"
+#include "tests/support/host_memory/host_memory.hpp"
 
 namespace cistern::test {
 
@@ -76,16 +79,57 @@ TEST_CASE("idle segments go back, as many as are wanted, and are not found any m
   Parts::release(*blocks[3]);
 }
 
-TEST_CASE("a segment that a graph reaches stays until it is let go", "[engine][part]") {
+TEST_CASE("a segment is pinned until the last of its holders lets go, and once for each",
+          "[engine][part]") {
   SegmentsRig rig;
-  Block& block = rig.grown(20 * kMiB);
-  Pins pins;
-  rig.segments.pin(block, 1, pins);
-  Parts::release(block);
+  Block &block = rig.grown(5 * kMiB),
+        &beside = *Parts::tryAllocate(rig.heap, rig.request(kMiB * 2));
+  Block& other = rig.grown(20 * kMiB);
+  REQUIRE(&segmentOf(beside) == &segmentOf(block));
+  Pins first, second;
+  for (const Block* one : {&block, &beside, &other}) rig.segments.pin(*one, 1, first);
+  rig.segments.pin(beside, 2, second);
+  CHECK(first.segments == std::vector<HeapSegment*>{&segmentOf(block), &segmentOf(other)});
+  for (Block* one : {&block, &beside, &other}) Parts::release(*one);
   CHECK(rig.segments.release({&rig.heap}, UINT64_MAX) == 0);
-  rig.segments.unpin(pins);
+  rig.segments.unpin(first);
+  CHECK(first.segments.empty());
+  CHECK(rig.segments.release({&rig.heap}, UINT64_MAX) == 20 * kMiB);
+  rig.segments.unpin(second);
   CHECK(rig.segments.release({&rig.heap}, UINT64_MAX) == 20 * kMiB);
 }
+
+#if defined(CISTERN_COUNTS_HOST_MEMORY)
+
+TEST_CASE("a segment that there is no host memory to pin is not pinned, and others' pins hold",
+          "[engine][part]") {
+  for (int allowed = 0; allowed < 4; ++allowed) {
+    SegmentsRig rig;
+    Block &block = rig.grown(20 * kMiB), &held = rig.grown(20 * kMiB);
+    Pins pins, others;
+    rig.segments.pin(held, 1, others);
+    try {
+      int left = allowed;
+      const AtHostAllocations few([&] {
+        if (left-- == 0) throw std::bad_alloc();
+      });
+      rig.segments.pin(block, 2, pins);
+      rig.segments.pin(held, 2, pins);
+    } catch (const std::bad_alloc&) {
+    }
+    for (const Block* one : {&block, &held}) {
+      const bool own = std::ranges::count(pins.segments, &segmentOf(*one)) == 1;
+      CHECK(rig.segments.pinned(*one) == (own || one == &held));
+    }
+    rig.segments.unpin(pins);
+    CHECK_FALSE(rig.segments.pinned(block));
+    CHECK(rig.segments.pinned(held));
+    rig.segments.unpin(others);
+    for (Block* one : {&block, &held}) Parts::release(*one);
+  }
+}
+
+#endif
 
 TEST_CASE("a segment that the device will not take back is as good as before", "[engine][part]") {
   SegmentsRig rig;
