@@ -50,6 +50,7 @@ struct Ground {
   bool clearing_up = false;  ///< what is done now is not done for a verb on some stream
   std::vector<PhysicalPage*> parked;
   std::uint64_t scans = 0;    ///< so many were made
+  std::uint64_t misses = 0;   ///< so many were served, or not
   std::uint64_t windows = 0;  ///< so many were looked at
 
   /// Whether free pages may move at all.

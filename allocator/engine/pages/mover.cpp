@@ -21,6 +21,7 @@ class Mover {
         heap_(heap),
         request_(request),
         from_(from),
+        number_(++ground.misses),
         reserved_(ground, heap, request.kind),
         sources_(ground, heap, request, from, reserved_),
         began_ns_(ground.core.device.hostNanoseconds()) {}
@@ -29,6 +30,7 @@ class Mover {
 
  private:
   Block* attempt(bool fresh_only, bool waits);
+  std::optional<Window> findWindow(bool fresh_only) CISTERN_REQUIRES(heap_.mutex());
   void noteCost();
   void putUnusedAside() noexcept;
 
@@ -36,6 +38,7 @@ class Mover {
   Heap& heap_;
   const Request& request_;
   const PagesFrom from_;
+  const std::uint64_t number_;  ///< of the miss
   Reservation reserved_;
   Sources sources_;
   bool brought_ = false;  ///< some pages were aside until this miss
@@ -56,17 +59,26 @@ Block* Mover::serve() {
   return fresh ? attempt(true, false) : nullptr;
 }
 
-// Who looks for pages in this heap has those back that lie aside.
+std::optional<Window> Mover::findWindow(bool fresh_only) {
+  const FreePageScan scan(heap_, ground_.scans, Whither::kWithinPool);
+  return bestWindow(heap_, request_, scan, ground_.windows, fresh_only);
+}
+
+// What lies aside comes before anything that takes a call.
 Block* Mover::attempt(bool fresh_only, bool waits) {
   bool late = false;
   {
     const MutexLock lock(heap_.mutex());
     if (Block* block = heap_.allocate(request_)) return block;  // another thread has made room
-    const FreePageScan scan(heap_, ground_.scans, Whither::kWithinPool);
-    const auto window = bestWindow(heap_, request_, scan, ground_.windows, fresh_only);
+    auto window = findWindow(fresh_only);
+    if ((!window || window->units_to_map > 0) && heap_.pageNotes().aside() > 0) {
+      bringBack(ground_, heap_, number_);
+      brought_ = true;
+      if (Block* block = heap_.allocate(request_)) return block;
+      window = findWindow(fresh_only);
+    }
     if (!window) return nullptr;
     late = heap_.pool().isDefault() && heap_.lowWater().wasReached();
-    brought_ |= window->units_to_map > 0 && heap_.pageNotes().aside() > 0;
     reserved_.take(*window);
   }
   try {
@@ -105,7 +117,7 @@ void Mover::putUnusedAside() noexcept {
   if (without(Mechanism::kParkingAgain)) return;
   const MutexLock lock(heap_.mutex());
   try {
-    putAside(ground_, heap_);
+    putAside(ground_, heap_, number_);
   } catch (const std::bad_alloc&) {
   }
 }

@@ -60,6 +60,7 @@ struct PhysicalPage {
   bool parked = false;           ///< aside: see parking.hpp
   bool spare = false;            ///< nobody's: see MappingTable::setSpare
   std::uint64_t considered = 0;  ///< the last window it was counted in: see window.cpp
+  std::uint64_t brought_for = 0;  ///< the last miss that had it brought back from aside
   std::weak_ptr<const SharedPage> exported{};  ///< to other processes, while any holds it
 
   /// Where it goes at low water. Pre: it is mapped.

@@ -48,13 +48,14 @@ void sendHome(Ground& ground, Heap& heap) {
   putAside(ground, heap);
 }
 
-void putAside(Ground& ground, Heap& heap) {
+void putAside(Ground& ground, Heap& heap, std::uint64_t brought_for) {
   if (!parks(ground, heap)) return;
   const FreePageScan scan(heap, ground.scans, Whither::kWithinPool);
   std::vector<Mapping*> late;
   for (Mapping* mapping : scan.freeMappings()) {
     const PhysicalPage& page = *mapping->page;
-    if (page.late && page.mayLeave() && mapping->isHome()) late.push_back(mapping);
+    const bool meant = brought_for == 0 || page.brought_for == brought_for;
+    if (meant && page.late && page.mayLeave() && mapping->isHome()) late.push_back(mapping);
   }
   ground.parked.reserve(ground.parked.size() + late.size());
   takeOut(heap, late);
@@ -67,11 +68,13 @@ void putAside(Ground& ground, Heap& heap) {
   }
 }
 
-void bringBack(Ground& ground, Heap& heap) {
+void bringBack(Ground& ground, Heap& heap, std::uint64_t miss) {
   if (heap.pageNotes().aside() == 0) return;
   std::vector<Mapping*> homes;
-  for (const PhysicalPage* page : ground.parked) {
-    if (page->counted_by == &heap) homes.push_back(&page->home());
+  for (PhysicalPage* page : ground.parked) {
+    if (page->counted_by != &heap) continue;
+    page->brought_for = miss;
+    homes.push_back(&page->home());
   }
   revive(ground, heap, homes);
 }
