@@ -45,7 +45,6 @@ enum class Mechanism : unsigned {
   kStacksFirst,
   kLastBack,
   kExpectRelease,
-  kPrefetchPages,
 };
 
 #if defined(CISTERN_ABLATION_BUILD)

@@ -1,7 +1,6 @@
 #include "allocator/engine/pages/mover.hpp"
 
 #include <algorithm>
-#include <new>
 
 #include "allocator/engine/capture/recording.hpp"
 #include "allocator/engine/engine.hpp"
@@ -30,7 +29,6 @@ class Mover {
  private:
   Block* attempt(bool fresh_only, bool waits);
   void noteCost();
-  void putUnusedAside() noexcept;
 
   Ground& ground_;
   Heap& heap_;
@@ -73,7 +71,10 @@ Block* Mover::attempt(bool fresh_only, bool waits) {
     if (sources_.fillGaps(waits, late) && reserved_.map()) {
       noteCost();
       Block* const block = reserved_.commit(request_);
-      if (brought_) putUnusedAside();
+      if (brought_ && !without(Mechanism::kParkingAgain)) {
+        const MutexLock lock(heap_.mutex());
+        putAside(ground_, heap_);  // what it had no use for
+      }
       return block;
     }
   } catch (...) {
@@ -98,16 +99,6 @@ void Mover::noteCost() {
   const double grown = double(std::max(backed + more, most) - most);
   const double plain = grown / kPlainBytes * (ground_.create_cost.mean() + ground_.map_cost.mean());
   ground_.cost.note(double(now - began_ns_), without(Mechanism::kPlainCredit) ? 0 : plain, now);
-}
-
-// What the miss had no use for. Where the host is short of memory it stays.
-void Mover::putUnusedAside() noexcept {
-  if (without(Mechanism::kParkingAgain)) return;
-  const MutexLock lock(heap_.mutex());
-  try {
-    putAside(ground_, heap_);
-  } catch (const std::bad_alloc&) {
-  }
 }
 
 }  // namespace

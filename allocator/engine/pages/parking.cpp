@@ -1,5 +1,6 @@
 #include "allocator/engine/pages/parking.hpp"
 
+#include <new>
 #include <utility>
 
 #include "allocator/engine/engine.hpp"
@@ -9,7 +10,7 @@ namespace cistern::pages {
 namespace {
 
 /// At most this part of a heap's memory is put aside at a low water.
-constexpr std::uint64_t kPartAside = 16;
+constexpr std::uint64_t kPartAside = 24;
 
 bool parks(const Ground& ground, Heap& heap) CISTERN_REQUIRES(heap.mutex()) {
   return !without(Mechanism::kParking) && ground.recycles() && heap.pool().isDefault() &&
@@ -48,7 +49,7 @@ void sendHome(Ground& ground, Heap& heap) {
   putAside(ground, heap);
 }
 
-void putAside(Ground& ground, Heap& heap) {
+void putAside(Ground& ground, Heap& heap) noexcept try {
   if (!parks(ground, heap)) return;
   const FreePageScan scan(heap, ground.scans, Whither::kWithinPool);
   std::vector<Mapping*> late;
@@ -65,6 +66,7 @@ void putAside(Ground& ground, Heap& heap) {
     ground.parked.push_back(mapping->page);
     ground.counters.parked_bytes += mapping->bytes();
   }
+} catch (const std::bad_alloc&) {
 }
 
 void bringBack(Ground& ground, Heap& heap) {

@@ -21,8 +21,10 @@ struct Window {
 
   /// Fewer calls first, then the lowest address.
   bool betterThan(const Window& other) const {
-    return units_to_map != other.units_to_map ? units_to_map < other.units_to_map
-                                              : from < other.from;
+    if (units_to_map != other.units_to_map) return units_to_map < other.units_to_map;
+    if (revivals != other.revivals && !without(Mechanism::kFewestRevivals))
+      return revivals < other.revivals;
+    return from < other.from;
   }
 };
 
