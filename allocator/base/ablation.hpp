@@ -44,7 +44,6 @@ enum class Mechanism : unsigned {
   kStacksFirst,
   kLastBack,
   kExpectRelease,
-  kPrefetchPages,
 };
 
 #if defined(CISTERN_ABLATION_BUILD)

@@ -31,8 +31,8 @@ class LowWater {
   bool takePassed(std::uint64_t busy) {
     return std::exchange(passed_, false) && pages_moved_ && busy <= mark_;
   }
-  /// Pages have come to other places than where they were mapped first (pages/homing.cpp), which is
-  /// what there is to do about.
+  /// Pages have come to other places than where they were mapped first (pages/parking.cpp), which
+  /// is what there is to do about.
   void notePagesMoved() { pages_moved_ = true; }
   bool pagesMoved() const { return pages_moved_; }
   /// `busy` bytes are in use at a moment that matters, with more than at the low before it: what

@@ -1,7 +1,6 @@
 #include "allocator/engine/pages/mover.hpp"
 
 #include <algorithm>
-#include <new>
 
 #include "allocator/engine/capture/recording.hpp"
 #include "allocator/engine/engine.hpp"
@@ -21,7 +20,6 @@ class Mover {
         heap_(heap),
         request_(request),
         from_(from),
-        number_(++ground.misses),
         reserved_(ground, heap, request.kind),
         sources_(ground, heap, request, from, reserved_),
         began_ns_(ground.core.device.hostNanoseconds()) {}
@@ -30,15 +28,12 @@ class Mover {
 
  private:
   Block* attempt(bool fresh_only, bool waits);
-  std::optional<Window> findWindow(bool fresh_only) CISTERN_REQUIRES(heap_.mutex());
   void noteCost();
-  void putUnusedAside() noexcept;
 
   Ground& ground_;
   Heap& heap_;
   const Request& request_;
   const PagesFrom from_;
-  const std::uint64_t number_;  ///< of the miss
   Reservation reserved_;
   Sources sources_;
   bool brought_ = false;  ///< some pages were aside until this miss
@@ -59,33 +54,27 @@ Block* Mover::serve() {
   return fresh ? attempt(true, false) : nullptr;
 }
 
-std::optional<Window> Mover::findWindow(bool fresh_only) {
-  const FreePageScan scan(heap_, ground_.scans, Whither::kWithinPool);
-  return bestWindow(heap_, request_, scan, ground_.windows, fresh_only);
-}
-
-// What lies aside comes before anything that takes a call.
+// Who looks for pages in this heap has those back that lie aside.
 Block* Mover::attempt(bool fresh_only, bool waits) {
   bool late = false;
   {
     const MutexLock lock(heap_.mutex());
     if (Block* block = heap_.allocate(request_)) return block;  // another thread has made room
-    auto window = findWindow(fresh_only);
-    if ((!window || window->units_to_map > 0) && heap_.pageNotes().aside() > 0) {
-      bringBack(ground_, heap_, number_);
-      brought_ = true;
-      if (Block* block = heap_.allocate(request_)) return block;
-      window = findWindow(fresh_only);
-    }
+    const FreePageScan scan(heap_, ground_.scans, Whither::kWithinPool);
+    const auto window = bestWindow(heap_, request_, scan, ground_.windows, fresh_only);
     if (!window) return nullptr;
     late = heap_.pool().isDefault() && heap_.lowWater().wasReached();
+    brought_ |= window->units_to_map > 0 && heap_.pageNotes().aside() > 0;
     reserved_.take(*window);
   }
   try {
     if (sources_.fillGaps(waits, late) && reserved_.map()) {
       noteCost();
       Block* const block = reserved_.commit(request_);
-      if (brought_) putUnusedAside();
+      if (brought_ && !without(Mechanism::kParkingAgain)) {
+        const MutexLock lock(heap_.mutex());
+        putAside(ground_, heap_);  // what it had no use for
+      }
       return block;
     }
   } catch (...) {
@@ -110,16 +99,6 @@ void Mover::noteCost() {
   const double grown = double(std::max(backed + more, most) - most);
   const double plain = grown / kPlainBytes * (ground_.create_cost.mean() + ground_.map_cost.mean());
   ground_.cost.note(double(now - began_ns_), without(Mechanism::kPlainCredit) ? 0 : plain, now);
-}
-
-// What the miss had no use for. Where the host is short of memory it stays.
-void Mover::putUnusedAside() noexcept {
-  if (without(Mechanism::kParkingAgain)) return;
-  const MutexLock lock(heap_.mutex());
-  try {
-    putAside(ground_, heap_, number_);
-  } catch (const std::bad_alloc&) {
-  }
 }
 
 }  // namespace

@@ -30,10 +30,9 @@ Block* PageBacking::serve(Heap& heap, const Request& request, PagesFrom from) {
   const MutexLock lock(mutex_);
   const bool recorded = request.recording != nullptr, thread = core_.options.background_thread;
   const std::size_t stale = ground_.table.staleMappings().size(), most = later_.mostStale();
-  // Soon there will be old mappings to remove: what this stream has done with them is marked while it
-  // is known to be alive.
-  constexpr std::size_t kPartLeft = 8;
-  if (stale > most - most / kPartLeft) ground_.refresh(heap);
+  // Soon there will be old mappings to remove: what this stream has done with them is marked while
+  // it is known to be alive.
+  if (stale > most - most / 8 && !without(Mechanism::kEarlyRefresh)) ground_.refresh(heap);
   // A thread that finds no time for it is helped before what it left makes each window dear.
   const bool behind = !without(Mechanism::kHelpBehind) && stale > 2 * most;
   if ((!thread || behind) && !recorded) (void)later_.clearUp(true);

@@ -1,5 +1,6 @@
 #include "allocator/engine/pages/parking.hpp"
 
+#include <new>
 #include <utility>
 
 #include "allocator/engine/engine.hpp"
@@ -9,7 +10,7 @@ namespace cistern::pages {
 namespace {
 
 /// At most this part of a heap's memory is put aside at a low water.
-constexpr std::uint64_t kPartAside = 16;
+constexpr std::uint64_t kPartAside = 24;
 
 bool parks(const Ground& ground, Heap& heap) CISTERN_REQUIRES(heap.mutex()) {
   return !without(Mechanism::kParking) && ground.recycles() && heap.pool().isDefault() &&
@@ -48,14 +49,13 @@ void sendHome(Ground& ground, Heap& heap) {
   putAside(ground, heap);
 }
 
-void putAside(Ground& ground, Heap& heap, std::uint64_t brought_for) {
+void putAside(Ground& ground, Heap& heap) noexcept try {
   if (!parks(ground, heap)) return;
   const FreePageScan scan(heap, ground.scans, Whither::kWithinPool);
   std::vector<Mapping*> late;
   for (Mapping* mapping : scan.freeMappings()) {
     const PhysicalPage& page = *mapping->page;
-    const bool meant = brought_for == 0 || page.brought_for == brought_for;
-    if (meant && page.late && page.mayLeave() && mapping->isHome()) late.push_back(mapping);
+    if (page.late && page.mayLeave() && mapping->isHome()) late.push_back(mapping);
   }
   ground.parked.reserve(ground.parked.size() + late.size());
   takeOut(heap, late);
@@ -66,15 +66,14 @@ void putAside(Ground& ground, Heap& heap, std::uint64_t brought_for) {
     ground.parked.push_back(mapping->page);
     ground.counters.parked_bytes += mapping->bytes();
   }
+} catch (const std::bad_alloc&) {
 }
 
-void bringBack(Ground& ground, Heap& heap, std::uint64_t miss) {
+void bringBack(Ground& ground, Heap& heap) {
   if (heap.pageNotes().aside() == 0) return;
   std::vector<Mapping*> homes;
-  for (PhysicalPage* page : ground.parked) {
-    if (page->counted_by != &heap) continue;
-    page->brought_for = miss;
-    homes.push_back(&page->home());
+  for (const PhysicalPage* page : ground.parked) {
+    if (page->counted_by == &heap) homes.push_back(&page->home());
   }
   revive(ground, heap, homes);
 }

@@ -23,17 +23,27 @@ void prepareMoves(Heap& heap, std::size_t pages) {
   for (SizeKind kind : kSizeKinds) prepareMoves(heap, kind, pages);
 }
 
+// Of a range the highest first, so that what is below stays the same block.
 void takeOut(Heap& heap, std::vector<Mapping*>& mappings) {
-  std::ranges::sort(mappings, HighestFirst{});
+  std::ranges::sort(mappings, [](const Mapping* a, const Mapping* b) {
+    return a->range != b->range ? a->range->base < b->range->base : a->unit > b->unit;
+  });
   prepareMoves(heap, mappings.size());
-  for (Mapping* mapping : mappings)
+  for (const Mapping* mapping : mappings)
     heap.punch(mapping->range->kind, *mapping->found.in, mapping->place(), mapping->placeEnd());
 }
 
+void reserve(Heap& heap, std::vector<Mapping*>& mappings) {
+  takeOut(heap, mappings);
+  for (const Mapping* mapping : mappings) heap.layout(mapping->range->kind).reserveFill();
+}
+
+// Epochs may have been renumbered since.
 Block* putIn(Heap& heap, const Mapping& mapping, EpochMark last_use) noexcept {
   const PageRange& range = *mapping.range;
+  const Completion& known = heap.completion();
   return heap.fill(range.kind, holeAt(heap, range, mapping.place()), mapping.place(),
-                   mapping.placeEnd(), epochOf(heap, last_use));
+                   mapping.placeEnd(), std::min(known.stampOf(last_use), known.now().epoch));
 }
 
 Block* arrive(Ground& ground, Heap& heap, Mapping& at, EpochMark last_use) noexcept {
@@ -59,10 +69,6 @@ Block* revive(Ground& ground, Heap& heap, const std::vector<Mapping*>& at) {
   for (Mapping* mapping : at) last = arrive(ground, heap, *mapping, mapping->last_use);
   ground.counters.revived += at.size();
   return last;
-}
-
-std::uint32_t epochOf(Heap& heap, EpochMark mark) {
-  return std::min(heap.completion().stampOf(mark), heap.completion().now().epoch);
 }
 
 }  // namespace cistern::pages

@@ -8,14 +8,6 @@
 
 namespace cistern::pages {
 
-/// The order in which pages leave free memory: of a range the highest first, so that what is below
-/// stays the same block.
-struct HighestFirst {
-  bool operator()(const Mapping* a, const Mapping* b) const {
-    return a->range != b->range ? a->range->base < b->range->base : a->unit > b->unit;
-  }
-};
-
 /// The hole that covers a place of a range. Pre: there is one.
 Block& holeAt(Heap& heap, const PageRange& range, Address place) CISTERN_REQUIRES(heap.mutex());
 
@@ -27,6 +19,8 @@ void prepareMoves(Heap& heap, std::size_t pages) CISTERN_REQUIRES(heap.mutex());
 /// The pages leave free memory. Sorts the mappings. Pre: a scan of now has found them. Throws
 /// std::bad_alloc, changing nothing.
 void takeOut(Heap& heap, std::vector<Mapping*>& mappings) CISTERN_REQUIRES(heap.mutex());
+/// The same, and what each needs to come back is kept until Layout::endReserve.
+void reserve(Heap& heap, std::vector<Mapping*>& mappings) CISTERN_REQUIRES(heap.mutex());
 
 /// The page is free memory where the mapping is, last used at that mark of the heap's: of the block
 /// returned. Pre: prepared for.
@@ -41,7 +35,4 @@ Block* arrive(Ground& ground, Heap& heap, Mapping& at, EpochMark last_use) noexc
 /// now has found those that lie free. Throws std::bad_alloc, changing nothing.
 Block* revive(Ground& ground, Heap& heap, const std::vector<Mapping*>& at)
     CISTERN_REQUIRES(heap.mutex());
-/// What memory of that mark is stamped with now: epochs may have been renumbered since.
-std::uint32_t epochOf(Heap& heap, EpochMark mark) CISTERN_REQUIRES(heap.mutex());
-
 }  // namespace cistern::pages

@@ -41,8 +41,7 @@ std::vector<Mapping*> detach(Ground& ground, Heap& heap, const ReleaseRule& rule
   std::size_t count = 0;
   for (; count < mappings.size() && bytes < rule.bytes; ++count) bytes += mappings[count]->bytes();
   mappings.resize(count);
-  takeOut(heap, mappings);
-  for (const Mapping* mapping : mappings) heap.layout(mapping->range->kind).reserveFill();
+  reserve(heap, mappings);
   return mappings;
 }
 
@@ -132,20 +131,15 @@ Background::Next UnmapLater::clearUp(bool all) noexcept {
   constexpr std::size_t kAtATime = 8;
   if (!isDue()) return Background::Next::kNothing;
   const BackgroundAccount account;
-  Background::Next next = Background::Next::kLater;
+  bool any = false;
   ground_.clearing_up = true;
   try {
-    next = tryToClearUp(all ? SIZE_MAX : kAtATime);
-  } catch (const std::bad_alloc&) {  // the host is short of memory
+    std::erase_if(drains_, [&](const Drain& drain) { return isDrained(drain, any); });
+    any |= unmapStale(ground_, mostStale(), all ? SIZE_MAX : kAtATime) > 0;
+  } catch (const std::bad_alloc&) {
+    any = false;  // the host is short of memory
   }
   ground_.clearing_up = false;
-  return next;
-}
-
-Background::Next UnmapLater::tryToClearUp(std::size_t most) {
-  bool any = false;
-  std::erase_if(drains_, [&](const Drain& drain) { return isDrained(drain, any); });
-  any |= unmapStale(ground_, mostStale(), most) > 0;
   if (!isDue()) return Background::Next::kNothing;
   return any ? Background::Next::kMore : Background::Next::kLater;
 }

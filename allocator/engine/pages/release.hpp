@@ -57,7 +57,6 @@ class UnmapLater {
     Heap* heap;
     EpochMark until;
   };
-  Background::Next tryToClearUp(std::size_t most);
   bool isDrained(const Drain& drain, bool& any);
 
   Ground& ground_;

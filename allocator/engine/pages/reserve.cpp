@@ -76,15 +76,13 @@ void Reservation::noteRoomBeyond() {
 }
 
 // What is complete elsewhere is so for this heap's stream.
-void Reservation::detach(Heap& source, std::vector<Step>& taken) {
+void Reservation::detach(Heap& source, const std::vector<Step>& taken) {
   source.mutex().assertHeld();
-  std::ranges::sort(taken, HighestFirst{}, &Step::from);
+  std::vector<Mapping*> from;
+  for (const Step& step : taken) from.push_back(step.from);
+  reserve(source, from);
   for (const Step& step : taken) {
-    const Mapping& mapping = *step.from;
-    const SizeKind kind = mapping.range->kind;
-    if (&source == &heap_) noteUse(mapping.last_use.epoch);
-    source.punch(kind, *mapping.found.in, mapping.place(), mapping.placeEnd());
-    source.layout(kind).reserveFill();
+    if (&source == &heap_) noteUse(step.from->last_use.epoch);
     steps.push_back(step);
   }
 }
@@ -165,28 +163,12 @@ void Reservation::commitStep(const Step& step) noexcept {
 
 // ---- Undo ---------------------------------------------------------------------------------------
 
-void Reservation::undo() noexcept {
-  unmap();
-  putBack();
-}
-
 // A mapping that will not go stays as a stale one, which harms nobody.
-void Reservation::unmap() noexcept {
+void Reservation::undo() noexcept {
   for (const Step& step : steps) {
     if (step.to) (void)ground_.remove(*step.to);
     if (step.from == nullptr) abandon(*step.page);
   }
-}
-
-void Reservation::abandon(PhysicalPage& page) noexcept {
-  ground_.table.setSpare(page, true);
-  if (page.mappings.empty() && ground_.release(page)) return;
-  if (page.counted_by != nullptr) return;
-  const MutexLock lock(heap_.mutex());
-  ground_.count(page, &heap_, kind_);
-}
-
-void Reservation::putBack() noexcept {
   for (const Step& step : steps) {
     Heap* const source = step.source();
     if (source == nullptr) continue;
@@ -201,6 +183,14 @@ void Reservation::putBack() noexcept {
     heap_.fill(kind_, holeAt(heap_, *window.range, piece.from), piece.from, piece.to,
                std::min(piece.epoch, heap_.completion().now().epoch));
   }
+}
+
+void Reservation::abandon(PhysicalPage& page) noexcept {
+  ground_.table.setSpare(page, true);
+  if (page.mappings.empty() && ground_.release(page)) return;
+  if (page.counted_by != nullptr) return;
+  const MutexLock lock(heap_.mutex());
+  ground_.count(page, &heap_, kind_);
 }
 
 }  // namespace cistern::pages

@@ -47,8 +47,8 @@ class Reservation {
   /// changing nothing else.
   void take(const Window& window);
   /// Takes the pages of further steps out of the source's free memory. Pre: a scan of now has found
-  /// their mappings, the source's lock is held, and the moves are prepared for.
-  void detach(Heap& source, std::vector<Step>& steps);
+  /// their mappings, and the source's lock is held. Throws std::bad_alloc, changing nothing.
+  void detach(Heap& source, const std::vector<Step>& steps);
   /// Some of the memory may be in use on the heap's stream until that epoch.
   void noteUse(std::uint32_t epoch) { last_use_ = std::max(last_use_, epoch); }
   /// Maps each page at its place. False when the device refuses; then some are
@@ -79,9 +79,7 @@ class Reservation {
   bool mapOne(Step& step);
   bool allowAccess(std::size_t first, std::size_t last);
   void commitStep(const Step& step) noexcept;
-  void unmap() noexcept;
   void abandon(PhysicalPage& page) noexcept;
-  void putBack() noexcept;
 
   Ground& ground_;
   Heap& heap_;

@@ -7,7 +7,6 @@
 #include "allocator/engine/engine.hpp"
 #include "allocator/engine/pages/page_size.hpp"
 #include "allocator/engine/pages/parking.hpp"
-#include "allocator/engine/pages/placing.hpp"
 #include "allocator/engine/pages/release.hpp"
 
 namespace cistern::pages {
@@ -223,7 +222,6 @@ void Sources::takeFrom(Heap& source, Which which, std::size_t most) {
     }
   }
   page_too_large_ |= taken.size() < most && reserved_.gapUnits() > 0 && !donors.empty();
-  prepareMoves(source, taken.size());
   reserved_.detach(source, taken);
 }
 

@@ -22,7 +22,9 @@ struct Window {
   /// Fewer calls first, then the lowest address.
   bool betterThan(const Window& other) const {
     if (units_to_map != other.units_to_map) return units_to_map < other.units_to_map;
-    return revivals != other.revivals ? revivals < other.revivals : from < other.from;
+    if (revivals != other.revivals && !without(Mechanism::kFewestRevivals))
+      return revivals < other.revivals;
+    return from < other.from;
   }
 };
 

@@ -85,7 +85,8 @@ TEST_CASE("a page's home is the first of its mappings that are left", "[engine][
   CHECK(ledger.spares().empty());
 }
 
-TEST_CASE("pages are counted while they are there, and spares can go in any order", "[engine][part]") {
+TEST_CASE("pages are counted while they are there, and spares can go in any order",
+          "[engine][part]") {
   Ledger ledger;
   PhysicalPage* made[5];
   for (std::uint32_t i = 0; i < 5; ++i) {
