@@ -20,6 +20,7 @@ class Mover {
         heap_(heap),
         request_(request),
         from_(from),
+        number_(++ground.misses),
         reserved_(ground, heap, request.kind),
         sources_(ground, heap, request, from, reserved_),
         began_ns_(ground.core.device.hostNanoseconds()) {}
@@ -28,12 +29,14 @@ class Mover {
 
  private:
   Block* attempt(bool fresh_only, bool waits);
+  std::optional<Window> findWindow(bool fresh_only) CISTERN_REQUIRES(heap_.mutex());
   void noteCost();
 
   Ground& ground_;
   Heap& heap_;
   const Request& request_;
   const PagesFrom from_;
+  const std::uint64_t number_;  ///< of the miss
   Reservation reserved_;
   Sources sources_;
   bool brought_ = false;  ///< some pages were aside until this miss
@@ -54,17 +57,26 @@ Block* Mover::serve() {
   return fresh ? attempt(true, false) : nullptr;
 }
 
-// Who looks for pages in this heap has those back that lie aside.
+std::optional<Window> Mover::findWindow(bool fresh_only) {
+  const FreePageScan scan(heap_, ground_.scans, Whither::kWithinPool);
+  return bestWindow(heap_, request_, scan, ground_.windows, fresh_only);
+}
+
+// What lies aside comes before anything that takes a call.
 Block* Mover::attempt(bool fresh_only, bool waits) {
   bool late = false;
   {
     const MutexLock lock(heap_.mutex());
     if (Block* block = heap_.allocate(request_)) return block;  // another thread has made room
-    const FreePageScan scan(heap_, ground_.scans, Whither::kWithinPool);
-    const auto window = bestWindow(heap_, request_, scan, ground_.windows, fresh_only);
+    auto window = findWindow(fresh_only);
+    if ((!window || window->units_to_map > 0) && heap_.pageNotes().aside() > 0) {
+      bringBack(ground_, heap_, number_);
+      brought_ = true;
+      if (Block* block = heap_.allocate(request_)) return block;
+      window = findWindow(fresh_only);
+    }
     if (!window) return nullptr;
     late = heap_.pool().isDefault() && heap_.lowWater().wasReached();
-    brought_ |= window->units_to_map > 0 && heap_.pageNotes().aside() > 0;
     reserved_.take(*window);
   }
   try {
@@ -73,7 +85,7 @@ Block* Mover::attempt(bool fresh_only, bool waits) {
       Block* const block = reserved_.commit(request_);
       if (brought_ && !without(Mechanism::kParkingAgain)) {
         const MutexLock lock(heap_.mutex());
-        putAside(ground_, heap_);  // what it had no use for
+        putAside(ground_, heap_, number_);  // what it had no use for
       }
       return block;
     }

@@ -10,7 +10,7 @@ namespace cistern::pages {
 namespace {
 
 /// At most this part of a heap's memory is put aside at a low water.
-constexpr std::uint64_t kPartAside = 24;
+constexpr std::uint64_t kPartAside = 16;
 
 bool parks(const Ground& ground, Heap& heap) CISTERN_REQUIRES(heap.mutex()) {
   return !without(Mechanism::kParking) && ground.recycles() && heap.pool().isDefault() &&
@@ -49,13 +49,14 @@ void sendHome(Ground& ground, Heap& heap) {
   putAside(ground, heap);
 }
 
-void putAside(Ground& ground, Heap& heap) noexcept try {
+void putAside(Ground& ground, Heap& heap, std::uint64_t brought_for) noexcept try {
   if (!parks(ground, heap)) return;
   const FreePageScan scan(heap, ground.scans, Whither::kWithinPool);
   std::vector<Mapping*> late;
   for (Mapping* mapping : scan.freeMappings()) {
     const PhysicalPage& page = *mapping->page;
-    if (page.late && page.mayLeave() && mapping->isHome()) late.push_back(mapping);
+    const bool meant = brought_for == 0 || page.brought_for == brought_for;
+    if (meant && page.late && page.mayLeave() && mapping->isHome()) late.push_back(mapping);
   }
   ground.parked.reserve(ground.parked.size() + late.size());
   takeOut(heap, late);
@@ -69,11 +70,13 @@ void putAside(Ground& ground, Heap& heap) noexcept try {
 } catch (const std::bad_alloc&) {
 }
 
-void bringBack(Ground& ground, Heap& heap) {
+void bringBack(Ground& ground, Heap& heap, std::uint64_t miss) {
   if (heap.pageNotes().aside() == 0) return;
   std::vector<Mapping*> homes;
-  for (const PhysicalPage* page : ground.parked) {
-    if (page->counted_by == &heap) homes.push_back(&page->home());
+  for (PhysicalPage* page : ground.parked) {
+    if (page->counted_by != &heap) continue;
+    page->brought_for = miss;
+    homes.push_back(&page->home());
   }
   revive(ground, heap, homes);
 }

@@ -26,10 +26,13 @@ namespace cistern::pages {
 /// What lies wholly free in the heap goes home, as far as it is mapped there, or aside. Throws
 /// std::bad_alloc, changing nothing but what counts as home.
 void sendHome(Ground& ground, Heap& heap) CISTERN_REQUIRES(heap.mutex());
-/// Late pages that lie wholly free at home go aside. Where the host is short of memory they stay.
-void putAside(Ground& ground, Heap& heap) noexcept CISTERN_REQUIRES(heap.mutex());
-/// What the heap has put aside is free memory of it again. Throws std::bad_alloc, changing nothing.
-void bringBack(Ground& ground, Heap& heap) CISTERN_REQUIRES(heap.mutex());
+/// Late pages that lie wholly free at home go aside: all, or those that were brought back for that
+/// miss. Where the host is short of memory they stay.
+void putAside(Ground& ground, Heap& heap, std::uint64_t brought_for = 0) noexcept
+    CISTERN_REQUIRES(heap.mutex());
+/// What the heap has put aside is free memory of it again, for that miss or for none. Throws
+/// std::bad_alloc, changing nothing.
+void bringBack(Ground& ground, Heap& heap, std::uint64_t miss = 0) CISTERN_REQUIRES(heap.mutex());
 /// The page is aside no longer: somebody takes it into use. Pre: the lock of its heap is held.
 void unpark(Ground& ground, PhysicalPage& page) noexcept;
 
