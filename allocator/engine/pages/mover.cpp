@@ -5,7 +5,6 @@
 
 #include "allocator/engine/capture/recording.hpp"
 #include "allocator/engine/engine.hpp"
-#include "allocator/engine/heap/heap_locks.hpp"
 #include "allocator/engine/pages/map_calls.hpp"
 #include "allocator/engine/pages/parking.hpp"
 #include "allocator/engine/pages/placing.hpp"
