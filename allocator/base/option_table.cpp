@@ -124,9 +124,10 @@ constexpr OptionRow kTable[] = {
      "How much a thread may keep, for each stream, of what it has freed, to have it back without a "
      "lock: this much of blocks up to 64 KiB, three quarters of it with those up to 1 MiB, and one "
      "larger block, of up to four times it and at most 32 MiB, but only while no other thread uses "
-     "the stream. Of blocks up to 1 MiB all threads together keep at most 1/64 of the device. It "
-     "counts as free, and goes back before the device is asked for more and when the cache is "
-     "emptied. Off where other options round sizes."},
+     "the stream, and none where it could be more than 1/64 of the device. Of blocks up to 1 MiB "
+     "all threads together keep at most as much. It counts as free, and goes back before the "
+     "device "
+     "is asked for more and when the cache is emptied. Off where other options round sizes."},
 };
 
 // PyTorch's spellings in MiB are whole numbers; as a size the table's own rule can judge them.

@@ -11,8 +11,8 @@
 namespace cistern {
 namespace {
 
-/// All stacks of caches together may keep this part of the device, and a large block have as much;
-/// but that has `thread_cache` times the other at most.
+/// All stacks of caches together may keep this part of the device. A large block has `thread_cache`
+/// times the other at most; there is none where one could have more than that part.
 constexpr std::uint64_t kCachesPart = 64, kLargeCache = 4;
 
 // Where sizes are rounded in other ways, a block's size does not say which requests it is for.
@@ -21,7 +21,8 @@ CacheTable::Limits cacheLimits(const Options& options, const SizeRules& rules,
   const std::uint64_t most = options.thread_cache;
   if (most == 0 || !rules.plain() || !BiasedGate::available()) return {};
   const std::uint64_t all = total / kCachesPart;
-  return {most, std::min({most * kLargeCache, CacheSizes::kMostBytes, all}), all};
+  const std::uint64_t last = std::min(most * kLargeCache, CacheSizes::kMostBytes);
+  return {most, last <= all ? last : 0, all};
 }
 
 Options inSegments(Options options) {

@@ -7,19 +7,19 @@
 // calls of the same names, and the preload library's hooks. A door says how it is known that the
 // cache is the allocator's:
 //
-//   serves, has              the same of a request and of a free, asked outside the gate
-//   servesInside, hasInside  asked inside
-//   leaveAndPublish          inside: leaves the gate, then has the cache publish its counts
+//   serves, has       of a request, and of a free
+//   kInside           whether that is asked inside the gate
+//   leaveAndPublish   inside: leaves the gate, then has the cache publish its counts
 //
 // The verbs know it outside, as their caller keeps the allocator alive. The C API has a handle,
 // which another thread may destroy meanwhile, and compares it inside: Note [Hits by handle].
 //
 // Note [Hits by handle]
-// Caches, and the counters of a thread, whose the gate is, stay where they are for as long as the
-// thread lives, whatever becomes of their allocator. So the thread enters the gate of the cache
-// that it used last, and only then looks whose the cache is. Who destroys takes the handle away
-// from all caches first, closes all gates, passes a barrier, and waits for those inside
-// (biased_gate.hpp):
+// The counters of a thread, whose the gate is, stay where they are for as long as the thread lives,
+// whatever becomes of their allocator, and the caches as long as the thread may look at them. So it
+// enters the gate of the cache that it used last, and only then looks whose the cache is. Who
+// destroys takes the handle away from all caches first, closes all gates, passes a barrier, and
+// waits for those inside (biased_gate.hpp):
 //
 //   caller      inside = 1     cache.handle == handle?   take, or give                inside = 0
 //   destroyer   handle = 0     closed, barrier           inside == 0?   closed = 0    destroy
@@ -34,10 +34,9 @@ namespace cistern::fast_path {
 
 /// The door of a caller for whom it is certain that the cache is the allocator's.
 struct Known {
+  static constexpr bool kInside = false;
   static bool serves(const ThreadCache&) { return true; }
   static bool has(const ThreadCache&) { return true; }
-  static bool servesInside(const ThreadCache&) { return true; }
-  static bool hasInside(const ThreadCache&) { return true; }
   static void leaveAndPublish(ThreadCache& cache) noexcept {
     cache.owner().gate().leave();
     cache.publish();
@@ -108,12 +107,14 @@ template <class Sizes = DirectSizes, class Door, class Hit, class Missed>
 [[gnu::always_inline]] inline auto allocate(ThreadCache& cache, const Door& door, std::size_t bytes,
                                             Stream stream, Hit hit, Missed missed) {
   // The first comparison is for 0 too.
-  if (bytes - 1 >= Sizes::kMost || cache.stream() != stream || !door.serves(cache)) [[unlikely]]
+  if (bytes - 1 >= Sizes::kMost || cache.stream() != stream ||
+      !(Door::kInside || door.serves(cache))) [[unlikely]]
     return missed();
   ThreadCounters& counters = cache.owner().counters();
   if (!counters.gate.enter()) [[unlikely]]
     return missed();
-  Block* const block = door.servesInside(cache) ? Sizes::take(cache.blocks(), bytes) : nullptr;
+  const bool serves = !Door::kInside || door.serves(cache);
+  Block* const block = serves ? Sizes::take(cache.blocks(), bytes) : nullptr;
   if (block == nullptr) [[unlikely]] {
     counters.gate.leave();
     return missed();
@@ -136,12 +137,12 @@ template <class Sizes = DirectSizes, class Door, class Hit, class Missed>
 template <class Sizes = DirectSizes, class Door, class Find, class Hit, class Missed>
 [[gnu::always_inline]] inline auto free(ThreadCache& cache, const Door& door, Find find,
                                         const void* caller, Hit hit, Missed missed) noexcept {
-  if (!door.has(cache)) [[unlikely]]
+  if (!(Door::kInside || door.has(cache))) [[unlikely]]
     return missed(nullptr);
   ThreadCounters& counters = cache.owner().counters();
   if (!counters.gate.enter()) [[unlikely]]
     return missed(nullptr);
-  Block* const block = door.hasInside(cache) ? find(cache) : nullptr;
+  Block* const block = !Door::kInside || door.has(cache) ? find(cache) : nullptr;
   // Read once: it stays while the program has the block.
   const std::uint32_t granules = block != nullptr ? block->granules : 0;
   if (block == nullptr || block->use.holder != cache.holder() ||

@@ -13,10 +13,9 @@ namespace {
 struct OfHandle {
   Word handle;
 
-  static bool serves(const ThreadCache&) { return true; }
-  static bool has(const ThreadCache&) { return true; }
-  bool servesInside(const ThreadCache& cache) const { return hasInside(cache) && cache.serves(); }
-  bool hasInside(const ThreadCache& cache) const { return cache.handle() == handle; }
+  static constexpr bool kInside = true;
+  bool serves(const ThreadCache& cache) const { return has(cache) && cache.serves(); }
+  bool has(const ThreadCache& cache) const { return cache.handle() == handle; }
   // Counted in the slot before the gate is left, as whoever destroys looks at it after the gate.
   void leaveAndPublish(ThreadCache& cache) const noexcept {
     std::atomic<std::uint32_t>& users = HandleTable<AllocatorObject>::slotOf(handle)->users;
@@ -43,7 +42,7 @@ struct OfHandle {
     const Use<AllocatorObject> use(handle);
     const MisuseScope scope(pointer);
     fast_path::freeElsewhere(*use->allocator, pointer, caller, block);
-    if (scope.any()) throw Failure(CISTERN_INVALID_POINTER, MisuseScope::last().text());
+    if (scope.misuse()) throw Failure(CISTERN_INVALID_POINTER, scope.misuse()->text());
   });
 }
 
@@ -114,7 +113,7 @@ cistern_status_t cistern_record_stream(cistern_allocator_t allocator, void* poin
     const Use<AllocatorObject> use(wordOf(allocator));
     const MisuseScope scope(pointer);
     use->allocator->recordStream(pointer, streamOf(stream));
-    if (scope.any()) throw Failure(CISTERN_INVALID_POINTER, MisuseScope::last().text());
+    if (scope.misuse()) throw Failure(CISTERN_INVALID_POINTER, scope.misuse()->text());
   });
 }
 

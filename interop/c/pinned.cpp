@@ -16,7 +16,7 @@ namespace cistern::capi {
 namespace {
 
 void requireUsed(const MisuseScope& scope) {
-  if (scope.any()) throw Failure(CISTERN_INVALID_POINTER, MisuseScope::last().text());
+  if (scope.misuse()) throw Failure(CISTERN_INVALID_POINTER, scope.misuse()->text());
 }
 
 cistern_pinned_statistics_t structOf(const PinnedStats& stats) {

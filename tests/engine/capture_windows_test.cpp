@@ -12,7 +12,7 @@ class WindowRig {
   explicit WindowRig(std::uint64_t capacity = kGiB)
       : sim(simOf(capacity, 10'000)),
         device(sim),
-        allocator(device, optionsOf("poll_interval:1,thread_cache:off")) {}
+        allocator(device, optionsOf("poll_interval:1")) {}
   ~WindowRig() {
     allocator.audit();
     sim.audit();

@@ -1,10 +1,10 @@
 #include "allocator/engine/cache/cache_table.hpp"
 
 #include <algorithm>
+#include <memory>
 #include <new>
 
 #include "allocator/base/ends_lock.hpp"
-#include "allocator/base/thread_slots.hpp"
 #include "allocator/engine/heap/heap.hpp"
 
 namespace cistern {
@@ -20,46 +20,21 @@ std::uint64_t nextTable() {
 
 constinit ThreadCache CacheTable::nobodys_;
 
-/// The caches of one thread, in all allocators. It may look whose they are as long as it lives;
-/// hence those of a table that is gone are deleted, or used again, by their thread alone.
-class CacheTable::Mine {
- public:
-  Mine() = default;
-  Mine(const Mine&) = delete;
-  Mine& operator=(const Mine&) = delete;
-  // After this the thread may still free and allocate; what it opens then goes in another round.
-  ~Mine() {
-    forgetSeen();
-    const MutexLock ends(endsMutex());
-    for (ThreadCache* cache : caches_) {
-      if (cache->table() == 0) {
-        delete cache;
-      } else {
-        const MutexLock lock(cache->heap().mutex());
-        cache->close();
-      }
+// Those of a table that is gone are deleted by their thread alone, which may look at them. After
+// this the thread may still free and allocate; what it opens then goes in another round.
+void ThreadCounters::letCachesGo() noexcept {
+  if (caches.empty()) return;
+  CacheTable::forgetSeen();
+  for (ThreadCache* cache : caches) {
+    if (cache->table() == 0) {
+      delete cache;
+    } else {
+      const MutexLock lock(cache->heap().mutex());
+      cache->close();
     }
   }
-
-  /// For one more. Throws std::bad_alloc.
-  void makeRoom() {
-    if (caches_.size() == caches_.capacity()) caches_.reserve(2 * caches_.size() + 1);
-  }
-  /// Pre, of both: there is room.
-  void add(ThreadCache& cache) noexcept { caches_.push_back(&cache); }
-  /// One of a table that is gone, of which a few are looked at, or a new one.
-  ThreadCache& unused() {
-    for (int looks = 0; looks < 2 && !caches_.empty(); ++looks) {
-      next_ = next_ + 1 < caches_.size() ? next_ + 1 : 0;
-      if (caches_[next_]->table() == 0) return *caches_[next_];
-    }
-    return *caches_.emplace_back(new ThreadCache);
-  }
-
- private:
-  std::vector<ThreadCache*> caches_;
-  std::size_t next_ = 0;
-};
+  caches.clear();
+}
 
 CacheTable::CacheTable(Limits limits, const std::atomic<std::uint64_t>& tick, Totals& totals)
     : none_(limits.all == 0),
@@ -73,7 +48,7 @@ CacheTable::~CacheTable() {
   const MutexLock own(mutex_);
   for (std::size_t i = 0; ThreadCache* const cache = at(i); ++i) {
     if (cache->owner().isOpen()) {
-      cache->unbind();  // its thread may use it again at once
+      cache->unbind();  // its thread may look at it
     } else {
       delete cache;
     }
@@ -81,26 +56,22 @@ CacheTable::~CacheTable() {
   for (const auto& chunk : chunks_) delete chunk.load(std::memory_order_relaxed);
 }
 
-ThreadCache* CacheTable::open(Heap& heap) noexcept {
-  if (none_) return nullptr;
-  // The counters come first: when the thread ends, what comes last goes first.
-  ThreadCounters* const counters = totals_.join();
+ThreadCache* CacheTable::open(Heap& heap) noexcept try {
+  ThreadCounters* const counters = none_ ? nullptr : totals_.join();
   if (counters == nullptr) return nullptr;
-  try {
-    Mine& mine = ThreadSlot<Mine>::mine();
-    mine.makeRoom();
-    ThreadCache* cache = findOrAdopt(heap, *counters, mine);
-    if (cache == nullptr) add(*(cache = &mine.unused()), heap, *counters);
-    seen_.caches[seenAt(heap.stream())] = cache;
-    return seen_.last = cache;
-  } catch (const std::bad_alloc&) {
-    return nullptr;  // the heap serves without
-  }
+  std::vector<ThreadCache*>& mine = counters->caches;
+  if (mine.size() == mine.capacity()) mine.reserve(2 * mine.size() + 1);
+  ThreadCache* const there = findOrAdopt(heap, *counters);
+  ThreadCache& cache = there ? *there : make(heap, *counters);
+  seen_.caches[seenAt(heap.stream())] = &cache;
+  return seen_.last = &cache;
+} catch (const std::bad_alloc&) {
+  return nullptr;  // the heap serves without
 }
 
 // The thread's own, or one that another thread has left; or null. The caches of a heap are as many
-// as threads use it, those of a thread as the streams it uses.
-ThreadCache* CacheTable::findOrAdopt(Heap& heap, ThreadCounters& counters, Mine& mine) noexcept {
+// as threads use it.
+ThreadCache* CacheTable::findOrAdopt(Heap& heap, ThreadCounters& counters) noexcept {
   const MutexLock lock(heap.mutex());
   const auto find = [&](auto which) CISTERN_REQUIRES(heap.mutex()) {
     const auto found = std::ranges::find_if(
@@ -111,22 +82,25 @@ ThreadCache* CacheTable::findOrAdopt(Heap& heap, ThreadCounters& counters, Mine&
   ThreadCache* const left = find([](const CacheOwner& of) { return !of.isOpen(); });
   if (left == nullptr) return nullptr;
   left->open(counters);
-  mine.add(*left);
+  counters.caches.push_back(left);
   return left;
 }
 
-void CacheTable::add(ThreadCache& cache, Heap& heap, ThreadCounters& counters) {
+ThreadCache& CacheTable::make(Heap& heap, ThreadCounters& counters) {
+  auto cache = std::make_unique<ThreadCache>();
   const MutexLock lock(mutex_);
   if (count_ == kMostCaches) throw std::bad_alloc();
   std::atomic<Chunk*>& chunk = chunks_[count_ / kChunk];
   if (chunk.load(std::memory_order_relaxed) == nullptr)
     chunk.store(new Chunk, std::memory_order_release);
   const MutexLock heap_lock(heap.mutex());
-  heap.addCache(cache);  // the last that may throw
-  cache.bind(number_, handle_, heap, std::uint32_t(count_), ground_);
-  cache.open(counters);
-  (*chunk.load(std::memory_order_relaxed))[count_++ % kChunk].store(&cache,
+  heap.addCache(*cache);  // the last that may throw
+  cache->bind(number_, handle_, heap, std::uint32_t(count_), ground_);
+  cache->open(counters);
+  (*chunk.load(std::memory_order_relaxed))[count_++ % kChunk].store(cache.get(),
                                                                     std::memory_order_release);
+  counters.caches.push_back(cache.get());
+  return *cache.release();
 }
 
 void CacheTable::setHandle(std::uint64_t handle) noexcept {

@@ -77,7 +77,6 @@ class CacheTable {
   static constexpr std::size_t kMostCaches = std::size_t{1} << 20;
   static_assert(kMostCaches < std::size_t{1} << ownership::kOwnerBits);
   using Chunk = std::array<std::atomic<ThreadCache*>, kChunk>;
-  class Mine;
 
   /// The cache of that number; null when there is none.
   ThreadCache* at(std::size_t index) const noexcept {
@@ -89,8 +88,8 @@ class CacheTable {
   static std::size_t seenAt(Stream stream) {
     return std::size_t((stream.raw * 0x9E3779B97F4A7C15u) >> 60);
   }
-  static ThreadCache* findOrAdopt(Heap& heap, ThreadCounters& counters, Mine& mine) noexcept;
-  void add(ThreadCache& cache, Heap& heap, ThreadCounters& counters);
+  static ThreadCache* findOrAdopt(Heap& heap, ThreadCounters& counters) noexcept;
+  ThreadCache& make(Heap& heap, ThreadCounters& counters);
 
   const bool none_;  ///< there are to be none
   Totals& totals_;

@@ -59,13 +59,15 @@ inline bool CachedBlocks::becomeOf(std::size_t bin, std::uint32_t granules) noex
   return true;
 }
 
-// So that the stacks keep no more than `most`. Those that sizes share go one after the other, and
-// the block's own last. For a small block all go: the next ones find room too.
+// So that the stacks keep no more than `most`: one goes after the other, and the block's own last.
+// Where they have a size each a little more goes, so that the next blocks find room too.
 bool CachedBlocks::makeRoom(std::size_t own, std::int64_t most) noexcept {
-  if (own < kShared) putBack(0, kLast);
-  for (std::size_t i = kShared; i < kLast && stacked() > most; ++i) {
-    if (++hand_ == kLast) hand_ = kShared;
-    if (hand_ != own) putBack(hand_);
+  const std::size_t first = own < kShared ? 0 : kShared;
+  std::size_t& hand = own < kShared ? hand_ : shared_hand_;
+  if (own < kShared) most = std::min(most, granted_ - granted_ / 8);
+  for (std::size_t i = first; i < kLast && stacked() > most; ++i) {
+    if (++hand == kLast) hand = first;
+    if (hand != own) putBack(hand);
   }
   if (stacked() > most) putBack(own);
   return stacked() <= most;
@@ -122,7 +124,8 @@ void CachedBlocks::putAllBack() noexcept {
   putBack(kShared, kLast);
   putBack(0, kShared);
   shared_habit_ = last_habit_ = {};
-  hand_ = kShared;
+  hand_ = 0;
+  shared_hand_ = kShared;
 }
 
 void CachedBlocks::flush() noexcept {

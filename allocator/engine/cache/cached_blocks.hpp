@@ -172,7 +172,8 @@ class CachedBlocks {
   std::array<CacheBin, kLast + 1> bins_{};
   // Learnt since it was emptied; what it does next depends on nothing before that.
   Habit shared_habit_, last_habit_;
-  std::size_t hand_ = kShared;  ///< of those that sizes share, the one that made room last
+  std::size_t hand_ = 0;               ///< the bin that went back last to make room
+  std::size_t shared_hand_ = kShared;  ///< the same of those that sizes share
   Heap* heap_ = nullptr;
   CacheGround* ground_ = nullptr;
   std::uint32_t owner_ = 0;

@@ -1,5 +1,4 @@
-// A thread's cache comes and goes, and hands out what it keeps. What it keeps is in
-// cached_blocks.cpp.
+// A thread's cache comes and goes, and hands out what it keeps: which is cached_blocks.cpp's.
 #include "allocator/engine/cache/thread_cache.hpp"
 
 #include <utility>
@@ -38,7 +37,6 @@ void ThreadCache::bind(std::uint64_t table, std::uint64_t handle, Heap& heap, st
   follow(heap.stream());
   blocks_ = CachedBlocks(heap, ownership::holderOf(number, ownership::Where::kHeld), ground);
   owner_.clear();
-  unlist();  // it may have been in the list of a table that is gone
   setHandle(handle);
   remote_frees_.reset();
   table_.store(table, std::memory_order_release);

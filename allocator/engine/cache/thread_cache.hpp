@@ -46,8 +46,8 @@ class alignas(64) ThreadCache {
   /// Nobody's, of no table.
   constexpr ThreadCache() noexcept = default;
 
-  // ---- Whose it is. A record is there as long as its thread: which may look at one it had, and
-  // sees that the number is not its table's.
+  // ---- Whose it is. A record is there as long as its thread may look at it: which sees, of one
+  // that it had, that the number is not its table's.
 
   /// The number of the table that it belongs to; 0 for none.
   std::uint64_t table() const { return table_.load(std::memory_order_acquire); }

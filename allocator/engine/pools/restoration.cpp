@@ -23,7 +23,6 @@
 #include <fmt/format.h>
 
 #include "allocator/base/check.hpp"
-#include "allocator/engine/heap/heap_locks.hpp"
 #include "allocator/engine/pages/comeback.hpp"
 #include "allocator/engine/slow_path.hpp"
 

@@ -6,6 +6,8 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <new>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -140,34 +142,43 @@ struct Hooks {
 
 // ---- Who is told of a misuse --------------------------------------------------------------------
 
-/// Who frees in a call that answers with a status: a misuse of that pointer by this thread is kept
-/// for it. The program's own hook is called all the same; the default one, which prints, is not.
-/// While it lives, a misuse of `pointer` by this thread is noted. Three instructions that write, as
-/// each of the C API's frees has one.
+/// Who frees in a call that answers with a status: while it lives, a misuse of that pointer by this
+/// thread is kept here. The program's own hook is called all the same; the default one, which
+/// prints, is not.
 class MisuseScope {
  public:
-  explicit MisuseScope(const void* pointer) noexcept : pointer_(pointer), outer_(awaited_) {
-    awaited_ = pointer;
+  explicit MisuseScope(const void* pointer) noexcept
+      : pointer_(toAddress(pointer)), outer_(innermost_) {
+    innermost_ = this;
   }
-  ~MisuseScope() { awaited_ = outer_; }
+  ~MisuseScope() { innermost_ = outer_; }
   MisuseScope(const MisuseScope&) = delete;
   MisuseScope& operator=(const MisuseScope&) = delete;
 
-  /// Whether there was one. What hooks do meanwhile with other pointers is not this scope's.
-  bool any() const { return awaited_ != pointer_; }
-  /// The last that this thread was told of. Pre: any().
-  static const Misuse& last();
-
+  /// What this thread was told of, if anything. What hooks do meanwhile with other pointers is not
+  /// this scope's.
+  const std::optional<Misuse>& misuse() const { return misuse_; }
   /// For tellMisuse: false where nobody on this thread waits to be told of it.
-  static bool tell(const Misuse& misuse) noexcept;
+  static bool tell(const Misuse& misuse) noexcept try {
+    MisuseScope* const scope = innermost_;
+    if (scope == nullptr || scope->pointer_ != misuse.pointer || scope->misuse_) return false;
+    scope->misuse_ = misuse;
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;  // it is printed, then
+  }
 
  private:
-  const void* const pointer_;
-  const void* const outer_;
-  inline static constinit thread_local const void* awaited_ = nullptr;
+  const Address pointer_;
+  MisuseScope* const outer_;
+  std::optional<Misuse> misuse_;
+  inline static constinit thread_local MisuseScope* innermost_ = nullptr;
 };
 
 /// Tells the program's hook, or else defaultMisuseHook, and the scope that the thread is in.
-void tellMisuse(HookList<void(const Misuse&)>& hook, const Misuse& misuse) noexcept;
+inline void tellMisuse(HookList<void(const Misuse&)>& hook, const Misuse& misuse) noexcept {
+  const bool told = MisuseScope::tell(misuse);
+  if (!hook(misuse) && !told) defaultMisuseHook(misuse);
+}
 
 }  // namespace cistern

@@ -6,7 +6,6 @@
 
 #include "allocator/engine/cache/held_caches.hpp"
 #include "allocator/engine/engine.hpp"
-#include "allocator/engine/heap/heap_locks.hpp"
 #include "cistern/statistics.hpp"
 
 namespace cistern {

@@ -12,12 +12,14 @@
 // at them, and changes them, holding that lock and keeping the gate closed.
 //
 // They are a thread's as long as it lives, for another allocator when theirs is gone: so a thread
-// may enter the gate before it knows whether the allocator still is there (fast_path.hpp).
+// may enter the gate before it knows whether the allocator still is there (fast_path.hpp). With
+// them are the caches that the thread has of that allocator, until they serve another.
 #pragma once
 
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <vector>
 
 #include "allocator/base/biased_gate.hpp"
 #include "allocator/engine/statistics/counts.hpp"
@@ -25,6 +27,7 @@
 
 namespace cistern {
 
+class ThreadCache;
 class Totals;
 
 struct alignas(64) ThreadCounters {
@@ -79,11 +82,14 @@ struct alignas(64) ThreadCounters {
   constexpr ThreadCounters() noexcept : gate(true) {}
   ThreadCounters(Totals& all, std::int64_t first_step) noexcept : totals(&all), step(first_step) {}
   Kind& of(SizeKind kind) { return kinds[std::size_t(kind)]; }
+  /// The thread ends, or its counters serve another allocator: no cache is its any more.
+  void letCachesGo() noexcept;
 
   BiasedGate gate;
   std::atomic<Totals*> totals{nullptr};  ///< null when the allocator is gone
   std::array<Kind, kSizeKindCount> kinds{};
   std::int64_t step = 0;  ///< bytes; set by Totals
+  std::vector<ThreadCache*> caches;
 
   static ThreadCounters nobodys;
 };

@@ -64,6 +64,7 @@ struct Totals::Mine {
     seen_ = &ThreadCounters::nobodys;
     const MutexLock ends(endsMutex());
     for (const auto& one : all) {
+      one->letCachesGo();
       if (Totals* const totals = one->totals) totals->leave(*one);
     }
   }
@@ -101,6 +102,7 @@ ThreadCounters* Totals::join() noexcept try {
   Mine& mine = ThreadSlot<Mine>::mine();
   ThreadCounters* own = mine.of(nullptr);
   if (own == nullptr) own = mine.all.emplace_back(std::make_unique<ThreadCounters>()).get();
+  own->letCachesGo();
   const MutexLock lock(mutex_);
   threads_.push_back(own);
   std::destroy_at(own);

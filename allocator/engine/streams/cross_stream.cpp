@@ -4,7 +4,6 @@
 
 #include "allocator/base/process.hpp"
 #include "allocator/engine/giving_back.hpp"
-#include "allocator/engine/heap/heap_locks.hpp"
 
 namespace cistern {
 

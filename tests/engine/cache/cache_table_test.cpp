@@ -117,10 +117,14 @@ TEST_CASE("the gate of a cache can be entered though its allocator is gone", "[e
     cache = rig.table.open(rig.heapOf(rig.stream()));
   }
   CHECK(&CacheTable::last() == cache);
-  TableOfCaches next;  // has the thread's counters now
+  BiasedGate& gate = cache->owner().gate();
+  CHECK(gate.enter());
+  gate.leave();
+  TableOfCaches next;  // has the thread's counters now, and the caches of the first are no more
   ThreadCache* const own = next.table.open(next.heapOf(next.stream()));
   REQUIRE(own != nullptr);
-  BiasedGate& gate = cache->owner().gate();
+  CHECK(&CacheTable::last() == own);
+  CHECK(&own->owner().gate() == &gate);
   CHECK(gate.enter());
   gate.leave();
   CacheTable::forgetSeen();

@@ -1,5 +1,4 @@
 // Which heaps may have memory for others.
-#include "allocator/engine/heap/heap_locks.hpp"
 #include "tests/engine/parts_support.hpp"
 
 namespace cistern::test {
