@@ -52,7 +52,7 @@ std::uint32_t Recording::partOf(Stream stream) {
 // also not for other work in the pool, which would give it back as memory that no part has used.
 void Recording::leavePart(RecordedStreams::Seen& of) {
   waiting_.keepApart(of.stream, pool_.heapWith(of.stream));
-  RecordedStreams::endPart(of);
+  of = {of.stream, of.included};
 }
 
 // ---- Memory -------------------------------------------------------------------------------------

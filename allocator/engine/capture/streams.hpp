@@ -41,9 +41,8 @@ class RecordedStreams {
     Part* part = nullptr;   ///< that it recorded last; null: none yet, or it has left that
     CaptureOrder::Past past{};
     std::vector<Mark> marks{};
-    std::uint64_t asked =
-        0;  ///< the last request that would know which of them its stream follows:
-    std::size_t followed = 0;             ///< so many of the first
+    std::uint64_t asked = 0;              ///< the last request that asked for the next
+    std::size_t followed = 0;             ///< so many of its marks that request's stream follows
     std::uint32_t unmarked = 0;           ///< frees since the last
     std::uint32_t share = kFreesOfAMark;  ///< it is time for a mark after so many
   };
@@ -80,8 +79,7 @@ class RecordedStreams {
   }
   /// The stream, of which the device says this, if the capture records it; else null.
   Seen* recorded(Stream stream, const CaptureInfo& info);
-  /// The stream records no part, or, from now on, the one with that id; it has no mark yet.
-  static void endPart(Seen& of) { of = {of.stream, of.included}; }
+  /// The stream records the part with that id from now on; it has no mark yet.
   void beginPart(Seen& of, std::uint64_t id);
   /// Whether the block was allocated in one of the parts.
   bool allocated(const Block& block) const {

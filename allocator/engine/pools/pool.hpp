@@ -151,14 +151,9 @@ struct Route {
 /// while some scope or capture is active. Thread-safe.
 class Router {
  public:
+  virtual ~Router() = default;
   /// Where a request of the calling thread on `stream` goes.
   virtual Route route(Stream stream) = 0;
-
- protected:
-  Router() = default;
-  ~Router() = default;  // kept as what it is: PoolTable::keepRouter
-  Router(const Router&) = default;
-  Router& operator=(const Router&) = default;
 };
 
 }  // namespace cistern
