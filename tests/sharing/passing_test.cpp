@@ -1,5 +1,5 @@
-// Descriptors that go from one process to another.
-#include "interop/torch/descriptors.hpp"
+// Blocks that go from one process to another.
+#include "interop/sharing/passing.hpp"
 
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -12,9 +12,9 @@
 namespace cistern::test {
 namespace {
 
-using cistern_torch::answerOthers;
-using cistern_torch::askForDescriptors;
-using cistern_torch::Descriptors;
+using sharing::answerOthers;
+using sharing::askFor;
+using sharing::PassedBlock;
 
 class Pipe {
  public:
@@ -37,58 +37,63 @@ class Pipe {
 
 std::string serve(int descriptor, std::size_t count) {
   return answerOthers([=](std::uint64_t key) {
-    Descriptors copies;
-    for (std::size_t i = 0; key == 7 && i < count; ++i) copies.addCopy(descriptor);
-    return copies;
+    PassedBlock block(512, 1000);
+    for (std::size_t i = 0; key == 7 && i < count; ++i) block.addCopy({descriptor, 2 * kMiB, i});
+    return block;
   });
 }
 
 }  // namespace
 
-TEST_CASE("a child gets its parent's descriptor", "[torch][sharing]") {
+TEST_CASE("a child gets its parent's descriptor", "[sharing]") {
   const Pipe pipe;
   const std::string name = serve(pipe.in(), 1);
   CHECK(statusOfChild([&] {
-          const Descriptors got = askForDescriptors(name, 7);
-          if (got.numbers().size() != 1 || write(got.numbers()[0], "c", 1) != 1) _exit(1);
+          const PassedBlock got = askFor(name, 7);
+          if (got.offset() != 512 || got.bytes() != 1000 || got.pages().size() != 1) _exit(1);
+          if (write(got.pages()[0].descriptor, "c", 1) != 1) _exit(2);
         }) == 0);
   CHECK(pipe.read() == 'c');
 }
 
-TEST_CASE("more descriptors than one message takes arrive in order", "[torch][sharing]") {
+TEST_CASE("more pages than one message takes arrive in order", "[sharing]") {
   const Pipe pipe;
   const std::string name = serve(pipe.in(), 300);
-  const Descriptors got = askForDescriptors(name, 7);
-  CHECK(got.numbers().size() == 300);
+  const PassedBlock got = askFor(name, 7);
+  REQUIRE(got.pages().size() == 300);
   struct stat wanted {};
-  struct stat last {};
   REQUIRE(fstat(pipe.in(), &wanted) == 0);
-  REQUIRE(fstat(got.numbers().back(), &last) == 0);
-  CHECK(wanted.st_ino == last.st_ino);
+  for (std::size_t i = 0; i < 300; ++i) {
+    struct stat there {};
+    REQUIRE(fstat(got.pages()[i].descriptor, &there) == 0);
+    CHECK(there.st_ino == wanted.st_ino);
+    CHECK(got.pages()[i].bytes == 2 * kMiB);
+    CHECK(got.pages()[i].number == i);
+  }
 }
 
-TEST_CASE("what cannot be had is said", "[torch][sharing]") {
+TEST_CASE("what cannot be had is said", "[sharing]") {
   const Pipe pipe;
   const std::string name = serve(pipe.in(), 100);
-  CHECK_THROWS_WITH(askForDescriptors(name, 8), Catch::Contains("has been freed"));
-  CHECK_THROWS_WITH(askForDescriptors("cistern-no-such", 7), Catch::Contains("it has ended"));
+  CHECK_THROWS_WITH(askFor(name, 8), Catch::Contains("has been freed"));
+  CHECK_THROWS_WITH(askFor("cistern-no-such", 7), Catch::Contains("it has ended"));
   CHECK(statusOfChild([&] {
           const rlimit few{32, 32};
           if (setrlimit(RLIMIT_NOFILE, &few) != 0) _exit(1);
           try {
-            (void)askForDescriptors(name, 7);
+            (void)askFor(name, 7);
           } catch (const std::runtime_error& error) {
             _exit(std::string(error.what()).find("ulimit") != std::string::npos ? 0 : 2);
           }
           _exit(3);
         }) == 0);
-  CHECK(askForDescriptors(name, 7).numbers().size() == 100);  // it goes on answering
+  CHECK(askFor(name, 7).pages().size() == 100);  // it goes on answering
 }
 
 // The thread sanitizer takes no new thread in a child of a process that has several.
 #if !defined(CISTERN_THREAD_SANITIZER)
 
-TEST_CASE("a process that has ended is not waited for", "[torch][sharing]") {
+TEST_CASE("a process that has ended is not waited for", "[sharing]") {
   const Pipe names;
   REQUIRE(statusOfChild([&] {
             const std::string name = serve(0, 1) + "\n";
@@ -97,7 +102,7 @@ TEST_CASE("a process that has ended is not waited for", "[torch][sharing]") {
           }) == 0);
   std::string name;
   for (char c = names.read(); c != '\n' && c != '\0'; c = names.read()) name += c;
-  CHECK_THROWS_WITH(askForDescriptors(name, 7), Catch::Contains("it has ended"));
+  CHECK_THROWS_WITH(askFor(name, 7), Catch::Contains("it has ended"));
 }
 
 #endif
