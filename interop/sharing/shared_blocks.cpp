@@ -23,12 +23,13 @@ SharedBlocks& SharedBlocks::theOne() {
   return *one;
 }
 
-SharedBlocks::Shared SharedBlocks::share(void* block, Export exported) {
+SharedBlocks::Shared SharedBlocks::share(void* block, std::shared_ptr<const BlockExport> exported,
+                                         std::uint64_t bytes) {
   const std::lock_guard lock(mutex_);
   if (socket_.empty()) socket_ = answerOthers([this](std::uint64_t key) { return offered(key); });
   const auto [known, fresh] = keys_.try_emplace(block, next_);
   if (fresh) {
-    exports_.emplace(next_++, exported);
+    offers_.emplace(next_++, Offered{exported, bytes});
     count_.store(keys_.size(), std::memory_order_relaxed);
   }
   return {{socket_, known->second}, exported->offset};
@@ -38,7 +39,7 @@ std::optional<SharedBlocks::Shared> SharedBlocks::find(void* block) const {
   const std::lock_guard lock(mutex_);
   const auto known = keys_.find(block);
   if (known == keys_.end()) return std::nullopt;
-  return Shared{{socket_, known->second}, exports_.at(known->second)->offset};
+  return Shared{{socket_, known->second}, offers_.at(known->second).exported->offset};
 }
 
 bool SharedBlocks::named(const BlockName& name) const {
@@ -49,22 +50,23 @@ bool SharedBlocks::named(const BlockName& name) const {
 // Copies, so that the thread which passes them holds nothing of the engine's.
 PassedBlock SharedBlocks::offered(std::uint64_t key) const {
   const std::lock_guard lock(mutex_);
-  const auto known = exports_.find(key);
-  if (known == exports_.end()) return {};
-  PassedBlock block(known->second->offset, known->second->bytes);
-  for (const SharedPage& page : known->second->pages) block.addCopy(page);
+  const auto known = offers_.find(key);
+  if (known == offers_.end()) return {};
+  const auto& [exported, bytes] = known->second;
+  PassedBlock block(exported->offset, bytes);
+  for (const SharedPage& page : exported->pages) block.addCopy(page);
   return block;
 }
 
 // What it held is let go of without the lock: that takes some of the engine's.
 void SharedBlocks::forget(void* block) {
-  Export gone;
+  Offered gone;
   const std::lock_guard lock(mutex_);
   const auto known = keys_.find(block);
   if (known == keys_.end()) return;
-  const auto held = exports_.find(known->second);
+  const auto held = offers_.find(known->second);
   gone = std::move(held->second);
-  exports_.erase(held);
+  offers_.erase(held);
   keys_.erase(known);
   count_.store(keys_.size(), std::memory_order_relaxed);
 }

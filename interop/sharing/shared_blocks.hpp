@@ -35,9 +35,10 @@ class SharedBlocks {
     BlockName name;
     std::uint64_t offset = 0;  ///< of the block in the first of its pages
   };
-  /// Shares the block, or says how it is shared already. Pre: `exported` is the block's, and has
-  /// pages. Throws std::runtime_error where nobody could ask for it.
-  Shared share(void* block, std::shared_ptr<const BlockExport> exported);
+  /// Shares the block, or says how it is shared already. `bytes`: of the block, as others see it.
+  /// Pre: `exported` is the block's, and has pages. Throws std::runtime_error where nobody could
+  /// ask for it.
+  Shared share(void* block, std::shared_ptr<const BlockExport> exported, std::uint64_t bytes);
   /// How a block is shared; nothing where it is not.
   std::optional<Shared> find(void* block) const;
   /// Whether the name is of a block of this process's, one that may be freed by now.
@@ -50,7 +51,10 @@ class SharedBlocks {
   void freedAllOf(CachingAllocator& allocator);
 
  private:
-  using Export = std::shared_ptr<const BlockExport>;
+  struct Offered {
+    std::shared_ptr<const BlockExport> exported;
+    std::uint64_t bytes;
+  };
 
   void forget(void* block);
   PassedBlock offered(std::uint64_t key) const;
@@ -60,7 +64,7 @@ class SharedBlocks {
   std::string socket_;      ///< its name; empty before the first
   std::uint64_t next_ = 1;  ///< key
   std::unordered_map<void*, std::uint64_t> keys_;
-  std::unordered_map<std::uint64_t, Export> exports_;  ///< by key; of keys_
+  std::unordered_map<std::uint64_t, Offered> offers_;  ///< by key; of keys_
 };
 
 /// A block of another process's.

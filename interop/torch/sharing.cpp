@@ -64,7 +64,7 @@ theirs::ShareableHandle TorchAllocator::shareIpcHandle(void* pointer) {
   if (!shared) {
     const auto exported = asTorch([&] { return state->allocator.exportBlock(pointer); });
     if (exported->pages.empty()) return shareMalloc(exported->base, exported->offset);
-    shared = shared_.share(pointer, exported);
+    shared = shared_.share(pointer, exported, exported->bytes);
   }
   return {std::ptrdiff_t(shared->offset), textOf(shared->name)};
 }

@@ -17,7 +17,7 @@ using sharing::SharedBlocks;
 constexpr std::size_t kBytes = 3 * kMiB;
 
 BlockName share(SharedBlocks& shared, SimRig& rig, void* block) {
-  return shared.share(block, rig.allocator.exportBlock(block)).name;
+  return shared.share(block, rig.allocator.exportBlock(block), kBytes).name;
 }
 
 void fill(SimRig& rig, Address at, std::uint32_t seed) {
