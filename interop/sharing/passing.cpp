@@ -79,6 +79,15 @@ std::string newName() {
          std::to_string(random());
 }
 
+/// A signal that the program handles breaks no call off: with a bound on waits it would, whatever
+/// the handler's flags.
+template <class Call>
+auto uninterrupted(Call call) {
+  auto result = call();
+  while (result < 0 && errno == EINTR) result = call();
+  return result;
+}
+
 void boundWaits(int socket) {
   const timeval most{kWaitSeconds, 0};
   (void)setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof(most));
@@ -187,12 +196,14 @@ std::size_t receiveSome(int socket, PassedBlock& into) {
   Message message;
   message.head.msg_control = message.control.data();
   message.head.msg_controllen = message.control.size();
-  const ssize_t got = recvmsg(socket, &message.head, MSG_CMSG_CLOEXEC);
+  const ssize_t got =
+      uninterrupted([&] { return recvmsg(socket, &message.head, MSG_CMSG_CLOEXEC); });
   if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
     throw std::runtime_error(
         "cistern: the process that shared the CUDA memory does not answer; it has stopped, or was "
         "forked from one that has ended");
   }
+  if (got < 0 && errno == ECONNRESET) brokeOff();
   if (got < 0) refused("cistern: asking for shared CUDA memory");
   const Header& header = message.header;
   if (into.pages().empty()) into = PassedBlock(header.offset, header.bytes);
@@ -251,13 +262,17 @@ PassedBlock askFor(const std::string& name, std::uint64_t key) {
   boundWaits(socket);
   socklen_t bytes = 0;
   const sockaddr_un address = addressOf(name, &bytes);
-  if (connect(socket, reinterpret_cast<const sockaddr*>(&address), bytes) != 0) {
+  const auto* const to = reinterpret_cast<const sockaddr*>(&address);
+  if (uninterrupted([&] { return connect(socket, to, bytes); }) != 0) {
     refused(
         "cistern: the process that shared the CUDA memory is not to be reached: it has ended, "
         "or is in another network namespace");
   }
-  if (send(socket, &key, sizeof(key), MSG_NOSIGNAL) != ssize_t(sizeof(key)))
+  const ssize_t sent = uninterrupted([&] { return send(socket, &key, sizeof(key), MSG_NOSIGNAL); });
+  if (sent != ssize_t(sizeof(key))) {
+    if (errno == EPIPE || errno == ECONNRESET) brokeOff();
     refused("cistern: asking for shared CUDA memory");
+  }
   PassedBlock block;
   const std::size_t count = receiveSome(socket, block);
   if (count == 0) {

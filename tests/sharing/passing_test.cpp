@@ -1,8 +1,13 @@
 // Blocks that go from one process to another.
 #include "interop/sharing/passing.hpp"
 
+#include <chrono>
+#include <csignal>
+#include <thread>
+
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "allocator/base/sanitizers.hpp"
@@ -88,6 +93,25 @@ TEST_CASE("what cannot be had is said", "[sharing]") {
           _exit(3);
         }) == 0);
   CHECK(askFor(name, 7).pages().size() == 100);  // it goes on answering
+}
+
+TEST_CASE("signals of the program break nothing off", "[sharing]") {
+  const Pipe pipe;
+  const std::string name = answerOthers([&](std::uint64_t) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    PassedBlock block(0, 1);
+    block.addCopy({pipe.in(), 2 * kMiB, 1});
+    return block;
+  });
+  struct sigaction action {};
+  action.sa_handler = [](int) {};
+  struct sigaction before {};
+  REQUIRE(sigaction(SIGALRM, &action, &before) == 0);
+  const itimerval often{{0, 1000}, {0, 1000}}, never{};
+  REQUIRE(setitimer(ITIMER_REAL, &often, nullptr) == 0);
+  CHECK(askFor(name, 7).pages().size() == 1);
+  REQUIRE(setitimer(ITIMER_REAL, &never, nullptr) == 0);
+  REQUIRE(sigaction(SIGALRM, &before, nullptr) == 0);
 }
 
 // The thread sanitizer takes no new thread in a child of a process that has several.
