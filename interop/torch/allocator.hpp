@@ -13,6 +13,7 @@
 
 #include "cistern/report.hpp"
 #include "device_state.hpp"
+#include "interop/sharing/shared_blocks.hpp"
 #include "uncached.hpp"
 
 namespace cistern_torch {

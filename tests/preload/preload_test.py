@@ -106,6 +106,14 @@ class Ipc(unittest.TestCase):
                         run = Run(program, case, options=options)
                         self.assertEqual(run.status, 0, run.err)
 
+    def test_the_other_may_be_another_program_served_or_not_or_under_a_run_of_its_own(self):
+        for program in SHARED_BY:
+            for case in ("read_and_write", "twice", "hundred_blocks", "reset"):
+                for options, command in (([], ""), (FOLLOW, ""), ([], COMMAND)):
+                    with self.subTest(program=program, case=case, options=options, command=command):
+                        run = Run(program, case, options=options, extra={"COMMAND": command})
+                        self.assertEqual(run.status, 0, run.err)
+
     def test_what_is_open_stays_when_the_other_process_has_ended(self):
         for program in SHARED_BY:
             run = Run(program, "ended", options=FOLLOW)

@@ -1,7 +1,9 @@
 // Two processes that share device memory by handles, on the runtime or the driver: see
 // gpu_names.hpp. The first gives handles, the other one, a child of fork, opens them. Only under
-// `cistern run`: a fake driver shares nothing.
+// `cistern run`: a fake driver shares nothing. COMMAND in the environment: the child becomes this
+// program anew, under that `cistern run`; or, where it is empty, by itself.
 #include <cstring>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -47,13 +49,30 @@ void runSide(Side side, int end) {
   EXPECT(gpu::races() == 0);
 }
 
+const char* case_name = "";
+
+/// What was forked goes on as a new program, if that is wanted: CHANNEL says that it is that one.
+void becomeAnew(int end) {
+  const char* const command = std::getenv("COMMAND");
+  if (command == nullptr) return;
+  EXPECT(setenv("CHANNEL", std::to_string(end).c_str(), 1) == 0);
+  char self[4096] = {};
+  EXPECT(readlink("/proc/self/exe", self, sizeof self - 1) > 0);
+  if (*command != '\0')
+    (void)execl(command, command, "run", "--quiet", "--", self, case_name, nullptr);
+  (void)execl(self, self, case_name, nullptr);
+  EXPECT(false);
+}
+
 /// The first in this process, the other in a child. Neither has come to CUDA before.
 void inTwo(Side gives, Side opens) {
+  if (number("CHANNEL") != 0) return runSide(opens, int(number("CHANNEL")));
   int ends[2];
   EXPECT(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
   const pid_t child = fork();
   (void)close(ends[child == 0 ? 0 : 1]);
   if (child == 0) {
+    becomeAnew(ends[1]);
     runSide(opens, ends[1]);
     std::exit(failures == 0 ? 0 : 1);
   }
@@ -386,4 +405,7 @@ const Case kCases[] = {{"read_and_write", readAndWrite},
 
 }  // namespace
 
-int main(int argc, char** argv) { return runCase(kCases, argc, argv); }
+int main(int argc, char** argv) {
+  if (argc > 1) case_name = argv[1];
+  return runCase(kCases, argc, argv);
+}

@@ -65,7 +65,7 @@ CISTERN_HOOK CUresult cuCtxDestroy_v2(CUcontext context) {
 
 CISTERN_HOOK CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
   const Entry entry;
-  if (entry.opens()) {
+  if (entry.opens() && contexts().any()) {
     if (const CUcontext context = primaryOf(entry, device)) contexts().beforeEnd(context);
   }
   return entry.pass(&Functions::cuDevicePrimaryCtxReset_v2, device);
@@ -74,7 +74,7 @@ CISTERN_HOOK CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
 // The last release ends the context; which is the last, the driver says afterwards.
 CISTERN_HOOK CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
   const Entry entry;
-  const CUcontext context = entry.opens() ? primaryOf(entry, device) : nullptr;
+  const CUcontext context = entry.opens() && contexts().any() ? primaryOf(entry, device) : nullptr;
   const CUresult result = entry.pass(&Functions::cuDevicePrimaryCtxRelease_v2, device);
   if (result == CUDA_SUCCESS && context != nullptr && primaryOf(entry, device) == nullptr)
     contexts().afterEnd(context);
