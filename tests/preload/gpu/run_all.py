@@ -36,6 +36,8 @@ PROGRAMS = [
     *[(f"ipc, {runtime}{also}", [f"./ipc_{runtime}"], {}, None, *options)
       for runtime in ("static", "shared")
       for also, options in (("", []), (", both served", ["--follow-children"]), (", left to the driver", ["--ipc"]))],
+    ("PyTorch, ipc", [PYTHON, "torch_share.py"], {}, None),
+    ("PyTorch, ipc, both served", [PYTHON, "torch_share.py"], {}, None, "--follow-children"),
     ("PyTorch, counted", [PYTHON, "torch_counts.py"], UNCACHED, None),
     ("PyTorch, uncached", [PYTHON, "torch_train.py"], UNCACHED, {}),
     ("PyTorch, libraries", [PYTHON, "torch_libraries.py"], UNCACHED, {}),
