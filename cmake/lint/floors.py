@@ -3,7 +3,7 @@
     base < layout, device < engine < pinned, pools, handles < interop
 
 Layout and device do not know each other, nor do pinned, pools and handles; of interop, trace knows only
-base, and programs that and trace. Tests and benchmarks may include anything.
+base, programs that and trace, and sharing what programs include of the engine. Tests and benchmarks may include anything.
 
 What programs include (include/cistern) is on the floors too: each header there is the door of the
 folder that keeps its promises, and stands where that does. They include the standard library and each
@@ -38,7 +38,8 @@ MAY_INCLUDE = {
     "handles": ENGINE + ["cistern/handles", "handles"],
     "interop/trace": BASE + ["interop/trace"],
     "interop/programs": BASE + ["interop/trace", "interop/programs"],
-    "interop/torch": POOLS_DOORS + doors("pinned", "memory") + ["interop/torch"],
+    "interop/sharing": ENGINE_DOORS + ["interop/sharing"],
+    "interop/torch": POOLS_DOORS + doors("pinned", "memory") + ["interop/sharing", "interop/torch"],
     "interop": ["cistern", "allocator", "pools", "handles", "interop"],
     "include/cistern": ["cistern"],
     "include/cistern-cccl": ["cistern"],

@@ -65,17 +65,23 @@ std::string pagesText(const VirtualMemoryCapability& pages) {
                      formatBytes(pages.granularity));
 }
 
+const char* sharingText(Device& device) {
+  if (device.virtualMemory().exportable)
+    return "with those on Cistern (for others, `cistern run --ipc` leaves cudaMalloc to the "
+           "driver)";
+  if (device.interprocessSupported())
+    return "the device can; Cistern's memory is not shared by cudaIpcGetMemHandle (`cistern run "
+           "--ipc` leaves cudaMalloc to the driver)";
+  return "the device cannot";
+}
+
 /// Whether all that was tried holds.
 bool describe(Device& device, std::size_t devices, std::ostream& out) {
   out << fmt::format("{} {}: {}\n", device.backend(), device.ordinal(), printable(device.name()));
   out << fmt::format("  memory: {}\n", memoryText(device));
   out << fmt::format("  {}\n", pagesText(device.virtualMemory()));
   out << fmt::format("  peers: {}\n", peersOf(device, devices));
-  out << fmt::format("  sharing with other processes: {}\n",
-                     device.interprocessSupported()
-                         ? "the device can; Cistern's memory is not shared by cudaIpcGetMemHandle "
-                           "(`cistern run --ipc` leaves cudaMalloc to the driver)"
-                         : "the device cannot");
+  out << fmt::format("  sharing with other processes: {}\n", sharingText(device));
   bool well = true;
   for (const Finding& finding : selfTest(device)) {
     well &= finding.problem.empty();

@@ -95,7 +95,8 @@ Command addRun(CLI::App& program) {
   parser->add_flag("--follow-children", settings->follow_children,
                    "Serve processes that it starts as well");
   parser->add_flag("--ipc", settings->ipc,
-                   "Leave cudaMalloc (hipMalloc) to the driver: for programs that share it");
+                   "Leave cudaMalloc (hipMalloc) to the driver: for programs that share it with "
+                   "processes that are not on Cistern");
   parser->add_flag("--strict", settings->strict,
                    "Reuse what cudaFree (hipFree) has freed only when earlier work is complete");
   return {parser, [settings](Console& console) { return launch(*settings, console); }};

@@ -13,7 +13,7 @@
 
 #include "cistern/report.hpp"
 #include "device_state.hpp"
-#include "shared_blocks.hpp"
+#include "interop/sharing/shared_blocks.hpp"
 #include "uncached.hpp"
 
 namespace cistern_torch {
@@ -117,7 +117,7 @@ class TorchAllocator final : public VersionedAllocator {
   std::vector<Annotation> annotations_;
   c10::ApproximateClockToUnixTimeConverter clock_;
   Uncached uncached_;
-  SharedBlocks& shared_ = SharedBlocks::theOne();
+  cistern::sharing::SharedBlocks& shared_ = cistern::sharing::SharedBlocks::theOne();
 };
 
 /// The process's own; null before it is installed.

@@ -1,6 +1,6 @@
 // Memory that others use: copies between devices, other devices' reach, other processes.
 //
-// A block in pages is shared by descriptors (shared_blocks.hpp). One in a cudaMalloc, where caching
+// A block in pages is shared by descriptors (interop/sharing). One in a cudaMalloc, where caching
 // is switched off, the device has no pages, or a pool has segments of its own, by CUDA's handle of
 // the whole malloc.
 #include <cstring>
@@ -10,6 +10,7 @@
 
 #include "allocator.hpp"
 #include "errors.hpp"
+#include "shared_text.hpp"
 
 namespace cistern_torch {
 namespace {
@@ -60,20 +61,21 @@ theirs::ShareableHandle TorchAllocator::shareIpcHandle(void* pointer) {
                     "cistern: only memory that this process has allocated can be sent to another "
                     "one; of what it has received itself, send a clone()");
   auto shared = shared_.find(pointer);
-  if (shared.first.empty()) {
+  if (!shared) {
     const auto exported = asTorch([&] { return state->allocator.exportBlock(pointer); });
     if (exported->pages.empty()) return shareMalloc(exported->base, exported->offset);
-    shared = shared_.share(pointer, exported);
+    shared = shared_.share(pointer, exported, exported->bytes);
   }
-  return {std::ptrdiff_t(shared.second), std::move(shared.first)};
+  return {std::ptrdiff_t(shared->offset), textOf(shared->name)};
 }
 
 std::shared_ptr<void> TorchAllocator::getIpcDevPtr(std::string handle) {
   DeviceIndex device = 0;
   C10_CUDA_CHECK(c10::cuda::GetDevice(&device));
   if (isMalloc(handle)) return openMalloc(device, handle);
+  using cistern::sharing::OpenedBlocks;
   return asTorch(
-      [&] { return OpenedBlocks::theOne().open(at(device).allocator, SharedText::read(handle)); });
+      [&] { return OpenedBlocks::theOne().open(at(device).allocator, namedBy(handle)).pages; });
 }
 
 void TorchAllocator::enablePeerAccess(DeviceIndex device, DeviceIndex peer) {

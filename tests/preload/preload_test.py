@@ -19,7 +19,12 @@ ALIKE = ["loop", "busy_streams", "busy_blocking", "busy_legacy", "busy_per_threa
          "memory_info", "out_of_memory", "capture", "capture_of_allocations", "reset", "devices",
          "threads", "forks", "forks_first", "entry_points"]
 # On the driver itself.
-ON_THE_DRIVER = ["names", "versions", "deep_bind", "pointers", "own_contexts", "last_release", "peers", "private_tables"]
+ON_THE_DRIVER = ["names", "versions", "deep_bind", "pointers", "ipc_names", "own_contexts", "last_release", "peers", "private_tables"]
+# Two processes that share memory, of which the second may be served or not.
+SHARING = ["read_and_write", "twice", "freed_first", "in_its_place", "wrong_handles", "hundred_blocks", "threads",
+           "reset"]
+SHARED_BY = ["ipc_driver", "ipc_runtime_static", "ipc_runtime_shared"]
+FOLLOW = ["--follow-children"]
 # Without Cistern the fake driver gives stream-ordered memory back at once, in no stream's order.
 NOT_WITHOUT = ["stream_ordered", "threads"]
 
@@ -52,10 +57,10 @@ class Programs(unittest.TestCase):
                 run = Run("driver_program", case)
                 self.assertEqual(run.status, 0, run.err)
 
-    def test_memory_that_is_to_be_shared_is_refused_or_the_drivers(self):
-        run = Run("driver_program", "pointers")
-        self.assertEqual(run.passed("requests to share"), 2)
-        self.assertIn("cistern run --ipc", run.err)
+    def test_the_handle_of_a_page_is_refused(self):
+        self.assertEqual(Run("driver_program", "pointers").passed("requests to share"), 1)
+
+    def test_memory_may_be_left_to_the_driver(self):
         run = Run("driver_program", "pointers", options=["--ipc"], extra={"IPC": "1"})
         self.assertEqual(run.status, 0, run.err)
         self.assertEqual(run.passed("cudaMalloc, all of it"), 2)
@@ -88,6 +93,70 @@ class Programs(unittest.TestCase):
         self.assertIn("managed memory (cudaMallocManaged)", run.err)
         self.assertEqual(Run("runtime_static", "capture_of_allocations").passed("memory of a graph"),
                          1)
+
+
+class Ipc(unittest.TestCase):
+    """Two processes share Cistern's memory by cudaIpcGetMemHandle."""
+
+    def test_both_have_it_whether_the_other_is_served_or_not(self):
+        for program in SHARED_BY:
+            for case in SHARING:
+                for options in ([], FOLLOW):
+                    with self.subTest(program=program, case=case, options=options):
+                        run = Run(program, case, options=options)
+                        self.assertEqual(run.status, 0, run.err)
+
+    def test_the_other_may_be_another_program_served_or_not_or_under_a_run_of_its_own(self):
+        for program in SHARED_BY:
+            for case in ("read_and_write", "twice", "hundred_blocks", "reset"):
+                for options, command in (([], ""), (FOLLOW, ""), ([], COMMAND)):
+                    with self.subTest(program=program, case=case, options=options, command=command):
+                        run = Run(program, case, options=options, extra={"COMMAND": command})
+                        self.assertEqual(run.status, 0, run.err)
+
+    def test_what_is_open_stays_when_the_other_process_has_ended(self):
+        for program in SHARED_BY:
+            run = Run(program, "ended", options=FOLLOW)
+            self.assertEqual(run.status, 0, run.err)
+            self.assertRegex(run.err, "cudaIpcOpenMemHandle: the process that shared the CUDA memory .*it has ended")
+
+    def test_it_is_so_with_strict_reuse_and_little_memory(self):
+        for case in SHARING:
+            if case == "in_its_place":
+                continue  # nothing is before it is complete
+            run = Run("ipc_driver", case, options=["--strict", *FOLLOW], extra={"FAKE_CAPACITY": str(64 << 20)})
+            self.assertEqual(run.status, 0, run.err)
+
+    def test_a_child_that_is_not_served_counts_nothing_in_its_parents_record(self):
+        run = Run("ipc_driver", "twice")
+        self.assertEqual((run.process["handles_given"], run.process["handles_opened"], run.process["contexts"]), (1, 0, 1))
+
+    def test_handles_are_counted_and_what_cannot_be_opened_is_said_once(self):
+        run = Run("ipc_driver", "twice", options=FOLLOW)
+        given, opened = (sorted(p[f"handles_{done}"] for p in run.summary["processes"]) for done in ("given", "opened"))
+        self.assertEqual((given, opened), ([0, 1], [0, 2]))
+        self.assertIn("1 handles given to other processes, 0 of theirs opened", run.err)
+        run = Run("ipc_driver", "wrong_handles")
+        self.assertEqual(run.err.count("cudaIpcOpenMemHandle"), 1)
+        self.assertIn("has been freed by the process that shared it", run.err)
+
+    def test_it_is_refused_where_there_is_no_page_to_export(self):
+        refused = {"EXPECTED": "801"}
+        for options, extra, why in ((["--conf", "backing:segments"], {}, "it is not in pages"),
+                                    ([], {"FAKE_NO_PAGES": "1"}, "it is not in pages"),
+                                    ([], {"FAKE_NO_DESCRIPTORS": "1"}, "it is not in pages"),
+                                    ([], {"FAKE_REFUSES_DESCRIPTORS": "1"}, "it is not in pages")):
+            with self.subTest(options=options, **extra):
+                run = Run("ipc_driver", "refused", options=options, extra={**refused, **extra})
+                self.assertEqual(run.status, 0, run.err)
+                self.assertEqual(run.passed("requests to share"), 1)
+                self.assertIn(why, run.err)
+                self.assertIn("cistern run --ipc", run.err)
+
+    def test_with_ipc_it_is_the_drivers(self):
+        run = Run("ipc_driver", "refused", options=["--ipc"], extra={"EXPECTED": "0"})
+        self.assertEqual(run.status, 0, run.err)
+        self.assertEqual(run.process["handles_given"], 0)
 
 
 class Order(unittest.TestCase):

@@ -59,9 +59,9 @@ def test_a_wheel_works_by_itself(wheel, tmp_path):
     assert wheel.name.startswith(f"cistern-{version}-py3-none-")
     for path in PACKAGE.glob("cistern/**/*.py"):
         assert str(path.relative_to(PACKAGE)) in names
-    for path in [*(TOP / "include").rglob("*.h*"), *(TOP / "interop/torch").rglob("*.[ch]pp")]:
-        place = path.relative_to(TOP if path.is_relative_to(TOP / "include") else TOP / "interop")
-        assert f"cistern/_sources/{place}" in names
+    compiled = [*(TOP / "interop/torch").rglob("*.[ch]pp"), *(TOP / "interop/sharing").rglob("*.[ch]pp")]
+    for path in [*(TOP / "include").rglob("*.h*"), *compiled]:
+        assert f"cistern/_sources/{path.relative_to(TOP)}" in names
     assert {"cistern/py.typed", "cistern/_lib/libcistern.so.0", "cistern/LICENSE"} <= names
 
     said(sys.executable, "-m", "venv", tmp_path / "venv")

@@ -190,11 +190,11 @@ def test_places_are_looked_for_in_their_order(run, tmp_path):
     every = "p.library(), p.command(), p.include()"
     (inside / "_lib").mkdir()
     shutil.copy(_places.library(), inside / "_lib/libcistern.so.0")
-    for folder in ("_sources/include", "_sources/torch"):
+    for folder in ("_sources/include", "_sources/interop/torch"):
         (inside / folder).mkdir(parents=True)
     printed = run(program.format(every + ", p.torch_sources()"), PYTHONPATH=str(site), CISTERN_ROOT="")
     assert printed.split() == [str(inside / "_lib/libcistern.so.0"), "None",
-                               str(inside / "_sources/include"), str(inside / "_sources/torch")]
+                               str(inside / "_sources/include"), str(inside / "_sources/interop/torch")]
     root = _places.library().parents[2]
     printed = run(program.format(every), PYTHONPATH=str(site), CISTERN_ROOT=str(root))
     assert printed.split() == [str(root / "build/release/libcistern.so.0"),

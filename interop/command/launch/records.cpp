@@ -93,6 +93,8 @@ Account accountOf(const Record& record) {
   account.fences = record.fences;
   account.out_of_memory = record.out_of_memory;
   account.contexts = record.contexts;
+  account.handles_given = record.handles_given;
+  account.handles_opened = record.handles_opened;
   account.trace_events = record.trace_events;
   account.exited = record.exited != 0;
   return account;

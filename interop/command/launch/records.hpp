@@ -30,6 +30,7 @@ struct Account {
   std::uint64_t work = 0, unknown_work = 0;  ///< submissions, and calls that may be some
   std::string unknown_names;
   std::uint64_t barriers = 0, fences = 0, out_of_memory = 0, contexts = 0;
+  std::uint64_t handles_given = 0, handles_opened = 0;  ///< of memory, for other processes
   std::uint64_t trace_events = 0;
   bool exited = false;  ///< it came to its exit handlers
 

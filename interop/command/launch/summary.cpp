@@ -74,6 +74,10 @@ std::string textOf(const Account& a, bool all) {
     text += row("memory", memoryText(a));
     if (a.driver_nanoseconds != 0) text += row("time", savedText(a));
   }
+  if (a.handles_given + a.handles_opened != 0) {
+    text += row("shared", fmt::format("{} handles given to other processes, {} of theirs opened",
+                                      a.handles_given, a.handles_opened));
+  }
   text += passedText(a);
   if (a.out_of_memory != 0)
     text += row("refused", fmt::format("{}: out of memory", a.out_of_memory));

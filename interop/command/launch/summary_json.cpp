@@ -37,6 +37,8 @@ Json jsonOf(const Account& a) {
           {"fences", a.fences},
           {"out_of_memory", a.out_of_memory},
           {"contexts", a.contexts},
+          {"handles_given", a.handles_given},
+          {"handles_opened", a.handles_opened},
           {"trace_events", a.trace_events}};
 }
 

@@ -1,6 +1,8 @@
 // Memory, pages and addresses of a context's device. See driver_device.hpp.
 #include <algorithm>
 
+#include <fcntl.h>
+
 #include "allocator/base/process.hpp"
 #include "allocator/device/vendor/error_kind.hpp"
 #include "interop/preload/driver/driver_device.hpp"
@@ -25,8 +27,9 @@ void DriverDevice::findOut() {
   char name[128] = {};
   outcome(Call::kOpen, driver_.deviceName(name, sizeof name, device)).orThrow();
   name_ = name;
-  const std::size_t granularity = driver_.granularity(ordinal_, &rdma_);
-  virtual_memory_ = {granularity > 0, granularity};
+  const std::size_t granularity = driver_.granularity(ordinal_, &pages_);
+  exports_ = granularity > 0 && pages_.exportable;
+  virtual_memory_ = {granularity > 0, granularity, exports_};
 }
 
 void DriverDevice::took(std::uint64_t bytes) noexcept {
@@ -80,10 +83,20 @@ Status DriverDevice::doFreeReservation(Address address, std::size_t bytes) {
                  inContext([&] { return driver_.freeReservation(address, bytes); }));
 }
 
+// A container may forbid pages for export, which the driver says only when it is asked for one:
+// then they are for this process alone.
 Result<Page> DriverDevice::doCreatePage(std::size_t bytes) {
   std::uint64_t handle = 0;
-  const Code result =
-      inContext([&] { return driver_.createPage(&handle, bytes, ordinal_, rdma_); });
+  const auto create = [&](bool exportable) {
+    const PageKind kind{pages_.rdma, exportable};
+    return inContext([&] { return driver_.createPage(&handle, bytes, ordinal_, kind); });
+  };
+  const bool exportable = exports_;
+  Code result = create(exportable);
+  if (exportable && result != kSuccess && result != kOutOfMemory) {
+    result = create(false);
+    if (result == kSuccess) exports_ = false;
+  }
   if (result != kSuccess) return failure(Call::kCreatePage, result);
   const MutexLock lock(mutex_);
   sizes_[handle] = bytes;
@@ -98,6 +111,20 @@ Status DriverDevice::doReleasePage(Page page) {
   gaveBack(sizes_[page.raw]);
   sizes_.erase(page.raw);
   return {};
+}
+
+Result<int> DriverDevice::doExportPage(Page page) {
+  int descriptor = -1;
+  const Code result = inContext([&] { return driver_.exportPage(page.raw, &descriptor); });
+  if (result == kSuccess) (void)fcntl(descriptor, F_SETFD, FD_CLOEXEC);
+  return outcome(Call::kExportPage, result, descriptor);
+}
+
+// Its memory counts where it was made.
+Result<Page> DriverDevice::doImportPage(int descriptor) {
+  std::uint64_t handle = 0;
+  const Code result = inContext([&] { return driver_.importPage(descriptor, &handle); });
+  return outcome(Call::kImportPage, result, Page{handle});
 }
 
 Status DriverDevice::doMap(Address address, std::size_t bytes, Page page) {

@@ -40,7 +40,7 @@ class DriverDevice final : public Device {
   std::string name() const override { return name_; }
   int ordinal() const override { return ordinal_; }
   VirtualMemoryCapability virtualMemory() const override { return virtual_memory_; }
-  bool interprocessSupported() const override { return false; }
+  bool interprocessSupported() const override { return exports_; }
   bool driverPoolSupported() const override { return false; }
 
   /// Bytes taken from the driver and not given back.
@@ -62,6 +62,8 @@ class DriverDevice final : public Device {
   Status doFreeReservation(Address address, std::size_t bytes) override;
   Result<Page> doCreatePage(std::size_t bytes) override;
   Status doReleasePage(Page page) override;
+  Result<int> doExportPage(Page page) override;
+  Result<Page> doImportPage(int descriptor) override;
   Status doMap(Address address, std::size_t bytes, Page page) override;
   Status doSetAccess(Address address, std::size_t bytes) override;
   Status doUnmap(Address address, std::size_t bytes) override;
@@ -114,10 +116,11 @@ class DriverDevice final : public Device {
   const std::atomic<Reuse>& reuse_;
   std::string name_;
   int ordinal_ = 0;
-  bool rdma_ = false;  ///< pages may be registered with network cards
+  PageKind pages_;  ///< what they can be made for, as the driver says
   VirtualMemoryCapability virtual_memory_;
   std::atomic<std::uint64_t> reserved_{0};
   std::atomic<bool> gone_{false};
+  std::atomic<bool> exports_{false};  ///< pages are made for export: it was not refused so far
 
   Mutex mutex_;  ///< never held with another lock taken inside
   std::map<Address, std::uint64_t> sizes_ CISTERN_GUARDED_BY(mutex_);  ///< of pages, and of mallocs

@@ -21,9 +21,11 @@ class Entry {
   Entry(const Entry&) = delete;
   Entry& operator=(const Entry&) = delete;
 
-  /// Whether the program called, and there is a driver.
-  bool serves() const noexcept {
-    return outermost_ && driver_ != nullptr && active() && !contexts().leftToParent();
+  /// Whether the program called, there is a driver, and this process is served.
+  bool serves() const noexcept { return active() && opens(); }
+  /// The same where this process may not be served: it opens what one that is shares with it.
+  bool opens() const noexcept {
+    return outermost_ && driver_ != nullptr && !contexts().leftToParent();
   }
   /// Calls the driver's own function.
   template <class Function, class... Arguments>

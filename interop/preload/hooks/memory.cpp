@@ -58,8 +58,8 @@ Code withCached(const Entry& entry, Code result, std::size_t* free_bytes) {
 }
 
 std::optional<Blocks::Around> blockAround(const Entry& entry, DevicePointer pointer) {
-  if (!entry.serves()) return std::nullopt;
-  return contexts().blocks().around(addressOf(pointer));
+  if (!entry.opens()) return std::nullopt;
+  return contexts().around(addressOf(pointer));
 }
 
 }  // namespace cistern::preload::GPU_NAMESPACE

@@ -49,7 +49,8 @@ Code freeAnew(DevicePointer pointer);
 /// driver's.
 Code withCached(const Entry& entry, Code result, std::size_t* free_bytes);
 
-/// The block that the pointer lies in; nothing where it is none of Cistern's.
+/// The block that the pointer lies in, also one of another process's; nothing where it is none of
+/// Cistern's.
 std::optional<Blocks::Around> blockAround(const Entry& entry, DevicePointer pointer);
 
 }  // namespace cistern::preload::GPU_NAMESPACE

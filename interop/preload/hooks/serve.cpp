@@ -38,22 +38,29 @@ Code detail::allocationFailed(Serving& serving, void* memory) noexcept {
   return resultOfException();
 }
 
-// Freed twice, or in the middle of a block. The driver may have made a segment there.
+void detail::tookMarked(std::uint64_t marks, Address pointer) noexcept {
+  const std::uint64_t traced = marks & ~ServedBlock::kShared;
+  if (traced != 0) traceFree(traced - 1);
+  if (traced != marks) contexts().sharing().freed(pointer);
+}
+
+// Freed twice, or in the middle of a block; or another process's. The driver may have made a
+// segment there.
 bool isWrongFree(Address pointer) {
   const bool ours = contexts().cover(pointer);
   passed(ours ? Passed::kWrongFree : Passed::kForeignFree);
   return ours;
 }
 
-Code refuseToShare(const char* vendor) noexcept {
+Code refuseToShare(const char* vendor, const char* why) noexcept {
   passed(Passed::kIpcRefused);
   static std::atomic<bool> said{false};
   if (!said.exchange(true)) {
     std::fprintf(stderr,
                  "cistern: the program shares device memory with another process "
-                 "(%sIpcGetMemHandle), which Cistern's memory cannot be: run it with `cistern run "
-                 "--ipc`, and %sMalloc is the driver's.\n",
-                 vendor, vendor);
+                 "(%sIpcGetMemHandle), which Cistern's cannot be here: %s. Run it with `cistern "
+                 "run --ipc`, and %sMalloc is the driver's.\n",
+                 vendor, why, vendor);
   }
   return kNotSupported;
 }

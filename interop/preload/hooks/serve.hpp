@@ -18,6 +18,8 @@ namespace cistern::preload::GPU_NAMESPACE {
 namespace detail {
 /// Memory that the thread's cache has not.
 void* allocateMissed(Serving& serving, std::size_t bytes, Stream stream);
+/// A block that is more than memory has been taken out: it leaves the trace, and is shared no more.
+void tookMarked(std::uint64_t marks, Address pointer) noexcept;
 /// In a handler: the memory goes back, if there was any, and what was thrown is the driver's code.
 Code allocationFailed(Serving& serving, void* memory) noexcept;
 
@@ -54,7 +56,7 @@ Code allocationFailed(Serving& serving, void* memory) noexcept;
     memory = detail::allocateNow(serving, bytes, stream, timed);
     ServedBlock block{&context, bytes, stream, 0};
     if (traces()) [[unlikely]]
-      block.traced = 1 + traceAllocation(bytes, stream.raw);
+      block.marks = 1 + traceAllocation(bytes, stream.raw);
     all.blocks().add(toAddress(memory), block);
   } catch (...) {
     return detail::allocationFailed(serving, memory);
@@ -71,8 +73,8 @@ Code allocationFailed(Serving& serving, void* memory) noexcept;
   if (!block) [[unlikely]]
     return block;
   takeFrom(record().requested, block->bytes);
-  if (block->traced != 0) [[unlikely]]
-    traceFree(block->traced - 1);
+  if (block->marks != 0) [[unlikely]]
+    detail::tookMarked(block->marks, pointer);
   return block;
 }
 
@@ -81,8 +83,8 @@ Code allocationFailed(Serving& serving, void* memory) noexcept;
 bool isWrongFree(Address pointer);
 
 /// A handle of Cistern's memory for another process is refused, and counted; that is said once.
-/// `vendor`: what the functions' names begin with.
-Code refuseToShare(const char* vendor) noexcept;
+/// `vendor`: what the functions' names begin with. `why`: why this memory has none.
+Code refuseToShare(const char* vendor, const char* why) noexcept;
 
 /// What was queued on every stream so far may still use it.
 [[gnu::always_inline]] inline void freeAfterAll(const ServedBlock& block, Address pointer,

@@ -17,6 +17,7 @@ bool isThisProcess() noexcept {
 
 void begin() noexcept {
   detail::serves_here = isThisProcess();
+  if (!active()) leaveRecord();
   const char* const folder = std::getenv(kRunFolder);
   if (active() && folder != nullptr) beginRecord(folder, std::getenv(kRunTrace) != nullptr);
 }

@@ -123,6 +123,11 @@ void beginRecord(const char* folder, bool trace) noexcept {
   detail::traces = trace_file != nullptr;
 }
 
+void leaveRecord() noexcept {
+  detail::current_record = &detail::unread;
+  detail::traces = false;
+}
+
 void noteVendor(const char* name) noexcept {
   std::snprintf(record().vendor.data(), record().vendor.size(), "%s", name);
 }

@@ -31,6 +31,8 @@ struct SlotOfThread {
 /// Begins this process's record, and its trace if `trace`, in the folder. Called once, and again in
 /// a child of fork that is to have its own.
 void beginRecord(const char* folder, bool trace) noexcept;
+/// A child of fork that is not served counts nothing in its parent's.
+void leaveRecord() noexcept;
 
 inline void raise(std::atomic<std::uint64_t>& peak, std::uint64_t value) noexcept {
   std::uint64_t seen = peak.load(std::memory_order_relaxed);

@@ -13,7 +13,7 @@
 
 namespace cistern::preload {
 
-inline constexpr std::uint32_t kRecordVersion = 3;
+inline constexpr std::uint32_t kRecordVersion = 4;
 inline constexpr char kRecordPrefix[] = "record_";
 inline constexpr char kTracePrefix[] = "trace_";
 
@@ -109,6 +109,8 @@ struct Record {
   std::atomic<std::uint64_t> fences{0};    ///< waited for instead, on the host's side
   std::atomic<std::uint64_t> out_of_memory{0};
   std::atomic<std::uint64_t> contexts{0};
+  std::atomic<std::uint64_t> handles_given{0};   ///< of Cistern's memory, to other processes
+  std::atomic<std::uint64_t> handles_opened{0};  ///< of other processes'
   std::atomic<std::uint64_t> trace_events{0};
   std::atomic<std::uint32_t> exited{0};  ///< it came to its exit handlers
 

@@ -82,12 +82,12 @@ Blocks::Entry& Blocks::Shard::insert(Address address) {
 // ---- All of them --------------------------------------------------------------------------------
 
 void Blocks::addAnew(Address address, Context* context, std::uint64_t bytes, Stream stream,
-                     std::uint64_t traced) {
+                     std::uint64_t marks) {
   Shard& shard = shardOf(address);
   const MutexLock lock(shard.mutex);
   Entry* entry = shard.find(address);
   if (entry == nullptr || !entry->claimWaiting(address, kFree)) entry = &shard.insert(address);
-  entry->block = {context, bytes, stream, traced};
+  entry->block = {context, bytes, stream, marks};
   entry->release(address, kLive);
   remembered(address) = entry;
 }
@@ -111,6 +111,15 @@ std::optional<ServedBlock> Blocks::find(Address address) {
   const ServedBlock block = entry->block;
   entry->release(address, kLive);
   return block;
+}
+
+void Blocks::share(Address address) {
+  Shard& shard = shardOf(address);
+  const MutexLock lock(shard.mutex);
+  Entry* const entry = shard.find(address);
+  if (entry == nullptr || !entry->claimWaiting(address, kLive)) return;
+  entry->block.marks |= ServedBlock::kShared;
+  entry->release(address, kLive);
 }
 
 // `visit` says whether the block stays.

@@ -38,9 +38,13 @@ class Context;
 
 struct ServedBlock {
   Context* context = nullptr;
-  std::uint64_t bytes = 0;   ///< as asked for
-  Stream stream;             ///< 0: cudaMalloc's; else the stream of its cudaMallocAsync
-  std::uint64_t traced = 0;  ///< its number in the trace, and 1; 0: it is not in there
+  std::uint64_t bytes = 0;  ///< as asked for
+  Stream stream;            ///< 0: cudaMalloc's; else the stream of its cudaMallocAsync
+  std::uint64_t marks = 0;  ///< what is to be done when it is freed; 0, as a rule: nothing more
+
+  /// Among the marks: other processes may open it. The rest is its number in the trace, and 1; 0:
+  /// it is not in there.
+  static constexpr std::uint64_t kShared = std::uint64_t{1} << 63;
 };
 
 class Blocks {
@@ -49,7 +53,7 @@ class Blocks {
   void add(Address address, const ServedBlock& block) {
     Entry* const last = remembered(address);
     if (last == nullptr || !last->claim(address, kFree)) [[unlikely]]
-      return addAnew(address, block.context, block.bytes, block.stream, block.traced);
+      return addAnew(address, block.context, block.bytes, block.stream, block.marks);
     last->block = block;
     last->release(address, kLive);
   }
@@ -63,6 +67,8 @@ class Blocks {
     return block;
   }
   std::optional<ServedBlock> find(Address address);
+  /// Marks the block as shared, if there is one.
+  void share(Address address);
 
   struct Around {
     Address address = 0;
@@ -117,7 +123,7 @@ class Blocks {
   static Entry*& remembered(Address address) { return remembered_[mixed(address) >> 56]; }
   // Their values, so that a hit has them in registers.
   [[gnu::noinline]] void addAnew(Address address, Context* context, std::uint64_t bytes,
-                                 Stream stream, std::uint64_t traced);
+                                 Stream stream, std::uint64_t marks);
   [[gnu::noinline]] std::optional<ServedBlock> takeElsewhere(Address address);
   template <class Visit>
   void forEach(Visit visit);

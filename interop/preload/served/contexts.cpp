@@ -115,7 +115,7 @@ void Contexts::met(ContextHandle context) {
   const std::lock_guard lock(mutex_);
   if (first_ == kNoContext) {
     first_ = context;
-    if (asksForCompletion()) reuse_ = Reuse::kComplete;
+    if (asksForCompletion() || !active()) reuse_ = Reuse::kComplete;
   }
   if (first_ == context || reuse_ == Reuse::kComplete) return;
   reuse_ = Reuse::kComplete;
@@ -146,10 +146,17 @@ void Contexts::drop(ContextHandle context, bool gone) {
   if (serving == nullptr) return;
   if (gone) serving->device.contextIsGone();
   (void)serving->device.synchronizeDevice();
+  sharing_.drop(*ended);
   delete serving;
 }
 
+std::optional<Blocks::Around> Contexts::around(Address address) {
+  const std::optional<Blocks::Around> own = blocks_.around(address);
+  return own ? own : sharing_.around(address);
+}
+
 bool Contexts::cover(Address address) {
+  if (sharing_.around(address)) return true;
   const std::lock_guard lock(mutex_);
   for (const auto& [handle, context] : contexts_) {
     Serving* const serving = context->serving();

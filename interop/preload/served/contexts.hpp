@@ -15,6 +15,7 @@
 #include "interop/preload/driver/driver_device.hpp"
 #include "interop/preload/served/blocks.hpp"
 #include "interop/preload/served/cooling.hpp"
+#include "interop/preload/served/sharing.hpp"
 
 namespace cistern::preload::GPU_NAMESPACE {
 
@@ -47,6 +48,7 @@ class Contexts {
  public:
   Blocks& blocks() noexcept { return blocks_; }
   Captures& captures() noexcept { return captures_; }
+  Sharing& sharing() noexcept { return sharing_; }
   /// Whether a capture is under way in some context. Pre: maybe() of captures.
   bool capturing();
 
@@ -75,8 +77,10 @@ class Contexts {
   /// A stream of some context is about to be destroyed; `forget` is called with that context.
   template <class Forget>
   void destroying(StreamHandle stream, Forget forget);
-  /// Whether the address lies in memory that some context's allocator has.
+  /// Whether the address lies in memory that some context's allocator has, or has opened.
   bool cover(Address address);
+  /// The block that the address lies in, also one of another process's that is open here.
+  std::optional<Blocks::Around> around(Address address);
   /// The device may use the context's memory from now on.
   void admit(ContextHandle owner, int device);
 
@@ -117,6 +121,7 @@ class Contexts {
   std::atomic<bool> left_to_parent_{false};
   Captures captures_;
   Blocks blocks_;
+  Sharing sharing_;
 };
 
 // Programs destroy few streams: every context is asked.

@@ -64,8 +64,9 @@ def include() -> Path:
 
 
 def torch_sources() -> Path:
-    """The folder of the C++ sources of `cistern.torch`. ImportError where there is none."""
-    return _required("the folder of sources for PyTorch", "interop/torch", "_sources/torch")
+    """The folder of the C++ sources of `cistern.torch`, with `sharing`, which they need, beside it.
+    ImportError where there is none."""
+    return _required("the folder of sources for PyTorch", "interop/torch", "_sources/interop/torch")
 
 
 def run_command() -> None:

@@ -33,7 +33,7 @@ TEST_CASE("a block is found until it is taken, once", "[preload][blocks]") {
   for (std::uint64_t i = 1; i <= 10'000; i += 3) {
     const std::optional<ServedBlock> taken = blocks.take(i * kStep);
     REQUIRE(taken);
-    CHECK((taken->bytes == i && taken->traced == i));
+    CHECK((taken->bytes == i && taken->marks == i));
     CHECK_FALSE(blocks.take(i * kStep));
     CHECK_FALSE(blocks.find(i * kStep));
   }
@@ -47,6 +47,20 @@ TEST_CASE("a block is found until it is taken, once", "[preload][blocks]") {
   blocks.add(3 * kStep, {&context, 7, {}, 0});
   CHECK(blocks.take(3 * kStep)->bytes == 7);
   (void)blocks.drop(context);
+}
+
+TEST_CASE("a block that is shared is so until it is taken", "[preload][blocks]") {
+  Blocks& blocks = theBlocks();
+  Context context;
+  blocks.add(5 * kStep, {&context, 7, {}, 3});
+  blocks.share(5 * kStep);
+  blocks.share(6 * kStep);  // there is none
+  CHECK(blocks.find(5 * kStep)->marks == (ServedBlock::kShared | 3));
+  const std::optional<ServedBlock> taken = blocks.take(5 * kStep);
+  REQUIRE(taken);
+  CHECK(taken->marks == (ServedBlock::kShared | 3));
+  blocks.add(5 * kStep, {&context, 7, {}, 0});
+  CHECK(blocks.take(5 * kStep)->marks == 0);
 }
 
 // As in a program: an address is allocated and freed again and again, by whichever thread, while

@@ -69,9 +69,10 @@ int inOrder(Device& here, Stream stream, Call call) {
 /// *status: 0 not captured, 1 active, 2 broken.
 int isCapturing(Device& here, Handle stream, int* status);
 
-/// Queues work.
+/// Queues work. `effect` is what it does to the memory, if anything.
 int queue(Device& here, Handle stream, bool per_thread, const char* name,
-          std::vector<cistern::sim::Access> accesses, std::uint64_t nanoseconds);
+          std::vector<cistern::sim::Access> accesses, std::uint64_t nanoseconds,
+          cistern::sim::Effect effect = {});
 /// How many races and accesses to what is not there were found since the last call, on all devices;
 /// each is printed.
 unsigned races();

@@ -90,10 +90,11 @@ int isCapturing(Device& here, Handle stream, int* status) {
 }
 
 int queue(Device& here, Handle stream, bool per_thread, const char* name,
-          std::vector<cistern::sim::Access> accesses, std::uint64_t nanoseconds) {
+          std::vector<cistern::sim::Access> accesses, std::uint64_t nanoseconds,
+          cistern::sim::Effect effect) {
   const Stream on = streamOf(here, stream, per_thread);
   return inOrder(here, on, [&] {
-    return codeOf(here.sim->launch(on, {name, accesses, nanoseconds, {}}));
+    return codeOf(here.sim->launch(on, {name, accesses, nanoseconds, effect}));
   });
 }
 

@@ -35,8 +35,10 @@ FAKE CUresult cuDeviceGetName(char* name, int length, CUdevice) {
   return CUDA_SUCCESS;
 }
 FAKE CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute which, CUdevice) {
-  *value = which == CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED &&
-           std::getenv("FAKE_NO_PAGES") == nullptr;
+  *value = (which == CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED &&
+            std::getenv("FAKE_NO_PAGES") == nullptr) ||
+           (which == CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED &&
+            std::getenv("FAKE_NO_DESCRIPTORS") == nullptr);
   return CUDA_SUCCESS;
 }
 FAKE CUresult cuDeviceCanAccessPeer(int* can, CUdevice a, CUdevice b) {

@@ -1,4 +1,9 @@
 // Memory of the fake driver.
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <set>
+
 #include "tests/preload/fake_driver/state.hpp"
 
 using namespace fake;
@@ -59,15 +64,48 @@ FAKE CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, 
     return CUDA_ERROR_INVALID_VALUE;
   return *handle = 1, CUDA_SUCCESS;
 }
-FAKE CUresult cuIpcGetMemHandle(CUipcMemHandle*, CUdeviceptr) {
-  FAKE_BEGIN("cuIpcGetMemHandle");
-  return CUDA_SUCCESS;
-}
-FAKE CUresult cuPointerGetAttribute(void* out, CUpointer_attribute what, CUdeviceptr) {
+FAKE CUresult cuPointerGetAttribute(void* out, CUpointer_attribute what, CUdeviceptr pointer) {
   FAKE_BEGIN("cuPointerGetAttribute");
+  if (what == CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE)
+    *static_cast<int*>(out) = around(current(), pointer) != nullptr;
   if (what == CU_POINTER_ATTRIBUTE_CONTEXT) *static_cast<CUcontext*>(out) = nullptr;
   if (what == CU_POINTER_ATTRIBUTE_MEMORY_TYPE) *static_cast<unsigned*>(out) = CU_MEMORYTYPE_DEVICE;
   return CUDA_SUCCESS;
+}
+
+// ---- Handles for other processes ----------------------------------------------------------------
+
+namespace {
+// What opens a handle of the driver's own: where nothing is.
+constexpr char kOwnHandle[] = "a handle of the fake driver's";
+constexpr CUdeviceptr kOpenedOwn = 0x7000000;
+
+CUresult openOwn(CUdeviceptr* out, const CUipcMemHandle& handle) {
+  if (std::string(handle.reserved, strnlen(handle.reserved, 64)) != kOwnHandle)
+    return CUDA_ERROR_INVALID_HANDLE;
+  return *out = kOpenedOwn, CUDA_SUCCESS;
+}
+}  // namespace
+
+FAKE CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr) {
+  FAKE_BEGIN("cuIpcGetMemHandle");
+  *handle = {};
+  std::string(kOwnHandle).copy(handle->reserved, 64);
+  return CUDA_SUCCESS;
+}
+FAKE CUresult cuIpcOpenMemHandle_v2(CUdeviceptr* out, CUipcMemHandle handle, unsigned) {
+  FAKE_BEGIN("cuIpcOpenMemHandle");
+  return openOwn(out, handle);
+}
+extern "C" CUresult oldIpcOpen(CUdeviceptr*, CUipcMemHandle,
+                               unsigned) __asm__("cuIpcOpenMemHandle");
+FAKE CUresult oldIpcOpen(CUdeviceptr* out, CUipcMemHandle handle, unsigned) {
+  FAKE_BEGIN("cuIpcOpenMemHandle_v1");
+  return openOwn(out, handle);
+}
+FAKE CUresult cuIpcCloseMemHandle(CUdeviceptr pointer) {
+  FAKE_BEGIN("cuIpcCloseMemHandle");
+  return pointer == kOpenedOwn ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 // ---- Stream-ordered -----------------------------------------------------------------------------
@@ -104,6 +142,11 @@ FAKE CUresult cuMemFreeAsync_ptsz(CUdeviceptr address, CUstream) {
 
 // ---- Virtual memory -----------------------------------------------------------------------------
 
+namespace {
+std::mutex exportable_mutex;
+std::set<std::uint64_t> exportable;  // pages that were made so; under exportable_mutex
+}  // namespace
+
 FAKE CUresult cuMemGetAllocationGranularity(size_t* bytes, const CUmemAllocationProp*,
                                             CUmemAllocationGranularity_flags) {
   return *bytes = current().sim->virtualMemory().granularity, CUDA_SUCCESS;
@@ -120,14 +163,41 @@ FAKE CUresult cuMemAddressFree(CUdeviceptr address, size_t bytes) {
   return CUresult(codeOf(current().sim->freeReservation(address, bytes)));
 }
 FAKE CUresult cuMemCreate(CUmemGenericAllocationHandle* out, size_t bytes,
-                          const CUmemAllocationProp*, unsigned long long) {
+                          const CUmemAllocationProp* wanted, unsigned long long) {
   FAKE_BEGIN("cuMemCreate");
+  const bool exports = wanted->requestedHandleTypes == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  if (exports && std::getenv("FAKE_REFUSES_DESCRIPTORS") != nullptr)
+    return CUDA_ERROR_NOT_PERMITTED;
   const cistern::Result<cistern::Page> page = current().sim->createPage(bytes);
+  if (!page) return CUresult(codeOf(page));
+  *out = page.value().raw;
+  const std::lock_guard lock(exportable_mutex);
+  if (exports) exportable.insert(*out);
+  return CUDA_SUCCESS;
+}
+FAKE CUresult cuMemExportToShareableHandle(void* out, CUmemGenericAllocationHandle page,
+                                           CUmemAllocationHandleType, unsigned long long) {
+  FAKE_BEGIN("cuMemExportToShareableHandle");
+  const std::lock_guard lock(exportable_mutex);
+  if (exportable.count(page) == 0) return CUDA_ERROR_INVALID_VALUE;
+  const cistern::Result<int> descriptor = current().sim->exportPage(cistern::Page{page});
+  if (descriptor) *static_cast<int*>(out) = descriptor.value();
+  return CUresult(codeOf(descriptor));
+}
+FAKE CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* out, void* descriptor,
+                                             CUmemAllocationHandleType) {
+  FAKE_BEGIN("cuMemImportFromShareableHandle");
+  const cistern::Result<cistern::Page> page =
+      current().sim->importPage(int(reinterpret_cast<std::intptr_t>(descriptor)));
   if (page) *out = page.value().raw;
   return CUresult(codeOf(page));
 }
 FAKE CUresult cuMemRelease(CUmemGenericAllocationHandle page) {
   FAKE_BEGIN("cuMemRelease");
+  {
+    const std::lock_guard lock(exportable_mutex);
+    exportable.erase(page);
+  }
   return CUresult(codeOf(current().sim->releasePage(cistern::Page{page})));
 }
 FAKE CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t, CUmemGenericAllocationHandle page,

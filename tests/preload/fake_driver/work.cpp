@@ -51,6 +51,19 @@ FAKE CUresult cuLaunchKernelEx(const CUlaunchConfig* how, CUfunction, void** par
   FAKE_BEGIN("cuLaunchKernelEx");
   return launch(how->hStream, false, parameters);
 }
+// With host memory that is not pinned the host waits until it is done.
+FAKE CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void* from, size_t bytes) {
+  FAKE_BEGIN("cuMemcpyHtoD");
+  const int queued = fake::queue(current(), 0, false, "copy", {{to, bytes, AccessKind::kWrite}},
+                                 1000, [=](auto& memory) { memory.write(to, from, bytes); });
+  return queued != 0 ? CUresult(queued) : CUresult(codeOf(current().sim->synchronizeStream({})));
+}
+FAKE CUresult cuMemcpyDtoH_v2(void* to, CUdeviceptr from, size_t bytes) {
+  FAKE_BEGIN("cuMemcpyDtoH");
+  const int queued = fake::queue(current(), 0, false, "copy", {{from, bytes, AccessKind::kRead}},
+                                 1000, [=](auto& memory) { memory.read(from, to, bytes); });
+  return queued != 0 ? CUresult(queued) : CUresult(codeOf(current().sim->synchronizeStream({})));
+}
 FAKE CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char, size_t bytes, CUstream stream) {
   FAKE_BEGIN("cuMemsetD8Async");
   return queue(stream, false, "set", {{to, bytes, AccessKind::kWrite}}, 1000);

@@ -89,6 +89,26 @@ int cudaMallocManaged(void** out, std::size_t bytes, unsigned flags) {
   return CALL(cuMemAllocManaged, "cuMemAllocManaged", reinterpret_cast<CUdeviceptr*>(out), bytes,
               flags);
 }
+int cudaMemcpy(void* to, const void* from, std::size_t bytes, int kind) {
+  begin();
+  if (kind == 1)  // to the device
+    return CALL(cuMemcpyHtoD_v2, "cuMemcpyHtoD", reinterpret_cast<CUdeviceptr>(to), from, bytes);
+  return CALL(cuMemcpyDtoH_v2, "cuMemcpyDtoH", to, reinterpret_cast<CUdeviceptr>(from), bytes);
+}
+int cudaIpcGetMemHandle(fakeIpcMemHandle_t* handle, void* pointer) {
+  begin();
+  return CALL(cuIpcGetMemHandle, "cuIpcGetMemHandle", reinterpret_cast<CUipcMemHandle*>(handle),
+              reinterpret_cast<CUdeviceptr>(pointer));
+}
+int cudaIpcOpenMemHandle(void** out, fakeIpcMemHandle_t handle, unsigned flags) {
+  begin();
+  return CALL(cuIpcOpenMemHandle, "cuIpcOpenMemHandle", reinterpret_cast<CUdeviceptr*>(out),
+              reinterpret_cast<CUipcMemHandle&>(handle), flags);
+}
+int cudaIpcCloseMemHandle(void* pointer) {
+  begin();
+  return CALL(cuIpcCloseMemHandle, "cuIpcCloseMemHandle", reinterpret_cast<CUdeviceptr>(pointer));
+}
 int cudaStreamCreateWithFlags(fakeStream_t* stream, unsigned flags) {
   begin();
   return CALL(cuStreamCreate, "cuStreamCreate", stream, flags);

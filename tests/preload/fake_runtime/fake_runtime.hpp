@@ -18,6 +18,15 @@ FAKE_API int cudaMallocAsync_ptsz(void** out, std::size_t bytes, fakeStream_t st
 FAKE_API int cudaFreeAsync_ptsz(void* pointer, fakeStream_t stream);
 FAKE_API int cudaMemGetInfo(std::size_t* free_bytes, std::size_t* total);
 FAKE_API int cudaMallocManaged(void** out, std::size_t bytes, unsigned flags);
+FAKE_API int cudaMemcpy(void* to, const void* from, std::size_t bytes, int kind);
+
+struct fakeIpcMemHandle_t {
+  char reserved[64];
+};
+FAKE_API int cudaIpcGetMemHandle(fakeIpcMemHandle_t* handle, void* pointer);
+FAKE_API int cudaIpcOpenMemHandle(void** out, fakeIpcMemHandle_t handle, unsigned flags);
+FAKE_API int cudaIpcCloseMemHandle(void* pointer);
+
 FAKE_API int cudaStreamCreateWithFlags(fakeStream_t* stream, unsigned flags);
 FAKE_API int cudaStreamDestroy(fakeStream_t stream);
 FAKE_API int cudaStreamBeginCapture(fakeStream_t stream, int mode);

@@ -21,7 +21,8 @@ PLATFORM = {"XLA_PYTHON_CLIENT_ALLOCATOR": "platform", "XLA_PYTHON_CLIENT_PREALL
 BFC = {"XLA_PYTHON_CLIENT_ALLOCATOR": "bfc"}
 PYTHON = sys.executable
 
-# Name, command, environment; and the same program on its own allocator, to compare with, where it has one.
+# Name, command, environment; and the same program on its own allocator, to compare with, where it has one. Then the
+# options of `cistern run`, if any.
 LOOPS = [(sizes, streams) for sizes in ("1", "2", "mixed") for streams in ("0", "1", "2")]
 USES = {"0": "unused", "1": "one stream", "2": "two streams"}
 PROGRAMS = [
@@ -32,6 +33,11 @@ PROGRAMS = [
       for kind in ("nonblocking", "blocking", "legacy", "thread")],
     ("free_busy nonblocking, shared", ["./free_busy_shared", "nonblocking"], {}, None),
     ("hold_back", ["./hold_back_static"], {}, None),
+    *[(f"ipc, {runtime}{also}", [f"./ipc_{runtime}"], {}, None, *options)
+      for runtime in ("static", "shared")
+      for also, options in (("", []), (", both served", ["--follow-children"]), (", left to the driver", ["--ipc"]))],
+    ("PyTorch, ipc", [PYTHON, "torch_share.py"], {}, None),
+    ("PyTorch, ipc, both served", [PYTHON, "torch_share.py"], {}, None, "--follow-children"),
     ("PyTorch, counted", [PYTHON, "torch_counts.py"], UNCACHED, None),
     ("PyTorch, uncached", [PYTHON, "torch_train.py"], UNCACHED, {}),
     ("PyTorch, libraries", [PYTHON, "torch_libraries.py"], UNCACHED, {}),
@@ -41,9 +47,9 @@ PROGRAMS = [
 CISTERN = ["./cistern", "run", "--stats"]
 
 
-def run(name, command, env, served):
+def run(name, command, env, served, options=()):
     log = os.path.join(LOGS, re.sub(r"\W+", "_", f"{name}_{served}"))
-    start = [*CISTERN, "--json", log + ".json", "--"] if served else []
+    start = [*CISTERN, *options, "--json", log + ".json", "--"] if served else []
     try:
         ended = subprocess.run([*start, *command], cwd=HERE, env={**ENV, **env}, text=True,
                                capture_output=True, timeout=60)
@@ -77,8 +83,8 @@ def seen(run_):
     return f"{s['work']}{'' if asked is None else f'/{asked}'}{missing} +{s['unknown_work']} {s['unknown_functions']}"
 
 
-def row(name, command, env, own):
-    plain, ours = run(name, command, env, False), run(name, command, env, True)
+def row(name, command, env, own, *options):
+    plain, ours = run(name, command, env, False), run(name, command, env, True, options)
     native = run(name + " own", command, own, False) if own is not None else None
     same = "yes" if plain["result"] == ours["result"] and ours["status"] == 0 else \
         f"NO ({plain['result']} {plain['status']} | {ours['result']} {ours['status']})"

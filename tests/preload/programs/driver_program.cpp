@@ -125,10 +125,36 @@ void pointers() {
   EXPECT(cuMemCreate(&page, 2 << 20, &wanted, 0) == CUDA_SUCCESS);
   EXPECT(cuMemMap(base, 2 << 20, 0, page, 0) == CUDA_SUCCESS);
   EXPECT(cuMemRetainAllocationHandle(&page, reinterpret_cast<void*>(base)) == CUDA_SUCCESS);
-  CUipcMemHandle handle{};
-  EXPECT(cuIpcGetMemHandle(&handle, memory) ==
-         (served() && std::getenv("IPC") == nullptr ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS));
+  int capable = 7;
+  EXPECT(cuPointerGetAttribute(&capable, CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE, memory) ==
+         CUDA_SUCCESS);
+  EXPECT(capable == 1);
   EXPECT(cuMemFree(memory) == CUDA_SUCCESS);
+}
+
+// Handles are made and opened by Cistern, however a program has found the functions: its own one
+// is refused with a code that the fake driver has not for it.
+void ipcNames() {
+  begin();
+  CUdeviceptr memory = 0;
+  CUipcMemHandle handle{};
+  EXPECT(cuMemAlloc(&memory, kBytes) == CUDA_SUCCESS);
+  using Get = decltype(cuIpcGetMemHandle);
+  using Open = decltype(cuIpcOpenMemHandle);
+  void* const library = dlopen("libcuda.so.1", RTLD_NOW);
+  const auto get = reinterpret_cast<Get*>(dlsym(library, "cuIpcGetMemHandle"));
+  for (Get* const function : {&cuIpcGetMemHandle, get, asked<Get>("cuIpcGetMemHandle", 4010)})
+    EXPECT(function(&handle, memory) == CUDA_SUCCESS);
+  EXPECT(cuFakeCalls("cuIpcGetMemHandle") == (served() ? 0 : 3));
+  const CUresult own = served() ? CUDA_ERROR_INVALID_CONTEXT : CUDA_SUCCESS;
+  for (const char* const name : {"cuIpcOpenMemHandle_v2", "cuIpcOpenMemHandle"}) {
+    for (void* const where : {library, RTLD_DEFAULT})
+      EXPECT(reinterpret_cast<Open*>(dlsym(where, name))(&memory, handle, 1) == own);
+  }
+  for (const int version : {4010, 11000, 13000})
+    EXPECT(asked<Open>("cuIpcOpenMemHandle", version)(&memory, handle, 1) == own);
+  EXPECT(cuIpcOpenMemHandle(&memory, handle, 1) == own);
+  EXPECT(cuFakeCalls("cuIpcOpenMemHandle_v1") == (served() ? 0 : 2));
 }
 
 // Contexts of the program's own: what one holds goes with it.
@@ -227,10 +253,15 @@ void privateTables() {
   EXPECT(cuFakeCalls("a private table's launch") == 120);
 }
 
-const Case kCases[] = {
-    {"names", names},       {"versions", versions},           {"deep_bind", deepBind},
-    {"pointers", pointers}, {"own_contexts", ownContexts},    {"last_release", lastRelease},
-    {"peers", peers},       {"private_tables", privateTables}};
+const Case kCases[] = {{"names", names},
+                       {"versions", versions},
+                       {"deep_bind", deepBind},
+                       {"pointers", pointers},
+                       {"ipc_names", ipcNames},
+                       {"own_contexts", ownContexts},
+                       {"last_release", lastRelease},
+                       {"peers", peers},
+                       {"private_tables", privateTables}};
 
 }  // namespace
 

@@ -45,6 +45,23 @@ inline int mallocManaged(Memory* memory, std::size_t bytes) {
   return cuMemAllocManaged(out(memory), bytes, 1);
 }
 
+using IpcHandle = CUipcMemHandle;
+inline int getHandle(IpcHandle* handle, Memory memory) {
+  return cuIpcGetMemHandle(handle, addressOf(memory));
+}
+inline int openHandle(Memory* memory, const IpcHandle& handle) {
+  return cuIpcOpenMemHandle(out(memory), handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
+}
+inline int closeHandle(Memory memory) { return cuIpcCloseMemHandle(addressOf(memory)); }
+inline int write(Memory to, const void* from, std::size_t bytes) {
+  return cuMemcpyHtoD(addressOf(to), from, bytes);
+}
+inline int read(void* to, Memory from, std::size_t bytes) {
+  return cuMemcpyDtoH(to, addressOf(from), bytes);
+}
+/// All that the current device has in this process goes.
+inline int reset() { return cuDevicePrimaryCtxReset(0); }
+
 inline int createStream(Stream* stream, unsigned flags) { return cuStreamCreate(stream, flags); }
 inline int destroyStream(Stream stream) { return cuStreamDestroy(stream); }
 inline int synchronize() { return cuCtxSynchronize(); }

@@ -37,6 +37,20 @@ inline int memoryInfo(std::size_t* free_bytes, std::size_t* total) {
 inline int reset() { return cudaDeviceReset(); }
 inline int setDevice(int device) { return cudaSetDevice(device); }
 
+using IpcHandle = fakeIpcMemHandle_t;
+inline void begin() {}
+inline int getHandle(IpcHandle* handle, Memory memory) {
+  return cudaIpcGetMemHandle(handle, memory);
+}
+inline int openHandle(Memory* memory, const IpcHandle& handle) {
+  return cudaIpcOpenMemHandle(out(memory), handle, 1);
+}
+inline int closeHandle(Memory memory) { return cudaIpcCloseMemHandle(memory); }
+inline int write(Memory to, const void* from, std::size_t bytes) {
+  return cudaMemcpy(to, from, bytes, 1);
+}
+inline int read(void* to, Memory from, std::size_t bytes) { return cudaMemcpy(to, from, bytes, 2); }
+
 inline int createStream(Stream* stream, unsigned flags) {
   return cudaStreamCreateWithFlags(stream, flags);
 }

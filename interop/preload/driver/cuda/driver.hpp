@@ -7,6 +7,7 @@
 
 #include "cistern/types.hpp"
 #include "interop/preload/driver/cuda/functions.hpp"
+#include "interop/preload/driver/page_kind.hpp"
 
 namespace cistern::preload::cuda {
 
@@ -101,12 +102,14 @@ struct Functions : FunctionTable {
 
   // ---- Pages: driver/cuda/pages.cpp
 
-  /// 0: the device has none. `rdma`: they may be registered with network cards.
-  std::size_t granularity(int device, bool* rdma) const noexcept;
+  /// 0: the device has none. `kind`: what they can be made for.
+  std::size_t granularity(int device, PageKind* kind) const noexcept;
   Code reserve(Address* out, std::size_t bytes) const noexcept;
   Code freeReservation(Address address, std::size_t bytes) const noexcept;
-  Code createPage(std::uint64_t* page, std::size_t bytes, int device, bool rdma) const noexcept;
+  Code createPage(std::uint64_t* page, std::size_t bytes, int device, PageKind kind) const noexcept;
   Code releasePage(std::uint64_t page) const noexcept;
+  Code exportPage(std::uint64_t page, int* descriptor) const noexcept;
+  Code importPage(int descriptor, std::uint64_t* page) const noexcept;
   Code map(Address address, std::size_t bytes, std::uint64_t page) const noexcept;
   Code setAccess(Address address, std::size_t bytes, const std::vector<int>& devices) const;
   Code unmap(Address address, std::size_t bytes) const noexcept;

@@ -8,7 +8,10 @@
 #include <cuda.h>  // types and declarations only
 
 // Spellings that the header does not declare by themselves.
+#undef cuIpcOpenMemHandle  // the newer version's
 extern "C" {
+CUresult cuIpcOpenMemHandle(CUdeviceptr*, CUipcMemHandle, unsigned);
+CUresult cuIpcOpenMemHandle_v2(CUdeviceptr*, CUipcMemHandle, unsigned);
 CUresult cuMemAllocAsync_ptsz(CUdeviceptr*, size_t, CUstream);
 CUresult cuMemFreeAsync_ptsz(CUdeviceptr, CUstream);
 CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr*, size_t, CUmemoryPool, CUstream);
@@ -47,6 +50,9 @@ using GetProcAddressV1 = CUresult (*)(const char*, void**, int, cuuint64_t);
   X(cuMipmappedArrayCreate, "cuMipmappedArrayCreate", 5000, false)                \
   X(cuMemCreate, "cuMemCreate", 10020, false)                                     \
   X(cuIpcGetMemHandle, "cuIpcGetMemHandle", 4010, false)                          \
+  X(cuIpcOpenMemHandle, "cuIpcOpenMemHandle", 4010, false)                        \
+  X(cuIpcOpenMemHandle_v2, "cuIpcOpenMemHandle", 11000, false)                    \
+  X(cuIpcCloseMemHandle, "cuIpcCloseMemHandle", 4010, false)                      \
   X(cuMemRetainAllocationHandle, "cuMemRetainAllocationHandle", 11000, false)     \
   X(cuPointerGetAttribute, "cuPointerGetAttribute", 4000, false)                  \
   X(cuPointerGetAttributes, "cuPointerGetAttributes", 7000, false)                \
@@ -94,6 +100,8 @@ using GetProcAddressV1 = CUresult (*)(const char*, void**, int, cuuint64_t);
   X(cuMemMap)                          \
   X(cuMemSetAccess)                    \
   X(cuMemUnmap)                        \
+  X(cuMemExportToShareableHandle)      \
+  X(cuMemImportFromShareableHandle)    \
   X(cuStreamWaitEvent)                 \
   X(cuStreamQuery)                     \
   X(cuStreamIsCapturing)               \

@@ -13,6 +13,7 @@
 
 #include "cistern/types.hpp"
 #include "interop/preload/driver/hip/functions.hpp"
+#include "interop/preload/driver/page_kind.hpp"
 
 namespace cistern::preload::hip {
 
@@ -108,11 +109,15 @@ struct Functions : FunctionTable {
   // ---- Pages: none. HIP has them, but versions of it refuse a copy or a set that goes on from one
   // page to the next, which programs do with any memory.
 
-  std::size_t granularity(int, bool*) const noexcept { return 0; }
+  std::size_t granularity(int, PageKind*) const noexcept { return 0; }
   Code reserve(Address*, std::size_t) const noexcept { return kNotSupported; }
   Code freeReservation(Address, std::size_t) const noexcept { return kNotSupported; }
-  Code createPage(std::uint64_t*, std::size_t, int, bool) const noexcept { return kNotSupported; }
+  Code createPage(std::uint64_t*, std::size_t, int, PageKind) const noexcept {
+    return kNotSupported;
+  }
   Code releasePage(std::uint64_t) const noexcept { return kNotSupported; }
+  Code exportPage(std::uint64_t, int*) const noexcept { return kNotSupported; }
+  Code importPage(int, std::uint64_t*) const noexcept { return kNotSupported; }
   Code map(Address, std::size_t, std::uint64_t) const noexcept { return kNotSupported; }
   Code setAccess(Address, std::size_t, const std::vector<int>&) const { return kNotSupported; }
   Code unmap(Address, std::size_t) const noexcept { return kNotSupported; }

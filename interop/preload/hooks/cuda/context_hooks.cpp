@@ -59,13 +59,13 @@ CISTERN_HOOK CUresult cuCtxFromGreenCtx(CUcontext* context, CUgreenCtx green) {
 
 CISTERN_HOOK CUresult cuCtxDestroy_v2(CUcontext context) {
   const Entry entry;
-  if (entry.serves() && context != nullptr) contexts().beforeEnd(context);
+  if (entry.opens() && context != nullptr) contexts().beforeEnd(context);
   return entry.pass(&Functions::cuCtxDestroy_v2, context);
 }
 
 CISTERN_HOOK CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
   const Entry entry;
-  if (entry.serves()) {
+  if (entry.opens() && contexts().any()) {
     if (const CUcontext context = primaryOf(entry, device)) contexts().beforeEnd(context);
   }
   return entry.pass(&Functions::cuDevicePrimaryCtxReset_v2, device);
@@ -74,7 +74,7 @@ CISTERN_HOOK CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
 // The last release ends the context; which is the last, the driver says afterwards.
 CISTERN_HOOK CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
   const Entry entry;
-  const CUcontext context = entry.serves() ? primaryOf(entry, device) : nullptr;
+  const CUcontext context = entry.opens() && contexts().any() ? primaryOf(entry, device) : nullptr;
   const CUresult result = entry.pass(&Functions::cuDevicePrimaryCtxRelease_v2, device);
   if (result == CUDA_SUCCESS && context != nullptr && primaryOf(entry, device) == nullptr)
     contexts().afterEnd(context);

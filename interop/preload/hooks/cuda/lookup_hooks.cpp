@@ -7,6 +7,9 @@
 // functions that has a hook, the answer is the hook. So a version that has no hook is never
 // answered with one that has. A function that is not known at all is answered with a stub, for it
 // may submit work.
+//
+// A process that is not served is answered so too, for what it may open, but not with what sees
+// work.
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -54,14 +57,14 @@ void addRow(HookTable& table, const void* real, const Row& row) {
 const HookTable* makeTable(const Functions& driver) {
   auto* const table = new HookTable;
   const auto add = [&](const void* real, const Row& row) { addRow(*table, real, row); };
-  std::size_t row = 0;
-#define CISTERN_ADD(symbol, ...) add(reinterpret_cast<const void*>(driver.symbol), kRows[row++]);
+  std::size_t next = 0;
+#define CISTERN_ADD(symbol, ...) add(reinterpret_cast<const void*>(driver.symbol), kRows[next++]);
   CISTERN_HOOKED_FUNCTIONS(CISTERN_ADD)
 #undef CISTERN_ADD
-  add(reinterpret_cast<const void*>(driver.cuGetProcAddress_v1), kRows[row]);
+  add(reinterpret_cast<const void*>(driver.cuGetProcAddress_v1), kRows[next]);
   void* const library = driverLibrary();
-  for (const Row& submitting : submittingRows())
-    add(realDlsym(library, submitting.symbol), submitting);
+  const Rows submitting = active() ? submittingRows() : Rows{};
+  for (const Row& row : submitting) add(realDlsym(library, row.symbol), row);
   if (driver.cuGetProcAddress_v2 == nullptr) return table;
   const auto ask = [&](const Row& asked) {
     void* answer = nullptr;
@@ -72,7 +75,6 @@ const HookTable* makeTable(const Functions& driver) {
     if (result == CUDA_SUCCESS) add(answer, asked);
   };
   std::for_each(std::begin(kRows), std::end(kRows), ask);
-  const Rows submitting = submittingRows();
   std::for_each(submitting.begin(), submitting.end(), ask);
   return table;
 }
@@ -100,13 +102,13 @@ void* hookFor(void* answer, const char* name, const char* Row::*as) noexcept {
   for (auto it = first; it != last; ++it) {
     if (std::strcmp(it->second->*as, name) == 0) return it->second->hook;
   }
-  if (!isDriverName(name) || isHarmless(name)) return answer;
+  if (!active() || !isDriverName(name) || isHarmless(name)) return answer;
   noteUnknown(name);
   return unknownWork(answer);
 }
 
 CUresult answered(const Entry& entry, CUresult result, const char* name, void** function) {
-  if (result == CUDA_SUCCESS && function != nullptr && entry.serves())
+  if (result == CUDA_SUCCESS && function != nullptr && entry.opens())
     *function = hookFor(*function, name, &Row::name);
   return result;
 }
@@ -135,7 +137,7 @@ CISTERN_HOOK CUresult getProcAddressV1(const char* symbol, void** function, int 
 void* cistern::preload::cudaHook(void* handle, const char* name) noexcept {
   if (!isDriverName(name)) return nullptr;
   const Entry entry;  // the driver looks things up as well
-  if (!entry.serves()) return nullptr;
+  if (!entry.opens()) return nullptr;
   void* const answer = realDlsym(handle, name);
   if (answer == nullptr || answer != realDlsym(driverLibrary(), name)) return nullptr;
   void* const hook = hookFor(answer, name, &Row::symbol);

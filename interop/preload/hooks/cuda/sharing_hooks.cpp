@@ -1,38 +1,59 @@
 // What programs ask about a pointer, and how they share it with other processes.
 //
 // Cistern's memory is made of pages, of which the driver says less than of its own: not the
-// context, and for the range that of a page. What is known better here is answered here. A handle
-// for another process (cudaIpcGetMemHandle) cannot be had for it: that is refused, and said. So is
-// the handle of a page (cuMemRetainAllocationHandle), as it is for cudaMalloc's memory: the page
+// context, and for the range that of a page. What is known better here is answered here. The handle
+// of a page (cuMemRetainAllocationHandle) is refused, as it is for cudaMalloc's memory: the page
 // may come to lie behind other memory when this one is freed.
-#include "interop/preload/hooks/serve.hpp"
+//
+// A handle for another process (cudaIpcGetMemHandle) is one of ours, which the hook there opens
+// (served/sharing.hpp). One that the driver has made is the driver's.
+#include <atomic>
+#include <cstdio>
+#include <cstring>
+#include <new>
+#include <string_view>
+
+#include "interop/preload/hooks/memory.hpp"
 
 using namespace cistern::preload;
 using namespace cistern::preload::cuda;
 
 namespace {
 
-// What Cistern knows better than the driver of its own pointer; false: nothing.
-bool answers(CUpointer_attribute attribute, void* out, const Blocks::Around& found) {
-  switch (attribute) {
-    case CU_POINTER_ATTRIBUTE_CONTEXT:
-      *static_cast<CUcontext*>(out) = found.block.context->order().context();
-      return true;
-    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
-      *static_cast<CUdeviceptr*>(out) = found.address;
-      return true;
-    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
-      *static_cast<std::size_t*>(out) = found.block.bytes;
-      return true;
-    default:
-      return false;
-  }
-}
-
+// What Cistern knows better than the driver of a pointer of its own, or of another process's.
 bool isAnswered(CUpointer_attribute attribute) {
   return attribute == CU_POINTER_ATTRIBUTE_CONTEXT ||
          attribute == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR ||
-         attribute == CU_POINTER_ATTRIBUTE_RANGE_SIZE;
+         attribute == CU_POINTER_ATTRIBUTE_RANGE_SIZE ||
+         attribute == CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE;
+}
+
+bool isOwn(const Blocks::Around& found) {
+  return contexts().blocks().find(found.address).has_value();
+}
+
+// The driver has answered, as wide as that is, for what the block lies in: yes for a cudaMalloc's
+// memory, whose handle would be of all of it; no for a page, which can be shared all the same.
+void answerIpcCapable(char& driver_says, const Blocks::Around& found) {
+  if (!isOwn(found)) return;
+  const bool in_page = driver_says == 0;
+  driver_says = in_page && found.block.context->serving()->device.interprocessSupported() ? 1 : 0;
+}
+
+void answer(CUpointer_attribute attribute, void* out, const Blocks::Around& found) {
+  switch (attribute) {
+    case CU_POINTER_ATTRIBUTE_CONTEXT:
+      *static_cast<CUcontext*>(out) = found.block.context->order().context();
+      return;
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+      *static_cast<CUdeviceptr*>(out) = found.address;
+      return;
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+      *static_cast<std::size_t*>(out) = found.block.bytes;
+      return;
+    default:
+      return answerIpcCapable(*static_cast<char*>(out), found);
+  }
 }
 
 }  // namespace
@@ -40,11 +61,14 @@ bool isAnswered(CUpointer_attribute attribute) {
 CISTERN_HOOK CUresult cuPointerGetAttribute(void* out, CUpointer_attribute attribute,
                                             CUdeviceptr pointer) {
   const Entry entry;
-  if (entry.serves() && out != nullptr && isAnswered(attribute)) {
-    const std::optional<Blocks::Around> found = contexts().blocks().around(pointer);
-    if (found && answers(attribute, out, *found)) return CUDA_SUCCESS;
+  std::optional<Blocks::Around> found;
+  if (out != nullptr && isAnswered(attribute)) found = blockAround(entry, pointer);
+  if (!found || attribute == CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE) {
+    const CUresult result = entry.pass(&Functions::cuPointerGetAttribute, out, attribute, pointer);
+    if (!found || result != CUDA_SUCCESS) return result;
   }
-  return entry.pass(&Functions::cuPointerGetAttribute, out, attribute, pointer);
+  answer(attribute, out, *found);
+  return CUDA_SUCCESS;
 }
 
 CISTERN_HOOK CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute* attributes,
@@ -52,13 +76,13 @@ CISTERN_HOOK CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute
   const Entry entry;
   const CUresult result =
       entry.pass(&Functions::cuPointerGetAttributes, count, attributes, out, pointer);
-  if (result != CUDA_SUCCESS || !entry.serves()) return result;
+  if (result != CUDA_SUCCESS) return result;
   std::optional<Blocks::Around> found;
   for (unsigned i = 0; i < count; ++i) {
     if (!isAnswered(attributes[i]) || out[i] == nullptr) continue;
-    if (!found) found = contexts().blocks().around(pointer);
+    if (!found) found = blockAround(entry, pointer);
     if (!found) return result;
-    (void)answers(attributes[i], out[i], *found);
+    answer(attributes[i], out[i], *found);
   }
   return result;
 }
@@ -66,15 +90,91 @@ CISTERN_HOOK CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute
 CISTERN_HOOK CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle,
                                                   void* address) {
   const Entry entry;
-  if (!entry.serves() || !contexts().blocks().around(reinterpret_cast<CUdeviceptr>(address)))
+  if (!blockAround(entry, reinterpret_cast<CUdeviceptr>(address)))
     return entry.pass(&Functions::cuMemRetainAllocationHandle, handle, address);
   passed(Passed::kIpcRefused);
   return CUDA_ERROR_INVALID_VALUE;
 }
 
+// ---- Handles for other processes ----------------------------------------------------------------
+
+namespace {
+
+CUresult share(CUipcMemHandle& handle, const Blocks::Around& block) {
+  try {
+    const std::optional<IpcHandle> made = contexts().sharing().share(block);
+    if (!made) return refuseToShare("cuda", "it is not in pages that the driver exports");
+    static_assert(sizeof *made == sizeof handle);
+    std::memcpy(&handle, made->data(), sizeof handle);
+    return CUDA_SUCCESS;
+  } catch (const std::bad_alloc&) {
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  } catch (const std::exception& error) {
+    return refuseToShare("cuda", error.what());
+  }
+}
+
+void sayOnce(std::string_view what) noexcept {
+  static std::atomic<bool> said{false};
+  if (said.exchange(true)) return;
+  constexpr std::string_view kWho = "cistern: ";
+  if (what.starts_with(kWho)) what.remove_prefix(kWho.size());
+  std::fprintf(stderr, "cistern: cudaIpcOpenMemHandle: %.*s\n", int(what.size()), what.data());
+}
+
+CUresult open(CUdeviceptr& out, const cistern::sharing::BlockName& name) {
+  if (contexts().sharing().isOwn(name)) return CUDA_ERROR_INVALID_CONTEXT;
+  Context* const context = contexts().currentServed();
+  if (context == nullptr) {
+    passed(Passed::kRefused);
+    return CUDA_ERROR_INVALID_CONTEXT;
+  }
+  try {
+    out = contexts().sharing().open(*context, name);
+    return CUDA_SUCCESS;
+  } catch (const std::bad_alloc&) {
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  } catch (const cistern::DeviceFailure& failure) {
+    sayOnce(failure.what());
+    return CUresult(failure.error().code);
+  } catch (const std::exception& error) {
+    sayOnce(error.what());
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+}
+
+CUresult openOr(CUresult (*FunctionTable::*function)(CUdeviceptr*, CUipcMemHandle, unsigned),
+                CUdeviceptr* out, const CUipcMemHandle& handle, unsigned flags) {
+  const Entry entry;
+  IpcHandle ours;
+  std::memcpy(ours.data(), &handle, sizeof handle);
+  const auto name = nameOf(ours);
+  if (!entry.opens() || out == nullptr || !name) return entry.pass(function, out, handle, flags);
+  return open(*out, *name);
+}
+
+}  // namespace
+
+// What is another process's, no third one can have of this.
 CISTERN_HOOK CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr pointer) {
   const Entry entry;
-  if (!entry.serves() || !contexts().blocks().around(pointer))
+  const auto found = blockAround(entry, pointer);
+  if (!found || handle == nullptr)
     return entry.pass(&Functions::cuIpcGetMemHandle, handle, pointer);
-  return refuseToShare("cuda");
+  return isOwn(*found) ? share(*handle, *found) : CUDA_ERROR_INVALID_VALUE;
+}
+
+CISTERN_HOOK CUresult cuIpcOpenMemHandle(CUdeviceptr* out, CUipcMemHandle handle, unsigned flags) {
+  return openOr(&Functions::cuIpcOpenMemHandle, out, handle, flags);
+}
+
+CISTERN_HOOK CUresult cuIpcOpenMemHandle_v2(CUdeviceptr* out, CUipcMemHandle handle,
+                                            unsigned flags) {
+  return openOr(&Functions::cuIpcOpenMemHandle_v2, out, handle, flags);
+}
+
+CISTERN_HOOK CUresult cuIpcCloseMemHandle(CUdeviceptr pointer) {
+  const Entry entry;
+  if (entry.opens() && contexts().sharing().close(pointer)) return CUDA_SUCCESS;
+  return entry.pass(&Functions::cuIpcCloseMemHandle, pointer);
 }

@@ -64,5 +64,5 @@ CISTERN_HOOK hipError_t hipIpcGetMemHandle(hipIpcMemHandle_t* handle, void* poin
   const Entry entry;
   if (!blockAround(entry, pointer))
     return entry.pass(&Functions::hipIpcGetMemHandle, handle, pointer);
-  return told(refuseToShare("hip"));
+  return told(refuseToShare("hip", "it lies in segments"));
 }

@@ -43,8 +43,17 @@ def _cache() -> Path:
     return (Path(home) if home else Path.home() / ".cache") / "cistern"
 
 
+def _folders() -> List[Path]:
+    own = _places.torch_sources()
+    return [own, own.parent / "sharing"]
+
+
+def _files(kind: str) -> List[Path]:
+    return [path for folder in _folders() for path in sorted(folder.glob(kind))]
+
+
 def _sources() -> List[Path]:
-    return sorted(_places.torch_sources().glob("*.cpp"))
+    return _files("*.cpp")
 
 
 def _command() -> List[str]:
@@ -57,7 +66,7 @@ def _command() -> List[str]:
         root / "include/torch/csrc/api/include",
         _cuda_headers(),
         _places.include(),
-        _places.torch_sources(),
+        _places.torch_sources().parents[1],  # "interop/sharing/…"
     ]
     links = [root / "lib", library.parent]
     abi = int(torch.compiled_with_cxx11_abi())
@@ -118,9 +127,7 @@ def _digest(command: List[str]) -> str:
     digest.update("\0".join(command).encode())
     library = _places.library().stat()
     digest.update(f"{library.st_size} {library.st_mtime_ns}".encode())
-    headers = sorted(_places.torch_sources().glob("*.hpp")) + sorted(
-        _places.include().glob("cistern/*.hpp")
-    )
+    headers = _files("*.hpp") + sorted(_places.include().glob("cistern/*.hpp"))
     for path in _sources() + headers:
         digest.update(path.read_bytes())
     return digest.hexdigest()[:24]

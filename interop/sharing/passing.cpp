@@ -1,4 +1,4 @@
-#include "descriptors.hpp"
+#include "interop/sharing/passing.hpp"
 
 #include <algorithm>
 #include <array>
@@ -17,17 +17,25 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-namespace cistern_torch {
+namespace cistern::sharing {
 namespace {
 
 /// The most that one message takes: the kernel's SCM_MAX_FD is 253.
 constexpr std::size_t kMostAtOnce = 250;
 constexpr int kWaitSeconds = 10;
 
-/// What goes before descriptors: how many there are in all, and in this message.
+/// How a message begins: how many pages there are in all, and in this message; and the block.
 struct Header {
   std::uint32_t all;
   std::uint32_t here;
+  std::uint64_t offset;
+  std::uint64_t bytes;
+};
+
+/// A page, beside its descriptor.
+struct PageRow {
+  std::uint64_t bytes;
+  std::uint64_t number;
 };
 
 [[noreturn]] void refused(const std::string& what) {
@@ -71,6 +79,15 @@ std::string newName() {
          std::to_string(random());
 }
 
+/// A signal that the program handles breaks no call off: with a bound on waits it would, whatever
+/// the handler's flags.
+template <class Call>
+auto uninterrupted(Call call) {
+  auto result = call();
+  while (result < 0 && errno == EINTR) result = call();
+  return result;
+}
+
 void boundWaits(int socket) {
   const timeval most{kWaitSeconds, 0};
   (void)setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof(most));
@@ -83,22 +100,27 @@ bool isOurUser(int socket) {
   return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 && peer.uid == geteuid();
 }
 
-/// A message: a header, and room for the descriptors of one.
+/// A message: a header, a row for each page, and room for the descriptors.
 struct Message {
   Header header{};
-  iovec part{&header, sizeof(header)};
+  std::array<PageRow, kMostAtOnce> rows;
+  std::array<iovec, 2> parts{{{&header, sizeof(header)}, {rows.data(), sizeof(rows)}}};
   alignas(cmsghdr) std::array<char, CMSG_SPACE(kMostAtOnce * sizeof(int))> control{};
   msghdr head{};
 
   Message() {
-    head.msg_iov = &part;
-    head.msg_iovlen = 1;
+    head.msg_iov = parts.data();
+    head.msg_iovlen = parts.size();
   }
+  Message(const Message&) = delete;
+  Message& operator=(const Message&) = delete;
 };
 
-bool sendSome(int socket, const std::vector<int>& all, std::size_t from, std::size_t count) {
+bool sendSome(int socket, const PassedBlock& block, std::size_t from, std::size_t count) {
   Message message;
-  message.header = {std::uint32_t(all.size()), std::uint32_t(count)};
+  message.header = {std::uint32_t(block.pages().size()), std::uint32_t(count), block.offset(),
+                    block.bytes()};
+  message.parts[1].iov_len = count * sizeof(PageRow);
   if (count > 0) {
     message.head.msg_control = message.control.data();
     message.head.msg_controllen = CMSG_SPACE(count * sizeof(int));
@@ -106,23 +128,27 @@ bool sendSome(int socket, const std::vector<int>& all, std::size_t from, std::si
     with->cmsg_level = SOL_SOCKET;
     with->cmsg_type = SCM_RIGHTS;
     with->cmsg_len = CMSG_LEN(count * sizeof(int));
-    std::memcpy(CMSG_DATA(with), all.data() + from, count * sizeof(int));
+    for (std::size_t i = 0; i < count; ++i) {
+      const SharedPage& page = block.pages()[from + i];
+      message.rows[i] = {page.bytes, page.number};
+      std::memcpy(CMSG_DATA(with) + i * sizeof(int), &page.descriptor, sizeof(int));
+    }
   }
-  return sendmsg(socket, &message.head, MSG_NOSIGNAL) == ssize_t(sizeof(Header));
+  const std::size_t bytes = sizeof(Header) + count * sizeof(PageRow);
+  return sendmsg(socket, &message.head, MSG_NOSIGNAL) == ssize_t(bytes);
 }
 
 void answer(int socket, const Offer& offer) {
   std::uint64_t key = 0;
   if (!isOurUser(socket)) return;
   if (recv(socket, &key, sizeof(key), 0) != ssize_t(sizeof(key))) return;
-  const Descriptors offered = offer(key);
-  const std::vector<int>& all = offered.numbers();
+  const PassedBlock block = offer(key);
   std::size_t from = 0;
   do {
-    const std::size_t count = std::min(kMostAtOnce, all.size() - from);
-    if (!sendSome(socket, all, from, count)) return;
+    const std::size_t count = std::min(kMostAtOnce, block.pages().size() - from);
+    if (!sendSome(socket, block, from, count)) return;
     from += count;
-  } while (from < all.size());
+  } while (from < block.pages().size());
 }
 
 // The program's signals are for its own threads.
@@ -146,49 +172,72 @@ void answerAll(int listening, const Offer& offer) {
   }
 }
 
-/// Adds what came to `into`. Returns how many there are in all.
-std::size_t receiveSome(int socket, Descriptors& into) {
+/// The descriptors that came with the message. They are the caller's.
+std::vector<int> descriptorsOf(msghdr& head) {
+  std::vector<int> all;
+  for (cmsghdr* with = CMSG_FIRSTHDR(&head); with != nullptr; with = CMSG_NXTHDR(&head, with)) {
+    if (with->cmsg_level != SOL_SOCKET || with->cmsg_type != SCM_RIGHTS) continue;
+    const std::size_t before = all.size();
+    all.resize(before + (with->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+    std::memcpy(all.data() + before, CMSG_DATA(with), (all.size() - before) * sizeof(int));
+  }
+  return all;
+}
+
+[[noreturn]] void brokeOff() {
+  throw std::runtime_error(
+      "cistern: the process that shared the CUDA memory broke off: it has ended, or is another "
+      "user's");
+}
+
+/// Adds the pages that came to `into`, which is made by the first message. Returns how many there
+/// are in all.
+std::size_t receiveSome(int socket, PassedBlock& into) {
   Message message;
   message.head.msg_control = message.control.data();
   message.head.msg_controllen = message.control.size();
-  const ssize_t got = recvmsg(socket, &message.head, MSG_CMSG_CLOEXEC);
+  const ssize_t got =
+      uninterrupted([&] { return recvmsg(socket, &message.head, MSG_CMSG_CLOEXEC); });
   if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
     throw std::runtime_error(
         "cistern: the process that shared the CUDA memory does not answer; it has stopped, or was "
         "forked from one that has ended");
   }
+  if (got < 0 && errno == ECONNRESET) brokeOff();
   if (got < 0) refused("cistern: asking for shared CUDA memory");
-  if (got != ssize_t(sizeof(Header)))
-    throw std::runtime_error(
-        "cistern: the process that shared the CUDA memory broke off: it has ended, or is another "
-        "user's");
-  std::size_t came = 0;
-  for (cmsghdr* with = CMSG_FIRSTHDR(&message.head); with != nullptr;
-       with = CMSG_NXTHDR(&message.head, with)) {
-    if (with->cmsg_level != SOL_SOCKET || with->cmsg_type != SCM_RIGHTS) continue;
-    std::vector<int> numbers((with->cmsg_len - CMSG_LEN(0)) / sizeof(int));
-    std::memcpy(numbers.data(), CMSG_DATA(with), numbers.size() * sizeof(int));
-    for (const int number : numbers) into.add(number);
-    came += numbers.size();
-  }
-  if (came < message.header.here) {
+  const Header& header = message.header;
+  if (into.pages().empty()) into = PassedBlock(header.offset, header.bytes);
+  const std::vector<int> descriptors = descriptorsOf(message.head);
+  for (std::size_t i = 0; i < descriptors.size() && i < kMostAtOnce; ++i)
+    into.add({descriptors[i], message.rows[i].bytes, message.rows[i].number});
+  if (got < ssize_t(sizeof(Header)) ||
+      got != ssize_t(sizeof(Header) + header.here * sizeof(PageRow)))
+    brokeOff();
+  if (descriptors.size() < header.here) {
     throw std::runtime_error(
         "cistern: this process has no file descriptor left for shared CUDA memory, which takes one "
         "a page while it is opened; raise `ulimit -n`");
   }
-  return message.header.all;
+  return header.all;
 }
 
 }  // namespace
 
-Descriptors::~Descriptors() {
-  for (const int number : numbers_) (void)close(number);
+PassedBlock::~PassedBlock() {
+  for (const SharedPage& page : pages_) (void)close(page.descriptor);
 }
 
-void Descriptors::addCopy(int number) {
-  const int copy = fcntl(number, F_DUPFD_CLOEXEC, 0);
-  if (copy < 0) refused("cistern: a file descriptor for shared CUDA memory");
-  numbers_.push_back(copy);
+PassedBlock& PassedBlock::operator=(PassedBlock&& other) noexcept {
+  std::swap(pages_, other.pages_);
+  offset_ = other.offset_;
+  bytes_ = other.bytes_;
+  return *this;
+}
+
+void PassedBlock::addCopy(SharedPage page) {
+  page.descriptor = fcntl(page.descriptor, F_DUPFD_CLOEXEC, 0);
+  if (page.descriptor < 0) refused("cistern: a file descriptor for shared CUDA memory");
+  pages_.push_back(page);
 }
 
 std::string answerOthers(Offer offer) {
@@ -208,26 +257,33 @@ std::string answerOthers(Offer offer) {
   return name;
 }
 
-Descriptors askForDescriptors(const std::string& name, std::uint64_t key) {
+PassedBlock askFor(const std::string& name, std::uint64_t key) {
   const Socket socket(makeSocket());
   boundWaits(socket);
   socklen_t bytes = 0;
   const sockaddr_un address = addressOf(name, &bytes);
-  if (connect(socket, reinterpret_cast<const sockaddr*>(&address), bytes) != 0) {
+  const auto* const to = reinterpret_cast<const sockaddr*>(&address);
+  if (uninterrupted([&] { return connect(socket, to, bytes); }) != 0) {
     refused(
         "cistern: the process that shared the CUDA memory is not to be reached: it has ended, "
         "or is in another network namespace");
   }
-  if (send(socket, &key, sizeof(key), MSG_NOSIGNAL) != ssize_t(sizeof(key)))
+  const ssize_t sent = uninterrupted([&] { return send(socket, &key, sizeof(key), MSG_NOSIGNAL); });
+  if (sent != ssize_t(sizeof(key))) {
+    if (errno == EPIPE || errno == ECONNRESET) brokeOff();
     refused("cistern: asking for shared CUDA memory");
-  Descriptors all;
-  const std::size_t count = receiveSome(socket, all);
+  }
+  PassedBlock block;
+  const std::size_t count = receiveSome(socket, block);
   if (count == 0) {
     throw std::runtime_error(
         "cistern: the CUDA memory that was shared has been freed by the process that shared it");
   }
-  while (all.numbers().size() < count) (void)receiveSome(socket, all);
-  return all;
+  while (block.pages().size() < count) {
+    const std::size_t before = block.pages().size();
+    if (receiveSome(socket, block) != count || block.pages().size() == before) brokeOff();
+  }
+  return block;
 }
 
-}  // namespace cistern_torch
+}  // namespace cistern::sharing

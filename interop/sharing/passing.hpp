@@ -1,0 +1,58 @@
+// Passes the pages of a block to other processes of the same user, as file descriptors, over a unix
+// socket that a thread of this process answers. pidfd_getfd would need no thread, but a process may
+// take descriptors out of another only where it may trace it: not out of its parent on most
+// desktops, nor in most containers.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cistern/allocator.hpp"
+
+namespace cistern::sharing {
+
+/// A block on its way to another process. The descriptors of its pages are its own: they are closed
+/// with it. What other processes call the same page has the same number.
+class PassedBlock {
+ public:
+  PassedBlock() = default;
+  PassedBlock(std::uint64_t offset, std::uint64_t bytes) : offset_(offset), bytes_(bytes) {}
+  ~PassedBlock();
+  PassedBlock(PassedBlock&& other) noexcept
+      : pages_(std::exchange(other.pages_, {})), offset_(other.offset_), bytes_(other.bytes_) {}
+  PassedBlock& operator=(PassedBlock&& other) noexcept;
+  PassedBlock(const PassedBlock&) = delete;
+  PassedBlock& operator=(const PassedBlock&) = delete;
+
+  /// In the order of their addresses, one after another. None: there is no such block.
+  const std::vector<SharedPage>& pages() const { return pages_; }
+  std::uint64_t offset() const { return offset_; }  ///< of the block from the first of them
+  std::uint64_t bytes() const { return bytes_; }    ///< of the block
+
+  /// Adds the page; its descriptor is this one's from here on.
+  void add(const SharedPage& page) { pages_.push_back(page); }
+  /// Adds the page with a descriptor of its own. Throws std::runtime_error when there is none left.
+  void addCopy(SharedPage page);
+
+ private:
+  std::vector<SharedPage> pages_;
+  std::uint64_t offset_ = 0, bytes_ = 0;
+};
+
+/// What is passed for a key; no page for one that means nothing (any more). Called by the answering
+/// thread.
+using Offer = std::function<PassedBlock(std::uint64_t key)>;
+
+/// Answers until the process ends, whichever thread ends before. The socket's name, of at most 40
+/// bytes, which nobody else has. Throws std::runtime_error, saying what the system refused.
+std::string answerOthers(Offer offer);
+
+/// The block that the process behind the name offers for the key. Throws std::runtime_error that
+/// says why there is none: it has ended, it is another user's, it offers nothing for the key, or
+/// this process has no descriptor left. Waits for at most ten seconds at a time.
+PassedBlock askFor(const std::string& name, std::uint64_t key);
+
+}  // namespace cistern::sharing

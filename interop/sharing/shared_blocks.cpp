@@ -1,0 +1,108 @@
+#include "interop/sharing/shared_blocks.hpp"
+
+#include <vector>
+
+#include "interop/sharing/passing.hpp"
+
+namespace cistern::sharing {
+namespace {
+
+/// What two blocks in the same pages have in common.
+std::string pagesOf(const BlockName& name, const PassedBlock& block) {
+  std::string text = name.socket;
+  for (const SharedPage& page : block.pages()) text += ' ' + std::to_string(page.number);
+  return text;
+}
+
+}  // namespace
+
+// ---- Shared by this process ------------------------------------------------------------------
+
+SharedBlocks& SharedBlocks::theOne() {
+  static auto* const one = new SharedBlocks;
+  return *one;
+}
+
+SharedBlocks::Shared SharedBlocks::share(void* block, std::shared_ptr<const BlockExport> exported,
+                                         std::uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  if (socket_.empty()) socket_ = answerOthers([this](std::uint64_t key) { return offered(key); });
+  const auto [known, fresh] = keys_.try_emplace(block, next_);
+  if (fresh) {
+    offers_.emplace(next_++, Offered{exported, bytes});
+    count_.store(keys_.size(), std::memory_order_relaxed);
+  }
+  return {{socket_, known->second}, exported->offset};
+}
+
+std::optional<SharedBlocks::Shared> SharedBlocks::find(void* block) const {
+  const std::lock_guard lock(mutex_);
+  const auto known = keys_.find(block);
+  if (known == keys_.end()) return std::nullopt;
+  return Shared{{socket_, known->second}, offers_.at(known->second).exported->offset};
+}
+
+bool SharedBlocks::named(const BlockName& name) const {
+  const std::lock_guard lock(mutex_);
+  return !socket_.empty() && name.socket == socket_;
+}
+
+// Copies, so that the thread which passes them holds nothing of the engine's.
+PassedBlock SharedBlocks::offered(std::uint64_t key) const {
+  const std::lock_guard lock(mutex_);
+  const auto known = offers_.find(key);
+  if (known == offers_.end()) return {};
+  const auto& [exported, bytes] = known->second;
+  PassedBlock block(exported->offset, bytes);
+  for (const SharedPage& page : exported->pages) block.addCopy(page);
+  return block;
+}
+
+// What it held is let go of without the lock: that takes some of the engine's.
+void SharedBlocks::forget(void* block) {
+  Offered gone;
+  const std::lock_guard lock(mutex_);
+  const auto known = keys_.find(block);
+  if (known == keys_.end()) return;
+  const auto held = offers_.find(known->second);
+  gone = std::move(held->second);
+  offers_.erase(held);
+  keys_.erase(known);
+  count_.store(keys_.size(), std::memory_order_relaxed);
+}
+
+void SharedBlocks::freedAllOf(CachingAllocator& allocator) {
+  std::vector<void*> all;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [block, key] : keys_) all.push_back(block);
+  }
+  for (void* const block : all) {
+    if (allocator.owns(block)) forget(block);
+  }
+}
+
+// ---- Opened by this process ------------------------------------------------------------------
+
+OpenedBlocks& OpenedBlocks::theOne() {
+  static auto* const one = new OpenedBlocks;
+  return *one;
+}
+
+// Asking under the lock keeps two threads from mapping the same pages twice.
+OpenedBlock OpenedBlocks::open(CachingAllocator& allocator, const BlockName& name) {
+  const std::lock_guard lock(mutex_);
+  Known& known = blocks_[{&allocator, {name.socket, name.key}}];
+  if (std::shared_ptr<void> there = known.pages.lock())
+    return {std::move(there), known.offset, known.bytes};
+  const PassedBlock passed = askFor(name.socket, name.key);
+  std::weak_ptr<void>& same = pages_[{&allocator, pagesOf(name, passed)}];
+  std::shared_ptr<void> pages = same.lock();
+  if (pages == nullptr) same = pages = allocator.openImport(passed.pages());
+  known = {pages, passed.offset(), passed.bytes()};
+  std::erase_if(blocks_, [](const auto& entry) { return entry.second.pages.expired(); });
+  std::erase_if(pages_, [](const auto& entry) { return entry.second.expired(); });
+  return {std::move(pages), passed.offset(), passed.bytes()};
+}
+
+}  // namespace cistern::sharing
