@@ -37,7 +37,7 @@ constexpr std::array kRows{
     Without{"pages go home at low water", Mechanism::kHoming},
     Without{"late pages go aside", Mechanism::kParking},
     Without{"unused ones go aside again", Mechanism::kParkingAgain},
-    Without{"only a 24th goes aside", Mechanism::kParkedMostly},
+    Without{"only a sixteenth goes aside", Mechanism::kParkedMostly},
     Without{"caches are emptied at low water", Mechanism::kFlushAtLowWater},
     Without{"a low that does not come again is forgotten", Mechanism::kLowWaterForgets},
     Without{"low water is a 64th above the low", Mechanism::kLowWaterSlack},

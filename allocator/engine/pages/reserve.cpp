@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "allocator/engine/engine.hpp"
-#include "allocator/engine/heap/heap_locks.hpp"
+#include "allocator/engine/heap/heap.hpp"
 #include "allocator/engine/pages/placing.hpp"
 
 namespace cistern::pages {
