@@ -119,9 +119,7 @@ class Completion {
     std::rotate(marks_.begin(), marks_.begin() + 1, marks_.begin() + under_way_--);
   }
   /// Whether there may be one mark more.
-  bool hasRoom() const {
-    return under_way_ < (without(Mechanism::kSeveralMarks) ? 1 : kMostMarks);
-  }
+  bool hasRoom() const { return under_way_ < (without(Mechanism::kSeveralMarks) ? 1 : kMostMarks); }
   /// What was freed by now is about to be marked. True if no other mark is under way.
   bool beginMark() noexcept {
     freed_ = false;

@@ -31,7 +31,8 @@ TEST_CASE("a block that a captured stream uses gets its event after the capture"
   CHECK(rig.released() == Blocks{&block});
 }
 
-TEST_CASE("a capture that begins between the question and the event puts off the block", "[engine][part]") {
+TEST_CASE("a capture that begins between the question and the event puts off the block",
+          "[engine][part]") {
   PendingRig rig;
   const Stream user = rig.busyStream(), other = rig.busyStream();
   Block& before = rig.freed({user});
