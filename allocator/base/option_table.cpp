@@ -86,8 +86,8 @@ constexpr OptionRow kTable[] = {
 
     {"release_lock_on_cudamalloc", "release_lock_on_cudamalloc",
      SwitchRule{&Options::release_lock_on_cudamalloc},
-     "Accepted so that an existing configuration keeps working, and without effect: no lock is "
-     "ever held during a device call."},
+     "Accepted so that an existing configuration keeps working, and without effect: a request "
+     "that free memory serves never waits for a device call."},
 
     {"cross_stream_reuse", "",
      CrossStreamRule{&Options::cross_stream_reuse,

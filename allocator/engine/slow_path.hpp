@@ -1,6 +1,5 @@
 // A request that the thread's cache does not serve at once (fast_path.hpp), and a free that it does
-// not take. What each passes,
-// call by call: docs/life-of-an-allocation.md.
+// not take. What each passes, call by call: docs/life-of-an-allocation.md.
 //
 // Thread-safe. Nothing here may be called with a heap's lock held.
 #pragma once

@@ -39,7 +39,7 @@ void PendingFrees::attach(Uses uses, bool last_resort) noexcept {
         one.front().stream, [&] { attachToPresent(one, last_resort); },
         [&](const SharedStreamEnd& end) {
           one.front().event = end;
-          if (end != nullptr) enqueue(one, stuck_);
+          if (end != nullptr) enqueue(one, true);
         });
   }
 }
@@ -59,14 +59,14 @@ void PendingFrees::attachToPresent(Uses& one, bool last_resort) noexcept {
     if (recorded && streams_.answersNow(stream)) one.front().event = event.value();
   }
   const bool dead = !info && info.error().kind == ErrorKind::kInvalidHandle;
-  const bool hopeless = dead || (last_resort && !captured && !recorded);
-  enqueue(one, hopeless ? stuck_ : put_off_);
+  enqueue(one, dead || (last_resort && !captured && !recorded));
 }
 
-// Where its event is among its stream's; otherwise, or where the host is short of memory, there.
-void PendingFrees::enqueue(Uses& one, Uses& otherwise) noexcept {
+// Among its stream's where it has an event, and the host memory for that; else it is stuck, or put
+// off.
+void PendingFrees::enqueue(Uses& one, bool hopeless) noexcept {
   const MutexLock lock(mutex_);
-  Uses* queue = &otherwise;
+  Uses* queue = hopeless ? &stuck_ : &put_off_;
   try {
     if (one.front().event != nullptr) queue = &queues_[one.front().stream];
   } catch (const std::bad_alloc&) {

@@ -110,7 +110,7 @@ class PendingFrees {
   void attach(Uses uses, bool last_resort) noexcept;
   // `one` is a single use, which goes to another list.
   void attachToPresent(Uses& one, bool last_resort) noexcept;
-  void enqueue(Uses& one, Uses& otherwise) noexcept;
+  void enqueue(Uses& one, bool hopeless) noexcept;
   void attachPutOff(bool last_resort) noexcept;
   void release(const Pending& pending) noexcept;
   void collect(Uses& queue, Uses& reached) noexcept CISTERN_REQUIRES(mutex_);
