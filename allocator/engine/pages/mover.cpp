@@ -72,6 +72,7 @@ Block* Mover::attempt(bool fresh_only, bool waits) {
     if ((!window || window->units_to_map > 0) && heap_.pageNotes().aside() > 0) {
       bringBack(ground_, heap_, number_);
       brought_ = true;
+      heap_.lowWater().notePagesMoved();  // there is something to do at the next low water
       if (Block* block = heap_.allocate(request_)) return block;
       window = findWindow(fresh_only);
     }
