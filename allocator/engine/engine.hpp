@@ -70,7 +70,8 @@ struct Engine {
   const SizeRules whole_rules;    ///< of pools that do not split
   const std::uint64_t device_total;
   Limit limit;
-  std::atomic<std::uint64_t> tick{0};  ///< misses so far: the clock that segments age by
+  std::atomic<std::uint64_t> tick{0};     ///< misses so far: the clock that segments age by
+  std::atomic<std::uint32_t> missing{0};  ///< threads that are in a miss
   /// Where the next segment or range goes in the order of age: half way up what a block can say
   /// (2^57 bytes), so that there is room for 2^56 bytes of them on either side.
   std::atomic<Address> places{Address{1} << 56};

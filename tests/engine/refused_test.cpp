@@ -1,7 +1,10 @@
 // A request is refused only where giving back all that lies free would not have served it.
+#include <atomic>
 #include <random>
+#include <thread>
 
 #include "tests/engine/engine_support.hpp"
+#include "tests/support/slow_build.hpp"
 
 namespace cistern::test {
 namespace {
@@ -69,7 +72,43 @@ class Program {
   std::vector<void*> held_;
 };
 
+/// Threads that hold one block each, of 4 MiB at most, which all are used on a third stream.
+/// Returns how many requests were refused.
+int refusalsOfThreads(const char* conf, unsigned seed) {
+  constexpr unsigned kThreads = 6;
+  SimRig rig(conf, simOf(64 * kMiB, 1'000'000));
+  const Streams streams(rig.allocator, 3);
+  std::atomic<int> refused{0};
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      std::mt19937 random(seed * kThreads + t);
+      for (int i = 0; i < (kSlowBuild ? 100 : 400); ++i) {
+        const Stream stream = streams[random() % 2];
+        try {
+          void* const block = rig.allocator.allocate(kMiB << random() % 3, stream);
+          if (i % 3 == 0) rig.touch(stream, block);
+          rig.allocator.recordStream(block, streams[2]);
+          rig.allocator.free(block);
+        } catch (const OutOfMemory&) {
+          ++refused;
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return refused;
+}
+
 }  // namespace
+
+TEST_CASE("no thread is refused memory that others have in hand for a moment",
+          "[engine][threads]") {
+  for (const char* conf : {"backing:pages", "backing:pages,recycle:off"}) {
+    CAPTURE(conf);
+    for (unsigned seed = 0; seed < 30; ++seed) CHECK(refusalsOfThreads(conf, seed) == 0);
+  }
+}
 
 TEST_CASE("what an empty cache would make room for is served", "[engine]") {
   const struct {

@@ -69,7 +69,7 @@ Code withRoom(const Entry& entry, Call call) {
   Context* const context = contexts().current();
   Serving* const serving = context == nullptr ? nullptr : context->serving();
   if (serving == nullptr) return result;
-  (void)serving->cooling.settleWaiting(serving->allocator);
+  serving->cooling.settleWaiting(serving->allocator);
   if (!contexts().captures().maybe()) (void)serving->device.synchronizeDevice();
   serving->allocator.emptyCache();
   driver()->forgetFailure();

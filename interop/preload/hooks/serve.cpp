@@ -23,14 +23,19 @@ Code resultOfException() noexcept {
   }
 }
 
-// Waits for what is cooling before it gives up: then nothing is left that would.
+// Waits for what is cooling before it gives up: then nothing is left that would serve, unless other
+// threads have taken it first. Those that go on would keep this one here: a few times are enough.
 void* detail::allocateMissed(Serving& serving, std::size_t bytes, Stream stream) {
-  try {
-    return fast_path::miss(serving.allocator, bytes, stream);
-  } catch (const OutOfMemory&) {
-    if (!serving.cooling.settleWaiting(serving.allocator)) throw;
+  constexpr int kTries = 8;
+  for (int tries = 1;; ++tries) {
+    const std::uint64_t given = serving.cooling.given();
+    try {
+      return fast_path::miss(serving.allocator, bytes, stream);
+    } catch (const OutOfMemory&) {
+      serving.cooling.settleWaiting(serving.allocator);
+      if (serving.cooling.given() == given || tries == kTries) throw;
+    }
   }
-  return serving.allocator.allocate(bytes, stream);
 }
 
 Code detail::allocationFailed(Serving& serving, void* memory) noexcept {

@@ -107,11 +107,18 @@ void Cooling::give(CachingAllocator& allocator, const Cooled& block) noexcept {
 
 bool Cooling::giveAll(CachingAllocator& allocator, const std::vector<Cooled>& blocks) noexcept {
   for (const Cooled& block : blocks) give(allocator, block);
+  given_.fetch_add(blocks.size());
   return !blocks.empty();
 }
 
+// Who finds another at it goes on without: what that one has in hand will be the allocator's.
 bool Cooling::settle(CachingAllocator& allocator) {
   if (!any_.load(std::memory_order_relaxed)) return false;
+  const std::unique_lock settling(settling_, std::try_to_lock);
+  return settling.owns_lock() && settleAlone(allocator);
+}
+
+bool Cooling::settleAlone(CachingAllocator& allocator) {
   std::vector<Cooled> open;
   {
     const std::lock_guard lock(mutex_);
@@ -127,10 +134,10 @@ bool Cooling::settle(CachingAllocator& allocator) {
   return giveAll(allocator, passedBatches(&Functions::queryEvent)) || gave;
 }
 
-bool Cooling::settleWaiting(CachingAllocator& allocator) {
-  const bool gave = settle(allocator);
-  if (captures_.maybe()) return gave;
-  return giveAll(allocator, passedBatches(&Functions::synchronizeEvent)) || gave;
+void Cooling::settleWaiting(CachingAllocator& allocator) {
+  const std::lock_guard settling(settling_);
+  (void)settleAlone(allocator);
+  if (!captures_.maybe()) (void)giveAll(allocator, passedBatches(&Functions::synchronizeEvent));
 }
 
 }  // namespace cistern::preload::GPU_NAMESPACE

@@ -11,10 +11,11 @@
 // A block that one stream was told to free (cudaFreeAsync of cudaMalloc's memory) waits for that
 // stream alone, and always for completion: the program has asked for no order with the others.
 //
-// Thread-safe. Its lock is not held when the allocator is called.
+// Thread-safe. The lock of its lists is not held when the allocator is called.
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <mutex>
 #include <vector>
 
@@ -49,8 +50,10 @@ class Cooling {
 
   /// Gives the allocator what it may have, without waiting. True if there was anything.
   bool settle(CachingAllocator& allocator);
-  /// The same, after waiting for all work. True if there was anything.
-  bool settleWaiting(CachingAllocator& allocator);
+  /// The same, after waiting for all work, and for other threads that are at it.
+  void settleWaiting(CachingAllocator& allocator);
+  /// Blocks that these two have given so far.
+  std::uint64_t given() const noexcept { return given_.load(); }
 
  private:
   using Ask = Code (Functions::*)(EventHandle) const;
@@ -59,6 +62,7 @@ class Cooling {
     std::vector<Cooled> blocks;
   };
 
+  bool settleAlone(CachingAllocator& allocator);
   std::vector<Cooled> orderOpen(std::vector<Cooled> blocks);
   std::vector<Cooled> fenceOpen(std::vector<Cooled> blocks);
   void keep(std::vector<Cooled> blocks);
@@ -70,10 +74,12 @@ class Cooling {
   ContextOrder& order_;
   Captures& captures_;
   const std::atomic<Reuse>& reuse_;
+  std::mutex settling_;  // held until what was found is the allocator's; before mutex_
   std::mutex mutex_;
   std::vector<Cooled> open_;    // freed, with nothing put behind them yet; under mutex_, as are
   std::vector<Batch> batches_;  // those behind which events are under way
   std::atomic<bool> any_{false};
+  std::atomic<std::uint64_t> given_{0};
 };
 
 }  // namespace cistern::preload::GPU_NAMESPACE
