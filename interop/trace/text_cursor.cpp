@@ -35,7 +35,7 @@ std::uint64_t TextCursor::number(char separator, std::uint64_t limit, std::strin
 
 void TextCursor::expectLineEnd() {
   if (next_ > line_.size()) return;
-  field_begin_ = next_;
+  field_begin_ = next_ - 1;  // from the separator on, so that something is named in any case
   field_end_ = line_.size();
   failExpected("the end of the line");
 }

@@ -98,12 +98,12 @@ TEST_CASE("a fault in an RMM log is named with line, column and what was expecte
   CHECK(complaint(oneCall(time + "allocate,0x10,1")) ==
         "t:2:29: expected a stream in hexadecimal, found the end of the line");
   CHECK(complaint(oneCall(time + "allocate,0x10,1,0,0")) ==
-        "t:2:32: expected the end of the line, found '0'");
+        "t:2:31: expected the end of the line, found ',0'");
   CHECK(complaint(oneCall(time + "allocate,0x10,1180591620717411303424,0")) ==
         "t:2:28: expected a size in bytes, at most 2^60, found '1180591620717411303424', which is "
         "too large");
   CHECK(complaint(oneCall(time + "allocate failure,0x0,1,0,junk")) ==
-        "t:2:39: expected the end of the line, found 'junk'");
+        "t:2:38: expected the end of the line, found ',junk'");
   CHECK(complaint(oneCall(time + "allocate,0x10,1,0") + "the end\n") ==
         "t:3:8: expected a time of day as 15:23:45.123456, found the end of the line");
   CHECK(complaint(oneCall(time + "free,0x10,1,0")) ==
