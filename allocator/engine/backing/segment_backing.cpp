@@ -24,7 +24,7 @@ std::vector<Idle> idleSegments(const std::vector<Heap*>& heaps) {
     if (heap->onPages()) continue;
     const MutexLock lock(heap->mutex());
     forEachSegment(*heap, [&](HeapSegment& own) {
-      if (own.whollyFree()) idle.push_back({&own, heap, own.bytes, own.idleSince()});
+      if (own.whollyFree()) idle.push_back({&own, heap, own.bytes, own.idle_since});
     });
   }
   return idle;

@@ -59,7 +59,7 @@ void Heap::release(Block& block, std::uint64_t tick, Freed how) noexcept {
   completion_.noteFreed(large ? block.bytes() : 0);
   if (large && onPages()) recent_.note(segment, block.address(), block.end(), at);
   const Block* whole = layout(kind).release(block, at);
-  if (whole->spansSegment()) segment.setIdleSince(tick);
+  if (whole->spansSegment()) segment.idle_since = tick & (UINT64_MAX >> 8);
   counts_.count(kind, gone);
 }
 

@@ -167,7 +167,7 @@ TEST_CASE("above the threshold what was idle for longer than most goes, the olde
   CHECK(takenOf(rig.sim) == 60 * kMiB);
   const MutexLock lock(rig.heap.mutex());
   for (Segment* s = rig.heap.layout(SizeKind::kLarge).segments(); s; s = s->next)
-    CHECK(static_cast<HeapSegment*>(s)->idleSince() != 2);
+    CHECK(static_cast<HeapSegment*>(s)->idle_since != 2);
 }
 
 TEST_CASE("younger segments come before older ones in a layout, or after", "[engine][part]") {
