@@ -87,7 +87,7 @@ PageRange* openRange(Ground& ground, Heap& heap, SizeKind kind, std::uint64_t le
     range.kind = kind;
     range.home = &heap;
     range.heap.store(&heap, std::memory_order_release);
-    heap.pageNotes().setNewestRange(kind, range);
+    heap.pageNotes().newestRange(kind) = &range;
     return &range;
   } catch (...) {
     (void)core.device.freeReservation(base.value(), bytes);

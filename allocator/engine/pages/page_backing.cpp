@@ -85,7 +85,7 @@ bool PageBacking::pinned(const Block& block) const {
 bool PageBacking::forgets(Heap& heap) {
   const MutexLock lock(mutex_);
   const MutexLock heap_lock(heap.mutex());
-  if (heap.pageNotes().aside() > 0 || leftInUse(heap, heap.completion().now())) return false;
+  if (heap.pageNotes().aside > 0 || leftInUse(heap, heap.completion().now())) return false;
   for (SizeKind kind : kSizeKinds) {
     for (Segment* s = heap.layout(kind).segments(); s; s = s->next)
       static_cast<PageRange&>(*s).most_backed = 0;

@@ -28,7 +28,7 @@ struct OneHeapOfPages {
     made.home = &heap;
     made.heap = &heap;
     made.slots.resize(units);
-    heap.pageNotes().setNewestRange(kind, made);
+    heap.pageNotes().newestRange(kind) = &made;
     next_base += units * pages::kUnit;
     const MutexLock lock(heap.mutex());
     heap.layout(kind).extend(made, units * pages::kUnitGranules);
