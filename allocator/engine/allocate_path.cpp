@@ -35,7 +35,9 @@ inline Block* hit(Heap& heap, ThreadCache* cache, const Request& request)
 // Counts the heap's hits while anything waits.
 inline bool isTimeToPoll(Engine& engine, Heap& heap) noexcept CISTERN_REQUIRES(heap.mutex()) {
   const unsigned backoff = without(Mechanism::kBackoff) ? 1 : engine.pending.backoff();
-  return heap.counts().isTimeToPoll(engine.options.poll_interval * backoff);
+  if (++heap.hits_unpolled < engine.options.poll_interval * backoff) return false;
+  heap.hits_unpolled = 0;
+  return true;
 }
 
 // Every first user of a heap that is made while a capture into its pool is under way passes here.

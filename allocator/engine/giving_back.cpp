@@ -68,7 +68,7 @@ void atLowWater(Engine& engine, Heap& heap) noexcept {
 
 bool holdsNothing(Engine& engine, Heap& heap) {
   const auto empty = [&]() CISTERN_REQUIRES(heap.mutex()) {
-    return heap.counts().reservedBytes() == 0 && heap.busyBytes() == 0 && !heap.leaving().any();
+    return heap.reservedBytes() == 0 && heap.busyBytes() == 0 && !heap.leaving().any();
   };
   {
     const MutexLock lock(heap.mutex());  // most hold something: the device is not asked for those
@@ -114,7 +114,7 @@ bool giveBackFor(Engine& engine, const Request& request) {
   std::uint64_t free = 0;
   for (Heap* heap : heaps) {
     const MutexLock lock(heap->mutex());
-    free += heap->counts().reservedBytes() - heap->busyBytes();
+    free += heap->reservedBytes() - heap->busyBytes();
   }
   const std::uint64_t lacking = request.pool->backing().leastGrowth(request);
   if (engine.limit.reserved() + lacking > engine.limit.limit() + free) return false;

@@ -45,7 +45,7 @@ struct OneHeapOfPages {
     Block* const hole = in.covering(mapping.place());
     heap.layout(in.kind).prepareHoles(1);
     heap.fill(in.kind, *hole, mapping.place(), mapping.placeEnd(), epoch);
-    heap.counts().countBacking(in.kind, mapping.bytes(), +1, true);
+    heap.layout(in.kind).countBacking(mapping.bytes(), +1, true);
     return mapping;
   }
   /// Where the page was before it moved.
