@@ -41,7 +41,7 @@ Engine::Engine(Device& on, const Options& how, std::uint64_t total)
       device_total(total),
       totals(total),
       events(device),
-      segments(device, options, limit, map, places, tick, log),
+      segments(*this),
       default_pool(true, rules, segments),
       heaps(default_pool, options.free_log, totals),
       streams(device, events, heaps),

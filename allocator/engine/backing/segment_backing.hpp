@@ -5,30 +5,23 @@
 #pragma once
 
 #include <atomic>
-#include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "allocator/base/mutex.hpp"
-#include "allocator/engine/backing/limit.hpp"
 #include "allocator/engine/backing/memory_backing.hpp"
-#include "allocator/engine/backing/segment_map.hpp"
 #include "allocator/engine/backing/segment_records.hpp"
 #include "allocator/engine/capture/pins.hpp"
 #include "allocator/engine/heap/heap.hpp"
-#include "allocator/engine/reports/memory_log.hpp"
 #include "cistern/device.hpp"
-#include "cistern/options.hpp"
 
 namespace cistern {
 
+struct Engine;
+
 class SegmentBacking final : public MemoryBacking {
  public:
-  /// `places`: where the next segment goes in the order of age. `tick`: the clock that idle
-  /// segments age by.
-  SegmentBacking(Device& device, const Options& options, Limit& limit, SegmentMap& map,
-                 std::atomic<Address>& places, const std::atomic<std::uint64_t>& tick,
-                 MemoryLog& log);
+  explicit SegmentBacking(Engine& engine) : MemoryBacking(false), engine_(engine) {}
 
   /// A block for the request out of a new segment of the usual size; null when there is no room for
   /// one. Throws std::bad_alloc, and what a pool's source throws.
@@ -69,14 +62,8 @@ class SegmentBacking final : public MemoryBacking {
   std::uint64_t giveBackRefused(Heap& heap);
   bool releaseOneIdle(HeapSegment& segment, Heap& heap);
 
-  Device& device_;
-  const Options& options_;
-  Limit& limit_;
-  SegmentMap& map_;
+  Engine& engine_;
   SegmentRecords records_;
-  std::atomic<Address>& places_;
-  const std::atomic<std::uint64_t>& tick_;
-  MemoryLog& log_;
   mutable Mutex mutex_;  ///< a leaf
   std::unordered_map<const HeapSegment*, Pinned> pinned_ CISTERN_GUARDED_BY(mutex_);
   std::atomic<std::uint64_t> taken_{0}, returned_{0};
