@@ -108,10 +108,12 @@ bool CachingAllocator::owns(const void* pointer) const noexcept {
   return covers(*engine_, toAddress(pointer));
 }
 std::size_t CachingAllocator::blockSize(void* pointer) const {
-  return inspect(*engine_, "blockSize", toAddress(pointer)).bytes;
+  return blockAt(*engine_, "blockSize", toAddress(pointer)).bytes();
 }
 BaseAllocation CachingAllocator::getBaseAllocation(void* pointer) const {
-  return inspect(*engine_, "getBaseAllocation", toAddress(pointer)).around;
+  const Block& block = blockAt(*engine_, "getBaseAllocation", toAddress(pointer));
+  const MutexLock lock(heapOf(block).mutex());  // a range grows under it
+  return {toPointer(segmentOf(block).device_base), segmentOf(block).bytes};
 }
 
 const Options& CachingAllocator::options() const { return engine_->options; }
