@@ -45,7 +45,7 @@ Block* Heap::allocateFrom(Block& free, const Request& request, std::optional<Add
 
 void Heap::release(Block& block, std::uint64_t tick, Freed how) noexcept {
   if (withdrawn_) [[unlikely]]
-    offerAgain(*this);
+    table()->setOffering(*this, true);
   HeapSegment& segment = segmentOf(block);
   CountedLayout& own = layout(segment.kind);
   const std::uint32_t at =
@@ -116,7 +116,7 @@ bool isNearlyFree(Heap& heap) noexcept {
 // ---- Memory comes and goes ---------------------------------------------------------------------
 
 Block* Heap::fill(SizeKind kind, Block& hole, Address from, Address to, std::uint32_t at) noexcept {
-  if (withdrawn_) offerAgain(*this);
+  if (withdrawn_) table()->setOffering(*this, true);
   completion_.noteFreed();
   if (kind == SizeKind::kLarge) recent_.note(*hole.segment, from, to, at);
   Block* const free = layout(kind).fill(hole, from, to, at);
@@ -132,7 +132,7 @@ Block* Heap::punch(SizeKind kind, Block& free, Address from, Address to) noexcep
 
 // What comes from elsewhere counts as freed now.
 void Heap::add(HeapSegment& segment, From from) {
-  if (withdrawn_) offerAgain(*this);
+  if (withdrawn_) table()->setOffering(*this, true);
   CountedLayout& own = layout(segment.kind);
   const bool fresh = from == From::kDevice;
   own.add(segment, fresh ? 0 : completion_.now().epoch);

@@ -236,13 +236,7 @@ void withdraw(Heap& heap) noexcept {
                         heap.layout(SizeKind::kLarge).freeBlocks().hasLeftOut();
   const bool aside = heap.pageNotes().aside != 0;
   if (heap.table() == nullptr || heap.withdrawn() || left_out || aside) return;
-  heap.setWithdrawn(true);
   heap.table()->setOffering(heap, false);
-}
-
-void offerAgain(Heap& heap) noexcept {
-  heap.setWithdrawn(false);
-  heap.table()->setOffering(heap, true);
 }
 
 }  // namespace cistern
