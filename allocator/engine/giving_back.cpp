@@ -21,6 +21,14 @@ bool passedLowWater(Heap& heap) noexcept {
   return heap.lowWater().takePassed(heap.busyBytes());
 }
 
+// Whether hardly any of its memory is in use, or a thread's.
+bool isNearlyFree(Heap& heap) noexcept {
+  const MutexLock lock(heap.mutex());
+  const std::uint64_t all = heap.layout(SizeKind::kSmall).totals().segment_bytes +
+                            heap.layout(SizeKind::kLarge).totals().segment_bytes;
+  return heap.busyBytes() < all / 8;
+}
+
 void flushMine(Engine& engine) noexcept {
   engine.caches.takeFilled([](ThreadCache& cache) {
     const MutexLock lock(cache.heap().mutex());
@@ -97,8 +105,11 @@ void emptyCache(Engine& engine, const Pool* only) {
 void trim(Engine& engine, const Pool& pool, std::uint64_t bytes) {
   flushCaches(engine);
   engine.pending.poll();
-  const StatValue held = statsOf(pool)[std::size_t(Stat::kReservedBytes)];
-  const auto reserved = std::uint64_t(held.current);
+  std::uint64_t reserved = 0;
+  for (Heap* heap : pool.heaps()) {
+    const MutexLock lock(heap->mutex());
+    reserved += heap->reservedBytes();
+  }
   if (reserved > bytes) (void)pool.backing().release(pool.heaps(), reserved - bytes);
 }
 
@@ -133,6 +144,7 @@ void collectGarbage(Engine& engine) {
   const double part = engine.options.garbage_collection_threshold;
   if (part <= 0) return;
   const auto threshold = std::uint64_t(part * double(engine.limit.limit()));
+  if (engine.limit.reserved() <= threshold) return;
   engine.pages.collectGarbage(engine.heaps.all(), threshold);
   engine.segments.collectGarbage(engine.heaps.all(), threshold);
 }

@@ -225,8 +225,6 @@ std::uint64_t SegmentBacking::release(const std::vector<Heap*>& heaps, std::uint
 }
 
 void SegmentBacking::collectGarbage(const std::vector<Heap*>& heaps, std::uint64_t bytes) {
-  const auto above = [&] { return engine_.limit.reserved() > bytes; };
-  if (!above()) return;
   std::vector<Idle> idle = idleSegments(heaps);
   if (idle.empty()) return;
   const std::uint64_t now = engine_.now();
@@ -236,7 +234,7 @@ void SegmentBacking::collectGarbage(const std::vector<Heap*>& heaps, std::uint64
   std::sort(idle.begin(), idle.end(),
             [](const Idle& a, const Idle& b) { return a.since < b.since; });
   for (const Idle& one : idle) {
-    if (!above() || now - one.since < mean_age) return;
+    if (engine_.limit.reserved() <= bytes || now - one.since < mean_age) return;
     releaseOneIdle(*one.segment, *one.heap);
   }
 }

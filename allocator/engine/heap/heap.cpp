@@ -106,13 +106,6 @@ void noteFreeComplete(Heap& heap) noexcept {
   forEachFree(heap, [&](Block& block) { block.epoch = std::min(block.epoch, completed); });
 }
 
-bool isNearlyFree(Heap& heap) noexcept {
-  const MutexLock lock(heap.mutex());
-  const std::uint64_t all = heap.layout(SizeKind::kSmall).totals().segment_bytes +
-                            heap.layout(SizeKind::kLarge).totals().segment_bytes;
-  return heap.busyBytes() < all / 8;
-}
-
 // ---- Memory comes and goes ---------------------------------------------------------------------
 
 Block* Heap::fill(SizeKind kind, Block& hole, Address from, Address to, std::uint32_t at) noexcept {

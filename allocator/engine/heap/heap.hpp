@@ -215,7 +215,5 @@ inline Block* bestFree(Heap& heap, const Request& request, Epochs epochs)
 std::vector<Block*> incompleteBlocks(Heap& heap) CISTERN_REQUIRES(heap.mutex());
 /// All that lies free is complete; what has left free memory behind may not be.
 void noteFreeComplete(Heap& heap) noexcept CISTERN_REQUIRES(heap.mutex());
-/// Whether hardly any of its memory is in use, or a thread's.
-bool isNearlyFree(Heap& heap) noexcept CISTERN_EXCLUDES(heap.mutex());
 
 }  // namespace cistern

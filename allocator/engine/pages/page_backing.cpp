@@ -175,7 +175,6 @@ std::uint64_t PageBacking::release(const std::vector<Heap*>& heaps, std::uint64_
 // A page's age is counted in its heap's epochs, one of which ends each time that this looks.
 void PageBacking::collectGarbage(const std::vector<Heap*>& all, std::uint64_t bytes) {
   const MutexLock lock(mutex_);
-  if (core_.limit.reserved() <= bytes) return;
   std::uint64_t age = 0, count = 0;
   std::vector<std::pair<Heap*, std::uint32_t>> heaps;  // and their present epochs
   for (Heap* heap : all) {
