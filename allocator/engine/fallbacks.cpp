@@ -133,13 +133,12 @@ Block* afterPending(Engine& engine, Heap& heap, const Request& request) {
   return nullptr;
 }
 
-bool waitForResetGraphs(Engine& engine) {
-  const MutexLock lock(engine.waiting_mutex);
-  return engine.hooks.tidy(Tidying::kLastResort);
-}
-
 Block* afterResetGraphs(Engine& engine, Heap& heap, const Request& request) {
-  while (waitForResetGraphs(engine)) {
+  const auto wait = [&engine] {
+    const MutexLock lock(engine.waiting_mutex);
+    return engine.hooks.tidy(Tidying::kLastResort);
+  };
+  while (wait()) {
     (void)engine.hooks.tidy(Tidying::kMiss);  // tells the program, which may free more
     if (Block* block = firstOf(kWhatThereIsNow, engine, heap, request)) return block;
   }
