@@ -134,8 +134,7 @@ Heap& heapFor(Engine& engine, const Request& request) {
   Pool& pool = *request.pool;
   if (Heap* heap = pool.isDefault() ? engine.heaps.find(stream) : pool.find(stream))
     return pool.isDefault() ? *heap : knownToCapture(*heap);
-  engine.requireLive(stream);
-  engine.streams.registerStream(stream);
+  engine.meet(stream);
   if (pool.isDefault()) return engine.heaps.findOrMake(stream, spareHeap(engine));
   return knownToCapture(engine.heaps.findOrMake(pool, stream));
 }

@@ -44,10 +44,7 @@ void CachingAllocator::emptyCache() { cistern::emptyCache(*engine_); }
 void CachingAllocator::recordStream(void* pointer, Stream stream) {
   if (pointer == nullptr) return;
   Engine& engine = *engine_;
-  if (engine.heaps.find(stream) == nullptr) {
-    engine.requireLive(stream);
-    engine.streams.registerStream(stream);
-  }
+  if (engine.heaps.find(stream) == nullptr) engine.meet(stream);
   if (!recordUse(engine, toAddress(pointer), stream))
     reportMisuse(engine, "recordStream", toAddress(pointer));
 }

@@ -72,9 +72,10 @@ std::string Engine::deviceName() const {
   return fmt::format("{} device {} ({})", device.backend(), device.ordinal(), device.name());
 }
 
-void Engine::requireLive(Stream stream) {
+void Engine::meet(Stream stream) {
   const Result<CaptureInfo> info = device.captureInfo(stream);
-  if (info.ok() || info.error().kind != ErrorKind::kInvalidHandle) return;
+  if (info.ok() || info.error().kind != ErrorKind::kInvalidHandle)
+    return streams.registerStream(stream);
   throw InvalidArgument(fmt::format("stream {:#x} is not a live stream of {} device {} ({})",
                                     stream.raw, device.backend(), device.ordinal(),
                                     info.error().name));
