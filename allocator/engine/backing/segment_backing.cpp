@@ -14,7 +14,6 @@ namespace {
 struct Idle {
   HeapSegment* segment;
   Heap* heap;
-  std::uint64_t bytes;
   std::uint64_t since;
 };
 
@@ -25,7 +24,7 @@ std::vector<Idle> idleSegments(const std::vector<Heap*>& heaps) {
     if (heap->onPages()) continue;
     const MutexLock lock(heap->mutex());
     forEachSegment(*heap, [&](HeapSegment& own) {
-      if (own.whollyFree()) idle.push_back({&own, heap, own.bytes, own.idle_since});
+      if (own.whollyFree()) idle.push_back({&own, heap, own.idle_since});
     });
   }
   return idle;
@@ -55,10 +54,6 @@ bool SegmentBacking::pinned(const Block& block) const {
   const MutexLock lock(mutex_);
   const auto it = pinned_.find(&segmentOf(block));
   return it != pinned_.end() && it->second.times > 0;
-}
-
-std::uint64_t SegmentBacking::leastGrowth(const Request& request) const {
-  return roundUp(request.rounded(), kSegmentUnit);
 }
 
 Block* SegmentBacking::grow(Heap& heap, const Request& request) {
@@ -160,12 +155,13 @@ void SegmentBacking::tell(MemoryAction action, const HeapSegment& segment,
 // Returns one segment, which no heap places blocks in, to the device. The owner counts it as
 // leaving, and so stays in its pool meanwhile. If the device will not have it, it stays with the
 // owner: free memory again, or, of one that never was, to be offered again.
-bool SegmentBacking::giveBack(HeapSegment& segment, Heap& owner, bool was_there) {
+std::uint64_t SegmentBacking::giveBack(HeapSegment& segment, Heap& owner, bool was_there) {
+  const std::uint64_t bytes = segment.bytes;
   if (was_there) engine_.map.erase(segment);
   const Status freed = returnToDevice(segment, owner.pool());
   if (freed) {
     returned_.fetch_add(1, std::memory_order_relaxed);
-    engine_.limit.giveBack(segment.bytes);
+    engine_.limit.giveBack(bytes);
     tell(MemoryAction::kSegmentFree, segment, owner);
   } else {
     noteAnswer(freed);
@@ -175,13 +171,14 @@ bool SegmentBacking::giveBack(HeapSegment& segment, Heap& owner, bool was_there)
     const MutexLock lock(owner.mutex());
     if (!freed && !was_there) {
       owner.leaving().refuse(segment);
-      return false;
+      return 0;
     }
     owner.leaving().end();
     if (!freed) owner.add(segment, Heap::From::kRefused);
   }
-  if (freed) records_.give(segment);
-  return freed.ok();
+  if (!freed) return 0;
+  records_.give(segment);
+  return bytes;
 }
 
 std::uint64_t SegmentBacking::giveBackRefused(Heap& heap) {
@@ -191,8 +188,8 @@ std::uint64_t SegmentBacking::giveBackRefused(Heap& heap) {
   };
   std::uint64_t released = 0;
   while (HeapSegment* const segment = next()) {
-    const std::uint64_t bytes = segment->bytes;
-    if (!giveBack(*segment, heap, false)) break;
+    const std::uint64_t bytes = giveBack(*segment, heap, false);
+    if (bytes == 0) break;
     released += bytes;
   }
   return released;
@@ -200,13 +197,12 @@ std::uint64_t SegmentBacking::giveBackRefused(Heap& heap) {
 
 // A segment that was idle a moment ago may be in use, gone or elsewhere by now. Its pool stays
 // until it is back: it may be refused.
-bool SegmentBacking::releaseOneIdle(HeapSegment& segment, Heap& heap) {
+std::uint64_t SegmentBacking::releaseOneIdle(HeapSegment& segment, Heap& heap) {
   std::shared_ptr<void> visiting;
   {
     const MutexLock lock(heap.mutex());
-    if (segment.heap.load(std::memory_order_relaxed) != &heap || !segment.whollyFree())
-      return false;
-    if (pinned(*segment.first)) return false;  // asked last: it was, before it was freed
+    if (segment.heap.load(std::memory_order_relaxed) != &heap || !segment.whollyFree()) return 0;
+    if (pinned(*segment.first)) return 0;  // asked last: it was, before it was freed
     visiting = heap.pool().token();
     heap.remove(segment, true);
     heap.leaving().begin();
@@ -219,7 +215,7 @@ std::uint64_t SegmentBacking::release(const std::vector<Heap*>& heaps, std::uint
   for (Heap* heap : heaps) released += giveBackRefused(*heap);
   for (const Idle& one : idleSegments(heaps)) {
     if (released >= bytes) break;
-    if (releaseOneIdle(*one.segment, *one.heap)) released += one.bytes;
+    released += releaseOneIdle(*one.segment, *one.heap);
   }
   return released;
 }
@@ -231,8 +227,7 @@ void SegmentBacking::collectGarbage(const std::vector<Heap*>& heaps, std::uint64
   std::uint64_t total_age = 0;
   for (const Idle& one : idle) total_age += now - one.since;
   const std::uint64_t mean_age = total_age / idle.size();
-  std::sort(idle.begin(), idle.end(),
-            [](const Idle& a, const Idle& b) { return a.since < b.since; });
+  std::ranges::sort(idle, {}, &Idle::since);
   for (const Idle& one : idle) {
     if (engine_.limit.reserved() <= bytes || now - one.since < mean_age) return;
     releaseOneIdle(*one.segment, *one.heap);

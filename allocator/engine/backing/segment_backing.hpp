@@ -38,7 +38,9 @@ class SegmentBacking final : public MemoryBacking {
   bool forgets(Heap&) override { return true; }
   bool leftInUse(Heap&, EpochMark) const noexcept override { return false; }
   std::unique_lock<Mutex> holdStill() const override { return {}; }
-  std::uint64_t leastGrowth(const Request& request) const override;
+  std::uint64_t leastGrowth(const Request& request) const override {
+    return roundUp(request.rounded(), kSegmentUnit);
+  }
   /// Gives all of the heap's back, whether in use or not: the allocator ends. Pre: its lock is
   /// held.
   void leave(Heap& heap) noexcept CISTERN_REQUIRES(heap.mutex());
@@ -58,9 +60,10 @@ class SegmentBacking final : public MemoryBacking {
   Address nextPlace(std::uint64_t bytes);
   Status returnToDevice(const HeapSegment& segment, const Pool& pool) noexcept;
   void tell(MemoryAction action, const HeapSegment& segment, const Heap& heap) noexcept;
-  bool giveBack(HeapSegment& segment, Heap& owner, bool was_there);
+  // These return the bytes that are back.
+  std::uint64_t giveBack(HeapSegment& segment, Heap& owner, bool was_there);
   std::uint64_t giveBackRefused(Heap& heap);
-  bool releaseOneIdle(HeapSegment& segment, Heap& heap);
+  std::uint64_t releaseOneIdle(HeapSegment& segment, Heap& heap);
 
   Engine& engine_;
   SegmentRecords records_;
