@@ -64,7 +64,7 @@ Block& miss(Engine& engine, const Request& request) {
         "makes its own, or only exits");
   }
   if (request.rounded() > engine.device_total) throwOutOfMemory(engine, request);
-  return serveMiss(engine, heapFor(engine, request), request);
+  return fallBack(engine, heapFor(engine, request), request);
 }
 
 inline Block& serve(Engine& engine, Heap& heap, ThreadCache* cache, const Request& request) {
@@ -115,7 +115,7 @@ void* allocateRouted(Engine& engine, std::size_t bytes, Stream stream, Pool* nam
     const MutexLock lock(heap.mutex());
     block = heap.allocate(request);
   }
-  if (block == nullptr) block = &serveMiss(engine, heap, request);
+  if (block == nullptr) block = &fallBack(engine, heap, request);
   void* const pointer = pointerTo(*block);
   try {
     request.recording->pin(*block);

@@ -192,7 +192,7 @@ constexpr Step kStepsOfCapture[] = {
 
 }  // namespace
 
-Block& serveMiss(Engine& engine, Heap& heap, const Request& request) {
+Block& fallBack(Engine& engine, Heap& heap, const Request& request) {
   const bool captured = request.recording != nullptr;
   const std::span<const Step> steps =
       captured ? std::span<const Step>(kStepsOfCapture) : std::span<const Step>(kSteps);

@@ -47,13 +47,8 @@ class SizeRules {
   /// Pre: 0 < bytes <= kLargestRequest.
   Request request(std::uint64_t bytes, Stream stream, Pool* pool) const {
     const std::uint64_t rounded = plain_ ? roundUp(bytes, kGranule) : roundByOptions(bytes);
-    return {bytes,
-            std::uint32_t(rounded >> kGranuleShift),
-            rounded <= kSmallLimit ? SizeKind::kSmall : SizeKind::kLarge,
-            stream,
-            pool,
-            nullptr,
-            0};
+    return {bytes, std::uint32_t(rounded >> kGranuleShift),
+            rounded <= kSmallLimit ? SizeKind::kSmall : SizeKind::kLarge, stream, pool};
   }
   /// The size of the segment that a request makes when no free block serves it.
   std::uint64_t segmentFor(const Request& request) const;
