@@ -181,7 +181,7 @@ void Totals::deal(ThreadCounters& counters) noexcept {
   counters.step = std::min(counters.step, mostStep());
   const Counts half = stepOf(counters.step);
   for (std::size_t kind = 0; kind < kSizeKindCount; ++kind) {
-    // So few bytes are given back before the next publication that blocks need not be looked at.
+    // No block is smaller than a granule: so few bytes more are few blocks more, as a rule.
     counters.kinds[kind] = {half, {}, half + half, half.bytes + half.bytes / 2};
     sums_.add(kind, Counts{} - half, {});
   }
