@@ -191,7 +191,7 @@ void Totals::deal(ThreadCounters& counters) noexcept {
 // the other cannot use. The half of one that is used up is shared out again, and so on.
 void Totals::dealAlone(ThreadCounters& counters) noexcept {
   const Counts large = sums_.room(1), both = sums_.room(StatSums::kBoth);
-  const Counts small = least(sums_.room(0), both - least(large, both / 2));
+  const Counts small = least(sums_.room(0), both - least(large, half(both)));
   const Counts rooms[] = {small, least(large, both - small)};
   for (std::size_t kind = 0; kind < kSizeKindCount; ++kind)
     counters.kinds[kind] = {rooms[kind], {}, rooms[kind], ThreadCounters::Kind::kAlone};
