@@ -9,12 +9,6 @@
 namespace cistern {
 namespace {
 
-// Where the host is short of memory, what was not looked at stays where it is.
-void goHome(Engine& engine, Heap& heap) noexcept try {
-  engine.pages.sendHome(heap);
-} catch (const std::bad_alloc&) {
-}
-
 // A flush brought the heap to low water, and its pages have not been sent home yet.
 bool passedLowWater(Heap& heap) noexcept {
   const MutexLock lock(heap.mutex());
@@ -56,7 +50,7 @@ bool flushCaches(Engine& engine) noexcept {
     any = HeldCaches(heaps).hadAny();
   }
   for (Heap* heap : heaps) {
-    if (passedLowWater(*heap)) goHome(engine, *heap);
+    if (passedLowWater(*heap)) engine.pages.sendHome(*heap);
   }
   return any;
 }
@@ -71,7 +65,7 @@ void afterFree(Engine& engine, Heap& heap, Heap::Due due) noexcept {
 void atLowWater(Engine& engine, Heap& heap) noexcept {
   if (!without(Mechanism::kFlushAtLowWater))
     isNearlyFree(heap) ? void(flushCaches(engine)) : flushMine(engine);
-  goHome(engine, heap);
+  engine.pages.sendHome(heap);
 }
 
 bool holdsNothing(Engine& engine, Heap& heap) {

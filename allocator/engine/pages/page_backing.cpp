@@ -1,6 +1,7 @@
 #include "allocator/engine/pages/page_backing.hpp"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "allocator/base/check.hpp"
@@ -48,12 +49,13 @@ Background::Next PageBacking::unmapSome() {
   return later_.clearUp(false);
 }
 
-void PageBacking::sendHome(Heap& heap) {
+void PageBacking::sendHome(Heap& heap) noexcept try {
   if (without(Mechanism::kHoming)) return;
   if (!mutex_.try_lock()) return;  // a free does not wait for others' device calls
   const MutexUnlock unlock(mutex_);
   const MutexLock heap_lock(heap.mutex());
   pages::sendHome(ground_, heap);
+} catch (const std::bad_alloc&) {
 }
 
 void PageBacking::pin(const Block& block, std::uint32_t number, Pins& pins) {
