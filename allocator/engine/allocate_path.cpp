@@ -35,7 +35,9 @@ inline Block* hit(Heap& heap, ThreadCache* cache, const Request& request)
 // Counts the heap's hits while anything waits.
 inline bool isTimeToPoll(Engine& engine, Heap& heap) noexcept CISTERN_REQUIRES(heap.mutex()) {
   const unsigned backoff = without(Mechanism::kBackoff) ? 1 : engine.pending.backoff();
-  return heap.counts().isTimeToPoll(engine.options.poll_interval * backoff);
+  if (++heap.hits_unpolled < engine.options.poll_interval * backoff) return false;
+  heap.hits_unpolled = 0;
+  return true;
 }
 
 // Every first user of a heap that is made while a capture into its pool is under way passes here.
@@ -62,7 +64,7 @@ Block& miss(Engine& engine, const Request& request) {
         "makes its own, or only exits");
   }
   if (request.rounded() > engine.device_total) throwOutOfMemory(engine, request);
-  return serveMiss(engine, heapFor(engine, request), request);
+  return fallBack(engine, heapFor(engine, request), request);
 }
 
 inline Block& serve(Engine& engine, Heap& heap, ThreadCache* cache, const Request& request) {
@@ -113,7 +115,7 @@ void* allocateRouted(Engine& engine, std::size_t bytes, Stream stream, Pool* nam
     const MutexLock lock(heap.mutex());
     block = heap.allocate(request);
   }
-  if (block == nullptr) block = &serveMiss(engine, heap, request);
+  if (block == nullptr) block = &fallBack(engine, heap, request);
   void* const pointer = pointerTo(*block);
   try {
     request.recording->pin(*block);
@@ -132,8 +134,7 @@ Heap& heapFor(Engine& engine, const Request& request) {
   Pool& pool = *request.pool;
   if (Heap* heap = pool.isDefault() ? engine.heaps.find(stream) : pool.find(stream))
     return pool.isDefault() ? *heap : knownToCapture(*heap);
-  engine.requireLive(stream);
-  engine.streams.registerStream(stream);
+  engine.meet(stream);
   if (pool.isDefault()) return engine.heaps.findOrMake(stream, spareHeap(engine));
   return knownToCapture(engine.heaps.findOrMake(pool, stream));
 }

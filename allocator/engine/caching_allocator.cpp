@@ -44,10 +44,7 @@ void CachingAllocator::emptyCache() { cistern::emptyCache(*engine_); }
 void CachingAllocator::recordStream(void* pointer, Stream stream) {
   if (pointer == nullptr) return;
   Engine& engine = *engine_;
-  if (engine.heaps.find(stream) == nullptr) {
-    engine.requireLive(stream);
-    engine.streams.registerStream(stream);
-  }
+  if (engine.heaps.find(stream) == nullptr) engine.meet(stream);
   if (!recordUse(engine, toAddress(pointer), stream))
     reportMisuse(engine, "recordStream", toAddress(pointer));
 }
@@ -108,10 +105,12 @@ bool CachingAllocator::owns(const void* pointer) const noexcept {
   return covers(*engine_, toAddress(pointer));
 }
 std::size_t CachingAllocator::blockSize(void* pointer) const {
-  return inspect(*engine_, "blockSize", toAddress(pointer)).bytes;
+  return blockAt(*engine_, "blockSize", toAddress(pointer)).bytes();
 }
 BaseAllocation CachingAllocator::getBaseAllocation(void* pointer) const {
-  return inspect(*engine_, "getBaseAllocation", toAddress(pointer)).around;
+  const Block& block = blockAt(*engine_, "getBaseAllocation", toAddress(pointer));
+  const MutexLock lock(heapOf(block).mutex());  // a range grows under it
+  return {toPointer(segmentOf(block).device_base), segmentOf(block).bytes};
 }
 
 const Options& CachingAllocator::options() const { return engine_->options; }

@@ -41,7 +41,7 @@ Engine::Engine(Device& on, const Options& how, std::uint64_t total)
       device_total(total),
       totals(total),
       events(device),
-      segments(device, options, limit, map, places, tick, log),
+      segments(*this),
       default_pool(true, rules, segments),
       heaps(default_pool, options.free_log, totals),
       streams(device, events, heaps),
@@ -72,9 +72,10 @@ std::string Engine::deviceName() const {
   return fmt::format("{} device {} ({})", device.backend(), device.ordinal(), device.name());
 }
 
-void Engine::requireLive(Stream stream) {
+void Engine::meet(Stream stream) {
   const Result<CaptureInfo> info = device.captureInfo(stream);
-  if (info.ok() || info.error().kind != ErrorKind::kInvalidHandle) return;
+  if (info.ok() || info.error().kind != ErrorKind::kInvalidHandle)
+    return streams.registerStream(stream);
   throw InvalidArgument(fmt::format("stream {:#x} is not a live stream of {} device {} ({})",
                                     stream.raw, device.backend(), device.ordinal(),
                                     info.error().name));

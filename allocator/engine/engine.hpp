@@ -58,8 +58,9 @@ struct Engine {
   }
   /// As reports name it.
   std::string deviceName() const;
-  /// Throws InvalidArgument for a stream that the device does not know.
-  void requireLive(Stream stream);
+  /// A verb names the stream: KnownStreams::registerStream. Throws InvalidArgument for one that the
+  /// device does not know.
+  void meet(Stream stream);
   std::uint64_t now() const { return tick.load(std::memory_order_relaxed); }
 
   Device& device;

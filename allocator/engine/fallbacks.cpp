@@ -134,13 +134,12 @@ Block* afterPending(Engine& engine, Heap& heap, const Request& request) {
   return nullptr;
 }
 
-bool waitForResetGraphs(Engine& engine) {
-  const MutexLock lock(engine.waiting_mutex);
-  return engine.hooks.tidy(Tidying::kLastResort);
-}
-
 Block* afterResetGraphs(Engine& engine, Heap& heap, const Request& request) {
-  while (waitForResetGraphs(engine)) {
+  const auto wait = [&engine] {
+    const MutexLock lock(engine.waiting_mutex);
+    return engine.hooks.tidy(Tidying::kLastResort);
+  };
+  while (wait()) {
     (void)engine.hooks.tidy(Tidying::kMiss);  // tells the program, which may free more
     if (Block* block = firstOf(kWhatThereIsNow, engine, heap, request)) return block;
   }
@@ -227,7 +226,7 @@ constexpr int kTries = 8;
 
 }  // namespace
 
-Block& serveMiss(Engine& engine, Heap& heap, const Request& request) {
+Block& fallBack(Engine& engine, Heap& heap, const Request& request) {
   const bool captured = request.recording != nullptr;
   const std::span<const Step> steps =
       captured ? std::span<const Step>(kStepsOfCapture) : std::span<const Step>(kSteps);

@@ -9,16 +9,18 @@
 namespace cistern {
 namespace {
 
-// Where the host is short of memory, what was not looked at stays where it is.
-void goHome(Engine& engine, Heap& heap) noexcept try {
-  engine.pages.sendHome(heap);
-} catch (const std::bad_alloc&) {
-}
-
 // A flush brought the heap to low water, and its pages have not been sent home yet.
 bool passedLowWater(Heap& heap) noexcept {
   const MutexLock lock(heap.mutex());
   return heap.lowWater().takePassed(heap.busyBytes());
+}
+
+// Whether hardly any of its memory is in use, or a thread's.
+bool isNearlyFree(Heap& heap) noexcept {
+  const MutexLock lock(heap.mutex());
+  const std::uint64_t all = heap.layout(SizeKind::kSmall).totals().segment_bytes +
+                            heap.layout(SizeKind::kLarge).totals().segment_bytes;
+  return heap.busyBytes() < all / 8;
 }
 
 void flushMine(Engine& engine) noexcept {
@@ -48,7 +50,7 @@ bool flushCaches(Engine& engine) noexcept {
     any = HeldCaches(heaps).hadAny();
   }
   for (Heap* heap : heaps) {
-    if (passedLowWater(*heap)) goHome(engine, *heap);
+    if (passedLowWater(*heap)) engine.pages.sendHome(*heap);
   }
   return any;
 }
@@ -63,12 +65,12 @@ void afterFree(Engine& engine, Heap& heap, Heap::Due due) noexcept {
 void atLowWater(Engine& engine, Heap& heap) noexcept {
   if (!without(Mechanism::kFlushAtLowWater))
     isNearlyFree(heap) ? void(flushCaches(engine)) : flushMine(engine);
-  goHome(engine, heap);
+  engine.pages.sendHome(heap);
 }
 
 bool holdsNothing(Engine& engine, Heap& heap) {
   const auto empty = [&]() CISTERN_REQUIRES(heap.mutex()) {
-    return heap.counts().reservedBytes() == 0 && heap.busyBytes() == 0 && !heap.leaving().any();
+    return heap.reservedBytes() == 0 && heap.busyBytes() == 0 && !heap.leaving().any();
   };
   {
     const MutexLock lock(heap.mutex());  // most hold something: the device is not asked for those
@@ -97,8 +99,11 @@ void emptyCache(Engine& engine, const Pool* only) {
 void trim(Engine& engine, const Pool& pool, std::uint64_t bytes) {
   flushCaches(engine);
   engine.pending.poll();
-  const StatValue held = statsOf(pool)[std::size_t(Stat::kReservedBytes)];
-  const auto reserved = std::uint64_t(held.current);
+  std::uint64_t reserved = 0;
+  for (Heap* heap : pool.heaps()) {
+    const MutexLock lock(heap->mutex());
+    reserved += heap->reservedBytes();
+  }
   if (reserved > bytes) (void)pool.backing().release(pool.heaps(), reserved - bytes);
 }
 
@@ -114,7 +119,7 @@ bool giveBackFor(Engine& engine, const Request& request) {
   std::uint64_t free = 0;
   for (Heap* heap : heaps) {
     const MutexLock lock(heap->mutex());
-    free += heap->counts().reservedBytes() - heap->busyBytes();
+    free += heap->reservedBytes() - heap->busyBytes();
   }
   const std::uint64_t lacking = request.pool->backing().leastGrowth(request);
   if (engine.limit.reserved() + lacking > engine.limit.limit() + free) return false;
@@ -133,6 +138,7 @@ void collectGarbage(Engine& engine) {
   const double part = engine.options.garbage_collection_threshold;
   if (part <= 0) return;
   const auto threshold = std::uint64_t(part * double(engine.limit.limit()));
+  if (engine.limit.reserved() <= threshold) return;
   engine.pages.collectGarbage(engine.heaps.all(), threshold);
   engine.segments.collectGarbage(engine.heaps.all(), threshold);
 }

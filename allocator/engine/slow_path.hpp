@@ -23,7 +23,7 @@ Heap& heapFor(Engine& engine, const Request& request);
 /// table in fallbacks.cpp. A request of a capture takes the steps that neither wait nor give
 /// anything back. Throws OutOfMemory, nothing having changed apart from cached memory given back;
 /// std::bad_alloc; what a callback or a pool's source throws.
-Block& serveMiss(Engine& engine, Heap& heap, const Request& request);
+Block& fallBack(Engine& engine, Heap& heap, const Request& request);
 
 /// Takes a block back. `recent`: the block, where the thread's last cache knew it; or null.
 void free(Engine& engine, void* pointer, const void* caller, Block* recent) noexcept;

@@ -290,7 +290,7 @@ typedef struct cistern_statistics_t {
   uint64_t num_device_free;
   uint64_t num_misuses; /**< wrong frees */
   uint64_t host_bytes;  /**< host memory that the bookkeeping takes */
-  uint64_t peaks_exact; /**< 1: every peak is exact; 0: some may be a little low */
+  uint64_t peaks_exact; /**< 1: every peak is exact; 0: some may be a little off */
 } cistern_statistics_t;
 
 /** A consistent picture. The caller sets `size`; as much is written as it says, or as there is, if

@@ -67,7 +67,8 @@ struct MemoryStats {
   /// Whether every peak is exact: so they are as long as one thread allocates. Otherwise those of
   /// all but segments and reserved bytes may be low: for each thread that allocates by at most
   /// 1/8192 of the device (10 MiB of 80 GiB), or all together by 1/128 of the peak, if that is
-  /// more.
+  /// more. Those of blocks and of requested bytes may also be high, by no more than what threads'
+  /// caches keep.
   bool peaks_exact = true;
 
   const StatValue& operator[](Stat s) const { return all[std::size_t(s)]; }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "allocator/base/thread_scope.hpp"
 #include "interop/c/handle_table.hpp"
 #include "interop/c/status.hpp"
 
@@ -22,26 +23,17 @@ Handle handleOf(Word word) noexcept {
 
 /// The uses of the calling thread, innermost first: of several if a hook of the program's calls
 /// here.
-class ThreadUses {
+class ThreadUses : public ThreadScope<ThreadUses> {
  public:
-  explicit ThreadUses(Word handle) noexcept : handle_(handle), outer_(innermost_) {
-    innermost_ = this;
-  }
-  ~ThreadUses() { innermost_ = outer_; }
-  ThreadUses(const ThreadUses&) = delete;
-  ThreadUses& operator=(const ThreadUses&) = delete;
+  explicit ThreadUses(Word handle) noexcept : handle_(handle) {}
   Word handle() const noexcept { return handle_; }
   /// Whether the calling thread is in a call on the handle.
   static bool any(Word handle) noexcept {
-    const ThreadUses* use = innermost_;
-    while (use != nullptr && use->handle_ != handle) use = use->outer_;
-    return use != nullptr;
+    return insideAny([handle](const ThreadUses& use) { return use.handle_ == handle; });
   }
 
  private:
   const Word handle_;
-  const ThreadUses* const outer_;
-  inline static constinit thread_local const ThreadUses* innermost_ = nullptr;
 };
 
 /// Keeps the object while it lives: by the thread's record, or (two locked instructions) counted.

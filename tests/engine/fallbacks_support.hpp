@@ -66,7 +66,7 @@ struct StepsRig {
     Heap& heap = slow_path::heapFor(engine, asked);
     log.clear();
     try {
-      block = &slow_path::serveMiss(engine, heap, asked);
+      block = &slow_path::fallBack(engine, heap, asked);
     } catch (const OutOfMemory&) {
       note("out of memory");
     }

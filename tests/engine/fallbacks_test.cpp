@@ -80,7 +80,7 @@ TEST_CASE("a miss of a capture neither gives back nor waits", "[engine][part]") 
     asked.recorded_by = recording->partOf(captured);
     REQUIRE(asked.recorded_by != 0);
     rig.log.clear();
-    CHECK_THROWS_AS(slow_path::serveMiss(engine, slow_path::heapFor(engine, asked), asked),
+    CHECK_THROWS_AS(slow_path::fallBack(engine, slow_path::heapFor(engine, asked), asked),
                     OutOfMemory);
     Steps expected{"events", "tidy", "callbacks", "grows"};
     if (pool.onPages()) expected.push_back("undoes");

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "allocator/base/check.hpp"
+#include "allocator/engine/engine.hpp"
 
 namespace cistern {
 namespace {
@@ -13,7 +14,6 @@ namespace {
 struct Idle {
   HeapSegment* segment;
   Heap* heap;
-  std::uint64_t bytes;
   std::uint64_t since;
 };
 
@@ -24,25 +24,13 @@ std::vector<Idle> idleSegments(const std::vector<Heap*>& heaps) {
     if (heap->onPages()) continue;
     const MutexLock lock(heap->mutex());
     forEachSegment(*heap, [&](HeapSegment& own) {
-      if (own.whollyFree()) idle.push_back({&own, heap, own.bytes, own.idleSince()});
+      if (own.whollyFree()) idle.push_back({&own, heap, own.idle_since});
     });
   }
   return idle;
 }
 
 }  // namespace
-
-SegmentBacking::SegmentBacking(Device& device, const Options& options, Limit& limit,
-                               SegmentMap& map, std::atomic<Address>& places,
-                               const std::atomic<std::uint64_t>& tick, MemoryLog& log)
-    : MemoryBacking(false),
-      device_(device),
-      options_(options),
-      limit_(limit),
-      map_(map),
-      places_(places),
-      tick_(tick),
-      log_(log) {}
 
 void SegmentBacking::pin(const Block& block, std::uint32_t number, Pins& pins) {
   HeapSegment& segment = segmentOf(block);
@@ -68,10 +56,6 @@ bool SegmentBacking::pinned(const Block& block) const {
   return it != pinned_.end() && it->second.times > 0;
 }
 
-std::uint64_t SegmentBacking::leastGrowth(const Request& request) const {
-  return roundUp(request.rounded(), kSegmentUnit);
-}
-
 Block* SegmentBacking::grow(Heap& heap, const Request& request) {
   return growBy(request.pool->rules().segmentFor(request), heap, request);
 }
@@ -83,18 +67,18 @@ Block* SegmentBacking::growTightly(Heap& heap, const Request& request) {
 
 Result<Address> SegmentBacking::takeFromDevice(std::uint64_t bytes, const Request& request) {
   const std::shared_ptr<SegmentSource> source = request.pool->source();
-  const RelaxedCaptureMode relaxed(device_);
-  return source ? source->allocate(bytes, request.stream) : device_.malloc(bytes);
+  const RelaxedCaptureMode relaxed(engine_.device);
+  return source ? source->allocate(bytes, request.stream) : engine_.device.malloc(bytes);
 }
 
 // What a source throws is the program's own, and leaves the verb. The record comes before the
 // memory: without one nobody would know of what the device will not have back.
 Block* SegmentBacking::growBy(std::uint64_t bytes, Heap& heap, const Request& request) {
-  if (!limit_.admit(bytes)) return nullptr;
+  if (!engine_.limit.admit(bytes)) return nullptr;
   HeapSegment* segment = nullptr;
   const auto giveUp = [&] {
     if (segment) records_.give(*segment);
-    limit_.giveBack(bytes);
+    engine_.limit.giveBack(bytes);
   };
   Result<Address> base = DeviceError{};
   try {
@@ -118,8 +102,9 @@ Block* SegmentBacking::growBy(std::uint64_t bytes, Heap& heap, const Request& re
 
 // The place of a new segment among all: after the older ones, or before them.
 Address SegmentBacking::nextPlace(std::uint64_t bytes) {
-  if (options_.prefer_old_segments) return places_.fetch_add(bytes, std::memory_order_relaxed);
-  return places_.fetch_sub(bytes, std::memory_order_relaxed) - bytes;
+  if (engine_.options.prefer_old_segments)
+    return engine_.places.fetch_add(bytes, std::memory_order_relaxed);
+  return engine_.places.fetch_sub(bytes, std::memory_order_relaxed) - bytes;
 }
 
 // Where host memory runs out it is as if the device had refused, or, once the heap has the segment,
@@ -129,7 +114,7 @@ Block* SegmentBacking::install(HeapSegment& segment, Heap& heap, const Request& 
   try {
     segment.base = nextPlace(segment.bytes);
     segment.kind = request.kind;
-    map_.insert(segment);
+    engine_.map.insert(segment);
     mapped = true;
     const MutexLock lock(heap.mutex());
     heap.add(segment, Heap::From::kDevice);
@@ -137,7 +122,7 @@ Block* SegmentBacking::install(HeapSegment& segment, Heap& heap, const Request& 
     return heap.allocateFrom(*segment.first, request);
   } catch (...) {
     if (added) throw;
-    if (mapped) map_.erase(segment);
+    if (mapped) engine_.map.erase(segment);
     {
       const MutexLock lock(heap.mutex());
       heap.leaving().begin();
@@ -152,8 +137,8 @@ Block* SegmentBacking::install(HeapSegment& segment, Heap& heap, const Request& 
 // A source that throws has refused.
 Status SegmentBacking::returnToDevice(const HeapSegment& segment, const Pool& pool) noexcept {
   const std::shared_ptr<SegmentSource> source = pool.source();
-  const RelaxedCaptureMode relaxed(device_);
-  if (source == nullptr) return device_.free(segment.device_base);
+  const RelaxedCaptureMode relaxed(engine_.device);
+  if (source == nullptr) return engine_.device.free(segment.device_base);
   try {
     return source->free(segment.device_base, segment.bytes);
   } catch (...) {
@@ -163,35 +148,37 @@ Status SegmentBacking::returnToDevice(const HeapSegment& segment, const Pool& po
 
 void SegmentBacking::tell(MemoryAction action, const HeapSegment& segment,
                           const Heap& heap) noexcept {
-  if (!log_.on()) return;
-  log_.note({action, segment.device_base, segment.bytes, heap.stream(), heap.pool().id()});
+  if (!engine_.log.on()) return;
+  engine_.log.note({action, segment.device_base, segment.bytes, heap.stream(), heap.pool().id()});
 }
 
 // Returns one segment, which no heap places blocks in, to the device. The owner counts it as
 // leaving, and so stays in its pool meanwhile. If the device will not have it, it stays with the
 // owner: free memory again, or, of one that never was, to be offered again.
-bool SegmentBacking::giveBack(HeapSegment& segment, Heap& owner, bool was_there) {
-  if (was_there) map_.erase(segment);
+std::uint64_t SegmentBacking::giveBack(HeapSegment& segment, Heap& owner, bool was_there) {
+  const std::uint64_t bytes = segment.bytes;
+  if (was_there) engine_.map.erase(segment);
   const Status freed = returnToDevice(segment, owner.pool());
   if (freed) {
     returned_.fetch_add(1, std::memory_order_relaxed);
-    limit_.giveBack(segment.bytes);
+    engine_.limit.giveBack(bytes);
     tell(MemoryAction::kSegmentFree, segment, owner);
   } else {
     noteAnswer(freed);
-    if (was_there) map_.insert(segment);  // its leaves exist: cannot fail
+    if (was_there) engine_.map.insert(segment);  // its leaves exist: cannot fail
   }
   {
     const MutexLock lock(owner.mutex());
     if (!freed && !was_there) {
       owner.leaving().refuse(segment);
-      return false;
+      return 0;
     }
     owner.leaving().end();
     if (!freed) owner.add(segment, Heap::From::kRefused);
   }
-  if (freed) records_.give(segment);
-  return freed.ok();
+  if (!freed) return 0;
+  records_.give(segment);
+  return bytes;
 }
 
 std::uint64_t SegmentBacking::giveBackRefused(Heap& heap) {
@@ -201,8 +188,8 @@ std::uint64_t SegmentBacking::giveBackRefused(Heap& heap) {
   };
   std::uint64_t released = 0;
   while (HeapSegment* const segment = next()) {
-    const std::uint64_t bytes = segment->bytes;
-    if (!giveBack(*segment, heap, false)) break;
+    const std::uint64_t bytes = giveBack(*segment, heap, false);
+    if (bytes == 0) break;
     released += bytes;
   }
   return released;
@@ -210,13 +197,12 @@ std::uint64_t SegmentBacking::giveBackRefused(Heap& heap) {
 
 // A segment that was idle a moment ago may be in use, gone or elsewhere by now. Its pool stays
 // until it is back: it may be refused.
-bool SegmentBacking::releaseOneIdle(HeapSegment& segment, Heap& heap) {
+std::uint64_t SegmentBacking::releaseOneIdle(HeapSegment& segment, Heap& heap) {
   std::shared_ptr<void> visiting;
   {
     const MutexLock lock(heap.mutex());
-    if (segment.heap.load(std::memory_order_relaxed) != &heap || !segment.whollyFree())
-      return false;
-    if (pinned(*segment.first)) return false;  // asked last: it was, before it was freed
+    if (segment.heap.load(std::memory_order_relaxed) != &heap || !segment.whollyFree()) return 0;
+    if (pinned(*segment.first)) return 0;  // asked last: it was, before it was freed
     visiting = heap.pool().token();
     heap.remove(segment, true);
     heap.leaving().begin();
@@ -229,24 +215,21 @@ std::uint64_t SegmentBacking::release(const std::vector<Heap*>& heaps, std::uint
   for (Heap* heap : heaps) released += giveBackRefused(*heap);
   for (const Idle& one : idleSegments(heaps)) {
     if (released >= bytes) break;
-    if (releaseOneIdle(*one.segment, *one.heap)) released += one.bytes;
+    released += releaseOneIdle(*one.segment, *one.heap);
   }
   return released;
 }
 
 void SegmentBacking::collectGarbage(const std::vector<Heap*>& heaps, std::uint64_t bytes) {
-  const auto above = [&] { return limit_.reserved() > bytes; };
-  if (!above()) return;
   std::vector<Idle> idle = idleSegments(heaps);
   if (idle.empty()) return;
-  const std::uint64_t now = tick_.load(std::memory_order_relaxed);
+  const std::uint64_t now = engine_.now();
   std::uint64_t total_age = 0;
   for (const Idle& one : idle) total_age += now - one.since;
   const std::uint64_t mean_age = total_age / idle.size();
-  std::sort(idle.begin(), idle.end(),
-            [](const Idle& a, const Idle& b) { return a.since < b.since; });
+  std::ranges::sort(idle, {}, &Idle::since);
   for (const Idle& one : idle) {
-    if (!above() || now - one.since < mean_age) return;
+    if (engine_.limit.reserved() <= bytes || now - one.since < mean_age) return;
     releaseOneIdle(*one.segment, *one.heap);
   }
 }

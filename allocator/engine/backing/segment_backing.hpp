@@ -5,30 +5,23 @@
 #pragma once
 
 #include <atomic>
-#include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "allocator/base/mutex.hpp"
-#include "allocator/engine/backing/limit.hpp"
 #include "allocator/engine/backing/memory_backing.hpp"
-#include "allocator/engine/backing/segment_map.hpp"
 #include "allocator/engine/backing/segment_records.hpp"
 #include "allocator/engine/capture/pins.hpp"
 #include "allocator/engine/heap/heap.hpp"
-#include "allocator/engine/reports/memory_log.hpp"
 #include "cistern/device.hpp"
-#include "cistern/options.hpp"
 
 namespace cistern {
 
+struct Engine;
+
 class SegmentBacking final : public MemoryBacking {
  public:
-  /// `places`: where the next segment goes in the order of age. `tick`: the clock that idle
-  /// segments age by.
-  SegmentBacking(Device& device, const Options& options, Limit& limit, SegmentMap& map,
-                 std::atomic<Address>& places, const std::atomic<std::uint64_t>& tick,
-                 MemoryLog& log);
+  explicit SegmentBacking(Engine& engine) : MemoryBacking(false), engine_(engine) {}
 
   /// A block for the request out of a new segment of the usual size; null when there is no room for
   /// one. Throws std::bad_alloc, and what a pool's source throws.
@@ -45,7 +38,9 @@ class SegmentBacking final : public MemoryBacking {
   bool forgets(Heap&) override { return true; }
   bool leftInUse(Heap&, EpochMark) const noexcept override { return false; }
   std::unique_lock<Mutex> holdStill() const override { return {}; }
-  std::uint64_t leastGrowth(const Request& request) const override;
+  std::uint64_t leastGrowth(const Request& request) const override {
+    return roundUp(request.rounded(), kSegmentUnit);
+  }
   /// Gives all of the heap's back, whether in use or not: the allocator ends. Pre: its lock is
   /// held.
   void leave(Heap& heap) noexcept CISTERN_REQUIRES(heap.mutex());
@@ -65,18 +60,13 @@ class SegmentBacking final : public MemoryBacking {
   Address nextPlace(std::uint64_t bytes);
   Status returnToDevice(const HeapSegment& segment, const Pool& pool) noexcept;
   void tell(MemoryAction action, const HeapSegment& segment, const Heap& heap) noexcept;
-  bool giveBack(HeapSegment& segment, Heap& owner, bool was_there);
+  // These return the bytes that are back.
+  std::uint64_t giveBack(HeapSegment& segment, Heap& owner, bool was_there);
   std::uint64_t giveBackRefused(Heap& heap);
-  bool releaseOneIdle(HeapSegment& segment, Heap& heap);
+  std::uint64_t releaseOneIdle(HeapSegment& segment, Heap& heap);
 
-  Device& device_;
-  const Options& options_;
-  Limit& limit_;
-  SegmentMap& map_;
+  Engine& engine_;
   SegmentRecords records_;
-  std::atomic<Address>& places_;
-  const std::atomic<std::uint64_t>& tick_;
-  MemoryLog& log_;
   mutable Mutex mutex_;  ///< a leaf
   std::unordered_map<const HeapSegment*, Pinned> pinned_ CISTERN_GUARDED_BY(mutex_);
   std::atomic<std::uint64_t> taken_{0}, returned_{0};

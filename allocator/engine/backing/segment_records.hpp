@@ -3,7 +3,7 @@
 #pragma once
 
 #include <deque>
-#include <vector>
+#include <utility>
 
 #include "allocator/base/mutex.hpp"
 #include "allocator/engine/heap/heap_segment.hpp"
@@ -15,29 +15,22 @@ class SegmentRecords {
   /// A record of nothing. Throws std::bad_alloc.
   HeapSegment& take() {
     const MutexLock lock(mutex_);
-    if (spare_.empty()) {
-      spare_.reserve(made_.size() + kAtOnce);  // so that give never fails
-      for (std::size_t i = 0; i < kAtOnce; ++i) spare_.push_back(&made_.emplace_back());
-    }
-    HeapSegment* const record = spare_.back();
-    spare_.pop_back();
-    return *record;
+    if (spare_ == nullptr) return made_.emplace_back();
+    return static_cast<HeapSegment&>(*std::exchange(spare_, spare_->next));
   }
   void give(HeapSegment& record) noexcept {
     const MutexLock lock(mutex_);
-    spare_.push_back(&record);
+    record.next = std::exchange(spare_, &record);
   }
   std::size_t hostBytes() const {
     const MutexLock lock(mutex_);
-    return made_.size() * (sizeof(HeapSegment) + sizeof(void*));
+    return made_.size() * sizeof(HeapSegment);
   }
 
  private:
-  static constexpr std::size_t kAtOnce = 8;
-
   mutable Mutex mutex_;
   std::deque<HeapSegment> made_ CISTERN_GUARDED_BY(mutex_);
-  std::vector<HeapSegment*> spare_ CISTERN_GUARDED_BY(mutex_);  ///< has room for all there are
+  Segment* spare_ CISTERN_GUARDED_BY(mutex_) = nullptr;  ///< linked by next
 };
 
 }  // namespace cistern

@@ -22,7 +22,7 @@ void forEachFree(Heap& heap, Visit visit) CISTERN_REQUIRES(heap.mutex()) {
 void begin(Heap& heap, Block& block, const Request& request) CISTERN_REQUIRES(heap.mutex()) {
   block.use = ownership::heapsOwn(request.bytes, request.stream);
   block.epoch = request.recorded_by;
-  heap.counts().count(request.kind, Counts::block(block.bytes(), request.bytes, +1));
+  heap.layout(request.kind).count(Counts::block(block.bytes(), request.bytes, +1));
 }
 
 }  // namespace
@@ -45,30 +45,30 @@ Block* Heap::allocateFrom(Block& free, const Request& request, std::optional<Add
 
 void Heap::release(Block& block, std::uint64_t tick, Freed how) noexcept {
   if (withdrawn_) [[unlikely]]
-    offerAgain(*this);
+    table()->setOffering(*this, true);
   HeapSegment& segment = segmentOf(block);
-  const SizeKind kind = segment.kind;
+  CountedLayout& own = layout(segment.kind);
   const std::uint32_t at =
       how == Freed::kComplete ? completion_.completed() : completion_.now().epoch;
   const bool pending = block.state() == BlockState::kPending;
   Counts gone;
   if (how != Freed::kFromCache && !pending)
     gone = Counts::block(block.bytes(), ownership::requested(block), -1);
-  if (pending) counts_.totals().countPending(kind, block.bytes(), -1, false);
-  const bool large = kind == SizeKind::kLarge;
+  if (pending) own.countPending(block, -1, false);
+  const bool large = segment.kind == SizeKind::kLarge;
   completion_.noteFreed(large ? block.bytes() : 0);
   if (large && onPages()) recent_.note(segment, block.address(), block.end(), at);
-  const Block* whole = layout(kind).release(block, at);
-  if (whole->spansSegment()) segment.setIdleSince(tick);
-  counts_.count(kind, gone);
+  const Block* whole = own.release(block, at);
+  if (whole->spansSegment()) segment.idle_since = tick & (UINT64_MAX >> 8);
+  own.count(gone);
 }
 
 StreamUses Heap::setPending(Block& block) noexcept {
-  const SizeKind kind = segmentOf(block).kind;
+  CountedLayout& own = layout(segmentOf(block).kind);
   const std::uint64_t requested = ownership::requested(block);
-  layout(kind).setPending(block);
-  counts_.count(kind, Counts::block(block.bytes(), requested, -1));
-  counts_.totals().countPending(kind, block.bytes(), +1, false);
+  own.setPending(block);
+  own.count(Counts::block(block.bytes(), requested, -1));
+  own.countPending(block, +1, false);
   const std::unique_ptr<StreamUses> noted(static_cast<StreamUses*>(block.use.uses));
   block.use.uses = nullptr;
   StreamUses uses = noted ? std::move(*noted) : StreamUses{};
@@ -77,19 +77,19 @@ StreamUses Heap::setPending(Block& block) noexcept {
 }
 
 void Heap::reissue(Block& block, const Request& request) noexcept {
-  const SizeKind kind = segmentOf(block).kind;
-  layout(kind).reissue(block);
-  counts_.totals().countPending(kind, block.bytes(), -1, true);
+  CountedLayout& own = layout(segmentOf(block).kind);
+  own.reissue(block);
+  own.countPending(block, -1, true);
   begin(*this, block, request);
 }
 
 void Heap::setAside(Block& free) noexcept {
-  const SizeKind kind = segmentOf(free).kind;
-  layout(kind).setAside(free);
+  CountedLayout& own = layout(segmentOf(free).kind);
+  own.setAside(free);
   free.use = ownership::heapsOwn(0, stream());
   free.epoch = 0;
-  counts_.count(kind, {});
-  counts_.totals().countPending(kind, free.bytes(), +1, true);
+  own.count();
+  own.countPending(free, +1, true);
 }
 
 std::vector<Block*> incompleteBlocks(Heap& heap) {
@@ -106,49 +106,41 @@ void noteFreeComplete(Heap& heap) noexcept {
   forEachFree(heap, [&](Block& block) { block.epoch = std::min(block.epoch, completed); });
 }
 
-bool isNearlyFree(Heap& heap) noexcept {
-  const MutexLock lock(heap.mutex());
-  const std::uint64_t all = heap.layout(SizeKind::kSmall).totals().segment_bytes +
-                            heap.layout(SizeKind::kLarge).totals().segment_bytes;
-  return heap.busyBytes() < all / 8;
-}
-
 // ---- Memory comes and goes ---------------------------------------------------------------------
 
 Block* Heap::fill(SizeKind kind, Block& hole, Address from, Address to, std::uint32_t at) noexcept {
-  if (withdrawn_) offerAgain(*this);
+  if (withdrawn_) table()->setOffering(*this, true);
   completion_.noteFreed();
   if (kind == SizeKind::kLarge) recent_.note(*hole.segment, from, to, at);
   Block* const free = layout(kind).fill(hole, from, to, at);
-  counts_.count(kind, {});
+  layout(kind).count();
   return free;
 }
 
 Block* Heap::punch(SizeKind kind, Block& free, Address from, Address to) noexcept {
   Block* const hole = layout(kind).punch(free, from, to);
-  counts_.count(kind, {});
+  layout(kind).count();
   return hole;
 }
 
 // What comes from elsewhere counts as freed now.
 void Heap::add(HeapSegment& segment, From from) {
-  if (withdrawn_) offerAgain(*this);
-  const SizeKind kind = segment.kind;
+  if (withdrawn_) table()->setOffering(*this, true);
+  CountedLayout& own = layout(segment.kind);
   const bool fresh = from == From::kDevice;
-  layout(kind).add(segment, fresh ? 0 : completion_.now().epoch);
+  own.add(segment, fresh ? 0 : completion_.now().epoch);
   segment.heap.store(this, std::memory_order_release);
-  counts_.count(kind, {});
-  counts_.countBacking(kind, segment.bytes, +1, fresh);
-  if (from == From::kRefused)
-    counts_.totals().countBacking(kind, 1, std::int64_t(segment.bytes), true);
+  own.count();
+  own.countBacking(segment.bytes, +1, from != From::kOtherHeap, from == From::kRefused);
   if (!fresh) completion_.noteFreed();
 }
 
 void Heap::remove(HeapSegment& segment, bool returned) noexcept {
-  layout(segment.kind).remove(segment);
+  CountedLayout& own = layout(segment.kind);
+  own.remove(segment);
   segment.heap.store(nullptr, std::memory_order_release);
-  counts_.count(segment.kind, {});
-  counts_.countBacking(segment.kind, segment.bytes, -1, returned);
+  own.count();
+  own.countBacking(segment.bytes, -1, returned);
 }
 
 // ---- Epochs, and another stream -----------------------------------------------------------------
@@ -175,7 +167,7 @@ bool Heap::moveTo(Pool& pool, Stream stream) noexcept {
   completion_.beginAnew();
   recent_.forget(completion_.completed());
   low_water_ = {};
-  (void)counts_.isTimeToPoll(0);  // hits are counted from here on
+  hits_unpolled = 0;
   small_.rules = pool.splitRules(SizeKind::kSmall);
   large_.rules = pool.splitRules(SizeKind::kLarge);
   become(pool, stream);
@@ -189,10 +181,7 @@ std::size_t Heap::hostBytes() const {
 }
 
 void Heap::audit() {
-  for (SizeKind kind : kSizeKinds) {
-    layout(kind).audit();
-    counts_.audit(kind);
-  }
+  for (SizeKind kind : kSizeKinds) layout(kind).audit();
   forEachSegment(*this,
                  [this](HeapSegment& segment) { CISTERN_CHECK(segment.heap.load() == this); });
   completion_.audit();

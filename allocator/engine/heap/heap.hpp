@@ -11,8 +11,8 @@
 
 #include "allocator/base/mutex.hpp"
 #include "allocator/engine/heap/completion.hpp"
+#include "allocator/engine/heap/counted_layout.hpp"
 #include "allocator/engine/heap/free_log.hpp"
-#include "allocator/engine/heap/heap_counts.hpp"
 #include "allocator/engine/heap/heap_identity.hpp"
 #include "allocator/engine/heap/low_water.hpp"
 #include "allocator/engine/heap/recent_frees.hpp"
@@ -44,17 +44,19 @@ class alignas(64) Heap : public HeapIdentity {
   Heap(Pool& pool, Stream stream, std::size_t free_log, Totals& totals,
        std::uint32_t first_epoch = 1)
       : HeapIdentity(pool, stream),
-        small_(pool.splitRules(SizeKind::kSmall)),
-        large_(pool.splitRules(SizeKind::kLarge)),
-        counts_(totals, small_, large_),
+        small_(SizeKind::kSmall, pool.splitRules(SizeKind::kSmall), totals),
+        large_(SizeKind::kLarge, pool.splitRules(SizeKind::kLarge), totals),
         frees_(free_log),
         completion_(first_epoch) {}
 
-  Layout& layout(SizeKind kind) CISTERN_REQUIRES(mutex()) {
+  CountedLayout& layout(SizeKind kind) CISTERN_REQUIRES(mutex()) {
     return kind == SizeKind::kSmall ? small_ : large_;
   }
   std::uint64_t busyBytes() const CISTERN_REQUIRES(mutex()) {
     return small_.totals().busy_bytes + large_.totals().busy_bytes;
+  }
+  std::uint64_t reservedBytes() const CISTERN_REQUIRES(mutex()) {
+    return small_.reservedBytes() + large_.reservedBytes();
   }
 
   /// The block that the program has at a device address, for which `segment` was looked up; or
@@ -119,8 +121,8 @@ class alignas(64) Heap : public HeapIdentity {
   void add(HeapSegment& segment, From from) CISTERN_REQUIRES(mutex());
   /// Lets one go, to the device, or (`returned` is false) to another heap.
   void remove(HeapSegment& segment, bool returned) noexcept CISTERN_REQUIRES(mutex());
-  /// Memory of a range comes, as free memory that was last used in `epoch`, or goes. The counts of
-  /// reserved bytes are countBacking's.
+  /// Memory of a range comes, as free memory that was last used in `epoch`, or goes. Reserved bytes
+  /// are for CountedLayout::countBacking to count.
   Block* fill(SizeKind kind, Block& hole, Address from, Address to, std::uint32_t at) noexcept
       CISTERN_REQUIRES(mutex());
   Block* punch(SizeKind kind, Block& free, Address from, Address to) noexcept
@@ -143,7 +145,6 @@ class alignas(64) Heap : public HeapIdentity {
 
   // ---- Its parts
 
-  HeapCounts& counts() CISTERN_REQUIRES(mutex()) { return counts_; }
   FreeLog& frees() CISTERN_REQUIRES(mutex()) { return frees_; }
   LeavingSegments& leaving() CISTERN_REQUIRES(mutex()) { return leaving_; }
   LowWater& lowWater() CISTERN_REQUIRES(mutex()) { return low_water_; }
@@ -154,10 +155,12 @@ class alignas(64) Heap : public HeapIdentity {
   std::size_t hostBytes() const CISTERN_REQUIRES(mutex());
   void audit() CISTERN_REQUIRES(mutex());
 
+  /// Hits while blocks were waiting, since these were asked about last.
+  std::uint64_t hits_unpolled CISTERN_GUARDED_BY(mutex()) = 0;
+
  private:
-  Layout small_ CISTERN_GUARDED_BY(mutex());
-  Layout large_ CISTERN_GUARDED_BY(mutex());
-  HeapCounts counts_ CISTERN_GUARDED_BY(mutex());
+  CountedLayout small_ CISTERN_GUARDED_BY(mutex());
+  CountedLayout large_ CISTERN_GUARDED_BY(mutex());
   bool withdrawn_ CISTERN_GUARDED_BY(mutex()) = false;
   FreeLog frees_ CISTERN_GUARDED_BY(mutex());
   std::vector<ThreadCache*> caches_ CISTERN_GUARDED_BY(mutex());
@@ -212,7 +215,5 @@ inline Block* bestFree(Heap& heap, const Request& request, Epochs epochs)
 std::vector<Block*> incompleteBlocks(Heap& heap) CISTERN_REQUIRES(heap.mutex());
 /// All that lies free is complete; what has left free memory behind may not be.
 void noteFreeComplete(Heap& heap) noexcept CISTERN_REQUIRES(heap.mutex());
-/// Whether hardly any of its memory is in use, or a thread's.
-bool isNearlyFree(Heap& heap) noexcept CISTERN_EXCLUDES(heap.mutex());
 
 }  // namespace cistern

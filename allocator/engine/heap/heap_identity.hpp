@@ -15,19 +15,12 @@ namespace cistern {
 class HeapTable;
 
 /// What the pages backing notes of a heap, under its lock.
-class PageNotes {
- public:
-  /// Pages that lie aside (pages/parking.hpp). Changes under the heap's lock too.
-  std::uint32_t aside() const { return aside_.load(std::memory_order_relaxed); }
-  void putAside() noexcept { ++aside_; }
-  void takeFromAside() noexcept { --aside_; }
+struct PageNotes {
   /// The newest range of the kind, or null.
-  HeapSegment* newestRange(SizeKind kind) const { return newest_[std::size_t(kind)]; }
-  void setNewestRange(SizeKind kind, HeapSegment& range) { newest_[std::size_t(kind)] = &range; }
+  HeapSegment*& newestRange(SizeKind kind) { return newest[std::size_t(kind)]; }
 
- private:
-  std::atomic<std::uint32_t> aside_{0};
-  std::array<HeapSegment*, kSizeKindCount> newest_{};
+  std::atomic<std::uint32_t> aside{0};  ///< pages (pages/parking.hpp); under the heap's lock too
+  std::array<HeapSegment*, kSizeKindCount> newest{};
 };
 
 /// Stream and pool change neither while the heap holds memory, nor while some of it is on its way

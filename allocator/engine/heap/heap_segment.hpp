@@ -1,10 +1,8 @@
 // A segment, as a heap has it; and those that are on their way from a heap to the device.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <cstdint>
-#include <cstring>
 #include <utility>
 
 #include "allocator/engine/heap/request.hpp"
@@ -26,17 +24,9 @@ struct alignas(64) HeapSegment : Segment {
   /// Heap::add released; heaps live as long as the allocator.
   std::atomic<Heap*> heap{nullptr};
   SizeKind kind = SizeKind::kSmall;  ///< read without a lock by whoever holds a block in it
-
-  /// The allocator's tick when it last became wholly free; seven bytes of it, so that `kind` has
-  /// the eighth and is not written with it.
-  std::uint64_t idleSince() const {
-    std::uint64_t tick = 0;
-    std::memcpy(&tick, idle_since_.data(), idle_since_.size());
-    return tick;
-  }
-  void setIdleSince(std::uint64_t tick) {
-    std::memcpy(idle_since_.data(), &tick, idle_since_.size());
-  }
+  /// The allocator's tick when it last became wholly free. It shares eight bytes with `kind`, which
+  /// is not written with it.
+  std::uint64_t idle_since : 56 = 0;
 
   /// Whether it is the heap's and covers the device address. Pre: the heap's lock is held.
   bool covers(Address address, const Heap& of) const {
@@ -46,9 +36,6 @@ struct alignas(64) HeapSegment : Segment {
   bool covers(Address address) const { return address - device_base < bytes; }
   Address onDevice(Address place) const { return device_base + (place - base); }
   Address placeOf(Address address) const { return base + (address - device_base); }
-
- private:
-  std::array<std::uint8_t, 7> idle_since_{};
 };
 
 static_assert(sizeof(HeapSegment) == 64);

@@ -234,15 +234,9 @@ void withdrawIfEmpty(Heap& heap) noexcept {
 void withdraw(Heap& heap) noexcept {
   const bool left_out = heap.layout(SizeKind::kSmall).freeBlocks().hasLeftOut() ||
                         heap.layout(SizeKind::kLarge).freeBlocks().hasLeftOut();
-  const bool aside = heap.pageNotes().aside() != 0;
+  const bool aside = heap.pageNotes().aside != 0;
   if (heap.table() == nullptr || heap.withdrawn() || left_out || aside) return;
-  heap.setWithdrawn(true);
   heap.table()->setOffering(heap, false);
-}
-
-void offerAgain(Heap& heap) noexcept {
-  heap.setWithdrawn(false);
-  heap.table()->setOffering(heap, true);
 }
 
 }  // namespace cistern

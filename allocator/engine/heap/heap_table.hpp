@@ -52,8 +52,10 @@ class HeapTable {
   /// The first that may have memory for others, of those numbered from `number`, which becomes its
   /// own plus one; null when there is none.
   Heap* nextOffering(std::size_t& number) const noexcept;
-  /// Whether the heap may have something for others. Pre: its lock is held.
-  void setOffering(const Heap& heap, bool offers) noexcept {
+  /// Whether the heap may have something for others: memory has become free there, or come; or it
+  /// was looked for in vain. Pre: its lock is held.
+  void setOffering(Heap& heap, bool offers) noexcept CISTERN_REQUIRES(heap.mutex()) {
+    heap.setWithdrawn(!offers);
     const MutexLock lock(list_mutex_);
     offering_[heap.number()] = std::uint8_t(offers);
   }
@@ -112,7 +114,5 @@ class HeapTable {
 void withdraw(Heap& heap) noexcept CISTERN_REQUIRES(heap.mutex());
 /// The same if so it is.
 void withdrawIfEmpty(Heap& heap) noexcept CISTERN_REQUIRES(heap.mutex());
-/// Memory becomes free there, or comes.
-void offerAgain(Heap& heap) noexcept CISTERN_REQUIRES(heap.mutex());
 
 }  // namespace cistern

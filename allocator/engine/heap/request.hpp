@@ -47,13 +47,8 @@ class SizeRules {
   /// Pre: 0 < bytes <= kLargestRequest.
   Request request(std::uint64_t bytes, Stream stream, Pool* pool) const {
     const std::uint64_t rounded = plain_ ? roundUp(bytes, kGranule) : roundByOptions(bytes);
-    return {bytes,
-            std::uint32_t(rounded >> kGranuleShift),
-            rounded <= kSmallLimit ? SizeKind::kSmall : SizeKind::kLarge,
-            stream,
-            pool,
-            nullptr,
-            0};
+    return {bytes, std::uint32_t(rounded >> kGranuleShift),
+            rounded <= kSmallLimit ? SizeKind::kSmall : SizeKind::kLarge, stream, pool};
   }
   /// The size of the segment that a request makes when no free block serves it.
   std::uint64_t segmentFor(const Request& request) const;
@@ -63,13 +58,12 @@ class SizeRules {
   std::uint64_t roundByOptions(std::uint64_t bytes) const;
   std::uint64_t roundToDivision(std::uint64_t bytes) const;
 
-  RoundupDivisions divisions_;
-  bool no_split_;
-  bool pages_;  ///< blocks are carved exactly, whatever their size
-  bool plain_;  ///< no divisions and no largest split: round to the granule
-  std::uint64_t large_segment_;
-  std::uint64_t max_split_;
-  std::uint64_t max_non_split_rounding_;
+  /// Whether blocks are carved exactly, whatever their size.
+  bool inPages() const { return options_.backing == Backing::kPages; }
+
+  const Options options_;
+  const bool no_split_;
+  const bool plain_;  ///< no divisions and no largest split: round to the granule
 };
 
 }  // namespace cistern

@@ -22,12 +22,12 @@ void Ground::count(PhysicalPage& page, Heap* heap, SizeKind kind) noexcept {
   const bool real = page.counted_by == nullptr || heap == nullptr;
   if (Heap* const from = page.counted_by) {
     from->mutex().assertHeld();
-    from->counts().countBacking(page.counted_as, page.bytes(), -1, real);
+    from->layout(page.counted_as).countBacking(page.bytes(), -1, real);
   }
   if (heap) {
     heap->mutex().assertHeld();
-    heap->counts().countBacking(kind, page.bytes(), +1, real);
-    if (!real) heap->counts().totals().moveBacking(page.counted_as, kind, page.bytes());
+    heap->layout(kind).countBacking(page.bytes(), +1, real);
+    if (!real) core.totals.moveBacking(page.counted_as, kind, page.bytes());
   }
   page.counted_by = heap;
   page.counted_as = kind;
@@ -87,7 +87,7 @@ PageRange* openRange(Ground& ground, Heap& heap, SizeKind kind, std::uint64_t le
     range.kind = kind;
     range.home = &heap;
     range.heap.store(&heap, std::memory_order_release);
-    heap.pageNotes().setNewestRange(kind, range);
+    heap.pageNotes().newestRange(kind) = &range;
     return &range;
   } catch (...) {
     (void)core.device.freeReservation(base.value(), bytes);

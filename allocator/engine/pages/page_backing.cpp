@@ -1,6 +1,7 @@
 #include "allocator/engine/pages/page_backing.hpp"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "allocator/base/check.hpp"
@@ -48,12 +49,13 @@ Background::Next PageBacking::unmapSome() {
   return later_.clearUp(false);
 }
 
-void PageBacking::sendHome(Heap& heap) {
+void PageBacking::sendHome(Heap& heap) noexcept try {
   if (without(Mechanism::kHoming)) return;
   if (!mutex_.try_lock()) return;  // a free does not wait for others' device calls
   const MutexUnlock unlock(mutex_);
   const MutexLock heap_lock(heap.mutex());
   pages::sendHome(ground_, heap);
+} catch (const std::bad_alloc&) {
 }
 
 void PageBacking::pin(const Block& block, std::uint32_t number, Pins& pins) {
@@ -85,7 +87,7 @@ bool PageBacking::pinned(const Block& block) const {
 bool PageBacking::forgets(Heap& heap) {
   const MutexLock lock(mutex_);
   const MutexLock heap_lock(heap.mutex());
-  if (heap.pageNotes().aside() > 0 || leftInUse(heap, heap.completion().now())) return false;
+  if (heap.pageNotes().aside > 0 || leftInUse(heap, heap.completion().now())) return false;
   for (SizeKind kind : kSizeKinds) {
     for (Segment* s = heap.layout(kind).segments(); s; s = s->next)
       static_cast<PageRange&>(*s).most_backed = 0;
@@ -175,7 +177,6 @@ std::uint64_t PageBacking::release(const std::vector<Heap*>& heaps, std::uint64_
 // A page's age is counted in its heap's epochs, one of which ends each time that this looks.
 void PageBacking::collectGarbage(const std::vector<Heap*>& all, std::uint64_t bytes) {
   const MutexLock lock(mutex_);
-  if (core_.limit.reserved() <= bytes) return;
   std::uint64_t age = 0, count = 0;
   std::vector<std::pair<Heap*, std::uint32_t>> heaps;  // and their present epochs
   for (Heap* heap : all) {

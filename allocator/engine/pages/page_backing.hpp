@@ -25,8 +25,9 @@ class PageBacking final : public MemoryBacking {
   Block* serve(Heap& heap, const Request& request, PagesFrom from);
 
   /// Every page of the heap's that lies wholly free goes back to where it was mapped first, if it
-  /// is still mapped there; or aside (parking.hpp). No device call. Throws std::bad_alloc.
-  void sendHome(Heap& heap);
+  /// is still mapped there; or aside (parking.hpp). No device call. Where the host is short of
+  /// memory, what was not looked at stays where it is.
+  void sendHome(Heap& heap) noexcept;
 
   std::uint64_t release(const std::vector<Heap*>& heaps, std::uint64_t bytes) override;
   /// What queued work may still use is the background thread's to give back, or a later miss's.

@@ -63,7 +63,7 @@ void putAside(Ground& ground, Heap& heap, std::uint64_t brought_for) noexcept tr
   for (Mapping* mapping : late) {
     ground.table.makeStale(*mapping);
     mapping->page->parked = true;
-    heap.pageNotes().putAside();
+    ++heap.pageNotes().aside;
     ground.parked.push_back(mapping->page);
     ground.counters.parked_bytes += mapping->bytes();
   }
@@ -71,7 +71,7 @@ void putAside(Ground& ground, Heap& heap, std::uint64_t brought_for) noexcept tr
 }
 
 void bringBack(Ground& ground, Heap& heap, std::uint64_t miss) {
-  if (heap.pageNotes().aside() == 0) return;
+  if (heap.pageNotes().aside == 0) return;
   std::vector<Mapping*> homes;
   for (PhysicalPage* page : ground.parked) {
     if (page->counted_by != &heap) continue;
@@ -84,7 +84,7 @@ void bringBack(Ground& ground, Heap& heap, std::uint64_t miss) {
 void unpark(Ground& ground, PhysicalPage& page) noexcept {
   std::erase(ground.parked, &page);
   page.parked = false;
-  page.counted_by->pageNotes().takeFromAside();
+  --page.counted_by->pageNotes().aside;
   ground.counters.parked_bytes -= page.bytes();
 }
 

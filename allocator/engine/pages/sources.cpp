@@ -149,7 +149,7 @@ bool Sources::hasAny(Heap& source) const {
         source.layout(SizeKind::kLarge).totals().segment_bytes != 0)
       return true;
   }
-  if (source.pageNotes().aside() != 0) return true;
+  if (source.pageNotes().aside != 0) return true;
   const MutexLock lock(source.mutex());
   withdrawIfEmpty(source);
   return false;

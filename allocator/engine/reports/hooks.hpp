@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "allocator/base/mutex.hpp"
+#include "allocator/base/thread_scope.hpp"
 #include "cistern/error.hpp"
 #include "cistern/report.hpp"
 
@@ -27,26 +28,17 @@ enum class Tidying : std::uint8_t { kMiss, kEmptyCache, kLastResort };
 
 /// While it lives, this thread is inside a hook of the program, which is not called again for what
 /// the hook itself asks for: it would never end.
-class HookScope {
+class HookScope : public ThreadScope<HookScope> {
  public:
   /// `hook`: an address that stands for it.
-  explicit HookScope(const void* hook) noexcept : hook_(hook), outer_(innermost_) {
-    innermost_ = this;
-  }
-  ~HookScope() { innermost_ = outer_; }
-  HookScope(const HookScope&) = delete;
-  HookScope& operator=(const HookScope&) = delete;
+  explicit HookScope(const void* hook) noexcept : hook_(hook) {}
 
   static bool inside(const void* hook) noexcept {
-    const HookScope* scope = innermost_;
-    while (scope != nullptr && scope->hook_ != hook) scope = scope->outer_;
-    return scope != nullptr;
+    return insideAny([hook](const HookScope& scope) { return scope.hook_ == hook; });
   }
 
  private:
   const void* const hook_;
-  const HookScope* const outer_;
-  inline static constinit thread_local const HookScope* innermost_ = nullptr;
 };
 
 /// The functions that were given with one verb, called in the order in which they came.
@@ -145,22 +137,16 @@ struct Hooks {
 /// Who frees in a call that answers with a status: while it lives, a misuse of that pointer by this
 /// thread is kept here. The program's own hook is called all the same; the default one, which
 /// prints, is not.
-class MisuseScope {
+class MisuseScope : public ThreadScope<MisuseScope> {
  public:
-  explicit MisuseScope(const void* pointer) noexcept
-      : pointer_(toAddress(pointer)), outer_(innermost_) {
-    innermost_ = this;
-  }
-  ~MisuseScope() { innermost_ = outer_; }
-  MisuseScope(const MisuseScope&) = delete;
-  MisuseScope& operator=(const MisuseScope&) = delete;
+  explicit MisuseScope(const void* pointer) noexcept : pointer_(toAddress(pointer)) {}
 
   /// What this thread was told of, if anything. What hooks do meanwhile with other pointers is not
   /// this scope's.
   const std::optional<Misuse>& misuse() const { return misuse_; }
   /// For tellMisuse: false where nobody on this thread waits to be told of it.
   static bool tell(const Misuse& misuse) noexcept try {
-    MisuseScope* const scope = innermost_;
+    MisuseScope* const scope = innermost();
     if (scope == nullptr || scope->pointer_ != misuse.pointer || scope->misuse_) return false;
     scope->misuse_ = misuse;
     return true;
@@ -170,9 +156,7 @@ class MisuseScope {
 
  private:
   const Address pointer_;
-  MisuseScope* const outer_;
   std::optional<Misuse> misuse_;
-  inline static constinit thread_local MisuseScope* innermost_ = nullptr;
 };
 
 /// Tells the program's hook, or else defaultMisuseHook, and the scope that the thread is in.

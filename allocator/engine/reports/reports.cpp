@@ -34,13 +34,11 @@ Misuse describe(const Engine& engine, const char* verb, Address address) {
 
 }  // namespace
 
-Inspected inspect(const Engine& engine, const char* verb, Address address) {
+const Block& blockAt(const Engine& engine, const char* verb, Address address) {
   const auto [segment, heap] = engine.locate(address);
   if (heap != nullptr) {
     const MutexLock lock(heap->mutex());
-    if (const Block* block = heap->find(*segment, address)) {
-      return {block->bytes(), {toPointer(segment->device_base), segment->bytes}};
-    }
+    if (const Block* block = heap->find(*segment, address)) return *block;
   }
   throw InvalidArgument(describe(engine, verb, address).text());
 }

@@ -6,12 +6,9 @@
 
 namespace cistern {
 
-struct Inspected {
-  std::size_t bytes = 0;
-  BaseAllocation around;
-};
-/// Of a block that the program has. Throws InvalidArgument for any other pointer, which names it.
-Inspected inspect(const Engine& engine, const char* verb, Address address);
+/// The block that the program has there. Throws InvalidArgument for any other pointer, which names
+/// it.
+const Block& blockAt(const Engine& engine, const char* verb, Address address);
 /// Whether the address lies in memory of this allocator's.
 bool covers(const Engine& engine, Address address);
 /// Tells the misuse hook of a pointer that is no block's that the program has.

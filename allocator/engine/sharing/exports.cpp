@@ -44,21 +44,14 @@ Exported exported(Engine& engine, pages::PhysicalPage& page)
 
 }  // namespace
 
-// The block is the program's, so it is there after the heap's lock is given up.
 std::shared_ptr<const BlockExport> CachingAllocator::exportBlock(void* pointer) {
   Engine& engine = *engine_;
   const Address address = toAddress(pointer);
-  const Inspected found = inspect(engine, "exportBlock", address);
-  const Located at = engine.locate(address);
-  const Block* block = nullptr;
-  {
-    const MutexLock lock(at.heap->mutex());
-    block = at.heap->find(*at.segment, address);
-  }
+  const Block& block = blockAt(engine, "exportBlock", address);
   auto made = std::make_shared<Export>(engine);
-  at.heap->backing().pin(*block, nextHolder(), made->pins);
-  made->bytes = found.bytes;
-  made->base = found.around.base;
+  heapOf(block).backing().pin(block, nextHolder(), made->pins);
+  made->bytes = block.bytes();
+  made->base = toPointer(segmentOf(block).device_base);
   const auto& mappings = made->pins.mappings;
   if (!mappings.empty()) made->base = toPointer(mappings.front()->deviceAddress());
   made->offset = address - toAddress(made->base);

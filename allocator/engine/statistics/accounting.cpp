@@ -38,7 +38,7 @@ MemoryStats::Values statsOf(const Pool& pool) {
     const MutexLock lock(heap->mutex());
     const HeldCaches held_still(*heap);
     for (const SizeKind kind : kSizeKinds) {
-      const StatArray usage = heap->counts().usage(kind);
+      const StatArray usage = heap->layout(kind).usage();
       for (std::size_t stat = 0; stat < kStatCount; ++stat) values[stat].current += usage[stat];
     }
   }
@@ -91,8 +91,8 @@ void audit(Engine& engine) {
     for (Heap* heap : heaps) {
       heap->mutex().assertHeld();
       heap->audit();
-      reserved += heap->counts().reservedBytes();
-      if (heap->onPages()) in_pages += heap->counts().reservedBytes();
+      reserved += heap->reservedBytes();
+      if (heap->onPages()) in_pages += heap->reservedBytes();
       forEachSegment(*heap, [&](const HeapSegment& segment) {
         CISTERN_CHECK(engine.map.find(segment.device_base) == &segment);
         CISTERN_CHECK(engine.map.find(segment.deviceEnd() - 1) == &segment);

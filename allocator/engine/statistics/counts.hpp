@@ -25,7 +25,6 @@ struct Counts {
   static Counts block(std::uint64_t bytes, std::uint64_t requested, int sign) {
     return {sign, sign * std::int64_t(bytes), sign * std::int64_t(requested)};
   }
-  static constexpr Counts allOf(std::int64_t n) { return {n, n, n, n, n}; }
   /// The operation done with each number of the one and that of the other.
   template <class Operation>
   friend Counts each(const Counts& a, const Counts& b, Operation of) {
@@ -34,8 +33,8 @@ struct Counts {
   }
   friend Counts operator+(const Counts& a, const Counts& b) { return each(a, b, std::plus()); }
   friend Counts operator-(const Counts& a, const Counts& b) { return each(a, b, std::minus()); }
-  friend Counts operator/(const Counts& a, std::int64_t n) {
-    return each(a, allOf(n), std::divides());
+  friend Counts half(const Counts& of) {
+    return {of.blocks / 2, of.bytes / 2, of.requested / 2, of.split_blocks / 2, of.split_bytes / 2};
   }
   friend Counts least(const Counts& a, const Counts& b) {
     return each(a, b, [](std::int64_t x, std::int64_t y) { return std::min(x, y); });

@@ -3,7 +3,8 @@
 //
 //   what there is == published + full - room
 //   0 <= room, room.bytes <= most_bytes           between operations of the owner
-//   room <= full (published <= what there is)     the same, where several threads allocate
+//   room.bytes <= full.bytes                      the same, where several threads allocate: then
+//                                                 published <= what there is, in bytes
 //
 // A rise uses room up and a fall makes more. An operation that breaks the last two is followed by a
 // publication, after which there is room again: how much, Totals decides.
@@ -63,7 +64,7 @@ struct alignas(64) ThreadCounters {
       room.requested -= std::int64_t(requested);
     }
     /// One block that it gives back. True: publish, outside the gate.
-    // No block is smaller than a granule: so few bytes are few blocks too.
+    // Bytes alone are looked at: what that means for the other peaks, totals.hpp says.
     bool give(std::uint64_t bytes, std::uint64_t requested) noexcept {
       room.blocks += 1;
       room.bytes += std::int64_t(bytes);

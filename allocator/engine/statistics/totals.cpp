@@ -181,7 +181,7 @@ void Totals::deal(ThreadCounters& counters) noexcept {
   counters.step = std::min(counters.step, mostStep());
   const Counts half = stepOf(counters.step);
   for (std::size_t kind = 0; kind < kSizeKindCount; ++kind) {
-    // So few bytes are given back before the next publication that blocks need not be looked at.
+    // No block is smaller than a granule: so few bytes more are few blocks more, as a rule.
     counters.kinds[kind] = {half, {}, half + half, half.bytes + half.bytes / 2};
     sums_.add(kind, Counts{} - half, {});
   }
@@ -191,7 +191,7 @@ void Totals::deal(ThreadCounters& counters) noexcept {
 // the other cannot use. The half of one that is used up is shared out again, and so on.
 void Totals::dealAlone(ThreadCounters& counters) noexcept {
   const Counts large = sums_.room(1), both = sums_.room(StatSums::kBoth);
-  const Counts small = least(sums_.room(0), both - least(large, both / 2));
+  const Counts small = least(sums_.room(0), both - least(large, half(both)));
   const Counts rooms[] = {small, least(large, both - small)};
   for (std::size_t kind = 0; kind < kSizeKindCount; ++kind)
     counters.kinds[kind] = {rooms[kind], {}, rooms[kind], ThreadCounters::Kind::kAlone};

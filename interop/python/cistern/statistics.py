@@ -56,7 +56,7 @@ class Statistics:
     num_misuses: int
     #: Host memory that the bookkeeping takes.
     host_bytes: int
-    #: True: every peak is exact; False: some may be a little low.
+    #: True: every peak is exact; False: some may be a little off.
     peaks_exact: bool
 
 

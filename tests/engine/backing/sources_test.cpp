@@ -46,7 +46,7 @@ struct SourceRig : SegmentsRig {
   }
   std::uint64_t reserved() {
     const MutexLock lock(home->mutex());
-    return home->counts().reservedBytes();
+    return home->reservedBytes();
   }
 
   std::shared_ptr<MadeUpSource> source = std::make_shared<MadeUpSource>();

@@ -28,7 +28,7 @@ struct OneHeapOfPages {
     made.home = &heap;
     made.heap = &heap;
     made.slots.resize(units);
-    heap.pageNotes().setNewestRange(kind, made);
+    heap.pageNotes().newestRange(kind) = &made;
     next_base += units * pages::kUnit;
     const MutexLock lock(heap.mutex());
     heap.layout(kind).extend(made, units * pages::kUnitGranules);
@@ -45,7 +45,7 @@ struct OneHeapOfPages {
     Block* const hole = in.covering(mapping.place());
     heap.layout(in.kind).prepareHoles(1);
     heap.fill(in.kind, *hole, mapping.place(), mapping.placeEnd(), epoch);
-    heap.counts().countBacking(in.kind, mapping.bytes(), +1, true);
+    heap.layout(in.kind).countBacking(mapping.bytes(), +1, true);
     return mapping;
   }
   /// Where the page was before it moved.

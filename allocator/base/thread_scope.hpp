@@ -1,0 +1,34 @@
+// Scopes that a thread is in, one inside the other: of each kind of scope a list, the innermost
+// first.
+#pragma once
+
+namespace cistern {
+
+/// What a kind of scope derives from, naming itself. It is made and destroyed by one thread, like a
+/// local variable, and seen by that thread alone.
+template <class Kind>
+class ThreadScope {
+ public:
+  ThreadScope(const ThreadScope&) = delete;
+  ThreadScope& operator=(const ThreadScope&) = delete;
+
+ protected:
+  ThreadScope() noexcept : outer_(innermost_) { innermost_ = static_cast<Kind*>(this); }
+  ~ThreadScope() { innermost_ = outer_; }
+
+  /// The innermost that the calling thread is in; null for none.
+  static Kind* innermost() noexcept { return innermost_; }
+  /// Whether it is in one for which `is` says yes.
+  template <class Is>
+  static bool insideAny(Is is) noexcept {
+    const Kind* scope = innermost_;
+    while (scope != nullptr && !is(*scope)) scope = scope->outer_;
+    return scope != nullptr;
+  }
+
+ private:
+  Kind* const outer_;
+  inline static constinit thread_local Kind* innermost_ = nullptr;
+};
+
+}  // namespace cistern
