@@ -43,7 +43,7 @@ class SegmentBacking final : public MemoryBacking {
   void unpin(Pins& pins) noexcept override;
   bool pinned(const Block& block) const override;
   bool forgets(Heap&) override { return true; }
-  bool leftInUse(Heap&, EpochMark) const noexcept override { return false; }
+  bool leftInUse(Heap&, std::uint64_t) const noexcept override { return false; }
   std::unique_lock<Mutex> holdStill() const override { return {}; }
   std::uint64_t leastGrowth(const Request& request) const override;
   /// Gives all of the heap's back, whether in use or not: the allocator ends. Pre: its lock is

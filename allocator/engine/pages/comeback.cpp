@@ -35,7 +35,7 @@ void Comeback::bring(Ground& ground) noexcept {
     source.mutex().assertHeld();
     heap.mutex().assertHeld();
     Block& free = *from.range->covering(from.place());
-    from.last_use = {free.epoch, source.completion().now().generation};
+    from.last_use = source.completion().epochOf(free.epoch);
     source.punch(from.range->kind, free, from.place(), from.placeEnd());
     ground.table.makeStale(from);
     arrive(ground, heap, *to, &heap == &source ? from.last_use : heap.completion().now());

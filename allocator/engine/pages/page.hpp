@@ -99,7 +99,7 @@ struct Mapping {
   std::uint32_t end_unit = 0;  ///< == unit + page->units
   Found found;
   /// Of range->home. Stale: when the page moved on. Current: as of the scan that found it free.
-  EpochMark last_use;
+  std::uint64_t last_use = 0;
   std::uint32_t pins = 0;       ///< graphs that reach the page through it
   std::uint32_t pinned_by = 0;  ///< the last of them
   bool accessible = false;      ///< the device may read and write through it

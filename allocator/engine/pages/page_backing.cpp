@@ -93,14 +93,12 @@ bool PageBacking::forgets(Heap& heap) {
   return true;
 }
 
-bool PageBacking::leftInUse(Heap& heap, EpochMark until) const noexcept {
+bool PageBacking::leftInUse(Heap& heap, std::uint64_t until) const noexcept {
   mutex_.assertHeld();
   const auto in_use = [&](const Mapping* mapping) {
     heap.mutex().assertHeld();
-    const EpochMark use = mapping->last_use;
     return !mapping->isCurrent() && mapping->range->home == &heap &&
-           !heap.completion().complete(use) &&
-           (use.generation != until.generation || use.epoch <= until.epoch);
+           !heap.completion().complete(mapping->last_use) && mapping->last_use <= until;
   };
   return std::ranges::any_of(ground_.table.pages(), [&](const PhysicalPage& page) {
     return std::ranges::any_of(page.mappings, in_use);
@@ -153,7 +151,7 @@ bool PageBacking::emptyHeap(Heap& heap) {
   constexpr std::uint64_t kAtATime = 256 * kUnit;
   while (heap.onPages()) {
     const MutexLock lock(mutex_);
-    const Released released = releaseFree(ground_, heap, {UINT32_MAX, kAtATime});
+    const Released released = releaseFree(ground_, heap, {.bytes = kAtATime});
     if (released.bytes > 0) continue;
     if (released.more_later && !streamIsDead(core_, heap)) later_.drainLater(heap);
     return !released.more_later;
@@ -166,8 +164,7 @@ std::uint64_t PageBacking::release(const std::vector<Heap*>& heaps, std::uint64_
   std::uint64_t released = 0;
   for (Heap* heap : heaps) {
     if (released >= bytes) break;
-    if (heap->onPages())
-      released += releaseFree(ground_, *heap, {UINT32_MAX, bytes - released}).bytes;
+    if (heap->onPages()) released += releaseFree(ground_, *heap, {.bytes = bytes - released}).bytes;
   }
   return released + (released < bytes ? releaseSpares(ground_) : 0);
 }
@@ -177,15 +174,15 @@ void PageBacking::collectGarbage(const std::vector<Heap*>& all, std::uint64_t by
   const MutexLock lock(mutex_);
   if (core_.limit.reserved() <= bytes) return;
   std::uint64_t age = 0, count = 0;
-  std::vector<std::pair<Heap*, std::uint32_t>> heaps;  // and their present epochs
+  std::vector<std::pair<Heap*, std::uint64_t>> heaps;  // and their present epochs
   for (Heap* heap : all) {
     if (!heap->onPages()) continue;
     core_.progress.refresh(*heap);
     const MutexLock heap_lock(heap->mutex());
     bringBack(ground_, *heap);
     const FreePageScan scan(*heap, ground_.scans, Whither::kAnywhere);
-    const std::uint32_t now = heap->completion().now().epoch;
-    for (const Mapping* mapping : scan.freeMappings()) age += now - mapping->last_use.epoch;
+    const std::uint64_t now = heap->completion().now();
+    for (const Mapping* mapping : scan.freeMappings()) age += now - mapping->last_use;
     count += scan.freeMappings().size();
     heaps.emplace_back(heap, now);
   }
@@ -193,8 +190,7 @@ void PageBacking::collectGarbage(const std::vector<Heap*>& all, std::uint64_t by
   for (const auto& [heap, now] : heaps) {
     const std::uint64_t reserved = core_.limit.reserved();
     if (reserved <= bytes) return;
-    if (now >= mean)
-      (void)releaseFree(ground_, *heap, {std::uint32_t(now - mean), reserved - bytes});
+    if (now >= mean) (void)releaseFree(ground_, *heap, {now - mean, reserved - bytes});
   }
 }
 

@@ -38,15 +38,13 @@ void reserve(Heap& heap, std::vector<Mapping*>& mappings) {
   for (const Mapping* mapping : mappings) heap.layout(mapping->range->kind).reserveFill();
 }
 
-// Epochs may have been renumbered since.
-Block* putIn(Heap& heap, const Mapping& mapping, EpochMark last_use) noexcept {
+Block* putIn(Heap& heap, const Mapping& mapping, std::uint64_t last_use) noexcept {
   const PageRange& range = *mapping.range;
-  const Completion& known = heap.completion();
   return heap.fill(range.kind, holeAt(heap, range, mapping.place()), mapping.place(),
-                   mapping.placeEnd(), std::min(known.stampOf(last_use), known.now().epoch));
+                   mapping.placeEnd(), last_use);
 }
 
-Block* arrive(Ground& ground, Heap& heap, Mapping& at, EpochMark last_use) noexcept {
+Block* arrive(Ground& ground, Heap& heap, Mapping& at, std::uint64_t last_use) noexcept {
   ground.table.makeCurrent(at);
   ground.count(*at.page, &heap, at.range->kind);
   return putIn(heap, at, last_use);

@@ -22,13 +22,13 @@ void takeOut(Heap& heap, std::vector<Mapping*>& mappings) CISTERN_REQUIRES(heap.
 /// The same, and what each needs to come back is kept until Layout::endReserve.
 void reserve(Heap& heap, std::vector<Mapping*>& mappings) CISTERN_REQUIRES(heap.mutex());
 
-/// The page is free memory where the mapping is, last used at that mark of the heap's: of the block
-/// returned. Pre: prepared for.
-Block* putIn(Heap& heap, const Mapping& mapping, EpochMark last_use) noexcept
+/// The page is free memory where the mapping is, last used in that epoch of the heap's: of the
+/// block returned. Pre: prepared for.
+Block* putIn(Heap& heap, const Mapping& mapping, std::uint64_t last_use) noexcept
     CISTERN_REQUIRES(heap.mutex());
 /// The same of a page that comes through a stale mapping of the heap's, which is its current one
 /// from now on. Pre: it has none, and the lock of the heap that counts it is held, too.
-Block* arrive(Ground& ground, Heap& heap, Mapping& at, EpochMark last_use) noexcept
+Block* arrive(Ground& ground, Heap& heap, Mapping& at, std::uint64_t last_use) noexcept
     CISTERN_REQUIRES(heap.mutex());
 /// Pages that lie wholly free in the heap, or that it has put aside, come to where these stale
 /// mappings of theirs are. No device call. Returns the free block around the last. Pre: a scan of

@@ -49,8 +49,8 @@ void Reservation::reservePieces(Block* first) {
   for (Block* block = first; block && block->address() < window.to; block = block->next) {
     if (!block->isFree()) continue;
     const Address end = std::min(block->end(), window.to);
-    pieces_.push_back({block->address(), end, block->epoch});
-    noteUse(block->epoch);
+    pieces_.push_back({block->address(), end, heap_.completion().epochOf(block->epoch)});
+    noteUse(pieces_.back().epoch);
     block = heap_.punch(kind_, *block, block->address(), end);
     heap_.layout(kind_).reserveFill();
   }
@@ -82,7 +82,7 @@ void Reservation::detach(Heap& source, const std::vector<Step>& taken) {
   for (const Step& step : taken) from.push_back(step.from);
   reserve(source, from);
   for (const Step& step : taken) {
-    if (&source == &heap_) noteUse(step.from->last_use.epoch);
+    if (&source == &heap_) noteUse(step.from->last_use);
     steps.push_back(step);
   }
 }
@@ -142,7 +142,7 @@ Block* Reservation::commit(const Request& request) {
     window.to = std::max(window.to, step.to->placeEnd());  // a page may reach further
   }
   Block* free = heap_.fill(kind_, holeAt(heap_, *window.range, window.from), window.from, window.to,
-                           std::min(last_use_, heap_.completion().now().epoch));
+                           last_use_);
   std::uint64_t& most = window.range->most_backed;
   most = std::max(most, layout.totals().segment_bytes);
   if (!steps.empty()) heap_.lowWater().notePagesMoved();
@@ -179,9 +179,7 @@ void Reservation::undo() noexcept {
   const MutexLock lock(heap_.mutex());
   for (const Piece& piece : pieces_) {
     heap_.layout(kind_).endReserve();
-    // Epochs may have been renumbered meanwhile: then the present one is right for all.
-    heap_.fill(kind_, holeAt(heap_, *window.range, piece.from), piece.from, piece.to,
-               std::min(piece.epoch, heap_.completion().now().epoch));
+    heap_.fill(kind_, holeAt(heap_, *window.range, piece.from), piece.from, piece.to, piece.epoch);
   }
 }
 

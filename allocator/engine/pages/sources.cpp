@@ -102,7 +102,7 @@ void Sources::giveBackSmall() {
   if (small == 0) return;
   std::uint64_t lacking = reserved_.gapUnits() * kUnit;
   const auto give = [&](Heap& heap) {
-    const ReleaseRule rule{UINT32_MAX, lacking, small};
+    const ReleaseRule rule{.bytes = lacking, .most_units = small};
     lacking -= std::min(lacking, releaseFree(ground_, heap, rule).bytes);
   };
   give(heap_);
@@ -124,7 +124,7 @@ void Sources::giveBackForGrowth() {
     const std::uint64_t lacking = reserved_.gapUnits() * kUnit + ground_.core.limit.over();
     const std::uint64_t left = roomLeft();
     if (gives(*heap) && lacking > left)
-      (void)releaseFree(ground_, *heap, {UINT32_MAX, lacking - left});
+      (void)releaseFree(ground_, *heap, {.bytes = lacking - left});
   }
 }
 
@@ -193,7 +193,7 @@ bool Sources::orderAfter(Heap& source) {
   const bool ordered =
       broken(Rule::kOrder) || ground_.core.progress.orderAfter(heap_.stream(), source.stream());
   const MutexLock lock(heap_.mutex());
-  reserved_.noteUse(heap_.completion().now().epoch);
+  reserved_.noteUse(heap_.completion().now());
   unordered_ |= !ordered;
   return ordered;
 }

@@ -73,9 +73,9 @@ class Restoration {
   Engine& engine_;
   Pool& pool_;
   const std::vector<LiveBlock>& wanted_;
-  std::set<Stream> forgotten_;          ///< of the streams of `wanted_`
-  std::map<Order, EpochMark> ordered_;  ///< what the device sees to by now: until that epoch
-  std::vector<Heap*> heaps_;            ///< of the pool, and locked, during a look
+  std::set<Stream> forgotten_;              ///< of the streams of `wanted_`
+  std::map<Order, std::uint64_t> ordered_;  ///< what the device sees to by now: until that epoch
+  std::vector<Heap*> heaps_;                ///< of the pool, and locked, during a look
   // What is to be done, as the last look has found it.
   std::map<Address, Block*> leaving_;
   std::vector<const LiveBlock*> making_;
@@ -125,7 +125,7 @@ bool Restoration::tryNow() {
 // for another look.
 void Restoration::order(const Order& need) {
   const auto& [heap, later] = need;
-  EpochMark until;
+  std::uint64_t until = 0;
   {
     const MutexLock lock(heap->mutex());
     until = heap->endedEpoch();
@@ -203,13 +203,10 @@ void Restoration::require(const LiveBlock& wanted, Heap& heap, const Block& memo
   if (later == heap.stream()) return;
   heap.mutex().assertHeld();
   const Completion& known = heap.completion();
-  const EpochMark used{memory.epoch, known.now().generation};
+  const std::uint64_t used = known.epochOf(memory.epoch);
   if (memory.isFree() && known.complete(used)) return;
-  if (const auto it = ordered_.find({&heap, later}); it != ordered_.end()) {
-    const EpochMark until = it->second;
-    const bool before = used.generation == until.generation && used.epoch <= until.epoch;
-    if (!memory.isFree() || before) return;
-  }
+  const auto it = ordered_.find({&heap, later});
+  if (it != ordered_.end() && (!memory.isFree() || used <= it->second)) return;
   needs_.try_emplace({&heap, later}, &wanted);
 }
 

@@ -90,15 +90,15 @@ TEST_CASE("each page says when it was used last, though the free block is one", 
   rig.endEpoch();
   rig.release(late);
   CHECK(rig.found() == Units{0, 1, 2, 3});
-  CHECK(mappings[0]->last_use.epoch == 2);
-  CHECK(mappings[1]->last_use.epoch == 4);
-  CHECK(mappings[2]->last_use.epoch == 4);
-  CHECK(mappings[3]->last_use.epoch == 0);
+  CHECK(mappings[0]->last_use == 2);
+  CHECK(mappings[1]->last_use == 4);
+  CHECK(mappings[2]->last_use == 4);
+  CHECK(mappings[3]->last_use == 0);
   rig.endEpoch();
   rig.release(rig.allocateAt(range, pages::kUnit + 5 * kGranule, kGranule));
   CHECK(rig.found() == Units{0, 1, 2, 3});
-  CHECK(mappings[0]->last_use.epoch == 2);  // not drawn along by its neighbour's use
-  CHECK(mappings[1]->last_use.epoch == 5);
+  CHECK(mappings[0]->last_use == 2);  // not drawn along by its neighbour's use
+  CHECK(mappings[1]->last_use == 5);
 }
 
 TEST_CASE("where frees were forgotten a page is as young as its free block", "[engine][part]") {
@@ -115,8 +115,8 @@ TEST_CASE("where frees were forgotten a page is as young as its free block", "[e
     rig.heap.recentFrees().forget(3);
   }
   CHECK(rig.found() == Units{0, 1});
-  CHECK(first.last_use.epoch == 3);
-  CHECK(second.last_use.epoch == 3);
+  CHECK(first.last_use == 3);
+  CHECK(second.last_use == 3);
 }
 
 TEST_CASE("a page that lies aside may come back to the heap that has put it there",
