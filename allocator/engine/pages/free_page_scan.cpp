@@ -4,8 +4,7 @@
 
 namespace cistern::pages {
 
-FreePageScan::FreePageScan(Heap& heap, std::uint64_t& scans, Whither whither)
-    : heap_(heap), number_(++scans), whither_(whither) {
+FreePageScan::FreePageScan(Heap& heap, std::uint64_t& scans) : heap_(heap), number_(++scans) {
   stampRecent(heap);
   for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
     heap.layout(kind).forEachFree(kUnitGranules, [&](Block& block) {
@@ -39,8 +38,6 @@ void FreePageScan::note(Heap& heap, Block& block) {
                       end = range.unitAt(block.end());
   forEachMapping(range, block.address(), block.end(), [&](Mapping& mapping) {
     if (mapping.unit < from || mapping.end_unit > end) return;
-    any_ = true;
-    if (whither_ == Whither::kAnywhere && !mapping.page->mayLeave()) return;
     mapping.found = {number_, &block};
     const std::uint64_t last = large ? std::max(mapping.last_use, forgotten) : UINT64_MAX;
     mapping.last_use = std::min(known.epochOf(block.epoch), last);

@@ -58,7 +58,7 @@ Block* Mover::serve() {
 }
 
 std::optional<Window> Mover::findWindow(bool fresh_only) {
-  const FreePageScan scan(heap_, ground_.scans, Whither::kWithinPool);
+  const FreePageScan scan(heap_, ground_.scans);
   return bestWindow(heap_, request_, scan, ground_.windows, fresh_only);
 }
 

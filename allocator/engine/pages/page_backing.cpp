@@ -180,10 +180,13 @@ void PageBacking::collectGarbage(const std::vector<Heap*>& all, std::uint64_t by
     core_.progress.refresh(*heap);
     const MutexLock heap_lock(heap->mutex());
     bringBack(ground_, *heap);
-    const FreePageScan scan(*heap, ground_.scans, Whither::kAnywhere);
+    const FreePageScan scan(*heap, ground_.scans);
     const std::uint64_t now = heap->completion().now();
-    for (const Mapping* mapping : scan.freeMappings()) age += now - mapping->last_use;
-    count += scan.freeMappings().size();
+    for (const Mapping* mapping : scan.freeMappings()) {
+      if (!mapping->page->mayLeave()) continue;
+      age += now - mapping->last_use;
+      ++count;
+    }
     heaps.emplace_back(heap, now);
   }
   const std::uint64_t mean = age / std::max<std::uint64_t>(count, 1);

@@ -28,9 +28,10 @@ std::vector<Mapping*> detach(Ground& ground, Heap& heap, const ReleaseRule& rule
                              bool& more_later) {
   const MutexLock lock(heap.mutex());
   bringBack(ground, heap);
-  const FreePageScan scan(heap, ground.scans, Whither::kAnywhere);
+  const FreePageScan scan(heap, ground.scans);
   std::vector<Mapping*> mappings;
   for (Mapping* mapping : scan.freeMappings()) {
+    if (!mapping->page->mayLeave()) continue;
     if (mapping->last_use > rule.latest_epoch || mapping->units() > rule.most_units) continue;
     const bool complete = heap.completion().complete(mapping->last_use);
     more_later |= !complete;

@@ -202,11 +202,11 @@ bool Sources::orderAfter(Heap& source) {
 void Sources::takeFrom(Heap& source, Which which, std::size_t most) {
   bringBack(ground_, source);
   const bool same_pool = &source.pool() == &heap_.pool();
-  const FreePageScan scan(source, ground_.scans,
-                          same_pool ? Whither::kWithinPool : Whither::kAnywhere);
-  if (!scan.any() && &source != &heap_) withdraw(source);
+  const FreePageScan scan(source, ground_.scans);
+  if (scan.freeMappings().empty() && &source != &heap_) withdraw(source);
   std::vector<Donor> donors;
   for (Mapping* mapping : scan.freeMappings()) {
+    if (!same_pool && !mapping->page->mayLeave()) continue;
     if (which == Which::kAny || source.completion().complete(mapping->last_use))
       donors.push_back(Donor(*mapping));
   }
