@@ -108,7 +108,7 @@ bool CachingAllocator::owns(const void* pointer) const noexcept {
   return covers(*engine_, toAddress(pointer));
 }
 std::size_t CachingAllocator::blockSize(void* pointer) const {
-  return inspect(*engine_, "blockSize", toAddress(pointer)).bytes;
+  return inspect(*engine_, "blockSize", toAddress(pointer)).block.bytes();
 }
 BaseAllocation CachingAllocator::getBaseAllocation(void* pointer) const {
   return inspect(*engine_, "getBaseAllocation", toAddress(pointer)).around;

@@ -39,7 +39,7 @@ Inspected inspect(const Engine& engine, const char* verb, Address address) {
   if (heap != nullptr) {
     const MutexLock lock(heap->mutex());
     if (const Block* block = heap->find(*segment, address)) {
-      return {block->bytes(), {toPointer(segment->device_base), segment->bytes}};
+      return {*block, {toPointer(segment->device_base), segment->bytes}};
     }
   }
   throw InvalidArgument(describe(engine, verb, address).text());

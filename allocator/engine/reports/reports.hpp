@@ -7,7 +7,7 @@
 namespace cistern {
 
 struct Inspected {
-  std::size_t bytes = 0;
+  const Block& block;  ///< there for as long as the program has it
   BaseAllocation around;
 };
 /// Of a block that the program has. Throws InvalidArgument for any other pointer, which names it.

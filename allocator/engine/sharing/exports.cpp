@@ -14,12 +14,6 @@ using Exported = std::shared_ptr<const SharedPage>;
 
 /// An export, with what it holds.
 struct Export : BlockExport {
-  explicit Export(Engine& of) : engine(of) {}
-  ~Export() { engine.unpin(pins); }
-  Export(const Export&) = delete;
-  Export& operator=(const Export&) = delete;
-
-  Engine& engine;
   Pins pins;
   std::vector<Exported> descriptors;  ///< of `pages`
 };
@@ -44,20 +38,16 @@ Exported exported(Engine& engine, pages::PhysicalPage& page)
 
 }  // namespace
 
-// The block is the program's, so it is there after the heap's lock is given up.
 std::shared_ptr<const BlockExport> CachingAllocator::exportBlock(void* pointer) {
   Engine& engine = *engine_;
   const Address address = toAddress(pointer);
   const Inspected found = inspect(engine, "exportBlock", address);
-  const Located at = engine.locate(address);
-  const Block* block = nullptr;
-  {
-    const MutexLock lock(at.heap->mutex());
-    block = at.heap->find(*at.segment, address);
-  }
-  auto made = std::make_shared<Export>(engine);
-  at.heap->backing().pin(*block, nextHolder(), made->pins);
-  made->bytes = found.bytes;
+  const std::shared_ptr<Export> made(new Export, [&engine](Export* of) {
+    engine.unpin(of->pins);
+    delete of;
+  });
+  heapOf(found.block).backing().pin(found.block, nextHolder(), made->pins);
+  made->bytes = found.block.bytes();
   made->base = found.around.base;
   const auto& mappings = made->pins.mappings;
   if (!mappings.empty()) made->base = toPointer(mappings.front()->deviceAddress());
