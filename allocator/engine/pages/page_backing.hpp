@@ -7,7 +7,7 @@
 #include "allocator/base/bytes.hpp"
 #include "allocator/engine/backing/memory_backing.hpp"
 #include "allocator/engine/capture/pins.hpp"
-#include "allocator/engine/pages/comeback.hpp"
+#include "allocator/engine/pages/placing.hpp"
 #include "allocator/engine/pages/release.hpp"
 
 namespace cistern {
@@ -43,9 +43,9 @@ class PageBacking final : public MemoryBacking {
     return roundUp(request.rounded(), pages::kUnit);
   }
 
-  /// Brings pages back to where blocks lay in them. Pre: as Comeback::bring, and mutex() is held.
-  void bring(pages::Comeback& comeback) noexcept CISTERN_REQUIRES(mutex_) {
-    comeback.bring(ground_);
+  /// Brings a page back to where blocks lay in it. Pre: as pages::comeBack.
+  void comeBack(pages::Mapping& at) noexcept CISTERN_REQUIRES(mutex_) {
+    pages::comeBack(ground_, at);
   }
 
   PageCounts counts() const;

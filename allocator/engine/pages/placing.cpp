@@ -69,4 +69,17 @@ Block* revive(Ground& ground, Heap& heap, const std::vector<Mapping*>& at) {
   return last;
 }
 
+void comeBack(Ground& ground, Mapping& at) noexcept {
+  Mapping& from = *at.page->current;
+  Heap &source = *from.range->home, &heap = *at.range->home;
+  source.mutex().assertHeld();
+  heap.mutex().assertHeld();
+  Block& free = *from.range->covering(from.place());
+  from.last_use = source.completion().epochOf(free.epoch);
+  source.punch(from.range->kind, free, from.place(), from.placeEnd());
+  ground.table.makeStale(from);
+  arrive(ground, heap, at, &heap == &source ? from.last_use : heap.completion().now());
+  ++ground.counters.revived;
+}
+
 }  // namespace cistern::pages

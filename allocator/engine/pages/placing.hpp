@@ -35,4 +35,8 @@ Block* arrive(Ground& ground, Heap& heap, Mapping& at, std::uint64_t last_use) n
 /// now has found those that lie free. Throws std::bad_alloc, changing nothing.
 Block* revive(Ground& ground, Heap& heap, const std::vector<Mapping*>& at)
     CISTERN_REQUIRES(heap.mutex());
+/// The same of one page that lies wholly free in any heap of the pool: its memory counts as used
+/// until now. Pre: prepared for in both heaps, whose locks are held, and the stream of the one that
+/// it comes to follows that of the one it leaves.
+void comeBack(Ground& ground, Mapping& at) noexcept;
 }  // namespace cistern::pages
