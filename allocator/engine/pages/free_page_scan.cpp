@@ -4,7 +4,7 @@
 
 namespace cistern::pages {
 
-FreePageScan::FreePageScan(Heap& heap, std::uint64_t& scans) : heap_(heap), number_(++scans) {
+FreePageScan::FreePageScan(Heap& heap, std::uint64_t& last) : heap_(heap), number_(++last) {
   stampRecent(heap);
   for (SizeKind kind : {SizeKind::kSmall, SizeKind::kLarge}) {
     heap.layout(kind).forEachFree(kUnitGranules, [&](Block& block) {

@@ -13,8 +13,8 @@ namespace cistern::pages {
 /// mapping.last_use says when any part of the page was used last.
 class FreePageScan {
  public:
-  /// `scans`: how many there were before. Throws std::bad_alloc.
-  FreePageScan(Heap& heap, std::uint64_t& scans) CISTERN_REQUIRES(heap.mutex());
+  /// `last`: the number of the scan before. Throws std::bad_alloc.
+  FreePageScan(Heap& heap, std::uint64_t& last) CISTERN_REQUIRES(heap.mutex());
 
   /// The mappings of wholly free pages, small ones' and large ones'.
   const std::vector<Mapping*>& freeMappings() const { return free_; }

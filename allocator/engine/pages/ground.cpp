@@ -6,8 +6,8 @@
 
 namespace cistern::pages {
 
-Ground::Ground(Engine& on, MemoryBacking& by, Counters& c)
-    : core(on), backing(by), counters(c), table(&on.log), cost(on.options.recycle_budget) {}
+Ground::Ground(Engine& on, Counters& c)
+    : core(on), counters(c), table(&on.log), cost(on.options.recycle_budget) {}
 
 bool Ground::recycles() const {
   return !without(Mechanism::kRecycling) && core.options.recycle != Recycle::kOff;
@@ -77,7 +77,7 @@ PageRange* openRange(Ground& ground, Heap& heap, SizeKind kind, std::uint64_t le
     bytes = roundUp(bytes / 2, kUnit);
     base = core.device.reserve(bytes);
   }
-  ground.backing.noteAnswer(base);
+  core.pages.noteAnswer(base);
   if (!base) return nullptr;
   try {
     PageRange& range = ground.table.addRange();

@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "allocator/engine/backing/memory_backing.hpp"
 #include "allocator/engine/pages/cost_loop.hpp"
 #include "allocator/engine/pages/free_page_scan.hpp"
 #include "allocator/engine/pages/mapping_table.hpp"
@@ -36,11 +35,9 @@ struct Counters {
 };
 
 struct Ground {
-  /// `by` notes what the device answers.
-  Ground(Engine& core, MemoryBacking& by, Counters& counters);
+  Ground(Engine& core, Counters& counters);
 
   Engine& core;
-  MemoryBacking& backing;
   Counters& counters;
   MappingTable table;
   CostLoop cost;
@@ -49,9 +46,7 @@ struct Ground {
   CallCost map_cost{22'000};
   bool clearing_up = false;  ///< what is done now is not done for a verb on some stream
   std::vector<PhysicalPage*> parked;
-  std::uint64_t scans = 0;    ///< so many were made
-  std::uint64_t misses = 0;   ///< so many were served, or not
-  std::uint64_t windows = 0;  ///< so many were looked at
+  std::uint64_t number = 0;  ///< of the last scan, window or miss: each has one of its own
 
   /// Whether free pages may move at all.
   bool recycles() const;

@@ -20,7 +20,7 @@ class Mover {
         heap_(heap),
         request_(request),
         from_(from),
-        number_(++ground.misses),
+        number_(++ground.number),
         reserved_(ground, heap, request.kind),
         sources_(ground, heap, request, from, reserved_),
         began_ns_(ground.core.device.hostNanoseconds()) {}
@@ -58,8 +58,8 @@ Block* Mover::serve() {
 }
 
 std::optional<Window> Mover::findWindow(bool fresh_only) {
-  const FreePageScan scan(heap_, ground_.scans);
-  return bestWindow(heap_, request_, scan, ground_.windows, fresh_only);
+  const FreePageScan scan(heap_, ground_.number);
+  return bestWindow(heap_, request_, scan, ground_.number, fresh_only);
 }
 
 // What lies aside comes before anything that takes a call.

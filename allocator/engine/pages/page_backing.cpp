@@ -21,7 +21,7 @@ bool PageBacking::supportedBy(const Device& device) {
 PageBacking::PageBacking(Engine& core)
     : MemoryBacking(true),
       core_(core),
-      ground_(core, *this, counters_),
+      ground_(core, counters_),
       later_(ground_),
       background_([this] { return unmapSome(); }) {}
 
@@ -180,7 +180,7 @@ void PageBacking::collectGarbage(const std::vector<Heap*>& all, std::uint64_t by
     core_.progress.refresh(*heap);
     const MutexLock heap_lock(heap->mutex());
     bringBack(ground_, *heap);
-    const FreePageScan scan(*heap, ground_.scans);
+    const FreePageScan scan(*heap, ground_.number);
     const std::uint64_t now = heap->completion().now();
     for (const Mapping* mapping : scan.freeMappings()) {
       if (!mapping->page->mayLeave()) continue;
@@ -233,7 +233,6 @@ bool holdsPage(const PageRange& range, const Block& block) {
 void PageBacking::audit(std::uint64_t reserved) const {
   mutex_.assertHeld();
   ground_.table.audit();
-  CISTERN_CHECK(reserved == ground_.table.bytes() && reserved <= ground_.core.limit.reserved());
   std::uint64_t backed = 0;
   for (const PageRange& range : ground_.table.ranges()) {
     range.home->mutex().assertHeld();
@@ -249,8 +248,9 @@ void PageBacking::audit(std::uint64_t reserved) const {
     }
   }
   std::size_t parked = 0;
-  std::uint64_t parked_bytes = 0;
+  std::uint64_t bytes = 0, parked_bytes = 0;
   for (const PhysicalPage& page : ground_.table.pages()) {
+    bytes += page.bytes();
     if (page.current) backed -= page.bytes();
     CISTERN_CHECK(page.current != nullptr || page.spare || page.parked);
     if (!page.parked) continue;
@@ -260,6 +260,7 @@ void PageBacking::audit(std::uint64_t reserved) const {
     CISTERN_CHECK(page.current == nullptr && page.late && page.mayLeave() && !page.spare);
     CISTERN_CHECK(home.accessible && home.range->home == page.counted_by);
   }
+  CISTERN_CHECK(reserved == bytes && reserved <= ground_.core.limit.reserved());
   CISTERN_CHECK(backed == 0);
   CISTERN_CHECK(parked == ground_.parked.size());
   CISTERN_CHECK(parked_bytes == ground_.counters.parked_bytes);

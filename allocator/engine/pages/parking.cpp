@@ -35,7 +35,7 @@ void forgetManyLate(const FreePageScan& scan, Heap& heap) CISTERN_REQUIRES(heap.
 void sendHome(Ground& ground, Heap& heap) {
   heap.lowWater().noteReached(heap.busyBytes());
   bringBack(ground, heap);
-  const FreePageScan scan(heap, ground.scans);
+  const FreePageScan scan(heap, ground.number);
   const bool settles = heap.pool().isDefault();
   std::vector<Mapping*> homes;
   for (Mapping* mapping : scan.freeMappings()) {
@@ -51,7 +51,7 @@ void sendHome(Ground& ground, Heap& heap) {
 
 void putAside(Ground& ground, Heap& heap, std::uint64_t brought_for) noexcept try {
   if (!parks(ground, heap)) return;
-  const FreePageScan scan(heap, ground.scans);
+  const FreePageScan scan(heap, ground.number);
   std::vector<Mapping*> late;
   for (Mapping* mapping : scan.freeMappings()) {
     const PhysicalPage& page = *mapping->page;

@@ -28,7 +28,7 @@ std::vector<Mapping*> detach(Ground& ground, Heap& heap, const ReleaseRule& rule
                              bool& more_later) {
   const MutexLock lock(heap.mutex());
   bringBack(ground, heap);
-  const FreePageScan scan(heap, ground.scans);
+  const FreePageScan scan(heap, ground.number);
   std::vector<Mapping*> mappings;
   for (Mapping* mapping : scan.freeMappings()) {
     if (!mapping->page->mayLeave()) continue;

@@ -109,7 +109,7 @@ bool Reservation::mapOne(Step& step) {
   Mapping& mapping = ground_.table.addMapping(*step.page, *window.range, step.unit);
   const Status mapped =
       ground_.core.device.map(mapping.deviceAddress(), mapping.bytes(), step.page->handle);
-  ground_.backing.noteAnswer(mapped);
+  ground_.core.pages.noteAnswer(mapped);
   mapped ? void(step.to = &mapping) : ground_.table.removeMapping(mapping);
   return mapped.ok();
 }
@@ -118,7 +118,7 @@ bool Reservation::allowAccess(std::size_t first, std::size_t last) {
   const Address begin = steps[first].to->deviceAddress();
   const Address end = steps[last].to->deviceAddress() + steps[last].to->bytes();
   const Status allowed = ground_.core.device.setAccess(begin, end - begin);
-  ground_.backing.noteAnswer(allowed);
+  ground_.core.pages.noteAnswer(allowed);
   for (std::size_t i = first; allowed && i <= last; ++i) steps[i].to->accessible = true;
   return allowed.ok();
 }

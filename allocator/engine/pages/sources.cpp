@@ -202,7 +202,7 @@ bool Sources::orderAfter(Heap& source) {
 void Sources::takeFrom(Heap& source, Which which, std::size_t most) {
   bringBack(ground_, source);
   const bool same_pool = &source.pool() == &heap_.pool();
-  const FreePageScan scan(source, ground_.scans);
+  const FreePageScan scan(source, ground_.number);
   if (scan.freeMappings().empty() && &source != &heap_) withdraw(source);
   std::vector<Donor> donors;
   for (Mapping* mapping : scan.freeMappings()) {
@@ -260,7 +260,7 @@ PhysicalPage* Sources::create(std::uint32_t units, bool late) {
   }
   const std::uint64_t since = ground_.core.device.hostNanoseconds();
   const Result<Page> page = ground_.core.device.createPage(bytes);
-  ground_.backing.noteAnswer(page);
+  ground_.core.pages.noteAnswer(page);
   if (!page) {
     ground_.table.removePage(*made);
     ground_.core.limit.giveBack(bytes);

@@ -107,11 +107,11 @@ void forEachStart(Block& hole, const FreePageScan& scan, Consider consider) {
 }  // namespace
 
 std::optional<Window> bestWindow(Heap& heap, const Request& request, const FreePageScan& scan,
-                                 std::uint64_t& windows, bool fresh_only) {
+                                 std::uint64_t& last, bool fresh_only) {
   const std::uint64_t bytes = request.rounded();
   std::optional<Window> best;
   const auto consider = [&](Block& first, Address from) {
-    const std::optional<Window> window = Walk(scan, ++windows, bytes, from).from(first);
+    const std::optional<Window> window = Walk(scan, ++last, bytes, from).from(first);
     if (window && (!best || window->betterThan(*best))) best = window;
   };
   for (Block* hole = heap.layout(request.kind).holes(); hole; hole = hole->links.right) {
