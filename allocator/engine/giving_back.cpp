@@ -24,7 +24,7 @@ bool passedLowWater(Heap& heap) noexcept {
 void flushMine(Engine& engine) noexcept {
   engine.caches.takeFilled([](ThreadCache& cache) {
     const MutexLock lock(cache.heap().mutex());
-    cache.owner().isMine() ? cache.flush() : cache.list();
+    cache.isMine() ? cache.flush() : cache.list();
   });
 }
 

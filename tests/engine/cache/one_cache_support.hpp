@@ -18,7 +18,7 @@ struct OneCache : Parts {
   }
   ~OneCache() {
     const MutexLock lock(heap.mutex());
-    if (cache.owner().isOpen()) cache.close();
+    if (cache.isOpen()) cache.close();
     heap.audit();
   }
 
