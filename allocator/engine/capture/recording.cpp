@@ -1,6 +1,5 @@
 #include "allocator/engine/capture/recording.hpp"
 
-#include <algorithm>
 #include <mutex>
 #include <utility>
 

@@ -1,7 +1,5 @@
 #include "allocator/engine/pages/reserve.hpp"
 
-#include <algorithm>
-
 #include "allocator/engine/engine.hpp"
 #include "allocator/engine/heap/heap.hpp"
 #include "allocator/engine/pages/placing.hpp"
