@@ -84,15 +84,15 @@ ThreadCache* CacheTable::findOrAdopt(Heap& heap, ThreadCounters& counters) noexc
 }
 
 ThreadCache& CacheTable::make(Heap& heap, ThreadCounters& counters) {
-  auto cache = std::make_unique<ThreadCache>();
   const MutexLock lock(mutex_);
   if (count_ == kMostCaches) throw std::bad_alloc();
   std::atomic<Chunk*>& chunk = chunks_[count_ / kChunk];
   if (chunk.load(std::memory_order_relaxed) == nullptr)
     chunk.store(new Chunk, std::memory_order_release);
+  auto cache =
+      std::make_unique<ThreadCache>(number_, handle_, heap, std::uint32_t(count_), ground_);
   const MutexLock heap_lock(heap.mutex());
   heap.addCache(*cache);  // the last that may throw
-  cache->bind(number_, handle_, heap, std::uint32_t(count_), ground_);
   cache->open(counters);
   (*chunk.load(std::memory_order_relaxed))[count_++ % kChunk].store(cache.get(),
                                                                     std::memory_order_release);

@@ -31,17 +31,6 @@ void ThreadCache::push() noexcept {
 
 // ---- Coming and going ---------------------------------------------------------------------------
 
-void ThreadCache::bind(std::uint64_t table, std::uint64_t handle, Heap& heap, std::uint32_t number,
-                       CacheGround& ground) noexcept {
-  ground_ = &ground;
-  follow(heap.stream());
-  blocks_ = CachedBlocks(heap, ownership::holderOf(number, ownership::Where::kHeld), ground);
-  counters_ = &ThreadCounters::nobodys;
-  setHandle(handle);
-  remote_frees_.reset();
-  table_.store(table, std::memory_order_release);
-}
-
 void ThreadCache::open(ThreadCounters& mine) noexcept {
   blocks_.open(threadNumber());
   counters_ = &mine;

@@ -24,6 +24,15 @@ class alignas(64) ThreadCache {
  public:
   /// Nobody's, of no table.
   constexpr ThreadCache() noexcept = default;
+  /// Of the heap, and nobody's yet. `handle`: 0 for none; `number`: its own in the table.
+  ThreadCache(std::uint64_t table, std::uint64_t handle, Heap& heap, std::uint32_t number,
+              CacheGround& ground) noexcept
+      : table_(table),
+        stream_(heap.stream()),
+        ground_(&ground),
+        blocks_(heap, ownership::holderOf(number, ownership::Where::kHeld), ground) {
+    setHandle(handle);
+  }
 
   // ---- Whose it is. A record is there as long as its thread may look at it: which sees, of one
   // that it had, that the number is not its table's.
@@ -78,10 +87,6 @@ class alignas(64) ThreadCache {
 
   // ---- Under the heap's lock, by the owner, or while the owner's gate is closed ----------------
 
-  /// Becomes a cache of the heap, and nobody's. `handle`: 0 for none; `number`: its own in the
-  /// table. Pre: it belongs to no table.
-  void bind(std::uint64_t table, std::uint64_t handle, Heap& heap, std::uint32_t number,
-            CacheGround& ground) noexcept;
   /// Belongs to no table any more; what it keeps goes with the heap.
   void unbind() noexcept {
     setHandle(0);
