@@ -15,12 +15,9 @@ Block& holeAt(Heap& heap, const PageRange& range, Address place) {
   __builtin_unreachable();
 }
 
-void prepareMoves(Heap& heap, SizeKind kind, std::size_t pages) {
-  if (pages > 0) heap.layout(kind).prepareHoles(unsigned(2 * pages));
-}
-
 void prepareMoves(Heap& heap, std::size_t pages) {
-  for (SizeKind kind : kSizeKinds) prepareMoves(heap, kind, pages);
+  if (pages == 0) return;
+  for (SizeKind kind : kSizeKinds) heap.layout(kind).prepareHoles(unsigned(2 * pages));
 }
 
 // Of a range the highest first, so that what is below stays the same block.

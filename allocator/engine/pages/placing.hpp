@@ -11,9 +11,8 @@ namespace cistern::pages {
 /// The hole that covers a place of a range. Pre: there is one.
 Block& holeAt(Heap& heap, const PageRange& range, Address place) CISTERN_REQUIRES(heap.mutex());
 
-/// So many pages may leave memory of that kind, and come, without the host's; or of either kind.
-/// Throws std::bad_alloc, changing nothing.
-void prepareMoves(Heap& heap, SizeKind kind, std::size_t pages) CISTERN_REQUIRES(heap.mutex());
+/// So many pages may leave memory of either kind, and come, without the host's. Throws
+/// std::bad_alloc, changing nothing.
 void prepareMoves(Heap& heap, std::size_t pages) CISTERN_REQUIRES(heap.mutex());
 
 /// The pages leave free memory. Sorts the mappings. Pre: a scan of now has found them. Throws

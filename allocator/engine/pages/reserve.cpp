@@ -40,7 +40,7 @@ void Reservation::reservePieces(Block* first) {
   std::size_t blocks = 0;
   for (const Block* b = first; b && b->address() < window.to; b = b->next)
     blocks += b->isFree() ? 1 : 0;
-  prepareMoves(heap_, kind_, blocks + 2);
+  heap_.layout(kind_).prepareHoles(unsigned(2 * (blocks + 2)));
   pieces_.reserve(blocks);
   steps.reserve(window.units_to_map);
   noteGaps();
