@@ -35,9 +35,9 @@ struct Counters {
 };
 
 struct Ground {
-  Ground(Engine& core, Counters& counters);
+  Ground(Engine& engine, Counters& counters);
 
-  Engine& core;
+  Engine& engine;
   Counters& counters;
   MappingTable table;
   CostLoop cost;

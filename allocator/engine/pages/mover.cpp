@@ -23,7 +23,7 @@ class Mover {
         number_(++ground.number),
         reserved_(ground, heap, request.kind),
         sources_(ground, heap, request, from, reserved_),
-        began_ns_(ground.core.device.hostNanoseconds()) {}
+        began_ns_(ground.engine.device.hostNanoseconds()) {}
 
   Block* serve();
 
@@ -46,7 +46,7 @@ class Mover {
 // A window between blocks may be too narrow for the pages there are; at the end of the range there
 // is room for all. Where this stream could not be made to wait for another it grows.
 Block* Mover::serve() {
-  const bool waits = ground_.core.options.cross_stream_reuse == CrossStreamReuse::kWait &&
+  const bool waits = ground_.engine.options.cross_stream_reuse == CrossStreamReuse::kWait &&
                      from_ != PagesFrom::kLenders && request_.recording == nullptr &&
                      !sources_.captured();
   if (Block* block = attempt(false, waits)) return block;
@@ -107,7 +107,7 @@ void Mover::noteCost() {
   }
   if (request_.recording) return;
   const std::uint64_t backed = reserved_.backed_before;
-  const std::uint64_t now = ground_.core.device.hostNanoseconds();
+  const std::uint64_t now = ground_.engine.device.hostNanoseconds();
   const std::uint64_t most = std::max(reserved_.window.range->most_backed, backed);
   const double grown = double(std::max(backed + more, most) - most);
   const double plain = grown / kPlainBytes * (ground_.create_cost.mean() + ground_.map_cost.mean());

@@ -18,17 +18,17 @@ bool PageBacking::supportedBy(const Device& device) {
   return capability.supported && capability.granularity != 0 && kUnit % capability.granularity == 0;
 }
 
-PageBacking::PageBacking(Engine& core)
+PageBacking::PageBacking(Engine& engine)
     : MemoryBacking(true),
-      core_(core),
-      ground_(core, counters_),
+      engine_(engine),
+      ground_(engine, counters_),
       later_(ground_),
       background_([this] { return unmapSome(); }) {}
 
 // A request of a capture unmaps nothing.
 Block* PageBacking::serve(Heap& heap, const Request& request, PagesFrom from) {
   const MutexLock lock(mutex_);
-  const bool recorded = request.recording != nullptr, thread = core_.options.background_thread;
+  const bool recorded = request.recording != nullptr, thread = engine_.options.background_thread;
   const std::size_t stale = ground_.table.staleMappings().size(), most = later_.mostStale();
   // Soon there will be old mappings to remove: what this stream has done with them is marked while
   // it is known to be alive.
@@ -121,28 +121,28 @@ std::size_t PageBacking::hostBytes() const {
 
 namespace {
 
-bool streamIsDead(Engine& core, const Heap& heap) {
+bool streamIsDead(Engine& engine, const Heap& heap) {
   const Stream stream = heap.stream();
   const auto refused = [&] {
-    const Result<CaptureInfo> info = core.device.captureInfo(stream);
+    const Result<CaptureInfo> info = engine.device.captureInfo(stream);
     return !info.ok() && info.error().kind == ErrorKind::kInvalidHandle;
   };
-  return core.streams.ask(stream, refused, [](const SharedStreamEnd&) { return false; });
+  return engine.streams.ask(stream, refused, [](const SharedStreamEnd&) { return false; });
 }
 
 }  // namespace
 
 void PageBacking::emptyCache(const std::vector<Heap*>& heaps) {
   bool dead = false;
-  for (Heap* heap : heaps) dead |= !emptyHeap(*heap) && streamIsDead(core_, *heap);
+  for (Heap* heap : heaps) dead |= !emptyHeap(*heap) && streamIsDead(engine_, *heap);
   // What a destroyed stream has left behind is complete when the whole device is: there is nothing
   // else to ask.
-  if (dead && core_.progress.completeAll(heaps)) {
+  if (dead && engine_.progress.completeAll(heaps)) {
     for (Heap* heap : heaps) (void)emptyHeap(*heap);
   }
   const MutexLock lock(mutex_);
   (void)releaseSpares(ground_);
-  if (later_.drains() && core_.options.background_thread) (void)background_.wake();
+  if (later_.drains() && engine_.options.background_thread) (void)background_.wake();
 }
 
 // True when nothing was left behind. What was goes when its work is complete. The backing's lock is
@@ -153,7 +153,7 @@ bool PageBacking::emptyHeap(Heap& heap) {
     const MutexLock lock(mutex_);
     const Released released = releaseFree(ground_, heap, {.bytes = kAtATime});
     if (released.bytes > 0) continue;
-    if (released.more_later && !streamIsDead(core_, heap)) later_.drainLater(heap);
+    if (released.more_later && !streamIsDead(engine_, heap)) later_.drainLater(heap);
     return !released.more_later;
   }
   return true;
@@ -172,12 +172,12 @@ std::uint64_t PageBacking::release(const std::vector<Heap*>& heaps, std::uint64_
 // A page's age is counted in its heap's epochs, one of which ends each time that this looks.
 void PageBacking::collectGarbage(const std::vector<Heap*>& all, std::uint64_t bytes) {
   const MutexLock lock(mutex_);
-  if (core_.limit.reserved() <= bytes) return;
+  if (engine_.limit.reserved() <= bytes) return;
   std::uint64_t age = 0, count = 0;
   std::vector<std::pair<Heap*, std::uint64_t>> heaps;  // and their present epochs
   for (Heap* heap : all) {
     if (!heap->onPages()) continue;
-    core_.progress.refresh(*heap);
+    engine_.progress.refresh(*heap);
     const MutexLock heap_lock(heap->mutex());
     bringBack(ground_, *heap);
     const FreePageScan scan(*heap, ground_.number);
@@ -191,7 +191,7 @@ void PageBacking::collectGarbage(const std::vector<Heap*>& all, std::uint64_t by
   }
   const std::uint64_t mean = age / std::max<std::uint64_t>(count, 1);
   for (const auto& [heap, now] : heaps) {
-    const std::uint64_t reserved = core_.limit.reserved();
+    const std::uint64_t reserved = engine_.limit.reserved();
     if (reserved <= bytes) return;
     if (now >= mean) (void)releaseFree(ground_, *heap, {now - mean, reserved - bytes});
   }
@@ -202,7 +202,7 @@ void PageBacking::shutDown(bool driver) noexcept {
   if (!driver) return;
   const MutexLock lock(mutex_);
   if (ground_.table.ranges().empty()) return;
-  Device& device = core_.device;
+  Device& device = engine_.device;
   const RelaxedCaptureMode relaxed(device);
   if (!ground_.table.pages().empty() && !insist([&] { return device.synchronizeDevice(); })) return;
   for (const PhysicalPage& page : ground_.table.pages()) {
@@ -260,7 +260,7 @@ void PageBacking::audit(std::uint64_t reserved) const {
     CISTERN_CHECK(page.current == nullptr && page.late && page.mayLeave() && !page.spare);
     CISTERN_CHECK(home.accessible && home.range->home == page.counted_by);
   }
-  CISTERN_CHECK(reserved == bytes && reserved <= ground_.core.limit.reserved());
+  CISTERN_CHECK(reserved == bytes && reserved <= ground_.engine.limit.reserved());
   CISTERN_CHECK(backed == 0);
   CISTERN_CHECK(parked == ground_.parked.size());
   CISTERN_CHECK(parked_bytes == ground_.counters.parked_bytes);

@@ -15,7 +15,7 @@ namespace cistern {
 /// Thread-safe. No function may be called with a heap's lock held.
 class PageBacking final : public MemoryBacking {
  public:
-  explicit PageBacking(Engine& core);
+  explicit PageBacking(Engine& engine);
 
   /// Whether the device can do what it takes.
   static bool supportedBy(const Device& device);
@@ -71,7 +71,7 @@ class PageBacking final : public MemoryBacking {
   bool emptyHeap(Heap& heap);
   pages::Background::Next unmapSome();
 
-  Engine& core_;
+  Engine& engine_;
   pages::Counters counters_;
   mutable Mutex mutex_;
   pages::Ground ground_ CISTERN_GUARDED_BY(mutex_);

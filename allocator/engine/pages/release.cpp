@@ -159,7 +159,7 @@ bool UnmapLater::isDrained(const Drain& drain, bool& any) {
 }
 
 void UnmapLater::drainLater(Heap& heap) {
-  ground_.core.progress.refresh(heap);
+  ground_.engine.progress.refresh(heap);
   const MutexLock lock(heap.mutex());
   std::erase_if(drains_, [&](const Drain& drain) { return drain.heap == &heap; });
   std::uint64_t until = heap.completion().now();

@@ -90,14 +90,14 @@ void Reservation::detach(Heap& source, const std::vector<Step>& taken) {
 // One call gives access to a run of pages that follow each other.
 bool Reservation::map() {
   std::ranges::sort(steps, {}, &Step::unit);
-  const std::uint64_t since = ground_.core.device.hostNanoseconds();
+  const std::uint64_t since = ground_.engine.device.hostNanoseconds();
   for (std::size_t i = 0, first = 0; i < steps.size(); ++i) {
     if (!mapOne(steps[i])) return false;
     if (i + 1 < steps.size() && steps[i + 1].unit == steps[i].to->end_unit) continue;
     if (!allowAccess(first, i)) return false;
     first = i + 1;
   }
-  const double took = double(ground_.core.device.hostNanoseconds() - since);
+  const double took = double(ground_.engine.device.hostNanoseconds() - since);
   if (!steps.empty()) ground_.map_cost.note(took / double(steps.size()));
   return true;
 }
@@ -106,8 +106,8 @@ bool Reservation::map() {
 bool Reservation::mapOne(Step& step) {
   Mapping& mapping = ground_.table.addMapping(*step.page, *window.range, step.unit);
   const Status mapped =
-      ground_.core.device.map(mapping.deviceAddress(), mapping.bytes(), step.page->handle);
-  ground_.core.pages.noteAnswer(mapped);
+      ground_.engine.device.map(mapping.deviceAddress(), mapping.bytes(), step.page->handle);
+  ground_.engine.pages.noteAnswer(mapped);
   mapped ? void(step.to = &mapping) : ground_.table.removeMapping(mapping);
   return mapped.ok();
 }
@@ -115,8 +115,8 @@ bool Reservation::mapOne(Step& step) {
 bool Reservation::allowAccess(std::size_t first, std::size_t last) {
   const Address begin = steps[first].to->deviceAddress();
   const Address end = steps[last].to->deviceAddress() + steps[last].to->bytes();
-  const Status allowed = ground_.core.device.setAccess(begin, end - begin);
-  ground_.core.pages.noteAnswer(allowed);
+  const Status allowed = ground_.engine.device.setAccess(begin, end - begin);
+  ground_.engine.pages.noteAnswer(allowed);
   for (std::size_t i = first; allowed && i <= last; ++i) steps[i].to->accessible = true;
   return allowed.ok();
 }
@@ -129,8 +129,8 @@ Block* Reservation::commit(const Request& request) {
   for (const Step& step : steps) {
     if (Heap* const source = step.page->counted_by) heaps.push_back(source);
   }
-  const MutexLock holding_several(ground_.core.heaps_mutex);
-  const HeapLocks locks(ground_.core.heaps_mutex, heaps);
+  const MutexLock holding_several(ground_.engine.heaps_mutex);
+  const HeapLocks locks(ground_.engine.heaps_mutex, heaps);
   heap_.mutex().assertHeld();
   Layout& layout = heap_.layout(kind_);
   layout.prepareHoles(2);  // the window, and the block: the last that may throw
