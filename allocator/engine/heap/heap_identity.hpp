@@ -17,7 +17,7 @@ class HeapTable;
 /// What the pages backing notes of a heap, under its lock.
 class PageNotes {
  public:
-  /// Pages that lie aside (pages/parking.hpp). Changes under the heap's lock too.
+  /// Pages that lie aside (pages/aside.hpp). Changes under the heap's lock too.
   std::uint32_t aside() const { return aside_.load(std::memory_order_relaxed); }
   void putAside() noexcept { ++aside_; }
   void takeFromAside() noexcept { --aside_; }

@@ -22,7 +22,7 @@ class FreePageScan {
   /// Whether the page could serve elsewhere in its pool: it lies wholly free where it is now, or
   /// this heap has put it aside.
   bool mayMove(const PhysicalPage& page) const {
-    if (page.parked) return page.counted_by == &heap_;
+    if (page.aside) return page.counted_by == &heap_;
     return page.current != nullptr && found(*page.current);
   }
 

@@ -31,7 +31,7 @@ namespace cistern::pages {
 /// Counts that are read without the lock.
 struct Counters {
   std::atomic<std::uint64_t> created{0}, recycled{0}, revived{0}, retired{0}, returned{0};
-  std::atomic<std::uint64_t> parked_bytes{0};
+  std::atomic<std::uint64_t> aside_bytes{0};
 };
 
 struct Ground {
@@ -45,7 +45,7 @@ struct Ground {
   CallCost create_cost{9'000};
   CallCost map_cost{22'000};
   bool clearing_up = false;  ///< what is done now is not done for a verb on some stream
-  std::vector<PhysicalPage*> parked;
+  std::vector<PhysicalPage*> aside;
   std::uint64_t number = 0;  ///< of the last scan, window or miss: each has one of its own
 
   /// Whether free pages may move at all.

@@ -4,7 +4,7 @@
 
 #include "allocator/engine/capture/recording.hpp"
 #include "allocator/engine/engine.hpp"
-#include "allocator/engine/pages/parking.hpp"
+#include "allocator/engine/pages/aside.hpp"
 #include "allocator/engine/pages/sources.hpp"
 
 namespace cistern::pages {
@@ -84,7 +84,7 @@ Block* Mover::attempt(bool fresh_only, bool waits) {
     if (sources_.fillGaps(waits, late) && reserved_.map()) {
       noteCost();
       Block* const block = reserved_.commit(request_);
-      if (brought_ && !without(Mechanism::kParkingAgain)) {
+      if (brought_ && !without(Mechanism::kAsideAgain)) {
         const MutexLock lock(heap_.mutex());
         putAside(ground_, heap_, number_);  // what it had no use for
       }

@@ -6,8 +6,8 @@
 #include "allocator/base/check.hpp"
 #include "allocator/base/process.hpp"
 #include "allocator/engine/engine.hpp"
+#include "allocator/engine/pages/aside.hpp"
 #include "allocator/engine/pages/mover.hpp"
-#include "allocator/engine/pages/parking.hpp"
 
 namespace cistern {
 
@@ -113,7 +113,7 @@ PageCounts PageBacking::counts() const {
 
 std::size_t PageBacking::hostBytes() const {
   const MutexLock lock(mutex_);
-  return sizeof(*this) + ground_.table.hostBytes() + ground_.parked.capacity() * sizeof(Mapping*);
+  return sizeof(*this) + ground_.table.hostBytes() + ground_.aside.capacity() * sizeof(Mapping*);
 }
 
 // ---- Back to the device: on emptyCache, under pressure, and what is too old to keep
@@ -216,7 +216,7 @@ void PageBacking::shutDown(bool driver) noexcept {
   }
 }
 
-// ---- What always holds at rest: see page.hpp and parking.hpp ------------------------------------
+// ---- What always holds at rest: see page.hpp and aside.hpp ------------------------------------
 
 namespace {
 
@@ -247,23 +247,23 @@ void PageBacking::audit(std::uint64_t reserved) const {
       }
     }
   }
-  std::size_t parked = 0;
-  std::uint64_t bytes = 0, parked_bytes = 0;
+  std::size_t aside = 0;
+  std::uint64_t bytes = 0, aside_bytes = 0;
   for (const PhysicalPage& page : ground_.table.pages()) {
     bytes += page.bytes();
     if (page.current) backed -= page.bytes();
-    CISTERN_CHECK(page.current != nullptr || page.spare || page.parked);
-    if (!page.parked) continue;
-    ++parked;
-    parked_bytes += page.bytes();
+    CISTERN_CHECK(page.current != nullptr || page.spare || page.aside);
+    if (!page.aside) continue;
+    ++aside;
+    aside_bytes += page.bytes();
     const Mapping& home = page.home();
     CISTERN_CHECK(page.current == nullptr && page.late && page.mayLeave() && !page.spare);
     CISTERN_CHECK(home.accessible && home.range->home == page.counted_by);
   }
   CISTERN_CHECK(reserved == bytes && reserved <= ground_.engine.limit.reserved());
   CISTERN_CHECK(backed == 0);
-  CISTERN_CHECK(parked == ground_.parked.size());
-  CISTERN_CHECK(parked_bytes == ground_.counters.parked_bytes);
+  CISTERN_CHECK(aside == ground_.aside.size());
+  CISTERN_CHECK(aside_bytes == ground_.counters.aside_bytes);
 }
 
 }  // namespace cistern

@@ -25,7 +25,7 @@ class PageBacking final : public MemoryBacking {
   Block* serve(Heap& heap, const Request& request, PagesFrom from);
 
   /// Every page of the heap's that lies wholly free goes back to where it was mapped first, if it
-  /// is still mapped there; or aside (parking.hpp). No device call. Throws std::bad_alloc.
+  /// is still mapped there; or aside (aside.hpp). No device call. Throws std::bad_alloc.
   void sendHome(Heap& heap);
 
   std::uint64_t release(const std::vector<Heap*>& heaps, std::uint64_t bytes) override;
@@ -50,9 +50,7 @@ class PageBacking final : public MemoryBacking {
 
   PageCounts counts() const;
   /// Bytes that lie aside: free, but in no heap's layout.
-  std::uint64_t parkedBytes() const {
-    return counters_.parked_bytes.load(std::memory_order_relaxed);
-  }
+  std::uint64_t asideBytes() const { return counters_.aside_bytes.load(std::memory_order_relaxed); }
   std::size_t hostBytes() const;
 
   /// Locks out everything here. For who wants to see all of it at rest.

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "allocator/base/check.hpp"
-#include "allocator/engine/pages/parking.hpp"
+#include "allocator/engine/pages/aside.hpp"
 
 namespace cistern::pages {
 
@@ -51,14 +51,14 @@ Block* arrive(Ground& ground, Heap& heap, Mapping& at, std::uint64_t last_use) n
 Block* revive(Ground& ground, Heap& heap, const std::vector<Mapping*>& at) {
   std::vector<Mapping*> from;
   for (const Mapping* mapping : at) {
-    if (!mapping->page->parked) from.push_back(mapping->page->current);
+    if (!mapping->page->aside) from.push_back(mapping->page->current);
   }
   prepareMoves(heap, at.size());
   takeOut(heap, from);
   for (Mapping* mapping : at) {
     PhysicalPage& page = *mapping->page;
-    mapping->last_use = page.parked ? page.home().last_use : page.current->last_use;
-    page.parked ? unpark(ground, page) : ground.table.makeStale(*page.current);
+    mapping->last_use = page.aside ? page.home().last_use : page.current->last_use;
+    page.aside ? takeFromAside(ground, page) : ground.table.makeStale(*page.current);
   }
   Block* last = nullptr;
   for (Mapping* mapping : at) last = arrive(ground, heap, *mapping, mapping->last_use);

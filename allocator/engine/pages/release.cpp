@@ -5,7 +5,7 @@
 
 #include "allocator/device/background.hpp"
 #include "allocator/engine/engine.hpp"
-#include "allocator/engine/pages/parking.hpp"
+#include "allocator/engine/pages/aside.hpp"
 #include "allocator/engine/pages/placing.hpp"
 
 namespace cistern::pages {
@@ -82,7 +82,7 @@ std::size_t unmapStale(Ground& ground, std::size_t keep, std::size_t most) {
   std::list<Mapping>& stale = ground.table.staleMappings();
   for (auto next = stale.begin(); next != stale.end() && stale.size() > keep && retired < most;) {
     Mapping& mapping = *next++;
-    if (mapping.page->parked && mapping.isHome()) continue;  // it comes back through it
+    if (mapping.page->aside && mapping.isHome()) continue;  // it comes back through it
     Heap* const home = mapping.range->home;
     const bool ask = std::exchange(asked, home) != home;
     if (!lastUseIsComplete(ground, mapping, ask) || !ground.remove(mapping)) continue;

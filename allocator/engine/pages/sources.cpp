@@ -5,8 +5,8 @@
 
 #include "allocator/engine/capture/recording.hpp"
 #include "allocator/engine/engine.hpp"
+#include "allocator/engine/pages/aside.hpp"
 #include "allocator/engine/pages/page_size.hpp"
-#include "allocator/engine/pages/parking.hpp"
 #include "allocator/engine/pages/release.hpp"
 
 namespace cistern::pages {

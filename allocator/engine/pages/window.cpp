@@ -75,7 +75,7 @@ class Walk {
     if (window_.revivals == 0) return true;
     bool elsewhere = true;
     forEachMapping(*window_.range, window_.from, window_.to, [&](const Mapping& mapping) {
-      if (mapping.isCurrent() || mapping.page->parked) return;
+      if (mapping.isCurrent() || mapping.page->aside) return;
       const Mapping& now = *mapping.page->current;
       elsewhere &= now.range != window_.range || now.place() < window_.from ||
                    now.place() >= std::max(window_.to, reach_);

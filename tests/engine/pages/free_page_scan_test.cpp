@@ -117,7 +117,7 @@ TEST_CASE("a page that lies aside may come back to the heap that has put it ther
           "[engine][part]") {
   ScanRig rig;
   pages::PhysicalPage& page = rig.table.addPage(Page{77}, 1);
-  page.parked = true;
+  page.aside = true;
   page.counted_by = &rig.heap;
   rig.table.setSpare(page, true);
   Heap other(rig.pool, Stream{2}, 0, rig.totals);
@@ -126,7 +126,7 @@ TEST_CASE("a page that lies aside may come back to the heap that has put it ther
   CHECK(scan.mayMove(page));
   page.counted_by = &other;
   CHECK_FALSE(scan.mayMove(page));
-  page.parked = false;
+  page.aside = false;
   CHECK_FALSE(scan.mayMove(page));  // nor does it lie free anywhere
 }
 
