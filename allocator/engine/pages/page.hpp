@@ -57,7 +57,7 @@ struct PhysicalPage {
   std::list<PhysicalPage>::iterator self;
   bool settled = false;           ///< its home is where a low water found it: see aside.hpp
   bool late = false;              ///< made after its heap's first low water: see aside.hpp
-  bool aside = false;             ///< aside: see aside.hpp
+  bool aside = false;             ///< it lies there: see aside.hpp
   bool spare = false;             ///< nobody's: see MappingTable::setSpare
   std::uint64_t considered = 0;   ///< the last window it was counted in: see window.cpp
   std::uint64_t brought_for = 0;  ///< the last miss that had it brought back from aside
