@@ -38,7 +38,7 @@ struct Known {
   static bool serves(const ThreadCache&) { return true; }
   static bool has(const ThreadCache&) { return true; }
   static void leaveAndPublish(ThreadCache& cache) noexcept {
-    cache.owner().gate().leave();
+    cache.gate().leave();
     cache.publish();
   }
 };
@@ -110,7 +110,7 @@ template <class Sizes = DirectSizes, class Door, class Hit, class Missed>
   if (bytes - 1 >= Sizes::kMost || cache.stream() != stream ||
       !(Door::kInside || door.serves(cache))) [[unlikely]]
     return missed();
-  ThreadCounters& counters = cache.owner().counters();
+  ThreadCounters& counters = cache.counters();
   if (!counters.gate.enter()) [[unlikely]]
     return missed();
   const bool serves = !Door::kInside || door.serves(cache);
@@ -139,7 +139,7 @@ template <class Sizes = DirectSizes, class Door, class Find, class Hit, class Mi
                                         const void* caller, Hit hit, Missed missed) noexcept {
   if (!(Door::kInside || door.has(cache))) [[unlikely]]
     return missed(nullptr);
-  ThreadCounters& counters = cache.owner().counters();
+  ThreadCounters& counters = cache.counters();
   if (!counters.gate.enter()) [[unlikely]]
     return missed(nullptr);
   Block* const block = !Door::kInside || door.has(cache) ? find(cache) : nullptr;

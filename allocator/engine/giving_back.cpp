@@ -26,7 +26,7 @@ bool isNearlyFree(Heap& heap) noexcept {
 void flushMine(Engine& engine) noexcept {
   engine.caches.takeFilled([](ThreadCache& cache) {
     const MutexLock lock(cache.heap().mutex());
-    cache.owner().isMine() ? cache.flush() : cache.list();
+    cache.isMine() ? cache.flush() : cache.list();
   });
 }
 

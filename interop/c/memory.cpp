@@ -20,7 +20,7 @@ struct OfHandle {
   void leaveAndPublish(ThreadCache& cache) const noexcept {
     std::atomic<std::uint32_t>& users = HandleTable<AllocatorObject>::slotOf(handle)->users;
     users.fetch_add(1, std::memory_order_seq_cst);
-    cache.owner().gate().leave();
+    cache.gate().leave();
     cache.publish();
     users.fetch_sub(1, std::memory_order_release);
   }

@@ -97,7 +97,7 @@ TEST_CASE("who destroys an allocator waits for a hit that another thread is in",
   const cistern_allocator_t a = makeSim();
   for (int i = 0; i < 3; ++i) REQUIRE(pair(a) == CISTERN_OK);  // from the second on by a cache
   cistern::ThreadCache& cache = cistern::CacheTable::last();
-  cistern::BiasedGate& gate = cache.owner().gate();
+  cistern::BiasedGate& gate = cache.gate();
   std::atomic<bool> gone{false};
   REQUIRE(gate.enter());
   std::thread other([&] {

@@ -77,12 +77,12 @@ struct Parts {
     const MutexLock lock(heap.mutex());
     heap.release(block, 0);
   }
-  /// The epoch that the heap's next free is stamped with.
-  static std::uint32_t epochOf(Heap& heap) {
+  /// The epoch of the heap's next free.
+  static std::uint64_t epochOf(Heap& heap) {
     const MutexLock lock(heap.mutex());
-    return heap.completion().now().epoch;
+    return heap.completion().now();
   }
-  static std::uint32_t completedOf(Heap& heap) {
+  static std::uint64_t completedOf(Heap& heap) {
     const MutexLock lock(heap.mutex());
     return heap.completion().completed();
   }

@@ -14,7 +14,6 @@
 namespace cistern {
 
 struct Block;
-struct EpochMark;
 class Heap;
 struct Pins;
 struct Request;
@@ -52,7 +51,7 @@ class MemoryBacking {
   virtual bool forgets(Heap& heap) = 0;
   /// Whether anything that is still under way was done through such addresses, in that epoch or
   /// before. Pre: as pinned.
-  virtual bool leftInUse(Heap& heap, EpochMark until) const noexcept = 0;
+  virtual bool leftInUse(Heap& heap, std::uint64_t until) const noexcept = 0;
 
   /// The lock that comes before heaps', held: nothing moves meanwhile. Segments have none.
   virtual std::unique_lock<Mutex> holdStill() const = 0;

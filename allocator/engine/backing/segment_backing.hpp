@@ -36,7 +36,7 @@ class SegmentBacking final : public MemoryBacking {
   void unpin(Pins& pins) noexcept override;
   bool pinned(const Block& block) const override;
   bool forgets(Heap&) override { return true; }
-  bool leftInUse(Heap&, EpochMark) const noexcept override { return false; }
+  bool leftInUse(Heap&, std::uint64_t) const noexcept override { return false; }
   std::unique_lock<Mutex> holdStill() const override { return {}; }
   std::uint64_t leastGrowth(const Request& request) const override {
     return roundUp(request.rounded(), kSegmentUnit);

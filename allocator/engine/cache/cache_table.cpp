@@ -47,7 +47,7 @@ CacheTable::~CacheTable() {
   const MutexLock ends(endsMutex());
   const MutexLock own(mutex_);
   for (std::size_t i = 0; ThreadCache* const cache = at(i); ++i) {
-    if (cache->owner().isOpen()) {
+    if (cache->isOpen()) {
       cache->unbind();  // its thread may look at it
     } else {
       delete cache;
@@ -73,29 +73,26 @@ ThreadCache* CacheTable::open(Heap& heap) noexcept try {
 // as threads use it.
 ThreadCache* CacheTable::findOrAdopt(Heap& heap, ThreadCounters& counters) noexcept {
   const MutexLock lock(heap.mutex());
-  const auto find = [&](auto which) CISTERN_REQUIRES(heap.mutex()) {
-    const auto found = std::ranges::find_if(
-        heap.caches(), [&](const ThreadCache* cache) { return which(cache->owner()); });
-    return found != heap.caches().end() ? *found : nullptr;
-  };
-  if (ThreadCache* const own = find([](const CacheOwner& of) { return of.isMine(); })) return own;
-  ThreadCache* const left = find([](const CacheOwner& of) { return !of.isOpen(); });
-  if (left == nullptr) return nullptr;
-  left->open(counters);
-  counters.caches.push_back(left);
-  return left;
+  const std::vector<ThreadCache*>& all = heap.caches();
+  const auto own = std::ranges::find(all, true, &ThreadCache::isMine);
+  if (own != all.end()) return *own;
+  const auto left = std::ranges::find(all, false, &ThreadCache::isOpen);
+  if (left == all.end()) return nullptr;
+  (*left)->open(counters);
+  counters.caches.push_back(*left);
+  return *left;
 }
 
 ThreadCache& CacheTable::make(Heap& heap, ThreadCounters& counters) {
-  auto cache = std::make_unique<ThreadCache>();
   const MutexLock lock(mutex_);
   if (count_ == kMostCaches) throw std::bad_alloc();
   std::atomic<Chunk*>& chunk = chunks_[count_ / kChunk];
   if (chunk.load(std::memory_order_relaxed) == nullptr)
     chunk.store(new Chunk, std::memory_order_release);
+  auto cache =
+      std::make_unique<ThreadCache>(number_, handle_, heap, std::uint32_t(count_), ground_);
   const MutexLock heap_lock(heap.mutex());
   heap.addCache(*cache);  // the last that may throw
-  cache->bind(number_, handle_, heap, std::uint32_t(count_), ground_);
   cache->open(counters);
   (*chunk.load(std::memory_order_relaxed))[count_++ % kChunk].store(cache.get(),
                                                                     std::memory_order_release);

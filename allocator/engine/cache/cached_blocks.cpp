@@ -12,7 +12,7 @@ bool isOthersToo(const CachedBlocks& mine) noexcept {
   Heap& heap = mine.heap();
   heap.mutex().assertHeld();
   return std::ranges::any_of(heap.caches(), [&mine](const ThreadCache* cache) {
-    return &cache->blocks() != &mine && cache->owner().isOpen();
+    return &cache->blocks() != &mine && cache->isOpen();
   });
 }
 
@@ -115,14 +115,9 @@ void CachedBlocks::putBack(std::size_t at) noexcept {
   if (at == kLast && isOthersToo(*this)) last().granules = 0;
 }
 
-void CachedBlocks::putBack(std::size_t first, std::size_t end) noexcept {
-  for (std::size_t i = first; i < end && bytes() != 0; ++i) putBack(i);
-}
-
 void CachedBlocks::putAllBack() noexcept {
   putBack(kLast);
-  putBack(kShared, kLast);
-  putBack(0, kShared);
+  for (std::size_t at = kLast; at > 0 && bytes() != 0;) putBack(--at);
   shared_habit_ = last_habit_ = {};
   hand_ = 0;
   shared_hand_ = kShared;

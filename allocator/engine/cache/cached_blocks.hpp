@@ -160,7 +160,6 @@ class CachedBlocks {
   bool becomeOf(std::size_t bin, std::uint32_t granules) noexcept;
   bool makeRoom(std::size_t own, std::int64_t most) noexcept;
   void putBack(std::size_t bin) noexcept;
-  void putBack(std::size_t first, std::size_t end) noexcept;
   void putAllBack() noexcept;
   std::int64_t untilLowWater() const noexcept;
 

@@ -34,7 +34,7 @@ class HeldCaches {
   template <class Visit>
   void forEachOther(Visit visit) const {
     forEachCache([&](ThreadCache& cache) {
-      if (cache.owner().isOpen() && !cache.owner().isMine()) visit(cache.owner().gate());
+      if (cache.isOpen() && !cache.isMine()) visit(cache.gate());
     });
   }
   void hold() noexcept {

@@ -45,11 +45,6 @@ class RemoteFrees {
   Block* takeAll() noexcept { return replace(nullptr); }
   /// The same; and from now on, until open(), there is no room.
   Block* close() noexcept { return replace(closed()); }
-  /// As closed, whatever there was. Pre: nobody adds, and what there was is gone.
-  void reset() noexcept {
-    top_.store(closed(), std::memory_order_relaxed);
-    bytes_.store(0, std::memory_order_relaxed);
-  }
   void open() noexcept { top_.store(nullptr, std::memory_order_release); }
 
  private:

@@ -19,7 +19,7 @@ void forEachFreed(Block* first, Visit visit) {
 
 }  // namespace
 
-void ThreadCache::publish() noexcept { owner_.totals().publish(owner_.counters()); }
+void ThreadCache::publish() noexcept { totals().publish(*counters_); }
 
 // Onto the list; others do the same.
 void ThreadCache::push() noexcept {
@@ -31,20 +31,9 @@ void ThreadCache::push() noexcept {
 
 // ---- Coming and going ---------------------------------------------------------------------------
 
-void ThreadCache::bind(std::uint64_t table, std::uint64_t handle, Heap& heap, std::uint32_t number,
-                       CacheGround& ground) noexcept {
-  ground_ = &ground;
-  follow(heap.stream());
-  blocks_ = CachedBlocks(heap, ownership::holderOf(number, ownership::Where::kHeld), ground);
-  owner_.clear();
-  setHandle(handle);
-  remote_frees_.reset();
-  table_.store(table, std::memory_order_release);
-}
-
 void ThreadCache::open(ThreadCounters& mine) noexcept {
   blocks_.open(threadNumber());
-  owner_.set(mine);
+  counters_ = &mine;
   recents_.forget();
   remote_frees_.open();
 }
@@ -54,7 +43,7 @@ void ThreadCache::close() noexcept {
   forEachFreed(remote_frees_.close(),
                [&](Block& block, WhoFreed who) { blocks_.release(block, who); });
   blocks_.close();
-  owner_.clear();
+  counters_ = &ThreadCounters::nobodys;
 }
 
 // ---- Under the heap's lock ----------------------------------------------------------------------
@@ -66,7 +55,7 @@ Block* ThreadCache::takeLocked(std::uint64_t bytes) noexcept {
     block = blocks_.take(bytes);
   }
   if (block != nullptr)
-    owner_.totals().countTaken(CacheSizes::kindOf(block->granules), block->bytes(), bytes);
+    totals().countTaken(CacheSizes::kindOf(block->granules), block->bytes(), bytes);
   return block;
 }
 
@@ -74,7 +63,7 @@ Block* ThreadCache::takeLocked(std::uint64_t bytes) noexcept {
 // counted.
 bool ThreadCache::accept(Block& block, WhoFreed who) noexcept {
   if (!blocks_.keep(block, ownership::Where::kHeld, who)) return false;
-  owner_.totals().countGiven(CacheSizes::kindOf(block.granules), block.bytes(), block.use.asked);
+  totals().countGiven(CacheSizes::kindOf(block.granules), block.bytes(), block.use.asked);
   list();
   return true;
 }

@@ -20,31 +20,19 @@
 
 namespace cistern {
 
-/// The thread that a cache is of, if any. Changes under the lock of the cache's heap. The owner may
-/// look without it.
-///
-///   isMine()   =>  isOpen()
-///   isOpen()   =>  counters() are those of its thread
-///   !isOpen()  =>  gate() is closed
-class CacheOwner {
- public:
-  void set(ThreadCounters& mine) noexcept { counters_ = &mine; }
-  void clear() noexcept { *this = {}; }
-  bool isOpen() const noexcept { return counters_ != &ThreadCounters::nobodys; }
-  bool isMine() const noexcept { return isOpen() && totals().mine() == counters_; }
-  ThreadCounters& counters() const noexcept { return *counters_; }
-  BiasedGate& gate() const noexcept { return counters_->gate; }
-  /// Pre: isOpen().
-  Totals& totals() const noexcept { return *counters_->totals.load(std::memory_order_relaxed); }
-
- private:
-  ThreadCounters* counters_ = &ThreadCounters::nobodys;
-};
-
 class alignas(64) ThreadCache {
  public:
   /// Nobody's, of no table.
   constexpr ThreadCache() noexcept = default;
+  /// Of the heap, and nobody's yet. `handle`: 0 for none; `number`: its own in the table.
+  ThreadCache(std::uint64_t table, std::uint64_t handle, Heap& heap, std::uint32_t number,
+              CacheGround& ground) noexcept
+      : table_(table),
+        stream_(heap.stream()),
+        ground_(&ground),
+        blocks_(heap, ownership::holderOf(number, ownership::Where::kHeld), ground) {
+    setHandle(handle);
+  }
 
   // ---- Whose it is. A record is there as long as its thread may look at it: which sees, of one
   // that it had, that the number is not its table's.
@@ -61,9 +49,20 @@ class alignas(64) ThreadCache {
   Heap& heap() const { return blocks_.heap(); }
   std::uint32_t holder() const { return blocks_.holder(); }
 
+  // ---- The thread that owns it, if any. Changes under the heap's lock; the owner may look without
+  // it.
+  //
+  //   isMine()   =>  isOpen()
+  //   isOpen()   =>  counters() are those of its thread
+  //   !isOpen()  =>  gate() is closed
+
+  bool isOpen() const noexcept { return counters_ != &ThreadCounters::nobodys; }
+  bool isMine() const noexcept { return isOpen() && totals().mine() == counters_; }
+  ThreadCounters& counters() const noexcept { return *counters_; }
+  BiasedGate& gate() const noexcept { return counters_->gate; }
+
   // ---- Its parts
 
-  const CacheOwner& owner() const { return owner_; }
   CachedBlocks& blocks() { return blocks_; }
   const CachedBlocks& blocks() const { return blocks_; }
   RecentBlocks& recents() { return recents_; }
@@ -88,10 +87,6 @@ class alignas(64) ThreadCache {
 
   // ---- Under the heap's lock, by the owner, or while the owner's gate is closed ----------------
 
-  /// Becomes a cache of the heap, and nobody's. `handle`: 0 for none; `number`: its own in the
-  /// table. Pre: it belongs to no table.
-  void bind(std::uint64_t table, std::uint64_t handle, Heap& heap, std::uint32_t number,
-            CacheGround& ground) noexcept;
   /// Belongs to no table any more; what it keeps goes with the heap.
   void unbind() noexcept {
     setHandle(0);
@@ -141,10 +136,12 @@ class alignas(64) ThreadCache {
   }
 
  private:
+  /// Pre: isOpen().
+  Totals& totals() const noexcept { return *counters_->totals.load(std::memory_order_relaxed); }
   void takeRemoteFrees() noexcept;
   [[gnu::cold]] void push() noexcept;
 
-  CacheOwner owner_;
+  ThreadCounters* counters_ = &ThreadCounters::nobodys;
   std::atomic<std::uint64_t> table_{0};
   std::atomic<Stream> stream_{Stream{}};  ///< changes while its heap is gone
   std::atomic<std::uint64_t> handle_{0};  ///< its own address for none, as that is no handle

@@ -1,6 +1,5 @@
 #include "allocator/engine/capture/recording.hpp"
 
-#include <algorithm>
 #include <mutex>
 #include <utility>
 
@@ -129,7 +128,7 @@ Block* Recording::takeFree(const Heap& heap, const Request& request) {
     if (owner == &heap || of == nullptr || !hasFree(*owner, request)) continue;
     if (streams_.followed(*of) == 0) continue;
     const MutexLock lock(owner->mutex());
-    Block* const free = bestFree(*owner, request, streams_.epochsFollowed(*owner, *of));
+    Block* const free = bestFree(*owner, request, streams_.epochsFollowed(*of));
     if (free != nullptr) return owner->allocateFrom(*free, request);
   }
   return nullptr;

@@ -28,7 +28,6 @@
 
 #include <atomic>
 #include <memory>
-#include <vector>
 
 #include "allocator/base/mutex.hpp"
 #include "allocator/engine/capture/pins.hpp"

@@ -4,11 +4,6 @@
 #include <utility>
 
 namespace cistern {
-namespace {
-
-constexpr std::uint32_t kNoHeap = UINT32_MAX;  // a generation that no epoch has
-
-}  // namespace
 
 // ---- Which it records --------------------------------------------------------------------------
 
@@ -54,7 +49,7 @@ bool RecordedStreams::mark(Stream stream) noexcept {
     Nodes nodes;
     if (!frontierOf(stream, nodes)) return false;
     Seen& of = *seen(stream);
-    of.marks.push_back({{0, kNoHeap}, std::move(nodes)});
+    of.marks.push_back({0, std::move(nodes)});
     of.unmarked = 0;
     if (Heap* const heap = pool_.find(stream)) {
       const MutexLock lock(heap->mutex());
@@ -93,13 +88,12 @@ std::size_t RecordedStreams::followed(Seen& of) noexcept try {
   return 0;
 }
 
-Epochs RecordedStreams::epochsFollowed(Heap& heap, const Seen& of) {
-  const std::uint32_t generation = heap.completion().now().generation;
+Epochs RecordedStreams::epochsFollowed(const Seen& of) {
   const auto end = of.marks.begin() + std::ptrdiff_t(of.followed);
-  const auto first = std::find_if(
-      of.marks.begin(), end, [&](const Mark& mark) { return mark.ended.generation == generation; });
+  const auto first =
+      std::find_if(of.marks.begin(), end, [](const Mark& mark) { return mark.ended != 0; });
   if (first == end) return Epochs::none();
-  return {first->ended.epoch, std::prev(end)->ended.epoch};
+  return {first->ended, std::prev(end)->ended};
 }
 
 }  // namespace cistern

@@ -29,7 +29,7 @@ class RecordedStreams {
     CaptureOrder order;
   };
   struct Mark {
-    EpochMark ended;  ///< of the stream's heap
+    std::uint64_t ended;  ///< of the stream's heap; 0 where it has none
     Nodes nodes;
   };
   /// How many frees share a mark: at first, and when nobody has asked for a while.
@@ -110,9 +110,9 @@ class RecordedStreams {
   /// be. None where the device does not tell, or the host is short of memory.
   std::size_t followed(Seen& of) noexcept;
   bool follows(const Point& point) noexcept { return point.mark < followed(*point.of); }
-  /// The epochs of the heap's free blocks that it may take, apart from those that are complete.
-  /// Pre: followed(of) was asked; the heap is the stream's, which is another than the request's.
-  static Epochs epochsFollowed(Heap& heap, const Seen& of) CISTERN_REQUIRES(heap.mutex());
+  /// The epochs of the stream's heap whose free blocks it may take, apart from those that are
+  /// complete. Pre: followed(of) was asked; the stream is another than the request's.
+  static Epochs epochsFollowed(const Seen& of);
 
  private:
   bool knowsPast();

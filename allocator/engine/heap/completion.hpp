@@ -8,7 +8,11 @@
 // all. Several such events may be under way: what is freed between two of them is safe when the
 // second is complete, and not only when all is that the stream had queued by the next look.
 //
+// Epochs never run out. A block's record has room for 32 bits only: its stamp counts from a base,
+// which moves on when the present epoch has no stamp any more.
+//
 //   marks[0].epoch <= marks[1].epoch <= … < epoch,  completed < epoch
+//   base < epoch <= base + UINT32_MAX
 //   a capture that is under way began in an epoch that has ended
 //
 // Guarded by the heap's lock. progress.hpp asks the streams.
@@ -26,58 +30,53 @@
 
 namespace cistern {
 
-/// An epoch of one heap, as something outside of its blocks remembers it: epochs are renumbered
-/// when they run out, and then count from `generation` anew.
-struct EpochMark {
-  std::uint32_t epoch = 0;
-  std::uint32_t generation = 0;
-};
-
-/// The epochs that a free block may be stamped with to be taken.
+/// The epochs that a block may have been freed in to be taken.
 struct Epochs {
-  std::uint32_t first = 0, last = UINT32_MAX;
-  static Epochs upTo(std::uint32_t last) { return {0, last}; }
+  std::uint64_t first = 0, last = UINT64_MAX;
+  static Epochs upTo(std::uint64_t last) { return {0, last}; }
   static Epochs none() { return {1, 0}; }
-  bool contain(std::uint32_t epoch) const { return first <= epoch && epoch <= last; }
+  bool contain(std::uint64_t epoch) const { return first <= epoch && epoch <= last; }
 };
 
 class Completion {
  public:
   using Answer = EventPool::Answer;
-  /// What any epoch from before a renumbering may be afterwards, at most.
-  static constexpr std::uint32_t kOldEpochs = 1;
 
-  explicit Completion(std::uint32_t first_epoch) : epoch_(first_epoch) {}
+  explicit Completion(std::uint64_t first_epoch) : epoch_(first_epoch) {}
 
   /// The present epoch.
-  EpochMark now() const { return {epoch_, generation_}; }
+  std::uint64_t now() const { return epoch_; }
   /// The last epoch that is known to be complete.
-  std::uint32_t completed() const { return completed_; }
-  /// What memory that was used last at that mark is stamped with now.
-  std::uint32_t stampOf(EpochMark mark) const {
-    return mark.generation == generation_ ? mark.epoch : kOldEpochs;
-  }
+  std::uint64_t completed() const { return completed_; }
   /// Whether all that was freed in that epoch or before is complete.
-  bool complete(EpochMark mark) const {
-    return stampOf(mark) <= completed_ || broken(Rule::kCompletion);
+  bool complete(std::uint64_t epoch) const {
+    return epoch <= completed_ || broken(Rule::kCompletion);
   }
   /// All that was freed in that epoch, which has ended, or before is complete.
-  void noteComplete(EpochMark mark) noexcept {
-    // Renumbered meanwhile: whoever asks again learns it.
-    if (mark.generation == generation_) completed_ = std::max(completed_, mark.epoch);
-  }
+  void noteComplete(std::uint64_t epoch) noexcept { completed_ = std::max(completed_, epoch); }
   /// Ends the present epoch; it was that. Pre: not ranOut().
-  EpochMark endEpoch() noexcept { return {epoch_++, generation_}; }
-  /// Epochs have run out of numbers: blocks are to be stamped anew (Heap::endedEpoch).
-  bool ranOut() const { return epoch_ == UINT32_MAX; }
-  /// Counts from kOldEpochs on. What is under way marks nothing any more.
-  void renumber() noexcept {
-    completed_ = 0;
-    freed_ = true;
-    for (Mark& mark : marks_) mark.epoch = 0;
-    epoch_ = kOldEpochs;
-    ++generation_;
+  std::uint64_t endEpoch() noexcept { return epoch_++; }
+
+  // ---- Stamps: the epochs of free blocks
+
+  /// What memory that was used last in that epoch is stamped with. One that has no stamp any more
+  /// has that of a later epoch.
+  std::uint32_t stampOf(std::uint64_t epoch) const {
+    if (epoch > base_) return std::uint32_t(epoch - base_);
+    return epoch <= completed_ ? kComplete : kFirst;
   }
+  /// The epoch that a stamp means; 0 for what is complete for good.
+  std::uint64_t epochOf(std::uint32_t stamp) const {
+    return stamp == kComplete ? 0 : base_ + stamp;
+  }
+  /// The next epoch has no stamp: blocks are to be stamped anew (Heap::endedEpoch).
+  bool ranOut() const { return epoch_ - base_ == UINT32_MAX; }
+  /// From now on kFirst means the present epoch, in which no mark covers anything yet.
+  void moveBase() noexcept {
+    base_ = epoch_ - 1;
+    freed_ = true;
+  }
+  static constexpr std::uint32_t kComplete = 0, kFirst = 1;
   /// All epochs that have ended are complete, and no capture is under way: the heap will be another
   /// stream's. Pre: not isAsked().
   void beginAnew() noexcept {
@@ -114,7 +113,7 @@ class Completion {
   /// That event has answered: the mark is gone.
   void passOldest(Answer answer) noexcept {
     const Mark oldest = std::exchange(marks_[0], {});
-    if (answer == Answer::kReached) completed_ = std::max(completed_, oldest.epoch);
+    if (answer == Answer::kReached) noteComplete(oldest.epoch);
     if (answer == Answer::kInVain) freed_ = true;  // the next covers it too
     std::rotate(marks_.begin(), marks_.begin() + 1, marks_.begin() + under_way_--);
   }
@@ -126,14 +125,13 @@ class Completion {
     freed_bytes_ = 0;
     return under_way_ == 0;
   }
-  /// It was, up to the epoch `until`, or could not be. `again`: in place of the youngest. What
-  /// epochs were before they were renumbered is marked anew.
-  void endMark(Answer answer, EpochMark until, bool again, SharedEvent event) noexcept {
+  /// It was, up to the epoch `until`, or could not be. `again`: in place of the youngest.
+  void endMark(Answer answer, std::uint64_t until, bool again, SharedEvent event) noexcept {
     if (answer == Answer::kReached) noteComplete(until);
     if (answer == Answer::kInVain) freed_ = true;  // the next covers it too
-    if (answer == Answer::kNotYet && until.generation == generation_) {
+    if (answer == Answer::kNotYet) {
       under_way_ = std::uint8_t(under_way_ + !again);
-      marks_[under_way_ - 1u] = {std::move(event), until.epoch};
+      marks_[under_way_ - 1u] = {std::move(event), until};
     }
     busy_ = false;
   }
@@ -158,7 +156,7 @@ class Completion {
   /// The number of the one that is under way, or 0.
   std::uint32_t recorded() const { return recorded_; }
   /// `before`: the epoch that has ended with it.
-  void beginRecording(std::uint32_t number, EpochMark before) noexcept {
+  void beginRecording(std::uint32_t number, std::uint64_t before) noexcept {
     recorded_ = number;
     before_recording_ = before;
   }
@@ -169,36 +167,37 @@ class Completion {
     return true;
   }
   /// The epoch that ended when the latest began.
-  EpochMark beforeRecording() const { return before_recording_; }
+  std::uint64_t beforeRecording() const { return before_recording_; }
 
   /// Checks what is promised above; aborts if it does not hold.
   void audit() const {
     CISTERN_CHECK(completed_ < epoch_ && under_way_ <= kMostMarks);
+    CISTERN_CHECK(base_ < epoch_ && epoch_ - base_ <= UINT32_MAX);
     for (std::size_t i = 0; i < under_way_; ++i) {
       const bool last = i + 1 == under_way_;
       CISTERN_CHECK(marks_[i].epoch < (last ? epoch_ : marks_[i + 1].epoch + 1));
     }
-    if (recorded_ != 0) CISTERN_CHECK(stampOf(before_recording_) < epoch_);
+    if (recorded_ != 0) CISTERN_CHECK(before_recording_ < epoch_);
   }
 
  private:
   struct Mark {
     SharedEvent event;
-    std::uint32_t epoch = 0;  ///< the last that it marks
+    std::uint64_t epoch = 0;  ///< the last that it marks
   };
   static constexpr std::size_t kMostMarks = 16;
   /// Three times all that the heap has.
   static constexpr std::uint8_t kMostFreeMarks = 192;
 
-  std::uint32_t epoch_;
-  std::uint32_t generation_ = 0;  ///< how often epochs were renumbered
-  std::uint32_t completed_ = 0;
+  std::uint64_t epoch_;
+  std::uint64_t base_ = 0;
+  std::uint64_t completed_ = 0;
   std::uint32_t recorded_ = 0;
   bool freed_ = false;
   bool busy_ = false;            ///< a thread is recording or asking, outside the lock
   std::uint8_t under_way_ = 0;   ///< so many marks, the oldest first
   std::uint8_t free_marks_ = 0;  ///< so many more are worth one at a free: others look for memory
-  EpochMark before_recording_;
+  std::uint64_t before_recording_ = 0;
   std::uint64_t freed_bytes_ = 0;  ///< since the last mark
   std::array<Mark, kMostMarks> marks_{};
 };

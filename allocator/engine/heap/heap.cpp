@@ -49,7 +49,7 @@ void Heap::release(Block& block, std::uint64_t tick, Freed how) noexcept {
   HeapSegment& segment = segmentOf(block);
   CountedLayout& own = layout(segment.kind);
   const std::uint32_t at =
-      how == Freed::kComplete ? completion_.completed() : completion_.now().epoch;
+      completion_.stampOf(how == Freed::kComplete ? completion_.completed() : completion_.now());
   const bool pending = block.state() == BlockState::kPending;
   Counts gone;
   if (how != Freed::kFromCache && !pending)
@@ -94,22 +94,24 @@ void Heap::setAside(Block& free) noexcept {
 
 std::vector<Block*> incompleteBlocks(Heap& heap) {
   std::vector<Block*> blocks;
-  const std::uint32_t completed = heap.completion().completed();
+  const Completion& known = heap.completion();
   forEachFree(heap, [&](Block& block) {
-    if (block.epoch > completed) blocks.push_back(&block);
+    if (known.epochOf(block.epoch) > known.completed()) blocks.push_back(&block);
   });
   return blocks;
 }
 
 void noteFreeComplete(Heap& heap) noexcept {
-  const std::uint32_t completed = heap.completion().completed();
+  const std::uint32_t completed = heap.completion().stampOf(heap.completion().completed());
   forEachFree(heap, [&](Block& block) { block.epoch = std::min(block.epoch, completed); });
 }
 
 // ---- Memory comes and goes ---------------------------------------------------------------------
 
-Block* Heap::fill(SizeKind kind, Block& hole, Address from, Address to, std::uint32_t at) noexcept {
+Block* Heap::fill(SizeKind kind, Block& hole, Address from, Address to,
+                  std::uint64_t epoch) noexcept {
   if (withdrawn_) table()->setOffering(*this, true);
+  const std::uint32_t at = completion_.stampOf(epoch);
   completion_.noteFreed();
   if (kind == SizeKind::kLarge) recent_.note(*hole.segment, from, to, at);
   Block* const free = layout(kind).fill(hole, from, to, at);
@@ -128,7 +130,7 @@ void Heap::add(HeapSegment& segment, From from) {
   if (withdrawn_) table()->setOffering(*this, true);
   CountedLayout& own = layout(segment.kind);
   const bool fresh = from == From::kDevice;
-  own.add(segment, fresh ? 0 : completion_.now().epoch);
+  own.add(segment, completion_.stampOf(fresh ? 0 : completion_.now()));
   segment.heap.store(this, std::memory_order_release);
   own.count();
   own.countBacking(segment.bytes, +1, from != From::kOtherHeap, from == From::kRefused);
@@ -145,15 +147,16 @@ void Heap::remove(HeapSegment& segment, bool returned) noexcept {
 
 // ---- Epochs, and another stream -----------------------------------------------------------------
 
-// All that an epoch's number says is whether it is complete.
-EpochMark Heap::endedEpoch() noexcept {
+// All that an epoch says is whether it is complete.
+std::uint64_t Heap::endedEpoch() noexcept {
   if (completion_.ranOut()) [[unlikely]] {
-    const std::uint32_t completed = completion_.completed();
+    const Completion& known = completion();
     forEachFree(*this, [&](Block& block) {
-      block.epoch = block.epoch <= completed ? 0 : Completion::kOldEpochs;
+      const bool complete = known.epochOf(block.epoch) <= known.completed();
+      block.epoch = complete ? Completion::kComplete : Completion::kFirst;
     });
-    recent_.forget(Completion::kOldEpochs);
-    completion_.renumber();
+    recent_.forget(Completion::kFirst);
+    completion_.moveBase();
   }
   return completion_.endEpoch();
 }
@@ -165,7 +168,7 @@ bool Heap::moveTo(Pool& pool, Stream stream) noexcept {
   if (completion_.isAsked()) return false;
   (void)endedEpoch();
   completion_.beginAnew();
-  recent_.forget(completion_.completed());
+  recent_.forget(completion_.stampOf(completion_.completed()));
   low_water_ = {};
   hits_unpolled = 0;
   small_.rules = pool.splitRules(SizeKind::kSmall);

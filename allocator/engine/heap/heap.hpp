@@ -42,7 +42,7 @@ class alignas(64) Heap : public HeapIdentity {
   static constexpr std::uint64_t kLeastPage = std::uint64_t{2} << 20;
 
   Heap(Pool& pool, Stream stream, std::size_t free_log, Totals& totals,
-       std::uint32_t first_epoch = 1)
+       std::uint64_t first_epoch = 1)
       : HeapIdentity(pool, stream),
         small_(SizeKind::kSmall, pool.splitRules(SizeKind::kSmall), totals),
         large_(SizeKind::kLarge, pool.splitRules(SizeKind::kLarge), totals),
@@ -123,7 +123,7 @@ class alignas(64) Heap : public HeapIdentity {
   void remove(HeapSegment& segment, bool returned) noexcept CISTERN_REQUIRES(mutex());
   /// Memory of a range comes, as free memory that was last used in `epoch`, or goes. Reserved bytes
   /// are for CountedLayout::countBacking to count.
-  Block* fill(SizeKind kind, Block& hole, Address from, Address to, std::uint32_t at) noexcept
+  Block* fill(SizeKind kind, Block& hole, Address from, Address to, std::uint64_t epoch) noexcept
       CISTERN_REQUIRES(mutex());
   Block* punch(SizeKind kind, Block& free, Address from, Address to) noexcept
       CISTERN_REQUIRES(mutex());
@@ -132,8 +132,8 @@ class alignas(64) Heap : public HeapIdentity {
   bool withdrawn() const CISTERN_REQUIRES(mutex()) { return withdrawn_; }
   void setWithdrawn(bool withdrawn) CISTERN_REQUIRES(mutex()) { withdrawn_ = withdrawn; }
 
-  /// Ends the present epoch; it was that. Stamps blocks anew where epochs have run out.
-  EpochMark endedEpoch() noexcept CISTERN_REQUIRES(mutex());
+  /// Ends the present epoch; it was that. Stamps blocks anew where stamps have run out.
+  std::uint64_t endedEpoch() noexcept CISTERN_REQUIRES(mutex());
   /// Makes it the heap of another stream and pool with the same backing. False when it is being
   /// asked about at the moment, or holds memory, or some of its memory is on its way to the device.
   /// Pre: what it held is complete.
@@ -204,12 +204,19 @@ void forEachBlock(Heap& heap, Visit visit) CISTERN_REQUIRES(heap.mutex()) {
     for (Block* b = segment.first; b; b = b->next) visit(*b);
   });
 }
-/// The best free block for the request that was freed in one of the epochs; null for none.
+/// The best free block for the request that was freed in one of the epochs, and of which `also`
+/// holds; null for none.
+template <class Also>
+Block* bestFree(Heap& heap, const Request& request, Epochs epochs, Also also)
+    CISTERN_REQUIRES(heap.mutex()) {
+  const Completion& known = heap.completion();
+  return heap.layout(request.kind).bestFitIf(request.granules, [&](const Block& block) {
+    return epochs.contain(known.epochOf(block.epoch)) && also(block);
+  });
+}
 inline Block* bestFree(Heap& heap, const Request& request, Epochs epochs)
     CISTERN_REQUIRES(heap.mutex()) {
-  return heap.layout(request.kind).bestFitIf(request.granules, [&](const Block& block) {
-    return epochs.contain(block.epoch);
-  });
+  return bestFree(heap, request, epochs, [](const Block&) { return true; });
 }
 /// Free blocks whose last use is not known to be complete. Throws std::bad_alloc.
 std::vector<Block*> incompleteBlocks(Heap& heap) CISTERN_REQUIRES(heap.mutex());

@@ -19,7 +19,7 @@ struct PageNotes {
   /// The newest range of the kind, or null.
   HeapSegment*& newestRange(SizeKind kind) { return newest[std::size_t(kind)]; }
 
-  std::atomic<std::uint32_t> aside{0};  ///< pages (pages/parking.hpp); under the heap's lock too
+  std::atomic<std::uint32_t> aside{0};  ///< pages (pages/aside.hpp); under the heap's lock too
   std::array<HeapSegment*, kSizeKindCount> newest{};
 };
 

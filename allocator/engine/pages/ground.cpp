@@ -6,15 +6,15 @@
 
 namespace cistern::pages {
 
-Ground::Ground(Engine& on, MemoryBacking& by, Counters& c)
-    : core(on), backing(by), counters(c), table(&on.log), cost(on.options.recycle_budget) {}
+Ground::Ground(Engine& on, Counters& c)
+    : engine(on), counters(c), table(&on.log), cost(on.options.recycle_budget) {}
 
 bool Ground::recycles() const {
-  return !without(Mechanism::kRecycling) && core.options.recycle != Recycle::kOff;
+  return !without(Mechanism::kRecycling) && engine.options.recycle != Recycle::kOff;
 }
 
 void Ground::refresh(Heap& heap) {
-  clearing_up ? core.progress.refreshByEvent(heap) : core.progress.refresh(heap);
+  clearing_up ? engine.progress.refreshByEvent(heap) : engine.progress.refresh(heap);
 }
 
 void Ground::count(PhysicalPage& page, Heap* heap, SizeKind kind) noexcept {
@@ -27,25 +27,25 @@ void Ground::count(PhysicalPage& page, Heap* heap, SizeKind kind) noexcept {
   if (heap) {
     heap->mutex().assertHeld();
     heap->layout(kind).countBacking(page.bytes(), +1, real);
-    if (!real) core.totals.moveBacking(page.counted_as, kind, page.bytes());
+    if (!real) engine.totals.moveBacking(page.counted_as, kind, page.bytes());
   }
   page.counted_by = heap;
   page.counted_as = kind;
 }
 
 bool Ground::remove(Mapping& mapping) noexcept {
-  if (!core.device.unmap(mapping.deviceAddress(), mapping.bytes())) return false;
+  if (!engine.device.unmap(mapping.deviceAddress(), mapping.bytes())) return false;
   table.removeMapping(mapping);
   return true;
 }
 
 bool Ground::release(PhysicalPage& page) noexcept {
-  if (!core.device.releasePage(page.handle)) return false;
+  if (!engine.device.releasePage(page.handle)) return false;
   if (Heap* heap = page.counted_by) {
     const MutexLock lock(heap->mutex());
     count(page, nullptr, page.counted_as);
   }
-  core.limit.giveBack(page.bytes());
+  engine.limit.giveBack(page.bytes());
   ++counters.returned;
   table.removePage(page);
   return true;
@@ -68,20 +68,20 @@ std::uint64_t unitsFor(std::uint64_t bytes) { return (bytes + kUnit - 1) / kUnit
 // Many heaps share what addresses there are: each range more is content with less. All together
 // then take as the logarithm of their number: 86 times the most for 200,000, of 128 TiB.
 PageRange* openRange(Ground& ground, Heap& heap, SizeKind kind, std::uint64_t least) {
-  Engine& core = ground.core;
-  const std::uint64_t most = std::min(kReservedTimes * core.device_total, kMostReserved);
+  Engine& engine = ground.engine;
+  const std::uint64_t most = std::min(kReservedTimes * engine.device_total, kMostReserved);
   const std::uint64_t share = roundUp(most / (1 + ground.table.ranges().size() / 8), kUnit);
   std::uint64_t bytes = std::max(share, least);
-  Result<Address> base = core.device.reserve(bytes);
+  Result<Address> base = engine.device.reserve(bytes);
   while (!base && bytes / 2 >= least) {
     bytes = roundUp(bytes / 2, kUnit);
-    base = core.device.reserve(bytes);
+    base = engine.device.reserve(bytes);
   }
-  ground.backing.noteAnswer(base);
+  engine.pages.noteAnswer(base);
   if (!base) return nullptr;
   try {
     PageRange& range = ground.table.addRange();
-    range.base = core.places.fetch_add(bytes, std::memory_order_relaxed);
+    range.base = engine.places.fetch_add(bytes, std::memory_order_relaxed);
     range.device_base = base.value();
     range.reserved_bytes = bytes;
     range.kind = kind;
@@ -90,7 +90,7 @@ PageRange* openRange(Ground& ground, Heap& heap, SizeKind kind, std::uint64_t le
     heap.pageNotes().newestRange(kind) = &range;
     return &range;
   } catch (...) {
-    (void)core.device.freeReservation(base.value(), bytes);
+    (void)engine.device.freeReservation(base.value(), bytes);
     throw;
   }
 }
@@ -101,7 +101,7 @@ void extend(Ground& ground, PageRange& range, std::uint64_t units) {
   const std::size_t slots = range.slots.size() + units;
   if (slots > range.slots.capacity()) range.slots.reserve(range.slots.empty() ? slots : 2 * slots);
   const AddressRange own{range.device_base, range.device_base + range.reserved_bytes};
-  ground.core.map.extend(range, own, from, from + units * kUnit);
+  ground.engine.map.extend(range, own, from, from + units * kUnit);
   const MutexLock lock(range.home->mutex());
   range.home->layout(range.kind).extend(range, std::uint32_t(units * kUnitGranules));
   range.slots.resize(slots, nullptr);
@@ -110,7 +110,7 @@ void extend(Ground& ground, PageRange& range, std::uint64_t units) {
 }  // namespace
 
 bool Ground::makeRoom(Heap& heap, const Request& request) {
-  const std::uint64_t beyond = std::max(kRoomBeyond, core.options.page_size / kUnit);
+  const std::uint64_t beyond = std::max(kRoomBeyond, engine.options.page_size / kUnit);
   const std::uint64_t need = unitsFor(request.rounded()) + beyond;
   auto* const range = static_cast<PageRange*>(heap.pageNotes().newestRange(request.kind));
   if (range) {

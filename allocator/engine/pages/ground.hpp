@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "allocator/engine/backing/memory_backing.hpp"
 #include "allocator/engine/pages/cost_loop.hpp"
 #include "allocator/engine/pages/free_page_scan.hpp"
 #include "allocator/engine/pages/mapping_table.hpp"
@@ -32,15 +31,13 @@ namespace cistern::pages {
 /// Counts that are read without the lock.
 struct Counters {
   std::atomic<std::uint64_t> created{0}, recycled{0}, revived{0}, retired{0}, returned{0};
-  std::atomic<std::uint64_t> parked_bytes{0};
+  std::atomic<std::uint64_t> aside_bytes{0};
 };
 
 struct Ground {
-  /// `by` notes what the device answers.
-  Ground(Engine& core, MemoryBacking& by, Counters& counters);
+  Ground(Engine& engine, Counters& counters);
 
-  Engine& core;
-  MemoryBacking& backing;
+  Engine& engine;
   Counters& counters;
   MappingTable table;
   CostLoop cost;
@@ -48,10 +45,8 @@ struct Ground {
   CallCost create_cost{9'000};
   CallCost map_cost{22'000};
   bool clearing_up = false;  ///< what is done now is not done for a verb on some stream
-  std::vector<PhysicalPage*> parked;
-  std::uint64_t scans = 0;    ///< so many were made
-  std::uint64_t misses = 0;   ///< so many were served, or not
-  std::uint64_t windows = 0;  ///< so many were looked at
+  std::vector<PhysicalPage*> aside;
+  std::uint64_t number = 0;  ///< of the last scan, window or miss: each has one of its own
 
   /// Whether free pages may move at all.
   bool recycles() const;

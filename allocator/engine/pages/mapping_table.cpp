@@ -11,14 +11,12 @@ PhysicalPage& MappingTable::addPage(Page handle, std::uint32_t units) {
   page.self = std::prev(pages_.end());
   page.handle = handle;
   page.units = units;
-  bytes_ += page.bytes();
   return page;
 }
 
 void MappingTable::removePage(PhysicalPage& page) noexcept {
   CISTERN_CHECK(page.mappings.empty() && page.current == nullptr);
   setSpare(page, false);
-  bytes_ -= page.bytes();
   pages_.erase(page.self);
 }
 
@@ -122,10 +120,9 @@ void MappingTable::auditPinned(const Mapping& mapping) {
 
 void MappingTable::audit() const {
   std::size_t mappings = 0, removable = 0, spares = 0;
-  std::uint64_t bytes = 0, covered = 0, slots = 0;
+  std::uint64_t covered = 0, slots = 0;
   for (const PhysicalPage& page : pages_) {
     CISTERN_CHECK(page.spare ? page.current == nullptr : !page.mappings.empty());
-    bytes += page.bytes();
     spares += page.spare ? 1 : 0;
     bool current_found = page.current == nullptr;
     std::uint32_t pins = 0;
@@ -147,7 +144,7 @@ void MappingTable::audit() const {
     CISTERN_CHECK(range.bytes == range.units() * kUnit && range.bytes <= range.reserved_bytes);
     for (const Mapping* mapping : range.slots) slots += mapping ? 1 : 0;
   }
-  CISTERN_CHECK(slots == covered && mappings == stale_.size() + used_.size() && bytes == bytes_);
+  CISTERN_CHECK(slots == covered && mappings == stale_.size() + used_.size());
   CISTERN_CHECK(std::ranges::all_of(stale_, &Mapping::removable));
   CISTERN_CHECK(removable == stale_.size() && spares == spares_);
 }

@@ -53,7 +53,6 @@ class MappingTable {
   const std::list<PhysicalPage>& pages() const { return pages_; }
   /// Those that nobody pins, the oldest first.
   std::list<Mapping>& staleMappings() { return stale_; }
-  std::uint64_t bytes() const { return bytes_; }
   std::size_t hostBytes() const;
 
   /// Checks what page.hpp promises; aborts on a broken invariant.
@@ -70,7 +69,6 @@ class MappingTable {
   std::list<Mapping> stale_;  ///< removable, in the order in which they became so
   std::list<Mapping> used_;   ///< the others: current, or pinned
   std::size_t spares_ = 0;
-  std::uint64_t bytes_ = 0;  ///< of all pages
 };
 
 }  // namespace cistern::pages

@@ -4,7 +4,7 @@
 
 #include "allocator/engine/capture/recording.hpp"
 #include "allocator/engine/engine.hpp"
-#include "allocator/engine/pages/parking.hpp"
+#include "allocator/engine/pages/aside.hpp"
 #include "allocator/engine/pages/sources.hpp"
 
 namespace cistern::pages {
@@ -20,10 +20,10 @@ class Mover {
         heap_(heap),
         request_(request),
         from_(from),
-        number_(++ground.misses),
+        number_(++ground.number),
         reserved_(ground, heap, request.kind),
         sources_(ground, heap, request, from, reserved_),
-        began_ns_(ground.core.device.hostNanoseconds()) {}
+        began_ns_(ground.engine.device.hostNanoseconds()) {}
 
   Block* serve();
 
@@ -46,7 +46,7 @@ class Mover {
 // A window between blocks may be too narrow for the pages there are; at the end of the range there
 // is room for all. Where this stream could not be made to wait for another it grows.
 Block* Mover::serve() {
-  const bool waits = ground_.core.options.cross_stream_reuse == CrossStreamReuse::kWait &&
+  const bool waits = ground_.engine.options.cross_stream_reuse == CrossStreamReuse::kWait &&
                      from_ != PagesFrom::kLenders && request_.recording == nullptr &&
                      !sources_.captured();
   if (Block* block = attempt(false, waits)) return block;
@@ -58,8 +58,8 @@ Block* Mover::serve() {
 }
 
 std::optional<Window> Mover::findWindow(bool fresh_only) {
-  const FreePageScan scan(heap_, ground_.scans, Whither::kWithinPool);
-  return bestWindow(heap_, request_, scan, ground_.windows, fresh_only);
+  const FreePageScan scan(heap_, ground_.number);
+  return bestWindow(heap_, request_, scan, ground_.number, fresh_only);
 }
 
 // What lies aside comes before anything that takes a call.
@@ -84,7 +84,7 @@ Block* Mover::attempt(bool fresh_only, bool waits) {
     if (sources_.fillGaps(waits, late) && reserved_.map()) {
       noteCost();
       Block* const block = reserved_.commit(request_);
-      if (brought_ && !without(Mechanism::kParkingAgain)) {
+      if (brought_ && !without(Mechanism::kAsideAgain)) {
         const MutexLock lock(heap_.mutex());
         putAside(ground_, heap_, number_);  // what it had no use for
       }
@@ -107,7 +107,7 @@ void Mover::noteCost() {
   }
   if (request_.recording) return;
   const std::uint64_t backed = reserved_.backed_before;
-  const std::uint64_t now = ground_.core.device.hostNanoseconds();
+  const std::uint64_t now = ground_.engine.device.hostNanoseconds();
   const std::uint64_t most = std::max(reserved_.window.range->most_backed, backed);
   const double grown = double(std::max(backed + more, most) - most);
   const double plain = grown / kPlainBytes * (ground_.create_cost.mean() + ground_.map_cost.mean());

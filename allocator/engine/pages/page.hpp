@@ -55,9 +55,9 @@ struct PhysicalPage {
   Mapping* current = nullptr;
   std::vector<Mapping*> mappings;  ///< the current one among them
   std::list<PhysicalPage>::iterator self;
-  bool settled = false;           ///< its home is where a low water found it: see parking.hpp
-  bool late = false;              ///< made after its heap's first low water: see parking.hpp
-  bool parked = false;            ///< aside: see parking.hpp
+  bool settled = false;           ///< its home is where a low water found it: see aside.hpp
+  bool late = false;              ///< made after its heap's first low water: see aside.hpp
+  bool aside = false;             ///< it lies there: see aside.hpp
   bool spare = false;             ///< nobody's: see MappingTable::setSpare
   std::uint64_t considered = 0;   ///< the last window it was counted in: see window.cpp
   std::uint64_t brought_for = 0;  ///< the last miss that had it brought back from aside
@@ -99,7 +99,7 @@ struct Mapping {
   std::uint32_t end_unit = 0;  ///< == unit + page->units
   Found found;
   /// Of range->home. Stale: when the page moved on. Current: as of the scan that found it free.
-  EpochMark last_use;
+  std::uint64_t last_use = 0;
   std::uint32_t pins = 0;       ///< graphs that reach the page through it
   std::uint32_t pinned_by = 0;  ///< the last of them
   bool accessible = false;      ///< the device may read and write through it

@@ -7,8 +7,8 @@
 #include "allocator/base/check.hpp"
 #include "allocator/base/process.hpp"
 #include "allocator/engine/engine.hpp"
+#include "allocator/engine/pages/aside.hpp"
 #include "allocator/engine/pages/mover.hpp"
-#include "allocator/engine/pages/parking.hpp"
 
 namespace cistern {
 
@@ -19,17 +19,17 @@ bool PageBacking::supportedBy(const Device& device) {
   return capability.supported && capability.granularity != 0 && kUnit % capability.granularity == 0;
 }
 
-PageBacking::PageBacking(Engine& core)
+PageBacking::PageBacking(Engine& engine)
     : MemoryBacking(true),
-      core_(core),
-      ground_(core, *this, counters_),
+      engine_(engine),
+      ground_(engine, counters_),
       later_(ground_),
       background_([this] { return unmapSome(); }) {}
 
 // A request of a capture unmaps nothing.
 Block* PageBacking::serve(Heap& heap, const Request& request, PagesFrom from) {
   const MutexLock lock(mutex_);
-  const bool recorded = request.recording != nullptr, thread = core_.options.background_thread;
+  const bool recorded = request.recording != nullptr, thread = engine_.options.background_thread;
   const std::size_t stale = ground_.table.staleMappings().size(), most = later_.mostStale();
   // Soon there will be old mappings to remove: what this stream has done with them is marked while
   // it is known to be alive.
@@ -95,14 +95,12 @@ bool PageBacking::forgets(Heap& heap) {
   return true;
 }
 
-bool PageBacking::leftInUse(Heap& heap, EpochMark until) const noexcept {
+bool PageBacking::leftInUse(Heap& heap, std::uint64_t until) const noexcept {
   mutex_.assertHeld();
   const auto in_use = [&](const Mapping* mapping) {
     heap.mutex().assertHeld();
-    const EpochMark use = mapping->last_use;
     return !mapping->isCurrent() && mapping->range->home == &heap &&
-           !heap.completion().complete(use) &&
-           (use.generation != until.generation || use.epoch <= until.epoch);
+           !heap.completion().complete(mapping->last_use) && mapping->last_use <= until;
   };
   return std::ranges::any_of(ground_.table.pages(), [&](const PhysicalPage& page) {
     return std::ranges::any_of(page.mappings, in_use);
@@ -117,7 +115,7 @@ PageCounts PageBacking::counts() const {
 
 std::size_t PageBacking::hostBytes() const {
   const MutexLock lock(mutex_);
-  return sizeof(*this) + ground_.table.hostBytes() + ground_.parked.capacity() * sizeof(Mapping*);
+  return sizeof(*this) + ground_.table.hostBytes() + ground_.aside.capacity() * sizeof(Mapping*);
 }
 
 // ---- Back to the device: on emptyCache, under pressure, and what is too old to keep
@@ -125,28 +123,28 @@ std::size_t PageBacking::hostBytes() const {
 
 namespace {
 
-bool streamIsDead(Engine& core, const Heap& heap) {
+bool streamIsDead(Engine& engine, const Heap& heap) {
   const Stream stream = heap.stream();
   const auto refused = [&] {
-    const Result<CaptureInfo> info = core.device.captureInfo(stream);
+    const Result<CaptureInfo> info = engine.device.captureInfo(stream);
     return !info.ok() && info.error().kind == ErrorKind::kInvalidHandle;
   };
-  return core.streams.ask(stream, refused, [](const SharedStreamEnd&) { return false; });
+  return engine.streams.ask(stream, refused, [](const SharedStreamEnd&) { return false; });
 }
 
 }  // namespace
 
 void PageBacking::emptyCache(const std::vector<Heap*>& heaps) {
   bool dead = false;
-  for (Heap* heap : heaps) dead |= !emptyHeap(*heap) && streamIsDead(core_, *heap);
+  for (Heap* heap : heaps) dead |= !emptyHeap(*heap) && streamIsDead(engine_, *heap);
   // What a destroyed stream has left behind is complete when the whole device is: there is nothing
   // else to ask.
-  if (dead && core_.progress.completeAll(heaps)) {
+  if (dead && engine_.progress.completeAll(heaps)) {
     for (Heap* heap : heaps) (void)emptyHeap(*heap);
   }
   const MutexLock lock(mutex_);
   (void)releaseSpares(ground_);
-  if (later_.drains() && core_.options.background_thread) (void)background_.wake();
+  if (later_.drains() && engine_.options.background_thread) (void)background_.wake();
 }
 
 // True when nothing was left behind. What was goes when its work is complete. The backing's lock is
@@ -155,9 +153,9 @@ bool PageBacking::emptyHeap(Heap& heap) {
   constexpr std::uint64_t kAtATime = 256 * kUnit;
   while (heap.onPages()) {
     const MutexLock lock(mutex_);
-    const Released released = releaseFree(ground_, heap, {UINT32_MAX, kAtATime});
+    const Released released = releaseFree(ground_, heap, {.bytes = kAtATime});
     if (released.bytes > 0) continue;
-    if (released.more_later && !streamIsDead(core_, heap)) later_.drainLater(heap);
+    if (released.more_later && !streamIsDead(engine_, heap)) later_.drainLater(heap);
     return !released.more_later;
   }
   return true;
@@ -168,8 +166,7 @@ std::uint64_t PageBacking::release(const std::vector<Heap*>& heaps, std::uint64_
   std::uint64_t released = 0;
   for (Heap* heap : heaps) {
     if (released >= bytes) break;
-    if (heap->onPages())
-      released += releaseFree(ground_, *heap, {UINT32_MAX, bytes - released}).bytes;
+    if (heap->onPages()) released += releaseFree(ground_, *heap, {.bytes = bytes - released}).bytes;
   }
   return released + (released < bytes ? releaseSpares(ground_) : 0);
 }
@@ -178,24 +175,26 @@ std::uint64_t PageBacking::release(const std::vector<Heap*>& heaps, std::uint64_
 void PageBacking::collectGarbage(const std::vector<Heap*>& all, std::uint64_t bytes) {
   const MutexLock lock(mutex_);
   std::uint64_t age = 0, count = 0;
-  std::vector<std::pair<Heap*, std::uint32_t>> heaps;  // and their present epochs
+  std::vector<std::pair<Heap*, std::uint64_t>> heaps;  // and their present epochs
   for (Heap* heap : all) {
     if (!heap->onPages()) continue;
-    core_.progress.refresh(*heap);
+    engine_.progress.refresh(*heap);
     const MutexLock heap_lock(heap->mutex());
     bringBack(ground_, *heap);
-    const FreePageScan scan(*heap, ground_.scans, Whither::kAnywhere);
-    const std::uint32_t now = heap->completion().now().epoch;
-    for (const Mapping* mapping : scan.freeMappings()) age += now - mapping->last_use.epoch;
-    count += scan.freeMappings().size();
+    const FreePageScan scan(*heap, ground_.number);
+    const std::uint64_t now = heap->completion().now();
+    for (const Mapping* mapping : scan.freeMappings()) {
+      if (!mapping->page->mayLeave()) continue;
+      age += now - mapping->last_use;
+      ++count;
+    }
     heaps.emplace_back(heap, now);
   }
   const std::uint64_t mean = age / std::max<std::uint64_t>(count, 1);
   for (const auto& [heap, now] : heaps) {
-    const std::uint64_t reserved = core_.limit.reserved();
+    const std::uint64_t reserved = engine_.limit.reserved();
     if (reserved <= bytes) return;
-    if (now >= mean)
-      (void)releaseFree(ground_, *heap, {std::uint32_t(now - mean), reserved - bytes});
+    if (now >= mean) (void)releaseFree(ground_, *heap, {now - mean, reserved - bytes});
   }
 }
 
@@ -204,7 +203,7 @@ void PageBacking::shutDown(bool driver) noexcept {
   if (!driver) return;
   const MutexLock lock(mutex_);
   if (ground_.table.ranges().empty()) return;
-  Device& device = core_.device;
+  Device& device = engine_.device;
   const RelaxedCaptureMode relaxed(device);
   if (!ground_.table.pages().empty() && !insist([&] { return device.synchronizeDevice(); })) return;
   for (const PhysicalPage& page : ground_.table.pages()) {
@@ -218,7 +217,7 @@ void PageBacking::shutDown(bool driver) noexcept {
   }
 }
 
-// ---- What always holds at rest: see page.hpp and parking.hpp ------------------------------------
+// ---- What always holds at rest: see page.hpp and aside.hpp ------------------------------------
 
 namespace {
 
@@ -235,7 +234,6 @@ bool holdsPage(const PageRange& range, const Block& block) {
 void PageBacking::audit(std::uint64_t reserved) const {
   mutex_.assertHeld();
   ground_.table.audit();
-  CISTERN_CHECK(reserved == ground_.table.bytes() && reserved <= ground_.core.limit.reserved());
   std::uint64_t backed = 0;
   for (const PageRange& range : ground_.table.ranges()) {
     range.home->mutex().assertHeld();
@@ -250,21 +248,23 @@ void PageBacking::audit(std::uint64_t reserved) const {
       }
     }
   }
-  std::size_t parked = 0;
-  std::uint64_t parked_bytes = 0;
+  std::size_t aside = 0;
+  std::uint64_t bytes = 0, aside_bytes = 0;
   for (const PhysicalPage& page : ground_.table.pages()) {
+    bytes += page.bytes();
     if (page.current) backed -= page.bytes();
-    CISTERN_CHECK(page.current != nullptr || page.spare || page.parked);
-    if (!page.parked) continue;
-    ++parked;
-    parked_bytes += page.bytes();
+    CISTERN_CHECK(page.current != nullptr || page.spare || page.aside);
+    if (!page.aside) continue;
+    ++aside;
+    aside_bytes += page.bytes();
     const Mapping& home = page.home();
     CISTERN_CHECK(page.current == nullptr && page.late && page.mayLeave() && !page.spare);
     CISTERN_CHECK(home.accessible && home.range->home == page.counted_by);
   }
+  CISTERN_CHECK(reserved == bytes && reserved <= ground_.engine.limit.reserved());
   CISTERN_CHECK(backed == 0);
-  CISTERN_CHECK(parked == ground_.parked.size());
-  CISTERN_CHECK(parked_bytes == ground_.counters.parked_bytes);
+  CISTERN_CHECK(aside == ground_.aside.size());
+  CISTERN_CHECK(aside_bytes == ground_.counters.aside_bytes);
 }
 
 }  // namespace cistern

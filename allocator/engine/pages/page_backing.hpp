@@ -7,7 +7,7 @@
 #include "allocator/base/bytes.hpp"
 #include "allocator/engine/backing/memory_backing.hpp"
 #include "allocator/engine/capture/pins.hpp"
-#include "allocator/engine/pages/comeback.hpp"
+#include "allocator/engine/pages/placing.hpp"
 #include "allocator/engine/pages/release.hpp"
 
 namespace cistern {
@@ -15,7 +15,7 @@ namespace cistern {
 /// Thread-safe. No function may be called with a heap's lock held.
 class PageBacking final : public MemoryBacking {
  public:
-  explicit PageBacking(Engine& core);
+  explicit PageBacking(Engine& engine);
 
   /// Whether the device can do what it takes.
   static bool supportedBy(const Device& device);
@@ -25,7 +25,7 @@ class PageBacking final : public MemoryBacking {
   Block* serve(Heap& heap, const Request& request, PagesFrom from);
 
   /// Every page of the heap's that lies wholly free goes back to where it was mapped first, if it
-  /// is still mapped there; or aside (parking.hpp). No device call. Where the host is short of
+  /// is still mapped there; or aside (aside.hpp). No device call. Where the host is short of
   /// memory, what was not looked at stays where it is.
   void sendHome(Heap& heap) noexcept;
 
@@ -38,22 +38,20 @@ class PageBacking final : public MemoryBacking {
   /// A graph may reach the page at another address, too.
   bool pinned(const Block& block) const override;
   bool forgets(Heap& heap) override;
-  bool leftInUse(Heap& heap, EpochMark until) const noexcept override;
+  bool leftInUse(Heap& heap, std::uint64_t until) const noexcept override;
   std::unique_lock<Mutex> holdStill() const override { return std::unique_lock(mutex_); }
   std::uint64_t leastGrowth(const Request& request) const override {
     return roundUp(request.rounded(), pages::kUnit);
   }
 
-  /// Brings pages back to where blocks lay in them. Pre: as Comeback::bring, and mutex() is held.
-  void bring(pages::Comeback& comeback) noexcept CISTERN_REQUIRES(mutex_) {
-    comeback.bring(ground_);
+  /// Brings a page back to where blocks lay in it. Pre: as pages::comeBack.
+  void comeBack(pages::Mapping& at) noexcept CISTERN_REQUIRES(mutex_) {
+    pages::comeBack(ground_, at);
   }
 
   PageCounts counts() const;
   /// Bytes that lie aside: free, but in no heap's layout.
-  std::uint64_t parkedBytes() const {
-    return counters_.parked_bytes.load(std::memory_order_relaxed);
-  }
+  std::uint64_t asideBytes() const { return counters_.aside_bytes.load(std::memory_order_relaxed); }
   std::size_t hostBytes() const;
 
   /// Locks out everything here. For who wants to see all of it at rest.
@@ -72,7 +70,7 @@ class PageBacking final : public MemoryBacking {
   bool emptyHeap(Heap& heap);
   pages::Background::Next unmapSome();
 
-  Engine& core_;
+  Engine& engine_;
   pages::Counters counters_;
   mutable Mutex mutex_;
   pages::Ground ground_ CISTERN_GUARDED_BY(mutex_);

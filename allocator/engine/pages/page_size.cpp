@@ -27,11 +27,11 @@ constexpr std::uint64_t kPartOfLimit = 2048, kPartOfLeft = 16;
 std::uint32_t pageUnits(const Ground& ground, const Request& request, std::uint32_t gap,
                         bool pressed) {
   if (request.kind == SizeKind::kSmall) return 1;
-  if (ground.core.options.page_size != 0)
-    return std::uint32_t(ground.core.options.page_size / kUnit);
+  if (ground.engine.options.page_size != 0)
+    return std::uint32_t(ground.engine.options.page_size / kUnit);
   if (pressed) return 1;
-  const Limit& limit = ground.core.limit;
-  const bool eager = ground.core.options.recycle == Recycle::kEager;
+  const Limit& limit = ground.engine.limit;
+  const bool eager = ground.engine.options.recycle == Recycle::kEager;
   const double loop = without(Mechanism::kCostLoop) ? 1 : ground.cost.scale();
   const double scale = eager ? CostLoop::leastScale() : loop;
   const double size = std::max(double(request.rounded()) / double(kUnit), 1.0);
@@ -64,7 +64,7 @@ std::uint32_t newPageUnits(const Ground& ground, const Request& request, const G
   const std::uint32_t lacking = gap.lacking(), room = gap.room();
   const std::uint32_t page = pageUnits(ground, request, lacking, pressed);
   if (pressed) return std::min(page, lacking);
-  if (ground.core.options.page_size != 0) return std::min(page, room);
+  if (ground.engine.options.page_size != 0) return std::min(page, room);
   if (lacking <= page) {
     constexpr std::uint32_t kShared = 4;
     if (request.recording == nullptr || without(Mechanism::kReachBeyond)) return lacking;

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "allocator/base/check.hpp"
-#include "allocator/engine/pages/parking.hpp"
+#include "allocator/engine/pages/aside.hpp"
 
 namespace cistern::pages {
 
@@ -15,12 +15,9 @@ Block& holeAt(Heap& heap, const PageRange& range, Address place) {
   __builtin_unreachable();
 }
 
-void prepareMoves(Heap& heap, SizeKind kind, std::size_t pages) {
-  if (pages > 0) heap.layout(kind).prepareHoles(unsigned(2 * pages));
-}
-
 void prepareMoves(Heap& heap, std::size_t pages) {
-  for (SizeKind kind : kSizeKinds) prepareMoves(heap, kind, pages);
+  if (pages == 0) return;
+  for (SizeKind kind : kSizeKinds) heap.layout(kind).prepareHoles(unsigned(2 * pages));
 }
 
 // Of a range the highest first, so that what is below stays the same block.
@@ -38,15 +35,13 @@ void reserve(Heap& heap, std::vector<Mapping*>& mappings) {
   for (const Mapping* mapping : mappings) heap.layout(mapping->range->kind).reserveFill();
 }
 
-// Epochs may have been renumbered since.
-Block* putIn(Heap& heap, const Mapping& mapping, EpochMark last_use) noexcept {
+Block* putIn(Heap& heap, const Mapping& mapping, std::uint64_t last_use) noexcept {
   const PageRange& range = *mapping.range;
-  const Completion& known = heap.completion();
   return heap.fill(range.kind, holeAt(heap, range, mapping.place()), mapping.place(),
-                   mapping.placeEnd(), std::min(known.stampOf(last_use), known.now().epoch));
+                   mapping.placeEnd(), last_use);
 }
 
-Block* arrive(Ground& ground, Heap& heap, Mapping& at, EpochMark last_use) noexcept {
+Block* arrive(Ground& ground, Heap& heap, Mapping& at, std::uint64_t last_use) noexcept {
   ground.table.makeCurrent(at);
   ground.count(*at.page, &heap, at.range->kind);
   return putIn(heap, at, last_use);
@@ -56,19 +51,32 @@ Block* arrive(Ground& ground, Heap& heap, Mapping& at, EpochMark last_use) noexc
 Block* revive(Ground& ground, Heap& heap, const std::vector<Mapping*>& at) {
   std::vector<Mapping*> from;
   for (const Mapping* mapping : at) {
-    if (!mapping->page->parked) from.push_back(mapping->page->current);
+    if (!mapping->page->aside) from.push_back(mapping->page->current);
   }
   prepareMoves(heap, at.size());
   takeOut(heap, from);
   for (Mapping* mapping : at) {
     PhysicalPage& page = *mapping->page;
-    mapping->last_use = page.parked ? page.home().last_use : page.current->last_use;
-    page.parked ? unpark(ground, page) : ground.table.makeStale(*page.current);
+    mapping->last_use = page.aside ? page.home().last_use : page.current->last_use;
+    page.aside ? takeFromAside(ground, page) : ground.table.makeStale(*page.current);
   }
   Block* last = nullptr;
   for (Mapping* mapping : at) last = arrive(ground, heap, *mapping, mapping->last_use);
   ground.counters.revived += at.size();
   return last;
+}
+
+void comeBack(Ground& ground, Mapping& at) noexcept {
+  Mapping& from = *at.page->current;
+  Heap &source = *from.range->home, &heap = *at.range->home;
+  source.mutex().assertHeld();
+  heap.mutex().assertHeld();
+  Block& free = *from.range->covering(from.place());
+  from.last_use = source.completion().epochOf(free.epoch);
+  source.punch(from.range->kind, free, from.place(), from.placeEnd());
+  ground.table.makeStale(from);
+  arrive(ground, heap, at, &heap == &source ? from.last_use : heap.completion().now());
+  ++ground.counters.revived;
 }
 
 }  // namespace cistern::pages

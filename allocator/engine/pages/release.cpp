@@ -5,7 +5,7 @@
 
 #include "allocator/device/background.hpp"
 #include "allocator/engine/engine.hpp"
-#include "allocator/engine/pages/parking.hpp"
+#include "allocator/engine/pages/aside.hpp"
 #include "allocator/engine/pages/placing.hpp"
 
 namespace cistern::pages {
@@ -28,15 +28,16 @@ std::vector<Mapping*> detach(Ground& ground, Heap& heap, const ReleaseRule& rule
                              bool& more_later) {
   const MutexLock lock(heap.mutex());
   bringBack(ground, heap);
-  const FreePageScan scan(heap, ground.scans, Whither::kAnywhere);
+  const FreePageScan scan(heap, ground.number);
   std::vector<Mapping*> mappings;
   for (Mapping* mapping : scan.freeMappings()) {
-    if (mapping->last_use.epoch > rule.latest_epoch || mapping->units() > rule.most_units) continue;
+    if (!mapping->page->mayLeave()) continue;
+    if (mapping->last_use > rule.latest_epoch || mapping->units() > rule.most_units) continue;
     const bool complete = heap.completion().complete(mapping->last_use);
     more_later |= !complete;
     if (complete) mappings.push_back(mapping);
   }
-  std::ranges::sort(mappings, {}, [](const Mapping* mapping) { return mapping->last_use.epoch; });
+  std::ranges::sort(mappings, {}, &Mapping::last_use);
   std::uint64_t bytes = 0;
   std::size_t count = 0;
   for (; count < mappings.size() && bytes < rule.bytes; ++count) bytes += mappings[count]->bytes();
@@ -81,7 +82,7 @@ std::size_t unmapStale(Ground& ground, std::size_t keep, std::size_t most) {
   std::list<Mapping>& stale = ground.table.staleMappings();
   for (auto next = stale.begin(); next != stale.end() && stale.size() > keep && retired < most;) {
     Mapping& mapping = *next++;
-    if (mapping.page->parked && mapping.isHome()) continue;  // it comes back through it
+    if (mapping.page->aside && mapping.isHome()) continue;  // it comes back through it
     Heap* const home = mapping.range->home;
     const bool ask = std::exchange(asked, home) != home;
     if (!lastUseIsComplete(ground, mapping, ask) || !ground.remove(mapping)) continue;
@@ -147,25 +148,22 @@ Background::Next UnmapLater::clearUp(bool all) noexcept {
 // `any`: whether something went back to the device.
 bool UnmapLater::isDrained(const Drain& drain, bool& any) {
   constexpr std::uint64_t kAtATime = 64 * kUnit;  // others may want the lock
-  ReleaseRule rule{UINT32_MAX, kAtATime};
   ground_.refresh(*drain.heap);
   {
     const MutexLock lock(drain.heap->mutex());
-    const Completion& known = drain.heap->completion();
-    if (!known.complete(drain.until)) return false;
-    rule.latest_epoch = known.stampOf(drain.until);
+    if (!drain.heap->completion().complete(drain.until)) return false;
   }
-  const Released released = releaseFree(ground_, *drain.heap, rule);
+  const Released released = releaseFree(ground_, *drain.heap, {drain.until, kAtATime});
   any |= released.bytes > 0;
   return !released.more_later && released.bytes < kAtATime;
 }
 
 void UnmapLater::drainLater(Heap& heap) {
-  ground_.core.progress.refresh(heap);
+  ground_.engine.progress.refresh(heap);
   const MutexLock lock(heap.mutex());
   std::erase_if(drains_, [&](const Drain& drain) { return drain.heap == &heap; });
-  EpochMark until = heap.completion().now();
-  if (!heap.completion().anyUnmarked()) --until.epoch;  // nothing is stamped with the present one
+  std::uint64_t until = heap.completion().now();
+  if (!heap.completion().anyUnmarked()) --until;  // nothing is stamped with the present one
   drains_.push_back({&heap, until});
 }
 

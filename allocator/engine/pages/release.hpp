@@ -13,7 +13,7 @@ namespace cistern::pages {
 
 /// Which free pages to give back.
 struct ReleaseRule {
-  std::uint32_t latest_epoch = UINT32_MAX;  ///< of the heap's: not used later
+  std::uint64_t latest_epoch = UINT64_MAX;  ///< of the heap's: not used later
   std::uint64_t bytes = UINT64_MAX;         ///< until so many are back
   std::uint32_t most_units = UINT32_MAX;    ///< of a page
 };
@@ -55,7 +55,7 @@ class UnmapLater {
  private:
   struct Drain {
     Heap* heap;
-    EpochMark until;
+    std::uint64_t until;
   };
   bool isDrained(const Drain& drain, bool& any);
 

@@ -1,7 +1,5 @@
 #include "allocator/engine/pages/reserve.hpp"
 
-#include <algorithm>
-
 #include "allocator/engine/engine.hpp"
 #include "allocator/engine/heap/heap.hpp"
 #include "allocator/engine/pages/placing.hpp"
@@ -42,15 +40,15 @@ void Reservation::reservePieces(Block* first) {
   std::size_t blocks = 0;
   for (const Block* b = first; b && b->address() < window.to; b = b->next)
     blocks += b->isFree() ? 1 : 0;
-  prepareMoves(heap_, kind_, blocks + 2);
+  heap_.layout(kind_).prepareHoles(unsigned(2 * (blocks + 2)));
   pieces_.reserve(blocks);
   steps.reserve(window.units_to_map);
   noteGaps();
   for (Block* block = first; block && block->address() < window.to; block = block->next) {
     if (!block->isFree()) continue;
     const Address end = std::min(block->end(), window.to);
-    pieces_.push_back({block->address(), end, block->epoch});
-    noteUse(block->epoch);
+    pieces_.push_back({block->address(), end, heap_.completion().epochOf(block->epoch)});
+    noteUse(pieces_.back().epoch);
     block = heap_.punch(kind_, *block, block->address(), end);
     heap_.layout(kind_).reserveFill();
   }
@@ -82,7 +80,7 @@ void Reservation::detach(Heap& source, const std::vector<Step>& taken) {
   for (const Step& step : taken) from.push_back(step.from);
   reserve(source, from);
   for (const Step& step : taken) {
-    if (&source == &heap_) noteUse(step.from->last_use.epoch);
+    if (&source == &heap_) noteUse(step.from->last_use);
     steps.push_back(step);
   }
 }
@@ -92,14 +90,14 @@ void Reservation::detach(Heap& source, const std::vector<Step>& taken) {
 // One call gives access to a run of pages that follow each other.
 bool Reservation::map() {
   std::ranges::sort(steps, {}, &Step::unit);
-  const std::uint64_t since = ground_.core.device.hostNanoseconds();
+  const std::uint64_t since = ground_.engine.device.hostNanoseconds();
   for (std::size_t i = 0, first = 0; i < steps.size(); ++i) {
     if (!mapOne(steps[i])) return false;
     if (i + 1 < steps.size() && steps[i + 1].unit == steps[i].to->end_unit) continue;
     if (!allowAccess(first, i)) return false;
     first = i + 1;
   }
-  const double took = double(ground_.core.device.hostNanoseconds() - since);
+  const double took = double(ground_.engine.device.hostNanoseconds() - since);
   if (!steps.empty()) ground_.map_cost.note(took / double(steps.size()));
   return true;
 }
@@ -108,8 +106,8 @@ bool Reservation::map() {
 bool Reservation::mapOne(Step& step) {
   Mapping& mapping = ground_.table.addMapping(*step.page, *window.range, step.unit);
   const Status mapped =
-      ground_.core.device.map(mapping.deviceAddress(), mapping.bytes(), step.page->handle);
-  ground_.backing.noteAnswer(mapped);
+      ground_.engine.device.map(mapping.deviceAddress(), mapping.bytes(), step.page->handle);
+  ground_.engine.pages.noteAnswer(mapped);
   mapped ? void(step.to = &mapping) : ground_.table.removeMapping(mapping);
   return mapped.ok();
 }
@@ -117,8 +115,8 @@ bool Reservation::mapOne(Step& step) {
 bool Reservation::allowAccess(std::size_t first, std::size_t last) {
   const Address begin = steps[first].to->deviceAddress();
   const Address end = steps[last].to->deviceAddress() + steps[last].to->bytes();
-  const Status allowed = ground_.core.device.setAccess(begin, end - begin);
-  ground_.backing.noteAnswer(allowed);
+  const Status allowed = ground_.engine.device.setAccess(begin, end - begin);
+  ground_.engine.pages.noteAnswer(allowed);
   for (std::size_t i = first; allowed && i <= last; ++i) steps[i].to->accessible = true;
   return allowed.ok();
 }
@@ -131,8 +129,8 @@ Block* Reservation::commit(const Request& request) {
   for (const Step& step : steps) {
     if (Heap* const source = step.page->counted_by) heaps.push_back(source);
   }
-  const MutexLock holding_several(ground_.core.heaps_mutex);
-  const HeapLocks locks(ground_.core.heaps_mutex, heaps);
+  const MutexLock holding_several(ground_.engine.heaps_mutex);
+  const HeapLocks locks(ground_.engine.heaps_mutex, heaps);
   heap_.mutex().assertHeld();
   Layout& layout = heap_.layout(kind_);
   layout.prepareHoles(2);  // the window, and the block: the last that may throw
@@ -142,7 +140,7 @@ Block* Reservation::commit(const Request& request) {
     window.to = std::max(window.to, step.to->placeEnd());  // a page may reach further
   }
   Block* free = heap_.fill(kind_, holeAt(heap_, *window.range, window.from), window.from, window.to,
-                           std::min(last_use_, heap_.completion().now().epoch));
+                           last_use_);
   std::uint64_t& most = window.range->most_backed;
   most = std::max(most, layout.totals().segment_bytes);
   if (!steps.empty()) heap_.lowWater().notePagesMoved();
@@ -179,9 +177,7 @@ void Reservation::undo() noexcept {
   const MutexLock lock(heap_.mutex());
   for (const Piece& piece : pieces_) {
     heap_.layout(kind_).endReserve();
-    // Epochs may have been renumbered meanwhile: then the present one is right for all.
-    heap_.fill(kind_, holeAt(heap_, *window.range, piece.from), piece.from, piece.to,
-               std::min(piece.epoch, heap_.completion().now().epoch));
+    heap_.fill(kind_, holeAt(heap_, *window.range, piece.from), piece.from, piece.to, piece.epoch);
   }
 }
 

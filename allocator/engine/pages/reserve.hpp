@@ -26,7 +26,7 @@ struct Step {
 /// A free block that became part of the reserved window.
 struct Piece {
   Address from, to;
-  std::uint32_t epoch;
+  std::uint64_t epoch;  ///< of its last use
 };
 
 /// Units of the window without a page. One that comes may reach beyond `end`, up to `room_end`.
@@ -50,7 +50,7 @@ class Reservation {
   /// their mappings, and the source's lock is held. Throws std::bad_alloc, changing nothing.
   void detach(Heap& source, const std::vector<Step>& steps);
   /// Some of the memory may be in use on the heap's stream until that epoch.
-  void noteUse(std::uint32_t epoch) { last_use_ = std::max(last_use_, epoch); }
+  void noteUse(std::uint64_t epoch) { last_use_ = std::max(last_use_, epoch); }
   /// Maps each page at its place. False when the device refuses; then some are
   /// mapped. Throws std::bad_alloc.
   bool map();
@@ -85,7 +85,7 @@ class Reservation {
   Heap& heap_;
   const SizeKind kind_;
   std::vector<Piece> pieces_;
-  std::uint32_t last_use_ = 0;  ///< of all that comes into the window
+  std::uint64_t last_use_ = 0;  ///< of all that comes into the window
 };
 
 }  // namespace cistern::pages

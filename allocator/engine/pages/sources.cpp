@@ -5,8 +5,8 @@
 
 #include "allocator/engine/capture/recording.hpp"
 #include "allocator/engine/engine.hpp"
+#include "allocator/engine/pages/aside.hpp"
 #include "allocator/engine/pages/page_size.hpp"
-#include "allocator/engine/pages/parking.hpp"
 #include "allocator/engine/pages/release.hpp"
 
 namespace cistern::pages {
@@ -92,7 +92,7 @@ std::size_t Sources::movableInCapture() const {
 // back, and larger ones are made of them: fewer to move from then on.
 void Sources::giveBackSmall() {
   constexpr std::uint32_t kPart = 4;
-  const bool counts = ground_.core.options.recycle != Recycle::kEager &&
+  const bool counts = ground_.engine.options.recycle != Recycle::kEager &&
                       request_.recording == nullptr && heap_.pool().isDefault();
   if (!counts || !ground_.cost.muchOverdrawn()) return;
   std::uint32_t large = 0;
@@ -102,29 +102,29 @@ void Sources::giveBackSmall() {
   if (small == 0) return;
   std::uint64_t lacking = reserved_.gapUnits() * kUnit;
   const auto give = [&](Heap& heap) {
-    const ReleaseRule rule{UINT32_MAX, lacking, small};
+    const ReleaseRule rule{.bytes = lacking, .most_units = small};
     lacking -= std::min(lacking, releaseFree(ground_, heap, rule).bytes);
   };
   give(heap_);
-  if (!ground_.core.options.reusesAcrossStreams()) return;
+  if (!ground_.engine.options.reusesAcrossStreams()) return;
   std::size_t next = 0;
-  while (Heap* const heap = lacking > 0 ? ground_.core.heaps.nextOffering(next) : nullptr) {
+  while (Heap* const heap = lacking > 0 ? ground_.engine.heaps.nextOffering(next) : nullptr) {
     if (heap == &heap_ || !gives(*heap)) continue;
-    ground_.core.progress.seek(*heap);
+    ground_.engine.progress.seek(*heap);
     give(*heap);
   }
 }
 
 // What may not be moved here may still make room.
 void Sources::giveBackForGrowth() {
-  const bool others_move = ground_.recycles() && ground_.core.options.reusesAcrossStreams();
+  const bool others_move = ground_.recycles() && ground_.engine.options.reusesAcrossStreams();
   if (others_move) return;
   std::size_t next = 0;
-  while (Heap* const heap = ground_.core.heaps.nextOffering(next)) {
-    const std::uint64_t lacking = reserved_.gapUnits() * kUnit + ground_.core.limit.over();
+  while (Heap* const heap = ground_.engine.heaps.nextOffering(next)) {
+    const std::uint64_t lacking = reserved_.gapUnits() * kUnit + ground_.engine.limit.over();
     const std::uint64_t left = roomLeft();
     if (gives(*heap) && lacking > left)
-      (void)releaseFree(ground_, *heap, {UINT32_MAX, lacking - left});
+      (void)releaseFree(ground_, *heap, {.bytes = lacking - left});
   }
 }
 
@@ -157,8 +157,8 @@ bool Sources::hasAny(Heap& source) const {
 
 // Below the limit, and on the device.
 std::uint64_t Sources::roomLeft() const {
-  const Result<MemoryInfo> info = ground_.core.device.memoryInfo();
-  return std::min(ground_.core.limit.left(), info.ok() ? info.value().free_bytes : 0);
+  const Result<MemoryInfo> info = ground_.engine.device.memoryInfo();
+  return std::min(ground_.engine.limit.left(), info.ok() ? info.value().free_bytes : 0);
 }
 
 void Sources::takeOwn(std::size_t most) {
@@ -169,13 +169,13 @@ void Sources::takeOwn(std::size_t most) {
 
 void Sources::takeFromOthers(Which which) {
   if (without(Mechanism::kOthersPages) && !pressed_) return;
-  if (!ground_.core.options.reusesAcrossStreams()) return;
+  if (!ground_.engine.options.reusesAcrossStreams()) return;
   std::size_t next = 0;
-  while (Heap* const source = ground_.core.heaps.nextOffering(next)) {
+  while (Heap* const source = ground_.engine.heaps.nextOffering(next)) {
     if (reserved_.gapUnits() == 0) return;
     if (source == &heap_ || !gives(*source) || !hasAny(*source)) continue;
-    if (which == Which::kAny && !ground_.core.progress.answers(source->stream())) continue;
-    if (which == Which::kComplete) ground_.core.progress.seek(*source);
+    if (which == Which::kAny && !ground_.engine.progress.answers(source->stream())) continue;
+    if (which == Which::kComplete) ground_.engine.progress.seek(*source);
     const std::size_t before = reserved_.steps.size();
     {
       const MutexLock lock(source->mutex());
@@ -189,11 +189,11 @@ void Sources::takeFromOthers(Which which) {
 // Pages whose last use may still be queued on the source's stream: what this heap's stream does
 // from now on comes after it.
 bool Sources::orderAfter(Heap& source) {
-  const RelaxedCaptureMode relaxed(ground_.core.device);
+  const RelaxedCaptureMode relaxed(ground_.engine.device);
   const bool ordered =
-      broken(Rule::kOrder) || ground_.core.progress.orderAfter(heap_.stream(), source.stream());
+      broken(Rule::kOrder) || ground_.engine.progress.orderAfter(heap_.stream(), source.stream());
   const MutexLock lock(heap_.mutex());
-  reserved_.noteUse(heap_.completion().now().epoch);
+  reserved_.noteUse(heap_.completion().now());
   unordered_ |= !ordered;
   return ordered;
 }
@@ -202,11 +202,11 @@ bool Sources::orderAfter(Heap& source) {
 void Sources::takeFrom(Heap& source, Which which, std::size_t most) {
   bringBack(ground_, source);
   const bool same_pool = &source.pool() == &heap_.pool();
-  const FreePageScan scan(source, ground_.scans,
-                          same_pool ? Whither::kWithinPool : Whither::kAnywhere);
-  if (!scan.any() && &source != &heap_) withdraw(source);
+  const FreePageScan scan(source, ground_.number);
+  if (scan.freeMappings().empty() && &source != &heap_) withdraw(source);
   std::vector<Donor> donors;
   for (Mapping* mapping : scan.freeMappings()) {
+    if (!same_pool && !mapping->page->mayLeave()) continue;
     if (which == Which::kAny || source.completion().complete(mapping->last_use))
       donors.push_back(Donor(*mapping));
   }
@@ -250,23 +250,23 @@ PhysicalPage* Sources::spareFor(std::uint32_t most_units) {
 // back.
 PhysicalPage* Sources::create(std::uint32_t units, bool late) {
   const std::uint64_t bytes = units * kUnit;
-  if (!ground_.core.limit.admit(bytes)) return nullptr;
+  if (!ground_.engine.limit.admit(bytes)) return nullptr;
   PhysicalPage* made = nullptr;
   try {
     made = &ground_.table.addPage({}, units);
   } catch (...) {
-    ground_.core.limit.giveBack(bytes);
+    ground_.engine.limit.giveBack(bytes);
     throw;
   }
-  const std::uint64_t since = ground_.core.device.hostNanoseconds();
-  const Result<Page> page = ground_.core.device.createPage(bytes);
-  ground_.backing.noteAnswer(page);
+  const std::uint64_t since = ground_.engine.device.hostNanoseconds();
+  const Result<Page> page = ground_.engine.device.createPage(bytes);
+  ground_.engine.pages.noteAnswer(page);
   if (!page) {
     ground_.table.removePage(*made);
-    ground_.core.limit.giveBack(bytes);
+    ground_.engine.limit.giveBack(bytes);
     return nullptr;
   }
-  ground_.create_cost.note(double(ground_.core.device.hostNanoseconds() - since));
+  ground_.create_cost.note(double(ground_.engine.device.hostNanoseconds() - since));
   ++ground_.counters.created;
   made->handle = page.value();
   made->late = late;

@@ -14,7 +14,7 @@ class Sources {
       : ground_(ground), heap_(heap), request_(request), from_(from), reserved_(reserved) {}
 
   /// Finds a page for every gap. False when it cannot; then the caller puts back what it found.
-  /// `waits`: for other streams, rather than grow. `late`: new pages are late ones (parking.hpp).
+  /// `waits`: for other streams, rather than grow. `late`: new pages are late ones (aside.hpp).
   /// Throws std::bad_alloc.
   bool fillGaps(bool waits, bool late);
   /// Whether a capture is under way into the heap's pool. What lies free there is complete, or the

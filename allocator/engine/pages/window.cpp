@@ -75,7 +75,7 @@ class Walk {
     if (window_.revivals == 0) return true;
     bool elsewhere = true;
     forEachMapping(*window_.range, window_.from, window_.to, [&](const Mapping& mapping) {
-      if (mapping.isCurrent() || mapping.page->parked) return;
+      if (mapping.isCurrent() || mapping.page->aside) return;
       const Mapping& now = *mapping.page->current;
       elsewhere &= now.range != window_.range || now.place() < window_.from ||
                    now.place() >= std::max(window_.to, reach_);
@@ -107,11 +107,11 @@ void forEachStart(Block& hole, const FreePageScan& scan, Consider consider) {
 }  // namespace
 
 std::optional<Window> bestWindow(Heap& heap, const Request& request, const FreePageScan& scan,
-                                 std::uint64_t& windows, bool fresh_only) {
+                                 std::uint64_t& last, bool fresh_only) {
   const std::uint64_t bytes = request.rounded();
   std::optional<Window> best;
   const auto consider = [&](Block& first, Address from) {
-    const std::optional<Window> window = Walk(scan, ++windows, bytes, from).from(first);
+    const std::optional<Window> window = Walk(scan, ++last, bytes, from).from(first);
     if (window && (!best || window->betterThan(*best))) best = window;
   };
   for (Block* hole = heap.layout(request.kind).holes(); hole; hole = hole->links.right) {

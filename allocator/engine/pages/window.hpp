@@ -31,9 +31,9 @@ struct Window {
 /// The window for a request that takes the least mapping. Windows with a stale mapping whose page
 /// is in use elsewhere are passed over. With `fresh_only`, the one at the end of the newest range
 /// only, behind which there is room for pages of any size. None when no hole is large enough.
-/// `scan`: of now; `windows`: how many were looked at before.
+/// `scan`: of now; `last`: the number of the window before.
 std::optional<Window> bestWindow(Heap& heap, const Request& request, const FreePageScan& scan,
-                                 std::uint64_t& windows, bool fresh_only)
+                                 std::uint64_t& last, bool fresh_only)
     CISTERN_REQUIRES(heap.mutex());
 
 }  // namespace cistern::pages

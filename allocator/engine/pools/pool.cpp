@@ -1,7 +1,6 @@
 #include "allocator/engine/pools/pool.hpp"
 
 #include <algorithm>
-#include <utility>
 
 #include "allocator/base/check.hpp"
 #include "allocator/engine/heap/heap.hpp"

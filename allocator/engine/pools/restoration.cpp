@@ -18,12 +18,13 @@
 #include <map>
 #include <mutex>
 #include <set>
+#include <unordered_map>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "allocator/base/check.hpp"
-#include "allocator/engine/pages/comeback.hpp"
+#include "allocator/engine/pages/placing.hpp"
 #include "allocator/engine/slow_path.hpp"
 
 namespace cistern {
@@ -56,13 +57,14 @@ class Restoration {
   /// What the heap's stream has done comes before what the other one does.
   using Order = std::pair<Heap*, Stream>;
 
-  void findForgotten();
   bool tryNow();
   void order(const Order& need);
   // Pre: the locks of all the pool's heaps are held, and the backing's if they are on pages.
   void look();
   bool holds(const Heap* heap) const;
   void checkPlace(const LiveBlock& wanted);
+  void checkPages(const LiveBlock& wanted, Heap& heap, const pages::PageRange& range, Address from,
+                  Address to);
   void checkMemory(const LiveBlock& wanted, Heap& heap, const Segment& segment, Address from,
                    Address to, const std::vector<Stream>& users);
   void require(const LiveBlock& wanted, Heap& heap, const Block& memory, Stream later);
@@ -73,23 +75,30 @@ class Restoration {
   Engine& engine_;
   Pool& pool_;
   const std::vector<LiveBlock>& wanted_;
-  std::set<Stream> forgotten_;          ///< of the streams of `wanted_`
-  std::map<Order, EpochMark> ordered_;  ///< what the device sees to by now: until that epoch
-  std::vector<Heap*> heaps_;            ///< of the pool, and locked, during a look
+  std::set<Stream> forgotten_;              ///< of the streams of `wanted_`
+  std::map<Order, std::uint64_t> ordered_;  ///< what the device sees to by now: until that epoch
+  std::vector<Heap*> heaps_;                ///< of the pool, and locked, during a look
   // What is to be done, as the last look has found it.
   std::map<Address, Block*> leaving_;
   std::vector<const LiveBlock*> making_;
   std::map<Order, const LiveBlock*> needs_;  ///< before that block can be made
-  pages::Comeback comeback_;
+  std::unordered_map<const pages::PhysicalPage*, const pages::Mapping*> places_;  ///< one each
+  std::vector<pages::Mapping*> returning_;  ///< of places_, for pages that lie elsewhere now
   CheckpointDelta done_;
   std::vector<Address> used_elsewhere_;  ///< of what leaves
 };
 
-// What has changed is said without host memory.
+// Whether a stream is gone is asked before any heap is locked. Nothing can be done on it: it may
+// have been destroyed, and what has its handle now may be another that nobody has named. What has
+// changed is said without host memory.
 CheckpointDelta Restoration::run() {
   {
     const std::unique_lock still = pool_.backing().holdStill();
-    findForgotten();
+    for (const LiveBlock& block : wanted_) {
+      const bool gone = engine_.streams.ask(
+          block.stream, [] { return false; }, [](const SharedStreamEnd&) { return true; });
+      if (gone) forgotten_.insert(block.stream);
+    }
     for (int tries = 0; !tryNow(); ++tries) {
       if (tries == 2) refuse(*needs_.begin()->second, kInUse);
       for (const auto& [need, wanted] : needs_)
@@ -98,16 +107,6 @@ CheckpointDelta Restoration::run() {
   }
   for (const Address address : used_elsewhere_) slow_path::freeAt(engine_, address, nullptr);
   return std::move(done_);
-}
-
-// Whether a stream is gone is asked before any heap is locked. Nothing can be done on it: it may
-// have been destroyed, and what has its handle now may be another that nobody has named.
-void Restoration::findForgotten() {
-  for (const LiveBlock& block : wanted_) {
-    const bool gone = engine_.streams.ask(
-        block.stream, [] { return false; }, [](const SharedStreamEnd&) { return true; });
-    if (gone) forgotten_.insert(block.stream);
-  }
 }
 
 bool Restoration::tryNow() {
@@ -125,7 +124,7 @@ bool Restoration::tryNow() {
 // for another look.
 void Restoration::order(const Order& need) {
   const auto& [heap, later] = need;
-  EpochMark until;
+  std::uint64_t until = 0;
   {
     const MutexLock lock(heap->mutex());
     until = heap->endedEpoch();
@@ -143,7 +142,8 @@ void Restoration::look() {
   leaving_.clear();
   making_.clear();
   needs_.clear();
-  comeback_ = {};
+  places_.clear();
+  returning_.clear();
   for (Heap* heap : heaps_) {
     heap->mutex().assertHeld();
     if (&heap->pool() != &pool_) continue;  // it has left since the heaps were listed
@@ -171,16 +171,25 @@ void Restoration::checkPlace(const LiveBlock& wanted) {
   const Address from = segment->placeOf(wanted.address), to = from + wanted.bytes;
   if (to > segment->end()) refuse(wanted, kGone);
   checkMemory(wanted, *heap, *segment, from, to, {wanted.stream});
-  if (!heap->onPages()) return;
-  std::vector<pages::Mapping*> away;
-  if (!comeback_.want(static_cast<pages::PageRange&>(*segment), from, to, away))
-    refuse(wanted, kGone);
-  for (const pages::Mapping* mapping : away) {
-    const pages::Mapping& now = *mapping->page->current;
+  if (heap->onPages())
+    checkPages(wanted, *heap, static_cast<pages::PageRange&>(*segment), from, to);
+}
+
+void Restoration::checkPages(const LiveBlock& wanted, Heap& heap, const pages::PageRange& range,
+                             Address from, Address to) {
+  const std::uint32_t end = range.unitAt(to + pages::kUnit - 1);
+  for (std::uint32_t unit = range.unitAt(from); unit < end;) {
+    pages::Mapping* const at = range.slots[unit];
+    if (at == nullptr || !at->accessible || at->page->current == nullptr) refuse(wanted, kGone);
+    const auto [place, fresh] = places_.try_emplace(at->page, at);
+    const pages::Mapping& now = *at->page->current;
     Heap& source = *now.range->home;
-    if (!holds(&source)) refuse(wanted, kGone);
+    if (place->second != at || !holds(&source)) refuse(wanted, kGone);
+    unit = at->end_unit;
+    if (at->isCurrent()) continue;
+    if (fresh) returning_.push_back(at);
     checkMemory(wanted, source, *now.range, now.place(), now.placeEnd(),
-                {wanted.stream, heap->stream()});
+                {wanted.stream, heap.stream()});
   }
 }
 
@@ -203,13 +212,10 @@ void Restoration::require(const LiveBlock& wanted, Heap& heap, const Block& memo
   if (later == heap.stream()) return;
   heap.mutex().assertHeld();
   const Completion& known = heap.completion();
-  const EpochMark used{memory.epoch, known.now().generation};
+  const std::uint64_t used = known.epochOf(memory.epoch);
   if (memory.isFree() && known.complete(used)) return;
-  if (const auto it = ordered_.find({&heap, later}); it != ordered_.end()) {
-    const EpochMark until = it->second;
-    const bool before = used.generation == until.generation && used.epoch <= until.epoch;
-    if (!memory.isFree() || before) return;
-  }
+  const auto it = ordered_.find({&heap, later});
+  if (it != ordered_.end() && (!memory.isFree() || used <= it->second)) return;
   needs_.try_emplace({&heap, later}, &wanted);
 }
 
@@ -220,13 +226,13 @@ void Restoration::prepare() {
   for (const auto& [address, leaving] : leaving_) done_.freed.push_back(toPointer(address));
   for (const LiveBlock* made : making_) done_.made.push_back(toPointer(made->address));
   used_elsewhere_.reserve(leaving_.size());
-  comeback_.prepare();
-  const std::size_t changes = 2 * (making_.size() + comeback_.count());  // at most, in any heap
-  for (const LiveBlock* made : making_) {
-    const auto [segment, heap] = engine_.locate(made->address);
-    heap->mutex().assertHeld();
-    heap->layout(segment->kind).prepareHoles(unsigned(changes));
-  }
+  const std::size_t changes = making_.size() + returning_.size();  // at most, in any heap
+  const auto prepare = [&](Heap& heap) {
+    heap.mutex().assertHeld();
+    pages::prepareMoves(heap, changes);
+  };
+  for (const LiveBlock* made : making_) prepare(*engine_.locate(made->address).heap);
+  for (const pages::Mapping* at : returning_) prepare(*at->page->current->range->home);
 }
 
 // What other streams use is freed as ever, once the locks are given up.
@@ -243,7 +249,7 @@ void Restoration::carryOut() noexcept {
   }
   if (pool_.onPages()) {
     engine_.pages.mutex().assertHeld();
-    engine_.pages.bring(comeback_);
+    for (pages::Mapping* at : returning_) engine_.pages.comeBack(*at);
   }
   for (const LiveBlock* made : making_) make(*made);
 }

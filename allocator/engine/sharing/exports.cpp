@@ -14,12 +14,6 @@ using Exported = std::shared_ptr<const SharedPage>;
 
 /// An export, with what it holds.
 struct Export : BlockExport {
-  explicit Export(Engine& of) : engine(of) {}
-  ~Export() { engine.unpin(pins); }
-  Export(const Export&) = delete;
-  Export& operator=(const Export&) = delete;
-
-  Engine& engine;
   Pins pins;
   std::vector<Exported> descriptors;  ///< of `pages`
 };
@@ -48,7 +42,10 @@ std::shared_ptr<const BlockExport> CachingAllocator::exportBlock(void* pointer) 
   Engine& engine = *engine_;
   const Address address = toAddress(pointer);
   const Block& block = blockAt(engine, "exportBlock", address);
-  auto made = std::make_shared<Export>(engine);
+  const std::shared_ptr<Export> made(new Export, [&engine](Export* of) {
+    engine.unpin(of->pins);
+    delete of;
+  });
   heapOf(block).backing().pin(block, nextHolder(), made->pins);
   made->bytes = block.bytes();
   made->base = toPointer(segmentOf(block).device_base);

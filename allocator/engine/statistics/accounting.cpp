@@ -71,7 +71,7 @@ bool areLiveBlocks(const std::vector<LiveBlock>& blocks) {
 CacheInfo cacheInfo(Engine& engine) {
   CacheInfo info;
   withAllHeaps(engine, [&](const std::vector<Heap*>& heaps) {
-    info.free_bytes = engine.pages.parkedBytes();
+    info.free_bytes = engine.pages.asideBytes();
     for (Heap* heap : heaps) {
       heap->mutex().assertHeld();
       for (SizeKind kind : kSizeKinds) {

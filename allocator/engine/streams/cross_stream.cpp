@@ -79,10 +79,9 @@ bool mayInherit(const Heap& owner, const Heap& heap) {
 // The best free block of the owner's, of what is looked at, that was freed in one of the epochs.
 Block* fitting(Heap& owner, const Request& request, Extent extent, Epochs epochs)
     CISTERN_REQUIRES(owner.mutex()) {
-  if (extent == Extent::kParts) return bestFree(owner, request, epochs);
-  return owner.layout(request.kind).bestFitIf(request.granules, [&](const Block& b) {
-    return b.segment->whollyFree() && epochs.contain(b.epoch);
-  });
+  const bool parts = extent == Extent::kParts;
+  return bestFree(owner, request, epochs,
+                  [=](const Block& block) { return parts || block.segment->whollyFree(); });
 }
 
 // Parts may lie free in any heap; whole segments only in those that offer something.
@@ -107,9 +106,10 @@ Block* adopt(Engine& engine, HeapSegment& segment, Heap& owner, Heap& heap,
   const HeapLocks locks(engine.heaps_mutex, two);
   owner.mutex().assertHeld();
   heap.mutex().assertHeld();
+  const Completion& known = owner.completion();
   const bool still = mayAdopt(engine, owner, heap, segment) && segment.kind == request.kind &&
                      segment.whollyFree() &&
-                     segment.first->epoch <= owner.completion().completed() &&
+                     known.epochOf(segment.first->epoch) <= known.completed() &&
                      owner.layout(request.kind).serves(*segment.first, request.granules);
   if (!still) return nullptr;
   owner.remove(segment, false);
@@ -178,7 +178,7 @@ static Block* lendable(Heap& owner, const Heap& heap, const Request& request, Ep
 Block* loanInOrder(Engine& engine, Heap& heap, const Request& request) {
   if (!engine.options.reusesAcrossStreams()) return nullptr;
   for (Heap* owner : engine.heaps.all()) {
-    EpochMark until;
+    std::uint64_t until = 0;
     {
       const MutexLock lock(owner->mutex());
       if (lendable(*owner, heap, request, {}) == nullptr) continue;
@@ -186,8 +186,7 @@ Block* loanInOrder(Engine& engine, Heap& heap, const Request& request) {
     }
     if (!engine.progress.orderAfter(request.stream, owner->stream())) continue;
     const MutexLock lock(owner->mutex());
-    const Epochs before = Epochs::upTo(owner->completion().stampOf(until));
-    Block* const free = lendable(*owner, heap, request, before);
+    Block* const free = lendable(*owner, heap, request, Epochs::upTo(until));
     if (free != nullptr) return owner->allocateFrom(*free, request);
   }
   return nullptr;
@@ -206,9 +205,8 @@ static Block* takeFromLender(Heap& owner, const Request& request) {
   if (!lends(owner.pool(), request)) return nullptr;
   const bool own = owner.stream() == request.stream;
   const Epochs epochs = own ? Epochs{} : Epochs::upTo(owner.completion().completed());
-  Block* free = owner.layout(request.kind).bestFitIf(request.granules, [&](const Block& b) {
-    return epochs.contain(b.epoch) && !owner.backing().pinned(b);
-  });
+  Block* const free = bestFree(owner, request, epochs,
+                               [&](const Block& block) { return !owner.backing().pinned(block); });
   if (free == nullptr) return nullptr;
   Request lent = request;
   lent.recorded_by = Request::kLent;

@@ -15,7 +15,6 @@ Result<SharedEvent> EventPool::take() noexcept try {
     const Result<Event> fresh = device_.createEvent();
     if (!fresh) return fresh.error();
     slot.event = fresh.value();
-    ++made_;
   }
   return taken;
 } catch (const std::bad_alloc&) {

@@ -2,7 +2,6 @@
 // taken under it, and no device call is made under it.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -23,8 +22,6 @@ class EventPool {
 
   /// A spare event, or a new one.
   Result<SharedEvent> take() noexcept;
-  /// How many there are, spare or in use.
-  std::size_t made() const noexcept { return made_; }
 
   /// What an event says of the work before it: not complete, as far as is known; complete; or
   /// nothing, for good, as a capture has recorded it. Only a capture that began and ended between
@@ -56,7 +53,6 @@ class EventPool {
   Mutex mutex_;
   std::deque<Slot> slots_ CISTERN_GUARDED_BY(mutex_);
   Slot* spare_ CISTERN_GUARDED_BY(mutex_) = nullptr;  ///< the last that came back
-  std::atomic<std::size_t> made_{0};
 };
 
 }  // namespace cistern

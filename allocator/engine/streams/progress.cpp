@@ -52,7 +52,7 @@ void StreamProgress::look(Heap& heap, bool may_mark, Note note) noexcept {
   while (passOldest(heap)) {
   }
   bool again = false, first = false;
-  EpochMark until;
+  std::uint64_t until = 0;
   {
     const MutexLock lock(heap.mutex());
     if (!mayMark(heap, may_mark)) return heap.completion().endLook();
@@ -69,8 +69,7 @@ void StreamProgress::look(Heap& heap, bool may_mark, Note note) noexcept {
   heap.completion().endMark(answer, until, again, std::move(event));
 }
 
-// False where nothing more is to be learnt. Nobody else changes the marks meanwhile, but epochs may
-// be renumbered.
+// False where nothing more is to be learnt. Nobody else changes the marks meanwhile.
 bool StreamProgress::passOldest(Heap& heap) noexcept {
   SharedEvent event;
   {
@@ -124,13 +123,13 @@ bool StreamProgress::orderAfter(Stream later, Stream earlier) {
 // Epochs end first, so that what is freed meanwhile is not taken for complete. What a capture has
 // freed is not: it has not run.
 bool StreamProgress::completeAll(const std::vector<Heap*>& heaps) {
-  std::vector<EpochMark> ended;
+  std::vector<std::uint64_t> ended;
   ended.reserve(heaps.size());
   for (Heap* heap : heaps) {
     const MutexLock lock(heap->mutex());
-    const EpochMark now = heap->endedEpoch();
+    const std::uint64_t now = heap->endedEpoch();
     const Completion& known = heap->completion();
-    ended.push_back(known.recorded() == 0 ? now : EpochMark{known.completed(), now.generation});
+    ended.push_back(known.recorded() == 0 ? now : known.completed());
   }
   const RelaxedCaptureMode relaxed(device_);
   if (!device_.synchronizeDevice()) return false;

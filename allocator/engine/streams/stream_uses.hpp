@@ -33,9 +33,7 @@ class StreamUses {
   auto end() const { return all_.end(); }
   std::size_t size() const { return all_.size(); }
   bool empty() const { return all_.empty() && !unknown_; }
-  Stream front() const { return all_.front(); }
   bool contains(Stream stream) const { return std::find(begin(), end(), stream) != end(); }
-  friend bool operator==(const StreamUses& a, const StreamUses& b) { return a.all_ == b.all_; }
 
  private:
   std::vector<Stream> all_;

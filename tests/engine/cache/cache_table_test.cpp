@@ -68,11 +68,11 @@ TEST_CASE("a cache that its thread has left is not its own any more", "[engine][
   {
     IdleThread thread;
     cache = rig.openBy(thread, heap);
-    CHECK((cache->owner().isOpen() && !cache->owner().isMine()));
+    CHECK((cache->isOpen() && !cache->isMine()));
   }
-  CHECK_FALSE(cache->owner().isOpen());
+  CHECK_FALSE(cache->isOpen());
   CHECK(rig.table.open(heap) == cache);
-  CHECK((cache->owner().isOpen() && cache->owner().isMine()));
+  CHECK((cache->isOpen() && cache->isMine()));
 }
 
 TEST_CASE("each table knows its own caches, and serves none while requests are routed",
@@ -117,18 +117,18 @@ TEST_CASE("the gate of a cache can be entered though its allocator is gone", "[e
     cache = rig.table.open(rig.heapOf(rig.stream()));
   }
   CHECK(&CacheTable::last() == cache);
-  BiasedGate& gate = cache->owner().gate();
+  BiasedGate& gate = cache->gate();
   CHECK(gate.enter());
   gate.leave();
   TableOfCaches next;  // has the thread's counters now, and the caches of the first are no more
   ThreadCache* const own = next.table.open(next.heapOf(next.stream()));
   REQUIRE(own != nullptr);
   CHECK(&CacheTable::last() == own);
-  CHECK(&own->owner().gate() == &gate);
+  CHECK(&own->gate() == &gate);
   CHECK(gate.enter());
   gate.leave();
   CacheTable::forgetSeen();
-  CHECK_FALSE(CacheTable::last().owner().gate().enter());
+  CHECK_FALSE(CacheTable::last().gate().enter());
 }
 
 TEST_CASE("where there is nothing to keep there are no caches", "[engine][part]") {

@@ -12,13 +12,12 @@ struct OneCache : Parts {
                     std::int64_t large = 8 * kMiB)
       : ground{1, small, large, budget, tick} {
     const MutexLock lock(heap.mutex());
-    cache.bind(1, 0, heap, 5, ground);
     cache.open(*counters);
     heap.addCache(cache);
   }
   ~OneCache() {
     const MutexLock lock(heap.mutex());
-    if (cache.owner().isOpen()) cache.close();
+    if (cache.isOpen()) cache.close();
     heap.audit();
   }
 
@@ -74,8 +73,8 @@ struct OneCache : Parts {
   std::atomic<std::uint64_t> tick{1};
   CacheGround ground;
   ThreadCounters* const counters = totals.join();
-  ThreadCache cache;
   Heap heap{pool, stream(), 16, totals};
+  ThreadCache cache{1, 0, heap, 5, ground};
 };
 
 }  // namespace cistern::test

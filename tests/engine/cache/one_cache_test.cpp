@@ -85,12 +85,12 @@ TEST_CASE("while the gate is closed its owner gets nothing from the cache, nor i
   Block& block = rig.held(kKiB);
   Block& other = rig.held(kKiB);
   CHECK(rig.accept(block));
-  rig.cache.owner().gate().close();
+  rig.cache.gate().close();
   CHECK(rig.take(kKiB) == nullptr);
   CHECK(rig.takeAny(kKiB) == nullptr);
   CHECK_FALSE(rig.give(other));
   CHECK_FALSE(rig.giveAny(other));
-  rig.cache.owner().gate().open();
+  rig.cache.gate().open();
   CHECK(rig.give(other));
   CHECK(rig.take(kKiB) == &other);
   CHECK(rig.takeAny(kKiB) == &block);
@@ -125,7 +125,7 @@ TEST_CASE("a cache that closes leaves the heap all that it had, and all that is 
     rig.cache.close();
     rig.cache.blocks().audit();
   }
-  CHECK_FALSE(rig.cache.owner().isOpen());
+  CHECK_FALSE(rig.cache.isOpen());
   CHECK(rig.busyBytes() == kKiB);
   CHECK(rig.giveBack(late) == RemoteAnswer::kNoRoom);
   CHECK(OneCache::whereIs(late) == Where::kHeld);

@@ -10,13 +10,12 @@ namespace {
 
 using pages::FreePageScan;
 using pages::Mapping;
-using pages::Whither;
 
 struct ScanRig : OneHeapOfPages {
   /// The units of the range at which pages were found that could serve elsewhere.
-  std::vector<std::uint32_t> found(Whither whither = Whither::kAnywhere) {
+  std::vector<std::uint32_t> found() {
     const MutexLock lock(heap.mutex());
-    const FreePageScan scan(heap, scans, whither);
+    const FreePageScan scan(heap, scans);
     std::vector<std::uint32_t> units;
     for (const Mapping* mapping : scan.freeMappings()) {
       CHECK(scan.found(*mapping));
@@ -25,12 +24,9 @@ struct ScanRig : OneHeapOfPages {
              mapping->found.in->end() >= mapping->placeEnd()));
       units.push_back(mapping->unit);
     }
-    any = scan.any();
     std::sort(units.begin(), units.end());
     return units;
   }
-
-  bool any = false;
 };
 
 using Units = std::vector<std::uint32_t>;
@@ -41,7 +37,6 @@ TEST_CASE("pages that no block lies in are found, whatever their size", "[engine
   ScanRig rig;
   pages::PageRange& range = rig.range(12);
   CHECK(rig.found().empty());
-  CHECK_FALSE(rig.any);
   for (const std::uint32_t unit : {0u, 1u, 4u, 5u}) rig.page(range, unit);
   rig.page(range, 6, 3);
   CHECK(rig.found() == Units{0, 1, 4, 5, 6});
@@ -54,7 +49,6 @@ TEST_CASE("pages that no block lies in are found, whatever their size", "[engine
   CHECK(rig.found() == Units{1, 4, 5, 6});
   rig.release(small);
   CHECK(rig.found() == Units{0, 1, 4, 5, 6});
-  CHECK(rig.any);
 }
 
 TEST_CASE("a page that a graph reaches may move in its pool, and not beyond", "[engine][part]") {
@@ -62,11 +56,11 @@ TEST_CASE("a page that a graph reaches may move in its pool, and not beyond", "[
   pages::PageRange& range = rig.range(4);
   Mapping& pinned = rig.page(range, 0);
   rig.table.pin(pinned);
-  CHECK(rig.found(Whither::kAnywhere).empty());
-  CHECK(rig.any);
-  CHECK(rig.found(Whither::kWithinPool) == Units{0});
+  CHECK(rig.found() == Units{0});
+  CHECK_FALSE(pinned.page->mayLeave());
   rig.table.unpin(pinned);
-  CHECK(rig.found(Whither::kAnywhere) == Units{0});
+  CHECK(rig.found() == Units{0});
+  CHECK(pinned.page->mayLeave());
 }
 
 TEST_CASE("pages of small and of large blocks are found", "[engine][part]") {
@@ -90,15 +84,15 @@ TEST_CASE("each page says when it was used last, though the free block is one", 
   rig.endEpoch();
   rig.release(late);
   CHECK(rig.found() == Units{0, 1, 2, 3});
-  CHECK(mappings[0]->last_use.epoch == 2);
-  CHECK(mappings[1]->last_use.epoch == 4);
-  CHECK(mappings[2]->last_use.epoch == 4);
-  CHECK(mappings[3]->last_use.epoch == 0);
+  CHECK(mappings[0]->last_use == 2);
+  CHECK(mappings[1]->last_use == 4);
+  CHECK(mappings[2]->last_use == 4);
+  CHECK(mappings[3]->last_use == 0);
   rig.endEpoch();
   rig.release(rig.allocateAt(range, pages::kUnit + 5 * kGranule, kGranule));
   CHECK(rig.found() == Units{0, 1, 2, 3});
-  CHECK(mappings[0]->last_use.epoch == 2);  // not drawn along by its neighbour's use
-  CHECK(mappings[1]->last_use.epoch == 5);
+  CHECK(mappings[0]->last_use == 2);  // not drawn along by its neighbour's use
+  CHECK(mappings[1]->last_use == 5);
 }
 
 TEST_CASE("where frees were forgotten a page is as young as its free block", "[engine][part]") {
@@ -115,24 +109,24 @@ TEST_CASE("where frees were forgotten a page is as young as its free block", "[e
     rig.heap.recentFrees().forget(3);
   }
   CHECK(rig.found() == Units{0, 1});
-  CHECK(first.last_use.epoch == 3);
-  CHECK(second.last_use.epoch == 3);
+  CHECK(first.last_use == 3);
+  CHECK(second.last_use == 3);
 }
 
 TEST_CASE("a page that lies aside may come back to the heap that has put it there",
           "[engine][part]") {
   ScanRig rig;
   pages::PhysicalPage& page = rig.table.addPage(Page{77}, 1);
-  page.parked = true;
+  page.aside = true;
   page.counted_by = &rig.heap;
   rig.table.setSpare(page, true);
   Heap other(rig.pool, Stream{2}, 0, rig.totals);
   const MutexLock lock(rig.heap.mutex());
-  const FreePageScan scan(rig.heap, rig.scans, Whither::kWithinPool);
+  const FreePageScan scan(rig.heap, rig.scans);
   CHECK(scan.mayMove(page));
   page.counted_by = &other;
   CHECK_FALSE(scan.mayMove(page));
-  page.parked = false;
+  page.aside = false;
   CHECK_FALSE(scan.mayMove(page));  // nor does it lie free anywhere
 }
 

@@ -85,8 +85,7 @@ TEST_CASE("a page's home is the first of its mappings that are left", "[engine][
   CHECK(ledger.spares().empty());
 }
 
-TEST_CASE("pages are counted while they are there, and spares can go in any order",
-          "[engine][part]") {
+TEST_CASE("spares are counted while they are there, and can go in any order", "[engine][part]") {
   Ledger ledger;
   PhysicalPage* made[5];
   for (std::uint32_t i = 0; i < 5; ++i) {
@@ -94,12 +93,12 @@ TEST_CASE("pages are counted while they are there, and spares can go in any orde
     ledger.table.setSpare(*made[i], true);
     ledger.table.setSpare(*made[i], true);  // it is one already
   }
-  CHECK(ledger.table.bytes() == 15 * pages::kUnit);
+  CHECK(ledger.spares().size() == 5);
   for (const int i : {2, 4, 0, 1, 3}) {
     ledger.table.removePage(*made[i]);
     ledger.table.audit();
   }
-  CHECK((ledger.table.bytes() == 0 && ledger.table.pages().empty() && ledger.spares().empty()));
+  CHECK((ledger.table.pages().empty() && ledger.spares().empty()));
 }
 
 }  // namespace cistern::test

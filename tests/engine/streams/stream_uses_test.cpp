@@ -31,7 +31,6 @@ TEST_CASE("each stream that uses a block is there once, in the order in which th
   uses.add(Stream{9});
   uses.add(Stream{2});
   CHECK(inOrder(uses) == std::vector<std::uintptr_t>{5, 3, 9, 1, 2});
-  CHECK(uses.front() == Stream{5});
   CHECK(uses.contains(Stream{1}));
   CHECK_FALSE(uses.contains(Stream{4}));
 }
@@ -47,12 +46,9 @@ TEST_CASE("the default stream is a stream like others among a block's uses", "[e
 TEST_CASE("a set is the same whether its streams were noted or added", "[engine][part]") {
   StreamUses added(Stream{1});
   added.add(Stream{2});
-  CHECK(added == noted(2));
-  CHECK(noted(2) == added);
-  CHECK_FALSE(added == noted(1));
-  CHECK_FALSE(noted(3) == added);
-  added.note(Stream{3});  // from the few to the many
-  CHECK(added == noted(3));
+  CHECK(inOrder(added) == inOrder(noted(2)));
+  added.note(Stream{3});
+  CHECK(inOrder(added) == inOrder(noted(3)));
 }
 
 #if defined(CISTERN_COUNTS_HOST_MEMORY)
@@ -79,7 +75,7 @@ TEST_CASE("a stream that there is no host memory to note leaves the set as it wa
       const AtHostAllocations none([] { throw std::bad_alloc(); });
       uses.note(Stream{100});
     } catch (const std::bad_alloc&) {
-      CHECK(uses == noted(count));
+      CHECK(inOrder(uses) == inOrder(noted(count)));
     }
     uses.note(Stream{100});
     CHECK(uses.size() == count + 1);

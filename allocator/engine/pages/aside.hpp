@@ -13,7 +13,7 @@
 // few: where much was made since the last low water, it belongs to what rounds begin with from now
 // on.
 //
-//   page.parked  =>  no current mapping, no pins, late, counted by the heap that made it, and
+//   page.aside  =>  no current mapping, no pins, late, counted by the heap that made it, and
 //                    mapped at home, through which it comes back
 //
 // All of it under the backing's lock.
@@ -34,6 +34,6 @@ void putAside(Ground& ground, Heap& heap, std::uint64_t brought_for = 0) noexcep
 /// std::bad_alloc, changing nothing.
 void bringBack(Ground& ground, Heap& heap, std::uint64_t miss = 0) CISTERN_REQUIRES(heap.mutex());
 /// The page is aside no longer: somebody takes it into use. Pre: the lock of its heap is held.
-void unpark(Ground& ground, PhysicalPage& page) noexcept;
+void takeFromAside(Ground& ground, PhysicalPage& page) noexcept;
 
 }  // namespace cistern::pages

@@ -1,4 +1,4 @@
-#include "allocator/engine/pages/parking.hpp"
+#include "allocator/engine/pages/aside.hpp"
 
 #include <new>
 #include <utility>
@@ -12,14 +12,14 @@ namespace {
 /// At most this part of a heap's memory is put aside at a low water.
 constexpr std::uint64_t kPartAside = 16;
 
-bool parks(const Ground& ground, Heap& heap) CISTERN_REQUIRES(heap.mutex()) {
-  return !without(Mechanism::kParking) && ground.recycles() && heap.pool().isDefault() &&
+bool putsAside(const Ground& ground, Heap& heap) CISTERN_REQUIRES(heap.mutex()) {
+  return !without(Mechanism::kAside) && ground.recycles() && heap.pool().isDefault() &&
          heap.completion().recorded() == 0;
 }
 
 // Late pages that are too many to lie aside are late no longer.
 void forgetManyLate(const FreePageScan& scan, Heap& heap) CISTERN_REQUIRES(heap.mutex()) {
-  if (without(Mechanism::kParkedMostly)) return;
+  if (without(Mechanism::kFewAside)) return;
   std::uint64_t memory = 0, late = 0;
   for (SizeKind kind : kSizeKinds) memory += heap.layout(kind).totals().segment_bytes;
   for (const Mapping* mapping : scan.freeMappings())
@@ -35,7 +35,7 @@ void forgetManyLate(const FreePageScan& scan, Heap& heap) CISTERN_REQUIRES(heap.
 void sendHome(Ground& ground, Heap& heap) {
   heap.lowWater().noteReached(heap.busyBytes());
   bringBack(ground, heap);
-  const FreePageScan scan(heap, ground.scans, Whither::kWithinPool);
+  const FreePageScan scan(heap, ground.number);
   const bool settles = heap.pool().isDefault();
   std::vector<Mapping*> homes;
   for (Mapping* mapping : scan.freeMappings()) {
@@ -50,22 +50,22 @@ void sendHome(Ground& ground, Heap& heap) {
 }
 
 void putAside(Ground& ground, Heap& heap, std::uint64_t brought_for) noexcept try {
-  if (!parks(ground, heap)) return;
-  const FreePageScan scan(heap, ground.scans, Whither::kWithinPool);
+  if (!putsAside(ground, heap)) return;
+  const FreePageScan scan(heap, ground.number);
   std::vector<Mapping*> late;
   for (Mapping* mapping : scan.freeMappings()) {
     const PhysicalPage& page = *mapping->page;
     const bool meant = brought_for == 0 || page.brought_for == brought_for;
     if (meant && page.late && page.mayLeave() && mapping->isHome()) late.push_back(mapping);
   }
-  ground.parked.reserve(ground.parked.size() + late.size());
+  ground.aside.reserve(ground.aside.size() + late.size());
   takeOut(heap, late);
   for (Mapping* mapping : late) {
     ground.table.makeStale(*mapping);
-    mapping->page->parked = true;
+    mapping->page->aside = true;
     ++heap.pageNotes().aside;
-    ground.parked.push_back(mapping->page);
-    ground.counters.parked_bytes += mapping->bytes();
+    ground.aside.push_back(mapping->page);
+    ground.counters.aside_bytes += mapping->bytes();
   }
 } catch (const std::bad_alloc&) {
 }
@@ -73,7 +73,7 @@ void putAside(Ground& ground, Heap& heap, std::uint64_t brought_for) noexcept tr
 void bringBack(Ground& ground, Heap& heap, std::uint64_t miss) {
   if (heap.pageNotes().aside == 0) return;
   std::vector<Mapping*> homes;
-  for (PhysicalPage* page : ground.parked) {
+  for (PhysicalPage* page : ground.aside) {
     if (page->counted_by != &heap) continue;
     page->brought_for = miss;
     homes.push_back(&page->home());
@@ -81,11 +81,11 @@ void bringBack(Ground& ground, Heap& heap, std::uint64_t miss) {
   revive(ground, heap, homes);
 }
 
-void unpark(Ground& ground, PhysicalPage& page) noexcept {
-  std::erase(ground.parked, &page);
-  page.parked = false;
+void takeFromAside(Ground& ground, PhysicalPage& page) noexcept {
+  std::erase(ground.aside, &page);
+  page.aside = false;
   --page.counted_by->pageNotes().aside;
-  ground.counters.parked_bytes -= page.bytes();
+  ground.counters.aside_bytes -= page.bytes();
 }
 
 }  // namespace cistern::pages
