@@ -16,6 +16,8 @@ class ThreadScope {
   ThreadScope() noexcept : outer_(innermost_) { innermost_ = static_cast<Kind*>(this); }
   ~ThreadScope() { innermost_ = outer_; }
 
+  /// The one around it; null for none.
+  Kind* outer() const noexcept { return outer_; }
   /// The innermost that the calling thread is in; null for none.
   static Kind* innermost() noexcept { return innermost_; }
   /// Whether it is in one for which `is` says yes.

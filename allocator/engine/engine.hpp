@@ -72,7 +72,7 @@ struct Engine {
   const std::uint64_t device_total;
   Limit limit;
   std::atomic<std::uint64_t> tick{0};     ///< misses so far: the clock that segments age by
-  std::atomic<std::uint32_t> missing{0};  ///< threads that are in a miss
+  std::atomic<std::uint64_t> in_hand{0};  ///< in_hand.hpp's
   /// Where the next segment or range goes in the order of age: half way up what a block can say
   /// (2^57 bytes), so that there is room for 2^56 bytes of them on either side.
   std::atomic<Address> places{Address{1} << 56};
@@ -82,7 +82,7 @@ struct Engine {
 
   /// Serialises those who hold several heaps' locks. Taken before them.
   Mutex heaps_mutex;
-  /// Serialises what gives memory back to make room, so that two threads do not undo each other.
+  /// Serialises what gives memory back, so that two threads do not undo each other.
   Mutex pressure_mutex;
   /// Serialises those who wait for queued work, so that none gives up while another has it.
   Mutex waiting_mutex;

@@ -6,6 +6,7 @@
 #include "allocator/base/check.hpp"
 #include "allocator/engine/capture/recording.hpp"
 #include "allocator/engine/giving_back.hpp"
+#include "allocator/engine/in_hand.hpp"
 #include "allocator/engine/reports/reports.hpp"
 #include "allocator/engine/slow_path.hpp"
 #include "allocator/engine/statistics/accounting.hpp"
@@ -124,7 +125,7 @@ Block* afterPending(Engine& engine, Heap& heap, const Request& request) {
   const MutexLock lock(engine.waiting_mutex);
   while (engine.pending.waiting() > 0) {
     engine.waits.fetch_add(1, std::memory_order_relaxed);
-    if (!engine.pending.wait()) break;
+    if (!engine.pending.wait()) return search(engine, heap, request);  // others have released it
     if (Block* block = search(engine, heap, request)) return block;
     if (request.pool->onPages()) {
       if (Block* block = moreMemory(engine, heap, request)) return block;
@@ -191,36 +192,6 @@ constexpr Step kStepsOfCapture[] = {
   if (tick < 256 || std::has_single_bit(tick)) audit(engine);
 }
 
-/// A thread that goes through the steps. Between two of them others take memory and free it: so
-/// that none was found says that there was none only where nobody else did so meanwhile. What the
-/// thread itself takes in a callback of the program's is no other's.
-class GoingThrough {
- public:
-  explicit GoingThrough(Engine& engine)
-      : engine_(engine),
-        outer_(innermost_),
-        alone_(engine.missing.fetch_add(1) == 0 || outer_ != nullptr),
-        begun_(engine.tick.fetch_add(1) + 1) {
-    innermost_ = this;
-  }
-  ~GoingThrough() {
-    engine_.missing.fetch_sub(1);
-    innermost_ = outer_;
-    if (outer_ != nullptr && &outer_->engine_ == &engine_) ++outer_->begun_;
-  }
-  GoingThrough(const GoingThrough&) = delete;
-  GoingThrough& operator=(const GoingThrough&) = delete;
-
-  bool alone() const { return alone_ && engine_.tick.load() == begun_; }
-
- private:
-  static inline constinit thread_local GoingThrough* innermost_ = nullptr;
-  Engine& engine_;
-  GoingThrough* const outer_;
-  const bool alone_;
-  std::uint64_t begun_;
-};
-
 /// How often a thread goes through the steps at most: others that go on would keep it there.
 constexpr int kTries = 8;
 
@@ -231,13 +202,14 @@ Block& fallBack(Engine& engine, Heap& heap, const Request& request) {
   const std::span<const Step> steps =
       captured ? std::span<const Step>(kStepsOfCapture) : std::span<const Step>(kSteps);
   if (!captured) flushCaches(engine);
+  engine.tick.fetch_add(1, std::memory_order_relaxed);
   Block* block = nullptr;
   for (int tries = 0; tries < kTries; ++tries) {
-    const GoingThrough now(engine);
+    const InHand in_hand(engine);
     block = firstOf(steps, engine, heap, request);
     if (block != nullptr) break;
     // What others have freed meanwhile may lie in their caches, or still be in their hands.
-    if (!flushCaches(engine) && now.alone()) break;
+    if (!flushCaches(engine) && in_hand.alone()) break;
     std::this_thread::yield();
   }
   if (block == nullptr) throwOutOfMemory(engine, request);

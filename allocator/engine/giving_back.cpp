@@ -4,6 +4,7 @@
 
 #include "allocator/base/ablation.hpp"
 #include "allocator/engine/cache/held_caches.hpp"
+#include "allocator/engine/in_hand.hpp"
 #include "allocator/engine/statistics/accounting.hpp"
 
 namespace cistern {
@@ -90,7 +91,12 @@ void emptyCache(Engine& engine, const Pool* only) {
   flushCaches(engine);
   if (only == nullptr) (void)engine.hooks.tidy(Tidying::kEmptyCache);
   engine.pending.poll();
-  engine.pending.waitForStuck();
+  if (engine.pending.waiting() > 0) {
+    const MutexLock lock(engine.waiting_mutex);
+    engine.pending.waitForStuck();
+  }
+  const InHand in_hand(engine);
+  const MutexLock pressure(engine.pressure_mutex);
   if (only != nullptr) return only->backing().emptyCache(only->heaps());
   engine.pages.emptyCache(engine.heaps.all());
   engine.segments.emptyCache(engine.heaps.all());
@@ -99,6 +105,8 @@ void emptyCache(Engine& engine, const Pool* only) {
 void trim(Engine& engine, const Pool& pool, std::uint64_t bytes) {
   flushCaches(engine);
   engine.pending.poll();
+  const InHand in_hand(engine);
+  const MutexLock pressure(engine.pressure_mutex);
   std::uint64_t reserved = 0;
   for (Heap* heap : pool.heaps()) {
     const MutexLock lock(heap->mutex());

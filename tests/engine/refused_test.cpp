@@ -72,18 +72,19 @@ class Program {
   std::vector<void*> held_;
 };
 
-/// Threads that hold one block each, of 4 MiB at most, which all are used on a third stream.
-/// Returns how many requests were refused.
-int refusalsOfThreads(const char* conf, unsigned seed) {
-  constexpr unsigned kThreads = 6;
-  SimRig rig(conf, simOf(64 * kMiB, 1'000'000));
+/// Returns how many requests were refused of threads that hold one block each, of 4 MiB at most,
+/// which are all used on a third stream. Meanwhile another one does `beside`, over and over.
+template <class Beside>
+int refusalsOfThreads(const char* conf, unsigned seed, unsigned count, Beside beside) {
+  SimRig rig(conf, simOf((count * 8 + 16) * kMiB, 1'000'000));
   const Streams streams(rig.allocator, 3);
   std::atomic<int> refused{0};
+  std::atomic<unsigned> working{count};
   std::vector<std::thread> threads;
-  for (unsigned t = 0; t < kThreads; ++t) {
+  for (unsigned t = 0; t < count; ++t) {
     threads.emplace_back([&, t] {
-      std::mt19937 random(seed * kThreads + t);
-      for (int i = 0; i < (kSlowBuild ? 100 : 400); ++i) {
+      std::mt19937 random(seed * count + t);
+      for (int i = 0; i < (kSlowBuild ? 60 : 200); ++i) {
         const Stream stream = streams[random() % 2];
         try {
           void* const block = rig.allocator.allocate(kMiB << random() % 3, stream);
@@ -94,19 +95,34 @@ int refusalsOfThreads(const char* conf, unsigned seed) {
           ++refused;
         }
       }
+      --working;
     });
   }
+  while (working > 0) beside(rig, streams);
   for (std::thread& thread : threads) thread.join();
   return refused;
+}
+
+void restAwhile(SimRig&, const Streams&) { std::this_thread::yield(); }
+void emptyTheCache(SimRig& rig, const Streams&) { rig.allocator.emptyCache(); }
+/// Hits, which ask now and then whether what waits is complete.
+void useSmallBlocks(SimRig& rig, const Streams& streams) {
+  void* const block = rig.allocator.allocate(512, streams[0]);
+  rig.allocator.recordStream(block, streams[2]);
+  rig.allocator.free(block);
 }
 
 }  // namespace
 
 TEST_CASE("no thread is refused memory that others have in hand for a moment",
           "[engine][threads]") {
-  for (const char* conf : {"backing:pages", "backing:pages,recycle:off"}) {
+  for (const char* conf : {"backing:pages", "backing:pages,recycle:off", "backing:segments"}) {
     CAPTURE(conf);
-    for (unsigned seed = 0; seed < 30; ++seed) CHECK(refusalsOfThreads(conf, seed) == 0);
+    for (unsigned seed = 0; seed < 10; ++seed) {
+      CHECK(refusalsOfThreads(conf, seed, 6, restAwhile) == 0);
+      CHECK(refusalsOfThreads(conf, seed, 4, emptyTheCache) == 0);
+      CHECK(refusalsOfThreads(conf, seed, 2, useSmallBlocks) == 0);
+    }
   }
 }
 

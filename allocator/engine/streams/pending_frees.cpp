@@ -86,10 +86,11 @@ void PendingFrees::attachPutOff(bool last_resort) noexcept {
 
 // ---- Blocks leave -------------------------------------------------------------------------------
 
+// It counts as waiting until it is back: who counts none has none to wait for.
 void PendingFrees::release(const Pending& pending) noexcept {
-  waiting_.fetch_sub(1, std::memory_order_relaxed);
-  released_.fetch_add(1, std::memory_order_relaxed);
   release_(pending);
+  released_.fetch_add(1);
+  waiting_.fetch_sub(1);
 }
 
 // The oldest use is over, or, where its event was recorded in vain, gets another.
@@ -114,6 +115,7 @@ bool PendingFrees::poll() noexcept {
   const std::uint64_t before = released_;
   // Asking an event breaks a capture elsewhere in the program unless the thread says not to mind.
   const RelaxedCaptureMode relaxed(device_);
+  const MutexLock polling(polling_);
   attachPutOff(false);
   {
     Uses reached;  // they end when the lock is given up
@@ -139,6 +141,7 @@ bool PendingFrees::wait() noexcept {
     waitForEvents(before);
     if (released_ == before) waitForDevice();
   }
+  const MutexLock polled(polling_);  // what another thread is about to release is released
   return released_ != before;
 }
 

@@ -14,7 +14,8 @@
 //
 // Locks: mutex_ guards everything. Events are asked under it, but never recorded or waited for. No
 // heap's lock is held meanwhile. It comes after those of known streams. Blocks are released outside
-// of it.
+// of it. Who polls holds polling_ until what it has found is released, so that nobody who waits
+// takes blocks for lost that another thread has in hand; it comes before those of known streams.
 #pragma once
 
 #include <algorithm>
@@ -75,7 +76,8 @@ class PendingFrees {
   /// Releases the blocks that have become ready, without waiting. True if there were any.
   bool poll() noexcept;
   /// Waits for queued work of one stream, or, when nothing else is left, of the whole device, until
-  /// some blocks are ready. False: there is nothing that could be waited for. One thread at a time.
+  /// some blocks are released, here or by a poll. False: there is nothing that could be waited for.
+  /// One thread at a time, which goes for waitForStuck too.
   bool wait() noexcept;
   /// Waits for the whole device if there are blocks that nothing less can tell of.
   void waitForStuck() noexcept {
@@ -130,6 +132,7 @@ class PendingFrees {
   /// 2^kMostBackoff.
   static constexpr unsigned kPollsInVain = 16, kMostBackoff = 6;
   std::atomic<unsigned> polls_in_vain_{0};
+  Mutex polling_;
   Mutex mutex_;
   /// Where something waits, or did when it was polled last: the oldest first.
   std::map<Stream, Uses> queues_ CISTERN_GUARDED_BY(mutex_);
