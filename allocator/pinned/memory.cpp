@@ -42,20 +42,34 @@ void* PinnedMemory::allocate(std::size_t bytes) {
   outOfMemory(request);
 }
 
+// What lay free when all of that was given back was not enough. A use that is over since then has
+// freed more, also where another thread has found out. Others that go on would keep this one here:
+// a few times are enough.
 void* PinnedMemory::serve(const Request& request) {
+  constexpr int kTries = 8;
   if (void* const block = fromFree(request)) return block;
+  if (void* const block = fromRoom(request)) return block;
+  for (int tries = 0;;) {
+    std::uint64_t over = 0;
+    if (void* const block = fromRoomMade(request, over)) return block;
+    if (!waitForUses() && (usesOver() == over || ++tries == kTries)) return nullptr;
+    if (void* const block = fromFree(request)) return block;
+  }
+}
+
+void* PinnedMemory::fromRoom(const Request& request) {
+  const MutexLock alone(system_mutex_);
   if (void* const block = fromNew(request)) return block;
-  {
-    const MutexLock lock(mutex_);
-    ++stats_.num_alloc_retries;
-  }
-  for (;;) {
-    emptyCache();
-    if (void* const block = fromFree(request)) return block;
-    if (void* const block = fromNew(request)) return block;
-    if (!waitForUses()) return nullptr;
-    if (void* const block = fromFree(request)) return block;
-  }
+  const MutexLock lock(mutex_);
+  ++stats_.num_alloc_retries;
+  return nullptr;
+}
+
+void* PinnedMemory::fromRoomMade(const Request& request, std::uint64_t& over) {
+  const MutexLock alone(system_mutex_);
+  over = giveFreeBack();
+  if (void* const block = fromFree(request)) return block;
+  return fromNew(request);
 }
 
 void* PinnedMemory::fromFree(const Request& request) {

@@ -1,6 +1,6 @@
 // Where pinned blocks lie, and what is pinned for them. One lock guards everything; memory is
-// pinned and given back without it, as that takes long. Read first: include/cistern/pinned.hpp,
-// uses.hpp.
+// pinned and given back without it, as that takes long, by one thread at a time: who finds none
+// then knows that no other has any in hand. Read first: include/cistern/pinned.hpp, uses.hpp.
 //
 // Requests up to 1 MiB share segments of 2 MiB; a larger one that no free block serves gets a
 // segment of its own, to the next 2 MiB. Such a request has found every larger segment too small or
@@ -72,13 +72,18 @@ class PinnedMemory {
 
   static Request requestOf(std::size_t bytes);
   void* serve(const Request& request);
+  void* fromRoom(const Request& request);
+  void* fromRoomMade(const Request& request, std::uint64_t& over);
   void* fromFree(const Request& request);
-  void* fromNew(const Request& request);
+  void* fromNew(const Request& request) CISTERN_REQUIRES(system_mutex_);
   void* givenOut(Block& block, const Request& request) noexcept CISTERN_REQUIRES(mutex_);
-  bool claim(const Request& request);
+  bool claim(const Request& request) CISTERN_REQUIRES(system_mutex_);
   void unclaim(std::uint64_t bytes) noexcept;
   [[noreturn]] void outOfMemory(const Request& request);
 
+  /// Gives all that is wholly free back. Returns how many uses were over when it was looked for.
+  std::uint64_t giveFreeBack() CISTERN_REQUIRES(system_mutex_);
+  std::uint64_t usesOver() const;
   void poll() noexcept CISTERN_REQUIRES(mutex_);
   void release(Block& block) noexcept CISTERN_REQUIRES(mutex_);
   bool waitForUses() noexcept;
@@ -86,7 +91,7 @@ class PinnedMemory {
   /// more.
   void takeFree(unsigned kind, std::uint64_t bytes, Segments& taken) CISTERN_REQUIRES(mutex_);
   /// Gives them back to the system. Those that it refuses are kept for the next emptyCache.
-  void giveBack(Segments segments) noexcept;
+  void giveBack(Segments segments) noexcept CISTERN_REQUIRES(system_mutex_);
 
   Block* find(Address address) const noexcept CISTERN_REQUIRES(mutex_);
   const Segment* covering(Address address) const noexcept CISTERN_REQUIRES(mutex_);
@@ -95,6 +100,7 @@ class PinnedMemory {
 
   Device& device_;
   const Birthplace made_;
+  Mutex system_mutex_;  ///< serialises what is pinned and given back; taken before mutex_
   mutable Mutex mutex_;
   std::array<Layout, kSizeKindCount> layouts_ CISTERN_GUARDED_BY(mutex_);
   PinnedUses uses_ CISTERN_GUARDED_BY(mutex_);

@@ -1,5 +1,5 @@
-// Memory comes from the system and goes back there. No lock is held meanwhile: either may take as
-// long as queued work does. Either is legal in a capture, in relaxed mode.
+// Memory comes from the system and goes back there. Blocks are allocated and freed meanwhile:
+// either may take as long as queued work does. Either is legal in a capture, in relaxed mode.
 #include <new>
 #include <utility>
 
@@ -17,7 +17,6 @@ PinnedSegment* PinnedMemory::Segments::pop() noexcept {
   return segment;
 }
 
-// The bytes count as reserved before they are, so that several threads keep the limit together.
 bool PinnedMemory::claim(const Request& request) {
   Segments traded;
   {
@@ -108,7 +107,13 @@ void PinnedMemory::giveBack(Segments segments) noexcept {
 
 void PinnedMemory::emptyCache() {
   if (!isHere()) return;
+  const MutexLock alone(system_mutex_);
+  (void)giveFreeBack();
+}
+
+std::uint64_t PinnedMemory::giveFreeBack() {
   Segments taken;
+  std::uint64_t over = 0;
   {
     const MutexLock lock(mutex_);
     uses_.endLost([&](Device& device) {
@@ -118,10 +123,17 @@ void PinnedMemory::emptyCache() {
       return bool(device.synchronizeDevice());
     });
     poll();
+    over = uses_.over();
     std::swap(taken, refused_);
     for (unsigned kind = 0; kind < layouts_.size(); ++kind) takeFree(kind, UINT64_MAX, taken);
   }
   giveBack(taken);
+  return over;
+}
+
+std::uint64_t PinnedMemory::usesOver() const {
+  const MutexLock lock(mutex_);
+  return uses_.over();
 }
 
 bool PinnedMemory::waitForUses() noexcept {

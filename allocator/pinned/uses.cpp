@@ -152,6 +152,7 @@ Block* PinnedUses::finish(Use& use) noexcept {
   std::list<Use>& spare = spare_.find(use.queue->device)->second;
   spare.splice(spare.begin(), use.queue->waiting, use.self);
   --waiting_;
+  ++over_;
   return any(block) ? nullptr : &block;
 }
 

@@ -41,6 +41,8 @@ class PinnedUses {
 
   /// Whether any block waits.
   bool waiting() const noexcept { return waiting_ != 0; }
+  /// How many uses have waited, and wait no more.
+  std::uint64_t over() const noexcept { return over_; }
   /// Calls ready(Block&) for each block that has become ready. Waits for nothing.
   template <class Ready>
   void poll(Ready ready) noexcept {
@@ -106,6 +108,7 @@ class PinnedUses {
   /// Uses that are over, each with its event, for the next of that device.
   std::map<Device*, std::list<Use>> spare_;
   std::size_t waiting_ = 0;  ///< uses, of all queues
+  std::uint64_t over_ = 0;   ///< those that no longer wait
 };
 
 }  // namespace cistern
