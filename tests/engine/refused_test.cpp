@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "tests/engine/engine_support.hpp"
+#include "tests/support/interposed_device.hpp"
 #include "tests/support/slow_build.hpp"
 
 namespace cistern::test {
@@ -124,6 +125,36 @@ TEST_CASE("no thread is refused memory that others have in hand for a moment",
       CHECK(refusalsOfThreads(conf, seed, 2, useSmallBlocks) == 0);
     }
   }
+}
+
+TEST_CASE("no thread is refused what another gives back to the device", "[engine][threads]") {
+  constexpr std::size_t kBytes = 12 * kMiB;
+  SimWork work(simOf(kBytes));
+  InterposedDevice device(work.device());
+  CachingAllocator allocator(device, Options::parse("backing:segments"));
+  const Streams streams(allocator, 2);
+  allocator.free(allocator.allocate(kBytes, streams[0]));
+
+  std::atomic<bool> met{false}, begun{false}, served{false};
+  std::thread other;
+  const auto request = [&] {
+    begun = true;
+    try {
+      allocator.free(allocator.allocate(kBytes, streams[1]));
+      served = true;
+    } catch (const OutOfMemory&) {
+    }
+  };
+  device.before = [&](Call call) {
+    if (call != Call::kFree || met.exchange(true)) return;
+    other = std::thread(request);
+    while (!begun) std::this_thread::yield();
+    for (int i = 0; i < 1'000; ++i) std::this_thread::yield();
+  };
+  allocator.emptyCache();
+  other.join();
+  CHECK(served);
+  allocator.audit();
 }
 
 TEST_CASE("what an empty cache would make room for is served", "[engine]") {

@@ -1,6 +1,9 @@
 // Blocks that were freed while other streams use them: when they leave, and what is asked for it.
 #include "allocator/engine/streams/pending_frees.hpp"
 
+#include <atomic>
+#include <thread>
+
 #include "tests/engine/streams/pending_support.hpp"
 
 namespace cistern::test {
@@ -107,6 +110,31 @@ TEST_CASE("nothing is asked of the device where nothing waits", "[engine][part]"
   CHECK(rig.sim.callCounts() == before);
   CHECK_FALSE(rig.pending.wait());
   CHECK(waits(rig.sim) == 0);
+}
+
+TEST_CASE("who waits does not give up while another thread has ready blocks in hand",
+          "[engine][part][threads]") {
+  PendingRig rig;
+  const Stream user = rig.stream();
+  bool found = false;
+  std::thread waiting;
+  std::atomic<bool> begun{false};
+  PendingFrees pending(rig.device, rig.events, rig.streams, [&](const auto& one) {
+    waiting = std::thread([&] {
+      begun = true;
+      found = pending.wait();
+    });
+    while (!begun) std::this_thread::yield();
+    for (int i = 0; i < 1'000; ++i) std::this_thread::yield();
+    rig.noteReleased(one);
+  });
+  Block& block = rig.pendingBlock();
+  pending.add({&block, false, false}, {user});
+  CHECK(pending.poll());
+  waiting.join();
+  CHECK(found);
+  CHECK(pending.waiting() == 0);
+  CHECK(rig.released() == Blocks{&block});
 }
 
 }  // namespace cistern::test
