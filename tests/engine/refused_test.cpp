@@ -129,13 +129,13 @@ TEST_CASE("no thread is refused memory that others have in hand for a moment",
 
 TEST_CASE("no thread is refused what another gives back to the device", "[engine][threads]") {
   constexpr std::size_t kBytes = 12 * kMiB;
+  std::atomic<bool> met{false}, begun{false}, served{false};
   SimWork work(simOf(kBytes));
   InterposedDevice device(work.device());
   CachingAllocator allocator(device, Options::parse("backing:segments"));
   const Streams streams(allocator, 2);
   allocator.free(allocator.allocate(kBytes, streams[0]));
 
-  std::atomic<bool> met{false}, begun{false}, served{false};
   std::thread other;
   const auto request = [&] {
     begun = true;

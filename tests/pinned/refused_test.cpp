@@ -12,13 +12,13 @@ namespace cistern::test {
 
 TEST_CASE("no thread is refused pinned memory that another gives back", "[pinned][threads]") {
   constexpr std::size_t kBytes = 4 * kMiB;
+  std::atomic<bool> met{false}, begun{false}, served{false};
   const std::unique_ptr<sim::SimulatedDevice> sim = sim::makeDevice();
   InterposedDevice device(*sim);
   PinnedAllocator pinned(device);
   pinned.setLimit(kBytes);
   pinned.free(pinned.allocate(kBytes));
 
-  std::atomic<bool> met{false}, begun{false}, served{false};
   std::thread other;
   const auto request = [&] {
     begun = true;
