@@ -4,7 +4,7 @@
 #include <thread>
 
 #include "tests/engine/engine_support.hpp"
-#include "tests/support/interposed_device.hpp"
+#include "tests/support/meanwhile.hpp"
 #include "tests/support/slow_build.hpp"
 
 namespace cistern::test {
@@ -81,7 +81,7 @@ int refusalsOfThreads(const char* conf, unsigned seed, unsigned count, Beside be
   const Streams streams(rig.allocator, 3);
   std::atomic<int> refused{0};
   std::atomic<unsigned> working{count};
-  std::vector<std::thread> threads;
+  std::vector<std::jthread> threads;
   for (unsigned t = 0; t < count; ++t) {
     threads.emplace_back([&, t] {
       std::mt19937 random(seed * count + t);
@@ -100,7 +100,7 @@ int refusalsOfThreads(const char* conf, unsigned seed, unsigned count, Beside be
     });
   }
   while (working > 0) beside(rig, streams);
-  for (std::thread& thread : threads) thread.join();
+  for (std::jthread& thread : threads) thread.join();
   return refused;
 }
 
@@ -129,30 +129,22 @@ TEST_CASE("no thread is refused memory that others have in hand for a moment",
 
 TEST_CASE("no thread is refused what another gives back to the device", "[engine][threads]") {
   constexpr std::size_t kBytes = 12 * kMiB;
-  std::atomic<bool> met{false}, begun{false}, served{false};
   SimWork work(simOf(kBytes));
   InterposedDevice device(work.device());
   CachingAllocator allocator(device, Options::parse("backing:segments"));
   const Streams streams(allocator, 2);
   allocator.free(allocator.allocate(kBytes, streams[0]));
 
-  std::thread other;
-  const auto request = [&] {
-    begun = true;
+  bool served = false;
+  Meanwhile request(device, Call::kFree, [&] {
     try {
       allocator.free(allocator.allocate(kBytes, streams[1]));
       served = true;
     } catch (const OutOfMemory&) {
     }
-  };
-  device.before = [&](Call call) {
-    if (call != Call::kFree || met.exchange(true)) return;
-    other = std::thread(request);
-    while (!begun) std::this_thread::yield();
-    for (int i = 0; i < 1'000; ++i) std::this_thread::yield();
-  };
+  });
   allocator.emptyCache();
-  other.join();
+  CHECK(request.wait());
   CHECK(served);
   allocator.audit();
 }

@@ -14,7 +14,7 @@
 // on.
 //
 //   page.aside  =>  no current mapping, no pins, late, counted by the heap that made it, and
-//                    mapped at home, through which it comes back
+//                   mapped at home, through which it comes back
 //
 // All of it under the backing's lock.
 #pragma once
