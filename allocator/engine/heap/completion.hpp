@@ -56,6 +56,14 @@ class Completion {
   void noteComplete(std::uint64_t epoch) noexcept { completed_ = std::max(completed_, epoch); }
   /// Ends the present epoch; it was that. Pre: not ranOut().
   std::uint64_t endEpoch() noexcept { return epoch_++; }
+  /// All epochs that have ended are complete, and no capture is under way: the heap will be another
+  /// stream's. Pre: not isAsked().
+  void beginAnew() noexcept {
+    completed_ = epoch_ - 1;
+    freed_ = false;
+    recorded_ = 0;
+    noteSought();
+  }
 
   // ---- Stamps: the epochs of free blocks
 
@@ -77,14 +85,6 @@ class Completion {
     freed_ = true;
   }
   static constexpr std::uint32_t kComplete = 0, kFirst = 1;
-  /// All epochs that have ended are complete, and no capture is under way: the heap will be another
-  /// stream's. Pre: not isAsked().
-  void beginAnew() noexcept {
-    completed_ = epoch_ - 1;
-    freed_ = false;
-    recorded_ = 0;
-    noteSought();
-  }
 
   // ---- Frees: whether there were any
 
