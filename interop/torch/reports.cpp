@@ -22,6 +22,14 @@ Action actionOf(cistern::MemoryAction action) {
   return Action::SEGMENT_MAP;
 }
 
+// As PyTorch has it: with the active bytes, and in the next snapshot's trace, not in this one's.
+void tellSnapshot(DeviceState& state) {
+  if (!state.history.enabled()) return;
+  const cistern::MemoryStats now = state.allocator.memoryStats();
+  const auto active = std::size_t(now[cistern::Stat::kActiveBytes].current);
+  state.history.add({Action::SNAPSHOT, 0, active}, nullptr);
+}
+
 }  // namespace
 
 // Some of it was done in the background, or by a verb that no stack was gathered for: the first
@@ -47,10 +55,10 @@ theirs::SnapshotInfo TorchAllocator::takeSnapshot(TorchPoolId pool, bool include
     if (state.history.listening()) state.tellMemoryEvents(nullptr);
     asTorch([&] { addSegments(state, pool, result.segments); });
     if (!include_traces || int(state.device) >= devices) return;
-    if (state.history.enabled()) state.history.add({Action::SNAPSHOT}, nullptr);
     auto& entries = result.device_traces[std::size_t(state.device)];
     entries = state.history.entries();
     for (auto& entry : entries) inMicroseconds(entry);
+    tellSnapshot(state);
   });
   const std::lock_guard lock(mutex_);
   if (include_traces) result.external_annotations = annotations_;

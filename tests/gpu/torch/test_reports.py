@@ -152,3 +152,15 @@ def test_the_profiler_sees_memory():
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiled:
         torch.empty(3 * MIB, dtype=torch.uint8, device="cuda")
     assert any(event.self_device_memory_usage == 3 * MIB for event in profiled.events())
+
+
+def test_a_snapshot_is_an_event_of_the_next_one():
+    torch.cuda.memory._record_memory_history(max_entries=100)
+    kept = torch.empty(3 * MIB, dtype=torch.uint8, device="cuda")
+    active = torch.cuda.memory_stats()["active_bytes.all.current"]
+    first = torch.cuda.memory._snapshot()["device_traces"][0]
+    second = torch.cuda.memory._snapshot()["device_traces"][0]
+    torch.cuda.memory._record_memory_history(enabled=None)
+    assert all(event["action"] != "snapshot" for event in first)
+    assert [e["size"] for e in second if e["action"] == "snapshot"] == [active]
+    del kept
