@@ -46,10 +46,14 @@ void* TorchAllocator::getBaseAllocation(void* pointer, std::size_t* bytes) {
   });
 }
 
+// What came before it in the background is told first, as it is not of the caller's stack.
 void TorchAllocator::emptyCache(TorchPoolId pool) {
   everywhere([&](DeviceState& state) {
+    const bool listening = state.history.listening();
+    if (listening) state.tellMemoryEvents(nullptr);
+    const Context context = state.history.gather(theirs::RecordContext::ALL);
     asTorch([&] { state.pools.emptyCache(pool); });
-    if (state.history.listening()) state.tellMemoryEvents(nullptr);
+    if (listening) state.tellMemoryEvents(context);
   });
   pinned().settle();
 }

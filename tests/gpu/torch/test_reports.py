@@ -164,3 +164,17 @@ def test_a_snapshot_is_an_event_of_the_next_one():
     assert all(event["action"] != "snapshot" for event in first)
     assert [e["size"] for e in second if e["action"] == "snapshot"] == [active]
     del kept
+
+
+def test_what_empty_cache_gives_back_has_its_stack():
+    torch.cuda.memory._record_memory_history(max_entries=10_000)
+    block = torch.empty(40 * MIB, dtype=torch.uint8, device="cuda")
+    del block
+    torch.cuda.empty_cache()
+    events = torch.cuda.memory._snapshot()["device_traces"][0]
+    torch.cuda.memory._record_memory_history(enabled=None)
+    given = [e for e in events if e["action"] in ("segment_unmap", "segment_free")]
+    assert any(
+        frame["name"] == "test_what_empty_cache_gives_back_has_its_stack"
+        for event in given for frame in event["frames"]
+    )
