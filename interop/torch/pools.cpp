@@ -86,11 +86,12 @@ void TorchPools::setNoSplit(TorchPoolId id) {
   pools_.setNoSplit(known("setNoSplit", id).id);
 }
 
-// A MemPool empties its pool after it has let go of it: the pool may be draining, or gone.
+// A MemPool empties its pool after it has let go of it: the pool may be draining, or gone. What is
+// queued is waited for, as PyTorch does: then all that is free goes back now. A capture forbids it.
 void TorchPools::emptyCache(TorchPoolId id) {
   {
     const std::lock_guard lock(mutex_);
-    settleLocked();
+    if (!mayCapture() && pools_.device().synchronizeDevice().ok()) letGoOfResting();
     if (id != TorchPoolId{0, 0}) {
       const auto found = table_.find(id);
       if (found == table_.end()) return;
@@ -113,13 +114,18 @@ bool TorchPools::settleLocked() {
   const bool any = std::any_of(table_.begin(), table_.end(),
                                [](const auto& entry) { return entry.second.resting; });
   if (!any || mayCapture() || !pools_.device().synchronizeDevice().ok()) return false;
+  letGoOfResting();
+  return true;
+}
+
+// Pre: the device has come to rest since they began to rest.
+void TorchPools::letGoOfResting() {
   for (auto& [id, pool] : table_) {
     if (!pool.resting) continue;
     pool.graphs.clear();
     pool.resting = false;
     pools_.releasePool(pool.id);
   }
-  return true;
 }
 
 bool TorchPools::holdsExactly(TorchPoolId id, const std::unordered_set<void*>& expected) const {

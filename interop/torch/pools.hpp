@@ -57,7 +57,7 @@ class TorchPools {
   int uses(TorchPoolId id) const;
   void setLends(TorchPoolId id, bool lends);
   void setNoSplit(TorchPoolId id);
-  /// {0, 0}: all.
+  /// {0, 0}: all. Waits for the device, unless a capture may be under way.
   void emptyCache(TorchPoolId id);
   bool holdsExactly(TorchPoolId id, const std::unordered_set<void*>& expected) const;
   cistern::PoolCheckpoint checkpoint(TorchPoolId id) const;
@@ -97,6 +97,7 @@ class TorchPools {
   const Pool& known(const char* verb, TorchPoolId id) const;
   const Pool* find(TorchPoolId id) const;
   bool settleLocked();
+  void letGoOfResting();
 
   cistern::Pools& pools_;
   std::atomic<int> open_{0};  ///< regions_.size()

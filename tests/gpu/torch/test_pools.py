@@ -111,3 +111,14 @@ print((x + y).sum().item(), torch.cuda.get_allocator_backend(), len(pool.snapsho
 def test_mem_pool_takes_no_other_allocator():
     with pytest.raises(ValueError, match="its allocator is Cistern"):
         cistern.torch.MemPool(allocator=None)
+
+
+def test_empty_cache_waits_for_queued_work():
+    torch.cuda.empty_cache()
+    before = torch.cuda.memory_reserved()
+    block = torch.empty(64 * MIB, dtype=torch.uint8, device="cuda")
+    torch.cuda._sleep(200_000_000)
+    block.fill_(1)
+    del block
+    torch.cuda.empty_cache()
+    assert torch.cuda.memory_reserved() <= before
