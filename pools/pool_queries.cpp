@@ -43,6 +43,11 @@ void PoolRegistry::emptyCache(MempoolId_t id) {
   tidy();
 }
 
+void PoolRegistry::emptyUnowned() {
+  cistern::emptyUnowned(allocator_.engine());
+  tidy();
+}
+
 // Those that hold memory of the pool, or all.
 void PoolRegistry::waitForUnknown(std::optional<MempoolId_t> id) noexcept {
   std::list<Retirement> unknown;

@@ -47,6 +47,7 @@ class PoolRegistry final {
   void setUseOnOOM(MempoolId_t id, bool use);
   void setNoSplit(MempoolId_t id);
   void emptyCache(MempoolId_t id);
+  void emptyUnowned();
   bool checkPoolLiveAllocations(MempoolId_t id, const std::set<void*>& expected) const;
   PoolCheckpoint getCheckpointState(MempoolId_t id) const;
   CheckpointDelta setCheckpointPoolState(const PoolCheckpoint& checkpoint);

@@ -28,6 +28,7 @@ void* Pools::allocate(std::size_t bytes, Stream stream, MempoolId_t id) {
 void Pools::setUseOnOOM(MempoolId_t id, bool use) { registry_->setUseOnOOM(id, use); }
 void Pools::setNoSplit(MempoolId_t id) { registry_->setNoSplit(id); }
 void Pools::emptyCache(MempoolId_t id) { registry_->emptyCache(id); }
+void Pools::emptyUnowned() { registry_->emptyUnowned(); }
 
 bool Pools::checkPoolLiveAllocations(MempoolId_t id, const std::set<void*>& expected) const {
   return registry_->checkPoolLiveAllocations(id, expected);

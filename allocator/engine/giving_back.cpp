@@ -87,19 +87,40 @@ bool holdsNothing(Engine& engine, Heap& heap) {
 
 // ---- To the device ------------------------------------------------------------------------------
 
-void emptyCache(Engine& engine, const Pool* only) {
+// What threads keep, and what a stream is stuck with, comes to the heaps.
+static void gatherFree(Engine& engine, bool graphs_too) {
   flushCaches(engine);
-  if (only == nullptr) (void)engine.hooks.tidy(Tidying::kEmptyCache);
+  if (graphs_too) (void)engine.hooks.tidy(Tidying::kEmptyCache);
   engine.pending.poll();
   if (engine.pending.waiting() > 0) {
     const MutexLock lock(engine.waiting_mutex);
     engine.pending.waitForStuck();
   }
+}
+
+void emptyCache(Engine& engine, const Pool* only) {
+  gatherFree(engine, only == nullptr);
   const InHand in_hand(engine);
   const MutexLock pressure(engine.pressure_mutex);
   if (only != nullptr) return only->backing().emptyCache(only->heaps());
   engine.pages.emptyCache(engine.heaps.all());
   engine.segments.emptyCache(engine.heaps.all());
+}
+
+// The pool's own heaps, and those that are nobody's in particular.
+static std::vector<Heap*> giversTo(Engine& engine, const Pool& pool) {
+  std::vector<Heap*> heaps = engine.heaps.all();
+  std::erase_if(heaps, [&](const Heap* heap) { return !heap->pool().givesTo(pool, false); });
+  return heaps;
+}
+
+void emptyUnowned(Engine& engine) {
+  gatherFree(engine, true);
+  const InHand in_hand(engine);
+  const MutexLock pressure(engine.pressure_mutex);
+  const std::vector<Heap*> heaps = giversTo(engine, engine.default_pool);
+  engine.pages.emptyCache(heaps);
+  engine.segments.emptyCache(heaps);
 }
 
 void trim(Engine& engine, const Pool& pool, std::uint64_t bytes) {
@@ -113,13 +134,6 @@ void trim(Engine& engine, const Pool& pool, std::uint64_t bytes) {
     reserved += heap->reservedBytes();
   }
   if (reserved > bytes) (void)pool.backing().release(pool.heaps(), reserved - bytes);
-}
-
-// The pool's own heaps, and those that are nobody's in particular.
-static std::vector<Heap*> giversTo(Engine& engine, const Pool& pool) {
-  std::vector<Heap*> heaps = engine.heaps.all();
-  std::erase_if(heaps, [&](const Heap* heap) { return !heap->pool().givesTo(pool, false); });
-  return heaps;
 }
 
 bool giveBackFor(Engine& engine, const Request& request) {

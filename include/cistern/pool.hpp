@@ -117,6 +117,9 @@ class CISTERN_API Pools final {
   /// Returns what is wholly free in the pool, live or draining, to the device, but for what a graph
   /// has captured. Touches no other pool.
   void emptyCache(MempoolId_t id);
+  /// The same of the default pool and of all that are draining. A live pool keeps what it has: it
+  /// may be known to others by its addresses, to a network for one.
+  void emptyUnowned();
 
   // ---- What a pool holds: live or draining -----------------------------------------------------
 

@@ -102,7 +102,7 @@ void TorchPools::emptyCache(TorchPoolId id) {
       return;
     }
   }
-  pools_.allocator().emptyCache();
+  pools_.emptyUnowned();
 }
 
 bool TorchPools::settle() {

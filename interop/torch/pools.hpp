@@ -57,7 +57,8 @@ class TorchPools {
   int uses(TorchPoolId id) const;
   void setLends(TorchPoolId id, bool lends);
   void setNoSplit(TorchPoolId id);
-  /// {0, 0}: all. Waits for the device, unless a capture may be under way.
+  /// {0, 0}: all but those that have users, as PyTorch does. Waits for the device, unless a capture
+  /// may be under way.
   void emptyCache(TorchPoolId id);
   bool holdsExactly(TorchPoolId id, const std::unordered_set<void*>& expected) const;
   cistern::PoolCheckpoint checkpoint(TorchPoolId id) const;

@@ -27,6 +27,47 @@ TEST_CASE("emptyCache of an idle pool returns all of it, and of no other", "[poo
   CHECK(takenOf(rig.sim()) == std::uint64_t(by_b));
 }
 
+TEST_CASE("emptyUnowned returns what is free in the default pool and in draining ones", "[pools]") {
+  PoolRig rig;
+  const Stream s = rig.stream();
+  MemPool live(rig.pools);
+  rig.free(live.allocate(40 * kMiB, s));
+  const std::int64_t by_live = rig.reservedBy(live.id());
+  const MempoolId_t gone = graphPoolHandle();
+  rig.pools.createOrIncrefPool(gone);
+  void* held = rig.pools.allocate(40 * kMiB, s, gone);
+  rig.pools.releasePool(gone);
+  rig.free(rig.allocate(40 * kMiB, s));
+  rig.free(held);
+  REQUIRE(reservedOf(rig.allocator) > by_live);
+  rig.pools.emptyUnowned();
+  CHECK(reservedOf(rig.allocator) == by_live);
+  CHECK(rig.reservedBy(live.id()) == by_live);
+  CHECK_THROWS_AS(rig.pools.getPoolUseCount(gone), PoolError);
+  rig.allocator.emptyCache();
+  CHECK(reservedOf(rig.allocator) == 0);
+}
+
+TEST_CASE("emptyUnowned returns what graphs have left, and nothing of one that is there",
+          "[pools]") {
+  PoolRig rig;
+  const Stream s = rig.stream();
+  std::vector<std::unique_ptr<Graph>> graphs;
+  for (int i = 0; i < 100; ++i) {
+    graphs.push_back(std::make_unique<Graph>(rig.pools));
+    graphs.back()->captureBegin(s);
+    rig.temporary(4 * kMiB, s);
+    graphs.back()->captureEnd();
+  }
+  const std::int64_t all = reservedOf(rig.allocator);
+  rig.finish();
+  rig.pools.emptyUnowned();
+  CHECK(reservedOf(rig.allocator) == all);
+  graphs.clear();
+  rig.pools.emptyUnowned();
+  CHECK(reservedOf(rig.allocator) == 0);
+}
+
 TEST_CASE("emptyCache of a pool in use returns what lies wholly free in it", "[pools]") {
   PoolRig rig;
   const Stream s = rig.stream();

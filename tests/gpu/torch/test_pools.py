@@ -122,3 +122,21 @@ def test_empty_cache_waits_for_queued_work():
     del block
     torch.cuda.empty_cache()
     assert torch.cuda.memory_reserved() <= before
+
+
+def test_empty_cache_leaves_pools_that_are_in_use_alone():
+    pools = [torch.cuda.MemPool() for _ in range(4)]
+
+    def fill(pool):
+        with torch.cuda.use_mem_pool(pool):
+            block = torch.ones(4 * MIB, dtype=torch.uint8, device="cuda")
+            del block
+            torch.cuda.empty_cache()
+
+    workers = [threading.Thread(target=fill, args=(pool,)) for pool in pools]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    torch.cuda.empty_cache()
+    assert all(pool_bytes(pool) >= 4 * MIB for pool in pools)
