@@ -42,7 +42,8 @@ void HostPools::release(TorchPoolId id) {
     return;
   }
   resting_.merge(pool->second.kept);
-  std::erase_if(blocks_, [&](const auto& block) { return block.second == id; });
+  resting_.merge(pool->second.unused);
+  std::erase_if(blocks_, [&](const auto& block) { return block.second.pool == id; });
   pools_.erase(pool);
 }
 
@@ -66,12 +67,33 @@ bool HostPools::anyCaptured() const {
                      [](const Region& region) { return region.captured(); });
 }
 
-void HostPools::allocated(void* block, TorchPoolId id) {
+void HostPools::allocated(void* block, TorchPoolId id, std::size_t bytes) {
   const std::lock_guard lock(mutex_);
   const auto pool = pools_.find(id);
   if (pool == pools_.end()) return;
-  blocks_[block] = id;
+  blocks_[block] = {id, bytes};
   any_ = true;
+}
+
+void* HostPools::take(TorchPoolId id, std::size_t bytes) noexcept {
+  const std::lock_guard lock(mutex_);
+  const auto pool = pools_.find(id);
+  if (pool == pools_.end()) return nullptr;
+  Blocks& unused = pool->second.unused;
+  auto best = unused.end();
+  for (auto it = unused.begin(); it != unused.end(); ++it) {
+    if (it->second.bytes < bytes) continue;
+    if (best == unused.end() || it->second.bytes < best->second.bytes) best = it;
+  }
+  if (best == unused.end()) return nullptr;
+  return blocks_.insert(unused.extract(best)).position->first;
+}
+
+void HostPools::used(void* block) noexcept {
+  if (!any_.load(std::memory_order_acquire)) return;
+  const std::lock_guard lock(mutex_);
+  const auto of = blocks_.find(block);
+  if (of != blocks_.end()) of->second.used = true;
 }
 
 bool HostPools::freed(void* block) {
@@ -79,8 +101,9 @@ bool HostPools::freed(void* block) {
   const std::lock_guard lock(mutex_);
   const auto of = blocks_.find(block);
   if (of == blocks_.end()) return false;
-  Blocks& kept = pools_.at(of->second).kept;
-  kept.insert(blocks_.extract(of));  // no memory is needed for it: a free cannot fail
+  Pool& pool = pools_.at(of->second.pool);
+  Blocks& to = of->second.used ? pool.kept : pool.unused;
+  to.insert(blocks_.extract(of));  // no memory is needed for it: a free cannot fail
   return true;
 }
 

@@ -9,10 +9,13 @@
 //   free
 //                                             held by the program --last user--> an ordinary block
 //
+// What no copy has used is no graph's: once it is freed, the pool's next request may have it.
+//
 // No header of PyTorch's is needed: tests/torch has it.
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -42,8 +45,13 @@ class HostPools {
   /// The pool whose region catches a request that is made now; {0, 0}: none. One load while there
   /// is no region.
   TorchPoolId now() const;
-  /// The block is the pool's. Ignored for a pool that has no user any more.
-  void allocated(void* block, TorchPoolId id);
+  /// The block, of so many bytes, is the pool's. Ignored for a pool that has no user any more.
+  void allocated(void* block, TorchPoolId id, std::size_t bytes);
+  /// The smallest of the pool's that is large enough, was freed, and that no copy has used; it is
+  /// the program's again. Null where there is none.
+  void* take(TorchPoolId id, std::size_t bytes) noexcept;
+  /// Work on a stream, a captured copy perhaps, uses the block. Any block may come here.
+  void used(void* block) noexcept;
   /// The program frees the block. True: it is kept, and not to be freed.
   bool freed(void* block);
   /// What rests is free, by `free(block)`, once `synchronize()` says that the devices have come to
@@ -55,14 +63,20 @@ class HostPools {
     Blocks blocks = takeResting();
     if (blocks.empty()) return;
     if (!synchronize()) return putBack(std::move(blocks));
-    for (const auto& [block, id] : blocks) free(block);
+    for (const auto& [block, of] : blocks) free(block);
   }
 
  private:
-  using Blocks = std::map<void*, TorchPoolId>;
+  struct Block {
+    TorchPoolId pool;
+    std::size_t bytes;
+    bool used = false;
+  };
+  using Blocks = std::map<void*, Block>;
   struct Pool {
     int users = 0;
-    Blocks kept;
+    Blocks kept;    ///< freed, of a graph perhaps
+    Blocks unused;  ///< freed, of none
   };
   struct Region {
     TorchPoolId id;

@@ -38,9 +38,11 @@ c10::DataPtr TorchPinned::allocate(std::size_t bytes) {
   void* const block = asTorch([&]() -> void* {
     if (bytes == 0) return nullptr;
     const TorchPoolId pool = pools_.now();
+    const bool pooled = pool != TorchPoolId{0, 0};
+    if (void* const again = pooled ? pools_.take(pool, bytes) : nullptr) return again;
     void* const made = memory().allocate(bytes);
     try {
-      if (pool != TorchPoolId{0, 0}) pools_.allocated(made, pool);
+      if (pooled) pools_.allocated(made, pool, bytes);
     } catch (...) {
       memory().free(made);
       throw;
@@ -64,6 +66,7 @@ bool TorchPinned::record_event(void* pointer, void* context, c10::Stream stream)
   if (memory == nullptr) return false;
   void* const block = memory->isBlock(context) ? context : pointer;
   if (!memory->isBlock(block)) return false;
+  pools_.used(block);
   const c10::cuda::CUDAStream used(c10::cuda::CUDAStream::UNCHECKED, stream);
   asTorch([&] {
     memory->recordStream(block, used.stream(),

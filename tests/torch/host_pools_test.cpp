@@ -37,8 +37,8 @@ TEST_CASE("a pool keeps what a region of it has had until its last user is gone"
   Rig rig;
   rig.begin(kPool);
   CHECK(rig.pools.now() == kPool);
-  rig.pools.allocated(rig.block(0), kPool);
-  rig.pools.allocated(rig.block(1), kPool);
+  rig.pools.allocated(rig.block(0), kPool, 1);
+  rig.pools.allocated(rig.block(1), kPool, 1);
   CHECK(rig.pools.freed(rig.block(0)));
   rig.pools.end(kPool);
   CHECK(rig.pools.now() == kNone);
@@ -58,7 +58,7 @@ TEST_CASE("what rests is free when the device has come to rest, and not in a cap
           "[torch][host_pools]") {
   Rig rig;
   rig.begin(kPool);
-  rig.pools.allocated(rig.block(0), kPool);
+  rig.pools.allocated(rig.block(0), kPool, 1);
   REQUIRE(rig.pools.freed(rig.block(0)));
   rig.pools.end(kPool);
   rig.pools.release(kPool);
@@ -75,12 +75,42 @@ TEST_CASE("what rests is free when the device has come to rest, and not in a cap
   CHECK(rig.freed.size() == 1);
 }
 
+TEST_CASE("the pool's next request has what was freed and no copy has used",
+          "[torch][host_pools]") {
+  Rig rig;
+  rig.begin(kPool);
+  rig.begin(kOther);
+  CHECK(rig.pools.take(kPool, 1) == nullptr);
+  const std::size_t sizes[] = {64, 8, 32, 16};
+  for (std::size_t i = 0; i < 4; ++i) rig.pools.allocated(rig.block(i), kPool, sizes[i]);
+  rig.pools.used(rig.block(3));
+  rig.pools.used(rig.block(7));  // nobody's
+  for (std::size_t i = 0; i < 4; ++i) REQUIRE(rig.pools.freed(rig.block(i)));
+  CHECK(rig.pools.take(kOther, 8) == nullptr);
+  CHECK(rig.pools.take(kPool, 65) == nullptr);
+  CHECK(rig.pools.take(kPool, 9) == rig.block(2));
+  CHECK(rig.pools.take(kPool, 9) == rig.block(0));
+  CHECK(rig.pools.take(kPool, 9) == nullptr);  // a copy has used the one of 16
+
+  rig.pools.used(rig.block(0));  // again the program's, and used now
+  REQUIRE(rig.pools.freed(rig.block(0)));
+  CHECK(rig.pools.take(kPool, 9) == nullptr);
+  for (const TorchPoolId& id : {kPool, kOther}) {
+    rig.pools.end(id);
+    rig.pools.release(id);
+  }
+  CHECK(rig.pools.take(kPool, 1) == nullptr);
+  rig.settle();
+  CHECK(rig.freed == std::set<void*>{rig.block(0), rig.block(1), rig.block(3)});
+  CHECK_FALSE(rig.pools.freed(rig.block(2)));  // an ordinary block by now
+}
+
 TEST_CASE("a region whose capture has failed is in nobody's way", "[torch][host_pools]") {
   Rig rig;
   rig.begin(kOther);
   rig.captured = false;  // and nobody ends it
   rig.begin(kPool);
-  rig.pools.allocated(rig.block(0), kPool);
+  rig.pools.allocated(rig.block(0), kPool, 1);
   REQUIRE(rig.pools.freed(rig.block(0)));
   rig.pools.end(kPool);
   rig.pools.release(kPool);
@@ -101,7 +131,7 @@ TEST_CASE("a region takes what it catches, and blocks of none are nobody's",
   CHECK_FALSE(rig.pools.freed(rig.block(0)));
   rig.pools.end(kPool);
   rig.pools.release(kPool);
-  rig.pools.allocated(rig.block(1), kPool);  // the pool went while the block was made
+  rig.pools.allocated(rig.block(1), kPool, 1);  // the pool went while the block was made
   CHECK_FALSE(rig.pools.freed(rig.block(1)));
 }
 

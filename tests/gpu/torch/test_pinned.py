@@ -126,3 +126,21 @@ def test_peaks_are_told_and_reset():
 
 def test_an_empty_tensor_is_pinned_and_needs_no_memory():
     assert torch.empty(0).pin_memory().numel() == 0
+
+
+def test_a_capture_uses_again_what_no_copy_has_used():
+    if tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 11):
+        pytest.skip("no pinned memory of graphs")
+    graph = torch.cuda.CUDAGraph()
+    to = torch.zeros(MIB, dtype=torch.int32, device="cuda")
+    with torch.cuda.graph(graph):
+        first = torch.empty(MIB, dtype=torch.int32, pin_memory=True)
+        address = first.data_ptr()
+        del first
+        second = torch.empty(MIB, dtype=torch.int32, pin_memory=True)
+        assert second.data_ptr() == address
+        to.copy_(second, non_blocking=True)
+        del second
+        third = torch.empty(MIB, dtype=torch.int32, pin_memory=True)
+        assert third.data_ptr() != address
+    del graph, third
