@@ -76,7 +76,7 @@ void* TorchAllocator::takeListening(DeviceState& state, std::size_t bytes, cudaS
   state.tellMemoryEvents(context);
   state.history.allocated({Action::ALLOC, std::size_t(pointer), bytes, stream, pool},
                           std::move(context));
-  tellProfiler(state, pointer, std::int64_t(bytes));
+  tellProfiler(state, pointer, std::int64_t(state.allocator.blockSize(pointer)));
   const c10::impl::PyInterpreter* const trace = c10::impl::GPUTrace::get_trace();
   if (trace != nullptr)
     (*trace)->trace_gpu_memory_allocation(c10::kCUDA, reinterpret_cast<std::uintptr_t>(pointer));

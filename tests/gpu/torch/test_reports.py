@@ -154,6 +154,15 @@ def test_the_profiler_sees_memory():
     assert any(event.self_device_memory_usage == 3 * MIB for event in profiled.events())
 
 
+def test_the_profiler_is_told_as_much_of_a_free_as_of_its_allocation():
+    from torch.profiler import ProfilerActivity, profile
+
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiled:
+        torch.empty(1001, dtype=torch.uint8, device="cuda")
+    told = [event.self_device_memory_usage for event in profiled.events()]
+    assert any(told) and sum(told) == 0
+
+
 def test_a_snapshot_is_an_event_of_the_next_one():
     torch.cuda.memory._record_memory_history(max_entries=100)
     kept = torch.empty(3 * MIB, dtype=torch.uint8, device="cuda")
