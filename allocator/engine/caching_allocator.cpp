@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include <fmt/format.h>
@@ -66,7 +68,7 @@ void CachingAllocator::setMemoryFraction(double fraction) {
         fmt::format("memory fraction {} is outside the range: more than 0, at most 1", fraction));
   }
   const std::uint64_t total = engine_->device_total;
-  setLimit(fraction < 1 ? std::uint64_t(fraction * double(total)) : total);
+  setLimit(std::min(total, std::uint64_t(std::llround(fraction * double(total)))));
 }
 
 void CachingAllocator::setLimit(std::uint64_t bytes) { engine_->limit.set(bytes); }

@@ -20,8 +20,12 @@ double TorchAllocator::getMemoryFraction(DeviceIndex device) {
   });
 }
 
+// 0 is a fraction to PyTorch: nothing more may be reserved.
 void TorchAllocator::setMemoryFraction(double fraction, DeviceIndex device) {
-  asTorch([&] { at(device).allocator.setMemoryFraction(fraction); });
+  asTorch([&] {
+    cistern::CachingAllocator& allocator = at(device).allocator;
+    fraction == 0 ? allocator.setLimit(0) : allocator.setMemoryFraction(fraction);
+  });
 }
 
 // cuDNN's benchmark asks how much its workspace could be at most: what the device has, or the

@@ -37,6 +37,17 @@ TEST_CASE("a fraction of the device is a limit", "[engine]") {
   CHECK(rig.allocator.limit() == 96 * kMiB);
 }
 
+TEST_CASE("a number of bytes over the device's is a limit of just those bytes", "[engine]") {
+  const std::uint64_t total = 80 * kGiB - 12345;
+  SimRig rig({}, simOf(total));
+  for (std::uint64_t bytes = 1; bytes <= total; bytes += bytes / 7 + 1) {
+    rig.allocator.setMemoryFraction(double(bytes) / double(total));
+    REQUIRE(rig.allocator.limit() == bytes);
+  }
+  rig.allocator.setMemoryFraction(1);
+  CHECK(rig.allocator.limit() == total);
+}
+
 TEST_CASE("the smaller of limit and fraction counts", "[engine]") {
   CHECK(SimRig("limit:32M,memory_fraction:0.5", simOf(128 * kMiB)).allocator.limit() == 32 * kMiB);
   CHECK(SimRig("limit:96M,memory_fraction:0.5", simOf(128 * kMiB)).allocator.limit() == 64 * kMiB);

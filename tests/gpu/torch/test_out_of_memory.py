@@ -32,6 +32,14 @@ def test_a_wrong_fraction_is_refused():
         torch.cuda.set_per_process_memory_fraction(1.5)
 
 
+def test_a_fraction_of_nothing_lets_nothing_be_reserved(little):
+    torch.cuda.empty_cache()
+    torch.cuda.set_per_process_memory_fraction(0.0)
+    assert torch.cuda.get_per_process_memory_fraction() == 0
+    with pytest.raises(torch.OutOfMemoryError):
+        torch.empty(600 * MIB, dtype=torch.uint8, device="cuda")
+
+
 def test_observers_are_told(little):
     told = []
     torch._C._cuda_attach_out_of_memory_observer(lambda *figures: told.append(figures))
