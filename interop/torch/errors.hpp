@@ -3,22 +3,29 @@
 
 #include <exception>
 
+#include <c10/cuda/CUDAFunctions.h>
 #include <c10/util/Exception.h>
 
 #include "cistern/error.hpp"
 #include "cistern/report.hpp"
 #include "cistern/status.hpp"
+#include "out_of_memory_text.hpp"
 
 namespace cistern_torch {
 
-/// Runs `work`; what it throws of Cistern's leaves as torch.OutOfMemoryError, as ValueError, or as
+/// Runs `work`, which allocates on the current device if it allocates; what it throws of Cistern's
+/// leaves as torch.OutOfMemoryError (PyTorch's words, then Cistern's report), as ValueError, or as
 /// RuntimeError, with Cistern's text.
 template <class Work>
 auto asTorch(Work work) {
   try {
     return work();
   } catch (const cistern::OutOfMemory& failure) {
-    TORCH_CHECK_WITH(OutOfMemoryError, false, "CUDA out of memory. ", failure.what());
+    const cistern::OutOfMemoryReport& report = failure.report();
+    TORCH_CHECK_WITH(OutOfMemoryError, false,
+                     outOfMemoryText({report.requested, int(c10::cuda::current_device()),
+                                      report.device_total, report.device_free}),
+                     "\ncistern: ", failure.what());
   } catch (const cistern::InvalidArgument& failure) {
     TORCH_CHECK_VALUE(false, "cistern: ", failure.what());
   } catch (const cistern::Error& failure) {

@@ -1,17 +1,29 @@
 #include "uncached.hpp"
 
 #include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAFunctions.h>
 #include <c10/util/Exception.h>
 
+#include "out_of_memory_text.hpp"
+
 namespace cistern_torch {
+namespace {
+
+std::string refusalOf(std::size_t bytes) {
+  std::size_t free_bytes = 0;
+  std::size_t total_bytes = 0;
+  C10_CUDA_CHECK(cudaMemGetInfo(&free_bytes, &total_bytes));
+  return outOfMemoryText({bytes, int(c10::cuda::current_device()), total_bytes, free_bytes});
+}
+
+}  // namespace
 
 void* Uncached::allocate(std::size_t bytes) {
   void* pointer = nullptr;
   const cudaError_t status = cudaMalloc(&pointer, bytes);
   if (status == cudaErrorMemoryAllocation) (void)cudaGetLastError();
-  TORCH_CHECK_WITH(OutOfMemoryError, status != cudaErrorMemoryAllocation,
-                   "CUDA out of memory. cudaMalloc of ", bytes,
-                   " bytes failed; caching is switched off");
+  TORCH_CHECK_WITH(OutOfMemoryError, status != cudaErrorMemoryAllocation, refusalOf(bytes),
+                   " Caching is switched off.");
   C10_CUDA_CHECK(status);
   const std::lock_guard lock(mutex_);
   blocks_.insert(pointer);

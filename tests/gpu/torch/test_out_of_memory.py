@@ -16,6 +16,7 @@ def test_the_error_is_pytorchs_and_says_who_holds_what(little):
     with pytest.raises(torch.OutOfMemoryError, match="CUDA out of memory") as failure:
         torch.empty(300 * MIB, dtype=torch.uint8, device="cuda")
     text = str(failure.value)
+    assert text.startswith("CUDA out of memory. Tried to allocate 300.00 MiB. GPU 0 has a total capacity of")
     assert "300.00 MiB" in text and "400.00 MiB" in text and "allowed" in text
     del held
     assert torch.ones(300 * MIB, dtype=torch.uint8, device="cuda")[-1].item() == 1

@@ -286,3 +286,18 @@ def test_tensors_go_between_devices():
     assert torch.equal(odd.cpu(), here.cpu()[::3])
     later = torch.ones(64 * MIB, device="cuda:0")  # mapped after the peer was let in
     assert float(later[::5].to("cuda:1").sum()) == len(range(0, 64 * MIB, 5))
+
+
+@two_gpus
+def test_two_processes_train_and_share_as_under_pytorchs_own():
+    program = os.path.join(os.path.dirname(__file__), "two_gpus.py")
+    results = []
+    for ipc in ("1", "0"):  # how NCCL shares its buffers: pages of its own, or cudaMalloc's by handle
+        for mode in ([], ["native"]):
+            ran = subprocess.run(
+                [sys.executable, program, *mode], capture_output=True, text=True, timeout=120, check=False,
+                env={**os.environ, "NCCL_CUMEM_ENABLE": ipc},
+            )
+            assert ran.returncode == 0, ran.stderr
+            results.append([line for line in ran.stdout.splitlines() if line.startswith("RESULT")])
+    assert results[0] and all(result == results[0] for result in results)

@@ -1,0 +1,22 @@
+// Out of memory in PyTorch's own words, which programs and their users look for.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace cistern_torch {
+
+/// What a request failed on. Bytes.
+struct Refused {
+  std::uint64_t requested = 0;
+  int device = 0;  ///< its index
+  std::uint64_t total = 0;
+  std::uint64_t free = 0;  ///< that the driver says
+};
+
+/// How PyTorch begins: "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity
+/// of 79.11 GiB of which 1.50 GiB is free." (as in PyTorch 2.11; from 2^60 bytes on "more than 1EB
+/// memory", and no more).
+std::string outOfMemoryText(const Refused& refused);
+
+}  // namespace cistern_torch
