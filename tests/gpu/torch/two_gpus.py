@@ -95,6 +95,9 @@ def work(rank, queue, answers, results):
 
 
 def main():
+    if torch.cuda.device_count() < 2:
+        print("RESULT none: it takes two GPUs")
+        return
     os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
     os.environ.setdefault("MASTER_PORT", "29517")
     context = mp.get_context("spawn")

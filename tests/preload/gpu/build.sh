@@ -5,7 +5,7 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 build=$1 to=$2
 mkdir -p "$to/lib"
-cp "$here"/*.py "$build/interop/command/cistern" "$build/interop/preload/libcistern_preload.so" "$to"
+cp "$here"/*.py "$here/../../gpu/torch/two_gpus.py" "$build/interop/command/cistern" "$build/interop/preload/libcistern_preload.so" "$to"
 for source in "$here"/*.cu; do
   for kind in static shared; do
     nvcc -std=c++17 -O2 -arch="sm_${ARCH:-90}" -cudart "$kind" "$source" \

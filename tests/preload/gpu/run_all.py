@@ -38,6 +38,9 @@ PROGRAMS = [
       for also, options in (("", []), (", both served", ["--follow-children"]), (", left to the driver", ["--ipc"]))],
     ("PyTorch, ipc", [PYTHON, "torch_share.py"], {}, None),
     ("PyTorch, ipc, both served", [PYTHON, "torch_share.py"], {}, None, "--follow-children"),
+    *[(f"PyTorch, NCCL on two GPUs, {how}", [PYTHON, "two_gpus.py"],
+       {**UNCACHED, "NCCL_CUMEM_ENABLE": pages}, None, "--follow-children")
+      for how, pages in (("by handles", "0"), ("by pages of its own", "1"))],
     ("PyTorch, counted", [PYTHON, "torch_counts.py"], UNCACHED, None),
     ("PyTorch, uncached", [PYTHON, "torch_train.py"], UNCACHED, {}),
     ("PyTorch, libraries", [PYTHON, "torch_libraries.py"], UNCACHED, {}),
