@@ -53,7 +53,7 @@ TEST_CASE("emptyUnowned returns what graphs have left, and nothing of one that i
   PoolRig rig;
   const Stream s = rig.stream();
   std::vector<std::unique_ptr<Graph>> graphs;
-  for (int i = 0; i < 100; ++i) {
+  for (int i = 0; i < 40; ++i) {
     graphs.push_back(std::make_unique<Graph>(rig.pools));
     graphs.back()->captureBegin(s);
     rig.temporary(4 * kMiB, s);
