@@ -8,9 +8,9 @@
 
 namespace cistern::test {
 
-/// On device 0; null when this build has no such backend or this machine no such device. Throws
-/// DeviceFailure when there is a driver that does not work.
-std::unique_ptr<DeviceWork> cudaWork();
-std::unique_ptr<DeviceWork> hipWork();
+/// On the device with that ordinal; null when this build has no such backend or this machine no such
+/// device. Throws DeviceFailure when there is a driver that does not work.
+std::unique_ptr<DeviceWork> cudaWork(int ordinal = 0);
+std::unique_ptr<DeviceWork> hipWork(int ordinal = 0);
 
 }  // namespace cistern::test

@@ -2,5 +2,5 @@
 #include "tests/support/vendor_work.hpp"
 
 namespace cistern::test {
-std::unique_ptr<DeviceWork> cudaWork() { return nullptr; }
+std::unique_ptr<DeviceWork> cudaWork(int) { return nullptr; }
 }  // namespace cistern::test

@@ -2,5 +2,5 @@
 #include "tests/support/vendor_work.hpp"
 
 namespace cistern::test {
-std::unique_ptr<DeviceWork> hipWork() { return nullptr; }
+std::unique_ptr<DeviceWork> hipWork(int) { return nullptr; }
 }  // namespace cistern::test
