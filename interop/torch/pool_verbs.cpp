@@ -1,6 +1,8 @@
 // PyTorch's verbs of pools, handed on to the device's pools.
 #include <utility>
 
+#include <c10/cuda/CUDAStream.h>
+
 #include "allocator.hpp"
 #include "errors.hpp"
 #include "source.hpp"
@@ -14,8 +16,10 @@ struct CheckpointState final : theirs::AllocatorState {
 
 }  // namespace
 
+// A graph begins its region before the capture, on the stream that it is about to capture.
 void TorchAllocator::beginAllocateToPool(DeviceIndex device, TorchPoolId pool, Filter filter) {
-  asTorch([&] { at(device).pools.begin(pool, std::move(filter)); });
+  CUstream_st* const on = c10::cuda::getCurrentCUDAStream(device).stream();
+  asTorch([&] { at(device).pools.begin(pool, std::move(filter), on); });
 }
 void TorchAllocator::endAllocateToPool(DeviceIndex device, TorchPoolId pool) {
   asTorch([&] { at(device).pools.end(pool); });

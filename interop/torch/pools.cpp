@@ -70,7 +70,17 @@ int TorchPools::uses(TorchPoolId id) const {
 void TorchPools::release(TorchPoolId id) {
   const std::lock_guard lock(mutex_);
   known("releasePool", id);
+  findOver();
   Pool& pool = table_[id];
+  if (pool.uses == 1) closeRegions([&](const Region& region) { return region.id == id; });
+  const auto over = std::find_if(regions_.begin(), regions_.end(), [&](const Region& region) {
+    return region.id == id && region.kind == Kind::kOver && region.counts;
+  });
+  if (over != regions_.end()) over->counts = false;  // its user, as far as anyone can tell
+  letGoOf(pool);
+}
+
+void TorchPools::letGoOf(Pool& pool) {
   if (--pool.uses > 0) return;
   pool.resting = !pool.graphs.empty();
   if (!pool.resting) pools_.releasePool(pool.id);
@@ -91,6 +101,7 @@ void TorchPools::setNoSplit(TorchPoolId id) {
 void TorchPools::emptyCache(TorchPoolId id) {
   {
     const std::lock_guard lock(mutex_);
+    closeOver();
     if (!mayCapture() && pools_.device().synchronizeDevice().ok()) letGoOfResting();
     if (id != TorchPoolId{0, 0}) {
       const auto found = table_.find(id);

@@ -6,6 +6,12 @@
 //
 //   waiting --first request it catches, on a stream that is being captured--> capture
 //   waiting --first request it catches, on another stream-------------------> scope
+//   capture --the device has ended it, PyTorch has not----------------------> over
+//
+// PyTorch does not end the region of a capture that has failed, nor let go of its pool. So a region
+// that is over catches nothing, and is closed, with the user that it counts, when its thread
+// empties the cache (its graph is not being ended then), when the pool is captured into anew, or
+// when its pool has no other user. What its filter looks at may be gone: it is not asked any more.
 //
 // A capture's memory stays in place until PyTorch has let go of the pool. Launches are not told to
 // an allocator, so that may be while a replay is queued: such a pool is kept until the device has
@@ -15,14 +21,17 @@
 // Cistern by one use of ours as long as uses > 0 or it is resting.
 //
 // No header of PyTorch's is needed: the plug-in interface (interop/plugin), which is part of the
-// library, has these pools too.
+// library, has these pools too, and so has tests/torch.
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <thread>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -51,8 +60,11 @@ class TorchPools {
 
   /// One user more. `source`: of a new pool; null: the device.
   void count(TorchPoolId id, std::shared_ptr<cistern::SegmentSource> source = nullptr);
-  void begin(TorchPoolId id, Filter filter);
+  /// `on`: the stream that is captured, if the region is a graph's; nothing where that is not
+  /// known.
+  void begin(TorchPoolId id, Filter filter, std::optional<CUstream_st*> on = std::nullopt);
   void end(TorchPoolId id);
+  /// Closes what regions of the pool are open, if it was the last user.
   void release(TorchPoolId id);
   int uses(TorchPoolId id) const;
   void setLends(TorchPoolId id, bool lends);
@@ -74,12 +86,17 @@ class TorchPools {
   bool settle();
 
  private:
-  enum class Kind { kWaiting, kScope, kCapture };
+  enum class Kind { kWaiting, kScope, kCapture, kOver };
   struct Region {
     TorchPoolId id;
     Filter filter;
+    std::optional<CUstream_st*> on;  ///< that is captured, if any is
+    std::thread::id by;
     Kind kind = Kind::kWaiting;
-    std::unique_ptr<cistern::GraphMemory> memory;  ///< a capture's
+    bool eager = false;                            ///< of no capture that can still be ended
+    bool counts = true;                            ///< its pool has it for a user
+    std::uint64_t capture = 0;                     ///< the device's name of a capture
+    std::unique_ptr<cistern::GraphMemory> memory;  ///< a capture's, also when it is over
   };
   struct Pool {
     cistern::MempoolId_t id;
@@ -89,10 +106,17 @@ class TorchPools {
   };
 
   void openFor(CUstream_st* stream);
-  void openCapture(CUstream_st* stream);
+  void openCapture(CUstream_st* stream, std::uint64_t capture);
+  void beginCapture(Region& region, CUstream_st* stream, std::uint64_t capture);
   void openScope(CUstream_st* stream);
   void suspendScope(TorchPoolId id);
-  bool mayCapture() const;
+  bool captured(Region& region);
+  void findOver(std::uint64_t but = 0);
+  bool mayCapture();
+  void closeRegions(const std::function<bool(const Region&)>& which);
+  void closeOver();
+  void letGoOf(Pool& pool);
+  void countOpen();
   Pool& pool(TorchPoolId id, std::shared_ptr<cistern::SegmentSource> source = nullptr);
   void forgetGone();
   const Pool& known(const char* verb, TorchPoolId id) const;
@@ -101,7 +125,7 @@ class TorchPools {
   void letGoOfResting();
 
   cistern::Pools& pools_;
-  std::atomic<int> open_{0};  ///< regions_.size()
+  std::atomic<int> open_{0};  ///< regions that are not over
   mutable std::mutex mutex_;
   std::vector<Region> regions_;  ///< in the order of their beginnings
   std::map<TorchPoolId, Pool> table_;

@@ -118,3 +118,78 @@ def test_a_capture_that_fails_leaves_the_allocator_usable():
         pass
     del graph
     assert torch.ones(1000, device="cuda").sum().item() == 1000
+
+
+# In a process of its own: PyTorch's generators, too, go on as if such a capture were under way.
+FAILS = """
+import gc, torch
+
+MIB = 1 << 20
+
+def reserved():
+    gc.collect()
+    torch.cuda.synchronize()
+    torch.cuda.empty_cache()
+    return torch.cuda.memory_reserved()
+
+def failed_capture(bytes, pool=None):
+    outside = torch.cuda.current_stream()
+    side, spare = torch.cuda.Stream(), torch.zeros(1, device="cuda")
+    try:
+        with torch.cuda.graph(torch.cuda.CUDAGraph(), pool=pool):
+            if bytes:
+                torch.ones(bytes, dtype=torch.uint8, device="cuda")
+            side.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(side):
+                spare.zero_()  # which nobody waits for: the capture cannot end
+        raise SystemExit("the capture should have failed")
+    except RuntimeError:
+        torch.cuda.set_stream(outside)
+
+torch.ones(1, device="cuda")
+with torch.cuda.graph(torch.cuda.CUDAGraph()):  # what PyTorch keeps for the graphs of a process
+    torch.ones(1, device="cuda")
+before = reserved()
+"""
+
+
+def test_a_capture_that_fails_keeps_no_memory(run):
+    status, _, err = run(FAILS + """
+for pool in (None, torch.cuda.graph_pool_handle()):
+    failed_capture(64 * MIB, pool)
+    assert reserved() <= before, torch.cuda.memory_summary()
+""")
+    assert status == 0, err
+
+
+def test_graphs_give_their_memory_back_after_a_capture_has_failed(run):
+    status, _, err = run(FAILS + """
+failed_capture(64 * MIB)
+failed_capture(0)
+graph = torch.cuda.CUDAGraph()
+with torch.cuda.graph(graph):
+    block = torch.ones(64 * MIB, dtype=torch.uint8, device="cuda")
+    del block
+graph.replay()
+del graph
+assert reserved() <= before, torch.cuda.memory_summary()
+""")
+    assert status == 0, err
+
+
+def test_a_pool_is_captured_into_again_after_a_capture_into_it_has_failed(run):
+    status, _, err = run(FAILS + """
+pool = torch.cuda.graph_pool_handle()
+failed_capture(64 * MIB, pool)
+graph = torch.cuda.CUDAGraph()
+x = torch.ones(MIB, device="cuda")
+with torch.cuda.graph(graph, pool=pool):
+    y = x + 1
+x.fill_(4)
+eager = torch.zeros(MIB, device="cuda")
+graph.replay()
+assert (y == 5).all().item() and (eager == 0).all().item()
+del graph, x, y, eager
+assert reserved() <= before, torch.cuda.memory_summary()
+""")
+    assert status == 0, err
