@@ -6,20 +6,31 @@
 
 namespace cistern_torch {
 
+// Between its beginning and its capture's a region is its thread's business, which is here now:
+// what that has begun and is not captured has failed.
 void HostPools::begin(TorchPoolId id, Catches catches, Captured captured) {
-  bool failed = true;
-  for (const Region& region : regions()) failed = failed && !(region.id == id && region.captured());
-  const std::lock_guard lock(mutex_);
-  const auto open = std::find_if(regions_.begin(), regions_.end(),
-                                 [&](const Region& region) { return region.id == id; });
-  if (open != regions_.end()) {
-    if (!failed)
-      throw cistern::InvalidArgument("a region of this pool is open for host memory already");
-    regions_.erase(open);
+  const std::thread::id by = std::this_thread::get_id();
+  for (const Region& region : regions()) {
+    if ((region.id == id || region.by == by) && !region.captured()) close(region.number);
   }
-  regions_.push_back({id, std::move(catches), std::move(captured)});
+  const std::lock_guard lock(mutex_);
+  const bool open = std::any_of(regions_.begin(), regions_.end(),
+                                [&](const Region& region) { return region.id == id; });
+  if (open) throw cistern::InvalidArgument("a region of this pool is open for host memory already");
+  regions_.push_back({id, std::move(catches), std::move(captured), by, ++last_});
   ++pools_[id].users;
   open_ = int(regions_.size());
+}
+
+void HostPools::close(std::uint64_t number) {
+  const std::lock_guard lock(mutex_);
+  const auto region = std::find_if(regions_.begin(), regions_.end(),
+                                   [&](const Region& open) { return open.number == number; });
+  if (region == regions_.end()) return;
+  const TorchPoolId id = region->id;
+  regions_.erase(region);
+  open_ = int(regions_.size());
+  if (pools_.count(id) != 0) letGo(id);
 }
 
 void HostPools::end(TorchPoolId id) {
@@ -34,9 +45,13 @@ void HostPools::end(TorchPoolId id) {
 
 void HostPools::release(TorchPoolId id) {
   const std::lock_guard lock(mutex_);
-  const auto pool = pools_.find(id);
-  if (pool == pools_.end())
+  if (pools_.count(id) == 0)
     throw cistern::InvalidArgument("this pool has no user to let go of host memory");
+  letGo(id);
+}
+
+void HostPools::letGo(TorchPoolId id) {
+  const auto pool = pools_.find(id);
   if (pool->second.users > 1) {
     --pool->second.users;
     return;
@@ -56,8 +71,9 @@ std::vector<HostPools::Region> HostPools::regions() const {
 
 TorchPoolId HostPools::now() const {
   const std::vector<Region> open = regions();
-  const auto caught =
-      std::find_if(open.begin(), open.end(), [](const Region& region) { return region.catches(); });
+  const auto caught = std::find_if(open.begin(), open.end(), [](const Region& region) {
+    return region.captured() && region.catches();
+  });
   return caught == open.end() ? TorchPoolId{0, 0} : caught->id;
 }
 

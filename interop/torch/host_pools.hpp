@@ -16,9 +16,11 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <mutex>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -34,8 +36,9 @@ class HostPools {
   /// Whether the region's stream is being captured at this moment.
   using Captured = std::function<bool()>;
 
-  /// A region of the pool begins, which is one user more. It takes the place of one whose capture
-  /// has failed: PyTorch does not end that. Throws InvalidArgument where another is open.
+  /// A region of the pool begins, which is one user more. Those of the thread, and of the pool,
+  /// whose capture has failed are closed, and their users let go: PyTorch does not end them. Throws
+  /// InvalidArgument where another of the pool is open.
   void begin(TorchPoolId id, Catches catches, Captured captured);
   /// Throws InvalidArgument where none is open.
   void end(TorchPoolId id);
@@ -43,7 +46,7 @@ class HostPools {
   void release(TorchPoolId id);
 
   /// The pool whose region catches a request that is made now; {0, 0}: none. One load while there
-  /// is no region.
+  /// is no region. One that is not captured is not asked: its graph may be gone.
   TorchPoolId now() const;
   /// The block, of so many bytes, is the pool's. Ignored for a pool that has no user any more.
   void allocated(void* block, TorchPoolId id, std::size_t bytes);
@@ -82,10 +85,14 @@ class HostPools {
     TorchPoolId id;
     Catches catches;
     Captured captured;
+    std::thread::id by;
+    std::uint64_t number = 0;
   };
 
   std::vector<Region> regions() const;
   bool anyCaptured() const;
+  void close(std::uint64_t number);
+  void letGo(TorchPoolId id);
   Blocks takeResting();
   void putBack(Blocks blocks);
 
@@ -93,6 +100,7 @@ class HostPools {
   std::map<TorchPoolId, Pool> pools_;  // under mutex_, as are
   Blocks blocks_;                      // those that the program has, of a pool
   std::vector<Region> regions_;
+  std::uint64_t last_ = 0;  // region's number
   Blocks resting_;
   std::atomic<int> open_{0};      ///< regions_.size()
   std::atomic<bool> any_{false};  ///< some block is, or was, a pool's

@@ -2,6 +2,7 @@
 #include "interop/torch/host_pools.hpp"
 
 #include <set>
+#include <thread>
 
 #include "cistern/error.hpp"
 #include "tests/support/catch.hpp"
@@ -117,6 +118,34 @@ TEST_CASE("a region whose capture has failed is in nobody's way", "[torch][host_
   rig.settle();
   CHECK(rig.freed.size() == 1);
   rig.begin(kOther);
+  rig.pools.end(kOther);
+  CHECK(rig.pools.now() == kNone);
+}
+
+TEST_CASE("the memory of a capture that has failed is free at the thread's next capture",
+          "[torch][host_pools]") {
+  Rig rig;
+  const TorchPoolId next = GENERATE(kPool, kOther);
+  rig.begin(kPool);
+  rig.pools.allocated(rig.block(0), kPool, 1);
+  REQUIRE(rig.pools.freed(rig.block(0)));
+  rig.captured = false;
+  CHECK(rig.pools.now() == kNone);  // and the graph is not asked
+  rig.begin(next);
+  rig.captured = true;
+  rig.pools.end(next);
+  rig.pools.release(next);
+  CHECK_THROWS_AS(rig.pools.release(kPool), InvalidArgument);
+  rig.settle();
+  CHECK(rig.freed == std::set<void*>{rig.block(0)});
+}
+
+TEST_CASE("another thread's region may have yet to be captured", "[torch][host_pools]") {
+  Rig rig;
+  rig.captured = false;
+  rig.begin(kOther);
+  std::thread([&] { rig.begin(kPool); }).join();
+  rig.pools.end(kPool);
   rig.pools.end(kOther);
   CHECK(rig.pools.now() == kNone);
 }
