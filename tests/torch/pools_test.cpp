@@ -220,6 +220,41 @@ TEST_CASE("a capture that the device has ended is PyTorch's to end, whoever come
   CHECK_FALSE(rig.known(pool));
 }
 
+TEST_CASE("the allocator of a MemPool has its memory back with that, or with its last block",
+          "[torch][pools]") {
+  struct Source final : SegmentSource {
+    explicit Source(sim::SimDevice& of) : device(of) {}
+    Result<Address> allocate(std::size_t bytes, Stream) override {
+      ++has;
+      return device.malloc(bytes);
+    }
+    Status free(Address address, std::size_t) override {
+      --has;
+      return device.free(address);
+    }
+    sim::SimDevice& device;
+    int has = 0;
+  };
+  const bool outlives = GENERATE(true, false);
+  TorchRig rig;
+  const Stream s = rig.stream();
+  const auto source = std::make_shared<Source>(rig.sim());
+  rig.torch.count(kSecond, source);
+  rig.torch.begin(kSecond, [](CUstream_st*) { return true; }, torchStream(s));
+  CHECK(rig.torch.uses(kSecond) == 2);
+  void* const block = rig.request(16 * kMiB, s);
+  rig.torch.end(kSecond);
+  rig.torch.release(kSecond);
+  CHECK(source->has == 1);
+  if (!outlives) rig.free(block);
+  rig.torch.release(kSecond);
+  rig.torch.emptyCache(kSecond);
+  CHECK(source->has == int(outlives));
+  if (outlives) rig.free(block);
+  rig.emptyCache();
+  CHECK(source->has == 0);
+}
+
 TEST_CASE("a region that was begun on another stream takes a capture of the program's own",
           "[torch][pools]") {
   TorchRig rig;
