@@ -78,11 +78,8 @@ bool holdsNothing(Engine& engine, Heap& heap) {
     if (!empty()) return false;
   }
   engine.progress.refreshByEvent(heap);
-  {
-    const MutexLock lock(heap.mutex());
-    if (!empty() || heap.completion().isAsked()) return false;
-  }
-  return heap.backing().forgets(heap);
+  const MutexLock lock(heap.mutex());
+  return empty() && !heap.completion().isAsked() && !heap.completion().leftInUse();
 }
 
 // ---- To the device ------------------------------------------------------------------------------

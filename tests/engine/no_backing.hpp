@@ -16,8 +16,6 @@ class NoBacking final : public MemoryBacking {
   void pin(const Block&, std::uint32_t, Pins&) override {}
   void unpin(Pins&) noexcept override {}
   bool pinned(const Block&) const override { return false; }
-  bool forgets(Heap&) override { return true; }
-  bool leftInUse(Heap&, std::uint64_t) const noexcept override { return false; }
   std::unique_lock<Mutex> holdStill() const override { return {}; }
   std::uint64_t leastGrowth(const Request&) const override { return 0; }
 };

@@ -46,13 +46,6 @@ class MemoryBacking {
   /// held.
   virtual bool pinned(const Block& block) const = 0;
 
-  /// Whether nothing that is still under way was done through addresses of the heap's that have no
-  /// memory any more. If so the heap may go to another stream, for which it is as new.
-  virtual bool forgets(Heap& heap) = 0;
-  /// Whether anything that is still under way was done through such addresses, in that epoch or
-  /// before. Pre: as pinned.
-  virtual bool leftInUse(Heap& heap, std::uint64_t until) const noexcept = 0;
-
   /// The lock that comes before heaps', held: nothing moves meanwhile. Segments have none.
   virtual std::unique_lock<Mutex> holdStill() const = 0;
   /// The least that a request takes from the device when nothing is free for it, in bytes.

@@ -35,8 +35,6 @@ class SegmentBacking final : public MemoryBacking {
   void pin(const Block& block, std::uint32_t number, Pins& pins) override;
   void unpin(Pins& pins) noexcept override;
   bool pinned(const Block& block) const override;
-  bool forgets(Heap&) override { return true; }
-  bool leftInUse(Heap&, std::uint64_t) const noexcept override { return false; }
   std::unique_lock<Mutex> holdStill() const override { return {}; }
   std::uint64_t leastGrowth(const Request& request) const override {
     return roundUp(request.rounded(), kSegmentUnit);

@@ -106,7 +106,9 @@ void Recording::learn(Heap& heap) {
   if (over_) return;
   const MutexLock heap_lock(heap.mutex());
   Completion& known = heap.completion();
-  if (known.recorded() != number_) known.beginRecording(number_, heap.endedEpoch());
+  if (known.recorded() == number_) return;
+  (void)heap.endedEpoch();
+  known.beginRecording(number_);
 }
 
 Block* Recording::take(Heap& heap, const Request& request) {
@@ -144,7 +146,8 @@ void Recording::begin(Heap& heap) {
     const std::unique_lock still = heap.backing().holdStill();
     const MutexLock lock(heap.mutex());
     blocks = incompleteBlocks(heap);
-    heap.completion().beginRecording(number_, heap.endedEpoch());
+    (void)heap.endedEpoch();
+    heap.completion().beginRecording(number_);
     for (Block* block : blocks) heap.setAside(*block);
   }
   for (Block* block : blocks) deferFree(engine_, *block, {heap.stream()});
@@ -182,8 +185,7 @@ void Recording::end(Heap& heap) noexcept {
   const MutexLock lock(heap.mutex());
   Completion& known = heap.completion();
   if (!known.endRecording(number_)) return;  // a stream has come in at this moment, with nothing
-  const bool left_behind = heap.backing().leftInUse(heap, known.beforeRecording());
-  left_behind ? noteFreeComplete(heap) : known.noteComplete(heap.endedEpoch());
+  known.leftInUseBefore() ? noteFreeComplete(heap) : known.noteComplete(heap.endedEpoch());
 }
 
 // Under the recording's lock the capture ends for all heaps: a free comes before or after, never

@@ -13,7 +13,6 @@
 //
 //   marks[0].epoch <= marks[1].epoch <= … < epoch,  completed < epoch
 //   base < epoch <= base + UINT32_MAX
-//   a capture that is under way began in an epoch that has ended
 //
 // Guarded by the heap's lock. progress.hpp asks the streams.
 #pragma once
@@ -97,6 +96,13 @@ class Completion {
   /// What is not known to be complete.
   bool anyUnknown() const { return freed_ || under_way_ != 0; }
 
+  // ---- Memory that leaves for other addresses, or another heap. What is queued may go on using it
+  // through those that it had here.
+
+  /// It was used last in that epoch.
+  void noteLeft(std::uint64_t epoch) noexcept { left_ = std::max(left_, epoch); }
+  bool leftInUse() const { return !complete(left_); }
+
   // ---- Marks: events recorded on the stream, and not yet seen complete
 
   /// Begins to record or ask, outside the lock: one thread at a time. False where another is at it,
@@ -155,10 +161,9 @@ class Completion {
 
   /// The number of the one that is under way, or 0.
   std::uint32_t recorded() const { return recorded_; }
-  /// `before`: the epoch that has ended with it.
-  void beginRecording(std::uint32_t number, std::uint64_t before) noexcept {
+  void beginRecording(std::uint32_t number) noexcept {
     recorded_ = number;
-    before_recording_ = before;
+    left_before_recording_ = left_;
   }
   /// False when that one is not under way.
   bool endRecording(std::uint32_t number) noexcept {
@@ -166,8 +171,8 @@ class Completion {
     recorded_ = 0;
     return true;
   }
-  /// The epoch that ended when the latest began.
-  std::uint64_t beforeRecording() const { return before_recording_; }
+  /// Whether work from before the latest may still use what had left by then.
+  bool leftInUseBefore() const { return !complete(left_before_recording_); }
 
   /// Checks what is promised above; aborts if it does not hold.
   void audit() const {
@@ -177,7 +182,7 @@ class Completion {
       const bool last = i + 1 == under_way_;
       CISTERN_CHECK(marks_[i].epoch < (last ? epoch_ : marks_[i + 1].epoch + 1));
     }
-    if (recorded_ != 0) CISTERN_CHECK(before_recording_ < epoch_);
+    CISTERN_CHECK(left_before_recording_ <= left_ && left_ <= epoch_);
   }
 
  private:
@@ -197,7 +202,8 @@ class Completion {
   bool busy_ = false;            ///< a thread is recording or asking, outside the lock
   std::uint8_t under_way_ = 0;   ///< so many marks, the oldest first
   std::uint8_t free_marks_ = 0;  ///< so many more are worth one at a free: others look for memory
-  std::uint64_t before_recording_ = 0;
+  std::uint64_t left_ = 0;  ///< the last epoch in which memory was used that has left since
+  std::uint64_t left_before_recording_ = 0;
   std::uint64_t freed_bytes_ = 0;  ///< since the last mark
   std::array<Mark, kMostMarks> marks_{};
 };

@@ -18,9 +18,12 @@ class HeapTable;
 struct PageNotes {
   /// The newest range of the kind, or null.
   HeapSegment*& newestRange(SizeKind kind) { return newest[std::size_t(kind)]; }
+  /// The most memory that the heap had for the kind, in this pool.
+  std::uint64_t& mostBacked(SizeKind kind) { return most_backed[std::size_t(kind)]; }
 
   std::atomic<std::uint32_t> aside{0};  ///< pages (pages/aside.hpp); under the heap's lock too
   std::array<HeapSegment*, kSizeKindCount> newest{};
+  std::array<std::uint64_t, kSizeKindCount> most_backed{};
 };
 
 /// Stream and pool change neither while the heap holds memory, nor while some of it is on its way
@@ -63,6 +66,7 @@ class HeapIdentity {
   void become(Pool& pool, Stream stream) noexcept {
     pool_.store(&pool, std::memory_order_release);
     stream_.store(stream, std::memory_order_relaxed);
+    page_notes_.most_backed = {};
     setGone(false);
   }
 

@@ -108,7 +108,7 @@ void Mover::noteCost() {
   if (request_.recording) return;
   const std::uint64_t backed = reserved_.backed_before;
   const std::uint64_t now = ground_.engine.device.hostNanoseconds();
-  const std::uint64_t most = std::max(reserved_.window.range->most_backed, backed);
+  const std::uint64_t most = std::max(heap_.pageNotes().mostBacked(request_.kind), backed);
   const double grown = double(std::max(backed + more, most) - most);
   const double plain = grown / kPlainBytes * (ground_.create_cost.mean() + ground_.map_cost.mean());
   ground_.cost.note(double(now - began_ns_), without(Mechanism::kPlainCredit) ? 0 : plain, now);

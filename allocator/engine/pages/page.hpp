@@ -75,7 +75,6 @@ struct PhysicalPage {
 struct PageRange : HeapSegment {
   std::uint64_t reserved_bytes = 0;  ///< of addresses; bytes <= reserved_bytes is in use
   Heap* home = nullptr;
-  std::uint64_t most_backed = 0;  ///< the most memory that the heap had for this kind
   std::vector<Mapping*> slots;    ///< one a unit of `bytes`
   std::uint32_t touched = 0;      ///< from this unit on there never was a mapping
 

@@ -83,30 +83,6 @@ bool PageBacking::pinned(const Block& block) const {
   return held;
 }
 
-// What it had for another pool is no measure of what it may take for the next.
-bool PageBacking::forgets(Heap& heap) {
-  const MutexLock lock(mutex_);
-  const MutexLock heap_lock(heap.mutex());
-  if (heap.pageNotes().aside > 0 || leftInUse(heap, heap.completion().now())) return false;
-  for (SizeKind kind : kSizeKinds) {
-    for (Segment* s = heap.layout(kind).segments(); s; s = s->next)
-      static_cast<PageRange&>(*s).most_backed = 0;
-  }
-  return true;
-}
-
-bool PageBacking::leftInUse(Heap& heap, std::uint64_t until) const noexcept {
-  mutex_.assertHeld();
-  const auto in_use = [&](const Mapping* mapping) {
-    heap.mutex().assertHeld();
-    return !mapping->isCurrent() && mapping->range->home == &heap &&
-           !heap.completion().complete(mapping->last_use) && mapping->last_use <= until;
-  };
-  return std::ranges::any_of(ground_.table.pages(), [&](const PhysicalPage& page) {
-    return std::ranges::any_of(page.mappings, in_use);
-  });
-}
-
 PageCounts PageBacking::counts() const {
   const Counters& c = counters_;
   return {c.created.load(), c.recycled.load(), c.revived.load(), c.retired.load(),

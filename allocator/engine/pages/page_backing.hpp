@@ -37,8 +37,6 @@ class PageBacking final : public MemoryBacking {
   void unpin(Pins& pins) noexcept override;
   /// A graph may reach the page at another address, too.
   bool pinned(const Block& block) const override;
-  bool forgets(Heap& heap) override;
-  bool leftInUse(Heap& heap, std::uint64_t until) const noexcept override;
   std::unique_lock<Mutex> holdStill() const override { return std::unique_lock(mutex_); }
   std::uint64_t leastGrowth(const Request& request) const override {
     return roundUp(request.rounded(), pages::kUnit);

@@ -58,6 +58,7 @@ Block* revive(Ground& ground, Heap& heap, const std::vector<Mapping*>& at) {
   for (Mapping* mapping : at) {
     PhysicalPage& page = *mapping->page;
     mapping->last_use = page.aside ? page.home().last_use : page.current->last_use;
+    heap.completion().noteLeft(mapping->last_use);
     page.aside ? takeFromAside(ground, page) : ground.table.makeStale(*page.current);
   }
   Block* last = nullptr;
@@ -74,6 +75,7 @@ void comeBack(Ground& ground, Mapping& at) noexcept {
   Block& free = *from.range->covering(from.place());
   from.last_use = source.completion().epochOf(free.epoch);
   source.punch(from.range->kind, free, from.place(), from.placeEnd());
+  source.completion().noteLeft(from.last_use);
   ground.table.makeStale(from);
   arrive(ground, heap, at, &heap == &source ? from.last_use : heap.completion().now());
   ++ground.counters.revived;

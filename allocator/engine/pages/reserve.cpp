@@ -141,7 +141,7 @@ Block* Reservation::commit(const Request& request) {
   }
   Block* free = heap_.fill(kind_, holeAt(heap_, *window.range, window.from), window.from, window.to,
                            last_use_);
-  std::uint64_t& most = window.range->most_backed;
+  std::uint64_t& most = heap_.pageNotes().mostBacked(kind_);
   most = std::max(most, layout.totals().segment_bytes);
   if (!steps.empty()) heap_.lowWater().notePagesMoved();
   heap_.lowWater().rise(heap_.busyBytes());
@@ -152,6 +152,7 @@ void Reservation::commitStep(const Step& step) noexcept {
   if (Heap* const source = step.source()) {
     source->mutex().assertHeld();
     source->layout(step.from->range->kind).endReserve();
+    source->completion().noteLeft(step.from->last_use);
     ground_.table.makeStale(*step.from);
     ++ground_.counters.recycled;
   }

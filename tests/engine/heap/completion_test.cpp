@@ -112,15 +112,30 @@ TEST_CASE("much that is freed is worth a mark while others look for memory, so m
 TEST_CASE("a capture ends once, and the number of another ends nothing", "[engine][part]") {
   Completion known(1);
   CHECK(known.recorded() == 0);
-  const std::uint64_t before = known.endEpoch();
-  known.beginRecording(5, before);
+  known.beginRecording(5);
   known.audit();
   CHECK(known.recorded() == 5);
-  CHECK(known.beforeRecording() == before);
   CHECK_FALSE(known.endRecording(4));
   CHECK(known.recorded() == 5);
   CHECK(known.endRecording(5));
   CHECK(known.recorded() == 0);
+}
+
+TEST_CASE("what has left is in use until the epoch of its last use is complete", "[engine][part]") {
+  Completion known(1);
+  CHECK_FALSE(known.leftInUse());
+  const std::uint64_t first = known.endEpoch();
+  known.noteLeft(first);
+  known.beginRecording(5);
+  known.noteLeft(known.now());
+  const std::uint64_t second = known.endEpoch();
+  known.audit();
+  CHECK((known.leftInUse() && known.leftInUseBefore()));
+  known.noteComplete(first);
+  CHECK((known.leftInUse() && !known.leftInUseBefore()));
+  known.noteLeft(first);  // an earlier one changes nothing
+  known.noteComplete(second);
+  CHECK_FALSE(known.leftInUse());
 }
 
 }  // namespace cistern::test
