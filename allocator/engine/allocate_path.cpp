@@ -42,19 +42,19 @@ inline bool isTimeToPoll(Engine& engine, Heap& heap) noexcept CISTERN_REQUIRES(h
 
 // Every first user of a heap that is made while a capture into its pool is under way passes here.
 Heap& knownToCapture(Heap& heap) {
+  if (heap.pool().isDefault()) return heap;
   if (const std::shared_ptr<Recording> recording = heap.pool().recording()) recording->learn(heap);
   return heap;
 }
 
-// A heap whose stream is gone and that holds nothing any more; or null. A few are looked at.
-Heap* spareHeap(Engine& engine) {
+// A heap whose stream is gone and that holds nothing any more is there for another. A few are
+// looked at.
+void parkGone(Engine& engine) {
   constexpr int kLooks = 2;
   for (int i = 0; i < kLooks; ++i) {
-    Heap* const heap = engine.heaps.takeGone();
-    if (heap == nullptr || holdsNothing(engine, *heap)) return heap;
-    engine.heaps.giveGone(*heap);
+    Heap* const heap = engine.heaps.nextGone();
+    if (heap == nullptr || (holdsNothing(engine, *heap) && engine.heaps.park(*heap))) return;
   }
-  return nullptr;
 }
 
 Block& miss(Engine& engine, const Request& request) {
@@ -133,9 +133,9 @@ Heap& heapFor(Engine& engine, const Request& request) {
   const Stream stream = request.stream;
   Pool& pool = *request.pool;
   if (Heap* heap = pool.isDefault() ? engine.heaps.find(stream) : pool.find(stream))
-    return pool.isDefault() ? *heap : knownToCapture(*heap);
+    return knownToCapture(*heap);
   engine.meet(stream);
-  if (pool.isDefault()) return engine.heaps.findOrMake(stream, spareHeap(engine));
+  if (pool.isDefault()) parkGone(engine);
   return knownToCapture(engine.heaps.findOrMake(pool, stream));
 }
 

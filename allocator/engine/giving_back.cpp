@@ -70,16 +70,13 @@ void atLowWater(Engine& engine, Heap& heap) noexcept {
 }
 
 bool holdsNothing(Engine& engine, Heap& heap) {
-  const auto empty = [&]() CISTERN_REQUIRES(heap.mutex()) {
-    return heap.reservedBytes() == 0 && heap.busyBytes() == 0 && !heap.leaving().any();
-  };
   {
-    const MutexLock lock(heap.mutex());  // most hold something: the device is not asked for those
-    if (!empty()) return false;
+    const MutexLock lock(heap.mutex());  // most have memory: the device is not asked for those
+    if (heap.reservedBytes() != 0) return false;
   }
   engine.progress.refreshByEvent(heap);
   const MutexLock lock(heap.mutex());
-  return empty() && !heap.completion().isAsked() && !heap.completion().leftInUse();
+  return heap.holdsNothing();
 }
 
 // ---- To the device ------------------------------------------------------------------------------

@@ -120,7 +120,7 @@ TEST_CASE("a heap that the host has no memory for was never there", "[engine]") 
     Totals totals;
     Pool default_pool(true, rules, core.segments), pool(false, rules, core.segments);
     HeapTable heaps(default_pool, 0, totals);
-    for (std::uintptr_t i = 1; i <= kBefore; ++i) (void)heaps.findOrMake(Stream{i}, nullptr);
+    for (std::uintptr_t i = 1; i <= kBefore; ++i) (void)heaps.findOrMake(default_pool, Stream{i});
     int requests = 0;
     refused = false;
     try {

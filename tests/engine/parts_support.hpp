@@ -50,7 +50,7 @@ struct Parts {
 
   // ---- Heaps and their blocks
 
-  Heap& heapOf(Stream of) { return heaps.findOrMake(of, nullptr); }
+  Heap& heapOf(Stream of) { return heaps.findOrMake(pool, of); }
   HeapSegment& addSegment(Heap& heap, std::uint64_t bytes, SizeKind kind = SizeKind::kLarge) {
     HeapSegment& segment = records.emplace_back();
     segment.base = segment.device_base = next_base;

@@ -163,9 +163,7 @@ std::uint64_t Heap::endedEpoch() noexcept {
 
 bool Heap::moveTo(Pool& pool, Stream stream) noexcept {
   const MutexLock lock(mutex());
-  if (small_.totals().segment_bytes + large_.totals().segment_bytes != 0 || leaving_.any())
-    return false;
-  if (completion_.isAsked()) return false;
+  if (!holdsNothing()) return false;
   (void)endedEpoch();
   completion_.beginAnew();
   recent_.forget(completion_.stampOf(completion_.completed()));

@@ -134,9 +134,14 @@ class alignas(64) Heap : public HeapIdentity {
 
   /// Ends the present epoch; it was that. Stamps blocks anew where stamps have run out.
   std::uint64_t endedEpoch() noexcept CISTERN_REQUIRES(mutex());
-  /// Makes it the heap of another stream and pool with the same backing. False when it is being
-  /// asked about at the moment, or holds memory, or some of its memory is on its way to the device.
-  /// Pre: what it held is complete.
+  /// Whether it has no memory, none on its way to the device, and nothing that its stream did with
+  /// what it had is still under way, as far as is known; and nobody asks for that at the moment.
+  bool holdsNothing() const CISTERN_REQUIRES(mutex()) {
+    return reservedBytes() == 0 && busyBytes() == 0 && !leaving_.any() && !completion_.isAsked() &&
+           !completion_.leftInUse();
+  }
+  /// Makes it the heap of another stream and pool with the same backing. False unless it holds
+  /// nothing.
   bool moveTo(Pool& pool, Stream stream) noexcept CISTERN_EXCLUDES(mutex());
 
   /// Caches of threads, and of threads that have ended. Only the default pool's heaps have any.

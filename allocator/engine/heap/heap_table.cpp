@@ -78,7 +78,7 @@ Heap& HeapTable::make(Pool& pool, Stream stream) {
   const MutexLock heap_lock(made.mutex());
   const MutexLock lock(list_mutex_);
   const std::size_t number = heaps_.size();
-  for (std::vector<Heap*>* list : {&parked_, &gone_, &taken_}) list->reserve(heaps_.capacity() + 1);
+  for (std::vector<Heap*>* list : {&parked_, &gone_}) list->reserve(heaps_.capacity() + 1);
   offering_.resize(number);  // what came of an attempt that failed goes
   offering_.push_back(1);
   heaps_.push_back(std::move(heap));
@@ -87,30 +87,15 @@ Heap& HeapTable::make(Pool& pool, Stream stream) {
   return made;
 }
 
-Heap& HeapTable::findOrMake(Stream stream, Heap* spare) {
-  const MutexLock lock(mutex_);
-  const bool usable = spare != nullptr && std::erase(taken_, spare) != 0;
-  if (usable) gone_.push_back(spare);
-  if (Heap* there = find(stream)) return *there;  // another thread made it meanwhile
-  makeRoom();
-  if (usable && spare->moveTo(default_pool_, stream)) {
-    gone_.pop_back();
-    place(*spare);
-    return *spare;
-  }
-  default_pool_.makeRoom();
-  Heap& heap = make(default_pool_, stream);
-  default_pool_.add(heap);
-  place(heap);
-  return heap;
-}
-
 // Ranges of addresses stay with a heap, so that one which is used again needs no new ones; hence a
-// parked heap goes on with the backing it had.
+// parked heap goes on with the backing it had. One of the default pool's stays that, as slots and
+// caches name it.
 Heap* HeapTable::takeParked(Pool& pool, Stream stream) noexcept {
   for (std::size_t i = parked_.size(); i-- > 0;) {
     Heap* const heap = parked_[i];
-    if (&heap->backing() != &pool.backing() || !heap->moveTo(pool, stream)) continue;
+    const bool alike = &heap->backing() == &pool.backing() &&
+                       heap->pool().isDefault() == pool.isDefault();
+    if (!alike || !heap->moveTo(pool, stream)) continue;
     parked_.erase(parked_.begin() + std::ptrdiff_t(i));
     return heap;
   }
@@ -121,18 +106,23 @@ Heap* HeapTable::takeParked(Pool& pool, Stream stream) noexcept {
 // making it is the last step that may fail.
 Heap& HeapTable::findOrMake(Pool& pool, Stream stream) {
   const MutexLock lock(mutex_);
-  if (Heap* there = pool.find(stream)) return *there;
+  const bool in_default = pool.isDefault();
+  if (Heap* there = in_default ? find(stream) : pool.find(stream)) return *there;
   pool.makeRoom();
-  const auto entry = in_pools_.emplace(stream.raw, nullptr);
+  if (in_default) makeRoom();
+  const auto entry = by_stream_.emplace(stream.raw, nullptr);
+  Heap* heap = takeParked(pool, stream);
+  const bool new_here = heap == nullptr || !in_default;
   try {
-    Heap* const parked = takeParked(pool, stream);
-    entry->second = parked ? parked : &make(pool, stream);
+    if (heap == nullptr) heap = &make(pool, stream);
   } catch (...) {
-    in_pools_.erase(entry);
+    by_stream_.erase(entry);
     throw;
   }
-  pool.add(*entry->second);
-  return *entry->second;
+  entry->second = heap;
+  if (new_here) pool.add(*heap);
+  if (in_default) place(*heap);
+  return *heap;
 }
 
 // ---- Heaps end ----------------------------------------------------------------------------------
@@ -141,45 +131,35 @@ bool HeapTable::park(Heap& heap) noexcept {
   const MutexLock lock(mutex_);
   Pool& pool = heap.pool();
   const Stream stream = heap.stream();
-  if (!heap.moveTo(nowhere_, Stream{})) return false;
-  pool.remove(heap);
+  const bool in_default = pool.isDefault();
+  if (in_default ? !heap.gone() : pool.stage() != Pool::Stage::kDraining) return false;
+  if (!heap.moveTo(in_default ? pool : nowhere_, kNobodys)) return false;
+  in_default ? void(std::erase(gone_, &heap)) : pool.remove(heap);
   parked_.push_back(&heap);
-  const auto [first, last] = in_pools_.equal_range(stream.raw);
-  in_pools_.erase(
+  const auto [first, last] = by_stream_.equal_range(stream.raw);
+  by_stream_.erase(
       std::find_if(first, last, [&](const auto& entry) { return entry.second == &heap; }));
   return true;
 }
 
 void HeapTable::setGone(Stream stream, bool gone) noexcept {
   const MutexLock lock(mutex_);
-  const auto set = [gone](Heap& heap) {
+  const auto [first, last] = by_stream_.equal_range(stream.raw);
+  for (auto it = first; it != last; ++it) {
+    Heap& heap = *it->second;
+    if (heap.pool().isDefault() && gone != heap.gone())
+      gone ? gone_.push_back(&heap) : void(std::erase(gone_, &heap));
     const MutexLock heap_lock(heap.mutex());
     heap.setGone(gone);
     if (gone) const HeldCaches emptied(heap);  // they keep nothing from here on
-  };
-  if (Heap* const heap = lookUp(stream)) {
-    if (gone && !heap->gone()) gone_.push_back(heap);
-    if (!gone && std::erase(gone_, heap) == 0) std::erase(taken_, heap);
-    set(*heap);
   }
-  const auto [first, last] = in_pools_.equal_range(stream.raw);
-  for (auto it = first; it != last; ++it) set(*it->second);
 }
 
-Heap* HeapTable::takeGone() noexcept {
+Heap* HeapTable::nextGone() noexcept {
   const MutexLock lock(mutex_);
   if (gone_.empty()) return nullptr;
   next_gone_ = next_gone_ + 1 < gone_.size() ? next_gone_ + 1 : 0;
-  std::swap(gone_[next_gone_], gone_.back());
-  taken_.push_back(gone_.back());
-  gone_.pop_back();
-  return taken_.back();
-}
-
-// Its stream may have come back meanwhile.
-void HeapTable::giveGone(Heap& heap) noexcept {
-  const MutexLock lock(mutex_);
-  if (std::erase(taken_, &heap) != 0) gone_.push_back(&heap);
+  return gone_[next_gone_];
 }
 
 // ---- All of them --------------------------------------------------------------------------------
@@ -203,7 +183,7 @@ Heap* HeapTable::nextOffering(std::size_t& number) const noexcept {
 
 std::size_t HeapTable::hostBytes() const {
   const MutexLock lock(mutex_);
-  std::size_t slots = parked_.capacity() + gone_.capacity() + taken_.capacity();
+  std::size_t slots = parked_.capacity() + gone_.capacity();
   for (const auto& one : generations_) slots += one->heaps.size();
   const MutexLock list_lock(list_mutex_);
   return (slots + heaps_.capacity()) * sizeof(void*) + offering_.capacity();

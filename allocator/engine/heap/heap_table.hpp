@@ -1,9 +1,9 @@
 // All heaps of an allocator. From a stream to its heap in the default pool without a lock, by
 // a hash table. Pools know their own heaps (pool.hpp).
 //
-// No heap is deleted before the table. One whose pool is gone is parked here for the next pool; one
-// of the default pool whose stream is gone becomes another stream's when it holds nothing any more.
-// So there are never many more than are of use at once.
+// No heap is deleted before the table. One that holds nothing any more is parked here for the next
+// stream or pool once its pool is gone, or, of the default pool's, its stream. So there are never
+// many more than are of use at once.
 //
 // What the hash table says is checked: a slot may name a heap that is another stream's by now, and
 // is passed over then. And what it does not say is looked for again under the lock before a heap is
@@ -33,17 +33,12 @@ class HeapTable {
 
   /// The stream's heap in the default pool, or null when it has none yet, or is gone. Lock-free.
   Heap* find(Stream stream) const noexcept;
-  /// The same, made if there is none. `spare`, if there is one, is what takeGone() gave: it becomes
-  /// the stream's unless it is in use again. Pre: no queued work uses what the spare ever held.
-  /// Throws std::bad_alloc, changing nothing.
-  Heap& findOrMake(Stream stream, Heap* spare);
-  /// One of the default pool's heaps whose stream is gone, another each time; null for none. Nobody
-  /// else gets it until it was given back, or to findOrMake.
-  Heap* takeGone() noexcept;
-  void giveGone(Heap& heap) noexcept;
-  /// The stream's heap in `pool`, which is not the default one, made if there is none. Throws
+  /// The stream's heap in the pool, one that was parked or a new one if there is none. Throws
   /// std::bad_alloc, changing nothing.
   Heap& findOrMake(Pool& pool, Stream stream);
+  /// One of the default pool's heaps whose stream is gone, another each time; null for none. It may
+  /// be parked, if it holds nothing.
+  Heap* nextGone() noexcept;
   /// From now on the stream's heaps, in all pools, are those of a stream that is gone, or no more.
   /// Pre: no verb names the stream meanwhile.
   void setGone(Stream stream, bool gone) noexcept;
@@ -59,8 +54,8 @@ class HeapTable {
     const MutexLock lock(list_mutex_);
     offering_[heap.number()] = std::uint8_t(offers);
   }
-  /// The heap leaves its pool and waits for another. False when it is being asked about at the
-  /// moment. Pre: it holds no memory, and no queued work uses what it ever held.
+  /// The heap waits for another stream or pool. False when its pool is not draining, or, of the
+  /// default one's, its stream is not gone; or when it holds something, as Heap::moveTo says.
   bool park(Heap& heap) noexcept;
   /// Without the heaps'.
   std::size_t hostBytes() const;
@@ -83,24 +78,24 @@ class HeapTable {
   void makeRoom() CISTERN_REQUIRES(mutex_);
   Slots& slotsOf(std::size_t size) CISTERN_REQUIRES(mutex_);
   Heap& make(Pool& pool, Stream stream) CISTERN_REQUIRES(mutex_);
+  /// The stream of parked heaps.
+  static constexpr Stream kNobodys{UINTPTR_MAX};
   Heap* takeParked(Pool& pool, Stream stream) noexcept CISTERN_REQUIRES(mutex_);
 
   Pool& default_pool_;
   const std::size_t free_log_;
   Totals& totals_;
-  Pool nowhere_;  ///< where parked heaps are
+  Pool nowhere_;  ///< where parked heaps are that were not the default pool's
   std::atomic<Slots*> slots_;
   mutable Mutex mutex_;
   /// The table in use and those before it, which readers may look into still; two of a size.
   std::vector<std::unique_ptr<Slots>> generations_ CISTERN_GUARDED_BY(mutex_);
   std::size_t used_slots_ CISTERN_GUARDED_BY(mutex_) = 0;  ///< those of other streams by now too
-  // Each has room for all heaps. Of the default pool's that are gone, those that can be had, and
-  // those that somebody has.
-  std::vector<Heap*> parked_ CISTERN_GUARDED_BY(mutex_);
-  std::vector<Heap*> gone_ CISTERN_GUARDED_BY(mutex_), taken_ CISTERN_GUARDED_BY(mutex_);
+  std::vector<Heap*> parked_ CISTERN_GUARDED_BY(mutex_);  ///< has room for all heaps
+  std::vector<Heap*> gone_ CISTERN_GUARDED_BY(mutex_);    ///< the default pool's; likewise
   std::size_t next_gone_ CISTERN_GUARDED_BY(mutex_) = 0;
-  /// The heaps of other pools, by stream.
-  std::unordered_multimap<std::uintptr_t, Heap*> in_pools_ CISTERN_GUARDED_BY(mutex_);
+  /// The heaps of all pools, but parked ones.
+  std::unordered_multimap<std::uintptr_t, Heap*> by_stream_ CISTERN_GUARDED_BY(mutex_);
   mutable Mutex list_mutex_;
   // Both by number; changed by writers alone.
   std::vector<std::unique_ptr<Heap>> heaps_ CISTERN_GUARDED_BY(list_mutex_);

@@ -37,7 +37,8 @@ struct SourceRig : SegmentsRig {
     source->throws = source->refuses = false;
     (void)segments.release({home}, UINT64_MAX);
     CHECK(source->out == 0);
-    CHECK(heaps.park(*home));  // its pool goes
+    of_source.drain();
+    CHECK(heaps.park(*home));
     CHECK(calls(Call::kMalloc) == 0);
   }
 
@@ -138,7 +139,10 @@ TEST_CASE("memory that can be neither used nor given back waits with its heap", 
     }
     CAPTURE(allowed);
     CHECK(rig.limit.reserved() == rig.source->out);
-    if (rig.source->out != 0) CHECK_FALSE(rig.heaps.park(*rig.home));  // it has something to offer
+    if (rig.source->out != 0) {
+      const MutexLock lock(rig.home->mutex());
+      CHECK_FALSE(rig.home->holdsNothing());  // it has something to offer
+    }
     rig.source->refuses = false;
     if (block) Parts::release(*block);
     (void)rig.segments.release({rig.home}, UINT64_MAX);

@@ -36,23 +36,25 @@ TEST_CASE("a stream has one heap, which is found from then on", "[engine][part]"
   CHECK(rig.heaps.all() == made);
 }
 
-TEST_CASE("a heap whose stream is gone is not found, and is had by one at a time",
-          "[engine][part]") {
+TEST_CASE("a heap whose stream is gone is not found, and may be parked", "[engine][part]") {
   TableRig rig;
   Heap& heap = rig.heapOf(numbered(1));
   Heap& other = rig.heapOf(numbered(2));
-  CHECK(rig.heaps.takeGone() == nullptr);
+  CHECK(rig.heaps.nextGone() == nullptr);
+  CHECK_FALSE(rig.heaps.park(heap));
   CHECK(rig.heaps.find(numbered(1)) == &heap);  // which this thread remembers
   rig.heaps.setGone(numbered(1), true);
   CHECK(rig.heaps.find(numbered(1)) == nullptr);
-  CHECK(rig.heaps.takeGone() == &heap);
-  CHECK(rig.heaps.takeGone() == nullptr);
-  rig.heaps.giveGone(heap);
+  CHECK(rig.heaps.nextGone() == &heap);
   rig.heaps.setGone(numbered(2), true);
-  Heap* const some = rig.heaps.takeGone();
-  Heap* const another = rig.heaps.takeGone();
+  Heap* const some = rig.heaps.nextGone();
+  Heap* const another = rig.heaps.nextGone();
   CHECK(std::minmax(some, another) == std::minmax(&heap, &other));
-  CHECK(rig.heaps.takeGone() == nullptr);
+  CHECK(rig.heaps.park(heap));
+  CHECK_FALSE(rig.heaps.park(heap));
+  CHECK(rig.heaps.nextGone() == &other);
+  CHECK(&rig.inPool(rig.first, numbered(3)) != &heap);  // it goes on in the default pool
+  CHECK(&rig.heapOf(numbered(3)) == &heap);
 }
 
 TEST_CASE("a stream that comes back has its heap again, and nobody else gets that",
@@ -60,32 +62,34 @@ TEST_CASE("a stream that comes back has its heap again, and nobody else gets tha
   TableRig rig;
   Heap& heap = rig.heapOf(numbered(1));
   rig.heaps.setGone(numbered(1), true);
-  Heap* const taken = rig.heaps.takeGone();
-  REQUIRE(taken == &heap);
+  Heap* const found = rig.heaps.nextGone();
+  REQUIRE(found == &heap);
   rig.heaps.setGone(numbered(1), false);
-  rig.heaps.giveGone(*taken);
-  CHECK(rig.heaps.takeGone() == nullptr);
+  CHECK(rig.heaps.nextGone() == nullptr);
   CHECK(rig.heaps.find(numbered(1)) == &heap);
-  CHECK(&rig.heaps.findOrMake(numbered(2), taken) != &heap);  // it is in use again
+  CHECK_FALSE(rig.heaps.park(*found));  // it is in use again
+  CHECK(&rig.heapOf(numbered(2)) != &heap);
 }
 
-TEST_CASE("a spare heap becomes a new stream's unless it holds memory", "[engine][part]") {
+TEST_CASE("a parked heap becomes a new stream's, and one that holds memory is not parked",
+          "[engine][part]") {
   TableRig rig;
   Heap& empty = rig.heapOf(numbered(1));
   Heap& full = rig.heapOf(numbered(2));
   Parts::release(rig.allocate(full, kMiB));
   for (const std::uintptr_t raw : {1u, 2u}) rig.heaps.setGone(numbered(raw), true);
   for (std::uintptr_t raw = 3; raw < 5; ++raw) {
-    Heap* const spare = rig.heaps.takeGone();
+    Heap* const spare = rig.heaps.nextGone();
     REQUIRE(spare != nullptr);
-    Heap& heap = rig.heaps.findOrMake(numbered(raw), spare);
+    CHECK(rig.heaps.park(*spare) == (spare == &empty));
+    Heap& heap = rig.heapOf(numbered(raw));
     CHECK((&heap == spare) == (spare == &empty));
     CHECK(heap.stream() == numbered(raw));
     CHECK_FALSE(heap.gone());
     CHECK(rig.heaps.find(numbered(raw)) == &heap);
   }
   CHECK(rig.heaps.find(numbered(1)) == nullptr);
-  CHECK(rig.heaps.takeGone() == &full);
+  CHECK(rig.heaps.nextGone() == &full);
   CHECK(rig.heaps.all().size() == 3);
 }
 
@@ -96,7 +100,8 @@ TEST_CASE("streams that come and go for ever leave no more than was there at onc
   std::size_t bytes = 0;
   for (std::uintptr_t raw = 1; raw < 2'000; ++raw) {
     rig.heaps.setGone(numbered(raw - 1), true);
-    rig.heaps.findOrMake(numbered(raw), rig.heaps.takeGone());
+    CHECK(rig.heaps.park(*rig.heaps.nextGone()));
+    rig.heapOf(numbered(raw));
     if (raw == 100) bytes = rig.heaps.hostBytes();
   }
   CHECK(rig.heaps.all().size() == 1);
@@ -111,6 +116,8 @@ TEST_CASE("a heap that leaves its pool waits for another one with that backing",
   CHECK(rig.first.find(a) == &heap);
   CHECK(rig.heaps.find(a) == nullptr);  // of the default pool
   Block& block = rig.allocate(heap, kMiB);
+  CHECK_FALSE(rig.heaps.park(heap));
+  rig.first.drain();
   CHECK_FALSE(rig.heaps.park(heap));
   Parts::release(block);
   CHECK_FALSE(rig.heaps.park(heap));
