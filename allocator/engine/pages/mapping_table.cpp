@@ -16,7 +16,6 @@ PhysicalPage& MappingTable::addPage(Page handle, std::uint32_t units) {
 
 void MappingTable::removePage(PhysicalPage& page) noexcept {
   CISTERN_CHECK(page.mappings.empty() && page.current == nullptr);
-  setSpare(page, false);
   pages_.erase(page.self);
 }
 
@@ -41,9 +40,7 @@ Mapping& MappingTable::addMapping(PhysicalPage& page, PageRange& range, std::uin
 void MappingTable::removeMapping(Mapping& mapping) noexcept {
   CISTERN_CHECK(mapping.removable());
   for (std::uint32_t u = mapping.unit; u < mapping.end_unit; ++u) mapping.range->slots[u] = nullptr;
-  PhysicalPage& page = *mapping.page;
-  std::erase(page.mappings, &mapping);
-  if (page.mappings.empty()) setSpare(page, true);
+  std::erase(mapping.page->mappings, &mapping);
   stale_.erase(mapping.self);
 }
 
@@ -88,20 +85,6 @@ void MappingTable::unpin(Mapping& mapping) noexcept {
   noteStale(mapping);
 }
 
-void MappingTable::setSpare(PhysicalPage& page, bool spare) noexcept {
-  spares_ += std::size_t(spare) - std::size_t(page.spare);
-  page.spare = spare;
-}
-
-// Hardly ever is there any.
-PhysicalPage* MappingTable::findSpare(std::uint32_t most_units) {
-  if (spares_ == 0) return nullptr;
-  const auto found = std::ranges::find_if(pages_, [&](const PhysicalPage& page) {
-    return page.spare && page.mappings.empty() && page.units <= most_units;
-  });
-  return found != pages_.end() ? &*found : nullptr;
-}
-
 std::size_t MappingTable::hostBytes() const {
   constexpr std::size_t kNode = 2 * sizeof(void*);
   std::size_t bytes = pages_.size() * (sizeof(PhysicalPage) + kNode) +
@@ -119,11 +102,9 @@ void MappingTable::auditPinned(const Mapping& mapping) {
 }
 
 void MappingTable::audit() const {
-  std::size_t mappings = 0, removable = 0, spares = 0;
+  std::size_t mappings = 0, removable = 0;
   std::uint64_t covered = 0, slots = 0;
   for (const PhysicalPage& page : pages_) {
-    CISTERN_CHECK(page.spare ? page.current == nullptr : !page.mappings.empty());
-    spares += page.spare ? 1 : 0;
     bool current_found = page.current == nullptr;
     std::uint32_t pins = 0;
     for (const Mapping* mapping : page.mappings) {
@@ -146,7 +127,7 @@ void MappingTable::audit() const {
   }
   CISTERN_CHECK(slots == covered && mappings == stale_.size() + used_.size());
   CISTERN_CHECK(std::ranges::all_of(stale_, &Mapping::removable));
-  CISTERN_CHECK(removable == stale_.size() && spares == spares_);
+  CISTERN_CHECK(removable == stale_.size());
 }
 
 }  // namespace cistern::pages

@@ -39,14 +39,6 @@ class MappingTable {
   void pin(Mapping& mapping) noexcept;
   void unpin(Mapping& mapping) noexcept;
 
-  /// A spare page has no current mapping, and nobody means to give it one: the device would not
-  /// have it back, or would not unmap it, when a miss was undone. A page whose last mapping goes is
-  /// one.
-  void setSpare(PhysicalPage& page, bool spare) noexcept;
-  std::size_t spares() const { return spares_; }
-  /// A spare page without a mapping, of so many units at most; null for none.
-  PhysicalPage* findSpare(std::uint32_t most_units);
-
   PageRange& addRange() { return ranges_.emplace_back(); }
   const std::list<PageRange>& ranges() const { return ranges_; }
   std::list<PhysicalPage>& pages() { return pages_; }
@@ -68,7 +60,6 @@ class MappingTable {
   std::list<PageRange> ranges_;
   std::list<Mapping> stale_;  ///< removable, in the order in which they became so
   std::list<Mapping> used_;   ///< the others: current, or pinned
-  std::size_t spares_ = 0;
 };
 
 }  // namespace cistern::pages

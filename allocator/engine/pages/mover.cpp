@@ -5,55 +5,32 @@
 #include "allocator/engine/capture/recording.hpp"
 #include "allocator/engine/engine.hpp"
 #include "allocator/engine/pages/aside.hpp"
-#include "allocator/engine/pages/sources.hpp"
 
 namespace cistern::pages {
-namespace {
 
 /// Plain growth, which costs nobody too much: half of what PyTorch's expandable segments grow by.
-constexpr double kPlainBytes = 10 * double(kMiB);
+static constexpr double kPlainBytes = 10 * double(kMiB);
 
-class Mover {
- public:
-  Mover(Ground& ground, Heap& heap, const Request& request, PagesFrom from)
-      : ground_(ground),
-        heap_(heap),
-        request_(request),
-        from_(from),
-        number_(++ground.number),
-        reserved_(ground, heap, request.kind),
-        sources_(ground, heap, request, from, reserved_),
-        began_ns_(ground.engine.device.hostNanoseconds()) {}
-
-  Block* serve();
-
- private:
-  Block* attempt(bool fresh_only, bool waits);
-  std::optional<Window> findWindow(bool fresh_only) CISTERN_REQUIRES(heap_.mutex());
-  void noteCost();
-
-  Ground& ground_;
-  Heap& heap_;
-  const Request& request_;
-  const PagesFrom from_;
-  const std::uint64_t number_;  ///< of the miss
-  Reservation reserved_;
-  Sources sources_;
-  bool brought_ = false;  ///< some pages were aside until this miss
-  const std::uint64_t began_ns_;
-};
+Mover::Mover(Ground& ground, Heap& heap, const Request& request, PagesFrom from)
+    : ground_(ground),
+      heap_(heap),
+      request_(request),
+      from_(from),
+      number_(++ground.number),
+      began_ns_(ground.engine.device.hostNanoseconds()),
+      reserved_(ground, heap, request.kind) {}
 
 // A window between blocks may be too narrow for the pages there are; at the end of the range there
 // is room for all. Where this stream could not be made to wait for another it grows.
 Block* Mover::serve() {
   const bool waits = ground_.engine.options.cross_stream_reuse == CrossStreamReuse::kWait &&
                      from_ != PagesFrom::kLenders && request_.recording == nullptr &&
-                     !sources_.captured();
+                     !captured();
   if (Block* block = attempt(false, waits)) return block;
-  if (waits && sources_.unordered()) {
+  if (waits && unordered_) {
     if (Block* block = attempt(false, false)) return block;
   }
-  const bool fresh = sources_.pageTooLarge() && !without(Mechanism::kFreshWindow);
+  const bool fresh = page_too_large_ && !without(Mechanism::kFreshWindow);
   return fresh ? attempt(true, false) : nullptr;
 }
 
@@ -81,7 +58,7 @@ Block* Mover::attempt(bool fresh_only, bool waits) {
     reserved_.take(*window);
   }
   try {
-    if (sources_.fillGaps(waits, late) && reserved_.map()) {
+    if (fillGaps(waits, late) && reserved_.map()) {
       noteCost();
       Block* const block = reserved_.commit(request_);
       if (brought_ && !without(Mechanism::kAsideAgain)) {
@@ -112,12 +89,6 @@ void Mover::noteCost() {
   const double grown = double(std::max(backed + more, most) - most);
   const double plain = grown / kPlainBytes * (ground_.create_cost.mean() + ground_.map_cost.mean());
   ground_.cost.note(double(now - began_ns_), without(Mechanism::kPlainCredit) ? 0 : plain, now);
-}
-
-}  // namespace
-
-Block* serveMiss(Ground& ground, Heap& heap, const Request& request, PagesFrom from) {
-  return Mover(ground, heap, request, from).serve();
 }
 
 }  // namespace cistern::pages

@@ -1,5 +1,5 @@
 // Serves one miss: finds a window for the request, brings pages there, and hands the block out. All
-// of it happens, or none.
+// of it happens, or none. Under the backing's lock; it takes heaps' locks one at a time.
 //
 //   take      under the heap's lock: the window's free blocks, and the pages that will come, become
 //             holes, so that nobody else gets them                          (reserve.cpp)
@@ -17,13 +17,58 @@
 // after, as graphs of one pool never run at the same time (page.hpp).
 #pragma once
 
-#include "allocator/engine/pages/ground.hpp"
+#include "allocator/engine/pages/reserve.hpp"
 
 namespace cistern::pages {
 
-/// The block; null when it cannot be had, and then all is as it was but for pages returned. Pre:
-/// the backing's lock is held, and the heap has a range of the request's kind. Throws
-/// std::bad_alloc, so too.
-Block* serveMiss(Ground& ground, Heap& heap, const Request& request, PagesFrom from);
+class Mover {
+ public:
+  /// Pre: the heap has a range of the request's kind.
+  Mover(Ground& ground, Heap& heap, const Request& request, PagesFrom from);
+
+  /// The block; null when it cannot be had, and then all is as it was but for pages returned.
+  /// Throws std::bad_alloc, so too.
+  Block* serve();
+
+ private:
+  Block* attempt(bool fresh_only, bool waits);
+  std::optional<Window> findWindow(bool fresh_only) CISTERN_REQUIRES(heap_.mutex());
+  void noteCost();
+
+  // ---- Where the pages come from (sources.cpp)
+
+  /// Finds a page for every gap. False when it cannot; then the caller puts back what it found.
+  /// `waits`: for other streams, rather than grow. `late`: new pages are late ones (aside.hpp).
+  /// Throws std::bad_alloc.
+  bool fillGaps(bool waits, bool late);
+  /// Whether a capture is under way into the heap's pool. What lies free there is complete, or the
+  /// capture's own.
+  bool captured() const;
+  enum class Which : std::uint8_t { kComplete, kAny };
+  void giveBackSmall();
+  void giveBackForGrowth();
+  std::uint64_t roomLeft() const;
+  bool gives(const Heap& source) const;
+  bool hasAny(Heap& source) const;
+  std::size_t movableInCapture() const;
+  void takeOwn(std::size_t most);
+  void takeFromOthers(Which which);
+  bool orderAfter(Heap& source);
+  void takeFrom(Heap& source, Which which, std::size_t most) CISTERN_REQUIRES(source.mutex());
+  void grow(bool late);
+  PhysicalPage* create(std::uint32_t units, bool late);
+
+  Ground& ground_;
+  Heap& heap_;
+  const Request& request_;
+  const PagesFrom from_;
+  const std::uint64_t number_;  ///< of the miss
+  const std::uint64_t began_ns_;
+  Reservation reserved_;
+  bool brought_ = false;         ///< some pages were aside until this miss
+  bool pressed_ = false;         ///< the device or the limit has refused: time is no matter now
+  bool unordered_ = false;       ///< in the last attempt, the device would not order the streams
+  bool page_too_large_ = false;  ///< in any, a page was passed over: no gap had room for it
+};
 
 }  // namespace cistern::pages

@@ -58,11 +58,12 @@ struct PhysicalPage {
   bool settled = false;           ///< its home is where a low water found it: see aside.hpp
   bool late = false;              ///< made after its heap's first low water: see aside.hpp
   bool aside = false;             ///< it lies there: see aside.hpp
-  bool spare = false;             ///< nobody's: see MappingTable::setSpare
   std::uint64_t considered = 0;   ///< the last window it was counted in: see window.cpp
   std::uint64_t brought_for = 0;  ///< the last miss that had it brought back from aside
   std::weak_ptr<const SharedPage> exported{};  ///< to other processes, while any holds it
 
+  /// Between misses: left over where the device would not have it back, or would not unmap it.
+  bool spare() const { return current == nullptr && !aside; }
   /// Where it goes at low water. Pre: it is mapped.
   Mapping& home() const { return *mappings.front(); }
   std::uint64_t bytes() const { return units * kUnit; }

@@ -38,7 +38,7 @@ Block* PageBacking::serve(Heap& heap, const Request& request, PagesFrom from) {
   const bool behind = !without(Mechanism::kHelpBehind) && stale > 2 * most;
   if ((!thread || behind) && !recorded) (void)later_.clearUp(true);
   if (!ground_.makeRoom(heap, request)) return nullptr;
-  Block* block = serveMiss(ground_, heap, request, from);
+  Block* block = Mover(ground_, heap, request, from).serve();
   if (thread && later_.isDue() && !background_.wake() && !recorded) (void)later_.clearUp(true);
   return block;
 }
@@ -229,12 +229,11 @@ void PageBacking::audit(std::uint64_t reserved) const {
   for (const PhysicalPage& page : ground_.table.pages()) {
     bytes += page.bytes();
     if (page.current) backed -= page.bytes();
-    CISTERN_CHECK(page.current != nullptr || page.spare || page.aside);
     if (!page.aside) continue;
     ++aside;
     aside_bytes += page.bytes();
     const Mapping& home = page.home();
-    CISTERN_CHECK(page.current == nullptr && page.late && page.mayLeave() && !page.spare);
+    CISTERN_CHECK(page.current == nullptr && page.late && page.mayLeave());
     CISTERN_CHECK(home.accessible && home.range->home == page.counted_by);
   }
   CISTERN_CHECK(reserved == bytes && reserved <= ground_.engine.limit.reserved());

@@ -112,9 +112,9 @@ Released releaseFree(Ground& ground, Heap& heap, const ReleaseRule& rule) {
 std::uint64_t releaseSpares(Ground& ground) noexcept {
   std::uint64_t released = 0;
   std::list<PhysicalPage>& pages = ground.table.pages();
-  for (auto next = pages.begin(); next != pages.end() && ground.table.spares() > 0;) {
+  for (auto next = pages.begin(); next != pages.end();) {
     PhysicalPage& page = *next++;
-    if (!page.spare) continue;
+    if (!page.spare()) continue;
     const std::uint64_t bytes = page.bytes();
     while (!page.mappings.empty()) {
       if (!ground.remove(*page.mappings.back())) return released;

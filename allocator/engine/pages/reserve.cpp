@@ -183,7 +183,6 @@ void Reservation::undo() noexcept {
 }
 
 void Reservation::abandon(PhysicalPage& page) noexcept {
-  ground_.table.setSpare(page, true);
   if (page.mappings.empty() && ground_.release(page)) return;
   if (page.counted_by != nullptr) return;
   const MutexLock lock(heap_.mutex());

@@ -1,11 +1,11 @@
-#include "allocator/engine/pages/sources.hpp"
-
+// Where the pages for one miss come from.
 #include <algorithm>
 #include <tuple>
 
 #include "allocator/engine/capture/recording.hpp"
 #include "allocator/engine/engine.hpp"
 #include "allocator/engine/pages/aside.hpp"
+#include "allocator/engine/pages/mover.hpp"
 #include "allocator/engine/pages/page_size.hpp"
 #include "allocator/engine/pages/release.hpp"
 
@@ -16,38 +16,25 @@ constexpr std::size_t kNoLimit = SIZE_MAX;
 /// So many times the memory of its heap a capture may move, all together; in pages of 8 MiB.
 constexpr std::uint64_t kMovedInCapture = 64, kPageOfCapture = 4 * kUnit;
 
-/// A free page to choose. In order of size; of one size the last is taken first: the longest
+/// Free pages to choose from are in order of size; of one size the last is taken first: the longest
 /// unused, then what lies in the smallest free block.
-struct Donor {
-  explicit Donor(Mapping& of)
-      : units(of.units()),
-        epoch(without(Mechanism::kOldestFirst) ? 0 : of.found.in->epoch),
-        granules(without(Mechanism::kSmallestBlock) ? 0 : of.found.in->granules),
-        range(of.range->base),
-        unit(of.unit),
-        mapping(&of) {}
-  std::uint32_t units, epoch, granules;
-  Address range;
-  std::uint32_t unit;
-  Mapping* mapping;
-
-  friend bool operator<(const Donor& a, const Donor& b) {
-    if (a.units != b.units) return a.units < b.units;
-    return std::tie(b.epoch, b.granules, b.range, a.unit) <
-           std::tie(a.epoch, a.granules, a.range, b.unit);
-  }
-};
+auto rankOf(const Mapping* mapping) {
+  const Block& in = *mapping->found.in;
+  const std::uint32_t epoch = without(Mechanism::kOldestFirst) ? 0 : in.epoch;
+  const std::uint32_t granules = without(Mechanism::kSmallestBlock) ? 0 : in.granules;
+  return std::tuple(mapping->units(), ~epoch, ~granules, ~mapping->range->base, mapping->unit);
+}
 
 /// The largest that is no larger than `fitting` units; where there is none, the smallest that is no
 /// larger than `most`. Null when there is neither. Pre: sorted.
-Mapping* take(std::vector<Donor>& donors, std::uint32_t fitting, std::uint32_t most) {
+Mapping* take(std::vector<Mapping*>& donors, std::uint32_t fitting, std::uint32_t most) {
   if (donors.empty()) return nullptr;
-  const std::uint32_t smallest = donors.front().units;
+  const std::uint32_t smallest = donors.front()->units();
   if (smallest > fitting && smallest > most) return nullptr;
   const bool any = without(Mechanism::kLargestFitting);
   const std::uint32_t units = any ? smallest : std::max(smallest, fitting);
-  const auto chosen = std::ranges::upper_bound(donors, units, {}, &Donor::units) - 1;
-  Mapping* const mapping = chosen->mapping;
+  const auto chosen = std::ranges::upper_bound(donors, units, {}, &Mapping::units) - 1;
+  Mapping* const mapping = *chosen;
   donors.erase(chosen);
   return mapping;
 }
@@ -55,7 +42,7 @@ Mapping* take(std::vector<Donor>& donors, std::uint32_t fitting, std::uint32_t m
 }  // namespace
 
 // What lies free comes before what is made.
-bool Sources::fillGaps(bool waits, bool late) {
+bool Mover::fillGaps(bool waits, bool late) {
   pressed_ = unordered_ = false;
   const bool recycles = ground_.recycles();
   if (recycles) {
@@ -81,7 +68,7 @@ bool Sources::fillGaps(bool waits, bool late) {
 
 // A capture is made once, and what it grows by is held for as long as its graph is: so it takes
 // what lies free before it grows, up to some times what the heap has, whatever that costs.
-std::size_t Sources::movableInCapture() const {
+std::size_t Mover::movableInCapture() const {
   const std::uint64_t most = reserved_.backed_before * kMovedInCapture,
                       moved = request_.recording->moved;
   return moved >= most ? 0 : std::size_t((most - moved) / kPageOfCapture);
@@ -90,7 +77,7 @@ std::size_t Sources::movableInCapture() const {
 // A program whose streams pass memory on moves pages all the time, and they are as small as its
 // first requests. So once that has cost much, pages a quarter as large as a new one, or less, go
 // back, and larger ones are made of them: fewer to move from then on.
-void Sources::giveBackSmall() {
+void Mover::giveBackSmall() {
   constexpr std::uint32_t kPart = 4;
   const bool counts = ground_.engine.options.recycle != Recycle::kEager &&
                       request_.recording == nullptr && heap_.pool().isDefault();
@@ -116,7 +103,7 @@ void Sources::giveBackSmall() {
 }
 
 // What may not be moved here may still make room.
-void Sources::giveBackForGrowth() {
+void Mover::giveBackForGrowth() {
   const bool others_move = ground_.recycles() && ground_.engine.options.reusesAcrossStreams();
   if (others_move) return;
   std::size_t next = 0;
@@ -128,20 +115,20 @@ void Sources::giveBackForGrowth() {
   }
 }
 
-bool Sources::captured() const {
+bool Mover::captured() const {
   const MutexLock lock(heap_.mutex());
   return heap_.completion().recorded() != 0;
 }
 
 // Its pool may be another a moment later. But only a heap that holds nothing changes it, and none
 // is given a page while the backing's lock is held: there would be nothing to take.
-bool Sources::gives(const Heap& source) const {
+bool Mover::gives(const Heap& source) const {
   return source.onPages() && source.pool().givesTo(heap_.pool(), from_ == PagesFrom::kLenders);
 }
 
 // Heaps of streams that are gone stay. One that holds nothing is asked how far its stream is only
 // while that is not known: its old mappings wait for it.
-bool Sources::hasAny(Heap& source) const {
+bool Mover::hasAny(Heap& source) const {
   {
     const MutexLock lock(source.mutex());
     const bool pending = source.completion().anyUnknown();
@@ -156,18 +143,18 @@ bool Sources::hasAny(Heap& source) const {
 }
 
 // Below the limit, and on the device.
-std::uint64_t Sources::roomLeft() const {
+std::uint64_t Mover::roomLeft() const {
   const Result<MemoryInfo> info = ground_.engine.device.memoryInfo();
   return std::min(ground_.engine.limit.left(), info.ok() ? info.value().free_bytes : 0);
 }
 
-void Sources::takeOwn(std::size_t most) {
+void Mover::takeOwn(std::size_t most) {
   if (reserved_.gapUnits() == 0 || most == 0) return;
   const MutexLock lock(heap_.mutex());
   takeFrom(heap_, Which::kAny, most);
 }
 
-void Sources::takeFromOthers(Which which) {
+void Mover::takeFromOthers(Which which) {
   if (without(Mechanism::kOthersPages) && !pressed_) return;
   if (!ground_.engine.options.reusesAcrossStreams()) return;
   std::size_t next = 0;
@@ -188,7 +175,7 @@ void Sources::takeFromOthers(Which which) {
 
 // Pages whose last use may still be queued on the source's stream: what this heap's stream does
 // from now on comes after it.
-bool Sources::orderAfter(Heap& source) {
+bool Mover::orderAfter(Heap& source) {
   const RelaxedCaptureMode relaxed(ground_.engine.device);
   const bool ordered =
       broken(Rule::kOrder) || ground_.engine.progress.orderAfter(heap_.stream(), source.stream());
@@ -199,19 +186,19 @@ bool Sources::orderAfter(Heap& source) {
 }
 
 // Fills gaps with free pages of the source.
-void Sources::takeFrom(Heap& source, Which which, std::size_t most) {
+void Mover::takeFrom(Heap& source, Which which, std::size_t most) {
   bringBack(ground_, source);
   const bool same_pool = &source.pool() == &heap_.pool();
   const FreePageScan scan(source, ground_.number);
   if (scan.freeMappings().empty() && &source != &heap_) withdraw(source);
-  std::vector<Donor> donors;
+  std::vector<Mapping*> donors;
   for (Mapping* mapping : scan.freeMappings()) {
     if (!same_pool && !mapping->page->mayLeave()) continue;
     if (which == Which::kAny || source.completion().complete(mapping->last_use))
-      donors.push_back(Donor(*mapping));
+      donors.push_back(mapping);
   }
   if (donors.empty()) return;
-  std::sort(donors.begin(), donors.end());
+  std::ranges::sort(donors, {}, rankOf);
   std::vector<Step> taken;
   for (Gap& gap : reserved_.gaps) {
     while (gap.at < gap.end && taken.size() < most) {
@@ -227,12 +214,10 @@ void Sources::takeFrom(Heap& source, Which which, std::size_t most) {
 
 // ---- Growth ------------------------------------------------------------------------------------
 
-// Pages that undoing left behind come first: they are paid for.
-void Sources::grow(bool late) {
+void Mover::grow(bool late) {
   for (Gap& gap : reserved_.gaps) {
     while (gap.at < gap.end) {
-      PhysicalPage* page = spareFor(gap.room());
-      if (page == nullptr) page = create(newPageUnits(ground_, request_, gap, pressed_), late);
+      PhysicalPage* page = create(newPageUnits(ground_, request_, gap, pressed_), late);
       if (page == nullptr) return;
       reserved_.steps.push_back({page, gap.at});
       gap.at += page->units;
@@ -240,15 +225,9 @@ void Sources::grow(bool late) {
   }
 }
 
-PhysicalPage* Sources::spareFor(std::uint32_t most_units) {
-  PhysicalPage* const page = ground_.table.findSpare(most_units);
-  if (page) ground_.table.setSpare(*page, false);
-  return page;
-}
-
 // The record comes before the page: without one nobody would know of what the device will not have
 // back.
-PhysicalPage* Sources::create(std::uint32_t units, bool late) {
+PhysicalPage* Mover::create(std::uint32_t units, bool late) {
   const std::uint64_t bytes = units * kUnit;
   if (!ground_.engine.limit.admit(bytes)) return nullptr;
   PhysicalPage* made = nullptr;

@@ -119,7 +119,6 @@ TEST_CASE("a page that lies aside may come back to the heap that has put it ther
   pages::PhysicalPage& page = rig.table.addPage(Page{77}, 1);
   page.aside = true;
   page.counted_by = &rig.heap;
-  rig.table.setSpare(page, true);
   Heap other(rig.pool, Stream{2}, 0, rig.totals);
   const MutexLock lock(rig.heap.mutex());
   const FreePageScan scan(rig.heap, rig.scans);

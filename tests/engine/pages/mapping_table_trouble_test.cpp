@@ -19,10 +19,7 @@ TEST_CASE("among random steps the ledger always says what holds", "[engine][part
   std::deque<PhysicalPage*> pages;
   std::size_t most = 0;
   for (int step = 0; step < 3'000; ++step) {
-    if (pages.size() < 6) {
-      pages.push_back(&ledger.page(1 + std::uint32_t(step) % 2));
-      ledger.table.setSpare(*pages.back(), true);
-    }
+    if (pages.size() < 6) pages.push_back(&ledger.page(1 + std::uint32_t(step) % 2));
     PhysicalPage& page = *pages[random() % pages.size()];
     PageRange& range = random() % 2 ? ledger.first : ledger.second;
     const auto unit = std::uint32_t(random() % (9 - page.units));
@@ -34,7 +31,6 @@ TEST_CASE("among random steps the ledger always says what holds", "[engine][part
       case 0:
       case 1:
         if (!empty) break;
-        ledger.table.setSpare(page, false);
         ledger.table.addMapping(page, range, unit).accessible = 1;
         break;
       case 2:
@@ -71,7 +67,7 @@ TEST_CASE("what there is no host memory for is not in the ledger", "[engine][par
         if (left-- == 0) throw std::bad_alloc();
       });
       ledger.table.addMapping(*home.page, ledger.second, 0);
-      ledger.table.setSpare(ledger.page(1), true);
+      ledger.page(1);
     } catch (const std::bad_alloc&) {
     }
     CHECK(ledger.table.pages().size() == pages + ledger.spares().size());
