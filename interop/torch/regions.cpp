@@ -61,17 +61,18 @@ bool TorchPools::captured(Region& region) {
   if (!region.on) return true;
   const auto info = pools_.device().captureInfo(*region.on);
   if (!info.ok()) return true;
-  const bool any = info.value().status != cistern::CaptureStatus::kNone;
+  const cistern::CaptureStatus status = info.value().status;
+  if (status == cistern::CaptureStatus::kInvalidated) return true;  // until it is ended
+  const bool any = status != cistern::CaptureStatus::kNone;
   region.eager = !any && region.kind == Kind::kWaiting && region.by == std::this_thread::get_id();
   return any && (region.capture == 0 || info.value().id == region.capture);
 }
 
-// The capture `but` is known to be active.
+// The capture `but` is known to be active. Regions that wait are asked for what is learned of them.
 void TorchPools::findOver(std::uint64_t but) {
   for (Region& region : regions_) {
-    const bool asked = region.kind == Kind::kWaiting || region.kind == Kind::kCapture;
-    if (!asked || (but != 0 && region.capture == but) || captured(region)) continue;
-    if (region.kind == Kind::kWaiting) continue;
+    if (region.kind == Kind::kWaiting) (void)captured(region);
+    if (region.kind != Kind::kCapture || region.capture == but || captured(region)) continue;
     region.memory->captureEnd();
     region.kind = Kind::kOver;
   }

@@ -240,7 +240,8 @@ TEST_CASE("the allocator of a MemPool has its memory back with that, or with its
   const Stream s = rig.stream();
   const auto source = std::make_shared<Source>(rig.sim());
   rig.torch.count(kSecond, source);
-  rig.torch.begin(kSecond, [](CUstream_st*) { return true; }, torchStream(s));
+  rig.torch.begin(
+      kSecond, [](CUstream_st*) { return true; }, torchStream(s));
   CHECK(rig.torch.uses(kSecond) == 2);
   void* const block = rig.request(16 * kMiB, s);
   rig.torch.end(kSecond);
