@@ -104,10 +104,13 @@ void TorchAllocator::pushCompileContext(std::string& context) {
 void TorchAllocator::popCompileContext() {
   everywhere([](DeviceState& state) { state.history.popCompileContext(); });
 }
+// What came before it was not under that text.
 void TorchAllocator::setMetadata(const std::string& metadata) {
   DeviceIndex device = 0;
   C10_CUDA_CHECK(c10::cuda::GetDevice(&device));
-  at(device).history.setMetadata(metadata);
+  DeviceState& state = at(device);
+  if (state.history.listening()) state.tellMemoryEvents(nullptr);
+  state.history.setMetadata(metadata);
 }
 std::string TorchAllocator::metadata() {
   DeviceIndex device = 0;

@@ -187,3 +187,19 @@ def test_what_empty_cache_gives_back_has_its_stack():
         frame["name"] == "test_what_empty_cache_gives_back_has_its_stack"
         for event in given for frame in event["frames"]
     )
+
+
+@pytest.mark.skipif(not hasattr(torch.cuda.memory, "_set_memory_metadata"), reason="since 2.10")
+def test_an_event_has_the_text_that_was_set_when_it_happened():
+    torch.cuda.memory._set_memory_metadata("a phase")
+    torch.cuda.memory._record_memory_history()
+    try:
+        block = torch.empty(64 * MIB, dtype=torch.uint8, device="cuda")
+        del block
+        torch.cuda.empty_cache()
+        torch.cuda.memory._set_memory_metadata("")
+        events = torch.cuda.memory._snapshot()["device_traces"][0]
+    finally:
+        torch.cuda.memory._record_memory_history(None)
+        torch.cuda.memory._set_memory_metadata("")
+    assert {event["user_metadata"] for event in events} == {"a phase"}
