@@ -84,11 +84,8 @@ inline cudaError_t interprocessSupported(int ordinal, int* supported) {
   return cudaDeviceGetAttribute(supported, cudaDevAttrIpcEventSupport, ordinal);
 }
 
-/// What malloc has given and will give on device `of` can be used by `peer`, which is current.
-inline cudaError_t openToCurrent(int of) {
-  const cudaError_t error = cudaDeviceEnablePeerAccess(of, 0);
-  return error == cudaErrorPeerAccessAlreadyEnabled ? cudaSuccess : error;
-}
+/// What malloc has given and will give on device `of` can be used by the device that is current.
+inline cudaError_t openToCurrent(int of) { return cudaDeviceEnablePeerAccess(of, 0); }
 
 // ---- Pinned host memory ------------------------------------------------------------------------
 

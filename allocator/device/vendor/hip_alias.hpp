@@ -59,11 +59,8 @@ inline hipError_t interprocessSupported(int, int* supported) {
   return hipSuccess;
 }
 
-/// What malloc has given and will give on device `of` can be used by `peer`, which is current.
-inline hipError_t openToCurrent(int of) {
-  const hipError_t error = hipDeviceEnablePeerAccess(of, 0);
-  return error == hipErrorPeerAccessAlreadyEnabled ? hipSuccess : error;
-}
+/// What malloc has given and will give on device `of` can be used by the device that is current.
+inline hipError_t openToCurrent(int of) { return hipDeviceEnablePeerAccess(of, 0); }
 
 // ---- Pinned host memory ------------------------------------------------------------------------
 

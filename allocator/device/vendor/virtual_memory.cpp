@@ -91,11 +91,16 @@ Status VendorDevice::doAdmitPeer(int peer_ordinal) {
   }
 }
 
-// What malloc gives is opened from the peer's side, for good; each mapping from this one's.
+// What malloc gives is opened from the peer's side, for good, also where the program has done so; each
+// mapping from this one's.
 Error VendorDevice::admit(int peer_ordinal) {
   Current peer{};
   Error error = currentFor(peer_ordinal, &peer);
   if (error == kSuccess) error = withCurrent(peer, [&] { return openToCurrent(facts_.ordinal); });
+  if (error == GPU(ErrorPeerAccessAlreadyEnabled)) {
+    forget(error);
+    error = kSuccess;
+  }
   if (error != kSuccess) return error;
   const VirtualMemory::Access access = VirtualMemory::readAndWrite(peer_ordinal);
   const MutexLock lock(access_mutex_);

@@ -103,6 +103,18 @@ TEST_CASE("a library without virtual memory or pools opens as a device without",
   requireMissing(device->reserve(4096).error(), "hipMemAddressReserve");
 }
 
+TEST_CASE("a peer that the program has admitted itself leaves no last error", "[fake]") {
+  const auto device = fakeDevice();
+  void* const library = dlopen(CISTERN_FAKE_HIP, RTLD_NOW | RTLD_LOCAL);
+  REQUIRE(library != nullptr);
+  const auto lastError = reinterpret_cast<int (*)()>(dlsym(library, "hipPeekAtLastError"));
+  CHECK(device->admitPeer(0).ok());
+  CHECK(device->admitPeer(0).ok());
+  CHECK(fakeDevice()->admitPeer(0).ok());
+  CHECK(lastError() == 0);
+  dlclose(library);
+}
+
 TEST_CASE("handles are created on the same library's devices", "[fake]") {
   const DeviceSwitch& devices = hip::runtime().devices;
   CHECK(devices.current() == 0);
