@@ -1,4 +1,5 @@
-// What one GPU has is read and written by another's kernels, where there are two that reach each other.
+// What one GPU has is read and written by another's kernels, where there are two that reach each
+// other.
 #include <vector>
 
 #include "allocator/base/bytes.hpp"

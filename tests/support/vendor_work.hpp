@@ -8,8 +8,8 @@
 
 namespace cistern::test {
 
-/// On the device with that ordinal; null when this build has no such backend or this machine no such
-/// device. Throws DeviceFailure when there is a driver that does not work.
+/// On the device with that ordinal; null when this build has no such backend or this machine no
+/// such device. Throws DeviceFailure when there is a driver that does not work.
 std::unique_ptr<DeviceWork> cudaWork(int ordinal = 0);
 std::unique_ptr<DeviceWork> hipWork(int ordinal = 0);
 

@@ -91,8 +91,8 @@ Status VendorDevice::doAdmitPeer(int peer_ordinal) {
   }
 }
 
-// What malloc gives is opened from the peer's side, for good, also where the program has done so; each
-// mapping from this one's.
+// What malloc gives is opened from the peer's side, for good, also where the program has done so;
+// each mapping from this one's.
 Error VendorDevice::admit(int peer_ordinal) {
   Current peer{};
   Error error = currentFor(peer_ordinal, &peer);
