@@ -32,7 +32,7 @@ void setWorkspaceAllocator(int device, CachingAllocator* allocator) {
   handles::libraryMemory().forgetAllocator(device);
   if (allocator != nullptr) watchPoolsOf(*allocator, device);
   slot.store(allocator);
-  handles::noteWorkspacesChanged();  // once more: who looked in between saw none
+  handles::noteWorkspacesChanged();  // once more: a thread that looked in between saw none
 }
 
 namespace handles {

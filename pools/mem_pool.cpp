@@ -21,7 +21,8 @@ MemPool::~MemPool() {
     pools_.emptyCache(id_);
   } catch (const PoolError&) {
   } catch (const std::bad_alloc&) {
-    // The host is short of memory: what lies free goes at the next emptyCache, or to who needs it.
+    // The host is short of memory: what lies free goes at the next emptyCache, or to a request that
+    // needs it.
   }
 }
 

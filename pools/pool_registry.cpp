@@ -139,7 +139,7 @@ void PoolRegistry::letGo(MempoolId_t id) noexcept {
   tidy();
 }
 
-// Calls nothing of the program's: the caller may hold a lock. Whoever tidies next tells it.
+// Calls nothing of the program's: the caller may hold a lock. The next tidy() tells it.
 void PoolRegistry::letGoQuietly(MempoolId_t id) noexcept {
   const MutexLock lock(mutex_);
   --entries_.at(id).kept;
@@ -174,12 +174,11 @@ int PoolRegistry::getPoolUseCount(MempoolId_t id) const {
   return entry("getPoolUseCount", id).uses;
 }
 
-// Lets go of what nothing uses any more; where the host is short of memory, whoever tidies next
-// does.
+// Lets go of what nothing uses any more; where the host is short of memory, the next call does.
 void PoolRegistry::tidy() noexcept {
   if (retirements_ == 0 && draining_ == 0 && untold_ == 0) return;
   (void)letRetire(Retire::kSome);
-  tellReleased();                  // before they are closed: who is told may free what he has there
+  tellReleased();                  // before they are closed: an observer may free what it has there
   std::vector<PoolTraits> traits;  // goes without a lock: a source is the program's
   try {
     const MutexLock lock(mutex_);
@@ -189,8 +188,8 @@ void PoolRegistry::tidy() noexcept {
 }
 
 // The same for a thread that looks for memory. True if it let go of a graph's: a pool that is
-// closed holds none, so where another thread is at it, it is not waited for. Who waits holds a
-// lock, and leaves to the next call what is the program's: observers, and traits.
+// closed holds none, so where another thread is at it, it is not waited for. The
+// caller holds a lock, and leaves to the next call what is the program's: observers, and traits.
 bool PoolRegistry::tidyForMemory(Tidying why) {
   if (retirements_ == 0 && draining_ == 0 && untold_ == 0) return false;
   if (why == Tidying::kLastResort) return letRetire(Retire::kWaitingForAll);

@@ -1,8 +1,8 @@
 // The pools of one allocator: which there are, who uses them, and which requests are theirs.
 //
-//   live      use count > 0: its users are MemPools, graphs, and whoever called createOrIncrefPool
+//   live      use count > 0: its users are MemPools, graphs, and callers of createOrIncrefPool
 //   draining  the last user has let go; blocks held stay valid and are freed into it, and what lies
-//             free goes back to the device at the next emptyCache, or to whoever needs it
+//             free goes back to the device at the next emptyCache, or to a request that needs it
 //   gone      its memory has left; its name means nothing any more
 //
 // What a program sees of it is Pools (cistern/pool.hpp), which says what each verb promises.
@@ -83,7 +83,7 @@ class PoolRegistry final {
  private:
   struct Entry {
     Pool* pool;
-    int uses;  ///< of graphs, MemPools and their scopes, and of whoever called a verb
+    int uses;  ///< of graphs, MemPools and their scopes, and of callers of verbs
     int kept;  ///< the former of them: not for releasePool to take
   };
   /// Keeps a pool, live or draining, from going while something is done with it.

@@ -23,8 +23,8 @@ class Retirement {
 
   /// The graph is about to be replayed on the stream. One that is being captured is asked when that
   /// is over, and of one that was forgotten its end is. One that was destroyed without that cannot
-  /// be: then the whole device is waited for, by who may wait. All that may fail on the host comes
-  /// here: throws std::bad_alloc, changing nothing.
+  /// be: then the whole device is waited for, by a thread that may wait. All that may fail on the
+  /// host comes here: throws std::bad_alloc, changing nothing.
   void addStream(Stream stream);
 
   // ---- Once the graph was reset

@@ -50,8 +50,8 @@ class DeviceSlots {
     return *slot.load(std::memory_order_relaxed);
   }
 
-  /// visit(ordinal, T&) for each device that has one. No slot is made while it runs: whoever makes
-  /// one afterwards sees all that was written before.
+  /// visit(ordinal, T&) for each device that has one. No slot is made while it runs: a thread
+  /// that makes one afterwards sees all that was written before.
   template <class Visit>
   void forEach(Visit visit) const {
     const MutexLock lock(making_);

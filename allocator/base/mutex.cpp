@@ -31,8 +31,8 @@ const void* Mutex::thisThread() noexcept {
 }
 #endif
 
-// Whoever has slept takes the lock as "waited for": others may be asleep still. The analysis is
-// off, as it would hold what comes out of try_lock() for a lock that is not given up.
+// A thread that has slept takes the lock as "waited for": others may be asleep still. The analysis
+// is off, as it would hold what comes out of try_lock() for a lock that is not given up.
 void Mutex::lockHeld() noexcept CISTERN_NO_TSA {
   for (int i = 0, pauses = 1; i < kLooks; ++i) {
     if (state_.load(std::memory_order_relaxed) == kFree && try_lock()) return;

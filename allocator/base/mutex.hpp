@@ -21,8 +21,8 @@
 namespace cistern {
 
 /// One word; taking it when it is free is one inlined instruction that others can see, which is
-/// most of what a hit pays for being thread-safe. Who finds it held spins for a moment, then
-/// sleeps. After U. Drepper, "Futexes Are Tricky", 2011 (mutex 2). Debug and audit builds know
+/// most of what a hit pays for being thread-safe. A thread that finds it held spins for a moment,
+/// then sleeps. After U. Drepper, "Futexes Are Tricky", 2011 (mutex 2). Debug and audit builds know
 /// which thread holds it.
 class CISTERN_TSA(capability("mutex")) Mutex {
  public:

@@ -5,14 +5,14 @@
 
 namespace cistern {
 
-/// False once the process has begun to exit: then the driver may be gone already, and whoever would
-/// give something back to it leaks it on purpose instead. Thread-safe. The first call must come
+/// False once the process has begun to exit: then the driver may be gone already, and what
+/// would go back to it is leaked on purpose instead. Thread-safe. The first call must come
 /// before main returns; an allocator's constructor makes it.
 bool driverMayBeCalled() noexcept;
 
 /// Where an object was made. A child of fork has a copy of the object but not of the threads that
 /// used it: they may have been in the middle of a change, with locks that nobody will release. So
-/// there whoever takes locks or owns memory in its destructor leaves everything as it is, and lets
+/// there a class whose destructor takes locks or frees memory leaves everything as it is, and lets
 /// fresh members, which hold nothing, be destroyed in its place.
 class Birthplace {
  public:

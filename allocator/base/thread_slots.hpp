@@ -3,8 +3,8 @@
 // Two things make it hold in every order. What a thread looks at is a bare pointer, which needs no
 // construction and outlives everything else of the thread. And the end of a thread is told by the
 // thread library, after the destructors of the thread's own thread_local objects have run, so that
-// those may still use their slots; who uses one later still, from another library's end-of-thread
-// hook, gets a fresh one, which goes in another round.
+// those may still use their slots; code that uses one later still, in another library's
+// end-of-thread hook, gets a fresh one, which goes in another round.
 //
 // The main thread's slots stay: when it ends, so does the process. (They go when it ends by itself,
 // with pthread_exit.)

@@ -34,9 +34,9 @@ class BasicBlockMap {
 
   /// The block that starts at `address`, or null.
   Block* find(Address address) const noexcept;
-  /// The allocated block that starts at `address`, or null: for whoever has been given that block
-  /// and not let go of it, so that its record stands still. Null, seldom, although it is there,
-  /// when the table changes meanwhile. May be called while the owner changes the map.
+  /// The allocated block that starts at `address`, or null: for a caller that has been given that
+  /// block and has not let go of it, so that its record stands still. Null, seldom, although it is
+  /// there, when the table changes meanwhile. May be called while the owner changes the map.
   Block* peek(Address address) const noexcept;
   /// Starts loading the slots where a block at `address` would be.
   void prefetch(Address address) const noexcept {
@@ -120,7 +120,7 @@ inline Block* BasicBlockMap<TagBits>::peek(Address address) const noexcept {
     if (slot == 0) return nullptr;
     if (slot >> kPointerBits != tag) continue;
     Block* const block = blockOf(slot);
-    const std::uint64_t head = block->head();  // once: who asks wrongly may ask about a moving one
+    const std::uint64_t head = block->head();  // once: a wrong free may ask about a moving one
     if (Block::addressOf(head) == address && Block::stateOf(head) == BlockState::kAllocated)
       return block;
   }

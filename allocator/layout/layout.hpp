@@ -112,7 +112,7 @@ class Layout {
     Block* block = tiling_.map.find(address);
     return block && block->state() == BlockState::kAllocated ? block : nullptr;
   }
-  /// The same for whoever has been given the block and not let go of it, at any time:
+  /// The same for a caller that has been given the block and has not let go of it, at any time:
   /// block_map.hpp.
   Block* peek(Address address) const noexcept { return tiling_.map.peek(address); }
   /// The best fitting free block that serves the request and that `accept`s; null for none. Looks

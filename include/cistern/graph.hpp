@@ -76,7 +76,7 @@ class CISTERN_API Graph {
 };
 
 /// The memory of a graph that the program captures and launches by itself, with the calls of its
-/// runtime: for who has code that captures already.
+/// runtime: for code that captures already.
 ///
 ///   cudaStreamBeginCapture(stream, mode);
 ///   memory.captureBegin(stream);         // from here on requests on the stream are the graph's

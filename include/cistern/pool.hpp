@@ -1,8 +1,8 @@
 // Pools: memory that is kept apart, for a graph or for a part of the program.
 //
-//   live      use count > 0: its users are MemPools, graphs, and whoever called createOrIncrefPool
+//   live      use count > 0: its users are MemPools, graphs, and callers of createOrIncrefPool
 //   draining  the last user has let go; blocks held stay valid and are freed into it, and what lies
-//             free goes back to the device at the next emptyCache, or to whoever needs it
+//             free goes back to the device at the next emptyCache, or to a request that needs it
 //   gone      its memory has left; its name means nothing any more
 //
 //   MemPool pool(pools);
@@ -32,7 +32,7 @@ class PoolRegistry;
 
 /// A name that was never given out in this process: {0, uid} for a user, {uuid, 0} for a capture
 /// that was given no pool. Both count from 1. (PyTorch's graph_pool_handle.) Thread-safe. A name is
-/// no pool yet: whoever uses it first makes one.
+/// no pool yet: its first use makes one.
 CISTERN_API MempoolId_t graphPoolHandle(bool is_user_created = true) noexcept;
 
 /// "{0, 7}"

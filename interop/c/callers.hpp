@@ -2,8 +2,8 @@
 // agree to, as threads that share an allocator would wait for each other at a count of its users.
 //
 // A hazard pointer, made asymmetric as in base/biased_gate.hpp. The caller writes the handle into
-// its own record, then looks whether the handle still is one. Who destroys it makes the handle
-// invalid, passes a barrier, then waits until no record names it:
+// its own record, then looks whether the handle still is one. The call that destroys it makes
+// the handle invalid, passes a barrier, then waits until no record names it:
 //
 //   caller      record = handle      slot.word == handle?  call …            record = 0
 //   destroyer                        slot.word = 0   barrier   record != handle?  destroy
@@ -66,7 +66,7 @@ class Callers {
   static constinit thread_local Record* mine_;
 };
 
-/// How long whoever waits for another thread's call sleeps between looks, by how often it looked.
+/// How long a thread that waits for another's call sleeps between looks, by how often it looked.
 void pauseBetweenLooks(unsigned looks) noexcept;
 
 }  // namespace cistern::capi

@@ -6,11 +6,11 @@
 // A slot is used again, with the next generation: a former handle stays invalid. One whose
 // generations have run out is not.
 //
-// Who uses an object keeps it: by a record of the thread's (callers.hpp), by the gate of its cache
-// (AllocatorObject::awaitHits), or counted in the slot. Of the last the order is the textbook one:
-// count, then look at the word; make the word 0, then look at the count; each step sequentially
-// consistent, so that one of the two sees the other. To look takes no lock; to add and remove one,
-// around the list of free places alone.
+// A call that uses an object keeps it: by a record of the thread's (callers.hpp), by the gate of
+// its cache (AllocatorObject::awaitHits), or counted in the slot. Of the last the order is the
+// textbook one: count, then look at the word; make the word 0, then look at the count; each step
+// sequentially consistent, so that one of the two sees the other. To look takes no lock; to add and
+// remove one, around the list of free places alone.
 #pragma once
 
 #include <array>
@@ -90,8 +90,8 @@ class HandleTable {
     giveBack(*slot, handle);
     return object;
   }
-  /// In a child of fork, of an object from before it: ends the handle and waits for nobody, as who
-  /// was in a call is not here. The object and the slot stay as they are.
+  /// In a child of fork, of an object from before it: ends the handle and waits for nobody, as no
+  /// thread that was in a call is here. The object and the slot stay as they are.
   static bool abandon(Word handle) noexcept {
     Slot* const slot = slotOf(handle);
     Word expected = handle;

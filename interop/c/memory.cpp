@@ -16,7 +16,7 @@ struct OfHandle {
   static constexpr bool kInside = true;
   bool serves(const ThreadCache& cache) const { return has(cache) && cache.serves(); }
   bool has(const ThreadCache& cache) const { return cache.handle() == handle; }
-  // Counted in the slot before the gate is left, as whoever destroys looks at it after the gate.
+  // Counted in the slot before the gate is left, as a destroying call looks at it after the gate.
   void leaveAndPublish(ThreadCache& cache) const noexcept {
     std::atomic<std::uint32_t>& users = HandleTable<AllocatorObject>::slotOf(handle)->users;
     users.fetch_add(1, std::memory_order_seq_cst);

@@ -15,10 +15,10 @@ namespace cistern::capi {
 
 /// An allocator with all that it stands on; or a shared one, which others own.
 ///
-/// What is made of it is counted, so that it stays while any of that is there: who makes some holds
-/// the allocator's handle and counts it under the lock; who destroys the allocator looks at the
-/// count under the lock, and from then on no more is made. So a handle ends only when it is sure
-/// to.
+/// What is made of it is counted, so that it stays while any of that is there: a call that makes
+/// some holds the allocator's handle and counts it under the lock; the call that destroys the
+/// allocator looks at the count under the lock, and from then on no more is made. So a handle ends
+/// only when it is sure to.
 struct AllocatorObject {
   static constexpr Kind kKind = Kind::kAllocator;
   static constexpr bool kFrequent = true;

@@ -42,8 +42,8 @@ struct Shared {
 
 // The first device's, where none but that can be current until a guard chooses another: the process
 // has one device, or simulated ones. Then nobody has to be asked. Nor once another device has an
-// allocator here, as its blocks are freed without a guard. Whoever frees one has it from a thread
-// that saw either, and so sees it too.
+// allocator here, as its blocks are freed without a guard. A thread that frees one has it from a
+// thread that saw either, and so sees it too.
 constinit std::atomic<CachingAllocator*> first{nullptr};
 
 CachingAllocator* only() noexcept {

@@ -32,8 +32,8 @@ void tellSnapshot(DeviceState& state) {
 
 }  // namespace
 
-// Some of it was done in the background, or by a verb that no stack was gathered for: the first
-// who comes by tells it.
+// Some of it was done in the background, or by a verb that no stack was gathered for: the next call
+// tells it.
 void DeviceState::tellMemoryEvents(const Context& context) {
   const std::lock_guard lock(telling_);
   for (const cistern::MemoryEvent& event : allocator.takeMemoryEvents()) {

@@ -1,6 +1,6 @@
 // The bytes behind simulated memory: host memory that comes into being when it is first touched, so
 // that a simulated device of 80 GiB fits on a small machine. What is exported lies in a file of the
-// kernel's, which whoever has its descriptor maps too.
+// kernel's, which every holder of its descriptor maps too.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace cistern::sim {
 
-/// One physical allocation: a page's, or that of one malloc. Shared by whoever may still touch it.
+/// One physical allocation: a page's, or that of one malloc. Shared by all that may still touch it.
 /// Not thread-safe: used under the simulated device's lock.
 class Backing {
  public:

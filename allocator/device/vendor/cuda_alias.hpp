@@ -102,7 +102,7 @@ inline cudaError_t streamCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatu
 }
 
 // Edges may carry data (a programmatic launch's do), and the runtime refuses to name such an edge
-// to who does not ask for the data too. So both calls ask, and drop it.
+// to a caller that does not ask for the data too. So both calls ask, and drop it.
 
 /// Also the nodes of the frontier, in the runtime's memory: to be read before the stream's next
 /// call. Valid while the capture is active.

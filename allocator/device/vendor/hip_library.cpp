@@ -15,7 +15,7 @@
 namespace cistern::hip {
 namespace {
 
-/// Null when it is not set, is empty, or the program has more rights than who started it.
+/// Null when it is not set, is empty, or the program has more rights than the user who started it.
 const char* environment(const char* name) {
   const char* const value = secure_getenv(name);
   return value != nullptr && *value != 0 ? value : nullptr;

@@ -1,6 +1,6 @@
 // The blocks of one expandable segment of PyTorch's: one range of addresses for one stream and one
 // of its two pools, mapped from its start as it is needed. Rules only: what is mapped it asks of
-// whoever owns the memory. Read next: torch_expandable_policy.cpp.
+// the owner of the memory. Read next: torch_expandable_policy.cpp.
 #pragma once
 
 #include <cstdint>

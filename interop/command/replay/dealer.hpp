@@ -30,7 +30,7 @@ class Dealer {
   const std::size_t count_;
   std::vector<std::unique_ptr<std::binary_semaphore>> turns_;
   std::binary_semaphore done_{0};
-  // Whoever has the turn, or run() when nobody has, has these too.
+  // The thread that has the turn, or run() when none has, has these too.
   std::size_t next_ = 0;  ///< whose turn it is
   std::size_t left_ = 0;
   const std::function<void()>* step_ = nullptr;  ///< null: stop

@@ -27,8 +27,8 @@ struct ReservedBytes {
   std::uint64_t peak = 0;  ///< the most at once
 };
 
-/// Made anew for each replay, and holding nothing of the device before its first request. Whoever
-/// replays gives every block back before the policy goes.
+/// Made anew for each replay, and holding nothing of the device before its first request. The
+/// replay gives every block back before the policy goes.
 class Policy {
  public:
   Policy() = default;

@@ -68,7 +68,7 @@ std::unique_ptr<Report> reportFor(const ReplaySettings& s, const std::string& de
   return tableReport(console.out, s, device, console.colours);
 }
 
-/// Who hears of what is measured.
+/// What hears of what is measured.
 struct Listeners {
   Report& report;
   Plot* plot;  ///< may be null
