@@ -18,12 +18,9 @@ void Retirement::addStream(Stream stream) {
 
 // True when there is nothing more to ask the stream.
 bool Retirement::mark(Stream stream) noexcept {
-  const auto gone = [&](const SharedStreamEnd& end) {
-    if (end) ends_.push_back(end);
-    return true;
-  };
-  return streams_.ask(
-      stream, [&] { return markPresent(stream); }, gone);
+  const KnownStreams::Look at = streams_.look(stream);
+  if (at.end) ends_.push_back(at.end);
+  return at.gone || markPresent(stream);
 }
 
 // An event behind all that is queued on the stream, unless a capture would record it, or has: it

@@ -42,7 +42,6 @@ inline bool isTimeToPoll(Engine& engine, Heap& heap) noexcept CISTERN_REQUIRES(h
 
 // Every first user of a heap that is made while a capture into its pool is under way passes here.
 Heap& knownToCapture(Heap& heap) {
-  if (heap.pool().isDefault()) return heap;
   if (const std::shared_ptr<Recording> recording = heap.pool().recording()) recording->learn(heap);
   return heap;
 }
@@ -133,7 +132,7 @@ Heap& heapFor(Engine& engine, const Request& request) {
   const Stream stream = request.stream;
   Pool& pool = *request.pool;
   if (Heap* heap = pool.isDefault() ? engine.heaps.find(stream) : pool.find(stream))
-    return knownToCapture(*heap);
+    return pool.isDefault() ? *heap : knownToCapture(*heap);
   engine.meet(stream);
   if (pool.isDefault()) parkGone(engine);
   return knownToCapture(engine.heaps.findOrMake(pool, stream));

@@ -81,26 +81,6 @@ bool holdsNothing(Engine& engine, Heap& heap) {
 
 // ---- To the device ------------------------------------------------------------------------------
 
-// What threads keep, and what a stream is stuck with, comes to the heaps.
-static void gatherFree(Engine& engine, bool graphs_too) {
-  flushCaches(engine);
-  if (graphs_too) (void)engine.hooks.tidy(Tidying::kEmptyCache);
-  engine.pending.poll();
-  if (engine.pending.waiting() > 0) {
-    const MutexLock lock(engine.waiting_mutex);
-    engine.pending.waitForStuck();
-  }
-}
-
-void emptyCache(Engine& engine, const Pool* only) {
-  gatherFree(engine, only == nullptr);
-  const InHand in_hand(engine);
-  const MutexLock pressure(engine.pressure_mutex);
-  if (only != nullptr) return only->backing().emptyCache(only->heaps());
-  engine.pages.emptyCache(engine.heaps.all());
-  engine.segments.emptyCache(engine.heaps.all());
-}
-
 // The pool's own heaps, and those that are nobody's in particular.
 static std::vector<Heap*> giversTo(Engine& engine, const Pool& pool) {
   std::vector<Heap*> heaps = engine.heaps.all();
@@ -108,13 +88,31 @@ static std::vector<Heap*> giversTo(Engine& engine, const Pool& pool) {
   return heaps;
 }
 
-void emptyUnowned(Engine& engine) {
-  gatherFree(engine, true);
+// What threads keep, and what a stream is stuck with, comes to the heaps first.
+template <class HeapsNow>
+static void empty(Engine& engine, bool graphs_too, HeapsNow heaps_now) {
+  flushCaches(engine);
+  if (graphs_too) (void)engine.hooks.tidy(Tidying::kEmptyCache);
+  engine.pending.poll();
+  if (engine.pending.waiting() > 0) {
+    const MutexLock lock(engine.waiting_mutex);
+    engine.pending.waitForStuck();
+  }
   const InHand in_hand(engine);
   const MutexLock pressure(engine.pressure_mutex);
-  const std::vector<Heap*> heaps = giversTo(engine, engine.default_pool);
+  const std::vector<Heap*> heaps = heaps_now();
   engine.pages.emptyCache(heaps);
   engine.segments.emptyCache(heaps);
+}
+
+void emptyCache(Engine& engine) {
+  empty(engine, true, [&] { return engine.heaps.all(); });
+}
+void emptyCache(Engine& engine, const Pool& only) {
+  empty(engine, false, [&] { return only.heaps(); });
+}
+void emptyUnowned(Engine& engine) {
+  empty(engine, true, [&] { return giversTo(engine, engine.default_pool); });
 }
 
 void trim(Engine& engine, const Pool& pool, std::uint64_t bytes) {

@@ -25,7 +25,8 @@ bool holdsNothing(Engine& engine, Heap& heap);
 
 /// All that is wholly free, of all pools or of one. Pages that queued work may still use follow
 /// later.
-void emptyCache(Engine& engine, const Pool* only = nullptr);
+void emptyCache(Engine& engine);
+void emptyCache(Engine& engine, const Pool& only);
 /// The same of the default pool and of those that nobody uses any more.
 void emptyUnowned(Engine& engine);
 /// Of one pool, until no more than `bytes` are reserved: only what is complete, and nothing follows

@@ -11,10 +11,7 @@ class NoBacking final : public MemoryBacking {
   explicit NoBacking(bool in_pages) : MemoryBacking(in_pages) {}
 
   std::uint64_t release(const std::vector<Heap*>&, std::uint64_t) override { return 0; }
-  void emptyCache(const std::vector<Heap*>&) override {}
-  void collectGarbage(const std::vector<Heap*>&, std::uint64_t) override {}
   void pin(const Block&, std::uint32_t, Pins&) override {}
-  void unpin(Pins&) noexcept override {}
   bool pinned(const Block&) const override { return false; }
   std::unique_lock<Mutex> holdStill() const override { return {}; }
   std::uint64_t leastGrowth(const Request&) const override { return 0; }

@@ -30,18 +30,10 @@ class MemoryBacking {
   /// Gives what lies wholly free in the heaps back to the device until `bytes` are back. Returns
   /// how many are.
   virtual std::uint64_t release(const std::vector<Heap*>& heaps, std::uint64_t bytes) = 0;
-  /// Gives all of it back. What queued work may still use follows when that is complete.
-  virtual void emptyCache(const std::vector<Heap*>& heaps) = 0;
-  /// Gives back what was unused for at least the mean time, until no more than `bytes` are
-  /// reserved.
-  virtual void collectGarbage(const std::vector<Heap*>& heaps, std::uint64_t bytes) = 0;
-
   /// The block's memory stays where it is until unpin: holder `number` knows its addresses. What
   /// that has not pinned before comes into `pins`. Pre: the block is allocated. Throws
   /// std::bad_alloc; then what came into `pins` counts, and nothing else.
   virtual void pin(const Block& block, std::uint32_t number, Pins& pins) = 0;
-  /// Lets go of what of `pins` is of this backing, and takes it out.
-  virtual void unpin(Pins& pins) noexcept = 0;
   /// Whether a graph reaches any of the block's memory. Pre: holdStill() and the heap's lock are
   /// held.
   virtual bool pinned(const Block& block) const = 0;

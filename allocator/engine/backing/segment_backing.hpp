@@ -1,16 +1,16 @@
 // The backing `segments`: one device malloc for each segment, or one call to the source of the
-// request's pool. It owns the segments that no heap has, and the last answer of the device; the
-// heaps own the others. Every verb leaves everything as it was when a device call fails, and makes
+// request's pool. It owns the segments that no heap has, and the records of all; the heaps own the
+// others. Every verb leaves everything as it was when a device call fails, and makes
 // no device call under a heap's lock. Thread-safe.
 #pragma once
 
 #include <atomic>
+#include <deque>
 #include <unordered_map>
 #include <vector>
 
 #include "allocator/base/mutex.hpp"
 #include "allocator/engine/backing/memory_backing.hpp"
-#include "allocator/engine/backing/segment_records.hpp"
 #include "allocator/engine/capture/pins.hpp"
 #include "allocator/engine/heap/heap.hpp"
 #include "cistern/device.hpp"
@@ -30,10 +30,12 @@ class SegmentBacking final : public MemoryBacking {
   Block* growTightly(Heap& heap, const Request& request);
 
   std::uint64_t release(const std::vector<Heap*>& heaps, std::uint64_t bytes) override;
-  void emptyCache(const std::vector<Heap*>& heaps) override { (void)release(heaps, UINT64_MAX); }
-  void collectGarbage(const std::vector<Heap*>& heaps, std::uint64_t bytes) override;
+  void emptyCache(const std::vector<Heap*>& heaps) { (void)release(heaps, UINT64_MAX); }
+  /// Gives back what was unused for at least the mean time, until no more than `bytes` are
+  /// reserved.
+  void collectGarbage(const std::vector<Heap*>& heaps, std::uint64_t bytes);
   void pin(const Block& block, std::uint32_t number, Pins& pins) override;
-  void unpin(Pins& pins) noexcept override;
+  void unpin(Pins& pins) noexcept;
   bool pinned(const Block& block) const override;
   std::unique_lock<Mutex> holdStill() const override { return {}; }
   std::uint64_t leastGrowth(const Request& request) const override {
@@ -45,13 +47,18 @@ class SegmentBacking final : public MemoryBacking {
 
   std::uint64_t taken() const { return taken_.load(std::memory_order_relaxed); }
   std::uint64_t returned() const { return returned_.load(std::memory_order_relaxed); }
-  std::size_t hostBytes() const { return records_.hostBytes(); }
+  std::size_t hostBytes() const {
+    const MutexLock lock(mutex_);
+    return records_.size() * sizeof(HeapSegment);
+  }
 
  private:
   struct Pinned {
     std::uint32_t times = 0;  ///< 0 only where the host was short of memory for the first
     std::uint32_t last = 0;   ///< the holder that pinned it last
   };
+  HeapSegment& takeRecord();
+  void giveRecord(HeapSegment& record) noexcept;
   Block* growBy(std::uint64_t bytes, Heap& heap, const Request& request);
   Result<Address> takeFromDevice(std::uint64_t bytes, const Request& request);
   Block* install(HeapSegment& segment, Heap& heap, const Request& request);
@@ -64,8 +71,11 @@ class SegmentBacking final : public MemoryBacking {
   std::uint64_t releaseOneIdle(HeapSegment& segment, Heap& heap);
 
   Engine& engine_;
-  SegmentRecords records_;
   mutable Mutex mutex_;  ///< a leaf
+  /// Recycled, and deleted only with the allocator: a thread that looked one up a moment ago still
+  /// looks at a record.
+  std::deque<HeapSegment> records_ CISTERN_GUARDED_BY(mutex_);
+  Segment* spare_ CISTERN_GUARDED_BY(mutex_) = nullptr;  ///< records of nothing, linked by next
   std::unordered_map<const HeapSegment*, Pinned> pinned_ CISTERN_GUARDED_BY(mutex_);
   std::atomic<std::uint64_t> taken_{0}, returned_{0};
 };

@@ -27,13 +27,12 @@ void RecordedStreams::beginPart(Seen& of, std::uint64_t id) {
 // ---- How far they are --------------------------------------------------------------------------
 
 // A part that no request has told of yet is as good as none.
-bool RecordedStreams::frontierOf(Stream stream, Nodes& nodes) {
-  const auto present = [&] {
-    const Result<CaptureInfo> info = device_.captureFrontier(stream, nodes);
-    const Seen* const of = info.ok() ? recorded(stream, info.value()) : nullptr;
-    return of && of->part && of->part->id == info.value().id;
-  };
-  return known_.ask(stream, present, [](const SharedStreamEnd&) { return false; });
+RecordedStreams::Seen* RecordedStreams::frontierOf(Stream stream, Nodes& nodes) {
+  const KnownStreams::Look at = known_.look(stream);
+  if (at.gone) return nullptr;
+  const Result<CaptureInfo> info = device_.captureFrontier(stream, nodes);
+  Seen* const of = info.ok() ? recorded(stream, info.value()) : nullptr;
+  return of && of->part && of->part->id == info.value().id ? of : nullptr;
 }
 
 bool RecordedStreams::knowsPast() {
@@ -47,8 +46,9 @@ bool RecordedStreams::knowsPast() {
 bool RecordedStreams::mark(Stream stream) noexcept {
   try {
     Nodes nodes;
-    if (!frontierOf(stream, nodes)) return false;
-    Seen& of = *seen(stream);
+    Seen* const marked = frontierOf(stream, nodes);
+    if (marked == nullptr) return false;
+    Seen& of = *marked;
     of.marks.push_back({0, std::move(nodes)});
     of.unmarked = 0;
     if (Heap* const heap = pool_.find(stream)) {

@@ -116,7 +116,8 @@ class RecordedStreams {
 
  private:
   bool knowsPast();
-  bool frontierOf(Stream stream, Nodes& nodes);
+  /// The stream, which has come to those nodes; null where that is not told.
+  Seen* frontierOf(Stream stream, Nodes& nodes);
 
   Device& device_;
   KnownStreams& known_;

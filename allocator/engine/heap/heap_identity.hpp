@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <vector>
 
 #include "allocator/base/mutex.hpp"
 #include "allocator/engine/cache/ownership.hpp"
@@ -13,6 +14,9 @@
 namespace cistern {
 
 class HeapTable;
+namespace pages {
+struct Mapping;
+}
 
 /// What the pages backing notes of a heap, under its lock.
 struct PageNotes {
@@ -21,7 +25,7 @@ struct PageNotes {
   /// The most memory that the heap had for the kind, in this pool.
   std::uint64_t& mostBacked(SizeKind kind) { return most_backed[std::size_t(kind)]; }
 
-  std::atomic<std::uint32_t> aside{0};  ///< pages (pages/aside.hpp); under the heap's lock too
+  std::vector<pages::Mapping*> aside{};  ///< homes (pages/aside.hpp); under the heap's lock too
   std::array<HeapSegment*, kSizeKindCount> newest{};
   std::array<std::uint64_t, kSizeKindCount> most_backed{};
 };

@@ -20,18 +20,14 @@ HeapTable::HeapTable(Pool& default_pool, std::size_t free_log, Totals& totals)
 
 // ---- From a stream to its heap ------------------------------------------------------------------
 
-Heap* HeapTable::find(Stream stream) const noexcept {
-  Heap* const heap = lookUp(stream);
-  return heap != nullptr && heap->serves(stream) ? heap : nullptr;
-}
-
 // Every table ever used has empty slots at all times.
-Heap* HeapTable::lookUp(Stream stream) const noexcept {
+Heap* HeapTable::find(Stream stream) const noexcept {
   const Slots& slots = *slots_.load(std::memory_order_acquire);
   const std::size_t mask = slots.heaps.size() - 1;
   for (std::size_t i = hashOf(stream) & mask;; i = (i + 1) & mask) {
     Heap* const heap = slots.heaps[i].load(std::memory_order_acquire);
-    if (heap == nullptr || heap->stream() == stream) return heap;
+    if (heap == nullptr) return nullptr;
+    if (heap->stream() == stream) return heap->serves(stream) ? heap : nullptr;
   }
 }
 
@@ -40,11 +36,6 @@ void HeapTable::fill(Slots& slots, Heap* heap) noexcept {
   std::size_t i = hashOf(heap->stream()) & mask;
   while (slots.heaps[i].load(std::memory_order_relaxed) != nullptr) i = (i + 1) & mask;
   slots.heaps[i].store(heap, std::memory_order_release);
-}
-
-void HeapTable::place(Heap& heap) noexcept {
-  fill(*slots_.load(std::memory_order_relaxed), &heap);
-  ++used_slots_;
 }
 
 // Makes sure that one more heap finds a slot. What slots say of streams that heaps have left is
@@ -121,7 +112,8 @@ Heap& HeapTable::findOrMake(Pool& pool, Stream stream) {
   }
   entry->second = heap;
   if (new_here) pool.add(*heap);
-  if (in_default) place(*heap);
+  if (in_default) fill(*slots_.load(std::memory_order_relaxed), heap);
+  used_slots_ += in_default;
   return *heap;
 }
 
@@ -214,7 +206,7 @@ void withdrawIfEmpty(Heap& heap) noexcept {
 void withdraw(Heap& heap) noexcept {
   const bool left_out = heap.layout(SizeKind::kSmall).freeBlocks().hasLeftOut() ||
                         heap.layout(SizeKind::kLarge).freeBlocks().hasLeftOut();
-  const bool aside = heap.pageNotes().aside != 0;
+  const bool aside = !heap.pageNotes().aside.empty();
   if (heap.table() == nullptr || heap.withdrawn() || left_out || aside) return;
   heap.table()->setOffering(heap, false);
 }

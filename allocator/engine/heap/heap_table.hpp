@@ -73,8 +73,6 @@ class HeapTable {
     return std::size_t((stream.raw * 0x9E3779B97F4A7C15u) >> 32);
   }
   static void fill(Slots& slots, Heap* heap) noexcept;
-  Heap* lookUp(Stream stream) const noexcept;
-  void place(Heap& heap) noexcept CISTERN_REQUIRES(mutex_);
   void makeRoom() CISTERN_REQUIRES(mutex_);
   Slots& slotsOf(std::size_t size) CISTERN_REQUIRES(mutex_);
   Heap& make(Pool& pool, Stream stream) CISTERN_REQUIRES(mutex_);

@@ -24,13 +24,15 @@ class RecentFrees {
   /// 24 bytes each; room is made as they come, for most heaps have few.
   static constexpr std::size_t kMost = 1024;
 
-  /// [from, to) was freed. Where there is no room, all that was noted so far is forgotten.
-  void note(const Segment& in, Address from, Address to, std::uint32_t epoch) noexcept {
+  /// [from, to) was freed. Where there is no room, all that was freed by then is forgotten.
+  void note(const Segment& in, Address from, Address to, std::uint32_t epoch) noexcept try {
     const auto first = std::uint32_t((from - in.base) >> kGranuleShift);
     const auto last = std::uint32_t((to - in.base) >> kGranuleShift);
     if (!pieces_.empty() && extend(pieces_.back(), in, first, last, epoch)) return;
-    if (pieces_.size() == pieces_.capacity() && !makeRoom(epoch)) return;
+    if (pieces_.size() == kMost) forget(std::max(forgotten_, epoch));
     pieces_.push_back({&in, first, last, epoch});
+  } catch (const std::bad_alloc&) {
+    forget(std::max(forgotten_, epoch));
   }
   /// What was freed in that epoch or before is not known any more: all of it may have been then.
   void forget(std::uint32_t epoch) noexcept {
@@ -56,19 +58,6 @@ class RecentFrees {
     last.to = std::max(last.to, to);
     return true;
   }
-  /// A free takes no host memory that there is not: then it is forgotten.
-  bool makeRoom(std::uint32_t epoch) noexcept {
-    if (pieces_.capacity() < kMost) {
-      try {
-        pieces_.reserve(std::max<std::size_t>(8, 2 * pieces_.capacity()));
-        return true;
-      } catch (const std::bad_alloc&) {
-      }
-    }
-    forget(std::max(forgotten_, epoch));
-    return pieces_.capacity() != 0;
-  }
-
   std::vector<Piece> pieces_;
   std::uint32_t forgotten_ = 0;
 };

@@ -58,33 +58,28 @@ void putAside(Ground& ground, Heap& heap, std::uint64_t brought_for) noexcept tr
     const bool meant = brought_for == 0 || page.brought_for == brought_for;
     if (meant && page.late && page.mayLeave() && mapping->isHome()) late.push_back(mapping);
   }
-  ground.aside.reserve(ground.aside.size() + late.size());
+  std::vector<Mapping*>& aside = heap.pageNotes().aside;
+  aside.reserve(aside.size() + late.size());
   takeOut(heap, late);
   for (Mapping* mapping : late) {
     ground.table.makeStale(*mapping);
     mapping->page->aside = true;
-    ++heap.pageNotes().aside;
-    ground.aside.push_back(mapping->page);
+    aside.push_back(mapping);
     ground.counters.aside_bytes += mapping->bytes();
   }
 } catch (const std::bad_alloc&) {
 }
 
 void bringBack(Ground& ground, Heap& heap, std::uint64_t miss) {
-  if (heap.pageNotes().aside == 0) return;
-  std::vector<Mapping*> homes;
-  for (PhysicalPage* page : ground.aside) {
-    if (page->counted_by != &heap) continue;
-    page->brought_for = miss;
-    homes.push_back(&page->home());
-  }
+  const std::vector<Mapping*> homes = heap.pageNotes().aside;
+  if (homes.empty()) return;
+  for (const Mapping* home : homes) home->page->brought_for = miss;
   revive(ground, heap, homes);
 }
 
 void takeFromAside(Ground& ground, PhysicalPage& page) noexcept {
-  std::erase(ground.aside, &page);
+  std::erase(page.counted_by->pageNotes().aside, &page.home());
   page.aside = false;
-  --page.counted_by->pageNotes().aside;
   ground.counters.aside_bytes -= page.bytes();
 }
 

@@ -1,8 +1,6 @@
 // What everything in this folder works on: one of them an allocator, guarded by the backing's lock,
 // which is held through a whole miss, device calls included. Mapping calls of several threads run
 // one after another in the driver anyway, and none of them waits for the device.
-// Lock order: this one, then that for several heaps (Engine::heaps_mutex), then heaps'. None of a
-// heap's is held during a device call.
 #pragma once
 
 #include <atomic>
@@ -34,6 +32,12 @@ struct Counters {
   std::atomic<std::uint64_t> aside_bytes{0};
 };
 
+/// What lies free in the heap, used until that epoch, goes back to the device when that is over.
+struct Drain {
+  Heap* heap;
+  std::uint64_t until;
+};
+
 struct Ground {
   Ground(Engine& engine, Counters& counters);
 
@@ -45,7 +49,7 @@ struct Ground {
   CallCost create_cost{9'000};
   CallCost map_cost{22'000};
   bool clearing_up = false;  ///< what is done now is not done for a verb on some stream
-  std::vector<PhysicalPage*> aside;
+  std::vector<Drain> drains;
   std::uint64_t number = 0;  ///< of the last scan, window or miss: each has one of its own
 
   /// Whether free pages may move at all.

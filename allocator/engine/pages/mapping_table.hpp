@@ -45,6 +45,7 @@ class MappingTable {
   const std::list<PhysicalPage>& pages() const { return pages_; }
   /// Those that nobody pins, the oldest first.
   std::list<Mapping>& staleMappings() { return stale_; }
+  const std::list<Mapping>& staleMappings() const { return stale_; }
   std::size_t hostBytes() const;
 
   /// Checks what page.hpp promises; aborts on a broken invariant.

@@ -46,7 +46,7 @@ Block* Mover::attempt(bool fresh_only, bool waits) {
     const MutexLock lock(heap_.mutex());
     if (Block* block = heap_.allocate(request_)) return block;  // another thread has made room
     auto window = findWindow(fresh_only);
-    if ((!window || window->units_to_map > 0) && heap_.pageNotes().aside > 0) {
+    if ((!window || window->units_to_map > 0) && !heap_.pageNotes().aside.empty()) {
       bringBack(ground_, heap_, number_);
       brought_ = true;
       heap_.lowWater().notePagesMoved();  // there is something to do at the next low water

@@ -23,30 +23,30 @@ PageBacking::PageBacking(Engine& engine)
     : MemoryBacking(true),
       engine_(engine),
       ground_(engine, counters_),
-      later_(ground_),
       background_([this] { return unmapSome(); }) {}
 
 // A request of a capture unmaps nothing.
 Block* PageBacking::serve(Heap& heap, const Request& request, PagesFrom from) {
   const MutexLock lock(mutex_);
   const bool recorded = request.recording != nullptr, thread = engine_.options.background_thread;
-  const std::size_t stale = ground_.table.staleMappings().size(), most = later_.mostStale();
+  const std::size_t stale = ground_.table.staleMappings().size(), most = mostStale(ground_);
   // Soon there will be old mappings to remove: what this stream has done with them is marked while
   // it is known to be alive.
   if (stale > most - most / 8 && !without(Mechanism::kEarlyRefresh)) ground_.refresh(heap);
   // A thread that finds no time for it is helped before what it left makes each window dear.
   const bool behind = !without(Mechanism::kHelpBehind) && stale > 2 * most;
-  if ((!thread || behind) && !recorded) (void)later_.clearUp(true);
+  if ((!thread || behind) && !recorded) (void)clearUp(ground_, true);
   if (!ground_.makeRoom(heap, request)) return nullptr;
   Block* block = Mover(ground_, heap, request, from).serve();
-  if (thread && later_.isDue() && !background_.wake() && !recorded) (void)later_.clearUp(true);
+  if (thread && isClearingDue(ground_) && !background_.wake() && !recorded)
+    (void)clearUp(ground_, true);
   return block;
 }
 
 Background::Next PageBacking::unmapSome() {
   if (!driverMayBeCalled()) return Background::Next::kNothing;
   const MutexLock lock(mutex_);
-  return later_.clearUp(false);
+  return clearUp(ground_, false);
 }
 
 void PageBacking::sendHome(Heap& heap) noexcept try {
@@ -91,7 +91,7 @@ PageCounts PageBacking::counts() const {
 
 std::size_t PageBacking::hostBytes() const {
   const MutexLock lock(mutex_);
-  return sizeof(*this) + ground_.table.hostBytes() + ground_.aside.capacity() * sizeof(Mapping*);
+  return sizeof(*this) + ground_.table.hostBytes();
 }
 
 // ---- Back to the device: on emptyCache, under pressure, and what is too old to keep
@@ -100,12 +100,10 @@ std::size_t PageBacking::hostBytes() const {
 namespace {
 
 bool streamIsDead(Engine& engine, const Heap& heap) {
-  const Stream stream = heap.stream();
-  const auto refused = [&] {
-    const Result<CaptureInfo> info = engine.device.captureInfo(stream);
-    return !info.ok() && info.error().kind == ErrorKind::kInvalidHandle;
-  };
-  return engine.streams.ask(stream, refused, [](const SharedStreamEnd&) { return false; });
+  const KnownStreams::Look at = engine.streams.look(heap.stream());
+  if (at.gone) return false;
+  const Result<CaptureInfo> info = engine.device.captureInfo(heap.stream());
+  return !info.ok() && info.error().kind == ErrorKind::kInvalidHandle;
 }
 
 }  // namespace
@@ -120,7 +118,7 @@ void PageBacking::emptyCache(const std::vector<Heap*>& heaps) {
   }
   const MutexLock lock(mutex_);
   (void)releaseSpares(ground_);
-  if (later_.drains() && engine_.options.background_thread) (void)background_.wake();
+  if (!ground_.drains.empty() && engine_.options.background_thread) (void)background_.wake();
 }
 
 // True when nothing was left behind. What was goes when its work is complete. The backing's lock is
@@ -131,7 +129,7 @@ bool PageBacking::emptyHeap(Heap& heap) {
     const MutexLock lock(mutex_);
     const Released released = releaseFree(ground_, heap, {.bytes = kAtATime});
     if (released.bytes > 0) continue;
-    if (released.more_later && !streamIsDead(engine_, heap)) later_.drainLater(heap);
+    if (released.more_later && !streamIsDead(engine_, heap)) drainLater(ground_, heap);
     return !released.more_later;
   }
   return true;
@@ -224,21 +222,20 @@ void PageBacking::audit(std::uint64_t reserved) const {
       }
     }
   }
-  std::size_t aside = 0;
   std::uint64_t bytes = 0, aside_bytes = 0;
   for (const PhysicalPage& page : ground_.table.pages()) {
     bytes += page.bytes();
     if (page.current) backed -= page.bytes();
     if (!page.aside) continue;
-    ++aside;
     aside_bytes += page.bytes();
-    const Mapping& home = page.home();
+    Mapping& home = page.home();
+    const std::vector<Mapping*>& aside = page.counted_by->pageNotes().aside;
+    CISTERN_CHECK(std::ranges::count(aside, &home) == 1);
     CISTERN_CHECK(page.current == nullptr && page.late && page.mayLeave());
     CISTERN_CHECK(home.accessible && home.range->home == page.counted_by);
   }
   CISTERN_CHECK(reserved == bytes && reserved <= ground_.engine.limit.reserved());
   CISTERN_CHECK(backed == 0);
-  CISTERN_CHECK(aside == ground_.aside.size());
   CISTERN_CHECK(aside_bytes == ground_.counters.aside_bytes);
 }
 

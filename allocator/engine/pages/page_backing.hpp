@@ -1,6 +1,6 @@
 // The backing `pages`: ranges of reserved addresses, one growing range for each kind of size in a
 // heap, over physical pages that are mapped where they are needed and moved there from where they
-// lie free. It owns the lock, and what that guards: the ground, and what is unmapped later.
+// lie free. It owns the lock, and what that guards: the ground.
 // docs/pages.md says why all this is safe; mover.hpp how a miss is served.
 #pragma once
 
@@ -30,11 +30,13 @@ class PageBacking final : public MemoryBacking {
   void sendHome(Heap& heap) noexcept;
 
   std::uint64_t release(const std::vector<Heap*>& heaps, std::uint64_t bytes) override;
-  /// What queued work may still use is the background thread's to give back, or a later miss's.
-  void emptyCache(const std::vector<Heap*>& heaps) override;
-  void collectGarbage(const std::vector<Heap*>& heaps, std::uint64_t bytes) override;
+  /// The same of all. What queued work may still use is the background thread's to give back, or a
+  /// later miss's.
+  void emptyCache(const std::vector<Heap*>& heaps);
+  /// As SegmentBacking's.
+  void collectGarbage(const std::vector<Heap*>& heaps, std::uint64_t bytes);
   void pin(const Block& block, std::uint32_t number, Pins& pins) override;
-  void unpin(Pins& pins) noexcept override;
+  void unpin(Pins& pins) noexcept;
   /// A graph may reach the page at another address, too.
   bool pinned(const Block& block) const override;
   std::unique_lock<Mutex> holdStill() const override { return std::unique_lock(mutex_); }
@@ -72,7 +74,6 @@ class PageBacking final : public MemoryBacking {
   pages::Counters counters_;
   mutable Mutex mutex_;
   pages::Ground ground_ CISTERN_GUARDED_BY(mutex_);
-  pages::UnmapLater later_ CISTERN_GUARDED_BY(mutex_);
   pages::Background background_;
 };
 

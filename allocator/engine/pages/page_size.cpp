@@ -1,10 +1,10 @@
-#include "allocator/engine/pages/page_size.hpp"
-
+// How large the page is that comes into a gap.
 #include <algorithm>
 #include <bit>
 #include <cmath>
 
 #include "allocator/engine/engine.hpp"
+#include "allocator/engine/pages/reserve.hpp"
 
 namespace cistern::pages {
 namespace {

@@ -92,6 +92,19 @@ std::size_t unmapStale(Ground& ground, std::size_t keep, std::size_t most) {
   return retired;
 }
 
+// `any`: whether something went back to the device.
+bool isDrained(Ground& ground, const Drain& drain, bool& any) {
+  constexpr std::uint64_t kAtATime = 64 * kUnit;  // others may want the lock
+  ground.refresh(*drain.heap);
+  {
+    const MutexLock lock(drain.heap->mutex());
+    if (!drain.heap->completion().complete(drain.until)) return false;
+  }
+  const Released released = releaseFree(ground, *drain.heap, {drain.until, kAtATime});
+  any |= released.bytes > 0;
+  return !released.more_later && released.bytes < kAtATime;
+}
+
 }  // namespace
 
 Released releaseFree(Ground& ground, Heap& heap, const ReleaseRule& rule) {
@@ -127,44 +140,41 @@ std::uint64_t releaseSpares(Ground& ground) noexcept {
 
 // ---- Later --------------------------------------------------------------------------------------
 
+std::size_t mostStale(const Ground& ground) {
+  constexpr std::size_t kOfEachPage = 2, kLeast = 64;
+  return ground.table.pages().size() * kOfEachPage + kLeast;
+}
+
+bool isClearingDue(const Ground& ground) {
+  const bool too_many = ground.table.staleMappings().size() > mostStale(ground);
+  return !ground.drains.empty() || (too_many && !without(Mechanism::kUnmapLater));
+}
+
 // What is done here is not done for a verb on some stream.
-Background::Next UnmapLater::clearUp(bool all) noexcept {
+Background::Next clearUp(Ground& ground, bool all) noexcept {
   constexpr std::size_t kAtATime = 8;
-  if (!isDue()) return Background::Next::kNothing;
+  if (!isClearingDue(ground)) return Background::Next::kNothing;
   const BackgroundAccount account;
   bool any = false;
-  ground_.clearing_up = true;
+  ground.clearing_up = true;
   try {
-    std::erase_if(drains_, [&](const Drain& drain) { return isDrained(drain, any); });
-    any |= unmapStale(ground_, mostStale(), all ? SIZE_MAX : kAtATime) > 0;
+    std::erase_if(ground.drains, [&](const Drain& drain) { return isDrained(ground, drain, any); });
+    any |= unmapStale(ground, mostStale(ground), all ? SIZE_MAX : kAtATime) > 0;
   } catch (const std::bad_alloc&) {
     any = false;  // the host is short of memory
   }
-  ground_.clearing_up = false;
-  if (!isDue()) return Background::Next::kNothing;
+  ground.clearing_up = false;
+  if (!isClearingDue(ground)) return Background::Next::kNothing;
   return any ? Background::Next::kMore : Background::Next::kLater;
 }
 
-// `any`: whether something went back to the device.
-bool UnmapLater::isDrained(const Drain& drain, bool& any) {
-  constexpr std::uint64_t kAtATime = 64 * kUnit;  // others may want the lock
-  ground_.refresh(*drain.heap);
-  {
-    const MutexLock lock(drain.heap->mutex());
-    if (!drain.heap->completion().complete(drain.until)) return false;
-  }
-  const Released released = releaseFree(ground_, *drain.heap, {drain.until, kAtATime});
-  any |= released.bytes > 0;
-  return !released.more_later && released.bytes < kAtATime;
-}
-
-void UnmapLater::drainLater(Heap& heap) {
-  ground_.engine.progress.refresh(heap);
+void drainLater(Ground& ground, Heap& heap) {
+  ground.engine.progress.refresh(heap);
   const MutexLock lock(heap.mutex());
-  std::erase_if(drains_, [&](const Drain& drain) { return drain.heap == &heap; });
+  std::erase_if(ground.drains, [&](const Drain& drain) { return drain.heap == &heap; });
   std::uint64_t until = heap.completion().now();
   if (!heap.completion().anyUnmarked()) --until;  // nothing is stamped with the present one
-  drains_.push_back({&heap, until});
+  ground.drains.push_back({&heap, until});
 }
 
 }  // namespace cistern::pages

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include "allocator/engine/pages/background.hpp"
 #include "allocator/engine/pages/ground.hpp"
@@ -28,39 +27,18 @@ Released releaseFree(Ground& ground, Heap& heap, const ReleaseRule& rule);
 /// Gives spare pages back, until the device refuses one. Returns how many bytes are.
 std::uint64_t releaseSpares(Ground& ground) noexcept;
 
-/// What can wait: stale mappings that have become too many, and the pages that emptyCache found
-/// still in use. It owns the list of those heaps. The background thread clears up a piece at a
-/// time; where there is no thread for it, the next miss does.
-class UnmapLater {
- public:
-  explicit UnmapLater(Ground& ground) : ground_(ground) {}
+// ---- What can wait: stale mappings that have become too many, and the pages that emptyCache found
+// still in use. The background thread clears up a piece at a time; where there is no thread for it,
+// the next miss does.
 
-  /// More stale mappings than this are too many.
-  std::size_t mostStale() const {
-    constexpr std::size_t kOfEachPage = 2, kLeast = 64;
-    return ground_.table.pages().size() * kOfEachPage + kLeast;
-  }
-  /// Whether there is anything to clear up.
-  bool isDue() const {
-    const bool too_many = ground_.table.staleMappings().size() > mostStale();
-    return drains() || (too_many && !without(Mechanism::kUnmapLater));
-  }
-  /// Clears up, if anything is due: all that can go now, or a little, as others may want the lock.
-  /// Says what comes next.
-  Background::Next clearUp(bool all) noexcept;
-  /// What lies free in the heap now goes back to the device when its last use is complete.
-  void drainLater(Heap& heap);
-  bool drains() const { return !drains_.empty(); }
-
- private:
-  struct Drain {
-    Heap* heap;
-    std::uint64_t until;
-  };
-  bool isDrained(const Drain& drain, bool& any);
-
-  Ground& ground_;
-  std::vector<Drain> drains_;
-};
+/// More stale mappings than this are too many.
+std::size_t mostStale(const Ground& ground);
+/// Whether there is anything to clear up.
+bool isClearingDue(const Ground& ground);
+/// Clears up, if anything is due: all that can go now, or a little, as others may want the lock.
+/// Says what comes next.
+Background::Next clearUp(Ground& ground, bool all) noexcept;
+/// What lies free in the heap now goes back to the device when its last use is complete.
+void drainLater(Ground& ground, Heap& heap);
 
 }  // namespace cistern::pages

@@ -6,7 +6,6 @@
 #include "allocator/engine/engine.hpp"
 #include "allocator/engine/pages/aside.hpp"
 #include "allocator/engine/pages/mover.hpp"
-#include "allocator/engine/pages/page_size.hpp"
 #include "allocator/engine/pages/release.hpp"
 
 namespace cistern::pages {
@@ -136,7 +135,7 @@ bool Mover::hasAny(Heap& source) const {
         source.layout(SizeKind::kLarge).totals().segment_bytes != 0)
       return true;
   }
-  if (source.pageNotes().aside != 0) return true;
+  if (!source.pageNotes().aside.empty()) return true;
   const MutexLock lock(source.mutex());
   withdrawIfEmpty(source);
   return false;

@@ -95,9 +95,7 @@ CheckpointDelta Restoration::run() {
   {
     const std::unique_lock still = pool_.backing().holdStill();
     for (const LiveBlock& block : wanted_) {
-      const bool gone = engine_.streams.ask(
-          block.stream, [] { return false; }, [](const SharedStreamEnd&) { return true; });
-      if (gone) forgotten_.insert(block.stream);
+      if (engine_.streams.look(block.stream).gone) forgotten_.insert(block.stream);
     }
     for (int tries = 0; !tryNow(); ++tries) {
       if (tries == 2) refuse(*needs_.begin()->second, kInUse);

@@ -46,18 +46,20 @@ class KnownStreams {
   /// nothing.
   void unregisterStream(Stream stream);
 
-  /// Returns `present()`, during which the stream stays; or, if it is gone, `gone(end)`, where
-  /// `end` is null once all its work is known to be complete. Neither may ask about another stream.
+  /// A stream, which stays present, or gone, while this lives. Meanwhile the thread may not look at
+  /// another. The analysis does not follow the lock.
+  struct Look {
+    Look(KnownStreams& all, Stream stream) noexcept CISTERN_NO_TSA : still(all.mutex_) {
+      const auto it = all.streams_.find(stream.raw);
+      if (it == all.streams_.end() || !it->second.gone) gone = it == all.streams_.end();
+      else if (!all.isReached(it->second.end)) end = it->second.end;
+    }
+    const MutexLock still;
+    bool gone = true;
+    SharedStreamEnd end{};  ///< of one that is gone; null once all its work is known to be complete
+  };
   /// Pre: the stream was met.
-  template <class Present, class Gone>
-  auto ask(Stream stream, Present present, Gone gone) {
-    const MutexLock lock(mutex_);
-    const auto it = streams_.find(stream.raw);
-    if (it == streams_.end()) return gone(SharedStreamEnd());
-    if (!it->second.gone) return present();
-    if (isReached(it->second.end)) it->second.end = nullptr;
-    return gone(std::as_const(it->second.end));
-  }
+  Look look(Stream stream) noexcept { return {*this, stream}; }
 
   /// Whether a stream can be asked how far it is: it is alive, and no capture is recording it,
   /// which asking would break. Pre: it stays meanwhile.

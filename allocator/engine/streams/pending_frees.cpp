@@ -35,12 +35,10 @@ void PendingFrees::attach(Uses uses, bool last_resort) noexcept {
   while (!uses.empty()) {
     Uses one;
     one.splice(one.end(), uses, uses.begin());
-    streams_.ask(
-        one.front().stream, [&] { attachToPresent(one, last_resort); },
-        [&](const SharedStreamEnd& end) {
-          one.front().event = end;
-          if (end != nullptr) enqueue(one, true);
-        });
+    const KnownStreams::Look at = streams_.look(one.front().stream);
+    one.front().event = at.end;
+    if (at.gone && at.end != nullptr) enqueue(one, true);
+    if (!at.gone) attachToPresent(one, last_resort);
   }
 }
 

@@ -6,15 +6,13 @@
 namespace cistern {
 
 bool StreamProgress::answers(Stream stream) {
-  return streams_.ask(
-      stream, [&] { return streams_.answersNow(stream); },
-      [](const SharedStreamEnd&) { return true; });
+  const KnownStreams::Look at = streams_.look(stream);
+  return at.gone || streams_.answersNow(stream);
 }
 
 bool StreamProgress::idle(Stream stream) {
-  return streams_.ask(
-      stream, [&] { return streams_.answersNow(stream) && ask(stream); },
-      [](const SharedStreamEnd& end) { return end == nullptr; });
+  const KnownStreams::Look at = streams_.look(stream);
+  return at.gone ? at.end == nullptr : streams_.answersNow(stream) && ask(stream);
 }
 
 void StreamProgress::captureBegins() noexcept {
@@ -61,10 +59,12 @@ void StreamProgress::look(Heap& heap, bool may_mark, Note note) noexcept {
     until = heap.endedEpoch();
   }
   SharedEvent event;
-  const Answer answer = streams_.ask(
-      heap.stream(),
-      [&] { return may_mark ? askOrMark(heap.stream(), first, event) : Answer::kInVain; },
-      [](const SharedStreamEnd& end) { return end ? Answer::kInVain : Answer::kReached; });
+  Answer answer = Answer::kInVain;
+  {
+    const KnownStreams::Look at = streams_.look(heap.stream());
+    if (at.gone && at.end == nullptr) answer = Answer::kReached;
+    if (!at.gone && may_mark) answer = askOrMark(heap.stream(), first, event);
+  }
   const MutexLock lock(heap.mutex());
   heap.completion().endMark(answer, until, again, std::move(event));
 }
@@ -106,18 +106,15 @@ StreamProgress::Answer StreamProgress::askOrMark(Stream stream, bool first,
 // Either may be gone, and only one at a time is kept from going. Nothing more is queued on one that
 // is.
 bool StreamProgress::orderAfter(Stream later, Stream earlier) {
-  bool over = false;
-  const auto marked = [&] { return streams_.answersNow(earlier) ? mark(earlier) : nullptr; };
-  const auto ended = [&](const SharedStreamEnd& end) {
-    over = end == nullptr;
-    return end;
-  };
-  const SharedEvent event = streams_.ask(earlier, marked, ended);
-  if (event == nullptr) return over;
-  const auto wait = [&] {
-    return streams_.answersNow(later) && device_.waitEvent(later, *event).ok();
-  };
-  return streams_.ask(later, wait, [](const SharedStreamEnd&) { return false; });
+  SharedEvent event;
+  {
+    const KnownStreams::Look at = streams_.look(earlier);
+    if (at.gone && at.end == nullptr) return true;
+    event = at.gone ? at.end : streams_.answersNow(earlier) ? mark(earlier) : nullptr;
+  }
+  if (event == nullptr) return false;
+  const KnownStreams::Look at = streams_.look(later);
+  return !at.gone && streams_.answersNow(later) && device_.waitEvent(later, *event).ok();
 }
 
 // Epochs end first, so that what is freed meanwhile is not taken for complete. What a capture has

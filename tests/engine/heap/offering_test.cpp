@@ -93,11 +93,11 @@ TEST_CASE("a heap is looked into again when memory is freed there, or comes", "[
 TEST_CASE("a heap that has pages aside is never left out", "[engine][part]") {
   OfferingRig rig;
   rig.make(1);
-  ++rig.made[0]->pageNotes().aside;
+  rig.made[0]->pageNotes().aside.push_back(nullptr);
   OfferingRig::withdraw(*rig.made[0]);
   CHECK(rig.found() == Numbers{0});
   CHECK(OfferingRig::offers(*rig.made[0]));
-  --rig.made[0]->pageNotes().aside;
+  rig.made[0]->pageNotes().aside.clear();
   OfferingRig::withdraw(*rig.made[0]);
   CHECK(rig.found().empty());
 }

@@ -18,9 +18,8 @@ struct KnownRig : Parts {
   KnownRig() : Parts(withHandlesAgain()) {}
   /// "present", "ending" or "ended".
   std::string stateOf(Stream stream) {
-    return streams.ask(
-        stream, [] { return std::string("present"); },
-        [](const SharedStreamEnd& end) { return std::string(end ? "ending" : "ended"); });
+    const KnownStreams::Look at = streams.look(stream);
+    return !at.gone ? "present" : at.end ? "ending" : "ended";
   }
   /// Forgets and destroys it.
   void end(Stream stream) {
