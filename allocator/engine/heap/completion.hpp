@@ -202,7 +202,7 @@ class Completion {
   bool busy_ = false;            ///< a thread is recording or asking, outside the lock
   std::uint8_t under_way_ = 0;   ///< so many marks, the oldest first
   std::uint8_t free_marks_ = 0;  ///< so many more are worth one at a free: others look for memory
-  std::uint64_t left_ = 0;  ///< the last epoch in which memory was used that has left since
+  std::uint64_t left_ = 0;       ///< the last epoch in which memory was used that has left since
   std::uint64_t left_before_recording_ = 0;
   std::uint64_t freed_bytes_ = 0;  ///< since the last mark
   std::array<Mark, kMostMarks> marks_{};

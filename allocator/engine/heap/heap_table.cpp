@@ -84,8 +84,8 @@ Heap& HeapTable::make(Pool& pool, Stream stream) {
 Heap* HeapTable::takeParked(Pool& pool, Stream stream) noexcept {
   for (std::size_t i = parked_.size(); i-- > 0;) {
     Heap* const heap = parked_[i];
-    const bool alike = &heap->backing() == &pool.backing() &&
-                       heap->pool().isDefault() == pool.isDefault();
+    const bool alike =
+        &heap->backing() == &pool.backing() && heap->pool().isDefault() == pool.isDefault();
     if (!alike || !heap->moveTo(pool, stream)) continue;
     parked_.erase(parked_.begin() + std::ptrdiff_t(i));
     return heap;

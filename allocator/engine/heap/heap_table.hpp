@@ -89,8 +89,8 @@ class HeapTable {
   /// The table in use and those before it, which readers may look into still; two of a size.
   std::vector<std::unique_ptr<Slots>> generations_ CISTERN_GUARDED_BY(mutex_);
   std::size_t used_slots_ CISTERN_GUARDED_BY(mutex_) = 0;  ///< those of other streams by now too
-  std::vector<Heap*> parked_ CISTERN_GUARDED_BY(mutex_);  ///< has room for all heaps
-  std::vector<Heap*> gone_ CISTERN_GUARDED_BY(mutex_);    ///< the default pool's; likewise
+  std::vector<Heap*> parked_ CISTERN_GUARDED_BY(mutex_);   ///< has room for all heaps
+  std::vector<Heap*> gone_ CISTERN_GUARDED_BY(mutex_);     ///< the default pool's; likewise
   std::size_t next_gone_ CISTERN_GUARDED_BY(mutex_) = 0;
   /// The heaps of all pools, but parked ones.
   std::unordered_multimap<std::uintptr_t, Heap*> by_stream_ CISTERN_GUARDED_BY(mutex_);

@@ -71,8 +71,8 @@ void putAside(Ground& ground, Heap& heap, std::uint64_t brought_for) noexcept tr
 }
 
 void bringBack(Ground& ground, Heap& heap, std::uint64_t miss) {
+  if (heap.pageNotes().aside.empty()) return;
   const std::vector<Mapping*> homes = heap.pageNotes().aside;
-  if (homes.empty()) return;
   for (const Mapping* home : homes) home->page->brought_for = miss;
   revive(ground, heap, homes);
 }

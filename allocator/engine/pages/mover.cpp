@@ -24,8 +24,7 @@ Mover::Mover(Ground& ground, Heap& heap, const Request& request, PagesFrom from)
 // is room for all. Where this stream could not be made to wait for another it grows.
 Block* Mover::serve() {
   const bool waits = ground_.engine.options.cross_stream_reuse == CrossStreamReuse::kWait &&
-                     from_ != PagesFrom::kLenders && request_.recording == nullptr &&
-                     !captured();
+                     from_ != PagesFrom::kLenders && request_.recording == nullptr && !captured();
   if (Block* block = attempt(false, waits)) return block;
   if (waits && unordered_) {
     if (Block* block = attempt(false, false)) return block;

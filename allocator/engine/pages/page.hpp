@@ -76,8 +76,8 @@ struct PhysicalPage {
 struct PageRange : HeapSegment {
   std::uint64_t reserved_bytes = 0;  ///< of addresses; bytes <= reserved_bytes is in use
   Heap* home = nullptr;
-  std::vector<Mapping*> slots;    ///< one a unit of `bytes`
-  std::uint32_t touched = 0;      ///< from this unit on there never was a mapping
+  std::vector<Mapping*> slots;  ///< one a unit of `bytes`
+  std::uint32_t touched = 0;    ///< from this unit on there never was a mapping
 
   Address placeOfUnit(std::uint32_t unit) const { return base + unit * kUnit; }
   Address deviceOfUnit(std::uint32_t unit) const { return device_base + unit * kUnit; }

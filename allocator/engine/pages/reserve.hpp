@@ -37,8 +37,8 @@ struct Gap {
   std::uint32_t room() const { return room_end - at; }
 };
 
-/// The units of a new page at the beginning of the gap (page_size.cpp). `pressed`: the device or the
-/// limit has refused, so that time is no matter now.
+/// The units of a new page at the beginning of the gap (page_size.cpp). `pressed`: the device or
+/// the limit has refused, so that time is no matter now.
 std::uint32_t newPageUnits(const Ground& ground, const Request& request, const Gap& gap,
                            bool pressed);
 

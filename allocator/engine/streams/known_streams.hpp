@@ -51,8 +51,9 @@ class KnownStreams {
   struct Look {
     Look(KnownStreams& all, Stream stream) noexcept CISTERN_NO_TSA : still(all.mutex_) {
       const auto it = all.streams_.find(stream.raw);
-      if (it == all.streams_.end() || !it->second.gone) gone = it == all.streams_.end();
-      else if (!all.isReached(it->second.end)) end = it->second.end;
+      if (it == all.streams_.end()) return;
+      gone = it->second.gone;
+      if (gone && !all.isReached(it->second.end)) end = it->second.end;
     }
     const MutexLock still;
     bool gone = true;

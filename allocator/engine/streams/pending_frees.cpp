@@ -4,14 +4,6 @@
 #include <new>
 
 namespace cistern {
-namespace {
-
-template <class List>
-void moveAll(List& from, List& to) noexcept {
-  to.splice(to.end(), from);
-}
-
-}  // namespace
 
 // ---- Blocks come --------------------------------------------------------------------------------
 
@@ -70,7 +62,7 @@ void PendingFrees::enqueue(Uses& one, bool hopeless) noexcept {
   } catch (const std::bad_alloc&) {
     one.front().event = nullptr;
   }
-  moveAll(one, *queue);
+  queue->splice(queue->end(), one);
 }
 
 void PendingFrees::attachPutOff(bool last_resort) noexcept {
@@ -186,7 +178,7 @@ void PendingFrees::waitForDevice() noexcept {
   if (stuck.empty() && unknown.empty()) return;
   if (!device_.synchronizeDevice()) {
     const MutexLock lock(mutex_);
-    moveAll(stuck, stuck_);
+    stuck_.splice(stuck_.end(), stuck);
     while (Block* block = unknown.pop()) unknown_.push(*block);
     return;
   }
