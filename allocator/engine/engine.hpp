@@ -80,11 +80,11 @@ struct Engine {
   std::atomic<std::uint64_t> waits{0};    ///< times the host has waited for queued work
   std::atomic<std::uint64_t> misuses{0}, out_of_memories{0};  ///< told to the program
 
-  /// Serialises those who hold several heaps' locks. Taken before them.
+  /// Serialises threads that hold several heaps' locks. Taken before them.
   Mutex heaps_mutex;
   /// Serialises what gives memory back, so that two threads do not undo each other.
   Mutex pressure_mutex;
-  /// Serialises those who wait for queued work, so that none gives up while another has it.
+  /// Serialises threads that wait for queued work, so that none gives up while another has it.
   Mutex waiting_mutex;
 
   Totals totals;

@@ -119,8 +119,8 @@ Block* afterMakingRoom(Engine& engine, Heap& heap, const Request& request) {
 
 constexpr Step kWhatThereIsNow[] = {moreMemory, afterMakingRoom};
 
-// Who has waited for another thread here searches again: that one took what it needed, and left the
-// rest.
+// A thread that has waited for another here searches again: the other took what it needed, and left
+// the rest.
 Block* afterPending(Engine& engine, Heap& heap, const Request& request) {
   const MutexLock lock(engine.waiting_mutex);
   while (engine.pending.waiting() > 0) {

@@ -17,9 +17,9 @@
 // Note [Hits by handle]
 // The counters of a thread, whose the gate is, stay where they are for as long as the thread lives,
 // whatever becomes of their allocator, and the caches as long as the thread may look at them. So it
-// enters the gate of the cache that it used last, and only then looks whose the cache is. Who
-// destroys takes the handle away from all caches first, closes all gates, passes a barrier, and
-// waits for those inside (biased_gate.hpp):
+// enters the gate of the cache that it used last, and only then looks whose the cache is. The
+// destructor takes the handle away from all caches first, closes all gates, passes a barrier, and
+// waits for threads inside (biased_gate.hpp):
 //
 //   caller      inside = 1     cache.handle == handle?   take, or give                inside = 0
 //   destroyer   handle = 0     closed, barrier           inside == 0?   closed = 0    destroy
@@ -43,7 +43,7 @@ struct Known {
   }
 };
 
-/// The door of the verbs, and of those who keep the allocator alive as their caller does.
+/// The door of the verbs, and of code that keeps the allocator alive as their caller does.
 struct OfAllocator : Known {
   explicit OfAllocator(const CacheTable& all) : caches(all) {}
   bool serves(const ThreadCache& cache) const { return caches.serves(cache); }

@@ -1,6 +1,6 @@
 // Threads that take memory from where it lies, to use it or to give it back. What one of them has
-// in hand meanwhile nobody else finds: so who has found none has learned that there is none only if
-// it was alone.
+// in hand meanwhile no other finds: so a thread that has found none knows that there is none only
+// if it was alone.
 #pragma once
 
 #include <cstdint>

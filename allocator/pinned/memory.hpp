@@ -1,6 +1,7 @@
 // Where pinned blocks lie, and what is pinned for them. One lock guards everything; memory is
-// pinned and given back without it, as that takes long, by one thread at a time: who finds none
-// then knows that no other has any in hand. Read first: include/cistern/pinned.hpp, uses.hpp.
+// pinned and given back without it, as that takes long, by one thread at a time: a thread that
+// finds none then knows that no other has any in hand. Read first: include/cistern/pinned.hpp,
+// uses.hpp.
 //
 // Requests up to 1 MiB share segments of 2 MiB; a larger one that no free block serves gets a
 // segment of its own, to the next 2 MiB. Such a request has found every larger segment too small or

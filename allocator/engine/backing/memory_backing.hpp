@@ -1,5 +1,5 @@
 // Where a heap's memory comes from, and where it goes back to: `SegmentBacking` or `PageBacking`.
-// Those who grow a heap know which of the two it is; everybody else asks here.
+// Code that grows a heap knows which of the two it is; all other code asks here.
 #pragma once
 
 #include <atomic>

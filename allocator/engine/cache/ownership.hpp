@@ -1,4 +1,5 @@
-// Who looks after a block in use, the heap alone or a thread's cache: Block::InUse::holder.
+// Whether a block in use is looked after by the heap alone or by a thread's cache:
+// Block::InUse::holder.
 //
 //   the heap    holder == requested >> 32 < kOwned; stream and uses are what they say
 //   a cache     holder == kOwned | owner << 2 | where; requested < 2^32; the stream is the heap's,

@@ -8,7 +8,8 @@
 namespace cistern {
 namespace {
 
-/// Calls `visit` for each block of a list, and who freed it, after the block has left the list.
+/// Calls `visit` for each block of a list and the thread that freed it, after the block has left
+/// the list.
 template <class Visit>
 void forEachFreed(Block* first, Visit visit) {
   while (first != nullptr) {
@@ -68,7 +69,7 @@ bool ThreadCache::accept(Block& block, WhoFreed who) noexcept {
   return true;
 }
 
-// What another thread has freed is as good as freed by the owner. Who sent it lists the cache.
+// What another thread has freed is as good as freed by the owner. The sender lists the cache.
 void ThreadCache::takeRemoteFrees() noexcept {
   forEachFreed(remote_frees_.takeAll(), [&](Block& block, WhoFreed who) {
     if (!blocks_.keep(block, ownership::Where::kRemoteFreed, who)) blocks_.release(block, who);

@@ -1,5 +1,5 @@
 // A capture that is under way into a pool, as far as memory is concerned: which streams it records,
-// what of the pool's memory it has freed where, and who of its streams may have that again.
+// what of the pool's memory it has freed where, and which of its streams may have that again.
 //
 // Work that is recorded runs when the graph is replayed, not now. So an event says nothing about
 // it, and asking for one would put it into the graph. What a captured stream frees is therefore

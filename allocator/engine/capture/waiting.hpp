@@ -56,7 +56,7 @@ class WaitingFrees {
   }
 
   RecordedStreams& streams_;
-  /// By the number of their heap, and who has used them.
+  /// By the number of their heap, and the streams that have used them.
   std::map<std::pair<std::size_t, std::vector<Stream>>, std::deque<Waiting>> queues_;
   Left left_;
 };

@@ -22,8 +22,8 @@ namespace cistern {
 
 class ThreadCache;
 
-/// The streams beside its own that a block in use is used on, whoever looks after it; null for
-/// none.
+/// The streams beside its own that a block in use is used on, whether the heap or a cache looks
+/// after it; null for none.
 inline StreamUses* usesOf(const Block& block) {
   return ownership::isOwned(ownership::load(block)) ? nullptr
                                                     : static_cast<StreamUses*>(block.use.uses);
@@ -70,8 +70,8 @@ class alignas(64) Heap : public HeapIdentity {
     Block* const block = still ? seen : layout(segment.kind).find(place);
     return block && ownership::heldByProgram(*block) ? block : nullptr;
   }
-  /// The same without the lock, for whoever has the block; null, seldom, although it is there. In
-  /// the hands of somebody who has not, what it returns may be anything. No analysis: it is made to
+  /// The same without the lock, for a caller that has the block; null, seldom, although it is
+  /// there. For a caller that has not, what it returns may be anything. No analysis: it is made to
   /// be called without the lock.
   Block* peek(const HeapSegment& segment, Address address) const noexcept CISTERN_NO_TSA {
     const Layout& from = segment.kind == SizeKind::kSmall ? small_ : large_;
@@ -177,8 +177,8 @@ class alignas(64) Heap : public HeapIdentity {
 
 /// Holds the locks of some heaps for a scope: in the order in which they were made, each once,
 /// however often it is named. `several` is the lock for looking at several heaps, and is held; so
-/// nobody waits for a second heap's lock while another does. The analysis does not follow it: who
-/// uses a heap of them says Mutex::assertHeld.
+/// nobody waits for a second heap's lock while another does. The analysis does not follow it: code
+/// that uses a heap of them says Mutex::assertHeld.
 class HeapLocks {
  public:
   HeapLocks(const Mutex& several, std::vector<Heap*>& heaps) : heaps_(heaps) {

@@ -31,9 +31,9 @@ struct PageNotes {
 };
 
 /// Stream and pool change neither while the heap holds memory, nor while some of it is on its way
-/// to the device. Anyone may ask at any time: the answer may be outdated a moment later, and who
-/// acts on it asks again under the lock. But the pool is one that can be looked at: its record was
-/// whole before it was released to here, and lives as long as the allocator.
+/// to the device. Anyone may ask at any time: the answer may be outdated a moment later, and code
+/// that acts on it asks again under the lock. But the pool is one that can be looked at: its record
+/// was whole before it was released to here, and lives as long as the allocator.
 class HeapIdentity {
  public:
   HeapIdentity(Pool& pool, Stream stream)

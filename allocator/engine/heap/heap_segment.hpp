@@ -20,10 +20,10 @@ class Heap;
 /// One cache line: a free looks into it first, and at a million blocks it is seldom in the cache.
 struct alignas(64) HeapSegment : Segment {
   Address device_base = 0;  ///< where it is
-  /// Changes only while the segment is wholly free. Who may have no block in it acquires what
-  /// Heap::add released; heaps live as long as the allocator.
+  /// Changes only while the segment is wholly free. A thread that may have no block in it
+  /// acquires what Heap::add released; heaps live as long as the allocator.
   std::atomic<Heap*> heap{nullptr};
-  SizeKind kind = SizeKind::kSmall;  ///< read without a lock by whoever holds a block in it
+  SizeKind kind = SizeKind::kSmall;  ///< read without a lock by holders of its blocks
   /// The allocator's tick when it last became wholly free. It shares eight bytes with `kind`, which
   /// is not written with it.
   std::uint64_t idle_since : 56 = 0;

@@ -10,7 +10,7 @@
 
 namespace cistern {
 
-/// Fed with the bytes in use by whoever owns it; one comparison a free.
+/// Fed with the bytes in use by its owner; one comparison a free.
 class LowWater {
  public:
   /// `busy` bytes are in use after a free. True at low water.

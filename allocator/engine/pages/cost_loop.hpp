@@ -28,7 +28,7 @@ class CostLoop {
   double scale() const { return std::exp2(overdrawn_ / kOctave); }
   /// Whether so much is overdrawn that fewer calls matter more than what pages strand.
   bool muchOverdrawn() const { return overdrawn_ >= 2 * kOctave; }
-  /// Of who does not look at the cost.
+  /// Where cost does not count.
   static double leastScale() { return 0.25; }
 
  private:

@@ -54,7 +54,7 @@ class PageBacking final : public MemoryBacking {
   std::uint64_t asideBytes() const { return counters_.aside_bytes.load(std::memory_order_relaxed); }
   std::size_t hostBytes() const;
 
-  /// Locks out everything here. For who wants to see all of it at rest.
+  /// Locks out everything here. For reports, which see all of it at rest.
   Mutex& mutex() const CISTERN_TSA(lock_returned(mutex_)) { return mutex_; }
   /// Pre: mutex() and all heaps' locks are held; `reserved` is what heaps count as such. Aborts on
   /// a broken invariant.

@@ -111,8 +111,8 @@ class Pool {
   /// Whether the default pool may take from here rather than be out of memory.
   std::atomic<bool> lends{false};
 
-  /// Who holds a copy is doing something with the pool; a draining pool stays meanwhile. Nobody
-  /// gets the first while visited() is asked: who gives it out and who asks hold one lock (Pools).
+  /// Code that holds a copy is doing something with the pool; a draining pool stays meanwhile. No
+  /// first copy is given out while visited() is asked: both are done under one lock (Pools).
   /// It may still say yes when the last visitor has gone; what that did is under locks of its own.
   std::shared_ptr<void> token() const { return token_; }
   bool visited() const { return token_.use_count() > 1; }

@@ -1,4 +1,4 @@
-// The pools of one allocator: memory kept apart begins and ends here. Who uses which pool is for
+// The pools of one allocator: memory kept apart begins and ends here. What uses which pool is for
 // pools/ to say. It owns the pools' records, and knows the router.
 //
 // The lock comes before the backing's and heaps' locks. Thread-safe; nothing here may be called
@@ -37,7 +37,7 @@ class PoolTable {
     const MutexLock lock(mutex_);
     routers_.push_back(std::move(router));
   }
-  /// Who says which pool a request goes to that names none. Null: all go to the default pool. The
+  /// It says which pool a request goes to that names none. Null: all go to the default pool. The
   /// router is kept, or outlives requests that are under way.
   void setRouter(Router* router);
   /// Whether there is one.

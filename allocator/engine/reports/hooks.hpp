@@ -132,9 +132,10 @@ struct Hooks {
   HookList<bool(Tidying)> tidy{"setTidier", true};
 };
 
-// ---- Who is told of a misuse --------------------------------------------------------------------
+// ---- Where a misuse is told
+// ----------------------------------------------------------------------
 
-/// Who frees in a call that answers with a status: while it lives, a misuse of that pointer by this
+/// Of a call that frees and answers with a status: while it lives, a misuse of that pointer by this
 /// thread is kept here. The program's own hook is called all the same; the default one, which
 /// prints, is not.
 class MisuseScope : public ThreadScope<MisuseScope> {

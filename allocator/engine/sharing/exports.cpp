@@ -23,7 +23,7 @@ void closeAndDelete(const SharedPage* page) {
   delete page;
 }
 
-// The last who holds it closes the descriptor. Throws DeviceFailure, std::bad_alloc.
+// Its last holder closes the descriptor. Throws DeviceFailure, std::bad_alloc.
 Exported exported(Engine& engine, pages::PhysicalPage& page)
     CISTERN_REQUIRES(engine.pages.mutex()) {
   static std::atomic<std::uint64_t> next{1};

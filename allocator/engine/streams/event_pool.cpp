@@ -7,7 +7,7 @@
 
 namespace cistern {
 
-// Who takes it back never fails, so where it goes is made before the event.
+// Taking it back never fails, so where it goes is made before the event.
 Result<SharedEvent> EventPool::take() noexcept try {
   Slot& slot = takeSlot();
   const SharedEvent taken(&slot.event, [this, &slot](const Event*) { giveBack(slot); });

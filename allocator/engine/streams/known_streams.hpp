@@ -2,8 +2,8 @@
 //
 // Nothing may be asked of a stream that was destroyed, not even whether it was: on CUDA such a call
 // may end the process. So a program says that a stream will go while it is there, and an event is
-// recorded behind its last work. From then on the device is not called with that handle; who wants
-// to know how far the stream has come asks the event. Drivers give a handle that is free to a
+// recorded behind its last work. From then on the device is not called with that handle; the
+// event tells how far the stream has come. Drivers give a handle that is free to a
 // stream made later. As soon as a verb names it that stream is ordered after the end of the one
 // before it, and from there on the two are one stream that had a pause.
 //
@@ -26,7 +26,7 @@
 
 namespace cistern {
 
-/// An event behind the last work of a stream that is gone. Whoever waits for it holds it.
+/// An event behind the last work of a stream that is gone. What waits for it holds it.
 using SharedStreamEnd = SharedEvent;
 
 /// Thread-safe.

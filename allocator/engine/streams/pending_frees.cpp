@@ -76,7 +76,7 @@ void PendingFrees::attachPutOff(bool last_resort) noexcept {
 
 // ---- Blocks leave -------------------------------------------------------------------------------
 
-// It counts as waiting until it is back: who counts none has none to wait for.
+// It counts as waiting until it is back: where none counts, there is none to wait for.
 void PendingFrees::release(const Pending& pending) noexcept {
   release_(pending);
   released_.fetch_add(1);

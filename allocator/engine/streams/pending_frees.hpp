@@ -14,8 +14,8 @@
 //
 // Locks: mutex_ guards everything. Events are asked under it, but never recorded or waited for. No
 // heap's lock is held meanwhile. It comes after those of known streams. Blocks are released outside
-// of it. Who polls holds polling_ until what it has found is released, so that nobody who waits
-// takes blocks for lost that another thread has in hand; it comes before those of known streams.
+// of it. A poll holds polling_ until what it has found is released, so that no thread that waits
+// takes blocks for lost that another has in hand; it comes before those of known streams.
 #pragma once
 
 #include <algorithm>
