@@ -7,7 +7,7 @@ namespace cistern::preload::GPU_NAMESPACE {
 
 bool Blocks::Entry::claimWaiting(Address address, State from) noexcept {
   while (!claim(address, from)) {
-    if (word.load(std::memory_order_relaxed) != (address | kBusy)) return false;
+    if (word.load(std::memory_order_relaxed) != wordOf(address, kBusy)) return false;
     std::this_thread::yield();
   }
   return true;
@@ -42,7 +42,7 @@ void Blocks::Shard::makeRoom() {
   for (Entry* entry : places) {
     if (entry == nullptr) continue;
     const Address address = entry->address();
-    std::uint64_t free = address | kFree;
+    std::uint64_t free = wordOf(address, kFree);
     if (entry->word.compare_exchange_strong(free, 0)) {
       nobodys.push_back(entry);
     } else {
@@ -74,7 +74,7 @@ Blocks::Entry& Blocks::Shard::insert(Address address) {
   }
   Entry& entry = *nobodys.back();
   nobodys.pop_back();
-  entry.word.store(address | kBusy, std::memory_order_relaxed);
+  entry.word.store(wordOf(address, kBusy), std::memory_order_relaxed);
   put(entry);
   return entry;
 }

@@ -7,8 +7,11 @@
 // it remembers the entries that it has used last. An entry's word says what it is, and who changes
 // it has it alone meanwhile:
 //
-//   0             nobody's           address | kLive    a block that the program has
-//   address | kFree   none any more  address | kBusy    some thread is at it: not for long
+//   0             nobody's       kLive    a block that the program has
+//   kFree   none any more        kBusy    some thread is at it: not for long
+//
+// and above these two bits the whole address: a program may free a pointer into the middle of a
+// block, and the lowest bits of that are any.
 //
 // Entries lie where they are for good, whatever they are used for, so that a thread may look at one
 // that it remembers. They are found by shards of the address, each behind a lock of its own. Each
@@ -82,23 +85,26 @@ class Blocks {
   std::uint64_t drop(const Context& context);
 
  private:
-  // Blocks are multiples of 512 bytes apart.
-  enum State : std::uint64_t { kLive = 1, kFree = 2, kBusy = 3, kStates = 3 };
+  enum State : std::uint64_t { kLive = 1, kFree = 2, kBusy = 3 };
+  /// What an entry's word is. Addresses have fewer than 62 bits.
+  static constexpr std::uint64_t wordOf(Address address, State state) noexcept {
+    return address * 4 + state;
+  }
 
   struct Entry {
     std::atomic<std::uint64_t> word{0};
     ServedBlock block;  ///< of who has made it busy
 
-    Address address() const noexcept { return word.load(std::memory_order_relaxed) & ~kStates; }
+    Address address() const noexcept { return word.load(std::memory_order_relaxed) / 4; }
     bool claim(Address address, State from) noexcept {
-      std::uint64_t expected = address | from;
-      return word.compare_exchange_strong(expected, address | kBusy, std::memory_order_acquire,
+      std::uint64_t expected = wordOf(address, from);
+      return word.compare_exchange_strong(expected, wordOf(address, kBusy), std::memory_order_acquire,
                                           std::memory_order_relaxed);
     }
     /// The same, after waiting for who is at it.
     bool claimWaiting(Address address, State from) noexcept;
     void release(Address address, State to) noexcept {
-      word.store(address | to, std::memory_order_release);
+      word.store(wordOf(address, to), std::memory_order_release);
     }
   };
   struct alignas(64) Shard {

@@ -49,6 +49,18 @@ TEST_CASE("a block is found until it is taken, once", "[preload][blocks]") {
   (void)blocks.drop(context);
 }
 
+TEST_CASE("a pointer into a block, close to its beginning, is none of its", "[preload][blocks]") {
+  Blocks& blocks = theBlocks();
+  Context context;
+  for (std::uint64_t into = 1; into < 8; ++into) {
+    blocks.add(7 * kStep, {&context, 9, {}, 0});
+    CHECK_FALSE(blocks.take(7 * kStep + into));
+    CHECK_FALSE(blocks.find(7 * kStep + into));
+    CHECK(blocks.take(7 * kStep)->bytes == 9);
+    CHECK_FALSE(blocks.take(7 * kStep + into));
+  }
+}
+
 TEST_CASE("a block that is shared is so until it is taken", "[preload][blocks]") {
   Blocks& blocks = theBlocks();
   Context context;

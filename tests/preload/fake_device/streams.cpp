@@ -59,7 +59,7 @@ int destroyStream(Device& here, Handle stream) {
 Stream streamOf(Device& here, Handle stream, bool per_thread) {
   const bool own = stream == kPerThread || (stream == 0 && per_thread);
   if (!own) return stream < kFirst ? Stream{} : Stream(stream - kFirst);
-  static thread_local std::map<Device*, Stream> mine;
+  static thread_local auto& mine = *new std::map<Device*, Stream>;  // as long as the thread calls
   const std::lock_guard lock(here.mutex);
   auto [it, made] = mine.try_emplace(&here);
   if (made) it->second = makeBlocking(here);

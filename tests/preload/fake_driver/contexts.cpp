@@ -10,7 +10,8 @@
 namespace fake {
 namespace {
 
-thread_local std::vector<CUcontext> stack;
+// Not destroyed: a program may call from its last destructors on.
+thread_local auto& stack = *new std::vector<CUcontext>;
 CUctx_st primary[kDevices] = {{0, true}, {1, true}};
 int retained[kDevices] = {};
 

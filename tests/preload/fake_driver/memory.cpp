@@ -144,7 +144,7 @@ FAKE CUresult cuMemFreeAsync_ptsz(CUdeviceptr address, CUstream) {
 
 namespace {
 std::mutex exportable_mutex;
-std::set<std::uint64_t> exportable;  // pages that were made so; under exportable_mutex
+auto& exportable = *new std::set<std::uint64_t>;  // pages that were made so; under exportable_mutex
 }  // namespace
 
 FAKE CUresult cuMemGetAllocationGranularity(size_t* bytes, const CUmemAllocationProp*,

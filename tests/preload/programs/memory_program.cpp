@@ -1,6 +1,7 @@
 // A program that allocates and frees as programs do, on any runtime: see gpu_names.hpp.
 #include <atomic>
 #include <csignal>
+#include <initializer_list>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -85,6 +86,9 @@ void unknownPointers() {
   EXPECT(gpu::free(memory) == 0);
   EXPECT(gpu::free(memory) == kInvalidValue);  // freed twice
   EXPECT(gpu::free(reinterpret_cast<void*>(0x1234000)) == kInvalidValue);
+  Memory const again = allocated();
+  for (const int into : {1, 2, 3, 512}) EXPECT(gpu::free(again + into) == kInvalidValue);
+  EXPECT(gpu::free(again) == 0);
   EXPECT(gpu::free(nullptr) == 0);
   Memory managed = nullptr;
   EXPECT(gpu::mallocManaged(&managed, kBytes) == 0);
