@@ -17,7 +17,8 @@ RUNTIMES = ["runtime_static", "runtime_shared"]
 ALIKE = ["loop", "busy_streams", "busy_blocking", "busy_legacy", "busy_per_thread",
          "busy_to_per_thread", "busy_new_and_gone", "stream_ordered", "unknown_pointers",
          "memory_info", "out_of_memory", "capture", "capture_of_allocations", "reset", "devices",
-         "threads", "forks", "forks_first", "entry_points"]
+         "threads", "forks", "forks_first", "closes_descriptors", "destructors",
+         "entry_points"]
 # On the driver itself.
 ON_THE_DRIVER = ["names", "versions", "deep_bind", "pointers", "ipc_names", "own_contexts", "last_release", "peers", "private_tables"]
 # Two processes that share memory, of which the second may be served or not.
@@ -59,6 +60,9 @@ class Programs(unittest.TestCase):
 
     def test_the_handle_of_a_page_is_refused(self):
         self.assertEqual(Run("driver_program", "pointers").passed("requests to share"), 1)
+
+    def test_a_function_that_is_looked_up_again_and_again_is_named_once(self):
+        self.assertEqual(Run("runtime_static", "devices").process["unknown_functions"].split().count("cuFakeLaunch"), 1)
 
     def test_memory_may_be_left_to_the_driver(self):
         run = Run("driver_program", "pointers", options=["--ipc"], extra={"IPC": "1"})
@@ -220,6 +224,14 @@ class Endings(unittest.TestCase):
             self.assertEqual(run.status, status, run.err)
             self.assertEqual(run.calls("cudaMalloc"), 1)
 
+    def test_a_program_that_may_write_no_large_file_is_not_ended_by_its_trace(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "program.trace")
+            run = Run("/bin/sh", "-c", f"ulimit -f 200; exec {PROGRAMS}/runtime_static loop", options=["--trace", path])
+            self.assertEqual(run.status, 0, run.err)
+            self.assertEqual(run.calls("cudaMalloc"), 1000)
+            self.assertIn("ends here, after 0 events: File too large", run.err)
+
     def test_a_command_that_is_not_there_is_said(self):
         run = Run("/nowhere/at/all")
         self.assertEqual(run.status, 127)
@@ -254,6 +266,11 @@ class Children(unittest.TestCase):
         counts = sorted(p["served"]["cudaMalloc"]["calls"] for p in run.summary["processes"])
         self.assertEqual(counts, [0, 1000])
 
+    def test_a_child_of_fork_counts_nothing_in_its_parents_record(self):
+        run = Run("runtime_static", "clears_environment")
+        self.assertEqual(run.status, 128 + 9, run.err)
+        self.assertEqual((run.calls("cudaMalloc"), run.process["exited"]), (0, False))
+
     def test_a_child_of_fork_is_followed_with_a_record_of_its_own(self):
         run = Run("runtime_static", "forks_first", options=["--follow-children"])
         self.assertEqual(run.status, 0, run.err)
@@ -281,6 +298,14 @@ class Traces(unittest.TestCase):
             self.assertEqual(run.status, 0, run.err)
             child = run.summary["processes"][1]
             with open(os.path.join(folder, f"program-{child['pid']}.trace")) as file:
+                self.assertEqual(sum(line.startswith("a ") for line in file), 10)
+
+    def test_a_program_may_close_what_it_has_not_opened(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "program.trace")
+            run = Run("runtime_static", "closes_descriptors", options=["--trace", path])
+            self.assertEqual(run.status, 0, run.err)
+            with open(path) as file:
                 self.assertEqual(sum(line.startswith("a ") for line in file), 10)
 
     def test_a_program_that_is_killed_leaves_the_trace_so_far(self):

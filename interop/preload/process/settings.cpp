@@ -1,5 +1,6 @@
 #include "interop/preload/process/settings.hpp"
 
+#include <cstdio>
 #include <cstdlib>
 
 #include <pthread.h>
@@ -10,20 +11,24 @@
 namespace cistern::preload {
 namespace {
 
-bool isThisProcess() noexcept {
-  const char* const wanted = std::getenv(kRunProcess);
-  return wanted == nullptr || std::atoll(wanted) == getpid();
-}
+// What the process was told when it started: the program may change its environment, or clear it,
+// and fork.
+long long process = 0;  // the one to serve; 0: any
+char folder[4096] = "";
+bool trace = false;
 
 void begin() noexcept {
-  detail::serves_here = isThisProcess();
+  detail::serves_here = process == 0 || process == getpid();
   if (!active()) leaveRecord();
-  const char* const folder = std::getenv(kRunFolder);
-  if (active() && folder != nullptr) beginRecord(folder, std::getenv(kRunTrace) != nullptr);
+  if (active() && *folder != '\0') beginRecord(folder, trace);
 }
 
 // Before main, and before any other thread.
 [[gnu::constructor]] void start() noexcept {
+  if (const char* const wanted = std::getenv(kRunProcess)) process = std::atoll(wanted);
+  if (const char* const named = std::getenv(kRunFolder))
+    std::snprintf(folder, sizeof folder, "%s", named);
+  trace = std::getenv(kRunTrace) != nullptr;
   detail::ipc = std::getenv(kRunIpc) != nullptr;
   detail::strict = std::getenv(kRunStrict) != nullptr;
   begin();

@@ -1,32 +1,58 @@
 #include "interop/preload/record/ledger.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <mutex>
 #include <new>
+#include <string_view>
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 namespace cistern::preload {
 namespace {
 
-constexpr std::size_t kNameBytes = 4096;
+/// A file in the folder of the run, which is open only while a part of it is being mapped: a program
+/// may close descriptors that it has not opened, and have files of its own under their numbers.
+class RunFile {
+ public:
+  RunFile(const char* folder, const char* prefix) noexcept {
+    std::snprintf(path_.data(), path_.size(), "%s/%s%d", folder, prefix, int(getpid()));
+  }
+  bool make() const noexcept {
+    const int file = open(path_.data(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    return file >= 0 && close(file) == 0;
+  }
+  /// The part, zero so far; null where there is no room. Room is taken now: to write to a page that
+  /// the disk has none for would end the program.
+  void* map(std::size_t offset, std::size_t bytes) const noexcept {
+    if (!mayHave(offset + bytes)) return nullptr;
+    const int file = open(path_.data(), O_RDWR | O_CLOEXEC);
+    if (file < 0) return nullptr;
+    const int refused = posix_fallocate(file, off_t(offset), off_t(bytes));
+    void* const part = refused != 0 ? MAP_FAILED
+                                    : mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file,
+                                           off_t(offset));
+    const int why = refused != 0 ? refused : errno;
+    close(file);
+    errno = why;
+    return part == MAP_FAILED ? nullptr : part;
+  }
 
-int makeFile(const char* folder, const char* prefix) noexcept {
-  char path[kNameBytes];
-  std::snprintf(path, sizeof path, "%s/%s%d", folder, prefix, int(getpid()));
-  return open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-}
-
-// Null where there is no room.
-void* mapPart(int file, std::size_t offset, std::size_t bytes) noexcept {
-  if (ftruncate(file, off_t(offset + bytes)) != 0) return nullptr;
-  void* const part = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, off_t(offset));
-  return part == MAP_FAILED ? nullptr : part;
-}
+ private:
+  // A file that grows beyond the limit of the process (ulimit -f) ends it by a signal.
+  static bool mayHave(std::size_t bytes) noexcept {
+    rlimit most{};
+    if (getrlimit(RLIMIT_FSIZE, &most) != 0 || bytes <= most.rlim_cur) return true;
+    errno = EFBIG;
+    return false;
+  }
+  std::array<char, 4096> path_{};
+};
 
 // The program is that of the process, not that of the preloaded library.
 void nameProgram(Record& record) noexcept {
@@ -44,7 +70,7 @@ void nameProgram(Record& record) noexcept {
 // the system, whatever becomes of the process.
 class TraceFile {
  public:
-  explicit TraceFile(int file) : file_(file), last_(nanosecondsNow()) {}
+  explicit TraceFile(const RunFile& file) : file_(file), last_(nanosecondsNow()) {}
   std::uint64_t allocation(std::uint64_t bytes, std::uint64_t stream) noexcept {
     const std::lock_guard lock(mutex_);
     append({bytes, stream, 0, 1});
@@ -60,16 +86,20 @@ class TraceFile {
 
   bool nextPart() noexcept {
     if (rows_ != nullptr) munmap(rows_, kRows * sizeof(TraceRow));
-    rows_ = static_cast<TraceRow*>(
-        mapPart(file_, parts_ * kRows * sizeof(TraceRow), kRows * sizeof(TraceRow)));
+    constexpr std::size_t kBytes = kRows * sizeof(TraceRow);
+    rows_ = static_cast<TraceRow*>(file_.map(parts_ * kBytes, kBytes));
     row_ = 0;
     ++parts_;
     return rows_ != nullptr;
   }
   // Microseconds are what a trace has; what is less is carried on to the next row.
   void append(TraceRow row) noexcept {
-    if (!traces() || (row_ == kRows && !nextPart())) {
-      detail::traces = false;  // the disk is full: the trace ends here, and says so by its length
+    if (!traces()) return;
+    if (row_ == kRows && !nextPart()) {
+      detail::traces = false;
+      std::fprintf(stderr, "cistern: the trace of process %d ends here, after %llu events: %s\n",
+                   int(getpid()), static_cast<unsigned long long>(record().trace_events.load()),
+                   std::strerror(errno));
       return;
     }
     const std::uint64_t now = nanosecondsNow();
@@ -80,13 +110,23 @@ class TraceFile {
   }
 
   std::mutex mutex_;
-  const int file_;
+  const RunFile file_;
   TraceRow* rows_ = nullptr;
   std::size_t row_ = kRows;
   std::size_t parts_ = 0;
   std::uint64_t allocations_ = 0;
   std::uint64_t last_;
 };
+
+// Whether the word is one of those in the list, between blanks.
+bool isAmong(std::string_view word, std::string_view list) noexcept {
+  for (std::size_t at = 0; at < list.size();) {
+    const std::size_t end = std::min(list.find(' ', at), list.size());
+    if (list.substr(at, end - at) == word) return true;
+    at = end + 1;
+  }
+  return false;
+}
 
 // A child of fork has one of its own: the lock of its parent's may be held by a thread that it has
 // not.
@@ -100,14 +140,13 @@ SlotOfThread::SlotOfThread() noexcept : index(0) {
 SlotOfThread::~SlotOfThread() { record().slots[index].taken = 0; }
 
 void beginRecord(const char* folder, bool trace) noexcept {
-  const int file = makeFile(folder, kRecordPrefix);
-  void* const place = file < 0 ? nullptr : mapPart(file, 0, sizeof(Record));
+  const RunFile file(folder, kRecordPrefix);
+  void* const place = file.make() ? file.map(0, sizeof(Record)) : nullptr;
   if (place == nullptr) {
     std::fprintf(stderr, "cistern: there is no summary of process %d: %s: %s\n", int(getpid()),
                  folder, std::strerror(errno));
-    return;
+    return leaveRecord();
   }
-  close(file);  // the mapping stays
   Record* const made = new (place) Record;
   made->pid = getpid();
   made->parent = getppid();
@@ -118,8 +157,8 @@ void beginRecord(const char* folder, bool trace) noexcept {
   if (const SlotOfThread* const own = ThreadSlot<SlotOfThread>::find())
     made->slots[own->index].taken = 1;
   detail::current_record = made;
-  const int trace_to = trace ? makeFile(folder, kTracePrefix) : -1;
-  trace_file = trace_to >= 0 ? new (std::nothrow) TraceFile(trace_to) : nullptr;
+  const RunFile trace_to(folder, kTracePrefix);
+  trace_file = trace && trace_to.make() ? new (std::nothrow) TraceFile(trace_to) : nullptr;
   detail::traces = trace_file != nullptr;
 }
 
@@ -132,9 +171,11 @@ void noteVendor(const char* name) noexcept {
   std::snprintf(record().vendor.data(), record().vendor.size(), "%s", name);
 }
 
+// Once each: programs may look a function up again and again.
 void noteUnknown(const char* name) noexcept {
   std::array<char, 512>& names = record().unknown_names;
   const std::size_t length = strnlen(names.data(), names.size());
+  if (isAmong(name, {names.data(), length})) return;
   std::snprintf(names.data() + length, names.size() - length, "%s%s", length == 0 ? "" : " ", name);
 }
 

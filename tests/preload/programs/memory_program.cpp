@@ -1,6 +1,7 @@
 // A program that allocates and frees as programs do, on any runtime: see gpu_names.hpp.
 #include <atomic>
 #include <csignal>
+#include <cstdio>
 #include <initializer_list>
 #include <thread>
 #include <utility>
@@ -255,6 +256,53 @@ void quickExit() {
   _exit(failures == 0 ? 8 : 1);
 }
 
+// A program that makes itself a daemon closes whatever it has not opened, and has files of its own.
+void closesDescriptors() {
+  for (int descriptor = 3; descriptor < 64; ++descriptor) (void)close(descriptor);
+  std::vector<std::FILE*> files;
+  for (int i = 0; i < 8; ++i) files.push_back(std::tmpfile());
+  for (int i = 0; i < 10; ++i) EXPECT(gpu::free(allocated()) == 0);
+  for (std::FILE* const file : files) {
+    EXPECT(std::fseek(file, 0, SEEK_END) == 0 && std::ftell(file) == 0);
+    std::fclose(file);
+  }
+}
+
+// Its environment is the program's own to change.
+void clearsEnvironment() {
+  (void)clearenv();
+  const pid_t child = fork();
+  if (child == 0) {
+    EXPECT(gpu::free(allocated()) == 0);
+    std::exit(failures == 0 ? 0 : 1);
+  }
+  int status = -1;
+  EXPECT(waitpid(child, &status, 0) == child && status == 0);
+  std::raise(SIGKILL);
+}
+
+// What allocates and frees until the very end of its thread, and of the process.
+struct Last {
+  Memory memory = nullptr;
+  ~Last() {
+    if (memory == nullptr) return;
+    EXPECT(gpu::free(memory) == 0);
+    EXPECT(gpu::free(allocated(4096)) == 0);
+    if (failures != 0) _exit(1);
+  }
+};
+Last last_of_process;
+void destructors() {
+  last_of_process.memory = allocated();
+  (void)std::atexit([] { EXPECT(gpu::free(allocated()) == 0); });
+  for (int i = 0; i < 20; ++i) {
+    std::thread([] {
+      static thread_local Last last;
+      last.memory = allocated(8192);
+    }).join();
+  }
+}
+
 // Functions that programs are given at run time are served too.
 void entryPoints() {
   Memory const before = allocated();
@@ -287,6 +335,9 @@ const Case kCases[] = {{"loop", loop},
                        {"crash", crash},
                        {"exit_from_thread", exitFromThread},
                        {"quick_exit", quickExit},
+                       {"closes_descriptors", closesDescriptors},
+                       {"clears_environment", clearsEnvironment},
+                       {"destructors", destructors},
                        {"entry_points", entryPoints}};
 
 }  // namespace
