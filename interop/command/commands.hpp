@@ -3,6 +3,8 @@
 #pragma once
 
 #include <functional>
+#include <string>
+#include <vector>
 
 #include "interop/command/console.hpp"
 
@@ -16,6 +18,9 @@ namespace cistern::command {
 struct Command {
   CLI::App* parser = nullptr;
   std::function<ExitStatus(Console&)> run;  ///< may throw; run.cpp says what becomes of it
+  /// For a program and its arguments, which come behind the command's own options; null: there is
+  /// none to come.
+  std::vector<std::string>* program = nullptr;
 };
 
 Command addReplay(CLI::App& program);    // replay_command.cpp

@@ -121,6 +121,30 @@ void requireValues(const std::vector<std::string>& args) {
   }
 }
 
+// How many arguments the option takes, with itself.
+std::size_t widthOf(const CLI::App& parser, const std::string& argument) {
+  if (argument.find('=') != argument.npos) return 1;
+  const CLI::Option* const option = parser.get_option_no_throw(argument);
+  return option == nullptr || option->get_items_expected_max() == 0 ? 1 : 2;
+}
+
+/// What the parser gets. A program that is to be run has arguments of its own, which it would take
+/// apart (CLI11 makes two of "[a,b]"): they begin behind `--`, or with the first that is no option.
+std::vector<std::string> ownArguments(const std::vector<std::string>& args,
+                                      const std::vector<Command>& commands) {
+  const auto named = std::find_if(commands.begin(), commands.end(), [&](const Command& command) {
+    return command.parser->get_name() == args[0];
+  });
+  if (named == commands.end() || named->program == nullptr) return args;
+  std::size_t end = 1;
+  while (end < args.size() && args[end] != "--" && args[end].rfind('-', 0) == 0)
+    end += widthOf(*named->parser, args[end]);
+  end = std::min(end, args.size());
+  const std::size_t begin = end < args.size() && args[end] == "--" ? end + 1 : end;
+  named->program->assign(args.begin() + std::ptrdiff_t(begin), args.end());
+  return {args.begin(), args.begin() + std::ptrdiff_t(end)};
+}
+
 // ---- What is run --------------------------------------------------------------------------------
 
 ExitStatus runCommand(const Command& command, Console& console) {
@@ -148,8 +172,9 @@ ExitStatus runLine(const std::vector<std::string>& args, Console& console) {
   for (const AddCommand add : kCommands) commands.push_back(add(program));
   try {
     requireKnownCommand(program, args);
-    requireValues(args);
-    program.parse(std::vector<std::string>(args.rbegin(), args.rend()));  // CLI11 pops the back
+    const std::vector<std::string> own = ownArguments(args, commands);
+    requireValues(own);
+    program.parse(std::vector<std::string>(own.rbegin(), own.rend()));  // CLI11 pops the back
   } catch (const CLI::ParseError& error) {
     return explain(program, error, console);
   }

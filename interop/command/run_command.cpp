@@ -2,6 +2,7 @@
 // launch/child.hpp,
 // ../preload/README.md.
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -10,6 +11,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "allocator/base/printable.hpp"
 #include "cistern/options.hpp"
 #include "interop/command/commands.hpp"
 #include "interop/command/launch/child.hpp"
@@ -24,7 +26,10 @@ namespace {
 class TemporaryFolder {
  public:
   TemporaryFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "cistern-run-XXXXXX").string();
+    // As the program finds it, wherever it goes.
+    std::string pattern =
+        std::filesystem::absolute(std::filesystem::temp_directory_path() / "cistern-run-XXXXXX")
+            .string();
     if (mkdtemp(pattern.data()) == nullptr)
       throw Error(fmt::format("{}: {}", pattern, std::strerror(errno)));
     path_ = pattern;
@@ -58,6 +63,18 @@ void writeTraces(const LaunchSettings& settings, const std::filesystem::path& fo
   }
 }
 
+// What is lost with the end of the program is written first, and what fails hinders nothing else.
+// The status is the program's, if that says that something is wrong.
+template <class Write>
+void orComplain(Console& console, ExitStatus& status, Write write) {
+  try {
+    write();
+  } catch (const Error& error) {
+    console.err << "cistern: " << printableLines(error.what()) << '\n';
+    if (status == kDone) status = kNotDone;
+  }
+}
+
 void writeJson(const std::string& path, const std::string& text) {
   std::ofstream file(path);
   file << text;
@@ -66,14 +83,22 @@ void writeJson(const std::string& path, const std::string& text) {
 }
 
 ExitStatus launch(const LaunchSettings& settings, Console& console) {
+  if (settings.command.empty())
+    throw UsageError("a program is to be run: cistern run -- COMMAND (see --help)");
   (void)Options::parse(settings.conf);  // here, rather than in the program
   const TemporaryFolder folder;
   const Ending ending = runChild(settings, preloadLibrary(), folder.path());
+  (void)std::signal(SIGPIPE, SIG_IGN);  // who reads the summary no more is not to lose the rest
   const std::vector<Account> accounts = readRecords(folder.path(), ending.pid);
+  auto status = static_cast<ExitStatus>(ending.shellStatus());
+  if (!settings.trace.empty()) {
+    orComplain(console, status,
+               [&] { writeTraces(settings, folder.path(), accounts, ending.pid); });
+  }
+  if (!settings.json.empty())
+    orComplain(console, status, [&] { writeJson(settings.json, summaryJson(accounts, ending)); });
   if (!settings.quiet) console.err << summaryText(accounts, ending, settings.stats);
-  if (!settings.json.empty()) writeJson(settings.json, summaryJson(accounts, ending));
-  if (!settings.trace.empty()) writeTraces(settings, folder.path(), accounts, ending.pid);
-  return static_cast<ExitStatus>(ending.shellStatus());
+  return status;
 }
 
 }  // namespace
@@ -82,8 +107,8 @@ Command addRun(CLI::App& program) {
   CLI::App* parser = program.add_subcommand(
       "run", "Run a CUDA or HIP program, as it is, with its memory from Cistern");
   const auto settings = std::make_shared<LaunchSettings>();
-  parser->add_option("command", settings->command, "The program and its arguments, behind --")
-      ->required()
+  // For --help: they do not come to the parser (run.cpp).
+  parser->add_option("command", settings->command, "The program and its arguments; -- may stand before")
       ->type_name("COMMAND");
   parser->add_option("--conf", settings->conf, "Options of the allocator: see `cistern options`")
       ->type_name("NAME:VALUE,...");
@@ -99,7 +124,8 @@ Command addRun(CLI::App& program) {
                    "processes that are not on Cistern");
   parser->add_flag("--strict", settings->strict,
                    "Reuse what cudaFree (hipFree) has freed only when earlier work is complete");
-  return {parser, [settings](Console& console) { return launch(*settings, console); }};
+  return {parser, [settings](Console& console) { return launch(*settings, console); },
+          &settings->command};
 }
 
 }  // namespace cistern::command

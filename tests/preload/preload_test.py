@@ -4,6 +4,7 @@ preload_test.py COMMAND LIBRARY FOLDER_OF_THE_DRIVER FOLDER_OF_PROGRAMS [unittes
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -232,6 +233,77 @@ class Endings(unittest.TestCase):
             self.assertEqual(run.calls("cudaMalloc"), 1000)
             self.assertIn("ends here, after 0 events: File too large", run.err)
 
+    ECHO = "import sys; print(sys.argv[1:])"
+
+    def test_arguments_are_the_programs_as_they_are(self):
+        strange = ["", "[a,b]", "[]", "{}", "--", "--json", "--x=", "a,b", "a\nb", "'", '"']
+        self.assertEqual(Run(sys.executable, "-c", self.ECHO, *strange).out, f"{strange}\n")
+        for options in ([], ["--conf", "page_size:4MiB"], ["--conf=page_size:4MiB", "--quiet"]):
+            ended = subprocess.run([COMMAND, "run", *options, sys.executable, "-c", self.ECHO, *strange],
+                                   env=BENCH.environment(True), capture_output=True, text=True, timeout=120)
+            self.assertEqual(ended.stdout, f"{strange}\n", ended.stderr)
+
+    def test_a_program_has_to_be_named(self):
+        for args in ([], ["--"], ["--quiet"], ["--quiet", "--"]):
+            ended = subprocess.run([COMMAND, "run", *args], capture_output=True, text=True, timeout=120)
+            self.assertEqual(ended.returncode, 2)
+            self.assertIn("a program is to be run: cistern run -- COMMAND", ended.stderr)
+
+    def test_signals_that_the_command_is_sent_go_to_the_program(self):
+        waits = "import signal, sys, time\nsignal.signal(int(sys.argv[1]), lambda *_: sys.exit(3))\n" \
+                "print('ready', flush=True)\ntime.sleep(60)"
+        for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
+            with self.subTest(number=number), subprocess.Popen(
+                    [COMMAND, "run", "--quiet", "--", sys.executable, "-c", waits, str(int(number))],
+                    env=BENCH.environment(True), stdout=subprocess.PIPE) as run:
+                run.stdout.readline()
+                run.send_signal(number)
+                self.assertEqual(run.wait(timeout=120), 3)
+
+    def test_the_status_is_the_programs_where_nobody_waits_for_children(self):
+        ended = subprocess.run([COMMAND, "run", "--quiet", "--", "/bin/sh", "-c", "exit 5"],
+                               env=BENCH.environment(True), timeout=120,
+                               preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
+        self.assertEqual(ended.returncode, 5)
+
+    def test_a_file_that_cannot_be_written_hinders_nothing_else(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "program.trace")
+            for status in (0, 5):
+                command = f"{PROGRAMS}/runtime_static loop; exit {status}"
+                ended = subprocess.run(
+                    [COMMAND, "run", "--json", folder, "--trace", path, "--", "/bin/sh", "-c", command],
+                    env=BENCH.environment(True), capture_output=True, text=True, timeout=120)
+                self.assertEqual(ended.returncode, status or 1, ended.stderr)
+                self.assertIn(f"{folder} cannot be written", ended.stderr)
+                self.assertIn("cistern: process", ended.stderr)
+                os.remove(path)
+            run = Run("/bin/sh", "-c", "exit 5", options=["--trace", "/nowhere/at/all.trace"])
+            self.assertEqual(run.status, 5)
+            self.assertEqual(len(run.summary["processes"]), 1)
+
+    def test_who_reads_the_summary_no_more_changes_nothing(self):
+        with tempfile.TemporaryDirectory() as folder:
+            reads, writes = os.pipe()
+            os.close(reads)
+            ended = subprocess.run([COMMAND, "run", "--", "/bin/sh", "-c", "exit 5"], stderr=writes,
+                                   env={**BENCH.environment(True), "TMPDIR": folder}, timeout=120)
+            os.close(writes)
+            self.assertEqual((ended.returncode, os.listdir(folder)), (5, []))
+
+    def test_the_library_may_lie_where_LD_PRELOAD_could_not_name_it(self):
+        with tempfile.TemporaryDirectory(prefix="a blank: $ORIGIN ") as folder:
+            library = os.path.join(folder, "libcistern_preload.so")
+            os.symlink(LIBRARY, library)
+            run = Run("runtime_static", "loop", extra={"CISTERN_PRELOAD": library})
+            self.assertEqual(run.calls("cudaMalloc"), 1000)
+            run = Run("runtime_static", "loop", extra={"CISTERN_PRELOAD": library, "TMPDIR": folder})
+            self.assertEqual(run.status, 1)
+            self.assertIn("LD_PRELOAD takes no path with a blank", run.err)
+            run = Run("runtime_static", "loop", extra={"CISTERN_PRELOAD": library + ".none"})
+            self.assertEqual(run.status, 1)
+            self.assertIn("is not there, which CISTERN_PRELOAD names", run.err)
+
     def test_a_command_that_is_not_there_is_said(self):
         run = Run("/nowhere/at/all")
         self.assertEqual(run.status, 127)
@@ -263,6 +335,13 @@ class Children(unittest.TestCase):
         self.assertEqual(len(run.summary["processes"]), 1)
         self.assertEqual(run.calls("cudaMalloc"), 0)
         run = Run(*self.SHELL, command, options=["--follow-children"])
+        counts = sorted(p["served"]["cudaMalloc"]["calls"] for p in run.summary["processes"])
+        self.assertEqual(counts, [0, 1000])
+
+    def test_the_folder_of_the_run_is_found_wherever_a_program_goes(self):
+        command = f"cd /; {PROGRAMS}/runtime_static loop; true"
+        with tempfile.TemporaryDirectory() as folder:
+            run = Run(*self.SHELL, command, options=["--follow-children"], extra={"TMPDIR": os.path.relpath(folder)})
         counts = sorted(p["served"]["cudaMalloc"]["calls"] for p in run.summary["processes"])
         self.assertEqual(counts, [0, 1000])
 

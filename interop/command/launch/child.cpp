@@ -2,7 +2,6 @@
 
 #include <array>
 #include <cerrno>
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -15,6 +14,7 @@
 #include <unistd.h>
 
 #include "cistern/error.hpp"
+#include "interop/command/launch/signals.hpp"
 #include "interop/preload/process/settings.hpp"
 
 namespace cistern::command {
@@ -59,45 +59,30 @@ void prepareEnvironment(const LaunchSettings& settings, const std::filesystem::p
   _exit(127);
 }
 
-volatile std::sig_atomic_t running = 0;
-
-extern "C" void passOn(int signal) {
-  if (running > 0) kill(pid_t(running), signal);
+// What LD_PRELOAD can name: there blanks and colons are between names, and $ is more than itself.
+std::filesystem::path preloaded(const std::filesystem::path& library,
+                                const std::filesystem::path& folder) {
+  const auto nameable = [](const std::filesystem::path& path) {
+    return path.string().find_first_of(" :$") == std::string::npos;
+  };
+  if (nameable(library)) return library;
+  const std::filesystem::path link = folder / kLibrary;
+  if (!nameable(link))
+    throw Error(fmt::format("{}: LD_PRELOAD takes no path with a blank, a colon or a $ in it (nor "
+                            "is one for it in {}: TMPDIR says where)",
+                            library.string(), folder.string()));
+  std::filesystem::create_symlink(library, link);
+  return link;
 }
-
-/// While it lives, the terminal's signals, which the child gets as well, do not end this process,
-/// and those that are for this process go to the child.
-class SignalsToChild {
- public:
-  explicit SignalsToChild(pid_t child) {
-    running = child;
-    handle(SIGINT, SIG_IGN);
-    handle(SIGQUIT, SIG_IGN);
-    handle(SIGTERM, passOn);
-    handle(SIGHUP, passOn);
-  }
-  ~SignalsToChild() {
-    for (const auto& [signal, before] : before_) sigaction(signal, &before, nullptr);
-    running = 0;
-  }
-  SignalsToChild(const SignalsToChild&) = delete;
-  SignalsToChild& operator=(const SignalsToChild&) = delete;
-
- private:
-  void handle(int signal, void (*handler)(int)) {
-    struct sigaction action {};
-    action.sa_handler = handler;
-    struct sigaction before {};
-    sigaction(signal, &action, &before);
-    before_.emplace_back(signal, before);
-  }
-  std::vector<std::pair<int, struct sigaction>> before_;
-};
 
 }  // namespace
 
 std::filesystem::path preloadLibrary() {
-  if (const char* const named = std::getenv("CISTERN_PRELOAD")) return named;
+  if (const char* const named = std::getenv("CISTERN_PRELOAD")) {
+    std::error_code none;
+    if (std::filesystem::exists(named, none)) return std::filesystem::absolute(named);
+    throw Error(fmt::format("{} is not there, which CISTERN_PRELOAD names", named));
+  }
   const std::filesystem::path own = ownFolder();
   const std::array<std::filesystem::path, 4> places = {
       own / kLibrary, own / "../preload" / kLibrary, own / CISTERN_LIBDIR_FROM_BINDIR / kLibrary,
@@ -116,14 +101,17 @@ std::filesystem::path preloadLibrary() {
 
 Ending runChild(const LaunchSettings& settings, const std::filesystem::path& library,
                 const std::filesystem::path& folder) {
+  const std::filesystem::path named = preloaded(library, folder);
   std::fflush(nullptr);
+  SignalsToChild signals;
   const pid_t child = fork();
   if (child < 0) throw Error(fmt::format("no process can be made: {}", std::strerror(errno)));
   if (child == 0) {
-    prepareEnvironment(settings, library, folder);
+    signals.restore();
+    prepareEnvironment(settings, named, folder);
     become(settings.command);
   }
-  const SignalsToChild signals(child);
+  signals.passTo(child);
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
