@@ -21,7 +21,8 @@ ALIKE = ["loop", "busy_streams", "busy_blocking", "busy_legacy", "busy_per_threa
          "threads", "forks", "forks_first", "closes_descriptors", "destructors",
          "entry_points"]
 # On the driver itself.
-ON_THE_DRIVER = ["names", "versions", "deep_bind", "pointers", "ipc_names", "own_contexts", "last_release", "peers", "private_tables"]
+ON_THE_DRIVER = ["names", "versions", "deep_bind", "pointers", "ipc_names", "own_contexts", "contexts_of_one_device",
+                 "pages_of_another_device", "last_release", "peers", "private_tables"]
 # Two processes that share memory, of which the second may be served or not.
 SHARING = ["read_and_write", "twice", "freed_first", "in_its_place", "wrong_handles", "hundred_blocks", "threads",
            "reset"]
@@ -340,7 +341,7 @@ class Children(unittest.TestCase):
 
     def test_the_folder_of_the_run_is_found_wherever_a_program_goes(self):
         command = f"cd /; {PROGRAMS}/runtime_static loop; true"
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory(dir=".") as folder:
             run = Run(*self.SHELL, command, options=["--follow-children"], extra={"TMPDIR": os.path.relpath(folder)})
         counts = sorted(p["served"]["cudaMalloc"]["calls"] for p in run.summary["processes"])
         self.assertEqual(counts, [0, 1000])

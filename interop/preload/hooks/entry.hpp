@@ -2,6 +2,7 @@
 #pragma once
 
 #include <exception>
+#include <optional>
 
 #include "interop/preload/driver/vendor.hpp"
 #include "interop/preload/process/settings.hpp"
@@ -60,18 +61,16 @@ class Entry {
 /// The driver's code for what a verb has thrown. Call it in a handler.
 Code resultOfException() noexcept;
 
-/// Calls the driver's function; where it has no memory, gives back what is cached and calls once
-/// more. That waits for the device, as the program's own frees would have.
+/// Calls the driver's function; where the device has no memory, gives back what is cached there and
+/// calls once more. That waits for the device, as the program's own frees would have. `device`: of
+/// whose memory it is; else the current one's.
 template <class Call>
-Code withRoom(const Entry& entry, Call call) {
+Code withRoom(const Entry& entry, Call call, std::optional<int> device = std::nullopt) {
   const Code result = call();
   if (result != kOutOfMemory || !entry.serves()) return result;
-  Context* const context = contexts().current();
-  Serving* const serving = context == nullptr ? nullptr : context->serving();
-  if (serving == nullptr) return result;
-  serving->cooling.settleWaiting(serving->allocator);
-  if (!contexts().captures().maybe()) (void)serving->device.synchronizeDevice();
-  serving->allocator.emptyCache();
+  int current = 0;
+  if (!device && driver()->currentDevice(&current) != kSuccess) return result;
+  if (!contexts().giveBack(device.value_or(current))) return result;
   driver()->forgetFailure();
   return call();
 }

@@ -48,12 +48,8 @@ Code passMallocFor(const Entry& entry, Passed why, DevicePointer* out, std::size
 
 Code withCached(const Entry& entry, Code result, std::size_t* free_bytes) {
   if (result != kSuccess || !entry.serves() || free_bytes == nullptr) return result;
-  Context* const context = contexts().current();
-  Serving* const serving = context == nullptr ? nullptr : context->serving();
-  if (serving == nullptr) return result;
-  const std::uint64_t reserved = serving->device.reserved();
-  const std::uint64_t held = contexts().blocks().bytesOf(*context);
-  *free_bytes += reserved > held ? reserved - held : 0;
+  int device = 0;
+  if (driver()->currentDevice(&device) == kSuccess) *free_bytes += contexts().keptOn(device);
   return result;
 }
 

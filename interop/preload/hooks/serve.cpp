@@ -25,15 +25,19 @@ Code resultOfException() noexcept {
 
 // Waits for what is cooling before it gives up: then nothing is left that would serve, unless other
 // threads have taken it first. Those that go on would keep this one here: a few times are enough.
+// The last that may help is what other contexts of the device keep.
 void* detail::allocateMissed(Serving& serving, std::size_t bytes, Stream stream) {
   constexpr int kTries = 8;
+  bool asked_others = false;
   for (int tries = 1;; ++tries) {
     const std::uint64_t given = serving.cooling.given();
     try {
       return fast_path::miss(serving.allocator, bytes, stream);
     } catch (const OutOfMemory&) {
       serving.cooling.settleWaiting(serving.allocator);
-      if (serving.cooling.given() == given || tries == kTries) throw;
+      if (serving.cooling.given() != given && tries < kTries) continue;
+      if (asked_others || !contexts().giveBack(serving.device.ordinal(), &serving)) throw;
+      asked_others = true;
     }
   }
 }

@@ -25,6 +25,15 @@ Serving::Serving(const Functions& driver, ContextOrder& order, Captures& capture
   });
 }
 
+void Serving::giveBack(const Captures& captures) {
+  (void)device.inContext([&] {
+    cooling.settleWaiting(allocator);
+    if (!captures.maybe()) (void)device.synchronizeDevice();
+    allocator.emptyCache();
+    return kSuccess;
+  });
+}
+
 Contexts& detail::makeContexts() noexcept {
   static Contexts& all = *new Contexts;
   detail::all_contexts = &all;
@@ -140,6 +149,7 @@ void Contexts::drop(ContextHandle context, bool gone) {
     contexts_.erase(found);
     ++changes_;
   }
+  { const std::lock_guard nobody_is_at_it(giving_back_); }
   const std::uint64_t bytes = blocks_.drop(*ended);
   takeFrom(record().requested, bytes);
   Serving* const serving = ended->serving();
@@ -163,6 +173,35 @@ bool Contexts::cover(Address address) {
     if (serving != nullptr && serving->allocator.owns(toPointer(address))) return true;
   }
   return false;
+}
+
+// Several contexts of one device have the same memory to share.
+bool Contexts::giveBack(int device, const Serving* but) {
+  const std::lock_guard giving(giving_back_);
+  std::vector<Serving*> all;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [handle, context] : contexts_) {
+      Serving* const serving = context->serving();
+      if (serving != nullptr && serving != but && serving->device.ordinal() == device)
+        all.push_back(serving);
+    }
+  }
+  for (Serving* const serving : all) serving->giveBack(captures_);
+  return !all.empty();
+}
+
+std::uint64_t Contexts::keptOn(int device) {
+  std::uint64_t kept = 0;
+  const std::lock_guard lock(mutex_);
+  for (const auto& [handle, context] : contexts_) {
+    Serving* const serving = context->serving();
+    if (serving == nullptr || serving->device.ordinal() != device) continue;
+    const std::uint64_t reserved = serving->device.reserved();
+    const std::uint64_t held = blocks_.bytesOf(*context);
+    kept += reserved > held ? reserved - held : 0;
+  }
+  return kept;
 }
 
 void Contexts::admit(ContextHandle owner, int device) {

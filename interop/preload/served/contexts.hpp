@@ -24,6 +24,9 @@ struct Serving {
   /// Pre: the context is current. Throws what Device and CachingAllocator throw.
   Serving(const Functions& driver, ContextOrder& order, Captures& captures,
           const std::atomic<Reuse>& reuse);
+  /// What is cached goes back to the driver, after waiting for the device unless a graph is
+  /// captured.
+  void giveBack(const Captures& captures);
   DriverDevice device;
   Cooling cooling;
   CachingAllocator allocator;
@@ -81,6 +84,11 @@ class Contexts {
   bool cover(Address address);
   /// The block that the address lies in, also one of another process's that is open here.
   std::optional<Blocks::Around> around(Address address);
+  /// What the contexts of a device keep goes back to the driver, but what `but` does. False: there
+  /// was no such context.
+  bool giveBack(int device, const Serving* but = nullptr);
+  /// Bytes that they keep so.
+  std::uint64_t keptOn(int device);
   /// The device may use the context's memory from now on.
   void admit(ContextHandle owner, int device);
 
@@ -111,6 +119,7 @@ class Contexts {
 
   static inline constinit thread_local Seen seen_{};
   static inline constinit std::atomic<Contexts*> that_serve_{nullptr};
+  std::mutex giving_back_;  // while it is held, no context's allocator goes; never taken under mutex_
   std::mutex mutex_;
   std::unordered_map<ContextHandle, std::unique_ptr<Context>> contexts_;  // under mutex_, as is
   ContextHandle first_ = kNoContext;

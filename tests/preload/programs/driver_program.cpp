@@ -179,6 +179,51 @@ void ownContexts() {
   EXPECT(cuFakeRaces() == 0);
 }
 
+// Contexts of one device share its memory: what one of them keeps is free for the others, for what is
+// served and for what is not.
+void contextsOfOneDevice() {
+  begin();
+  const std::size_t most = std::size_t(60) << 30;  // of 80 GiB
+  CUcontext contexts[2] = {};
+  for (CUcontext& context : contexts) EXPECT(cuCtxCreate_v2(&context, 0, 0) == CUDA_SUCCESS);
+  for (int i = 0; i < 6; ++i) {
+    EXPECT(cuCtxSetCurrent(contexts[i % 2]) == CUDA_SUCCESS);
+    std::size_t free_bytes = 0, total = 0;
+    EXPECT(cuMemGetInfo(&free_bytes, &total) == CUDA_SUCCESS);
+    EXPECT(free_bytes == total);
+    CUdeviceptr memory = 0;
+    if (i < 2) {
+      EXPECT(cuMemAlloc(&memory, most) == CUDA_SUCCESS);
+      EXPECT(cuMemFree(memory) == CUDA_SUCCESS);
+    } else if (i < 4) {
+      EXPECT(cuMemAllocAsync(&memory, most, nullptr) == CUDA_SUCCESS);
+      EXPECT(cuMemFreeAsync(memory, nullptr) == CUDA_SUCCESS);
+    } else {
+      EXPECT(cuMemAllocManaged(&memory, most, 1) == CUDA_SUCCESS);
+      EXPECT(cuMemFree(memory) == CUDA_SUCCESS);
+    }
+  }
+  EXPECT(cuCtxDestroy(contexts[0]) == CUDA_SUCCESS);
+  EXPECT(cuFakeRaces() == 0);
+}
+
+// Pages may be another device's than the current context's, which has room to make for them.
+void pagesOfAnotherDevice() {
+  begin();
+  CUcontext other = nullptr;
+  EXPECT(cuDevicePrimaryCtxRetain(&other, 1) == CUDA_SUCCESS);
+  EXPECT(cuCtxPushCurrent(other) == CUDA_SUCCESS);
+  CUdeviceptr memory = 0;
+  const std::size_t most = std::size_t(60) << 30;
+  EXPECT(cuMemAlloc(&memory, most) == CUDA_SUCCESS);
+  EXPECT(cuMemFree(memory) == CUDA_SUCCESS);
+  EXPECT(cuCtxPopCurrent(&other) == CUDA_SUCCESS);
+  CUmemAllocationProp wanted{};
+  wanted.location = {CU_MEM_LOCATION_TYPE_DEVICE, 1};
+  CUmemGenericAllocationHandle page = 0;
+  EXPECT(cuMemCreate(&page, most, &wanted, 0) == CUDA_SUCCESS);
+}
+
 // The last hold on a primary context ends it, and its memory with it.
 void lastRelease() {
   begin();
@@ -259,6 +304,8 @@ const Case kCases[] = {{"names", names},
                        {"pointers", pointers},
                        {"ipc_names", ipcNames},
                        {"own_contexts", ownContexts},
+                       {"contexts_of_one_device", contextsOfOneDevice},
+                       {"pages_of_another_device", pagesOfAnotherDevice},
                        {"last_release", lastRelease},
                        {"peers", peers},
                        {"private_tables", privateTables}};

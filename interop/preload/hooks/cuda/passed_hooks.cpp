@@ -31,5 +31,12 @@ CISTERN_HOOK CUresult cuMipmappedArrayCreate(CUmipmappedArray* out,
 
 CISTERN_HOOK CUresult cuMemCreate(CUmemGenericAllocationHandle* out, size_t bytes,
                                   const CUmemAllocationProp* wanted, unsigned long long flags) {
-  return passCounted(Passed::kPages, &Functions::cuMemCreate, out, bytes, wanted, flags);
+  const Entry entry;
+  if (entry.serves()) passed(Passed::kPages);
+  std::optional<int> device;
+  if (wanted != nullptr && wanted->location.type == CU_MEM_LOCATION_TYPE_DEVICE)
+    device = wanted->location.id;
+  return withRoom(
+      entry, [&] { return entry.pass(&Functions::cuMemCreate, out, bytes, wanted, flags); },
+      device);
 }
