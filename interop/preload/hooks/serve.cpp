@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdio>
+#include <mutex>
 #include <new>
 
 namespace cistern::preload::GPU_NAMESPACE {
@@ -25,10 +26,11 @@ Code resultOfException() noexcept {
 
 // Waits for what is cooling before it gives up: then nothing is left that would serve, unless other
 // threads have taken it first. Those that go on would keep this one here: a few times are enough.
-// The last that may help is what other contexts of the device keep.
+// The last that may help is what other contexts of the device keep, as often.
 void* detail::allocateMissed(Serving& serving, std::size_t bytes, Stream stream) {
   constexpr int kTries = 8;
-  bool asked_others = false;
+  int given_back = 0;
+  std::unique_lock alone(contexts().lastResort(), std::defer_lock);
   for (int tries = 1;; ++tries) {
     const std::uint64_t given = serving.cooling.given();
     try {
@@ -36,8 +38,8 @@ void* detail::allocateMissed(Serving& serving, std::size_t bytes, Stream stream)
     } catch (const OutOfMemory&) {
       serving.cooling.settleWaiting(serving.allocator);
       if (serving.cooling.given() != given && tries < kTries) continue;
-      if (asked_others || !contexts().giveBack(serving.device.ordinal(), &serving)) throw;
-      asked_others = true;
+      if (!alone.owns_lock()) alone.lock();
+      if (given_back++ == kTries || !contexts().giveBack(serving.device.ordinal(), &serving)) throw;
     }
   }
 }

@@ -187,8 +187,13 @@ bool Contexts::giveBack(int device, const Serving* but) {
         all.push_back(serving);
     }
   }
-  for (Serving* const serving : all) serving->giveBack(captures_);
-  return !all.empty();
+  bool gave = false;
+  for (Serving* const serving : all) {
+    const std::uint64_t before = serving->device.reserved();
+    serving->giveBack(captures_);
+    gave |= serving->device.reserved() < before;
+  }
+  return gave;
 }
 
 std::uint64_t Contexts::keptOn(int device) {

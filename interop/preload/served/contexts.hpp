@@ -84,9 +84,12 @@ class Contexts {
   bool cover(Address address);
   /// The block that the address lies in, also one of another process's that is open here.
   std::optional<Blocks::Around> around(Address address);
-  /// What the contexts of a device keep goes back to the driver, but what `but` does. False: there
-  /// was no such context.
+  /// What the contexts of a device keep goes back to the driver, but what `but` does. True if there
+  /// was anything.
   bool giveBack(int device, const Serving* but = nullptr);
+  /// Held by who gives back and asks again: two at once would each have a part of what the other
+  /// lacks.
+  std::mutex& lastResort() noexcept { return last_resort_; }
   /// Bytes that they keep so.
   std::uint64_t keptOn(int device);
   /// The device may use the context's memory from now on.
@@ -120,6 +123,7 @@ class Contexts {
   static inline constinit thread_local Seen seen_{};
   static inline constinit std::atomic<Contexts*> that_serve_{nullptr};
   std::mutex giving_back_;  // while it is held, no context's allocator goes; never taken under mutex_
+  std::mutex last_resort_;
   std::mutex mutex_;
   std::unordered_map<ContextHandle, std::unique_ptr<Context>> contexts_;  // under mutex_, as is
   ContextHandle first_ = kNoContext;
