@@ -108,7 +108,9 @@ Command addRun(CLI::App& program) {
       "run", "Run a CUDA or HIP program, as it is, with its memory from Cistern");
   const auto settings = std::make_shared<LaunchSettings>();
   // For --help: they do not come to the parser (run.cpp).
-  parser->add_option("command", settings->command, "The program and its arguments; -- may stand before")
+  parser
+      ->add_option("command", settings->command,
+                   "The program and its arguments; -- may stand before")
       ->type_name("COMMAND");
   parser->add_option("--conf", settings->conf, "Options of the allocator: see `cistern options`")
       ->type_name("NAME:VALUE,...");

@@ -68,9 +68,10 @@ std::filesystem::path preloaded(const std::filesystem::path& library,
   if (nameable(library)) return library;
   const std::filesystem::path link = folder / kLibrary;
   if (!nameable(link))
-    throw Error(fmt::format("{}: LD_PRELOAD takes no path with a blank, a colon or a $ in it (nor "
-                            "is one for it in {}: TMPDIR says where)",
-                            library.string(), folder.string()));
+    throw Error(
+        fmt::format("{}: LD_PRELOAD takes no path with a blank, a colon or a $ in it (nor "
+                    "is one for it in {}: TMPDIR says where)",
+                    library.string(), folder.string()));
   std::filesystem::create_symlink(library, link);
   return link;
 }

@@ -16,8 +16,9 @@
 namespace cistern::preload {
 namespace {
 
-/// A file in the folder of the run, which is open only while a part of it is being mapped: a program
-/// may close descriptors that it has not opened, and have files of its own under their numbers.
+/// A file in the folder of the run, which is open only while a part of it is being mapped: a
+/// program may close descriptors that it has not opened, and have files of its own under their
+/// numbers.
 class RunFile {
  public:
   RunFile(const char* folder, const char* prefix) noexcept {

@@ -98,8 +98,8 @@ class Blocks {
     Address address() const noexcept { return word.load(std::memory_order_relaxed) / 4; }
     bool claim(Address address, State from) noexcept {
       std::uint64_t expected = wordOf(address, from);
-      return word.compare_exchange_strong(expected, wordOf(address, kBusy), std::memory_order_acquire,
-                                          std::memory_order_relaxed);
+      return word.compare_exchange_strong(expected, wordOf(address, kBusy),
+                                          std::memory_order_acquire, std::memory_order_relaxed);
     }
     /// The same, after waiting for who is at it.
     bool claimWaiting(Address address, State from) noexcept;

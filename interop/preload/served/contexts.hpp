@@ -122,7 +122,8 @@ class Contexts {
 
   static inline constinit thread_local Seen seen_{};
   static inline constinit std::atomic<Contexts*> that_serve_{nullptr};
-  std::mutex giving_back_;  // while it is held, no context's allocator goes; never taken under mutex_
+  std::mutex
+      giving_back_;  // while it is held, no context's allocator goes; never taken under mutex_
   std::mutex last_resort_;
   std::mutex mutex_;
   std::unordered_map<ContextHandle, std::unique_ptr<Context>> contexts_;  // under mutex_, as is

@@ -93,6 +93,11 @@ FAKE CUresult cuDevicePrimaryCtxRelease_v2(CUdevice ordinal) {
   if (--retained[ordinal] > 0) return CUDA_SUCCESS;
   return cuDevicePrimaryCtxReset_v2(ordinal);
 }
+// As programs call them that were built with a CUDA before 11.
+extern "C" CUresult oldReset(CUdevice) __asm__("cuDevicePrimaryCtxReset");
+FAKE CUresult oldReset(CUdevice ordinal) { return cuDevicePrimaryCtxReset_v2(ordinal); }
+extern "C" CUresult oldRelease(CUdevice) __asm__("cuDevicePrimaryCtxRelease");
+FAKE CUresult oldRelease(CUdevice ordinal) { return cuDevicePrimaryCtxRelease_v2(ordinal); }
 FAKE CUresult cuCtxCreate_v2(CUcontext* out, unsigned, CUdevice ordinal) {
   *out = new CUctx_st{ordinal, false};
   return cuCtxPushCurrent_v2(*out);

@@ -168,9 +168,8 @@ FAKE CUresult cuMemCreate(CUmemGenericAllocationHandle* out, size_t bytes,
   const bool exports = wanted->requestedHandleTypes == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
   if (exports && std::getenv("FAKE_REFUSES_DESCRIPTORS") != nullptr)
     return CUDA_ERROR_NOT_PERMITTED;
-  Device& there = wanted->location.type == CU_MEM_LOCATION_TYPE_DEVICE
-                      ? device(wanted->location.id)
-                      : current();
+  Device& there = wanted->location.type == CU_MEM_LOCATION_TYPE_DEVICE ? device(wanted->location.id)
+                                                                       : current();
   const cistern::Result<cistern::Page> page = there.sim->createPage(bytes);
   if (!page) return CUresult(codeOf(page));
   *out = page.value().raw;

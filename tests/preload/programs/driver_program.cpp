@@ -179,8 +179,8 @@ void ownContexts() {
   EXPECT(cuFakeRaces() == 0);
 }
 
-// Contexts of one device share its memory: what one of them keeps is free for the others, for what is
-// served and for what is not.
+// Contexts of one device share its memory: what one of them keeps is free for the others, for what
+// is served and for what is not.
 void contextsOfOneDevice() {
   begin();
   const std::size_t most = std::size_t(60) << 30;  // of 80 GiB
@@ -224,19 +224,26 @@ void pagesOfAnotherDevice() {
   EXPECT(cuMemCreate(&page, most, &wanted, 0) == CUDA_SUCCESS);
 }
 
-// The last hold on a primary context ends it, and its memory with it.
+// The last hold on a primary context ends it, and its memory with it; so does a reset. Both have an
+// older name.
 void lastRelease() {
-  begin();
-  CUdeviceptr memory = 0;
-  EXPECT(cuMemAlloc(&memory, 64 << 20) == CUDA_SUCCESS);
-  EXPECT(cuDevicePrimaryCtxRelease(0) == CUDA_SUCCESS);
-  CUcontext context = nullptr;
-  EXPECT(cuDevicePrimaryCtxRetain(&context, 0) == CUDA_SUCCESS);
-  EXPECT(cuCtxSetCurrent(context) == CUDA_SUCCESS);
-  std::size_t free_bytes = 0, total = 0;
-  EXPECT(cuMemGetInfo(&free_bytes, &total) == CUDA_SUCCESS);
-  EXPECT(free_bytes == total);
-  EXPECT(cuMemFree(memory) == CUDA_ERROR_INVALID_VALUE);
+  void* const library = dlopen("libcuda.so.1", RTLD_NOW);
+  for (const char* const name : {"cuDevicePrimaryCtxRelease_v2", "cuDevicePrimaryCtxReset_v2",
+                                 "cuDevicePrimaryCtxRelease", "cuDevicePrimaryCtxReset"}) {
+    begin();
+    CUdeviceptr memory = 0;
+    EXPECT(cuMemAlloc(&memory, 64 << 20) == CUDA_SUCCESS);
+    const auto end = reinterpret_cast<CUresult (*)(CUdevice)>(dlsym(library, name));
+    EXPECT(end(0) == CUDA_SUCCESS);
+    CUcontext context = nullptr;
+    EXPECT(cuDevicePrimaryCtxRetain(&context, 0) == CUDA_SUCCESS);
+    EXPECT(cuCtxSetCurrent(context) == CUDA_SUCCESS);
+    std::size_t free_bytes = 0, total = 0;
+    EXPECT(cuMemGetInfo(&free_bytes, &total) == CUDA_SUCCESS);
+    EXPECT(free_bytes == total);
+    EXPECT(cuMemFree(memory) == CUDA_ERROR_INVALID_VALUE);
+    EXPECT(cuDevicePrimaryCtxRelease(0) == CUDA_SUCCESS);
+  }
 }
 
 // A peer may use what was there before it was allowed to, and what comes after.

@@ -8,8 +8,14 @@
 #include <cuda.h>  // types and declarations only
 
 // Spellings that the header does not declare by themselves.
-#undef cuIpcOpenMemHandle  // the newer version's
+#undef cuIpcOpenMemHandle  // the newer version's, as are
+#undef cuDevicePrimaryCtxRelease
+#undef cuDevicePrimaryCtxReset
 extern "C" {
+CUresult cuDevicePrimaryCtxRelease(CUdevice);
+CUresult cuDevicePrimaryCtxReset(CUdevice);
+CUresult cuDevicePrimaryCtxRelease_v2(CUdevice);
+CUresult cuDevicePrimaryCtxReset_v2(CUdevice);
 CUresult cuIpcOpenMemHandle(CUdeviceptr*, CUipcMemHandle, unsigned);
 CUresult cuIpcOpenMemHandle_v2(CUdeviceptr*, CUipcMemHandle, unsigned);
 CUresult cuMemAllocAsync_ptsz(CUdeviceptr*, size_t, CUstream);
@@ -70,6 +76,8 @@ using GetProcAddressV1 = CUresult (*)(const char*, void**, int, cuuint64_t);
   X(cuStreamSynchronize_ptsz, "cuStreamSynchronize", 7000, true)                  \
   X(cuCtxSynchronize, "cuCtxSynchronize", 2000, false)                            \
   X(cuDevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain", 7000, false)            \
+  X(cuDevicePrimaryCtxRelease, "cuDevicePrimaryCtxRelease", 7000, false)          \
+  X(cuDevicePrimaryCtxReset, "cuDevicePrimaryCtxReset", 7000, false)              \
   X(cuDevicePrimaryCtxRelease_v2, "cuDevicePrimaryCtxRelease", 11000, false)      \
   X(cuDevicePrimaryCtxReset_v2, "cuDevicePrimaryCtxReset", 11000, false)          \
   X(cuCtxCreate_v2, "cuCtxCreate", 3020, false)                                   \

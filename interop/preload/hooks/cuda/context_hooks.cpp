@@ -63,22 +63,40 @@ CISTERN_HOOK CUresult cuCtxDestroy_v2(CUcontext context) {
   return entry.pass(&Functions::cuCtxDestroy_v2, context);
 }
 
-CISTERN_HOOK CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
+namespace {
+
+CUresult resetPrimary(CUresult (*FunctionTable::*reset)(CUdevice), CUdevice device) {
   const Entry entry;
   if (entry.opens() && contexts().any()) {
     if (const CUcontext context = primaryOf(entry, device)) contexts().beforeEnd(context);
   }
-  return entry.pass(&Functions::cuDevicePrimaryCtxReset_v2, device);
+  return entry.pass(reset, device);
 }
 
 // The last release ends the context; which is the last, the driver says afterwards.
-CISTERN_HOOK CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
+CUresult releasePrimary(CUresult (*FunctionTable::*release)(CUdevice), CUdevice device) {
   const Entry entry;
   const CUcontext context = entry.opens() && contexts().any() ? primaryOf(entry, device) : nullptr;
-  const CUresult result = entry.pass(&Functions::cuDevicePrimaryCtxRelease_v2, device);
+  const CUresult result = entry.pass(release, device);
   if (result == CUDA_SUCCESS && context != nullptr && primaryOf(entry, device) == nullptr)
     contexts().afterEnd(context);
   return result;
+}
+
+}  // namespace
+
+// Programs that were built with a CUDA before 11 call the ones without a number.
+CISTERN_HOOK CUresult cuDevicePrimaryCtxReset(CUdevice device) {
+  return resetPrimary(&Functions::cuDevicePrimaryCtxReset, device);
+}
+CISTERN_HOOK CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
+  return resetPrimary(&Functions::cuDevicePrimaryCtxReset_v2, device);
+}
+CISTERN_HOOK CUresult cuDevicePrimaryCtxRelease(CUdevice device) {
+  return releasePrimary(&Functions::cuDevicePrimaryCtxRelease, device);
+}
+CISTERN_HOOK CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
+  return releasePrimary(&Functions::cuDevicePrimaryCtxRelease_v2, device);
 }
 
 // The current context may use the peer's memory from now on: that which is there, and that which is
