@@ -88,7 +88,10 @@ void unknownPointers() {
   EXPECT(gpu::free(memory) == kInvalidValue);  // freed twice
   EXPECT(gpu::free(reinterpret_cast<void*>(0x1234000)) == kInvalidValue);
   Memory const again = allocated();
-  for (const int into : {1, 2, 3, 512}) EXPECT(gpu::free(again + into) == kInvalidValue);
+  for (const int into : {1, 2, 3, 512}) {
+    // (HIP itself frees what a pointer lies in.)
+    if (served() || gpu::kHasPages) EXPECT(gpu::free(again + into) == kInvalidValue);
+  }
   EXPECT(gpu::free(again) == 0);
   EXPECT(gpu::free(nullptr) == 0);
   Memory managed = nullptr;
