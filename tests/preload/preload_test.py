@@ -22,7 +22,7 @@ ALIKE = ["loop", "busy_streams", "busy_blocking", "busy_legacy", "busy_per_threa
          "entry_points"]
 # On the driver itself.
 ON_THE_DRIVER = ["names", "versions", "deep_bind", "pointers", "ipc_names", "own_contexts", "contexts_of_one_device",
-                 "pages_of_another_device", "last_release", "peers", "private_tables"]
+                 "pages_of_another_device", "stream_of_another_device", "last_release", "peers", "private_tables"]
 # Two processes that share memory, of which the second may be served or not.
 SHARING = ["read_and_write", "twice", "freed_first", "in_its_place", "wrong_handles", "hundred_blocks", "threads",
            "reset"]

@@ -78,9 +78,14 @@ Code refuseToShare(const char* vendor, const char* why) noexcept {
 
 // The stream's own memory is its own again at once, in its order. cudaMalloc's, and what a
 // per-thread default stream frees, of which there is one for each thread under one handle, waits in
-// the cooling.
+// the cooling. No event of the block's context tells of another context's stream: that is waited
+// for.
 void freeAfter(const ServedBlock& block, Address pointer, StreamHandle stream) noexcept {
   Serving& serving = *block.context->serving();
+  if (!contexts().has(*block.context, stream)) {
+    (void)driver()->synchronizeStream(stream);
+    return serving.cooling.add({toPointer(pointer), block.stream != Stream{}});
+  }
   if (block.stream == Stream{} || stream == kPerThreadStream) {
     (void)serving.device.inContext([&] {
       serving.cooling.addAfter({toPointer(pointer), block.stream != Stream{}}, stream);

@@ -50,6 +50,10 @@ Code serveAsync(const Entry& entry, DevicePointer* out, std::size_t bytes, Strea
     passed(Passed::kRefused);
     return pass();
   }
+  if (!contexts().has(*context, stream)) {  // the memory is to be of the stream's device
+    passed(Passed::kOtherContext);
+    return withRoom(entry, pass);
+  }
   const Code result =
       serveAllocation(contexts(), *context, out, bytes, detail::heapOf(stream), timed);
   timed.ended();

@@ -31,6 +31,7 @@ enum class Passed : std::uint8_t {
   kPitched,
   kArray,
   kPool,
+  kOtherContext,
   kGraph,
   kCapture,
   kIpc,
@@ -41,12 +42,13 @@ enum class Passed : std::uint8_t {
   kIpcRefused,
   kRefused,
 };
-inline constexpr std::size_t kPassedCount = 13;
+inline constexpr std::size_t kPassedCount = 14;
 inline constexpr std::array<const char*, kPassedCount> kPassedNames = {
     "managed memory ({api}MallocManaged)",
     "pitched memory ({api}MallocPitch, {api}Malloc3D)",
     "arrays ({api}MallocArray and its like)",
     "stream-ordered memory of a pool of the program's own",
+    "stream-ordered memory for a stream of another context than the current one",
     "memory of a graph ({api}MallocAsync in a capture)",
     "{api}Malloc while a graph is captured",
     "{api}Malloc, all of it, because of --ipc",

@@ -73,6 +73,12 @@ Context* Contexts::currentServed() {
   return context != nullptr && context->serving() != nullptr ? context : nullptr;
 }
 
+bool Contexts::has(Context& context, StreamHandle stream) {
+  if (!several_) return true;
+  if (stream == kLegacyStream || stream == kPerThreadStream) return current() == &context;
+  return context.order().knows(stream);
+}
+
 Context* Contexts::meet(ContextHandle context) {
   met(context);
   const std::lock_guard lock(mutex_);
@@ -126,6 +132,7 @@ void Contexts::met(ContextHandle context) {
     first_ = context;
     if (asksForCompletion() || !active()) reuse_ = Reuse::kComplete;
   }
+  if (first_ != context) several_ = true;
   if (first_ == context || reuse_ == Reuse::kComplete) return;
   reuse_ = Reuse::kComplete;
   ContextOrder::followNone();

@@ -105,6 +105,9 @@ class Contexts {
 
   /// Whether any context was met.
   bool any() const noexcept { return met_any_; }
+  /// Whether what is queued on the stream is queued in that context. A stream that no hook has seen
+  /// made is in none.
+  bool has(Context& context, StreamHandle stream);
   /// A child of fork: what the parent had is left as it is.
   void leaveToParent();
   bool leftToParent() const noexcept { return left_to_parent_; }
@@ -132,6 +135,7 @@ class Contexts {
   std::atomic<Reuse> reuse_{Reuse::kInOrder};
   bool work_is_unseen_ = false;  // under mutex_
   std::atomic<bool> met_any_{false};
+  std::atomic<bool> several_{false};  // contexts were met
   std::atomic<bool> left_to_parent_{false};
   Captures captures_;
   Blocks blocks_;

@@ -6,7 +6,7 @@
 namespace fake {
 namespace {
 
-constexpr Handle kFirst = 0x1000;
+constexpr Handle kFirst = 0x1000, kMost = Handle{1} << 44;  // of a device
 constexpr int kCaptureImplicit = 906;
 
 // `later` comes after all that is queued on `earlier`.
@@ -41,10 +41,11 @@ bool anyBlockingCaptured(Device& here) {
 
 Handle makeStream(Device& here, bool blocking) {
   const std::lock_guard lock(here.mutex);
-  if (blocking) return makeBlocking(here).raw + kFirst;
+  const Handle first = kFirst + (&here == &device(0) ? 0 : kMost);  // no two devices' are alike
+  if (blocking) return makeBlocking(here).raw + first;
   const Stream made = here.sim->createStream().orThrow();
   here.nonblocking.insert(made.raw);
-  return made.raw + kFirst;
+  return made.raw + first;
 }
 
 int destroyStream(Device& here, Handle stream) {
@@ -58,7 +59,7 @@ int destroyStream(Device& here, Handle stream) {
 // One default stream a thread and device.
 Stream streamOf(Device& here, Handle stream, bool per_thread) {
   const bool own = stream == kPerThread || (stream == 0 && per_thread);
-  if (!own) return stream < kFirst ? Stream{} : Stream(stream - kFirst);
+  if (!own) return stream < kFirst ? Stream{} : Stream((stream - kFirst) % kMost);
   static thread_local auto& mine = *new std::map<Device*, Stream>;  // as long as the thread calls
   const std::lock_guard lock(here.mutex);
   auto [it, made] = mine.try_emplace(&here);

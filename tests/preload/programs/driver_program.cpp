@@ -263,6 +263,36 @@ void peers() {
   if (served()) EXPECT(cuFakeCalls("cuMemSetAccess for peers") > 0);
 }
 
+// Stream-ordered memory is of the stream's device, whichever context is current. The driver knows
+// of both; what another context's stream frees is waited for.
+void streamOfAnotherDevice() {
+  begin();
+  CUcontext here = nullptr, there = nullptr;
+  CUstream own = nullptr, other = nullptr;
+  EXPECT(cuCtxGetCurrent(&here) == CUDA_SUCCESS);
+  EXPECT(cuStreamCreate(&own, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS);
+  EXPECT(cuDevicePrimaryCtxRetain(&there, 1) == CUDA_SUCCESS);
+  EXPECT(cuCtxSetCurrent(there) == CUDA_SUCCESS);
+  EXPECT(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS);
+  EXPECT(cuCtxSetCurrent(here) == CUDA_SUCCESS);
+  const auto asked = [] { return cuFakeCalls("cuMemAllocAsync"); };
+  const unsigned long long before = asked();
+  CUdeviceptr memory = 0;
+  EXPECT(cuMemAllocAsync(&memory, kBytes, own) == CUDA_SUCCESS);
+  EXPECT(asked() == before + !served());
+  EXPECT(cuMemFreeAsync(memory, own) == CUDA_SUCCESS);
+  EXPECT(cuMemAllocAsync(&memory, kBytes, other) == CUDA_SUCCESS);
+  EXPECT(asked() == before + 1 + !served());
+  EXPECT(cuMemFreeAsync(memory, other) == CUDA_SUCCESS);
+
+  if (!served()) return;
+  EXPECT(cuMemAllocAsync(&memory, kBytes, own) == CUDA_SUCCESS);
+  EXPECT(cuCtxSetCurrent(there) == CUDA_SUCCESS);
+  const unsigned long long waited = cuFakeCalls("cuStreamSynchronize");
+  EXPECT(cuMemFreeAsync(memory, other) == CUDA_SUCCESS);
+  EXPECT(cuFakeCalls("cuStreamSynchronize") == waited + 1);
+}
+
 // What is submitted by a function that nobody has documented counts as work on every stream; where
 // the table cannot be read, every cudaFree is followed by a barrier at once.
 void privateTables() {
@@ -313,6 +343,7 @@ const Case kCases[] = {{"names", names},
                        {"own_contexts", ownContexts},
                        {"contexts_of_one_device", contextsOfOneDevice},
                        {"pages_of_another_device", pagesOfAnotherDevice},
+                       {"stream_of_another_device", streamOfAnotherDevice},
                        {"last_release", lastRelease},
                        {"peers", peers},
                        {"private_tables", privateTables}};
