@@ -88,7 +88,7 @@ ExitStatus launch(const LaunchSettings& settings, Console& console) {
   (void)Options::parse(settings.conf);  // here, rather than in the program
   const TemporaryFolder folder;
   const Ending ending = runChild(settings, preloadLibrary(), folder.path());
-  (void)std::signal(SIGPIPE, SIG_IGN);  // who reads the summary no more is not to lose the rest
+  (void)std::signal(SIGPIPE, SIG_IGN);  // a reader that has gone costs only the summary
   const std::vector<Account> accounts = readRecords(folder.path(), ending.pid);
   auto status = static_cast<ExitStatus>(ending.shellStatus());
   if (!settings.trace.empty()) {

@@ -26,7 +26,7 @@ SignalsToChild::SignalsToChild() {
   pass.sa_sigaction = passOn;
   pass.sa_flags = SA_SIGINFO;
   for (const int signal : kPassedOn) set(signal, pass);
-  // Where it is ignored, as who has started this process may have it, nobody could wait.
+  // Where the process was started with it ignored, nobody could wait.
   struct sigaction standard {};
   standard.sa_handler = SIG_DFL;
   set(SIGCHLD, standard);

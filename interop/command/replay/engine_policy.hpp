@@ -1,4 +1,4 @@
-// The caching allocator as a policy; which rules it follows is up to who makes one.
+// The caching allocator as a policy; which rules it follows is its maker's choice.
 #pragma once
 
 #include "cistern/allocator.hpp"

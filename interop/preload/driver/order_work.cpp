@@ -171,8 +171,8 @@ void ContextOrder::workedAny() noexcept {
 
 // ---- The host waits -----------------------------------------------------------------------------
 
-// Work that is submitted from now on is told of anew. Who waits for the legacy stream may have
-// waited for no per-thread default stream.
+// Work that is submitted from now on is told of anew. A wait for the legacy stream may have
+// been one for no per-thread default stream.
 ContextOrder::Waiting ContextOrder::waiting() noexcept {
   const std::lock_guard lock(captures_.beginning());
   return {++epoch_, marker_number_};

@@ -1,4 +1,4 @@
-// The clocks that a process counts with, and whoever reads what it has counted.
+// The clocks that a process counts with, as does the reader of what it has counted.
 #pragma once
 
 #include <chrono>
@@ -11,7 +11,8 @@ inline std::uint64_t nanosecondsNow() noexcept {
   return std::uint64_t(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
 }
 
-/// A clock that costs next to nothing to look at; how long a tick is, who reads the record tells.
+/// A clock that costs next to nothing to look at; how long a tick is, the reader of the record
+/// tells.
 inline std::uint64_t ticksNow() noexcept {
 #if defined(__x86_64__)
   return __builtin_ia32_rdtsc();

@@ -92,8 +92,8 @@ struct Record {
   static constexpr std::size_t kSlots =
       128;  ///< the last one is for all threads that find no other
   std::array<Slot, kSlots> slots;
-  /// When the record was begun, by that clock and by the steady one in ns: who reads the record has
-  /// the same clocks, and so can tell how long a tick is.
+  /// When the record was begun, by that clock and by the steady one in ns: the reader of the record
+  /// has the same clocks, and so can tell how long a tick is.
   struct Clock {
     std::uint64_t ticks = 0, nanoseconds = 0;
   } clock;

@@ -54,7 +54,7 @@ void Blocks::Shard::makeRoom() {
   std::vector<Entry*> made;
   try {
     made.resize(size);
-  } catch (...) {  // with what room there is: who asked is told
+  } catch (...) {  // with what room there is: the caller is told
     std::fill(places.begin(), places.end(), nullptr);
     used = 0;
     for (Entry* entry : kept) put(*entry);

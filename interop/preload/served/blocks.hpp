@@ -4,8 +4,8 @@
 //
 // An entry stays when its block is freed, as the allocator is likely to hand the same address out
 // again. So what a thread frees and allocates again and again it finds by itself, without a lock:
-// it remembers the entries that it has used last. An entry's word says what it is, and who changes
-// it has it alone meanwhile:
+// it remembers the entries that it has used last. An entry's word says what it is, and a thread
+// that changes it has it alone meanwhile:
 //
 //   0             nobody's       kLive    a block that the program has
 //   kFree   none any more        kBusy    some thread is at it: not for long
@@ -93,7 +93,7 @@ class Blocks {
 
   struct Entry {
     std::atomic<std::uint64_t> word{0};
-    ServedBlock block;  ///< of who has made it busy
+    ServedBlock block;  ///< of the thread that has made it busy
 
     Address address() const noexcept { return word.load(std::memory_order_relaxed) / 4; }
     bool claim(Address address, State from) noexcept {
@@ -101,7 +101,7 @@ class Blocks {
       return word.compare_exchange_strong(expected, wordOf(address, kBusy),
                                           std::memory_order_acquire, std::memory_order_relaxed);
     }
-    /// The same, after waiting for who is at it.
+    /// The same, after waiting for the thread that is at it.
     bool claimWaiting(Address address, State from) noexcept;
     void release(Address address, State to) noexcept {
       word.store(wordOf(address, to), std::memory_order_release);

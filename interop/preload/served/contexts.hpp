@@ -87,8 +87,8 @@ class Contexts {
   /// What the contexts of a device keep goes back to the driver, but what `but` does. True if there
   /// was anything.
   bool giveBack(int device, const Serving* but = nullptr);
-  /// Held by who gives back and asks again: two at once would each have a part of what the other
-  /// lacks.
+  /// Held while memory is given back and asked for again: of two threads at once each would have a
+  /// part of what the other lacks.
   std::mutex& lastResort() noexcept { return last_resort_; }
   /// Bytes that they keep so.
   std::uint64_t keptOn(int device);

@@ -111,7 +111,8 @@ bool Cooling::giveAll(CachingAllocator& allocator, const std::vector<Cooled>& bl
   return !blocks.empty();
 }
 
-// Who finds another at it goes on without: what that one has in hand will be the allocator's.
+// A thread that finds another at it goes on without: what that one has in hand will be the
+// allocator's.
 bool Cooling::settle(CachingAllocator& allocator) {
   if (!any_.load(std::memory_order_relaxed)) return false;
   const std::unique_lock settling(settling_, std::try_to_lock);
