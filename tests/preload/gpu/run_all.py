@@ -33,6 +33,7 @@ PROGRAMS = [
       for kind in ("nonblocking", "blocking", "legacy", "thread")],
     ("free_busy nonblocking, shared", ["./free_busy_shared", "nonblocking"], {}, None),
     ("hold_back", ["./hold_back_static"], {}, None),
+    *[(f"odd calls, {runtime}", [f"./odd_calls_{runtime}"], {}, None) for runtime in ("static", "shared")],
     *[(f"ipc, {runtime}{also}", [f"./ipc_{runtime}"], {}, None, *options)
       for runtime in ("static", "shared")
       for also, options in (("", []), (", both served", ["--follow-children"]), (", left to the driver", ["--ipc"]))],
