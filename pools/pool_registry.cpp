@@ -117,6 +117,8 @@ std::shared_ptr<Captured> PoolRegistry::keep(MempoolId_t id) {
   return captured;
 }
 
+// Of the users that a verb counted one stays while such a scope is active: a MemPool or a graph may
+// go at any time, and would leave the scope without its pool.
 void PoolRegistry::releasePool(MempoolId_t id) {
   {
     const MutexLock lock(mutex_);
@@ -125,8 +127,8 @@ void PoolRegistry::releasePool(MempoolId_t id) {
     if (of.uses == of.kept) {
       refuse("releasePool", id, "has only users that let go by themselves: graphs and MemPools");
     }
-    if (of.uses == 1 && scopes_.activeOf(pool) > 0) {
-      refuse("releasePool", id, "has one user left, for which a scope is active");
+    if (of.uses - of.kept == 1 && scopes_.activeOf(pool, Scopes::EndedBy::kVerb) > 0) {
+      refuse("releasePool", id, "has one use left to release, for which a scope is active");
     }
     dropUse(id);
   }
@@ -263,10 +265,11 @@ void PoolRegistry::followScopes() noexcept {
 }
 
 void PoolRegistry::beginAllocateToPool(MempoolId_t id, const PoolFilter& filter) {
-  (void)beginScopeOf(id, filter);
+  (void)beginScopeOf(id, filter, Scopes::EndedBy::kVerb);
 }
 
-std::uint64_t PoolRegistry::beginScopeOf(MempoolId_t id, const PoolFilter& filter) {
+std::uint64_t PoolRegistry::beginScopeOf(MempoolId_t id, const PoolFilter& filter,
+                                         Scopes::EndedBy ended_by) {
   tidy();
   {
     const MutexLock lock(mutex_);
@@ -274,7 +277,7 @@ std::uint64_t PoolRegistry::beginScopeOf(MempoolId_t id, const PoolFilter& filte
   }
   try {
     const MutexLock lock(mutex_);
-    const std::uint64_t number = scopes_.begin(*entries_.at(id).pool, filter);
+    const std::uint64_t number = scopes_.begin(*entries_.at(id).pool, filter, ended_by);
     if (number == 0)
       refuse("beginAllocateToPool", id, "is being allocated to by such a scope already");
     followScopes();
@@ -286,7 +289,7 @@ std::uint64_t PoolRegistry::beginScopeOf(MempoolId_t id, const PoolFilter& filte
 }
 
 std::uint64_t PoolRegistry::beginScope(MempoolId_t id, const PoolFilter& filter) {
-  const std::uint64_t number = beginScopeOf(id, filter);
+  const std::uint64_t number = beginScopeOf(id, filter, Scopes::EndedBy::kItself);
   const MutexLock lock(mutex_);
   ++entries_.at(id).kept;
   return number;

@@ -102,7 +102,7 @@ class PoolRegistry final {
   [[noreturn]] void refuse(const char* verb, MempoolId_t id, const std::string& why) const
       CISTERN_REQUIRES(mutex_);
   void followScopes() noexcept CISTERN_REQUIRES(mutex_);
-  std::uint64_t beginScopeOf(MempoolId_t id, const PoolFilter& filter);
+  std::uint64_t beginScopeOf(MempoolId_t id, const PoolFilter& filter, Scopes::EndedBy ended_by);
   Visit visit(const char* verb, MempoolId_t id) const;
   bool tidyForMemory(Tidying why);
   std::vector<PoolTraits> closeDrained() CISTERN_REQUIRES(mutex_);

@@ -29,16 +29,17 @@ std::shared_ptr<const Scopes::List> Scopes::list() const {
 
 // ---- Beginning and ending ----------------------------------------------------------------------
 
-std::uint64_t Scopes::begin(Pool& pool, const PoolFilter& filter) {
+std::uint64_t Scopes::begin(Pool& pool, const PoolFilter& filter, EndedBy ended_by) {
   const std::uint64_t number = next_++;
-  if (!filter.byThread()) return add({number, &pool, pool.token(), filter, nullptr}) ? number : 0;
+  if (!filter.byThread())
+    return add({number, &pool, pool.token(), filter, nullptr}, ended_by) ? number : 0;
   std::vector<Own>& own = ThreadSlot<OwnScopes>::mine().list;
   const auto same = [&](const Own& of) { return of.home == home_ && of.pool == &pool; };
   if (std::any_of(own.begin(), own.end(), same)) return 0;
   own.reserve(own.size() + 1);
   {
     const MutexLock lock(mutex_);
-    all_.push_back({number, &pool});
+    all_.push_back({number, &pool, ended_by});
   }
   own.push_back({home_, number, &pool});
   ++active_;
@@ -46,10 +47,10 @@ std::uint64_t Scopes::begin(Pool& pool, const PoolFilter& filter) {
 }
 
 bool Scopes::begin(const std::shared_ptr<Recording>& recording) {
-  return add({next_++, &recording->pool(), nullptr, std::nullopt, recording});
+  return add({next_++, &recording->pool(), nullptr, std::nullopt, recording}, EndedBy::kItself);
 }
 
-bool Scopes::add(Scope scope) {
+bool Scopes::add(Scope scope, EndedBy ended_by) {
   const MutexLock lock(mutex_);
   const auto same = [&](const auto& other) { return other->pool == scope.pool; };
   if (std::any_of(list_->begin(), list_->end(), same)) return false;
@@ -60,7 +61,8 @@ bool Scopes::add(Scope scope) {
   auto shorter = std::make_shared<List>();
   shorter->reserve(longer->size());
   shorter_.reserve(longer->size());
-  all_.push_back({longer->back()->number, longer->back()->pool});  // the last that may throw
+  // The last that may throw.
+  all_.push_back({longer->back()->number, longer->back()->pool, ended_by});
   shorter_.push_back(std::move(shorter));
   list_ = std::move(longer);
   shared_ = list_->size();
@@ -133,10 +135,11 @@ void Scopes::end(const Recording& recording) noexcept {
   (void)remove([&](const auto& scope) { return scope->recording.get() == &recording; });
 }
 
-int Scopes::activeOf(const Pool& pool) const {
+int Scopes::activeOf(const Pool& pool, EndedBy ended_by) const {
   const MutexLock lock(mutex_);
-  return int(std::count_if(all_.begin(), all_.end(),
-                           [&](const Active& active) { return active.pool == &pool; }));
+  return int(std::count_if(all_.begin(), all_.end(), [&](const Active& active) {
+    return active.pool == &pool && active.ended_by == ended_by;
+  }));
 }
 
 // ---- Routing -----------------------------------------------------------------------------------

@@ -23,6 +23,10 @@ namespace cistern {
 /// Thread-safe.
 class Scopes final : public Router {
  public:
+  /// Whose use of the pool goes with the scope: one that a program releases by a verb, or that of
+  /// the MemPoolScope or capture itself.
+  enum class EndedBy : std::uint8_t { kVerb, kItself };
+
   /// `ended_by_thread` is called when a thread has ended with scopes of its own, by that thread.
   explicit Scopes(std::function<void()> ended_by_thread);
   Scopes(const Scopes&) = delete;
@@ -34,7 +38,7 @@ class Scopes final : public Router {
 
   /// Begins a scope; its number. 0 when this thread, or for another filter anyone, has one of that
   /// pool. Throws std::bad_alloc, changing nothing, as the next does.
-  std::uint64_t begin(Pool& pool, const PoolFilter& filter);
+  std::uint64_t begin(Pool& pool, const PoolFilter& filter, EndedBy ended_by);
   /// Begins a capture's; it catches what the recording covers. False when anyone has one of its
   /// pool that is not a thread's own.
   bool begin(const std::shared_ptr<Recording>& recording);
@@ -47,8 +51,8 @@ class Scopes final : public Router {
 
   /// How many are active, of all threads.
   int active() const { return active_.load(std::memory_order_acquire); }
-  /// The same of one pool.
-  int activeOf(const Pool& pool) const;
+  /// The same of one pool, of those that are ended so.
+  int activeOf(const Pool& pool, EndedBy ended_by) const;
   Route route(Stream stream) override;
 
  private:
@@ -79,10 +83,11 @@ class Scopes final : public Router {
   struct Active {
     std::uint64_t number;
     const Pool* pool;
+    EndedBy ended_by;
   };
 
   std::shared_ptr<const List> list() const;
-  bool add(Scope scope);
+  bool add(Scope scope, EndedBy ended_by);
   template <class Which>
   bool remove(Which which) noexcept;
   template <class Which>

@@ -90,7 +90,8 @@ class CISTERN_API Pools final {
   /// PoolError for {0, 0}, and for a pool that is draining.
   void createOrIncrefPool(MempoolId_t id, const PoolTraits& traits = {});
   /// One user less; at 0 the pool is draining. PoolError when all its users are graphs, MemPools
-  /// and their scopes, which let go by themselves, or when a scope would be left without its pool.
+  /// and their scopes, which let go by themselves, or when only those would be left for a scope of
+  /// beginAllocateToPool's.
   void releasePool(MempoolId_t id);
   /// 0 for a draining pool. PoolError for one that is gone or never was.
   int getPoolUseCount(MempoolId_t id) const;

@@ -176,6 +176,29 @@ TEST_CASE("a scope that a thread leaves open ends with the thread", "[pools]") {
   CHECK(!rig.known(id));
 }
 
+TEST_CASE("a scope keeps its pool, whoever else lets go of it", "[pools]") {
+  PoolRig rig;
+  const Stream s = rig.stream();
+  MempoolId_t id;
+  for (const PoolFilter& filter : {PoolFilter::thisThread(), PoolFilter::stream(s)}) {
+    {
+      MemPool pool(rig.pools);
+      id = pool.id();
+      rig.pools.beginAllocateToPool(id, filter);
+      const std::string text = refusalOf<PoolError>([&] { rig.pools.releasePool(id); });
+      CHECK(text.find("one use left to release, for which a scope is active") != std::string::npos);
+    }
+    MemPool other(rig.pools);
+    CHECK(rig.allocator.poolFor(s) == id);
+    rig.free(rig.allocate(kMiB, s));
+    CHECK(rig.reservedBy(other.id()) == 0);
+    rig.pools.endAllocateToPool(id);
+    rig.pools.releasePool(id);
+    rig.pools.emptyCache(id);
+    CHECK(!rig.known(id));
+  }
+}
+
 TEST_CASE("a scope that has ended with its thread is not asked for any more", "[pools]") {
   PoolRig rig;
   const Stream s = rig.stream();
