@@ -165,16 +165,18 @@ void SegmentBacking::tell(MemoryAction action, const HeapSegment& segment,
 
 // Returns one segment, which no heap places blocks in, to the device. The owner counts it as
 // leaving, and so stays in its pool meanwhile. If the device will not have it, it stays with the
-// owner: free memory again, or, of one that never was, to be offered again.
+// owner: free memory again, or, of one that never was, to be offered again. It is told of before it
+// goes: from then on another thread may have the address, and tell of that.
 std::uint64_t SegmentBacking::giveBack(HeapSegment& segment, Heap& owner, bool was_there) {
   const std::uint64_t bytes = segment.bytes;
   if (was_there) engine_.map.erase(segment);
+  tell(MemoryAction::kSegmentFree, segment, owner);
   const Status freed = returnToDevice(segment, owner.pool());
   if (freed) {
     returned_.fetch_add(1, std::memory_order_relaxed);
     engine_.limit.giveBack(bytes);
-    tell(MemoryAction::kSegmentFree, segment, owner);
   } else {
+    tell(MemoryAction::kSegmentAlloc, segment, owner);
     noteAnswer(freed);
     if (was_there) engine_.map.insert(segment);  // its leaves exist: cannot fail
   }

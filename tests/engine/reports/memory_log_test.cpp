@@ -4,6 +4,7 @@
 #include <map>
 
 #include "tests/engine/engine_support.hpp"
+#include "tests/support/interposed_device.hpp"
 
 namespace cistern::test {
 namespace {
@@ -82,6 +83,37 @@ TEST_CASE("what is told of memory adds up to the snapshot", "[engine][log]") {
   CHECK(memory.empty());
   CHECK(count > 0);
   if (onPages(rig.allocator)) CHECK(rig.allocator.memoryStats().pages.recycled > 0);
+}
+
+TEST_CASE("a segment is told of as gone before another thread can have its address",
+          "[engine][log]") {
+  SimWork work;
+  InterposedDevice device(work.device());
+  CachingAllocator allocator(device, optionsOf("backing:segments"));
+  allocator.recordMemoryEvents(true);
+  Memory memory;
+  const auto look = [&] {
+    for (const MemoryEvent& event : allocator.takeMemoryEvents()) apply(event, memory);
+  };
+  allocator.free(allocator.allocate(30 * kMiB, Stream()));
+  look();
+  CHECK(!memory.empty());
+  bool told = false;
+  device.before = [&](Call call) {
+    if (call != Call::kFree) return;
+    look();
+    told = memory.empty();
+  };
+  work.sim().faults().failNth(Call::kFree, 1);
+  allocator.emptyCache();
+  CHECK(told);
+  look();
+  CHECK(memory == memoryOf(allocator.snapshot()));  // the device has refused it: it is there
+  CHECK(!memory.empty());
+  told = false;
+  allocator.emptyCache();
+  CHECK(told);
+  device.before = nullptr;
 }
 
 TEST_CASE("nothing is kept while nobody records", "[engine][log]") {
