@@ -152,7 +152,9 @@ class CISTERN_API CachingAllocator {
   /// costs nothing.
   void recordMemoryEvents(bool on);
   /// Those since the last call, in order. Together with a snapshot that is taken after them, with
-  /// no other thread in a verb, they say what lay where at any time.
+  /// no other thread in a verb, they say what lay where at any time. What the allocator's own
+  /// thread gives back between the two is among the next events. A segment that another stream or
+  /// pool takes over as it is has none: the snapshot says whose it is.
   std::vector<MemoryEvent> takeMemoryEvents();
   /// How many requests so far found no free block of their stream at hand. Unlike memoryStats() it
   /// takes no lock and leaves threads what they keep.
