@@ -2,7 +2,10 @@
 // first needed, and stops, between two pieces, when its owner goes.
 #pragma once
 
+#include <algorithm>
+#include <chrono>
 #include <condition_variable>
+#include <exception>
 #include <functional>
 #include <mutex>
 #include <thread>
@@ -21,12 +24,48 @@ class Background {
   Background& operator=(const Background&) = delete;
 
   /// There is work. Never throws; false when no thread can be had, or it was stopped.
-  bool wake() noexcept;
+  bool wake() noexcept {
+    const std::lock_guard lock(mutex_);
+    if (stopping_) return false;
+    try {
+      if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
+    } catch (const std::exception&) {
+      return false;
+    }
+    awake_ = true;
+    changed_.notify_one();
+    return true;
+  }
   /// Returns when the piece at hand is done. No piece runs after it.
-  void stop() noexcept;
+  void stop() noexcept {
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+      changed_.notify_one();
+    }
+    if (thread_.joinable()) thread_.join();
+  }
 
  private:
-  void run();
+  // Queued work is left alone for twice as long each time before it is asked about again; others
+  // have a moment to take the lock between two pieces.
+  void run() {
+    constexpr std::chrono::microseconds kMoment{20}, kWhile{1'000}, kLongWhile{128'000};
+    std::unique_lock lock(mutex_);
+    std::chrono::microseconds pause = kMoment;
+    while (true) {
+      changed_.wait(lock, [this] { return awake_ || stopping_; });
+      if (stopping_) return;
+      awake_ = false;
+      lock.unlock();
+      const Next next = piece_();
+      lock.lock();
+      pause = next == Next::kLater ? std::clamp(2 * pause, kWhile, kLongWhile) : kMoment;
+      if (next == Next::kNothing) continue;
+      awake_ = true;
+      changed_.wait_for(lock, pause, [this] { return stopping_; });
+    }
+  }
 
   const std::function<Next()> piece_;
   std::mutex mutex_;
