@@ -4,7 +4,7 @@
 #include <memory>
 #include <utility>
 
-#include "allocator/engine/capture/pins.hpp"
+#include "allocator/engine/backing/memory_backing.hpp"
 #include "cistern/allocator.hpp"
 #include "cistern/pool.hpp"
 

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <new>
 #include <string>
@@ -15,8 +16,27 @@ namespace cistern {
 
 struct Block;
 class Heap;
-struct Pins;
+struct HeapSegment;
 struct Request;
+namespace pages {
+struct Mapping;
+}
+
+/// What names a holder of pins: a capture, a part of one, or an export. Unique among those that
+/// overlap; never 0, nor Request::kLent.
+inline std::uint32_t nextHolder() {
+  static std::atomic<std::uint32_t> next{1};
+  const std::uint32_t number = next.fetch_add(1, std::memory_order_relaxed);
+  return number != 0 && number != UINT32_MAX ? number : nextHolder();
+}
+
+/// Memory that must stay where it is because a graph that may be replayed, or another process,
+/// knows its addresses: each segment, or mapping of a page, once.
+struct Pins {
+  std::vector<pages::Mapping*> mappings;
+  std::vector<HeapSegment*> segments;
+  std::vector<std::shared_ptr<void>> graphs;  ///< that became part of it: what they hold
+};
 
 /// Thread-safe. Nothing here may be called with a heap's lock held, unless it says so. Heaps that
 /// are given may be of either backing: it looks at its own.

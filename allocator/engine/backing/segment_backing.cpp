@@ -107,7 +107,7 @@ Block* SegmentBacking::growBy(std::uint64_t bytes, Heap& heap, const Request& re
   taken_.fetch_add(1, std::memory_order_relaxed);
   segment->bytes = bytes;
   segment->device_base = base.value();
-  tell(MemoryAction::kSegmentAlloc, *segment, heap);
+  engine_.log.note(MemoryAction::kSegmentAlloc, base.value(), bytes, heap);
   return install(*segment, heap, request);
 }
 
@@ -157,12 +157,6 @@ Status SegmentBacking::returnToDevice(const HeapSegment& segment, const Pool& po
   }
 }
 
-void SegmentBacking::tell(MemoryAction action, const HeapSegment& segment,
-                          const Heap& heap) noexcept {
-  if (!engine_.log.on()) return;
-  engine_.log.note({action, segment.device_base, segment.bytes, heap.stream(), heap.pool().id()});
-}
-
 // Returns one segment, which no heap places blocks in, to the device. The owner counts it as
 // leaving, and so stays in its pool meanwhile. If the device will not have it, it stays with the
 // owner: free memory again, or, of one that never was, to be offered again. It is told of before it
@@ -170,13 +164,13 @@ void SegmentBacking::tell(MemoryAction action, const HeapSegment& segment,
 std::uint64_t SegmentBacking::giveBack(HeapSegment& segment, Heap& owner, bool was_there) {
   const std::uint64_t bytes = segment.bytes;
   if (was_there) engine_.map.erase(segment);
-  tell(MemoryAction::kSegmentFree, segment, owner);
+  engine_.log.note(MemoryAction::kSegmentFree, segment.device_base, bytes, owner);
   const Status freed = returnToDevice(segment, owner.pool());
   if (freed) {
     returned_.fetch_add(1, std::memory_order_relaxed);
     engine_.limit.giveBack(bytes);
   } else {
-    tell(MemoryAction::kSegmentAlloc, segment, owner);
+    engine_.log.note(MemoryAction::kSegmentAlloc, segment.device_base, bytes, owner);
     noteAnswer(freed);
     if (was_there) engine_.map.insert(segment);  // its leaves exist: cannot fail
   }

@@ -11,7 +11,6 @@
 
 #include "allocator/base/mutex.hpp"
 #include "allocator/engine/backing/memory_backing.hpp"
-#include "allocator/engine/capture/pins.hpp"
 #include "allocator/engine/heap/heap.hpp"
 #include "cistern/device.hpp"
 
@@ -64,7 +63,6 @@ class SegmentBacking final : public MemoryBacking {
   Block* install(HeapSegment& segment, Heap& heap, const Request& request);
   Address nextPlace(std::uint64_t bytes);
   Status returnToDevice(const HeapSegment& segment, const Pool& pool) noexcept;
-  void tell(MemoryAction action, const HeapSegment& segment, const Heap& heap) noexcept;
   // These return the bytes that are back.
   std::uint64_t giveBack(HeapSegment& segment, Heap& owner, bool was_there);
   std::uint64_t giveBackRefused(Heap& heap);

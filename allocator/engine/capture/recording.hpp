@@ -30,7 +30,6 @@
 #include <memory>
 
 #include "allocator/base/mutex.hpp"
-#include "allocator/engine/capture/pins.hpp"
 #include "allocator/engine/capture/waiting.hpp"
 
 namespace cistern {

@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "allocator/engine/capture/order.hpp"
-#include "allocator/engine/capture/pins.hpp"
 #include "allocator/engine/heap/heap.hpp"
 #include "allocator/engine/streams/known_streams.hpp"
 

@@ -65,7 +65,6 @@ void putAside(Ground& ground, Heap& heap, std::uint64_t brought_for) noexcept tr
     ground.table.makeStale(*mapping);
     mapping->page->aside = true;
     aside.push_back(mapping);
-    ground.counters.aside_bytes += mapping->bytes();
   }
 } catch (const std::bad_alloc&) {
 }
@@ -77,10 +76,9 @@ void bringBack(Ground& ground, Heap& heap, std::uint64_t miss) {
   revive(ground, heap, homes);
 }
 
-void takeFromAside(Ground& ground, PhysicalPage& page) noexcept {
-  std::erase(page.counted_by->pageNotes().aside, &page.home());
+void takeFromAside(PhysicalPage& page) noexcept {
+  std::erase(page.counted_by->page_notes.aside, &page.home());
   page.aside = false;
-  ground.counters.aside_bytes -= page.bytes();
 }
 
 }  // namespace cistern::pages

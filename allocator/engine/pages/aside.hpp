@@ -34,6 +34,6 @@ void putAside(Ground& ground, Heap& heap, std::uint64_t brought_for = 0) noexcep
 /// std::bad_alloc, changing nothing.
 void bringBack(Ground& ground, Heap& heap, std::uint64_t miss = 0) CISTERN_REQUIRES(heap.mutex());
 /// The page is aside no longer: somebody takes it into use. Pre: the lock of its heap is held.
-void takeFromAside(Ground& ground, PhysicalPage& page) noexcept;
+void takeFromAside(PhysicalPage& page) noexcept;
 
 }  // namespace cistern::pages

@@ -6,8 +6,7 @@
 
 namespace cistern::pages {
 
-Ground::Ground(Engine& on, Counters& c)
-    : engine(on), counters(c), table(&on.log), cost(on.options.recycle_budget) {}
+Ground::Ground(Engine& on) : engine(on), table(&on.log), cost(on.options.recycle_budget) {}
 
 bool Ground::recycles() const {
   return !without(Mechanism::kRecycling) && engine.options.recycle != Recycle::kOff;

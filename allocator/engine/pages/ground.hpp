@@ -3,7 +3,6 @@
 // one after another in the driver anyway, and none of them waits for the device.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <vector>
 
@@ -26,12 +25,6 @@ enum class PagesFrom : std::uint8_t {
 
 namespace cistern::pages {
 
-/// Counts that are read without the lock.
-struct Counters {
-  std::atomic<std::uint64_t> created{0}, recycled{0}, revived{0}, retired{0}, returned{0};
-  std::atomic<std::uint64_t> aside_bytes{0};
-};
-
 /// What lies free in the heap, used until that epoch, goes back to the device when that is over.
 struct Drain {
   Heap* heap;
@@ -39,10 +32,10 @@ struct Drain {
 };
 
 struct Ground {
-  Ground(Engine& engine, Counters& counters);
+  explicit Ground(Engine& engine);
 
   Engine& engine;
-  Counters& counters;
+  PageCounts counters;
   MappingTable table;
   CostLoop cost;
   // First guesses: what an H200 took for a page of 16 MiB (bench figures in docs/pages.md).

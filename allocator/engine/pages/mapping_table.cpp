@@ -48,23 +48,18 @@ void MappingTable::makeCurrent(Mapping& mapping) noexcept {
   CISTERN_CHECK(mapping.page->current == nullptr);
   if (mapping.removable()) used_.splice(used_.end(), stale_, mapping.self);
   mapping.page->current = &mapping;
-  if (log_ && log_->on()) tell(MemoryAction::kPageMap, mapping);
+  tell(MemoryAction::kPageMap, mapping);
 }
 
 void MappingTable::makeStale(Mapping& mapping) noexcept {
   CISTERN_CHECK(mapping.isCurrent());
   mapping.page->current = nullptr;
   noteStale(mapping);
-  if (log_ && log_->on()) tell(MemoryAction::kPageUnmap, mapping);
+  tell(MemoryAction::kPageUnmap, mapping);
 }
 
 void MappingTable::noteStale(Mapping& mapping) noexcept {
   if (mapping.removable()) stale_.splice(stale_.end(), used_, mapping.self);
-}
-
-void MappingTable::tell(MemoryAction action, const Mapping& mapping) noexcept {
-  const Heap& heap = *mapping.range->home;
-  log_->note({action, mapping.deviceAddress(), mapping.bytes(), heap.stream(), heap.pool().id()});
 }
 
 void MappingTable::makeHome(Mapping& mapping) noexcept {

@@ -53,7 +53,9 @@ class MappingTable {
 
  private:
   static void auditPinned(const Mapping& mapping);
-  void tell(MemoryAction action, const Mapping& mapping) noexcept;
+  void tell(MemoryAction action, const Mapping& mapping) noexcept {
+    if (log_) log_->note(action, mapping.deviceAddress(), mapping.bytes(), *mapping.range->home);
+  }
   void noteStale(Mapping& mapping) noexcept;
 
   MemoryLog* const log_;

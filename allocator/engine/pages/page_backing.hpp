@@ -6,7 +6,6 @@
 
 #include "allocator/base/bytes.hpp"
 #include "allocator/engine/backing/memory_backing.hpp"
-#include "allocator/engine/capture/pins.hpp"
 #include "allocator/engine/pages/placing.hpp"
 #include "allocator/engine/pages/release.hpp"
 
@@ -50,8 +49,6 @@ class PageBacking final : public MemoryBacking {
   }
 
   PageCounts counts() const;
-  /// Bytes that lie aside: free, but in no heap's layout.
-  std::uint64_t asideBytes() const { return counters_.aside_bytes.load(std::memory_order_relaxed); }
   std::size_t hostBytes() const;
 
   /// Locks out everything here. For reports, which see all of it at rest.
@@ -71,7 +68,6 @@ class PageBacking final : public MemoryBacking {
   pages::Background::Next unmapSome();
 
   Engine& engine_;
-  pages::Counters counters_;
   mutable Mutex mutex_;
   pages::Ground ground_ CISTERN_GUARDED_BY(mutex_);
   pages::Background background_;

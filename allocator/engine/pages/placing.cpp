@@ -58,8 +58,8 @@ Block* revive(Ground& ground, Heap& heap, const std::vector<Mapping*>& at) {
   for (Mapping* mapping : at) {
     PhysicalPage& page = *mapping->page;
     mapping->last_use = page.aside ? page.home().last_use : page.current->last_use;
-    heap.completion().noteLeft(mapping->last_use);
-    page.aside ? takeFromAside(ground, page) : ground.table.makeStale(*page.current);
+    heap.completion.noteLeft(mapping->last_use);
+    page.aside ? takeFromAside(page) : ground.table.makeStale(*page.current);
   }
   Block* last = nullptr;
   for (Mapping* mapping : at) last = arrive(ground, heap, *mapping, mapping->last_use);

@@ -23,7 +23,11 @@ class MemoryLog {
     on_.store(on, std::memory_order_relaxed);
     if (!on) events_ = {};
   }
-  /// Where the host is short of memory the event is lost.
+  /// It happens to memory of the heap. Where the host is short of memory the event is lost.
+  template <class Heap>
+  void note(MemoryAction action, Address address, std::uint64_t bytes, const Heap& heap) noexcept {
+    if (on()) note({action, address, bytes, heap.stream(), heap.pool().id()});
+  }
   void note(const MemoryEvent& event) noexcept {
     const MutexLock lock(mutex_);
     if (!on()) return;

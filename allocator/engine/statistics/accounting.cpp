@@ -71,9 +71,9 @@ bool areLiveBlocks(const std::vector<LiveBlock>& blocks) {
 CacheInfo cacheInfo(Engine& engine) {
   CacheInfo info;
   withAllHeaps(engine, [&](const std::vector<Heap*>& heaps) {
-    info.free_bytes = engine.pages.asideBytes();
     for (Heap* heap : heaps) {
       heap->mutex().assertHeld();
+      for (const pages::Mapping* aside : heap->page_notes.aside) info.free_bytes += aside->bytes();
       for (SizeKind kind : kSizeKinds) {
         const FreeIndex& index = heap->layout(kind).freeBlocks();
         info.free_bytes += index.bytes();

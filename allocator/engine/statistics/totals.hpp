@@ -27,7 +27,6 @@
 #include <vector>
 
 #include "allocator/base/mutex.hpp"
-#include "allocator/engine/statistics/stat_sums.hpp"
 #include "allocator/engine/statistics/thread_counters.hpp"
 #include "cistern/statistics.hpp"
 
