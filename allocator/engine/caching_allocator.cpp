@@ -92,19 +92,20 @@ void CachingAllocator::setMisuseHook(MisuseHook hook) {
 
 // ---- What there is -----------------------------------------------------------------------------
 
-MemoryStats CachingAllocator::memoryStats() const { return cistern::memoryStats(*engine_); }
 void CachingAllocator::resetPeakStats() { engine_->totals.resetPeaks(); }
 void CachingAllocator::resetAccumulatedStats() { engine_->totals.resetAccumulated(); }
 Snapshot CachingAllocator::snapshot() const { return snapshotOf(*engine_); }
 void CachingAllocator::recordMemoryEvents(bool on) { engine_->log.set(on); }
 std::vector<MemoryEvent> CachingAllocator::takeMemoryEvents() { return engine_->log.take(); }
-CacheInfo CachingAllocator::cacheInfo() const { return cistern::cacheInfo(*engine_); }
 std::uint64_t CachingAllocator::misses() const { return engine_->now(); }
 Result<MemoryInfo> CachingAllocator::getMemoryInfo() { return device().memoryInfo(); }
 void CachingAllocator::enablePeerAccess(int ordinal) { device().admitPeer(ordinal).orThrow(); }
 
 bool CachingAllocator::owns(const void* pointer) const noexcept {
-  return covers(*engine_, toAddress(pointer));
+  const auto [segment, heap] = engine_->locate(toAddress(pointer));
+  if (heap == nullptr) return false;
+  const MutexLock lock(heap->mutex());
+  return segment->covers(toAddress(pointer), *heap);
 }
 std::size_t CachingAllocator::blockSize(void* pointer) const {
   return blockAt(*engine_, "blockSize", toAddress(pointer)).bytes();

@@ -43,13 +43,6 @@ const Block& blockAt(const Engine& engine, const char* verb, Address address) {
   throw InvalidArgument(describe(engine, verb, address).text());
 }
 
-bool covers(const Engine& engine, Address address) {
-  const auto [segment, heap] = engine.locate(address);
-  if (heap == nullptr) return false;
-  const MutexLock lock(heap->mutex());
-  return segment->covers(address, *heap);
-}
-
 void reportMisuse(Engine& engine, const char* verb, Address address) noexcept {
   engine.misuses.fetch_add(1, std::memory_order_relaxed);
   tellMisuse(engine.hooks.misuse, describe(engine, verb, address));

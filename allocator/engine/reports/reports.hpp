@@ -9,8 +9,6 @@ namespace cistern {
 /// The block that the program has there. Throws InvalidArgument for any other pointer, which names
 /// it.
 const Block& blockAt(const Engine& engine, const char* verb, Address address);
-/// Whether the address lies in memory of this allocator's.
-bool covers(const Engine& engine, Address address);
 /// Tells the misuse hook of a pointer that is no block's that the program has.
 void reportMisuse(Engine& engine, const char* verb, Address address) noexcept;
 /// Tells the observers, and throws OutOfMemory.

@@ -4,6 +4,7 @@
 
 #include "allocator/base/check.hpp"
 #include "allocator/engine/pools/restoration.hpp"
+#include "cistern/allocator.hpp"
 
 namespace cistern {
 
@@ -19,7 +20,8 @@ static std::uint64_t hostBytes(const Engine& engine) {
   return bytes;
 }
 
-MemoryStats memoryStats(Engine& engine) {
+MemoryStats CachingAllocator::memoryStats() const {
+  Engine& engine = *engine_;
   MemoryStats stats = engine.totals.read();
   stats.host_bytes = hostBytes(engine);
   stats.num_alloc_retries = engine.retries.load();
@@ -68,9 +70,9 @@ bool areLiveBlocks(const std::vector<LiveBlock>& blocks) {
   return free_from < Address{1} << 57;
 }
 
-CacheInfo cacheInfo(Engine& engine) {
+CacheInfo CachingAllocator::cacheInfo() const {
   CacheInfo info;
-  withAllHeaps(engine, [&](const std::vector<Heap*>& heaps) {
+  withAllHeaps(*engine_, [&](const std::vector<Heap*>& heaps) {
     for (Heap* heap : heaps) {
       heap->mutex().assertHeld();
       for (const pages::Mapping* aside : heap->page_notes.aside) info.free_bytes += aside->bytes();

@@ -10,10 +10,8 @@
 
 namespace cistern {
 
-MemoryStats memoryStats(Engine& engine);
 /// What the pool holds at this moment: each `current`, and nothing else.
 MemoryStats::Values statsOf(const Pool& pool);
-CacheInfo cacheInfo(Engine& engine);
 /// Every segment and block (reports/snapshot.cpp). Throws std::bad_alloc.
 Snapshot snapshotOf(Engine& engine);
 /// Checks the invariants of heaps, caches, pages, the segment map and the limit; aborts on a broken
