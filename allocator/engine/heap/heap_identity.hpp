@@ -25,7 +25,7 @@ struct PageNotes {
   /// The most memory that the heap had for the kind, in this pool.
   std::uint64_t& mostBacked(SizeKind kind) { return most_backed[std::size_t(kind)]; }
 
-  std::vector<pages::Mapping*> aside{};  ///< homes (pages/aside.hpp); under the heap's lock too
+  std::vector<pages::Mapping*> aside{};  ///< homes (pages/placing.hpp); under the heap's lock too
   std::array<HeapSegment*, kSizeKindCount> newest{};
   std::array<std::uint64_t, kSizeKindCount> most_backed{};
 };

@@ -31,7 +31,7 @@ class LowWater {
   bool takePassed(std::uint64_t busy) {
     return std::exchange(passed_, false) && pages_moved_ && busy <= mark_;
   }
-  /// Pages have come to other places than where they were mapped first (pages/aside.cpp), which
+  /// Pages have come to other places than where they were mapped first (pages/placing.cpp), which
   /// is what there is to do about.
   void notePagesMoved() { pages_moved_ = true; }
   bool pagesMoved() const { return pages_moved_; }

@@ -4,7 +4,7 @@
 
 #include "allocator/engine/capture/recording.hpp"
 #include "allocator/engine/engine.hpp"
-#include "allocator/engine/pages/aside.hpp"
+#include "allocator/engine/pages/placing.hpp"
 
 namespace cistern::pages {
 

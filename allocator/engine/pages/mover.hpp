@@ -38,7 +38,7 @@ class Mover {
   // ---- Where the pages come from (sources.cpp)
 
   /// Finds a page for every gap. False when it cannot; then the caller puts back what it found.
-  /// `waits`: for other streams, rather than grow. `late`: new pages are late ones (aside.hpp).
+  /// `waits`: for other streams, rather than grow. `late`: new pages are late ones (placing.hpp).
   /// Throws std::bad_alloc.
   bool fillGaps(bool waits, bool late);
   /// Whether a capture is under way into the heap's pool. What lies free there is complete, or the

@@ -55,9 +55,9 @@ struct PhysicalPage {
   Mapping* current = nullptr;
   std::vector<Mapping*> mappings;  ///< the current one among them
   std::list<PhysicalPage>::iterator self;
-  bool settled = false;           ///< its home is where a low water found it: see aside.hpp
-  bool late = false;              ///< made after its heap's first low water: see aside.hpp
-  bool aside = false;             ///< it lies there: see aside.hpp
+  bool settled = false;           ///< its home is where a low water found it: see placing.hpp
+  bool late = false;              ///< made after its heap's first low water: see placing.hpp
+  bool aside = false;             ///< it lies there: see placing.hpp
   std::uint64_t considered = 0;   ///< the last window it was counted in: see window.cpp
   std::uint64_t brought_for = 0;  ///< the last miss that had it brought back from aside
   std::weak_ptr<const SharedPage> exported{};  ///< to other processes, while any holds it

@@ -7,8 +7,8 @@
 #include "allocator/base/check.hpp"
 #include "allocator/base/process.hpp"
 #include "allocator/engine/engine.hpp"
-#include "allocator/engine/pages/aside.hpp"
 #include "allocator/engine/pages/mover.hpp"
+#include "allocator/engine/pages/placing.hpp"
 
 namespace cistern {
 
@@ -190,7 +190,7 @@ void PageBacking::shutDown(bool driver) noexcept {
   }
 }
 
-// ---- What always holds at rest: see page.hpp and aside.hpp ------------------------------------
+// ---- What always holds at rest: see page.hpp and placing.hpp ------------------------------------
 
 namespace {
 

@@ -24,7 +24,7 @@ class PageBacking final : public MemoryBacking {
   Block* serve(Heap& heap, const Request& request, PagesFrom from);
 
   /// Every page of the heap's that lies wholly free goes back to where it was mapped first, if it
-  /// is still mapped there; or aside (aside.hpp). No device call. Where the host is short of
+  /// is still mapped there; or aside (placing.hpp). No device call. Where the host is short of
   /// memory, what was not looked at stays where it is.
   void sendHome(Heap& heap) noexcept;
 

@@ -5,7 +5,6 @@
 
 #include "allocator/device/background.hpp"
 #include "allocator/engine/engine.hpp"
-#include "allocator/engine/pages/aside.hpp"
 #include "allocator/engine/pages/placing.hpp"
 
 namespace cistern::pages {

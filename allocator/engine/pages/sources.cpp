@@ -4,7 +4,6 @@
 
 #include "allocator/engine/capture/recording.hpp"
 #include "allocator/engine/engine.hpp"
-#include "allocator/engine/pages/aside.hpp"
 #include "allocator/engine/pages/mover.hpp"
 #include "allocator/engine/pages/release.hpp"
 
