@@ -51,10 +51,6 @@ Block* afterGarbageCollection(Engine& engine, Heap&, const Request&) {
 
 // ---- More memory for the heap -------------------------------------------------------------------
 
-Block* fromLenders(Engine& engine, Heap& heap, const Request& request) {
-  return engine.pools.anyLenders(request) ? takeFromLenders(engine, heap, request) : nullptr;
-}
-
 Block* morePages(Engine& engine, Heap& heap, const Request& request) {
   if (request.recording) return engine.pages.serve(heap, request, PagesFrom::kComplete);
   if (engine.pools.anyLenders(request)) {
@@ -102,7 +98,7 @@ Block* afterGivingSegmentsBack(Engine& engine, Heap& heap, const Request& reques
     if (Block* block = engine.segments.grow(heap, request)) return block;
   }
   if (Block* block = growTightly(engine, heap, request)) return block;
-  if (Block* block = fromLenders(engine, heap, request)) return block;
+  if (Block* block = takeFromLenders(engine, heap, request)) return block;
   return idle ? partsOfOthers(engine, heap, request) : nullptr;
 }
 

@@ -214,6 +214,7 @@ static Block* takeFromLender(Heap& owner, const Request& request) {
 }
 
 Block* takeFromLenders(Engine& engine, Heap& heap, const Request& request) {
+  if (!engine.pools.anyLenders(request)) return nullptr;
   for (Heap* owner : engine.heaps.all()) {
     if (!lends(owner->pool(), request)) continue;
     engine.progress.seek(*owner);
