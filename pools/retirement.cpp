@@ -70,7 +70,7 @@ bool Retirement::complete() noexcept {
     if (!settled(marks_.back(), passed.ok() ? Status() : Status(passed.error()))) return false;
     marks_.pop_back();
   }
-  std::erase_if(ends_, [this](const SharedStreamEnd& end) { return passed(*end); });
+  std::erase_if(ends_, [this](const SharedEvent& end) { return passed(*end); });
   return ends_.empty() && unmarked_.empty();
 }
 
@@ -92,7 +92,7 @@ bool Retirement::wait() noexcept {
     if (!settled(marks_.back(), device_.synchronizeEvent(marks_.back().event))) return false;
     marks_.pop_back();
   }
-  for (const SharedStreamEnd& end : ends_) {
+  for (const SharedEvent& end : ends_) {
     if (!device_.synchronizeEvent(*end)) return false;
   }
   return unmarked_.empty();

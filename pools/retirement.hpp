@@ -59,7 +59,7 @@ class Retirement {
   std::vector<Stream> unmarked_;  ///< streams that no event was recorded on yet
   // Both with room for one of each stream.
   std::vector<Mark> marks_;
-  std::vector<SharedStreamEnd> ends_;
+  std::vector<SharedEvent> ends_;
   bool unknown_ = false;  ///< some replay can be waited for with the whole device only
 };
 

@@ -5,8 +5,11 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <new>
+#include <utility>
 
 #include "allocator/base/mutex.hpp"
+#include "allocator/base/process.hpp"
 #include "cistern/device.hpp"
 
 namespace cistern {
@@ -18,10 +21,26 @@ class EventPool {
  public:
   explicit EventPool(Device& device) : device_(device) {}
   /// Destroys them, if the driver may still be called. Pre: nobody holds one.
-  ~EventPool();
+  ~EventPool() {
+    if (!driverMayBeCalled()) return;
+    for (const Slot& slot : slots_) {
+      if (slot.event != Event{}) (void)device_.destroyEvent(slot.event);
+    }
+  }
 
-  /// A spare event, or a new one.
-  Result<SharedEvent> take() noexcept;
+  /// A spare event, or a new one. Taking it back never fails: so where it goes is made first.
+  Result<SharedEvent> take() noexcept try {
+    Slot& slot = takeSlot();
+    const SharedEvent taken(&slot.event, [this, &slot](const Event*) { giveBack(slot); });
+    if (slot.event == Event{}) {
+      const Result<Event> fresh = device_.createEvent();
+      if (!fresh) return fresh.error();
+      slot.event = fresh.value();
+    }
+    return taken;
+  } catch (const std::bad_alloc&) {
+    return DeviceError{Call::kCreateEvent, ErrorKind::kOther, 0, "no host memory", {}};
+  }
 
   /// What an event says of the work before it: not complete, as far as is known; complete; or
   /// nothing, for good, as a capture has recorded it. Only a capture that began and ended between
@@ -43,8 +62,15 @@ class EventPool {
     Event event;  ///< none, where none could be made yet
     Slot* next_spare = nullptr;
   };
-  Slot& takeSlot();
-  void giveBack(Slot& slot) noexcept;
+  Slot& takeSlot() {
+    const MutexLock lock(mutex_);
+    if (spare_ == nullptr) return slots_.emplace_back();
+    return *std::exchange(spare_, spare_->next_spare);
+  }
+  void giveBack(Slot& slot) noexcept {
+    const MutexLock lock(mutex_);
+    slot.next_spare = std::exchange(spare_, &slot);
+  }
   static Answer failed(const DeviceError& error) {
     return error.kind == ErrorKind::kCaptureForbidden ? Answer::kInVain : Answer::kNotYet;
   }

@@ -5,8 +5,8 @@
 namespace cistern {
 
 void KnownStreams::registerStream(Stream stream) {
-  SharedStreamEnd reached;
-  while (const SharedStreamEnd end = orderAfterEnd(stream, reached)) {
+  SharedEvent reached;
+  while (const SharedEvent end = orderAfterEnd(stream, reached)) {
     // A capture cannot wait on the device for what was queued outside it.
     const RelaxedCaptureMode relaxed(device_);
     device_.synchronizeEvent(*end).orThrow();
@@ -16,7 +16,7 @@ void KnownStreams::registerStream(Stream stream) {
 
 // The end that only the host can wait for, if there is one. A stream that is new where records were
 // dropped may have the handle, and so the heaps, of one that is gone.
-SharedStreamEnd KnownStreams::orderAfterEnd(Stream stream, const SharedStreamEnd& reached) {
+SharedEvent KnownStreams::orderAfterEnd(Stream stream, const SharedEvent& reached) {
   const MutexLock lock(mutex_);
   Known& known = streams_.try_emplace(stream.raw, Known{dropped_, nullptr}).first->second;
   if (!known.gone) return nullptr;
@@ -37,7 +37,7 @@ void KnownStreams::unregisterStream(Stream stream) {
   if (!dropped_ && !streams_.contains(stream.raw)) return;
   requireUncaptured(stream);
   if (streams_.size() >= most_records_) dropEnded();
-  SharedStreamEnd end = events_.take().orThrow();
+  SharedEvent end = events_.take().orThrow();
   Known& known = streams_.try_emplace(stream.raw, Known{true, nullptr}).first->second;
   if (known.end != nullptr) device_.waitEvent(stream, *known.end).orThrow();
   device_.recordEvent(*end, stream).orThrow();
@@ -64,7 +64,7 @@ void KnownStreams::requireUncaptured(Stream stream) {
                                     alive ? "being captured" : "not alive"));
 }
 
-bool KnownStreams::isReached(const SharedStreamEnd& end) noexcept {
+bool KnownStreams::isReached(const SharedEvent& end) noexcept {
   if (end == nullptr) return true;
   const RelaxedCaptureMode relaxed(device_);
   return events_.ask(*end) == EventPool::Answer::kReached;

@@ -26,9 +26,6 @@
 
 namespace cistern {
 
-/// An event behind the last work of a stream that is gone. What waits for it holds it.
-using SharedStreamEnd = SharedEvent;
-
 /// Thread-safe.
 class KnownStreams {
  public:
@@ -57,7 +54,8 @@ class KnownStreams {
     }
     const MutexLock still;
     bool gone = true;
-    SharedStreamEnd end{};  ///< of one that is gone; null once all its work is known to be complete
+    SharedEvent end{};  ///< behind the last work of one that is gone; null once all its work is
+                        ///< known to be complete
   };
   /// Pre: the stream was met.
   Look look(Stream stream) noexcept { return {*this, stream}; }
@@ -72,11 +70,11 @@ class KnownStreams {
  private:
   struct Known {
     bool gone = false;
-    SharedStreamEnd end;  ///< null while it is present, and once it is known to be complete
+    SharedEvent end;  ///< null while it is present, and once it is known to be complete
   };
-  bool isReached(const SharedStreamEnd& end) noexcept;
+  bool isReached(const SharedEvent& end) noexcept;
   void dropEnded() noexcept CISTERN_REQUIRES(mutex_);
-  SharedStreamEnd orderAfterEnd(Stream stream, const SharedStreamEnd& reached);
+  SharedEvent orderAfterEnd(Stream stream, const SharedEvent& reached);
   void requireUncaptured(Stream stream);
 
   Device& device_;
