@@ -2,9 +2,59 @@
 
 #include <algorithm>
 
+#include "allocator/base/check.hpp"
 #include "allocator/engine/giving_back.hpp"
 
 namespace cistern {
+
+// ---- One pool -----------------------------------------------------------------------------------
+
+void Pool::open(MempoolId_t id, const PoolTraits& traits, const SizeRules& rules,
+                MemoryBacking& backing) {
+  const MutexLock lock(mutex_);
+  CISTERN_CHECK(stage() == Stage::kNowhere && heaps_.empty());
+  id_ = id;
+  traits_ = traits;
+  rules_ = &rules;
+  backing_ = &backing;
+  lends = false;
+  stage_.store(Stage::kLive, std::memory_order_release);
+}
+
+bool Pool::change(const SizeRules& rules, MemoryBacking& backing) {
+  const MutexLock lock(mutex_);
+  if (!heaps_.empty()) return false;
+  rules_ = &rules;
+  backing_ = &backing;
+  return true;
+}
+
+PoolTraits Pool::close() {
+  const MutexLock lock(mutex_);
+  CISTERN_CHECK(stage() == Stage::kDraining && heaps_.empty());
+  id_ = {};
+  lends = false;
+  stage_.store(Stage::kNowhere, std::memory_order_release);
+  return std::exchange(traits_, {});
+}
+
+Heap* Pool::find(Stream stream) const {
+  Heap* const heap = heapWith(stream);
+  return heap && !heap->gone() ? heap : nullptr;
+}
+
+Heap* Pool::heapWith(Stream handle) const {
+  const MutexLock lock(mutex_);
+  const auto it = std::ranges::find(heaps_, handle, &Heap::stream);
+  return it != heaps_.end() ? *it : nullptr;
+}
+
+void Pool::makeRoom() {
+  const MutexLock lock(mutex_);
+  if (heaps_.size() == heaps_.capacity()) heaps_.reserve(2 * heaps_.size() + 1);
+}
+
+// ---- All of them --------------------------------------------------------------------------------
 
 Pool& PoolTable::open(MempoolId_t id, const PoolTraits& traits) {
   const MutexLock lock(mutex_);
