@@ -102,7 +102,7 @@ static void empty(Engine& engine, bool graphs_too, HeapsNow heaps_now) {
   const MutexLock pressure(engine.pressure_mutex);
   const std::vector<Heap*> heaps = heaps_now();
   engine.pages.emptyCache(heaps);
-  engine.segments.emptyCache(heaps);
+  (void)engine.segments.release(heaps, UINT64_MAX);
 }
 
 void emptyCache(Engine& engine) {

@@ -111,19 +111,16 @@ Block* SegmentBacking::growBy(std::uint64_t bytes, Heap& heap, const Request& re
   return install(*segment, heap, request);
 }
 
-// The place of a new segment among all: after the older ones, or before them.
-Address SegmentBacking::nextPlace(std::uint64_t bytes) {
-  if (engine_.options.prefer_old_segments)
-    return engine_.places.fetch_add(bytes, std::memory_order_relaxed);
-  return engine_.places.fetch_sub(bytes, std::memory_order_relaxed) - bytes;
-}
-
 // Where host memory runs out it is as if the device had refused, or, once the heap has the segment,
 // as if it had been there, free, before.
 Block* SegmentBacking::install(HeapSegment& segment, Heap& heap, const Request& request) {
   bool mapped = false, added = false;
   try {
-    segment.base = nextPlace(segment.bytes);
+    // After the older ones, or before them.
+    segment.base =
+        engine_.options.prefer_old_segments
+            ? engine_.places.fetch_add(segment.bytes, std::memory_order_relaxed)
+            : engine_.places.fetch_sub(segment.bytes, std::memory_order_relaxed) - segment.bytes;
     segment.kind = request.kind;
     engine_.map.insert(segment);
     mapped = true;

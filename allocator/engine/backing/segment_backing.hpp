@@ -29,7 +29,6 @@ class SegmentBacking final : public MemoryBacking {
   Block* growTightly(Heap& heap, const Request& request);
 
   std::uint64_t release(const std::vector<Heap*>& heaps, std::uint64_t bytes) override;
-  void emptyCache(const std::vector<Heap*>& heaps) { (void)release(heaps, UINT64_MAX); }
   /// Gives back what was unused for at least the mean time, until no more than `bytes` are
   /// reserved.
   void collectGarbage(const std::vector<Heap*>& heaps, std::uint64_t bytes);
@@ -61,7 +60,6 @@ class SegmentBacking final : public MemoryBacking {
   Block* growBy(std::uint64_t bytes, Heap& heap, const Request& request);
   Result<Address> takeFromDevice(std::uint64_t bytes, const Request& request);
   Block* install(HeapSegment& segment, Heap& heap, const Request& request);
-  Address nextPlace(std::uint64_t bytes);
   Status returnToDevice(const HeapSegment& segment, const Pool& pool) noexcept;
   // These return the bytes that are back.
   std::uint64_t giveBack(HeapSegment& segment, Heap& owner, bool was_there);

@@ -30,7 +30,11 @@ class RemoteFrees {
     bytes_.fetch_add(bytes, std::memory_order_relaxed);
     block.use.stream = who.word();
     do {
-      if (top == closed()) return takeBack(block, holder), Answer::kNoRoom;
+      if (top == closed()) {
+        bytes_.fetch_sub(bytes, std::memory_order_relaxed);
+        ownership::store(block, holder);
+        return Answer::kNoRoom;
+      }
       block.use.uses = top;
     } while (!top_.compare_exchange_weak(top, &block, std::memory_order_acq_rel,
                                          std::memory_order_relaxed));
@@ -62,11 +66,6 @@ class RemoteFrees {
     bytes_.fetch_sub(bytes, std::memory_order_relaxed);
     return all;
   }
-  void takeBack(Block& block, std::uint32_t holder) noexcept {
-    bytes_.fetch_sub(block.bytes(), std::memory_order_relaxed);
-    ownership::store(block, holder);
-  }
-
   std::atomic<Block*> top_{nullptr};
   std::atomic<std::uint64_t> bytes_{0};
 };

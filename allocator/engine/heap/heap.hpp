@@ -211,17 +211,14 @@ void forEachBlock(Heap& heap, Visit visit) CISTERN_REQUIRES(heap.mutex()) {
 }
 /// The best free block for the request that was freed in one of the epochs, and of which `also`
 /// holds; null for none.
-template <class Also>
-Block* bestFree(Heap& heap, const Request& request, Epochs epochs, Also also)
-    CISTERN_REQUIRES(heap.mutex()) {
-  const Completion& known = heap.completion();
+template <class Also = bool (*)(const Block&)>
+Block* bestFree(
+    Heap& heap, const Request& request, Epochs epochs,
+    Also also = [](const Block&) { return true; }) CISTERN_REQUIRES(heap.mutex()) {
+  const Completion& known = heap.completion;
   return heap.layout(request.kind).bestFitIf(request.granules, [&](const Block& block) {
     return epochs.contain(known.epochOf(block.epoch)) && also(block);
   });
-}
-inline Block* bestFree(Heap& heap, const Request& request, Epochs epochs)
-    CISTERN_REQUIRES(heap.mutex()) {
-  return bestFree(heap, request, epochs, [](const Block&) { return true; });
 }
 /// Free blocks whose last use is not known to be complete. Throws std::bad_alloc.
 std::vector<Block*> incompleteBlocks(Heap& heap) CISTERN_REQUIRES(heap.mutex());

@@ -62,8 +62,6 @@ constexpr std::uint64_t kMostReserved = kTiB;  // the layout counts granules in 
 constexpr std::uint64_t kExtendUnits = 64;  // a range doubles, and from there on grows by so many
 constexpr std::uint64_t kRoomBeyond = 16;   // behind a request, for a page larger than its rest
 
-std::uint64_t unitsFor(std::uint64_t bytes) { return (bytes + kUnit - 1) / kUnit; }
-
 // Many heaps share what addresses there are: each range more is content with less. All together
 // then take as the logarithm of their number: 86 times the most for 200,000, of 128 TiB.
 PageRange* openRange(Ground& ground, Heap& heap, SizeKind kind, std::uint64_t least) {
@@ -110,8 +108,8 @@ void extend(Ground& ground, PageRange& range, std::uint64_t units) {
 
 bool Ground::makeRoom(Heap& heap, const Request& request) {
   const std::uint64_t beyond = std::max(kRoomBeyond, engine.options.page_size / kUnit);
-  const std::uint64_t need = unitsFor(request.rounded()) + beyond;
-  auto* const range = static_cast<PageRange*>(heap.pageNotes().newestRange(request.kind));
+  const std::uint64_t need = roundUp(request.rounded(), kUnit) / kUnit + beyond;
+  auto* const range = static_cast<PageRange*>(heap.page_notes.newestRange(request.kind));
   if (range) {
     const std::uint64_t room = range->units() - range->touched;
     if (room >= need) return true;
