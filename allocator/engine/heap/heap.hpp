@@ -215,7 +215,7 @@ template <class Also = bool (*)(const Block&)>
 Block* bestFree(
     Heap& heap, const Request& request, Epochs epochs,
     Also also = [](const Block&) { return true; }) CISTERN_REQUIRES(heap.mutex()) {
-  const Completion& known = heap.completion;
+  const Completion& known = heap.completion();
   return heap.layout(request.kind).bestFitIf(request.granules, [&](const Block& block) {
     return epochs.contain(known.epochOf(block.epoch)) && also(block);
   });

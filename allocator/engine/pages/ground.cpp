@@ -109,7 +109,7 @@ void extend(Ground& ground, PageRange& range, std::uint64_t units) {
 bool Ground::makeRoom(Heap& heap, const Request& request) {
   const std::uint64_t beyond = std::max(kRoomBeyond, engine.options.page_size / kUnit);
   const std::uint64_t need = roundUp(request.rounded(), kUnit) / kUnit + beyond;
-  auto* const range = static_cast<PageRange*>(heap.page_notes.newestRange(request.kind));
+  auto* const range = static_cast<PageRange*>(heap.pageNotes().newestRange(request.kind));
   if (range) {
     const std::uint64_t room = range->units() - range->touched;
     if (room >= need) return true;

@@ -51,7 +51,7 @@ Block* arrive(Ground& ground, Heap& heap, Mapping& at, std::uint64_t last_use) n
 
 // The page is aside no longer: somebody takes it into use. Pre: the lock of its heap is held.
 static void takeFromAside(PhysicalPage& page) noexcept {
-  std::erase(page.counted_by->page_notes.aside, &page.home());
+  std::erase(page.counted_by->pageNotes().aside, &page.home());
   page.aside = false;
 }
 
@@ -66,7 +66,7 @@ Block* revive(Ground& ground, Heap& heap, const std::vector<Mapping*>& at) {
   for (Mapping* mapping : at) {
     PhysicalPage& page = *mapping->page;
     mapping->last_use = page.aside ? page.home().last_use : page.current->last_use;
-    heap.completion.noteLeft(mapping->last_use);
+    heap.completion().noteLeft(mapping->last_use);
     page.aside ? takeFromAside(page) : ground.table.makeStale(*page.current);
   }
   Block* last = nullptr;
@@ -98,7 +98,7 @@ constexpr std::uint64_t kPartAside = 16;
 
 bool putsAside(const Ground& ground, Heap& heap) CISTERN_REQUIRES(heap.mutex()) {
   return !without(Mechanism::kAside) && ground.recycles() && heap.pool().isDefault() &&
-         heap.completion.recorded() == 0;
+         heap.completion().recorded() == 0;
 }
 
 // Late pages that are too many to lie aside are late no longer.
@@ -117,7 +117,7 @@ void forgetManyLate(const FreePageScan& scan, Heap& heap) CISTERN_REQUIRES(heap.
 // The first home is where a low water finds the page. (In other pools graphs come back to where
 // the first of them has found its pages.)
 void sendHome(Ground& ground, Heap& heap) {
-  heap.low_water.noteReached(heap.busyBytes());
+  heap.lowWater().noteReached(heap.busyBytes());
   bringBack(ground, heap);
   const FreePageScan scan(heap, ground.number);
   const bool settles = heap.pool().isDefault();
@@ -142,7 +142,7 @@ void putAside(Ground& ground, Heap& heap, std::uint64_t brought_for) noexcept tr
     const bool meant = brought_for == 0 || page.brought_for == brought_for;
     if (meant && page.late && page.mayLeave() && mapping->isHome()) late.push_back(mapping);
   }
-  std::vector<Mapping*>& aside = heap.page_notes.aside;
+  std::vector<Mapping*>& aside = heap.pageNotes().aside;
   aside.reserve(aside.size() + late.size());
   takeOut(heap, late);
   for (Mapping* mapping : late) {
@@ -154,8 +154,8 @@ void putAside(Ground& ground, Heap& heap, std::uint64_t brought_for) noexcept tr
 }
 
 void bringBack(Ground& ground, Heap& heap, std::uint64_t miss) {
-  if (heap.page_notes.aside.empty()) return;
-  const std::vector<Mapping*> homes = heap.page_notes.aside;
+  if (heap.pageNotes().aside.empty()) return;
+  const std::vector<Mapping*> homes = heap.pageNotes().aside;
   for (const Mapping* home : homes) home->page->brought_for = miss;
   revive(ground, heap, homes);
 }

@@ -75,7 +75,7 @@ CacheInfo CachingAllocator::cacheInfo() const {
   withAllHeaps(*engine_, [&](const std::vector<Heap*>& heaps) {
     for (Heap* heap : heaps) {
       heap->mutex().assertHeld();
-      for (const pages::Mapping* aside : heap->page_notes.aside) info.free_bytes += aside->bytes();
+      for (const pages::Mapping* aside : heap->pageNotes().aside) info.free_bytes += aside->bytes();
       for (SizeKind kind : kSizeKinds) {
         const FreeIndex& index = heap->layout(kind).freeBlocks();
         info.free_bytes += index.bytes();
