@@ -69,6 +69,8 @@ def test_a_backend_that_is_none(wrong, kind, text):
     ({"limit": "much"}, cistern.InvalidOptionError, "much"),
     ({"limit": None}, TypeError, r"conf\['limit'\]"),
     ({1: 2}, cistern.InvalidOptionError, "1"),
+    ({"limit": "1GiB,recycle:off"}, cistern.InvalidArgumentError, r"conf\['limit'\] has a comma"),
+    ({"limit": "1GiB", "recycle:off,backing": "pages"}, cistern.InvalidArgumentError, "has a comma"),
     (["limit:1GiB"], TypeError, "conf must be a str, not list"),
     (b"limit:1GiB", TypeError, "bytes"),
 ])
@@ -79,6 +81,11 @@ def test_options_that_are_none(wrong, kind, text):
             make(wrong)
         if kind is not TypeError:
             assert isinstance(caught.value, ValueError)
+
+
+def test_a_list_is_one_option():
+    with cistern.Allocator("sim", conf={"roundup_power2_divisions": "[256:1,512:2,>:4]"}) as allocator:
+        assert "256:1,512:2,>:4" in allocator.options
 
 
 def test_a_simulated_device_that_cannot_be():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import os
+import re
 from typing import Any, Mapping, Optional, SupportsFloat, SupportsIndex, Union
 
 from .errors import InvalidArgumentError
@@ -65,7 +66,10 @@ def _setting(name: str, value: Union[str, int, float, bool]) -> str:
     if isinstance(value, bool):
         return f"{name}:{'true' if value else 'false'}"
     if isinstance(value, (str, int, float)):
-        return f"{name}:{value}"
+        setting = f"{name}:{value}"
+        if "," in re.sub(r"\[[^]]*\]", "", setting):  # but for those of a list
+            raise InvalidArgumentError(f"conf[{name!r}] has a comma in it, which would begin another option: {value!r}")
+        return setting
     raise TypeError(f"conf[{name!r}] must be a str, number or bool, not {type(value).__name__}")
 
 
