@@ -7,7 +7,9 @@
 Each program runs in a process of its own, --runs times under each allocator in turn, so that what
 else the machine does meets all of them. Memory is the driver's: the most that is used at the end of
 a step, less what was before the first tensor, and the most of all runs. Time is a step's, by events
-on the GPU from the third step on: the median of a run, then the median of the runs and their range.
+on the GPU from the third step on: each step's median of all runs, as what else the machine does
+seldom meets the same step twice; then the mean of the steps, and beside it the runs' own means,
+from the quickest to the slowest.
 """
 
 import argparse
@@ -53,8 +55,9 @@ def alternated(runs, *args):
 
 
 def milliseconds(results):
-    medians = sorted(statistics.median(result["ms"]) for result in results)
-    return statistics.median(medians), medians[0], medians[-1]
+    runs = [result["ms"] for result in results]
+    means = sorted(map(statistics.mean, runs))
+    return statistics.mean(map(statistics.median, zip(*runs))), means[0], means[-1]
 
 
 def losses(results):
