@@ -83,7 +83,8 @@ std::string sentences(const std::vector<Total>& totals, std::size_t traces) {
                   : fmt::format("the {} programs ask for {} at their peaks, added up", traces,
                                 formatBytes(own.asked));
   return fmt::format(
-      "In short: {}. {} reserves {} to serve {}{}.{} Calls to the driver that the program waits for: "
+      "In short: {}. {} reserves {} to serve {}{}.{} Calls to the driver that the program waits "
+      "for: "
       "{}{}.",
       programs, own.policy, formatBytes(own.reserved), traces == 1 ? "it" : "them", memory,
       capacities(totals, traces), cost(own), calls);
