@@ -88,6 +88,9 @@ TEST_CASE("nothing that is printed for people is wider than a page") {
             "sim", "--policy", "cistern,torch-rules,direct", "--fit", "--gpu-lag-us", "10000"},
            {"replay", named.path(), "--device", "sim", "--capacity", "60MiB"},
            {"replay", "--help"},
+           {"run", "--help"},
+           {"generate", "--help"},
+           {"doctor", "--help"},
            {"options"},
            {"--help"}}) {
     for (const std::string& line : linesOf(runCommand(args).out)) {
