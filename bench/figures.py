@@ -28,6 +28,7 @@ PEERS = [TORCH, ["--policy", "torch-expandable"], ["--policy", "driver-pool"]]
 # What the policy torch-rules is made of, as options, but for the order of segments.
 TORCH_OPTIONS = ("backing:segments,background_thread:false,cross_stream_reuse:false,"
                  "poll_interval:1,prefer_old_segments:")
+MADE_UP = ("500-524", "1000-1024", "2000-2024", "3000-3024")  # seeds
 KEPT = 600_000_000  # bytes on each stream, of a program that keeps something
 
 
@@ -44,9 +45,13 @@ class Figures:
 
     def all(self, *how):
         """A row for each recorded program."""
-        if how not in self.known:
-            self.known[how] = self.replay(TRACES.values(), *how)
-        return self.known[how]
+        return self.all_of(TRACES.values(), *how)
+
+    def all_of(self, paths, *how):
+        key = (*paths, *how)
+        if key not in self.known:
+            self.known[key] = self.replay(paths, *how)
+        return self.known[key]
 
     def one(self, name, *how):
         return self.replay([TRACES[name]], *how)[0]
@@ -171,6 +176,33 @@ def page_sizes(figures):
     return table(["stranded, %", "by the rule", "8 MiB always", "16 MiB", "20 MiB"], stranded)
 
 
+def made_up(figures):
+    """Means by kind, the peers as in the table of README.md."""
+    programs = [word for seeds in MADE_UP for word in ("--generate", "all:" + seeds)]
+    columns = [figures.all_of((), *programs, *how, *LAG) for how in ([], *PEERS)]
+    kinds = {}
+    for row in zip(*columns):
+        kinds.setdefault(row[0]["trace"].split(":")[0], []).append(row)
+    everything = [row for rows in kinds.values() for row in rows]
+
+    def mean(rows, column):
+        return percent(sum(row[column]["efficiency"] for row in rows) / len(rows))
+
+    def better(column):
+        """How many programs have less reserved than under Cistern, and by how much at most."""
+        saved = [1 - row[column]["peak_reserved_bytes"] / row[0]["peak_reserved_bytes"]
+                 for row in everything]
+        if max(saved) <= 0:
+            return "none"
+        return f"{sum(part > 0 for part in saved)}, by {percent(max(saved))} % at most"
+
+    body = [[kind, *(mean(rows, at) for at in range(len(columns)))] for kind, rows in kinds.items()]
+    body.append([f"all {len(everything)}", *(mean(everything, at) for at in range(len(columns)))])
+    body.append(["reserves less than Cistern on", "", *map(better, range(1, len(columns)))])
+    return table(["mean efficiency, %", "Cistern", "PyTorch", "PyTorch, expandable",
+                  "driver's pool"], body)
+
+
 def paths(_):
     """Measured by tests/golden, which keeps them: ./dev golden."""
     kept = json.loads((TOP / "tests/golden/paths.json").read_text())["paths"]
@@ -182,7 +214,7 @@ def paths(_):
 
 TABLES = {"reserves": reserves, "sample": sample, "rounds": rounds, "kept-rounds": kept_rounds,
           "efficiency": efficiency, "device-ms": device_time, "fits": fits,
-          "page-sizes": page_sizes, "paths": paths}
+          "page-sizes": page_sizes, "made-up": made_up, "paths": paths}
 
 
 # ---- The picture ---------------------------------------------------------------------------------

@@ -93,8 +93,9 @@ bool describe(Device& device, std::size_t devices, std::ostream& out) {
   return well;
 }
 
-std::string runText() try {
-  return fmt::format("works, with {}", printable(preloadLibrary().string()));
+std::string runText(bool device) try {
+  return fmt::format("{}, with {}", device ? "works" : "would work on a GPU",
+                     printable(preloadLibrary().string()));
 } catch (const Error& error) {
   return fmt::format("does not work: {}", printable(error.what()));
 }
@@ -112,7 +113,7 @@ ExitStatus examine(const std::string& wanted, Console& console) {
       console.out << fmt::format("{}: {}\n", backend, printable(found.why_not));
     any |= !found.devices.empty();
   }
-  console.out << "cistern run: " << runText() << '\n';
+  console.out << "cistern run: " << runText(any) << '\n';
   if (!any) console.out << "Without a GPU: `cistern replay`, and tests, on the simulated device.\n";
   return any && well ? kDone : kNotDone;
 }

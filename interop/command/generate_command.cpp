@@ -32,6 +32,8 @@ std::vector<programs::Recipe> recipesOf(const GenerateArguments& a) try {
 }
 
 ExitStatus generateAll(const GenerateArguments& a, Console& console) {
+  if (a.programs.empty())
+    throw UsageError("generate needs a kind of program and seeds, as train:1");
   for (const programs::Recipe& recipe : recipesOf(a)) {
     std::string name = recipe.name();
     std::replace(name.begin(), name.end(), ':', '-');
@@ -51,7 +53,6 @@ Command addGenerate(CLI::App& program) {
   parser
       ->add_option("program", arguments->programs,
                    "KIND:SEED or KIND:FROM-TO: see --generate of `cistern replay`")
-      ->required()
       ->type_name("KIND:SEEDS");
   parser->add_option("--to", arguments->folder, "The folder for KIND-SEED.trace.gz; else here")
       ->type_name("FOLDER");

@@ -122,10 +122,9 @@ Command addRun(CLI::App& program) {
   parser->add_flag("--follow-children", settings->follow_children,
                    "Serve processes that it starts as well");
   parser->add_flag("--ipc", settings->ipc,
-                   "Leave cudaMalloc (hipMalloc) to the driver: for programs that share it with "
-                   "processes that are not on Cistern");
+                   "Leave cudaMalloc (hipMalloc) to the driver, to share it with others");
   parser->add_flag("--strict", settings->strict,
-                   "Reuse what cudaFree (hipFree) has freed only when earlier work is complete");
+                   "Reuse what cudaFree (hipFree) frees only when earlier work is done");
   return {parser, [settings](Console& console) { return launch(*settings, console); },
           &settings->command};
 }

@@ -23,7 +23,7 @@ std::unique_ptr<Device> openShared(int ordinal) {
   static std::atomic<bool> said{false};
   if (device->backend() == "sim" && !said.exchange(true)) {
     std::fputs(
-        "cistern: no GPU is found here; the device is simulated, and its memory is not there. "
+        "cistern: no GPU is found here; the device is simulated, and its addresses are not memory. "
         "(CISTERN_BACKEND=cuda makes this an error, CISTERN_BACKEND=sim says that it is meant.)\n",
         stderr);
   }

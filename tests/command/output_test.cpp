@@ -88,6 +88,9 @@ TEST_CASE("nothing that is printed for people is wider than a page") {
             "sim", "--policy", "cistern,torch-rules,direct", "--fit", "--gpu-lag-us", "10000"},
            {"replay", named.path(), "--device", "sim", "--capacity", "60MiB"},
            {"replay", "--help"},
+           {"run", "--help"},
+           {"generate", "--help"},
+           {"doctor", "--help"},
            {"options"},
            {"--help"}}) {
     for (const std::string& line : linesOf(runCommand(args).out)) {
@@ -113,10 +116,32 @@ TEST_CASE("the table ends with what was saved, and at what cost") {
   CHECK_THAT(flat, ContainsSubstring("the 2 programs ask for 60.00 MiB at their peaks, added up"));
   CHECK_THAT(flat, ContainsSubstring("cistern reserves 60.00 MiB to serve them: as much as "
                                      "torch-rules, as much as direct."));
-  CHECK_THAT(flat, ContainsSubstring("In calls to the driver that takes "));
+  CHECK_THAT(flat, ContainsSubstring("Calls to the driver that the program waits for: "));
   CHECK_THAT(flat, ContainsSubstring("; under torch-rules "));
   CHECK_THAT(flat, ContainsSubstring(", under direct 3 ("));
   CHECK_THAT(out, ContainsSubstring("not PyTorch"));
+}
+
+TEST_CASE("the summary counts the calls that the table has, and no others") {
+  TraceText text;
+  for (int i = 0; i < 40; ++i) text.allocate(20 << 20).free(std::uint64_t(i));
+  const TempFile trace("pool.trace", text.text());
+  const Args args = {"replay", trace.path(), "--device", "sim", "--policy", "driver-pool"};
+  const std::string out = runCommand(args).out;
+  INFO(out);
+  const std::string row = out.substr(out.find("    driver-pool"));
+  std::istringstream cells(row);
+  std::string policy, reserved, unit, efficiency, percent, ns, calls;
+  cells >> policy >> reserved >> unit >> efficiency >> percent >> ns >> calls;
+  std::string flat = out;
+  std::replace(flat.begin(), flat.end(), '\n', ' ');
+  CHECK_THAT(flat, ContainsSubstring("that the program waits for: " + calls + " ("));
+}
+
+TEST_CASE("--fit says in bytes what would serve") {
+  const TempFile trace("one.trace", TraceText().allocate(40 << 20).text());
+  const std::string out = runCommand({"replay", trace.path(), "--device", "sim", "--fit"}).out;
+  CHECK_THAT(out, ContainsSubstring("smallest capacity that serves it: cistern 40.00 MiB."));
 }
 
 TEST_CASE("a trace that one policy did not serve is not compared") {

@@ -30,6 +30,7 @@ TEST_CASE("no command, and an unknown one, are refused") {
   requireRefused({"replay"}, "replay needs a trace, or --generate");
   requireRefused({"replay", "--generate", "trains:7"}, "--generate: 'trains:7' names no program");
   requireRefused({"generate", "train"}, "'train' names no program");
+  requireRefused({"generate"}, "generate needs a kind of program and seeds");
 }
 
 TEST_CASE("an unknown name is refused with the names that are allowed") {

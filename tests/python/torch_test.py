@@ -23,6 +23,17 @@ def test_without_pytorch_it_is_an_import_error():
     assert ran.stderr.splitlines()[-1].startswith(("ImportError", "ModuleNotFoundError"))
 
 
+def test_a_script_without_pytorch_has_one_line_of_reason(tmp_path):
+    script = tmp_path / "script.py"
+    script.touch()
+    source = ("import runpy, sys; sys.modules['torch'] = None\n"
+              f"sys.argv = ['cistern.torch', {str(script)!r}]\n"
+              "runpy.run_module('cistern.torch', run_name='__main__')")
+    ran = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=False)
+    assert ran.returncode == 1
+    assert ran.stderr == "python -m cistern.torch: PyTorch is not installed for this Python\n"
+
+
 def test_without_a_compiler_it_says_so(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CXX", raising=False)

@@ -67,7 +67,9 @@ std::string passedText(const Account& a) {
 std::string textOf(const Account& a, bool all) {
   std::string text = fmt::format("cistern: process {}: {}\n", a.pid, printable(a.program));
   if (a.contexts == 0) {
-    text += row("served", "nothing: it asked for no memory that Cistern serves");
+    text += row("served",
+                "nothing: it asked for no memory that Cistern serves, or found no GPU (see "
+                "`cistern doctor`)");
   } else {
     text += row("device", printable(a.device));
     text += row("served", servedText(a));

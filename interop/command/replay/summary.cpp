@@ -1,6 +1,7 @@
 #include "interop/command/replay/summary.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -15,16 +16,21 @@ struct Total {
   std::string policy;
   std::uint64_t asked = 0;
   std::uint64_t reserved = 0;
-  std::uint64_t calls = 0;
-  std::optional<double> ms = 0.0;  ///< none on a real device
+  std::uint64_t calls = 0;         ///< that the program waits for
+  std::optional<double> ms = 0.0;  ///< of these; none on a real device
+  double background_ms = 0;
+  std::optional<std::uint64_t> capacity = 0;  ///< the least that serves; none without --fit
 };
 
 void add(Total& total, const Measurement& m) {
   total.asked += m.peak_requested;
   total.reserved += m.peak_reserved;
-  total.calls += totalOf(m.calls) + totalOf(m.background_calls);
+  total.calls += totalOf(m.calls);
   if (!m.modelled_ms) total.ms.reset();
-  if (total.ms) *total.ms += *m.modelled_ms + m.modelled_background_ms.value_or(0);
+  if (total.ms) *total.ms += *m.modelled_ms;
+  total.background_ms += m.modelled_background_ms.value_or(0);
+  if (!m.fit || *m.fit <= 0) total.capacity.reset();
+  if (total.capacity) *total.capacity += std::llround(double(m.peak_requested) / *m.fit);
 }
 
 std::string memoryAgainst(const Total& own, const Total& other) {
@@ -37,12 +43,31 @@ std::string memoryAgainst(const Total& own, const Total& other) {
 }
 
 std::string duration(double ms) {
+  if (ms < 10) return fmt::format("{:.1f} ms", ms);
   return ms < 10'000 ? fmt::format("{:.0f} ms", ms) : fmt::format("{:.1f} s", ms / 1000);
 }
 
-/// "4,588 (71 ms)"; the time only where it is known.
+/// "4,588 (71 ms, and 3.5 ms in the background)"; times only where they are known.
 std::string cost(const Total& total) {
-  return grouped(total.calls) + (total.ms ? fmt::format(" ({})", duration(*total.ms)) : "");
+  if (!total.ms) return grouped(total.calls);
+  const std::string background =
+      total.background_ms < 0.05
+          ? ""
+          : fmt::format(", and {} in the background", duration(total.background_ms));
+  return fmt::format("{} ({}{})", grouped(total.calls), duration(*total.ms), background);
+}
+
+/// Empty where no policy has one.
+std::string capacities(const std::vector<Total>& totals, std::size_t traces) {
+  std::string text;
+  for (const Total& total : totals) {
+    if (!total.capacity) continue;
+    text += fmt::format("{} {} {}", text.empty() ? ":" : ",", total.policy,
+                        formatBytes(*total.capacity));
+  }
+  if (text.empty()) return "";
+  return fmt::format(" The smallest capacity that serves {}{}.",
+                     traces == 1 ? "it" : "each, added up", text);
 }
 
 std::string sentences(const std::vector<Total>& totals, std::size_t traces) {
@@ -58,9 +83,11 @@ std::string sentences(const std::vector<Total>& totals, std::size_t traces) {
                   : fmt::format("the {} programs ask for {} at their peaks, added up", traces,
                                 formatBytes(own.asked));
   return fmt::format(
-      "In short: {}. {} reserves {} to serve {}{}. In calls to the driver that takes {}{}.",
+      "In short: {}. {} reserves {} to serve {}{}.{} Calls to the driver that the program waits "
+      "for: "
+      "{}{}.",
       programs, own.policy, formatBytes(own.reserved), traces == 1 ? "it" : "them", memory,
-      cost(own), calls);
+      capacities(totals, traces), cost(own), calls);
 }
 
 }  // namespace

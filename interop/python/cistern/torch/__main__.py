@@ -86,7 +86,12 @@ def main(arguments: List[str]) -> None:
     wanted = _parse(arguments)
     if not Path(wanted.script).is_file():
         sys.exit(f"python -m cistern.torch: there is no script {wanted.script}")
-    enable("native")
+    try:
+        enable("native")
+    except ModuleNotFoundError as missing:
+        if missing.name != "torch":
+            raise
+        sys.exit("python -m cistern.torch: PyTorch is not installed for this Python")
     recorded = Path(tempfile.mkdtemp(prefix="cistern-")) / "program.trace"
     _native.trace_begin(recorded, Path(wanted.script).stem)
     atexit.register(_finish, recorded, wanted.trace)
