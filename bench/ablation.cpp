@@ -34,6 +34,7 @@ constexpr std::array kRows{
     Without{"nothing", Mechanism::kNone},
     Without{"recycling", Mechanism::kRecycling},
     Without{"other heaps' pages before new ones", Mechanism::kOthersPages},
+    Without{"only large requests move their heap's own", Mechanism::kOwnForLarge},
     Without{"pages go home at low water", Mechanism::kHoming},
     Without{"late pages go aside", Mechanism::kAside},
     Without{"unused ones go aside again", Mechanism::kAsideAgain},

@@ -12,6 +12,7 @@ enum class Mechanism : unsigned {
   kNone,
   kRecycling,
   kOthersPages,
+  kOwnForLarge,
   kHoming,
   kAside,
   kAsideAgain,

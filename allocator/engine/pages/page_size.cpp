@@ -55,10 +55,16 @@ std::uint32_t pageUnits(const Ground& ground, const Request& request, std::uint3
 
 }  // namespace
 
+bool movesOwn(const Ground& ground, const Request& request) {
+  constexpr std::uint64_t kLeast = 8 * kMiB;
+  return request.kind == SizeKind::kSmall || request.rounded() >= kLeast || request.recording ||
+         ground.engine.options.recycle == Recycle::kEager || without(Mechanism::kOwnForLarge);
+}
+
 // A gap that takes several pages gets them of one size, so that they fit the next request of its
 // kind. One that takes less gets a page to itself: what reaches into the next block is not free
-// together with it. But in a capture, which asks for little at a time, it leaves the rest of 8 MiB
-// to requests to come.
+// together with it. But where little is asked for at a time, by a request that nothing is moved for
+// and in a capture, the rest of a page of up to 8 MiB is for those to come.
 std::uint32_t newPageUnits(const Ground& ground, const Request& request, const Gap& gap,
                            bool pressed) {
   const std::uint32_t lacking = gap.lacking(), room = gap.room();
@@ -67,7 +73,8 @@ std::uint32_t newPageUnits(const Ground& ground, const Request& request, const G
   if (ground.engine.options.page_size != 0) return std::min(page, room);
   if (lacking <= page) {
     constexpr std::uint32_t kShared = 4;
-    if (request.recording == nullptr || without(Mechanism::kReachBeyond)) return lacking;
+    const bool shares = request.recording != nullptr || !movesOwn(ground, request);
+    if (!shares || without(Mechanism::kReachBeyond)) return lacking;
     return std::max(lacking, std::min({page, room, kShared}));
   }
   if (without(Mechanism::kEvenPages)) return page;

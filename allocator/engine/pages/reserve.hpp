@@ -37,6 +37,12 @@ struct Gap {
   std::uint32_t room() const { return room_end - at; }
 };
 
+/// Whether free pages of its own heap are moved for a request before it grows. For large ones below
+/// 8 MiB they are not, but in a capture or where cost does not count: what would serve such a
+/// request is as a rule what one of its size has left, and a page taken from there tears apart what
+/// would have served the next.
+bool movesOwn(const Ground& ground, const Request& request);
+
 /// The units of a new page at the beginning of the gap (page_size.cpp). `pressed`: the device or
 /// the limit has refused, so that time is no matter now.
 std::uint32_t newPageUnits(const Ground& ground, const Request& request, const Gap& gap,

@@ -45,7 +45,7 @@ bool Mover::fillGaps(bool waits, bool late) {
   const bool recycles = ground_.recycles();
   if (recycles) {
     giveBackSmall();
-    takeOwn(request_.recording ? movableInCapture() : kNoLimit);
+    if (movesOwn(ground_, request_)) takeOwn(request_.recording ? movableInCapture() : kNoLimit);
     takeFromOthers(Which::kComplete);
     if (waits) takeFromOthers(Which::kAny);
     if (unordered_) return false;
