@@ -3,6 +3,7 @@
 #include <iterator>
 
 #include "allocator/base/device_slots.hpp"
+#include "allocator/base/process.hpp"
 
 namespace cistern {
 
@@ -21,7 +22,11 @@ std::vector<WorkspaceStats> workspaceStatistics() { return handles::workspaces()
 namespace handles {
 
 Workspaces& workspaces() {
-  static Workspaces& only = *new Workspaces;
+  static Workspaces& only = []() -> Workspaces& {
+    atFork([] { workspaces().mutex_.takeForFork(); },
+           [] { workspaces().mutex_.releaseAfterFork(); });
+    return *new Workspaces;
+  }();
   return only;
 }
 
