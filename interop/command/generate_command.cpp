@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "interop/command/commands.hpp"
+#include "interop/command/not_empty.hpp"
 #include "interop/programs/generate.hpp"
 #include "interop/trace/write.hpp"
 
@@ -54,6 +55,7 @@ Command addGenerate(CLI::App& program) {
       ->required()
       ->type_name("KIND:SEEDS");
   parser->add_option("--to", arguments->folder, "The folder for KIND-SEED.trace.gz; else here")
+      ->check(kNotEmpty)
       ->type_name("FOLDER");
   return {parser, [arguments](Console& console) { return generateAll(*arguments, console); }};
 }
