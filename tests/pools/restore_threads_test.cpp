@@ -86,7 +86,8 @@ class Beside {
   std::thread thread_;
 };
 
-/// A pool that is set back, live, or draining while one block of it is held. Whether it was set back.
+/// A pool that is set back, live, or draining while one block of it is held. Whether it was set
+/// back.
 bool setBackOne(PoolRig& rig, Stream s, Stream t, bool lends, bool drains) {
   std::optional<MemPool> pool(std::in_place, rig.pools, MemPoolOptions{nullptr, true, lends});
   const MempoolId_t id = pool->id();
