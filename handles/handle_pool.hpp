@@ -101,7 +101,9 @@ class DeviceThreadHandlePool final : private HandleCountsSource {
     }
   }
 
+  // In a child of fork the handles are the parent's, and so may be the locks.
   void appendTo(std::vector<HandleStats>& all) const override {
+    if (!core_->made.isHere()) return;
     core_->shelves.forEach([&](int device, const Shelf& shelf) {
       all.push_back({core_->name, device, shelf.counts()});
     });

@@ -1,9 +1,15 @@
 #include "handles/library_memory.hpp"
 
+#include "allocator/base/process.hpp"
+
 namespace cistern::handles {
 
 LibraryMemory& libraryMemory() {
-  static LibraryMemory& only = *new LibraryMemory;
+  static LibraryMemory& only = []() -> LibraryMemory& {
+    atFork([] { libraryMemory().mutex_.takeForFork(); },
+           [] { libraryMemory().mutex_.releaseAfterFork(); });
+    return *new LibraryMemory;
+  }();
   return only;
 }
 

@@ -28,6 +28,7 @@ class LibraryMemory {
   void forgetAllocator(int device) noexcept;
 
  private:
+  friend LibraryMemory& libraryMemory();
   struct Piece {
     int device;
     CachingAllocator* allocator;  ///< null: taken away

@@ -3,6 +3,7 @@
 #include <iterator>
 
 #include "allocator/base/device_slots.hpp"
+#include "allocator/base/process.hpp"
 
 namespace cistern {
 
@@ -21,7 +22,11 @@ std::vector<WorkspaceStats> workspaceStatistics() { return handles::workspaces()
 namespace handles {
 
 Workspaces& workspaces() {
-  static Workspaces& only = *new Workspaces;
+  static Workspaces& only = []() -> Workspaces& {
+    atFork([] { workspaces().mutex_.takeForFork(); },
+           [] { workspaces().mutex_.releaseAfterFork(); });
+    return *new Workspaces;
+  }();
   return only;
 }
 
@@ -38,14 +43,17 @@ Workspace Workspaces::get(const WorkspaceKey& key, std::size_t (*bytes_on)(int d
   const std::size_t bytes = bytes_on(key.device);
   if (bytes == 0) return {};
   const Workspace made{allocateWorkspace(allocator, bytes, key.stream), bytes};
+  Workspace kept;
   try {
     const MutexLock lock(mutex_);
-    table_.emplace(key, Entry{made, &allocator});
+    kept = table_.emplace(key, Entry{made, &allocator}).first->second.workspace;
   } catch (...) {
     freeWorkspace(allocator, made.memory);
     throw;
   }
-  return made;
+  // A callback of the program's may have asked for the same handle.
+  if (kept.memory != made.memory) freeWorkspace(allocator, made.memory);
+  return kept;
 }
 
 namespace {

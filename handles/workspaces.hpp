@@ -71,6 +71,7 @@ class Workspaces {
   std::vector<WorkspaceStats> statistics() const;
 
  private:
+  friend Workspaces& workspaces();
   struct Entry {
     Workspace workspace;
     CachingAllocator* allocator;

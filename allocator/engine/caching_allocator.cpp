@@ -41,7 +41,10 @@ void* CachingAllocator::allocate(std::size_t bytes) {
   return allocate(bytes, detail::current_streams[ordinalIndex(device().ordinal())]);
 }
 
-void CachingAllocator::emptyCache() { cistern::emptyCache(*engine_); }
+void CachingAllocator::emptyCache() {
+  cistern::emptyCache(*engine_);
+  (void)engine_->hooks.tidy(Tidying::kMiss);  // a pool may have lost its last memory
+}
 
 void CachingAllocator::recordStream(void* pointer, Stream stream) {
   if (pointer == nullptr) return;

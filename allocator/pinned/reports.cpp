@@ -42,6 +42,7 @@ Misuse PinnedMemory::describe(const char* verb, Address address) const {
   Misuse misuse;
   misuse.verb = verb;
   misuse.pointer = address;
+  misuse.pinned = true;
   const Segment* const segment = covering(address);
   if (segment == nullptr) return misuse;
   const Block& block = *segment->covering(address);

@@ -33,7 +33,7 @@ class CISTERN_API GraphError : public Error {
 class CISTERN_API Graph {
  public:
   explicit Graph(Pools& pools);
-  /// Resets it.
+  /// Abandons its capture, if there is one, and resets it.
   ~Graph();
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
@@ -60,7 +60,7 @@ class CISTERN_API Graph {
   /// in place too.
   void replay(Stream stream);
   /// Lets go of the graph. Its memory is the pool's again when replays that are queued are
-  /// complete.
+  /// complete. No-op unless captured: abandon ends a capture that is under way.
   void reset() noexcept;
 
   bool capturing() const;
@@ -113,6 +113,7 @@ class CISTERN_API GraphMemory {
   /// place too. GraphError unless captured.
   void launching(Stream stream);
   /// The graph is gone. Its memory is the pool's again when launches that are queued are complete.
+  /// No-op unless captured: captureEnd ends a capture that is under way.
   void reset() noexcept;
 
   bool capturing() const;

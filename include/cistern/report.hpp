@@ -84,6 +84,7 @@ struct CISTERN_API Misuse {
   Stream stream;                   ///< the stream of the heap it lies in
   const void* freed_by = nullptr;  ///< the code that freed it, when still remembered
   std::uint32_t freed_on_thread = 0;
+  bool pinned = false;  ///< host memory: it lies in no stream's heap, and no free is remembered
 
   /// One line, with the name of the function that freed it where it can be told.
   std::string text() const;

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "interop/command/commands.hpp"
+#include "interop/command/not_empty.hpp"
 #include "interop/programs/generate.hpp"
 #include "interop/trace/write.hpp"
 
@@ -55,6 +56,7 @@ Command addGenerate(CLI::App& program) {
                    "KIND:SEED or KIND:FROM-TO: see --generate of `cistern replay`")
       ->type_name("KIND:SEEDS");
   parser->add_option("--to", arguments->folder, "The folder for KIND-SEED.trace.gz; else here")
+      ->check(kNotEmpty)
       ->type_name("FOLDER");
   return {parser, [arguments](Console& console) { return generateAll(*arguments, console); }};
 }

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "interop/command/commands.hpp"
+#include "interop/command/not_empty.hpp"
 #include "interop/command/replay/arguments.hpp"
 #include "interop/command/replay/policy.hpp"
 #include "interop/command/replay/run_replay.hpp"
@@ -30,10 +31,6 @@ std::string generateHelp() {
     text += fmt::format("\n{}: {}", kind.name, kind.text);
   return text;
 }
-
-// An empty text is no value, and not the same as none given.
-const CLI::Validator kNotEmpty(
-    [](std::string& text) { return text.empty() ? "needs a value, and '' is none" : ""; }, "");
 
 void addMeasuring(CLI::App& parser, Arguments& a) {
   parser.add_option("trace", a.traces, "Recorded traces, gzip or plain; - is the standard input")

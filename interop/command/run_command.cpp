@@ -17,6 +17,7 @@
 #include "interop/command/launch/child.hpp"
 #include "interop/command/launch/records.hpp"
 #include "interop/command/launch/summary.hpp"
+#include "interop/command/not_empty.hpp"
 #include "interop/trace/write.hpp"
 
 namespace cistern::command {
@@ -82,10 +83,26 @@ void writeJson(const std::string& path, const std::string& text) {
     throw Error(fmt::format("{} cannot be written: {}", path, std::strerror(errno)));
 }
 
-ExitStatus launch(const LaunchSettings& settings, Console& console) {
-  if (settings.command.empty())
+// Here, rather than in the program or when it has ended.
+void requireSense(const LaunchSettings& settings) {
+  if (settings.command.empty() || settings.command[0].empty())
     throw UsageError("a program is to be run: cistern run -- COMMAND (see --help)");
-  (void)Options::parse(settings.conf);  // here, rather than in the program
+  try {
+    (void)(settings.conf.empty() ? Options::fromEnvironment() : Options::parse(settings.conf));
+  } catch (const OptionError& error) {
+    throw UsageError(fmt::format("{}{}", settings.conf.empty() ? "" : "--conf, ", error.what()));
+  }
+  const auto place = [](const std::string& file) {
+    std::error_code none;
+    return std::filesystem::weakly_canonical(file, none);
+  };
+  if (!settings.trace.empty() && !settings.json.empty() &&
+      place(settings.trace) == place(settings.json))
+    throw UsageError(fmt::format("--trace and --json would both write {}", settings.json));
+}
+
+ExitStatus launch(const LaunchSettings& settings, Console& console) {
+  requireSense(settings);
   const TemporaryFolder folder;
   const Ending ending = runChild(settings, preloadLibrary(), folder.path());
   (void)std::signal(SIGPIPE, SIG_IGN);  // a reader that has gone costs only the summary
@@ -115,8 +132,11 @@ Command addRun(CLI::App& program) {
   parser->add_option("--conf", settings->conf, "Options of the allocator: see `cistern options`")
       ->type_name("NAME:VALUE,...");
   parser->add_option("--trace", settings->trace, "Record what it allocates, for `cistern replay`")
+      ->check(kNotEmpty)
       ->type_name("FILE.trace.gz");
-  parser->add_option("--json", settings->json, "Write the summary to a file")->type_name("FILE");
+  parser->add_option("--json", settings->json, "Write the summary to a file")
+      ->check(kNotEmpty)
+      ->type_name("FILE");
   parser->add_flag("--stats", settings->stats, "A longer summary");
   parser->add_flag("--quiet", settings->quiet, "No summary on the standard error");
   parser->add_flag("--follow-children", settings->follow_children,

@@ -70,6 +70,20 @@ TEST_CASE("an empty text is no value of an option") {
     requireRefused({"replay", trace.path(), option + "=", "--json"}, option + " needs a value");
   }
   requireRefused({"replay", ""}, "trace: needs a value");
+  for (const std::string option : {"--trace", "--json"})
+    requireRefused({"run", option, "", "true"}, option + ": needs a value");
+  requireRefused({"run", "--", ""}, "a program is to be run");
+  requireRefused({"generate", "serve:1", "--to", ""}, "--to: needs a value");
+}
+
+TEST_CASE("what a program could not be run with is refused before it is run") {
+  requireRefused({"run", "--conf", "limits:3G", "true"}, "--conf, column 1: no option is named");
+  REQUIRE(setenv("CISTERN_CONF", "limits:3G", 1) == 0);
+  requireRefused({"run", "true"}, "cistern: CISTERN_CONF, column 1: no option is named");
+  REQUIRE(unsetenv("CISTERN_CONF") == 0);
+  const TempFile file("both", "");
+  requireRefused({"run", "--trace", file.path(), "--json", file.path(), "true"},
+                 "--trace and --json would both write " + file.path());
 }
 
 TEST_CASE("a misspelt name is refused with the one that was meant, whatever its case") {

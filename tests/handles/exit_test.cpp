@@ -6,6 +6,7 @@
 
 #include "allocator/base/process.hpp"
 #include "allocator/base/sanitizers.hpp"
+#include "handles/library_memory.hpp"
 #include "tests/engine/engine_support.hpp"
 #include "tests/handles/fake_library.hpp"
 #include "tests/support/child_process.hpp"
@@ -136,6 +137,33 @@ TEST_CASE("a child that is forked while other threads reserve handles can exit",
     const bool all = allChildrenExit(40);
     stopped = true;
     user.join();
+    if (!all) _exit(4);
+  });
+  CHECK(status == 0);
+}
+
+TEST_CASE("a child may ask what handles and workspaces there are, whatever threads did at the fork",
+          "[exit]") {
+  const int status = statusOfChild([] {
+    ForkLibrary::maker = getpid();
+    static ForkPool pool("fork");
+    std::atomic<bool> stopped{false};
+    const auto on_and_on = [&stopped](auto verb) {
+      return std::thread([&stopped, verb] {
+        while (!stopped) verb();
+      });
+    };
+    std::thread users[] = {on_and_on([] { pool.newPoolWindow()->reserve(0); }),
+                           on_and_on([] { pool.newPoolWindow()->reserve(0); }),
+                           on_and_on([] { (void)handles::libraryMemory().free(nullptr, {}); }),
+                           on_and_on([] { clearWorkspaces(0); })};
+    const bool all = allChildrenExit(100, [] {
+      if (!handleStatistics().empty()) _exit(5);  // the handles are the parent's
+      (void)workspaceStatistics();
+      (void)handles::libraryMemory().free(nullptr, {});
+    });
+    stopped = true;
+    for (std::thread& user : users) user.join();
     if (!all) _exit(4);
   });
   CHECK(status == 0);

@@ -171,6 +171,24 @@ TEST_CASE("out of memory for a workspace is reported, and the next try works", "
   CHECK(workspaceHandle()->workspace_bytes == kBytes);
 }
 
+TEST_CASE("a reclaim callback may use the handle whose workspace is being made", "[workspace]") {
+  Rig rig("", simOf(12 * kMiB));
+  void* rest = rig.allocator.allocate(10 * kMiB);
+  const Stream stream = rig.stream();
+  void* within = nullptr;
+  rig.allocator.registerReclaimCallback([&] {
+    rig.allocator.free(std::exchange(rest, nullptr));
+    const StreamGuard guard(stream);
+    within = workspaceHandle()->workspace;
+    return true;
+  });
+  const StreamGuard guard(stream);
+  CHECK(workspaceHandle()->workspace == within);
+  CHECK(rig.allocated() == rig.allocator.blockSize(within));
+  setWorkspaceAllocator(0, nullptr);
+  CHECK(rig.allocated() == 0);
+}
+
 TEST_CASE("a thread's workspace goes with its handle to the next thread on that stream",
           "[workspace]") {
   Rig rig;

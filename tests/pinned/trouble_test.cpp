@@ -154,6 +154,22 @@ TEST_CASE("a wrong free is reported, and changes nothing", "[pinned]") {
   CHECK(rig.pinned.stats().num_misuses == 4);
 }
 
+TEST_CASE("a wrong free is told without what pinned memory has not: streams, a log of frees",
+          "[pinned]") {
+  PinnedRig rig;
+  std::vector<std::string> texts;
+  rig.pinned.setMisuseHook([&](const Misuse& misuse) { texts.push_back(misuse.text()); });
+  void* const block = rig.pinned.allocate(5'000);
+  rig.pinned.free(static_cast<std::byte*>(block) + 512);
+  rig.pinned.free(block);
+  rig.pinned.free(block);
+  REQUIRE(texts.size() == 2);
+  CHECK(texts[0].find("it points 512 B into the block") != std::string::npos);
+  CHECK(texts[0].find("of 5.00 KiB (pinned memory)") != std::string::npos);
+  CHECK(texts[1].find("it is not allocated; it lies in the block") != std::string::npos);
+  CHECK(texts[1].find(" (pinned memory), free") == texts[1].size() - 22);
+}
+
 TEST_CASE("a block that waits for work is freed once", "[pinned]") {
   PinnedRig rig;
   int misuses = 0;

@@ -140,6 +140,27 @@ TEST_CASE("blocks outlive a pool with a source, and every segment goes back to i
   CHECK(source.use_count() == 1);
 }
 
+TEST_CASE("a pool that any emptyCache takes its last memory from is gone, and its source with it",
+          "[pools]") {
+  PoolRig rig;
+  const Stream s = rig.stream();
+  for (const int whose : {0, 1, 2}) {
+    const auto source = std::make_shared<CountedSource>(rig.sim());
+    auto pool = std::make_unique<MemPool>(rig.pools, MemPoolOptions{source});
+    const MempoolId_t id = pool->id();
+    void* const block = pool->allocate(kKiB, s);
+    pool.reset();
+    rig.free(block);
+    if (whose == 0) rig.pools.emptyCache(id);
+    if (whose == 1) rig.pools.emptyUnowned();
+    if (whose == 2) rig.allocator.emptyCache();
+    CAPTURE(whose);
+    CHECK(source->count() == 0);
+    CHECK(!rig.known(id));
+    CHECK(source.use_count() == 1);
+  }
+}
+
 TEST_CASE("a source that has no more makes the pool's requests fail, and only them", "[pools]") {
   PoolRig rig;
   const auto source = std::make_shared<CountedSource>(rig.sim(), 64 * kMiB);

@@ -30,21 +30,27 @@ int statusOfChild(Body body) {
   return status;
 }
 
-/// Forks this process, whose other threads go on, many times; each child only exits. True when all
-/// of them do. A child that hangs is ended by its alarm, long after any that exits has.
-inline bool allChildrenExit(int children) {
+/// Forks this process, whose other threads go on, many times; each child runs `body` and exits.
+/// True when all of them do. A child that hangs is ended by its alarm, long after any that exits
+/// has.
+template <class Body>
+bool allChildrenExit(int children, Body body) {
   std::fflush(nullptr);
   for (int i = 0; i < children; ++i) {
     const pid_t child = fork();
     if (child < 0) return false;
     if (child == 0) {
       alarm(20);
+      body();
       std::exit(0);
     }
     int status = 0;
     if (waitpid(child, &status, 0) != child || status != 0) return false;
   }
   return true;
+}
+inline bool allChildrenExit(int children) {
+  return allChildrenExit(children, [] {});
 }
 
 }  // namespace cistern::test

@@ -33,7 +33,7 @@ std::string codeName(const void* code) {
 
 std::string blockText(const Misuse& m) {
   return fmt::format("the block {:#x} of {} ({})", m.block, formatBytes(m.block_bytes),
-                     streamName(m.stream));
+                     m.pinned ? "pinned memory" : streamName(m.stream));
 }
 
 }  // namespace
@@ -50,6 +50,7 @@ std::string Misuse::text() const {
       break;
   }
   std::string text = head + "it is not allocated; it lies in " + blockText(*this) + ", free";
+  if (pinned) return text;
   if (freed_by == nullptr) return text + ", freed longer ago than is remembered (option free_log)";
   return text + fmt::format(", freed by {} on thread {}", codeName(freed_by), freed_on_thread);
 }
