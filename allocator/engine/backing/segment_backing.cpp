@@ -2,8 +2,6 @@
 #include "allocator/engine/backing/segment_backing.hpp"
 
 #include <algorithm>
-#include <new>
-#include <utility>
 
 #include "allocator/base/check.hpp"
 #include "allocator/engine/engine.hpp"
@@ -71,29 +69,18 @@ Result<Address> SegmentBacking::takeFromDevice(std::uint64_t bytes, const Reques
   return source ? source->allocate(bytes, request.stream) : engine_.device.malloc(bytes);
 }
 
-HeapSegment& SegmentBacking::takeRecord() {
-  const MutexLock lock(mutex_);
-  if (spare_ == nullptr) return records_.emplace_back();
-  return static_cast<HeapSegment&>(*std::exchange(spare_, spare_->next));
-}
-
-void SegmentBacking::giveRecord(HeapSegment& record) noexcept {
-  const MutexLock lock(mutex_);
-  record.next = std::exchange(spare_, &record);
-}
-
 // What a source throws is the program's own, and leaves the verb. The record comes before the
 // memory: without one nobody would know of what the device will not have back.
 Block* SegmentBacking::growBy(std::uint64_t bytes, Heap& heap, const Request& request) {
   if (!engine_.limit.admit(bytes)) return nullptr;
   HeapSegment* segment = nullptr;
   const auto giveUp = [&] {
-    if (segment) giveRecord(*segment);
+    if (segment) records_.giveBack(*segment);
     engine_.limit.giveBack(bytes);
   };
   Result<Address> base = DeviceError{};
   try {
-    segment = &takeRecord();
+    segment = &records_.take();
     base = takeFromDevice(bytes, request);
   } catch (...) {
     giveUp();
@@ -181,7 +168,7 @@ std::uint64_t SegmentBacking::giveBack(HeapSegment& segment, Heap& owner, bool w
     if (!freed) owner.add(segment, Heap::From::kRefused);
   }
   if (!freed) return 0;
-  giveRecord(segment);
+  records_.giveBack(segment);
   return bytes;
 }
 
