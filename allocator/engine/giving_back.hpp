@@ -23,12 +23,9 @@ bool holdsNothing(Engine& engine, Heap& heap);
 
 // ---- To the device ------------------------------------------------------------------------------
 
-/// All that is wholly free, of all pools or of one. Pages that queued work may still use follow
-/// later.
-void emptyCache(Engine& engine);
-void emptyCache(Engine& engine, const Pool& only);
-/// The same of the default pool and of those that nobody uses any more.
-void emptyUnowned(Engine& engine);
+/// All that is wholly free, of one pool, or of all; or of all `unowned`, which are the default pool
+/// and those that nobody uses any more. Pages that queued work may still use follow later.
+void emptyCache(Engine& engine, const Pool* only = nullptr, bool unowned = false);
 /// Of one pool, until no more than `bytes` are reserved: only what is complete, and nothing follows
 /// later.
 void trim(Engine& engine, const Pool& pool, std::uint64_t bytes);
