@@ -90,28 +90,22 @@ Heap* nextOwner(Engine& engine, std::size_t& next, const std::vector<Heap*>& all
   return next < all.size() ? all[next++] : nullptr;
 }
 
-bool mayAdopt(const Engine& engine, const Heap& owner, const Heap& heap,
-              const HeapSegment& segment) {
-  if (segment.heap.load(std::memory_order_relaxed) != &owner) return false;
-  return mayLend(owner, heap) ||
-         (mayInherit(owner, heap) && !engine.segments.pinned(*segment.first));
-}
-
-// Moves a segment, if it is still the owner's, wholly free and complete, and allocates from it.
-// Nobody sees the segment in neither heap, or in both.
-Block* adopt(Engine& engine, HeapSegment& segment, Heap& owner, Heap& heap,
-             const Request& request) {
+// A block of the owner's whose last use is complete. A whole segment moves: nobody sees it in neither
+// heap, or in both. Either heap may have another pool by now.
+Block* takeFrom(Engine& engine, Heap& owner, Heap& heap, const Request& request, Extent extent) {
   const MutexLock holding_two(engine.heaps_mutex);
   std::vector<Heap*> two{&owner, &heap};
   const HeapLocks locks(engine.heaps_mutex, two);
   owner.mutex().assertHeld();
   heap.mutex().assertHeld();
-  const Completion& known = owner.completion();
-  const bool still = mayAdopt(engine, owner, heap, segment) && segment.kind == request.kind &&
-                     segment.whollyFree() &&
-                     known.epochOf(segment.first->epoch) <= known.completed() &&
-                     owner.layout(request.kind).serves(*segment.first, request.granules);
-  if (!still) return nullptr;
+  const Epochs complete = Epochs::upTo(owner.completion().completed());
+  Block* const block = fitting(owner, request, extent, complete);
+  if (block == nullptr) return nullptr;
+  const bool whole = !owner.onPages() && block->segment->whollyFree();
+  const bool inherits = whole && mayInherit(owner, heap) && !engine.segments.pinned(*block);
+  if (!mayLend(owner, heap) && !inherits) return nullptr;
+  if (!whole) return owner.allocateFrom(*block, request);
+  HeapSegment& segment = segmentOf(*block);
   owner.remove(segment, false);
   try {
     heap.add(segment, Heap::From::kOtherHeap);
@@ -120,22 +114,6 @@ Block* adopt(Engine& engine, HeapSegment& segment, Heap& owner, Heap& heap,
     throw;
   }
   return heap.allocateFrom(*segment.first, request);
-}
-
-// A block of the owner's whose last use is complete.
-Block* takeFrom(Engine& engine, Heap& owner, Heap& heap, const Request& request, Extent extent) {
-  HeapSegment* whole = nullptr;
-  {
-    const MutexLock lock(owner.mutex());
-    Block* block = fitting(owner, request, extent, Epochs::upTo(owner.completion().completed()));
-    if (block == nullptr) return nullptr;
-    if (owner.onPages() || !block->segment->whollyFree()) {
-      if (!mayLend(owner, heap)) return nullptr;  // it has another pool since
-      return owner.allocateFrom(*block, request);
-    }
-    whole = &segmentOf(*block);
-  }
-  return adopt(engine, *whole, owner, heap, request);
 }
 
 }  // namespace
