@@ -84,14 +84,8 @@ Block* fitting(Heap& owner, const Request& request, Extent extent, Epochs epochs
                   [=](const Block& block) { return parts || block.segment->whollyFree(); });
 }
 
-// Parts may lie free in any heap; whole segments only in those that offer something.
-Heap* nextOwner(Engine& engine, std::size_t& next, const std::vector<Heap*>& all, Extent extent) {
-  if (extent == Extent::kSegments) return engine.heaps.nextOffering(next);
-  return next < all.size() ? all[next++] : nullptr;
-}
-
-// A block of the owner's whose last use is complete. A whole segment moves: nobody sees it in neither
-// heap, or in both. Either heap may have another pool by now.
+// A block of the owner's whose last use is complete. A whole segment moves: nobody sees it in
+// neither heap, or in both. Either heap may have another pool by now.
 Block* takeFrom(Engine& engine, Heap& owner, Heap& heap, const Request& request, Extent extent) {
   const MutexLock holding_two(engine.heaps_mutex);
   std::vector<Heap*> two{&owner, &heap};
@@ -119,13 +113,13 @@ Block* takeFrom(Engine& engine, Heap& owner, Heap& heap, const Request& request,
 }  // namespace
 
 // Before a heap grows it adopts idle segments, but takes no part of one: what is lent goes back
-// when it is freed, so that a heap which lived on others' would miss every time.
+// when it is freed, so that a heap which lived on others' would miss every time. Parts may lie free
+// in any heap; whole segments only in those that offer something.
 Block* takeComplete(Engine& engine, Heap& heap, const Request& request, Extent extent) {
   if (!engine.options.reusesAcrossStreams()) return nullptr;
   const bool parts = extent == Extent::kParts;
-  const std::vector<Heap*> all = parts ? engine.heaps.all() : std::vector<Heap*>();
   std::size_t next = 0;
-  while (Heap* const owner = nextOwner(engine, next, all, extent)) {
+  while (Heap* const owner = parts ? engine.heaps.at(next++) : engine.heaps.nextOffering(next)) {
     // Only a capture inherits segments. Other requests give them back and make new ones.
     const bool inherits = request.recording && !parts && mayInherit(*owner, heap);
     if (!mayLend(*owner, heap) && !inherits) continue;
@@ -173,7 +167,7 @@ Block* loanInOrder(Engine& engine, Heap& heap, const Request& request) {
 // ---- Pools that lend ----------------------------------------------------------------------------
 
 static bool lends(const Pool& pool, const Request& request) {
-  return &pool != request.pool && pool.stage() == Pool::Stage::kLive && pool.lends;
+  return &pool != request.pool && pool.lendsNow();
 }
 
 // Pages are pinned under the backing's lock. The heap may have another pool by now.
