@@ -74,7 +74,7 @@ Block* moreMemory(Engine& engine, Heap& heap, const Request& request) {
 }
 
 Block* growTightly(Engine& engine, Heap& heap, const Request& request) {
-  return request.pool->onPages() ? nullptr : engine.segments.growTightly(heap, request);
+  return request.pool->onPages() ? nullptr : engine.segments.grow(heap, request, true);
 }
 
 // ---- Under pressure -----------------------------------------------------------------------------

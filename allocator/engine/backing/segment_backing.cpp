@@ -54,25 +54,12 @@ bool SegmentBacking::pinned(const Block& block) const {
   return it != pinned_.end() && it->second.times > 0;
 }
 
-Block* SegmentBacking::grow(Heap& heap, const Request& request) {
-  return growBy(request.pool->rules().segmentFor(request), heap, request);
-}
-
-Block* SegmentBacking::growTightly(Heap& heap, const Request& request) {
-  const std::uint64_t least = leastGrowth(request);
-  return least < request.pool->rules().segmentFor(request) ? growBy(least, heap, request) : nullptr;
-}
-
-Result<Address> SegmentBacking::takeFromDevice(std::uint64_t bytes, const Request& request) {
-  const std::shared_ptr<SegmentSource> source = request.pool->source();
-  const RelaxedCaptureMode relaxed(engine_.device);
-  return source ? source->allocate(bytes, request.stream) : engine_.device.malloc(bytes);
-}
-
 // What a source throws is the program's own, and leaves the verb. The record comes before the
 // memory: without one nobody would know of what the device will not have back.
-Block* SegmentBacking::growBy(std::uint64_t bytes, Heap& heap, const Request& request) {
-  if (!engine_.limit.admit(bytes)) return nullptr;
+Block* SegmentBacking::grow(Heap& heap, const Request& request, bool tightly) {
+  const std::uint64_t usual = request.pool->rules().segmentFor(request);
+  const std::uint64_t bytes = tightly ? leastGrowth(request) : usual;
+  if ((tightly && bytes >= usual) || !engine_.limit.admit(bytes)) return nullptr;
   HeapSegment* segment = nullptr;
   const auto giveUp = [&] {
     if (segment) records_.giveBack(*segment);
@@ -81,7 +68,9 @@ Block* SegmentBacking::growBy(std::uint64_t bytes, Heap& heap, const Request& re
   Result<Address> base = DeviceError{};
   try {
     segment = &records_.take();
-    base = takeFromDevice(bytes, request);
+    const std::shared_ptr<SegmentSource> source = request.pool->source();
+    const RelaxedCaptureMode relaxed(engine_.device);
+    base = source ? source->allocate(bytes, request.stream) : engine_.device.malloc(bytes);
   } catch (...) {
     giveUp();
     throw;

@@ -23,10 +23,9 @@ class SegmentBacking final : public MemoryBacking {
   explicit SegmentBacking(Engine& engine) : MemoryBacking(false), engine_(engine) {}
 
   /// A block for the request out of a new segment of the usual size; null when there is no room for
-  /// one. Throws std::bad_alloc, and what a pool's source throws.
-  Block* grow(Heap& heap, const Request& request);
-  /// The same, of a segment just as large as need be; null too when that is the usual size.
-  Block* growTightly(Heap& heap, const Request& request);
+  /// one. `tightly`: of one just as large as need be; null too when that is the usual size. Throws
+  /// std::bad_alloc, and what a pool's source throws.
+  Block* grow(Heap& heap, const Request& request, bool tightly = false);
 
   std::uint64_t release(const std::vector<Heap*>& heaps, std::uint64_t bytes) override;
   /// Gives back what was unused for at least the mean time, until no more than `bytes` are
@@ -52,8 +51,6 @@ class SegmentBacking final : public MemoryBacking {
     std::uint32_t times = 0;  ///< 0 only where the host was short of memory for the first
     std::uint32_t last = 0;   ///< the holder that pinned it last
   };
-  Block* growBy(std::uint64_t bytes, Heap& heap, const Request& request);
-  Result<Address> takeFromDevice(std::uint64_t bytes, const Request& request);
   Block* install(HeapSegment& segment, Heap& heap, const Request& request);
   Status returnToDevice(const HeapSegment& segment, const Pool& pool) noexcept;
   // These return the bytes that are back.
