@@ -158,14 +158,6 @@ void Totals::publishLocked(ThreadCounters& counters) noexcept {
   deal(counters);
 }
 
-// Of each kind of sizes a thread may hide two halves of a step.
-std::int64_t Totals::mostStep() const noexcept {
-  constexpr auto kHalves = std::int64_t(2 * kSizeKindCount);
-  const std::int64_t peak = sums_.peak(Stat::kAllocatedBytes);
-  const std::int64_t of_peak = peak / (kPartOfPeak * std::int64_t(threads_.size()));
-  return std::max(kLeastStep, std::max(of_peak, device_total_ / kPartOfDevice) / kHalves);
-}
-
 /// What the thread has counted is counted here: then all that there is counts as published.
 void Totals::fold(ThreadCounters& counters) noexcept {
   for (std::size_t kind = 0; kind < kSizeKindCount; ++kind) {
@@ -175,10 +167,15 @@ void Totals::fold(ThreadCounters& counters) noexcept {
   }
 }
 
+// Of each kind of sizes a thread may hide two halves of a step.
 void Totals::deal(ThreadCounters& counters) noexcept {
   if (threads_.size() == 1) return dealAlone(counters);
   exact_ = false;
-  counters.step = std::min(counters.step, mostStep());
+  constexpr auto kHalves = std::int64_t(2 * kSizeKindCount);
+  const std::int64_t peak = sums_.peak(Stat::kAllocatedBytes);
+  const std::int64_t of_peak = peak / (kPartOfPeak * std::int64_t(threads_.size()));
+  const std::int64_t most = std::max(of_peak, device_total_ / kPartOfDevice) / kHalves;
+  counters.step = std::min(counters.step, std::max(kLeastStep, most));
   const Counts half = stepOf(counters.step);
   for (std::size_t kind = 0; kind < kSizeKindCount; ++kind) {
     // No block is smaller than a granule: so few bytes more are few blocks more, as a rule.

@@ -92,7 +92,6 @@ class Totals {
   void dealAlone(ThreadCounters& counters) noexcept CISTERN_REQUIRES(mutex_);
   void deal(ThreadCounters& counters) noexcept CISTERN_REQUIRES(mutex_);
   void publishLocked(ThreadCounters& counters) noexcept CISTERN_REQUIRES(mutex_);
-  std::int64_t mostStep() const noexcept CISTERN_REQUIRES(mutex_);
   void addBacking(SizeKind kind, std::int64_t segments, std::int64_t bytes, bool taken) noexcept
       CISTERN_REQUIRES(mutex_);
   void settle(bool risen) noexcept CISTERN_REQUIRES(mutex_);
