@@ -1,7 +1,7 @@
 // What was freed lately in a heap's pages, and when. Free blocks coalesce, and say only when the
 // youngest part of them was freed: a stream that goes on taking from and giving back to one end of
 // a large free block would keep all of it from the other streams. From this a free-page scan learns
-// when each page was used last (pages/free_page_scan.cpp).
+// when each page was used last (pages/free_page_scan.hpp).
 #pragma once
 
 #include <algorithm>
