@@ -6,7 +6,6 @@
 #include "allocator/base/check.hpp"
 #include "allocator/engine/capture/recording.hpp"
 #include "allocator/engine/giving_back.hpp"
-#include "allocator/engine/in_hand.hpp"
 #include "allocator/engine/reports/reports.hpp"
 #include "allocator/engine/slow_path.hpp"
 #include "allocator/engine/statistics/accounting.hpp"

@@ -4,7 +4,6 @@
 
 #include "allocator/base/ablation.hpp"
 #include "allocator/engine/cache/held_caches.hpp"
-#include "allocator/engine/in_hand.hpp"
 #include "allocator/engine/statistics/accounting.hpp"
 
 namespace cistern {

@@ -15,7 +15,6 @@
 #include "allocator/engine/heap/free_log.hpp"
 #include "allocator/engine/heap/heap_identity.hpp"
 #include "allocator/engine/heap/low_water.hpp"
-#include "allocator/engine/heap/recent_frees.hpp"
 #include "allocator/engine/streams/stream_uses.hpp"
 
 namespace cistern {

@@ -1,5 +1,5 @@
 // How much may be taken from the device.
-#include "allocator/engine/backing/limit.hpp"
+#include "allocator/engine/backing/memory_backing.hpp"
 
 #include <thread>
 #include <vector>
