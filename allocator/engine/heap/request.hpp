@@ -41,10 +41,12 @@ struct Request {
 /// The sizes an allocator works with; constant once made.
 class SizeRules {
  public:
-  /// `no_split`: each block has a segment of its own.
-  explicit SizeRules(const Options& options, bool no_split = false)
+  /// Where memory comes as the option says; in segments in any case; or in a segment for each
+  /// block.
+  enum class Place : std::uint8_t { kAsOption, kSegments, kOwnSegments };
+  explicit SizeRules(const Options& options, Place place = Place::kAsOption)
       : options_(options),
-        no_split_(no_split),
+        place_(place),
         plain_(options.roundup_power2_divisions == RoundupDivisions{} &&
                (inPages() || options.max_split_size == kUnlimited)) {}
 
@@ -60,13 +62,13 @@ class SizeRules {
   std::uint64_t segmentFor(const Request& request) const {
     if (request.kind == SizeKind::kSmall) return kSmallSegment;
     const std::uint64_t rounded = request.rounded();
-    if (no_split_) return roundUp(rounded, kSegmentUnit);
+    if (noSplit()) return roundUp(rounded, kSegmentUnit);
     const bool shared = rounded < options_.large_segment_size / 2 &&
                         options_.large_segment_size < roundDown(options_.max_split_size, kGranule);
     return shared ? options_.large_segment_size : roundUp(rounded, kSegmentUnit);
   }
   SplitRules splitRules(SizeKind kind) const {
-    if (no_split_) return {1, 1, UINT32_MAX};
+    if (noSplit()) return {1, 1, UINT32_MAX};
     SplitRules rules;
     rules.preserve_wilderness = inPages() && kind == SizeKind::kLarge;
     if (inPages() || kind == SizeKind::kSmall) return rules;
@@ -98,10 +100,11 @@ class SizeRules {
   }
 
   /// Whether blocks are carved exactly, whatever their size.
-  bool inPages() const { return options_.backing == Backing::kPages; }
+  bool inPages() const { return options_.backing == Backing::kPages && place_ != Place::kSegments; }
+  bool noSplit() const { return place_ == Place::kOwnSegments; }
 
   const Options options_;
-  const bool no_split_;
+  const Place place_;
   const bool plain_;  ///< no divisions and no largest split: round to the granule
 };
 

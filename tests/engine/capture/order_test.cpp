@@ -1,5 +1,5 @@
 // Which recorded work follows which.
-#include "allocator/engine/capture/order.hpp"
+#include "allocator/engine/capture/streams.hpp"
 
 #include <random>
 #include <set>
