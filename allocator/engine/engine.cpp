@@ -56,7 +56,8 @@ Engine::~Engine() {
   for (Heap* heap : heaps.all()) {
     const MutexLock lock(heap->mutex());
     forEachBlock(*heap, [](Block& block) {
-      if (block.state() == BlockState::kAllocated) delete usesOf(block);
+      if (block.state() == BlockState::kAllocated && !ownership::isOwned(ownership::load(block)))
+        delete static_cast<StreamUses*>(block.use.uses);
     });
     if (driver) segments.leave(*heap);
   }

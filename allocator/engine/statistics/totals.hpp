@@ -48,13 +48,10 @@ class Totals {
   ThreadCounters* join() noexcept;
   /// Its verb has changed the counters by so much; `taken`: what of it was added.
   void count(SizeKind kind, const Counts& by, const Counts& taken) noexcept;
-  /// The program has taken a block, or given one back.
-  void countTaken(SizeKind kind, std::uint64_t bytes, std::uint64_t requested) noexcept {
-    const Counts block = Counts::block(bytes, requested, +1);
-    count(kind, block, block);
-  }
-  void countGiven(SizeKind kind, std::uint64_t bytes, std::uint64_t requested) noexcept {
-    count(kind, Counts::block(bytes, requested, -1), {});
+  /// The program has taken a block (`sign` is +1), or given one back.
+  void countBlock(SizeKind kind, std::uint64_t bytes, std::uint64_t requested, int sign) noexcept {
+    const Counts block = Counts::block(bytes, requested, sign);
+    count(kind, block, sign > 0 ? block : Counts{});
   }
   /// Returns when all other threads have been outside their gates at one moment since the call.
   void awaitHits() noexcept;

@@ -166,15 +166,11 @@ Block* loanInOrder(Engine& engine, Heap& heap, const Request& request) {
 
 // ---- Pools that lend ----------------------------------------------------------------------------
 
-static bool lends(const Pool& pool, const Request& request) {
-  return &pool != request.pool && pool.lendsNow();
-}
-
 // Pages are pinned under the backing's lock. The heap may have another pool by now.
 static Block* takeFromLender(Heap& owner, const Request& request) {
   const std::unique_lock still = owner.backing().holdStill();
   const MutexLock lock(owner.mutex());
-  if (!lends(owner.pool(), request)) return nullptr;
+  if (!owner.pool().lendsNow()) return nullptr;
   const bool own = owner.stream() == request.stream;
   const Epochs epochs = own ? Epochs{} : Epochs::upTo(owner.completion().completed());
   Block* const free = bestFree(owner, request, epochs,
@@ -188,7 +184,7 @@ static Block* takeFromLender(Heap& owner, const Request& request) {
 Block* takeFromLenders(Engine& engine, Heap& heap, const Request& request) {
   if (!engine.pools.anyLenders(request)) return nullptr;
   for (Heap* owner : engine.heaps.all()) {
-    if (!lends(owner->pool(), request)) continue;
+    if (!owner->pool().lendsNow()) continue;
     engine.progress.seek(*owner);
     if (Block* block = takeFromLender(*owner, request)) return block;
   }
