@@ -130,8 +130,7 @@ struct Hooks {
   HookList<bool, Tidying> tidy{"setTidier", true};
 };
 
-// ---- Where a misuse is told
-// ----------------------------------------------------------------------
+// ---- Where a misuse is told --------------------------------------------------------------------
 
 /// Of a call that frees and answers with a status: while it lives, a misuse of that pointer by this
 /// thread is kept here. The program's own hook is called all the same; the default one, which

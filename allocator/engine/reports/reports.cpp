@@ -18,8 +18,8 @@ Misuse describe(const Engine& engine, const char* verb, Address address) {
   const auto [segment, heap] = engine.locate(address);
   if (heap == nullptr) return misuse;
   const MutexLock lock(heap->mutex());
-  const HeldCaches held_still(
-      *heap);  // what they keep is free, and the heap remembers whose it was
+  // What they keep is free, and the heap remembers whose it was.
+  const HeldCaches held_still(*heap);
   if (!segment->covers(address, *heap)) return misuse;
   const Block* block = segment->covering(segment->placeOf(address));
   misuse.block = deviceAddress(*block);
@@ -51,8 +51,7 @@ void reportMisuse(Engine& engine, const char* verb, Address address) noexcept {
   tellMisuse(engine.hooks.misuse, describe(engine, verb, address));
 }
 
-// ---- Every segment and block
-// ---------------------------------------------------------------------
+// ---- Every segment and block -------------------------------------------------------------------
 
 namespace {
 
@@ -140,8 +139,7 @@ std::string snapshotJson(const Snapshot& snapshot) {
   return out += "]}\n";
 }
 
-// ---- A request that no memory was found for
-// --------------------------------------------------------
+// ---- A request that no memory was found for ----------------------------------------------------
 
 namespace {
 

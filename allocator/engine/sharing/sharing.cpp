@@ -38,8 +38,7 @@ Exported exported(Engine& engine, pages::PhysicalPage& page)
   return made;
 }
 
-// ---- Pages of other processes, mapped here
-// -------------------------------------------------------
+// ---- Pages of other processes, mapped here -----------------------------------------------------
 
 /// Reserved addresses and what is mapped there, from the first on.
 class Imported {

@@ -166,27 +166,23 @@ Block* loanInOrder(Engine& engine, Heap& heap, const Request& request) {
 
 // ---- Pools that lend ----------------------------------------------------------------------------
 
-// Pages are pinned under the backing's lock. The heap may have another pool by now.
-static Block* takeFromLender(Heap& owner, const Request& request) {
-  const std::unique_lock still = owner.backing().holdStill();
-  const MutexLock lock(owner.mutex());
-  if (!owner.pool().lendsNow()) return nullptr;
-  const bool own = owner.stream() == request.stream;
-  const Epochs epochs = own ? Epochs{} : Epochs::upTo(owner.completion().completed());
-  Block* const free = bestFree(owner, request, epochs,
-                               [&](const Block& block) { return !owner.backing().pinned(block); });
-  if (free == nullptr) return nullptr;
-  Request lent = request;
-  lent.recorded_by = Request::kLent;
-  return owner.allocateFrom(*free, lent);
-}
-
+// Pages are pinned under the backing's lock. By then the heap may have another pool.
 Block* takeFromLenders(Engine& engine, Heap& heap, const Request& request) {
   if (!engine.pools.anyLenders(request)) return nullptr;
+  Request lent = request;
+  lent.recorded_by = Request::kLent;
   for (Heap* owner : engine.heaps.all()) {
     if (!owner->pool().lendsNow()) continue;
     engine.progress.seek(*owner);
-    if (Block* block = takeFromLender(*owner, request)) return block;
+    const MemoryBacking& backing = owner->backing();
+    const std::unique_lock still = backing.holdStill();
+    const MutexLock lock(owner->mutex());
+    if (!owner->pool().lendsNow()) continue;
+    const bool own = owner->stream() == request.stream;
+    const Epochs epochs = own ? Epochs{} : Epochs::upTo(owner->completion().completed());
+    Block* const free = bestFree(*owner, request, epochs,
+                                 [&](const Block& block) { return !backing.pinned(block); });
+    if (free != nullptr) return owner->allocateFrom(*free, lent);
   }
   return request.pool->onPages() ? engine.pages.serve(heap, request, PagesFrom::kLenders) : nullptr;
 }
