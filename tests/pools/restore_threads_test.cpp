@@ -46,12 +46,12 @@ const Others kOthers[] = {
     {"garbage collection", "backing:segments,garbage_collection_threshold:0.01",
      [](PoolRig& rig, Stream stream) {
        rig.temporary(30 * kMiB, stream);
-       cistern::emptyCache(rig.allocator.engine(), rig.allocator.engine().default_pool);
+       cistern::emptyCache(rig.allocator.engine(), &rig.allocator.engine().default_pool);
      }},
     {"garbage collection", "backing:pages,garbage_collection_threshold:0.01",
      [](PoolRig& rig, Stream stream) {
        rig.temporary(30 * kMiB, stream);
-       cistern::emptyCache(rig.allocator.engine(), rig.allocator.engine().default_pool);
+       cistern::emptyCache(rig.allocator.engine(), &rig.allocator.engine().default_pool);
      }},
     {"misses that borrow", "backing:segments", takeMost},
     {"misses that take pages", "backing:pages", takeMost},
@@ -86,7 +86,8 @@ class Beside {
   std::thread thread_;
 };
 
-/// A pool that is set back, live, or draining while one block of it is held. Whether it was set back.
+/// A pool that is set back, live, or draining while one block of it is held. Whether it was set
+/// back.
 bool setBackOne(PoolRig& rig, Stream s, Stream t, bool lends, bool drains) {
   std::optional<MemPool> pool(std::in_place, rig.pools, MemPoolOptions{nullptr, true, lends});
   const MempoolId_t id = pool->id();
