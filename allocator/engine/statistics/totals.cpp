@@ -127,7 +127,8 @@ void Totals::awaitHits() noexcept {
 // ---- Publishing ---------------------------------------------------------------------------------
 
 void Totals::count(SizeKind kind, const Counts& by, const Counts& taken) noexcept {
-  ThreadCounters* const own = by.blocks > 0 ? join() : mine();
+  ThreadCounters* own = mine();
+  if (own == nullptr && by.blocks > 0) own = join();
   if (own != nullptr && own->gate.enter()) [[likely]] {
     const bool far = own->of(kind).change(by, taken);
     own->gate.leave();

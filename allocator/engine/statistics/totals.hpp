@@ -50,8 +50,9 @@ class Totals {
   void count(SizeKind kind, const Counts& by, const Counts& taken) noexcept;
   /// The program has taken a block (`sign` is +1), or given one back.
   void countBlock(SizeKind kind, std::uint64_t bytes, std::uint64_t requested, int sign) noexcept {
+    static constexpr Counts kNone{};
     const Counts block = Counts::block(bytes, requested, sign);
-    count(kind, block, sign > 0 ? block : Counts{});
+    count(kind, block, sign > 0 ? block : kNone);
   }
   /// Returns when all other threads have been outside their gates at one moment since the call.
   void awaitHits() noexcept;
