@@ -1,5 +1,6 @@
-// Records that are used again and again, and stay where they are until all of them go: whoever holds
-// one that was given back a moment ago looks at a record still. Thread-safe; the lock is a leaf.
+// Records that are used again and again, and stay where they are until all of them go: whoever
+// holds one that was given back a moment ago looks at a record still. Thread-safe; the lock is a
+// leaf.
 #pragma once
 
 #include <cstddef>
