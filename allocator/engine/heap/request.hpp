@@ -83,8 +83,9 @@ class SizeRules {
     return std::uint32_t(std::min<std::uint64_t>(bytes >> kGranuleShift, UINT32_MAX));
   }
   // A segment of max_split and above serves no smaller request. One that is smaller, but whose
-  // segment is not, is therefore placed as if it were as large.
-  std::uint64_t roundByOptions(std::uint64_t bytes) const {
+  // segment is not, is therefore placed as if it were as large. Out of line, as few options ask for
+  // it.
+  [[gnu::noinline]] std::uint64_t roundByOptions(std::uint64_t bytes) const {
     const std::uint64_t rounded = roundToDivision(bytes);
     if (inPages()) return rounded;
     const std::uint64_t whole = roundDown(options_.max_split_size, kGranule);
