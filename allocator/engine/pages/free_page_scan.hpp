@@ -14,8 +14,9 @@ namespace cistern::pages {
 /// mapping.last_use says when any part of the page was used last.
 class FreePageScan {
  public:
-  /// `last`: the number of the scan before. Throws std::bad_alloc.
-  FreePageScan(Heap& heap, std::uint64_t& last) CISTERN_REQUIRES(heap.mutex())
+  /// `last`: the number of the scan before. Throws std::bad_alloc. Out of line, where it has all
+  /// registers for itself.
+  [[gnu::noinline]] FreePageScan(Heap& heap, std::uint64_t& last) CISTERN_REQUIRES(heap.mutex())
       : heap_(heap), number_(++last) {
     stampRecent(heap);
     for (SizeKind kind : kSizeKinds) {
