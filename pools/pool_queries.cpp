@@ -33,18 +33,18 @@ void PoolRegistry::setNoSplit(MempoolId_t id) {
 // the device is: this verb asks, and the allocator's of the same name.
 void PoolRegistry::emptyCache(MempoolId_t id) {
   if (id == MempoolId_t{})
-    return cistern::emptyCache(allocator_.engine(), allocator_.engine().default_pool);
+    return cistern::emptyCache(allocator_.engine(), &allocator_.engine().default_pool);
   {
     const Visit visiting = visit("emptyCache", id);
     waitForUnknown(id);
     tidy();
-    cistern::emptyCache(allocator_.engine(), visiting.pool);
+    cistern::emptyCache(allocator_.engine(), &visiting.pool);
   }
   tidy();
 }
 
 void PoolRegistry::emptyUnowned() {
-  cistern::emptyUnowned(allocator_.engine());
+  cistern::emptyCache(allocator_.engine(), nullptr, true);
   tidy();
 }
 

@@ -25,19 +25,14 @@ CacheTable::Limits cacheLimits(const Options& options, const SizeRules& rules,
   return {most, last <= all ? last : 0, all};
 }
 
-Options inSegments(Options options) {
-  options.backing = Backing::kSegments;
-  return options;
-}
-
 }  // namespace
 
 Engine::Engine(Device& on, const Options& how, std::uint64_t total)
     : device(on),
       options(how),
       rules(options),
-      segment_rules(inSegments(options)),
-      whole_rules(options, true),
+      segment_rules(options, SizeRules::Place::kSegments),
+      whole_rules(options, SizeRules::Place::kOwnSegments),
       device_total(total),
       totals(total),
       events(device),
@@ -61,7 +56,8 @@ Engine::~Engine() {
   for (Heap* heap : heaps.all()) {
     const MutexLock lock(heap->mutex());
     forEachBlock(*heap, [](Block& block) {
-      if (block.state() == BlockState::kAllocated) delete usesOf(block);
+      if (block.state() == BlockState::kAllocated && !ownership::isOwned(ownership::load(block)))
+        delete static_cast<StreamUses*>(block.use.uses);
     });
     if (driver) segments.leave(*heap);
   }

@@ -10,7 +10,6 @@
 
 #include "allocator/base/mutex.hpp"
 #include "allocator/base/process.hpp"
-#include "allocator/engine/backing/limit.hpp"
 #include "allocator/engine/backing/segment_backing.hpp"
 #include "allocator/engine/backing/segment_map.hpp"
 #include "allocator/engine/cache/cache_table.hpp"
@@ -72,7 +71,7 @@ struct Engine {
   const std::uint64_t device_total;
   Limit limit;
   std::atomic<std::uint64_t> tick{0};     ///< misses so far: the clock that segments age by
-  std::atomic<std::uint64_t> in_hand{0};  ///< in_hand.hpp's
+  std::atomic<std::uint64_t> in_hand{0};  ///< InHand's (giving_back.hpp)
   /// Where the next segment or range goes in the order of age: half way up what a block can say
   /// (2^57 bytes), so that there is room for 2^56 bytes of them on either side.
   std::atomic<Address> places{Address{1} << 56};

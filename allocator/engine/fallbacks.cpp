@@ -6,7 +6,6 @@
 #include "allocator/base/check.hpp"
 #include "allocator/engine/capture/recording.hpp"
 #include "allocator/engine/giving_back.hpp"
-#include "allocator/engine/in_hand.hpp"
 #include "allocator/engine/reports/reports.hpp"
 #include "allocator/engine/slow_path.hpp"
 #include "allocator/engine/statistics/accounting.hpp"
@@ -74,7 +73,7 @@ Block* moreMemory(Engine& engine, Heap& heap, const Request& request) {
 }
 
 Block* growTightly(Engine& engine, Heap& heap, const Request& request) {
-  return request.pool->onPages() ? nullptr : engine.segments.growTightly(heap, request);
+  return request.pool->onPages() ? nullptr : engine.segments.grow(heap, request, true);
 }
 
 // ---- Under pressure -----------------------------------------------------------------------------

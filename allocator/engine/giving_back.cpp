@@ -4,7 +4,6 @@
 
 #include "allocator/base/ablation.hpp"
 #include "allocator/engine/cache/held_caches.hpp"
-#include "allocator/engine/in_hand.hpp"
 #include "allocator/engine/statistics/accounting.hpp"
 
 namespace cistern {
@@ -89,10 +88,9 @@ static std::vector<Heap*> giversTo(Engine& engine, const Pool& pool) {
 }
 
 // What threads keep, and what a stream is stuck with, comes to the heaps first.
-template <class HeapsNow>
-static void empty(Engine& engine, bool graphs_too, HeapsNow heaps_now) {
+void emptyCache(Engine& engine, const Pool* only, bool unowned) {
   flushCaches(engine);
-  if (graphs_too) (void)engine.hooks.tidy(Tidying::kEmptyCache);
+  if (only == nullptr) (void)engine.hooks.tidy(Tidying::kEmptyCache);
   engine.pending.poll();
   if (engine.pending.waiting() > 0) {
     const MutexLock lock(engine.waiting_mutex);
@@ -100,19 +98,11 @@ static void empty(Engine& engine, bool graphs_too, HeapsNow heaps_now) {
   }
   const InHand in_hand(engine);
   const MutexLock pressure(engine.pressure_mutex);
-  const std::vector<Heap*> heaps = heaps_now();
+  const std::vector<Heap*> heaps = only      ? only->heaps()
+                                   : unowned ? giversTo(engine, engine.default_pool)
+                                             : engine.heaps.all();
   engine.pages.emptyCache(heaps);
   (void)engine.segments.release(heaps, UINT64_MAX);
-}
-
-void emptyCache(Engine& engine) {
-  empty(engine, true, [&] { return engine.heaps.all(); });
-}
-void emptyCache(Engine& engine, const Pool& only) {
-  empty(engine, false, [&] { return only.heaps(); });
-}
-void emptyUnowned(Engine& engine) {
-  empty(engine, true, [&] { return giversTo(engine, engine.default_pool); });
 }
 
 void trim(Engine& engine, const Pool& pool, std::uint64_t bytes) {

@@ -1,7 +1,11 @@
 // What nobody uses goes back: out of threads' caches to their heaps, and out of heaps to the
-// device. Thread-safe; nothing here may be called with a heap's lock held.
+// device; and who has some in hand. Thread-safe; nothing here may be called with a heap's lock
+// held.
 #pragma once
 
+#include <cstdint>
+
+#include "allocator/base/thread_scope.hpp"
 #include "allocator/engine/engine.hpp"
 
 namespace cistern {
@@ -23,12 +27,9 @@ bool holdsNothing(Engine& engine, Heap& heap);
 
 // ---- To the device ------------------------------------------------------------------------------
 
-/// All that is wholly free, of all pools or of one. Pages that queued work may still use follow
-/// later.
-void emptyCache(Engine& engine);
-void emptyCache(Engine& engine, const Pool& only);
-/// The same of the default pool and of those that nobody uses any more.
-void emptyUnowned(Engine& engine);
+/// All that is wholly free, of one pool, or of all; or of all `unowned`, which are the default pool
+/// and those that nobody uses any more. Pages that queued work may still use follow later.
+void emptyCache(Engine& engine, const Pool* only = nullptr, bool unowned = false);
 /// Of one pool, until no more than `bytes` are reserved: only what is complete, and nothing follows
 /// later.
 void trim(Engine& engine, const Pool& pool, std::uint64_t bytes);
@@ -40,5 +41,35 @@ bool makeRoomFor(Engine& engine, const Request& request);
 bool giveBackFor(Engine& engine, const Request& request);
 /// What was unused for long, where the option garbage_collection_threshold is set.
 void collectGarbage(Engine& engine);
+
+// ---- Memory in hand
+// ------------------------------------------------------------------------------
+
+/// A thread that takes memory from where it lies, to use it or to give it back. What it has in hand
+/// meanwhile no other finds: so a thread that has found none knows that there is none only if it
+/// was alone. What it does in a callback of the program's, in such a scope again, is no other's.
+class InHand : public ThreadScope<InHand> {
+ public:
+  explicit InHand(Engine& engine) noexcept
+      : engine_(engine), seen_(engine.in_hand.fetch_add(kOne) + kOne) {}
+  ~InHand() {
+    engine_.in_hand.fetch_sub(kNow);
+    if (nested()) outer()->seen_ += kBegun;
+  }
+
+  /// Whether no other thread has been in such a scope of the engine's since this one began.
+  bool alone() const noexcept {
+    return nested() || (seen_ % kBegun == kNow && engine_.in_hand.load() == seen_);
+  }
+
+ private:
+  // Engine::in_hand: how many are in a scope now, and above how many have ever begun one.
+  static constexpr std::uint64_t kNow = 1, kBegun = std::uint64_t{1} << 20, kOne = kBegun + kNow;
+
+  bool nested() const noexcept { return outer() != nullptr && &outer()->engine_ == &engine_; }
+
+  Engine& engine_;
+  std::uint64_t seen_;
+};
 
 }  // namespace cistern

@@ -109,7 +109,7 @@ class PinnedMemory {
   PinnedStats stats_ CISTERN_GUARDED_BY(mutex_);
   std::uint64_t limit_ CISTERN_GUARDED_BY(mutex_) = kUnlimited;
   std::string last_error_ CISTERN_GUARDED_BY(mutex_);  ///< what the device said, asked for memory
-  HookList<void(const Misuse&)> misuse_hook_{"setMisuseHook", true};
+  HookList<void, const Misuse&> misuse_hook_{"setMisuseHook", true};
 };
 
 }  // namespace cistern

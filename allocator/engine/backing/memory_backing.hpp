@@ -1,5 +1,6 @@
 // Where a heap's memory comes from, and where it goes back to: `SegmentBacking` or `PageBacking`.
-// Code that grows a heap knows which of the two it is; all other code asks here.
+// Code that grows a heap knows which of the two it is; all other code asks here. And how much of it
+// there may be.
 #pragma once
 
 #include <atomic>
@@ -21,6 +22,42 @@ struct Request;
 namespace pages {
 struct Mapping;
 }
+
+/// How much may be taken from the device, and how much is. Lock-free.
+///
+/// reserved() <= limit(), but for what was there before the limit was lowered.
+class Limit {
+ public:
+  std::uint64_t limit() const { return limit_.load(std::memory_order_relaxed); }
+  void set(std::uint64_t bytes) { limit_.store(bytes, std::memory_order_relaxed); }
+
+  /// Bytes held, and being asked for.
+  std::uint64_t reserved() const { return reserved_.load(std::memory_order_relaxed); }
+  /// What may still be taken.
+  std::uint64_t left() const {
+    const std::uint64_t most = limit(), held = reserved();
+    return held < most ? most - held : 0;
+  }
+  /// What is held beyond the limit, as it was lowered.
+  std::uint64_t over() const {
+    const std::uint64_t most = limit(), held = reserved();
+    return held > most ? held - most : 0;
+  }
+  /// Counts bytes as reserved if there is room for them.
+  bool admit(std::uint64_t bytes) {
+    std::uint64_t held = reserved();
+    do {
+      if (held + bytes > limit()) return false;
+    } while (!reserved_.compare_exchange_weak(held, held + bytes, std::memory_order_relaxed));
+    return true;
+  }
+  /// They were not to be had, or are back at the device.
+  void giveBack(std::uint64_t bytes) { reserved_.fetch_sub(bytes, std::memory_order_relaxed); }
+
+ private:
+  std::atomic<std::uint64_t> limit_{0};
+  std::atomic<std::uint64_t> reserved_{0};
+};
 
 /// What names a holder of pins: a capture, a part of one, or an export. Unique among those that
 /// overlap; never 0, nor Request::kLent.

@@ -2,8 +2,6 @@
 #include "allocator/engine/backing/segment_backing.hpp"
 
 #include <algorithm>
-#include <new>
-#include <utility>
 
 #include "allocator/base/check.hpp"
 #include "allocator/engine/engine.hpp"
@@ -56,45 +54,23 @@ bool SegmentBacking::pinned(const Block& block) const {
   return it != pinned_.end() && it->second.times > 0;
 }
 
-Block* SegmentBacking::grow(Heap& heap, const Request& request) {
-  return growBy(request.pool->rules().segmentFor(request), heap, request);
-}
-
-Block* SegmentBacking::growTightly(Heap& heap, const Request& request) {
-  const std::uint64_t least = leastGrowth(request);
-  return least < request.pool->rules().segmentFor(request) ? growBy(least, heap, request) : nullptr;
-}
-
-Result<Address> SegmentBacking::takeFromDevice(std::uint64_t bytes, const Request& request) {
-  const std::shared_ptr<SegmentSource> source = request.pool->source();
-  const RelaxedCaptureMode relaxed(engine_.device);
-  return source ? source->allocate(bytes, request.stream) : engine_.device.malloc(bytes);
-}
-
-HeapSegment& SegmentBacking::takeRecord() {
-  const MutexLock lock(mutex_);
-  if (spare_ == nullptr) return records_.emplace_back();
-  return static_cast<HeapSegment&>(*std::exchange(spare_, spare_->next));
-}
-
-void SegmentBacking::giveRecord(HeapSegment& record) noexcept {
-  const MutexLock lock(mutex_);
-  record.next = std::exchange(spare_, &record);
-}
-
 // What a source throws is the program's own, and leaves the verb. The record comes before the
 // memory: without one nobody would know of what the device will not have back.
-Block* SegmentBacking::growBy(std::uint64_t bytes, Heap& heap, const Request& request) {
-  if (!engine_.limit.admit(bytes)) return nullptr;
+Block* SegmentBacking::grow(Heap& heap, const Request& request, bool tightly) {
+  const std::uint64_t usual = request.pool->rules().segmentFor(request);
+  const std::uint64_t bytes = tightly ? leastGrowth(request) : usual;
+  if ((tightly && bytes >= usual) || !engine_.limit.admit(bytes)) return nullptr;
   HeapSegment* segment = nullptr;
   const auto giveUp = [&] {
-    if (segment) giveRecord(*segment);
+    if (segment) records_.giveBack(*segment);
     engine_.limit.giveBack(bytes);
   };
   Result<Address> base = DeviceError{};
   try {
-    segment = &takeRecord();
-    base = takeFromDevice(bytes, request);
+    segment = &records_.take();
+    const std::shared_ptr<SegmentSource> source = request.pool->source();
+    const RelaxedCaptureMode relaxed(engine_.device);
+    base = source ? source->allocate(bytes, request.stream) : engine_.device.malloc(bytes);
   } catch (...) {
     giveUp();
     throw;
@@ -181,7 +157,7 @@ std::uint64_t SegmentBacking::giveBack(HeapSegment& segment, Heap& owner, bool w
     if (!freed) owner.add(segment, Heap::From::kRefused);
   }
   if (!freed) return 0;
-  giveRecord(segment);
+  records_.giveBack(segment);
   return bytes;
 }
 

@@ -5,11 +5,11 @@
 #pragma once
 
 #include <atomic>
-#include <deque>
 #include <unordered_map>
 #include <vector>
 
 #include "allocator/base/mutex.hpp"
+#include "allocator/base/recycled.hpp"
 #include "allocator/engine/backing/memory_backing.hpp"
 #include "allocator/engine/heap/heap.hpp"
 #include "cistern/device.hpp"
@@ -23,10 +23,9 @@ class SegmentBacking final : public MemoryBacking {
   explicit SegmentBacking(Engine& engine) : MemoryBacking(false), engine_(engine) {}
 
   /// A block for the request out of a new segment of the usual size; null when there is no room for
-  /// one. Throws std::bad_alloc, and what a pool's source throws.
-  Block* grow(Heap& heap, const Request& request);
-  /// The same, of a segment just as large as need be; null too when that is the usual size.
-  Block* growTightly(Heap& heap, const Request& request);
+  /// one. `tightly`: of one just as large as need be; null too when that is the usual size. Throws
+  /// std::bad_alloc, and what a pool's source throws.
+  Block* grow(Heap& heap, const Request& request, bool tightly = false);
 
   std::uint64_t release(const std::vector<Heap*>& heaps, std::uint64_t bytes) override;
   /// Gives back what was unused for at least the mean time, until no more than `bytes` are
@@ -45,20 +44,13 @@ class SegmentBacking final : public MemoryBacking {
 
   std::uint64_t taken() const { return taken_.load(std::memory_order_relaxed); }
   std::uint64_t returned() const { return returned_.load(std::memory_order_relaxed); }
-  std::size_t hostBytes() const {
-    const MutexLock lock(mutex_);
-    return records_.size() * sizeof(HeapSegment);
-  }
+  std::size_t hostBytes() const { return records_.size() * sizeof(HeapSegment); }
 
  private:
   struct Pinned {
     std::uint32_t times = 0;  ///< 0 only where the host was short of memory for the first
     std::uint32_t last = 0;   ///< the holder that pinned it last
   };
-  HeapSegment& takeRecord();
-  void giveRecord(HeapSegment& record) noexcept;
-  Block* growBy(std::uint64_t bytes, Heap& heap, const Request& request);
-  Result<Address> takeFromDevice(std::uint64_t bytes, const Request& request);
   Block* install(HeapSegment& segment, Heap& heap, const Request& request);
   Status returnToDevice(const HeapSegment& segment, const Pool& pool) noexcept;
   // These return the bytes that are back.
@@ -67,11 +59,9 @@ class SegmentBacking final : public MemoryBacking {
   std::uint64_t releaseOneIdle(HeapSegment& segment, Heap& heap);
 
   Engine& engine_;
+  /// A thread that looked one up a moment ago still looks at a record.
+  Recycled<HeapSegment> records_;
   mutable Mutex mutex_;  ///< a leaf
-  /// Recycled, and deleted only with the allocator: a thread that looked one up a moment ago still
-  /// looks at a record.
-  std::deque<HeapSegment> records_ CISTERN_GUARDED_BY(mutex_);
-  Segment* spare_ CISTERN_GUARDED_BY(mutex_) = nullptr;  ///< records of nothing, linked by next
   std::unordered_map<const HeapSegment*, Pinned> pinned_ CISTERN_GUARDED_BY(mutex_);
   std::atomic<std::uint64_t> taken_{0}, returned_{0};
 };

@@ -37,8 +37,7 @@ void ThreadCounters::letCachesGo() noexcept {
 }
 
 CacheTable::CacheTable(Limits limits, const std::atomic<std::uint64_t>& tick, Totals& totals)
-    : none_(limits.all == 0),
-      totals_(totals),
+    : totals_(totals),
       number_(nextTable()),
       ground_{number_, std::int64_t(limits.stacks), std::int64_t(limits.last),
               std::int64_t(limits.all), tick} {}
@@ -57,7 +56,7 @@ CacheTable::~CacheTable() {
 }
 
 ThreadCache* CacheTable::open(Heap& heap) noexcept try {
-  ThreadCounters* const counters = none_ ? nullptr : totals_.join();
+  ThreadCounters* const counters = ground_.most_stacked == 0 ? nullptr : totals_.join();
   if (counters == nullptr) return nullptr;
   std::vector<ThreadCache*>& mine = counters->caches;
   if (mine.size() == mine.capacity()) mine.reserve(2 * mine.size() + 1);

@@ -17,8 +17,8 @@ namespace cistern {
 
 class CacheTable {
  public:
-  /// What the stacks of one cache may hold, its last block, and the stacks of all. None: `all`
-  /// is 0.
+  /// What the stacks of one cache may hold, its last block, and the stacks of all. There are none
+  /// where the first is 0.
   struct Limits {
     std::uint64_t stacks = 0, last = 0, all = 0;
   };
@@ -91,7 +91,6 @@ class CacheTable {
   static ThreadCache* findOrAdopt(Heap& heap, ThreadCounters& counters) noexcept;
   ThreadCache& make(Heap& heap, ThreadCounters& counters);
 
-  const bool none_;  ///< there are to be none
   Totals& totals_;
   const std::uint64_t number_;  ///< never used twice; from 1
   static constexpr std::uint64_t kNone = UINT64_MAX;

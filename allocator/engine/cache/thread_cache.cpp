@@ -56,7 +56,7 @@ Block* ThreadCache::takeLocked(std::uint64_t bytes) noexcept {
     block = blocks_.take(bytes);
   }
   if (block != nullptr)
-    totals().countTaken(CacheSizes::kindOf(block->granules), block->bytes(), bytes);
+    totals().countBlock(CacheSizes::kindOf(block->granules), block->bytes(), bytes, +1);
   return block;
 }
 
@@ -64,7 +64,7 @@ Block* ThreadCache::takeLocked(std::uint64_t bytes) noexcept {
 // counted.
 bool ThreadCache::accept(Block& block, WhoFreed who) noexcept {
   if (!blocks_.keep(block, ownership::Where::kHeld, who)) return false;
-  totals().countGiven(CacheSizes::kindOf(block.granules), block.bytes(), block.use.asked);
+  totals().countBlock(CacheSizes::kindOf(block.granules), block.bytes(), block.use.asked, -1);
   list();
   return true;
 }

@@ -14,7 +14,6 @@
 #include <cstdint>
 
 #include "allocator/engine/cache/cached_blocks.hpp"
-#include "allocator/engine/cache/recent_blocks.hpp"
 #include "allocator/engine/cache/remote_frees.hpp"
 #include "allocator/engine/statistics/totals.hpp"
 

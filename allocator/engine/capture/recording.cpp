@@ -8,15 +8,6 @@
 #include "allocator/engine/streams/cross_stream.hpp"
 
 namespace cistern {
-namespace {
-
-bool hasFree(Heap& owner, const Request& request) {
-  const MutexLock lock(owner.mutex());
-  return bestFree(owner, request, {}) != nullptr;
-}
-
-}  // namespace
-
 Recording::Recording(Engine& engine, Pool& pool)
     : engine_(engine),
       pool_(pool),
@@ -127,7 +118,11 @@ Block* Recording::take(Heap& heap, const Request& request) {
 Block* Recording::takeFree(const Heap& heap, const Request& request) {
   for (Heap* owner : pool_.heaps()) {
     RecordedStreams::Seen* const of = streams_.seen(owner->stream());
-    if (owner == &heap || of == nullptr || !hasFree(*owner, request)) continue;
+    if (owner == &heap || of == nullptr) continue;
+    {
+      const MutexLock lock(owner->mutex());
+      if (bestFree(*owner, request, {}) == nullptr) continue;
+    }
     if (streams_.followed(*of) == 0) continue;
     const MutexLock lock(owner->mutex());
     Block* const free = bestFree(*owner, request, streams_.epochsFollowed(*of));

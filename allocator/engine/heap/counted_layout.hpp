@@ -2,7 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
+#include "allocator/base/check.hpp"
+#include "allocator/engine/cache/ownership.hpp"
 #include "allocator/engine/statistics/totals.hpp"
 #include "allocator/layout/layout.hpp"
 #include "cistern/statistics.hpp"
@@ -19,7 +22,14 @@ class CountedLayout : public Layout {
       : Layout(given), kind_(kind), statistics_(statistics) {}
 
   /// Counts an operation: what it has changed of what the program holds, and of what lies free.
-  void count(const Counts& held = {}) noexcept;
+  void count(const Counts& held = {}) noexcept {
+    const SplitFree now{totals().split_free_blocks, totals().split_free_bytes};
+    const SplitFree before = std::exchange(counted_, now);
+    const SplitFree rises_before = std::exchange(counted_rises_, splitFreeRises());
+    const Counts taken = held.blocks > 0 ? held : Counts{};
+    statistics_.count(kind_, held + difference(now, before),
+                      taken + difference(counted_rises_, rises_before));
+  }
   /// Counts a block that begins to wait for queued work (`blocks` is +1), or has ended:
   /// Totals::countPending.
   void countPending(const Block& block, int blocks, bool anew) noexcept {
@@ -28,13 +38,42 @@ class CountedLayout : public Layout {
   /// `bytes` of memory are this heap's from now on, or (sign -1) no more. `real`: they come from
   /// the device or go there, and not to another heap. `refused`: the device would not have them
   /// back.
-  void countBacking(std::uint64_t bytes, int sign, bool real, bool refused = false) noexcept;
+  void countBacking(std::uint64_t bytes, int sign, bool real, bool refused = false) noexcept {
+    pieces_ += std::uint64_t(sign);
+    reserved_bytes_ += std::uint64_t(sign) * bytes;
+    if (real) statistics_.countBacking(kind_, sign, sign * std::int64_t(bytes), refused);
+  }
   std::uint64_t reservedBytes() const { return reserved_bytes_; }
   /// What there is of each statistic. Pre: the heap's caches are held still. Walks all blocks.
-  StatArray usage() const;
-  void audit() const;
+  StatArray usage() const {
+    const LayoutTotals now = totals();
+    Counts counts{0, 0, 0, std::int64_t(now.split_free_blocks), std::int64_t(now.split_free_bytes)};
+    for (const Segment* s = segments(); s; s = s->next) {
+      for (const Block* b = s->first; b; b = b->next) {
+        if (b->state() == BlockState::kAllocated)
+          counts = counts + Counts::block(b->bytes(), ownership::requested(*b), +1);
+      }
+    }
+    StatArray all = counts.asStats();
+    at(all, Stat::kActive) = std::int64_t(now.busy_blocks);
+    at(all, Stat::kActiveBytes) = std::int64_t(now.busy_bytes);
+    at(all, Stat::kSegment) = std::int64_t(pieces_);
+    at(all, Stat::kReservedBytes) = std::int64_t(reserved_bytes_);
+    return all;
+  }
+  void audit() const {
+    Layout::audit();
+    CISTERN_CHECK(counted_.blocks == totals().split_free_blocks);
+    CISTERN_CHECK(counted_.bytes == totals().split_free_bytes);
+    CISTERN_CHECK(reserved_bytes_ >= totals().segment_bytes);
+  }
 
  private:
+  static Counts difference(const SplitFree& now, const SplitFree& before) {
+    return {0, 0, 0, std::int64_t(now.blocks - before.blocks),
+            std::int64_t(now.bytes - before.bytes)};
+  }
+
   const SizeKind kind_;
   Totals& statistics_;
   SplitFree counted_, counted_rises_;  ///< of the free blocks of segments in use

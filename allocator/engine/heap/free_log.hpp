@@ -1,5 +1,4 @@
-// A heap's memory of its last frees, so that a second free of the same pointer can be told where
-// the first one was. Guarded by the heap's lock.
+// A heap's memory of its last frees. Guarded by the heap's lock.
 #pragma once
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 
 namespace cistern {
 
+/// Who freed what: so that a second free of the same pointer can be told where the first one was.
 class FreeLog {
  public:
   struct Entry {
@@ -58,6 +58,58 @@ class FreeLog {
   std::vector<Entry> entries_;  ///< a ring, made larger until it has `capacity_`
   std::size_t capacity_;
   std::size_t next_ = 0;  ///< behind the youngest; at most entries_.size()
+};
+
+/// What was freed lately in its pages, and when. Free blocks coalesce, and say only when the
+/// youngest part of them was freed: a stream that goes on taking from and giving back to one end of
+/// a large free block would keep all of it from the other streams. From this a free-page scan
+/// learns when each page was used last (pages/free_page_scan.hpp).
+class RecentFrees {
+ public:
+  struct Piece {
+    const Segment* in;
+    std::uint32_t from, to;  ///< in granules from its base
+    std::uint32_t epoch;
+  };
+  /// 24 bytes each; room is made as they come, for most heaps have few.
+  static constexpr std::size_t kMost = 1024;
+
+  /// [from, to) was freed. Where there is no room, all that was freed by then is forgotten.
+  void note(const Segment& in, Address from, Address to, std::uint32_t epoch) noexcept try {
+    const auto first = std::uint32_t((from - in.base) >> kGranuleShift);
+    const auto last = std::uint32_t((to - in.base) >> kGranuleShift);
+    if (!pieces_.empty() && extend(pieces_.back(), in, first, last, epoch)) return;
+    if (pieces_.size() == kMost) forget(std::max(forgotten_, epoch));
+    pieces_.push_back({&in, first, last, epoch});
+  } catch (const std::bad_alloc&) {
+    forget(std::max(forgotten_, epoch));
+  }
+  /// What was freed in that epoch or before is not known any more: all of it may have been then.
+  void forget(std::uint32_t epoch) noexcept {
+    forgotten_ = epoch;
+    pieces_.clear();
+  }
+  /// The last epoch of which it is not known what was freed in it.
+  std::uint32_t forgotten() const { return forgotten_; }
+  /// Calls visit(Piece) for each, in the order in which they came, and is empty then.
+  template <class Visit>
+  void take(Visit visit) {
+    for (const Piece& piece : pieces_) visit(piece);
+    pieces_.clear();
+  }
+  std::size_t hostBytes() const { return pieces_.capacity() * sizeof(Piece); }
+
+ private:
+  /// Neighbours of one epoch are one piece.
+  static bool extend(Piece& last, const Segment& in, std::uint32_t from, std::uint32_t to,
+                     std::uint32_t epoch) {
+    if (last.in != &in || last.epoch != epoch || from > last.to || to < last.from) return false;
+    last.from = std::min(last.from, from);
+    last.to = std::max(last.to, to);
+    return true;
+  }
+  std::vector<Piece> pieces_;
+  std::uint32_t forgotten_ = 0;
 };
 
 /// A small number that stays with the calling thread.

@@ -15,19 +15,11 @@
 #include "allocator/engine/heap/free_log.hpp"
 #include "allocator/engine/heap/heap_identity.hpp"
 #include "allocator/engine/heap/low_water.hpp"
-#include "allocator/engine/heap/recent_frees.hpp"
 #include "allocator/engine/streams/stream_uses.hpp"
 
 namespace cistern {
 
 class ThreadCache;
-
-/// The streams beside its own that a block in use is used on, whether the heap or a cache looks
-/// after it; null for none.
-inline StreamUses* usesOf(const Block& block) {
-  return ownership::isOwned(ownership::load(block)) ? nullptr
-                                                    : static_cast<StreamUses*>(block.use.uses);
-}
 
 /// The size of the largest free block, in bytes.
 inline std::uint64_t largestFree(const FreeIndex& index) {

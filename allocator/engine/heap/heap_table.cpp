@@ -14,8 +14,7 @@ HeapTable::HeapTable(Pool& default_pool, std::size_t free_log, Totals& totals)
       free_log_(free_log),
       totals_(totals),
       nowhere_(false, default_pool.rules(), default_pool.backing()) {
-  generations_.push_back(std::make_unique<Slots>(16));
-  slots_.store(generations_.back().get(), std::memory_order_release);
+  slots_.store(&generations_.emplace_back(16), std::memory_order_release);
 }
 
 // ---- From a stream to its heap ------------------------------------------------------------------
@@ -23,40 +22,35 @@ HeapTable::HeapTable(Pool& default_pool, std::size_t free_log, Totals& totals)
 // Every table ever used has empty slots at all times.
 Heap* HeapTable::find(Stream stream) const noexcept {
   const Slots& slots = *slots_.load(std::memory_order_acquire);
-  const std::size_t mask = slots.heaps.size() - 1;
+  const std::size_t mask = slots.size() - 1;
   for (std::size_t i = hashOf(stream) & mask;; i = (i + 1) & mask) {
-    Heap* const heap = slots.heaps[i].load(std::memory_order_acquire);
+    Heap* const heap = slots[i].load(std::memory_order_acquire);
     if (heap == nullptr) return nullptr;
     if (heap->stream() == stream) return heap->serves(stream) ? heap : nullptr;
   }
 }
 
 void HeapTable::fill(Slots& slots, Heap* heap) noexcept {
-  const std::size_t mask = slots.heaps.size() - 1;
+  const std::size_t mask = slots.size() - 1;
   std::size_t i = hashOf(heap->stream()) & mask;
-  while (slots.heaps[i].load(std::memory_order_relaxed) != nullptr) i = (i + 1) & mask;
-  slots.heaps[i].store(heap, std::memory_order_release);
+  while (slots[i].load(std::memory_order_relaxed) != nullptr) i = (i + 1) & mask;
+  slots[i].store(heap, std::memory_order_release);
 }
 
 // Makes sure that one more heap finds a slot. What slots say of streams that heaps have left is
 // dropped now and then, in another table of that size.
 void HeapTable::makeRoom() {
-  if ((used_slots_ + 1) * 2 <= slots_.load(std::memory_order_relaxed)->heaps.size()) return;
+  const Slots* const now = slots_.load(std::memory_order_relaxed);
+  if ((used_slots_ + 1) * 2 <= now->size()) return;
   const std::vector<Heap*> heaps = default_pool_.heaps();
   used_slots_ = heaps.size();
-  Slots& next = slotsOf(std::bit_ceil(4 * (used_slots_ + 1)));
-  for (auto& slot : next.heaps) slot.store(nullptr, std::memory_order_relaxed);
-  for (Heap* heap : heaps) fill(next, heap);
-  slots_.store(&next, std::memory_order_release);
-}
-
-HeapTable::Slots& HeapTable::slotsOf(std::size_t size) {
-  const Slots* const now = slots_.load(std::memory_order_relaxed);
-  for (const auto& slots : generations_) {
-    if (slots.get() != now && slots->heaps.size() == size) return *slots;
-  }
-  generations_.push_back(std::make_unique<Slots>(size));
-  return *generations_.back();
+  const std::size_t size = std::bit_ceil(4 * (used_slots_ + 1));
+  auto next = std::ranges::find_if(
+      generations_, [&](const Slots& slots) { return &slots != now && slots.size() == size; });
+  if (next == generations_.end()) next = generations_.emplace(next, size);
+  for (auto& slot : *next) slot.store(nullptr, std::memory_order_relaxed);
+  for (Heap* heap : heaps) fill(*next, heap);
+  slots_.store(&*next, std::memory_order_release);
 }
 
 // ---- Heaps begin --------------------------------------------------------------------------------
@@ -176,7 +170,7 @@ Heap* HeapTable::nextOffering(std::size_t& number) const noexcept {
 std::size_t HeapTable::hostBytes() const {
   const MutexLock lock(mutex_);
   std::size_t slots = parked_.capacity() + gone_.capacity();
-  for (const auto& one : generations_) slots += one->heaps.size();
+  for (const Slots& one : generations_) slots += one.size();
   const MutexLock list_lock(list_mutex_);
   return (slots + heaps_.capacity()) * sizeof(void*) + offering_.capacity();
 }

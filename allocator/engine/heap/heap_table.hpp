@@ -18,6 +18,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <list>
 #include <memory>
 #include <unordered_map>
 #include <vector>
@@ -44,6 +45,11 @@ class HeapTable {
   void setGone(Stream stream, bool gone) noexcept;
   /// All heaps in the order they were made, parked ones too. A heap made meanwhile may be missing.
   std::vector<Heap*> all() const;
+  /// The same one by one; null beyond the last.
+  Heap* at(std::size_t number) const noexcept {
+    const MutexLock lock(list_mutex_);
+    return number < heaps_.size() ? heaps_[number].get() : nullptr;
+  }
   /// The first that may have memory for others, of those numbered from `number`, which becomes its
   /// own plus one; null when there is none.
   Heap* nextOffering(std::size_t& number) const noexcept;
@@ -64,17 +70,13 @@ class HeapTable {
   void audit(const std::vector<Heap*>& heaps) const;
 
  private:
-  struct Slots {
-    explicit Slots(std::size_t size) : heaps(size) {}
-    std::vector<std::atomic<Heap*>> heaps;  ///< size is a power of two, at most half full
-  };
+  using Slots = std::vector<std::atomic<Heap*>>;  ///< a power of two of them, at most half full
 
   static std::size_t hashOf(Stream stream) {
     return std::size_t((stream.raw * 0x9E3779B97F4A7C15u) >> 32);
   }
   static void fill(Slots& slots, Heap* heap) noexcept;
   void makeRoom() CISTERN_REQUIRES(mutex_);
-  Slots& slotsOf(std::size_t size) CISTERN_REQUIRES(mutex_);
   Heap& make(Pool& pool, Stream stream) CISTERN_REQUIRES(mutex_);
   /// The stream of parked heaps.
   static constexpr Stream kNobodys{UINTPTR_MAX};
@@ -87,7 +89,7 @@ class HeapTable {
   std::atomic<Slots*> slots_;
   mutable Mutex mutex_;
   /// The table in use and those before it, which readers may look into still; two of a size.
-  std::vector<std::unique_ptr<Slots>> generations_ CISTERN_GUARDED_BY(mutex_);
+  std::list<Slots> generations_ CISTERN_GUARDED_BY(mutex_);
   std::size_t used_slots_ CISTERN_GUARDED_BY(mutex_) = 0;  ///< those of other streams by now too
   std::vector<Heap*> parked_ CISTERN_GUARDED_BY(mutex_);   ///< has room for all heaps
   std::vector<Heap*> gone_ CISTERN_GUARDED_BY(mutex_);     ///< the default pool's; likewise

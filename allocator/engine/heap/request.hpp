@@ -3,6 +3,8 @@
 // with the option that changes it.
 #pragma once
 
+#include <algorithm>
+#include <bit>
 #include <cstdint>
 
 #include "allocator/base/bytes.hpp"
@@ -39,8 +41,14 @@ struct Request {
 /// The sizes an allocator works with; constant once made.
 class SizeRules {
  public:
-  /// `no_split`: each block has a segment of its own.
-  explicit SizeRules(const Options& options, bool no_split = false);
+  /// Where memory comes as the option says; in segments in any case; or in a segment for each
+  /// block.
+  enum class Place : std::uint8_t { kAsOption, kSegments, kOwnSegments };
+  explicit SizeRules(const Options& options, Place place = Place::kAsOption)
+      : options_(options),
+        place_(place),
+        plain_(options.roundup_power2_divisions == RoundupDivisions{} &&
+               (inPages() || options.max_split_size == kUnlimited)) {}
 
   /// Whether every request is just rounded up to a granule.
   bool plain() const { return plain_; }
@@ -51,18 +59,53 @@ class SizeRules {
             rounded <= kSmallLimit ? SizeKind::kSmall : SizeKind::kLarge, stream, pool};
   }
   /// The size of the segment that a request makes when no free block serves it.
-  std::uint64_t segmentFor(const Request& request) const;
-  SplitRules splitRules(SizeKind kind) const;
+  std::uint64_t segmentFor(const Request& request) const {
+    if (request.kind == SizeKind::kSmall) return kSmallSegment;
+    const std::uint64_t rounded = request.rounded();
+    if (noSplit()) return roundUp(rounded, kSegmentUnit);
+    const bool shared = rounded < options_.large_segment_size / 2 &&
+                        options_.large_segment_size < roundDown(options_.max_split_size, kGranule);
+    return shared ? options_.large_segment_size : roundUp(rounded, kSegmentUnit);
+  }
+  SplitRules splitRules(SizeKind kind) const {
+    if (noSplit()) return {1, 1, UINT32_MAX};
+    SplitRules rules;
+    rules.preserve_wilderness = inPages() && kind == SizeKind::kLarge;
+    if (inPages() || kind == SizeKind::kSmall) return rules;
+    rules.min_remainder = granulesOrMost(kSmallLimit) + 1;
+    rules.max_split = granulesOrMost(options_.max_split_size);
+    rules.max_non_split_rounding = granulesOrMost(options_.max_non_split_rounding);
+    return rules;
+  }
 
  private:
-  std::uint64_t roundByOptions(std::uint64_t bytes) const;
-  std::uint64_t roundToDivision(std::uint64_t bytes) const;
+  static std::uint32_t granulesOrMost(std::uint64_t bytes) {
+    return std::uint32_t(std::min<std::uint64_t>(bytes >> kGranuleShift, UINT32_MAX));
+  }
+  // A segment of max_split and above serves no smaller request. One that is smaller, but whose
+  // segment is not, is therefore placed as if it were as large. Out of line, as few options ask for
+  // it.
+  [[gnu::noinline]] std::uint64_t roundByOptions(std::uint64_t bytes) const {
+    const std::uint64_t rounded = roundToDivision(bytes);
+    if (inPages()) return rounded;
+    const std::uint64_t whole = roundDown(options_.max_split_size, kGranule);
+    return rounded < whole && roundUp(rounded, kSegmentUnit) >= whole ? whole : rounded;
+  }
+  // Between two powers of two there are `divisions` equal steps; the next step up is taken.
+  std::uint64_t roundToDivision(std::uint64_t bytes) const {
+    const std::uint64_t divisions = options_.roundup_power2_divisions.divisionsFor(bytes);
+    if (divisions <= 1 || bytes <= kGranule * divisions) return roundUp(bytes, kGranule);
+    if (std::has_single_bit(bytes)) return bytes;
+    const std::uint64_t step = std::max(std::bit_floor(bytes) / divisions, kGranule);
+    return roundUp(bytes, step);
+  }
 
   /// Whether blocks are carved exactly, whatever their size.
-  bool inPages() const { return options_.backing == Backing::kPages; }
+  bool inPages() const { return options_.backing == Backing::kPages && place_ != Place::kSegments; }
+  bool noSplit() const { return place_ == Place::kOwnSegments; }
 
   const Options options_;
-  const bool no_split_;
+  const Place place_;
   const bool plain_;  ///< no divisions and no largest split: round to the granule
 };
 

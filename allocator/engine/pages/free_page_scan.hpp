@@ -2,6 +2,7 @@
 // their pool, or, but for those that a graph reaches (PhysicalPage::mayLeave), anywhere.
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "allocator/engine/pages/page.hpp"
@@ -13,8 +14,18 @@ namespace cistern::pages {
 /// mapping.last_use says when any part of the page was used last.
 class FreePageScan {
  public:
-  /// `last`: the number of the scan before. Throws std::bad_alloc.
-  FreePageScan(Heap& heap, std::uint64_t& last) CISTERN_REQUIRES(heap.mutex());
+  /// `last`: the number of the scan before. Throws std::bad_alloc. Out of line, where it has all
+  /// registers for itself.
+  [[gnu::noinline]] FreePageScan(Heap& heap, std::uint64_t& last) CISTERN_REQUIRES(heap.mutex())
+      : heap_(heap), number_(++last) {
+    stampRecent(heap);
+    for (SizeKind kind : kSizeKinds) {
+      heap.layout(kind).forEachFree(kUnitGranules, [&](Block& block) {
+        heap.mutex().assertHeld();
+        note(heap, block);
+      });
+    }
+  }
 
   /// The mappings of wholly free pages, small ones' and large ones'.
   const std::vector<Mapping*>& freeMappings() const { return free_; }
@@ -27,8 +38,35 @@ class FreePageScan {
   }
 
  private:
-  void stampRecent(Heap& heap) CISTERN_REQUIRES(heap.mutex());
-  void note(Heap& heap, Block& block) CISTERN_REQUIRES(heap.mutex());
+  // The heap remembers what was freed since the last scan; each page, the last of it. Two may have
+  // the epochs the other way round: what comes back complete is stamped with an older one.
+  void stampRecent(Heap& heap) CISTERN_REQUIRES(heap.mutex()) {
+    const Completion& known = heap.completion();
+    heap.recentFrees().take([&known](const RecentFrees::Piece& piece) {
+      const auto& range = static_cast<const PageRange&>(*piece.in);
+      const Address from = range.base + bytesOf(piece.from), to = range.base + bytesOf(piece.to);
+      forEachMapping(range, from, to, [&](Mapping& mapping) {
+        if (!mapping.isCurrent()) return;
+        mapping.last_use = std::max(mapping.last_use, known.epochOf(piece.epoch));
+      });
+    });
+  }
+  // The mappings that begin and end inside the block, which knows the youngest of its parts.
+  void note(Heap& heap, Block& block) CISTERN_REQUIRES(heap.mutex()) {
+    const Completion& known = heap.completion();
+    const std::uint64_t forgotten = known.epochOf(heap.recentFrees().forgotten());
+    const PageRange& range = rangeOf(block);
+    const bool large = range.kind == SizeKind::kLarge && !without(Mechanism::kPageEpochs);
+    const std::uint32_t from = range.unitAt(block.address() + kUnit - 1),
+                        end = range.unitAt(block.end());
+    forEachMapping(range, block.address(), block.end(), [&](Mapping& mapping) {
+      if (mapping.unit < from || mapping.end_unit > end) return;
+      mapping.found = {number_, &block};
+      const std::uint64_t last = large ? std::max(mapping.last_use, forgotten) : UINT64_MAX;
+      mapping.last_use = std::min(known.epochOf(block.epoch), last);
+      free_.push_back(&mapping);
+    });
+  }
 
   const Heap& heap_;
   const std::uint64_t number_;

@@ -3,9 +3,12 @@
 // of this folder writes. Guarded by the backing's lock.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <list>
 
+#include "allocator/base/check.hpp"
 #include "allocator/engine/pages/page.hpp"
 #include "allocator/engine/reports/memory_log.hpp"
 
@@ -17,27 +20,80 @@ class MappingTable {
   explicit MappingTable(MemoryLog* log = nullptr) : log_(log) {}
 
   /// A page that nothing is mapped to yet. Throws std::bad_alloc, changing nothing.
-  PhysicalPage& addPage(Page handle, std::uint32_t units);
+  PhysicalPage& addPage(Page handle, std::uint32_t units) {
+    PhysicalPage& page = pages_.emplace_back();
+    page.self = std::prev(pages_.end());
+    page.handle = handle;
+    page.units = units;
+    return page;
+  }
   /// Pre: it has no mapping.
-  void removePage(PhysicalPage& page) noexcept;
+  void removePage(PhysicalPage& page) noexcept {
+    CISTERN_CHECK(page.mappings.empty() && page.current == nullptr);
+    pages_.erase(page.self);
+  }
 
   /// A stale mapping of the page at that unit, last used in an epoch that is complete, the youngest
   /// of all. Pre: the units are in the range and empty. Throws std::bad_alloc, changing nothing.
-  Mapping& addMapping(PhysicalPage& page, PageRange& range, std::uint32_t unit);
+  Mapping& addMapping(PhysicalPage& page, PageRange& range, std::uint32_t unit) {
+    std::vector<Mapping*>& all = page.mappings;
+    if (all.size() == all.capacity()) all.reserve(2 * all.size() + 1);
+    Mapping& mapping = stale_.emplace_back();
+    all.push_back(&mapping);
+    mapping.self = std::prev(stale_.end());
+    mapping.page = &page;
+    mapping.range = &range;
+    mapping.unit = unit;
+    mapping.end_unit = unit + page.units;
+    for (std::uint32_t u = unit; u < mapping.end_unit; ++u) {
+      CISTERN_ASSERT(range.slots[u] == nullptr);
+      range.slots[u] = &mapping;
+    }
+    range.touched = std::max(range.touched, mapping.end_unit);
+    return mapping;
+  }
   /// Pre: removable.
-  void removeMapping(Mapping& mapping) noexcept;
+  void removeMapping(Mapping& mapping) noexcept {
+    CISTERN_CHECK(mapping.removable());
+    for (std::uint32_t u = mapping.unit; u < mapping.end_unit; ++u)
+      mapping.range->slots[u] = nullptr;
+    std::erase(mapping.page->mappings, &mapping);
+    stale_.erase(mapping.self);
+  }
   /// The page is reached through this mapping from now on. Pre: stale, and the page has no current
   /// one.
-  void makeCurrent(Mapping& mapping) noexcept;
+  void makeCurrent(Mapping& mapping) noexcept {
+    CISTERN_CHECK(mapping.page->current == nullptr);
+    if (mapping.removable()) used_.splice(used_.end(), stale_, mapping.self);
+    mapping.page->current = &mapping;
+    tell(MemoryAction::kPageMap, mapping);
+  }
   /// Pre: current, and its last use is noted. It becomes the youngest of the stale ones.
-  void makeStale(Mapping& mapping) noexcept;
+  void makeStale(Mapping& mapping) noexcept {
+    CISTERN_CHECK(mapping.isCurrent());
+    mapping.page->current = nullptr;
+    noteStale(mapping);
+    tell(MemoryAction::kPageUnmap, mapping);
+  }
 
   /// The page's home is this mapping from now on.
-  void makeHome(Mapping& mapping) noexcept;
+  void makeHome(Mapping& mapping) noexcept {
+    std::vector<Mapping*>& all = mapping.page->mappings;
+    std::iter_swap(all.begin(), std::ranges::find(all, &mapping));
+  }
 
   /// One graph more, or less, reaches the page through it. Pre: of pin: current.
-  void pin(Mapping& mapping) noexcept;
-  void unpin(Mapping& mapping) noexcept;
+  void pin(Mapping& mapping) noexcept {
+    CISTERN_CHECK(mapping.isCurrent());
+    ++mapping.pins;
+    ++mapping.page->pins;
+  }
+  void unpin(Mapping& mapping) noexcept {
+    CISTERN_CHECK(mapping.pins > 0);
+    --mapping.page->pins;
+    --mapping.pins;
+    noteStale(mapping);
+  }
 
   PageRange& addRange() { return ranges_.emplace_back(); }
   const std::list<PageRange>& ranges() const { return ranges_; }
@@ -46,17 +102,55 @@ class MappingTable {
   /// Those that nobody pins, the oldest first.
   std::list<Mapping>& staleMappings() { return stale_; }
   const std::list<Mapping>& staleMappings() const { return stale_; }
-  std::size_t hostBytes() const;
+  std::size_t hostBytes() const {
+    constexpr std::size_t kNode = 2 * sizeof(void*);
+    std::size_t bytes = pages_.size() * (sizeof(PhysicalPage) + kNode) +
+                        (stale_.size() + used_.size()) * (sizeof(Mapping) + kNode + sizeof(void*));
+    for (const PageRange& range : ranges_)
+      bytes += sizeof(PageRange) + kNode + range.slots.size() * sizeof(void*);
+    return bytes;
+  }
 
   /// Checks what page.hpp promises; aborts on a broken invariant.
-  void audit() const;
+  void audit() const {
+    std::size_t mappings = 0, removable = 0;
+    std::uint64_t covered = 0, slots = 0;
+    for (const PhysicalPage& page : pages_) {
+      bool current_found = page.current == nullptr;
+      std::uint32_t pins = 0;
+      for (const Mapping* mapping : page.mappings) {
+        CISTERN_CHECK(mapping->page == &page && mapping->units() == page.units);
+        CISTERN_CHECK(mapping->end_unit <= mapping->range->units());
+        for (std::uint32_t u = mapping->unit; u < mapping->end_unit; ++u)
+          CISTERN_CHECK(mapping->range->slots[u] == mapping);
+        current_found |= mapping->isCurrent();
+        covered += mapping->units();
+        ++mappings;
+        removable += mapping->removable() ? 1 : 0;
+        pins += mapping->pins;
+        if (mapping->pins == 0) continue;
+        // A graph reaches the page here: it is mapped, and in use in this pool or nowhere.
+        CISTERN_CHECK(mapping->accessible && page.current != nullptr);
+        CISTERN_CHECK(&page.current->range->home->pool() == &mapping->range->home->pool());
+      }
+      CISTERN_CHECK(current_found && pins == page.pins);
+    }
+    for (const PageRange& range : ranges_) {
+      CISTERN_CHECK(range.bytes == range.units() * kUnit && range.bytes <= range.reserved_bytes);
+      for (const Mapping* mapping : range.slots) slots += mapping ? 1 : 0;
+    }
+    CISTERN_CHECK(slots == covered && mappings == stale_.size() + used_.size());
+    CISTERN_CHECK(std::ranges::all_of(stale_, &Mapping::removable));
+    CISTERN_CHECK(removable == stale_.size());
+  }
 
  private:
-  static void auditPinned(const Mapping& mapping);
   void tell(MemoryAction action, const Mapping& mapping) noexcept {
     if (log_) log_->note(action, mapping.deviceAddress(), mapping.bytes(), *mapping.range->home);
   }
-  void noteStale(Mapping& mapping) noexcept;
+  void noteStale(Mapping& mapping) noexcept {
+    if (mapping.removable()) stale_.splice(stale_.end(), used_, mapping.self);
+  }
 
   MemoryLog* const log_;
   std::list<PhysicalPage> pages_;

@@ -47,7 +47,6 @@ class Mover {
   enum class Which : std::uint8_t { kComplete, kAny };
   void giveBackSmall();
   void giveBackForGrowth();
-  std::uint64_t roomLeft() const;
   bool gives(const Heap& source) const;
   bool hasAny(Heap& source) const;
   std::size_t movableInCapture() const;

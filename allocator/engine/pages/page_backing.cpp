@@ -20,10 +20,11 @@ bool PageBacking::supportedBy(const Device& device) {
 }
 
 PageBacking::PageBacking(Engine& engine)
-    : MemoryBacking(true),
-      engine_(engine),
-      ground_(engine),
-      background_([this] { return unmapSome(); }) {}
+    : MemoryBacking(true), engine_(engine), ground_(engine), background_([this] {
+        if (!driverMayBeCalled()) return Background::Next::kNothing;
+        const MutexLock lock(mutex_);
+        return clearUp(ground_, false);
+      }) {}
 
 // A request of a capture unmaps nothing.
 Block* PageBacking::serve(Heap& heap, const Request& request, PagesFrom from) {
@@ -41,12 +42,6 @@ Block* PageBacking::serve(Heap& heap, const Request& request, PagesFrom from) {
   if (thread && isClearingDue(ground_) && !background_.wake() && !recorded)
     (void)clearUp(ground_, true);
   return block;
-}
-
-Background::Next PageBacking::unmapSome() {
-  if (!driverMayBeCalled()) return Background::Next::kNothing;
-  const MutexLock lock(mutex_);
-  return clearUp(ground_, false);
 }
 
 void PageBacking::sendHome(Heap& heap) noexcept try {
@@ -93,8 +88,7 @@ std::size_t PageBacking::hostBytes() const {
   return sizeof(*this) + ground_.table.hostBytes();
 }
 
-// ---- Back to the device: on emptyCache, under pressure, and what is too old to keep
-// --------------
+// ---- Back to the device: on emptyCache, under pressure, and what is too old to keep ------------
 
 namespace {
 
@@ -192,18 +186,6 @@ void PageBacking::shutDown(bool driver) noexcept {
 
 // ---- What always holds at rest: see page.hpp and placing.hpp ------------------------------------
 
-namespace {
-
-bool holdsPage(const PageRange& range, const Block& block) {
-  bool holds = false;
-  forEachMapping(range, block.address(), block.end(), [&](const Mapping& mapping) {
-    holds |= mapping.place() >= block.address() && mapping.placeEnd() <= block.end();
-  });
-  return holds;
-}
-
-}  // namespace
-
 void PageBacking::audit(std::uint64_t reserved) const {
   mutex_.assertHeld();
   ground_.table.audit();
@@ -212,7 +194,11 @@ void PageBacking::audit(std::uint64_t reserved) const {
     range.home->mutex().assertHeld();
     for (const Block* b = range.first; b; b = b->next) {
       if (!b->isHole()) backed += b->bytes();
-      if (b->isFree() && range.home->withdrawn()) CISTERN_CHECK(!holdsPage(range, *b));
+      const bool withdrawn = b->isFree() && range.home->withdrawn();
+      forEachMapping(range, b->address(), b->end(), [&](const Mapping& mapping) {
+        const bool within = mapping.place() >= b->address() && mapping.placeEnd() <= b->end();
+        CISTERN_CHECK(!withdrawn || !within);
+      });
       std::uint32_t unit = range.unitAt(b->address());
       for (; unit < range.unitAt(b->end() + kUnit - 1); ++unit) {
         const Mapping* mapping = range.slots[unit];

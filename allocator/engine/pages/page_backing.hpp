@@ -65,7 +65,6 @@ class PageBacking final : public MemoryBacking {
 
  private:
   bool emptyHeap(Heap& heap);
-  pages::Background::Next unmapSome();
 
   Engine& engine_;
   mutable Mutex mutex_;

@@ -96,11 +96,6 @@ namespace {
 /// At most this part of a heap's memory is put aside at a low water.
 constexpr std::uint64_t kPartAside = 16;
 
-bool putsAside(const Ground& ground, Heap& heap) CISTERN_REQUIRES(heap.mutex()) {
-  return !without(Mechanism::kAside) && ground.recycles() && heap.pool().isDefault() &&
-         heap.completion().recorded() == 0;
-}
-
 // Late pages that are too many to lie aside are late no longer.
 void forgetManyLate(const FreePageScan& scan, Heap& heap) CISTERN_REQUIRES(heap.mutex()) {
   if (without(Mechanism::kFewAside)) return;
@@ -134,7 +129,8 @@ void sendHome(Ground& ground, Heap& heap) {
 }
 
 void putAside(Ground& ground, Heap& heap, std::uint64_t brought_for) noexcept try {
-  if (!putsAside(ground, heap)) return;
+  if (without(Mechanism::kAside) || !ground.recycles() || !heap.pool().isDefault()) return;
+  if (heap.completion().recorded() != 0) return;
   const FreePageScan scan(heap, ground.number);
   std::vector<Mapping*> late;
   for (Mapping* mapping : scan.freeMappings()) {

@@ -107,7 +107,9 @@ void Mover::giveBackForGrowth() {
   std::size_t next = 0;
   while (Heap* const heap = ground_.engine.heaps.nextOffering(next)) {
     const std::uint64_t lacking = reserved_.gapUnits() * kUnit + ground_.engine.limit.over();
-    const std::uint64_t left = roomLeft();
+    const Result<MemoryInfo> info = ground_.engine.device.memoryInfo();
+    const std::uint64_t left =
+        std::min(ground_.engine.limit.left(), info.ok() ? info.value().free_bytes : 0);
     if (gives(*heap) && lacking > left)
       (void)releaseFree(ground_, *heap, {.bytes = lacking - left});
   }
@@ -138,12 +140,6 @@ bool Mover::hasAny(Heap& source) const {
   const MutexLock lock(source.mutex());
   withdrawIfEmpty(source);
   return false;
-}
-
-// Below the limit, and on the device.
-std::uint64_t Mover::roomLeft() const {
-  const Result<MemoryInfo> info = ground_.engine.device.memoryInfo();
-  return std::min(ground_.engine.limit.left(), info.ok() ? info.value().free_bytes : 0);
 }
 
 void Mover::takeOwn(std::size_t most) {

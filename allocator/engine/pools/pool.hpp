@@ -108,8 +108,9 @@ class Pool {
     recording_ = std::move(recording);
   }
 
-  /// Whether the default pool may take from here rather than be out of memory.
+  /// Whether the default pool may take from here rather than be out of memory, while it is live.
   std::atomic<bool> lends{false};
+  bool lendsNow() const { return lends && stage() == Stage::kLive; }
 
   /// Code that holds a copy is doing something with the pool; a draining pool stays meanwhile. No
   /// first copy is given out while visited() is asked: both are done under one lock (Pools).

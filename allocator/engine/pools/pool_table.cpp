@@ -58,19 +58,14 @@ void Pool::makeRoom() {
 
 Pool& PoolTable::open(MempoolId_t id, const PoolTraits& traits) {
   const MutexLock lock(mutex_);
-  const auto spare = std::find_if(pools_.begin(), pools_.end(), [](const auto& pool) {
-    return pool->stage() == Pool::Stage::kNowhere;
-  });
-  Pool* pool = spare != pools_.end() ? spare->get() : nullptr;
-  if (pool == nullptr) {
-    pools_.push_back(std::make_unique<Pool>(false, engine_.rules, engine_.backing()));
-    pool = pools_.back().get();
-  }
+  const auto spare = std::ranges::find(pools_, Pool::Stage::kNowhere, &Pool::stage);
+  Pool& pool =
+      spare != pools_.end() ? *spare : pools_.emplace_back(false, engine_.rules, engine_.backing());
   const SizeRules& rules = traits.no_split ? engine_.whole_rules
                            : traits.source ? engine_.segment_rules
                                            : engine_.rules;
-  pool->open(id, traits, rules, traits.needsSegments() ? engine_.segments : engine_.backing());
-  return *pool;
+  pool.open(id, traits, rules, traits.needsSegments() ? engine_.segments : engine_.backing());
+  return pool;
 }
 
 // No stream is asked: by the time that a pool's last user lets go, its streams may be gone.
@@ -92,9 +87,7 @@ std::optional<PoolTraits> PoolTable::close(Pool& pool) noexcept {
 bool PoolTable::anyLenders(const Request& request) const {
   if (!request.pool->isDefault()) return false;
   const MutexLock lock(mutex_);
-  return std::any_of(pools_.begin(), pools_.end(), [](const auto& pool) {
-    return pool->stage() == Pool::Stage::kLive && pool->lends;
-  });
+  return std::ranges::any_of(pools_, &Pool::lendsNow);
 }
 
 // ---- The router --------------------------------------------------------------------------------

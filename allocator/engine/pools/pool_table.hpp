@@ -5,6 +5,7 @@
 // with a heap's lock held.
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -52,7 +53,7 @@ class PoolTable {
   Engine& engine_;
   std::atomic<Router*> router_{nullptr};
   mutable Mutex mutex_;
-  std::vector<std::unique_ptr<Pool>> pools_ CISTERN_GUARDED_BY(mutex_);
+  std::deque<Pool> pools_ CISTERN_GUARDED_BY(mutex_);
   std::vector<std::shared_ptr<Router>> routers_ CISTERN_GUARDED_BY(mutex_);
 };
 

@@ -51,26 +51,184 @@ class Restoration {
   Restoration(Engine& engine, Pool& pool, const std::vector<LiveBlock>& wanted)
       : engine_(engine), pool_(pool), wanted_(wanted) {}
 
-  CheckpointDelta run();
+  // Whether a stream is gone is asked before any heap is locked. Nothing can be done on it: it may
+  // have been destroyed, and what has its handle now may be another that nobody has named. What has
+  // changed is said without host memory.
+  CheckpointDelta run() {
+    {
+      const std::unique_lock still = pool_.backing().holdStill();
+      for (const LiveBlock& block : wanted_) {
+        if (engine_.streams.look(block.stream).gone) forgotten_.insert(block.stream);
+      }
+      for (int tries = 0; !tryNow(); ++tries) {
+        if (tries == 2) refuse(*needs_.begin()->second, kInUse);
+        for (const auto& [need, wanted] : needs_)
+          tries == 0 ? engine_.progress.refresh(*need.first) : order(need);
+      }
+    }
+    for (const Address address : used_elsewhere_) slow_path::freeAt(engine_, address, nullptr);
+    return std::move(done_);
+  }
 
  private:
   /// What the heap's stream has done comes before what the other one does.
   using Order = std::pair<Heap*, Stream>;
 
-  bool tryNow();
-  void order(const Order& need);
-  // Pre: the locks of all the pool's heaps are held, and the backing's if they are on pages.
-  void look();
-  bool holds(const Heap* heap) const;
-  void checkPlace(const LiveBlock& wanted);
+  bool tryNow() {
+    const MutexLock holding_several(engine_.heaps_mutex);
+    heaps_ = pool_.heaps();
+    const HeapLocks locks(engine_.heaps_mutex, heaps_);
+    look();
+    if (!needs_.empty()) return false;
+    prepare();
+    carryOut();
+    return true;
+  }
+
+  // Everything that the earlier stream had queued when its epoch ended: what is freed meanwhile
+  // waits for another look.
+  void order(const Order& need) {
+    const auto& [heap, later] = need;
+    std::uint64_t until = 0;
+    {
+      const MutexLock lock(heap->mutex());
+      until = heap->endedEpoch();
+    }
+    const RelaxedCaptureMode relaxed(engine_.device);
+    if (engine_.progress.idle(heap->stream()) || engine_.progress.orderAfter(later, heap->stream()))
+      ordered_[need] = until;
+  }
+
+  // ---- Looking ---------------------------------------------------------------------------------
+
+  // Each look begins anew: the pool's user sees to it that nothing else happens in the pool, but
+  // memory of it goes back to the device, is lent, or, where the pool is draining, moves elsewhere.
+  void look() {
+    leaving_.clear();
+    making_.clear();
+    needs_.clear();
+    places_.clear();
+    returning_.clear();
+    for (Heap* heap : heaps_) {
+      heap->mutex().assertHeld();
+      if (&heap->pool() != &pool_) continue;  // it has left since the heaps were listed
+      if (heap->completion().recorded())
+        throw PoolError("cannot be set back while it is captured into");
+      forEachHeld(*heap, [&](Block& block) { leaving_.emplace(deviceAddress(block), &block); });
+    }
+    for (const LiveBlock& wanted : wanted_) {
+      const auto there = leaving_.find(wanted.address);
+      const bool stays = there != leaving_.end() && liveOf(*there->second) == wanted;
+      stays ? void(leaving_.erase(there)) : making_.push_back(&wanted);
+    }
+    for (const LiveBlock* wanted : making_) checkPlace(*wanted);
+  }
+
+  bool holds(const Heap* heap) const {
+    return heap && &heap->pool() == &pool_ && std::ranges::find(heaps_, heap) != heaps_.end();
+  }
+
+  // The block's place is the pool's still, or its pages come back to it, and nobody uses it.
+  void checkPlace(const LiveBlock& wanted) {
+    if (forgotten_.contains(wanted.stream)) refuse(wanted, kForgotten);
+    const auto [segment, heap] = engine_.locate(wanted.address);
+    if (!holds(heap)) refuse(wanted, kGone);
+    const Address from = segment->placeOf(wanted.address), to = from + wanted.bytes;
+    if (to > segment->end()) refuse(wanted, kGone);
+    checkMemory(wanted, *heap, *segment, from, to, {wanted.stream});
+    if (heap->onPages())
+      checkPages(wanted, *heap, static_cast<pages::PageRange&>(*segment), from, to);
+  }
+
   void checkPages(const LiveBlock& wanted, Heap& heap, const pages::PageRange& range, Address from,
-                  Address to);
+                  Address to) {
+    const std::uint32_t end = range.unitAt(to + pages::kUnit - 1);
+    for (std::uint32_t unit = range.unitAt(from); unit < end;) {
+      pages::Mapping* const at = range.slots[unit];
+      if (at == nullptr || !at->accessible || at->page->current == nullptr) refuse(wanted, kGone);
+      const auto [place, fresh] = places_.try_emplace(at->page, at);
+      const pages::Mapping& now = *at->page->current;
+      Heap& source = *now.range->home;
+      if (place->second != at || !holds(&source)) refuse(wanted, kGone);
+      unit = at->end_unit;
+      if (at->isCurrent()) continue;
+      if (fresh) returning_.push_back(at);
+      checkMemory(wanted, source, *now.range, now.place(), now.placeEnd(),
+                  {wanted.stream, heap.stream()});
+    }
+  }
+
+  // All of it that has memory must be free, or be about to be; `users` are to come after what its
+  // heap's stream has done with it.
   void checkMemory(const LiveBlock& wanted, Heap& heap, const Segment& segment, Address from,
-                   Address to, const std::vector<Stream>& users);
-  void require(const LiveBlock& wanted, Heap& heap, const Block& memory, Stream later);
-  void prepare();
-  void carryOut() noexcept;
-  void make(const LiveBlock& block) noexcept;
+                   Address to, const std::vector<Stream>& users) {
+    for (const Block* b = segment.covering(from); b && b->address() < to; b = b->next) {
+      if (b->isHole()) continue;
+      const auto leaving = leaving_.find(deviceAddress(*b));
+      const bool leaves = leaving != leaving_.end() && leaving->second == b && !isUsedElsewhere(*b);
+      if (!b->isFree() && !leaves) refuse(wanted, kInUse);
+      for (const Stream user : users) require(wanted, heap, *b, user);
+    }
+  }
+
+  // What is free was used until its epoch; what is about to be freed, until now, and nobody goes on
+  // using it.
+  void require(const LiveBlock& wanted, Heap& heap, const Block& memory, Stream later) {
+    if (later == heap.stream()) return;
+    heap.mutex().assertHeld();
+    const Completion& known = heap.completion();
+    const std::uint64_t used = known.epochOf(memory.epoch);
+    if (memory.isFree() && known.complete(used)) return;
+    const auto it = ordered_.find({&heap, later});
+    if (it != ordered_.end() && (!memory.isFree() || used <= it->second)) return;
+    needs_.try_emplace({&heap, later}, &wanted);
+  }
+
+  // ---- Carrying out ----------------------------------------------------------------------------
+
+  // All that may fail comes before anything changes.
+  void prepare() {
+    for (const auto& [address, leaving] : leaving_) done_.freed.push_back(toPointer(address));
+    for (const LiveBlock* made : making_) done_.made.push_back(toPointer(made->address));
+    used_elsewhere_.reserve(leaving_.size());
+    const std::size_t changes = making_.size() + returning_.size();  // at most, in any heap
+    const auto prepare = [&](Heap& heap) {
+      heap.mutex().assertHeld();
+      pages::prepareMoves(heap, changes);
+    };
+    for (const LiveBlock* made : making_) prepare(*engine_.locate(made->address).heap);
+    for (const pages::Mapping* at : returning_) prepare(*at->page->current->range->home);
+  }
+
+  // What other streams use is freed as ever, once the locks are given up.
+  void carryOut() noexcept {
+    for (const auto& [address, leaving] : leaving_) {
+      Heap& heap = heapOf(*leaving);
+      heap.mutex().assertHeld();
+      if (isUsedElsewhere(*leaving)) {
+        used_elsewhere_.push_back(address);
+      } else {
+        heap.frees().note(address, leaving->granules, nullptr, threadNumber());
+        heap.release(*leaving, engine_.now());
+      }
+    }
+    if (pool_.onPages()) {
+      engine_.pages.mutex().assertHeld();
+      for (pages::Mapping* at : returning_) engine_.pages.comeBack(*at);
+    }
+    for (const LiveBlock* made : making_) make(*made);
+  }
+
+  void make(const LiveBlock& block) noexcept {
+    const auto [segment, heap] = engine_.locate(block.address);
+    const Address place = segment->placeOf(block.address);
+    Block* const free = segment->covering(place);
+    CISTERN_CHECK(free && free->isFree() && place + block.bytes <= free->end());
+    const Request request{block.requested, std::uint32_t(block.bytes >> kGranuleShift),
+                          segment->kind, block.stream, &pool_};
+    heap->mutex().assertHeld();
+    heap->allocateFrom(*free, request, place);
+  }
 
   Engine& engine_;
   Pool& pool_;
@@ -87,181 +245,6 @@ class Restoration {
   CheckpointDelta done_;
   std::vector<Address> used_elsewhere_;  ///< of what leaves
 };
-
-// Whether a stream is gone is asked before any heap is locked. Nothing can be done on it: it may
-// have been destroyed, and what has its handle now may be another that nobody has named. What has
-// changed is said without host memory.
-CheckpointDelta Restoration::run() {
-  {
-    const std::unique_lock still = pool_.backing().holdStill();
-    for (const LiveBlock& block : wanted_) {
-      if (engine_.streams.look(block.stream).gone) forgotten_.insert(block.stream);
-    }
-    for (int tries = 0; !tryNow(); ++tries) {
-      if (tries == 2) refuse(*needs_.begin()->second, kInUse);
-      for (const auto& [need, wanted] : needs_)
-        tries == 0 ? engine_.progress.refresh(*need.first) : order(need);
-    }
-  }
-  for (const Address address : used_elsewhere_) slow_path::freeAt(engine_, address, nullptr);
-  return std::move(done_);
-}
-
-bool Restoration::tryNow() {
-  const MutexLock holding_several(engine_.heaps_mutex);
-  heaps_ = pool_.heaps();
-  const HeapLocks locks(engine_.heaps_mutex, heaps_);
-  look();
-  if (!needs_.empty()) return false;
-  prepare();
-  carryOut();
-  return true;
-}
-
-// Everything that the earlier stream had queued when its epoch ended: what is freed meanwhile waits
-// for another look.
-void Restoration::order(const Order& need) {
-  const auto& [heap, later] = need;
-  std::uint64_t until = 0;
-  {
-    const MutexLock lock(heap->mutex());
-    until = heap->endedEpoch();
-  }
-  const RelaxedCaptureMode relaxed(engine_.device);
-  if (engine_.progress.idle(heap->stream()) || engine_.progress.orderAfter(later, heap->stream()))
-    ordered_[need] = until;
-}
-
-// ---- Looking ------------------------------------------------------------------------------------
-
-// Each look begins anew: the pool's user sees to it that nothing else happens in the pool, but
-// memory of it goes back to the device, is lent, or, where the pool is draining, moves elsewhere.
-void Restoration::look() {
-  leaving_.clear();
-  making_.clear();
-  needs_.clear();
-  places_.clear();
-  returning_.clear();
-  for (Heap* heap : heaps_) {
-    heap->mutex().assertHeld();
-    if (&heap->pool() != &pool_) continue;  // it has left since the heaps were listed
-    if (heap->completion().recorded())
-      throw PoolError("cannot be set back while it is captured into");
-    forEachHeld(*heap, [&](Block& block) { leaving_.emplace(deviceAddress(block), &block); });
-  }
-  for (const LiveBlock& wanted : wanted_) {
-    const auto there = leaving_.find(wanted.address);
-    const bool stays = there != leaving_.end() && liveOf(*there->second) == wanted;
-    stays ? void(leaving_.erase(there)) : making_.push_back(&wanted);
-  }
-  for (const LiveBlock* wanted : making_) checkPlace(*wanted);
-}
-
-bool Restoration::holds(const Heap* heap) const {
-  return heap && &heap->pool() == &pool_ && std::ranges::find(heaps_, heap) != heaps_.end();
-}
-
-// The block's place is the pool's still, or its pages come back to it, and nobody uses it.
-void Restoration::checkPlace(const LiveBlock& wanted) {
-  if (forgotten_.contains(wanted.stream)) refuse(wanted, kForgotten);
-  const auto [segment, heap] = engine_.locate(wanted.address);
-  if (!holds(heap)) refuse(wanted, kGone);
-  const Address from = segment->placeOf(wanted.address), to = from + wanted.bytes;
-  if (to > segment->end()) refuse(wanted, kGone);
-  checkMemory(wanted, *heap, *segment, from, to, {wanted.stream});
-  if (heap->onPages())
-    checkPages(wanted, *heap, static_cast<pages::PageRange&>(*segment), from, to);
-}
-
-void Restoration::checkPages(const LiveBlock& wanted, Heap& heap, const pages::PageRange& range,
-                             Address from, Address to) {
-  const std::uint32_t end = range.unitAt(to + pages::kUnit - 1);
-  for (std::uint32_t unit = range.unitAt(from); unit < end;) {
-    pages::Mapping* const at = range.slots[unit];
-    if (at == nullptr || !at->accessible || at->page->current == nullptr) refuse(wanted, kGone);
-    const auto [place, fresh] = places_.try_emplace(at->page, at);
-    const pages::Mapping& now = *at->page->current;
-    Heap& source = *now.range->home;
-    if (place->second != at || !holds(&source)) refuse(wanted, kGone);
-    unit = at->end_unit;
-    if (at->isCurrent()) continue;
-    if (fresh) returning_.push_back(at);
-    checkMemory(wanted, source, *now.range, now.place(), now.placeEnd(),
-                {wanted.stream, heap.stream()});
-  }
-}
-
-// All of it that has memory must be free, or be about to be; `users` are to come after what its
-// heap's stream has done with it.
-void Restoration::checkMemory(const LiveBlock& wanted, Heap& heap, const Segment& segment,
-                              Address from, Address to, const std::vector<Stream>& users) {
-  for (const Block* b = segment.covering(from); b && b->address() < to; b = b->next) {
-    if (b->isHole()) continue;
-    const auto leaving = leaving_.find(deviceAddress(*b));
-    const bool leaves = leaving != leaving_.end() && leaving->second == b && !isUsedElsewhere(*b);
-    if (!b->isFree() && !leaves) refuse(wanted, kInUse);
-    for (const Stream user : users) require(wanted, heap, *b, user);
-  }
-}
-
-// What is free was used until its epoch; what is about to be freed, until now, and nobody goes on
-// using it.
-void Restoration::require(const LiveBlock& wanted, Heap& heap, const Block& memory, Stream later) {
-  if (later == heap.stream()) return;
-  heap.mutex().assertHeld();
-  const Completion& known = heap.completion();
-  const std::uint64_t used = known.epochOf(memory.epoch);
-  if (memory.isFree() && known.complete(used)) return;
-  const auto it = ordered_.find({&heap, later});
-  if (it != ordered_.end() && (!memory.isFree() || used <= it->second)) return;
-  needs_.try_emplace({&heap, later}, &wanted);
-}
-
-// ---- Carrying out -------------------------------------------------------------------------------
-
-// All that may fail comes before anything changes.
-void Restoration::prepare() {
-  for (const auto& [address, leaving] : leaving_) done_.freed.push_back(toPointer(address));
-  for (const LiveBlock* made : making_) done_.made.push_back(toPointer(made->address));
-  used_elsewhere_.reserve(leaving_.size());
-  const std::size_t changes = making_.size() + returning_.size();  // at most, in any heap
-  const auto prepare = [&](Heap& heap) {
-    heap.mutex().assertHeld();
-    pages::prepareMoves(heap, changes);
-  };
-  for (const LiveBlock* made : making_) prepare(*engine_.locate(made->address).heap);
-  for (const pages::Mapping* at : returning_) prepare(*at->page->current->range->home);
-}
-
-// What other streams use is freed as ever, once the locks are given up.
-void Restoration::carryOut() noexcept {
-  for (const auto& [address, leaving] : leaving_) {
-    Heap& heap = heapOf(*leaving);
-    heap.mutex().assertHeld();
-    if (isUsedElsewhere(*leaving)) {
-      used_elsewhere_.push_back(address);
-    } else {
-      heap.frees().note(address, leaving->granules, nullptr, threadNumber());
-      heap.release(*leaving, engine_.now());
-    }
-  }
-  if (pool_.onPages()) {
-    engine_.pages.mutex().assertHeld();
-    for (pages::Mapping* at : returning_) engine_.pages.comeBack(*at);
-  }
-  for (const LiveBlock* made : making_) make(*made);
-}
-
-void Restoration::make(const LiveBlock& block) noexcept {
-  const auto [segment, heap] = engine_.locate(block.address);
-  const Address place = segment->placeOf(block.address);
-  Block* const free = segment->covering(place);
-  CISTERN_CHECK(free && free->isFree() && place + block.bytes <= free->end());
-  const Request request{block.requested, std::uint32_t(block.bytes >> kGranuleShift), segment->kind,
-                        block.stream, &pool_};
-  heap->mutex().assertHeld();
-  heap->allocateFrom(*free, request, place);
-}
 
 }  // namespace
 

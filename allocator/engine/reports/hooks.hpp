@@ -43,10 +43,8 @@ class HookScope : public ThreadScope<HookScope> {
 
 /// The functions that were given with one verb, called in the order in which they came.
 /// Thread-safe.
-template <class Signature>
-class HookList;
 template <class Answer, class... Told>
-class HookList<Answer(Told...)> {
+class HookList {
  public:
   using Hook = std::function<Answer(Told...)>;
 
@@ -125,15 +123,14 @@ class HookList<Answer(Told...)> {
 /// Those of one allocator.
 struct Hooks {
   /// Each says whether it has freed something.
-  HookList<bool()> reclaim{"registerReclaimCallback"};
-  HookList<void(const OutOfMemoryReport&)> out_of_memory{"attachOutOfMemoryObserver"};
-  HookList<void(MempoolId_t)> pool_released{"attachPoolReleasedObserver", true};
-  HookList<void(const Misuse&)> misuse{"setMisuseHook", true};
-  HookList<bool(Tidying)> tidy{"setTidier", true};
+  HookList<bool> reclaim{"registerReclaimCallback"};
+  HookList<void, const OutOfMemoryReport&> out_of_memory{"attachOutOfMemoryObserver"};
+  HookList<void, MempoolId_t> pool_released{"attachPoolReleasedObserver", true};
+  HookList<void, const Misuse&> misuse{"setMisuseHook", true};
+  HookList<bool, Tidying> tidy{"setTidier", true};
 };
 
-// ---- Where a misuse is told
-// ----------------------------------------------------------------------
+// ---- Where a misuse is told --------------------------------------------------------------------
 
 /// Of a call that frees and answers with a status: while it lives, a misuse of that pointer by this
 /// thread is kept here. The program's own hook is called all the same; the default one, which
@@ -161,7 +158,7 @@ class MisuseScope : public ThreadScope<MisuseScope> {
 };
 
 /// Tells the program's hook, or else defaultMisuseHook, and the scope that the thread is in.
-inline void tellMisuse(HookList<void(const Misuse&)>& hook, const Misuse& misuse) noexcept {
+inline void tellMisuse(HookList<void, const Misuse&>& hook, const Misuse& misuse) noexcept {
   const bool told = MisuseScope::tell(misuse);
   if (!hook(misuse) && !told) defaultMisuseHook(misuse);
 }

@@ -12,7 +12,7 @@ namespace cistern {
 
 /// What the pool holds at this moment: each `current`, and nothing else.
 MemoryStats::Values statsOf(const Pool& pool);
-/// Every segment and block (reports/snapshot.cpp). Throws std::bad_alloc.
+/// Every segment and block (reports/reports.cpp). Throws std::bad_alloc.
 Snapshot snapshotOf(Engine& engine);
 /// Checks the invariants of heaps, caches, pages, the segment map and the limit; aborts on a broken
 /// one.

@@ -127,7 +127,8 @@ void Totals::awaitHits() noexcept {
 // ---- Publishing ---------------------------------------------------------------------------------
 
 void Totals::count(SizeKind kind, const Counts& by, const Counts& taken) noexcept {
-  ThreadCounters* const own = by.blocks > 0 ? join() : mine();
+  ThreadCounters* own = mine();
+  if (own == nullptr && by.blocks > 0) own = join();
   if (own != nullptr && own->gate.enter()) [[likely]] {
     const bool far = own->of(kind).change(by, taken);
     own->gate.leave();
@@ -158,14 +159,6 @@ void Totals::publishLocked(ThreadCounters& counters) noexcept {
   deal(counters);
 }
 
-// Of each kind of sizes a thread may hide two halves of a step.
-std::int64_t Totals::mostStep() const noexcept {
-  constexpr auto kHalves = std::int64_t(2 * kSizeKindCount);
-  const std::int64_t peak = sums_.peak(Stat::kAllocatedBytes);
-  const std::int64_t of_peak = peak / (kPartOfPeak * std::int64_t(threads_.size()));
-  return std::max(kLeastStep, std::max(of_peak, device_total_ / kPartOfDevice) / kHalves);
-}
-
 /// What the thread has counted is counted here: then all that there is counts as published.
 void Totals::fold(ThreadCounters& counters) noexcept {
   for (std::size_t kind = 0; kind < kSizeKindCount; ++kind) {
@@ -175,10 +168,15 @@ void Totals::fold(ThreadCounters& counters) noexcept {
   }
 }
 
+// Of each kind of sizes a thread may hide two halves of a step.
 void Totals::deal(ThreadCounters& counters) noexcept {
   if (threads_.size() == 1) return dealAlone(counters);
   exact_ = false;
-  counters.step = std::min(counters.step, mostStep());
+  constexpr auto kHalves = std::int64_t(2 * kSizeKindCount);
+  const std::int64_t peak = sums_.peak(Stat::kAllocatedBytes);
+  const std::int64_t of_peak = peak / (kPartOfPeak * std::int64_t(threads_.size()));
+  const std::int64_t most = std::max(of_peak, device_total_ / kPartOfDevice) / kHalves;
+  counters.step = std::min(counters.step, std::max(kLeastStep, most));
   const Counts half = stepOf(counters.step);
   for (std::size_t kind = 0; kind < kSizeKindCount; ++kind) {
     // No block is smaller than a granule: so few bytes more are few blocks more, as a rule.

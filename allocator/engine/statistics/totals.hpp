@@ -48,13 +48,11 @@ class Totals {
   ThreadCounters* join() noexcept;
   /// Its verb has changed the counters by so much; `taken`: what of it was added.
   void count(SizeKind kind, const Counts& by, const Counts& taken) noexcept;
-  /// The program has taken a block, or given one back.
-  void countTaken(SizeKind kind, std::uint64_t bytes, std::uint64_t requested) noexcept {
-    const Counts block = Counts::block(bytes, requested, +1);
-    count(kind, block, block);
-  }
-  void countGiven(SizeKind kind, std::uint64_t bytes, std::uint64_t requested) noexcept {
-    count(kind, Counts::block(bytes, requested, -1), {});
+  /// The program has taken a block (`sign` is +1), or given one back.
+  void countBlock(SizeKind kind, std::uint64_t bytes, std::uint64_t requested, int sign) noexcept {
+    static constexpr Counts kNone{};
+    const Counts block = Counts::block(bytes, requested, sign);
+    count(kind, block, sign > 0 ? block : kNone);
   }
   /// Returns when all other threads have been outside their gates at one moment since the call.
   void awaitHits() noexcept;
@@ -92,7 +90,6 @@ class Totals {
   void dealAlone(ThreadCounters& counters) noexcept CISTERN_REQUIRES(mutex_);
   void deal(ThreadCounters& counters) noexcept CISTERN_REQUIRES(mutex_);
   void publishLocked(ThreadCounters& counters) noexcept CISTERN_REQUIRES(mutex_);
-  std::int64_t mostStep() const noexcept CISTERN_REQUIRES(mutex_);
   void addBacking(SizeKind kind, std::int64_t segments, std::int64_t bytes, bool taken) noexcept
       CISTERN_REQUIRES(mutex_);
   void settle(bool risen) noexcept CISTERN_REQUIRES(mutex_);

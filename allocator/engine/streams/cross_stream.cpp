@@ -84,34 +84,22 @@ Block* fitting(Heap& owner, const Request& request, Extent extent, Epochs epochs
                   [=](const Block& block) { return parts || block.segment->whollyFree(); });
 }
 
-// Parts may lie free in any heap; whole segments only in those that offer something.
-Heap* nextOwner(Engine& engine, std::size_t& next, const std::vector<Heap*>& all, Extent extent) {
-  if (extent == Extent::kSegments) return engine.heaps.nextOffering(next);
-  return next < all.size() ? all[next++] : nullptr;
-}
-
-bool mayAdopt(const Engine& engine, const Heap& owner, const Heap& heap,
-              const HeapSegment& segment) {
-  if (segment.heap.load(std::memory_order_relaxed) != &owner) return false;
-  return mayLend(owner, heap) ||
-         (mayInherit(owner, heap) && !engine.segments.pinned(*segment.first));
-}
-
-// Moves a segment, if it is still the owner's, wholly free and complete, and allocates from it.
-// Nobody sees the segment in neither heap, or in both.
-Block* adopt(Engine& engine, HeapSegment& segment, Heap& owner, Heap& heap,
-             const Request& request) {
+// A block of the owner's whose last use is complete. A whole segment moves: nobody sees it in
+// neither heap, or in both. Either heap may have another pool by now.
+Block* takeFrom(Engine& engine, Heap& owner, Heap& heap, const Request& request, Extent extent) {
   const MutexLock holding_two(engine.heaps_mutex);
   std::vector<Heap*> two{&owner, &heap};
   const HeapLocks locks(engine.heaps_mutex, two);
   owner.mutex().assertHeld();
   heap.mutex().assertHeld();
-  const Completion& known = owner.completion();
-  const bool still = mayAdopt(engine, owner, heap, segment) && segment.kind == request.kind &&
-                     segment.whollyFree() &&
-                     known.epochOf(segment.first->epoch) <= known.completed() &&
-                     owner.layout(request.kind).serves(*segment.first, request.granules);
-  if (!still) return nullptr;
+  const Epochs complete = Epochs::upTo(owner.completion().completed());
+  Block* const block = fitting(owner, request, extent, complete);
+  if (block == nullptr) return nullptr;
+  const bool whole = !owner.onPages() && block->segment->whollyFree();
+  const bool inherits = whole && mayInherit(owner, heap) && !engine.segments.pinned(*block);
+  if (!mayLend(owner, heap) && !inherits) return nullptr;
+  if (!whole) return owner.allocateFrom(*block, request);
+  HeapSegment& segment = segmentOf(*block);
   owner.remove(segment, false);
   try {
     heap.add(segment, Heap::From::kOtherHeap);
@@ -122,32 +110,16 @@ Block* adopt(Engine& engine, HeapSegment& segment, Heap& owner, Heap& heap,
   return heap.allocateFrom(*segment.first, request);
 }
 
-// A block of the owner's whose last use is complete.
-Block* takeFrom(Engine& engine, Heap& owner, Heap& heap, const Request& request, Extent extent) {
-  HeapSegment* whole = nullptr;
-  {
-    const MutexLock lock(owner.mutex());
-    Block* block = fitting(owner, request, extent, Epochs::upTo(owner.completion().completed()));
-    if (block == nullptr) return nullptr;
-    if (owner.onPages() || !block->segment->whollyFree()) {
-      if (!mayLend(owner, heap)) return nullptr;  // it has another pool since
-      return owner.allocateFrom(*block, request);
-    }
-    whole = &segmentOf(*block);
-  }
-  return adopt(engine, *whole, owner, heap, request);
-}
-
 }  // namespace
 
 // Before a heap grows it adopts idle segments, but takes no part of one: what is lent goes back
-// when it is freed, so that a heap which lived on others' would miss every time.
+// when it is freed, so that a heap which lived on others' would miss every time. Parts may lie free
+// in any heap; whole segments only in those that offer something.
 Block* takeComplete(Engine& engine, Heap& heap, const Request& request, Extent extent) {
   if (!engine.options.reusesAcrossStreams()) return nullptr;
   const bool parts = extent == Extent::kParts;
-  const std::vector<Heap*> all = parts ? engine.heaps.all() : std::vector<Heap*>();
   std::size_t next = 0;
-  while (Heap* const owner = nextOwner(engine, next, all, extent)) {
+  while (Heap* const owner = parts ? engine.heaps.at(next++) : engine.heaps.nextOffering(next)) {
     // Only a capture inherits segments. Other requests give them back and make new ones.
     const bool inherits = request.recording && !parts && mayInherit(*owner, heap);
     if (!mayLend(*owner, heap) && !inherits) continue;
@@ -194,31 +166,23 @@ Block* loanInOrder(Engine& engine, Heap& heap, const Request& request) {
 
 // ---- Pools that lend ----------------------------------------------------------------------------
 
-static bool lends(const Pool& pool, const Request& request) {
-  return &pool != request.pool && pool.stage() == Pool::Stage::kLive && pool.lends;
-}
-
-// Pages are pinned under the backing's lock. The heap may have another pool by now.
-static Block* takeFromLender(Heap& owner, const Request& request) {
-  const std::unique_lock still = owner.backing().holdStill();
-  const MutexLock lock(owner.mutex());
-  if (!lends(owner.pool(), request)) return nullptr;
-  const bool own = owner.stream() == request.stream;
-  const Epochs epochs = own ? Epochs{} : Epochs::upTo(owner.completion().completed());
-  Block* const free = bestFree(owner, request, epochs,
-                               [&](const Block& block) { return !owner.backing().pinned(block); });
-  if (free == nullptr) return nullptr;
-  Request lent = request;
-  lent.recorded_by = Request::kLent;
-  return owner.allocateFrom(*free, lent);
-}
-
+// Pages are pinned under the backing's lock. By then the heap may have another pool.
 Block* takeFromLenders(Engine& engine, Heap& heap, const Request& request) {
   if (!engine.pools.anyLenders(request)) return nullptr;
+  Request lent = request;
+  lent.recorded_by = Request::kLent;
   for (Heap* owner : engine.heaps.all()) {
-    if (!lends(owner->pool(), request)) continue;
+    if (!owner->pool().lendsNow()) continue;
     engine.progress.seek(*owner);
-    if (Block* block = takeFromLender(*owner, request)) return block;
+    const MemoryBacking& backing = owner->backing();
+    const std::unique_lock still = backing.holdStill();
+    const MutexLock lock(owner->mutex());
+    if (!owner->pool().lendsNow()) continue;
+    const bool own = owner->stream() == request.stream;
+    const Epochs epochs = own ? Epochs{} : Epochs::upTo(owner->completion().completed());
+    Block* const free = bestFree(*owner, request, epochs,
+                                 [&](const Block& block) { return !backing.pinned(block); });
+    if (free != nullptr) return owner->allocateFrom(*free, lent);
   }
   return request.pool->onPages() ? engine.pages.serve(heap, request, PagesFrom::kLenders) : nullptr;
 }

@@ -6,9 +6,9 @@
 // the new heap's own from then on. Otherwise the block is a loan: it stays the owner's, and its
 // free waits for the stream it is lent to, as a recorded use would.
 //
-// Thread-safe. Takes heaps' locks one at a time, but to adopt, which holds two of them under
-// Engine::heaps_mutex; what is lent by a pool is looked for under the backing's lock, too. Nothing
-// here may be called with a heap's lock held.
+// Thread-safe. Takes heaps' locks one at a time, but for what is complete, which is taken with two
+// of them held under Engine::heaps_mutex; what is lent by a pool is looked for under the backing's
+// lock, too. Nothing here may be called with a heap's lock held.
 #pragma once
 
 #include "allocator/engine/engine.hpp"

@@ -1,15 +1,13 @@
-// Events that were made once and are used again, and what they say. Own lock, a leaf: no other is
-// taken under it, and no device call is made under it.
+// Events that were made once and are used again, and what they say. No device call is made under a
+// lock but to destroy them.
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <new>
-#include <utility>
 
-#include "allocator/base/mutex.hpp"
 #include "allocator/base/process.hpp"
+#include "allocator/base/recycled.hpp"
 #include "cistern/device.hpp"
 
 namespace cistern {
@@ -23,15 +21,15 @@ class EventPool {
   /// Destroys them, if the driver may still be called. Pre: nobody holds one.
   ~EventPool() {
     if (!driverMayBeCalled()) return;
-    for (const Slot& slot : slots_) {
+    slots_.forEach([this](const Slot& slot) {
       if (slot.event != Event{}) (void)device_.destroyEvent(slot.event);
-    }
+    });
   }
 
   /// A spare event, or a new one. Taking it back never fails: so where it goes is made first.
   Result<SharedEvent> take() noexcept try {
-    Slot& slot = takeSlot();
-    const SharedEvent taken(&slot.event, [this, &slot](const Event*) { giveBack(slot); });
+    Slot& slot = slots_.take();
+    const SharedEvent taken(&slot.event, [this, &slot](const Event*) { slots_.giveBack(slot); });
     if (slot.event == Event{}) {
       const Result<Event> fresh = device_.createEvent();
       if (!fresh) return fresh.error();
@@ -60,25 +58,14 @@ class EventPool {
  private:
   struct Slot {
     Event event;  ///< none, where none could be made yet
-    Slot* next_spare = nullptr;
+    Slot* next = nullptr;
   };
-  Slot& takeSlot() {
-    const MutexLock lock(mutex_);
-    if (spare_ == nullptr) return slots_.emplace_back();
-    return *std::exchange(spare_, spare_->next_spare);
-  }
-  void giveBack(Slot& slot) noexcept {
-    const MutexLock lock(mutex_);
-    slot.next_spare = std::exchange(spare_, &slot);
-  }
   static Answer failed(const DeviceError& error) {
     return error.kind == ErrorKind::kCaptureForbidden ? Answer::kInVain : Answer::kNotYet;
   }
 
   Device& device_;
-  Mutex mutex_;
-  std::deque<Slot> slots_ CISTERN_GUARDED_BY(mutex_);
-  Slot* spare_ CISTERN_GUARDED_BY(mutex_) = nullptr;  ///< the last that came back
+  Recycled<Slot> slots_;
 };
 
 }  // namespace cistern

@@ -91,14 +91,6 @@ void PendingFrees::leave(Uses& queue, EventPool::Answer answer, Uses& reached) n
   to.splice(to.end(), queue, queue.begin());
 }
 
-void PendingFrees::collect(Uses& queue, Uses& reached) noexcept {
-  while (!queue.empty()) {
-    const EventPool::Answer answer = events_.ask(*queue.front().event);
-    if (answer == EventPool::Answer::kNotYet) return;
-    leave(queue, answer, reached);
-  }
-}
-
 bool PendingFrees::poll() noexcept {
   if (waiting() == 0) return false;
   unsigned in_vain = polls_in_vain_.load(std::memory_order_relaxed);
@@ -110,7 +102,13 @@ bool PendingFrees::poll() noexcept {
   {
     Uses reached;  // they end when the lock is given up
     const MutexLock lock(mutex_);
-    for (auto& [stream, queue] : queues_) collect(queue, reached);
+    for (auto& [stream, queue] : queues_) {
+      while (!queue.empty()) {
+        const EventPool::Answer answer = events_.ask(*queue.front().event);
+        if (answer == EventPool::Answer::kNotYet) break;
+        leave(queue, answer, reached);
+      }
+    }
     std::erase_if(queues_, [](const auto& queue) { return queue.second.empty(); });
   }
   const bool any = released_ != before;

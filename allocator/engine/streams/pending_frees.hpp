@@ -115,7 +115,6 @@ class PendingFrees {
   void enqueue(Uses& one, bool hopeless) noexcept;
   void attachPutOff(bool last_resort) noexcept;
   void release(const Pending& pending) noexcept;
-  void collect(Uses& queue, Uses& reached) noexcept CISTERN_REQUIRES(mutex_);
   void leave(Uses& queue, EventPool::Answer answer, Uses& reached) noexcept
       CISTERN_REQUIRES(mutex_);
   SharedEvent oldest(Stream& from) noexcept;

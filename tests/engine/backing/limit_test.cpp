@@ -1,9 +1,8 @@
 // How much may be taken from the device.
-#include "allocator/engine/backing/limit.hpp"
-
 #include <thread>
 #include <vector>
 
+#include "allocator/engine/backing/memory_backing.hpp"
 #include "tests/support/catch.hpp"
 
 namespace cistern::test {

@@ -25,12 +25,12 @@ TEST_CASE("a heap grows by a segment of the usual size, which is found by its ad
 
 TEST_CASE("a heap grows by just what need be, unless that is the usual size", "[engine][part]") {
   SegmentsRig rig;
-  Block* const block = rig.segments.growTightly(rig.heap, rig.request(5 * kMiB));
+  Block* const block = rig.segments.grow(rig.heap, rig.request(5 * kMiB), true);
   REQUIRE(block);
   CHECK(takenOf(rig.sim) == 6 * kMiB);
   CHECK(rig.segments.leastGrowth(rig.request(5 * kMiB)) == 6 * kMiB);
-  CHECK(rig.segments.growTightly(rig.heap, rig.request(12 * kMiB)) == nullptr);
-  CHECK(rig.segments.growTightly(rig.heap, rig.request(kKiB)) == nullptr);
+  CHECK(rig.segments.grow(rig.heap, rig.request(12 * kMiB), true) == nullptr);
+  CHECK(rig.segments.grow(rig.heap, rig.request(kKiB), true) == nullptr);
   CHECK(takenOf(rig.sim) == 6 * kMiB);
   Parts::release(*block);
 }

@@ -1,9 +1,8 @@
 // Which recorded work follows which.
-#include "allocator/engine/capture/order.hpp"
-
 #include <random>
 #include <set>
 
+#include "allocator/engine/capture/streams.hpp"
 #include "tests/engine/engine_support.hpp"
 
 namespace cistern::test {

@@ -1,6 +1,5 @@
 // What a heap remembers of its last frees, page by page.
-#include "allocator/engine/heap/recent_frees.hpp"
-
+#include "allocator/engine/heap/free_log.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/host_memory/host_memory.hpp"
 

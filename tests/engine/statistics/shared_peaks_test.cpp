@@ -192,8 +192,8 @@ TEST_CASE("peaks are exact where no thread has counters of its own", "[engine]")
   Totals totals;
   {
     const AtHostAllocations at([] { throw std::bad_alloc(); });
-    for (int i = 0; i < 3; ++i) totals.countTaken(SizeKind::kSmall, kKiB, 1'000);
-    for (int i = 0; i < 3; ++i) totals.countGiven(SizeKind::kSmall, kKiB, 1'000);
+    for (int i = 0; i < 3; ++i) totals.countBlock(SizeKind::kSmall, kKiB, 1'000, +1);
+    for (int i = 0; i < 3; ++i) totals.countBlock(SizeKind::kSmall, kKiB, 1'000, -1);
   }
   const MemoryStats read = totals.read();
   CHECK(read.all[std::size_t(Stat::kAllocation)].peak == 3);

@@ -75,7 +75,8 @@ TEST_CASE("one thread's counts and peaks are exact, however often they are read"
       if (random() % 2) {
         countHit(totals, kind, bytes, take);
       } else {
-        take ? totals.countTaken(kind, bytes, bytes) : totals.countGiven(kind, bytes, bytes);
+        take ? totals.countBlock(kind, bytes, bytes, +1)
+             : totals.countBlock(kind, bytes, bytes, -1);
       }
       expected.change(kind, take ? std::int64_t(bytes) : -std::int64_t(bytes));
       if (step % seldom == 0) expected.check(totals.read());
@@ -86,9 +87,9 @@ TEST_CASE("one thread's counts and peaks are exact, however often they are read"
 TEST_CASE("a block that waits for queued work is active and not allocated", "[engine][part]") {
   Totals totals;
   const auto value = [&](Stat stat) { return totals.read().all[std::size_t(stat)]; };
-  totals.countTaken(SizeKind::kLarge, 4096, 4000);
+  totals.countBlock(SizeKind::kLarge, 4096, 4000, +1);
   totals.countPending(SizeKind::kLarge, 4096, +1, false);
-  totals.countGiven(SizeKind::kLarge, 4096, 4000);
+  totals.countBlock(SizeKind::kLarge, 4096, 4000, -1);
   CHECK(value(Stat::kAllocation).current == 0);
   CHECK(value(Stat::kActive).current == 1);
   CHECK(value(Stat::kActiveBytes).current == 4096);
@@ -131,15 +132,15 @@ TEST_CASE("memory that comes, goes, is refused or changes its kind is counted ex
 TEST_CASE("peaks and what has accumulated begin anew from what there is", "[engine][part]") {
   Totals totals;
   const auto value = [&] { return totals.read().all[std::size_t(Stat::kAllocatedBytes)]; };
-  totals.countTaken(SizeKind::kSmall, 4096, 4096);
-  totals.countTaken(SizeKind::kSmall, 512, 512);
-  totals.countGiven(SizeKind::kSmall, 4096, 4096);
+  totals.countBlock(SizeKind::kSmall, 4096, 4096, +1);
+  totals.countBlock(SizeKind::kSmall, 512, 512, +1);
+  totals.countBlock(SizeKind::kSmall, 4096, 4096, -1);
   totals.resetPeaks();
   CHECK(value().peak == 512);
   totals.resetAccumulated();
   CHECK((value().allocated == 0 && value().freed == 0 && value().current == 512));
-  totals.countGiven(SizeKind::kSmall, 512, 512);
-  totals.countTaken(SizeKind::kSmall, 1024, 1024);
+  totals.countBlock(SizeKind::kSmall, 512, 512, -1);
+  totals.countBlock(SizeKind::kSmall, 1024, 1024, +1);
   CHECK((value().allocated == 1024 && value().freed == 512 && value().peak == 1024));
 }
 

@@ -31,8 +31,8 @@ TEST_CASE("the peak of several threads is too low by a step each at most, and ne
     const std::int64_t blocks = takes ? count : -std::min(held[who], count);
     threads[who].run([&] {
       for (std::int64_t i = 0; i < std::abs(blocks); ++i) {
-        takes ? totals.countTaken(SizeKind::kSmall, kBlock, kBlock)
-              : totals.countGiven(SizeKind::kSmall, kBlock, kBlock);
+        takes ? totals.countBlock(SizeKind::kSmall, kBlock, kBlock, +1)
+              : totals.countBlock(SizeKind::kSmall, kBlock, kBlock, -1);
       }
     });
     held[who] += blocks;
@@ -57,8 +57,8 @@ TEST_CASE("what one thread has given back unseen is in no peak that another reac
   const auto count = [&](IdleThread& thread, int blocks) {
     thread.run([&] {
       for (int i = 0; i < std::abs(blocks); ++i) {
-        blocks > 0 ? totals.countTaken(SizeKind::kSmall, 512, 512)
-                   : totals.countGiven(SizeKind::kSmall, 512, 512);
+        blocks > 0 ? totals.countBlock(SizeKind::kSmall, 512, 512, +1)
+                   : totals.countBlock(SizeKind::kSmall, 512, 512, -1);
       }
     });
   };
@@ -74,16 +74,16 @@ TEST_CASE("what one thread has given back unseen is in no peak that another reac
 TEST_CASE("what a thread has counted stays when it ends, and the last one's peaks are exact",
           "[engine][part][threads]") {
   Totals totals;
-  totals.countTaken(SizeKind::kSmall, 1024, 1024);
+  totals.countBlock(SizeKind::kSmall, 1024, 1024, +1);
   {
     IdleThread other;
-    other.run([&] { totals.countTaken(SizeKind::kLarge, 1 << 22, 1 << 22); });
+    other.run([&] { totals.countBlock(SizeKind::kLarge, 1 << 22, 1 << 22, +1); });
     CHECK(allocatedBytes(totals).current == (1 << 22) + 1024);
   }
   CHECK(allocatedBytes(totals).current == (1 << 22) + 1024);
   totals.resetPeaks();
-  totals.countGiven(SizeKind::kLarge, 1 << 22, 1 << 22);
-  totals.countTaken(SizeKind::kSmall, 512, 512);
+  totals.countBlock(SizeKind::kLarge, 1 << 22, 1 << 22, -1);
+  totals.countBlock(SizeKind::kSmall, 512, 512, +1);
   CHECK(allocatedBytes(totals).peak == (1 << 22) + 1024);
   CHECK(allocatedBytes(totals).current == 1536);
   CHECK(totals.read().peaks_exact);
@@ -92,13 +92,13 @@ TEST_CASE("what a thread has counted stays when it ends, and the last one's peak
 TEST_CASE("a thread that only frees publishes at once and leaves peaks exact",
           "[engine][part][threads]") {
   Totals totals;
-  for (int i = 0; i < 4; ++i) totals.countTaken(SizeKind::kSmall, 512, 512);
+  for (int i = 0; i < 4; ++i) totals.countBlock(SizeKind::kSmall, 512, 512, +1);
   IdleThread other;
   other.run([&] {
-    for (int i = 0; i < 3; ++i) totals.countGiven(SizeKind::kSmall, 512, 512);
+    for (int i = 0; i < 3; ++i) totals.countBlock(SizeKind::kSmall, 512, 512, -1);
     CHECK(totals.mine() == nullptr);
   });
-  totals.countTaken(SizeKind::kSmall, 1024, 1024);
+  totals.countBlock(SizeKind::kSmall, 1024, 1024, +1);
   CHECK(allocatedBytes(totals).current == 1536);
   CHECK(allocatedBytes(totals).peak == 2048);
   CHECK(totals.read().peaks_exact);
@@ -112,8 +112,8 @@ TEST_CASE("totals are exact when threads that count at once are done", "[engine]
     threads.emplace_back([&, thread] {
       for (int i = 0; i < kRounds; ++i) {
         const std::uint64_t bytes = 512 * (1 + std::uint64_t(i) % 7);
-        totals.countTaken(SizeKind::kSmall, bytes, bytes);
-        if (i % 3) totals.countGiven(SizeKind::kSmall, bytes, bytes);
+        totals.countBlock(SizeKind::kSmall, bytes, bytes, +1);
+        if (i % 3) totals.countBlock(SizeKind::kSmall, bytes, bytes, -1);
         if (thread == 0 && i % 64 == 0) (void)totals.read();
       }
     });
@@ -131,7 +131,7 @@ TEST_CASE("totals are exact when threads that count at once are done", "[engine]
 
 TEST_CASE("each allocator's counters are its own", "[engine][part]") {
   Totals first, second;
-  first.countTaken(SizeKind::kSmall, 512, 512);
+  first.countBlock(SizeKind::kSmall, 512, 512, +1);
   CHECK(first.join() != second.join());
   CHECK(first.join() == first.mine());
   CHECK(allocatedBytes(second).current == 0);

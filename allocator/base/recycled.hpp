@@ -1,0 +1,47 @@
+// Records that are used again and again, and stay where they are until all of them go: whoever
+// holds one that was given back a moment ago looks at a record still. Thread-safe; the lock is a
+// leaf.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <utility>
+
+#include "allocator/base/mutex.hpp"
+
+namespace cistern {
+
+/// `Record::next` links those that nobody has.
+template <class Record>
+class Recycled {
+ public:
+  /// The record that came back last, as it was then, or a new one. Throws std::bad_alloc.
+  Record& take() {
+    const MutexLock lock(mutex_);
+    if (spare_ == nullptr) return all_.emplace_back();
+    return static_cast<Record&>(*std::exchange(spare_, spare_->next));
+  }
+  void giveBack(Record& record) noexcept {
+    const MutexLock lock(mutex_);
+    record.next = std::exchange(spare_, &record);
+  }
+  /// How many there are, in use or not.
+  std::size_t size() const {
+    const MutexLock lock(mutex_);
+    return all_.size();
+  }
+  /// Calls visit(const Record&) for each, in use or not, under the lock.
+  template <class Visit>
+  void forEach(Visit visit) const {
+    const MutexLock lock(mutex_);
+    for (const Record& record : all_) visit(record);
+  }
+
+ private:
+  mutable Mutex mutex_;
+  std::deque<Record> all_ CISTERN_GUARDED_BY(mutex_);
+  /// It may be a part of a record.
+  decltype(Record::next) spare_ CISTERN_GUARDED_BY(mutex_) = nullptr;
+};
+
+}  // namespace cistern
