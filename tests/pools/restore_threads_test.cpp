@@ -46,12 +46,12 @@ const Others kOthers[] = {
     {"garbage collection", "backing:segments,garbage_collection_threshold:0.01",
      [](PoolRig& rig, Stream stream) {
        rig.temporary(30 * kMiB, stream);
-       cistern::emptyCache(rig.allocator.engine(), rig.allocator.engine().default_pool);
+       cistern::emptyCache(rig.allocator.engine(), &rig.allocator.engine().default_pool);
      }},
     {"garbage collection", "backing:pages,garbage_collection_threshold:0.01",
      [](PoolRig& rig, Stream stream) {
        rig.temporary(30 * kMiB, stream);
-       cistern::emptyCache(rig.allocator.engine(), rig.allocator.engine().default_pool);
+       cistern::emptyCache(rig.allocator.engine(), &rig.allocator.engine().default_pool);
      }},
     {"misses that borrow", "backing:segments", takeMost},
     {"misses that take pages", "backing:pages", takeMost},
