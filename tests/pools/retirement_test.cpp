@@ -241,4 +241,25 @@ TEST_CASE("graphs captured one after another on a stream, each reset, share segm
   captureAgainAndAgain("limit:256M,backing:segments");
 }
 
+TEST_CASE("a report of too little memory names no heap that holds nothing", "[pools]") {
+  PoolRig rig("", simOf(64 * kMiB));
+  const Stream s = rig.stream();
+  {
+    MemPool pool(rig.pools);
+    rig.free(pool.allocate(40 * kMiB, s));
+  }
+  rig.sim().synchronizeDevice().orThrow();
+  rig.allocator.emptyCache();  // the pool is gone: its heap is nobody's
+  void* const held = rig.allocate(20 * kMiB, s);
+  try {
+    (void)rig.allocate(60 * kMiB, s);
+    FAIL("it fitted");
+  } catch (const OutOfMemory& error) {
+    REQUIRE(error.report().heaps.size() == 1);
+    CHECK(error.report().heaps[0].stream == s);
+    CHECK(error.report().heaps[0].allocated == 20 * kMiB);
+  }
+  rig.free(held);
+}
+
 }  // namespace cistern::test

@@ -289,4 +289,8 @@ TEST_CASE("pools of two allocators do not see each other's scopes", "[pools]") {
   CHECK(two.allocator.poolFor(t) == MempoolId_t{});
 }
 
+TEST_CASE("a filter without a function is refused", "[pools]") {
+  CHECK_THROWS_AS(PoolFilter::streams({}), InvalidArgument);
+}
+
 }  // namespace cistern::test

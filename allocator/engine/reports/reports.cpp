@@ -179,6 +179,7 @@ OutOfMemoryReport describe(Engine& engine, const Request& request) {
   report.stream = request.stream;
   report.limit = engine.limit.limit();
   for (const SnapshotSegment& segment : snapshotOf(engine).segments) add(report, segment);
+  std::erase_if(report.heaps, [](const HeapReport& heap) { return heap.reserved == 0; });
   for (const HeapReport& heap : report.heaps) {
     report.reserved += heap.reserved;
     report.allocated += heap.allocated;
