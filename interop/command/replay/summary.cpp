@@ -30,7 +30,8 @@ void add(Total& total, const Measurement& m) {
   if (total.ms) *total.ms += *m.modelled_ms;
   total.background_ms += m.modelled_background_ms.value_or(0);
   if (!m.fit || *m.fit <= 0) total.capacity.reset();
-  if (total.capacity) *total.capacity += std::uint64_t(std::llround(double(m.peak_requested) / *m.fit));
+  if (total.capacity)
+    *total.capacity += std::uint64_t(std::llround(double(m.peak_requested) / *m.fit));
 }
 
 std::string memoryAgainst(const Total& own, const Total& other) {

@@ -35,7 +35,9 @@ std::uint64_t peakOf(const char* conf, std::uint64_t seed) {
   SimRig rig(conf, simOf(8 * kGiB, 1'000'000));
   const Stream stream = rig.stream();
   std::mt19937_64 random(seed);
-  const auto between = [&](int low, int high) { return low + int(random() % std::uint64_t(high - low + 1)); };
+  const auto between = [&](int low, int high) {
+    return low + int(random() % std::uint64_t(high - low + 1));
+  };
   std::vector<Sequence> live;
   for (int i = 0; i < kSteps; ++i) {
     if (live.size() < kSequences && random() % 6 == 0) {
