@@ -59,7 +59,7 @@ std::uint64_t peakOf(const char* conf, std::uint64_t seed) {
 
 TEST_CASE("caches that grow by concatenation take no more than where no page ever moves",
           "[engine][pages]") {
-  for (const std::uint64_t seed : {1, 2, 3}) {
+  for (std::uint64_t seed = 1; seed <= 3; ++seed) {
     const std::uint64_t moved = peakOf("background_thread:false", seed),
                         grown = peakOf("background_thread:false,recycle:off", seed);
     INFO("seed " << seed << ": " << moved / kMiB << " and " << grown / kMiB << " MiB");
