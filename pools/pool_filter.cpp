@@ -1,7 +1,13 @@
 #include "allocator/engine/reports/hooks.hpp"
+#include "cistern/error.hpp"
 #include "cistern/pool.hpp"
 
 namespace cistern {
+
+PoolFilter PoolFilter::streams(std::function<bool(Stream)> catches) {
+  if (!catches) throw InvalidArgument("PoolFilter::streams: the function is empty");
+  return PoolFilter{std::move(catches)};
+}
 
 bool PoolFilter::catches(Stream stream) const {
   static constexpr char kAny = 0;  // stands for all filters

@@ -24,7 +24,6 @@
 #include <vector>
 
 #include "cistern/allocator.hpp"
-#include "cistern/error.hpp"
 #include "cistern/segment_source.hpp"
 
 namespace cistern {
@@ -47,10 +46,7 @@ class CISTERN_API PoolFilter {
   /// Requests of any thread on streams that `catches` says yes to. It is asked without a lock held,
   /// by any thread, while the scope is active; what it asks for itself no filter catches. What it
   /// throws leaves the verb, which changed nothing. Throws InvalidArgument for an empty function.
-  static PoolFilter streams(std::function<bool(Stream)> catches) {
-    if (!catches) throw InvalidArgument("PoolFilter::streams: the function is empty");
-    return PoolFilter{std::move(catches)};
-  }
+  static PoolFilter streams(std::function<bool(Stream)> catches);
   /// Requests of any thread on that stream.
   static PoolFilter stream(Stream only) {
     return streams([only](Stream stream) { return stream == only; });
