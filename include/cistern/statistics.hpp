@@ -62,7 +62,7 @@ struct MemoryStats {
   std::uint64_t num_device_alloc = 0;
   std::uint64_t num_device_free = 0;
   std::uint64_t num_misuses = 0;  ///< wrong frees reported
-  PageCounts pages;
+  PageCounts pages{};
   std::uint64_t host_bytes = 0;  ///< host memory that the bookkeeping takes
   /// Whether every peak is exact: so they are as long as one thread allocates. Otherwise those of
   /// all but segments and reserved bytes may be low: for each thread that allocates by at most

@@ -119,15 +119,13 @@ Block* SegmentBacking::install(HeapSegment& segment, Heap& heap, const Request& 
 // ---- Back to the device -------------------------------------------------------------------------
 
 // A source that throws has refused.
-Status SegmentBacking::returnToDevice(const HeapSegment& segment, const Pool& pool) noexcept {
+Status SegmentBacking::returnToDevice(const HeapSegment& segment, const Pool& pool) noexcept try {
   const std::shared_ptr<SegmentSource> source = pool.source();
   const RelaxedCaptureMode relaxed(engine_.device);
-  if (source == nullptr) return engine_.device.free(segment.device_base);
-  try {
-    return source->free(segment.device_base, segment.bytes);
-  } catch (...) {
-    return DeviceError{Call::kFree, ErrorKind::kOther, 0, "thrown", {}};
-  }
+  return source ? source->free(segment.device_base, segment.bytes)
+                : engine_.device.free(segment.device_base);
+} catch (...) {
+  return DeviceError{Call::kFree, ErrorKind::kOther, 0, "thrown", {}};
 }
 
 // Returns one segment, which no heap places blocks in, to the device. The owner counts it as

@@ -75,11 +75,9 @@ bool CachedBlocks::makeRoom(std::size_t own, std::int64_t most) noexcept {
 
 void CachedBlocks::grant() noexcept {
   const std::int64_t bytes = ground_->most_stacked;
-  if (ground_->left.fetch_sub(bytes, std::memory_order_relaxed) >= bytes) {
-    granted_ = bytes;
-  } else {
-    ground_->left.fetch_add(bytes, std::memory_order_relaxed);
-  }
+  if (ground_->left.fetch_sub(bytes, std::memory_order_relaxed) >= bytes)
+    return void(granted_ = bytes);
+  ground_->left.fetch_add(bytes, std::memory_order_relaxed);
 }
 
 // Low water is for the heap to see: so the cache may go half the way to it before it looks again.

@@ -43,22 +43,19 @@ bool RecordedStreams::knowsPast() {
   return *told_;
 }
 
-bool RecordedStreams::mark(Stream stream) noexcept {
-  try {
-    Nodes nodes;
-    Seen* const marked = frontierOf(stream, nodes);
-    if (marked == nullptr) return false;
-    Seen& of = *marked;
-    of.marks.push_back({0, std::move(nodes)});
-    of.unmarked = 0;
-    if (Heap* const heap = pool_.find(stream)) {
-      const MutexLock lock(heap->mutex());
-      of.marks.back().ended = heap->endedEpoch();
-    }
-    return true;
-  } catch (const std::bad_alloc&) {
-    return false;
+bool RecordedStreams::mark(Stream stream) noexcept try {
+  Nodes nodes;
+  Seen* const of = frontierOf(stream, nodes);
+  if (of == nullptr) return false;
+  of->marks.push_back({0, std::move(nodes)});
+  of->unmarked = 0;
+  if (Heap* const heap = pool_.find(stream)) {
+    const MutexLock lock(heap->mutex());
+    of->marks.back().ended = heap->endedEpoch();
   }
+  return true;
+} catch (const std::bad_alloc&) {
+  return false;
 }
 
 // To ask for a frontier at every free would be most of what a free costs. While no other stream has

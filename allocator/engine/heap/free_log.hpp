@@ -44,14 +44,11 @@ class FreeLog {
   static constexpr std::size_t kFewest = 4;  ///< many heaps never free more
   /// Pre: next_ == entries_.size(), so that all there are stand in the order of their age. Where
   /// the host is short of memory, no more is remembered for now.
-  void growOrWrap() noexcept {
-    if (entries_.size() < capacity_) {
-      try {
-        entries_.resize(std::min(capacity_, std::max(kFewest, 2 * entries_.size())));
-        return;
-      } catch (const std::bad_alloc&) {
-      }
-    }
+  void growOrWrap() noexcept try {
+    const std::size_t size = std::min(capacity_, std::max(kFewest, 2 * entries_.size()));
+    if (size == entries_.size()) next_ = 0;
+    entries_.resize(size);
+  } catch (const std::bad_alloc&) {
     next_ = 0;
   }
 

@@ -24,17 +24,14 @@ class Background {
   Background& operator=(const Background&) = delete;
 
   /// There is work. Never throws; false when no thread can be had, or it was stopped.
-  bool wake() noexcept {
+  bool wake() noexcept try {
     const std::lock_guard lock(mutex_);
     if (stopping_) return false;
-    try {
-      if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
-    } catch (const std::exception&) {
-      return false;
-    }
-    awake_ = true;
+    if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
     changed_.notify_one();
-    return true;
+    return awake_ = true;
+  } catch (const std::exception&) {
+    return false;
   }
   /// Returns when the piece at hand is done. No piece runs after it.
   void stop() noexcept {

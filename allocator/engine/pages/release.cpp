@@ -74,21 +74,21 @@ bool giveBack(Ground& ground, Heap& heap, Mapping& current) noexcept {
 }
 
 // Removes the oldest stale mappings whose last use is complete until at most `keep` are left, but
-// no more than `most`. Returns how many. A heap's stream is asked once in a row.
-std::size_t unmapStale(Ground& ground, std::size_t keep, std::size_t most) {
-  std::size_t retired = 0;
+// no more than `most`. Whether any went. A heap's stream is asked once in a row.
+bool unmapStale(Ground& ground, std::size_t keep, std::size_t most) {
+  const std::uint64_t before = ground.counters.retired;
   const Heap* asked = nullptr;
   std::list<Mapping>& stale = ground.table.staleMappings();
-  for (auto next = stale.begin(); next != stale.end() && stale.size() > keep && retired < most;) {
+  for (auto next = stale.begin(); next != stale.end() && stale.size() > keep && most > 0;) {
     Mapping& mapping = *next++;
     if (mapping.page->aside && mapping.isHome()) continue;  // it comes back through it
     Heap* const home = mapping.range->home;
     const bool ask = std::exchange(asked, home) != home;
     if (!lastUseIsComplete(ground, mapping, ask) || !ground.remove(mapping)) continue;
-    ++retired;
     ++ground.counters.retired;
+    --most;
   }
-  return retired;
+  return ground.counters.retired != before;
 }
 
 // `any`: whether something went back to the device.
@@ -158,7 +158,7 @@ Background::Next clearUp(Ground& ground, bool all) noexcept {
   ground.clearing_up = true;
   try {
     std::erase_if(ground.drains, [&](const Drain& drain) { return isDrained(ground, drain, any); });
-    any |= unmapStale(ground, mostStale(ground), all ? SIZE_MAX : kAtATime) > 0;
+    any |= unmapStale(ground, mostStale(ground), all ? SIZE_MAX : kAtATime);
   } catch (const std::bad_alloc&) {
     any = false;  // the host is short of memory
   }

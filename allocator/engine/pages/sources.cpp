@@ -129,15 +129,8 @@ bool Mover::gives(const Heap& source) const {
 // Heaps of streams that are gone stay. One that holds nothing is asked how far its stream is only
 // while that is not known: its old mappings wait for it.
 bool Mover::hasAny(Heap& source) const {
-  {
-    const MutexLock lock(source.mutex());
-    const bool pending = source.completion().anyUnknown();
-    if (pending || source.layout(SizeKind::kSmall).totals().segment_bytes != 0 ||
-        source.layout(SizeKind::kLarge).totals().segment_bytes != 0)
-      return true;
-  }
-  if (!source.pageNotes().aside.empty()) return true;
   const MutexLock lock(source.mutex());
+  if (source.completion().anyUnknown() || source.reservedBytes() != 0) return true;
   withdrawIfEmpty(source);
   return false;
 }

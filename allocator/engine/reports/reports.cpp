@@ -55,17 +55,12 @@ void reportMisuse(Engine& engine, const char* verb, Address address) noexcept {
 
 namespace {
 
+// What another thread has freed, and the cache that it belongs to has not taken yet, is pending.
 BlockUse useOf(const Block& block) {
-  switch (block.state()) {
-    case BlockState::kAllocated:  // else another thread has freed it, and its cache has it not yet
-      return ownership::heldByProgram(block) ? BlockUse::kAllocated : BlockUse::kPending;
-    case BlockState::kPending:
-      return BlockUse::kPending;
-    case BlockState::kHole:
-      return BlockUse::kUnmapped;
-    default:
-      return BlockUse::kFree;
-  }
+  if (block.isFree()) return BlockUse::kFree;
+  if (block.isHole()) return BlockUse::kUnmapped;
+  const bool kept = block.state() == BlockState::kAllocated && ownership::heldByProgram(block);
+  return kept ? BlockUse::kAllocated : BlockUse::kPending;
 }
 
 SnapshotBlock pictureOf(const Heap& heap, const Block& block) {
@@ -95,6 +90,24 @@ std::string json(const SnapshotBlock& block) {
       block.address, block.bytes, block.requested, blockUseName(block.use), block.stream.raw);
 }
 
+std::string json(const SnapshotSegment& segment);
+
+template <class Part>
+std::string jsonOfAll(const std::vector<Part>& parts) {
+  std::string all;
+  for (const Part& part : parts) all += (all.empty() ? "\n" : ",\n") + json(part);
+  return all;
+}
+
+std::string json(const SnapshotSegment& segment) {
+  return fmt::format(R"({{"address":"{:#x}","size":{},"kind":"{}","in_pages":{},"pool":[{},{}],)"
+                     R"("stream":"{:#x}","blocks":[{}]}})",
+                     segment.address, segment.bytes,
+                     segment.kind == SizeKind::kSmall ? "small" : "large", segment.in_pages,
+                     segment.pool.uuid, segment.pool.uid, segment.stream.raw,
+                     jsonOfAll(segment.blocks));
+}
+
 }  // namespace
 
 Snapshot snapshotOf(Engine& engine) {
@@ -118,25 +131,8 @@ const char* blockUseName(BlockUse use) {
 }
 
 std::string snapshotJson(const Snapshot& snapshot) {
-  std::string out =
-      fmt::format("{{\"version\":1,\"device\":{},\"segments\":[", quotedJson(snapshot.device));
-  const char* between = "\n";
-  for (const SnapshotSegment& segment : snapshot.segments) {
-    out +=
-        fmt::format(R"({}{{"address":"{:#x}","size":{},"kind":"{}","in_pages":{},"pool":[{},{}],)"
-                    R"("stream":"{:#x}","blocks":[)",
-                    between, segment.address, segment.bytes,
-                    segment.kind == SizeKind::kSmall ? "small" : "large", segment.in_pages,
-                    segment.pool.uuid, segment.pool.uid, segment.stream.raw);
-    between = ",\n";
-    const char* comma = "\n";
-    for (const SnapshotBlock& block : segment.blocks) {
-      out += comma + json(block);
-      comma = ",\n";
-    }
-    out += "]}";
-  }
-  return out += "]}\n";
+  return fmt::format("{{\"version\":1,\"device\":{},\"segments\":[{}]}}\n",
+                     quotedJson(snapshot.device), jsonOfAll(snapshot.segments));
 }
 
 // ---- A request that no memory was found for ----------------------------------------------------

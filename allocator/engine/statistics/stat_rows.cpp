@@ -9,10 +9,10 @@ namespace cistern {
 namespace {
 
 void addValue(std::vector<StatRow>& rows, const std::string& name, const StatValue& value) {
-  rows.push_back({name + ".current", value.current});
-  rows.push_back({name + ".peak", value.peak});
-  rows.push_back({name + ".allocated", value.allocated});
-  rows.push_back({name + ".freed", value.freed});
+  rows.insert(rows.end(), {{name + ".current", value.current},
+                           {name + ".peak", value.peak},
+                           {name + ".allocated", value.allocated},
+                           {name + ".freed", value.freed}});
 }
 
 }  // namespace

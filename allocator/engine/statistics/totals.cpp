@@ -240,12 +240,10 @@ MemoryStats Totals::read() noexcept {
   const MutexLock lock(mutex_);
   const AllStill still(*this);
   sums_.raisePeaks();
-  MemoryStats stats;
-  stats.all = sums_.valuesOf(StatSums::kBoth);
-  stats.small_pool = sums_.valuesOf(0);
-  stats.large_pool = sums_.valuesOf(1);
-  stats.peaks_exact = exact_;
-  return stats;
+  return {.all = sums_.valuesOf(StatSums::kBoth),
+          .small_pool = sums_.valuesOf(0),
+          .large_pool = sums_.valuesOf(1),
+          .peaks_exact = exact_};
 }
 
 void Totals::resetPeaks() noexcept {
