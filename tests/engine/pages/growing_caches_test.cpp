@@ -12,6 +12,7 @@ namespace cistern::test {
 namespace {
 
 constexpr int kSteps = kSlowBuild ? 150 : 500, kSequences = 20, kLayers = 16;
+constexpr std::uint64_t kSeeds = kSlowBuild ? 6 : 4;
 constexpr std::size_t kToken = 4 * kKiB;
 
 /// A sequence's caches, one a layer, of so many tokens.
@@ -59,12 +60,13 @@ std::uint64_t peakOf(const char* conf, std::uint64_t seed) {
 
 TEST_CASE("caches that grow by concatenation take no more than where no page ever moves",
           "[engine][pages]") {
-  for (std::uint64_t seed = 1; seed <= 3; ++seed) {
-    const std::uint64_t moved = peakOf("background_thread:false", seed),
-                        grown = peakOf("background_thread:false,recycle:off", seed);
-    INFO("seed " << seed << ": " << moved / kMiB << " and " << grown / kMiB << " MiB");
-    CHECK(moved <= grown + grown / 50);
+  std::uint64_t moved = 0, grown = 0;  // of all: one alone is a matter of luck, by some percent
+  for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    moved += peakOf("background_thread:false", seed);
+    grown += peakOf("background_thread:false,recycle:off", seed);
   }
+  INFO(moved / kMiB << " and " << grown / kMiB << " MiB");
+  CHECK(moved <= grown + grown / 50);
 }
 
 }  // namespace cistern::test
