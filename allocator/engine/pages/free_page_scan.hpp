@@ -54,7 +54,8 @@ class FreePageScan {
   // The mappings that begin and end inside the block, which knows the youngest of its parts.
   void note(Heap& heap, Block& block) CISTERN_REQUIRES(heap.mutex()) {
     const Completion& known = heap.completion();
-    const std::uint64_t forgotten = known.epochOf(heap.recentFrees().forgotten());
+    const std::uint64_t forgotten = known.epochOf(heap.recentFrees().forgotten()),
+                        epoch = known.epochOf(block.epoch);
     const PageRange& range = rangeOf(block);
     const bool large = range.kind == SizeKind::kLarge && !without(Mechanism::kPageEpochs);
     const std::uint32_t from = range.unitAt(block.address() + kUnit - 1),
@@ -63,7 +64,7 @@ class FreePageScan {
       if (mapping.unit < from || mapping.end_unit > end) return;
       mapping.found = {number_, &block};
       const std::uint64_t last = large ? std::max(mapping.last_use, forgotten) : UINT64_MAX;
-      mapping.last_use = std::min(known.epochOf(block.epoch), last);
+      mapping.last_use = std::min(epoch, last);
       free_.push_back(&mapping);
     });
   }

@@ -47,17 +47,18 @@ struct Mapping;
 
 /// One physical allocation of the device.
 struct PhysicalPage {
-  Page handle;
-  std::uint32_t units = 0;     ///< size
-  Heap* counted_by = nullptr;  ///< whose reserved bytes it is among; changes under that heap's lock
-  SizeKind counted_as = SizeKind::kSmall;
-  std::uint32_t pins = 0;  ///< of its mappings
+  // What is looked at of every free page comes first, in one line of the processor's cache.
   Mapping* current = nullptr;
-  std::vector<Mapping*> mappings;  ///< the current one among them
-  std::list<PhysicalPage>::iterator self;
-  bool settled = false;           ///< its home is where a low water found it: see placing.hpp
-  bool late = false;              ///< made after its heap's first low water: see placing.hpp
-  bool aside = false;             ///< it lies there: see placing.hpp
+  std::vector<Mapping*> mappings{};  ///< the current one among them
+  std::uint32_t units = 0;           ///< size
+  std::uint32_t pins = 0;            ///< of its mappings
+  SizeKind counted_as = SizeKind::kSmall;
+  bool settled = false;        ///< its home is where a low water found it: see placing.hpp
+  bool late = false;           ///< made after its heap's first low water: see placing.hpp
+  bool aside = false;          ///< it lies there: see placing.hpp
+  Heap* counted_by = nullptr;  ///< whose reserved bytes it is among; changes under that heap's lock
+  Page handle{};
+  std::list<PhysicalPage>::iterator self{};
   std::uint64_t considered = 0;   ///< the last window it was counted in: see window.cpp
   std::uint64_t brought_for = 0;  ///< the last miss that had it brought back from aside
   std::weak_ptr<const SharedPage> exported{};  ///< to other processes, while any holds it

@@ -96,36 +96,41 @@ namespace {
 /// At most this part of a heap's memory is put aside at a low water.
 constexpr std::uint64_t kPartAside = 16;
 
-// Late pages that are too many to lie aside are late no longer.
-void forgetManyLate(const FreePageScan& scan, Heap& heap) CISTERN_REQUIRES(heap.mutex()) {
-  if (without(Mechanism::kFewAside)) return;
-  std::uint64_t memory = 0, late = 0;
+// Whether so many bytes of late pages are too many to lie aside.
+bool areMany(std::uint64_t late, Heap& heap) CISTERN_REQUIRES(heap.mutex()) {
+  std::uint64_t memory = 0;
   for (SizeKind kind : kSizeKinds) memory += heap.layout(kind).totals().segment_bytes;
-  for (const Mapping* mapping : scan.freeMappings())
-    late += mapping->page->late ? mapping->bytes() : 0;
-  if (late <= memory / kPartAside) return;
-  for (const Mapping* mapping : scan.freeMappings()) mapping->page->late = false;
+  return late > memory / kPartAside && !without(Mechanism::kFewAside);
 }
 
 }  // namespace
 
 // The first home is where a low water finds the page. (In other pools graphs come back to where
-// the first of them has found its pages.)
+// the first of them has found its pages.) Late pages that are too many are late no longer. A page
+// that was mapped once is at home, which its record alone tells: most are, and a program that has
+// settled passes here often.
 void sendHome(Ground& ground, Heap& heap) {
   heap.lowWater().noteReached(heap.busyBytes());
   bringBack(ground, heap);
   const FreePageScan scan(heap, ground.number);
   const bool settles = heap.pool().isDefault();
   std::vector<Mapping*> homes;
+  std::uint64_t late = 0;
   for (Mapping* mapping : scan.freeMappings()) {
     PhysicalPage& page = *mapping->page;
-    if (settles && !std::exchange(page.settled, true)) ground.table.makeHome(*mapping);
+    if (settles && !page.settled) ground.table.makeHome(*mapping);
+    page.settled |= settles;
+    if (page.late) late += mapping->bytes();
+    if (page.mappings.size() == 1) continue;
     Mapping& home = page.home();
     if (&home != mapping && home.accessible && home.range->home == &heap) homes.push_back(&home);
   }
-  forgetManyLate(scan, heap);
+  if (areMany(late, heap)) {
+    for (const Mapping* mapping : scan.freeMappings()) mapping->page->late = false;
+    late = 0;
+  }
   revive(ground, heap, homes);
-  putAside(ground, heap);
+  if (late > 0) putAside(ground, heap);
 }
 
 void putAside(Ground& ground, Heap& heap, std::uint64_t brought_for) noexcept try {

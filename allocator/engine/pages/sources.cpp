@@ -1,6 +1,7 @@
 // Where the pages for one miss come from.
 #include <algorithm>
 #include <tuple>
+#include <utility>
 
 #include "allocator/engine/capture/recording.hpp"
 #include "allocator/engine/engine.hpp"
@@ -14,25 +15,29 @@ constexpr std::size_t kNoLimit = SIZE_MAX;
 /// So many times the memory of its heap a capture may move, all together; in pages of 8 MiB.
 constexpr std::uint64_t kMovedInCapture = 64, kPageOfCapture = 4 * kUnit;
 
-/// Free pages to choose from are in order of size; of one size the last is taken first: the longest
-/// unused, then what lies in the smallest free block.
-auto rankOf(const Mapping* mapping) {
-  const Block& in = *mapping->found.in;
+/// A free page to choose. They are in order of size; of one size the last is taken first: the
+/// longest unused, then what lies in the smallest free block.
+auto donorOf(Mapping& mapping) {
+  const Block& in = *mapping.found.in;
   const std::uint32_t epoch = without(Mechanism::kOldestFirst) ? 0 : in.epoch;
   const std::uint32_t granules = without(Mechanism::kSmallestBlock) ? 0 : in.granules;
-  return std::tuple(mapping->units(), ~epoch, ~granules, ~mapping->range->base, mapping->unit);
+  return std::tuple(mapping.units(), ~epoch, ~granules, ~mapping.range->base, mapping.unit,
+                    &mapping);
 }
+
+using Donor = decltype(donorOf(std::declval<Mapping&>()));
+std::uint32_t unitsOf(const Donor& donor) { return std::get<0>(donor); }
 
 /// The largest that is no larger than `fitting` units; where there is none, the smallest that is no
 /// larger than `most`. Null when there is neither. Pre: sorted.
-Mapping* take(std::vector<Mapping*>& donors, std::uint32_t fitting, std::uint32_t most) {
+Mapping* take(std::vector<Donor>& donors, std::uint32_t fitting, std::uint32_t most) {
   if (donors.empty()) return nullptr;
-  const std::uint32_t smallest = donors.front()->units();
+  const std::uint32_t smallest = unitsOf(donors.front());
   if (smallest > fitting && smallest > most) return nullptr;
   const bool any = without(Mechanism::kLargestFitting);
   const std::uint32_t units = any ? smallest : std::max(smallest, fitting);
-  const auto chosen = std::ranges::upper_bound(donors, units, {}, &Mapping::units) - 1;
-  Mapping* const mapping = *chosen;
+  const auto chosen = std::ranges::upper_bound(donors, units, {}, unitsOf) - 1;
+  Mapping* const mapping = std::get<Mapping*>(*chosen);
   donors.erase(chosen);
   return mapping;
 }
@@ -178,14 +183,14 @@ void Mover::takeFrom(Heap& source, Which which, std::size_t most) {
   const bool same_pool = &source.pool() == &heap_.pool();
   const FreePageScan scan(source, ground_.number);
   if (scan.freeMappings().empty() && &source != &heap_) withdraw(source);
-  std::vector<Mapping*> donors;
+  std::vector<Donor> donors;
   for (Mapping* mapping : scan.freeMappings()) {
     if (!same_pool && !mapping->page->mayLeave()) continue;
     if (which == Which::kAny || source.completion().complete(mapping->last_use))
-      donors.push_back(mapping);
+      donors.push_back(donorOf(*mapping));
   }
   if (donors.empty()) return;
-  std::ranges::sort(donors, {}, rankOf);
+  std::ranges::sort(donors);
   std::vector<Step> taken;
   for (Gap& gap : reserved_.gaps) {
     while (gap.at < gap.end && taken.size() < most) {
