@@ -1,4 +1,5 @@
 // `cistern doctor`: what this machine has, whether Cistern works there, and what that means.
+#include <cstdlib>
 #include <fstream>
 #include <memory>
 #include <string>
@@ -9,6 +10,7 @@
 
 #include "allocator/base/bytes.hpp"
 #include "allocator/base/printable.hpp"
+#include "cistern/options.hpp"
 #include "interop/command/commands.hpp"
 #include "interop/command/doctor/self_test.hpp"
 #include "interop/command/launch/child.hpp"
@@ -100,11 +102,22 @@ std::string runText(bool device) try {
   return fmt::format("does not work: {}", printable(error.what()));
 }
 
+/// Whether every program that is started here would take its options from the environment.
+bool describeOptions(std::ostream& out) try {
+  (void)Options::fromEnvironment();
+  const char* const conf = std::getenv("CISTERN_CONF");
+  out << fmt::format("CISTERN_CONF: {}\n", conf ? printable(conf) : "not set");
+  return true;
+} catch (const OptionError& error) {
+  out << fmt::format("{}\n", printable(error.what()));
+  return false;
+}
+
 ExitStatus examine(const std::string& wanted, Console& console) {
   const std::vector<std::string> backends =
       wanted.empty() ? std::vector<std::string>{"cuda", "hip"} : std::vector<std::string>{wanted};
   console.out << "NVIDIA's kernel module: " << printable(nvidiaModule()) << '\n';
-  bool any = false, well = true;
+  bool any = false, well = describeOptions(console.out);
   for (const std::string& backend : backends) {
     const Found found = devicesOf(backend, backend == "sim" ? 1 : kMostDevices);
     for (const auto& device : found.devices)

@@ -1,5 +1,6 @@
 // `cistern doctor`, and what it tries.
 #include <algorithm>
+#include <cstdlib>
 
 #include "cistern/sim.hpp"
 #include "interop/command/doctor/self_test.hpp"
@@ -49,6 +50,20 @@ TEST_CASE("doctor says what a device has not, and what fails there") {
     device->faults().failAll(call, ErrorKind::kOther);
     CHECK(problems(*device) > 0);
   }
+}
+
+TEST_CASE("doctor says what is wrong with the options of the environment") {
+  REQUIRE(setenv("CISTERN_CONF", "recycle:eager", 1) == 0);
+  const Outcome well = runCommand({"doctor", "--device", "sim"});
+  CHECK(well.status == 0);
+  CHECK_THAT(well.out, ContainsSubstring("CISTERN_CONF: recycle:eager\n"));
+  REQUIRE(setenv("CISTERN_CONF", "recycle:never", 1) == 0);
+  const Outcome wrong = runCommand({"doctor", "--device", "sim"});
+  CHECK(wrong.status == 1);
+  CHECK_THAT(wrong.out, ContainsSubstring("CISTERN_CONF, ") && ContainsSubstring("'never'"));
+  REQUIRE(unsetenv("CISTERN_CONF") == 0);
+  CHECK_THAT(runCommand({"doctor", "--device", "sim"}).out,
+             ContainsSubstring("CISTERN_CONF: not set\n"));
 }
 
 TEST_CASE("doctor refuses a backend that there is not") {
