@@ -47,7 +47,7 @@ struct Mapping;
 
 /// One physical allocation of the device.
 struct PhysicalPage {
-  // What is looked at of every free page comes first, in one line of the processor's cache.
+  // What a low water reads of every free page stands together.
   Mapping* current = nullptr;
   std::vector<Mapping*> mappings{};  ///< the current one among them
   std::uint32_t units = 0;           ///< size

@@ -97,7 +97,7 @@ namespace {
 constexpr std::uint64_t kPartAside = 16;
 
 // Whether so many bytes of late pages are too many to lie aside.
-bool areMany(std::uint64_t late, Heap& heap) CISTERN_REQUIRES(heap.mutex()) {
+bool tooManyLate(std::uint64_t late, Heap& heap) CISTERN_REQUIRES(heap.mutex()) {
   std::uint64_t memory = 0;
   for (SizeKind kind : kSizeKinds) memory += heap.layout(kind).totals().segment_bytes;
   return late > memory / kPartAside && !without(Mechanism::kFewAside);
@@ -107,8 +107,7 @@ bool areMany(std::uint64_t late, Heap& heap) CISTERN_REQUIRES(heap.mutex()) {
 
 // The first home is where a low water finds the page. (In other pools graphs come back to where
 // the first of them has found its pages.) Late pages that are too many are late no longer. A page
-// that was mapped once is at home, which its record alone tells: most are, and a program that has
-// settled passes here often.
+// that has one mapping is at home: its record says so, and the mapping at home need not be read.
 void sendHome(Ground& ground, Heap& heap) {
   heap.lowWater().noteReached(heap.busyBytes());
   bringBack(ground, heap);
@@ -125,7 +124,7 @@ void sendHome(Ground& ground, Heap& heap) {
     Mapping& home = page.home();
     if (&home != mapping && home.accessible && home.range->home == &heap) homes.push_back(&home);
   }
-  if (areMany(late, heap)) {
+  if (tooManyLate(late, heap)) {
     for (const Mapping* mapping : scan.freeMappings()) mapping->page->late = false;
     late = 0;
   }

@@ -74,7 +74,7 @@ bool giveBack(Ground& ground, Heap& heap, Mapping& current) noexcept {
 }
 
 // Removes the oldest stale mappings whose last use is complete until at most `keep` are left, but
-// no more than `most`. Whether any went. A heap's stream is asked once in a row.
+// no more than `most`. True if any went. A heap's stream is asked once in a row.
 bool unmapStale(Ground& ground, std::size_t keep, std::size_t most) {
   const std::uint64_t before = ground.counters.retired;
   const Heap* asked = nullptr;

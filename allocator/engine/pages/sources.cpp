@@ -1,7 +1,6 @@
 // Where the pages for one miss come from.
 #include <algorithm>
 #include <tuple>
-#include <utility>
 
 #include "allocator/engine/capture/recording.hpp"
 #include "allocator/engine/engine.hpp"
@@ -15,17 +14,18 @@ constexpr std::size_t kNoLimit = SIZE_MAX;
 /// So many times the memory of its heap a capture may move, all together; in pages of 8 MiB.
 constexpr std::uint64_t kMovedInCapture = 64, kPageOfCapture = 4 * kUnit;
 
-/// A free page to choose. They are in order of size; of one size the last is taken first: the
-/// longest unused, then what lies in the smallest free block.
-auto donorOf(Mapping& mapping) {
+/// A free page that may be taken: its size in units, then what tells it from others of that size,
+/// of which the last is taken first: the longest unused, then what lies in the smallest free block.
+using Donor =
+    std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, Address, std::uint32_t, Mapping*>;
+
+Donor donorOf(Mapping& mapping) {
   const Block& in = *mapping.found.in;
   const std::uint32_t epoch = without(Mechanism::kOldestFirst) ? 0 : in.epoch;
   const std::uint32_t granules = without(Mechanism::kSmallestBlock) ? 0 : in.granules;
-  return std::tuple(mapping.units(), ~epoch, ~granules, ~mapping.range->base, mapping.unit,
-                    &mapping);
+  return {mapping.units(), ~epoch, ~granules, ~mapping.range->base, mapping.unit, &mapping};
 }
 
-using Donor = decltype(donorOf(std::declval<Mapping&>()));
 std::uint32_t unitsOf(const Donor& donor) { return std::get<0>(donor); }
 
 /// The largest that is no larger than `fitting` units; where there is none, the smallest that is no
