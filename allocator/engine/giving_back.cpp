@@ -18,9 +18,7 @@ bool passedLowWater(Heap& heap) noexcept {
 // Whether hardly any of its memory is in use, or a thread's.
 bool isNearlyFree(Heap& heap) noexcept {
   const MutexLock lock(heap.mutex());
-  const std::uint64_t all = heap.layout(SizeKind::kSmall).totals().segment_bytes +
-                            heap.layout(SizeKind::kLarge).totals().segment_bytes;
-  return heap.busyBytes() < all / 8;
+  return heap.busyBytes() < heap.reservedBytes() / 8;
 }
 
 void flushMine(Engine& engine) noexcept {

@@ -51,22 +51,26 @@ class FreePageScan {
       });
     });
   }
-  // The mappings that begin and end inside the block, which knows the youngest of its parts.
+  // The mappings that begin and end inside the block, which knows the youngest of its parts. Those
+  // that reach beyond it are told by the range's slots alone: to read them would take much longer.
   void note(Heap& heap, Block& block) CISTERN_REQUIRES(heap.mutex()) {
+    const PageRange& range = rangeOf(block);
+    const std::vector<Mapping*>& slots = range.slots;
+    std::uint32_t unit = range.unitAt(block.address() + kUnit - 1), end = range.unitAt(block.end());
+    while (unit < end && unit > 0 && slots[unit] == slots[unit - 1]) ++unit;
+    while (unit < end && end < slots.size() && slots[end] == slots[end - 1]) --end;
     const Completion& known = heap.completion();
+    const bool large = range.kind == SizeKind::kLarge && !without(Mechanism::kPageEpochs);
     const std::uint64_t forgotten = known.epochOf(heap.recentFrees().forgotten()),
                         epoch = known.epochOf(block.epoch);
-    const PageRange& range = rangeOf(block);
-    const bool large = range.kind == SizeKind::kLarge && !without(Mechanism::kPageEpochs);
-    const std::uint32_t from = range.unitAt(block.address() + kUnit - 1),
-                        end = range.unitAt(block.end());
-    forEachMapping(range, block.address(), block.end(), [&](Mapping& mapping) {
-      if (mapping.unit < from || mapping.end_unit > end) return;
+    while (unit < end) {
+      Mapping& mapping = *slots[unit];
       mapping.found = {number_, &block};
       const std::uint64_t last = large ? std::max(mapping.last_use, forgotten) : UINT64_MAX;
       mapping.last_use = std::min(epoch, last);
       free_.push_back(&mapping);
-    });
+      unit = mapping.end_unit;
+    }
   }
 
   const Heap& heap_;

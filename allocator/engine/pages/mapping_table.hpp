@@ -79,6 +79,7 @@ class MappingTable {
   /// The page's home is this mapping from now on.
   void makeHome(Mapping& mapping) noexcept {
     std::vector<Mapping*>& all = mapping.page->mappings;
+    all.front()->at_rest = false;
     std::iter_swap(all.begin(), std::ranges::find(all, &mapping));
   }
 
@@ -123,6 +124,7 @@ class MappingTable {
         CISTERN_CHECK(mapping->end_unit <= mapping->range->units());
         for (std::uint32_t u = mapping->unit; u < mapping->end_unit; ++u)
           CISTERN_CHECK(mapping->range->slots[u] == mapping);
+        CISTERN_CHECK(!mapping->at_rest || (mapping->isHome() && !page.late));
         current_found |= mapping->isCurrent();
         covered += mapping->units();
         ++mappings;

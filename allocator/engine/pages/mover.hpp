@@ -46,14 +46,12 @@ class Mover {
   bool captured() const;
   enum class Which : std::uint8_t { kComplete, kAny };
   void giveBackSmall();
-  void giveBackForGrowth();
   bool gives(const Heap& source) const;
   bool hasAny(Heap& source) const;
   std::size_t movableInCapture() const;
-  void takeOwn(std::size_t most);
   void takeFromOthers(Which which);
   bool orderAfter(Heap& source);
-  void takeFrom(Heap& source, Which which, std::size_t most) CISTERN_REQUIRES(source.mutex());
+  void takeFrom(Heap& source, Which which, std::size_t most);
   void grow(bool late);
   PhysicalPage* create(std::uint32_t units, bool late);
 

@@ -17,6 +17,7 @@
 // may lie elsewhere meanwhile, for the graphs of one pool never run at the same time; but in that
 // pool.
 //
+//   a mapping at rest is its page's home, and that is settled, where its pool settles, and not late
 //   every page has at most one current mapping, and any number of stale ones
 //   mappings of a range do not overlap; range.slots[u] is the mapping over unit u, null where there
 //   is none memory of the layout == what the current mappings of its ranges cover   (between
@@ -104,6 +105,7 @@ struct Mapping {
   std::uint32_t pins = 0;       ///< graphs that reach the page through it
   std::uint32_t pinned_by = 0;  ///< the last of them
   bool accessible = false;      ///< the device may read and write through it
+  bool at_rest = false;         ///< a low water leaves it as it is
   std::list<Mapping>::iterator self;
 
   std::uint32_t units() const { return end_unit - unit; }

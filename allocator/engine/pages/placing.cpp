@@ -91,23 +91,12 @@ void comeBack(Ground& ground, Mapping& at) noexcept {
 
 // ---- At low water -------------------------------------------------------------------------------
 
-namespace {
-
 /// At most this part of a heap's memory is put aside at a low water.
-constexpr std::uint64_t kPartAside = 16;
-
-// Whether so many bytes of late pages are too many to lie aside.
-bool tooManyLate(std::uint64_t late, Heap& heap) CISTERN_REQUIRES(heap.mutex()) {
-  std::uint64_t memory = 0;
-  for (SizeKind kind : kSizeKinds) memory += heap.layout(kind).totals().segment_bytes;
-  return late > memory / kPartAside && !without(Mechanism::kFewAside);
-}
-
-}  // namespace
+static constexpr std::uint64_t kPartAside = 16;
 
 // The first home is where a low water finds the page. (In other pools graphs come back to where
-// the first of them has found its pages.) Late pages that are too many are late no longer. A page
-// that has one mapping is at home: its record says so, and the mapping at home need not be read.
+// the first of them has found its pages.) Late pages that are too many are late no longer. What
+// has come to rest is passed over without a look at its page.
 void sendHome(Ground& ground, Heap& heap) {
   heap.lowWater().noteReached(heap.busyBytes());
   bringBack(ground, heap);
@@ -116,15 +105,16 @@ void sendHome(Ground& ground, Heap& heap) {
   std::vector<Mapping*> homes;
   std::uint64_t late = 0;
   for (Mapping* mapping : scan.freeMappings()) {
+    if (mapping->at_rest) continue;
     PhysicalPage& page = *mapping->page;
     if (settles && !page.settled) ground.table.makeHome(*mapping);
     page.settled |= settles;
     if (page.late) late += mapping->bytes();
-    if (page.mappings.size() == 1) continue;
     Mapping& home = page.home();
+    mapping->at_rest = &home == mapping && !page.late;
     if (&home != mapping && home.accessible && home.range->home == &heap) homes.push_back(&home);
   }
-  if (tooManyLate(late, heap)) {
+  if (late > heap.reservedBytes() / kPartAside && !without(Mechanism::kFewAside)) {
     for (const Mapping* mapping : scan.freeMappings()) mapping->page->late = false;
     late = 0;
   }

@@ -1,5 +1,7 @@
 // Where the pages for one miss come from.
 #include <algorithm>
+#include <map>
+#include <queue>
 #include <tuple>
 
 #include "allocator/engine/capture/recording.hpp"
@@ -14,33 +16,35 @@ constexpr std::size_t kNoLimit = SIZE_MAX;
 /// So many times the memory of its heap a capture may move, all together; in pages of 8 MiB.
 constexpr std::uint64_t kMovedInCapture = 64, kPageOfCapture = 4 * kUnit;
 
-/// A free page that may be taken: its size in units, then what tells it from others of that size,
-/// of which the last is taken first: the longest unused, then what lies in the smallest free block.
-using Donor =
-    std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, Address, std::uint32_t, Mapping*>;
+/// Free pages that may be taken, of each size in units in the order in which they are: the one
+/// unused for longest first, then the one in the smallest free block.
+class Donors {
+ public:
+  void add(Mapping& mapping) {
+    const Block& in = *mapping.found.in;
+    const std::uint32_t epoch = without(Mechanism::kOldestFirst) ? 0 : in.epoch;
+    const std::uint32_t granules = without(Mechanism::kSmallestBlock) ? 0 : in.granules;
+    of_units_[mapping.units()].push(
+        {~epoch, ~granules, ~mapping.range->base, mapping.unit, &mapping});
+  }
+  bool empty() const { return of_units_.empty(); }
+  /// The largest that is no larger than `fitting` units; where there is none, the smallest that is
+  /// no larger than `most`. Null when there is neither.
+  Mapping* take(std::uint32_t fitting, std::uint32_t most) {
+    auto size = of_units_.upper_bound(without(Mechanism::kLargestFitting) ? 0 : fitting);
+    const bool any_fits = size != of_units_.begin();
+    if (any_fits) --size;
+    if (!any_fits && (empty() || size->first > std::max(fitting, most))) return nullptr;
+    Mapping* const mapping = std::get<Mapping*>(size->second.top());
+    size->second.pop();
+    if (size->second.empty()) of_units_.erase(size);
+    return mapping;
+  }
 
-Donor donorOf(Mapping& mapping) {
-  const Block& in = *mapping.found.in;
-  const std::uint32_t epoch = without(Mechanism::kOldestFirst) ? 0 : in.epoch;
-  const std::uint32_t granules = without(Mechanism::kSmallestBlock) ? 0 : in.granules;
-  return {mapping.units(), ~epoch, ~granules, ~mapping.range->base, mapping.unit, &mapping};
-}
-
-std::uint32_t unitsOf(const Donor& donor) { return std::get<0>(donor); }
-
-/// The largest that is no larger than `fitting` units; where there is none, the smallest that is no
-/// larger than `most`. Null when there is neither. Pre: sorted.
-Mapping* take(std::vector<Donor>& donors, std::uint32_t fitting, std::uint32_t most) {
-  if (donors.empty()) return nullptr;
-  const std::uint32_t smallest = unitsOf(donors.front());
-  if (smallest > fitting && smallest > most) return nullptr;
-  const bool any = without(Mechanism::kLargestFitting);
-  const std::uint32_t units = any ? smallest : std::max(smallest, fitting);
-  const auto chosen = std::ranges::upper_bound(donors, units, {}, unitsOf) - 1;
-  Mapping* const mapping = std::get<Mapping*>(*chosen);
-  donors.erase(chosen);
-  return mapping;
-}
+ private:
+  using Donor = std::tuple<std::uint32_t, std::uint32_t, Address, std::uint32_t, Mapping*>;
+  std::map<std::uint32_t, std::priority_queue<Donor>> of_units_;
+};
 
 }  // namespace
 
@@ -50,7 +54,8 @@ bool Mover::fillGaps(bool waits, bool late) {
   const bool recycles = ground_.recycles();
   if (recycles) {
     giveBackSmall();
-    if (movesOwn(ground_, request_)) takeOwn(request_.recording ? movableInCapture() : kNoLimit);
+    if (movesOwn(ground_, request_))
+      takeFrom(heap_, Which::kAny, request_.recording ? movableInCapture() : kNoLimit);
     takeFromOthers(Which::kComplete);
     if (waits) takeFromOthers(Which::kAny);
     if (unordered_) return false;
@@ -59,10 +64,9 @@ bool Mover::fillGaps(bool waits, bool late) {
   if (reserved_.gapUnits() == 0) return true;
   pressed_ = true;
   if (recycles) {
-    takeOwn(kNoLimit);
+    takeFrom(heap_, Which::kAny, kNoLimit);
     takeFromOthers(Which::kComplete);
   }
-  if (request_.recording == nullptr) giveBackForGrowth();
   grow(late);
   const bool queued = from_ == PagesFrom::kQueued && !captured() && recycles;
   if (reserved_.gapUnits() > 0 && queued) takeFromOthers(Which::kAny);
@@ -105,21 +109,6 @@ void Mover::giveBackSmall() {
   }
 }
 
-// What may not be moved here may still make room.
-void Mover::giveBackForGrowth() {
-  const bool others_move = ground_.recycles() && ground_.engine.options.reusesAcrossStreams();
-  if (others_move) return;
-  std::size_t next = 0;
-  while (Heap* const heap = ground_.engine.heaps.nextOffering(next)) {
-    const std::uint64_t lacking = reserved_.gapUnits() * kUnit + ground_.engine.limit.over();
-    const Result<MemoryInfo> info = ground_.engine.device.memoryInfo();
-    const std::uint64_t left =
-        std::min(ground_.engine.limit.left(), info.ok() ? info.value().free_bytes : 0);
-    if (gives(*heap) && lacking > left)
-      (void)releaseFree(ground_, *heap, {.bytes = lacking - left});
-  }
-}
-
 bool Mover::captured() const {
   const MutexLock lock(heap_.mutex());
   return heap_.completion().recorded() != 0;
@@ -140,12 +129,6 @@ bool Mover::hasAny(Heap& source) const {
   return false;
 }
 
-void Mover::takeOwn(std::size_t most) {
-  if (reserved_.gapUnits() == 0 || most == 0) return;
-  const MutexLock lock(heap_.mutex());
-  takeFrom(heap_, Which::kAny, most);
-}
-
 void Mover::takeFromOthers(Which which) {
   if (without(Mechanism::kOthersPages) && !pressed_) return;
   if (!ground_.engine.options.reusesAcrossStreams()) return;
@@ -156,10 +139,7 @@ void Mover::takeFromOthers(Which which) {
     if (which == Which::kAny && !ground_.engine.progress.answers(source->stream())) continue;
     if (which == Which::kComplete) ground_.engine.progress.seek(*source);
     const std::size_t before = reserved_.steps.size();
-    {
-      const MutexLock lock(source->mutex());
-      takeFrom(*source, which, kNoLimit);
-    }
+    takeFrom(*source, which, kNoLimit);
     const bool taken = reserved_.steps.size() > before;
     if (which == Which::kAny && taken && !orderAfter(*source)) return;
   }
@@ -179,22 +159,23 @@ bool Mover::orderAfter(Heap& source) {
 
 // Fills gaps with free pages of the source.
 void Mover::takeFrom(Heap& source, Which which, std::size_t most) {
+  if (reserved_.gapUnits() == 0 || most == 0) return;
+  const MutexLock lock(source.mutex());
   bringBack(ground_, source);
   const bool same_pool = &source.pool() == &heap_.pool();
   const FreePageScan scan(source, ground_.number);
   if (scan.freeMappings().empty() && &source != &heap_) withdraw(source);
-  std::vector<Donor> donors;
+  Donors donors;
   for (Mapping* mapping : scan.freeMappings()) {
     if (!same_pool && !mapping->page->mayLeave()) continue;
     if (which == Which::kAny || source.completion().complete(mapping->last_use))
-      donors.push_back(donorOf(*mapping));
+      donors.add(*mapping);
   }
   if (donors.empty()) return;
-  std::ranges::sort(donors);
   std::vector<Step> taken;
   for (Gap& gap : reserved_.gaps) {
     while (gap.at < gap.end && taken.size() < most) {
-      Mapping* mapping = take(donors, gap.end - gap.at, gap.room());
+      Mapping* mapping = donors.take(gap.end - gap.at, gap.room());
       if (mapping == nullptr) break;
       taken.push_back({mapping->page, gap.at, mapping});
       gap.at += mapping->units();

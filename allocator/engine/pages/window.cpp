@@ -90,17 +90,32 @@ class Walk {
   Address reach_ = 0;  ///< the end of the last free block
 };
 
-/// The places in a hole, or before it, where windows may begin; each with the block that it is in.
+/// Where the run of free blocks and holes around the hole ends, or a place so far behind the hole
+/// that any window which begins in it has ended.
+Address runEnd(const Block& hole, std::uint64_t bytes) {
+  const Block* last = &hole;
+  while (last->end() < hole.end() + bytes && last->next &&
+         (last->next->isFree() || last->next->isHole()))
+    last = last->next;
+  return last->end();
+}
+
+/// The places in a hole, or before it, where windows of so many bytes may begin; each with the
+/// block that it is in.
 template <class Consider>
-void forEachStart(Block& hole, const FreePageScan& scan, Consider consider) {
+void forEachStart(Block& hole, const FreePageScan& scan, std::uint64_t bytes, Consider consider) {
   const PageRange& range = rangeOf(hole);
-  Block* const before = hole.prev && hole.prev->isFree() ? hole.prev : nullptr;
-  consider(before ? *before : hole, (before ? before : &hole)->address());
+  const Address end = runEnd(hole, bytes);
+  Block& first = hole.prev && hole.prev->isFree() ? *hole.prev : hole;
+  if (end - first.address() < bytes) return;
+  consider(first, first.address());
+  if (end - hole.address() < bytes || without(Mechanism::kBehindStale)) return;
   // Behind a stale mapping that bars the way.
-  forEachMapping(range, hole.address(), hole.end(), [&](const Mapping& mapping) {
+  const Address last = std::min(hole.end() - kUnit, end - bytes);
+  forEachMapping(range, hole.address(), last, [&](const Mapping& mapping) {
+    if (mapping.placeEnd() > last) return;
     const bool bars = !mapping.accessible || !scan.mayMove(*mapping.page);
-    if (bars && mapping.placeEnd() < hole.end() && !without(Mechanism::kBehindStale))
-      consider(hole, mapping.placeEnd());
+    if (bars) consider(hole, mapping.placeEnd());
   });
 }
 
@@ -120,7 +135,7 @@ std::optional<Window> bestWindow(Heap& heap, const Request& request, const FreeP
     const PageRange& range = rangeOf(*hole);
     const Address fresh = std::max(range.placeOfUnit(range.touched), hole->address());
     if (hole->next == nullptr && fresh < hole->end()) consider(*hole, fresh);
-    if (!fresh_only) forEachStart(*hole, scan, consider);
+    if (!fresh_only) forEachStart(*hole, scan, bytes, consider);
   }
   return best;
 }

@@ -9,8 +9,8 @@
 namespace cistern::pages {
 
 /// [from, to) of a range, in places. Free blocks are in it whole, but for the last, which ends with
-/// a page then; a hole may be in it in part, by units. Views in its holes are stale, and in it
-/// whole.
+/// a page then; a hole may be in it in part, by units. Mappings in its holes are stale, and in
+/// it whole.
 struct Window {
   PageRange* range = nullptr;
   Block* first = nullptr;  ///< the free block or hole that `from` lies in

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 
 #include <fmt/format.h>
 
@@ -83,31 +84,6 @@ SnapshotSegment pictureOf(const Heap& heap, const HeapSegment& segment) {
   return picture;
 }
 
-// Addresses and streams are text: readers that know numbers as doubles would round them.
-std::string json(const SnapshotBlock& block) {
-  return fmt::format(
-      R"({{"address":"{:#x}","size":{},"requested":{},"state":"{}","stream":"{:#x}"}})",
-      block.address, block.bytes, block.requested, blockUseName(block.use), block.stream.raw);
-}
-
-std::string json(const SnapshotSegment& segment);
-
-template <class Part>
-std::string jsonOfAll(const std::vector<Part>& parts) {
-  std::string all;
-  for (const Part& part : parts) all += (all.empty() ? "\n" : ",\n") + json(part);
-  return all;
-}
-
-std::string json(const SnapshotSegment& segment) {
-  return fmt::format(R"({{"address":"{:#x}","size":{},"kind":"{}","in_pages":{},"pool":[{},{}],)"
-                     R"("stream":"{:#x}","blocks":[{}]}})",
-                     segment.address, segment.bytes,
-                     segment.kind == SizeKind::kSmall ? "small" : "large", segment.in_pages,
-                     segment.pool.uuid, segment.pool.uid, segment.stream.raw,
-                     jsonOfAll(segment.blocks));
-}
-
 }  // namespace
 
 Snapshot snapshotOf(Engine& engine) {
@@ -130,9 +106,26 @@ const char* blockUseName(BlockUse use) {
   return kNames[std::size_t(use)];
 }
 
+// Addresses and streams are text: readers that know numbers as doubles would round them.
 std::string snapshotJson(const Snapshot& snapshot) {
-  return fmt::format("{{\"version\":1,\"device\":{},\"segments\":[{}]}}\n",
-                     quotedJson(snapshot.device), jsonOfAll(snapshot.segments));
+  std::string text =
+      fmt::format(R"({{"version":1,"device":{},"segments":[)", quotedJson(snapshot.device));
+  const auto end = std::back_inserter(text);
+  for (const SnapshotSegment& of : snapshot.segments) {
+    fmt::format_to(end, R"({}{{"address":"{:#x}","size":{},"kind":"{}","in_pages":{},)",
+                   &of == &snapshot.segments.front() ? "\n" : ",\n", of.address, of.bytes,
+                   of.kind == SizeKind::kSmall ? "small" : "large", of.in_pages);
+    fmt::format_to(end, R"("pool":[{},{}],"stream":"{:#x}","blocks":[)", of.pool.uuid, of.pool.uid,
+                   of.stream.raw);
+    for (const SnapshotBlock& block : of.blocks) {
+      fmt::format_to(
+          end, R"({}{{"address":"{:#x}","size":{},"requested":{},"state":"{}","stream":"{:#x}"}})",
+          &block == &of.blocks.front() ? "\n" : ",\n", block.address, block.bytes, block.requested,
+          blockUseName(block.use), block.stream.raw);
+    }
+    text += "]}";
+  }
+  return text += "]}\n";
 }
 
 // ---- A request that no memory was found for ----------------------------------------------------

@@ -126,15 +126,10 @@ void Totals::awaitHits() noexcept {
 
 // ---- Publishing ---------------------------------------------------------------------------------
 
-void Totals::count(SizeKind kind, const Counts& by, const Counts& taken) noexcept {
-  ThreadCounters* own = mine();
+// Where the thread has no counters yet, or somebody looks at them.
+void Totals::countOutside(ThreadCounters* own, SizeKind kind, const Counts& by,
+                          const Counts& taken) noexcept {
   if (own == nullptr && by.blocks > 0) own = join();
-  if (own != nullptr && own->gate.enter()) [[likely]] {
-    const bool far = own->of(kind).change(by, taken);
-    own->gate.leave();
-    if (far) publish(*own);
-    return;
-  }
   const MutexLock lock(mutex_);
   if (own != nullptr) {
     if (own->of(kind).change(by, taken)) publishLocked(*own);

@@ -47,7 +47,15 @@ class Totals {
   /// The same, made if there are none. Null when the host is short of memory, or gates do not work.
   ThreadCounters* join() noexcept;
   /// Its verb has changed the counters by so much; `taken`: what of it was added.
-  void count(SizeKind kind, const Counts& by, const Counts& taken) noexcept;
+  void count(SizeKind kind, const Counts& by, const Counts& taken) noexcept {
+    ThreadCounters* const own = mine();
+    if (own == nullptr || !own->gate.enter()) [[unlikely]]
+      return countOutside(own, kind, by, taken);
+    const bool far = own->of(kind).change(by, taken);
+    own->gate.leave();
+    if (far) [[unlikely]]
+      publish(*own);
+  }
   /// The program has taken a block (`sign` is +1), or given one back.
   void countBlock(SizeKind kind, std::uint64_t bytes, std::uint64_t requested, int sign) noexcept {
     static constexpr Counts kNone{};
@@ -85,6 +93,8 @@ class Totals {
   class AllStill;
 
   ThreadCounters* lookUp() const noexcept;
+  void countOutside(ThreadCounters* own, SizeKind kind, const Counts& by,
+                    const Counts& taken) noexcept;
   void leave(ThreadCounters& counters) noexcept;
   void fold(ThreadCounters& counters) noexcept CISTERN_REQUIRES(mutex_);
   void dealAlone(ThreadCounters& counters) noexcept CISTERN_REQUIRES(mutex_);

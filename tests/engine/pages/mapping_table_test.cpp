@@ -85,4 +85,16 @@ TEST_CASE("a page's home is the first of its mappings that are left", "[engine][
   CHECK(ledger.spares() == std::vector{second.page});  // it is reached nowhere
 }
 
+TEST_CASE("where a page's home was before a low water does not leave it any more",
+          "[engine][part]") {
+  Ledger ledger;
+  Mapping& first = ledger.current(ledger.first, 0);
+  Mapping& second = ledger.table.addMapping(*first.page, ledger.second, 0);
+  first.at_rest = true;
+  ledger.table.audit();
+  ledger.table.makeHome(second);
+  CHECK((second.isHome() && !second.at_rest && !first.at_rest));
+  ledger.table.audit();
+}
+
 }  // namespace cistern::test
