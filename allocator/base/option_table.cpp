@@ -105,10 +105,8 @@ constexpr OptionRow kTable[] = {
 
     {"prefer_old_segments", "", SwitchRule{&Options::prefer_old_segments},
      "Which segment serves a request that free blocks of the same size in several would: the "
-     "oldest, "
-     "or the youngest. PyTorch takes the one at the lowest address, which is as a rule the "
-     "youngest: "
-     "drivers hand addresses out downwards."},
+     "oldest, or the youngest. PyTorch takes the one at the lowest address, which is as a rule the "
+     "youngest: drivers hand addresses out downwards."},
 
     {"free_log", "", CountRule{&Options::free_log, 0, 65536},
      "How many of its latest frees each heap remembers, so that the report of a double free can "

@@ -132,7 +132,8 @@ bool giveBackFor(Engine& engine, const Request& request) {
 bool makeRoomFor(Engine& engine, const Request& request) {
   const std::vector<Heap*> heaps = giversTo(engine, *request.pool);
   if (engine.segments.release(heaps, UINT64_MAX) > 0) return true;
-  if (request.pool->onPages()) return false;
+  const bool move = engine.options.recycle != Recycle::kOff && engine.options.reusesAcrossStreams();
+  if (request.pool->onPages() && move) return false;
   return engine.pages.release(heaps, request.pool->rules().segmentFor(request)) > 0;
 }
 

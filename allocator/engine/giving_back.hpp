@@ -34,7 +34,7 @@ void emptyCache(Engine& engine, const Pool* only = nullptr, bool unowned = false
 /// later.
 void trim(Engine& engine, const Pool& pool, std::uint64_t bytes);
 /// What cannot serve the request as it lies, but makes room for what would: idle segments, or, for
-/// a segment, pages. True when there was any.
+/// a segment and where pages do not move, pages. True when there was any.
 bool makeRoomFor(Engine& engine, const Request& request);
 /// All that lies free and complete and that the request's pool may have goes back to the device,
 /// which can make other of it, if it is enough under the limit. True when there was any.
@@ -42,8 +42,7 @@ bool giveBackFor(Engine& engine, const Request& request);
 /// What was unused for long, where the option garbage_collection_threshold is set.
 void collectGarbage(Engine& engine);
 
-// ---- Memory in hand
-// ------------------------------------------------------------------------------
+// ---- Memory in hand -----------------------------------------------------------------------------
 
 /// A thread that takes memory from where it lies, to use it or to give it back. What it has in hand
 /// meanwhile no other finds: so a thread that has found none knows that there is none only if it

@@ -14,8 +14,8 @@ namespace cistern::pages {
 /// mapping.last_use says when any part of the page was used last.
 class FreePageScan {
  public:
-  /// `last`: the number of the scan before. Throws std::bad_alloc. Out of line, where it has all
-  /// registers for itself.
+  /// `last`: the last number that was given (Ground::number). Throws std::bad_alloc. Out of line,
+  /// where it has all registers for itself.
   [[gnu::noinline]] FreePageScan(Heap& heap, std::uint64_t& last) CISTERN_REQUIRES(heap.mutex())
       : heap_(heap), number_(++last) {
     stampRecent(heap);
@@ -38,8 +38,8 @@ class FreePageScan {
   }
 
  private:
-  // The heap remembers what was freed since the last scan; each page, the last of it. Two may have
-  // the epochs the other way round: what comes back complete is stamped with an older one.
+  // The heap remembers what was freed since the last scan; each page, the last of it. A later piece
+  // may have an older epoch: what comes back complete is stamped so.
   void stampRecent(Heap& heap) CISTERN_REQUIRES(heap.mutex()) {
     const Completion& known = heap.completion();
     heap.recentFrees().take([&known](const RecentFrees::Piece& piece) {
@@ -51,8 +51,9 @@ class FreePageScan {
       });
     });
   }
-  // The mappings that begin and end inside the block, which knows the youngest of its parts. Those
-  // that reach beyond it are told by the range's slots alone: to read them would take much longer.
+  // The mappings that begin and end inside the block, which knows when the youngest of its parts
+  // was freed. One that reaches beyond it is in the slot beyond, too, and is not read: that takes
+  // long.
   void note(Heap& heap, Block& block) CISTERN_REQUIRES(heap.mutex()) {
     const PageRange& range = rangeOf(block);
     const std::vector<Mapping*>& slots = range.slots;

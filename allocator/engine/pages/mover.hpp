@@ -1,5 +1,6 @@
 // Serves one miss: finds a window for the request, brings pages there, and hands the block out. All
-// of it happens, or none. Under the backing's lock; it takes heaps' locks one at a time.
+// of it happens, or none. Under the backing's lock. It takes heaps' locks one at a time,
+// but to commit, when it holds those of all heaps that pages come from.
 //
 //   take      under the heap's lock: the window's free blocks, and the pages that will come, become
 //             holes, so that nobody else gets them                          (reserve.cpp)
@@ -26,8 +27,8 @@ class Mover {
   /// Pre: the heap has a range of the request's kind.
   Mover(Ground& ground, Heap& heap, const Request& request, PagesFrom from);
 
-  /// The block; null when it cannot be had, and then all is as it was but for pages returned.
-  /// Throws std::bad_alloc, so too.
+  /// The block; null when it cannot be had: PageBacking::serve says what has changed then. Throws
+  /// std::bad_alloc, so too.
   Block* serve();
 
  private:

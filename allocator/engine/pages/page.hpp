@@ -17,12 +17,12 @@
 // may lie elsewhere meanwhile, for the graphs of one pool never run at the same time; but in that
 // pool.
 //
-//   a mapping at rest is its page's home, and that is settled, where its pool settles, and not late
-//   every page has at most one current mapping, and any number of stale ones
-//   mappings of a range do not overlap; range.slots[u] is the mapping over unit u, null where there
-//   is none memory of the layout == what the current mappings of its ranges cover   (between
-//   operations) page.pins == the pins of its mappings; if any, it has a current mapping, in the
-//   pool of those
+//   - A page has at most one current mapping, and any number of stale ones.
+//   - Mappings of a range do not overlap. range.slots[u] is the mapping over unit u; null: none.
+//   - Between operations: memory of the layout == what the current mappings of its ranges cover.
+//   - page.pins == the pins of its mappings. If it has any, it has a current mapping, in the pool
+//     of those.
+//   - mapping.at_rest  =>  it is its page's home, and the page is not late.
 #pragma once
 
 #include <cstdint>

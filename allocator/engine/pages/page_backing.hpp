@@ -20,7 +20,8 @@ class PageBacking final : public MemoryBacking {
   static bool supportedBy(const Device& device);
 
   /// A block for a request that the heap's free memory does not serve; null when there is no memory
-  /// to be had without a wait, and then nothing has changed. Throws std::bad_alloc, so too.
+  /// to be had without a wait. Then the program has what it had; free pages may lie elsewhere, or
+  /// have gone back to the device. Throws std::bad_alloc, so too.
   Block* serve(Heap& heap, const Request& request, PagesFrom from);
 
   /// Every page of the heap's that lies wholly free goes back to where it was mapped first, if it

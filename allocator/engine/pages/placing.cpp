@@ -91,12 +91,12 @@ void comeBack(Ground& ground, Mapping& at) noexcept {
 
 // ---- At low water -------------------------------------------------------------------------------
 
-/// At most this part of a heap's memory is put aside at a low water.
+/// At most a sixteenth of a heap's memory is put aside at a low water.
 static constexpr std::uint64_t kPartAside = 16;
 
-// The first home is where a low water finds the page. (In other pools graphs come back to where
-// the first of them has found its pages.) Late pages that are too many are late no longer. What
-// has come to rest is passed over without a look at its page.
+// A page's home is where a low water finds it first. (In a private pool it stays where the page was
+// mapped first: there the pool's first graph has it, and the others find it.) Late pages that are
+// too many are late no longer. A mapping at rest is passed over, as to read its page takes long.
 void sendHome(Ground& ground, Heap& heap) {
   heap.lowWater().noteReached(heap.busyBytes());
   bringBack(ground, heap);

@@ -26,7 +26,7 @@ void reserve(Heap& heap, std::vector<Mapping*>& mappings) CISTERN_REQUIRES(heap.
 Block* putIn(Heap& heap, const Mapping& mapping, std::uint64_t last_use) noexcept
     CISTERN_REQUIRES(heap.mutex());
 /// The same of a page that comes through a stale mapping of the heap's, which is its current one
-/// from now on. Pre: it has none, and the lock of the heap that counts it is held, too.
+/// from now on. Pre: the page has none, and the lock of the heap that counts it is held, too.
 Block* arrive(Ground& ground, Heap& heap, Mapping& at, std::uint64_t last_use) noexcept
     CISTERN_REQUIRES(heap.mutex());
 /// Pages that lie wholly free in the heap, or that it has put aside, come to where these stale
@@ -39,8 +39,8 @@ Block* revive(Ground& ground, Heap& heap, const std::vector<Mapping*>& at)
 /// it comes to follows that of the one it leaves.
 void comeBack(Ground& ground, Mapping& at) noexcept;
 
-// ---- What is done at low water (../low_water.hpp), and at each one: pages go home. A program that
-// repeats itself finds them where they were, and its windows' mappings with them.
+// ---- What is done at low water (heap/low_water.hpp), and at each one: pages go home. A program
+// that repeats itself finds them where they were, and its windows' mappings with them.
 //
 // Late pages, those that a heap made after its first low water, go aside instead. Such a program
 // has begun its round without them; if they lay free when the next one begins, small blocks of odd
@@ -58,7 +58,7 @@ void comeBack(Ground& ground, Mapping& at) noexcept;
 //                   mapped at home, through which it comes back
 
 /// What lies wholly free in the heap goes home, as far as it is mapped there, or aside. Throws
-/// std::bad_alloc, changing nothing but what counts as home.
+/// std::bad_alloc: then pages stay where they are until the next low water.
 void sendHome(Ground& ground, Heap& heap) CISTERN_REQUIRES(heap.mutex());
 /// Late pages that lie wholly free at home go aside: all, or those that were brought back for that
 /// miss. Where the host is short of memory they stay.

@@ -1,7 +1,8 @@
 // The window of one miss while it is reserved. It owns the plan: which page goes where, which free
 // blocks became part of the window, and which units still lack a page. All that it takes out of
 // free memory is a hole, so that nobody else gets it, until it is committed or put back. Under the
-// backing's lock; a heap's is taken for each step, and none is held during a device call.
+// backing's lock; a heap's is taken for each step, those of all heaps that pages come from to
+// commit, and none is held during a device call.
 #pragma once
 
 #include <algorithm>

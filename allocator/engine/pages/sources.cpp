@@ -13,11 +13,12 @@ namespace cistern::pages {
 namespace {
 
 constexpr std::size_t kNoLimit = SIZE_MAX;
-/// So many times the memory of its heap a capture may move, all together; in pages of 8 MiB.
+/// A capture may move about so many times the memory of the heap that it takes from: what all of it
+/// has moved is counted in bytes, and what is left in pages, of 8 MiB each.
 constexpr std::uint64_t kMovedInCapture = 64, kPageOfCapture = 4 * kUnit;
 
-/// Free pages that may be taken, of each size in units in the order in which they are: the one
-/// unused for longest first, then the one in the smallest free block.
+/// Free pages that may be taken. Of one size in units, the page of the free block that is unused
+/// for longest goes first, then that of the smallest, then of the oldest range, then the highest.
 class Donors {
  public:
   void add(Mapping& mapping) {
@@ -29,12 +30,11 @@ class Donors {
   }
   bool empty() const { return of_units_.empty(); }
   /// The largest that is no larger than `fitting` units; where there is none, the smallest that is
-  /// no larger than `most`. Null when there is neither.
+  /// no larger than `most`, which is no less. Null when there is neither.
   Mapping* take(std::uint32_t fitting, std::uint32_t most) {
     auto size = of_units_.upper_bound(without(Mechanism::kLargestFitting) ? 0 : fitting);
-    const bool any_fits = size != of_units_.begin();
-    if (any_fits) --size;
-    if (!any_fits && (empty() || size->first > std::max(fitting, most))) return nullptr;
+    if (size == of_units_.begin() && (empty() || size->first > most)) return nullptr;
+    if (size != of_units_.begin()) --size;
     Mapping* const mapping = std::get<Mapping*>(size->second.top());
     size->second.pop();
     if (size->second.empty()) of_units_.erase(size);

@@ -15,7 +15,7 @@ class Walk {
 
   /// The window that begins in `first`, or none. `first` is a free block, which is taken whole, or
   /// a hole, and then the walk begins in it.
-  std::optional<Window> from(Block& first) {
+  std::optional<Window> windowIn(Block& first) {
     window_.range = &rangeOf(first);
     window_.first = &first;
     for (const Block* b = &first; b && !enough(); b = b->next) {
@@ -41,7 +41,8 @@ class Walk {
     return std::min(free.end(), range.slots[range.unitAt(needed - 1)]->placeEnd());
   }
 
-  // Goes through a hole as far as need be. False when a stale mapping is in the way.
+  // Goes through a hole as far as need be. False when a stale mapping is in the way that cannot be
+  // taken back into use.
   bool enter(const Block& hole) {
     const PageRange& range = *window_.range;
     std::uint32_t unit = range.unitAt(window_.to);
@@ -52,7 +53,7 @@ class Walk {
         ++window_.units_to_map;
         ++unit;
       } else {
-        if (mapping->unit != unit || !revive(*mapping)) return false;
+        if (mapping->unit != unit || !countRevival(*mapping)) return false;
         unit = mapping->end_unit;
       }
       window_.to = range.placeOfUnit(unit);
@@ -61,7 +62,7 @@ class Walk {
   }
 
   // A page can be in one place only.
-  bool revive(const Mapping& mapping) {
+  bool countRevival(const Mapping& mapping) {
     if (!mapping.accessible || !scan_.mayMove(*mapping.page) || mapping.page->considered == number_)
       return false;
     mapping.page->considered = number_;
@@ -87,7 +88,7 @@ class Walk {
   const std::uint64_t number_;
   const std::uint64_t bytes_;
   Window window_;
-  Address reach_ = 0;  ///< the end of the last free block
+  Address reach_ = 0;  ///< the end of the last free block, also where the window ends before it
 };
 
 /// Where the run of free blocks and holes around the hole ends, or a place so far behind the hole
@@ -126,7 +127,7 @@ std::optional<Window> bestWindow(Heap& heap, const Request& request, const FreeP
   const std::uint64_t bytes = request.rounded();
   std::optional<Window> best;
   const auto consider = [&](Block& first, Address from) {
-    const std::optional<Window> window = Walk(scan, ++last, bytes, from).from(first);
+    const std::optional<Window> window = Walk(scan, ++last, bytes, from).windowIn(first);
     if (window && (!best || window->betterThan(*best))) best = window;
   };
   for (Block* hole = heap.layout(request.kind).holes(); hole; hole = hole->links.right) {

@@ -16,10 +16,10 @@ struct Window {
   Block* first = nullptr;  ///< the free block or hole that `from` lies in
   Address from = 0;
   Address to = 0;
-  std::uint32_t units_to_map = 0;  ///< holes without a mapping
+  std::uint32_t units_to_map = 0;  ///< without a mapping
   std::uint32_t revivals = 0;      ///< stale mappings whose page lies wholly free elsewhere
 
-  /// Fewer calls first, then the lowest address.
+  /// The fewest units to map first, then the fewest revivals, then the lowest address.
   bool betterThan(const Window& other) const {
     if (units_to_map != other.units_to_map) return units_to_map < other.units_to_map;
     if (revivals != other.revivals && !without(Mechanism::kFewestRevivals))
@@ -30,8 +30,8 @@ struct Window {
 
 /// The window for a request that takes the least mapping. Windows with a stale mapping whose page
 /// is in use elsewhere are passed over. With `fresh_only`, the one at the end of the newest range
-/// only, behind which there is room for pages of any size. None when no hole is large enough.
-/// `scan`: of now; `last`: the number of the window before.
+/// only, behind which there is room for pages of any size. None when no run of free blocks and
+/// holes is large enough. `scan`: of now; `last`: the last number that was given (Ground::number).
 std::optional<Window> bestWindow(Heap& heap, const Request& request, const FreePageScan& scan,
                                  std::uint64_t& last, bool fresh_only)
     CISTERN_REQUIRES(heap.mutex());

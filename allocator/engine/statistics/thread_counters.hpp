@@ -89,7 +89,7 @@ struct alignas(64) ThreadCounters {
   BiasedGate gate;
   std::atomic<Totals*> totals{nullptr};  ///< null when the allocator is gone
   std::array<Kind, kSizeKindCount> kinds{};
-  std::int64_t step = 0;  ///< bytes; set by Totals
+  std::int64_t step = 0;  ///< half of one, in bytes; set by Totals
   std::vector<ThreadCache*> caches;
 
   static ThreadCounters nobodys;

@@ -5,8 +5,8 @@
 // exact. For peaks, it depends on how many threads allocate:
 //
 //   one       It has room up to the peaks, and publishes when it goes beyond: peaks are exact.
-//   several   Each publishes when its counters have changed by a step, and the bytes that count as
-//             published are never more than there are: published <= now <= published + step. So
+//   several   Each publishes before its counters have changed by a step, and the bytes that count
+//             as published are never more than there are: published <= now <= published + step. So
 //             their peak is never too high, and too low by at most threads x step for either kind
 //             of sizes. The peaks of blocks and of requested bytes may also be too high, as a hit
 //             looks at bytes alone when it frees: for few large blocks that a thread takes out of
@@ -14,8 +14,8 @@
 //             That is by no more than what threads' caches keep. A step is
 //             64 KiB and 64 blocks. It is larger for a thread that would publish more often than
 //             once in 64 allocations, as otherwise threads with larger blocks would all write to
-//             one place at each hit; but never larger than 1/8192 of the device (10 MiB of 80 GiB),
-//             or than makes all steps together 1/128 of the peak.
+//             one place at each hit; but only as long as both kinds' steps of one thread are 1/8192
+//             of the device at most (10 MiB of 80 GiB), or all steps together 1/128 of the peak.
 //
 // Threads that only free publish at once, and so do all where no counters can be had for a thread.
 // What is not counted by hits (segments, reserved bytes, blocks that wait for queued work) is
