@@ -20,6 +20,8 @@ import tempfile
 
 TOP = pathlib.Path(__file__).resolve().parents[1]
 TRACES = {path.name.split(".")[0]: path for path in sorted((TOP / "bench/traces").glob("*.trace.gz"))}
+# Recorded when the rules stood, and never tuned on.
+LATER = sorted((TOP / "bench/traces/later").glob("*.trace.gz"))
 LAG = ["--gpu-lag-us", "10000"]
 PLAIN = ["--page-size", "20MiB", "--no-recycle"]
 TORCH = ["--policy", "torch-rules"]
@@ -77,17 +79,23 @@ def calls(counts):
 # ---- The tables ----------------------------------------------------------------------------------
 
 
-def reserves(figures):
-    def cell(row, mark=""):
+def reserves(figures, paths=TRACES.values()):
+    def cell(row, least):
+        mark = "**" if row["peak_reserved_bytes"] == least else ""
         size = f"{row['peak_reserved_bytes'] / 2**30:.2f}"
         return f"{mark}{size}{mark} ({percent(row['efficiency'])} %)"
 
     rows = []
-    for own, *peers in zip(figures.all(*LAG), *(figures.all(*peer, *LAG) for peer in PEERS)):
-        asked = f"{own['peak_requested_bytes'] / 2**30:.2f}"
-        rows.append([own["trace"], asked, cell(own, "**"), *map(cell, peers)])
+    for program in zip(*(figures.all_of(paths, *policy, *LAG) for policy in ([], *PEERS))):
+        asked = f"{program[0]['peak_requested_bytes'] / 2**30:.2f}"
+        least = min(row["peak_reserved_bytes"] for row in program)
+        rows.append([program[0]["trace"], asked, *(cell(row, least) for row in program)])
     return table(["GiB reserved (in use)", "asked for", "Cistern", "PyTorch",
                   "PyTorch, expandable", "driver's pool"], rows)
+
+
+def later(figures):
+    return reserves(figures, LATER)
 
 
 def sample(figures):
@@ -212,7 +220,7 @@ def paths(_):
     return table(["path", "instructions", "locks", "calls to the device"], rows)
 
 
-TABLES = {"reserves": reserves, "sample": sample, "rounds": rounds, "kept-rounds": kept_rounds,
+TABLES = {"reserves": reserves, "later": later, "sample": sample, "rounds": rounds, "kept-rounds": kept_rounds,
           "efficiency": efficiency, "device-ms": device_time, "fits": fits,
           "page-sizes": page_sizes, "made-up": made_up, "paths": paths}
 
