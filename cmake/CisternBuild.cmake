@@ -114,9 +114,16 @@ if(NOT TARGET fmt::fmt-header-only)  # a project may have brought its own
 endif()
 
 # {fmt} inside the library: compiled in, so that who uses the library needs none. Its headers are never
-# the program's: no header of ours includes them.
+# the program's: no header of ours includes them. Builds that are only for tests link to it instead: to
+# compile it in takes seconds for each file.
+option(CISTERN_FMT_COMPILED_IN "compile {fmt} into the library, rather than link to it" ON)
+mark_as_advanced(CISTERN_FMT_COMPILED_IN)
+set(fmt fmt::fmt)
+if(CISTERN_FMT_COMPILED_IN)
+  set(fmt fmt::fmt-header-only)
+endif()
 add_library(cistern_fmt INTERFACE)
-target_link_libraries(cistern_fmt INTERFACE $<BUILD_INTERFACE:fmt::fmt-header-only>)
+target_link_libraries(cistern_fmt INTERFACE $<BUILD_INTERFACE:${fmt}>)
 
 # The sources of the calling folder go to `variable`; new files are seen without a new configure.
 function(cistern_sources variable)
