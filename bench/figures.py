@@ -220,8 +220,8 @@ def paths(_):
     return table(["path", "instructions", "locks", "calls to the device"], rows)
 
 
-TABLES = {"reserves": reserves, "later": later, "sample": sample, "rounds": rounds, "kept-rounds": kept_rounds,
-          "efficiency": efficiency, "device-ms": device_time, "fits": fits,
+TABLES = {"reserves": reserves, "later": later, "sample": sample, "rounds": rounds,
+          "kept-rounds": kept_rounds, "efficiency": efficiency, "device-ms": device_time, "fits": fits,
           "page-sizes": page_sizes, "made-up": made_up, "paths": paths}
 
 
@@ -250,6 +250,9 @@ def sentences(figures):
                                 f"{percent(one['efficiency'])} % in use")
     least = min(row["fit"] for row in figures.all("--gpu-lag-us", "100000", "--fit"))
     yield "README.md", f"each is served in at most {percent(1 / least - 1)} % more than it asks for"
+    for own, peer in zip(figures.all_of(LATER, *LAG), figures.all_of(LATER, *PEERS[1], *LAG)):
+        yield "README.md", (f"{own['trace']}: {percent(own['efficiency'])} % in use, "
+                            f"{percent(peer['efficiency'])} % under expandable segments")
     for order, which in [("true", "oldest"), ("false", "youngest")]:
         row = figures.one("llama_generate", "--conf", TORCH_OPTIONS + order)
         yield "docs/decisions.md", (f"llama_generate, ties towards the {which} segment: "

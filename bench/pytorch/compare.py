@@ -60,7 +60,8 @@ def milliseconds(results):
     runs = [result["ms"] for result in results]
     means = sorted(map(statistics.mean, runs))
     steps = list(zip(*runs))
-    return statistics.mean(map(statistics.median, steps)), means[0], means[-1], statistics.mean(map(min, steps))
+    medians, quickest = map(statistics.median, steps), map(min, steps)
+    return statistics.mean(medians), means[0], means[-1], statistics.mean(quickest)
 
 
 def losses(results):
