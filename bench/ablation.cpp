@@ -107,8 +107,10 @@ double fitOf(const Script& script, ReplaySettings settings) {
 std::vector<Script> recorded() {
   std::vector<Script> scripts;
   const auto folder = std::filesystem::path(__FILE__).parent_path() / "traces";
-  for (const auto& entry : std::filesystem::directory_iterator(folder))
-    scripts.push_back(command::makeScript(trace::readTrace(entry.path())));
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.is_regular_file())
+      scripts.push_back(command::makeScript(trace::readTrace(entry.path())));
+  }
   std::ranges::sort(scripts, {}, &Script::name);
   return scripts;
 }
