@@ -85,10 +85,11 @@ typedef struct cistern_capture_handle* cistern_capture_t;
  */
 
 /** A new allocator on device `ordinal` of a backend: "cuda", "hip", "sim", or "auto" (null too):
- *  the first of these that the machine has. `conf`: options as in CISTERN_CONF (docs/options.md);
- *  null: those of that environment variable. CISTERN_INVALID_ARGUMENT for another backend or
- *  ordinal, CISTERN_INVALID_OPTION, CISTERN_NO_DEVICE, CISTERN_NOT_SUPPORTED for a backend that the
- *  build is without, CISTERN_DEVICE_ERROR. */
+ *  the first of these that the machine has, and cistern_backend() says which. `conf`: options as in
+ *  CISTERN_CONF (docs/options.md); null: those of that environment variable.
+ *  CISTERN_INVALID_ARGUMENT for another backend or ordinal, CISTERN_INVALID_OPTION,
+ *  CISTERN_NO_DEVICE, CISTERN_NOT_SUPPORTED for a backend that the build is without,
+ *  CISTERN_DEVICE_ERROR. */
 CISTERN_API cistern_status_t cistern_allocator_create(const char* backend, int ordinal,
                                                       const char* conf, cistern_allocator_t* out);
 
@@ -309,6 +310,11 @@ CISTERN_API cistern_status_t cistern_statistics_json(cistern_allocator_t allocat
  * buffer on success. CISTERN_BUFFER_TOO_SMALL, with the length set, where they do not fit; a null
  * buffer, for who only wants to know it, succeeds. */
 CISTERN_API cistern_status_t cistern_options(cistern_allocator_t allocator, char* buffer,
+                                             size_t* length);
+
+/** Whose device it allocates on, as text: "cuda", "hip" or "sim". It tells which of them "auto" was.
+ * Buffer and length as of cistern_options(). */
+CISTERN_API cistern_status_t cistern_backend(cistern_allocator_t allocator, char* buffer,
                                              size_t* length);
 
 /** The most that may be reserved. What is reserved beyond it already stays until freed. */

@@ -89,6 +89,14 @@ cistern_status_t cistern_options(cistern_allocator_t allocator, char* buffer, si
   });
 }
 
+cistern_status_t cistern_backend(cistern_allocator_t allocator, char* buffer, size_t* length) {
+  return guarded([&] {
+    requireGiven(length, "length");
+    const Use<AllocatorObject> use(wordOf(allocator));
+    putText(use->allocator->device().backend(), buffer, *length);
+  });
+}
+
 cistern_status_t cistern_set_limit(cistern_allocator_t allocator, uint64_t bytes) {
   return guarded([&] { Use<AllocatorObject>(wordOf(allocator))->allocator->setLimit(bytes); });
 }

@@ -63,6 +63,7 @@ void checkRefused(cistern_allocator_t a) {
       [&] { return cistern_reset_peak_statistics(a); },
       [&] { return cistern_statistics_json(a, text, &bytes); },
       [&] { return cistern_options(a, text, &bytes); },
+      [&] { return cistern_backend(a, text, &bytes); },
       [&] { return cistern_set_limit(a, 1); },
       [&] { return cistern_limit(a, &number); },
       [&] { return cistern_set_memory_fraction(a, 0.5); },

@@ -232,6 +232,12 @@ static void statistics(void) {
   CHECK_OK(cistern_options(a, text, &length));
   CHECK(strlen(text) + 1 == length && strstr(text, "free_log:7") != NULL);
   length = sizeof text;
+  CHECK_OK(cistern_backend(a, text, &length));
+  CHECK(strcmp(text, "sim") == 0 && length == 4);
+  length = 3;
+  CHECK(cistern_backend(a, text, &length) == CISTERN_BUFFER_TOO_SMALL && length == 4);
+  CHECK(cistern_backend(a, text, NULL) == CISTERN_INVALID_ARGUMENT);
+  length = sizeof text;
   CHECK_OK(cistern_statistics_json(a, text, &length));
   CHECK(text[0] == '{' && strstr(text, "\"allocated_bytes.all.peak\":") != NULL);
   CHECK_OK(cistern_allocator_destroy(a));

@@ -146,6 +146,12 @@ def test_a_buffer_of_a_destroyed_allocator_is_nothing(allocator):
     assert allocator.stats().num_misuses == 0
 
 
+def test_auto_says_what_it_is():
+    with cistern.Allocator("auto") as allocator:
+        assert allocator.backend in ("cuda", "hip", "sim")
+        assert repr(allocator).startswith(f"<cistern.Allocator on {allocator.backend} device 0: ")
+
+
 def test_reprs_say_what_there_is(allocator):
     buffer, pool, stream = allocator.buffer(1000), allocator.pool(), allocator.stream()
     assert repr(allocator) == ("<cistern.Allocator on sim device 0: 1,024 bytes allocated, "

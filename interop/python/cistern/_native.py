@@ -93,6 +93,7 @@ _ARGUMENTS: Dict[str, Sequence[Any]] = {
     "reset_peak_statistics": (_HANDLE,),
     "statistics_json": (_HANDLE, c_char_p, POINTER(c_size_t)),
     "options": (_HANDLE, c_char_p, POINTER(c_size_t)),
+    "backend": (_HANDLE, c_char_p, POINTER(c_size_t)),
     "set_limit": (_HANDLE, c_uint64),
     "limit": (_HANDLE, POINTER(c_uint64)),
     "set_memory_fraction": (_HANDLE, c_double),

@@ -60,6 +60,11 @@ class Observed(Scoped):
         return written(lib.cistern_options, self._owned.value)
 
     @property
+    def backend(self) -> str:
+        """Whose device it allocates on: "cuda", "hip" or "sim". It tells which of them "auto" was."""
+        return written(lib.cistern_backend, self._owned.value)
+
+    @property
     def limit(self) -> int:
         """The most bytes that may be reserved. What is reserved beyond it already stays until freed."""
         limit = ctypes.c_uint64()

@@ -39,7 +39,8 @@ class Allocator(Observed):
         number = _arguments.whole(ordinal, "ordinal", 2**31 - 1)
         handle = made(lib.cistern_allocator_create, _arguments.text(backend, "backend"), number,
                       _arguments.conf(conf))
-        self._own(handle, f"{backend} device {number}")
+        self._own(handle, f"device {number}")
+        self._device = f"{self.backend} {self._device}"
 
     @classmethod
     def sim(cls, *, capacity: SupportsIndex = 0, granularity: SupportsIndex = 0,
