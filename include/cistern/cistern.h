@@ -312,8 +312,8 @@ CISTERN_API cistern_status_t cistern_statistics_json(cistern_allocator_t allocat
 CISTERN_API cistern_status_t cistern_options(cistern_allocator_t allocator, char* buffer,
                                              size_t* length);
 
-/** Whose device it allocates on, as text: "cuda", "hip" or "sim". It tells which of them "auto" was.
- * Buffer and length as of cistern_options(). */
+/** Whose device it allocates on, as text: "cuda", "hip" or "sim". That is what "auto" has become.
+ *  Buffer and length as of cistern_options(). */
 CISTERN_API cistern_status_t cistern_backend(cistern_allocator_t allocator, char* buffer,
                                              size_t* length);
 

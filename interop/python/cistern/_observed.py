@@ -61,7 +61,7 @@ class Observed(Scoped):
 
     @property
     def backend(self) -> str:
-        """Whose device it allocates on: "cuda", "hip" or "sim". It tells which of them "auto" was."""
+        """Whose device it allocates on: "cuda", "hip" or "sim". That is what "auto" has become."""
         return written(lib.cistern_backend, self._owned.value)
 
     @property
