@@ -16,7 +16,13 @@ struct DeviceState {
       : device(ordinal),
         allocator(cistern::allocator(ordinal)),
         pools(cistern::pools(ordinal)),
-        history(ordinal) {}
+        history(ordinal) {
+    keepToSettings();
+  }
+
+  /// No more may be reserved than this part of the device's memory. 0 is one to PyTorch: nothing
+  /// more.
+  void limitTo(double fraction);
 
   /// Tells the history what became of memory since the last time, with that stack.
   void tellMemoryEvents(const Context& context);
@@ -29,6 +35,8 @@ struct DeviceState {
   History history;
 
  private:
+  void keepToSettings();
+
   std::mutex telling_;  ///< keeps what one thread has taken before what the next one takes
 };
 

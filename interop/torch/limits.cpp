@@ -20,12 +20,21 @@ double TorchAllocator::getMemoryFraction(DeviceIndex device) {
   });
 }
 
-// 0 is a fraction to PyTorch: nothing more may be reserved.
 void TorchAllocator::setMemoryFraction(double fraction, DeviceIndex device) {
-  asTorch([&] {
-    cistern::CachingAllocator& allocator = at(device).allocator;
-    fraction == 0 ? allocator.setLimit(0) : allocator.setMemoryFraction(fraction);
-  });
+  asTorch([&] { at(device).limitTo(fraction); });
+}
+
+void DeviceState::limitTo(double fraction) {
+  fraction == 0 ? allocator.setLimit(0) : allocator.setMemoryFraction(fraction);
+}
+
+// A limit of Cistern's own (CISTERN_CONF) that is lower stays.
+void DeviceState::keepToSettings() {
+  const double fraction = fractionOfSettings();
+  if (fraction >= 1) return;
+  const std::uint64_t before = allocator.limit();
+  limitTo(fraction);
+  if (before < allocator.limit()) allocator.setLimit(before);
 }
 
 // cuDNN's benchmark asks how much its workspace could be at most: what the device has, or the

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include <ATen/core/CachingHostAllocator.h>
+#include <c10/cuda/CUDAAllocatorConfig.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/util/ApproximateClock.h>
 #include <torch/version.h>
@@ -40,6 +41,16 @@ using CustomAllocator = std::shared_ptr<theirs::CUDAAllocator>;
 #else
 using CustomAllocator = theirs::CUDAAllocator*;
 #endif
+
+/// What PYTORCH_ALLOC_CONF lets this process take of a device: a part of its memory; 1 where it says
+/// nothing, and before 2.10, where it cannot.
+inline double fractionOfSettings() {
+#if CISTERN_TORCH >= 210
+  return theirs::CUDAAllocatorConfig::per_process_memory_fraction();
+#else
+  return 1;
+#endif
+}
 
 /// A trace entry, in the order of arguments that each release has.
 inline theirs::TraceEntry traceEntry(theirs::TraceEntry::Action action, DeviceIndex device,

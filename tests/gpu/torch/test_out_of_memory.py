@@ -41,6 +41,22 @@ def test_a_fraction_of_nothing_lets_nothing_be_reserved(little):
         torch.empty(600 * MIB, dtype=torch.uint8, device="cuda")
 
 
+@pytest.mark.skipif(torch.__version__ < "2.10", reason="settings say it since 2.10")
+@pytest.mark.parametrize("name", ["PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"])
+def test_the_fraction_that_pytorchs_settings_name_is_kept(run, name):
+    status, out, err = run("""
+import torch
+assert abs(torch.cuda.get_per_process_memory_fraction() - 0.01) < 1e-6
+total = torch.cuda.get_device_properties(0).total_memory
+held = torch.empty(total // 200, dtype=torch.uint8, device="cuda")
+try:
+    torch.empty(total // 100, dtype=torch.uint8, device="cuda")
+except torch.OutOfMemoryError:
+    print("kept")
+""", environment={name: "per_process_memory_fraction:0.01"})
+    assert status == 0 and out.strip() == "kept", err
+
+
 def test_observers_are_told(little):
     told = []
     torch._C._cuda_attach_out_of_memory_observer(lambda *figures: told.append(figures))
