@@ -42,7 +42,7 @@ using CustomAllocator = std::shared_ptr<theirs::CUDAAllocator>;
 using CustomAllocator = theirs::CUDAAllocator*;
 #endif
 
-/// What PYTORCH_ALLOC_CONF lets this process take of a device: a part of its memory; 1 where it says
+/// The part of a device's memory that PYTORCH_ALLOC_CONF lets this process take; 1 where it says
 /// nothing, and before 2.10, where it cannot.
 inline double fractionOfSettings() {
 #if CISTERN_TORCH >= 210
