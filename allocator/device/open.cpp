@@ -64,6 +64,11 @@ std::unique_ptr<sim::SimulatedDevice> sim::makeDevice(const SimConfig& config) {
     throw InvalidArgument(
         fmt::format("granularity {}: must be a power of two", config.granularity));
   }
+  constexpr std::uint64_t kDay = 86'400'000'000'000;  // so that its clock does not run over
+  if (config.gpu_lag_ns > kDay) {
+    throw InvalidArgument(
+        fmt::format("gpu_lag_ns {}: must be {} at most, a day", config.gpu_lag_ns, kDay));
+  }
   return std::make_unique<SimDevice>(config);
 }
 

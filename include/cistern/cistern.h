@@ -98,7 +98,7 @@ typedef struct cistern_sim_config_t {
   size_t size;               /**< sizeof(cistern_sim_config_t) */
   uint64_t capacity;         /**< bytes of device memory; 80 GiB */
   uint64_t granularity;      /**< bytes of a page, a power of two; 2 MiB */
-  uint64_t gpu_lag_ns;       /**< queued work begins so much virtual time later, in ns */
+  uint64_t gpu_lag_ns;       /**< queued work begins so many ns later; a day at most */
   int32_t ordinal;           /**< 0 to 7 */
   int32_t no_virtual_memory; /**< not 0: pages are not supported */
 } cistern_sim_config_t;

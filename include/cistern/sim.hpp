@@ -29,7 +29,7 @@ struct SimConfig {
   /// addresses, and nobody can tell whose a pointer is.
   int ordinal = 0;
   std::uint64_t granularity = 2 * kMiB;  ///< of pages; a power of two
-  std::uint64_t gpu_lag_ns = 0;          ///< queued work begins this much later, or later still
+  std::uint64_t gpu_lag_ns = 0;          ///< queued work begins this much later; a day at most
   bool race_detector = true;             ///< off: races() stays empty, and launches cost less
   bool virtual_memory = true;            ///< off: every virtual memory call is kNotSupported
   bool reuse_streams = false;            ///< a new stream has the handle of the last destroyed one

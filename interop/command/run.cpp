@@ -128,14 +128,22 @@ std::size_t widthOf(const CLI::App& parser, const std::string& argument) {
   return option == nullptr || option->get_items_expected_max() == 0 ? 1 : 2;
 }
 
-/// What the parser gets. A program that is to be run has arguments of its own, which it would take
-/// apart (CLI11 makes two of "[a,b]"): they begin behind `--`, or with the first that is no option.
+/// CLI11 would make two of "[a,b]".
+std::vector<std::string> withoutLists(std::vector<std::string> args) {
+  for (std::string& arg : args) {
+    if (arg.rfind('[', 0) == 0) arg.insert(0, "./");
+  }
+  return args;
+}
+
+/// What the parser gets. A program that is to be run has arguments of its own, which are not for it
+/// to take apart: they begin behind `--`, or with the first that is no option.
 std::vector<std::string> ownArguments(const std::vector<std::string>& args,
                                       const std::vector<Command>& commands) {
   const auto named = std::find_if(commands.begin(), commands.end(), [&](const Command& command) {
     return command.parser->get_name() == args[0];
   });
-  if (named == commands.end() || named->program == nullptr) return args;
+  if (named == commands.end() || named->program == nullptr) return withoutLists(args);
   std::size_t end = 1;
   while (end < args.size() && args[end] != "--" && args[end].rfind('-', 0) == 0)
     end += widthOf(*named->parser, args[end]);

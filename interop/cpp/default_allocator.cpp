@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <new>
+#include <string>
 
 #include "allocator/base/current_device.hpp"
 #include "allocator/base/device_slots.hpp"
@@ -18,7 +19,13 @@ namespace {
 /// it is said once: a program that was to run on a GPU would get addresses of nothing.
 std::unique_ptr<Device> openShared(int ordinal) {
   const char* const wanted = std::getenv("CISTERN_BACKEND");
-  if (wanted != nullptr && *wanted != '\0') return openDevice(wanted, ordinal);
+  if (wanted != nullptr && *wanted != '\0') {
+    try {
+      return openDevice(wanted, ordinal);
+    } catch (const InvalidArgument& error) {
+      throw InvalidArgument(std::string("CISTERN_BACKEND: ") + error.what());
+    }
+  }
   std::unique_ptr<Device> device = openDevice("auto", ordinal);
   static std::atomic<bool> said{false};
   if (device->backend() == "sim" && !said.exchange(true)) {

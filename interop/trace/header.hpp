@@ -7,11 +7,11 @@
 
 namespace cistern::trace {
 
-/// {"name": "…"}, with what JSON needs escaped.
+/// {"name": "…"}, with what JSON needs escaped, and what is no UTF-8 replaced.
 std::string nameComment(std::string_view name);
 
-/// The string under "name", or else "workload", in a JSON object; none if there is no such key.
-/// Only looks for the key: a comment that is not JSON is nobody's error.
+/// The string under "name", or else "workload", of a JSON object; none if it has neither. A comment
+/// that is not JSON is nobody's error.
 std::optional<std::string> nameInComment(std::string_view comment);
 
 }  // namespace cistern::trace

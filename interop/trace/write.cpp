@@ -3,11 +3,15 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <optional>
+#include <string>
 
 #include <fmt/format.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include "allocator/base/bytes.hpp"
+#include "allocator/base/replaced_file.hpp"
 #include "interop/trace/header.hpp"
 
 namespace cistern::trace {
@@ -15,13 +19,21 @@ namespace {
 
 constexpr std::size_t kWriteChunk = kMiB;
 
-// zlib also writes plain files, so one path serves both.
+// zlib also writes plain files, so one path serves both. What is no file of data, as a pipe, is
+// written to in place.
 class OutputFile {
  public:
-  explicit OutputFile(const std::filesystem::path& path)
-      : name_(path.string()),
-        file_(gzopen(path.c_str(), path.extension() == ".gz" ? "wb" : "wbT")) {
-    if (!file_) fail();
+  explicit OutputFile(const std::filesystem::path& path) try : name_(path.string()) {
+    const char* const mode = path.extension() == ".gz" ? "wb" : "wbT";
+    if (ReplacedFile::canReplace(name_)) {
+      whole_.emplace(name_);
+      file_ = gzdopen(dup(whole_->descriptor()), mode);
+    } else {
+      file_ = gzopen(path.c_str(), mode);
+    }
+    if (!file_) fail(errno);
+  } catch (const ReplacedFile::Failure& failure) {
+    throw TraceError(path.string(), refusal(failure.why));
   }
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
@@ -31,24 +43,29 @@ class OutputFile {
 
   void write(fmt::memory_buffer& text) {
     const auto size = static_cast<unsigned>(text.size());
-    if (size > 0 && gzwrite(file_, text.data(), size) == 0) fail();
+    if (size > 0 && gzwrite(file_, text.data(), size) == 0) fail(errno);
     text.clear();
   }
 
   // The last bytes leave here, so a full disk may show only now.
-  void close() {
+  void close() try {
     gzFile file = file_;
     file_ = nullptr;
-    if (gzclose_w(file) != Z_OK) fail();
+    if (gzclose_w(file) != Z_OK) fail(errno);
+    if (whole_) whole_->take();
+  } catch (const ReplacedFile::Failure& failure) {
+    fail(failure.why);
   }
 
  private:
-  [[noreturn]] void fail() const {
-    throw TraceError(name_, fmt::format("cannot be written: {}", std::strerror(errno)));
+  static std::string refusal(int why) {
+    return fmt::format("cannot be written: {}", std::strerror(why));
   }
+  [[noreturn]] void fail(int why) const { throw TraceError(name_, refusal(why)); }
 
   std::string name_;
-  gzFile file_;
+  std::optional<ReplacedFile> whole_;
+  gzFile file_ = nullptr;
 };
 
 void appendComment(fmt::memory_buffer& text, std::string comment) {

@@ -9,8 +9,8 @@ namespace cistern::trace {
 
 /// Writes `trace` over `path`, as gzip if that ends in ".gz". What readTrace makes of the file
 /// equals `trace`, if its name and notes hold no line breaks (they become spaces). Pre: the
-/// invariants of Trace hold. Throws TraceError if the file cannot be written; then what is left of
-/// it is not a whole trace.
+/// invariants of Trace hold. Throws TraceError if the file cannot be written; then, and if the
+/// program is killed meanwhile, what was there is there still.
 void writeTrace(const Trace& trace, const std::filesystem::path& path);
 
 }  // namespace cistern::trace

@@ -7,6 +7,7 @@ import os
 import pty
 import subprocess
 import sys
+import tempfile
 import unittest
 
 TRACE = b"a 1024 0 0\nf 0 10\n"
@@ -50,6 +51,35 @@ class Program(unittest.TestCase):
                     result = shell(redirection, *args)
                     self.assertEqual(result.returncode, 1)
                     self.assertIn(b"cistern: the output cannot be written: " + why, result.stderr)
+
+    def test_a_file_that_is_named_like_a_list_is_a_file(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with open(os.path.join(folder, "[a,b]"), "wb") as file:
+                file.write(TRACE)
+            result = subprocess.run([os.path.abspath(PROGRAM), "replay", "[a,b]", "--device", "sim", "--json"], cwd=folder,
+                                    capture_output=True)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertIn(b'"trace":"[a,b]"', result.stdout)
+
+    def test_what_is_killed_leaves_no_torn_trace_and_no_empty_picture(self):
+        with tempfile.TemporaryDirectory() as folder:
+            traces = os.path.join(folder, "traces")
+            os.mkdir(traces)
+            program = subprocess.Popen([PROGRAM, "generate", "all:0-50", "--to", traces],
+                                       stdout=subprocess.PIPE)
+            program.stdout.readline()  # the first is there, the next is being written
+            program.kill()
+            program.communicate()
+            for name in os.listdir(traces):
+                if name.endswith(".trace.gz"):
+                    with gzip.open(os.path.join(traces, name)) as file:
+                        file.read()  # to its end
+            picture = os.path.join(folder, "picture.svg")
+            replay = subprocess.Popen([PROGRAM, *REPLAY, "--plot", picture], stdin=subprocess.PIPE,
+                                      stdout=subprocess.DEVNULL)
+            replay.kill()  # it waits for its trace
+            replay.communicate()
+            self.assertFalse(os.path.exists(picture))
 
     def test_no_file_takes_the_place_of_a_closed_output(self):
         result = shell(">&- 2>&-", *REPLAY)

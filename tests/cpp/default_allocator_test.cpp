@@ -138,7 +138,8 @@ TEST_CASE("the environment says which backend it is", "[cpp]") {
     try {
       (void)allocator(6);
       _exit(2);
-    } catch (const InvalidArgument&) {
+    } catch (const InvalidArgument& error) {
+      if (std::string_view(error.what()).find("CISTERN_BACKEND: ") != 0) _exit(3);
     }
   });
   CHECK(status == 0);

@@ -123,6 +123,20 @@ TEST_CASE("the report says what was asked, who holds what, and what would have m
   CHECK(allocator.allocate(40 * kMiB + 1, b) != nullptr);
 }
 
+TEST_CASE("the text has the heaps that reserve most, and counts the others", "[engine]") {
+  SimRig rig("", simOf(200 * kMiB));
+  for (std::size_t i = 0; i < 20; ++i)
+    (void)rig.allocator.allocate(i == 7 ? 30 * kMiB : 2 * kMiB, rig.stream());
+  try {
+    (void)rig.allocator.allocate(190 * kMiB, Stream{});
+    FAIL("it fitted");
+  } catch (const OutOfMemory& error) {
+    CHECK(error.report().heaps.size() == 20);
+    CHECK_THAT(error.what(), ContainsSubstring("reserved 30.00 MiB"));
+    CHECK_THAT(error.what(), ContainsSubstring("and 4 more"));
+  }
+}
+
 TEST_CASE("the report shows what queued work keeps, and other programs hold", "[engine]") {
   SimRig rig("", simOf(100 * kMiB));
   const Stream own = rig.stream(), stuck = rig.stream();

@@ -71,7 +71,7 @@ def test_a_backend_that_is_none(wrong, kind, text):
     ({1: 2}, cistern.InvalidOptionError, "1"),
     ({"limit": "1GiB,recycle:off"}, cistern.InvalidArgumentError, r"conf\['limit'\] has a comma"),
     ({"limit": "1GiB", "recycle:off,backing": "pages"}, cistern.InvalidArgumentError, "has a comma"),
-    (["limit:1GiB"], TypeError, "conf must be a str, not list"),
+    (["limit:1GiB"], TypeError, "conf must be a str or a mapping, not list"),
     (b"limit:1GiB", TypeError, "bytes"),
 ])
 def test_options_that_are_none(wrong, kind, text):
@@ -89,9 +89,26 @@ def test_a_list_is_one_option():
 
 
 def test_a_simulated_device_that_cannot_be():
-    for wrong in ({"granularity": 3}, {"ordinal": 8}):
+    for wrong in ({"granularity": 3}, {"ordinal": 8}, {"gpu_lag_ns": 2**64 - 1}):
         with pytest.raises(cistern.InvalidArgumentError, match=str(*wrong.values())):
             cistern.Allocator.sim(**wrong)
+
+
+def test_what_no_argument_can_be_is_named(allocator):
+    for call, name in ((allocator.allocate, "size"), (allocator.free, "address"),
+                       (allocator.set_memory_fraction, "fraction")):
+        with pytest.raises(cistern.InvalidArgumentError, match=name):
+            call(10**5000)
+    for wrong in (int, True):
+        with pytest.raises(TypeError, match="fraction must be a number"):
+            allocator.set_memory_fraction(wrong)
+    with pytest.raises(cistern.InvalidArgumentError, match="path"):
+        allocator.snapshot("\ud800")
+    with pytest.raises(cistern.InvalidArgumentError, match="trace"):
+        cistern.replay("\ud800")
+    for capacity in ("\0", "\ud800"):
+        with pytest.raises(cistern.InvalidArgumentError, match="capacity"):
+            cistern.replay("no.trace", capacity=capacity)
 
 
 def test_a_gpu_that_is_not_there():

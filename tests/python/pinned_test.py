@@ -62,6 +62,17 @@ def test_limits_and_wrong_frees(allocator):
         pinned.allocate("1")
 
 
+def test_a_buffer_that_is_gone_gives_out_no_memory(allocator):
+    freed, kept = allocator.pinned.buffer(MIB), allocator.pinned.buffer(MIB)
+    freed.free()
+    for use in (lambda: freed.address, freed.view, lambda: freed.record_stream(None)):
+        with pytest.raises(cistern.InvalidHandleError, match="a pinned buffer that is gone"):
+            use()
+    allocator.destroy()
+    with pytest.raises(cistern.InvalidHandleError, match="a pinned buffer of an allocator that is gone"):
+        kept.view()
+
+
 def test_what_was_destroyed_is_found_out(allocator):
     pinned = allocator.pinned
     allocator.destroy()

@@ -57,6 +57,29 @@ def test_a_scope_ends_with_an_exception(allocator):
         assert pools_of(allocator) == {block: (0, 0)}
 
 
+def test_a_scope_that_another_thread_tries_to_leave_is_left_by_its_own(allocator):
+    with allocator.pool() as pool:
+        scope = pool.scope()
+        scope.__enter__()
+        failures = []
+
+        def elsewhere():
+            try:
+                scope.__exit__(None, None, None)
+            except cistern.InvalidStateError as error:
+                failures.append(error)
+
+        thread = threading.Thread(target=elsewhere)
+        thread.start()
+        thread.join()
+        assert len(failures) == 1
+        block = allocator.allocate(MIB)
+        assert pools_of(allocator)[block] == pool.id
+        scope.__exit__(None, None, None)
+        allocator.free(block)
+        assert pool.use_count == 1
+
+
 def test_a_scope_of_a_stream_catches_what_any_thread_allocates_there(allocator):
     with allocator.pool() as pool, allocator.stream() as stream:
         with pool.stream_scope(stream):

@@ -18,6 +18,20 @@ TEST_CASE("a trace in Cistern's format is read event by event") {
   CHECK(trace.duration_us == 16);
 }
 
+TEST_CASE("a comment that is a JSON object names the trace, and nothing else does") {
+  const auto named = [](const std::string& comment) {
+    return parsed("# " + comment + "\na 1 0 0\n").name;
+  };
+  const std::string otherwise = named("nothing");
+  CHECK(named(R"({"name":"q"})") == "q");
+  CHECK(named(R"({ "peak" : 3, "name" : "q" })") == "q");
+  CHECK(named(R"({"workload": "w", "name": "q"})") == "q");
+  CHECK(named(R"({"name": "a\tb\u00e9"})") == "a\tb\u00e9");
+  CHECK(named(R"({"a": {"name": "inner"}})") == otherwise);
+  CHECK(named(R"({"name": "q"} trailing)") == otherwise);
+  CHECK(named(R"({"name": 3})") == otherwise);
+}
+
 TEST_CASE("streams are renumbered densely, and 0 stays the default") {
   const Trace trace = parsed("a 1 900 0\na 1 0 0\na 1 1000000 0\na 1 900 0\nf 2 0\n");
   std::vector<int> streams;

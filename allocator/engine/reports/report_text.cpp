@@ -1,7 +1,9 @@
 // What reports say: of a wrong free, and of a request that no memory was found for.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <new>
+#include <span>
 
 #include <dlfcn.h>
 #include <fmt/format.h>
@@ -112,13 +114,16 @@ std::string OutOfMemoryReport::text() const {
       formatBytes(limit), formatBytes(reserved), formatBytes(allocated), formatBytes(device_free),
       formatBytes(device_total));
   if (!device_error.empty()) text += "  the device said: " + device_error + "\n";
-  for (const HeapReport& h : heaps) {
+  constexpr std::size_t kShown = 16;
+  for (const HeapReport& h : std::span(heaps).first(std::min(heaps.size(), kShown))) {
     text += fmt::format(
         "  {}{}: reserved {}, allocated {}, in use by queued work {}, free {} "
         "(largest {})\n",
         poolName(h.pool), streamName(h.stream), formatBytes(h.reserved), formatBytes(h.allocated),
         formatBytes(h.pending), formatBytes(h.free), formatBytes(h.largest_free));
   }
+  if (heaps.size() > kShown)
+    text += fmt::format("  and {} more, each with less reserved\n", heaps.size() - kShown);
   if (!holders.empty()) text += "  largest blocks held:\n";
   for (const HolderReport& h : holders) {
     text += fmt::format("    {:#x}  {} on the {}\n", h.address, formatBytes(h.bytes),

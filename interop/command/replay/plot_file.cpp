@@ -24,14 +24,12 @@ bool isThere(const std::string& path) {
 
 }  // namespace
 
-PlotFile::PlotFile(std::string path) : path_(std::move(path)), made_here_(!isThere(path_)) {
+PlotFile::PlotFile(std::string path) : path_(std::move(path)) {
+  const bool made_here = !isThere(path_);
   errno = 0;
   if (!std::ofstream(path_, std::ios::app)) throw UsageError(refusal(path_, errno));
-}
-
-PlotFile::~PlotFile() {
   std::error_code ignored;
-  if (made_here_) std::filesystem::remove(path_, ignored);
+  if (made_here) std::filesystem::remove(path_, ignored);
 }
 
 void PlotFile::write(const std::string& text) {
@@ -39,7 +37,6 @@ void PlotFile::write(const std::string& text) {
   std::ofstream file(path_, std::ios::trunc);
   file << text << std::flush;
   if (!file) throw Error(refusal(path_, errno));
-  made_here_ = false;
 }
 
 }  // namespace cistern::command

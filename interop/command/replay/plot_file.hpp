@@ -8,13 +8,9 @@ namespace cistern::command {
 
 class PlotFile {
  public:
-  /// What is there stays until write. Throws UsageError that names the file and why it cannot be
-  /// written.
+  /// What is there stays until write, and what is not is not made before. Throws UsageError that
+  /// names the file and why it cannot be written.
   explicit PlotFile(std::string path);
-  /// A file that was not there, and was not written, goes.
-  ~PlotFile();
-  PlotFile(const PlotFile&) = delete;
-  PlotFile& operator=(const PlotFile&) = delete;
 
   /// Replaces what is there. Throws Error that says why it could not, as for a disk that is full.
   void write(const std::string& text);
@@ -23,7 +19,6 @@ class PlotFile {
 
  private:
   const std::string path_;
-  bool made_here_;
 };
 
 }  // namespace cistern::command

@@ -28,17 +28,21 @@ def whole(value: SupportsIndex, what: str, most: int = 2**64 - 1, least: int = 0
     except TypeError:
         raise TypeError(f"{what} must be an int, not {type(value).__name__}") from None
     if not least <= number <= most:
-        raise InvalidArgumentError(f"{what} is {number}: must be {least} to {most}")
+        raise InvalidArgumentError(f"{what} is {_shown(number)}: must be {least} to {most}")
     return number
 
 
+def _shown(number: int) -> str:  # Python writes no more than 4,300 digits
+    return str(number) if number.bit_length() <= 256 else f"a number of {number.bit_length()} bits"
+
+
 def real(value: SupportsFloat, what: str) -> float:
-    if isinstance(value, (str, bytes)) or not hasattr(value, "__float__"):
+    if isinstance(value, (str, bytes, bool, type)) or not hasattr(value, "__float__"):
         raise TypeError(f"{what} must be a number, not {type(value).__name__}")
     try:
         return float(value)
     except OverflowError:
-        raise InvalidArgumentError(f"{what} is {value}: beyond what a float can be") from None
+        raise InvalidArgumentError(f"{what} is beyond what a float can be") from None
 
 
 def text(value: str, what: str) -> bytes:
@@ -57,6 +61,8 @@ def path(value: PathLike, what: str) -> bytes:
         name = os.fsencode(value)
     except TypeError:
         raise TypeError(f"{what} must be a path, not {type(value).__name__}") from None
+    except UnicodeEncodeError:
+        raise InvalidArgumentError(f"{what} cannot be the name of a file: {value!r}") from None
     if b"\0" in name:
         raise InvalidArgumentError(f"{what} has a null character in it: {value!r}")
     return name
@@ -79,6 +85,8 @@ def conf(value: Optional[Conf]) -> Optional[bytes]:
         return None
     if isinstance(value, Mapping):
         value = ",".join(_setting(name, setting) for name, setting in value.items())
+    if not isinstance(value, str):
+        raise TypeError(f"conf must be a str or a mapping, not {type(value).__name__}")
     return text(value, "conf")
 
 

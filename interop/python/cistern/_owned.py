@@ -74,6 +74,14 @@ class Owned:
             raise InvalidStateError(f"{self._what} from before a fork cannot be used in the child")
         return self._value
 
+    def present(self, noun: str) -> int:
+        """The value, for what the library does not look up: somebody else may have it by now."""
+        if self.gone:
+            raise InvalidHandleError(f"{self._what} that is gone has no {noun}")
+        if self._parent is not None and self._parent.gone:
+            raise InvalidHandleError(f"{self._what} of {self._parent._what} that is gone has no {noun}")
+        return self.value
+
     def __reduce__(self) -> str:
         raise TypeError(f"{self._what} can neither be copied nor pickled")
 
@@ -109,6 +117,30 @@ class Scoped:
 
     def __exit__(self, *error: object) -> None:
         self._owned.end()
+
+    def __reduce__(self) -> str:
+        return self._owned.__reduce__()
+
+
+class Open:
+    """What is open from `begin(*arguments)` to `end(*arguments)`, as a context manager whose value is
+    `what`. Where the end fails, as on another thread, it is as open as before, and can be ended again."""
+
+    def __init__(self, what: Any, begin: Callable[..., int], end: Callable[..., int],
+                 *arguments: int) -> None:
+        self._what = what
+        self._begin = begin
+        self._end = end
+        self._arguments = arguments
+
+    def __enter__(self) -> Any:
+        check(self._begin(self._what._owned.value, *self._arguments))
+        return self._what
+
+    def __exit__(self, *error: object) -> None:
+        owned = self._what._owned
+        if not owned.forked:  # there is nothing to end in the child
+            check(self._end(owned.value, *self._arguments))
 
 
 def state(owned: Owned) -> str:

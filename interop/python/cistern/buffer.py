@@ -8,7 +8,6 @@ from . import _arguments
 from ._arguments import StreamLike
 from ._native import check, lib
 from ._owned import Owned, Scoped, state
-from .errors import InvalidHandleError
 
 
 class Buffer(Scoped):
@@ -23,9 +22,7 @@ class Buffer(Scoped):
     @property
     def address(self) -> int:
         """Of device memory; 0 for an empty buffer."""
-        if self._owned.gone:  # somebody else may have the address now
-            raise InvalidHandleError("a buffer that was freed has no address")
-        return self._owned.value
+        return self._owned.present("address")
 
     @property
     def size(self) -> int:

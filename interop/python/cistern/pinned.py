@@ -34,9 +34,9 @@ class PinnedStatistics:
 
 
 class PinnedBuffer(Scoped):
-    """A block of pinned memory, made by Pinned.buffer: what takes a buffer (memoryview, numpy.frombuffer)
-    reads and writes it. It is freed by free(), at the end of a `with`, or when nothing refers to it; views of
-    it mean nothing any more then."""
+    """A block of pinned memory, made by Pinned.buffer: view() is what numpy.frombuffer and others read and
+    write. It is freed by free(), at the end of a `with`, or when nothing refers to it; views of it mean
+    nothing any more then."""
 
     def __init__(self, allocator: Owned, size: int) -> None:
         self._allocator = allocator
@@ -48,7 +48,7 @@ class PinnedBuffer(Scoped):
     @property
     def address(self) -> int:
         """Of host memory; 0 for an empty buffer."""
-        return self._owned.value
+        return self._owned.present("address")
 
     @property
     def size(self) -> int:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import ctypes
-from contextlib import contextmanager
-from typing import Any, Callable, Iterator, NamedTuple, SupportsIndex
+from typing import Any, Callable, ContextManager, NamedTuple, SupportsIndex
 
 from . import _arguments
 from ._arguments import StreamLike
 from ._native import PoolIdStruct, PoolOptions, check, lib, made
-from ._owned import Owned, Scoped, state
+from ._owned import Open, Owned, Scoped, state
 from .buffer import Buffer
 from .errors import CisternError
 
@@ -68,27 +67,15 @@ class Pool(Scoped):
         """Returns what is wholly free in it to the device, but for what a capture has."""
         check(lib.cistern_pool_empty_cache(self._owned.value))
 
-    @contextmanager
-    def scope(self) -> Iterator[Pool]:
+    def scope(self) -> ContextManager[Pool]:
         """What the calling thread allocates, on any stream, comes from the pool until the end. Scopes
         nest; the innermost counts. InvalidStateError for a second one of this thread and pool."""
-        check(lib.cistern_pool_scope_begin(self._owned.value))
-        try:
-            yield self
-        finally:
-            if not self._owned.forked:  # there is nothing to end in the child
-                check(lib.cistern_pool_scope_end(self._owned.value))
+        return Open(self, lib.cistern_pool_scope_begin, lib.cistern_pool_scope_end)
 
-    @contextmanager
-    def stream_scope(self, stream: StreamLike) -> Iterator[Pool]:
+    def stream_scope(self, stream: StreamLike) -> ContextManager[Pool]:
         """The same for what any thread allocates on that stream; one such scope for each pool."""
-        number = _arguments.stream(stream)
-        check(lib.cistern_pool_stream_scope_begin(self._owned.value, number))
-        try:
-            yield self
-        finally:
-            if not self._owned.forked:
-                check(lib.cistern_pool_stream_scope_end(self._owned.value, number))
+        return Open(self, lib.cistern_pool_stream_scope_begin, lib.cistern_pool_stream_scope_end,
+                    _arguments.stream(stream))
 
     def destroy(self) -> None:
         """Lets go of it and empties its cache; a capture into it keeps it. Nothing, where it is destroyed

@@ -35,7 +35,8 @@ class Replay:
     peak_reserved_bytes: int
     #: The one through the other; None when not ok.
     efficiency: Optional[float]
-    #: The peak requested through the smallest capacity that serves it; None unless `fit` was asked for.
+    #: The peak requested through the smallest capacity that serves it; None unless `fit` was asked for, and
+    #: for what cannot be held to a capacity ("async", "driver-pool").
     fit: Optional[float]
     ns_per_event: float
     device_calls: Mapping[str, int]
@@ -51,7 +52,7 @@ class Replay:
 
 def _size(value: Union[SupportsIndex, str], what: str) -> str:
     if isinstance(value, str):
-        return value
+        return _text(value, what)
     return str(_arguments.whole(value, what))
 
 

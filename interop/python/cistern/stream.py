@@ -22,7 +22,7 @@ class Stream(Scoped):
     @property
     def handle(self) -> int:
         """The cudaStream_t or hipStream_t, as a number."""
-        return self._owned.value
+        return self._owned.present("handle")
 
     def __cuda_stream__(self) -> Tuple[int, int]:
         return 0, self.handle

@@ -1,0 +1,42 @@
+// A file that takes another's place as a whole, or not at all.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace cistern {
+
+/// A new file beside `path`, so that a rename can put it there in one step; gone with this unless
+/// it has been. What a symbolic link names is replaced, not the link. Not for several threads.
+class ReplacedFile {
+ public:
+  /// What could not be done, and errno.
+  struct Failure {
+    const char* what;  ///< "be begun", "be written" or "be replaced"
+    int why;
+  };
+
+  /// Whether `path` may be replaced: nothing is there, or a file of data. A device, a pipe or a
+  /// folder cannot be.
+  static bool canReplace(const std::string& path);
+
+  /// Throws Failure, as the others do. Pre: canReplace(path).
+  explicit ReplacedFile(std::string path);
+  ~ReplacedFile();
+  ReplacedFile(const ReplacedFile&) = delete;
+  ReplacedFile& operator=(const ReplacedFile&) = delete;
+
+  /// To write to by other means; it stays this object's.
+  int descriptor() const { return file_; }
+  void write(std::string_view text);
+  /// All is written: from now on it is the file at `path`.
+  void take();
+
+ private:
+  std::string path_;
+  std::string beside_;
+  int file_ = -1;
+  bool made_ = false;
+};
+
+}  // namespace cistern
