@@ -355,7 +355,7 @@ Pins PoolRegistry::endCapture(Recording& recording) noexcept {
 // nobody here captures it.
 bool PoolRegistry::keepInCapture(Stream stream, const std::shared_ptr<Captured>& held) {
   if (scopes_.active() == 0) return false;
-  const Route route = scopes_.route(stream);
+  const Route route = scopes_.route(stream, Router::Asked::kCaptures);
   if (!route.recording) return false;
   route.recording->keep(held);
   return true;

@@ -144,9 +144,21 @@ int Scopes::activeOf(const Pool& pool, EndedBy ended_by) const {
 
 // ---- Routing -----------------------------------------------------------------------------------
 
+// The capture that began on the stream comes before one that includes it.
+Route Scopes::captureOf(Stream stream, const List& scopes) {
+  for (const bool began : {true, false}) {
+    for (const auto& scope : scopes) {
+      if (!scope->recording || scope->recording->beganOn(stream) != began) continue;
+      const std::uint32_t part = scope->recording->partOf(stream);
+      if (part != 0) return {scope->pool, scope->recording, part, nullptr};
+    }
+  }
+  return {};
+}
+
 // A capture comes before any scope: the graph will use what its streams are given, and only its
 // pool keeps that in place.
-Route Scopes::route(Stream stream) {
+Route Scopes::route(Stream stream, Asked asked) {
   const Own* own = nullptr;
   if (const OwnScopes* const mine = ThreadSlot<OwnScopes>::find()) {
     for (const Own& one : mine->list) own = one.home == home_ ? &one : own;
@@ -154,17 +166,15 @@ Route Scopes::route(Stream stream) {
   const std::uint64_t inner = own ? own->number : 0;
   if (shared_.load(std::memory_order_acquire) > 0) {
     const std::shared_ptr<const List> scopes = list();
-    for (const auto& scope : *scopes) {
-      const std::uint32_t part = scope->recording ? scope->recording->partOf(stream) : 0;
-      if (part != 0) return {scope->pool, scope->recording, part, nullptr};
-    }
+    const Route capture = captureOf(stream, *scopes);
+    if (capture.recording || asked == Asked::kCaptures) return capture;
     for (auto scope = scopes->rbegin(); scope != scopes->rend(); ++scope) {
       const Scope& s = **scope;
       if (s.number < inner) break;
       if (s.filter && s.filter->catches(stream)) return {s.pool, nullptr, 0, s.token};
     }
   }
-  return own ? Route{own->pool} : Route{};
+  return own && asked != Asked::kCaptures ? Route{own->pool} : Route{};
 }
 
 }  // namespace cistern

@@ -53,7 +53,7 @@ class Scopes final : public Router {
   int active() const { return active_.load(std::memory_order_acquire); }
   /// The same of one pool, of those that are ended so.
   int activeOf(const Pool& pool, EndedBy ended_by) const;
-  Route route(Stream stream) override;
+  Route route(Stream stream, Asked asked) override;
 
  private:
   struct Scope {
@@ -86,6 +86,7 @@ class Scopes final : public Router {
     EndedBy ended_by;
   };
 
+  static Route captureOf(Stream stream, const List& scopes);
   std::shared_ptr<const List> list() const;
   bool add(Scope scope, EndedBy ended_by);
   template <class Which>

@@ -38,7 +38,8 @@ constexpr OptionRow kTable[] = {
 
     {"background_thread", "", SwitchRule{&Options::background_thread},
      "Whether a thread of the allocator's own removes the mappings that moved pages left behind, "
-     "and gives back what emptyCache found still in use. Without it the next miss does it."},
+     "and gives back what emptyCache found still in use. Without it the next miss outside of a "
+     "capture does it."},
 
     {"max_split_size", "max_split_size_mb",
      BytesRule{&Options::max_split_size, 20 * kMiB, kMostBytes, 1,

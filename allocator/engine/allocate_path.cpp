@@ -99,7 +99,8 @@ Block& allocateIn(Engine& engine, Pool& pool, std::size_t bytes, Stream stream) 
 // in place what the graph will use. The route keeps the recording alive meanwhile. When the host
 // has no memory to note the pin, the block is free again, as if it had never been found.
 void* allocateRouted(Engine& engine, std::size_t bytes, Stream stream, Pool* named) {
-  const Route route = engine.pools.route(stream);
+  const Route route = engine.pools.route(
+      stream, named ? Router::Asked::kCaptures : Router::Asked::kCapturesAndScopes);
   if (route.recording == nullptr) {
     Pool* const pool = named ? named : route.pool ? route.pool : &engine.default_pool;
     return pointerTo(allocateIn(engine, *pool, bytes, stream));

@@ -72,9 +72,8 @@ struct Engine {
   Limit limit;
   std::atomic<std::uint64_t> tick{0};     ///< misses so far: the clock that segments age by
   std::atomic<std::uint64_t> in_hand{0};  ///< InHand's (giving_back.hpp)
-  /// Where the next segment or range goes in the order of age: half way up what a block can say
-  /// (2^57 bytes), so that there is room for 2^56 bytes of them on either side.
-  std::atomic<Address> places{Address{1} << 56};
+  /// Where the next range goes in the order of age. They are few, and not given back.
+  std::atomic<Address> range_places{kRangePlaces};
   std::atomic<std::uint64_t> retries{0};  ///< requests that had to give memory back to go on
   std::atomic<std::uint64_t> waits{0};    ///< times the host has waited for queued work
   std::atomic<std::uint64_t> misuses{0}, out_of_memories{0};  ///< told to the program

@@ -145,7 +145,8 @@ class CISTERN_API CachingAllocator {
   void resetPeakStats();
   void resetAccumulatedStats();
   CacheInfo cacheInfo() const;
-  /// Every segment and block. Threads that allocate meanwhile wait. Throws std::bad_alloc.
+  /// Every segment and block; pages that lie aside (docs/pages.md) are in none, so that less may be
+  /// in them than is reserved. Threads that allocate meanwhile wait. Throws std::bad_alloc.
   Snapshot snapshot() const;
   /// From now on what is put behind addresses, and taken away, is kept for takeMemoryEvents: of
   /// what is not taken the last 65,536, at least. Off, which it is at first, forgets them, and

@@ -124,16 +124,29 @@ TEST_CASE("the report says what was asked, who holds what, and what would have m
 }
 
 TEST_CASE("the text has the heaps that reserve most, and counts the others", "[engine]") {
-  SimRig rig("", simOf(200 * kMiB));
+  SimRig rig("", simOf(600 * kMiB));  // 20 MiB for each, where they come in segments
   for (std::size_t i = 0; i < 20; ++i)
     (void)rig.allocator.allocate(i == 7 ? 30 * kMiB : 2 * kMiB, rig.stream());
   try {
-    (void)rig.allocator.allocate(190 * kMiB, Stream{});
+    (void)rig.allocator.allocate(590 * kMiB, Stream{});
     FAIL("it fitted");
   } catch (const OutOfMemory& error) {
     CHECK(error.report().heaps.size() == 20);
     CHECK_THAT(error.what(), ContainsSubstring("reserved 30.00 MiB"));
     CHECK_THAT(error.what(), ContainsSubstring("and 4 more"));
+  }
+}
+
+TEST_CASE("where limit and device are both too small, the advice has both", "[engine]") {
+  SimRig rig("", simOf(200 * kMiB));
+  rig.sim().foreignUse(100 * kMiB);
+  rig.allocator.setLimit(60 * kMiB);
+  try {
+    (void)rig.allocator.allocate(150 * kMiB, Stream{});
+    FAIL("it fitted");
+  } catch (const OutOfMemory& error) {
+    CHECK(error.report().advice() ==
+          "A limit higher by 90.00 MiB and 50.00 MiB more device memory would have made it fit.");
   }
 }
 

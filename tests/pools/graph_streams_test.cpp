@@ -160,4 +160,41 @@ TEST_CASE("growth during a capture leaves it active, in every mode", "[pools]") 
   }
 }
 
+TEST_CASE(
+    "a stream that a capture of its own begins on is that one's, also where another includes it",
+    "[pools]") {
+  PoolRig rig;
+  const Stream s = rig.stream(), body = rig.stream();
+  Graph outer(rig.pools), own(rig.pools);
+  outer.captureBegin(s, {}, CaptureMode::kRelaxed);
+  rig.sim().beginCapture(body, CaptureMode::kRelaxed).orThrow();
+  outer.includeStream(body);
+  rig.temporary(3 * kMiB, body);
+  rig.sim().destroyGraph(rig.sim().endCapture(body).orThrow()).orThrow();
+
+  own.captureBegin(body, {}, CaptureMode::kRelaxed);
+  CHECK(rig.allocator.poolFor(body) == own.pool());
+  rig.temporary(8 * kMiB, body);
+  own.captureEnd();
+  outer.captureEnd();
+  outer.reset();
+  rig.allocator.emptyCache();
+  own.replay(body);
+}
+
+TEST_CASE("where the device does not say whether a stream has joined, a request fails", "[pools]") {
+  PoolRig rig;
+  const Stream s = rig.stream(), joins = rig.stream();
+  Graph graph(rig.pools);
+  GraphCapture capture(graph, s, {}, CaptureMode::kRelaxed);
+  rig.join(joins, s);
+  rig.sim().faults().failAll(Call::kCaptureInfo, ErrorKind::kOther);
+  CHECK_THROWS_AS(rig.allocator.allocate(8 * kMiB, joins), DeviceFailure);
+  rig.sim().faults().clear();
+  rig.temporary(8 * kMiB, joins);
+  rig.join(s, joins);
+  capture.end();
+  graph.replay(s);
+}
+
 }  // namespace cistern::test

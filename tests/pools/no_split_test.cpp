@@ -118,4 +118,21 @@ TEST_CASE("the segments of a draining pool are given back to make room", "[pools
   rig.temporary(700 * kMiB, s);
 }
 
+TEST_CASE("segments and pages do not get in each other's way, whichever are preferred", "[pools]") {
+  PoolRig rig("prefer_old_segments:false");
+  const Stream s = rig.stream();
+  MemPool pool(rig.pools, {nullptr, true, false, true});
+  void* first = pool.allocate(8 * kMiB, s);
+  void* other = rig.allocate(kMiB + 1, s);
+  for (int i = 0; i < 600; ++i) {
+    void* block = pool.allocate(8 * kMiB, s);
+    REQUIRE(rig.allocator.getBaseAllocation(block).base == block);
+    REQUIRE(rig.allocator.getBaseAllocation(first).base == first);
+    rig.free(block);
+    pool.emptyCache();
+  }
+  rig.free(first);
+  rig.free(other);
+}
+
 }  // namespace cistern::test

@@ -3,6 +3,7 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <stdexcept>
 #include <thread>
 
 #include "allocator/engine/engine.hpp"
@@ -291,6 +292,28 @@ TEST_CASE("pools of two allocators do not see each other's scopes", "[pools]") {
 
 TEST_CASE("a filter without a function is refused", "[pools]") {
   CHECK_THROWS_AS(PoolFilter::streams({}), InvalidArgument);
+}
+
+TEST_CASE("a filter is not asked of requests that name their pool, nor of replays", "[pools]") {
+  PoolRig rig;
+  const Stream s = rig.stream();
+  Graph graph(rig.pools);
+  {
+    GraphCapture capture(graph, s);
+    rig.temporary(kMiB, s);
+    capture.end();
+  }
+  MemPool caught(rig.pools), named(rig.pools);
+  int asked = 0;
+  const MemPoolScope scope(caught, PoolFilter::streams([&](Stream) -> bool {
+                             ++asked;
+                             throw std::runtime_error("a filter of the program's");
+                           }));
+  rig.free(named.allocate(kKiB, s));
+  graph.replay(s);
+  CHECK(asked == 0);
+  CHECK_THROWS_AS(rig.allocator.allocate(kKiB, s), std::runtime_error);
+  CHECK(asked == 1);
 }
 
 }  // namespace cistern::test

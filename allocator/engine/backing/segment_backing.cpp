@@ -87,16 +87,26 @@ Block* SegmentBacking::grow(Heap& heap, const Request& request, bool tightly) {
   return install(*segment, heap, request);
 }
 
+// After the older ones, or before them.
+Address SegmentBacking::takePlace(std::uint64_t bytes) {
+  const MutexLock lock(mutex_);
+  const Address place = places_.take(bytes);
+  return engine_.options.prefer_old_segments ? place : places_.mirrored(place, bytes);
+}
+
+void SegmentBacking::giveBackPlace(const HeapSegment& segment) noexcept {
+  const MutexLock lock(mutex_);
+  const bool older = engine_.options.prefer_old_segments;
+  places_.giveBack(older ? segment.base : places_.mirrored(segment.base, segment.bytes));
+}
+
 // Where host memory runs out it is as if the device had refused, or, once the heap has the segment,
 // as if it had been there, free, before.
 Block* SegmentBacking::install(HeapSegment& segment, Heap& heap, const Request& request) {
   bool mapped = false, added = false;
   try {
-    // After the older ones, or before them.
-    segment.base =
-        engine_.options.prefer_old_segments
-            ? engine_.places.fetch_add(segment.bytes, std::memory_order_relaxed)
-            : engine_.places.fetch_sub(segment.bytes, std::memory_order_relaxed) - segment.bytes;
+    segment.base = 0;  // a place of none, until it has one
+    segment.base = takePlace(segment.bytes);
     segment.kind = request.kind;
     engine_.map.insert(segment);
     mapped = true;
@@ -155,6 +165,7 @@ std::uint64_t SegmentBacking::giveBack(HeapSegment& segment, Heap& owner, bool w
     if (!freed) owner.add(segment, Heap::From::kRefused);
   }
   if (!freed) return 0;
+  if (segment.base != 0) giveBackPlace(segment);
   records_.giveBack(segment);
   return bytes;
 }

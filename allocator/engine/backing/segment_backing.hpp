@@ -12,6 +12,7 @@
 #include "allocator/base/recycled.hpp"
 #include "allocator/engine/backing/memory_backing.hpp"
 #include "allocator/engine/heap/heap.hpp"
+#include "allocator/layout/places.hpp"
 #include "cistern/device.hpp"
 
 namespace cistern {
@@ -51,6 +52,8 @@ class SegmentBacking final : public MemoryBacking {
     std::uint32_t times = 0;  ///< 0 only where the host was short of memory for the first
     std::uint32_t last = 0;   ///< the holder that pinned it last
   };
+  Address takePlace(std::uint64_t bytes);
+  void giveBackPlace(const HeapSegment& segment) noexcept;
   Block* install(HeapSegment& segment, Heap& heap, const Request& request);
   Status returnToDevice(const HeapSegment& segment, const Pool& pool) noexcept;
   // These return the bytes that are back.
@@ -63,6 +66,7 @@ class SegmentBacking final : public MemoryBacking {
   Recycled<HeapSegment> records_;
   mutable Mutex mutex_;  ///< a leaf
   std::unordered_map<const HeapSegment*, Pinned> pinned_ CISTERN_GUARDED_BY(mutex_);
+  Places places_ CISTERN_GUARDED_BY(mutex_){kSegmentPlaces, kRangePlaces};
   std::atomic<std::uint64_t> taken_{0}, returned_{0};
 };
 

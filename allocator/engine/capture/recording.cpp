@@ -19,7 +19,8 @@ Recording::Recording(Engine& engine, Pool& pool)
 // ---- Which streams it records -------------------------------------------------------------------
 
 // A device that says no is asked once more; then what was seen before holds. What the graph uses
-// must not come from elsewhere: nothing would keep it in place.
+// must not come from elsewhere: nothing would keep it in place. One that forbids the question, as
+// of the legacy stream beside a capture, records nothing there.
 std::uint32_t Recording::partOf(Stream stream) {
   Result<CaptureInfo> info = engine_.device.captureInfo(stream);
   if (!info && info.error().kind != ErrorKind::kInvalidHandle)
@@ -34,6 +35,8 @@ std::uint32_t Recording::partOf(Stream stream) {
     if (before && before->part && (!of || of->part->id != now.id)) leavePart(*before);
     if (of && of->part == nullptr) streams_.beginPart(*of, now.id);
   }
+  if (!info && info.error().kind == ErrorKind::kOther && streams_.seen(stream) == nullptr)
+    throw DeviceFailure(info.error());
   if (of == nullptr) return 0;
   return of->part ? of->part->number : number_;
 }
@@ -153,6 +156,7 @@ void Recording::begin(Heap& heap) {
 // What comes back into the pool meanwhile is held to that too: see putBack in cross_stream.cpp.
 // Pages go home first: what captures have in common then needs the same windows, which are mapped.
 void Recording::prepare(Stream origin) {
+  origin_ = origin;
   flushCaches(engine_);
   for (Heap* heap : engine_.heaps.all()) {
     if (!heap->pool().givesTo(pool_, false)) continue;

@@ -59,9 +59,12 @@ class Recording : public std::enable_shared_from_this<Recording> {
     const MutexLock lock(mutex_);
     streams_.include(stream);
   }
+  /// Whether the capture began on it: until it is over, what the stream records is this one's, also
+  /// where another includes it.
+  bool beganOn(Stream stream) const { return stream == origin_; }
   /// The number of the part that the stream records, if what is allocated on it now belongs to this
-  /// capture: the capture's own, or a body's; else 0. Asks the device. Throws std::bad_alloc,
-  /// changing nothing.
+  /// capture: the capture's own, or a body's; else 0. Asks the device. Throws, changing nothing,
+  /// std::bad_alloc, and DeviceFailure where the device does not say of a stream never seen before.
   std::uint32_t partOf(Stream stream);
   /// What it keeps beside its memory: a graph that became part of it.
   void keep(std::shared_ptr<void> graph) {
@@ -100,6 +103,7 @@ class Recording : public std::enable_shared_from_this<Recording> {
   Engine& engine_;
   Pool& pool_;
   const std::shared_ptr<void> token_;  ///< the pool stays while this is there
+  Stream origin_;
   const std::uint32_t number_;
   Mutex mutex_;
   bool over_ CISTERN_GUARDED_BY(mutex_) = false;

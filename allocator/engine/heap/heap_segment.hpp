@@ -40,6 +40,10 @@ struct alignas(64) HeapSegment : Segment {
 
 static_assert(sizeof(HeapSegment) == 64);
 
+/// In the order of age ranges of pages have the upper half of what a block can say (2^57 bytes),
+/// and other segments the lower one. No segment is at 0.
+inline constexpr Address kSegmentPlaces = kMiB, kRangePlaces = Address{1} << 56;
+
 inline HeapSegment& segmentOf(const Block& block) {
   return static_cast<HeapSegment&>(*block.segment);
 }

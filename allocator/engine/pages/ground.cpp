@@ -78,7 +78,7 @@ PageRange* openRange(Ground& ground, Heap& heap, SizeKind kind, std::uint64_t le
   if (!base) return nullptr;
   try {
     PageRange& range = ground.table.addRange();
-    range.base = engine.places.fetch_add(bytes, std::memory_order_relaxed);
+    range.base = engine.range_places.fetch_add(bytes, std::memory_order_relaxed);
     range.device_base = base.value();
     range.reserved_bytes = bytes;
     range.kind = kind;

@@ -153,8 +153,10 @@ struct Route {
 class Router {
  public:
   virtual ~Router() = default;
+  /// Which of them may catch a request: one that names its pool is caught by captures only.
+  enum class Asked : std::uint8_t { kCapturesAndScopes, kCaptures };
   /// Where a request of the calling thread on `stream` goes.
-  virtual Route route(Stream stream) = 0;
+  virtual Route route(Stream stream, Asked asked) = 0;
 };
 
 }  // namespace cistern

@@ -44,9 +44,9 @@ class PoolTable {
   /// Whether there is one.
   bool routed() const { return router_.load(std::memory_order_relaxed) != nullptr; }
   /// Where a request of the calling thread on the stream goes now.
-  Route route(Stream stream) {
+  Route route(Stream stream, Router::Asked asked = Router::Asked::kCapturesAndScopes) {
     Router* const router = router_.load(std::memory_order_acquire);
-    return router ? router->route(stream) : Route{};
+    return router ? router->route(stream, asked) : Route{};
   }
 
  private:

@@ -93,8 +93,10 @@ std::string OutOfMemoryReport::advice() const {
   }
   const std::uint64_t room = limit > reserved ? limit - reserved : 0;
   if (room < segment && limit < device_total) {
-    return text + fmt::format("A limit higher by {} would have made it fit.",
-                              formatBytes(segment + reserved - limit));
+    text += fmt::format("A limit higher by {} ", formatBytes(segment + reserved - limit));
+    if (device_free < segment)
+      text += fmt::format("and {} more device memory ", formatBytes(segment - device_free));
+    return text + "would have made it fit.";
   }
   const std::uint64_t have = std::min(room, device_free);
   if (have >= segment) return text + "The device refused although it reports room.";

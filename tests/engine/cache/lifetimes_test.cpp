@@ -39,7 +39,7 @@ void mix(CachingAllocator& allocator, Stream stream, unsigned seed, int steps) {
 /// All requests to one pool.
 struct ToPool final : Router {
   explicit ToPool(Pool& to) : pool(&to) {}
-  Route route(Stream) override { return {pool}; }
+  Route route(Stream, Asked) override { return {pool}; }
   Pool* pool;
 };
 
