@@ -166,8 +166,8 @@ Route Scopes::route(Stream stream, Asked asked) {
   const std::uint64_t inner = own ? own->number : 0;
   if (shared_.load(std::memory_order_acquire) > 0) {
     const std::shared_ptr<const List> scopes = list();
-    const Route capture = captureOf(stream, *scopes);
-    if (capture.recording || asked == Asked::kCaptures) return capture;
+    if (Route capture = captureOf(stream, *scopes); capture.recording || asked == Asked::kCaptures)
+      return capture;
     for (auto scope = scopes->rbegin(); scope != scopes->rend(); ++scope) {
       const Scope& s = **scope;
       if (s.number < inner) break;
