@@ -11,7 +11,7 @@ namespace cistern::trace {
 std::string nameComment(std::string_view name);
 
 /// The string under "name", or else "workload", of a JSON object; none if it has neither. A comment
-/// that is not JSON is nobody's error.
+/// that is not JSON, or is longer than 64 KiB, is nobody's error.
 std::optional<std::string> nameInComment(std::string_view comment);
 
 }  // namespace cistern::trace

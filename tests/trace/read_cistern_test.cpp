@@ -30,6 +30,7 @@ TEST_CASE("a comment that is a JSON object names the trace, and nothing else doe
   CHECK(named(R"({"a": {"name": "inner"}})") == otherwise);
   CHECK(named(R"({"name": "q"} trailing)") == otherwise);
   CHECK(named(R"({"name": 3})") == otherwise);
+  CHECK(named(R"({"name": "q", "deep": )" + std::string(1 << 20, '[')) == otherwise);
 }
 
 TEST_CASE("streams are renumbered densely, and 0 stays the default") {
