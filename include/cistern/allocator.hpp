@@ -52,8 +52,9 @@ class CISTERN_API CachingAllocator {
   /// `bytes` of device memory for use on `stream`, 512-byte aligned; null for 0 bytes. Throws
   /// OutOfMemory (nothing has changed, apart from cached memory given back), std::bad_alloc,
   /// InvalidArgument for a stream that is not alive, DeviceFailure when a stream that has the
-  /// handle of a forgotten one cannot be ordered after its end, Error in a child of fork, and what
-  /// a reclaim callback or a pool's source throws.
+  /// handle of a forgotten one cannot be ordered after its end, or when the device does not say
+  /// whether a capture records it, Error in a child of fork, and what a reclaim callback or a pool's
+  /// source throws.
   void* allocate(std::size_t bytes, Stream stream);
   /// The same on the calling thread's current stream of this device (current.hpp): the default
   /// stream, unless a StreamGuard says otherwise.
@@ -84,7 +85,8 @@ class CISTERN_API CachingAllocator {
   /// destroyed without forgetStream, or whose event the device refused.
   void emptyCache();
 
-  /// The pool that a request on the stream, by this thread, would go to now.
+  /// The pool that a request on the stream, by this thread, would go to now. Throws DeviceFailure
+  /// where the device does not say whether a capture records it, as a request then does.
   MempoolId_t poolFor(Stream stream);
 
   // ---- Other processes, other devices ----------------------------------------------------------

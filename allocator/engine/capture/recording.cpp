@@ -18,6 +18,14 @@ Recording::Recording(Engine& engine, Pool& pool)
 
 // ---- Which streams it records -------------------------------------------------------------------
 
+namespace {
+
+bool aboutCaptures(ErrorKind kind) {
+  return kind == ErrorKind::kCaptureForbidden || kind == ErrorKind::kCaptureInvalidated;
+}
+
+}  // namespace
+
 // A device that says no is asked once more; then what was seen before holds. What the graph uses
 // must not come from elsewhere: nothing would keep it in place. One that forbids the question, as
 // of the legacy stream beside a capture, records nothing there.
@@ -35,7 +43,7 @@ std::uint32_t Recording::partOf(Stream stream) {
     if (before && before->part && (!of || of->part->id != now.id)) leavePart(*before);
     if (of && of->part == nullptr) streams_.beginPart(*of, now.id);
   }
-  if (!info && info.error().kind == ErrorKind::kOther && streams_.seen(stream) == nullptr)
+  if (!info && !aboutCaptures(info.error().kind) && streams_.seen(stream) == nullptr)
     throw DeviceFailure(info.error());
   if (of == nullptr) return 0;
   return of->part ? of->part->number : number_;

@@ -28,7 +28,7 @@ inline void mustWork(const Status& status) {
 
 /// insist, for a verb that throws.
 template <class Verb>
-void insistVerb(Verb verb) {
+auto insistVerb(Verb verb) {
   for (int tries = 0;; ++tries) {
     try {
       return verb();

@@ -47,7 +47,8 @@ void inScopes(Worker& worker) {
   if (!use) return;
   const Stream stream = world.slots[slot].stream;
   const auto takeIn = [&](const PoolRef& pool) {
-    mustBe(world.allocator.poolFor(stream) == pool->id, "a scope does not catch a request");
+    mustBe(insistVerb([&] { return world.allocator.poolFor(stream); }) == pool->id,
+           "a scope does not catch a request");
     const std::uint64_t bytes = worker.random.size();
     HeldRef held = world.take(pool, world.placeOf(slot), bytes,
                               [&] { return world.allocator.allocate(bytes, stream); });

@@ -34,12 +34,9 @@ Session::Lane* Session::laneOf(Place place) {
   return it == lanes_.end() ? nullptr : &*it;
 }
 
-// A device that will not say what records a stream is asked again; once it has, that is known.
 bool Session::wantsThere(const Lane& lane) {
-  for (int tries = world_.config.faults ? 100 : 1; tries > 0; --tries) {
-    if (world_.allocator.poolFor(lane.stream) == captured_->graph->pool()) return true;
-  }
-  return false;
+  return insistVerb([&] { return world_.allocator.poolFor(lane.stream); }) ==
+         captured_->graph->pool();
 }
 
 void Session::take(Random& random) {
