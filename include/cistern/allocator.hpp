@@ -53,8 +53,8 @@ class CISTERN_API CachingAllocator {
   /// OutOfMemory (nothing has changed, apart from cached memory given back), std::bad_alloc,
   /// InvalidArgument for a stream that is not alive, DeviceFailure when a stream that has the
   /// handle of a forgotten one cannot be ordered after its end, or when the device does not say
-  /// whether a capture records it, Error in a child of fork, and what a reclaim callback or a pool's
-  /// source throws.
+  /// whether a capture records it, Error in a child of fork, and what a reclaim callback or a
+  /// pool's source throws.
   void* allocate(std::size_t bytes, Stream stream);
   /// The same on the calling thread's current stream of this device (current.hpp): the default
   /// stream, unless a StreamGuard says otherwise.
