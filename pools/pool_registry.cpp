@@ -327,7 +327,8 @@ std::shared_ptr<Recording> PoolRegistry::beginCapture(MempoolId_t id, Stream ori
   const Visit visiting = visit("captureBegin", id);
   allocator_.engine().streams.registerStream(origin);  // while it is not captured
   const MutexLock lock(mutex_);
-  auto recording = std::make_shared<Recording>(allocator_.engine(), live("captureBegin", id));
+  auto recording =
+      std::make_shared<Recording>(allocator_.engine(), live("captureBegin", id), origin);
   if (!scopes_.begin(recording)) {
     refuse("captureBegin", id, "is being captured into, or allocated to by a filter, already");
   }

@@ -71,7 +71,7 @@ TEST_CASE("a miss of a capture neither gives back nor waits", "[engine][part]") 
 
     Engine& engine = rig.engine;
     Pool& pool = engine.pools.open({1, 0}, {});
-    const auto recording = std::make_shared<Recording>(engine, pool);
+    const auto recording = std::make_shared<Recording>(engine, pool, captured);
     recording->prepare(captured);
     rig.sim.beginCapture(captured, CaptureMode::kRelaxed).orThrow();
     recording->begin(captured, rig.sim.captureInfo(captured).orThrow().id);

@@ -8,10 +8,11 @@
 #include "allocator/engine/streams/cross_stream.hpp"
 
 namespace cistern {
-Recording::Recording(Engine& engine, Pool& pool)
+Recording::Recording(Engine& engine, Pool& pool, Stream origin)
     : engine_(engine),
       pool_(pool),
       token_(pool.token()),
+      origin_(origin),
       number_(nextHolder()),
       streams_(engine.device, engine.streams, pool),
       waiting_(streams_) {}
@@ -164,7 +165,6 @@ void Recording::begin(Heap& heap) {
 // What comes back into the pool meanwhile is held to that too: see putBack in cross_stream.cpp.
 // Pages go home first: what captures have in common then needs the same windows, which are mapped.
 void Recording::prepare(Stream origin) {
-  origin_ = origin;
   flushCaches(engine_);
   for (Heap* heap : engine_.heaps.all()) {
     if (!heap->pool().givesTo(pool_, false)) continue;

@@ -39,7 +39,8 @@ struct Engine;
 /// Made by std::make_shared. Thread-safe; nothing here may be called with a heap's lock held.
 class Recording : public std::enable_shared_from_this<Recording> {
  public:
-  Recording(Engine& engine, Pool& pool);
+  /// It will begin on `origin`.
+  Recording(Engine& engine, Pool& pool, Stream origin);
 
   Pool& pool() const { return pool_; }
 
@@ -103,7 +104,7 @@ class Recording : public std::enable_shared_from_this<Recording> {
   Engine& engine_;
   Pool& pool_;
   const std::shared_ptr<void> token_;  ///< the pool stays while this is there
-  Stream origin_;
+  const Stream origin_;
   const std::uint32_t number_;
   Mutex mutex_;
   bool over_ CISTERN_GUARDED_BY(mutex_) = false;
