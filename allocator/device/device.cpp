@@ -5,6 +5,13 @@
 #include "allocator/device/background.hpp"
 
 namespace cistern {
+namespace {
+
+DeviceError notSupported(Call call) {
+  return {call, ErrorKind::kNotSupported, 0, "not supported by this device", {}};
+}
+
+}  // namespace
 
 void Device::count(Call call) {
   counts_[std::size_t(call)].fetch_add(1, std::memory_order_relaxed);
@@ -73,6 +80,19 @@ Result<int> Device::exportPage(Page page) {
 Result<Page> Device::importPage(int descriptor) {
   count(Call::kImportPage);
   return doImportPage(descriptor);
+}
+
+// A page that was not made for a fabric has no name there, whatever a driver says.
+Result<FabricHandle> Device::exportToFabric(Page page) {
+  count(Call::kExportPage);
+  if (!virtualMemory().fabric) return notSupported(Call::kExportPage);
+  return doExportToFabric(page);
+}
+
+Result<Page> Device::importFromFabric(const FabricHandle& handle) {
+  count(Call::kImportPage);
+  if (!virtualMemory().fabric) return notSupported(Call::kImportPage);
+  return doImportFromFabric(handle);
 }
 
 Result<Stream> Device::createStream() {
@@ -227,16 +247,12 @@ Result<DriverPoolInfo> Device::driverPool(bool reset) {
 
 // ---- What a backend may leave out --------------------------------------------------------------
 
-namespace {
-
-DeviceError notSupported(Call call) {
-  return {call, ErrorKind::kNotSupported, 0, "not supported by this backend", {}};
-}
-
-}  // namespace
-
 Result<int> Device::doExportPage(Page) { return notSupported(Call::kExportPage); }
 Result<Page> Device::doImportPage(int) { return notSupported(Call::kImportPage); }
+Result<FabricHandle> Device::doExportToFabric(Page) { return notSupported(Call::kExportPage); }
+Result<Page> Device::doImportFromFabric(const FabricHandle&) {
+  return notSupported(Call::kImportPage);
+}
 Status Device::doAdmitPeer(int peer_ordinal) {
   if (peer_ordinal == ordinal()) return {};
   return notSupported(Call::kAdmitPeer);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "cistern/current.hpp"
@@ -23,6 +24,8 @@ struct SharedPage {
   int descriptor = -1;       ///< a file descriptor, closed with the export that it came with
   std::uint64_t bytes = 0;   ///< of the whole page
   std::uint64_t number = 0;  ///< exports that have it in common: the same page and descriptor
+  /// Its name for processes of other machines, where the device has a fabric.
+  std::optional<FabricHandle> fabric = std::nullopt;
 };
 
 /// What another process needs to open a block: exportBlock.
@@ -92,7 +95,8 @@ class CISTERN_API CachingAllocator {
   // ---- Other processes, other devices ----------------------------------------------------------
 
   /// The memory of a block for another process, which gets the descriptors (SCM_RIGHTS of a unix
-  /// socket, or pidfd_getfd) and opens them with openImport. The block stays where it is while it
+  /// socket, or pidfd_getfd), or the pages' fabric handles, as bytes, where it runs on another
+  /// machine; and opens them with openImport. The block stays where it is while it
   /// is allocated, and its memory is not given back to the device before the export is dropped,
   /// whatever is freed. What order there is between the work of two processes is theirs to make.
   /// A block that does not lie in pages, but in one malloc of the device's, has no page in its
@@ -102,7 +106,8 @@ class CISTERN_API CachingAllocator {
   /// exported, std::bad_alloc.
   std::shared_ptr<const BlockExport> exportBlock(void* pointer);
   /// The pages that another process exported, one after another at new addresses: a block lies at
-  /// its offset from the pointer. They stay while there is a user of the pointer, also if the other
+  /// its offset from the pointer. A page is opened by its descriptor, one that has none (-1) by its
+  /// fabric handle. They stay while there is a user of the pointer, also if the other
   /// process frees the block or ends; the last one's end waits for the device. During a capture it
   /// cannot, and leaves them where they are. The descriptors stay the caller's. Throws
   /// InvalidArgument for no page, and for a size that is none; DeviceFailure; std::bad_alloc. Pre:

@@ -38,6 +38,15 @@ struct VirtualMemoryCapability {
   std::uint64_t granularity =
       0;                    ///< page sizes and map addresses are multiples of it; 2 MiB on CUDA
   bool exportable = false;  ///< pages can be handed to other processes: exportPage, importPage
+  bool fabric = false;      ///< also to those of other machines: exportToFabric, importFromFabric
+};
+
+/// What names a page on each machine of a fabric (NVLink between machines): the bytes of a
+/// CUmemFabricHandle. It keeps nothing alive.
+struct FabricHandle {
+  std::array<std::byte, 64> bytes{};
+
+  bool operator==(const FabricHandle& other) const { return bytes == other.bytes; }
 };
 
 enum class CaptureMode : std::uint8_t { kGlobal, kThreadLocal, kRelaxed };
@@ -112,6 +121,13 @@ class CISTERN_API Device {
   /// The page behind a descriptor from exportPage, held by the caller as one from createPage, and
   /// of the same size. The descriptor stays the caller's. Fails as exportPage does.
   Result<Page> importPage(int descriptor);
+  /// The page's name on the fabric, for as long as the page's memory lives. Whoever may use the
+  /// fabric's channel can import it. Pre: the page is held. kNotSupported where
+  /// virtualMemory().fabric is false.
+  Result<FabricHandle> exportToFabric(Page page);
+  /// The page that a process of the fabric has named, held by the caller as one from createPage,
+  /// and of the same size. Fails as exportToFabric does, and where the page is gone.
+  Result<Page> importFromFabric(const FabricHandle& handle);
 
   // ---- Streams ---------------------------------------------------------------------------------
 
@@ -229,6 +245,8 @@ class CISTERN_API Device {
   virtual Status doUnmap(Address address, std::size_t bytes) = 0;
   virtual Result<int> doExportPage(Page page);
   virtual Result<Page> doImportPage(int descriptor);
+  virtual Result<FabricHandle> doExportToFabric(Page page);
+  virtual Result<Page> doImportFromFabric(const FabricHandle& handle);
   virtual Result<Stream> doCreateStream() = 0;
   virtual Status doDestroyStream(Stream stream) = 0;
   virtual Status doWaitEvent(Stream stream, Event event) = 0;

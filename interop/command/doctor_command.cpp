@@ -84,6 +84,9 @@ bool describe(Device& device, std::size_t devices, std::ostream& out) {
   out << fmt::format("  {}\n", pagesText(device.virtualMemory()));
   out << fmt::format("  peers: {}\n", peersOf(device, devices));
   out << fmt::format("  sharing with other processes: {}\n", sharingText(device));
+  out << fmt::format("  sharing with other machines: {}\n",
+                     device.virtualMemory().fabric ? "by fabric handles of pages"
+                                                   : "none: no fabric is open to this process");
   bool well = true;
   for (const Finding& finding : selfTest(device)) {
     well &= finding.problem.empty();

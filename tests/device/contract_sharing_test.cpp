@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "tests/device/contract_support.hpp"
+#include "tests/support/child_process.hpp"
 
 namespace cistern::test {
 namespace {
@@ -24,6 +25,12 @@ sim::SimConfig withPeers(int ordinal, std::vector<int> peers) {
   sim::SimConfig config;
   config.ordinal = ordinal;
   config.peers = std::move(peers);
+  return config;
+}
+
+sim::SimConfig withFabric() {
+  sim::SimConfig config;
+  config.fabric = true;
   return config;
 }
 
@@ -80,6 +87,78 @@ CONTRACT_TEST("what is no page is neither exported nor imported", "[contract][vm
   const ScopedDescriptor file(open("/dev/null", O_RDWR | O_CLOEXEC));
   CHECK_FALSE(device.importPage(file).ok());
   CHECK_FALSE(device.importPage(-1).ok());
+}
+
+// What a device without a fabric says, and what one with it gives.
+static void checkFabric(DeviceWork& work) {
+  Device& device = work.device();
+  ScopedPages pages(device);
+  const std::uint64_t bytes = pages.granularity();
+  const Page page = pages.page(bytes);
+  const Result<FabricHandle> handle = device.exportToFabric(page);
+  if (!device.virtualMemory().fabric) {
+    REQUIRE_FALSE(handle.ok());
+    CHECK(handle.error().kind == ErrorKind::kNotSupported);
+    CHECK(device.importFromFabric({}).error().kind == ErrorKind::kNotSupported);
+    return;
+  }
+  CHECK(device.virtualMemory().exportable);
+  const Address here = pages.reserve(bytes), there = pages.reserve(bytes);
+  pages.map(here, bytes, page);
+  work.fill(Stream{}, here, bytes, 5);
+  device.synchronizeDevice().orThrow();
+  const Page imported = device.importFromFabric(handle.value()).orThrow();
+  pages.map(there, bytes, imported);
+  work.verify(Stream{}, there, bytes, 5);
+  work.fill(Stream{}, there, bytes, 6);
+  work.verify(Stream{}, here, bytes, 6);
+  CHECK(work.mismatches() == 0);
+  pages.unmap(there, bytes);
+  device.releasePage(imported).orThrow();
+  CHECK_FALSE(device.importFromFabric({}).ok());
+}
+
+CONTRACT_TEST("a page has a name on the fabric, or the device says that there is none",
+              "[contract][vmm][sharing]", work) {
+  if (work.device().virtualMemory().supported) checkFabric(work);
+}
+
+TEST_CASE("a simulated device with a fabric names its pages", "[sharing][sim]") {
+  SimWork work(withFabric());
+  REQUIRE(work.device().virtualMemory().fabric);
+  checkFabric(work);
+}
+
+TEST_CASE("a page's name is good in another process, while the page lives", "[sharing][sim]") {
+  SimWork work(withFabric());
+  Device& device = work.device();
+  constexpr std::uint64_t kBytes = 2 * kMiB;
+  const Address range = device.reserve(kBytes).orThrow();
+  const Page page = device.createPage(kBytes).orThrow();
+  device.map(range, kBytes, page).orThrow();
+  device.setAccess(range, kBytes).orThrow();
+  work.fill(Stream{}, range, kBytes, 3);
+  CHECK(work.mismatches() == 0);  // it has run
+  const FabricHandle name = device.exportToFabric(page).orThrow();
+  CHECK(device.exportToFabric(page).orThrow() == name);
+  CHECK(statusOfChild([&] {
+          SimWork other(withFabric());
+          const Address there = other.device().reserve(kBytes).orThrow();
+          const Page same = other.device().importFromFabric(name).orThrow();
+          other.device().map(there, kBytes, same).orThrow();
+          other.device().setAccess(there, kBytes).orThrow();
+          other.verify(Stream{}, there, kBytes, 3);
+          other.fill(Stream{}, there, kBytes, 4);
+          std::_Exit(other.mismatches() == 0 ? 0 : 1);
+        }) == 0);
+  work.verify(Stream{}, range, kBytes, 4);
+  CHECK(work.mismatches() == 0);
+  device.releasePage(page).orThrow();
+  CHECK_FALSE(device.exportToFabric(page).ok());  // not held
+  device.releasePage(device.importFromFabric(name).orThrow()).orThrow();
+  device.unmap(range, kBytes).orThrow();
+  CHECK_FALSE(device.importFromFabric(name).ok());
+  device.freeReservation(range, kBytes).orThrow();
 }
 
 CONTRACT_TEST("a device admits itself, and again", "[contract][sharing]", work) {

@@ -69,6 +69,12 @@ class QuietDevice final : public Device {
   Result<Page> doImportPage(int descriptor) override {
     return quietly([&] { return sim_.importPage(descriptor); });
   }
+  Result<FabricHandle> doExportToFabric(Page page) override {
+    return quietly([&] { return sim_.exportToFabric(page); });
+  }
+  Result<Page> doImportFromFabric(const FabricHandle& handle) override {
+    return quietly([&] { return sim_.importFromFabric(handle); });
+  }
   Result<Stream> doCreateStream() override {
     return quietly([&] { return sim_.createStream(); });
   }

@@ -47,6 +47,12 @@ class InterposedDevice final : public Device {
   Status doUnmap(Address a, std::size_t n) override { return at(Call::kUnmap).unmap(a, n); }
   Result<int> doExportPage(Page p) override { return at(Call::kExportPage).exportPage(p); }
   Result<Page> doImportPage(int d) override { return at(Call::kImportPage).importPage(d); }
+  Result<FabricHandle> doExportToFabric(Page p) override {
+    return at(Call::kExportPage).exportToFabric(p);
+  }
+  Result<Page> doImportFromFabric(const FabricHandle& h) override {
+    return at(Call::kImportPage).importFromFabric(h);
+  }
   Result<Stream> doCreateStream() override { return at(Call::kCreateStream).createStream(); }
   Status doDestroyStream(Stream s) override { return at(Call::kDestroyStream).destroyStream(s); }
   Status doWaitEvent(Stream s, Event e) override { return at(Call::kWaitEvent).waitEvent(s, e); }

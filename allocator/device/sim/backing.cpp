@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string>
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -30,6 +32,40 @@ std::byte* Backing::data() {
 int Backing::share() {
   if (file_ < 0 && !moveToFile()) return -1;
   return fcntl(file_, F_DUPFD_CLOEXEC, 0);
+}
+
+// ---- Its name: where the kernel shows the file of a process ------------------------------------
+
+namespace {
+
+struct Named {
+  std::int64_t process;
+  std::int64_t descriptor;
+  std::uint64_t device, inode;  ///< what it must be: numbers of processes and descriptors come back
+};
+
+}  // namespace
+
+std::optional<FabricHandle> Backing::name() {
+  struct stat status {};
+  if ((file_ < 0 && !moveToFile()) || fstat(file_, &status) != 0) return std::nullopt;
+  const Named named{getpid(), file_, status.st_dev, status.st_ino};
+  FabricHandle name;
+  static_assert(sizeof(named) <= sizeof(name.bytes));
+  std::memcpy(name.bytes.data(), &named, sizeof named);
+  return name;
+}
+
+int Backing::open(const FabricHandle& name) {
+  Named named{};
+  std::memcpy(&named, name.bytes.data(), sizeof named);
+  const std::string path = fmt::format("/proc/{}/fd/{}", named.process, named.descriptor);
+  const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK);
+  struct stat status {};
+  if (file < 0 || fstat(file, &status) != 0) return -1;
+  if (status.st_dev == named.device && status.st_ino == named.inode) return file;
+  (void)close(file);
+  return -1;
 }
 
 // What was written so far goes along; what was not stays a hole in the file.

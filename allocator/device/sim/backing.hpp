@@ -5,6 +5,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+
+#include "cistern/device.hpp"
 
 namespace cistern::sim {
 
@@ -29,6 +32,12 @@ class Backing {
 
   /// How many bytes lie behind a descriptor from share(); 0 for any other.
   static std::uint64_t bytesBehind(int descriptor);
+
+  /// A name by which this user's processes find the memory while the object lives; none when the
+  /// kernel has no file to give.
+  std::optional<FabricHandle> name();
+  /// A descriptor of the memory with that name, the caller's to close; -1 when it is gone.
+  static int open(const FabricHandle& name);
 
  private:
   bool moveToFile();

@@ -56,6 +56,8 @@ class Memory {
   Result<int> exportPage(Page page);
   /// It takes nothing from the capacity: another device object has it already.
   Result<Page> importPage(int descriptor);
+  Result<FabricHandle> exportToFabric(Page page);
+  Result<Page> importFromFabric(const FabricHandle& handle);
 
   /// The device with that ordinal reaches all that this one does from now on. Pre: 0 to 7.
   void admitPeer(int ordinal);
@@ -94,6 +96,7 @@ class Memory {
 
   std::uint64_t available() const { return capacity_ - used_ - foreign_; }
   bool reserved(Address address, std::uint64_t bytes) const;
+  Page addImported(std::uint64_t bytes, int own_file);
   bool overlapsView(Views::const_iterator next, Address address, std::uint64_t bytes) const;
   void dropIfUnused(std::uint64_t page);
   bool resolveMalloced(const Access& access, std::vector<Span>& spans, std::string& why) const;

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "allocator/base/check.hpp"
 #include "allocator/device/sim/memory.hpp"
@@ -168,11 +169,32 @@ Result<Page> Memory::importPage(int descriptor) {
   }
   const int own = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
   if (own < 0) return refusal(Call::kImportPage, Reason::kUnknown, "no descriptor is left");
+  return addImported(bytes, own);
+}
+
+Page Memory::addImported(std::uint64_t bytes, int own_file) {
   const std::uint64_t id = next_id_++;
-  PhysicalPage page{std::make_shared<Backing>(id, bytes, own)};
+  PhysicalPage page{std::make_shared<Backing>(id, bytes, own_file)};
   page.imported = true;
   pages_.emplace(id, std::move(page));
   return Page{id};
+}
+
+Result<FabricHandle> Memory::exportToFabric(Page page) {
+  if (heldBytes(page) == 0) {
+    return refusal(Call::kExportPage, Reason::kInvalidValue,
+                   fmt::format("page {} is not held", page.raw));
+  }
+  if (const auto name = pages_.at(page.raw).backing->name()) return *name;
+  return refusal(Call::kExportPage, Reason::kUnknown, "the host has no file for it");
+}
+
+Result<Page> Memory::importFromFabric(const FabricHandle& handle) {
+  const int file = Backing::open(handle);
+  const std::uint64_t bytes = file < 0 ? 0 : Backing::bytesBehind(file);
+  if (bytes != 0 && bytes % granularity_ == 0) return addImported(bytes, file);
+  if (file >= 0) (void)close(file);
+  return refusal(Call::kImportPage, Reason::kInvalidValue, "no page has that name now");
 }
 
 void Memory::admitPeer(int ordinal) {

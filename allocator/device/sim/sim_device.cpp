@@ -26,7 +26,7 @@ SimDevice::~SimDevice() {
 
 VirtualMemoryCapability SimDevice::virtualMemory() const {
   if (!config_.virtual_memory) return {};
-  return {true, config_.granularity, true};
+  return {true, config_.granularity, true, config_.fabric};
 }
 
 // ---- What every call begins with ---------------------------------------------------------------

@@ -122,6 +122,8 @@ class SimDevice final : public SimulatedDevice {
   Status doUnmap(Address address, std::size_t bytes) override;
   Result<int> doExportPage(Page page) override;
   Result<Page> doImportPage(int descriptor) override;
+  Result<FabricHandle> doExportToFabric(Page page) override;
+  Result<Page> doImportFromFabric(const FabricHandle& handle) override;
   Result<Stream> doCreateStream() override;
   Status doDestroyStream(Stream stream) override;
   Status doWaitEvent(Stream stream, Event event) override;

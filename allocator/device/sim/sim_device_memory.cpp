@@ -107,6 +107,18 @@ Result<Page> SimDevice::doImportPage(int descriptor) {
   return memory_.importPage(descriptor);
 }
 
+Result<FabricHandle> SimDevice::doExportToFabric(Page page) {
+  MutexLock lock(mutex_);
+  if (Status in = enterVirtual(Call::kExportPage, cost::kExportPage); !in.ok()) return in.error();
+  return memory_.exportToFabric(page);
+}
+
+Result<Page> SimDevice::doImportFromFabric(const FabricHandle& handle) {
+  MutexLock lock(mutex_);
+  if (Status in = enterVirtual(Call::kImportPage, cost::kImportPage); !in.ok()) return in.error();
+  return memory_.importFromFabric(handle);
+}
+
 void SimDevice::forgetReturnedPages() {
   for (const std::uint64_t page : memory_.takeReturnedPages()) detector_.forget(page);
 }

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "allocator/device/vendor/cuda_driver.hpp"
-#include "cistern/types.hpp"
+#include "cistern/device.hpp"
 
 #define GPU(name) cuda##name
 #define GPU_NAMESPACE cuda
@@ -130,10 +130,13 @@ inline cudaError_t graphDot(cudaGraph_t graph, const char* path) {
 
 struct VirtualMemory {
   /// Exportable wherever the device can do it: bench_mapping says what it costs.
-  static CUmemAllocationProp properties(int ordinal, bool exportable) {
+  static CUmemAllocationProp properties(int ordinal, const VirtualMemoryCapability& pages) {
     CUmemAllocationProp properties{};
     properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-    if (exportable) properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+    unsigned handles = CU_MEM_HANDLE_TYPE_NONE;
+    if (pages.exportable) handles |= CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+    if (pages.fabric) handles |= CU_MEM_HANDLE_TYPE_FABRIC;
+    properties.requestedHandleTypes = CUmemAllocationHandleType(handles);
     properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
     properties.location.id = ordinal;
     return properties;
@@ -146,8 +149,16 @@ struct VirtualMemory {
     return asRuntime(driver().device_get_attribute(
         exportable, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, ordinal));
   }
-  static cudaError_t granularity(int ordinal, bool exportable, std::size_t* bytes) {
-    const CUmemAllocationProp wanted = properties(ordinal, exportable);
+  /// Whether the driver knows of a fabric: a page may still have no name there.
+  static bool fabricKnown(int ordinal) {
+    int known = 0;
+    return driver().device_get_attribute(&known, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED,
+                                         ordinal) == CUDA_SUCCESS &&
+           known != 0;
+  }
+  static cudaError_t granularity(int ordinal, const VirtualMemoryCapability& pages,
+                                 std::size_t* bytes) {
+    const CUmemAllocationProp wanted = properties(ordinal, pages);
     return asRuntime(driver().granularity(bytes, &wanted, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
   }
   static cudaError_t reserve(std::size_t bytes, Address* address) {
@@ -159,8 +170,9 @@ struct VirtualMemory {
   static cudaError_t freeReservation(Address address, std::size_t bytes) {
     return asRuntime(driver().address_free(address, bytes));
   }
-  static cudaError_t create(int ordinal, bool exportable, std::size_t bytes, Page* page) {
-    const CUmemAllocationProp wanted = properties(ordinal, exportable);
+  static cudaError_t create(int ordinal, const VirtualMemoryCapability& pages, std::size_t bytes,
+                            Page* page) {
+    const CUmemAllocationProp wanted = properties(ordinal, pages);
     CUmemGenericAllocationHandle handle = 0;
     const CUresult result = driver().create(&handle, bytes, &wanted, 0);
     page->raw = handle;
@@ -190,10 +202,22 @@ struct VirtualMemory {
         driver().export_page(descriptor, page.raw, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
   }
   static cudaError_t importPage(int descriptor, Page* page) {
-    CUmemGenericAllocationHandle handle = 0;
     void* const named = reinterpret_cast<void*>(std::intptr_t(descriptor));
-    const CUresult result =
-        driver().import_page(&handle, named, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+    return import(named, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, page);
+  }
+  static cudaError_t exportToFabric(Page page, FabricHandle* handle) {
+    static_assert(sizeof(FabricHandle) == sizeof(CUmemFabricHandle));
+    return asRuntime(
+        driver().export_page(handle->bytes.data(), page.raw, CU_MEM_HANDLE_TYPE_FABRIC, 0));
+  }
+  static cudaError_t importFromFabric(FabricHandle handle, Page* page) {
+    return import(handle.bytes.data(), CU_MEM_HANDLE_TYPE_FABRIC, page);
+  }
+
+ private:
+  static cudaError_t import(void* named, CUmemAllocationHandleType by, Page* page) {
+    CUmemGenericAllocationHandle handle = 0;
+    const CUresult result = driver().import_page(&handle, named, by);
     page->raw = handle;
     return asRuntime(result);
   }

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "allocator/device/vendor/hip_runtime.hpp"
-#include "cistern/types.hpp"
+#include "cistern/device.hpp"
 
 #define GPU(name) hip##name
 #define GPU_NAMESPACE hip
@@ -119,7 +119,7 @@ struct VirtualMemory {
   static hipError_t supported(int ordinal, int* supported) {
     std::size_t granule = 0;
     Address range = 0;
-    *supported = granularity(ordinal, false, &granule) == hipSuccess && granule > 0 &&
+    *supported = granularity(ordinal, {}, &granule) == hipSuccess && granule > 0 &&
                  reserve(granule, &range) == hipSuccess && range != 0;
     if (*supported) return freeReservation(range, granule);
     (void)hipGetLastError();
@@ -130,7 +130,8 @@ struct VirtualMemory {
     *exportable = 0;
     return hipSuccess;
   }
-  static hipError_t granularity(int ordinal, bool, std::size_t* bytes) {
+  static bool fabricKnown(int) { return false; }
+  static hipError_t granularity(int ordinal, const VirtualMemoryCapability&, std::size_t* bytes) {
     const hipMemAllocationProp wanted = properties(ordinal);
     return hipMemGetAllocationGranularity(bytes, &wanted, hipMemAllocationGranularityMinimum);
   }
@@ -143,7 +144,8 @@ struct VirtualMemory {
   static hipError_t freeReservation(Address address, std::size_t bytes) {
     return hipMemAddressFree(toPointer(address), bytes);
   }
-  static hipError_t create(int ordinal, bool, std::size_t bytes, Page* page) {
+  static hipError_t create(int ordinal, const VirtualMemoryCapability&, std::size_t bytes,
+                           Page* page) {
     const hipMemAllocationProp wanted = properties(ordinal);
     hipMemGenericAllocationHandle_t handle = nullptr;
     const hipError_t error = hipMemCreate(&handle, bytes, &wanted, 0);
@@ -174,6 +176,8 @@ struct VirtualMemory {
   }
   static hipError_t exportPage(Page, int*) { return hipErrorNotSupported; }
   static hipError_t importPage(int, Page*) { return hipErrorNotSupported; }
+  static hipError_t exportToFabric(Page, FabricHandle*) { return hipErrorNotSupported; }
+  static hipError_t importFromFabric(FabricHandle, Page*) { return hipErrorNotSupported; }
 };
 
 }  // namespace cistern::hip

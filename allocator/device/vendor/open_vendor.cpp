@@ -22,16 +22,35 @@ DeviceError noSuchOrdinal(int ordinal, int count) {
   return error;
 }
 
+// Tried, with one page: the driver calls a device able where the machine has no channel to a
+// fabric, and some drivers make such a page there and refuse only to name it.
+bool onFabric(int ordinal) {
+  if (!VirtualMemory::fabricKnown(ordinal)) return false;
+  const VirtualMemoryCapability both{true, 0, true, true};
+  std::size_t bytes = 0;
+  Page page, same;
+  if (VirtualMemory::granularity(ordinal, both, &bytes) != kSuccess) return false;
+  if (VirtualMemory::create(ordinal, both, bytes, &page) != kSuccess) return false;
+  FabricHandle handle;
+  const bool well = VirtualMemory::exportToFabric(page, &handle) == kSuccess &&
+                    VirtualMemory::importFromFabric(handle, &same) == kSuccess &&
+                    VirtualMemory::release(same) == kSuccess;
+  return VirtualMemory::release(page) == kSuccess && well;
+}
+
 Error askVirtualMemory(Facts* facts) {
   int supported = 0;
   const Error asked = VirtualMemory::supported(facts->ordinal, &supported);
   if (asked != kSuccess || supported == 0) return asked;
   int exportable = 0;
   Error error = VirtualMemory::exportable(facts->ordinal, &exportable);
+  VirtualMemoryCapability& pages = facts->virtual_memory;
+  pages.exportable = exportable != 0;
+  pages.fabric = pages.exportable && onFabric(facts->ordinal);
   std::size_t granularity = 0;
-  if (error == kSuccess)
-    error = VirtualMemory::granularity(facts->ordinal, exportable != 0, &granularity);
-  facts->virtual_memory = {granularity > 0, granularity, exportable != 0};
+  if (error == kSuccess) error = VirtualMemory::granularity(facts->ordinal, pages, &granularity);
+  pages.supported = granularity > 0;
+  pages.granularity = granularity;
   return error;
 }
 

@@ -21,9 +21,8 @@ Status VendorDevice::doFreeReservation(Address address, std::size_t bytes) {
 
 Result<Page> VendorDevice::doCreatePage(std::size_t bytes) {
   Page page;
-  const Error error = onDevice([&] {
-    return VirtualMemory::create(facts_.ordinal, facts_.virtual_memory.exportable, bytes, &page);
-  });
+  const Error error = onDevice(
+      [&] { return VirtualMemory::create(facts_.ordinal, facts_.virtual_memory, bytes, &page); });
   return outcome(Call::kCreatePage, error, page);
 }
 
@@ -42,6 +41,18 @@ Result<int> VendorDevice::doExportPage(Page page) {
 Result<Page> VendorDevice::doImportPage(int descriptor) {
   Page page;
   const Error error = onDevice([&] { return VirtualMemory::importPage(descriptor, &page); });
+  return outcome(Call::kImportPage, error, page);
+}
+
+Result<FabricHandle> VendorDevice::doExportToFabric(Page page) {
+  FabricHandle handle;
+  const Error error = onDevice([&] { return VirtualMemory::exportToFabric(page, &handle); });
+  return outcome(Call::kExportPage, error, handle);
+}
+
+Result<Page> VendorDevice::doImportFromFabric(const FabricHandle& handle) {
+  Page page;
+  const Error error = onDevice([&] { return VirtualMemory::importFromFabric(handle, &page); });
   return outcome(Call::kImportPage, error, page);
 }
 

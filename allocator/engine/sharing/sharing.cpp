@@ -34,6 +34,8 @@ Exported exported(Engine& engine, pages::PhysicalPage& page)
   const Result<int> descriptor = engine.device.exportPage(page.handle);
   if (!descriptor) throw DeviceFailure(descriptor.error());
   *made = {descriptor.value(), page.bytes(), next++};
+  if (engine.device.virtualMemory().fabric)
+    made->fabric = engine.device.exportToFabric(page.handle).orThrow();
   page.exported = made;
   return made;
 }
@@ -65,7 +67,10 @@ class Imported {
   // The mapping holds the page from here on.
   void add(const SharedPage& page) {
     mapped_.reserve(mapped_.size() + 1);
-    const Page handle = device_.importPage(page.descriptor).orThrow();
+    const bool elsewhere = page.descriptor < 0 && page.fabric;
+    const Page handle =
+        (elsewhere ? device_.importFromFabric(*page.fabric) : device_.importPage(page.descriptor))
+            .orThrow();
     const Status mapped = device_.map(base_ + mapped_bytes_, page.bytes, handle);
     (void)device_.releasePage(handle);
     mapped.orThrow();

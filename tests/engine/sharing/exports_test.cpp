@@ -18,7 +18,10 @@ std::vector<int> numbersOf(const BlockExport& exported) {
 
 /// Two processes with the same GPU: what one exports, the other opens.
 struct TwoProcesses {
-  SimRig from{"backing:pages"}, to{"backing:pages"};
+  explicit TwoProcesses(const sim::SimConfig& config = simOf(kGiB))
+      : from("backing:pages", config), to("backing:pages", config) {}
+
+  SimRig from, to;
 
   std::shared_ptr<void> open(const BlockExport& exported) {
     return to.allocator.openImport(exported.pages);
@@ -157,6 +160,49 @@ TEST_CASE("what moves around an exported block leaves it alone", "[engine][pages
   two.from.allocator.free(block);
 }
 
+TEST_CASE("where there is a fabric a block is opened by its pages' names alone",
+          "[engine][pages][sharing]") {
+  sim::SimConfig config = simOf(kGiB);
+  config.fabric = true;
+  TwoProcesses two(config);
+  const std::size_t descriptors = openDescriptors();
+  constexpr std::size_t kBytes = 30 * kMiB;
+  const bool block_first = GENERATE(false, true);
+  void* const block = two.from.allocator.allocate(kBytes);
+  two.fillHere(block, kBytes, 1);
+  auto exported = two.from.allocator.exportBlock(block);
+  BlockExport sent = *exported;
+  for (SharedPage& page : sent.pages) {
+    REQUIRE(page.fabric);
+    page.descriptor = -1;
+  }
+  auto base = two.open(sent);
+  two.checkThere(sent, base, 1);
+  two.fillThere(sent, base, 2);
+  two.checkHere(block, kBytes, 2);
+  if (block_first) {
+    two.from.allocator.free(block);
+    exported = nullptr;
+    two.from.allocator.emptyCache();
+    two.checkThere(sent, base, 2);
+    base = nullptr;
+    CHECK_THROWS_AS(two.open(sent), DeviceFailure);
+  } else {
+    base = nullptr;
+    two.from.allocator.free(block);
+    exported = nullptr;
+  }
+  two.checkNothingLeft(descriptors);
+}
+
+TEST_CASE("without a fabric a page has no name", "[engine][pages][sharing]") {
+  SimRig rig("backing:pages");
+  void* const block = rig.allocator.allocate(kMiB);
+  const auto exported = rig.allocator.exportBlock(block);
+  for (const SharedPage& page : exported->pages) CHECK_FALSE(page.fabric);
+  rig.allocator.free(block);
+}
+
 TEST_CASE("only an allocated block is exported", "[engine][sharing]") {
   SimRig rig;
   auto* const block = static_cast<std::byte*>(rig.allocator.allocate(kMiB));
@@ -181,13 +227,15 @@ TEST_CASE("a block in one device malloc has no page in its export", "[engine][sh
 }
 
 TEST_CASE("a refused export holds nothing", "[engine][pages][sharing]") {
-  SimRig rig("backing:pages");
+  sim::SimConfig config = simOf(kGiB);
+  config.fabric = GENERATE(false, true);
+  SimRig rig("backing:pages", config);
   void* const block = rig.allocator.allocate(60 * kMiB);
   const std::size_t descriptors = openDescriptors();
   const std::size_t pages = rig.allocator.exportBlock(block)->pages.size();
   REQUIRE(pages > 1);
   const std::size_t files = openDescriptors();
-  for (std::size_t nth = 1; nth <= pages; ++nth) {
+  for (std::size_t nth = 1; nth <= pages * (config.fabric ? 2 : 1); ++nth) {
     rig.sim().faults().failNth(Call::kExportPage, nth, ErrorKind::kOther);
     CHECK_THROWS_AS(rig.allocator.exportBlock(block), DeviceFailure);
     CHECK(openDescriptors() == files);
