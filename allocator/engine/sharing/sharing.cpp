@@ -97,6 +97,8 @@ std::uint64_t sizeOf(Device& device, const std::vector<SharedPage>& pages) {
           fmt::format("openImport: a page of {} bytes, which is not a positive multiple of {}",
                       page.bytes, unit));
     }
+    if (page.bytes > ~bytes)
+      throw InvalidArgument("openImport: the pages are of more bytes than there are addresses");
     bytes += page.bytes;
   }
   if (bytes == 0) throw InvalidArgument("openImport: no page is named");

@@ -272,6 +272,9 @@ TEST_CASE("an import of no page, or of a wrong size, is refused", "[engine][shar
   CHECK_THROWS_AS(rig.allocator.openImport({{0, 0, 1}}), InvalidArgument);
   CHECK_THROWS_AS(rig.allocator.openImport({{0, kMiB, 1}}), InvalidArgument);
   CHECK_THROWS_AS(rig.allocator.openImport({{-1, 2 * kMiB, 1}}), DeviceFailure);
+  const std::uint64_t half = 1ULL << 63;
+  CHECK_THROWS_AS(rig.allocator.openImport({{0, half, 1}, {0, half, 2}, {0, 2 * kMiB, 3}}),
+                  InvalidArgument);
 }
 
 TEST_CASE("an import waits for the work that uses it", "[engine][pages][sharing]") {
