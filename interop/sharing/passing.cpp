@@ -6,6 +6,7 @@
 #include <csignal>
 #include <cstddef>
 #include <cstring>
+#include <memory>
 #include <random>
 #include <stdexcept>
 #include <thread>
@@ -24,7 +25,8 @@ namespace {
 constexpr std::size_t kMostAtOnce = 250;
 constexpr int kWaitSeconds = 10;
 
-/// How a message begins: how many pages there are in all, and in this message; and the block.
+/// How a message begins: how many pages there are in all, and in this message; and the block. None
+/// in this one of a block that has some: the sender has no descriptor left.
 struct Header {
   std::uint32_t all;
   std::uint32_t here;
@@ -116,9 +118,10 @@ struct Message {
   Message& operator=(const Message&) = delete;
 };
 
-bool sendSome(int socket, const PassedBlock& block, std::size_t from, std::size_t count) {
+bool sendSome(int socket, const PassedBlock& block) {
+  const std::size_t count = block.pages().size();
   Message message;
-  message.header = {std::uint32_t(block.pages().size()), std::uint32_t(count), block.offset(),
+  message.header = {std::uint32_t(block.all()), std::uint32_t(count), block.offset(),
                     block.bytes()};
   message.parts[1].iov_len = count * sizeof(PageRow);
   if (count > 0) {
@@ -129,7 +132,7 @@ bool sendSome(int socket, const PassedBlock& block, std::size_t from, std::size_
     with->cmsg_type = SCM_RIGHTS;
     with->cmsg_len = CMSG_LEN(count * sizeof(int));
     for (std::size_t i = 0; i < count; ++i) {
-      const SharedPage& page = block.pages()[from + i];
+      const SharedPage& page = block.pages()[i];
       message.rows[i] = {page.bytes, page.number};
       std::memcpy(CMSG_DATA(with) + i * sizeof(int), &page.descriptor, sizeof(int));
     }
@@ -142,32 +145,40 @@ void answer(int socket, const Offer& offer) {
   std::uint64_t key = 0;
   if (!isOurUser(socket)) return;
   if (recv(socket, &key, sizeof(key), 0) != ssize_t(sizeof(key))) return;
-  const PassedBlock block = offer(key);
-  std::size_t from = 0;
-  do {
-    const std::size_t count = std::min(kMostAtOnce, block.pages().size() - from);
-    if (!sendSome(socket, block, from, count)) return;
-    from += count;
-  } while (from < block.pages().size());
+  for (std::size_t from = 0, all = 0; from == 0 || from < all;) {
+    const PassedBlock some = offer(key, from, kMostAtOnce);
+    all = some.all();
+    from += some.pages().size();
+    if (!sendSome(socket, some) || some.pages().empty()) return;
+  }
+}
+
+void answerAndClose(int number, const Offer& offer) {
+  const Socket socket(number);
+  boundWaits(socket);
+  try {
+    answer(socket, offer);
+  } catch (const std::exception&) {
+    // The other side sees that the socket is closed.
+  }
 }
 
 // The program's signals are for its own threads.
-void answerAll(int listening, const Offer& offer) {
+void answerAll(int listening, const std::shared_ptr<const Offer>& offer) {
   sigset_t all;
   sigfillset(&all);
   (void)pthread_sigmask(SIG_BLOCK, &all, nullptr);
   while (true) {
-    const Socket socket(accept4(listening, nullptr, nullptr, SOCK_CLOEXEC));
+    const int socket = accept4(listening, nullptr, nullptr, SOCK_CLOEXEC);
     if (socket < 0) {
       if (errno == EBADF || errno == EINVAL) return;
       if (errno != EINTR) std::this_thread::sleep_for(std::chrono::milliseconds(10));
       continue;
     }
-    boundWaits(socket);
     try {
-      answer(socket, offer);
-    } catch (const std::exception&) {
-      // The other side sees that the socket is closed.
+      std::thread([socket, offer] { answerAndClose(socket, *offer); }).detach();
+    } catch (const std::system_error&) {
+      answerAndClose(socket, *offer);
     }
   }
 }
@@ -182,6 +193,11 @@ std::vector<int> descriptorsOf(msghdr& head) {
     std::memcpy(all.data() + before, CMSG_DATA(with), (all.size() - before) * sizeof(int));
   }
   return all;
+}
+
+[[noreturn]] void freedMeanwhile() {
+  throw std::runtime_error(
+      "cistern: the CUDA memory that was shared has been freed by the process that shared it");
 }
 
 [[noreturn]] void brokeOff() {
@@ -206,7 +222,7 @@ std::size_t receiveSome(int socket, PassedBlock& into) {
   if (got < 0 && errno == ECONNRESET) brokeOff();
   if (got < 0) refused("cistern: asking for shared CUDA memory");
   const Header& header = message.header;
-  if (into.pages().empty()) into = PassedBlock(header.offset, header.bytes);
+  if (into.pages().empty()) into = PassedBlock(header.offset, header.bytes, header.all);
   const std::vector<int> descriptors = descriptorsOf(message.head);
   for (std::size_t i = 0; i < descriptors.size() && i < kMostAtOnce; ++i)
     into.add({descriptors[i], message.rows[i].bytes, message.rows[i].number});
@@ -217,6 +233,11 @@ std::size_t receiveSome(int socket, PassedBlock& into) {
     throw std::runtime_error(
         "cistern: this process has no file descriptor left for shared CUDA memory, which takes one "
         "a page while it is opened; raise `ulimit -n`");
+  }
+  if (header.all > 0 && header.here == 0) {
+    throw std::runtime_error(
+        "cistern: the process that shared the CUDA memory has no file descriptor left to pass it "
+        "by; raise its `ulimit -n`");
   }
   return header.all;
 }
@@ -229,15 +250,18 @@ PassedBlock::~PassedBlock() {
 
 PassedBlock& PassedBlock::operator=(PassedBlock&& other) noexcept {
   std::swap(pages_, other.pages_);
+  all_ = other.all_;
   offset_ = other.offset_;
   bytes_ = other.bytes_;
   return *this;
 }
 
-void PassedBlock::addCopy(SharedPage page) {
+bool PassedBlock::addCopy(SharedPage page) {
+  pages_.reserve(pages_.size() + 1);
   page.descriptor = fcntl(page.descriptor, F_DUPFD_CLOEXEC, 0);
-  if (page.descriptor < 0) refused("cistern: a file descriptor for shared CUDA memory");
+  if (page.descriptor < 0) return false;
   pages_.push_back(page);
+  return true;
 }
 
 std::string answerOthers(Offer offer) {
@@ -249,7 +273,8 @@ std::string answerOthers(Offer offer) {
       listen(listening, SOMAXCONN) != 0)
     refused("cistern: a unix socket to pass CUDA memory by");
   try {
-    std::thread(answerAll, int(listening), std::move(offer)).detach();
+    std::thread(answerAll, int(listening), std::make_shared<const Offer>(std::move(offer)))
+        .detach();
   } catch (const std::system_error&) {
     throw std::runtime_error("cistern: no thread to pass CUDA memory to other processes by");
   }
@@ -275,13 +300,11 @@ PassedBlock askFor(const std::string& name, std::uint64_t key) {
   }
   PassedBlock block;
   const std::size_t count = receiveSome(socket, block);
-  if (count == 0) {
-    throw std::runtime_error(
-        "cistern: the CUDA memory that was shared has been freed by the process that shared it");
-  }
+  if (count == 0) freedMeanwhile();
   while (block.pages().size() < count) {
-    const std::size_t before = block.pages().size();
-    if (receiveSome(socket, block) != count || block.pages().size() == before) brokeOff();
+    const std::size_t all = receiveSome(socket, block);
+    if (all == 0) freedMeanwhile();
+    if (all != count) brokeOff();
   }
   return block;
 }

@@ -14,45 +14,53 @@
 
 namespace cistern::sharing {
 
-/// A block on its way to another process. The descriptors of its pages are its own: they are closed
-/// with it. What other processes call the same page has the same number.
+/// A block on its way to another process, or some of its pages. Their descriptors are its own: they
+/// are closed with it. What other processes call the same page has the same number.
 class PassedBlock {
  public:
   PassedBlock() = default;
-  PassedBlock(std::uint64_t offset, std::uint64_t bytes) : offset_(offset), bytes_(bytes) {}
+  PassedBlock(std::uint64_t offset, std::uint64_t bytes, std::size_t all = 0)
+      : all_(all), offset_(offset), bytes_(bytes) {}
   ~PassedBlock();
   PassedBlock(PassedBlock&& other) noexcept
-      : pages_(std::exchange(other.pages_, {})), offset_(other.offset_), bytes_(other.bytes_) {}
+      : pages_(std::exchange(other.pages_, {})),
+        all_(other.all_),
+        offset_(other.offset_),
+        bytes_(other.bytes_) {}
   PassedBlock& operator=(PassedBlock&& other) noexcept;
   PassedBlock(const PassedBlock&) = delete;
   PassedBlock& operator=(const PassedBlock&) = delete;
 
   /// In the order of their addresses, one after another. None: there is no such block.
   const std::vector<SharedPage>& pages() const { return pages_; }
+  std::size_t all() const { return all_; }          ///< how many pages the block lies in
   std::uint64_t offset() const { return offset_; }  ///< of the block from the first of them
   std::uint64_t bytes() const { return bytes_; }    ///< of the block
 
   /// Adds the page; its descriptor is this one's from here on.
   void add(const SharedPage& page) { pages_.push_back(page); }
-  /// Adds the page with a descriptor of its own. Throws std::runtime_error when there is none left.
-  void addCopy(SharedPage page);
+  /// Adds the page with a descriptor of its own. False when there is none left.
+  bool addCopy(SharedPage page);
 
  private:
   std::vector<SharedPage> pages_;
+  std::size_t all_ = 0;
   std::uint64_t offset_ = 0, bytes_ = 0;
 };
 
-/// What is passed for a key; no page for one that means nothing (any more). Called by the answering
-/// thread.
-using Offer = std::function<PassedBlock(std::uint64_t key)>;
+/// The block of a key, with its pages from the one at `from` on, so many at most, and fewer where
+/// no descriptor is left; no block, with all() == 0, for a key that means nothing (any more).
+/// Called by several threads at once.
+using Offer = std::function<PassedBlock(std::uint64_t key, std::size_t from, std::size_t most)>;
 
-/// Answers until the process ends, whichever thread ends before. The socket's name, of at most 40
+/// Answers until the process ends, whichever thread ends before, each that asks by itself: one that
+/// is silent keeps no other waiting. The socket's name, of at most 40
 /// bytes, which nobody else has. Throws std::runtime_error, saying what the system refused.
 std::string answerOthers(Offer offer);
 
 /// The block that the process behind the name offers for the key. Throws std::runtime_error that
 /// says why there is none: it has ended, it is another user's, it offers nothing for the key, or
-/// this process has no descriptor left. Waits for at most ten seconds at a time.
+/// one of the two processes has no descriptor left. Waits for at most ten seconds at a time.
 PassedBlock askFor(const std::string& name, std::uint64_t key);
 
 }  // namespace cistern::sharing

@@ -1,6 +1,10 @@
 #include "interop/sharing/shared_blocks.hpp"
 
+#include <algorithm>
+#include <stdexcept>
 #include <vector>
+
+#include <unistd.h>
 
 #include "interop/sharing/passing.hpp"
 
@@ -23,10 +27,21 @@ SharedBlocks& SharedBlocks::theOne() {
   return *one;
 }
 
+bool SharedBlocks::ofParent() const {
+  const int owner = owner_.load(std::memory_order_relaxed);
+  return owner != 0 && owner != getpid();
+}
+
 SharedBlocks::Shared SharedBlocks::share(void* block, std::shared_ptr<const BlockExport> exported,
                                          std::uint64_t bytes) {
+  if (ofParent()) throw std::runtime_error("cistern: a child of fork shares no CUDA memory");
   const std::lock_guard lock(mutex_);
-  if (socket_.empty()) socket_ = answerOthers([this](std::uint64_t key) { return offered(key); });
+  if (socket_.empty()) {
+    owner_.store(getpid(), std::memory_order_relaxed);
+    socket_ = answerOthers([this](std::uint64_t key, std::size_t from, std::size_t most) {
+      return offered(key, from, most);
+    });
+  }
   const auto [known, fresh] = keys_.try_emplace(block, next_);
   if (fresh) {
     offers_.emplace(next_++, Offered{exported, bytes});
@@ -36,6 +51,7 @@ SharedBlocks::Shared SharedBlocks::share(void* block, std::shared_ptr<const Bloc
 }
 
 std::optional<SharedBlocks::Shared> SharedBlocks::find(void* block) const {
+  if (ofParent()) return std::nullopt;
   const std::lock_guard lock(mutex_);
   const auto known = keys_.find(block);
   if (known == keys_.end()) return std::nullopt;
@@ -43,23 +59,28 @@ std::optional<SharedBlocks::Shared> SharedBlocks::find(void* block) const {
 }
 
 bool SharedBlocks::named(const BlockName& name) const {
+  if (ofParent()) return false;
   const std::lock_guard lock(mutex_);
   return !socket_.empty() && name.socket == socket_;
 }
 
 // Copies, so that the thread which passes them holds nothing of the engine's.
-PassedBlock SharedBlocks::offered(std::uint64_t key) const {
+PassedBlock SharedBlocks::offered(std::uint64_t key, std::size_t from, std::size_t most) const {
   const std::lock_guard lock(mutex_);
   const auto known = offers_.find(key);
   if (known == offers_.end()) return {};
   const auto& [exported, bytes] = known->second;
-  PassedBlock block(exported->offset, bytes);
-  for (const SharedPage& page : exported->pages) block.addCopy(page);
+  const std::vector<SharedPage>& pages = exported->pages;
+  PassedBlock block(exported->offset, bytes, pages.size());
+  for (std::size_t i = from; i < std::min(from + most, pages.size()); ++i) {
+    if (!block.addCopy(pages[i])) break;
+  }
   return block;
 }
 
 // What it held is let go of without the lock: that takes some of the engine's.
 void SharedBlocks::forget(void* block) {
+  if (ofParent()) return;
   Offered gone;
   const std::lock_guard lock(mutex_);
   const auto known = keys_.find(block);
@@ -72,6 +93,7 @@ void SharedBlocks::forget(void* block) {
 }
 
 void SharedBlocks::freedAllOf(CachingAllocator& allocator) {
+  if (ofParent()) return;
   std::vector<void*> all;
   {
     const std::lock_guard lock(mutex_);

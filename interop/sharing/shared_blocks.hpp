@@ -25,7 +25,8 @@ struct BlockName {
   std::uint64_t key = 0;  ///< for which block; from 1
 };
 
-/// Thread-safe. A block is shared until it is freed.
+/// Thread-safe. A block is shared until it is freed. In a child of a process that has shared
+/// something nothing is, nor is the lock taken: a thread of the parent's may have held it.
 class SharedBlocks {
  public:
   /// The process's own; never destroyed: others may ask until its very end.
@@ -57,9 +58,11 @@ class SharedBlocks {
   };
 
   void forget(void* block);
-  PassedBlock offered(std::uint64_t key) const;
+  PassedBlock offered(std::uint64_t key, std::size_t from, std::size_t most) const;
+  bool ofParent() const;
 
   std::atomic<std::size_t> count_{0};  ///< keys_.size()
+  std::atomic<int> owner_{0};  ///< the process that has shared something; 0 before the first
   mutable std::mutex mutex_;
   std::string socket_;      ///< its name; empty before the first
   std::uint64_t next_ = 1;  ///< key

@@ -1,13 +1,18 @@
 // Blocks that go from one process to another.
 #include "interop/sharing/passing.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <cstddef>
+#include <cstring>
 #include <thread>
 
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/time.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "allocator/base/sanitizers.hpp"
@@ -40,10 +45,32 @@ class Pipe {
   int ends_[2] = {-1, -1};
 };
 
+/// Connects, and then says nothing.
+class SilentPeer {
+ public:
+  explicit SilentPeer(const std::string& name)
+      : socket_(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    REQUIRE(name.size() < sizeof(address.sun_path) - 1);
+    std::memcpy(address.sun_path + 1, name.data(), name.size());
+    const auto bytes = socklen_t(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+    REQUIRE(connect(socket_, reinterpret_cast<const sockaddr*>(&address), bytes) == 0);
+  }
+  ~SilentPeer() { (void)close(socket_); }
+  SilentPeer(const SilentPeer&) = delete;
+  SilentPeer& operator=(const SilentPeer&) = delete;
+
+ private:
+  int socket_;
+};
+
 std::string serve(int descriptor, std::size_t count) {
-  return answerOthers([=](std::uint64_t key) {
-    PassedBlock block(512, 1000);
-    for (std::size_t i = 0; key == 7 && i < count; ++i) block.addCopy({descriptor, 2 * kMiB, i});
+  return answerOthers([=](std::uint64_t key, std::size_t from, std::size_t most) {
+    PassedBlock block(512, 1000, key == 7 ? count : 0);
+    for (std::size_t i = from; key == 7 && i < std::min(from + most, count); ++i) {
+      if (!block.addCopy({descriptor, 2 * kMiB, i})) break;
+    }
     return block;
   });
 }
@@ -95,12 +122,34 @@ TEST_CASE("what cannot be had is said", "[sharing]") {
   CHECK(askFor(name, 7).pages().size() == 100);  // it goes on answering
 }
 
+TEST_CASE("one that asks for nothing keeps no other waiting", "[sharing]") {
+  const Pipe pipe;
+  const std::string name = serve(pipe.in(), 3);
+  const SilentPeer first(name), second(name);
+  CHECK(askFor(name, 7).pages().size() == 3);  // else it would give up, after ten seconds
+}
+
+TEST_CASE("a sender passes many pages with few descriptors to spare, and says it has none",
+          "[sharing]") {
+  const Pipe pipe;
+  const std::string name = answerOthers([&](std::uint64_t key, std::size_t from, std::size_t most) {
+    PassedBlock block(0, 1, 40);
+    for (std::size_t i = from; i < std::min<std::size_t>(from + most, 40); ++i) {
+      if (block.pages().size() == key || !block.addCopy({pipe.in(), 2 * kMiB, i})) break;
+    }
+    return block;
+  });
+  CHECK(askFor(name, 1).pages().size() == 40);
+  CHECK(askFor(name, 7).pages().size() == 40);
+  CHECK_THROWS_WITH(askFor(name, 0), Catch::Contains("raise its `ulimit -n`"));
+}
+
 TEST_CASE("signals of the program break nothing off", "[sharing]") {
   const Pipe pipe;
-  const std::string name = answerOthers([&](std::uint64_t) {
+  const std::string name = answerOthers([&](std::uint64_t, std::size_t, std::size_t) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    PassedBlock block(0, 1);
-    block.addCopy({pipe.in(), 2 * kMiB, 1});
+    PassedBlock block(0, 1, 1);
+    (void)block.addCopy({pipe.in(), 2 * kMiB, 1});
     return block;
   });
   struct sigaction action {};

@@ -1,8 +1,12 @@
 // Blocks that processes share by name.
 #include "interop/sharing/shared_blocks.hpp"
 
+#include <atomic>
+#include <thread>
+
 #include <unistd.h>
 
+#include "interop/sharing/passing.hpp"
 #include "tests/engine/engine_support.hpp"
 #include "tests/support/child_process.hpp"
 
@@ -70,6 +74,26 @@ TEST_CASE("a block that was freed is shared no more", "[sharing]") {
   CHECK_THROWS_WITH(opened.open(other.allocator, name), Catch::Contains("has been freed"));
   rig.allocator.emptyCache();
   CHECK(takenOf(rig.sim()) == 0);
+}
+
+TEST_CASE("a child of fork frees what its parent shares, whatever the parent's threads do",
+          "[sharing]") {
+  SimRig rig("backing:pages");
+  SharedBlocks shared;
+  void* const block = rig.allocator.allocate(200 * kMiB);
+  const BlockName name = share(shared, rig, block);
+  std::atomic<bool> end{false};
+  std::thread asks([&] {
+    while (!end) (void)sharing::askFor(name.socket, name.key);  // the lock is held for most of it
+  });
+  CHECK(allChildrenExit(100, [&] {
+    shared.freed(block);
+    _exit(shared.find(block) || shared.named(name) ? 1 : 0);
+  }));
+  end = true;
+  asks.join();
+  shared.freed(block);
+  rig.allocator.free(block);
 }
 
 TEST_CASE("blocks of one page are opened at one address, while somebody uses it", "[sharing]") {
