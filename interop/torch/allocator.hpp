@@ -88,6 +88,8 @@ class TorchAllocator final : public VersionedAllocator {
   DeviceState& at(DeviceIndex device);
   /// Null where nothing was asked of that device yet.
   DeviceState* find(DeviceIndex device) const;
+  /// The most that was ever reserved on the device; 0 where nothing was asked of it yet.
+  std::uint64_t peakReserved(DeviceIndex device) const;
   /// The state of the device that the block lies on; null for no block of ours.
   DeviceState* ownerOf(void* pointer) const;
   template <class Verb>

@@ -2,6 +2,8 @@
 // PyTorch's pools and history beside it.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <mutex>
 
 #include "cistern/memory.hpp"
@@ -28,6 +30,8 @@ struct DeviceState {
   void tellMemoryEvents(const Context& context);
   /// Listens to what becomes of memory while the history does.
   void follow() { allocator.recordMemoryEvents(history.listening()); }
+  /// The most that was ever reserved. To be called before peaks are reset, as it is asked of them.
+  std::uint64_t keepPeak();
 
   const DeviceIndex device;
   cistern::CachingAllocator& allocator;
@@ -37,6 +41,7 @@ struct DeviceState {
  private:
   void keepToSettings();
 
+  std::atomic<std::uint64_t> most_reserved_{0};  ///< at a time before the last reset
   std::mutex telling_;  ///< keeps what one thread has taken before what the next one takes
 };
 

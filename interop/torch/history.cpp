@@ -31,7 +31,20 @@ const char* nameOf(Action action) {
   return "";
 }
 
+// As in PyTorch they are a thread's, the same for all devices, also for one that is used later.
+thread_local std::string metadata;
+thread_local std::vector<std::string> compile_contexts;
+
 }  // namespace
+
+void History::setMetadata(const std::string& text) { metadata = text; }
+std::string History::metadataOfThread() { return metadata; }
+void History::pushCompileContext(const std::string& context) {
+  compile_contexts.push_back(context);
+}
+void History::popCompileContext() {
+  if (!compile_contexts.empty()) compile_contexts.pop_back();
+}
 
 bool History::enabled() const {
   const std::lock_guard lock(mutex_);
@@ -48,7 +61,7 @@ void History::set(HistorySettings settings, bool clear) {
   settings_ = std::move(settings);
   if (!settings_.enabled) {
     settings_.when = theirs::RecordContext::NEVER;
-    held_.clear();
+    if (trackers_.empty()) held_.clear();
   }
   listening_.store(settings_.enabled || !trackers_.empty(), std::memory_order_relaxed);
 }
@@ -57,26 +70,6 @@ void History::addTracker(theirs::AllocatorTraceTracker tracker) {
   const std::lock_guard lock(mutex_);
   trackers_.push_back(std::move(tracker));
   listening_.store(true, std::memory_order_relaxed);
-}
-
-void History::setMetadata(const std::string& metadata) {
-  const std::lock_guard lock(mutex_);
-  metadata_ = metadata;
-}
-
-std::string History::metadata() const {
-  const std::lock_guard lock(mutex_);
-  return metadata_;
-}
-
-void History::pushCompileContext(const std::string& context) {
-  const std::lock_guard lock(mutex_);
-  compile_contexts_.push_back(context);
-}
-
-void History::popCompileContext() {
-  const std::lock_guard lock(mutex_);
-  if (!compile_contexts_.empty()) compile_contexts_.pop_back();
 }
 
 Context History::gather(theirs::RecordContext level) const {
@@ -97,7 +90,7 @@ void History::write(const HistoryEvent& event, Context context) {
   if (settings_.when < theirs::RecordContext::ALLOC) context = nullptr;
   theirs::TraceEntry entry = traceEntry(
       event.action, device_, event.address, event.bytes, event.stream, event.pool,
-      std::move(context), compile_contexts_.empty() ? "N/A" : compile_contexts_.back(), metadata_);
+      std::move(context), compile_contexts.empty() ? "N/A" : compile_contexts.back(), metadata);
   for (const auto& tracker : trackers_) tracker(entry);
   if (!settings_.enabled || !wanted(event.action)) return;
   if (entries_.size() < settings_.most_entries) {
@@ -115,8 +108,7 @@ void History::add(const HistoryEvent& event, Context context) {
 
 void History::allocated(const HistoryEvent& event, Context context) {
   const std::lock_guard lock(mutex_);
-  if (settings_.enabled)
-    held_[reinterpret_cast<void*>(event.address)] = Held{event, context};  // NOLINT
+  held_[reinterpret_cast<void*>(event.address)] = Held{event, context};  // NOLINT
   write(event, std::move(context));
 }
 

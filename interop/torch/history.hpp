@@ -46,10 +46,12 @@ class History {
   bool enabled() const;
   void set(HistorySettings settings, bool clear);
   void addTracker(theirs::AllocatorTraceTracker tracker);
-  void setMetadata(const std::string& metadata);
-  std::string metadata() const;
-  void pushCompileContext(const std::string& context);
-  void popCompileContext();
+
+  /// Texts that the calling thread's events have from now on, on every device.
+  static void setMetadata(const std::string& text);
+  static std::string metadataOfThread();
+  static void pushCompileContext(const std::string& context);
+  static void popCompileContext();
 
   /// The stack of the caller, if that is wanted at `level`. To be called without a lock held:
   /// PyTorch takes Python's.
@@ -81,9 +83,7 @@ class History {
   std::vector<theirs::AllocatorTraceTracker> trackers_;
   std::vector<theirs::TraceEntry> entries_;
   std::size_t next_ = 0;
-  std::unordered_map<void*, Held> held_;
-  std::string metadata_;
-  std::vector<std::string> compile_contexts_;
+  std::unordered_map<void*, Held> held_;  ///< what was allocated while it listened
 };
 
 }  // namespace cistern_torch

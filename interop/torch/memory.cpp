@@ -121,7 +121,7 @@ void TorchAllocator::copy_data(void* to, const void* from, std::size_t bytes) co
   C10_CUDA_CHECK(cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToDevice));
 }
 
-void TorchAllocator::enable(bool value) { uncached_.want(!value); }
-bool TorchAllocator::isEnabled() const { return !uncached_.wanted(); }
+void TorchAllocator::enable(bool value) { uncached_.switchOff(!value); }
+bool TorchAllocator::isEnabled() const { return !uncached_.switchedOff(); }
 
 }  // namespace cistern_torch

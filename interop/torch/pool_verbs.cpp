@@ -1,4 +1,5 @@
 // PyTorch's verbs of pools, handed on to the device's pools.
+#include <unordered_set>
 #include <utility>
 
 #include <c10/cuda/CUDAStream.h>
@@ -13,6 +14,22 @@ namespace {
 struct CheckpointState final : theirs::AllocatorState {
   cistern::PoolCheckpoint checkpoint;
 };
+
+// Blocks that stay as they are have no event.
+void tellRestored(DeviceState& state, const cistern::CheckpointDelta& changed,
+                  const cistern::PoolCheckpoint& now) {
+  const Context context = state.history.gather(theirs::RecordContext::STATE);
+  state.tellMemoryEvents(context);
+  for (void* const block : changed.freed) state.history.freed(block, context);
+  const std::unordered_set<void*> made(changed.made.begin(), changed.made.end());
+  for (const cistern::LiveBlock& block : now.blocks) {
+    if (made.count(cistern::toPointer(block.address)) == 0) continue;
+    state.history.allocated(
+        {Action::ALLOC, std::size_t(block.address), std::size_t(block.requested),
+         reinterpret_cast<cudaStream_t>(block.stream.raw), state.pools.nameOf(now.id)},
+        context);
+  }
+}
 
 }  // namespace
 
@@ -58,15 +75,16 @@ theirs::CheckpointDelta TorchAllocator::setCheckpointPoolState(
     DeviceIndex device, std::shared_ptr<theirs::AllocatorState> state) {
   const auto* const wanted = dynamic_cast<CheckpointState*>(state.get());
   TORCH_CHECK(wanted != nullptr, "cistern: setCheckpointPoolState: a state of another allocator");
-  TorchPools& pools = at(device).pools;
+  DeviceState& there = at(device);
   theirs::CheckpointDelta delta;
   asTorch([&] {
-    const cistern::PoolCheckpoint before = pools.held(wanted->checkpoint.id);
-    pools.restore(wanted->checkpoint);
+    const cistern::PoolCheckpoint before = there.pools.held(wanted->checkpoint.id);
+    const cistern::CheckpointDelta changed = there.pools.restore(wanted->checkpoint);
     for (const auto& block : before.blocks) {
       delta.ptrs_freed.push_back(cistern::toPointer(block.address));
       shared_.freed(delta.ptrs_freed.back());
     }
+    if (there.history.listening()) tellRestored(there, changed, wanted->checkpoint);
   });
   for (const auto& block : wanted->checkpoint.blocks) {
     void* const pointer = cistern::toPointer(block.address);

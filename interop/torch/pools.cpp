@@ -152,8 +152,8 @@ cistern::PoolCheckpoint TorchPools::checkpoint(TorchPoolId id) const {
   return pools_.getCheckpointState(known("getCheckpointState", id).id);
 }
 
-void TorchPools::restore(const cistern::PoolCheckpoint& checkpoint) {
-  pools_.setCheckpointPoolState(checkpoint);
+cistern::CheckpointDelta TorchPools::restore(const cistern::PoolCheckpoint& checkpoint) {
+  return pools_.setCheckpointPoolState(checkpoint);
 }
 
 TorchPoolId TorchPools::nameOf(cistern::MempoolId_t id) const {

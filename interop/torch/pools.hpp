@@ -78,7 +78,7 @@ class TorchPools {
   cistern::PoolCheckpoint held(cistern::MempoolId_t id) const {
     return pools_.getCheckpointState(id);
   }
-  void restore(const cistern::PoolCheckpoint& checkpoint);
+  cistern::CheckpointDelta restore(const cistern::PoolCheckpoint& checkpoint);
   /// What PyTorch calls that pool; the id itself where PyTorch has not named it.
   TorchPoolId nameOf(cistern::MempoolId_t id) const;
   /// Lets go of captured pools that nobody uses any more, once the device has done all work that is

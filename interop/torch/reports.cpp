@@ -99,24 +99,18 @@ void TorchAllocator::recordAnnotation(
 }
 
 void TorchAllocator::pushCompileContext(std::string& context) {
-  everywhere([&](DeviceState& state) { state.history.pushCompileContext(context); });
+  History::pushCompileContext(context);
 }
-void TorchAllocator::popCompileContext() {
-  everywhere([](DeviceState& state) { state.history.popCompileContext(); });
-}
+void TorchAllocator::popCompileContext() { History::popCompileContext(); }
 // What came before it was not under that text.
 void TorchAllocator::setMetadata(const std::string& metadata) {
   DeviceIndex device = 0;
   C10_CUDA_CHECK(c10::cuda::GetDevice(&device));
   DeviceState& state = at(device);
   if (state.history.listening()) state.tellMemoryEvents(nullptr);
-  state.history.setMetadata(metadata);
+  History::setMetadata(metadata);
 }
-std::string TorchAllocator::metadata() {
-  DeviceIndex device = 0;
-  C10_CUDA_CHECK(c10::cuda::GetDevice(&device));
-  return at(device).history.metadata();
-}
+std::string TorchAllocator::metadata() { return History::metadataOfThread(); }
 
 void TorchAllocator::attachOutOfMemoryObserver(theirs::OutOfMemoryObserver observer) {
   const std::lock_guard lock(mutex_);

@@ -1,4 +1,5 @@
 // The states of the devices, made when first asked for.
+#include <algorithm>
 #include <utility>
 
 #include "allocator.hpp"
@@ -63,8 +64,12 @@ void TorchAllocator::outOfMemory(DeviceState& state, const cistern::OutOfMemoryR
          reinterpret_cast<cudaStream_t>(report.stream.raw), state.pools.nameOf(report.pool)},
         context);
   }
+  c10::reportOutOfMemoryToProfiler(std::int64_t(report.requested), std::size_t(report.allocated),
+                                   std::size_t(report.reserved),
+                                   c10::Device(c10::DeviceType::CUDA, state.device));
+  const std::uint64_t allowed = std::min(report.limit, report.device_total);
   for (const auto& observer : observers) {
-    observer(state.device, std::size_t(report.requested), std::size_t(report.device_total),
+    observer(state.device, std::size_t(report.requested), std::size_t(allowed),
              std::size_t(report.device_free));
   }
 }

@@ -1,4 +1,5 @@
 // torch.cuda.memory_stats: Cistern counts the same things under the same names.
+#include <algorithm>
 #include <cstdint>
 
 #include "allocator.hpp"
@@ -44,7 +45,25 @@ void TorchAllocator::resetAccumulatedStats(DeviceIndex device) {
 }
 
 void TorchAllocator::resetPeakStats(DeviceIndex device) {
-  asTorch([&] { at(device).allocator.resetPeakStats(); });
+  asTorch([&] {
+    DeviceState& state = at(device);
+    state.keepPeak();
+    state.allocator.resetPeakStats();
+  });
+}
+
+std::uint64_t TorchAllocator::peakReserved(DeviceIndex device) const {
+  DeviceState* const state = find(device);
+  return state == nullptr ? 0 : state->keepPeak();
+}
+
+// Two that reset at once may both have the same peak; neither loses it.
+std::uint64_t DeviceState::keepPeak() {
+  const auto now = std::uint64_t(allocator.memoryStats()[cistern::Stat::kReservedBytes].peak);
+  std::uint64_t most = most_reserved_.load();
+  while (most < now && !most_reserved_.compare_exchange_weak(most, now)) {
+  }
+  return std::max(most, now);
 }
 
 }  // namespace cistern_torch

@@ -1,9 +1,11 @@
-// Blocks straight from the CUDA runtime, while torch.cuda.memory.caching_allocator_enable(False) is
-// in force.
+// Blocks straight from the CUDA runtime: while torch.cuda.memory.caching_allocator_enable(False) is
+// in force, and in a process that has PYTORCH_NO_CUDA_MEMORY_CACHING, by which compute-sanitizer
+// sees where one block ends.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
+#include <cstdlib>
 #include <mutex>
 #include <unordered_set>
 
@@ -13,7 +15,12 @@ namespace cistern_torch {
 class Uncached {
  public:
   bool wanted() const { return wanted_.load(std::memory_order_relaxed); }
-  void want(bool value) { wanted_.store(value, std::memory_order_relaxed); }
+  /// Whether the program has switched caching off.
+  bool switchedOff() const { return off_.load(std::memory_order_relaxed); }
+  void switchOff(bool value) {
+    off_.store(value, std::memory_order_relaxed);
+    wanted_.store(value || always_, std::memory_order_relaxed);
+  }
 
   /// On the current device. Throws torch.OutOfMemoryError.
   void* allocate(std::size_t bytes);
@@ -22,7 +29,9 @@ class Uncached {
   bool holds(void* pointer);
 
  private:
-  std::atomic<bool> wanted_{false};
+  const bool always_ = std::getenv("PYTORCH_NO_CUDA_MEMORY_CACHING") != nullptr;
+  std::atomic<bool> off_{false};
+  std::atomic<bool> wanted_{always_};  ///< off_ || always_
   std::atomic<std::size_t> count_{0};  ///< blocks_.size()
   std::mutex mutex_;
   std::unordered_set<void*> blocks_;

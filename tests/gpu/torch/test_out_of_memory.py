@@ -62,7 +62,11 @@ def test_observers_are_told(little):
     torch._C._cuda_attach_out_of_memory_observer(lambda *figures: told.append(figures))
     with pytest.raises(torch.OutOfMemoryError):
         torch.empty(700 * MIB, dtype=torch.uint8, device="cuda")
-    assert told and told[0][0] == 0 and told[0][1] == 700 * MIB
+    device, asked, allowed, _ = told[0]
+    assert device == 0 and asked == 700 * MIB
+    fraction = torch.cuda.get_per_process_memory_fraction()
+    total = torch.cuda.get_device_properties(0).total_memory
+    assert abs(allowed - fraction * total) < MIB
     assert torch.cuda.memory_stats()["num_ooms"] >= 1
 
 

@@ -203,3 +203,33 @@ def test_an_event_has_the_text_that_was_set_when_it_happened():
         torch.cuda.memory._record_memory_history(None)
         torch.cuda.memory._set_memory_metadata("")
     assert {event["user_metadata"] for event in events} == {"a phase"}
+
+
+def test_a_checkpoint_that_is_restored_is_in_the_history():
+    native, pool = torch._C, torch.cuda.graph_pool_handle()
+    native._cuda_beginAllocateToPool(0, pool)
+    kept = native._cuda_cudaCachingAllocator_raw_alloc(5 << 20, 0)
+    state = native._cuda_getCheckpointState(0, pool)
+    torch.cuda.memory._record_memory_history()
+    try:
+        native._cuda_cudaCachingAllocator_raw_delete(kept)
+        dropped = native._cuda_cudaCachingAllocator_raw_alloc(9 << 20, 0)
+        native._cuda_setCheckpointPoolState(0, state, [], [])
+        trace = native._cuda_memorySnapshot(None)
+        events = [(e["action"], e["addr"], e["size"]) for e in trace["device_traces"][0]
+                  if e["action"] in ("alloc", "free_requested")]
+        assert events[-2:] == [("free_requested", dropped, 9 << 20), ("alloc", kept, 5 << 20)]
+    finally:
+        torch.cuda.memory._record_memory_history(enabled=None)
+        native._cuda_endAllocateToPool(0, pool)
+        native._cuda_cudaCachingAllocator_raw_delete(kept)
+        native._cuda_releasePool(0, pool)
+
+
+def test_without_pytorchs_caching_each_block_is_the_drivers(run):
+    status, out, err = run("""
+import torch
+x = torch.ones(1000, device="cuda")
+print(int(x.sum()), torch.cuda.memory_allocated(), torch.cuda.memory_reserved())
+""", environment={"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"})
+    assert status == 0 and out.split() == ["1000", "0", "0"], err
