@@ -67,6 +67,9 @@ def test_a_backend_that_is_none(wrong, kind, text):
     ("limit:much", cistern.InvalidOptionError, "limit.*much"),
     ("limit:1GiB\0", cistern.InvalidArgumentError, "null character"),
     ({"limit": "much"}, cistern.InvalidOptionError, "much"),
+    ({"limit": 10**5000}, cistern.InvalidArgumentError, r"conf\['limit'\] is a number of 16610 bits"),
+    ({"limit": -(10**5000)}, cistern.InvalidArgumentError, r"conf\['limit'\] is a number of"),
+    ({10**5000: 2}, cistern.InvalidOptionError, "a number of 16610 bits"),
     ({"limit": None}, TypeError, r"conf\['limit'\]"),
     ({1: 2}, cistern.InvalidOptionError, "1"),
     ({"limit": "1GiB,recycle:off"}, cistern.InvalidArgumentError, r"conf\['limit'\] has a comma"),
@@ -106,6 +109,8 @@ def test_what_no_argument_can_be_is_named(allocator):
         allocator.snapshot("\ud800")
     with pytest.raises(cistern.InvalidArgumentError, match="trace"):
         cistern.replay("\ud800")
+    with pytest.raises(cistern.InvalidArgumentError, match=r"conf\['limit'\]"):
+        cistern.replay("no.trace", conf={"limit": 10**5000})
     for capacity in ("\0", "\ud800"):
         with pytest.raises(cistern.InvalidArgumentError, match="capacity"):
             cistern.replay("no.trace", capacity=capacity)

@@ -69,6 +69,10 @@ def path(value: PathLike, what: str) -> bytes:
 
 
 def _setting(name: str, value: Union[str, int, float, bool]) -> str:
+    if isinstance(name, int):  # is refused with the options that there are
+        name = _shown(name)
+    if isinstance(value, int) and int(value).bit_length() > 256:
+        raise InvalidArgumentError(f"conf[{name!r}] is {_shown(value)}: no option takes one")
     if isinstance(value, bool):
         return f"{name}:{'true' if value else 'false'}"
     if isinstance(value, (str, int, float)):
