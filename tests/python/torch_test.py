@@ -47,7 +47,7 @@ def test_what_the_compiler_says_is_passed_on(monkeypatch, tmp_path):
     monkeypatch.setattr(_build, "_sources", lambda: [broken])
     compiler = os.environ.get("CXX", "c++")
     with pytest.raises(_build.BuildError, match="no such release"):
-        _build._compile([compiler, "-shared"], tmp_path / "made.so")
+        _build.compile_to([compiler, "-shared"], tmp_path / "made.so")
     assert not (tmp_path / "made.so").exists()
 
 

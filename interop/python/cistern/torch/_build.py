@@ -1,10 +1,5 @@
-"""Compiles the extension against the PyTorch that is installed, once: no nvcc, no CUDA toolkit beyond
-the headers that come with PyTorch.
-
-What is compiled stays in $CISTERN_CACHE, or ~/.cache/cistern, under a name that says what it was made
-of, so that another PyTorch, compiler or Cistern is another file. Several processes may build at once:
-the last one's file replaces the others' as a whole.
-"""
+"""Compiles the extension against the PyTorch that is installed: no nvcc, no CUDA toolkit beyond the headers
+that come with PyTorch. `_cached.py` says where it is kept."""
 
 from __future__ import annotations
 
@@ -26,23 +21,6 @@ class BuildError(Exception):
     """What is missing, or what the compiler said."""
 
 
-def extension() -> Path:
-    """The compiled extension, made if it is not there."""
-    command = _command()
-    made = _cache() / f"cistern_torch-{_digest(command)}.so"
-    if not made.is_file():
-        _compile(command, made)
-    return made
-
-
-def _cache() -> Path:
-    named = os.environ.get("CISTERN_CACHE")
-    if named:
-        return Path(named)
-    home = os.environ.get("XDG_CACHE_HOME")
-    return (Path(home) if home else Path.home() / ".cache") / "cistern"
-
-
 def _folders() -> List[Path]:
     own = _places.torch_sources()
     return [own, own.parent / "sharing"]
@@ -56,7 +34,7 @@ def _sources() -> List[Path]:
     return _files("*.cpp")
 
 
-def _command() -> List[str]:
+def command_line() -> List[str]:
     import torch
 
     root = Path(torch.__file__).parent
@@ -119,36 +97,40 @@ def _cuda_folders() -> Iterable[Path]:
     yield Path("/usr/local/cuda/include")
 
 
-def _digest(command: List[str]) -> str:
+def digest(command: List[str]) -> str:
     import torch
 
-    digest = hashlib.sha256()
-    digest.update(torch.__version__.encode())
-    digest.update("\0".join(command).encode())
+    made_of = hashlib.sha256()
+    made_of.update(torch.__version__.encode())
+    made_of.update("\0".join(command).encode())
     library = _places.library().stat()
-    digest.update(f"{library.st_size} {library.st_mtime_ns}".encode())
+    made_of.update(f"{library.st_size} {library.st_mtime_ns}".encode())
     headers = _files("*.hpp") + sorted(_places.include().glob("cistern/*.hpp"))
     for path in _sources() + headers:
-        digest.update(path.read_bytes())
-    return digest.hexdigest()[:24]
+        made_of.update(path.read_bytes())
+    return made_of.hexdigest()[:24]
 
 
-def _compile(command: List[str], made: Path) -> None:
+def compile_to(command: List[str], made: Path) -> None:
     made.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=made.parent) as scratch:
         # One file: PyTorch's headers are read once.
         whole = Path(scratch) / "cistern_torch.cpp"
-        whole.write_text("".join(f'#include "{path}"\n' for path in _sources()))
+        whole.write_bytes(b"".join(b'#include "%s"\n' % os.fsencode(path) for path in _sources()))
         out = Path(scratch) / "cistern_torch.so"
         ran = subprocess.run(
             [command[0], str(whole), *command[1:], "-o", str(out)],
+            stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            text=True,
+            encoding="utf-8",
+            errors="replace",
             check=False,
         )
         if ran.returncode != 0:
             raise BuildError(_first_lines(ran.stdout))
+        if not out.is_file():
+            raise BuildError(f"the compiler {command[0]} said that all is well, and wrote nothing")
         out.replace(made)
 
 

@@ -6,7 +6,7 @@ import ctypes
 import os
 from typing import Optional
 
-from . import _build
+from . import _build, _cached
 
 OLDEST, NEWEST = (2, 9), (2, 11)
 
@@ -36,7 +36,7 @@ def install() -> None:
             )
         )
     try:
-        path = _build.extension()
+        library = _cached.load()
     except _build.BuildError as failure:
         newer = release > NEWEST
         hint = " (a later release than any that it was written for)" if newer else ""
@@ -45,7 +45,6 @@ def install() -> None:
                 *release, hint, failure
             )
         ) from None
-    library = ctypes.CDLL(str(path))
     for name in ("install", "trace_begin", "trace_end"):
         getattr(library, f"cistern_torch_{name}").restype = ctypes.c_char_p
     refused = library.cistern_torch_install()

@@ -1,0 +1,72 @@
+"""The compiled extension is kept, and compiled once.
+
+It stays in $CISTERN_CACHE, or ~/.cache/cistern, under a name that says what it was made of, so that another
+PyTorch, compiler or Cistern is another file. Several processes may build at once: the last one's file
+replaces the others' as a whole. Whatever is wrong is a BuildError.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from pathlib import Path
+from typing import Tuple
+
+from . import _build
+
+
+def load() -> ctypes.CDLL:
+    """The compiled extension, made if it is not there, and once anew if what is there does not load."""
+    path, made = _extension()
+    try:
+        return ctypes.CDLL(str(path))
+    except OSError as failure:
+        if made or _is_noexec(path):
+            raise _not_loaded(path, failure) from None
+    path, _ = _extension(anew=True)
+    try:
+        return ctypes.CDLL(str(path))
+    except OSError as failure:
+        raise _not_loaded(path, failure) from None
+
+
+def _extension(anew: bool = False) -> Tuple[Path, bool]:
+    """Where it is, and whether it was made now."""
+    folder = _cache()
+    try:
+        command = _build.command_line()
+        path = folder / f"cistern_torch-{_build.digest(command)}.so"
+        make = anew or not path.is_file()
+        if make:
+            _build.compile_to(command, path)
+        return path, make
+    except ImportError as missing:  # a package without its sources
+        raise _build.BuildError(str(missing)) from None
+    except OSError as failure:
+        raise _build.BuildError(f"{failure}\n{_elsewhere(folder)}") from None
+
+
+def _not_loaded(path: Path, failure: OSError) -> _build.BuildError:
+    why = "\nits folder is mounted noexec" if _is_noexec(path) else ""
+    return _build.BuildError(f"what was compiled does not load: {failure}{why}\n{_elsewhere(path.parent)}")
+
+
+def _is_noexec(path: Path) -> bool:
+    return bool(os.statvfs(path.parent).f_flag & os.ST_NOEXEC)
+
+
+def _elsewhere(folder: Path) -> str:
+    return f"what is compiled is kept in {folder}; CISTERN_CACHE names another folder"
+
+
+def _cache() -> Path:
+    named = os.environ.get("CISTERN_CACHE")
+    if named:
+        return Path(named).absolute()
+    home = os.environ.get("XDG_CACHE_HOME")
+    try:
+        return (Path(home).absolute() if home else Path.home() / ".cache") / "cistern"
+    except RuntimeError:
+        raise _build.BuildError(
+            "there is no home folder to keep what is compiled in; set CISTERN_CACHE to a folder"
+        ) from None

@@ -1,0 +1,136 @@
+"""`cistern.torch.enable()` where the extension cannot be had: "auto" goes on with a warning, "native" is an
+error, whatever went wrong. No PyTorch: what is made here is no extension, and compilers are scripts."""
+
+import os
+
+import pytest
+from cistern.torch import _build, _cached, _enable, _native, _plugin
+
+
+@pytest.fixture
+def cache(monkeypatch, tmp_path):
+    """A folder for what is compiled; PyTorch is said to be there."""
+    folder = tmp_path / "cache"
+    monkeypatch.setenv("CISTERN_CACHE", str(folder))
+    monkeypatch.setattr(_enable, "_check_torch", lambda: None)
+    monkeypatch.setattr(_enable, "_enabled", None)
+    monkeypatch.setattr(_native, "_release", lambda: _native.NEWEST)
+    monkeypatch.setattr(_plugin, "install", lambda: None)
+    monkeypatch.setattr(_build, "digest", lambda command: "made")
+    compiles_by(monkeypatch, tmp_path, "exit 0")
+    return folder
+
+
+def compiles_by(monkeypatch, tmp_path, script):
+    """A compiler; $out is what it is to make."""
+    compiler = tmp_path / "compiler"
+    compiler.write_text(f'#!/bin/sh\necho run >>{tmp_path}/runs\nwhile [ "$1" != -o ]; do shift; done\nout=$2\n'
+                        f"{script}\n")
+    compiler.chmod(0o755)
+    monkeypatch.setattr(_build, "command_line", lambda: [str(compiler)])
+
+
+def runs(tmp_path):
+    return (tmp_path / "runs").read_text().count("run")
+
+
+def refused(*said):
+    with pytest.warns(UserWarning) as warned:
+        assert _enable.enable("auto") == "plugin"
+    _enable._enabled = None
+    with pytest.raises(RuntimeError) as raised:
+        _enable.enable("native")
+    for text in (str(warned[0].message), str(raised.value)):
+        assert all(each in text for each in said), text
+
+
+def test_a_cache_that_cannot_be_made(cache):
+    cache.write_text("a file")
+    refused(str(cache), "CISTERN_CACHE")
+
+
+def test_a_cache_below_a_file(cache, monkeypatch):
+    cache.write_text("a file")
+    monkeypatch.setenv("CISTERN_CACHE", str(cache / "below"))
+    refused("Not a directory", "CISTERN_CACHE")
+
+
+def test_a_cache_that_cannot_be_written(cache):
+    if os.getuid() == 0:
+        pytest.skip("root may write everywhere")
+    cache.mkdir(mode=0o500)
+    refused("Permission denied", "CISTERN_CACHE")
+
+
+def test_no_home(cache, monkeypatch):
+    def none():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("CISTERN_CACHE")
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(_cached.Path, "home", none)
+    refused("no home folder", "CISTERN_CACHE")
+
+
+def test_a_compiler_whose_words_are_not_utf8(cache, monkeypatch, tmp_path):
+    compiles_by(monkeypatch, tmp_path, r"printf 'error: \377 no such release\n'; exit 1")
+    refused("no such release")
+
+
+def test_a_compiler_that_writes_nothing(cache):
+    refused("wrote nothing")
+
+
+def test_a_compiler_that_cannot_be_run(cache, monkeypatch):
+    monkeypatch.setattr(_build, "command_line", lambda: ["/dev/null"])
+    refused("/dev/null")
+
+
+def test_sources_that_are_missing(cache, monkeypatch):
+    def missing():
+        raise ImportError("cistern: the folder of sources for PyTorch is not found")
+
+    monkeypatch.setattr(_build, "command_line", missing)
+    refused("the folder of sources for PyTorch is not found")
+
+
+def test_what_is_cached_and_does_not_load_is_made_anew_once(cache, monkeypatch, tmp_path):
+    compiles_by(monkeypatch, tmp_path, "echo no library >$out")
+    cache.mkdir()
+    kept = cache / "cistern_torch-made.so"
+    kept.write_text("torn")
+    with pytest.raises(_build.BuildError, match="does not load: .*invalid ELF|does not load: .*too short"):
+        _cached.load()
+    assert runs(tmp_path) == 1 and kept.read_text() == "no library\n"
+
+
+def test_what_is_made_and_does_not_load_is_not_made_again(cache, monkeypatch, tmp_path):
+    compiles_by(monkeypatch, tmp_path, "echo no library >$out")
+    with pytest.raises(_build.BuildError, match="does not load"):
+        _cached.load()
+    assert runs(tmp_path) == 1
+
+
+def test_a_cached_library_loads_after_it_was_made_anew(cache, monkeypatch, tmp_path):
+    (tmp_path / "empty.c").touch()
+    cc = os.environ.get("CC", "cc")
+    compiles_by(monkeypatch, tmp_path, f"exec {cc} -shared -fPIC -o $out {tmp_path}/empty.c")
+    cache.mkdir()
+    (cache / "cistern_torch-made.so").write_text("torn")
+    _cached.load()
+    _cached.load()
+    assert runs(tmp_path) == 1
+
+
+def test_a_folder_from_which_nothing_may_be_run_is_named(cache, monkeypatch, tmp_path):
+    cache.mkdir()
+    (cache / "cistern_torch-made.so").write_text("torn")
+    monkeypatch.setattr(_cached, "_is_noexec", lambda path: True)
+    refused("mounted noexec", "CISTERN_CACHE")
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_cache_named_from_the_current_folder(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CISTERN_CACHE", ".")
+    assert _cached._cache() == tmp_path
