@@ -1,103 +1,82 @@
 """python -m cistern.torch [--trace FILE] script.py args…
 
 Runs a script unchanged on Cistern, and says at its end what it asked for, what was reserved, and what
-PyTorch's own allocator would have reserved in its two modes (the program's allocations, recorded while
-it ran and replayed by `cistern replay` under models of them).
+PyTorch's own allocator would have reserved in its two modes.
+
+`_script.py` runs the script, `_recording.py` records it, `_report.py` says the figures.
 """
 
 from __future__ import annotations
 
 import argparse
 import atexit
-import gzip
 import os
-import runpy
-import shutil
 import sys
-import tempfile
-from pathlib import Path
-from typing import List, Optional, Tuple
+from typing import List, Tuple
 
-from .. import CisternError, replay
-from . import _native, enable
+from . import _recording, _script, enable
 
-_PEERS = (("PyTorch", "torch-rules"), ("PyTorch, expandable segments", "torch-expandable"))
+_PROGRAM = "python -m cistern.torch"
+_TRACE = """keep what was recorded, to be replayed by `cistern replay` (FILE.gz is compressed); where the
+script used several GPUs, FILE is the first one's, and the others' are beside it: t.trace.gz,
+t.cuda1.trace.gz"""
+
+
+def _split(arguments: List[str]) -> Tuple[List[str], List[str]]:
+    """Our own options; then the script and its arguments, which are passed on as they are."""
+    at = 0
+    while at < len(arguments) and arguments[at].startswith("-") and arguments[at] != "-":
+        if arguments[at] == "--":
+            return arguments[:at], arguments[at + 1 :]
+        at += 2 if arguments[at] == "--trace" else 1
+    return arguments[:at], arguments[at:]
 
 
 def _parse(arguments: List[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="python -m cistern.torch", description="Runs a PyTorch script on Cistern."
+        prog=_PROGRAM,
+        usage=f"{_PROGRAM} [-h] [--trace FILE] script [arguments ...]",
+        description="Runs a PyTorch script on Cistern.",
+        allow_abbrev=False,
     )
-    parser.add_argument(
-        "--trace", metavar="FILE", help="keep what was recorded (FILE.gz is compressed)"
-    )
-    parser.add_argument("script", help="the script, run as __main__")
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="its arguments")
-    return parser.parse_args(arguments)
+    parser.add_argument("--trace", metavar="FILE", help=_TRACE)
+    parser.add_argument("script", help="the script, run as __main__; its arguments follow")
+    own, rest = _split(arguments)
+    parsed = parser.parse_args([*own, "--", *rest[:1]])
+    parsed.arguments = rest[1:]
+    return parsed
 
 
-def _keep(recorded: Path, wanted: str) -> None:
-    opened = gzip.open(wanted, "wb") if wanted.endswith(".gz") else open(wanted, "wb")
-    with opened as out, recorded.open("rb") as text:
-        shutil.copyfileobj(text, out)
-
-
-def _gib(size: int) -> str:
-    return f"{size / 2**30:10.3f} GiB"
-
-
-def _rows(recorded: Path) -> List[Tuple[str, str]]:
-    import torch
-
-    if not torch.cuda.is_initialized():
-        return [("nothing", "the script has not used CUDA")]
-    devices = [torch.cuda.memory_stats(i) for i in range(torch.cuda.device_count())]
-    total = {
-        what: sum(stats.get(f"{what}_bytes.all.peak", 0) for stats in devices)
-        for what in ("requested", "reserved")
-    }
-    rows = [("asked for", _gib(total["requested"])), ("reserved", _gib(total["reserved"]))]
-    for name, policy in _PEERS:
-        try:
-            played = replay(recorded, policy, gpu_lag_us=10_000)
-            rows.append((name, _gib(played.peak_reserved_bytes) + " (modelled)"))
-        except CisternError as reason:
-            rows.append((name, str(reason).splitlines()[0]))
-    return rows
-
-
-def _finish(recorded: Path, wanted: Optional[str]) -> None:
-    failed = _native.trace_end()
-    sys.stdout.flush()
-    if failed is not None:
-        print(f"cistern.torch: the trace is not whole: {failed}", file=sys.stderr)
-    print("cistern.torch: at the peak", file=sys.stderr)
-    for name, text in _rows(recorded):
-        print(f"  {name:30} {text}", file=sys.stderr)
-    if wanted is not None:
-        try:
-            _keep(recorded, wanted)
-        except OSError as reason:
-            print(f"cistern.torch: --trace: {reason}", file=sys.stderr)
-    shutil.rmtree(recorded.parent, ignore_errors=True)
-
-
-def main(arguments: List[str]) -> None:
-    wanted = _parse(arguments)
-    if not Path(wanted.script).is_file():
-        sys.exit(f"python -m cistern.torch: there is no script {wanted.script}")
+def _enable() -> None:
     try:
         enable("native")
     except ModuleNotFoundError as missing:
         if missing.name != "torch":
             raise
-        sys.exit("python -m cistern.torch: PyTorch is not installed for this Python")
-    recorded = Path(tempfile.mkdtemp(prefix="cistern-")) / "program.trace"
-    _native.trace_begin(recorded, Path(wanted.script).stem)
-    atexit.register(_finish, recorded, wanted.trace)
-    sys.argv = [wanted.script, *wanted.arguments]
-    sys.path[0] = os.path.dirname(os.path.abspath(wanted.script))
-    runpy.run_path(wanted.script, run_name="__main__")
+        sys.exit(f"{_PROGRAM}: PyTorch is not installed for this Python")
+    except RuntimeError as reason:
+        sys.exit(str(reason))
+
+
+def _begin(recording: _recording.Recording, script: str) -> None:
+    try:
+        recording.begin(script)
+    except (OSError, RuntimeError) as reason:
+        sys.exit(f"{_PROGRAM}: the script cannot be recorded: {reason}")
+    atexit.register(recording.finish)
+
+
+def main(arguments: List[str]) -> None:
+    wanted = _parse(arguments)
+    if not os.path.exists(wanted.script):
+        sys.exit(f"{_PROGRAM}: there is no script {wanted.script}")
+    try:
+        recording = _recording.Recording(wanted.trace)
+    except OSError as reason:
+        sys.exit(f"{_PROGRAM}: --trace: {reason}")
+    _enable()
+    _begin(recording, wanted.script)
+    _script.run(wanted.script, wanted.arguments)
 
 
 if __name__ == "__main__":

@@ -54,17 +54,26 @@ def install() -> None:
     _library = library
 
 
-def trace_begin(path: "os.PathLike[str]", name: str) -> None:
-    """Records what is allocated from now on. RuntimeError where the file cannot be written."""
+def trace_begin(folder: "os.PathLike[str]", name: str) -> None:
+    """Records from now on what is allocated on each GPU, N.trace for the GPU N. RuntimeError where the
+    folder cannot be written."""
     assert _library is not None, "after install()"
     plain = "".join(c for c in name if c.isalnum() or c in "-_.")
-    refused = _library.cistern_torch_trace_begin(os.fsencode(path), plain.encode())
+    refused = _library.cistern_torch_trace_begin(os.fsencode(folder), plain.encode())
     if refused is not None:
-        raise RuntimeError(f"cistern.torch: {os.fsdecode(path)}: {refused.decode()}")
+        raise RuntimeError(f"{os.fsdecode(folder)}: {refused.decode()}")
 
 
 def trace_end() -> Optional[str]:
-    """Ends the recording; why the file is not whole, or None."""
+    """Ends the recording; why the files are not whole, or None."""
     assert _library is not None, "after install()"
     failed: Optional[bytes] = _library.cistern_torch_trace_end()
     return None if failed is None else failed.decode()
+
+
+def peak_reserved(device: int) -> int:
+    """The most bytes that were reserved on a GPU at once, whatever statistics were reset since."""
+    assert _library is not None, "after install()"
+    peak = _library.cistern_torch_peak_reserved
+    peak.restype = ctypes.c_ulonglong
+    return int(peak(ctypes.c_int(device)))

@@ -1,0 +1,94 @@
+"""python -m cistern.torch script.py is as python script.py."""
+
+import sys
+import zipfile
+
+import pytest
+from torch_script_test import launch, script  # noqa: F401: fixtures
+
+FACTS = """
+import os, sys
+names = sorted(set(globals()) - {"__annotations__"})
+print(sys.argv, sys.path, __file__, __name__, __spec__, __package__, __builtins__, type(__loader__))
+print(names, sys.modules["__main__"].__dict__ is globals(), list[int] if sys.version_info > (3, 9) else 0)
+def annotated(of: int): pass
+print(annotated.__annotations__)
+"""
+
+
+def both(launch, *arguments, **environment):  # noqa: F811
+    """What a script prints by python, and on Cistern."""
+    plain = launch(*arguments, python=(), **environment)
+    return plain.stdout, launch(*arguments, **environment).stdout
+
+
+@pytest.mark.parametrize("arguments", [[], ["--", "-x"], ["--trace", "t"], ["-h"], ["a", "--", "", "-"]])
+def test_arguments_are_passed_on_as_they_are(launch, script, arguments):  # noqa: F811
+    plain, ours = both(launch, script(FACTS), *arguments)
+    assert plain == ours != ""
+
+
+def test_two_dashes_before_the_script_are_not_its(launch, script):  # noqa: F811
+    program = script("import sys; print(sys.argv[1:])")
+    assert launch("--trace=t", "--", program, "--", "x").stdout == "['--', 'x']\n"
+
+
+@pytest.mark.parametrize("arguments", [[], ["--trace"], ["--trace", "t"], ["--other", "s.py"], ["--"]])
+def test_a_command_that_is_none(launch, arguments):  # noqa: F811
+    assert "usage: python -m cistern.torch" in launch(*arguments, expect=2).stderr
+
+
+@pytest.mark.parametrize("name", ["../script.py", "./link.py", "link.py", "folder/../link.py", "other/link.py"])
+def test_paths_are_as_by_python(launch, script, tmp_path, name):  # noqa: F811
+    script(FACTS)
+    (tmp_path / "at/folder").mkdir()
+    (tmp_path / "at/link.py").symlink_to("../script.py")
+    (tmp_path / "at/other").symlink_to(tmp_path / "at")
+    plain, ours = both(launch, name)
+    assert plain == ours != ""
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="a variable of Python 3.11")
+def test_the_safe_path_is_respected(launch, script):  # noqa: F811
+    plain, ours = both(launch, script(FACTS), PYTHONSAFEPATH="1")
+    assert plain == ours != ""
+
+
+def test_main_is_there_after_the_last_line(launch, script):  # noqa: F811
+    plain, ours = both(launch, script("""
+import atexit, pickle, threading, time
+class Kept: pass
+def ends(when): print(when, type(pickle.loads(pickle.dumps(Kept()))).__module__)
+def works():
+    time.sleep(0.2)
+    ends("thread")
+atexit.register(ends, "exit")
+threading.Thread(target=works).start()
+"""))
+    assert plain == ours == "thread __main__\nexit __main__\n"
+
+
+@pytest.mark.parametrize("name", ["program.zip", "program"])
+def test_a_program_of_several_files(launch, tmp_path, name):  # noqa: F811
+    sources = {"__main__.py": "import sys, beside; print(beside.x, sys.argv, sys.path)", "beside.py": "x = 1"}
+    for file, text in sources.items():
+        if name.endswith(".zip"):
+            with zipfile.ZipFile(tmp_path / name, "a") as packed:
+                packed.writestr(file, text)
+        else:
+            (tmp_path / name).mkdir(exist_ok=True)
+            (tmp_path / name / file).write_text(text)
+    plain, ours = both(launch, tmp_path / name, "x")
+    assert plain.split("] [")[0] == ours.split("] [")[0] and str(tmp_path / name) in ours
+
+
+def test_an_error_names_its_line(launch, script):  # noqa: F811
+    program = script("\n\nraise ValueError('why')\n")
+    said = launch(program, expect=1).stderr
+    assert f'File "{program}", line 3' in said and "raise ValueError('why')" in said
+    assert "line 2" in launch(script("x = 1\nx = = 2\n"), expect=1).stderr
+
+
+def test_exit_statuses(launch, script):  # noqa: F811
+    launch(script("import sys; sys.exit(7)"), expect=7)
+    launch(script("raise SystemExit"), expect=0)

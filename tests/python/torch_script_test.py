@@ -1,0 +1,162 @@
+"""python -m cistern.torch, with nothing of PyTorch: what it records is made up (torch_stub)."""
+
+import gzip
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import cistern
+import pytest
+from conftest import PACKAGE
+
+STUB = Path(__file__).with_name("torch_stub")
+TRACE = '# {"name": "made up"}\na %d 0 5\nf 0 5\n'
+ONE = json.dumps({"0": TRACE % (3 << 20)})
+TWO = json.dumps({"1": TRACE % (3 << 30), "10": TRACE % (1 << 30), "0": TRACE % (2 << 30)})
+
+
+@pytest.fixture
+def launch(tmp_path):
+    """Runs Python in an empty folder, with the stub; what comes back is its end."""
+    (tmp_path / "tmp").mkdir()
+    (tmp_path / "at").mkdir()
+
+    def launched(*arguments, python=("-m", "cistern.torch"), expect=0, shell=None, **environment):
+        command = [sys.executable, "-B", *python, *map(str, arguments)]
+        ran = subprocess.run(
+            command if shell is None else ["sh", "-c", f'"$@" {shell}', "sh", *command],
+            capture_output=True, text=True, timeout=120, check=False, cwd=tmp_path / "at",
+            env={**os.environ, "PYTHONPATH": f"{STUB}:{PACKAGE}", "TMPDIR": str(tmp_path / "tmp"),
+                 "TRACES": ONE, **environment})
+        assert ran.returncode == expect, ran.stderr
+        return ran
+
+    return launched
+
+
+@pytest.fixture
+def script(tmp_path):
+    def written(source, name="script.py"):
+        (tmp_path / name).write_text(source)
+        return tmp_path / name
+
+    return written
+
+
+def left(tmp_path):
+    return sorted(path.name for path in (tmp_path / "tmp").iterdir())
+
+
+# ---- The end ---------------------------------------------------------------------------------------
+
+
+def test_a_child_of_fork_leaves_its_parents_recording_alone(launch, script, tmp_path):
+    forks = script("""
+import os, sys
+pid = os.fork()
+if pid == 0:
+    sys.exit(0)
+os.waitpid(pid, 0)
+print("the parent goes on")
+""")
+    ran = launch("--trace", tmp_path / "f.trace", forks)
+    assert ran.stdout == "the parent goes on\n" and ran.stderr.count("at the peak") == 1
+    assert (tmp_path / "f.trace").read_text() == TRACE % (3 << 20)
+    assert left(tmp_path) == []
+
+
+def test_the_trace_goes_where_the_command_said(launch, script, tmp_path):
+    launch("--trace", "f.trace.gz", script("import os; os.chdir('/')"))
+    with gzip.open(tmp_path / "at/f.trace.gz", "rt") as text:
+        assert text.read() == TRACE % (3 << 20)
+
+
+@pytest.mark.parametrize("wanted", ["none/f.trace", "", "folder", "file/f.trace"])
+def test_a_trace_that_cannot_be_written_is_said_before_anything_is_run(launch, script, tmp_path, wanted):
+    (tmp_path / "at/folder").mkdir()
+    (tmp_path / "at/file").touch()
+    ran = launch("--trace", wanted, script("print('run')"), expect=1)
+    assert ran.stdout == "" and left(tmp_path) == []
+    assert re.fullmatch(r"python -m cistern.torch: --trace: .*at/.*\n", ran.stderr)
+
+
+def test_a_script_that_is_not_there_leaves_no_trace(launch, tmp_path):
+    ran = launch("--trace", "f.trace", "none.py", expect=1)
+    assert ran.stderr == "python -m cistern.torch: there is no script none.py\n"
+    assert list((tmp_path / "at").iterdir()) == [] and left(tmp_path) == []
+
+
+def test_a_trace_that_is_there_is_kept_until_the_end(launch, script, tmp_path):
+    (tmp_path / "at/f.trace").write_text("before")
+    ran = launch("--trace", "f.trace", script("print(open('f.trace').read())"))
+    assert ran.stdout == "before\n" and (tmp_path / "at/f.trace").read_text() == TRACE % (3 << 20)
+
+
+def test_what_cannot_be_written_at_the_end_is_kept_elsewhere(launch, script, tmp_path):
+    (tmp_path / "at/gone").mkdir()
+    ran = launch("--trace", "gone/f.trace", script("import os; os.rmdir('gone')"))
+    assert "at the peak" in ran.stderr
+    kept = Path(re.search(r"what was recorded is kept in (.*)", ran.stderr)[1])
+    assert kept.parent == tmp_path / "tmp" and (kept / "0.trace").read_text() == TRACE % (3 << 20)
+
+
+@pytest.mark.parametrize("how", ["sys.stdout.close()", "sys.stdout = None", "os.close(1)",
+                                 "sys.stderr.close()", "sys.stderr = None", "sys.stderr = object()",
+                                 "sys.stdout = object()", "sys.stderr = open('f', 'w')"])
+def test_streams_that_are_gone_lose_nothing(launch, script, tmp_path, how):
+    program = [sys.executable, "-m", "cistern.torch", "--trace", "f.trace", script(f"import os, sys; {how}")]
+    ran = launch("-c", f"import subprocess; subprocess.run({list(map(str, program))!r})", python=())
+    assert "asked for" in ran.stderr
+    assert (tmp_path / "at/f.trace").exists() and left(tmp_path) == []
+
+
+@pytest.mark.parametrize("shell", [">/dev/full", ">&-", "2>&-", "2>/dev/full", ">&- 2>&-"])
+def test_streams_that_never_were_lose_no_trace(launch, script, tmp_path, shell):
+    program = script("import sys; sys.stdout and sys.stdout.write('said')")
+    launch("--trace", "f.trace", program, shell=f"{shell}; :")
+    assert (tmp_path / "at/f.trace").read_text() == TRACE % (3 << 20) and left(tmp_path) == []
+
+
+# ---- The report ------------------------------------------------------------------------------------
+
+
+def test_the_report_has_the_figures_of_the_trace(launch, script, tmp_path):
+    ran = launch(script(""))
+    rows = dict(re.findall(r"^  (\S.*?)  +([\d.]+) GiB", ran.stderr, re.M))
+    assert rows == {"asked for": "0.003", "reserved": "1.000", "PyTorch": "0.020",
+                    "PyTorch, expandable segments": "0.020"}
+
+
+def test_several_gpus_are_summed_and_have_a_trace_each(launch, script, tmp_path):
+    ran = launch("--trace", "t.trace.gz", script(""), TRACES=TWO)
+    assert "at the peak, the sum of 3 GPUs" in ran.stderr
+    rows = dict(re.findall(r"^  (\S.*?)  +([\d.]+) GiB", ran.stderr, re.M))
+    assert rows["asked for"] == "6.000" and rows["reserved"] == "14.000"
+    assert all(6 <= float(rows[peer]) < 6.1 for peer in ("PyTorch", "PyTorch, expandable segments"))
+    for name, gib in (("t", 2), ("t.cuda1", 3), ("t.cuda10", 1)):
+        path = tmp_path / f"at/{name}.trace.gz"
+        assert cistern.replay(path).peak_requested_bytes == gib << 30
+        assert str(path) in ran.stderr
+
+
+def test_a_script_without_cuda_has_no_figures(launch, script, tmp_path):
+    ran = launch("--trace", "f.trace", script(""), TRACES="{}")
+    assert "the script has not used CUDA memory" in ran.stderr and "no file is written" in ran.stderr
+    assert not (tmp_path / "at/f.trace").exists() and left(tmp_path) == []
+
+
+def test_a_trace_that_cannot_be_replayed_has_a_reason(launch, script, tmp_path):
+    ran = launch("--trace", "f.trace", script(""), TRACES='{"0": "none"}')
+    assert re.search(r"^  PyTorch +\S", ran.stderr, re.M) and "reserved" in ran.stderr
+    assert (tmp_path / "at/f.trace").read_text() == "none" and left(tmp_path) == []
+
+
+@pytest.mark.parametrize("wanted, made", [("t.trace", "t.cuda1.trace"), ("t.trace.gz", "t.cuda1.trace.gz"),
+                                          ("v1.5.gz", "v1.cuda1.5.gz"), ("t", "t.cuda1"),
+                                          ("a.b/t", "a.b/t.cuda1")])
+def test_names_beside(wanted, made):
+    from cistern.torch import _recording
+    assert _recording.beside(wanted, 1) == made
