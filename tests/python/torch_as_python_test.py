@@ -1,10 +1,10 @@
-"""python -m cistern.torch script.py is as python script.py."""
+"""python -m cistern.torch script.py is as python script.py, and so are the processes that it begins."""
 
 import sys
 import zipfile
 
 import pytest
-from torch_script_test import launch, script  # noqa: F401: fixtures
+from torch_script_test import launch, left, script  # noqa: F401: fixtures
 
 FACTS = """
 import os, sys
@@ -92,3 +92,40 @@ def test_an_error_names_its_line(launch, script):  # noqa: F811
 def test_exit_statuses(launch, script):  # noqa: F811
     launch(script("import sys; sys.exit(7)"), expect=7)
     launch(script("raise SystemExit"), expect=0)
+
+
+# ---- Children --------------------------------------------------------------------------------------
+
+CHILDREN = """
+import multiprocessing, os, sys
+import cistern.torch
+def says(depth):
+    print(depth, cistern.torch.enabled(), __name__, os.path.basename(__file__), flush=True)
+    if depth:
+        begins(depth - 1)
+def begins(depth):
+    child = multiprocessing.get_context(sys.argv[1]).Process(target=says, args=(depth,))
+    child.start()
+    child.join()
+    assert child.exitcode == 0
+if __name__ == "__main__":
+    os.chdir("/")
+    begins(1)
+"""
+
+
+@pytest.mark.parametrize("way", ["spawn", "forkserver", "fork"])
+def test_children_are_on_cistern_and_record_nothing(launch, script, tmp_path, way):  # noqa: F811
+    program = script(CHILDREN)
+    name = "__main__" if way == "fork" else "__mp_main__"
+    ran = launch(program, way)
+    assert ran.stdout == f"1 native {name} script.py\n0 native {name} script.py\n"
+    assert ran.stderr.count("at the peak") == 1 and left(tmp_path) == []
+    plain = launch(program, way, python=())
+    assert plain.stdout == ran.stdout.replace("native", "None")
+
+
+def test_children_for_which_there_is_no_pytorch_run_as_before(launch, script):  # noqa: F811
+    ran = launch(script("import os; os.environ['NO_TORCH'] = '1'\n" + CHILDREN), "spawn")
+    assert ran.stdout == "1 None __mp_main__ script.py\n0 None __mp_main__ script.py\n"
+    assert "not on Cistern" not in ran.stderr

@@ -3,7 +3,8 @@
 Runs a script unchanged on Cistern, and says at its end what it asked for, what was reserved, and what
 PyTorch's own allocator would have reserved in its two modes.
 
-`_script.py` runs the script, `_recording.py` records it, `_report.py` says the figures.
+`_script.py` runs the script, `_recording.py` records it, `_report.py` says the figures, and
+`_children.py` puts the processes that the script spawns on Cistern too.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import os
 import sys
 from typing import List, Tuple
 
-from . import _recording, _script, enable
+from . import _children, _recording, _script, enable
 
 _PROGRAM = "python -m cistern.torch"
 _TRACE = """keep what was recorded, to be replayed by `cistern replay` (FILE.gz is compressed); where the
@@ -76,6 +77,7 @@ def main(arguments: List[str]) -> None:
         sys.exit(f"{_PROGRAM}: --trace: {reason}")
     _enable()
     _begin(recording, wanted.script)
+    _children.follow()
     _script.run(wanted.script, wanted.arguments)
 
 

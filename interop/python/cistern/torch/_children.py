@@ -1,0 +1,51 @@
+"""The processes that `multiprocessing` begins anew ("spawn", "forkserver") run on Cistern like the one that
+begins them: a CUDA tensor can be passed between two only if both do.
+
+Such a child reads what it needs of its parent before it runs anything of the program. `follow()` adds an
+object to that, and reading it runs `_child.py`, which calls `begin()`. Children of fork need nothing.
+"""
+
+from __future__ import annotations
+
+import multiprocessing.spawn
+import os
+import runpy
+from pathlib import Path
+from typing import Any, Dict, List, Tuple
+
+from . import _report, enable
+
+
+class _Begin:
+    """Unpickled, it is the call that enables Cistern. A path and not a function's name: where the child
+    reads it, its sys.path is not yet the parent's."""
+
+    def __init__(self, paths: List[str]) -> None:
+        self._paths = paths
+
+    def __reduce__(self) -> Tuple[Any, ...]:
+        program = str(Path(__file__).resolve().with_name("_child.py"))
+        return runpy.run_path, (program, {"PATHS": self._paths})
+
+
+def follow() -> None:
+    """From now on this process's children run on Cistern."""
+    theirs = multiprocessing.spawn.get_preparation_data
+
+    def with_cistern(name: str) -> Dict[str, Any]:
+        data = theirs(name)
+        return {"cistern.torch": _Begin(data["sys_path"]), **data}
+
+    multiprocessing.spawn.get_preparation_data = with_cistern
+
+
+def begin() -> None:
+    """In a child. Where it cannot be on Cistern it runs as it would have."""
+    try:
+        enable("native")
+    except ModuleNotFoundError:
+        return
+    except Exception as reason:
+        _report.say(f"cistern.torch: process {os.getpid()} is not on Cistern: {reason}")
+        return
+    follow()
