@@ -183,6 +183,14 @@ def test_a_library_that_is_none_is_named(run, tmp_path):
     assert "ImportError: cistern: " in said and f"{place}/libcistern.so.0 cannot be used" in said
 
 
+def test_places_stay_when_the_program_goes_to_another_folder(run, tmp_path, monkeypatch):
+    root = _places.library().parents[2]
+    monkeypatch.chdir(root.parent)
+    printed = run("import os; from cistern import _places; os.chdir('/'); print(_places.library())",
+                  PYTHONPATH=str(copied(tmp_path)), CISTERN_ROOT=root.name)
+    assert printed == f"{root}/build/release/libcistern.so.0\n"
+
+
 def test_places_are_looked_for_in_their_order(run, tmp_path):
     site = copied(tmp_path)
     inside = site / "cistern"

@@ -13,13 +13,15 @@ from pathlib import Path
 from typing import Iterable, List, Optional
 
 _PACKAGE = Path(__file__).resolve().parent
+#: Absolute: the program may go to another folder before the command is looked for.
+_ROOT = os.path.abspath(os.environ["CISTERN_ROOT"]) if os.environ.get("CISTERN_ROOT") else None
 _BUILT_COMMAND = "build/release/interop/command/cistern"
 
 
 def _candidates(in_checkout: str, in_package: str) -> List[Path]:
     places = [_PACKAGE / in_package]
-    if os.environ.get("CISTERN_ROOT"):
-        places.insert(0, Path(os.environ["CISTERN_ROOT"]) / in_checkout)
+    if _ROOT is not None:
+        places.insert(0, Path(_ROOT) / in_checkout)
     if (_PACKAGE.parent / "pyproject.toml").is_file():  # interop/python of a checkout
         places.append(_PACKAGE.parents[2] / in_checkout)
     return places

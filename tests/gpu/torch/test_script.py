@@ -2,9 +2,12 @@
 
 import gzip
 import os
+import re
 import subprocess
 import sys
 
+import pytest
+import torch
 from cistern import replay
 
 SCRIPT = """
@@ -41,3 +44,81 @@ def test_no_script_is_said(tmp_path):
         capture_output=True, text=True, check=False, env=dict(os.environ),
     )
     assert ran.returncode == 1 and "there is no script" in ran.stderr
+
+
+def run_script(tmp_path, source, *options):
+    script = tmp_path / "script.py"
+    script.write_text(source)
+    ran = subprocess.run([sys.executable, "-m", "cistern.torch", *map(str, options), str(script)],
+                         capture_output=True, text=True, timeout=300, check=False)
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout, {name: float(gib) for name, gib in
+                        re.findall(r"^  (\S.*?)  +([\d.]+) GiB", ran.stderr, re.M)}
+
+
+def test_the_report_is_the_traces_whatever_is_reset(tmp_path):
+    _, figures = run_script(tmp_path, """
+import torch
+big = torch.empty(1 << 30, dtype=torch.uint8, device="cuda")
+del big
+torch.cuda.empty_cache()
+torch.cuda.reset_peak_memory_stats()
+small = torch.empty(1 << 20, dtype=torch.uint8, device="cuda")
+""")
+    assert figures["asked for"] == 1 and 1 <= figures["reserved"] < 1.1 and figures["PyTorch"] >= 1
+
+
+FORKS = """
+import os, sys, torch
+kept = torch.empty(1 << 20, dtype=torch.uint8, device="cuda")
+pid = os.fork()
+if pid == 0:
+    sys.exit(0)
+os.waitpid(pid, 0)
+kept = torch.empty(1 << 28, dtype=torch.uint8, device="cuda")
+"""
+
+
+def test_a_child_of_fork_does_not_end_the_recording(tmp_path):
+    trace = tmp_path / "kept.trace"
+    _, figures = run_script(tmp_path, FORKS, "--trace", trace)
+    assert figures["asked for"] == 0.251 and trace.read_text().count("\na ") == 2
+
+
+SPAWNS = """
+import sys, torch, torch.multiprocessing
+import cistern.torch
+def adds(queue, back):
+    queue.get().add_(1)
+    torch.cuda.synchronize()
+    back.put((__name__, cistern.torch.enabled()))
+if __name__ == "__main__":
+    context = torch.multiprocessing.get_context("WAY")
+    queue, back = context.Queue(), context.Queue()
+    child = context.Process(target=adds, args=(queue, back))
+    child.start()
+    shared = torch.zeros(1 << 20, device="cuda")
+    queue.put(shared)
+    print(*back.get(timeout=120))
+    child.join()
+    print(int(shared.sum()))
+"""
+
+
+@pytest.mark.parametrize("way", ["spawn", "forkserver"])
+def test_a_cuda_tensor_goes_to_a_child(tmp_path, way):
+    trace = tmp_path / "kept.trace"
+    printed, _ = run_script(tmp_path, SPAWNS.replace("WAY", way), "--trace", trace)
+    assert printed.split() == ["__mp_main__", "native", str(1 << 20)]
+    assert f"a {4 << 20} 0" in trace.read_text()
+
+
+@pytest.mark.skipif(torch.cuda.device_count() < 2, reason="two GPUs")
+def test_each_gpu_has_a_trace(tmp_path):
+    _, figures = run_script(tmp_path, """
+import torch
+kept = [torch.empty((i + 1) << 30, dtype=torch.uint8, device=f"cuda:{i}") for i in (1, 0)]
+""", "--trace", tmp_path / "t.trace.gz")
+    assert figures["asked for"] == 3 and 3 <= figures["reserved"] < 3.1
+    assert replay(tmp_path / "t.trace.gz").peak_requested_bytes == 1 << 30
+    assert replay(tmp_path / "t.cuda1.trace.gz").peak_requested_bytes == 2 << 30

@@ -55,8 +55,8 @@ def install() -> None:
 
 
 def trace_begin(folder: "os.PathLike[str]", name: str) -> None:
-    """Records from now on what is allocated on each GPU, N.trace for the GPU N. RuntimeError where the
-    folder cannot be written."""
+    """Records from now on what is allocated on each GPU, N.trace for the GPU N; what cannot
+    be written is said at the end."""
     assert _library is not None, "after install()"
     plain = "".join(c for c in name if c.isalnum() or c in "-_.")
     refused = _library.cistern_torch_trace_begin(os.fsencode(folder), plain.encode())

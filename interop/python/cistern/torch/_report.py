@@ -32,7 +32,7 @@ def say_all(traces: Mapping[int, Path]) -> None:
 
 def _rows(traces: Mapping[int, Path]) -> List[Tuple[str, str]]:
     if not traces:
-        return [("nothing", "the script has not used CUDA memory")]
+        return [("nothing", "no use of CUDA memory was recorded")]
     asked: List[Tuple[str, str]] = []
     modelled = []
     for name, policy in _PEERS:
