@@ -41,7 +41,7 @@ def install() -> None:
         newer = release > NEWEST
         hint = " (a later release than any that it was written for)" if newer else ""
         raise Unavailable(
-            "the native allocator could not be compiled against PyTorch {}.{}{}: {}".format(
+            "the native allocator cannot be had for PyTorch {}.{}{}: {}".format(
                 *release, hint, failure
             )
         ) from None
