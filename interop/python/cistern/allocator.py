@@ -34,6 +34,8 @@ class Allocator(Observed):
     Raises InvalidArgumentError, InvalidOptionError, NoDeviceError, DeviceError.
     """
 
+    _device: str
+
     def __init__(self, backend: str = "auto", ordinal: SupportsIndex = 0,
                  conf: Optional[Conf] = None) -> None:
         number = _arguments.whole(ordinal, "ordinal", 2**31 - 1)
