@@ -158,6 +158,13 @@ def compare_allocations(options):
             print_row(cells)
 
 
+def require_gpu():
+    has = [sys.executable, "-c", "import torch; torch.cuda.init()"]
+    ran = subprocess.run(has, capture_output=True, text=True, check=False)
+    if ran.returncode != 0:
+        sys.exit(f"PyTorch with a GPU is needed: {(ran.stderr.strip().splitlines() or ['no reason'])[-1]}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="PROGRAM")
@@ -168,6 +175,7 @@ def main():
     parser.add_argument("--allocations", action="store_true", help="allocations a second instead")
     parser.add_argument("--seconds", type=float, default=2.0, help="for each; default 2")
     options = parser.parse_args()
+    require_gpu()
     since = time.monotonic()
     compare_allocations(options) if options.allocations else compare_programs(options)
     print(f"\n{time.monotonic() - since:.0f} s in all", file=sys.stderr)

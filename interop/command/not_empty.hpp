@@ -11,4 +11,13 @@ namespace cistern::command {
 inline const CLI::Validator kNotEmpty(
     [](std::string& text) { return text.empty() ? "needs a value, and '' is none" : ""; }, "");
 
+/// An option in the place of a file's name is no name: the name was forgotten.
+inline const CLI::Validator kFileName(
+    [](std::string& text) {
+      if (text.empty()) return std::string("needs a value, and '' is none");
+      if (text[0] != '-') return std::string();
+      return "needs a value, and '" + text + "' looks like an option (a file: ./" + text + ")";
+    },
+    "");
+
 }  // namespace cistern::command

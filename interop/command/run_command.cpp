@@ -18,6 +18,7 @@
 #include "interop/command/launch/records.hpp"
 #include "interop/command/launch/summary.hpp"
 #include "interop/command/not_empty.hpp"
+#include "interop/command/writable.hpp"
 #include "interop/trace/write.hpp"
 
 namespace cistern::command {
@@ -99,6 +100,8 @@ void requireSense(const LaunchSettings& settings) {
   if (!settings.trace.empty() && !settings.json.empty() &&
       place(settings.trace) == place(settings.json))
     throw UsageError(fmt::format("--trace and --json would both write {}", settings.json));
+  if (!settings.trace.empty()) requireWritable("--trace", settings.trace);
+  if (!settings.json.empty()) requireWritable("--json", settings.json);
 }
 
 ExitStatus launch(const LaunchSettings& settings, Console& console) {
@@ -132,10 +135,10 @@ Command addRun(CLI::App& program) {
   parser->add_option("--conf", settings->conf, "Options of the allocator: see `cistern options`")
       ->type_name("NAME:VALUE,...");
   parser->add_option("--trace", settings->trace, "Record what it allocates, for `cistern replay`")
-      ->check(kNotEmpty)
+      ->check(kFileName)
       ->type_name("FILE.trace.gz");
   parser->add_option("--json", settings->json, "Write the summary to a file")
-      ->check(kNotEmpty)
+      ->check(kFileName)
       ->type_name("FILE");
   parser->add_flag("--stats", settings->stats, "A longer summary");
   parser->add_flag("--quiet", settings->quiet, "No summary on the standard error");

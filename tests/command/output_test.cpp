@@ -141,7 +141,8 @@ TEST_CASE("the summary counts the calls that the table has, and no others") {
 TEST_CASE("--fit says in bytes what would serve") {
   const TempFile trace("one.trace", TraceText().allocate(40 << 20).text());
   const std::string out = runCommand({"replay", trace.path(), "--device", "sim", "--fit"}).out;
-  CHECK_THAT(out, ContainsSubstring("smallest capacity that serves it: cistern 40.00 MiB."));
+  CHECK_THAT(out,
+             ContainsSubstring("smallest capacity that serves it, within .25 %: cistern 40 MiB."));
 }
 
 TEST_CASE("a trace that one policy did not serve is not compared") {

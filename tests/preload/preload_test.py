@@ -267,21 +267,32 @@ class Endings(unittest.TestCase):
                                preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
         self.assertEqual(ended.returncode, 5)
 
-    def test_a_file_that_cannot_be_written_hinders_nothing_else(self):
+    def test_a_file_that_cannot_be_written_is_refused_before_the_program_runs(self):
         with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "program.trace")
+            ran = os.path.join(folder, "ran")
+            for options, why in ((["--json", folder], "--json"), (["--trace", "/nowhere/all.trace"], "--trace"),
+                                 (["--trace", "--quiet"], "looks like an option"),
+                                 (["--trace", "--"], "looks like an option")):
+                with self.subTest(options=options):
+                    ended = subprocess.run([COMMAND, "run", *options, "--", "touch", ran],
+                                           env=BENCH.environment(True), capture_output=True, text=True, timeout=120)
+                    self.assertEqual(ended.returncode, 2, ended.stderr)
+                    self.assertIn(why, ended.stderr)
+            self.assertEqual(os.listdir(folder), [])
+
+    def test_a_file_that_cannot_be_written_at_the_end_hinders_nothing_else(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path, gone = os.path.join(folder, "program.trace"), os.path.join(folder, "gone")
             for status in (0, 5):
-                command = f"{PROGRAMS}/runtime_static loop; exit {status}"
+                os.mkdir(gone)
+                command = f"{PROGRAMS}/runtime_static loop; rmdir {gone}; exit {status}"
                 ended = subprocess.run(
-                    [COMMAND, "run", "--json", folder, "--trace", path, "--", "/bin/sh", "-c", command],
+                    [COMMAND, "run", "--json", f"{gone}/all.json", "--trace", path, "--", "/bin/sh", "-c", command],
                     env=BENCH.environment(True), capture_output=True, text=True, timeout=120)
                 self.assertEqual(ended.returncode, status or 1, ended.stderr)
-                self.assertIn(f"{folder} cannot be written", ended.stderr)
+                self.assertIn("all.json cannot be written", ended.stderr)
                 self.assertIn("cistern: process", ended.stderr)
                 os.remove(path)
-            run = Run("/bin/sh", "-c", "exit 5", options=["--trace", "/nowhere/at/all.trace"])
-            self.assertEqual(run.status, 5)
-            self.assertEqual(len(run.summary["processes"]), 1)
 
     def test_who_reads_the_summary_no_more_changes_nothing(self):
         with tempfile.TemporaryDirectory() as folder:

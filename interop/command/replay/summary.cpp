@@ -19,7 +19,7 @@ struct Total {
   std::uint64_t calls = 0;         ///< that the program waits for
   std::optional<double> ms = 0.0;  ///< of these; none on a real device
   double background_ms = 0;
-  std::optional<std::uint64_t> capacity = 0;  ///< the least that serves; none without --fit
+  std::optional<std::uint64_t> capacity_mib = 0;  ///< the least that serves; none without --fit
 };
 
 void add(Total& total, const Measurement& m) {
@@ -29,9 +29,10 @@ void add(Total& total, const Measurement& m) {
   if (!m.modelled_ms) total.ms.reset();
   if (total.ms) *total.ms += *m.modelled_ms;
   total.background_ms += m.modelled_background_ms.value_or(0);
-  if (!m.fit || *m.fit <= 0) total.capacity.reset();
-  if (total.capacity)
-    *total.capacity += std::uint64_t(std::llround(double(m.peak_requested) / *m.fit));
+  if (!m.fit || *m.fit <= 0) total.capacity_mib.reset();
+  if (total.capacity_mib)
+    *total.capacity_mib +=
+        std::uint64_t(std::ceil(double(m.peak_requested) / *m.fit / double(kMiB)));
 }
 
 std::string memoryAgainst(const Total& own, const Total& other) {
@@ -62,12 +63,12 @@ std::string cost(const Total& total) {
 std::string capacities(const std::vector<Total>& totals, std::size_t traces) {
   std::string text;
   for (const Total& total : totals) {
-    if (!total.capacity) continue;
-    text += fmt::format("{} {} {}", text.empty() ? ":" : ",", total.policy,
-                        formatBytes(*total.capacity));
+    if (!total.capacity_mib) continue;
+    text +=
+        fmt::format("{} {} {} MiB", text.empty() ? ":" : ",", total.policy, *total.capacity_mib);
   }
   if (text.empty()) return "";
-  return fmt::format(" The smallest capacity that serves {}{}.",
+  return fmt::format(" The smallest capacity that serves {}, within .25 %{}.",
                      traces == 1 ? "it" : "each, added up", text);
 }
 

@@ -1,5 +1,8 @@
 """`python -m cistern` says which Cistern this is, and which devices it sees."""
 
+import argparse
+import signal
+
 from . import Allocator, CisternError, __version__, _places
 
 
@@ -17,9 +20,15 @@ def _devices(backend: str) -> None:
         ordinal += 1
 
 
-if __name__ == "__main__":
+def _say() -> None:
     print(f"Cistern {__version__}")
     print(f"library: {_places.library()}")
     print(f"command: {_places.command() or 'none'}")
     for name in ("cuda", "hip"):
         _devices(name)
+
+
+if __name__ == "__main__":
+    argparse.ArgumentParser(prog="python -m cistern", description=__doc__).parse_args()
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # who reads may stop
+    _say()

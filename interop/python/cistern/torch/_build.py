@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import os
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -49,7 +50,7 @@ def command_line() -> List[str]:
     links = [root / "lib", library.parent]
     abi = int(torch.compiled_with_cxx11_abi())
     return [
-        _compiler(),
+        *_compiler(),
         *_FLAGS,
         f"-D_GLIBCXX_USE_CXX11_ABI={abi}",
         *(f"-I{folder}" for folder in folders),
@@ -65,11 +66,21 @@ def command_line() -> List[str]:
     ]
 
 
-def _compiler() -> str:
-    for name in (os.environ.get("CXX"), "c++", "g++", "clang++"):
-        found = shutil.which(name) if name else None
+def _compiler() -> List[str]:
+    """$CXX may have arguments: "ccache g++"."""
+    try:
+        named = shlex.split(os.environ.get("CXX", ""))
+    except ValueError as failure:
+        raise BuildError(f"$CXX, {os.environ['CXX']!r}, is no command: {failure}") from None
+    if named:
+        found = shutil.which(named[0])
+        if found is None:
+            raise BuildError(f"$CXX names {named[0]!r}, which is not found")
+        return [found, *named[1:]]
+    for name in ("c++", "g++", "clang++"):
+        found = shutil.which(name)
         if found:
-            return found
+            return [found]
     raise BuildError("no C++ compiler is found (c++, g++ or clang++ on PATH, or $CXX)")
 
 
@@ -118,8 +129,10 @@ def compile_to(command: List[str], made: Path) -> None:
         whole = Path(scratch) / "cistern_torch.cpp"
         whole.write_bytes(b"".join(b'#include "%s"\n' % os.fsencode(path) for path in _sources()))
         out = Path(scratch) / "cistern_torch.so"
+        # The libraries come after what needs them.
+        options = next((i for i, each in enumerate(command) if each[0] == "-"), len(command))
         ran = subprocess.run(
-            [command[0], str(whole), *command[1:], "-o", str(out)],
+            [*command[:options], str(whole), *command[options:], "-o", str(out)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -128,7 +141,7 @@ def compile_to(command: List[str], made: Path) -> None:
             check=False,
         )
         if ran.returncode != 0:
-            raise BuildError(_first_lines(ran.stdout))
+            raise BuildError(f"{command[0]} ended with {ran.returncode}{_first_lines(ran.stdout)}")
         if not out.is_file():
             raise BuildError(f"the compiler {command[0]} said that all is well, and wrote nothing")
         out.replace(made)
@@ -136,4 +149,4 @@ def compile_to(command: List[str], made: Path) -> None:
 
 def _first_lines(output: str, most: int = 20) -> str:
     lines = [line for line in output.splitlines() if "error" in line] or output.splitlines()
-    return "the compiler said:\n" + "\n".join(lines[:most])
+    return "\n".join([", and said:", *lines[:most]] if lines else [" and said nothing"])
