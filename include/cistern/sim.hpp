@@ -32,8 +32,8 @@ struct SimConfig {
   std::uint64_t gpu_lag_ns = 0;          ///< queued work begins this much later; a day at most
   bool race_detector = true;             ///< off: races() stays empty, and launches cost less
   bool virtual_memory = true;            ///< off: every virtual memory call is kNotSupported
-  bool fabric = false;                   ///< pages have names for processes of other machines
-  bool reuse_streams = false;            ///< a new stream has the handle of the last destroyed one
+  bool fabric = false;         ///< pages have fabric handles, good while their owner lives
+  bool reuse_streams = false;  ///< a new stream has the handle of the last destroyed one
   /// Ordinals, 0 to 7, of the devices whose memory this one can use, and which can use its own.
   std::vector<int> peers;
 };

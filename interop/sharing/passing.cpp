@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstddef>
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <random>
 #include <stdexcept>
 #include <thread>
@@ -24,6 +26,8 @@ namespace {
 /// The most that one message takes: the kernel's SCM_MAX_FD is 253.
 constexpr std::size_t kMostAtOnce = 250;
 constexpr int kWaitSeconds = 10;
+/// How long a sender waits for a descriptor before it says that it has none.
+constexpr std::chrono::milliseconds kShortage{2000};
 
 /// How a message begins: how many pages there are in all, and in this message; and the block. None
 /// in this one of a block that has some: the sender has no descriptor left.
@@ -118,7 +122,11 @@ struct Message {
   Message& operator=(const Message&) = delete;
 };
 
-bool sendSome(int socket, const PassedBlock& block) {
+enum class Outcome { kSent, kNoDescriptor, kNotTaken, kFailed };
+
+// Does not wait for the receiver. Without privileges the kernel counts descriptors that are under
+// way like those that are open (ETOOMANYREFS).
+Outcome sendSome(int socket, const PassedBlock& block) {
   const std::size_t count = block.pages().size();
   Message message;
   message.header = {std::uint32_t(block.all()), std::uint32_t(count), block.offset(),
@@ -137,20 +145,54 @@ bool sendSome(int socket, const PassedBlock& block) {
       std::memcpy(CMSG_DATA(with) + i * sizeof(int), &page.descriptor, sizeof(int));
     }
   }
-  const std::size_t bytes = sizeof(Header) + count * sizeof(PageRow);
-  return sendmsg(socket, &message.head, MSG_NOSIGNAL) == ssize_t(bytes);
+  const auto bytes = ssize_t(sizeof(Header) + count * sizeof(PageRow));
+  if (sendmsg(socket, &message.head, MSG_NOSIGNAL | MSG_DONTWAIT) == bytes) return Outcome::kSent;
+  if (errno == ETOOMANYREFS || errno == EMFILE || errno == ENFILE) return Outcome::kNoDescriptor;
+  const bool later = errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS || errno == EINTR;
+  return later ? Outcome::kNotTaken : Outcome::kFailed;
+}
+
+/// How far an answer has come.
+struct Progress {
+  std::size_t from = 0;    ///< pages that were sent
+  PassedBlock block = {};  ///< without pages: how many there are, and the block
+};
+
+// One message at a time in this process: those that ask take no descriptors from each other, and as
+// nothing here waits, none keeps another waiting.
+Outcome passSome(int socket, const Offer& offer, std::uint64_t key, Progress& progress) {
+  static std::mutex one_at_a_time;
+  const std::lock_guard lock(one_at_a_time);
+  const PassedBlock some = offer(key, progress.from, kMostAtOnce);
+  progress.block = PassedBlock(some.offset(), some.bytes(), some.all());
+  if (some.pages().empty() && some.all() > 0) return Outcome::kNoDescriptor;
+  const Outcome outcome = sendSome(socket, some);
+  if (outcome == Outcome::kSent) progress.from += some.pages().size();
+  return outcome;
 }
 
 void answer(int socket, const Offer& offer) {
+  using std::chrono::milliseconds;
   std::uint64_t key = 0;
   if (!isOurUser(socket)) return;
   if (recv(socket, &key, sizeof(key), 0) != ssize_t(sizeof(key))) return;
-  for (std::size_t from = 0, all = 0; from == 0 || from < all;) {
-    const PassedBlock some = offer(key, from, kMostAtOnce);
-    all = some.all();
-    from += some.pages().size();
-    if (!sendSome(socket, some) || some.pages().empty()) return;
-  }
+  Progress progress;
+  milliseconds waited{0};
+  do {
+    const Outcome outcome = passSome(socket, offer, key, progress);
+    if (outcome == Outcome::kFailed) return;
+    if (outcome == Outcome::kSent) {
+      waited = milliseconds{0};
+      continue;
+    }
+    if (waited >=
+        (outcome == Outcome::kNoDescriptor ? kShortage : milliseconds{kWaitSeconds * 1000})) {
+      (void)sendSome(socket, progress.block);  // which says that there is none left
+      return;
+    }
+    std::this_thread::sleep_for(milliseconds{10});
+    waited += milliseconds{10};
+  } while (progress.from < progress.block.all());
 }
 
 void answerAndClose(int number, const Offer& offer) {
@@ -177,7 +219,7 @@ void answerAll(int listening, const std::shared_ptr<const Offer>& offer) {
     }
     try {
       std::thread([socket, offer] { answerAndClose(socket, *offer); }).detach();
-    } catch (const std::system_error&) {
+    } catch (const std::exception&) {  // no thread, or no memory for one
       answerAndClose(socket, *offer);
     }
   }

@@ -32,18 +32,30 @@ const char* nameOf(Action action) {
 }
 
 // As in PyTorch they are a thread's, the same for all devices, also for one that is used later.
-thread_local std::string metadata;
-thread_local std::vector<std::string> compile_contexts;
+struct Texts {
+  std::string metadata;
+  std::vector<std::string> compile_contexts;
+};
+
+// Never deleted: a block may be freed at the thread's very end, by what is destroyed after all this
+// file could have.
+thread_local constinit Texts* the_texts = nullptr;
+
+Texts& texts() {
+  if (the_texts == nullptr) the_texts = new Texts;
+  return *the_texts;
+}
 
 }  // namespace
 
-void History::setMetadata(const std::string& text) { metadata = text; }
-std::string History::metadataOfThread() { return metadata; }
+void History::setMetadata(const std::string& text) { texts().metadata = text; }
+std::string History::metadataOfThread() { return the_texts == nullptr ? "" : the_texts->metadata; }
 void History::pushCompileContext(const std::string& context) {
-  compile_contexts.push_back(context);
+  texts().compile_contexts.push_back(context);
 }
 void History::popCompileContext() {
-  if (!compile_contexts.empty()) compile_contexts.pop_back();
+  if (the_texts != nullptr && !the_texts->compile_contexts.empty())
+    the_texts->compile_contexts.pop_back();
 }
 
 bool History::enabled() const {
@@ -88,9 +100,12 @@ bool History::wanted(Action action) const {
 
 void History::write(const HistoryEvent& event, Context context) {
   if (settings_.when < theirs::RecordContext::ALLOC) context = nullptr;
-  theirs::TraceEntry entry = traceEntry(
-      event.action, device_, event.address, event.bytes, event.stream, event.pool,
-      std::move(context), compile_contexts.empty() ? "N/A" : compile_contexts.back(), metadata);
+  theirs::TraceEntry entry = traceEntry(event.action, device_, event.address, event.bytes,
+                                        event.stream, event.pool, std::move(context),
+                                        the_texts == nullptr || the_texts->compile_contexts.empty()
+                                            ? "N/A"
+                                            : the_texts->compile_contexts.back(),
+                                        metadataOfThread());
   for (const auto& tracker : trackers_) tracker(entry);
   if (!settings_.enabled || !wanted(event.action)) return;
   if (entries_.size() < settings_.most_entries) {

@@ -6,6 +6,7 @@
 #include <c10/core/impl/GPUTrace.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAGuard.h>
+#include <pthread.h>
 
 #include "allocator.hpp"
 #include "errors.hpp"
@@ -14,6 +15,9 @@ namespace cistern_torch {
 namespace {
 
 std::atomic<TorchAllocator*> the_allocator{nullptr};
+
+// There nothing is told: a thread of the parent's may have held the lock of what listens.
+bool in_child_of_fork = false;
 
 /// What a tensor's storage keeps to be freed by.
 void freeBlock(void* pointer) {
@@ -30,6 +34,7 @@ DeviceIndex currentDevice() {
 
 TorchAllocator* installed() { return the_allocator.load(std::memory_order_acquire); }
 void setInstalled(TorchAllocator* allocator) {
+  (void)pthread_atfork(nullptr, nullptr, [] { in_child_of_fork = true; });
   the_allocator.store(allocator, std::memory_order_release);
 }
 
@@ -52,12 +57,12 @@ void* TorchAllocator::raw_alloc_with_stream(std::size_t bytes, cudaStream_t stre
 
 void* TorchAllocator::take(std::size_t bytes, DeviceIndex device, cudaStream_t stream) {
   if (bytes == 0) return nullptr;
+  DeviceState& state = at(device);
   if (uncached_.wanted()) [[unlikely]]
     return uncached_.allocate(bytes);
-  DeviceState& state = at(device);
   const bool told = state.history.listening() || c10::memoryProfilingEnabled() ||
                     c10::impl::GPUTrace::get_trace() != nullptr;
-  if (told) [[unlikely]]
+  if (told && !in_child_of_fork) [[unlikely]]
     return takeListening(state, bytes, stream);
   return asTorch([&] {
     state.pools.expect(stream);
@@ -98,7 +103,8 @@ void TorchAllocator::raw_delete(void* pointer) {
   const c10::impl::PyInterpreter* const trace = c10::impl::GPUTrace::get_trace();
   if (trace != nullptr) [[unlikely]]
     (*trace)->trace_gpu_memory_deallocation(c10::kCUDA, reinterpret_cast<std::uintptr_t>(pointer));
-  const bool told = listening_.load(std::memory_order_relaxed) || c10::memoryProfilingEnabled();
+  const bool told = !in_child_of_fork &&
+                    (listening_.load(std::memory_order_relaxed) || c10::memoryProfilingEnabled());
   DeviceState* const state = told ? ownerOf(pointer) : nullptr;
   if (state == nullptr) [[likely]]
     return cistern::free(pointer);

@@ -22,6 +22,7 @@ DeviceState& TorchAllocator::make(DeviceIndex device) {
   const std::lock_guard lock(mutex_);
   TORCH_CHECK_VALUE(device >= 0 && std::size_t(device) < kMost, "cistern: no device ", int(device));
   if (DeviceState* const there = find(device)) return *there;
+  uncached_.readEnvironment();
   DeviceState* const made = asTorch([&] { return new DeviceState(device); });
   made->allocator.attachOutOfMemoryObserver(
       [this, made](const cistern::OutOfMemoryReport& report) { outOfMemory(*made, report); });

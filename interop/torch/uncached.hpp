@@ -18,8 +18,13 @@ class Uncached {
   /// Whether the program has switched caching off.
   bool switchedOff() const { return off_.load(std::memory_order_relaxed); }
   void switchOff(bool value) {
-    off_.store(value, std::memory_order_relaxed);
-    wanted_.store(value || always_, std::memory_order_relaxed);
+    off_ = value;
+    wanted_ = value || always_;
+  }
+  /// When a device is first used: a script may set the variable in its first lines.
+  void readEnvironment() {
+    always_ = std::getenv("PYTORCH_NO_CUDA_MEMORY_CACHING") != nullptr;
+    wanted_ = off_ || always_;
   }
 
   /// On the current device. Throws torch.OutOfMemoryError.
@@ -29,9 +34,9 @@ class Uncached {
   bool holds(void* pointer);
 
  private:
-  const bool always_ = std::getenv("PYTORCH_NO_CUDA_MEMORY_CACHING") != nullptr;
+  std::atomic<bool> always_{false};
   std::atomic<bool> off_{false};
-  std::atomic<bool> wanted_{always_};  ///< off_ || always_
+  std::atomic<bool> wanted_{false};    ///< off_ || always_
   std::atomic<std::size_t> count_{0};  ///< blocks_.size()
   std::mutex mutex_;
   std::unordered_set<void*> blocks_;

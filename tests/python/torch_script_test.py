@@ -23,7 +23,7 @@ TWO = json.dumps({"1": TRACE % (3 << 30), "10": TRACE % (1 << 30), "0": TRACE % 
 def launch(tmp_path):
     """Runs Python in an empty folder, with the stub; what comes back is its end."""
     (tmp_path / "at").mkdir()
-    with tempfile.TemporaryDirectory() as short:  # a socket's path has 107 bytes at most
+    with tempfile.TemporaryDirectory(dir="/tmp") as short:  # a socket's path has 107 bytes at most
         (tmp_path / "tmp").symlink_to(short)
 
         def launched(*arguments, python=("-m", "cistern.torch"), expect=0, shell=None, **environment):

@@ -59,7 +59,9 @@ std::optional<FabricHandle> Backing::name() {
 int Backing::open(const FabricHandle& name) {
   Named named{};
   std::memcpy(&named, name.bytes.data(), sizeof named);
-  const std::string path = fmt::format("/proc/{}/fd/{}", named.process, named.descriptor);
+  // By its own number a process finds itself only where /proc is of its namespace.
+  const std::string process = named.process == getpid() ? "self" : std::to_string(named.process);
+  const std::string path = fmt::format("/proc/{}/fd/{}", process, named.descriptor);
   const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK);
   struct stat status {};
   if (file < 0 || fstat(file, &status) != 0) return -1;

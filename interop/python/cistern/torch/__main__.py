@@ -15,7 +15,7 @@ import os
 import sys
 from typing import List, Tuple
 
-from . import _children, _recording, _script, enable
+from . import _recording, _script, enable
 
 _PROGRAM = "python -m cistern.torch"
 _TRACE = """keep what was recorded, to be replayed by `cistern replay` (FILE.gz is compressed); where the
@@ -64,7 +64,12 @@ def _begin(recording: _recording.Recording, script: str) -> None:
         recording.begin(script)
     except (OSError, RuntimeError) as reason:
         sys.exit(f"{_PROGRAM}: the script cannot be recorded: {reason}")
-    atexit.register(recording.finish)
+
+
+def _follow_children() -> None:
+    from . import _children  # and multiprocessing, whose exit handler, which waits for them, comes first
+
+    _children.follow()
 
 
 def main(arguments: List[str]) -> None:
@@ -75,9 +80,10 @@ def main(arguments: List[str]) -> None:
         recording = _recording.Recording(wanted.trace)
     except OSError as reason:
         sys.exit(f"{_PROGRAM}: --trace: {reason}")
+    atexit.register(recording.finish)  # exit handlers run in reverse: this one last
     _enable()
     _begin(recording, wanted.script)
-    _children.follow()
+    _follow_children()
     _script.run(wanted.script, wanted.arguments)
 
 

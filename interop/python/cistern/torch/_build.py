@@ -113,7 +113,7 @@ def digest(command: List[str]) -> str:
 
     made_of = hashlib.sha256()
     made_of.update(torch.__version__.encode())
-    made_of.update("\0".join(command).encode())
+    made_of.update(b"\0".join(map(os.fsencode, command)))
     library = _places.library().stat()
     made_of.update(f"{library.st_size} {library.st_mtime_ns}".encode())
     headers = _files("*.hpp") + sorted(_places.include().glob("cistern/*.hpp"))

@@ -25,7 +25,7 @@ class Recording:
         self._wanted = wanted
         if self._wanted is not None:
             _check_writable(self._wanted)
-        self._process = os.getpid()
+        self._process = 0
 
     def begin(self, script: str) -> None:
         """OSError or RuntimeError where there is no place for it."""
@@ -35,11 +35,12 @@ class Recording:
         except RuntimeError:
             shutil.rmtree(self._folder, ignore_errors=True)
             raise
+        self._process = os.getpid()
 
     def finish(self) -> None:
         """Says the figures, and keeps the traces where that is wanted."""
         if os.getpid() != self._process:
-            return  # a child of fork has its parent's exit handlers
+            return  # it has not begun; or a child of fork, which has its parent's exit handlers
         failed = _native.trace_end()
         _flush()
         if failed is not None:

@@ -21,9 +21,10 @@ def run(script: str, arguments: List[str]) -> None:
     packed = pkgutil.get_importer(script) is not None  # a folder or an archive with a __main__.py
     if not getattr(sys.flags, "safe_path", sys.flags.isolated):
         # It is the current folder, because of python's -m.
-        sys.path[0] = script if packed else os.path.dirname(os.path.realpath(script))
+        sys.path[0] = os.path.abspath(script) if packed else os.path.dirname(os.path.realpath(script))
     if packed:
-        runpy.run_path(script, run_name="__main__")
+        sys.modules["__main__"] = types.ModuleType("__main__")
+        runpy._run_module_as_main("__main__", False)  # type: ignore[attr-defined]  # as python does
     else:
         # Not abspath: the folder before a ".." may be a link.
         _run_file(script if os.path.isabs(script) else os.path.join(os.getcwd(), script))
