@@ -185,11 +185,11 @@ void answer(int socket, const Offer& offer) {
       waited = milliseconds{0};
       continue;
     }
-    if (waited >=
-        (outcome == Outcome::kNoDescriptor ? kShortage : milliseconds{kWaitSeconds * 1000})) {
-      (void)sendSome(socket, progress.block);  // which says that there is none left
+    if (outcome == Outcome::kNoDescriptor && waited >= kShortage) {
+      (void)sendSome(socket, progress.block);  // no page: it says that no descriptor is left
       return;
     }
+    if (waited >= std::chrono::seconds{kWaitSeconds}) return;
     std::this_thread::sleep_for(milliseconds{10});
     waited += milliseconds{10};
   } while (progress.from < progress.block.all());
@@ -298,12 +298,14 @@ PassedBlock& PassedBlock::operator=(PassedBlock&& other) noexcept {
   return *this;
 }
 
-bool PassedBlock::addCopy(SharedPage page) {
-  pages_.reserve(pages_.size() + 1);
-  page.descriptor = fcntl(page.descriptor, F_DUPFD_CLOEXEC, 0);
-  if (page.descriptor < 0) return false;
-  pages_.push_back(page);
-  return true;
+bool PassedBlock::addCopy(const SharedPage& page) {
+  pages_.push_back(page);  // which may throw, while there is no descriptor to lose
+  const int own = fcntl(page.descriptor, F_DUPFD_CLOEXEC, 0);
+  if (own >= 0)
+    pages_.back().descriptor = own;
+  else
+    pages_.pop_back();
+  return own >= 0;
 }
 
 std::string answerOthers(Offer offer) {

@@ -40,7 +40,7 @@ class PassedBlock {
   /// Adds the page; its descriptor is this one's from here on.
   void add(const SharedPage& page) { pages_.push_back(page); }
   /// Adds the page with a descriptor of its own. False when there is none left.
-  bool addCopy(SharedPage page);
+  bool addCopy(const SharedPage& page);
 
  private:
   std::vector<SharedPage> pages_;

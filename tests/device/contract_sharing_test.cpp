@@ -28,6 +28,19 @@ sim::SimConfig withPeers(int ordinal, std::vector<int> peers) {
   return config;
 }
 
+/// What is written by one of the two addresses is read by the other. Pre: `here` is mapped and
+/// filled with 5, and `imported` is the page behind it.
+void checkOneMemory(DeviceWork& work, ScopedPages& pages, Address here, Address there,
+                    std::uint64_t bytes, Page imported) {
+  pages.map(there, bytes, imported);
+  work.verify(Stream{}, there, bytes, 5);
+  work.fill(Stream{}, there, bytes, 6);
+  work.verify(Stream{}, here, bytes, 6);
+  CHECK(work.mismatches() == 0);
+  pages.unmap(there, bytes);
+  work.device().releasePage(imported).orThrow();
+}
+
 sim::SimConfig withFabric() {
   sim::SimConfig config;
   config.fabric = true;
@@ -50,13 +63,7 @@ CONTRACT_TEST("an imported page is the memory that was exported", "[contract][vm
   const ScopedDescriptor descriptor(device.exportPage(page).orThrow());
   CHECK((fcntl(descriptor, F_GETFD) & FD_CLOEXEC) != 0);
   const Page imported = device.importPage(descriptor).orThrow();
-  pages.map(there, bytes, imported);
-  work.verify(Stream{}, there, bytes, 5);
-  work.fill(Stream{}, there, bytes, 6);
-  work.verify(Stream{}, here, bytes, 6);
-  CHECK(work.mismatches() == 0);
-  pages.unmap(there, bytes);
-  device.releasePage(imported).orThrow();
+  checkOneMemory(work, pages, here, there, bytes, imported);
 }
 
 CONTRACT_TEST("exported memory lives as long as its descriptor", "[contract][vmm][sharing]", work) {
@@ -108,13 +115,7 @@ static void checkFabric(DeviceWork& work) {
   work.fill(Stream{}, here, bytes, 5);
   device.synchronizeDevice().orThrow();
   const Page imported = device.importFromFabric(handle.value()).orThrow();
-  pages.map(there, bytes, imported);
-  work.verify(Stream{}, there, bytes, 5);
-  work.fill(Stream{}, there, bytes, 6);
-  work.verify(Stream{}, here, bytes, 6);
-  CHECK(work.mismatches() == 0);
-  pages.unmap(there, bytes);
-  device.releasePage(imported).orThrow();
+  checkOneMemory(work, pages, here, there, bytes, imported);
   CHECK_FALSE(device.importFromFabric({}).ok());
 }
 

@@ -1,4 +1,4 @@
-"""python -m cistern.torch, with nothing of PyTorch: what it records is made up (torch_stub)."""
+"""python -m cistern.torch, with nothing of PyTorch: what it records is made up (made_up_torch)."""
 
 import gzip
 import json
@@ -13,7 +13,7 @@ import cistern
 import pytest
 from conftest import PACKAGE
 
-STUB = Path(__file__).with_name("torch_stub")
+MADE_UP = Path(__file__).with_name("made_up_torch")
 TRACE = '# {"name": "made up"}\na %d 0 5\nf 0 5\n'
 ONE = json.dumps({"0": TRACE % (3 << 20)})
 TWO = json.dumps({"1": TRACE % (3 << 30), "10": TRACE % (1 << 30), "0": TRACE % (2 << 30)})
@@ -21,7 +21,7 @@ TWO = json.dumps({"1": TRACE % (3 << 30), "10": TRACE % (1 << 30), "0": TRACE % 
 
 @pytest.fixture
 def launch(tmp_path):
-    """Runs Python in an empty folder, with the stub; what comes back is its end."""
+    """Runs Python in an empty folder, with the made-up PyTorch; returns what it printed and its exit status."""
     (tmp_path / "at").mkdir()
     with tempfile.TemporaryDirectory(dir="/tmp") as short:  # a socket's path has 107 bytes at most
         (tmp_path / "tmp").symlink_to(short)
@@ -31,7 +31,7 @@ def launch(tmp_path):
             ran = subprocess.run(
                 command if shell is None else ["sh", "-c", f'"$@" {shell}', "sh", *command],
                 capture_output=True, text=True, timeout=120, check=False, cwd=tmp_path / "at",
-                env={**os.environ, "PYTHONPATH": f"{STUB}:{PACKAGE}", "TMPDIR": short,
+                env={**os.environ, "PYTHONPATH": f"{MADE_UP}:{PACKAGE}", "TMPDIR": short,
                      "TRACES": ONE, **environment})
             assert ran.returncode == expect, ran.stderr
             return ran
