@@ -71,18 +71,25 @@ class RecentFrees {
   /// 24 bytes each; room is made as they come, for most heaps have few.
   static constexpr std::size_t kMost = 1024;
 
-  /// [from, to) was freed. Where there is no room, all that was freed by then is forgotten.
+  /// [from, to) was freed in that epoch. Pieces may come in any order of their epochs. If there is
+  /// no room, all pieces are forgotten: forgotten() is then the latest epoch of any of them.
   void note(const Segment& in, Address from, Address to, std::uint32_t epoch) noexcept try {
     const auto first = std::uint32_t((from - in.base) >> kGranuleShift);
     const auto last = std::uint32_t((to - in.base) >> kGranuleShift);
     if (!pieces_.empty() && extend(pieces_.back(), in, first, last, epoch)) return;
-    if (pieces_.size() == kMost) forget(std::max(forgotten_, epoch));
+    if (pieces_.size() == kMost) forget(epoch);
     pieces_.push_back({&in, first, last, epoch});
   } catch (const std::bad_alloc&) {
-    forget(std::max(forgotten_, epoch));
+    forget(epoch);
   }
-  /// What was freed in that epoch or before is not known any more: all of it may have been then.
+  /// Forgets all pieces. Any memory may have been freed in that epoch, or in a piece's, or before.
   void forget(std::uint32_t epoch) noexcept {
+    for (const Piece& piece : pieces_) epoch = std::max(epoch, piece.epoch);
+    forgotten_ = std::max(forgotten_, epoch);
+    pieces_.clear();
+  }
+  /// Stamps mean other epochs from now on (Completion::moveBase): every known one means `epoch`.
+  void restamp(std::uint32_t epoch) noexcept {
     forgotten_ = epoch;
     pieces_.clear();
   }

@@ -96,6 +96,29 @@ TEST_CASE("a free that there is no host memory to remember is forgotten", "[engi
   CHECK(rig.taken().empty());
 }
 
+TEST_CASE("without host memory what is forgotten counts as freed in the latest epoch",
+          "[engine][part]") {
+  RecentRig rig;
+  rig.note(0, 1, 9);
+  {
+    const AtHostAllocations none([] { throw std::bad_alloc(); });
+    for (std::uint32_t i = 1; i < 64; ++i) rig.note(2 * i, 2 * i + 1, 3);
+  }
+  CHECK(rig.recent.forgotten() == 9);
+}
+
 #endif
+
+TEST_CASE("what is forgotten counts as freed in the latest epoch, whichever piece comes last",
+          "[engine][part]") {
+  RecentRig rig;
+  for (std::uint32_t i = 0; i < RecentFrees::kMost; ++i) rig.note(2 * i, 2 * i + 1, 9);
+  rig.note(5'000, 5'001, 3);  // memory that comes back was used last long ago
+  CHECK(rig.recent.forgotten() == 9);
+  rig.recent.forget(4);
+  CHECK(rig.recent.forgotten() == 9);
+  rig.recent.restamp(1);  // stamps mean other epochs from now on
+  CHECK(rig.recent.forgotten() == 1);
+}
 
 }  // namespace cistern::test
