@@ -9,6 +9,7 @@ namespace cistern {
 enum class Rule : unsigned {
   kCompletion = 1,  ///< memory is safe for others only when its last use is complete
   kOrder = 2,       ///< a stream that takes memory still in use elsewhere waits for that use
+  kUntold = 4,      ///< memory may be used on any known stream, not only on its own
 };
 
 #if defined(CISTERN_AUDIT_BUILD)

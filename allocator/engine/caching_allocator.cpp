@@ -54,6 +54,8 @@ void CachingAllocator::recordStream(void* pointer, Stream stream) {
     reportMisuse(engine, "recordStream", toAddress(pointer));
 }
 
+void CachingAllocator::registerStream(Stream stream) { engine_->meet(stream); }
+
 // At exit there is nobody left who would ask it.
 void CachingAllocator::forgetStream(Stream stream) {
   if (stream == Stream{}) throw InvalidArgument("the default stream cannot be forgotten: it stays");

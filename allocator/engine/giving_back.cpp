@@ -71,7 +71,7 @@ bool holdsNothing(Engine& engine, Heap& heap) {
     const MutexLock lock(heap.mutex());  // most have memory: the device is not asked for those
     if (heap.reservedBytes() != 0) return false;
   }
-  engine.progress.refreshByEvent(heap);
+  heap.gone() ? engine.progress.refresh(heap) : engine.progress.refreshByEvent(heap);
   const MutexLock lock(heap.mutex());
   return heap.holdsNothing();
 }

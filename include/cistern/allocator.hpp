@@ -70,16 +70,22 @@ class CISTERN_API CachingAllocator {
   /// there up to the free is complete. Ignored for the block's own stream. Throws InvalidArgument
   /// for a stream that is not alive, DeviceFailure as allocate does.
   void recordStream(void* pointer, Stream stream);
+  /// Memory may be used on `stream`, although no block is allocated or recorded on it. From now on,
+  /// what another stream has freed goes to a third stream only when the work queued on this one by
+  /// the free is complete, too. allocate and recordStream do the same for the stream that they
+  /// name. No-op for a stream that is known. Throws InvalidArgument for a stream that is not alive,
+  /// DeviceFailure, std::bad_alloc; then nothing has changed.
+  void registerStream(Stream stream);
   /// The program is about to destroy the stream: call this before, once all its work is queued, for
-  /// every stream that memory was allocated or recorded on, or a graph replayed on. The stream is
-  /// not asked for anything any more. Blocks that it has used may be freed later too; its memory
-  /// serves others when the work queued on it by now is complete. Nothing is waited for. A verb
-  /// that names a stream with that handle afterwards means one that lives: the same, if it was not
-  /// destroyed, or a new one that the driver gave the handle to; what is queued on it after that
-  /// verb comes after all that was queued up to here. No-op for a stream that no verb has named.
-  /// Pre: the stream is alive, and no other thread queues work on it, allocates or records on it
-  /// meanwhile. Throws InvalidArgument for the default stream and for one that is being captured
-  /// and that a verb has named, DeviceFailure, std::bad_alloc; then nothing has changed.
+  /// every stream that memory was allocated, recorded or used on, or a graph replayed on. The
+  /// stream is not asked for anything any more. Blocks that it has used may be freed later too; its
+  /// memory serves others when the work queued on it by now is complete. Nothing is waited for. A
+  /// verb that names a stream with that handle afterwards means one that lives: the same, if it was
+  /// not destroyed, or a new one that the driver gave the handle to; what is queued on it after
+  /// that verb comes after all that was queued up to here. No-op for a stream that no verb has
+  /// named. Pre: the stream is alive, and no other thread queues work on it, allocates or records
+  /// on it meanwhile. Throws InvalidArgument for the default stream and for one that is being
+  /// captured and that a verb has named, DeviceFailure, std::bad_alloc; then nothing has changed.
   void forgetStream(Stream stream);
 
   /// Returns what is wholly free to the device: segments, or pages. Pages that queued work may

@@ -139,6 +139,11 @@ CISTERN_API cistern_status_t cistern_free(cistern_allocator_t allocator, void* p
  * CISTERN_INVALID_ARGUMENT for a stream that is not alive. */
 CISTERN_API cistern_status_t cistern_record_stream(cistern_allocator_t allocator, void* pointer,
                                                    void* stream);
+/** Memory may be used on `stream`, although no block is allocated or recorded on it. From now on,
+ * what another stream has freed goes to a third stream only when the work queued on this one by the
+ * free is complete, too. Allocating and recording do the same. CISTERN_INVALID_ARGUMENT for a
+ * stream that is not alive. */
+CISTERN_API cistern_status_t cistern_register_stream(cistern_allocator_t allocator, void* stream);
 /** The program is about to destroy the stream, and has queued all its work. No other thread may
  *  use the stream meanwhile. CISTERN_INVALID_ARGUMENT for the default stream and for one that is
  *  being captured. */

@@ -117,6 +117,12 @@ cistern_status_t cistern_record_stream(cistern_allocator_t allocator, void* poin
   });
 }
 
+cistern_status_t cistern_register_stream(cistern_allocator_t allocator, void* stream) {
+  return guarded([&] {
+    Use<AllocatorObject>(wordOf(allocator))->allocator->registerStream(streamOf(stream));
+  });
+}
+
 cistern_status_t cistern_forget_stream(cistern_allocator_t allocator, void* stream) {
   return guarded([&] {
     const Use<AllocatorObject> use(wordOf(allocator));

@@ -39,6 +39,7 @@ void checkRefused(cistern_allocator_t a) {
       [&] { return cistern_free(a, nullptr); },
       [&] { return cistern_free(a, &bytes); },
       [&] { return cistern_record_stream(a, nullptr, nullptr); },
+      [&] { return cistern_register_stream(a, nullptr); },
       [&] { return cistern_forget_stream(a, nullptr); },
       [&] { return cistern_empty_cache(a); },
       [&] { return cistern_pinned_allocate(a, 512, &out); },

@@ -86,6 +86,8 @@ static void blocks(void) {
   CHECK(strstr(cistern_last_error(), "out of memory on sim device 0") != NULL);
   CHECK_OK(cistern_stream_synchronize(a, stream));
   CHECK_OK(cistern_empty_cache(a));
+  CHECK_OK(cistern_register_stream(a, stream));
+  CHECK(cistern_register_stream(a, &bytes) == CISTERN_INVALID_ARGUMENT);
   CHECK(cistern_forget_stream(a, NULL) == CISTERN_INVALID_ARGUMENT);
   CHECK_OK(cistern_forget_stream(a, stream));
   CHECK_OK(cistern_stream_destroy(a, stream));

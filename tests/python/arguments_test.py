@@ -14,6 +14,7 @@ def calls(allocator, pool, buffer, capture):
                     lambda value: allocator.record_stream(value, None)],
         "limit": [lambda value: setattr(allocator, "limit", value)],
         "stream": [lambda value: allocator.allocate(1, value), allocator.forget_stream,
+                   allocator.register_stream,
                    lambda value: pool.allocate(1, value), lambda value: pool.buffer(1, value),
                    lambda value: allocator.record_stream(buffer.address, value),
                    lambda value: pool.stream_scope(value).__enter__(), allocator.capture,

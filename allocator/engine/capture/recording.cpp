@@ -157,7 +157,7 @@ void Recording::begin(Heap& heap) {
     heap.completion().beginRecording(number_);
     for (Block* block : blocks) heap.setAside(*block);
   }
-  for (Block* block : blocks) deferFree(engine_, *block, {heap.stream()});
+  for (Block* block : blocks) deferToAll(engine_, *block);
 }
 
 // While a capture into a pool is under way, what lies free in the pool is complete, or was freed by
@@ -172,6 +172,7 @@ void Recording::prepare(Stream origin) {
     heap->stream() == origin ? engine_.progress.refresh(*heap)
                              : engine_.progress.refreshByEvent(*heap);
   }
+  engine_.streams.captureBegins(origin);
   engine_.progress.captureBegins();
   try {
     pool_.setRecording(shared_from_this());
@@ -200,6 +201,7 @@ void Recording::end(Heap& heap) noexcept {
 // on streams that it did not record may have used a block.
 Pins Recording::end() noexcept {
   engine_.progress.captureEnds();
+  engine_.streams.captureEnds(origin_);
   Pins touched;
   WaitingFrees::Left left;
   {

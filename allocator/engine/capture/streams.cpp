@@ -46,7 +46,7 @@ bool RecordedStreams::knowsPast() {
 bool RecordedStreams::mark(Stream stream) noexcept try {
   Nodes nodes;
   Seen* const of = frontierOf(stream, nodes);
-  if (of == nullptr) return false;
+  if (of == nullptr || !addFrontiers(*of, nodes)) return false;
   of->marks.push_back({0, std::move(nodes)});
   of->unmarked = 0;
   if (Heap* const heap = pool_.find(stream)) {
@@ -56,6 +56,27 @@ bool RecordedStreams::mark(Stream stream) noexcept try {
   return true;
 } catch (const std::bad_alloc&) {
   return false;
+}
+
+// What the other streams of the part have recorded by now. Any of them may have used what was
+// freed, as Note [Unrecorded uses] in streams/progress.hpp says. A stream that is destroyed, or
+// that forbids the question (the legacy stream beside a capture), records nothing.
+bool RecordedStreams::addFrontiers(const Seen& of, Nodes& nodes) {
+  Nodes own;
+  for (const Stream stream : known_.all()) {
+    const KnownStreams::Look at = known_.look(stream);
+    if (at.gone || stream == of.stream) continue;
+    const Result<CaptureInfo> info = device_.captureFrontier(stream, own);
+    if (!info) {
+      const ErrorKind kind = info.error().kind;
+      if (kind != ErrorKind::kInvalidHandle && kind != ErrorKind::kCaptureForbidden) return false;
+    } else if (info.value().status == CaptureStatus::kActive && info.value().id == of.part->id) {
+      nodes.insert(nodes.end(), own.begin(), own.end());
+    }
+  }
+  std::ranges::sort(nodes, {}, &GraphNode::raw);
+  nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+  return true;
 }
 
 // To ask for a frontier at every free would be most of what a free costs. While no other stream has

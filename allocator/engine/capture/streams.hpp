@@ -163,6 +163,7 @@ class RecordedStreams {
 
  private:
   bool knowsPast();
+  bool addFrontiers(const Seen& of, Nodes& nodes);
   /// The stream, which has come to those nodes; null where that is not told.
   Seen* frontierOf(Stream stream, Nodes& nodes);
 

@@ -1,12 +1,12 @@
-// How far the stream of a heap is known to have come.
+// Which of a heap's free memory is unused by now.
 //
 // A block freed on the heap's stream may be handed out again on that stream at once: the stream's
-// own order makes it safe. To hand it to anyone else, the work queued at its free must be complete.
-// For that a heap counts epochs: every free is stamped with the current epoch, and when someone
-// else would like this heap's memory an event is recorded on the stream and the epoch ends. Once
-// that event is complete, every free block stamped with that epoch or an earlier one is safe for
-// all. Several such events may be under way: what is freed between two of them is safe when the
-// second is complete, and not only when all is that the stream had queued by the next look.
+// own order makes it safe. To hand it to anyone else, all work that was queued at its free must be
+// complete, on every stream (Note [Unrecorded uses] in progress.hpp). For that a heap counts
+// epochs: every free is stamped with the current epoch. When another heap wants this heap's memory,
+// the epoch ends and a mark of the device is made (device_mark.hpp). Once the mark is reached,
+// every free block stamped with that epoch or an earlier one is safe for all. Several marks may be
+// under way: what was freed between two of them is safe when the second is reached.
 //
 // Epochs never run out. A block's record has room for 32 bits only: its stamp counts from a base,
 // which moves on when the present epoch has no stamp any more.
@@ -25,7 +25,7 @@
 #include "allocator/base/ablation.hpp"
 #include "allocator/base/check.hpp"
 #include "allocator/base/sabotage.hpp"
-#include "allocator/engine/streams/event_pool.hpp"
+#include "allocator/engine/streams/device_mark.hpp"
 
 namespace cistern {
 
@@ -103,7 +103,7 @@ class Completion {
   void noteLeft(std::uint64_t epoch) noexcept { left_ = std::max(left_, epoch); }
   bool leftInUse() const { return !complete(left_); }
 
-  // ---- Marks: events recorded on the stream, and not yet seen complete
+  // ---- Marks that were made for this heap, and that are not yet seen reached
 
   /// Begins to record or ask, outside the lock: one thread at a time. False where another is at it,
   /// or there is nothing to ask and no mark may be made.
@@ -112,11 +112,11 @@ class Completion {
     return busy_ = true;
   }
   void endLook() noexcept { busy_ = false; }
-  /// Whether a thread is at it, or an event is under way.
+  /// Whether a thread is at it, or a mark is under way.
   bool isAsked() const { return busy_ || under_way_ != 0; }
-  /// The event of the oldest mark; null when none is under way.
-  SharedEvent oldest() const { return marks_[0].event; }
-  /// That event has answered: the mark is gone.
+  /// The oldest mark; null when none is under way.
+  SharedMark oldest() const { return marks_[0].mark; }
+  /// It has answered, and is gone.
   void passOldest(Answer answer) noexcept {
     const Mark oldest = std::exchange(marks_[0], {});
     if (answer == Answer::kReached) noteComplete(oldest.epoch);
@@ -125,19 +125,18 @@ class Completion {
   }
   /// Whether there may be one mark more.
   bool hasRoom() const { return under_way_ < (without(Mechanism::kSeveralMarks) ? 1 : kMostMarks); }
-  /// What was freed by now is about to be marked. True if no other mark is under way.
-  bool beginMark() noexcept {
+  /// What was freed by now is about to be marked.
+  void beginMark() noexcept {
     freed_ = false;
     freed_bytes_ = 0;
-    return under_way_ == 0;
   }
   /// It was, up to the epoch `until`, or could not be. `again`: in place of the youngest.
-  void endMark(Answer answer, std::uint64_t until, bool again, SharedEvent event) noexcept {
+  void endMark(Answer answer, std::uint64_t until, bool again, SharedMark mark) noexcept {
     if (answer == Answer::kReached) noteComplete(until);
     if (answer == Answer::kInVain) freed_ = true;  // the next covers it too
     if (answer == Answer::kNotYet) {
       under_way_ = std::uint8_t(under_way_ + !again);
-      marks_[under_way_ - 1u] = {std::move(event), until};
+      marks_[under_way_ - 1u] = {std::move(mark), until};
     }
     busy_ = false;
   }
@@ -187,8 +186,8 @@ class Completion {
 
  private:
   struct Mark {
-    SharedEvent event;
-    std::uint64_t epoch = 0;  ///< the last that it marks
+    SharedMark mark;
+    std::uint64_t epoch = 0;  ///< the last that it covers
   };
   static constexpr std::size_t kMostMarks = 16;
   /// Three times all that the heap has.

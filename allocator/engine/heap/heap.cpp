@@ -72,7 +72,10 @@ StreamUses Heap::setPending(Block& block) noexcept {
   const std::unique_ptr<StreamUses> noted(static_cast<StreamUses*>(block.use.uses));
   block.use.uses = nullptr;
   StreamUses uses = noted ? std::move(*noted) : StreamUses{};
-  if (block.use.stream != stream()) uses.add(block.use.stream);
+  if (block.use.stream != stream()) {
+    uses.add(block.use.stream);
+    uses.addAll();
+  }
   return uses;
 }
 
@@ -155,7 +158,7 @@ std::uint64_t Heap::endedEpoch() noexcept {
       const bool complete = known.epochOf(block.epoch) <= known.completed();
       block.epoch = complete ? Completion::kComplete : Completion::kFirst;
     });
-    recent_.forget(Completion::kFirst);
+    recent_.restamp(Completion::kFirst);
     completion_.moveBase();
   }
   return completion_.endEpoch();

@@ -87,7 +87,8 @@ void Mover::noteCost() {
   const std::uint64_t most = std::max(heap_.pageNotes().mostBacked(request_.kind), backed);
   const double grown = double(std::max(backed + more, most) - most);
   const double plain = grown / kPlainBytes * (ground_.create_cost.mean() + ground_.map_cost.mean());
-  ground_.cost.note(double(now - began_ns_), without(Mechanism::kPlainCredit) ? 0 : plain, now);
+  ground_.cost.note(double(now - began_ns_ - asked_ns_),
+                    without(Mechanism::kPlainCredit) ? 0 : plain, now);
 }
 
 }  // namespace cistern::pages

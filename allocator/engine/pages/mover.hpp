@@ -51,7 +51,9 @@ class Mover {
   bool hasAny(Heap& source) const;
   std::size_t movableInCapture() const;
   void takeFromOthers(Which which);
-  bool orderAfter(Heap& source);
+  void seek(const std::vector<Heap*>& heaps, std::size_t most);
+  bool orderAfterAll();
+  std::vector<Heap*> nextSources(std::size_t& next) const;
   void takeFrom(Heap& source, Which which, std::size_t most);
   void grow(bool late);
   PhysicalPage* create(std::uint32_t units, bool late);
@@ -62,6 +64,7 @@ class Mover {
   const PagesFrom from_;
   const std::uint64_t number_;  ///< of the miss
   const std::uint64_t began_ns_;
+  std::uint64_t asked_ns_ = 0;  ///< of that, asking streams: the size of pages does not change it
   Reservation reserved_;
   bool brought_ = false;         ///< some pages were aside until this miss
   bool pressed_ = false;         ///< the device or the limit has refused: time is no matter now

@@ -103,6 +103,7 @@ bool streamIsDead(Engine& engine, const Heap& heap) {
 
 void PageBacking::emptyCache(const std::vector<Heap*>& heaps) {
   bool dead = false;
+  engine_.progress.refresh(heaps);
   for (Heap* heap : heaps) dead |= !emptyHeap(*heap) && streamIsDead(engine_, *heap);
   // What a destroyed stream has left behind is complete when the whole device is: there is nothing
   // else to ask.

@@ -101,11 +101,13 @@ void Mover::giveBackSmall() {
   };
   give(heap_);
   if (!ground_.engine.options.reusesAcrossStreams()) return;
-  std::size_t next = 0;
-  while (Heap* const heap = lacking > 0 ? ground_.engine.heaps.nextOffering(next) : nullptr) {
-    if (heap == &heap_ || !gives(*heap)) continue;
-    ground_.engine.progress.seek(*heap);
-    give(*heap);
+  for (std::size_t next = 0; lacking > 0;) {
+    const std::vector<Heap*> others = nextSources(next);
+    if (others.empty()) return;
+    seek(others, StreamProgress::kFew);
+    for (Heap* heap : others) {
+      if (lacking > 0) give(*heap);
+    }
   }
 }
 
@@ -129,31 +131,50 @@ bool Mover::hasAny(Heap& source) const {
   return false;
 }
 
+// The next heaps that give to this one and may have something: a few, which share a mark. Where
+// there are many, the first of them are enough as a rule.
+std::vector<Heap*> Mover::nextSources(std::size_t& next) const {
+  std::vector<Heap*> heaps;
+  while (heaps.size() < StreamProgress::kHeapsAtOnce) {
+    Heap* const source = ground_.engine.heaps.nextOffering(next);
+    if (source == nullptr) break;
+    if (source != &heap_ && gives(*source) && hasAny(*source)) heaps.push_back(source);
+  }
+  return heaps;
+}
+
+void Mover::seek(const std::vector<Heap*>& heaps, std::size_t most) {
+  const std::uint64_t since = ground_.engine.device.hostNanoseconds();
+  ground_.engine.progress.seek(heaps, most);
+  asked_ns_ += ground_.engine.device.hostNanoseconds() - since;
+}
+
 void Mover::takeFromOthers(Which which) {
   if (without(Mechanism::kOthersPages) && !pressed_) return;
   if (!ground_.engine.options.reusesAcrossStreams()) return;
-  std::size_t next = 0;
-  while (Heap* const source = ground_.engine.heaps.nextOffering(next)) {
-    if (reserved_.gapUnits() == 0) return;
-    if (source == &heap_ || !gives(*source) || !hasAny(*source)) continue;
-    if (which == Which::kAny && !ground_.engine.progress.answers(source->stream())) continue;
-    if (which == Which::kComplete) ground_.engine.progress.seek(*source);
-    const std::size_t before = reserved_.steps.size();
-    takeFrom(*source, which, kNoLimit);
-    const bool taken = reserved_.steps.size() > before;
-    if (which == Which::kAny && taken && !orderAfter(*source)) return;
+  const std::size_t before = reserved_.steps.size();
+  std::size_t asked = pressed_ ? StreamProgress::kAll : StreamProgress::kFew, looked = 0;
+  for (std::size_t next = 0; reserved_.gapUnits() > 0;) {
+    const std::vector<Heap*> others = nextSources(next);
+    looked += others.size();
+    if (others.empty() || (!pressed_ && looked > StreamProgress::kMostHeaps)) break;
+    if (which == Which::kComplete) seek(others, asked);
+    if (!pressed_) asked = 1;
+    for (Heap* source : others) {
+      if (which == Which::kAny && !ground_.engine.progress.answers(source->stream())) continue;
+      takeFrom(*source, which, kNoLimit);
+    }
   }
+  if (which == Which::kAny && reserved_.steps.size() > before) unordered_ |= !orderAfterAll();
 }
 
-// Pages whose last use may still be queued on the source's stream: what this heap's stream does
-// from now on comes after it.
-bool Mover::orderAfter(Heap& source) {
-  const RelaxedCaptureMode relaxed(ground_.engine.device);
+// Queued work may still use the pages, on any stream: what this heap's stream does from now on
+// comes after all of it.
+bool Mover::orderAfterAll() {
   const bool ordered =
-      broken(Rule::kOrder) || ground_.engine.progress.orderAfter(heap_.stream(), source.stream());
+      broken(Rule::kOrder) || ground_.engine.progress.orderAfterAll(heap_.stream());
   const MutexLock lock(heap_.mutex());
   reserved_.noteUse(heap_.completion().now());
-  unordered_ |= !ordered;
   return ordered;
 }
 

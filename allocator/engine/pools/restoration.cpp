@@ -62,8 +62,7 @@ class Restoration {
       }
       for (int tries = 0; !tryNow(); ++tries) {
         if (tries == 2) refuse(*needs_.begin()->second, kInUse);
-        for (const auto& [need, wanted] : needs_)
-          tries == 0 ? engine_.progress.refresh(*need.first) : order(need);
+        tries == 0 ? refresh() : order();
       }
     }
     for (const Address address : used_elsewhere_) slow_path::freeAt(engine_, address, nullptr);
@@ -85,18 +84,26 @@ class Restoration {
     return true;
   }
 
-  // Everything that the earlier stream had queued when its epoch ended: what is freed meanwhile
-  // waits for another look.
-  void order(const Order& need) {
-    const auto& [heap, later] = need;
-    std::uint64_t until = 0;
-    {
-      const MutexLock lock(heap->mutex());
-      until = heap->endedEpoch();
+  void refresh() {
+    std::vector<Heap*> heaps;
+    for (const auto& [need, wanted] : needs_) heaps.push_back(need.first);
+    heaps.erase(std::unique(heaps.begin(), heaps.end()), heaps.end());
+    engine_.progress.refresh(heaps);
+  }
+
+  // Epochs end first: what is freed meanwhile waits for another look.
+  void order() {
+    std::map<Order, std::uint64_t> ended;
+    std::set<Stream> laters;
+    for (const auto& [need, wanted] : needs_) {
+      const MutexLock lock(need.first->mutex());
+      ended[need] = need.first->endedEpoch();
+      laters.insert(need.second);
     }
-    const RelaxedCaptureMode relaxed(engine_.device);
-    if (engine_.progress.idle(heap->stream()) || engine_.progress.orderAfter(later, heap->stream()))
-      ordered_[need] = until;
+    std::erase_if(laters, [&](Stream later) { return !engine_.progress.orderAfterAll(later); });
+    for (const auto& [need, until] : ended) {
+      if (laters.contains(need.second)) ordered_[need] = until;
+    }
   }
 
   // ---- Looking ---------------------------------------------------------------------------------

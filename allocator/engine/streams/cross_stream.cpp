@@ -28,11 +28,25 @@ bool recordUse(Engine& engine, Address address, Stream stream) {
 
 void deferFree(Engine& engine, Block& block, const StreamUses& uses, bool captured) noexcept {
   if (!driverMayBeCalled()) return;  // at exit nobody will use it again
-  engine.pending.add({&block, uses.contains(heapOf(block).stream()), captured}, uses);
+  if (uses.all() && !uses.unknown()) return deferToAll(engine, block, uses, captured);
+  engine.pending.add({&block, false, captured}, uses);
 }
 
-// During a capture into the pool a block comes back only when its own stream is complete as well.
-// If nobody has waited for that stream, the block waits again.
+// Without host memory it is not known which streams those are.
+void deferToAll(Engine& engine, Block& block, const StreamUses& told, bool captured) noexcept try {
+  if (!driverMayBeCalled()) return;
+  StreamUses all = told;
+  all.note(heapOf(block).stream());
+  for (const Stream stream : engine.streams.all()) {
+    if (!engine.progress.idle(stream)) all.note(stream);
+  }
+  engine.pending.add({&block, true, captured}, all);
+} catch (const std::bad_alloc&) {
+  engine.pending.addUnknown(block);
+}
+
+// During a capture into the pool a block comes back only when no stream uses it any more: other
+// streams of the capture may take it. If only recorded uses were waited for, the block waits again.
 void putBack(Engine& engine, const PendingFrees::Pending& pending) noexcept {
   Block& block = *pending.block;
   Heap& heap = heapOf(block);
@@ -41,7 +55,7 @@ void putBack(Engine& engine, const PendingFrees::Pending& pending) noexcept {
   {
     const MutexLock lock(heap.mutex());
     const bool captured_into = heap.completion().recorded() != 0;
-    too_early = captured_into && !pending.own;
+    too_early = captured_into && !pending.all;
     if (too_early) {
       if (block.state() == BlockState::kAllocated) (void)heap.setPending(block);  // a loan's
     } else {
@@ -50,8 +64,7 @@ void putBack(Engine& engine, const PendingFrees::Pending& pending) noexcept {
       due = heap.dueAfterFree();
     }
   }
-  too_early ? deferFree(engine, block, {heap.stream()}, pending.captured)
-            : afterFree(engine, heap, due);
+  too_early ? deferToAll(engine, block, {}, pending.captured) : afterFree(engine, heap, due);
 }
 
 bool streamsAreIdle(Engine& engine) {
@@ -110,6 +123,24 @@ Block* takeFrom(Engine& engine, Heap& owner, Heap& heap, const Request& request,
   return heap.allocateFrom(*segment.first, request);
 }
 
+// The next heaps that have what fits: a few, which share a mark.
+std::vector<Heap*> nextOwners(Engine& engine, Heap& heap, const Request& request, Extent extent,
+                              std::size_t& next) {
+  const bool parts = extent == Extent::kParts;
+  std::vector<Heap*> owners;
+  while (owners.size() < StreamProgress::kHeapsAtOnce) {
+    Heap* const owner = parts ? engine.heaps.at(next++) : engine.heaps.nextOffering(next);
+    if (owner == nullptr) break;
+    // Only a capture inherits segments. Other requests give them back and make new ones.
+    const bool inherits = request.recording && !parts && mayInherit(*owner, heap);
+    if (!mayLend(*owner, heap) && !inherits) continue;
+    const MutexLock lock(owner->mutex());
+    const bool fits = fitting(*owner, request, extent, {}) != nullptr;
+    fits ? owners.push_back(owner) : withdrawIfEmpty(*owner);
+  }
+  return owners;
+}
+
 }  // namespace
 
 // Before a heap grows it adopts idle segments, but takes no part of one: what is lent goes back
@@ -117,23 +148,18 @@ Block* takeFrom(Engine& engine, Heap& owner, Heap& heap, const Request& request,
 // in any heap; whole segments only in those that offer something.
 Block* takeComplete(Engine& engine, Heap& heap, const Request& request, Extent extent) {
   if (!engine.options.reusesAcrossStreams()) return nullptr;
-  const bool parts = extent == Extent::kParts;
-  std::size_t next = 0;
-  while (Heap* const owner = parts ? engine.heaps.at(next++) : engine.heaps.nextOffering(next)) {
-    // Only a capture inherits segments. Other requests give them back and make new ones.
-    const bool inherits = request.recording && !parts && mayInherit(*owner, heap);
-    if (!mayLend(*owner, heap) && !inherits) continue;
-    {
-      const MutexLock lock(owner->mutex());
-      if (fitting(*owner, request, extent, {}) == nullptr) {
-        withdrawIfEmpty(*owner);
-        continue;
-      }
+  const bool all = extent == Extent::kParts;
+  std::size_t asked = all ? StreamProgress::kAll : StreamProgress::kFew, looked = 0;
+  for (std::size_t next = 0;;) {
+    const std::vector<Heap*> owners = nextOwners(engine, heap, request, extent, next);
+    looked += owners.size();
+    if (owners.empty() || (!all && looked > StreamProgress::kMostHeaps)) return nullptr;
+    engine.progress.seek(owners, asked);
+    if (!all) asked = 1;
+    for (Heap* owner : owners) {
+      if (Block* block = takeFrom(engine, *owner, heap, request, extent)) return block;
     }
-    engine.progress.seek(*owner);
-    if (Block* block = takeFrom(engine, *owner, heap, request, extent)) return block;
   }
-  return nullptr;
 }
 
 // ---- What queued work may still use -------------------------------------------------------------
@@ -156,7 +182,8 @@ Block* loanInOrder(Engine& engine, Heap& heap, const Request& request) {
       if (lendable(*owner, heap, request, {}) == nullptr) continue;
       until = owner->endedEpoch();  // what is freed from now on does not count
     }
-    if (!engine.progress.orderAfter(request.stream, owner->stream())) continue;
+    if (!engine.progress.answers(owner->stream())) continue;
+    if (!engine.progress.orderAfterAll(request.stream)) continue;
     const MutexLock lock(owner->mutex());
     Block* const free = lendable(*owner, heap, request, Epochs::upTo(until));
     if (free != nullptr) return owner->allocateFrom(*free, request);
@@ -171,9 +198,10 @@ Block* takeFromLenders(Engine& engine, Heap& heap, const Request& request) {
   if (!engine.pools.anyLenders(request)) return nullptr;
   Request lent = request;
   lent.recorded_by = Request::kLent;
-  for (Heap* owner : engine.heaps.all()) {
-    if (!owner->pool().lendsNow()) continue;
-    engine.progress.seek(*owner);
+  std::vector<Heap*> lenders = engine.heaps.all();
+  std::erase_if(lenders, [](const Heap* owner) { return !owner->pool().lendsNow(); });
+  engine.progress.seek(lenders, StreamProgress::kAll);
+  for (Heap* owner : lenders) {
     const MemoryBacking& backing = owner->backing();
     const std::unique_lock still = backing.holdStill();
     const MutexLock lock(owner->mutex());

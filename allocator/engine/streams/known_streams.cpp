@@ -18,7 +18,7 @@ void KnownStreams::registerStream(Stream stream) {
 // dropped may have the handle, and so the heaps, of one that is gone.
 SharedEvent KnownStreams::orderAfterEnd(Stream stream, const SharedEvent& reached) {
   const MutexLock lock(mutex_);
-  Known& known = streams_.try_emplace(stream.raw, Known{dropped_, nullptr}).first->second;
+  Known& known = streams_.try_emplace(stream.raw, Known{dropped_, nullptr, nullptr}).first->second;
   if (!known.gone) return nullptr;
   if (known.end == reached || isReached(known.end)) known.end = nullptr;
   if (known.end != nullptr) {
@@ -38,11 +38,26 @@ void KnownStreams::unregisterStream(Stream stream) {
   requireUncaptured(stream);
   if (streams_.size() >= most_records_) dropEnded();
   SharedEvent end = events_.take().orThrow();
-  Known& known = streams_.try_emplace(stream.raw, Known{true, nullptr}).first->second;
+  Known& known = streams_.try_emplace(stream.raw, Known{true, nullptr, nullptr}).first->second;
   if (known.end != nullptr) device_.waitEvent(stream, *known.end).orThrow();
   device_.recordEvent(*end, stream).orThrow();
-  known = {true, std::move(end)};
+  known = {true, std::move(end), nullptr};
   heaps_.setGone(stream, true);
+}
+
+void KnownStreams::captureBegins(Stream stream) noexcept {
+  const MutexLock lock(mutex_);
+  const auto known = streams_.find(stream.raw);
+  if (known == streams_.end() || known->second.gone) return;
+  const Result<SharedEvent> event = events_.take();
+  if (event && device_.recordEvent(*event.value(), stream))
+    known->second.before_capture = event.value();
+}
+
+void KnownStreams::captureEnds(Stream stream) noexcept {
+  const MutexLock lock(mutex_);
+  const auto known = streams_.find(stream.raw);
+  if (known != streams_.end()) known->second.before_capture = nullptr;
 }
 
 // Each record pays for a bounded number of looks.

@@ -18,6 +18,7 @@
 
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "allocator/base/mutex.hpp"
 #include "allocator/engine/heap/heap_table.hpp"
@@ -50,15 +51,34 @@ class KnownStreams {
       const auto it = all.streams_.find(stream.raw);
       if (it == all.streams_.end()) return;
       gone = it->second.gone;
-      if (gone && !all.isReached(it->second.end)) end = it->second.end;
+      if (gone && all.isReached(it->second.end)) it->second.end = nullptr;
+      end = it->second.end;
+      before_capture = it->second.before_capture;
     }
     const MutexLock still;
     bool gone = true;
     SharedEvent end{};  ///< behind the last work of one that is gone; null once all its work is
                         ///< known to be complete
+    SharedEvent before_capture{};  ///< behind the work from before the capture that it began
   };
   /// Pre: the stream was met.
   Look look(Stream stream) noexcept { return {*this, stream}; }
+
+  /// The streams that may have work queued. Throws std::bad_alloc.
+  std::vector<Stream> all() {
+    const MutexLock lock(mutex_);
+    std::vector<Stream> streams;
+    streams.reserve(streams_.size());
+    for (const auto& [raw, known] : streams_) {
+      if (!known.gone || known.end != nullptr) streams.push_back(Stream{raw});
+    }
+    return streams;
+  }
+  /// A capture is about to begin on the stream, or is over. Meanwhile the stream cannot be asked;
+  /// an event from before the capture stands for all that it had queued. Throws nothing: without
+  /// the event, the stream does not tell.
+  void captureBegins(Stream stream) noexcept;
+  void captureEnds(Stream stream) noexcept;
 
   /// Whether a stream can be asked how far it is: it is alive, and no capture is recording it,
   /// which asking would break. Pre: it stays meanwhile.
@@ -71,6 +91,7 @@ class KnownStreams {
   struct Known {
     bool gone = false;
     SharedEvent end;  ///< null while it is present, and once it is known to be complete
+    SharedEvent before_capture{};  ///< while a capture that it began is under way
   };
   bool isReached(const SharedEvent& end) noexcept;
   void dropEnded() noexcept CISTERN_REQUIRES(mutex_);

@@ -40,7 +40,7 @@ class PendingFrees {
   /// A block that has become pending in its heap, now owned here until released.
   struct Pending {
     Block* block = nullptr;
-    bool own = false;       ///< its heap's stream is among those that it waits for
+    bool all = false;       ///< it waits for all known streams
     bool captured = false;  ///< a capture that is under way may have had the memory
   };
 

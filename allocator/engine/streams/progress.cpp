@@ -1,7 +1,10 @@
 #include "allocator/engine/streams/progress.hpp"
 
+#include <new>
 #include <thread>
 #include <utility>
+
+#include "allocator/base/sabotage.hpp"
 
 namespace cistern {
 
@@ -12,7 +15,10 @@ bool StreamProgress::answers(Stream stream) {
 
 bool StreamProgress::idle(Stream stream) {
   const KnownStreams::Look at = streams_.look(stream);
-  return at.gone ? at.end == nullptr : streams_.answersNow(stream) && ask(stream);
+  if (at.gone) return at.end == nullptr;
+  const RelaxedCaptureMode relaxed(device_);
+  if (at.before_capture) return events_.ask(*at.before_capture) == Answer::kReached;
+  return streams_.answersNow(stream) && query(stream);
 }
 
 void StreamProgress::captureBegins() noexcept {
@@ -21,100 +27,177 @@ void StreamProgress::captureBegins() noexcept {
   while (asking_ != 0) std::this_thread::yield();
 }
 
-// Whether it is idle; false where it must not be asked.
-bool StreamProgress::ask(Stream stream) noexcept {
+// Whether it is idle; false while it must not be queried. Pre: the stream stays present.
+bool StreamProgress::query(Stream stream) noexcept {
   ++asking_;
   const Result<bool> idle = captures_ == 0 ? device_.queryStream(stream) : Result<bool>(false);
   --asking_;
   return idle.ok() && idle.value();
 }
 
-// An event behind all that is queued; null where none can be had, also where a capture, of this
-// program's or anyone's, may have recorded it: it does the capture no harm as long as nobody asks
-// the event, and is gone when that is recorded again. Pre: the stream answered.
-SharedEvent StreamProgress::mark(Stream stream) noexcept {
-  const Result<SharedEvent> event = events_.take();
-  if (!event) return nullptr;
+// ---- Marks --------------------------------------------------------------------------------------
+
+// What a stream has queued. It does not tell if a capture that it has joined records it, or the
+// device fails. One that was destroyed without notice cannot be asked: only its own heap waits for
+// it. If a capture begins or ends meanwhile, it may have taken the event. That does no harm: nobody
+// asks the event before it is recorded again.
+DeviceMark::Work StreamProgress::workOf(Stream stream) {
+  const KnownStreams::Look at = streams_.look(stream);
+  if (at.gone) return {true, at.end};
   const std::uint32_t changes = changes_;
-  if (!device_.recordEvent(*event.value(), stream)) return nullptr;
-  return streams_.answersNow(stream) && changes_ == changes ? event.value() : nullptr;
+  const Result<CaptureInfo> info = device_.captureInfo(stream);
+  const bool dead = !info && info.error().kind == ErrorKind::kInvalidHandle;
+  if (!info) return {dead, nullptr, false, dead};
+  if (info.value().status != CaptureStatus::kNone)
+    return {at.before_capture != nullptr, at.before_capture, true};
+  if (query(stream)) return {true};
+  const Result<SharedEvent> event = events_.take();
+  if (!event || !device_.recordEvent(*event.value(), stream)) return {};
+  return {streams_.answersNow(stream) && changes_ == changes, event.value()};
 }
 
-void StreamProgress::look(Heap& heap, bool may_mark, Note note) noexcept {
-  {
-    const MutexLock lock(heap.mutex());
-    if (note != nullptr) (heap.completion().*note)();
-    if (!heap.completion().beginLook(mayMark(heap, may_mark))) return;
+// What is freed by now is covered by it. Null if the host is short of memory.
+SharedMark StreamProgress::nextMark() noexcept try {
+  const MutexLock lock(turns_);
+  if (next_ == nullptr) next_ = std::make_shared<DeviceMark>();
+  return next_;
+} catch (const std::bad_alloc&) {
+  return nullptr;
+}
+
+// The mark that streams are asked for: the next one begins when they all were asked for the last.
+// Null if there is none, or the host is short of memory.
+SharedMark StreamProgress::presentMark() noexcept try {
+  const MutexLock lock(turns_);
+  if (present_ != nullptr && !present_->allAsked()) return present_;
+  present_ = nullptr;
+  if (next_ == nullptr) return nullptr;
+  next_->begin(streams_.all());
+  return present_ = std::exchange(next_, nullptr);
+} catch (const std::bad_alloc&) {
+  return nullptr;
+}
+
+// For the marks that wait for it, in turn. Returns how many of `most` are left.
+std::size_t StreamProgress::askStreams(std::size_t most) noexcept {
+  while (most > 0) {
+    const SharedMark mark = presentMark();
+    if (mark == nullptr) break;
+    most = mark->advance(most, [this](Stream stream) { return workOf(stream); });
   }
+  return most;
+}
+
+// ---- Looking at heaps ---------------------------------------------------------------------------
+
+void StreamProgress::look(Heap& heap, std::size_t most, Note note) noexcept {
+  if (!beginLook(heap, most > 0, note)) return;
   const RelaxedCaptureMode relaxed(device_);
+  const std::size_t left = askStreams(most);
+  if (const auto ended = passMarks(heap, most > 0)) {
+    const SharedMark mark = nextMark();
+    (void)askStreams(left);
+    endLook(*ended, mark);
+  }
+}
+
+void StreamProgress::look(const std::vector<Heap*>& heaps, std::size_t most, Note note) {
+  std::vector<Ended> all;
+  all.reserve(heaps.size());
+  std::vector<Heap*> begun;
+  begun.reserve(heaps.size());
+  for (Heap* heap : heaps) {
+    if (beginLook(*heap, most > 0, note)) begun.push_back(heap);
+  }
+  if (begun.empty()) return;
+  const RelaxedCaptureMode relaxed(device_);
+  const std::size_t left = askStreams(most);
+  for (Heap* heap : begun) {
+    if (const auto ended = passMarks(*heap, most > 0)) all.push_back(*ended);
+  }
+  if (all.empty()) return;
+  const SharedMark common = nextMark();
+  (void)askStreams(left);
+  for (const Ended& ended : all) endLook(ended, common);
+}
+
+// False where there is nothing to learn, or another thread is at it. Otherwise nobody else looks at
+// the heap until passMarks returns nothing, or endLook.
+bool StreamProgress::beginLook(Heap& heap, bool may_mark, Note note) noexcept {
+  const MutexLock lock(heap.mutex());
+  if (note != nullptr) (heap.completion().*note)();
+  return heap.completion().beginLook(may_mark && wantsMark(heap));
+}
+
+// The marks that are reached are passed. Empty if no other is to be made: then the look is over.
+std::optional<StreamProgress::Ended> StreamProgress::passMarks(Heap& heap, bool may_mark) noexcept {
   while (passOldest(heap)) {
   }
-  bool again = false, first = false;
-  std::uint64_t until = 0;
-  {
-    const MutexLock lock(heap.mutex());
-    if (!mayMark(heap, may_mark)) return heap.completion().endLook();
-    again = !heap.completion().hasRoom();
-    first = heap.completion().beginMark();
-    until = heap.endedEpoch();
-  }
-  SharedEvent event;
-  Answer answer = Answer::kInVain;
-  {
-    const KnownStreams::Look at = streams_.look(heap.stream());
-    if (at.gone && at.end == nullptr) answer = Answer::kReached;
-    if (!at.gone && may_mark) answer = askOrMark(heap.stream(), first, event);
-  }
   const MutexLock lock(heap.mutex());
-  heap.completion().endMark(answer, until, again, std::move(event));
+  if (!may_mark || !wantsMark(heap)) {
+    heap.completion().endLook();
+    return std::nullopt;
+  }
+  const bool again = !heap.completion().hasRoom();
+  heap.completion().beginMark();
+  return Ended{&heap, heap.endedEpoch(), again};
+}
+
+// Where no stream was queried, the events may be complete already.
+void StreamProgress::endLook(const Ended& ended, const SharedMark& mark) noexcept {
+  Heap& heap = *ended.heap;
+  Answer answer = Answer::kInVain;
+  if (mark != nullptr) {
+    const Stream own = heap.stream();
+    answer = captures_ != 0 ? mark->ask(events_, own) : mark->answer(own);
+  }
+  if (broken(Rule::kUntold)) answer = idle(heap.stream()) ? Answer::kReached : Answer::kInVain;
+  const MutexLock lock(heap.mutex());
+  heap.completion().endMark(answer, ended.until, ended.again, mark);
 }
 
 // False where nothing more is to be learnt. Nobody else changes the marks meanwhile.
 bool StreamProgress::passOldest(Heap& heap) noexcept {
-  SharedEvent event;
+  SharedMark oldest;
   {
     const MutexLock lock(heap.mutex());
-    event = heap.completion().oldest();
+    oldest = heap.completion().oldest();
   }
-  if (event == nullptr) return false;
-  const Answer answer = events_.ask(*event);
+  if (oldest == nullptr) return false;
+  const Answer answer = oldest->ask(events_, heap.stream());
   if (answer == Answer::kNotYet) return false;
   const MutexLock lock(heap.mutex());
   heap.completion().passOldest(answer);
   return true;
 }
 
-// What a stream says, or the end of one that is gone, is nothing of what a capture frees: the
-// stream of a conditional body is idle, with nothing run, as soon as the body is recorded. An event
-// from before the capture marks what was freed then.
-bool StreamProgress::mayMark(Heap& heap, bool may_mark) {
+// While a capture into the heap's pool is under way, what streams have done says nothing of what
+// the capture has freed: that has not run. A mark from before the capture covers what was freed
+// then.
+bool StreamProgress::wantsMark(Heap& heap) {
   const Completion& known = heap.completion();
-  return known.anyUnmarked() && known.recorded() == 0 && (may_mark || heap.gone());
+  return known.anyUnmarked() && known.recorded() == 0;
 }
 
-// Whether nothing is queued; else an event is under way, or could not be had.
-StreamProgress::Answer StreamProgress::askOrMark(Stream stream, bool first,
-                                                 SharedEvent& event) noexcept {
-  if (!streams_.answersNow(stream)) return Answer::kInVain;
-  if (first && ask(stream)) return Answer::kReached;
-  event = mark(stream);
-  if (event == nullptr) return Answer::kInVain;
-  const bool was_asked = !first || captures_ == 0;
-  return was_asked ? Answer::kNotYet : events_.ask(*event);
-}
+// ---- Order, and waiting
+// ---------------------------------------------------------------------------
 
-// Either may be gone, and only one at a time is kept from going. Nothing more is queued on one that
-// is.
-bool StreamProgress::orderAfter(Stream later, Stream earlier) {
-  SharedEvent event;
-  {
-    const KnownStreams::Look at = streams_.look(earlier);
-    if (at.gone && at.end == nullptr) return true;
-    event = at.gone ? at.end : streams_.answersNow(earlier) ? mark(earlier) : nullptr;
+bool StreamProgress::orderAfterAll(Stream later) {
+  const RelaxedCaptureMode relaxed(device_);
+  DeviceMark queued;
+  try {
+    queued.begin(streams_.all());
+  } catch (const std::bad_alloc&) {
+    return false;
   }
-  if (event == nullptr) return false;
+  (void)queued.advance(kAll, [&](Stream stream) {
+    DeviceMark::Work work = workOf(stream);
+    work.told |= work.captured;
+    return work;
+  });
   const KnownStreams::Look at = streams_.look(later);
-  return !at.gone && streams_.answersNow(later) && device_.waitEvent(later, *event).ok();
+  if (at.gone || !streams_.answersNow(later)) return false;
+  return queued.forEach([&](Event event) { return device_.waitEvent(later, event).ok(); });
 }
 
 // Epochs end first, so that what is freed meanwhile is not taken for complete. What a capture has

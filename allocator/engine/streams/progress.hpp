@@ -1,13 +1,35 @@
-// How far streams have come: what of a heap's free memory is safe for others, and how another
-// stream is made to wait for the rest. See completion.hpp for epochs. No lock of its own; it takes
-// heaps' locks, and makes no device call under them.
+// Which free memory is unused by now, and how a stream is made to wait for the rest. completion.hpp
+// has the epochs. No lock of its own; it takes heaps' locks, and makes no device call under them.
+//
+// Note [Unrecorded uses]
+// A program may use a block on a stream that the allocator was not told of. PyTorch allows that: it
+// hands freed memory to the owner's stream alone. A program relies on these two rules:
+//
+//   1. Every use of a block is queued before the block is freed.
+//   2. Whatever is allocated on the owner's stream after the free is used after those uses, in the
+//      order of the device. The program may queue that order after the free, but before the next
+//      use.
+//
+// So after a free on stream A, A alone says nothing: it may be idle while stream B still reads the
+// memory. By rule 1, all uses are queued by the time of the free. So the memory is unused when
+// every stream of the device has completed what it had queued at the free. That is what a mark asks
+// (device_mark.hpp). The allocator knows the streams that a verb has named, and those that
+// registerStream has. Three things wait for a mark:
+//
+//   - free memory of one stream that another stream, or another graph, gets;
+//   - a stale mapping that is unmapped: its page has moved, but old uses go through it;
+//   - a page, or a segment in virtual memory, that goes back to the device.
+//
+// Memory that stays with its stream waits for nothing, by rule 2.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "allocator/engine/heap/heap.hpp"
+#include "allocator/engine/streams/device_mark.hpp"
 #include "allocator/engine/streams/event_pool.hpp"
 #include "allocator/engine/streams/known_streams.hpp"
 #include "cistern/device.hpp"
@@ -16,33 +38,45 @@ namespace cistern {
 
 class StreamProgress {
  public:
+  /// So many streams a look asks at most, unless it asks all; or none, beyond the marks' events.
+  static constexpr std::size_t kFew = 32, kAll = SIZE_MAX;
+  /// So many heaps share a look, and so many a request looks at before it grows: what it takes is
+  /// bounded, however many there are. One that would be refused looks at all.
+  static constexpr std::size_t kHeapsAtOnce = 16, kMostHeaps = 64;
+
   StreamProgress(Device& device, EventPool& events, KnownStreams& streams)
       : device_(device), events_(events), streams_(streams) {}
 
-  /// Whether it can be told how far the stream is: it is alive and no capture is recording it,
-  /// which asking would break; or it is gone, and its end tells.
+  /// Whether the stream tells how far it is. It does if it is alive and no capture records it, or
+  /// if it is gone: then its end tells.
   bool answers(Stream stream);
-  /// Whether the stream is known to have no work queued.
+  /// Whether the stream is known to have no work queued. What a capture that it began has recorded
+  /// is not queued.
   bool idle(Stream stream);
-  /// Learns how far the heap's stream has come, by the events that are under way, and records
-  /// another if something was freed since the last; where there is no room for one more, the
-  /// youngest is recorded again. Where none is under way the stream itself may be idle. One thread
-  /// at a time; others pass.
-  void refresh(Heap& heap) { look(heap, true); }
-  /// The same for a heap that looks for memory in this one. For a while what is freed here is then
-  /// marked at once where it is much (Completion::wantsMark), and not only at the next look.
-  void seek(Heap& heap) { look(heap, true, &Completion::noteSought); }
+  /// Asks the marks of the heap that are under way. If something was freed since the last mark,
+  /// makes another; if there is no room for one more, it replaces the youngest. One thread at a
+  /// time looks at a heap; others pass.
+  void refresh(Heap& heap) { look(heap, kFew); }
+  /// The same for several heaps, with one mark for all. Asks all streams. Throws std::bad_alloc.
+  void refresh(const std::vector<Heap*>& heaps) { look(heaps, kAll); }
+  /// The same for heaps in which another heap looks for memory. For a while, a large free there is
+  /// marked at once (Completion::wantsMark), and not only at the next look. Asks `most` streams at
+  /// most. Throws std::bad_alloc.
+  void seek(const std::vector<Heap*>& heaps, std::size_t most) {
+    look(heaps, most, &Completion::noteSought);
+  }
   /// That mark, at a free.
-  void markFreed(Heap& heap) noexcept { look(heap, true, &Completion::noteMarkAtFree); }
-  /// The same as refresh() as far as events that are under way tell; no call on the stream itself,
-  /// which its owner may be destroying at this moment. For threads that are not the program's.
-  void refreshByEvent(Heap& heap) { look(heap, false); }
-  /// Orders what is queued on `later` from now on after all that is queued on `earlier`, on the
-  /// device. False when that cannot be had, as where `later` is gone.
-  bool orderAfter(Stream later, Stream earlier);
-  /// A capture into a pool is about to begin, or is over. Meanwhile no stream is asked, as any may
-  /// join at any moment, and asking one that has would break the capture; what is asked instead is
-  /// an event recorded on it. The first returns when nobody is asking any more.
+  void markFreed(Heap& heap) noexcept { look(heap, kFew, &Completion::noteMarkAtFree); }
+  /// Asks the marks that are under way, and makes no call on a stream: a stream's owner may be
+  /// destroying it at this moment. For threads that are not the program's.
+  void refreshByEvent(Heap& heap) { look(heap, 0); }
+  /// Orders what is queued on `later` from now on after all that any known stream has queued by
+  /// now, on the device. False if that cannot be had, for instance because `later` is gone. The
+  /// last resort: a stream that a capture records unannounced does not tell, and is passed over.
+  bool orderAfterAll(Stream later);
+  /// A capture into a pool is about to begin, or is over. Meanwhile no stream is queried, as any
+  /// may join at any moment, and a query of one that has would break the capture; an event recorded
+  /// on it is asked instead. The first returns when no thread queries any more.
   void captureBegins() noexcept;
   void captureEnds() noexcept {
     ++changes_;
@@ -55,20 +89,35 @@ class StreamProgress {
   using Answer = EventPool::Answer;
   /// What is noted first.
   using Note = void (Completion::*)() noexcept;
-  void look(Heap& heap, bool may_mark, Note note = nullptr) noexcept;
+  /// An epoch of a heap that has ended, and that a mark is made for. `again`: in place of the
+  /// heap's youngest mark.
+  struct Ended {
+    Heap* heap;
+    std::uint64_t until;
+    bool again;
+  };
+  void look(Heap& heap, std::size_t most, Note note = nullptr) noexcept;
+  void look(const std::vector<Heap*>& heaps, std::size_t most, Note note = nullptr);
+  bool beginLook(Heap& heap, bool may_mark, Note note) noexcept;
+  std::optional<Ended> passMarks(Heap& heap, bool may_mark) noexcept;
+  void endLook(const Ended& ended, const SharedMark& mark) noexcept;
   bool passOldest(Heap& heap) noexcept;
-  static bool mayMark(Heap& heap, bool may_mark) CISTERN_REQUIRES(heap.mutex());
-  // Pre, of these three: the stream is present, and stays so meanwhile.
-  bool ask(Stream stream) noexcept;
-  Answer askOrMark(Stream stream, bool first, SharedEvent& event) noexcept;
-  SharedEvent mark(Stream stream) noexcept;
+  static bool wantsMark(Heap& heap) CISTERN_REQUIRES(heap.mutex());
+  bool query(Stream stream) noexcept;
+  DeviceMark::Work workOf(Stream stream);
+  SharedMark nextMark() noexcept;
+  SharedMark presentMark() noexcept;
+  std::size_t askStreams(std::size_t most) noexcept;
 
   Device& device_;
   EventPool& events_;
   KnownStreams& streams_;
-  std::atomic<std::uint32_t> asking_{0};    ///< threads that ask a stream at this moment
-  std::atomic<std::uint32_t> captures_{0};  ///< under way
-  std::atomic<std::uint32_t> changes_{0};   ///< of captures_, so far
+  Mutex turns_;                                    ///< a leaf, but for the known streams'
+  SharedMark present_ CISTERN_GUARDED_BY(turns_);  ///< streams are asked for it; null at first
+  SharedMark next_ CISTERN_GUARDED_BY(turns_);     ///< has not begun; null: nobody waits for it
+  std::atomic<std::uint32_t> asking_{0};           ///< threads that query a stream at this moment
+  std::atomic<std::uint32_t> captures_{0};         ///< under way
+  std::atomic<std::uint32_t> changes_{0};          ///< of captures_, so far
 };
 
 }  // namespace cistern

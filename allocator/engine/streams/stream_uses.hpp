@@ -28,6 +28,9 @@ class StreamUses {
   }
   /// There are others, of which nobody knows.
   bool unknown() const { return unknown_; }
+  /// Any known stream may use the block: it is a loan, and its borrower may have shared it untold.
+  void addAll() noexcept { all_streams_ = true; }
+  bool all() const { return all_streams_; }
 
   auto begin() const { return all_.begin(); }
   auto end() const { return all_.end(); }
@@ -38,6 +41,7 @@ class StreamUses {
  private:
   std::vector<Stream> all_;
   bool unknown_ = false;
+  bool all_streams_ = false;
 };
 
 /// A stack of pending blocks, through their own records: it takes no host memory.

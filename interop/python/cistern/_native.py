@@ -64,6 +64,7 @@ _ARGUMENTS: Dict[str, Sequence[Any]] = {
     "allocate": (_HANDLE, c_size_t, _HANDLE, _OUT),
     "free": (_HANDLE, _HANDLE),
     "record_stream": (_HANDLE, _HANDLE, _HANDLE),
+    "register_stream": (_HANDLE, _HANDLE),
     "forget_stream": (_HANDLE, _HANDLE),
     "empty_cache": (_HANDLE,),
     "block_size": (_HANDLE, _HANDLE, POINTER(c_size_t)),

@@ -94,6 +94,12 @@ class Allocator(Observed):
         check(lib.cistern_record_stream(self._owned.value, _arguments.whole(address, "address"),
                                         _arguments.stream(stream)))
 
+    def register_stream(self, stream: StreamLike) -> None:
+        """Memory may be used on `stream`, although no block is allocated or recorded on it. What another
+        stream has freed goes to a third stream only when the work queued on this one by the free is
+        complete, too. allocate and record_stream do the same for the stream that they name."""
+        check(lib.cistern_register_stream(self._owned.value, _arguments.stream(stream)))
+
     def forget_stream(self, stream: StreamLike) -> None:
         """The program is about to destroy the stream, and has queued all its work."""
         check(lib.cistern_forget_stream(self._owned.value, _arguments.stream(stream)))

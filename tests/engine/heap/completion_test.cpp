@@ -12,7 +12,7 @@ using MarkAnswer = Completion::Answer;
 std::uint64_t marked(Completion& known) {
   known.noteFreed();
   REQUIRE(known.beginLook(true));
-  (void)known.beginMark();
+  known.beginMark();
   const std::uint64_t until = known.endEpoch();
   known.endMark(MarkAnswer::kNotYet, until, false, nullptr);
   known.audit();

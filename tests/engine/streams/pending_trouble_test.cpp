@@ -78,7 +78,7 @@ TEST_CASE("a block of which nobody knows who uses it waits for the device, and m
   CHECK(rig.pending.waiting() == 1);
   CHECK(rig.pending.wait());
   CHECK(rig.released() == Blocks{&block});
-  CHECK((rig.last.own && rig.last.captured));
+  CHECK((rig.last.all && rig.last.captured));
 }
 
 TEST_CASE("waiting takes one stream at a time, and passes over what never ends", "[engine][part]") {

@@ -117,7 +117,7 @@ TEST_CASE("of a stream that is gone its end tells, and the stream is not asked",
   rig.sim.destroyStream(stream).orThrow();
   CHECK(rig.progress.answers(stream));
   CHECK_FALSE(rig.progress.idle(stream));
-  rig.progress.refreshByEvent(heap);
+  rig.progress.refresh(heap);
   CHECK_FALSE(rig.complete(heap, freed));
   rig.sim.advanceHost(2 * kLongNs);
   CHECK(rig.progress.idle(stream));
