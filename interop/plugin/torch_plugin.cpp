@@ -80,6 +80,10 @@ CISTERN_API void cistern_torch_plugin_record_stream(void* pointer, CUstream_st* 
   if (pointer != nullptr) cistern::recordStream(pointer, stream);
 }
 
+CISTERN_API void cistern_torch_plugin_register_stream(int device, CUstream_st* stream) {
+  cistern::allocator(device).registerStream(stream);
+}
+
 CISTERN_API void cistern_torch_plugin_begin_allocate_to_pool(int device,
                                                              cistern_torch::TorchPoolId pool,
                                                              cistern_torch::Filter filter) {

@@ -20,6 +20,7 @@ struct DeviceState {
         pools(cistern::pools(ordinal)),
         history(ordinal) {
     keepToSettings();
+    allocator.registerStream(cistern::Stream{});
   }
 
   /// No more may be reserved than this part of the device's memory. 0 is one to PyTorch: nothing

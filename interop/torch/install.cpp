@@ -1,4 +1,8 @@
 // What Python calls: puts the allocator in PyTorch's place.
+#include <cstdint>
+#include <exception>
+#include <string>
+
 #include <c10/core/Allocator.h>
 
 #include "allocator.hpp"
@@ -17,6 +21,22 @@ extern "C" __attribute__((visibility("default"))) const char* cistern_torch_inst
   c10::SetAllocator(c10::kCUDA, made, 0);
   at::setHostAllocator(at::kCUDA, &pinned());
   return nullptr;
+}
+
+/// A tensor of the device may be used on the stream, although none is allocated on it. Null, or why
+/// it could not be noted: static storage, or until the next call. Pre: installed.
+extern "C" __attribute__((visibility("default"))) const char* cistern_torch_register_stream(
+    int device, void* stream) {
+  using namespace cistern_torch;
+  static thread_local std::string why;
+  try {
+    const auto raw = reinterpret_cast<std::uintptr_t>(stream);
+    installed()->at(c10::DeviceIndex(device)).allocator.registerStream(cistern::Stream(raw));
+    return nullptr;
+  } catch (const std::exception& error) {
+    why = error.what();
+    return why.c_str();
+  }
 }
 
 /// The release of PyTorch that this was built against, 211 for 2.11.

@@ -6,7 +6,7 @@ import ctypes
 import os
 from typing import Optional
 
-from . import _build, _cached
+from . import _build, _cached, _streams
 
 OLDEST, NEWEST = (2, 9), (2, 11)
 
@@ -50,8 +50,16 @@ def install() -> None:
     refused = library.cistern_torch_install()
     if refused is not None:
         raise RuntimeError(f"cistern.torch: {refused.decode()}")
+    register = library.cistern_torch_register_stream
+    register.restype, register.argtypes = ctypes.c_char_p, (ctypes.c_int, ctypes.c_void_p)
+    _streams.follow(lambda device, stream: _said(register(device, stream)))
     global _library
     _library = library
+
+
+def _said(refused: Optional[bytes]) -> None:
+    if refused is not None:
+        raise RuntimeError(f"cistern.torch: {refused.decode()}")
 
 
 def trace_begin(folder: "os.PathLike[str]", name: str) -> None:

@@ -6,6 +6,7 @@ import ctypes
 from typing import Any
 
 from .. import _places
+from . import _streams
 
 MISSING = (
     "without torch.cuda.memory_stats and its like, memory snapshots and history, the checkpoints that "
@@ -45,3 +46,6 @@ def install() -> None:
     import torch
 
     torch.cuda.memory.change_current_allocator(allocator())
+    register = ctypes.CDLL(str(_places.library())).cistern_torch_plugin_register_stream
+    register.restype, register.argtypes = None, (ctypes.c_int, ctypes.c_void_p)
+    _streams.follow(register)
