@@ -112,7 +112,7 @@ class StreamProgress {
   Device& device_;
   EventPool& events_;
   KnownStreams& streams_;
-  Mutex turns_;                                    ///< a leaf, but for the known streams'
+  Mutex turns_;                                    ///< before a mark's, and the known streams'
   SharedMark present_ CISTERN_GUARDED_BY(turns_);  ///< streams are asked for it; null at first
   SharedMark next_ CISTERN_GUARDED_BY(turns_);     ///< has not begun; null: nobody waits for it
   std::atomic<std::uint32_t> asking_{0};           ///< threads that query a stream at this moment
