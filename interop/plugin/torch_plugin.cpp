@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <exception>
 #include <mutex>
+#include <string>
 #include <utility>
 
 #include "cistern/memory.hpp"
@@ -80,8 +81,18 @@ CISTERN_API void cistern_torch_plugin_record_stream(void* pointer, CUstream_st* 
   if (pointer != nullptr) cistern::recordStream(pointer, stream);
 }
 
-CISTERN_API void cistern_torch_plugin_register_stream(int device, CUstream_st* stream) {
-  cistern::allocator(device).registerStream(stream);
+/// Null, or why the stream could not be registered: until the thread's next call.
+CISTERN_API const char* cistern_torch_plugin_register_stream(int device, CUstream_st* stream) {
+  static thread_local std::string why;
+  try {
+    cistern::CachingAllocator& allocator = cistern::allocator(device);
+    allocator.registerStream(cistern::Stream{});
+    allocator.registerStream(stream);
+    return nullptr;
+  } catch (const std::exception& error) {
+    why = error.what();
+    return why.c_str();
+  }
 }
 
 CISTERN_API void cistern_torch_plugin_begin_allocate_to_pool(int device,

@@ -172,7 +172,7 @@ void Mover::takeFromOthers(Which which) {
 // comes after all of it.
 bool Mover::orderAfterAll() {
   const bool ordered =
-      broken(Rule::kOrder) || ground_.engine.progress.orderAfterAll(heap_.stream());
+      broken(Rule::kOrder) || ground_.engine.progress.orderAfterAll(heap_.stream(), pressed_);
   const MutexLock lock(heap_.mutex());
   reserved_.noteUse(heap_.completion().now());
   return ordered;

@@ -38,7 +38,7 @@ void deferToAll(Engine& engine, Block& block, const StreamUses& told, bool captu
   StreamUses all = told;
   all.note(heapOf(block).stream());
   for (const Stream stream : engine.streams.all()) {
-    if (!engine.progress.idle(stream)) all.note(stream);
+    if (engine.progress.mayHaveWork(stream)) all.note(stream);
   }
   engine.pending.add({&block, true, captured}, all);
 } catch (const std::bad_alloc&) {
@@ -173,7 +173,7 @@ static Block* lendable(Heap& owner, const Heap& heap, const Request& request, Ep
 }
 
 // Nothing is taken, and counted, before it is safe.
-Block* loanInOrder(Engine& engine, Heap& heap, const Request& request) {
+Block* loanInOrder(Engine& engine, Heap& heap, const Request& request, bool last_resort) {
   if (!engine.options.reusesAcrossStreams()) return nullptr;
   for (Heap* owner : engine.heaps.all()) {
     std::uint64_t until = 0;
@@ -183,7 +183,7 @@ Block* loanInOrder(Engine& engine, Heap& heap, const Request& request) {
       until = owner->endedEpoch();  // what is freed from now on does not count
     }
     if (!engine.progress.answers(owner->stream())) continue;
-    if (!engine.progress.orderAfterAll(request.stream)) continue;
+    if (!engine.progress.orderAfterAll(request.stream, last_resort)) continue;
     const MutexLock lock(owner->mutex());
     Block* const free = lendable(*owner, heap, request, Epochs::upTo(until));
     if (free != nullptr) return owner->allocateFrom(*free, request);

@@ -48,10 +48,10 @@ void KnownStreams::unregisterStream(Stream stream) {
 void KnownStreams::captureBegins(Stream stream) noexcept {
   const MutexLock lock(mutex_);
   const auto known = streams_.find(stream.raw);
-  if (known == streams_.end() || known->second.gone) return;
+  if (known == streams_.end() || known->second.gone || !answersNow(stream)) return;
   const Result<SharedEvent> event = events_.take();
-  if (event && device_.recordEvent(*event.value(), stream))
-    known->second.before_capture = event.value();
+  const bool recorded = event && device_.recordEvent(*event.value(), stream);
+  if (recorded && answersNow(stream)) known->second.before_capture = event.value();
 }
 
 void KnownStreams::captureEnds(Stream stream) noexcept {

@@ -21,6 +21,16 @@ bool StreamProgress::idle(Stream stream) {
   return streams_.answersNow(stream) && query(stream);
 }
 
+bool StreamProgress::mayHaveWork(Stream stream) {
+  {
+    const KnownStreams::Look at = streams_.look(stream);
+    if (at.gone) return at.end != nullptr;
+    const Result<CaptureInfo> info = device_.captureInfo(stream);
+    if (!info && info.error().kind == ErrorKind::kInvalidHandle) return false;
+  }
+  return !idle(stream);
+}
+
 void StreamProgress::captureBegins() noexcept {
   ++changes_;
   ++captures_;
@@ -52,7 +62,11 @@ DeviceMark::Work StreamProgress::workOf(Stream stream) {
     return {at.before_capture != nullptr, at.before_capture, true};
   if (query(stream)) return {true};
   const Result<SharedEvent> event = events_.take();
-  if (!event || !device_.recordEvent(*event.value(), stream)) return {};
+  if (!event) return {};
+  const Status recorded = device_.recordEvent(*event.value(), stream);
+  // A stream of another device, which recordStream has named, takes no event of this one.
+  const bool foreign = !recorded && recorded.error().kind == ErrorKind::kInvalidHandle;
+  if (!recorded) return {foreign, nullptr, false, foreign};
   return {streams_.answersNow(stream) && changes_ == changes, event.value()};
 }
 
@@ -182,7 +196,7 @@ bool StreamProgress::wantsMark(Heap& heap) {
 // ---- Order, and waiting
 // ---------------------------------------------------------------------------
 
-bool StreamProgress::orderAfterAll(Stream later) {
+bool StreamProgress::orderAfterAll(Stream later, bool last_resort) {
   const RelaxedCaptureMode relaxed(device_);
   DeviceMark queued;
   try {
@@ -192,7 +206,7 @@ bool StreamProgress::orderAfterAll(Stream later) {
   }
   (void)queued.advance(kAll, [&](Stream stream) {
     DeviceMark::Work work = workOf(stream);
-    work.told |= work.captured;
+    work.told |= work.captured && last_resort;
     return work;
   });
   const KnownStreams::Look at = streams_.look(later);

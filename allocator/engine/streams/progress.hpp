@@ -71,9 +71,12 @@ class StreamProgress {
   /// destroying it at this moment. For threads that are not the program's.
   void refreshByEvent(Heap& heap) { look(heap, 0); }
   /// Orders what is queued on `later` from now on after all that any known stream has queued by
-  /// now, on the device. False if that cannot be had, for instance because `later` is gone. The
-  /// last resort: a stream that a capture records unannounced does not tell, and is passed over.
-  bool orderAfterAll(Stream later);
+  /// now, on the device. False if that cannot be had, for instance because `later` is gone. At the
+  /// last resort, a stream that a capture records unannounced is passed over: it does not tell.
+  bool orderAfterAll(Stream later, bool last_resort = true);
+  /// Whether the stream may have work queued. Not if it is idle, gone with its end reached, or was
+  /// destroyed without notice.
+  bool mayHaveWork(Stream stream);
   /// A capture into a pool is about to begin, or is over. Meanwhile no stream is queried, as any
   /// may join at any moment, and a query of one that has would break the capture; an event recorded
   /// on it is asked instead. The first returns when no thread queries any more.

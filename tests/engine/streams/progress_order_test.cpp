@@ -91,6 +91,21 @@ TEST_CASE("a stream whose capture was announced stands for what it had queued be
   rig.endCapture(captured);
 }
 
+TEST_CASE("a capture that is announced late pulls no other stream in", "[engine][part]") {
+  ProgressOrderRig rig;
+  const Stream captured = rig.busyStream(), other = rig.stream();
+  Heap& heap = rig.heapWithFree(other);
+  rig.beginCapture(captured);
+  rig.streams.captureBegins(captured);  // an event that is recorded now would be the capture's
+  rig.progress.refresh(heap);
+  CHECK_FALSE(ProgressOrderRig::allComplete(heap));
+  CHECK_FALSE(rig.progress.orderAfterAll(other, false));
+  CHECK(rig.progress.orderAfterAll(other));
+  CHECK(rig.sim.captureInfo(other).orThrow().status == CaptureStatus::kNone);
+  rig.endCapture(captured);
+  rig.streams.captureEnds(captured);
+}
+
 TEST_CASE("memory that another stream used untold is complete when that stream is",
           "[engine][part]") {
   ProgressOrderRig rig;

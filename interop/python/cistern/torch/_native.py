@@ -52,14 +52,9 @@ def install() -> None:
         raise RuntimeError(f"cistern.torch: {refused.decode()}")
     register = library.cistern_torch_register_stream
     register.restype, register.argtypes = ctypes.c_char_p, (ctypes.c_int, ctypes.c_void_p)
-    _streams.follow(lambda device, stream: _said(register(device, stream)))
+    _streams.follow(register)
     global _library
     _library = library
-
-
-def _said(refused: Optional[bytes]) -> None:
-    if refused is not None:
-        raise RuntimeError(f"cistern.torch: {refused.decode()}")
 
 
 def trace_begin(folder: "os.PathLike[str]", name: str) -> None:

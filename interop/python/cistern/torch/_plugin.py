@@ -47,5 +47,5 @@ def install() -> None:
 
     torch.cuda.memory.change_current_allocator(allocator())
     register = ctypes.CDLL(str(_places.library())).cistern_torch_plugin_register_stream
-    register.restype, register.argtypes = None, (ctypes.c_int, ctypes.c_void_p)
+    register.restype, register.argtypes = ctypes.c_char_p, (ctypes.c_int, ctypes.c_void_p)
     _streams.follow(register)
