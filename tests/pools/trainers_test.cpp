@@ -61,7 +61,7 @@ class Trainer {
   /// A layer's work: temporaries, and what it returns.
   Tensor layer(Tensor& in, Tensors& weights) {
     Tensors temporaries;
-    for (int i = 0; i < 4; ++i) {
+    for (std::uint64_t i = 0; i < 4; ++i) {
       temporaries.push_back(program_.make(bytes(2 + i * 7 % 5), compute_));
       std::vector<Tensor*> reads = all(weights);
       reads.push_back(&in);
