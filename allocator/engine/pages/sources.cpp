@@ -159,7 +159,7 @@ void Mover::takeFromOthers(Which which) {
     looked += others.size();
     if (others.empty() || (!pressed_ && looked > StreamProgress::kMostHeaps)) break;
     if (which == Which::kComplete) seek(others, asked);
-    if (!pressed_) asked = 1;
+    if (!pressed_) asked = 1;  // the rest is for later requests; none would mean no mark
     for (Heap* source : others) {
       if (which == Which::kAny && !ground_.engine.progress.answers(source->stream())) continue;
       takeFrom(*source, which, kNoLimit);

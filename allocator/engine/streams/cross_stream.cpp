@@ -155,7 +155,7 @@ Block* takeComplete(Engine& engine, Heap& heap, const Request& request, Extent e
     looked += owners.size();
     if (owners.empty() || (!all && looked > StreamProgress::kMostHeaps)) return nullptr;
     engine.progress.seek(owners, asked);
-    if (!all) asked = 1;
+    if (!all) asked = 1;  // the rest is for later requests; none would mean no mark
     for (Heap* owner : owners) {
       if (Block* block = takeFrom(engine, *owner, heap, request, extent)) return block;
     }

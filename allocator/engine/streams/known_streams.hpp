@@ -75,8 +75,8 @@ class KnownStreams {
     return streams;
   }
   /// A capture is about to begin on the stream, or is over. Meanwhile the stream cannot be asked;
-  /// an event from before the capture stands for all that it had queued. Throws nothing: without
-  /// the event, the stream does not tell.
+  /// an event from before the capture stands for all that it had queued. A stream that is
+  /// captured already gets none, and does not tell.
   void captureBegins(Stream stream) noexcept;
   void captureEnds(Stream stream) noexcept;
 

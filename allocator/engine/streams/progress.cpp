@@ -193,8 +193,7 @@ bool StreamProgress::wantsMark(Heap& heap) {
   return known.anyUnmarked() && known.recorded() == 0;
 }
 
-// ---- Order, and waiting
-// ---------------------------------------------------------------------------
+// ---- Order, and waiting -------------------------------------------------------------------------
 
 bool StreamProgress::orderAfterAll(Stream later, bool last_resort) {
   const RelaxedCaptureMode relaxed(device_);

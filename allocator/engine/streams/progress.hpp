@@ -1,5 +1,5 @@
 // Which free memory is unused by now, and how a stream is made to wait for the rest. completion.hpp
-// has the epochs. No lock of its own; it takes heaps' locks, and makes no device call under them.
+// has the epochs. It makes no device call under a heap's lock.
 //
 // Note [Unrecorded uses]
 // A program may use a block on a stream that the allocator was not told of. PyTorch allows that: it
@@ -115,7 +115,7 @@ class StreamProgress {
   Device& device_;
   EventPool& events_;
   KnownStreams& streams_;
-  Mutex turns_;                                    ///< before a mark's, and the known streams'
+  Mutex turns_;                                    ///< before a mark's, and known streams'
   SharedMark present_ CISTERN_GUARDED_BY(turns_);  ///< streams are asked for it; null at first
   SharedMark next_ CISTERN_GUARDED_BY(turns_);     ///< has not begun; null: nobody waits for it
   std::atomic<std::uint32_t> asking_{0};           ///< threads that query a stream at this moment
