@@ -145,9 +145,8 @@ class Completion {
   /// Whether what was freed since the last mark is worth one at once: other heaps have looked for
   /// memory here lately, and it is much of the heap's `bytes`.
   bool wantsMark(std::uint64_t bytes) const {
-    constexpr std::uint64_t kPart = 64;
     if (without(Mechanism::kMarksAtFrees)) return false;
-    return free_marks_ > 0 && freed_bytes_ >= bytes / kPart;
+    return free_marks_ > 0 && freed_bytes_ >= bytes / kMarksOfAll;
   }
   /// That mark is about to be made.
   void noteMarkAtFree() noexcept {
@@ -190,8 +189,11 @@ class Completion {
     std::uint64_t epoch = 0;  ///< the last that it covers
   };
   static constexpr std::size_t kMostMarks = 16;
-  /// Three times all that the heap has.
-  static constexpr std::uint8_t kMostFreeMarks = 192;
+  /// So many marks at frees cover all that the heap has. If there were more than may be under way,
+  /// they would replace each other, and each asks all streams.
+  static constexpr std::uint64_t kMarksOfAll = kMostMarks;
+  /// Twelve times all that the heap has.
+  static constexpr std::uint8_t kMostFreeMarks = 12 * kMarksOfAll;
 
   std::uint64_t epoch_;
   std::uint64_t base_ = 0;
