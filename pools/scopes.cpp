@@ -144,16 +144,30 @@ int Scopes::activeOf(const Pool& pool, EndedBy ended_by) const {
 
 // ---- Routing -----------------------------------------------------------------------------------
 
-// The capture that began on the stream comes before one that includes it.
-Route Scopes::captureOf(Stream stream, const List& scopes) {
-  for (const bool began : {true, false}) {
-    for (const auto& scope : scopes) {
-      if (!scope->recording || scope->recording->beganOn(stream) != began) continue;
-      const std::uint32_t part = scope->recording->partOf(stream);
-      if (part != 0) return {scope->pool, scope->recording, part, nullptr};
-    }
+// The first of those captures that records the stream.
+template <class Which>
+Route Scopes::captureOf(Stream stream, const List& scopes, Which which) {
+  for (const auto& scope : scopes) {
+    if (!scope->recording || !which(*scope->recording)) continue;
+    const std::uint32_t part = scope->recording->partOf(stream);
+    if (part != 0) return {scope->pool, scope->recording, part, nullptr};
   }
   return {};
+}
+
+// The capture that began on the stream comes first, then the one that the device names. A stream
+// that one capture includes may have joined another since.
+Route Scopes::captureOf(Stream stream, const List& scopes) {
+  const auto began = [&](const Recording& recording) { return recording.beganOn(stream); };
+  if (Route route = captureOf(stream, scopes, began); route.recording) return route;
+  const auto captures = [](const auto& scope) { return scope->recording != nullptr; };
+  const auto first = std::ranges::find_if(scopes, captures);
+  if (first != scopes.end() && std::any_of(std::next(first), scopes.end(), captures)) {
+    const std::uint64_t id = (*first)->recording->idOf(stream);
+    const auto called = [&](const Recording& recording) { return recording.isCalled(id); };
+    if (Route route = captureOf(stream, scopes, called); route.recording) return route;
+  }
+  return captureOf(stream, scopes, [&](const Recording& of) { return !of.beganOn(stream); });
 }
 
 // A capture comes before any scope: the graph will use what its streams are given, and only its

@@ -87,6 +87,8 @@ class Scopes final : public Router {
   };
 
   static Route captureOf(Stream stream, const List& scopes);
+  template <class Which>
+  static Route captureOf(Stream stream, const List& scopes, Which which);
   std::shared_ptr<const List> list() const;
   bool add(Scope scope, EndedBy ended_by);
   template <class Which>

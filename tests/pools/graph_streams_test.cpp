@@ -182,6 +182,39 @@ TEST_CASE(
   own.replay(body);
 }
 
+// The stream's body is over, and the device calls its capture as it calls the other graph's.
+TEST_CASE("an included stream that joins another graph's capture is that one's", "[pools]") {
+  for (const bool included_first : {true, false}) {
+    PoolRig rig;
+    const Stream s = rig.stream(), t = rig.stream(), body = rig.stream();
+    Graph includes(rig.pools), other(rig.pools);
+    const auto begin = [&](Graph& graph, Stream on) {
+      graph.captureBegin(on, {}, CaptureMode::kRelaxed);
+    };
+    if (!included_first) begin(other, t);
+    begin(includes, s);
+    rig.sim().beginCapture(body, CaptureMode::kRelaxed).orThrow();
+    includes.includeStream(body);
+    rig.temporary(3 * kMiB, body);
+    rig.sim().destroyGraph(rig.sim().endCapture(body).orThrow()).orThrow();
+    if (included_first) begin(other, t);
+    rig.join(body, t);
+    CHECK(rig.allocator.poolFor(body) == other.pool());
+    rig.temporary(5 * kMiB, body);
+    rig.join(t, body);
+    other.captureEnd();
+
+    // Another body of the first graph, on the same stream.
+    rig.sim().beginCapture(body, CaptureMode::kRelaxed).orThrow();
+    CHECK(rig.allocator.poolFor(body) == includes.pool());
+    rig.sim().destroyGraph(rig.sim().endCapture(body).orThrow()).orThrow();
+    includes.captureEnd();
+    includes.reset();
+    rig.allocator.emptyCache();
+    other.replay(t);
+  }
+}
+
 TEST_CASE("where the device does not say whether a stream has joined, a request fails", "[pools]") {
   PoolRig rig;
   const Stream s = rig.stream(), joins = rig.stream();

@@ -27,13 +27,22 @@ bool aboutCaptures(ErrorKind kind) {
 
 }  // namespace
 
-// A device that says no is asked once more; then what was seen before holds. What the graph uses
-// must not come from elsewhere: nothing would keep it in place. One that forbids the question, as
-// of the legacy stream beside a capture, records nothing there.
+// A device that says no is asked once more.
+static Result<CaptureInfo> askTwice(Device& device, Stream stream) {
+  const Result<CaptureInfo> info = device.captureInfo(stream);
+  return info || info.error().kind == ErrorKind::kInvalidHandle ? info : device.captureInfo(stream);
+}
+
+std::uint64_t Recording::idOf(Stream stream) const {
+  const Result<CaptureInfo> info = askTwice(engine_.device, stream);
+  return info ? info.value().id : 0;
+}
+
+// If the device does not say, what was seen before holds. What the graph uses must not come from
+// elsewhere: nothing would keep it in place. A device that forbids the question, as of the legacy
+// stream beside a capture, records nothing there.
 std::uint32_t Recording::partOf(Stream stream) {
-  Result<CaptureInfo> info = engine_.device.captureInfo(stream);
-  if (!info && info.error().kind != ErrorKind::kInvalidHandle)
-    info = engine_.device.captureInfo(stream);
+  const Result<CaptureInfo> info = askTwice(engine_.device, stream);
   if (!info && info.error().kind == ErrorKind::kInvalidHandle) return 0;
   const CaptureInfo now = info ? info.value() : CaptureInfo{CaptureStatus::kInvalidated, 0};
   const MutexLock lock(mutex_);

@@ -53,6 +53,7 @@ class Recording : public std::enable_shared_from_this<Recording> {
   void begin(Stream origin, std::uint64_t id) {
     const MutexLock lock(mutex_);
     streams_.begin(origin, id, number_);
+    id_ = id;
   }
   /// What is allocated on `stream` belongs to this capture too, although the device records it as
   /// part of another: the body of a conditional node.
@@ -63,6 +64,10 @@ class Recording : public std::enable_shared_from_this<Recording> {
   /// Whether the capture began on it: until it is over, what the stream records is this one's, also
   /// where another includes it.
   bool beganOn(Stream stream) const { return stream == origin_; }
+  /// What the device calls the capture that records the stream; 0 for none, or if it does not say.
+  std::uint64_t idOf(Stream stream) const;
+  /// Whether the device calls this capture so. It calls the body of a conditional node otherwise.
+  bool isCalled(std::uint64_t id) const { return id != 0 && id == id_; }
   /// The number of the part that the stream records, if what is allocated on it now belongs to this
   /// capture: the capture's own, or a body's; else 0. Asks the device. Throws, changing nothing,
   /// std::bad_alloc, and DeviceFailure where the device does not say of a stream never seen before.
@@ -106,6 +111,7 @@ class Recording : public std::enable_shared_from_this<Recording> {
   const std::shared_ptr<void> token_;  ///< the pool stays while this is there
   const Stream origin_;
   const std::uint32_t number_;
+  std::atomic<std::uint64_t> id_{0};  ///< 0 until it has begun
   Mutex mutex_;
   bool over_ CISTERN_GUARDED_BY(mutex_) = false;
   RecordedStreams streams_ CISTERN_GUARDED_BY(mutex_);
