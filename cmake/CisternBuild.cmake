@@ -10,6 +10,7 @@ option(CISTERN_INSTALL "Put the library, its headers and its package where cmake
        ${PROJECT_IS_TOP_LEVEL})
 option(CISTERN_AUDIT "Run the walks that check every invariant after every step (slow)" OFF)
 option(CISTERN_ABLATION "Let bench_ablation switch mechanisms off, to see what each of them buys" OFF)
+option(CISTERN_TIGHT_BOUNDS "Make each bound of what is remembered 4, so that tests drive all over it" OFF)
 option(CISTERN_PRECOMPILE "Read the standard library's headers once a library, not once a file"
        ${PROJECT_IS_TOP_LEVEL})
 set(CISTERN_SANITIZE "" CACHE STRING "address, thread, undefined, address,undefined, or empty for none")
@@ -84,6 +85,10 @@ if(CISTERN_INSTALL)
 endif()
 if(CISTERN_AUDIT)
   add_compile_definitions(CISTERN_AUDIT_BUILD)
+endif()
+
+if(CISTERN_TIGHT_BOUNDS)
+  add_compile_definitions(CISTERN_TIGHT_BOUNDS)
 endif()
 
 if(CISTERN_ABLATION)

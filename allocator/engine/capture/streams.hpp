@@ -14,6 +14,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "allocator/base/bounds.hpp"
 #include "allocator/engine/heap/heap.hpp"
 #include "allocator/engine/streams/known_streams.hpp"
 
@@ -80,7 +81,7 @@ class RecordedStreams {
     Nodes nodes;
   };
   /// How many frees share a mark: at first, and when nobody has asked for a while.
-  static constexpr std::uint32_t kFreesOfAMark = 8, kMostOfAMark = 64;
+  static constexpr std::uint32_t kFreesOfAMark = bound(8), kMostOfAMark = bound(64);
   /// A stream that the capture has recorded, or was told to.
   struct Seen {
     Stream stream;

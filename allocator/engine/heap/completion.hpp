@@ -23,6 +23,7 @@
 #include <utility>
 
 #include "allocator/base/ablation.hpp"
+#include "allocator/base/bounds.hpp"
 #include "allocator/base/check.hpp"
 #include "allocator/base/sabotage.hpp"
 #include "allocator/engine/streams/device_mark.hpp"
@@ -40,6 +41,11 @@ struct Epochs {
 class Completion {
  public:
   using Answer = EventPool::Answer;
+  /// So many marks are under way at most.
+  static constexpr std::size_t kMostMarks = bound(16);
+  /// So many marks at frees cover all that the heap has. If there were more than may be under way,
+  /// they would replace each other, and each asks all streams.
+  static constexpr std::uint64_t kMarksOfAll = kMostMarks;
 
   explicit Completion(std::uint64_t first_epoch) : epoch_(first_epoch) {}
 
@@ -188,12 +194,8 @@ class Completion {
     SharedMark mark;
     std::uint64_t epoch = 0;  ///< the last that it covers
   };
-  static constexpr std::size_t kMostMarks = 16;
-  /// So many marks at frees cover all that the heap has. If there were more than may be under way,
-  /// they would replace each other, and each asks all streams.
-  static constexpr std::uint64_t kMarksOfAll = kMostMarks;
   /// Twelve times all that the heap has.
-  static constexpr std::uint8_t kMostFreeMarks = 12 * kMarksOfAll;
+  static constexpr std::uint8_t kMostFreeMarks = bound(12 * kMarksOfAll);
 
   std::uint64_t epoch_;
   std::uint64_t base_ = 0;

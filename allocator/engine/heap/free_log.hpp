@@ -8,6 +8,7 @@
 #include <new>
 #include <vector>
 
+#include "allocator/base/bounds.hpp"
 #include "allocator/layout/block.hpp"
 
 namespace cistern {
@@ -69,7 +70,7 @@ class RecentFrees {
     std::uint32_t epoch;
   };
   /// 24 bytes each; room is made as they come, for most heaps have few.
-  static constexpr std::size_t kMost = 1024;
+  static constexpr std::size_t kMost = bound(1024);
 
   /// [from, to) was freed in that epoch. Pieces may come in any order of their epochs. If there is
   /// no room, all pieces are forgotten: forgotten() is then the latest epoch of any of them.

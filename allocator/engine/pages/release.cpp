@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "allocator/base/bounds.hpp"
 #include "allocator/device/background.hpp"
 #include "allocator/engine/engine.hpp"
 #include "allocator/engine/pages/placing.hpp"
@@ -140,7 +141,7 @@ std::uint64_t releaseSpares(Ground& ground) noexcept {
 // ---- Later --------------------------------------------------------------------------------------
 
 std::size_t mostStale(const Ground& ground) {
-  constexpr std::size_t kOfEachPage = 2, kLeast = 64;
+  constexpr std::size_t kOfEachPage = 2, kLeast = bound(64);
   return ground.table.pages().size() * kOfEachPage + kLeast;
 }
 
@@ -151,7 +152,7 @@ bool isClearingDue(const Ground& ground) {
 
 // What is done here is not done for a verb on some stream.
 Background::Next clearUp(Ground& ground, bool all) noexcept {
-  constexpr std::size_t kAtATime = 8;
+  constexpr std::size_t kAtATime = bound(8);
   if (!isClearingDue(ground)) return Background::Next::kNothing;
   const BackgroundAccount account;
   bool any = false;

@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "allocator/base/bounds.hpp"
 #include "allocator/base/mutex.hpp"
 #include "allocator/engine/heap/heap_table.hpp"
 #include "allocator/engine/streams/event_pool.hpp"
@@ -106,7 +107,7 @@ class KnownStreams {
   /// So many records are looked through for those that can go; then twice as many as were left.
   std::size_t most_records_ CISTERN_GUARDED_BY(mutex_) = kLeastRecords;
   bool dropped_ CISTERN_GUARDED_BY(mutex_) = false;  ///< a record was
-  static constexpr std::size_t kLeastRecords = 64;
+  static constexpr std::size_t kLeastRecords = bound(64);
 };
 
 }  // namespace cistern

@@ -28,6 +28,7 @@
 #include <optional>
 #include <vector>
 
+#include "allocator/base/bounds.hpp"
 #include "allocator/engine/heap/heap.hpp"
 #include "allocator/engine/streams/device_mark.hpp"
 #include "allocator/engine/streams/event_pool.hpp"
@@ -39,10 +40,10 @@ namespace cistern {
 class StreamProgress {
  public:
   /// So many streams a look asks at most, unless it asks all; or none, beyond the marks' events.
-  static constexpr std::size_t kFew = 32, kAll = SIZE_MAX;
+  static constexpr std::size_t kFew = bound(32), kAll = SIZE_MAX;
   /// So many heaps share a look, and so many a request looks at before it grows: what it takes is
   /// bounded, however many there are. One that would be refused looks at all.
-  static constexpr std::size_t kHeapsAtOnce = 16, kMostHeaps = 64;
+  static constexpr std::size_t kHeapsAtOnce = bound(16), kMostHeaps = bound(64);
 
   StreamProgress(Device& device, EventPool& events, KnownStreams& streams)
       : device_(device), events_(events), streams_(streams) {}

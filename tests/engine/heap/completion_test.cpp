@@ -102,7 +102,7 @@ TEST_CASE("much that is freed is worth a mark while others look for memory, so m
   for (; known.wantsMark(kHeap) && times < 1000; ++times) {
     known.noteMarkAtFree();
     CHECK_FALSE(known.wantsMark(kHeap));
-    known.noteFreed(kHeap / 64 - 1);
+    known.noteFreed(kHeap / Completion::kMarksOfAll - 1);
     CHECK_FALSE(known.wantsMark(kHeap));
     known.noteFreed(1);
   }
