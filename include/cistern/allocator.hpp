@@ -85,8 +85,9 @@ class CISTERN_API CachingAllocator {
   /// that verb comes after all that was queued up to here. No-op for a stream that no verb has
   /// named. Pre: the stream is alive, and no other thread queues work on it, allocates or records
   /// on it meanwhile. If another stream has used its memory and recordStream did not say so, this
-  /// stream waits for that use already. Throws InvalidArgument for the default stream and for one that is being
-  /// captured and that a verb has named, DeviceFailure, std::bad_alloc; then nothing has changed.
+  /// stream waits for that use already. Throws InvalidArgument for the default stream and for one
+  /// that is being captured and that a verb has named, DeviceFailure, std::bad_alloc; then nothing
+  /// has changed.
   void forgetStream(Stream stream);
 
   /// Returns what is wholly free to the device: segments, or pages. Pages that queued work may

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "tests/faults/quiet_device.hpp"
 #include "tests/pools/pools_support.hpp"
+#include "tests/support/quiet_device.hpp"
 
 // The audits of the audit build need host memory by themselves.
 #if defined(CISTERN_COUNTS_HOST_MEMORY) && !defined(CISTERN_AUDIT_BUILD)

@@ -2,7 +2,7 @@
 #include <new>
 
 #include "tests/engine/sharing/sharing_support.hpp"
-#include "tests/faults/quiet_device.hpp"
+#include "tests/support/quiet_device.hpp"
 
 #if defined(CISTERN_COUNTS_HOST_MEMORY)
 

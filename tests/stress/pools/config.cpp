@@ -48,6 +48,8 @@ Config::Config(std::uint64_t seed, std::size_t threads) {
   sources_throw = random.oneIn(3);
   abrupt_end = random.oneIn(3);
   busy_hooks = random.oneIn(3);
+  untold = random.oneIn(2);
+  host_fails = !busy_hooks && random.oneIn(3);
 }
 
 }  // namespace cistern::storm

@@ -20,6 +20,8 @@ struct Config {
   bool sources_throw;        ///< the program's own sources of segments do
   bool abrupt_end;           ///< the pools end while replays are still queued
   bool busy_hooks;           ///< observers and callbacks call other verbs
+  bool untold;               ///< the allocator is not told of some uses
+  bool host_fails;           ///< the host is short of memory for some requests
   bool alone;                ///< one thread: nothing may depend on how threads meet
 };
 

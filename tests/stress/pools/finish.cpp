@@ -19,6 +19,7 @@ void World::finish() {
   device.faults().clear();
   emptyShelves();
   if (!config.abrupt_end) endPools();
+  pinned.finish();
   checkEnd();
   counts.rounds += 1;
 }

@@ -19,6 +19,7 @@ struct Slot {
   UseLock lock;
   Stream stream;
   std::uint64_t generation = 0;
+  std::atomic<int> untold{0};  ///< blocks of the stream whose untold uses it does not follow yet
 };
 
 /// One stream, now or in the past.
@@ -50,6 +51,7 @@ struct Held {
   Place home;
   Place writer;                ///< whose work wrote it last, or may write it first
   std::vector<Place> readers;  ///< since then
+  std::vector<Event> untold;   ///< behind uses that the allocator was not told of
   std::uint64_t stamp = 0;     ///< what it holds; 0: not known
   std::uint64_t replays = 0;   ///< the chain's, when that was written
   bool apart = false;          ///< no graph's memory lies under it
@@ -85,7 +87,8 @@ struct PoolModel {
 struct Counts {
   std::atomic<std::uint64_t> rounds{0}, threads{0}, operations{0}, allocations{0}, refused{0},
       touched{0}, pools{0}, captures{0}, abandoned{0}, broken{0}, bodies{0}, replays{0},
-      restored{0}, not_restored{0}, streams{0}, faults{0}, audits{0}, children{0};
+      restored{0}, not_restored{0}, streams{0}, faults{0}, audits{0}, children{0}, untold{0},
+      pinned{0}, host_failures{0};
 };
 
 }  // namespace cistern::storm

@@ -12,8 +12,9 @@ void replace(Worker& worker) {
   const std::size_t index = worker.anySlot();
   Slot& slot = world.slots[index];
   const Use alone = Use::alone(slot.lock);
-  if (index == 0 || !alone) return;
+  if (index == 0 || !alone || slot.untold > 0) return;
   insistVerb([&] { world.allocator.forgetStream(slot.stream); });
+  insistVerb([&] { world.pinned.all.forgetStream(slot.stream); });
   mustWork(insist([&] { return world.device.destroyStream(slot.stream); }));
   slot.stream = insist([&] { return world.device.createStream(); }).orThrow();
   ++slot.generation;

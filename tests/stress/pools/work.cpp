@@ -13,6 +13,23 @@ void compare(sim::MemoryView& memory, Address at, std::uint64_t expected, std::u
                         block, found, at, expected));
 }
 
+// The allocator is told of a use on another stream, or the program orders the block's own stream
+// after it: World::freeUntold.
+void noteElsewhere(World& world, Held& held, Stream stream, Random& random) {
+  Slot& home = world.slots[held.home.slot];
+  const Use there = Use::shared(home.lock);
+  const bool untold = world.config.untold && random.oneIn(2);
+  if (!untold || !there || world.placeOf(held.home.slot) != held.home) {
+    return insistVerb([&] { world.allocator.recordStream(held.block, stream); });
+  }
+  insistVerb([&] { world.allocator.registerStream(stream); });
+  const Event used = insist([&] { return world.device.createEvent(); }).orThrow();
+  mustWork(insist([&] { return world.device.recordEvent(used, stream); }));
+  if (held.untold.empty()) ++home.untold;
+  held.untold.push_back(used);
+  world.counts.untold += 1;
+}
+
 bool useAll(World& world, const std::vector<Place>& places, Place place, std::vector<Use>& uses) {
   for (const Place before : places) {
     if (before == place) continue;
@@ -107,7 +124,7 @@ bool touch(World& world, Held& held, std::size_t slot, bool writes, Random& rand
   if (writes) held.stamp = stamp;
   held.replays = chain.replays;
   touchedBy(held, place, writes);
-  if (place != held.home) insistVerb([&] { world.allocator.recordStream(held.block, stream); });
+  if (place != held.home) noteElsewhere(world, held, stream, random);
   world.counts.touched += 1;
   return true;
 }

@@ -14,7 +14,7 @@ const Table& table() {
   static const Table table = [] {
     Table made;
     for (const auto part : {blockOperations(), poolOperations(), graphOperations(),
-                            streamOperations(), rareOperations()}) {
+                            streamOperations(), pinnedOperations(), rareOperations()}) {
       made.all.insert(made.all.end(), part.begin(), part.end());
     }
     for (const Operation& operation : made.all) made.weight += operation.weight;

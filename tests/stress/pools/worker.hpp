@@ -37,6 +37,7 @@ std::span<const Operation> blockOperations();
 std::span<const Operation> poolOperations();
 std::span<const Operation> graphOperations();
 std::span<const Operation> streamOperations();
+std::span<const Operation> pinnedOperations();
 std::span<const Operation> rareOperations();
 
 }  // namespace cistern::storm

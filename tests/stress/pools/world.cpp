@@ -4,15 +4,17 @@
 #include <utility>
 
 #include "tests/stress/pools/captured_graph.hpp"
+#include "tests/stress/pools/host_failures.hpp"
 
 namespace cistern::storm {
 
 World::World(std::uint64_t seed, std::size_t threads, Counts& all)
     : config(seed, threads),
       counts(all),
-      device(config.device),
+      quiet(config.device),
+      device(quiet.sim()),
       slots(config.streams),
-      allocator(device, config.options),
+      allocator(quiet, config.options),
       pools(std::make_unique<Pools>(allocator)),
       hooks_random_(seed + 1) {
   for (std::size_t i = 1; i < slots.size(); ++i) {
@@ -35,7 +37,11 @@ HeldRef World::take(const PoolRef& pool, Place home, std::uint64_t bytes,
   auto held = std::make_unique<Held>();
   counts.allocations += 1;
   try {
+    const HostFailures some(config.host_fails && (stamps.load() & 7) == 0, counts.host_failures);
     held->block = allocate();
+  } catch (const std::bad_alloc&) {
+    note("  no host memory for {} bytes", bytes);
+    return nullptr;
   } catch (const OutOfMemory&) {
     counts.refused += 1;
     note("  refused {} bytes", bytes);
@@ -81,7 +87,24 @@ void World::leave(const Held& held) {
 void World::giveBack(HeldRef held) {
   note("  free {:#x}", toAddress(held->block));
   leave(*held);
-  allocator.free(held->block);
+  held->untold.empty() ? allocator.free(held->block) : freeUntold(*held);
+}
+
+// The order comes as late as it may: after the free, if nobody else can use the stream meanwhile.
+// If a capture has the stream, the host waits instead.
+void World::freeUntold(Held& held) {
+  Slot& home = slots[held.home.slot];
+  const Use alone = Use::alone(home.lock), shared = alone ? Use() : Use::shared(home.lock);
+  if (alone) allocator.free(held.block);
+  for (const Event used : held.untold) {
+    const RelaxedCaptureMode relaxed(device);
+    mustWork(insist([&] {
+      return alone || shared ? device.waitEvent(home.stream, used) : device.synchronizeEvent(used);
+    }));
+    (void)insist([&] { return device.destroyEvent(used); });
+  }
+  if (!alone) allocator.free(held.block);
+  --home.untold;
 }
 
 void World::shelve(HeldRef held) {

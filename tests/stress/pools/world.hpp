@@ -13,7 +13,9 @@
 #include "tests/stress/pools/log.hpp"
 #include "tests/stress/pools/model.hpp"
 #include "tests/stress/pools/oracle.hpp"
+#include "tests/stress/pools/pinned.hpp"
 #include "tests/stress/pools/random.hpp"
+#include "tests/support/quiet_device.hpp"
 
 namespace cistern::storm {
 
@@ -39,6 +41,8 @@ class World {
                const std::function<void*()>& allocate);
   /// Pre: the caller uses its pool, or nobody else does anything.
   void giveBack(HeldRef held);
+  /// Pre: some uses of the block are untold. Its stream follows them before it is used again.
+  void freeUntold(Held& held);
   /// The model's part of both.
   void enter(Held& held);
   void leave(const Held& held);
@@ -78,7 +82,8 @@ class World {
 
   const Config config;
   Counts& counts;
-  sim::SimDevice device;
+  test::QuietDevice quiet;  ///< what the simulated device asks for of the host does not fail
+  sim::SimDevice& device;
   Oracle oracle;
   std::vector<Slot> slots;  ///< the first has the default stream
   std::atomic<std::uint64_t> stamps{0};
@@ -94,6 +99,7 @@ class World {
  public:
   CachingAllocator allocator;
   std::unique_ptr<Pools> pools;
+  Pinned pinned{quiet};
 
  private:
   void attachHooks();

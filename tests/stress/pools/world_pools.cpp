@@ -57,7 +57,7 @@ MemPoolOptions World::poolOptions(Random& random) {
   options.no_split = random.oneIn(6);
   options.is_user_created = !random.oneIn(4);
   if (random.oneIn(5)) {
-    options.allocator = std::make_shared<OwnSource>(device, config.sources_throw, random.next());
+    options.allocator = std::make_shared<OwnSource>(quiet, config.sources_throw, random.next());
   }
   return options;
 }
