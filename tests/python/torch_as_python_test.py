@@ -129,3 +129,10 @@ def test_children_for_which_there_is_no_pytorch_run_as_before(launch, script):  
     ran = launch(script("import os; os.environ['NO_TORCH'] = '1'\n" + CHILDREN), "spawn")
     assert ran.stdout == "1 None __mp_main__ script.py\n0 None __mp_main__ script.py\n"
     assert "not on Cistern" not in ran.stderr
+
+
+def test_nothing_of_the_current_folder_is_imported(launch, script, tmp_path):  # noqa: F811
+    for name in ("gzip", "torch", "argparse", "atexit", "json", "pkgutil", "runpy", "multiprocessing"):
+        (tmp_path / "at" / f"{name}.py").write_text(f"print('the folder has a {name}')")
+    ran = launch(script("import gzip; print('ran')"))
+    assert ran.stdout == "ran\n"

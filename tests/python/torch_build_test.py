@@ -2,9 +2,11 @@
 error, whatever went wrong. No PyTorch: what is made here is no extension, and compilers are scripts."""
 
 import os
+import stat
+import types
 
 import pytest
-from cistern.torch import _build, _cached, _enable, _native, _plugin
+from cistern.torch import _build, _cached, _enable, _native, _plugin, _private
 
 
 @pytest.fixture
@@ -134,3 +136,108 @@ def test_a_cache_named_from_the_current_folder(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CISTERN_CACHE", ".")
     assert _cached._cache() == tmp_path
+
+
+# ---- Nobody else may write what is run: _private.py ----------------------------------------------------
+
+
+def make_library(monkeypatch, tmp_path):
+    (tmp_path / "empty.c").touch()
+    cc = os.environ.get("CC", "cc")
+    compiles_by(monkeypatch, tmp_path, f"exec {cc} -shared -fPIC -o $out {tmp_path}/empty.c")
+
+
+def mode_of(path):
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.fixture
+def open_umask():
+    before = os.umask(0)
+    yield
+    os.umask(before)
+
+
+def test_folder_and_file_are_the_users_alone_whatever_the_umask(cache, monkeypatch, tmp_path, open_umask):
+    below = cache / "a" / "b"
+    monkeypatch.setenv("CISTERN_CACHE", str(below))
+    make_library(monkeypatch, tmp_path)
+    _cached.load()
+    assert [mode_of(path) for path in (cache, below, below / "cistern_torch-made.so")] == [0o700, 0o700, 0o755]
+
+
+def test_a_file_that_others_may_write_is_made_anew(cache, monkeypatch, tmp_path):
+    make_library(monkeypatch, tmp_path)
+    cache.mkdir(mode=0o700)
+    kept = cache / "cistern_torch-made.so"
+    kept.write_text("another user's")
+    kept.chmod(0o666)
+    _cached.load()
+    assert runs(tmp_path) == 1 and mode_of(kept) == 0o755
+
+
+def test_a_link_in_place_of_the_file_is_made_anew(cache, monkeypatch, tmp_path):
+    make_library(monkeypatch, tmp_path)
+    cache.mkdir(mode=0o700)
+    (tmp_path / "other.so").write_text("another user's")
+    (cache / "cistern_torch-made.so").symlink_to(tmp_path / "other.so")
+    _cached.load()
+    assert runs(tmp_path) == 1 and (tmp_path / "other.so").read_text() == "another user's"
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o1777])
+def test_a_folder_that_others_may_write(cache, mode):
+    cache.mkdir()
+    cache.chmod(mode)
+    refused(f"others may write to {cache}", "CISTERN_CACHE")
+    assert mode_of(cache) == mode and not list(cache.iterdir())
+
+
+def test_a_folder_below_one_that_others_may_write(cache, monkeypatch):
+    cache.mkdir()
+    cache.chmod(0o777)
+    monkeypatch.setenv("CISTERN_CACHE", str(cache / "below"))
+    refused(f"others may write to {cache}", "CISTERN_CACHE")
+    cache.chmod(0o1777)  # there nobody can rename another's folder
+    (cache / "below").rmdir()
+    compiled = pytest.raises(_build.BuildError, _cached.load)
+    assert "wrote nothing" in str(compiled.value)
+
+
+def test_a_folder_of_another_user(cache, monkeypatch):
+    monkeypatch.setattr(_private.os, "geteuid", lambda: os.getuid() + 1)
+    cache.mkdir(mode=0o700)
+    if os.getuid() == 0:
+        os.chown(cache, 4711, -1)
+    refused("belongs to user" if os.getuid() == 0 else "", "CISTERN_CACHE")
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can place a file of another user")
+def test_a_file_of_another_user_is_made_anew(cache, monkeypatch, tmp_path):
+    make_library(monkeypatch, tmp_path)
+    cache.mkdir(mode=0o700)
+    kept = cache / "cistern_torch-made.so"
+    kept.write_text("another user's")
+    os.chown(kept, 4711, 4711)
+    _cached.load()
+    assert runs(tmp_path) == 1 and kept.stat().st_uid == 0
+
+
+def test_a_relative_xdg_cache_home_is_ignored(monkeypatch, tmp_path):
+    monkeypatch.delenv("CISTERN_CACHE", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", "here")
+    assert _cached._cache() == tmp_path / ".cache" / "cistern"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "there"))
+    assert _cached._cache() == tmp_path / "there" / "cistern"
+
+
+def test_a_home_that_sudo_has_kept_is_not_used(monkeypatch, tmp_path):
+    kept, own = tmp_path / "theirs", tmp_path / "own"
+    kept.mkdir()
+    monkeypatch.delenv("CISTERN_CACHE", raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setenv("HOME", str(kept))
+    monkeypatch.setattr(_private.os, "geteuid", lambda: os.getuid() + 1)
+    monkeypatch.setattr(_private.pwd, "getpwuid", lambda user: types.SimpleNamespace(pw_dir=str(own)))
+    assert _cached._cache() == own / ".cache" / "cistern"

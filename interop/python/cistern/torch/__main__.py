@@ -9,10 +9,16 @@ PyTorch's own allocator would have reserved in its two modes.
 
 from __future__ import annotations
 
+import sys
+
+# Python's -m puts the current folder first. A gzip.py or a torch/ there is not what is meant; the script's own
+# folder takes its place (_script.py).
+if __name__ == "__main__" and not getattr(sys.flags, "safe_path", sys.flags.isolated):
+    del sys.path[0]
+
 import argparse
 import atexit
 import os
-import sys
 from typing import List, Tuple
 
 from . import _recording, _script, enable

@@ -144,6 +144,7 @@ def compile_to(command: List[str], made: Path) -> None:
             raise BuildError(f"{command[0]} ended with {ran.returncode}{_first_lines(ran.stdout)}")
         if not out.is_file():
             raise BuildError(f"the compiler {command[0]} said that all is well, and wrote nothing")
+        out.chmod(0o755)  # whatever the umask
         out.replace(made)
 
 

@@ -2,7 +2,8 @@
 
 It stays in $CISTERN_CACHE, or ~/.cache/cistern, under a name that says what it was made of, so that another
 PyTorch, compiler or Cistern is another file. Several processes may build at once: the last one's file
-replaces the others' as a whole. Whatever is wrong is a BuildError.
+replaces the others' as a whole. Nobody else may write there, as what is there is run: `_private.py`.
+Whatever is wrong is a BuildError.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import os
 from pathlib import Path
 from typing import Tuple
 
-from . import _build
+from . import _build, _private
 
 
 def load() -> ctypes.CDLL:
@@ -35,14 +36,14 @@ def _extension(anew: bool = False) -> Tuple[Path, bool]:
     folder = _cache()
     try:
         command = _build.command_line()
-        path = folder / f"cistern_torch-{_build.digest(command)}.so"
-        make = anew or not path.is_file()
+        path = _private.make_folder(folder) / f"cistern_torch-{_build.digest(command)}.so"
+        make = anew or not _private.is_kept(path)
         if make:
             _build.compile_to(command, path)
         return path, make
     except ImportError as missing:  # a package without its sources
         raise _build.BuildError(str(missing)) from None
-    except OSError as failure:
+    except (OSError, _private.NotPrivate) as failure:
         raise _build.BuildError(f"{failure}\n{_elsewhere(folder)}") from None
 
 
@@ -63,9 +64,10 @@ def _cache() -> Path:
     named = os.environ.get("CISTERN_CACHE")
     if named:
         return Path(named).absolute()
-    home = os.environ.get("XDG_CACHE_HOME")
+    home = os.environ.get("XDG_CACHE_HOME", "")
     try:
-        return (Path(home).absolute() if home else Path.home() / ".cache") / "cistern"
+        # A relative one is to be ignored, says the XDG Base Directory Specification.
+        return (Path(home) if os.path.isabs(home) else _private.home() / ".cache") / "cistern"
     except RuntimeError:
         raise _build.BuildError(
             "there is no home folder to keep what is compiled in; set CISTERN_CACHE to a folder"

@@ -20,8 +20,8 @@ def run(script: str, arguments: List[str]) -> None:
     sys.argv = [script, *arguments]
     packed = pkgutil.get_importer(script) is not None  # a folder or an archive with a __main__.py
     if not getattr(sys.flags, "safe_path", sys.flags.isolated):
-        # It is the current folder, because of python's -m.
-        sys.path[0] = os.path.abspath(script) if packed else os.path.dirname(os.path.realpath(script))
+        own = os.path.abspath(script) if packed else os.path.dirname(os.path.realpath(script))
+        sys.path.insert(0, own)
     if packed:
         sys.modules["__main__"] = types.ModuleType("__main__")
         runpy._run_module_as_main("__main__", False)  # type: ignore[attr-defined]  # as python does
