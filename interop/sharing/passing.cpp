@@ -20,6 +20,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "interop/sharing/peer.hpp"
+
 namespace cistern::sharing {
 namespace {
 
@@ -100,12 +102,6 @@ void boundWaits(int socket) {
   (void)setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof(most));
 }
 
-bool isOurUser(int socket) {
-  ucred peer{};
-  socklen_t bytes = sizeof(peer);
-  return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 && peer.uid == geteuid();
-}
-
 /// A message: a header, a row for each page, and room for the descriptors.
 struct Message {
   Header header{};
@@ -174,7 +170,6 @@ Outcome passSome(int socket, const Offer& offer, std::uint64_t key, Progress& pr
 void answer(int socket, const Offer& offer) {
   using std::chrono::milliseconds;
   std::uint64_t key = 0;
-  if (!isOurUser(socket)) return;
   if (recv(socket, &key, sizeof(key), 0) != ssize_t(sizeof(key))) return;
   Progress progress;
   milliseconds waited{0};
@@ -217,6 +212,10 @@ void answerAll(int listening, const std::shared_ptr<const Offer>& offer) {
       if (errno != EINTR) std::this_thread::sleep_for(std::chrono::milliseconds(10));
       continue;
     }
+    if (!isOurUser(socket)) {  // another user costs no thread
+      (void)close(socket);
+      continue;
+    }
     try {
       std::thread([socket, offer] { answerAndClose(socket, *offer); }).detach();
     } catch (const std::exception&) {  // no thread, or no memory for one
@@ -225,16 +224,26 @@ void answerAll(int listening, const std::shared_ptr<const Offer>& offer) {
   }
 }
 
-/// The descriptors that came with the message. They are the caller's.
-std::vector<int> descriptorsOf(msghdr& head) {
+/// Descriptors that came with a message, and that nobody has taken yet.
+struct Received {
   std::vector<int> all;
+
+  Received() = default;
+  Received(const Received&) = delete;
+  Received& operator=(const Received&) = delete;
+  ~Received() {
+    for (const int descriptor : all) (void)close(descriptor);
+  }
+};
+
+void takeDescriptors(msghdr& head, Received& into) {
+  std::vector<int>& all = into.all;
   for (cmsghdr* with = CMSG_FIRSTHDR(&head); with != nullptr; with = CMSG_NXTHDR(&head, with)) {
     if (with->cmsg_level != SOL_SOCKET || with->cmsg_type != SCM_RIGHTS) continue;
     const std::size_t before = all.size();
     all.resize(before + (with->cmsg_len - CMSG_LEN(0)) / sizeof(int));
     std::memcpy(all.data() + before, CMSG_DATA(with), (all.size() - before) * sizeof(int));
   }
-  return all;
 }
 
 [[noreturn]] void freedMeanwhile() {
@@ -246,6 +255,11 @@ std::vector<int> descriptorsOf(msghdr& head) {
   throw std::runtime_error(
       "cistern: the process that shared the CUDA memory broke off: it has ended, or is another "
       "user's");
+}
+
+[[noreturn]] void nonsense() {
+  throw std::runtime_error(
+      "cistern: the answer of the process that shared the CUDA memory makes no sense");
 }
 
 /// Adds the pages that came to `into`, which is made by the first message. Returns how many there
@@ -263,18 +277,22 @@ std::size_t receiveSome(int socket, PassedBlock& into) {
   }
   if (got < 0 && errno == ECONNRESET) brokeOff();
   if (got < 0) refused("cistern: asking for shared CUDA memory");
+  Received received;
+  takeDescriptors(message.head, received);
   const Header& header = message.header;
+  if (got < ssize_t(sizeof(Header))) brokeOff();
+  if (header.here > kMostAtOnce || got != ssize_t(sizeof(Header) + header.here * sizeof(PageRow)) ||
+      received.all.size() > header.here)
+    nonsense();
   if (into.pages().empty()) into = PassedBlock(header.offset, header.bytes, header.all);
-  const std::vector<int> descriptors = descriptorsOf(message.head);
-  for (std::size_t i = 0; i < descriptors.size() && i < kMostAtOnce; ++i)
-    into.add({descriptors[i], message.rows[i].bytes, message.rows[i].number});
-  if (got < ssize_t(sizeof(Header)) ||
-      got != ssize_t(sizeof(Header) + header.here * sizeof(PageRow)))
-    brokeOff();
-  if (descriptors.size() < header.here) {
+  if (received.all.size() < header.here) {
     throw std::runtime_error(
         "cistern: this process has no file descriptor left for shared CUDA memory, which takes one "
         "a page while it is opened; raise `ulimit -n`");
+  }
+  for (std::size_t i = 0; i < header.here; ++i) {
+    into.add({received.all[i], message.rows[i].bytes, message.rows[i].number});
+    received.all[i] = -1;  // the block's
   }
   if (header.all > 0 && header.here == 0) {
     throw std::runtime_error(
@@ -282,6 +300,19 @@ std::size_t receiveSome(int socket, PassedBlock& into) {
         "by; raise its `ulimit -n`");
   }
   return header.all;
+}
+
+// The block lies in its pages, and begins in the first. Sums do not run over.
+void checkBlock(const PassedBlock& block) {
+  std::uint64_t left = UINT64_MAX, sum = 0;
+  for (const SharedPage& page : block.pages()) {
+    if (page.bytes == 0 || page.bytes > left) nonsense();
+    left -= page.bytes;
+    sum += page.bytes;
+  }
+  const bool within = block.offset() < block.pages().front().bytes && block.bytes() > 0 &&
+                      block.bytes() <= sum - block.offset();
+  if (!within || block.pages().size() != block.all()) nonsense();
 }
 
 }  // namespace
@@ -309,6 +340,11 @@ bool PassedBlock::addCopy(const SharedPage& page) {
 }
 
 std::string answerOthers(Offer offer) {
+  if (!userIsKnown()) {
+    throw std::runtime_error(
+        "cistern: this process runs as the overflow user, as which other users appear: it shares "
+        "no CUDA memory with other processes");
+  }
   Socket listening(makeSocket());
   const std::string name = newName();
   socklen_t bytes = 0;
@@ -337,6 +373,11 @@ PassedBlock askFor(const std::string& name, std::uint64_t key) {
         "cistern: the process that shared the CUDA memory is not to be reached: it has ended, "
         "or is in another network namespace");
   }
+  if (!isOurUser(socket)) {
+    throw std::runtime_error(
+        "cistern: the process that answers for the shared CUDA memory is another user's: the one "
+        "that shared it has ended");
+  }
   const ssize_t sent = uninterrupted([&] { return send(socket, &key, sizeof(key), MSG_NOSIGNAL); });
   if (sent != ssize_t(sizeof(key))) {
     if (errno == EPIPE || errno == ECONNRESET) brokeOff();
@@ -348,8 +389,9 @@ PassedBlock askFor(const std::string& name, std::uint64_t key) {
   while (block.pages().size() < count) {
     const std::size_t all = receiveSome(socket, block);
     if (all == 0) freedMeanwhile();
-    if (all != count) brokeOff();
+    if (all != count) nonsense();
   }
+  checkBlock(block);
   return block;
 }
 

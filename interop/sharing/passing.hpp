@@ -54,13 +54,15 @@ class PassedBlock {
 using Offer = std::function<PassedBlock(std::uint64_t key, std::size_t from, std::size_t most)>;
 
 /// Answers until the process ends, whichever thread ends before, each that asks by itself: one that
-/// is silent keeps no other waiting. The socket's name, of at most 40
-/// bytes, which nobody else has. Throws std::runtime_error, saying what the system refused.
+/// is silent keeps no other waiting. Another user's process gets no answer, and no thread. The
+/// socket's name, of at most 40 bytes, which nobody else has. Throws std::runtime_error, saying
+/// what the system refused, or that this process's user is the overflow user (peer.hpp).
 std::string answerOthers(Offer offer);
 
-/// The block that the process behind the name offers for the key. Throws std::runtime_error that
-/// says why there is none: it has ended, it is another user's, it offers nothing for the key, or
-/// one of the two processes has no descriptor left. Waits for at most ten seconds at a time.
+/// The block that the process behind the name offers for the key. It begins in the first of its
+/// pages, and lies in them. Throws std::runtime_error that says why there is none: the process has
+/// ended, it is another user's, it offers nothing for the key, its answer makes no sense, or one of
+/// the two processes has no descriptor left. Waits for at most ten seconds at a time.
 PassedBlock askFor(const std::string& name, std::uint64_t key);
 
 }  // namespace cistern::sharing

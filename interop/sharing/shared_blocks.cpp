@@ -1,6 +1,7 @@
 #include "interop/sharing/shared_blocks.hpp"
 
 #include <algorithm>
+#include <random>
 #include <stdexcept>
 #include <vector>
 
@@ -42,12 +43,20 @@ SharedBlocks::Shared SharedBlocks::share(void* block, std::shared_ptr<const Bloc
       return offered(key, from, most);
     });
   }
-  const auto [known, fresh] = keys_.try_emplace(block, next_);
+  const auto [known, fresh] = keys_.try_emplace(block, keys_.contains(block) ? 0 : newKey());
   if (fresh) {
-    offers_.emplace(next_++, Offered{exported, bytes});
+    offers_.emplace(known->second, Offered{exported, bytes});
     count_.store(keys_.size(), std::memory_order_relaxed);
   }
   return {{socket_, known->second}, exported->offset};
+}
+
+// Nobody can guess it who was not told.
+std::uint64_t SharedBlocks::newKey() const {
+  std::random_device random;
+  std::uint64_t key = 0;
+  while (key == 0 || offers_.contains(key)) key = std::uint64_t(random()) << 32 | random();
+  return key;
 }
 
 std::optional<SharedBlocks::Shared> SharedBlocks::find(void* block) const {

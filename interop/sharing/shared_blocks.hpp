@@ -22,7 +22,7 @@ class PassedBlock;
 /// What names a shared block for every process of the machine. None is used twice.
 struct BlockName {
   std::string socket;     ///< of the process to ask
-  std::uint64_t key = 0;  ///< for which block; from 1
+  std::uint64_t key = 0;  ///< for which block; 0 for none
 };
 
 /// Thread-safe. A block is shared until it is freed. In a child of a process that has shared
@@ -57,6 +57,7 @@ class SharedBlocks {
     std::uint64_t bytes;
   };
 
+  std::uint64_t newKey() const;
   void forget(void* block);
   PassedBlock offered(std::uint64_t key, std::size_t from, std::size_t most) const;
   bool ofParent() const;
@@ -64,8 +65,7 @@ class SharedBlocks {
   std::atomic<std::size_t> count_{0};  ///< keys_.size()
   std::atomic<int> owner_{0};  ///< the process that has shared something; 0 before the first
   mutable std::mutex mutex_;
-  std::string socket_;      ///< its name; empty before the first
-  std::uint64_t next_ = 1;  ///< key
+  std::string socket_;  ///< its name; empty before the first
   std::unordered_map<void*, std::uint64_t> keys_;
   std::unordered_map<std::uint64_t, Offered> offers_;  ///< by key; of keys_
 };

@@ -21,7 +21,7 @@ using sharing::SharedBlocks;
 constexpr std::size_t kBytes = 3 * kMiB;
 
 BlockName share(SharedBlocks& shared, SimRig& rig, void* block) {
-  return shared.share(block, rig.allocator.exportBlock(block), kBytes).name;
+  return shared.share(block, rig.allocator.exportBlock(block), rig.allocator.blockSize(block)).name;
 }
 
 void fill(SimRig& rig, Address at, std::uint32_t seed) {
@@ -56,6 +56,15 @@ TEST_CASE("another process reads and writes a shared block", "[sharing]") {
   }
   rig.allocator.emptyCache();
   CHECK(takenOf(rig.sim()) == 0);
+}
+
+TEST_CASE("nobody guesses the key of a shared block", "[sharing]") {
+  SimRig rig("backing:pages");
+  SharedBlocks shared;
+  BlockName name;
+  for (int i = 0; i < 8; ++i) name = share(shared, rig, rig.allocator.allocate(kBytes));
+  CHECK(name.key > UINT32_MAX);  // of 64 random bits: lower once in four thousand million times
+  CHECK_THROWS_WITH(sharing::askFor(name.socket, name.key + 1), Catch::Contains("has been freed"));
 }
 
 TEST_CASE("a block that was freed is shared no more", "[sharing]") {
