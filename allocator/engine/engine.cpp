@@ -39,7 +39,7 @@ Engine::Engine(Device& on, const Options& how, std::uint64_t total)
       segments(*this),
       default_pool(true, rules, segments),
       heaps(default_pool, options.free_log, totals),
-      streams(device, events, heaps),
+      streams(device, events, [this](Stream stream, bool gone) { heaps.setGone(stream, gone); }),
       progress(device, events, streams),
       pages(*this),
       caches(cacheLimits(options, rules, total), tick, totals),

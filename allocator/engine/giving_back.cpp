@@ -92,7 +92,7 @@ void emptyCache(Engine& engine, const Pool* only, bool unowned) {
   engine.pending.poll();
   if (engine.pending.waiting() > 0) {
     const MutexLock lock(engine.waiting_mutex);
-    engine.pending.waitForStuck();
+    (void)engine.pending.waitForStuck();
   }
   const InHand in_hand(engine);
   const MutexLock pressure(engine.pressure_mutex);

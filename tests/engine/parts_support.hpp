@@ -5,6 +5,7 @@
 #include <deque>
 #include <vector>
 
+#include "allocator/engine/heap/heap_table.hpp"
 #include "allocator/engine/streams/progress.hpp"
 #include "tests/engine/engine_support.hpp"
 #include "tests/engine/no_backing.hpp"
@@ -97,7 +98,8 @@ struct Parts {
   NoBacking backing{false}, of_pages{true};
   Pool pool{true, rules, backing};
   HeapTable heaps{pool, 16, totals};
-  KnownStreams streams{device, events, heaps};
+  KnownStreams streams{device, events,
+                       [this](Stream stream, bool gone) { heaps.setGone(stream, gone); }};
   StreamProgress progress{device, events, streams};
 };
 

@@ -1,7 +1,5 @@
 #include "allocator/engine/streams/known_streams.hpp"
 
-#include <fmt/format.h>
-
 namespace cistern {
 
 void KnownStreams::registerStream(Stream stream) {
@@ -26,23 +24,24 @@ SharedEvent KnownStreams::orderAfterEnd(Stream stream, const SharedEvent& reache
     device_.waitEvent(stream, *known.end).orThrow();
   }
   known = {};
-  heaps_.setGone(stream, false);
+  told_(stream, false);
   return nullptr;
 }
 
 // One that is forgotten twice has an end behind the first. It may have no record, like one that was
 // never met: then it is gone already, with all its work complete, whatever fails from there on.
 void KnownStreams::unregisterStream(Stream stream) {
+  if (stream == Stream{}) throw InvalidArgument("the default stream cannot be forgotten: it stays");
   const MutexLock lock(mutex_);
   if (!dropped_ && !streams_.contains(stream.raw)) return;
-  requireUncaptured(stream);
+  requireForgettable(device_, stream);
   if (streams_.size() >= most_records_) dropEnded();
   SharedEvent end = events_.take().orThrow();
   Known& known = streams_.try_emplace(stream.raw, Known{true, nullptr, nullptr}).first->second;
   if (known.end != nullptr) device_.waitEvent(stream, *known.end).orThrow();
   device_.recordEvent(*end, stream).orThrow();
   known = {true, std::move(end), nullptr};
-  heaps_.setGone(stream, true);
+  told_(stream, true);
 }
 
 void KnownStreams::captureBegins(Stream stream) noexcept {
@@ -67,16 +66,6 @@ void KnownStreams::dropEnded() noexcept {
   });
   dropped_ |= dropped > 0;
   most_records_ = 2 * streams_.size() + kLeastRecords;
-}
-
-void KnownStreams::requireUncaptured(Stream stream) {
-  const Result<CaptureInfo> info = device_.captureInfo(stream);
-  const bool alive = info.ok() || info.error().kind != ErrorKind::kInvalidHandle;
-  if (alive && !info.ok()) throw DeviceFailure(info.error());
-  if (alive && info.value().status == CaptureStatus::kNone) return;
-  throw InvalidArgument(fmt::format("stream {:#x} of {} device {} cannot be forgotten: it is {}",
-                                    stream.raw, device_.backend(), device_.ordinal(),
-                                    alive ? "being captured" : "not alive"));
 }
 
 bool KnownStreams::isReached(const SharedEvent& end) noexcept {

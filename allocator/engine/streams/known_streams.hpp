@@ -16,14 +16,15 @@
 // comes after the backing's, and before those of pending frees, of the heap table and of heaps.
 #pragma once
 
+#include <functional>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "allocator/base/bounds.hpp"
 #include "allocator/base/mutex.hpp"
-#include "allocator/engine/heap/heap_table.hpp"
 #include "allocator/engine/streams/event_pool.hpp"
+#include "allocator/engine/streams/stream_status.hpp"
 #include "cistern/device.hpp"
 
 namespace cistern {
@@ -31,8 +32,10 @@ namespace cistern {
 /// Thread-safe.
 class KnownStreams {
  public:
-  KnownStreams(Device& device, EventPool& events, HeapTable& heaps)
-      : device_(device), events_(events), heaps_(heaps) {}
+  /// Told under the lock here that a stream is gone, or present again. It must not throw.
+  using Told = std::function<void(Stream, bool gone)>;
+  KnownStreams(Device& device, EventPool& events, Told told)
+      : device_(device), events_(events), told_(std::move(told)) {}
 
   /// A verb names the stream. If one with that handle has gone this is another, and what is queued
   /// on it from now on comes after the end of that one. The host waits for that end only if the
@@ -41,8 +44,8 @@ class KnownStreams {
   void registerStream(Stream stream);
   /// The program is about to destroy the stream. Nothing happens for one that was never met, as far
   /// as that is known. Pre: the stream is alive, and no verb names it meanwhile. Throws
-  /// InvalidArgument for a stream that is being captured, DeviceFailure, std::bad_alloc, changing
-  /// nothing.
+  /// InvalidArgument for the default stream and for one that is being captured or not alive,
+  /// DeviceFailure, std::bad_alloc, changing nothing.
   void unregisterStream(Stream stream);
 
   /// A stream, which stays present, or gone, while this lives. Meanwhile the thread may not look at
@@ -81,12 +84,8 @@ class KnownStreams {
   void captureBegins(Stream stream) noexcept;
   void captureEnds(Stream stream) noexcept;
 
-  /// Whether a stream can be asked how far it is: it is alive, and no capture is recording it,
-  /// which asking would break. Pre: it stays meanwhile.
-  bool answersNow(Stream stream) noexcept {
-    const Result<CaptureInfo> info = device_.captureInfo(stream);
-    return info.ok() && info.value().status == CaptureStatus::kNone;
-  }
+  /// What stream_status.hpp says. Pre: the stream stays meanwhile.
+  bool answersNow(Stream stream) noexcept { return cistern::answersNow(device_, stream); }
 
  private:
   struct Known {
@@ -97,11 +96,10 @@ class KnownStreams {
   bool isReached(const SharedEvent& end) noexcept;
   void dropEnded() noexcept CISTERN_REQUIRES(mutex_);
   SharedEvent orderAfterEnd(Stream stream, const SharedEvent& reached);
-  void requireUncaptured(Stream stream);
 
   Device& device_;
   EventPool& events_;
-  HeapTable& heaps_;
+  const Told told_;
   Mutex mutex_;
   std::unordered_map<std::uintptr_t, Known> streams_ CISTERN_GUARDED_BY(mutex_);
   /// So many records are looked through for those that can go; then twice as many as were left.

@@ -19,59 +19,70 @@ void PendingFrees::add(Pending pending, const StreamUses& streams) noexcept {
   } catch (const std::bad_alloc&) {
     return addUnknown(*pending.block);
   }
-  attach(std::move(uses), false);
-}
-
-// Where all work of a stream is complete, the use of it ends here.
-void PendingFrees::attach(Uses uses, bool last_resort) noexcept {
   while (!uses.empty()) {
     Uses one;
     one.splice(one.end(), uses, uses.begin());
-    const KnownStreams::Look at = streams_.look(one.front().stream);
-    one.front().event = at.end;
-    if (at.gone && at.end != nullptr) enqueue(one, true);
-    if (!at.gone) attachToPresent(one, last_resort);
+    attach(one, false);
   }
+}
+
+// Where all work of a stream is complete, the uses of it are over.
+void PendingFrees::attach(Uses& uses, bool last_resort) noexcept {
+  const KnownStreams::Look at = streams_.look(uses.front().stream);
+  uses.front().event = at.end;
+  if (at.gone && at.end != nullptr) enqueue(uses, true);
+  if (!at.gone) attachToPresent(uses, last_resort);
 }
 
 // Where the device does not say whether a capture takes what is recorded, one may. At the last
 // resort a stream that does not tell is asked no more, and an event that cannot be had is not hoped
 // for. A capture may have begun since the stream was asked. Then the event may be the capture's,
 // which asking it would break.
-void PendingFrees::attachToPresent(Uses& one, bool last_resort) noexcept {
-  const Stream stream = one.front().stream;
+void PendingFrees::attachToPresent(Uses& uses, bool last_resort) noexcept {
+  const Stream stream = uses.front().stream;
   const Result<CaptureInfo> info = device_.captureInfo(stream);
   const bool captured = info && info.value().status != CaptureStatus::kNone;
   bool recorded = false;
   if (info && !captured) {
     const Result<SharedEvent> event = events_.take();
     recorded = event && device_.recordEvent(*event.value(), stream).ok();
-    if (recorded && streams_.answersNow(stream)) one.front().event = event.value();
+    if (recorded && streams_.answersNow(stream)) uses.front().event = event.value();
   }
-  const bool dead = !info && info.error().kind == ErrorKind::kInvalidHandle;
-  enqueue(one, dead || (last_resort && !captured && !recorded));
+  const bool dead = !info && isGone(info.error());
+  enqueue(uses, dead || (last_resort && !captured && !recorded));
 }
 
-// Among its stream's where it has an event, and the host memory for that; else it is stuck, or put
-// off.
-void PendingFrees::enqueue(Uses& one, bool hopeless) noexcept {
+// Where there is no host memory for a queue, the device is waited for.
+void PendingFrees::enqueue(Uses& uses, bool hopeless) noexcept {
   const MutexLock lock(mutex_);
-  Uses* queue = hopeless ? &stuck_ : &put_off_;
+  const bool waits = uses.front().event != nullptr;
+  Uses* to = &stuck_;
   try {
-    if (one.front().event != nullptr) queue = &queues_[one.front().stream];
+    if (waits || !hopeless) {
+      Queue& queue = queues_[uses.front().stream];
+      to = waits ? &queue.waiting : &queue.put_off;
+    }
   } catch (const std::bad_alloc&) {
-    one.front().event = nullptr;
+    uses.front().event = nullptr;
   }
-  queue->splice(queue->end(), one);
+  to->splice(to->end(), uses);
 }
 
-void PendingFrees::attachPutOff(bool last_resort) noexcept {
-  Uses uses;
-  {
-    const MutexLock lock(mutex_);
-    uses.swap(put_off_);
+// At the last resort. Those that are over end. No poll has any in hand meanwhile.
+void PendingFrees::attachPutOff() noexcept {
+  const MutexLock polling(polling_);
+  for (Stream from{};; ++from.raw) {
+    Uses uses;
+    {
+      const MutexLock lock(mutex_);
+      auto it = queues_.lower_bound(from);
+      while (it != queues_.end() && it->second.put_off.empty()) ++it;
+      if (it == queues_.end()) return;
+      from = it->first;
+      uses.swap(it->second.put_off);
+    }
+    attach(uses, true);
   }
-  attach(std::move(uses), last_resort);
 }
 
 // ---- Blocks leave -------------------------------------------------------------------------------
@@ -83,34 +94,67 @@ void PendingFrees::release(const Pending& pending) noexcept {
   waiting_.fetch_sub(1);
 }
 
-// The oldest use is over, or, where its event was recorded in vain, gets another.
-void PendingFrees::leave(Uses& queue, EventPool::Answer answer, Uses& reached) noexcept {
-  const bool over = answer == EventPool::Answer::kReached;
-  if (!over) queue.front().event = nullptr;
-  Uses& to = over ? reached : put_off_;
-  to.splice(to.end(), queue, queue.begin());
+// The oldest use is over. If its event was recorded in vain, it gets another, and so do those that
+// wait for the same.
+void PendingFrees::leave(Queue& queue, EventPool::Answer answer, Uses& reached) noexcept {
+  Uses& waiting = queue.waiting;
+  if (answer == EventPool::Answer::kReached)
+    return reached.splice(reached.end(), waiting, waiting.begin());
+  waiting.front().event = nullptr;
+  auto last = std::next(waiting.begin());
+  while (last != waiting.end() && last->event == nullptr) ++last;
+  queue.put_off.splice(queue.put_off.end(), waiting, waiting.begin(), last);
 }
 
-bool PendingFrees::poll() noexcept {
+void PendingFrees::leaveReached(Queue& queue, Budget& most, Uses& reached) noexcept {
+  SharedEvent complete;
+  for (; !queue.waiting.empty() && most.ended > 0; --most.ended) {
+    const SharedEvent event = queue.waiting.front().event;
+    EventPool::Answer answer = EventPool::Answer::kReached;
+    if (event != nullptr && event != complete) {
+      if (most.asked == 0) return;
+      --most.asked;
+      answer = events_.ask(*event);
+      if (answer == EventPool::Answer::kNotYet) return;
+      if (answer == EventPool::Answer::kReached) complete = event;
+    }
+    leave(queue, answer, reached);
+  }
+}
+
+// One stream, whose uses end when the lock is given up.
+void PendingFrees::pollNext(Budget& most) noexcept {
+  Stream stream;
+  Uses put_off, reached;
+  {
+    const MutexLock lock(mutex_);
+    if (queues_.empty()) return;
+    auto it = queues_.lower_bound(next_);
+    if (it == queues_.end()) it = queues_.begin();
+    stream = it->first;
+    next_.raw = stream.raw + 1;
+    put_off.swap(it->second.put_off);
+  }
+  if (!put_off.empty()) {
+    --most.asked;
+    attach(put_off, false);
+  }
+  const MutexLock lock(mutex_);
+  const auto it = queues_.find(stream);
+  it->second.waiting.splice(it->second.waiting.end(), put_off);  // those that are over
+  leaveReached(it->second, most, reached);
+  if (it->second.waiting.empty() && it->second.put_off.empty()) queues_.erase(it);
+}
+
+bool PendingFrees::poll(Budget most) noexcept {
   if (waiting() == 0) return false;
   unsigned in_vain = polls_in_vain_.load(std::memory_order_relaxed);
   const std::uint64_t before = released_;
   // Asking an event breaks a capture elsewhere in the program unless the thread says not to mind.
   const RelaxedCaptureMode relaxed(device_);
   const MutexLock polling(polling_);
-  attachPutOff(false);
-  {
-    Uses reached;  // they end when the lock is given up
-    const MutexLock lock(mutex_);
-    for (auto& [stream, queue] : queues_) {
-      while (!queue.empty()) {
-        const EventPool::Answer answer = events_.ask(*queue.front().event);
-        if (answer == EventPool::Answer::kNotYet) break;
-        leave(queue, answer, reached);
-      }
-    }
-    std::erase_if(queues_, [](const auto& queue) { return queue.second.empty(); });
-  }
+  for (std::size_t left = streamsWaitedFor(); left > 0 && most.asked > 0 && most.ended > 0; --left)
+    pollNext(most);
   const bool any = released_ != before;
   const unsigned now = any ? 0 : std::min(in_vain + 1, kPollsInVain + kMostBackoff);
   // A thread that has begun to wait meanwhile has set it to 0, and is not overruled.
@@ -125,23 +169,23 @@ bool PendingFrees::wait() noexcept {
   const RelaxedCaptureMode relaxed(device_);
   const std::uint64_t before = released_;
   for (int times = 0; times < 2 && released_ == before; ++times) {
-    attachPutOff(true);
+    attachPutOff();
     waitForEvents(before);
-    if (released_ == before) waitForDevice();
+    if (released_ == before) (void)waitForDevice();
   }
   const MutexLock polled(polling_);  // what another thread is about to release is released
   return released_ != before;
 }
 
 // The oldest event of the first stream, in the order of handles, for which anything waits; null
-// when there is none.
-SharedEvent PendingFrees::oldest(Stream& from) noexcept {
+// inside if that is over.
+std::optional<SharedEvent> PendingFrees::oldest(Stream& from) noexcept {
   const MutexLock lock(mutex_);
   auto it = queues_.lower_bound(from);
-  while (it != queues_.end() && it->second.empty()) ++it;
-  if (it == queues_.end()) return nullptr;
+  while (it != queues_.end() && it->second.waiting.empty()) ++it;
+  if (it == queues_.end()) return std::nullopt;
   from = it->first;
-  return it->second.front().event;
+  return it->second.waiting.front().event;
 }
 
 // Until a block is released. Others may attach and poll meanwhile. A stream whose event cannot be
@@ -149,9 +193,10 @@ SharedEvent PendingFrees::oldest(Stream& from) noexcept {
 void PendingFrees::waitForEvents(std::uint64_t released_before) noexcept {
   Stream from{};
   while (released_ == released_before) {
-    const SharedEvent event = oldest(from);
-    if (event == nullptr) return;
-    const EventPool::Answer answer = events_.waitFor(*event);
+    const std::optional<SharedEvent> event = oldest(from);
+    if (!event) return;
+    const EventPool::Answer answer =
+        *event ? events_.waitFor(**event) : EventPool::Answer::kReached;
     if (answer == EventPool::Answer::kNotYet) {
       ++from.raw;
       continue;
@@ -159,13 +204,13 @@ void PendingFrees::waitForEvents(std::uint64_t released_before) noexcept {
     Uses reached;
     const MutexLock lock(mutex_);
     const auto it = queues_.find(from);
-    const bool still = it != queues_.end() && !it->second.empty();
-    if (still && it->second.front().event == event) leave(it->second, answer, reached);
+    const bool still = it != queues_.end() && !it->second.waiting.empty();
+    if (still && it->second.waiting.front().event == *event) leave(it->second, answer, reached);
   }
 }
 
-// What hangs on no event is ready when all work of the device is complete.
-void PendingFrees::waitForDevice() noexcept {
+// What hangs on no event is ready when all work of the device is complete. False if nothing does.
+bool PendingFrees::waitForDevice() noexcept {
   Uses stuck;
   PendingBlocks unknown;
   {
@@ -173,14 +218,15 @@ void PendingFrees::waitForDevice() noexcept {
     stuck.swap(stuck_);
     unknown = std::exchange(unknown_, {});
   }
-  if (stuck.empty() && unknown.empty()) return;
+  if (stuck.empty() && unknown.empty()) return false;
   if (!device_.synchronizeDevice()) {
     const MutexLock lock(mutex_);
     stuck_.splice(stuck_.end(), stuck);
     while (Block* block = unknown.pop()) unknown_.push(*block);
-    return;
+    return true;
   }
   while (Block* block = unknown.pop()) release({block, true, true});
+  return true;
 }
 
 }  // namespace cistern

@@ -6,7 +6,10 @@
 //
 // Nothing is recorded on a stream that is being captured: the event would become part of the graph.
 // Such a block is put off, and gets its event at a poll after the capture; so does one whose event
-// could not be had. For a stream that is gone (known_streams.hpp) the event is its end.
+// could not be had. All that is put off on one stream gets one event: a later event is as safe. For
+// a stream that is gone (known_streams.hpp) the event is its end.
+//
+// A poll may be bounded. Streams take turns, so that the next poll goes on where this one stops.
 //
 // A block that is added takes host memory for all that it waits for; polling and waiting take none.
 // Where there is none it is among the unknown ones, which wait for the whole device, as one does
@@ -20,17 +23,19 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <list>
 #include <map>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "allocator/base/mutex.hpp"
-#include "allocator/engine/heap/heap.hpp"
 #include "allocator/engine/streams/event_pool.hpp"
 #include "allocator/engine/streams/known_streams.hpp"
+#include "allocator/engine/streams/stream_uses.hpp"
 #include "cistern/device.hpp"
 
 namespace cistern {
@@ -43,6 +48,13 @@ class PendingFrees {
     bool all = false;       ///< it waits for all known streams
     bool captured = false;  ///< a capture that is under way may have had the memory
   };
+
+  /// What a poll pays at most: events that it asks or records, and uses that end.
+  struct Budget {
+    std::size_t asked;
+    std::size_t ended;
+  };
+  static constexpr Budget kFew{8, 256}, kAll{SIZE_MAX, SIZE_MAX};
 
   /// `release` is called for each block that has become ready, in the thread that found it so.
   PendingFrees(Device& device, EventPool& events, KnownStreams& streams,
@@ -74,16 +86,18 @@ class PendingFrees {
   }
 
   /// Releases the blocks that have become ready, without waiting. True if there were any.
-  bool poll() noexcept;
+  bool poll(Budget most = kAll) noexcept;
+  /// How many blocks were released so far.
+  std::uint64_t released() const noexcept { return released_; }
   /// Waits for queued work of one stream, or, when nothing else is left, of the whole device, until
   /// some blocks are released, here or by a poll. False: there is nothing that could be waited for.
   /// One thread at a time, which goes for waitForStuck too.
   bool wait() noexcept;
-  /// Waits for the whole device if there are blocks that nothing less can tell of.
-  void waitForStuck() noexcept {
-    if (waiting() == 0) return;
+  /// Waits for the whole device if there are blocks that nothing less can tell of; else false.
+  bool waitForStuck() noexcept {
+    if (waiting() == 0) return false;
     const RelaxedCaptureMode relaxed(device_);
-    waitForDevice();
+    return waitForDevice();
   }
 
  private:
@@ -108,18 +122,30 @@ class PendingFrees {
   /// Uses go from one list to another as they are, which takes no host memory. None ends under a
   /// lock.
   using Uses = std::list<Use>;
+  /// The uses of one stream. One that waits and has no event is over with the one before it; so the
+  /// first of those that wait is over if it has none.
+  struct Queue {
+    Uses waiting;  ///< the oldest first
+    Uses put_off;  ///< none has an event
+  };
 
-  void attach(Uses uses, bool last_resort) noexcept;
-  // `one` is a single use, which goes to another list.
-  void attachToPresent(Uses& one, bool last_resort) noexcept;
-  void enqueue(Uses& one, bool hopeless) noexcept;
-  void attachPutOff(bool last_resort) noexcept;
+  // `uses` are of one stream. They go to another list, except if they are over.
+  void attach(Uses& uses, bool last_resort) noexcept;
+  void attachToPresent(Uses& uses, bool last_resort) noexcept;
+  void enqueue(Uses& uses, bool hopeless) noexcept;
+  void attachPutOff() noexcept;
   void release(const Pending& pending) noexcept;
-  void leave(Uses& queue, EventPool::Answer answer, Uses& reached) noexcept
+  std::size_t streamsWaitedFor() const noexcept {
+    const MutexLock lock(mutex_);
+    return queues_.size();
+  }
+  void pollNext(Budget& most) noexcept;
+  void leaveReached(Queue& queue, Budget& most, Uses& reached) noexcept CISTERN_REQUIRES(mutex_);
+  void leave(Queue& queue, EventPool::Answer answer, Uses& reached) noexcept
       CISTERN_REQUIRES(mutex_);
-  SharedEvent oldest(Stream& from) noexcept;
+  std::optional<SharedEvent> oldest(Stream& from) noexcept;
   void waitForEvents(std::uint64_t released_before) noexcept;
-  void waitForDevice() noexcept;
+  bool waitForDevice() noexcept;
 
   Device& device_;
   EventPool& events_;
@@ -132,11 +158,11 @@ class PendingFrees {
   static constexpr unsigned kPollsInVain = 16, kMostBackoff = 6;
   std::atomic<unsigned> polls_in_vain_{0};
   Mutex polling_;
-  Mutex mutex_;
-  /// Where something waits, or did when it was polled last: the oldest first.
-  std::map<Stream, Uses> queues_ CISTERN_GUARDED_BY(mutex_);
-  Uses put_off_ CISTERN_GUARDED_BY(mutex_);
-  Uses stuck_ CISTERN_GUARDED_BY(mutex_);             ///< no event could be recorded for them
+  mutable Mutex mutex_;
+  /// Where something waits, or did when it was polled last.
+  std::map<Stream, Queue> queues_ CISTERN_GUARDED_BY(mutex_);
+  Stream next_ CISTERN_GUARDED_BY(mutex_){};  ///< the next to be polled is this, or the next higher
+  Uses stuck_ CISTERN_GUARDED_BY(mutex_);     ///< no event could be recorded for them
   PendingBlocks unknown_ CISTERN_GUARDED_BY(mutex_);  ///< nor is it known on which streams
 };
 

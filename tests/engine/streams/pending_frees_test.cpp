@@ -102,6 +102,39 @@ TEST_CASE("polls grow rarer while none finds anything, until there is something 
   CHECK(rig.pending.backoff() == 1);
 }
 
+TEST_CASE("a bounded poll asks so many streams, and the next poll goes on with others",
+          "[engine][part]") {
+  PendingRig rig;
+  for (int i = 0; i < 5; ++i) rig.freed({rig.busyStream(kLongNs)});
+  rig.freed({rig.busyStream(sim::kNever)});
+  const std::uint64_t asked = rig.calls(Call::kQueryEvent);
+  CHECK_FALSE(rig.pending.poll({4, 100}));
+  CHECK(rig.calls(Call::kQueryEvent) == asked + 4);
+  rig.sim.advanceHost(2 * kLongNs);
+  // What is left of a budget goes to the stream whose turn it is next.
+  std::size_t released = 0;
+  for (int polls = 0; polls < 3; ++polls) {
+    const std::uint64_t before = rig.calls(Call::kQueryEvent);
+    (void)rig.pending.poll({4, 100});
+    CHECK(rig.calls(Call::kQueryEvent) <= before + 4);
+    released += rig.released().size();
+  }
+  CHECK(released == 5);
+}
+
+TEST_CASE("a bounded poll ends so many uses, and the next one the rest", "[engine][part]") {
+  PendingRig rig;
+  const Stream user = rig.stream();
+  Blocks all;
+  for (int i = 0; i < 5; ++i) all.push_back(&rig.freed({user}));
+  CHECK(rig.pending.poll({100, 3}));
+  CHECK(rig.released() == Blocks{all[0], all[1], all[2]});
+  CHECK(rig.pending.poll({1, 3}));
+  CHECK(rig.released() == Blocks{all[3]});
+  CHECK(rig.pending.poll({1, 3}));
+  CHECK(rig.released() == Blocks{all[4]});
+}
+
 TEST_CASE("nothing is asked of the device where nothing waits", "[engine][part]") {
   PendingRig rig;
   const CallCounts before = rig.sim.callCounts();
