@@ -42,19 +42,26 @@ void* PinnedMemory::allocate(std::size_t bytes) {
   outOfMemory(request);
 }
 
-// What lay free when all of that was given back was not enough. A use that is over since then has
-// freed more, also where another thread has found out. Others that go on would keep this one here:
-// a few times are enough.
+// What lay free when all of that was given back was not enough. A use that has ended since then has
+// freed more, also if another thread has found out. Others that go on would keep this one here: a
+// few times are enough.
 void* PinnedMemory::serve(const Request& request) {
   constexpr int kTries = 8;
   if (void* const block = fromFree(request)) return block;
   if (void* const block = fromRoom(request)) return block;
   for (int tries = 0;;) {
-    std::uint64_t over = 0;
-    if (void* const block = fromRoomMade(request, over)) return block;
-    if (!waitForUses() && (usesOver() == over || ++tries == kTries)) return nullptr;
+    const std::uint64_t ended = uses_.ended();
+    if (void* const block = fromRoomMade(request)) return block;
+    if (!waitForUses() && (uses_.ended() == ended || ++tries == kTries)) return nullptr;
     if (void* const block = fromFree(request)) return block;
   }
+}
+
+// A request that free memory serves pays a bounded share of the polls. One that would pin more, or
+// be refused, looks at all that waits.
+void* PinnedMemory::fromFree(const Request& request) {
+  if (void* const block = fromEnded(request, PendingFrees::kFew)) return block;
+  return uses_.waiting() == 0 ? nullptr : fromEnded(request, PendingFrees::kAll);
 }
 
 void* PinnedMemory::fromRoom(const Request& request) {
@@ -65,16 +72,16 @@ void* PinnedMemory::fromRoom(const Request& request) {
   return nullptr;
 }
 
-void* PinnedMemory::fromRoomMade(const Request& request, std::uint64_t& over) {
+void* PinnedMemory::fromRoomMade(const Request& request) {
   const MutexLock alone(system_mutex_);
-  over = giveFreeBack();
+  giveFreeBack();
   if (void* const block = fromFree(request)) return block;
   return fromNew(request);
 }
 
-void* PinnedMemory::fromFree(const Request& request) {
+void* PinnedMemory::fromEnded(const Request& request, PinnedUses::Budget most) {
+  uses_.poll(most);
   const MutexLock lock(mutex_);
-  poll();
   Block* const block = layouts_[request.kind].allocate(request.granules);
   return block == nullptr ? nullptr : givenOut(*block, request);
 }
@@ -92,21 +99,23 @@ void* PinnedMemory::givenOut(Block& block, const Request& request) noexcept {
 
 void PinnedMemory::free(Address address) noexcept {
   if (address == 0 || !isHere()) return;
+  Block* block = nullptr;
   Misuse misuse;
   {
     const MutexLock lock(mutex_);
-    if (Block* const block = find(address)) {
+    block = find(address);
+    if (block != nullptr) {
       fall(stats_.allocation, 1);
       fall(stats_.requested_bytes, asked(*block));
       fall(stats_.allocated_bytes, block->bytes());
       if (!PinnedUses::any(*block)) return release(*block);
       layoutOf(*block).setPending(*block);
-      return uses_.end(*block);
+    } else {
+      ++stats_.num_misuses;
+      misuse = describe("free", address);
     }
-    ++stats_.num_misuses;
-    misuse = describe("free", address);
   }
-  tellMisuse(misuse_hook_, misuse);
+  block != nullptr ? uses_.end(*block) : tellMisuse(misuse_hook_, misuse);
 }
 
 void PinnedMemory::release(Block& block) noexcept {
@@ -115,20 +124,19 @@ void PinnedMemory::release(Block& block) noexcept {
   (void)layoutOf(block).release(block, 0);
 }
 
-void PinnedMemory::poll() noexcept {
-  uses_.poll([&](Block& block) {
-    mutex_.assertHeld();
-    release(block);
-  });
+void PinnedMemory::noteEnded(PinnedUses::Use& use) noexcept {
+  const MutexLock lock(mutex_);
+  if (Block* const ready = uses_.remove(use)) release(*ready);
 }
 
 void PinnedMemory::recordStream(Address address, Stream stream, Device& device) {
   if (address == 0) return;
   if (!isHere()) throw Error("an allocator from before a fork cannot be used in the child");
+  PinnedUses::OnDevice& on = uses_.meet(stream, device);
   Misuse misuse;
   {
     const MutexLock lock(mutex_);
-    if (Block* const block = find(address)) return uses_.add(*block, stream, device);
+    if (Block* const block = find(address)) return uses_.add(*block, on, stream);
     ++stats_.num_misuses;
     misuse = describe("recordStream", address);
   }
@@ -136,9 +144,7 @@ void PinnedMemory::recordStream(Address address, Stream stream, Device& device) 
 }
 
 void PinnedMemory::forgetStream(Stream stream, Device& device) {
-  if (!isHere()) return;
-  const MutexLock lock(mutex_);
-  uses_.forget(stream, device);
+  if (isHere() && driverMayBeCalled()) uses_.forget(stream, device);
 }
 
 void PinnedMemory::outOfMemory(const Request& request) {

@@ -1,7 +1,6 @@
-// Where pinned blocks lie, and what is pinned for them. One lock guards everything; memory is
-// pinned and given back without it, as that takes long, by one thread at a time: a thread that
-// finds none then knows that no other has any in hand. Read first: include/cistern/pinned.hpp,
-// uses.hpp.
+// Where pinned blocks lie, and what is pinned for them. One lock guards everything, and no device
+// is called under it. Memory is pinned and given back by one thread at a time: a thread that finds
+// none then knows that no other has any in hand. Read first: include/cistern/pinned.hpp, uses.hpp.
 //
 // Requests up to 1 MiB share segments of 2 MiB; a larger one that no free block serves gets a
 // segment of its own, to the next 2 MiB. Such a request has found every larger segment too small or
@@ -74,20 +73,21 @@ class PinnedMemory {
   static Request requestOf(std::size_t bytes);
   void* serve(const Request& request);
   void* fromRoom(const Request& request);
-  void* fromRoomMade(const Request& request, std::uint64_t& over);
+  void* fromRoomMade(const Request& request);
   void* fromFree(const Request& request);
+  void* fromEnded(const Request& request, PinnedUses::Budget most);
   void* fromNew(const Request& request) CISTERN_REQUIRES(system_mutex_);
   void* givenOut(Block& block, const Request& request) noexcept CISTERN_REQUIRES(mutex_);
   bool claim(const Request& request) CISTERN_REQUIRES(system_mutex_);
   void unclaim(std::uint64_t bytes) noexcept;
   [[noreturn]] void outOfMemory(const Request& request);
 
-  /// Gives all that is wholly free back. Returns how many uses were over when it was looked for.
-  std::uint64_t giveFreeBack() CISTERN_REQUIRES(system_mutex_);
-  std::uint64_t usesOver() const;
-  void poll() noexcept CISTERN_REQUIRES(mutex_);
+  /// Gives all that is wholly free back.
+  void giveFreeBack() CISTERN_REQUIRES(system_mutex_);
   void release(Block& block) noexcept CISTERN_REQUIRES(mutex_);
+  void noteEnded(PinnedUses::Use& use) noexcept;
   bool waitForUses() noexcept;
+  void noteWait() noexcept;
   /// Takes wholly free segments of one kind out, until they have so many bytes or there are no
   /// more.
   void takeFree(unsigned kind, std::uint64_t bytes, Segments& taken) CISTERN_REQUIRES(mutex_);
@@ -104,12 +104,12 @@ class PinnedMemory {
   Mutex system_mutex_;  ///< serialises what is pinned and given back; taken before mutex_
   mutable Mutex mutex_;
   std::array<Layout, kSizeKindCount> layouts_ CISTERN_GUARDED_BY(mutex_);
-  PinnedUses uses_ CISTERN_GUARDED_BY(mutex_);
   Segments refused_ CISTERN_GUARDED_BY(mutex_);  ///< that the system did not take back
   PinnedStats stats_ CISTERN_GUARDED_BY(mutex_);
   std::uint64_t limit_ CISTERN_GUARDED_BY(mutex_) = kUnlimited;
   std::string last_error_ CISTERN_GUARDED_BY(mutex_);  ///< what the device said, asked for memory
   HookList<void, const Misuse&> misuse_hook_{"setMisuseHook", true};
+  PinnedUses uses_{[this](PinnedUses::Use& use) { noteEnded(use); }};
 };
 
 }  // namespace cistern

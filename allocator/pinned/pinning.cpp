@@ -105,49 +105,34 @@ void PinnedMemory::giveBack(Segments segments) noexcept {
   }
 }
 
+// What only a whole device can tell of comes first: the wait holds up nobody who pins memory.
 void PinnedMemory::emptyCache() {
   if (!isHere()) return;
+  if (uses_.waitForStuck()) noteWait();
   const MutexLock alone(system_mutex_);
-  (void)giveFreeBack();
+  giveFreeBack();
 }
 
-std::uint64_t PinnedMemory::giveFreeBack() {
+void PinnedMemory::giveFreeBack() {
+  uses_.poll(PendingFrees::kAll);
   Segments taken;
-  std::uint64_t over = 0;
   {
     const MutexLock lock(mutex_);
-    uses_.endLost([&](Device& device) {
-      mutex_.assertHeld();
-      ++stats_.num_waits;
-      const RelaxedCaptureMode relaxed(device);
-      return bool(device.synchronizeDevice());
-    });
-    poll();
-    over = uses_.over();
     std::swap(taken, refused_);
     for (unsigned kind = 0; kind < layouts_.size(); ++kind) takeFree(kind, UINT64_MAX, taken);
   }
   giveBack(taken);
-  return over;
 }
 
-std::uint64_t PinnedMemory::usesOver() const {
+void PinnedMemory::noteWait() noexcept {
   const MutexLock lock(mutex_);
-  return uses_.over();
+  ++stats_.num_waits;
 }
 
 bool PinnedMemory::waitForUses() noexcept {
-  for (std::size_t nth = 0;; ++nth) {  // where one stream cannot be waited for, another may be
-    PinnedUses::Point point;
-    {
-      const MutexLock lock(mutex_);
-      point = uses_.oldest(nth);
-      if (point.device == nullptr) return false;
-      ++stats_.num_waits;
-    }
-    const RelaxedCaptureMode relaxed(*point.device);
-    if (point.device->synchronizeEvent(point.event)) return true;
-  }
+  if (uses_.waiting() == 0) return false;
+  noteWait();
+  return uses_.wait();
 }
 
 PinnedMemory::~PinnedMemory() {

@@ -67,6 +67,7 @@ std::uint64_t PinnedMemory::limit() const {
 PinnedStats PinnedMemory::stats() const {
   const MutexLock lock(mutex_);
   PinnedStats stats = stats_;
+  stats.host_bytes = uses_.hostBytes();
   for (const Layout& layout : layouts_) stats.host_bytes += layout.hostBytes();
   return stats;
 }
@@ -93,10 +94,11 @@ void PinnedMemory::resetAccumulated() {
 }
 
 // Walks everything. Reserved bytes that are claimed, but not there yet, are in no segment: it is
-// called while no thread allocates.
+// called while no thread allocates or frees.
 void PinnedMemory::audit() const {
   const MutexLock lock(mutex_);
   std::uint64_t held = 0, held_bytes = 0, active = 0, active_bytes = 0, reserved = 0, segments = 0;
+  std::size_t waiting = 0;
   const auto count = [&](const Segment& segment) {
     reserved += segment.bytes;
     ++segments;
@@ -110,6 +112,9 @@ void PinnedMemory::audit() const {
         const bool is_held = block->state() == BlockState::kAllocated;
         const bool is_active = is_held || block->state() == BlockState::kPending;
         CISTERN_CHECK(is_active || block->isFree());
+        const std::size_t uses = is_active ? PinnedUses::audit(*block) : 0;
+        waiting += is_held ? 0 : uses;
+        CISTERN_CHECK(is_held || !is_active || uses > 0);
         held += is_held;
         active += is_active;
         held_bytes += is_held ? block->bytes() : 0;
@@ -125,7 +130,7 @@ void PinnedMemory::audit() const {
   CISTERN_CHECK(std::uint64_t(stats_.reserved_bytes.current) == reserved);
   CISTERN_CHECK(std::uint64_t(stats_.segment.current) == segments);
   CISTERN_CHECK(stats_.requested_bytes.current <= stats_.allocated_bytes.current);
-  uses_.audit();
+  CISTERN_CHECK(uses_.waiting() == waiting);
 }
 
 }  // namespace cistern

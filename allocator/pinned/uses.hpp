@@ -1,114 +1,106 @@
-// Which streams use which block, and when that is over. It knows no sizes and no lock:
-// PinnedMemory, which owns one, serialises.
+// Which streams use which block, and when that is over. The streams are those of several devices.
+// Each device's are known, and their work is waited for, by what the engine has for device memory
+// (allocator/engine/streams).
 //
-// A use has an event from its beginning on, so that a free, which cannot fail, has all that it
-// takes. At the free the event is recorded, and the use joins those that wait on its stream, in
-// order: a poll asks the oldest of each stream only. Nothing is recorded on a stream that is being
-// captured, as the event would become a part of the graph: such a use waits without a record until
-// a poll after the capture. Where the stream is gone without notice, only the device can tell when
-// its work is complete.
+// A block has one record for each device on whose streams it is used. The pending frees of that
+// device take the record for a block. The block itself is ready when it has no record left.
 //
-//   held:     the block is allocated             waiting:  the block is pending
-//   a block is ready  <=>  none of its uses is left
+//   allocated: its records wait for nothing     pending: each waits in its device's pending frees
+//
+// Locks: the owner's serialises what changes a block's records. Devices are called without it.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
-#include <list>
-#include <map>
+#include <functional>
+#include <memory>
+#include <utility>
 
+#include "allocator/base/mutex.hpp"
+#include "allocator/base/recycled.hpp"
+#include "allocator/engine/streams/pending_frees.hpp"
 #include "allocator/layout/block.hpp"
-#include "cistern/device.hpp"
 
 namespace cistern {
 
 class PinnedUses {
  public:
-  PinnedUses() = default;
+  struct OnDevice;
+  /// The uses of one block on the streams of one device. `Block::next` is the block's next record,
+  /// or links spare ones.
+  struct Use : Block {
+    Block* block = nullptr;
+    OnDevice* on = nullptr;
+    StreamUses streams;
+  };
+  using Budget = PendingFrees::Budget;
+
+  /// `over` is called without any lock for each use that has ended.
+  explicit PinnedUses(std::function<void(Use&)> over) : over_(std::move(over)) {}
   ~PinnedUses();
   PinnedUses(const PinnedUses&) = delete;
   PinnedUses& operator=(const PinnedUses&) = delete;
 
+  // ---- Under the owner's lock
+
   /// An allocated block has none yet.
   static void begin(Block& block) noexcept { block.use.uses = nullptr; }
   static bool any(const Block& block) noexcept { return block.use.uses != nullptr; }
+  /// The block is used on a stream that was met there; nothing where that is known. Throws
+  /// std::bad_alloc, changing nothing.
+  void add(Block& block, OnDevice& on, Stream stream);
+  /// One that has ended goes. The block, where that was its last; else null.
+  Block* remove(Use& use) noexcept;
+  /// How many the block has. Aborts on a broken invariant.
+  static std::size_t audit(const Block& block);
 
-  /// The block is used on the stream; nothing where that is known. Throws what recordStream does.
-  void add(Block& block, Stream stream, Device& device);
+  // ---- Without it
+
+  /// A verb names the stream. Throws InvalidArgument for one that is not alive, DeviceFailure,
+  /// std::bad_alloc.
+  OnDevice& meet(Stream stream, Device& device);
   /// What PinnedAllocator::forgetStream does.
   void forget(Stream stream, Device& device);
-  /// The block has become pending: its uses end with the work that is queued by now.
+  /// The block has become pending: its uses end with the work that is queued by now. They may end
+  /// at once.
   void end(Block& block) noexcept;
-
-  /// Whether any block waits.
-  bool waiting() const noexcept { return waiting_ != 0; }
-  /// How many uses have waited, and wait no more.
-  std::uint64_t over() const noexcept { return over_; }
-  /// Calls ready(Block&) for each block that has become ready. Waits for nothing.
-  template <class Ready>
-  void poll(Ready ready) noexcept {
-    while (Block* const block = pollOne()) ready(*block);
-  }
-  struct Point {
-    Device* device = nullptr;  ///< null: none
-    Event event;
-  };
-  /// The first event that blocks wait for on the `nth` of the streams that have one. To be waited
-  /// for without the owner's lock: it may serve another use by then, which does no harm, and is not
-  /// destroyed before this object is.
-  Point oldest(std::size_t nth) const noexcept;
-  /// Uses of streams that are gone without notice are over: their devices are idle. Pre: `idle`
-  /// says of each device whether it is.
-  template <class Idle>
-  void endLost(Idle idle) noexcept {
-    for (Queue& queue : queues_) {
-      for (Use& use : queue.waiting) {
-        if (use.state == State::kLost && idle(*queue.device)) use.state = State::kOver;
-      }
-    }
-  }
-  /// Aborts on a broken invariant.
-  void audit() const;
+  /// Finds uses that have ended, on each device within the budget. Waits for nothing.
+  void poll(Budget most) noexcept;
+  /// Waits for queued work until a use has ended. False: there is nothing that could be waited for.
+  bool wait() noexcept;
+  /// Waits for those devices alone that nothing less can tell of. False if there are none.
+  bool waitForStuck() noexcept;
+  /// Records that wait; a hint while other threads are at it.
+  std::size_t waiting() const noexcept;
+  /// How many have waited, and wait no more.
+  std::uint64_t ended() const noexcept;
+  std::size_t hostBytes() const { return uses_.size() * sizeof(Use); }
 
  private:
-  enum class State : std::uint8_t {
-    kHeld,
-    kUnrecorded,  ///< waits for its event to be recorded
-    kRecorded,    ///< waits for its event; a held one, for the stream is gone
-    kLost,        ///< waits for the device
-    kOver,
-  };
-  struct Queue;
-  struct Use {
-    Block* block;
-    Queue* queue;
-    Use* next;  ///< of the block's
-    Event event;
-    State state;
-    std::list<Use>::iterator self;
-  };
-  /// A stream that blocks are used on. One that was forgotten has no more uses to come: a stream
-  /// that the driver gives its handle to is another.
-  struct Queue {
-    Device* device;
-    Stream stream;
-    bool gone = false;
-    std::list<Use> held, waiting;  ///< waiting: oldest first
-  };
-
-  Queue* find(Stream stream, const Device& device) noexcept;
-  Queue& queueOf(Stream stream, Device& device);
-  void record(Use& use) noexcept;
-  bool isOver(Use& use) noexcept;
-  Block* pollOne() noexcept;
-  /// The block, where that was its last use; else null.
-  Block* finish(Use& use) noexcept;
   static Use* first(const Block& block) noexcept { return static_cast<Use*>(block.use.uses); }
+  OnDevice* find(const Device& device) const noexcept;
+  OnDevice& findOrMake(Device& device);
 
-  std::list<Queue> queues_;
-  /// Uses that are over, each with its event, for the next of that device.
-  std::map<Device*, std::list<Use>> spare_;
-  std::size_t waiting_ = 0;  ///< uses, of all queues
-  std::uint64_t over_ = 0;   ///< those that no longer wait
+  const std::function<void(Use&)> over_;
+  Recycled<Use> uses_;
+  Mutex making_;   ///< a leaf
+  Mutex waiting_;  ///< one thread at a time waits; comes before all but the owner's system lock
+  /// The one that was made last, which knows the others. None goes before this object.
+  std::atomic<OnDevice*> devices_{nullptr};
+};
+
+/// The streams of one device, and what waits for them.
+struct PinnedUses::OnDevice {
+  OnDevice(Device& of, const std::function<void(Use&)>& over)
+      : device(of), pending(of, events, streams, [&over](const PendingFrees::Pending& one) {
+          over(static_cast<Use&>(*one.block));
+        }) {}
+
+  Device& device;
+  EventPool events{device};
+  KnownStreams streams{device, events, [](Stream, bool) {}};
+  PendingFrees pending;
+  std::unique_ptr<OnDevice> next;
 };
 
 }  // namespace cistern

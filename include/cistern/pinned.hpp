@@ -62,28 +62,31 @@ class CISTERN_API PinnedAllocator {
   PinnedAllocator(const PinnedAllocator&) = delete;
   PinnedAllocator& operator=(const PinnedAllocator&) = delete;
 
-  /// `bytes` of pinned memory, 512-byte aligned; null for 0 bytes. Throws OutOfPinnedMemory once
-  /// all else has failed: free memory given back, queued work waited for. Then nothing has changed
-  /// apart from that. Throws std::bad_alloc; Error in a child of fork.
+  /// `bytes` of pinned memory, 512-byte aligned; null for 0 bytes. If free memory serves the
+  /// request, it makes a bounded number of device calls, however many blocks and streams wait.
+  /// Throws OutOfPinnedMemory once all else has failed: free memory given back, queued work waited
+  /// for. Then nothing has changed apart from that. Throws std::bad_alloc; Error in a child of
+  /// fork.
   void* allocate(std::size_t bytes);
   /// Takes a block back: free at once, or, where streams use it, when the work queued on them by
   /// now is complete. Null is a no-op. What is no allocated block's is reported through the misuse
   /// hook.
   void free(void* pointer) noexcept;
-  /// Work that is queued on the stream uses the block. Throws InvalidArgument for a stream that is
-  /// not alive, DeviceFailure where there is no event to be had, std::bad_alloc; then nothing has
-  /// changed.
+  /// Work that is queued on the stream uses the block. A stream that has the handle of a forgotten
+  /// one is ordered after that one's end. Throws InvalidArgument for a stream that is not alive,
+  /// DeviceFailure if it cannot be ordered so, std::bad_alloc; then nothing has changed.
   void recordStream(void* pointer, Stream stream) { recordStream(pointer, stream, device()); }
   /// The same of another device's stream. Pre: that device outlives the allocator.
   void recordStream(void* pointer, Stream stream, Device& device);
   /// The program is about to destroy the stream, with all its work queued. Blocks that it uses may
-  /// be freed later. Pre: the stream is alive. Throws InvalidArgument for one that is being
-  /// captured, DeviceFailure; then nothing has changed. No-op for a stream that no block is used
-  /// on.
+  /// be freed later. Pre: the stream is alive. Throws InvalidArgument for the default
+  /// stream, and for one that is being captured or not alive, DeviceFailure, std::bad_alloc; then
+  /// nothing has changed.
+  /// No-op for a stream that recordStream was never called with.
   void forgetStream(Stream stream) { forgetStream(stream, device()); }
   void forgetStream(Stream stream, Device& device);
-  /// Gives what is wholly free back to the system. Waits for a whole device only where blocks were
-  /// used on a stream of it that was destroyed without forgetStream.
+  /// Gives what is wholly free back to the system. Waits for a whole device only if freed blocks
+  /// were used on a stream of it that was destroyed without forgetStream.
   void emptyCache();
 
   /// The most that may be pinned, in bytes. What is pinned beyond it already stays until freed.

@@ -1,4 +1,6 @@
 // Pinned memory while graphs are captured.
+#include <vector>
+
 #include "tests/pinned/pinned_support.hpp"
 
 namespace cistern::test {
@@ -22,6 +24,49 @@ TEST_CASE("a block that a captured stream uses waits until the capture is over",
   const DeviceGraph graph = end(rig, stream);
   CHECK(rig.pinned.allocate(kMiB) == block);  // its poll asks the stream again, which has no work
   rig.device->destroyGraph(graph).orThrow();
+}
+
+TEST_CASE("blocks that are freed in a capture come back together", "[pinned]") {
+  PinnedRig rig;
+  const Stream streams[] = {rig.stream(), rig.stream()};
+  std::vector<void*> blocks;
+  for (int i = 0; i < 64; ++i) {
+    blocks.push_back(rig.pinned.allocate(1'000));
+    for (const Stream stream : streams) rig.pinned.recordStream(blocks.back(), stream);
+  }
+  for (const Stream stream : streams)
+    rig.device->beginCapture(stream, CaptureMode::kRelaxed).orThrow();
+  for (void* block : blocks) rig.pinned.free(block);
+  for (const Stream stream : streams) rig.device->destroyGraph(end(rig, stream)).orThrow();
+  const auto queueMore = [&](std::uint64_t lasting) {
+    for (const Stream stream : streams)
+      rig.device->launch(stream, {"later work", {}, lasting, {}}).orThrow();
+  };
+  queueMore(kLateNs);
+  CHECK(rig.calls(Call::kRecordEvent) == 0);
+  (void)rig.pinned.allocate(1'000);
+  CHECK(rig.active() == 65);  // they wait for the later work, too
+  CHECK(rig.calls(Call::kRecordEvent) == 2);
+  queueMore(sim::kNever);  // which none of them waits for
+  rig.device->advanceHost(2 * kLateNs);
+  (void)rig.pinned.allocate(1'000);
+  CHECK(rig.active() == 2);
+}
+
+TEST_CASE("what was freed in a capture of a stream that is gone by its end waits for the device",
+          "[pinned]") {
+  PinnedRig rig;
+  const Stream stream = rig.stream();
+  void* const block = rig.pinned.allocate(kMiB);
+  rig.pinned.recordStream(block, stream);
+  rig.device->beginCapture(stream, CaptureMode::kRelaxed).orThrow();
+  rig.pinned.free(block);
+  rig.device->destroyGraph(end(rig, stream)).orThrow();
+  rig.device->destroyStream(stream).orThrow();
+  CHECK(rig.pinned.allocate(kMiB) != block);
+  rig.pinned.emptyCache();
+  CHECK(rig.calls(Call::kSynchronizeDevice) == 1);
+  CHECK(rig.pinned.allocate(kMiB) == block);
 }
 
 TEST_CASE("every verb leaves captures of every mode whole", "[pinned]") {

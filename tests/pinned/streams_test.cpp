@@ -133,6 +133,61 @@ TEST_CASE("a stream that is gone without notice is known to be done with the dev
   CHECK(rig.pinned.allocate(kMiB) == block);
 }
 
+TEST_CASE("a stream that is gone without notice does not hold up the next of its handle",
+          "[pinned]") {
+  sim::SimConfig config;
+  config.reuse_streams = true;
+  PinnedRig rig(config);
+  const Stream gone = rig.stream();
+  void* const lost = rig.pinned.allocate(kMiB);
+  PinnedRig::write(lost, kMiB, 1);
+  rig.copy(gone, lost, kMiB, 1);
+  rig.pinned.recordStream(lost, gone);
+  rig.device->destroyStream(gone).orThrow();
+  rig.pinned.free(lost);
+  const Stream next = rig.stream();
+  REQUIRE(next == gone);
+  for (std::uint64_t i = 2; i < 20; ++i) {
+    void* const block = rig.freedInUse(next, kMiB, i);
+    CHECK(block != lost);
+    rig.sync(next);
+  }
+  CHECK(rig.reserved() == std::int64_t(2 * kMiB));
+  rig.pinned.emptyCache();
+  CHECK(rig.calls(Call::kSynchronizeDevice) == 1);
+  CHECK(rig.active() == 0);
+}
+
+TEST_CASE("one wait for the device ends all uses of streams that are gone without notice",
+          "[pinned]") {
+  PinnedRig rig;
+  for (int i = 0; i < 5; ++i) {
+    const Stream stream = rig.stream();
+    void* const block = rig.pinned.allocate(kMiB);
+    rig.pinned.recordStream(block, stream);
+    rig.device->destroyStream(stream).orThrow();
+    rig.pinned.free(block);
+  }
+  CHECK(rig.active() == 5);
+  rig.pinned.emptyCache();
+  CHECK(rig.calls(Call::kSynchronizeDevice) == 1);
+  CHECK(rig.pinned.stats().num_waits == 1);
+  CHECK(rig.reserved() == 0);
+}
+
+TEST_CASE("a stream that was met before is refused once it is not alive", "[pinned]") {
+  PinnedRig rig;
+  const Stream stream = rig.stream();
+  void* const block = rig.pinned.allocate(kMiB);
+  void* const other = rig.pinned.allocate(kMiB);
+  rig.pinned.recordStream(block, stream);
+  rig.device->destroyStream(stream).orThrow();
+  CHECK_THROWS_WITH(rig.pinned.recordStream(other, stream), Catch::Contains("not a live stream"));
+  rig.pinned.free(other);
+  CHECK(rig.active() == 1);
+  rig.pinned.free(block);
+}
+
 TEST_CASE("a stream that is not alive is refused", "[pinned]") {
   PinnedRig rig;
   void* const block = rig.pinned.allocate(kMiB);
@@ -154,6 +209,26 @@ TEST_CASE("a block is used on streams of several devices", "[pinned]") {
   rig.pinned.recordStream(block, there, *second);
   rig.pinned.free(block);
   CHECK(rig.pinned.allocate(kMiB) != block);
+  second->synchronizeStream(there).orThrow();
+  CHECK(rig.pinned.allocate(kMiB) == block);
+}
+
+TEST_CASE("a block that several devices use waits for each of them", "[pinned]") {
+  sim::SimConfig config;
+  config.ordinal = 1;
+  const auto second = sim::makeDevice(config);  // outlives the allocator
+  PinnedRig rig;
+  const Stream here = rig.stream(), there = second->createStream().orThrow();
+  void* const block = rig.pinned.allocate(kMiB);
+  PinnedRig::write(block, kMiB, 1);
+  rig.copy(here, block, kMiB, 1);
+  second->launch(there, {"copy", {}, kLateNs, {}}).orThrow();
+  rig.pinned.recordStream(block, there, *second);
+  rig.pinned.recordStream(block, here);
+  rig.pinned.free(block);
+  rig.sync(here);
+  CHECK(rig.pinned.allocate(kMiB) != block);
+  rig.pinned.audit();
   second->synchronizeStream(there).orThrow();
   CHECK(rig.pinned.allocate(kMiB) == block);
 }

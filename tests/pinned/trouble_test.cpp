@@ -74,14 +74,62 @@ TEST_CASE("memory that the system does not take back is kept, and offered again"
   CHECK(rig.reserved() == 0);
 }
 
-TEST_CASE("a use that no event is to be had for is refused, and changes nothing", "[pinned]") {
+TEST_CASE("a stream is refused, and nothing changes, if the device does not order it", "[pinned]") {
+  sim::SimConfig config;
+  config.reuse_streams = true;
+  PinnedRig rig(config);
+  const Stream first = rig.stream();
+  (void)rig.freedInUse(first, kMiB);
+  rig.pinned.forgetStream(first);
+  rig.device->destroyStream(first).orThrow();
+  const Stream second = rig.stream();
+  REQUIRE(second == first);
+  void* const block = rig.pinned.allocate(2 * kMiB);
+  rig.device->faults().failNth(Call::kWaitEvent, 1, ErrorKind::kOther);
+  CHECK_THROWS_AS(rig.pinned.recordStream(block, second), DeviceFailure);
+  rig.pinned.free(block);  // which nothing uses
+  CHECK(rig.active() == 1);
+}
+
+TEST_CASE("a block whose event cannot be had at its free gets one later", "[pinned]") {
   PinnedRig rig;
   const Stream stream = rig.stream();
-  void* const block = rig.pinned.allocate(kMiB);
   rig.device->faults().failNth(Call::kCreateEvent, 1, ErrorKind::kOther);
-  CHECK_THROWS_AS(rig.pinned.recordStream(block, stream), DeviceFailure);
-  rig.pinned.free(block);
-  CHECK(rig.active() == 0);
+  void* const block = rig.freedInUse(stream, kMiB);
+  CHECK(rig.device->faults().hits(Call::kCreateEvent) == 1);
+  CHECK(rig.pinned.allocate(kMiB) != block);
+  rig.sync(stream);
+  CHECK(rig.pinned.allocate(kMiB) == block);
+}
+
+TEST_CASE("if no event is to be had at all, a request waits for the device", "[pinned]") {
+  PinnedRig rig;
+  rig.pinned.setLimit(4 * kMiB);
+  rig.device->faults().failAll(Call::kCreateEvent, ErrorKind::kOther);
+  void* const block = rig.freedInUse(rig.stream(), 4 * kMiB);
+  CHECK(rig.pinned.allocate(4 * kMiB) == block);
+  CHECK(rig.calls(Call::kSynchronizeDevice) == 1);
+  rig.device->faults().clear();
+}
+
+TEST_CASE("a stream that cannot be forgotten is told why", "[pinned]") {
+  PinnedRig rig;
+  const Stream stream = rig.stream();
+  void* const block = rig.freedInUse(stream, kMiB);
+  for (const Call call : {Call::kCaptureInfo, Call::kRecordEvent}) {
+    rig.device->faults().failAll(call, ErrorKind::kOther);
+    CHECK_THROWS_AS(rig.pinned.forgetStream(stream), DeviceFailure);
+    rig.device->faults().clear();
+  }
+  CHECK(rig.active() == 1);
+  CHECK_THROWS_WITH(rig.pinned.forgetStream(Stream{}), Catch::Contains("default stream"));
+  rig.device->beginCapture(stream, CaptureMode::kRelaxed).orThrow();
+  CHECK_THROWS_WITH(rig.pinned.forgetStream(stream), Catch::EndsWith("it is being captured"));
+  rig.device->destroyGraph(rig.device->endCapture(stream).orThrow()).orThrow();
+  rig.device->destroyStream(stream).orThrow();
+  CHECK_THROWS_WITH(rig.pinned.forgetStream(stream), Catch::EndsWith("it is not alive"));
+  rig.device->synchronizeDevice().orThrow();
+  CHECK(rig.pinned.allocate(kMiB) == block);
 }
 
 TEST_CASE("a block whose event is not recorded at its free waits until it is", "[pinned]") {
@@ -96,10 +144,13 @@ TEST_CASE("a block whose event is not recorded at its free waits until it is", "
 }
 
 TEST_CASE("whatever call fails, nothing is lost", "[pinned]") {
-  for (std::uint64_t nth = 1; nth < 60; ++nth) {
+  sim::SimConfig config;
+  config.reuse_streams = true;
+  bool any = true;
+  for (std::uint64_t nth = 1; any; ++nth) {
     INFO("call " << nth);
-    PinnedRig rig;
-    const Stream streams[] = {rig.stream(), rig.stream()};
+    PinnedRig rig(config);
+    Stream streams[] = {rig.stream(), rig.stream()};
     rig.device->faults().failNthOfAll(nth, ErrorKind::kOther);
     std::vector<void*> held;
     const auto attempt = [](auto step) {
@@ -123,8 +174,21 @@ TEST_CASE("whatever call fails, nothing is lost", "[pinned]") {
       held.pop_back();
       rig.pinned.free(block);
       if (i % 5 == 4) rig.pinned.emptyCache();
+      if (i % 4 == 3) {  // another stream, of the same handle
+        bool forgotten = false;
+        attempt([&] {
+          rig.pinned.forgetStream(streams[0]);
+          forgotten = true;
+        });
+        if (forgotten && rig.device->destroyStream(streams[0])) {
+          Result<Stream> next = rig.device->createStream();
+          if (!next) next = rig.device->createStream();
+          streams[0] = next.value();
+        }
+      }
       rig.pinned.audit();
     }
+    any = rig.device->faults().hits() > 0;
     rig.device->faults().clear();
     for (const Stream stream : streams) rig.sync(stream);
     for (int i = 0; i < 2; ++i) rig.pinned.emptyCache();
