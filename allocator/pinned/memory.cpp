@@ -42,9 +42,9 @@ void* PinnedMemory::allocate(std::size_t bytes) {
   outOfMemory(request);
 }
 
-// What lay free when all of that was given back was not enough. A use that has ended since then has
-// freed more, also if another thread has found out. Others that go on would keep this one here: a
-// few times are enough.
+// All free memory was given back, and that was not enough. If a use has ended since then, more is
+// free, also if another thread has found out. Others that go on would keep this one here: a few
+// times are enough.
 void* PinnedMemory::serve(const Request& request) {
   constexpr int kTries = 8;
   if (void* const block = fromFree(request)) return block;

@@ -105,7 +105,7 @@ void PinnedMemory::giveBack(Segments segments) noexcept {
   }
 }
 
-// What only a whole device can tell of comes first: the wait holds up nobody who pins memory.
+// The wait for a device comes first, so that it holds up nobody who pins memory.
 void PinnedMemory::emptyCache() {
   if (!isHere()) return;
   if (uses_.waitForStuck()) noteWait();

@@ -1,5 +1,5 @@
-// Which streams use which block, and when that is over. The streams are those of several devices.
-// Each device's are known, and their work is waited for, by what the engine has for device memory
+// Which streams use which block, and when that is over. Streams of several devices may use one.
+// Each device has known streams and pending frees of its own, which are the engine's
 // (allocator/engine/streams).
 //
 // A block has one record for each device on whose streams it is used. The pending frees of that
@@ -35,7 +35,7 @@ class PinnedUses {
   };
   using Budget = PendingFrees::Budget;
 
-  /// `over` is called without any lock for each use that has ended.
+  /// `over` is called for each use that has ended. It may take the owner's lock.
   explicit PinnedUses(std::function<void(Use&)> over) : over_(std::move(over)) {}
   ~PinnedUses();
   PinnedUses(const PinnedUses&) = delete;
@@ -59,7 +59,7 @@ class PinnedUses {
   /// A verb names the stream. Throws InvalidArgument for one that is not alive, DeviceFailure,
   /// std::bad_alloc.
   OnDevice& meet(Stream stream, Device& device);
-  /// What PinnedAllocator::forgetStream does.
+  /// Does what PinnedAllocator::forgetStream promises.
   void forget(Stream stream, Device& device);
   /// The block has become pending: its uses end with the work that is queued by now. They may end
   /// at once.

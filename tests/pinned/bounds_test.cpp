@@ -1,4 +1,4 @@
-// What one request pays for blocks that wait, however many there are.
+// The price of one request while blocks wait, however many there are.
 #include <vector>
 
 #include "allocator/engine/streams/pending_frees.hpp"

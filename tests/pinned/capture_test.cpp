@@ -53,7 +53,7 @@ TEST_CASE("blocks that are freed in a capture come back together", "[pinned]") {
   CHECK(rig.active() == 2);
 }
 
-TEST_CASE("what was freed in a capture of a stream that is gone by its end waits for the device",
+TEST_CASE("a block that was freed in a capture waits for the device if its stream is gone since",
           "[pinned]") {
   PinnedRig rig;
   const Stream stream = rig.stream();

@@ -32,7 +32,7 @@ namespace cistern {
 /// Thread-safe.
 class KnownStreams {
  public:
-  /// Told under the lock here that a stream is gone, or present again. It must not throw.
+  /// It is called under the lock here if a stream is gone, or present again. It may not throw.
   using Told = std::function<void(Stream, bool gone)>;
   KnownStreams(Device& device, EventPool& events, Told told)
       : device_(device), events_(events), told_(std::move(told)) {}
@@ -84,7 +84,7 @@ class KnownStreams {
   void captureBegins(Stream stream) noexcept;
   void captureEnds(Stream stream) noexcept;
 
-  /// What stream_status.hpp says. Pre: the stream stays meanwhile.
+  /// See stream_status.hpp. Pre: the stream stays meanwhile.
   bool answersNow(Stream stream) noexcept { return cistern::answersNow(device_, stream); }
 
  private:

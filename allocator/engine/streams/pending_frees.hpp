@@ -49,7 +49,7 @@ class PendingFrees {
     bool captured = false;  ///< a capture that is under way may have had the memory
   };
 
-  /// What a poll pays at most: events that it asks or records, and uses that end.
+  /// The most that a poll pays: events that it asks or records, and uses that end.
   struct Budget {
     std::size_t asked;
     std::size_t ended;

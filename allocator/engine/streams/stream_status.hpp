@@ -1,4 +1,4 @@
-// What the device says of a stream before anything is recorded there.
+// Questions to the device about a stream that come before anything is recorded there.
 #pragma once
 
 #include <fmt/format.h>

@@ -129,7 +129,7 @@ TEST_CASE("an event that a capture has had says nothing of all that hangs on it"
   CHECK(rig.released() == all);
 }
 
-TEST_CASE("what hung on one event is over for a thread that waits, too", "[engine][part]") {
+TEST_CASE("all that hung on one event is over for a thread that waits, too", "[engine][part]") {
   PendingRig rig;
   const Stream user = rig.busyStream();
   rig.beginCapture(user);

@@ -111,7 +111,7 @@ TEST_CASE("a bounded poll asks so many streams, and the next poll goes on with o
   CHECK_FALSE(rig.pending.poll({4, 100}));
   CHECK(rig.calls(Call::kQueryEvent) == asked + 4);
   rig.sim.advanceHost(2 * kLongNs);
-  // What is left of a budget goes to the stream whose turn it is next.
+  // The rest of a budget goes to the stream whose turn it is next.
   std::size_t released = 0;
   for (int polls = 0; polls < 3; ++polls) {
     const std::uint64_t before = rig.calls(Call::kQueryEvent);
