@@ -156,6 +156,26 @@ Block* afterGivingAllBack(Engine& engine, Heap& heap, const Request& request) {
   return giveBackFor(engine, request) ? moreMemory(engine, heap, request) : nullptr;
 }
 
+// ---- Small and large ----------------------------------------------------------------------------
+
+Request ofOtherKind(const Request& request) {
+  Request other = request;
+  other.kind = request.kind == SizeKind::kSmall ? SizeKind::kLarge : SizeKind::kSmall;
+  return other;
+}
+
+// Small and large blocks are kept apart so that a small one does not hold a large page. That is
+// worth less than the request.
+Block* fromOtherKind(Engine& engine, Heap& heap, const Request& request) {
+  constexpr Step kFree[] = {search, partsOfOthers, takeFromLenders};
+  return firstOf(kFree, engine, heap, ofOtherKind(request));
+}
+
+Block* fromOtherKindInCapture(Engine& engine, Heap& heap, const Request& request) {
+  constexpr Step kFree[] = {fromCapture, search, completePartsOfOthers};
+  return firstOf(kFree, engine, heap, ofOtherKind(request));
+}
+
 // ---- The steps ----------------------------------------------------------------------------------
 
 // The order is the rule: what costs the program nothing comes first, then what costs calls, then
@@ -170,6 +190,7 @@ constexpr Step kSteps[] = {
     afterResetGraphs,        // what graphs that were reset still hold
     afterTheDevice,          // what is complete when the whole device is
     afterGivingAllBack,      // all that lies free, given back and made anew
+    fromOtherKind,           // a small request out of large memory, or a large one out of small
 };
 
 constexpr Step kStepsOfCapture[] = {
@@ -179,6 +200,7 @@ constexpr Step kStepsOfCapture[] = {
     moreMemory,             // pages moved or made; segments adopted or made
     growTightly,            // a segment just as large as need be
     completePartsOfOthers,  // parts of other streams' memory, complete
+    fromOtherKindInCapture,  // a small request out of large memory, or a large one out of small
 };
 
 // Always at first, then ever less often, since each takes as long as there are blocks.
