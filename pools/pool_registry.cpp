@@ -26,14 +26,13 @@ PoolRegistry::PoolRegistry(CachingAllocator& allocator)
         followScopes();
       })) {
   allocator_.engine().pools.keepRouter(kept_scopes_);
-  allocator_.engine().hooks.tidy.set([this](Tidying why) { return tidyForMemory(why); });
+  tidier_ = allocator_.engine().hooks.tidy.add([this](Tidying why) { return tidyForMemory(why); });
 }
 
 PoolRegistry::~PoolRegistry() {
   scopes_.close();
   allocator_.engine().pools.setRouter(nullptr);
-  allocator_.engine().hooks.tidy.set(nullptr);
-  allocator_.engine().hooks.tidy.awaitCalls();
+  (void)allocator_.engine().hooks.tidy.remove(tidier_);
   if (driverMayBeCalled()) {
     while (letRetire(Retire::kWaitingForAll)) {
     }

@@ -126,6 +126,7 @@ class PoolRegistry final {
   Mutex retired_mutex_;
   std::list<Retirement> retired_ CISTERN_GUARDED_BY(retired_mutex_);
   std::atomic<std::size_t> retirements_{0};  ///< in retired_
+  HookId tidier_;
 };
 
 }  // namespace cistern

@@ -80,15 +80,29 @@ std::uint64_t CachingAllocator::limit() const { return engine_->limit.limit(); }
 
 // ---- Hooks -------------------------------------------------------------------------------------
 
-void CachingAllocator::attachPoolReleasedObserver(std::function<void(MempoolId_t)> observer) {
-  engine_->hooks.pool_released.add(std::move(observer));
+HookId CachingAllocator::attachPoolReleasedObserver(std::function<void(MempoolId_t)> observer) {
+  return engine_->hooks.pool_released.add(std::move(observer));
 }
-void CachingAllocator::registerReclaimCallback(std::function<bool()> callback) {
-  engine_->hooks.reclaim.add(std::move(callback));
+HookId CachingAllocator::registerReclaimCallback(
+    std::function<bool(const MemoryShortage&)> callback) {
+  return engine_->hooks.reclaim.add(std::move(callback));
 }
-void CachingAllocator::attachOutOfMemoryObserver(
+HookId CachingAllocator::registerReclaimCallback(std::function<bool()> callback) {
+  if (!callback) return engine_->hooks.reclaim.add(nullptr);  // which refuses it
+  return engine_->hooks.reclaim.add(
+      [plain = std::move(callback)](const MemoryShortage&) { return plain(); });
+}
+HookId CachingAllocator::attachOutOfMemoryObserver(
     std::function<void(const OutOfMemoryReport&)> observer) {
-  engine_->hooks.out_of_memory.add(std::move(observer));
+  return engine_->hooks.out_of_memory.add(std::move(observer));
+}
+void CachingAllocator::detach(HookId hook) {
+  Hooks& hooks = engine_->hooks;
+  if (hooks.reclaim.remove(hook) || hooks.out_of_memory.remove(hook) ||
+      hooks.pool_released.remove(hook))
+    return;
+  throw InvalidArgument(fmt::format(
+      "detach: this allocator has no callback or observer with the name {}", hook.number));
 }
 void CachingAllocator::setMisuseHook(MisuseHook hook) {
   engine_->hooks.misuse.set(std::move(hook));

@@ -37,9 +37,8 @@ Block* afterEvents(Engine& engine, Heap& heap, const Request& request) {
   return search(engine, heap, request);
 }
 
-Block* afterCallbacks(Engine& engine, Heap& heap, const Request& request) {
-  const bool tidied = engine.hooks.tidy(Tidying::kMiss);
-  return engine.hooks.reclaim() || tidied ? search(engine, heap, request) : nullptr;
+Block* afterTidying(Engine& engine, Heap& heap, const Request& request) {
+  return engine.hooks.tidy(Tidying::kMiss) ? search(engine, heap, request) : nullptr;
 }
 
 // Gives memory back rather than finding any; the growth that follows has the room.
@@ -151,9 +150,18 @@ Block* afterTheDevice(Engine& engine, Heap& heap, const Request& request) {
 }
 
 // What lies free may be of a size, or at a place, that serves nobody.
-Block* afterGivingAllBack(Engine& engine, Heap& heap, const Request& request) {
+Block* afterGivingBack(Engine& engine, Heap& heap, const Request& request, Givers givers) {
   const MutexLock lock(engine.waiting_mutex);
-  return giveBackFor(engine, request) ? moreMemory(engine, heap, request) : nullptr;
+  if (!giveBackFor(engine, request, givers)) return nullptr;
+  return firstOf(kWhatThereIsNow, engine, heap, request);
+}
+
+Block* afterGivingAllBack(Engine& engine, Heap& heap, const Request& request) {
+  return afterGivingBack(engine, heap, request, Givers::kUnowned);
+}
+
+Block* afterGivingLivePoolsBack(Engine& engine, Heap& heap, const Request& request) {
+  return afterGivingBack(engine, heap, request, Givers::kAll);
 }
 
 // ---- Small and large ----------------------------------------------------------------------------
@@ -182,7 +190,7 @@ Block* fromOtherKindInCapture(Engine& engine, Heap& heap, const Request& request
 // what takes memory from where it may be missed, and last what makes the host wait.
 constexpr Step kSteps[] = {
     afterEvents,             // blocks whose last use on other streams is complete by now
-    afterCallbacks,          // what the program can give up
+    afterTidying,            // what pools and graphs that have ended do not need
     afterGarbageCollection,  // what was unused for long, where a threshold is set
     moreMemory,              // pages moved or made; segments adopted or made
     afterMakingRoom,         // parts of other streams' memory, or room made by giving back
@@ -190,13 +198,14 @@ constexpr Step kSteps[] = {
     afterResetGraphs,        // what graphs that were reset still hold
     afterTheDevice,          // what is complete when the whole device is
     afterGivingAllBack,      // all that lies free, given back and made anew
+    afterGivingLivePoolsBack,  // the same of pools that others use
     fromOtherKind,           // a small request out of large memory, or a large one out of small
 };
 
 constexpr Step kStepsOfCapture[] = {
     fromCapture,            // what the capture has freed, in the graph's order
     afterEvents,            // blocks whose last use on other streams is complete by now
-    afterCallbacks,         // what the program can give up
+    afterTidying,           // what pools and graphs that have ended do not need
     moreMemory,             // pages moved or made; segments adopted or made
     growTightly,            // a segment just as large as need be
     completePartsOfOthers,  // parts of other streams' memory, complete
@@ -212,6 +221,45 @@ constexpr Step kStepsOfCapture[] = {
 /// How often a thread goes through the steps at most: others that go on would keep it there.
 constexpr int kTries = 8;
 
+Block* goThrough(std::span<const Step> steps, Engine& engine, Heap& heap, const Request& request) {
+  for (int tries = 0; tries < kTries; ++tries) {
+    const InHand in_hand(engine);
+    if (Block* block = firstOf(steps, engine, heap, request)) return block;
+    // What others have freed meanwhile may lie in their caches, or still be in their hands.
+    if (!flushCaches(engine) && in_hand.alone()) return nullptr;
+    std::this_thread::yield();
+  }
+  return nullptr;
+}
+
+// ---- The program --------------------------------------------------------------------------------
+
+/// What changes when memory becomes free, here or elsewhere on the device.
+struct Footing {
+  explicit Footing(Engine& engine)
+      : freed(engine.totals.read()[Stat::kAllocation].freed),
+        reserved(engine.limit.reserved()),
+        device_free(deviceFree(engine)) {}
+  bool operator==(const Footing&) const = default;
+
+  std::int64_t freed;  ///< blocks, so far
+  std::uint64_t reserved, device_free;
+};
+
+// What the program can give up is asked for last: it may be dear. A callback that says it has freed
+// something where nothing has changed would be called for ever.
+Block* afterCallbacks(std::span<const Step> steps, Engine& engine, Heap& heap,
+                      const Request& request) {
+  if (!engine.hooks.reclaim.any()) return nullptr;
+  for (std::uint32_t attempt = 1;; ++attempt) {
+    const Footing before(engine);
+    if (!engine.hooks.reclaim(shortageOf(engine, request, attempt))) return nullptr;
+    flushCaches(engine);
+    if (Block* block = goThrough(steps, engine, heap, request)) return block;
+    if (Footing(engine) == before) return nullptr;
+  }
+}
+
 }  // namespace
 
 Block& fallBack(Engine& engine, Heap& heap, const Request& request) {
@@ -220,15 +268,8 @@ Block& fallBack(Engine& engine, Heap& heap, const Request& request) {
       captured ? std::span<const Step>(kStepsOfCapture) : std::span<const Step>(kSteps);
   if (!captured) flushCaches(engine);
   engine.tick.fetch_add(1, std::memory_order_relaxed);
-  Block* block = nullptr;
-  for (int tries = 0; tries < kTries; ++tries) {
-    const InHand in_hand(engine);
-    block = firstOf(steps, engine, heap, request);
-    if (block != nullptr) break;
-    // What others have freed meanwhile may lie in their caches, or still be in their hands.
-    if (!flushCaches(engine) && in_hand.alone()) break;
-    std::this_thread::yield();
-  }
+  Block* block = goThrough(steps, engine, heap, request);
+  if (block == nullptr) block = afterCallbacks(steps, engine, heap, request);
   if (block == nullptr) throwOutOfMemory(engine, request);
   CISTERN_AUDIT(auditAtTick(engine));
   return *block;

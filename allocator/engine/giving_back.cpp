@@ -116,15 +116,13 @@ void trim(Engine& engine, const Pool& pool, std::uint64_t bytes) {
   if (reserved > bytes) (void)pool.backing().release(pool.heaps(), reserved - bytes);
 }
 
-bool giveBackFor(Engine& engine, const Request& request) {
-  const std::vector<Heap*> heaps = giversTo(engine, *request.pool);
-  std::uint64_t free = 0;
-  for (Heap* heap : heaps) {
-    const MutexLock lock(heap->mutex());
-    free += heap->reservedBytes() - heap->busyBytes();
-  }
-  const std::uint64_t lacking = request.pool->backing().leastGrowth(request);
-  if (engine.limit.reserved() + lacking > engine.limit.limit() + free) return false;
+// What lies free at the ends of a window need not be made anew: so the least that is lacking is not
+// a whole segment or page.
+bool giveBackFor(Engine& engine, const Request& request, Givers givers) {
+  const std::vector<Heap*> heaps =
+      givers == Givers::kAll ? engine.heaps.all() : giversTo(engine, *request.pool);
+  const std::uint64_t most = engine.limit.limit() + freeBytes(heaps);
+  if (engine.limit.reserved() + request.rounded() > most) return false;
   const std::uint64_t pages = engine.pages.release(heaps, UINT64_MAX);
   return engine.segments.release(heaps, UINT64_MAX) + pages > 0;
 }

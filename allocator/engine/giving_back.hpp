@@ -36,9 +36,12 @@ void trim(Engine& engine, const Pool& pool, std::uint64_t bytes);
 /// What cannot serve the request as it lies, but makes room for what would: idle segments, or, for
 /// a segment and where pages do not move, pages. True when there was any.
 bool makeRoomFor(Engine& engine, const Request& request);
-/// All that lies free and complete and that the request's pool may have goes back to the device,
-/// which can make other of it, if it is enough under the limit. True when there was any.
-bool giveBackFor(Engine& engine, const Request& request);
+/// Whose free memory goes back for a request: that of its own pool, the default pool and draining
+/// pools; or that of live pools too, which is what emptyCache gives back.
+enum class Givers : std::uint8_t { kUnowned, kAll };
+/// All that lies free and complete in the givers goes back to the device, which can make other
+/// memory of it. Nothing goes where the limit leaves no room even then. True when there was any.
+bool giveBackFor(Engine& engine, const Request& request, Givers givers);
 /// What was unused for long, where the option garbage_collection_threshold is set.
 void collectGarbage(Engine& engine);
 

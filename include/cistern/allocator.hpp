@@ -133,14 +133,26 @@ class CISTERN_API CachingAllocator {
 
   /// Called when a pool's last user has let go, before the verb ends that saw it. It must not
   /// throw: that ends the process, as it may be called where a graph or a MemPool is destroyed.
-  void attachPoolReleasedObserver(std::function<void(MempoolId_t)> observer);
+  HookId attachPoolReleasedObserver(std::function<void(MempoolId_t)> observer);
 
-  /// Called when memory is short; says whether it has freed something. What it allocates itself
-  /// does not call it again. What it throws leaves the verb, which changed nothing.
-  void registerReclaimCallback(std::function<bool()> callback);
+  /// Called when a request has found no memory by any of the allocator's own ways, before it is
+  /// refused. It frees what the program can do without, and returns whether it has freed anything.
+  /// If any callback has, the request is tried again; if that fails too, all are called again, as
+  /// long as one says that it has freed something and anything has changed since the last call.
+  /// What it allocates itself does not call it again. What it throws leaves the verb, which changed
+  /// nothing, apart from cached memory given back.
+  HookId registerReclaimCallback(std::function<bool(const MemoryShortage&)> callback);
+  /// The same for a callback that need not know what is missing.
+  HookId registerReclaimCallback(std::function<bool()> callback);
   /// Called once for each OutOfMemory, before it is thrown; not for one that an observer meets
   /// itself. What it throws is thrown instead, and observers after it are not called.
-  void attachOutOfMemoryObserver(std::function<void(const OutOfMemoryReport&)> observer);
+  HookId attachOutOfMemoryObserver(std::function<void(const OutOfMemoryReport&)> observer);
+  /// The callback or observer with that name is not called any more. Returns when no other thread
+  /// is in one that the same verb gave: then what it uses may be destroyed. One that detaches
+  /// itself, or another of its verb, does not wait. Throws InvalidArgument where this allocator
+  /// has none of that name, std::bad_alloc; then nothing has changed. Pre: no other thread, while
+  /// it is in such a function, waits for this one.
+  void detach(HookId hook);
   /// Replaces the default hook (report.hpp). It must not throw: that ends the process, as a free
   /// does not throw.
   void setMisuseHook(MisuseHook hook);

@@ -32,6 +32,25 @@ struct HolderReport {
   Stream stream;
 };
 
+/// Why memory that lies free did not serve a request.
+enum class WhyUnused : std::uint8_t {
+  kTooSmall,     ///< the free block is smaller than the request
+  kKeptWhole,    ///< max_split_size keeps the block for larger requests
+  kOtherStream,  ///< it is another stream's, and the option cross_stream_reuse is off
+  kIncomplete,   ///< it is another stream's, and queued work may still use it
+  kOtherPool,    ///< it is part of a page or segment that another pool uses; or the request is a
+                 ///< capture's, which takes nothing from live pools
+  kHeldInPlace,  ///< a graph, or another process, knows the address
+  kFreedSince,   ///< it became free while the request was refused
+};
+
+/// What lies free for one of these reasons. In bytes.
+struct UnusedMemory {
+  WhyUnused why = WhyUnused::kTooSmall;
+  std::uint64_t bytes = 0;
+  std::uint64_t largest = 0;  ///< the largest free block
+};
+
 /// A picture at the moment of failure. All in bytes.
 struct CISTERN_API OutOfMemoryReport {
   std::string device;
@@ -48,11 +67,30 @@ struct CISTERN_API OutOfMemoryReport {
   std::vector<HeapReport> heaps;      ///< that have memory, most reserved first
   std::vector<HolderReport> holders;  ///< the largest blocks held, largest first, at most eight
   std::string device_error;           ///< what the device last said, if it was asked
+  std::vector<UnusedMemory> unused;   ///< all that lies free, each reason once, most bytes first
 
   /// Why, and what would have made it fit, in a sentence each.
   std::string advice() const;
   /// The whole report as text.
   std::string text() const;
+};
+
+/// A request for which no memory was found, as a reclaim callback is told of it. All in bytes.
+struct MemoryShortage {
+  std::uint64_t requested = 0;  ///< as asked
+  /// The least that must become free for it. Where enough is free, but in pieces, its own size.
+  std::uint64_t missing = 0;
+  std::uint32_t attempt = 1;    ///< 1 when the callbacks are called first for this request, then 2, …
+  MempoolId_t pool;             ///< where the request would be placed
+  Stream stream;
+};
+
+/// Names a callback or an observer of an allocator (CachingAllocator::detach). No two that were
+/// made in this process are equal.
+struct HookId {
+  std::uint64_t number = 0;  ///< 0: none
+  friend bool operator==(HookId a, HookId b) { return a.number == b.number; }
+  friend bool operator!=(HookId a, HookId b) { return !(a == b); }
 };
 
 /// A request that could not be served after every step of the fallbacks. The allocator, the stream

@@ -167,7 +167,7 @@ TEST_CASE("the report shows what queued work keeps, and other programs hold", "[
     CHECK(error.report().allocated == 0);
     CHECK(error.report().device_free == 30 * kMiB);
     CHECK_THAT(error.report().device_error, ContainsSubstring("out of memory"));
-    CHECK_THAT(error.report().advice(), ContainsSubstring("40.00 MiB are freed but still used"));
+    CHECK_THAT(error.report().advice(), ContainsSubstring("40.00 MiB is freed, but queued work"));
     CHECK_THAT(error.report().advice(), ContainsSubstring("20.00 MiB more device memory"));
     CHECK_THAT(error.report().advice(), ContainsSubstring("hold 30.00 MiB"));
   }

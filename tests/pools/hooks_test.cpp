@@ -234,7 +234,10 @@ const Occasion kOccasions[] = {
 
 TEST_CASE("a hook that is no function is refused where it is given", "[pools]") {
   PoolRig rig;
-  CHECK_THROWS_AS(rig.allocator.registerReclaimCallback({}), InvalidArgument);
+  CHECK_THROWS_AS(rig.allocator.registerReclaimCallback(std::function<bool()>()), InvalidArgument);
+  CHECK_THROWS_AS(
+      rig.allocator.registerReclaimCallback(std::function<bool(const MemoryShortage&)>()),
+      InvalidArgument);
   CHECK_THROWS_AS(rig.allocator.attachOutOfMemoryObserver({}), InvalidArgument);
   CHECK_THROWS_AS(rig.allocator.attachPoolReleasedObserver({}), InvalidArgument);
   rig.allocator.setMisuseHook({});
@@ -275,7 +278,7 @@ TEST_CASE("what a reclaim callback throws leaves the verb, which changed nothing
     return false;
   });
   const std::int64_t before = nowOf(scene.allocator, Stat::kAllocatedBytes);
-  CHECK_THROWS_WITH(scene.allocate(12 * kMiB, scene.s), "mine");
+  CHECK_THROWS_WITH(scene.allocate(30 * kMiB, scene.s), "mine");
   CHECK(nowOf(scene.allocator, Stat::kAllocatedBytes) == before);
   throws = false;
   scene.free(scene.allocate(12 * kMiB, scene.s));

@@ -3,7 +3,9 @@
 // again; but what is told of pools is told of every one.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <new>
@@ -41,6 +43,12 @@ class HookScope : public ThreadScope<HookScope> {
   const void* const hook_;
 };
 
+/// Unique in the process.
+inline HookId nextHookId() noexcept {
+  static std::atomic<std::uint64_t> last{0};
+  return {last.fetch_add(1, std::memory_order_relaxed) + 1};
+}
+
 /// The functions that were given with one verb, called in the order in which they came.
 /// Thread-safe.
 template <class Answer, class... Told>
@@ -51,27 +59,46 @@ class HookList {
   /// `nests`: they are called for what they themselves ask for, too.
   explicit HookList(const char* verb, bool nests = false) : verb_(verb), nests_(nests) {}
 
+  bool any() const { return any_; }
   /// Throws std::bad_alloc and, for an empty function, InvalidArgument, changing nothing.
-  void add(Hook hook) {
+  HookId add(Hook hook) {
     if (!hook) throw InvalidArgument(std::string(verb_) + ": the function is empty");
+    const Entry entry{nextHookId(), std::make_shared<Kept>(std::move(hook))};
     const MutexLock lock(mutex_);
-    auto longer = std::make_shared<std::vector<Hook>>();
-    if (hooks_) *longer = *hooks_;
-    longer->push_back(std::move(hook));
-    hooks_ = std::move(longer);
-    any_ = true;
+    change([&](Entries& entries) { entries.push_back(entry); });
+    return entry.id;
+  }
+  /// Takes one away. Returns when no other thread is in a call that it is part of: what it uses may
+  /// be destroyed then. A thread that is in such a call itself does not wait. False where the list
+  /// has none of that name. Throws std::bad_alloc, changing nothing.
+  bool remove(HookId id) {
+    std::shared_ptr<Kept> gone;
+    {
+      const MutexLock lock(mutex_);
+      const auto is = [id](const Entry& entry) { return entry.id == id; };
+      if (hooks_ == nullptr || std::ranges::none_of(*hooks_, is)) return false;
+      gone = std::ranges::find_if(*hooks_, is)->kept;
+      if (hooks_->size() == 1) {  // takes no host memory
+        hooks_ = nullptr;
+        any_ = false;
+      } else {
+        change([&](Entries& entries) { std::erase_if(entries, is); });
+      }
+    }
+    if (HookScope::inside(this)) return true;
+    while (const std::uint32_t calls = gone->calls) gone->calls.wait(calls);
+    return true;
   }
   /// This one alone from now on; none if it is empty. Throws std::bad_alloc, changing nothing.
   void set(Hook hook) {
-    Hooks only = hook ? std::make_shared<std::vector<Hook>>(1, std::move(hook)) : nullptr;
+    Hooks only;
+    if (hook) {
+      const Entry entry{nextHookId(), std::make_shared<Kept>(std::move(hook))};
+      only = std::make_shared<const Entries>(1, entry);
+    }
     const MutexLock lock(mutex_);
     hooks_.swap(only);
     any_ = hooks_ != nullptr;
-  }
-  /// Returns when no thread is in any of them: what one that was taken away uses may be destroyed
-  /// then.
-  void awaitCalls() const {
-    while (const std::uint32_t calls = calls_) calls_.wait(calls);
   }
   /// Whether any has said so, or, where they say nothing, whether there is any. What one throws
   /// leaves this, and those after it are not called.
@@ -80,29 +107,51 @@ class HookList {
     const Call call(*this);
     if (call.hooks == nullptr) return false;
     bool any = std::is_void_v<Answer>;
-    for (const Hook& hook : *call.hooks) {
+    for (const Entry& entry : *call.hooks) {
       if constexpr (std::is_void_v<Answer>) {
-        hook(told...);
+        entry.kept->hook(told...);
       } else {
-        any |= hook(told...);
+        any |= entry.kept->hook(told...);
       }
     }
     return any;
   }
 
  private:
-  /// Replaced whole when one is added, so that to call them takes no copy: a copy of a function may
+  struct Kept {
+    explicit Kept(Hook given) : hook(std::move(given)) {}
+    const Hook hook;
+    std::atomic<std::uint32_t> calls{0};  ///< of the list, that it is part of and that are under way
+  };
+  struct Entry {
+    HookId id;
+    std::shared_ptr<Kept> kept;
+  };
+  using Entries = std::vector<Entry>;
+  /// Replaced whole when it changes, so that to call them takes no copy: a copy of a function may
   /// take host memory, and some are called where there need not be any.
-  using Hooks = std::shared_ptr<const std::vector<Hook>>;
+  using Hooks = std::shared_ptr<const Entries>;
+
+  template <class Change>
+  void change(Change change_entries) CISTERN_REQUIRES(mutex_) {
+    auto changed = hooks_ ? std::make_shared<Entries>(*hooks_) : std::make_shared<Entries>();
+    change_entries(*changed);
+    hooks_ = std::move(changed);
+    any_ = !hooks_->empty();
+  }
   struct Call {
     explicit Call(HookList& list) : of(list), scope(&list) {
       const MutexLock lock(of.mutex_);
       hooks = of.hooks_;
-      ++of.calls_;
+      if (hooks == nullptr) return;
+      for (const Entry& entry : *hooks) ++entry.kept->calls;
     }
     ~Call() {
-      --of.calls_;
-      of.calls_.notify_all();
+      if (hooks == nullptr) return;
+      for (const Entry& entry : *hooks) {
+        --entry.kept->calls;
+        entry.kept->calls.notify_all();
+      }
     }
     Call(const Call&) = delete;
     Call& operator=(const Call&) = delete;
@@ -117,13 +166,12 @@ class HookList {
   Mutex mutex_;
   Hooks hooks_ CISTERN_GUARDED_BY(mutex_);
   std::atomic<bool> any_{false};  ///< whether there are: a miss takes no lock to find none
-  std::atomic<std::uint32_t> calls_{0};
 };
 
 /// Those of one allocator.
 struct Hooks {
   /// Each says whether it has freed something.
-  HookList<bool> reclaim{"registerReclaimCallback"};
+  HookList<bool, const MemoryShortage&> reclaim{"registerReclaimCallback"};
   HookList<void, const OutOfMemoryReport&> out_of_memory{"attachOutOfMemoryObserver"};
   HookList<void, MempoolId_t> pool_released{"attachPoolReleasedObserver", true};
   HookList<void, const Misuse&> misuse{"setMisuseHook", true};

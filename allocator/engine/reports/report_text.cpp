@@ -38,6 +38,28 @@ std::string blockText(const Misuse& m) {
                      m.pinned ? "pinned memory" : streamName(m.stream));
 }
 
+std::string sentence(const UnusedMemory& part) {
+  const std::string bytes = formatBytes(part.bytes);
+  switch (part.why) {
+    case WhyUnused::kTooSmall:
+      return fmt::format("{} is free in pieces that are too small; the largest is {}. ", bytes,
+                         formatBytes(part.largest));
+    case WhyUnused::kKeptWhole:
+      return bytes + " is free in blocks that max_split_size keeps for larger requests. ";
+    case WhyUnused::kOtherStream:
+      return bytes + " is free on other streams, and cross_stream_reuse is off. ";
+    case WhyUnused::kIncomplete:
+      return bytes + " is free on other streams, but their queued work may still use it. ";
+    case WhyUnused::kOtherPool:
+      return bytes + " is free in other pools, which keep it. ";
+    case WhyUnused::kHeldInPlace:
+      return bytes + " is free, but a graph or another process holds it in place. ";
+    case WhyUnused::kFreedSince:
+      break;
+  }
+  return bytes + " has become free since: try again. ";
+}
+
 }  // namespace
 
 std::string Misuse::text() const {
@@ -74,24 +96,18 @@ std::string OutOfMemoryReport::advice() const {
     return fmt::format("The device has {} in all; no such block can ever exist.",
                        formatBytes(device_total));
   }
-  std::uint64_t free = 0, pending = 0, largest = 0;
-  for (const HeapReport& heap : heaps) {
-    free += heap.free;
-    pending += heap.pending;
-    largest = std::max(largest, heap.largest_free);
-  }
+  std::uint64_t free = 0, pending = 0;
+  for (const UnusedMemory& part : unused) free += part.bytes;
+  for (const HeapReport& heap : heaps) pending += heap.pending;
+  const std::uint64_t room = limit > reserved ? limit - reserved : 0;
   std::string text;
-  if (free >= rounded) {
-    text = fmt::format(
-        "{} are free but the largest piece is {}, or belongs to a stream whose "
-        "queued work still uses it. ",
-        formatBytes(free), formatBytes(largest));
+  if (free + std::min(room, device_free) >= rounded) {
+    for (const UnusedMemory& part : unused) text += sentence(part);
   }
   if (pending > 0) {
-    text += fmt::format("{} are freed but still used by queued work of other streams. ",
+    text += fmt::format("{} is freed, but queued work of other streams still uses it. ",
                         formatBytes(pending));
   }
-  const std::uint64_t room = limit > reserved ? limit - reserved : 0;
   if (room < segment && limit < device_total) {
     text += fmt::format("A limit higher by {} ", formatBytes(segment + reserved - limit));
     if (device_free < segment)

@@ -1,7 +1,6 @@
 #include "allocator/engine/reports/reports.hpp"
 
 #include <algorithm>
-#include <functional>
 #include <iterator>
 
 #include <fmt/format.h>
@@ -126,70 +125,6 @@ std::string snapshotJson(const Snapshot& snapshot) {
     text += "]}";
   }
   return text += "]}\n";
-}
-
-// ---- A request that no memory was found for ----------------------------------------------------
-
-namespace {
-
-constexpr std::size_t kHoldersShown = 8;
-
-HeapReport& heapOf(OutOfMemoryReport& report, const SnapshotSegment& segment) {
-  for (HeapReport& heap : report.heaps) {
-    if (heap.pool == segment.pool && heap.stream == segment.stream) return heap;
-  }
-  return report.heaps.emplace_back(HeapReport{segment.pool, segment.stream});
-}
-
-void add(OutOfMemoryReport& report, const SnapshotSegment& segment) {
-  HeapReport& heap = heapOf(report, segment);
-  for (const SnapshotBlock& block : segment.blocks) {
-    if (block.use == BlockUse::kUnmapped) continue;
-    heap.reserved += block.bytes;
-    if (block.use == BlockUse::kAllocated) {
-      heap.allocated += block.bytes;
-      report.holders.push_back({block.address, block.bytes, block.stream});
-    } else if (block.use == BlockUse::kPending) {
-      heap.pending += block.bytes;
-    } else {
-      heap.free += block.bytes;
-      heap.largest_free = std::max(heap.largest_free, block.bytes);
-    }
-  }
-}
-
-OutOfMemoryReport describe(Engine& engine, const Request& request) {
-  OutOfMemoryReport report;
-  report.device = engine.deviceName();
-  report.requested = request.bytes;
-  report.rounded = std::max(request.rounded(), request.bytes);
-  report.segment = std::max(request.pool->backing().leastGrowth(request), report.rounded);
-  report.pool = request.pool->id();
-  report.stream = request.stream;
-  report.limit = engine.limit.limit();
-  for (const SnapshotSegment& segment : snapshotOf(engine).segments) add(report, segment);
-  std::erase_if(report.heaps, [](const HeapReport& heap) { return heap.reserved == 0; });
-  for (const HeapReport& heap : report.heaps) {
-    report.reserved += heap.reserved;
-    report.allocated += heap.allocated;
-  }
-  std::ranges::sort(report.heaps, std::greater(), &HeapReport::reserved);
-  std::ranges::stable_sort(report.holders, std::greater(), &HolderReport::bytes);
-  if (report.holders.size() > kHoldersShown) report.holders.resize(kHoldersShown);
-  report.device_total = engine.device_total;
-  report.device_error = engine.backing().lastError();
-  if (const Result<MemoryInfo> info = engine.device.memoryInfo())
-    report.device_free = info.value().free_bytes;
-  return report;
-}
-
-}  // namespace
-
-void throwOutOfMemory(Engine& engine, const Request& request) {
-  engine.out_of_memories.fetch_add(1, std::memory_order_relaxed);
-  const OutOfMemoryReport report = describe(engine, request);
-  engine.hooks.out_of_memory(report);
-  throw OutOfMemory(report);
 }
 
 }  // namespace cistern

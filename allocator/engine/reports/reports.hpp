@@ -11,6 +11,10 @@ namespace cistern {
 const Block& blockAt(const Engine& engine, const char* verb, Address address);
 /// Tells the misuse hook of a pointer that is no block's that the program has.
 void reportMisuse(Engine& engine, const char* verb, Address address) noexcept;
+/// Bytes that the device has free; 0 where it does not say.
+std::uint64_t deviceFree(Engine& engine);
+/// What reclaim callbacks are told of a request that finds no memory. Asks the device.
+MemoryShortage shortageOf(Engine& engine, const Request& request, std::uint32_t attempt);
 /// Tells the observers, and throws OutOfMemory.
 [[noreturn]] void throwOutOfMemory(Engine& engine, const Request& request);
 

@@ -34,6 +34,15 @@ MemoryStats CachingAllocator::memoryStats() const {
   return stats;
 }
 
+std::uint64_t freeBytes(const std::vector<Heap*>& heaps) {
+  std::uint64_t free = 0;
+  for (Heap* heap : heaps) {
+    const MutexLock lock(heap->mutex());
+    free += heap->reservedBytes() - heap->busyBytes();
+  }
+  return free;
+}
+
 MemoryStats::Values statsOf(const Pool& pool) {
   MemoryStats::Values values;
   for (Heap* heap : pool.heaps()) {

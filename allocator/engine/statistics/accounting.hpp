@@ -12,6 +12,8 @@ namespace cistern {
 
 /// What the pool holds at this moment: each `current`, and nothing else.
 MemoryStats::Values statsOf(const Pool& pool);
+/// Bytes that lie free in the heaps. What a thread's cache keeps does not.
+std::uint64_t freeBytes(const std::vector<Heap*>& heaps);
 /// Every segment and block (reports/reports.cpp). Throws std::bad_alloc.
 Snapshot snapshotOf(Engine& engine);
 /// Checks the invariants of heaps, caches, pages, the segment map and the limit; aborts on a broken

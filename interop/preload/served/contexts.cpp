@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 
+#include "allocator/engine/engine.hpp"
 #include "interop/preload/process/settings.hpp"
 #include "interop/preload/record/ledger.hpp"
 #include "interop/preload/served/prices.hpp"
@@ -15,8 +16,9 @@ Serving::Serving(const Functions& driver, ContextOrder& order, Captures& capture
     : device(driver, order, captures, reuse),
       cooling(driver, order, captures, reuse),
       allocator(device) {
-  allocator.registerReclaimCallback([this] {
+  allocator.engine().hooks.tidy.add([this](Tidying why) {
     bool gave = false;
+    if (why != Tidying::kMiss) return gave;
     (void)device.inContext([&] {
       gave = cooling.settle(allocator);
       return kSuccess;

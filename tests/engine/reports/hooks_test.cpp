@@ -12,17 +12,19 @@
 
 namespace cistern::test {
 
+static constexpr MemoryShortage kShortage{};
+
 TEST_CASE("every reclaim callback is called, and the answer is whether any freed something",
           "[engine][part]") {
   Hooks hooks;
-  CHECK_FALSE(hooks.reclaim());
+  CHECK_FALSE(hooks.reclaim(kShortage));
   std::string called;
   bool frees = false;
-  hooks.reclaim.add([&] { return called += "a", frees; });
-  hooks.reclaim.add([&] { return called += "b", false; });
-  CHECK_FALSE(hooks.reclaim());
+  hooks.reclaim.add([&](const MemoryShortage&) { return called += "a", frees; });
+  hooks.reclaim.add([&](const MemoryShortage&) { return called += "b", false; });
+  CHECK_FALSE(hooks.reclaim(kShortage));
   frees = true;
-  CHECK(hooks.reclaim());
+  CHECK(hooks.reclaim(kShortage));
   CHECK(called == "abab");
 }
 
@@ -30,17 +32,17 @@ TEST_CASE("what a callback asks for calls it not again, but other allocators' ar
           "[engine][part]") {
   Hooks hooks, others;
   int calls = 0, others_calls = 0;
-  others.reclaim.add([&] { return ++others_calls > 0; });
-  hooks.reclaim.add([&] {
+  others.reclaim.add([&](const MemoryShortage&) { return ++others_calls > 0; });
+  hooks.reclaim.add([&](const MemoryShortage&) {
     ++calls;
-    CHECK_FALSE(hooks.reclaim());
-    CHECK(others.reclaim());
+    CHECK_FALSE(hooks.reclaim(kShortage));
+    CHECK(others.reclaim(kShortage));
     return true;
   });
-  CHECK(hooks.reclaim());
+  CHECK(hooks.reclaim(kShortage));
   CHECK(calls == 1);
   CHECK(others_calls == 1);
-  CHECK(hooks.reclaim());
+  CHECK(hooks.reclaim(kShortage));
   CHECK(calls == 2);
 }
 
@@ -48,13 +50,13 @@ TEST_CASE("a callback that is added while they run is called from the next time 
           "[engine][part]") {
   Hooks hooks;
   int first = 0, second = 0;
-  hooks.reclaim.add([&] {
-    if (++first == 1) hooks.reclaim.add([&] { return ++second > 0; });
+  hooks.reclaim.add([&](const MemoryShortage&) {
+    if (++first == 1) hooks.reclaim.add([&](const MemoryShortage&) { return ++second > 0; });
     return false;
   });
-  CHECK_FALSE(hooks.reclaim());
+  CHECK_FALSE(hooks.reclaim(kShortage));
   CHECK(second == 0);
-  CHECK(hooks.reclaim());
+  CHECK(hooks.reclaim(kShortage));
   CHECK(second == 1);
 }
 
@@ -62,7 +64,7 @@ TEST_CASE("what a hook throws leaves the verb, and the hooks are as before", "[e
   Hooks hooks;
   bool throws = true;
   int observed = 0;
-  hooks.reclaim.add([&]() -> bool {
+  hooks.reclaim.add([&](const MemoryShortage&) -> bool {
     if (throws) throw std::runtime_error("no");
     return true;
   });
@@ -73,11 +75,11 @@ TEST_CASE("what a hook throws leaves the verb, and the hooks are as before", "[e
       [&](const OutOfMemoryReport& report) { observed += int(report.requested); });
   OutOfMemoryReport report;
   report.requested = 5;
-  CHECK_THROWS_AS(hooks.reclaim(), std::runtime_error);
+  CHECK_THROWS_AS(hooks.reclaim(kShortage), std::runtime_error);
   CHECK_THROWS_AS(hooks.out_of_memory(report), std::runtime_error);
   CHECK(observed == 0);  // those after it are not called
   throws = false;
-  CHECK(hooks.reclaim());
+  CHECK(hooks.reclaim(kShortage));
   hooks.out_of_memory(report);
   CHECK(observed == 5);
 }
@@ -87,7 +89,7 @@ TEST_CASE("an empty function is no hook", "[engine][part]") {
   CHECK_THROWS_AS(hooks.reclaim.add(nullptr), InvalidArgument);
   CHECK_THROWS_AS(hooks.out_of_memory.add(nullptr), InvalidArgument);
   CHECK_THROWS_AS(hooks.pool_released.add(nullptr), InvalidArgument);
-  CHECK_FALSE(hooks.reclaim());
+  CHECK_FALSE(hooks.reclaim(kShortage));
   hooks.out_of_memory({});
   hooks.pool_released({});
 }
@@ -129,7 +131,7 @@ TEST_CASE("a tidier is told why, and there may be none", "[engine][part]") {
 TEST_CASE("who takes a tidier away waits until no thread is in it", "[engine][part][threads]") {
   Hooks hooks;
   std::atomic<bool> inside{false}, may_leave{false}, taken_away{false}, was_waited_for{false};
-  hooks.tidy.set([&](Tidying why) {
+  const HookId tidier = hooks.tidy.add([&](Tidying why) {
     if (why != Tidying::kMiss) return true;
     inside = true;
     while (!may_leave) std::this_thread::yield();
@@ -139,8 +141,7 @@ TEST_CASE("who takes a tidier away waits until no thread is in it", "[engine][pa
   std::thread tidying([&] { (void)hooks.tidy(Tidying::kMiss); });
   while (!inside) std::this_thread::yield();
   std::thread taking([&] {
-    hooks.tidy.set(nullptr);
-    hooks.tidy.awaitCalls();
+    CHECK(hooks.tidy.remove(tidier));
     taken_away = true;
   });
   while (hooks.tidy(Tidying::kEmptyCache)) std::this_thread::yield();  // until there is none

@@ -1,0 +1,124 @@
+// A request that no memory was found for: what a program is told of it.
+#include <algorithm>
+#include <functional>
+#include <mutex>
+
+#include "allocator/engine/reports/reports.hpp"
+#include "allocator/engine/statistics/accounting.hpp"
+
+namespace cistern {
+namespace {
+
+constexpr std::size_t kHoldersShown = 8;
+
+HeapReport& heapOf(OutOfMemoryReport& report, const SnapshotSegment& segment) {
+  for (HeapReport& heap : report.heaps) {
+    if (heap.pool == segment.pool && heap.stream == segment.stream) return heap;
+  }
+  return report.heaps.emplace_back(HeapReport{segment.pool, segment.stream});
+}
+
+void add(OutOfMemoryReport& report, const SnapshotSegment& segment) {
+  HeapReport& heap = heapOf(report, segment);
+  for (const SnapshotBlock& block : segment.blocks) {
+    if (block.use == BlockUse::kUnmapped) continue;
+    heap.reserved += block.bytes;
+    if (block.use == BlockUse::kAllocated) {
+      heap.allocated += block.bytes;
+      report.holders.push_back({block.address, block.bytes, block.stream});
+    } else if (block.use == BlockUse::kPending) {
+      heap.pending += block.bytes;
+    } else {
+      heap.free += block.bytes;
+      heap.largest_free = std::max(heap.largest_free, block.bytes);
+    }
+  }
+}
+
+// What lies in another pool, or on another stream, is passed over whatever its size.
+WhyUnused whyUnused(const Engine& engine, Heap& heap, const Block& block, const Request& request)
+    CISTERN_REQUIRES(heap.mutex()) {
+  const Completion& known = heap.completion();
+  if (&heap.pool() != request.pool)
+    return heap.backing().pinned(block) ? WhyUnused::kHeldInPlace : WhyUnused::kOtherPool;
+  if (heap.stream() != request.stream) {
+    if (!engine.options.reusesAcrossStreams()) return WhyUnused::kOtherStream;
+    if (!known.complete(known.epochOf(block.epoch))) return WhyUnused::kIncomplete;
+  }
+  if (block.granules < request.granules) return WhyUnused::kTooSmall;
+  const bool serves = heap.layout(segmentOf(block).kind).serves(block, request.granules);
+  return serves ? WhyUnused::kFreedSince : WhyUnused::kKeptWhole;
+}
+
+void addFree(OutOfMemoryReport& report, WhyUnused why, std::uint64_t bytes) {
+  auto part = std::ranges::find(report.unused, why, &UnusedMemory::why);
+  if (part == report.unused.end()) part = report.unused.insert(part, {why});
+  part->bytes += bytes;
+  part->largest = std::max(part->largest, bytes);
+}
+
+void addFreeParts(Engine& engine, const Request& request, OutOfMemoryReport& report) {
+  for (Heap* heap : engine.heaps.all()) {
+    const std::unique_lock still = heap->backing().holdStill();
+    const MutexLock lock(heap->mutex());
+    forEachBlock(*heap, [&](const Block& block) {
+      heap->mutex().assertHeld();
+      if (block.isFree()) addFree(report, whyUnused(engine, *heap, block, request), block.bytes());
+    });
+  }
+  std::ranges::sort(report.unused, std::greater(), &UnusedMemory::bytes);
+}
+
+}  // namespace
+
+std::uint64_t deviceFree(Engine& engine) {
+  const Result<MemoryInfo> info = engine.device.memoryInfo();
+  return info ? info.value().free_bytes : 0;
+}
+
+namespace {
+
+OutOfMemoryReport describe(Engine& engine, const Request& request) {
+  OutOfMemoryReport report;
+  report.device = engine.deviceName();
+  report.requested = request.bytes;
+  report.rounded = std::max(request.rounded(), request.bytes);
+  report.segment = std::max(request.pool->backing().leastGrowth(request), report.rounded);
+  report.pool = request.pool->id();
+  report.stream = request.stream;
+  report.limit = engine.limit.limit();
+  for (const SnapshotSegment& segment : snapshotOf(engine).segments) add(report, segment);
+  std::erase_if(report.heaps, [](const HeapReport& heap) { return heap.reserved == 0; });
+  for (const HeapReport& heap : report.heaps) {
+    report.reserved += heap.reserved;
+    report.allocated += heap.allocated;
+  }
+  addFreeParts(engine, request, report);
+  std::ranges::sort(report.heaps, std::greater(), &HeapReport::reserved);
+  std::ranges::stable_sort(report.holders, std::greater(), &HolderReport::bytes);
+  if (report.holders.size() > kHoldersShown) report.holders.resize(kHoldersShown);
+  report.device_total = engine.device_total;
+  report.device_error = engine.backing().lastError();
+  report.device_free = deviceFree(engine);
+  return report;
+}
+
+}  // namespace
+
+// Where there would be room for it, that is in pieces: one as large as the request is missing.
+MemoryShortage shortageOf(Engine& engine, const Request& request, std::uint32_t attempt) {
+  const std::uint64_t free = freeBytes(engine.heaps.all()), bytes = request.rounded();
+  const std::uint64_t need = bytes + engine.limit.over();
+  const std::uint64_t room = free + std::min(engine.limit.left(), deviceFree(engine));
+  const std::uint64_t missing = room < need ? need - room : bytes;
+  return {request.bytes, missing, attempt, request.pool->id(), request.stream};
+}
+
+void throwOutOfMemory(Engine& engine, const Request& request) {
+  engine.out_of_memories.fetch_add(1, std::memory_order_relaxed);
+  const OutOfMemoryReport report = describe(engine, request);
+  engine.hooks.out_of_memory(report);
+  throw OutOfMemory(report);
+}
+
+}  // namespace cistern
