@@ -189,26 +189,26 @@ Block* fromOtherKindInCapture(Engine& engine, Heap& heap, const Request& request
 // The order is the rule: what costs the program nothing comes first, then what costs calls, then
 // what takes memory from where it may be missed, and last what makes the host wait.
 constexpr Step kSteps[] = {
-    afterEvents,             // blocks whose last use on other streams is complete by now
-    afterTidying,            // what pools and graphs that have ended do not need
-    afterGarbageCollection,  // what was unused for long, where a threshold is set
-    moreMemory,              // pages moved or made; segments adopted or made
-    afterMakingRoom,         // parts of other streams' memory, or room made by giving back
-    afterPending,            // blocks that wait for other streams, a stream at a time
-    afterResetGraphs,        // what graphs that were reset still hold
-    afterTheDevice,          // what is complete when the whole device is
-    afterGivingAllBack,      // all that lies free, given back and made anew
+    afterEvents,               // blocks whose last use on other streams is complete by now
+    afterTidying,              // what pools and graphs that have ended do not need
+    afterGarbageCollection,    // what was unused for long, where a threshold is set
+    moreMemory,                // pages moved or made; segments adopted or made
+    afterMakingRoom,           // parts of other streams' memory, or room made by giving back
+    afterPending,              // blocks that wait for other streams, a stream at a time
+    afterResetGraphs,          // what graphs that were reset still hold
+    afterTheDevice,            // what is complete when the whole device is
+    afterGivingAllBack,        // all that lies free, given back and made anew
     afterGivingLivePoolsBack,  // the same of pools that others use
-    fromOtherKind,           // a small request out of large memory, or a large one out of small
+    fromOtherKind,             // a small request out of large memory, or a large one out of small
 };
 
 constexpr Step kStepsOfCapture[] = {
-    fromCapture,            // what the capture has freed, in the graph's order
-    afterEvents,            // blocks whose last use on other streams is complete by now
-    afterTidying,           // what pools and graphs that have ended do not need
-    moreMemory,             // pages moved or made; segments adopted or made
-    growTightly,            // a segment just as large as need be
-    completePartsOfOthers,  // parts of other streams' memory, complete
+    fromCapture,             // what the capture has freed, in the graph's order
+    afterEvents,             // blocks whose last use on other streams is complete by now
+    afterTidying,            // what pools and graphs that have ended do not need
+    moreMemory,              // pages moved or made; segments adopted or made
+    growTightly,             // a segment just as large as need be
+    completePartsOfOthers,   // parts of other streams' memory, complete
     fromOtherKindInCapture,  // a small request out of large memory, or a large one out of small
 };
 

@@ -80,8 +80,8 @@ struct MemoryShortage {
   std::uint64_t requested = 0;  ///< as asked
   /// The least that must become free for it. Where enough is free, but in pieces, its own size.
   std::uint64_t missing = 0;
-  std::uint32_t attempt = 1;    ///< 1 when the callbacks are called first for this request, then 2, …
-  MempoolId_t pool;             ///< where the request would be placed
+  std::uint32_t attempt = 1;  ///< 1 when the callbacks are called first for this request, then 2, …
+  MempoolId_t pool;           ///< where the request would be placed
   Stream stream;
 };
 

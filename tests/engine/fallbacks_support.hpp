@@ -20,9 +20,8 @@ struct StepsRig {
       : sim(simOf(capacity)), engine(device, Options::parse(conf), capacity) {
     engine.limit.set(2 * capacity);  // it is the device that refuses
     device.before = [this](Call call) { note(call); };
-    engine.hooks.reclaim.add([this](const MemoryShortage&) {
-      return note("callbacks"), reclaim && reclaim();
-    });
+    engine.hooks.reclaim.add(
+        [this](const MemoryShortage&) { return note("callbacks"), reclaim && reclaim(); });
     engine.hooks.tidy.set([this](Tidying why) {
       note(why == Tidying::kLastResort ? "pools" : "tidy");
       return false;

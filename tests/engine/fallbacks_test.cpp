@@ -26,8 +26,8 @@ TEST_CASE("a miss of pages waits for the device when nothing less is left", "[en
   CHECK(rig.serve(20 * kMiB, own) == Steps{"tidy", "grows"});
   rig.freePending(*rig.block, user);
   const Steps steps = rig.serve(60 * kMiB, own);
-  CHECK(steps == Steps{"events", "tidy", "grows", "undoes", "waits for a stream",
-                       "pools", "waits for the device", "callbacks", "out of memory"});
+  CHECK(steps == Steps{"events", "tidy", "grows", "undoes", "waits for a stream", "pools",
+                       "waits for the device", "callbacks", "out of memory"});
 }
 
 TEST_CASE("what threads keep is back in the heaps before the first step", "[engine][part]") {

@@ -1,4 +1,5 @@
-// A request that no memory of its own kind, small or large, is left for takes a piece of the other's.
+// A request that no memory of its own kind, small or large, is left for takes a piece of the
+// other's.
 #include <algorithm>
 
 #include "tests/engine/engine_support.hpp"

@@ -121,7 +121,8 @@ class HookList {
   struct Kept {
     explicit Kept(Hook given) : hook(std::move(given)) {}
     const Hook hook;
-    std::atomic<std::uint32_t> calls{0};  ///< of the list, that it is part of and that are under way
+    std::atomic<std::uint32_t> calls{
+        0};  ///< of the list, that it is part of and that are under way
   };
   struct Entry {
     HookId id;
