@@ -121,4 +121,19 @@ struct Segment {
   Block* covering(Address address) const noexcept;
 };
 
+/// Finds the blocks that cover several addresses, by segment and then in ascending order: each
+/// segment is walked once. Another order costs a walk from the segment's first block.
+class AscendingSearch {
+ public:
+  /// The block of the segment, in any state, that covers the address; null for none.
+  Block* covering(const Segment& segment, Address address) noexcept;
+  /// The block found last may have become part of another: the search goes on from this one.
+  void goOnFrom(Block& block) noexcept { at_ = &block; }
+  /// Blocks have changed: the next search begins anew.
+  void beginAnew() noexcept { at_ = nullptr; }
+
+ private:
+  Block* at_ = nullptr;  ///< null, or a block of the segment searched last
+};
+
 }  // namespace cistern

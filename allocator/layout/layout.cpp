@@ -1,6 +1,7 @@
 #include "allocator/layout/layout.hpp"
 
 #include "allocator/base/check.hpp"
+#include "allocator/base/steps.hpp"
 
 namespace cistern {
 
@@ -137,10 +138,17 @@ Block* Layout::release(Block& block, std::uint32_t epoch) noexcept {
 }
 
 Block* Segment::covering(Address address) const noexcept {
-  for (Block* b = first; b; b = b->next) {
-    if (address >= b->address() && address < b->end()) return b;
-  }
-  return nullptr;
+  return AscendingSearch().covering(*this, address);
+}
+
+Block* AscendingSearch::covering(const Segment& segment, Address address) noexcept {
+  if (address < segment.base || address >= segment.end()) return nullptr;
+  const bool ahead = at_ && at_->segment == &segment && at_->address() <= address;
+  if (!ahead) at_ = segment.first;
+  std::uint64_t steps = 1;
+  for (; at_->end() <= address; at_ = at_->next) ++steps;
+  noteSteps(steps);
+  return at_;
 }
 
 }  // namespace cistern

@@ -44,8 +44,8 @@ class PageBacking final : public MemoryBacking {
     return roundUp(request.rounded(), pages::kUnit);
   }
 
-  /// Brings a page back to where blocks lay in it. Pre: as pages::comeBack.
-  void comeBack(pages::Mapping& at) noexcept CISTERN_REQUIRES(mutex_) {
+  /// Brings pages back to where blocks lay in them. Pre: as pages::comeBack.
+  void comeBack(std::vector<pages::Mapping*>& at) noexcept CISTERN_REQUIRES(mutex_) {
     pages::comeBack(ground_, at);
   }
 

@@ -43,10 +43,15 @@ Block* putIn(Heap& heap, const Mapping& mapping, std::uint64_t last_use) noexcep
                    mapping.placeEnd(), last_use);
 }
 
-Block* arrive(Ground& ground, Heap& heap, Mapping& at, std::uint64_t last_use) noexcept {
+static Block* arriveIn(Ground& ground, Heap& heap, Block& hole, Mapping& at,
+                       std::uint64_t last_use) noexcept CISTERN_REQUIRES(heap.mutex()) {
   ground.table.makeCurrent(at);
   ground.count(*at.page, &heap, at.range->kind);
-  return putIn(heap, at, last_use);
+  return heap.fill(at.range->kind, hole, at.place(), at.placeEnd(), last_use);
+}
+
+Block* arrive(Ground& ground, Heap& heap, Mapping& at, std::uint64_t last_use) noexcept {
+  return arriveIn(ground, heap, holeAt(heap, *at.range, at.place()), at, last_use);
 }
 
 // The page is aside no longer: somebody takes it into use. Pre: the lock of its heap is held.
@@ -75,18 +80,49 @@ Block* revive(Ground& ground, Heap& heap, const std::vector<Mapping*>& at) {
   return last;
 }
 
-void comeBack(Ground& ground, Mapping& at) noexcept {
+namespace {
+
+bool liesBefore(const Mapping* a, const Mapping* b) {
+  return a->range != b->range ? a->range->base < b->range->base : a->unit < b->unit;
+}
+
+// The page leaves the free block around it. `at` notes when it was used last.
+void leave(Ground& ground, Mapping& at) noexcept {
   Mapping& from = *at.page->current;
   Heap &source = *from.range->home, &heap = *at.range->home;
   source.mutex().assertHeld();
   heap.mutex().assertHeld();
-  Block& free = *from.range->covering(from.place());
+  Block& free = *from.found.in;
   from.last_use = source.completion().epochOf(free.epoch);
   source.punch(from.range->kind, free, from.place(), from.placeEnd());
   source.completion().noteLeft(from.last_use);
   ground.table.makeStale(from);
-  arrive(ground, heap, at, &heap == &source ? from.last_use : heap.completion().now());
-  ++ground.counters.revived;
+  at.last_use = &heap == &source ? from.last_use : heap.completion().now();
+}
+
+}  // namespace
+
+// All leave before the first arrives, of a range the highest first, so that what is below stays the
+// same block. Then each arrives in the hole that the search has come to.
+void comeBack(Ground& ground, std::vector<Mapping*>& at) noexcept {
+  std::ranges::sort(at, [](const Mapping* a, const Mapping* b) {
+    return liesBefore(a->page->current, b->page->current);
+  });
+  AscendingSearch search;
+  for (Mapping* mapping : at) {
+    Mapping& from = *mapping->page->current;
+    from.found.in = search.covering(*from.range, from.place());
+  }
+  for (std::size_t i = at.size(); i-- > 0;) leave(ground, *at[i]);
+  std::ranges::sort(at, liesBefore);
+  search.beginAnew();
+  for (Mapping* mapping : at) {
+    Heap& heap = *mapping->range->home;
+    heap.mutex().assertHeld();
+    Block& hole = *search.covering(*mapping->range, mapping->place());
+    search.goOnFrom(*arriveIn(ground, heap, hole, *mapping, mapping->last_use));
+  }
+  ground.counters.revived += at.size();
 }
 
 // ---- At low water -------------------------------------------------------------------------------

@@ -34,10 +34,11 @@ Block* arrive(Ground& ground, Heap& heap, Mapping& at, std::uint64_t last_use) n
 /// now has found those that lie free. Throws std::bad_alloc, changing nothing.
 Block* revive(Ground& ground, Heap& heap, const std::vector<Mapping*>& at)
     CISTERN_REQUIRES(heap.mutex());
-/// The same of one page that lies wholly free in any heap of the pool: its memory counts as used
-/// until now. Pre: prepared for in both heaps, whose locks are held, and the stream of the one that
-/// it comes to follows that of the one it leaves.
-void comeBack(Ground& ground, Mapping& at) noexcept;
+/// The same of pages that lie wholly free in any heaps of the pool: memory that comes to another
+/// heap counts as used until now. Sorts the mappings. Pre: prepared for in all of these heaps,
+/// whose locks are held, and the stream of the one that a page comes to follows that of the one it
+/// leaves.
+void comeBack(Ground& ground, std::vector<Mapping*>& at) noexcept;
 
 // ---- What is done at low water (heap/low_water.hpp), and at each one: pages go home. A program
 // that repeats itself finds them where they were, and its windows' mappings with them.

@@ -72,6 +72,16 @@ class Restoration {
  private:
   /// What the heap's stream has done comes before what the other one does.
   using Order = std::pair<Heap*, Stream>;
+  struct Held {
+    Address address;
+    Block* block;
+  };
+  /// Where a page lies whose memory a block needs, and the stream of the heap that it comes to.
+  struct Elsewhere {
+    const pages::Mapping* now;
+    const LiveBlock* wanted;
+    Stream owner;
+  };
 
   bool tryNow() {
     const MutexLock holding_several(engine_.heaps_mutex);
@@ -116,23 +126,47 @@ class Restoration {
     needs_.clear();
     places_.clear();
     returning_.clear();
+    elsewhere_.clear();
+    search_.beginAnew();
+    compare(held());
+    for (const LiveBlock* wanted : making_) checkPlace(*wanted);
+    checkElsewhere();
+  }
+
+  // What the pool's users hold, by address.
+  std::vector<Held> held() {
+    std::vector<Held> all;
     for (Heap* heap : heaps_) {
       heap->mutex().assertHeld();
       if (&heap->pool() != &pool_) continue;  // it has left since the heaps were listed
       if (heap->completion().recorded())
         throw PoolError("cannot be set back while it is captured into");
-      forEachHeld(*heap, [&](Block& block) { leaving_.emplace(deviceAddress(block), &block); });
+      forEachHeld(*heap, [&](Block& block) { all.push_back({deviceAddress(block), &block}); });
     }
-    for (const LiveBlock& wanted : wanted_) {
-      const auto there = leaving_.find(wanted.address);
-      const bool stays = there != leaving_.end() && liveOf(*there->second) == wanted;
-      stays ? void(leaving_.erase(there)) : making_.push_back(&wanted);
-    }
-    for (const LiveBlock* wanted : making_) checkPlace(*wanted);
+    std::ranges::sort(all, {}, &Held::address);
+    return all;
   }
 
+  void compare(const std::vector<Held>& held) {
+    auto there = held.begin();
+    for (const LiveBlock& wanted : wanted_) {
+      for (; there != held.end() && there->address < wanted.address; ++there)
+        leaving_.push_back(*there);
+      const bool stays = there != held.end() && there->address == wanted.address &&
+                         liveOf(*there->block) == wanted;
+      stays ? void(++there) : making_.push_back(&wanted);
+    }
+    leaving_.insert(leaving_.end(), there, held.end());
+  }
+
+  // HeapLocks has sorted the heaps by number.
   bool holds(const Heap* heap) const {
-    return heap && &heap->pool() == &pool_ && std::ranges::find(heaps_, heap) != heaps_.end();
+    return heap && &heap->pool() == &pool_ &&
+           std::ranges::binary_search(heaps_, heap->number(), {}, &Heap::number);
+  }
+  bool leaves(const Block& block) const {
+    return std::ranges::binary_search(leaving_, deviceAddress(block), {}, &Held::address) &&
+           !isUsedElsewhere(block);
   }
 
   // The block's place is the pool's still, or its pages come back to it, and nobody uses it.
@@ -160,8 +194,22 @@ class Restoration {
       unit = at->end_unit;
       if (at->isCurrent()) continue;
       if (fresh) returning_.push_back(at);
-      checkMemory(wanted, source, *now.range, now.place(), now.placeEnd(),
-                  {wanted.stream, heap.stream()});
+      elsewhere_.push_back({&now, &wanted, heap.stream()});
+    }
+  }
+
+  // Each page once for each stream, in the order of where the pages are now, for the search.
+  void checkElsewhere() {
+    const auto key = [](const Elsewhere& one) {
+      return std::pair(one.now->place(), one.wanted->stream);
+    };
+    std::ranges::stable_sort(elsewhere_, {}, key);
+    const auto again = std::ranges::unique(elsewhere_, {}, key);
+    elsewhere_.erase(again.begin(), again.end());
+    search_.beginAnew();
+    for (const auto& [now, wanted, owner] : elsewhere_) {
+      checkMemory(*wanted, *now->range->home, *now->range, now->place(), now->placeEnd(),
+                  {wanted->stream, owner});
     }
   }
 
@@ -169,11 +217,10 @@ class Restoration {
   // heap's stream has done with it.
   void checkMemory(const LiveBlock& wanted, Heap& heap, const Segment& segment, Address from,
                    Address to, const std::vector<Stream>& users) {
-    for (const Block* b = segment.covering(from); b && b->address() < to; b = b->next) {
+    const Block* b = search_.covering(segment, from);
+    for (; b && b->address() < to; b = b->next) {
       if (b->isHole()) continue;
-      const auto leaving = leaving_.find(deviceAddress(*b));
-      const bool leaves = leaving != leaving_.end() && leaving->second == b && !isUsedElsewhere(*b);
-      if (!b->isFree() && !leaves) refuse(wanted, kInUse);
+      if (!b->isFree() && !leaves(*b)) refuse(wanted, kInUse);
       for (const Stream user : users) require(wanted, heap, *b, user);
     }
   }
@@ -203,8 +250,12 @@ class Restoration {
       heap.mutex().assertHeld();
       pages::prepareMoves(heap, changes);
     };
-    for (const LiveBlock* made : making_) prepare(*engine_.locate(made->address).heap);
-    for (const pages::Mapping* at : returning_) prepare(*at->page->current->range->home);
+    std::vector<Heap*> changed;
+    for (const LiveBlock* made : making_) changed.push_back(engine_.locate(made->address).heap);
+    for (const pages::Mapping* at : returning_) changed.push_back(at->page->current->range->home);
+    std::ranges::sort(changed, {}, &Heap::number);
+    changed.erase(std::unique(changed.begin(), changed.end()), changed.end());
+    for (Heap* heap : changed) prepare(*heap);
   }
 
   // What other streams use is freed as ever, once the locks are given up.
@@ -221,20 +272,21 @@ class Restoration {
     }
     if (pool_.onPages()) {
       engine_.pages.mutex().assertHeld();
-      for (pages::Mapping* at : returning_) engine_.pages.comeBack(*at);
+      engine_.pages.comeBack(returning_);
     }
+    search_.beginAnew();
     for (const LiveBlock* made : making_) make(*made);
   }
 
   void make(const LiveBlock& block) noexcept {
     const auto [segment, heap] = engine_.locate(block.address);
     const Address place = segment->placeOf(block.address);
-    Block* const free = segment->covering(place);
+    Block* const free = search_.covering(*segment, place);
     CISTERN_CHECK(free && free->isFree() && place + block.bytes <= free->end());
     const Request request{block.requested, std::uint32_t(block.bytes >> kGranuleShift),
                           segment->kind, block.stream, &pool_};
     heap->mutex().assertHeld();
-    heap->allocateFrom(*free, request, place);
+    search_.goOnFrom(*heap->allocateFrom(*free, request, place));
   }
 
   Engine& engine_;
@@ -244,10 +296,12 @@ class Restoration {
   std::map<Order, std::uint64_t> ordered_;  ///< what the device sees to by now: until that epoch
   std::vector<Heap*> heaps_;                ///< of the pool, and locked, during a look
   // What is to be done, as the last look has found it.
-  std::map<Address, Block*> leaving_;
+  std::vector<Held> leaving_;  ///< by address
   std::vector<const LiveBlock*> making_;
   std::map<Order, const LiveBlock*> needs_;  ///< before that block can be made
   std::unordered_map<const pages::PhysicalPage*, const pages::Mapping*> places_;  ///< one each
+  std::vector<Elsewhere> elsewhere_;
+  AscendingSearch search_;
   std::vector<pages::Mapping*> returning_;  ///< of places_, for pages that lie elsewhere now
   CheckpointDelta done_;
   std::vector<Address> used_elsewhere_;  ///< of what leaves
