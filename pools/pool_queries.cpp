@@ -19,7 +19,7 @@ std::vector<void*> addressesOf(const std::vector<LiveBlock>& blocks) {
 
 void PoolRegistry::setUseOnOOM(MempoolId_t id, bool use) {
   const MutexLock lock(mutex_);
-  live("setUseOnOOM", id).lends = use;
+  allocator_.engine().pools.setLends(live("setUseOnOOM", id), use);
 }
 
 void PoolRegistry::setNoSplit(MempoolId_t id) {
@@ -40,6 +40,7 @@ void PoolRegistry::emptyCache(MempoolId_t id) {
     tidy();
     cistern::emptyCache(allocator_.engine(), &visiting.pool);
   }
+  lookFirstAt(id);
   tidy();
 }
 

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "allocator/base/process.hpp"
+#include "allocator/base/steps.hpp"
 #include "allocator/engine/capture/recording.hpp"
 #include "allocator/engine/giving_back.hpp"
 #include "allocator/engine/slow_path.hpp"
@@ -15,7 +16,7 @@ namespace cistern {
 
 namespace {
 
-constexpr std::size_t kLooks = 16;  ///< at retirements, by a miss or a reset
+constexpr std::size_t kLooks = 16;  ///< at retirements, and at draining pools, by one verb
 
 }  // namespace
 
@@ -77,7 +78,8 @@ PoolRegistry::Entry& PoolRegistry::makeOrCount(const char* verb, MempoolId_t id,
   }
   const std::size_t releases = released_.size() + entries_.size() + 1;
   if (released_.capacity() < releases) released_.reserve(2 * releases);
-  const auto made = entries_.emplace(id, Entry{nullptr, 1, 0}).first;
+  const auto made = entries_.emplace(id, Entry{nullptr, 1, 0, {id}, {}}).first;
+  made->second.self = made->second.own.begin();
   try {
     made->second.pool = &allocator_.engine().pools.open(id, traits);
   } catch (...) {
@@ -151,6 +153,7 @@ void PoolRegistry::dropUse(MempoolId_t id) noexcept {
   Entry& of = entries_.at(id);
   if (--of.uses > 0) return;
   ++draining_;
+  draining_ids_.splice(draining_ids_.begin(), of.own);
   allocator_.engine().pools.drain(*of.pool);
   released_.push_back(id);
   ++untold_;
@@ -161,9 +164,9 @@ void PoolRegistry::tellReleased() noexcept {
     MempoolId_t id;
     {
       const MutexLock lock(mutex_);
-      if (released_.empty()) return;
-      id = released_.front();
-      released_.erase(released_.begin());
+      if (told_ == released_.size()) return;
+      id = released_[told_++];
+      if (told_ == released_.size()) released_.clear(), told_ = 0;
       --untold_;
     }
     allocator_.engine().hooks.pool_released(id);
@@ -183,7 +186,7 @@ void PoolRegistry::tidy() noexcept {
   std::vector<PoolTraits> traits;  // goes without a lock: a source is the program's
   try {
     const MutexLock lock(mutex_);
-    traits = closeDrained();
+    traits = closeDrained(kLooks);
   } catch (const std::bad_alloc&) {
   }
 }
@@ -200,22 +203,37 @@ bool PoolRegistry::tidyForMemory(Tidying why) {
   std::vector<PoolTraits> traits;
   if (!mutex_.try_lock()) return any;
   const MutexUnlock unlock(mutex_);
-  traits = closeDrained();
+  traits = closeDrained(why == Tidying::kMiss ? kLooks : SIZE_MAX);
   return any;
 }
 
-// All that may throw comes before the first is closed.
-std::vector<PoolTraits> PoolRegistry::closeDrained() {
+// Looks at so many, in turn. All that may throw comes before the first is closed.
+std::vector<PoolTraits> PoolRegistry::closeDrained(std::size_t looks) {
+  looks = std::min(looks, draining_ids_.size());
+  noteSteps(looks);
   std::vector<PoolTraits> traits;
-  traits.reserve(entries_.size());
-  draining_ -= int(std::erase_if(entries_, [&](const auto& named) CISTERN_REQUIRES(mutex_) {
-    const Entry& of = named.second;
-    std::optional<PoolTraits> closed;
-    if (of.uses == 0) closed = allocator_.engine().pools.close(*of.pool);
-    if (closed) traits.push_back(std::move(*closed));
-    return closed.has_value();
-  }));
+  traits.reserve(looks);
+  for (; looks > 0; --looks) {
+    const auto id = draining_ids_.begin();
+    std::optional<PoolTraits> closed = allocator_.engine().pools.close(*entries_.at(*id).pool);
+    if (!closed) {
+      draining_ids_.splice(draining_ids_.end(), draining_ids_, id);
+      continue;
+    }
+    traits.push_back(std::move(*closed));
+    entries_.erase(*id);
+    draining_ids_.erase(id);
+    --draining_;
+  }
   return traits;
+}
+
+// Of a draining pool: something has changed there.
+void PoolRegistry::lookFirstAt(MempoolId_t id) noexcept {
+  const MutexLock lock(mutex_);
+  const auto it = entries_.find(id);
+  if (it != entries_.end() && it->second.uses == 0)
+    draining_ids_.splice(draining_ids_.begin(), draining_ids_, it->second.self);
 }
 
 // The graphs' memory whose replays are complete; if there is none, what is waited for. Nothing is

@@ -85,6 +85,9 @@ class PoolRegistry final {
     Pool* pool;
     int uses;  ///< of graphs, MemPools and their scopes, and of callers of verbs
     int kept;  ///< the former of them: not for releasePool to take
+    /// Its own id, which goes among draining ids once nobody uses it.
+    std::list<MempoolId_t> own;
+    std::list<MempoolId_t>::iterator self;
   };
   /// Keeps a pool, live or draining, from going while something is done with it.
   struct Visit {
@@ -105,7 +108,8 @@ class PoolRegistry final {
   std::uint64_t beginScopeOf(MempoolId_t id, const PoolFilter& filter, Scopes::EndedBy ended_by);
   Visit visit(const char* verb, MempoolId_t id) const;
   bool tidyForMemory(Tidying why);
-  std::vector<PoolTraits> closeDrained() CISTERN_REQUIRES(mutex_);
+  std::vector<PoolTraits> closeDrained(std::size_t looks) CISTERN_REQUIRES(mutex_);
+  void lookFirstAt(MempoolId_t id) noexcept;
   /// How many reset graphs are looked at, and whether those are waited for that are not complete.
   enum class Retire : std::uint8_t { kSome, kAll, kWaitingForAll };
   bool letRetire(Retire which) noexcept;
@@ -119,10 +123,13 @@ class PoolRegistry final {
   Scopes& scopes_ = *kept_scopes_;
   mutable Mutex mutex_;  ///< before the allocator's locks, but for those of its hooks
   std::map<MempoolId_t, Entry> entries_ CISTERN_GUARDED_BY(mutex_);
-  std::atomic<int> draining_{0};  ///< entries without a user
+  /// Those without a user: the next to look at comes first.
+  std::list<MempoolId_t> draining_ids_ CISTERN_GUARDED_BY(mutex_);
+  std::atomic<int> draining_{0};  ///< so many
   /// Pools whose last user has let go, which nobody was told of yet; room for that of each entry.
   std::vector<MempoolId_t> released_ CISTERN_GUARDED_BY(mutex_);
-  std::atomic<std::size_t> untold_{0};  ///< in released_
+  std::size_t told_ CISTERN_GUARDED_BY(mutex_) = 0;  ///< so many of them, the first, were told of
+  std::atomic<std::size_t> untold_{0};               ///< the others
   Mutex retired_mutex_;
   std::list<Retirement> retired_ CISTERN_GUARDED_BY(retired_mutex_);
   std::atomic<std::size_t> retirements_{0};  ///< in retired_

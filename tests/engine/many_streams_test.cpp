@@ -135,8 +135,9 @@ TEST_CASE("a heap that the host has no memory for was never there", "[engine]") 
     INFO("request " << nth);
     const std::size_t made = kBefore + (refused ? 0 : 1);
     CHECK(heaps.all().size() == made);
-    std::size_t next = 0, offering = 0;
-    while (heaps.nextOffering(next) != nullptr) ++offering;
+    std::size_t offering = 0;
+    HeapTable::Search search{default_pool, HeapTable::From::kAll};
+    while (heaps.nextOffering(search) != nullptr) ++offering;
     CHECK(offering == made);
     CHECK((pool.find(Stream{1}) != nullptr) == !refused);
   }

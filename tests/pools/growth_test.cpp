@@ -47,7 +47,110 @@ std::uint64_t stepsToBringBack(std::size_t n) {
   return steps;
 }
 
+/// Runs a program with n pools, and again with twice as many: in whole, steps grow as those do.
+template <class Program>
+void checkGrowth(Program program) {
+  const std::uint64_t some = program(100), twice = program(200);
+  INFO(some << " steps, then " << twice);
+  CHECK(some >= 50);
+  CHECK(twice <= 3 * some);
+}
+
+/// A pool each that holds a block.
+struct ManyPools : PoolRig {
+  explicit ManyPools(std::size_t n, std::string_view conf = "") : PoolRig(conf, simOf(64 * kGiB)) {
+    for (std::size_t i = 0; i < n; ++i) pools_of.push_back(std::make_unique<MemPool>(pools));
+  }
+  void fill() {
+    for (const auto& pool : pools_of) blocks.push_back(pool->allocate(kKiB, s));
+  }
+  void empty() {
+    for (void* block : blocks) free(block);
+    blocks.clear();
+  }
+  Stream s = stream();
+  std::vector<std::unique_ptr<MemPool>> pools_of;
+  std::vector<void*> blocks;
+};
+
+std::string_view anyBacking() { return GENERATE("", "backing:segments"); }
+
 }  // namespace
+
+TEST_CASE("the first allocation in each of n pools takes steps that grow with n", "[pools]") {
+  const std::string_view conf = anyBacking();
+  checkGrowth([&](std::size_t n) {
+    ManyPools rig(n, conf);
+    const std::uint64_t steps = stepsOf([&] { rig.fill(); });
+    rig.empty();
+    return steps;
+  });
+}
+
+TEST_CASE("the ends of n pools take steps that grow with n", "[pools]") {
+  const std::string_view conf = anyBacking();
+  const bool held = GENERATE(false, true);
+  checkGrowth([&](std::size_t n) {
+    ManyPools rig(n, conf);
+    rig.fill();
+    if (!held) rig.empty();
+    const std::uint64_t steps = stepsOf([&] { rig.pools_of.clear(); });
+    rig.empty();
+    rig.allocator.emptyCache();
+    rig.allocator.emptyCache();
+    CHECK(reservedOf(rig.allocator) == 0);
+    return steps;
+  });
+}
+
+TEST_CASE("emptyCache with n draining pools takes steps that grow with n", "[pools]") {
+  const std::string_view conf = anyBacking();
+  checkGrowth([&](std::size_t n) {
+    ManyPools rig(n, conf);
+    rig.fill();
+    rig.pools_of.clear();
+    rig.empty();
+    const std::uint64_t steps = stepsOf([&] {
+      rig.allocator.emptyCache();
+      rig.allocator.emptyCache();
+    });
+    CHECK(reservedOf(rig.allocator) == 0);
+    rig.allocator.audit();
+    return steps;
+  });
+}
+
+TEST_CASE("n graphs in pools of their own take steps that grow with n", "[pools]") {
+  checkGrowth([](std::size_t n) {
+    PoolRig rig("", simOf(64 * kGiB));
+    const Stream s = rig.stream();
+    std::vector<std::unique_ptr<Graph>> graphs;
+    return stepsOf([&] {
+      for (std::size_t i = 0; i < n; ++i) {
+        graphs.push_back(std::make_unique<Graph>(rig.pools));
+        GraphCapture capture(*graphs.back(), s);
+        rig.free(rig.allocate(kKiB, s));
+        capture.end();
+      }
+      for (const auto& graph : graphs) graph->reset();
+      rig.allocator.emptyCache();
+      rig.allocator.emptyCache();
+      CHECK(reservedOf(rig.allocator) == 0);
+    });
+  });
+}
+
+TEST_CASE("a miss beside n pools that do not lend takes as many steps for any n", "[pools]") {
+  const std::string_view conf = anyBacking();
+  const auto missBeside = [&](std::size_t n) {
+    ManyPools rig(n, conf);
+    rig.fill();
+    const std::uint64_t steps = stepsOf([&] { rig.free(rig.allocate(30 * kMiB, rig.s)); });
+    rig.empty();
+    return steps;
+  };
+  CHECK(missBeside(10) == missBeside(200));
+}
 
 TEST_CASE("setting back twice as many blocks takes twice as many steps", "[pools]") {
   const std::size_t bytes = GENERATE(std::size_t{2000}, std::size_t{2} * kMiB);

@@ -175,11 +175,14 @@ void Recording::begin(Heap& heap) {
 // Pages go home first: what captures have in common then needs the same windows, which are mapped.
 void Recording::prepare(Stream origin) {
   flushCaches(engine_);
-  for (Heap* heap : engine_.heaps.all()) {
-    if (!heap->pool().givesTo(pool_, false)) continue;
-    // While it can be asked: a captured stream does not tell.
-    heap->stream() == origin ? engine_.progress.refresh(*heap)
-                             : engine_.progress.refreshByEvent(*heap);
+  const auto refresh = [&](Heap& heap) {  // while it can be asked: a captured stream does not tell
+    heap.stream() == origin ? engine_.progress.refresh(heap)
+                            : engine_.progress.refreshByEvent(heap);
+  };
+  pool_.forEachHeap(refresh);
+  HeapTable::Search search{pool_, HeapTable::From::kGivers};
+  while (Heap* heap = engine_.heaps.nextOffering(search)) {
+    if (&heap->pool() != &pool_) refresh(*heap);
   }
   engine_.streams.captureBegins(origin);
   engine_.progress.captureBegins();

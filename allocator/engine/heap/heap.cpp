@@ -175,6 +175,7 @@ bool Heap::moveTo(Pool& pool, Stream stream) noexcept {
   small_.rules = pool.splitRules(SizeKind::kSmall);
   large_.rules = pool.splitRules(SizeKind::kLarge);
   become(pool, stream);
+  if (table() != nullptr) table()->setOffering(*this, !withdrawn_);
   for (ThreadCache* cache : caches_) cache->follow(stream);
   return true;
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "allocator/base/check.hpp"
+#include "allocator/base/steps.hpp"
 #include "allocator/engine/cache/held_caches.hpp"
 
 namespace cistern {
@@ -63,9 +64,10 @@ Heap& HeapTable::make(Pool& pool, Stream stream) {
   const MutexLock heap_lock(made.mutex());
   const MutexLock lock(list_mutex_);
   const std::size_t number = heaps_.size();
-  for (std::vector<Heap*>* list : {&parked_, &gone_}) list->reserve(heaps_.capacity() + 1);
+  for (std::vector<Heap*>& list : parked_) list.reserve(heaps_.capacity() + 1);
+  gone_.reserve(heaps_.capacity() + 1);
   offering_.resize(number);  // what came of an attempt that failed goes
-  offering_.push_back(1);
+  offering_.push_back(std::uint8_t(offerOf(pool)));
   heaps_.push_back(std::move(heap));
   made.join(*this, number);
   if (number > 0) made.completion().noteSought();
@@ -76,12 +78,12 @@ Heap& HeapTable::make(Pool& pool, Stream stream) {
 // parked heap goes on with the backing it had. One of the default pool's stays that, as slots and
 // caches name it.
 Heap* HeapTable::takeParked(Pool& pool, Stream stream) noexcept {
-  for (std::size_t i = parked_.size(); i-- > 0;) {
-    Heap* const heap = parked_[i];
-    const bool alike =
-        &heap->backing() == &pool.backing() && heap->pool().isDefault() == pool.isDefault();
-    if (!alike || !heap->moveTo(pool, stream)) continue;
-    parked_.erase(parked_.begin() + std::ptrdiff_t(i));
+  std::vector<Heap*>& parked = parkedLike(pool);
+  for (std::size_t i = parked.size(); i-- > 0;) {
+    Heap* const heap = parked[i];
+    noteSteps(1);
+    if (!heap->moveTo(pool, stream)) continue;
+    parked.erase(parked.begin() + std::ptrdiff_t(i));
     return heap;
   }
   return nullptr;
@@ -95,16 +97,12 @@ Heap& HeapTable::findOrMake(Pool& pool, Stream stream) {
   if (Heap* there = in_default ? find(stream) : pool.find(stream)) return *there;
   pool.makeRoom();
   if (in_default) makeRoom();
-  const auto entry = by_stream_.emplace(stream.raw, nullptr);
+  auto entry = by_stream_.extract(by_stream_.emplace(stream.raw, nullptr).first);
   Heap* heap = takeParked(pool, stream);
   const bool new_here = heap == nullptr || !in_default;
-  try {
-    if (heap == nullptr) heap = &make(pool, stream);
-  } catch (...) {
-    by_stream_.erase(entry);
-    throw;
-  }
-  entry->second = heap;
+  if (heap == nullptr) heap = &make(pool, stream);
+  entry.value().second = heap;
+  by_stream_.insert(std::move(entry));
   if (new_here) pool.add(*heap);
   if (in_default) fill(*slots_.load(std::memory_order_relaxed), heap);
   used_slots_ += in_default;
@@ -121,17 +119,15 @@ bool HeapTable::park(Heap& heap) noexcept {
   if (in_default ? !heap.gone() : pool.stage() != Pool::Stage::kDraining) return false;
   if (!heap.moveTo(in_default ? pool : nowhere_, kNobodys)) return false;
   in_default ? void(std::erase(gone_, &heap)) : pool.remove(heap);
-  parked_.push_back(&heap);
-  const auto [first, last] = by_stream_.equal_range(stream.raw);
-  by_stream_.erase(
-      std::find_if(first, last, [&](const auto& entry) { return entry.second == &heap; }));
+  parkedLike(pool).push_back(&heap);
+  by_stream_.erase({stream.raw, &heap});
   return true;
 }
 
 void HeapTable::setGone(Stream stream, bool gone) noexcept {
   const MutexLock lock(mutex_);
-  const auto [first, last] = by_stream_.equal_range(stream.raw);
-  for (auto it = first; it != last; ++it) {
+  auto it = by_stream_.lower_bound({stream.raw, nullptr});
+  for (; it != by_stream_.end() && it->first == stream.raw; ++it) {
     Heap& heap = *it->second;
     if (heap.pool().isDefault() && gone != heap.gone())
       gone ? gone_.push_back(&heap) : void(std::erase(gone_, &heap));
@@ -157,19 +153,37 @@ std::vector<Heap*> HeapTable::all() const {
   return heaps;
 }
 
-Heap* HeapTable::nextOffering(std::size_t& number) const noexcept {
-  const MutexLock lock(list_mutex_);
-  if (number >= heaps_.size()) return nullptr;
+// Of those numbered [from, end) the first that offers that, or `end`.
+std::size_t HeapTable::nextOf(Offer offer, std::size_t from, std::size_t end) const noexcept {
+  if (from >= end) return end;
   const std::uint8_t* const all = offering_.data();
-  const void* const found = std::memchr(all + number, 1, heaps_.size() - number);
-  if (found == nullptr) return nullptr;
-  number = std::size_t(static_cast<const std::uint8_t*>(found) - all) + 1;
-  return heaps_[number - 1].get();
+  const void* const found = std::memchr(all + from, int(offer), end - from);
+  return found ? std::size_t(static_cast<const std::uint8_t*>(found) - all) : end;
+}
+
+Heap* HeapTable::nextOffering(Search& search) const noexcept {
+  const bool in_default = search.taker.isDefault();
+  noteSteps(1);
+  while (Heap* const own = in_default ? nullptr : search.taker.heapAt(search.own)) {
+    ++search.own;
+    if (offers(*own)) return own;
+  }
+  const From from = search.from;
+  const MutexLock lock(list_mutex_);
+  const std::size_t none = heaps_.size();
+  std::size_t first = none;
+  if (in_default || from != From::kOwn) first = nextOf(Offer::kDefault, search.number, first);
+  if (from != From::kOwn) first = nextOf(Offer::kDraining, search.number, first);
+  if (from == From::kAll) first = nextOf(Offer::kLive, search.number, first);
+  if (first == none) return nullptr;
+  search.number = first + 1;
+  return heaps_[first].get();
 }
 
 std::size_t HeapTable::hostBytes() const {
   const MutexLock lock(mutex_);
-  std::size_t slots = parked_.capacity() + gone_.capacity();
+  std::size_t slots = gone_.capacity();
+  for (const std::vector<Heap*>& list : parked_) slots += list.capacity();
   for (const Slots& one : generations_) slots += one.size();
   const MutexLock list_lock(list_mutex_);
   return (slots + heaps_.capacity()) * sizeof(void*) + offering_.capacity();
@@ -181,6 +195,8 @@ void HeapTable::audit(const std::vector<Heap*>& heaps) const {
     heap->mutex().assertHeld();
     CISTERN_CHECK(heaps_[heap->number()].get() == heap);
     CISTERN_CHECK((offering_[heap->number()] == 0) == heap->withdrawn());
+    const Offer offer = Offer(offering_[heap->number()]);
+    CISTERN_CHECK(heap->withdrawn() || (offer == Offer::kDefault) == heap->pool().isDefault());
   }
 }
 

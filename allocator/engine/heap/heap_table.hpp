@@ -11,16 +11,20 @@
 //
 // Heaps that may have memory for others are all but those that somebody has looked into and found
 // without. They are so again as soon as memory is freed there, or comes. So n streams that hold
-// what they have are looked into n times, not n times by each.
+// what they have are looked into n times, not n times by each. The table knows which of them may
+// give to anybody: a search passes over n pools in use without looking at each.
 //
 // Locks: the writers', which is taken before heaps'; and that of the list, a leaf.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <memory>
-#include <unordered_map>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "allocator/base/mutex.hpp"
@@ -50,15 +54,25 @@ class HeapTable {
     const MutexLock lock(list_mutex_);
     return number < heaps_.size() ? heaps_[number].get() : nullptr;
   }
-  /// The first that may have memory for others, of those numbered from `number`, which becomes its
-  /// own plus one; null when there is none.
-  Heap* nextOffering(std::size_t& number) const noexcept;
+  /// Whose memory a pool looks for: its own; what Pool::givesTo allows, too; or that of all pools.
+  enum class From : std::uint8_t { kOwn, kGivers, kAll };
+  /// How far a search has come, among the taker's own heaps and then among others.
+  struct Search {
+    const Pool& taker;
+    From from;
+    std::size_t own = 0;     ///< not of the default pool, whose heaps are among the others
+    std::size_t number = 0;  ///< of the next heap to look at
+  };
+  /// The next that may have memory for others and is of those; null when there is none. Its pool
+  /// may be another a moment later.
+  Heap* nextOffering(Search& search) const noexcept;
   /// Whether the heap may have something for others: memory has become free there, or come; or it
   /// was looked for in vain. Pre: its lock is held.
   void setOffering(Heap& heap, bool offers) noexcept CISTERN_REQUIRES(heap.mutex()) {
     heap.setWithdrawn(!offers);
+    const Offer offer = offers ? offerOf(heap.pool()) : Offer::kNothing;
     const MutexLock lock(list_mutex_);
-    offering_[heap.number()] = std::uint8_t(offers);
+    offering_[heap.number()] = std::uint8_t(offer);
   }
   /// The heap waits for another stream or pool. False when its pool is not draining, or, of the
   /// default one's, its stream is not gone; or when it holds something, as Heap::moveTo says.
@@ -76,6 +90,23 @@ class HeapTable {
     return std::size_t((stream.raw * 0x9E3779B97F4A7C15u) >> 32);
   }
   static void fill(Slots& slots, Heap* heap) noexcept;
+  /// What a heap may have: memory of the default pool's, of a live pool's, or of a draining one's.
+  enum class Offer : std::uint8_t { kNothing, kDefault, kLive, kDraining };
+  static Offer offerOf(const Pool& pool) {
+    if (pool.isDefault()) return Offer::kDefault;
+    return pool.stage() == Pool::Stage::kDraining ? Offer::kDraining : Offer::kLive;
+  }
+  std::size_t nextOf(Offer offer, std::size_t from, std::size_t end) const noexcept
+      CISTERN_REQUIRES(list_mutex_);
+  bool offers(const Heap& heap) const noexcept {
+    const MutexLock lock(list_mutex_);
+    return offering_[heap.number()] != std::uint8_t(Offer::kNothing);
+  }
+  /// Parked heaps of that kind: each goes on with the backing that it had, and one of the default
+  /// pool's stays that.
+  std::vector<Heap*>& parkedLike(const Pool& pool) CISTERN_REQUIRES(mutex_) {
+    return parked_[(pool.isDefault() ? 2u : 0u) + (pool.onPages() ? 1u : 0u)];
+  }
   void makeRoom() CISTERN_REQUIRES(mutex_);
   Heap& make(Pool& pool, Stream stream) CISTERN_REQUIRES(mutex_);
   /// The stream of parked heaps.
@@ -91,16 +122,17 @@ class HeapTable {
   /// The table in use and those before it, which readers may look into still; two of a size.
   std::list<Slots> generations_ CISTERN_GUARDED_BY(mutex_);
   std::size_t used_slots_ CISTERN_GUARDED_BY(mutex_) = 0;  ///< those of other streams by now too
-  std::vector<Heap*> parked_ CISTERN_GUARDED_BY(mutex_);   ///< has room for all heaps
-  std::vector<Heap*> gone_ CISTERN_GUARDED_BY(mutex_);     ///< the default pool's; likewise
+  std::array<std::vector<Heap*>, 4> parked_
+      CISTERN_GUARDED_BY(mutex_);                       ///< each has room for all heaps
+  std::vector<Heap*> gone_ CISTERN_GUARDED_BY(mutex_);  ///< the default pool's; likewise
   std::size_t next_gone_ CISTERN_GUARDED_BY(mutex_) = 0;
-  /// The heaps of all pools, but parked ones.
-  std::unordered_multimap<std::uintptr_t, Heap*> by_stream_ CISTERN_GUARDED_BY(mutex_);
+  /// The heaps of all pools, but parked ones, by stream: one stream may have any number.
+  using ByStream = std::set<std::pair<std::uintptr_t, Heap*>, std::less<>>;
+  ByStream by_stream_ CISTERN_GUARDED_BY(mutex_);
   mutable Mutex list_mutex_;
   // Both by number; changed by writers alone.
   std::vector<std::unique_ptr<Heap>> heaps_ CISTERN_GUARDED_BY(list_mutex_);
-  std::vector<std::uint8_t> offering_
-      CISTERN_GUARDED_BY(list_mutex_);  ///< 1: it may have something
+  std::vector<std::uint8_t> offering_ CISTERN_GUARDED_BY(list_mutex_);  ///< an Offer each
 };
 
 /// The heap has no pages, or segment, for other heaps: nobody looks there until memory becomes

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "allocator/engine/pages/free_page_scan.hpp"
@@ -91,8 +93,8 @@ struct Ground {
   // First guesses: what an H200 took for a page of 16 MiB (bench figures in docs/pages.md).
   CallCost create_cost{9'000};
   CallCost map_cost{22'000};
-  bool clearing_up = false;  ///< what is done now is not done for a verb on some stream
-  std::vector<Drain> drains;
+  bool clearing_up = false;             ///< what is done now is not done for a verb on some stream
+  std::map<std::size_t, Drain> drains;  ///< by the heap's number
   std::uint64_t number = 0;  ///< of the last scan, window or miss: each has one of its own
 
   /// Whether free pages may move at all.

@@ -21,8 +21,8 @@ class MappingTable {
 
   /// A page that nothing is mapped to yet. Throws std::bad_alloc, changing nothing.
   PhysicalPage& addPage(Page handle, std::uint32_t units) {
-    PhysicalPage& page = pages_.emplace_back();
-    page.self = std::prev(pages_.end());
+    PhysicalPage& page = pages_.emplace_front();
+    page.self = pages_.begin();
     page.handle = handle;
     page.units = units;
     return page;
@@ -66,12 +66,14 @@ class MappingTable {
     CISTERN_CHECK(mapping.page->current == nullptr);
     if (mapping.removable()) used_.splice(used_.end(), stale_, mapping.self);
     mapping.page->current = &mapping;
+    pages_.splice(pages_.end(), pages_, mapping.page->self);
     tell(MemoryAction::kPageMap, mapping);
   }
   /// Pre: current, and its last use is noted. It becomes the youngest of the stale ones.
   void makeStale(Mapping& mapping) noexcept {
     CISTERN_CHECK(mapping.isCurrent());
     mapping.page->current = nullptr;
+    pages_.splice(pages_.begin(), pages_, mapping.page->self);
     noteStale(mapping);
     tell(MemoryAction::kPageUnmap, mapping);
   }
@@ -98,6 +100,7 @@ class MappingTable {
 
   PageRange& addRange() { return ranges_.emplace_back(); }
   const std::list<PageRange>& ranges() const { return ranges_; }
+  /// Those without a current mapping come first.
   std::list<PhysicalPage>& pages() { return pages_; }
   const std::list<PhysicalPage>& pages() const { return pages_; }
   /// Those that nobody pins, the oldest first.
@@ -116,6 +119,7 @@ class MappingTable {
   void audit() const {
     std::size_t mappings = 0, removable = 0;
     std::uint64_t covered = 0, slots = 0;
+    bool placed_found = false;
     for (const PhysicalPage& page : pages_) {
       bool current_found = page.current == nullptr;
       std::uint32_t pins = 0;
@@ -136,6 +140,8 @@ class MappingTable {
         CISTERN_CHECK(&page.current->range->home->pool() == &mapping->range->home->pool());
       }
       CISTERN_CHECK(current_found && pins == page.pins);
+      placed_found |= page.current != nullptr;
+      CISTERN_CHECK(placed_found == (page.current != nullptr));
     }
     for (const PageRange& range : ranges_) {
       CISTERN_CHECK(range.bytes == range.units() * kUnit && range.bytes <= range.reserved_bytes);

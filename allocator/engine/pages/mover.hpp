@@ -18,6 +18,7 @@
 // after, as graphs of one pool never run at the same time (page.hpp).
 #pragma once
 
+#include "allocator/engine/heap/heap_table.hpp"
 #include "allocator/engine/pages/reserve.hpp"
 
 namespace cistern::pages {
@@ -53,7 +54,8 @@ class Mover {
   void takeFromOthers(Which which);
   void seek(const std::vector<Heap*>& heaps, std::size_t most);
   bool orderAfterAll();
-  std::vector<Heap*> nextSources(std::size_t& next) const;
+  HeapTable::Search beginSearch() const;
+  std::vector<Heap*> nextSources(HeapTable::Search& search) const;
   void takeFrom(Heap& source, Which which, std::size_t most);
   void grow(bool late);
   PhysicalPage* create(std::uint32_t units, bool late);

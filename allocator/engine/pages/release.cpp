@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "allocator/base/bounds.hpp"
+#include "allocator/base/steps.hpp"
 #include "allocator/device/background.hpp"
 #include "allocator/engine/engine.hpp"
 #include "allocator/engine/pages/placing.hpp"
@@ -125,8 +126,9 @@ Released releaseFree(Ground& ground, Heap& heap, const ReleaseRule& rule) {
 std::uint64_t releaseSpares(Ground& ground) noexcept {
   std::uint64_t released = 0;
   std::list<PhysicalPage>& pages = ground.table.pages();
-  for (auto next = pages.begin(); next != pages.end();) {
+  for (auto next = pages.begin(); next != pages.end() && next->current == nullptr;) {
     PhysicalPage& page = *next++;
+    noteSteps(1);
     if (!page.spare()) continue;
     const std::uint64_t bytes = page.bytes();
     while (!page.mappings.empty()) {
@@ -158,7 +160,8 @@ Background::Next clearUp(Ground& ground, bool all) noexcept {
   bool any = false;
   ground.clearing_up = true;
   try {
-    std::erase_if(ground.drains, [&](const Drain& drain) { return isDrained(ground, drain, any); });
+    std::erase_if(ground.drains,
+                  [&](const auto& drain) { return isDrained(ground, drain.second, any); });
     any |= unmapStale(ground, mostStale(ground), all ? SIZE_MAX : kAtATime);
   } catch (const std::bad_alloc&) {
     any = false;  // the host is short of memory
@@ -171,10 +174,9 @@ Background::Next clearUp(Ground& ground, bool all) noexcept {
 void drainLater(Ground& ground, Heap& heap) {
   ground.engine.progress.refresh(heap);
   const MutexLock lock(heap.mutex());
-  std::erase_if(ground.drains, [&](const Drain& drain) { return drain.heap == &heap; });
   std::uint64_t until = heap.completion().now();
   if (!heap.completion().anyUnmarked()) --until;  // nothing is stamped with the present one
-  ground.drains.push_back({&heap, until});
+  ground.drains[heap.number()] = {&heap, until};
 }
 
 }  // namespace cistern::pages

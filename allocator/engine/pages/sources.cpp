@@ -101,8 +101,8 @@ void Mover::giveBackSmall() {
   };
   give(heap_);
   if (!ground_.engine.options.reusesAcrossStreams()) return;
-  for (std::size_t next = 0; lacking > 0;) {
-    const std::vector<Heap*> others = nextSources(next);
+  for (HeapTable::Search search = beginSearch(); lacking > 0;) {
+    const std::vector<Heap*> others = nextSources(search);
     if (others.empty()) return;
     seek(others, StreamProgress::kFew);
     for (Heap* heap : others) {
@@ -131,12 +131,17 @@ bool Mover::hasAny(Heap& source) const {
   return false;
 }
 
+HeapTable::Search Mover::beginSearch() const {
+  const bool lenders = from_ == PagesFrom::kLenders;
+  return {heap_.pool(), lenders ? HeapTable::From::kAll : HeapTable::From::kGivers};
+}
+
 // The next heaps that give to this one and may have something: a few, which share a mark. Where
 // there are many, the first of them are enough as a rule.
-std::vector<Heap*> Mover::nextSources(std::size_t& next) const {
+std::vector<Heap*> Mover::nextSources(HeapTable::Search& search) const {
   std::vector<Heap*> heaps;
   while (heaps.size() < StreamProgress::kHeapsAtOnce) {
-    Heap* const source = ground_.engine.heaps.nextOffering(next);
+    Heap* const source = ground_.engine.heaps.nextOffering(search);
     if (source == nullptr) break;
     if (source != &heap_ && gives(*source) && hasAny(*source)) heaps.push_back(source);
   }
@@ -154,8 +159,8 @@ void Mover::takeFromOthers(Which which) {
   if (!ground_.engine.options.reusesAcrossStreams()) return;
   const std::size_t before = reserved_.steps.size();
   std::size_t asked = pressed_ ? StreamProgress::kAll : StreamProgress::kFew, looked = 0;
-  for (std::size_t next = 0; reserved_.gapUnits() > 0;) {
-    const std::vector<Heap*> others = nextSources(next);
+  for (HeapTable::Search search = beginSearch(); reserved_.gapUnits() > 0;) {
+    const std::vector<Heap*> others = nextSources(search);
     looked += others.size();
     if (others.empty() || (!pressed_ && looked > StreamProgress::kMostHeaps)) break;
     if (which == Which::kComplete) seek(others, asked);

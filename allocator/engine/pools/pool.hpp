@@ -86,6 +86,11 @@ class Pool {
     const MutexLock lock(mutex_);
     return index < heaps_.size() ? heaps_[index] : nullptr;
   }
+  /// The one that came last, or null.
+  Heap* lastHeap() const noexcept {
+    const MutexLock lock(mutex_);
+    return heaps_.empty() ? nullptr : heaps_.back();
+  }
   /// So that add() finds room once. Throws std::bad_alloc, changing nothing.
   void makeRoom();
   /// Pre: the stream has none here, and there is room.
@@ -93,10 +98,8 @@ class Pool {
     const MutexLock lock(mutex_);
     heaps_.push_back(&heap);
   }
-  void remove(Heap& heap) noexcept {
-    const MutexLock lock(mutex_);
-    std::erase(heaps_, &heap);
-  }
+  /// Pre: it is here.
+  void remove(Heap& heap) noexcept;
 
   /// The capture that is under way into this pool, or null.
   std::shared_ptr<Recording> recording() const {
@@ -109,6 +112,7 @@ class Pool {
   }
 
   /// Whether the default pool may take from here rather than be out of memory, while it is live.
+  /// PoolTable::setLends changes it.
   std::atomic<bool> lends{false};
   bool lendsNow() const { return lends && stage() == Stage::kLive; }
 

@@ -1,6 +1,7 @@
 #include "allocator/engine/pools/pool_table.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 #include "allocator/base/check.hpp"
 #include "allocator/engine/giving_back.hpp"
@@ -49,6 +50,11 @@ Heap* Pool::heapWith(Stream handle) const {
   return it != heaps_.end() ? *it : nullptr;
 }
 
+void Pool::remove(Heap& heap) noexcept {
+  const MutexLock lock(mutex_);
+  heaps_.erase(std::prev(std::find(heaps_.rbegin(), heaps_.rend(), &heap).base()));
+}
+
 void Pool::makeRoom() {
   const MutexLock lock(mutex_);
   if (heaps_.size() == heaps_.capacity()) heaps_.reserve(2 * heaps_.size() + 1);
@@ -58,20 +64,32 @@ void Pool::makeRoom() {
 
 Pool& PoolTable::open(MempoolId_t id, const PoolTraits& traits) {
   const MutexLock lock(mutex_);
-  const auto spare = std::ranges::find(pools_, Pool::Stage::kNowhere, &Pool::stage);
-  Pool& pool =
-      spare != pools_.end() ? *spare : pools_.emplace_back(false, engine_.rules, engine_.backing());
+  if (spare_.empty()) {
+    if (spare_.capacity() <= pools_.size()) spare_.reserve(2 * pools_.size() + 1);
+    spare_.push_back(&pools_.emplace_back(false, engine_.rules, engine_.backing()));
+  }
+  Pool& pool = *spare_.back();
   const SizeRules& rules = traits.no_split ? engine_.whole_rules
                            : traits.source ? engine_.segment_rules
                                            : engine_.rules;
   pool.open(id, traits, rules, traits.needsSegments() ? engine_.segments : engine_.backing());
+  spare_.pop_back();
   return pool;
 }
 
 // No stream is asked: by the time that a pool's last user lets go, its streams may be gone.
 void PoolTable::drain(Pool& pool) {
   pool.forEachHeap([this](Heap& heap) { engine_.progress.refreshByEvent(heap); });
+  setLends(pool, false);
   pool.drain();
+  pool.forEachHeap([this](Heap& heap) {
+    const MutexLock lock(heap.mutex());
+    engine_.heaps.setOffering(heap, !heap.withdrawn());
+  });
+}
+
+void PoolTable::setLends(Pool& pool, bool lends) noexcept {
+  if (pool.lends.exchange(lends) != lends) lenders_ += lends ? 1 : -1;
 }
 
 // All heaps leave the pool, or none. A heap stays while a thread asks about it, or while the device
@@ -80,14 +98,12 @@ std::optional<PoolTraits> PoolTable::close(Pool& pool) noexcept {
   bool empty = !pool.visited();
   pool.forEachHeap([&](Heap& heap) { empty = empty && holdsNothing(engine_, heap); });
   empty = empty && !pool.visited();
-  while (Heap* heap = empty ? pool.heapAt(0) : nullptr) empty = engine_.heaps.park(*heap);
-  return empty ? std::optional(pool.close()) : std::nullopt;
-}
-
-bool PoolTable::anyLenders(const Request& request) const {
-  if (!request.pool->isDefault()) return false;
+  while (Heap* heap = empty ? pool.lastHeap() : nullptr) empty = engine_.heaps.park(*heap);
+  if (!empty) return std::nullopt;
+  std::optional<PoolTraits> traits(pool.close());
   const MutexLock lock(mutex_);
-  return std::ranges::any_of(pools_, &Pool::lendsNow);
+  spare_.push_back(&pool);
+  return traits;
 }
 
 // ---- The router --------------------------------------------------------------------------------

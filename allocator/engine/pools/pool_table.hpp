@@ -29,8 +29,13 @@ class PoolTable {
   /// Lets go of a draining pool; what was special about it, to be let go of without a lock. None,
   /// and the pool stays, while it holds memory or is visited.
   std::optional<PoolTraits> close(Pool& pool) noexcept;
+  /// Whether the default pool may take from the pool. Pre: the pool is live, and no other thread
+  /// changes that, or this, meanwhile.
+  void setLends(Pool& pool, bool lends) noexcept;
   /// Whether there is a pool that lends to this request's.
-  bool anyLenders(const Request& request) const;
+  bool anyLenders(const Request& request) const {
+    return request.pool->isDefault() && lenders_.load(std::memory_order_relaxed) > 0;
+  }
 
   /// Keeps the router as long as the allocator lives: a request that was under way when another was
   /// set may come to it at any time.
@@ -54,6 +59,8 @@ class PoolTable {
   std::atomic<Router*> router_{nullptr};
   mutable Mutex mutex_;
   std::deque<Pool> pools_ CISTERN_GUARDED_BY(mutex_);
+  std::vector<Pool*> spare_ CISTERN_GUARDED_BY(mutex_);  ///< those that are nowhere; room for all
+  std::atomic<int> lenders_{0};                          ///< live pools that lend
   std::vector<std::shared_ptr<Router>> routers_ CISTERN_GUARDED_BY(mutex_);
 };
 

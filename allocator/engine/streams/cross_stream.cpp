@@ -125,11 +125,12 @@ Block* takeFrom(Engine& engine, Heap& owner, Heap& heap, const Request& request,
 
 // The next heaps that have what fits: a few, which share a mark.
 std::vector<Heap*> nextOwners(Engine& engine, Heap& heap, const Request& request, Extent extent,
-                              std::size_t& next) {
+                              HeapTable::Search& search) {
   const bool parts = extent == Extent::kParts;
   std::vector<Heap*> owners;
   while (owners.size() < StreamProgress::kHeapsAtOnce) {
-    Heap* const owner = parts ? engine.heaps.at(next++) : engine.heaps.nextOffering(next);
+    Heap* const owner =
+        parts ? engine.heaps.at(search.number++) : engine.heaps.nextOffering(search);
     if (owner == nullptr) break;
     // Only a capture inherits segments. Other requests give them back and make new ones.
     const bool inherits = request.recording && !parts && mayInherit(*owner, heap);
@@ -150,8 +151,9 @@ Block* takeComplete(Engine& engine, Heap& heap, const Request& request, Extent e
   if (!engine.options.reusesAcrossStreams()) return nullptr;
   const bool all = extent == Extent::kParts;
   std::size_t asked = all ? StreamProgress::kAll : StreamProgress::kFew, looked = 0;
-  for (std::size_t next = 0;;) {
-    const std::vector<Heap*> owners = nextOwners(engine, heap, request, extent, next);
+  const auto from = request.recording ? HeapTable::From::kGivers : HeapTable::From::kOwn;
+  for (HeapTable::Search search{heap.pool(), from};;) {
+    const std::vector<Heap*> owners = nextOwners(engine, heap, request, extent, search);
     looked += owners.size();
     if (owners.empty() || (!all && looked > StreamProgress::kMostHeaps)) return nullptr;
     engine.progress.seek(owners, asked);

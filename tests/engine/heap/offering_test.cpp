@@ -8,10 +8,10 @@ struct OfferingRig : Parts {
   /// By number, those that are found.
   std::vector<std::size_t> found() {
     std::vector<std::size_t> numbers;
-    std::size_t number = 0;
-    while (Heap* const heap = heaps.nextOffering(number)) {
-      CHECK(heap == made.at(number - 1));
-      numbers.push_back(number - 1);
+    HeapTable::Search search{pool, HeapTable::From::kGivers};
+    while (Heap* const heap = heaps.nextOffering(search)) {
+      CHECK(heap == made.at(search.number - 1));
+      numbers.push_back(search.number - 1);
     }
     return numbers;
   }
@@ -68,8 +68,8 @@ TEST_CASE("a heap is found behind many that have nothing", "[engine][part]") {
   }
   CHECK(rig.found() == Numbers{0, 63, 64, kMany - 1});
   for (std::size_t number = kMany; number < kMany + 2; ++number) {
-    std::size_t next = number;
-    CHECK(rig.heaps.nextOffering(next) == nullptr);
+    HeapTable::Search search{rig.pool, HeapTable::From::kGivers, 0, number};
+    CHECK(rig.heaps.nextOffering(search) == nullptr);
   }
   rig.auditAll();
 }
