@@ -141,6 +141,25 @@ Block* Segment::covering(Address address) const noexcept {
   return AscendingSearch().covering(*this, address);
 }
 
+// From the segment's first block upwards and from the address downwards at once. A hole is in no
+// map: there the search downwards comes to the block before it.
+const Block& Layout::covering(const Segment& segment, Address address) const noexcept {
+  CISTERN_ASSERT(segment.base <= address && address < segment.end());
+  const Block* up = segment.first;
+  Address down = address - address % kGranule;
+  std::uint64_t steps = 1;
+  for (; up->end() <= address; up = up->next, ++steps) {
+    const Block* const at = down >= segment.base ? tiling_.map.find(down) : nullptr;
+    if (at != nullptr) {
+      up = at->end() > address ? at : at->next;
+      break;
+    }
+    down -= kGranule;
+  }
+  noteSteps(steps);
+  return *up;
+}
+
 Block* AscendingSearch::covering(const Segment& segment, Address address) noexcept {
   if (address < segment.base || address >= segment.end()) return nullptr;
   const bool ahead = at_ && at_->segment == &segment && at_->address() <= address;

@@ -115,6 +115,10 @@ class Layout {
   /// The same for a caller that has been given the block and has not let go of it, at any time:
   /// block_map.hpp.
   Block* peek(Address address) const noexcept { return tiling_.map.peek(address); }
+  /// The block of the segment, in any state, that covers the address. Looks at no more blocks than
+  /// there are before it, nor at more granules than there are from its start to the address. Pre:
+  /// the segment is here, and covers the address.
+  const Block& covering(const Segment& segment, Address address) const noexcept;
   /// The best fitting free block that serves the request and that `accept`s; null for none. Looks
   /// at so many as FreeIndex::bestFitIf does.
   template <class Accept>

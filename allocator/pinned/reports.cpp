@@ -45,7 +45,8 @@ Misuse PinnedMemory::describe(const char* verb, Address address) const {
   misuse.pinned = true;
   const Segment* const segment = covering(address);
   if (segment == nullptr) return misuse;
-  const Block& block = *segment->covering(address);
+  const std::size_t kind = static_cast<const PinnedSegment*>(segment)->kind;
+  const Block& block = layouts_[kind].covering(*segment, address);
   misuse.block = block.address();
   misuse.block_bytes = block.bytes();
   misuse.kind = block.state() == BlockState::kAllocated ? MisuseKind::kInteriorPointer

@@ -111,6 +111,8 @@ TEST_CASE("every address of a segment is covered by one block, and no other addr
   CHECK(segment.covering(segment.end() - 1) == c->next);
   CHECK(segment.covering(segment.end()) == nullptr);
   CHECK(segment.covering(segment.base - 1) == nullptr);
+  for (Address at = segment.base; at < segment.end(); at += kGranule / 2)
+    CHECK(&layout.covering(segment, at) == segment.covering(at));
 }
 
 TEST_CASE("a coalesced block is as young as its youngest part") {

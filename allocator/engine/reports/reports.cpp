@@ -21,7 +21,7 @@ Misuse describe(const Engine& engine, const char* verb, Address address) {
   // What they keep is free, and the heap remembers whose it was.
   const HeldCaches held_still(*heap);
   if (!segment->covers(address, *heap)) return misuse;
-  const Block* block = segment->covering(segment->placeOf(address));
+  const Block* block = &heap->layout(segment->kind).covering(*segment, segment->placeOf(address));
   misuse.block = deviceAddress(*block);
   misuse.block_bytes = block->bytes();
   misuse.stream = heap->stream();
