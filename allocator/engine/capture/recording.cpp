@@ -79,6 +79,7 @@ bool Recording::free(Heap& heap, const HeapSegment& segment, Address address,
   {
     const MutexLock lock(mutex_);
     if (over_) return false;
+    streams_.beginFree();
     RecordedStreams::Seen* present = nullptr;
     {
       const MutexLock heap_lock(heap.mutex());

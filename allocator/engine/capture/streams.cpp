@@ -58,6 +58,20 @@ bool RecordedStreams::mark(Stream stream) noexcept try {
   return false;
 }
 
+RecordedStreams::Point RecordedStreams::cover(Stream stream) noexcept try {
+  if (affordsMark()) {
+    Seen* const of = mark(stream) ? seen(stream) : nullptr;
+    return {of, of ? of->marks.size() - 1 : 0};
+  }
+  Nodes nodes;
+  Seen* const of = frontierOf(stream, nodes);
+  if (of == nullptr) return {};
+  ++of->unmarked;
+  return {of, of->marks.size()};
+} catch (const std::bad_alloc&) {
+  return {};
+}
+
 // What the other streams of the part have recorded by now. Any of them may have used what was
 // freed, as Note [Unrecorded uses] in streams/progress.hpp says. A stream that is destroyed, or
 // that forbids the question (the legacy stream beside a capture), records nothing.
@@ -66,6 +80,7 @@ bool RecordedStreams::addFrontiers(const Seen& of, Nodes& nodes) {
   for (const Stream stream : known_.all()) {
     const KnownStreams::Look at = known_.look(stream);
     if (at.gone || stream == of.stream) continue;
+    --calls_left_;
     const Result<CaptureInfo> info = device_.captureFrontier(stream, own);
     if (!info) {
       const ErrorKind kind = info.error().kind;
@@ -85,7 +100,7 @@ void RecordedStreams::noteFree(Seen& of) noexcept {
   if (++of.unmarked < of.share) return;
   if (pool_.heapAt(1) == nullptr) {
     of.share += kFreesOfAMark;
-  } else if (mark(of.stream)) {
+  } else if (affordsMark() && mark(of.stream)) {
     of.share = std::min(2 * of.share, kMostOfAMark);
   }
 }
@@ -96,7 +111,7 @@ std::size_t RecordedStreams::followed(Seen& of) noexcept try {
   if (std::exchange(of.asked, request_) == request_) return of.followed;
   of.share = kFreesOfAMark;
   of.followed = 0;
-  if (of.unmarked > 0) (void)mark(of.stream);
+  if (of.unmarked > 0 && affordsMark()) (void)mark(of.stream);
   if (of.marks.empty() || of.part != by_->part || !knowsPast()) return 0;
   const auto follows = [this](GraphNode node) { return by_->past.nodes.contains(node); };
   const auto end = std::ranges::partition_point(

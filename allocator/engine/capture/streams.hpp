@@ -80,6 +80,9 @@ class RecordedStreams {
     std::uint64_t ended;  ///< of the stream's heap; 0 where it has none
     Nodes nodes;
   };
+  /// So many calls each request, and each free, adds to what marks may take: a mark asks every
+  /// stream.
+  static constexpr std::ptrdiff_t kCallsEach = 32;
   /// How many frees share a mark: at first, and when nobody has asked for a while.
   static constexpr std::uint32_t kFreesOfAMark = bound(8), kMostOfAMark = bound(64);
   /// A stream that the capture has recorded, or was told to.
@@ -145,13 +148,24 @@ class RecordedStreams {
   /// has reached, or the host is short of memory: a mark that comes later is as safe, only less
   /// often followed.
   bool mark(Stream stream) noexcept;
+  /// Which mark of the stream covers all that it has recorded by now: a new one, or the next, where
+  /// marks have taken too many calls lately. Of no stream where mark() would be false.
+  Point cover(Stream stream) noexcept;
+  /// The mark that a stream will have next. Pre: the capture knows the stream.
+  Point next(Stream stream) {
+    Seen* const of = seen(stream);
+    return {of, of->marks.size()};
+  }
   /// The stream has freed a block. Several frees share a mark.
   void noteFree(Seen& of) noexcept;
+  /// A free in the capture's pool begins.
+  void beginFree() noexcept { allowCalls(); }
   /// A request of that stream begins: what it follows is asked of the device once for each, when
   /// there is something to find. Null for a stream that the capture does not know.
   Seen* beginRequest(Stream stream) {
     told_.reset();
     ++request_;
+    allowCalls();
     return by_ = seen(stream);
   }
   /// How many of the stream's marks the request's stream follows: of its own all that there will
@@ -163,6 +177,8 @@ class RecordedStreams {
   static Epochs epochsFollowed(const Seen& of);
 
  private:
+  void allowCalls() noexcept { calls_left_ = std::min(calls_left_ + kCallsEach, kCallsEach); }
+  bool affordsMark() const { return calls_left_ > 0; }
   bool knowsPast();
   bool addFrontiers(const Seen& of, Nodes& nodes);
   /// The stream, which has come to those nodes; null where that is not told.
@@ -173,9 +189,10 @@ class RecordedStreams {
   Pool& pool_;
   std::deque<Part> parts_;  ///< the main one first
   std::deque<Seen> streams_;
-  Seen* by_ = nullptr;         ///< the request's
-  std::uint64_t request_ = 0;  ///< its number
-  std::optional<bool> told_;   ///< whether the device told what it follows, once that was asked
+  Seen* by_ = nullptr;                      ///< the request's
+  std::uint64_t request_ = 0;               ///< its number
+  std::ptrdiff_t calls_left_ = kCallsEach;  ///< marks may take; below 0 where the last took more
+  std::optional<bool> told_;  ///< whether the device told what it follows, once that was asked
 };
 
 }  // namespace cistern

@@ -41,12 +41,8 @@ class WaitingFrees {
     Waiting waiting{&block, {}};
     StreamUses outside;
     for (const Stream user : users) {
-      if (alone || streams_.mark(user)) {
-        Seen* const of = streams_.seen(user);
-        waiting.points.push_back({of, of->marks.size() - (alone ? 0 : 1)});
-      } else {
-        outside.note(user);
-      }
+      const RecordedStreams::Point point = alone ? streams_.next(user) : streams_.cover(user);
+      point.of ? waiting.points.push_back(point) : outside.note(user);
     }
     if (!outside.empty()) {
       left_.outside.emplace_back(&block, std::move(outside));
