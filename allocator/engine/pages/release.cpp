@@ -109,8 +109,12 @@ bool isDrained(Ground& ground, const Drain& drain, bool& any) {
 }  // namespace
 
 Released releaseFree(Ground& ground, Heap& heap, const ReleaseRule& rule) {
-  Released released;
   ground.refresh(heap);
+  return releaseComplete(ground, heap, rule);
+}
+
+Released releaseComplete(Ground& ground, Heap& heap, const ReleaseRule& rule) {
+  Released released;
   for (Mapping* mapping : detach(ground, heap, rule, released.more_later)) {
     const std::uint64_t bytes = mapping->bytes();
     if (giveBack(ground, heap, *mapping)) {

@@ -24,6 +24,8 @@ struct Released {
 
 /// Gives free pages of the heap back, the longest unused first.
 Released releaseFree(Ground& ground, Heap& heap, const ReleaseRule& rule);
+/// The same, without asking the device how far streams are.
+Released releaseComplete(Ground& ground, Heap& heap, const ReleaseRule& rule);
 /// Gives spare pages back, until the device refuses one. Returns how many bytes are.
 std::uint64_t releaseSpares(Ground& ground) noexcept;
 

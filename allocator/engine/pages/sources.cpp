@@ -97,14 +97,18 @@ void Mover::giveBackSmall() {
   std::uint64_t lacking = reserved_.gapUnits() * kUnit;
   const auto give = [&](Heap& heap) {
     const ReleaseRule rule{.bytes = lacking, .most_units = small};
-    lacking -= std::min(lacking, releaseFree(ground_, heap, rule).bytes);
+    lacking -= std::min(lacking, releaseComplete(ground_, heap, rule).bytes);
   };
+  ground_.refresh(heap_);
   give(heap_);
   if (!ground_.engine.options.reusesAcrossStreams()) return;
+  std::size_t asked = StreamProgress::kFew, looked = 0;
   for (HeapTable::Search search = beginSearch(); lacking > 0;) {
     const std::vector<Heap*> others = nextSources(search);
-    if (others.empty()) return;
-    seek(others, StreamProgress::kFew);
+    looked += others.size();
+    if (others.empty() || looked > StreamProgress::kMostHeaps) return;
+    seek(others, asked);
+    asked = 1;  // the rest is for later requests; none would mean no mark
     for (Heap* heap : others) {
       if (lacking > 0) give(*heap);
     }
