@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "allocator/base/thread_slots.hpp"
+#include "allocator/engine/backing/segment_map.hpp"
 #include "cistern/graph.hpp"
 #include "cistern/pinned.hpp"
 #include "cistern/report.hpp"
@@ -90,6 +91,9 @@ cistern_status_t failCurrent() noexcept {
     return fail(CISTERN_INVALID_OPTION, error.what());
   } catch (const Error& error) {  // of pools and graphs, and what a child of fork may not do
     return fail(CISTERN_INVALID_STATE, error.what());
+  } catch (const NoAddresses& error) {
+    short_text = error.what();
+    return CISTERN_HOST_OUT_OF_MEMORY;
   } catch (const std::bad_alloc&) {
     short_text = "the host is out of memory";
     return CISTERN_HOST_OUT_OF_MEMORY;

@@ -32,7 +32,7 @@ std::uintptr_t madeIn(std::atomic<std::uintptr_t>& word, std::vector<std::unique
 SegmentMap::SegmentMap() {
   void* root = mmap(nullptr, kRootBytes, PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (root == MAP_FAILED) throw std::bad_alloc();
+  if (root == MAP_FAILED) throw NoAddresses();
   static_assert(kRootShift == 26 && sizeof(std::atomic<Word>) == sizeof(Word));
   root_ = static_cast<std::atomic<Word>*>(root);
 }

@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <vector>
 
 #include "allocator/base/mutex.hpp"
@@ -30,10 +31,20 @@ struct AddressRange {
   Address from = 0, to = 0;
 };
 
+/// The process has no addresses left for a map.
+class NoAddresses : public std::bad_alloc {
+ public:
+  const char* what() const noexcept override {
+    return "cannot reserve 512 MiB of addresses for an allocator's map, which takes no memory: "
+           "raise the limit on the process's addresses (ulimit -v), or make fewer allocators";
+  }
+};
+
 class SegmentMap {
  public:
   static constexpr unsigned kCellShift = 21;
 
+  /// Throws NoAddresses.
   SegmentMap();
   ~SegmentMap();
 

@@ -1,10 +1,16 @@
 // The map from addresses to segments.
 #include "allocator/engine/backing/segment_map.hpp"
 
+#include <array>
 #include <atomic>
+#include <cstring>
 #include <new>
+#include <string_view>
 #include <thread>
 
+#include <sys/resource.h>
+
+#include "allocator/base/sanitizers.hpp"
 #include "allocator/engine/heap/heap.hpp"
 #include "tests/engine/engine_support.hpp"
 #include "tests/support/host_memory/host_memory.hpp"
@@ -123,5 +129,25 @@ TEST_CASE("segments are found while others come and go beside them", "[engine][p
   reader.join();
   CHECK(wrong == 0);
 }
+
+#if !defined(CISTERN_ADDRESS_SANITIZER) && !defined(CISTERN_THREAD_SANITIZER)
+TEST_CASE("an allocator that gets no addresses says how many it wants, and why", "[engine][part]") {
+  rlimit before{};
+  REQUIRE(getrlimit(RLIMIT_AS, &before) == 0);
+  rlimit few = before;
+  few.rlim_cur = 64 * kMiB;
+  REQUIRE(setrlimit(RLIMIT_AS, &few) == 0);
+  std::array<char, 256> text{};
+  try {
+    const SegmentMap map;
+  } catch (const std::bad_alloc& refused) {
+    std::strncpy(text.data(), refused.what(), text.size() - 1);
+  }
+  REQUIRE(setrlimit(RLIMIT_AS, &before) == 0);
+  CHECK(std::string_view(text.data()).find("512 MiB of addresses") != std::string_view::npos);
+  CHECK(std::string_view(text.data()).find("ulimit -v") != std::string_view::npos);
+  const SegmentMap map;
+}
+#endif
 
 }  // namespace cistern::test
