@@ -46,7 +46,7 @@ void PoolRegistry::emptyCache(MempoolId_t id) {
 
 void PoolRegistry::emptyUnowned() {
   cistern::emptyCache(allocator_.engine(), nullptr, true);
-  tidy();
+  (void)tidyForMemory(Tidying::kEmptied);
 }
 
 // Those that hold memory of the pool, or all.

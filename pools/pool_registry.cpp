@@ -198,7 +198,7 @@ bool PoolRegistry::tidyForMemory(Tidying why) {
   if (retirements_ == 0 && draining_ == 0 && untold_ == 0) return false;
   if (why == Tidying::kLastResort) return letRetire(Retire::kWaitingForAll);
   if (why == Tidying::kEmptyCache) waitForUnknown(std::nullopt);
-  const bool any = letRetire(why == Tidying::kMiss ? Retire::kSome : Retire::kAll);
+  const bool any = letRetire(why == Tidying::kEmptyCache ? Retire::kAll : Retire::kSome);
   tellReleased();
   std::vector<PoolTraits> traits;
   if (!mutex_.try_lock()) return any;

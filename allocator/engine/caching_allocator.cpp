@@ -43,7 +43,7 @@ void* CachingAllocator::allocate(std::size_t bytes) {
 
 void CachingAllocator::emptyCache() {
   cistern::emptyCache(*engine_);
-  (void)engine_->hooks.tidy(Tidying::kMiss);  // a pool may have lost its last memory
+  (void)engine_->hooks.tidy(Tidying::kEmptied);
 }
 
 void CachingAllocator::recordStream(void* pointer, Stream stream) {

@@ -152,6 +152,23 @@ TEST_CASE("a miss beside n pools that do not lend takes as many steps for any n"
   CHECK(missBeside(10) == missBeside(200));
 }
 
+TEST_CASE("a misuse report of a pointer into one of n small blocks takes as many steps for any n",
+          "[pools]") {
+  const std::string_view conf = anyBacking();
+  const auto report = [&](std::size_t n) {
+    PoolRig rig(conf, simOf(kGiB));
+    rig.allocator.setMisuseHook([](const Misuse&) {});
+    std::vector<void*> blocks;
+    for (std::size_t i = 0; i < n; ++i) blocks.push_back(rig.allocate(2000, Stream{}));
+    const std::uint64_t steps =
+        stepsOf([&] { rig.free(static_cast<char*>(blocks[n - 10]) + kKiB); });
+    for (void* block : blocks) rig.free(block);
+    return steps;
+  };
+  CHECK(report(2000) <= 8);
+  CHECK(report(100) <= 8);
+}
+
 TEST_CASE("setting back twice as many blocks takes twice as many steps", "[pools]") {
   const std::size_t bytes = GENERATE(std::size_t{2000}, std::size_t{2} * kMiB);
   const std::uint64_t some = stepsToSetBack(200, bytes), twice = stepsToSetBack(400, bytes);
@@ -163,6 +180,52 @@ TEST_CASE("bringing twice as many pages back takes twice as many steps", "[pools
   const std::uint64_t some = stepsToBringBack(100), twice = stepsToBringBack(200);
   CHECK(some >= 50);
   CHECK(twice <= 3 * some);
+}
+
+TEST_CASE("a capture of many streams asks a bounded number of questions for each block",
+          "[pools]") {
+  const std::size_t streams = GENERATE(std::size_t{64}, std::size_t{192});
+  constexpr std::size_t kBlocks = 3'000;
+  PoolRig rig("", simOf(64 * kGiB));
+  std::vector<Stream> on;
+  for (std::size_t i = 0; i < streams; ++i) on.push_back(rig.stream());
+  Graph graph(rig.pools);
+  GraphCapture capture(graph, on[0]);
+  for (std::size_t i = 1; i < streams; ++i) rig.join(on[i], on[0]);
+  for (const Stream stream : on) rig.free(rig.allocate(kMiB, stream));
+  const std::uint64_t before = countOf(rig.sim(), Call::kCaptureFrontier);
+  for (std::size_t i = 0; i < kBlocks; ++i) {
+    void* const block = rig.allocate((1 + i * 7 % 24) * 100 * kKiB, on[i * 5 % streams]);
+    rig.allocator.recordStream(block, on[i * 11 % streams]);
+    rig.free(block);
+  }
+  CHECK(countOf(rig.sim(), Call::kCaptureFrontier) - before <= 100 * kBlocks);
+  for (std::size_t i = 1; i < streams; ++i) rig.join(on[0], on[i]);
+  capture.end();
+}
+
+// Small pages that have cost much make a miss give some back, and look for them.
+TEST_CASE("a miss beside n busy streams makes a bounded number of calls", "[pools][pages]") {
+  constexpr std::size_t kStreams = 5'000;
+  PoolRig rig("backing:pages", simOf(1024 * kGiB));
+  std::vector<Stream> on;
+  for (std::size_t i = 0; i < kStreams; ++i) {
+    on.push_back(rig.sim().createStream().orThrow());
+    void* const block = rig.allocate(3 * kMiB, on.back());
+    rig.sim().launch(on.back(), {"long", {}, 3'600'000'000'000, {}}).orThrow();
+    rig.free(block);
+  }
+  const auto calls = [&] {
+    std::uint64_t all = 0;
+    for (const std::uint64_t count : rig.sim().callCounts()) all += count;
+    return all;
+  };
+  for (std::size_t i = 0; i < 4; ++i) {
+    const std::uint64_t before = calls();
+    (void)rig.allocate((30 + i) * kMiB, on[0]);
+    CHECK(calls() - before <= 1'000);
+  }
+  rig.finish();
 }
 
 }  // namespace cistern::test

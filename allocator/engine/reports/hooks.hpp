@@ -23,10 +23,11 @@
 namespace cistern {
 
 /// Why pools are to let go of what nobody uses any more: a request has missed; the cache is
-/// emptied, for which they wait where nothing less than the whole device can tell; or memory has
-/// run out, for which they wait for whatever it takes. At the last a lock is held, under which the
+/// emptied, for which they wait where nothing less than the whole device can tell; it has been
+/// emptied, so that pools may have lost their last memory; or memory has run out, for which they
+/// wait for whatever it takes. At the last a lock is held, under which the
 /// program must not be called, and they are called again without one.
-enum class Tidying : std::uint8_t { kMiss, kEmptyCache, kLastResort };
+enum class Tidying : std::uint8_t { kMiss, kEmptyCache, kEmptied, kLastResort };
 
 /// While it lives, this thread is inside a hook of the program, which is not called again for what
 /// the hook itself asks for: it would never end.
