@@ -66,9 +66,15 @@ Block* moreSegments(Engine& engine, Heap& heap, const Request& request) {
   return engine.segments.grow(heap, request);
 }
 
+// A device may claim pages and refuse each: then memory comes in segments from the first request
+// on.
 Block* moreMemory(Engine& engine, Heap& heap, const Request& request) {
-  return request.pool->onPages() ? morePages(engine, heap, request)
-                                 : moreSegments(engine, heap, request);
+  if (request.pool->onPages()) {
+    Block* const block = morePages(engine, heap, request);
+    if (block != nullptr || !engine.pages.areRefused()) return block;
+    engine.pools.leavePages();
+  }
+  return moreSegments(engine, heap, request);
 }
 
 Block* growTightly(Engine& engine, Heap& heap, const Request& request) {

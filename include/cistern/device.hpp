@@ -39,6 +39,8 @@ struct VirtualMemoryCapability {
       0;                    ///< page sizes and map addresses are multiples of it; 2 MiB on CUDA
   bool exportable = false;  ///< pages can be handed to other processes: exportPage, importPage
   bool fabric = false;      ///< also to those of other machines: exportToFabric, importFromFabric
+  bool rdma = false;        ///< pages can be registered with network cards: GPUDirect RDMA
+  bool refused = false;     ///< the driver claims virtual memory and refuses a page: not supported
 };
 
 /// What names a page on each machine of a fabric (NVLink between machines): the bytes of a

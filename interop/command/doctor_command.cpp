@@ -61,6 +61,10 @@ std::string memoryText(Device& device) {
 }
 
 std::string pagesText(const VirtualMemoryCapability& pages) {
+  if (pages.refused)
+    return "the driver claims virtual memory management and refuses a page: memory comes in "
+           "segments, "
+           "which do not move";
   if (!pages.supported)
     return "no virtual memory management: memory comes in segments, which do not move";
   return fmt::format("pages of {} and more, which move instead of fragmenting",

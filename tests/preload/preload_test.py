@@ -60,6 +60,21 @@ class Programs(unittest.TestCase):
                 run = Run("driver_program", case)
                 self.assertEqual(run.status, 0, run.err)
 
+    def test_a_driver_that_refuses_its_pages_is_served_by_segments(self):
+        for step in ("cuMemAddressReserve", "cuMemCreate", "cuMemMap", "cuMemSetAccess"):
+            with self.subTest(step=step):
+                run = Run("runtime_static", "memory_info", extra={"FAKE_REFUSES": step})
+                self.assertEqual(run.status, 0, run.err)
+                self.assertGreaterEqual(run.process["reserved_peak_bytes"], 512 << 20)
+                self.assertEqual(run.process["out_of_memory"], 0)
+
+    def test_pages_are_open_to_network_cards_unless_the_driver_refuses_it(self):
+        for extra in ({}, {"FAKE_RDMA": "1"}, {"FAKE_RDMA": "1", "FAKE_REFUSES_RDMA": "1"}):
+            with self.subTest(**extra):
+                run = Run("driver_program", "network_cards", extra=extra)
+                self.assertEqual(run.status, 0, run.err)
+                self.assertGreater(run.process["reserved_peak_bytes"], 0)
+
     def test_the_handle_of_a_page_is_refused(self):
         self.assertEqual(Run("driver_program", "pointers").passed("requests to share"), 1)
 

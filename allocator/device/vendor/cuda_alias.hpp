@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "allocator/device/vendor/cuda_driver.hpp"
+#include "allocator/device/vendor/cuda_pages.hpp"
 #include "cistern/device.hpp"
 
 #define GPU(name) cuda##name
@@ -129,36 +130,12 @@ inline cudaError_t graphDot(cudaGraph_t graph, const char* path) {
 // ---- Virtual memory: the driver's own, with integers for addresses and handles -----------------
 
 struct VirtualMemory {
-  /// Exportable wherever the device can do it: bench_mapping says what it costs.
-  static CUmemAllocationProp properties(int ordinal, const VirtualMemoryCapability& pages) {
-    CUmemAllocationProp properties{};
-    properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-    unsigned handles = CU_MEM_HANDLE_TYPE_NONE;
-    if (pages.exportable) handles |= CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-    if (pages.fabric) handles |= CU_MEM_HANDLE_TYPE_FABRIC;
-    properties.requestedHandleTypes = CUmemAllocationHandleType(handles);
-    properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    properties.location.id = ordinal;
-    return properties;
-  }
-  static cudaError_t supported(int ordinal, int* supported) {
-    return asRuntime(driver().device_get_attribute(
-        supported, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, ordinal));
-  }
-  static cudaError_t exportable(int ordinal, int* exportable) {
-    return asRuntime(driver().device_get_attribute(
-        exportable, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, ordinal));
-  }
-  /// Whether the driver knows of a fabric: a page may still have no name there.
-  static bool fabricKnown(int ordinal) {
-    int known = 0;
-    return driver().device_get_attribute(&known, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED,
-                                         ordinal) == CUDA_SUCCESS &&
-           known != 0;
+  static VirtualMemoryCapability claimed(int ordinal) {
+    return claimedPages(ordinal, driver().device_get_attribute);
   }
   static cudaError_t granularity(int ordinal, const VirtualMemoryCapability& pages,
                                  std::size_t* bytes) {
-    const CUmemAllocationProp wanted = properties(ordinal, pages);
+    const CUmemAllocationProp wanted = pageProperties(ordinal, pages);
     return asRuntime(driver().granularity(bytes, &wanted, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
   }
   static cudaError_t reserve(std::size_t bytes, Address* address) {
@@ -172,7 +149,7 @@ struct VirtualMemory {
   }
   static cudaError_t create(int ordinal, const VirtualMemoryCapability& pages, std::size_t bytes,
                             Page* page) {
-    const CUmemAllocationProp wanted = properties(ordinal, pages);
+    const CUmemAllocationProp wanted = pageProperties(ordinal, pages);
     CUmemGenericAllocationHandle handle = 0;
     const CUresult result = driver().create(&handle, bytes, &wanted, 0);
     page->raw = handle;

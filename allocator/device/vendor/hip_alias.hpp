@@ -114,23 +114,16 @@ struct VirtualMemory {
     properties.location.id = ordinal;
     return properties;
   }
-  /// HIP 5.2 has no attribute for it, so try: a device without virtual memory refuses or reports
-  /// no granularity, which is an answer and no failure.
-  static hipError_t supported(int ordinal, int* supported) {
+  /// HIP 5.2 has no attribute for it. A device whose granularity can be asked for claims pages, and
+  /// is tried. The field that would make them exportable has another name in each version, and the
+  /// flag for network cards is not in these headers.
+  static VirtualMemoryCapability claimed(int ordinal) {
     std::size_t granule = 0;
-    Address range = 0;
-    *supported = granularity(ordinal, {}, &granule) == hipSuccess && granule > 0 &&
-                 reserve(granule, &range) == hipSuccess && range != 0;
-    if (*supported) return freeReservation(range, granule);
-    (void)hipGetLastError();
-    return hipSuccess;
+    VirtualMemoryCapability pages;
+    pages.supported = granularity(ordinal, {}, &granule) == hipSuccess && granule > 0;
+    if (!pages.supported) (void)hipGetLastError();
+    return pages;
   }
-  /// The field that asks for it has another name in each version, so pages stay in the process.
-  static hipError_t exportable(int, int* exportable) {
-    *exportable = 0;
-    return hipSuccess;
-  }
-  static bool fabricKnown(int) { return false; }
   static hipError_t granularity(int ordinal, const VirtualMemoryCapability&, std::size_t* bytes) {
     const hipMemAllocationProp wanted = properties(ordinal);
     return hipMemGetAllocationGranularity(bytes, &wanted, hipMemAllocationGranularityMinimum);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "allocator/base/current_device.hpp"
+#include "allocator/device/page_trial.hpp"
 #include "allocator/device/vendor/vendor.hpp"
 #include "allocator/device/vendor/vendor_device.hpp"
 
@@ -22,45 +23,32 @@ DeviceError noSuchOrdinal(int ordinal, int count) {
   return error;
 }
 
-// Tried, with one page: the driver calls a device able where the machine has no channel to a
-// fabric, and some drivers make such a page there and refuse only to name it.
-bool onFabric(int ordinal) {
-  if (!VirtualMemory::fabricKnown(ordinal)) return false;
-  const VirtualMemoryCapability both{true, 0, true, true};
-  std::size_t bytes = 0;
-  Page page, same;
-  if (VirtualMemory::granularity(ordinal, both, &bytes) != kSuccess) return false;
-  if (VirtualMemory::create(ordinal, both, bytes, &page) != kSuccess) return false;
-  FabricHandle handle;
-  const bool well = VirtualMemory::exportToFabric(page, &handle) == kSuccess &&
-                    VirtualMemory::importFromFabric(handle, &same) == kSuccess &&
-                    VirtualMemory::release(same) == kSuccess;
-  return VirtualMemory::release(page) == kSuccess && well;
-}
-
-Error askVirtualMemory(Facts* facts) {
-  int supported = 0;
-  const Error asked = VirtualMemory::supported(facts->ordinal, &supported);
-  if (asked != kSuccess || supported == 0) return asked;
-  int exportable = 0;
-  Error error = VirtualMemory::exportable(facts->ordinal, &exportable);
-  VirtualMemoryCapability& pages = facts->virtual_memory;
-  pages.exportable = exportable != 0;
-  pages.fabric = pages.exportable && onFabric(facts->ordinal);
-  std::size_t granularity = 0;
-  if (error == kSuccess) error = VirtualMemory::granularity(facts->ordinal, pages, &granularity);
-  pages.supported = granularity > 0;
-  pages.granularity = granularity;
-  return error;
-}
-
 /// Pre: facts->ordinal and facts->current are set, and current.
 Error askFacts(Facts* facts) {
   Error error = deviceName(facts->ordinal, &facts->name);
-  if (error == kSuccess) error = askVirtualMemory(facts);
+  facts->virtual_memory = VirtualMemory::claimed(facts->ordinal);
   if (error == kSuccess) error = interprocessSupported(facts->ordinal, &facts->interprocess);
   if (error == kSuccess) error = memoryPoolsSupported(facts->ordinal, &facts->driver_pool);
   return error;
+}
+
+// A device that claims no virtual memory is not tried.
+std::unique_ptr<Device> made(Facts facts) {
+  const VirtualMemoryCapability claimed = facts.virtual_memory;
+  if (!claimed.supported) return std::make_unique<VendorDevice>(std::move(facts));
+  facts.virtual_memory = whatWorks(claimed, [facts](VirtualMemoryCapability& kind) mutable {
+    const Error asked = withCurrent(facts.current, [&] {
+      std::size_t granularity = 0;
+      const Error error = VirtualMemory::granularity(facts.ordinal, kind, &granularity);
+      kind.granularity = granularity;
+      return error;
+    });
+    if (asked != kSuccess) return Status(failure(Call::kCreatePage, asked));
+    facts.virtual_memory = kind;
+    VendorDevice device(facts);
+    return tryPage(device);
+  });
+  return std::make_unique<VendorDevice>(std::move(facts));
 }
 
 }  // namespace
@@ -91,7 +79,7 @@ Result<std::unique_ptr<Device>> open(int ordinal) {
   if (error != kSuccess) return failure(Call::kOpen, error);
   addDeviceSwitch(
       deviceSwitch());  // also has the linker bring it into every program that opens one
-  return std::unique_ptr<Device>(std::make_unique<VendorDevice>(std::move(facts)));
+  return made(std::move(facts));
 }
 
 }  // namespace cistern::GPU_NAMESPACE

@@ -104,6 +104,8 @@ class MemoryBacking {
     const MutexLock lock(mutex_);
     return last_error_;
   }
+  /// Whether the device's last answer was a refusal.
+  bool wasRefused() const { return refused_.load(std::memory_order_relaxed); }
   /// The device has answered a request for memory, or of it.
   template <class Answer>
   void noteAnswer(const Answer& answer) noexcept {

@@ -226,7 +226,7 @@ void SegmentBacking::collectGarbage(const std::vector<Heap*>& heaps, std::uint64
 void SegmentBacking::leave(Heap& heap) noexcept {
   const auto give = [&](const Segment& segment) {
     const auto& own = static_cast<const HeapSegment&>(segment);
-    insist([&] { return returnToDevice(own, heap.pool()); });
+    if (!isRange(own)) insist([&] { return returnToDevice(own, heap.pool()); });
   };
   for (const Segment* s = heap.leaving().refused(); s; s = s->next) give(*s);
   if (!heap.onPages()) forEachSegment(heap, give);

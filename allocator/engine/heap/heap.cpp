@@ -164,6 +164,12 @@ std::uint64_t Heap::endedEpoch() noexcept {
   return completion_.endEpoch();
 }
 
+void Heap::leavePages(MemoryBacking& segments, const SizeRules& rules) noexcept {
+  small_.rules = rules.splitRules(SizeKind::kSmall);
+  large_.rules = rules.splitRules(SizeKind::kLarge);
+  setBacking(segments);
+}
+
 bool Heap::moveTo(Pool& pool, Stream stream) noexcept {
   const MutexLock lock(mutex());
   if (!holdsNothing()) return false;

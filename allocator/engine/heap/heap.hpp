@@ -136,6 +136,10 @@ class alignas(64) Heap : public HeapIdentity {
   /// nothing.
   bool moveTo(Pool& pool, Stream stream) noexcept CISTERN_EXCLUDES(mutex());
 
+  /// Its memory comes in segments from now on. Pre: it was to come in pages, and none ever did.
+  void leavePages(MemoryBacking& segments, const SizeRules& rules) noexcept
+      CISTERN_REQUIRES(mutex());
+
   /// Caches of threads, and of threads that have ended. Only the default pool's heaps have any.
   const std::vector<ThreadCache*>& caches() const CISTERN_REQUIRES(mutex()) { return caches_; }
   void addCache(ThreadCache& cache) CISTERN_REQUIRES(mutex()) { caches_.push_back(&cache); }

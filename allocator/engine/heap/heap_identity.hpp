@@ -37,7 +37,7 @@ struct PageNotes {
 class HeapIdentity {
  public:
   HeapIdentity(Pool& pool, Stream stream)
-      : pool_(&pool), stream_(stream), backing_(pool.backing()) {}
+      : pool_(&pool), stream_(stream), backing_(&pool.backing()) {}
 
   Stream stream() const { return stream_.load(std::memory_order_relaxed); }
   Pool& pool() const { return *pool_.load(std::memory_order_acquire); }
@@ -48,9 +48,10 @@ class HeapIdentity {
   /// Whether requests of that stream are for this heap, which had it a moment ago. Asked in this
   /// order: by the time it is not gone any more, it is another stream's.
   bool serves(Stream s) const { return !gone() && stream() == s; }
-  MemoryBacking& backing() const { return backing_; }
+  /// Changes at most once, before the heap has ever had memory: Heap::leavePages.
+  MemoryBacking& backing() const { return *backing_.load(std::memory_order_relaxed); }
   /// Whether its memory is pages, rather than segments.
-  bool onPages() const { return backing_.inPages(); }
+  bool onPages() const { return backing().inPages(); }
   /// The stream that a block in use was allocated for.
   Stream streamOf(const Block& block) const {
     return ownership::isOwned(ownership::load(block)) ? stream() : block.use.stream;
@@ -74,11 +75,13 @@ class HeapIdentity {
     setGone(false);
   }
 
+  void setBacking(MemoryBacking& backing) noexcept { backing_ = &backing; }
+
  private:
   std::atomic<Pool*> pool_;
   std::atomic<Stream> stream_;
   std::atomic<bool> gone_{false};
-  MemoryBacking& backing_;
+  std::atomic<MemoryBacking*> backing_;
   mutable Mutex mutex_;
   std::size_t number_ = 0;
   HeapTable* table_ = nullptr;

@@ -44,6 +44,9 @@ static_assert(sizeof(HeapSegment) == 64);
 /// and other segments the lower one. No segment is at 0.
 inline constexpr Address kSegmentPlaces = kMiB, kRangePlaces = Address{1} << 56;
 
+/// Whether it is a range of addresses for pages.
+inline bool isRange(const HeapSegment& segment) { return segment.base >= kRangePlaces; }
+
 inline HeapSegment& segmentOf(const Block& block) {
   return static_cast<HeapSegment&>(*block.segment);
 }

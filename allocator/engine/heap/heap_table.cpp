@@ -144,6 +144,20 @@ Heap* HeapTable::nextGone() noexcept {
   return gone_[next_gone_];
 }
 
+// Heaps come first: a request goes by its pool, and its heap must be able to do what that says.
+// None is made meanwhile.
+void HeapTable::leavePages(const std::vector<Pool*>& pools, const SizeRules& rules,
+                           MemoryBacking& segments) {
+  const MutexLock lock(mutex_);
+  for (Heap* heap : all()) {
+    const MutexLock heap_lock(heap->mutex());
+    if (heap->onPages()) heap->leavePages(segments, rules);
+  }
+  for (Pool* pool : pools) {
+    if (pool->onPages()) pool->leavePages(rules, segments);
+  }
+}
+
 // ---- All of them --------------------------------------------------------------------------------
 
 std::vector<Heap*> HeapTable::all() const {

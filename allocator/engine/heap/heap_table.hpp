@@ -77,6 +77,9 @@ class HeapTable {
   /// The heap waits for another stream or pool. False when its pool is not draining, or, of the
   /// default one's, its stream is not gone; or when it holds something, as Heap::moveTo says.
   bool park(Heap& heap) noexcept;
+  /// The memory of all heaps, and of those pools, comes in segments from now on. Pre: the pools are
+  /// all there are, and no page has come to any. Throws std::bad_alloc, changing nothing.
+  void leavePages(const std::vector<Pool*>& pools, const SizeRules& rules, MemoryBacking& segments);
   /// Without the heaps'.
   std::size_t hostBytes() const;
   /// Checks what is promised of heaps that offer something; aborts if it does not hold. Pre: the

@@ -6,6 +6,7 @@
 
 #include "allocator/base/check.hpp"
 #include "allocator/base/process.hpp"
+#include "allocator/device/page_trial.hpp"
 #include "allocator/engine/engine.hpp"
 #include "allocator/engine/pages/mover.hpp"
 #include "allocator/engine/pages/placing.hpp"
@@ -29,6 +30,7 @@ PageBacking::PageBacking(Engine& engine)
 // A request of a capture unmaps nothing.
 Block* PageBacking::serve(Heap& heap, const Request& request, PagesFrom from) {
   const MutexLock lock(mutex_);
+  if (ground_.refused) return nullptr;
   const bool recorded = request.recording != nullptr, thread = engine_.options.background_thread;
   const std::size_t stale = ground_.table.staleMappings().size(), most = mostStale(ground_);
   // Soon there will be old mappings to remove: what this stream has done with them is marked while
@@ -44,8 +46,19 @@ Block* PageBacking::serve(Heap& heap, const Request& request, PagesFrom from) {
   return block;
 }
 
+// Out of memory is no refusal of pages: the trial says which of the two it is.
+bool PageBacking::areRefused() {
+  const MutexLock lock(mutex_);
+  const bool known = ground_.worked || ground_.refused || !ground_.table.pages().empty();
+  if (known || !wasRefused()) return ground_.refused;
+  const Status tried = tryPage(engine_.device);
+  ground_.worked = tried.ok();
+  ground_.refused = refusesPages(tried);
+  return ground_.refused;
+}
+
 void PageBacking::sendHome(Heap& heap) noexcept try {
-  if (without(Mechanism::kHoming)) return;
+  if (!heap.onPages() || without(Mechanism::kHoming)) return;
   if (!mutex_.try_lock()) return;  // a free does not wait for others' device calls
   const MutexUnlock unlock(mutex_);
   const MutexLock heap_lock(heap.mutex());

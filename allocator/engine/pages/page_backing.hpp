@@ -24,6 +24,10 @@ class PageBacking final : public MemoryBacking {
   /// have gone back to the device. Throws std::bad_alloc, so too.
   Block* serve(Heap& heap, const Request& request, PagesFrom from);
 
+  /// Whether the device refuses pages altogether: none has ever worked here, the last answer was a
+  /// refusal, and a page that is tried does not work either. From then on none is asked for.
+  bool areRefused();
+
   /// Every page of the heap's that lies wholly free goes back to where it was mapped first, if it
   /// is still mapped there; or aside (placing.hpp). No device call. Where the host is short of
   /// memory, what was not looked at stays where it is.

@@ -117,6 +117,7 @@ bool Reservation::allowAccess(std::size_t first, std::size_t last) {
   const Address end = steps[last].to->deviceAddress() + steps[last].to->bytes();
   const Status allowed = ground_.engine.device.setAccess(begin, end - begin);
   ground_.engine.pages.noteAnswer(allowed);
+  ground_.worked |= allowed.ok();
   for (std::size_t i = first; allowed && i <= last; ++i) steps[i].to->accessible = true;
   return allowed.ok();
 }

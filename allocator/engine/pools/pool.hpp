@@ -40,7 +40,7 @@ class Pool {
     return id_;
   }
   Stage stage() const { return stage_.load(std::memory_order_acquire); }
-  /// Constant while the pool has heaps. They are the allocator's own, made before any pool.
+  /// Constant while the pool has memory. They are the allocator's own, made before any pool.
   const SizeRules& rules() const { return *rules_.load(std::memory_order_relaxed); }
   /// Of its heaps. Only the default pool's preserve the wilderness: graphs that share a pool came
   /// to need up to 3.5 % more with it when they were captured in ascending order.
@@ -60,6 +60,12 @@ class Pool {
   /// From nowhere to live. Pre: stage() == kNowhere.
   void open(MempoolId_t id, const PoolTraits& traits, const SizeRules& rules,
             MemoryBacking& backing);
+  /// Its memory comes in segments from now on. Pre: so it does to its heaps, and none came in
+  /// pages.
+  void leavePages(const SizeRules& rules, MemoryBacking& segments) noexcept {
+    rules_ = &rules;
+    backing_ = &segments;
+  }
   /// The rules of a pool that has no heap yet. False when it has.
   bool change(const SizeRules& rules, MemoryBacking& backing);
   void drain() { stage_.store(Stage::kDraining, std::memory_order_release); }

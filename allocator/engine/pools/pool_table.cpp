@@ -106,6 +106,14 @@ std::optional<PoolTraits> PoolTable::close(Pool& pool) noexcept {
   return traits;
 }
 
+// Pools that are opened at this moment may still be in pages: their first miss comes here, too.
+void PoolTable::leavePages() {
+  const MutexLock lock(mutex_);
+  std::vector<Pool*> pools{&engine_.default_pool};
+  for (Pool& pool : pools_) pools.push_back(&pool);
+  engine_.heaps.leavePages(pools, engine_.segment_rules, engine_.segments);
+}
+
 // ---- The router --------------------------------------------------------------------------------
 
 void PoolTable::setRouter(Router* router) {

@@ -32,6 +32,9 @@ class PoolTable {
   /// Whether the default pool may take from the pool. Pre: the pool is live, and no other thread
   /// changes that, or this, meanwhile.
   void setLends(Pool& pool, bool lends) noexcept;
+  /// The memory of all pools comes in segments from now on. Pre: PageBacking::areRefused(). Throws
+  /// std::bad_alloc, changing nothing.
+  void leavePages();
   /// Whether there is a pool that lends to this request's.
   bool anyLenders(const Request& request) const {
     return request.pool->isDefault() && lenders_.load(std::memory_order_relaxed) > 0;

@@ -76,7 +76,7 @@ SnapshotSegment pictureOf(const Heap& heap, const HeapSegment& segment) {
                           heap.pool().id(),
                           heap.stream(),
                           segment.kind,
-                          heap.onPages(),
+                          isRange(segment),
                           {}};
   for (const Block* block = segment.first; block != nullptr; block = block->next)
     picture.blocks.push_back(pictureOf(heap, *block));

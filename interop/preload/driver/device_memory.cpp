@@ -4,6 +4,7 @@
 #include <fcntl.h>
 
 #include "allocator/base/process.hpp"
+#include "allocator/device/page_trial.hpp"
 #include "allocator/device/vendor/error_kind.hpp"
 #include "interop/preload/driver/driver_device.hpp"
 #include "interop/preload/record/ledger.hpp"
@@ -14,8 +15,6 @@ DriverDevice::DriverDevice(const Functions& driver, ContextOrder& order, Capture
                            const std::atomic<Reuse>& reuse)
     : driver_(driver), order_(order), captures_(captures), reuse_(reuse) {
   findOut();
-  const MutexLock lock(mutex_);
-  admitted_ = {ordinal_};
 }
 
 DriverDevice::~DriverDevice() = default;
@@ -24,12 +23,25 @@ void DriverDevice::findOut() {
   int device = 0;
   outcome(Call::kOpen, driver_.currentDevice(&device)).orThrow();
   ordinal_ = device;  // the driver numbers devices from 0
+  {
+    const MutexLock lock(mutex_);
+    admitted_ = {ordinal_};
+  }
   char name[128] = {};
   outcome(Call::kOpen, driver_.deviceName(name, sizeof name, device)).orThrow();
   name_ = name;
-  const std::size_t granularity = driver_.granularity(ordinal_, &pages_);
-  exports_ = granularity > 0 && pages_.exportable;
-  virtual_memory_ = {granularity > 0, granularity, exports_};
+  const VirtualMemoryCapability claimed = driver_.claimedPages(ordinal_);
+  if (claimed.supported)
+    virtual_memory_ = whatWorks(claimed, [this](auto& kind) { return tryKind(kind); });
+}
+
+Status DriverDevice::tryKind(VirtualMemoryCapability& kind) {
+  std::size_t granularity = 0;
+  const Code asked = driver_.granularity(&granularity, ordinal_, kind);
+  if (asked != kSuccess) return failure(Call::kCreatePage, asked);
+  kind.granularity = granularity;
+  virtual_memory_ = kind;
+  return tryPage(*this);
 }
 
 void DriverDevice::took(std::uint64_t bytes) noexcept {
@@ -83,20 +95,10 @@ Status DriverDevice::doFreeReservation(Address address, std::size_t bytes) {
                  inContext([&] { return driver_.freeReservation(address, bytes); }));
 }
 
-// A container may forbid pages for export, which the driver says only when it is asked for one:
-// then they are for this process alone.
 Result<Page> DriverDevice::doCreatePage(std::size_t bytes) {
   std::uint64_t handle = 0;
-  const auto create = [&](bool exportable) {
-    const PageKind kind{pages_.rdma, exportable};
-    return inContext([&] { return driver_.createPage(&handle, bytes, ordinal_, kind); });
-  };
-  const bool exportable = exports_;
-  Code result = create(exportable);
-  if (exportable && result != kSuccess && result != kOutOfMemory) {
-    result = create(false);
-    if (result == kSuccess) exports_ = false;
-  }
+  const Code result =
+      inContext([&] { return driver_.createPage(&handle, bytes, ordinal_, virtual_memory_); });
   if (result != kSuccess) return failure(Call::kCreatePage, result);
   const MutexLock lock(mutex_);
   sizes_[handle] = bytes;

@@ -40,7 +40,7 @@ class DriverDevice final : public Device {
   std::string name() const override { return name_; }
   int ordinal() const override { return ordinal_; }
   VirtualMemoryCapability virtualMemory() const override { return virtual_memory_; }
-  bool interprocessSupported() const override { return exports_; }
+  bool interprocessSupported() const override { return virtual_memory_.exportable; }
   bool driverPoolSupported() const override { return false; }
 
   /// Bytes taken from the driver and not given back.
@@ -100,6 +100,8 @@ class DriverDevice final : public Device {
   template <class Call>
   Code onStream(Stream stream, Call call);
   void findOut();
+  /// Whether a page of that kind works; sets its granularity.
+  Status tryKind(VirtualMemoryCapability& kind);
   void took(std::uint64_t bytes) noexcept;
   void gaveBack(std::uint64_t bytes) noexcept;
   bool isComplete() const noexcept { return reuse_ == Reuse::kComplete; }
@@ -116,11 +118,9 @@ class DriverDevice final : public Device {
   const std::atomic<Reuse>& reuse_;
   std::string name_;
   int ordinal_ = 0;
-  PageKind pages_;  ///< what they can be made for, as the driver says
   VirtualMemoryCapability virtual_memory_;
   std::atomic<std::uint64_t> reserved_{0};
   std::atomic<bool> gone_{false};
-  std::atomic<bool> exports_{false};  ///< pages are made for export: it was not refused so far
 
   Mutex mutex_;  ///< never held with another lock taken inside
   std::map<Address, std::uint64_t> sizes_ CISTERN_GUARDED_BY(mutex_);  ///< of pages, and of mallocs

@@ -1,4 +1,7 @@
 // Devices that can do less: no virtual memory, other granularities, few addresses.
+#include <atomic>
+#include <thread>
+
 #include "tests/engine/pages/pages_support.hpp"
 
 namespace cistern::test {
@@ -25,6 +28,21 @@ void everyday(SimRig& rig) {
   rig.allocator.emptyCache();
   CHECK(reservedOf(rig.allocator) == 0);
   checkAtRest(rig);
+}
+
+/// The steps of virtual memory that a driver may refuse each time, though it claims all of them.
+constexpr Call kSteps[] = {Call::kReserve, Call::kCreatePage, Call::kMap, Call::kSetAccess};
+
+/// A device that refuses a step from now on is served by segments, and everything in it works.
+void checkServedBySegments(SimRig& rig, Call step, ErrorKind kind) {
+  INFO(callName(step));
+  rig.sim().faults().failAll(step, kind);
+  everyday(rig);
+  CHECK(countOf(rig.sim(), Call::kMalloc) > 0);
+  CHECK(pagesOf(rig.allocator).created == pagesOf(rig.allocator).returned);
+  const std::uint64_t asked = mappingCalls(rig.sim());
+  everyday(rig);
+  CHECK(mappingCalls(rig.sim()) == asked);
 }
 
 sim::SimConfig ofGranularity(std::uint64_t granularity) {
@@ -92,14 +110,69 @@ TEST_CASE("a device that refuses large reservations serves from smaller ones", "
   }
 }
 
-TEST_CASE("a device that refuses every reservation is out of memory, and only so long",
-          "[engine][pages]") {
+TEST_CASE("a device that claims pages and refuses each is served by segments", "[engine][pages]") {
+  for (const Call step : kSteps) {
+    for (const ErrorKind kind : {ErrorKind::kNotSupported, ErrorKind::kOther}) {
+      SimRig rig("recycle:eager", simOf(256 * kMiB, 20'000));
+      checkServedBySegments(rig, step, kind);
+    }
+  }
+  SimRig rig("recycle:eager", simOf(256 * kMiB, 20'000));
+  checkServedBySegments(rig, Call::kReserve, ErrorKind::kOutOfMemory);
+}
+
+TEST_CASE("one refusal of a page is none of pages", "[engine][pages]") {
+  for (const Call step : kSteps) {
+    INFO(callName(step));
+    SimRig rig("", simOf(kGiB));
+    rig.sim().faults().failNth(step, 1, ErrorKind::kOther);
+    try {
+      (void)rig.allocator.allocate(4 * kMiB);
+    } catch (const OutOfMemory&) {
+    }
+    rig.touch({}, rig.allocator.allocate(4 * kMiB));
+    CHECK(countOf(rig.sim(), Call::kMalloc) == 0);
+  }
+}
+
+TEST_CASE("a full device is out of memory, and has pages once there is room", "[engine][pages]") {
   SimRig rig("", simOf(kGiB));
-  rig.sim().faults().failAll(Call::kReserve);
+  rig.sim().faults().failAll(Call::kCreatePage);
   CHECK_THROWS_AS(rig.allocator.allocate(4 * kMiB), OutOfMemory);
   CHECK(takenOf(rig.sim()) == 0);
   rig.sim().faults().clear();
   rig.touch({}, rig.allocator.allocate(4 * kMiB));
+  CHECK(countOf(rig.sim(), Call::kMalloc) == 0);
+}
+
+TEST_CASE("pages that worked once are not given up", "[engine][pages]") {
+  SimRig rig("", simOf(kGiB));
+  rig.touch({}, rig.allocator.allocate(4 * kMiB));
+  rig.sim().faults().failAll(Call::kSetAccess, ErrorKind::kOther);
+  CHECK_THROWS_AS(rig.allocator.allocate(100 * kMiB), OutOfMemory);
+  CHECK(countOf(rig.sim(), Call::kMalloc) == 0);
+}
+
+TEST_CASE("threads that find pages refused at once are all served", "[engine][pages][threads]") {
+  for (const Call step : kSteps) {
+    SimRig rig("", simOf(kGiB));
+    rig.sim().faults().failAll(step, ErrorKind::kOther);
+    const Streams streams(rig.allocator, 4);
+    std::atomic<int> served{0};
+    std::vector<std::jthread> threads;
+    for (std::size_t t = 0; t < streams.size(); ++t) {
+      threads.emplace_back([&, t] {
+        for (int i = 0; i < 50; ++i) {
+          void* const block = rig.allocator.allocate(std::size_t(512) << (i % 14), streams[t]);
+          served += block != nullptr;
+          rig.allocator.free(block);
+          if (i % 10 == 0) rig.allocator.emptyCache();
+        }
+      });
+    }
+    for (std::jthread& thread : threads) thread.join();
+    CHECK(served == 200);
+  }
 }
 
 }  // namespace cistern::test

@@ -39,7 +39,9 @@ FAKE CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute which, CUdevic
   *value = (which == CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED &&
             std::getenv("FAKE_NO_PAGES") == nullptr) ||
            (which == CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED &&
-            std::getenv("FAKE_NO_DESCRIPTORS") == nullptr);
+            std::getenv("FAKE_NO_DESCRIPTORS") == nullptr) ||
+           (which == CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED &&
+            std::getenv("FAKE_RDMA") != nullptr);
   return CUDA_SUCCESS;
 }
 FAKE CUresult cuDeviceCanAccessPeer(int* can, CUdevice a, CUdevice b) {

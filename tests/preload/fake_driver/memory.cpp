@@ -145,6 +145,12 @@ FAKE CUresult cuMemFreeAsync_ptsz(CUdeviceptr address, CUstream) {
 namespace {
 std::mutex exportable_mutex;
 auto& exportable = *new std::set<std::uint64_t>;  // pages that were made so; under exportable_mutex
+
+// A step of virtual memory that the environment names in FAKE_REFUSES.
+bool refuses(std::string_view function) {
+  const char* const refused = std::getenv("FAKE_REFUSES");
+  return refused != nullptr && function == refused;
+}
 }  // namespace
 
 FAKE CUresult cuMemGetAllocationGranularity(size_t* bytes, const CUmemAllocationProp*,
@@ -154,6 +160,7 @@ FAKE CUresult cuMemGetAllocationGranularity(size_t* bytes, const CUmemAllocation
 FAKE CUresult cuMemAddressReserve(CUdeviceptr* out, size_t bytes, size_t, CUdeviceptr,
                                   unsigned long long) {
   FAKE_BEGIN("cuMemAddressReserve");
+  if (refuses("cuMemAddressReserve")) return CUDA_ERROR_UNKNOWN;
   const cistern::Result<cistern::Address> range = current().sim->reserve(bytes);
   if (range) *out = range.value();
   return CUresult(codeOf(range));
@@ -165,9 +172,13 @@ FAKE CUresult cuMemAddressFree(CUdeviceptr address, size_t bytes) {
 FAKE CUresult cuMemCreate(CUmemGenericAllocationHandle* out, size_t bytes,
                           const CUmemAllocationProp* wanted, unsigned long long) {
   FAKE_BEGIN("cuMemCreate");
+  if (refuses("cuMemCreate")) return CUDA_ERROR_UNKNOWN;
   const bool exports = wanted->requestedHandleTypes == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
   if (exports && std::getenv("FAKE_REFUSES_DESCRIPTORS") != nullptr)
     return CUDA_ERROR_NOT_PERMITTED;
+  const bool rdma = wanted->allocFlags.gpuDirectRDMACapable != 0;
+  if (rdma && std::getenv("FAKE_REFUSES_RDMA") != nullptr) return CUDA_ERROR_NOT_SUPPORTED;
+  if (rdma) fake::count("cuMemCreate for network cards");
   Device& there = wanted->location.type == CU_MEM_LOCATION_TYPE_DEVICE ? device(wanted->location.id)
                                                                        : current();
   const cistern::Result<cistern::Page> page = there.sim->createPage(bytes);
@@ -205,14 +216,17 @@ FAKE CUresult cuMemRelease(CUmemGenericAllocationHandle page) {
 FAKE CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t, CUmemGenericAllocationHandle page,
                        unsigned long long) {
   FAKE_BEGIN("cuMemMap");
+  if (refuses("cuMemMap")) return CUDA_ERROR_UNKNOWN;
   return CUresult(codeOf(current().sim->map(address, bytes, cistern::Page{page})));
 }
 FAKE CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDesc*,
                              size_t who) {
   FAKE_BEGIN(who > 1 ? "cuMemSetAccess for peers" : "cuMemSetAccess");
+  if (refuses("cuMemSetAccess")) return CUDA_ERROR_UNKNOWN;
   return CUresult(codeOf(current().sim->setAccess(address, bytes)));
 }
 FAKE CUresult cuMemUnmap(CUdeviceptr address, size_t bytes) {
   FAKE_BEGIN("cuMemUnmap");
+  if (refuses("cuMemUnmap")) return CUDA_ERROR_UNKNOWN;
   return CUresult(codeOf(current().sim->unmap(address, bytes)));
 }

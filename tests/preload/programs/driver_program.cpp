@@ -335,7 +335,16 @@ void privateTables() {
   EXPECT(cuFakeCalls("a private table's launch") == 120);
 }
 
+// Whether pages are open to network cards, as the driver's own memory is.
+void networkCards() {
+  begin();
+  const bool can = std::getenv("FAKE_RDMA") && !std::getenv("FAKE_REFUSES_RDMA");
+  EXPECT((cuFakeCalls("cuMemCreate for network cards") > 0) == can);
+  EXPECT(cuFakeCalls("cuMemCreate") > 0);
+}
+
 const Case kCases[] = {{"names", names},
+                       {"network_cards", networkCards},
                        {"versions", versions},
                        {"deep_bind", deepBind},
                        {"pointers", pointers},

@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "cistern/device.hpp"
 #include "cistern/types.hpp"
 #include "interop/preload/driver/cuda/functions.hpp"
-#include "interop/preload/driver/page_kind.hpp"
 
 namespace cistern::preload::cuda {
 
@@ -102,11 +102,14 @@ struct Functions : FunctionTable {
 
   // ---- Pages: driver/cuda/pages.cpp
 
-  /// 0: the device has none. `kind`: what they can be made for.
-  std::size_t granularity(int device, PageKind* kind) const noexcept;
+  /// What the driver claims of pages; the granularity is not set.
+  VirtualMemoryCapability claimedPages(int device) const noexcept;
+  Code granularity(std::size_t* bytes, int device,
+                   const VirtualMemoryCapability& kind) const noexcept;
   Code reserve(Address* out, std::size_t bytes) const noexcept;
   Code freeReservation(Address address, std::size_t bytes) const noexcept;
-  Code createPage(std::uint64_t* page, std::size_t bytes, int device, PageKind kind) const noexcept;
+  Code createPage(std::uint64_t* page, std::size_t bytes, int device,
+                  const VirtualMemoryCapability& kind) const noexcept;
   Code releasePage(std::uint64_t page) const noexcept;
   Code exportPage(std::uint64_t page, int* descriptor) const noexcept;
   Code importPage(int descriptor, std::uint64_t* page) const noexcept;

@@ -1,34 +1,19 @@
 // Pages and addresses of CUDA's driver. See driver.hpp.
+#include "allocator/device/vendor/cuda_pages.hpp"
 #include "interop/preload/driver/cuda/driver.hpp"
 
 namespace cistern::preload::cuda {
-namespace {
-
-CUmemAllocationProp pageProperties(int device, PageKind kind) {
-  CUmemAllocationProp properties{};
-  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-  properties.location.id = device;
-  properties.allocFlags.gpuDirectRDMACapable = kind.rdma ? 1 : 0;
-  if (kind.exportable) properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-  return properties;
+// Nothing here is for other machines.
+VirtualMemoryCapability Functions::claimedPages(int device) const noexcept {
+  VirtualMemoryCapability pages = cistern::cuda::claimedPages(device, cuDeviceGetAttribute);
+  pages.fabric = false;
+  return pages;
 }
 
-}  // namespace
-
-std::size_t Functions::granularity(int device, PageKind* kind) const noexcept {
-  const auto has = [&](CUdevice_attribute which) {
-    int value = 0;
-    return cuDeviceGetAttribute(&value, which, device) == CUDA_SUCCESS && value != 0;
-  };
-  if (!has(CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED)) return 0;
-  *kind = {has(CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED),
-           has(CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED)};
-  std::size_t bytes = 0;
-  const CUmemAllocationProp wanted = pageProperties(device, *kind);
-  const Code asked =
-      cuMemGetAllocationGranularity(&bytes, &wanted, CU_MEM_ALLOC_GRANULARITY_MINIMUM);
-  return asked == CUDA_SUCCESS ? bytes : 0;
+Code Functions::granularity(std::size_t* bytes, int device,
+                            const VirtualMemoryCapability& kind) const noexcept {
+  const CUmemAllocationProp wanted = cistern::cuda::pageProperties(device, kind);
+  return cuMemGetAllocationGranularity(bytes, &wanted, CU_MEM_ALLOC_GRANULARITY_MINIMUM);
 }
 
 Code Functions::reserve(Address* out, std::size_t bytes) const noexcept {
@@ -42,9 +27,9 @@ Code Functions::freeReservation(Address address, std::size_t bytes) const noexce
 }
 
 Code Functions::createPage(std::uint64_t* page, std::size_t bytes, int device,
-                           PageKind kind) const noexcept {
+                           const VirtualMemoryCapability& kind) const noexcept {
   CUmemGenericAllocationHandle handle = 0;
-  const CUmemAllocationProp wanted = pageProperties(device, kind);
+  const CUmemAllocationProp wanted = cistern::cuda::pageProperties(device, kind);
   const Code result = cuMemCreate(&handle, bytes, &wanted, 0);
   *page = handle;
   return result;

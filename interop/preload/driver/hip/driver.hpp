@@ -11,9 +11,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "cistern/device.hpp"
 #include "cistern/types.hpp"
 #include "interop/preload/driver/hip/functions.hpp"
-#include "interop/preload/driver/page_kind.hpp"
 
 namespace cistern::preload::hip {
 
@@ -109,10 +109,13 @@ struct Functions : FunctionTable {
   // ---- Pages: none. HIP has them, but versions of it refuse a copy or a set that goes on from one
   // page to the next, which programs do with any memory.
 
-  std::size_t granularity(int, PageKind*) const noexcept { return 0; }
+  VirtualMemoryCapability claimedPages(int) const noexcept { return {}; }
+  Code granularity(std::size_t*, int, const VirtualMemoryCapability&) const noexcept {
+    return kNotSupported;
+  }
   Code reserve(Address*, std::size_t) const noexcept { return kNotSupported; }
   Code freeReservation(Address, std::size_t) const noexcept { return kNotSupported; }
-  Code createPage(std::uint64_t*, std::size_t, int, PageKind) const noexcept {
+  Code createPage(std::uint64_t*, std::size_t, int, const VirtualMemoryCapability&) const noexcept {
     return kNotSupported;
   }
   Code releasePage(std::uint64_t) const noexcept { return kNotSupported; }
