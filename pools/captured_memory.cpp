@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "allocator/base/process.hpp"
+#include "allocator/device/per_thread_stream.hpp"
 #include "allocator/engine/capture/recording.hpp"
 #include "allocator/engine/engine.hpp"
 #include "cistern/graph.hpp"
@@ -37,7 +38,10 @@ void CapturedMemory::begin(Stream origin, MempoolId_t pool) {
 
 void CapturedMemory::started(Stream stream, std::uint64_t id) { recording_->begin(stream, id); }
 
-void CapturedMemory::include(Stream stream) { recording_->include(stream); }
+void CapturedMemory::include(Stream stream) {
+  requireOneStream(pools_.device(), stream);
+  recording_->include(stream);
+}
 
 void CapturedMemory::end() noexcept {
   held_->hold(pools_.endCapture(*recording_));
@@ -64,6 +68,7 @@ void CapturedMemory::unwind() noexcept {
 
 // What is launched on a stream that is being captured here becomes part of that capture.
 void CapturedMemory::launching(Stream stream) {
+  requireOneStream(pools_.device(), stream);
   if (pools_.keepInCapture(stream, held_)) return;
   pools_.allocator().engine().streams.registerStream(stream);
   retirement_.front().addStream(stream);

@@ -1,6 +1,7 @@
 // The memory of a graph that the program captures itself.
 #include <fmt/format.h>
 
+#include "allocator/device/per_thread_stream.hpp"
 #include "cistern/graph.hpp"
 #include "pools/captured_memory.hpp"
 
@@ -24,6 +25,7 @@ GraphMemory::~GraphMemory() {
 // Before the stream is asked anything else: what it records now has begun without us.
 void GraphMemory::captureBegin(Stream stream, MempoolId_t pool) {
   memory_->require(memory_->state() == State::kIdle, "captureBegin");
+  requireOneStream(memory_->pools().device(), stream);
   const CaptureInfo info = memory_->pools().device().captureInfo(stream).orThrow();
   if (info.status != CaptureStatus::kActive) {
     throw InvalidArgument(

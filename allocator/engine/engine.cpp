@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "allocator/base/process.hpp"
+#include "allocator/device/per_thread_stream.hpp"
 #include "allocator/engine/giving_back.hpp"
 #include "allocator/engine/streams/cross_stream.hpp"
 
@@ -69,6 +70,7 @@ std::string Engine::deviceName() const {
 }
 
 void Engine::meet(Stream stream) {
+  requireOneStream(device, stream);  // before it is asked anything
   const Result<CaptureInfo> info = device.captureInfo(stream);
   if (info.ok() || info.error().kind != ErrorKind::kInvalidHandle)
     return streams.registerStream(stream);

@@ -4,6 +4,7 @@
 
 #include "allocator/base/check.hpp"
 #include "allocator/base/process.hpp"
+#include "allocator/device/per_thread_stream.hpp"
 #include "cistern/error.hpp"
 
 namespace cistern {
@@ -29,6 +30,7 @@ PinnedUses::OnDevice& PinnedUses::findOrMake(Device& device) {
 }
 
 PinnedUses::OnDevice& PinnedUses::meet(Stream stream, Device& device) {
+  requireOneStream(device, stream);
   const Result<CaptureInfo> info = device.captureInfo(stream);
   if (!info && isGone(info.error())) {
     throw InvalidArgument(fmt::format("stream {:#x} is not a live stream of {} device {} ({})",
@@ -41,6 +43,7 @@ PinnedUses::OnDevice& PinnedUses::meet(Stream stream, Device& device) {
 }
 
 void PinnedUses::forget(Stream stream, Device& device) {
+  requireOneStream(device, stream);
   if (OnDevice* const on = find(device)) on->streams.unregisterStream(stream);
 }
 

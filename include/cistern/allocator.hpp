@@ -38,6 +38,9 @@ struct BlockExport {
 
 /// All verbs are thread-safe and may be called from any thread. No verb synchronises the device or
 /// waits for a stream while another way to serve it exists.
+///
+/// Every verb that takes a stream throws InvalidArgument for the handle of per-thread default
+/// streams (cudaStreamPerThread, hipStreamPerThread): it names another stream in each thread.
 class CISTERN_API CachingAllocator {
  public:
   /// The device must outlive the allocator. Throws DeviceFailure when it cannot be asked for its

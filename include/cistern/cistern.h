@@ -12,7 +12,8 @@
  *     That is sure until 2^40 others of its kind have come and gone in its place.
  *
  * Sizes and limits are in bytes. A stream is a cudaStream_t or hipStream_t as it is (or what
- * cistern_stream_create gives), null the default stream. A pointer to device memory is never
+ * cistern_stream_create gives), null the default stream. The handle of per-thread default streams
+ * (cudaStreamPerThread) is CISTERN_INVALID_ARGUMENT everywhere. A pointer to device memory is never
  * dereferenced here.
  */
 #ifndef CISTERN_CISTERN_H

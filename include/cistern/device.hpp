@@ -133,6 +133,9 @@ class CISTERN_API Device {
 
   // ---- Streams ---------------------------------------------------------------------------------
 
+  /// Whether the handle means another stream in each thread, as cudaStreamPerThread does. The
+  /// engine refuses such a handle. No device call.
+  virtual bool isPerThread(Stream) const { return false; }
   Result<Stream> createStream();
   /// Queued work still completes. kInvalidHandle for a stream that is not alive.
   Status destroyStream(Stream stream);

@@ -73,8 +73,9 @@ class CISTERN_API PinnedAllocator {
   /// hook.
   void free(void* pointer) noexcept;
   /// Work that is queued on the stream uses the block. A stream that has the handle of a forgotten
-  /// one is ordered after that one's end. Throws InvalidArgument for a stream that is not alive,
-  /// DeviceFailure if it cannot be ordered so, std::bad_alloc; then nothing has changed.
+  /// one is ordered after that one's end. Throws InvalidArgument for a stream that is not alive and
+  /// for the per-thread default stream, DeviceFailure if it cannot be ordered so, std::bad_alloc;
+  /// then nothing has changed.
   void recordStream(void* pointer, Stream stream) { recordStream(pointer, stream, device()); }
   /// The same of another device's stream. Pre: that device outlives the allocator.
   void recordStream(void* pointer, Stream stream, Device& device);

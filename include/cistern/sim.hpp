@@ -146,6 +146,8 @@ class CISTERN_API FaultPlan {
 ///     those that a capture mode forbids, and making one breaks the captures that forbid it;
 ///   - a node's handle is never used again, and one of a capture that was broken is an error;
 ///   - a graph launched into a capture becomes all of its nodes there, where a driver makes it one;
+///   - handle 2 is that of per-thread default streams, as CUDA's, and no stream: it can be refused
+///   only;
 ///   - the driver's own pool is not modelled: mallocAsync and its like are kNotSupported.
 class CISTERN_API SimulatedDevice : public Device {
  public:

@@ -78,7 +78,9 @@ static void blocks(void) {
   CHECK_OK(cistern_allocate(a, 4096, stream, &p));
   CHECK(cistern_free(a, (char*)p + 512) == CISTERN_INVALID_POINTER); /* interior */
   CHECK_OK(cistern_free(a, p));
-  CHECK(cistern_allocate(a, 512, &bytes, &p) == CISTERN_INVALID_ARGUMENT); /* no live stream */
+  CHECK(cistern_allocate(a, 512, &bytes, &p) == CISTERN_INVALID_ARGUMENT);   /* no live stream */
+  CHECK(cistern_allocate(a, 512, (void*)2, &p) == CISTERN_INVALID_ARGUMENT); /* per-thread */
+  CHECK(strstr(cistern_last_error(), "per-thread default stream") != NULL);
   CHECK(cistern_allocate(a, 512, NULL, NULL) == CISTERN_INVALID_ARGUMENT);
   p = &bytes;
   CHECK(cistern_allocate(a, 65 * (size_t)kMiB, NULL, &p) == CISTERN_OUT_OF_MEMORY);

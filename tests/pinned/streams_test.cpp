@@ -233,4 +233,14 @@ TEST_CASE("a block that several devices use waits for each of them", "[pinned]")
   CHECK(rig.pinned.allocate(kMiB) == block);
 }
 
+TEST_CASE("the per-thread default stream uses no pinned block", "[pinned]") {
+  PinnedRig rig;
+  void* const block = rig.pinned.allocate(kMiB);
+  const auto says = Catch::Matchers::ContainsSubstring("per-thread default stream");
+  CHECK_THROWS_WITH(rig.pinned.recordStream(block, Stream{2}), says);
+  CHECK_THROWS_WITH(rig.pinned.forgetStream(Stream{2}), says);
+  rig.pinned.free(block);
+  CHECK(rig.pinned.allocate(kMiB) == block);
+}
+
 }  // namespace cistern::test

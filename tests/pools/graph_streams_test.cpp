@@ -230,4 +230,27 @@ TEST_CASE("where the device does not say whether a stream has joined, a request 
   graph.replay(s);
 }
 
+TEST_CASE("the per-thread default stream is captured by none, nor replayed on", "[pools]") {
+  PoolRig rig;
+  constexpr Stream kPerThread{2};
+  const Stream s = rig.stream();
+  const std::string name = "per-thread default stream";
+  const auto refused = [&](auto verb) {
+    return refusalOf<InvalidArgument>(verb).find(name) != std::string::npos;
+  };
+  Graph graph(rig.pools);
+  GraphMemory memory(rig.pools);
+  MemPool pool(rig.pools);
+  CHECK(refused([&] { graph.captureBegin(kPerThread); }));
+  CHECK(refused([&] { memory.captureBegin(kPerThread); }));
+  CHECK(refused([&] { (void)pool.allocate(512, kPerThread); }));
+  graph.captureBegin(s);
+  rig.temporary(3 * kMiB, s);
+  CHECK(refused([&] { graph.includeStream(kPerThread); }));
+  CHECK(refused([&] { (void)rig.allocate(512, kPerThread); }));
+  graph.captureEnd();
+  CHECK(refused([&] { graph.replay(kPerThread); }));
+  graph.replay(s);
+}
+
 }  // namespace cistern::test

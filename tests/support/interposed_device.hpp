@@ -22,6 +22,7 @@ class InterposedDevice final : public Device {
   std::string name() const override { return behind_.name(); }
   int ordinal() const override { return behind_.ordinal(); }
   VirtualMemoryCapability virtualMemory() const override { return behind_.virtualMemory(); }
+  bool isPerThread(Stream stream) const override { return behind_.isPerThread(stream); }
   bool interprocessSupported() const override { return behind_.interprocessSupported(); }
   bool driverPoolSupported() const override { return behind_.driverPoolSupported(); }
 

@@ -20,6 +20,7 @@ class QuietDevice final : public Device {
   std::string name() const override { return sim_.name(); }
   int ordinal() const override { return sim_.ordinal(); }
   VirtualMemoryCapability virtualMemory() const override { return sim_.virtualMemory(); }
+  bool isPerThread(Stream stream) const override { return sim_.isPerThread(stream); }
   bool interprocessSupported() const override { return false; }
   bool driverPoolSupported() const override { return false; }
   std::uint64_t hostNanoseconds() const override { return sim_.hostNanoseconds(); }

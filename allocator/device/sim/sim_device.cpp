@@ -16,7 +16,7 @@ SimDevice::SimDevice(SimConfig config)
     : config_(std::move(config)),
       memory_(config_.ordinal, config_.capacity, config_.granularity),
       detector_(config_.race_detector),
-      next_handle_((static_cast<std::uint64_t>(config_.ordinal) << 32) + 1) {
+      next_handle_((static_cast<std::uint64_t>(config_.ordinal) << 32) + kPerThreadStream.raw + 1) {
   streams_.emplace(Stream{}.raw, StreamState{0, detector_.openLane()});
 }
 

@@ -36,6 +36,7 @@ class SimDevice final : public SimulatedDevice {
   std::string name() const override { return "simulated device"; }
   int ordinal() const override { return config_.ordinal; }
   VirtualMemoryCapability virtualMemory() const override;
+  bool isPerThread(Stream stream) const override { return stream == kPerThreadStream; }
   bool interprocessSupported() const override { return false; }
   bool driverPoolSupported() const override { return false; }
 
@@ -55,6 +56,9 @@ class SimDevice final : public SimulatedDevice {
   void audit() const override;
 
  private:
+  /// A handle that no stream has here, and its number in CUDA and HIP.
+  static constexpr Stream kPerThreadStream{2};
+
   struct StreamState {
     std::uint64_t tail = 0;  ///< when all that is queued on it is complete
     LaneId lane = 0;

@@ -86,6 +86,9 @@ class VendorDevice final : public Device {
   std::string name() const override { return facts_.name; }
   int ordinal() const override { return facts_.ordinal; }
   VirtualMemoryCapability virtualMemory() const override { return facts_.virtual_memory; }
+  bool isPerThread(Stream stream) const override {
+    return handleOf(stream) == GPU(StreamPerThread);
+  }
   bool interprocessSupported() const override { return facts_.interprocess != 0; }
   bool driverPoolSupported() const override { return facts_.driver_pool != 0; }
 

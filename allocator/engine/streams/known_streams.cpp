@@ -1,8 +1,11 @@
 #include "allocator/engine/streams/known_streams.hpp"
 
+#include "allocator/device/per_thread_stream.hpp"
+
 namespace cistern {
 
 void KnownStreams::registerStream(Stream stream) {
+  requireOneStream(device_, stream);
   SharedEvent reached;
   while (const SharedEvent end = orderAfterEnd(stream, reached)) {
     // A capture cannot wait on the device for what was queued outside it.
@@ -32,6 +35,7 @@ SharedEvent KnownStreams::orderAfterEnd(Stream stream, const SharedEvent& reache
 // never met: then it is gone already, with all its work complete, whatever fails from there on.
 void KnownStreams::unregisterStream(Stream stream) {
   if (stream == Stream{}) throw InvalidArgument("the default stream cannot be forgotten: it stays");
+  requireOneStream(device_, stream);
   const MutexLock lock(mutex_);
   if (!dropped_ && !streams_.contains(stream.raw)) return;
   requireForgettable(device_, stream);
