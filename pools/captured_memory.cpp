@@ -9,6 +9,7 @@
 #include "allocator/device/per_thread_stream.hpp"
 #include "allocator/engine/capture/recording.hpp"
 #include "allocator/engine/engine.hpp"
+#include "allocator/engine/sharing/imports.hpp"
 #include "cistern/graph.hpp"
 
 namespace cistern {
@@ -47,6 +48,7 @@ void CapturedMemory::end() noexcept {
   held_->hold(pools_.endCapture(*recording_));
   recording_ = nullptr;
   state_ = State::kCaptured;
+  pools_.allocator().engine().imports->retry();
 }
 
 void CapturedMemory::unwind() noexcept {
@@ -54,6 +56,7 @@ void CapturedMemory::unwind() noexcept {
     Pins pins = pools_.endCapture(*recording_);
     pools_.allocator().engine().unpin(pins);
     recording_ = nullptr;
+    pools_.allocator().engine().imports->retry();
   }
   try {
     if (driverMayBeCalled()) pools_.trim(pool_, reserved_before_);

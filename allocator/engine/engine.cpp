@@ -7,6 +7,7 @@
 #include "allocator/base/process.hpp"
 #include "allocator/device/per_thread_stream.hpp"
 #include "allocator/engine/giving_back.hpp"
+#include "allocator/engine/sharing/imports.hpp"
 #include "allocator/engine/streams/cross_stream.hpp"
 
 namespace cistern {
@@ -46,12 +47,14 @@ Engine::Engine(Device& on, const Options& how, std::uint64_t total)
       caches(cacheLimits(options, rules, total), tick, totals),
       pending(device, events, streams,
               [this](const PendingFrees::Pending& ready) { putBack(*this, ready); }),
-      pools(*this) {
+      pools(*this),
+      imports(std::make_shared<Imports>(device)) {
   if (options.backing == Backing::kPages) default_pool.change(rules, pages);
 }
 
 Engine::~Engine() {
   const bool driver = driverMayBeCalled();
+  imports->retry();
   pages.stop();
   flushCaches(*this);
   for (Heap* heap : heaps.all()) {

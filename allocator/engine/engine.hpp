@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "allocator/base/mutex.hpp"
@@ -28,6 +29,8 @@
 #include "cistern/options.hpp"
 
 namespace cistern {
+
+class Imports;
 
 /// The segment that covers an address, and the heap that has it; null for none.
 struct Located {
@@ -99,6 +102,7 @@ struct Engine {
   Hooks hooks;
   PendingFrees pending;
   PoolTable pools;
+  const std::shared_ptr<Imports> imports;  ///< what users of imported memory hold too
 };
 
 }  // namespace cistern

@@ -7,6 +7,7 @@
 #include "allocator/engine/capture/recording.hpp"
 #include "allocator/engine/giving_back.hpp"
 #include "allocator/engine/reports/reports.hpp"
+#include "allocator/engine/sharing/imports.hpp"
 #include "allocator/engine/slow_path.hpp"
 #include "allocator/engine/statistics/accounting.hpp"
 #include "allocator/engine/streams/cross_stream.hpp"
@@ -152,6 +153,7 @@ Block* afterTheDevice(Engine& engine, Heap& heap, const Request& request) {
   const MutexLock lock(engine.waiting_mutex);
   engine.waits.fetch_add(1, std::memory_order_relaxed);
   if (!engine.progress.completeAll(engine.heaps.all())) return nullptr;
+  engine.imports->retry();
   return firstOf(kWhatThereIsNow, engine, heap, request);
 }
 

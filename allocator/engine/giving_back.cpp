@@ -4,6 +4,7 @@
 
 #include "allocator/base/ablation.hpp"
 #include "allocator/engine/cache/held_caches.hpp"
+#include "allocator/engine/sharing/imports.hpp"
 #include "allocator/engine/statistics/accounting.hpp"
 
 namespace cistern {
@@ -88,6 +89,7 @@ static std::vector<Heap*> giversTo(Engine& engine, const Pool& pool) {
 // What threads keep, and what a stream is stuck with, comes to the heaps first.
 void emptyCache(Engine& engine, const Pool* only, bool unowned) {
   flushCaches(engine);
+  engine.imports->retry();
   if (only == nullptr) (void)engine.hooks.tidy(Tidying::kEmptyCache);
   engine.pending.poll();
   if (engine.pending.waiting() > 0) {

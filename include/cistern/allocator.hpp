@@ -120,9 +120,10 @@ class CISTERN_API CachingAllocator {
   /// its offset from the pointer. A page is opened by its descriptor, one that has none (-1) by its
   /// fabric handle. They stay while there is a user of the pointer, also if the other
   /// process frees the block or ends; the last one's end waits for the device. During a capture it
-  /// cannot, and leaves them where they are. The descriptors stay the caller's. Throws
-  /// InvalidArgument for no page, and for a size that is none; DeviceFailure; std::bad_alloc. Pre:
-  /// `bytes` is each page's, and the device outlives the pointer.
+  /// cannot: then they go when the capture ends (Graph, GraphMemory), or with the next openImport
+  /// or emptyCache, which wait instead. The descriptors stay the caller's. Throws InvalidArgument
+  /// for no page, and for a size that is none; DeviceFailure; std::bad_alloc. Pre: `bytes` is each
+  /// page's, and the device outlives the pointer.
   std::shared_ptr<void> openImport(const std::vector<SharedPage>& pages);
   /// The device with that ordinal reads and writes all memory of this one's from now on: what there
   /// is, and what will be. Again, or for this device itself: no-op. Throws DeviceFailure where it

@@ -1,12 +1,15 @@
 // Memory that several processes use: exports, and imports. An export pins what its block lies in,
 // as a graph does: it is not given back to the device, so that what is counted as reserved is what
 // other processes may reach. A page has one descriptor, however many of its blocks are exported.
+#include <list>
+#include <utility>
+
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "allocator/base/process.hpp"
 #include "allocator/engine/engine.hpp"
 #include "allocator/engine/reports/reports.hpp"
+#include "allocator/engine/sharing/imports.hpp"
 #include "cistern/allocator.hpp"
 
 namespace cistern {
@@ -42,50 +45,42 @@ Exported exported(Engine& engine, pages::PhysicalPage& page)
 
 // ---- Pages of other processes, mapped here -----------------------------------------------------
 
-/// Reserved addresses and what is mapped there, from the first on.
+/// A range, with who gives it back.
 class Imported {
  public:
-  Imported(Device& device, std::uint64_t bytes)
-      : device_(device), bytes_(bytes), base_(device.reserve(bytes).orThrow()) {}
-  // Whose work uses it is not known. In a child of fork, and at exit, the driver is not to be asked
-  // any more.
-  ~Imported() {
-    if (!made_.isHere() || !driverMayBeCalled()) return;
-    const RelaxedCaptureMode relaxed(device_);
-    if (!mapped_.empty() && !device_.synchronizeDevice()) return;
-    Address at = base_;
-    for (const std::uint64_t bytes : mapped_) {
-      if (!device_.unmap(at, bytes)) return;
-      at += bytes;
-    }
-    (void)device_.freeReservation(base_, bytes_);
+  Imported(Device& device, std::shared_ptr<Imports> imports, std::uint64_t bytes)
+      : device_(device), imports_(std::move(imports)), range_(1) {
+    range().bytes = bytes;
+    range().base = device.reserve(bytes).orThrow();
   }
+  ~Imported() { imports_->giveBack(range_); }
   Imported(const Imported&) = delete;
   Imported& operator=(const Imported&) = delete;
 
-  Address base() const { return base_; }
+  Address base() const { return range_.front().base; }
   // The mapping holds the page from here on.
   void add(const SharedPage& page) {
-    mapped_.reserve(mapped_.size() + 1);
+    std::vector<std::uint64_t>& mapped = range().mapped;
+    mapped.reserve(mapped.size() + 1);
     const bool elsewhere = page.descriptor < 0 && page.fabric;
     const Page handle =
         (elsewhere ? device_.importFromFabric(*page.fabric) : device_.importPage(page.descriptor))
             .orThrow();
-    const Status mapped = device_.map(base_ + mapped_bytes_, page.bytes, handle);
+    const Status done = device_.map(base() + mapped_bytes_, page.bytes, handle);
     (void)device_.releasePage(handle);
-    mapped.orThrow();
-    mapped_.push_back(page.bytes);
+    done.orThrow();
+    mapped.push_back(page.bytes);
     mapped_bytes_ += page.bytes;
   }
-  void allowAccess() { device_.setAccess(base_, bytes_).orThrow(); }
+  void allowAccess() { device_.setAccess(base(), range().bytes).orThrow(); }
 
  private:
+  ImportedRange& range() { return range_.front(); }
+
   Device& device_;
-  const Birthplace made_;
-  const std::uint64_t bytes_;
-  const Address base_;
+  const std::shared_ptr<Imports> imports_;
+  std::list<ImportedRange> range_;  ///< one, so that it can be handed on without a failure
   std::uint64_t mapped_bytes_ = 0;
-  std::vector<std::uint64_t> mapped_;  ///< sizes
 };
 
 std::uint64_t sizeOf(Device& device, const std::vector<SharedPage>& pages) {
@@ -130,7 +125,9 @@ std::shared_ptr<const BlockExport> CachingAllocator::exportBlock(void* pointer) 
 }
 
 std::shared_ptr<void> CachingAllocator::openImport(const std::vector<SharedPage>& pages) {
-  auto imported = std::make_shared<Imported>(device(), sizeOf(device(), pages));
+  const std::uint64_t bytes = sizeOf(device(), pages);
+  engine_->imports->retry();
+  auto imported = std::make_shared<Imported>(device(), engine_->imports, bytes);
   for (const SharedPage& page : pages) imported->add(page);
   imported->allowAccess();
   void* const base = toPointer(imported->base());
