@@ -31,7 +31,7 @@ void everyday(SimRig& rig) {
 }
 
 /// The steps of virtual memory that a driver may refuse each time, though it claims all of them.
-constexpr Call kSteps[] = {Call::kReserve, Call::kCreatePage, Call::kMap, Call::kSetAccess};
+constexpr Call kPageCalls[] = {Call::kReserve, Call::kCreatePage, Call::kMap, Call::kSetAccess};
 
 /// A device that refuses a step from now on is served by segments, and everything in it works.
 void checkServedBySegments(SimRig& rig, Call step, ErrorKind kind) {
@@ -111,7 +111,7 @@ TEST_CASE("a device that refuses large reservations serves from smaller ones", "
 }
 
 TEST_CASE("a device that claims pages and refuses each is served by segments", "[engine][pages]") {
-  for (const Call step : kSteps) {
+  for (const Call step : kPageCalls) {
     for (const ErrorKind kind : {ErrorKind::kNotSupported, ErrorKind::kOther}) {
       SimRig rig("recycle:eager", simOf(256 * kMiB, 20'000));
       checkServedBySegments(rig, step, kind);
@@ -122,7 +122,7 @@ TEST_CASE("a device that claims pages and refuses each is served by segments", "
 }
 
 TEST_CASE("one refusal of a page is none of pages", "[engine][pages]") {
-  for (const Call step : kSteps) {
+  for (const Call step : kPageCalls) {
     INFO(callName(step));
     SimRig rig("", simOf(kGiB));
     rig.sim().faults().failNth(step, 1, ErrorKind::kOther);
@@ -154,7 +154,7 @@ TEST_CASE("pages that worked once are not given up", "[engine][pages]") {
 }
 
 TEST_CASE("threads that find pages refused at once are all served", "[engine][pages][threads]") {
-  for (const Call step : kSteps) {
+  for (const Call step : kPageCalls) {
     SimRig rig("", simOf(kGiB));
     rig.sim().faults().failAll(step, ErrorKind::kOther);
     const Streams streams(rig.allocator, 4);
