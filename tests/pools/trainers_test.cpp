@@ -4,6 +4,7 @@
 // stream of their own.
 #include "allocator/base/sabotage.hpp"
 #include "tests/pools/pools_support.hpp"
+#include "tests/support/slow_build.hpp"
 #include "tests/support/untold_program.hpp"
 
 namespace cistern::test {

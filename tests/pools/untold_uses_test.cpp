@@ -1,6 +1,7 @@
 // Memory that is used on streams which the allocator was not told of: random programs that keep to
 // PyTorch's rules and to nothing more, and programs of the shapes that trainers have.
 #include "tests/pools/pools_support.hpp"
+#include "tests/support/slow_build.hpp"
 #include "tests/support/untold_program.hpp"
 
 namespace cistern::test {
