@@ -1,9 +1,9 @@
 #include "allocator/base/replaced_file.hpp"
 
-#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <random>
 #include <utility>
 
 #include <fcntl.h>
@@ -24,11 +24,21 @@ ReplacedFile::ReplacedFile(std::string path) : path_(std::move(path)) {
     path_ = real;
     std::free(real);
   }
-  static std::atomic<unsigned> made_so_far{0};
-  beside_ = fmt::format("{}.{}.{}.tmp", path_, getpid(), made_so_far.fetch_add(1));
-  file_ = open(beside_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (file_ < 0) throw Failure{"be begun", errno};
-  made_ = true;
+  open();
+}
+
+// The name is random. A process that was killed may have left a file, and the next may have its
+// number. In a folder that others may write to, they could make a name in advance.
+void ReplacedFile::open() {
+  constexpr int kTries = 16;
+  std::random_device random;
+  for (int tries = 0; tries < kTries && !made_; ++tries) {
+    beside_ = fmt::format("{}.{:08x}{:08x}.tmp", path_, random(), random());
+    file_ = ::open(beside_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    made_ = file_ >= 0;
+    if (!made_ && errno != EEXIST) break;
+  }
+  if (!made_) throw Failure{"be begun", errno};
 }
 
 ReplacedFile::~ReplacedFile() {

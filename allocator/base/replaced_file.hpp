@@ -33,6 +33,8 @@ class ReplacedFile {
   void take();
 
  private:
+  void open();
+
   std::string path_;
   std::string beside_;
   int file_ = -1;

@@ -50,6 +50,20 @@ TEST_CASE("a file is replaced as a whole, or stays as it is", "[base]") {
   CHECK(folder.files() == 1);
 }
 
+TEST_CASE("what killed processes of the same number have left hinders nobody", "[base]") {
+  const Folder folder;
+  const fs::path there = folder.path / "there";
+  for (int i = 0; i < 16; ++i) {
+    std::ofstream(there.string() + '.' + std::to_string(getpid()) + '.' + std::to_string(i) +
+                  ".tmp");
+  }
+  ReplacedFile file(there);
+  file.write("written");
+  file.take();
+  CHECK(contentsOf(there) == "written");
+  CHECK(folder.files() == 17);
+}
+
 TEST_CASE("what a link names is replaced, and what is no file of data is not", "[base]") {
   const Folder folder;
   const fs::path there = folder.path / "there", link = folder.path / "link";
