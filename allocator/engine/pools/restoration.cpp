@@ -204,8 +204,8 @@ class Restoration {
       return std::pair(one.now->place(), one.wanted->stream);
     };
     std::ranges::stable_sort(elsewhere_, {}, key);
-    const auto again = std::ranges::unique(elsewhere_, {}, key);
-    elsewhere_.erase(again.begin(), again.end());
+    const auto same = [&](const Elsewhere& a, const Elsewhere& b) { return key(a) == key(b); };
+    elsewhere_.erase(std::unique(elsewhere_.begin(), elsewhere_.end(), same), elsewhere_.end());
     search_.beginAnew();
     for (const auto& [now, wanted, owner] : elsewhere_) {
       checkMemory(*wanted, *now->range->home, *now->range, now->place(), now->placeEnd(),
