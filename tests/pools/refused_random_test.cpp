@@ -9,15 +9,15 @@
 namespace cistern::test {
 namespace {
 
-using Random = std::mt19937_64;
+using WorldRandom = std::mt19937_64;
 
-std::uint64_t drawBelow(Random& random, std::uint64_t end) { return random() % end; }
+std::uint64_t drawBelow(WorldRandom& random, std::uint64_t end) { return random() % end; }
 
-std::string_view oneOf(Random& random, const std::vector<std::string_view>& all) {
+std::string_view oneOf(WorldRandom& random, const std::vector<std::string_view>& all) {
   return all[drawBelow(random, all.size())];
 }
 
-std::string randomConf(Random& random) {
+std::string randomConf(WorldRandom& random) {
   std::string conf;
   for (const std::string_view part :
        {oneOf(random, {"backing:pages", "backing:pages", "backing:segments"}),
@@ -140,7 +140,7 @@ class RefusedWorld {
     }
   }
 
-  Random random_;
+  WorldRandom random_;
   PoolRig rig_;
   std::vector<Stream> streams_;
   std::vector<std::unique_ptr<MemPool>> pools_;
@@ -154,7 +154,7 @@ class RefusedWorld {
 TEST_CASE("no request is refused that emptyCache would have helped", "[pools]") {
   int refused = 0;
   for (unsigned seed = 0; seed < (kSlowBuild ? 20u : 200u); ++seed) {
-    Random random(seed);
+    WorldRandom random(seed);
     const std::string conf = randomConf(random);
     RefusedWorld world(conf, seed);
     const auto outcome = world.run(150);
