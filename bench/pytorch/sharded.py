@@ -3,6 +3,8 @@
 
   sharded.py [CASE...]    fsdp2 fsdp1 ddp tensor pipeline offload; all of them if none is named
 
+The case offload trains on one GPU, in one process, a fifth of the layers: its optimiser runs on the host.
+
 Each case runs --runs times under each allocator in turn. Memory is the driver's: the most that is used
 at the end of a step, less what was before the model, and the most of all runs and both GPUs. Time is a
 step's by the host's clock, from the third step on: each step's median of all runs, then their mean. The
@@ -21,17 +23,20 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 MODES = ("default", "expandable", "cistern")
 CASES = ("fsdp2", "fsdp1", "ddp", "tensor", "pipeline", "offload")
+ALONE = ("offload",)
 
 
 def run(mode, case, arguments, number):
-    """The results of both ranks, or what one of them said last."""
-    environment = {**os.environ, "CUBLAS_WORKSPACE_CONFIG": ":4096:8", "WORLD_SIZE": "2",
+    """The results of all ranks, or what one of them said last."""
+    count = 1 if case in ALONE else 2
+    layers = max(1, arguments.layers // 5) if case in ALONE else arguments.layers
+    environment = {**os.environ, "CUBLAS_WORKSPACE_CONFIG": ":4096:8", "WORLD_SIZE": str(count),
                    "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(arguments.port + number)}
     command = [sys.executable, str(HERE / "sharded_rank.py"), mode, case, str(arguments.steps),
-               str(arguments.layers)]
+               str(layers)]
     ranks = [subprocess.Popen(command, env={**environment, "RANK": str(rank), "LOCAL_RANK": str(rank)},
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-             for rank in range(2)]
+             for rank in range(count)]
     said = []
     try:
         said = [rank.communicate(timeout=arguments.timeout) for rank in ranks]

@@ -1,4 +1,4 @@
-"""sharded_rank.py MODE CASE STEPS LAYERS: one of two processes that train together. sharded.py runs it.
+"""sharded_rank.py MODE CASE STEPS LAYERS: one of the processes that train together. sharded.py runs it.
 
 It prints losses, times and memory as one line of JSON, and checksums of all gradients and parameters of
 the first two steps and the last. PyTorch repeats itself to the last bit here: algorithms are
