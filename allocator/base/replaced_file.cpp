@@ -18,13 +18,21 @@ bool ReplacedFile::canReplace(const std::string& path) {
   return stat(path.c_str(), &there) != 0 || S_ISREG(there.st_mode);
 }
 
-// Not mkstemp: that makes it private, where the program's other files are as its umask says.
+// Not mkstemp: that makes it private, where the program's other files are as its umask says. A file
+// that is there says itself who may read it. It is opened once, so that whatever keeps this process
+// from writing to it holds here too: its mode, or another user's link in a folder such as /tmp.
 ReplacedFile::ReplacedFile(std::string path) : path_(std::move(path)) {
+  struct stat there {};
+  const int old = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC);
+  if (old < 0 && errno != ENOENT) throw Failure{"be written", errno};
+  const bool keeps = old >= 0 && fstat(old, &there) == 0;
+  if (old >= 0) close(old);
   if (char* const real = realpath(path_.c_str(), nullptr)) {
     path_ = real;
     std::free(real);
   }
   open();
+  if (keeps) (void)fchmod(file_, there.st_mode & 0777);
 }
 
 // The name is random. A process that was killed may have left a file, and the next may have its

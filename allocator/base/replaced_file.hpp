@@ -7,7 +7,8 @@
 namespace cistern {
 
 /// A new file beside `path`, so that a rename can put it there in one step; gone with this unless
-/// it has been. What a symbolic link names is replaced, not the link. Not for several threads.
+/// it has been. What a symbolic link names is replaced, not the link. It has the mode of the file
+/// that it replaces, or that of the umask. Not for several threads.
 class ReplacedFile {
  public:
   /// What could not be done, and errno.
@@ -20,7 +21,8 @@ class ReplacedFile {
   /// folder cannot be.
   static bool canReplace(const std::string& path);
 
-  /// Throws Failure, as the others do. Pre: canReplace(path).
+  /// Throws Failure, as the others do; also where the file that is there may not be written. Pre:
+  /// canReplace(path).
   explicit ReplacedFile(std::string path);
   ~ReplacedFile();
   ReplacedFile(const ReplacedFile&) = delete;

@@ -262,6 +262,13 @@ void takeDescriptors(msghdr& head, Received& into) {
       "cistern: the answer of the process that shared the CUDA memory makes no sense");
 }
 
+void requireKnownUser() {
+  if (userIsKnown()) return;
+  throw std::runtime_error(
+      "cistern: this process runs as the overflow user, as which other users appear: it shares no "
+      "CUDA memory with other processes");
+}
+
 /// Adds the pages that came to `into`, which is made by the first message. Returns how many there
 /// are in all.
 std::size_t receiveSome(int socket, PassedBlock& into) {
@@ -340,11 +347,7 @@ bool PassedBlock::addCopy(const SharedPage& page) {
 }
 
 std::string answerOthers(Offer offer) {
-  if (!userIsKnown()) {
-    throw std::runtime_error(
-        "cistern: this process runs as the overflow user, as which other users appear: it shares "
-        "no CUDA memory with other processes");
-  }
+  requireKnownUser();
   Socket listening(makeSocket());
   const std::string name = newName();
   socklen_t bytes = 0;
@@ -363,6 +366,7 @@ std::string answerOthers(Offer offer) {
 }
 
 PassedBlock askFor(const std::string& name, std::uint64_t key) {
+  requireKnownUser();
   const Socket socket(makeSocket());
   boundWaits(socket);
   socklen_t bytes = 0;
@@ -375,8 +379,8 @@ PassedBlock askFor(const std::string& name, std::uint64_t key) {
   }
   if (!isOurUser(socket)) {
     throw std::runtime_error(
-        "cistern: the process that answers for the shared CUDA memory is another user's: the one "
-        "that shared it has ended");
+        "cistern: the process that answers for the shared CUDA memory is another user's, or was "
+        "when it began to share: the one that shared it has ended, or has changed its user");
   }
   const ssize_t sent = uninterrupted([&] { return send(socket, &key, sizeof(key), MSG_NOSIGNAL); });
   if (sent != ssize_t(sizeof(key))) {

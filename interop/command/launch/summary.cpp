@@ -113,9 +113,9 @@ std::string summaryText(const std::vector<Account>& accounts, const Ending& endi
   }
   if (!any && ending.status != 127) {
     text += fmt::format(
-        "cistern: there is no summary: process {} has not loaded the library (it is linked "
-        "statically, "
-        "or started with rights that LD_PRELOAD does not pass)\n",
+        "cistern: there is no summary of process {}. It is linked statically or has rights that "
+        "LD_PRELOAD does not pass, so that it has not loaded the library; or it could write no "
+        "record, and has said why\n",
         ending.pid);
   }
   return text;

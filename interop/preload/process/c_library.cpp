@@ -24,14 +24,15 @@ void* realDlsym(void* handle, const char* name) noexcept {
   return look(handle, name);
 }
 
-void* realDlopen() noexcept {
-  static void* const open = fromTheCLibrary("dlopen");
-  return open;
+// dlvsym passes over libraries that give their functions no version; dlsym does not.
+void* nextInLine(const char* name) noexcept {
+  void* const next = realDlsym(RTLD_NEXT, name);
+  return next != nullptr ? next : fromTheCLibrary(name);
 }
 
 void* loadedLibrary(const char* name) noexcept {
   using Open = void* (*)(const char*, int);
-  static const auto open = reinterpret_cast<Open>(realDlopen());
+  static const auto open = reinterpret_cast<Open>(fromTheCLibrary("dlopen"));
   return open(name, RTLD_LAZY | RTLD_NOLOAD);
 }
 

@@ -4,7 +4,10 @@
 namespace cistern::preload {
 
 void* realDlsym(void* handle, const char* name) noexcept;
-void* realDlopen() noexcept;
+
+/// The function of this name that a program would call without Cistern. It is the C library's, or
+/// that of another preloaded library, which hooks dlsym as well.
+void* nextInLine(const char* name) noexcept;
 
 /// The handle of a library that the program has loaded; null where it has not. It is not loaded for
 /// it.

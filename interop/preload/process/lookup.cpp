@@ -4,29 +4,26 @@
 // lies. So what is not ours to answer is jumped to, not called, and sees the program as its caller.
 #include "interop/preload/process/lookup.hpp"
 
-#include <dlfcn.h>
-
 #include "interop/preload/process/c_library.hpp"
 
 using namespace cistern::preload;
 
 extern "C" {
 
-__attribute__((visibility("hidden"))) void* cistern_real_dlsym;
-__attribute__((visibility("hidden"))) void* cistern_real_dlopen;
+__attribute__((visibility("hidden"))) void* cistern_next_dlsym;
+__attribute__((visibility("hidden"))) void* cistern_next_dlopen;
 
-/// The hook to answer dlsym with; null where the C library is to answer.
+/// The hook to answer dlsym with; null where the next in line is to answer.
 __attribute__((visibility("hidden"), used)) void* cistern_find_hook(void* handle,
                                                                     const char* name) {
-  if (cistern_real_dlsym == nullptr)
-    cistern_real_dlsym = reinterpret_cast<void*>(dlvsym(RTLD_NEXT, "dlsym", CISTERN_GLIBC_BASE));
+  if (cistern_next_dlsym == nullptr) cistern_next_dlsym = nextInLine("dlsym");
   if (name == nullptr) return nullptr;
   void* const hook = cudaHook == nullptr ? nullptr : cudaHook(handle, name);
   return hook != nullptr || hipHook == nullptr ? hook : hipHook(handle, name);
 }
 
 __attribute__((visibility("hidden"), used)) void cistern_find_dlopen() {
-  if (cistern_real_dlopen == nullptr) cistern_real_dlopen = realDlopen();
+  if (cistern_next_dlopen == nullptr) cistern_next_dlopen = nextInLine("dlopen");
 }
 }
 
@@ -54,7 +51,7 @@ asm(R"(
   cistern_leave
   testq %rax, %rax
   jne 1f
-  jmp *cistern_real_dlsym(%rip)
+  jmp *cistern_next_dlsym(%rip)
 1:
   ret
   .size cistern_dlsym, . - cistern_dlsym
@@ -63,7 +60,7 @@ asm(R"(
   call cistern_find_dlopen
   cistern_leave
   andl $~8, %esi
-  jmp *cistern_real_dlopen(%rip)
+  jmp *cistern_next_dlopen(%rip)
   .size cistern_dlopen, . - cistern_dlopen
 )");
 #elif defined(__aarch64__)
@@ -91,8 +88,8 @@ asm(R"(
   mov x0, x9
   ret
 1:
-  adrp x16, cistern_real_dlsym
-  ldr x16, [x16, :lo12:cistern_real_dlsym]
+  adrp x16, cistern_next_dlsym
+  ldr x16, [x16, :lo12:cistern_next_dlsym]
   br x16
   .size cistern_dlsym, . - cistern_dlsym
 
@@ -100,8 +97,8 @@ asm(R"(
   bl cistern_find_dlopen
   cistern_leave
   and w1, w1, #~8
-  adrp x16, cistern_real_dlopen
-  ldr x16, [x16, :lo12:cistern_real_dlopen]
+  adrp x16, cistern_next_dlopen
+  ldr x16, [x16, :lo12:cistern_next_dlopen]
   br x16
   .size cistern_dlopen, . - cistern_dlopen
 )");
