@@ -31,18 +31,18 @@ ReplacedFile::ReplacedFile(std::string path) : path_(std::move(path)) {
     path_ = real;
     std::free(real);
   }
-  open();
+  open(keeps ? 0600 : 0666);
   if (keeps) (void)fchmod(file_, there.st_mode & 0777);
 }
 
 // The name is random. A process that was killed may have left a file, and the next may have its
 // number. In a folder that others may write to, they could make a name in advance.
-void ReplacedFile::open() {
+void ReplacedFile::open(mode_t mode) {
   constexpr int kTries = 16;
   std::random_device random;
   for (int tries = 0; tries < kTries && !made_; ++tries) {
     beside_ = fmt::format("{}.{:08x}{:08x}.tmp", path_, random(), random());
-    file_ = ::open(beside_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    file_ = ::open(beside_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     made_ = file_ >= 0;
     if (!made_ && errno != EEXIST) break;
   }

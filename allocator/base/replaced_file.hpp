@@ -4,6 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include <sys/types.h>
+
 namespace cistern {
 
 /// A new file beside `path`, so that a rename can put it there in one step; gone with this unless
@@ -35,7 +37,7 @@ class ReplacedFile {
   void take();
 
  private:
-  void open();
+  void open(mode_t mode);
 
   std::string path_;
   std::string beside_;

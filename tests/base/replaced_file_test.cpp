@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "tests/support/catch.hpp"
+#include "tests/support/child_process.hpp"
 
 namespace cistern {
 namespace {
@@ -62,6 +63,39 @@ TEST_CASE("what killed processes of the same number have left hinders nobody", "
   file.take();
   CHECK(contentsOf(there) == "written");
   CHECK(folder.files() == 17);
+}
+
+TEST_CASE("a file that takes another's place may be read by the same users", "[base]") {
+  const Folder folder;
+  const fs::path there = folder.path / "there";
+  constexpr auto kOwner = fs::perms::owner_read | fs::perms::owner_write;
+  std::ofstream(there) << "before";
+  for (const fs::perms wanted : {kOwner, kOwner | fs::perms::group_read | fs::perms::others_read}) {
+    fs::permissions(there, wanted);
+    ReplacedFile file(there);
+    file.write("after");
+    file.take();
+    CHECK(fs::status(there).permissions() == wanted);
+  }
+}
+
+TEST_CASE("a file that may not be written is not replaced either", "[base]") {
+  const Folder folder;
+  fs::permissions(folder.path, fs::perms::all);
+  const fs::path there = folder.path / "there";
+  std::ofstream(there) << "before";
+  fs::permissions(there, fs::perms::owner_read | fs::perms::others_read);
+  CHECK(test::statusOfChild([&] {
+          if (geteuid() == 0 && setuid(4711) != 0) _exit(1);
+          try {
+            ReplacedFile file(there);
+          } catch (const ReplacedFile::Failure& failure) {
+            _exit(failure.why == EACCES ? 0 : 2);
+          }
+          _exit(3);
+        }) == 0);
+  CHECK(contentsOf(there) == "before");
+  CHECK(folder.files() == 1);
 }
 
 TEST_CASE("what a link names is replaced, and what is no file of data is not", "[base]") {
