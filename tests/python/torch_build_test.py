@@ -1,8 +1,12 @@
 """`cistern.torch.enable()` where the extension cannot be had: "auto" goes on with a warning, "native" is an
 error, whatever went wrong. No PyTorch: what is made here is no extension, and compilers are scripts."""
 
+import ctypes
 import os
+import pathlib
+import shutil
 import stat
+import tempfile
 import types
 
 import pytest
@@ -210,6 +214,48 @@ def test_a_folder_of_another_user(cache, monkeypatch):
     if os.getuid() == 0:
         os.chown(cache, 4711, -1)
     refused("belongs to user" if os.getuid() == 0 else "", "CISTERN_CACHE")
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can make a folder of another user")
+def test_a_folder_below_one_of_nobodys(cache, monkeypatch):
+    cache.mkdir(mode=0o755)
+    os.chown(cache, 65534, 65534)
+    monkeypatch.setenv("CISTERN_CACHE", str(cache / "below"))
+    refused(f"others may write to {cache}", "CISTERN_CACHE")
+
+
+def enter_user_namespace(user):
+    """As a user who is root in a namespace of their own. Whether that may be had here."""
+    if os.getuid() == 0:
+        os.setgid(user)
+        os.setuid(user)
+    c_library = ctypes.CDLL(None)
+    c_library.prctl(4, 1, 0, 0, 0)  # PR_SET_DUMPABLE: else /proc/self is not the user's
+    if c_library.unshare(0x10000000) != 0:  # CLONE_NEWUSER
+        return False
+    pathlib.Path("/proc/self/uid_map").write_text(f"0 {user} 1")
+    return True
+
+
+def test_in_a_user_namespace_the_folders_above_are_roots_though_root_is_unknown_there():
+    user = os.getuid() or 4711
+    above = pathlib.Path(tempfile.mkdtemp(dir="/tmp"))
+    os.chown(above, user, user if os.getuid() == 0 else -1)
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            if not enter_user_namespace(user):
+                status = 77
+            elif _private.make_folder(above / "kept").stat().st_uid == 0 and pathlib.Path("/").stat().st_uid != 0:
+                status = 0
+        finally:
+            os._exit(status)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    shutil.rmtree(above)
+    if status == 77:
+        pytest.skip("no user namespace is allowed here")
+    assert status == 0
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can place a file of another user")

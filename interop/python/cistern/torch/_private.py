@@ -60,7 +60,7 @@ def is_kept(path: Path) -> bool:
 # In a user namespace, what root outside owns seems to be the overflow user's.
 def _check_above(above: Path, folder: Path) -> None:
     found = above.stat()
-    trusted = _is_trusted(found.st_uid) or found.st_uid == _overflow_user()
+    trusted = _is_trusted(found.st_uid) or _is_unmapped(found.st_uid)
     sticky = found.st_mode & stat.S_ISVTX
     if not trusted or (_others_write(found) and not sticky):
         raise NotPrivate(f"others may write to {above}, and so put another folder in place of {folder}")
@@ -70,11 +70,16 @@ def _is_trusted(user: int) -> bool:
     return user in (os.geteuid(), 0)
 
 
-def _overflow_user() -> int:
+def _is_unmapped(user: int) -> bool:
+    """Whether it is the overflow user, and stands for users that this namespace does not know. Outside of
+    a namespace a user of that number is one like others: nobody."""
     try:
-        return int(Path("/proc/sys/kernel/overflowuid").read_text(encoding="ascii"))
+        if user != int(Path("/proc/sys/kernel/overflowuid").read_text(encoding="ascii")):
+            return False
+        rows = [line.split() for line in Path("/proc/self/uid_map").read_text(encoding="ascii").splitlines()]
+        return not any(int(first) <= user < int(first) + int(count) for first, _, count in rows)
     except (OSError, ValueError):
-        return 65534
+        return False
 
 
 def _others_write(found: os.stat_result) -> bool:
