@@ -39,6 +39,11 @@ foreach(target driver_program handle_program rights_program runpath_program ipc_
   set_target_properties(${target} PROPERTIES CISTERN_ON_THE_DRIVER TRUE)
 endforeach()
 
+# Not as `cistern run` does it: the library is there in a program with rights of another user, too.
+add_executable(runtime_linked programs/memory_program.cpp)
+cistern_preload_program(runtime_linked CUDA on_the_runtime.hpp)
+target_link_libraries(runtime_linked PRIVATE cistern_preload fake_cudart_static Threads::Threads ${CMAKE_DL_LIBS})
+
 # One is found beside the program by DT_RUNPATH alone: the tests' LD_LIBRARY_PATH does not name its folder.
 set_target_properties(found_by_runpath PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/beside)
 set_target_properties(runpath_program PROPERTIES BUILD_RPATH "$ORIGIN/beside")

@@ -50,7 +50,7 @@ class Giver(Side):
         super().__init__("give", stdin=subprocess.PIPE, **how)
 
     def __enter__(self):
-        self.handle = self.process.stdout.readline().strip()
+        self.handle, _, self.distance = self.process.stdout.readline().strip().rpartition(" ")
         return self
 
     def __exit__(self, *_):
@@ -122,6 +122,22 @@ class Users(unittest.TestCase):
             self.assertLessEqual(most[0], before[0])  # no thread
             self.assertLessEqual(most[1], before[1] + 1)  # the connection that is being closed
             self.assertEqual(opened(giver)[0], "opened 0")
+
+    @needs_users
+    @unittest.skipIf(os.statvfs("/tmp").f_flag & os.ST_NOSUID, "/tmp is mounted nosuid")
+    def test_a_program_with_rights_of_another_user_is_not_told_where_to_write(self):
+        with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+            records = os.path.join(folder, "records")
+            os.chmod(folder, 0o755)
+            os.mkdir(records)
+            os.chmod(records, 0o777)
+            for rights, made in ((0o4755, 0), (0o755, 1)):
+                program = os.path.join(folder, "linked")
+                subprocess.run(["cp", BENCH.path("runtime_linked"), program], check=True)
+                os.chmod(program, rights)
+                env = {**BENCH.environment(False), "CISTERN_RUN_FOLDER": records}
+                subprocess.run([program, "none"], env=env, capture_output=True, user=OTHER, group=OTHER)
+                self.assertEqual(len(os.listdir(records)), made)
 
     @needs_users
     @unittest.skipIf(os.statvfs("/tmp").f_flag & os.ST_NOSUID, "/tmp is mounted nosuid")

@@ -23,14 +23,15 @@ void begin() noexcept {
   if (active() && *folder != '\0') beginRecord(folder, trace);
 }
 
-// Before main, and before any other thread.
+// Before main, and before any other thread. A program with more rights than its user is told
+// nothing: its records would be made with those rights.
 [[gnu::constructor]] void start() noexcept {
-  if (const char* const wanted = std::getenv(kRunProcess)) process = std::atoll(wanted);
-  if (const char* const named = std::getenv(kRunFolder))
+  if (const char* const wanted = secure_getenv(kRunProcess)) process = std::atoll(wanted);
+  if (const char* const named = secure_getenv(kRunFolder))
     std::snprintf(folder, sizeof folder, "%s", named);
-  trace = std::getenv(kRunTrace) != nullptr;
-  detail::ipc = std::getenv(kRunIpc) != nullptr;
-  detail::strict = std::getenv(kRunStrict) != nullptr;
+  trace = secure_getenv(kRunTrace) != nullptr;
+  detail::ipc = secure_getenv(kRunIpc) != nullptr;
+  detail::strict = secure_getenv(kRunStrict) != nullptr;
   begin();
   (void)pthread_atfork(nullptr, nullptr, begin);
 }
