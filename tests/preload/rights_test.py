@@ -13,6 +13,7 @@ import tempfile
 import unittest
 
 import runs
+import sides
 
 COMMAND, LIBRARY, DRIVER, PROGRAMS = sys.argv[1:5]
 BENCH = runs.Bench(COMMAND, LIBRARY, DRIVER, PROGRAMS)
@@ -35,44 +36,13 @@ def needs_users(test):
     return unittest.skipUnless(other_users(), "it takes root, and a build that other users may read")(test)
 
 
-class Side:
-    """handle_program under `cistern run`: as a user, and behind a command such as unshare."""
-
-    def __init__(self, what, user=None, behind=(), extra=None, stdin=None):
-        env = {**BENCH.environment(True), "TMPDIR": "/tmp", **(extra or {})}
-        self.process = subprocess.Popen(
-            [*behind, COMMAND, "run", "--quiet", "--", BENCH.path("handle_program"), what], env=env, text=True,
-            stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, user=user, group=user)
-
-
-class Giver(Side):
+class Giver(sides.Giver):
     def __init__(self, **how):
-        super().__init__("give", stdin=subprocess.PIPE, **how)
-
-    def __enter__(self):
-        self.handle, _, self.distance = self.process.stdout.readline().strip().rpartition(" ")
-        return self
-
-    def __exit__(self, *_):
-        _, self.said = self.process.communicate(timeout=60)
-        if self.process.returncode != 0:
-            raise AssertionError(self.said)
-
-    def name(self):
-        """Of its socket: what stands behind 16 bytes of the handle."""
-        return bytes.fromhex(self.handle)[16:].rstrip(b"\0")
-
-    def pid(self):
-        """Of the program, not of `cistern run` before it."""
-        with open(f"/proc/{self.process.pid}/task/{self.process.pid}/children") as children:
-            return int(children.read().split()[0])
+        super().__init__(BENCH, **how)
 
 
 def opened(giver, **how):
-    """What another process gets of it, and what is said there."""
-    side = Side("open", extra={"HANDLE": giver.handle}, stdin=subprocess.DEVNULL, **how)
-    out, err = side.process.communicate(timeout=60)
-    return out.strip(), err
+    return sides.opened(BENCH, giver, **how)
 
 
 def flood(name, user):

@@ -4,7 +4,8 @@
 //   give   prints a handle, and ends when its standard input does. BECOMES is a user that it
 //   becomes
 //          on the way, SHARES says whether it shares "before" or "after" that
-//   open   opens HANDLE (in the environment), and prints the code, or what lies there; with DISTANCE
+//   open   opens HANDLE (in the environment), and prints the code, or what lies there; with
+//   DISTANCE
 //          also what lies so far behind it
 //   reuse  prints whether a block has what the one before it in its place had
 //
