@@ -6,6 +6,7 @@ rights_test.py COMMAND LIBRARY FOLDER_OF_THE_DRIVER FOLDER_OF_PROGRAMS [unittest
 
 import glob
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -192,11 +193,17 @@ class Rights(unittest.TestCase):
                     self.assertGreater(run.calls("cudaMalloc"), 400)
 
     def test_a_trace_ends_where_its_file_cannot_be_opened_any_more_and_the_program_goes_on(self):
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "program.trace")
-            run = self.served("no_files", "--trace", path, LONG="1")
-            self.assertIn("ends here, after 32768 events: Operation not permitted", run.err)
-            self.assertGreater(run.calls("cudaMalloc"), 16384)
+        cases = {"no_files": "Operation not permitted"}
+        if os.geteuid() == 0:
+            cases.update(user="Permission denied", root="No such file")
+        for case, why in cases.items():
+            with self.subTest(case=case), tempfile.TemporaryDirectory() as folder:
+                path = os.path.join(folder, "program.trace")
+                run = self.served(case, "--trace", path, LONG="1", ROOT=folder)
+                self.assertIn(f"ends here, after 32768 events: {why}", run.err)
+                self.assertGreater(run.calls("cudaMalloc"), 16384)
+                with open(path) as trace:
+                    self.assertEqual(sum(line[0] in "af" for line in trace), 32768)
 
     def test_memory_is_not_shared_where_no_socket_may_be_made_and_that_is_said(self):
         run = self.served("no_sockets")
@@ -211,6 +218,14 @@ class Rights(unittest.TestCase):
         self.assertIn("has said why", run.err)
         run = BENCH.run(program, "without_sockets", BENCH.path("runtime_static"), "loop")
         self.assertEqual((run.status, run.calls("cudaMalloc")), (0, 1000), run.err)
+
+    @needs_users
+    @unittest.skipIf(shutil.which("setpriv") is None, "there is no setpriv")
+    def test_a_program_that_is_another_users_by_exec_is_served_without_a_record(self):
+        run = BENCH.run("/usr/bin/env", "setpriv", f"--reuid={OTHER}", f"--regid={OTHER}", "--clear-groups",
+                        BENCH.path("runtime_static"), "loop")  # which expects that it is served
+        self.assertEqual(run.status, 0, run.err)
+        self.assertRegex(run.err, "there is no summary of process .*: Permission denied")
 
     @needs_users
     def test_who_shares_and_then_becomes_another_user_is_refused_as_both(self):
