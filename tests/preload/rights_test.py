@@ -134,8 +134,10 @@ class Namespaces(unittest.TestCase):
 
     def test_two_pid_namespaces_share_though_their_processes_have_the_same_number(self):
         behind = self.unshared("-p", "-f", "--mount-proc", *([] if os.geteuid() == 0 else ["-r"]))
-        with Giver(behind=behind) as giver:
-            self.assertEqual(opened(giver, behind=behind), ("opened 0", ""))
+        with Giver(behind=behind) as giver, Giver(behind=behind) as second:
+            self.assertEqual(*(each.name().split(b"-")[1] for each in (giver, second)))
+            for each in (giver, second):
+                self.assertEqual(opened(each, behind=behind), ("opened 0", ""))
 
     def test_another_network_namespace_is_said(self):
         behind = self.unshared("-n", *([] if os.geteuid() == 0 else ["-r"]))
