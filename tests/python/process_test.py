@@ -1,6 +1,7 @@
 """The ends of processes, children of fork, and libraries that are not there."""
 
 import os
+import pathlib
 import re
 import shutil
 import subprocess
@@ -215,3 +216,35 @@ def test_the_module_says_what_it_is():
                              check=True, env={**os.environ, "PYTHONPATH": str(PACKAGE)}).stdout
     assert f"Cistern {cistern.__version__}\nlibrary: " in printed
     assert re.search(r"^cuda( device 0)?: .", printed, re.M)
+
+
+def unshared(*options):
+    behind = ["unshare", *options, *([] if os.geteuid() == 0 else ["-r"])]
+    if subprocess.run([*behind, "true"], capture_output=True).returncode != 0:
+        pytest.skip(f"{' '.join(behind)} is not allowed here")
+    return behind
+
+
+def test_processes_of_one_number_write_the_same_snapshot(tmp_path):
+    """In two PID namespaces, as in two containers."""
+    behind = unshared("-p", "-f")
+    program = ("import cistern, json, os, sys\n"
+               "with cistern.Allocator('sim') as allocator:\n"
+               "    for _ in range(300):\n"
+               "        block = allocator.allocate(1 << 20)\n"
+               "        allocator.snapshot(sys.argv[1])\n"
+               "        json.load(open(sys.argv[1]))\n"
+               "print(os.getpid())\n")
+    command = [*behind, sys.executable, "-c", program, str(tmp_path / "shot.json")]
+    both = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    said = [each.communicate(timeout=120) for each in both]
+    assert said == [("1\n", "")] * 2
+    assert [path.name for path in tmp_path.iterdir()] == ["shot.json"]
+
+
+def test_a_process_of_the_overflow_user_allocates_as_ever(tmp_path):
+    if subprocess.run(["unshare", "-U", "true"], capture_output=True).returncode != 0:
+        pytest.skip("no user namespace is allowed here")
+    program = "import cistern, os; cistern.Allocator('sim').allocate(1 << 20); print(os.geteuid())"
+    ended = subprocess.run(["unshare", "-U", sys.executable, "-c", program], capture_output=True, text=True)
+    assert ended.stdout == pathlib.Path("/proc/sys/kernel/overflowuid").read_text(), ended.stderr
