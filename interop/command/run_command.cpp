@@ -84,6 +84,14 @@ void writeJson(const std::string& path, const std::string& text) {
     throw Error(fmt::format("{} cannot be written: {}", path, std::strerror(errno)));
 }
 
+// The program may have removed the folder, and so may whoever tidies up below TMPDIR: then there is
+// no summary, and the status is the program's.
+std::vector<Account> recordsThatAreLeft(const std::filesystem::path& folder, int first) {
+  std::error_code none;
+  if (!std::filesystem::is_directory(folder, none)) return {};
+  return readRecords(folder, first);
+}
+
 // Here, rather than in the program or when it has ended.
 void requireSense(const LaunchSettings& settings) {
   if (settings.command.empty() || settings.command[0].empty())
@@ -109,7 +117,7 @@ ExitStatus launch(const LaunchSettings& settings, Console& console) {
   const TemporaryFolder folder;
   const Ending ending = runChild(settings, preloadLibrary(), folder.path());
   (void)std::signal(SIGPIPE, SIG_IGN);  // a reader that has gone costs only the summary
-  const std::vector<Account> accounts = readRecords(folder.path(), ending.pid);
+  const std::vector<Account> accounts = recordsThatAreLeft(folder.path(), ending.pid);
   auto status = static_cast<ExitStatus>(ending.shellStatus());
   if (!settings.trace.empty()) {
     orComplain(console, status,

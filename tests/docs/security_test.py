@@ -123,7 +123,7 @@ class Opens(Folder):
     @needs_preload
     @says("A program opens no socket before")
     def test_one_socket_at_the_first_handle(self):
-        ended = BENCH.run("rights_program", "without_sockets", BENCH.path("runtime_static"), "loop")
+        ended = BENCH.run("rights_program", "without", "sockets", BENCH.path("runtime_static"), "loop")
         self.assertEqual((ended.status, ended.calls("cudaMalloc")), (0, 1000), ended.err)
         with sides.Giver(BENCH) as giver:
             self.assertEqual(len(self.sockets(giver)), 1)

@@ -214,12 +214,18 @@ class Rights(unittest.TestCase):
 
     def test_a_process_that_cannot_make_its_record_runs_without_one(self):
         program = BENCH.path("rights_program")
-        run = BENCH.run(program, "without_room", BENCH.path("runtime_static"), "loop")
+        run = BENCH.run(program, "without", "room", BENCH.path("runtime_static"), "loop")
         self.assertEqual(run.status, 0, run.err)
         self.assertRegex(run.err, "there is no summary of process .*: Operation not permitted")
         self.assertIn("has said why", run.err)
-        run = BENCH.run(program, "without_sockets", BENCH.path("runtime_static"), "loop")
+        run = BENCH.run(program, "without", "sockets", BENCH.path("runtime_static"), "loop")
         self.assertEqual((run.status, run.calls("cudaMalloc")), (0, 1000), run.err)
+
+    def test_a_folder_that_is_removed_meanwhile_costs_only_the_summary(self):
+        run = BENCH.run("/bin/sh", "-c", 'rm -r "$CISTERN_RUN_FOLDER"; exit 5')
+        self.assertEqual(run.status, 5, run.err)
+        self.assertIn("the run's folder was removed", run.err)
+        self.assertEqual(run.summary["processes"], [])
 
     @needs_users
     @unittest.skipIf(shutil.which("setpriv") is None, "there is no setpriv")

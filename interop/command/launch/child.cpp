@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "allocator/base/printable.hpp"
 #include "cistern/error.hpp"
 #include "interop/command/launch/signals.hpp"
 #include "interop/preload/process/settings.hpp"
@@ -55,7 +56,8 @@ void prepareEnvironment(const LaunchSettings& settings, const std::filesystem::p
     arguments.push_back(const_cast<char*>(argument.c_str()));
   arguments.push_back(nullptr);
   execvp(arguments[0], arguments.data());
-  std::fprintf(stderr, "cistern: %s: %s\n", arguments[0], std::strerror(errno));
+  const int why = errno;
+  std::fprintf(stderr, "cistern: %s: %s\n", printable(command[0]).c_str(), std::strerror(why));
   _exit(127);
 }
 

@@ -115,7 +115,7 @@ std::string summaryText(const std::vector<Account>& accounts, const Ending& endi
     text += fmt::format(
         "cistern: there is no summary of process {}. It is linked statically or has rights that "
         "LD_PRELOAD does not pass, so that it has not loaded the library; or it could write no "
-        "record, and has said why\n",
+        "record, and has said why; or the run's folder was removed\n",
         ending.pid);
   }
   return text;

@@ -110,11 +110,16 @@ void noSockets() {
   });
 }
 
-/// The rest of the arguments run without these calls from their start.
-void run(char** program, bool files) {
-  std::vector<unsigned> denied = kForSockets;
-  if (files) denied = {SYS_fallocate, SYS_ftruncate};
-  deny(denied);
+/// The rest of the arguments run without these calls from their start, or without the one of a
+/// number.
+void run(char** program, const std::string& without) {
+  if (without == "sockets") {
+    deny(kForSockets);
+  } else if (without == "room") {
+    deny({SYS_fallocate, SYS_ftruncate});
+  } else {
+    deny({unsigned(std::stoul(without))});
+  }
   execv(program[0], program);
   _exit(127);
 }
@@ -134,7 +139,6 @@ const Case kCases[] = {{"none", none},
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc > 2 && std::string(argv[1]) == "without_room") run(argv + 2, true);
-  if (argc > 2 && std::string(argv[1]) == "without_sockets") run(argv + 2, false);
+  if (argc > 3 && std::string(argv[1]) == "without") run(argv + 3, argv[2]);
   return runCase(kCases, argc, argv);
 }
