@@ -95,6 +95,25 @@ class Programs(unittest.TestCase):
         self.assertEqual(run.out.strip(), "0")
 
 
+class Pressure(unittest.TestCase):
+    """A request is refused only where there is no room when Cistern has given back what it keeps."""
+
+    def pressed(self, case, options):
+        return BENCH.run("hip_pressure", case, options=options, extra={"FAKE_CAPACITY": str(256 << 20)})
+
+    def test_it_is_asked_for_again_when_another_thread_has_given_back(self):
+        for case in ("two_managed",):
+            for options in ([], ["--strict"]):
+                with self.subTest(case=case, options=options):
+                    run = self.pressed(case, options)
+                    self.assertEqual(run.status, 0, run.err)
+
+    def test_what_does_not_fit_is_refused(self):
+        run = self.pressed("too_much", [])
+        self.assertEqual(run.status, 0, run.err)
+        self.assertEqual(run.process["out_of_memory"], 1)
+
+
 class Order(unittest.TestCase):
     """What is freed in use is in order before it is used again, for no more calls than it takes."""
 

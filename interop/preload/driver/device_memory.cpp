@@ -15,6 +15,7 @@ DriverDevice::DriverDevice(const Functions& driver, ContextOrder& order, Capture
                            const std::atomic<Reuse>& reuse)
     : driver_(driver), order_(order), captures_(captures), reuse_(reuse) {
   findOut();
+  tried_ = true;
 }
 
 DriverDevice::~DriverDevice() = default;
@@ -58,7 +59,7 @@ void DriverDevice::gaveBack(std::uint64_t bytes) noexcept {
 
 Result<Address> DriverDevice::doMalloc(std::size_t bytes) {
   Address address = 0;
-  const Code result = inContext([&] { return driver_.malloc(&address, bytes); });
+  const Code result = grow([&] { return driver_.malloc(&address, bytes); });
   if (result != kSuccess) return failure(Call::kMalloc, result);
   const MutexLock lock(mutex_);
   sizes_[address] = bytes;
@@ -98,7 +99,7 @@ Status DriverDevice::doFreeReservation(Address address, std::size_t bytes) {
 Result<Page> DriverDevice::doCreatePage(std::size_t bytes) {
   std::uint64_t handle = 0;
   const Code result =
-      inContext([&] { return driver_.createPage(&handle, bytes, ordinal_, virtual_memory_); });
+      grow([&] { return driver_.createPage(&handle, bytes, ordinal_, virtual_memory_); });
   if (result != kSuccess) return failure(Call::kCreatePage, result);
   const MutexLock lock(mutex_);
   sizes_[handle] = bytes;

@@ -19,6 +19,7 @@
 #include "cistern/device.hpp"
 #include "interop/preload/driver/captures.hpp"
 #include "interop/preload/driver/context_order.hpp"
+#include "interop/preload/driver/last_resort.hpp"
 
 namespace cistern::preload::GPU_NAMESPACE {
 
@@ -99,6 +100,9 @@ class DriverDevice final : public Device {
 
   template <class Call>
   Code onStream(Stream stream, Call call);
+  /// Calls `take` in the context, which takes memory: kOutOfMemory in another thread's last resort.
+  template <class Take>
+  Code grow(Take take);
   void findOut();
   /// Whether a page of that kind works; sets its granularity.
   Status tryKind(VirtualMemoryCapability& kind);
@@ -121,6 +125,7 @@ class DriverDevice final : public Device {
   VirtualMemoryCapability virtual_memory_;
   std::atomic<std::uint64_t> reserved_{0};
   std::atomic<bool> gone_{false};
+  bool tried_ = false;  ///< what works was found out; only then a refusal says nothing of that
 
   Mutex mutex_;  ///< never held with another lock taken inside
   std::map<Address, std::uint64_t> sizes_ CISTERN_GUARDED_BY(mutex_);  ///< of pages, and of mallocs
@@ -131,6 +136,12 @@ class DriverDevice final : public Device {
 template <class Call>
 Code DriverDevice::inContext(Call call) const {
   return gone_ ? call() : driver_.inContext(order_.context(), call);
+}
+
+template <class Take>
+Code DriverDevice::grow(Take take) {
+  const auto here = [&] { return inContext(take); };
+  return tried_ ? LastResort::grow(ordinal_, here) : here();
 }
 
 template <class T>

@@ -4,6 +4,7 @@
 #include <exception>
 #include <optional>
 
+#include "interop/preload/driver/last_resort.hpp"
 #include "interop/preload/driver/vendor.hpp"
 #include "interop/preload/process/settings.hpp"
 #include "interop/preload/record/ledger.hpp"
@@ -62,7 +63,7 @@ class Entry {
 Code resultOfException() noexcept;
 
 /// Calls the driver's function; where the device has no memory, gives back what is cached there and
-/// calls once more. That waits for the device, as the program's own frees would have. `device`: of
+/// calls again. That waits for the device, as the program's own frees would have. `device`: of
 /// whose memory it is; else the current one's.
 template <class Call>
 Code withRoom(const Entry& entry, Call call, std::optional<int> device = std::nullopt) {
@@ -70,9 +71,12 @@ Code withRoom(const Entry& entry, Call call, std::optional<int> device = std::nu
   if (result != kOutOfMemory || !entry.serves()) return result;
   int current = 0;
   if (!device && driver()->currentDevice(&current) != kSuccess) return result;
-  if (!contexts().giveBack(device.value_or(current))) return result;
-  driver()->forgetFailure();
-  return call();
+  const LastResort alone(device.value_or(current));
+  do {  // first as it is: the thread whose turn was before may have made room
+    driver()->forgetFailure();
+    if (const Code again = call(); again != kOutOfMemory) return again;
+  } while (contexts().giveBack(device.value_or(current)));
+  return result;
 }
 
 /// Memory that is the driver's still, counted.

@@ -7,6 +7,26 @@
 
 namespace cistern::preload::GPU_NAMESPACE {
 
+namespace {
+
+// The last that may help is what other contexts of the device keep. First it is asked for as it is:
+// the thread whose turn was before may have made room.
+void* allocateAtLast(Serving& serving, std::size_t bytes, Stream stream) {
+  const LastResort alone(serving.device.ordinal());
+  for (;;) {
+    const std::uint64_t given = serving.cooling.given();
+    try {
+      return fast_path::miss(serving.allocator, bytes, stream);
+    } catch (const OutOfMemory&) {
+      const bool gave = contexts().giveBack(serving.device.ordinal(), &serving);
+      serving.cooling.settleWaiting(serving.allocator);
+      if (!gave && serving.cooling.given() == given) throw;
+    }
+  }
+}
+
+}  // namespace
+
 Code resultOfException() noexcept {
   try {
     throw;
@@ -26,22 +46,18 @@ Code resultOfException() noexcept {
 
 // Waits for what is cooling before it gives up: then nothing is left that would serve, unless other
 // threads have taken it first. Those that go on would keep this one here: a few times are enough.
-// The last that may help is what other contexts of the device keep, as often.
 void* detail::allocateMissed(Serving& serving, std::size_t bytes, Stream stream) {
   constexpr int kTries = 8;
-  int given_back = 0;
-  std::unique_lock alone(contexts().lastResort(), std::defer_lock);
-  for (int tries = 1;; ++tries) {
+  for (int tries = 1; tries <= kTries; ++tries) {
     const std::uint64_t given = serving.cooling.given();
     try {
       return fast_path::miss(serving.allocator, bytes, stream);
     } catch (const OutOfMemory&) {
       serving.cooling.settleWaiting(serving.allocator);
-      if (serving.cooling.given() != given && tries < kTries) continue;
-      if (!alone.owns_lock()) alone.lock();
-      if (given_back++ == kTries || !contexts().giveBack(serving.device.ordinal(), &serving)) throw;
+      if (serving.cooling.given() == given) break;
     }
   }
+  return allocateAtLast(serving, bytes, stream);
 }
 
 Code detail::allocationFailed(Serving& serving, void* memory) noexcept {

@@ -48,7 +48,7 @@ Code serveAsync(const Entry& entry, DevicePointer* out, std::size_t bytes, Strea
   Context* const context = contexts().currentServed();
   if (context == nullptr) {
     passed(Passed::kRefused);
-    return pass();
+    return withRoom(entry, pass);
   }
   if (!contexts().has(*context, stream)) {  // the memory is to be of the stream's device
     passed(Passed::kOtherContext);

@@ -87,9 +87,6 @@ class Contexts {
   /// What the contexts of a device keep goes back to the driver, but what `but` does. True if there
   /// was anything.
   bool giveBack(int device, const Serving* but = nullptr);
-  /// Held while memory is given back and asked for again: of two threads at once each would have a
-  /// part of what the other lacks.
-  std::mutex& lastResort() noexcept { return last_resort_; }
   /// Bytes that they keep so.
   std::uint64_t keptOn(int device);
   /// The device may use the context's memory from now on.
@@ -127,7 +124,6 @@ class Contexts {
   static inline constinit std::atomic<Contexts*> that_serve_{nullptr};
   std::mutex
       giving_back_;  // while it is held, no context's allocator goes; never taken under mutex_
-  std::mutex last_resort_;
   std::mutex mutex_;
   std::unordered_map<ContextHandle, std::unique_ptr<Context>> contexts_;  // under mutex_, as is
   ContextHandle first_ = kNoContext;

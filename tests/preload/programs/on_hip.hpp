@@ -16,6 +16,7 @@ constexpr const char* kMallocAsync = "hipMallocAsync";
 constexpr const char* kRecord = "hipEventRecord";
 constexpr const char* kWait = "hipStreamWaitEvent";
 constexpr const char* kLaunch = "hipModuleLaunchKernel";
+constexpr const char* kGiveBack = "hipFree";
 constexpr const char* kEndOfSynchronize = "the end of hipDeviceSynchronize";
 constexpr bool kHasPages = false;
 constexpr bool kGivesNothing = true;  ///< where nothing is asked for
@@ -28,6 +29,7 @@ Function* found(const char* name) {
 
 inline void begin() {}
 inline Thread thisThread() { return 0; }
+inline Thread makeContext() { return 0; }  ///< a device is its context
 inline void takeOver(Thread) {}
 
 inline void** out(Memory* memory) { return reinterpret_cast<void**>(memory); }

@@ -15,6 +15,7 @@ constexpr const char* kMalloc = "cuMemAlloc";
 constexpr const char* kRecord = "cuEventRecord";
 constexpr const char* kWait = "cuStreamWaitEvent";
 constexpr const char* kLaunch = "cuLaunchKernel";
+constexpr const char* kGiveBack = "cuMemRelease";
 constexpr const char* kEndOfSynchronize = "the end of cuCtxSynchronize";
 
 inline CUdeviceptr addressOf(Memory memory) { return reinterpret_cast<CUdeviceptr>(memory); }
@@ -29,6 +30,14 @@ inline void begin() {
 inline Thread thisThread() {
   CUcontext context = nullptr;
   EXPECT(cuCtxGetCurrent(&context) == CUDA_SUCCESS);
+  return context;
+}
+/// Another context of the same device, which this thread does not take.
+inline Thread makeContext() {
+  CUcontext context = nullptr;
+  using Create = CUresult(CUcontext*, unsigned, CUdevice);
+  EXPECT(driverFunction<Create>("cuCtxCreate_v2")(&context, 0, 0) == CUDA_SUCCESS);
+  EXPECT(cuCtxPopCurrent(&context) == CUDA_SUCCESS);
   return context;
 }
 inline void takeOver(Thread thread) { EXPECT(cuCtxSetCurrent(thread) == CUDA_SUCCESS); }
