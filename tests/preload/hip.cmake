@@ -12,9 +12,10 @@ set_target_properties(
 add_executable(hip_memory programs/memory_program.cpp)
 add_executable(hip_order programs/order_program.cpp programs/random_program.cpp)
 add_executable(hip_pressure programs/pressure_program.cpp)
+add_executable(hip_pools programs/pool_program.cpp)
 add_executable(hip_program programs/hip_program.cpp)
 add_executable(hip_late programs/hip_late.cpp)
-foreach(target hip_memory hip_order hip_pressure hip_program hip_late)
+foreach(target hip_memory hip_order hip_pressure hip_pools hip_program hip_late)
   cistern_preload_program(${target} HIP on_hip.hpp)
   target_link_libraries(${target} PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
   if(NOT target STREQUAL "hip_late")
@@ -30,4 +31,4 @@ add_test(NAME hip_preload_names
 set_tests_properties(hip_preload_names PROPERTIES LABELS preload)
 
 cistern_preload_pair(hip_preload_pair fake_hip hip_order)
-cistern_preload_test(hip_preload fake_hip Programs Pressure Order Traces)
+cistern_preload_test(hip_preload fake_hip Programs Pools Pressure Order Traces)

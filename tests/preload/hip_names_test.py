@@ -8,6 +8,8 @@ import subprocess
 import sys
 import unittest
 
+import later_calls
+
 # They take a stream, and submit nothing that touches memory.
 HARMLESS_WITH_A_STREAM = """
     hipConfigureCall hipEventRecord hipEventRecordWithFlags hipExtStreamCreateWithCUMask hipExtStreamGetCUMask
@@ -48,6 +50,11 @@ class Names(unittest.TestCase):
     def test_what_takes_a_stream_is_not_harmless_by_oversight(self):
         found = {name for name, arguments in self.declared.items() if re.search(r"\bhipStream_t\b", arguments)}
         self.assertEqual(sorted((found & self.harmless) - set(HARMLESS_WITH_A_STREAM)), [])
+
+    def test_what_changes_a_later_call_is_seen_or_asked_for(self):
+        found = later_calls.unlooked_at(self.harmless, {base(name) for name in self.hooked}, later_calls.HIP_SEEN,
+                                        later_calls.HIP_ASKED, later_calls.HIP_NOTHING)
+        self.assertEqual(found, ([], [], []))
 
     def test_what_has_a_hook_otherwise_is_harmless(self):
         self.assertGreater(len(self.hooked), 40)

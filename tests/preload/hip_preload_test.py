@@ -95,6 +95,18 @@ class Programs(unittest.TestCase):
         self.assertEqual(run.out.strip(), "0")
 
 
+class Pools(unittest.TestCase):
+    """Cistern stands in for the default pool of a device, as long as that is current and has no properties."""
+
+    def test_the_pool_that_the_program_has_chosen_is_asked(self):
+        for case in ("current", "access"):
+            with self.subTest(case=case):
+                ended = BENCH.alone("hip_pools", case)
+                self.assertEqual(ended.returncode, 0, ended.stderr)
+                run = BENCH.run("hip_pools", case)
+                self.assertEqual(run.status, 0, run.err)
+
+
 class Pressure(unittest.TestCase):
     """A request is refused only where there is no room when Cistern has given back what it keeps."""
 

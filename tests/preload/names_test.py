@@ -8,6 +8,8 @@ import subprocess
 import sys
 import unittest
 
+import later_calls
+
 # They take a stream, and submit nothing that touches memory.
 HARMLESS_WITH_A_STREAM = """
     cuEventRecord cuEventRecordWithFlags cuGreenCtxStreamCreate cuMemAllocAsync cuMemAllocFromPoolAsync
@@ -32,6 +34,9 @@ class Names(unittest.TestCase):
         self.harmless = set(re.search(r'R"\((.*?)\)"', (HOOKS / "harmless.cpp").read_text(), re.S)[1].split())
         self.submitting = re.findall(r"X\((cu\w+), (\w*), \"(cu\w+)\"", (HOOKS / "submitting.hpp").read_text())
         self.undeclared = re.findall(r"X\((cu\w+)\)", (HOOKS / "undeclared.hpp").read_text())
+        functions = (HOOKS.parents[1] / "driver" / "cuda" / "functions.hpp").read_text()
+        hooked = functions[functions.index("CISTERN_HOOKED_FUNCTIONS"):functions.index("CISTERN_CALLED_FUNCTIONS")]
+        self.hooked = {without_version(name) for name in re.findall(r"X\((cu\w+)", hooked)}
 
     def test_every_function_of_the_header_is_known(self):
         known = self.harmless | {name for _, _, name in self.submitting}
@@ -47,6 +52,11 @@ class Names(unittest.TestCase):
         found = {without_version(name) for name, arguments in self.declared.items()
                  if re.search(r"\bCUstream\b", arguments)}
         self.assertEqual(sorted((found & self.harmless) - set(HARMLESS_WITH_A_STREAM)), [])
+
+    def test_what_changes_a_later_call_is_seen_or_asked_for(self):
+        found = later_calls.unlooked_at(self.harmless, self.hooked, later_calls.CUDA_SEEN, later_calls.CUDA_ASKED,
+                                        later_calls.CUDA_NOTHING)
+        self.assertEqual(found, ([], [], []))
 
     def test_what_submits_is_in_the_header_in_that_spelling(self):
         for symbol, suffix, _ in self.submitting:

@@ -116,6 +116,18 @@ class Programs(unittest.TestCase):
                          1)
 
 
+class Pools(unittest.TestCase):
+    """Cistern stands in for the default pool of a device, as long as that is current and has no properties."""
+
+    def test_the_pool_that_the_program_has_chosen_is_asked(self):
+        for case in ("current", "access"):
+            with self.subTest(case=case):
+                ended = alone("pool_program", case)
+                self.assertEqual(ended.returncode, 0, ended.stderr)
+                run = Run("pool_program", case)
+                self.assertEqual(run.status, 0, run.err)
+
+
 class Pressure(unittest.TestCase):
     """A request is refused only where there is no room when Cistern has given back what it keeps."""
 

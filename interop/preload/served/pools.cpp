@@ -5,38 +5,46 @@
 namespace cistern::preload::GPU_NAMESPACE {
 namespace {
 
-// A bit for each device whose current pool is not its default one.
-std::atomic<std::uint64_t> changed{0};
+constexpr int kMostDevices = 64;
 
-std::uint64_t bitOf(int device) { return std::uint64_t{1} << (unsigned(device) % 64); }
+// A bit for each device: whose current pool the program has set; whose default pool is the
+// driver's.
+std::atomic<std::uint64_t> set{0};
+std::atomic<std::uint64_t> left{0};
 
-PoolHandle defaultPoolOf(int device) noexcept {
+std::uint64_t bitOf(int device) { return std::uint64_t{1} << (unsigned(device) % kMostDevices); }
+
+PoolHandle poolOf(int device, Code (Functions::*which)(PoolHandle*, int) const noexcept) noexcept {
   PoolHandle pool = nullptr;
-  if (!driver()->hasPools() || driver()->defaultPool(&pool, device) != kSuccess) {
-    return nullptr;
-  }
+  if (!driver()->hasPools() || (driver()->*which)(&pool, device) != kSuccess) return nullptr;
   return pool;
 }
+PoolHandle defaultPoolOf(int device) noexcept { return poolOf(device, &Functions::defaultPool); }
+PoolHandle currentPoolOf(int device) noexcept { return poolOf(device, &Functions::currentPool); }
 
 }  // namespace
 
 bool isDefaultPool(PoolHandle pool) noexcept {
   int device = 0;
-  return driver()->currentDevice(&device) == kSuccess && pool == defaultPoolOf(device);
+  if (driver()->currentDevice(&device) != kSuccess || (left & bitOf(device)) != 0) return false;
+  return pool == defaultPoolOf(device);
 }
 
 bool defaultPoolIsCurrent() noexcept {
-  const std::uint64_t now = changed.load(std::memory_order_relaxed);
-  if (now == 0) return true;
+  const std::uint64_t changed = set | left;
+  if (changed == 0) return true;
   int device = 0;
-  return driver()->currentDevice(&device) == kSuccess && (now & bitOf(device)) == 0;
+  if (driver()->currentDevice(&device) != kSuccess || (left & bitOf(device)) != 0) return false;
+  return (changed & bitOf(device)) == 0 || currentPoolOf(device) == defaultPoolOf(device);
 }
 
-void currentPoolIs(int device, PoolHandle pool) noexcept {
-  if (pool == defaultPoolOf(device)) {
-    changed &= ~bitOf(device);
-  } else {
-    changed |= bitOf(device);
+void currentPoolChanges(int device) noexcept { set |= bitOf(device); }
+
+void accessChanges(PoolHandle pool) noexcept {
+  for (int device = 0; device < kMostDevices; ++device) {
+    const PoolHandle of_device = defaultPoolOf(device);
+    if (of_device == nullptr) return;
+    if (of_device == pool) left |= bitOf(device);
   }
 }
 

@@ -7,11 +7,14 @@
 
 namespace cistern::preload::GPU_NAMESPACE {
 
-/// Whether it is the default pool of the current context's device.
+/// Whether it is the default pool of the current context's device, which Cistern stands in for.
 bool isDefaultPool(PoolHandle pool) noexcept;
-/// Whether cudaMallocAsync in the current context takes from the default pool.
+/// Whether cudaMallocAsync in the current context takes from that pool.
 bool defaultPoolIsCurrent() noexcept;
-/// The program has set the device's current pool.
-void currentPoolIs(int device, PoolHandle pool) noexcept;
+/// The program has set the device's current pool. The driver is asked from now on which it is: a
+/// pool that is destroyed makes the default one current again.
+void currentPoolChanges(int device) noexcept;
+/// The program has said which devices may use the pool. A default pool is the driver's from now on.
+void accessChanges(PoolHandle pool) noexcept;
 
 }  // namespace cistern::preload::GPU_NAMESPACE

@@ -4,6 +4,7 @@
 #include <mutex>
 #include <set>
 
+#include "tests/preload/fake_device/pools.hpp"
 #include "tests/preload/fake_driver/state.hpp"
 
 using namespace fake;
@@ -111,14 +112,39 @@ FAKE CUresult cuIpcCloseMemHandle(CUdeviceptr pointer) {
 // ---- Stream-ordered -----------------------------------------------------------------------------
 
 namespace {
-// Served by plain memory: the tests count who asked.
-int pool_of_the_device = 0;
+
+CUresult found(CUmemoryPool* out, Pool pool) {
+  *out = static_cast<CUmemoryPool>(pool);
+  return pool == nullptr ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;
+}
+CUresult valid(bool done) { return done ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE; }
+
 }  // namespace
 
-FAKE CUresult cuDeviceGetDefaultMemPool(CUmemoryPool* pool, CUdevice) {
-  return *pool = reinterpret_cast<CUmemoryPool>(&pool_of_the_device), CUDA_SUCCESS;
+extern "C" CUresult cuMemSetMemPool(CUmemLocation*, CUmemAllocationType, CUmemoryPool);
+
+FAKE CUresult cuDeviceGetDefaultMemPool(CUmemoryPool* pool, CUdevice device) {
+  return found(pool, defaultPool(device));
 }
-FAKE CUresult cuDeviceSetMemPool(CUdevice, CUmemoryPool) { return CUDA_SUCCESS; }
+FAKE CUresult cuDeviceGetMemPool(CUmemoryPool* pool, CUdevice device) {
+  return found(pool, currentPool(device));
+}
+FAKE CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool) {
+  return valid(setCurrentPool(device, pool));
+}
+FAKE CUresult cuMemSetMemPool(CUmemLocation* location, CUmemAllocationType type,
+                              CUmemoryPool pool) {
+  const bool of_device = location->type == CU_MEM_LOCATION_TYPE_DEVICE;
+  if (!of_device || type != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_NOT_SUPPORTED;
+  return cuDeviceSetMemPool(location->id, pool);
+}
+FAKE CUresult cuMemPoolCreate(CUmemoryPool* out, const CUmemPoolProps* wanted) {
+  return found(out, makePool(wanted->location.id));
+}
+FAKE CUresult cuMemPoolDestroy(CUmemoryPool pool) { return valid(destroyPool(pool)); }
+FAKE CUresult cuMemPoolSetAccess(CUmemoryPool, const CUmemAccessDesc*, size_t) {
+  return CUDA_SUCCESS;
+}
 FAKE CUresult cuMemAllocAsync(CUdeviceptr* out, size_t bytes, CUstream) {
   FAKE_BEGIN("cuMemAllocAsync");
   return allocate(out, bytes);

@@ -1,4 +1,5 @@
 // Memory of the fake HIP runtime.
+#include "tests/preload/fake_device/pools.hpp"
 #include "tests/preload/fake_hip/state.hpp"
 
 using namespace fake;
@@ -128,13 +129,37 @@ FAKE hipError_t hipIpcGetMemHandle(hipIpcMemHandle_t*, void*) {
 // ---- Stream-ordered: served by plain memory, as the tests count who asked -----------------------
 
 namespace {
-int pool_of_the_device = 0;
+
+hipError_t found(hipMemPool_t* out, Pool pool) {
+  *out = static_cast<hipMemPool_t>(pool);
+  return answer(pool == nullptr ? hipErrorInvalidDevice : hipSuccess);
+}
+hipError_t valid(bool done) { return answer(done ? hipSuccess : hipErrorInvalidValue); }
+
 }  // namespace
 
-FAKE hipError_t hipDeviceGetDefaultMemPool(hipMemPool_t* pool, int) {
-  return *pool = reinterpret_cast<hipMemPool_t>(&pool_of_the_device), hipSuccess;
+FAKE hipError_t hipDeviceGetDefaultMemPool(hipMemPool_t* pool, int device) {
+  return found(pool, defaultPool(device));
 }
-FAKE hipError_t hipDeviceSetMemPool(int, hipMemPool_t) { return hipSuccess; }
+FAKE hipError_t hipDeviceGetMemPool(hipMemPool_t* pool, int device) {
+  return found(pool, currentPool(device));
+}
+FAKE hipError_t hipDeviceSetMemPool(int device, hipMemPool_t pool) {
+  return valid(setCurrentPool(device, pool));
+}
+// The header may not declare it.
+extern "C" hipError_t setPoolOfMemory(hipMemLocation*, hipMemAllocationType,
+                                      hipMemPool_t) __asm__("hipMemSetMemPool");
+FAKE hipError_t setPoolOfMemory(hipMemLocation* location, hipMemAllocationType, hipMemPool_t pool) {
+  return hipDeviceSetMemPool(location->id, pool);
+}
+FAKE hipError_t hipMemPoolCreate(hipMemPool_t* out, const hipMemPoolProps* wanted) {
+  return found(out, makePool(wanted->location.id));
+}
+FAKE hipError_t hipMemPoolDestroy(hipMemPool_t pool) { return valid(destroyPool(pool)); }
+FAKE hipError_t hipMemPoolSetAccess(hipMemPool_t, const hipMemAccessDesc*, size_t) {
+  return hipSuccess;
+}
 FAKE hipError_t hipMallocAsync(void** out, size_t bytes, hipStream_t) {
   count("hipMallocAsync");
   return allocated(out, bytes);

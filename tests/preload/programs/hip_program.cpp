@@ -235,7 +235,7 @@ void kinds() {
   EXPECT(hipMallocFromPoolAsync(&memory, kBytes, pool, nullptr) == hipSuccess);
   if (served()) EXPECT(calls("hipMallocFromPoolAsync") == before);
   EXPECT(hipFreeAsync(memory, nullptr) == hipSuccess);
-  const auto own = reinterpret_cast<hipMemPool_t>(&pitch);
+  const hipMemPool_t own = gpu::makePool();
   EXPECT(hipMallocFromPoolAsync(&memory, kBytes, own, nullptr) == hipSuccess);
   if (served()) EXPECT(calls("hipMallocFromPoolAsync") == before + 1);
   EXPECT(hipFreeAsync(memory, nullptr) == hipSuccess);

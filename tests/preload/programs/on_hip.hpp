@@ -45,6 +45,35 @@ inline int mallocOwn(Memory* memory, std::size_t bytes) {
   return hipMallocAsync(out(memory), bytes, hipStreamPerThread);
 }
 inline int freeOwn(Memory memory) { return hipFreeAsync(memory, hipStreamPerThread); }
+using Pool = hipMemPool_t;
+inline Pool defaultPool() {
+  Pool pool = nullptr;
+  EXPECT(hipDeviceGetDefaultMemPool(&pool, 0) == hipSuccess);
+  return pool;
+}
+inline Pool makePool() {
+  hipMemPoolProps wanted{};
+  wanted.location.type = hipMemLocationTypeDevice;
+  Pool pool = nullptr;
+  EXPECT(hipMemPoolCreate(&pool, &wanted) == hipSuccess);
+  return pool;
+}
+inline int destroyPool(Pool pool) { return hipMemPoolDestroy(pool); }
+inline int setPool(Pool pool) { return hipDeviceSetMemPool(0, pool); }
+/// The same by the newer function, which the header may not declare.
+inline int setPoolOfMemory(Pool pool) {
+  hipMemLocation device{};
+  device.type = hipMemLocationTypeDevice;
+  using Set = hipError_t(hipMemLocation*, hipMemAllocationType, hipMemPool_t);
+  return found<Set>("hipMemSetMemPool")(&device, hipMemAllocationTypePinned, pool);
+}
+inline int letOtherDeviceUse(Pool pool) {
+  hipMemAccessDesc other{};
+  other.location.type = hipMemLocationTypeDevice;
+  other.location.id = 1;
+  other.flags = hipMemAccessFlagsProtReadWrite;
+  return hipMemPoolSetAccess(pool, &other, 1);
+}
 inline int mallocManaged(Memory* memory, std::size_t bytes) {
   return hipMallocManaged(out(memory), bytes, 1);
 }

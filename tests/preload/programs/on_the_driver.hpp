@@ -71,6 +71,37 @@ inline int read(void* to, Memory from, std::size_t bytes) {
 /// All that the current device has in this process goes.
 inline int reset() { return cuDevicePrimaryCtxReset(0); }
 
+using Pool = CUmemoryPool;
+constexpr const char* kMallocAsync = "cuMemAllocAsync";
+inline Pool defaultPool() {
+  Pool pool = nullptr;
+  EXPECT(cuDeviceGetDefaultMemPool(&pool, 0) == CUDA_SUCCESS);
+  return pool;
+}
+inline Pool makePool() {
+  CUmemPoolProps wanted{};
+  wanted.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  Pool pool = nullptr;
+  EXPECT(cuMemPoolCreate(&pool, &wanted) == CUDA_SUCCESS);
+  return pool;
+}
+inline int destroyPool(Pool pool) { return cuMemPoolDestroy(pool); }
+inline int setPool(Pool pool) { return cuDeviceSetMemPool(0, pool); }
+/// The same by the newer function.
+inline int setPoolOfMemory(Pool pool) {
+  CUmemLocation device{};
+  device.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  using Set = CUresult(CUmemLocation*, CUmemAllocationType, CUmemoryPool);
+  return driverFunction<Set>("cuMemSetMemPool")(&device, CU_MEM_ALLOCATION_TYPE_PINNED, pool);
+}
+inline int letOtherDeviceUse(Pool pool) {
+  CUmemAccessDesc other{};
+  other.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  other.location.id = 1;
+  other.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  return cuMemPoolSetAccess(pool, &other, 1);
+}
+
 inline int createStream(Stream* stream, unsigned flags) { return cuStreamCreate(stream, flags); }
 inline int destroyStream(Stream stream) { return cuStreamDestroy(stream); }
 inline int synchronize() { return cuCtxSynchronize(); }

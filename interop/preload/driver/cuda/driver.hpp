@@ -82,9 +82,14 @@ struct Functions : FunctionTable {
   Code canAccessPeer(int* can, int device, int peer) const noexcept {
     return cuDeviceCanAccessPeer(can, device, peer);
   }
-  bool hasPools() const noexcept { return cuDeviceGetDefaultMemPool != nullptr; }
+  bool hasPools() const noexcept {
+    return cuDeviceGetDefaultMemPool != nullptr && cuDeviceGetMemPool != nullptr;
+  }
   Code defaultPool(PoolHandle* pool, int device) const noexcept {
     return cuDeviceGetDefaultMemPool(pool, device);
+  }
+  Code currentPool(PoolHandle* pool, int device) const noexcept {
+    return cuDeviceGetMemPool(pool, device);
   }
 
   // ---- Memory

@@ -28,6 +28,7 @@ CUresult cuStreamEndCapture_ptsz(CUstream, CUgraph*);
 CUresult cuStreamSynchronize_ptsz(CUstream);
 CUresult cuCtxCreate_v2(CUcontext*, unsigned, CUdevice);
 CUresult cuCtxCreate_v3(CUcontext*, CUexecAffinityParam*, int, unsigned, CUdevice);
+CUresult cuMemSetMemPool(CUmemLocation*, CUmemAllocationType, CUmemoryPool);
 }
 
 namespace cistern::preload::cuda {
@@ -49,6 +50,8 @@ using GetProcAddressV1 = CUresult (*)(const char*, void**, int, cuuint64_t);
   X(cuMemAllocFromPoolAsync, "cuMemAllocFromPoolAsync", 11020, false)             \
   X(cuMemAllocFromPoolAsync_ptsz, "cuMemAllocFromPoolAsync", 11020, true)         \
   X(cuDeviceSetMemPool, "cuDeviceSetMemPool", 11020, false)                       \
+  X(cuMemSetMemPool, "cuMemSetMemPool", 13000, false)                             \
+  X(cuMemPoolSetAccess, "cuMemPoolSetAccess", 11020, false)                       \
   X(cuMemAllocPitch_v2, "cuMemAllocPitch", 3020, false)                           \
   X(cuMemAllocManaged, "cuMemAllocManaged", 6000, false)                          \
   X(cuArrayCreate_v2, "cuArrayCreate", 3020, false)                               \
@@ -100,6 +103,7 @@ using GetProcAddressV1 = CUresult (*)(const char*, void**, int, cuuint64_t);
   X(cuDeviceGetAttribute)              \
   X(cuDeviceCanAccessPeer)             \
   X(cuDeviceGetDefaultMemPool)         \
+  X(cuDeviceGetMemPool)                \
   X(cuDevicePrimaryCtxGetState)        \
   X(cuMemGetAllocationGranularity)     \
   X(cuMemAddressReserve)               \

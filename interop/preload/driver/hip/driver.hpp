@@ -88,9 +88,14 @@ struct Functions : FunctionTable {
   Code canAccessPeer(int* can, int device, int peer) const noexcept {
     return quietly(hipDeviceCanAccessPeer(can, device, peer));
   }
-  bool hasPools() const noexcept { return hipDeviceGetDefaultMemPool != nullptr; }
+  bool hasPools() const noexcept {
+    return hipDeviceGetDefaultMemPool != nullptr && hipDeviceGetMemPool != nullptr;
+  }
   Code defaultPool(PoolHandle* pool, int device) const noexcept {
     return quietly(hipDeviceGetDefaultMemPool(pool, device));
+  }
+  Code currentPool(PoolHandle* pool, int device) const noexcept {
+    return quietly(hipDeviceGetMemPool(pool, device));
   }
 
   // ---- Memory

@@ -20,6 +20,7 @@ hipError_t hipMallocManaged(void**, std::size_t, unsigned);
 hipError_t hipMallocPitch(void**, std::size_t*, std::size_t, std::size_t);
 hipError_t hipMallocAsync(void**, std::size_t, hipStream_t);
 hipError_t hipMallocFromPoolAsync(void**, std::size_t, hipMemPool_t, hipStream_t);
+hipError_t hipMemSetMemPool(hipMemLocation*, hipMemAllocationType, hipMemPool_t);
 hipError_t hipStreamSynchronize_spt(hipStream_t);
 hipError_t hipStreamBeginCapture_spt(hipStream_t, hipStreamCaptureMode);
 hipError_t hipStreamBeginCaptureToGraph(hipStream_t, hipGraph_t, const hipGraphNode_t*, const void*,
@@ -43,6 +44,8 @@ hipError_t hipGetDriverEntryPoint_spt(const char*, void**, unsigned long long, v
   X(hipFreeAsync)                   \
   X(hipMallocFromPoolAsync)         \
   X(hipDeviceSetMemPool)            \
+  X(hipMemSetMemPool)               \
+  X(hipMemPoolSetAccess)            \
   X(hipMallocManaged)               \
   X(hipMallocPitch)                 \
   X(hipMemAllocPitch)               \
@@ -92,6 +95,7 @@ hipError_t hipGetDriverEntryPoint_spt(const char*, void**, unsigned long long, v
   X(hipDeviceGetName)                   \
   X(hipDeviceCanAccessPeer)             \
   X(hipDeviceGetDefaultMemPool)         \
+  X(hipDeviceGetMemPool)                \
   X(hipStreamQuery)                     \
   X(hipStreamWaitEvent)                 \
   X(hipStreamIsCapturing)               \

@@ -49,6 +49,24 @@ CISTERN_HOOK CUresult cuMemFreeAsync_ptsz(CUdeviceptr pointer, CUstream stream) 
 CISTERN_HOOK CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool) {
   const Entry entry;
   const CUresult result = entry.pass(&Functions::cuDeviceSetMemPool, device, pool);
-  if (result == CUDA_SUCCESS && entry.serves()) currentPoolIs(device, pool);
+  if (result == CUDA_SUCCESS && entry.serves()) currentPoolChanges(device);
+  return result;
+}
+
+// For memory of a device it is cuDeviceSetMemPool. No other memory is stream-ordered by default.
+CISTERN_HOOK CUresult cuMemSetMemPool(CUmemLocation* location, CUmemAllocationType type,
+                                      CUmemoryPool pool) {
+  const Entry entry;
+  const CUresult result = entry.pass(&Functions::cuMemSetMemPool, location, type, pool);
+  if (result == CUDA_SUCCESS && entry.serves() && location->type == CU_MEM_LOCATION_TYPE_DEVICE)
+    currentPoolChanges(location->id);
+  return result;
+}
+
+CISTERN_HOOK CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc* access,
+                                         size_t count) {
+  const Entry entry;
+  const CUresult result = entry.pass(&Functions::cuMemPoolSetAccess, pool, access, count);
+  if (result == CUDA_SUCCESS && entry.serves()) accessChanges(pool);
   return result;
 }

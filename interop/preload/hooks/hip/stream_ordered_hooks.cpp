@@ -30,6 +30,26 @@ CISTERN_HOOK hipError_t hipFreeAsync(void* pointer, hipStream_t stream) {
 CISTERN_HOOK hipError_t hipDeviceSetMemPool(int device, hipMemPool_t pool) {
   const Entry entry;
   const hipError_t result = entry.pass(&Functions::hipDeviceSetMemPool, device, pool);
-  if (result == hipSuccess && entry.serves()) currentPoolIs(device, pool);
+  if (result == hipSuccess && entry.serves()) currentPoolChanges(device);
+  return result;
+}
+
+// For memory of a device it is hipDeviceSetMemPool. The header may not declare it.
+extern "C" hipError_t setPoolOfMemory(hipMemLocation*, hipMemAllocationType,
+                                      hipMemPool_t) __asm__("hipMemSetMemPool");
+CISTERN_HOOK hipError_t setPoolOfMemory(hipMemLocation* location, hipMemAllocationType type,
+                                        hipMemPool_t pool) {
+  const Entry entry;
+  const hipError_t result = entry.pass(&Functions::hipMemSetMemPool, location, type, pool);
+  if (result == hipSuccess && entry.serves() && location->type == hipMemLocationTypeDevice)
+    currentPoolChanges(location->id);
+  return result;
+}
+
+CISTERN_HOOK hipError_t hipMemPoolSetAccess(hipMemPool_t pool, const hipMemAccessDesc* access,
+                                            size_t count) {
+  const Entry entry;
+  const hipError_t result = entry.pass(&Functions::hipMemPoolSetAccess, pool, access, count);
+  if (result == hipSuccess && entry.serves()) accessChanges(pool);
   return result;
 }
