@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <map>
 #include <memory>
 
 #include <CLI/CLI.hpp>
@@ -16,6 +17,7 @@
 #include "interop/command/commands.hpp"
 #include "interop/command/launch/child.hpp"
 #include "interop/command/launch/records.hpp"
+#include "interop/command/launch/run_folder.hpp"
 #include "interop/command/launch/summary.hpp"
 #include "interop/command/not_empty.hpp"
 #include "interop/command/writable.hpp"
@@ -24,44 +26,22 @@
 namespace cistern::command {
 namespace {
 
-/// A folder of its own, gone with all that is in it.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    // As the program finds it, wherever it goes.
-    std::string pattern =
-        std::filesystem::absolute(std::filesystem::temp_directory_path() / "cistern-run-XXXXXX")
-            .string();
-    if (mkdtemp(pattern.data()) == nullptr)
-      throw Error(fmt::format("{}: {}", pattern, std::strerror(errno)));
-    path_ = pattern;
-  }
-  ~TemporaryFolder() {
-    std::error_code none;
-    std::filesystem::remove_all(path_, none);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
-
-// Of the process that was started; of others beside it, by their number.
-std::filesystem::path traceName(const std::string& wanted, int pid, int first) {
-  if (pid == first) return wanted;
+// Of the process that was started; of others beside it, by their number, and which of that number.
+std::filesystem::path traceName(const std::string& wanted, const Account& account, int which) {
+  if (account.first) return wanted;
   const std::size_t suffix = wanted.find(".trace");
   const std::size_t at = suffix == std::string::npos ? wanted.size() : suffix;
-  return wanted.substr(0, at) + fmt::format("-{}", pid) + wanted.substr(at);
+  const std::string again = which == 1 ? "" : fmt::format("-{}", which);
+  return wanted.substr(0, at) + fmt::format("-{}{}", account.pid, again) + wanted.substr(at);
 }
 
 void writeTraces(const LaunchSettings& settings, const std::filesystem::path& folder,
-                 const std::vector<Account>& accounts, int first) {
+                 const std::vector<Account>& accounts) {
+  std::map<int, int> of_number;
   for (const Account& account : accounts) {
-    if (account.trace_events == 0 && account.pid != first) continue;
+    if (account.trace_events == 0 && !account.first) continue;
     trace::writeTrace(readRecording(folder, account),
-                      traceName(settings.trace, account.pid, first));
+                      traceName(settings.trace, account, ++of_number[account.pid]));
   }
 }
 
@@ -114,14 +94,13 @@ void requireSense(const LaunchSettings& settings) {
 
 ExitStatus launch(const LaunchSettings& settings, Console& console) {
   requireSense(settings);
-  const TemporaryFolder folder;
+  const RunFolder folder;
   const Ending ending = runChild(settings, preloadLibrary(), folder.path());
   (void)std::signal(SIGPIPE, SIG_IGN);  // a reader that has gone costs only the summary
   const std::vector<Account> accounts = recordsThatAreLeft(folder.path(), ending.pid);
   auto status = static_cast<ExitStatus>(ending.shellStatus());
   if (!settings.trace.empty()) {
-    orComplain(console, status,
-               [&] { writeTraces(settings, folder.path(), accounts, ending.pid); });
+    orComplain(console, status, [&] { writeTraces(settings, folder.path(), accounts); });
   }
   if (!settings.json.empty())
     orComplain(console, status, [&] { writeJson(settings.json, summaryJson(accounts, ending)); });

@@ -29,8 +29,11 @@ add_executable(ipc_driver programs/ipc_program.cpp)
 add_executable(order_program programs/order_program.cpp programs/random_program.cpp)
 add_executable(pressure_program programs/pressure_program.cpp)
 add_executable(pool_program programs/pool_program.cpp)
+add_executable(cancel_program programs/cancel_program.cpp)
+add_executable(storm_program programs/storm_program.cpp programs/storm_world.cpp)
 add_library(deep SHARED programs/deep_library.cpp)
-foreach(target driver_program ipc_driver order_program pressure_program pool_program deep)
+foreach(target driver_program ipc_driver order_program pressure_program pool_program
+               cancel_program storm_program deep)
   cistern_preload_program(${target} CUDA on_the_driver.hpp)
   target_link_libraries(${target} PRIVATE fake_cuda Threads::Threads ${CMAKE_DL_LIBS})
   set_target_properties(${target} PROPERTIES CISTERN_ON_THE_DRIVER TRUE)
@@ -44,4 +47,4 @@ add_test(NAME preload_names
 set_tests_properties(preload_names PROPERTIES LABELS preload)
 
 cistern_preload_pair(preload_pair fake_cuda order_program)
-cistern_preload_test(preload fake_cuda Programs Pools Pressure Ipc Order Endings Children Traces)
+cistern_preload_test(preload fake_cuda Programs Cancelled Pools Pressure Ipc Order Endings Children Numbers KilledRuns Traces)

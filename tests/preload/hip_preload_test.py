@@ -95,6 +95,17 @@ class Programs(unittest.TestCase):
         self.assertEqual(run.out.strip(), "0")
 
 
+class Cancelled(unittest.TestCase):
+    def test_a_thread_is_cancelled_in_the_driver_and_not_in_cistern(self):
+        for case in ("while_waiting", "while_launching", "while_allocating"):
+            for options in ([], ["--strict"]):
+                with self.subTest(case=case, options=options):
+                    ended = BENCH.alone("hip_cancel", case)
+                    self.assertEqual(ended.returncode, 0, ended.stderr)
+                    run = BENCH.run("hip_cancel", case, options=options)
+                    self.assertEqual(run.status, 0, run.err)
+
+
 class Pools(unittest.TestCase):
     """Cistern stands in for the default pool of a device, as long as that is current and has no properties."""
 
@@ -119,6 +130,19 @@ class Pressure(unittest.TestCase):
                 with self.subTest(case=case, options=options):
                     run = self.pressed(case, options)
                     self.assertEqual(run.status, 0, run.err)
+
+    def test_a_loop_without_work_waits_for_nothing(self):
+        for options in ([], ["--strict"]):
+            with self.subTest(options=options):
+                run = BENCH.run("hip_pressure", "loop_without_work", options=options)
+                self.assertEqual(run.status, 0, run.err)
+                self.assertLessEqual(run.process["reserved_peak_bytes"], 64 << 20)
+
+    def test_memory_that_work_uses_is_waited_for(self):
+        for options in ([], ["--strict"]):
+            with self.subTest(options=options):
+                run = BENCH.run("hip_pressure", "used_by_work", options=options)
+                self.assertEqual(run.status, 0, run.err)
 
     def test_what_does_not_fit_is_refused(self):
         run = self.pressed("too_much", [])

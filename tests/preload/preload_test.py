@@ -116,6 +116,17 @@ class Programs(unittest.TestCase):
                          1)
 
 
+class Cancelled(unittest.TestCase):
+    def test_a_thread_is_cancelled_in_the_driver_and_not_in_cistern(self):
+        for case in ("while_waiting", "while_launching", "while_allocating"):
+            for options in ([], ["--strict"]):
+                with self.subTest(case=case, options=options):
+                    ended = alone("cancel_program", case)
+                    self.assertEqual(ended.returncode, 0, ended.stderr)
+                    run = Run("cancel_program", case, options=options)
+                    self.assertEqual(run.status, 0, run.err)
+
+
 class Pools(unittest.TestCase):
     """Cistern stands in for the default pool of a device, as long as that is current and has no properties."""
 
@@ -140,6 +151,19 @@ class Pressure(unittest.TestCase):
                 with self.subTest(case=case, options=options):
                     run = self.pressed(case, options)
                     self.assertEqual(run.status, 0, run.err)
+
+    def test_a_loop_without_work_waits_for_nothing(self):
+        for options in ([], ["--strict"]):
+            with self.subTest(options=options):
+                run = Run("pressure_program", "loop_without_work", options=options)
+                self.assertEqual(run.status, 0, run.err)
+                self.assertLessEqual(run.process["reserved_peak_bytes"], 64 << 20)
+
+    def test_memory_that_work_uses_is_waited_for(self):
+        for options in ([], ["--strict"]):
+            with self.subTest(options=options):
+                run = Run("pressure_program", "used_by_work", options=options)
+                self.assertEqual(run.status, 0, run.err)
 
     def test_what_does_not_fit_is_refused(self):
         run = self.pressed("too_much", [])
@@ -413,6 +437,79 @@ class Children(unittest.TestCase):
         self.assertEqual(run.status, 0, run.err)
         counts = sorted(p["served"]["cudaMalloc"]["calls"] for p in run.summary["processes"])
         self.assertEqual(counts, [0, 10])
+
+
+class Numbers(unittest.TestCase):
+    """Processes in several PID namespaces have the same number."""
+
+    NEW = ["unshare", "--map-root-user", "--pid", "--fork", "--kill-child"]
+
+    def setUp(self):
+        if subprocess.run([*self.NEW, "true"], capture_output=True).returncode != 0:
+            self.skipTest("no PID namespace can be made here")
+
+    def test_each_has_a_record_and_a_trace(self):
+        one = f"{' '.join(self.NEW)} {PROGRAMS}/runtime_static forks_first"
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "program.trace")
+            run = Run("/bin/sh", "-c", f"{one} & {one} & {one} & wait", options=["--follow-children", "--trace", path])
+            self.assertEqual(run.status, 0, run.err)
+            counts = [p["served"]["cudaMalloc"]["calls"] for p in run.summary["processes"]]
+            self.assertEqual(sorted(counts)[-3:], [10, 10, 10])
+            rows = []
+            for name in os.listdir(folder):
+                with open(os.path.join(folder, name)) as file:
+                    rows.append(sum(line.startswith("a ") for line in file))
+            self.assertEqual(sorted(rows)[-3:], [10, 10, 10])
+
+    def test_a_helper_that_has_the_programs_number_is_not_served(self):
+        # The command is process 1 there, and the program 2; so is the helper's child.
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "summary.json")
+            helper = f"unset SERVED; unshare --pid --fork --kill-child /bin/sh -c '{PROGRAMS}/runtime_static loop; true'"
+            ended = subprocess.run([*self.NEW, COMMAND, "run", "--json", path, "--", "/bin/sh", "-c", f"{helper}; true"],
+                                   env=BENCH.environment(True), capture_output=True, text=True, timeout=120)
+            self.assertEqual(ended.returncode, 0, ended.stderr)
+            with open(path) as file:
+                processes = json.load(file)["processes"]
+            self.assertEqual([p["served"]["cudaMalloc"]["calls"] for p in processes], [0])
+
+
+class KilledRuns(unittest.TestCase):
+    """What a `cistern run` that was killed has left is removed by the next."""
+
+    def begin(self, folder):
+        run = subprocess.Popen([COMMAND, "run", "--quiet", "--", "/bin/sh", "-c", "echo $$; exec sleep 100"],
+                               env={**BENCH.environment(True), "TMPDIR": folder}, stdout=subprocess.PIPE, text=True)
+        return run, int(run.stdout.readline())
+
+    def next(self, folder):
+        ended = subprocess.run([COMMAND, "run", "--quiet", "--", "/bin/true"],
+                               env={**BENCH.environment(True), "TMPDIR": folder}, timeout=120)
+        self.assertEqual(ended.returncode, 0)
+        return len(os.listdir(folder))
+
+    def test_it_stays_as_long_as_the_run_or_the_program_lives(self):
+        with tempfile.TemporaryDirectory() as folder:
+            run, program = self.begin(folder)
+            self.assertEqual(self.next(folder), 1)
+            run.kill()
+            run.wait()
+            run.stdout.close()
+            self.assertEqual(self.next(folder), 1)
+            os.kill(program, signal.SIGKILL)
+            while os.path.exists(f"/proc/{program}/exe"):
+                pass
+            for _ in range(1000):  # until somebody has waited for it
+                if self.next(folder) == 0:
+                    return
+            self.fail("it is never removed")
+
+    def test_what_is_anothers_or_no_folder_stays(self):
+        with tempfile.TemporaryDirectory() as folder:
+            os.symlink(folder, os.path.join(folder, "cistern-run-linked"))
+            open(os.path.join(folder, "cistern-run-file"), "w").close()
+            self.assertEqual(self.next(folder), 2)
 
 
 class Traces(unittest.TestCase):

@@ -16,6 +16,7 @@
 #include "allocator/base/printable.hpp"
 #include "cistern/error.hpp"
 #include "interop/command/launch/signals.hpp"
+#include "interop/preload/process/identity.hpp"
 #include "interop/preload/process/settings.hpp"
 
 namespace cistern::command {
@@ -44,6 +45,7 @@ void prepareEnvironment(const LaunchSettings& settings, const std::filesystem::p
   set("LD_PRELOAD", true, library.string() + rest);
   set(preload::kRunFolder, true, folder.string());
   set(preload::kRunProcess, !settings.follow_children, std::to_string(getpid()));
+  set(preload::kRunNamespace, !settings.follow_children, std::to_string(preload::pidNamespace()));
   set(preload::kRunTrace, !settings.trace.empty());
   set(preload::kRunIpc, settings.ipc);
   set(preload::kRunStrict, settings.strict);

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <fstream>
 #include <memory>
+#include <tuple>
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -78,7 +79,10 @@ void addSlots(Account& account, const Record& record) {
 
 Account accountOf(const Record& record) {
   Account account;
-  account.pid = int(record.pid);
+  account.pid = int(record.process.pid);
+  account.process = record.process;
+  account.began = record.clock.nanoseconds;
+  account.trace = textOf(record.trace);
   account.program = textOf(record.program);
   account.device = textOf(record.device);
   account.vendor = textOf(record.vendor);
@@ -125,25 +129,45 @@ std::string Account::named(const char* text) const {
                      fmt::arg("driver", hip ? "hip" : "cu"));
 }
 
+namespace {
+
+// After exec the process begins anew, and what it had is gone.
+void dropWhatExecEnded(std::vector<Account>& accounts) {
+  const std::vector<Account> all = accounts;
+  std::erase_if(accounts, [&](const Account& account) {
+    return !account.exited && std::any_of(all.begin(), all.end(), [&](const Account& other) {
+      return other.process == account.process && other.began > account.began;
+    });
+  });
+}
+
+}  // namespace
+
 std::vector<Account> readRecords(const std::filesystem::path& folder, int first) {
   std::vector<Account> accounts;
+  const std::uint64_t own = preload::pidNamespace();
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     if (entry.path().filename().string().rfind(preload::kRecordPrefix, 0) != 0) continue;
     const MappedRecord mapped(entry.path());
-    if (const Record* const record = mapped.whole()) accounts.push_back(accountOf(*record));
+    const Record* const record = mapped.whole();
+    if (record == nullptr) continue;
+    accounts.push_back(accountOf(*record));
+    Account& account = accounts.back();
+    account.first =
+        account.pid == first && preload::sameNamespace(account.process.pid_namespace, own);
   }
-  std::sort(accounts.begin(), accounts.end(), [&](const Account& a, const Account& b) {
-    return std::pair(a.pid != first, a.pid) < std::pair(b.pid != first, b.pid);
+  dropWhatExecEnded(accounts);
+  std::sort(accounts.begin(), accounts.end(), [](const Account& a, const Account& b) {
+    return std::tuple(!a.first, a.pid, a.began) < std::tuple(!b.first, b.pid, b.began);
   });
   return accounts;
 }
 
 trace::Trace readRecording(const std::filesystem::path& folder, const Account& account) {
-  const std::filesystem::path path =
-      folder / fmt::format("{}{}", preload::kTracePrefix, account.pid);
+  const std::filesystem::path path = folder / account.trace;
   const RecordingSite site(path.string());
   std::ifstream file(path, std::ios::binary);
-  if (!file) site.fail("there is no recording of this process");
+  if (account.trace.empty() || !file) site.fail("there is no recording of this process");
   trace::TraceBuilder builder(site);
   builder.rename(account.program);
   preload::TraceRow row;

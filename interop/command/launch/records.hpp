@@ -14,7 +14,11 @@ namespace cistern::command {
 
 /// A record as it was when it was read. Times are the host's, in ns; memory is in bytes.
 struct Account {
-  int pid = 0;
+  int pid = 0;  ///< in its own PID namespace; another's may be the same
+  preload::Identity process;
+  bool first = false;  ///< it is the program; others are what that has started
+  std::uint64_t began = 0;
+  std::string trace;  ///< its trace's file in the folder; empty: there is none
   std::string program;
   std::string device;  ///< empty: no device memory was asked for
   std::string vendor;  ///< "cuda" or "hip"; empty: it has loaded neither
@@ -41,7 +45,8 @@ struct Account {
 };
 
 /// All records in the folder, that of `first` first, then by process. One that is not whole is left
-/// out.
+/// out, and one of a process that has become another program and has a newer record. Pre: `first`
+/// is a number of this process's PID namespace.
 std::vector<Account> readRecords(const std::filesystem::path& folder, int first);
 
 /// What the process recorded, as a trace. Throws TraceError when there is none.

@@ -107,7 +107,7 @@ std::string summaryText(const std::vector<Account>& accounts, const Ending& endi
   std::string text = endingText(ending);
   bool any = false;
   for (const Account& account : accounts) {
-    const bool shown = account.anything() || account.pid == ending.pid;
+    const bool shown = account.anything() || account.first;
     if (shown) text += textOf(account, all);
     any |= shown;
   }

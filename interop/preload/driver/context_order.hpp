@@ -26,10 +26,12 @@
 #pragma once
 
 #include <atomic>
+#include <optional>
 #include <vector>
 
 #include "interop/preload/driver/captures.hpp"
 #include "interop/preload/driver/vendor.hpp"
+#include "interop/preload/record/ledger.hpp"
 
 namespace cistern::preload::GPU_NAMESPACE {
 
@@ -54,6 +56,13 @@ class ContextOrder {
   static void followNone() noexcept { followed_ = nullptr; }
   /// Work may be submitted unseen from now on: it comes after the cuts so far.
   void unfollow() noexcept;
+  /// The same of all orders, for good.
+  static void workIsUnseen() noexcept { unseen_ = true; }
+  /// How many calls have submitted work so far. Nothing where some may be submitted unseen, or is
+  /// on its way.
+  static std::optional<std::uint64_t> workSoFar() noexcept {
+    return unseen_ ? std::nullopt : preload::workSoFar();
+  }
 
   // ---- The program's streams -------------------------------------------------------------------
 
@@ -163,6 +172,7 @@ class ContextOrder {
   static inline std::atomic<ContextOrder*> followed_{nullptr};
   static inline std::atomic<std::uint64_t> epoch_{2};
   static inline std::atomic<int> submitting_any_{0};
+  static inline std::atomic<bool> unseen_{false};
   static inline std::uint64_t last_marker_ = 0;  // of all orders
 };
 

@@ -1,6 +1,7 @@
 #include "interop/preload/driver/work.hpp"
 
 #include "allocator/base/thread_slots.hpp"
+#include "interop/preload/process/cancellation.hpp"
 
 namespace cistern::preload::GPU_NAMESPACE {
 
@@ -9,6 +10,7 @@ void Work::enter() noexcept {
     order_ = nullptr;
     return;
   }
+  const NotCancelled whole;
   atFree();
   thread_.inside = true;
   const ContextOrder::Entered entered = order_->enter(stream_, seen_);
@@ -27,6 +29,7 @@ void Work::leave(Code result) noexcept {
 void Work::anyBegins() noexcept {
   ContextOrder* const order = ContextOrder::followed();
   if (order == nullptr || thread_.inside) return;
+  const NotCancelled whole;
   if (!thread_.ends) atThreadExit(&threadEnds, nullptr);
   thread_.ends = true;
   if (!thread_.any) ContextOrder::anyBegins();

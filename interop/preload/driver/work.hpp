@@ -32,8 +32,13 @@ class Work {
     if (passed.stream != stream || seen_ != ContextOrder::epoch() || thread_.any) [[unlikely]]
       enter();
   }
+  /// The thread was cancelled in the driver's function: it may have submitted the work.
+  ~Work() {
+    if (!ended_) submitted(kSuccess);
+  }
   /// Just after. What came in between, it came after.
   void submitted(Code result) noexcept {
+    ended_ = true;
     if (order_ != nullptr && seen_ != ContextOrder::epoch()) [[unlikely]]
       leave(result);
   }
@@ -64,6 +69,7 @@ class Work {
   const StreamHandle stream_;
   std::uint64_t seen_ = 0;
   bool known_ = true;
+  bool ended_ = false;
 
   static inline constinit thread_local WorkingThread thread_{};
 };

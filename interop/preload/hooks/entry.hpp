@@ -6,6 +6,7 @@
 
 #include "interop/preload/driver/last_resort.hpp"
 #include "interop/preload/driver/vendor.hpp"
+#include "interop/preload/process/cancellation.hpp"
 #include "interop/preload/process/settings.hpp"
 #include "interop/preload/record/ledger.hpp"
 #include "interop/preload/served/contexts.hpp"
@@ -15,7 +16,8 @@
 
 namespace cistern::preload::GPU_NAMESPACE {
 
-/// While it lives, calls that the driver makes of itself on this thread pass.
+/// While it lives, calls that the driver makes of itself on this thread pass, and the thread is
+/// cancelled in the driver's own functions alone.
 class Entry {
  public:
   Entry() noexcept : outermost_(depth_++ == 0), driver_(GPU_NAMESPACE::driver()) {}
@@ -29,10 +31,11 @@ class Entry {
   bool opens() const noexcept {
     return outermost_ && driver_ != nullptr && !contexts().leftToParent();
   }
-  /// Calls the driver's own function.
+  /// Calls the driver's own function. A thread that is cancelled there is unwound through here.
   template <class Function, class... Arguments>
-  Code pass(Function FunctionTable::*function, Arguments... arguments) const noexcept {
+  Code pass(Function FunctionTable::*function, Arguments... arguments) const {
     if (driver_ == nullptr || driver_->*function == nullptr) return kNotInitialized;
+    const CancelState as_the_program_has_it(uncancelled_.before());
     return (driver_->*function)(arguments...);
   }
 
@@ -55,6 +58,7 @@ class Entry {
 
  private:
   static inline constinit thread_local int depth_ = 0;
+  const NotCancelled uncancelled_;
   const bool outermost_;
   const Functions* const driver_;
 };

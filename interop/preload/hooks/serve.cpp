@@ -47,6 +47,7 @@ Code resultOfException() noexcept {
 // Waits for what is cooling before it gives up: then nothing is left that would serve, unless other
 // threads have taken it first. Those that go on would keep this one here: a few times are enough.
 void* detail::allocateMissed(Serving& serving, std::size_t bytes, Stream stream) {
+  const NotCancelled whole;
   constexpr int kTries = 8;
   for (int tries = 1; tries <= kTries; ++tries) {
     const std::uint64_t given = serving.cooling.given();
@@ -66,6 +67,7 @@ Code detail::allocationFailed(Serving& serving, void* memory) noexcept {
 }
 
 void detail::tookMarked(std::uint64_t marks, Address pointer) noexcept {
+  const NotCancelled whole;
   const std::uint64_t traced = marks & ~ServedBlock::kShared;
   if (traced != 0) traceFree(traced - 1);
   if (traced != marks) contexts().sharing().freed(pointer);

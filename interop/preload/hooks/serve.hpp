@@ -37,6 +37,7 @@ Code allocationFailed(Serving& serving, void* memory) noexcept;
 [[gnu::always_inline]] inline void freeNow(CachingAllocator& allocator, Address pointer,
                                            Timed& timed) noexcept {
   const auto missed = [&](Block* block) {
+    const NotCancelled whole;
     timed.byItself();
     fast_path::freeElsewhere(allocator, toPointer(pointer), nullptr, block);
   };
@@ -98,6 +99,7 @@ Code refuseToShare(const char* vendor, const char* why) noexcept;
     return serving.cooling.add({toPointer(pointer), of_stream});
   }
   if (of_stream) [[unlikely]] {
+    const NotCancelled whole;
     timed.byItself();
     return serving.cooling.give(serving.allocator, {toPointer(pointer), true});
   }

@@ -28,11 +28,24 @@ inline void destroying(const Entry& entry, StreamHandle stream) {
   });
 }
 
+/// The program waits for the device where memory is used again when it is complete: that is all
+/// that was submitted so far.
+template <class Wait>
+Code waitForAll(const Entry& entry, Wait wait) {
+  Context* const context = entry.serves() ? contexts().current() : nullptr;
+  const auto work = context == nullptr ? std::nullopt : ContextOrder::workSoFar();
+  const Code result = wait();
+  if (result == kSuccess && work && context->serving() != nullptr)
+    context->serving()->cooling.waited(*work);
+  return result;
+}
+
 /// The program waits, for a stream or for the device (null): `wait` calls the driver. What it has
 /// waited for needs no order any more.
 template <class Wait>
 Code waitFor(const Entry& entry, const StreamHandle* stream, Wait wait) {
   ContextOrder* const order = entry.serves() ? ContextOrder::followed() : nullptr;
+  if (order == nullptr && stream == nullptr) return waitForAll(entry, wait);
   ContextHandle now = kNoContext;
   if (order == nullptr || driver()->currentContext(&now) != kSuccess || now != order->context() ||
       (stream != nullptr && *stream == kPerThreadStream)) {

@@ -70,11 +70,12 @@ struct Hook<kIndex, kPerThread, Code(Arguments...)> {
   static Code call(Arguments... arguments) {
     const auto real = reinterpret_cast<Code (*)(Arguments...)>(realFunction(kIndex));
     if (real == nullptr) return kNotInitialized;
-    countWork();
+    CountedWork counted;
     Contexts::beforeWork();
     Work work(streamMeant(streamAmong(arguments...), kPerThread));
     const Code result = real(arguments...);
     work.submitted(result);
+    counted.ended();
     return result;
   }
 };

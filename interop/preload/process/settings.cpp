@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include "interop/preload/process/identity.hpp"
 #include "interop/preload/record/ledger.hpp"
 
 namespace cistern::preload {
@@ -13,12 +14,19 @@ namespace {
 
 // What the process was told when it started: the program may change its environment, or clear it,
 // and fork.
-long long process = 0;  // the one to serve; 0: any
+long long process = 0;        // the one to serve; 0: any
+std::uint64_t number_of = 0;  // the PID namespace that it has this number in
 char folder[4096] = "";
 bool trace = false;
 
+// Another process may have the same number, in a PID namespace of its own.
+bool isToBeServed() noexcept {
+  if (process == 0) return true;
+  return process == getpid() && sameNamespace(number_of, pidNamespace());
+}
+
 void begin() noexcept {
-  detail::serves_here = process == 0 || process == getpid();
+  detail::serves_here = isToBeServed();
   if (!active()) leaveRecord();
   if (active() && *folder != '\0') beginRecord(folder, trace);
 }
@@ -27,6 +35,8 @@ void begin() noexcept {
 // nothing: its records would be made with those rights.
 [[gnu::constructor]] void start() noexcept {
   if (const char* const wanted = secure_getenv(kRunProcess)) process = std::atoll(wanted);
+  if (const char* const inode = secure_getenv(kRunNamespace))
+    number_of = std::strtoull(inode, nullptr, 10);
   if (const char* const named = secure_getenv(kRunFolder))
     std::snprintf(folder, sizeof folder, "%s", named);
   trace = secure_getenv(kRunTrace) != nullptr;

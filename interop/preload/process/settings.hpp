@@ -6,11 +6,12 @@
 namespace cistern::preload {
 
 // Names in the environment.
-inline constexpr char kRunFolder[] = "CISTERN_RUN_FOLDER";    ///< where records go; unset: none
-inline constexpr char kRunProcess[] = "CISTERN_RUN_PROCESS";  ///< the pid to serve; unset: any
-inline constexpr char kRunTrace[] = "CISTERN_RUN_TRACE";      ///< set: record a trace
-inline constexpr char kRunIpc[] = "CISTERN_RUN_IPC";          ///< set: cudaMalloc is the driver's
-inline constexpr char kRunStrict[] = "CISTERN_RUN_STRICT";    ///< set: see docs/run.md
+inline constexpr char kRunFolder[] = "CISTERN_RUN_FOLDER";        ///< where records go; unset: none
+inline constexpr char kRunProcess[] = "CISTERN_RUN_PROCESS";      ///< the pid to serve; unset: any
+inline constexpr char kRunNamespace[] = "CISTERN_RUN_NAMESPACE";  ///< whose number it is: its inode
+inline constexpr char kRunTrace[] = "CISTERN_RUN_TRACE";          ///< set: record a trace
+inline constexpr char kRunIpc[] = "CISTERN_RUN_IPC";        ///< set: cudaMalloc is the driver's
+inline constexpr char kRunStrict[] = "CISTERN_RUN_STRICT";  ///< set: see docs/run.md
 
 namespace detail {
 inline constinit std::atomic<bool> serves_here{false};

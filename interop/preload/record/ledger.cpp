@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <new>
@@ -13,21 +14,26 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "interop/preload/process/cancellation.hpp"
+
 namespace cistern::preload {
 namespace {
 
 /// A file in the folder of the run, which is open only while a part of it is being mapped: a
 /// program may close descriptors that it has not opened, and have files of its own under their
-/// numbers.
+/// numbers. Its name is random, and nobody else's: processes in several PID namespaces may have the
+/// same number.
 class RunFile {
  public:
   RunFile(const char* folder, const char* prefix) noexcept {
-    std::snprintf(path_.data(), path_.size(), "%s/%s%d", folder, prefix, int(getpid()));
+    std::snprintf(path_.data(), path_.size(), "%s/%sXXXXXX", folder, prefix);
   }
-  bool make() const noexcept {
-    const int file = open(path_.data(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  bool make() noexcept {
+    const int file = mkostemp(path_.data(), O_CLOEXEC);
     return file >= 0 && close(file) == 0;
   }
+  /// In its folder.
+  const char* name() const noexcept { return std::strrchr(path_.data(), '/') + 1; }
   /// The part, zero so far; null where there is no room. Room is taken now: to write to a page that
   /// the disk has none for would end the program.
   void* map(std::size_t offset, std::size_t bytes) const noexcept {
@@ -86,6 +92,7 @@ class TraceFile {
   static constexpr std::size_t kRows = 1 << 15;  // 1 MiB a part
 
   bool nextPart() noexcept {
+    const NotCancelled whole;
     if (rows_ != nullptr) munmap(rows_, kRows * sizeof(TraceRow));
     constexpr std::size_t kBytes = kRows * sizeof(TraceRow);
     rows_ = static_cast<TraceRow*>(file_.map(parts_ * kBytes, kBytes));
@@ -141,7 +148,7 @@ SlotOfThread::SlotOfThread() noexcept : index(0) {
 SlotOfThread::~SlotOfThread() { record().slots[index].taken = 0; }
 
 void beginRecord(const char* folder, bool trace) noexcept {
-  const RunFile file(folder, kRecordPrefix);
+  RunFile file(folder, kRecordPrefix);
   void* const place = file.make() ? file.map(0, sizeof(Record)) : nullptr;
   if (place == nullptr) {
     std::fprintf(stderr, "cistern: there is no summary of process %d: %s: %s\n", int(getpid()),
@@ -149,7 +156,7 @@ void beginRecord(const char* folder, bool trace) noexcept {
     return leaveRecord();
   }
   Record* const made = new (place) Record;
-  made->pid = getpid();
+  made->process = thisProcess();
   made->parent = getppid();
   made->clock = {ticksNow(), nanosecondsNow()};
   made->vendor = record().vendor;  // a child of fork has loaded what its parent had
@@ -158,14 +165,28 @@ void beginRecord(const char* folder, bool trace) noexcept {
   if (const SlotOfThread* const own = ThreadSlot<SlotOfThread>::find())
     made->slots[own->index].taken = 1;
   detail::current_record = made;
-  const RunFile trace_to(folder, kTracePrefix);
+  RunFile trace_to(folder, kTracePrefix);
   trace_file = trace && trace_to.make() ? new (std::nothrow) TraceFile(trace_to) : nullptr;
   detail::traces = trace_file != nullptr;
+  if (traces()) std::snprintf(made->trace.data(), made->trace.size(), "%s", trace_to.name());
 }
 
 void leaveRecord() noexcept {
   detail::current_record = &detail::unread;
   detail::traces = false;
+}
+
+// What has ended is read first: if as much has begun by then, nothing is under way.
+std::optional<std::uint64_t> workSoFar() noexcept {
+  std::uint64_t ended = 0, begun = 0, unknown = 0;
+  for (const Record::Slot& slot : record().slots)
+    ended += slot.work_ended.load(std::memory_order_acquire);
+  for (const Record::Slot& slot : record().slots) {
+    begun += slot.work.load(std::memory_order_relaxed);
+    unknown += slot.unknown_work.load(std::memory_order_relaxed);
+  }
+  if (begun != ended || unknown != 0) return std::nullopt;
+  return begun;
 }
 
 void noteVendor(const char* name) noexcept {

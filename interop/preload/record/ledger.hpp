@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 
 #include "allocator/base/thread_slots.hpp"
 #include "interop/preload/record/clock.hpp"
@@ -69,11 +70,25 @@ class Tally {
   Record::Slot& slot_;
 };
 
-/// Work that the program has submitted, and calls of functions that are not known, which may.
-inline void countWork() noexcept {
-  Tally tally;
-  tally.count(tally->work);
-}
+/// A call that submits work, as long as it is under way. One that a cancelled thread was in never
+/// ends.
+class CountedWork {
+ public:
+  CountedWork() noexcept { tally_.count(tally_->work); }
+  CountedWork(const CountedWork&) = delete;
+  CountedWork& operator=(const CountedWork&) = delete;
+  void ended() noexcept {
+    std::atomic_thread_fence(std::memory_order_release);
+    tally_.count(tally_->work_ended);
+  }
+
+ private:
+  Tally tally_;
+};
+/// How many calls have submitted work so far, if each has returned, and no function that is not
+/// known was called; else nothing.
+std::optional<std::uint64_t> workSoFar() noexcept;
+/// Calls of functions that are not known, which may submit work.
 inline void countUnknownWork() noexcept {
   Tally tally;
   tally.count(tally->unknown_work);

@@ -1,9 +1,9 @@
 // What one process counts of its device memory, in a file that it shares with `cistern run`.
 //
 // The file is mapped by both: what was counted is there however the process ends, also when it is
-// killed. One file a process, RECORD_<pid> in the folder that CISTERN_RUN_FOLDER names. Counters
-// are relaxed atomics; a reader sees each of them whole, and all of them exact once the process has
-// ended.
+// killed. Each process has a file, record_<random> in the folder that CISTERN_RUN_FOLDER names.
+// Counters are relaxed atomics; a reader sees each of them whole, and all of them exact once the
+// process has ended.
 #pragma once
 
 #include <array>
@@ -11,9 +11,11 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "interop/preload/process/identity.hpp"
+
 namespace cistern::preload {
 
-inline constexpr std::uint32_t kRecordVersion = 4;
+inline constexpr std::uint32_t kRecordVersion = 5;
 inline constexpr char kRecordPrefix[] = "record_";
 inline constexpr char kTracePrefix[] = "trace_";
 
@@ -70,8 +72,9 @@ struct DriverPrice {
 struct Record {
   std::uint32_t version = kRecordVersion;
   std::uint32_t bytes = sizeof(Record);
-  std::int64_t pid = 0;
+  Identity process;
   std::int64_t parent = 0;
+  std::array<char, 32> trace{};  ///< its trace's file in the same folder; empty: there is none
   std::array<char, 128> program{};
   std::array<char, 64> device{};
   std::array<char, 8> vendor{};  ///< "cuda" or "hip", whichever the program has loaded
@@ -87,6 +90,7 @@ struct Record {
     std::array<Calls, kServedCount> served;
     std::array<std::atomic<std::uint64_t>, 3> priced{};  ///< cudaMallocs, by the rows of `prices`
     std::atomic<std::uint64_t> work{0};                  ///< submitted, as far as the hooks see it
+    std::atomic<std::uint64_t> work_ended{0};            ///< whose call has returned
     std::atomic<std::uint64_t> unknown_work{0};  ///< calls of functions that may submit some
   };
   static constexpr std::size_t kSlots =
@@ -122,7 +126,7 @@ struct Record {
   }
 };
 
-/// One event of the file TRACE_<pid>: a trace as it is recorded, for `cistern run` to make one that
+/// One event of the file of a trace: a trace as it is recorded, for `cistern run` to make one that
 /// `cistern replay` reads. All zero: not written (the process was killed in between).
 struct TraceRow {
   std::uint64_t value = 0;  ///< allocation: bytes; free: which allocation, from 0

@@ -103,6 +103,7 @@ void Contexts::makeServing(Context& context) {
                   made->device.name().c_str());
     context.serving_ = made;
     work_is_unseen_ |= !driver()->workIsKnown();
+    if (work_is_unseen_) ContextOrder::workIsUnseen();
     if (reuse_ == Reuse::kInOrder && context.order().context() == first_ && !work_is_unseen_)
       context.order().follow();
   } catch (const std::exception& error) {
@@ -227,6 +228,7 @@ void Contexts::admit(ContextHandle owner, int device) {
 void Contexts::workIsUnseen() {
   const std::lock_guard lock(mutex_);
   work_is_unseen_ = true;
+  ContextOrder::workIsUnseen();
   if (ContextOrder* const order = ContextOrder::followed()) order->unfollow();
 }
 

@@ -13,6 +13,7 @@
 #include <unordered_map>
 
 #include "interop/preload/driver/driver_device.hpp"
+#include "interop/preload/process/cancellation.hpp"
 #include "interop/preload/served/blocks.hpp"
 #include "interop/preload/served/cooling.hpp"
 #include "interop/preload/served/sharing.hpp"
@@ -170,8 +171,10 @@ inline void Contexts::beforeWork() {
   if constexpr (kContextsComeUnseen) {
     const ContextOrder* const order = ContextOrder::followed();
     ContextHandle now = kNoContext;
-    if (order != nullptr && driver()->currentContext(&now) == kSuccess && now != order->context())
-      contexts().met(now);
+    if (order == nullptr || driver()->currentContext(&now) != kSuccess || now == order->context())
+      return;
+    const NotCancelled whole;
+    contexts().met(now);
   }
 }
 

@@ -22,7 +22,7 @@ void Cooling::addAfter(const Cooled& block, StreamHandle stream) {
     return add(block);
   }
   const std::lock_guard lock(mutex_);
-  batches_.push_back({{event}, {block}});
+  batches_.push_back({{event}, {block}, {}});
   any_.store(true, std::memory_order_relaxed);
 }
 
@@ -43,10 +43,33 @@ std::vector<Cooled> Cooling::orderOpen(std::vector<Cooled> blocks) {
   return blocks;
 }
 
+// The events of a batch before which as much work was submitted are good for these blocks too.
+bool Cooling::join(std::uint64_t work, const std::vector<Cooled>& blocks) {
+  const std::lock_guard lock(mutex_);
+  for (Batch& batch : batches_) {
+    if (batch.work != work) continue;
+    batch.blocks.insert(batch.blocks.end(), blocks.begin(), blocks.end());
+    return true;
+  }
+  return false;
+}
+
+void Cooling::waited(std::uint64_t work) noexcept {
+  std::uint64_t before = complete_;
+  while (before < work && !complete_.compare_exchange_weak(before, work)) {
+  }
+}
+
+// What the program has submitted before it freed a block is counted by now.
 std::vector<Cooled> Cooling::fenceOpen(std::vector<Cooled> blocks) {
   const std::lock_guard lock(captures_.beginning());
-  Batch batch;
+  const std::optional<std::uint64_t> work = ContextOrder::workSoFar();
+  Batch batch{{}, {}, work};
   const bool captured = captures_.maybe() && order_.capturing();
+  if (!captured && work) {
+    if (*work == complete_) return blocks;
+    if (join(*work, blocks)) return {};
+  }
   if (captured || order_.fence(batch.events) != kSuccess) {
     for (EventHandle event : batch.events) (void)driver_.destroyEvent(event);
     keep(std::move(blocks));
@@ -83,6 +106,7 @@ std::vector<Cooled> Cooling::passedBatches(Ask ask) {
       continue;
     }
     passed.insert(passed.end(), batch.blocks.begin(), batch.blocks.end());
+    if (batch.work) waited(*batch.work);
   }
   const std::lock_guard lock(mutex_);
   for (Batch& batch : left) batches_.push_back(std::move(batch));

@@ -4,7 +4,8 @@
 // again
 //   - in order: when the capture is over, or a barrier has been put behind them, which costs a few
 //     calls and no wait, however many they are; or
-//   - complete: when events behind all work that was submitted then have passed.
+//   - complete: when events behind all work that was submitted then have passed. Where none was
+//     submitted since the last events, those do; and where they have passed, that is at once.
 // The allocator asks for it when it finds no free block, before it takes more from the driver, so a
 // program that finds what it needs pays for nothing here.
 //
@@ -17,6 +18,7 @@
 #include <atomic>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "cistern/allocator.hpp"
@@ -52,6 +54,8 @@ class Cooling {
   bool settle(CachingAllocator& allocator);
   /// The same, after waiting for all work, and for other threads that are at it.
   void settleWaiting(CachingAllocator& allocator);
+  /// All work has been waited for of which there was so much: see ContextOrder::workSoFar.
+  void waited(std::uint64_t work) noexcept;
   /// Blocks that these two have given so far.
   std::uint64_t given() const noexcept { return given_.load(); }
 
@@ -60,12 +64,15 @@ class Cooling {
   struct Batch {
     std::vector<EventHandle> events;  ///< all must have passed
     std::vector<Cooled> blocks;
+    std::optional<std::uint64_t>
+        work{};  ///< submitted before them; nothing where that is not known
   };
 
   bool settleAlone(CachingAllocator& allocator);
   std::vector<Cooled> orderOpen(std::vector<Cooled> blocks);
   std::vector<Cooled> fenceOpen(std::vector<Cooled> blocks);
   void keep(std::vector<Cooled> blocks);
+  bool join(std::uint64_t work, const std::vector<Cooled>& blocks);
   bool hasPassed(Batch& batch, Ask ask);
   std::vector<Cooled> passedBatches(Ask ask);
   bool giveAll(CachingAllocator& allocator, const std::vector<Cooled>& blocks) noexcept;
@@ -78,6 +85,7 @@ class Cooling {
   std::mutex mutex_;
   std::vector<Cooled> open_;    // freed, with nothing put behind them yet; under mutex_, as are
   std::vector<Batch> batches_;  // those behind which events are under way
+  std::atomic<std::uint64_t> complete_{0};  ///< all work is, of which there was so much
   std::atomic<bool> any_{false};
   std::atomic<std::uint64_t> given_{0};
 };

@@ -24,7 +24,7 @@ std::uint64_t priceOf(const Functions& driver, std::uint64_t bytes) noexcept {
 }  // namespace
 
 void measurePrices(const Functions& driver) noexcept {
-  if (record().pid == 0) return;
+  if (record().process.pid == 0) return;
   for (DriverPrice& price : record().prices) {
     if (price.nanoseconds == 0) price.nanoseconds = priceOf(driver, price.bytes);
   }

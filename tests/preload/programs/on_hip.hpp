@@ -16,6 +16,8 @@ constexpr const char* kMallocAsync = "hipMallocAsync";
 constexpr const char* kRecord = "hipEventRecord";
 constexpr const char* kWait = "hipStreamWaitEvent";
 constexpr const char* kLaunch = "hipModuleLaunchKernel";
+constexpr const char* kSynchronize = "hipDeviceSynchronize";
+constexpr const char* kTake = "hipMalloc";
 constexpr const char* kGiveBack = "hipFree";
 constexpr const char* kEndOfSynchronize = "the end of hipDeviceSynchronize";
 constexpr bool kHasPages = false;
@@ -30,7 +32,10 @@ Function* found(const char* name) {
 inline void begin() {}
 inline Thread thisThread() { return 0; }
 inline Thread makeContext() { return 0; }  ///< a device is its context
-inline void takeOver(Thread) {}
+inline void endContext(Thread) {}
+inline Thread otherDevice() { return 1; }
+inline std::size_t deviceOf(Thread thread) { return std::size_t(thread); }
+inline void takeOver(Thread thread) { EXPECT(hipSetDevice(thread) == hipSuccess); }
 
 inline void** out(Memory* memory) { return reinterpret_cast<void**>(memory); }
 
@@ -51,12 +56,21 @@ inline Pool defaultPool() {
   EXPECT(hipDeviceGetDefaultMemPool(&pool, 0) == hipSuccess);
   return pool;
 }
-inline Pool makePool() {
+inline Pool makePool(int device = 0) {
   hipMemPoolProps wanted{};
+  wanted.location.id = device;
   wanted.location.type = hipMemLocationTypeDevice;
   Pool pool = nullptr;
   EXPECT(hipMemPoolCreate(&pool, &wanted) == hipSuccess);
   return pool;
+}
+/// One that the program has made, of the thread's device.
+inline Pool ownPool(Thread thread) {
+  static const Pool pools[] = {makePool(0), makePool(1)};
+  return pools[deviceOf(thread)];
+}
+inline int mallocFrom(Memory* memory, std::size_t bytes, Pool pool, Stream stream) {
+  return hipMallocFromPoolAsync(out(memory), bytes, pool, stream);
 }
 inline int destroyPool(Pool pool) { return hipMemPoolDestroy(pool); }
 inline int setPool(Pool pool) { return hipDeviceSetMemPool(0, pool); }

@@ -15,6 +15,8 @@ constexpr const char* kMalloc = "cuMemAlloc";
 constexpr const char* kRecord = "cuEventRecord";
 constexpr const char* kWait = "cuStreamWaitEvent";
 constexpr const char* kLaunch = "cuLaunchKernel";
+constexpr const char* kSynchronize = "cuCtxSynchronize";
+constexpr const char* kTake = "cuMemCreate";
 constexpr const char* kGiveBack = "cuMemRelease";
 constexpr const char* kEndOfSynchronize = "the end of cuCtxSynchronize";
 
@@ -40,6 +42,17 @@ inline Thread makeContext() {
   EXPECT(cuCtxPopCurrent(&context) == CUDA_SUCCESS);
   return context;
 }
+inline void endContext(Thread context) { EXPECT(cuCtxDestroy(context) == CUDA_SUCCESS); }
+/// The primary context of the second device.
+inline Thread otherDevice() {
+  static const Thread context = [] {
+    CUcontext made = nullptr;
+    EXPECT(cuDevicePrimaryCtxRetain(&made, 1) == CUDA_SUCCESS);
+    return made;
+  }();
+  return context;
+}
+inline std::size_t deviceOf(Thread thread) { return thread == otherDevice() ? 1 : 0; }
 inline void takeOver(Thread thread) { EXPECT(cuCtxSetCurrent(thread) == CUDA_SUCCESS); }
 
 inline int malloc(Memory* memory, std::size_t bytes) { return cuMemAlloc(out(memory), bytes); }
@@ -78,12 +91,24 @@ inline Pool defaultPool() {
   EXPECT(cuDeviceGetDefaultMemPool(&pool, 0) == CUDA_SUCCESS);
   return pool;
 }
-inline Pool makePool() {
+inline Pool makePool(int device = 0) {
   CUmemPoolProps wanted{};
+  wanted.location.id = device;
   wanted.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
   Pool pool = nullptr;
   EXPECT(cuMemPoolCreate(&pool, &wanted) == CUDA_SUCCESS);
   return pool;
+}
+/// One that the program has made, of the thread's device.
+inline Pool ownPool(Thread thread) {
+  static const Pool pools[] = {makePool(0), makePool(1)};
+  return pools[deviceOf(thread)];
+}
+inline int mallocFrom(Memory* memory, std::size_t bytes, Pool pool, Stream stream) {
+  return cuMemAllocFromPoolAsync(out(memory), bytes, pool, stream);
+}
+inline int memoryInfo(std::size_t* free_bytes, std::size_t* total) {
+  return cuMemGetInfo(free_bytes, total);
 }
 inline int destroyPool(Pool pool) { return cuMemPoolDestroy(pool); }
 inline int setPool(Pool pool) { return cuDeviceSetMemPool(0, pool); }

@@ -71,9 +71,39 @@ void tooMuch() {
   EXPECT(gpu::free(allocated(kKept)) == 0);
 }
 
+void loop() {
+  for (int i = 0; i < 5000; ++i) EXPECT(gpu::free(allocated()) == 0);
+}
+
+// Nothing was submitted, or what was has been waited for: there is nothing to wait for.
+void loopWithoutWork() {
+  gpu::begin();
+  loop();
+  const Memory used = allocated();
+  launch(nullptr, used);
+  EXPECT(gpu::synchronize() == 0);
+  EXPECT(gpu::free(used) == 0);
+  loop();
+}
+
+// Work goes on, and uses the memory: it is not used again before that is complete.
+void usedByWork() {
+  gpu::begin();
+  const gpu::Stream streams[] = {makeStream(kNonBlocking), makeStream(kNonBlocking)};
+  for (int i = 0; i < 200; ++i) {
+    const Memory used = allocated();
+    launch(streams[i % 2], used);
+    EXPECT(gpu::free(used) == 0);
+    if (i % 50 == 49) EXPECT(gpu::synchronize() == 0);
+  }
+  EXPECT(gpu::races() == 0);
+}
+
 const Case kCases[] = {{"two_managed", twoManaged},
                        {"served_in_another_context", servedInAnotherContext},
-                       {"too_much", tooMuch}};
+                       {"too_much", tooMuch},
+                       {"loop_without_work", loopWithoutWork},
+                       {"used_by_work", usedByWork}};
 
 }  // namespace
 
