@@ -112,6 +112,58 @@ def test_a_buffer_whose_block_somebody_else_freed_frees_no_other(allocator):
     assert allocator.block_size(again) == 24 * MIB
 
 
+@pytest.mark.parametrize("memory", [lambda allocator: allocator, lambda allocator: allocator.pinned])
+@pytest.mark.parametrize("ends", ["free", "del", "with"])
+def test_a_buffer_whose_address_was_freed_does_not_free_what_lies_there_later(allocator, memory, ends):
+    of = memory(allocator)
+    buffer = of.buffer(24 * MIB)
+    address = buffer.address
+    of.free(address)
+    again = of.allocate(24 * MIB)
+    assert again == address
+    with pytest.raises(cistern.InvalidHandleError, match="has no address"):
+        _ = buffer.address
+    if ends == "free":
+        with pytest.raises(cistern.InvalidPointerError, match=f"{address:#x} was freed by its address"):
+            buffer.free()
+        buffer.free()
+    elif ends == "with":
+        with pytest.raises(cistern.InvalidPointerError), buffer:
+            pass
+    del buffer
+    assert of.block_size(again) >= 24 * MIB
+    of.free(again)
+
+
+def test_the_same_where_a_new_buffer_or_one_of_a_pool_lies_there(allocator):
+    first = allocator.buffer(24 * MIB)
+    address = first.address
+    allocator.free(address)
+    second = allocator.buffer(24 * MIB)
+    del first
+    assert second.address == address and second.size == 24 * MIB
+    second.free()
+    with allocator.pool() as pool:
+        buffer = pool.buffer(24 * MIB)
+        address = buffer.address
+        allocator.free(address)
+        again = pool.allocate(24 * MIB)
+        assert again == address
+        del buffer
+        assert allocator.block_size(again) == 24 * MIB
+        allocator.free(again)
+
+
+def test_an_address_that_cannot_be_freed_stays_the_buffers(allocator):
+    buffer = allocator.buffer(24 * MIB)
+    for wrong in (buffer.address + 512, 0xDEAD0000):
+        with pytest.raises(cistern.InvalidPointerError):
+            allocator.free(wrong)
+    assert buffer.size == 24 * MIB
+    buffer.free()
+    assert allocator.stats().all.allocated_bytes.current == 0
+
+
 def test_a_pool_with_an_open_scope_stays_and_can_be_destroyed_later(allocator):
     pool = allocator.pool()
     with pool.scope():

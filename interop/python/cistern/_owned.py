@@ -15,13 +15,15 @@ from __future__ import annotations
 
 import os
 import weakref
-from typing import Any, Callable, Optional, TypeVar
+from typing import Any, Callable, Optional, Tuple, TypeVar
 
 from ._native import check
 from .errors import (CisternError, InvalidHandleError, InvalidPointerError,
                      InvalidStateError)
 
 _Self = TypeVar("_Self", bound="Scoped")
+_Key = Tuple[str, int, int]  # the name of what frees a block, its allocator, and its address
+_blocks: weakref.WeakValueDictionary[_Key, Owned] = weakref.WeakValueDictionary()
 _forks = 0  # how many forks lie between the first process and this one
 
 
@@ -45,6 +47,7 @@ class Owned:
         self._arguments = arguments
         self._parent = parent
         self.gone = False  # the library has it no more
+        self._lost = False  # its block was freed by its address, and nobody has asked it to end since
         self._arm()
 
     def _arm(self) -> None:
@@ -87,6 +90,9 @@ class Owned:
 
     def end(self) -> None:
         """Nothing where it has ended already, or is of before a fork."""
+        if self._lost:
+            self._lost = False
+            raise InvalidPointerError(f"{self._what} at {self._value:#x} was freed by its address")
         if self.forked or self._finalizer.detach() is None:  # of several threads one detaches it
             return
         try:
@@ -100,6 +106,44 @@ class Owned:
             self._arm()
             raise
         self.gone = True
+
+
+    def lose(self) -> None:
+        """Its block was freed by its address: whatever lies there from now on is another's."""
+        if self._finalizer.detach() is not None:
+            self._lost = self.gone = True
+
+
+class OwnedBlock(Owned):
+    """A block, freed with `free(allocator, address)`, that is found by its address."""
+
+    def __init__(self, what: str, free: Callable[..., int], allocator: Owned, address: int) -> None:
+        super().__init__(what, address, free, allocator.value, address, parent=allocator)
+        if address != 0:
+            handed_out(free, allocator.value, address)
+            _blocks[free.__name__, allocator.value, address] = self
+
+
+def handed_out(free: Callable[..., int], allocator: int, address: int) -> int:
+    """The address is a new block's. What object there was has lost its own."""
+    before = _blocks.pop((free.__name__, allocator, address), None)
+    if before is not None:
+        before.lose()
+    return address
+
+
+def free_address(free: Callable[..., int], allocator: int, address: int) -> None:
+    """Frees a block, which may be an object's. That is taken out first: the address may be another's as
+    soon as it is free."""
+    block = _blocks.pop((free.__name__, allocator, address), None)
+    try:
+        check(free(allocator, address))
+    except CisternError:
+        if block is not None:
+            _blocks.setdefault((free.__name__, allocator, address), block)
+        raise
+    if block is not None:
+        block.lose()
 
 
 def _collected(end: Callable[..., int], arguments: Any, born: int, parent: Optional[Owned]) -> None:

@@ -9,7 +9,7 @@ from . import _arguments
 from ._arguments import Conf, StreamLike
 from ._native import SimConfig, check, lib, made
 from ._observed import Observed
-from ._owned import Owned, state
+from ._owned import Owned, free_address, handed_out, state
 from .buffer import Buffer
 from .capture import Capture
 from .errors import CisternError, InvalidStateError
@@ -75,8 +75,10 @@ class Allocator(Observed):
     def allocate(self, size: SupportsIndex, stream: StreamLike = None) -> int:
         """The address of `size` bytes for use on `stream`, 512-byte aligned; 0 for 0 bytes. Freed by
         free(). OutOfMemoryError says who holds what."""
-        return made(lib.cistern_allocate, self._owned.value, _arguments.whole(size, "size"),
-                    _arguments.stream(stream))
+        handle = self._owned.value
+        address = made(lib.cistern_allocate, handle, _arguments.whole(size, "size"),
+                       _arguments.stream(stream))
+        return handed_out(lib.cistern_free, handle, address)
 
     def buffer(self, size: SupportsIndex, stream: StreamLike = None) -> Buffer:
         """The same as an object that frees itself."""
@@ -86,7 +88,7 @@ class Allocator(Observed):
         """Takes a block back, also one of a pool. It is reusable on its own stream at once, in stream
         order, and elsewhere when the work queued on it by now is complete. 0 is a no-op.
         InvalidPointerError for what is no allocated block's."""
-        check(lib.cistern_free(self._owned.value, _arguments.whole(address, "address")))
+        free_address(lib.cistern_free, self._owned.value, _arguments.whole(address, "address"))
 
     def record_stream(self, address: SupportsIndex, stream: StreamLike) -> None:
         """The block is also used on `stream`: after its free it is reusable only when the work queued

@@ -7,7 +7,7 @@ import ctypes
 from . import _arguments
 from ._arguments import StreamLike
 from ._native import check, lib
-from ._owned import Owned, Scoped, state
+from ._owned import Owned, OwnedBlock, Scoped, state
 
 
 class Buffer(Scoped):
@@ -16,8 +16,7 @@ class Buffer(Scoped):
 
     def __init__(self, allocator: Owned, address: int) -> None:
         self._allocator = allocator
-        self._owned = Owned("a buffer", address, lib.cistern_free, allocator.value, address,
-                            parent=allocator)
+        self._owned = OwnedBlock("a buffer", lib.cistern_free, allocator, address)
 
     @property
     def address(self) -> int:

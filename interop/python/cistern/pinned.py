@@ -9,7 +9,7 @@ from typing import Any, Dict, SupportsIndex
 from . import _arguments
 from ._arguments import StreamLike
 from ._native import PinnedStatisticsStruct, check, lib, made
-from ._owned import Owned, Scoped, state
+from ._owned import Owned, OwnedBlock, Scoped, free_address, handed_out, state
 from .statistics import Stat
 
 
@@ -42,8 +42,7 @@ class PinnedBuffer(Scoped):
         self._allocator = allocator
         self._size = size
         address = made(lib.cistern_pinned_allocate, allocator.value, size)
-        self._owned = Owned("a pinned buffer", address, lib.cistern_pinned_free, allocator.value, address,
-                            parent=allocator)
+        self._owned = OwnedBlock("a pinned buffer", lib.cistern_pinned_free, allocator, address)
 
     @property
     def address(self) -> int:
@@ -85,7 +84,9 @@ class Pinned:
 
     def allocate(self, size: SupportsIndex) -> int:
         """The address of `size` bytes, 512-byte aligned; 0 for 0 bytes. Freed by free()."""
-        return made(lib.cistern_pinned_allocate, self._allocator.value, _arguments.whole(size, "size"))
+        handle = self._allocator.value
+        address = made(lib.cistern_pinned_allocate, handle, _arguments.whole(size, "size"))
+        return handed_out(lib.cistern_pinned_free, handle, address)
 
     def buffer(self, size: SupportsIndex) -> PinnedBuffer:
         """The same as an object that frees itself."""
@@ -94,7 +95,7 @@ class Pinned:
     def free(self, address: SupportsIndex) -> None:
         """Takes a block back: free at once, or, where streams use it, when the work queued on them by now is
         complete. 0 is a no-op. InvalidPointerError for what is no allocated block's."""
-        check(lib.cistern_pinned_free(self._allocator.value, _arguments.whole(address, "address")))
+        free_address(lib.cistern_pinned_free, self._allocator.value, _arguments.whole(address, "address"))
 
     def record_stream(self, address: SupportsIndex, stream: StreamLike) -> None:
         """Work that is queued on `stream` uses the block."""

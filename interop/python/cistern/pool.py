@@ -8,7 +8,7 @@ from typing import Any, Callable, ContextManager, NamedTuple, SupportsIndex
 from . import _arguments
 from ._arguments import StreamLike
 from ._native import PoolIdStruct, PoolOptions, check, lib, made
-from ._owned import Open, Owned, Scoped, state
+from ._owned import Open, Owned, Scoped, handed_out, state
 from .buffer import Buffer
 from .errors import CisternError
 
@@ -56,8 +56,9 @@ class Pool(Scoped):
 
     def allocate(self, size: SupportsIndex, stream: StreamLike = None) -> int:
         """Allocator.allocate in this pool, whatever scopes there are. Freed by Allocator.free."""
-        return made(lib.cistern_pool_allocate, self._owned.value, _arguments.whole(size, "size"),
-                    _arguments.stream(stream))
+        address = made(lib.cistern_pool_allocate, self._owned.value, _arguments.whole(size, "size"),
+                       _arguments.stream(stream))
+        return handed_out(lib.cistern_free, self._allocator.value, address)
 
     def buffer(self, size: SupportsIndex, stream: StreamLike = None) -> Buffer:
         """The same as an object that frees itself."""
