@@ -166,15 +166,19 @@ int main(int argc, char** argv) {
   const cistern::stress::Watched watched("main", 0);
   const cistern::stress::Deadline deadline(cistern::stress::Deadline::Clock::now() + length + more);
   if (storm == "all") length /= 2;
+  std::uint64_t steps = 0;
   if (storm != "pools") {
     cistern::stress::Program program(threads == 0 ? 16 : threads, streams, seed);
     program.run(length);
     cistern::stress::print(program.counts());
+    steps += program.counts().steps;
     std::fflush(stdout);
   }
   if (storm != "engine") {
     cistern::storm::Counts counts;
     cistern::storm::run(length, seed, threads == 0 ? 6 : threads, rounds, counts);
     cistern::storm::print(counts);
+    steps += counts.operations;
   }
+  fmt::print("seed {}: {} steps, no fault\n", seed, steps);
 }

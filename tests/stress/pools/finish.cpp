@@ -17,6 +17,7 @@ void World::finish() {
   resetGraphs();
   if (config.abrupt_end) endPools();
   device.faults().clear();
+  sharing.finish(*this);
   emptyShelves();
   if (!config.abrupt_end) endPools();
   pinned.finish();
@@ -70,11 +71,14 @@ void World::checkEnd() {
   none(Stat::kAllocation);
   none(Stat::kRequestedBytes);
   // Memory of replays that the device refused to wait for stays until the allocator goes.
-  if (!config.abrupt_end || !config.faults) {
+  const bool returned = !config.abrupt_end || !config.faults;
+  if (returned) {
     for (std::size_t stat = 0; stat < kStatCount; ++stat) none(Stat(stat));
     checkReturned();
   }
   checkRaces();
+  mustBe(sharing.other.sim().races().empty(), "memory of an import is gone");
+  if (returned) sharing.checkGone(*this);
   device.audit();
 }
 

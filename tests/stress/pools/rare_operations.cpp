@@ -45,6 +45,8 @@ void foreign(Worker& worker) {
   (void)worker.world.device.foreignUse(some ? worker.random.below(64 * kMiB) : 0);
 }
 
+void replaceCallback(Worker& worker) { worker.world.replaceCallback(); }
+
 void audit(Worker& worker) {
   worker.world.allocator.audit();
   worker.world.counts.audits += 1;
@@ -78,10 +80,15 @@ void forkChild(Worker&) {}  // a sanitizer's own end of a process knows nothing 
 #endif
 
 constexpr Operation kRareOperations[] = {
-    {"empty the cache", 8, emptyAll}, {"change the limit", 4, changeLimit},
-    {"plan a fault", 6, planFault},   {"clear faults", 4, clearFaults},
-    {"foreign use", 3, foreign},      {"audit", 3, audit},
-    {"statistics", 6, statistics},    {"fork", 1, forkChild},
+    {"empty the cache", 8, emptyAll},
+    {"change the limit", 4, changeLimit},
+    {"plan a fault", 6, planFault},
+    {"clear faults", 4, clearFaults},
+    {"foreign use", 3, foreign},
+    {"audit", 3, audit},
+    {"statistics", 6, statistics},
+    {"fork", 1, forkChild},
+    {"replace a callback", 3, replaceCallback},
 };
 
 }  // namespace

@@ -13,8 +13,9 @@ struct Table {
 const Table& table() {
   static const Table table = [] {
     Table made;
-    for (const auto part : {blockOperations(), poolOperations(), graphOperations(),
-                            streamOperations(), pinnedOperations(), rareOperations()}) {
+    for (const auto part :
+         {blockOperations(), poolOperations(), graphOperations(), streamOperations(),
+          pinnedOperations(), sharedOperations(), rareOperations()}) {
       made.all.insert(made.all.end(), part.begin(), part.end());
     }
     for (const Operation& operation : made.all) made.weight += operation.weight;

@@ -38,6 +38,7 @@ std::span<const Operation> poolOperations();
 std::span<const Operation> graphOperations();
 std::span<const Operation> streamOperations();
 std::span<const Operation> pinnedOperations();
+std::span<const Operation> sharedOperations();
 std::span<const Operation> rareOperations();
 
 }  // namespace cistern::storm

@@ -15,6 +15,7 @@
 #include "tests/stress/pools/oracle.hpp"
 #include "tests/stress/pools/pinned.hpp"
 #include "tests/stress/pools/random.hpp"
+#include "tests/stress/pools/shared.hpp"
 #include "tests/support/quiet_device.hpp"
 
 namespace cistern::storm {
@@ -78,6 +79,9 @@ class World {
   void checkStatistics();
   void checkRaces();
 
+  /// Another reclaim callback takes the place of the one that there is.
+  void replaceCallback();
+
   Place placeOf(std::size_t slot) const { return {slot, slots[slot].generation}; }
 
   const Config config;
@@ -100,12 +104,14 @@ class World {
   CachingAllocator allocator;
   std::unique_ptr<Pools> pools;
   Pinned pinned{quiet};
+  Shared sharing;
 
  private:
   void attachHooks();
   PoolRef makePool(MempoolId_t id);
   MemPoolOptions poolOptions(Random& random);
   std::vector<PoolRef> allPools();
+  std::function<bool(const MemoryShortage&)> onShortage();
   bool freeSomething();
   void onRelease();
   void resetGraphs();
@@ -121,7 +127,8 @@ class World {
   std::mutex graphs_mutex_;
   std::vector<std::unique_ptr<CapturedGraph>> graphs_;
   std::atomic<bool> over_{false};  ///< hooks take nothing any more
-  std::mutex hooks_mutex_;
+  std::mutex hooks_mutex_;         ///< held by no verb's caller: a callback takes it
+  HookId reclaim_;
   Random hooks_random_;
 };
 

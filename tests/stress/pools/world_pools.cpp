@@ -123,11 +123,31 @@ void World::attachHooks() {
   allocator.setMisuseHook([](const Misuse& misuse) { violation(misuse.text()); });
   if (!config.busy_hooks) return;
   allocator.attachPoolReleasedObserver([this](MempoolId_t) { onRelease(); });
-  allocator.registerReclaimCallback([this] { return freeSomething(); });
+  reclaim_ = allocator.registerReclaimCallback(onShortage());
   allocator.attachOutOfMemoryObserver([this](const OutOfMemoryReport&) {
     (void)allocator.cacheInfo();
     (void)allocator.memoryStats();
   });
+}
+
+std::function<bool(const MemoryShortage&)> World::onShortage() {
+  return [this](const MemoryShortage& shortage) {
+    counts.callbacks += 1;
+    mustBe(shortage.requested > 0 && shortage.missing > 0 && shortage.attempt > 0,
+           "a callback is told of a shortage of nothing");
+    return freeSomething();
+  };
+}
+
+void World::replaceCallback() {
+  if (!config.busy_hooks) return;
+  const HookId next = allocator.registerReclaimCallback(onShortage());
+  HookId last;
+  {
+    const std::lock_guard lock(hooks_mutex_);
+    last = std::exchange(reclaim_, next);
+  }
+  allocator.detach(last);
 }
 
 bool World::freeSomething() {
