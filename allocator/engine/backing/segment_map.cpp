@@ -10,7 +10,10 @@
 namespace cistern {
 namespace {
 
-constexpr std::size_t kRootBytes = (std::size_t{1} << 26) * sizeof(std::uintptr_t);
+std::size_t bytesOf(std::uint64_t cells) {
+  constexpr unsigned kCellsOfAWord = 10;  // in bits: a leaf's and a branch's
+  return std::size_t(cells >> kCellsOfAWord) * sizeof(std::uintptr_t);
+}
 
 // What `word` names, made where there is nothing. Pre: no segment has all that it covers.
 template <class Made>
@@ -29,15 +32,39 @@ std::uintptr_t madeIn(std::atomic<std::uintptr_t>& word, std::vector<std::unique
 }  // namespace
 
 // The root is address space, not memory: only pages that hold a pointer are ever backed.
-SegmentMap::SegmentMap() {
-  void* root = mmap(nullptr, kRootBytes, PROT_READ | PROT_WRITE,
-                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (root == MAP_FAILED) throw NoAddresses();
-  static_assert(kRootShift == 26 && sizeof(std::atomic<Word>) == sizeof(Word));
-  root_ = static_cast<std::atomic<Word>*>(root);
+std::atomic<SegmentMap::Word>* SegmentMap::reserve(std::uint64_t cells) {
+  static_assert(sizeof(std::atomic<Word>) == sizeof(Word));
+  void* const root = mmap(nullptr, bytesOf(cells), PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (root == MAP_FAILED) throw NoAddresses(cells != kNear);
+  return static_cast<std::atomic<Word>*>(root);
 }
 
-SegmentMap::~SegmentMap() { munmap(root_, kRootBytes); }
+void SegmentMap::giveBack(std::atomic<Word>* root, std::uint64_t cells) noexcept {
+  (void)munmap(root, bytesOf(cells));
+}
+
+SegmentMap::SegmentMap() : root_(reserve(kNear)), near_(root_.load(std::memory_order_relaxed)) {}
+
+SegmentMap::~SegmentMap() {
+  const MutexLock lock(mutex_);
+  std::atomic<Word>* const root = root_.load(std::memory_order_relaxed);
+  if (root != near_) giveBack(root, kFar);
+  giveBack(near_, kNear);
+}
+
+// Readers go on in the first root, which stays, and changes no more. What is inserted from now on
+// they find in the second: an address reaches a thread after it was inserted.
+void SegmentMap::reach(std::uint64_t index) {
+  if (index < cells_.load(std::memory_order_relaxed)) return;
+  std::atomic<Word>* const far = reserve(kFar);
+  for (std::uint64_t word = 0; word < kNear >> kLeafShift >> kBranchShift; ++word) {
+    const Word there = near_[word].load(std::memory_order_relaxed);
+    if (there != 0) far[word].store(there, std::memory_order_relaxed);
+  }
+  root_.store(far, std::memory_order_release);
+  cells_.store(kFar, std::memory_order_release);
+}
 
 std::atomic<SegmentMap::Word>& SegmentMap::branchWord(std::uint64_t index) {
   return wordIn(madeIn(root(index), branches_, host_bytes_), index);
@@ -49,8 +76,9 @@ SegmentMap::Cell& SegmentMap::cell(std::uint64_t index) {
 
 void SegmentMap::insert(HeapSegment& segment) {
   const std::uint64_t to = (segment.deviceEnd() - 1) >> kCellShift;
-  CISTERN_CHECK(to >> (57 - kCellShift) == 0);
+  CISTERN_CHECK(to < kFar);
   const MutexLock lock(mutex_);
+  reach(to);
   for (std::uint64_t i = segment.device_base >> kCellShift; i <= to; ++i)
     (void)cell(i);  // all that may throw
   store(segment, &segment);
@@ -62,6 +90,7 @@ void SegmentMap::extend(HeapSegment& segment, AddressRange own, Address from, Ad
   CISTERN_CHECK(((own.from | own.to | from | to) & (kCellBytes - 1)) == 0);
   CISTERN_CHECK(own.from <= from && to <= own.to && (own.to - 1) >> 57 == 0);
   const MutexLock lock(mutex_);
+  reach((to - 1) >> kCellShift);
   const auto isWhole = [own](Address at, Address bytes) {
     const Address begin = at & ~(bytes - 1);
     return own.from <= begin && begin + bytes <= own.to;

@@ -1,13 +1,13 @@
 // From any device address to the segment that covers it, in three loads and without a lock: a table
-// of 2 MiB cells in three levels over a 57-bit address space, of which the last is small, so
-// that a range of addresses here and there costs little. A cell names up to two segments,
-// because segments are at least 2 MiB long but need not be aligned: one may end where another
-// begins. Where a range of addresses is one segment's for good, a word of the first level says so
-// for 2 GiB at once, or one of the second for 32 MiB: with a million live blocks a cell would
-// seldom be in the host's cache. Readers are lock-free and read no segment record, which may be in
-// use for another segment by then; writers take the map's own lock. Records are never freed before
-// the map, so an answer that is outdated is still a record: its heap, under its lock, says whether
-// it owns the address.
+// of 2 MiB cells in three levels, of which the last is small, so that a range of addresses here and
+// there costs little. Its first level is for 48 bits of address, or 57 where a device needs them. A
+// cell names up to two segments, because segments are at least 2 MiB long but need not be aligned:
+// one may end where another begins. Where a range of addresses is one segment's for good, a word of
+// the first level says so for 2 GiB at once, or one of the second for 32 MiB: with a million live
+// blocks a cell would seldom be in the host's cache. Readers are lock-free and read no segment
+// record, which may be in use for another segment by then; writers take the map's own lock. Records
+// are never freed before the map, so an answer that is outdated is still a record: its heap, under
+// its lock, says whether it owns the address.
 #pragma once
 
 #include <array>
@@ -34,10 +34,18 @@ struct AddressRange {
 /// The process has no addresses left for a map.
 class NoAddresses : public std::bad_alloc {
  public:
+  explicit NoAddresses(bool far) : far_(far) {}
   const char* what() const noexcept override {
-    return "cannot reserve 512 MiB of addresses for an allocator's map, which takes no memory: "
-           "raise the limit on the process's addresses (ulimit -v), or make fewer allocators";
+    return far_
+               ? "cannot reserve 512 MiB of addresses for an allocator's map, which the device's "
+                 "addresses beyond 2^48 need and which takes no memory: raise the limit on the "
+                 "process's addresses (ulimit -v), or make fewer allocators"
+               : "cannot reserve 1 MiB of addresses for an allocator's map: raise the limit on the "
+                 "process's addresses (ulimit -v), or make fewer allocators";
   }
+
+ private:
+  const bool far_;
 };
 
 class SegmentMap {
@@ -51,7 +59,7 @@ class SegmentMap {
   /// The segment that covers `address`; null, or one that lies near it, when none does.
   HeapSegment* find(Address address) const noexcept;
   /// Pre: the range is at least 2 MiB long, below 2^57, and overlaps no segment here. Throws
-  /// std::bad_alloc, changing nothing.
+  /// std::bad_alloc, NoAddresses among it, changing nothing.
   void insert(HeapSegment& segment);
   void erase(HeapSegment& segment) noexcept;
   /// Lets `segment` cover [from, to) of the device's addresses too, which lie in a range that is
@@ -63,7 +71,11 @@ class SegmentMap {
  private:
   static constexpr unsigned kLeafShift = 4;    ///< a leaf: 16 cells, 32 MiB, 256 B of host
   static constexpr unsigned kBranchShift = 6;  ///< a branch: 64 leaves, 2 GiB, 512 B
-  static constexpr unsigned kRootShift = 57 - kCellShift - kLeafShift - kBranchShift;
+  /// Addresses below 2^48 are as many as devices have as a rule: 2^17 words. The first beyond them
+  /// brings 2^26. Both are zero pages, touched where segments are.
+  static constexpr unsigned kNearBits = 48, kFarBits = 57;
+  static constexpr std::uint64_t kNear = std::uint64_t{1} << (kNearBits - kCellShift);
+  static constexpr std::uint64_t kFar = std::uint64_t{1} << (kFarBits - kCellShift);
   struct Cell {
     std::atomic<HeapSegment*> at_start{nullptr};  ///< covers the cell's first byte
     std::atomic<std::uint64_t> within{0};         ///< begins further in: where, and its record
@@ -88,8 +100,11 @@ class SegmentMap {
   }
   void store(const HeapSegment& segment, HeapSegment* value) CISTERN_REQUIRES(mutex_);
   std::atomic<Word>& root(std::uint64_t index) const noexcept {
-    return root_[index >> kLeafShift >> kBranchShift];
+    return root_.load(std::memory_order_relaxed)[index >> kLeafShift >> kBranchShift];
   }
+  static std::atomic<Word>* reserve(std::uint64_t cells);
+  static void giveBack(std::atomic<Word>* root, std::uint64_t cells) noexcept;
+  void reach(std::uint64_t index) CISTERN_REQUIRES(mutex_);
   static std::atomic<Word>& wordIn(Word branch, std::uint64_t index) noexcept {
     return (*reinterpret_cast<Branch*>(branch))[(index >> kLeafShift) & ((1u << kBranchShift) - 1)];
   }
@@ -99,8 +114,11 @@ class SegmentMap {
   std::atomic<Word>& branchWord(std::uint64_t index) CISTERN_REQUIRES(mutex_);
   Cell& cell(std::uint64_t index) CISTERN_REQUIRES(mutex_);
 
-  std::atomic<Word>* root_;  ///< 2^26 words of zero pages, touched where segments are
+  /// How many cells the root has words for. It is written after the root, and read before it.
+  std::atomic<std::uint64_t> cells_{kNear};
+  std::atomic<std::atomic<Word>*> root_;
   Mutex mutex_;
+  std::atomic<Word>* near_ CISTERN_GUARDED_BY(mutex_);  ///< the first; readers may be in it still
   std::vector<std::unique_ptr<Branch>> branches_ CISTERN_GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<Leaf>> leaves_ CISTERN_GUARDED_BY(mutex_);
   std::atomic<std::size_t> host_bytes_{0};  ///< of both
@@ -108,7 +126,7 @@ class SegmentMap {
 
 inline HeapSegment* SegmentMap::find(Address address) const noexcept {
   const std::uint64_t index = address >> kCellShift;
-  if (index >> (57 - kCellShift)) [[unlikely]]
+  if (index >= cells_.load(std::memory_order_acquire)) [[unlikely]]
     return nullptr;
   Word there = root(index).load(std::memory_order_acquire);
   if (there & kWhole) return reinterpret_cast<HeapSegment*>(there - kWhole);

@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <fstream>
 #include <new>
 #include <string_view>
 #include <thread>
@@ -131,23 +132,102 @@ TEST_CASE("segments are found while others come and go beside them", "[engine][p
 }
 
 #if !defined(CISTERN_ADDRESS_SANITIZER) && !defined(CISTERN_THREAD_SANITIZER)
-TEST_CASE("an allocator that gets no addresses says how many it wants, and why", "[engine][part]") {
-  rlimit before{};
-  REQUIRE(getrlimit(RLIMIT_AS, &before) == 0);
-  rlimit few = before;
-  few.rlim_cur = 64 * kMiB;
-  REQUIRE(setrlimit(RLIMIT_AS, &few) == 0);
-  std::array<char, 256> text{};
-  try {
-    const SegmentMap map;
-  } catch (const std::bad_alloc& refused) {
-    std::strncpy(text.data(), refused.what(), text.size() - 1);
+/// The process has no more addresses than it has now, while this lives.
+class NoMoreAddresses {
+ public:
+  NoMoreAddresses() {
+    REQUIRE(getrlimit(RLIMIT_AS, &before_) == 0);
+    rlimit few = before_;
+    few.rlim_cur = 1 * kMiB;
+    REQUIRE(setrlimit(RLIMIT_AS, &few) == 0);
   }
-  REQUIRE(setrlimit(RLIMIT_AS, &before) == 0);
-  CHECK(std::string_view(text.data()).find("512 MiB of addresses") != std::string_view::npos);
-  CHECK(std::string_view(text.data()).find("ulimit -v") != std::string_view::npos);
-  const SegmentMap map;
+  ~NoMoreAddresses() { (void)setrlimit(RLIMIT_AS, &before_); }
+  NoMoreAddresses(const NoMoreAddresses&) = delete;
+  NoMoreAddresses& operator=(const NoMoreAddresses&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+static std::size_t addressesOfProcess() {
+  std::size_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  return pages * 4 * kKiB;
+}
+
+TEST_CASE("an allocator that gets no addresses says how many it wants, and why", "[engine][part]") {
+  std::array<char, 256> near{}, far{};
+  SegmentMap map;
+  HeapSegment there, beyond;
+  there.device_base = 0x7f00'0000'0000;
+  beyond.device_base = Address{1} << 50;
+  there.bytes = beyond.bytes = 4 * kMiB;
+  map.insert(there);
+  {
+    const NoMoreAddresses limited;
+    try {
+      const SegmentMap another;
+    } catch (const std::bad_alloc& refused) {
+      std::strncpy(near.data(), refused.what(), near.size() - 1);
+    }
+    try {
+      map.insert(beyond);
+    } catch (const std::bad_alloc& refused) {
+      std::strncpy(far.data(), refused.what(), far.size() - 1);
+    }
+  }
+  CHECK(std::string_view(near.data()).find("1 MiB of addresses") != std::string_view::npos);
+  CHECK(std::string_view(near.data()).find("ulimit -v") != std::string_view::npos);
+  CHECK(std::string_view(far.data()).find("512 MiB of addresses") != std::string_view::npos);
+  CHECK(std::string_view(far.data()).find("ulimit -v") != std::string_view::npos);
+  CHECK(map.find(there.device_base) == &there);
+  CHECK(map.find(beyond.device_base) == nullptr);
+  map.insert(beyond);
+  CHECK(map.find(beyond.device_base + beyond.bytes - 1) == &beyond);
+  CHECK(map.find(there.device_base) == &there);
+  map.erase(there);
+  CHECK(map.find(there.device_base) == nullptr);
+}
+
+TEST_CASE("a map takes few addresses until a device's lie beyond 2^48", "[engine][part]") {
+  const std::size_t before = addressesOfProcess();
+  SegmentMap map;
+  HeapSegment near, far;
+  near.device_base = (Address{1} << 48) - 4 * kMiB;
+  far.device_base = Address{1} << 48;
+  near.bytes = far.bytes = 4 * kMiB;
+  map.insert(near);
+  CHECK(addressesOfProcess() - before < 4 * kMiB);
+  map.insert(far);
+  CHECK(addressesOfProcess() - before >= 512 * kMiB);
+  CHECK(map.find(near.device_base + near.bytes - 1) == &near);
+  CHECK(map.find(far.device_base) == &far);
 }
 #endif
+
+TEST_CASE("readers find a segment while the map grows for farther addresses", "[engine][part]") {
+  for (int round = 0; round < 20; ++round) {
+    SegmentMap map;
+    HeapSegment stays, far;
+    stays.device_base = 0x7f00'0000'0000;
+    far.device_base = Address{1} << 56;
+    stays.bytes = far.bytes = 4 * kMiB;
+    map.insert(stays);
+    std::atomic<bool> over{false};
+    std::atomic<int> wrong{0};
+    std::thread reader([&] {
+      while (!over) {
+        wrong += map.find(stays.device_base) != &stays;
+        const HeapSegment* const found = map.find(far.device_base);
+        wrong += found != nullptr && found != &far;
+      }
+    });
+    map.insert(far);
+    wrong += map.find(far.device_base) != &far;
+    over = true;
+    reader.join();
+    CHECK(wrong == 0);
+  }
+}
 
 }  // namespace cistern::test
