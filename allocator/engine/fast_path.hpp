@@ -76,10 +76,10 @@ struct AllSizes {
   static SizeKind kindOf(std::uint32_t granules) { return CacheSizes::kindOf(granules); }
 };
 
-/// How a free finds the block among those that the cache has handed out last.
+/// How a free finds the block among those that the thread was handed last.
 struct Recent {
   Address address;
-  Block* operator()(ThreadCache& cache) const { return cache.recents().find(address); }
+  Block* operator()(const ThreadCounters& mine) const { return mine.recents.find(address); }
 };
 
 namespace detail {
@@ -119,7 +119,7 @@ template <class Sizes = DirectSizes, class Door, class Hit, class Missed>
     counters.gate.leave();
     return missed();
   }
-  auto result = hit(cache.handOut(*block));
+  auto result = hit(ThreadCache::handOut(*block, counters.recents));
   ThreadCounters::Kind& counts = counters.of(Sizes::kindOf(block->granules));
   return counts.take(
       block->bytes(), bytes,
@@ -142,7 +142,7 @@ template <class Sizes = DirectSizes, class Door, class Find, class Hit, class Mi
   ThreadCounters& counters = cache.counters();
   if (!counters.gate.enter()) [[unlikely]]
     return missed(nullptr);
-  Block* const block = !Door::kInside || door.has(cache) ? find(cache) : nullptr;
+  Block* const block = !Door::kInside || door.has(cache) ? find(counters) : nullptr;
   // Read once: it stays while the program has the block.
   const std::uint32_t granules = block != nullptr ? block->granules : 0;
   if (block == nullptr || block->use.holder != cache.holder() ||

@@ -23,8 +23,8 @@ struct Outcome {
 // What the cache's owner frees, of any size. False when it is not the cache's, or there is no room.
 bool give(ThreadCache& cache, Block& block, const void* caller) noexcept {
   return fast_path::free<fast_path::AllSizes>(
-      cache, fast_path::Known{}, [&](ThreadCache&) { return &block; }, caller, [] { return true; },
-      [](Block*) { return false; });
+      cache, fast_path::Known{}, [&](const ThreadCounters&) { return &block; }, caller,
+      [] { return true; }, [](Block*) { return false; });
 }
 
 // Sends a block to the cache that it belongs to, another thread's. The program gives the block
@@ -112,7 +112,11 @@ void freeToHeap(Engine& engine, HeapSegment& segment, Heap& heap, Address addres
 // writing.
 void free(Engine& engine, void* pointer, const void* caller, Block* recent) noexcept {
   if (pointer == nullptr) return;
+  if (recent != nullptr && ownership::load(*recent) != CacheTable::last().holder())
+    recent = nullptr;
   if (recent != nullptr && give(CacheTable::last(), *recent, caller)) return;
+  if (!engine.made.isHere()) [[unlikely]]
+    return;  // the memory is the parent's
   const Address address = toAddress(pointer);
   const auto [segment, heap] = engine.locate(address);
   if (heap == nullptr) [[unlikely]]

@@ -25,7 +25,7 @@ Heap& heapFor(Engine& engine, const Request& request);
 /// std::bad_alloc; what a callback or a pool's source throws.
 Block& fallBack(Engine& engine, Heap& heap, const Request& request);
 
-/// Takes a block back. `recent`: the block, where the thread's last cache knew it; or null.
+/// Takes a block back. `recent`: the block, where the thread was handed it lately; or null.
 void free(Engine& engine, void* pointer, const void* caller, Block* recent) noexcept;
 /// The same of a block that was not looked up in the caches.
 void freeAt(Engine& engine, Address address, const void* caller) noexcept;

@@ -1,8 +1,10 @@
 // Programs with many streams: what they hold is counted and found, and those that are gone leave
 // nothing behind. What many streams cost is kept by tests/golden.
+#include <latch>
 #include <new>
 #include <numeric>
 #include <random>
+#include <thread>
 
 #include "allocator/engine/heap/heap_table.hpp"
 #include "tests/engine/cache/thread_cache_support.hpp"
@@ -70,6 +72,28 @@ TEST_CASE("a stream with one allocation costs less than 5 KiB of host memory", "
   };
   const std::uint64_t before = host_bytes(500);
   CHECK((host_bytes(500) - before) / 500 < 5 * kKiB);
+}
+
+TEST_CASE("a thread and a stream that meet cost less than 2 KiB of host memory", "[engine]") {
+  SimRig rig("", simOf(64 * kGiB));
+  constexpr std::size_t kThreads = 8, kStreams = 100;
+  std::vector<Stream> streams;
+  for (std::size_t i = 0; i < kStreams; ++i) streams.push_back(rig.stream());
+  const auto useAll = [&] {
+    for (const Stream stream : streams) rig.allocator.free(rig.allocator.allocate(512, stream));
+  };
+  useAll();
+  const std::uint64_t before = rig.allocator.memoryStats().host_bytes;
+  std::vector<std::thread> threads;
+  std::latch used(kThreads);  // all of them at once: one that ends leaves its caches to the next
+  for (std::size_t i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&] {
+      useAll();
+      used.arrive_and_wait();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(rig.allocator.memoryStats().host_bytes - before < kThreads * kStreams * 2 * kKiB);
 }
 
 TEST_CASE("what streams that are gone hold is theirs until it is freed", "[engine]") {

@@ -1,5 +1,4 @@
-// The sizes that a cache keeps, the stack that it keeps of one size, and the blocks that it has
-// handed out last.
+// The sizes that a cache keeps, and the stack that it keeps of one size.
 //
 //   up to 64 KiB     a stack for each size
 //   up to 1 MiB      sixteen stacks, each of one size: the one that came last
@@ -9,7 +8,6 @@
 // and not to where it fits best, costs pages that would have become free.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -39,7 +37,6 @@ struct CacheSizes {
 /// Cached blocks of one size, linked by use.uses; use.stream is WhoFreed::word.
 struct CacheBin {
   Block* top = nullptr;
-  std::uint32_t granules = 0;
 
   /// Pre: the block is at Where::kCached.
   void push(Block& block, Stream who) noexcept {
@@ -61,7 +58,7 @@ struct CacheBin {
     return block;
   }
   /// Checks each block; returns the bytes of all. `held`: as CachedBlocks::holder().
-  std::int64_t audit(std::uint32_t held) const {
+  std::int64_t audit(std::uint32_t held, std::uint32_t granules) const {
     std::int64_t bytes = 0;
     for (const Block* b = top; b; b = ownership::linkedTo(*b)) {
       CISTERN_CHECK(b->state() == BlockState::kAllocated && b->granules == granules);
@@ -70,44 +67,6 @@ struct CacheBin {
     }
     return bytes;
   }
-};
-
-/// The blocks that a cache has handed out last, by address: so that their frees need no look-up.
-/// Touched by the owner of the cache alone.
-///
-///   find(a) == b  =>  b's record stands for the block at a, which is allocated
-///
-/// The block's head, which holds its address and state, changes when the record comes to stand for
-/// another block.
-class RecentBlocks {
- public:
-  Block* find(Address address) const noexcept {
-    const Entry& last = entries_[indexOf(address)];
-    if (last.address != address) return nullptr;
-    return last.block->head() == last.head ? last.block : nullptr;
-  }
-  void remember(Address address, Block& block) noexcept {
-    Entry& last = entries_[indexOf(address)];
-    last.address = address;
-    last.head = block.head();
-    last.block = &block;
-  }
-  void forget() noexcept {
-    entries_ = {};
-    entries_[0].address = kGranule;  // an empty one has an address that is looked for elsewhere
-  }
-
- private:
-  struct Entry {
-    Address address = 0;
-    std::uint64_t head = 0;
-    Block* block = nullptr;
-    std::uint64_t unused = 0;  ///< so that an entry is found by a shift
-  };
-  static constexpr std::size_t kEntries = 64;
-  static std::size_t indexOf(Address address) { return (address >> kGranuleShift) % kEntries; }
-
-  std::array<Entry, kEntries> entries_{};
 };
 
 }  // namespace cistern

@@ -50,12 +50,12 @@ bool CachedBlocks::keep(Block& block, ownership::Where from, WhoFreed who) noexc
 
 // A bin that sizes share, and that for the last large block, becomes one of this size.
 inline bool CachedBlocks::becomeOf(std::size_t bin, std::uint32_t granules) noexcept {
-  if (bin != kLast && bins_[bin].granules == granules) return true;
+  if (bin != kLast && sizeOf(bin) == granules) return true;
   Habit& habit = bin == kLast ? last_habit_ : shared_habit_;
   if (bins_[bin].top != nullptr) habit.noteUnused();
   if (!habit.isWorthIt()) return false;
   putBack(bin);
-  bins_[bin].granules = granules;
+  sizeOf(bin) = granules;
   return true;
 }
 
@@ -88,8 +88,8 @@ void CachedBlocks::allow(std::int64_t more) noexcept {
 void CachedBlocks::noteFall() noexcept {
   const std::int64_t more = untilLowWater() / 2;
   if (limit_ >= 0) allow(more);
-  if (last().top == nullptr && (std::int64_t{last().granules} << kGranuleShift) > more)
-    last().granules = 0;
+  if (last().top == nullptr && (std::int64_t{sizeOf(kLast)} << kGranuleShift) > more)
+    sizeOf(kLast) = 0;
 }
 
 // ---- Blocks go back -----------------------------------------------------------------------------
@@ -110,7 +110,7 @@ void CachedBlocks::putBack(std::size_t at) noexcept {
     if (at != kLast) room_ += std::int64_t(block.bytes());
     release(block, WhoFreed(block.use.stream));
   }
-  if (at == kLast && isOthersToo(*this)) last().granules = 0;
+  if (at == kLast && isOthersToo(*this)) sizeOf(kLast) = 0;
 }
 
 void CachedBlocks::putAllBack() noexcept {
@@ -124,7 +124,7 @@ void CachedBlocks::putAllBack() noexcept {
 void CachedBlocks::flush() noexcept {
   putAllBack();
   setLimit(-1);
-  last().granules = 0;
+  sizeOf(kLast) = 0;
 }
 
 bool CachedBlocks::flushSome(SizeKind kind) noexcept {
@@ -145,9 +145,10 @@ void CachedBlocks::flushLast() noexcept {
 
 void CachedBlocks::audit() const {
   std::int64_t bytes = 0;
-  for (std::size_t i = 0; i < kLast; ++i) bytes += bins_[i].audit(holder_);
+  for (std::size_t i = 0; i < kLast; ++i) bytes += bins_[i].audit(holder_, sizeOf(i));
   CISTERN_CHECK(bytes == stacked() && bytes <= granted_ && limit_ <= granted_);
-  CISTERN_CHECK(last().audit(holder_) == (last().top ? std::int64_t(last().top->bytes()) : 0));
+  CISTERN_CHECK(last().audit(holder_, sizeOf(kLast)) ==
+                (last().top ? std::int64_t(last().top->bytes()) : 0));
 }
 
 }  // namespace cistern

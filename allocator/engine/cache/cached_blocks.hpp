@@ -62,9 +62,7 @@ class CachedBlocks {
   constexpr CachedBlocks() noexcept = default;
   /// `holder`: of a block that is this cache's and the program has.
   CachedBlocks(Heap& heap, std::uint32_t holder, CacheGround& ground) noexcept
-      : holder_(holder), heap_(&heap), ground_(&ground) {
-    for (std::uint32_t i = 0; i < CacheSizes::kDirect; ++i) bins_[i].granules = i + 1;
-  }
+      : holder_(holder), heap_(&heap), ground_(&ground) {}
 
   Heap& heap() const noexcept { return *heap_; }
   std::uint32_t holder() const noexcept { return holder_; }
@@ -72,8 +70,8 @@ class CachedBlocks {
     return std::uint64_t(stacked()) + (last().top ? last().top->bytes() : 0);
   }
   bool has(std::uint32_t granules) const noexcept {
-    const CacheBin& bin = bins_[indexOf(granules)];
-    return bin.top != nullptr && bin.granules == granules;
+    const std::size_t bin = indexOf(granules);
+    return bins_[bin].top != nullptr && isOf(bin, granules);
   }
 
   // ---- The owner inside its gate, or as below --------------------------------------------------
@@ -144,6 +142,15 @@ class CachedBlocks {
     if (granules > CacheSizes::kSmall) return kLast;
     return kShared + ((granules * 0x9E3779B1u) >> 28);  // one of sixteen
   }
+  /// The size that the bin of that index has now. Pre: kShared <= bin.
+  std::uint32_t& sizeOf(std::size_t bin) noexcept { return sizes_[bin - kShared]; }
+  std::uint32_t sizeOf(std::size_t bin) const noexcept {
+    return bin < kShared ? std::uint32_t(bin) + 1 : sizes_[bin - kShared];
+  }
+  /// Pre: bin == indexOf(granules).
+  bool isOf(std::size_t bin, std::uint32_t granules) const noexcept {
+    return bin < kShared || sizes_[bin - kShared] == granules;
+  }
   CacheBin& last() noexcept { return bins_[kLast]; }
   const CacheBin& last() const noexcept { return bins_[kLast]; }
   std::int64_t stacked() const noexcept { return limit_ - room_; }
@@ -167,8 +174,9 @@ class CachedBlocks {
   std::int64_t room_ = -1;
   std::int64_t limit_ = -1;
   std::int64_t granted_ = 0;  ///< all or nothing, out of what all caches share
-  /// The size of the last is 0 if none is to come back without the lock.
   std::array<CacheBin, kLast + 1> bins_{};
+  /// Of those that sizes share, and of the last: 0 if none is to come back without the lock.
+  std::array<std::uint32_t, kLast + 1 - kShared> sizes_{};
   // Learnt since it was emptied; what it does next depends on nothing before that.
   Habit shared_habit_, last_habit_;
   std::size_t hand_ = 0;               ///< the bin that went back last to make room
@@ -190,14 +198,15 @@ inline Block* CachedBlocks::take(std::uint64_t bytes) noexcept {
 
 // Which size a bin is for may change while the gate is closed; hence it is looked at inside.
 inline bool CachedBlocks::give(Block& block, const void* caller) noexcept {
-  CacheBin& bin = bins_[indexOf(block.granules)];
+  const std::uint32_t granules = block.granules;
+  const std::size_t at = indexOf(granules);
   const auto bytes = std::int64_t(block.bytes());
-  if (bin.granules != block.granules) return false;
-  const bool fits = &bin == &last() ? bin.top == nullptr
-                                    : bytes <= room_ && stacked() + bytes <= mostFor(bin.granules);
+  if (!isOf(at, granules)) return false;
+  const bool fits = at == kLast ? last().top == nullptr
+                                : bytes <= room_ && stacked() + bytes <= mostFor(granules);
   if (!fits || !ownership::take(block, holder_)) return false;
-  bin.push(block, Stream{toAddress(caller)});
-  if (&bin != &last()) room_ -= bytes;
+  bins_[at].push(block, Stream{toAddress(caller)});
+  if (at != kLast) room_ -= bytes;
   return true;
 }
 

@@ -35,7 +35,6 @@ void ThreadCache::push() noexcept {
 void ThreadCache::open(ThreadCounters& mine) noexcept {
   blocks_.open(threadNumber());
   counters_ = &mine;
-  recents_.forget();
   remote_frees_.open();
 }
 

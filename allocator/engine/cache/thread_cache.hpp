@@ -64,7 +64,7 @@ class alignas(64) ThreadCache {
 
   CachedBlocks& blocks() { return blocks_; }
   const CachedBlocks& blocks() const { return blocks_; }
-  RecentBlocks& recents() { return recents_; }
+  RecentBlocks& recents() const noexcept { return counters_->recents; }
 
   // ---- The owner inside its gate ---------------------------------------------------------------
 
@@ -73,9 +73,10 @@ class alignas(64) ThreadCache {
     return table() == ground_->serving.load(std::memory_order_relaxed);
   }
   /// Where a block of the cache's is, that goes to the program.
-  void* handOut(Block& block) noexcept {
+  void* handOut(Block& block) noexcept { return handOut(block, recents()); }
+  static void* handOut(Block& block, RecentBlocks& recents) noexcept {
     const Address address = deviceAddress(block);
-    recents_.remember(address, block);
+    recents.remember(address, block);
     return toPointer(address);
   }
 
@@ -146,7 +147,6 @@ class alignas(64) ThreadCache {
   std::atomic<std::uint64_t> handle_{0};  ///< its own address for none, as that is no handle
   CacheGround* ground_ = nullptr;
   CachedBlocks blocks_;
-  RecentBlocks recents_;
   ThreadCache* next_ = nullptr;      ///< the one that was listed before it
   std::atomic<bool> listed_{false};  ///< in CacheGround::filled, or about to be
   alignas(64) RemoteFrees remote_frees_;

@@ -24,6 +24,7 @@
 
 #include "allocator/base/biased_gate.hpp"
 #include "allocator/engine/statistics/counts.hpp"
+#include "allocator/layout/recent_blocks.hpp"
 #include "cistern/statistics.hpp"
 
 namespace cistern {
@@ -91,6 +92,7 @@ struct alignas(64) ThreadCounters {
   std::array<Kind, kSizeKindCount> kinds{};
   std::int64_t step = 0;  ///< half of one, in bytes; set by Totals
   std::vector<ThreadCache*> caches;
+  RecentBlocks recents;  ///< of all of these; changed inside the gate
 
   static ThreadCounters nobodys;
 };
