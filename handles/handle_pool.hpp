@@ -87,7 +87,7 @@ class DeviceThreadHandlePool final : private HandleCountsSource {
 
   HandleCounts counts(int device) const {
     const Shelf* shelf = core_->shelves.find(device);
-    return shelf == nullptr ? HandleCounts{} : shelf->counts();
+    return shelf == nullptr || !core_->made.isHere() ? HandleCounts{} : shelf->counts();
   }
 
  private:
@@ -139,6 +139,7 @@ class DeviceThreadHandlePool<Handle, kCreate, kDestroy>::PoolWindow {
 
  private:
   Handle reserveSlow(int device) {
+    core_->made.requireHere("reserve");
     if (core_->closed.load()) {
       throw HandlePoolGone(core_->name +
                            ": the pool of its handles is gone: no handle for device " +

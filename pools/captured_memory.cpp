@@ -15,6 +15,7 @@
 namespace cistern {
 
 void CapturedMemory::require(bool allowed, const char* verb) const {
+  (void)pools_.here(verb);
   if (allowed) return;
   const char* const names[] = {"idle", "capturing", "captured"};
   throw GraphError(fmt::format("{}: the graph is {}", verb, names[std::size_t(state_)]));

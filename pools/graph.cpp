@@ -84,7 +84,7 @@ void Graph::captureEnd() {
 }
 
 void Graph::abandon() noexcept {
-  if (!capturing()) return;
+  if (!capturing() || !state_->memory.pools().isHere()) return;
   if (driverMayBeCalled()) state_->discard();
   state_->memory.unwind();
 }
@@ -111,7 +111,7 @@ void Graph::replay(Stream stream) {
 }
 
 void Graph::reset() noexcept {
-  if (!state_->is(DeviceCapture::State::kCaptured)) return;
+  if (!state_->is(DeviceCapture::State::kCaptured) || !state_->memory.pools().isHere()) return;
   if (driverMayBeCalled()) state_->destroy();
   state_->graph = {};
   state_->exec = {};

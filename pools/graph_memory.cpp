@@ -57,7 +57,7 @@ void GraphMemory::launching(Stream stream) {
 }
 
 void GraphMemory::reset() noexcept {
-  if (memory_->state() == State::kCaptured) memory_->reset();
+  if (memory_->state() == State::kCaptured && memory_->pools().isHere()) memory_->reset();
 }
 
 bool GraphMemory::capturing() const { return memory_->state() == State::kCapturing; }

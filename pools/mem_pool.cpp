@@ -7,7 +7,7 @@ namespace cistern {
 
 MemPool::MemPool(Pools& pools, const MemPoolOptions& options)
     : pools_(pools), id_(graphPoolHandle(options.is_user_created)) {
-  pools_.registry().count(id_, {options.allocator, options.no_split});
+  pools_.registry().here("MemPool").count(id_, {options.allocator, options.no_split});
   if (options.use_on_oom) pools_.setUseOnOOM(id_, true);
 }
 
@@ -27,7 +27,9 @@ MemPool::~MemPool() {
 }
 
 MemPoolScope::MemPoolScope(Pools& pools, MempoolId_t id, const PoolFilter& filter)
-    : pools_(pools), id_(id), number_(pools.registry().beginScope(id, filter)) {}
+    : pools_(pools),
+      id_(id),
+      number_(pools.registry().here("MemPoolScope").beginScope(id, filter)) {}
 
 // A scope that cannot be ended here, because it is that of another thread which goes on, goes on
 // too, and so does its pool.

@@ -58,6 +58,12 @@ class PoolRegistry final {
   bool isHere() const noexcept { return made_.isHere(); }
   bool mayLetGo() const noexcept { return made_.isHere() && driverMayBeCalled(); }
 
+  /// Throws Error in a child of fork. For verbs.
+  PoolRegistry& here(const char* verb) {
+    made_.requireHere(verb);
+    return *this;
+  }
+
   // For users that let go by themselves: MemPools, their scopes, graphs.
   /// One user more; makes the pool if it is not there.
   void count(MempoolId_t id, const PoolTraits& traits);

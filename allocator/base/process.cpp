@@ -1,16 +1,17 @@
 #include "allocator/base/process.hpp"
 
-#include <atomic>
 #include <cstdlib>
 #include <new>
+#include <string>
 
 #include <pthread.h>
+
+#include "cistern/error.hpp"
 
 namespace cistern {
 namespace {
 
 std::atomic<bool> exiting{false};
-std::atomic<std::uint64_t> forks{0};  ///< between the first process that counted and this one
 
 }  // namespace
 
@@ -24,17 +25,25 @@ bool driverMayBeCalled() noexcept {
 
 std::uint64_t Birthplace::forksUpToHere() {
   static const bool counted = [] {
-    if (pthread_atfork(nullptr, nullptr, [] { ++forks; }) != 0) throw std::bad_alloc();
+    if (pthread_atfork(nullptr, nullptr, [] { ++detail::forks; }) != 0) throw std::bad_alloc();
     return true;
   }();
   (void)counted;
-  return forks.load(std::memory_order_relaxed);
+  return detail::forks.load(std::memory_order_relaxed);
 }
 
-bool Birthplace::isHere() const noexcept { return forks_ == forks.load(std::memory_order_relaxed); }
+void Birthplace::refuse(const char* verb) {
+  throw Error(std::string(verb) +
+              ": what it is called on was made before a fork, and is the parent process': a child "
+              "makes its own, or only exits");
+}
 
 void atFork(void (*take)(), void (*release)()) {
   if (pthread_atfork(take, release, release) != 0) throw std::bad_alloc();
+}
+
+void inChildOfFork(void (*restore)()) {
+  if (pthread_atfork(nullptr, nullptr, restore) != 0) throw std::bad_alloc();
 }
 
 }  // namespace cistern

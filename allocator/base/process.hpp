@@ -1,6 +1,7 @@
 // Whether the process is on its way out, and whether it is the one that made an object.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 namespace cistern {
@@ -10,6 +11,11 @@ namespace cistern {
 /// before main returns; an allocator's constructor makes it.
 bool driverMayBeCalled() noexcept;
 
+namespace detail {
+/// Between the first process that counted and this one.
+inline constinit std::atomic<std::uint64_t> forks{0};
+}  // namespace detail
+
 /// Where an object was made. A child of fork has a copy of the object but not of the threads that
 /// used it: they may have been in the middle of a change, with locks that nobody will release. So
 /// there a class whose destructor takes locks or frees memory leaves everything as it is, and lets
@@ -18,10 +24,16 @@ class Birthplace {
  public:
   Birthplace() : forks_(forksUpToHere()) {}
   /// False in a child that was forked since.
-  bool isHere() const noexcept;
+  bool isHere() const noexcept { return forks_ == detail::forks.load(std::memory_order_relaxed); }
+  /// Throws Error in such a child. For verbs, before they take a lock.
+  void requireHere(const char* verb) const {
+    if (!isHere()) [[unlikely]]
+      refuse(verb);
+  }
 
  private:
   static std::uint64_t forksUpToHere();
+  [[noreturn, gnu::cold]] static void refuse(const char* verb);
 
   std::uint64_t forks_;
 };
@@ -29,5 +41,8 @@ class Birthplace {
 /// Keeps what a process has once, and children use too, whole while the process forks: `take` takes
 /// its locks, `release` releases them in both. Throws std::bad_alloc.
 void atFork(void (*take)(), void (*release)());
+/// Runs `restore` in each child of fork, where no other thread is. For a lock that may be held for
+/// long, or while the thread that holds it forks. Throws std::bad_alloc.
+void inChildOfFork(void (*restore)());
 
 }  // namespace cistern

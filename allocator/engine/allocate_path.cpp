@@ -57,16 +57,13 @@ void parkGone(Engine& engine) {
 }
 
 Block& miss(Engine& engine, const Request& request) {
-  if (!engine.made.isHere()) {
-    throw Error(
-        "allocate: this allocator was made before a fork, and is the parent process': a child "
-        "makes its own, or only exits");
-  }
   if (request.rounded() > engine.device_total) throwOutOfMemory(engine, request);
   return fallBack(engine, heapFor(engine, request), request);
 }
 
+// In a child of fork a lock may be one that no thread releases.
 inline Block& serve(Engine& engine, Heap& heap, ThreadCache* cache, const Request& request) {
+  engine.made.requireHere("allocate");
   Block* block = nullptr;
   bool poll = false;
   {
@@ -84,6 +81,7 @@ inline Block& serve(Engine& engine, Heap& heap, ThreadCache* cache, const Reques
 inline void* pointerTo(const Block& block) { return toPointer(deviceAddress(block)); }
 
 Block& allocateIn(Engine& engine, Pool& pool, std::size_t bytes, Stream stream) {
+  engine.made.requireHere("allocate");
   const Request request = requestOf(engine, bytes, stream, pool);
   if (!pool.isDefault()) {
     Heap* const heap = pool.find(stream);
@@ -99,6 +97,7 @@ Block& allocateIn(Engine& engine, Pool& pool, std::size_t bytes, Stream stream) 
 // in place what the graph will use. The route keeps the recording alive meanwhile. When the host
 // has no memory to note the pin, the block is free again, as if it had never been found.
 void* allocateRouted(Engine& engine, std::size_t bytes, Stream stream, Pool* named) {
+  engine.made.requireHere("allocate");
   const Route route = engine.pools.route(
       stream, named ? Router::Asked::kCaptures : Router::Asked::kCapturesAndScopes);
   if (route.recording == nullptr) {

@@ -42,27 +42,30 @@ void* CachingAllocator::allocate(std::size_t bytes) {
 }
 
 void CachingAllocator::emptyCache() {
+  if (!engine_->made.isHere()) return;
   cistern::emptyCache(*engine_);
   (void)engine_->hooks.tidy(Tidying::kEmptied);
 }
 
 void CachingAllocator::recordStream(void* pointer, Stream stream) {
   if (pointer == nullptr) return;
-  Engine& engine = *engine_;
+  Engine& engine = engine_->here("recordStream");
   if (engine.heaps.find(stream) == nullptr) engine.meet(stream);
   if (!recordUse(engine, toAddress(pointer), stream))
     reportMisuse(engine, "recordStream", toAddress(pointer));
 }
 
-void CachingAllocator::registerStream(Stream stream) { engine_->meet(stream); }
+void CachingAllocator::registerStream(Stream stream) {
+  engine_->here("registerStream").meet(stream);
+}
 
-// At exit there is nobody left who would ask it.
+// At exit there is nobody left who would ask it, nor in a child of fork.
 void CachingAllocator::forgetStream(Stream stream) {
-  if (driverMayBeCalled()) engine_->streams.unregisterStream(stream);
+  if (driverMayBeCalled() && engine_->made.isHere()) engine_->streams.unregisterStream(stream);
 }
 
 MempoolId_t CachingAllocator::poolFor(Stream stream) {
-  const Route route = engine_->pools.route(stream);
+  const Route route = engine_->here("poolFor").pools.route(stream);
   return route.pool ? route.pool->id() : MempoolId_t{};
 }
 
@@ -81,23 +84,24 @@ std::uint64_t CachingAllocator::limit() const { return engine_->limit.limit(); }
 // ---- Hooks -------------------------------------------------------------------------------------
 
 HookId CachingAllocator::attachPoolReleasedObserver(std::function<void(MempoolId_t)> observer) {
-  return engine_->hooks.pool_released.add(std::move(observer));
+  return engine_->here("attachPoolReleasedObserver").hooks.pool_released.add(std::move(observer));
 }
 HookId CachingAllocator::registerReclaimCallback(
     std::function<bool(const MemoryShortage&)> callback) {
-  return engine_->hooks.reclaim.add(std::move(callback));
+  return engine_->here("registerReclaimCallback").hooks.reclaim.add(std::move(callback));
 }
 HookId CachingAllocator::registerReclaimCallback(std::function<bool()> callback) {
-  if (!callback) return engine_->hooks.reclaim.add(nullptr);  // which refuses it
-  return engine_->hooks.reclaim.add(
-      [plain = std::move(callback)](const MemoryShortage&) { return plain(); });
+  if (!callback)
+    return engine_->here("registerReclaimCallback").hooks.reclaim.add(nullptr);  // which refuses it
+  return engine_->here("registerReclaimCallback")
+      .hooks.reclaim.add([plain = std::move(callback)](const MemoryShortage&) { return plain(); });
 }
 HookId CachingAllocator::attachOutOfMemoryObserver(
     std::function<void(const OutOfMemoryReport&)> observer) {
-  return engine_->hooks.out_of_memory.add(std::move(observer));
+  return engine_->here("attachOutOfMemoryObserver").hooks.out_of_memory.add(std::move(observer));
 }
 void CachingAllocator::detach(HookId hook) {
-  Hooks& hooks = engine_->hooks;
+  Hooks& hooks = engine_->here("detach").hooks;
   if (hooks.reclaim.remove(hook) || hooks.out_of_memory.remove(hook) ||
       hooks.pool_released.remove(hook))
     return;
@@ -105,37 +109,48 @@ void CachingAllocator::detach(HookId hook) {
       "detach: this allocator has no callback or observer with the name {}", hook.number));
 }
 void CachingAllocator::setMisuseHook(MisuseHook hook) {
-  engine_->hooks.misuse.set(std::move(hook));
+  engine_->here("setMisuseHook").hooks.misuse.set(std::move(hook));
 }
 
 // ---- What there is -----------------------------------------------------------------------------
 
-void CachingAllocator::resetPeakStats() { engine_->totals.resetPeaks(); }
-void CachingAllocator::resetAccumulatedStats() { engine_->totals.resetAccumulated(); }
-Snapshot CachingAllocator::snapshot() const { return snapshotOf(*engine_); }
-void CachingAllocator::recordMemoryEvents(bool on) { engine_->log.set(on); }
-std::vector<MemoryEvent> CachingAllocator::takeMemoryEvents() { return engine_->log.take(); }
+void CachingAllocator::resetPeakStats() { engine_->here("resetPeakStats").totals.resetPeaks(); }
+void CachingAllocator::resetAccumulatedStats() {
+  engine_->here("resetAccumulatedStats").totals.resetAccumulated();
+}
+Snapshot CachingAllocator::snapshot() const { return snapshotOf(engine_->here("snapshot")); }
+void CachingAllocator::recordMemoryEvents(bool on) {
+  engine_->here("recordMemoryEvents").log.set(on);
+}
+std::vector<MemoryEvent> CachingAllocator::takeMemoryEvents() {
+  return engine_->here("takeMemoryEvents").log.take();
+}
 std::uint64_t CachingAllocator::misses() const { return engine_->now(); }
-Result<MemoryInfo> CachingAllocator::getMemoryInfo() { return device().memoryInfo(); }
-void CachingAllocator::enablePeerAccess(int ordinal) { device().admitPeer(ordinal).orThrow(); }
+Result<MemoryInfo> CachingAllocator::getMemoryInfo() {
+  return engine_->here("getMemoryInfo").device.memoryInfo();
+}
+void CachingAllocator::enablePeerAccess(int ordinal) {
+  engine_->here("enablePeerAccess").device.admitPeer(ordinal).orThrow();
+}
 
 bool CachingAllocator::owns(const void* pointer) const noexcept {
   const auto [segment, heap] = engine_->locate(toAddress(pointer));
-  if (heap == nullptr) return false;
+  if (heap == nullptr || !engine_->made.isHere()) return heap != nullptr;
   const MutexLock lock(heap->mutex());
   return segment->covers(toAddress(pointer), *heap);
 }
 std::size_t CachingAllocator::blockSize(void* pointer) const {
-  return blockAt(*engine_, "blockSize", toAddress(pointer)).bytes();
+  return blockAt(engine_->here("blockSize"), "blockSize", toAddress(pointer)).bytes();
 }
 BaseAllocation CachingAllocator::getBaseAllocation(void* pointer) const {
-  const Block& block = blockAt(*engine_, "getBaseAllocation", toAddress(pointer));
+  const Block& block =
+      blockAt(engine_->here("getBaseAllocation"), "getBaseAllocation", toAddress(pointer));
   const MutexLock lock(heapOf(block).mutex());  // a range grows under it
   return {toPointer(segmentOf(block).device_base), segmentOf(block).bytes};
 }
 
 const Options& CachingAllocator::options() const { return engine_->options; }
 Device& CachingAllocator::device() { return engine_->device; }
-void CachingAllocator::audit() const { cistern::audit(*engine_); }
+void CachingAllocator::audit() const { cistern::audit(engine_->here("audit")); }
 
 }  // namespace cistern

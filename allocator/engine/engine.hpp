@@ -46,6 +46,11 @@ struct Engine {
   /// Gives everything back to the device, if the driver may still be called.
   ~Engine();
 
+  /// Throws Error in a child of fork, where a lock may be one that no thread releases. For verbs.
+  Engine& here(const char* verb) {
+    made.requireHere(verb);
+    return *this;
+  }
   Located locate(Address address) const noexcept {
     HeapSegment* const segment = map.find(address);
     if (segment == nullptr) return {};

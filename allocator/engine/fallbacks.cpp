@@ -262,6 +262,7 @@ Block* afterCallbacks(std::span<const Step> steps, Engine& engine, Heap& heap,
   for (std::uint32_t attempt = 1;; ++attempt) {
     const Footing before(engine);
     if (!engine.hooks.reclaim(shortageOf(engine, request, attempt))) return nullptr;
+    engine.made.requireHere("allocate");  // a callback may have forked
     flushCaches(engine);
     if (Block* block = goThrough(steps, engine, heap, request)) return block;
     if (Footing(engine) == before) return nullptr;

@@ -34,7 +34,6 @@ PinnedMemory::Request PinnedMemory::requestOf(std::size_t bytes) {
 }
 
 void* PinnedMemory::allocate(std::size_t bytes) {
-  if (!isHere()) throw Error("an allocator from before a fork cannot be used in the child");
   if (bytes == 0) return nullptr;
   if (bytes > kMost) outOfMemory({bytes, 0, 0, bytes});
   const Request request = requestOf(bytes);
@@ -131,7 +130,6 @@ void PinnedMemory::noteEnded(PinnedUses::Use& use) noexcept {
 
 void PinnedMemory::recordStream(Address address, Stream stream, Device& device) {
   if (address == 0) return;
-  if (!isHere()) throw Error("an allocator from before a fork cannot be used in the child");
   PinnedUses::OnDevice& on = uses_.meet(stream, device);
   Misuse misuse;
   {

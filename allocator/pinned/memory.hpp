@@ -55,6 +55,11 @@ class PinnedMemory {
 
   /// False in a child of fork: nothing may be touched there.
   bool isHere() const noexcept { return made_.isHere(); }
+  /// Throws Error there. For verbs.
+  PinnedMemory& here(const char* verb) {
+    made_.requireHere(verb);
+    return *this;
+  }
 
  private:
   struct Request {

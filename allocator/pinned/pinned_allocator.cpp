@@ -18,27 +18,33 @@ PinnedAllocator::~PinnedAllocator() {
   if (!memory_->isHere()) (void)memory_.release();
 }
 
-void* PinnedAllocator::allocate(std::size_t bytes) { return memory_->allocate(bytes); }
+void* PinnedAllocator::allocate(std::size_t bytes) {
+  return memory_->here("allocate").allocate(bytes);
+}
 void PinnedAllocator::free(void* pointer) noexcept { memory_->free(toAddress(pointer)); }
 void PinnedAllocator::recordStream(void* pointer, Stream stream, Device& device) {
-  memory_->recordStream(toAddress(pointer), stream, device);
+  memory_->here("recordStream").recordStream(toAddress(pointer), stream, device);
 }
 void PinnedAllocator::forgetStream(Stream stream, Device& device) {
   memory_->forgetStream(stream, device);
 }
 void PinnedAllocator::emptyCache() { memory_->emptyCache(); }
-void PinnedAllocator::setLimit(std::uint64_t bytes) { memory_->setLimit(bytes); }
-std::uint64_t PinnedAllocator::limit() const { return memory_->limit(); }
-PinnedStats PinnedAllocator::stats() const { return memory_->stats(); }
-void PinnedAllocator::resetPeakStats() { memory_->resetPeaks(); }
-void PinnedAllocator::resetAccumulatedStats() { memory_->resetAccumulated(); }
+void PinnedAllocator::setLimit(std::uint64_t bytes) { memory_->here("setLimit").setLimit(bytes); }
+std::uint64_t PinnedAllocator::limit() const { return memory_->here("limit").limit(); }
+PinnedStats PinnedAllocator::stats() const { return memory_->here("stats").stats(); }
+void PinnedAllocator::resetPeakStats() { memory_->here("resetPeakStats").resetPeaks(); }
+void PinnedAllocator::resetAccumulatedStats() {
+  memory_->here("resetAccumulatedStats").resetAccumulated();
+}
 bool PinnedAllocator::isBlock(const void* pointer) const noexcept {
   return memory_->isBlock(toAddress(pointer));
 }
 std::size_t PinnedAllocator::blockSize(const void* pointer) const {
-  return memory_->blockSize(toAddress(pointer));
+  return memory_->here("blockSize").blockSize(toAddress(pointer));
 }
-void PinnedAllocator::setMisuseHook(MisuseHook hook) { memory_->setMisuseHook(std::move(hook)); }
-void PinnedAllocator::audit() const { memory_->audit(); }
+void PinnedAllocator::setMisuseHook(MisuseHook hook) {
+  memory_->here("setMisuseHook").setMisuseHook(std::move(hook));
+}
+void PinnedAllocator::audit() const { memory_->here("audit").audit(); }
 
 }  // namespace cistern

@@ -107,6 +107,9 @@ Word sharedHandle(int device) {
   CachingAllocator& allocator = cistern::allocator(device);
   Pools& pools = cistern::pools(device);
   PinnedAllocator& pinned = cistern::pinnedAllocator(device);
+  // A thread of the parent may have it.
+  static const bool restored = (inChildOfFork([] { std::construct_at(&making_shared); }), true);
+  (void)restored;
   const MutexLock lock(making_shared);
   if (const Word there = handle.load(std::memory_order_acquire)) return there;
   const Word made = publish(std::make_unique<AllocatorObject>(allocator, pools, pinned));

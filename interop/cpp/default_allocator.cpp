@@ -3,12 +3,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
-#include <mutex>
 #include <new>
 #include <string>
 
 #include "allocator/base/current_device.hpp"
 #include "allocator/base/device_slots.hpp"
+#include "allocator/base/mutex.hpp"
+#include "allocator/base/process.hpp"
 #include "allocator/device/open.hpp"
 #include "cistern/memory.hpp"
 
@@ -63,6 +64,8 @@ class SharedAllocators {
   Shared* find(int device) const {
     return slots_[ordinalIndex(device)].load(std::memory_order_acquire);
   }
+  /// A thread of the parent may have been making one. A driver may fork while it is opened.
+  void restoreInChild() { std::construct_at(&making_); }
   Shared& at(int device) {
     if (Shared* const there = find(device)) return *there;
     return make(device);
@@ -78,7 +81,7 @@ class SharedAllocators {
 
  private:
   [[gnu::cold, gnu::noinline]] Shared& make(int device) {
-    const std::lock_guard lock(making_);
+    const MutexLock lock(making_);
     if (Shared* const there = find(device)) return *there;
     Shared* const made = std::make_unique<Shared>(device).release();
     if (device == 0 && (made->device->backend() == "sim" || devicesBeside(*made->device) == 1))
@@ -91,12 +94,15 @@ class SharedAllocators {
 
   std::array<std::atomic<Shared*>, std::size_t(kMaxDevices)> slots_{};
   std::atomic<int> made_{0};  ///< none is made for this device, or one after it
-  std::mutex making_;
+  Mutex making_;
 };
 
 // Without a destructor: static objects may free to the very end.
 SharedAllocators& shared() {
-  static SharedAllocators& all = *new SharedAllocators;
+  static SharedAllocators& all = []() -> SharedAllocators& {
+    inChildOfFork([] { shared().restoreInChild(); });
+    return *new SharedAllocators;
+  }();
   return all;
 }
 

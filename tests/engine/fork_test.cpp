@@ -2,6 +2,7 @@
 // exits. Not under the sanitizers: of the threads that vanish, they keep what a child cannot use.
 #include <atomic>
 #include <latch>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -97,6 +98,101 @@ TEST_CASE("a child of fork can make an allocator of its own; its parent's says w
     });
     churners.stop();
     if (child != 0) _exit(3);
+  });
+  CHECK(status == 0);
+}
+
+namespace {
+
+// What no cache serves is refused, and so is all that needs a lock.
+bool refusesAll(CachingAllocator& of, void* held, Stream own, const BlockExport& exported) {
+  return isRefusedInChild([&] { (void)of.allocate(64 * kMiB, own); }) &&
+         isRefusedInChild([&] { (void)of.allocate(4096, Stream{12345}); }) &&
+         isRefusedInChild([&] { of.recordStream(held, Stream{}); }) &&
+         isRefusedInChild([&] { of.registerStream(own); }) &&
+         isRefusedInChild([&] { (void)of.poolFor(own); }) &&
+         isRefusedInChild([&] { (void)of.exportBlock(held); }) &&
+         isRefusedInChild([&] { (void)of.openImport(exported.pages); }) &&
+         isRefusedInChild([&] { of.registerReclaimCallback([] { return false; }); }) &&
+         isRefusedInChild([&] { of.attachPoolReleasedObserver([](MempoolId_t) {}); }) &&
+         isRefusedInChild([&] { of.attachOutOfMemoryObserver([](const auto&) {}); }) &&
+         isRefusedInChild([&] { of.detach({1}); }) &&
+         isRefusedInChild([&] { of.setMisuseHook({}); }) &&
+         isRefusedInChild([&] { (void)of.memoryStats(); }) &&
+         isRefusedInChild([&] { of.resetPeakStats(); }) &&
+         isRefusedInChild([&] { of.resetAccumulatedStats(); }) &&
+         isRefusedInChild([&] { (void)of.cacheInfo(); }) &&
+         isRefusedInChild([&] { (void)of.snapshot(); }) &&
+         isRefusedInChild([&] { of.recordMemoryEvents(true); }) &&
+         isRefusedInChild([&] { (void)of.takeMemoryEvents(); }) &&
+         isRefusedInChild([&] { (void)of.getMemoryInfo(); }) &&
+         isRefusedInChild([&] { of.enablePeerAccess(1); }) &&
+         isRefusedInChild([&] { (void)of.blockSize(held); }) &&
+         isRefusedInChild([&] { (void)of.getBaseAllocation(held); }) &&
+         isRefusedInChild([&] { of.audit(); });
+}
+
+}  // namespace
+
+TEST_CASE("in a child of fork each verb of the parent's allocator works or throws at once",
+          "[engine]") {
+  for (const char* const conf : {"background_thread:true", "backing:segments"}) {
+    CAPTURE(conf);
+    const int status = statusOfChild([conf] {
+      static SimWork work;
+      static CachingAllocator allocator(work.device(), Options::parse(conf));
+      const Stream own = work.device().createStream().orThrow();
+      void* const held = allocator.allocate(5 * kMiB, own);
+      const auto exported = allocator.exportBlock(held);
+      allocator.free(allocator.allocate(4096, own));
+      Churners churners(allocator, work.device());
+      const bool all = allChildrenExit(kChildren, [&] {
+        // A hit, unless another thread was looking at the cache; more of them than are counted
+        // without the others' knowledge.
+        (void)isRefusedInChild([&] {
+          for (int i = 0; i < 1000; ++i) allocator.free(allocator.allocate(4096, own));
+        });
+        if (!refusesAll(allocator, held, own, *exported)) _exit(3);
+        if (!allocator.owns(held) || allocator.owns(&work)) _exit(4);
+        allocator.forgetStream(own);
+        allocator.emptyCache();
+        allocator.free(held);
+        allocator.free(held);
+        std::thread([&] { allocator.free(held); }).join();
+      });
+      churners.stop();
+      if (!all) _exit(3);
+      allocator.free(held);
+    });
+    CHECK(status == 0);
+  }
+}
+
+TEST_CASE("a callback that forks lets the child end: the request is refused there", "[engine]") {
+  const int status = statusOfChild([] {
+    static SimWork work;
+    static CachingAllocator allocator(work.device(), optionsOf());
+    allocator.setLimit(64 * kMiB);
+    Churners churners(allocator, work.device());
+    pid_t child = -1;
+    allocator.registerReclaimCallback([&](const MemoryShortage& shortage) {
+      if (shortage.requested != kGiB) return false;
+      if (child != 0) child = fork();
+      if (child == 0) alarm(20);
+      return true;
+    });
+    try {
+      (void)allocator.allocate(kGiB, Stream{});
+    } catch (const OutOfMemory&) {
+      if (child == 0) _exit(5);
+    } catch (const Error&) {
+      if (child == 0) std::exit(0);
+      throw;
+    }
+    int ended = 1;
+    const bool waited = child > 0 && waitpid(child, &ended, 0) == child;
+    churners.stop();
+    if (!waited || ended != 0) _exit(3);
   });
   CHECK(status == 0);
 }

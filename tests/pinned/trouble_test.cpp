@@ -1,10 +1,14 @@
 // What goes wrong: limits, a system that refuses, wrong frees, forks.
+#include <atomic>
+#include <thread>
 #include <vector>
 
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "allocator/base/sanitizers.hpp"
 #include "tests/pinned/pinned_support.hpp"
+#include "tests/support/child_process.hpp"
 
 namespace cistern::test {
 
@@ -265,5 +269,46 @@ TEST_CASE("a child of fork leaves pinned memory to its parent", "[pinned]") {
   rig.pinned.free(block);
   CHECK(rig.pinned.allocate(kMiB) == block);
 }
+
+#if !defined(CISTERN_ADDRESS_SANITIZER) && !defined(CISTERN_THREAD_SANITIZER)
+TEST_CASE("a child of fork waits for no lock that a thread of its parent had", "[pinned]") {
+  const int status = statusOfChild([] {
+    static const auto device = sim::makeDevice({});
+    static PinnedAllocator pinned(*device);
+    void* const held = pinned.allocate(kMiB);
+    std::atomic<bool> stopped{false};
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 3; ++i) {
+      threads.emplace_back([&] {
+        for (int round = 0; !stopped; ++round) {
+          pinned.free(pinned.allocate(std::size_t(1 + round % 5) * kMiB));
+          if (round % 16 == 0) pinned.emptyCache();
+        }
+      });
+    }
+    const bool all = allChildrenExit(40, [&] {
+      const bool refused = isRefusedInChild([&] { (void)pinned.allocate(64); }) &&
+                           isRefusedInChild([&] { pinned.recordStream(held, Stream{}); }) &&
+                           isRefusedInChild([&] { pinned.setLimit(kGiB); }) &&
+                           isRefusedInChild([&] { (void)pinned.limit(); }) &&
+                           isRefusedInChild([&] { (void)pinned.stats(); }) &&
+                           isRefusedInChild([&] { pinned.resetPeakStats(); }) &&
+                           isRefusedInChild([&] { pinned.resetAccumulatedStats(); }) &&
+                           isRefusedInChild([&] { (void)pinned.blockSize(held); }) &&
+                           isRefusedInChild([&] { pinned.setMisuseHook({}); }) &&
+                           isRefusedInChild([&] { pinned.audit(); });
+      pinned.free(held);
+      pinned.forgetStream(Stream{});
+      pinned.emptyCache();
+      if (!refused || pinned.isBlock(held)) _exit(3);
+    });
+    stopped = true;
+    for (std::thread& thread : threads) thread.join();
+    pinned.free(held);
+    if (!all) _exit(3);
+  });
+  CHECK(status == 0);
+}
+#endif
 
 }  // namespace cistern::test

@@ -65,6 +65,64 @@ TEST_CASE("a child that is forked while other threads use pools can exit", "[poo
   CHECK(status == 0);
 }
 
+TEST_CASE("in a child of fork each verb of the parent's pools and graphs throws at once",
+          "[pools]") {
+  const int status = statusOfChild([] {
+    static SimWork work;
+    static CachingAllocator allocator(work.device(), Options{});
+    static Pools pools(allocator);
+    static MemPool pool(pools);
+    static Graph idle(pools), captured(pools);
+    const Stream streams[] = {work.device().createStream().orThrow(),
+                              work.device().createStream().orThrow(),
+                              work.device().createStream().orThrow()};
+    captured.captureBegin(streams[0]);
+    (void)allocator.allocate(kMiB, streams[0]);
+    captured.captureEnd();
+    const MempoolId_t id = pool.id();
+    const PoolCheckpoint checkpoint = pools.getCheckpointState(id);
+    std::atomic<bool> stopped{false};
+    std::latch begun(2);
+    std::thread scopes([&] {
+      useScope(pool, streams[0]);
+      for (begun.count_down(); !stopped;) useScope(pool, streams[0]);
+    });
+    std::thread graphs([&] {
+      useGraph(pools, streams[1]);
+      for (begun.count_down(); !stopped;) useGraph(pools, streams[1]);
+    });
+    begun.wait();
+    const bool all = allChildrenExit(40, [&] {
+      const bool refused =
+          isRefusedInChild([&] { (void)pool.allocate(kMiB, streams[0]); }) &&
+          isRefusedInChild([&] { const MemPool another(pools); }) &&
+          isRefusedInChild([&] { const MemPoolScope scope(pool); }) &&
+          isRefusedInChild([&] { pools.createOrIncrefPool(id); }) &&
+          isRefusedInChild([&] { pools.releasePool(id); }) &&
+          isRefusedInChild([&] { (void)pools.getPoolUseCount(id); }) &&
+          isRefusedInChild([&] { pools.beginAllocateToPool(id, PoolFilter::thisThread()); }) &&
+          isRefusedInChild([&] { pools.endAllocateToPool(id); }) &&
+          isRefusedInChild([&] { pools.setUseOnOOM(id, true); }) &&
+          isRefusedInChild([&] { pools.emptyCache(id); }) &&
+          isRefusedInChild([&] { pools.emptyUnowned(); }) &&
+          isRefusedInChild([&] { (void)pools.checkPoolLiveAllocations(id, {}); }) &&
+          isRefusedInChild([&] { (void)pools.getCheckpointState(id); }) &&
+          isRefusedInChild([&] { (void)pools.setCheckpointPoolState(checkpoint); }) &&
+          isRefusedInChild([&] { (void)pools.memoryStats(id); }) &&
+          isRefusedInChild([&] { idle.captureBegin(streams[2]); }) &&
+          isRefusedInChild([&] { captured.replay(streams[2]); });
+      captured.reset();
+      captured.abandon();
+      if (!refused) _exit(3);
+    });
+    stopped = true;
+    scopes.join();
+    graphs.join();
+    if (!all) _exit(3);
+  });
+  CHECK(status == 0);
+}
+
 }  // namespace cistern::test
 
 #endif

@@ -4,10 +4,12 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <string>
 
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cistern/error.hpp"
 #include "tests/support/catch.hpp"
 
 namespace cistern::test {
@@ -48,6 +50,16 @@ bool allChildrenExit(int children, Body body) {
     if (waitpid(child, &status, 0) != child || status != 0) return false;
   }
   return true;
+}
+/// In a child, of a verb on what its parent made: whether it throws, and says why.
+template <class Verb>
+bool isRefusedInChild(Verb verb) {
+  try {
+    verb();
+  } catch (const Error& error) {
+    return std::string(error.what()).find("before a fork") != std::string::npos;
+  }
+  return false;
 }
 inline bool allChildrenExit(int children) {
   return allChildrenExit(children, [] {});

@@ -103,7 +103,7 @@ std::uint64_t sizeOf(Device& device, const std::vector<SharedPage>& pages) {
 }  // namespace
 
 std::shared_ptr<const BlockExport> CachingAllocator::exportBlock(void* pointer) {
-  Engine& engine = *engine_;
+  Engine& engine = engine_->here("exportBlock");
   const Address address = toAddress(pointer);
   const Block& block = blockAt(engine, "exportBlock", address);
   const std::shared_ptr<Export> made(new Export, [&engine](Export* of) {
@@ -125,6 +125,7 @@ std::shared_ptr<const BlockExport> CachingAllocator::exportBlock(void* pointer) 
 }
 
 std::shared_ptr<void> CachingAllocator::openImport(const std::vector<SharedPage>& pages) {
+  engine_->made.requireHere("openImport");
   const std::uint64_t bytes = sizeOf(device(), pages);
   engine_->imports->retry();
   auto imported = std::make_shared<Imported>(device(), engine_->imports, bytes);

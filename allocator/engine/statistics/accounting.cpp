@@ -21,7 +21,7 @@ static std::uint64_t hostBytes(const Engine& engine) {
 }
 
 MemoryStats CachingAllocator::memoryStats() const {
-  Engine& engine = *engine_;
+  Engine& engine = engine_->here("memoryStats");
   MemoryStats stats = engine.totals.read();
   stats.host_bytes = hostBytes(engine);
   stats.num_alloc_retries = engine.retries.load();
@@ -81,7 +81,7 @@ bool areLiveBlocks(const std::vector<LiveBlock>& blocks) {
 
 CacheInfo CachingAllocator::cacheInfo() const {
   CacheInfo info;
-  withAllHeaps(*engine_, [&](const std::vector<Heap*>& heaps) {
+  withAllHeaps(engine_->here("cacheInfo"), [&](const std::vector<Heap*>& heaps) {
     for (Heap* heap : heaps) {
       heap->mutex().assertHeld();
       for (const pages::Mapping* aside : heap->pageNotes().aside) info.free_bytes += aside->bytes();

@@ -140,6 +140,7 @@ void Totals::countOutside(ThreadCounters* own, SizeKind kind, const Counts& by,
 }
 
 void Totals::publish(ThreadCounters& counters) noexcept {
+  if (!made_.isHere()) return;  // a thread that has vanished may have the lock
   const MutexLock lock(mutex_);
   publishLocked(counters);
 }

@@ -27,6 +27,7 @@
 #include <vector>
 
 #include "allocator/base/mutex.hpp"
+#include "allocator/base/process.hpp"
 #include "allocator/engine/statistics/thread_counters.hpp"
 #include "cistern/statistics.hpp"
 
@@ -64,7 +65,8 @@ class Totals {
   }
   /// Returns when all other threads have been outside their gates at one moment since the call.
   void awaitHits() noexcept;
-  /// What hits have counted goes beyond the room. Pre: the calling thread's, outside the gate.
+  /// What hits have counted goes beyond the room. Pre: the calling thread's, outside the gate. In a
+  /// child of fork nothing is published.
   void publish(ThreadCounters& counters) noexcept;
 
   // ---- What no hit changes ---------------------------------------------------------------------
@@ -104,6 +106,7 @@ class Totals {
       CISTERN_REQUIRES(mutex_);
   void settle(bool risen) noexcept CISTERN_REQUIRES(mutex_);
 
+  const Birthplace made_;
   const std::int64_t device_total_;
   mutable Mutex mutex_;
   std::vector<ThreadCounters*> threads_ CISTERN_GUARDED_BY(mutex_);
