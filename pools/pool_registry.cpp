@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "allocator/base/bounds.hpp"
 #include "allocator/base/process.hpp"
 #include "allocator/base/steps.hpp"
 #include "allocator/engine/capture/recording.hpp"
@@ -16,7 +17,7 @@ namespace cistern {
 
 namespace {
 
-constexpr std::size_t kLooks = 16;  ///< at retirements, and at draining pools, by one verb
+constexpr std::size_t kLooks = bound(16);  ///< at retirements, and at draining pools, by one verb
 
 }  // namespace
 

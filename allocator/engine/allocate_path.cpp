@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "allocator/base/ablation.hpp"
 #include "allocator/engine/capture/recording.hpp"
 #include "allocator/engine/fast_path.hpp"
@@ -40,6 +42,13 @@ inline bool isTimeToPoll(Engine& engine, Heap& heap) noexcept CISTERN_REQUIRES(h
   return true;
 }
 
+// For each hit since the last poll as much as a request for pinned memory pays.
+void pollAfterHits(Engine& engine) noexcept {
+  constexpr auto few = PendingFrees::kFew, many = PendingFrees::kMany;
+  const std::size_t asked = few.asked * engine.options.poll_interval;
+  engine.pending.poll({std::min(asked, many.asked), few.ended});
+}
+
 // Every first user of a heap that is made while a capture into its pool is under way passes here.
 Heap& knownToCapture(Heap& heap) {
   if (const std::shared_ptr<Recording> recording = heap.pool().recording()) recording->learn(heap);
@@ -74,7 +83,7 @@ inline Block& serve(Engine& engine, Heap& heap, ThreadCache* cache, const Reques
   if (block == nullptr) [[unlikely]]
     return miss(engine, request);
   if (poll) [[unlikely]]
-    engine.pending.poll();
+    pollAfterHits(engine);
   return *block;
 }
 

@@ -33,8 +33,9 @@ Block* fromCapture(Engine&, Heap& heap, const Request& request) {
   return request.recording->take(heap, request);
 }
 
+// A miss pays for a bounded number of blocks that wait.
 Block* afterEvents(Engine& engine, Heap& heap, const Request& request) {
-  engine.pending.poll();
+  engine.pending.poll(PendingFrees::kMany);
   return search(engine, heap, request);
 }
 
@@ -76,6 +77,16 @@ Block* moreMemory(Engine& engine, Heap& heap, const Request& request) {
     engine.pools.leavePages();
   }
   return moreSegments(engine, heap, request);
+}
+
+// A request that would else be refused pays for all of them. During a capture into their pool some
+// wait a second time, for all streams.
+Block* afterAllEvents(Engine& engine, Heap& heap, const Request& request) {
+  for (int times = 0; times < 2 && engine.pending.poll(); ++times) {
+    if (Block* block = search(engine, heap, request)) return block;
+    if (Block* block = moreMemory(engine, heap, request)) return block;
+  }
+  return nullptr;
 }
 
 Block* growTightly(Engine& engine, Heap& heap, const Request& request) {
@@ -197,10 +208,11 @@ Block* fromOtherKindInCapture(Engine& engine, Heap& heap, const Request& request
 // The order is the rule: what costs the program nothing comes first, then what costs calls, then
 // what takes memory from where it may be missed, and last what makes the host wait.
 constexpr Step kSteps[] = {
-    afterEvents,               // blocks whose last use on other streams is complete by now
+    afterEvents,               // some blocks whose last use on other streams is complete by now
     afterTidying,              // what pools and graphs that have ended do not need
     afterGarbageCollection,    // what was unused for long, where a threshold is set
     moreMemory,                // pages moved or made; segments adopted or made
+    afterAllEvents,            // all blocks whose last use on other streams is complete by now
     afterMakingRoom,           // parts of other streams' memory, or room made by giving back
     afterPending,              // blocks that wait for other streams, a stream at a time
     afterResetGraphs,          // what graphs that were reset still hold
@@ -212,9 +224,10 @@ constexpr Step kSteps[] = {
 
 constexpr Step kStepsOfCapture[] = {
     fromCapture,             // what the capture has freed, in the graph's order
-    afterEvents,             // blocks whose last use on other streams is complete by now
+    afterEvents,             // some blocks whose last use on other streams is complete by now
     afterTidying,            // what pools and graphs that have ended do not need
     moreMemory,              // pages moved or made; segments adopted or made
+    afterAllEvents,          // all blocks whose last use on other streams is complete by now
     growTightly,             // a segment just as large as need be
     completePartsOfOthers,   // parts of other streams' memory, complete
     fromOtherKindInCapture,  // a small request out of large memory, or a large one out of small

@@ -82,7 +82,7 @@ class RecordedStreams {
   };
   /// So many calls each request, and each free, adds to what marks may take: a mark asks every
   /// stream.
-  static constexpr std::ptrdiff_t kCallsEach = 32;
+  static constexpr std::ptrdiff_t kCallsEach = bound(32);
   /// How many frees share a mark: at first, and when nobody has asked for a while.
   static constexpr std::uint32_t kFreesOfAMark = bound(8), kMostOfAMark = bound(64);
   /// A stream that the capture has recorded, or was told to.

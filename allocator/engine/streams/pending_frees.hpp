@@ -32,6 +32,7 @@
 #include <optional>
 #include <utility>
 
+#include "allocator/base/bounds.hpp"
 #include "allocator/base/mutex.hpp"
 #include "allocator/engine/streams/event_pool.hpp"
 #include "allocator/engine/streams/known_streams.hpp"
@@ -54,7 +55,9 @@ class PendingFrees {
     std::size_t asked;
     std::size_t ended;
   };
-  static constexpr Budget kFew{8, 256}, kAll{SIZE_MAX, SIZE_MAX};
+  /// For a request that free memory serves; for one that would grow; for one that would be refused.
+  static constexpr Budget kFew{bound(8), bound(256)}, kMany{bound(256), bound(256)},
+      kAll{SIZE_MAX, SIZE_MAX};
 
   /// `release` is called for each block that has become ready, in the thread that found it so.
   PendingFrees(Device& device, EventPool& events, KnownStreams& streams,

@@ -1,0 +1,81 @@
+// The price of one request while blocks wait for other streams, however many there are.
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "allocator/engine/streams/pending_frees.hpp"
+#include "tests/engine/engine_support.hpp"
+
+namespace cistern::test {
+namespace {
+
+constexpr std::int64_t kWaiting = 1'000;
+constexpr std::size_t kWaitingBlock = 40 * kKiB;
+constexpr std::uint64_t kManyAsked = PendingFrees::kMany.asked;
+
+struct PendingBoundsRig : SimRig {
+  using SimRig::SimRig;
+  std::int64_t waiting() const {
+    return nowOf(allocator, Stat::kActive) - nowOf(allocator, Stat::kAllocation);
+  }
+  std::uint64_t allCalls() {
+    std::uint64_t sum = 0;
+    for (const std::uint64_t count : sim().callCounts()) sum += count;
+    return sum;
+  }
+  /// Frees blocks that wait for the stream, whose work goes on.
+  void freeMany() {
+    sim().launch(user, {"copy", {}, kLongNs, nullptr}).orThrow();
+    std::vector<void*> blocks;
+    for (std::int64_t i = 0; i < kWaiting; ++i) {
+      blocks.push_back(allocator.allocate(kWaitingBlock, own));
+      allocator.recordStream(blocks.back(), user);
+    }
+    for (void* block : blocks) allocator.free(block);
+    REQUIRE(waiting() == kWaiting);
+  }
+
+  const Stream own = stream(), user = stream();
+};
+
+}  // namespace
+
+TEST_CASE("a miss ends a bounded number of frees that wait, and later ones the rest", "[engine]") {
+  PendingBoundsRig rig("", simOf(8 * kGiB));
+  rig.freeMany();
+  rig.work.delay(rig.own, 2 * kLongNs);
+  rig.sim().advanceHost(2 * kLongNs);
+  std::int64_t left = kWaiting;
+  for (std::size_t size = 60 * kMiB; left > 0; size += 10 * kMiB) {
+    const std::uint64_t before = countOf(rig.sim(), Call::kQueryEvent);
+    (void)rig.allocator.allocate(size, rig.own);
+    left = std::max(left - std::int64_t(PendingFrees::kMany.ended), std::int64_t{0});
+    CHECK(rig.waiting() == left);
+    CHECK(countOf(rig.sim(), Call::kQueryEvent) - before <= kManyAsked + 8);  // 8: marks
+  }
+}
+
+TEST_CASE("a hit asks a few frees that wait", "[engine]") {
+  PendingBoundsRig rig("poll_interval:1,thread_cache:off", simOf(8 * kGiB));
+  void* const kept = rig.allocator.allocate(kWaitingBlock, rig.own);
+  rig.freeMany();
+  rig.sim().advanceHost(2 * kLongNs);
+  rig.allocator.free(kept);
+  const std::uint64_t before = rig.allCalls();
+  CHECK(rig.allocator.allocate(kWaitingBlock, rig.own) == kept);
+  CHECK(rig.allCalls() - before <= PendingFrees::kFew.asked + 2);  // 2: the mode of captures
+  CHECK(kWaiting - rig.waiting() == std::int64_t(PendingFrees::kFew.asked));
+}
+
+TEST_CASE("a request that would be refused ends all frees that wait", "[engine]") {
+  PendingBoundsRig rig("limit:64M", simOf(8 * kGiB));
+  rig.freeMany();
+  rig.sim().advanceHost(2 * kLongNs);
+  const std::uint64_t waited = waits(rig.sim());
+  CHECK(rig.allocator.allocate(56 * kMiB, rig.own) != nullptr);
+  CHECK(rig.waiting() == 0);
+  CHECK(waits(rig.sim()) == waited);
+}
+
+}  // namespace cistern::test
