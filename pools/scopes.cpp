@@ -4,6 +4,7 @@
 #include <iterator>
 #include <utility>
 
+#include "allocator/base/steps.hpp"
 #include "allocator/base/thread_slots.hpp"
 #include "allocator/engine/capture/recording.hpp"
 
@@ -22,11 +23,6 @@ void Scopes::close() noexcept {
   home_->scopes = nullptr;
 }
 
-std::shared_ptr<const Scopes::List> Scopes::list() const {
-  const MutexLock lock(mutex_);
-  return list_;
-}
-
 // ---- Beginning and ending ----------------------------------------------------------------------
 
 std::uint64_t Scopes::begin(Pool& pool, const PoolFilter& filter, EndedBy ended_by) {
@@ -39,7 +35,7 @@ std::uint64_t Scopes::begin(Pool& pool, const PoolFilter& filter, EndedBy ended_
   own.reserve(own.size() + 1);
   {
     const MutexLock lock(mutex_);
-    all_.push_back({number, &pool, ended_by});
+    all_.emplace(number, Active{&pool, ended_by});
   }
   own.push_back({home_, number, &pool});
   ++active_;
@@ -52,36 +48,64 @@ bool Scopes::begin(const std::shared_ptr<Recording>& recording) {
 
 bool Scopes::add(Scope scope, EndedBy ended_by) {
   const MutexLock lock(mutex_);
-  const auto same = [&](const auto& other) { return other->pool == scope.pool; };
-  if (std::any_of(list_->begin(), list_->end(), same)) return false;
-  auto longer = std::make_shared<List>();
-  longer->reserve(list_->size() + 1);
-  *longer = *list_;
-  longer->push_back(std::make_shared<const Scope>(std::move(scope)));
-  auto shorter = std::make_shared<List>();
-  shorter->reserve(longer->size());
-  shorter_.reserve(longer->size());
-  // The last that may throw.
-  all_.push_back({longer->back()->number, longer->back()->pool, ended_by});
-  shorter_.push_back(std::move(shorter));
-  list_ = std::move(longer);
-  shared_ = list_->size();
+  const std::uint64_t number = scope.number;
+  const Pool* const pool = scope.pool;
+  if (!shared_of_.try_emplace(pool, number).second) return false;
+  try {
+    const bool captures = scope.recording != nullptr;
+    all_.emplace(number, Active{pool, ended_by, captures,
+                                captures ? std::nullopt : scope.filter->onlyStream()});
+    keep(std::make_shared<const Scope>(std::move(scope)));
+  } catch (...) {
+    all_.erase(number);
+    shared_of_.erase(pool);
+    throw;
+  }
+  ++shared_;
   ++active_;
   return true;
 }
 
-template <class Which>
-bool Scopes::remove(Which which) noexcept {
-  const MutexLock lock(mutex_);
-  const auto it = std::find_if(list_->begin(), list_->end(), which);
-  if (it == list_->end()) return false;
+// Throws std::bad_alloc, changing nothing.
+void Scopes::keep(Kept scope) {
+  const Active& active = all_.at(scope->number);
+  if (active.only) {
+    by_stream_.emplace(std::pair(active.only->raw, scope->number), scope);
+    return;
+  }
+  auto longer = std::make_shared<List>();
+  longer->reserve(list_->size() + 1);
+  *longer = *list_;
+  longer->push_back(std::move(scope));
+  auto shorter = std::make_shared<List>();
+  shorter->reserve(longer->size());
+  shorter_.push_back(std::move(shorter));
+  list_ = std::move(longer);
+}
+
+// False for a number that is none's, or a thread's own.
+bool Scopes::remove(std::uint64_t number) noexcept {
+  const auto it = all_.find(number);
+  if (it == all_.end()) return false;
+  const auto shared = shared_of_.find(it->second.pool);
+  if (shared == shared_of_.end() || shared->second != number) return false;
+  if (const std::optional<Stream> only = it->second.only) {
+    by_stream_.erase({only->raw, number});
+  } else {
+    removeFromList(number);
+  }
+  shared_of_.erase(shared);
+  forget(number);
+  --shared_;
+  return true;
+}
+
+void Scopes::removeFromList(std::uint64_t number) noexcept {
   std::shared_ptr<List> shorter = std::move(shorter_.back());
   shorter_.pop_back();
-  std::remove_copy(list_->begin(), list_->end(), std::back_inserter(*shorter), *it);
-  forget((*it)->number);
+  std::remove_copy_if(list_->begin(), list_->end(), std::back_inserter(*shorter),
+                      [number](const Kept& scope) { return scope->number == number; });
   list_ = std::move(shorter);
-  shared_ = list_->size();
-  return true;
 }
 
 // Of the calling thread's.
@@ -99,7 +123,7 @@ bool Scopes::removeOwn(Which which) noexcept {
 }
 
 void Scopes::forget(std::uint64_t number) noexcept {
-  std::erase_if(all_, [&](const Active& active) { return active.number == number; });
+  all_.erase(number);
   --active_;
 }
 
@@ -120,25 +144,28 @@ void Scopes::endWithThread(const Own& own) noexcept {
 
 bool Scopes::end(const Pool& pool) noexcept {
   if (removeOwn([&](const Own& own) { return own.pool == &pool; })) return true;
-  return remove([&](const auto& scope) { return scope->pool == &pool && scope->filter; });
+  const MutexLock lock(mutex_);
+  const auto shared = shared_of_.find(&pool);
+  return shared != shared_of_.end() && !all_.at(shared->second).captures && remove(shared->second);
 }
 
 bool Scopes::end(std::uint64_t number) noexcept {
   if (removeOwn([&](const Own& own) { return own.number == number; })) return true;
-  if (remove([&](const auto& scope) { return scope->number == number; })) return true;
   const MutexLock lock(mutex_);
-  return std::none_of(all_.begin(), all_.end(),
-                      [&](const Active& active) { return active.number == number; });
+  return remove(number) || !all_.contains(number);
 }
 
 void Scopes::end(const Recording& recording) noexcept {
-  (void)remove([&](const auto& scope) { return scope->recording.get() == &recording; });
+  const MutexLock lock(mutex_);
+  const auto of = [&](const Kept& scope) { return scope->recording.get() == &recording; };
+  const auto it = std::ranges::find_if(*list_, of);
+  if (it != list_->end()) (void)remove((*it)->number);
 }
 
 int Scopes::activeOf(const Pool& pool, EndedBy ended_by) const {
   const MutexLock lock(mutex_);
-  return int(std::count_if(all_.begin(), all_.end(), [&](const Active& active) {
-    return active.pool == &pool && active.ended_by == ended_by;
+  return int(std::count_if(all_.begin(), all_.end(), [&](const auto& active) {
+    return active.second.pool == &pool && active.second.ended_by == ended_by;
   }));
 }
 
@@ -170,23 +197,37 @@ Route Scopes::captureOf(Stream stream, const List& scopes) {
   return captureOf(stream, scopes, [&](const Recording& of) { return !of.beganOn(stream); });
 }
 
+Scopes::Candidates Scopes::candidates(Stream stream) const {
+  const MutexLock lock(mutex_);
+  const auto after = by_stream_.upper_bound({stream.raw, UINT64_MAX});
+  const bool any = after != by_stream_.begin() && std::prev(after)->first.first == stream.raw;
+  return {list_, any ? std::prev(after)->second : nullptr};
+}
+
 // A capture comes before any scope: the graph will use what its streams are given, and only its
 // pool keeps that in place.
 Route Scopes::route(Stream stream, Asked asked) {
   const Own* own = nullptr;
   if (const OwnScopes* const mine = ThreadSlot<OwnScopes>::find()) {
-    for (const Own& one : mine->list) own = one.home == home_ ? &one : own;
+    const auto here = [this](const Own& one) { return one.home == home_; };
+    const auto last = std::find_if(mine->list.rbegin(), mine->list.rend(), here);
+    if (last != mine->list.rend()) own = &*last;
   }
-  const std::uint64_t inner = own ? own->number : 0;
+  std::uint64_t inner = own ? own->number : 0;
   if (shared_.load(std::memory_order_acquire) > 0) {
-    const std::shared_ptr<const List> scopes = list();
+    const auto [scopes, of_stream] = candidates(stream);
     if (Route capture = captureOf(stream, *scopes); capture.recording || asked == Asked::kCaptures)
       return capture;
+    const bool named =
+        of_stream && of_stream->number > inner && of_stream->filter->catches(stream);
+    if (named) inner = of_stream->number;
     for (auto scope = scopes->rbegin(); scope != scopes->rend(); ++scope) {
       const Scope& s = **scope;
       if (s.number < inner) break;
+      noteSteps(1);
       if (s.filter && s.filter->catches(stream)) return {s.pool, nullptr, 0, s.token};
     }
+    if (named) return {of_stream->pool, nullptr, 0, of_stream->token};
   }
   return own && asked != Asked::kCaptures ? Route{own->pool} : Route{};
 }

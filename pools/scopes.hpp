@@ -2,16 +2,20 @@
 // records its stream, else the scope that began last among those that catch it.
 //
 // A thread's own scopes are kept by the thread, so that asking for them takes no lock, and end with
-// it at the latest: nobody else could end them, and nothing falls into them any more. The others
-// are a list that is replaced whole when it changes, and only looked at when there is one. The list
-// that comes when a scope ends is made when it begins: a capture must end whatever the host has.
+// it at the latest: nobody else could end them, and nothing falls into them any more. Scopes of one
+// stream are found by that stream. The others are a list that is replaced whole when it changes,
+// and only looked at when there is one. The list that comes when a scope ends is made when it
+// begins: a capture must end whatever the host has.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "allocator/base/mutex.hpp"
@@ -63,7 +67,8 @@ class Scopes final : public Router {
     std::optional<PoolFilter> filter;      ///< none for a capture
     std::shared_ptr<Recording> recording;  ///< a capture's
   };
-  using List = std::vector<std::shared_ptr<const Scope>>;
+  using Kept = std::shared_ptr<const Scope>;
+  using List = std::vector<Kept>;
   /// What threads know of this when they end, which may be later than this does.
   struct Home {
     Mutex mutex;
@@ -81,18 +86,25 @@ class Scopes final : public Router {
     ~OwnScopes();
   };
   struct Active {
-    std::uint64_t number;
     const Pool* pool;
     EndedBy ended_by;
+    bool captures = false;
+    std::optional<Stream> only{};  ///< of a scope of one stream
+  };
+  /// Those that a request on a stream may fall into, apart from the thread's own.
+  struct Candidates {
+    std::shared_ptr<const List> list;
+    Kept of_stream;  ///< the innermost of that stream alone; null for none
   };
 
   static Route captureOf(Stream stream, const List& scopes);
   template <class Which>
   static Route captureOf(Stream stream, const List& scopes, Which which);
-  std::shared_ptr<const List> list() const;
+  Candidates candidates(Stream stream) const;
   bool add(Scope scope, EndedBy ended_by);
-  template <class Which>
-  bool remove(Which which) noexcept;
+  void keep(Kept scope) CISTERN_REQUIRES(mutex_);
+  bool remove(std::uint64_t number) noexcept CISTERN_REQUIRES(mutex_);
+  void removeFromList(std::uint64_t number) noexcept CISTERN_REQUIRES(mutex_);
   template <class Which>
   bool removeOwn(Which which) noexcept;
   void forget(std::uint64_t number) noexcept CISTERN_REQUIRES(mutex_);
@@ -102,12 +114,16 @@ class Scopes final : public Router {
   const std::shared_ptr<Home> home_;
   std::atomic<std::uint64_t> next_{1};
   std::atomic<int> active_{0};
-  std::atomic<std::size_t> shared_{0};  ///< scopes in the list
+  std::atomic<std::size_t> shared_{0};  ///< scopes that are no thread's own
   mutable Mutex mutex_;
   std::shared_ptr<const List> list_ CISTERN_GUARDED_BY(mutex_);
   /// Empty, one for each scope in the list: the i-th has room for i + 1 scopes.
   std::vector<std::shared_ptr<List>> shorter_ CISTERN_GUARDED_BY(mutex_);
-  std::vector<Active> all_ CISTERN_GUARDED_BY(mutex_);  ///< each active scope, in no order
+  /// Scopes of one stream, by the stream and their number.
+  std::map<std::pair<std::uintptr_t, std::uint64_t>, Kept> by_stream_ CISTERN_GUARDED_BY(mutex_);
+  /// The one scope of a pool that is no thread's own.
+  std::unordered_map<const Pool*, std::uint64_t> shared_of_ CISTERN_GUARDED_BY(mutex_);
+  std::unordered_map<std::uint64_t, Active> all_ CISTERN_GUARDED_BY(mutex_);  ///< by number
 };
 
 }  // namespace cistern

@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -49,16 +50,21 @@ class CISTERN_API PoolFilter {
   static PoolFilter streams(std::function<bool(Stream)> catches);
   /// Requests of any thread on that stream.
   static PoolFilter stream(Stream only) {
-    return streams([only](Stream stream) { return stream == only; });
+    PoolFilter filter = streams([only](Stream stream) { return stream == only; });
+    filter.only_ = only;
+    return filter;
   }
 
   bool byThread() const { return catches_ == nullptr; }
   bool catches(Stream stream) const;
+  /// The stream of a filter that stream() has made; none for others.
+  std::optional<Stream> onlyStream() const { return only_; }
 
  private:
   PoolFilter() = default;
   explicit PoolFilter(std::function<bool(Stream)> catches) : catches_(std::move(catches)) {}
   std::function<bool(Stream)> catches_;
+  std::optional<Stream> only_;
 };
 
 /// What a pool held at one moment, to be set back to later.

@@ -1,11 +1,13 @@
 // Which requests a scope catches: its thread's, or those on its streams; and the innermost scope's.
 #include <atomic>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
 #include <stdexcept>
 #include <thread>
 
+#include "allocator/base/steps.hpp"
 #include "allocator/engine/engine.hpp"
 #include "tests/pools/pools_support.hpp"
 
@@ -51,6 +53,46 @@ TEST_CASE("among scopes of a thread and of streams the one that began last catch
     CHECK(rig.allocator.poolFor(s) == c.id());
   }
   CHECK(rig.allocator.poolFor(s) == a.id());
+}
+
+TEST_CASE("a scope of one stream is found without looking at those of others", "[pools]") {
+  PoolRig rig;
+  constexpr int kScopes = 200;
+  std::vector<Stream> streams;
+  std::vector<std::unique_ptr<MemPool>> pools;
+  std::vector<std::unique_ptr<MemPoolScope>> scopes;
+  for (int i = 0; i < kScopes; ++i) {
+    streams.push_back(rig.stream());
+    pools.push_back(std::make_unique<MemPool>(rig.pools));
+    scopes.push_back(
+        std::make_unique<MemPoolScope>(*pools.back(), PoolFilter::stream(streams.back())));
+  }
+  const std::uint64_t before = steps_searched;
+  for (std::size_t i = 0; i < kScopes; ++i)
+    CHECK(rig.allocator.poolFor(streams[i]) == pools[i]->id());
+  CHECK(rig.allocator.poolFor(rig.stream()) == MempoolId_t{});
+  CHECK(steps_searched == before);
+  scopes.erase(scopes.begin());
+  CHECK(rig.allocator.poolFor(streams[0]) == MempoolId_t{});
+  CHECK(rig.allocator.poolFor(streams[1]) == pools[1]->id());
+}
+
+TEST_CASE("of scopes of one stream and of several the one that began last catches", "[pools]") {
+  PoolRig rig;
+  const Stream s = rig.stream(), other = rig.stream();
+  MemPool a(rig.pools), b(rig.pools), c(rig.pools);
+  const MemPoolScope outer(a, PoolFilter::stream(s));
+  auto any = std::make_unique<MemPoolScope>(b, PoolFilter::streams([](Stream) { return true; }));
+  CHECK(rig.allocator.poolFor(s) == b.id());
+  {
+    const MemPoolScope inner(c, PoolFilter::stream(s));
+    CHECK(rig.allocator.poolFor(s) == c.id());
+    CHECK(rig.allocator.poolFor(other) == b.id());
+    any.reset();
+    CHECK(rig.allocator.poolFor(s) == c.id());
+  }
+  CHECK(rig.allocator.poolFor(s) == a.id());
+  CHECK(rig.allocator.poolFor(other) == MempoolId_t{});
 }
 
 TEST_CASE("scopes that overlap end in any order", "[pools]") {
