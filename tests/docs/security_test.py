@@ -387,7 +387,8 @@ class Trusts(Folder):
         plot = self.folder / "it.svg"
         played = run(COMMAND, "replay", trace, "--plot", str(plot))
         missing = run(COMMAND, "replay", trace + ".none")
-        for text in (played.stdout, played.stderr, missing.stderr, plot.read_text()):
+        none = run(COMMAND, "run", "--", "/nowhere/\x1b[31m", CISTERN_PRELOAD=BENCH.library) if PRELOAD else missing
+        for text in (played.stdout, played.stderr, missing.stderr, none.stderr, plot.read_text()):
             self.assertNotRegex(text, "[\x00-\x08\x0b-\x1f\x7f]")
             self.assertNotIn("<script>", text if "svg" in text[:5] else "")
         self.assertIn("\\x1b", played.stdout)
