@@ -71,11 +71,52 @@ void pairs(Worker& worker) {
   }
 }
 
+HeldRef takeOn(World& world, const PoolRef& pool, std::size_t slot, std::uint64_t bytes) {
+  const Use use = Use::shared(world.slots[slot].lock);
+  if (!use) return nullptr;
+  const Stream stream = world.slots[slot].stream;
+  return world.take(pool, world.placeOf(slot), bytes, [&] {
+    return pool->is_default ? world.allocator.allocate(bytes, stream)
+                            : pool->user->allocate(bytes, stream);
+  });
+}
+
+// Many neighbours that one stream has written are freed with that work queued, and are one free
+// block then; another stream takes what it can get of them. Some are written on a third stream too:
+// they come back later than younger ones.
+void handOver(Worker& worker) {
+  World& world = worker.world;
+  const PoolRef pool = world.openPool(worker.random);
+  const Use users = Use::shared(pool->users);
+  if (!users || (!pool->is_default && !pool->user)) return;
+  const std::size_t from = worker.anySlot(), to = worker.anySlot();
+  std::vector<HeldRef> blocks;
+  for (std::uint64_t i = 6 + worker.random.below(10); i > 0; --i) {
+    HeldRef held = takeOn(world, pool, from, (1 + worker.random.below(3)) * 2 * kMiB);
+    if (held) blocks.push_back(std::move(held));
+  }
+  while (!blocks.empty()) {
+    std::swap(worker.random.oneOf(blocks), blocks.back());
+    HeldRef held = std::move(blocks.back());
+    blocks.pop_back();
+    const std::size_t on = worker.random.oneIn(4) ? worker.anySlot() : from;
+    if (!worker.random.oneIn(4)) (void)touch(world, *held, on, true, worker.random);
+    world.giveBack(std::move(held));
+  }
+  for (std::uint64_t i = 1 + worker.random.below(3); i > 0; --i) {
+    HeldRef held = takeOn(world, pool, to, (1 + worker.random.below(8)) * 2 * kMiB);
+    if (!held) return;
+    (void)touch(world, *held, to, true, worker.random);
+    world.giveBack(std::move(held));
+  }
+}
+
 constexpr Operation kBlockOperations[] = {
     {"allocate", 200, take},
     {"free", 130, letGo},
     {"work on a block", 200, work},
     {"allocate and free at once", 30, pairs},
+    {"hand memory over", 12, handOver},
 };
 
 }  // namespace
