@@ -129,7 +129,8 @@ class DeviceThreadHandlePool<Handle, kCreate, kDestroy>::PoolWindow {
 
   /// The thread's handle for a device: the same one each time. The first time one that another
   /// thread gave back, or a new one. Throws what kCreate throws (then nothing has changed and the
-  /// next try is a new one), HandlePoolGone, InvalidArgument for an ordinal out of range.
+  /// next try is a new one), HandlePoolGone, InvalidArgument for an ordinal out of range, Error in
+  /// a child of fork where the thread has none.
   Handle reserve(int device) {
     const std::optional<Handle>& mine = held_[ordinalIndex(device)];
     if (mine && !core_->closed.load(std::memory_order_relaxed)) [[likely]]
