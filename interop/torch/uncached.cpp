@@ -16,9 +16,21 @@ std::string refusalOf(std::size_t bytes) {
   return outOfMemoryText({bytes, int(c10::cuda::current_device()), total_bytes, free_bytes});
 }
 
+bool refusedInCapture(cudaError_t status) {
+  return status == cudaErrorStreamCaptureUnsupported || status == cudaErrorStreamCaptureImplicit;
+}
+
 }  // namespace
 
+// The first that is refused ends the attempt: the others are likely to be, too.
+void Uncached::freeLeft() {
+  const std::lock_guard lock(mutex_);
+  while (!left_.empty() && cudaFree(left_.back()) == cudaSuccess) left_.pop_back();
+  if (!left_.empty()) (void)cudaGetLastError();
+}
+
 void* Uncached::allocate(std::size_t bytes) {
+  freeLeft();
   void* pointer = nullptr;
   const cudaError_t status = cudaMalloc(&pointer, bytes);
   if (status == cudaErrorMemoryAllocation) (void)cudaGetLastError();
@@ -41,10 +53,21 @@ bool Uncached::free(void* pointer) {
   if (count_.load(std::memory_order_acquire) == 0) return false;
   {
     const std::lock_guard lock(mutex_);
-    if (blocks_.erase(pointer) == 0) return false;
+    if (blocks_.count(pointer) == 0) return false;
+    left_.reserve(left_.size() + 1);
+    blocks_.erase(pointer);
     count_.store(blocks_.size(), std::memory_order_release);
   }
-  C10_CUDA_CHECK(cudaFree(pointer));
+  const cudaError_t status = cudaFree(pointer);
+  if (status != cudaSuccess) {
+    const std::lock_guard lock(mutex_);
+    left_.push_back(pointer);
+  }
+  if (refusedInCapture(status)) {
+    (void)cudaGetLastError();
+  } else {
+    C10_CUDA_CHECK(status);
+  }
   return true;
 }
 

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <mutex>
 #include <unordered_set>
+#include <vector>
 
 namespace cistern_torch {
 
@@ -29,17 +30,21 @@ class Uncached {
 
   /// On the current device. Throws torch.OutOfMemoryError.
   void* allocate(std::size_t bytes);
-  /// False for a pointer that is not from here.
+  /// False for a pointer that is not from here. A block that CUDA does not take back now, as in a
+  /// capture, goes at a later call.
   bool free(void* pointer);
   bool holds(void* pointer);
 
  private:
+  void freeLeft();
+
   std::atomic<bool> always_{false};
   std::atomic<bool> off_{false};
   std::atomic<bool> wanted_{false};    ///< off_ || always_
   std::atomic<std::size_t> count_{0};  ///< blocks_.size()
   std::mutex mutex_;
   std::unordered_set<void*> blocks_;
+  std::vector<void*> left_;  ///< freed by the program, which CUDA did not take back yet
 };
 
 }  // namespace cistern_torch
