@@ -1,5 +1,6 @@
 #include "allocator/engine/backing/segment_map.hpp"
 
+#include <cstdio>
 #include <new>
 
 #include <sys/mman.h>
@@ -31,12 +32,20 @@ std::uintptr_t madeIn(std::atomic<std::uintptr_t>& word, std::vector<std::unique
 
 }  // namespace
 
+NoAddresses::NoAddresses(std::uint64_t bytes) noexcept {
+  (void)std::snprintf(
+      text_.data(), text_.size(),
+      "cannot reserve %llu MiB of addresses for an allocator's map, which takes no memory: "
+      "raise the limit on the process's addresses (ulimit -v), or make fewer allocators",
+      static_cast<unsigned long long>(bytes / kMiB));
+}
+
 // The root is address space, not memory: only pages that hold a pointer are ever backed.
 std::atomic<SegmentMap::Word>* SegmentMap::reserve(std::uint64_t cells) {
   static_assert(sizeof(std::atomic<Word>) == sizeof(Word));
   void* const root = mmap(nullptr, bytesOf(cells), PROT_READ | PROT_WRITE,
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (root == MAP_FAILED) throw NoAddresses(cells != kNear);
+  if (root == MAP_FAILED) throw NoAddresses(bytesOf(cells));
   return static_cast<std::atomic<Word>*>(root);
 }
 

@@ -34,18 +34,12 @@ struct AddressRange {
 /// The process has no addresses left for a map.
 class NoAddresses : public std::bad_alloc {
  public:
-  explicit NoAddresses(bool far) : far_(far) {}
-  const char* what() const noexcept override {
-    return far_
-               ? "cannot reserve 512 MiB of addresses for an allocator's map, which the device's "
-                 "addresses beyond 2^48 need and which takes no memory: raise the limit on the "
-                 "process's addresses (ulimit -v), or make fewer allocators"
-               : "cannot reserve 1 MiB of addresses for an allocator's map: raise the limit on the "
-                 "process's addresses (ulimit -v), or make fewer allocators";
-  }
+  /// Says how many bytes of addresses were asked for.
+  explicit NoAddresses(std::uint64_t bytes) noexcept;
+  const char* what() const noexcept override { return text_.data(); }
 
  private:
-  const bool far_;
+  std::array<char, 192> text_{};  ///< no host memory is needed to tell
 };
 
 class SegmentMap {
