@@ -86,6 +86,19 @@ TEST_CASE("what is given back on a stream that is gone waits for the device", "[
   CHECK(rig.device->races().empty());
 }
 
+TEST_CASE("a resource refuses the per-thread default stream, and takes memory back on it",
+          "[cccl]") {
+  ResourceRig rig;
+  const cuda::stream_ref per_thread = cudaStreamPerThread;
+  CHECK_THROWS_AS(rig.resource.allocate(per_thread, 1'000), InvalidArgument);
+  CHECK(rig.held() == 0);
+  void* const block = rig.resource.allocate(rig.first, 1'000);
+  const std::uint64_t waited = rig.calls(Call::kSynchronizeDevice);
+  rig.resource.deallocate(per_thread, block, 1'000);
+  CHECK(rig.calls(Call::kSynchronizeDevice) == waited + 1);
+  CHECK(rig.held() == 0);
+}
+
 TEST_CASE("memory without a stream may be used on each, at once", "[cccl]") {
   ResourceRig rig;
   void* const before = rig.allocator.allocate(1'000, Stream{});

@@ -59,6 +59,15 @@ TEST_CASE("a handle comes with a workspace from the allocator", "[workspace]") {
   CHECK(rig.allocator.blockSize(mine->workspace) >= kBytes);
 }
 
+TEST_CASE("a workspace for the per-thread default stream is refused", "[workspace]") {
+  Rig rig;
+  constexpr Stream per_thread{2};
+  const FakeHandle handle;
+  CHECK_THROWS_AS(handles::workspaces().get(keyOf(&handle, per_thread), &fixedBytes, rig.allocator),
+                  InvalidArgument);
+  CHECK(rig.allocated() == 0);
+}
+
 TEST_CASE("a hit leaves the workspace alone", "[workspace]") {
   Rig rig;
   const int sets = workspaceHandle()->workspace_sets;

@@ -103,6 +103,16 @@ def test_a_stream_of_another_library_is_taken(allocator):
         allocator.free(block)
 
 
+def test_the_per_thread_default_stream_is_refused(allocator):
+    block = allocator.allocate(MIB)
+    for verb in (lambda: allocator.allocate(512, 2), lambda: allocator.record_stream(block, 2),
+                 lambda: allocator.forget_stream(2),
+                 lambda: allocator.pinned.record_stream(allocator.pinned.allocate(512), 2)):
+        with pytest.raises(cistern.InvalidArgumentError, match="per-thread default stream"):
+            verb()
+    allocator.free(block)
+
+
 def test_a_stream_that_is_not_there_is_refused(allocator):
     with pytest.raises(cistern.InvalidArgumentError, match="0x1234"):
         allocator.allocate(100, 0x1234)
