@@ -174,7 +174,8 @@ static Block* lendable(Heap& owner, const Heap& heap, const Request& request, Ep
   return lends ? bestFree(owner, request, epochs) : nullptr;
 }
 
-// Nothing is taken, and counted, before it is safe.
+// Nothing is taken, and counted, before it is safe. An order that one owner's memory cannot have no
+// other's can.
 Block* loanInOrder(Engine& engine, Heap& heap, const Request& request, bool last_resort) {
   if (!engine.options.reusesAcrossStreams()) return nullptr;
   for (Heap* owner : engine.heaps.all()) {
@@ -185,7 +186,7 @@ Block* loanInOrder(Engine& engine, Heap& heap, const Request& request, bool last
       until = owner->endedEpoch();  // what is freed from now on does not count
     }
     if (!engine.progress.answers(owner->stream())) continue;
-    if (!engine.progress.orderAfterAll(request.stream, last_resort)) continue;
+    if (!engine.progress.orderAfterAll(request.stream, last_resort)) return nullptr;
     const MutexLock lock(owner->mutex());
     Block* const free = lendable(*owner, heap, request, Epochs::upTo(until));
     if (free != nullptr) return owner->allocateFrom(*free, request);
