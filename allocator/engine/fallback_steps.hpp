@@ -1,0 +1,64 @@
+// The steps of a miss: each looks for memory in one place. The order in which they are tried is
+// that of the tables in fallbacks.cpp. Those that look at what there is are in fallback_steps.cpp;
+// those that make the host wait are in waiting_steps.cpp.
+//
+// A step is called without a heap's lock. It returns null where it has found nothing.
+#pragma once
+
+#include <span>
+
+#include "allocator/engine/engine.hpp"
+
+namespace cistern::slow_path {
+
+using Step = Block* (*)(Engine& engine, Heap& heap, const Request& request);
+
+/// What the first of the steps finds that finds any.
+inline Block* firstOf(std::span<const Step> steps, Engine& engine, Heap& heap,
+                      const Request& request) {
+  for (const Step step : steps) {
+    if (Block* const block = step(engine, heap, request)) return block;
+  }
+  return nullptr;
+}
+
+// ---- What there is ------------------------------------------------------------------------------
+
+/// The heap's own free memory.
+Block* search(Engine& engine, Heap& heap, const Request& request);
+/// What the capture has freed, in the graph's order. Pre: the request is a capture's.
+Block* fromCapture(Engine& engine, Heap& heap, const Request& request);
+/// Some blocks, or all, whose last use on other streams is complete by now.
+Block* afterEvents(Engine& engine, Heap& heap, const Request& request);
+Block* afterAllEvents(Engine& engine, Heap& heap, const Request& request);
+/// What pools and graphs that have ended do not need.
+Block* afterTidying(Engine& engine, Heap& heap, const Request& request);
+/// What was unused for long goes back to the device. Finds nothing itself.
+Block* afterGarbageCollection(Engine& engine, Heap& heap, const Request& request);
+/// Pages moved or made; segments adopted or made.
+Block* moreMemory(Engine& engine, Heap& heap, const Request& request);
+/// A segment just as large as need be.
+Block* growTightly(Engine& engine, Heap& heap, const Request& request);
+/// Parts of other streams' memory: those that are complete; or also what the stream is made to wait
+/// for.
+Block* completePartsOfOthers(Engine& engine, Heap& heap, const Request& request);
+Block* partsOfOthers(Engine& engine, Heap& heap, const Request& request);
+/// Parts of other streams' memory, or room made by giving back.
+Block* afterMakingRoom(Engine& engine, Heap& heap, const Request& request);
+/// A small request out of large memory, or a large one out of small.
+Block* fromOtherKind(Engine& engine, Heap& heap, const Request& request);
+Block* fromOtherKindInCapture(Engine& engine, Heap& heap, const Request& request);
+
+// ---- What the host waits for --------------------------------------------------------------------
+
+/// Blocks that wait for other streams, a stream at a time.
+Block* afterPending(Engine& engine, Heap& heap, const Request& request);
+/// What graphs that were reset still hold.
+Block* afterResetGraphs(Engine& engine, Heap& heap, const Request& request);
+/// What is complete when the whole device is.
+Block* afterTheDevice(Engine& engine, Heap& heap, const Request& request);
+/// All that lies free, given back and made anew: what belongs to nobody; or that of live pools too.
+Block* afterGivingAllBack(Engine& engine, Heap& heap, const Request& request);
+Block* afterGivingLivePoolsBack(Engine& engine, Heap& heap, const Request& request);
+
+}  // namespace cistern::slow_path
