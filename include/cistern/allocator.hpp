@@ -121,7 +121,8 @@ class CISTERN_API CachingAllocator {
   /// fabric handle. They stay while there is a user of the pointer, also if the other
   /// process frees the block or ends; the last one's end waits for the device. During a capture it
   /// cannot: then they go when the capture ends (Graph, GraphMemory), or with the next openImport
-  /// or emptyCache, which wait instead. The descriptors stay the caller's. Throws InvalidArgument
+  /// or emptyCache, which wait instead; where the allocator is gone by then, they stay mapped. The
+  /// descriptors stay the caller's. Throws InvalidArgument
   /// for no page, and for a size that is none; DeviceFailure; std::bad_alloc. Pre: `bytes` is each
   /// page's, and the device outlives the pointer.
   std::shared_ptr<void> openImport(const std::vector<SharedPage>& pages);
@@ -200,6 +201,8 @@ class CISTERN_API CachingAllocator {
   /// The segment, or the range of addresses in use, around an allocated block. Throws
   /// InvalidArgument for any other pointer.
   BaseAllocation getBaseAllocation(void* pointer) const;
+  /// As they were given. Where the device refuses the first page, memory comes in segments all the
+  /// same, as docs/pages.md says.
   const Options& options() const;
   Device& device();
   /// What it is made of, for Cistern's own folders: programs use the verbs.
