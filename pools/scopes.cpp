@@ -218,8 +218,7 @@ Route Scopes::route(Stream stream, Asked asked) {
     const auto [scopes, of_stream] = candidates(stream);
     if (Route capture = captureOf(stream, *scopes); capture.recording || asked == Asked::kCaptures)
       return capture;
-    const bool named =
-        of_stream && of_stream->number > inner && of_stream->filter->catches(stream);
+    const bool named = of_stream && of_stream->number > inner && of_stream->filter->catches(stream);
     if (named) inner = of_stream->number;
     for (auto scope = scopes->rbegin(); scope != scopes->rend(); ++scope) {
       const Scope& s = **scope;
