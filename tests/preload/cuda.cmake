@@ -47,4 +47,5 @@ add_test(NAME preload_names
 set_tests_properties(preload_names PROPERTIES LABELS preload)
 
 cistern_preload_pair(preload_pair fake_cuda order_program)
-cistern_preload_test(preload fake_cuda Programs Cancelled Pools Pressure Ipc Order Endings Children Numbers KilledRuns Traces)
+cistern_preload_test(preload fake_cuda Programs Cancelled Pools Pressure Ipc Order Endings Children Traces)
+cistern_preload_test(preload_processes fake_cuda Numbers KilledRuns)

@@ -69,9 +69,8 @@ bool Worker::take(std::size_t bytes) {
 }
 
 std::size_t Worker::anySize() {
-  const bool even = evenSizes();
-  if (below(3) == 0) return 512 + below(even ? kMiB / 2 : 2 * kMiB);
-  return even ? 20 * kMiB : (1 + below(40)) * kMiB;
+  if (evenSizes()) return 20 * kMiB;
+  return below(3) == 0 ? 512 + below(2 * kMiB) : (1 + below(40)) * kMiB;
 }
 
 void Worker::allocate() {

@@ -23,7 +23,8 @@ inline std::atomic<unsigned long long> steps{0};
 inline std::array<std::atomic<std::size_t>, 2> held{};  // of each device
 
 /// A segment of which a part is held cannot go back, and the driver alone would have the rest of
-/// it. So where memory is in segments, sizes are such that nothing is left of any.
+/// it. So where memory is in segments, all blocks are of the size of one: a small one might be cut
+/// from a large one when memory is short.
 inline bool evenSizes() {
   static const bool even = std::getenv("STORM_EVEN_SIZES") != nullptr;
   return even;

@@ -1,0 +1,96 @@
+"""Processes of `cistern run`, on a fake driver: of the same number, and what one that was killed has left.
+
+preload_processes_test.py COMMAND LIBRARY FOLDER_OF_THE_DRIVER FOLDER_OF_PROGRAMS [unittest arguments]"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import runs
+
+
+def Run(program, *args, **how):
+    return BENCH.run(program, *args, **how)
+
+
+class Numbers(unittest.TestCase):
+    """Processes in several PID namespaces have the same number."""
+
+    NEW = ["unshare", "--map-root-user", "--pid", "--fork", "--kill-child"]
+
+    def setUp(self):
+        if subprocess.run([*self.NEW, "true"], capture_output=True).returncode != 0:
+            self.skipTest("no PID namespace can be made here")
+
+    def test_each_has_a_record_and_a_trace(self):
+        one = f"{' '.join(self.NEW)} {PROGRAMS}/runtime_static forks_first"
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "program.trace")
+            run = Run("/bin/sh", "-c", f"{one} & {one} & {one} & wait", options=["--follow-children", "--trace", path])
+            self.assertEqual(run.status, 0, run.err)
+            counts = [p["served"]["cudaMalloc"]["calls"] for p in run.summary["processes"]]
+            self.assertEqual(sorted(counts)[-3:], [10, 10, 10])
+            rows = []
+            for name in os.listdir(folder):
+                with open(os.path.join(folder, name)) as file:
+                    rows.append(sum(line.startswith("a ") for line in file))
+            self.assertEqual(sorted(rows)[-3:], [10, 10, 10])
+
+    def test_a_helper_that_has_the_programs_number_is_not_served(self):
+        # The command is process 1 there, and the program 2; so is the helper's child.
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "summary.json")
+            helper = f"unset SERVED; unshare --pid --fork --kill-child /bin/sh -c '{PROGRAMS}/runtime_static loop; true'"
+            ended = subprocess.run([*self.NEW, COMMAND, "run", "--json", path, "--", "/bin/sh", "-c", f"{helper}; true"],
+                                   env=BENCH.environment(True), capture_output=True, text=True, timeout=120)
+            self.assertEqual(ended.returncode, 0, ended.stderr)
+            with open(path) as file:
+                processes = json.load(file)["processes"]
+            self.assertEqual([p["served"]["cudaMalloc"]["calls"] for p in processes], [0])
+
+
+class KilledRuns(unittest.TestCase):
+    """What a `cistern run` that was killed has left is removed by the next."""
+
+    def begin(self, folder):
+        run = subprocess.Popen([COMMAND, "run", "--quiet", "--", "/bin/sh", "-c", "echo $$; exec sleep 100"],
+                               env={**BENCH.environment(True), "TMPDIR": folder}, stdout=subprocess.PIPE, text=True)
+        return run, int(run.stdout.readline())
+
+    def next(self, folder):
+        ended = subprocess.run([COMMAND, "run", "--quiet", "--", "/bin/true"],
+                               env={**BENCH.environment(True), "TMPDIR": folder}, timeout=120)
+        self.assertEqual(ended.returncode, 0)
+        return len(os.listdir(folder))
+
+    def test_it_stays_as_long_as_the_run_or_the_program_lives(self):
+        with tempfile.TemporaryDirectory() as folder:
+            run, program = self.begin(folder)
+            self.assertEqual(self.next(folder), 1)
+            run.kill()
+            run.wait()
+            run.stdout.close()
+            self.assertEqual(self.next(folder), 1)
+            os.kill(program, signal.SIGKILL)
+            while os.path.exists(f"/proc/{program}/exe"):
+                pass
+            for _ in range(1000):  # until somebody has waited for it
+                if self.next(folder) == 0:
+                    return
+            self.fail("it is never removed")
+
+    def test_what_is_anothers_or_no_folder_stays(self):
+        with tempfile.TemporaryDirectory() as folder:
+            os.symlink(folder, os.path.join(folder, "cistern-run-linked"))
+            open(os.path.join(folder, "cistern-run-file"), "w").close()
+            self.assertEqual(self.next(folder), 2)
+
+
+if __name__ == "__main__":
+    COMMAND, LIBRARY, DRIVER, PROGRAMS = sys.argv[1:5]
+    BENCH = runs.Bench(COMMAND, LIBRARY, DRIVER, PROGRAMS)
+    unittest.main(argv=[sys.argv[0], *sys.argv[5:]])
