@@ -76,11 +76,12 @@ Code withRoom(const Entry& entry, Call call, std::optional<int> device = std::nu
   int current = 0;
   if (!device && driver()->currentDevice(&current) != kSuccess) return result;
   const LastResort alone(device.value_or(current));
-  do {  // first as it is: the thread whose turn was before may have made room
+  // First as it is: the thread whose turn was before may have made room. And once more where
+  // nothing was left to give back: an allocator may have done so for a request of its own.
+  for (bool gave = true;; gave = contexts().giveBack(device.value_or(current))) {
     driver()->forgetFailure();
-    if (const Code again = call(); again != kOutOfMemory) return again;
-  } while (contexts().giveBack(device.value_or(current)));
-  return result;
+    if (const Code again = call(); again != kOutOfMemory || !gave) return again;
+  }
 }
 
 /// Memory that is the driver's still, counted.

@@ -4,28 +4,26 @@
 #include <cstdio>
 #include <mutex>
 #include <new>
-#include <thread>
 
 namespace cistern::preload::GPU_NAMESPACE {
 
 namespace {
 
 // The last that may help is what other contexts of the device keep. First it is asked for as it is:
-// the thread whose turn was before may have made room. Where more is kept than is asked for, and
-// none of it is to be had, other threads may have it in hand: a few times are enough.
+// the thread whose turn was before may have made room. Where nothing is left to give back, other
+// threads may have done so, or have memory in hand: a few times are enough.
 void* allocateAtLast(Serving& serving, std::size_t bytes, Stream stream) {
-  constexpr int kTries = 8;
+  constexpr int kTries = 4;
   const LastResort alone(serving.device.ordinal());
   for (int in_vain = 0;;) {
     const std::uint64_t given = serving.cooling.given();
     try {
       return fast_path::miss(serving.allocator, bytes, stream);
     } catch (const OutOfMemory&) {
+      if (in_vain == kTries) throw;
       const bool gave = contexts().giveBack(serving.device.ordinal(), &serving);
       serving.cooling.settleWaiting(serving.allocator);
-      if (gave || serving.cooling.given() != given) continue;
-      if (contexts().keptOn(serving.device.ordinal()) < bytes || ++in_vain == kTries) throw;
-      std::this_thread::yield();
+      if (!gave && serving.cooling.given() == given) ++in_vain;
     }
   }
 }
