@@ -124,7 +124,7 @@ TEST_CASE("options come from the environment, and a bad one is named", "[cpp]") 
     } catch (const OptionError&) {
     }
     setenv("CISTERN_CONF", "", 1);
-    cistern::free(cistern::allocate(512, Stream{}));
+    cistern::free(allocator(5).allocate(512, Stream{}));
     (void)allocator(6);
   });
   CHECK(status == 0);
@@ -153,7 +153,7 @@ TEST_CASE("a static object may free when the process ends", "[cpp]") {
       ~Last() { cistern::free(block); }
     };
     static Last last;
-    last.block = cistern::allocate(kMiB, Stream{});
+    last.block = allocator(7).allocate(kMiB, Stream{});  // device 0's is the parent's
   });
   CHECK(status == 0);
 }

@@ -60,14 +60,18 @@ def test_use_on_oom_lends_to_the_default_pool(limit):
     assert block[-1].item() == 1
 
 
-def test_a_pool_that_does_not_lend_does_not(limit):
+def test_a_pool_that_does_not_lend_gives_up_only_what_lies_wholly_free(limit):
     pool = torch.cuda.MemPool()
     limit(256 * MIB)
     with torch.cuda.use_mem_pool(pool):
         kept = torch.empty(200 * MIB, dtype=torch.uint8, device="cuda")
-    del kept
+        with pytest.raises(torch.OutOfMemoryError):
+            torch.ones(190 * MIB, dtype=torch.uint8, device="cuda")
     with pytest.raises(torch.OutOfMemoryError):
         torch.ones(190 * MIB, dtype=torch.uint8, device="cuda")
+    del kept
+    assert torch.ones(190 * MIB, dtype=torch.uint8, device="cuda").sum().item() == 190 * MIB
+    assert pool_bytes(pool) < 66 * MIB
 
 
 def test_no_split_gives_each_block_a_segment():
