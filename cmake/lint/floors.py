@@ -8,6 +8,8 @@ base, programs that and trace, and sharing what programs include of the engine. 
 What programs include (include/cistern) is on the floors too: each header there is the door of the
 folder that keeps its promises, and stands where that does. They include the standard library and each
 other, and nothing else; cistern-cccl includes CCCL's headers too.
+
+Nothing includes a source file, tests neither: its functions would be in a program twice.
 """
 
 import re
@@ -66,12 +68,12 @@ def findings(top):
     found = []
     for path in sources.files(top, sources.CODE):
         folder = folder_of(str(path))
-        if folder is None:
-            continue
-        allowed = MAY_INCLUDE[folder]
+        allowed = MAY_INCLUDE.get(folder)
         for number, text in sources.lines(top, path):
             match = INCLUDE.match(text)
-            if match and not any(within(match[1], f) for f in allowed):
+            if match and match[1].endswith(".cpp"):
+                found.append(f"{path}:{number}: {match[1]} is a source file: include its header")
+            elif match and allowed and not any(within(match[1], f) for f in allowed):
                 found.append(f"{path}:{number}: {folder} may not include {match[1]}; "
                              f"it may include: {', '.join(allowed)}")
     return found

@@ -67,6 +67,10 @@ class Planted(unittest.TestCase):
         ]:
             self.assert_clean(floors, name, f'#include "{included}"\n')
 
+    def test_an_include_of_a_source_file_is_found(self):
+        for name in ["allocator/engine/a.cpp", "tests/pools/a.cpp", "bench/a.cpp"]:
+            self.assert_found(floors, name, '#include "allocator/engine/engine.cpp"\n', 1)
+
     def test_a_vendor_conditional_or_header_is_found(self):
         for text in ["#if defined(CISTERN_VENDOR_CUDA)\n", "#ifdef __HIP_PLATFORM_AMD__\n",
                      "#include <cuda_runtime.h>\n", "#include <hip/hip_runtime_api.h>\n",
