@@ -12,7 +12,8 @@ namespace {
 
 constexpr std::int64_t kEndedByMiss = std::int64_t(PendingFrees::kMany.ended);
 constexpr std::int64_t kWaiting = 4 * kEndedByMiss - kEndedByMiss / 8;
-constexpr std::size_t kWaitingBlock = 40 * kKiB;
+// All together more than a request of 56 MiB leaves of 64, also where bounds are 4.
+constexpr std::size_t kWaitingBlock = std::max(40 * kKiB, 16 * kMiB / std::size_t(kWaiting));
 constexpr std::uint64_t kManyAsked = PendingFrees::kMany.asked;
 
 struct PendingBoundsRig : SimRig {
