@@ -116,9 +116,8 @@ constexpr OptionRow kTable[] = {
     {"poll_interval", "", CountRule{&Options::poll_interval, 1, 1024},
      "How many allocations that hit the cache pass between two looks at frees that wait for "
      "another stream; more, up to 64 times, where many looks in turn have found nothing. A miss "
-     "always looks. Each look is at a bounded number of them, in turn. A request that would else "
-     "be "
-     "refused looks at all."},
+     "always looks. Each look is at a bounded number of them, in turn. A request that would "
+     "else be refused looks at all."},
 
     {"thread_cache", "",
      BytesRule{&Options::thread_cache, 64 * kKiB, kGiB, 1, Special<std::uint64_t>{"off", 0}},

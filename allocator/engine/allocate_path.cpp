@@ -70,9 +70,8 @@ Block& miss(Engine& engine, const Request& request) {
   return fallBack(engine, heapFor(engine, request), request);
 }
 
-// In a child of fork a lock may be one that no thread releases.
+// Pre: the process is the engine's. In a child of fork a lock may be one that no thread releases.
 inline Block& serve(Engine& engine, Heap& heap, ThreadCache* cache, const Request& request) {
-  engine.made.requireHere("allocate");
   Block* block = nullptr;
   bool poll = false;
   {
@@ -156,6 +155,7 @@ void* allocate(Engine& engine, std::size_t bytes, Stream stream) {
   return fast_path::allocate<fast_path::AllSizes>(
       *cache, fast_path::Known{}, bytes, stream, [](void* pointer) { return pointer; },
       [&] {
+        engine.made.requireHere("allocate");
         return pointerTo(serve(engine, cache->heap(), cache,
                                requestOf(engine, bytes, stream, engine.default_pool)));
       });
