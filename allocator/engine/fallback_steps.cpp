@@ -46,7 +46,7 @@ static Block* morePages(Engine& engine, Heap& heap, const Request& request) {
 static Block* moreSegments(Engine& engine, Heap& heap, const Request& request) {
   if (Block* block = takeComplete(engine, heap, request, Extent::kSegments)) return block;
   if (engine.options.cross_stream_reuse == CrossStreamReuse::kWait && !request.recording) {
-    if (Block* block = loanInOrder(engine, heap, request, false)) return block;
+    if (Block* block = loanInOrder(engine, heap, request)) return block;
   }
   return engine.segments.grow(heap, request);
 }
@@ -84,7 +84,7 @@ Block* completePartsOfOthers(Engine& engine, Heap& heap, const Request& request)
 
 Block* partsOfOthers(Engine& engine, Heap& heap, const Request& request) {
   if (Block* block = completePartsOfOthers(engine, heap, request)) return block;
-  return loanInOrder(engine, heap, request, true);
+  return loanInOrder(engine, heap, request);
 }
 
 // Giving a segment back waits for all queued work. So where there is such work, other streams'

@@ -181,7 +181,7 @@ void Mover::takeFromOthers(Which which) {
 // comes after all of it.
 bool Mover::orderAfterAll() {
   const bool ordered =
-      broken(Rule::kOrder) || ground_.engine.progress.orderAfterAll(heap_.stream(), pressed_);
+      broken(Rule::kOrder) || ground_.engine.progress.orderAfterAll(heap_.stream());
   const MutexLock lock(heap_.mutex());
   reserved_.noteUse(heap_.completion().now());
   return ordered;

@@ -176,7 +176,7 @@ static Block* lendable(Heap& owner, const Heap& heap, const Request& request, Ep
 
 // Nothing is taken, and counted, before it is safe. An order that one owner's memory cannot have no
 // other's can.
-Block* loanInOrder(Engine& engine, Heap& heap, const Request& request, bool last_resort) {
+Block* loanInOrder(Engine& engine, Heap& heap, const Request& request) {
   if (!engine.options.reusesAcrossStreams()) return nullptr;
   for (Heap* owner : engine.heaps.all()) {
     std::uint64_t until = 0;
@@ -186,7 +186,7 @@ Block* loanInOrder(Engine& engine, Heap& heap, const Request& request, bool last
       until = owner->endedEpoch();  // what is freed from now on does not count
     }
     if (!engine.progress.answers(owner->stream())) continue;
-    if (!engine.progress.orderAfterAll(request.stream, last_resort)) return nullptr;
+    if (!engine.progress.orderAfterAll(request.stream)) return nullptr;
     const MutexLock lock(owner->mutex());
     Block* const free = lendable(*owner, heap, request, Epochs::upTo(until));
     if (free != nullptr) return owner->allocateFrom(*free, request);

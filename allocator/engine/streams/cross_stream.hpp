@@ -38,7 +38,7 @@ enum class Extent : std::uint8_t { kSegments, kParts };
 Block* takeComplete(Engine& engine, Heap& heap, const Request& request, Extent extent);
 /// A loan that queued work may still use: the request's stream is ordered after it on the device.
 /// Not out of a pool that is captured into.
-Block* loanInOrder(Engine& engine, Heap& heap, const Request& request, bool last_resort);
+Block* loanInOrder(Engine& engine, Heap& heap, const Request& request);
 /// What lies free in a pool that lends, rather than be out of memory: a block as it is, as a loan,
 /// or wholly free pages. Never what a graph may write to.
 Block* takeFromLenders(Engine& engine, Heap& heap, const Request& request);

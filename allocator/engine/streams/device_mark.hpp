@@ -34,8 +34,7 @@ class DeviceMark {
   struct Work {
     bool told = false;
     SharedEvent event{};
-    bool captured = false;  ///< it does not tell, as a capture records it
-    bool dead = false;      ///< it was destroyed without notice, and cannot be asked
+    bool dead = false;  ///< it was destroyed without notice, and cannot be asked
   };
 
   /// From now on streams are asked: what was freed by now is what it covers. Throws std::bad_alloc,

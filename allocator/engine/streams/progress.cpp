@@ -17,8 +17,8 @@ bool StreamProgress::idle(Stream stream) {
   const KnownStreams::Look at = streams_.look(stream);
   if (at.gone) return at.end == nullptr;
   const RelaxedCaptureMode relaxed(device_);
-  if (at.before_capture) return events_.ask(*at.before_capture) == Answer::kReached;
-  return streams_.answersNow(stream) && query(stream);
+  if (streams_.answersNow(stream)) return query(stream);
+  return at.before_capture && events_.ask(*at.before_capture) == Answer::kReached;
 }
 
 bool StreamProgress::mayHaveWork(Stream stream) {
@@ -57,16 +57,16 @@ DeviceMark::Work StreamProgress::workOf(Stream stream) {
   const std::uint32_t changes = changes_;
   const Result<CaptureInfo> info = device_.captureInfo(stream);
   const bool dead = !info && info.error().kind == ErrorKind::kInvalidHandle;
-  if (!info) return {dead, nullptr, false, dead};
+  if (!info) return {dead, nullptr, dead};
   if (info.value().status != CaptureStatus::kNone)
-    return {at.before_capture != nullptr, at.before_capture, true};
+    return {at.before_capture != nullptr, at.before_capture};
   if (query(stream)) return {true};
   const Result<SharedEvent> event = events_.take();
   if (!event) return {};
   const Status recorded = device_.recordEvent(*event.value(), stream);
   // A stream of another device, which recordStream has named, takes no event of this one.
   const bool foreign = !recorded && recorded.error().kind == ErrorKind::kInvalidHandle;
-  if (!recorded) return {foreign, nullptr, false, foreign};
+  if (!recorded) return {foreign, nullptr, foreign};
   return {streams_.answersNow(stream) && changes_ == changes, event.value()};
 }
 
@@ -195,7 +195,7 @@ bool StreamProgress::wantsMark(Heap& heap) {
 
 // ---- Order, and waiting -------------------------------------------------------------------------
 
-bool StreamProgress::orderAfterAll(Stream later, bool last_resort) {
+bool StreamProgress::orderAfterAll(Stream later) {
   const RelaxedCaptureMode relaxed(device_);
   DeviceMark queued;
   try {
@@ -203,11 +203,7 @@ bool StreamProgress::orderAfterAll(Stream later, bool last_resort) {
   } catch (const std::bad_alloc&) {
     return false;
   }
-  (void)queued.advance(kAll, [&](Stream stream) {
-    DeviceMark::Work work = workOf(stream);
-    work.told |= work.captured && last_resort;
-    return work;
-  });
+  (void)queued.advance(kAll, [this](Stream stream) { return workOf(stream); });
   const KnownStreams::Look at = streams_.look(later);
   if (at.gone || !streams_.answersNow(later)) return false;
   return queued.forEach([&](Event event) { return device_.waitEvent(later, event).ok(); });

@@ -72,9 +72,9 @@ class StreamProgress {
   /// destroying it at this moment. For threads that are not the program's.
   void refreshByEvent(Heap& heap) { look(heap, 0); }
   /// Orders what is queued on `later` from now on after all that any known stream has queued by
-  /// now, on the device. False if that cannot be had, for instance because `later` is gone. At the
-  /// last resort, a stream that a capture records unannounced is passed over: it does not tell.
-  bool orderAfterAll(Stream later, bool last_resort = true);
+  /// now, on the device. False if that cannot be had: `later` is gone, or a capture that was not
+  /// announced records some stream, which then does not tell.
+  bool orderAfterAll(Stream later);
   /// Whether the stream may have work queued. Not if it is idle, gone with its end reached, or was
   /// destroyed without notice.
   bool mayHaveWork(Stream stream);
