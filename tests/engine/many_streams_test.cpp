@@ -1,5 +1,6 @@
 // Programs with many streams: what they hold is counted and found, and those that are gone leave
 // nothing behind. What many streams cost is kept by tests/golden.
+#include <barrier>
 #include <latch>
 #include <new>
 #include <numeric>
@@ -74,26 +75,41 @@ TEST_CASE("a stream with one allocation costs less than 5 KiB of host memory", "
   CHECK((host_bytes(500) - before) / 500 < 5 * kKiB);
 }
 
-TEST_CASE("a thread and a stream that meet cost less than 2 KiB of host memory", "[engine]") {
+TEST_CASE("a thread and a stream that meet cost less than 2 KiB, and little once idle",
+          "[engine]") {
   SimRig rig("", simOf(64 * kGiB));
-  constexpr std::size_t kThreads = 8, kStreams = 100;
+  constexpr std::size_t kThreads = 8, kStreams = 100, kPairs = kThreads * kStreams;
   std::vector<Stream> streams;
   for (std::size_t i = 0; i < kStreams; ++i) streams.push_back(rig.stream());
   const auto useAll = [&] {
     for (const Stream stream : streams) rig.allocator.free(rig.allocator.allocate(512, stream));
   };
+  const auto hostBytes = [&] { return rig.allocator.memoryStats().host_bytes; };
   useAll();
-  const std::uint64_t before = rig.allocator.memoryStats().host_bytes;
+  const std::uint64_t before = hostBytes();
   std::vector<std::thread> threads;
-  std::latch used(kThreads);  // all of them at once: one that ends leaves its caches to the next
+  std::latch used(kThreads +
+                  1);  // all of them at once: one that ends leaves its caches to the next
+  std::barrier emptied(kThreads + 1), again(kThreads + 1);
   for (std::size_t i = 0; i < kThreads; ++i) {
     threads.emplace_back([&] {
       useAll();
       used.arrive_and_wait();
+      emptied.arrive_and_wait();
+      useAll();
+      again.arrive_and_wait();
     });
   }
+  used.arrive_and_wait();
+  CHECK(hostBytes() < before + kPairs * 2 * kKiB);
+  rig.allocator.emptyCache();
+  CHECK(hostBytes() < before + kPairs * kKiB / 2);
+  emptied.arrive_and_wait();
+  again.arrive_and_wait();
+  CHECK(hostBytes() < before + kPairs * 2 * kKiB);
   for (std::thread& thread : threads) thread.join();
-  CHECK(rig.allocator.memoryStats().host_bytes - before < kThreads * kStreams * 2 * kKiB);
+  rig.allocator.emptyCache();
+  CHECK(hostBytes() < before + kPairs * kKiB / 2);
 }
 
 TEST_CASE("what streams that are gone hold is theirs until it is freed", "[engine]") {

@@ -108,7 +108,9 @@ void CacheTable::setHandle(std::uint64_t handle) noexcept {
 std::size_t CacheTable::hostBytes() const {
   const MutexLock lock(mutex_);
   const std::size_t chunks = (count_ + kChunk - 1) / kChunk;
-  return sizeof(*this) + chunks * sizeof(Chunk) + count_ * sizeof(ThreadCache);
+  const std::size_t stacks = ground_.stacks.load(std::memory_order_relaxed);
+  return sizeof(*this) + chunks * sizeof(Chunk) + count_ * sizeof(ThreadCache) +
+         stacks * CachedBlocks::kStacksBytes;
 }
 
 }  // namespace cistern

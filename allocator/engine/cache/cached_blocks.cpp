@@ -1,5 +1,7 @@
 // What a cache keeps, and what goes back to its heap for it.
 #include <algorithm>
+#include <new>
+#include <utility>
 
 #include "allocator/engine/cache/thread_cache.hpp"
 
@@ -18,6 +20,8 @@ bool isOthersToo(const CachedBlocks& mine) noexcept {
 
 }  // namespace
 
+constinit CachedBlocks::Stacks CachedBlocks::kNoStacks;
+
 // How much the program may free before the heap is at low water; only where pages have come away
 // from where they began, which is what low water is for. To the heap's layout a cached block is
 // allocated; to the program it is free.
@@ -31,6 +35,7 @@ std::int64_t CachedBlocks::untilLowWater() const noexcept {
 // A block that would bring low water about is not kept, nor is then anything else.
 bool CachedBlocks::keep(Block& block, ownership::Where from, WhoFreed who) noexcept {
   if (granted_ == 0) grant();
+  if (!hasStacks() && !makeStacks()) return false;
   const std::size_t at = indexOf(block.granules);
   const auto bytes = std::int64_t(block.bytes());
   const std::int64_t most = at == kLast ? ground_->most_last : mostFor(block.granules);
@@ -42,7 +47,7 @@ bool CachedBlocks::keep(Block& block, ownership::Where from, WhoFreed who) noexc
   if (at >= kShared && !becomeOf(at, block.granules)) return false;
   if (at != kLast && stacked() + bytes > most && !makeRoom(at, most - bytes)) return false;
   if (!ownership::take(block, holder_, from)) return false;
-  bins_[at].push(block, who.word());
+  stacks_->bins[at].push(block, who.word());
   if (at != kLast) room_ -= bytes;
   allow(untilLowWater() / 2);
   return true;
@@ -52,7 +57,7 @@ bool CachedBlocks::keep(Block& block, ownership::Where from, WhoFreed who) noexc
 inline bool CachedBlocks::becomeOf(std::size_t bin, std::uint32_t granules) noexcept {
   if (bin != kLast && sizeOf(bin) == granules) return true;
   Habit& habit = bin == kLast ? last_habit_ : shared_habit_;
-  if (bins_[bin].top != nullptr) habit.noteUnused();
+  if (stacks_->bins[bin].top != nullptr) habit.noteUnused();
   if (!habit.isWorthIt()) return false;
   putBack(bin);
   sizeOf(bin) = granules;
@@ -80,6 +85,21 @@ void CachedBlocks::grant() noexcept {
   ground_->left.fetch_add(bytes, std::memory_order_relaxed);
 }
 
+// Without host memory the heap serves.
+bool CachedBlocks::makeStacks() noexcept {
+  Stacks* const made = new (std::nothrow) Stacks;
+  if (made == nullptr) return false;
+  stacks_ = made;
+  ground_->stacks.fetch_add(1, std::memory_order_relaxed);
+  return true;
+}
+
+void CachedBlocks::dropStacks() noexcept {
+  if (!hasStacks()) return;
+  delete std::exchange(stacks_, &kNoStacks);
+  ground_->stacks.fetch_sub(1, std::memory_order_relaxed);
+}
+
 // Low water is for the heap to see: so the cache may go half the way to it before it looks again.
 void CachedBlocks::allow(std::int64_t more) noexcept {
   setLimit(std::min(granted_, stacked() + more));
@@ -88,7 +108,7 @@ void CachedBlocks::allow(std::int64_t more) noexcept {
 void CachedBlocks::noteFall() noexcept {
   const std::int64_t more = untilLowWater() / 2;
   if (limit_ >= 0) allow(more);
-  if (last().top == nullptr && (std::int64_t{sizeOf(kLast)} << kGranuleShift) > more)
+  if (hasStacks() && last().top == nullptr && (std::int64_t{sizeOf(kLast)} << kGranuleShift) > more)
     sizeOf(kLast) = 0;
 }
 
@@ -105,12 +125,12 @@ void CachedBlocks::release(Block& block, WhoFreed who) noexcept {
 }
 
 void CachedBlocks::putBack(std::size_t at) noexcept {
-  while (bins_[at].top != nullptr) {
-    Block& block = bins_[at].pop();
+  while (stacks_->bins[at].top != nullptr) {
+    Block& block = stacks_->bins[at].pop();
     if (at != kLast) room_ += std::int64_t(block.bytes());
     release(block, WhoFreed(block.use.stream));
   }
-  if (at == kLast && isOthersToo(*this)) sizeOf(kLast) = 0;
+  if (at == kLast && hasStacks() && isOthersToo(*this)) sizeOf(kLast) = 0;
 }
 
 void CachedBlocks::putAllBack() noexcept {
@@ -124,12 +144,12 @@ void CachedBlocks::putAllBack() noexcept {
 void CachedBlocks::flush() noexcept {
   putAllBack();
   setLimit(-1);
-  sizeOf(kLast) = 0;
+  dropStacks();
 }
 
 bool CachedBlocks::flushSome(SizeKind kind) noexcept {
   std::size_t bin = kind == SizeKind::kLarge ? kLast : kLast - 1;
-  while (bins_[bin].top == nullptr) {
+  while (stacks_->bins[bin].top == nullptr) {
     if (bin == kLast || bin == 0) return false;
     --bin;
   }
@@ -145,7 +165,8 @@ void CachedBlocks::flushLast() noexcept {
 
 void CachedBlocks::audit() const {
   std::int64_t bytes = 0;
-  for (std::size_t i = 0; i < kLast; ++i) bytes += bins_[i].audit(holder_, sizeOf(i));
+  for (std::size_t i = 0; i < kLast; ++i) bytes += stacks_->bins[i].audit(holder_, sizeOf(i));
+  CISTERN_CHECK(hasStacks() || room_ == -1);
   CISTERN_CHECK(bytes == stacked() && bytes <= granted_ && limit_ <= granted_);
   CISTERN_CHECK(last().audit(holder_, sizeOf(kLast)) ==
                 (last().top ? std::int64_t(last().top->bytes()) : 0));

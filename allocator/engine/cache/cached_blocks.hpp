@@ -3,6 +3,10 @@
 //   sum of the bytes of the stacks + room == limit <= granted <= CacheGround::most_stacked
 //   the grants of all caches + CacheGround::left == CacheTable::Limits::all
 //   each block in a bin is allocated to the layout, and its holder is this cache, Where::kCached
+//   room >= 0  =>  the stacks are this cache's own
+//
+// The stacks are most of what a cache takes of the host. They come with the first block that it
+// keeps, and go when it is emptied: a thread may have used many streams that it does not use now.
 //
 // The room is what the stacks may still take without the heap's lock. The limit is -1 until the
 // cache takes its first block under the lock: then there is no room. The last block comes back
@@ -34,6 +38,7 @@ struct CacheGround {
   std::atomic<std::int64_t> left;             ///< bytes that may still be granted to caches
   const std::atomic<std::uint64_t>& tick;     ///< the allocator's clock
   std::atomic<ThreadCache*> filled{nullptr};  ///< the last that was listed (ThreadCache::list)
+  std::atomic<std::size_t> stacks{0};         ///< caches that have stacks now
 };
 
 /// Whether it pays to keep a block where another has to go for it. Where what is kept is never what
@@ -57,7 +62,18 @@ class Habit {
 };
 
 class CachedBlocks {
+  static constexpr std::size_t kShared = CacheSizes::kDirect;  ///< the first that sizes share
+  static constexpr std::size_t kLast = kShared + 16;           ///< the one for a large block
+  struct Stacks {
+    std::array<CacheBin, kLast + 1> bins{};
+    /// Of those that sizes share, and of the last: 0 if none is to come back without the lock.
+    std::array<std::uint32_t, kLast + 1 - kShared> sizes{};
+  };
+  /// Those of a cache that has none: empty, of no size, and never written.
+  static Stacks kNoStacks;
+
  public:
+  static constexpr std::size_t kStacksBytes = sizeof(Stacks);
   /// Of no heap.
   constexpr CachedBlocks() noexcept = default;
   /// `holder`: of a block that is this cache's and the program has.
@@ -71,14 +87,14 @@ class CachedBlocks {
   }
   bool has(std::uint32_t granules) const noexcept {
     const std::size_t bin = indexOf(granules);
-    return bins_[bin].top != nullptr && isOf(bin, granules);
+    return stacks_->bins[bin].top != nullptr && isOf(bin, granules);
   }
 
   // ---- The owner inside its gate, or as below --------------------------------------------------
 
   /// A block for a request of `bytes`, or null. Pre: 0 < bytes <= CacheSizes::kDirectBytes.
   Block* takeDirect(std::uint64_t bytes) noexcept {
-    CacheBin& bin = bins_[(bytes - 1) >> kGranuleShift];
+    CacheBin& bin = stacks_->bins[(bytes - 1) >> kGranuleShift];
     if (bin.top == nullptr) [[unlikely]]
       return nullptr;
     Block& block = bin.handOut(bytes);
@@ -98,7 +114,7 @@ class CachedBlocks {
       room_ += bytes;
       return false;
     }
-    bins_[granules - 1].push(block, Stream{toAddress(caller)});
+    stacks_->bins[granules - 1].push(block, Stream{toAddress(caller)});
     return true;
   }
   /// The same for any size.
@@ -108,6 +124,8 @@ class CachedBlocks {
 
   /// Becomes that of the thread numbered so, as a report of a double free names it.
   void open(std::uint32_t thread) noexcept { owner_ = thread; }
+  /// Its heap is gone, and what it keeps with it.
+  void abandon() noexcept { dropStacks(); }
   /// Becomes nobody's. Pre: it is empty.
   void close() noexcept {
     ground_->left.fetch_add(granted_, std::memory_order_relaxed);
@@ -134,25 +152,22 @@ class CachedBlocks {
   void audit() const;
 
  private:
-  static constexpr std::size_t kShared = CacheSizes::kDirect;  ///< the first that sizes share
-  static constexpr std::size_t kLast = kShared + 16;           ///< the one for a large block
-
   static std::size_t indexOf(std::uint32_t granules) noexcept {
     if (granules <= CacheSizes::kDirect) return granules - 1;
     if (granules > CacheSizes::kSmall) return kLast;
     return kShared + ((granules * 0x9E3779B1u) >> 28);  // one of sixteen
   }
   /// The size that the bin of that index has now. Pre: kShared <= bin.
-  std::uint32_t& sizeOf(std::size_t bin) noexcept { return sizes_[bin - kShared]; }
+  std::uint32_t& sizeOf(std::size_t bin) noexcept { return stacks_->sizes[bin - kShared]; }
   std::uint32_t sizeOf(std::size_t bin) const noexcept {
-    return bin < kShared ? std::uint32_t(bin) + 1 : sizes_[bin - kShared];
+    return bin < kShared ? std::uint32_t(bin) + 1 : stacks_->sizes[bin - kShared];
   }
   /// Pre: bin == indexOf(granules).
   bool isOf(std::size_t bin, std::uint32_t granules) const noexcept {
-    return bin < kShared || sizes_[bin - kShared] == granules;
+    return bin < kShared || stacks_->sizes[bin - kShared] == granules;
   }
-  CacheBin& last() noexcept { return bins_[kLast]; }
-  const CacheBin& last() const noexcept { return bins_[kLast]; }
+  CacheBin& last() noexcept { return stacks_->bins[kLast]; }
+  const CacheBin& last() const noexcept { return stacks_->bins[kLast]; }
   std::int64_t stacked() const noexcept { return limit_ - room_; }
   /// What the stacks may keep when a block of that size comes in.
   std::int64_t mostFor(std::uint32_t granules) const noexcept {
@@ -164,6 +179,9 @@ class CachedBlocks {
   }
   void allow(std::int64_t more) noexcept;
   void grant() noexcept;
+  bool hasStacks() const noexcept { return stacks_ != &kNoStacks; }
+  bool makeStacks() noexcept;
+  void dropStacks() noexcept;
   bool becomeOf(std::size_t bin, std::uint32_t granules) noexcept;
   bool makeRoom(std::size_t own, std::int64_t most) noexcept;
   void putBack(std::size_t bin) noexcept;
@@ -174,9 +192,7 @@ class CachedBlocks {
   std::int64_t room_ = -1;
   std::int64_t limit_ = -1;
   std::int64_t granted_ = 0;  ///< all or nothing, out of what all caches share
-  std::array<CacheBin, kLast + 1> bins_{};
-  /// Of those that sizes share, and of the last: 0 if none is to come back without the lock.
-  std::array<std::uint32_t, kLast + 1 - kShared> sizes_{};
+  Stacks* stacks_ = &kNoStacks;
   // Learnt since it was emptied; what it does next depends on nothing before that.
   Habit shared_habit_, last_habit_;
   std::size_t hand_ = 0;               ///< the bin that went back last to make room
@@ -190,7 +206,7 @@ inline Block* CachedBlocks::take(std::uint64_t bytes) noexcept {
   const auto granules = std::uint32_t(granulesFor(bytes));
   if (!has(granules)) return nullptr;
   const std::size_t bin = indexOf(granules);
-  Block& block = bins_[bin].handOut(bytes);
+  Block& block = stacks_->bins[bin].handOut(bytes);
   if (bin != kLast) room_ += std::int64_t(block.bytes());
   if (bin >= kShared) (bin == kLast ? last_habit_ : shared_habit_).noteUsed();
   return &block;
@@ -205,7 +221,7 @@ inline bool CachedBlocks::give(Block& block, const void* caller) noexcept {
   const bool fits = at == kLast ? last().top == nullptr
                                 : bytes <= room_ && stacked() + bytes <= mostFor(granules);
   if (!fits || !ownership::take(block, holder_)) return false;
-  bins_[at].push(block, Stream{toAddress(caller)});
+  stacks_->bins[at].push(block, Stream{toAddress(caller)});
   if (at != kLast) room_ -= bytes;
   return true;
 }

@@ -90,6 +90,7 @@ class alignas(64) ThreadCache {
   /// Belongs to no table any more; what it keeps goes with the heap.
   void unbind() noexcept {
     setHandle(0);
+    blocks_.abandon();
     table_.store(0, std::memory_order_release);
   }
   /// Becomes the calling thread's, or nobody's.
