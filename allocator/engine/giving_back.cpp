@@ -125,6 +125,7 @@ bool giveBackFor(Engine& engine, const Request& request, Givers givers) {
       givers == Givers::kAll ? engine.heaps.all() : giversTo(engine, *request.pool);
   const std::uint64_t most = engine.limit.limit() + freeBytes(heaps);
   if (engine.limit.reserved() + request.rounded() > most) return false;
+  const MutexLock pressure(engine.pressure_mutex);
   const std::uint64_t pages = engine.pages.release(heaps, UINT64_MAX);
   return engine.segments.release(heaps, UINT64_MAX) + pages > 0;
 }
@@ -142,6 +143,7 @@ void collectGarbage(Engine& engine) {
   if (part <= 0) return;
   const auto threshold = std::uint64_t(part * double(engine.limit.limit()));
   if (engine.limit.reserved() <= threshold) return;
+  const MutexLock pressure(engine.pressure_mutex);
   engine.pages.collectGarbage(engine.heaps.all(), threshold);
   engine.segments.collectGarbage(engine.heaps.all(), threshold);
 }

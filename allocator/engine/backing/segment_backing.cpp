@@ -187,6 +187,7 @@ std::uint64_t SegmentBacking::giveBackRefused(Heap& heap) {
 // A segment that was idle a moment ago may be in use, gone or elsewhere by now. Its pool stays
 // until it is back: it may be refused.
 std::uint64_t SegmentBacking::releaseOneIdle(HeapSegment& segment, Heap& heap) {
+  engine_.pressure_mutex.assertHeld();  // or a thread that finds none would not know of this one
   std::shared_ptr<void> visiting;
   {
     const MutexLock lock(heap.mutex());

@@ -55,6 +55,25 @@ void DriverDevice::gaveBack(std::uint64_t bytes) noexcept {
   takeFrom(record().reserved, bytes);
 }
 
+// The record goes first: as soon as the driver has it back, another thread may get the same address
+// or handle, and record that.
+template <class Free>
+Status DriverDevice::giveBack(Call call, std::uint64_t which, Free free) {
+  std::map<std::uint64_t, std::uint64_t>::node_type record;
+  {
+    const MutexLock lock(mutex_);
+    record = sizes_.extract(which);
+  }
+  const Code result = free();
+  if (result == kSuccess) {
+    if (!record.empty()) gaveBack(record.mapped());
+    return {};
+  }
+  const MutexLock lock(mutex_);
+  sizes_.insert(std::move(record));
+  return failure(call, result);
+}
+
 // ---- Memory with an address ---------------------------------------------------------------------
 
 Result<Address> DriverDevice::doMalloc(std::size_t bytes) {
@@ -68,12 +87,9 @@ Result<Address> DriverDevice::doMalloc(std::size_t bytes) {
 }
 
 Status DriverDevice::doFree(Address address) {
-  const Code result = gone_ ? kSuccess : inContext([&] { return driver_.free(address); });
-  if (result != kSuccess) return failure(Call::kFree, result);
-  const MutexLock lock(mutex_);
-  gaveBack(sizes_[address]);
-  sizes_.erase(address);
-  return {};
+  return giveBack(Call::kFree, address, [&] {
+    return gone_ ? kSuccess : inContext([&] { return driver_.free(address); });
+  });
 }
 
 Result<MemoryInfo> DriverDevice::doMemoryInfo() {
@@ -108,12 +124,8 @@ Result<Page> DriverDevice::doCreatePage(std::size_t bytes) {
 }
 
 Status DriverDevice::doReleasePage(Page page) {
-  const Code result = inContext([&] { return driver_.releasePage(page.raw); });
-  if (result != kSuccess) return failure(Call::kReleasePage, result);
-  const MutexLock lock(mutex_);
-  gaveBack(sizes_[page.raw]);
-  sizes_.erase(page.raw);
-  return {};
+  return giveBack(Call::kReleasePage, page.raw,
+                  [&] { return inContext([&] { return driver_.releasePage(page.raw); }); });
 }
 
 Result<int> DriverDevice::doExportPage(Page page) {

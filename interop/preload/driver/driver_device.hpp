@@ -108,6 +108,8 @@ class DriverDevice final : public Device {
   Status tryKind(VirtualMemoryCapability& kind);
   void took(std::uint64_t bytes) noexcept;
   void gaveBack(std::uint64_t bytes) noexcept;
+  template <class Free>
+  Status giveBack(Call call, std::uint64_t which, Free free);
   bool isComplete() const noexcept { return reuse_ == Reuse::kComplete; }
   Code allow(Address address, std::size_t bytes, const std::vector<int>& ordinals) const;
   DeviceError failure(Call call, Code result) const;

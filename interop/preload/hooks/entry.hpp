@@ -66,6 +66,21 @@ class Entry {
 /// The driver's code for what a verb has thrown. Call it in a handler.
 Code resultOfException() noexcept;
 
+/// How often a thread gives back and asks again. Where nothing is left, an allocator may have given
+/// back for a request of its own: a few times are enough. Where other threads have memory in hand,
+/// more are, but they may go on for ever.
+class Rounds {
+ public:
+  bool over() const { return in_vain_ >= kMost; }
+  void note(Gave gave) {
+    in_vain_ = gave == Gave::kSome ? 0 : in_vain_ + (gave == Gave::kNone ? kMost / 4 : 1);
+  }
+
+ private:
+  static constexpr int kMost = 16;
+  int in_vain_ = 0;
+};
+
 /// Calls the driver's function; where the device has no memory, gives back what is cached there and
 /// calls again. That waits for the device, as the program's own frees would have. `device`: of
 /// whose memory it is; else the current one's.
@@ -76,11 +91,12 @@ Code withRoom(const Entry& entry, Call call, std::optional<int> device = std::nu
   int current = 0;
   if (!device && driver()->currentDevice(&current) != kSuccess) return result;
   const LastResort alone(device.value_or(current));
-  // First as it is: the thread whose turn was before may have made room. And once more where
-  // nothing was left to give back: an allocator may have done so for a request of its own.
-  for (bool gave = true;; gave = contexts().giveBack(device.value_or(current))) {
+  // First as it is: the thread whose turn was before may have made room.
+  Rounds rounds;
+  for (;;) {
     driver()->forgetFailure();
-    if (const Code again = call(); again != kOutOfMemory || !gave) return again;
+    if (const Code again = call(); again != kOutOfMemory || rounds.over()) return again;
+    rounds.note(contexts().giveBack(device.value_or(current)));
   }
 }
 

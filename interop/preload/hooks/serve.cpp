@@ -10,20 +10,18 @@ namespace cistern::preload::GPU_NAMESPACE {
 namespace {
 
 // The last that may help is what other contexts of the device keep. First it is asked for as it is:
-// the thread whose turn was before may have made room. Where nothing is left to give back, other
-// threads may have done so, or have memory in hand: a few times are enough.
+// the thread whose turn was before may have made room.
 void* allocateAtLast(Serving& serving, std::size_t bytes, Stream stream) {
-  constexpr int kTries = 4;
   const LastResort alone(serving.device.ordinal());
-  for (int in_vain = 0;;) {
+  for (Rounds rounds;;) {
     const std::uint64_t given = serving.cooling.given();
     try {
       return fast_path::miss(serving.allocator, bytes, stream);
     } catch (const OutOfMemory&) {
-      if (in_vain == kTries) throw;
-      const bool gave = contexts().giveBack(serving.device.ordinal(), &serving);
+      if (rounds.over()) throw;
+      const Gave gave = contexts().giveBack(serving.device.ordinal(), &serving);
       serving.cooling.settleWaiting(serving.allocator);
-      if (!gave && serving.cooling.given() == given) ++in_vain;
+      rounds.note(serving.cooling.given() == given ? gave : Gave::kSome);
     }
   }
 }

@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include "allocator/engine/engine.hpp"
+#include "allocator/engine/giving_back.hpp"
 #include "interop/preload/process/settings.hpp"
 #include "interop/preload/record/ledger.hpp"
 #include "interop/preload/served/prices.hpp"
@@ -27,13 +28,15 @@ Serving::Serving(const Functions& driver, ContextOrder& order, Captures& capture
   });
 }
 
-void Serving::giveBack(const Captures& captures) {
+bool Serving::giveBack(const Captures& captures) {
+  const InHand in_hand(allocator.engine());
   (void)device.inContext([&] {
     cooling.settleWaiting(allocator);
     if (!captures.maybe()) (void)device.synchronizeDevice();
     allocator.emptyCache();
     return kSuccess;
   });
+  return in_hand.alone();
 }
 
 Contexts& detail::makeContexts() noexcept {
@@ -186,7 +189,7 @@ bool Contexts::cover(Address address) {
 }
 
 // Several contexts of one device have the same memory to share.
-bool Contexts::giveBack(int device, const Serving* but) {
+Gave Contexts::giveBack(int device, const Serving* but) {
   const std::lock_guard giving(giving_back_);
   std::vector<Serving*> all;
   {
@@ -197,13 +200,14 @@ bool Contexts::giveBack(int device, const Serving* but) {
         all.push_back(serving);
     }
   }
-  bool gave = false;
+  bool some = false, alone = true;
   for (Serving* const serving : all) {
     const std::uint64_t before = serving->device.reserved();
-    serving->giveBack(captures_);
-    gave |= serving->device.reserved() < before;
+    alone &= serving->giveBack(captures_);
+    some |= serving->device.reserved() < before;
   }
-  return gave;
+  if (some) return Gave::kSome;
+  return alone ? Gave::kNone : Gave::kOthersMay;
 }
 
 std::uint64_t Contexts::keptOn(int device) {

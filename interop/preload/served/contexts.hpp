@@ -7,6 +7,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -26,12 +27,15 @@ struct Serving {
   Serving(const Functions& driver, ContextOrder& order, Captures& captures,
           const std::atomic<Reuse>& reuse);
   /// What is cached goes back to the driver, after waiting for the device unless a graph is
-  /// captured.
-  void giveBack(const Captures& captures);
+  /// captured. False if another thread may have had some in hand meanwhile.
+  bool giveBack(const Captures& captures);
   DriverDevice device;
   Cooling cooling;
   CachingAllocator allocator;
 };
+
+/// What giving back has brought: memory; none, but other threads may have some in hand; or none.
+enum class Gave : std::uint8_t { kSome, kOthersMay, kNone };
 
 class Context {
  public:
@@ -85,9 +89,8 @@ class Contexts {
   bool cover(Address address);
   /// The block that the address lies in, also one of another process's that is open here.
   std::optional<Blocks::Around> around(Address address);
-  /// What the contexts of a device keep goes back to the driver, but what `but` does. True if there
-  /// was anything.
-  bool giveBack(int device, const Serving* but = nullptr);
+  /// What the contexts of a device keep goes back to the driver, but what `but` does.
+  Gave giveBack(int device, const Serving* but = nullptr);
   /// Bytes that they keep so.
   std::uint64_t keptOn(int device);
   /// The device may use the context's memory from now on.

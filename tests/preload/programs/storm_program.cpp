@@ -33,6 +33,9 @@ void watch() {
 void afterwards(const std::vector<gpu::Thread>& contexts) {
   for (const gpu::Thread context : contexts) {
     gpu::takeOver(context);
+    std::size_t free = 0, total = 0;
+    storm::expect(gpu::memoryInfo(&free, &total) == 0 && free <= total,
+                  "more is free than there can be");
     Memory all = nullptr;
     const std::size_t most = storm::kCapacity / 4 * 3;
     storm::expect(gpu::mallocManaged(&all, most) == 0, "all is free, and is refused");

@@ -80,14 +80,18 @@ void Worker::allocate() {
   block.stream = streams_[in_][below(3)];
   if (!take(block.bytes)) return releaseAll();
   int result = 0;
+  const char* refused = "cudaMalloc is refused, and there is room";
   switch (below(6)) {
     case 0:
+      refused = "managed memory is refused, and there is room";
       block.of_driver = true;
       result = gpu::mallocManaged(&block.memory, block.bytes);
       break;
     case 1:
       block.async = true;
       block.of_driver = below(2) == 0;
+      refused = block.of_driver ? "the program's own pool is refused, and there is room"
+                                : "cudaMallocAsync is refused, and there is room";
       result = block.of_driver ? gpu::mallocFrom(&block.memory, block.bytes,
                                                  gpu::ownPool(contexts_[in_]), block.stream)
                                : gpu::mallocAsync(&block.memory, block.bytes, block.stream);
@@ -95,7 +99,7 @@ void Worker::allocate() {
     default:
       result = gpu::malloc(&block.memory, block.bytes);
   }
-  if (result == kOutOfMemory) fault("a request is refused, and there is room");
+  if (result == kOutOfMemory) fault(refused);
   expect(result == 0, "a request fails");
   blocks_.push_back(block);
 }
