@@ -102,7 +102,8 @@ constexpr OptionRow kTable[] = {
      "Whether free memory of one stream serves requests on others. `true`: once the work that used "
      "it is complete; and before the program is out of memory, after it. `wait`: the stream that "
      "asks is made to wait for that work, on the device, before anything is asked of the device: "
-     "streams that wait for each other run less at once, and need less. `false`: never."},
+     "streams that wait for each other run less at once, and need less. Where the program uses more "
+     "than 64 streams, that is done only before it is out of memory. `false`: never."},
 
     {"prefer_old_segments", "", SwitchRule{&Options::prefer_old_segments},
      "Which segment serves a request that free blocks of the same size in several would: the "

@@ -45,7 +45,9 @@ static Block* morePages(Engine& engine, Heap& heap, const Request& request) {
 
 static Block* moreSegments(Engine& engine, Heap& heap, const Request& request) {
   if (Block* block = takeComplete(engine, heap, request, Extent::kSegments)) return block;
-  if (engine.options.cross_stream_reuse == CrossStreamReuse::kWait && !request.recording) {
+  const bool waits = engine.options.cross_stream_reuse == CrossStreamReuse::kWait &&
+                     engine.progress.ordersSoon();
+  if (waits && !request.recording) {
     if (Block* block = loanInOrder(engine, heap, request)) return block;
   }
   return engine.segments.grow(heap, request);

@@ -1,5 +1,6 @@
 // cross_stream_reuse:wait: a stream is made to wait for others' queued work rather than that the
 // allocator grows.
+#include "allocator/engine/engine.hpp"
 #include "tests/engine/pages/pages_support.hpp"
 
 namespace cistern::test {
@@ -34,6 +35,31 @@ TEST_CASE("a stream waits for another rather than that the allocator grows", "[e
       CHECK((growthOf(rig) == 0) == waits);
       CHECK((countOf(rig.sim(), Call::kWaitEvent) > orders) == waits);
     }
+  }
+}
+
+TEST_CASE("where streams are many, a stream waits for all only before it is refused",
+          "[engine][pages]") {
+  for (const std::string backing : {"backing:pages", "backing:segments"}) {
+    CAPTURE(backing);
+    SimRig rig(backing + ",cross_stream_reuse:wait,limit:64M");
+    for (std::size_t i = 0; i < 1'000; ++i) rig.allocator.registerStream(rig.stream());
+    const auto orders = [&rig] { return countOf(rig.sim(), Call::kWaitEvent); };
+    const Stream giver = rig.stream(), taker = rig.stream();
+    void* given = rig.allocator.allocate(kBlock, giver);
+    rig.work.delay(giver, kLongNs);
+    rig.touch(giver, given);
+    rig.allocator.free(given);
+    const std::uint64_t before = countOf(rig.sim(), Call::kQueryStream), ordered = orders();
+    void* small = rig.allocator.allocate(12 * kMiB, taker);  // there is room for another
+    CHECK(countOf(rig.sim(), Call::kQueryStream) - before <= 2 * StreamProgress::kFew);
+    CHECK(orders() == ordered);
+    void* taken = rig.allocator.allocate(30 * kMiB, taker);  // there is none for this
+    rig.touch(taker, taken);
+    CHECK(orders() > ordered);
+    rig.allocator.free(small);
+    rig.allocator.free(taken);
+    checkAtRest(rig);
   }
 }
 

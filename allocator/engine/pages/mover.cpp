@@ -24,7 +24,8 @@ Mover::Mover(Ground& ground, Heap& heap, const Request& request, PagesFrom from)
 // is room for all. Where this stream could not be made to wait for another it grows.
 Block* Mover::serve() {
   const bool waits = ground_.engine.options.cross_stream_reuse == CrossStreamReuse::kWait &&
-                     from_ != PagesFrom::kLenders && request_.recording == nullptr && !captured();
+                     ground_.engine.progress.ordersSoon() && from_ != PagesFrom::kLenders &&
+                     request_.recording == nullptr && !captured();
   if (Block* block = attempt(false, waits)) return block;
   if (waits && unordered_) {
     if (Block* block = attempt(false, false)) return block;

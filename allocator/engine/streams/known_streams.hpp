@@ -78,6 +78,11 @@ class KnownStreams {
     }
     return streams;
   }
+  /// How many have a record.
+  std::size_t count() const {
+    const MutexLock lock(mutex_);
+    return streams_.size();
+  }
   /// A capture is about to begin on the stream, or is over. Meanwhile the stream cannot be asked;
   /// an event from before the capture stands for all that it had queued. A stream that is
   /// captured already gets none, and does not tell.
@@ -100,7 +105,7 @@ class KnownStreams {
   Device& device_;
   EventPool& events_;
   const Told told_;
-  Mutex mutex_;
+  mutable Mutex mutex_;
   std::unordered_map<std::uintptr_t, Known> streams_ CISTERN_GUARDED_BY(mutex_);
   /// So many records are looked through for those that can go; then twice as many as were left.
   std::size_t most_records_ CISTERN_GUARDED_BY(mutex_) = kLeastRecords;

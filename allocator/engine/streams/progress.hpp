@@ -75,6 +75,10 @@ class StreamProgress {
   /// now, on the device. False if that cannot be had: `later` is gone, or a capture that was not
   /// announced records some stream, which then does not tell.
   bool orderAfterAll(Stream later);
+  /// Whether that takes a bounded number of calls, so that a request may do it that could be served
+  /// otherwise. Four calls for each of more streams take longer than to make a segment.
+  bool ordersSoon() const { return streams_.count() <= kMostOrdered; }
+  static constexpr std::size_t kMostOrdered = bound(64);
   /// Whether the stream may have work queued. Not if it is idle, gone with its end reached, or was
   /// destroyed without notice.
   bool mayHaveWork(Stream stream);
