@@ -31,6 +31,24 @@ void wait(Worker& worker) {
   mustWork(insist([&] { return world.device.synchronizeStream(slot.stream); }));
 }
 
+// Another library captures the stream, and the allocator is not told. The rest of the program goes
+// on. A second such capture may begin meanwhile, on another stream.
+void captureUnannounced(Worker& worker) {
+  World& world = worker.world;
+  const std::size_t index = worker.anySlot();
+  Slot& slot = world.slots[index];
+  const Use alone = Use::alone(slot.lock);
+  if (index == 0 || !alone || slot.untold > 0) return;
+  if (!world.device.beginCapture(slot.stream, CaptureMode::kRelaxed)) return;
+  note("  slot {}.{}", index, slot.generation);
+  world.counts.unannounced += 1;
+  for (std::uint64_t i = worker.random.below(12); i > 0; --i) worker.step();
+  // A call that a planned fault fails has ended the capture all the same. Nobody else may break it.
+  const Result<DeviceGraph> graph = world.device.endCapture(slot.stream);
+  if (graph) return mustWork(insist([&] { return world.device.destroyGraph(graph.value()); }));
+  if (!isPlanned(graph.error())) violation(graph.error().message());
+}
+
 void passTime(Worker& worker) {
   const std::uint64_t times[] = {10'000, 1'000'000, 100'000'000};
   worker.world.device.advanceHost(times[worker.random.below(3)]);
@@ -39,6 +57,7 @@ void passTime(Worker& worker) {
 constexpr Operation kStreamOperations[] = {
     {"replace a stream", 14, replace},
     {"wait for a stream", 12, wait},
+    {"capture a stream unannounced", 6, captureUnannounced},
     {"let time pass", 30, passTime},
 };
 
