@@ -15,7 +15,7 @@
 namespace cistern {
 namespace {
 
-// Where there are no pages, segments do what they would have done.
+// On a device without pages, segments do what pages would have done.
 Options possibleOn(const Device& device, Options options) {
   if (!PageBacking::supportedBy(device)) options.backing = Backing::kSegments;
   return options;
@@ -59,7 +59,7 @@ void CachingAllocator::registerStream(Stream stream) {
   engine_->here("registerStream").meet(stream);
 }
 
-// At exit there is nobody left who would ask it, nor in a child of fork.
+// At exit, and in a child of fork, nobody is left who would ask the stream.
 void CachingAllocator::forgetStream(Stream stream) {
   if (driverMayBeCalled() && engine_->made.isHere()) engine_->streams.unregisterStream(stream);
 }

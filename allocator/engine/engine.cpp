@@ -13,11 +13,12 @@
 namespace cistern {
 namespace {
 
-/// All stacks of caches together may keep this part of the device. A large block has `thread_cache`
-/// times the other at most; there is none where one could have more than that part.
+/// All stacks of caches together may keep one part in kCachesPart of the device. A large block has
+/// at most kLargeCache times `thread_cache`. Caches keep none if one could have more than that
+/// part.
 constexpr std::uint64_t kCachesPart = 64, kLargeCache = 4;
 
-// Where sizes are rounded in other ways, a block's size does not say which requests it is for.
+// If sizes are rounded in other ways, a block's size does not say which requests it is for.
 CacheTable::Limits cacheLimits(const Options& options, const SizeRules& rules,
                                std::uint64_t total) {
   const std::uint64_t most = options.thread_cache;

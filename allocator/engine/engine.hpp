@@ -1,7 +1,7 @@
-// All of one allocator: the device and the options, where memory comes from and where it is, which
-// heaps, caches, streams and pools there are, the blocks that wait, what is said to the program,
-// and the locks of a miss. What is done with them are functions that are given the engine:
-// docs/README.md has them all.
+// The state of one allocator: the device, the options, where memory comes from and where it is. It
+// has the heaps, caches, streams and pools, and the blocks that wait. It also has the reports to
+// the program, and the locks of a miss. The operations are functions that take the engine:
+// docs/README.md lists them all.
 #pragma once
 
 #include <atomic>
@@ -40,7 +40,7 @@ struct Located {
 
 /// Each member says itself whether it is thread-safe, and how.
 struct Engine {
-  /// Asks the device for nothing. `total`: bytes of memory that it has; 0 for an allocator that is
+  /// Makes no device call. `total`: bytes of memory that the device has; 0 for an allocator that is
   /// never used.
   Engine(Device& on, const Options& how, std::uint64_t total);
   /// Gives everything back to the device, if the driver may still be called.
@@ -58,12 +58,12 @@ struct Engine {
   }
   /// The backing of pools that do not need the other.
   MemoryBacking& backing() const { return default_pool.backing(); }
-  /// What a graph, or an export, has held in place may move again, or go.
+  /// Lets memory that a graph, or an export, has held in place move again, or go.
   void unpin(Pins& pins) noexcept {
     pages.unpin(pins);
     segments.unpin(pins);
   }
-  /// As reports name it.
+  /// The device's name, as reports give it.
   std::string deviceName() const;
   /// A verb names the stream: KnownStreams::registerStream. Throws InvalidArgument for one that the
   /// device does not know.
@@ -80,11 +80,12 @@ struct Engine {
   Limit limit;
   std::atomic<std::uint64_t> tick{0};     ///< misses so far: the clock that segments age by
   std::atomic<std::uint64_t> in_hand{0};  ///< InHand's (giving_back.hpp)
-  /// Where the next range goes in the order of age. They are few, and not given back.
+  /// The place of the next range in the order of age. Ranges are few, and their places are not
+  /// given back.
   std::atomic<Address> range_places{kRangePlaces};
   std::atomic<std::uint64_t> retries{0};  ///< requests that had to give memory back to go on
   std::atomic<std::uint64_t> waits{0};    ///< times the host has waited for queued work
-  std::atomic<std::uint64_t> misuses{0}, out_of_memories{0};  ///< told to the program
+  std::atomic<std::uint64_t> misuses{0}, out_of_memories{0};  ///< reported to the program
 
   /// Serialises threads that hold several heaps' locks. Taken before them.
   Mutex heaps_mutex;

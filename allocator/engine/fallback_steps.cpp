@@ -45,8 +45,8 @@ static Block* morePages(Engine& engine, Heap& heap, const Request& request) {
 
 static Block* moreSegments(Engine& engine, Heap& heap, const Request& request) {
   if (Block* block = takeComplete(engine, heap, request, Extent::kSegments)) return block;
-  const bool waits = engine.options.cross_stream_reuse == CrossStreamReuse::kWait &&
-                     engine.progress.ordersSoon();
+  const bool waits =
+      engine.options.cross_stream_reuse == CrossStreamReuse::kWait && engine.progress.ordersSoon();
   if (waits && !request.recording) {
     if (Block* block = loanInOrder(engine, heap, request)) return block;
   }
@@ -89,8 +89,8 @@ Block* partsOfOthers(Engine& engine, Heap& heap, const Request& request) {
   return loanInOrder(engine, heap, request);
 }
 
-// Giving a segment back waits for all queued work. So where there is such work, other streams'
-// memory comes first; where there is none, it comes last: taken in parts it falls to pieces.
+// Giving a segment back waits for all queued work. So if there is such work, other streams' memory
+// comes first. Otherwise it comes last: taken in parts it falls to pieces.
 static Block* afterGivingSegmentsBack(Engine& engine, Heap& heap, const Request& request) {
   const bool idle = streamsAreIdle(engine);
   if (Block* block = idle ? nullptr : partsOfOthers(engine, heap, request)) return block;

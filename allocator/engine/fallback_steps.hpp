@@ -2,7 +2,7 @@
 // that of the tables in fallbacks.cpp. Those that look at what there is are in fallback_steps.cpp;
 // those that make the host wait are in waiting_steps.cpp.
 //
-// A step is called without a heap's lock. It returns null where it has found nothing.
+// A step is called without a heap's lock. It returns null if it has found nothing.
 #pragma once
 
 #include <span>
@@ -13,7 +13,7 @@ namespace cistern::slow_path {
 
 using Step = Block* (*)(Engine& engine, Heap& heap, const Request& request);
 
-/// What the first of the steps finds that finds any.
+/// The block of the first step that finds one; null if none does.
 inline Block* firstOf(std::span<const Step> steps, Engine& engine, Heap& heap,
                       const Request& request) {
   for (const Step step : steps) {
@@ -26,20 +26,20 @@ inline Block* firstOf(std::span<const Step> steps, Engine& engine, Heap& heap,
 
 /// The heap's own free memory.
 Block* search(Engine& engine, Heap& heap, const Request& request);
-/// What the capture has freed, in the graph's order. Pre: the request is a capture's.
+/// Memory that the capture has freed, in the graph's order. Pre: the request is a capture's.
 Block* fromCapture(Engine& engine, Heap& heap, const Request& request);
 /// Some blocks, or all, whose last use on other streams is complete by now.
 Block* afterEvents(Engine& engine, Heap& heap, const Request& request);
 Block* afterAllEvents(Engine& engine, Heap& heap, const Request& request);
-/// What pools and graphs that have ended do not need.
+/// Memory that pools and graphs which have ended do not need.
 Block* afterTidying(Engine& engine, Heap& heap, const Request& request);
-/// What was unused for long goes back to the device. Finds nothing itself.
+/// Gives memory that was unused for long back to the device. Finds nothing itself.
 Block* afterGarbageCollection(Engine& engine, Heap& heap, const Request& request);
 /// Pages moved or made; segments adopted or made.
 Block* moreMemory(Engine& engine, Heap& heap, const Request& request);
 /// A segment just as large as need be.
 Block* growTightly(Engine& engine, Heap& heap, const Request& request);
-/// Parts of other streams' memory: those that are complete; or also what the stream is made to wait
+/// Parts of other streams' memory: complete ones; or also those that the stream is made to wait
 /// for.
 Block* completePartsOfOthers(Engine& engine, Heap& heap, const Request& request);
 Block* partsOfOthers(Engine& engine, Heap& heap, const Request& request);
@@ -53,11 +53,11 @@ Block* fromOtherKindInCapture(Engine& engine, Heap& heap, const Request& request
 
 /// Blocks that wait for other streams, a stream at a time.
 Block* afterPending(Engine& engine, Heap& heap, const Request& request);
-/// What graphs that were reset still hold.
+/// Memory that graphs which were reset still hold.
 Block* afterResetGraphs(Engine& engine, Heap& heap, const Request& request);
-/// What is complete when the whole device is.
+/// Memory that is complete when the whole device is.
 Block* afterTheDevice(Engine& engine, Heap& heap, const Request& request);
-/// All that lies free, given back and made anew: what belongs to nobody; or that of live pools too.
+/// All free memory, given back and made anew: that of nobody; or that of live pools too.
 Block* afterGivingAllBack(Engine& engine, Heap& heap, const Request& request);
 Block* afterGivingLivePoolsBack(Engine& engine, Heap& heap, const Request& request);
 

@@ -15,8 +15,9 @@ namespace {
 
 // ---- The steps ----------------------------------------------------------------------------------
 
-// The order is the rule: what costs the program nothing comes first, then what costs calls, then
-// what takes memory from where it may be missed, and last what makes the host wait.
+// The order is the rule. Steps that cost the program nothing come first, then steps that cost
+// calls. Then come steps that take memory from where it may be missed, and last those that make the
+// host wait.
 constexpr Step kSteps[] = {
     afterEvents,               // some blocks whose last use on other streams is complete by now
     afterTidying,              // what pools and graphs that have ended do not need
@@ -49,14 +50,14 @@ constexpr Step kStepsOfCapture[] = {
   if (tick < 256 || std::has_single_bit(tick)) audit(engine);
 }
 
-/// How often a thread goes through the steps at most: others that go on would keep it there.
+/// A thread goes through the steps so often at most: others that go on would keep it there.
 constexpr int kTries = 8;
 
 Block* goThrough(std::span<const Step> steps, Engine& engine, Heap& heap, const Request& request) {
   for (int tries = 0; tries < kTries; ++tries) {
     const InHand in_hand(engine);
     if (Block* block = firstOf(steps, engine, heap, request)) return block;
-    // What others have freed meanwhile may lie in their caches, or still be in their hands.
+    // Memory that others have freed meanwhile may lie in their caches, or still be in their hands.
     if (!flushCaches(engine) && in_hand.alone()) return nullptr;
     std::this_thread::yield();
   }
@@ -65,7 +66,7 @@ Block* goThrough(std::span<const Step> steps, Engine& engine, Heap& heap, const 
 
 // ---- The program --------------------------------------------------------------------------------
 
-/// What changes when memory becomes free, here or elsewhere on the device.
+/// The numbers that change when memory becomes free, here or elsewhere on the device.
 struct Footing {
   explicit Footing(Engine& engine)
       : freed(engine.totals.read()[Stat::kAllocation].freed),
@@ -77,8 +78,8 @@ struct Footing {
   std::uint64_t reserved, device_free;
 };
 
-// What the program can give up is asked for last: it may be dear. A callback that says it has freed
-// something where nothing has changed would be called for ever.
+// The program is asked last for memory that it can give up, which may be dear. A callback that says
+// it has freed something although nothing has changed would be called for ever.
 Block* afterCallbacks(std::span<const Step> steps, Engine& engine, Heap& heap,
                       const Request& request) {
   if (!engine.hooks.reclaim.any()) return nullptr;

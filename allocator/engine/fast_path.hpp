@@ -1,30 +1,32 @@
-// What happens as a rule: the calling thread has a block of that size in its cache, and has place
-// for one that it frees. No lock, no locked instruction, no device call, nothing allocated on the
-// host, and nothing looked at that another thread writes. Everything else is in slow_path.hpp.
-// Read with: cache/thread_cache.hpp. How many instructions it takes is kept by a test.
+// The usual case: the calling thread has a block of that size in its cache, and has room for one
+// that it frees. It takes no lock and no locked instruction, and makes no device call. It allocates
+// nothing on the host, and looks at nothing that another thread writes. Everything else is in
+// slow_path.hpp. Read with: cache/thread_cache.hpp. A test keeps the number of instructions that it
+// takes.
 //
-// Inline, for the doors that a program comes in by: the verbs of CachingAllocator, the C API's
-// calls of the same names, and the preload library's hooks. A door says how it is known that the
-// cache is the allocator's:
+// The functions are inline, for the doors that a program comes in by. These are the verbs of
+// CachingAllocator, the C API's calls of the same names, and the preload library's hooks. A door
+// defines how it knows that the cache is the allocator's:
 //
 //   serves, has       of a request, and of a free
-//   kInside           whether that is asked inside the gate
+//   kInside           whether they are asked inside the gate
 //   leaveAndPublish   inside: leaves the gate, then has the cache publish its counts
 //
 // The verbs know it outside, as their caller keeps the allocator alive. The C API has a handle,
 // which another thread may destroy meanwhile, and compares it inside: Note [Hits by handle].
 //
 // Note [Hits by handle]
-// The counters of a thread, whose the gate is, stay where they are for as long as the thread lives,
-// whatever becomes of their allocator, and the caches as long as the thread may look at them. So it
-// enters the gate of the cache that it used last, and only then looks whose the cache is. The
-// destructor takes the handle away from all caches first, closes all gates, passes a barrier, and
-// waits for threads inside (biased_gate.hpp):
+// A thread's counters, which own the gate, stay where they are for as long as the thread lives,
+// whatever becomes of their allocator. The caches stay as long as the thread may look at them. So
+// the thread enters the gate of the cache that it used last, and only then looks whose the cache
+// is. The destructor first takes the handle away from all caches. Then it closes all gates, passes
+// a barrier, and waits for threads inside (biased_gate.hpp):
 //
 //   caller      inside = 1     cache.handle == handle?   take, or give                inside = 0
 //   destroyer   handle = 0     closed, barrier           inside == 0?   closed = 0    destroy
 //
-// A caller that the barrier finds inside is waited for; one that comes later finds no such handle.
+// The destructor waits for a caller that the barrier finds inside. A later caller finds no such
+// handle.
 #pragma once
 
 #include "allocator/engine/engine.hpp"
@@ -57,7 +59,7 @@ void* miss(CachingAllocator& allocator, std::size_t bytes, Stream stream);
 void freeElsewhere(CachingAllocator& allocator, void* pointer, const void* caller,
                    Block* block) noexcept;
 
-/// Sizes that have a bin each: what a hit is as a rule.
+/// Sizes that have a bin each. As a rule, a hit is of one of these.
 struct DirectSizes {
   static constexpr std::uint64_t kMost = CacheSizes::kDirectBytes;
   static Block* take(CachedBlocks& from, std::uint64_t bytes) { return from.takeDirect(bytes); }
@@ -99,7 +101,7 @@ template <class Door, class Hit>
 }
 }  // namespace detail
 
-// `cache`: the one that the thread used last. What the two return is what `hit` or `missed` does,
+// `cache`: the one that the thread used last. Both functions return what `hit` or `missed` returns,
 // so that each caller's whole verb is one function without a call. `hit` is given the memory,
 // inside the gate; `missed` is called where nothing has changed yet, outside the gate.
 
@@ -132,7 +134,7 @@ template <class Sizes = DirectSizes, class Door, class Hit, class Missed>
       });
 }
 
-/// `find`: the block, or null; asked inside the gate. `caller`: the code that is remembered as the
+/// `find`: the block, or null; called inside the gate. `caller`: the code that is remembered as the
 /// one that has freed. `missed` is given the block, or null.
 template <class Sizes = DirectSizes, class Door, class Find, class Hit, class Missed>
 [[gnu::always_inline]] inline auto free(ThreadCache& cache, const Door& door, Find find,

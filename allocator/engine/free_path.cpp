@@ -11,7 +11,7 @@ namespace {
 
 using ownership::Where;
 
-/// What has become of a free under the heap's lock.
+/// The outcome of a free under the heap's lock.
 struct Outcome {
   Block* block = nullptr;      ///< null: none that the program has
   std::uint32_t captured = 0;  ///< the number of the capture that is to take it, or 0
@@ -20,7 +20,8 @@ struct Outcome {
   Heap::Due due;
 };
 
-// What the cache's owner frees, of any size. False when it is not the cache's, or there is no room.
+// Gives the cache a block, of any size, that its owner frees. False when the block is not the
+// cache's, or the cache has no room.
 bool give(ThreadCache& cache, Block& block, const void* caller) noexcept {
   return fast_path::free<fast_path::AllSizes>(
       cache, fast_path::Known{}, [&](const ThreadCounters&) { return &block; }, caller,
@@ -108,8 +109,7 @@ void freeToHeap(Engine& engine, HeapSegment& segment, Heap& heap, Address addres
 }  // namespace
 
 // Larger blocks, those that the thread has had for longer, and those of other streams than the
-// last. What is no block's address for sure is not looked for among records that others may be
-// writing.
+// last. An address that is surely no block's is not looked up: others may be writing the records.
 void free(Engine& engine, void* pointer, const void* caller, Block* recent) noexcept {
   if (pointer == nullptr) return;
   if (recent != nullptr && ownership::load(*recent) != CacheTable::last().holder())

@@ -16,7 +16,7 @@ bool passedLowWater(Heap& heap) noexcept {
   return heap.lowWater().takePassed(heap.busyBytes());
 }
 
-// Whether hardly any of its memory is in use, or a thread's.
+// Whether hardly any of its memory is in use, or kept by a thread.
 bool isNearlyFree(Heap& heap) noexcept {
   const MutexLock lock(heap.mutex());
   return heap.busyBytes() < heap.reservedBytes() / 8;
@@ -86,7 +86,7 @@ static std::vector<Heap*> giversTo(Engine& engine, const Pool& pool) {
   return heaps;
 }
 
-// What threads keep, and what a stream is stuck with, comes to the heaps first.
+// Blocks that threads keep, and blocks that a stream is stuck with, come to the heaps first.
 void emptyCache(Engine& engine, const Pool* only, bool unowned) {
   flushCaches(engine);
   engine.imports->retry();
@@ -118,8 +118,8 @@ void trim(Engine& engine, const Pool& pool, std::uint64_t bytes) {
   if (reserved > bytes) (void)pool.backing().release(pool.heaps(), reserved - bytes);
 }
 
-// What lies free at the ends of a window need not be made anew: so the least that is lacking is not
-// a whole segment or page.
+// Free memory at the ends of a window need not be made anew. So the least that is lacking is not a
+// whole segment or page.
 bool giveBackFor(Engine& engine, const Request& request, Givers givers) {
   const std::vector<Heap*> heaps =
       givers == Givers::kAll ? engine.heaps.all() : giversTo(engine, *request.pool);

@@ -1,6 +1,6 @@
-// What nobody uses goes back: out of threads' caches to their heaps, and out of heaps to the
-// device; and who has some in hand. Thread-safe; nothing here may be called with a heap's lock
-// held.
+// Gives back memory that nobody uses: from threads' caches to their heaps, and from heaps to the
+// device. Also tracks the threads that have memory in hand. Thread-safe; nothing here may be called
+// with a heap's lock held.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@ namespace cistern {
 
 // ---- To the heaps -------------------------------------------------------------------------------
 
-/// Empties the caches of all threads. True if there was anything in them. Caches that may hold
-/// something are looked at, and no others.
+/// Empties the caches of all threads. True if there was anything in them. It looks only at caches
+/// that may hold something.
 bool flushCaches(Engine& engine) noexcept;
 /// Called after each free that a heap took outside a capture: does what was found to be due, once
 /// the heap's lock is given up.
@@ -27,29 +27,31 @@ bool holdsNothing(Engine& engine, Heap& heap);
 
 // ---- To the device ------------------------------------------------------------------------------
 
-/// All that is wholly free, of one pool, or of all; or of all `unowned`, which are the default pool
-/// and those that nobody uses any more. Pages that queued work may still use follow later.
+/// Gives back all wholly free memory: of one pool, or of all. With `unowned`, it is that of the
+/// default pool and of the pools that nobody uses any more. Pages that queued work may still use
+/// follow later.
 void emptyCache(Engine& engine, const Pool* only = nullptr, bool unowned = false);
-/// Of one pool, until no more than `bytes` are reserved: only what is complete, and nothing follows
-/// later.
+/// Gives back memory of one pool, until no more than `bytes` are reserved. It takes only complete
+/// memory, and nothing follows later.
 void trim(Engine& engine, const Pool& pool, std::uint64_t bytes);
-/// What cannot serve the request as it lies, but makes room for what would: idle segments, or, for
-/// a segment and where pages do not move, pages. True when there was any.
+/// Gives back memory that cannot serve the request as it lies, to make room for memory that would.
+/// It takes idle segments; or pages, for a segment and where pages do not move. True when there was
+/// any.
 bool makeRoomFor(Engine& engine, const Request& request);
-/// Whose free memory goes back for a request: that of its own pool, the default pool and draining
-/// pools; or that of live pools too, which is what emptyCache gives back.
+/// The pools whose free memory goes back for a request. They are its own pool, the default pool and
+/// draining pools; or live pools too, as with emptyCache.
 enum class Givers : std::uint8_t { kUnowned, kAll };
-/// All that lies free and complete in the givers goes back to the device, which can make other
-/// memory of it. Nothing goes where the limit leaves no room even then. True when there was any.
+/// Gives all free and complete memory of the givers back to the device, which can make other memory
+/// of it. Gives nothing back if the limit leaves no room even then. True when there was any.
 bool giveBackFor(Engine& engine, const Request& request, Givers givers);
-/// What was unused for long, where the option garbage_collection_threshold is set.
+/// Gives back memory that was unused for long, if the option garbage_collection_threshold is set.
 void collectGarbage(Engine& engine);
 
 // ---- Memory in hand -----------------------------------------------------------------------------
 
-/// A thread that takes memory from where it lies, to use it or to give it back. What it has in hand
-/// meanwhile no other finds: so a thread that has found none knows that there is none only if it
-/// was alone. What it does in a callback of the program's, in such a scope again, is no other's.
+/// A thread that takes memory from where it lies, to use it or to give it back. No other thread
+/// finds memory in hand. So a failed search is conclusive only if the thread was alone. A scope
+/// that the same thread opens in a callback of the program is not another thread's.
 class InHand : public ThreadScope<InHand> {
  public:
   explicit InHand(Engine& engine) noexcept
@@ -65,7 +67,8 @@ class InHand : public ThreadScope<InHand> {
   }
 
  private:
-  // Engine::in_hand: how many are in a scope now, and above how many have ever begun one.
+  // Engine::in_hand: the low bits count the scopes that are open now. The bits above count all that
+  // have ever begun.
   static constexpr std::uint64_t kNow = 1, kBegun = std::uint64_t{1} << 20, kOne = kBegun + kNow;
 
   bool nested() const noexcept { return outer() != nullptr && &outer()->engine_ == &engine_; }

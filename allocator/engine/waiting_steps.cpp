@@ -44,7 +44,7 @@ Block* afterTheDevice(Engine& engine, Heap& heap, const Request& request) {
   return firstOf(kWhatThereIsNow, engine, heap, request);
 }
 
-// What lies free may be of a size, or at a place, that serves nobody.
+// Free memory may be of a size, or at a place, that serves nobody.
 static Block* afterGivingBack(Engine& engine, Heap& heap, const Request& request, Givers givers) {
   const MutexLock lock(engine.waiting_mutex);
   if (!giveBackFor(engine, request, givers)) return nullptr;

@@ -1,6 +1,6 @@
-// Where a heap's memory comes from, and where it goes back to: `SegmentBacking` or `PageBacking`.
-// Code that grows a heap knows which of the two it is; all other code asks here. And how much of it
-// there may be.
+// The source of a heap's memory, which also takes it back: `SegmentBacking` or `PageBacking`. Code
+// that grows a heap knows which of the two it is; all other code asks here. `Limit` says how much
+// memory there may be.
 #pragma once
 
 #include <atomic>
@@ -33,12 +33,12 @@ class Limit {
 
   /// Bytes held, and being asked for.
   std::uint64_t reserved() const { return reserved_.load(std::memory_order_relaxed); }
-  /// What may still be taken.
+  /// The bytes that may still be taken.
   std::uint64_t left() const {
     const std::uint64_t most = limit(), held = reserved();
     return held < most ? most - held : 0;
   }
-  /// What is held beyond the limit, as it was lowered.
+  /// The bytes held beyond the limit, because it was lowered.
   std::uint64_t over() const {
     const std::uint64_t most = limit(), held = reserved();
     return held > most ? held - most : 0;
@@ -59,8 +59,8 @@ class Limit {
   std::atomic<std::uint64_t> reserved_{0};
 };
 
-/// What names a holder of pins: a capture, a part of one, or an export. Unique among those that
-/// overlap; never 0, nor Request::kLent.
+/// The number that names a holder of pins: a capture, a part of one, or an export. Unique among
+/// those that overlap; never 0, nor Request::kLent.
 inline std::uint32_t nextHolder() {
   static std::atomic<std::uint32_t> next{1};
   const std::uint32_t number = next.fetch_add(1, std::memory_order_relaxed);
@@ -68,7 +68,7 @@ inline std::uint32_t nextHolder() {
 }
 
 /// Memory that must stay where it is because a graph that may be replayed, or another process,
-/// knows its addresses: each segment, or mapping of a page, once.
+/// knows its addresses. Each segment, or mapping of a page, is in it once.
 struct Pins {
   std::vector<pages::Mapping*> mappings;
   std::vector<HeapSegment*> segments;
@@ -76,7 +76,7 @@ struct Pins {
 };
 
 /// Thread-safe. Nothing here may be called with a heap's lock held, unless it says so. Heaps that
-/// are given may be of either backing: it looks at its own.
+/// are given may be of either backing; each backing looks at its own.
 class MemoryBacking {
  public:
   MemoryBacking(const MemoryBacking&) = delete;
@@ -87,8 +87,8 @@ class MemoryBacking {
   /// Gives what lies wholly free in the heaps back to the device until `bytes` are back. Returns
   /// how many are.
   virtual std::uint64_t release(const std::vector<Heap*>& heaps, std::uint64_t bytes) = 0;
-  /// The block's memory stays where it is until unpin: holder `number` knows its addresses. What
-  /// that has not pinned before comes into `pins`. Pre: the block is allocated. Throws
+  /// The block's memory stays where it is until unpin: holder `number` knows its addresses. Memory
+  /// that the holder has not pinned before comes into `pins`. Pre: the block is allocated. Throws
   /// std::bad_alloc; then what came into `pins` counts, and nothing else.
   virtual void pin(const Block& block, std::uint32_t number, Pins& pins) = 0;
   /// Whether a graph reaches any of the block's memory. Pre: holdStill() and the heap's lock are
@@ -99,7 +99,7 @@ class MemoryBacking {
   virtual std::unique_lock<Mutex> holdStill() const = 0;
   /// The least that a request takes from the device when nothing is free for it, in bytes.
   virtual std::uint64_t leastGrowth(const Request& request) const = 0;
-  /// What the device said last, when it refused; else nothing. An OutOfMemory tells it.
+  /// The device's last message, if it refused; else nothing. An OutOfMemory tells it.
   std::string lastError() const {
     const MutexLock lock(mutex_);
     return last_error_;
@@ -130,7 +130,7 @@ class MemoryBacking {
   std::string last_error_ CISTERN_GUARDED_BY(mutex_);
 };
 
-/// Of what nobody can ask for again later: a device that says no is asked once more.
+/// For calls that nobody can make again later: if the device refuses, the call is made once more.
 template <class Call>
 bool insist(Call call) {
   return call().ok() || call().ok();

@@ -54,8 +54,8 @@ bool SegmentBacking::pinned(const Block& block) const {
   return it != pinned_.end() && it->second.times > 0;
 }
 
-// What a source throws is the program's own, and leaves the verb. The record comes before the
-// memory: without one nobody would know of what the device will not have back.
+// An exception of a source is the program's own, and leaves the verb. The record comes before the
+// memory. Without one nobody would know of memory that the device will not take back.
 Block* SegmentBacking::grow(Heap& heap, const Request& request, bool tightly) {
   const std::uint64_t usual = request.pool->rules().segmentFor(request);
   const std::uint64_t bytes = tightly ? leastGrowth(request) : usual;
@@ -100,8 +100,8 @@ void SegmentBacking::giveBackPlace(const HeapSegment& segment) noexcept {
   places_.giveBack(older ? segment.base : places_.mirrored(segment.base, segment.bytes));
 }
 
-// Where host memory runs out it is as if the device had refused, or, once the heap has the segment,
-// as if it had been there, free, before.
+// If host memory runs out, it is as if the device had refused. Once the heap has the segment, it is
+// as if the segment had been there, free, before.
 Block* SegmentBacking::install(HeapSegment& segment, Heap& heap, const Request& request) {
   bool mapped = false, added = false;
   try {
@@ -139,9 +139,9 @@ Status SegmentBacking::returnToDevice(const HeapSegment& segment, const Pool& po
 }
 
 // Returns one segment, which no heap places blocks in, to the device. The owner counts it as
-// leaving, and so stays in its pool meanwhile. If the device will not have it, it stays with the
-// owner: free memory again, or, of one that never was, to be offered again. It is told of before it
-// goes: from then on another thread may have the address, and tell of that.
+// leaving, and so stays in its pool meanwhile. If the device will not take it, it stays with the
+// owner. It becomes free memory again, or, if it never was, it is to be offered again. The log
+// notes it before it goes, as from then on another thread may have the address, and note that.
 std::uint64_t SegmentBacking::giveBack(HeapSegment& segment, Heap& owner, bool was_there) {
   const std::uint64_t bytes = segment.bytes;
   if (was_there) engine_.map.erase(segment);
@@ -185,7 +185,7 @@ std::uint64_t SegmentBacking::giveBackRefused(Heap& heap) {
 }
 
 // A segment that was idle a moment ago may be in use, gone or elsewhere by now. Its pool stays
-// until it is back: it may be refused.
+// until the device has it back, as the device may refuse it.
 std::uint64_t SegmentBacking::releaseOneIdle(HeapSegment& segment, Heap& heap) {
   engine_.pressure_mutex.assertHeld();  // or a thread that finds none would not know of this one
   std::shared_ptr<void> visiting;

@@ -16,7 +16,8 @@ std::size_t bytesOf(std::uint64_t cells) {
   return std::size_t(cells >> kCellsOfAWord) * sizeof(std::uintptr_t);
 }
 
-// What `word` names, made where there is nothing. Pre: no segment has all that it covers.
+// The table that `word` names. Makes one if it names nothing. Pre: no segment has all that it
+// covers.
 template <class Made>
 std::uintptr_t madeIn(std::atomic<std::uintptr_t>& word, std::vector<std::unique_ptr<Made>>& made,
                       std::atomic<std::size_t>& host_bytes) {
@@ -62,8 +63,8 @@ SegmentMap::~SegmentMap() {
   giveBack(near_, kNear);
 }
 
-// Readers go on in the first root, which stays, and changes no more. What is inserted from now on
-// they find in the second: an address reaches a thread after it was inserted.
+// Readers go on in the first root, which stays, and changes no more. They find what is inserted
+// from now on in the second, as an address reaches a thread after it was inserted.
 void SegmentMap::reach(std::uint64_t index) {
   if (index < cells_.load(std::memory_order_relaxed)) return;
   std::atomic<Word>* const far = reserve(kFar);
@@ -93,7 +94,7 @@ void SegmentMap::insert(HeapSegment& segment) {
   store(segment, &segment);
 }
 
-// What was entered when host memory runs out says nothing wrong: all of the range is its own.
+// If host memory runs out, the entries made by then say nothing wrong: all of the range is its own.
 void SegmentMap::extend(HeapSegment& segment, AddressRange own, Address from, Address to) {
   constexpr Address kCellBytes = Address{1} << kCellShift;
   CISTERN_CHECK(((own.from | own.to | from | to) & (kCellBytes - 1)) == 0);

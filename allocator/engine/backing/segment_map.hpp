@@ -1,13 +1,13 @@
-// From any device address to the segment that covers it, in three loads and without a lock: a table
-// of 2 MiB cells in three levels, of which the last is small, so that a range of addresses here and
-// there costs little. Its first level is for 48 bits of address, or 57 where a device needs them. A
-// cell names up to two segments, because segments are at least 2 MiB long but need not be aligned:
-// one may end where another begins. Where a range of addresses is one segment's for good, a word of
-// the first level says so for 2 GiB at once, or one of the second for 32 MiB: with a million live
-// blocks a cell would seldom be in the host's cache. Readers are lock-free and read no segment
-// record, which may be in use for another segment by then; writers take the map's own lock. Records
-// are never freed before the map, so an answer that is outdated is still a record: its heap, under
-// its lock, says whether it owns the address.
+// Leads from any device address to the segment that covers it, in three loads and without a lock.
+// It is a table of 2 MiB cells in three levels. The last level is small, so that a range of
+// addresses here and there costs little. Its first level is for 48 bits of address, or 57 where a
+// device needs them. A cell names up to two segments. Segments are at least 2 MiB long but need not
+// be aligned, so one may end where another begins. A range of addresses may be one segment's for
+// good. Then a word of the first level says so for 2 GiB at once, or one of the second for 32 MiB.
+// With a million live blocks a cell would seldom be in the host's cache. Readers are lock-free and
+// read no segment record, which may be in use for another segment by then. Writers take the map's
+// own lock. Records are never freed before the map, so an answer that is outdated is still a
+// record. Its heap, under its lock, says whether it owns the address.
 #pragma once
 
 #include <array>
@@ -56,9 +56,9 @@ class SegmentMap {
   /// std::bad_alloc, NoAddresses among it, changing nothing.
   void insert(HeapSegment& segment);
   void erase(HeapSegment& segment) noexcept;
-  /// Lets `segment` cover [from, to) of the device's addresses too, which lie in a range that is
-  /// its own for as long as this map lives. Pre: all are multiples of a cell, and nothing else
-  /// covers any of the range. Throws std::bad_alloc; then some of it may be covered.
+  /// Lets `segment` cover [from, to) of the device's addresses too. They lie in a range that is its
+  /// own for as long as this map lives. Pre: all are multiples of a cell, and nothing else covers
+  /// any of the range. Throws std::bad_alloc; then some of it may be covered.
   void extend(HeapSegment& segment, AddressRange own, Address from, Address to);
   std::size_t hostBytes() const noexcept { return host_bytes_.load(std::memory_order_relaxed); }
 

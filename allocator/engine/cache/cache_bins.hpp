@@ -4,8 +4,8 @@
 //   up to 1 MiB      sixteen stacks, each of one size: the one that came last
 //   up to 32 MiB     one block: the one that was freed last
 //
-// Of a large block only the last is kept, because a block that comes back to where it just was,
-// and not to where it fits best, costs pages that would have become free.
+// Only the last large block is kept. A block that comes back to where it just was, and not to where
+// it fits best, costs pages that would have become free.
 #pragma once
 
 #include <cstddef>

@@ -20,8 +20,8 @@ std::uint64_t nextTable() {
 
 constinit ThreadCache CacheTable::nobodys_;
 
-// Those of a table that is gone are deleted by their thread alone, which may look at them. After
-// this the thread may still free and allocate; what it opens then goes in another round.
+// Caches of a table that is gone are deleted by their thread alone, which may look at them. After
+// this the thread may still free and allocate. Caches that it opens then go in another round.
 void ThreadCounters::letCachesGo() noexcept {
   if (caches.empty()) return;
   CacheTable::forgetSeen();
@@ -68,8 +68,8 @@ ThreadCache* CacheTable::open(Heap& heap) noexcept try {
   return nullptr;  // the heap serves without
 }
 
-// The thread's own, or one that another thread has left; or null. The caches of a heap are as many
-// as threads use it.
+// The thread's own, or one that another thread has left; or null. A heap has as many caches as
+// threads use it.
 ThreadCache* CacheTable::findOrAdopt(Heap& heap, ThreadCounters& counters) noexcept {
   const MutexLock lock(heap.mutex());
   const std::vector<ThreadCache*>& all = heap.caches();

@@ -1,8 +1,9 @@
 // All caches of one allocator, and which of them are the calling thread's.
 //
 // A cache belongs to its heap for as long as the allocator lives. A thread opens one for each
-// stream that it uses, one that an ended thread has left if there is any, and leaves it behind when
-// it ends. So there are never more than there were threads at once, times the streams they used.
+// stream that it uses. It takes one that an ended thread has left, if there is any. It leaves its
+// caches behind when it ends. So there are never more than there were threads at once, times the
+// streams they used.
 #pragma once
 
 #include <array>
@@ -17,8 +18,8 @@ namespace cistern {
 
 class CacheTable {
  public:
-  /// What the stacks of one cache may hold, its last block, and the stacks of all. There are none
-  /// where the first is 0.
+  /// The bytes that the stacks of one cache, its last block, and the stacks of all may hold. There
+  /// are no caches if the first is 0.
   struct Limits {
     std::uint64_t stacks = 0, last = 0, all = 0;
   };
@@ -30,7 +31,7 @@ class CacheTable {
   /// The cache that the calling thread used last; it may be another table's, or nobody's.
   static ThreadCache& last() noexcept { return *seen_.last; }
   bool has(const ThreadCache& cache) const noexcept { return cache.table() == number_; }
-  /// The same, and requests need not be looked at by a router.
+  /// The same, and no router needs to look at requests.
   bool serves(const ThreadCache& cache) const noexcept {
     return cache.table() == ground_.serving.load(std::memory_order_relaxed);
   }
@@ -42,21 +43,22 @@ class CacheTable {
   void setHandle(std::uint64_t handle) noexcept;
   /// The calling thread's caches, of all tables, are used by no hit until they are looked up again.
   static void forgetSeen() noexcept { seen_ = {&nobodys_, {}}; }
-  /// The calling thread's cache for the default pool's memory of a stream, which becomes the one
-  /// that was used last; null when it has none, or has come by many other streams since.
+  /// The calling thread's cache for the default pool's memory of a stream. It becomes the one that
+  /// was used last. Null when the thread has none, or has come by many other streams since.
   ThreadCache* mine(Stream stream) const noexcept {
     if (seen_.last->stream() == stream && has(*seen_.last)) return seen_.last;
     ThreadCache* const cache = seen_.caches[seenAt(stream)];
     if (cache == nullptr || cache->stream() != stream || cache->table() != number_) return nullptr;
     return seen_.last = cache;
   }
-  /// The same for a heap; opens one when there is none. Null when there are to be none, or the host
-  /// is short of memory. Pre: the heap is the default pool's, and the caller holds no heap's lock.
+  /// The same for a heap; opens one if the thread has none. Null when there are to be no caches, or
+  /// the host is short of memory. Pre: the heap is the default pool's, and the caller holds no
+  /// heap's lock.
   ThreadCache* open(Heap& heap) noexcept;
-  /// The cache that the holder of a block names; null when there is none. Pre: isOwned(holder).
+  /// The cache that the holder of a block names; null for none. Pre: isOwned(holder).
   ThreadCache* owner(std::uint32_t holder) const noexcept { return at(ownership::ownerOf(holder)); }
-  /// Calls visit(ThreadCache&) for those that may hold something; from now on they are so only if
-  /// more comes, or visit() lists them again.
+  /// Calls visit(ThreadCache&) for those that may hold something. From now on they count as such
+  /// only if more comes, or visit() lists them again.
   template <class Visit>
   void takeFilled(Visit visit) {
     ThreadCache* next = ground_.filled.exchange(nullptr, std::memory_order_acq_rel);
@@ -68,7 +70,7 @@ class CacheTable {
   std::size_t hostBytes() const;
 
  private:
-  /// What a thread remembers. What it names may be another table's by now, but is a cache still.
+  /// The caches that a thread remembers. Each may be another table's by now, but is a cache still.
   struct Seen {
     ThreadCache* last;
     std::array<ThreadCache*, 16> caches;
@@ -78,7 +80,7 @@ class CacheTable {
   static_assert(kMostCaches < std::size_t{1} << ownership::kOwnerBits);
   using Chunk = std::array<std::atomic<ThreadCache*>, kChunk>;
 
-  /// The cache of that number; null when there is none.
+  /// The cache of that number; null for none.
   ThreadCache* at(std::size_t index) const noexcept {
     if (index >= kMostCaches) return nullptr;
     const Chunk* const chunk = chunks_[index / kChunk].load(std::memory_order_acquire);
@@ -100,7 +102,7 @@ class CacheTable {
   std::size_t count_ CISTERN_GUARDED_BY(mutex_) = 0;  ///< of caches, which are numbered from 0
   std::array<std::atomic<Chunk*>, kMostCaches / kChunk> chunks_{};
 
-  /// What is remembered where there is nothing: of no table.
+  /// The cache that is remembered in place of none: it is of no table.
   static ThreadCache nobodys_;
   inline static constinit thread_local Seen seen_{&nobodys_, {}};
 };

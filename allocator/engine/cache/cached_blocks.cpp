@@ -1,4 +1,4 @@
-// What a cache keeps, and what goes back to its heap for it.
+// Decides which blocks a cache keeps, and which go back to its heap for them.
 #include <algorithm>
 #include <new>
 #include <utility>
@@ -8,7 +8,7 @@
 namespace cistern {
 namespace {
 
-// Whether other threads use the heap's stream: a large block that one of them keeps is missing to
+// Whether other threads use the heap's stream. A large block that one of them keeps is missing to
 // the others, and what they take instead costs pages.
 bool isOthersToo(const CachedBlocks& mine) noexcept {
   Heap& heap = mine.heap();
@@ -22,9 +22,9 @@ bool isOthersToo(const CachedBlocks& mine) noexcept {
 
 constinit CachedBlocks::Stacks CachedBlocks::kNoStacks;
 
-// How much the program may free before the heap is at low water; only where pages have come away
-// from where they began, which is what low water is for. To the heap's layout a cached block is
-// allocated; to the program it is free.
+// How much the program may free before the heap is at low water. This matters only if pages have
+// come away from where they began, which is what low water is for. The heap's layout counts a
+// cached block as allocated. The program counts it as free.
 std::int64_t CachedBlocks::untilLowWater() const noexcept {
   heap_->mutex().assertHeld();
   return heap_->lowWater().until(heap_->busyBytes() - bytes());
@@ -64,8 +64,8 @@ inline bool CachedBlocks::becomeOf(std::size_t bin, std::uint32_t granules) noex
   return true;
 }
 
-// So that the stacks keep no more than `most`: one goes after the other, and the block's own last.
-// Where they have a size each a little more goes, so that the next blocks find room too.
+// Makes the stacks keep no more than `most`: one goes after the other, and the block's own last. If
+// they have a size each, a little more goes, so that the next blocks find room too.
 bool CachedBlocks::makeRoom(std::size_t own, std::int64_t most) noexcept {
   const std::size_t first = own < kShared ? 0 : kShared;
   std::size_t& hand = own < kShared ? hand_ : shared_hand_;
@@ -100,7 +100,7 @@ void CachedBlocks::dropStacks() noexcept {
   ground_->stacks.fetch_sub(1, std::memory_order_relaxed);
 }
 
-// Low water is for the heap to see: so the cache may go half the way to it before it looks again.
+// The heap has to see low water, so the cache may go half the way to it before it looks again.
 void CachedBlocks::allow(std::int64_t more) noexcept {
   setLimit(std::min(granted_, stacked() + more));
 }

@@ -5,15 +5,16 @@
 //   each block in a bin is allocated to the layout, and its holder is this cache, Where::kCached
 //   room >= 0  =>  the stacks are this cache's own
 //
-// The stacks are most of what a cache takes of the host. They come with the first block that it
-// keeps, and go when it is emptied: a thread may have used many streams that it does not use now.
+// The stacks are most of what a cache takes of host memory. They come with the first block that it
+// keeps, and go when it is emptied. A thread may have used many streams that it does not use now.
 //
 // The room is what the stacks may still take without the heap's lock. The limit is -1 until the
 // cache takes its first block under the lock: then there is no room. The last block comes back
 // without the lock if it is of the size that was kept last.
 //
-// A stack that sizes share is never filled beyond three quarters of the grant: a few blocks that
-// nobody asks for again would fill the cache, and each small one would have to make room.
+// A stack that sizes share is never filled beyond three quarters of the grant. Otherwise a few
+// blocks that nobody asks for again would fill the cache, and each small one would have to make
+// room.
 //
 // While other threads use the stream too, no block beyond 1 MiB is kept: it would be missing to
 // them. (One that is there when the second thread comes stays until the cache is emptied next.)
@@ -30,7 +31,7 @@
 
 namespace cistern {
 
-/// What all caches of an allocator share.
+/// The state that all caches of an allocator share.
 struct CacheGround {
   std::atomic<std::uint64_t> serving;         ///< the table's number, but while there is a router
   const std::int64_t most_stacked;            ///< bytes that the stacks of one cache may keep
@@ -41,8 +42,8 @@ struct CacheGround {
   std::atomic<std::size_t> stacks{0};         ///< caches that have stacks now
 };
 
-/// Whether it pays to keep a block where another has to go for it. Where what is kept is never what
-/// is asked for next, keeping it is wasted; but programs change, and now and then it is tried
+/// Whether it pays to keep a block if another has to go for it. Keeping is wasted if the kept block
+/// is never the one that is requested next. But programs change, and now and then it is tried
 /// again: after kBackoff wasted ones, each kBackoff-th is kept.
 class Habit {
  public:
@@ -66,15 +67,16 @@ class CachedBlocks {
   static constexpr std::size_t kLast = kShared + 16;           ///< the one for a large block
   struct Stacks {
     std::array<CacheBin, kLast + 1> bins{};
-    /// Of those that sizes share, and of the last: 0 if none is to come back without the lock.
+    /// The sizes of the bins that sizes share, and of the last: 0 if none is to come back without
+    /// the lock.
     std::array<std::uint32_t, kLast + 1 - kShared> sizes{};
   };
-  /// Those of a cache that has none: empty, of no size, and never written.
+  /// The stacks of a cache that has none: empty, of no size, and never written.
   static Stacks kNoStacks;
 
  public:
   static constexpr std::size_t kStacksBytes = sizeof(Stacks);
-  /// Of no heap.
+  /// A cache of no heap.
   constexpr CachedBlocks() noexcept = default;
   /// `holder`: of a block that is this cache's and the program has.
   CachedBlocks(Heap& heap, std::uint32_t holder, CacheGround& ground) noexcept
@@ -136,14 +138,13 @@ class CachedBlocks {
     if (block.granules <= CacheSizes::kMost) ownership::store(block, holder_);
   }
   /// Keeps a block that is at `from`, and puts others back to make room. False: the heap should
-  /// have it, as where its stream is gone; or it is not at `from`, since somebody else frees it
-  /// too.
+  /// have it, as when its stream is gone; or it is not at `from`, since somebody else frees it too.
   bool keep(Block& block, ownership::Where from, WhoFreed who) noexcept;
   /// A block that this cache does not keep goes to the heap, as one that was cached.
   void release(Block& block, WhoFreed who) noexcept;
   /// Puts everything back into the heap.
   void flush() noexcept;
-  /// Puts the largest that it keeps of a kind back, some of them at a time. False: there are none.
+  /// Puts the largest that it keeps of a kind back, some of them at a time. False: it keeps none.
   bool flushSome(SizeKind kind) noexcept;
   /// Puts the last block back, if there is one.
   void flushLast() noexcept;
@@ -169,7 +170,7 @@ class CachedBlocks {
   CacheBin& last() noexcept { return stacks_->bins[kLast]; }
   const CacheBin& last() const noexcept { return stacks_->bins[kLast]; }
   std::int64_t stacked() const noexcept { return limit_ - room_; }
-  /// What the stacks may keep when a block of that size comes in.
+  /// The bytes that the stacks may keep when a block of that size comes in.
   std::int64_t mostFor(std::uint32_t granules) const noexcept {
     return CacheSizes::areShared(granules) ? granted_ - granted_ / 4 : granted_;
   }
@@ -212,7 +213,7 @@ inline Block* CachedBlocks::take(std::uint64_t bytes) noexcept {
   return &block;
 }
 
-// Which size a bin is for may change while the gate is closed; hence it is looked at inside.
+// The size that a bin is for may change while the gate is closed; hence it is looked at inside.
 inline bool CachedBlocks::give(Block& block, const void* caller) noexcept {
   const std::uint32_t granules = block.granules;
   const std::size_t at = indexOf(granules);

@@ -1,4 +1,4 @@
-// Empties the caches of some heaps and keeps them empty, for a caller that needs all of those
+// Empties the caches of some heaps and keeps them empty. It is for a caller that needs all of those
 // heaps' memory, or looks at the heaps as a whole.
 #pragma once
 

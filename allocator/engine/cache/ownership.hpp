@@ -1,21 +1,20 @@
-// Whether a block in use is looked after by the heap alone or by a thread's cache:
-// Block::InUse::holder.
+// Block::InUse::holder says whether the heap alone or a thread's cache looks after a block in use.
 //
 //   the heap    holder == requested >> 32 < kOwned; stream and uses are what they say
 //   a cache     holder == kOwned | owner << 2 | where; requested < 2^32; the stream is the heap's,
 //               nobody else uses the block, and the fields `stream` and `uses` are the cache's own
 //
-// A cache's block goes from kHeld to kCached and back by its owner only, inside its gate. Another
-// thread that frees it makes it kRemoteFreed, or the heap's, by compare-and-swap. So of two frees
-// of one block one is found out if they come one after the other, or at once from two threads that
-// do not own it. Of two at once one of which is the owner's it need not be in a release build; in a
-// debug build the owner's is a compare-and-swap too, and one of any two is found out. See Note [Two
-// frees at once].
+// Only its owner moves a cache's block from kHeld to kCached and back, inside its gate. Another
+// thread that frees it makes it kRemoteFreed, or the heap's, by compare-and-swap. So one of two
+// frees of one block is found out if they come one after the other. It is, too, if they come at
+// once from two threads that do not own the block. If one of two frees at once is the owner's,
+// neither need be found out in a release build. In a debug build the owner's is a compare-and-swap
+// too, and one of any two is found out. See Note [Two frees at once].
 //
 // Note [Two frees at once]
-// Exactly one of two frees must succeed, whichever comes first. Where each only looks and then
-// writes, both may look first; so one of them has to do both in one step (a locked instruction), or
-// write first and look then, with a fence between the two (as dear). H. Attiya et al., "Laws of
+// Exactly one of two frees must succeed, whichever comes first. If each only looks and then writes,
+// both may look first. So one of them has to do both in one step (a locked instruction). Or it has
+// to write first and look then, with a fence between the two (as dear). H. Attiya et al., "Laws of
 // Order", 2011, show that there is no third way. One of two has to pay:
 //
 //   the owner   a compare-and-swap in place of a store is a locked instruction in every pair, some
@@ -23,10 +22,10 @@
 //   the others  a barrier in all threads (biased_gate.hpp) in every free of a block of another's,
 //               several microseconds, where such a free is now one compare-and-swap
 //
-// Nor does it help to look again later, where the owner takes in what others returned: by then its
-// own free has linked the block through the same words as the other's, it may have been handed out
-// again, or have coalesced. So a release build leaves it to the program, as it does writes to freed
-// memory; a debug build pays, and names both frees.
+// It does not help either to look again later, when the owner takes in what others returned. By
+// then its own free has linked the block through the same words as the other's. The block may have
+// been handed out again, or have coalesced. So a release build leaves it to the program, as it does
+// writes to freed memory; a debug build pays, and names both frees.
 #pragma once
 
 #include <atomic>
@@ -120,7 +119,7 @@ inline bool heldByProgram(const Block& block) noexcept {
 /// The next of a list of blocks that a cache keeps, or that others have freed.
 inline Block* linkedTo(const Block& block) noexcept { return static_cast<Block*>(block.use.uses); }
 
-/// What the record of a block says that the heap alone looks after.
+/// The record of a block that the heap alone looks after.
 inline Block::InUse heapsOwn(std::uint64_t requested, Stream stream) noexcept {
   return {std::uint32_t(requested), std::uint32_t(requested >> 32), stream, nullptr};
 }
@@ -130,7 +129,7 @@ inline void leaveToHeap(Block& block, Stream stream) noexcept {
   block.use.uses = nullptr;
   store(block, 0);
 }
-/// The same of a block that the program has, which no cache keeps then, whosever it was. False when
+/// The same for a block that the program has. No cache keeps it then, whosever it was. False when
 /// somebody else frees it at the same moment. Pre: isOwned(holder).
 inline bool takeOutOfCache(Block& block, std::uint32_t holder, Stream stream) noexcept {
   if (whereIs(holder) != Where::kHeld) return false;

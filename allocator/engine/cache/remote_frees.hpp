@@ -13,7 +13,7 @@ namespace cistern {
 
 class RemoteFrees {
  public:
-  /// What may be on its way at once; beyond it, other threads lock the heap.
+  /// The bytes that may be on their way at once. Beyond that, other threads lock the heap.
   static constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 20;
 
   enum class Answer : std::uint8_t { kTaken, kNoRoom, kNotHeld };
@@ -45,7 +45,7 @@ class RemoteFrees {
     Block* const top = top_.load(std::memory_order_relaxed);
     return top != nullptr && top != closed();
   }
-  /// The last that came, linked by use.uses; null when there are none.
+  /// The last that came, linked by use.uses; null for none.
   Block* takeAll() noexcept { return replace(nullptr); }
   /// The same; and from now on, until open(), there is no room.
   Block* close() noexcept { return replace(closed()); }
@@ -55,8 +55,9 @@ class RemoteFrees {
   // No block: the top while there is no room.
   static Block* closed() noexcept { return reinterpret_cast<Block*>(alignof(Block)); }
 
-  // Blocks that are added meanwhile are counted already: never more is subtracted than was added.
-  // An exchange even of nothing: a thread that adds after it sees what the caller did before.
+  // Blocks that are added meanwhile are counted already, so never more is subtracted than was
+  // added. It exchanges even an empty list: a thread that adds after it sees what the caller did
+  // before.
   Block* replace(Block* by) noexcept {
     Block* const top = top_.load(std::memory_order_relaxed);
     if (top == closed()) return nullptr;

@@ -1,4 +1,5 @@
-// A thread's cache comes and goes, and hands out what it keeps: which is cached_blocks.cpp's.
+// A thread's cache comes and goes, and hands out what it keeps. cached_blocks.cpp decides what that
+// is.
 #include "allocator/engine/cache/thread_cache.hpp"
 
 #include <utility>
@@ -22,7 +23,7 @@ void forEachFreed(Block* first, Visit visit) {
 
 void ThreadCache::publish() noexcept { totals().publish(*counters_); }
 
-// Onto the list; others do the same.
+// Puts the cache onto the list; others do the same.
 void ThreadCache::push() noexcept {
   next_ = ground_->filled.load(std::memory_order_relaxed);
   while (!ground_->filled.compare_exchange_weak(next_, this, std::memory_order_acq_rel,
@@ -59,8 +60,8 @@ Block* ThreadCache::takeLocked(std::uint64_t bytes) noexcept {
   return block;
 }
 
-// What the program gives back is counted here; what another thread has returned, that thread has
-// counted.
+// Blocks that the program gives back are counted here. A block that another thread has returned was
+// counted by that thread.
 bool ThreadCache::accept(Block& block, WhoFreed who) noexcept {
   if (!blocks_.keep(block, ownership::Where::kHeld, who)) return false;
   totals().countBlock(CacheSizes::kindOf(block.granules), block.bytes(), block.use.asked, -1);
@@ -68,7 +69,8 @@ bool ThreadCache::accept(Block& block, WhoFreed who) noexcept {
   return true;
 }
 
-// What another thread has freed is as good as freed by the owner. The sender lists the cache.
+// A block that another thread has freed is as good as freed by the owner. The sender lists the
+// cache.
 void ThreadCache::takeRemoteFrees() noexcept {
   forEachFreed(remote_frees_.takeAll(), [&](Block& block, WhoFreed who) {
     if (!blocks_.keep(block, ownership::Where::kRemoteFreed, who)) blocks_.release(block, who);

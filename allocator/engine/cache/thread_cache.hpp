@@ -1,13 +1,13 @@
-// Blocks of one heap that one thread has freed and is likely to ask for again. Taking one and
-// giving one back is what an allocation and a free are, as a rule; neither takes a lock, executes a
-// locked instruction, or looks at anything that another thread writes. Its parts are in the
-// README's list.
+// Blocks of one heap that one thread has freed and is likely to ask for again. As a rule, an
+// allocation takes one and a free gives one back. Neither takes a lock, executes a locked
+// instruction, or looks at anything that another thread writes. The README lists its parts.
 //
 // A cache holds a bounded number of bytes. A request that finds no memory takes all of them back
 // first (held_caches.hpp). So a cache stands in the way of nothing but a merge of free neighbours.
 //
-// Two kinds of thread may touch the cached blocks: the owner, inside the gate of its counters; and
-// a thread that holds the heap's lock and either is the owner or keeps that gate closed.
+// Two kinds of thread may touch the cached blocks. One is the owner, inside the gate of its
+// counters. The other is a thread that holds the heap's lock and either is the owner or keeps that
+// gate closed.
 #pragma once
 
 #include <atomic>
@@ -23,7 +23,7 @@ class alignas(64) ThreadCache {
  public:
   /// Nobody's, of no table.
   constexpr ThreadCache() noexcept = default;
-  /// Of the heap, and nobody's yet. `handle`: 0 for none; `number`: its own in the table.
+  /// A cache of the heap, and nobody's yet. `handle`: 0 for none; `number`: its own in the table.
   ThreadCache(std::uint64_t table, std::uint64_t handle, Heap& heap, std::uint32_t number,
               CacheGround& ground) noexcept
       : table_(table),
@@ -33,13 +33,13 @@ class alignas(64) ThreadCache {
     setHandle(handle);
   }
 
-  // ---- Whose it is. A record is there as long as its thread may look at it: which sees, of one
-  // that it had, that the number is not its table's.
+  // ---- Whose it is. A record is there as long as its thread may look at it. In a record that it
+  // had, the thread sees that the number is not its table's.
 
   /// The number of the table that it belongs to; 0 for none.
   std::uint64_t table() const { return table_.load(std::memory_order_acquire); }
   Stream stream() const { return stream_.load(std::memory_order_relaxed); }
-  /// The handle that C programs have of its allocator; else what is no handle.
+  /// The handle that C programs have of its allocator; else a value that is no handle.
   std::uint64_t handle() const { return handle_.load(std::memory_order_acquire); }
   /// `handle`: 0 for none.
   void setHandle(std::uint64_t handle) noexcept {
@@ -68,11 +68,11 @@ class alignas(64) ThreadCache {
 
   // ---- The owner inside its gate ---------------------------------------------------------------
 
-  /// Whether requests need not be looked at by a router.
+  /// Whether no router needs to look at requests.
   bool serves() const noexcept {
     return table() == ground_->serving.load(std::memory_order_relaxed);
   }
-  /// Where a block of the cache's is, that goes to the program.
+  /// The address of a block of the cache's that goes to the program.
   void* handOut(Block& block) noexcept { return handOut(block, recents()); }
   static void* handOut(Block& block, RecentBlocks& recents) noexcept {
     const Address address = deviceAddress(block);
@@ -105,7 +105,7 @@ class alignas(64) ThreadCache {
       return true;
     return bytes <= CacheSizes::kMostBytes && blocks_.has(std::uint32_t(granulesFor(bytes)));
   }
-  /// What a hit found no way to: the gate was closed, or others have returned some.
+  /// A block that a hit found no way to: the gate was closed, or others have returned some.
   Block* takeLocked(std::uint64_t bytes) noexcept;
   /// A free, which may put others back to make room. False: the heap should have it. Pre: the
   /// block is this cache's, and the program has it.
@@ -124,12 +124,12 @@ class alignas(64) ThreadCache {
     return answer;
   }
 
-  /// It is among those that may hold something. A thread that takes all of it back looks at no
-  /// others.
+  /// Puts the cache among those that may hold something. A thread that takes everything back looks
+  /// at no others.
   void list() noexcept {
     if (!listed_.load(std::memory_order_relaxed) && !listed_.exchange(true)) push();
   }
-  /// It is not any longer; the one that was listed before it.
+  /// Takes it out of those. Returns the one that was listed before it.
   ThreadCache* unlist() noexcept {
     ThreadCache* const next = next_;
     listed_.store(false, std::memory_order_seq_cst);

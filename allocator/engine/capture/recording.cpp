@@ -27,7 +27,7 @@ bool aboutCaptures(ErrorKind kind) {
 
 }  // namespace
 
-// A device that says no is asked once more.
+// Asks a device that says no once more.
 static Result<CaptureInfo> askTwice(Device& device, Stream stream) {
   const Result<CaptureInfo> info = device.captureInfo(stream);
   return info || info.error().kind == ErrorKind::kInvalidHandle ? info : device.captureInfo(stream);
@@ -38,9 +38,9 @@ std::uint64_t Recording::idOf(Stream stream) const {
   return info ? info.value().id : 0;
 }
 
-// If the device does not say, what was seen before holds. What the graph uses must not come from
-// elsewhere: nothing would keep it in place. A device that forbids the question, as of the legacy
-// stream beside a capture, records nothing there.
+// If the device does not say, what was seen before holds. Memory that the graph uses must not come
+// from elsewhere: nothing would keep it in place. A device that forbids the question, as of the
+// legacy stream beside a capture, records nothing there.
 std::uint32_t Recording::partOf(Stream stream) {
   const Result<CaptureInfo> info = askTwice(engine_.device, stream);
   if (!info && info.error().kind == ErrorKind::kInvalidHandle) return 0;
@@ -59,8 +59,8 @@ std::uint32_t Recording::partOf(Stream stream) {
   return of->part ? of->part->number : number_;
 }
 
-// What the stream has used or freed until now is for the part that it does not record any more:
-// also not for other work in the pool, which would give it back as memory that no part has used.
+// Memory that the stream has used or freed until now is for the part that it no longer records. Nor
+// is it for other work in the pool, which would give it back as memory that no part has used.
 void Recording::leavePart(RecordedStreams::Seen& of) {
   waiting_.keepApart(of.stream, pool_.heapWith(of.stream));
   of = {of.stream, of.included};
@@ -68,9 +68,9 @@ void Recording::leavePart(RecordedStreams::Seen& of) {
 
 // ---- Memory -------------------------------------------------------------------------------------
 
-// What was not allocated in the capture has been used by work that is queued, not recorded: it is
-// free when that is complete, and until then it must not lie beside what the capture frees. A wrong
-// free is told without a lock.
+// A block that was not allocated in the capture has been used by work that is queued, not recorded.
+// It is free when that is complete. Until then it must not lie beside what the capture frees. A
+// wrong free is reported without a lock.
 bool Recording::free(Heap& heap, const HeapSegment& segment, Address address,
                      const void* caller) noexcept {
   Block* block = nullptr;
@@ -156,7 +156,7 @@ Block* Recording::takeFree(const Heap& heap, const Request& request) {
 // ---- Beginning and ending -----------------------------------------------------------------------
 
 // Free memory that queued work may still use waits, as if it were freed only now. A miss that takes
-// such memory from elsewhere has it in the heap by now, or is told not to.
+// such memory from elsewhere has it in the heap by now, or learns not to.
 void Recording::begin(Heap& heap) {
   std::vector<Block*> blocks;
   {
@@ -170,10 +170,11 @@ void Recording::begin(Heap& heap) {
   for (Block* block : blocks) deferToAll(engine_, *block);
 }
 
-// While a capture into a pool is under way, what lies free in the pool is complete, or was freed by
+// While a capture into a pool is under way, free memory in the pool is complete, or was freed by
 // the capture. So a stream that joins later may take it, and it does no harm that the two coalesce.
-// What comes back into the pool meanwhile is held to that too: see putBack in cross_stream.cpp.
-// Pages go home first: what captures have in common then needs the same windows, which are mapped.
+// Memory that comes back into the pool meanwhile is held to that too: see putBack in
+// cross_stream.cpp. Pages go home first: what captures have in common then needs the same windows,
+// which are mapped.
 void Recording::prepare(Stream origin) {
   flushCaches(engine_);
   const auto refresh = [&](Heap& heap) {  // while it can be asked: a captured stream does not tell
@@ -210,8 +211,8 @@ void Recording::end(Heap& heap) noexcept {
 }
 
 // Under the recording's lock the capture ends for all heaps: a free comes before or after, never
-// halfway. What the capture recorded has not run, so nothing waits for it. But what else was queued
-// on streams that it did not record may have used a block.
+// halfway. Work that the capture recorded has not run, so nothing waits for it. But other work,
+// queued on streams that it did not record, may have used a block.
 Pins Recording::end() noexcept {
   engine_.progress.captureEnds();
   engine_.streams.captureEnds(origin_);

@@ -72,7 +72,7 @@ RecordedStreams::Point RecordedStreams::cover(Stream stream) noexcept try {
   return {};
 }
 
-// What the other streams of the part have recorded by now. Any of them may have used what was
+// Adds what the other streams of the part have recorded by now. Any of them may have used what was
 // freed, as Note [Unrecorded uses] in streams/progress.hpp says. A stream that is destroyed, or
 // that forbids the question (the legacy stream beside a capture), records nothing.
 bool RecordedStreams::addFrontiers(const Seen& of, Nodes& nodes) {
@@ -94,8 +94,8 @@ bool RecordedStreams::addFrontiers(const Seen& of, Nodes& nodes) {
   return true;
 }
 
-// To ask for a frontier at every free would be most of what a free costs. While no other stream has
-// a heap in the pool there is nobody to take the memory.
+// A frontier asked for at every free would be most of what a free costs. While no other stream has
+// a heap in the pool, nobody can take the memory.
 void RecordedStreams::noteFree(Seen& of) noexcept {
   if (++of.unmarked < of.share) return;
   if (pool_.heapAt(1) == nullptr) {
@@ -105,7 +105,7 @@ void RecordedStreams::noteFree(Seen& of) noexcept {
   }
 }
 
-// What is not marked yet is marked now, and soon again after that.
+// Frees that are not marked yet are marked now, and another mark may come soon after that.
 std::size_t RecordedStreams::followed(Seen& of) noexcept try {
   if (&of == by_) return SIZE_MAX;
   if (std::exchange(of.asked, request_) == request_) return of.followed;

@@ -20,17 +20,17 @@
 
 namespace cistern {
 
-/// Which recorded work follows which, within one capture that is under way. A stream that has
-/// waited for another follows what that had recorded by then; the driver knows it as the nodes that
-/// the stream's next work would depend on, its frontier.
+/// The order of recorded work, within one capture that is under way. A stream that has waited for
+/// another follows what that had recorded by then. The driver knows it as the stream's frontier:
+/// the nodes that its next work would depend on.
 ///
-/// What a stream follows is kept as a set of nodes, which is made up to the frontier of the moment
-/// when somebody asks. So a question costs one look-up, a node is looked at once for each stream
-/// that asks, and the device tells once what it depends on.
+/// The work that a stream follows is kept as a set of nodes, which is extended to the present
+/// frontier when somebody asks. So a question costs one look-up. A node is looked at once for each
+/// stream that asks, and the device tells once what it depends on.
 class CaptureOrder {
  public:
   using Nodes = std::vector<GraphNode>;
-  /// What a stream's next work would follow.
+  /// The nodes that a stream's next work would follow.
   struct Past {
     std::unordered_set<GraphNode> nodes;
     Nodes unseen{};  ///< is part of it too, with all before: where the device did not tell
@@ -38,9 +38,9 @@ class CaptureOrder {
 
   explicit CaptureOrder(Device& device) : device_(device) {}
 
-  /// The past of a stream that has come to `frontier` by now. False when the device does not tell;
-  /// then it lacks some of its nodes until it does. Throws std::bad_alloc; then it may lack some
-  /// for good, which is as safe.
+  /// Extends the past of a stream that has come to `frontier` by now. False when the device does
+  /// not tell; then the past lacks some of its nodes until it does. Throws std::bad_alloc; then the
+  /// past may lack some for good, which is as safe.
   bool extend(Past& past, const Nodes& frontier) {
     Nodes& unseen = past.unseen;
     unseen.insert(unseen.end(), frontier.begin(), frontier.end());
@@ -80,7 +80,7 @@ class RecordedStreams {
     std::uint64_t ended;  ///< of the stream's heap; 0 where it has none
     Nodes nodes;
   };
-  /// So many calls each request, and each free, adds to what marks may take: a mark asks every
+  /// Each request, and each free, adds so many calls to what marks may take: a mark asks every
   /// stream.
   static constexpr std::ptrdiff_t kCallsEach = bound(32);
   /// How many frees share a mark: at first, and when nobody has asked for a while.
@@ -128,7 +128,7 @@ class RecordedStreams {
     const auto it = std::ranges::find(streams_, stream, &Seen::stream);
     return it != streams_.end() ? &*it : nullptr;
   }
-  /// The stream, of which the device says this, if the capture records it; else null.
+  /// The stream that the device describes by `info`, if the capture records it; else null.
   Seen* recorded(Stream stream, const CaptureInfo& info);
   /// The stream records the part with that id from now on; it has no mark yet.
   void beginPart(Seen& of, std::uint64_t id);
@@ -144,12 +144,12 @@ class RecordedStreams {
 
   // ---- How far they are
 
-  /// Marks all that was freed on the stream by now. False where the stream does not tell what it
-  /// has reached, or the host is short of memory: a mark that comes later is as safe, only less
-  /// often followed.
+  /// Marks all that was freed on the stream by now. False if the stream does not tell what it has
+  /// reached, or the host is short of memory. A mark that comes later is as safe, only less often
+  /// followed.
   bool mark(Stream stream) noexcept;
-  /// Which mark of the stream covers all that it has recorded by now: a new one, or the next, where
-  /// marks have taken too many calls lately. Of no stream where mark() would be false.
+  /// The mark of the stream that covers all that it has recorded by now. It is a new one, or the
+  /// next, if marks have taken too many calls lately. It is of no stream if mark() would be false.
   Point cover(Stream stream) noexcept;
   /// The mark that a stream will have next. Pre: the capture knows the stream.
   Point next(Stream stream) {
@@ -160,16 +160,16 @@ class RecordedStreams {
   void noteFree(Seen& of) noexcept;
   /// A free in the capture's pool begins.
   void beginFree() noexcept { allowCalls(); }
-  /// A request of that stream begins: what it follows is asked of the device once for each, when
-  /// there is something to find. Null for a stream that the capture does not know.
+  /// A request of that stream begins. The device is asked what it follows once for each request,
+  /// when there is something to find. Null for a stream that the capture does not know.
   Seen* beginRequest(Stream stream) {
     told_.reset();
     ++request_;
     allowCalls();
     return by_ = seen(stream);
   }
-  /// How many of the stream's marks the request's stream follows: of its own all that there will
-  /// be. None where the device does not tell, or the host is short of memory.
+  /// How many of the stream's marks the request's stream follows. It follows all of its own, those
+  /// to come included. It follows none if the device does not tell, or the host is short of memory.
   std::size_t followed(Seen& of) noexcept;
   bool follows(const Point& point) noexcept { return point.mark < followed(*point.of); }
   /// The epochs of the stream's heap whose free blocks it may take, apart from those that are
@@ -181,7 +181,7 @@ class RecordedStreams {
   bool affordsMark() const { return calls_left_ > 0; }
   bool knowsPast();
   bool addFrontiers(const Seen& of, Nodes& nodes);
-  /// The stream, which has come to those nodes; null where that is not told.
+  /// The stream, which has come to those nodes; null if that is unknown.
   Seen* frontierOf(Stream stream, Nodes& nodes);
 
   Device& device_;

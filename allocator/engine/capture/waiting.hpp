@@ -1,7 +1,7 @@
-// The frees of a capture that wait: blocks that several of its streams have used, or that were
-// allocated in a part which their stream does not record any more. It owns those that a stream of
-// the capture may have again, and those that nobody has before the capture is over. Guarded by the
-// lock of its recording; it takes heaps' locks one at a time.
+// The frees of a capture that wait. They are blocks that several of its streams have used, or that
+// were allocated in a part which their stream no longer records. It owns those that a stream of the
+// capture may have again, and those that nobody has before the capture is over. Guarded by the lock
+// of its recording; it takes heaps' locks one at a time.
 //
 //   a block waits for a mark of every stream that has used it
 //   a stream that may not have the first of a queue may have none of those behind
@@ -32,9 +32,9 @@ class WaitingFrees {
   explicit WaitingFrees(RecordedStreams& streams) : streams_(streams) {}
 
   /// A pending block waits for all that `users` have recorded by now. `present`: its stream still
-  /// records the part in which it was allocated. Where the host is short of memory, nobody gets the
-  /// block before the capture is over. What one stream alone has used will be used there again, as
-  /// a rule: it waits for the next mark.
+  /// records the part in which it was allocated. If the host is short of memory, nobody gets the
+  /// block before the capture is over. As a rule, a block that one stream alone has used will be
+  /// used there again: it waits for the next mark.
   void add(Block& block, const StreamUses& users, bool present) noexcept try {
     if (users.unknown()) return left_.unknown.push(block);
     const bool alone = present && users.size() == 1;
@@ -71,7 +71,7 @@ class WaitingFrees {
       queue.clear();
     }
   }
-  /// All that waits; then nothing does.
+  /// Takes all that waits; then nothing does.
   Left takeAll() noexcept {
     for (const auto& [of, queue] : queues_) {
       for (const Waiting& waiting : queue) left_.free.push(*waiting.block);
@@ -102,7 +102,8 @@ class WaitingFrees {
     home.reissue(*block, request);
     return block;
   }
-  /// Blocks of its heap that it may have are free memory there again. True if any were.
+  /// Puts the blocks of its heap that the stream may have back there as free memory. True if there
+  /// were any.
   bool putBack(Heap& heap, Seen& by, std::uint64_t tick) noexcept {
     bool any = false;
     for (auto& [of, queue] : queues_) {

@@ -1,15 +1,15 @@
 // Which of a heap's free memory is unused by now.
 //
 // A block freed on the heap's stream may be handed out again on that stream at once: the stream's
-// own order makes it safe. To hand it to anyone else, all work that was queued at its free must be
+// own order makes it safe. It may go to anyone else only once all work queued at its free is
 // complete, on every stream (Note [Unrecorded uses] in progress.hpp). For that a heap counts
 // epochs: every free is stamped with the current epoch. When another heap wants this heap's memory,
 // the epoch ends and a mark of the device is made (device_mark.hpp). Once the mark is reached,
 // every free block stamped with that epoch or an earlier one is safe for all. Several marks may be
 // under way: what was freed between two of them is safe when the second is reached.
 //
-// Epochs never run out. A block's record has room for 32 bits only: its stamp counts from a base,
-// which moves on when the present epoch has no stamp any more.
+// Epochs never run out. A block's record has room for 32 bits only, so its stamp counts from a
+// base. The base moves on when the present epoch has no stamp any more.
 //
 //   marks[0].epoch <= marks[1].epoch <= … < epoch,  completed < epoch
 //   base < epoch <= base + UINT32_MAX
@@ -41,7 +41,7 @@ struct Epochs {
 class Completion {
  public:
   using Answer = EventPool::Answer;
-  /// So many marks are under way at most.
+  /// At most so many marks are under way.
   static constexpr std::size_t kMostMarks = bound(16);
   /// So many marks at frees cover all that the heap has. If there were more than may be under way,
   /// they would replace each other, and each asks all streams.
@@ -59,7 +59,7 @@ class Completion {
   }
   /// All that was freed in that epoch, which has ended, or before is complete.
   void noteComplete(std::uint64_t epoch) noexcept { completed_ = std::max(completed_, epoch); }
-  /// Ends the present epoch; it was that. Pre: not ranOut().
+  /// Ends the present epoch, and returns it. Pre: not ranOut().
   std::uint64_t endEpoch() noexcept { return epoch_++; }
   /// All epochs that have ended are complete, and no capture is under way: the heap will be another
   /// stream's. Pre: not isAsked().
@@ -72,8 +72,8 @@ class Completion {
 
   // ---- Stamps: the epochs of free blocks
 
-  /// What memory that was used last in that epoch is stamped with. One that has no stamp any more
-  /// has that of a later epoch.
+  /// The stamp of memory that was used last in that epoch. An epoch that has no stamp any more has
+  /// that of a later epoch.
   std::uint32_t stampOf(std::uint64_t epoch) const {
     if (epoch > base_) return std::uint32_t(epoch - base_);
     return epoch <= completed_ ? kComplete : kFirst;
@@ -97,13 +97,13 @@ class Completion {
     freed_ = true;
     freed_bytes_ += bytes;
   }
-  /// What no mark covers.
+  /// Whether something was freed that no mark covers.
   bool anyUnmarked() const { return freed_; }
-  /// What is not known to be complete.
+  /// Whether something is not known to be complete.
   bool anyUnknown() const { return freed_ || under_way_ != 0; }
 
-  // ---- Memory that leaves for other addresses, or another heap. What is queued may go on using it
-  // through those that it had here.
+  // ---- Memory that leaves for other addresses, or another heap. Queued work may go on using it
+  // through the addresses that it had here.
 
   /// It was used last in that epoch.
   void noteLeft(std::uint64_t epoch) noexcept { left_ = std::max(left_, epoch); }
@@ -111,8 +111,8 @@ class Completion {
 
   // ---- Marks that were made for this heap, and that are not yet seen reached
 
-  /// Begins to record or ask, outside the lock: one thread at a time. False where another is at it,
-  /// or there is nothing to ask and no mark may be made.
+  /// Begins to record or ask, outside the lock: one thread at a time. False if another thread is at
+  /// it, or there is nothing to ask and no mark may be made.
   bool beginLook(bool may_mark) noexcept {
     if (busy_ || (under_way_ == 0 && !may_mark)) return false;
     return busy_ = true;
@@ -131,12 +131,13 @@ class Completion {
   }
   /// Whether there may be one mark more.
   bool hasRoom() const { return under_way_ < (without(Mechanism::kSeveralMarks) ? 1 : kMostMarks); }
-  /// What was freed by now is about to be marked.
+  /// All that was freed by now is about to be marked.
   void beginMark() noexcept {
     freed_ = false;
     freed_bytes_ = 0;
   }
-  /// It was, up to the epoch `until`, or could not be. `again`: in place of the youngest.
+  /// The mark was made, up to the epoch `until`, or could not be. `again`: in place of the
+  /// youngest.
   void endMark(Answer answer, std::uint64_t until, bool again, SharedMark mark) noexcept {
     if (answer == Answer::kReached) noteComplete(until);
     if (answer == Answer::kInVain) freed_ = true;  // the next covers it too
@@ -146,10 +147,10 @@ class Completion {
     }
     busy_ = false;
   }
-  /// Another heap looks for memory here: for a while what is freed is worth a mark at once.
+  /// Another heap looks for memory here. For a while, what is freed is worth a mark at once.
   void noteSought() noexcept { free_marks_ = kMostFreeMarks; }
-  /// Whether what was freed since the last mark is worth one at once: other heaps have looked for
-  /// memory here lately, and it is much of the heap's `bytes`.
+  /// Whether what was freed since the last mark is worth one at once. It is if other heaps have
+  /// looked for memory here lately, and it is much of the heap's `bytes`.
   bool wantsMark(std::uint64_t bytes) const {
     if (without(Mechanism::kMarksAtFrees)) return false;
     return free_marks_ > 0 && freed_bytes_ >= bytes / kMarksOfAll;

@@ -1,4 +1,4 @@
-// What a heap has for one kind of sizes, and what the statistics know of it.
+// A heap's memory for one kind of sizes, and what the statistics know of it.
 #pragma once
 
 #include <cstdint>
@@ -44,7 +44,7 @@ class CountedLayout : public Layout {
     if (real) statistics_.countBacking(kind_, sign, sign * std::int64_t(bytes), refused);
   }
   std::uint64_t reservedBytes() const { return reserved_bytes_; }
-  /// What there is of each statistic. Pre: the heap's caches are held still. Walks all blocks.
+  /// The present value of each statistic. Pre: the heap's caches are held still. Walks all blocks.
   StatArray usage() const {
     const LayoutTotals now = totals();
     Counts counts{0, 0, 0, std::int64_t(now.split_free_blocks), std::int64_t(now.split_free_bytes)};

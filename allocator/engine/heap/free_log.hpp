@@ -13,7 +13,8 @@
 
 namespace cistern {
 
-/// Who freed what: so that a second free of the same pointer can be told where the first one was.
+/// Remembers who freed what, so that the report of a second free of the same pointer can say where
+/// the first one was.
 class FreeLog {
  public:
   struct Entry {
@@ -43,8 +44,8 @@ class FreeLog {
 
  private:
   static constexpr std::size_t kFewest = 4;  ///< many heaps never free more
-  /// Pre: next_ == entries_.size(), so that all there are stand in the order of their age. Where
-  /// the host is short of memory, no more is remembered for now.
+  /// Pre: next_ == entries_.size(), so that all there are stand in the order of their age. If the
+  /// host is short of memory, no more is remembered for now.
   void growOrWrap() noexcept try {
     const std::size_t size = std::min(capacity_, std::max(kFewest, 2 * entries_.size()));
     if (size == entries_.size()) next_ = 0;
@@ -58,10 +59,10 @@ class FreeLog {
   std::size_t next_ = 0;  ///< behind the youngest; at most entries_.size()
 };
 
-/// What was freed lately in its pages, and when. Free blocks coalesce, and say only when the
-/// youngest part of them was freed: a stream that goes on taking from and giving back to one end of
-/// a large free block would keep all of it from the other streams. From this a free-page scan
-/// learns when each page was used last (pages/free_page_scan.hpp).
+/// Remembers what was freed lately in the heap's pages, and when. Free blocks coalesce, and say
+/// only when the youngest part of them was freed. Without this, a stream that keeps taking from and
+/// giving back to one end of a large free block would keep it all from others. A free-page scan
+/// learns from this when each page was used last (pages/free_page_scan.hpp).
 class RecentFrees {
  public:
   struct Piece {

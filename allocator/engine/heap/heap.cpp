@@ -128,7 +128,7 @@ Block* Heap::punch(SizeKind kind, Block& free, Address from, Address to) noexcep
   return hole;
 }
 
-// What comes from elsewhere counts as freed now.
+// Memory that comes from elsewhere counts as freed now.
 void Heap::add(HeapSegment& segment, From from) {
   if (withdrawn_) table()->setOffering(*this, true);
   CountedLayout& own = layout(segment.kind);

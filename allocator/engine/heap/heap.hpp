@@ -1,7 +1,7 @@
 // A heap: the segments and the free blocks of one stream in one pool, behind one lock.
 //
-// Locks: everything in a heap is guarded by its mutex, but for HeapIdentity; no device call is ever
-// made under it. Read first: layout.hpp, heap_identity.hpp, completion.hpp.
+// Locks: a heap's mutex guards everything in it but HeapIdentity. No device call is ever made under
+// it. Read first: layout.hpp, heap_identity.hpp, completion.hpp.
 #pragma once
 
 #include <algorithm>
@@ -62,9 +62,9 @@ class alignas(64) Heap : public HeapIdentity {
     Block* const block = still ? seen : layout(segment.kind).find(place);
     return block && ownership::heldByProgram(*block) ? block : nullptr;
   }
-  /// The same without the lock, for a caller that has the block; null, seldom, although it is
-  /// there. For a caller that has not, what it returns may be anything. No analysis: it is made to
-  /// be called without the lock.
+  /// The same without the lock, for a caller that has the block. It may, seldom, miss an existing
+  /// block and return null. For any other caller the result is meaningless. No analysis: it is made
+  /// to be called without the lock.
   Block* peek(const HeapSegment& segment, Address address) const noexcept CISTERN_NO_TSA {
     const Layout& from = segment.kind == SizeKind::kSmall ? small_ : large_;
     return from.peek(segment.placeOf(address));
@@ -74,12 +74,12 @@ class alignas(64) Heap : public HeapIdentity {
 
   /// A block for the request out of this heap's free memory, or null. Counts it.
   Block* allocate(const Request& request) CISTERN_REQUIRES(mutex());
-  /// The same out of one free block of this heap, for a request of any stream; at one place in it,
-  /// if that is given: [at, at + request.rounded()) lies in the free block.
+  /// The same out of one free block of this heap, for a request of any stream. The block begins at
+  /// `at`, if that is given. Then [at, at + request.rounded()) lies in the free block.
   Block* allocateFrom(Block& free, const Request& request, std::optional<Address> at = {})
       CISTERN_REQUIRES(mutex());
-  /// What becomes of a block that goes back among the free: it may be in use until now; its last
-  /// use is complete, so that it is any stream's to take; or a thread's cache has kept it, and the
+  /// The state of a block that goes back among the free. It may be in use until now. Or its last
+  /// use is complete, so that any stream may take it. Or a thread's cache has kept it, and the
   /// program has let go of it before.
   enum class Freed : std::uint8_t { kNow, kComplete, kFromCache };
   /// Puts a block that the program held, or a pending one, or a cached one, back among the free.
@@ -89,10 +89,11 @@ class alignas(64) Heap : public HeapIdentity {
   void setAside(Block& free) noexcept CISTERN_REQUIRES(mutex());
   /// Hands a pending block out again, whole.
   void reissue(Block& block, const Request& request) noexcept CISTERN_REQUIRES(mutex());
-  /// The program has freed the block, but work of other streams still uses it: which those are.
+  /// The program has freed the block, but work of other streams still uses it. Returns which those
+  /// are.
   StreamUses setPending(Block& block) noexcept CISTERN_REQUIRES(mutex());
 
-  /// What is to be done after a free, once the lock is given up.
+  /// The work that is to be done after a free, once the lock is given up.
   struct Due {
     bool low_water = false;  ///< the heap holds as little as it ever does, and pages have moved
     bool mark = false;       ///< what was freed is worth an event of its own
@@ -106,8 +107,8 @@ class alignas(64) Heap : public HeapIdentity {
 
   // ---- Memory comes and goes
 
-  /// Where a segment comes from: the device, so that no queued work uses it; another heap; or from
-  /// here, and the device has refused to take it back.
+  /// The origin of a segment. It comes from the device, so that no queued work uses it. Or it comes
+  /// from another heap. Or it comes from here, and the device has refused to take it back.
   enum class From : std::uint8_t { kDevice, kOtherHeap, kRefused };
   /// Takes a wholly free segment in. Throws std::bad_alloc, changing nothing.
   void add(HeapSegment& segment, From from) CISTERN_REQUIRES(mutex());
@@ -124,10 +125,11 @@ class alignas(64) Heap : public HeapIdentity {
   bool withdrawn() const CISTERN_REQUIRES(mutex()) { return withdrawn_; }
   void setWithdrawn(bool withdrawn) CISTERN_REQUIRES(mutex()) { withdrawn_ = withdrawn; }
 
-  /// Ends the present epoch; it was that. Stamps blocks anew where stamps have run out.
+  /// Ends the present epoch, and returns it. Stamps blocks anew where stamps have run out.
   std::uint64_t endedEpoch() noexcept CISTERN_REQUIRES(mutex());
-  /// Whether it has no memory, none on its way to the device, and nothing that its stream did with
-  /// what it had is still under way, as far as is known; and nobody asks for that at the moment.
+  /// Whether the heap has no memory, and none on its way to the device. Nor is anything that its
+  /// stream did with what it had still under way, as far as is known. And nobody asks for that at
+  /// the moment.
   bool holdsNothing() const CISTERN_REQUIRES(mutex()) {
     return reservedBytes() == 0 && busyBytes() == 0 && !leaving_.any() && !completion_.isAsked() &&
            !completion_.leftInUse();
@@ -150,13 +152,13 @@ class alignas(64) Heap : public HeapIdentity {
   LeavingSegments& leaving() CISTERN_REQUIRES(mutex()) { return leaving_; }
   LowWater& lowWater() CISTERN_REQUIRES(mutex()) { return low_water_; }
   Completion& completion() CISTERN_REQUIRES(mutex()) { return completion_; }
-  /// Of large blocks, where memory comes in pages.
+  /// The recent frees of large blocks, if memory comes in pages.
   RecentFrees& recentFrees() CISTERN_REQUIRES(mutex()) { return recent_; }
 
   std::size_t hostBytes() const CISTERN_REQUIRES(mutex());
   void audit() CISTERN_REQUIRES(mutex());
 
-  /// Hits while blocks were waiting, since these were asked about last.
+  /// Hits while blocks were waiting, since those blocks were asked about last.
   std::uint64_t hits_unpolled CISTERN_GUARDED_BY(mutex()) = 0;
 
  private:

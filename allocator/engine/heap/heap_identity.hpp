@@ -1,4 +1,5 @@
-// Which heap it is, whose, and its lock; and what those note of it that have a lock of their own.
+// A heap's identity: which heap it is, whose it is, and its lock. Also what others note of it under
+// a lock of their own.
 #pragma once
 
 #include <array>
@@ -18,7 +19,7 @@ namespace pages {
 struct Mapping;
 }
 
-/// What the pages backing notes of a heap, under its lock.
+/// Notes that the pages backing keeps of a heap, under the backing's lock.
 struct PageNotes {
   /// The newest range of the kind, or null.
   HeapSegment*& newestRange(SizeKind kind) { return newest[std::size_t(kind)]; }
@@ -31,9 +32,9 @@ struct PageNotes {
 };
 
 /// Stream and pool change neither while the heap holds memory, nor while some of it is on its way
-/// to the device. Anyone may ask at any time: the answer may be outdated a moment later, and code
-/// that acts on it asks again under the lock. But the pool is one that can be looked at: its record
-/// was whole before it was released to here, and lives as long as the allocator.
+/// to the device. Anyone may ask at any time. The answer may be outdated a moment later, and code
+/// that acts on it asks again under the lock. But the pool can be looked at. Its record was whole
+/// before it was released to here, and lives as long as the allocator.
 class HeapIdentity {
  public:
   HeapIdentity(Pool& pool, Stream stream)
@@ -41,7 +42,7 @@ class HeapIdentity {
 
   Stream stream() const { return stream_.load(std::memory_order_relaxed); }
   Pool& pool() const { return *pool_.load(std::memory_order_acquire); }
-  /// Whether the stream has been forgotten (known_streams.hpp, which sets it): it is not asked, and
+  /// Whether the stream has been forgotten (known_streams.hpp sets it). Then it is not asked, and
   /// look-ups for requests pass over the heap.
   bool gone() const { return gone_.load(std::memory_order_acquire); }
   void setGone(bool gone) { gone_.store(gone, std::memory_order_release); }

@@ -15,8 +15,8 @@ class Heap;
 /// A segment with the heap that owns it. Records are recycled, never deleted before the allocator.
 ///
 /// The layout knows a segment by its place in the order of age (Segment::base), not by where it is
-/// on the device: which segment is preferred is the allocator's choice then, and the same on every
-/// device, whatever addresses its driver hands out.
+/// on the device. So the allocator chooses which segment is preferred. The choice is the same on
+/// every device, whatever addresses its driver hands out.
 /// One cache line: a free looks into it first, and at a million blocks it is seldom in the cache.
 struct alignas(64) HeapSegment : Segment {
   Address device_base = 0;  ///< where it is
@@ -40,8 +40,8 @@ struct alignas(64) HeapSegment : Segment {
 
 static_assert(sizeof(HeapSegment) == 64);
 
-/// In the order of age ranges of pages have the upper half of what a block can say (2^57 bytes),
-/// and other segments the lower one. No segment is at 0.
+/// In the order of age, ranges of pages have the upper half of the places that a block can name
+/// (2^57 bytes). Other segments have the lower half. No segment is at 0.
 inline constexpr Address kSegmentPlaces = kMiB, kRangePlaces = Address{1} << 56;
 
 /// Whether it is a range of addresses for pages.
@@ -55,7 +55,7 @@ inline HeapSegment& segmentOf(const Block& block) {
 inline Heap& heapOf(const Block& block) {
   return *segmentOf(block).heap.load(std::memory_order_acquire);
 }
-/// Where a block is on the device.
+/// The address of a block on the device.
 inline Address deviceAddress(const Block& block) {
   return segmentOf(block).onDevice(block.address());
 }

@@ -38,8 +38,8 @@ void HeapTable::fill(Slots& slots, Heap* heap) noexcept {
   slots[i].store(heap, std::memory_order_release);
 }
 
-// Makes sure that one more heap finds a slot. What slots say of streams that heaps have left is
-// dropped now and then, in another table of that size.
+// Makes sure that one more heap finds a slot. Slots of streams that heaps have left are dropped now
+// and then, in another table of that size.
 void HeapTable::makeRoom() {
   const Slots* const now = slots_.load(std::memory_order_relaxed);
   if ((used_slots_ + 1) * 2 <= now->size()) return;
@@ -56,7 +56,7 @@ void HeapTable::makeRoom() {
 
 // ---- Heaps begin --------------------------------------------------------------------------------
 
-// Where there are other streams they will look for memory in it, and a stream that is used once
+// If there are other streams, they will look for memory in the heap. A stream that is used once
 // frees all that it has before anybody does.
 Heap& HeapTable::make(Pool& pool, Stream stream) {
   auto heap = std::make_unique<Heap>(pool, stream, free_log_, totals_);
@@ -74,9 +74,9 @@ Heap& HeapTable::make(Pool& pool, Stream stream) {
   return made;
 }
 
-// Ranges of addresses stay with a heap, so that one which is used again needs no new ones; hence a
-// parked heap goes on with the backing it had. One of the default pool's stays that, as slots and
-// caches name it.
+// Ranges of addresses stay with a heap, so that one which is used again needs no new ones. Hence a
+// parked heap goes on with the backing it had. A heap of the default pool's stays that, as slots
+// and caches name it.
 Heap* HeapTable::takeParked(Pool& pool, Stream stream) noexcept {
   std::vector<Heap*>& parked = parkedLike(pool);
   for (std::size_t i = parked.size(); i-- > 0;) {
@@ -89,8 +89,8 @@ Heap* HeapTable::takeParked(Pool& pool, Stream stream) noexcept {
   return nullptr;
 }
 
-// Threads that look at all heaps see a heap as soon as it is made, so that it cannot be taken back:
-// making it is the last step that may fail.
+// Threads that look at all heaps see a heap as soon as it is made, so it cannot be taken back.
+// Making it is the last step that may fail.
 Heap& HeapTable::findOrMake(Pool& pool, Stream stream) {
   const MutexLock lock(mutex_);
   const bool in_default = pool.isDefault();
@@ -167,7 +167,7 @@ std::vector<Heap*> HeapTable::all() const {
   return heaps;
 }
 
-// Of those numbered [from, end) the first that offers that, or `end`.
+// The first of the heaps numbered [from, end) that offers that, or `end`.
 std::size_t HeapTable::nextOf(Offer offer, std::size_t from, std::size_t end) const noexcept {
   if (from >= end) return end;
   const std::uint8_t* const all = offering_.data();
@@ -226,7 +226,7 @@ void withdrawIfEmpty(Heap& heap) noexcept {
   withdraw(heap);
 }
 
-// What the index has left out may be found later.
+// Blocks that the index has left out may be found later.
 void withdraw(Heap& heap) noexcept {
   const bool left_out = heap.layout(SizeKind::kSmall).freeBlocks().hasLeftOut() ||
                         heap.layout(SizeKind::kLarge).freeBlocks().hasLeftOut();

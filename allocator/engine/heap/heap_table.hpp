@@ -1,18 +1,19 @@
-// All heaps of an allocator. From a stream to its heap in the default pool without a lock, by
-// a hash table. Pools know their own heaps (pool.hpp).
+// All heaps of an allocator. A hash table leads from a stream to its heap in the default pool
+// without a lock. Pools know their own heaps (pool.hpp).
 //
-// No heap is deleted before the table. One that holds nothing any more is parked here for the next
-// stream or pool once its pool is gone, or, of the default pool's, its stream. So there are never
-// many more than are of use at once.
+// No heap is deleted before the table. A heap that holds nothing any more is parked here for the
+// next stream or pool once its pool is gone. A heap of the default pool's is parked once its stream
+// is gone. So there are never many more than are of use at once.
 //
-// What the hash table says is checked: a slot may name a heap that is another stream's by now, and
-// is passed over then. And what it does not say is looked for again under the lock before a heap is
-// made, so that a reader may look into an outgrown table, or one that is being filled anew.
+// Every answer of the hash table is checked: a slot may name a heap that is another stream's by
+// now, and is passed over then. A stream that it does not find is looked up again under the lock
+// before a heap is made. So a reader may look into an outgrown table, or one that is being filled
+// anew.
 //
-// Heaps that may have memory for others are all but those that somebody has looked into and found
-// without. They are so again as soon as memory is freed there, or comes. So n streams that hold
-// what they have are looked into n times, not n times by each. The table knows which of them may
-// give to anybody: a search passes over n pools in use without looking at each.
+// Every heap may have memory for others, but those that somebody has looked into and found without.
+// Those may again as soon as memory is freed there, or comes. So n streams that hold what they have
+// are looked into n times, not n times by each. The table knows which of them may give to anybody,
+// so a search passes over n pools in use without looking at each.
 //
 // Locks: the writers', which is taken before heaps'; and that of the list, a leaf.
 #pragma once
@@ -38,7 +39,7 @@ class HeapTable {
 
   /// The stream's heap in the default pool, or null when it has none yet, or is gone. Lock-free.
   Heap* find(Stream stream) const noexcept;
-  /// The stream's heap in the pool, one that was parked or a new one if there is none. Throws
+  /// The stream's heap in the pool. If it has none, one that was parked or a new one. Throws
   /// std::bad_alloc, changing nothing.
   Heap& findOrMake(Pool& pool, Stream stream);
   /// One of the default pool's heaps whose stream is gone, another each time; null for none. It may
@@ -54,7 +55,8 @@ class HeapTable {
     const MutexLock lock(list_mutex_);
     return number < heaps_.size() ? heaps_[number].get() : nullptr;
   }
-  /// Whose memory a pool looks for: its own; what Pool::givesTo allows, too; or that of all pools.
+  /// The memory that a pool looks for: its own; what Pool::givesTo allows, too; or that of all
+  /// pools.
   enum class From : std::uint8_t { kOwn, kGivers, kAll };
   /// How far a search has come, among the taker's own heaps and then among others.
   struct Search {
@@ -63,8 +65,8 @@ class HeapTable {
     std::size_t own = 0;     ///< not of the default pool, whose heaps are among the others
     std::size_t number = 0;  ///< of the next heap to look at
   };
-  /// The next that may have memory for others and is of those; null when there is none. Its pool
-  /// may be another a moment later.
+  /// The next that may have memory for others and is of those; null at the end. Its pool may be
+  /// another a moment later.
   Heap* nextOffering(Search& search) const noexcept;
   /// Whether the heap may have something for others: memory has become free there, or come; or it
   /// was looked for in vain. Pre: its lock is held.
@@ -74,8 +76,9 @@ class HeapTable {
     const MutexLock lock(list_mutex_);
     offering_[heap.number()] = std::uint8_t(offer);
   }
-  /// The heap waits for another stream or pool. False when its pool is not draining, or, of the
-  /// default one's, its stream is not gone; or when it holds something, as Heap::moveTo says.
+  /// The heap waits for another stream or pool. False when its pool is not draining. For a heap of
+  /// the default pool: when its stream is not gone. False, too, when it holds something, as
+  /// Heap::moveTo says.
   bool park(Heap& heap) noexcept;
   /// The memory of all heaps, and of those pools, comes in segments from now on. Pre: the pools are
   /// all there are, and no page has come to any. Throws std::bad_alloc, changing nothing.
@@ -93,7 +96,7 @@ class HeapTable {
     return std::size_t((stream.raw * 0x9E3779B97F4A7C15u) >> 32);
   }
   static void fill(Slots& slots, Heap* heap) noexcept;
-  /// What a heap may have: memory of the default pool's, of a live pool's, or of a draining one's.
+  /// The memory that a heap may have: the default pool's, a live pool's, or a draining one's.
   enum class Offer : std::uint8_t { kNothing, kDefault, kLive, kDraining };
   static Offer offerOf(const Pool& pool) {
     if (pool.isDefault()) return Offer::kDefault;
@@ -138,11 +141,11 @@ class HeapTable {
   std::vector<std::uint8_t> offering_ CISTERN_GUARDED_BY(list_mutex_);  ///< an Offer each
 };
 
-/// The heap has no pages, or segment, for other heaps: nobody looks there until memory becomes
-/// free, or comes. Pre: so it is, but for what lies aside and what the index has left out, which
-/// this looks at.
+/// Notes that the heap has no pages, or segment, for other heaps. Nobody looks there until memory
+/// becomes free, or comes. Pre: that is true, except for pages aside and blocks that the index has
+/// left out. This function looks at those itself.
 void withdraw(Heap& heap) noexcept CISTERN_REQUIRES(heap.mutex());
-/// The same if so it is.
+/// The same, if that is true.
 void withdrawIfEmpty(Heap& heap) noexcept CISTERN_REQUIRES(heap.mutex());
 
 }  // namespace cistern

@@ -1,4 +1,4 @@
-// When a program has let go of all but what it keeps: the moment, once a step or a batch, at which
+// Low water: a program has let go of all but what it keeps. At that moment, once a step or a batch,
 // the bytes in use are as few as they ever are. Programs repeat themselves from there.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace cistern {
 
-/// Fed with the bytes in use by its owner; one comparison a free.
+/// Its owner feeds it the bytes in use. It costs one comparison per free.
 class LowWater {
  public:
   /// `busy` bytes are in use after a free. True at low water.
@@ -18,25 +18,25 @@ class LowWater {
     low_ = std::min(low_, busy);
     return busy <= mark_;
   }
-  /// The same where there is something to do at low water.
+  /// The same, if there is something to do at low water.
   bool isDue(std::uint64_t busy) { return fall(busy) && pages_moved_; }
   /// How many bytes may go before low water with something to do, of `busy` in use.
   std::int64_t until(std::uint64_t busy) const {
     if (!pages_moved_) return std::int64_t{1} << 60;
     return busy > mark_ ? std::int64_t(busy - mark_) : 0;
   }
-  /// It came when a cache was put back: nobody could do anything about it.
+  /// Low water came when a cache was put back: nobody could do anything about it.
   void notePassed() { passed_ = true; }
   /// Whether that was so, and with `busy` bytes in use it is still low water. Asked once.
   bool takePassed(std::uint64_t busy) {
     return std::exchange(passed_, false) && pages_moved_ && busy <= mark_;
   }
-  /// Pages have come to other places than where they were mapped first (pages/placing.cpp), which
-  /// is what there is to do about.
+  /// Pages have come to other places than where they were mapped first (pages/placing.cpp). That is
+  /// the work to do at low water.
   void notePagesMoved() { pages_moved_ = true; }
   bool pagesMoved() const { return pages_moved_; }
-  /// `busy` bytes are in use at a moment that matters, with more than at the low before it: what
-  /// that was is what the next low is measured by.
+  /// `busy` bytes are in use at a moment that matters, more than at the low before it. The next low
+  /// is measured by that low.
   void rise(std::uint64_t busy) {
     if (busy / 2 > high_) {  // it is still beginning, and does not come back to what was before
       if (busy / 2 > most_) was_reached_ = false;
@@ -57,8 +57,8 @@ class LowWater {
     mark_ = expected + (without(Mechanism::kLowWaterSlack) ? 0 : expected / 64);
     low_ = kNone;
   }
-  /// What there is to do at low water was done, with `busy` bytes in use. It may go on falling:
-  /// what is in use stays where it is, and may go when more of it is free.
+  /// The work to do at low water was done, with `busy` bytes in use. The bytes may go on falling.
+  /// Memory in use stays where it is, and may go when more of it is free.
   void noteReached(std::uint64_t busy) {
     pages_moved_ = busy != 0;
     passed_ = false;
@@ -68,7 +68,7 @@ class LowWater {
     rises_ = 0;
     was_reached_ = true;
   }
-  /// Whether that was so since it last grew to twice of all that it ever was.
+  /// Whether that was so since it last grew to twice all that it ever was.
   bool wasReached() const { return was_reached_; }
 
  private:

@@ -1,6 +1,6 @@
-// What a request for bytes becomes: its rounded size, whether it is small or large, and the
-// segment that growth would make for it. The rules are PyTorch's (behaviour its users know), each
-// with the option that changes it.
+// Turns a request for bytes into its rounded size, whether it is small or large, and the segment
+// that growth would make for it. The rules are PyTorch's (behaviour its users know), each with the
+// option that changes it.
 #pragma once
 
 #include <algorithm>
@@ -41,8 +41,8 @@ struct Request {
 /// The sizes an allocator works with; constant once made.
 class SizeRules {
  public:
-  /// Where memory comes as the option says; in segments in any case; or in a segment for each
-  /// block.
+  /// The way that memory comes: as the option says; in segments in any case; or in a segment for
+  /// each block.
   enum class Place : std::uint8_t { kAsOption, kSegments, kOwnSegments };
   explicit SizeRules(const Options& options, Place place = Place::kAsOption)
       : options_(options),

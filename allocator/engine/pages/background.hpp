@@ -1,5 +1,5 @@
-// A thread that does small pieces of work when it is told that there are some. It is started when
-// first needed, and stops, between two pieces, when its owner goes.
+// A thread that does small pieces of work when it is woken. It is started when first needed, and
+// stops, between two pieces, when its owner goes.
 #pragma once
 
 #include <algorithm>
@@ -44,8 +44,8 @@ class Background {
   }
 
  private:
-  // Queued work is left alone for twice as long each time before it is asked about again; others
-  // have a moment to take the lock between two pieces.
+  // Queued work is polled again after a pause that is twice as long each time. Other threads have a
+  // moment to take the lock between two pieces.
   void run() {
     constexpr std::chrono::microseconds kMoment{20}, kWhile{1'000}, kLongWhile{128'000};
     std::unique_lock lock(mutex_);

@@ -1,5 +1,5 @@
-// Which of a heap's pages lie wholly free at this moment, and so could serve elsewhere: within
-// their pool, or, but for those that a graph reaches (PhysicalPage::mayLeave), anywhere.
+// Finds the pages of a heap that lie wholly free at this moment, and so could serve elsewhere in
+// their pool. All but those that a graph reaches (PhysicalPage::mayLeave) could serve anywhere.
 #pragma once
 
 #include <algorithm>
@@ -9,8 +9,8 @@
 
 namespace cistern::pages {
 
-/// A picture of one heap, good until its lock is given up. Marks what it finds: a mapping was found
-/// free  <=>  found(mapping), and then mapping.found.in is the free block around it, and
+/// A picture of one heap, good until its lock is given up. It marks what it finds: a mapping was
+/// found free  <=>  found(mapping). Then mapping.found.in is the free block around it, and
 /// mapping.last_use says when any part of the page was used last.
 class FreePageScan {
  public:
@@ -38,8 +38,8 @@ class FreePageScan {
   }
 
  private:
-  // The heap remembers what was freed since the last scan; each page, the last of it. A later piece
-  // may have an older epoch: what comes back complete is stamped so.
+  // The heap remembers what was freed since the last scan, and each page remembers the last of its
+  // frees. A later piece may have an older epoch, as memory that comes back complete is stamped so.
   void stampRecent(Heap& heap) CISTERN_REQUIRES(heap.mutex()) {
     const Completion& known = heap.completion();
     heap.recentFrees().take([&known](const RecentFrees::Piece& piece) {
@@ -51,9 +51,9 @@ class FreePageScan {
       });
     });
   }
-  // The mappings that begin and end inside the block, which knows when the youngest of its parts
-  // was freed. One that reaches beyond it is in the slot beyond, too, and is not read: that takes
-  // long.
+  // Notes the mappings that begin and end inside the block, which knows when the youngest of its
+  // parts was freed. A mapping that reaches beyond the block is in the slot beyond, too. It is not
+  // read, as that takes long.
   void note(Heap& heap, Block& block) CISTERN_REQUIRES(heap.mutex()) {
     const PageRange& range = rangeOf(block);
     const std::vector<Mapping*>& slots = range.slots;

@@ -62,8 +62,8 @@ constexpr std::uint64_t kMostReserved = kTiB;  // the layout counts granules in 
 constexpr std::uint64_t kExtendUnits = 64;  // a range doubles, and from there on grows by so many
 constexpr std::uint64_t kRoomBeyond = 16;   // behind a request, for a page larger than its rest
 
-// Many heaps share what addresses there are: each range more is content with less. All together
-// then take as the logarithm of their number: 86 times the most for 200,000, of 128 TiB.
+// Many heaps share the addresses there are, so each further range is content with fewer. All ranges
+// together then take as the logarithm of their number: 86 times the most for 200,000, of 128 TiB.
 PageRange* openRange(Ground& ground, Heap& heap, SizeKind kind, std::uint64_t least) {
   Engine& engine = ground.engine;
   const std::uint64_t most = std::min(kReservedTimes * engine.device_total, kMostReserved);

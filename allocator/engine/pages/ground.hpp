@@ -1,6 +1,7 @@
-// What everything in this folder works on: one of them an allocator, guarded by the backing's lock,
-// which is held through a whole miss, device calls included. Mapping calls of several threads run
-// one after another in the driver anyway, and none of them waits for the device.
+// The ground is the state that everything in this folder works on. Each allocator has one. The
+// backing's lock guards it, and is held through a whole miss, device calls included. Mapping calls
+// of several threads run one after another in the driver anyway, and none of them waits for the
+// device.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +18,7 @@ namespace cistern {
 
 struct Engine;
 
-/// Whose pages may come to serve a miss, apart from new ones and the heap's own.
+/// The heaps whose pages may come to serve a miss, apart from new pages and the heap's own.
 enum class PagesFrom : std::uint8_t {
   kComplete,  ///< of heaps that give to this one's pool, if their last use is complete
   kQueued,    ///< and, at last, those whose last use is queued, in the order of streams
@@ -28,10 +29,10 @@ enum class PagesFrom : std::uint8_t {
 
 namespace cistern::pages {
 
-/// How large pages are made, as mapping them turns out to cost: a control loop. What misses have
-/// taken beyond what growing in plain pages would have is measured against a share of wall time. A
-/// program that overdraws it gets larger pages, of which fewer are mapped; one that does not gets
-/// smaller ones, which strand less.
+/// A control loop that sets the size of new pages by what mapping them turns out to cost. It
+/// measures the time that misses have taken, beyond what growing in plain pages would have, against
+/// a share of wall time. A program that overdraws this share gets larger pages, of which fewer are
+/// mapped. A program that does not gets smaller pages, which strand less.
 ///
 /// All in nanoseconds of the device's host clock.
 ///
@@ -47,11 +48,11 @@ class CostLoop {
     last_ = now;
     overdrawn_ = std::clamp(overdrawn_ + std::max(0.0, took - plain) - earned, kLeast, kMost);
   }
-  /// What the size of a new page is multiplied by.
+  /// The factor by which the size of a new page is multiplied.
   double scale() const { return std::exp2(overdrawn_ / kOctave); }
   /// Whether so much is overdrawn that fewer calls matter more than what pages strand.
   bool muchOverdrawn() const { return overdrawn_ >= 2 * kOctave; }
-  /// Where cost does not count.
+  /// The scale where cost does not count.
   static double leastScale() { return 0.25; }
 
  private:
@@ -77,7 +78,8 @@ class CallCost {
   double mean_;
 };
 
-/// What lies free in the heap, used until that epoch, goes back to the device when that is over.
+/// Free memory of the heap that was last used by that epoch goes back to the device when that epoch
+/// is complete.
 struct Drain {
   Heap* heap;
   std::uint64_t until;
@@ -108,8 +110,8 @@ struct Ground {
   /// that range or in a new one. False when there is no room, and the heap has no
   /// range of the kind. Throws std::bad_alloc.
   bool makeRoom(Heap& heap, const Request& request);
-  /// The page is among the reserved bytes of that heap from now on, or of none. Pre: the locks of
-  /// both heaps are held: of the one that counted it and of the new one.
+  /// Counts the page among the reserved bytes of that heap from now on, or of none. Pre: the locks
+  /// of both heaps, the one that counted it and the new one, are held.
   void count(PhysicalPage& page, Heap* heap, SizeKind kind) noexcept;
   /// Unmaps and forgets a mapping. False when the device does not unmap it. Pre: removable.
   bool remove(Mapping& mapping) noexcept;

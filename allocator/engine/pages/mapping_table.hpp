@@ -16,7 +16,7 @@ namespace cistern::pages {
 
 class MappingTable {
  public:
-  /// `log`, if there is one, is told which mappings become current, and cease to be.
+  /// `log`, if there is one, records which mappings become current, and cease to be.
   explicit MappingTable(MemoryLog* log = nullptr) : log_(log) {}
 
   /// A page that nothing is mapped to yet. Throws std::bad_alloc, changing nothing.

@@ -20,8 +20,8 @@ Mover::Mover(Ground& ground, Heap& heap, const Request& request, PagesFrom from)
       began_ns_(ground.engine.device.hostNanoseconds()),
       reserved_(ground, heap, request.kind) {}
 
-// A window between blocks may be too narrow for the pages there are; at the end of the range there
-// is room for all. Where this stream could not be made to wait for another it grows.
+// A window between blocks may be too narrow for the pages there are. At the end of the range there
+// is room for all. If this stream could not be made to wait for another, the heap grows.
 Block* Mover::serve() {
   const bool waits = ground_.engine.options.cross_stream_reuse == CrossStreamReuse::kWait &&
                      ground_.engine.progress.ordersSoon() && from_ != PagesFrom::kLenders &&
@@ -39,7 +39,7 @@ std::optional<Window> Mover::findWindow(bool fresh_only) {
   return bestWindow(heap_, request_, scan, ground_.number, fresh_only);
 }
 
-// What lies aside comes before anything that takes a call.
+// Pages that lie aside come before anything that takes a device call.
 Block* Mover::attempt(bool fresh_only, bool waits) {
   bool late = false;
   {
@@ -75,7 +75,7 @@ Block* Mover::attempt(bool fresh_only, bool waits) {
   return nullptr;
 }
 
-// A heap takes what it never had by growing, in whatever way it gets it.
+// Memory that a heap never had counts as growth, in whatever way the heap gets it.
 void Mover::noteCost() {
   std::uint64_t more = 0;
   for (const Step& step : reserved_.steps) {

@@ -1,6 +1,6 @@
 // Serves one miss: finds a window for the request, brings pages there, and hands the block out. All
-// of it happens, or none. Under the backing's lock. It takes heaps' locks one at a time,
-// but to commit, when it holds those of all heaps that pages come from.
+// of it happens, or none. Under the backing's lock. It takes heaps' locks one at a time, except to
+// commit, when it holds those of all heaps that pages come from.
 //
 //   take      under the heap's lock: the window's free blocks, and the pages that will come, become
 //             holes, so that nobody else gets them                          (reserve.cpp)
@@ -10,12 +10,12 @@
 //   commit    the window becomes free memory, and the request a block of it
 //   undo      or everything goes back to where it was
 //
-// Why a page may be used at its new address while queued work still uses it at the old one: pages
-// of the heap's own were used on the heap's stream, and what is queued there from now on comes
-// later; those of other heaps are complete, or ordered before by an event. The old mapping stays
-// until that work is complete, and its addresses are a hole until then (release.cpp). In a capture
-// that order is the graph's; and what a graph reaches through the old mapping comes before or
-// after, as graphs of one pool never run at the same time (page.hpp).
+// A page may be used at its new address while queued work still uses it at the old one. Pages of
+// the heap's own were used on the heap's stream, and work that is queued there from now on comes
+// later. Pages of other heaps are complete, or an event orders their use before. The old mapping
+// stays until that work is complete, and its addresses are a hole until then (release.cpp). In a
+// capture that order is the graph's. A graph's uses through the old mapping come before or after,
+// as graphs of one pool never run at the same time (page.hpp).
 #pragma once
 
 #include "allocator/engine/heap/heap_table.hpp"
@@ -28,8 +28,8 @@ class Mover {
   /// Pre: the heap has a range of the request's kind.
   Mover(Ground& ground, Heap& heap, const Request& request, PagesFrom from);
 
-  /// The block; null when it cannot be had: PageBacking::serve says what has changed then. Throws
-  /// std::bad_alloc, so too.
+  /// The block; null when it cannot be had. PageBacking::serve says what has changed then. Throws
+  /// std::bad_alloc; the same has changed then.
   Block* serve();
 
  private:
@@ -43,7 +43,7 @@ class Mover {
   /// `waits`: for other streams, rather than grow. `late`: new pages are late ones (placing.hpp).
   /// Throws std::bad_alloc.
   bool fillGaps(bool waits, bool late);
-  /// Whether a capture is under way into the heap's pool. What lies free there is complete, or the
+  /// Whether a capture is under way into the heap's pool. Free memory there is complete, or the
   /// capture's own.
   bool captured() const;
   enum class Which : std::uint8_t { kComplete, kAny };

@@ -1,6 +1,6 @@
-// What the pages backing is made of: pages, the mappings through which they are reached, and the
-// ranges of addresses that mappings lie in. All three are guarded by the backing's lock; what a
-// range inherits from HeapSegment, and the layout says about it, by its heap's.
+// The parts of the pages backing: pages, the mappings through which they are reached, and the
+// ranges of addresses that mappings lie in. The backing's lock guards all three. The heap's lock
+// guards what a range inherits from HeapSegment, and what the layout says about it.
 //
 //        range of stream A                                   range of stream B
 //   ┌────────┬────────┬────────┬────────┬─ ─ ─ ─        ┌────────┬────────┬─ ─ ─
@@ -13,9 +13,9 @@
 // free. A stale mapping is where the page was before it moved: the layout sees a hole there.
 //
 // A graph pins the mappings that its capture was handed blocks in: its replays reach pages through
-// them. A pinned mapping stays mapped, to this page, whether it is the current one or not. The page
-// may lie elsewhere meanwhile, for the graphs of one pool never run at the same time; but in that
-// pool.
+// them. A pinned mapping stays mapped, to this page, whether it is the current one or not.
+// Meanwhile the page may lie elsewhere in that pool, but only there. The graphs of one pool never
+// run at the same time.
 //
 //   - A page has at most one current mapping, and any number of stale ones.
 //   - Mappings of a range do not overlap. range.slots[u] is the mapping over unit u; null: none.
@@ -48,7 +48,7 @@ struct Mapping;
 
 /// One physical allocation of the device.
 struct PhysicalPage {
-  // What a low water reads of every free page stands together.
+  // The fields that a low water reads of every free page stand together.
   Mapping* current = nullptr;
   std::vector<Mapping*> mappings{};  ///< the current one among them
   std::uint32_t units = 0;           ///< size
@@ -56,8 +56,8 @@ struct PhysicalPage {
   SizeKind counted_as = SizeKind::kSmall;
   bool settled = false;        ///< its home is where a low water found it: see placing.hpp
   bool late = false;           ///< made after its heap's first low water: see placing.hpp
-  bool aside = false;          ///< it lies there: see placing.hpp
-  Heap* counted_by = nullptr;  ///< whose reserved bytes it is among; changes under that heap's lock
+  bool aside = false;          ///< it lies aside: see placing.hpp
+  Heap* counted_by = nullptr;  ///< the heap whose reserved bytes count it; changes under its lock
   Page handle{};
   std::list<PhysicalPage>::iterator self{};
   std::uint64_t considered = 0;   ///< the last window it was counted in: see window.cpp
@@ -66,11 +66,11 @@ struct PhysicalPage {
 
   /// Between misses: left over where the device would not have it back, or would not unmap it.
   bool spare() const { return current == nullptr && !aside; }
-  /// Where it goes at low water. Pre: it is mapped.
+  /// The mapping that the page goes to at low water. Pre: it is mapped.
   Mapping& home() const { return *mappings.front(); }
   std::uint64_t bytes() const { return units * kUnit; }
-  /// The one place that says which pages must not go to another pool, nor to the device: those that
-  /// a graph, which does not ask this allocator, goes on reaching.
+  /// Whether the page may go to another pool, or to the device. This is the one place that says so.
+  /// It may not if a graph goes on reaching it, as a graph does not ask this allocator.
   bool mayLeave() const { return pins == 0; }
 };
 
@@ -78,7 +78,7 @@ struct PhysicalPage {
 struct PageRange : HeapSegment {
   std::uint64_t reserved_bytes = 0;  ///< of addresses; bytes <= reserved_bytes is in use
   Heap* home = nullptr;
-  std::vector<Mapping*> slots;  ///< one a unit of `bytes`
+  std::vector<Mapping*> slots;  ///< one per unit of `bytes`
   std::uint32_t touched = 0;    ///< from this unit on there never was a mapping
 
   Address placeOfUnit(std::uint32_t unit) const { return base + unit * kUnit; }
@@ -100,7 +100,8 @@ struct Mapping {
   std::uint32_t unit = 0;      ///< where in the range
   std::uint32_t end_unit = 0;  ///< == unit + page->units
   Found found;
-  /// Of range->home. Stale: when the page moved on. Current: as of the scan that found it free.
+  /// In epochs of range->home. Stale: when the page moved on. Current: as of the scan that found it
+  /// free.
   std::uint64_t last_use = 0;
   std::uint32_t pins = 0;       ///< graphs that reach the page through it
   std::uint32_t pinned_by = 0;  ///< the last of them
@@ -122,8 +123,8 @@ struct Mapping {
 /// The range that a block of a heap backed by pages lies in.
 inline PageRange& rangeOf(const Block& block) { return static_cast<PageRange&>(*block.segment); }
 
-/// Calls visit(Mapping&) for each mapping over [from, to) of the range, lowest first. It may lie
-/// there in part.
+/// Calls visit(Mapping&) for each mapping over [from, to) of the range, lowest first. A mapping may
+/// lie there in part.
 template <class Visit>
 void forEachMapping(const PageRange& range, Address from, Address to, Visit visit) {
   const std::uint32_t end = range.unitAt(to + kUnit - 1);

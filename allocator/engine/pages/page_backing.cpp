@@ -33,10 +33,11 @@ Block* PageBacking::serve(Heap& heap, const Request& request, PagesFrom from) {
   if (ground_.refused) return nullptr;
   const bool recorded = request.recording != nullptr, thread = engine_.options.background_thread;
   const std::size_t stale = ground_.table.staleMappings().size(), most = mostStale(ground_);
-  // Soon there will be old mappings to remove: what this stream has done with them is marked while
-  // it is known to be alive.
+  // Soon there will be old mappings to remove. The stream's work on them is marked now, while the
+  // stream is known to be alive.
   if (stale > most - most / 8 && !without(Mechanism::kEarlyRefresh)) ground_.refresh(heap);
-  // A thread that finds no time for it is helped before what it left makes each window dear.
+  // A thread that finds no time for it is helped, before the mappings that it left make each window
+  // dear.
   const bool behind = !without(Mechanism::kHelpBehind) && stale > 2 * most;
   if ((!thread || behind) && !recorded) (void)clearUp(ground_, true);
   if (!ground_.makeRoom(heap, request)) return nullptr;
@@ -118,8 +119,8 @@ void PageBacking::emptyCache(const std::vector<Heap*>& heaps) {
   bool dead = false;
   engine_.progress.refresh(heaps);
   for (Heap* heap : heaps) dead |= !emptyHeap(*heap) && streamIsDead(engine_, *heap);
-  // What a destroyed stream has left behind is complete when the whole device is: there is nothing
-  // else to ask.
+  // Memory that a destroyed stream has left behind is complete when the whole device is. Nothing
+  // else can be asked.
   if (dead && engine_.progress.completeAll(heaps)) {
     for (Heap* heap : heaps) (void)emptyHeap(*heap);
   }
@@ -128,8 +129,8 @@ void PageBacking::emptyCache(const std::vector<Heap*>& heaps) {
   if (!ground_.drains.empty() && engine_.options.background_thread) (void)background_.wake();
 }
 
-// True when nothing was left behind. What was goes when its work is complete. The backing's lock is
-// held for a while at a time only.
+// True when nothing was left behind. Pages that were left go when their work is complete. The
+// backing's lock is held only for a while at a time.
 bool PageBacking::emptyHeap(Heap& heap) {
   constexpr std::uint64_t kAtATime = 256 * kUnit;
   while (heap.onPages()) {
@@ -179,7 +180,8 @@ void PageBacking::collectGarbage(const std::vector<Heap*>& all, std::uint64_t by
   }
 }
 
-// What queued work may still use stays mapped if the device will not say that it is complete.
+// Memory that queued work may still use stays mapped if the device will not say that the work is
+// complete.
 void PageBacking::shutDown(bool driver) noexcept {
   if (!driver) return;
   const MutexLock lock(mutex_);

@@ -1,7 +1,7 @@
-// The backing `pages`: ranges of reserved addresses, one growing range for each kind of size in a
-// heap, over physical pages that are mapped where they are needed and moved there from where they
-// lie free. It owns the lock, and what that guards: the ground.
-// docs/pages.md says why all this is safe; mover.hpp how a miss is served.
+// The backing `pages`. It has ranges of reserved addresses, one growing range for each kind of size
+// in a heap. Physical pages are mapped there where they are needed, and moved there from where they
+// lie free. The backing owns the lock, and the ground, which that lock guards. See docs/pages.md
+// for why all this is safe, and mover.hpp for how a miss is served.
 #pragma once
 
 #include "allocator/base/bytes.hpp"
@@ -19,23 +19,24 @@ class PageBacking final : public MemoryBacking {
   /// Whether the device can do what it takes.
   static bool supportedBy(const Device& device);
 
-  /// A block for a request that the heap's free memory does not serve; null when there is no memory
-  /// to be had without a wait. Then the program has what it had; free pages may lie elsewhere, or
-  /// have gone back to the device. Throws std::bad_alloc, so too.
+  /// A block for a request that the heap's free memory does not serve. Null when no memory can be
+  /// had without a wait. Then the program has what it had, but free pages may lie elsewhere, or
+  /// have gone back to the device. Throws std::bad_alloc; the same holds then.
   Block* serve(Heap& heap, const Request& request, PagesFrom from);
 
-  /// Whether the device refuses pages altogether: none has ever worked here, the last answer was a
-  /// refusal, and a page that is tried does not work either. From then on none is asked for.
+  /// Whether the device refuses pages altogether. It does if none has ever worked here, its last
+  /// answer was a refusal, and a trial page does not work either. From then on no page is
+  /// requested.
   bool areRefused();
 
   /// Every page of the heap's that lies wholly free goes back to where it was mapped first, if it
-  /// is still mapped there; or aside (placing.hpp). No device call. Where the host is short of
-  /// memory, what was not looked at stays where it is.
+  /// is still mapped there. Or it goes aside (placing.hpp). Makes no device call. If the host is
+  /// short of memory, pages that were not looked at stay where they are.
   void sendHome(Heap& heap) noexcept;
 
   std::uint64_t release(const std::vector<Heap*>& heaps, std::uint64_t bytes) override;
-  /// The same of all. What queued work may still use is the background thread's to give back, or a
-  /// later miss's.
+  /// The same for all free memory. The background thread, or a later miss, gives back what queued
+  /// work may still use.
   void emptyCache(const std::vector<Heap*>& heaps);
   /// As SegmentBacking's.
   void collectGarbage(const std::vector<Heap*>& heaps, std::uint64_t bytes);
@@ -62,7 +63,7 @@ class PageBacking final : public MemoryBacking {
   /// a broken invariant.
   void audit(std::uint64_t reserved) const;
 
-  /// Ends the thread: what is under way in the background is done, and nothing else will be.
+  /// Ends the thread. It finishes what is under way in the background, and does nothing else.
   void stop() noexcept { background_.stop(); }
   /// Pre: stop(). If `driver` may still be called, waits for the device and gives everything back
   /// to it. Nothing else may be called afterwards.

@@ -9,19 +9,18 @@
 namespace cistern::pages {
 namespace {
 
-/// A page is the mean by ratio of its request and 200 KiB, times the loop's scale. A block strands
-/// some part of a page at its ends, and its calls are so many as it has pages: for all requests
-/// together the least of both is had where pages grow as the root of the request. (This is in
-/// units.)
+/// A page is the geometric mean of its request and 200 KiB, times the loop's scale. A block strands
+/// some part of a page at its ends, and takes as many calls as it has pages. For all requests
+/// together both are least if pages grow as the root of the request. (This is in units.)
 constexpr double kUnderRoot = 0.1;
-/// But 8 MiB at least, or all of the request, and 16 MiB at most.
+/// But a page is at least 8 MiB, or all of the request, and at most 16 MiB.
 constexpr double kLeastUnits = 4, kMostUnits = 8;
 /// But a gap is not cut into pages smaller than this part of it, as long as they are no larger than
-/// 64 MiB: what is in the middle of a large request is free when all of it is. Where much is
-/// overdrawn it is not cut at all, up to there.
+/// 64 MiB. The middle of a large request is free when all of it is. If much is overdrawn, a gap up
+/// to that size is not cut at all.
 constexpr std::uint32_t kPartOfGap = 12, kMostUnitsOfGap = 32;
-/// Either is at most this part of the limit, and of what is left below it: so many may be pinned
-/// down by one small block each before it shows.
+/// Either size is at most this part of the limit, and that part of what is left below it. So many
+/// pages may be pinned down by one small block each before it shows.
 constexpr std::uint64_t kPartOfLimit = 2048, kPartOfLeft = 16;
 
 std::uint32_t pageUnits(const Ground& ground, const Request& request, std::uint32_t gap,
@@ -62,9 +61,9 @@ bool movesOwn(const Ground& ground, const Request& request) {
 }
 
 // A gap that takes several pages gets them of one size, so that they fit the next request of its
-// kind. One that takes less gets a page to itself: what reaches into the next block is not free
-// together with it. But where little is asked for at a time, by a request that nothing is moved for
-// and in a capture, the rest of a page of up to 8 MiB is for those to come.
+// kind. A gap that takes less gets a page to itself. A page that reaches into the next block is not
+// free together with it. But a request that nothing is moved for asks for little at a time, and so
+// does a capture. There the rest of a page of up to 8 MiB is for requests to come.
 std::uint32_t newPageUnits(const Ground& ground, const Request& request, const Gap& gap,
                            bool pressed) {
   const std::uint32_t lacking = gap.lacking(), room = gap.room();

@@ -22,7 +22,7 @@ void prepareMoves(Heap& heap, std::size_t pages) {
   for (SizeKind kind : kSizeKinds) heap.layout(kind).prepareHoles(unsigned(2 * pages));
 }
 
-// Of a range the highest first, so that what is below stays the same block.
+// In a range the highest leave first, so that what is below stays the same block.
 void takeOut(Heap& heap, std::vector<Mapping*>& mappings) {
   std::ranges::sort(mappings, [](const Mapping* a, const Mapping* b) {
     return a->range != b->range ? a->range->base < b->range->base : a->unit > b->unit;
@@ -102,7 +102,7 @@ void leave(Ground& ground, Mapping& at) noexcept {
 
 }  // namespace
 
-// All leave before the first arrives, of a range the highest first, so that what is below stays the
+// All leave before the first arrives, the highest of a range first, so that what is below stays the
 // same block. Then each arrives in the hole that the search has come to.
 void comeBack(Ground& ground, std::vector<Mapping*>& at) noexcept {
   std::ranges::sort(at, [](const Mapping* a, const Mapping* b) {
@@ -131,8 +131,9 @@ void comeBack(Ground& ground, std::vector<Mapping*>& at) noexcept {
 static constexpr std::uint64_t kPartAside = 16;
 
 // A page's home is where a low water finds it first. (In a private pool it stays where the page was
-// mapped first: there the pool's first graph has it, and the others find it.) Late pages that are
-// too many are late no longer. A mapping at rest is passed over, as to read its page takes long.
+// mapped first. The pool's first graph has it there, and the others find it there.) If late pages
+// are too many, they are late no longer. A mapping at rest is passed over, as reading its page
+// takes long.
 void sendHome(Ground& ground, Heap& heap) {
   heap.lowWater().noteReached(heap.busyBytes());
   bringBack(ground, heap);

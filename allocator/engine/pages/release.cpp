@@ -12,7 +12,7 @@
 namespace cistern::pages {
 namespace {
 
-// `ask`: of the stream, if need be.
+// `ask`: asks the stream, if need be.
 bool lastUseIsComplete(Ground& ground, const Mapping& mapping, bool ask) {
   Heap& home = *mapping.range->home;
   const auto known = [&] {
@@ -126,7 +126,7 @@ Released releaseComplete(Ground& ground, Heap& heap, const ReleaseRule& rule) {
   return released;
 }
 
-// What still maps one was never used.
+// A mapping that a spare page still has was never used.
 std::uint64_t releaseSpares(Ground& ground) noexcept {
   std::uint64_t released = 0;
   std::list<PhysicalPage>& pages = ground.table.pages();
@@ -156,7 +156,7 @@ bool isClearingDue(const Ground& ground) {
   return !ground.drains.empty() || (too_many && !without(Mechanism::kUnmapLater));
 }
 
-// What is done here is not done for a verb on some stream.
+// Nothing here is done for a verb on some stream.
 Background::Next clearUp(Ground& ground, bool all) noexcept {
   constexpr std::size_t kAtATime = bound(8);
   if (!isClearingDue(ground)) return Background::Next::kNothing;

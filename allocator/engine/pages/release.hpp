@@ -1,6 +1,6 @@
-// Mappings and pages that go: stale mappings whose last use is complete are unmapped, and pages
-// that lie wholly free, and that no queued work uses, are given back to the device; at once, or
-// later. All of it under the backing's lock.
+// Mappings and pages that go. Stale mappings whose last use is complete are unmapped. Pages that
+// lie wholly free, and that no queued work uses, are given back to the device. Both happen at once,
+// or later. All of it is done under the backing's lock.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +40,7 @@ bool isClearingDue(const Ground& ground);
 /// Clears up, if anything is due: all that can go now, or a little, as others may want the lock.
 /// Says what comes next.
 Background::Next clearUp(Ground& ground, bool all) noexcept;
-/// What lies free in the heap now goes back to the device when its last use is complete.
+/// Memory that lies free in the heap now goes back to the device when its last use is complete.
 void drainLater(Ground& ground, Heap& heap);
 
 }  // namespace cistern::pages

@@ -34,8 +34,8 @@ Block* Reservation::reviveStale() {
 }
 
 // The free blocks of the window become holes, and units without a mapping are gaps. All that may
-// fail comes first: what is taken out of the heap now may come back to it if the miss fails, and
-// each is a hole to make, and one to fill.
+// fail comes first. A block that is taken out of the heap now may come back to it if the miss
+// fails. So each block is a hole to make, and one to fill.
 void Reservation::reservePieces(Block* first) {
   std::size_t blocks = 0;
   for (const Block* b = first; b && b->address() < window.to; b = b->next)
@@ -64,7 +64,7 @@ void Reservation::noteGaps() {
   }
 }
 
-// Behind the window's end the hole may go on.
+// The hole may go on behind the window's end.
 void Reservation::noteRoomBeyond() {
   const PageRange& range = *window.range;
   if (gaps.empty() || range.placeOfUnit(gaps.back().end) != window.to) return;
@@ -73,7 +73,7 @@ void Reservation::noteRoomBeyond() {
   while (end < most && range.slots[end] == nullptr) ++end;
 }
 
-// What is complete elsewhere is so for this heap's stream.
+// Memory that is complete elsewhere is complete for this heap's stream.
 void Reservation::detach(Heap& source, const std::vector<Step>& taken) {
   source.mutex().assertHeld();
   std::vector<Mapping*> from;

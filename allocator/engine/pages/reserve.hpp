@@ -1,8 +1,8 @@
 // The window of one miss while it is reserved. It owns the plan: which page goes where, which free
 // blocks became part of the window, and which units still lack a page. All that it takes out of
-// free memory is a hole, so that nobody else gets it, until it is committed or put back. Under the
-// backing's lock; a heap's is taken for each step, those of all heaps that pages come from to
-// commit, and none is held during a device call.
+// free memory is a hole, so that nobody else gets it, until it is committed or put back. It works
+// under the backing's lock. It takes a heap's lock for each step, and to commit those of all heaps
+// that pages come from. It holds no heap's lock during a device call.
 #pragma once
 
 #include <algorithm>
@@ -30,7 +30,7 @@ struct Piece {
   std::uint64_t epoch;  ///< of its last use
 };
 
-/// Units of the window without a page. One that comes may reach beyond `end`, up to `room_end`.
+/// Units of the window without a page. A page that comes may reach beyond `end`, up to `room_end`.
 struct Gap {
   std::uint32_t at, end, room_end;
 
@@ -38,10 +38,10 @@ struct Gap {
   std::uint32_t room() const { return room_end - at; }
 };
 
-/// Whether free pages of its own heap are moved for a request before it grows. For large ones below
-/// 8 MiB they are not, but in a capture or where cost does not count: what would serve such a
-/// request is as a rule what one of its size has left, and a page taken from there tears apart what
-/// would have served the next.
+/// Whether free pages of its own heap are moved for a request before the heap grows. They are not
+/// for large requests below 8 MiB, except in a capture or where cost does not count. As a rule,
+/// such a request would be served by what one of its size has left. A page taken from there tears
+/// apart what would have served the next.
 bool movesOwn(const Ground& ground, const Request& request);
 
 /// The units of a new page at the beginning of the gap (page_size.cpp). `pressed`: the device or
@@ -66,8 +66,8 @@ class Reservation {
   /// Maps each page at its place. False when the device refuses; then some are
   /// mapped. Throws std::bad_alloc.
   bool map();
-  /// The window is the heap's free memory, and the request a block of it. Throws std::bad_alloc,
-  /// changing nothing. Pre: all is mapped.
+  /// Makes the window free memory of the heap, and the request a block of it. Throws
+  /// std::bad_alloc, changing nothing. Pre: all is mapped.
   Block* commit(const Request& request);
   /// Everything goes back to where it was, and pages that were in no heap go back to the device.
   /// One that it does not take back is the heap's in the books.

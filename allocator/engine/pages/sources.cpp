@@ -1,4 +1,4 @@
-// Where the pages for one miss come from.
+// Finds the pages for one miss.
 #include <algorithm>
 #include <map>
 #include <queue>
@@ -13,12 +13,13 @@ namespace cistern::pages {
 namespace {
 
 constexpr std::size_t kNoLimit = SIZE_MAX;
-/// A capture may move about so many times the memory of the heap that it takes from: what all of it
-/// has moved is counted in bytes, and what is left in pages, of 8 MiB each.
+/// A capture may move about so many times the memory of the heap that it takes from. All that it
+/// has moved is counted in bytes. The rest is counted in pages, of 8 MiB each.
 constexpr std::uint64_t kMovedInCapture = 64, kPageOfCapture = 4 * kUnit;
 
-/// Free pages that may be taken. Of one size in units, the page of the free block that is unused
-/// for longest goes first, then that of the smallest, then of the oldest range, then the highest.
+/// Free pages that may be taken. Pages of one size in units go in a fixed order. The page of the
+/// free block that is unused for longest goes first, then that of the smallest block. Then comes
+/// the page of the oldest range, then the highest.
 class Donors {
  public:
   void add(Mapping& mapping) {
@@ -29,8 +30,8 @@ class Donors {
         {~epoch, ~granules, ~mapping.range->base, mapping.unit, &mapping});
   }
   bool empty() const { return of_units_.empty(); }
-  /// The largest that is no larger than `fitting` units; where there is none, the smallest that is
-  /// no larger than `most`, which is no less. Null when there is neither.
+  /// The largest that is no larger than `fitting` units; failing that, the smallest that is no
+  /// larger than `most`. `most` is no less than `fitting`. Null when there is neither.
   Mapping* take(std::uint32_t fitting, std::uint32_t most) {
     auto size = of_units_.upper_bound(without(Mechanism::kLargestFitting) ? 0 : fitting);
     if (size == of_units_.begin() && (empty() || size->first > most)) return nullptr;
@@ -48,7 +49,7 @@ class Donors {
 
 }  // namespace
 
-// What lies free comes before what is made.
+// Free pages come before new ones.
 bool Mover::fillGaps(bool waits, bool late) {
   pressed_ = unordered_ = false;
   const bool recycles = ground_.recycles();
@@ -73,8 +74,8 @@ bool Mover::fillGaps(bool waits, bool late) {
   return reserved_.gapUnits() == 0 && !unordered_;
 }
 
-// A capture is made once, and what it grows by is held for as long as its graph is: so it takes
-// what lies free before it grows, up to some times what the heap has, whatever that costs.
+// A capture is made once, and its growth is held for as long as its graph is. So it takes free
+// pages before it grows, up to some times what the heap has, whatever that costs.
 std::size_t Mover::movableInCapture() const {
   const std::uint64_t most = reserved_.backed_before * kMovedInCapture,
                       moved = request_.recording->moved;
@@ -83,7 +84,7 @@ std::size_t Mover::movableInCapture() const {
 
 // A program whose streams pass memory on moves pages all the time, and they are as small as its
 // first requests. So once that has cost much, pages a quarter as large as a new one, or less, go
-// back, and larger ones are made of them: fewer to move from then on.
+// back. Larger ones are made of them, so that there are fewer to move from then on.
 void Mover::giveBackSmall() {
   constexpr std::uint32_t kPart = 4;
   const bool counts = ground_.engine.options.recycle != Recycle::kEager &&
@@ -120,14 +121,15 @@ bool Mover::captured() const {
   return heap_.completion().recorded() != 0;
 }
 
-// Its pool may be another a moment later. But only a heap that holds nothing changes it, and none
-// is given a page while the backing's lock is held: there would be nothing to take.
+// The source's pool may be another a moment later. But only a heap that holds nothing changes its
+// pool. No heap is given a page while the backing's lock is held, so there would be nothing to
+// take.
 bool Mover::gives(const Heap& source) const {
   return source.onPages() && source.pool().givesTo(heap_.pool(), from_ == PagesFrom::kLenders);
 }
 
-// Heaps of streams that are gone stay. One that holds nothing is asked how far its stream is only
-// while that is not known: its old mappings wait for it.
+// Heaps of streams that are gone stay. A heap that holds nothing is asked how far its stream is
+// only while that is not known. Its old mappings wait for it.
 bool Mover::hasAny(Heap& source) const {
   const MutexLock lock(source.mutex());
   if (source.completion().anyUnknown() || source.reservedBytes() != 0) return true;
@@ -140,8 +142,8 @@ HeapTable::Search Mover::beginSearch() const {
   return {heap_.pool(), lenders ? HeapTable::From::kAll : HeapTable::From::kGivers};
 }
 
-// The next heaps that give to this one and may have something: a few, which share a mark. Where
-// there are many, the first of them are enough as a rule.
+// The next heaps that give to this one and may have something: a few, which share a mark. If there
+// are many, the first of them are enough as a rule.
 std::vector<Heap*> Mover::nextSources(HeapTable::Search& search) const {
   std::vector<Heap*> heaps;
   while (heaps.size() < StreamProgress::kHeapsAtOnce) {
@@ -228,8 +230,8 @@ void Mover::grow(bool late) {
   }
 }
 
-// The record comes before the page: without one nobody would know of what the device will not have
-// back.
+// The record comes before the page. Without one nobody would know of a page that the device will
+// not take back.
 PhysicalPage* Mover::create(std::uint32_t units, bool late) {
   const std::uint64_t bytes = units * kUnit;
   if (!ground_.engine.limit.admit(bytes)) return nullptr;

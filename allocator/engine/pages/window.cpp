@@ -32,8 +32,8 @@ class Walk {
  private:
   bool enough() const { return window_.to - window_.from >= bytes_; }
 
-  // The whole block, or as much as need be and then to the end of a page: pages behind it may be
-  // what the window lacks elsewhere.
+  // The window takes the whole block, or as much as need be and then to the end of a page. Pages
+  // behind that may be what the window lacks elsewhere.
   Address endIn(const Block& free) const {
     const Address needed = window_.from + bytes_;
     if (needed >= free.end() || without(Mechanism::kFreeCut)) return free.end();
@@ -70,8 +70,8 @@ class Walk {
     return true;
   }
 
-  // What is taken back into use must not come from the window itself, nor from the block that its
-  // end cuts in two.
+  // A page that is taken back into use must not come from the window itself, nor from the block
+  // that its end cuts in two.
   bool revivalsAreElsewhere() const {
     if (window_.revivals == 0) return true;
     bool elsewhere = true;
@@ -91,7 +91,7 @@ class Walk {
   Address reach_ = 0;  ///< the end of the last free block, also where the window ends before it
 };
 
-/// Where the run of free blocks and holes around the hole ends, or a place so far behind the hole
+/// The end of the run of free blocks and holes around the hole. Or a place so far behind the hole
 /// that any window which begins in it has ended.
 Address runEnd(const Block& hole, std::uint64_t bytes) {
   const Block* last = &hole;
@@ -132,7 +132,7 @@ std::optional<Window> bestWindow(Heap& heap, const Request& request, const FreeP
   };
   for (Block* hole = heap.layout(request.kind).holes(); hole; hole = hole->links.right) {
     if (fresh_only && hole->segment != heap.pageNotes().newestRange(request.kind)) continue;
-    // Where there never was a mapping nothing bars a window, and there is room for large pages.
+    // Nothing bars a window where there never was a mapping, and there is room for large pages.
     const PageRange& range = rangeOf(*hole);
     const Address fresh = std::max(range.placeOfUnit(range.touched), hole->address());
     if (hole->next == nullptr && fresh < hole->end()) consider(*hole, fresh);

@@ -1,5 +1,5 @@
-// Where in a heap a request could be placed once memory has been brought there: a window is a run
-// of free blocks and holes that is large enough.
+// A window is a place in a heap where a request could go once memory has been brought there. It is
+// a run of free blocks and holes that is large enough.
 #pragma once
 
 #include <optional>
@@ -8,9 +8,9 @@
 
 namespace cistern::pages {
 
-/// [from, to) of a range, in places. Free blocks are in it whole, but for the last, which ends with
-/// a page then; a hole may be in it in part, by units. Mappings in its holes are stale, and in
-/// it whole.
+/// [from, to) of a range, in places. Free blocks are in it whole. Only the last may be cut, and it
+/// ends with a page then. A hole may be in it in part, by units. Mappings in its holes are stale,
+/// and in it whole.
 struct Window {
   PageRange* range = nullptr;
   Block* first = nullptr;  ///< the free block or hole that `from` lies in

@@ -1,10 +1,10 @@
-// A pool: the heaps that share an identity. The engine keeps a pool's memory apart from others';
-// when a pool begins and ends, and which requests are its, is for pools/ to say.
+// A pool: the heaps that share an identity. The engine keeps a pool's memory apart from others'.
+// The folder pools/ decides when a pool begins and ends, and which requests are its.
 //
 //   live --(its last user lets go)--> draining --(its memory is gone)--> nowhere
 //
-// A draining pool's blocks stay valid and are freed into it; what lies free in it is anyone's.
-// Records are recycled, never deleted before the allocator, as heaps are.
+// A draining pool's blocks stay valid and are freed into it; its free memory is anyone's. Records
+// are recycled, never deleted before the allocator, as heaps are.
 #pragma once
 
 #include <atomic>
@@ -42,8 +42,8 @@ class Pool {
   Stage stage() const { return stage_.load(std::memory_order_acquire); }
   /// Constant while the pool has memory. They are the allocator's own, made before any pool.
   const SizeRules& rules() const { return *rules_.load(std::memory_order_relaxed); }
-  /// Of its heaps. Only the default pool's preserve the wilderness: graphs that share a pool came
-  /// to need up to 3.5 % more with it when they were captured in ascending order.
+  /// The split rules of its heaps. Only the default pool's preserve the wilderness. With it, graphs
+  /// that share a pool came to need up to 3.5 % more when they were captured in ascending order.
   SplitRules splitRules(SizeKind kind) const {
     SplitRules split = rules().splitRules(kind);
     split.preserve_wilderness &= isDefault();
@@ -69,7 +69,7 @@ class Pool {
   /// The rules of a pool that has no heap yet. False when it has.
   bool change(const SizeRules& rules, MemoryBacking& backing);
   void drain() { stage_.store(Stage::kDraining, std::memory_order_release); }
-  /// Pre: draining, without heaps. What was special about it, to be let go of without a lock.
+  /// Pre: draining, without heaps. Returns its traits, to be let go of without a lock.
   PoolTraits close();
 
   /// The stream's heap here, or null; also when the stream is gone. Not for the default pool, whose
@@ -158,14 +158,14 @@ struct Route {
   std::shared_ptr<void> token{};           ///< the pool's, unless something else keeps it meanwhile
 };
 
-/// The hook through which they find theirs. The engine asks it only while it is set; pools/ sets it
-/// while some scope or capture is active. Thread-safe.
+/// The hook through which such requests find their pool. The engine asks it only while it is set;
+/// pools/ sets it while some scope or capture is active. Thread-safe.
 class Router {
  public:
   virtual ~Router() = default;
   /// Which of them may catch a request: one that names its pool is caught by captures only.
   enum class Asked : std::uint8_t { kCapturesAndScopes, kCaptures };
-  /// Where a request of the calling thread on `stream` goes.
+  /// The route of a request of the calling thread on `stream`.
   virtual Route route(Stream stream, Asked asked) = 0;
 };
 

@@ -1,5 +1,5 @@
-// The pools of one allocator: memory kept apart begins and ends here. What uses which pool is for
-// pools/ to say. It owns the pools' records, and knows the router.
+// The pools of one allocator: memory kept apart begins and ends here. The folder pools/ decides
+// what uses which pool. The table owns the pools' records, and knows the router.
 //
 // The lock comes before the backing's and heaps' locks. Thread-safe; nothing here may be called
 // with a heap's lock held.
@@ -23,10 +23,9 @@ class PoolTable {
 
   /// A new live pool. Throws std::bad_alloc, changing nothing.
   Pool& open(MempoolId_t id, const PoolTraits& traits);
-  /// The pool's last user has let go: what lies free in it is anyone's from now on. Calls no
-  /// observer.
+  /// The pool's last user has let go: its free memory is anyone's from now on. Calls no observer.
   void drain(Pool& pool);
-  /// Lets go of a draining pool; what was special about it, to be let go of without a lock. None,
+  /// Lets go of a draining pool. Returns its traits, to be let go of without a lock. Returns none,
   /// and the pool stays, while it holds memory or is visited.
   std::optional<PoolTraits> close(Pool& pool) noexcept;
   /// Whether the default pool may take from the pool. Pre: the pool is live, and no other thread
@@ -40,18 +39,18 @@ class PoolTable {
     return request.pool->isDefault() && lenders_.load(std::memory_order_relaxed) > 0;
   }
 
-  /// Keeps the router as long as the allocator lives: a request that was under way when another was
+  /// Keeps the router as long as the allocator lives. A request that was under way when another was
   /// set may come to it at any time.
   void keepRouter(std::shared_ptr<Router> router) {
     const MutexLock lock(mutex_);
     routers_.push_back(std::move(router));
   }
-  /// It says which pool a request goes to that names none. Null: all go to the default pool. The
-  /// router is kept, or outlives requests that are under way.
+  /// Sets the router, which decides the pool of a request that names none. With null, all go to the
+  /// default pool. The router is kept, or outlives requests that are under way.
   void setRouter(Router* router);
   /// Whether there is one.
   bool routed() const { return router_.load(std::memory_order_relaxed) != nullptr; }
-  /// Where a request of the calling thread on the stream goes now.
+  /// The present route of a request of the calling thread on the stream.
   Route route(Stream stream, Router::Asked asked = Router::Asked::kCapturesAndScopes) {
     Router* const router = router_.load(std::memory_order_acquire);
     return router ? router->route(stream, asked) : Route{};

@@ -1,17 +1,17 @@
 // A pool is set back: all of it, or nothing. Pages that lay elsewhere then come back, as far as
-// they are mapped there still, as those are that a graph has captured.
+// they are still mapped there. Those that a graph has captured are.
 //
 //   look        what is to be freed and made, whether all of that memory is the pool's still, and
 //               which streams have to come after which
 //   ask, order  where streams have to; then look again, as others go on meanwhile
 //   carry out   under the same locks as the look that found nothing amiss
 //
-// Why memory may become a stream's again although another has worked with it since: a free block's
-// queued work is all on the stream of the heap that it lies in, and so is that of a block which is
+// Memory may become a stream's again although another has worked with it since. A free block's
+// queued work is all on the stream of the heap that it lies in. So is that of a block which is
 // about to be freed and that no other stream uses. So the memory is complete, or the new block's
-// stream comes after the heap's: of itself where they are the same, or made to on the device. A
-// page that comes back to another heap is free memory there beyond the block: that heap's stream
-// comes after the one that it leaves, too.
+// stream comes after the heap's: they are the same, or the device orders them. A page that comes
+// back to another heap is free memory there beyond the block. So that heap's stream comes after the
+// one that it leaves, too.
 #include "allocator/engine/pools/restoration.hpp"
 
 #include <algorithm>
@@ -51,9 +51,9 @@ class Restoration {
   Restoration(Engine& engine, Pool& pool, const std::vector<LiveBlock>& wanted)
       : engine_(engine), pool_(pool), wanted_(wanted) {}
 
-  // Whether a stream is gone is asked before any heap is locked. Nothing can be done on it: it may
-  // have been destroyed, and what has its handle now may be another that nobody has named. What has
-  // changed is said without host memory.
+  // It asks whether a stream is gone before it locks any heap. Nothing can be done on such a
+  // stream: it may have been destroyed, and its handle may now be another's that nobody has named.
+  // Reporting the changes takes no host memory.
   CheckpointDelta run() {
     {
       const std::unique_lock still = pool_.backing().holdStill();
@@ -70,13 +70,13 @@ class Restoration {
   }
 
  private:
-  /// What the heap's stream has done comes before what the other one does.
+  /// The work that the heap's stream has done comes before the other stream's.
   using Order = std::pair<Heap*, Stream>;
   struct Held {
     Address address;
     Block* block;
   };
-  /// Where a page lies whose memory a block needs, and the stream of the heap that it comes to.
+  /// The place of a page whose memory a block needs, and the stream of the heap that it comes to.
   struct Elsewhere {
     const pages::Mapping* now;
     const LiveBlock* wanted;
@@ -118,8 +118,8 @@ class Restoration {
 
   // ---- Looking ---------------------------------------------------------------------------------
 
-  // Each look begins anew: the pool's user sees to it that nothing else happens in the pool, but
-  // memory of it goes back to the device, is lent, or, where the pool is draining, moves elsewhere.
+  // Each look begins anew. The pool's user ensures that nothing else happens in the pool. But
+  // memory of it goes back to the device, is lent, or, if the pool is draining, moves elsewhere.
   void look() {
     leaving_.clear();
     making_.clear();
@@ -133,7 +133,7 @@ class Restoration {
     checkElsewhere();
   }
 
-  // What the pool's users hold, by address.
+  // The blocks that the pool's users hold, by address.
   std::vector<Held> held() {
     std::vector<Held> all;
     for (Heap* heap : heaps_) {
@@ -225,8 +225,8 @@ class Restoration {
     }
   }
 
-  // What is free was used until its epoch; what is about to be freed, until now, and nobody goes on
-  // using it.
+  // Free memory was used until its epoch. Memory about to be freed was used until now, and nobody
+  // goes on using it.
   void require(const LiveBlock& wanted, Heap& heap, const Block& memory, Stream later) {
     if (later == heap.stream()) return;
     heap.mutex().assertHeld();
@@ -258,7 +258,7 @@ class Restoration {
     for (Heap* heap : changed) prepare(*heap);
   }
 
-  // What other streams use is freed as ever, once the locks are given up.
+  // Blocks that other streams use are freed as ever, once the locks are given up.
   void carryOut() noexcept {
     for (const auto& [address, leaving] : leaving_) {
       Heap& heap = heapOf(*leaving);
@@ -295,7 +295,7 @@ class Restoration {
   std::set<Stream> forgotten_;              ///< of the streams of `wanted_`
   std::map<Order, std::uint64_t> ordered_;  ///< what the device sees to by now: until that epoch
   std::vector<Heap*> heaps_;                ///< of the pool, and locked, during a look
-  // What is to be done, as the last look has found it.
+  // The work to do, as the last look has found it.
   std::vector<Held> leaving_;  ///< by address
   std::vector<const LiveBlock*> making_;
   std::map<Order, const LiveBlock*> needs_;  ///< before that block can be made

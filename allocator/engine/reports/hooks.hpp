@@ -1,6 +1,6 @@
 // Functions of the program, and of pools/, that are called when something happens. They are called
-// with no lock held, and while one runs, what it asks for on the same thread does not call it
-// again; but what is told of pools is told of every one.
+// with no lock held. While one runs, requests that it makes on the same thread do not call it
+// again. But reports on pools are made of every pool.
 #pragma once
 
 #include <algorithm>
@@ -22,15 +22,15 @@
 
 namespace cistern {
 
-/// Why pools are to let go of what nobody uses any more: a request has missed; the cache is
-/// emptied, for which they wait where nothing less than the whole device can tell; it has been
-/// emptied, so that pools may have lost their last memory; or memory has run out, for which they
-/// wait for whatever it takes. At the last a lock is held, under which the
-/// program must not be called, and they are called again without one.
+/// Why pools are to let go of what nobody uses any more. With kMiss, a request has missed. With
+/// kEmptyCache, the cache is emptied: they wait if nothing less than the whole device can tell.
+/// With kEmptied, it has been emptied, so that pools may have lost their last memory. With
+/// kLastResort, memory has run out: they wait for whatever it takes. At the last a lock is held,
+/// under which the program must not be called, and they are called again without one.
 enum class Tidying : std::uint8_t { kMiss, kEmptyCache, kEmptied, kLastResort };
 
-/// While it lives, this thread is inside a hook of the program, which is not called again for what
-/// the hook itself asks for: it would never end.
+/// While it lives, this thread is inside a hook of the program. The hook is not called again for
+/// its own requests: it would never end.
 class HookScope : public ThreadScope<HookScope> {
  public:
   /// `hook`: an address that stands for it.
@@ -57,7 +57,7 @@ class HookList {
  public:
   using Hook = std::function<Answer(Told...)>;
 
-  /// `nests`: they are called for what they themselves ask for, too.
+  /// `nests`: they are called for their own requests, too.
   explicit HookList(const char* verb, bool nests = false) : verb_(verb), nests_(nests) {}
 
   bool any() const { return any_; }
@@ -69,8 +69,8 @@ class HookList {
     change([&](Entries& entries) { entries.push_back(entry); });
     return entry.id;
   }
-  /// Takes one away. Returns when no other thread is in a call that it is part of: what it uses may
-  /// be destroyed then. A thread that is in such a call itself does not wait. False where the list
+  /// Takes one away. Returns when no other thread is in a call that it is part of. Then what it
+  /// uses may be destroyed. A thread that is in such a call itself does not wait. False if the list
   /// has none of that name. Throws std::bad_alloc, changing nothing.
   bool remove(HookId id) {
     std::shared_ptr<Kept> gone;
@@ -90,7 +90,8 @@ class HookList {
     while (const std::uint32_t calls = gone->calls) gone->calls.wait(calls);
     return true;
   }
-  /// This one alone from now on; none if it is empty. Throws std::bad_alloc, changing nothing.
+  /// Keeps this one alone from now on; none if it is empty. Throws std::bad_alloc, changing
+  /// nothing.
   void set(Hook hook) {
     Hooks only;
     if (hook) {
@@ -101,8 +102,8 @@ class HookList {
     hooks_.swap(only);
     any_ = hooks_ != nullptr;
   }
-  /// Whether any has said so, or, where they say nothing, whether there is any. What one throws
-  /// leaves this, and those after it are not called.
+  /// Whether any has answered yes, or, if they answer nothing, whether there is any. An exception
+  /// of one leaves this, and those after it are not called.
   bool operator()(Told... told) {
     if (!any_ || (!nests_ && HookScope::inside(this))) return false;
     const Call call(*this);
@@ -130,8 +131,8 @@ class HookList {
     std::shared_ptr<Kept> kept;
   };
   using Entries = std::vector<Entry>;
-  /// Replaced whole when it changes, so that to call them takes no copy: a copy of a function may
-  /// take host memory, and some are called where there need not be any.
+  /// The list is replaced whole when it changes, so that calling them takes no copy. A copy of a
+  /// function may take host memory, and some are called when the host may have none.
   using Hooks = std::shared_ptr<const Entries>;
 
   template <class Change>
@@ -172,7 +173,7 @@ class HookList {
 
 /// Those of one allocator.
 struct Hooks {
-  /// Each says whether it has freed something.
+  /// Each answers whether it has freed something.
   HookList<bool, const MemoryShortage&> reclaim{"registerReclaimCallback"};
   HookList<void, const OutOfMemoryReport&> out_of_memory{"attachOutOfMemoryObserver"};
   HookList<void, MempoolId_t> pool_released{"attachPoolReleasedObserver", true};
@@ -182,17 +183,17 @@ struct Hooks {
 
 // ---- Where a misuse is told --------------------------------------------------------------------
 
-/// Of a call that frees and answers with a status: while it lives, a misuse of that pointer by this
-/// thread is kept here. The program's own hook is called all the same; the default one, which
+/// For a call that frees and answers with a status. While it lives, it keeps a misuse of that
+/// pointer by this thread. The program's own hook is called all the same; the default one, which
 /// prints, is not.
 class MisuseScope : public ThreadScope<MisuseScope> {
  public:
   explicit MisuseScope(const void* pointer) noexcept : pointer_(toAddress(pointer)) {}
 
-  /// What this thread was told of, if anything. What hooks do meanwhile with other pointers is not
-  /// this scope's.
+  /// The misuse that this thread was told of, if any. A hook's misuse of another pointer meanwhile
+  /// is not this scope's.
   const std::optional<Misuse>& misuse() const { return misuse_; }
-  /// For tellMisuse: false where nobody on this thread waits to be told of it.
+  /// For tellMisuse: false if nobody on this thread waits for it.
   static bool tell(const Misuse& misuse) noexcept try {
     MisuseScope* const scope = innermost();
     if (scope == nullptr || scope->pointer_ != misuse.pointer || scope->misuse_) return false;

@@ -1,4 +1,5 @@
-// What is put behind addresses, and taken away from there, while somebody wants to know.
+// A log of memory that is put behind addresses, and taken away from there, while somebody wants to
+// know.
 #pragma once
 
 #include <atomic>
@@ -23,7 +24,7 @@ class MemoryLog {
     on_.store(on, std::memory_order_relaxed);
     if (!on) events_ = {};
   }
-  /// It happens to memory of the heap. Where the host is short of memory the event is lost.
+  /// Notes an event of the heap's memory. If the host is short of memory, the event is lost.
   template <class Heap>
   void note(MemoryAction action, Address address, std::uint64_t bytes, const Heap& heap) noexcept {
     if (on()) note({action, address, bytes, heap.stream(), heap.pool().id()});

@@ -1,4 +1,4 @@
-// A request that no memory was found for: what a program is told of it.
+// The report to the program on a request that no memory was found for.
 #include <algorithm>
 #include <functional>
 #include <mutex>
@@ -35,7 +35,7 @@ void add(OutOfMemoryReport& report, const SnapshotSegment& segment) {
   }
 }
 
-// What lies in another pool, or on another stream, is passed over whatever its size.
+// Memory in another pool, or on another stream, is passed over whatever its size.
 WhyUnused whyUnused(const Engine& engine, Heap& heap, const Block& block, const Request& request)
     CISTERN_REQUIRES(heap.mutex()) {
   const Completion& known = heap.completion();
@@ -105,7 +105,7 @@ OutOfMemoryReport describe(Engine& engine, const Request& request) {
 
 }  // namespace
 
-// Where there would be room for it, that is in pieces: one as large as the request is missing.
+// If there would be room for the request, it is in pieces: one as large as the request is missing.
 MemoryShortage shortageOf(Engine& engine, const Request& request, std::uint32_t attempt) {
   const std::uint64_t free = freeBytes(engine.heaps.all()), bytes = request.rounded();
   const std::uint64_t need = bytes + engine.limit.over();

@@ -1,4 +1,4 @@
-// What reports say: of a wrong free, and of a request that no memory was found for.
+// The text of reports: on a wrong free, and on a request that no memory was found for.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>

@@ -18,7 +18,7 @@ Misuse describe(const Engine& engine, const char* verb, Address address) {
   const auto [segment, heap] = engine.locate(address);
   if (heap == nullptr) return misuse;
   const MutexLock lock(heap->mutex());
-  // What they keep is free, and the heap remembers whose it was.
+  // Blocks that caches keep are free, and the heap remembers whose they were.
   const HeldCaches held_still(*heap);
   if (!segment->covers(address, *heap)) return misuse;
   const Block* block = &heap->layout(segment->kind).covering(*segment, segment->placeOf(address));
@@ -55,7 +55,7 @@ void reportMisuse(Engine& engine, const char* verb, Address address) noexcept {
 
 namespace {
 
-// What another thread has freed, and the cache that it belongs to has not taken yet, is pending.
+// A block that another thread has freed, and that its cache has not taken yet, is pending.
 BlockUse useOf(const Block& block) {
   if (block.isFree()) return BlockUse::kFree;
   if (block.isHole()) return BlockUse::kUnmapped;

@@ -1,6 +1,6 @@
-// Addresses of this process that have pages of other processes, and nobody's any more: they go back
-// to the device when it is idle. During a capture it cannot be waited for: then they stay here
-// until it can.
+// Addresses of this process that have pages of other processes, and that nobody uses any more. They
+// go back to the device when it is idle. During a capture the host cannot wait for the device: then
+// they stay here until it can.
 #pragma once
 
 #include <atomic>
@@ -29,8 +29,8 @@ class Imports {
   Imports(const Imports&) = delete;
   Imports& operator=(const Imports&) = delete;
 
-  /// Waits for the device, unmaps the ranges and gives their addresses back. What the device does
-  /// not do now is left to retry().
+  /// Waits for the device, unmaps the ranges and gives their addresses back. Leaves what the device
+  /// does not do now to retry().
   void giveBack(std::list<ImportedRange>& ranges) noexcept;
   /// The same of what was left. No device call when nothing was.
   void retry() noexcept;

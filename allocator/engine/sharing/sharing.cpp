@@ -1,6 +1,6 @@
-// Memory that several processes use: exports, and imports. An export pins what its block lies in,
-// as a graph does: it is not given back to the device, so that what is counted as reserved is what
-// other processes may reach. A page has one descriptor, however many of its blocks are exported.
+// Memory that several processes use: exports, and imports. An export pins the memory that its block
+// lies in, as a graph does. That memory is not given back to the device, so what other processes
+// may reach counts as reserved. A page has one descriptor, however many of its blocks are exported.
 #include <list>
 #include <utility>
 

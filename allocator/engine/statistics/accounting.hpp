@@ -1,5 +1,5 @@
-// What an allocator as a whole has, and what always holds of it. Thread-safe; what looks at all
-// heaps holds them still meanwhile.
+// The contents of an allocator as a whole, and its invariants. Thread-safe. A function that looks
+// at all heaps holds them still meanwhile.
 #pragma once
 
 #include <vector>
@@ -10,9 +10,9 @@
 
 namespace cistern {
 
-/// What the pool holds at this moment: each `current`, and nothing else.
+/// The pool's usage at this moment: each `current`, and nothing else.
 MemoryStats::Values statsOf(const Pool& pool);
-/// Bytes that lie free in the heaps. What a thread's cache keeps does not.
+/// Bytes that lie free in the heaps. Blocks that a thread's cache keeps do not.
 std::uint64_t freeBytes(const std::vector<Heap*>& heaps);
 /// Every segment and block (reports/reports.cpp). Throws std::bad_alloc.
 Snapshot snapshotOf(Engine& engine);

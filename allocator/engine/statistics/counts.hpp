@@ -1,4 +1,4 @@
-// What a verb changes of the statistics, as numbers that can be added.
+// A verb's changes of the statistics, as numbers that can be added.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +25,7 @@ struct Counts {
   static Counts block(std::uint64_t bytes, std::uint64_t requested, int sign) {
     return {sign, sign * std::int64_t(bytes), sign * std::int64_t(requested)};
   }
-  /// The operation done with each number of the one and that of the other.
+  /// Applies the operation to each number of the one and that of the other.
   template <class Operation>
   friend Counts each(const Counts& a, const Counts& b, Operation of) {
     return {of(a.blocks, b.blocks), of(a.bytes, b.bytes), of(a.requested, b.requested),
@@ -53,8 +53,9 @@ struct Counts {
   }
 };
 
-/// What all threads have published, of small sizes, large ones, and both: what there is, its peaks,
-/// and what was taken since somebody last asked to begin anew. No lock of its own.
+/// The sums that all threads have published, of small sizes, large ones, and both. They are the
+/// present values, their peaks, and what was taken since somebody last asked to begin anew. No lock
+/// of its own.
 ///
 ///   now[both] == now[small] + now[large], taken likewise;  now <= peak after raisePeaks()
 class StatSums {
@@ -78,7 +79,7 @@ class StatSums {
   void raisePeaks() {
     for (std::size_t stat = 0; stat < kStatCount; ++stat) raisePeak(Stat(stat));
   }
-  /// To nothing: until they are raised.
+  /// Sets the peaks to nothing, until they are raised.
   void resetPeaks() { peak_ = {}; }
   void resetTaken() {
     taken_ = {};

@@ -1,5 +1,5 @@
-// What the verbs of one thread have changed of one allocator's statistics since they were published
-// last (totals.hpp). A hit adds to these and to nothing that another thread writes.
+// The changes that one thread's verbs have made to one allocator's statistics since they were
+// published last (totals.hpp). A hit adds to these and to nothing that another thread writes.
 //
 //   what there is == published + full - room
 //   0 <= room, room.bytes <= most_bytes           between operations of the owner
@@ -7,14 +7,14 @@
 //                                                 published <= what there is, in bytes
 //
 // A rise uses room up and a fall makes more. An operation that breaks the last two is followed by a
-// publication, after which there is room again: how much, Totals decides.
+// publication, after which there is room again; Totals decides how much.
 //
 // The owner changes its counters inside the gate, or holding the lock of Totals. Anyone else looks
 // at them, and changes them, holding that lock and keeping the gate closed.
 //
-// They are a thread's as long as it lives, for another allocator when theirs is gone: so a thread
-// may enter the gate before it knows whether the allocator still is there (fast_path.hpp). With
-// them are the caches that the thread has of that allocator, until they serve another.
+// A thread has its counters as long as it lives, for another allocator when theirs is gone. So a
+// thread may enter the gate before it knows whether the allocator still is there (fast_path.hpp).
+// The counters keep the caches that the thread has of that allocator, until they serve another.
 #pragma once
 
 #include <array>
@@ -41,11 +41,11 @@ struct alignas(64) ThreadCounters {
     std::int64_t most_bytes = 0;  ///< kAlone: only one thread allocates
     static constexpr std::int64_t kAlone = INT64_MAX;
 
-    /// One block that the program takes. Returns `near()`; or, where there was no room for it,
-    /// `far(bytes, requested)`, which has to use up so much more of the room, and to publish,
+    /// One block that the program takes. Returns `near()`; or, if there was no room for it,
+    /// `far(bytes, requested)`. The latter has to use up so much more of the room, and to publish,
     /// outside the gate.
-    // Each line of the room is a subtraction from memory and a branch: what is left to subtract is
-    // not done here, as the compiler would do it before the branch, in more instructions.
+    // Each line of the room is a subtraction from memory and a branch. The rest is not subtracted
+    // here: the compiler would do that before the branch, in more instructions.
     template <class Far, class Near>
     [[gnu::always_inline]] auto take(std::uint64_t bytes, std::uint64_t requested, Far far,
                                      Near near) noexcept {
@@ -65,7 +65,7 @@ struct alignas(64) ThreadCounters {
       room.requested -= std::int64_t(requested);
     }
     /// One block that it gives back. True: publish, outside the gate.
-    // Bytes alone are looked at: what that means for the other peaks, totals.hpp says.
+    // It looks at bytes alone: totals.hpp says what that means for the other peaks.
     bool give(std::uint64_t bytes, std::uint64_t requested) noexcept {
       room.blocks += 1;
       room.bytes += std::int64_t(bytes);
@@ -80,7 +80,7 @@ struct alignas(64) ThreadCounters {
     }
   };
 
-  /// Of no allocator, and nobody's: the gate is closed for ever.
+  /// Counters of no allocator, and nobody's: the gate is closed for ever.
   constexpr ThreadCounters() noexcept : gate(true) {}
   ThreadCounters(Totals& all, std::int64_t first_step) noexcept : totals(&all), step(first_step) {}
   Kind& of(SizeKind kind) { return kinds[std::size_t(kind)]; }

@@ -10,12 +10,12 @@
 namespace cistern {
 namespace {
 
-/// Half a step: what may rise unseen, and what is withheld of what is published.
+/// Half a step: so much may rise unseen, and so much is withheld of what is published.
 constexpr std::int64_t kLeastStep = 32 << 10;
 /// A thread that publishes more often than after so many allocations takes larger steps.
 constexpr std::int64_t kSeldom = 64;
-/// But all that threads may hide together is at most so small a part of the peak, or what each may
-/// hide is one of the device.
+/// But all threads together may hide at most 1/kPartOfPeak of the peak, or each 1/kPartOfDevice of
+/// the device.
 constexpr std::int64_t kPartOfPeak = 128, kPartOfDevice = 8192;
 
 Counts stepOf(std::int64_t bytes) {
@@ -126,7 +126,7 @@ void Totals::awaitHits() noexcept {
 
 // ---- Publishing ---------------------------------------------------------------------------------
 
-// Where the thread has no counters yet, or somebody looks at them.
+// For a thread that has no counters yet, or if somebody looks at them.
 void Totals::countOutside(ThreadCounters* own, SizeKind kind, const Counts& by,
                           const Counts& taken) noexcept {
   if (own == nullptr && by.blocks > 0) own = join();
@@ -155,7 +155,7 @@ void Totals::publishLocked(ThreadCounters& counters) noexcept {
   deal(counters);
 }
 
-/// What the thread has counted is counted here: then all that there is counts as published.
+/// Counts here what the thread has counted: then all that there is counts as published.
 void Totals::fold(ThreadCounters& counters) noexcept {
   for (std::size_t kind = 0; kind < kSizeKindCount; ++kind) {
     ThreadCounters::Kind& own = counters.kinds[kind];
@@ -164,7 +164,7 @@ void Totals::fold(ThreadCounters& counters) noexcept {
   }
 }
 
-// Of each kind of sizes a thread may hide two halves of a step.
+// A thread may hide two halves of a step of each kind of sizes.
 void Totals::deal(ThreadCounters& counters) noexcept {
   if (threads_.size() == 1) return dealAlone(counters);
   exact_ = false;
@@ -181,8 +181,8 @@ void Totals::deal(ThreadCounters& counters) noexcept {
   }
 }
 
-// What is left below the peaks of both kinds together is shared out: half of it for each, or what
-// the other cannot use. The half of one that is used up is shared out again, and so on.
+// The room below the peaks of both kinds together is shared out: half of it for each, or what the
+// other cannot use. When one kind has used up its half, the rest is shared out again, and so on.
 void Totals::dealAlone(ThreadCounters& counters) noexcept {
   const Counts large = sums_.room(1), both = sums_.room(StatSums::kBoth);
   const Counts small = least(sums_.room(0), both - least(large, half(both)));
@@ -208,7 +208,7 @@ void Totals::countPending(SizeKind kind, std::uint64_t bytes, int blocks, bool a
   settle(blocks > 0 && (anew || mine() != nullptr));
 }
 
-// What threads have not published says nothing of these two.
+// The counts that threads have not published say nothing of these two.
 void Totals::addBacking(SizeKind kind, std::int64_t segments, std::int64_t bytes,
                         bool taken) noexcept {
   sums_.add(std::size_t(kind), Stat::kSegment, segments, taken);

@@ -1,25 +1,26 @@
 // The statistics of one allocator: what all threads have changed, and peaks.
 //
-// Each thread that allocates counts for itself (thread_counters.hpp) and publishes now and then.
-// What a thread has not published is added whenever somebody reads, so that what is current is
-// exact. For peaks, it depends on how many threads allocate:
+// Each thread that allocates counts for itself (thread_counters.hpp) and publishes now and then. A
+// read adds what threads have not published, so that current values are exact. For peaks, it
+// depends on how many threads allocate:
 //
-//   one       It has room up to the peaks, and publishes when it goes beyond: peaks are exact.
-//   several   Each publishes before its counters have changed by a step, and the bytes that count
-//             as published are never more than there are: published <= now <= published + step. So
+//   one       It has room up to the peaks, and publishes when it goes beyond. Peaks are exact.
+//   several   Each publishes before its counters have changed by a step. The bytes that count as
+//             published are never more than there are: published <= now <= published + step. So
 //             their peak is never too high, and too low by at most threads x step for either kind
 //             of sizes. The peaks of blocks and of requested bytes may also be too high, as a hit
-//             looks at bytes alone when it frees: for few large blocks that a thread takes out of
-//             its cache it gives many small ones, and is said to hold these too until it publishes.
-//             That is by no more than what threads' caches keep. A step is
-//             64 KiB and 64 blocks. It is larger for a thread that would publish more often than
-//             once in 64 allocations, as otherwise threads with larger blocks would all write to
-//             one place at each hit; but only as long as both kinds' steps of one thread are 1/8192
-//             of the device at most (10 MiB of 80 GiB), or all steps together 1/128 of the peak.
+//             looks at bytes alone when it frees. A thread may take few large blocks out of its
+//             cache and give many small ones for them. It counts as holding these too until it
+//             publishes. The excess is no more than what threads' caches keep. A step is 64 KiB
+//             and 64 blocks. It is larger for a thread that would publish more often than once in
+//             64 allocations. Otherwise threads with larger blocks would all write to one place at
+//             each hit. But it is larger only within one of two bounds. Either both kinds' steps
+//             of one thread are 1/8192 of the device at most (10 MiB of 80 GiB). Or all steps
+//             together are 1/128 of the peak at most.
 //
-// Threads that only free publish at once, and so do all where no counters can be had for a thread.
-// What is not counted by hits (segments, reserved bytes, blocks that wait for queued work) is
-// counted here directly, and exactly.
+// Threads that only free publish at once, and so does a thread for which no counters can be had.
+// Statistics that hits do not count (segments, reserved bytes, blocks that wait for queued work)
+// are counted here directly, and exactly.
 //
 // The lock is a leaf, taken under any other. Thread-safe.
 #pragma once
@@ -65,8 +66,8 @@ class Totals {
   }
   /// Returns when all other threads have been outside their gates at one moment since the call.
   void awaitHits() noexcept;
-  /// What hits have counted goes beyond the room. Pre: the calling thread's, outside the gate. In a
-  /// child of fork nothing is published.
+  /// Publishes counters that hits have taken beyond the room. Pre: they are the calling thread's,
+  /// outside the gate. In a child of fork nothing is published.
   void publish(ThreadCounters& counters) noexcept;
 
   // ---- What no hit changes ---------------------------------------------------------------------
@@ -84,7 +85,7 @@ class Totals {
 
   // ---- Reading ---------------------------------------------------------------------------------
 
-  /// What is counted here, of all that MemoryStats has.
+  /// The statistics that are counted here, of all that MemoryStats has.
   MemoryStats read() noexcept;
   void resetPeaks() noexcept;
   void resetAccumulated() noexcept;
@@ -113,7 +114,7 @@ class Totals {
   StatSums sums_ CISTERN_GUARDED_BY(mutex_);      ///< what was published, by whomever
   bool exact_ CISTERN_GUARDED_BY(mutex_) = true;  ///< one thread at most since peaks were reset
 
-  /// What the thread has used last, of any allocator.
+  /// The counters that the thread has used last, of any allocator.
   inline static constinit thread_local ThreadCounters* seen_ = &ThreadCounters::nobodys;
 };
 

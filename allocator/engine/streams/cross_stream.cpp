@@ -9,7 +9,7 @@ namespace cistern {
 
 // ---- Blocks that wait ---------------------------------------------------------------------------
 
-// A block that others use is the heap's to look after. False when somebody frees it meanwhile.
+// The heap looks after a block that others use. False when somebody frees it meanwhile.
 bool recordUse(Engine& engine, Address address, Stream stream) {
   const auto [segment, heap] = engine.locate(address);
   if (heap == nullptr) return false;
@@ -45,8 +45,9 @@ void deferToAll(Engine& engine, Block& block, const StreamUses& told, bool captu
   engine.pending.addUnknown(block);
 }
 
-// During a capture into the pool a block comes back only when no stream uses it any more: other
-// streams of the capture may take it. If only recorded uses were waited for, the block waits again.
+// During a capture into the pool, other streams of the capture may take a block that comes back. So
+// it comes back only when no stream uses it any more. If only recorded uses were waited for, the
+// block waits again.
 void putBack(Engine& engine, const PendingFrees::Pending& pending) noexcept {
   Block& block = *pending.block;
   Heap& heap = heapOf(block);
@@ -144,9 +145,9 @@ std::vector<Heap*> nextOwners(Engine& engine, Heap& heap, const Request& request
 
 }  // namespace
 
-// Before a heap grows it adopts idle segments, but takes no part of one: what is lent goes back
-// when it is freed, so that a heap which lived on others' would miss every time. Parts may lie free
-// in any heap; whole segments only in those that offer something.
+// Before a heap grows it adopts idle segments, but takes no part of one. A loan goes back when it
+// is freed, so a heap that lived on others' memory would miss every time. Parts may lie free in any
+// heap; whole segments only in those that offer something.
 Block* takeComplete(Engine& engine, Heap& heap, const Request& request, Extent extent) {
   if (!engine.options.reusesAcrossStreams()) return nullptr;
   const bool all = extent == Extent::kParts;
@@ -174,8 +175,8 @@ static Block* lendable(Heap& owner, const Heap& heap, const Request& request, Ep
   return lends ? bestFree(owner, request, epochs) : nullptr;
 }
 
-// Nothing is taken, and counted, before it is safe. An order that one owner's memory cannot have no
-// other's can.
+// Nothing is taken, and counted, before it is safe. If one owner's memory cannot have that order,
+// no other's can.
 Block* loanInOrder(Engine& engine, Heap& heap, const Request& request) {
   if (!engine.options.reusesAcrossStreams()) return nullptr;
   for (Heap* owner : engine.heaps.all()) {

@@ -1,4 +1,4 @@
-// What the known streams of the device had queued at one moment.
+// The work that the known streams of the device had queued at one moment.
 //
 // A program may use memory on a stream that the allocator was not told of, and order that use
 // before the owner's next use. So one stream's event does not say that memory is unused. A mark
@@ -6,9 +6,9 @@
 // everything that was freed before the mark is unused. Note [Unrecorded uses] in progress.hpp has
 // the proof.
 //
-// Where there are many streams, a mark is made in several steps, so that no request pays for all of
+// If there are many streams, a mark is made in several steps, so that no request pays for all of
 // them. An event that is recorded later is as safe. Marks take turns: streams are asked for one
-// mark at a time, and all that is freed meanwhile shares the next one. So each request asks a
+// mark at a time, and everything freed meanwhile shares the next one. So each request asks a
 // bounded number of streams, and all requests together ask each stream once a turn.
 //
 //   a mark is reached  <=>  it has begun, unasked_ and left_ are empty, and it is not in vain
@@ -29,15 +29,15 @@ namespace cistern {
 class DeviceMark {
  public:
   using Answer = EventPool::Answer;
-  /// What a stream says: an event behind all that it has queued; no event, as it is idle; or that
-  /// it does not tell (`told` is false).
+  /// A stream's answer: an event behind all that it has queued; no event, if it is idle; or no
+  /// answer (`told` is false).
   struct Work {
     bool told = false;
     SharedEvent event{};
     bool dead = false;  ///< it was destroyed without notice, and cannot be asked
   };
 
-  /// From now on streams are asked: what was freed by now is what it covers. Throws std::bad_alloc,
+  /// From now on streams are asked. The mark covers what was freed by now. Throws std::bad_alloc,
   /// changing nothing.
   void begin(std::vector<Stream> streams) {
     const MutexLock lock(mutex_);
@@ -65,9 +65,9 @@ class DeviceMark {
     const MutexLock lock(mutex_);
     return begun_ && (in_vain_ || unasked_.empty());
   }
-  /// Whether what was freed on the stream `own` is unused. kInVain, for good, when a stream did not
-  /// tell, or an event became part of a capture, or `own` was destroyed without notice. An event
-  /// that was complete is not asked again.
+  /// Whether memory that was freed on the stream `own` is unused. The answer is kInVain, for good,
+  /// if a stream did not tell, an event became part of a capture, or `own` was destroyed without
+  /// notice. An event that was complete is not asked again.
   Answer ask(EventPool& events, Stream own) noexcept {
     const MutexLock lock(mutex_);
     while (!in_vain_ && !left_.empty()) {

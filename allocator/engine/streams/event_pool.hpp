@@ -40,9 +40,9 @@ class EventPool {
     return DeviceError{Call::kCreateEvent, ErrorKind::kOther, 0, "no host memory", {}};
   }
 
-  /// What an event says of the work before it: not complete, as far as is known; complete; or
-  /// nothing, for good, as a capture has recorded it. Only a capture that began and ended between
-  /// two looks at the stream leaves such an event behind.
+  /// An event's answer about the work before it: not complete, as far as is known; complete; or
+  /// never any, as a capture has recorded it. Only a capture that began and ended between two looks
+  /// at the stream leaves such an event behind.
   enum class Answer : std::uint8_t { kNotYet, kReached, kInVain };
   Answer ask(Event event) noexcept {
     const Result<bool> reached = device_.queryEvent(event);

@@ -31,8 +31,9 @@ SharedEvent KnownStreams::orderAfterEnd(Stream stream, const SharedEvent& reache
   return nullptr;
 }
 
-// One that is forgotten twice has an end behind the first. It may have no record, like one that was
-// never met: then it is gone already, with all its work complete, whatever fails from there on.
+// A stream that is forgotten twice has an end behind the first. It may have no record, like one
+// that was never met. Then it is gone already, with all its work complete, whatever fails from
+// there on.
 void KnownStreams::unregisterStream(Stream stream) {
   if (stream == Stream{}) throw InvalidArgument("the default stream cannot be forgotten: it stays");
   requireOneStream(device_, stream);

@@ -1,18 +1,18 @@
-// The streams that the program has named, and where those ended that it was about to destroy.
+// The streams that the program has named, and the ends of those that it was about to destroy.
 //
-// Nothing may be asked of a stream that was destroyed, not even whether it was: on CUDA such a call
-// may end the process. So a program says that a stream will go while it is there, and an event is
-// recorded behind its last work. From then on the device is not called with that handle; the
-// event tells how far the stream has come. Drivers give a handle that is free to a
-// stream made later. As soon as a verb names it that stream is ordered after the end of the one
-// before it, and from there on the two are one stream that had a pause.
+// No call may ask about a destroyed stream, not even whether it was destroyed: on CUDA such a call
+// may end the process. So a program announces that a stream will go while it is there, and an event
+// is recorded behind its last work. From then on the device is not called with that handle; the
+// event tells how far the stream has come. Drivers give a free handle to a stream made later. As
+// soon as a verb names that stream, it is ordered after the end of the one before it. From there on
+// the two are one stream that had a pause.
 //
 //   unknown --register--> present --unregister--> gone --register--> present
 //
-// The record of one that is gone is dropped some time after its end was reached. So of a stream
-// that has been met and has no record, all work is complete.
+// The record of one that is gone is dropped some time after its end was reached. So if a stream has
+// been met and has no record, all its work is complete.
 //
-// Locks: under the lock here streams are asked, and forgotten; so none goes while it is asked. It
+// Locks: streams are asked, and forgotten, under the lock here; so none goes while it is asked. It
 // comes after the backing's, and before those of pending frees, of the heap table and of heaps.
 #pragma once
 
@@ -37,9 +37,9 @@ class KnownStreams {
   KnownStreams(Device& device, EventPool& events, Told told)
       : device_(device), events_(events), told_(std::move(told)) {}
 
-  /// A verb names the stream. If one with that handle has gone this is another, and what is queued
-  /// on it from now on comes after the end of that one. The host waits for that end only if the
-  /// stream is being captured. No device call for a stream that is present or unknown. Pre: the
+  /// A verb names the stream. If one with that handle has gone, this is another. Work that is
+  /// queued on it from now on comes after the end of the first. The host waits for that end only if
+  /// the stream is being captured. No device call for a stream that is present or unknown. Pre: the
   /// stream is alive. Throws DeviceFailure, std::bad_alloc, changing nothing.
   void registerStream(Stream stream);
   /// The program is about to destroy the stream. Nothing happens for one that was never met, as far

@@ -7,7 +7,7 @@ namespace cistern {
 
 // ---- Blocks come --------------------------------------------------------------------------------
 
-// What makes the record whose end releases the block is the last that may fail.
+// Making the record whose end releases the block is the last step that may fail.
 void PendingFrees::add(Pending pending, const StreamUses& streams) noexcept {
   polls_in_vain_.store(0, std::memory_order_relaxed);
   if (streams.unknown()) return addUnknown(*pending.block);
@@ -26,7 +26,7 @@ void PendingFrees::add(Pending pending, const StreamUses& streams) noexcept {
   }
 }
 
-// Where all work of a stream is complete, the uses of it are over.
+// If all work of a stream is complete, the uses of it are over.
 void PendingFrees::attach(Uses& uses, bool last_resort) noexcept {
   const KnownStreams::Look at = streams_.look(uses.front().stream);
   uses.front().event = at.end;
@@ -34,10 +34,10 @@ void PendingFrees::attach(Uses& uses, bool last_resort) noexcept {
   if (!at.gone) attachToPresent(uses, last_resort);
 }
 
-// Where the device does not say whether a capture takes what is recorded, one may. At the last
-// resort a stream that does not tell is asked no more, and an event that cannot be had is not hoped
-// for. A capture may have begun since the stream was asked. Then the event may be the capture's,
-// which asking it would break.
+// If the device does not say whether a capture takes what is recorded, one may. At the last resort
+// a stream that does not tell is asked no more, and an event that cannot be had is not hoped for. A
+// capture may have begun since the stream was asked. Then the event may be the capture's, and
+// asking it would break the capture.
 void PendingFrees::attachToPresent(Uses& uses, bool last_resort) noexcept {
   const Stream stream = uses.front().stream;
   const Result<CaptureInfo> info = device_.captureInfo(stream);
@@ -52,7 +52,7 @@ void PendingFrees::attachToPresent(Uses& uses, bool last_resort) noexcept {
   enqueue(uses, dead || (last_resort && !captured && !recorded));
 }
 
-// Where there is no host memory for a queue, the device is waited for.
+// If the host has no memory for a queue, the uses wait for the device.
 void PendingFrees::enqueue(Uses& uses, bool hopeless) noexcept {
   const MutexLock lock(mutex_);
   const bool waits = uses.front().event != nullptr;
@@ -87,7 +87,7 @@ void PendingFrees::attachPutOff() noexcept {
 
 // ---- Blocks leave -------------------------------------------------------------------------------
 
-// It counts as waiting until it is back: where none counts, there is none to wait for.
+// A block counts as waiting until it is back: if none counts, there is nothing to wait for.
 void PendingFrees::release(const Pending& pending) noexcept {
   release_(pending);
   released_.fetch_add(1);
@@ -188,8 +188,8 @@ std::optional<SharedEvent> PendingFrees::oldest(Stream& from) noexcept {
   return it->second.waiting.front().event;
 }
 
-// Until a block is released. Others may attach and poll meanwhile. A stream whose event cannot be
-// waited for is passed over.
+// Waits until a block is released. Others may attach and poll meanwhile. A stream whose event
+// cannot be waited for is passed over.
 void PendingFrees::waitForEvents(std::uint64_t released_before) noexcept {
   Stream from{};
   while (released_ == released_before) {
@@ -209,7 +209,8 @@ void PendingFrees::waitForEvents(std::uint64_t released_before) noexcept {
   }
 }
 
-// What hangs on no event is ready when all work of the device is complete. False if nothing does.
+// Blocks that wait for no event are ready when all work of the device is complete. False if no
+// block does.
 bool PendingFrees::waitForDevice() noexcept {
   Uses stuck;
   PendingBlocks unknown;

@@ -1,8 +1,8 @@
 // Blocks that the program has freed while work of other streams may still use them.
 //
-// For each such stream an event is recorded at the free, and the block leaves when all of them are
-// complete. Events of one stream are complete in their order: so a poll asks the oldest of each
-// stream in which something waits, until one is not.
+// The free records an event on each such stream, and the block leaves when all of them are
+// complete. Events of one stream are complete in their order. So a poll asks the oldest of each
+// stream in which something waits, until one is not complete.
 //
 // Nothing is recorded on a stream that is being captured: the event would become part of the graph.
 // Such a block is put off, and gets its event at a poll after the capture; so does one whose event
@@ -11,14 +11,14 @@
 //
 // A poll may be bounded. Streams take turns, so that the next poll goes on where this one stops.
 //
-// A block that is added takes host memory for all that it waits for; polling and waiting take none.
-// Where there is none it is among the unknown ones, which wait for the whole device, as one does
-// for a stream that was destroyed without notice.
+// Adding a block takes host memory for all that it waits for; polling and waiting take none. If the
+// host has none, the block is among the unknown ones, which wait for the whole device. A use by a
+// stream that was destroyed without notice waits for the whole device, too.
 //
 // Locks: mutex_ guards everything. Events are asked under it, but never recorded or waited for. No
 // heap's lock is held meanwhile. It comes after those of known streams. Blocks are released outside
-// of it. A poll holds polling_ until what it has found is released, so that no thread that waits
-// takes blocks for lost that another has in hand; it comes before those of known streams.
+// of it. A poll holds polling_ until what it has found is released. So no thread that waits takes
+// blocks for lost that another has in hand. That lock comes before those of known streams.
 #pragma once
 
 #include <algorithm>
@@ -70,18 +70,18 @@ class PendingFrees {
 
   /// Blocks that wait; a hint outside of any lock, exact when nobody is in add or poll.
   std::size_t waiting() const noexcept { return waiting_.load(std::memory_order_relaxed); }
-  /// How much more seldom than usual to poll: work that does not end is asked about ever less
-  /// often, until there is more to wait for, or some of it has ended. A hint as well.
+  /// The factor by which polls are rarer than usual. Work that does not end is asked about ever
+  /// less often, until there is more to wait for, or some of it has ended. A hint as well.
   unsigned backoff() const noexcept {
     const unsigned in_vain = polls_in_vain_.load(std::memory_order_relaxed);
     return in_vain < kPollsInVain ? 1 : 1u << std::min(in_vain - kPollsInVain, kMostBackoff);
   }
 
   /// Takes over a pending block: it is ready once the work queued so far on all of `streams` is
-  /// complete, which may be at once. Where that can never be recorded (a destroyed stream) it waits
+  /// complete, which may be at once. If that can never be recorded (a destroyed stream), it waits
   /// for the whole device.
   void add(Pending pending, const StreamUses& streams) noexcept;
-  /// The same of one of which nobody can say what it waits for: for the whole device.
+  /// The same for a block when nobody knows what it waits for: it waits for the whole device.
   void addUnknown(Block& block) noexcept {
     waiting_.fetch_add(1, std::memory_order_relaxed);
     const MutexLock lock(mutex_);
@@ -92,9 +92,9 @@ class PendingFrees {
   bool poll(Budget most = kAll) noexcept;
   /// How many blocks were released so far.
   std::uint64_t released() const noexcept { return released_; }
-  /// Waits for queued work of one stream, or, when nothing else is left, of the whole device, until
-  /// some blocks are released, here or by a poll. False: there is nothing that could be waited for.
-  /// One thread at a time, which goes for waitForStuck too.
+  /// Waits until some blocks are released, here or by a poll. It waits for queued work of one
+  /// stream, or, when nothing else is left, of the whole device. False: there is nothing to wait
+  /// for. One thread at a time, which goes for waitForStuck too.
   bool wait() noexcept;
   /// Waits for the whole device if there are blocks that nothing less can tell of; else false.
   bool waitForStuck() noexcept {
@@ -125,8 +125,8 @@ class PendingFrees {
   /// Uses go from one list to another as they are, which takes no host memory. None ends under a
   /// lock.
   using Uses = std::list<Use>;
-  /// The uses of one stream. One that waits and has no event is over with the one before it; so the
-  /// first of those that wait is over if it has none.
+  /// The uses of one stream. A use that waits and has no event is over with the one before it. So
+  /// the first of those that wait is over if it has none.
   struct Queue {
     Uses waiting;  ///< the oldest first
     Uses put_off;  ///< none has an event
@@ -156,13 +156,13 @@ class PendingFrees {
   std::function<void(const Pending&)> release_;
   std::atomic<std::size_t> waiting_{0};
   std::atomic<std::uint64_t> released_{0};  ///< so far
-  /// In turn. So many of them change nothing; then backoff doubles with each, up to
+  /// Polls in vain, in turn. So many of them change nothing; then backoff doubles with each, up to
   /// 2^kMostBackoff.
   static constexpr unsigned kPollsInVain = 16, kMostBackoff = 6;
   std::atomic<unsigned> polls_in_vain_{0};
   Mutex polling_;
   mutable Mutex mutex_;
-  /// Where something waits, or did when it was polled last.
+  /// The streams in which something waits, or did when they were polled last.
   std::map<Stream, Queue> queues_ CISTERN_GUARDED_BY(mutex_);
   Stream next_ CISTERN_GUARDED_BY(mutex_){};  ///< the next to be polled is this, or the next higher
   Uses stuck_ CISTERN_GUARDED_BY(mutex_);     ///< no event could be recorded for them

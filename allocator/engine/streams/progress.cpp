@@ -47,10 +47,10 @@ bool StreamProgress::query(Stream stream) noexcept {
 
 // ---- Marks --------------------------------------------------------------------------------------
 
-// What a stream has queued. It does not tell if a capture that it has joined records it, or the
-// device fails. One that was destroyed without notice cannot be asked: only its own heap waits for
-// it. If a capture begins or ends meanwhile, it may have taken the event. That does no harm: nobody
-// asks the event before it is recorded again.
+// The work that a stream has queued. The stream does not tell if a capture that it has joined
+// records it, or the device fails. One that was destroyed without notice cannot be asked: only its
+// own heap waits for it. If a capture begins or ends meanwhile, it may have taken the event. That
+// does no harm: nobody asks the event before it is recorded again.
 DeviceMark::Work StreamProgress::workOf(Stream stream) {
   const KnownStreams::Look at = streams_.look(stream);
   if (at.gone) return {true, at.end};
@@ -70,7 +70,7 @@ DeviceMark::Work StreamProgress::workOf(Stream stream) {
   return {streams_.answersNow(stream) && changes_ == changes, event.value()};
 }
 
-// What is freed by now is covered by it. Null if the host is short of memory.
+// The next mark, which covers what is freed by now. Null if the host is short of memory.
 SharedMark StreamProgress::nextMark() noexcept try {
   const MutexLock lock(turns_);
   if (next_ == nullptr) next_ = std::make_shared<DeviceMark>();
@@ -80,7 +80,7 @@ SharedMark StreamProgress::nextMark() noexcept try {
 }
 
 // The mark that streams are asked for: the next one begins when they all were asked for the last.
-// Null if there is none, or the host is short of memory.
+// Null if nothing waits for a mark, or the host is short of memory.
 SharedMark StreamProgress::presentMark() noexcept try {
   const MutexLock lock(turns_);
   if (present_ != nullptr && !present_->allAsked()) return present_;
@@ -92,7 +92,7 @@ SharedMark StreamProgress::presentMark() noexcept try {
   return nullptr;
 }
 
-// For the marks that wait for it, in turn. Returns how many of `most` are left.
+// Asks streams for the marks that wait for it, in turn. Returns how many of `most` are left.
 std::size_t StreamProgress::askStreams(std::size_t most) noexcept {
   while (most > 0) {
     const SharedMark mark = presentMark();
@@ -135,7 +135,7 @@ void StreamProgress::look(const std::vector<Heap*>& heaps, std::size_t most, Not
   for (const Ended& ended : all) endLook(ended, common);
 }
 
-// False where there is nothing to learn, or another thread is at it. Otherwise nobody else looks at
+// False if there is nothing to learn, or another thread is at it. Otherwise nobody else looks at
 // the heap until passMarks returns nothing, or endLook.
 bool StreamProgress::beginLook(Heap& heap, bool may_mark, Note note) noexcept {
   const MutexLock lock(heap.mutex());
@@ -157,7 +157,7 @@ std::optional<StreamProgress::Ended> StreamProgress::passMarks(Heap& heap, bool 
   return Ended{&heap, heap.endedEpoch(), again};
 }
 
-// Where no stream was queried, the events may be complete already.
+// If no stream was queried, the events may be complete already.
 void StreamProgress::endLook(const Ended& ended, const SharedMark& mark) noexcept {
   Heap& heap = *ended.heap;
   Answer answer = Answer::kInVain;
@@ -170,7 +170,7 @@ void StreamProgress::endLook(const Ended& ended, const SharedMark& mark) noexcep
   heap.completion().endMark(answer, ended.until, ended.again, mark);
 }
 
-// False where nothing more is to be learnt. Nobody else changes the marks meanwhile.
+// False if nothing more is to be learnt. Nobody else changes the marks meanwhile.
 bool StreamProgress::passOldest(Heap& heap) noexcept {
   SharedMark oldest;
   {
@@ -185,9 +185,9 @@ bool StreamProgress::passOldest(Heap& heap) noexcept {
   return true;
 }
 
-// While a capture into the heap's pool is under way, what streams have done says nothing of what
-// the capture has freed: that has not run. A mark from before the capture covers what was freed
-// then.
+// While a capture into the heap's pool is under way, the streams' progress says nothing of what the
+// capture has freed. The captured work has not run. A mark from before the capture covers what was
+// freed then.
 bool StreamProgress::wantsMark(Heap& heap) {
   const Completion& known = heap.completion();
   return known.anyUnmarked() && known.recorded() == 0;
@@ -209,8 +209,8 @@ bool StreamProgress::orderAfterAll(Stream later) {
   return queued.forEach([&](Event event) { return device_.waitEvent(later, event).ok(); });
 }
 
-// Epochs end first, so that what is freed meanwhile is not taken for complete. What a capture has
-// freed is not: it has not run.
+// Epochs end first, so that what is freed meanwhile is not taken for complete. Nor is memory that a
+// capture has freed: the captured work has not run.
 bool StreamProgress::completeAll(const std::vector<Heap*>& heaps) {
   std::vector<std::uint64_t> ended;
   ended.reserve(heaps.size());

@@ -39,10 +39,10 @@ namespace cistern {
 
 class StreamProgress {
  public:
-  /// So many streams a look asks at most, unless it asks all; or none, beyond the marks' events.
+  /// A look asks so many streams at most, unless it asks all; or none, beyond the marks' events.
   static constexpr std::size_t kFew = bound(32), kAll = SIZE_MAX;
-  /// So many heaps share a look, and so many a request looks at before it grows: what it takes is
-  /// bounded, however many there are. One that would be refused looks at all.
+  /// So many heaps share a look, and a request looks at so many before it grows. So its cost is
+  /// bounded, however many heaps there are. A request that would be refused looks at all.
   static constexpr std::size_t kHeapsAtOnce = bound(16), kMostHeaps = bound(64);
 
   StreamProgress(Device& device, EventPool& events, KnownStreams& streams)
@@ -51,8 +51,8 @@ class StreamProgress {
   /// Whether the stream tells how far it is. It does if it is alive and no capture records it, or
   /// if it is gone: then its end tells.
   bool answers(Stream stream);
-  /// Whether the stream is known to have no work queued. What a capture that it began has recorded
-  /// is not queued.
+  /// Whether the stream is known to have no work queued. Work that was recorded by a capture which
+  /// began on it is not queued.
   bool idle(Stream stream);
   /// Asks the marks of the heap that are under way. If something was freed since the last mark,
   /// makes another; if there is no room for one more, it replaces the youngest. One thread at a
@@ -82,9 +82,9 @@ class StreamProgress {
   /// Whether the stream may have work queued. Not if it is idle, gone with its end reached, or was
   /// destroyed without notice.
   bool mayHaveWork(Stream stream);
-  /// A capture into a pool is about to begin, or is over. Meanwhile no stream is queried, as any
-  /// may join at any moment, and a query of one that has would break the capture; an event recorded
-  /// on it is asked instead. The first returns when no thread queries any more.
+  /// A capture into a pool is about to begin, or is over. Meanwhile no stream is queried: any may
+  /// join at any moment, and a query of one that has would break the capture. An event recorded on
+  /// it is asked instead. The first returns when no thread queries any more.
   void captureBegins() noexcept;
   void captureEnds() noexcept {
     ++changes_;
@@ -95,7 +95,7 @@ class StreamProgress {
 
  private:
   using Answer = EventPool::Answer;
-  /// What is noted first.
+  /// The note that a look makes first.
   using Note = void (Completion::*)() noexcept;
   /// An epoch of a heap that has ended, and that a mark is made for. `again`: in place of the
   /// heap's youngest mark.

@@ -14,14 +14,16 @@ inline bool isGone(const DeviceError& error) noexcept {
 }
 
 /// Whether a stream can be asked how far it is: it is alive, and no capture is recording it, which
-/// asking would break. What cannot be asked now may be asked later. Pre: it stays meanwhile.
+/// asking would break. A stream that cannot be asked now may be asked later. Pre: it stays
+/// meanwhile.
 inline bool answersNow(Device& device, Stream stream) noexcept {
   const Result<CaptureInfo> info = device.captureInfo(stream);
   return info.ok() && info.value().status == CaptureStatus::kNone;
 }
 
-/// Throws unless an event can be recorded behind the last work of the stream: InvalidArgument for
-/// one that is being captured or not alive, DeviceFailure if the device does not say.
+/// Throws unless an event can be recorded behind the last work of the stream. It throws
+/// InvalidArgument for one that is being captured or not alive, DeviceFailure if the device does
+/// not say.
 inline void requireForgettable(Device& device, Stream stream) {
   const Result<CaptureInfo> info = device.captureInfo(stream);
   if (!info.ok() && !isGone(info.error())) throw DeviceFailure(info.error());
