@@ -1,6 +1,6 @@
 // A library's getter: the handle of this thread for the current device, on the current stream.
 //
-// What a library has to say about itself is a struct (docs/handles.md has one in ten lines):
+// A struct describes a library (docs/handles.md has one in ten lines):
 //
 //   struct Library {
 //     using Handle = ...;                                   // small and copyable
@@ -55,16 +55,16 @@ constexpr auto destroyOf() {
 template <class L>
 using PoolOf = DeviceThreadHandlePool<typename L::Handle, &L::create, destroyOf<L>()>;
 
-/// The library's pool: one for the process. It is never destroyed, because threads may still use
-/// it while static objects go. What is free in it at the end of main is destroyed then.
+/// The library's pool: one for the process. It is never destroyed, because threads may still use it
+/// while static objects go. Its free handles are destroyed at the end of main.
 template <class L>
 PoolOf<L>& poolOf() {
   static PoolOf<L>& pool = *new PoolOf<L>(L::kName);
   return pool;
 }
 
-/// Called after a handle was created: an exit handler runs before whatever was set up before it
-/// was registered is torn down, and that is all that the library needs to destroy a handle.
+/// Called after a handle was created. An exit handler runs before the tear-down of whatever was set
+/// up before its registration. That is all that the library needs to destroy a handle.
 template <class L>
 void destroyFreeAtExit() {
   if constexpr (kIsDestroyed<L>) {
@@ -106,7 +106,7 @@ class ThreadHandles {
     }
   }
 
-  // The library is asked, because the program may have set a stream on the handle itself.
+  // Queries the library, because the program may have set a stream on the handle itself.
   static bool needsStream(typename L::Handle handle, Stream stream) {
     if constexpr (kKnowsStream<L>) {
       return L::streamOf(handle) != stream;
@@ -153,15 +153,15 @@ class ThreadHandles {
 };
 
 /// The getter. Throws what the struct's functions throw, OutOfMemory for a workspace, OptionError
-/// for a malformed size of one. The handle is the thread's until the thread ends; ask again before
-/// each use rather than keep it, so that stream and workspace are the current ones.
+/// for a malformed size of one. The handle is the thread's until the thread ends. Call the getter
+/// again before each use, so that stream and workspace are the current ones.
 template <class L>
 typename L::Handle currentHandle() {
   return ThreadSlot<ThreadHandles<L>>::mine().get(currentDevice());
 }
 
-/// Of a library whose calls are given their stream and workspace one by one (cuBLASLt): the
-/// workspace for the current handle on the current stream. Nothing without an allocator.
+/// For a library whose calls each take a stream and a workspace (cuBLASLt): the workspace for the
+/// current handle on the current stream. Nothing without an allocator.
 template <class L>
 Workspace currentWorkspace(std::size_t (*bytes_on)(int device)) {
   const int device = currentDevice();

@@ -1,8 +1,8 @@
 // A pool of one library's handles, for each device, and the window through which a thread uses it.
 //
-// A thread keeps the handle that its window got until the window goes, so a later reserve() is a
-// look into an array, without a lock. There is no cap: threads that wait for each other would
-// deadlock on one. So there are never more handles than there were threads at once.
+// A thread keeps its window's handle until the window goes. So a later reserve() only reads an
+// array, without a lock. There is no cap, on which threads that wait for each other would deadlock.
+// So there are never more handles than there were threads at once.
 //
 // A window may outlive its pool: both hold what they share (Core). Then its handles are leaked on
 // purpose, and reserve() is an error.
@@ -41,7 +41,8 @@ class DeviceThreadHandlePool final : private HandleCountsSource {
   struct Core {
     explicit Core(std::string library) : name(std::move(library)) {}
 
-    /// The device's shelf. Whichever comes first, this or close(), a closed core's shelves are.
+    /// The device's shelf. The shelves of a closed core are closed, whichever comes first, this or
+    /// close().
     Shelf& shelf(int device) {
       Shelf& found = shelves.at(device);
       if (closed.load()) found.close();
@@ -63,8 +64,8 @@ class DeviceThreadHandlePool final : private HandleCountsSource {
     (void)driverMayBeCalled();  // from now on it knows of the process' end
     enlist();
   }
-  /// Destroys the free handles, unless the process is past the point up to which the driver may be
-  /// called, or the library's are never destroyed: then they are leaked, as in a child of fork.
+  /// Destroys the free handles. Leaks them instead if the driver may no longer be called, if the
+  /// library's handles are never destroyed, and in a child of fork.
   ~DeviceThreadHandlePool() {
     delist();
     if (!core_->made.isHere()) {
@@ -79,8 +80,8 @@ class DeviceThreadHandlePool final : private HandleCountsSource {
   /// A thread's own. The pool may go before it.
   std::unique_ptr<PoolWindow> newPoolWindow() { return std::make_unique<PoolWindow>(core_); }
 
-  /// Destroys what is free now, and leaves the pool as it is. Nothing for a library whose handles
-  /// are never destroyed, or past the end of main.
+  /// Destroys the handles that are free now, and leaves the pool usable. Does nothing for a library
+  /// whose handles are never destroyed, or past the end of main.
   void destroyFree() noexcept {
     if (kDestroys && core_->made.isHere() && driverMayBeCalled()) emptyShelves(&destroyOne);
   }
@@ -127,10 +128,10 @@ class DeviceThreadHandlePool<Handle, kCreate, kDestroy>::PoolWindow {
   PoolWindow(const PoolWindow&) = delete;
   PoolWindow& operator=(const PoolWindow&) = delete;
 
-  /// The thread's handle for a device: the same one each time. The first time one that another
-  /// thread gave back, or a new one. Throws what kCreate throws (then nothing has changed and the
-  /// next try is a new one), HandlePoolGone, InvalidArgument for an ordinal out of range, Error in
-  /// a child of fork where the thread has none.
+  /// The thread's handle for a device: the same one each time. The first time, one that another
+  /// thread gave back, or a new one. Throws what kCreate throws: then nothing has changed and the
+  /// next try is a new one. Throws HandlePoolGone, InvalidArgument for an ordinal out of range, and
+  /// Error in a child of fork if the thread has no handle.
   Handle reserve(int device) {
     const std::optional<Handle>& mine = held_[ordinalIndex(device)];
     if (mine && !core_->closed.load(std::memory_order_relaxed)) [[likely]]

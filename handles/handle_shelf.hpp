@@ -1,5 +1,5 @@
-// The handles of one pool on one device that no thread holds, and the counts of all of them.
-// handle_pool.hpp has one for each device.
+// The handles of one pool on one device that no thread holds, and the counts of all. Each pool
+// (handle_pool.hpp) has one shelf for each device.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,7 @@ namespace cistern {
 template <class Handle>
 class HandleShelf {
  public:
-  /// The handle put back last, now live; nothing when there is none.
+  /// The handle put back last, now live; nothing on an empty shelf.
   std::optional<Handle> take() {
     const MutexLock lock(mutex_);
     if (free_.empty()) return std::nullopt;
@@ -25,8 +25,8 @@ class HandleShelf {
     return handle;
   }
 
-  /// Room for one more handle, so that to note it and to put it back needs no memory. Called
-  /// before each creation: it is what fails when memory is out, while there is nothing to lose.
+  /// Makes room for one more handle, so that noting it and putting it back need no memory. Called
+  /// before each creation: if memory is out, this fails, while there is nothing to lose.
   void prepareForOneMore() {
     const MutexLock lock(mutex_);
     const std::size_t most = counts_.created + being_made_ + 1;
@@ -57,7 +57,7 @@ class HandleShelf {
     free_.push_back(handle);  // there is room
   }
 
-  /// Nothing is put here any more: what comes back is leaked.
+  /// From now on a handle that comes back is leaked.
   void close() noexcept {
     const MutexLock lock(mutex_);
     closed_ = true;

@@ -1,8 +1,8 @@
-// Memory of libraries that take it piece by piece, through functions that they are given (cuDSS),
-// and not as one workspace. It comes from the device's allocator.
+// Memory of libraries that take it piece by piece, through functions of ours (cuDSS), and not as
+// one workspace. It comes from the device's allocator.
 //
-// Which allocator a piece came from is remembered, because another one may be named for the device
-// before the piece comes back.
+// Each piece's allocator is remembered, because the device may get another allocator before the
+// piece comes back.
 #pragma once
 
 #include <cstddef>
@@ -19,12 +19,13 @@ class LibraryMemory {
  public:
   /// Null when the device has no allocator here. Throws OutOfMemory, InvalidArgument.
   void* allocate(int device, std::size_t bytes, Stream stream);
-  /// The last work that uses the piece is on `stream`. False, doing nothing, for what did not come
-  /// from here.
+  /// The last work that uses the piece is on `stream`. False, doing nothing, for memory that did
+  /// not come from here.
   bool free(void* piece, Stream stream) noexcept;
-  /// The vendor's own allocation is at this address now: what was remembered of it is out of date.
+  /// The vendor's own allocation is at this address now: the record of a piece there is out of
+  /// date.
   void noteElsewhere(void* piece) noexcept;
-  /// The device's allocator is taken away: what it gave is its own to take back, when it goes.
+  /// The device's allocator is taken away. It takes its memory back itself, when it goes.
   void forgetAllocator(int device) noexcept;
 
  private:

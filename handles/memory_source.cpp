@@ -37,7 +37,7 @@ void setWorkspaceAllocator(int device, CachingAllocator* allocator) {
 
 namespace handles {
 
-// During a capture that is its graph's, from which a workspace is then allocated.
+// During a capture, its graph's pool, from which a workspace is then allocated.
 WorkspacePool poolFor(CachingAllocator& allocator, Stream stream) {
   return allocator.poolFor(stream);
 }

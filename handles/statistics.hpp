@@ -1,4 +1,4 @@
-// What a pool of handles tells of itself.
+// The counts that a pool of handles reports.
 #pragma once
 
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace cistern {
 
-/// What a pool gives to handleStatistics while it lives.
+/// A pool's link to handleStatistics while the pool lives.
 class HandleCountsSource {
  public:
   HandleCountsSource(const HandleCountsSource&) = delete;

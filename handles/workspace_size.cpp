@@ -58,7 +58,7 @@ std::size_t parseLtWorkspaceSize(std::string_view text) {
   return addUp(kLtSize, text, 0, countIn(kLtSize, text, trimmed(text)), 1);
 }
 
-// What a Hopper's fastest kernels ask for, and cuBLAS's own ":4096:2:16:8".
+// The size that a Hopper's fastest kernels need, and cuBLAS's own ":4096:2:16:8".
 std::size_t defaultWorkspaceBytes(int compute_major) {
   return compute_major >= 9 ? 32 * kMiB : 8'519'680;
 }

@@ -1,13 +1,13 @@
 // The memory that libraries compute in: one workspace for each (handle, stream, pool), from the
 // device's allocator.
 //
-// The stream is in the key because two streams' work may overlap, and because the block belongs to
-// it: freed, it is reused in stream order. The pool is in the key because a graph keeps the
-// addresses that were captured: a workspace of the graph's own pool lives exactly as long as the
-// pool has users, and an eager call in between never shares it.
+// The stream is in the key because two streams' work may overlap. The block also belongs to the
+// stream: freed, it is reused in stream order. The pool is in the key because a graph keeps the
+// captured addresses. A workspace of the graph's own pool lives exactly as long as the pool has
+// users, and an eager call in between never shares it.
 //
-// A thread keeps beside its handle what was bound to it last (BoundWorkspace). The epoch counts the
-// moments at which workspaces went away; a binding of an older epoch is made again.
+// A thread keeps its handle's last binding beside the handle (BoundWorkspace). The epoch counts the
+// times when workspaces went away. A binding of an older epoch is made again.
 #pragma once
 
 #include <atomic>
@@ -36,7 +36,7 @@ struct WorkspaceKey {
   }
 };
 
-/// What a handle's thread knows to be bound to it. The first epoch is 1: a new one matches nothing.
+/// The binding that a handle's thread knows. The first epoch is 1, so a new one matches nothing.
 struct BoundWorkspace {
   Stream stream;
   WorkspacePool pool;
@@ -52,18 +52,18 @@ inline std::uint64_t workspaceEpoch() noexcept {
 }
 inline void noteWorkspacesChanged() noexcept { detail::workspace_epoch.fetch_add(1); }
 
-/// All verbs are thread-safe, but for one key only one thread may ask: the one that has the handle.
+/// All verbs are thread-safe. Only the thread that has a key's handle may call get with that key.
 class Workspaces {
  public:
-  /// The key's workspace. Where there is none yet it is made, of bytes_on(device) bytes; of 0 bytes
-  /// there is none. Throws OutOfMemory, and what bytes_on throws.
+  /// The key's workspace. Makes one of bytes_on(device) bytes if the key has none yet; none for 0
+  /// bytes. Throws OutOfMemory, and what bytes_on throws.
   Workspace get(const WorkspaceKey& key, std::size_t (*bytes_on)(int device),
                 CachingAllocator& allocator);
 
-  /// Frees those of a pool whose last user has let go: nothing will use them again.
+  /// Frees the workspaces of a pool whose last user has let go: nothing will use them again.
   void releasePool(int device, WorkspacePool pool) noexcept;
-  /// Frees those of the default pool on one stream. Those of other pools are nobody's from now on,
-  /// and freed with their pool.
+  /// Frees the default pool's workspaces on one stream. Other pools' workspaces there belong to no
+  /// key from now on, and are freed with their pool.
   void releaseStream(int device, Stream stream) noexcept;
   /// Frees all of a device.
   void clear(int device) noexcept;
@@ -85,7 +85,7 @@ class Workspaces {
 
   mutable Mutex mutex_;
   Table table_ CISTERN_GUARDED_BY(mutex_);
-  /// Of streams that are gone: a graph of the pool may still compute in them.
+  /// Workspaces of streams that are gone: a graph of the pool may still compute in them.
   PastTable past_ CISTERN_GUARDED_BY(mutex_);
 };
 

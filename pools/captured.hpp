@@ -1,4 +1,4 @@
-// What a capture leaves to its graph.
+// The part of a capture that its graph keeps.
 #pragma once
 
 #include <memory>
@@ -10,8 +10,8 @@
 
 namespace cistern {
 
-/// A use of the pool, and the memory in it that must stay where it is. Let go when destroyed, which
-/// calls nothing of the program's.
+/// A use of the pool, and the memory in it that must stay where it is. Its destructor lets go of
+/// both, and calls nothing of the program's.
 class Captured {
  public:
   Captured(PoolRegistry& pools, MempoolId_t pool) : pools_(pools), pool_(pool) {}
@@ -21,10 +21,10 @@ class Captured {
 
   /// Whether memory of the pool is part of it.
   bool holds(MempoolId_t pool) const;
-  /// The pool counts this as a user now.
+  /// From now on the pool counts this as a user.
   void counted() noexcept { counted_ = true; }
   void hold(Pins pins) noexcept { pins_ = std::move(pins); }
-  /// The memory is never let go of, only the use.
+  /// Never lets go of the memory, only of the use.
   void keepForGood() noexcept;
 
  private:

@@ -70,7 +70,7 @@ void CapturedMemory::unwind() noexcept {
   if (driverMayBeCalled()) pools_.tidy();
 }
 
-// What is launched on a stream that is being captured here becomes part of that capture.
+// A graph launched on a stream that is being captured here becomes part of that capture.
 void CapturedMemory::launching(Stream stream) {
   requireOneStream(pools_.device(), stream);
   if (pools_.keepInCapture(stream, held_)) return;

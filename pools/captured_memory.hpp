@@ -1,12 +1,13 @@
 // The memory of one graph: of its capture while that is under way, then of the graph until it is
-// reset. Whether the device is recording, and what it made of it, is for others to know
-// (graph.cpp).
+// reset. It does not know whether the device is recording, or what the device made of it: graph.cpp
+// does.
 //
 //   idle --begin, started--> capturing --end--> captured --launching, as often as you like
 //    ^                          |                  |
 //    +--------- unwind ---------+----- reset ------+
 //
-// Pre of each verb: the state that it stands at. Not thread-safe, but for allocations meanwhile.
+// Pre of each verb: the state that its arrow leaves. Not thread-safe, except for allocations
+// meanwhile.
 #pragma once
 
 #include <list>
@@ -31,16 +32,16 @@ class CapturedMemory {
   /// Throws GraphError, naming the verb and the state, unless it is `allowed`.
   void require(bool allowed, const char* verb) const;
 
-  /// Makes the pool if it is not there ({0, 0}: one of the graph's own). Throws what its parts do;
-  /// then it is idle again.
+  /// Makes the pool if it does not exist ({0, 0}: one of the graph's own). Throws what its parts
+  /// do; then the state is idle again.
   void begin(Stream origin, MempoolId_t pool);
   /// The device records the capture `id` on the stream.
   void started(Stream stream, std::uint64_t id);
   void include(Stream stream);
-  /// The graph keeps what it has touched.
+  /// The graph keeps the memory that it has touched.
   void end() noexcept;
-  /// The capture has come to nothing, and the device does not record any more. What the pool has
-  /// grown by goes, or, where the host is short of memory, lies free in it.
+  /// The capture has come to nothing, and the device does not record any more. The pool's growth
+  /// goes back, or, if the host is short of memory, lies free in the pool.
   void unwind() noexcept;
   /// Throws std::bad_alloc, DeviceFailure, changing nothing.
   void launching(Stream stream);
@@ -53,8 +54,8 @@ class CapturedMemory {
   std::shared_ptr<Recording> recording_;  ///< while it captures
   std::uint64_t reserved_before_ = 0;     ///< by the pool, when the capture began
   std::shared_ptr<Captured> held_;
-  /// One, while there is a capture or a graph: what will be left of it. Made before it is needed,
-  /// so that a graph can be reset whatever the host has.
+  /// One, while there is a capture or a graph: the part that will be left of it. Made before it is
+  /// needed, so that a graph can be reset even if the host is out of memory.
   std::list<Retirement> retirement_;
 };
 

@@ -1,4 +1,4 @@
-// A graph that is captured and launched here: what the device makes of it, beside its memory.
+// A graph that is captured and launched here: its state on the device, beside its memory.
 #include "cistern/graph.hpp"
 
 #include "allocator/base/process.hpp"
@@ -67,8 +67,8 @@ void Graph::includeStream(Stream stream) {
   state_->memory.include(stream);
 }
 
-// A device that refuses may have ended the capture all the same, or not: on a thread that may not
-// end it, it goes on, also if it is broken.
+// A device that refuses may have ended the capture all the same, or not. On a thread that may not
+// end it, the capture goes on, also if it is broken.
 void Graph::captureEnd() {
   require(capturing(), "captureEnd");
   Device& device = state_->device();
@@ -89,7 +89,7 @@ void Graph::abandon() noexcept {
   state_->memory.unwind();
 }
 
-// Ends what the device records, for nothing.
+// Ends the device's recording and discards it.
 void DeviceCapture::discard() noexcept {
   const Result<DeviceGraph> made = device().endCapture(origin);
   if (made && !device().destroyGraph(made.value())) (void)device().destroyGraph(made.value());
@@ -118,7 +118,7 @@ void Graph::reset() noexcept {
   state_->memory.reset();
 }
 
-// A device that says no is asked once more; then the handle is lost, but no memory.
+// If the device refuses, the call is repeated once. After that the handle is lost, but no memory.
 void DeviceCapture::destroy() noexcept {
   const auto insist = [](auto call) { (void)(call().ok() || call().ok()); };
   if (exec != DeviceGraphExec{}) insist([&] { return device().destroyGraphExec(exec); });

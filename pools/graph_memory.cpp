@@ -22,7 +22,7 @@ GraphMemory::~GraphMemory() {
   reset();
 }
 
-// Before the stream is asked anything else: what it records now has begun without us.
+// This comes before any other call on the stream: its present capture has begun without us.
 void GraphMemory::captureBegin(Stream stream, MempoolId_t pool) {
   memory_->require(memory_->state() == State::kIdle, "captureBegin");
   requireOneStream(memory_->pools().device(), stream);

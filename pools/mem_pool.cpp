@@ -11,8 +11,8 @@ MemPool::MemPool(Pools& pools, const MemPoolOptions& options)
   if (options.use_on_oom) pools_.setUseOnOOM(id_, true);
 }
 
-// The pool is there and in use, by this. Once let go it may be gone at once: then nothing is left
-// to empty.
+// The pool exists and is in use, by this object. It may be gone as soon as this lets go of it: then
+// nothing is left to empty.
 MemPool::~MemPool() {
   if (!pools_.registry().mayLetGo()) return;
   pools_.setUseOnOOM(id_, false);
@@ -21,7 +21,7 @@ MemPool::~MemPool() {
     pools_.emptyCache(id_);
   } catch (const PoolError&) {
   } catch (const std::bad_alloc&) {
-    // The host is short of memory: what lies free goes at the next emptyCache, or to a request that
+    // The host is short of memory: free memory goes at the next emptyCache, or to a request that
     // needs it.
   }
 }
@@ -31,8 +31,8 @@ MemPoolScope::MemPoolScope(Pools& pools, MempoolId_t id, const PoolFilter& filte
       id_(id),
       number_(pools.registry().here("MemPoolScope").beginScope(id, filter)) {}
 
-// A scope that cannot be ended here, because it is that of another thread which goes on, goes on
-// too, and so does its pool.
+// A scope of another thread that is still running cannot be ended here. It goes on, and so does its
+// pool.
 MemPoolScope::~MemPoolScope() {
   PoolRegistry& registry = pools_.registry();
   if (!registry.isHere()) return;

@@ -1,4 +1,4 @@
-// What a pool does and holds. See pools.hpp.
+// The verbs on a pool's settings and contents. See pool.hpp.
 #include <algorithm>
 
 #include "allocator/engine/giving_back.hpp"
@@ -29,8 +29,9 @@ void PoolRegistry::setNoSplit(MempoolId_t id) {
     refuse("setNoSplit", id, "has memory already, in blocks that share segments");
 }
 
-// What graphs that are gone may still be replaying on streams that are gone too is complete when
-// the device is: this verb asks, and the allocator's of the same name.
+// Graphs that are gone may still be replaying on streams that are gone too. These replays are
+// complete when the device is. This verb waits for it, and so does the allocator's of the same
+// name.
 void PoolRegistry::emptyCache(MempoolId_t id) {
   if (id == MempoolId_t{})
     return cistern::emptyCache(allocator_.engine(), &allocator_.engine().default_pool);
@@ -49,7 +50,7 @@ void PoolRegistry::emptyUnowned() {
   (void)tidyForMemory(Tidying::kEmptied);
 }
 
-// Those that hold memory of the pool, or all.
+// Waits for those that hold memory of the pool, or for all.
 void PoolRegistry::waitForUnknown(std::optional<MempoolId_t> id) noexcept {
   std::list<Retirement> unknown;
   {
@@ -77,7 +78,7 @@ PoolCheckpoint PoolRegistry::getCheckpointState(MempoolId_t id) const {
 CheckpointDelta PoolRegistry::setCheckpointPoolState(const PoolCheckpoint& checkpoint) {
   const Visit visiting = visit("setCheckpointPoolState", checkpoint.id);
   try {
-    // What other streams have used until now may be complete.
+    // The work of other streams with freed blocks may be complete by now.
     allocator_.engine().pending.poll();
     return restore(allocator_.engine(), visiting.pool, checkpoint.blocks);
   } catch (const PoolError& error) {

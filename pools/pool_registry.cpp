@@ -21,7 +21,7 @@ constexpr std::size_t kLooks = bound(16);  ///< at retirements, and at draining 
 
 }  // namespace
 
-// When the last scope ends with its thread, nobody else looks whether any is left.
+// When the last scope ends with its thread, nobody else checks whether any scope is left.
 PoolRegistry::PoolRegistry(CachingAllocator& allocator)
     : allocator_(allocator), kept_scopes_(std::make_shared<Scopes>([this] {
         const MutexLock lock(mutex_);
@@ -39,7 +39,7 @@ PoolRegistry::~PoolRegistry() {
     while (letRetire(Retire::kWaitingForAll)) {
     }
   }
-  // Each calls back as it goes; so it goes while this is whole.
+  // Each calls back as it goes, so it must go while this object is whole.
   std::list<Retirement> unfinished;
   {
     const MutexLock lock(retired_mutex_);
@@ -96,7 +96,7 @@ void PoolRegistry::createOrIncrefPool(MempoolId_t id, const PoolTraits& traits) 
   (void)makeOrCount("createOrIncrefPool", id, traits);
 }
 
-// Takes that back.
+// Undoes that.
 void PoolRegistry::uncount(MempoolId_t id) noexcept {
   {
     const MutexLock lock(mutex_);
@@ -119,8 +119,8 @@ std::shared_ptr<Captured> PoolRegistry::keep(MempoolId_t id) {
   return captured;
 }
 
-// Of the users that a verb counted one stays while such a scope is active: a MemPool or a graph may
-// go at any time, and would leave the scope without its pool.
+// While a scope of a verb is active, one user that a verb counted must stay. A MemPool or a graph
+// may go at any time, and would leave the scope without its pool.
 void PoolRegistry::releasePool(MempoolId_t id) {
   {
     const MutexLock lock(mutex_);
@@ -143,7 +143,7 @@ void PoolRegistry::letGo(MempoolId_t id) noexcept {
   tidy();
 }
 
-// Calls nothing of the program's: the caller may hold a lock. The next tidy() tells it.
+// Calls nothing of the program's: the caller may hold a lock. The next tidy() calls the observers.
 void PoolRegistry::letGoQuietly(MempoolId_t id) noexcept {
   const MutexLock lock(mutex_);
   --entries_.at(id).kept;
@@ -179,7 +179,7 @@ int PoolRegistry::getPoolUseCount(MempoolId_t id) const {
   return entry("getPoolUseCount", id).uses;
 }
 
-// Lets go of what nothing uses any more; where the host is short of memory, the next call does.
+// Lets go of what nothing uses any more. If the host is short of memory, the next call does.
 void PoolRegistry::tidy() noexcept {
   if (retirements_ == 0 && draining_ == 0 && untold_ == 0) return;
   (void)letRetire(Retire::kSome);
@@ -192,9 +192,9 @@ void PoolRegistry::tidy() noexcept {
   }
 }
 
-// The same for a thread that looks for memory. True if it let go of a graph's: a pool that is
-// closed holds none, so where another thread is at it, it is not waited for. The
-// caller holds a lock, and leaves to the next call what is the program's: observers, and traits.
+// The same for a thread that looks for memory. True if it let go of a graph's memory. A closed pool
+// holds no memory, so this does not wait for another thread that holds the lock. The caller holds a
+// lock, and leaves calls to the program to the next call: observers, and traits.
 bool PoolRegistry::tidyForMemory(Tidying why) {
   if (retirements_ == 0 && draining_ == 0 && untold_ == 0) return false;
   if (why == Tidying::kLastResort) return letRetire(Retire::kWaitingForAll);
@@ -208,7 +208,7 @@ bool PoolRegistry::tidyForMemory(Tidying why) {
   return any;
 }
 
-// Looks at so many, in turn. All that may throw comes before the first is closed.
+// Looks at that many pools, in turn. All that may throw comes before the first is closed.
 std::vector<PoolTraits> PoolRegistry::closeDrained(std::size_t looks) {
   looks = std::min(looks, draining_ids_.size());
   noteSteps(looks);
@@ -229,7 +229,7 @@ std::vector<PoolTraits> PoolRegistry::closeDrained(std::size_t looks) {
   return traits;
 }
 
-// Of a draining pool: something has changed there.
+// Looks at a draining pool next, as something has changed there.
 void PoolRegistry::lookFirstAt(MempoolId_t id) noexcept {
   const MutexLock lock(mutex_);
   const auto it = entries_.find(id);
@@ -237,9 +237,9 @@ void PoolRegistry::lookFirstAt(MempoolId_t id) noexcept {
     draining_ids_.splice(draining_ids_.begin(), draining_ids_, it->second.self);
 }
 
-// The graphs' memory whose replays are complete; if there is none, what is waited for. Nothing is
-// waited for, and nothing let go of, under the lock. A miss, and a reset, look at some, in turn: of
-// many graphs that were reset while the device is busy, each would ask about all.
+// Lets go of graphs' memory whose replays are complete; if there is none, of what it waits for.
+// Under the lock it neither waits nor lets go. A miss, and a reset, look at some, in turn: with
+// many graphs reset while the device is busy, each would query all.
 bool PoolRegistry::letRetire(Retire which) noexcept {
   std::list<Retirement> complete, waited_for;
   {
@@ -268,7 +268,7 @@ void PoolRegistry::retireAgain(std::list<Retirement>& retirements) noexcept {
   retirements_ = retired_.size();
 }
 
-// Events are recorded while its streams are there.
+// Events are recorded while the graph's streams exist.
 void PoolRegistry::retire(std::list<Retirement>& retirement) noexcept {
   for (Retirement& one : retirement) (void)one.complete();
   retireAgain(retirement);
@@ -277,7 +277,7 @@ void PoolRegistry::retire(std::list<Retirement>& retirement) noexcept {
 
 // ---- Requests ----------------------------------------------------------------------------------
 
-// The allocator asks only while there is something to find.
+// The allocator calls the router only while a scope is active.
 void PoolRegistry::followScopes() noexcept {
   allocator_.engine().pools.setRouter(scopes_.active() > 0 ? &scopes_ : nullptr);
 }
@@ -360,8 +360,8 @@ std::shared_ptr<Recording> PoolRegistry::beginCapture(MempoolId_t id, Stream ori
   return recording;
 }
 
-// The scope goes last: while it is there, the pool's next capture does not begin. It catches
-// nothing any more.
+// The scope goes last: while it exists, the pool's next capture cannot begin. It catches no request
+// any more.
 Pins PoolRegistry::endCapture(Recording& recording) noexcept {
   Pins pins = recording.end();
   const MutexLock lock(mutex_);
@@ -370,8 +370,8 @@ Pins PoolRegistry::endCapture(Recording& recording) noexcept {
   return pins;
 }
 
-// A graph launched on a stream that is being captured becomes part of what is captured. False when
-// nobody here captures it.
+// A graph launched on a stream that is being captured becomes part of that capture. False when
+// nobody here captures the stream.
 bool PoolRegistry::keepInCapture(Stream stream, const std::shared_ptr<Captured>& held) {
   if (scopes_.active() == 0) return false;
   const Route route = scopes_.route(stream, Router::Asked::kCaptures);

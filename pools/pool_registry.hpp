@@ -1,11 +1,11 @@
-// The pools of one allocator: which there are, who uses them, and which requests are theirs.
+// The pools of one allocator, their users, and the requests that go to them.
 //
 //   live      use count > 0: its users are MemPools, graphs, and callers of createOrIncrefPool
-//   draining  the last user has let go; blocks held stay valid and are freed into it, and what lies
-//             free goes back to the device at the next emptyCache, or to a request that needs it
+//   draining  the last user has let go. Blocks held stay valid and are freed into it. Its free
+//             memory goes back to the device at the next emptyCache, or to a request that needs it
 //   gone      its memory has left; its name means nothing any more
 //
-// What a program sees of it is Pools (cistern/pool.hpp), which says what each verb promises.
+// A program sees it as Pools (cistern/pool.hpp), which documents each verb.
 #pragma once
 
 #include <atomic>
@@ -31,13 +31,13 @@ class PoolRegistry final {
   /// One for each allocator, which must outlive it.
   explicit PoolRegistry(CachingAllocator& allocator);
   /// Pre: isHere(); no graph, MemPool or scope of it is left. Waits for replays that are still
-  /// queued. Where the device does not say that they are complete, because it fails or a stream of
-  /// theirs is being captured, their memory stays in place as long as the allocator lives.
+  /// queued. The device may not confirm that they are complete, because it fails or a stream of
+  /// theirs is being captured. Then their memory stays in place as long as the allocator lives.
   ~PoolRegistry();
   PoolRegistry(const PoolRegistry&) = delete;
   PoolRegistry& operator=(const PoolRegistry&) = delete;
 
-  // What Pools promises of each.
+  // Pools documents each of these.
   void createOrIncrefPool(MempoolId_t id, const PoolTraits& traits = {});
   void releasePool(MempoolId_t id);
   int getPoolUseCount(MempoolId_t id) const;
@@ -53,8 +53,8 @@ class PoolRegistry final {
   CheckpointDelta setCheckpointPoolState(const PoolCheckpoint& checkpoint);
   MemoryStats::Values memoryStats(MempoolId_t id) const;
 
-  /// Whether this process made it; whether what ends by itself may let go of what it has: neither
-  /// at exit nor in a child of fork.
+  /// isHere: whether this process made it. mayLetGo: whether a user that ends by itself may let go
+  /// of its pool. It may not at exit, nor in a child of fork.
   bool isHere() const noexcept { return made_.isHere(); }
   bool mayLetGo() const noexcept { return made_.isHere() && driverMayBeCalled(); }
 
@@ -65,12 +65,12 @@ class PoolRegistry final {
   }
 
   // For users that let go by themselves: MemPools, their scopes, graphs.
-  /// One user more; makes the pool if it is not there.
+  /// Adds a user; makes the pool if it does not exist.
   void count(MempoolId_t id, const PoolTraits& traits);
   void letGo(MempoolId_t id) noexcept;
   /// The same, calling nothing of the program's: the caller may hold a lock.
   void letGoQuietly(MempoolId_t id) noexcept;
-  /// Lets go of what nothing uses any more.
+  /// Lets go of pools and graphs' memory that nothing uses any more.
   void tidy() noexcept;
   std::uint64_t beginScope(MempoolId_t id, const PoolFilter& filter);
   bool endScope(std::uint64_t number) noexcept;
@@ -90,12 +90,12 @@ class PoolRegistry final {
   struct Entry {
     Pool* pool;
     int uses;  ///< of graphs, MemPools and their scopes, and of callers of verbs
-    int kept;  ///< the former of them: not for releasePool to take
-    /// Its own id, which goes among draining ids once nobody uses it.
+    int kept;  ///< those of the former: releasePool may not take them
+    /// Its own id, which moves to the draining ids once nobody uses it.
     std::list<MempoolId_t> own;
     std::list<MempoolId_t>::iterator self;
   };
-  /// Keeps a pool, live or draining, from going while something is done with it.
+  /// Keeps a pool, live or draining, from going while a verb works on it.
   struct Visit {
     Pool& pool;
     std::shared_ptr<void> token;
@@ -116,7 +116,7 @@ class PoolRegistry final {
   bool tidyForMemory(Tidying why);
   std::vector<PoolTraits> closeDrained(std::size_t looks) CISTERN_REQUIRES(mutex_);
   void lookFirstAt(MempoolId_t id) noexcept;
-  /// How many reset graphs are looked at, and whether those are waited for that are not complete.
+  /// How many reset graphs a verb looks at, and whether it waits for those that are not complete.
   enum class Retire : std::uint8_t { kSome, kAll, kWaitingForAll };
   bool letRetire(Retire which) noexcept;
   void retireAgain(std::list<Retirement>& retirements) noexcept;
@@ -124,18 +124,18 @@ class PoolRegistry final {
 
   CachingAllocator& allocator_;
   const Birthplace made_;
-  /// The allocator keeps them too: a request may be asking them when this goes.
+  /// The allocator keeps them too: a request may be using them when this object goes.
   const std::shared_ptr<Scopes> kept_scopes_;
   Scopes& scopes_ = *kept_scopes_;
   mutable Mutex mutex_;  ///< before the allocator's locks, but for those of its hooks
   std::map<MempoolId_t, Entry> entries_ CISTERN_GUARDED_BY(mutex_);
-  /// Those without a user: the next to look at comes first.
+  /// Pools without a user: the next to look at comes first.
   std::list<MempoolId_t> draining_ids_ CISTERN_GUARDED_BY(mutex_);
-  std::atomic<int> draining_{0};  ///< so many
-  /// Pools whose last user has let go, which nobody was told of yet; room for that of each entry.
+  std::atomic<int> draining_{0};  ///< their number
+  /// Pools whose last user has let go, with room for each entry. Observers know the first told_.
   std::vector<MempoolId_t> released_ CISTERN_GUARDED_BY(mutex_);
-  std::size_t told_ CISTERN_GUARDED_BY(mutex_) = 0;  ///< so many of them, the first, were told of
-  std::atomic<std::size_t> untold_{0};               ///< the others
+  std::size_t told_ CISTERN_GUARDED_BY(mutex_) = 0;  ///< releases reported to observers
+  std::atomic<std::size_t> untold_{0};               ///< releases not yet reported
   Mutex retired_mutex_;
   std::list<Retirement> retired_ CISTERN_GUARDED_BY(retired_mutex_);
   std::atomic<std::size_t> retirements_{0};  ///< in retired_

@@ -1,4 +1,4 @@
-// Pools, as a program sees it. What is done is in pool_registry.cpp and pool_queries.cpp.
+// Pools, as a program sees it. The work is in pool_registry.cpp and pool_queries.cpp.
 #include "cistern/pool.hpp"
 #include "pools/pool_registry.hpp"
 
@@ -6,7 +6,7 @@ namespace cistern {
 
 Pools::Pools(CachingAllocator& allocator) : registry_(std::make_unique<PoolRegistry>(allocator)) {}
 
-// A child of fork has a copy that its parent's threads may have been changing: it is left alone.
+// A child of fork leaves its copy alone: its parent's threads may have been changing it.
 Pools::~Pools() {
   if (!registry_->isHere()) (void)registry_.release();
 }

@@ -16,15 +16,15 @@ void Retirement::addStream(Stream stream) {
   unmarked_.push_back(stream);
 }
 
-// True when there is nothing more to ask the stream.
+// True when no further call on the stream is needed.
 bool Retirement::mark(Stream stream) noexcept {
   const KnownStreams::Look at = streams_.look(stream);
   if (at.end) ends_.push_back(at.end);
   return at.gone || markPresent(stream);
 }
 
-// An event behind all that is queued on the stream, unless a capture would record it, or has: it
-// may begin between two calls.
+// An event behind all that is queued on the stream, unless a capture would record it, or has. A
+// capture may begin between two calls.
 bool Retirement::markPresent(Stream stream) noexcept {
   const Result<CaptureInfo> info = device_.captureInfo(stream);
   if (info && info.value().status != CaptureStatus::kNone) return false;
@@ -51,8 +51,8 @@ bool Retirement::passed(Event event) noexcept {
   return passed.ok() && passed.value();
 }
 
-// Whether there is nothing more to learn from the mark. What a capture has recorded all the same
-// marks nothing: its stream gets another. There is room: a stream is unmarked or has one mark.
+// Whether nothing more can be learnt from the mark. An event that a capture has recorded all the
+// same marks nothing: its stream gets another. There is room: a stream is unmarked or has one mark.
 bool Retirement::settled(const Mark& mark, const Status& answer) noexcept {
   const bool captured = !answer.ok() && answer.error().kind == ErrorKind::kCaptureForbidden;
   if (captured) unmarked_.push_back(mark.stream);

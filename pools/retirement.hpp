@@ -11,8 +11,8 @@ namespace cistern {
 
 class Captured;
 
-/// What a graph holds, and after its reset still does until the device has passed the events.
-/// Destroying it lets go at once.
+/// The memory that a graph holds; after its reset, until the device has passed the events. The
+/// destructor lets go at once.
 class Retirement {
  public:
   Retirement(Device& device, KnownStreams& known, std::shared_ptr<Captured> held) noexcept
@@ -21,24 +21,25 @@ class Retirement {
   Retirement(const Retirement&) = delete;
   Retirement& operator=(const Retirement&) = delete;
 
-  /// The graph is about to be replayed on the stream. One that is being captured is asked when that
-  /// is over, and of one that was forgotten its end is. One that was destroyed without that cannot
-  /// be: then the whole device is waited for, by a thread that may wait. All that may fail on the
-  /// host comes here: throws std::bad_alloc, changing nothing.
+  /// The graph is about to be replayed on the stream. A stream that is being captured is queried
+  /// when the capture is over. For a forgotten stream its end event is queried. A stream that was
+  /// destroyed without forgetStream cannot be queried: a thread that may wait then waits for the
+  /// whole device. All that may fail on the host happens here: throws std::bad_alloc, changing
+  /// nothing.
   void addStream(Stream stream);
 
   // ---- Once the graph was reset
 
   /// Whether all replays are known to be complete. Waits for nothing.
   bool complete() noexcept;
-  /// Waits for them. False when the device says no.
+  /// Waits for them. False when the device refuses.
   bool wait() noexcept;
-  /// Waits for those that complete() can never tell of.
+  /// Waits for the replays whose end complete() can never see.
   void waitForUnknown() noexcept;
   bool unknown() const { return unknown_; }
   bool holds(MempoolId_t pool) const;
-  /// The memory stays where it is, whatever becomes of this: the device cannot tell that it is done
-  /// with it, and nobody will ask again.
+  /// The memory stays in place, whatever becomes of this object. The device cannot confirm that it
+  /// is done with the memory, and nobody will query it again.
   void keepForGood() noexcept;
 
  private:

@@ -83,7 +83,7 @@ void Scopes::keep(Kept scope) {
   list_ = std::move(longer);
 }
 
-// False for a number that is none's, or a thread's own.
+// False for a number of no scope, or of a thread's own scope.
 bool Scopes::remove(std::uint64_t number) noexcept {
   const auto it = all_.find(number);
   if (it == all_.end()) return false;
@@ -108,7 +108,7 @@ void Scopes::removeFromList(std::uint64_t number) noexcept {
   list_ = std::move(shorter);
 }
 
-// Of the calling thread's.
+// Removes one of the calling thread's own scopes.
 template <class Which>
 bool Scopes::removeOwn(Which which) noexcept {
   OwnScopes* const mine = ThreadSlot<OwnScopes>::find();
@@ -204,8 +204,8 @@ Scopes::Candidates Scopes::candidates(Stream stream) const {
   return {list_, any ? std::prev(after)->second : nullptr};
 }
 
-// A capture comes before any scope: the graph will use what its streams are given, and only its
-// pool keeps that in place.
+// A capture comes before any scope. The graph will use the memory that its streams get, and only
+// its pool keeps that in place.
 Route Scopes::route(Stream stream, Asked asked) {
   const Own* own = nullptr;
   if (const OwnScopes* const mine = ThreadSlot<OwnScopes>::find()) {

@@ -1,11 +1,11 @@
-// The scopes and captures that are active, and which of them a request falls into: the capture that
-// records its stream, else the scope that began last among those that catch it.
+// The active scopes and captures, and the choice among them for a request. A request falls into the
+// capture that records its stream, else into the scope that began last among those that catch it.
 //
-// A thread's own scopes are kept by the thread, so that asking for them takes no lock, and end with
-// it at the latest: nobody else could end them, and nothing falls into them any more. Scopes of one
-// stream are found by that stream. The others are a list that is replaced whole when it changes,
-// and only looked at when there is one. The list that comes when a scope ends is made when it
-// begins: a capture must end whatever the host has.
+// Each thread keeps its own scopes, so that a look-up takes no lock. They end with the thread at
+// the latest: nobody else could end them, and no request falls into them any more. Scopes of one
+// stream are found by that stream. The others are in a list. It is replaced whole when it changes,
+// and only read when it is not empty. The list for the time after a scope's end is made when the
+// scope begins. So a capture can end even if the host is out of memory.
 #pragma once
 
 #include <atomic>
@@ -27,8 +27,8 @@ namespace cistern {
 /// Thread-safe.
 class Scopes final : public Router {
  public:
-  /// Whose use of the pool goes with the scope: one that a program releases by a verb, or that of
-  /// the MemPoolScope or capture itself.
+  /// The owner of the scope's use of the pool: the program, which releases it by a verb, or the
+  /// MemPoolScope or capture itself.
   enum class EndedBy : std::uint8_t { kVerb, kItself };
 
   /// `ended_by_thread` is called when a thread has ended with scopes of its own, by that thread.
@@ -36,18 +36,18 @@ class Scopes final : public Router {
   Scopes(const Scopes&) = delete;
   Scopes& operator=(const Scopes&) = delete;
 
-  /// Ends of threads are not told any more. Returns when none is being told. No lock of the program
-  /// or of pools' may be held.
+  /// From now on the end of a thread calls nothing here. Returns when no such call is under way. No
+  /// lock of the program or of pools may be held.
   void close() noexcept;
 
-  /// Begins a scope; its number. 0 when this thread, or for another filter anyone, has one of that
-  /// pool. Throws std::bad_alloc, changing nothing, as the next does.
+  /// Begins a scope and returns its number. 0 when this thread, or for another filter any thread,
+  /// has a scope of that pool. Throws std::bad_alloc, changing nothing, as the next does.
   std::uint64_t begin(Pool& pool, const PoolFilter& filter, EndedBy ended_by);
-  /// Begins a capture's; it catches what the recording covers. False when anyone has one of its
-  /// pool that is not a thread's own.
+  /// Begins a capture's scope, which catches what the recording covers. False when there is a scope
+  /// of its pool that is not a thread's own.
   bool begin(const std::shared_ptr<Recording>& recording);
-  /// Ends the calling thread's own scope of the pool, or else the one that is nobody's own, but no
-  /// capture's. False when there is none.
+  /// Ends the calling thread's own scope of the pool, or else the one that is no thread's own and
+  /// no capture's. False without such a scope.
   bool end(const Pool& pool) noexcept;
   /// Ends the scope of that number. False when it goes on, because it is another thread's own.
   bool end(std::uint64_t number) noexcept;
@@ -55,7 +55,7 @@ class Scopes final : public Router {
 
   /// How many are active, of all threads.
   int active() const { return active_.load(std::memory_order_acquire); }
-  /// The same of one pool, of those that are ended so.
+  /// The same for one pool, counting only scopes with that owner.
   int activeOf(const Pool& pool, EndedBy ended_by) const;
   Route route(Stream stream, Asked asked) override;
 
@@ -69,7 +69,8 @@ class Scopes final : public Router {
   };
   using Kept = std::shared_ptr<const Scope>;
   using List = std::vector<Kept>;
-  /// What threads know of this when they end, which may be later than this does.
+  /// The link from threads to this object. Threads use it at their end, which may be later than
+  /// this object's.
   struct Home {
     Mutex mutex;
     Scopes* scopes CISTERN_GUARDED_BY(mutex);
@@ -91,7 +92,7 @@ class Scopes final : public Router {
     bool captures = false;
     std::optional<Stream> only{};  ///< of a scope of one stream
   };
-  /// Those that a request on a stream may fall into, apart from the thread's own.
+  /// The scopes that a request on a stream may fall into, apart from the thread's own.
   struct Candidates {
     std::shared_ptr<const List> list;
     Kept of_stream;  ///< the innermost of that stream alone; null for none

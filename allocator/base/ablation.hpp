@@ -1,13 +1,13 @@
-// Mechanisms that save memory or time, and that could be left out: what bench/ablation.cpp switches
-// off one at a time, to see what each of them buys. In the ablation build only; elsewhere there is
-// nothing to switch.
+// Mechanisms that save memory or time, and that could be left out. The program bench/ablation.cpp
+// switches them off one at a time, to see what each saves. In the ablation build only; other builds
+// have nothing to switch.
 #pragma once
 
 #include <atomic>
 
 namespace cistern {
 
-/// The code that each of them names asks `without` about it.
+/// The code of each mechanism checks `without` for it.
 enum class Mechanism : unsigned {
   kNone,
   kRecycling,

@@ -29,7 +29,7 @@ constexpr int kBarrier = MEMBARRIER_CMD_PRIVATE_EXPEDITED;
 constexpr int kRegister = 0, kBarrier = 0;
 #endif
 
-/// Whether the kernel makes other threads pass a barrier. Asked once; a process stays registered.
+/// Whether the kernel makes other threads pass a barrier. Queried once; a process stays registered.
 bool kernelHelps() noexcept {
   static const bool helps = membarrier(kRegister) == 0;
   return helps;
@@ -44,8 +44,8 @@ void BiasedGate::barrier() noexcept {
   CISTERN_CHECK(membarrier(kBarrier) == 0);
 }
 
-// Inside, the owner runs a few dozen instructions; it is longer only when it is not running. To one
-// that does not because this thread comes first, yielding would not help.
+// Inside, the owner runs a few dozen instructions. It takes longer only when it is not running. If
+// it waits because this thread has priority, yielding would not help it.
 void BiasedGate::awaitOwner() const noexcept {
   constexpr int kLooks = 100, kYields = 1000;
   for (int looks = 0; inside_.load(std::memory_order_seq_cst) != 0; ++looks) {

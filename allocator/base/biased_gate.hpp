@@ -1,8 +1,8 @@
-// A gate that one thread passes all the time and others close now and then. For the owner passing
-// is two plain stores and a load, with no locked instruction. What orders the owner's store before
-// its load, without which both sides could miss each other, is paid by those who close: they make
-// every running thread of the process pass a barrier (Linux's membarrier, private expedited). The
-// idea is D. Dice, M. Huang, M. Yang, "Asymmetric Dekker Synchronization", 2001. Under the thread
+// A gate that one thread passes all the time and others close now and then. The owner passes with
+// two plain stores and a load, and no locked instruction. The owner's store must be ordered before
+// its load: else both sides could miss each other. The closers pay for that order. They make every
+// running thread of the process pass a barrier (Linux's membarrier, private expedited). The idea is
+// D. Dice, M. Huang, M. Yang, "Asymmetric Dekker Synchronization", 2001. Under the thread
 // sanitizer, which does not know that call, the owner pays.
 #pragma once
 
@@ -17,7 +17,7 @@ class BiasedGate {
  public:
   /// `closed`: for ever, as nobody opens it.
   constexpr explicit BiasedGate(bool closed = false) noexcept : closed_(closed ? 1 : 0) {}
-  /// Whether gates work here: else one must not be used.
+  /// Whether gates work here. If not, do not use one.
   static bool available() noexcept;
 
   // ---- The owner -------------------------------------------------------------------------------
@@ -41,7 +41,7 @@ class BiasedGate {
   /// From its return to open() the owner is outside. An owner inside is never waiting for anything.
   void awaitOwner() const noexcept;
   void open() noexcept { closed_.fetch_sub(1, std::memory_order_release); }
-  /// The three steps for all gates for which `for_each` calls what it is given, twice the same.
+  /// The three steps for all gates that `for_each` visits; it must visit the same ones twice.
   template <class ForEach>
   static void closeAll(ForEach for_each) noexcept {
     bool any = false;

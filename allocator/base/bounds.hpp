@@ -1,8 +1,8 @@
 // Bounds of what is remembered, and of what one request does for others.
 //
-// A bound decides how well something works, and never whether it is right: a record of last uses
-// that is full errs to the later use. The build with CISTERN_TIGHT_BOUNDS makes each bound 4, so
-// that tests drive all of them over it.
+// A bound decides how well something works, never whether it is right. A full record of last uses
+// errs to the later use, for one. The build with CISTERN_TIGHT_BOUNDS makes each bound 4, so that
+// tests exceed all of them.
 #pragma once
 
 #include <cstddef>

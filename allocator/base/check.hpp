@@ -1,6 +1,6 @@
 // Three strengths of assertion. CISTERN_CHECK always runs; CISTERN_ASSERT runs in debug and audit
-// builds and costs nothing in release; CISTERN_AUDIT guards walks that only the audit build
-// affords.
+// builds and costs nothing in release; CISTERN_AUDIT guards walks that only the audit build can
+// afford.
 #pragma once
 
 namespace cistern {

@@ -1,5 +1,5 @@
-// How a vendor's runtime is told of a DeviceGuard and asked for its current device; and a thread's
-// current streams, where the engine looks them up.
+// The link from a DeviceGuard to a vendor's runtime and its current device. Also a thread's current
+// streams, where the engine looks them up.
 #pragma once
 
 #include <array>
@@ -11,18 +11,18 @@
 
 namespace cistern {
 
-/// How a vendor's runtime is asked and told which device a thread has current.
+/// A vendor's functions to read and set a thread's current device.
 struct DeviceSwitch {
   /// -1 when the vendor has no device here.
   int (*current)() noexcept;
-  /// Makes the device current; what leave() takes to go back. Throws Error, changing nothing, when
-  /// there is no such device.
+  /// Makes the device current; returns the value that leave() takes to go back. Throws Error,
+  /// changing nothing, when there is no such device.
   std::uintptr_t (*enter)(int ordinal);
   void (*leave)(std::uintptr_t before) noexcept;
 };
 
-/// Has `device_switch` (which must live as long as the process) follow every DeviceGuard from now
-/// on. What binds a vendor's libraries does that while the program is being loaded.
+/// From now on `device_switch` (which must live as long as the process) follows every DeviceGuard.
+/// The code that binds a vendor's libraries calls this while the program is being loaded.
 void addDeviceSwitch(const DeviceSwitch& device_switch) noexcept;
 
 namespace detail {

@@ -9,8 +9,7 @@
 
 namespace cistern {
 
-/// Ordinals are below this: what a host can show, with every GPU cut into as many parts as it
-/// takes.
+/// Ordinals are below this, also on a host that cuts every GPU into as many parts as possible.
 inline constexpr int kMaxDevices = 64;
 
 /// The ordinal as an index. Throws InvalidArgument, naming the value and the range, unless it is
@@ -22,7 +21,7 @@ inline std::size_t ordinalIndex(int ordinal) {
   return std::size_t(ordinal);
 }
 
-/// A T for each device that was asked for. A T stays where it is until the slots are destroyed.
+/// A T for each device that at() was called for. A T stays in place until the slots are destroyed.
 /// Every verb is thread-safe.
 template <class T>
 class DeviceSlots {
@@ -34,7 +33,7 @@ class DeviceSlots {
   DeviceSlots(const DeviceSlots&) = delete;
   DeviceSlots& operator=(const DeviceSlots&) = delete;
 
-  /// The device's T, or null when there is none yet. Takes no lock. Throws like ordinalIndex.
+  /// The device's T, or null if not yet made. Takes no lock. Throws like ordinalIndex.
   T* find(int ordinal) const {
     return slots_[ordinalIndex(ordinal)].load(std::memory_order_acquire);
   }

@@ -1,5 +1,6 @@
-// The lock under which threads end, and what they keep something of goes: so that a thread that
-// ends finds out which of what it used still is, and what goes waits until such a thread has left.
+// The lock under which threads end, and under which the objects go that threads keep state of. So a
+// thread that ends finds out which objects still exist. An object that goes waits until such a
+// thread has left.
 #pragma once
 
 #include <memory>

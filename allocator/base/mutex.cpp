@@ -5,9 +5,9 @@
 namespace cistern {
 namespace {
 
-// What is guarded is held for well under a microsecond; a sleep and a wake cost tens of them, and
-// put everybody behind to sleep as well. So some tens of microseconds of looking come first, less
-// and less often, so that those who look do not slow down the one who works.
+// A holder keeps the lock for well under a microsecond. A sleep and a wake cost tens of them, and
+// put everybody behind to sleep as well. So a thread first looks for some tens of microseconds,
+// less and less often, so that it does not slow down the holder.
 constexpr int kLooks = 40;
 constexpr int kYields = 100;  // where there are more threads than processors, the holder may run
 constexpr int kMostPauses = 16;
@@ -31,8 +31,8 @@ const void* Mutex::thisThread() noexcept {
 }
 #endif
 
-// A thread that has slept takes the lock as "waited for": others may be asleep still. The analysis
-// is off, as it would hold what comes out of try_lock() for a lock that is not given up.
+// A thread that has slept takes the lock as "waited for": others may still be asleep. The analysis
+// is off, as it would take the result of try_lock() for a lock that is never released.
 void Mutex::lockHeld() noexcept CISTERN_NO_TSA {
   for (int i = 0, pauses = 1; i < kLooks; ++i) {
     if (state_.load(std::memory_order_relaxed) == kFree && try_lock()) return;

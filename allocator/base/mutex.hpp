@@ -1,5 +1,5 @@
 // A mutex that clang's thread-safety analysis understands (-Wthread-safety), and the macros that
-// say which lock guards what. With other compilers the annotations vanish.
+// declare which lock guards what. With other compilers the annotations vanish.
 #pragma once
 
 #include <atomic>
@@ -20,10 +20,9 @@
 
 namespace cistern {
 
-/// One word; taking it when it is free is one inlined instruction that others can see, which is
-/// most of what a hit pays for being thread-safe. A thread that finds it held spins for a moment,
-/// then sleeps. After U. Drepper, "Futexes Are Tricky", 2011 (mutex 2). Debug and audit builds know
-/// which thread holds it.
+/// One word. Taking a free mutex is one inlined atomic instruction, which is most of a hit's cost
+/// of thread safety. A thread that finds it held spins for a moment, then sleeps. After U. Drepper,
+/// "Futexes Are Tricky", 2011 (mutex 2). Debug and audit builds know which thread holds it.
 class CISTERN_TSA(capability("mutex")) Mutex {
  public:
   void lock() CISTERN_TSA(acquire_capability()) {
@@ -43,11 +42,11 @@ class CISTERN_TSA(capability("mutex")) Mutex {
     if (free) noteHolder(thisThread());
     return free;
   }
-  /// At a fork, which gives it up in another function than takes it (atFork in process.hpp).
+  /// For a fork, where one function takes it and another releases it (atFork in process.hpp).
   void takeForFork() CISTERN_NO_TSA { lock(); }
   void releaseAfterFork() CISTERN_NO_TSA { unlock(); }
   /// The calling thread holds it, in a place that the analysis cannot follow: a lambda, a loop over
-  /// heaps. Release builds take that as said; the others check it.
+  /// heaps. Release builds trust that; the others check it.
   void assertHeld() const CISTERN_TSA(assert_capability()) {
     CISTERN_ASSERT(holder_.load(std::memory_order_relaxed) == thisThread());
   }

@@ -122,8 +122,8 @@ std::optional<RoundupDivisions> DivisionsRule::read(std::string_view text) const
 std::string DivisionsRule::print(const RoundupDivisions& value) const { return value.print(); }
 
 std::string DivisionsRule::allowed() const {
-  return "a power of two from 1 to 64; or a list such as [256:1,512:2,>:4] (ascending powers of "
-         "two from 1 to 65536 MiB, each with such a number or 0); or off";
+  return "a power of two from 1 to 64; or a list such as [256:1,512:2,>:4]; or off. The keys are "
+         "ascending powers of two from 1 to 65536 MiB, each with such a number or 0";
 }
 
 }  // namespace cistern

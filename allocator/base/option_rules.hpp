@@ -1,5 +1,5 @@
-// The kinds of option: each rule knows its field, reads and prints its values, and says what it
-// allows. Internal to the options; option_table.cpp gives every option one of these.
+// The kinds of option. Each rule knows its field, reads and prints its values, and describes what
+// it allows. Internal to the options; option_table.cpp gives every option one of these.
 #pragma once
 
 #include <array>
@@ -30,7 +30,7 @@ struct BytesRule {
   std::optional<std::uint64_t> read(std::string_view text) const;
   /// The text that read() takes back to the value.
   std::string print(std::uint64_t value) const;
-  /// What read() takes, in words, for messages and documentation.
+  /// The values that read() takes, in words, for messages and documentation.
   std::string allowed() const;
 };
 

@@ -11,17 +11,16 @@ constexpr OptionRow kTable[] = {
     {"backing", "",
      BackingRule{&Options::backing,
                  {{{"pages", Backing::kPages}, {"segments", Backing::kSegments}}}},
-     "What stands behind the addresses of blocks. `pages`: physical memory that is mapped where it "
-     "is needed, and moved there from where it lies free; on a device without virtual memory "
-     "management the same as `segments`. `segments`: one device malloc for each segment."},
+     "The memory behind the addresses of blocks. `pages`: physical memory that the allocator maps "
+     "where it is needed, and moves there from where it lies free. A device without virtual memory "
+     "management has `segments` instead. `segments`: one device malloc for each segment."},
 
     {"page_size", "",
      BytesRule{&Options::page_size, 2 * kMiB, 16 * kGiB, 2 * kMiB,
                Special<std::uint64_t>{"auto", 0}},
-     "The size of the pages that large requests (over 1 MiB) are backed with; small ones always "
-     "share pages of 2 MiB. `auto` chooses by what is reserved, what is left and what calls "
-     "have cost: a call to the device costs by the page, but a page with one block in it cannot "
-     "move."},
+     "The size of the pages that back large requests (over 1 MiB). Small ones always share pages "
+     "of 2 MiB. `auto` chooses by what is reserved, what is left and what calls have cost. A call "
+     "to the device costs by the page, but a page with one block in it cannot move."},
 
     {"recycle", "",
      RecycleRule{
@@ -54,12 +53,14 @@ constexpr OptionRow kTable[] = {
 
     {"roundup_power2_divisions", "roundup_power2_divisions",
      DivisionsRule{&Options::roundup_power2_divisions},
-     "Rounds requests up to one of this many equal steps between two powers of two, so that sizes "
-     "that differ a little share blocks: with 4, 9 MiB become 10 MiB. In a list each key is a "
-     "size in MiB, and its number holds from there up to twice that size; the first key's number "
-     "holds for everything below too, and that of `>` for everything above the last key. Between "
-     "two keys, a power of two that is not named is not rounded. 65536 means the same as 32768. 0 "
-     "and 1 turn the rounding off for their sizes."},
+     "Rounds requests up to one of this many equal steps between two powers of two. So sizes that "
+     "differ a little share blocks: with 4, 9 MiB become 10 MiB. In a list each key is a size in "
+     "MiB, and its number holds from there up to twice that size. The first key's number also "
+     "holds "
+     "for everything below. The number of `>` holds for everything above the last key. Between two "
+     "keys, a power of two that is not named is not rounded. 65536 means the same as 32768. 0 and "
+     "1 "
+     "turn the rounding off for their sizes."},
 
     {"garbage_collection_threshold", "garbage_collection_threshold",
      FractionRule{&Options::garbage_collection_threshold, false, Special<double>{"off", 0.0}},
@@ -100,10 +101,10 @@ constexpr OptionRow kTable[] = {
                        {"False", CrossStreamReuse::kOff},
                        {"0", CrossStreamReuse::kOff}}}},
      "Whether free memory of one stream serves requests on others. `true`: once the work that used "
-     "it is complete; and before the program is out of memory, after it. `wait`: the stream that "
-     "asks is made to wait for that work, on the device, before anything is asked of the device: "
-     "streams that wait for each other run less at once, and need less. Where the program uses more "
-     "than 64 streams, that is done only before it is out of memory. `false`: never."},
+     "it is complete; and before the program is out of memory, after it. `wait`: before "
+     "the allocator asks the device for more, it makes the stream that asks wait for that work, on "
+     "the device. Streams that wait for each other run less at once, and need less. If the program "
+     "uses more than 64 streams, it does so only before it is out of memory. `false`: never."},
 
     {"prefer_old_segments", "", SwitchRule{&Options::prefer_old_segments},
      "Which segment serves a request that free blocks of the same size in several would: the "
@@ -116,19 +117,21 @@ constexpr OptionRow kTable[] = {
 
     {"poll_interval", "", CountRule{&Options::poll_interval, 1, 1024},
      "How many allocations that hit the cache pass between two looks at frees that wait for "
-     "another stream; more, up to 64 times, where many looks in turn have found nothing. A miss "
+     "another stream. If many looks in turn find nothing, up to 64 times as many pass. A miss "
      "always looks. Each look is at a bounded number of them, in turn. A request that would "
      "else be refused looks at all."},
 
     {"thread_cache", "",
      BytesRule{&Options::thread_cache, 64 * kKiB, kGiB, 1, Special<std::uint64_t>{"off", 0}},
      "How much a thread may keep, for each stream, of what it has freed, to have it back without a "
-     "lock: this much of blocks up to 64 KiB, three quarters of it with those up to 1 MiB, and one "
-     "larger block, of up to four times it and at most 32 MiB, but only while no other thread uses "
-     "the stream, and none where it could be more than 1/64 of the device. Of blocks up to 1 MiB "
-     "all threads together keep at most as much. It counts as free, and goes back before the "
-     "device "
-     "is asked for more and when the cache is emptied. Off where other options round sizes."},
+     "lock. It keeps this much of blocks up to 64 KiB, and three quarters of it with those up to "
+     "1 MiB. It also keeps one larger block, of up to four times this and at most 32 MiB, while no "
+     "other thread uses the stream; none if that could be more than 1/64 of the device. All "
+     "threads "
+     "together keep at most 1/64 of the device of blocks up to 1 MiB. What is kept counts as free. "
+     "It goes back before the device is asked for more, and when the cache is emptied. Off if "
+     "other "
+     "options round sizes."},
 };
 
 // PyTorch's spellings in MiB are whole numbers; as a size the table's own rule can judge them.

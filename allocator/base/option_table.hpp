@@ -13,15 +13,15 @@ namespace cistern {
 using OptionRule = std::variant<BytesRule, CountRule, FractionRule, SwitchRule, BackingRule,
                                 RecycleRule, CrossStreamRule, DivisionsRule>;
 
-/// One option: all that is to be known of it, except its default, which is its field's.
+/// One option: everything about it except its default, which is its field's.
 struct OptionRow {
   std::string_view name;
   std::string_view pytorch;  ///< PyTorch's key for it, or empty; one that ends in _mb counts MiB
   OptionRule rule;
-  std::string_view text;  ///< what it does, for docs/options.md
+  std::string_view text;  ///< its description, for docs/options.md
 
-  /// Sets the option from `value`, given under `key` (the name or PyTorch's); false when the value
-  /// is not allowed, and then `options` is unchanged.
+  /// Sets the option from `value`, given under `key` (the name or PyTorch's). If the value is not
+  /// allowed, returns false and leaves `options` unchanged.
   bool set(Options& options, std::string_view key, std::string_view value) const;
   std::string print(const Options& options) const;
   std::string allowed() const;

@@ -1,4 +1,4 @@
-// Text from outside (names of files and programs, arguments), made fit to be shown.
+// Text from outside (names of files and programs, arguments), made safe to show.
 #pragma once
 
 #include <cstddef>
@@ -7,14 +7,14 @@
 
 namespace cistern {
 
-/// `text` on one line, with each byte that a terminal would act on rather than show as \xNN:
-/// control characters, marks that turn the direction of writing, and what is no UTF-8.
+/// `text` on one line. Each byte that a terminal would act on rather than show becomes \xNN:
+/// control characters, marks that turn the direction of writing, and invalid UTF-8.
 std::string printable(std::string_view text);
 
-/// The same, but line ends stay: for text of our own that may quote what is not.
+/// The same, but line ends stay: for text of our own that may quote text from outside.
 std::string printableLines(std::string_view text);
 
-/// `text`, which is printable, cut to so many columns of a terminal; the last is "…" where it was
+/// `text`, which is printable, cut to that many columns of a terminal. The last is "…" if it was
 /// cut.
 std::string clipped(std::string_view text, std::size_t columns);
 

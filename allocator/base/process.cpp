@@ -15,8 +15,8 @@ std::atomic<bool> exiting{false};
 
 }  // namespace
 
-// Exit handlers run last in, first out. This one is registered by the first user, which comes after
-// the runtime library's own static set-up, so it runs before what that set up is torn down.
+// Exit handlers run last in, first out. The first user registers this one, after the runtime
+// library's own static set-up. So it runs before the tear-down of that set-up.
 bool driverMayBeCalled() noexcept {
   static const int registered = std::atexit([] { exiting.store(true); });
   (void)registered;

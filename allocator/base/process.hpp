@@ -6,9 +6,9 @@
 
 namespace cistern {
 
-/// False once the process has begun to exit: then the driver may be gone already, and what
-/// would go back to it is leaked on purpose instead. Thread-safe. The first call must come
-/// before main returns; an allocator's constructor makes it.
+/// False once the process has begun to exit. The driver may then be gone already, and memory that
+/// would go back to it is leaked on purpose. Thread-safe. The first call must come before main
+/// returns; an allocator's constructor makes it.
 bool driverMayBeCalled() noexcept;
 
 namespace detail {
@@ -16,10 +16,10 @@ namespace detail {
 inline constinit std::atomic<std::uint64_t> forks{0};
 }  // namespace detail
 
-/// Where an object was made. A child of fork has a copy of the object but not of the threads that
-/// used it: they may have been in the middle of a change, with locks that nobody will release. So
-/// there a class whose destructor takes locks or frees memory leaves everything as it is, and lets
-/// fresh members, which hold nothing, be destroyed in its place.
+/// The process in which an object was made. A child of fork has a copy of the object, but not of
+/// the threads that used it. They may have been in the middle of a change, with locks that nobody
+/// will release. So there, a destructor that would take locks or free memory leaves everything
+/// unchanged. Fresh members, which hold nothing, are destroyed instead.
 class Birthplace {
  public:
   Birthplace() : forks_(forksUpToHere()) {}
@@ -38,10 +38,10 @@ class Birthplace {
   std::uint64_t forks_;
 };
 
-/// Keeps what a process has once, and children use too, whole while the process forks: `take` takes
-/// its locks, `release` releases them in both. Throws std::bad_alloc.
+/// Keeps a process-wide object that children use too whole while the process forks. `take` takes
+/// its locks; `release` releases them in both processes. Throws std::bad_alloc.
 void atFork(void (*take)(), void (*release)());
-/// Runs `restore` in each child of fork, where no other thread is. For a lock that may be held for
+/// Runs `restore` in each child of fork, which has no other thread. For a lock that may be held for
 /// long, or while the thread that holds it forks. Throws std::bad_alloc.
 void inChildOfFork(void (*restore)());
 

@@ -1,6 +1,5 @@
-// Records that are used again and again, and stay where they are until all of them go: whoever
-// holds one that was given back a moment ago looks at a record still. Thread-safe; the lock is a
-// leaf.
+// Records that are reused, and stay in place until all of them go. A thread with a pointer to one
+// that was just given back still looks at a record. Thread-safe; the lock is a leaf.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +10,7 @@
 
 namespace cistern {
 
-/// `Record::next` links those that nobody has.
+/// `Record::next` links the spare ones.
 template <class Record>
 class Recycled {
  public:
@@ -25,7 +24,7 @@ class Recycled {
     const MutexLock lock(mutex_);
     record.next = std::exchange(spare_, &record);
   }
-  /// How many there are, in use or not.
+  /// The number of records, in use or not.
   std::size_t size() const {
     const MutexLock lock(mutex_);
     return all_.size();

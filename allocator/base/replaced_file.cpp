@@ -18,9 +18,10 @@ bool ReplacedFile::canReplace(const std::string& path) {
   return stat(path.c_str(), &there) != 0 || S_ISREG(there.st_mode);
 }
 
-// Not mkstemp: that makes it private, where the program's other files are as its umask says. A file
-// that is there says itself who may read it. It is opened once, so that whatever keeps this process
-// from writing to it holds here too: its mode, or another user's link in a folder such as /tmp.
+// Not mkstemp: that makes the file private, while the umask governs the program's other files. An
+// existing file's own mode tells who may read it. It is opened once, so that anything that forbids
+// this process to write to it counts here too. Examples are its mode, and another user's link in a
+// folder such as /tmp.
 ReplacedFile::ReplacedFile(std::string path) : path_(std::move(path)) {
   struct stat there {};
   const int old = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC);
@@ -35,7 +36,7 @@ ReplacedFile::ReplacedFile(std::string path) : path_(std::move(path)) {
   if (keeps) (void)fchmod(file_, there.st_mode & 0777);
 }
 
-// The name is random. A process that was killed may have left a file, and the next may have its
+// The name is random. A killed process may have left a file, and the next process may have its
 // number. In a folder that others may write to, they could make a name in advance.
 void ReplacedFile::open(mode_t mode) {
   constexpr int kTries = 16;

@@ -8,22 +8,22 @@
 
 namespace cistern {
 
-/// A new file beside `path`, so that a rename can put it there in one step; gone with this unless
-/// it has been. What a symbolic link names is replaced, not the link. It has the mode of the file
-/// that it replaces, or that of the umask. Not for several threads.
+/// A new file beside `path`, so that a rename can put it there in one step. Without that rename it
+/// is removed with this object. It replaces a symbolic link's target, not the link. It has the mode
+/// of the file that it replaces, or that of the umask. Not for several threads.
 class ReplacedFile {
  public:
-  /// What could not be done, and errno.
+  /// The step that failed, and errno.
   struct Failure {
     const char* what;  ///< "be begun", "be written" or "be replaced"
     int why;
   };
 
-  /// Whether `path` may be replaced: nothing is there, or a file of data. A device, a pipe or a
-  /// folder cannot be.
+  /// Whether `path` may be replaced: it does not exist, or is a file of data. A device, a pipe or a
+  /// folder cannot be replaced.
   static bool canReplace(const std::string& path);
 
-  /// Throws Failure, as the others do; also where the file that is there may not be written. Pre:
+  /// Throws Failure, as the others do; also if the existing file may not be written. Pre:
   /// canReplace(path).
   explicit ReplacedFile(std::string path);
   ~ReplacedFile();

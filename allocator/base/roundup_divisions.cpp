@@ -10,7 +10,7 @@
 namespace cistern {
 namespace {
 
-// A key in MiB: a power of two. 65536 is taken, as PyTorch does, for the last interval too.
+// A key in MiB: a power of two. Like PyTorch, takes 65536 for the last interval too.
 std::optional<std::size_t> readInterval(std::string_view text) {
   const auto mib = readCount(text);
   if (!mib || !std::has_single_bit(*mib) || *mib > 65536) return std::nullopt;

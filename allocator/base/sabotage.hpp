@@ -1,5 +1,5 @@
-// Rules that a test may break on purpose, to see that somebody would notice. In the audit build
-// only; elsewhere there is nothing to break.
+// Rules that a test may break on purpose, to see that a check would notice. In the audit build
+// only; other builds have nothing to break.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// Which sanitizer looks at this build: g++ says so in macros, clang++ in features.
+// The sanitizer of this build: g++ tells it by macros, clang++ by features.
 #pragma once
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -17,7 +17,7 @@
 #endif
 #endif
 
-// For a function that says why it may race: the thread sanitizer does not look at it.
+// For a function whose comment tells why it may race: the thread sanitizer does not check it.
 #if defined(CISTERN_THREAD_SANITIZER)
 #define CISTERN_RACES __attribute__((no_sanitize("thread")))
 #else

@@ -1,4 +1,4 @@
-// Small texts: trimming, cutting, whole numbers, what a misspelt name was meant to be, and quoting.
+// Small texts: trimming, cutting, whole numbers, the intended name of a misspelt one, and quoting.
 #pragma once
 
 #include <cstddef>
@@ -13,11 +13,11 @@ namespace cistern {
 /// `text` without spaces and tabs at either end.
 std::string_view trimmed(std::string_view text);
 
-/// What stands before the first `separator`; `text` becomes what stands after it. Without one the
-/// whole text is returned and `text` becomes empty. `found` says which.
+/// Returns the text before the first `separator`; `text` becomes the rest after it. Without one,
+/// returns the whole text, and `text` becomes empty. `found` tells which.
 std::string_view cutAt(std::string_view& text, char separator, bool& found);
 
-/// Digits alone, as a number; nothing for any other text and for what does not fit.
+/// Digits alone, as a number; nothing for any other text, and for a number that does not fit.
 std::optional<std::uint64_t> readCount(std::string_view text);
 
 /// Digits with an optional point and exponent; nothing for any other text.
@@ -31,10 +31,10 @@ std::size_t editDistance(std::string_view a, std::string_view b);
 /// or one within the other.
 bool isNear(std::string_view given, std::string_view name);
 
-/// Which of `names` someone who wrote `given` most likely meant; empty when none is near.
+/// The one of `names` that the writer of `given` most likely meant; empty when none is near.
 std::string_view nearestOf(std::string_view given, std::span<const std::string_view> names);
 
-/// As a string in JSON. What is not ASCII is written byte by byte as its number: names come from
+/// As a string in JSON. Each byte that is not ASCII is written as its number: names come from
 /// drivers, and need not be UTF-8.
 std::string quotedJson(std::string_view text);
 

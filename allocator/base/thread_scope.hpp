@@ -4,8 +4,8 @@
 
 namespace cistern {
 
-/// What a kind of scope derives from, naming itself. It is made and destroyed by one thread, like a
-/// local variable, and seen by that thread alone.
+/// The base of a kind of scope, which names itself as Kind. One thread makes and destroys it, like
+/// a local variable, and only that thread sees it.
 template <class Kind>
 class ThreadScope {
  public:
@@ -20,7 +20,7 @@ class ThreadScope {
   Kind* outer() const noexcept { return outer_; }
   /// The innermost that the calling thread is in; null for none.
   static Kind* innermost() noexcept { return innermost_; }
-  /// Whether it is in one for which `is` says yes.
+  /// Whether the thread is in one for which `is` returns true.
   template <class Is>
   static bool insideAny(Is is) noexcept {
     const Kind* scope = innermost_;

@@ -20,10 +20,9 @@ struct Hook {
 
 constinit thread_local Hook* hooks = nullptr;
 
-// A hook may register another one: it is run in the same walk. One that another library's hook
-// registers after this walk makes the thread library call again. In a
-// child of fork those from before the fork are not: they take locks that a vanished thread may
-// hold.
+// A hook may register another one, which runs in the same walk. If another library's hook registers
+// one after this walk, the thread library calls again. A child of fork does not run hooks from
+// before the fork: they take locks that a vanished thread may hold.
 extern "C" void runHooks(void*) {
   while (Hook* const hook = hooks) {
     hooks = hook->next;
@@ -32,12 +31,12 @@ extern "C" void runHooks(void*) {
   }
 }
 
-// A key lives as long as the process, and threads that used this code may end after dlclose of the
-// library that it is part of. So that library stays loaded: dlclose is then without effect.
-// (Nothing else holds it for sure: only g++ marks inline variables as unique, and only exported
-// ones.) The program itself is never unloaded; for it the second call may say no.
-// The loader's lock is taken for it, which a thread that loads a library holds while constructors
-// of that one come by here: so no lock of ours is held, nor a static being made.
+// A key lives as long as the process. Threads that used this code may end after dlclose of the
+// library that contains it. So that library stays loaded: dlclose then has no effect. (Nothing else
+// is sure to hold it. Only g++ marks inline variables as unique, and only exported ones.) The
+// program itself is never unloaded; for it the second call may fail. That call takes the loader's
+// lock. A thread that loads a library holds it while the library's constructors pass here. So no
+// lock of ours is held here, and no static is being made.
 void stayLoaded() noexcept {
   static constinit std::atomic<bool> stays{false};
   if (stays.load(std::memory_order_relaxed)) return;
@@ -61,7 +60,7 @@ pthread_key_t endOfThread() {
 void atThreadExit(void (*hook)(void*) noexcept, void* what) {
   stayLoaded();
   auto made = std::make_unique<Hook>(Hook{hook, what, hooks, {}});
-  // Any value but null asks for the call; it is taken back before each round.
+  // Any value but null requests the call. The thread library clears it before each round.
   if (pthread_setspecific(endOfThread(), made.get()) != 0) throw std::bad_alloc();
   hooks = made.release();
 }

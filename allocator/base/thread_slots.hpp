@@ -1,15 +1,15 @@
-// A value of its own for each thread, and what is run when a thread ends.
+// A value of its own for each thread, and the hooks that run when a thread ends.
 //
-// Two things make it hold in every order. What a thread looks at is a bare pointer, which needs no
-// construction and outlives everything else of the thread. And the end of a thread is told by the
-// thread library, after the destructors of the thread's own thread_local objects have run, so that
-// those may still use their slots; code that uses one later still, in another library's
-// end-of-thread hook, gets a fresh one, which goes in another round.
+// Two things make it work in every order. First, a thread reads a bare pointer, which needs no
+// construction and outlives everything else of the thread. Second, the thread library reports the
+// end of a thread. It does so after the destructors of the thread's own thread_local objects, so
+// that these may still use their slots. Code that uses a slot even later, in another library's
+// end-of-thread hook, gets a fresh one. That slot goes in another round.
 //
 // The main thread's slots stay: when it ends, so does the process. (They go when it ends by itself,
 // with pthread_exit.)
 //
-// A library that has this code and is loaded later stays loaded from the first hook on: threads end
+// A later loaded library that contains this code stays loaded from the first hook on: threads end
 // after a dlclose too.
 #pragma once
 

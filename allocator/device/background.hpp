@@ -1,12 +1,12 @@
-// A thread's mark that what it does now is done beside the program, not in its way.
+// A thread's mark that its present work runs beside the program, not in its way.
 #pragma once
 
 namespace cistern {
 
 /// While it lives, this thread's device calls, of every device, count as background calls
-/// (Device::backgroundCallCounts). A simulated device charges them to an account of their own, and
-/// they take no time on its host clock, as on a thread that runs beside the program's. Waits still
-/// move that clock on, since what was waited for has to have happened.
+/// (Device::backgroundCallCounts). A simulated device charges them to an account of their own. They
+/// take no time on its host clock, as on a thread that runs beside the program's. Waits still
+/// advance that clock, since the awaited work must have happened.
 class BackgroundAccount {
  public:
   BackgroundAccount() { ++depth(); }

@@ -20,7 +20,7 @@ void Device::count(Call call) {
   }
 }
 
-// Each public call is the same two steps: count, then ask the backend.
+// Each public call is the same two steps: count, then call the backend.
 
 Result<Address> Device::malloc(std::size_t bytes) {
   count(Call::kMalloc);
@@ -82,7 +82,7 @@ Result<Page> Device::importPage(int descriptor) {
   return doImportPage(descriptor);
 }
 
-// A page that was not made for a fabric has no name there, whatever a driver says.
+// A page that was not made for a fabric has no name there, whatever a driver claims.
 Result<FabricHandle> Device::exportToFabric(Page page) {
   count(Call::kExportPage);
   if (!virtualMemory().fabric) return notSupported(Call::kExportPage);

@@ -1,4 +1,4 @@
-// How many devices "auto" could have opened where it opened one.
+// The number of devices that "auto" could have opened where it opened one.
 #pragma once
 
 #include "cistern/device.hpp"

@@ -10,7 +10,7 @@ class Outcome {
   void note(const Status& step) {
     if (first_.ok() && !step.ok()) first_ = step;
   }
-  /// The step's value; of a failure, one that means nothing.
+  /// The step's value; after a failure, a meaningless one.
   template <class T>
   T valueOf(const Result<T>& step) {
     if (step.ok()) return step.value();
@@ -23,7 +23,7 @@ class Outcome {
   Status first_;
 };
 
-// Nobody undoes a trial later: a device that says no is asked again, a few times.
+// Nobody undoes a trial later: a call that the device refuses is repeated a few times.
 template <class Call>
 void insist(Outcome& outcome, Call call) {
   constexpr int kTimes = 16;

@@ -1,7 +1,7 @@
 // The order inside a bin of one size: a leftist heap of free blocks, lowest address first. The best
-// block is at the root, found without a search; inserting and removing touch a logarithm of the bin
-// at worst and two or three blocks as a rule (right spines are short). A list would have to choose
-// between order and speed; a balanced tree pays its depth on every insert.
+// block is at the root, found without a search. Inserting and removing touch a logarithm of the bin
+// at worst. As a rule they touch two or three blocks (right spines are short). A list would have to
+// choose between order and speed; a balanced tree pays its depth on every insert.
 //
 //   rank(b) == 1 + rank(right(b)) <= 1 + rank(left(b)),  rank(null) == 0
 //   no child precedes its parent
@@ -19,7 +19,7 @@ inline bool precedes(const Block& a, const Block& b) { return a.granule < b.gran
 
 inline unsigned rankOf(const Block* b) { return b ? unsigned(b->rank) : 0; }
 
-/// Restores the rank invariant of one block whose children are right. True if its rank changed.
+/// Restores the rank invariant of one block whose children are correct. True if its rank changed.
 inline bool settle(Block* b) {
   if (rankOf(b->links.left) < rankOf(b->links.right)) std::swap(b->links.left, b->links.right);
   const unsigned rank = rankOf(b->links.right) + 1;
@@ -28,8 +28,8 @@ inline bool settle(Block* b) {
   return changed;
 }
 
-/// The heap of both heaps' blocks. The result's parent is for the caller to set.
-/// Recursion is as deep as the right spines are long: at most 2 log2 of the bin.
+/// The heap of both heaps' blocks. The caller sets the result's parent. Recursion is as deep as the
+/// right spines are long: at most 2 log2 of the bin.
 inline Block* merge(Block* a, Block* b) {
   if (a == nullptr) return b;
   if (b == nullptr) return a;

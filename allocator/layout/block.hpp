@@ -1,6 +1,6 @@
-// The record of one slice of a segment. Everything the layout knows about a slice fits one cache
-// line, because at a million live blocks an operation costs what its cache misses cost.
-// Owned by a BlockPool; changed only by the Layout that placed it. Read next: layout.hpp.
+// The record of one slice of a segment. All of the layout's knowledge of a slice fits one cache
+// line: at a million live blocks an operation costs what its cache misses cost. Owned by a
+// BlockPool; changed only by the Layout that placed it. Read next: layout.hpp.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,7 @@ constexpr std::uint64_t granulesFor(std::uint64_t bytes) {
 enum class BlockState : std::uint8_t {
   kUnused,     ///< a spare record; describes no memory
   kFree,       ///< in the free index
-  kAllocated,  ///< a pointer to it is with the program; Layout::find returns it
+  kAllocated,  ///< the program has a pointer to it; Layout::find returns it
   kPending,    ///< freed by the program, but queued work of other streams still uses it
   kHole,       ///< addresses of the segment with no memory behind them that could be handed out
 };
@@ -38,17 +38,17 @@ enum class BlockState : std::uint8_t {
 ///   state() == kHole  =>  neither neighbour is a hole            (the same)
 ///   sum of bytes() over a segment's blocks == segment->bytes
 struct alignas(64) Block {
-  /// Where a free block hangs in its bin (address_heap.hpp, size_tree.hpp), or a hole in the list
-  /// of holes: left and right are its neighbours there.
+  /// The links of a free block in its bin (address_heap.hpp, size_tree.hpp). Or those of a hole in
+  /// the list of holes: left and right are its neighbours there.
   struct FreeLinks {
     Block* parent;
     Block* left;
     Block* right;
   };
-  /// What the engine keeps about a block that is in use. The layout never reads it.
+  /// The engine's data on a block that is in use. The layout never reads it.
   struct InUse {
-    std::uint32_t asked;   ///< the low part of how many bytes the program asked for
-    std::uint32_t holder;  ///< the high part, or who looks after the block
+    std::uint32_t asked;   ///< the low part of the bytes that the program requested
+    std::uint32_t holder;  ///< the high part, or the owner of the block
     Stream stream;         ///< the stream it was allocated for
     void* uses;            ///< other streams that use it; null for none
   };
@@ -60,7 +60,7 @@ struct alignas(64) Block {
   Block* next = nullptr;  ///< the neighbour at the higher address; also links spare records
   Segment* segment = nullptr;
   std::uint32_t granules = 0;  ///< size / 512
-  /// Free: the heap's epoch when the youngest part was freed. In use: what the engine makes of it.
+  /// Free: the heap's epoch when the youngest part was freed. In use: the engine's to define.
   std::uint32_t epoch = 0;
   union {
     FreeLinks links;  ///< when free, or a hole
@@ -74,9 +74,9 @@ struct alignas(64) Block {
   Address end() const { return address() + bytes(); }
   BlockState state() const { return BlockState(state_bits); }
   void setState(BlockState s) { state_bits = std::uint8_t(s) & 0xffu; }
-  /// Address and state as one word: what tells a block from others that had its record before. A
-  /// thread may look whether a record is still that block's while another makes it another's: the
-  /// state is written last, so that it never looks like the former one.
+  /// Address and state as one word, which distinguishes a block from earlier ones with its record.
+  /// A thread may check whether a record is still that block's while another thread reuses it. The
+  /// state is written last, so that the record never looks like the former block.
   CISTERN_RACES std::uint64_t head() const {
     std::uint64_t word = 0;
     std::memcpy(&word, this, sizeof(word));
@@ -86,10 +86,10 @@ struct alignas(64) Block {
     return (head & ((std::uint64_t{1} << 48) - 1)) << kGranuleShift;
   }
   static BlockState stateOf(std::uint64_t head) { return BlockState(head >> 56); }
-  /// Starts loading what releasing the block will look at, for a thread that has the block and is
-  /// about to take the lock: what follows the lock would not begin before. Another thread may be
-  /// giving it other neighbours meanwhile; then the wrong ones are loaded, and nothing more
-  /// happens.
+  /// Starts loading the records that a release of the block will read. For a thread that has the
+  /// block and is about to take the lock: loads after the lock would not begin before it. Another
+  /// thread may be giving it other neighbours meanwhile. Then the wrong ones are loaded, and
+  /// nothing more happens.
   CISTERN_RACES void prefetchNeighbours() const noexcept {
     __builtin_prefetch(prev);
     __builtin_prefetch(next);
@@ -127,9 +127,9 @@ class AscendingSearch {
  public:
   /// The block of the segment, in any state, that covers the address; null for none.
   Block* covering(const Segment& segment, Address address) noexcept;
-  /// The block found last may have become part of another: the search goes on from this one.
+  /// The block found last may have become part of another: the search continues from this one.
   void goOnFrom(Block& block) noexcept { at_ = &block; }
-  /// Blocks have changed: the next search begins anew.
+  /// Blocks have changed: the next search starts over.
   void beginAnew() noexcept { at_ = nullptr; }
 
  private:

@@ -108,8 +108,8 @@ void BasicBlockMap<TagBits>::grow() {
   if (before) outgrow(before, bits - 1);
 }
 
-// Readers may still look into it: it keeps its addresses, which then read as empty, and gives the
-// host's pages in it back.
+// Readers may still look into the outgrown table. It keeps its addresses, which then read as empty,
+// and gives the host's pages in it back.
 template <unsigned TagBits>
 void BasicBlockMap<TagBits>::outgrow(Slot* slots, unsigned bits) noexcept {
   const std::size_t count = std::size_t{1} << bits;

@@ -1,15 +1,14 @@
-// From an address to the block that starts there, free or not: an open-addressing hash table with
-// linear probing and no tombstones, at most half full: runs are short then, and a run is what an
-// erase has to walk. Free blocks are in it too, so that handing out a whole block and taking it
-// back leave the table alone.
+// From an address to the block that starts there, free or not. An open-addressing hash table with
+// linear probing and no tombstones. It is at most half full, so that runs are short: an erase has
+// to walk a run. Free blocks are in it too, so that handing out a whole block and taking it back
+// leave the table alone.
 //
-// A slot is one word: the block's pointer (records are 64-byte aligned and user space is 48 bits
-// wide, so 42 bits say it) and 22 bits of the address's hash. The hash bits answer nearly every
-// mismatch, and up to four million slots they also say where a slot's home is, so that erasing and
-// growing never touch the blocks.
-// No lock: the owner (a heap) serialises, but for peek, which anyone may call at any time. Slots
-// are written as single words, and a table that was outgrown stays readable, so all that can go
-// wrong for a reader is that it misses a block that is being moved.
+// A slot is one word: the block's pointer and 22 bits of the address's hash. The pointer fits 42
+// bits: records are 64-byte aligned, and user space is 48 bits wide. The hash bits detect nearly
+// every mismatch. Up to four million slots they also give a slot's home, so that erasing and
+// growing never touch the blocks. No lock: the owner (a heap) serialises, except for peek, which
+// any thread may call at any time. Slots are written as single words, and an outgrown table stays
+// readable. So a reader can only go wrong in one way: it may miss a block that is being moved.
 #pragma once
 
 #include <atomic>
@@ -23,7 +22,7 @@
 
 namespace cistern {
 
-/// TagBits: how much of the hash a slot holds. Fewer only in tests of tables larger than the tag.
+/// TagBits: the hash bits in a slot. Fewer only in tests of tables larger than the tag.
 template <unsigned TagBits>
 class BasicBlockMap {
  public:
@@ -34,9 +33,9 @@ class BasicBlockMap {
 
   /// The block that starts at `address`, or null.
   Block* find(Address address) const noexcept;
-  /// The allocated block that starts at `address`, or null: for a caller that has been given that
-  /// block and has not let go of it, so that its record stands still. Null, seldom, although it is
-  /// there, when the table changes meanwhile. May be called while the owner changes the map.
+  /// The allocated block that starts at `address`, or null. For a caller that owns the block, so
+  /// that its record does not change. May, seldom, miss an existing block when the table changes
+  /// meanwhile. May be called while the owner changes the map.
   Block* peek(Address address) const noexcept;
   /// Starts loading the slots where a block at `address` would be.
   void prefetch(Address address) const noexcept {
@@ -49,7 +48,7 @@ class BasicBlockMap {
   void prepare(std::size_t count = 1) {
     while (used_ + count > most_) grow();
   }
-  /// Keeps room for one insert, until that is ended. Pre: prepared for.
+  /// Keeps room for one insert, until endReserve. Pre: prepared for.
   void reserve() noexcept {
     ++reserved_;
     --most_;
@@ -62,7 +61,7 @@ class BasicBlockMap {
   void erase(const Block& block) noexcept;
 
   std::size_t size() const { return used_; }
-  /// Of the table in use, and of what is kept of outgrown ones.
+  /// The bytes of the table in use, and of the kept parts of outgrown ones.
   std::size_t hostBytes() const { return (capacity() + outgrown_slots_) * sizeof(Slot); }
   /// Walks everything; aborts on a broken invariant.
   void audit() const;
@@ -107,7 +106,7 @@ class BasicBlockMap {
 
 template <unsigned TagBits>
 inline Block* BasicBlockMap<TagBits>::peek(Address address) const noexcept {
-  constexpr unsigned kMostLooks = 64;  // a run hardly ever is as long
+  constexpr unsigned kMostLooks = 64;  // a run is hardly ever that long
   const std::uint64_t table = table_.load(std::memory_order_acquire);
   const unsigned bits = unsigned(table >> 48);
   if (bits == 0) return nullptr;

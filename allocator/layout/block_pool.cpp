@@ -39,8 +39,8 @@ std::size_t BlockPool::countInUse() const {
   return records_ - spare;
 }
 
-// What is new, one slab of it as a rule, stays untouched until it is taken: most of what is
-// prepared for never comes.
+// New records, as a rule one slab, stay untouched until they are taken: most preparations are never
+// used.
 void BlockPool::makeSpare(std::size_t count) {
   while (true) {
     while (untouched_ > 0) give(fresh());  // of the last slab
@@ -50,8 +50,8 @@ void BlockPool::makeSpare(std::size_t count) {
   }
 }
 
-// Slabs grow by a quarter of what there is, so that a small heap stays small and a large one seldom
-// grows, and at most a fifth of the records is ahead of need. The largest is one huge page.
+// Slabs grow by a quarter of the present records. So a small heap stays small, a large one seldom
+// grows, and at most a fifth of the records is ahead of need. The largest slab is one huge page.
 void BlockPool::grow(std::size_t least) {
   constexpr std::size_t kMost = HostAllocator<Block>::kHugePage / sizeof(Block);
   const std::size_t fewest = records_ < 16 ? 4 : 16;  // many heaps never have more

@@ -38,7 +38,7 @@ class BlockPool {
     if (spare < count) [[unlikely]]
       makeSpare(count - spare);
   }
-  /// Keeps so many records back, until that is ended. Pre: prepared for.
+  /// Keeps that many records back, until endReserve. Pre: prepared for.
   void reserve(std::size_t count) noexcept;
   void endReserve(std::size_t count) noexcept;
   /// Counts the records that are taken.

@@ -23,7 +23,7 @@ bool FreeIndex::makeRow(unsigned index) noexcept {
   return true;
 }
 
-// The first of its row. What was left out of the row comes into it first.
+// The first of its row. Blocks that were left out of the row enter it first.
 void FreeIndex::insertFirst(Block& block) noexcept {
   const unsigned index = binOf(block.granules).row;
   if (!makeRow(index)) return leaveOut(block);

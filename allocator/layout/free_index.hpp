@@ -1,10 +1,10 @@
-// Which free blocks there are, by size: two levels of bins, each level a bitmap.
+// The free blocks by size: two levels of bins, each level a bitmap.
 //
 // Below 4,096 granules (2 MiB) every size has a bin of its own, a heap with the lowest address at
-// its root, so the first non-empty bin at or above the request holds the best fit in plain sight.
-// From there on an octave is cut into 64 bins of mixed sizes, each a tree in best-fit order. A row
-// is 64 bins; rows are made when first used. Where the host has no memory for one, its blocks are
-// left out until it has: they are free, and nobody finds them.
+// its root. So the best fit is the root of the first non-empty bin at or above the request. From
+// there on an octave is cut into 64 bins of mixed sizes, each a tree in best-fit order. A row is 64
+// bins; rows are made when first used. If the host has no memory for a row, its blocks are left out
+// until it has: they are free, but no search finds them.
 //
 //   a free block is left out  <=>  there is no row for its size
 //
@@ -45,9 +45,9 @@ class FreeIndex {
   void insert(Block& block) noexcept;
   /// Pre: the block is in this index.
   void remove(Block& block) noexcept;
-  /// Whether there are blocks that cannot be found, as the host had no memory for their row.
+  /// Whether some blocks cannot be found, as the host had no memory for their row.
   bool hasLeftOut() const { return left_out_.first() != nullptr; }
-  /// Tries again to make rows for what was left out. True when any of it can be found now.
+  /// Tries again to make rows for the blocks left out. True when any of them can be found now.
   bool listLeftOut() noexcept { return hasLeftOut() && listAllLeftOut(); }
 
   /// Starts loading what inserting a block of this size will touch. Pre: granules > 0.
@@ -86,12 +86,12 @@ class FreeIndex {
     std::array<Block*, kColumns> bins{};  ///< roots of heaps, or of trees above
   };
 
-  /// Null while there is none. Until the next is made.
+  /// Null while the row is not made. Valid until the next row is made.
   Row* rowAt(unsigned row) noexcept { return row_of_[row] ? &rows_[row_of_[row] - 1u] : nullptr; }
   const Row* rowAt(unsigned row) const noexcept {
     return row_of_[row] ? &rows_[row_of_[row] - 1u] : nullptr;
   }
-  /// Where all sizes of a bin are the same, most bins hold one block or none.
+  /// Whether all sizes of a bin are the same. Most such bins hold one block or none.
   static constexpr bool isExact(std::uint32_t granules) { return granules < kExactRows * kColumns; }
   static void hang(Block*& root, Block& block) noexcept;
   static void unhang(Block*& root, Block& block) noexcept;
@@ -121,8 +121,8 @@ inline unsigned nextBit(std::uint64_t word, unsigned from) {
   return unsigned(std::countr_zero(word));
 }
 
-/// The first set bit. Pre: there is one. Said in a way that the compiler sees as well, which else
-/// warns of what would lie behind the last bin.
+/// The first set bit. Pre: a bit is set. The compiler sees this precondition too: else it warns of
+/// accesses behind the last bin.
 inline unsigned firstBit(std::uint64_t word) {
   if (word == 0) __builtin_unreachable();
   return unsigned(std::countr_zero(word));

@@ -5,7 +5,7 @@
 namespace cistern {
 namespace {
 
-// A segment that is extended time and again ends with a hole, as a rule.
+// A segment that is extended repeatedly ends with a hole, as a rule.
 Block* lastOf(const Segment& segment, Block* holes) noexcept {
   for (Block* hole = holes; hole; hole = hole->links.right) {
     if (hole->segment == &segment && hole->next == nullptr) return hole;
@@ -37,7 +37,7 @@ void Layout::extend(Segment& segment, std::uint32_t granules) {
   (void)tiling_.settleHole(*block);
 }
 
-// What is filled may have to be cut off on either side, and is then in the map.
+// A filled range may have to be cut off on either side, and is then in the map.
 void Layout::reserveFill() noexcept {
   tiling_.pool.reserve(2);
   tiling_.map.reserve();

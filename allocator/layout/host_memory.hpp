@@ -1,5 +1,5 @@
-// Host memory for the large tables that every operation looks into at random. From 2 MiB on it asks
-// for huge pages: a table of many small ones costs a page walk on top of each cache miss.
+// Host memory for the large tables that every operation reads at random. From 2 MiB on it requests
+// huge pages: a table of many small ones costs a page walk on top of each cache miss.
 #pragma once
 
 #include <cstddef>

@@ -67,7 +67,7 @@ Block* Layout::allocateFrom(Block& free, std::uint32_t granules) { return place(
 
 // Hands out the low part, and splits the rest off. All that may throw comes first.
 inline Block* Layout::place(Block& free, std::uint32_t granules) {
-  // Whatever will be touched below starts on its way now: at a million blocks nothing is cached.
+  // Loads of all that is touched below start now: at a million blocks nothing is cached.
   __builtin_prefetch(free.links.left);
   __builtin_prefetch(free.links.right);
   __builtin_prefetch(free.next, 1);

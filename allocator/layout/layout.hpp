@@ -11,21 +11,21 @@
 
 namespace cistern {
 
-/// When a free block may serve a request, and what becomes of the rest. All in granules.
+/// The conditions for a free block to serve a request, and for splitting it. All in granules.
 struct SplitRules {
   /// A remainder of at least this much is split off and stays free.
   std::uint32_t min_remainder = 1;
   /// Blocks of at least this size are never split; requests below it never get one of them.
   std::uint32_t max_split = UINT32_MAX;
-  /// How much larger than a request of at least max_split the block that serves it may be.
+  /// For a request of at least max_split: how much larger the block that serves it may be.
   std::uint32_t max_non_split_rounding = UINT32_MAX;
-  /// The wilderness, free memory that its segment can grow behind, serves only what nothing else
-  /// does: it can become as large as a request may be. D. Korn and K.-P. Vo, "In search of a better
-  /// malloc", 1985.
+  /// The wilderness is free memory behind which its segment can grow. It serves only requests that
+  /// no other block can serve: it can become as large as any request. D. Korn and K.-P. Vo, "In
+  /// search of a better malloc", 1985.
   bool preserve_wilderness = false;
 };
 
-/// What a layout holds. All byte counts are exact.
+/// The contents of a layout. All byte counts are exact.
 ///
 ///   bytes of free blocks + busy_bytes == segment_bytes
 ///   split_free_*: free blocks of segments that are not wholly free
@@ -57,37 +57,37 @@ class Layout {
   /// granule, bytes is below 2 TiB, and it overlaps no segment here. The segment must outlive its
   /// stay. Throws std::bad_alloc, changing nothing.
   void add(Segment& segment, std::uint32_t epoch);
-  /// Lets a wholly free segment go. Pre: it is here and segment.whollyFree().
+  /// Removes a wholly free segment. Pre: it is here and segment.whollyFree().
   void remove(Segment& segment) noexcept;
 
-  // ---- Holes (holes.cpp). A segment may have addresses without memory; memory comes and goes in
+  // ---- Holes (holes.cpp). A segment may have addresses without memory. Memory comes and goes in
   // ranges, and is free when it comes and when it goes.
 
-  /// Appends a hole of `granules` to the last segment taken in, or to one that has no block yet,
-  /// which is taken in with it. Throws std::bad_alloc, changing nothing.
+  /// Appends a hole of `granules` to the last segment added, or to one without a block, which this
+  /// adds. Throws std::bad_alloc, changing nothing.
   void extend(Segment& segment, std::uint32_t granules);
-  /// Makes sure that `count` calls of punch, fill and reserveFill find the records that they need.
+  /// Makes sure that `count` calls of punch, fill and reserveFill find the records they need.
   /// Throws std::bad_alloc, changing nothing.
   void prepareHoles(unsigned count) { tiling_.prepare(count); }
-  /// Keeps what one fill needs from everyone else, until that fill is due. Pre: prepared for.
+  /// Reserves the records of one fill, until that fill is due. Pre: prepared for.
   void reserveFill() noexcept;
-  /// It is due: what was kept is there for the next step here.
+  /// The fill is due: the reserved records are for the next step here.
   void endReserve() noexcept;
   /// [from, to) of a free block becomes part of a hole, which is returned. Pre: prepared for.
   Block* punch(Block& free, Address from, Address to) noexcept;
-  /// [from, to) of a hole becomes free memory, stamped with `epoch`. Returns the free block that it
-  /// is now part of. Pre: prepared for.
+  /// [from, to) of a hole becomes free memory, stamped with `epoch`. Returns the free block that
+  /// now contains it. Pre: prepared for.
   Block* fill(Block& hole, Address from, Address to, std::uint32_t epoch) noexcept;
   /// The first of the holes, linked by links.right, in no order; null when there is none.
   Block* holes() const { return tiling_.hole_list.first(); }
 
   /// A block of at least `granules` from the best fitting free one, or null when none fits under
-  /// the rules. Its `use` is for the caller to fill. Throws std::bad_alloc, changing nothing.
+  /// the rules. The caller fills its `use`. Throws std::bad_alloc, changing nothing.
   Block* allocate(std::uint32_t granules);
   /// The same out of the free block given. Pre: it is free, here, and serves(block, granules).
   Block* allocateFrom(Block& free, std::uint32_t granules);
-  /// [at, at + granules) of the free block given, wherever in it that is, and whatever the rules
-  /// say of splitting. Throws std::bad_alloc, changing nothing.
+  /// [at, at + granules) of the free block given, at any place in it, and whatever the rules of
+  /// splitting. Throws std::bad_alloc, changing nothing.
   Block* allocateAt(Block& free, Address at, std::uint32_t granules);
   /// Whether the rules let this free block serve that request.
   bool serves(const Block& free, std::uint32_t granules) const {
@@ -98,13 +98,13 @@ class Layout {
   }
 
   /// Takes an allocated or pending block back and coalesces it. `epoch` must not be less than any
-  /// before. Returns the free block that it is now part of; `block` itself may be a spare by then.
+  /// before. Returns the free block that now contains it; `block` itself may be a spare by then.
   Block* release(Block& block, std::uint32_t epoch) noexcept;
   /// The program is done with the block, but it is not free yet: forgets its pointer.
   void setPending(Block& block) noexcept;
-  /// A whole free block waits as a pending one does.
+  /// Makes a whole free block wait as a pending one does.
   void setAside(Block& free) noexcept;
-  /// Takes that back: the block is allocated again.
+  /// Undoes that: the block is allocated again.
   void reissue(Block& block) noexcept;
 
   /// The live block that starts at `address`, or null.
@@ -112,15 +112,14 @@ class Layout {
     Block* block = tiling_.map.find(address);
     return block && block->state() == BlockState::kAllocated ? block : nullptr;
   }
-  /// The same for a caller that has been given the block and has not let go of it, at any time:
-  /// block_map.hpp.
+  /// The same for a caller that owns the block, at any time: block_map.hpp.
   Block* peek(Address address) const noexcept { return tiling_.map.peek(address); }
-  /// The block of the segment, in any state, that covers the address. Looks at no more blocks than
-  /// there are before it, nor at more granules than there are from its start to the address. Pre:
-  /// the segment is here, and covers the address.
+  /// The block of the segment, in any state, that covers the address. Reads at most as many blocks
+  /// as come before it, and at most as many granules as lie from its start to the address. Pre: the
+  /// segment is here, and covers the address.
   const Block& covering(const Segment& segment, Address address) const noexcept;
   /// The best fitting free block that serves the request and that `accept`s; null for none. Looks
-  /// at so many as FreeIndex::bestFitIf does.
+  /// at as many as FreeIndex::bestFitIf does.
   template <class Accept>
   Block* bestFitIf(std::uint32_t granules, Accept accept) {
     (void)tiling_.index.listLeftOut();
@@ -135,7 +134,7 @@ class Layout {
     tiling_.index.forEachAtLeast(granules, visit);
   }
 
-  /// It leaves blocks out for which the host had no memory. The two above try these again first.
+  /// The index leaves blocks out for which the host had no memory. The two above retry these first.
   const FreeIndex& freeBlocks() const { return tiling_.index; }
   LayoutTotals totals() const {
     const FreeIndex& index = tiling_.index;
@@ -144,7 +143,7 @@ class Layout {
     return {segments_.count, segment_bytes_, busy, segment_bytes_ - index.bytes(),
             split.blocks,    split.bytes};
   }
-  /// By how much the split free blocks and bytes have risen, each step's net rise added up.
+  /// The rise of the split free blocks and bytes: the sum of each step's net rise.
   const SplitFree& splitFreeRises() const { return tiling_.rises; }
   Segment* segments() const { return segments_.first; }
   std::size_t hostBytes() const {
@@ -158,8 +157,8 @@ class Layout {
 
  private:
   Block* place(Block& free, std::uint32_t granules);
-  /// An audit, once in as many calls as there are blocks, so that a step costs no more than a look
-  /// at one block: what the audit build does after every step.
+  /// The audit build calls this after every step. It audits once in as many calls as there are
+  /// blocks, so that a step costs no more than a look at one block.
   void auditInTurn();
 
   Tiling tiling_;

@@ -1,5 +1,4 @@
-// Where segments lie in the order of their age: what a layout knows them by
-// (Segment::base).
+// Places for segments in the order of their age. A layout uses a place as Segment::base.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +10,14 @@
 
 namespace cistern {
 
-/// Hands out stretches of [begin, end), each behind the last; once the end is reached it begins
-/// anew, and what is still there is passed over: then age is what it was for most.
+/// Hands out stretches of [begin, end), each behind the last. Once the end is reached it starts
+/// over, and skips stretches that are still taken. The order of age then stays right for most.
 class Places {
  public:
   /// Pre: 0 < begin <= end.
   Places(Address begin, Address end) : begin_(begin), end_(end), next_(begin) {}
 
-  /// A stretch that overlaps none that is taken. Throws std::bad_alloc, also where none is left.
+  /// A stretch that overlaps no taken one. Throws std::bad_alloc, also when none is left.
   Address take(std::uint64_t bytes) {
     bool again = false;
     for (Address at = next_;;) {
@@ -38,7 +37,7 @@ class Places {
       return at;
     }
   }
-  /// Nothing, for what was never taken.
+  /// No-op for a place that was never taken.
   void giveBack(Address place) noexcept { taken_.erase(place); }
   /// As far from the end as the stretch is from the beginning: the youngest first.
   Address mirrored(Address place, std::uint64_t bytes) const {

@@ -1,5 +1,5 @@
-// The blocks that a thread was handed last, by address: so that their frees need no look-up. One
-// for all streams of the thread.
+// The blocks that a thread got last, by address, so that their frees need no look-up. One for all
+// streams of the thread.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@ namespace cistern {
 /// another block.
 class RecentBlocks {
  public:
-  // An empty entry has an address that is looked for elsewhere.
+  // An empty entry has an address that belongs to another entry.
   constexpr RecentBlocks() noexcept { entries_[0].address = kGranule; }
   Block* find(Address address) const noexcept {
     const Entry& last = entries_[indexOf(address)];

@@ -1,6 +1,6 @@
 // The order inside a bin of mixed sizes: a treap of free blocks in best-fit order. The best fit may
-// lie anywhere in such a bin, and a heap would have to look past every block too small; here it is
-// one walk down. Few blocks are that large, so a step more or less is no matter.
+// lie anywhere in such a bin. A heap would have to look past every block too small; the tree takes
+// one walk down. Few blocks are that large, so a step more or less does not matter.
 //
 //   all left of b precede b, all right of b follow it
 //   no child's priority is above its parent's
@@ -24,7 +24,7 @@ inline std::uint64_t priority(const Block& b) {
   return (hash ^ (hash >> 32)) * 0xD6E8FEB86659FD93u;
 }
 
-/// Cuts the tree at `below` in two, what precedes `block` and what follows it: its new children.
+/// Cuts the tree at `below` in two: the blocks before `block` and those after it, its new children.
 inline void splitUnder(Block* block, Block* below) {
   Block *less_parent = block, *more_parent = block;
   Block **less = &block->links.left, **more = &block->links.right;

@@ -1,11 +1,11 @@
 // The blocks that tile a layout's segments: cut in two, joined again, free or holes. It owns their
-// records, the index of the free ones, the list of holes and the map from addresses to blocks, and
-// counts what is free. Placing and freeing (layout.cpp) and making holes (holes.cpp) are made of
-// its steps, which are on the path of nearly every request that a cache does not serve: hence
+// records, the index of free blocks, the list of holes and the map from addresses to blocks. It
+// counts free blocks and bytes. Placing and freeing (layout.cpp) and making holes (holes.cpp)
+// consist of its steps. Nearly every request that no cache serves takes these steps: hence they are
 // inline. No lock: the owner (a heap) serialises.
 //
 //   a free block is in the index, a hole in the list of holes, any other block in neither
-//   every block but holes is in the map
+//   every block except holes is in the map
 #pragma once
 
 #include <algorithm>
@@ -27,19 +27,20 @@ class Tiling {
     std::uint64_t blocks = 0, bytes = 0;
   };
 
-  /// A record for a block that will be in the map, without fail, and soon. Throws std::bad_alloc,
+  /// A record for a block that will soon be in the map, without fail. Throws std::bad_alloc,
   /// changing nothing.
   Block* spareFor(Address address) {
     map.prefetch(address);
     map.prepare();
     return pool.take();
   }
-  /// Makes sure that so many holes can be made and filled. Throws std::bad_alloc, changing nothing.
+  /// Makes sure that that many holes can be made and filled. Throws std::bad_alloc, changing
+  /// nothing.
   void prepare(unsigned count) {
     pool.prepare(std::size_t{count} * 2, map.size() + holes);
     map.prepare(std::size_t{count} * 2);
   }
-  /// Notes where a block lies that has just come. `granule`: its address, in granules.
+  /// Notes the place of a new block. `granule`: its address, in granules.
   static void setPlace(Block& block, Segment& segment, std::uint64_t granule,
                        std::uint32_t granules) {
     constexpr std::uint64_t kMask = (std::uint64_t{1} << 48) - 1;  // of Block::granule
@@ -63,7 +64,7 @@ class Tiling {
     if (block.spansSegment()) [[unlikely]]
       forgetWhole(block);
   }
-  /// A free block spans its segment no longer.
+  /// A free block no longer spans its segment.
   void forgetWhole(const Block& block) noexcept {
     whole.blocks -= 1;
     whole.bytes -= block.bytes();
@@ -77,8 +78,8 @@ class Tiling {
     --holes;
   }
 
-  /// Makes `tail` the upper part of a block that is in no list, and keeps `granules`. It is of the
-  /// same state, and in no list and no map.
+  /// Makes `tail` the upper part of a block that is in no list; the block keeps `granules`. `tail`
+  /// has the same state, and is in no list and no map.
   static void split(Block& block, Block& tail, std::uint32_t granules) noexcept {
     setPlace(tail, *block.segment, block.granule + granules, block.granules - granules);
     tail.epoch = block.epoch;
@@ -111,7 +112,7 @@ class Tiling {
     pool.give(&upper);
   }
 
-  /// Makes a block that is in no list, but in the map, free, one with the free blocks beside it.
+  /// Frees a block that is in no list, but in the map, and joins it with the free blocks beside it.
   Block* settleFree(Block& block) noexcept {
     block.setState(BlockState::kFree);
     Block* one = &block;
@@ -127,14 +128,14 @@ class Tiling {
     enlist(*one);
     return one;
   }
-  /// Makes a block that is in no list a hole, one with the holes beside it.
+  /// Makes a block that is in no list a hole, and joins it with the holes beside it.
   Block* settleHole(Block& block) noexcept;
 
   /// Free blocks of segments that are not wholly free.
   SplitFree splitFree() const {
     return {index.blocks() - whole.blocks, index.bytes() - whole.bytes};
   }
-  /// Adds by how much they have risen since then.
+  /// Adds their rise since `before`.
   void noteRise(const SplitFree& before) noexcept {
     const SplitFree now = splitFree();
     rises.blocks += now.blocks > before.blocks ? now.blocks - before.blocks : 0;

@@ -1,4 +1,4 @@
-// Allocating and freeing; what is pinned, and given back, is in pinning.cpp.
+// Allocating and freeing. pinning.cpp pins memory and gives it back.
 #include "allocator/pinned/memory.hpp"
 
 #include <new>
@@ -15,7 +15,7 @@ constexpr std::uint64_t kSmallMost = kMiB;
 constexpr std::uint64_t kSegmentUnit = 2 * kMiB;
 constexpr std::uint64_t kMost = kTiB;  // a layout's segments are below 2 TiB
 
-// What was asked for, of which the record has room for 64 bits in two parts.
+// Records the requested size: 64 bits, in two parts of the record.
 void setAsked(Block& block, std::uint64_t bytes) {
   block.use.asked = std::uint32_t(bytes);
   block.use.holder = std::uint32_t(bytes >> 32);
@@ -42,8 +42,8 @@ void* PinnedMemory::allocate(std::size_t bytes) {
 }
 
 // All free memory was given back, and that was not enough. If a use has ended since then, more is
-// free, also if another thread has found out. Others that go on would keep this one here: a few
-// times are enough.
+// free, also if another thread has noticed. Other threads' uses could keep this thread here: a few
+// tries are enough.
 void* PinnedMemory::serve(const Request& request) {
   constexpr int kTries = 8;
   if (void* const block = fromFree(request)) return block;
@@ -56,8 +56,8 @@ void* PinnedMemory::serve(const Request& request) {
   }
 }
 
-// A request that free memory serves pays a bounded share of the polls. One that would pin more, or
-// be refused, looks at all that waits.
+// A request that free memory serves pays a bounded share of the polls. A request that would pin
+// more, or be refused, looks at all waiting records.
 void* PinnedMemory::fromFree(const Request& request) {
   if (void* const block = fromEnded(request, PendingFrees::kFew)) return block;
   return uses_.waiting() == 0 ? nullptr : fromEnded(request, PendingFrees::kAll);

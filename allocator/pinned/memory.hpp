@@ -1,11 +1,12 @@
-// Where pinned blocks lie, and what is pinned for them. One lock guards everything, and no device
-// is called under it. Memory is pinned and given back by one thread at a time: a thread that finds
-// none then knows that no other has any in hand. Read first: include/cistern/pinned.hpp, uses.hpp.
+// The pinned blocks, and the memory pinned for them. One lock guards everything, and no device is
+// called under it. One thread at a time pins memory and gives it back. So a failed search is
+// conclusive: no other thread holds memory in transit. Read first: include/cistern/pinned.hpp,
+// uses.hpp.
 //
-// Requests up to 1 MiB share segments of 2 MiB; a larger one that no free block serves gets a
-// segment of its own, to the next 2 MiB. Such a request has found every larger segment too small or
-// in use: those that lie wholly free are given back first, up to as much as it takes, so that sizes
-// that grow do not leave their predecessors behind.
+// Requests up to 1 MiB share segments of 2 MiB. A larger one that no free block serves gets a
+// segment of its own, rounded up to 2 MiB. Such a request has found every large segment too small
+// or in use. Wholly free ones are given back first, up to as much as the request takes. So growing
+// sizes do not leave their predecessors behind.
 //
 //   bytes of the layouts' segments + refused bytes + claimed == reserved_bytes
 //   blocks held == allocation, blocks held and pending == active
@@ -25,7 +26,7 @@
 
 namespace cistern {
 
-/// What one hostMalloc gave. `kind`: of the layout that it is in.
+/// The memory of one hostMalloc. `kind`: of the layout that it is in.
 struct PinnedSegment : Segment {
   unsigned kind = 0;
 };
@@ -37,7 +38,7 @@ class PinnedMemory {
   PinnedMemory(const PinnedMemory&) = delete;
   PinnedMemory& operator=(const PinnedMemory&) = delete;
 
-  // What PinnedAllocator says of its verbs.
+  // PinnedAllocator documents these verbs.
   void* allocate(std::size_t bytes);
   void free(Address address) noexcept;
   void recordStream(Address address, Stream stream, Device& device);
@@ -53,7 +54,7 @@ class PinnedMemory {
   void setMisuseHook(MisuseHook hook);
   void audit() const;
 
-  /// False in a child of fork: nothing may be touched there.
+  /// False in a child of fork, where nothing may be touched.
   bool isHere() const noexcept { return made_.isHere(); }
   /// Throws Error there. For verbs.
   PinnedMemory& here(const char* verb) {
@@ -66,7 +67,7 @@ class PinnedMemory {
     std::size_t bytes;
     std::uint32_t granules;
     unsigned kind;          ///< of layouts_
-    std::uint64_t segment;  ///< what would be pinned for it
+    std::uint64_t segment;  ///< bytes that would be pinned for it
   };
   /// Linked by Segment::next, in no layout.
   struct Segments {
@@ -87,14 +88,14 @@ class PinnedMemory {
   void unclaim(std::uint64_t bytes) noexcept;
   [[noreturn]] void outOfMemory(const Request& request);
 
-  /// Gives all that is wholly free back.
+  /// Gives all wholly free segments back.
   void giveFreeBack() CISTERN_REQUIRES(system_mutex_);
   void release(Block& block) noexcept CISTERN_REQUIRES(mutex_);
   void noteEnded(PinnedUses::Use& use) noexcept;
   bool waitForUses() noexcept;
   void noteWait() noexcept;
-  /// Takes wholly free segments of one kind out, until they have so many bytes or there are no
-  /// more.
+  /// Takes wholly free segments of one kind out, until they have that many bytes or no more are
+  /// left.
   void takeFree(unsigned kind, std::uint64_t bytes, Segments& taken) CISTERN_REQUIRES(mutex_);
   /// Gives them back to the system. Those that it refuses are kept for the next emptyCache.
   void giveBack(Segments segments) noexcept CISTERN_REQUIRES(system_mutex_);
@@ -106,13 +107,13 @@ class PinnedMemory {
 
   Device& device_;
   const Birthplace made_;
-  Mutex system_mutex_;  ///< serialises what is pinned and given back; taken before mutex_
+  Mutex system_mutex_;  ///< serialises pinning and giving back; taken before mutex_
   mutable Mutex mutex_;
   std::array<Layout, kSizeKindCount> layouts_ CISTERN_GUARDED_BY(mutex_);
   Segments refused_ CISTERN_GUARDED_BY(mutex_);  ///< that the system did not take back
   PinnedStats stats_ CISTERN_GUARDED_BY(mutex_);
   std::uint64_t limit_ CISTERN_GUARDED_BY(mutex_) = kUnlimited;
-  std::string last_error_ CISTERN_GUARDED_BY(mutex_);  ///< what the device said, asked for memory
+  std::string last_error_ CISTERN_GUARDED_BY(mutex_);  ///< the device's, of the last failed pinning
   HookList<void, const Misuse&> misuse_hook_{"setMisuseHook", true};
   PinnedUses uses_{[this](PinnedUses::Use& use) { noteEnded(use); }};
 };

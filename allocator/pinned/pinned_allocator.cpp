@@ -12,7 +12,7 @@ PinnedAllocator::PinnedAllocator(Device& device)
   (void)driverMayBeCalled();  // registers for the exit, which must happen before it
 }
 
-// In a child of fork nothing is given back: no lock can be had for sure, and the memory is the
+// In a child of fork nothing is given back: no lock is sure to be free, and the memory is the
 // parent's.
 PinnedAllocator::~PinnedAllocator() {
   if (!memory_->isHere()) (void)memory_.release();

@@ -1,5 +1,5 @@
-// Memory comes from the system and goes back there. Blocks are allocated and freed meanwhile:
-// either may take as long as queued work does. Either is legal in a capture, in relaxed mode.
+// Pinning memory of the system and giving it back. Blocks are allocated and freed meanwhile: either
+// call may take as long as queued work does. Either is legal in a capture, in relaxed mode.
 #include <new>
 #include <utility>
 

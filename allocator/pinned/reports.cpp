@@ -1,4 +1,4 @@
-// What is said of pinned memory: figures, pointers, misuses.
+// Reports on pinned memory: figures, pointers, misuses.
 #include <fmt/format.h>
 
 #include "allocator/base/check.hpp"
@@ -94,8 +94,8 @@ void PinnedMemory::resetAccumulated() {
   forEachValue(stats_, [](StatValue& value) { value.allocated = value.freed = 0; });
 }
 
-// Walks everything. Reserved bytes that are claimed, but not there yet, are in no segment: it is
-// called while no thread allocates or frees.
+// Walks everything. Reserved bytes that are claimed, but not pinned yet, are in no segment. So it
+// is called while no thread allocates or frees.
 void PinnedMemory::audit() const {
   const MutexLock lock(mutex_);
   std::uint64_t held = 0, held_bytes = 0, active = 0, active_bytes = 0, reserved = 0, segments = 0;

@@ -1,13 +1,13 @@
-// Which streams use which block, and when that is over. Streams of several devices may use one.
-// Each device has known streams and pending frees of its own, which are the engine's
+// The streams that use each block, and the end of each use. Streams of several devices may use one
+// block. Each device has known streams and pending frees of its own, which are the engine's
 // (allocator/engine/streams).
 //
 // A block has one record for each device on whose streams it is used. The pending frees of that
-// device take the record for a block. The block itself is ready when it has no record left.
+// device take the record for a block. The block itself is free when it has no record left.
 //
 //   allocated: its records wait for nothing     pending: each waits in its device's pending frees
 //
-// Locks: the owner's serialises what changes a block's records. Devices are called without it.
+// Locks: the owner's serialises changes of a block's records. Devices are called without it.
 #pragma once
 
 #include <atomic>
@@ -46,12 +46,12 @@ class PinnedUses {
   /// An allocated block has none yet.
   static void begin(Block& block) noexcept { block.use.uses = nullptr; }
   static bool any(const Block& block) noexcept { return block.use.uses != nullptr; }
-  /// The block is used on a stream that was met there; nothing where that is known. Throws
-  /// std::bad_alloc, changing nothing.
+  /// Notes that a stream which that device has met uses the block; no-op for a use that is known.
+  /// Throws std::bad_alloc, changing nothing.
   void add(Block& block, OnDevice& on, Stream stream);
-  /// One that has ended goes. The block, where that was its last; else null.
+  /// Removes a use that has ended. Returns the block if that was its last use; else null.
   Block* remove(Use& use) noexcept;
-  /// How many the block has. Aborts on a broken invariant.
+  /// How many uses the block has. Aborts on a broken invariant.
   static std::size_t audit(const Block& block);
 
   // ---- Without it
@@ -61,18 +61,18 @@ class PinnedUses {
   OnDevice& meet(Stream stream, Device& device);
   /// Does what PinnedAllocator::forgetStream promises.
   void forget(Stream stream, Device& device);
-  /// The block has become pending: its uses end with the work that is queued by now. They may end
-  /// at once.
+  /// The block has become pending: its uses end with the work queued by now. They may end at once.
   void end(Block& block) noexcept;
   /// Finds uses that have ended, on each device within the budget. Waits for nothing.
   void poll(Budget most) noexcept;
-  /// Waits for queued work until a use has ended. False: there is nothing that could be waited for.
+  /// Waits for queued work until a use has ended. False if no use can be waited for.
   bool wait() noexcept;
-  /// Waits for those devices alone that nothing less can tell of. False if there are none.
+  /// Waits only for those devices whose uses no smaller wait can confirm. False without such
+  /// devices.
   bool waitForStuck() noexcept;
-  /// Records that wait; a hint while other threads are at it.
+  /// The number of waiting records; a hint while other threads change it.
   std::size_t waiting() const noexcept;
-  /// How many have waited, and wait no more.
+  /// The number of records that have waited and wait no more.
   std::uint64_t ended() const noexcept;
   std::size_t hostBytes() const { return uses_.size() * sizeof(Use); }
 
@@ -85,11 +85,11 @@ class PinnedUses {
   Recycled<Use> uses_;
   Mutex making_;   ///< a leaf
   Mutex waiting_;  ///< one thread at a time waits; comes before all but the owner's system lock
-  /// The one that was made last, which knows the others. None goes before this object.
+  /// The last one made, which links to the others. None goes before this object.
   std::atomic<OnDevice*> devices_{nullptr};
 };
 
-/// The streams of one device, and what waits for them.
+/// The streams of one device, and the pending frees that wait for them.
 struct PinnedUses::OnDevice {
   OnDevice(Device& of, const std::function<void(Use&)>& over)
       : device(of), pending(of, events, streams, [&over](const PendingFrees::Pending& one) {

@@ -9,7 +9,7 @@
 namespace cistern {
 namespace {
 
-/// What the last call of this thread found wrong, in words.
+/// The error of this thread's last call, in words.
 std::string lastError() {
   std::string text(512, '\0');
   cudnnGetLastErrorString(text.data(), text.size());

@@ -39,12 +39,12 @@ void require(cudssStatus_t status, const char* call) {
   throw LibraryError("cuDSS", call, int(status), nameOf(status), "");
 }
 
-// cuDSS takes its memory piece by piece: factors, which a cudssData_t holds, and what a phase works
-// in. `context` is the device's number and one more, so that it is never null.
+// cuDSS takes its memory piece by piece: factors, which a cudssData_t holds, and a phase's
+// workspace. `context` is the device's number plus one, so that it is never null.
 int deviceOf(void* context) { return int(reinterpret_cast<std::intptr_t>(context)) - 1; }
 Stream asStream(cudaStream_t stream) { return Stream{reinterpret_cast<std::uintptr_t>(stream)}; }
 
-// What a failed call leaves behind would be found by the program's next check.
+// Clears the error of a failed call, which the program's next check would find.
 int cleared(cudaError_t error) {
   if (error != cudaSuccess) (void)cudaGetLastError();
   return int(error);
@@ -66,7 +66,7 @@ int giveMemoryBack(void* /*context*/, void* memory, std::size_t, cudaStream_t st
   return cleared(cudaFreeAsync(memory, stream));
 }
 
-// Destroyed with its pool: its memory is the device's, and it wants nothing but a live driver.
+// Destroyed with its pool: its memory is the device's, and it needs only a live driver.
 struct Cudss {
   using Handle = cudssHandle_t;
   static constexpr const char* kName = "cuDSS";

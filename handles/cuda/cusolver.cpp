@@ -42,7 +42,7 @@ void require(cusolverStatus_t status, const char* call) {
   throw LibraryError("cuSOLVER", call, int(status), nameOf(status), "");
 }
 
-// Destroyed with its pool: its memory is the device's, and it wants nothing but a live driver.
+// Destroyed with its pool: its memory is the device's, and it needs only a live driver.
 struct Cusolver {
   using Handle = cusolverDnHandle_t;
   static constexpr const char* kName = "cuSOLVER";

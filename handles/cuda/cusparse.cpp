@@ -15,7 +15,7 @@ void require(cusparseStatus_t status, const char* call) {
                      cusparseGetErrorString(status));
 }
 
-// Destroyed with its pool: its memory is the device's, and it wants nothing but a live driver.
+// Destroyed with its pool: its memory is the device's, and it needs only a live driver.
 struct Cusparse {
   using Handle = cusparseHandle_t;
   static constexpr const char* kName = "cuSPARSE";

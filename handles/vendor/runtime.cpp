@@ -1,5 +1,5 @@
-// The tables of runtime.hpp, compiled once for each vendor. No `#if`: what differs is in the alias
-// header.
+// The tables of runtime.hpp, compiled once for each vendor. No `#if`: the differences are in the
+// alias header.
 #include "handles/vendor/runtime.hpp"
 
 #include "allocator/device/vendor/alias.hpp"
@@ -26,7 +26,7 @@ int computeMajorOf(int ordinal) noexcept {
 
 }  // namespace
 
-// Made when it is first asked for: HIP's text is known once its library was looked for.
+// Made at the first call: HIP's text is known once its library was looked for.
 const handles::VendorRuntime& runtime() {
   static const handles::VendorRuntime table{deviceSwitch(), noDeviceText(), relaxCapture,
                                             restoreCapture, computeMajorOf};

@@ -1,6 +1,6 @@
-// What the libraries' files need of their vendor's runtime, as a table of functions: which device a
-// thread has current, and leave to create a handle during a capture. No vendor type passes through,
-// so tests put a table of their own in its place.
+// The part of a vendor's runtime that the libraries' files need, as a table of functions. It covers
+// a thread's current device, and permission to create a handle during a capture. No vendor type
+// passes through, so tests put a table of their own in its place.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct VendorRuntime {
   /// From here to restoreCapture this thread's calls do not break a capture that is active.
   int (*relaxCapture)() noexcept;
   void (*restoreCapture)(int before) noexcept;
-  /// The first number of the device's compute capability; 0 when the device cannot be asked.
+  /// The first number of the device's compute capability; 0 when the query fails.
   int (*computeMajor)(int ordinal) noexcept;
 };
 

@@ -1,16 +1,15 @@
 // Cistern as a memory resource of cuda::mr, for CUB, Thrust, cuda::buffer, RMM and whatever else
-// takes one. It stands beside include/cistern, not in it: it needs the headers of CCCL (3.0 or
-// later, part of the CUDA toolkit 13), and those of Cistern proper need none but the standard
-// library's.
+// takes one. It stands beside include/cistern, not in it. It needs the headers of CCCL (3.0 or
+// later, part of the CUDA toolkit 13). Those of Cistern proper need only the standard library's.
 //
 //   rmm::mr::set_current_device_resource(cistern::MemoryResource{});
 //
-// CCCL 3.1 renamed the verbs: `resource`, `allocate` and `deallocate` take a stream since, which
-// `async_resource`, `allocate_async` and `deallocate_async` did before. The class has both sets, so
-// that it satisfies the concepts of every version. docs/cookbook.md has programs.
+// CCCL 3.1 renamed the verbs. `resource`, `allocate` and `deallocate` now take a stream; before,
+// `async_resource`, `allocate_async` and `deallocate_async` did. The class has both sets, so that
+// it satisfies the concepts of every version. docs/cookbook.md has programs.
 #pragma once
 
-// CCCL 3.0 has its resources behind this, and every later one in the open.
+// CCCL 3.0 has its resources behind this macro; later versions need no macro.
 #ifndef LIBCUDACXX_ENABLE_EXPERIMENTAL_MEMORY_RESOURCE
 #define LIBCUDACXX_ENABLE_EXPERIMENTAL_MEMORY_RESOURCE
 #endif
@@ -28,24 +27,24 @@
 
 namespace cistern {
 
-/// Memory of one device's allocator. A value of one word; copies are alike, and what one has
-/// allocated another takes back. Pre: the allocator outlives it and its copies, as a shared one
-/// does. Threads may use one as they may the allocator.
+/// Memory of one device's allocator. A value of one word. Copies are alike, and each takes back
+/// what another has allocated. Pre: the allocator outlives it and its copies, as a shared one does.
+/// Threads may share one as they may the allocator.
 ///
-/// The verbs that allocate throw what CachingAllocator::allocate does, of which OutOfMemory is no
-/// std::bad_alloc, and InvalidArgument for an alignment that is beyond kMostAlignment or no power
-/// of two.
+/// The verbs that allocate throw what CachingAllocator::allocate does; its OutOfMemory is no
+/// std::bad_alloc. They throw InvalidArgument for an alignment that is beyond kMostAlignment or no
+/// power of two.
 class MemoryResource {
  public:
-  /// What each block is aligned to, whatever is asked for; more cannot be had.
+  /// The alignment of each block, whatever is requested; more is not available.
   static constexpr std::size_t kMostAlignment = 512;
   static constexpr std::size_t kDefaultAlignment = 256;
 #if CCCL_VERSION >= 3002000
-  /// What a cuda::buffer of it, or another that keeps it by less than its type, may ask for.
+  /// The queries of a cuda::buffer of it, or of another holder that erases its type.
   using default_queries = cuda::mr::properties_list<cuda::mr::device_accessible>;
 #endif
 
-  /// The shared allocator of the current device: that which cudaSetDevice has set.
+  /// The shared allocator of the current device: the one that cudaSetDevice has set.
   MemoryResource() : allocator_(&cistern::allocator()) {}
   explicit MemoryResource(CachingAllocator& allocator) noexcept : allocator_(&allocator) {}
 
@@ -55,8 +54,9 @@ class MemoryResource {
     checkAlignment(alignment);
     return allocator_->allocate(bytes, stream.get());
   }
-  /// The memory serves others once the work that is queued on `stream`, and on the stream that it
-  /// was allocated for, is complete; on the latter, if that is the same, at once, in stream order.
+  /// The memory serves others once the work queued on `stream`, and on the stream that it was
+  /// allocated for, is complete. If both are the same stream, that stream may reuse it at once, in
+  /// stream order.
   void deallocate(cuda::stream_ref stream, void* pointer, std::size_t,
                   std::size_t = kDefaultAlignment) noexcept {
     try {
@@ -67,8 +67,8 @@ class MemoryResource {
     allocator_->free(pointer);
   }
 
-  /// `bytes` for use on any stream, at once: waits for what is queued on the default stream, whose
-  /// memory it is.
+  /// `bytes` for use on any stream, at once. The memory is the default stream's, so the call waits
+  /// for the work queued there.
   [[nodiscard]] void* allocate_sync(std::size_t bytes, std::size_t alignment = kDefaultAlignment) {
     checkAlignment(alignment);
     void* const pointer = allocator_->allocate(bytes, Stream{});

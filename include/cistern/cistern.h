@@ -1,18 +1,18 @@
-/* The C API. C99 and later, and C++; everything here is the C++ API (cistern/cistern.hpp) through
- * plain functions. docs/c-api.md has a program, and says what lives for how long.
+/* The C API. C99 and later, and C++. Everything here is the C++ API (cistern/cistern.hpp) through
+ * plain functions. docs/c-api.md has a program, and describes lifetimes.
  *
- * True of every function:
- *   - it may be called from any thread, also while others use or destroy the same handle;
- *   - it returns a status, if it can fail, and throws nothing; the text of the calling thread's
- * last failure is cistern_last_error();
- *   - what it returns through a pointer is written on success only; such a pointer must not be null
- *     (CISTERN_INVALID_ARGUMENT);
- *   - a failure has changed nothing, except where said otherwise;
- *   - a handle that is null, of another type, or of what was destroyed is CISTERN_INVALID_HANDLE.
- *     That is sure until 2^40 others of its kind have come and gone in its place.
+ * Every function keeps these rules.
+ *   - Any thread may call it, also while others use or destroy the same handle.
+ *   - It returns a status, if it can fail, and throws nothing. The text of the calling thread's
+ *     last failure is cistern_last_error().
+ *   - It writes a result through a pointer only on success. Such a pointer must not be null
+ *     (CISTERN_INVALID_ARGUMENT).
+ *   - A failure has changed nothing, except where said otherwise.
+ *   - A handle that is null, of another type, or destroyed is CISTERN_INVALID_HANDLE. That is sure
+ *     until 2^40 others of its kind have come and gone in its place.
  *
- * Sizes and limits are in bytes. A stream is a cudaStream_t or hipStream_t as it is (or what
- * cistern_stream_create gives), null the default stream. The handle of per-thread default streams
+ * Sizes and limits are in bytes. A stream is a plain cudaStream_t or hipStream_t (or a result of
+ * cistern_stream_create); null is the default stream. The handle of per-thread default streams
  * (cudaStreamPerThread) is CISTERN_INVALID_ARGUMENT everywhere. A pointer to device memory is never
  * dereferenced here.
  */
@@ -48,13 +48,13 @@ CISTERN_API const char* cistern_version_string(void);
 /* ---- Status -------------------------------------------------------------------------------------
  */
 
-/** What became of a call. Values stay as they are; later versions may add some. */
+/** The result of a call. Values never change; later versions may add some. */
 typedef enum cistern_status_t {
   CISTERN_OK = 0,
-  CISTERN_OUT_OF_MEMORY = 1,      /**< of the device; the text says who holds what */
+  CISTERN_OUT_OF_MEMORY = 1,      /**< of the device; the text tells who holds what */
   CISTERN_HOST_OUT_OF_MEMORY = 2, /**< no host memory: for the bookkeeping, or to be pinned */
   CISTERN_INVALID_ARGUMENT = 3,   /**< a value outside what the function accepts */
-  CISTERN_INVALID_HANDLE = 4,     /**< null, of another type, or of what was destroyed */
+  CISTERN_INVALID_HANDLE = 4,     /**< null, of another type, or destroyed */
   CISTERN_INVALID_POINTER = 5,    /**< not a block that the program has: freed, foreign, interior */
   CISTERN_INVALID_STATE = 6,  /**< an allocator, pool or capture that is not in the state for it */
   CISTERN_INVALID_OPTION = 7, /**< a conf text that cannot be read */
@@ -67,15 +67,15 @@ typedef enum cistern_status_t {
   CISTERN_STATUS_RANGE = 0x7fffffff /**< none: room for those of later versions */
 } cistern_status_t;
 
-/** "CISTERN_OUT_OF_MEMORY". Static storage; "unknown status" for a value that is none. */
+/** "CISTERN_OUT_OF_MEMORY". Static storage; "unknown status" for any other value. */
 CISTERN_API const char* cistern_status_name(cistern_status_t status);
-/** What was wrong with the calling thread's last call that failed: the text that the C++ exception
- *  has. "" when none has failed. Valid until this thread's next failing call, or its end. */
+/** The text of the calling thread's last failure: that of the C++ exception. "" when no call has
+ *  failed. Valid until this thread's next failing call, or its end. */
 CISTERN_API const char* cistern_last_error(void);
 
 /* ---- Handles ------------------------------------------------------------------------------------
- * Numbers in the type of a pointer, so that the compiler tells them apart. Copies are alike. To
- * destroy one waits for the calls on it that are under way in other threads; those that come later
+ * Numbers in the type of a pointer, so that the compiler tells them apart. Copies are alike.
+ * Destroying a handle waits for the calls on it that are under way in other threads. Later calls
  * get CISTERN_INVALID_HANDLE. */
 
 typedef struct cistern_allocator_handle* cistern_allocator_t;
@@ -85,11 +85,11 @@ typedef struct cistern_capture_handle* cistern_capture_t;
 /* ---- Allocators ---------------------------------------------------------------------------------
  */
 
-/** A new allocator on device `ordinal` of a backend: "cuda", "hip", "sim", or "auto" (null too):
- *  the first of these that the machine has, and cistern_backend() says which. `conf`: options as in
- *  CISTERN_CONF (docs/options.md); null: those of that environment variable.
+/** A new allocator on device `ordinal` of a backend: "cuda", "hip", "sim" or "auto" (null too).
+ *  "auto" is the first of these that the machine has; cistern_backend() tells which. `conf`:
+ *  options as in CISTERN_CONF (docs/options.md); null: those of that environment variable.
  *  CISTERN_INVALID_ARGUMENT for another backend or ordinal, CISTERN_INVALID_OPTION,
- *  CISTERN_NO_DEVICE, CISTERN_NOT_SUPPORTED for a backend that the build is without,
+ *  CISTERN_NO_DEVICE, CISTERN_NOT_SUPPORTED for a backend that the build lacks,
  *  CISTERN_DEVICE_ERROR. */
 CISTERN_API cistern_status_t cistern_allocator_create(const char* backend, int ordinal,
                                                       const char* conf, cistern_allocator_t* out);
@@ -105,19 +105,19 @@ typedef struct cistern_sim_config_t {
 } cistern_sim_config_t;
 
 /** A new allocator on a new simulated device, for programs that are to run without a GPU. `config`
- *  may be null: all defaults. CISTERN_INVALID_ARGUMENT for what no device can be. */
+ *  may be null: all defaults. CISTERN_INVALID_ARGUMENT for an impossible device. */
 CISTERN_API cistern_status_t cistern_allocator_create_sim(const cistern_sim_config_t* config,
                                                           const char* conf,
                                                           cistern_allocator_t* out);
 
-/** Gives everything back to the device, also what is still allocated; pointers into it mean nothing
- *  any more. CISTERN_INVALID_STATE, counting them, while pools or captures of it are there, for a
- *  shared allocator, and from a hook that a call on it is in. */
+/** Gives everything back to the device, also what is still allocated. Pointers into it mean nothing
+ *  any more. CISTERN_INVALID_STATE while pools or captures of it exist (the text counts them), for
+ *  a shared allocator, and from a hook that a call on it is in. */
 CISTERN_API cistern_status_t cistern_allocator_destroy(cistern_allocator_t allocator);
 
-/** The allocator of a device that the whole process shares, C++ code included
- *  (cistern::allocator). Made when first asked for, with the options of CISTERN_CONF; stays until
- *  the process ends. The same handle each time. */
+/** The allocator of a device that the whole process shares, C++ code included (cistern::allocator).
+ *  Made at the first call, with the options of CISTERN_CONF; stays until the process ends. The same
+ *  handle each time. */
 CISTERN_API cistern_status_t cistern_default_allocator(int device, cistern_allocator_t* out);
 
 /* ---- Memory -------------------------------------------------------------------------------------
@@ -125,31 +125,31 @@ CISTERN_API cistern_status_t cistern_default_allocator(int device, cistern_alloc
 
 /** `bytes` of device memory for use on `stream`, 512-byte aligned; null for 0 bytes.
  *  CISTERN_OUT_OF_MEMORY, CISTERN_HOST_OUT_OF_MEMORY, CISTERN_INVALID_ARGUMENT for a stream that is
- *  not alive, CISTERN_DEVICE_ERROR, CISTERN_INVALID_STATE in a child of fork,
- *  but for what the calling thread has at hand, which a child must not use either. */
+ *  not alive, CISTERN_DEVICE_ERROR. CISTERN_INVALID_STATE in a child of fork, except for blocks
+ *  that the calling thread has at hand, which a child must not use either. */
 CISTERN_API cistern_status_t cistern_allocate(cistern_allocator_t allocator, size_t bytes,
                                               void* stream, void** out);
-/** Takes a block back, of a pool of the allocator's too. Null is a no-op. It is reusable on its own
- *  stream at once, in stream order, and elsewhere when the work queued on it by now is complete.
- *  CISTERN_INVALID_POINTER for what is no allocated block's; nothing is printed then. Of two frees
- *  of a block that two threads make at the same moment, both may succeed in a release build: that
- *  is as wrong as to use freed memory. */
+/** Takes a block back, also one of the allocator's pools. Null is a no-op. The block is reusable on
+ *  its own stream at once, in stream order. Other streams may reuse it when the work queued on that
+ *  stream by now is complete. CISTERN_INVALID_POINTER for any pointer that is not an allocated
+ *  block's; nothing is printed then. If two threads free a block at the same moment, both frees may
+ *  succeed in a release build. That is as wrong as using freed memory. */
 CISTERN_API cistern_status_t cistern_free(cistern_allocator_t allocator, void* pointer);
-/** The block is also used on `stream`: after its free it is reusable only when the work queued
- * there up to the free is complete. Null is a no-op. CISTERN_INVALID_POINTER,
- * CISTERN_INVALID_ARGUMENT for a stream that is not alive. */
+/** Declares that `stream` also uses the block. After its free the block is reusable only when the
+ *  work queued there up to the free is complete. Null is a no-op. CISTERN_INVALID_POINTER,
+ *  CISTERN_INVALID_ARGUMENT for a stream that is not alive. */
 CISTERN_API cistern_status_t cistern_record_stream(cistern_allocator_t allocator, void* pointer,
                                                    void* stream);
-/** Memory may be used on `stream`, although no block is allocated or recorded on it. From now on,
- * what another stream has freed goes to a third stream only when the work queued on this one by the
- * free is complete, too. Allocating and recording do the same. CISTERN_INVALID_ARGUMENT for a
- * stream that is not alive. */
+/** Declares that `stream` may use memory, although no block is allocated or recorded on it. From
+ *  now on, a block that another stream has freed goes to a third stream under one more condition.
+ *  The work queued on this stream by the free must be complete, too. Allocating and recording do
+ *  the same. CISTERN_INVALID_ARGUMENT for a stream that is not alive. */
 CISTERN_API cistern_status_t cistern_register_stream(cistern_allocator_t allocator, void* stream);
-/** The program is about to destroy the stream, and has queued all its work. No other thread may
- *  use the stream meanwhile. CISTERN_INVALID_ARGUMENT for the default stream and for one that is
- *  being captured. */
+/** Call this before the program destroys the stream, once all its work is queued. No other thread
+ *  may use the stream meanwhile. CISTERN_INVALID_ARGUMENT for the default stream and for one that
+ *  is being captured. */
 CISTERN_API cistern_status_t cistern_forget_stream(cistern_allocator_t allocator, void* stream);
-/** Returns what is wholly free to the device. */
+/** Returns wholly free memory to the device. */
 CISTERN_API cistern_status_t cistern_empty_cache(cistern_allocator_t allocator);
 /** The usable bytes of an allocated block. CISTERN_INVALID_POINTER for any other pointer. */
 CISTERN_API cistern_status_t cistern_block_size(cistern_allocator_t allocator, void* pointer,
@@ -164,22 +164,22 @@ CISTERN_API cistern_status_t cistern_base_allocation(cistern_allocator_t allocat
 CISTERN_API cistern_status_t cistern_stream_create(cistern_allocator_t allocator, void** stream);
 /** Forgets the stream (cistern_forget_stream) and destroys it. Queued work still completes. */
 CISTERN_API cistern_status_t cistern_stream_destroy(cistern_allocator_t allocator, void* stream);
-/** Waits until all work queued on the stream is complete. While the stream is captured that fails,
- * and breaks the capture, as a runtime's own does. */
+/** Waits until all work queued on the stream is complete. During a capture of the stream it fails,
+ *  and breaks the capture, as a runtime's own call does. */
 CISTERN_API cistern_status_t cistern_stream_synchronize(cistern_allocator_t allocator,
                                                         void* stream);
-/** Work queued on the stream, by any thread, is recorded instead of run. */
+/** From now on work that any thread queues on the stream is recorded instead of run. */
 CISTERN_API cistern_status_t cistern_stream_begin_capture(cistern_allocator_t allocator,
                                                           void* stream);
-/** Ends that, also where it fails, and throws away what was recorded: to try cistern_capture_begin
- * without a runtime. */
+/** Ends that, also where it fails, and discards what was recorded. For trying cistern_capture_begin
+ *  without a runtime. */
 CISTERN_API cistern_status_t cistern_stream_end_capture(cistern_allocator_t allocator,
                                                         void* stream);
 
 /* ---- Pools --------------------------------------------------------------------------------------
  */
 
-/** What names a pool in this process; PyTorch's MempoolId_t. */
+/** The name of a pool in this process; PyTorch's MempoolId_t. */
 typedef struct cistern_pool_id_t {
   uint64_t uuid;
   uint64_t uid;
@@ -191,34 +191,33 @@ typedef struct cistern_pool_options_t {
   int32_t no_split;   /**< not 0: each block has a segment of its own */
 } cistern_pool_options_t;
 
-/** A new pool of the allocator's: memory that is kept apart. `options` may be null: none of them.
- */
+/** A new pool of the allocator: memory that is kept apart. `options` may be null: none of them. */
 CISTERN_API cistern_status_t cistern_pool_create(cistern_allocator_t allocator,
                                                  const cistern_pool_options_t* options,
                                                  cistern_pool_t* out);
-/** Lets go of the pool and empties its cache. Blocks stay valid and are freed as before; a capture
+/** Lets go of the pool and empties its cache. Blocks stay valid and are freed as before. A capture
  *  into it keeps it. CISTERN_INVALID_STATE while a scope of it is open: on this thread, on a
- * stream, or on another thread that has not ended. */
+ *  stream, or on another thread that has not ended. */
 CISTERN_API cistern_status_t cistern_pool_destroy(cistern_pool_t pool);
 CISTERN_API cistern_status_t cistern_pool_id(cistern_pool_t pool, cistern_pool_id_t* id);
 /** How many users the pool has: this handle, captures into it, and scopes. */
 CISTERN_API cistern_status_t cistern_pool_use_count(cistern_pool_t pool, int* count);
-/** cistern_allocate in this pool, whatever scopes there are. Freed by cistern_free. */
+/** cistern_allocate in this pool, whatever scopes are active. Freed by cistern_free. */
 CISTERN_API cistern_status_t cistern_pool_allocate(cistern_pool_t pool, size_t bytes, void* stream,
                                                    void** out);
-/** Returns what is wholly free in the pool to the device, but for what a capture has. */
+/** Returns wholly free memory of the pool to the device, except what a capture has. */
 CISTERN_API cistern_status_t cistern_pool_empty_cache(cistern_pool_t pool);
 
-/** What the calling thread allocates, on any stream, comes from the pool until the scope's end.
- *  Scopes nest; the innermost counts. CISTERN_INVALID_STATE for a second one of this thread and
- *  pool. It ends with the thread at the latest. */
+/** Memory that the calling thread allocates, on any stream, comes from the pool until the scope's
+ *  end. Scopes nest; the innermost counts. CISTERN_INVALID_STATE for a second scope of this thread
+ *  and pool. The scope ends with the thread at the latest. */
 CISTERN_API cistern_status_t cistern_pool_scope_begin(cistern_pool_t pool);
-/** CISTERN_INVALID_STATE when this thread has none of this pool. */
+/** CISTERN_INVALID_STATE when this thread has no scope of this pool. */
 CISTERN_API cistern_status_t cistern_pool_scope_end(cistern_pool_t pool);
-/** The same for what any thread allocates on that stream; one such scope for each pool at a time.
- */
+/** The same for memory that any thread allocates on that stream. One such scope for each pool at a
+ *  time. */
 CISTERN_API cistern_status_t cistern_pool_stream_scope_begin(cistern_pool_t pool, void* stream);
-/** CISTERN_INVALID_STATE when there is none on that stream. Any thread may end it. */
+/** CISTERN_INVALID_STATE without a scope on that stream. Any thread may end it. */
 CISTERN_API cistern_status_t cistern_pool_stream_scope_end(cistern_pool_t pool, void* stream);
 
 /* ---- Captures -----------------------------------------------------------------------------------
@@ -238,26 +237,26 @@ CISTERN_API cistern_status_t cistern_pool_stream_scope_end(cistern_pool_t pool, 
  *
  * Calls on one capture from several threads come one after the other. */
 
-/** What is allocated on `stream`, which is being captured, and on streams that join its capture
- *  comes from `pool`, or, if that is null, from a pool of its own, and stays in place until the
- *  release. CISTERN_INVALID_ARGUMENT for a stream that is not being captured, and for a pool of
- *  another allocator; CISTERN_INVALID_STATE for a pool that is captured into already. */
+/** From now on memory allocated on `stream`, which is being captured, and on streams that join its
+ *  capture comes from `pool`. If that is null, it comes from a pool of its own. It stays in place
+ *  until the release. CISTERN_INVALID_ARGUMENT for a stream that is not being captured, and for a
+ *  pool of another allocator. CISTERN_INVALID_STATE for a pool that is captured into already. */
 CISTERN_API cistern_status_t cistern_capture_begin(cistern_allocator_t allocator, void* stream,
                                                    cistern_pool_t pool, cistern_capture_t* out);
-/** What is allocated on `stream`, which another capture records (the body of a conditional node),
- *  belongs to this one too. CISTERN_INVALID_STATE unless it is under way. */
+/** Another capture records `stream` (the body of a conditional node). Memory allocated on it
+ *  belongs to this capture too. CISTERN_INVALID_STATE unless this capture is under way. */
 CISTERN_API cistern_status_t cistern_capture_include_stream(cistern_capture_t capture,
                                                             void* stream);
-/** Nothing more is allocated for the graph. Call it before the runtime's own end of the capture, or
- *  after; also when that failed. CISTERN_INVALID_STATE unless it is under way. */
+/** No more memory is allocated for the graph. Call this before or after the runtime's own end of
+ *  the capture, also when that failed. CISTERN_INVALID_STATE unless the capture is under way. */
 CISTERN_API cistern_status_t cistern_capture_end(cistern_capture_t capture);
-/** The graph is about to be launched on `stream`. CISTERN_INVALID_STATE unless captured. */
+/** Call this before the graph is launched on `stream`. CISTERN_INVALID_STATE unless captured. */
 CISTERN_API cistern_status_t cistern_capture_launching(cistern_capture_t capture, void* stream);
 /** The pool that it captures or has captured into. */
 CISTERN_API cistern_status_t cistern_capture_pool_id(cistern_capture_t capture,
                                                      cistern_pool_id_t* id);
-/** The graph is gone; ends the capture if it is under way. Its memory is the pool's again when the
- *  launches that are queued are complete. The handle is destroyed. */
+/** The graph is gone; ends the capture if it is under way. Its memory returns to the pool when the
+ *  queued launches are complete. Destroys the handle. */
 CISTERN_API cistern_status_t cistern_capture_release(cistern_capture_t capture);
 
 /* ---- What there is ------------------------------------------------------------------------------
@@ -271,7 +270,7 @@ typedef struct cistern_stat_t {
   int64_t freed;     /**< all decreases since then */
 } cistern_stat_t;
 
-/** Named as in PyTorch; cistern/statistics.hpp says what each counts. */
+/** Named as in PyTorch; cistern/statistics.hpp explains each count. */
 typedef struct cistern_stat_group_t {
   cistern_stat_t allocation;
   cistern_stat_t segment;
@@ -300,67 +299,66 @@ typedef struct cistern_statistics_t {
   uint64_t peaks_exact; /**< 1: every peak is exact; 0: some may be a little off */
 } cistern_statistics_t;
 
-/** A consistent picture. The caller sets `size`; as much is written as it says, or as there is, if
- *  that is less. CISTERN_INVALID_ARGUMENT, and nothing is written, where it does not even hold
- *  `all`. */
+/** A consistent picture. The caller sets `size`. The call writes that many bytes, or all that it
+ *  has, if that is less. If `size` does not even hold `all`, the result is
+ *  CISTERN_INVALID_ARGUMENT, and nothing is written. */
 CISTERN_API cistern_status_t cistern_statistics(cistern_allocator_t allocator,
                                                 cistern_statistics_t* statistics);
 /** Peaks are what is current from now on. */
 CISTERN_API cistern_status_t cistern_reset_peak_statistics(cistern_allocator_t allocator);
-/** Every number that there is as one JSON object on one line, with its end; for `length` see
- *  cistern_options. */
+/** Every number as one JSON object on one line, with its end; for `length` see cistern_options. */
 CISTERN_API cistern_status_t cistern_statistics_json(cistern_allocator_t allocator, char* buffer,
                                                      size_t* length);
 /** The options that differ from their defaults, as a conf text that makes the same ones. `*length`:
- *  in, the bytes of the buffer; out, those of the text with its end, which are written to the
- * buffer on success. CISTERN_BUFFER_TOO_SMALL, with the length set, where they do not fit; a null
- * buffer, for who only wants to know it, succeeds. */
+ *  in, the bytes of the buffer; out, those of the text with its end. On success the text is written
+ *  to the buffer. If it does not fit: CISTERN_BUFFER_TOO_SMALL, with the length set. A null buffer
+ *  succeeds, and only the length is set. */
 CISTERN_API cistern_status_t cistern_options(cistern_allocator_t allocator, char* buffer,
                                              size_t* length);
 
-/** Whose device it allocates on, as text: "cuda", "hip" or "sim". That is what "auto" has become.
- *  Buffer and length as of cistern_options(). */
+/** The backend of the allocator's device, as text: "cuda", "hip" or "sim". For "auto" it is the
+ *  choice made. Buffer and length as of cistern_options(). */
 CISTERN_API cistern_status_t cistern_backend(cistern_allocator_t allocator, char* buffer,
                                              size_t* length);
 
-/** The most that may be reserved. What is reserved beyond it already stays until freed. */
+/** The most that may be reserved. Memory already reserved beyond it stays until freed. */
 CISTERN_API cistern_status_t cistern_set_limit(cistern_allocator_t allocator, uint64_t bytes);
 CISTERN_API cistern_status_t cistern_limit(cistern_allocator_t allocator, uint64_t* bytes);
 /** The same as a fraction of the device. CISTERN_INVALID_ARGUMENT unless 0 < fraction <= 1. */
 CISTERN_API cistern_status_t cistern_set_memory_fraction(cistern_allocator_t allocator,
                                                          double fraction);
-/** What the device could still give out, to any program, and what it has. */
+/** The bytes that the device could still give out, to any program, and the bytes that it has. */
 CISTERN_API cistern_status_t cistern_memory_info(cistern_allocator_t allocator,
                                                  uint64_t* free_bytes, uint64_t* total_bytes);
 
-/** Writes every segment and block to a JSON file (docs/c-api.md says what stands there), taken at
- *  one moment. A file of that name, or that a link of that name names, is replaced as a whole or
- *  not at all. CISTERN_IO_ERROR, naming the file and why, also for what is no file of data. Threads
- * that come to allocate meanwhile wait for the picture, not for the file. */
+/** Writes every segment and block to a JSON file (docs/c-api.md describes it), taken at one moment.
+ *  An existing file of that name, or the target of a link of that name, is replaced as a whole or
+ *  not at all. CISTERN_IO_ERROR, naming the file and the reason, also if it is not a file of data.
+ *  Threads that allocate meanwhile wait for the picture, not for the file. */
 CISTERN_API cistern_status_t cistern_snapshot(cistern_allocator_t allocator, const char* path);
 
 /* ---- Pinned host memory -------------------------------------------------------------------------
- * For copies between host and device: kept and used again, cut to what is asked for. What
- * cistern/pinned.hpp promises. It goes with its allocator. */
+ * For copies between host and device: kept and reused, cut to the requested size. The contract is
+ * that of cistern/pinned.hpp. The memory goes with its allocator. */
 
 /** `bytes` of pinned memory that all devices can use, 512-byte aligned; null for 0 bytes.
  *  CISTERN_HOST_OUT_OF_MEMORY once all else has failed: the text has the figures. */
 CISTERN_API cistern_status_t cistern_pinned_allocate(cistern_allocator_t allocator, size_t bytes,
                                                      void** out);
-/** Takes a block back: free at once, or, where streams use it, when the work queued on them by now
- * is complete. Null is a no-op. CISTERN_INVALID_POINTER. */
+/** Takes a block back. It is free at once, or, if streams use it, when the work queued on them by
+ *  now is complete. Null is a no-op. CISTERN_INVALID_POINTER. */
 CISTERN_API cistern_status_t cistern_pinned_free(cistern_allocator_t allocator, void* pointer);
-/** Work that is queued on the stream uses the block. (cistern_forget_stream tells of its end.) Null
- * is a no-op. CISTERN_INVALID_POINTER, CISTERN_INVALID_ARGUMENT for a stream that is not alive,
- *  CISTERN_DEVICE_ERROR. */
+/** Declares that work queued on the stream uses the block. (Report the stream's end by
+ *  cistern_forget_stream.) Null is a no-op. CISTERN_INVALID_POINTER, CISTERN_INVALID_ARGUMENT for a
+ *  stream that is not alive, CISTERN_DEVICE_ERROR. */
 CISTERN_API cistern_status_t cistern_pinned_record_stream(cistern_allocator_t allocator,
                                                           void* pointer, void* stream);
-/** Gives what is wholly free back to the system. */
+/** Gives wholly free memory back to the system. */
 CISTERN_API cistern_status_t cistern_pinned_empty_cache(cistern_allocator_t allocator);
 /** The usable bytes of an allocated block. CISTERN_INVALID_POINTER for any other pointer. */
 CISTERN_API cistern_status_t cistern_pinned_block_size(cistern_allocator_t allocator,
                                                        const void* pointer, size_t* bytes);
-/** The most that may be pinned. What is pinned beyond it already stays until freed. */
+/** The most that may be pinned. Memory already pinned beyond it stays until freed. */
 CISTERN_API cistern_status_t cistern_pinned_set_limit(cistern_allocator_t allocator,
                                                       uint64_t bytes);
 CISTERN_API cistern_status_t cistern_pinned_limit(cistern_allocator_t allocator, uint64_t* bytes);
@@ -384,8 +382,8 @@ typedef struct cistern_pinned_statistics_t {
   uint64_t host_bytes; /**< what the bookkeeping takes */
 } cistern_pinned_statistics_t;
 
-/** The caller sets `size`; as much is written as it says. CISTERN_INVALID_ARGUMENT where it does
- * not hold the seven statistics. */
+/** The caller sets `size`; the call writes that many bytes. CISTERN_INVALID_ARGUMENT if it does not
+ *  hold the seven statistics. */
 CISTERN_API cistern_status_t cistern_pinned_statistics(cistern_allocator_t allocator,
                                                        cistern_pinned_statistics_t* statistics);
 /** Peaks are what is current from now on. */

@@ -1,8 +1,8 @@
-// Which device and which stream a thread works on now, so that not every call has to say so.
+// A thread's current device and current stream, so that not every call has to name them.
 //
 // The stream is Cistern's own: one for each thread and device, the runtime's default stream until a
-// StreamGuard says otherwise. The device is the vendor's: what cudaSetDevice has set counts. Under
-// a DeviceGuard it is the guard's, and nobody has to be asked.
+// StreamGuard sets another. The device is the vendor's: the one that cudaSetDevice has set. Under a
+// DeviceGuard it is the guard's, found without a call to the vendor.
 #pragma once
 
 #include <array>

@@ -1,14 +1,13 @@
-// The device contract: all that the engine may ask of a GPU, and what it may rely on.
+// The device contract: all that the engine may ask of a GPU, and all that it may rely on.
 //
 // Each public call counts itself and forwards to one private virtual function that a backend
 // provides (sim/, vendor/). To port Cistern to another device, implement those functions and pass
 // tests/device/contract_test.cpp; docs/porting.md walks through it.
 //
-// True of every call, on every backend:
-//   - thread-safe, callable from any thread, whatever device the thread has current (and the
-//     thread's current device is the same after the call);
-//   - a failure is a value and changes nothing, except where said otherwise;
-//   - no exception leaves a backend.
+// Every call, on every backend, keeps these rules.
+//   - It is thread-safe. Any thread may call it, whatever its current device, which stays the same.
+//   - A failure is a value and changes nothing, except where said otherwise.
+//   - No exception leaves a backend.
 #pragma once
 
 #include <array>
@@ -43,7 +42,7 @@ struct VirtualMemoryCapability {
   bool refused = false;     ///< the driver claims virtual memory and refuses a page: not supported
 };
 
-/// What names a page on each machine of a fabric (NVLink between machines): the bytes of a
+/// The name of a page on each machine of a fabric (NVLink between machines): the bytes of a
 /// CUmemFabricHandle. It keeps nothing alive.
 struct FabricHandle {
   std::array<std::byte, 64> bytes{};
@@ -59,8 +58,8 @@ struct CaptureInfo {
   std::uint64_t id = 0;  ///< unique in the process for each capture; 0 when status is kNone
 };
 
-/// What the driver's own stream-ordered pool holds (cudaMallocAsync's). Peaks are since it was
-/// last reset.
+/// The memory of the driver's own stream-ordered pool (cudaMallocAsync's). Peaks are since its last
+/// reset.
 struct DriverPoolInfo {
   std::uint64_t reserved_bytes = 0;
   std::uint64_t reserved_peak = 0;
@@ -87,8 +86,8 @@ class CISTERN_API Device {
   // ---- Memory ----------------------------------------------------------------------------------
 
   /// `bytes` of device memory. Pre: bytes > 0. Post: the address is a multiple of 512, and of 2 MiB
-  /// when bytes >= 2 MiB on sim and CUDA; contents are indeterminate. kOutOfMemory when there is no
-  /// room. Forbidden to a thread whose capture mode is not relaxed while a capture is active.
+  /// when bytes >= 2 MiB on sim and CUDA. Contents are indeterminate. kOutOfMemory without room.
+  /// Forbidden to a thread whose capture mode is not relaxed while a capture is active.
   Result<Address> malloc(std::size_t bytes);
   /// Gives back what malloc returned. Implicitly waits for all work queued on the device.
   Status free(Address address);
@@ -120,15 +119,15 @@ class CISTERN_API Device {
   /// It is the caller's to close, closes on exec, and keeps the page's memory while it is open.
   /// Pre: the page is held. kNotSupported where virtualMemory().exportable is false.
   Result<int> exportPage(Page page);
-  /// The page behind a descriptor from exportPage, held by the caller as one from createPage, and
-  /// of the same size. The descriptor stays the caller's. Fails as exportPage does.
+  /// The page behind a descriptor from exportPage. The caller holds it like one from createPage of
+  /// the same size, and keeps the descriptor. Fails as exportPage does.
   Result<Page> importPage(int descriptor);
-  /// The page's name on the fabric, for as long as the page's memory lives. Whoever may use the
-  /// fabric's channel can import it. Pre: the page is held. kNotSupported where
+  /// The page's name on the fabric, for as long as the page's memory lives. Any process that may
+  /// use the fabric's channel can import it. Pre: the page is held. kNotSupported where
   /// virtualMemory().fabric is false.
   Result<FabricHandle> exportToFabric(Page page);
-  /// The page that a process of the fabric has named, held by the caller as one from createPage,
-  /// and of the same size. Fails as exportToFabric does, and where the page is gone.
+  /// The page that a process of the fabric has named. The caller holds it like one from createPage
+  /// of the same size. Fails as exportToFabric does, and where the page is gone.
   Result<Page> importFromFabric(const FabricHandle& handle);
 
   // ---- Streams ---------------------------------------------------------------------------------
@@ -162,13 +161,13 @@ class CISTERN_API Device {
   // ---- Capture ---------------------------------------------------------------------------------
 
   Result<CaptureInfo> captureInfo(Stream stream);
-  /// captureInfo, and what the next work that is recorded on the stream would follow: those nodes
-  /// replace what is in `nodes`, in no order. Empty at the start of a capture, and where none is
-  /// active. Legal during a capture in every mode. On failure `nodes` is as it was.
+  /// captureInfo, and the nodes that the next work recorded on the stream would follow. They
+  /// replace the content of `nodes`, in no order. Empty at the start of a capture, and without an
+  /// active one. Legal during a capture in every mode. A failure leaves `nodes` unchanged.
   Result<CaptureInfo> captureFrontier(Stream stream, std::vector<GraphNode>& nodes);
-  /// What the node follows directly; it replaces what is in `dependencies`, in no order. Pre: the
-  /// node's capture is active, or its graph alive. Legal during a capture in every mode. On failure
-  /// `dependencies` is as it was.
+  /// The nodes that the node follows directly replace the content of `dependencies`, in no order.
+  /// Pre: the node's capture is active, or its graph alive. Legal during a capture in every mode. A
+  /// failure leaves `dependencies` unchanged.
   Status nodeDependencies(GraphNode node, std::vector<GraphNode>& dependencies);
   /// Sets the calling thread's capture mode and returns the one before. Use RelaxedCaptureMode.
   Result<CaptureMode> exchangeCaptureMode(CaptureMode mode);
@@ -181,8 +180,8 @@ class CISTERN_API Device {
   Status launchGraph(DeviceGraphExec exec, Stream stream);
   Status destroyGraph(DeviceGraph graph);
   Status destroyGraphExec(DeviceGraphExec exec);
-  /// Writes what the graph consists of to a file, for a person to look at, in the DOT language.
-  /// Replaces a file that is there. kNotSupported where the runtime cannot.
+  /// Writes the parts of the graph to a file, for a person to look at, in the DOT language.
+  /// Replaces an existing file. kNotSupported where the runtime cannot.
   Status dumpGraph(DeviceGraph graph, const std::string& path);
 
   // ---- Copying ---------------------------------------------------------------------------------
@@ -193,17 +192,17 @@ class CISTERN_API Device {
 
   // ---- Pinned host memory, peers ---------------------------------------------------------------
 
-  /// `bytes` of host memory that all devices can use, and copies run from and to without the host
-  /// waiting. Pre: bytes > 0. Post: the address is a multiple of 4 KiB. kOutOfMemory when there is
-  /// no more to pin. Forbidden in captures as malloc is.
+  /// `bytes` of host memory that all devices can use. The host need not wait for copies from and to
+  /// it. Pre: bytes > 0. Post: the address is a multiple of 4 KiB. kOutOfMemory when no more can be
+  /// pinned. Forbidden in captures as malloc is.
   Result<void*> hostMalloc(std::size_t bytes);
   /// Gives back what hostMalloc returned. May wait for all work queued on the device.
   Status hostFree(void* pointer);
   /// Whether this device can map and use memory of the device with that ordinal.
   Result<bool> canAccessPeer(int peer_ordinal);
-  /// The device with that ordinal reads and writes all memory of this one from now on: what malloc
-  /// and setAccess have given so far, and what they will. Again, and for this device itself: no-op.
-  /// kNotSupported where it cannot. On failure it may reach a part.
+  /// Lets the device with that ordinal read and write all memory that malloc and setAccess of this
+  /// one have given or will give. No-op when repeated, and for this device itself. kNotSupported
+  /// where it cannot. After a failure it may reach a part.
   Status admitPeer(int peer_ordinal);
   /// Whether memory of this device can be handed to another process.
   virtual bool interprocessSupported() const = 0;
@@ -222,8 +221,8 @@ class CISTERN_API Device {
   CallCounts callCounts() const;
   /// Those of them that were made under a BackgroundAccount.
   CallCounts backgroundCallCounts() const;
-  /// What all calls so far, but for those in the background, would have cost the host, in ns. A
-  /// simulated device prices every call from a table of measured costs; a real device returns 0.
+  /// The host's cost of all calls so far, except those in the background, in ns. A simulated device
+  /// prices every call from a table of measured costs; a real device returns 0.
   virtual std::uint64_t modelledNanoseconds() const { return 0; }
   /// The same of those in the background.
   virtual std::uint64_t modelledBackgroundNanoseconds() const { return 0; }
@@ -236,7 +235,7 @@ class CISTERN_API Device {
  private:
   void count(Call call);
 
-  // A backend that cannot do one of the three that are defined leaves it: it is kNotSupported.
+  // A backend that cannot do a call that is defined here leaves it: the call is kNotSupported.
 
   virtual Result<Address> doMalloc(std::size_t bytes) = 0;
   virtual Status doFree(Address address) = 0;
@@ -287,18 +286,18 @@ class CISTERN_API Device {
   std::array<std::atomic<std::uint64_t>, kCallCount> background_counts_{};
 };
 
-/// Opens device `ordinal` of a backend: "cuda", "hip", "sim", or "auto", which is the first of
-/// CUDA, HIP and the simulated device (with its default configuration) that this machine has.
+/// Opens device `ordinal` of a backend: "cuda", "hip", "sim" or "auto". "auto" is the first that
+/// this machine has of CUDA, HIP and the simulated device (with its default configuration).
 ///
-/// "auto" passes over a vendor without driver or device, never over one whose driver is broken.
-/// Throws InvalidArgument naming the value and what is allowed for another backend or an ordinal
-/// that the backend does not have; DeviceFailure when there is no driver or no device, when the
-/// build lacks the backend, or when the vendor's runtime fails.
+/// "auto" passes over a vendor without driver or device, never over one whose driver is broken. For
+/// another backend or an ordinal that the backend lacks, throws InvalidArgument naming the value
+/// and what is allowed. Throws DeviceFailure without a driver or device, when the build lacks the
+/// backend, or when the vendor's runtime fails.
 CISTERN_API std::unique_ptr<Device> openDevice(std::string_view backend = "auto", int ordinal = 0);
 
-/// While it lives, this thread's device calls do not break a capture that is active elsewhere.
-/// Put it only around the calls that need it (malloc, queryEvent): measured, these two break a
-/// capture in global and thread-local mode, the virtual memory calls never do.
+/// While it lives, this thread's device calls do not break a capture that is active elsewhere. Put
+/// it only around the calls that need it: malloc and queryEvent. Measured, these two break a
+/// capture in global and thread-local mode; the virtual memory calls never do.
 class CISTERN_API RelaxedCaptureMode {
  public:
   explicit RelaxedCaptureMode(Device& device);

@@ -1,13 +1,12 @@
-// One allocator for each device that the whole process shares, for programs that want cudaMalloc's
-// two calls and nothing to carry around:
+// One allocator for each device, shared by the whole process. It is for programs that want
+// cudaMalloc's two calls and nothing to carry around:
 //
 //   void* tensor = cistern::allocate(bytes, stream);
 //   cistern::free(tensor);
 //
 // The first call for a device opens it ("auto": CUDA, else HIP, else a simulated one) and makes its
-// allocator, with the options of CISTERN_CONF. It stays until the process ends, and what is
-// allocated then is left to the driver to take back: static objects may free into it to the very
-// end.
+// allocator, with the options of CISTERN_CONF. It stays until the process ends. The driver takes
+// back what is allocated then. Static objects may free into it to the very end.
 //
 // Below that, memory that frees itself: DeviceBuffer, makeUnique.
 #pragma once
@@ -29,20 +28,20 @@ namespace cistern {
 /// ordinal out of range, and what openDevice and CachingAllocator throw; the next call tries again.
 CISTERN_API CachingAllocator& allocator(int device = currentDevice());
 
-/// Its pools, made when first asked for. As allocator().
+/// Its pools, made at the first call. As allocator().
 CISTERN_API Pools& pools(int device = currentDevice());
 
 /// Pinned host memory for copies on its streams. As allocator().
 CISTERN_API PinnedAllocator& pinnedAllocator(int device = currentDevice());
 
-/// CachingAllocator::allocate on the calling thread's current device: that which cudaSetDevice, or
-/// a DeviceGuard, has set. Throws what that and allocator() throw.
+/// CachingAllocator::allocate on the calling thread's current device: the one that cudaSetDevice,
+/// or a DeviceGuard, has set. Throws what that and allocator() throw.
 [[nodiscard]] CISTERN_API void* allocate(std::size_t bytes, Stream stream);
 /// On the thread's current stream there.
 [[nodiscard]] CISTERN_API void* allocate(std::size_t bytes);
 
-/// Takes back a block of any device's shared allocator, whichever device is current. A pointer that
-/// is none's is reported as CachingAllocator::free does.
+/// Takes back a block of any device's shared allocator, whichever device is current. A pointer of
+/// no such allocator is reported as CachingAllocator::free does.
 CISTERN_API void free(void* pointer) noexcept;
 
 /// CachingAllocator::recordStream for a block of any device's shared allocator.
@@ -55,7 +54,7 @@ namespace detail {
 /// Throws std::bad_alloc, as status.hpp's throwFailure does.
 [[noreturn]] CISTERN_API void throwTooMany();
 
-/// The bytes of `count` objects. Throws std::bad_alloc where there are no so many bytes.
+/// The bytes of `count` objects. Throws std::bad_alloc if std::size_t cannot hold that number.
 template <class T>
 std::size_t bytesOf(std::size_t count) {
   if (count > (std::numeric_limits<std::size_t>::max)() / sizeof(T)) throwTooMany();
@@ -65,8 +64,8 @@ std::size_t bytesOf(std::size_t count) {
 }  // namespace detail
 
 /// `size()` objects of type T in device memory, for use on one stream. The host never looks at
-/// them. Freed in that stream's order when the buffer goes: queued work may still use it then. Not
-/// thread-safe, as a std::vector is not.
+/// them. Freed in that stream's order when the buffer is destroyed: queued work may still use it
+/// then. Not thread-safe, like a std::vector.
 ///
 ///   data() == nullptr  <=>  size() == 0        bytes() == size() * sizeof(T)
 template <class T>
@@ -104,15 +103,16 @@ class DeviceBuffer {
   /// the device refuses the copy; then nothing has changed. Pre: not default-constructed, unless
   /// count is 0.
   void resize(std::size_t count) { resizeKeeping(count, size_ < count ? size_ : count); }
-  /// The same for contents that are not needed any more: nothing is copied, and they are
+  /// The same for contents that the program no longer needs: nothing is copied, and they are
   /// indeterminate.
   void resizeWithoutCopy(std::size_t count) { resizeKeeping(count, 0); }
 
-  /// The memory is also used on `stream`: CachingAllocator::recordStream.
+  /// Declares that `stream` also uses the memory: CachingAllocator::recordStream.
   void record(Stream stream) {
     if (data_ != nullptr) allocator_->recordStream(data_, stream);
   }
-  /// The memory is the caller's now, to be freed by the allocator that it came from. Post: empty().
+  /// Hands the memory to the caller, who frees it by the allocator that it came from. Post:
+  /// empty().
   [[nodiscard]] T* release() noexcept {
     size_ = 0;
     return std::exchange(data_, nullptr);
@@ -152,12 +152,12 @@ class DeviceBuffer {
   std::size_t size_ = 0;
 };
 
-/// Frees by the shared allocators.
+/// Frees through the shared allocators.
 struct DeviceDelete {
   void operator()(void* pointer) const noexcept { cistern::free(pointer); }
 };
 
-/// A pointer to device memory that frees it, in the order of the stream that it was allocated for.
+/// A pointer that frees its device memory in the order of the stream that it was allocated for.
 template <class T>
 using UniqueDevicePtr = std::unique_ptr<T, DeviceDelete>;
 

@@ -1,6 +1,6 @@
-// What a user can choose about an allocator. The fields here state each default once; everything
-// else about an option (names, range, documentation) stands in option_table.cpp, from which the
-// parser, its messages and docs/options.md are made.
+// The options of an allocator. The fields here state each default once. Everything else about an
+// option (names, range, documentation) is in option_table.cpp. The parser, its messages and
+// docs/options.md are made from that table.
 #pragma once
 
 #include <array>
@@ -15,20 +15,20 @@
 
 namespace cistern {
 
-/// What stands behind a segment's addresses.
+/// The memory behind a segment's addresses.
 enum class Backing : std::uint8_t {
   kPages,  ///< reserved ranges of addresses, over pages that move; kSegments where there are none
-  kSegments,  ///< one device malloc a segment
+  kSegments,  ///< one device malloc for each segment
 };
 
-/// When a page that lies wholly free is moved to where it is needed.
+/// When a wholly free page is moved to where it is needed.
 enum class Recycle : std::uint8_t {
   kBudget,  ///< instead of growing as long as the time for it is there; always under pressure
   kEager,   ///< always instead of growing
   kOff,     ///< never
 };
 
-/// When a stream may have what lies free on another.
+/// When a stream may take free memory of another.
 enum class CrossStreamReuse : std::uint8_t {
   kComplete,  ///< once the other's work with it is complete; if memory is short, after waiting for
               ///< it
@@ -42,8 +42,8 @@ inline constexpr std::uint64_t kUnlimited = (std::numeric_limits<std::uint64_t>:
 /// Between 2^k and 2^(k+1) there are `divisions` equal steps, and a request goes up to the next
 /// one.
 ///
-/// The number of divisions for each size, as PyTorch lays it out: 16 intervals, the k-th from 2^k
-/// MiB up to 2^(k+1) MiB. The first also covers everything below 1 MiB, the last all from 32 GiB.
+/// The number of divisions for each size, as PyTorch lays it out. There are 16 intervals, the k-th
+/// from 2^k MiB up to 2^(k+1) MiB. The first covers all below 1 MiB too, the last all from 32 GiB.
 class CISTERN_API RoundupDivisions {
  public:
   static constexpr std::size_t kIntervals = 16;
@@ -55,9 +55,10 @@ class CISTERN_API RoundupDivisions {
   /// Steps between the powers of two around `bytes`; 0 or 1 when only the 512-byte granule applies.
   std::uint64_t divisionsFor(std::uint64_t bytes) const noexcept;
 
-  /// Reads "off", a number ("4", for all sizes), or a list ("[256:1,512:2,>:4]"): ascending keys
-  /// in MiB, each a power of two. A key's entry covers its own interval; the first one's all below
-  /// too; '>' all above the last key; an interval not named is off. Nothing when malformed.
+  /// Reads "off", a number ("4", for all sizes), or a list ("[256:1,512:2,>:4]"): ascending keys in
+  /// MiB, each a power of two. A key's entry covers its own interval. The first entry covers all
+  /// below too, and '>' all above the last key. An interval that is not named is off. Nothing when
+  /// malformed.
   static std::optional<RoundupDivisions> read(std::string_view text);
   /// The shortest text that read() takes back to the same value.
   std::string print() const;
@@ -73,7 +74,7 @@ class CISTERN_API RoundupDivisions {
   std::array<std::uint8_t, kIntervals> divisions_{};  // each 0 or a power of two <= kMaxDivisions
 };
 
-/// The choices. A default-constructed one is what an allocator does when nobody chose.
+/// The choices. A default-constructed one holds the choices of an allocator without options.
 struct CISTERN_API Options {
   Backing backing = Backing::kPages;
   std::uint64_t page_size = 0;  ///< 0: chosen by the allocator
@@ -97,7 +98,7 @@ struct CISTERN_API Options {
   std::uint64_t thread_cache = 8 * kMiB;
 
   /// `base` with every "key:value" of the comma-separated `conf` applied, in order. Options that
-  /// `conf` does not name stay as they were. Throws OptionError naming the key, what was given and
+  /// `conf` does not name stay as they were. Throws OptionError naming the key, the given value and
   /// what is allowed.
   static Options parse(std::string_view conf, const Options& base);
   static Options parse(std::string_view conf);
@@ -108,7 +109,7 @@ struct CISTERN_API Options {
   /// The conf text that parse() takes back to these options: all that differ from their default.
   std::string conf() const;
 
-  /// Whether they say the same: as conf() does.
+  /// Whether both make the same choices, that is, have the same conf().
   CISTERN_API friend bool operator==(const Options& a, const Options& b);
   friend bool operator!=(const Options& a, const Options& b) { return !(a == b); }
 };

@@ -1,9 +1,8 @@
-// Pinned host memory: what copies between host and device run from and to, without the host
-// waiting.
+// Pinned host memory: copies between host and device run from and to it without the host waiting.
 //
-// It is dear to get (the system maps and locks every page), so what is freed is kept and used
-// again: cut to the size that is asked for, and joined again. A block that streams use is reused
-// only when the work that was queued on them up to its free is complete.
+// It is expensive to get: the system maps and locks every page. So freed memory is kept and reused:
+// cut to the requested size, and joined again. A block that streams use is reused only when the
+// work that was queued on them up to its free is complete.
 #pragma once
 
 #include <cstddef>
@@ -47,62 +46,60 @@ struct PinnedStats {
   std::uint64_t host_bytes = 0;         ///< what the bookkeeping takes
 };
 
-/// All verbs are thread-safe. None waits for queued work while there is another way, and none asks
-/// anything of a stream that is being captured: what such a stream uses waits until its capture is
-/// over. A captured copy names its host memory for as long as its graph is launched: the program
-/// keeps it.
+/// All verbs are thread-safe. No verb waits for queued work while there is another way. No verb
+/// makes a call on a stream that is being captured: blocks that it uses wait until its capture is
+/// over. A captured copy names its host memory as long as its graph is launched. The program must
+/// keep that memory.
 class CISTERN_API PinnedAllocator {
  public:
-  /// Streams are those of the device, which must outlive the allocator, unless a verb names
-  /// another. The memory is pinned for all devices.
+  /// Streams belong to the device, unless a verb names another. The device must outlive the
+  /// allocator. The memory is pinned for all devices.
   explicit PinnedAllocator(Device& device);
-  /// Gives everything back, also what is still allocated. Pre: no queued work uses any of it. At
-  /// process exit, and in a child of fork, leaks it on purpose.
+  /// Gives everything back, also what is still allocated. Pre: no queued work uses any of it. Leaks
+  /// it on purpose at process exit and in a child of fork.
   ~PinnedAllocator();
   PinnedAllocator(const PinnedAllocator&) = delete;
   PinnedAllocator& operator=(const PinnedAllocator&) = delete;
 
   /// `bytes` of pinned memory, 512-byte aligned; null for 0 bytes. If free memory serves the
   /// request, it makes a bounded number of device calls, however many blocks and streams wait.
-  /// Throws OutOfPinnedMemory once all else has failed: free memory given back, queued work waited
-  /// for. Then nothing has changed apart from that. Throws std::bad_alloc; Error in a child of
-  /// fork.
+  /// Throws OutOfPinnedMemory after it has given free memory back and waited for queued work.
+  /// Nothing else has changed then. Throws std::bad_alloc; Error in a child of fork.
   void* allocate(std::size_t bytes);
-  /// Takes a block back: free at once, or, where streams use it, when the work queued on them by
-  /// now is complete. Null is a no-op. What is no allocated block's is reported through the misuse
-  /// hook.
+  /// Takes a block back. It is free at once, or, if streams use it, when the work queued on them by
+  /// now is complete. Null is a no-op. A pointer that is not an allocated block's is reported
+  /// through the misuse hook.
   void free(void* pointer) noexcept;
-  /// Work that is queued on the stream uses the block. A stream that has the handle of a forgotten
-  /// one is ordered after that one's end. Throws InvalidArgument for a stream that is not alive and
-  /// for the per-thread default stream, DeviceFailure if it cannot be ordered so, std::bad_alloc;
-  /// then nothing has changed.
+  /// Declares that work queued on the stream uses the block. A stream that has the handle of a
+  /// forgotten one is ordered after that one's end. Throws InvalidArgument for a stream that is not
+  /// alive and for the per-thread default stream. Throws DeviceFailure if the stream cannot be
+  /// ordered so, and std::bad_alloc. Nothing has changed after any of these.
   void recordStream(void* pointer, Stream stream) { recordStream(pointer, stream, device()); }
-  /// The same of another device's stream. Pre: that device outlives the allocator.
+  /// The same for another device's stream. Pre: that device outlives the allocator.
   void recordStream(void* pointer, Stream stream, Device& device);
-  /// The program is about to destroy the stream, with all its work queued. Blocks that it uses may
-  /// be freed later. Pre: the stream is alive. Throws InvalidArgument for the default
-  /// stream, and for one that is being captured or not alive, DeviceFailure, std::bad_alloc; then
-  /// nothing has changed.
-  /// No-op for a stream that recordStream was never called with.
+  /// Call this before the program destroys the stream, once all its work is queued. Blocks that it
+  /// uses may be freed later. Pre: the stream is alive. Throws InvalidArgument for the default
+  /// stream, and for one that is being captured or not alive; DeviceFailure; std::bad_alloc.
+  /// Nothing has changed then. No-op for a stream that recordStream was never called with.
   void forgetStream(Stream stream) { forgetStream(stream, device()); }
   void forgetStream(Stream stream, Device& device);
-  /// Gives what is wholly free back to the system. Waits for a whole device only if freed blocks
-  /// were used on a stream of it that was destroyed without forgetStream.
+  /// Gives wholly free memory back to the system. Waits for a whole device only if a stream of it
+  /// used freed blocks and was destroyed without forgetStream.
   void emptyCache();
 
-  /// The most that may be pinned, in bytes. What is pinned beyond it already stays until freed.
+  /// The most that may be pinned, in bytes. Memory already pinned beyond it stays until freed.
   void setLimit(std::uint64_t bytes);
   std::uint64_t limit() const;
 
   PinnedStats stats() const;
   void resetPeakStats();
   void resetAccumulatedStats();
-  /// Whether it is the pointer of a block that the program has. Null is none.
+  /// Whether the pointer is that of a block that the program has. False for null.
   bool isBlock(const void* pointer) const noexcept;
   /// The usable size of an allocated block. Throws InvalidArgument for any other pointer.
   std::size_t blockSize(const void* pointer) const;
   Device& device() const noexcept { return device_; }
-  /// Replaces the default hook (report.hpp), which a wrong free is told to.
+  /// Replaces the default hook (report.hpp), which receives each wrong free.
   void setMisuseHook(MisuseHook hook);
   /// Checks every invariant; aborts on a broken one.
   void audit() const;

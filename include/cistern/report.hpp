@@ -1,6 +1,6 @@
-// What is said when memory could not be had (who asked for what, who holds what, why the free part
-// of it could not be used, and what would have made the request fit), and of wrong frees: a free is
-// noexcept, so a wrong one is reported and not thrown.
+// Reports on requests that found no memory, and on wrong frees. The former tell who asked for what,
+// who holds what, why free memory could not be used, and what would have made the request fit. A
+// free is noexcept, so a wrong one is reported and not thrown.
 #pragma once
 
 #include <cstdint>
@@ -32,19 +32,19 @@ struct HolderReport {
   Stream stream;
 };
 
-/// Why memory that lies free did not serve a request.
+/// Why free memory did not serve a request.
 enum class WhyUnused : std::uint8_t {
   kTooSmall,     ///< the free block is smaller than the request
   kKeptWhole,    ///< max_split_size keeps the block for larger requests
   kOtherStream,  ///< it is another stream's, and the option cross_stream_reuse is off
   kIncomplete,   ///< it is another stream's, and queued work may still use it
   kOtherPool,    ///< it is part of a page or segment that another pool uses; or the request is a
-                 ///< capture's, which takes nothing from live pools
+                 ///< capture's: a capture takes nothing from live pools
   kHeldInPlace,  ///< a graph, or another process, knows the address
   kFreedSince,   ///< it became free while the request was refused
 };
 
-/// What lies free for one of these reasons. In bytes.
+/// The memory that is free for one of these reasons. In bytes.
 struct UnusedMemory {
   WhyUnused why = WhyUnused::kTooSmall;
   std::uint64_t bytes = 0;
@@ -66,35 +66,35 @@ struct CISTERN_API OutOfMemoryReport {
   std::uint64_t allocated = 0;
   std::vector<HeapReport> heaps;      ///< that have memory, most reserved first
   std::vector<HolderReport> holders;  ///< the largest blocks held, largest first, at most eight
-  std::string device_error;           ///< what the device last said, if it was asked
-  std::vector<UnusedMemory> unused;   ///< all that lies free, each reason once, most bytes first
+  std::string device_error;           ///< the device's last error, if it was called
+  std::vector<UnusedMemory> unused;   ///< all free memory, each reason once, most bytes first
 
-  /// Why, and what would have made it fit, in a sentence each.
+  /// Why it failed, and what would have made it fit, in a sentence each.
   std::string advice() const;
   /// The whole report as text.
   std::string text() const;
 };
 
-/// A request for which no memory was found, as a reclaim callback is told of it. All in bytes.
+/// A request for which no memory was found, as a reclaim callback receives it. All in bytes.
 struct MemoryShortage {
   std::uint64_t requested = 0;  ///< as asked
-  /// The least that must become free for it. Where enough is free, but in pieces, its own size.
+  /// The least that must become free for it. Its own size, where enough is free but in pieces.
   std::uint64_t missing = 0;
   std::uint32_t attempt = 1;  ///< 1 when the callbacks are called first for this request, then 2, …
   MempoolId_t pool;           ///< where the request would be placed
   Stream stream;
 };
 
-/// Names a callback or an observer of an allocator (CachingAllocator::detach). No two that were
-/// made in this process are equal.
+/// Names a callback or an observer of an allocator (CachingAllocator::detach). No two ids made in
+/// this process are equal.
 struct HookId {
   std::uint64_t number = 0;  ///< 0: none
   friend bool operator==(HookId a, HookId b) { return a.number == b.number; }
   friend bool operator!=(HookId a, HookId b) { return !(a == b); }
 };
 
-/// A request that could not be served after every step of the fallbacks. The allocator, the stream
-/// and the device are as usable as before.
+/// A request that failed after every step of the fallbacks. The allocator, the stream and the
+/// device are as usable as before.
 class CISTERN_API OutOfMemory : public Error {
  public:
   explicit OutOfMemory(OutOfMemoryReport report)
@@ -105,7 +105,7 @@ class CISTERN_API OutOfMemory : public Error {
   OutOfMemoryReport report_;
 };
 
-/// What is wrong with a pointer.
+/// The error in a pointer.
 enum class MisuseKind : std::uint8_t {
   kDoubleFree,       ///< the block there is free already, or its free is waiting for queued work
   kForeignPointer,   ///< no segment of this allocator covers it
@@ -124,15 +124,14 @@ struct CISTERN_API Misuse {
   std::uint32_t freed_on_thread = 0;
   bool pinned = false;  ///< host memory: it lies in no stream's heap, and no free is remembered
 
-  /// One line, with the name of the function that freed it where it can be told.
+  /// One line, with the name of the function that freed it, if it can be found.
   std::string text() const;
 };
 
-/// Called without a lock held, and may call every verb; must not throw.
+/// Called without a lock held. It may call every verb, and must not throw.
 using MisuseHook = std::function<void(const Misuse&)>;
 
-/// The hook that is in place when none was set: prints the text to stderr; in a debug build it
-/// then aborts.
+/// The initial hook. Prints the text to stderr; in a debug build it then aborts.
 CISTERN_API void defaultMisuseHook(const Misuse& misuse);
 
 }  // namespace cistern

@@ -1,5 +1,4 @@
-// Where a pool's segments come from when it is not this allocator's device, and what is special
-// about a pool.
+// The source of a pool's segments when it is not this allocator's device, and the traits of a pool.
 #pragma once
 
 #include <cstddef>
@@ -15,18 +14,18 @@
 namespace cistern {
 
 /// An allocator of the program's own under a pool: ncclMemAlloc, for one. It supplies whole
-/// segments, which the pool places blocks in. Called from any thread, several at a time; must not
-/// call this allocator or its pools back, which may be holding locks. Its destructor may.
+/// segments; the pool places blocks in them. Any thread may call it, several at a time. It must not
+/// call back this allocator or its pools, which may hold locks. Its destructor may.
 class CISTERN_API SegmentSource {
  public:
   virtual ~SegmentSource() = default;
-  /// `bytes` (a multiple of 2 MiB) for use on `stream` first, 512-byte aligned, that are nobody's
-  /// until they are freed: no part of a block of this allocator. kOutOfMemory when there are none.
-  /// What it throws leaves the verb that needed the memory, which changed nothing.
+  /// `bytes` (a multiple of 2 MiB) for use on `stream` first, 512-byte aligned. Nobody else has
+  /// them until they are freed; they are no part of a block of this allocator. kOutOfMemory when it
+  /// has none. An exception leaves the verb that needed the memory, which has changed nothing.
   virtual Result<Address> allocate(std::size_t bytes, Stream stream) = 0;
-  /// Takes back what allocate returned. No queued work uses it any more, or the source waits for
-  /// what does, as a device's free does. Where it refuses, or throws, the pool keeps the memory and
-  /// asks again later.
+  /// Takes back what allocate returned. Either no queued work uses it any more, or the source waits
+  /// for such work, as a device's free does. If it refuses or throws, the pool keeps the memory and
+  /// tries again later.
   virtual Status free(Address address, std::size_t bytes) = 0;
 
  protected:
@@ -35,7 +34,7 @@ class CISTERN_API SegmentSource {
   SegmentSource& operator=(const SegmentSource&) = default;
 };
 
-/// What is special about a pool.
+/// The traits of a pool.
 struct PoolTraits {
   std::shared_ptr<SegmentSource> source;  ///< null: the device
   bool no_split = false;                  ///< each block has a segment of its own
@@ -56,7 +55,7 @@ struct LiveBlock {
   friend bool operator!=(const LiveBlock& a, const LiveBlock& b) { return !(a == b); }
 };
 
-/// What setting a pool back has changed.
+/// The changes made by setting a pool back to a checkpoint.
 struct CheckpointDelta {
   std::vector<void*> freed;  ///< were live, and were not in the checkpoint
   std::vector<void*> made;   ///< were in the checkpoint, and were not live

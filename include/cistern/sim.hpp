@@ -1,9 +1,9 @@
-// The simulated device: a model of a GPU and its driver, on which every promise can be tested, and
-// every call is priced, without one.
+// The simulated device: a model of a GPU and its driver. Every promise can be tested on it, and it
+// prices every call, without a GPU.
 //
-// Time is virtual: a call moves the host's clock on by what it costs, queued work runs later than
-// the host by the configured lag, and waiting moves the clock to when what is waited for is done.
-// The same calls give the same addresses and the same times.
+// Time is virtual. A call advances the host's clock by its cost. Queued work runs later than the
+// host by the configured lag. A wait advances the clock to the end of the awaited work. The same
+// calls give the same addresses and the same times.
 #pragma once
 
 #include <cstddef>
@@ -25,8 +25,8 @@ struct Span;
 
 struct SimConfig {
   std::uint64_t capacity = 80 * kGiB;  ///< bytes of device memory
-  /// 0 to 7. Devices of different ordinals share nothing; two of the same give out the same
-  /// addresses, and nobody can tell whose a pointer is.
+  /// 0 to 7. Devices of different ordinals share nothing. Two of the same ordinal give out the same
+  /// addresses, so that nobody can tell whose a pointer is.
   int ordinal = 0;
   std::uint64_t granularity = 2 * kMiB;  ///< of pages; a power of two
   std::uint64_t gpu_lag_ns = 0;          ///< queued work begins this much later; a day at most
@@ -34,12 +34,12 @@ struct SimConfig {
   bool virtual_memory = true;            ///< off: every virtual memory call is kNotSupported
   bool fabric = false;         ///< pages have fabric handles, good while their owner lives
   bool reuse_streams = false;  ///< a new stream has the handle of the last destroyed one
-  /// Ordinals, 0 to 7, of the devices whose memory this one can use, and which can use its own.
+  /// Ordinals, 0 to 7, of the devices that share memory with this one: each can use the other's.
   std::vector<int> peers;
 };
 
-// ---- What can be queued: work that says how long it lasts, what memory it touches, and, if a test
-// wants to look at data, what it does there.
+// ---- Work that can be queued. It states how long it lasts and what memory it touches. If a test
+// wants to look at data, it also states what it does there.
 
 enum class AccessKind : std::uint8_t { kRead, kWrite };
 
@@ -50,8 +50,8 @@ struct Access {
   AccessKind kind = AccessKind::kRead;
 };
 
-/// Device memory as one piece of work sees it: through the mappings of the moment when it was
-/// queued. Valid during the effect only.
+/// Device memory as one piece of work sees it: through the mappings at the time when it was queued.
+/// Valid during the effect only.
 class CISTERN_API MemoryView {
  public:
   struct Bytes {
@@ -74,8 +74,8 @@ class CISTERN_API MemoryView {
   std::size_t count_;
 };
 
-/// Runs when the work completes, in order of completion, under the device's lock: it must call
-/// neither the device nor anything that waits for a thread that might.
+/// Runs when the work completes, in order of completion, under the device's lock. It must neither
+/// call the device nor wait for a thread that might call it.
 using Effect = std::function<void(MemoryView&)>;
 
 struct Work {
@@ -85,7 +85,7 @@ struct Work {
   Effect effect;                  ///< may be empty
 };
 
-// ---- What is found, and what is to go wrong
+// ---- Findings, and planned faults
 
 /// One side of a report.
 struct RaceSide {
@@ -107,12 +107,12 @@ struct RaceReport {
   std::string text;  ///< one line that names both
 };
 
-/// Which device calls are to fail, though nothing is wrong.
+/// The device calls that are to fail, though nothing is wrong.
 ///
 /// A call that the plan fails changes nothing, except that a failed endCapture has ended its
-/// capture, as the contract says. Plans for calls of any kind pass over exchangeCaptureMode: it
-/// swaps a word of the thread's own, and one that fails on the way back could not be put right.
-/// All members are thread-safe.
+/// capture, as the contract says. Plans for calls of any kind skip exchangeCaptureMode. It swaps a
+/// word of the thread's own, and a failure to swap it back could not be repaired. All members are
+/// thread-safe.
 class CISTERN_API FaultPlan {
  public:
   /// The `nth` call of that kind from now fails, once. Pre: nth >= 1.
@@ -137,38 +137,38 @@ class CISTERN_API FaultPlan {
   ~FaultPlan() = default;
 };
 
-/// Where it goes beyond the contract, or the contract leaves it open:
-///   - the default stream is an ordinary stream that always exists and cannot be destroyed; it does
-///     not wait for the others, nor they for it;
-///   - a page, stream, event, graph or allocation that is not alive is an error, never undefined;
-///   - waiting for work that never ends is kWouldWaitForever, and changes nothing;
-///   - calls that can wait for the device (malloc, free, host memory, queries, synchronisation) are
-///     those that a capture mode forbids, and making one breaks the captures that forbid it;
-///   - a node's handle is never used again, and one of a capture that was broken is an error;
-///   - a graph launched into a capture becomes all of its nodes there, where a driver makes it one;
-///   - handle 2 is that of per-thread default streams, as CUDA's, and no stream: it can be refused
-///   only;
-///   - the driver's own pool is not modelled: mallocAsync and its like are kNotSupported.
+/// It goes beyond the contract, or decides what the contract leaves open, in these points.
+///   - The default stream is an ordinary stream that always exists and cannot be destroyed. It does
+///     not wait for the others, nor they for it.
+///   - A page, stream, event, graph or allocation that is not alive is an error, never undefined.
+///   - Waiting for work that never ends is kWouldWaitForever, and changes nothing.
+///   - A capture mode forbids the calls that can wait for the device: malloc, free, host memory,
+///     queries, synchronisation. Making one breaks the captures that forbid it.
+///   - A node's handle is never used again, and one of a capture that was broken is an error.
+///   - A graph launched into a capture becomes all of its nodes there. A driver makes it one node.
+///   - Handle 2 is that of per-thread default streams, as CUDA's. It is no stream, and can only be
+///     refused.
+///   - The driver's own pool is not modelled: mallocAsync and its like are kNotSupported.
 class CISTERN_API SimulatedDevice : public Device {
  public:
   // ---- Work. -----------------------------------------------------------------------------------
 
   /// Queues work on the stream, or records it when the stream is capturing. Memory is looked up
-  /// when work is queued, for a graph's work at each launch of the graph; touching what is not
-  /// there is reported, and refused as kInvalidValue (700). With the race detector off, only work
-  /// with an effect is looked at so. Errors name Call::kLaunchGraph.
+  /// when work is queued; for a graph's work, at each launch of the graph. Work that touches
+  /// missing memory is reported, and refused as kInvalidValue (700). With the race detector off,
+  /// only work with an effect is checked so. Errors name Call::kLaunchGraph.
   virtual Status launch(Stream stream, Work work) = 0;
 
   // ---- Time, in ns of virtual time. ------------------------------------------------------------
 
   virtual std::uint64_t now() const = 0;
-  /// The program does something else for so long.
+  /// The program does something else for that time.
   virtual void advanceHost(std::uint64_t nanoseconds) = 0;
 
   // ---- Trouble. --------------------------------------------------------------------------------
 
-  /// Other programs hold `bytes` of the device from now on, or all that this one does not, if that
-  /// is less; returns how much they hold.
+  /// From now on other programs hold `bytes` of the device, or all that this program does not hold,
+  /// if that is less. Returns how much they hold.
   virtual std::uint64_t foreignUse(std::uint64_t bytes) = 0;
   virtual FaultPlan& faults() = 0;
 
@@ -178,7 +178,7 @@ class CISTERN_API SimulatedDevice : public Device {
   /// How many calls named a stream that is not alive. A driver may end the process at any of them.
   virtual std::uint64_t callsOnDeadStreams() const = 0;
 
-  /// What the race detector has found since clearRaces(); at most 1,000.
+  /// The findings of the race detector since clearRaces(); at most 1,000.
   virtual std::vector<RaceReport> races() const = 0;
   virtual void clearRaces() = 0;
 
@@ -186,7 +186,7 @@ class CISTERN_API SimulatedDevice : public Device {
   virtual void audit() const = 0;
 };
 
-/// A simulated device. Throws InvalidArgument for a configuration that cannot be.
+/// A simulated device. Throws InvalidArgument for an impossible configuration.
 CISTERN_API std::unique_ptr<SimulatedDevice> makeDevice(const SimConfig& config = {});
 
 }  // namespace sim

@@ -1,5 +1,5 @@
-// What there is, as a program sees it: what the allocator counts, and every segment and block at
-// one moment, for a person to look at, and for tools. How it is counted:
+// An allocator's state as a program sees it, for people and for tools. It consists of the
+// allocator's counts, and of every segment and block at one moment. How they are counted:
 // allocator/engine/statistics.
 #pragma once
 
@@ -43,11 +43,11 @@ struct StatValue {
   std::int64_t freed = 0;      ///< all decreases since then
 };
 
-/// What has become of the pages (backing `pages`), counted since the allocator was made.
+/// The fates of the pages (backing `pages`), counted since the allocator was made.
 struct PageCounts {
   std::uint64_t created = 0;   ///< made by the device
   std::uint64_t recycled = 0;  ///< mapped where they were needed, rather than new ones made
-  std::uint64_t revived = 0;   ///< taken back into use at an address where they were mapped still
+  std::uint64_t revived = 0;   ///< taken back into use at an address where they were still mapped
   std::uint64_t retired = 0;   ///< mappings that moved pages had left behind, removed
   std::uint64_t returned = 0;  ///< given back to the device
 };
@@ -64,11 +64,11 @@ struct MemoryStats {
   std::uint64_t num_misuses = 0;  ///< wrong frees reported
   PageCounts pages{};
   std::uint64_t host_bytes = 0;  ///< host memory that the bookkeeping takes
-  /// Whether every peak is exact: so they are as long as one thread allocates. Otherwise those of
-  /// all but segments and reserved bytes may be low: for each thread that allocates by at most
-  /// 1/8192 of the device (10 MiB of 80 GiB), or all together by 1/128 of the peak, if that is
-  /// more. Those of blocks and of requested bytes may also be high, by no more than what threads'
-  /// caches keep.
+  /// Whether every peak is exact. They are exact as long as one thread allocates. Otherwise all
+  /// peaks except those of segments and reserved bytes may be low. They are low by at most 1/8192
+  /// of the device (10 MiB of 80 GiB) for each thread that allocates. For all threads together the
+  /// error may be 1/128 of the peak, if that is more. Peaks of blocks and of requested bytes may
+  /// also be high, at most by what threads' caches keep.
   bool peaks_exact = true;
 
   const StatValue& operator[](Stat s) const { return all[std::size_t(s)]; }
@@ -91,7 +91,7 @@ CISTERN_API std::vector<StatRow> statRows(const MemoryStats& stats);
 /// The rows as one JSON object on one line.
 CISTERN_API std::string toJson(const std::vector<StatRow>& rows);
 
-/// What is cached at this moment, in bytes.
+/// The cached memory at this moment, in bytes.
 struct CacheInfo {
   std::uint64_t free_bytes = 0;
   std::uint64_t largest_free_block = 0;
@@ -106,11 +106,11 @@ struct BaseAllocation {
 // ---- Every segment and block
 // ----------------------------------------------------------------------
 
-/// What a part of a segment is.
+/// The use of a part of a segment.
 enum class BlockUse : std::uint8_t {
   kAllocated,  ///< the program has it
   kPending,    ///< freed, but queued work of other streams still uses it
-  kFree,       ///< what threads keep for themselves too
+  kFree,       ///< includes what threads keep for themselves
   kUnmapped,   ///< addresses with no memory behind them
 };
 
@@ -121,7 +121,7 @@ struct SnapshotBlock {
   Address address = 0;
   std::uint64_t bytes = 0;
   std::uint64_t requested = 0;  ///< as asked; 0 for what is neither allocated nor pending
-  Stream stream;                ///< that it was asked for on; the segment's for what nobody has
+  Stream stream;                ///< that it was requested on; the segment's for what nobody has
   BlockUse use = BlockUse::kFree;
 };
 
@@ -136,12 +136,12 @@ struct SnapshotSegment {
   std::vector<SnapshotBlock> blocks;  ///< by address; they cover the segment
 };
 
-/// What became of a part of the memory.
+/// A change to a part of the memory.
 enum class MemoryAction : std::uint8_t {
   kSegmentAlloc,  ///< a malloc of the device, or of a pool's source
   kSegmentFree,   ///< given back
-  kPageMap,       ///< there is a page behind addresses now, with or without a call to the device
-  kPageUnmap,     ///< there is none any more: it went elsewhere, or back to the device
+  kPageMap,       ///< addresses have a page behind them now, with or without a device call
+  kPageUnmap,     ///< they have none any more: it went elsewhere, or back to the device
 };
 
 struct MemoryEvent {
@@ -157,7 +157,7 @@ struct Snapshot {
   std::vector<SnapshotSegment> segments;  ///< by address
 };
 
-/// As one JSON object: docs/c-api.md says what stands in it.
+/// The snapshot as one JSON object. docs/c-api.md describes its fields.
 CISTERN_API std::string snapshotJson(const Snapshot& snapshot);
 
 }  // namespace cistern

@@ -1,7 +1,7 @@
-// What a device call gives back: a value, or a failure that names the vendor's code and the call.
-// Failures are values here because the engine answers most of them by trying something else.
-// Also the calls themselves, by name: what is counted, priced on the simulated device, and the unit
-// in which faults are planned.
+// The result of a device call: a value, or a failure that names the vendor's code and the call.
+// Failures are values here because the engine answers most of them by trying something else. The
+// calls themselves are here too, by name. They are counted, and priced on the simulated device.
+// Faults are planned by call.
 #pragma once
 
 #include <array>
@@ -73,7 +73,7 @@ inline constexpr std::size_t kCallCount = std::size_t(Call::kCount);
 /// The call's name in reports and JSON: "malloc", "create_page", …; static storage.
 CISTERN_API std::string_view callName(Call call);
 
-/// What a failure means to a caller, whichever vendor it came from.
+/// The meaning of a failure to a caller, whichever vendor it came from.
 enum class ErrorKind : std::uint8_t {
   kOutOfMemory,         ///< the device (or its address space) has no room for it
   kInvalidValue,        ///< an argument outside the call's contract
@@ -109,7 +109,7 @@ class CISTERN_API DeviceFailure : public Error {
 };
 
 namespace detail {
-/// Ends the program: a Result was asked for what it does not have. `wanted`: "value" or "error".
+/// Ends the program: it read from a Result what that does not hold. `wanted`: "value" or "error".
 [[noreturn]] CISTERN_API void noSuchResult(const char* wanted) noexcept;
 /// Throws DeviceFailure, for headers that a program may compile without exceptions.
 [[noreturn]] CISTERN_API void throwFailure(const DeviceError& error);

@@ -1,4 +1,4 @@
-// The few value types that everything speaks in. They carry no behaviour.
+// The few value types that all interfaces use. They carry no behaviour.
 #pragma once
 
 #include <cstddef>
@@ -6,7 +6,7 @@
 #include <functional>
 #include <type_traits>
 
-/// What a program may call, in a shared library too; everything else in there is hidden.
+/// Marks what a program may call, in a shared library too. All other symbols there are hidden.
 #define CISTERN_API __attribute__((visibility("default")))
 
 namespace cistern {
@@ -52,11 +52,11 @@ using Page = Handle<struct PageOfADevice, std::uint64_t>;
 /// A captured graph, and one made ready to launch.
 using DeviceGraph = Handle<struct GraphOfADevice>;
 using DeviceGraphExec = Handle<struct GraphExecOfADevice>;
-/// One piece of work in a graph, or in a capture that is to be one. No two graphs that are alive
-/// share one; a runtime may give a destroyed graph's out again.
+/// One piece of work in a graph, or in a capture that is to become one. No two live graphs share a
+/// node; a runtime may give out a destroyed graph's nodes again.
 using GraphNode = Handle<struct GraphNodeOfADevice>;
 
-/// What names a pool. {0, uid}: minted for a user; {uuid, 0}: for a capture that was given none;
+/// The name of a pool. {0, uid}: minted for a user; {uuid, 0}: for a capture without a given pool;
 /// {0, 0}: the default pool. The name and its parts are PyTorch's.
 struct MempoolId_t {
   std::uint64_t uuid = 0;

@@ -45,7 +45,7 @@ void AllocatorObject::uncount(int AllocatorObject::*children) noexcept {
 
 namespace {
 
-// One handle for each device, made when first asked for; the objects stay to the end.
+// One handle for each device, made at its first use; the objects stay to the end.
 constinit std::array<std::atomic<Word>, std::size_t(kMaxDevices)> shared_handles{};
 constinit Mutex making_shared;
 

@@ -36,8 +36,8 @@ void Callers::leaveRecord(void* record) noexcept {
   static_cast<Record*>(record)->taken.store(false, std::memory_order_release);
 }
 
-// In a child of fork a record of a vanished thread may stay for ever in a call on a handle of
-// before the fork; nobody waits for those there (handle_table.hpp).
+// In a child of fork, the record of a vanished thread may stay for ever in a call on a handle from
+// before the fork. Nobody waits for such records there (handle_table.hpp).
 [[gnu::cold]] Callers::Record* Callers::join() noexcept {
   if (!BiasedGate::available()) return nullptr;
   try {

@@ -1,5 +1,6 @@
-// Which allocator each thread is in a call on: without an instruction that other processors have to
-// agree to, as threads that share an allocator would wait for each other at a count of its users.
+// The allocator that each thread is in a call on. Recording it needs no instruction that other
+// processors have to agree to. At a count of users, threads that share an allocator would wait for
+// each other.
 //
 // A hazard pointer, made asymmetric as in base/biased_gate.hpp. The caller writes the handle into
 // its own record, then looks whether the handle still is one. The call that destroys it makes
@@ -8,16 +9,17 @@
 //   caller      record = handle      slot.word == handle?  call …            record = 0
 //   destroyer                        slot.word = 0   barrier   record != handle?  destroy
 //
-// The barrier interrupts every thread of the process that runs. A caller that wrote its record
-// before it is seen by the destroyer, which waits for the end of the call; one that writes it after
-// sees that the word is 0, and does not touch the object. Only the compiler must be kept from
-// turning the caller's two steps round; the processor may, as the barrier is between them then.
+// The barrier interrupts every thread of the process that runs. If a caller wrote its record before
+// the barrier, the destroyer sees it, and waits for the end of the call. A caller that writes it
+// after the barrier sees that the word is 0, and does not touch the object. Only the compiler must
+// be kept from reordering the caller's two steps. The processor may reorder them, as the barrier is
+// between them then.
 //
 // A record has room for one call. A hook of the program's that a call runs, and that calls here
 // itself, is counted in the slot (use.hpp).
 //
-// What a record says at its end is a release, which the destroyer acquires: all of the call is done
-// before the object is destroyed. M. Michael, "Hazard Pointers", 2004.
+// The write to a record at the call's end is a release, which the destroyer acquires. So all of the
+// call is done before the object is destroyed. M. Michael, "Hazard Pointers", 2004.
 #pragma once
 
 #include <atomic>
@@ -27,7 +29,7 @@
 
 namespace cistern::capi {
 
-using Word = std::uint64_t;  ///< a handle, as a number; 0 is none
+using Word = std::uint64_t;  ///< a handle, as a number; 0: no handle
 
 class Callers {
  public:

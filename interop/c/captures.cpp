@@ -62,7 +62,7 @@ cistern_status_t cistern_capture_pool_id(cistern_capture_t capture, cistern_pool
   });
 }
 
-// Whatever its state; so there is nothing to ask before, and one of several threads does it.
+// Works in every state, so there is nothing to check before, and one of several threads does it.
 cistern_status_t cistern_capture_release(cistern_capture_t capture) {
   return guarded([&] {
     const Word handle = wordOf(capture);

@@ -6,11 +6,12 @@
 // A slot is used again, with the next generation: a former handle stays invalid. One whose
 // generations have run out is not.
 //
-// A call that uses an object keeps it: by a record of the thread's (callers.hpp), by the gate of
-// its cache (AllocatorObject::awaitHits), or counted in the slot. Of the last the order is the
-// textbook one: count, then look at the word; make the word 0, then look at the count; each step
-// sequentially consistent, so that one of the two sees the other. To look takes no lock; to add and
-// remove one, around the list of free places alone.
+// A call that uses an object keeps it in one of three ways. It uses a record of the thread's
+// (callers.hpp), the gate of its cache (AllocatorObject::awaitHits), or a count in the slot. The
+// count follows the textbook order. A call counts, then looks at the word; a removal makes the word
+// 0, then looks at the count. Each step is sequentially consistent, so one of the two sees the
+// other. A look takes no lock. Adding and removing take a lock around the list of free places
+// alone.
 #pragma once
 
 #include <array>
@@ -50,7 +51,7 @@ class HandleTable {
 
   /// The slot that the handle names, whether it still is one or not; null for none.
   static Slot* slotOf(Word handle) noexcept {
-    // 0 is what the word of an empty slot is.
+    // The word of an empty slot is 0.
     return handle == 0 ? nullptr : slotAt(handle & (kMost - 1));
   }
   /// A handle for the object, which is the table's from then on. Throws std::bad_alloc.
@@ -73,9 +74,9 @@ class HandleTable {
     return handle;
   }
 
-  /// Ends the handle and waits for the calls on the object that are under way; null when it was
-  /// none (any more), as it is for all but one of several that remove it. Pre: the calling thread
-  /// is in none of those calls.
+  /// Ends the handle and waits for the calls on the object that are under way. Null if it was not
+  /// or no longer a handle; of several threads that remove it, all but one get null. Pre: the
+  /// calling thread is in none of those calls.
   static std::unique_ptr<T> remove(Word handle) noexcept {
     Slot* const slot = slotOf(handle);
     Word expected = handle;
@@ -90,8 +91,8 @@ class HandleTable {
     giveBack(*slot, handle);
     return object;
   }
-  /// In a child of fork, of an object from before it: ends the handle and waits for nobody, as no
-  /// thread that was in a call is here. The object and the slot stay as they are.
+  /// For a child of fork, and an object from before the fork. Ends the handle and waits for nobody,
+  /// because no thread that was in a call exists here. The object and the slot stay unchanged.
   static bool abandon(Word handle) noexcept {
     Slot* const slot = slotOf(handle);
     Word expected = handle;

@@ -46,8 +46,8 @@ struct OfHandle {
   });
 }
 
-// One after the other: what is no hit of the first goes on in the next, out of line, so that what a
-// hit needs is all that it sets up.
+// One after the other: a request that the first cannot serve as a hit goes on in the next, out of
+// line. So a hit sets up only what it needs.
 template <class Sizes>
 [[gnu::always_inline]] inline cistern_status_t allocateFrom(
     Word handle, std::size_t bytes, void* stream, void** out,

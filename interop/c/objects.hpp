@@ -1,4 +1,4 @@
-// What stands behind the handles.
+// The objects behind the handles.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,12 @@
 
 namespace cistern::capi {
 
-/// An allocator with all that it stands on; or a shared one, which others own.
+/// An allocator with everything that it stands on; or a shared one, which others own.
 ///
-/// What is made of it is counted, so that it stays while any of that is there: a call that makes
-/// some holds the allocator's handle and counts it under the lock; the call that destroys the
-/// allocator looks at the count under the lock, and from then on no more is made. So a handle ends
-/// only when it is sure to.
+/// Objects made from it are counted, so that it stays while any of them exists. A call that makes
+/// such an object holds the allocator's handle, and counts the object under the lock. The call that
+/// destroys the allocator looks at the count under the lock, and from then on no more objects are
+/// made. So a handle ends only when it is sure to.
 struct AllocatorObject {
   static constexpr Kind kKind = Kind::kAllocator;
   static constexpr bool kFrequent = true;
@@ -31,7 +31,7 @@ struct AllocatorObject {
   bool shared() const { return own == nullptr; }
   /// The handle is the allocator's: calls with it hit its caches.
   void setHandle(Word handle) noexcept;
-  /// Returns when no hit uses the allocator, and none will. Pre: the handle is none any more.
+  /// Returns when no hit uses the allocator, and none will. Pre: the handle is no longer valid.
   void awaitHits() noexcept;
 
   /// Counts one more of the pools or captures; throws Failure when it is being destroyed.
@@ -52,7 +52,7 @@ struct AllocatorObject {
   bool ending = false;                    ///< the same
 };
 
-/// Counts what is made of an allocator while it lives.
+/// Counts the objects that are made from an allocator while it lives.
 class Child {
  public:
   Child(AllocatorObject& of, int AllocatorObject::*children) : of_(of), children_(children) {

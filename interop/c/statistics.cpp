@@ -1,4 +1,4 @@
-// What there is: statistics, options, limits.
+// The state of an allocator: statistics, options, limits.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -16,7 +16,7 @@ using namespace cistern::capi;
 namespace cistern::capi {
 namespace {
 
-// The C structs are what the arrays of the C++ ones are, with names.
+// The C structs are the arrays of the C++ ones, with names.
 static_assert(sizeof(cistern_stat_t) == sizeof(StatValue));
 static_assert(sizeof(cistern_stat_group_t) == sizeof(MemoryStats::Values));
 static_assert(std::is_trivially_copyable_v<StatValue>);

@@ -17,7 +17,7 @@ namespace {
 struct LastError {
   std::string text;
 };
-// What is said where the text itself could not be kept.
+// The text that is used if the text itself could not be kept.
 constinit thread_local const char* short_text = nullptr;
 
 cistern_status_t statusOf(ErrorKind kind) {

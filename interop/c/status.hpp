@@ -1,4 +1,4 @@
-// How what the C++ verbs throw becomes a status and a text.
+// Turns the exceptions of the C++ verbs into a status and a text.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace cistern::capi {
 
-/// What is found wrong here, with its status.
+/// A failure that the C API itself finds, with its status.
 class Failure : public Error {
  public:
   Failure(cistern_status_t status, const std::string& text) : Error(text), status_(status) {}
@@ -20,7 +20,7 @@ class Failure : public Error {
   cistern_status_t status_;
 };
 
-/// A handle that is none of that kind.
+/// The handle is not one of that kind.
 [[noreturn]] void refuseHandle(Word handle, Kind wanted);
 [[noreturn]] void refuseForked(Kind kind);
 /// Throws CISTERN_INVALID_ARGUMENT for a null pointer; `name` is the parameter's.
@@ -30,8 +30,8 @@ void requireGiven(const T* pointer, const char* name) {
     throw Failure(CISTERN_INVALID_ARGUMENT, std::string("the argument ") + name + " is null");
 }
 
-/// The calling thread's last failure. Where the host has no memory for the text it is a shorter
-/// one.
+/// Sets the calling thread's last failure. If the host has no memory for the text, a shorter one is
+/// used.
 cistern_status_t fail(cistern_status_t status, const std::string& text) noexcept;
 /// The same for the exception that is being handled.
 cistern_status_t failCurrent() noexcept;

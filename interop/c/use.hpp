@@ -1,5 +1,5 @@
-// The use of a handle's object for one call: for all but the hits of the two calls that are made
-// all the time (memory.cpp).
+// The use of a handle's object for one call. All calls use it, except the hits of the two frequent
+// calls (memory.cpp).
 #pragma once
 
 #include <cstdint>
@@ -40,8 +40,8 @@ class ThreadUses : public ThreadScope<ThreadUses> {
 template <class T>
 class Use {
  public:
-  /// Throws Failure: for what is no handle (CISTERN_INVALID_HANDLE), and in a child of fork for
-  /// what was made before it (CISTERN_INVALID_STATE).
+  /// Throws Failure: if it is not a handle (CISTERN_INVALID_HANDLE), and in a child of fork for a
+  /// handle made before the fork (CISTERN_INVALID_STATE).
   explicit Use(Word handle) : slot_(HandleTable<T>::slotOf(handle)), noted_(handle) {
     if (slot_ == nullptr) refuseHandle(handle, T::kKind);
     if constexpr (T::kFrequent) record_ = Callers::enter(handle);
@@ -78,7 +78,8 @@ inline void requireOutside(Word handle) {
                   "a handle cannot be destroyed by a hook that a call on it has called");
   }
 }
-/// In a child of fork, of a handle from before it: ends it, and leaves all else as it is.
+/// In a child of fork, for a handle from before the fork: ends it, and leaves everything else
+/// unchanged.
 template <class T>
 bool abandonForked(Word handle) noexcept {
   auto* const slot = HandleTable<T>::slotOf(handle);

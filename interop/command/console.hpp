@@ -1,4 +1,4 @@
-// Where a command writes, and how it says that it was called wrongly.
+// The output streams of a command, and the way it says that it was called wrongly.
 #pragma once
 
 #include <ostream>
@@ -7,7 +7,7 @@
 
 namespace cistern::command {
 
-/// What the program ends with.
+/// The exit status of the program.
 enum ExitStatus : int {
   kDone = 0,     ///< all that was asked for was done
   kNotDone = 1,  ///< a trace was not served, this machine lacks what was asked for, or the output

@@ -20,7 +20,7 @@ namespace {
 
 constexpr int kMostDevices = 64;
 
-// What the kernel's module says of itself: the first line.
+// The description that the kernel's module gives of itself: the first line.
 std::string nvidiaModule() {
   std::ifstream file("/proc/driver/nvidia/version");
   std::string line;

@@ -1,4 +1,4 @@
-// `cistern generate`: writes programs that are made up as traces, for whatever else reads these.
+// `cistern generate`: writes made-up programs as traces, for other readers of traces.
 #include <algorithm>
 #include <filesystem>
 #include <memory>

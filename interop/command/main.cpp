@@ -13,8 +13,8 @@
 
 namespace {
 
-// The next file that is opened would get the number of a standard stream that is closed, and be
-// written to in its place. What stands there now refuses to be.
+// The next file that is opened would get the number of a closed standard stream, and would be
+// written to in its place. The file that stands there now refuses writes.
 void occupyClosedStreams() {
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (fcntl(stream, F_GETFD) >= 0 || errno != EBADF) continue;

@@ -1,4 +1,4 @@
-// What options that name something are held to.
+// The rule for options that name something.
 #pragma once
 
 #include <string>

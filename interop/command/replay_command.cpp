@@ -75,9 +75,10 @@ void addDevice(CLI::App& parser, Arguments& a) {
       .add_option("--device", a.device, "auto, sim, cuda or hip; auto is the first GPU, else sim")
       ->check(kNotEmpty)
       ->type_name("NAME");
-  auto* capacity = parser.add_option("--capacity", a.capacity, "What may be reserved, as 80GiB")
-                       ->check(kNotEmpty)
-                       ->type_name("SIZE");
+  auto* capacity =
+      parser.add_option("--capacity", a.capacity, "The most that may be reserved, as 80GiB")
+          ->check(kNotEmpty)
+          ->type_name("SIZE");
   parser.add_flag("--fit", a.fit, "Search for the smallest capacity that serves the trace")
       ->excludes(capacity);
   parser.add_option("--gpu-lag-us", a.gpu_lag_us, "How far the simulated GPU is behind the host")

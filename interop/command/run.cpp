@@ -62,7 +62,7 @@ const CLI::App& namedParser(const CLI::App& program) {
   return program;
 }
 
-/// What to say of an option that stands before the command.
+/// The message about an option that stands before the command.
 std::string misplaced(const CLI::App& program, const std::string& option) {
   for (const CLI::App* command : commandsOf(program)) {
     if (command->get_option_no_throw(option) == nullptr) continue;
@@ -72,7 +72,7 @@ std::string misplaced(const CLI::App& program, const std::string& option) {
   return fmt::format("unknown option '{}'{}", option, hint(option, optionsOf(program)));
 }
 
-/// What to say of the first argument that nobody has a use for; empty when there is none.
+/// The message about the first argument that nothing uses; empty if all are used.
 std::string unexpected(const CLI::App& program) {
   const std::vector<std::string> all = program.remaining(true);
   if (all.empty()) return {};
@@ -136,8 +136,9 @@ std::vector<std::string> withoutLists(std::vector<std::string> args) {
   return args;
 }
 
-/// What the parser gets. A program that is to be run has arguments of its own, which are not for it
-/// to take apart: they begin behind `--`, or with the first that is no option.
+/// The arguments for the parser. A program that is to be run has arguments of its own, which the
+/// parser must not take apart. They begin behind `--`, or with the first argument that is no
+/// option.
 std::vector<std::string> ownArguments(const std::vector<std::string>& args,
                                       const std::vector<Command>& commands) {
   const auto named = std::find_if(commands.begin(), commands.end(), [&](const Command& command) {
@@ -192,8 +193,8 @@ ExitStatus runLine(const std::vector<std::string>& args, Console& console) {
   return kBadUsage;
 }
 
-/// A stream that throws, and so ends a long replay at the first row that nobody can read; but not
-/// any more when the program ends, where nobody would catch it.
+/// A stream that throws, and so ends a long replay at the first row that nobody can read. It no
+/// longer throws when the program ends, because nobody would catch it there.
 class Throwing {
  public:
   explicit Throwing(std::ostream& stream) : stream_(stream) {

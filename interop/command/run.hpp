@@ -11,7 +11,7 @@ namespace cistern::command {
 
 /// Runs one command line (without the program's name) and returns the exit status of console.hpp.
 /// Results go to `console.out`, and every complaint, which begins with "cistern: ", to
-/// `console.err`. That the output cannot be written is a complaint as well, as soon as it is seen.
+/// `console.err`. A failure to write the output is a complaint as well, as soon as it is seen.
 int run(const std::vector<std::string>& args, Console console);
 int run(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
 

@@ -1,6 +1,5 @@
-// `cistern run`: a program, as it is, with its device memory from Cistern. Read next:
-// launch/child.hpp,
-// ../preload/README.md.
+// `cistern run`: runs an unchanged program with its device memory from Cistern. Read next:
+// launch/child.hpp, ../preload/README.md.
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -26,7 +25,8 @@
 namespace cistern::command {
 namespace {
 
-// Of the process that was started; of others beside it, by their number, and which of that number.
+// The trace file of the started process has the wanted name. Those of other processes are beside
+// it, named by process number and by which process of that number it is.
 std::filesystem::path traceName(const std::string& wanted, const Account& account, int which) {
   if (account.first) return wanted;
   const std::size_t suffix = wanted.find(".trace");
@@ -45,8 +45,8 @@ void writeTraces(const LaunchSettings& settings, const std::filesystem::path& fo
   }
 }
 
-// What is lost with the end of the program is written first, and what fails hinders nothing else.
-// The status is the program's, if that says that something is wrong.
+// Output that would be lost with the end of the program is written first, and a failure does not
+// hinder the rest. The status is the program's, if that reports a failure.
 template <class Write>
 void orComplain(Console& console, ExitStatus& status, Write write) {
   try {
@@ -64,8 +64,8 @@ void writeJson(const std::string& path, const std::string& text) {
     throw Error(fmt::format("{} cannot be written: {}", path, std::strerror(errno)));
 }
 
-// The program may have removed the folder, and so may whoever tidies up below TMPDIR: then there is
-// no summary, and the status is the program's.
+// The program may have removed the folder, or a clean-up below TMPDIR may have. Then there is no
+// summary, and the status is the program's.
 std::vector<Account> recordsThatAreLeft(const std::filesystem::path& folder, int first) {
   std::error_code none;
   if (!std::filesystem::is_directory(folder, none)) return {};

@@ -10,9 +10,9 @@ namespace cistern::command {
 /// No line that is printed for people is longer.
 inline constexpr std::size_t kPageWidth = 100;
 
-/// `text`, which has no line ends, broken between words into lines of at most kPageWidth columns,
-/// each of which begins with `indent`, the first with `first`. A longer word stays whole. Ends with
-/// a line end.
+/// `text`, broken between words into lines of at most kPageWidth columns. The first line begins
+/// with `first`, each other line with `indent`. A longer word stays whole. Pre: `text` has no line
+/// ends. Ends with a line end.
 std::string wrapped(std::string_view text, std::string_view indent, std::string_view first);
 inline std::string wrapped(std::string_view text, std::string_view indent = "") {
   return wrapped(text, indent, indent);

@@ -5,8 +5,8 @@
 
 namespace cistern::command {
 
-/// Throws UsageError where the file cannot be written. What is there stays as it is, and where
-/// nothing is nothing is left. `option`: what named it.
+/// Throws UsageError if the file cannot be written. An existing file stays unchanged, and a missing
+/// one stays missing. `option`: the option that named it.
 void requireWritable(const std::string& option, const std::string& path);
 
 }  // namespace cistern::command

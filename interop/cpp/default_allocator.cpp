@@ -16,8 +16,9 @@
 namespace cistern {
 namespace {
 
-/// What CISTERN_BACKEND says, or "auto". Where that is the simulated device, for want of another,
-/// it is said once: a program that was to run on a GPU would get addresses of nothing.
+/// Opens the device that CISTERN_BACKEND names, or "auto". If that is the simulated device, for
+/// want of another, a message says so once. A program that was to run on a GPU would get addresses
+/// of nothing.
 std::unique_ptr<Device> openShared(int ordinal) {
   const char* const wanted = std::getenv("CISTERN_BACKEND");
   if (wanted != nullptr && *wanted != '\0') {
@@ -49,7 +50,7 @@ struct Shared {
 };
 
 // The first device's, where none but that can be current until a guard chooses another: the process
-// has one device, or simulated ones. Then nobody has to be asked. Nor once another device has an
+// has one device, or simulated ones. Then no query is needed. Nor once another device has an
 // allocator here, as its blocks are freed without a guard. A thread that frees one has it from a
 // thread that saw either, and so sees it too.
 constinit std::atomic<CachingAllocator*> first{nullptr};

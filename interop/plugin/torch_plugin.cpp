@@ -1,8 +1,9 @@
-// What torch.cuda.memory.CUDAPluggableAllocator takes by name: PyTorch's plug-in interface over the
-// allocators that the process shares. Signatures, and what may be null, are PyTorch's.
+// The functions that torch.cuda.memory.CUDAPluggableAllocator takes by name: PyTorch's plug-in
+// interface over the allocators that the process shares. PyTorch decides the signatures, and which
+// arguments may be null.
 //
-// PyTorch does not look for null: a request that fails must throw. What it throws reaches the
-// program as a RuntimeError with the exception's text.
+// PyTorch does not check for null: a request that fails must throw. The exception reaches the
+// program as a RuntimeError with its text.
 #include <array>
 #include <atomic>
 #include <cstdio>
@@ -21,7 +22,7 @@ using cistern_torch::Filter;
 using cistern_torch::TorchPoolId;
 using cistern_torch::TorchPools;
 
-// One a device, made when first asked for; never destroyed.
+// Each device has one, made at its first use and never destroyed.
 TorchPools& poolsOf(int device) {
   static std::array<std::atomic<TorchPools*>, 64> made{};
   static std::mutex making;

@@ -1,5 +1,6 @@
-// What training a convolutional network on images allocates: activations that shrink from stage to
-// stage, the library's workspaces, and boxes found whose number is up to the picture.
+// The allocations of training a convolutional network on images. These are activations that shrink
+// from stage to stage, the library's workspaces, and found boxes, whose number depends on the
+// picture.
 #pragma once
 
 #include <cstdint>

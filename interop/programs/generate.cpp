@@ -90,7 +90,7 @@ std::vector<Recipe> parseRecipes(std::string_view text) {
   return recipes;
 }
 
-// What a draw comes to is only known when it has been made; the next draw is as good.
+// The result of a draw is only known when it has been made; the next draw is as good.
 trace::Trace generate(const Recipe& recipe) {
   for (std::uint64_t number = 0;; ++number) {
     trace::Trace trace = attempt(recipe, number);

@@ -31,8 +31,8 @@ struct Recipe {
 inline constexpr std::uint64_t kMostSeed = 1'000'000'000;
 inline constexpr std::uint64_t kMostRecipes = 100'000;
 
-/// What "KIND:SEED" or "KIND:FROM-TO" names; KIND may be "all", for each seed one of every kind.
-/// Throws InvalidArgument that names what is wrong and what is allowed.
+/// The programs that "KIND:SEED" or "KIND:FROM-TO" names; KIND may be "all", for each seed one of
+/// every kind. Throws InvalidArgument that names what is wrong and what is allowed.
 std::vector<Recipe> parseRecipes(std::string_view text);
 
 /// Its peak is 0.5 to 60 GB, in 5,000 to 65,000 events.

@@ -59,7 +59,8 @@ class GraphNetwork {
   Block features_ = 0;
 };
 
-/// Distances of all pairs, and what is near gathered, from stage to stage fewer points.
+/// Computes the distances of all pairs, and gathers near points; from stage to stage there are
+/// fewer points.
 class PointNetwork {
  public:
   PointNetwork(Program& program, Random& random) : program_(program), random_(random) {

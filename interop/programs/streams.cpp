@@ -7,8 +7,8 @@
 namespace cistern::programs {
 namespace {
 
-/// Microbatches travel through the stages and back. Each stage works on a stream of its own; what
-/// it hands on is its own stream's memory, and is dropped where the next one has used it.
+/// Microbatches travel through the stages and back. Each stage works on a stream of its own. It
+/// hands on memory of its own stream, and drops that after the next stage has used it.
 class Pipeline {
  public:
   Pipeline(Program& program, Random& random) : program_(program), random_(random) {

@@ -1,6 +1,6 @@
-// What training and running a transformer allocates, as PyTorch does it: weights, activations that
-// are kept for the backward pass, gradients, optimizer state, temporaries. Convolutions:
-// convnet.hpp.
+// The allocations of training and running a transformer, as PyTorch makes them: weights,
+// activations that are kept for the backward pass, gradients, optimizer state, temporaries.
+// Convolutions: convnet.hpp.
 #pragma once
 
 #include <cstdint>

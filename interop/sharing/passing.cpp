@@ -154,8 +154,8 @@ struct Progress {
   PassedBlock block = {};  ///< without pages: how many there are, and the block
 };
 
-// One message at a time in this process: those that ask take no descriptors from each other, and as
-// nothing here waits, none keeps another waiting.
+// One message at a time in this process, so that askers take no descriptors from each other.
+// Nothing here waits, so no asker keeps another waiting.
 Outcome passSome(int socket, const Offer& offer, std::uint64_t key, Progress& progress) {
   static std::mutex one_at_a_time;
   const std::lock_guard lock(one_at_a_time);
@@ -380,7 +380,7 @@ PassedBlock askFor(const std::string& name, std::uint64_t key) {
   if (!isOurUser(socket)) {
     throw std::runtime_error(
         "cistern: the process that answers for the shared CUDA memory is another user's, or was "
-        "when it began to share: the one that shared it has ended, or has changed its user");
+        "when it began to share. The one that shared it has ended, or has changed its user");
   }
   const ssize_t sent = uninterrupted([&] { return send(socket, &key, sizeof(key), MSG_NOSIGNAL); });
   if (sent != ssize_t(sizeof(key))) {

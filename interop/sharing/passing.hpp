@@ -1,7 +1,7 @@
-// Passes the pages of a block to other processes of the same user, as file descriptors, over a unix
-// socket that a thread of this process answers. pidfd_getfd would need no thread, but a process may
-// take descriptors out of another only where it may trace it: not out of its parent on most
-// desktops, nor in most containers.
+// Passes the pages of a block to other processes of the same user, as file descriptors. They go
+// over a unix socket that a thread of this process answers. The call pidfd_getfd would need no
+// thread. But a process may take descriptors from another only if it may trace it: not from its
+// parent on most desktops, nor in most containers.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 namespace cistern::sharing {
 
 /// A block on its way to another process, or some of its pages. Their descriptors are its own: they
-/// are closed with it. What other processes call the same page has the same number.
+/// are closed with it. The same page has the same number in other processes.
 class PassedBlock {
  public:
   PassedBlock() = default;
@@ -39,7 +39,7 @@ class PassedBlock {
 
   /// Adds the page; its descriptor is this one's from here on.
   void add(const SharedPage& page) { pages_.push_back(page); }
-  /// Adds the page with a descriptor of its own. False when there is none left.
+  /// Adds the page with a descriptor of its own. False if no descriptor is left.
   bool addCopy(const SharedPage& page);
 
  private:
@@ -48,21 +48,21 @@ class PassedBlock {
   std::uint64_t offset_ = 0, bytes_ = 0;
 };
 
-/// The block of a key, with its pages from the one at `from` on, so many at most, and fewer where
-/// no descriptor is left; no block, with all() == 0, for a key that means nothing (any more).
-/// Called by several threads at once.
+/// Returns the block of a key, with its pages from the one at `from` on. There are `most` pages at
+/// most, and fewer if no descriptor is left. For a key that is not or no longer valid there is no
+/// block, and all() == 0. Several threads call it at once.
 using Offer = std::function<PassedBlock(std::uint64_t key, std::size_t from, std::size_t most)>;
 
-/// Answers until the process ends, whichever thread ends before, each that asks by itself: one that
-/// is silent keeps no other waiting. Another user's process gets no answer, and no thread. The
-/// socket's name, of at most 40 bytes, which nobody else has. Throws std::runtime_error, saying
-/// what the system refused, or that this process's user is the overflow user (peer.hpp).
+/// Answers until the process ends, whichever thread ends before. Each asker is served by itself: a
+/// silent one keeps no other waiting. Another user's process gets no answer, and no thread. Returns
+/// the socket's unique name, of at most 40 bytes. Throws std::runtime_error, which says what the
+/// system refused, or that this process's user is the overflow user (peer.hpp).
 std::string answerOthers(Offer offer);
 
 /// The block that the process behind the name offers for the key. It begins in the first of its
-/// pages, and lies in them. Throws std::runtime_error that says why there is none: the process has
-/// ended, it is another user's, it offers nothing for the key, its answer makes no sense, or one of
-/// the two processes has no descriptor left. Waits for at most ten seconds at a time.
+/// pages, and lies in them. Waits for at most ten seconds at a time. Throws std::runtime_error that
+/// says why there is none. Either the process has ended, is another user's, offers nothing for the
+/// key or gives an answer that makes no sense. Or one of the two processes has no descriptor left.
 PassedBlock askFor(const std::string& name, std::uint64_t key);
 
 }  // namespace cistern::sharing

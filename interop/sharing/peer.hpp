@@ -1,4 +1,4 @@
-// Which processes pages are given to, and taken from: those of the same user.
+// The processes that pages are given to, and taken from: those of the same user.
 #pragma once
 
 namespace cistern::sharing {

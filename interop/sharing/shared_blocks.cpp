@@ -12,7 +12,7 @@
 namespace cistern::sharing {
 namespace {
 
-/// What two blocks in the same pages have in common.
+/// The same text for any two blocks in the same pages.
 std::string pagesOf(const BlockName& name, const PassedBlock& block) {
   std::string text = name.socket;
   for (const SharedPage& page : block.pages()) text += ' ' + std::to_string(page.number);
@@ -87,7 +87,7 @@ PassedBlock SharedBlocks::offered(std::uint64_t key, std::size_t from, std::size
   return block;
 }
 
-// What it held is let go of without the lock: that takes some of the engine's.
+// The lock is not held while the block's pages are released: that takes locks of the engine.
 void SharedBlocks::forget(void* block) {
   if (ofParent()) return;
   Offered gone;

@@ -19,14 +19,15 @@ namespace cistern::sharing {
 
 class PassedBlock;
 
-/// What names a shared block for every process of the machine. None is used twice.
+/// The name of a shared block for every process of the machine. No name is used twice.
 struct BlockName {
   std::string socket;     ///< of the process to ask
   std::uint64_t key = 0;  ///< for which block; 0 for none
 };
 
-/// Thread-safe. A block is shared until it is freed. In a child of a process that has shared
-/// something nothing is, nor is the lock taken: a thread of the parent's may have held it.
+/// Thread-safe. A block is shared until it is freed. In a child of a process that has shared a
+/// block, no block is shared. The lock is not taken there either: a thread of the parent's may have
+/// held it.
 class SharedBlocks {
  public:
   /// The process's own; never destroyed: others may ask until its very end.
@@ -37,10 +38,10 @@ class SharedBlocks {
     std::uint64_t offset = 0;  ///< of the block in the first of its pages
   };
   /// Shares the block, or says how it is shared already. `bytes`: of the block, as others see it.
-  /// Pre: `exported` is the block's, and has pages. Throws std::runtime_error where nobody could
-  /// ask for it.
+  /// Pre: `exported` is the block's, and has pages. Throws std::runtime_error if nobody could ask
+  /// for it.
   Shared share(void* block, std::shared_ptr<const BlockExport> exported, std::uint64_t bytes);
-  /// How a block is shared; nothing where it is not.
+  /// How a block is shared; nothing if it is not.
   std::optional<Shared> find(void* block) const;
   /// Whether the name is of a block of this process's, one that may be freed by now.
   bool named(const BlockName& name) const;
@@ -83,7 +84,7 @@ class OpenedBlocks {
   static OpenedBlocks& theOne();
 
   /// Asks the process that shares the block, if it is not open here already. Throws as openImport
-  /// does, and std::runtime_error saying why it could not be had.
+  /// does, and std::runtime_error that says why it failed.
   OpenedBlock open(CachingAllocator& allocator, const BlockName& name);
 
  private:

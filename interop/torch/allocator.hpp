@@ -1,6 +1,6 @@
 // PyTorch's CUDA allocator over Cistern: the whole of c10::cuda::CUDACachingAllocator's interface.
-// One object a process, made by install (install.cpp) and never destroyed, as tensors may be freed
-// until its very end.
+// A process has one object, made by install (install.cpp) and never destroyed, as tensors may be
+// freed until its very end.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// What this keeps for one device: Cistern's allocator there, which all of the process shares, and
+// The state of one device: Cistern's allocator there, which all of the process shares, and
 // PyTorch's pools and history beside it.
 #pragma once
 
@@ -31,7 +31,7 @@ struct DeviceState {
   void tellMemoryEvents(const Context& context);
   /// Listens to what becomes of memory while the history does.
   void follow() { allocator.recordMemoryEvents(history.listening()); }
-  /// The most that was ever reserved. To be called before peaks are reset, as it is asked of them.
+  /// The most that was ever reserved. Call it before peaks are reset, because it reads them.
   std::uint64_t keepPeak();
 
   const DeviceIndex device;

@@ -13,8 +13,8 @@
 
 namespace cistern_torch {
 
-/// Runs `work`, which allocates on the current device if it allocates; what it throws of Cistern's
-/// leaves as torch.OutOfMemoryError (PyTorch's words, then Cistern's report), as ValueError, or as
+/// Runs `work`, which allocates on the current device if it allocates. Its exceptions of Cistern's
+/// leave as torch.OutOfMemoryError (PyTorch's words, then Cistern's report), as ValueError, or as
 /// RuntimeError, with Cistern's text.
 template <class Work>
 auto asTorch(Work work) {

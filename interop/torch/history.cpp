@@ -37,8 +37,8 @@ struct Texts {
   std::vector<std::string> compile_contexts;
 };
 
-// Never deleted: a block may be freed at the thread's very end, by what is destroyed after all this
-// file could have.
+// Never deleted: a block may be freed at the thread's very end. The object that frees it may be
+// destroyed after any object that this file could have.
 thread_local constinit Texts* the_texts = nullptr;
 
 Texts& texts() {
@@ -127,8 +127,8 @@ void History::allocated(const HistoryEvent& event, Context context) {
   write(event, std::move(context));
 }
 
-// The engine orders a free behind the work of every stream that used the block by itself, so to a
-// reader of the trace the block is gone when the program has let go of it.
+// The engine itself orders a free behind the work of every stream that used the block. So for a
+// reader of the trace, the block is gone when the program has let go of it.
 void History::freed(void* block, Context context) {
   const std::lock_guard lock(mutex_);
   HistoryEvent event{Action::FREE_REQUESTED, reinterpret_cast<std::size_t>(block)};

@@ -1,6 +1,6 @@
-// What torch.cuda.memory._record_memory_history asks for: the latest events of one device in a
-// ring, each with the stack that PyTorch gathers; and the stacks of blocks that are allocated.
-// While nobody listens an allocation reads one flag.
+// Implements torch.cuda.memory._record_memory_history. It keeps the latest events of one device in
+// a ring, each with the stack that PyTorch gathers. It also keeps the stacks of allocated blocks.
+// While nobody listens, an allocation reads one flag.
 #pragma once
 
 #include <atomic>
@@ -18,7 +18,7 @@ namespace cistern_torch {
 using Action = theirs::TraceEntry::Action;
 using Context = std::shared_ptr<c10::GatheredContext>;
 
-/// What was asked of the recorder, the same for all devices.
+/// The settings of the recorder, the same for all devices.
 struct HistorySettings {
   bool enabled = false;
   theirs::CreateContextFn gather = nullptr;
@@ -83,7 +83,7 @@ class History {
   std::vector<theirs::AllocatorTraceTracker> trackers_;
   std::vector<theirs::TraceEntry> entries_;
   std::size_t next_ = 0;
-  std::unordered_map<void*, Held> held_;  ///< what was allocated while it listened
+  std::unordered_map<void*, Held> held_;  ///< blocks allocated while it listened
 };
 
 }  // namespace cistern_torch

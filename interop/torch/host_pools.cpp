@@ -6,8 +6,8 @@
 
 namespace cistern_torch {
 
-// Between its beginning and its capture's a region is its thread's business, which is here now:
-// what that has begun and is not captured has failed.
+// Between its own beginning and that of its capture, only its thread uses a region, and that thread
+// is here now. So a region that it has begun, and that is not captured, has failed.
 void HostPools::begin(TorchPoolId id, Catches catches, Captured captured) {
   const std::thread::id by = std::this_thread::get_id();
   for (const Region& region : regions()) {
@@ -62,7 +62,7 @@ void HostPools::letGo(TorchPoolId id) {
   pools_.erase(pool);
 }
 
-// What a region asks may ask PyTorch whatever it likes: so no lock is held meanwhile.
+// A region's question may call any function of PyTorch, so no lock is held meanwhile.
 std::vector<HostPools::Region> HostPools::regions() const {
   if (open_.load(std::memory_order_acquire) == 0) return {};
   const std::lock_guard lock(mutex_);

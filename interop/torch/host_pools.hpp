@@ -1,15 +1,16 @@
-// Pinned memory of graphs: what is allocated in a region of a pool stays that pool's until PyTorch
-// has let go of it, as a captured copy reads its host memory at each launch.
+// Pinned memory of graphs. Memory that is allocated in a region of a pool belongs to the pool until
+// PyTorch lets go of the pool. A captured copy reads its host memory at each launch.
 //
-// PyTorch counts the users of a pool itself. Launches are not told to an allocator, so that the
-// last one may let go while a replay is queued: what the pool has kept until then rests until the
-// device has.
+// PyTorch counts the users of a pool itself. It does not report launches to an allocator, so the
+// last user may let go while a replay is queued. Memory that the pool has kept until then rests
+// until the device has come to rest.
 //
 //   held by the program, of a pool --freed--> kept by the pool --last user--> resting --settle-->
 //   free
 //                                             held by the program --last user--> an ordinary block
 //
-// What no copy has used is no graph's: once it is freed, the pool's next request may have it.
+// A block that no copy has used belongs to no graph: once it is freed, the pool's next request may
+// have it.
 //
 // No header of PyTorch's is needed: tests/torch has it.
 #pragma once
@@ -36,8 +37,8 @@ class HostPools {
   /// Whether the region's stream is being captured at this moment.
   using Captured = std::function<bool()>;
 
-  /// A region of the pool begins, which is one user more. Those of the thread, and of the pool,
-  /// whose capture has failed are closed, and their users let go: PyTorch does not end them. Throws
+  /// A region of the pool begins, which is one user more. Closes the regions of the thread, and of
+  /// the pool, whose capture has failed, and lets their users go: PyTorch does not end them. Throws
   /// InvalidArgument where another of the pool is open.
   void begin(TorchPoolId id, Catches catches, Captured captured);
   /// Throws InvalidArgument where none is open.
@@ -57,9 +58,9 @@ class HostPools {
   void used(void* block) noexcept;
   /// The program frees the block. True: it is kept, and not to be freed.
   bool freed(void* block);
-  /// What rests is free, by `free(block)`, once `synchronize()` says that the devices have come to
-  /// rest. Nothing is done while the stream of a region is captured, where they cannot be waited
-  /// for.
+  /// Frees the resting blocks, by `free(block)`, once `synchronize()` says that the devices have
+  /// come to rest. Does nothing while the stream of a region is captured, because then it cannot
+  /// wait for the devices.
   template <class Synchronize, class Free>
   void settle(Synchronize synchronize, Free free) {
     if (anyCaptured()) return;

@@ -1,4 +1,4 @@
-// What Python calls: puts the allocator in PyTorch's place.
+// The functions that Python calls: they put the allocator in PyTorch's place.
 #include <cstdint>
 #include <exception>
 #include <string>

@@ -37,8 +37,8 @@ void DeviceState::keepToSettings() {
   if (before < allocator.limit()) allocator.setLimit(before);
 }
 
-// cuDNN's benchmark asks how much its workspace could be at most: what the device has, or the
-// largest block that lies free. PyTorch hands in what it has found so far.
+// cuDNN's benchmark asks for the largest possible workspace: the device's memory, or the largest
+// block that lies free. PyTorch hands in its largest value so far.
 void TorchAllocator::cacheInfo(DeviceIndex device, std::size_t* largest_block) {
   asTorch([&] {
     cistern::CachingAllocator& allocator = at(device).allocator;
@@ -59,7 +59,8 @@ void* TorchAllocator::getBaseAllocation(void* pointer, std::size_t* bytes) {
   });
 }
 
-// What came before it in the background is told first, as it is not of the caller's stack.
+// Earlier events in the background are reported first, because they do not belong to the caller's
+// stack.
 void TorchAllocator::emptyCache(TorchPoolId pool) {
   everywhere([&](DeviceState& state) {
     const bool listening = state.history.listening();

@@ -16,10 +16,10 @@ namespace {
 
 std::atomic<TorchAllocator*> the_allocator{nullptr};
 
-// There nothing is told: a thread of the parent's may have held the lock of what listens.
+// Nothing is reported there: a thread of the parent's may have held the lock of a listener.
 bool in_child_of_fork = false;
 
-/// What a tensor's storage keeps to be freed by.
+/// The deleter that a tensor's storage keeps.
 void freeBlock(void* pointer) {
   the_allocator.load(std::memory_order_relaxed)->raw_delete(pointer);
 }
@@ -115,7 +115,8 @@ void TorchAllocator::raw_delete(void* pointer) {
   tellProfiler(*state, pointer, -bytes);
 }
 
-// What is not of the cache, a tensor of another program's memory for one, needs no care here.
+// Memory that is not from the cache, for example a tensor in another program's memory, needs no
+// care here.
 void TorchAllocator::recordStream(const c10::DataPtr& block, c10::cuda::CUDAStream stream) {
   if (block.get() == nullptr || block.get_deleter() != &freeBlock) return;
   void* const start = block.get_context();

@@ -6,7 +6,7 @@
 
 namespace cistern_torch {
 
-/// What a request failed on. Bytes.
+/// The request that failed, and the device's memory. Bytes.
 struct Refused {
   std::uint64_t requested = 0;
   int device = 0;  ///< its index
@@ -15,8 +15,8 @@ struct Refused {
 };
 
 /// How PyTorch begins: "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity
-/// of 79.11 GiB of which 1.50 GiB is free." (as in PyTorch 2.11; from 2^60 bytes on "more than 1EB
-/// memory", and no more).
+/// of 79.11 GiB of which 1.50 GiB is free." This is as in PyTorch 2.11. From 2^60 bytes on it is
+/// "more than 1EB memory", and no more.
 std::string outOfMemoryText(const Refused& refused);
 
 }  // namespace cistern_torch

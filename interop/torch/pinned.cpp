@@ -11,7 +11,7 @@
 namespace cistern_torch {
 namespace {
 
-/// What a tensor's storage keeps to be freed by.
+/// The deleter that a tensor's storage keeps.
 void freePinned(void* block) { pinned().free(block); }
 
 }  // namespace

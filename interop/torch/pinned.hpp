@@ -18,7 +18,7 @@ class TorchPinned final : public VersionedHostAllocator {
   void copy_data(void* to, const void* from, std::size_t bytes) const override;
 
   /// Work on the stream uses the block: the one that `context` names, or begins at `pointer`. False
-  /// where it is none of ours: any tensor of the host may come here.
+  /// if it is none of ours: any tensor of the host may come here.
   bool record_event(void* pointer, void* context, c10::Stream stream) override;
   void empty_cache() override;
   at::HostStats get_stats() override;
@@ -29,7 +29,7 @@ class TorchPinned final : public VersionedHostAllocator {
   void endRegion(TorchPoolId pool) override;
   void letGo(TorchPoolId pool) override;
 
-  /// What graphs that are gone have kept is free, once all devices have come to rest.
+  /// Frees the blocks that destroyed graphs have kept, once all devices have come to rest.
   void settle();
   void free(void* block) noexcept;
 

@@ -15,7 +15,7 @@ struct CheckpointState final : theirs::AllocatorState {
   cistern::PoolCheckpoint checkpoint;
 };
 
-// Blocks that stay as they are have no event.
+// Unchanged blocks have no event.
 void tellRestored(DeviceState& state, const cistern::CheckpointDelta& changed,
                   const cistern::PoolCheckpoint& now) {
   const Context context = state.history.gather(theirs::RecordContext::STATE);
@@ -70,7 +70,7 @@ std::shared_ptr<theirs::AllocatorState> TorchAllocator::getCheckpointState(Devic
 }
 
 // PyTorch takes its deleters off the storages whose blocks are named freed, and puts new ones on
-// those named allocated: it must be told of every block, also of those that stay as they are.
+// those named allocated. It must be told of every block, also of unchanged ones.
 theirs::CheckpointDelta TorchAllocator::setCheckpointPoolState(
     DeviceIndex device, std::shared_ptr<theirs::AllocatorState> state) {
   const auto* const wanted = dynamic_cast<CheckpointState*>(state.get());

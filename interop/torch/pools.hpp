@@ -1,27 +1,28 @@
 // The pools of one device as PyTorch counts them, over Cistern's.
 //
-// PyTorch names a pool, counts its users itself (a graph, a MemPool and a region are one each), and
-// says of a region only which streams it catches: whether a graph is being captured there shows
-// when the first request comes. So a region waits until then:
+// PyTorch names a pool, and counts its users itself (a graph, a MemPool and a region are one each).
+// It says only which streams a region catches. The first request shows whether a graph is being
+// captured there. So a region waits until then:
 //
 //   waiting --first request it catches, on a stream that is being captured--> capture
 //   waiting --first request it catches, on another stream-------------------> scope
 //   capture --the device has ended it, PyTorch has not----------------------> over
 //
 // PyTorch does not end the region of a capture that has failed, nor let go of its pool. So a region
-// that is over catches nothing, and is closed, with the user that it counts, when its thread
-// empties the cache (its graph is not being ended then), when the pool is captured into anew, or
-// when its pool has no other user. What its filter looks at may be gone: it is not asked any more.
+// that is over catches nothing. It is closed, with the user that it counts, when its thread empties
+// the cache (its graph is not being ended then). It is also closed when the pool is captured into
+// anew, or when its pool has no other user. The objects that its filter reads may be gone, so the
+// filter is no longer called.
 //
-// A capture's memory stays in place until PyTorch has let go of the pool. Launches are not told to
-// an allocator, so that may be while a replay is queued: such a pool is kept until the device has
-// come to rest, at the next emptyCache or before memory is short.
+// A capture's memory stays in place until PyTorch has let go of the pool. PyTorch does not report
+// launches to an allocator, so a replay may still be queued then. Such a pool is kept until the
+// device has come to rest, at the next emptyCache or before memory is short.
 //
-// Invariants: uses == calls that counted a user - calls that let one go, and a pool is known to
-// Cistern by one use of ours as long as uses > 0 or it is resting.
+// Invariants: uses == calls that counted a user - calls that let one go. A pool is known to Cistern
+// by one use of ours as long as uses > 0 or it is resting.
 //
-// No header of PyTorch's is needed: the plug-in interface (interop/plugin), which is part of the
-// library, has these pools too, and so has tests/torch.
+// Needs no header of PyTorch's: the plug-in interface (interop/plugin), which is part of the
+// library, uses these pools too, and so does tests/torch.
 #pragma once
 
 #include <atomic>
@@ -79,7 +80,7 @@ class TorchPools {
     return pools_.getCheckpointState(id);
   }
   cistern::CheckpointDelta restore(const cistern::PoolCheckpoint& checkpoint);
-  /// What PyTorch calls that pool; the id itself where PyTorch has not named it.
+  /// PyTorch's name of that pool; the id itself if PyTorch has not named it.
   TorchPoolId nameOf(cistern::MempoolId_t id) const;
   /// Lets go of captured pools that nobody uses any more, once the device has done all work that is
   /// queued. False where there was none, or a capture is under way. Waits for the device.

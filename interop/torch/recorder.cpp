@@ -112,7 +112,7 @@ void Recorder::add(const theirs::TraceEntry& entry) {
 
 }  // namespace cistern_torch
 
-// What python -m cistern.torch calls, by name.
+// The functions that python -m cistern.torch calls, by name.
 
 /// Null, or why not.
 extern "C" __attribute__((visibility("default"))) const char* cistern_torch_trace_begin(

@@ -1,4 +1,5 @@
-// What a program allocates, as traces that `cistern replay` reads (docs/traces.md), while it runs.
+// Records the allocations of a running program, as traces that `cistern replay` reads
+// (docs/traces.md).
 #pragma once
 
 #include <atomic>
@@ -13,9 +14,8 @@
 
 namespace cistern_torch {
 
-/// One device's trace: plain text. What is not freed at the end lives to the end. It keeps what it
-/// has not yet written by itself, not in a FILE, which a child of fork would write too when it
-/// exits.
+/// One device's trace: plain text. A block that is not freed lives to the end. The object keeps
+/// unwritten text itself, not in a FILE: a child of fork would write that too when it exits.
 class DeviceTrace {
  public:
   DeviceTrace(const std::string& path, const std::string& name,

@@ -54,8 +54,8 @@ void TorchPools::countOpen() {
 // ---- Captures that are over ---------------------------------------------------------------------
 
 // Whether it is, or may be, in a capture: a device that does not say, does not say no. A graph
-// begins its region right before the capture, so one whose stream is not captured when its thread
-// comes by again is none that has yet to begin.
+// begins its region right before the capture. So if its stream is not captured when its thread
+// comes by again, its capture is no longer to come.
 bool TorchPools::captured(Region& region) {
   if (region.eager) return false;
   if (!region.on) return true;
@@ -68,7 +68,8 @@ bool TorchPools::captured(Region& region) {
   return any && (region.capture == 0 || info.value().id == region.capture);
 }
 
-// The capture `but` is known to be active. Regions that wait are asked for what is learned of them.
+// The capture `but` is known to be active. It calls captured() on waiting regions, which notes what
+// it learns of them.
 void TorchPools::findOver(std::uint64_t but) {
   for (Region& region : regions_) {
     if (region.kind == Kind::kWaiting) (void)captured(region);
@@ -87,7 +88,7 @@ bool TorchPools::mayCapture() {
   });
 }
 
-// What users they count is the caller's to see to.
+// The caller handles the users that they count.
 void TorchPools::closeRegions(const std::function<bool(const Region&)>& which) {
   for (Region& region : regions_) {
     if (!which(region) || region.kind != Kind::kScope) continue;
@@ -126,8 +127,8 @@ void TorchPools::openFor(CUstream_st* stream) {
 }
 
 // The region that began first counts: a graph begins its own before anything is allocated in the
-// capture. One that is a scope already was not made for this capture, and those whose stream is not
-// captured come last: they may be of captures that have failed, or were made for no graph.
+// capture. One that is a scope already was not made for this capture. Regions whose stream is not
+// captured come last: their captures may have failed, or they were made for no graph.
 void TorchPools::openCapture(CUstream_st* stream, std::uint64_t capture) {
   for (const Region& region : regions_) {
     if (region.kind == Kind::kCapture && region.capture == capture) return;

@@ -102,7 +102,7 @@ void TorchAllocator::pushCompileContext(std::string& context) {
   History::pushCompileContext(context);
 }
 void TorchAllocator::popCompileContext() { History::popCompileContext(); }
-// What came before it was not under that text.
+// Earlier events were not under that text.
 void TorchAllocator::setMetadata(const std::string& metadata) {
   DeviceIndex device = 0;
   C10_CUDA_CHECK(c10::cuda::GetDevice(&device));

@@ -1,6 +1,6 @@
-// Blocks straight from the CUDA runtime: while torch.cuda.memory.caching_allocator_enable(False) is
-// in force, and in a process that has PYTORCH_NO_CUDA_MEMORY_CACHING, by which compute-sanitizer
-// sees where one block ends.
+// Blocks straight from the CUDA runtime. They are used while
+// torch.cuda.memory.caching_allocator_enable(False) is in force, and in a process that has
+// PYTORCH_NO_CUDA_MEMORY_CACHING. With the latter, compute-sanitizer sees where one block ends.
 #pragma once
 
 #include <atomic>

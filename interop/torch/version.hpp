@@ -1,9 +1,9 @@
-// What differs between the releases of PyTorch that this is built against, 2.9 to 2.11: nothing
-// outside this header asks which one it is.
+// The differences between the releases of PyTorch that this is built against, 2.9 to 2.11. No code
+// outside this header asks which release it is.
 //
 // PyTorch's allocator interface is a C++ class whose virtual functions change with each release.
-// Each of those that have changed is overridden here and handed on under a name of our own, with
-// the arguments that the newest release has.
+// This header overrides each function that has changed. It passes the call on under a name of our
+// own, with the arguments of the newest release.
 #pragma once
 
 #include <cstdint>
@@ -162,7 +162,7 @@ class VersionedAllocator : public theirs::CUDAAllocator {
   void setNoSplit(DeviceIndex device, TorchPoolId pool) final { setSplits(device, pool); }
   void setUserMetadata(const std::string& text) final { setMetadata(text); }
   std::string getUserMetadata() final { return metadata(); }
-  /// There are none: what is in pages needs no segments that grow.
+  /// There are none: memory in pages needs no segments that grow.
   std::vector<theirs::StreamSegmentSize> getExpandableSegmentSizes(DeviceIndex) final { return {}; }
 #endif
 };

@@ -7,7 +7,7 @@
 namespace cistern::trace {
 namespace {
 
-// What the walk has seen so far.
+// The allocations that the walk has seen so far.
 struct Seen {
   std::vector<std::uint64_t> sizes;
   std::vector<bool> freed;

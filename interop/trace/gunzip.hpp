@@ -1,4 +1,4 @@
-// Unpacks gzip data as it comes, and stops before it takes more memory than such data deserves: a
+// Unpacks gzip data as it comes, and stops before it takes more memory than such data deserves. A
 // few kilobytes can be made to unpack to gigabytes.
 #pragma once
 
@@ -23,8 +23,8 @@ class Gunzip {
   /// Whether a file that begins so is gzip.
   static bool isZipped(std::string_view start) { return start.substr(0, 2) == "\x1f\x8b"; }
 
-  /// The next bytes of the file. Throws TraceError for damaged data, for what is none behind its
-  /// end (but zeros, with which tapes are filled up), and where it unpacks to too much.
+  /// The next bytes of the file. Throws TraceError for damaged data, and if it unpacks to too much.
+  /// Throws it also for other data behind the end (except zeros, which fill up tapes).
   void take(std::string_view bytes);
 
   /// All that the file holds; it is spent. Throws TraceError when the data ended early.

@@ -7,7 +7,7 @@
 
 namespace cistern::trace {
 
-/// {"name": "…"}, with what JSON needs escaped, and what is no UTF-8 replaced.
+/// {"name": "…"}, with characters escaped as JSON needs, and bytes that are not UTF-8 replaced.
 std::string nameComment(std::string_view name);
 
 /// The string under "name", or else "workload", of a JSON object; none if it has neither. A comment

@@ -1,5 +1,5 @@
-// What a pickle holds, as plain data in one arena. Values are named by index, so sharing and cycles
-// in the pickle cost nothing here, and tearing it down needs no recursion. Read next:
+// The contents of a pickle, as plain data in one arena. Values are named by index, so sharing and
+// cycles in the pickle cost nothing here, and tearing it down needs no recursion. Read next:
 // pickle_machine.hpp, which fills it.
 #pragma once
 
@@ -11,8 +11,8 @@
 
 namespace cistern::trace {
 
-/// kWideInt is an int beyond 64 bits; its value and those of floats are not kept, as no field of a
-/// snapshot that is read holds either.
+/// kWideInt is an int beyond 64 bits. Its value and those of floats are not kept, because no field
+/// that is read from a snapshot holds either.
 enum class ValueKind : std::uint8_t {
   kNone,
   kBool,

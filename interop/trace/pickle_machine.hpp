@@ -1,7 +1,7 @@
 // The machine that a pickle drives: its input, stack, marks and memo. It can build plain data and
 // nothing else: no opcode can name a function, a class or a module, so none can run anything.
-// Every length is checked against what is left of the file and every memory use is linear in the
-// file and capped, so a hostile pickle costs no more than an honest one of its size. Read next:
+// Every length is checked against the rest of the file. Every memory use is linear in the file and
+// capped. So a hostile pickle costs no more than an honest one of its size. Read next:
 // unpickle.cpp, the table of opcodes.
 #pragma once
 
@@ -53,7 +53,7 @@ class PickleMachine final : public ErrorSite {
   /// Removes the last mark and all above it.
   std::vector<ValueId> popToMark();
   std::vector<ValueId> popCount(std::size_t count);
-  /// What POP does: removes a mark if that is on top, a value otherwise.
+  /// Does POP: removes a mark if that is on top, a value otherwise.
   void popValueOrMark();
 
   /// Appends to the container on top of the stack, which must be of this kind.

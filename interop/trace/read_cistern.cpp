@@ -1,4 +1,4 @@
-// Cistern's own format, one event a line:
+// Cistern's own format, with one event in each line:
 //   # comment          a JSON object in it may name the trace
 //   a SIZE STREAM DT   allocation number N (N counts these lines from 0)
 //   f N DT             the program freed allocation N

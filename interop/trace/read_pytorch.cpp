@@ -1,6 +1,6 @@
 // A PyTorch memory snapshot as a trace. PyTorch records a free twice: free_requested, when the
 // program lets go, and free_completed, when no queued work uses the memory any more. A trace holds
-// what the program did, so the first counts; the second only where the first is missing.
+// the program's actions, so the first counts. The second counts only if the first is missing.
 #include <algorithm>
 #include <unordered_set>
 
@@ -17,9 +17,9 @@ namespace {
 
 using AddressSet = std::unordered_set<std::uint64_t, SeededHash>;
 
-// The record is a ring that forgets its oldest calls, or was switched on late: blocks that were
+// The record is a ring that forgets its oldest calls, or was switched on late. Blocks that were
 // live before it are those freed in it without an allocation, and those live at the end that it
-// never mentions. By address, as their true order is not known.
+// never mentions. They are sorted by address, as their true order is not known.
 std::vector<SnapshotBlock> blocksFromBefore(const Snapshot& snapshot) {
   std::vector<SnapshotBlock> before;
   AddressSet seen;

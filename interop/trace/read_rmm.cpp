@@ -1,4 +1,4 @@
-// The log that RMM's logging_resource_adaptor writes, one call a line:
+// The log that RMM's logging_resource_adaptor writes, with one call in each line:
 //   Thread,Time,Action,Pointer,Size,Stream
 //   4711,15:23:45.123456,allocate,0x7f3c00000000,1024,0x0
 // Actions are allocate, free and "allocate failure"; pointers and streams are hexadecimal.
@@ -161,8 +161,8 @@ class RmmReader {
     return stream == 1 ? 0 : stream;
   }
 
-  // Gives the event just added its delta. Threads race to the log, so a time may lie a little
-  // before the one above it; only a jump back by more than half a day is midnight.
+  // Gives the event just added its delta. Threads race to the log, so a time may be a little before
+  // the one above it. Only a jump back by more than half a day is midnight.
   void stamp(std::uint64_t time) {
     const std::uint64_t last = last_time_.value_or(time);
     const bool midnight = last > time + kDay / 2;

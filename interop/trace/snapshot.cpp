@@ -1,4 +1,4 @@
-// The document holds, as far as it is read here:
+// The parts of the document that are read here:
 //   {"device_traces": [[{"action", "addr", "size", "stream", "time_us"}, …] for each device],
 //    "segments": [{"device", "stream", "address", "blocks":
 //                  [{"address", "size", "requested_size", "state"}, …]}, …]}

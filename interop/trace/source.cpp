@@ -32,7 +32,7 @@ class InputFile {
 
   const std::string& name() const { return name_; }
 
-  /// Zero for what has none, such as a pipe.
+  /// Zero for a file that has none, such as a pipe.
   std::uint64_t size() const {
     struct stat about {};
     return fstat(file_, &about) == 0 ? static_cast<std::uint64_t>(about.st_size) : 0;

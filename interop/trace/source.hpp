@@ -16,12 +16,12 @@ inline constexpr std::uint64_t kMaxFileBytes = std::uint64_t{1} << 31;
 /// The path that names the standard input.
 inline constexpr std::string_view kStandardInput = "-";
 
-/// The whole content of a plain or gzip file. Throws TraceError if it cannot be read, is empty, is
-/// longer than kMaxFileBytes, or if its gzip data is damaged, ends early, is followed by something
-/// else or unpacks to more than `limits` allow.
+/// The whole content of a plain or gzip file. Throws TraceError if the file cannot be read, is
+/// empty, or is longer than kMaxFileBytes. Throws it also if its gzip data is damaged, ends early,
+/// is followed by something else or unpacks to more than `limits` allow.
 std::string loadFile(const std::filesystem::path& path, const ReadLimits& limits = {});
 
-/// What errors call the file.
+/// The file's name in errors.
 std::string nameInErrors(const std::filesystem::path& path);
 
 /// The file's name without folders and without ".gz" and one more extension.

@@ -27,7 +27,7 @@ class TextCursor final : public ErrorSite {
   /// `text` and `file` must outlive the cursor.
   TextCursor(std::string_view text, const std::string& file) : rest_(text), file_(file) {}
 
-  /// Goes to the next line; false when there is none. Line ends are \n or \r\n.
+  /// Goes to the next line; false at the end. Line ends are \n or \r\n.
   bool nextLine();
   /// The line without its end, whatever was taken from it.
   std::string_view line() const { return line_; }
@@ -38,7 +38,7 @@ class TextCursor final : public ErrorSite {
   std::string_view field(char separator);
   /// Takes a decimal field. Fails naming `what` if it is none, and says so if it is over `limit`.
   std::uint64_t number(char separator, std::uint64_t limit, std::string_view what);
-  /// What was taken last.
+  /// The field that was taken last.
   std::string_view lastField() const {
     return line_.substr(field_begin_, field_end_ - field_begin_);
   }

@@ -1,5 +1,5 @@
-// A recorded program: every allocation and free that reached its allocator, in order. What the
-// three readers make of their formats, and what replay, write.hpp and the command take. Read next:
+// A recorded program: every allocation and free that reached its allocator, in order. The three
+// readers make it from their formats; replay, write.hpp and the command take it. Read next:
 // builder.hpp, which keeps the invariants below.
 #pragma once
 

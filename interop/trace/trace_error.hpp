@@ -1,4 +1,4 @@
-// What the readers throw, and the interface through which code that knows no place complains.
+// The exception of the readers, and the interface through which code that knows no place complains.
 #pragma once
 
 #include <cstdint>

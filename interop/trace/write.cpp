@@ -19,8 +19,8 @@ namespace {
 
 constexpr std::size_t kWriteChunk = kMiB;
 
-// zlib also writes plain files, so one path serves both. What is no file of data, as a pipe, is
-// written to in place.
+// zlib also writes plain files, so one path serves both. A path that is not a regular file, such as
+// a pipe, is written to in place.
 class OutputFile {
  public:
   explicit OutputFile(const std::filesystem::path& path) try : name_(path.string()) {

@@ -59,7 +59,7 @@ std::optional<FabricHandle> Backing::name() {
 int Backing::open(const FabricHandle& name) {
   Named named{};
   std::memcpy(&named, name.bytes.data(), sizeof named);
-  // By its own number a process finds itself only where /proc is of its namespace.
+  // A process finds itself by its own number only if /proc is of its namespace.
   const std::string process = named.process == getpid() ? "self" : std::to_string(named.process);
   const std::string path = fmt::format("/proc/{}/fd/{}", process, named.descriptor);
   const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK);
@@ -70,7 +70,7 @@ int Backing::open(const FabricHandle& name) {
   return -1;
 }
 
-// What was written so far goes along; what was not stays a hole in the file.
+// Written bytes move along; unwritten ones stay a hole in the file.
 bool Backing::moveToFile() {
   const int file = memfd_create("cistern-sim-page", MFD_CLOEXEC);
   if (file < 0) return false;
@@ -92,7 +92,7 @@ bool Backing::moveToFile() {
   return true;
 }
 
-// Only files of that kind can be asked for their seals.
+// Only files of that kind have seals to query.
 std::uint64_t Backing::bytesBehind(int descriptor) {
   struct stat status {};
   if (fcntl(descriptor, F_GET_SEALS) < 0 || fstat(descriptor, &status) != 0) return 0;

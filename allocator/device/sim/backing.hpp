@@ -1,6 +1,6 @@
-// The bytes behind simulated memory: host memory that comes into being when it is first touched, so
-// that a simulated device of 80 GiB fits on a small machine. What is exported lies in a file of the
-// kernel's, which every holder of its descriptor maps too.
+// The bytes behind simulated memory: host memory that is made at the first touch. So a simulated
+// device of 80 GiB fits on a small machine. Exported memory lies in a file of the kernel's, which
+// every holder of its descriptor maps too.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ class Backing {
  public:
   /// `id` is unique in the device and never used again.
   Backing(std::uint64_t id, std::uint64_t bytes) : id_(id), bytes_(bytes) {}
-  /// The memory behind a descriptor that is this object's from now on.
+  /// The memory behind a descriptor. The descriptor is this object's from now on.
   Backing(std::uint64_t id, std::uint64_t bytes, int file) : id_(id), bytes_(bytes), file_(file) {}
   ~Backing();
   Backing(const Backing&) = delete;

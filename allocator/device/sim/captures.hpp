@@ -1,6 +1,6 @@
-// The captures that are under way: which streams each has taken in, what it has recorded, and what
-// it forbids to whom. Under the simulated device's lock, except for the thread's own mode.
-// Read next: graph_body.hpp.
+// The captures that are under way: the streams of each, its recorded work, and the calls that it
+// forbids. Under the simulated device's lock, except for the thread's own mode. Read next:
+// graph_body.hpp.
 #pragma once
 
 #include <cstdint>
@@ -30,20 +30,21 @@ class Captures {
  public:
   bool any() const { return !captures_.empty(); }
   CaptureInfo infoOf(Stream stream) const;
-  /// infoOf, and what the stream's next work would follow; none where no capture is active.
+  /// infoOf, and the nodes that the stream's next work would follow; none without an active
+  /// capture.
   CaptureInfo frontierOf(Stream stream, std::vector<GraphNode>& nodes) const;
-  /// What the capture of that id has recorded; null when it is not active. Valid until the next
-  /// call that is not const.
+  /// The recorded work of the capture with that id; null when it is not active. Valid until the
+  /// next call that is not const.
   const GraphBody* bodyOf(std::uint64_t id) const;
 
   /// Fails when the stream is capturing. Pre: not the default stream.
   Status begin(Stream stream, CaptureMode mode);
-  /// The capture's graph. It has ended, also on failure, unless the stream or the thread is not the
-  /// one that began it.
+  /// Ends the capture and returns its graph. It has ended also on failure, unless the stream or the
+  /// thread is not the one that began it.
   Result<std::shared_ptr<const GraphBody>> end(Stream stream);
 
   /// Whether the calling thread may not make a call that could wait for the device. If so, the
-  /// captures that forbid it are broken by its attempt.
+  /// attempt breaks the captures that forbid it.
   bool forbidUnsafeCall();
   /// Breaks the stream's capture, if it is in one.
   void invalidate(Stream stream);

@@ -1,6 +1,6 @@
-// What each device call costs the host on the simulated device, in nanoseconds. The figures are
-// fits to what an NVIDIA H200 took (driver 580, CUDA 13.0); the measured points stand beside each.
-// Calls that were not measured say so and borrow from their nearest relative.
+// The host's cost of each device call on the simulated device, in nanoseconds. The figures are fits
+// to the times of an NVIDIA H200 (driver 580, CUDA 13.0); the measured points stand beside each.
+// Calls that were not measured are marked so, and borrow from their nearest relative.
 #pragma once
 
 #include <cstdint>
@@ -27,13 +27,13 @@ constexpr Nanoseconds createPage(std::uint64_t bytes) { return 8'960 + perMib(by
 constexpr Nanoseconds releasePage(std::uint64_t bytes) { return 8'523 + perMib(bytes, 239); }
 // cuMemMap: 0.5 to 0.8 us, whatever the size.
 inline constexpr Nanoseconds kMap = 600;
-// cuMemSetAccess, one call: 20 us for one page of 2 MiB, 2,727 for 128 of them, 348 for 16 of
-// 32 MiB, 36 for one of 256 MiB, 57 for one of 1 GiB.
+// cuMemSetAccess, one call: 20 us for one page of 2 MiB, 2,727 for 128 of them. 348 us for 16 of 32
+// MiB, 36 for one of 256 MiB, 57 for one of 1 GiB.
 constexpr Nanoseconds setAccess(std::uint64_t pages, std::uint64_t bytes) {
   return pages * 21'200 + perMib(bytes, 35);
 }
-// cuMemUnmap, one call: 14 us for one page of 2 MiB, 1,795 for 128 of them, 222 for 16 of 32 MiB,
-// 21 for one of 256 MiB, 29 for one of 1 GiB.
+// cuMemUnmap, one call: 14 us for one page of 2 MiB, 1,795 for 128 of them. 222 us for 16 of 32
+// MiB, 21 for one of 256 MiB, 29 for one of 1 GiB.
 constexpr Nanoseconds unmap(std::uint64_t pages, std::uint64_t bytes) {
   return pages * 13'950 + perMib(bytes, 15);
 }
@@ -41,7 +41,7 @@ constexpr Nanoseconds unmap(std::uint64_t pages, std::uint64_t bytes) {
 inline constexpr Nanoseconds kReserve = 600;
 inline constexpr Nanoseconds kFreeReservation = 600;
 
-// Not measured: a descriptor is priced as a page of 2 MiB is made.
+// Not measured: a descriptor is priced as the creation of a page of 2 MiB.
 inline constexpr Nanoseconds kExportPage = createPage(2 * kMiB);
 inline constexpr Nanoseconds kImportPage = createPage(2 * kMiB);
 
@@ -69,8 +69,8 @@ inline constexpr Nanoseconds kEndCapture = kLaunch;
 inline constexpr Nanoseconds kInstantiate = 9'000;
 inline constexpr Nanoseconds kLaunchGraph = kLaunch;
 inline constexpr Nanoseconds kDestroyGraph = kLaunch;
-// Not measured: a look into a capture is priced as asking whether there is one, drawing a graph as
-// a launch, without what the file takes.
+// Not measured. A look into a capture is priced as a query for one. Drawing a graph is priced as a
+// launch, without the cost of the file.
 inline constexpr Nanoseconds kCaptureFrontier = kCaptureInfo;
 inline constexpr Nanoseconds kNodeDependencies = kCaptureInfo;
 inline constexpr Nanoseconds kDumpGraph = kLaunch;
@@ -78,7 +78,7 @@ inline constexpr Nanoseconds kDumpGraph = kLaunch;
 inline constexpr Nanoseconds kExchangeCaptureMode = 27;
 inline constexpr Nanoseconds kCanAccessPeer = 27;
 inline constexpr Nanoseconds kDriverPool = 27;
-// Not measured: once in a program's life, whatever it takes.
+// Not measured: once in a program's life, so the cost does not matter.
 inline constexpr Nanoseconds kAdmitPeer = 9'000;
 
 }  // namespace cistern::sim::cost

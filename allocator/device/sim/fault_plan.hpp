@@ -1,5 +1,6 @@
-// Which device calls are to fail, though nothing is wrong. Under its own lock, which is never held
-// while another is taken; the simulated device asks it once at the start of every call.
+// The device calls that are to fail, though nothing is wrong. Under its own lock, and no thread
+// takes another lock while it holds it. The simulated device queries the plan once at the start of
+// every call.
 #pragma once
 
 #include <array>
@@ -23,7 +24,7 @@ class PlannedFaults final : public FaultPlan {
   std::uint64_t hits(Call call) const override;
   std::uint64_t hits() const override;
 
-  /// Counts one call; the fault that it is to meet, if any. For the device.
+  /// Counts one call; returns the fault that it is to meet, if any. For the device.
   std::optional<ErrorKind> next(Call call);
 
  private:

@@ -1,5 +1,5 @@
-// A captured graph: its work and what each piece of it follows. Immutable once its capture ended,
-// and shared by the graph, its executables and their launches.
+// A captured graph: its work, and the nodes that each piece follows. Immutable once its capture
+// ended, and shared by the graph, its executables and their launches.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace cistern::sim {
 
-/// Invariant: works, tags and after have one entry a node; after[i] names nodes less than i.
+/// Invariant: works, tags and after have one entry for each node; after[i] names nodes less than i.
 struct GraphBody {
   std::uint64_t capture = 0;  ///< the id of the capture that made it, its own alone
   std::vector<std::shared_ptr<const Work>> works;
@@ -23,14 +23,14 @@ struct GraphBody {
 
   std::size_t size() const { return works.size(); }
   GraphNode handleOf(NodeId node) const { return {(capture << 32) | node}; }
-  /// Replaces what is in `handles` by those of `nodes`.
+  /// Replaces the content of `handles` by those of `nodes`.
   void handlesOf(const std::vector<NodeId>& nodes, std::vector<GraphNode>& handles) const {
     handles.clear();
     for (const NodeId node : nodes) handles.push_back(handleOf(node));
   }
 };
 
-/// Which capture a handle's node is of, and which of its nodes it is.
+/// The capture of a handle's node, and the node's number there.
 inline std::uint64_t captureOf(GraphNode handle) { return handle.raw >> 32; }
 inline NodeId nodeOf(GraphNode handle) { return static_cast<NodeId>(handle.raw); }
 

@@ -7,8 +7,8 @@
 
 namespace cistern::sim {
 
-/// A digraph with a line a node, labelled with its work's name and its stream, and a line an edge,
-/// from what goes first to what follows it. Nodes are named node_0, node_1, … as they were
+/// A digraph. Each node has a line, with its work's name and its stream as label. Each edge has a
+/// line, from a node to one that follows it. Nodes are named node_0, node_1, … as they were
 /// recorded.
 void writeDot(const GraphBody& body, std::ostream& out);
 

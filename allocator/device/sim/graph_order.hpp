@@ -1,5 +1,5 @@
-// The order within a graph, worked out once when its capture ends: its nodes are laid on few lanes,
-// and each knows how far along every lane the work before it reaches.
+// The order within a graph, computed once when its capture ends. Its nodes are laid on few lanes.
+// Each node knows how far along every lane the work before it reaches.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ class GraphOrder {
 
   std::size_t width() const { return lane_sizes_.size(); }
   std::uint32_t laneOf(NodeId node) const { return lanes_[node]; }
-  /// How far along `lane` the work before `node`, and it, reaches.
+  /// How far along `lane` the work up to and including `node` reaches.
   std::uint32_t reachAt(NodeId node, std::size_t lane) const {
     return lane < reach_[node].size() ? reach_[node][lane] : 0;
   }

@@ -1,5 +1,5 @@
-// The simulated host's time: one clock for all its threads, which every device call moves on by
-// what the call costs. Under the simulated device's lock.
+// The simulated host's time: one clock for all its threads, which every device call advances by its
+// cost. Under the simulated device's lock.
 #pragma once
 
 #include <cstdint>

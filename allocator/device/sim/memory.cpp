@@ -14,7 +14,7 @@ constexpr std::uint64_t kDeviceSpace = 128 * kTiB;       // of addresses, for ea
 constexpr Address kMallocBegin = 0x10'0000'0000;         // 64 GiB, so that no small integer is one
 constexpr Address kReservationsBegin = 0x100'0000'0000;  // 1 TiB
 
-// What the driver charges: small allocations share 2 MiB pages, large ones have their own.
+// The driver's charge: small allocations share 2 MiB pages, large ones have their own.
 std::uint64_t chargeOf(std::uint64_t bytes) {
   return roundUp(bytes, bytes < kMiB ? 512 : 2 * kMiB);
 }

@@ -1,6 +1,6 @@
-// All memory of the simulated device: what is malloc'ed, the pages, where they are mapped, and how
-// much of the capacity is left. Knows no time and no streams. Under the simulated device's lock.
-// memory.cpp has capacity, malloc and look-up; memory_virtual.cpp pages and mappings.
+// All memory of the simulated device: malloc'ed memory, pages, their mappings, and the rest of the
+// capacity. Knows no time and no streams. Under the simulated device's lock. memory.cpp has
+// capacity, malloc and look-up; memory_virtual.cpp pages and mappings.
 #pragma once
 
 #include <cstdint>
@@ -27,15 +27,15 @@ namespace cistern::sim {
 ///   a page is live while it is held or mapped;  mappings are disjoint, each in one reservation.
 class Memory {
  public:
-  /// Devices of ordinal 0 to 7 hand out addresses that no other of them does.
+  /// Each device of ordinal 0 to 7 hands out addresses that no other of them does.
   Memory(int ordinal, std::uint64_t capacity, std::uint64_t granularity);
 
-  /// Other programs hold `bytes`, or what is left if that is less; returns which.
+  /// Other programs hold `bytes`, or all that is left if that is less. Returns how much they hold.
   std::uint64_t foreignUse(std::uint64_t bytes);
   MemoryInfo info() const;
 
   Result<Address> malloc(std::uint64_t bytes);
-  /// What was charged for the allocation at exactly that address; 0 when there is none.
+  /// The charge for the allocation at exactly that address; 0 without one.
   std::uint64_t chargedFor(Address address) const;
   /// Pre: chargedFor(address) > 0. Returns the id of the backing that is gone.
   std::uint64_t free(Address address);
@@ -47,9 +47,9 @@ class Memory {
   /// The page's size; 0 when it is not held.
   std::uint64_t heldBytes(Page page) const;
   Status map(Address address, std::uint64_t bytes, Page page);
-  /// How many mappings make up the range exactly; an error for `call` when none do.
+  /// How many mappings make up the range exactly; an error for `call` when no mappings do.
   Result<std::size_t> viewCount(Call call, Address address, std::uint64_t bytes) const;
-  /// So many mappings that follow each other from `address` on. Pre: there are.
+  /// That many successive mappings from `address` on. Pre: they exist.
   std::vector<std::uint64_t> viewsFrom(Address address, std::size_t count) const;  ///< their ids
   void setAccess(Address address, std::size_t views);
   void unmap(Address address, std::size_t views);
@@ -63,8 +63,8 @@ class Memory {
   void admitPeer(int ordinal);
   bool peerReaches(int ordinal, Address address, std::uint64_t bytes) const;
 
-  /// Appends what lies behind the access to `spans`. False when some byte of it is not allocated,
-  /// or mapped without access; `why` then says which, and `spans` is unspecified.
+  /// Appends the memory behind the access to `spans`. False when some byte of it is not allocated,
+  /// or mapped without access. `why` then tells which, and `spans` is unspecified.
   bool resolve(const Access& access, std::vector<Span>& spans, std::string& why) const;
 
   /// Ids of the pages whose memory went back since the last call.

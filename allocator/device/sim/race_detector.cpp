@@ -12,15 +12,15 @@ namespace cistern::sim {
 
 LaneId RaceDetector::openLane() {
   if (!enabled_) return 0;
-  // A closed lane is used again once the host knows all its work to be complete: then the new
-  // work is ordered after it anyway, and clocks do not grow with every stream there ever was.
+  // A closed lane is reused once the host knows all its work to be complete. The new work is then
+  // ordered after it anyway, and clocks do not grow with every stream ever made.
   const auto reusable = std::find_if(closed_.begin(), closed_.end(), [&](LaneId lane) {
     return host_.at(lane) >= lanes_[lane].tick;
   });
   if (reusable != closed_.end()) {
     const LaneId lane = *reusable;
     closed_.erase(reusable);
-    // The lane's old clock may hold what its last waits were for, which orders nothing now.
+    // The lane's old clock may hold the targets of its last waits, which order nothing now.
     lanes_[lane].clock = host_;
     lanes_[lane].moment = nullptr;
     return lane;

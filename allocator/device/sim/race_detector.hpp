@@ -1,5 +1,5 @@
-// Says when two pieces of queued work touch the same memory and nothing orders them, and when
-// memory is taken from under work that may still run. Happens-before by vector clocks: see
+// Reports two pieces of queued work that touch the same memory with nothing to order them. Also
+// reports memory that goes away under work that may still run. Happens-before by vector clocks: see
 // Note [What orders work] below. Under the simulated device's lock. Read next: shadow.hpp.
 #pragma once
 
@@ -19,12 +19,12 @@ namespace cistern::sim {
 // Note [What orders work]
 // Work is ordered after
 //   - earlier work of its stream, or of the graph nodes that it depends on;
-//   - what an event had recorded, once its stream has waited for the event;
-//   - what the host knew to be complete when it queued the work: it saw a query return true, or
-//     waited for an event, a stream or the device. The host counts as one: what any of its threads
-//     saw, all know. So an ordering that two threads forgot to make between themselves is not
-//     reported.
-// What virtual time says counts for nothing: work that happened to be over is still a race.
+//   - the work that an event had recorded, once its stream has waited for the event;
+//   - the work that the host knew to be complete when it queued this work: it saw a query return
+//     true, or waited for an event, a stream or the device. The host counts as one: all its threads
+//     know what any of them saw. So an ordering that two threads forgot to make between themselves
+//     is not reported.
+// Virtual time counts for nothing: work that happened to be over is still a race.
 
 class RaceDetector {
  public:
@@ -53,7 +53,7 @@ class RaceDetector {
   /// The next piece of work on the lane touches `spans`. Pre: enabled.
   void run(LaneId lane, std::shared_ptr<const WorkTag> tag, const std::vector<Span>& spans);
 
-  /// One launch of a graph: `base` is what all of it follows.
+  /// One launch of a graph; all of it follows `base`.
   struct GraphRun {
     VectorClock base;
     VectorClock now;  ///< of the node at hand; scratch

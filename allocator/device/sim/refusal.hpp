@@ -1,4 +1,4 @@
-// How the simulated device says no: CUDA's own number for each reason, and what kind it is.
+// The simulated device's refusals: CUDA's own number for each reason, and its kind.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace cistern::sim {
 
-/// Why a call is refused; the value is the code that CUDA gives.
+/// The reason for refusing a call; the value is CUDA's code.
 enum class Reason : int {
   kInvalidValue = 1,
   kOutOfMemory = 2,
@@ -26,7 +26,7 @@ enum class Reason : int {
   kUnknown = 999,
 };
 
-/// The error of a refused call; `detail` says what was wrong with this one.
+/// The error of a refused call; `detail` tells what was wrong with this one.
 DeviceError refusal(Call call, Reason reason, std::string detail = {});
 
 /// The usual reason for an error of that kind; for planned faults.

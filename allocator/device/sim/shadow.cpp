@@ -64,8 +64,8 @@ void Shadow::read(std::uint64_t begin, std::uint64_t end, const Touch& touch,
     }
     Cell& cell = it->second;
     at = cell.end;
-    // A reader that happens before this one says nothing that this one does not. Judging by the
-    // epoch alone also drops an earlier touch by the same work.
+    // A reader that happens before this one adds nothing to it. The comparison by epoch alone also
+    // drops an earlier touch by the same work.
     std::erase_if(cell.readers, [&](const Touch& reader) {
       return before.covers(reader.epoch) || reader.epoch == touch.epoch;
     });

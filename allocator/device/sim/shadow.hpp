@@ -1,5 +1,5 @@
-// Shadow memory: for every byte of one physical allocation, which work last wrote it and which
-// work has read it since. Keyed by place, not address, so that two views of a page are one.
+// Shadow memory: for every byte of one physical allocation, the work that last wrote it and the
+// work that has read it since. Keyed by place, not address, so that two views of a page are one.
 // Under the simulated device's lock. Read next: race_detector.hpp.
 #pragma once
 
@@ -16,14 +16,14 @@
 
 namespace cistern::sim {
 
-/// Which work, for reports.
+/// The identity of a piece of work, for reports.
 struct WorkTag {
   std::string name;
   Stream stream;
 };
 
-/// That a piece of work touched memory. The address by which it reached byte `o` of the allocation
-/// is base + o; so a Touch stays right when the range it stands for is split.
+/// A piece of work's touch of memory. It reached byte `o` of the allocation by the address base +
+/// o. So a Touch stays right when its range is split.
 struct Touch {
   Epoch epoch;
   Address base = 0;

@@ -1,5 +1,5 @@
-// What is not a device call: making the device, queueing work, time, and what every call begins
-// with. See sim_device.hpp.
+// All but the device calls: making the device, queueing work, time, and the beginning of every
+// call. See sim_device.hpp.
 #include "allocator/device/sim/sim_device.hpp"
 
 #include <algorithm>

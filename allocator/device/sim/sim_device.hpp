@@ -26,7 +26,7 @@
 
 namespace cistern::sim {
 
-/// What a program may do with it: SimulatedDevice (cistern/sim.hpp).
+/// SimulatedDevice (cistern/sim.hpp) is the interface for programs.
 class SimDevice final : public SimulatedDevice {
  public:
   explicit SimDevice(SimConfig config = {});
@@ -43,7 +43,7 @@ class SimDevice final : public SimulatedDevice {
   Status launch(Stream stream, Work work) override;
   std::uint64_t now() const override;
   void advanceHost(std::uint64_t nanoseconds) override;
-  /// What all calls so far cost, without waiting, launches, and what the background account has.
+  /// The cost of all calls so far, without waits, launches, and the background account.
   std::uint64_t modelledNanoseconds() const override;
   std::uint64_t modelledBackgroundNanoseconds() const override;
   std::uint64_t hostNanoseconds() const override { return now(); }
@@ -94,7 +94,7 @@ class SimDevice final : public SimulatedDevice {
   Status checkObservable(Call call, Event event) CISTERN_REQUIRES(mutex_);
   /// Whether the stream is recording: true, false, or an error when its capture is broken.
   Result<bool> capturing(Call call, Stream stream) CISTERN_REQUIRES(mutex_);
-  /// What the node is in: a capture that is active or a graph that is alive; null when neither.
+  /// The node's container: an active capture or a live graph; null when neither.
   const GraphBody* bodyWith(GraphNode node) CISTERN_REQUIRES(mutex_);
 
   /// Queues or records work on a stream. Its errors name `call`.

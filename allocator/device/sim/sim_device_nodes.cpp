@@ -1,4 +1,4 @@
-// What the simulated device tells of the inside of captures and graphs. See sim_device.hpp.
+// The simulated device's calls on the inside of captures and graphs. See sim_device.hpp.
 #include <algorithm>
 #include <fstream>
 
@@ -30,8 +30,8 @@ Status SimDevice::doNodeDependencies(GraphNode node, std::vector<GraphNode>& dep
   return {};
 }
 
-// A broken capture has no nodes any more: a driver may have dropped them, and a program that still
-// asks would read what is not there.
+// A broken capture has no nodes any more. A driver may have dropped them, and a program that still
+// queries them would read missing memory.
 const GraphBody* SimDevice::bodyWith(GraphNode node) {
   const GraphBody* body = captures_.bodyOf(captureOf(node));
   if (body == nullptr) {

@@ -1,4 +1,4 @@
-// Who is known to be done: for every lane, how many of its pieces of work happen before a point.
+// The work known to be done: for every lane, how many of its pieces of work happen before a point.
 // A lane is a sequence of work in which each piece follows the one before: a stream, or one branch
 // of a graph. Read next: race_detector.hpp.
 #pragma once
@@ -20,7 +20,7 @@ struct Epoch {
   friend bool operator==(Epoch, Epoch) = default;
 };
 
-/// Lanes that it has not heard of count as 0.
+/// Unknown lanes count as 0.
 class VectorClock {
  public:
   std::uint64_t at(LaneId lane) const { return lane < ticks_.size() ? ticks_[lane] : 0; }
@@ -31,7 +31,7 @@ class VectorClock {
     if (lane >= ticks_.size()) ticks_.resize(std::size_t{lane} + 1);
     ticks_[lane] = tick;
   }
-  /// After what either is after.
+  /// From now on comes after everything that either came after.
   void join(const VectorClock& other) {
     if (other.ticks_.size() > ticks_.size()) ticks_.resize(other.ticks_.size());
     for (std::size_t i = 0; i < other.ticks_.size(); ++i) {

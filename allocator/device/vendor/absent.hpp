@@ -1,4 +1,4 @@
-// What a backend answers that this build does not have.
+// The answer of a backend that this build does not have.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace cistern {
 
-/// kNotSupported, saying that the build lacks `vendor` ("CUDA") and which option brings it in.
+/// kNotSupported, with a text that the build lacks `vendor` ("CUDA") and which option adds it.
 inline DeviceError notBuiltIn(const std::string& vendor) {
   return {Call::kOpen, ErrorKind::kNotSupported, 0, "backend not built in",
           "this build of Cistern is without " + vendor + "; configure with -DCISTERN_" + vendor +

@@ -1,11 +1,11 @@
 // How one source serves two vendors: the only file of this folder with a vendor `#if`.
 //
-// The sources of this folder that include vendor_device.hpp are compiled twice, once with
-// CISTERN_VENDOR_CUDA and once with CISTERN_VENDOR_HIP, because the two SDKs' headers cannot stand
-// in one translation unit. They say GPU(Malloc) for cudaMalloc or hipMalloc and live in the
-// namespace GPU_NAMESPACE (cistern::cuda or cistern::hip). Where the vendors differ in more than
-// the prefix, cuda_alias.hpp and hip_alias.hpp define the same name, each for its own: read them
-// side by side.
+// The sources of this folder that include vendor_device.hpp are compiled twice: once with
+// CISTERN_VENDOR_CUDA and once with CISTERN_VENDOR_HIP. The two SDKs' headers cannot stand in one
+// translation unit. The sources write GPU(Malloc) for cudaMalloc or hipMalloc, and live in the
+// namespace GPU_NAMESPACE (cistern::cuda or cistern::hip). For differences beyond the prefix,
+// cuda_alias.hpp and hip_alias.hpp each define the same name for their vendor: read them side by
+// side.
 #pragma once
 
 #if defined(CISTERN_VENDOR_CUDA)

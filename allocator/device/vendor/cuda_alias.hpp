@@ -1,4 +1,4 @@
-// What CUDA spells otherwise than HIP. hip_alias.hpp defines the same names in the same order.
+// CUDA's differences from HIP. hip_alias.hpp defines the same names in the same order.
 #pragma once
 
 #include <cstddef>
@@ -29,9 +29,9 @@ inline const char* errorName(cudaError_t error) { return cudaGetErrorName(error)
 inline std::string errorText(cudaError_t error) { return cudaGetErrorString(error); }
 
 // ---- Which device is current -------------------------------------------------------------------
-// Asked of the driver, not with cudaGetDevice and cudaSetDevice: to set a thread back with
-// cudaSetDevice to the device that it was on by default would make a context there, hundreds of MB
-// on a device that nobody uses. It also sees what another copy of the runtime has set.
+// Queried from the driver, not with cudaGetDevice and cudaSetDevice. Setting a thread back with
+// cudaSetDevice to its default device would make a context there: hundreds of MB on a device that
+// nobody uses. The driver also sees what another copy of the runtime has set.
 
 using Current = CUcontext;
 
@@ -52,16 +52,16 @@ inline cudaError_t setCurrent(Current current) {
   return asRuntime(driver().ctx_set_current(current));
 }
 
-/// Sets a thread back to what was current before. Where nothing was, the first device stays: it is
-/// what the runtime would choose at the thread's next call, and from a thread that had a context
-/// and lost it the runtime takes no further call (201).
+/// Sets a thread back to the context that was current before. Without one, the first device stays:
+/// the runtime would choose it at the thread's next call. From a thread that had a context and lost
+/// it, the runtime takes no further call (201).
 inline cudaError_t setBack(Current before) {
   int here = 0;
   if (before == nullptr && cudaGetDevice(&here) == cudaSuccess && here == 0) return cudaSuccess;
   return setCurrent(before);
 }
 
-/// What to add to a failure of currentFor.
+/// The detail to add to a failure of currentFor.
 inline std::string openDetail() {
   return *driver().missing == 0 ? "" : std::string("the driver has no ") + driver().missing;
 }
@@ -85,7 +85,7 @@ inline cudaError_t interprocessSupported(int ordinal, int* supported) {
   return cudaDeviceGetAttribute(supported, cudaDevAttrIpcEventSupport, ordinal);
 }
 
-/// What malloc has given and will give on device `of` can be used by the device that is current.
+/// Lets the current device use all memory of malloc on device `of`, past and future.
 inline cudaError_t openToCurrent(int of) { return cudaDeviceEnablePeerAccess(of, 0); }
 
 // ---- Pinned host memory ------------------------------------------------------------------------
@@ -102,10 +102,10 @@ inline cudaError_t streamCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatu
   return cudaStreamGetCaptureInfo(stream, status, id, nullptr, nullptr, nullptr, nullptr);
 }
 
-// Edges may carry data (a programmatic launch's do), and the runtime refuses to name such an edge
-// to a caller that does not ask for the data too. So both calls ask, and drop it.
+// Edges may carry data (a programmatic launch's do). The runtime refuses to name such an edge to a
+// caller that does not request the data too. So both calls request it, and drop it.
 
-/// Also the nodes of the frontier, in the runtime's memory: to be read before the stream's next
+/// Also the nodes of the frontier, in the runtime's memory: read them before the stream's next
 /// call. Valid while the capture is active.
 inline cudaError_t streamCaptureFrontier(cudaStream_t stream, cudaStreamCaptureStatus* status,
                                          unsigned long long* id, const cudaGraphNode_t** nodes,
@@ -114,8 +114,8 @@ inline cudaError_t streamCaptureFrontier(cudaStream_t stream, cudaStreamCaptureS
   return cudaStreamGetCaptureInfo(stream, status, id, nullptr, nodes, &edges, count);
 }
 
-/// The first *count nodes that `node` follows. Post: *count is how many there are, if it is less
-/// than it was.
+/// The first *count nodes that `node` follows. Post: *count is their number, if that is less than
+/// before.
 inline cudaError_t graphDependencies(cudaGraphNode_t node, cudaGraphNode_t* nodes,
                                      std::size_t* count) {
   cudaGraphEdgeData few[16] = {};

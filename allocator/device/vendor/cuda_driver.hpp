@@ -1,5 +1,5 @@
-// The driver functions that the CUDA runtime has no call for: virtual memory, and which context is
-// current. They are fetched through the runtime, never linked: a program linked to libcuda does not
+// The driver functions that the CUDA runtime has no call for: virtual memory, and the current
+// context. They are fetched through the runtime, never linked. A program linked to libcuda does not
 // start on a machine without a driver.
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace cistern::cuda {
 
-/// The driver's functions, or the reason why there are none.
+/// The driver's functions, or the reason for their absence.
 struct Driver {
   decltype(&::cuCtxGetCurrent) ctx_get_current = nullptr;
   decltype(&::cuCtxSetCurrent) ctx_set_current = nullptr;
@@ -70,8 +70,8 @@ inline Driver loadDriver() {
   return driver;
 }
 
-/// Fetched once, at the first call. Pre for using the functions: error == cudaSuccess, which open
-/// has checked before there is a device to call them for.
+/// Fetched once, at the first call. Pre for using the functions: error == cudaSuccess. open has
+/// checked that before a device exists to call them for.
 inline const Driver& driver() {
   static const Driver loaded = loadDriver();
   return loaded;

@@ -1,5 +1,5 @@
-// What pages of CUDA's are made for. For every door that makes some: it includes the driver's types
-// alone, and calls nothing by itself.
+// The properties of CUDA's pages, for all code that makes some. It includes only the driver's
+// types, and calls nothing by itself.
 #pragma once
 
 #include <cuda.h>
@@ -8,7 +8,7 @@
 
 namespace cistern::cuda {
 
-/// What the driver claims of pages; the granularity is not set. `get` is cuDeviceGetAttribute.
+/// The driver's claims about pages; the granularity is not set. `get` is cuDeviceGetAttribute.
 template <class GetAttribute>
 VirtualMemoryCapability claimedPages(int ordinal, GetAttribute get) {
   const auto has = [&](CUdevice_attribute which) {
@@ -24,8 +24,8 @@ VirtualMemoryCapability claimedPages(int ordinal, GetAttribute get) {
   return pages;
 }
 
-/// Exportable wherever the device can do it: bench_mapping says what it costs. Open to network
-/// cards wherever it can: cudaMalloc's memory is.
+/// Exportable wherever the device can do it: bench_mapping measures the cost. Open to network cards
+/// wherever it can: cudaMalloc's memory is.
 inline CUmemAllocationProp pageProperties(int ordinal, const VirtualMemoryCapability& pages) {
   CUmemAllocationProp properties{};
   properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;

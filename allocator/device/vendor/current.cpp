@@ -1,4 +1,4 @@
-// Which device a thread has current, as the vendor's runtime has it.
+// A thread's current device, as the vendor's runtime has it.
 #include <atomic>
 
 #include <fmt/format.h>
@@ -12,10 +12,10 @@
 namespace cistern::GPU_NAMESPACE {
 namespace {
 
-// What was current is told sooner than which device that is, which is asked when it has changed. A
-// device keeps what stands for it as long as something of Cistern's is open on it.
+// A read of Current is faster than a query for its device. So the device is queried only when
+// Current has changed. A device keeps its Current as long as something of Cistern's is open on it.
 //
-// A machine without a device is not asked twice: a runtime looks for its driver each time.
+// A machine without a device is not queried twice: a runtime looks for its driver each time.
 int currentOrdinal() noexcept {
   static std::atomic<bool> absent{false};
   if (absent.load(std::memory_order_relaxed)) return -1;
@@ -50,8 +50,8 @@ std::uintptr_t enterDevice(int ordinal) {
   return (std::uintptr_t)before;  // NOLINT: see above
 }
 
-// A thread that had chosen nothing is set to the first device, which is what it would have got.
-// When a device that was current cannot be so any more, the next call that uses it says so.
+// A thread that had chosen no device is set to the first, which it would have got anyway. If a
+// device that was current no longer can be, the next call that uses it reports that.
 void leaveDevice(std::uintptr_t before) noexcept {
   (void)(before == 0 ? GPU(SetDevice)(0) : setBack((Current)before));  // NOLINT: as above
 }

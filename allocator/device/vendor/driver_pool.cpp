@@ -1,5 +1,5 @@
-// The driver's stream-ordered pool, as a peer to measure against: a pool of our own, so that its
-// figures are ours alone, and one that keeps what it has, as a caching allocator does.
+// The driver's stream-ordered pool, as a peer to measure against. It is a pool of our own, so that
+// its figures are ours alone. It keeps its memory, as a caching allocator does.
 #include <algorithm>
 #include <cstdint>
 #include <limits>

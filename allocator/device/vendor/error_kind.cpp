@@ -35,8 +35,8 @@ ErrorKind errorKind(int code) {
     case 904:  // capture unjoined
       return ErrorKind::kCaptureInvalidated;
     default:
-      // Among them a driver that is there but broken (3, 46, 802 to 804), errors of the user's
-      // kernels (700, 719), and a runtime that process exit has taken down (4).
+      // Examples: a driver that is installed but broken (3, 46, 802 to 804), and errors of the
+      // user's kernels (700, 719). Also a runtime that process exit has taken down (4).
       return ErrorKind::kOther;
   }
 }

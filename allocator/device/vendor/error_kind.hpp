@@ -1,4 +1,4 @@
-// What a vendor's error code means to the engine. CUDA's runtime, CUDA's driver and HIP number
+// The meaning of a vendor's error code to the engine. CUDA's runtime, CUDA's driver and HIP number
 // these errors alike (alias.hpp asserts it), so one table serves all three and needs no SDK.
 #pragma once
 

@@ -17,7 +17,7 @@ DeviceError failure(Call call, Error error) {
   try {
     failed.detail = errorText(error);
   } catch (const std::bad_alloc&) {
-    // The host is short of memory: the name says it too.
+    // The host is short of memory: the name tells it too.
   }
   return failed;
 }

@@ -1,4 +1,4 @@
-// What HIP spells otherwise than CUDA. cuda_alias.hpp defines the same names in the same order.
+// HIP's differences from CUDA. cuda_alias.hpp defines the same names in the same order.
 #pragma once
 
 #include <cstddef>
@@ -33,13 +33,13 @@ inline hipError_t setCurrent(Current current) { return hipSetDevice(current); }
 
 inline hipError_t setBack(Current before) { return setCurrent(before); }
 
-/// What to add to a failure of currentFor.
+/// The detail to add to a failure of currentFor.
 inline std::string openDetail() { return ""; }
 
 // ---- What the device can do --------------------------------------------------------------------
 
-/// Not hipGetDeviceProperties: its structure has another size in each version, and a runtime of
-/// another version than our headers would write past the end of ours.
+/// Not hipGetDeviceProperties: its structure has another size in each version. A runtime of another
+/// version than our headers would write past the end of ours.
 inline hipError_t deviceName(int ordinal, std::string* name) {
   char text[256] = "";
   const hipError_t error = hipDeviceGetName(text, int(sizeof(text)), ordinal);
@@ -53,13 +53,13 @@ inline hipError_t memoryPoolsSupported(int ordinal, int* supported) {
 inline hipError_t computeMajor(int ordinal, int* major) {
   return hipDeviceGetAttribute(major, hipDeviceAttributeComputeCapabilityMajor, ordinal);
 }
-/// There is no attribute to ask: IPC works on every device that the Linux driver shows.
+/// HIP has no attribute for it: IPC works on every device that the Linux driver shows.
 inline hipError_t interprocessSupported(int, int* supported) {
   *supported = 1;
   return hipSuccess;
 }
 
-/// What malloc has given and will give on device `of` can be used by the device that is current.
+/// Lets the current device use all memory of malloc on device `of`, past and future.
 inline hipError_t openToCurrent(int of) { return hipDeviceEnablePeerAccess(of, 0); }
 
 // ---- Pinned host memory ------------------------------------------------------------------------
@@ -76,7 +76,7 @@ inline hipError_t streamCaptureInfo(hipStream_t stream, hipStreamCaptureStatus* 
   return hipStreamGetCaptureInfo(stream, status, id);
 }
 
-/// Also the nodes of the frontier, in the runtime's memory: to be read before the stream's next
+/// Also the nodes of the frontier, in the runtime's memory: read them before the stream's next
 /// call. Valid while the capture is active.
 inline hipError_t streamCaptureFrontier(hipStream_t stream, hipStreamCaptureStatus* status,
                                         unsigned long long* id, const hipGraphNode_t** nodes,
@@ -84,9 +84,9 @@ inline hipError_t streamCaptureFrontier(hipStream_t stream, hipStreamCaptureStat
   return hipStreamGetCaptureInfo_v2(stream, status, id, nullptr, nodes, count);
 }
 
-/// The first *count nodes that `node` follows. Post: *count is how many there are, if it is less
-/// than it was. A runtime may also refuse an array that is too small: then no node is given, and
-/// *count, no less than it was, says how many there are.
+/// The first *count nodes that `node` follows. Post: *count is their number, if that is less than
+/// before. A runtime may also refuse an array that is too small. Then it gives no node, and *count,
+/// no less than before, is their number.
 inline hipError_t graphDependencies(hipGraphNode_t node, hipGraphNode_t* nodes,
                                     std::size_t* count) {
   const std::size_t room = *count;
@@ -114,9 +114,9 @@ struct VirtualMemory {
     properties.location.id = ordinal;
     return properties;
   }
-  /// HIP 5.2 has no attribute for it. A device whose granularity can be asked for claims pages, and
-  /// is tried. The field that would make them exportable has another name in each version, and the
-  /// flag for network cards is not in these headers.
+  /// HIP 5.2 has no attribute for it. A device that reports its granularity claims pages, and is
+  /// tried. The field that would make them exportable has another name in each version. The flag
+  /// for network cards is not in these headers.
   static VirtualMemoryCapability claimed(int ordinal) {
     std::size_t granule = 0;
     VirtualMemoryCapability pages;

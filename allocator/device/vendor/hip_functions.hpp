@@ -1,12 +1,12 @@
 // The functions of HIP's runtime that Cistern calls. A new one is listed here first:
-// hip_runtime.hpp says what becomes of the list.
+// hip_runtime.hpp explains the use of the list.
 #pragma once
 
-// OF(name): the type is the header's declaration, and so is the name, where a macro of the header
-// maps it to a version of the function.
+// OF(name): the type is the header's declaration. So is the name, if a macro of the header maps it
+// to a version of the function.
 //
-// AS(name, type): where the header cannot be asked for the type, because it overloads the name with
-// templates, or because HIP 5.2, which we build with too, does not have the function.
+// AS(name, type): for functions whose type the header cannot give. Either it overloads the name
+// with templates, or HIP 5.2, which we build with too, does not have the function.
 #define CISTERN_HIP_FUNCTIONS(OF, AS)                                                    \
   OF(hipDeviceCanAccessPeer)                                                             \
   OF(hipDeviceEnablePeerAccess)                                                          \

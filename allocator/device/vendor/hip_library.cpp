@@ -21,16 +21,16 @@ const char* environment(const char* name) {
   return value != nullptr && *value != 0 ? value : nullptr;
 }
 
-/// Whether the program names no loader, as -static and -static-pie link it. glibc's dlopen is there
-/// all the same, and crashes on a library that is.
+/// Whether the program names no loader, as -static and -static-pie link it. glibc's dlopen exists
+/// all the same, and crashes on a library that exists.
 bool linkedStatically() {
   const auto* const first = reinterpret_cast<const ElfW(Phdr)*>(getauxval(AT_PHDR));
   const auto isLoader = [](const ElfW(Phdr) & header) { return header.p_type == PT_INTERP; };
   return first != nullptr && std::none_of(first, first + getauxval(AT_PHNUM), isLoader);
 }
 
-/// First the version that our headers are of: in others a few structures are laid out otherwise.
-/// The name without a version comes with the development files alone.
+/// First the version of our headers: others lay out a few structures differently. Only the
+/// development files bring the name without a version.
 std::vector<std::string> fileNames() {
   std::vector<std::string> names{fmt::format("libamdhip64.so.{}", HIP_VERSION_MAJOR),
                                  "libamdhip64.so"};
@@ -49,7 +49,7 @@ std::vector<std::string> folders() {
   return found;
 }
 
-/// Post: without a handle, `trouble` is what the loader says of the first file that is there.
+/// Post: without a handle, `trouble` is the loader's message about the first existing file.
 bool open(LoadedLibrary& library, const std::string& file, int mode = 0) {
   library.handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | mode);
   if (library.handle != nullptr) {

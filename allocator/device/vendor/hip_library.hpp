@@ -1,4 +1,4 @@
-// Where HIP's runtime library is on this machine.
+// HIP's runtime library on this machine.
 #pragma once
 
 #include <string>
@@ -6,13 +6,13 @@
 namespace cistern::hip {
 
 struct LoadedLibrary {
-  void* handle = nullptr;  ///< null: there is none
-  std::string name;        ///< what was opened
+  void* handle = nullptr;  ///< null: not found, or not loaded
+  std::string name;        ///< of the opened file
   std::string trouble;     ///< without a handle: what was looked for, or why it cannot be loaded
 };
 
-/// The file that CISTERN_HIP_LIBRARY names, and no other; else the runtime that the program has
-/// loaded; else the first libamdhip64 in $ROCM_PATH/lib, where the loader looks, or in
+/// The file that CISTERN_HIP_LIBRARY names, and no other. Without that, the runtime that the
+/// program has loaded. Else the first libamdhip64 in $ROCM_PATH/lib, in the loader's folders, or in
 /// /opt/rocm/lib.
 LoadedLibrary loadLibrary();
 

@@ -1,4 +1,4 @@
-// The functions of the library, and what is said where it is not there or lacks one.
+// The functions of the library, and the messages for a missing library or function.
 #include "allocator/device/vendor/hip_runtime.hpp"
 
 #include <array>
@@ -49,7 +49,7 @@ Runtime loadRuntime() {
   return runtime;
 }
 
-/// Looked for once, at the first call. Never closed nor destroyed: calls come until the process
+/// Looked for once, at the first call. Never closed or destroyed: calls come until the process
 /// ends.
 const Runtime& loaded() {
   static const Runtime& runtime = *new Runtime(loadRuntime());
@@ -59,7 +59,7 @@ const Runtime& loaded() {
 // ---- Codes of our own ---------------------------------------------------------------------------
 
 // One for each function, above the vendor's codes. An enumeration without a type of its own holds
-// what the bits of its largest enumerator can.
+// all values that fit the bits of its largest enumerator.
 constexpr int kFirstMissing = 1100;
 static_assert(hipErrorTbd < kFirstMissing && hipErrorTbd >= 1024);
 static_assert(kFirstMissing + int(kFunctionCount) <= 2048);

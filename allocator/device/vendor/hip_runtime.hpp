@@ -1,10 +1,10 @@
-// HIP's runtime, found when it is first called and never linked: a program that is linked to
-// libamdhip64 does not start on a machine without ROCm.
+// HIP's runtime, found at its first call and never linked. A program that is linked to libamdhip64
+// does not start on a machine without ROCm.
 //
-// For each function of hip_functions.hpp there is an object of that name in this namespace, which
-// calls what the library has by it. So `hipMalloc(…)` here is cistern::hip::hipMalloc: the name
-// hides the header's, and is no symbol that a program's own HIP could meet. A call that is not in
-// the list is the header's function, and does not link.
+// Each function of hip_functions.hpp has an object of that name in this namespace, which calls the
+// library's function. So `hipMalloc(…)` here is cistern::hip::hipMalloc. The name hides the
+// header's, and is no symbol that could clash with a program's own HIP. A call that is not in the
+// list is the header's function, and does not link.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@
 
 namespace cistern::hip {
 
-// The macros of the list are in two steps: what the first is given, the preprocessor has expanded.
+// The macros of the list have two steps: the preprocessor has expanded the first one's argument.
 #define CISTERN_HIP_NUMBER_(name) kNumberOf_##name,
 #define CISTERN_HIP_NUMBER(name) CISTERN_HIP_NUMBER_(name)
 #define CISTERN_HIP_NUMBER_AS(name, type) CISTERN_HIP_NUMBER(name)
@@ -26,11 +26,12 @@ enum FunctionNumber : std::size_t {
   CISTERN_HIP_FUNCTIONS(CISTERN_HIP_NUMBER, CISTERN_HIP_NUMBER_AS) kFunctionCount
 };
 
-/// The function in the library; null when the library does not have it, or there is no library.
+/// The function in the library; null when the library does not have it, or without a library.
 void* functionAt(FunctionNumber number);
 
-/// What a call answers whose function is null: hipErrorNoDevice without a library; else a code of
-/// our own that says which function is missing. Only errorCode, errorName and errorText read it.
+/// The result of a call whose function is null. Without a library it is hipErrorNoDevice; else a
+/// code of our own that identifies the missing function. Only errorCode, errorName and errorText
+/// read it.
 hipError_t answerWithout(FunctionNumber number);
 
 /// The vendor's code: a missing function is "not supported".
@@ -39,7 +40,8 @@ const char* errorName(hipError_t error);
 /// Names the function that is missing, and the library that lacks it.
 std::string errorText(hipError_t error);
 
-/// Why there is no device: no library, and where it was looked for; or a library that shows none.
+/// The reason for having no device: no library, and the places searched; or a library that shows
+/// none.
 const char* noDeviceText();
 
 template <class Type>

@@ -1,4 +1,4 @@
-// Finding devices and opening one: the doors of vendor.hpp, for the vendor that is being compiled.
+// Finding devices and opening one: the doors of vendor.hpp, for the vendor of this compilation.
 #include <memory>
 
 #include <fmt/format.h>

@@ -1,8 +1,8 @@
 // The device on a vendor's runtime. Its functions are in memory.cpp, virtual_memory.cpp,
 // streams.cpp, capture.cpp and driver_pool.cpp; open_vendor.cpp makes one.
 //
-// Every call follows one pattern: give the outputs values (without a driver these runtimes leave
-// them untouched), make the device current, call, turn a code into a DeviceError.
+// Every call follows one pattern: give the outputs values, make the device current, call, turn a
+// code into a DeviceError. Without a driver these runtimes leave the outputs untouched.
 #pragma once
 
 #include <cstddef>
@@ -19,18 +19,18 @@
 
 namespace cistern::GPU_NAMESPACE {
 
-/// What is true of a device for good; found out once, when it is opened.
+/// A device's constant properties, read once when it is opened.
 struct Facts {
   int ordinal = 0;
   std::string name;
-  Current current{};  ///< what must be current on a thread for its calls to reach this device
+  Current current{};  ///< must be current on a thread for its calls to reach this device
   VirtualMemoryCapability virtual_memory;
   int interprocess = 0;
   int driver_pool = 0;
 };
 
-/// Takes `error` out of the thread's last error, where it would wait for the user's next launch to
-/// be blamed for it; another error that was there before us stays.
+/// Removes `error` from the thread's last error, where it would be blamed on the user's next
+/// launch. Another error that was there before us stays.
 void forget(Error error);
 
 /// The failure of `call` with `error`, which is forgotten.
@@ -149,7 +149,7 @@ class VendorDevice final : public Device {
   Result<DriverPoolInfo> doDriverPool(bool reset) override;
   Error driverPoolHandle(PoolHandle* pool);
 
-  /// What is mapped where, for peers that are admitted later.
+  /// A mapping, noted for peers that are admitted later.
   struct Mapped {
     std::size_t bytes;
     bool accessible;
@@ -159,7 +159,7 @@ class VendorDevice final : public Device {
   const Birthplace made_;
   Mutex access_mutex_;
   std::map<Address, Mapped> mapped_ CISTERN_GUARDED_BY(access_mutex_);
-  /// Who may use what is mapped: this device, then the peers.
+  /// The devices that may use the mappings: this one, then the peers.
   std::vector<VirtualMemory::Access> admitted_ CISTERN_GUARDED_BY(access_mutex_);
   Mutex pool_mutex_;
   PoolHandle pool_ CISTERN_GUARDED_BY(pool_mutex_) = nullptr;  ///< made when first needed

@@ -57,8 +57,8 @@ Result<Page> VendorDevice::doImportFromFabric(const FabricHandle& handle) {
 }
 
 // ---- Mappings, and who may use them ------------------------------------------------------------
-// What is mapped is noted under a lock that the driver's calls are made under too: a peer that is
-// admitted meanwhile finds a mapping here, or is found by it.
+// Mappings are noted under a lock that also covers the driver's calls. So a peer that is admitted
+// meanwhile finds a mapping here, or the mapping finds the peer.
 
 Status VendorDevice::doMap(Address address, std::size_t bytes, Page page) {
   const MutexLock lock(access_mutex_);
@@ -102,8 +102,8 @@ Status VendorDevice::doAdmitPeer(int peer_ordinal) {
   }
 }
 
-// What malloc gives is opened from the peer's side, for good, also where the program has done so;
-// each mapping from this one's.
+// malloc's memory is opened from the peer's side, for good, also if the program has done so. Each
+// mapping is opened from this device's side.
 Error VendorDevice::admit(int peer_ordinal) {
   Current peer{};
   Error error = currentFor(peer_ordinal, &peer);

@@ -1,7 +1,7 @@
-// cuBLAS: the handle of this thread for its current device, on its current stream and with a
-// workspace from the device's allocator (setWorkspaceAllocator). cuBLASLt: the same without a
-// stream: its calls are given stream and workspace one by one; pass them cistern::currentStream()
-// and the workspace from here. Link cistern::handles_cublas, cistern::handles_cublas_lt.
+// cuBLAS: the handle of this thread for its current device, on its current stream. Its workspace is
+// from the device's allocator (setWorkspaceAllocator). cuBLASLt: the same without a stream. Each of
+// its calls takes a stream and a workspace: pass cistern::currentStream() and the workspace from
+// here. Link cistern::handles_cublas, cistern::handles_cublas_lt.
 #pragma once
 
 #include "cistern/handles/library.hpp"
@@ -11,14 +11,14 @@ struct cublasLtContext;  // a cublasLtHandle_t points to it
 
 namespace cistern {
 
-/// Ask before each use; the handle is the thread's until it ends. Throws LibraryError; OutOfMemory
-/// for the workspace; OptionError for a malformed CUBLAS_WORKSPACE_CONFIG.
+/// Call it before each use; the handle is the thread's until it ends. Throws LibraryError;
+/// OutOfMemory for the workspace; OptionError for a malformed CUBLAS_WORKSPACE_CONFIG.
 CISTERN_API ::cublasContext* getCurrentCUDABlasHandle();
 
 /// The handle is the thread's until it ends. Throws LibraryError.
 CISTERN_API ::cublasLtContext* getCurrentCUDABlasLtHandle();
 
-/// Memory for the calls that this thread queues on its current stream; ask before each. Empty
+/// Memory for the calls that this thread queues on its current stream; get it before each. Empty
 /// without an allocator (setWorkspaceAllocator). Throws OutOfMemory, and OptionError for a
 /// malformed CUBLASLT_WORKSPACE_SIZE.
 CISTERN_API handles::Workspace getCurrentCUDABlasLtWorkspace();

@@ -8,7 +8,7 @@ struct cudnnContext;  // a cudnnHandle_t points to it
 
 namespace cistern {
 
-/// Ask before each use; the handle is the thread's until it ends. Throws LibraryError.
+/// Call it before each use; the handle is the thread's until it ends. Throws LibraryError.
 CISTERN_API ::cudnnContext* getCudnnHandle();
 
 }  // namespace cistern

@@ -8,8 +8,8 @@ struct cudssContext;  // a cudssHandle_t points to it
 
 namespace cistern {
 
-/// Ask before each use; the handle is the thread's until it ends. Throws LibraryError. What a
-/// cudssData_t holds is the allocator's memory: it is destroyed before that goes.
+/// Call it before each use; the handle is the thread's until it ends. Throws LibraryError. A
+/// cudssData_t holds the allocator's memory: destroy it before the allocator.
 CISTERN_API ::cudssContext* getCurrentCudssHandle();
 
 }  // namespace cistern

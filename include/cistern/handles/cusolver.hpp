@@ -8,7 +8,7 @@ struct cusolverDnContext;  // a cusolverDnHandle_t points to it
 
 namespace cistern {
 
-/// Ask before each use; the handle is the thread's until it ends. Throws LibraryError.
+/// Call it before each use; the handle is the thread's until it ends. Throws LibraryError.
 CISTERN_API ::cusolverDnContext* getCurrentCUDASolverDnHandle();
 
 }  // namespace cistern

@@ -9,8 +9,8 @@ struct miopenHandle;     // a miopenHandle_t points to it
 
 namespace cistern {
 
-/// Ask each before each use; the handle is the thread's until it ends. They throw LibraryError.
-/// Where the library's own handle is a void pointer, so is this.
+/// Call each before each use; the handle is the thread's until it ends. They throw LibraryError.
+/// The result is a void pointer if the library's own handle is one.
 CISTERN_API ::_rocblas_handle* getCurrentRocblasHandle();
 CISTERN_API void* getCurrentHipblasHandle();
 CISTERN_API void* getCurrentHipsolverHandle();

@@ -1,5 +1,5 @@
-// What all libraries' handles have in common: where their workspaces come from, how many there are,
-// and what a getter throws. docs/handles.md.
+// The common part of all libraries' handles: the source of their workspaces, the numbers of
+// handles, and the exceptions of a getter. docs/handles.md.
 #pragma once
 
 #include <cstddef>
@@ -33,21 +33,23 @@ class CISTERN_API LibraryError : public Error {
 /// The identity of a memory pool; {0, 0} is the allocator's default pool.
 using WorkspacePool = MempoolId_t;
 
-/// From now on the workspaces of libraries on that device come from `allocator`; null: each library
-/// makes its own, as it does without Cistern. Those that came from another allocator are freed into
-/// it first. An allocator must be taken away here before it is destroyed, and after what a library
-/// holds of its memory (cuDSS: cudssData_t). Not while another thread uses handles of that device.
-/// Throws InvalidArgument for an ordinal out of range, and for an allocator of another device.
+/// From now on the workspaces of libraries on that device come from `allocator`. With null, each
+/// library makes its own, as it does without Cistern. Workspaces of another allocator are freed
+/// into that one first. Take an allocator away here before you destroy it, and after everything
+/// that a library holds of its memory (cuDSS: cudssData_t). Pre: no other thread uses handles of
+/// that device. Throws InvalidArgument for an ordinal out of range, and for an allocator of another
+/// device.
 CISTERN_API void setWorkspaceAllocator(int device, CachingAllocator* allocator);
 
-/// Frees all workspaces of the default pool on a device; those of other pools stay until their pool
-/// has no users, as graphs may have captured them. They come again when handles are next asked for.
-/// Not while another thread uses handles of that device, and not while a graph is alive that was
-/// captured outside of Cistern's pools.
+/// Frees all workspaces of the default pool on a device. Workspaces of other pools stay until their
+/// pool has no users, as graphs may have captured them. The next call for a handle makes workspaces
+/// again. Pre: no other thread uses handles of that device, and no live graph was captured outside
+/// of Cistern's pools.
 CISTERN_API void clearWorkspaces(int device);
 
-/// The same for one stream of the device: before it is destroyed, so that its memory goes to
-/// others. No stream that has its handle later gets any of its workspaces, other pools' either.
+/// The same for one stream of the device. Call it before the stream is destroyed, so that its
+/// memory goes to others. A later stream with its handle gets none of its workspaces, also none of
+/// other pools.
 CISTERN_API void clearWorkspaces(int device, Stream stream);
 
 struct WorkspaceStats {
@@ -91,11 +93,12 @@ struct HandleStats {
   HandleCounts handles;
 };
 
-/// One entry for each pool that is alive and each device on which it has ever made a handle, in the
-/// order in which the pools were made. Exact for each entry; entries are read one after the other.
+/// One entry for each live pool and each device on which that pool has ever made a handle. Entries
+/// are in the order in which the pools were made. Each entry is exact; entries are read one after
+/// the other.
 CISTERN_API std::vector<HandleStats> handleStatistics();
 
-/// What the allocator counts (statRows), and then for its device
+/// The allocator's counts (statRows), and then for its device
 ///   handles.<library>.created, .live, .free, .destroyed, .leaked   each library that has had any
 ///   workspaces.count, workspaces.bytes                             those of graphs included
 /// Pools of the same library are added up. The three parts are read one after the other.

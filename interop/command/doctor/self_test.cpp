@@ -53,7 +53,7 @@ std::string copies(Device& device) {
   return "";
 }
 
-// Two blocks with one between them that stays: what they leave serves one that neither has room
+// Two blocks with one between them that stays: their memory serves a block that neither has room
 // for.
 std::string recycles(Device& device) {
   const OwnStream stream(device);

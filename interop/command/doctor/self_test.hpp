@@ -1,5 +1,5 @@
-// Whether Cistern does on a device what it promises: a few calls each, of which a broken driver, or
-// a device that is not like others, would show.
+// Tests whether Cistern keeps its promises on a device. Each test makes a few calls that a broken
+// driver, or an unusual device, would fail.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace cistern::command {
 
 struct Finding {
   std::string what;      ///< "memory that is freed is used again"
-  bool skipped = false;  ///< the device has not what it takes
+  bool skipped = false;  ///< the device lacks what the test needs
   std::string problem;   ///< empty: it holds
 };
 

@@ -63,7 +63,8 @@ void prepareEnvironment(const LaunchSettings& settings, const std::filesystem::p
   _exit(127);
 }
 
-// What LD_PRELOAD can name: there blanks and colons are between names, and $ is more than itself.
+// A path that LD_PRELOAD can name: there blanks and colons are between names, and $ is more than
+// itself.
 std::filesystem::path preloaded(const std::filesystem::path& library,
                                 const std::filesystem::path& folder) {
   const auto nameable = [](const std::filesystem::path& path) {

@@ -12,12 +12,12 @@ struct Ending {
   int pid = 0;
   int status = 0;  ///< its exit status; 127: it could not be started
   int signal = 0;  ///< what ended it; 0: it exited
-  /// What a shell would say.
+  /// The status that a shell would report.
   int shellStatus() const { return signal != 0 ? 128 + signal : status; }
 };
 
-/// libcistern_preload.so: what CISTERN_PRELOAD says, else beside this program, as it is built or
-/// installed. Throws Error naming where it was looked for.
+/// libcistern_preload.so: the path in CISTERN_PRELOAD, else beside this program, where it is built
+/// or installed. Throws Error naming where it was looked for.
 std::filesystem::path preloadLibrary();
 
 /// Runs the command to its end, with the library before it and its records in `folder`. Signals

@@ -104,7 +104,7 @@ Account accountOf(const Record& record) {
   return account;
 }
 
-/// What went wrong with a recording is wrong at its place in a file that nobody has seen.
+/// Reports an error of a recording at its place, in a file that the user has never seen.
 class RecordingSite final : public trace::ErrorSite {
  public:
   explicit RecordingSite(std::string file) : file_(std::move(file)) {}
@@ -131,7 +131,7 @@ std::string Account::named(const char* text) const {
 
 namespace {
 
-// After exec the process begins anew, and what it had is gone.
+// After exec the process begins anew, and its previous memory is gone.
 void dropWhatExecEnded(std::vector<Account>& accounts) {
   const std::vector<Account> all = accounts;
   std::erase_if(accounts, [&](const Account& account) {

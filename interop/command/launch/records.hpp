@@ -1,4 +1,4 @@
-// What the processes of a run have left in its folder.
+// The files that the processes of a run have left in its folder.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@ struct Account {
   preload::Identity process;
   bool first = false;  ///< it is the program; others are what that has started
   std::uint64_t began = 0;
-  std::string trace;  ///< its trace's file in the folder; empty: there is none
+  std::string trace;  ///< its trace's file in the folder; empty: no trace
   std::string program;
   std::string device;  ///< empty: no device memory was asked for
   std::string vendor;  ///< "cuda" or "hip"; empty: it has loaded neither
@@ -49,7 +49,7 @@ struct Account {
 /// is a number of this process's PID namespace.
 std::vector<Account> readRecords(const std::filesystem::path& folder, int first);
 
-/// What the process recorded, as a trace. Throws TraceError when there is none.
+/// The recording of the process, as a trace. Throws TraceError if there is no recording.
 trace::Trace readRecording(const std::filesystem::path& folder, const Account& account);
 
 }  // namespace cistern::command

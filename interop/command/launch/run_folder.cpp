@@ -85,8 +85,8 @@ RunFolder::~RunFolder() {
   if (lock_ >= 0) close(lock_);
 }
 
-// False: another run took it for one that nobody has, before it was locked. Where folders cannot be
-// locked, nobody takes one.
+// False: another run took the folder for an abandoned one before it was locked. If folders cannot
+// be locked, nobody takes one.
 bool RunFolder::make() {
   // As the program finds it, wherever it goes.
   std::string pattern =

@@ -9,7 +9,7 @@ namespace cistern::command {
 /// the next run knows it from one whose `cistern run` was killed.
 class RunFolder {
  public:
-  /// Removes what runs that were killed have left. Throws Error where there is no place.
+  /// Removes what runs that were killed have left. Throws Error if there is no place for it.
   RunFolder();
   ~RunFolder();
   RunFolder(const RunFolder&) = delete;

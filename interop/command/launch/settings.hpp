@@ -1,4 +1,4 @@
-// What `cistern run` was asked for.
+// The settings of `cistern run`.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@ namespace cistern::command {
 
 struct LaunchSettings {
   std::vector<std::string> command;  ///< not empty
-  std::string conf;                  ///< for CISTERN_CONF; empty: as it is
+  std::string conf;                  ///< for CISTERN_CONF; empty: unchanged
   std::string trace;                 ///< a file; empty: none
   std::string json;                  ///< a file for the summary; empty: none
   bool quiet = false;                ///< no summary on the standard error

@@ -5,7 +5,7 @@
 namespace cistern::command {
 namespace {
 
-// What asks this process to end, or tells the program something.
+// The signals that ask this process to end, or tell the program something.
 constexpr std::array<int, 6> kPassedOn = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
 
 volatile std::sig_atomic_t running = 0;
@@ -26,7 +26,7 @@ SignalsToChild::SignalsToChild() {
   pass.sa_sigaction = passOn;
   pass.sa_flags = SA_SIGINFO;
   for (const int signal : kPassedOn) set(signal, pass);
-  // Where the process was started with it ignored, nobody could wait.
+  // If the process was started with SIGCHLD ignored, nobody could wait.
   struct sigaction standard {};
   standard.sa_handler = SIG_DFL;
   set(SIGCHLD, standard);

@@ -9,8 +9,8 @@
 
 namespace cistern::command {
 
-/// While it lives, signals that are for this process go to the child, which is told later of those
-/// that come before there is one; and it can be waited for. There is one at a time.
+/// While it lives, signals to this process go to the child. Signals that come before there is a
+/// child reach it later. The child can be waited for. Only one of these exists at a time.
 class SignalsToChild {
  public:
   SignalsToChild();

@@ -113,9 +113,9 @@ std::string summaryText(const std::vector<Account>& accounts, const Ending& endi
   }
   if (!any && ending.status != 127) {
     text += fmt::format(
-        "cistern: there is no summary of process {}. It is linked statically or has rights that "
-        "LD_PRELOAD does not pass, so that it has not loaded the library; or it could write no "
-        "record, and has said why; or the run's folder was removed\n",
+        "cistern: there is no summary of process {}. Either it has not loaded the library, because "
+        "it is linked statically or has rights that LD_PRELOAD does not pass. Or it could write no "
+        "record, and has said why. Or the run's folder was removed\n",
         ending.pid);
   }
   return text;

@@ -1,4 +1,4 @@
-// What a run comes to, as text for a person and as JSON.
+// The summary of a run, as text for a person and as JSON.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace cistern::command {
 
-/// A few lines for each process that asked for device memory, and one that says how the program
-/// ended where it did not end by itself. With `all`, also what each kind of call took.
+/// A few lines for each process that asked for device memory. One more line says how the program
+/// ended, if it did not end by itself. With `all`, also the time of each kind of call.
 std::string summaryText(const std::vector<Account>& accounts, const Ending& ending, bool all);
 /// docs/run.md lists the keys.
 std::string summaryJson(const std::vector<Account>& accounts, const Ending& ending);

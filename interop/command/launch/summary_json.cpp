@@ -51,7 +51,7 @@ std::string summaryJson(const std::vector<Account>& accounts, const Ending& endi
                     {"status", ending.status},
                     {"signal", ending.signal},
                     {"processes", processes}};
-  // What is not UTF-8 in a command line becomes a replacement character.
+  // Bytes of a command line that are not UTF-8 become a replacement character.
   return all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -26,7 +26,7 @@ void DriverPool::free(Address address, std::uint64_t bytes, Stream stream, std::
   freed_[stream].add(address, {bytes, ++age_, use});
 }
 
-/// What is left of a run stays where it was, as old as it was.
+/// The rest of a run stays where it was, and keeps its age.
 std::optional<Address> DriverPool::takeFrom(FreeRuns& runs, std::uint64_t bytes) {
   const std::optional<Address> found = runs.bestFit(bytes);
   if (!found) return std::nullopt;
@@ -36,7 +36,8 @@ std::optional<Address> DriverPool::takeFrom(FreeRuns& runs, std::uint64_t bytes)
   return found;
 }
 
-/// What streams have freed and are done with becomes free for all. Whether there was any.
+/// Makes memory that streams have freed and are done with free for all. Returns whether there was
+/// any.
 bool DriverPool::settle() {
   bool any = false;
   for (auto& [stream, runs] : freed_) {
@@ -50,8 +51,8 @@ bool DriverPool::settle() {
   return any;
 }
 
-/// By address, neighbours together: what is free for all or freed by `own`'s stream, and, if asked,
-/// what is not mapped.
+/// By address, neighbours together: memory that is free for all or freed by `own`'s stream, and, if
+/// asked, unmapped memory.
 std::vector<DriverPool::Span> DriverPool::freeSpans(const FreeRuns& own, bool unmapped_too) const {
   std::vector<Span> spans;
   for (const FreeRuns* runs : {&for_all_, &own}) {
@@ -95,7 +96,8 @@ std::optional<Address> DriverPool::grow(FreeRuns& own, std::uint64_t bytes) {
   return address;
 }
 
-/// The smallest free span of addresses that is large enough, else the end with what is free there.
+/// The smallest free span of addresses that is large enough, else the end with the free memory
+/// there.
 std::optional<Address> DriverPool::placeFor(const FreeRuns& own, std::uint64_t bytes) const {
   const Address end = chunkBegin(mapped_.size());
   Address at_end = end;
@@ -118,7 +120,8 @@ std::vector<std::size_t> DriverPool::lacking(Address address, std::uint64_t byte
   return chunks;
 }
 
-/// Unmaps up to `count` chunks that lie wholly in what is free for all, and not in the target.
+/// Unmaps up to `count` chunks that lie wholly in memory that is free for all, and not in the
+/// target.
 void DriverPool::give(std::size_t count, Span target) {
   std::vector<std::size_t> chunks;
   for (const auto& [address, run] : for_all_.runs()) {

@@ -1,17 +1,16 @@
-// A model of the driver's stream-ordered pool (cudaMallocAsync) that keeps all it takes, as one
-// with an unlimited release threshold does. Its rules were found by watching the addresses and the
-// reserved bytes of the pool of driver 580 on an H200; docs/replay.md says how close it comes. It
-// is not Cistern's engine. Read next: driver_pool_policy.cpp.
+// A model of the driver's stream-ordered pool (cudaMallocAsync). It keeps all memory that it takes,
+// as a pool with an unlimited release threshold does. Its rules come from watching the addresses
+// and the reserved bytes of the pool of driver 580 on an H200. The page docs/replay.md says how
+// close it comes. It is not Cistern's engine. Read next: driver_pool_policy.cpp.
 //
 // One range of addresses serves all streams and all sizes, in granules of 512 bytes, and is mapped
-// by chunks of 32 MiB. A request looks, each time for the best fit,
-//   1. in what its own stream has freed and nobody has looked over since;
-//   2. in what is free for every stream;
-//   3. there again, once what other streams have freed and are done with has been added;
-//   4. in both together, where they are neighbours;
-//   5. in free addresses, mapped or not, else at the range's end: chunks are mapped that lack,
-//   first
-//      those that lie wholly free elsewhere, then new ones.
+// by chunks of 32 MiB. A request looks, each time for the best fit, in these places:
+//   1. the memory that its own stream has freed and nobody has looked over since;
+//   2. the memory that is free for every stream;
+//   3. there again, after adding the memory that other streams have freed and are done with;
+//   4. both together, where they are neighbours;
+//   5. free addresses, mapped or not, else the range's end. Missing chunks are mapped: first those
+//      that lie wholly free elsewhere, then new ones.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +24,8 @@
 
 namespace cistern::command {
 
-/// Invariant: every address below the end of what was ever mapped is in a block, free for all,
-/// freed by one stream, or in a chunk that is not mapped.
+/// Invariant: each address below the highest one ever mapped is in a block, free for all, freed by
+/// one stream, or in an unmapped chunk.
 class DriverPool {
  public:
   static constexpr std::uint64_t kGranule = 512;

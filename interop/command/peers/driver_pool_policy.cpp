@@ -1,7 +1,7 @@
 // Policy "driver-pool": the model of cudaMallocAsync in driver_pool.hpp, on any device with virtual
-// memory. What a free waits for is known by events, as the driver's own marks are; recording and
-// asking for them counts as done in the background, since the driver's take none of the program's
-// calls. It cannot be held to a capacity: what the driver does then is not modelled.
+// memory. Events show what a free waits for, as the driver's own marks do. Recording and querying
+// them counts as done in the background, since the driver's marks take none of the program's calls.
+// The policy cannot be held to a capacity: the driver's behaviour then is not modelled.
 #include <deque>
 #include <map>
 #include <vector>
@@ -17,10 +17,10 @@
 namespace cistern::command {
 namespace {
 
-/// More addresses than memory, since what was moved leaves holes.
+/// More addresses than memory, since moved memory leaves holes.
 constexpr std::uint64_t kAddressesPerByte = 8;
 
-/// What a stream had queued when it freed, by the number of the free.
+/// The work that a stream had queued when it freed, by the number of the free.
 class FreeMarks {
  public:
   explicit FreeMarks(Device& device) : device_(device) {}

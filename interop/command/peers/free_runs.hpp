@@ -21,13 +21,13 @@ class FreeRuns {
   };
   using Runs = std::map<Address, Run>;
 
-  /// Pre: none of it is in a run. What joins has the run's age and the later use of the two.
+  /// Pre: none of it is in a run. Joined memory has the run's age and the later use of the two.
   void add(Address address, Run run);
   /// The address of the best fit.
   std::optional<Address> bestFit(std::uint64_t bytes) const;
   /// Removes the whole run that begins there. Pre: one does.
   Run take(Address address);
-  /// Removes what lies in [begin, end); what is left of runs stays.
+  /// Removes everything in [begin, end); the rest of runs stays.
   void cutOut(Address begin, Address end);
 
   const Runs& runs() const { return runs_; }

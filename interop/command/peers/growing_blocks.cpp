@@ -49,7 +49,7 @@ void GrowingBlocks::release() {
   for (const auto& [bytes, address] : all) unmapInside(address, bytes);
 }
 
-/// What the free block comes to with the unmapped space behind it.
+/// The size of the free block together with the unmapped space behind it.
 std::uint64_t GrowingBlocks::roomOf(Address address) const {
   const auto at = blocks_.find(address);
   const auto next = std::next(at);
@@ -108,7 +108,7 @@ void GrowingBlocks::unmapInside(Address address, std::uint64_t bytes) {
   list(merged(at));
 }
 
-/// Gives out the front of a listed free block; what is left of it stays free.
+/// Gives out the front of a listed free block; the rest of it stays free.
 Address GrowingBlocks::take(At at, std::uint64_t bytes) {
   unlist(at);
   if (bytes < at->second.bytes) list(cut(at, bytes));

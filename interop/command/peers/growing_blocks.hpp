@@ -1,6 +1,6 @@
-// The blocks of one expandable segment of PyTorch's: one range of addresses for one stream and one
-// of its two pools, mapped from its start as it is needed. Rules only: what is mapped it asks of
-// the owner of the memory. Read next: torch_expandable_policy.cpp.
+// The blocks of one expandable segment of PyTorch's. It is one range of addresses for one stream
+// and one of its two pools, mapped from its start as it is needed. Rules only: the owner of the
+// memory maps it. Read next: torch_expandable_policy.cpp.
 #pragma once
 
 #include <cstdint>
@@ -27,11 +27,11 @@ class GrowingBlocks {
   /// Pre: `bytes` is a multiple of `page_bytes`. Nothing of the range is mapped.
   GrowingBlocks(Address begin, std::uint64_t bytes, std::uint64_t page_bytes, Memory memory);
 
-  /// From what is mapped and free: the smallest block that is large enough, where one with unmapped
-  /// space behind it counts for as large as it could become. None when there is none.
+  /// Returns the smallest mapped free block that is large enough, or none. A block with unmapped
+  /// space behind it counts as large as it could become.
   std::optional<Address> reuse(std::uint64_t bytes);
-  /// Maps what is lacking, behind free space where there is some. None when the range is used up or
-  /// nothing more can be mapped; what was mapped until then is free.
+  /// Maps the lacking pages, behind free space if there is some. None if the range is used up or no
+  /// more can be mapped; pages mapped until then are free.
   std::optional<Address> grow(std::uint64_t bytes);
   /// Pre: reuse or grow gave it out.
   void free(Address address);

@@ -1,6 +1,6 @@
-// A range of device addresses, behind which pages of one size are put where they are needed. The
-// peers that are modelled here take their memory through it, so that their calls to the device are
-// counted and priced as any other policy's are.
+// A range of device addresses, behind which pages of one size are mapped where they are needed. The
+// peers that are modelled here take their memory through it. So their calls to the device are
+// counted and priced like those of any other policy.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ class PagedRange {
  public:
   /// Pre: page_bytes is a multiple of the device's granularity. Throws DeviceFailure.
   PagedRange(Device& device, std::uint64_t bytes, std::uint64_t page_bytes);
-  /// Pre: no queued work uses what is mapped.
+  /// Pre: no queued work uses the mapped memory.
   ~PagedRange();
   PagedRange(const PagedRange&) = delete;
   PagedRange& operator=(const PagedRange&) = delete;

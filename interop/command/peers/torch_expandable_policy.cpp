@@ -1,12 +1,12 @@
 // Policy "torch-expandable": a model of PyTorch's allocator with expandable_segments:True, as of
-// version 2.11. It is not PyTorch's code and not Cistern's engine; docs/replay.md says how close to
+// version 2.11. It is not PyTorch's code and not Cistern's engine. docs/replay.md says how close to
 // the former it comes.
 //
-// Each stream has two ranges of addresses, one for requests of up to 1 MiB, with pages of 2 MiB,
-// and one for larger ones, with pages of 20 MiB. Requests are rounded up to 512 bytes and served by
-// the best fit within the stream's range, of which what is too much is split off; memory is mapped
-// at the lowest place that has room, and never moved. When nothing more can be had, all pages that
-// lie wholly free go back, of all streams, and it is tried once more.
+// Each stream has two ranges of addresses. One is for requests of up to 1 MiB, with pages of 2 MiB.
+// The other is for larger requests, with pages of 20 MiB. Requests are rounded up to 512 bytes and
+// served by the best fit within the stream's range; the excess is split off. Memory is mapped at
+// the lowest place that has room, and never moved. When no more memory can be had, all wholly free
+// pages of all streams go back, and the request is tried once more.
 #include <algorithm>
 #include <map>
 
@@ -26,7 +26,7 @@ constexpr std::uint64_t kSmallPage = 2 * kMiB;
 constexpr std::uint64_t kLargePage = 20 * kMiB;
 constexpr std::uint64_t kLeastOwn = 10 * kMiB;
 
-/// What all ranges have together.
+/// The bytes that all ranges have together.
 struct Reserved {
   std::uint64_t limit = 0;
   std::uint64_t bytes = 0;
@@ -113,7 +113,7 @@ class TorchExpandablePolicy final : public Policy {
         .first->second;
   }
 
-  // A limit is held against what a segment of its own would be for the request, whatever of the
+  // A limit is compared with the size of a segment for this request alone, however much of the
   // range is mapped already.
   std::optional<Address> grow(GrowingBlocks& blocks, std::uint64_t bytes) {
     const std::uint64_t segment = bytes <= kMostSmall ? kSmallPage

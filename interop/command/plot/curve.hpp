@@ -1,6 +1,5 @@
-// A quantity over time, in as many columns as its picture is wide. However often it changes, it
-// takes no more room than that, and no peak is lost: a column keeps the least and the most that it
-// saw.
+// A quantity over time, in as many columns as its picture is wide. It takes no more room than that,
+// however often it changes. No peak is lost: a column keeps the least and the most that it saw.
 #pragma once
 
 #include <cstddef>
@@ -16,12 +15,12 @@ class Curve {
     std::uint64_t last;  ///< what the next column begins with
   };
 
-  /// Of the time from 0 to `span`. The value is 0 before the first one comes. Pre: columns > 0.
+  /// Covers the time from 0 to `span`. The value is 0 before the first one comes. Pre: columns > 0.
   Curve(std::uint64_t span, std::size_t columns);
 
   /// The value is `value` from `when` on. Pre: `when` is not before that of the last call.
   void add(std::uint64_t when, std::uint64_t value);
-  /// The value stays what it is until `when` at least. Pre: as of add.
+  /// The value stays unchanged until `when` at least. Pre: as of add.
   void holdUntil(std::uint64_t when);
 
   /// From the first to the last that was reached.

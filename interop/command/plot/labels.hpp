@@ -5,8 +5,8 @@
 
 namespace cistern::command {
 
-/// Where each label goes: as near to its place in `wanted` as may be, `height` apart, between `top`
-/// and `bottom`; below `bottom` where there is no room for all.
+/// The place of each label: as near as possible to its place in `wanted`, `height` apart, between
+/// `top` and `bottom`. Labels go below `bottom` if there is no room for all.
 std::vector<double> spread(const std::vector<double>& wanted, double height, double top,
                            double bottom);
 

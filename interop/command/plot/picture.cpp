@@ -89,7 +89,8 @@ class Drawing {
     write("note", kLeft, kBottom + 44, fmt::format("{} {}", axis.unit, picture_.time));
   }
 
-  // Twice, one over the other, so that what was there for a part of a column's time only is paler.
+  // Drawn twice, one over the other, so that memory that existed for only a part of a column's time
+  // is paler.
   void area() {
     path("asked", field_.area(picture_.asked.curve, &Curve::Column::most));
     path("asked", field_.area(picture_.asked.curve, &Curve::Column::least));

@@ -1,5 +1,6 @@
-// The picture of one program: what it asks for over time, as an area, and what each of several
-// allocators reserves for it, as a line. It knows what to show only, not where that is from.
+// The picture of one program. An area shows the bytes that it requests over time. For each of
+// several allocators, a line shows the bytes that it reserves. The picture does not know where its
+// data comes from.
 #pragma once
 
 #include <cstddef>

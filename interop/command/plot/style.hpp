@@ -5,8 +5,8 @@
 
 namespace cistern::command {
 
-/// How many colours there are: classes s0 to s5 in kStyle. They can be told apart by those who see
-/// no red or no green, and each has a contrast of 4.5 to 1 at least against its page.
+/// The number of colours: classes s0 to s5 in kStyle. People who see no red or no green can tell
+/// them apart. Each has a contrast of at least 4.5 to 1 against its page.
 inline constexpr std::size_t kColours = 6;
 
 inline constexpr std::string_view kStyle = R"(

@@ -15,7 +15,7 @@ std::string tenths(std::int64_t number) {
 
 std::int64_t inTenths(double value) { return std::llround(value * 10); }
 
-/// What no XML may have, although it is a character.
+/// Characters that no XML may have.
 constexpr std::string_view kNoCharacters[] = {"\xef\xbf\xbe", "\xef\xbf\xbf"};
 
 std::string_view entityFor(char c) {

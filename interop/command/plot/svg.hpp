@@ -1,4 +1,4 @@
-// What a picture is written in: text that may stand in XML, coordinates, and paths of steps.
+// The parts of a written picture: text that may stand in XML, coordinates, and paths of steps.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ std::string escaped(std::string_view text);
 std::string coordinate(double value);
 
 /// A path of lines across and up. Each is written relative to the one before it, in as few
-/// characters as that takes; they are counted in whole tenths, so that nothing adds up to an error.
+/// characters as that takes. Coordinates are whole tenths, so errors do not add up.
 class StepPath {
  public:
   StepPath(double x, double y);
@@ -27,7 +27,7 @@ class StepPath {
   std::string closed() const { return open() + 'z'; }
 
  private:
-  /// What is still to be written to come to x_.
+  /// The text that is still to be written to reach x_.
   std::string toEnd() const;
 
   std::int64_t x_, y_;  ///< in tenths

@@ -51,7 +51,7 @@ void setPageSize(Options& options, const std::string& text) {
   }
 }
 
-/// The environment, then --conf, then what is shorthand for a part of it.
+/// The environment, then --conf, then the options that are shorthand for a part of it.
 Options optionsFrom(const Arguments& a) {
   Options options = Options::fromEnvironment();
   for (std::size_t i = 0; i < a.conf.size(); ++i) {

@@ -1,4 +1,4 @@
-// The arguments of `cistern replay` as they were written, and what they ask for.
+// The arguments of `cistern replay` as they were written, and the settings that they mean.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +29,8 @@ struct Arguments {
   std::string plot;
 };
 
-/// With what the environment says of the options. Throws UsageError or OptionError, naming what was
-/// given and what is allowed.
+/// Includes the options from the environment. Throws UsageError or OptionError, which name the
+/// given value and the allowed ones.
 ReplaySettings settingsFrom(const Arguments& a);
 
 }  // namespace cistern::command

@@ -1,6 +1,6 @@
-// Policy "async": the driver's own stream-ordered pool (cudaMallocAsync). It keeps all that it has
-// taken until the replay is over, as a program that wants speed sets it to, and cannot be held to a
-// capacity.
+// Policy "async": the driver's own stream-ordered pool (cudaMallocAsync). It keeps all the memory
+// that it has taken until the replay is over, as a program that wants speed configures it. It
+// cannot be held to a capacity.
 #include <fmt/format.h>
 
 #include "interop/command/replay/policy.hpp"

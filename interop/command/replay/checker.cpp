@@ -4,7 +4,7 @@
 
 namespace cistern::command {
 
-// An access to memory that is not there is reported as a race is, so a refusal needs no look here.
+// An access to missing memory is reported like a race, so a refusal needs no check here.
 void Checker::touch(const char* name, const Held& block, sim::AccessKind kind) {
   if (block.pointer == nullptr) return;
   sim::Work work;

@@ -1,6 +1,6 @@
-// --check: every block is written by queued work when it is given out and read by queued work when
-// it is freed, under the simulated device's race detector. A block that was handed to someone else
-// while its last user may still be running is then a race.
+// --check: queued work writes every block when it is given out, and reads it when it is freed. The
+// simulated device's race detector watches. A block that was handed to another user while its last
+// user may still be running is then a race.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ class Checker {
   void allocated(const Held& block) { touch("first write", block, sim::AccessKind::kWrite); }
   void freeing(const Held& block) { touch("last read", block, sim::AccessKind::kRead); }
 
-  /// What was found, the first of it in words; empty when all is well.
+  /// The findings, the first of them in words; empty when all is well.
   std::string verdict() const;
 
  private:

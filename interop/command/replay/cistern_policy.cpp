@@ -5,9 +5,9 @@ namespace cistern::command {
 
 std::unique_ptr<Policy> makeCistern(Device& device, const PolicySettings& settings) {
   Options options = settings.options;
-  // The simulated clock does not wait for a thread, so how far that thread has come would be up to
-  // the scheduler, and no two replays the same. Without it the next miss does its work, on the
-  // background's account all the same.
+  // The simulated clock does not wait for a thread. So the thread's progress would depend on the
+  // scheduler, and no two replays would be the same. Without the thread, the next miss does its
+  // work, still on the background's account.
   if (device.backend() == "sim") options.background_thread = false;
   return std::make_unique<EnginePolicy>(device, options, settings.capacity);
 }

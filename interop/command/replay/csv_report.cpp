@@ -1,5 +1,5 @@
 // --csv: what --json says, with one column a kind of device call, but one for all that were made in
-// the background, and no rounds. The columns are always the same, and what is null there is empty
+// the background, and no rounds. The columns are always the same, and a null value there is empty
 // here. A row is one line: what would break it stands in a name as \xNN.
 #include <fmt/format.h>
 

@@ -20,7 +20,7 @@ class Dealer {
   Dealer& operator=(const Dealer&) = delete;
 
   /// Calls `step` `count` times, each time on the thread whose turn it is, and returns when all are
-  /// done. What a step throws comes out here; the steps after it are not begun.
+  /// done. Rethrows the exception of a step; the steps after it are not begun.
   void run(std::size_t count, const std::function<void()>& step);
 
  private:

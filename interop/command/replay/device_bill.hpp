@@ -1,5 +1,5 @@
-// The calls that a device was asked for, and what they are priced at: those on the caller's path,
-// which the program waits for, and those in the background, which it does not.
+// The calls to a device, and their prices. The program waits for calls on the caller's path, and
+// does not wait for calls in the background.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ struct DeviceBill {
   std::uint64_t modelled_ns = 0;  ///< of the caller's; both are 0 on a real device
   std::uint64_t modelled_background_ns = 0;
 
-  /// On the caller's path. A call in the background that was under way when the bill was begun may
-  /// be in one of the counts only, and none can be below zero.
+  /// On the caller's path. A call in the background that was under way at the start of the bill may
+  /// be in only one of the counts. No count can be below zero.
   CallCounts callersCalls() const {
     CallCounts calls{};
     for (std::size_t i = 0; i < kCallCount; ++i) {
@@ -35,7 +35,7 @@ struct DeviceBill {
   }
 };
 
-/// What came on the bill since it was `before`.
+/// The part of the bill that was added since it was `before`.
 inline DeviceBill operator-(DeviceBill now, const DeviceBill& before) {
   for (std::size_t i = 0; i < kCallCount; ++i) {
     now.all_calls[i] -= before.all_calls[i];

@@ -1,5 +1,5 @@
 // Policy "direct": no allocator at all. Each request is a device malloc, each free a device free,
-// which waits for all queued work. What it reserves is what is live, each block rounded up to 512.
+// which waits for all queued work. It reserves the live blocks, each rounded up to 512.
 #include <algorithm>
 
 #include <fmt/format.h>

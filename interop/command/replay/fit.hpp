@@ -8,9 +8,9 @@
 
 namespace cistern::command {
 
-/// Bisects between `requested`, below which nothing can serve it, and `enough`, which does, until
-/// they are within 0.25% of `requested`; returns the smallest capacity that was seen to serve. It
-/// takes for granted that what a capacity serves, a larger one serves too.
+/// Bisects between `requested`, below which nothing can serve the trace, and `enough`, which does.
+/// Stops when they are within 0.25% of `requested`, and returns the smallest capacity that was seen
+/// to serve. It assumes that a larger capacity serves everything that a smaller one does.
 std::uint64_t leastCapacity(std::uint64_t requested, std::uint64_t enough,
                             const std::function<bool(std::uint64_t capacity)>& served,
                             const OnProgress& on_progress);

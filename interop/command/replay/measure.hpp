@@ -1,5 +1,5 @@
-// Replays one script under one policy and says what it took; with --fit, also in how little memory
-// it could have been done.
+// Replays one script under one policy and returns the cost; with --fit, also the least memory that
+// would have been enough.
 #pragma once
 
 #include "interop/command/replay/measurement.hpp"

@@ -1,4 +1,4 @@
-// What is known of one trace under one policy when its replay is over.
+// The results of one trace under one policy when its replay is over.
 #pragma once
 
 #include <cstdint>

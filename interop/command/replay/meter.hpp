@@ -1,5 +1,5 @@
-// What a replay costs: wall time, device calls, and what the simulated device prices them at. All
-// are counted between start() and stop() only, which stand close around a round's loop of events.
+// The cost of a replay: wall time, device calls, and their prices on the simulated device. All are
+// counted between start() and stop() only, which stand close around a round's loop of events.
 #pragma once
 
 #include <chrono>

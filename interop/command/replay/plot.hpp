@@ -1,4 +1,5 @@
-// --plot: collects what the picture of one program shows while it is replayed, and writes it.
+// --plot: collects the data of one program's picture while the program is replayed, and writes the
+// picture.
 #pragma once
 
 #include <string>

@@ -8,11 +8,12 @@ namespace cistern::command {
 
 class PlotFile {
  public:
-  /// What is there stays until write, and what is not is not made before. Throws UsageError that
-  /// names the file and why it cannot be written.
+  /// An existing file stays until write, and a missing one is not made before. Throws UsageError
+  /// that names the file and why it cannot be written.
   explicit PlotFile(std::string path);
 
-  /// Replaces what is there. Throws Error that says why it could not, as for a disk that is full.
+  /// Writes the file, in place of an existing one. Throws Error that says why it could not, as for
+  /// a full disk.
   void write(const std::string& text);
 
   const std::string& path() const { return path_; }

@@ -41,7 +41,7 @@ constexpr std::array<PolicyKind, 6> kPolicies = {{
 std::span<const PolicyKind> policyKinds() { return kPolicies; }
 
 const PolicyKind& policyKind(std::string_view name) {
-  if (name == "torch") name = kTorchRules;  // what it was called
+  if (name == "torch") name = kTorchRules;  // its former name
   std::vector<std::string_view> names;
   for (const PolicyKind& kind : kPolicies) {
     if (kind.name == name) return kind;

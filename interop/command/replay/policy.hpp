@@ -21,7 +21,7 @@ struct Held {
   Stream stream;
 };
 
-/// What a policy has taken from the device.
+/// The bytes that a policy has taken from the device.
 struct ReservedBytes {
   std::uint64_t now = 0;
   std::uint64_t peak = 0;  ///< the most at once
@@ -41,11 +41,11 @@ class Policy {
   virtual void* allocate(std::size_t bytes, Stream stream) = 0;
   /// Pre: allocate gave it out, and it is not null.
   virtual void free(const Held& block) = 0;
-  /// Changes nothing of what it serves next.
+  /// Does not change how it serves the next requests.
   virtual ReservedBytes reserved() const = 0;
   /// Host memory that the bookkeeping takes now.
   virtual std::uint64_t hostBytes() const { return 0; }
-  /// What has become of the pages; all 0 where there are none.
+  /// Counts of page events; all 0 if there are no pages.
   virtual PageCounts pageCounts() const { return {}; }
 };
 

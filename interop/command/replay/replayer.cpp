@@ -78,7 +78,7 @@ void Replayer::play(const OnProgress& on_progress) {
   }
 }
 
-// One at a time, so that the loop of those that nobody watches knows nothing of it.
+// One at a time, so that the loop of unwatched replays knows nothing of it.
 void Replayer::playWatched(PlaySome play_some, std::size_t count) {
   for (; count > 0; --count) {
     const Step& step = script_.steps[played_];

@@ -28,14 +28,15 @@ class Replayer {
   /// failure(), when a request was not served; the rest was then not played.
   bool round(const OnProgress& on_progress);
   const std::string& failure() const { return failure_; }
-  /// All rounds so far, without what is done at their ends.
+  /// All rounds so far, without the work at their ends.
   const Meter& meter() const { return meter_; }
   /// The most host memory that the policy held at the end of a round.
   std::uint64_t hostBytesPeak() const { return host_bytes_peak_; }
 
  private:
   void play(const OnProgress& on_progress);
-  /// What the program has queued on a block's stream when it has one, and when it frees it.
+  /// The work that the program has queued on a block's stream when it gets the block, and when it
+  /// frees it.
   enum class Queued : std::uint8_t { kNothing, kWork, kChecks };
 
   Queued queued() const;

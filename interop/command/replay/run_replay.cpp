@@ -18,7 +18,7 @@
 namespace cistern::command {
 namespace {
 
-/// What only the device can tell. Pre: s.device is resolved.
+/// Checks the settings that depend on the device. Pre: s.device is resolved.
 void requireSense(const ReplaySettings& s) {
   for (const auto& [given, option] :
        {std::pair{s.check, "--check"}, std::pair{s.gpu_lag_us != 0, "--gpu-lag-us"}}) {
@@ -68,7 +68,7 @@ std::unique_ptr<Report> reportFor(const ReplaySettings& s, const std::string& de
   return tableReport(console.out, s, device, console.colours);
 }
 
-/// What hears of what is measured.
+/// The receivers of the measurements.
 struct Listeners {
   Report& report;
   Plot* plot;  ///< may be null

@@ -1,5 +1,5 @@
-// A trace made ready to be replayed: its allocations are renumbered into slots that are used again,
-// so that the loop touches no more memory than the most blocks that live at once.
+// A trace made ready to be replayed. Its allocations are renumbered into slots that are used again.
+// So the loop touches no more memory than the most blocks that live at once.
 #pragma once
 
 #include <cstdint>

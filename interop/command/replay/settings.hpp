@@ -1,4 +1,4 @@
-// What `cistern replay` was asked to do.
+// The settings of `cistern replay`.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The device that a trace is replayed on, with its streams, the host's time between events, and the
-// work that keeps the GPU behind the host.
+// The device that a trace is replayed on. It comes with its streams, the host's time between
+// events, and the work that keeps the GPU behind the host.
 #pragma once
 
 #include <cstdint>
@@ -39,9 +39,9 @@ class Stage {
   void settle();
   /// Whether the GPU is behind the host, and so has to be given work to be behind with.
   bool lags() const { return lags_; }
-  /// The program queues a little on the stream, which touches no memory: what is queued there is
-  /// complete one lag from now. The recorded time has the program's own launches in it already, so
-  /// what this one takes comes off what passes next. Pre: lags().
+  /// The program queues a little work on the stream, which touches no memory. The work queued there
+  /// is complete one lag from now. The recorded time has the program's own launches in it already,
+  /// so what this one takes comes off what passes next. Pre: lags().
   void queueWork(Stream stream);
   /// A launch that the recorded program's time already has in it takes none of its own.
   void takeOffLaunch();
@@ -51,8 +51,8 @@ class Stage {
   sim::SimDevice* sim_ = nullptr;
   std::vector<Stream> streams_;
   /// The simulated clock is behind by owed_ns_ < step_ns_, so that not every event pays for moving
-  /// it: a hundredth of the lag, which is as exact as a replay can claim to be. Below 0 it is ahead
-  /// by launches that the recorded time has not made up for yet.
+  /// it. The step is a hundredth of the lag, which is as exact as a replay can claim to be. Below 0
+  /// the clock is ahead, by launches that the recorded time has not made up for yet.
   std::int64_t owed_ns_ = 0;
   std::int64_t step_ns_;
   bool lags_;

@@ -1,5 +1,5 @@
-// What the figures of a table come to, for someone who sees such a table for the first time: what
-// was saved, and what it cost.
+// A summary of the figures of a table, for someone who sees such a table for the first time: the
+// saving, and its cost.
 #pragma once
 
 #include <string>

@@ -1,5 +1,6 @@
-// The table for people: a line for each trace, below it a row for each policy, and at the end what
-// the figures come to and mean. Nothing is wider than a page but what is one word.
+// The table for people. It has a line for each trace, and below it a row for each policy. At the
+// end it has a summary of the figures and their meaning. Only a single word may be wider than a
+// page.
 #include <algorithm>
 #include <sstream>
 

@@ -1,5 +1,5 @@
-// Where a program is on the time axis of its picture: in µs of its own time, or, where no time was
-// recorded, at which event.
+// The position of a program on the time axis of its picture. It is in µs of the program's own time,
+// or, if no time was recorded, the number of the event.
 #pragma once
 
 #include <algorithm>

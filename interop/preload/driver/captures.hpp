@@ -1,8 +1,8 @@
 // Whether the program is capturing a graph.
 //
-// What Cistern does between a free and the next use of the memory involves the legacy default
-// stream, and an event there breaks the capture of any stream that synchronises with it. So
-// captures are told of by the hooks, and while one begins nothing is put into streams.
+// Between a free and the next use of the memory, Cistern uses the legacy default stream. An event
+// there breaks the capture of any stream that synchronises with it. So the hooks report captures,
+// and while one begins nothing is put into streams.
 #pragma once
 
 #include <atomic>
@@ -26,7 +26,7 @@ class Captures {
     if (result == kSuccess) ++begun_;
     return result;
   }
-  /// What a call to end a capture has returned. One that was broken has ended too.
+  /// Notes the result of a call to end a capture. A capture that was broken has ended too.
   void ended(Code result) noexcept {
     const bool goes_on = result == kIllegalState || result == kCaptureUnmatched ||
                          result == kCaptureWrongThread || result == kInvalidHandle;

@@ -42,7 +42,7 @@ void ContextOrder::created(StreamHandle stream) {
   const std::lock_guard lock(captures_.beginning());
   if (find(stream) != nullptr) return;
   made_.push_back({stream, 0, 0});
-  // Where nobody tells of its work, it comes after the last cut from the start.
+  // If nobody reports its work, it comes after the last cut from the start.
   if (!isFollowed()) orWait([&] { return catchUp(made_.back()); });
 }
 
@@ -119,8 +119,8 @@ Code ContextOrder::reach(StreamHandle& hub) noexcept {
   });
 }
 
-// A marker behind the last one and the event. What the streams have had since the last cut is not
-// waited for: it is still to be marked by the next.
+// Puts a marker behind the last one and the event. It does not wait for the streams' work since the
+// last cut: the next marker covers that.
 Code ContextOrder::allAfter(EventHandle event) noexcept {
   const std::lock_guard lock(captures_.beginning());
   return inContext([&] {

@@ -1,28 +1,28 @@
 // The order of the work of one context.
 //
-// cudaFree waits for the device: whatever is submitted after it runs after all that was submitted
-// before. A *cut* is the same without the host's wait, and put off until somebody could tell. It
-// costs nothing but a note, until work is submitted. Just before that the cut is *closed*: nothing
-// lies between the two, so the place is exact. To close a cut, a *marker* is put behind all streams
-// that had work before it: an event. Each stream waits for the last marker before its next work,
-// when that comes.
+// cudaFree waits for the device: work submitted after it runs after all work submitted before. A
+// *cut* is the same without the host's wait, and put off until somebody could tell the difference.
+// It costs only a note until work is submitted. Just before that the cut is *closed*: nothing lies
+// between the two, so the place is exact. To close a cut, a *marker* is put behind all streams that
+// had work before it: an event. Each stream waits for the last marker before its next work, when
+// that comes.
 //
 //   one stream had work   the marker is recorded on it: one call, and none of the others'
 //   several had           a stream of our own, the hub, waits for each; the marker is recorded
 //   there none had              nothing to order
 //
-// So the hooks tell of each piece of work that the program submits, before and after (work.hpp).
-// The work of a graph that is being captured is none yet.
+// So the hooks report each piece of work that the program submits, before and after (work.hpp). The
+// work of a graph that is being captured does not count yet.
 //
 // Per-thread default streams, which nobody makes and others cannot name, synchronise with the
 // legacy default stream by themselves: an event there comes after their work. Their work counts as
 // work of the legacy stream; each waits by itself.
 //
-// Of one order at a time the work is followed so: that of the first context, while it is the only
-// one. In others, and where work may be submitted unseen, every stream counts as having work, and
-// barrier() does all of it at once.
+// Only one order at a time has its work followed so: that of the first context, while it is the
+// only one. In other contexts, and where work may be submitted unseen, every stream counts as
+// having work, and barrier() orders all of it at once.
 //
-// All is guarded by the lock of Captures: no capture begins while something is put into streams.
+// The lock of Captures guards everything: no capture begins while something is put into streams.
 #pragma once
 
 #include <atomic>
@@ -68,13 +68,13 @@ class ContextOrder {
 
   bool knows(StreamHandle stream);
   void created(StreamHandle stream);
-  /// A stream is about to be destroyed. What is queued on it still runs.
+  /// A stream is about to be destroyed. Its queued work still runs.
   void destroying(StreamHandle stream) noexcept;
 
   // ---- Cuts ------------------------------------------------------------------------------------
 
-  /// What is submitted from now on runs after all that was submitted before. False: not so, as a
-  /// capture may be under way. Pre: isFollowed().
+  /// Work submitted from now on runs after all work submitted before. False: not so, as a capture
+  /// may be under way. Pre: isFollowed().
   bool cut() noexcept {
     // Nothing was submitted since the last cut; or one is open, behind everything.
     if (!has_work_.load(std::memory_order_acquire) || open_.load(std::memory_order_acquire))
@@ -90,7 +90,7 @@ class ContextOrder {
 
   /// A capture is about to begin: no cut stays open in it.
   void beforeCapture() noexcept;
-  /// Whether some stream is captured, so that no cut can be had.
+  /// Whether some stream is captured, so that no cut is possible.
   bool capturing() noexcept;
   /// A cut, closed at once, with every stream behind it; where the work is followed, just a cut.
   Code barrier() noexcept;
@@ -121,7 +121,7 @@ class ContextOrder {
   struct Waiting {
     std::uint64_t epoch = 0, marker = 0;
   };
-  /// The program is about to wait for what has been submitted.
+  /// The program is about to wait for the submitted work.
   Waiting waiting() noexcept;
   /// It has waited for one stream, or for all of them (null).
   void waited(const Waiting& since, const StreamHandle* stream) noexcept;
@@ -163,7 +163,7 @@ class ContextOrder {
   std::vector<Known> made_;
   EventHandle marker_ = nullptr;
   EventHandle passing_ = nullptr;     ///< for one wait at a time
-  std::uint64_t marker_number_ = 0;   ///< of the last marker; 0: there is none
+  std::uint64_t marker_number_ = 0;   ///< of the last marker; 0: no marker yet
   std::uint64_t anywhere_at_ = 1;     ///< like worked_at, of every stream
   bool own_worked_ = false;           ///< per-thread default streams have had work
   std::atomic<bool> open_{false};     ///< a cut is open: nothing was submitted since

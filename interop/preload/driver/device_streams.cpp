@@ -8,8 +8,8 @@ namespace {
 StreamHandle handleOf(Stream stream) { return reinterpret_cast<StreamHandle>(stream.raw); }
 EventHandle handleOf(Event event) { return reinterpret_cast<EventHandle>(event.raw); }
 
-// What the engine never asks of a device that serves a program: the program has made its streams,
-// its graphs and its copies itself.
+// The engine never makes these calls on a device that serves a program: the program has made its
+// streams, its graphs and its copies itself.
 DeviceError notForUs(Call call) {
   return {call, ErrorKind::kNotSupported, kNotSupported, "kNotSupported", {}};
 }
@@ -37,7 +37,7 @@ Status DriverDevice::doSynchronizeStream(Stream stream) {
   return outcome(Call::kSynchronizeStream, onStream(stream, wait));
 }
 
-// The hub is brought up first: what is asked of stream 0 afterwards is complete then.
+// The hub is brought up first, so that later queries find stream 0 complete.
 Status DriverDevice::doSynchronizeDevice() {
   if (gone_) return {};
   StreamHandle hub = nullptr;
@@ -102,8 +102,8 @@ Status DriverDevice::doSynchronizeEvent(Event event) {
 
 // ---- Captures -----------------------------------------------------------------------------------
 
-// Stream 0 is captured as soon as any stream is: what is freed then is in no order yet. No
-// capture has an id that anybody asks for: graphs' memory is the driver's.
+// Stream 0 is captured as soon as any stream is: memory freed then is in no order yet. No capture
+// has an id that anybody asks for: graphs' memory is the driver's.
 Result<CaptureInfo> DriverDevice::doCaptureInfo(Stream stream) {
   if (gone_) return CaptureInfo{};
   CaptureState status = kNoCapture;

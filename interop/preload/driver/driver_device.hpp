@@ -1,13 +1,12 @@
-// A context of the program's as the engine sees a device: Cistern's Device over the driver's own
-// functions.
+// The engine's view of a context of the program: Cistern's Device over the driver's own functions.
 //
-// The engine's stream 0 is none of the driver's here. Its memory is what cudaMalloc gives out,
-// which every stream may use at once: so what is waited for "on stream 0" is waited for by all of
-// them, and how far stream 0 has come is how far all has that was submitted before the last
-// cudaFree: the hub of the context's order comes after it (context_order.hpp). Where memory is
-// handed out only when it is complete (Reuse::kComplete), stream 0 is the host: it has done what it
-// was told, and waiting makes the host wait. All other streams are the driver's by their handles;
-// the legacy default stream is kLegacyStream, which is not 0.
+// The engine's stream 0 is not a stream of the driver here. Its memory is cudaMalloc's, which every
+// stream may use at once. So a wait "on stream 0" makes all streams wait. The progress of stream 0
+// is the progress of all work that was submitted before the last cudaFree. The hub of the context's
+// order comes after that work (context_order.hpp). If memory is handed out only when its work is
+// complete (Reuse::kComplete), stream 0 is the host. Its queued work is always done, and a wait
+// makes the host wait. All other streams are the driver's by their handles; the legacy default
+// stream is kLegacyStream, which is not 0.
 #pragma once
 
 #include <atomic>
@@ -29,10 +28,10 @@ enum class Reuse : std::uint8_t {
   kComplete,  ///< when the work that used it is complete
 };
 
-/// What follows the Device contract is thread-safe; so is the rest.
+/// The functions of the Device contract are thread-safe; so are the others.
 class DriverDevice final : public Device {
  public:
-  /// Pre: the context is current. Throws DeviceFailure when it cannot be asked what it is.
+  /// Pre: the context is current. Throws DeviceFailure when its properties cannot be read.
   DriverDevice(const Functions& driver, ContextOrder& order, Captures& captures,
                const std::atomic<Reuse>& reuse);
   ~DriverDevice() override;

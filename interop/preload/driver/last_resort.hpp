@@ -1,10 +1,10 @@
 // The turn of a thread whose request the driver has refused.
 //
-// Several threads that give memory back and ask again would each have a part of what the others
-// lack, and a thread that finds another at it would find nothing to give back. So they take turns.
-// During a turn no other thread takes memory of that device for Cistern's caches: what is given
-// back stays free for the request. Their growth is refused, not held up, because locks are held
-// there that giving back needs; then they wait for a turn of their own, with no lock held.
+// Several threads that give memory back and ask again would each have a part of the memory that the
+// others lack. A thread that meets another one doing so would find nothing to give back. So they
+// take turns. During a turn no other thread takes memory of that device for Cistern's caches: the
+// returned memory stays free for the request. Their growth is refused, not delayed, because they
+// hold locks that giving back needs. Then they wait for a turn of their own, with no lock held.
 #pragma once
 
 #include <array>

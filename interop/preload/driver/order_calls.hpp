@@ -1,11 +1,12 @@
-// What an order asks of the driver. For context_order.cpp and order_work.cpp.
+// The driver calls of an order. For context_order.cpp and order_work.cpp.
 #pragma once
 
 #include "interop/preload/driver/context_order.hpp"
 
 namespace cistern::preload::GPU_NAMESPACE {
 
-// Every stream that may have work: those that are known, and the hub with what it has taken over.
+// Every stream that may have work: the known ones, and the hub with the work that it has taken
+// over.
 template <class Visit>
 void ContextOrder::forEach(Visit visit) noexcept {
   visit(legacy_);
@@ -18,7 +19,7 @@ Code ContextOrder::inContext(Call call) noexcept {
   return driver_.inContext(context_, call);
 }
 
-// Where the order cannot be had on the device, the host waits, and it holds. Where that fails too,
+// If the order cannot be had on the device, the host waits, and the order holds. If that fails too,
 // the context is broken, and nothing runs in it any more.
 template <class Call>
 void ContextOrder::orWait(Call call) noexcept {

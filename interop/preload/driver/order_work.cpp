@@ -60,8 +60,8 @@ bool ContextOrder::isBehind(StreamHandle stream) noexcept {
   return (known == nullptr ? 0 : known->behind) < marker_number_;
 }
 
-// Captured streams have no work to come but their graph's, which is launched elsewhere. What waits
-// on the legacy stream is waited for by all per-thread default streams.
+// Captured streams have no work to come but their graph's, which is launched elsewhere. A wait that
+// is put on the legacy stream holds up all per-thread default streams too.
 Code ContextOrder::catchUpAll() noexcept {
   Code result = kSuccess;
   const auto one = [&](Known& known) {
@@ -73,7 +73,8 @@ Code ContextOrder::catchUpAll() noexcept {
   return result;
 }
 
-// The event is free again at once: a wait is for what it was recorded behind at that time.
+// The event is free again at once: a wait covers the work that the event was recorded behind at
+// that time.
 Code ContextOrder::putBehind(Known& later, StreamHandle earlier) noexcept {
   const Code result = recordOn(passing_, earlier);
   return result == kSuccess ? driver_.waitEvent(later.stream, passing_) : result;
@@ -171,8 +172,8 @@ void ContextOrder::workedAny() noexcept {
 
 // ---- The host waits -----------------------------------------------------------------------------
 
-// Work that is submitted from now on is told of anew. A wait for the legacy stream may have
-// been one for no per-thread default stream.
+// Work that is submitted from now on is reported anew. A wait for the legacy stream may have been
+// one for no per-thread default stream.
 ContextOrder::Waiting ContextOrder::waiting() noexcept {
   const std::lock_guard lock(captures_.beginning());
   return {++epoch_, marker_number_};

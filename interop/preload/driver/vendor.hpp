@@ -1,11 +1,10 @@
 // How one source serves two vendors: the only file of this folder with a vendor `#if`.
 //
-// What is here, in served and in hooks is compiled twice, once with CISTERN_VENDOR_CUDA and once
-// with CISTERN_VENDOR_HIP, because the two SDKs' headers cannot stand in one translation unit. It
-// says Code, StreamHandle, kSuccess, driver.recordEvent(…) and lives in the namespace
-// cistern::preload::cuda or cistern::preload::hip, which the build names GPU_NAMESPACE.
-// cuda/driver.hpp and hip/driver.hpp define these names in the same order, each for its own: read
-// them side by side.
+// The code here, in served and in hooks is compiled twice, once with CISTERN_VENDOR_CUDA and once
+// with CISTERN_VENDOR_HIP. The two SDKs' headers cannot stand in one translation unit. The code
+// says Code, StreamHandle, kSuccess, driver.recordEvent(…). Its namespace is cistern::preload::cuda
+// or cistern::preload::hip, which the build names GPU_NAMESPACE. The files cuda/driver.hpp and
+// hip/driver.hpp define these names in the same order, each for its vendor: read them side by side.
 #pragma once
 
 #if defined(CISTERN_VENDOR_CUDA)
@@ -33,7 +32,7 @@ inline const Functions* driver() noexcept {
     return there;
   return detail::loadFunctions();
 }
-/// Its handle; null as long as there is none.
+/// Its handle; null as long as it has none.
 void* driverLibrary() noexcept;
 
 /// The stream that a handle names: 0 is what the spelling of the function says it is.

@@ -21,7 +21,7 @@ void Work::enter() noexcept {
   if (entered == ContextOrder::Entered::kUnknown) seen_ = 0;
 }
 
-// A handle that nobody has told of is a stream's if the driver has taken it.
+// An unknown handle is a stream's if the driver has taken it.
 void Work::leave(Code result) noexcept {
   if (known_ || result == kSuccess) order_->worked(stream_);
 }

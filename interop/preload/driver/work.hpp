@@ -1,5 +1,5 @@
-// What the program submits, as the hooks see it: told of to the order that is followed, just before
-// and just after. A stream that was let through is let through again, without a lock, until
+// The work that the program submits, as the hooks see it. They tell the followed order of it, just
+// before and just after. A stream that was let through is let through again, without a lock, until
 // something has changed.
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace cistern::preload::GPU_NAMESPACE {
 
-/// What a thread knows of the streams that it submits to.
+/// A thread's memory of the streams that it submits to.
 struct WorkingThread {
   struct Passed {
     StreamHandle stream;
@@ -18,7 +18,7 @@ struct WorkingThread {
   std::array<Passed, 4> passed;
   bool any;     ///< it is in a function that may submit work to any stream, or was
   bool inside;  ///< the calls that we make of the driver ourselves
-  bool ends;    ///< its end is told of
+  bool ends;    ///< its end is reported
 };
 
 /// Work that is submitted to one stream, while it is.
@@ -36,7 +36,7 @@ class Work {
   ~Work() {
     if (!ended_) submitted(kSuccess);
   }
-  /// Just after. What came in between, it came after.
+  /// Just after. The work came after everything that happened in between.
   void submitted(Code result) noexcept {
     ended_ = true;
     if (order_ != nullptr && seen_ != ContextOrder::epoch()) [[unlikely]]
@@ -48,7 +48,7 @@ class Work {
   /// Work is about to be submitted by a function that is not known, to any stream. That it has
   /// returned is seen when the thread comes here again.
   static void anyBegins() noexcept;
-  /// The thread is about to free something: what it has submitted, it has.
+  /// The thread is about to free a block: the work that it has submitted counts as submitted.
   static void atFree() noexcept {
     if (thread_.any) [[unlikely]]
       anyEnded();

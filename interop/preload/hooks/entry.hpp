@@ -1,4 +1,4 @@
-// What every hook begins with: the driver behind it, and whether the call is one to serve.
+// Every hook begins with an Entry: the driver behind it, and whether the call is one to serve.
 #pragma once
 
 #include <exception>
@@ -27,7 +27,7 @@ class Entry {
 
   /// Whether the program called, there is a driver, and this process is served.
   bool serves() const noexcept { return active() && opens(); }
-  /// The same where this process may not be served: it opens what one that is shares with it.
+  /// The same for a process that may not be served: it opens blocks that a served process shares.
   bool opens() const noexcept {
     return outermost_ && driver_ != nullptr && !contexts().leftToParent();
   }
@@ -39,15 +39,15 @@ class Entry {
     return (driver_->*function)(arguments...);
   }
 
-  /// The contexts where a call is one to serve as a rule: the program has called, one was served
-  /// before, and nothing is captured. Else null, and an entry says what it is.
+  /// The contexts, if the call is one to serve as a rule: the program has called, a call was served
+  /// before, and nothing is captured. Else null, and an Entry decides.
   static Contexts* usual() noexcept {
     Contexts* const all = Contexts::thatServe();
     if (depth_ != 0 || all == nullptr || all->captures().maybe()) [[unlikely]]
       return nullptr;
     return all;
   }
-  /// What an entry is while it lives, after usual().
+  /// Stands for an entry while it lives, after usual().
   class Usual {
    public:
     Usual() noexcept { depth_ = 1; }
@@ -63,12 +63,12 @@ class Entry {
   const Functions* const driver_;
 };
 
-/// The driver's code for what a verb has thrown. Call it in a handler.
+/// The driver's code for the exception of a verb. Call it in a handler.
 Code resultOfException() noexcept;
 
-/// How often a thread gives back and asks again. Where nothing is left, an allocator may have given
-/// back for a request of its own: a few times are enough. Where other threads have memory in hand,
-/// more are, but they may go on for ever.
+/// How often a thread gives back and asks again. If nothing is left, an allocator may have given
+/// back for a request of its own, so a few rounds are enough. If other threads hold memory in
+/// transit, more rounds help, but the threads may go on for ever.
 class Rounds {
  public:
   bool over() const { return in_vain_ >= kMost; }
@@ -81,9 +81,9 @@ class Rounds {
   int in_vain_ = 0;
 };
 
-/// Calls the driver's function; where the device has no memory, gives back what is cached there and
-/// calls again. That waits for the device, as the program's own frees would have. `device`: of
-/// whose memory it is; else the current one's.
+/// Calls the driver's function. If the device has no memory, gives back its cached memory and calls
+/// again. That waits for the device, as the program's own frees would have. `device`: the device of
+/// the memory; else the current one.
 template <class Call>
 Code withRoom(const Entry& entry, Call call, std::optional<int> device = std::nullopt) {
   const Code result = call();
@@ -91,7 +91,7 @@ Code withRoom(const Entry& entry, Call call, std::optional<int> device = std::nu
   int current = 0;
   if (!device && driver()->currentDevice(&current) != kSuccess) return result;
   const LastResort alone(device.value_or(current));
-  // First as it is: the thread whose turn was before may have made room.
+  // First without giving back: the thread whose turn was before may have made room.
   Rounds rounds;
   for (;;) {
     driver()->forgetFailure();

@@ -1,5 +1,5 @@
-// Memory that every stream may use at once, as cudaMalloc's and hipMalloc's: what the hooks of both
-// do. What is so as a rule comes first, inline; whatever is not is looked at anew.
+// Memory that every stream may use at once, such as cudaMalloc's and hipMalloc's: the code of the
+// hooks of both. The usual case comes first, inline. Every other case is examined anew.
 #pragma once
 
 #include "interop/preload/hooks/serve.hpp"
@@ -11,7 +11,7 @@ Code passMalloc(const Entry& entry, DevicePointer* out, std::size_t bytes);
 Code passFree(const Entry& entry, DevicePointer pointer);
 
 namespace detail {
-/// Whatever the matter is.
+/// Every other case.
 Code mallocAnew(DevicePointer* out, std::size_t bytes);
 Code freeAnew(DevicePointer pointer);
 }  // namespace detail
@@ -45,11 +45,11 @@ Code freeAnew(DevicePointer pointer);
   return kSuccess;
 }
 
-/// What is cached is free to the program: it may have it. `result` and *free_bytes are the
-/// driver's.
+/// Adds cached memory to the free bytes, because the program may have it. `result` and *free_bytes
+/// are the driver's.
 Code withCached(const Entry& entry, Code result, std::size_t* free_bytes);
 
-/// The block that the pointer lies in, also one of another process's; nothing where it is none of
+/// The block that the pointer lies in, also one of another process's; nothing if it is none of
 /// Cistern's.
 std::optional<Blocks::Around> blockAround(const Entry& entry, DevicePointer pointer);
 

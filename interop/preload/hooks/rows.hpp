@@ -24,8 +24,8 @@ struct Rows {
 /// Those that submit work (submission_hooks.cpp).
 Rows submittingRows() noexcept;
 
-/// What to answer with in place of a function of the driver's that is not known: it does what that
-/// does, and counts as work on every stream (unknown_hooks.cpp).
+/// The answer in place of an unknown function of the driver: it does the same, and counts as work
+/// on every stream (unknown_hooks.cpp).
 void* unknownWork(void* function) noexcept;
 
 }  // namespace cistern::preload::GPU_NAMESPACE

@@ -9,8 +9,8 @@ namespace cistern::preload::GPU_NAMESPACE {
 
 namespace {
 
-// The last that may help is what other contexts of the device keep. First it is asked for as it is:
-// the thread whose turn was before may have made room.
+// The last that may help is what other contexts of the device keep. First it asks without giving
+// back: the thread whose turn was before may have made room.
 void* allocateAtLast(Serving& serving, std::size_t bytes, Stream stream) {
   const LastResort alone(serving.device.ordinal());
   for (Rounds rounds;;) {
@@ -95,10 +95,10 @@ Code refuseToShare(const char* vendor, const char* why) noexcept {
   return kNotSupported;
 }
 
-// The stream's own memory is its own again at once, in its order. cudaMalloc's, and what a
-// per-thread default stream frees, of which there is one for each thread under one handle, waits in
-// the cooling. No event of the block's context tells of another context's stream: that is waited
-// for.
+// The stream's own memory is its own again at once, in its order. Memory of cudaMalloc waits in the
+// cooling. So does memory that a per-thread default stream frees: each thread has such a stream,
+// all under one handle. No event of the block's context covers another context's stream, so the
+// host waits for that stream.
 void freeAfter(const ServedBlock& block, Address pointer, StreamHandle stream) noexcept {
   Serving& serving = *block.context->serving();
   if (!contexts().has(*block.context, stream)) {

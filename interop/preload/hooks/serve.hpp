@@ -1,9 +1,9 @@
 // The verbs that hooks serve with: how Cistern allocates and frees in the program's contexts.
 //
-// What happens as a rule is inline, so that a hook is one function, which calls the driver for the
-// current context and nothing else: the thread's cache has the block
-// (allocator/engine/fast_path.hpp) and it remembers the block's entry (served/blocks.hpp). How many
-// instructions that takes is kept by a test.
+// The usual case is inline, so that a hook is one function, which calls the driver for the current
+// context and nothing else. In that case the thread's cache has the block
+// (allocator/engine/fast_path.hpp) and the thread remembers the block's entry (served/blocks.hpp).
+// A test keeps the number of instructions.
 #pragma once
 
 #include <cstddef>
@@ -18,9 +18,11 @@ namespace cistern::preload::GPU_NAMESPACE {
 namespace detail {
 /// Memory that the thread's cache has not.
 void* allocateMissed(Serving& serving, std::size_t bytes, Stream stream);
-/// A block that is more than memory has been taken out: it leaves the trace, and is shared no more.
+/// A block that is more than memory has been taken out: it leaves the trace, and is no longer
+/// shared.
 void tookMarked(std::uint64_t marks, Address pointer) noexcept;
-/// In a handler: the memory goes back, if there was any, and what was thrown is the driver's code.
+/// In a handler: gives the memory back, if there was any, and turns the exception into the driver's
+/// code.
 Code allocationFailed(Serving& serving, void* memory) noexcept;
 
 [[gnu::always_inline]] inline void* allocateNow(Serving& serving, std::size_t bytes, Stream stream,
@@ -79,15 +81,15 @@ Code allocationFailed(Serving& serving, void* memory) noexcept;
   return block;
 }
 
-/// Whether a pointer that is no block's is to be kept from the driver, which would take it for its
-/// own: one that lies in Cistern's memory all the same. It is counted.
+/// Whether a pointer that is not a block's lies in Cistern's memory all the same. It must not reach
+/// the driver, which would take it for its own. It is counted.
 bool isWrongFree(Address pointer);
 
-/// A handle of Cistern's memory for another process is refused, and counted; that is said once.
-/// `vendor`: what the functions' names begin with. `why`: why this memory has none.
+/// Refuses and counts a handle of Cistern's memory for another process; says so once. `vendor`:
+/// what the functions' names begin with. `why`: why this memory has none.
 Code refuseToShare(const char* vendor, const char* why) noexcept;
 
-/// What was queued on every stream so far may still use it.
+/// Frees a block that all work queued so far, on every stream, may still use.
 [[gnu::always_inline]] inline void freeAfterAll(const ServedBlock& block, Address pointer,
                                                 Timed& timed) noexcept {
   Serving& serving = *block.context->serving();
@@ -105,7 +107,7 @@ Code refuseToShare(const char* vendor, const char* why) noexcept;
   }
   detail::freeNow(serving.allocator, pointer, timed);
 }
-/// What was queued on `stream` so far may still use it, and nothing else.
+/// Frees a block that only the work queued so far on `stream` may still use.
 void freeAfter(const ServedBlock& block, Address pointer, StreamHandle stream) noexcept;
 
 }  // namespace cistern::preload::GPU_NAMESPACE

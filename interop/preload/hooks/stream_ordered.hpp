@@ -1,5 +1,5 @@
-// Memory in the order of a stream, as cudaMallocAsync's and hipMallocAsync's: what the hooks of
-// both do. `pass` calls the driver's own function.
+// Memory in the order of a stream, such as cudaMallocAsync's and hipMallocAsync's: the code of the
+// hooks of both. `pass` calls the driver's own function.
 #pragma once
 
 #include "interop/preload/hooks/serve.hpp"

@@ -1,12 +1,12 @@
-// Streams that the program makes, waits for and destroys, and captures that it begins: what the
-// order of a context rests on (driver/context_order.hpp). What the hooks of both vendors do.
+// Streams that the program makes, waits for and destroys, and captures that it begins. The order of
+// a context rests on them (driver/context_order.hpp). The hooks of both vendors call this.
 #pragma once
 
 #include "interop/preload/hooks/entry.hpp"
 
 namespace cistern::preload::GPU_NAMESPACE {
 
-/// What a call that makes a stream has returned.
+/// Notes the result of a call that makes a stream.
 inline Code created(const Entry& entry, Code result, const StreamHandle* stream) {
   if (result != kSuccess || !entry.serves()) return result;
   if (Context* const context = contexts().current()) context->order().created(*stream);
@@ -40,8 +40,8 @@ Code waitForAll(const Entry& entry, Wait wait) {
   return result;
 }
 
-/// The program waits, for a stream or for the device (null): `wait` calls the driver. What it has
-/// waited for needs no order any more.
+/// The program waits, for a stream or for the device (null): `wait` calls the driver. The work that
+/// it has waited for no longer needs an order.
 template <class Wait>
 Code waitFor(const Entry& entry, const StreamHandle* stream, Wait wait) {
   ContextOrder* const order = entry.serves() ? ContextOrder::followed() : nullptr;
@@ -64,7 +64,7 @@ Code waitForStream(StreamHandle stream, bool per_thread, Wait wait) {
   return waitFor(entry, &meant, [&] { return wait(entry); });
 }
 
-/// Calls `begin`. What has to be in order before the capture is put into streams now.
+/// Calls `begin`. First puts into the streams everything that must be in order before the capture.
 template <class Begin>
 Code beginCapture(Begin begin) {
   const Entry entry;

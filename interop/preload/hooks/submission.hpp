@@ -1,8 +1,8 @@
-// Functions that submit work: each is told of to the order of the context, and passed on.
+// Functions that submit work: each is reported to the order of the context, and passed on.
 //
-// The hooks are made from the types that the header gives the functions. Which stream it is, the
-// arguments say: the one that is a stream; the launch's attributes; or there is none, and it is the
-// default stream, whose meaning is the spelling's.
+// The hooks are made from the types that the header gives the functions. The arguments say which
+// stream it is: the one that is a stream, or the launch's attributes. Without either it is the
+// default stream, and the spelling says which one that is.
 //
 // Included once for a vendor, behind its list CISTERN_SUBMITTING_FUNCTIONS (cuda/submitting.hpp,
 // hip/submitting.hpp).

@@ -1,10 +1,10 @@
-// Functions that are not known: what they are called with is passed on as it is, so nothing need be
-// known of their arguments. Each answer has a stub of its own, of which a fixed number is built in.
-// A stub says which it is, and goes on to one piece of code for all: that keeps every register that
-// may hold an argument, tells the order, and jumps to the function.
+// Functions that are not known. Their arguments are passed on unchanged, so nothing need be known
+// of them. Each answer has a stub of its own; a fixed number of stubs is built in. A stub says
+// which it is, and goes on to one piece of code for all. That code saves every register that may
+// hold an argument, tells the order, and jumps to the function.
 //
-// Some are exported by name as well, for programs that are linked to the driver: those that submit
-// work, and that the header of this build does not declare.
+// Some are exported by name as well, for programs that are linked to the driver. These submit work,
+// and the header of this build does not declare them.
 //
 // Included once for a vendor, behind its list CISTERN_UNDECLARED_FUNCTIONS (cuda/undeclared.hpp,
 // hip/undeclared.hpp).
@@ -48,7 +48,7 @@ void* named(std::size_t index) noexcept {
 
 extern __attribute__((visibility("hidden"))) const char stubs[] __asm__(CISTERN_LABEL(stubs));
 
-/// What the stub is for. Called before it is jumped to.
+/// Notes the work and returns the stub's function. Called before the jump to that function.
 void* unknownWorkBegins(std::size_t index) __asm__(CISTERN_LABEL(unknown_work));
 __attribute__((visibility("hidden"), used)) void* unknownWorkBegins(std::size_t index) {
   countUnknownWork();

@@ -7,7 +7,7 @@
 
 namespace cistern::preload {
 
-/// The thread's state as long as this lives; then what it was.
+/// Sets the thread's state as long as this lives; then restores the previous one.
 class CancelState {
  public:
   explicit CancelState(int state) noexcept { (void)pthread_setcancelstate(state, &before_); }

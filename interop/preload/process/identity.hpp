@@ -11,8 +11,8 @@
 
 namespace cistern::preload {
 
-/// What is the same as long as the process lives, through exec too, and no other's. Where /proc is
-/// not there, the number alone says which.
+/// Identifies a process: the same as long as it lives, through exec too, and different from all
+/// others. Without /proc, the number alone identifies it.
 struct Identity {
   std::int64_t pid = 0;
   std::uint64_t pid_namespace = 0;  ///< its inode; 0: not known

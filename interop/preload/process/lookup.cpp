@@ -1,7 +1,8 @@
 // dlsym and dlopen, as the program calls them.
 //
 // Both depend on who calls: RTLD_NEXT is what comes after the caller, $ORIGIN is where the caller
-// lies. So what is not ours to answer is jumped to, not called, and sees the program as its caller.
+// lies. So if the answer is not ours, the function is jumped to, not called, and sees the program
+// as its caller.
 #include "interop/preload/process/lookup.hpp"
 
 #include "interop/preload/process/c_library.hpp"

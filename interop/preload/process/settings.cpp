@@ -12,7 +12,7 @@
 namespace cistern::preload {
 namespace {
 
-// What the process was told when it started: the program may change its environment, or clear it,
+// The settings of the process when it started: the program may change its environment, or clear it,
 // and fork.
 long long process = 0;        // the one to serve; 0: any
 std::uint64_t number_of = 0;  // the PID namespace that it has this number in
@@ -31,8 +31,8 @@ void begin() noexcept {
   if (active() && *folder != '\0') beginRecord(folder, trace);
 }
 
-// Before main, and before any other thread. A program with more rights than its user is told
-// nothing: its records would be made with those rights.
+// Before main, and before any other thread. A program with more rights than its user gets no
+// settings: its records would be made with those rights.
 [[gnu::constructor]] void start() noexcept {
   if (const char* const wanted = secure_getenv(kRunProcess)) process = std::atoll(wanted);
   if (const char* const inode = secure_getenv(kRunNamespace))

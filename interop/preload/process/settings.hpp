@@ -1,4 +1,4 @@
-// What `cistern run` tells the library that it preloads, by the environment.
+// The settings that `cistern run` passes, by the environment, to the library that it preloads.
 #pragma once
 
 #include <atomic>

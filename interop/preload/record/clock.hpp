@@ -1,4 +1,4 @@
-// The clocks that a process counts with, as does the reader of what it has counted.
+// The clocks that a process counts with; the reader of its counts uses the same.
 #pragma once
 
 #include <chrono>

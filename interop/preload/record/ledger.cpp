@@ -19,10 +19,10 @@
 namespace cistern::preload {
 namespace {
 
-/// A file in the folder of the run, which is open only while a part of it is being mapped: a
-/// program may close descriptors that it has not opened, and have files of its own under their
-/// numbers. Its name is random, and nobody else's: processes in several PID namespaces may have the
-/// same number.
+/// A file in the folder of the run. It is open only while a part of it is being mapped, because a
+/// program may close descriptors that it has not opened. The program may then have files of its own
+/// under their numbers. The file's name is random and unique, because processes in several PID
+/// namespaces may have the same number.
 class RunFile {
  public:
   RunFile(const char* folder, const char* prefix) noexcept {
@@ -34,7 +34,7 @@ class RunFile {
   }
   /// In its folder.
   const char* name() const noexcept { return std::strrchr(path_.data(), '/') + 1; }
-  /// The part, zero so far; null where there is no room. Room is taken now: to write to a page that
+  /// The part, zero so far; null if there is no room. Room is taken now: to write to a page that
   /// the disk has none for would end the program.
   void* map(std::size_t offset, std::size_t bytes) const noexcept {
     if (!mayHave(offset + bytes)) return nullptr;
@@ -73,8 +73,8 @@ void nameProgram(Record& record) noexcept {
   }
 }
 
-// The trace grows by a part at a time; only the newest is mapped. What is in the file is kept by
-// the system, whatever becomes of the process.
+// The trace grows by a part at a time; only the newest is mapped. The system keeps the contents of
+// the file, whatever becomes of the process.
 class TraceFile {
  public:
   explicit TraceFile(const RunFile& file) : file_(file), last_(nanosecondsNow()) {}
@@ -100,7 +100,7 @@ class TraceFile {
     ++parts_;
     return rows_ != nullptr;
   }
-  // Microseconds are what a trace has; what is less is carried on to the next row.
+  // A trace has microseconds; a rest below one is carried on to the next row.
   void append(TraceRow row) noexcept {
     if (!traces()) return;
     if (row_ == kRows && !nextPart()) {
@@ -161,7 +161,7 @@ void beginRecord(const char* folder, bool trace) noexcept {
   made->clock = {ticksNow(), nanosecondsNow()};
   made->vendor = record().vendor;  // a child of fork has loaded what its parent had
   nameProgram(*made);
-  // In a child of fork the thread goes on, and the slot it has is none of another's here either.
+  // In a child of fork the thread goes on, and no other thread has its slot here either.
   if (const SlotOfThread* const own = ThreadSlot<SlotOfThread>::find())
     made->slots[own->index].taken = 1;
   detail::current_record = made;
@@ -176,7 +176,7 @@ void leaveRecord() noexcept {
   detail::traces = false;
 }
 
-// What has ended is read first: if as much has begun by then, nothing is under way.
+// The count of ended work is read first. If the same count has begun by then, no work is under way.
 std::optional<std::uint64_t> workSoFar() noexcept {
   std::uint64_t ended = 0, begun = 0, unknown = 0;
   for (const Record::Slot& slot : record().slots)

@@ -1,4 +1,4 @@
-// This process's record, and the trace of what it allocates where one is wanted.
+// This process's record, and the trace of its allocations if one is wanted.
 #pragma once
 
 #include <atomic>
@@ -12,7 +12,7 @@
 namespace cistern::preload {
 
 namespace detail {
-inline Record unread;  // what is counted before a record is begun, and where none is
+inline Record unread;  // counts before a record is begun, or without one
 inline constinit std::atomic<Record*> current_record{&unread};
 inline constinit std::atomic<bool> traces{false};
 }  // namespace detail
@@ -70,8 +70,7 @@ class Tally {
   Record::Slot& slot_;
 };
 
-/// A call that submits work, as long as it is under way. One that a cancelled thread was in never
-/// ends.
+/// A call that submits work, while it is under way. One that a cancelled thread was in never ends.
 class CountedWork {
  public:
   CountedWork() noexcept { tally_.count(tally_->work); }
@@ -98,9 +97,9 @@ void noteVendor(const char* name) noexcept;
 /// A function that is not known has been asked for.
 void noteUnknown(const char* name) noexcept;
 
-/// A call that is served, and what it takes. To look at the clock is dear beside a call that finds
-/// all it needs at hand: of those one in kEach is timed, and counts for as many. What takes longer
-/// is timed each time.
+/// A call that is served, and its time. A look at the clock is expensive beside a call that finds
+/// everything at hand. Of those calls one in kEach is timed, and counts for as many. A call that
+/// takes longer is timed each time.
 class Timed {
  public:
   explicit Timed(Served what) noexcept

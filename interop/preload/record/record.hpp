@@ -1,9 +1,9 @@
-// What one process counts of its device memory, in a file that it shares with `cistern run`.
+// The counters of one process for its device memory, in a file that it shares with `cistern run`.
 //
-// The file is mapped by both: what was counted is there however the process ends, also when it is
-// killed. Each process has a file, record_<random> in the folder that CISTERN_RUN_FOLDER names.
-// Counters are relaxed atomics; a reader sees each of them whole, and all of them exact once the
-// process has ended.
+// Both map the file, so the counts survive however the process ends, also when it is killed. Each
+// process has a file, record_<random> in the folder that CISTERN_RUN_FOLDER names. Counters are
+// relaxed atomics; a reader sees each of them whole, and all of them exact once the process has
+// ended.
 #pragma once
 
 #include <array>
@@ -62,8 +62,8 @@ inline constexpr std::array<const char*, kPassedCount> kPassedNames = {
     "requests where Cistern had no allocator",
 };
 
-/// What the driver takes for a cudaMalloc and its cudaFree of `bytes`, on this machine.
-/// It is counted for cudaMallocs of up to `bytes`, and above the row before.
+/// The driver's time for a cudaMalloc and its cudaFree of `bytes`, on this machine. It is counted
+/// for cudaMallocs of up to `bytes` that are larger than the row before.
 struct DriverPrice {
   std::uint64_t bytes = 0;
   std::atomic<std::uint64_t> nanoseconds{0};  ///< 0: not measured
@@ -74,7 +74,7 @@ struct Record {
   std::uint32_t bytes = sizeof(Record);
   Identity process;
   std::int64_t parent = 0;
-  std::array<char, 32> trace{};  ///< its trace's file in the same folder; empty: there is none
+  std::array<char, 32> trace{};  ///< its trace's file in the same folder; empty: no trace
   std::array<char, 128> program{};
   std::array<char, 64> device{};
   std::array<char, 8> vendor{};  ///< "cuda" or "hip", whichever the program has loaded
@@ -83,8 +83,8 @@ struct Record {
     std::atomic<std::uint64_t> count{0};
     std::atomic<std::uint64_t> ticks{0};  ///< in the hook; of a clock that `clock` says more of
   };
-  /// What one thread counts, so that it need share nothing: of all that is counted, the sum over
-  /// the slots. A slot serves another thread when its own has ended.
+  /// The counters of one thread, so that it need share nothing. The total is the sum over the
+  /// slots. A slot serves another thread when its own has ended.
   struct alignas(64) Slot {
     std::atomic<std::uint32_t> taken{0};
     std::array<Calls, kServedCount> served;
@@ -96,8 +96,8 @@ struct Record {
   static constexpr std::size_t kSlots =
       128;  ///< the last one is for all threads that find no other
   std::array<Slot, kSlots> slots;
-  /// When the record was begun, by that clock and by the steady one in ns: the reader of the record
-  /// has the same clocks, and so can tell how long a tick is.
+  /// The time when the record was begun, by that clock and by the steady one in ns. The reader of
+  /// the record has the same clocks, and so can tell the length of a tick.
   struct Clock {
     std::uint64_t ticks = 0, nanoseconds = 0;
   } clock;

@@ -65,7 +65,7 @@ void Blocks::Shard::makeRoom() {
   for (Entry* entry : kept) put(*entry);
 }
 
-// Busy, as the caller's. Changes nothing where there is no memory for it.
+// Busy, as the caller's. Changes nothing if there is no memory for it.
 Blocks::Entry& Blocks::Shard::insert(Address address) {
   if (4 * (used + 1) > 3 * places.size()) makeRoom();
   if (nobodys.empty()) {

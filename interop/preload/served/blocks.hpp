@@ -1,28 +1,28 @@
-// Which pointers are Cistern's, and what was asked for each.
+// The pointers that are Cistern's, and the requested size of each.
 //
 // A pointer that the program frees is looked up here first: one that is not here is the driver's.
 //
 // An entry stays when its block is freed, as the allocator is likely to hand the same address out
-// again. So what a thread frees and allocates again and again it finds by itself, without a lock:
-// it remembers the entries that it has used last. An entry's word says what it is, and a thread
-// that changes it has it alone meanwhile:
+// again. Each thread remembers the entries that it has used last. So it finds a block that it frees
+// and allocates again and again without a lock. An entry's word holds its state, and a thread that
+// changes the entry owns it alone meanwhile:
 //
 //   0             nobody's       kLive    a block that the program has
 //   kFree   none any more        kBusy    some thread is at it: not for long
 //
-// and above these two bits the whole address: a program may free a pointer into the middle of a
-// block, and the lowest bits of that are any.
+// and above these two bits the whole address. A program may free a pointer into the middle of a
+// block, and such a pointer may have any lowest bits.
 //
-// Entries lie where they are for good, whatever they are used for, so that a thread may look at one
-// that it remembers. They are found by shards of the address, each behind a lock of its own. Each
-// is a table with linear probing:
+// Entries never move, whatever they are used for, so a thread may look at an entry that it
+// remembers. They are found by shards of the address, each behind a lock of its own. Each shard is
+// a table with linear probing:
 //
 //   places.size() is 0 or a power of two, at most three quarters of it used
 //   between an entry and where its address belongs no place is empty
 //
-// A table that is full lets go of all entries that are free, and grows if that is too few.
+// A full table lets go of all free entries, and grows if they are too few.
 //
-// Thread-safe. There is one a process, whose threads remember its entries.
+// Thread-safe. A process has one, and its threads remember entries of it.
 #pragma once
 
 #include <array>
@@ -52,7 +52,7 @@ struct ServedBlock {
 
 class Blocks {
  public:
-  /// Pre: there is none at the address. Throws std::bad_alloc.
+  /// Pre: the address has no block. Throws std::bad_alloc.
   void add(Address address, const ServedBlock& block) {
     Entry* const last = remembered(address);
     if (last == nullptr || !last->claim(address, kFree)) [[unlikely]]
@@ -60,7 +60,7 @@ class Blocks {
     last->block = block;
     last->release(address, kLive);
   }
-  /// Takes it out; nothing where there is none, as when it was freed before.
+  /// Takes the block out; nothing if there is no block, as when it was freed before.
   std::optional<ServedBlock> take(Address address) {
     Entry* const last = remembered(address);
     if (last == nullptr || !last->claim(address, kLive)) [[unlikely]]
@@ -86,7 +86,7 @@ class Blocks {
 
  private:
   enum State : std::uint64_t { kLive = 1, kFree = 2, kBusy = 3 };
-  /// What an entry's word is. Addresses have fewer than 62 bits.
+  /// The word of an entry. Addresses have fewer than 62 bits.
   static constexpr std::uint64_t wordOf(Address address, State state) noexcept {
     return address * 4 + state;
   }

@@ -92,7 +92,7 @@ Context* Contexts::meet(ContextHandle context) {
   return there.get();
 }
 
-// One that cannot be had is asked for once: the driver serves what it would have.
+// An allocator that cannot be made is tried only once: the driver then serves its requests.
 void Contexts::makeServing(Context& context) {
   const std::lock_guard lock(mutex_);
   if (context.serving() != nullptr || context.refused_) return;

@@ -1,9 +1,9 @@
-// The contexts of the program, and what serves each: its order, a device, an allocator on it, and
-// what is cooling.
+// The contexts of the program. Each has its order, a device, an allocator on it, and its cooling
+// memory.
 //
 // A context is met when the program makes a stream or allocates in it; its allocator is made at the
-// first allocation. Contexts are dropped when the program destroys or resets them, and what they
-// hold goes back to the driver.
+// first allocation. Contexts are dropped when the program destroys or resets them, and their memory
+// goes back to the driver.
 #pragma once
 
 #include <atomic>
@@ -21,20 +21,20 @@
 
 namespace cistern::preload::GPU_NAMESPACE {
 
-/// What allocates in one context.
+/// The allocator of one context, with its device.
 struct Serving {
   /// Pre: the context is current. Throws what Device and CachingAllocator throw.
   Serving(const Functions& driver, ContextOrder& order, Captures& captures,
           const std::atomic<Reuse>& reuse);
-  /// What is cached goes back to the driver, after waiting for the device unless a graph is
-  /// captured. False if another thread may have had some in hand meanwhile.
+  /// Returns cached memory to the driver, after waiting for the device unless a graph is captured.
+  /// False if another thread may have held memory in transit meanwhile.
   bool giveBack(const Captures& captures);
   DriverDevice device;
   Cooling cooling;
   CachingAllocator allocator;
 };
 
-/// What giving back has brought: memory; none, but other threads may have some in hand; or none.
+/// The result of giving back: memory; none, but other threads may hold some in transit; or none.
 enum class Gave : std::uint8_t { kSome, kOthersMay, kNone };
 
 class Context {
@@ -78,7 +78,7 @@ class Contexts {
   void met(ContextHandle context);
   /// Work is about to be submitted: the program has the context that is current.
   static void beforeWork();
-  /// All that a context has goes back. Pre: the context is there and no thread uses it.
+  /// All that a context has goes back. Pre: the context exists and no thread uses it.
   void beforeEnd(ContextHandle context);
   /// The same where the context has ended already.
   void afterEnd(ContextHandle context);
@@ -89,9 +89,9 @@ class Contexts {
   bool cover(Address address);
   /// The block that the address lies in, also one of another process's that is open here.
   std::optional<Blocks::Around> around(Address address);
-  /// What the contexts of a device keep goes back to the driver, but what `but` does.
+  /// Returns the memory that the contexts of a device keep to the driver, except that of `but`.
   Gave giveBack(int device, const Serving* but = nullptr);
-  /// Bytes that they keep so.
+  /// The bytes that these contexts keep.
   std::uint64_t keptOn(int device);
   /// The device may use the context's memory from now on.
   void admit(ContextHandle owner, int device);
@@ -106,15 +106,16 @@ class Contexts {
 
   /// Whether any context was met.
   bool any() const noexcept { return met_any_; }
-  /// Whether what is queued on the stream is queued in that context. A stream that no hook has seen
-  /// made is in none.
+  /// Whether work on the stream is queued in that context. A stream that no hook has seen made is
+  /// in none.
   bool has(Context& context, StreamHandle stream);
-  /// A child of fork: what the parent had is left as it is.
+  /// In a child of fork: leaves the parent's state unchanged.
   void leaveToParent();
   bool leftToParent() const noexcept { return left_to_parent_; }
 
  private:
-  /// What a thread knows of its current context. It looks anew when that, or any, has changed.
+  /// A thread's memory of its current context. It looks anew when that context, or any, has
+  /// changed.
   struct Seen {
     ContextHandle context;
     Context* found;
@@ -142,7 +143,7 @@ class Contexts {
   Sharing sharing_;
 };
 
-// Programs destroy few streams: every context is asked.
+// Programs destroy few streams, so this queries every context.
 template <class Forget>
 void Contexts::destroying(StreamHandle stream, Forget forget) {
   Context* owner = nullptr;

@@ -31,8 +31,8 @@ void Cooling::keep(std::vector<Cooled> blocks) {
   open_.insert(open_.end(), blocks.begin(), blocks.end());
 }
 
-// Those that may be used again at once; none while a capture is under way, or where the barrier
-// cannot be had.
+// The blocks that may be reused at once; none while a capture is under way, or if the barrier
+// fails.
 std::vector<Cooled> Cooling::orderOpen(std::vector<Cooled> blocks) {
   const std::lock_guard lock(captures_.beginning());
   const bool captured = captures_.maybe() && order_.capturing();
@@ -60,7 +60,7 @@ void Cooling::waited(std::uint64_t work) noexcept {
   }
 }
 
-// What the program has submitted before it freed a block is counted by now.
+// The work that the program has submitted before it freed a block is counted by now.
 std::vector<Cooled> Cooling::fenceOpen(std::vector<Cooled> blocks) {
   const std::lock_guard lock(captures_.beginning());
   const std::optional<std::uint64_t> work = ContextOrder::workSoFar();
@@ -114,8 +114,9 @@ std::vector<Cooled> Cooling::passedBatches(Ask ask) {
   return passed;
 }
 
-// The block of a stream is the stream's again: what that has done says when it is complete, and
-// says nothing of what other streams have done with it. All that lies before the cut, the hub says.
+// The block of a stream goes back to that stream. The stream's progress says when the block is
+// complete, and says nothing of the work of other streams on it. The hub's progress covers
+// everything before the cut.
 void Cooling::give(CachingAllocator& allocator, const Cooled& block) noexcept {
   if (block.of_stream && reuse_ == Reuse::kInOrder) {
     StreamHandle hub = nullptr;
@@ -135,8 +136,8 @@ bool Cooling::giveAll(CachingAllocator& allocator, const std::vector<Cooled>& bl
   return !blocks.empty();
 }
 
-// A thread that finds another at it goes on without: what that one has in hand will be the
-// allocator's.
+// If another thread is settling, this thread goes on without: the other's memory will go to the
+// allocator.
 bool Cooling::settle(CachingAllocator& allocator) {
   if (!any_.load(std::memory_order_relaxed)) return false;
   const std::unique_lock settling(settling_, std::try_to_lock);

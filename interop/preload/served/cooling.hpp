@@ -1,16 +1,17 @@
-// What cudaFree has taken back and submitted work may still use, where no cut keeps the uses apart
-// (context_order.hpp): while a graph is captured; where work may be submitted unseen; and where
-// memory is used again only when it is complete. Such frees are gathered, and are the allocator's
-// again
-//   - in order: when the capture is over, or a barrier has been put behind them, which costs a few
-//     calls and no wait, however many they are; or
-//   - complete: when events behind all work that was submitted then have passed. Where none was
-//     submitted since the last events, those do; and where they have passed, that is at once.
-// The allocator asks for it when it finds no free block, before it takes more from the driver, so a
-// program that finds what it needs pays for nothing here.
+// Memory that cudaFree has taken back and that submitted work may still use, when no cut keeps the
+// uses apart (context_order.hpp). This happens while a graph is captured, when work may be
+// submitted unseen, and when memory is reused only after its work is complete. Such frees are
+// gathered. They go back to the allocator
+//   - in order: when the capture is over, or a barrier has been put behind them. A barrier costs a
+//     few calls and no wait, however many frees there are. Or
+//   - complete: when events behind all work that was submitted then have passed. If no work was
+//     submitted since the last events, those are used. If they have passed, the memory goes back at
+//     once.
+// The allocator asks for these frees when it finds no free block, before it takes more from the
+// driver. So a program that finds free blocks pays nothing here.
 //
-// A block that one stream was told to free (cudaFreeAsync of cudaMalloc's memory) waits for that
-// stream alone, and always for completion: the program has asked for no order with the others.
+// A block that was freed on one stream (cudaFreeAsync of cudaMalloc's memory) waits for that stream
+// alone, and always for completion. The program has asked for no order with other streams.
 //
 // Thread-safe. The lock of its lists is not held when the allocator is called.
 #pragma once
@@ -39,10 +40,10 @@ class Cooling {
   Cooling(const Cooling&) = delete;
   Cooling& operator=(const Cooling&) = delete;
 
-  /// Used by whatever is queued in the context by now.
+  /// Used by all work that is queued in the context by now.
   void add(const Cooled& block);
-  /// Used by what is queued on the stream by now. Pre: the context is current. On failure it is as
-  /// if add had been called.
+  /// Used by the work that is queued on the stream by now. Pre: the context is current. On failure
+  /// it is as if add had been called.
   void addAfter(const Cooled& block, StreamHandle stream);
 
   /// A block that a cut, or a wait, lies behind is the allocator's again.
@@ -50,7 +51,7 @@ class Cooling {
 
   // Pre: the context is current on the calling thread.
 
-  /// Gives the allocator what it may have, without waiting. True if there was anything.
+  /// Gives the allocator the memory that it may have, without waiting. True if there was anything.
   bool settle(CachingAllocator& allocator);
   /// The same, after waiting for all work, and for other threads that are at it.
   void settleWaiting(CachingAllocator& allocator);

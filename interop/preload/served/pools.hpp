@@ -1,6 +1,6 @@
-// Which of the driver's stream-ordered pools Cistern stands in for: the default one of each device,
-// as it is when the program has changed nothing. A pool that the program makes has properties of
-// its own (who may use it, how it is shared), which Cistern's memory has not.
+// The driver's stream-ordered pools that Cistern stands in for: the default one of each device,
+// while the program has changed nothing of it. A pool that the program makes has properties of its
+// own (who may use it, how it is shared), which Cistern's memory has not.
 #pragma once
 
 #include "interop/preload/driver/vendor.hpp"
@@ -11,8 +11,8 @@ namespace cistern::preload::GPU_NAMESPACE {
 bool isDefaultPool(PoolHandle pool) noexcept;
 /// Whether cudaMallocAsync in the current context takes from that pool.
 bool defaultPoolIsCurrent() noexcept;
-/// The program has set the device's current pool. The driver is asked from now on which it is: a
-/// pool that is destroyed makes the default one current again.
+/// The program has set the device's current pool. From now on Cistern asks the driver which pool is
+/// current: a pool that is destroyed makes the default one current again.
 void currentPoolChanges(int device) noexcept;
 /// The program has said which devices may use the pool. A default pool is the driver's from now on.
 void accessChanges(PoolHandle pool) noexcept;

@@ -7,7 +7,7 @@
 namespace cistern::preload::GPU_NAMESPACE {
 namespace {
 
-// The least of a few: what is measured late in a busy program waits for its work.
+// The least of a few: a late measurement in a busy program waits for the program's work.
 std::uint64_t priceOf(const Functions& driver, std::uint64_t bytes) noexcept {
   std::uint64_t least = 0;
   for (int round = 0; round < 3; ++round) {

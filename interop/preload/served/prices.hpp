@@ -1,4 +1,4 @@
-// What the driver's own calls take on this machine, for the summary.
+// The time of the driver's own calls on this machine, for the summary.
 #pragma once
 
 #include "interop/preload/driver/vendor.hpp"

@@ -62,8 +62,9 @@ bool Sharing::isOwn(const sharing::BlockName& name) const { return shared_.named
 
 // ---- Opened by this process ---------------------------------------------------------------------
 
-// Its pages are mapped once for the context. An address that is there already is the same block's;
-// or that of a block which its process has freed since, and the new one lies in its place.
+// Its pages are mapped once for the context. If the address is there already, it belongs to the
+// same block. Or it belongs to a block that its process has freed since, and the new one lies in
+// its place.
 Address Sharing::open(Context& context, const sharing::BlockName& name) {
   sharing::OpenedBlock block = blocks_.open(context.serving()->allocator, name);
   const Address address = toAddress(block.pages.get()) + block.offset;

@@ -1,6 +1,7 @@
-// Memory that processes share by handles of 64 bytes, as cudaIpcMemHandle_t is one: Cistern's
+// Memory that processes share by handles of 64 bytes, such as cudaIpcMemHandle_t. It is Cistern's
 // blocks, which other processes open, and theirs, which this one has opened (interop/sharing). A
-// handle of Cistern's begins with a word that the driver's own have not, and names its block.
+// handle of Cistern's begins with a word that the driver's own handles do not have, and names its
+// block.
 #pragma once
 
 #include <array>
@@ -21,32 +22,33 @@ using IpcHandle = std::array<char, 64>;
 
 /// The handle that names the block. Pre: its socket's name has at most 48 bytes.
 IpcHandle handleOf(const sharing::BlockName& name) noexcept;
-/// The block that the handle names; nothing where it is none of Cistern's.
+/// The block that the handle names; nothing if it is none of Cistern's.
 std::optional<sharing::BlockName> nameOf(const IpcHandle& handle);
 
-/// Thread-safe. What is opened is mapped once, and open until it is closed as often as it was
-/// opened.
+/// Thread-safe. An opened block is mapped once, and stays open until it is closed as often as it
+/// was opened.
 class Sharing {
  public:
   /// The block's handle, the same one until it is freed; nothing where its memory is not in pages
-  /// that can be exported. Throws DeviceFailure, std::bad_alloc; std::runtime_error, saying what
-  /// the system refused.
+  /// that can be exported. Throws DeviceFailure, std::bad_alloc; std::runtime_error, which says
+  /// what the system refused.
   std::optional<IpcHandle> share(const Blocks::Around& block);
   /// A block that is shared is about to be freed.
   void freed(Address address) noexcept;
 
-  /// Where the block begins in the context. Pre: that has an allocator, and the block is another
-  /// process's. Throws as openImport does, and std::runtime_error, saying why it cannot be had.
+  /// Returns the block's first address in the context. Pre: the context has an allocator, and the
+  /// block is another process's. Throws as openImport does, and std::runtime_error, which says why
+  /// it failed.
   Address open(Context& context, const sharing::BlockName& name);
   /// Whether the name is of this process's own block.
   bool isOwn(const sharing::BlockName& name) const;
-  /// False: nothing that is open begins there. The last one to close it waits for the device.
+  /// False: no open block begins there. The last one to close it waits for the device.
   bool close(Address address);
-  /// What is open, and the address lies in.
+  /// The open block that the address lies in.
   std::optional<Blocks::Around> around(Address address) const;
 
-  /// All that is shared and open of the context ends. Pre: its allocator is there, and no thread is
-  /// at it.
+  /// Ends everything of the context that is shared or open. Pre: its allocator exists, and no
+  /// thread uses it.
   void drop(Context& context);
 
  private:

@@ -1,4 +1,5 @@
-"""From what Python programs pass to what the C API takes. ctypes would cut what does not fit."""
+"""Converts the arguments of Python programs to those of the C API. ctypes would cut numbers that do
+not fit."""
 
 from __future__ import annotations
 

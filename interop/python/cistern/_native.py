@@ -132,7 +132,7 @@ def text_of(text: bytes) -> str:
 
 
 def check(status: int) -> None:
-    """Raises what a call that failed has said. To be called next after it, by the same thread."""
+    """Raises the error of a failed call. To be called next after it, by the same thread."""
     if status != 0:
         raise error_of(status, text_of(lib.cistern_last_error()))
 

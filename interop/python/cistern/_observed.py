@@ -1,4 +1,4 @@
-"""What an allocator says of itself, and the limits that it keeps."""
+"""The reports of an allocator about itself, and its limits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ._owned import Scoped
 
 
 class MemoryInfo(NamedTuple):
-    """Bytes that the device could still give out, to any program, and that it has."""
+    """The bytes that the device could still give out, to any program, and its total bytes."""
 
     free: int
     total: int
@@ -25,16 +25,16 @@ class Observed(Scoped):
     """The part of an Allocator that changes no memory."""
 
     def stats(self) -> statistics.Statistics:
-        """A consistent picture of what is counted."""
+        """All statistics, as a consistent picture."""
         return statistics.read(self._owned.value)
 
     def stats_dict(self) -> Dict[str, int]:
-        """Every number that there is, by PyTorch's names: "allocated_bytes.all.current", …"""
+        """Every statistic, by PyTorch's names: "allocated_bytes.all.current", …"""
         return cast(Dict[str, int],
                     json.loads(written(lib.cistern_statistics_json, self._owned.value)))
 
     def reset_peak_stats(self) -> None:
-        """Peaks are what is current from now on."""
+        """Sets every peak to its current value."""
         check(lib.cistern_reset_peak_statistics(self._owned.value))
 
     @overload
@@ -43,8 +43,9 @@ class Observed(Scoped):
     def snapshot(self, path: PathLike) -> None: ...
 
     def snapshot(self, path: Optional[PathLike] = None) -> Optional[Dict[str, Any]]:
-        """Every segment and block at one moment, as docs/c-api.md describes it: in a JSON file, which
-        is replaced as a whole or not at all (FileError), or returned where no path is given."""
+        """Every segment and block at one moment, as docs/c-api.md describes them. With a path, they
+        are written to a JSON file, which is replaced as a whole or not at all (FileError). Without
+        a path, they are returned."""
         if path is not None:
             check(lib.cistern_snapshot(self._owned.value, _arguments.path(path, "path")))
             return None
@@ -61,12 +62,14 @@ class Observed(Scoped):
 
     @property
     def backend(self) -> str:
-        """Whose device it allocates on: "cuda", "hip" or "sim". That is what "auto" has become."""
+        """The backend whose device it allocates on: "cuda", "hip" or "sim". "auto" has become one
+        of these."""
         return written(lib.cistern_backend, self._owned.value)
 
     @property
     def limit(self) -> int:
-        """The most bytes that may be reserved. What is reserved beyond it already stays until freed."""
+        """The most bytes that may be reserved. Memory that is already reserved beyond it stays
+        until it is freed."""
         limit = ctypes.c_uint64()
         check(lib.cistern_limit(self._owned.value, ctypes.byref(limit)))
         return limit.value
@@ -80,7 +83,7 @@ class Observed(Scoped):
         check(lib.cistern_set_memory_fraction(self._owned.value, _arguments.real(fraction, "fraction")))
 
     def memory_info(self) -> MemoryInfo:
-        """What the device has, and has left."""
+        """The free and the total memory of the device."""
         free, total = ctypes.c_uint64(), ctypes.c_uint64()
         check(lib.cistern_memory_info(self._owned.value, ctypes.byref(free), ctypes.byref(total)))
         return MemoryInfo(free.value, total.value)

@@ -1,14 +1,15 @@
-"""What a Python object owns of the library, and when it ends.
+"""The part of the library that a Python object owns, and when that ends.
 
     Allocator  <-  Stream, Pool, Capture, Buffer
 
-Each object has an Owned, which is ended by the program (destroy, free), or when nothing refers to it any
-more. One that belongs to another keeps that one: also while Python collects cycles, where the order
-would be any, as what a finalizer is given is not garbage. At the exit of the interpreter nothing is
-ended: the end of the process gives all of it back, and threads may still be in a call.
+Each object has an Owned. The program ends it (destroy, free), or it ends when nothing refers to it
+any more. An Owned that belongs to another keeps that one alive. This also holds while Python
+collects cycles in any order, because the arguments of a finalizer are not garbage. At the exit of
+the interpreter nothing is ended. Threads may still be in a call then, and the end of the process
+gives everything back.
 
-In a child of fork what is from before is the parent's: its use raises InvalidStateError, its end does
-nothing.
+In a child of fork, an object from before the fork belongs to the parent. Its use raises
+InvalidStateError, and its end does nothing.
 """
 
 from __future__ import annotations
@@ -46,8 +47,8 @@ class Owned:
         self._end = end
         self._arguments = arguments
         self._parent = parent
-        self.gone = False  # the library has it no more
-        self._lost = False  # its block was freed by its address, and nobody has asked it to end since
+        self.gone = False  # the library no longer has it
+        self._lost = False  # its block was freed by its address, and nobody has ended it since
         self._arm()
 
     def _arm(self) -> None:
@@ -62,7 +63,7 @@ class Owned:
 
     @property
     def alive(self) -> bool:
-        """Whether it has not been ended, and is not of before a fork."""
+        """Whether it has not been ended, and is not from before a fork."""
         return not self.gone and not self.forked
 
     @property
@@ -72,13 +73,13 @@ class Owned:
 
     @property
     def value(self) -> int:
-        """The handle, for a call. What was destroyed is found out by the library."""
+        """The handle, for a call. The library finds out whether it was destroyed."""
         if self._born != _forks:
             raise InvalidStateError(f"{self._what} from before a fork cannot be used in the child")
         return self._value
 
     def present(self, noun: str) -> int:
-        """The value, for what the library does not look up: somebody else may have it by now."""
+        """The value, where the library does not look it up: another object may have it by now."""
         if self.gone:
             raise InvalidHandleError(f"{self._what} that is gone has no {noun}")
         if self._parent is not None and self._parent.gone:
@@ -89,7 +90,7 @@ class Owned:
         raise TypeError(f"{self._what} can neither be copied nor pickled")
 
     def end(self) -> None:
-        """Nothing where it has ended already, or is of before a fork."""
+        """Does nothing if it has ended already, or is from before a fork."""
         if self._lost:
             self._lost = False
             raise InvalidPointerError(f"{self._what} at {self._value:#x} was freed by its address")
@@ -98,7 +99,7 @@ class Owned:
         try:
             check(self._end(*self._arguments))
         except InvalidHandleError:
-            pass  # what it is of is gone
+            pass  # the object that it belongs to is gone
         except InvalidPointerError:
             self.gone = True  # freed by its address: by the next time that may be another's
             raise
@@ -109,13 +110,13 @@ class Owned:
 
 
     def lose(self) -> None:
-        """Its block was freed by its address: whatever lies there from now on is another's."""
+        """Its block was freed by its address: from now on that address belongs to others."""
         if self._finalizer.detach() is not None:
             self._lost = self.gone = True
 
 
 class OwnedBlock(Owned):
-    """A block, freed with `free(allocator, address)`, that is found by its address."""
+    """A block that can be found by its address, and is freed with `free(allocator, address)`."""
 
     def __init__(self, what: str, free: Callable[..., int], allocator: Owned, address: int) -> None:
         super().__init__(what, address, free, allocator.value, address, parent=allocator)
@@ -125,7 +126,7 @@ class OwnedBlock(Owned):
 
 
 def handed_out(free: Callable[..., int], allocator: int, address: int) -> int:
-    """The address is a new block's. What object there was has lost its own."""
+    """A new block has the address. An object that had the address before has lost its block."""
     before = _blocks.pop((free.__name__, allocator, address), None)
     if before is not None:
         before.lose()
@@ -133,8 +134,8 @@ def handed_out(free: Callable[..., int], allocator: int, address: int) -> int:
 
 
 def free_address(free: Callable[..., int], allocator: int, address: int) -> None:
-    """Frees a block, which may be an object's. That is taken out first: the address may be another's as
-    soon as it is free."""
+    """Frees a block, which may belong to an object. The object is taken out of the table first:
+    once the address is free, another block may have it."""
     block = _blocks.pop((free.__name__, allocator, address), None)
     try:
         check(free(allocator, address))
@@ -152,7 +153,7 @@ def _collected(end: Callable[..., int], arguments: Any, born: int, parent: Optio
 
 
 class Scoped:
-    """What ends at the end of a `with`."""
+    """An object that ends at the end of a `with`."""
 
     _owned: Owned
 
@@ -167,8 +168,9 @@ class Scoped:
 
 
 class Open:
-    """What is open from `begin(*arguments)` to `end(*arguments)`, as a context manager whose value is
-    `what`. Where the end fails, as on another thread, it is as open as before, and can be ended again."""
+    """A context manager whose value is `what`. It is open from `begin(*arguments)` to
+    `end(*arguments)`. If the end fails, as it does on another thread, it stays open, and can be
+    ended again."""
 
     def __init__(self, what: Any, begin: Callable[..., int], end: Callable[..., int],
                  *arguments: int) -> None:

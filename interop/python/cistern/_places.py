@@ -1,7 +1,11 @@
-"""Where Cistern's files are: the library, the command, and the sources that `cistern.torch` compiles.
+"""The places of Cistern's files: the library, the command, and the sources that `cistern.torch`
+compiles.
 
-Each is looked for in $CISTERN_ROOT (a source checkout with a build in build/release), then inside the
-installed package, then in the checkout that this file lies in.
+Each is looked for in three places, in this order:
+
+- $CISTERN_ROOT, a source checkout with a build in build/release;
+- the installed package;
+- the checkout that this file lies in.
 """
 
 from __future__ import annotations
@@ -45,29 +49,29 @@ def _required(what: str, in_checkout: str, in_package: str) -> Path:
 
 
 def library() -> Path:
-    """libcistern.so.0. ImportError, naming what was looked for, where there is none."""
+    """libcistern.so.0. If it is missing, ImportError names the places that were searched."""
     return _required("libcistern.so.0", "build/release/libcistern.so.0", "_lib/libcistern.so.0")
 
 
 def command_candidates() -> List[Path]:
-    """Where command() looks, in its order."""
+    """The places where command() looks, in its order."""
     return _candidates(_BUILT_COMMAND, "_bin/cistern")
 
 
 def command() -> Optional[Path]:
-    """The program `cistern`; None where there is none: a wheel that was built without CLI11,
-    nlohmann_json or zlib has none."""
+    """The program `cistern`, or None if it is missing. A wheel that was built without CLI11,
+    nlohmann_json or zlib has no such program."""
     return _first(command_candidates())
 
 
 def include() -> Path:
-    """The folder with cistern/cistern.hpp and cistern/cistern.h. ImportError where there is none."""
+    """The folder with cistern/cistern.hpp and cistern/cistern.h. ImportError if it is missing."""
     return _required("the folder of headers", "include", "_sources/include")
 
 
 def torch_sources() -> Path:
-    """The folder of the C++ sources of `cistern.torch`, with `sharing`, which they need, beside it.
-    ImportError where there is none."""
+    """The folder of the C++ sources of `cistern.torch`. `sharing`, which they need, is beside it.
+    ImportError if it is missing."""
     return _required("the folder of sources for PyTorch", "interop/torch", "_sources/interop/torch")
 
 

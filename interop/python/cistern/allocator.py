@@ -1,4 +1,4 @@
-"""An allocator of one device. docs/python.md has a program, and says what lives for how long."""
+"""An allocator of one device. docs/python.md has a program, and describes lifetimes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from .stream import Stream
 
 
 def _stays(handle: int) -> int:
-    """The end of a shared allocator, before that of the process."""
+    """Ends a shared allocator: it does nothing, as such an allocator lives as long as the
+    process."""
     return 0
 
 
@@ -27,9 +28,10 @@ class Allocator(Observed):
     """A caching allocator on device `ordinal` of a backend: "cuda", "hip", "sim", or "auto", the first
     of these that the machine has.
 
-    `conf` are options (docs/options.md), as a text or a mapping; None those of $CISTERN_CONF. Its methods
-    may be called from any thread. Sizes are in bytes, addresses are ints: those of device memory, which
-    is never dereferenced here. As a context manager it is destroyed at the end.
+    `conf` holds options (docs/options.md), as a text or a mapping; None means those of
+    $CISTERN_CONF. Any thread may call its methods. Sizes are in bytes. Addresses are ints, and
+    those of device memory are never dereferenced here. As a context manager it is destroyed at the
+    end.
 
     Raises InvalidArgumentError, InvalidOptionError, NoDeviceError, DeviceError.
     """
@@ -85,29 +87,30 @@ class Allocator(Observed):
         return Buffer(self._owned, self.allocate(size, stream))
 
     def free(self, address: SupportsIndex) -> None:
-        """Takes a block back, also one of a pool. It is reusable on its own stream at once, in stream
-        order, and elsewhere when the work queued on it by now is complete. 0 is a no-op.
-        InvalidPointerError for what is no allocated block's."""
+        """Takes a block back, also one of a pool. Its own stream may reuse it at once, in stream
+        order. Others may reuse it when the work queued on that stream so far is complete. 0 is a
+        no-op. InvalidPointerError if it is not the address of an allocated block."""
         free_address(lib.cistern_free, self._owned.value, _arguments.whole(address, "address"))
 
     def record_stream(self, address: SupportsIndex, stream: StreamLike) -> None:
-        """The block is also used on `stream`: after its free it is reusable only when the work queued
-        there up to the free is complete."""
+        """Says that the block is also used on `stream`. After its free it is reusable only when the
+        work that was queued there before the free is complete."""
         check(lib.cistern_record_stream(self._owned.value, _arguments.whole(address, "address"),
                                         _arguments.stream(stream)))
 
     def register_stream(self, stream: StreamLike) -> None:
-        """Memory may be used on `stream`, although no block is allocated or recorded on it. What another
-        stream has freed goes to a third stream only when the work queued on this one by the free is
-        complete, too. allocate and record_stream do the same for the stream that they name."""
+        """Says that `stream` may use memory, although no block is allocated or recorded on it.
+        Memory that another stream has freed goes to a third stream only when the work queued on
+        this one by the free is complete, too. The methods allocate and record_stream do the same
+        for the stream that they name."""
         check(lib.cistern_register_stream(self._owned.value, _arguments.stream(stream)))
 
     def forget_stream(self, stream: StreamLike) -> None:
-        """The program is about to destroy the stream, and has queued all its work."""
+        """Says that the program is about to destroy the stream, and has queued all its work."""
         check(lib.cistern_forget_stream(self._owned.value, _arguments.stream(stream)))
 
     def empty_cache(self) -> None:
-        """Returns what is wholly free to the device."""
+        """Returns wholly free memory to the device."""
         check(lib.cistern_empty_cache(self._owned.value))
 
     def block_size(self, address: SupportsIndex) -> int:
@@ -140,15 +143,17 @@ class Allocator(Observed):
         return Pool(self._owned, use_on_oom=use_on_oom, no_split=no_split)
 
     def capture(self, stream: StreamLike, pool: Optional[Pool] = None) -> Capture:
-        """What is allocated on `stream`, which is being captured, and on streams that join its capture
-        comes from `pool`, or else from a pool of its own, and stays in place until the release."""
+        """Begins a capture on `stream`, which is being captured. Memory that is allocated on it,
+        and on streams that join its capture, comes from `pool`, or else from a pool of its own.
+        That memory stays in place until the release."""
         return Capture(self._owned, _arguments.stream(stream), pool)
 
     # ---- Its end ---------------------------------------------------------------------------------
 
     def destroy(self) -> None:
-        """Gives everything back to the device, also what is still allocated: addresses mean nothing any
-        more. InvalidStateError while pools or captures of it are there, and for a shared one."""
+        """Gives everything back to the device, including allocated blocks: their addresses are no
+        longer valid. InvalidStateError while it has pools or captures, and for a shared
+        allocator."""
         if self._shared:
             raise InvalidStateError(f"the shared allocator of {self._device} stays until the process "
                                     "ends")
@@ -160,7 +165,7 @@ class Allocator(Observed):
         try:
             self._owned.end()
         except InvalidStateError:
-            if error[0] is None:  # else what has failed holds a pool, and says more
+            if error[0] is None:  # else the failed code holds a pool, and its error says more
                 raise
 
     def __repr__(self) -> str:
@@ -178,13 +183,14 @@ _shared: Dict[int, Allocator] = {}
 def default(device: SupportsIndex = 0) -> Allocator:
     """The allocator of a device that the whole process shares, C++ code included (cistern::allocator).
 
-    Made when first asked for, with the options of $CISTERN_CONF; stays until the process ends. The same
-    object each time. Where there is no GPU its device is simulated, unless $CISTERN_BACKEND names another.
-    Raises InvalidArgumentError, InvalidOptionError, NoDeviceError, DeviceError.
+    It is made at the first call, with the options of $CISTERN_CONF, and stays until the process
+    ends. Each call returns the same object. Without a GPU its device is simulated, unless
+    $CISTERN_BACKEND names another. Raises InvalidArgumentError, InvalidOptionError, NoDeviceError,
+    DeviceError.
     """
     number = _arguments.whole(device, "device", 2**31 - 1)
     if number not in _shared:
         self = Allocator.__new__(Allocator)
         self._own(made(lib.cistern_default_allocator, number), f"device {number}", shared=True)
-        _shared.setdefault(number, self)  # several threads are told the same handle
+        _shared.setdefault(number, self)  # several threads get the same handle
     return _shared[number]

@@ -25,7 +25,7 @@ class Buffer(Scoped):
 
     @property
     def size(self) -> int:
-        """The usable bytes, which may be a few more than were asked for."""
+        """The usable bytes, which may be a few more than requested."""
         if self.address == 0:
             return 0
         size = ctypes.c_size_t()
@@ -33,13 +33,13 @@ class Buffer(Scoped):
         return size.value
 
     def record_stream(self, stream: StreamLike) -> None:
-        """It is also used on `stream`: once freed it is reusable only when the work queued there up to
-        the free is complete."""
+        """Says that it is also used on `stream`. Once freed it is reusable only when the work
+        queued there before the free is complete."""
         check(lib.cistern_record_stream(self._allocator.value, self.address,
                                         _arguments.stream(stream)))
 
     def free(self) -> None:
-        """Nothing, where it is free already."""
+        """Frees it. Does nothing if it is free already."""
         self._owned.end()
 
     def __repr__(self) -> str:

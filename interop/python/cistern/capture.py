@@ -37,22 +37,25 @@ class Capture(Scoped):
         return id_by(lib.cistern_capture_pool_id, self._owned.value)
 
     def include_stream(self, stream: StreamLike) -> None:
-        """What is allocated on `stream`, which another capture records (the body of a conditional node),
-        belongs to this one too."""
+        """Memory that is allocated on `stream` belongs to this capture too. Another capture records
+        that stream (the body of a conditional node)."""
         check(lib.cistern_capture_include_stream(self._owned.value, _arguments.stream(stream)))
 
     def end(self) -> None:
-        """Nothing more is allocated for the graph. InvalidStateError unless it is under way."""
+        """Says that nothing more is allocated for the graph. InvalidStateError unless it is under
+        way."""
         check(lib.cistern_capture_end(self._owned.value))
         self._under_way = False
 
     def launching(self, stream: StreamLike) -> None:
-        """The graph is about to be launched on `stream`. InvalidStateError unless captured."""
+        """Says that the graph is about to be launched on `stream`. InvalidStateError unless
+        captured."""
         check(lib.cistern_capture_launching(self._owned.value, _arguments.stream(stream)))
 
     def release(self) -> None:
-        """The graph is gone; ends the capture if it is under way. Its memory is the pool's again when the
-        launches that are queued are complete. Nothing, where it is released already."""
+        """Says that the graph is gone, and ends the capture if it is under way. Its memory returns
+        to the pool when the queued launches are complete. Does nothing if it is released
+        already."""
         self._owned.end()
 
     def __exit__(self, *error: object) -> None:

@@ -3,8 +3,9 @@
     import cistern.cupy
     cistern.cupy.enable()      # what CuPy allocates from now on comes from Cistern
 
-Memory is that of the device and the stream that are current in CuPy, and serves that stream again, in its
-order, as soon as the array is gone. docs/cookbook.md has a program, and says what differs.
+The memory belongs to the device and the stream that are current in CuPy. It serves that stream
+again, in its order, as soon as the array is gone. The page docs/cookbook.md has a program, and
+lists the differences.
 """
 
 from __future__ import annotations
@@ -25,11 +26,12 @@ _before: Optional[Callable[[int], Any]] = None
 
 def malloc(size: int) -> Any:
     """A cupy.cuda.MemoryPointer to `size` bytes of Cistern's, for cupy.cuda.using_allocator(malloc)
-    where only some arrays are to be.
+    if only some arrays are to use Cistern.
 
-    Raises what CuPy's own do where there is no room: cupy.cuda.memory.OutOfMemoryError, which is a
-    MemoryError; its cause is Cistern's report. InvalidArgumentError on the per-thread default stream: that
-    is one handle for a stream of each thread, and memory has an order on one stream.
+    If there is no room, it raises the same error as CuPy's own allocators. That is
+    cupy.cuda.memory.OutOfMemoryError, which is a MemoryError; its cause is Cistern's report.
+    InvalidArgumentError on the per-thread default stream: that is one handle for a stream of each
+    thread, and memory has an order on one stream.
     """
     stream = cupy.cuda.get_current_stream().ptr
     if stream == _PER_THREAD:
@@ -53,14 +55,14 @@ def _memory(size: int, device: int, stream: int) -> Any:
 
 
 def enabled() -> bool:
-    """Whether CuPy allocates here, but for what a using_allocator() says otherwise."""
+    """Whether CuPy allocates here. A using_allocator() overrides that."""
     return _before is not None
 
 
 def enable() -> None:
     """Puts Cistern under CuPy: every thread, every device. A second call changes nothing.
 
-    Arrays that are there stay in the memory that they have. ValueError within a using_allocator().
+    Existing arrays stay in the memory that they have. ValueError within a using_allocator().
     """
     global _before
     if _before is None:
@@ -70,7 +72,7 @@ def enable() -> None:
 
 
 def disable() -> None:
-    """Puts back what CuPy allocated by before. Arrays of Cistern's stay until they go."""
+    """Restores CuPy's previous allocator. Arrays in Cistern's memory stay until they go."""
     global _before
     if _before is not None:
         cupy.cuda.set_allocator(_before)

@@ -1,7 +1,7 @@
-"""What goes wrong: one exception for each status of the C API.
+"""The exceptions: one for each status of the C API.
 
-All are CisternError; each is also what Python programs catch for such a thing (MemoryError,
-ValueError, …). The text is the library's own.
+All are CisternError. Each is also the class that Python programs catch for such an error
+(MemoryError, ValueError, …). The text is the library's own.
 """
 
 from __future__ import annotations
@@ -30,14 +30,15 @@ class Status(enum.IntEnum):
 
 
 class CisternError(Exception):
-    """The base of all that Cistern raises, but for TypeError."""
+    """The base of all exceptions that Cistern raises, except TypeError."""
 
-    #: The status that is this exception; an int that is no Status where a later library has more.
+    #: The status of this exception. It is an int that is no Status if a later library has more.
     status: int = Status.INTERNAL
 
 
 class OutOfMemoryError(CisternError, MemoryError):
-    """The device has no room. The text says who holds what, and what would have made it fit."""
+    """The device has no room. The text says who holds the memory, and what would have made it
+    fit."""
 
     status = Status.OUT_OF_MEMORY
 
@@ -49,7 +50,7 @@ class HostOutOfMemoryError(CisternError, MemoryError):
 
 
 class InvalidArgumentError(CisternError, ValueError):
-    """A value outside what the call accepts."""
+    """The value is outside the range that the call accepts."""
 
     status = Status.INVALID_ARGUMENT
 
@@ -61,7 +62,8 @@ class InvalidHandleError(CisternError, ValueError):
 
 
 class InvalidPointerError(CisternError, ValueError):
-    """An address that is no allocated block's: freed already, foreign, or inside of one."""
+    """The address is not that of an allocated block: it is freed already, foreign, or inside a
+    block."""
 
     status = Status.INVALID_POINTER
 

@@ -23,14 +23,15 @@ from .stream import Stream
 
 __all__ = ["MemoryManager", "enable"]
 
-cuda: Any = numba.cuda  # of whose interface some has types, and some has not
+cuda: Any = numba.cuda  # a part of its interface has types, a part has not
 driver: Any = numba.cuda.cudadrv.driver
 _lock = threading.Lock()
 _streams: Dict[int, Stream] = {}
 
 
 def _stream_of(allocator: Allocator, device: int) -> Stream:
-    """One that no work is queued on: memory is handed out as its own, and waits elsewhere."""
+    """A stream that no work is queued on: memory is handed out as this stream's, and waits
+    elsewhere."""
     with _lock:
         if device not in _streams:
             _streams[device] = allocator.stream()
@@ -38,10 +39,12 @@ def _stream_of(allocator: Allocator, device: int) -> Stream:
 
 
 def _block(device: int, size: int) -> Buffer:
-    """Memory that serves others once the work queued up to its free is complete, wherever it is.
+    """Memory that serves others once the work queued before its free is complete, on whichever
+    stream.
 
-    Numba says of no array which streams use it. Its streams, and its default one, are those that the
-    device orders with the legacy default stream: an event there, at the free, comes after all of them.
+    Numba does not say which streams use an array. The device orders Numba's streams, and its
+    default one, with the legacy default stream. So an event there, at the free, comes after all of
+    them.
     """
     allocator = default(device)
     block = allocator.buffer(size, _stream_of(allocator, device))
@@ -50,11 +53,11 @@ def _block(device: int, size: int) -> Buffer:
 
 
 class MemoryManager(cuda.HostOnlyCUDAMemoryManager):  # type: ignore[misc, unused-ignore]
-    """Numba's interface for memory managers, version 1: device memory is Cistern's, host memory Numba's
-    own. Raises cistern.OutOfMemoryError, a MemoryError, where there is no room."""
+    """Numba's interface for memory managers, version 1: device memory is Cistern's, host memory is
+    Numba's own. Raises cistern.OutOfMemoryError, a MemoryError, if there is no room."""
 
     def initialize(self) -> None:
-        """Nothing: the allocator is made when it is first asked for memory."""
+        """Does nothing: the allocator is made at the first request for memory."""
 
     def memalloc(self, size: int) -> Any:
         block = _block(self.context.device.id, size)
@@ -66,11 +69,12 @@ class MemoryManager(cuda.HostOnlyCUDAMemoryManager):  # type: ignore[misc, unuse
 
         pointer = driver.AutoFreePointer(weakref.proxy(self.context), ctypes.c_void_p(address), size,
                                          finalizer=free)
-        allocations[address] = pointer  # what is given out counts its users, and refers to it weakly
+        allocations[address] = pointer  # the result counts its users, and refers to it weakly
         return pointer.own()
 
     def get_memory_info(self) -> Any:
-        """What the device could still give out and has; what Cistern keeps for reuse counts as used."""
+        """The free and the total memory of the device. Memory that Cistern keeps for reuse counts
+        as used."""
         free, total = default(self.context.device.id).memory_info()
         return cuda.MemoryInfo(free=free, total=total)
 
@@ -79,7 +83,7 @@ class MemoryManager(cuda.HostOnlyCUDAMemoryManager):  # type: ignore[misc, unuse
                                   "the driver's handles; copy it")
 
     def reset(self) -> None:
-        """Ends all arrays of the context, and gives what is free back to the device."""
+        """Ends all arrays of the context, and gives free memory back to the device."""
         super().reset()
         default(self.context.device.id).empty_cache()
 
@@ -88,11 +92,11 @@ class MemoryManager(cuda.HostOnlyCUDAMemoryManager):  # type: ignore[misc, unuse
         return 1
 
 
-#: What Numba looks for in the module that NUMBA_CUDA_MEMORY_MANAGER names.
+#: The name that Numba looks for in the module that NUMBA_CUDA_MEMORY_MANAGER names.
 _numba_memory_manager = MemoryManager
 
 
 def enable() -> None:
-    """Device memory comes from Cistern where Numba has not begun to use a device: a context keeps the
-    manager that it was made with."""
+    """Makes device memory come from Cistern on each device that Numba does not use yet. A context
+    keeps the manager that it was made with."""
     cuda.set_memory_manager(MemoryManager)

@@ -34,9 +34,9 @@ class PinnedStatistics:
 
 
 class PinnedBuffer(Scoped):
-    """A block of pinned memory, made by Pinned.buffer: view() is what numpy.frombuffer and others read and
-    write. It is freed by free(), at the end of a `with`, or when nothing refers to it; views of it mean
-    nothing any more then."""
+    """A block of pinned memory, made by Pinned.buffer. numpy.frombuffer and others read and write
+    its view(). It is freed by free(), at the end of a `with`, or when nothing refers to it. Its
+    views are no longer valid then."""
 
     def __init__(self, allocator: Owned, size: int) -> None:
         self._allocator = allocator
@@ -55,7 +55,8 @@ class PinnedBuffer(Scoped):
         return self._size
 
     def view(self) -> memoryview:
-        """The bytes, to be read and written while this is there: what keeps the view keeps this too."""
+        """The bytes, which may be read and written while this exists. A reference to the view keeps
+        this alive too."""
         if self.address == 0:
             return memoryview(b"")
         array = (ctypes.c_char * self._size).from_address(self.address)
@@ -76,8 +77,8 @@ class PinnedBuffer(Scoped):
 
 
 class Pinned:
-    """The pinned host memory of an allocator: Allocator.pinned. Its methods may be called from any thread;
-    sizes are in bytes, addresses are ints of host memory. HostOutOfMemoryError has the figures."""
+    """The pinned host memory of an allocator: Allocator.pinned. Any thread may call its methods.
+    Sizes are in bytes, addresses are ints of host memory. HostOutOfMemoryError has the figures."""
 
     def __init__(self, allocator: Owned) -> None:
         self._allocator = allocator
@@ -93,12 +94,13 @@ class Pinned:
         return PinnedBuffer(self._allocator, _arguments.whole(size, "size"))
 
     def free(self, address: SupportsIndex) -> None:
-        """Takes a block back: free at once, or, where streams use it, when the work queued on them by now is
-        complete. 0 is a no-op. InvalidPointerError for what is no allocated block's."""
+        """Takes a block back. It is free at once, or, if streams use it, when the work queued on
+        them by now is complete. 0 is a no-op. InvalidPointerError if it is not the address of an
+        allocated block."""
         free_address(lib.cistern_pinned_free, self._allocator.value, _arguments.whole(address, "address"))
 
     def record_stream(self, address: SupportsIndex, stream: StreamLike) -> None:
-        """Work that is queued on `stream` uses the block."""
+        """Says that work queued on `stream` uses the block."""
         check(lib.cistern_pinned_record_stream(self._allocator.value,
                                                _arguments.whole(address, "address"),
                                                _arguments.stream(stream)))
@@ -111,12 +113,13 @@ class Pinned:
         return size.value
 
     def empty_cache(self) -> None:
-        """Gives what is wholly free back to the system."""
+        """Gives wholly free memory back to the system."""
         check(lib.cistern_pinned_empty_cache(self._allocator.value))
 
     @property
     def limit(self) -> int:
-        """The most that may be pinned. What is pinned beyond it already stays until freed."""
+        """The most that may be pinned. Memory that is already pinned beyond it stays until it is
+        freed."""
         size = ctypes.c_uint64()
         check(lib.cistern_pinned_limit(self._allocator.value, ctypes.byref(size)))
         return size.value
@@ -126,7 +129,7 @@ class Pinned:
         check(lib.cistern_pinned_set_limit(self._allocator.value, _arguments.whole(size, "limit")))
 
     def stats(self) -> PinnedStatistics:
-        """What is counted, apart from the device's memory."""
+        """The statistics of pinned memory, which are separate from those of device memory."""
         struct = PinnedStatisticsStruct(size=ctypes.sizeof(PinnedStatisticsStruct))
         check(lib.cistern_pinned_statistics(self._allocator.value, ctypes.byref(struct)))
         values: Dict[str, Any] = {}
@@ -137,7 +140,7 @@ class Pinned:
         return PinnedStatistics(**values)
 
     def reset_peak_stats(self) -> None:
-        """Peaks are what is current from now on."""
+        """Sets every peak to its current value."""
         check(lib.cistern_pinned_reset_peak_statistics(self._allocator.value))
 
     def __repr__(self) -> str:

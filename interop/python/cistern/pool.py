@@ -14,22 +14,22 @@ from .errors import CisternError
 
 
 class PoolId(NamedTuple):
-    """What names a pool in this process; PyTorch's MempoolId_t."""
+    """The name of a pool in this process; PyTorch's MempoolId_t."""
 
     uuid: int
     uid: int
 
 
 def id_by(call: Callable[[int, Any], int], handle: int) -> PoolId:
-    """What cistern_pool_id or cistern_capture_pool_id says."""
+    """The result of cistern_pool_id or cistern_capture_pool_id."""
     struct = PoolIdStruct()
     check(call(handle, ctypes.byref(struct)))
     return PoolId(struct.uuid, struct.uid)
 
 
 class Pool(Scoped):
-    """Made by Allocator.pool. `use_on_oom`: the default pool takes from it rather than be out of memory;
-    `no_split`: each block has a segment of its own.
+    """Made by Allocator.pool. `use_on_oom`: the default pool takes memory from it before it runs
+    out of memory; `no_split`: each block has a segment of its own.
 
     It is destroyed by destroy(), at the end of a `with`, or when nothing refers to it. Its blocks stay
     valid then, and are freed as before.
@@ -44,7 +44,7 @@ class Pool(Scoped):
 
     @property
     def id(self) -> PoolId:
-        """What names it in this process."""
+        """Its name in this process."""
         return id_by(lib.cistern_pool_id, self._owned.value)
 
     @property
@@ -55,7 +55,7 @@ class Pool(Scoped):
         return count.value
 
     def allocate(self, size: SupportsIndex, stream: StreamLike = None) -> int:
-        """Allocator.allocate in this pool, whatever scopes there are. Freed by Allocator.free."""
+        """Allocator.allocate in this pool, whatever scopes are open. Freed by Allocator.free."""
         address = made(lib.cistern_pool_allocate, self._owned.value, _arguments.whole(size, "size"),
                        _arguments.stream(stream))
         return handed_out(lib.cistern_free, self._allocator.value, address)
@@ -65,22 +65,22 @@ class Pool(Scoped):
         return Buffer(self._allocator, self.allocate(size, stream))
 
     def empty_cache(self) -> None:
-        """Returns what is wholly free in it to the device, but for what a capture has."""
+        """Returns its wholly free memory to the device, except the memory of a capture."""
         check(lib.cistern_pool_empty_cache(self._owned.value))
 
     def scope(self) -> ContextManager[Pool]:
-        """What the calling thread allocates, on any stream, comes from the pool until the end. Scopes
-        nest; the innermost counts. InvalidStateError for a second one of this thread and pool."""
+        """Until the end, the calling thread's allocations on any stream come from the pool. Scopes
+        nest; the innermost counts. InvalidStateError for a second scope of this thread and pool."""
         return Open(self, lib.cistern_pool_scope_begin, lib.cistern_pool_scope_end)
 
     def stream_scope(self, stream: StreamLike) -> ContextManager[Pool]:
-        """The same for what any thread allocates on that stream; one such scope for each pool."""
+        """The same for the allocations of any thread on that stream. A pool has one such scope."""
         return Open(self, lib.cistern_pool_stream_scope_begin, lib.cistern_pool_stream_scope_end,
                     _arguments.stream(stream))
 
     def destroy(self) -> None:
-        """Lets go of it and empties its cache; a capture into it keeps it. Nothing, where it is destroyed
-        already. InvalidStateError while a scope of it is open."""
+        """Lets go of it and empties its cache; a capture into it keeps it. Does nothing if it is
+        destroyed already. InvalidStateError while a scope of it is open."""
         self._owned.end()
 
     def __repr__(self) -> str:

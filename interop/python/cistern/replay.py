@@ -14,13 +14,13 @@ from .errors import CisternError, InvalidArgumentError, NotSupportedError
 
 
 class ReplayError(CisternError, RuntimeError):
-    """There is no figure: a file that cannot be read, an argument that the command does not take, a
-    device that is not here. The text is what the command said."""
+    """The replay has no result. The file cannot be read, the command does not take an argument, or
+    the device is not here. The text is the command's message."""
 
 
 @dataclass(frozen=True)
 class Replay:
-    """What a replay measured: the keys of `cistern replay --json` (docs/replay.md)."""
+    """The results of a replay: the keys of `cistern replay --json` (docs/replay.md)."""
 
     trace: str
     policy: str
@@ -31,12 +31,12 @@ class Replay:
     ok: bool
     #: The most bytes that the program asked for at once.
     peak_requested_bytes: int
-    #: The most bytes taken from the device at once, up to where it failed if it did.
+    #: The most bytes taken from the device at once, up to the failure if there was one.
     peak_reserved_bytes: int
-    #: The one through the other; None when not ok.
+    #: peak_requested_bytes / peak_reserved_bytes; None when not ok.
     efficiency: Optional[float]
-    #: The peak requested through the smallest capacity that serves it; None unless `fit` was asked for, and
-    #: for what cannot be held to a capacity ("async", "driver-pool").
+    #: The peak requested divided by the smallest capacity that serves it. None unless `fit` was
+    #: asked for, and for policies that cannot be held to a capacity ("async", "driver-pool").
     fit: Optional[float]
     ns_per_event: float
     device_calls: Mapping[str, int]
@@ -81,7 +81,8 @@ def replay(trace: PathLike, policy: str = "cistern", *, conf: Optional[Conf] = N
            capacity: Union[SupportsIndex, str, None] = None, fit: bool = False,
            device: str = "sim", gpu_lag_us: SupportsIndex = 0, repeat: SupportsIndex = 1,
            threads: SupportsIndex = 1, check: bool = False) -> Replay:
-    """Replays a recorded program (docs/traces.md has the formats) under a policy, and says what that took.
+    """Replays a recorded program (docs/traces.md has the formats) under a policy, and returns the
+    results.
 
     `policy`: "cistern", "torch-rules", "torch-expandable", "driver-pool", "direct" or "async";
     `conf`: options of policy "cistern", after those of $CISTERN_CONF; `capacity`: what may be reserved, in
@@ -89,8 +90,8 @@ def replay(trace: PathLike, policy: str = "cistern", *, conf: Optional[Conf] = N
     "cuda", "hip" or "auto"; `gpu_lag_us`: how far the simulated GPU is behind the host; `repeat`: rounds
     with one allocator; `threads`: deal the events over so many; `check`: look for races (slow).
 
-    A program that is not served is a result (`ok`, `failure`), not an error. Raises ReplayError, and
-    NotSupportedError where there is no command.
+    A program that is not served is a result (`ok`, `failure`), not an error. Raises ReplayError,
+    and NotSupportedError if the command is missing.
     """
     if "," in _text(policy, "policy"):
         raise InvalidArgumentError(f"policy is {policy!r}: must be one policy")

@@ -1,4 +1,5 @@
-"""What an allocator counts, named as in PyTorch. cistern/statistics.hpp says what each counts."""
+"""The statistics of an allocator, named as in PyTorch. cistern/statistics.hpp says what each
+counts."""
 
 from __future__ import annotations
 
@@ -44,9 +45,9 @@ class Statistics:
     #: Requests up to 1 MiB.
     small_pool: StatGroup
     large_pool: StatGroup
-    #: Requests that had to give memory back to go on.
+    #: Requests that had to give memory back before they could go on.
     num_alloc_retries: int
-    #: OutOfMemoryError, and what it is in other languages.
+    #: OutOfMemoryError, and its counterparts in other languages.
     num_ooms: int
     #: Times the host waited for queued work.
     num_sync_all_streams: int
@@ -54,7 +55,7 @@ class Statistics:
     num_device_free: int
     #: Wrong frees.
     num_misuses: int
-    #: Host memory that the bookkeeping takes.
+    #: Host memory that the bookkeeping uses.
     host_bytes: int
     #: True: every peak is exact; False: some may be a little off.
     peaks_exact: bool
@@ -69,8 +70,8 @@ def _group(struct: StatGroupStruct) -> StatGroup:
 
 
 def read(handle: int) -> Statistics:
-    """Those of an allocator. What a later library knows besides is left out; what an earlier one does
-    not know is 0."""
+    """The statistics of an allocator. Fields that only a later library knows are left out; fields
+    that an earlier one does not know are 0."""
     struct = StatisticsStruct(size=ctypes.sizeof(StatisticsStruct))
     check(lib.cistern_statistics(handle, ctypes.byref(struct)))
     values: Dict[str, Any] = {field.name: getattr(struct, field.name) for field in fields(Statistics)}

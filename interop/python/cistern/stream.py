@@ -11,7 +11,8 @@ from ._owned import Owned, Scoped, state
 
 class Stream(Scoped):
     """Made by Allocator.stream. It is destroyed by destroy(), at the end of a `with`, or when nothing
-    refers to it. Destroy it before its allocator: what is gone with that destroys no stream."""
+    refers to it. Destroy it before its allocator: a stream whose allocator is gone is never
+    destroyed."""
 
     def __init__(self, allocator: Owned) -> None:
         self._allocator = allocator
@@ -34,8 +35,8 @@ class Stream(Scoped):
 
     @contextmanager
     def recording(self) -> Iterator[Stream]:
-        """Work queued on it, by any thread, is recorded instead of run, and thrown away at the end: to try
-        Allocator.capture without a runtime."""
+        """Work queued on it, by any thread, is recorded instead of run, and thrown away at the end.
+        It serves to try Allocator.capture without a runtime."""
         check(lib.cistern_stream_begin_capture(self._allocator.value, self.handle))
         try:
             yield self
@@ -44,7 +45,7 @@ class Stream(Scoped):
                 check(lib.cistern_stream_end_capture(self._allocator.value, self.handle))
 
     def destroy(self) -> None:
-        """Queued work still completes. Nothing, where it is destroyed already."""
+        """Queued work still completes. Does nothing if it is destroyed already."""
         self._owned.end()
 
     def __repr__(self) -> str:

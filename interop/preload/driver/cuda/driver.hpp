@@ -36,7 +36,7 @@ inline constexpr Code kCaptureImplicit = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
 inline constexpr Code kCaptureWrongThread = CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
 inline constexpr Code kUnknownError = CUDA_ERROR_UNKNOWN;
 
-/// Whether work may be submitted in a context that no hook has told of.
+/// Whether work may be submitted in a context that no hook has reported.
 inline constexpr bool kContextsComeUnseen = false;
 inline constexpr ContextHandle kNoContext = nullptr;
 inline const StreamHandle kLegacyStream = CU_STREAM_LEGACY;
@@ -50,10 +50,10 @@ inline DevicePointer devicePointer(Address address) noexcept { return address; }
 // ---- Verbs --------------------------------------------------------------------------------------
 
 struct Functions : FunctionTable {
-  /// Whether every function that submits work is known, in every version that may be loaded: here
-  /// those that are not known are seen when they are looked up.
+  /// Whether every function that submits work is known, in every version that may be loaded. Here
+  /// unknown functions are seen when they are looked up.
   bool workIsKnown() const noexcept { return true; }
-  /// A failure is not to be found by the program any more: nothing keeps it here.
+  /// Hides a failure from the program. The driver keeps none, so this does nothing.
   void forgetFailure() const noexcept {}
   const char* errorName(Code code) const noexcept {
     const char* name = nullptr;
@@ -107,7 +107,7 @@ struct Functions : FunctionTable {
 
   // ---- Pages: driver/cuda/pages.cpp
 
-  /// What the driver claims of pages; the granularity is not set.
+  /// The driver's claims about pages; the granularity is not set.
   VirtualMemoryCapability claimedPages(int device) const noexcept;
   Code granularity(std::size_t* bytes, int device,
                    const VirtualMemoryCapability& kind) const noexcept;
@@ -143,8 +143,8 @@ struct Functions : FunctionTable {
     *mode = int(exchanged);
     return result;
   }
-  /// What a free is answered while a graph is captured: an error, which breaks the capture, or not,
-  /// by modes that the driver knows.
+  /// The result of a free while a graph is captured. It is an error, which breaks the capture, or
+  /// none, depending on modes that the driver knows.
   Code whatCaptureSays() const noexcept {
     CUevent event = nullptr;
     if (cuEventCreate(&event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS) return CUDA_SUCCESS;

@@ -1,4 +1,4 @@
-// CUDA's driver, as it is found when the program has loaded it.
+// Finds CUDA's driver when the program has loaded it.
 #include <dlfcn.h>
 
 #include "interop/preload/driver/vendor.hpp"

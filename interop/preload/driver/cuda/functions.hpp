@@ -1,8 +1,8 @@
-// The driver's own functions, as they are without us.
+// The driver's own functions, without our hooks.
 //
 // They are looked up in libcuda itself, with the dlsym of the C library: what calls them by this
-// table never comes into a hook. The driver is not loaded for it: until the program has, there is
-// none.
+// table never comes into a hook. The driver is not loaded for it: until the program loads it, there
+// is no table.
 #pragma once
 
 #include <cuda.h>  // types and declarations only

@@ -1,11 +1,11 @@
 // HIP's runtime as the code for both vendors calls it. cuda/driver.hpp defines the same names in
 // the same order.
 //
-// A device is its context: its number. The legacy default stream, which HIP calls 0, has a handle
-// here, which is HIP 6's own name for it.
+// A device is its context, named by its number. The legacy default stream, which HIP calls 0, has a
+// handle here. The handle is HIP 6's own name for it.
 //
-// What we call and fails is not to be found by the program, which asks hipGetLastError after calls
-// of its own.
+// The program must not find the failures of our calls. It asks hipGetLastError after calls of its
+// own.
 #pragma once
 
 #include <cstdint>
@@ -42,7 +42,7 @@ inline constexpr Code kCaptureImplicit = hipErrorStreamCaptureImplicit;
 inline constexpr Code kCaptureWrongThread = hipErrorStreamCaptureWrongThread;
 inline constexpr Code kUnknownError = hipErrorUnknown;
 
-/// Whether work may be submitted in a context that no hook has told of.
+/// Whether work may be submitted in a context that no hook has reported.
 inline constexpr bool kContextsComeUnseen = true;
 inline constexpr ContextHandle kNoContext = -1;
 inline const StreamHandle kLegacyStream = reinterpret_cast<StreamHandle>(std::uintptr_t{1});
@@ -56,8 +56,8 @@ inline DevicePointer devicePointer(Address address) noexcept { return toPointer(
 // ---- Verbs --------------------------------------------------------------------------------------
 
 struct Functions : FunctionTable {
-  /// Whether every function that submits work is known, in every version that may be loaded: in
-  /// those up to HIP 7.2 (hooks/hip/submitting.hpp).
+  /// Whether every function that submits work is known in the version that is loaded. That holds
+  /// for versions up to HIP 7.2 (hooks/hip/submitting.hpp).
   bool workIsKnown() const noexcept {
     int version = 0;
     return quietly(hipRuntimeGetVersion(&version)) == hipSuccess && version / 100'000 <= 702;
@@ -111,8 +111,8 @@ struct Functions : FunctionTable {
     return quietly(hipMemGetInfo(free_bytes, total_bytes));
   }
 
-  // ---- Pages: none. HIP has them, but versions of it refuse a copy or a set that goes on from one
-  // page to the next, which programs do with any memory.
+  // ---- Pages: none. HIP has them, but some versions refuse a copy or a set that crosses from one
+  // page to the next. Programs do that with any memory.
 
   VirtualMemoryCapability claimedPages(int) const noexcept { return {}; }
   Code granularity(std::size_t*, int, const VirtualMemoryCapability&) const noexcept {
@@ -155,8 +155,8 @@ struct Functions : FunctionTable {
     *mode = int(exchanged);
     return result;
   }
-  /// What a free is answered while a graph is captured: an error, which breaks the capture, or not,
-  /// by modes that the runtime knows.
+  /// The result of a free while a graph is captured. It is an error, which breaks the capture, or
+  /// none, depending on modes that the runtime knows.
   Code whatCaptureSays() const noexcept { return hipFree(nullptr); }
 
   // ---- Events

@@ -1,4 +1,4 @@
-// HIP's runtime, as it is found when the program has loaded it.
+// Finds HIP's runtime when the program has loaded it.
 #include <cstring>
 #include <string>
 

@@ -1,8 +1,8 @@
-// HIP's own functions, as they are without us.
+// HIP's own functions, without our hooks.
 //
 // They are looked up in libamdhip64 itself, with the dlsym of the C library: what calls them by
-// this table never comes into a hook. The runtime is not loaded for it: until the program has,
-// there is none.
+// this table never comes into a hook. The runtime is not loaded for it: until the program loads it,
+// there is no table.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,8 @@
 
 namespace cistern::preload::hip {
 
-// Where the header cannot be asked for a type, because it overloads the name with templates, or
-// because the HIP that this is built with is older than the function. These hide the header's
+// Types that cannot be taken from the header. Either it overloads the name with templates, or the
+// HIP that this is built with is older than the function. These declarations hide the header's
 // names in this namespace; there are no such functions.
 hipError_t hipMalloc(void**, std::size_t);
 hipError_t hipMallocManaged(void**, std::size_t, unsigned);

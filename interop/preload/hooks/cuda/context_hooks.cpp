@@ -11,7 +11,7 @@ CUresult came(const Entry& entry, CUresult result, const CUcontext* context) {
   return result;
 }
 
-// The primary context of a device, if it is there; else null.
+// The primary context of a device, if it exists; else null.
 CUcontext primaryOf(const Entry& entry, CUdevice device) {
   unsigned flags = 0;
   int alive = 0;
@@ -99,7 +99,7 @@ CISTERN_HOOK CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
   return releasePrimary(&Functions::cuDevicePrimaryCtxRelease_v2, device);
 }
 
-// The current context may use the peer's memory from now on: that which is there, and that which is
+// The current context may use the peer's memory from now on: its present memory, and all that is
 // still to come.
 CISTERN_HOOK CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned flags) {
   const Entry entry;

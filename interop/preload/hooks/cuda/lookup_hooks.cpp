@@ -1,15 +1,14 @@
 // How a program finds the driver's functions: dlsym (process/lookup.cpp), and cuGetProcAddress in
 // both versions. (cudaGetDriverEntryPoint asks cuGetProcAddress.) The static runtime, which no
-// symbol of ours can stand before, finds all of them so.
+// symbol of ours can intercept, finds all of them this way.
 //
-// What is asked for is left to the C library and to the driver, in whichever version, spelling and
-// with whichever flags. Only what they answer is looked at: where it is one of the driver's
-// functions that has a hook, the answer is the hook. So a version that has no hook is never
-// answered with one that has. A function that is not known at all is answered with a stub, for it
-// may submit work.
+// The C library and the driver answer the lookup, for every version, spelling and flag. Only their
+// answer is examined: if it is a function of the driver's that has a hook, the answer becomes the
+// hook. So a version without a hook is never replaced by one that has a hook. A function that is
+// not known at all is replaced by a stub, for it may submit work.
 //
-// A process that is not served is answered so too, for what it may open, but not with what sees
-// work.
+// A process that is not served gets such answers too, for blocks that it may open, but no hook that
+// sees work.
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -43,8 +42,8 @@ const Row kRows[] = {
 /// By what the driver answers. Two rows may be answered alike: the name decides.
 using HookTable = std::unordered_multimap<const void*, const Row*>;
 
-// The first row that is answered so with its name: what the driver has in one spelling only answers
-// for both.
+// The first row whose name has this answer: a function that the driver has in only one spelling
+// answers for both.
 void addRow(HookTable& table, const void* real, const Row& row) {
   const auto [first, last] = table.equal_range(real);
   const bool there = std::any_of(first, last, [&](const auto& entry) {
@@ -93,8 +92,8 @@ bool isDriverName(const char* name) noexcept {
   return name[0] == 'c' && name[1] == 'u' && name[2] >= 'A' && name[2] <= 'Z';
 }
 
-// The hook for what the driver has answered to the name. Where that has none, what it answered, if
-// it is known to submit nothing, else a stub for it.
+// The hook for the driver's answer to the name. Without a hook, it is the answer itself if that is
+// known to submit nothing, else a stub for it.
 void* hookFor(void* answer, const char* name, const char* Row::*as) noexcept {
   const Functions* const functions = driver();
   if (functions == nullptr || answer == nullptr || name == nullptr) return answer;

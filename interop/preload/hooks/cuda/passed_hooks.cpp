@@ -1,5 +1,5 @@
 // Memory that is the driver's still, counted: it has no plain address, or properties that Cistern's
-// has not. Where the driver has none left, Cistern first gives back what it keeps.
+// has not. When the driver has none left, Cistern first gives back its cached memory.
 #include "interop/preload/hooks/entry.hpp"
 
 using namespace cistern::preload;

@@ -1,9 +1,9 @@
-// What programs ask about a pointer, and how they share it with other processes.
+// Questions of programs about a pointer, and sharing of pointers with other processes.
 //
-// Cistern's memory is made of pages, of which the driver says less than of its own: not the
-// context, and for the range that of a page. What is known better here is answered here. The handle
-// of a page (cuMemRetainAllocationHandle) is refused, as it is for cudaMalloc's memory: the page
-// may come to lie behind other memory when this one is freed.
+// Cistern's memory is made of pages. The driver says less of pages than of its own memory. It does
+// not say the context, and gives the range of a page. These hooks answer what they know better.
+// They refuse the handle of a page (cuMemRetainAllocationHandle), as the driver does for
+// cudaMalloc's memory. The page may come to lie behind other memory when this one is freed.
 //
 // A handle for another process (cudaIpcGetMemHandle) is one of ours, which the hook there opens
 // (served/sharing.hpp). One that the driver has made is the driver's.
@@ -20,7 +20,8 @@ using namespace cistern::preload::cuda;
 
 namespace {
 
-// What Cistern knows better than the driver of a pointer of its own, or of another process's.
+// The attributes that Cistern knows better than the driver, for a pointer of its own or of another
+// process's.
 bool isAnswered(CUpointer_attribute attribute) {
   return attribute == CU_POINTER_ATTRIBUTE_CONTEXT ||
          attribute == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR ||
@@ -32,8 +33,8 @@ bool isOwn(const Blocks::Around& found) {
   return contexts().blocks().find(found.address).has_value();
 }
 
-// The driver has answered, as wide as that is, for what the block lies in: yes for a cudaMalloc's
-// memory, whose handle would be of all of it; no for a page, which can be shared all the same.
+// The driver has answered for the memory around the block. It says yes for memory of a cudaMalloc,
+// but the handle would be of all of it. It says no for a page, which can still be shared.
 void answerIpcCapable(char& driver_says, const Blocks::Around& found) {
   if (!isOwn(found)) return;
   const bool in_page = driver_says == 0;
@@ -155,7 +156,7 @@ CUresult openOr(CUresult (*FunctionTable::*function)(CUdeviceptr*, CUipcMemHandl
 
 }  // namespace
 
-// What is another process's, no third one can have of this.
+// A block of another process cannot be passed on to a third one.
 CISTERN_HOOK CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr pointer) {
   const Entry entry;
   const auto found = blockAround(entry, pointer);

@@ -1,9 +1,9 @@
 // The driver's functions that submit work, of those that this build knows.
 //
-// X(symbol, suffix, name, version): the symbol in the header, what the spelling for per-thread
-// default streams adds to it (nothing: it is the other spelling), and the name and version to ask
-// cuGetProcAddress for. Which stream the work goes to is seen by the arguments
-// (submission_hooks.cpp). tests/preload/names_test.py holds the list against the header.
+// X(symbol, suffix, name, version): `symbol` is the symbol in the header. `suffix` is added to it
+// by the spelling for per-thread default streams (nothing: it is the other spelling). `name` and
+// `version` are those to ask cuGetProcAddress for. The arguments show the stream of the work
+// (submission_hooks.cpp). A test, tests/preload/names_test.py, compares the list with the header.
 #pragma once
 
 #include <cuda.h>

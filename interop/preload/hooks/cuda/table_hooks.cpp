@@ -1,11 +1,12 @@
 // Tables of functions that the driver keeps for NVIDIA's own libraries (cuGetExportTable).
 //
-// Both CUDA runtimes ask for the same six, at their start: for the modules that are compiled into a
-// program, for what they keep with each context, for tools. They launch and copy by the functions
-// that everybody has, and ask for these by name. So do the libraries that have the runtime in them;
-// some ask for a seventh, for the numbers of contexts. Any other table may have functions that
-// submit work. What is in it is answered with stubs, as everything is that is not known; where it
-// cannot be told what is in it, no cut is put off any more (ContextOrder::unfollow).
+// Both CUDA runtimes ask for the same six at their start. They are for the modules that are
+// compiled into a program, for the runtimes' data of each context, and for tools. The runtimes
+// launch and copy by the public functions, and ask for these by name. So do the libraries that have
+// the runtime in them. Some of these ask for a seventh table, for the numbers of contexts. Any
+// other table may have functions that submit work. Its functions are replaced by stubs, as all
+// unknown functions are. If its contents cannot be determined, no cut is put off any more
+// (ContextOrder::unfollow).
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -34,13 +35,13 @@ constexpr Id kOfTheRuntimes[] = {
     {0x42, 0xd8, 0x5a, 0x81, 0x23, 0xf6, 0xcb, 0x47, 0x82, 0x98, 0xf6, 0xe7, 0x8a, 0x3a, 0xec,
      0xdc},  // what tools keep with threads
     {0xc6, 0x93, 0x33, 0x6e, 0x11, 0x21, 0xdf, 0x11, 0xa8, 0xc3, 0x68, 0xf3, 0x55, 0xd8, 0x95,
-     0x93},  // what is kept with contexts
+     0x93},  // data kept with contexts
     {0xd4, 0x08, 0x20, 0x55, 0xbd, 0xe6, 0x70, 0x4b, 0x8d, 0x34, 0xba, 0x12, 0x3c, 0x66, 0xe1,
      0xf2},  // whether the driver is NVIDIA's
     {0x26, 0x3e, 0x88, 0x60, 0x7c, 0xd2, 0x61, 0x43, 0x92, 0xf6, 0xbb, 0xd5, 0x00, 0x6d, 0xfa,
      0x7e},  // whether a context is one
 };
-// What a context's number is, by its function at kNumber.
+// Its function at kNumber returns a context's number.
 constexpr Id kOfContexts = {0x21, 0x31, 0x8c, 0x60, 0x97, 0x14, 0x32, 0x48,
                             0x8c, 0xa6, 0x41, 0xff, 0x73, 0x24, 0xc8, 0xf2};
 constexpr std::size_t kNumber = 4;

@@ -1,6 +1,6 @@
-// Functions of the driver's that submit work, and whose types the header does not declare: versions
-// before the present one, what shares memory with other interfaces, and what is launched on several
-// devices or was left behind. For programs that are linked to them.
+// Functions of the driver's that submit work, and whose types the header does not declare. They are
+// versions before the present one, functions that share memory with other interfaces, and functions
+// that launch on several devices or were left behind. For programs that are linked to them.
 #pragma once
 
 #define CISTERN_UNDECLARED_FUNCTIONS(X)   \

@@ -1,5 +1,5 @@
-// What hipGetLastError says. HIP's runtime keeps the last failure of a thread; a failure of a call
-// that Cistern has served, the runtime knows nothing of.
+// The result of hipGetLastError. HIP's runtime keeps the last failure of a thread; a failure of a
+// call that Cistern has served, the runtime knows nothing of.
 #pragma once
 
 #include "interop/preload/driver/vendor.hpp"

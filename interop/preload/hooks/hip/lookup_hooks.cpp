@@ -1,9 +1,9 @@
-// How a program finds HIP's functions but by being linked to them: dlsym (process/lookup.cpp),
+// The ways to find HIP's functions without being linked to them: dlsym (process/lookup.cpp),
 // hipGetProcAddress and hipGetDriverEntryPoint.
 //
-// What is asked for is left to the C library and to HIP. Only what they answer is looked at: where
-// it is a function of HIP's that has a hook, the answer is the hook. A function that is not known
-// at all may submit work: the answer is a stub that notes so and jumps on to it.
+// The C library and HIP answer the lookup. Only their answer is examined: if it is a function of
+// HIP's that has a hook, the answer becomes the hook. A function that is not known at all may
+// submit work. The answer becomes a stub that notes the work and jumps on to the function.
 #include <string>
 #include <unordered_map>
 
@@ -42,8 +42,8 @@ bool isHipName(const char* name) noexcept {
   return name[0] == 'h' && name[1] == 'i' && name[2] == 'p' && name[3] >= 'A' && name[3] <= 'Z';
 }
 
-// The hook for HIP's function of that name; where it has none, the function itself, if it is known
-// to submit nothing, else a stub that notes its work and jumps on to it.
+// The hook for HIP's function of that name. Without a hook, it is the function itself if that is
+// known to submit nothing. Else it is a stub that notes its work and jumps on to it.
 void* hookFor(void* function, const std::string& name) {
   const auto found = hookTable().find(name);
   if (found != hookTable().end()) return found->second;

@@ -1,5 +1,5 @@
 // Memory that is the runtime's still, counted: it has no plain address, or properties that
-// Cistern's has not. Where the runtime has none left, Cistern first gives back what it keeps.
+// Cistern's has not. When the runtime has none left, Cistern first gives back its cached memory.
 #include "interop/preload/hooks/entry.hpp"
 
 using namespace cistern::preload;

@@ -1,8 +1,8 @@
-// What programs ask about a pointer, and how they share it with other processes.
+// Questions of programs about a pointer, and sharing of pointers with other processes.
 //
-// Cistern's memory lies in segments that hipMalloc gave, of which the runtime knows all but where a
-// block begins and ends. A handle for another process (hipIpcGetMemHandle) would be that of the
-// whole segment: it is refused, and that is said.
+// Cistern's memory lies in segments from hipMalloc. The runtime knows everything of them except
+// where a block begins and ends. A handle for another process (hipIpcGetMemHandle) would be that of
+// the whole segment. It is refused, with a message.
 #include "interop/preload/hooks/hip/failures.hpp"
 #include "interop/preload/hooks/memory.hpp"
 

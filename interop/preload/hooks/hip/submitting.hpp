@@ -1,7 +1,7 @@
 // HIP's functions that submit work, of those that this build knows: up to HIP 7.2.
 //
-// X(symbol, suffix): the symbol, and what the spelling for per-thread default streams adds to it.
-// Which stream the work goes to is seen by the arguments (../submission.hpp).
+// X(symbol, suffix): the symbol, and the suffix that the spelling for per-thread default streams
+// adds to it. Which stream the work goes to is seen by the arguments (../submission.hpp).
 // tests/preload/hip_names_test.py holds the list against the header.
 #pragma once
 

@@ -1,6 +1,6 @@
-// HIP's functions that submit work to streams that the arguments do not tell by their types: those
-// of several devices, those whose stream was given before, and those that the HIP which this may be
-// built with does not have. Each counts as work on every stream.
+// HIP's functions that submit work to streams that the types of their arguments do not show. They
+// are functions of several devices, those whose stream was given before, and those that a HIP which
+// this may be built with lacks. Each counts as work on every stream.
 #pragma once
 
 #define CISTERN_UNDECLARED_FUNCTIONS(X)          \

@@ -3,9 +3,10 @@
     import cistern.torch
     cistern.torch.enable()      # before the first CUDA tensor
 
-From then on every CUDA tensor of the process comes from Cistern, and what `torch.cuda` says of memory
-is Cistern's. `python -m cistern.torch script.py` does the same for a script that is not changed.
-`MemPool` is for one region only, under PyTorch's own caching. docs/pytorch.md says what differs.
+From then on every CUDA tensor of the process comes from Cistern, and the memory reports of
+`torch.cuda` are Cistern's. `python -m cistern.torch script.py` does the same for an unchanged
+script. `MemPool` is for one region only, under PyTorch's own caching. docs/pytorch.md says what
+differs.
 """
 
 from ._enable import Mode, enable, enabled

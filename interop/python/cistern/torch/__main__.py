@@ -1,9 +1,9 @@
 """python -m cistern.torch [--trace FILE] script.py args…
 
-Runs a script unchanged on Cistern, and says at its end what it asked for, what was reserved, and what
-PyTorch's own allocator would have reserved in its two modes.
+Runs a script unchanged on Cistern. At its end it reports what the script requested and what was
+reserved. It also reports what PyTorch's own allocator would have reserved in its two modes.
 
-`_script.py` runs the script, `_recording.py` records it, `_report.py` says the figures, and
+`_script.py` runs the script, `_recording.py` records it, `_report.py` reports the figures, and
 `_children.py` puts the processes that the script spawns on Cistern too.
 """
 
@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import sys
 
-# Python's -m puts the current folder first. A gzip.py or a torch/ there is not what is meant; the script's own
-# folder takes its place (_script.py).
+# Python's -m puts the current folder first. A gzip.py or a torch/ there is not the one that is
+# meant. The script's own folder takes its place (_script.py).
 if __name__ == "__main__" and not getattr(sys.flags, "safe_path", sys.flags.isolated):
     del sys.path[0]
 
@@ -30,7 +30,7 @@ t.cuda1.trace.gz"""
 
 
 def _split(arguments: List[str]) -> Tuple[List[str], List[str]]:
-    """Our own options; then the script and its arguments, which are passed on as they are."""
+    """Our own options; then the script and its arguments, which are passed on unchanged."""
     at = 0
     while at < len(arguments) and arguments[at].startswith("-") and arguments[at] != "-":
         if arguments[at] == "--":
@@ -73,7 +73,7 @@ def _begin(recording: _recording.Recording, script: str) -> None:
 
 
 def _follow_children() -> None:
-    from . import _children  # and multiprocessing, whose exit handler, which waits for them, comes first
+    from . import _children  # and multiprocessing: its exit handler waits for them, and comes first
 
     _children.follow()
 

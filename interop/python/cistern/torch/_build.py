@@ -19,7 +19,7 @@ _FLAGS = ["-std=c++20", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-DNDE
 
 
 class BuildError(Exception):
-    """What is missing, or what the compiler said."""
+    """The build failed. The text names what is missing, or has the compiler's output."""
 
 
 def _folders() -> List[Path]:
@@ -60,8 +60,8 @@ def command_line() -> List[str]:
         "-lc10_cuda",
         "-ltorch_cpu",
         "-l:libcistern.so.0",
-        # The process's own: a compiler may be set up to link its runtime statically, and then this
-        # extension and PyTorch would each have one.
+        # The process's own runtime. A compiler may be set up to link its runtime statically, and
+        # then this extension and PyTorch would each have one.
         "-l:libstdc++.so.6",
     ]
 

@@ -1,9 +1,9 @@
 """The compiled extension is kept, and compiled once.
 
-It stays in $CISTERN_CACHE, or ~/.cache/cistern, under a name that says what it was made of, so that another
-PyTorch, compiler or Cistern is another file. Several processes may build at once: the last one's file
-replaces the others' as a whole. Nobody else may write there, as what is there is run: `_private.py`.
-Whatever is wrong is a BuildError.
+It stays in $CISTERN_CACHE, or ~/.cache/cistern. Its name says what it was made of, so another
+PyTorch, compiler or Cistern gives another file. Several processes may build at once: the last one's
+file replaces the others' as a whole. Nobody else may write there, because the files there are run:
+`_private.py`. Every failure is a BuildError.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from . import _build, _private
 
 
 def load() -> ctypes.CDLL:
-    """The compiled extension, made if it is not there, and once anew if what is there does not load."""
+    """The compiled extension. It is made if it is missing, and made once anew if the existing file
+    does not load."""
     path, made = _extension()
     try:
         return ctypes.CDLL(str(path))
@@ -32,7 +33,7 @@ def load() -> ctypes.CDLL:
 
 
 def _extension(anew: bool = False) -> Tuple[Path, bool]:
-    """Where it is, and whether it was made now."""
+    """Its path, and whether it was made now."""
     folder = _cache()
     try:
         command = _build.command_line()

@@ -1,8 +1,9 @@
-"""The processes that `multiprocessing` begins anew ("spawn", "forkserver") run on Cistern like the one that
-begins them: a CUDA tensor can be passed between two only if both do.
+"""Processes that `multiprocessing` starts anew ("spawn", "forkserver") run on Cistern like their
+parent. A CUDA tensor can be passed between two processes only if both run on Cistern.
 
-Such a child reads what it needs of its parent before it runs anything of the program. `follow()` adds an
-object to that, and reading it runs `_child.py`, which calls `begin()`. Children of fork need nothing.
+Such a child reads data from its parent before it runs any code of the program. `follow()` adds an
+object to that data. When the child reads the object, it runs `_child.py`, which calls `begin()`.
+Children of fork need nothing.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from . import _report, enable
 
 
 class _Begin:
-    """Unpickled, it is the call that enables Cistern. A path and not a function's name: where the child
-    reads it, its sys.path is not yet the parent's."""
+    """Unpickled, it is the call that enables Cistern. It holds a path and not a function's name:
+    when the child reads it, its sys.path is not yet the parent's."""
 
     def __init__(self, paths: List[str]) -> None:
         self._paths = paths
@@ -40,7 +41,7 @@ def follow() -> None:
 
 
 def begin() -> None:
-    """In a child. Where it cannot be on Cistern it runs as it would have."""
+    """Called in a child. A child that cannot run on Cistern runs as it would have without it."""
     try:
         enable("native")
     except ModuleNotFoundError:

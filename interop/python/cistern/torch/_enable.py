@@ -1,4 +1,4 @@
-"""`enable()`: which way Cistern gets under PyTorch, and what is said where it cannot."""
+"""`enable()`: the way that Cistern gets under PyTorch, and the message if it cannot."""
 
 from __future__ import annotations
 
@@ -22,15 +22,16 @@ def enabled() -> Optional[str]:
 def enable(mode: Optional[Mode] = None) -> str:
     """Puts Cistern under PyTorch for the rest of the process; call it before CUDA is initialised.
 
-    "native" is PyTorch's whole allocator interface: an extension that is compiled against the
-    installed PyTorch when it is first used (half a minute, then cached). "plugin" is PyTorch's
-    interface for foreign allocators, which needs no compiler and lacks statistics, snapshots,
-    history and checkpoints. "auto", or None without $CISTERN_TORCH, is native, and plugin with a
-    warning where that cannot be compiled or PyTorch is a release that it was not written for.
+    "native" is PyTorch's whole allocator interface. It is an extension that is compiled against the
+    installed PyTorch at its first use (half a minute, then cached). "plugin" is PyTorch's interface
+    for foreign allocators, which needs no compiler and lacks statistics, snapshots, history and
+    checkpoints. "auto", or None without $CISTERN_TORCH, is native. If that cannot be compiled, or
+    was not written for this release of PyTorch, it is plugin, with a warning.
 
-    Returns what it is now; a second call changes nothing. RuntimeError where PyTorch has no CUDA or
-    has initialised it already, or where the mode that was asked for cannot be had; ImportError
-    without PyTorch; ValueError for another mode. Nothing is changed then. Not thread-safe.
+    Returns the mode that is now in force; a second call changes nothing. RuntimeError if PyTorch
+    has no CUDA or has initialised it already, or if the requested mode is not available.
+    ImportError without PyTorch; ValueError for another mode. After an error nothing is changed. Not
+    thread-safe.
     """
     global _enabled
     wanted = mode if mode is not None else os.environ.get("CISTERN_TORCH", "auto")

@@ -16,8 +16,8 @@ def MemPool(**options: Any) -> "torch.cuda.MemPool":  # noqa: N802: it makes one
         with torch.cuda.use_mem_pool(cistern.torch.MemPool()):
             ...
 
-    Nothing else of the program changes. PyTorch keeps what it has asked for until the pool is gone
-    and emptied; the allocator is kept as long as the pool.
+    Nothing else of the program changes. PyTorch keeps its allocations until the pool is gone and
+    emptied; the allocator is kept as long as the pool.
     """
     import torch
 

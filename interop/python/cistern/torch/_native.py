@@ -15,7 +15,7 @@ _library: Optional[ctypes.CDLL] = None
 
 
 class Unavailable(Exception):
-    """Why the native allocator cannot be had here."""
+    """The reason why the native allocator is not available here."""
 
 
 def _release() -> tuple[int, int]:
@@ -26,8 +26,8 @@ def _release() -> tuple[int, int]:
 
 
 def install() -> None:
-    """Compiles the extension if need be, loads it, and makes it PyTorch's allocator. Unavailable
-    where it cannot be; RuntimeError where CUDA is initialised already."""
+    """Compiles the extension if need be, loads it, and makes it PyTorch's allocator. Unavailable if
+    that is not possible; RuntimeError if CUDA is initialised already."""
     release = _release()
     if release < OLDEST:
         raise Unavailable(
@@ -58,8 +58,8 @@ def install() -> None:
 
 
 def trace_begin(folder: "os.PathLike[str]", name: str) -> None:
-    """Records from now on what is allocated on each GPU, N.trace for the GPU N; what cannot
-    be written is said at the end."""
+    """Records from now on the allocations on each GPU, N.trace for the GPU N. A failure to write is
+    reported at the end."""
     assert _library is not None, "after install()"
     plain = "".join(c for c in name if c.isalnum() or c in "-_.")
     refused = _library.cistern_torch_trace_begin(os.fsencode(folder), plain.encode())
@@ -68,7 +68,7 @@ def trace_begin(folder: "os.PathLike[str]", name: str) -> None:
 
 
 def trace_end() -> Optional[str]:
-    """Ends the recording; why the files are not whole, or None."""
+    """Ends the recording. Returns why the files are not whole, or None."""
     assert _library is not None, "after install()"
     failed: Optional[bytes] = _library.cistern_torch_trace_end()
     return None if failed is None else failed.decode()

@@ -26,7 +26,8 @@ _SETTERS = (
 
 
 def allocator() -> Any:
-    """A torch.cuda.memory.CUDAPluggableAllocator over Cistern, with what PyTorch lets it be told."""
+    """A torch.cuda.memory.CUDAPluggableAllocator over Cistern, with the calls that PyTorch lets it
+    receive."""
     import torch
 
     path = str(_places.library())

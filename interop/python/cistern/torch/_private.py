@@ -1,6 +1,7 @@
 """Whether a file or folder is the user's own, so that what it holds may be run.
 
-It is if the user, or root, owns it, and nobody else may write to it. (Root may do anything anyway.)
+A file is the user's own if the user, or root, owns it, and nobody else may write to it. (Root may
+do anything anyway.)
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ class NotPrivate(Exception):
 
 
 def home() -> Path:
-    """The user's home folder. $HOME may be another user's, as under a sudo that keeps it; then it is the
-    one that the system has for this user. RuntimeError where there is none."""
+    """The user's home folder. $HOME may be another user's, as under a sudo that keeps it. Then the
+    folder is the one that the system has for this user. RuntimeError if there is no such folder."""
     named = Path.home()
     try:
         if named.stat().st_uid == os.geteuid():
@@ -30,8 +31,8 @@ def home() -> Path:
 
 
 def make_folder(named: Path) -> Path:
-    """Makes it, and what is missing above it, for the user alone. Returns where it is, without links.
-    NotPrivate if others may write there; OSError."""
+    """Makes the folder, and the missing ones above it, for the user alone. Returns its path,
+    without links. NotPrivate if others may write there; OSError."""
     for above in [*reversed(named.parents), named]:
         if not above.exists():
             above.mkdir(mode=0o700, exist_ok=True)
@@ -57,7 +58,7 @@ def is_kept(path: Path) -> bool:
     return stat.S_ISREG(found.st_mode) and _is_trusted(found.st_uid) and not _others_write(found)
 
 
-# In a user namespace, what root outside owns seems to be the overflow user's.
+# In a user namespace, files of root outside seem to belong to the overflow user.
 def _check_above(above: Path, folder: Path) -> None:
     found = above.stat()
     trusted = _is_trusted(found.st_uid) or _is_unmapped(found.st_uid)
@@ -71,8 +72,8 @@ def _is_trusted(user: int) -> bool:
 
 
 def _is_unmapped(user: int) -> bool:
-    """Whether it is the overflow user, and stands for users that this namespace does not know. Outside of
-    a namespace a user of that number is one like others: nobody."""
+    """Whether it is the overflow user, and stands for users that this namespace does not know.
+    Outside a namespace the user of that number is an ordinary one: nobody."""
     try:
         if user != int(Path("/proc/sys/kernel/overflowuid").read_text(encoding="ascii")):
             return False

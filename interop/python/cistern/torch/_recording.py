@@ -1,5 +1,5 @@
-"""What a script allocates, recorded while it runs: a trace for each GPU, in a folder of its own, until the
-process ends."""
+"""Records a script's allocations while it runs: a trace for each GPU, in a folder of its own, until
+the process ends."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Recording:
     """`begin()` it once; `finish()` is for the end of the process."""
 
     def __init__(self, wanted: Optional[str]) -> None:
-        """`wanted`: the file to keep it in. OSError where that cannot be written."""
+        """`wanted`: the file to keep it in. OSError if that cannot be written."""
         if wanted is not None and not os.path.isabs(wanted):
             wanted = os.path.join(os.getcwd(), wanted)  # the script may go to another folder
         self._wanted = wanted
@@ -28,7 +28,7 @@ class Recording:
         self._process = 0
 
     def begin(self, script: str) -> None:
-        """OSError or RuntimeError where there is no place for it."""
+        """OSError or RuntimeError if there is no place for it."""
         self._folder = Path(tempfile.mkdtemp(prefix="cistern-"))
         try:
             _native.trace_begin(self._folder, Path(script).stem)
@@ -38,9 +38,9 @@ class Recording:
         self._process = os.getpid()
 
     def finish(self) -> None:
-        """Says the figures, and keeps the traces where that is wanted."""
+        """Reports the figures, and keeps the traces if the user wants them."""
         if os.getpid() != self._process:
-            return  # it has not begun; or a child of fork, which has its parent's exit handlers
+            return  # not begun; or a child of fork, which has its parent's exit handlers
         failed = _native.trace_end()
         _flush()
         if failed is not None:
@@ -54,11 +54,12 @@ class Recording:
                 shutil.rmtree(self._folder, ignore_errors=True)
 
     def _traces(self) -> Dict[int, Path]:
-        """By the number of the GPU, in their order."""
+        """The traces by the number of the GPU, in that order."""
         return dict(sorted((int(path.stem), path) for path in self._folder.glob("*.trace")))
 
     def _keep(self, traces: Dict[int, Path]) -> bool:
-        """Whether the folder is needed no more."""
+        """Keeps the traces if the user wants them. Returns whether the folder is no longer
+        needed."""
         if self._wanted is None:
             return True
         if not traces:
@@ -79,14 +80,14 @@ class Recording:
 
 
 def beside(wanted: str, device: int) -> str:
-    """t.trace.gz is t.cuda1.trace.gz for another GPU than the first that was used."""
+    """For a GPU that is not the first that was used, t.trace.gz becomes t.cuda1.trace.gz."""
     plain, packed = (wanted[:-3], ".gz") if wanted.endswith(".gz") else (wanted, "")
     stem, suffix = os.path.splitext(plain)
     return f"{stem}.cuda{device}{suffix}{packed}"
 
 
 def _check_writable(path: str) -> None:
-    """Leaves what is there as it is. OSError where a file cannot be written."""
+    """Leaves an existing file as it is. OSError if a file cannot be written."""
     if not os.path.exists(path):
         path = os.path.realpath(path)  # of a link to what is not there yet
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
@@ -104,7 +105,8 @@ def _copy(recorded: Path, to: str) -> None:
 
 
 def _flush() -> None:
-    """What the script has printed comes before the report. Its streams may be closed, full or gone."""
+    """Puts the script's output before the report. The script's streams may be closed, full or
+    gone."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):
             stream.flush()

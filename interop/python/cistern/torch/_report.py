@@ -1,5 +1,5 @@
-"""What is said at the end of a script: what it asked for, what was reserved for it, and what models of
-PyTorch's own allocator reserve when its traces are replayed under them."""
+"""The report at the end of a script. It shows what the script requested and what was reserved for
+it. It also shows what models of PyTorch's own allocator reserve when they replay its traces."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PEERS = (("PyTorch", "torch-rules"), ("PyTorch, expandable segments", "torch-ex
 
 
 def say(text: str) -> None:
-    """To the process's standard error, whatever the script has made of `sys.stderr`."""
+    """Writes to the process's standard error, whatever the script has made of `sys.stderr`."""
     if sys.__stderr__ is None:
         return  # closed from the beginning: its number may be another file's by now
     with contextlib.suppress(OSError):
@@ -24,7 +24,7 @@ def say(text: str) -> None:
 
 
 def say_all(traces: Mapping[int, Path]) -> None:
-    """`traces`: of each GPU that was used, by its number."""
+    """`traces`: the trace of each GPU that was used, by its number."""
     summed = f", the sum of {len(traces)} GPUs" if len(traces) > 1 else ""
     lines = [f"  {name:30} {text}" for name, text in _rows(traces)]
     say("\n".join([f"cistern.torch: at the peak{summed}", *lines]))

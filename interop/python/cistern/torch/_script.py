@@ -1,7 +1,7 @@
 """Runs a script as `python script.py` does: the same arguments, paths and `__main__`.
 
-`runpy.run_path` is not enough: its `__main__` is gone when the script's last line has run, while threads
-and exit handlers of the script still need it.
+`runpy.run_path` is not enough. Its `__main__` is gone when the script's last line has run, but
+threads and exit handlers of the script still need it.
 """
 
 from __future__ import annotations

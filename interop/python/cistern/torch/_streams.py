@@ -1,18 +1,18 @@
 """Streams that a program makes: Cistern has to know each stream that memory may be used on.
 
-PyTorch asks nobody to say where a tensor is used, as long as streams are ordered. A stream on which
-nothing is allocated, such as one that copies to the host, is not seen by the allocator. So each
+PyTorch does not ask programs where they use a tensor, as long as streams are ordered. The allocator
+does not see a stream on which nothing is allocated, such as one that copies to the host. So each
 `torch.cuda.Stream` is registered when Python makes it. Streams that C++ makes for itself, as NCCL's
-process group does, need no word: their work is ordered into a known stream (`Work.wait`) before the
-tensors that it uses are let go. An ExternalStream is not registered, as its owner may destroy it and
-nobody would say so: tensors that are used on one need record_stream.
+process group does, need no registration. Their work is ordered into a known stream (`Work.wait`)
+before the tensors that it uses are released. An ExternalStream is not registered, because its owner
+may destroy it without notice. Tensors that are used on one need record_stream.
 """
 
 from __future__ import annotations
 
 from typing import Any, Callable, Optional
 
-#: Given the GPU's number and the stream's handle. None, or why it was refused.
+#: Takes the GPU's number and the stream's handle. Returns None, or why it was refused.
 Register = Callable[[int, int], Optional[bytes]]
 
 
