@@ -1,8 +1,8 @@
 // A pool of one library's handles, for each device, and the window through which a thread uses it.
 //
 // A thread keeps its window's handle until the window goes. So a later reserve() only reads an
-// array, without a lock. There is no cap, on which threads that wait for each other would deadlock.
-// So there are never more handles than there were threads at once.
+// array, without a lock. There are never more handles than there were threads at once. The pool has
+// no cap: threads that wait for each other would deadlock on one.
 //
 // A window may outlive its pool: both hold what they share (Core). Then its handles are leaked on
 // purpose, and reserve() is an error.

@@ -237,9 +237,9 @@ void PoolRegistry::lookFirstAt(MempoolId_t id) noexcept {
     draining_ids_.splice(draining_ids_.begin(), draining_ids_, it->second.self);
 }
 
-// Lets go of graphs' memory whose replays are complete; if there is none, of what it waits for.
-// Under the lock it neither waits nor lets go. A miss, and a reset, look at some, in turn: with
-// many graphs reset while the device is busy, each would query all.
+// Lets go of graphs' memory whose replays are complete. If there is none, kWaitingForAll waits for
+// the others. Under the lock this neither waits nor lets go. A miss, and a reset, look at some, in
+// turn: with many graphs reset while the device is busy, each would query all.
 bool PoolRegistry::letRetire(Retire which) noexcept {
   std::list<Retirement> complete, waited_for;
   {

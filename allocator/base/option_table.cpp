@@ -56,11 +56,9 @@ constexpr OptionRow kTable[] = {
      "Rounds requests up to one of this many equal steps between two powers of two. So sizes that "
      "differ a little share blocks: with 4, 9 MiB become 10 MiB. In a list each key is a size in "
      "MiB, and its number holds from there up to twice that size. The first key's number also "
-     "holds "
-     "for everything below. The number of `>` holds for everything above the last key. Between two "
-     "keys, a power of two that is not named is not rounded. 65536 means the same as 32768. 0 and "
-     "1 "
-     "turn the rounding off for their sizes."},
+     "holds for everything below. The number of `>` holds for everything above the last key. "
+     "Between two keys, a power of two that is not named is not rounded. 65536 means the same as "
+     "32768. 0 and 1 turn the rounding off for their sizes."},
 
     {"garbage_collection_threshold", "garbage_collection_threshold",
      FractionRule{&Options::garbage_collection_threshold, false, Special<double>{"off", 0.0}},
@@ -88,8 +86,8 @@ constexpr OptionRow kTable[] = {
 
     {"release_lock_on_cudamalloc", "release_lock_on_cudamalloc",
      SwitchRule{&Options::release_lock_on_cudamalloc},
-     "Accepted so that an existing configuration keeps working, and without effect: a request "
-     "that free memory serves never waits for a device call."},
+     "Accepted so that an existing configuration keeps working, and without effect: a request that "
+     "free memory serves never waits for a device call."},
 
     {"cross_stream_reuse", "",
      CrossStreamRule{&Options::cross_stream_reuse,
@@ -101,9 +99,9 @@ constexpr OptionRow kTable[] = {
                        {"False", CrossStreamReuse::kOff},
                        {"0", CrossStreamReuse::kOff}}}},
      "Whether free memory of one stream serves requests on others. `true`: once the work that used "
-     "it is complete; and before the program is out of memory, after it. `wait`: before "
-     "the allocator asks the device for more, it makes the stream that asks wait for that work, on "
-     "the device. Streams that wait for each other run less at once, and need less. If the program "
+     "it is complete; and before the program is out of memory, after it. `wait`: before the "
+     "allocator asks the device for more, it makes the stream that asks wait for that work, on the "
+     "device. Streams that wait for each other run less at once, and need less. If the program "
      "uses more than 64 streams, it does so only before it is out of memory. `false`: never."},
 
     {"prefer_old_segments", "", SwitchRule{&Options::prefer_old_segments},
@@ -118,20 +116,18 @@ constexpr OptionRow kTable[] = {
     {"poll_interval", "", CountRule{&Options::poll_interval, 1, 1024},
      "How many allocations that hit the cache pass between two looks at frees that wait for "
      "another stream. If many looks in turn find nothing, up to 64 times as many pass. A miss "
-     "always looks. Each look is at a bounded number of them, in turn. A request that would "
-     "else be refused looks at all."},
+     "always looks. Each look is at a bounded number of them, in turn. A request that would else "
+     "be refused looks at all."},
 
     {"thread_cache", "",
      BytesRule{&Options::thread_cache, 64 * kKiB, kGiB, 1, Special<std::uint64_t>{"off", 0}},
      "How much a thread may keep, for each stream, of what it has freed, to have it back without a "
-     "lock. It keeps this much of blocks up to 64 KiB, and three quarters of it with those up to "
-     "1 MiB. It also keeps one larger block, of up to four times this and at most 32 MiB, while no "
-     "other thread uses the stream; none if that could be more than 1/64 of the device. All "
-     "threads "
-     "together keep at most 1/64 of the device of blocks up to 1 MiB. What is kept counts as free. "
-     "It goes back before the device is asked for more, and when the cache is emptied. Off if "
-     "other "
-     "options round sizes."},
+     "lock. Blocks up to 64 KiB may fill it. Larger ones up to 1 MiB are kept while all together "
+     "take at most three quarters of it. It also keeps one larger block, of up to four times this "
+     "and at most 32 MiB, while no other thread uses the stream; none if that could be more than "
+     "1/64 of the device. All threads together keep at most 1/64 of the device of blocks up to 1 "
+     "MiB. What is kept counts as free. It goes back before the device is asked for more, and when "
+     "the cache is emptied. Off if other options round sizes."},
 };
 
 // PyTorch's spellings in MiB are whole numbers; as a size the table's own rule can judge them.

@@ -10,8 +10,8 @@ void requireOneStream(const Device& device, Stream stream) {
   if (!device.isPerThread(stream)) return;
   throw InvalidArgument(fmt::format(
       "stream {:#x} of {} device {} is the per-thread default stream, which is another stream in "
-      "each thread. Make a stream for each thread, and pass that. (Code that is compiled for "
-      "per-thread default streams passes this handle as its default stream.)",
+      "each thread: make a stream for each thread, and pass that. Code that is compiled for "
+      "per-thread default streams passes this handle as its default stream",
       stream.raw, device.backend(), device.ordinal()));
 }
 

@@ -4,9 +4,9 @@
 // uses.hpp.
 //
 // Requests up to 1 MiB share segments of 2 MiB. A larger one that no free block serves gets a
-// segment of its own, rounded up to 2 MiB. Such a request has found every large segment too small
-// or in use. Wholly free ones are given back first, up to as much as the request takes. So growing
-// sizes do not leave their predecessors behind.
+// segment of its own, of the next multiple of 2 MiB. Such a request has found every large segment
+// too small or in use. Wholly free ones are given back first, up to as much as the request takes.
+// So growing sizes do not leave their predecessors behind.
 //
 //   bytes of the layouts' segments + refused bytes + claimed == reserved_bytes
 //   blocks held == allocation, blocks held and pending == active

@@ -3,7 +3,7 @@
 // (allocator/engine/streams).
 //
 // A block has one record for each device on whose streams it is used. The pending frees of that
-// device take the record for a block. The block itself is free when it has no record left.
+// device take the record for a block. A pending block is free when it has no record left.
 //
 //   allocated: its records wait for nothing     pending: each waits in its device's pending frees
 //

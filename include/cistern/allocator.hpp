@@ -68,7 +68,7 @@ class CISTERN_API CachingAllocator {
   /// default stream, unless a StreamGuard sets another.
   void* allocate(std::size_t bytes);
   /// Takes a block back. Null is a no-op. The block is reusable on its own stream at once, in
-  /// stream order. Other streams may reuse it when the work queued on that stream by now is
+  /// stream order. Other streams may reuse it when the work queued on its own stream by now is
   /// complete. Any pointer that is not an allocated block's is reported through the misuse hook and
   /// changes nothing.
   void free(void* pointer) noexcept;

@@ -130,8 +130,8 @@ CISTERN_API cistern_status_t cistern_default_allocator(int device, cistern_alloc
 CISTERN_API cistern_status_t cistern_allocate(cistern_allocator_t allocator, size_t bytes,
                                               void* stream, void** out);
 /** Takes a block back, also one of the allocator's pools. Null is a no-op. The block is reusable on
- *  its own stream at once, in stream order. Other streams may reuse it when the work queued on that
- *  stream by now is complete. CISTERN_INVALID_POINTER for any pointer that is not an allocated
+ *  its own stream at once, in stream order. Other streams may reuse it when the work queued on its
+ *  own stream by now is complete. CISTERN_INVALID_POINTER for any pointer that is not an allocated
  *  block's; nothing is printed then. If two threads free a block at the same moment, both frees may
  *  succeed in a release build. That is as wrong as using freed memory. */
 CISTERN_API cistern_status_t cistern_free(cistern_allocator_t allocator, void* pointer);
@@ -238,9 +238,9 @@ CISTERN_API cistern_status_t cistern_pool_stream_scope_end(cistern_pool_t pool, 
  * Calls on one capture from several threads come one after the other. */
 
 /** From now on memory allocated on `stream`, which is being captured, and on streams that join its
- *  capture comes from `pool`. If that is null, it comes from a pool of its own. It stays in place
- *  until the release. CISTERN_INVALID_ARGUMENT for a stream that is not being captured, and for a
- *  pool of another allocator. CISTERN_INVALID_STATE for a pool that is captured into already. */
+ *  capture comes from `pool`, or from a pool of the capture's own if that is null. It stays in
+ *  place until the release. CISTERN_INVALID_ARGUMENT for a stream that is not being captured, and
+ *  for a pool of another allocator. CISTERN_INVALID_STATE if `pool` is captured into already. */
 CISTERN_API cistern_status_t cistern_capture_begin(cistern_allocator_t allocator, void* stream,
                                                    cistern_pool_t pool, cistern_capture_t* out);
 /** Another capture records `stream` (the body of a conditional node). Memory allocated on it

@@ -86,8 +86,8 @@ class CISTERN_API Device {
   // ---- Memory ----------------------------------------------------------------------------------
 
   /// `bytes` of device memory. Pre: bytes > 0. Post: the address is a multiple of 512, and of 2 MiB
-  /// when bytes >= 2 MiB on sim and CUDA. Contents are indeterminate. kOutOfMemory without room.
-  /// Forbidden to a thread whose capture mode is not relaxed while a capture is active.
+  /// when bytes >= 2 MiB on sim and CUDA. Contents are indeterminate. kOutOfMemory if there is no
+  /// room. Forbidden to a thread whose capture mode is not relaxed while a capture is active.
   Result<Address> malloc(std::size_t bytes);
   /// Gives back what malloc returned. Implicitly waits for all work queued on the device.
   Status free(Address address);
@@ -119,15 +119,15 @@ class CISTERN_API Device {
   /// It is the caller's to close, closes on exec, and keeps the page's memory while it is open.
   /// Pre: the page is held. kNotSupported where virtualMemory().exportable is false.
   Result<int> exportPage(Page page);
-  /// The page behind a descriptor from exportPage. The caller holds it like one from createPage of
-  /// the same size, and keeps the descriptor. Fails as exportPage does.
+  /// The page behind a descriptor from exportPage, with the same size as there. The caller holds it
+  /// like one from createPage, and keeps the descriptor. Fails as exportPage does.
   Result<Page> importPage(int descriptor);
   /// The page's name on the fabric, for as long as the page's memory lives. Any process that may
   /// use the fabric's channel can import it. Pre: the page is held. kNotSupported where
   /// virtualMemory().fabric is false.
   Result<FabricHandle> exportToFabric(Page page);
-  /// The page that a process of the fabric has named. The caller holds it like one from createPage
-  /// of the same size. Fails as exportToFabric does, and where the page is gone.
+  /// The page that a process of the fabric has named, with the same size as there. The caller holds
+  /// it like one from createPage. Fails as exportToFabric does, and where the page is gone.
   Result<Page> importFromFabric(const FabricHandle& handle);
 
   // ---- Streams ---------------------------------------------------------------------------------

@@ -45,9 +45,9 @@ class CISTERN_API PoolFilter {
   /// Requests of the thread that begins the scope, on any stream; no other thread's.
   static PoolFilter thisThread() { return PoolFilter{}; }
   /// Requests of any thread on streams for which `catches` returns true. Any thread may call it,
-  /// without a lock held, while the scope is active. No filter catches its own requests. An
-  /// exception of it leaves the verb, which has changed nothing. Throws InvalidArgument for an
-  /// empty function.
+  /// without a lock held, while the scope is active. No filter catches the function's own requests.
+  /// An exception of the function leaves the verb, which has changed nothing. Throws
+  /// InvalidArgument for an empty function.
   static PoolFilter streams(std::function<bool(Stream)> catches);
   /// Requests of any thread on that stream.
   static PoolFilter stream(Stream only) {

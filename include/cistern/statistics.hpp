@@ -66,9 +66,9 @@ struct MemoryStats {
   std::uint64_t host_bytes = 0;  ///< host memory that the bookkeeping takes
   /// Whether every peak is exact. They are exact as long as one thread allocates. Otherwise all
   /// peaks except those of segments and reserved bytes may be low. They are low by at most 1/8192
-  /// of the device (10 MiB of 80 GiB) for each thread that allocates. For all threads together the
-  /// error may be 1/128 of the peak, if that is more. Peaks of blocks and of requested bytes may
-  /// also be high, at most by what threads' caches keep.
+  /// of the device (10 MiB of 80 GiB) for each thread that allocates. If 1/128 of the peak is more,
+  /// they are low by at most that for all threads together. Peaks of blocks and of requested bytes
+  /// may also be high, at most by what threads' caches keep.
   bool peaks_exact = true;
 
   const StatValue& operator[](Stat s) const { return all[std::size_t(s)]; }

@@ -96,8 +96,8 @@ void TorchPools::setNoSplit(TorchPoolId id) {
   pools_.setNoSplit(known("setNoSplit", id).id);
 }
 
-// A MemPool empties its pool after it has let go of it: the pool may be draining, or gone. It waits
-// for queued work, as PyTorch does; then all free memory goes back now. A capture forbids it.
+// A MemPool empties its pool after it has let go of it: the pool may be draining, or gone. This
+// waits for queued work, as PyTorch does; so all free memory goes back now. A capture forbids it.
 void TorchPools::emptyCache(TorchPoolId id) {
   {
     const std::lock_guard lock(mutex_);

@@ -68,8 +68,8 @@ bool TorchPools::captured(Region& region) {
   return any && (region.capture == 0 || info.value().id == region.capture);
 }
 
-// The capture `but` is known to be active. It calls captured() on waiting regions, which notes what
-// it learns of them.
+// The capture `but` is known to be active. This calls captured() on waiting regions, which notes
+// what it learns of them.
 void TorchPools::findOver(std::uint64_t but) {
   for (Region& region : regions_) {
     if (region.kind == Kind::kWaiting) (void)captured(region);

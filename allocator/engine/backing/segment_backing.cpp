@@ -141,7 +141,7 @@ Status SegmentBacking::returnToDevice(const HeapSegment& segment, const Pool& po
 // Returns one segment, which no heap places blocks in, to the device. The owner counts it as
 // leaving, and so stays in its pool meanwhile. If the device will not take it, it stays with the
 // owner. It becomes free memory again, or, if it never was, it is to be offered again. The log
-// notes it before it goes, as from then on another thread may have the address, and note that.
+// notes it before it goes. From then on another thread may have the address, and note that it does.
 std::uint64_t SegmentBacking::giveBack(HeapSegment& segment, Heap& owner, bool was_there) {
   const std::uint64_t bytes = segment.bytes;
   if (was_there) engine_.map.erase(segment);

@@ -1,6 +1,6 @@
 // Leads from any device address to the segment that covers it, in three loads and without a lock.
 // It is a table of 2 MiB cells in three levels. The last level is small, so that a range of
-// addresses here and there costs little. Its first level is for 48 bits of address, or 57 where a
+// addresses here and there costs little. The first level is for 48 bits of address, or 57 where a
 // device needs them. A cell names up to two segments. Segments are at least 2 MiB long but need not
 // be aligned, so one may end where another begins. A range of addresses may be one segment's for
 // good. Then a word of the first level says so for 2 GiB at once, or one of the second for 32 MiB.

@@ -59,8 +59,9 @@ std::uint32_t Recording::partOf(Stream stream) {
   return of->part ? of->part->number : number_;
 }
 
-// Memory that the stream has used or freed until now is for the part that it no longer records. Nor
-// is it for other work in the pool, which would give it back as memory that no part has used.
+// Memory that the stream has used or freed until now is for the part that it no longer records. It
+// is for no other part, nor for other work in the pool. Such work would give it back as memory that
+// no part has used.
 void Recording::leavePart(RecordedStreams::Seen& of) {
   waiting_.keepApart(of.stream, pool_.heapWith(of.stream));
   of = {of.stream, of.included};
@@ -156,7 +157,7 @@ Block* Recording::takeFree(const Heap& heap, const Request& request) {
 // ---- Beginning and ending -----------------------------------------------------------------------
 
 // Free memory that queued work may still use waits, as if it were freed only now. A miss that takes
-// such memory from elsewhere has it in the heap by now, or learns not to.
+// such memory from elsewhere has it in the heap by now, or learns that it may not.
 void Recording::begin(Heap& heap) {
   std::vector<Block*> blocks;
   {

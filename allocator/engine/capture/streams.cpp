@@ -105,7 +105,7 @@ void RecordedStreams::noteFree(Seen& of) noexcept {
   }
 }
 
-// Frees that are not marked yet are marked now, and another mark may come soon after that.
+// Frees that are not marked yet are marked now. The next mark is due soon again after that.
 std::size_t RecordedStreams::followed(Seen& of) noexcept try {
   if (&of == by_) return SIZE_MAX;
   if (std::exchange(of.asked, request_) == request_) return of.followed;

@@ -160,7 +160,7 @@ class RecordedStreams {
   void noteFree(Seen& of) noexcept;
   /// A free in the capture's pool begins.
   void beginFree() noexcept { allowCalls(); }
-  /// A request of that stream begins. The device is asked what it follows once for each request,
+  /// A request of that stream begins. The device tells what the stream follows, once per request,
   /// when there is something to find. Null for a stream that the capture does not know.
   Seen* beginRequest(Stream stream) {
     told_.reset();

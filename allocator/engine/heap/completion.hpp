@@ -1,8 +1,9 @@
 // Which of a heap's free memory is unused by now.
 //
 // A block freed on the heap's stream may be handed out again on that stream at once: the stream's
-// own order makes it safe. It may go to anyone else only once all work queued at its free is
-// complete, on every stream (Note [Unrecorded uses] in progress.hpp). For that a heap counts
+// own order makes it safe. It may go to anyone else as soon as all work queued at its free is
+// complete, on every stream (Note [Unrecorded uses] in progress.hpp). Otherwise the other's work
+// has to be ordered behind that work, on the device or in a graph. For completion a heap counts
 // epochs: every free is stamped with the current epoch. When another heap wants this heap's memory,
 // the epoch ends and a mark of the device is made (device_mark.hpp). Once the mark is reached,
 // every free block stamped with that epoch or an earlier one is safe for all. Several marks may be

@@ -127,8 +127,8 @@ class alignas(64) Heap : public HeapIdentity {
 
   /// Ends the present epoch, and returns it. Stamps blocks anew where stamps have run out.
   std::uint64_t endedEpoch() noexcept CISTERN_REQUIRES(mutex());
-  /// Whether the heap has no memory, and none on its way to the device. Nor is anything that its
-  /// stream did with what it had still under way, as far as is known. And nobody asks for that at
+  /// Whether the heap has no memory, and none on its way to the device. Also, as far as is known,
+  /// nothing that its stream did with former memory is still under way. And nobody asks for that at
   /// the moment.
   bool holdsNothing() const CISTERN_REQUIRES(mutex()) {
     return reservedBytes() == 0 && busyBytes() == 0 && !leaving_.any() && !completion_.isAsked() &&

@@ -10,10 +10,10 @@
 // before a heap is made. So a reader may look into an outgrown table, or one that is being filled
 // anew.
 //
-// Every heap may have memory for others, but those that somebody has looked into and found without.
-// Those may again as soon as memory is freed there, or comes. So n streams that hold what they have
-// are looked into n times, not n times by each. The table knows which of them may give to anybody,
-// so a search passes over n pools in use without looking at each.
+// Every heap may have memory for others, except those that somebody has looked into and found
+// without. Those may again as soon as memory is freed there, or comes. So n streams that hold what
+// they have are looked into n times, not n times by each. The table knows which of them may give to
+// anybody, so a search passes over n pools in use without looking at each.
 //
 // Locks: the writers', which is taken before heaps'; and that of the list, a leaf.
 #pragma once
@@ -76,8 +76,8 @@ class HeapTable {
     const MutexLock lock(list_mutex_);
     offering_[heap.number()] = std::uint8_t(offer);
   }
-  /// The heap waits for another stream or pool. False when its pool is not draining. For a heap of
-  /// the default pool: when its stream is not gone. False, too, when it holds something, as
+  /// The heap waits for another stream or pool. False when its pool is not draining; for a heap of
+  /// the default pool, when its stream is not gone. False, too, when it holds something, as
   /// Heap::moveTo says.
   bool park(Heap& heap) noexcept;
   /// The memory of all heaps, and of those pools, comes in segments from now on. Pre: the pools are

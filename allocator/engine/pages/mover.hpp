@@ -10,12 +10,12 @@
 //   commit    the window becomes free memory, and the request a block of it
 //   undo      or everything goes back to where it was
 //
-// A page may be used at its new address while queued work still uses it at the old one. Pages of
-// the heap's own were used on the heap's stream, and work that is queued there from now on comes
-// later. Pages of other heaps are complete, or an event orders their use before. The old mapping
-// stays until that work is complete, and its addresses are a hole until then (release.cpp). In a
-// capture that order is the graph's. A graph's uses through the old mapping come before or after,
-// as graphs of one pool never run at the same time (page.hpp).
+// A page may be used at its new address while queued work still uses it at the old one. This is
+// safe. Pages of the heap's own were used on the heap's stream, and work that is queued there from
+// now on comes later. Pages of other heaps are complete, or an event orders their use before. The
+// old mapping stays until that work is complete, and its addresses are a hole until then
+// (release.cpp). In a capture that order is the graph's. A graph's uses through the old mapping
+// come before or after, as graphs of one pool never run at the same time (page.hpp).
 #pragma once
 
 #include "allocator/engine/heap/heap_table.hpp"

@@ -14,8 +14,8 @@
 //
 // A graph pins the mappings that its capture was handed blocks in: its replays reach pages through
 // them. A pinned mapping stays mapped, to this page, whether it is the current one or not.
-// Meanwhile the page may lie elsewhere in that pool, but only there. The graphs of one pool never
-// run at the same time.
+// Meanwhile the page may lie elsewhere in that pool, but only there. That is safe, because the
+// graphs of one pool never run at the same time.
 //
 //   - A page has at most one current mapping, and any number of stale ones.
 //   - Mappings of a range do not overlap. range.slots[u] is the mapping over unit u; null: none.

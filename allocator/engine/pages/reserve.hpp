@@ -1,8 +1,8 @@
 // The window of one miss while it is reserved. It owns the plan: which page goes where, which free
 // blocks became part of the window, and which units still lack a page. All that it takes out of
 // free memory is a hole, so that nobody else gets it, until it is committed or put back. It works
-// under the backing's lock. It takes a heap's lock for each step, and to commit those of all heaps
-// that pages come from. It holds no heap's lock during a device call.
+// under the backing's lock. It takes a heap's lock for each step. To commit, it takes those of all
+// heaps that pages come from. It holds no heap's lock during a device call.
 #pragma once
 
 #include <algorithm>

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kNoLimit = SIZE_MAX;
 /// A capture may move about so many times the memory of the heap that it takes from. All that it
-/// has moved is counted in bytes. The rest is counted in pages, of 8 MiB each.
+/// has moved is counted in bytes. Memory that it may still move is counted in pages, of 8 MiB each.
 constexpr std::uint64_t kMovedInCapture = 64, kPageOfCapture = 4 * kUnit;
 
 /// Free pages that may be taken. Pages of one size in units go in a fixed order. The page of the

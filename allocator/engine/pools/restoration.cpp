@@ -6,12 +6,12 @@
 //   ask, order  where streams have to; then look again, as others go on meanwhile
 //   carry out   under the same locks as the look that found nothing amiss
 //
-// Memory may become a stream's again although another has worked with it since. A free block's
-// queued work is all on the stream of the heap that it lies in. So is that of a block which is
-// about to be freed and that no other stream uses. So the memory is complete, or the new block's
-// stream comes after the heap's: they are the same, or the device orders them. A page that comes
-// back to another heap is free memory there beyond the block. So that heap's stream comes after the
-// one that it leaves, too.
+// Memory may become a stream's again although another has worked with it since. This is safe. A
+// free block's queued work is all on the stream of the heap that it lies in. So is that of a block
+// which is about to be freed and that no other stream uses. So the memory is complete, or the new
+// block's stream comes after the heap's: they are the same, or the device orders them. A page that
+// comes back to another heap is free memory there beyond the block. So that heap's stream comes
+// after the one that it leaves, too.
 #include "allocator/engine/pools/restoration.hpp"
 
 #include <algorithm>
@@ -118,8 +118,8 @@ class Restoration {
 
   // ---- Looking ---------------------------------------------------------------------------------
 
-  // Each look begins anew. The pool's user ensures that nothing else happens in the pool. But
-  // memory of it goes back to the device, is lent, or, if the pool is draining, moves elsewhere.
+  // Each look begins anew. The pool's user ensures that nothing else happens in the pool. But its
+  // memory may go back to the device, be lent, or, if the pool is draining, move elsewhere.
   void look() {
     leaving_.clear();
     making_.clear();

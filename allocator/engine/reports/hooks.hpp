@@ -1,6 +1,6 @@
 // Functions of the program, and of pools/, that are called when something happens. They are called
 // with no lock held. While one runs, requests that it makes on the same thread do not call it
-// again. But reports on pools are made of every pool.
+// again. The misuse hook and those on pools are exceptions: they are called then, too.
 #pragma once
 
 #include <algorithm>

@@ -105,7 +105,8 @@ OutOfMemoryReport describe(Engine& engine, const Request& request) {
 
 }  // namespace
 
-// If there would be room for the request, it is in pieces: one as large as the request is missing.
+// If there would be room for the request, that room is in pieces: one as large as the request is
+// missing.
 MemoryShortage shortageOf(Engine& engine, const Request& request, std::uint32_t attempt) {
   const std::uint64_t free = freeBytes(engine.heaps.all()), bytes = request.rounded();
   const std::uint64_t need = bytes + engine.limit.over();

@@ -175,8 +175,8 @@ static Block* lendable(Heap& owner, const Heap& heap, const Request& request, Ep
   return lends ? bestFree(owner, request, epochs) : nullptr;
 }
 
-// Nothing is taken, and counted, before it is safe. If one owner's memory cannot have that order,
-// no other's can.
+// Nothing is taken, and counted, before it is safe. If the streams cannot be ordered for one
+// owner's memory, they cannot for any other's.
 Block* loanInOrder(Engine& engine, Heap& heap, const Request& request) {
   if (!engine.options.reusesAcrossStreams()) return nullptr;
   for (Heap* owner : engine.heaps.all()) {

@@ -1,11 +1,11 @@
 // The streams that the program has named, and the ends of those that it was about to destroy.
 //
 // No call may ask about a destroyed stream, not even whether it was destroyed: on CUDA such a call
-// may end the process. So a program announces that a stream will go while it is there, and an event
-// is recorded behind its last work. From then on the device is not called with that handle; the
-// event tells how far the stream has come. Drivers give a free handle to a stream made later. As
-// soon as a verb names that stream, it is ordered after the end of the one before it. From there on
-// the two are one stream that had a pause.
+// may end the process. So a program announces the end of a stream while the stream still exists,
+// and an event is recorded behind its last work. From then on the device is not called with that
+// handle; the event tells how far the stream has come. Drivers give a free handle to a stream made
+// later. As soon as a verb names that stream, it is ordered after the end of the one before it.
+// From there on the two are one stream that had a pause.
 //
 //   unknown --register--> present --unregister--> gone --register--> present
 //

@@ -52,7 +52,7 @@ void PendingFrees::attachToPresent(Uses& uses, bool last_resort) noexcept {
   enqueue(uses, dead || (last_resort && !captured && !recorded));
 }
 
-// If the host has no memory for a queue, the uses wait for the device.
+// If the host has no memory for a queue, the uses wait for the whole device.
 void PendingFrees::enqueue(Uses& uses, bool hopeless) noexcept {
   const MutexLock lock(mutex_);
   const bool waits = uses.front().event != nullptr;

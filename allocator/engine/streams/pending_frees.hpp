@@ -93,8 +93,8 @@ class PendingFrees {
   /// How many blocks were released so far.
   std::uint64_t released() const noexcept { return released_; }
   /// Waits until some blocks are released, here or by a poll. It waits for queued work of one
-  /// stream, or, when nothing else is left, of the whole device. False: there is nothing to wait
-  /// for. One thread at a time, which goes for waitForStuck too.
+  /// stream, or, when nothing else is left, of the whole device. False: there is nothing that it
+  /// could wait for. One thread at a time, which goes for waitForStuck too.
   bool wait() noexcept;
   /// Waits for the whole device if there are blocks that nothing less can tell of; else false.
   bool waitForStuck() noexcept {
@@ -156,8 +156,8 @@ class PendingFrees {
   std::function<void(const Pending&)> release_;
   std::atomic<std::size_t> waiting_{0};
   std::atomic<std::uint64_t> released_{0};  ///< so far
-  /// Polls in vain, in turn. So many of them change nothing; then backoff doubles with each, up to
-  /// 2^kMostBackoff.
+  /// Polls in vain, one after another. So many of them change nothing; then backoff doubles with
+  /// each, up to 2^kMostBackoff.
   static constexpr unsigned kPollsInVain = 16, kMostBackoff = 6;
   std::atomic<unsigned> polls_in_vain_{0};
   Mutex polling_;

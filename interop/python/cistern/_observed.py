@@ -62,8 +62,8 @@ class Observed(Scoped):
 
     @property
     def backend(self) -> str:
-        """The backend whose device it allocates on: "cuda", "hip" or "sim". "auto" has become one
-        of these."""
+        """The backend whose device it allocates on: "cuda", "hip" or "sim". For "auto" it is the
+        choice made."""
         return written(lib.cistern_backend, self._owned.value)
 
     @property

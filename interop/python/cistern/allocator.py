@@ -143,9 +143,9 @@ class Allocator(Observed):
         return Pool(self._owned, use_on_oom=use_on_oom, no_split=no_split)
 
     def capture(self, stream: StreamLike, pool: Optional[Pool] = None) -> Capture:
-        """Begins a capture on `stream`, which is being captured. Memory that is allocated on it,
-        and on streams that join its capture, comes from `pool`, or else from a pool of its own.
-        That memory stays in place until the release."""
+        """Provides the memory for the capture that records `stream`. Memory that is allocated on
+        it, and on streams that join its capture, comes from `pool`, or else from a pool of the
+        capture's own. That memory stays in place until the release."""
         return Capture(self._owned, _arguments.stream(stream), pool)
 
     # ---- Its end ---------------------------------------------------------------------------------

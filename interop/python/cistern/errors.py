@@ -50,7 +50,7 @@ class HostOutOfMemoryError(CisternError, MemoryError):
 
 
 class InvalidArgumentError(CisternError, ValueError):
-    """The value is outside the range that the call accepts."""
+    """The call does not accept the value."""
 
     status = Status.INVALID_ARGUMENT
 

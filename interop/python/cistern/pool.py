@@ -28,7 +28,7 @@ def id_by(call: Callable[[int, Any], int], handle: int) -> PoolId:
 
 
 class Pool(Scoped):
-    """Made by Allocator.pool. `use_on_oom`: the default pool takes memory from it before it runs
+    """Made by Allocator.pool. `use_on_oom`: the default pool takes memory from it rather than be
     out of memory; `no_split`: each block has a segment of its own.
 
     It is destroyed by destroy(), at the end of a `with`, or when nothing refers to it. Its blocks stay
@@ -74,7 +74,8 @@ class Pool(Scoped):
         return Open(self, lib.cistern_pool_scope_begin, lib.cistern_pool_scope_end)
 
     def stream_scope(self, stream: StreamLike) -> ContextManager[Pool]:
-        """The same for the allocations of any thread on that stream. A pool has one such scope."""
+        """The same for the allocations of any thread on that stream. A pool has at most one such
+        scope at a time."""
         return Open(self, lib.cistern_pool_stream_scope_begin, lib.cistern_pool_stream_scope_end,
                     _arguments.stream(stream))
 

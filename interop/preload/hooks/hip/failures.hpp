@@ -1,5 +1,5 @@
-// The result of hipGetLastError. HIP's runtime keeps the last failure of a thread; a failure of a
-// call that Cistern has served, the runtime knows nothing of.
+// The result of hipGetLastError. HIP's runtime keeps the last failure of a thread. It does not know
+// of a failed call that Cistern has served.
 #pragma once
 
 #include "interop/preload/driver/vendor.hpp"
