@@ -89,7 +89,8 @@ struct Engine {
 
   /// Serialises threads that hold several heaps' locks. Taken before them.
   Mutex heaps_mutex;
-  /// Serialises what gives memory back, so that two threads do not undo each other.
+  /// Serialises what gives memory back. Two threads do not undo each other, and a thread that
+  /// finds nothing knows of what another was giving back.
   Mutex pressure_mutex;
   /// Serialises threads that wait for queued work, so that none gives up while another has it.
   Mutex waiting_mutex;

@@ -187,7 +187,6 @@ std::uint64_t SegmentBacking::giveBackRefused(Heap& heap) {
 // A segment that was idle a moment ago may be in use, gone or elsewhere by now. Its pool stays
 // until the device has it back, as the device may refuse it.
 std::uint64_t SegmentBacking::releaseOneIdle(HeapSegment& segment, Heap& heap) {
-  engine_.pressure_mutex.assertHeld();  // or a thread that finds none would not know of this one
   std::shared_ptr<void> visiting;
   {
     const MutexLock lock(heap.mutex());
