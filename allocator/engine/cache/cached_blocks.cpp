@@ -35,7 +35,6 @@ std::int64_t CachedBlocks::untilLowWater() const noexcept {
 // A block that would bring low water about is not kept, nor is then anything else.
 bool CachedBlocks::keep(Block& block, ownership::Where from, WhoFreed who) noexcept {
   if (granted_ == 0) grant();
-  if (!hasStacks() && !makeStacks()) return false;
   const std::size_t at = indexOf(block.granules);
   const auto bytes = std::int64_t(block.bytes());
   const std::int64_t most = at == kLast ? ground_->most_last : mostFor(block.granules);
@@ -44,6 +43,7 @@ bool CachedBlocks::keep(Block& block, ownership::Where from, WhoFreed who) noexc
     putAllBack();
     return false;
   }
+  if (!hasStacks() && !makeStacks()) return false;
   if (at >= kShared && !becomeOf(at, block.granules)) return false;
   if (at != kLast && stacked() + bytes > most && !makeRoom(at, most - bytes)) return false;
   if (!ownership::take(block, holder_, from)) return false;
