@@ -35,7 +35,7 @@ list(TRANSFORM cistern_objects REPLACE "^(.*:cistern_engine>)$" "$<FILTER:\\1,EX
 list(TRANSFORM cistern_shared_objects REPLACE "^(.*:cistern_c>)$"
                                               "$<FILTER:\\1,EXCLUDE,/memory>")
 add_library(cistern_shared SHARED ${cistern_shared_objects}
-                                  ${PROJECT_SOURCE_DIR}/allocator/engine/fast_path.cpp
+                                  ${PROJECT_SOURCE_DIR}/allocator/engine/paths/fast_path.cpp
                                   ${PROJECT_SOURCE_DIR}/interop/c/memory.cpp)
 target_include_directories(cistern_shared PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
 target_compile_features(cistern_shared PRIVATE cxx_std_20)

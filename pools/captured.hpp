@@ -4,7 +4,7 @@
 #include <memory>
 #include <utility>
 
-#include "allocator/engine/backing/memory_backing.hpp"
+#include "allocator/engine/ground/holds.hpp"
 #include "cistern/allocator.hpp"
 #include "cistern/pool.hpp"
 
@@ -23,7 +23,7 @@ class Captured {
   bool holds(MempoolId_t pool) const;
   /// From now on the pool counts this as a user.
   void counted() noexcept { counted_ = true; }
-  void hold(Pins pins) noexcept { pins_ = std::move(pins); }
+  void hold(Footprint footprint) noexcept { footprint_ = std::move(footprint); }
   /// Never lets go of the memory, only of the use.
   void keepForGood() noexcept;
 
@@ -31,7 +31,7 @@ class Captured {
   PoolRegistry& pools_;
   const MempoolId_t pool_;
   bool counted_ = false;
-  Pins pins_;  ///< each of its graphs is a Captured
+  Footprint footprint_;  ///< each of its graphs is a Captured
 };
 
 }  // namespace cistern

@@ -9,7 +9,7 @@
 #include "allocator/device/per_thread_stream.hpp"
 #include "allocator/engine/capture/recording.hpp"
 #include "allocator/engine/engine.hpp"
-#include "allocator/engine/sharing/imports.hpp"
+#include "allocator/engine/backing/imports.hpp"
 #include "cistern/graph.hpp"
 
 namespace cistern {
@@ -54,8 +54,8 @@ void CapturedMemory::end() noexcept {
 
 void CapturedMemory::unwind() noexcept {
   if (recording_) {
-    Pins pins = pools_.endCapture(*recording_);
-    pools_.allocator().engine().unpin(pins);
+    Footprint footprint = pools_.endCapture(*recording_);
+    pools_.allocator().engine().unbind(footprint);
     recording_ = nullptr;
     pools_.allocator().engine().imports->retry();
   }

@@ -1,9 +1,9 @@
 // The verbs on a pool's settings and contents. See pool.hpp.
 #include <algorithm>
 
-#include "allocator/engine/giving_back.hpp"
-#include "allocator/engine/pools/restoration.hpp"
-#include "allocator/engine/statistics/accounting.hpp"
+#include "allocator/engine/giving_back/giving_back.hpp"
+#include "allocator/engine/restoration/restoration.hpp"
+#include "allocator/engine/reports/accounting.hpp"
 #include "pools/pool_registry.hpp"
 
 namespace cistern {
@@ -25,7 +25,7 @@ void PoolRegistry::setUseOnOOM(MempoolId_t id, bool use) {
 void PoolRegistry::setNoSplit(MempoolId_t id) {
   const MutexLock lock(mutex_);
   Engine& engine = allocator_.engine();
-  if (!live("setNoSplit", id).change(engine.whole_rules, engine.segments))
+  if (!live("setNoSplit", id).change(engine.whole_rules, false))
     refuse("setNoSplit", id, "has memory already, in blocks that share segments");
 }
 

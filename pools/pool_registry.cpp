@@ -9,8 +9,8 @@
 #include "allocator/base/process.hpp"
 #include "allocator/base/steps.hpp"
 #include "allocator/engine/capture/recording.hpp"
-#include "allocator/engine/giving_back.hpp"
-#include "allocator/engine/slow_path.hpp"
+#include "allocator/engine/giving_back/giving_back.hpp"
+#include "allocator/engine/paths/slow_path.hpp"
 #include "pools/captured.hpp"
 
 namespace cistern {
@@ -362,12 +362,12 @@ std::shared_ptr<Recording> PoolRegistry::beginCapture(MempoolId_t id, Stream ori
 
 // The scope goes last: while it exists, the pool's next capture cannot begin. It catches no request
 // any more.
-Pins PoolRegistry::endCapture(Recording& recording) noexcept {
-  Pins pins = recording.end();
+Footprint PoolRegistry::endCapture(Recording& recording) noexcept {
+  Footprint footprint = recording.end();
   const MutexLock lock(mutex_);
   scopes_.end(recording);
   followScopes();
-  return pins;
+  return footprint;
 }
 
 // A graph launched on a stream that is being captured becomes part of that capture. False when

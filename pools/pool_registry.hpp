@@ -19,7 +19,8 @@
 #include <vector>
 
 #include "allocator/base/process.hpp"
-#include "allocator/engine/reports/hooks.hpp"
+#include "allocator/engine/ground/holds.hpp"
+#include "allocator/engine/ground/hooks.hpp"
 #include "cistern/pool.hpp"
 #include "pools/retirement.hpp"
 #include "pools/scopes.hpp"
@@ -78,7 +79,7 @@ class PoolRegistry final {
   // For graphs and their captures. A use that ends with the Captured.
   std::shared_ptr<Captured> keep(MempoolId_t id);
   std::shared_ptr<Recording> beginCapture(MempoolId_t id, Stream origin);
-  Pins endCapture(Recording& recording) noexcept;
+  Footprint endCapture(Recording& recording) noexcept;
   bool keepInCapture(Stream stream, const std::shared_ptr<Captured>& held);
   void trim(MempoolId_t id, std::uint64_t bytes);
   void retire(std::list<Retirement>& retirement) noexcept;

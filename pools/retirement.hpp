@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "allocator/engine/streams/known_streams.hpp"
+#include "allocator/engine/events/known_streams.hpp"
 #include "cistern/device.hpp"
 
 namespace cistern {

@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "allocator/base/mutex.hpp"
-#include "allocator/engine/pools/pool.hpp"
+#include "allocator/engine/pools/router.hpp"
 #include "cistern/pool.hpp"
 
 namespace cistern {

@@ -6,10 +6,11 @@
 
 #include "allocator/base/current_device.hpp"
 #include "allocator/base/process.hpp"
-#include "allocator/engine/giving_back.hpp"
-#include "allocator/engine/reports/reports.hpp"
-#include "allocator/engine/statistics/accounting.hpp"
-#include "allocator/engine/streams/cross_stream.hpp"
+#include "allocator/engine/cross_stream/deferral.hpp"
+#include "allocator/engine/giving_back/giving_back.hpp"
+#include "allocator/engine/reports/accounting.hpp"
+#include "allocator/engine/reports/misuse.hpp"
+#include "allocator/engine/reports/snapshot.hpp"
 #include "cistern/allocator.hpp"
 
 namespace cistern {
@@ -25,7 +26,7 @@ Options possibleOn(const Device& device, Options options) {
 
 CachingAllocator::CachingAllocator(Device& device, const Options& options)
     : engine_(std::make_unique<Engine>(device, possibleOn(device, options),
-                                       device.memoryInfo().orThrow().total_bytes)) {
+                                       device.memoryInfo().orThrow().total_bytes, putBack)) {
   (void)driverMayBeCalled();  // registers for the exit, which must happen before it
   setMemoryFraction(options.memory_fraction);
   if (options.limit != 0 && options.limit < limit()) setLimit(options.limit);

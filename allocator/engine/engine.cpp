@@ -1,14 +1,11 @@
 #include "allocator/engine/engine.hpp"
 
 #include <algorithm>
-
-#include <fmt/format.h>
+#include <utility>
 
 #include "allocator/base/process.hpp"
-#include "allocator/device/per_thread_stream.hpp"
-#include "allocator/engine/giving_back.hpp"
-#include "allocator/engine/sharing/imports.hpp"
-#include "allocator/engine/streams/cross_stream.hpp"
+#include "allocator/engine/backing/imports.hpp"
+#include "allocator/engine/core/all_heaps.hpp"
 
 namespace cistern {
 namespace {
@@ -30,34 +27,23 @@ CacheTable::Limits cacheLimits(const Options& options, const SizeRules& rules,
 
 }  // namespace
 
-Engine::Engine(Device& on, const Options& how, std::uint64_t total)
-    : device(on),
-      options(how),
-      rules(options),
-      segment_rules(options, SizeRules::Place::kSegments),
-      whole_rules(options, SizeRules::Place::kOwnSegments),
-      device_total(total),
-      totals(total),
-      events(device),
+Engine::Engine(Device& on, const Options& how, std::uint64_t total, PutBack put_back)
+    : Core(on, how, total),
       segments(*this),
-      default_pool(true, rules, segments),
-      heaps(default_pool, options.free_log, totals),
-      streams(device, events, [this](Stream stream, bool gone) { heaps.setGone(stream, gone); }),
-      progress(device, events, streams),
       pages(*this),
       caches(cacheLimits(options, rules, total), tick, totals),
       pending(device, events, streams,
-              [this](const PendingFrees::Pending& ready) { putBack(*this, ready); }),
-      pools(*this),
-      imports(std::make_shared<Imports>(device)) {
-  if (options.backing == Backing::kPages) default_pool.change(rules, pages);
-}
+              [this, put = std::move(put_back)](const PendingFrees::Pending& ready) {
+                put(*this, ready);
+              }),
+      pools(*this, caches),
+      imports(std::make_shared<Imports>(device)) {}
 
 Engine::~Engine() {
   const bool driver = driverMayBeCalled();
   imports->retry();
   pages.stop();
-  flushCaches(*this);
+  withAllHeaps(*this, [](const std::vector<Heap*>&) {});  // empties the caches
   for (Heap* heap : heaps.all()) {
     const MutexLock lock(heap->mutex());
     forEachBlock(*heap, [](Block& block) {
@@ -69,18 +55,33 @@ Engine::~Engine() {
   pages.shutDown(driver);
 }
 
-std::string Engine::deviceName() const {
-  return fmt::format("{} device {} ({})", device.backend(), device.ordinal(), device.name());
+// ---- Memory of either backing -------------------------------------------------------------------
+
+void Engine::bind(const Block& block, std::uint32_t capture, Footprint& footprint) {
+  isRange(segmentOf(block)) ? pages.bind(block, capture, footprint)
+                            : segments.bind(block, capture, footprint);
 }
 
-void Engine::meet(Stream stream) {
-  requireOneStream(device, stream);  // before it is asked anything
-  const Result<CaptureInfo> info = device.captureInfo(stream);
-  if (info.ok() || info.error().kind != ErrorKind::kInvalidHandle)
-    return streams.registerStream(stream);
-  throw InvalidArgument(fmt::format("stream {:#x} is not a live stream of {} device {} ({})",
-                                    stream.raw, device.backend(), device.ordinal(),
-                                    info.error().name));
+void Engine::unbind(Footprint& footprint) noexcept {
+  pages.unbind(footprint);
+  segments.unbind(footprint);
+}
+
+void Engine::hold(const Block& block, ExportHold& hold) {
+  isRange(segmentOf(block)) ? pages.hold(block, hold) : segments.hold(block, hold);
+}
+
+void Engine::letGo(ExportHold& hold) noexcept {
+  pages.letGo(hold);
+  segments.letGo(hold);
+}
+
+bool Engine::isHeld(const Block& block) const {
+  return isRange(segmentOf(block)) ? pages.isHeld(block) : segments.isHeld(block);
+}
+
+std::unique_lock<Mutex> Engine::holdStill(bool on_pages) const {
+  return on_pages ? std::unique_lock(pages.mutex()) : std::unique_lock<Mutex>();
 }
 
 }  // namespace cistern

@@ -1,48 +1,34 @@
-// The state of one allocator: the device, the options, where memory comes from and where it is. It
-// has the heaps, caches, streams and pools, and the blocks that wait. It also has the reports to
-// the program, and the locks of a miss. The operations are functions that take the engine:
-// docs/README.md lists them all.
+// The state of one allocator: its core, where its memory comes from, threads' caches, the blocks
+// that wait, and pools. It also has the reports to the program, and the locks of a miss. The
+// operations are functions that take the engine: docs/README.md lists them all.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 
-#include "allocator/base/mutex.hpp"
-#include "allocator/base/process.hpp"
 #include "allocator/engine/backing/segment_backing.hpp"
-#include "allocator/engine/backing/segment_map.hpp"
 #include "allocator/engine/cache/cache_table.hpp"
-#include "allocator/engine/heap/heap_table.hpp"
-#include "allocator/engine/heap/request.hpp"
+#include "allocator/engine/core/core.hpp"
+#include "allocator/engine/events/pending_frees.hpp"
+#include "allocator/engine/ground/hooks.hpp"
 #include "allocator/engine/pages/page_backing.hpp"
 #include "allocator/engine/pools/pool_table.hpp"
-#include "allocator/engine/reports/hooks.hpp"
-#include "allocator/engine/reports/memory_log.hpp"
-#include "allocator/engine/statistics/totals.hpp"
-#include "allocator/engine/streams/event_pool.hpp"
-#include "allocator/engine/streams/known_streams.hpp"
-#include "allocator/engine/streams/pending_frees.hpp"
-#include "allocator/engine/streams/progress.hpp"
-#include "cistern/device.hpp"
-#include "cistern/options.hpp"
 
 namespace cistern {
 
 class Imports;
 
-/// The segment that covers an address, and the heap that has it; null for none.
-struct Located {
-  HeapSegment* segment = nullptr;
-  Heap* heap = nullptr;
-};
-
 /// Each member says itself whether it is thread-safe, and how.
-struct Engine {
-  /// Makes no device call. `total`: bytes of memory that the device has; 0 for an allocator that is
-  /// never used.
-  Engine(Device& on, const Options& how, std::uint64_t total);
+struct Engine : Core {
+  /// What becomes of a block that has waited for other streams and is ready: putBack, in
+  /// cross_stream/deferral.hpp.
+  using PutBack = std::function<void(Engine&, const PendingFrees::Pending&)>;
+  /// As Core's.
+  Engine(Device& on, const Options& how, std::uint64_t total, PutBack put_back);
   /// Gives everything back to the device, if the driver may still be called.
   ~Engine();
 
@@ -51,59 +37,46 @@ struct Engine {
     made.requireHere(verb);
     return *this;
   }
-  Located locate(Address address) const noexcept {
-    HeapSegment* const segment = map.find(address);
-    if (segment == nullptr) return {};
-    return {segment, segment->heap.load(std::memory_order_acquire)};
-  }
-  /// The backing of pools that do not need the other.
-  MemoryBacking& backing() const { return default_pool.backing(); }
-  /// Lets memory that a graph, or an export, has held in place move again, or go.
-  void unpin(Pins& pins) noexcept {
-    pages.unpin(pins);
-    segments.unpin(pins);
-  }
-  /// The device's name, as reports give it.
-  std::string deviceName() const;
-  /// A verb names the stream: KnownStreams::registerStream. Throws InvalidArgument for one that the
-  /// device does not know.
-  void meet(Stream stream);
-  std::uint64_t now() const { return tick.load(std::memory_order_relaxed); }
 
-  Device& device;
-  const Birthplace made;
-  const Options options;
-  const SizeRules rules;
-  const SizeRules segment_rules;  ///< of pools whose memory comes in segments in any case
-  const SizeRules whole_rules;    ///< of pools that do not split
-  const std::uint64_t device_total;
-  Limit limit;
-  std::atomic<std::uint64_t> tick{0};     ///< misses so far: the clock that segments age by
-  std::atomic<std::uint64_t> in_hand{0};  ///< InHand's (giving_back.hpp)
-  /// The place of the next range in the order of age. Ranges are few, and their places are not
-  /// given back.
-  std::atomic<Address> range_places{kRangePlaces};
+  // ---- Memory of either backing. Nothing here may be called with a heap's lock held, unless it
+  // says so.
+
+  /// The graph whose capture has that number reaches the block's addresses. Memory that it has not
+  /// reached before comes into the footprint. Pre: the block is allocated. Throws std::bad_alloc;
+  /// then what came into the footprint counts, and nothing else.
+  void bind(const Block& block, std::uint32_t capture, Footprint& footprint);
+  /// The graph is gone: its memory may move again, or go.
+  void unbind(Footprint& footprint) noexcept;
+  /// The block's memory is exported until letGo. Throws as bind does.
+  void hold(const Block& block, ExportHold& hold);
+  void letGo(ExportHold& hold) noexcept;
+  /// Whether a graph, or an export, holds any of the block's memory. Pre: holdStill() and the
+  /// heap's lock are held.
+  bool isHeld(const Block& block) const;
+  /// The lock that comes before heaps', held: nothing of that backing moves meanwhile. Segments have
+  /// none.
+  std::unique_lock<Mutex> holdStill(bool on_pages) const;
+  /// The least that a request takes from the device when nothing is free for it, in bytes.
+  std::uint64_t leastGrowth(const Request& request) const {
+    return roundUp(request.rounded(), request.pool->onPages() ? kPageUnit : kSegmentUnit);
+  }
+  /// The device's last refusal of the memory that the default pool's requests take, or nothing.
+  std::string lastError() const {
+    return default_pool.onPages() ? pages.answers().error() : segments.answers().error();
+  }
+
+  std::atomic<std::uint64_t> in_hand{0};  ///< InHand's (giving_back/in_hand.hpp)
   std::atomic<std::uint64_t> retries{0};  ///< requests that had to give memory back to go on
   std::atomic<std::uint64_t> waits{0};    ///< times the host has waited for queued work
   std::atomic<std::uint64_t> misuses{0}, out_of_memories{0};  ///< reported to the program
 
-  /// Serialises threads that hold several heaps' locks. Taken before them.
-  Mutex heaps_mutex;
   /// Serialises what gives memory back. Two threads do not undo each other, and a thread that
   /// finds nothing knows of what another was giving back.
   Mutex pressure_mutex;
   /// Serialises threads that wait for queued work, so that none gives up while another has it.
   Mutex waiting_mutex;
 
-  Totals totals;
-  MemoryLog log;
-  SegmentMap map;  ///< from an address to its segment, or range
-  EventPool events;
   SegmentBacking segments;
-  Pool default_pool;
-  HeapTable heaps;
-  KnownStreams streams;
-  StreamProgress progress;
   PageBacking pages;
   CacheTable caches;
   Hooks hooks;

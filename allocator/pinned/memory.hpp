@@ -18,7 +18,7 @@
 
 #include "allocator/base/mutex.hpp"
 #include "allocator/base/process.hpp"
-#include "allocator/engine/reports/hooks.hpp"
+#include "allocator/engine/ground/misuse_scope.hpp"
 #include "allocator/layout/layout.hpp"
 #include "allocator/pinned/uses.hpp"
 #include "cistern/options.hpp"

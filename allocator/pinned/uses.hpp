@@ -18,7 +18,7 @@
 
 #include "allocator/base/mutex.hpp"
 #include "allocator/base/recycled.hpp"
-#include "allocator/engine/streams/pending_frees.hpp"
+#include "allocator/engine/events/pending_frees.hpp"
 #include "allocator/layout/block.hpp"
 
 namespace cistern {

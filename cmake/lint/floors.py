@@ -5,6 +5,9 @@
 Layout and device do not know each other, nor do pinned, pools and handles; of interop, trace knows only
 base, programs that and trace, and sharing what programs include of the engine. Tests and benchmarks may include anything.
 
+The engine has floors of its own: ENGINE_FLOORS names its rooms, the lowest first. A room includes only
+rooms of lower floors. Rooms of one floor do not know each other.
+
 What programs include (include/cistern) is on the floors too: each header there is the door of the
 folder that keeps its promises, and stands where that does. They include the standard library and each
 other, and nothing else; cistern-cccl includes CCCL's headers too.
@@ -28,6 +31,23 @@ POOLS_DOORS = ENGINE_DOORS + doors("pool", "graph")
 BASE = BASE_DOORS + ["allocator/base"]
 DEVICE = BASE + DEVICE_DOORS + ["allocator/device"]
 ENGINE = DEVICE + ENGINE_DOORS + ["allocator/layout", "allocator/engine"]
+
+ENGINE_ROOM = "allocator/engine/"
+ENGINE_FLOORS = [
+    ["ground", "statistics", "events"],
+    ["heap"],
+    ["cache", "streams"],
+    ["heaps"],
+    ["core"],
+    ["backing", "pages", "pools"],
+    ["engine"],
+    ["giving_back", "reports"],
+    ["cross_stream"],
+    ["capture"],
+    ["paths"],
+    ["restoration", "sharing"],
+    ["caching_allocator"],
+]
 
 # Folder -> what it may include. The longest matching folder counts.
 MAY_INCLUDE = {
@@ -64,6 +84,31 @@ def folder_of(path):
     return max((f for f in MAY_INCLUDE if within(path, f)), key=len, default=None)
 
 
+def room_of(path):
+    """The engine's room that a file stands in: a folder, or a file beside the folders."""
+    if not path.startswith(ENGINE_ROOM):
+        return None
+    return path[len(ENGINE_ROOM):].split("/")[0].split(".")[0]
+
+
+def floor_of(room):
+    return next((n for n, rooms in enumerate(ENGINE_FLOORS) if room in rooms), None)
+
+
+def engine_finding(path, included):
+    """Why the file may not include the other for the sake of the engine's floors; None if it may."""
+    room, other = room_of(path), room_of(included)
+    if room is None or other is None or room == other:
+        return None
+    for name in (room, other):
+        if floor_of(name) is None:
+            return f"{name} is no room of the engine's: name it in ENGINE_FLOORS of floors.py"
+    if floor_of(other) < floor_of(room):
+        return None
+    below = [name for rooms in ENGINE_FLOORS[:floor_of(room)] for name in rooms]
+    return f"{room} may not include {included}; below it stand: {', '.join(below) or 'none'}"
+
+
 def findings(top):
     found = []
     for path in sources.files(top, sources.CODE):
@@ -76,6 +121,8 @@ def findings(top):
             elif match and allowed and not any(within(match[1], f) for f in allowed):
                 found.append(f"{path}:{number}: {folder} may not include {match[1]}; "
                              f"it may include: {', '.join(allowed)}")
+            elif match and (why := engine_finding(str(path), match[1])):
+                found.append(f"{path}:{number}: {why}")
     return found
 
 

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "allocator/engine/reports/hooks.hpp"
+#include "allocator/engine/ground/misuse_scope.hpp"
 #include "interop/c/objects.hpp"
 #include "interop/c/stat_value.hpp"
 

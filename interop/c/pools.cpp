@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "allocator/engine/heap/free_log.hpp"
+#include "allocator/base/thread_number.hpp"
 #include "interop/c/objects.hpp"
 #include "pools/pool_registry.hpp"
 

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "allocator/base/thread_slots.hpp"
-#include "allocator/engine/backing/segment_map.hpp"
+#include "allocator/engine/ground/segment_map.hpp"
 #include "cistern/graph.hpp"
 #include "cistern/pinned.hpp"
 #include "cistern/report.hpp"

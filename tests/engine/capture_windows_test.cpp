@@ -1,5 +1,5 @@
 // A capture that begins between two device calls of one verb, when the stream was asked already.
-#include "allocator/engine/streams/event_pool.hpp"
+#include "allocator/engine/events/event_pool.hpp"
 #include "tests/engine/engine_support.hpp"
 #include "tests/support/interposed_device.hpp"
 

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "allocator/engine/slow_path.hpp"
-#include "allocator/engine/statistics/accounting.hpp"
-#include "allocator/engine/streams/cross_stream.hpp"
+#include "allocator/engine/paths/slow_path.hpp"
+#include "allocator/engine/reports/accounting.hpp"
+#include "allocator/engine/cross_stream/deferral.hpp"
 #include "tests/engine/engine_support.hpp"
 #include "tests/support/interposed_device.hpp"
 
@@ -17,7 +17,7 @@ namespace cistern::test {
 /// An engine that says what it does, each when it comes for the first time in a request.
 struct StepsRig {
   StepsRig(const std::string& conf, std::uint64_t capacity)
-      : sim(simOf(capacity)), engine(device, Options::parse(conf), capacity) {
+      : sim(simOf(capacity)), engine(device, Options::parse(conf), capacity, putBack) {
     engine.limit.set(2 * capacity);  // it is the device that refuses
     device.before = [this](Call call) { note(call); };
     engine.hooks.reclaim.add(

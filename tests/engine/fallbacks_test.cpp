@@ -2,8 +2,8 @@
 // captures.
 
 #include "allocator/engine/capture/recording.hpp"
-#include "allocator/engine/slow_path.hpp"
-#include "allocator/engine/statistics/accounting.hpp"
+#include "allocator/engine/paths/slow_path.hpp"
+#include "allocator/engine/reports/accounting.hpp"
 #include "tests/engine/fallbacks_support.hpp"
 
 namespace cistern::test {
@@ -77,7 +77,7 @@ TEST_CASE("a miss of a capture neither gives back nor waits", "[engine][part]") 
     rig.sim.beginCapture(captured, CaptureMode::kRelaxed).orThrow();
     recording->begin(captured, rig.sim.captureInfo(captured).orThrow().id);
     Request asked = engine.rules.request(50 * kMiB, captured, &pool);
-    asked.recording = recording.get();
+    asked.capture = recording.get();
     asked.recorded_by = recording->partOf(captured);
     REQUIRE(asked.recorded_by != 0);
     rig.log.clear();
@@ -87,9 +87,9 @@ TEST_CASE("a miss of a capture neither gives back nor waits", "[engine][part]") 
     if (pool.onPages()) expected.push_back("undoes");
     expected.push_back("callbacks");
     CHECK(rig.log == expected);
-    Pins pins = recording->end();
+    Footprint footprint = recording->end();
     rig.sim.destroyGraph(rig.sim.endCapture(captured).orThrow()).orThrow();
-    engine.unpin(pins);
+    engine.unbind(footprint);
     cistern::audit(engine);
   }
 }

@@ -3,7 +3,7 @@
 #include <optional>
 #include <thread>
 
-#include "allocator/engine/giving_back.hpp"
+#include "allocator/engine/giving_back/giving_back.hpp"
 #include "tests/engine/engine_support.hpp"
 
 namespace cistern::test {

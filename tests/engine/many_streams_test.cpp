@@ -7,7 +7,7 @@
 #include <random>
 #include <thread>
 
-#include "allocator/engine/heap/heap_table.hpp"
+#include "allocator/engine/heaps/heap_table.hpp"
 #include "tests/engine/cache/thread_cache_support.hpp"
 
 namespace cistern::test {
@@ -153,13 +153,11 @@ TEST_CASE("a heap that the host has no memory for was never there", "[engine]") 
   constexpr std::uintptr_t kBefore = 40;
   const Options options;
   const SizeRules rules(options);
-  sim::SimDevice device;
-  Engine core(device, options, kGiB);  // for the backing
   bool refused = true;
   for (int nth = 1; refused; ++nth) {
     Totals totals;
-    Pool default_pool(true, rules, core.segments), pool(false, rules, core.segments);
-    HeapTable heaps(default_pool, 0, totals);
+    Pool default_pool(true, rules, false), pool(false, rules, false);
+    HeapTable heaps(default_pool, totals);
     for (std::uintptr_t i = 1; i <= kBefore; ++i) (void)heaps.findOrMake(default_pool, Stream{i});
     int requests = 0;
     refused = false;

@@ -5,10 +5,9 @@
 #include <deque>
 #include <vector>
 
-#include "allocator/engine/heap/heap_table.hpp"
+#include "allocator/engine/heaps/heap_table.hpp"
 #include "allocator/engine/streams/progress.hpp"
 #include "tests/engine/engine_support.hpp"
-#include "tests/engine/no_backing.hpp"
 #include "tests/support/interposed_device.hpp"
 
 namespace cistern::test {
@@ -90,14 +89,13 @@ struct Parts {
 
   sim::SimDevice sim;
   InterposedDevice device{sim};
-  const SizeRules rules{Options::parse("backing:segments")};
+  const SizeRules rules{Options::parse("backing:segments,free_log:16")};
   std::deque<HeapSegment> records;
   Address next_base = Address{1} << 40;
   Totals totals;
   EventPool events{device};
-  NoBacking backing{false}, of_pages{true};
-  Pool pool{true, rules, backing};
-  HeapTable heaps{pool, 16, totals};
+  Pool pool{true, rules, false};
+  HeapTable heaps{pool, totals};
   KnownStreams streams{device, events,
                        [this](Stream stream, bool gone) { heaps.setGone(stream, gone); }};
   StreamProgress progress{device, events, streams};

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "allocator/engine/streams/pending_frees.hpp"
+#include "allocator/engine/events/pending_frees.hpp"
 #include "tests/engine/engine_support.hpp"
 
 namespace cistern::test {

@@ -67,6 +67,26 @@ class Planted(unittest.TestCase):
         ]:
             self.assert_clean(floors, name, f'#include "{included}"\n')
 
+    def test_an_include_of_a_room_above_or_beside_is_found(self):
+        for name, included in [
+            ("heap/a.hpp", "cache/thread_cache.hpp"),
+            ("pages/a.cpp", "engine.hpp"),
+            ("backing/a.cpp", "pages/page.hpp"),
+            ("engine.cpp", "giving_back/flush.hpp"),
+            ("nowhere/a.hpp", "heap/heap.hpp"),
+        ]:
+            text = f'#include "allocator/engine/{included}"\n'
+            self.assert_found(floors, f"allocator/engine/{name}", text, 1)
+
+    def test_an_include_of_a_room_below_or_the_same_is_not(self):
+        for name, included in [
+            ("heap/a.hpp", "ground/request.hpp"),
+            ("heap/a.hpp", "heap/completion.hpp"),
+            ("caching_allocator.cpp", "paths/fast_path.hpp"),
+        ]:
+            self.assert_clean(floors, f"allocator/engine/{name}",
+                              f'#include "allocator/engine/{included}"\n')
+
     def test_an_include_of_a_source_file_is_found(self):
         for name in ["allocator/engine/a.cpp", "tests/pools/a.cpp", "bench/a.cpp"]:
             self.assert_found(floors, name, '#include "allocator/engine/engine.cpp"\n', 1)

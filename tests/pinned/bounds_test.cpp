@@ -1,7 +1,7 @@
 // The price of one request while blocks wait, however many there are.
 #include <vector>
 
-#include "allocator/engine/streams/pending_frees.hpp"
+#include "allocator/engine/events/pending_frees.hpp"
 #include "tests/pinned/pinned_support.hpp"
 
 namespace cistern::test {

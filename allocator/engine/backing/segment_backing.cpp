@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "allocator/base/check.hpp"
-#include "allocator/engine/engine.hpp"
+#include "allocator/engine/heaps/heap_log.hpp"
 
 namespace cistern {
 namespace {
@@ -30,52 +30,74 @@ std::vector<Idle> idleSegments(const std::vector<Heap*>& heaps) {
 
 }  // namespace
 
-void SegmentBacking::pin(const Block& block, std::uint32_t number, Pins& pins) {
+// ---- What is held -------------------------------------------------------------------------------
+
+void SegmentBacking::bind(const Block& block, std::uint32_t capture, Footprint& footprint) {
   HeapSegment& segment = segmentOf(block);
   const MutexLock lock(mutex_);
-  Pinned& pinned = pinned_[&segment];
-  if (pinned.last == number) return;
-  pins.segments.push_back(&segment);
-  pinned = {pinned.times + 1, number};
+  Held& held = held_[&segment];
+  if (held.capture == capture) return;
+  footprint.segments.push_back(&segment);
+  held.capture = capture;
+  ++held.graphs;
 }
 
-void SegmentBacking::unpin(Pins& pins) noexcept {
+void SegmentBacking::hold(const Block& block, ExportHold& hold) {
+  HeapSegment& segment = segmentOf(block);
   const MutexLock lock(mutex_);
-  for (const HeapSegment* segment : pins.segments) {
-    const auto it = pinned_.find(segment);
-    if (--it->second.times == 0) pinned_.erase(it);
-  }
-  pins.segments.clear();
+  Held& held = held_[&segment];
+  hold.segments.push_back(&segment);
+  ++held.exports;
 }
 
-bool SegmentBacking::pinned(const Block& block) const {
-  const MutexLock lock(mutex_);
-  const auto it = pinned_.find(&segmentOf(block));
-  return it != pinned_.end() && it->second.times > 0;
+void SegmentBacking::dropOne(const HeapSegment* segment, std::uint32_t Held::* count) noexcept {
+  const auto it = held_.find(segment);
+  --(it->second.*count);
+  if (it->second.graphs + it->second.exports == 0) held_.erase(it);
 }
+
+void SegmentBacking::unbind(Footprint& footprint) noexcept {
+  const MutexLock lock(mutex_);
+  for (const HeapSegment* segment : footprint.segments) dropOne(segment, &Held::graphs);
+  footprint.segments.clear();
+}
+
+void SegmentBacking::letGo(ExportHold& hold) noexcept {
+  const MutexLock lock(mutex_);
+  for (const HeapSegment* segment : hold.segments) dropOne(segment, &Held::exports);
+  hold.segments.clear();
+}
+
+bool SegmentBacking::isHeld(const Block& block) const {
+  const MutexLock lock(mutex_);
+  const auto it = held_.find(&segmentOf(block));
+  return it != held_.end() && it->second.graphs + it->second.exports > 0;
+}
+
+// ---- From the device ----------------------------------------------------------------------------
 
 // An exception of a source is the program's own, and leaves the verb. The record comes before the
 // memory. Without one nobody would know of memory that the device will not take back.
 Block* SegmentBacking::grow(Heap& heap, const Request& request, bool tightly) {
   const std::uint64_t usual = request.pool->rules().segmentFor(request);
-  const std::uint64_t bytes = tightly ? leastGrowth(request) : usual;
-  if ((tightly && bytes >= usual) || !engine_.limit.admit(bytes)) return nullptr;
+  const std::uint64_t bytes = tightly ? roundUp(request.rounded(), kSegmentUnit) : usual;
+  if ((tightly && bytes >= usual) || !core_.limit.admit(bytes)) return nullptr;
   HeapSegment* segment = nullptr;
   const auto giveUp = [&] {
     if (segment) records_.giveBack(*segment);
-    engine_.limit.giveBack(bytes);
+    core_.limit.giveBack(bytes);
   };
   Result<Address> base = DeviceError{};
   try {
     segment = &records_.take();
     const std::shared_ptr<SegmentSource> source = request.pool->source();
-    const RelaxedCaptureMode relaxed(engine_.device);
-    base = source ? source->allocate(bytes, request.stream) : engine_.device.malloc(bytes);
+    const RelaxedCaptureMode relaxed(core_.device);
+    base = source ? source->allocate(bytes, request.stream) : core_.device.malloc(bytes);
   } catch (...) {
     giveUp();
     throw;
   }
-  noteAnswer(base);
+  answers_.note(base);
   if (!base) {
     giveUp();
     return nullptr;
@@ -83,7 +105,7 @@ Block* SegmentBacking::grow(Heap& heap, const Request& request, bool tightly) {
   taken_.fetch_add(1, std::memory_order_relaxed);
   segment->bytes = bytes;
   segment->device_base = base.value();
-  engine_.log.note(MemoryAction::kSegmentAlloc, base.value(), bytes, heap);
+  note(core_.log, MemoryAction::kSegmentAlloc, base.value(), bytes, heap);
   return install(*segment, heap, request);
 }
 
@@ -91,12 +113,12 @@ Block* SegmentBacking::grow(Heap& heap, const Request& request, bool tightly) {
 Address SegmentBacking::takePlace(std::uint64_t bytes) {
   const MutexLock lock(mutex_);
   const Address place = places_.take(bytes);
-  return engine_.options.prefer_old_segments ? place : places_.mirrored(place, bytes);
+  return core_.options.prefer_old_segments ? place : places_.mirrored(place, bytes);
 }
 
 void SegmentBacking::giveBackPlace(const HeapSegment& segment) noexcept {
   const MutexLock lock(mutex_);
-  const bool older = engine_.options.prefer_old_segments;
+  const bool older = core_.options.prefer_old_segments;
   places_.giveBack(older ? segment.base : places_.mirrored(segment.base, segment.bytes));
 }
 
@@ -108,7 +130,7 @@ Block* SegmentBacking::install(HeapSegment& segment, Heap& heap, const Request& 
     segment.base = 0;  // a place of none, until it has one
     segment.base = takePlace(segment.bytes);
     segment.kind = request.kind;
-    engine_.map.insert(segment);
+    core_.map.insert(segment);
     mapped = true;
     const MutexLock lock(heap.mutex());
     heap.add(segment, Heap::From::kDevice);
@@ -116,7 +138,7 @@ Block* SegmentBacking::install(HeapSegment& segment, Heap& heap, const Request& 
     return heap.allocateFrom(*segment.first, request);
   } catch (...) {
     if (added) throw;
-    if (mapped) engine_.map.erase(segment);
+    if (mapped) core_.map.erase(segment);
     {
       const MutexLock lock(heap.mutex());
       heap.leaving().begin();
@@ -131,9 +153,9 @@ Block* SegmentBacking::install(HeapSegment& segment, Heap& heap, const Request& 
 // A source that throws has refused.
 Status SegmentBacking::returnToDevice(const HeapSegment& segment, const Pool& pool) noexcept try {
   const std::shared_ptr<SegmentSource> source = pool.source();
-  const RelaxedCaptureMode relaxed(engine_.device);
+  const RelaxedCaptureMode relaxed(core_.device);
   return source ? source->free(segment.device_base, segment.bytes)
-                : engine_.device.free(segment.device_base);
+                : core_.device.free(segment.device_base);
 } catch (...) {
   return DeviceError{Call::kFree, ErrorKind::kOther, 0, "thrown", {}};
 }
@@ -144,16 +166,16 @@ Status SegmentBacking::returnToDevice(const HeapSegment& segment, const Pool& po
 // notes it before it goes. From then on another thread may have the address, and note that it does.
 std::uint64_t SegmentBacking::giveBack(HeapSegment& segment, Heap& owner, bool was_there) {
   const std::uint64_t bytes = segment.bytes;
-  if (was_there) engine_.map.erase(segment);
-  engine_.log.note(MemoryAction::kSegmentFree, segment.device_base, bytes, owner);
+  if (was_there) core_.map.erase(segment);
+  note(core_.log, MemoryAction::kSegmentFree, segment.device_base, bytes, owner);
   const Status freed = returnToDevice(segment, owner.pool());
   if (freed) {
     returned_.fetch_add(1, std::memory_order_relaxed);
-    engine_.limit.giveBack(bytes);
+    core_.limit.giveBack(bytes);
   } else {
-    engine_.log.note(MemoryAction::kSegmentAlloc, segment.device_base, bytes, owner);
-    noteAnswer(freed);
-    if (was_there) engine_.map.insert(segment);  // its leaves exist: cannot fail
+    note(core_.log, MemoryAction::kSegmentAlloc, segment.device_base, bytes, owner);
+    answers_.note(freed);
+    if (was_there) core_.map.insert(segment);  // its leaves exist: cannot fail
   }
   {
     const MutexLock lock(owner.mutex());
@@ -191,7 +213,7 @@ std::uint64_t SegmentBacking::releaseOneIdle(HeapSegment& segment, Heap& heap) {
   {
     const MutexLock lock(heap.mutex());
     if (segment.heap.load(std::memory_order_relaxed) != &heap || !segment.whollyFree()) return 0;
-    if (pinned(*segment.first)) return 0;  // asked last: it was, before it was freed
+    if (isHeld(*segment.first)) return 0;  // asked last: it was, before it was freed
     visiting = heap.pool().token();
     heap.remove(segment, true);
     heap.leaving().begin();
@@ -212,13 +234,13 @@ std::uint64_t SegmentBacking::release(const std::vector<Heap*>& heaps, std::uint
 void SegmentBacking::collectGarbage(const std::vector<Heap*>& heaps, std::uint64_t bytes) {
   std::vector<Idle> idle = idleSegments(heaps);
   if (idle.empty()) return;
-  const std::uint64_t now = engine_.now();
+  const std::uint64_t now = core_.now();
   std::uint64_t total_age = 0;
   for (const Idle& one : idle) total_age += now - one.since;
   const std::uint64_t mean_age = total_age / idle.size();
   std::ranges::sort(idle, {}, &Idle::since);
   for (const Idle& one : idle) {
-    if (engine_.limit.reserved() <= bytes || now - one.since < mean_age) return;
+    if (core_.limit.reserved() <= bytes || now - one.since < mean_age) return;
     releaseOneIdle(*one.segment, *one.heap);
   }
 }

@@ -10,35 +10,40 @@
 
 #include "allocator/base/mutex.hpp"
 #include "allocator/base/recycled.hpp"
-#include "allocator/engine/backing/memory_backing.hpp"
-#include "allocator/engine/heap/heap.hpp"
+#include "allocator/engine/core/core.hpp"
+#include "allocator/engine/ground/holds.hpp"
+#include "allocator/engine/ground/last_answer.hpp"
 #include "allocator/layout/places.hpp"
 #include "cistern/device.hpp"
 
 namespace cistern {
 
-struct Engine;
-
-class SegmentBacking final : public MemoryBacking {
+class SegmentBacking {
  public:
-  explicit SegmentBacking(Engine& engine) : MemoryBacking(false), engine_(engine) {}
+  explicit SegmentBacking(Core& core) : core_(core) {}
+  SegmentBacking(const SegmentBacking&) = delete;
+  SegmentBacking& operator=(const SegmentBacking&) = delete;
 
   /// A block for the request out of a new segment of the usual size; null when there is no room for
   /// one. `tightly`: of one just as large as need be; null too when that is the usual size. Throws
   /// std::bad_alloc, and what a pool's source throws.
   Block* grow(Heap& heap, const Request& request, bool tightly = false);
 
-  std::uint64_t release(const std::vector<Heap*>& heaps, std::uint64_t bytes) override;
+  /// Gives segments that lie wholly free in the heaps back to the device until `bytes` are back.
+  /// Returns how many are. Heaps whose memory is pages are passed over.
+  std::uint64_t release(const std::vector<Heap*>& heaps, std::uint64_t bytes);
   /// Gives back what was unused for at least the mean time, until no more than `bytes` are
   /// reserved.
   void collectGarbage(const std::vector<Heap*>& heaps, std::uint64_t bytes);
-  void pin(const Block& block, std::uint32_t number, Pins& pins) override;
-  void unpin(Pins& pins) noexcept;
-  bool pinned(const Block& block) const override;
-  std::unique_lock<Mutex> holdStill() const override { return {}; }
-  std::uint64_t leastGrowth(const Request& request) const override {
-    return roundUp(request.rounded(), kSegmentUnit);
-  }
+  // Engine has the contracts of these five. A segment that is held stays.
+  void bind(const Block& block, std::uint32_t capture, Footprint& footprint);
+  void unbind(Footprint& footprint) noexcept;
+  void hold(const Block& block, ExportHold& hold);
+  void letGo(ExportHold& hold) noexcept;
+  bool isHeld(const Block& block) const;
+  /// The device's last answer about a segment.
+  LastAnswer& answers() { return answers_; }
+  const LastAnswer& answers() const { return answers_; }
   /// Gives all of the heap's back, whether in use or not: the allocator ends. Pre: its lock is
   /// held.
   void leave(Heap& heap) noexcept CISTERN_REQUIRES(heap.mutex());
@@ -48,10 +53,14 @@ class SegmentBacking final : public MemoryBacking {
   std::size_t hostBytes() const { return records_.size() * sizeof(HeapSegment); }
 
  private:
-  struct Pinned {
-    std::uint32_t times = 0;  ///< 0 only where the host was short of memory for the first
-    std::uint32_t last = 0;   ///< the holder that pinned it last
+  /// All are 0 only where the host was short of memory for the first.
+  struct Held {
+    std::uint32_t graphs = 0;   ///< footprints that it is part of
+    std::uint32_t capture = 0;  ///< of the last of these
+    std::uint32_t exports = 0;
   };
+  void dropOne(const HeapSegment* segment, std::uint32_t Held::* count) noexcept
+      CISTERN_REQUIRES(mutex_);
   Address takePlace(std::uint64_t bytes);
   void giveBackPlace(const HeapSegment& segment) noexcept;
   Block* install(HeapSegment& segment, Heap& heap, const Request& request);
@@ -61,11 +70,12 @@ class SegmentBacking final : public MemoryBacking {
   std::uint64_t giveBackRefused(Heap& heap);
   std::uint64_t releaseOneIdle(HeapSegment& segment, Heap& heap);
 
-  Engine& engine_;
+  Core& core_;
+  LastAnswer answers_;
   /// A thread that looked one up a moment ago still looks at a record.
   Recycled<HeapSegment> records_;
   mutable Mutex mutex_;  ///< a leaf
-  std::unordered_map<const HeapSegment*, Pinned> pinned_ CISTERN_GUARDED_BY(mutex_);
+  std::unordered_map<const HeapSegment*, Held> held_ CISTERN_GUARDED_BY(mutex_);
   Places places_ CISTERN_GUARDED_BY(mutex_){kSegmentPlaces, kRangePlaces};
   std::atomic<std::uint64_t> taken_{0}, returned_{0};
 };

@@ -12,7 +12,7 @@
 #include <cstdint>
 
 #include "allocator/base/check.hpp"
-#include "allocator/engine/cache/ownership.hpp"
+#include "allocator/engine/ground/ownership.hpp"
 #include "allocator/layout/block.hpp"
 #include "cistern/statistics.hpp"
 

@@ -6,7 +6,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "allocator/engine/cache/ownership.hpp"
+#include "allocator/engine/ground/ownership.hpp"
 #include "allocator/layout/block.hpp"
 
 namespace cistern {

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "allocator/engine/heap/free_log.hpp"
+#include "allocator/base/thread_number.hpp"
 
 namespace cistern {
 namespace {

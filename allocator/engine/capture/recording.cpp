@@ -1,11 +1,13 @@
+#include "allocator/base/thread_number.hpp"
 #include "allocator/engine/capture/recording.hpp"
 
 #include <mutex>
 #include <utility>
 
-#include "allocator/engine/giving_back.hpp"
-#include "allocator/engine/reports/reports.hpp"
-#include "allocator/engine/streams/cross_stream.hpp"
+#include "allocator/engine/cross_stream/deferral.hpp"
+#include "allocator/engine/engine.hpp"
+#include "allocator/engine/giving_back/flush.hpp"
+#include "allocator/engine/reports/misuse.hpp"
 
 namespace cistern {
 Recording::Recording(Engine& engine, Pool& pool, Stream origin)
@@ -13,7 +15,7 @@ Recording::Recording(Engine& engine, Pool& pool, Stream origin)
       pool_(pool),
       token_(pool.token()),
       origin_(origin),
-      number_(nextHolder()),
+      number_(nextCaptureNumber()),
       streams_(engine.device, engine.streams, pool),
       waiting_(streams_) {}
 
@@ -109,10 +111,10 @@ bool Recording::free(Heap& heap, const HeapSegment& segment, Address address,
   return true;
 }
 
-void Recording::pin(const Block& block) {
+void Recording::bind(const Block& block) {
   const MutexLock lock(mutex_);
   if (over_) return;  // the graph is made without it
-  heapOf(block).backing().pin(block, number_, pins_);
+  engine_.bind(block, number_, footprint_);
 }
 
 void Recording::learn(Heap& heap) {
@@ -161,7 +163,7 @@ Block* Recording::takeFree(const Heap& heap, const Request& request) {
 void Recording::begin(Heap& heap) {
   std::vector<Block*> blocks;
   {
-    const std::unique_lock still = heap.backing().holdStill();
+    const std::unique_lock still = engine_.holdStill(heap.onPages());
     const MutexLock lock(heap.mutex());
     blocks = incompleteBlocks(heap);
     (void)heap.endedEpoch();
@@ -174,7 +176,7 @@ void Recording::begin(Heap& heap) {
 // While a capture into a pool is under way, free memory in the pool is complete, or was freed by
 // the capture. So a stream that joins later may take it, and it does no harm that the two coalesce.
 // Memory that comes back into the pool meanwhile is held to that too: see putBack in
-// cross_stream.cpp. Pages go home first: what captures have in common then needs the same windows,
+// cross_stream/deferral.cpp. Pages go home first: what captures have in common then needs the same windows,
 // which are mapped.
 void Recording::prepare(Stream origin) {
   flushCaches(engine_);
@@ -204,7 +206,7 @@ void Recording::prepare(Stream origin) {
 // If work still uses a mapping that a page has left, only the free blocks are marked complete, not
 // the epochs.
 void Recording::end(Heap& heap) noexcept {
-  const std::unique_lock still = heap.backing().holdStill();
+  const std::unique_lock still = engine_.holdStill(heap.onPages());
   const MutexLock lock(heap.mutex());
   Completion& known = heap.completion();
   if (!known.endRecording(number_)) return;  // a stream has come in at this moment, with nothing
@@ -214,17 +216,17 @@ void Recording::end(Heap& heap) noexcept {
 // Under the recording's lock the capture ends for all heaps: a free comes before or after, never
 // halfway. Work that the capture recorded has not run, so nothing waits for it. But other work,
 // queued on streams that it did not record, may have used a block.
-Pins Recording::end() noexcept {
+Footprint Recording::end() noexcept {
   engine_.progress.captureEnds();
   engine_.streams.captureEnds(origin_);
-  Pins touched;
+  Footprint touched;
   WaitingFrees::Left left;
   {
     const MutexLock lock(mutex_);
     over_ = true;
     streams_.clear();
     left = waiting_.takeAll();
-    touched = std::exchange(pins_, {});
+    touched = std::exchange(footprint_, {});
     pool_.forEachHeap([&](Heap& heap) { end(heap); });
   }
   pool_.setRecording(nullptr);

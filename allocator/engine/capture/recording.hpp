@@ -33,13 +33,14 @@
 
 #include "allocator/base/mutex.hpp"
 #include "allocator/engine/capture/waiting.hpp"
+#include "allocator/engine/ground/holds.hpp"
 
 namespace cistern {
 
 struct Engine;
 
 /// Made by std::make_shared. Thread-safe; nothing here may be called with a heap's lock held.
-class Recording : public std::enable_shared_from_this<Recording> {
+class Recording : public Capture, public std::enable_shared_from_this<Recording> {
  public:
   /// It will begin on `origin`.
   Recording(Engine& engine, Pool& pool, Stream origin);
@@ -78,10 +79,10 @@ class Recording : public std::enable_shared_from_this<Recording> {
   /// Keeps, beside its memory, a graph that became part of it.
   void keep(std::shared_ptr<void> graph) {
     const MutexLock lock(mutex_);
-    pins_.graphs.push_back(std::move(graph));
+    footprint_.graphs.push_back(std::move(graph));
   }
-  /// The capture is over. Returns what it has touched, which stays where it is until Engine::unpin.
-  Pins end() noexcept;
+  /// The capture is over. Returns what it has touched, which stays where it is until Engine::unbind.
+  Footprint end() noexcept;
 
   // ---- Memory
 
@@ -93,16 +94,13 @@ class Recording : public std::enable_shared_from_this<Recording> {
   Block* take(Heap& heap, const Request& request);
   /// The graph knows the block's address: its memory stays where it is. Throws std::bad_alloc; then
   /// the block is the caller's to free.
-  void pin(const Block& block);
+  void bind(const Block& block);
   /// A free in a heap of the pool. A block that the capture has allocated is free memory at once if
   /// its heap's stream alone has used it; else it waits here. If the host is short of memory,
   /// nobody gets it before the capture is over. False, and nothing was done, when the capture is
   /// over already.
   bool free(Heap& heap, const HeapSegment& segment, Address address, const void* caller) noexcept
       CISTERN_EXCLUDES(mutex_);
-
-  /// Bytes of pages that were moved for it. Guarded by the backing's lock.
-  std::atomic<std::uint64_t> moved{0};
 
  private:
   void begin(Heap& heap);
@@ -120,7 +118,12 @@ class Recording : public std::enable_shared_from_this<Recording> {
   bool over_ CISTERN_GUARDED_BY(mutex_) = false;
   RecordedStreams streams_ CISTERN_GUARDED_BY(mutex_);
   WaitingFrees waiting_ CISTERN_GUARDED_BY(mutex_);
-  Pins pins_ CISTERN_GUARDED_BY(mutex_);  ///< what it has touched
+  Footprint footprint_ CISTERN_GUARDED_BY(mutex_);  ///< what it has touched
 };
+
+/// The recording of a request of a capture. Pre: it is one.
+inline Recording& recordingOf(const Request& request) {
+  return static_cast<Recording&>(*request.capture);
+}
 
 }  // namespace cistern

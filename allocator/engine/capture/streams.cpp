@@ -21,7 +21,7 @@ void RecordedStreams::beginPart(Seen& of, std::uint64_t id) {
   const auto known = std::ranges::find(parts_, id, &Part::id);
   of.part = known != parts_.end()
                 ? &*known
-                : &parts_.emplace_back(Part{id, nextHolder(), CaptureOrder(device_)});
+                : &parts_.emplace_back(Part{id, nextCaptureNumber(), CaptureOrder(device_)});
 }
 
 // ---- How far they are --------------------------------------------------------------------------

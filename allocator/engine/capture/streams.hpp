@@ -15,8 +15,9 @@
 #include <vector>
 
 #include "allocator/base/bounds.hpp"
-#include "allocator/engine/heap/heap.hpp"
-#include "allocator/engine/streams/known_streams.hpp"
+#include "allocator/engine/events/known_streams.hpp"
+#include "allocator/engine/ground/holds.hpp"
+#include "allocator/engine/heaps/pool.hpp"
 
 namespace cistern {
 

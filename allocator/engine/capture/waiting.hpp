@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "allocator/engine/capture/streams.hpp"
-#include "allocator/engine/streams/stream_uses.hpp"
+#include "allocator/engine/events/stream_uses.hpp"
 
 namespace cistern {
 

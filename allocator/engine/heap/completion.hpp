@@ -27,7 +27,7 @@
 #include "allocator/base/bounds.hpp"
 #include "allocator/base/check.hpp"
 #include "allocator/base/sabotage.hpp"
-#include "allocator/engine/streams/device_mark.hpp"
+#include "allocator/engine/events/device_mark.hpp"
 
 namespace cistern {
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "allocator/base/check.hpp"
-#include "allocator/engine/cache/ownership.hpp"
+#include "allocator/engine/ground/ownership.hpp"
 #include "allocator/engine/statistics/totals.hpp"
 #include "allocator/layout/layout.hpp"
 #include "cistern/statistics.hpp"

@@ -5,8 +5,6 @@
 #include <utility>
 
 #include "allocator/base/check.hpp"
-#include "allocator/engine/cache/held_caches.hpp"
-#include "allocator/engine/heap/heap_table.hpp"
 
 namespace cistern {
 namespace {
@@ -43,9 +41,16 @@ Block* Heap::allocateFrom(Block& free, const Request& request, std::optional<Add
   return block;
 }
 
-void Heap::release(Block& block, std::uint64_t tick, Freed how) noexcept {
+// Memory that another heap could use may have come about, in large blocks of known age.
+void Heap::noteFree(SizeKind kind, const Free& memory, std::uint64_t freed_bytes) noexcept {
   if (withdrawn_) [[unlikely]]
-    table()->setOffering(*this, true);
+    board()->setOffering(*this, true);
+  if (!memory.fresh) completion_.noteFreed(freed_bytes);
+  if (kind == SizeKind::kLarge && onPages())
+    recent_.note(memory.in, memory.from, memory.to, memory.stamp);
+}
+
+void Heap::release(Block& block, std::uint64_t tick, Freed how) noexcept {
   HeapSegment& segment = segmentOf(block);
   CountedLayout& own = layout(segment.kind);
   const std::uint32_t at =
@@ -55,9 +60,8 @@ void Heap::release(Block& block, std::uint64_t tick, Freed how) noexcept {
   if (how != Freed::kFromCache && !pending)
     gone = Counts::block(block.bytes(), ownership::requested(block), -1);
   if (pending) own.countPending(block, -1, false);
-  const bool large = segment.kind == SizeKind::kLarge;
-  completion_.noteFreed(large ? block.bytes() : 0);
-  if (large && onPages()) recent_.note(segment, block.address(), block.end(), at);
+  noteFree(segment.kind, {segment, block.address(), block.end(), at},
+           segment.kind == SizeKind::kLarge ? block.bytes() : 0);
   const Block* whole = own.release(block, at);
   if (whole->spansSegment()) segment.idle_since = tick & (UINT64_MAX >> 8);
   own.count(gone);
@@ -113,10 +117,8 @@ void noteFreeComplete(Heap& heap) noexcept {
 
 Block* Heap::fill(SizeKind kind, Block& hole, Address from, Address to,
                   std::uint64_t epoch) noexcept {
-  if (withdrawn_) table()->setOffering(*this, true);
   const std::uint32_t at = completion_.stampOf(epoch);
-  completion_.noteFreed();
-  if (kind == SizeKind::kLarge) recent_.note(*hole.segment, from, to, at);
+  noteFree(kind, {*hole.segment, from, to, at}, 0);
   Block* const free = layout(kind).fill(hole, from, to, at);
   layout(kind).count();
   return free;
@@ -130,14 +132,14 @@ Block* Heap::punch(SizeKind kind, Block& free, Address from, Address to) noexcep
 
 // Memory that comes from elsewhere counts as freed now.
 void Heap::add(HeapSegment& segment, From from) {
-  if (withdrawn_) table()->setOffering(*this, true);
   CountedLayout& own = layout(segment.kind);
   const bool fresh = from == From::kDevice;
-  own.add(segment, completion_.stampOf(fresh ? 0 : completion_.now()));
+  const std::uint32_t at = completion_.stampOf(fresh ? 0 : completion_.now());
+  own.add(segment, at);
   segment.heap.store(this, std::memory_order_release);
+  noteFree(segment.kind, {segment, segment.base, segment.base + segment.bytes, at, fresh}, 0);
   own.count();
   own.countBacking(segment.bytes, +1, from != From::kOtherHeap, from == From::kRefused);
-  if (!fresh) completion_.noteFreed();
 }
 
 void Heap::remove(HeapSegment& segment, bool returned) noexcept {
@@ -164,31 +166,55 @@ std::uint64_t Heap::endedEpoch() noexcept {
   return completion_.endEpoch();
 }
 
-void Heap::leavePages(MemoryBacking& segments, const SizeRules& rules) noexcept {
-  small_.rules = rules.splitRules(SizeKind::kSmall);
-  large_.rules = rules.splitRules(SizeKind::kLarge);
-  setBacking(segments);
+void Heap::leavePages(const HeapOptions& options) noexcept {
+  small_.rules = options.small;
+  large_.rules = options.large;
+  HeapIdentity::leavePages();
 }
 
-bool Heap::moveTo(Pool& pool, Stream stream) noexcept {
-  const MutexLock lock(mutex());
+bool Heap::moveTo(Pool& pool, Stream stream, const HeapOptions& options) noexcept {
   if (!holdsNothing()) return false;
   (void)endedEpoch();
   completion_.beginAnew();
   recent_.forget(completion_.stampOf(completion_.completed()));
   low_water_ = {};
   hits_unpolled = 0;
-  small_.rules = pool.splitRules(SizeKind::kSmall);
-  large_.rules = pool.splitRules(SizeKind::kLarge);
+  small_.rules = options.small;
+  large_.rules = options.large;
   become(pool, stream);
-  if (table() != nullptr) table()->setOffering(*this, !withdrawn_);
-  for (ThreadCache* cache : caches_) cache->follow(stream);
   return true;
+}
+
+// ---- What it has for others ---------------------------------------------------------------------
+
+void Heap::withdrawIfEmpty() noexcept {
+  for (SizeKind kind : kSizeKinds) {
+    const FreeIndex& free = layout(kind).freeBlocks();
+    const bool whole = free.blocks() != layout(kind).totals().split_free_blocks;
+    if (onPages() ? largestFree(free) >= kPageUnit : whole) return;
+  }
+  withdraw();
+}
+
+// Blocks that the index has left out may be found later.
+void Heap::withdraw() noexcept {
+  const bool left_out = small_.freeBlocks().hasLeftOut() || large_.freeBlocks().hasLeftOut();
+  if (board() == nullptr || withdrawn_ || left_out || parked_bytes != 0) return;
+  board()->setOffering(*this, false);
 }
 
 std::size_t Heap::hostBytes() const {
   return sizeof(Heap) + small_.hostBytes() + large_.hostBytes() + frees_.hostBytes() +
          recent_.hostBytes();
+}
+
+std::uint64_t freeBytes(const std::vector<Heap*>& heaps) {
+  std::uint64_t free = 0;
+  for (Heap* heap : heaps) {
+    const MutexLock lock(heap->mutex());
+    free += heap->reservedBytes() - heap->busyBytes();
+  }
+  return free;
 }
 
 void Heap::audit() {

@@ -1,5 +1,7 @@
 // A heap: the segments and the free blocks of one stream in one pool, behind one lock.
 //
+// A heap knows no pool, cache, page or device: what it needs of them is handed to it.
+//
 // Locks: a heap's mutex guards everything in it but HeapIdentity. No device call is ever made under
 // it. Read first: layout.hpp, heap_identity.hpp, completion.hpp.
 #pragma once
@@ -10,12 +12,15 @@
 #include <vector>
 
 #include "allocator/base/mutex.hpp"
+#include "allocator/engine/events/stream_uses.hpp"
+#include "allocator/engine/ground/request.hpp"
 #include "allocator/engine/heap/completion.hpp"
 #include "allocator/engine/heap/counted_layout.hpp"
 #include "allocator/engine/heap/free_log.hpp"
 #include "allocator/engine/heap/heap_identity.hpp"
+#include "allocator/engine/heap/leaving_segments.hpp"
 #include "allocator/engine/heap/low_water.hpp"
-#include "allocator/engine/streams/stream_uses.hpp"
+#include "allocator/engine/heap/recent_frees.hpp"
 
 namespace cistern {
 
@@ -27,18 +32,22 @@ inline std::uint64_t largestFree(const FreeIndex& index) {
   return largest ? largest->bytes() : 0;
 }
 
+/// What a heap is told of the allocator's options, and of its pool. Pool::heapOptions says it.
+struct HeapOptions {
+  SplitRules small, large;   ///< of small requests, and of large ones
+  bool on_pages = false;     ///< its memory is pages, rather than segments
+  std::size_t free_log = 0;  ///< so many frees are remembered for reports
+};
+
 /// Its lock is on a line of its own: threads on other streams have other heaps.
 class alignas(64) Heap : public HeapIdentity {
  public:
-  /// No page is smaller.
-  static constexpr std::uint64_t kLeastPage = std::uint64_t{2} << 20;
-
-  Heap(Pool& pool, Stream stream, std::size_t free_log, Totals& totals,
+  Heap(Pool& pool, Stream stream, const HeapOptions& options, Totals& totals,
        std::uint64_t first_epoch = 1)
-      : HeapIdentity(pool, stream),
-        small_(SizeKind::kSmall, pool.splitRules(SizeKind::kSmall), totals),
-        large_(SizeKind::kLarge, pool.splitRules(SizeKind::kLarge), totals),
-        frees_(free_log),
+      : HeapIdentity(pool, stream, options.on_pages),
+        small_(SizeKind::kSmall, options.small, totals),
+        large_(SizeKind::kLarge, options.large, totals),
+        frees_(options.free_log),
         completion_(first_epoch) {}
 
   CountedLayout& layout(SizeKind kind) CISTERN_REQUIRES(mutex()) {
@@ -121,9 +130,19 @@ class alignas(64) Heap : public HeapIdentity {
   Block* punch(SizeKind kind, Block& free, Address from, Address to) noexcept
       CISTERN_REQUIRES(mutex());
   /// Whether it has nothing for other heaps and none of them looks here, until memory becomes free,
-  /// or comes. heap_table.hpp sets it.
+  /// or comes. The board that it has joined sets it.
   bool withdrawn() const CISTERN_REQUIRES(mutex()) { return withdrawn_; }
   void setWithdrawn(bool withdrawn) CISTERN_REQUIRES(mutex()) { withdrawn_ = withdrawn; }
+  /// Notes that the heap has no pages, or segment, for other heaps, and nobody looks here until
+  /// memory becomes free, or comes. Pre: that is true, apart from pages that are parked and blocks
+  /// that the index has left out. This function looks at those itself.
+  void withdraw() noexcept CISTERN_REQUIRES(mutex());
+  /// The same, if that is true.
+  void withdrawIfEmpty() noexcept CISTERN_REQUIRES(mutex());
+
+  /// Bytes of memory that the heap counts as reserved and that lie free, but in no layout: pages
+  /// that pages/ has parked. They come back when the heap gives memory to others.
+  std::uint64_t parked_bytes CISTERN_GUARDED_BY(mutex()) = 0;
 
   /// Ends the present epoch, and returns it. Stamps blocks anew where stamps have run out.
   std::uint64_t endedEpoch() noexcept CISTERN_REQUIRES(mutex());
@@ -136,13 +155,14 @@ class alignas(64) Heap : public HeapIdentity {
   }
   /// Makes it the heap of another stream and pool with the same backing. False unless it holds
   /// nothing.
-  bool moveTo(Pool& pool, Stream stream) noexcept CISTERN_EXCLUDES(mutex());
-
-  /// Its memory comes in segments from now on. Pre: it was to come in pages, and none ever did.
-  void leavePages(MemoryBacking& segments, const SizeRules& rules) noexcept
+  bool moveTo(Pool& pool, Stream stream, const HeapOptions& options) noexcept
       CISTERN_REQUIRES(mutex());
 
-  /// Caches of threads, and of threads that have ended. Only the default pool's heaps have any.
+  /// Its memory comes in segments from now on. Pre: it was to come in pages, and none ever did.
+  void leavePages(const HeapOptions& options) noexcept CISTERN_REQUIRES(mutex());
+
+  /// Caches of threads, and of threads that have ended. Only the default pool's heaps have any. The
+  /// heap keeps the list for cache/, and does not look into it.
   const std::vector<ThreadCache*>& caches() const CISTERN_REQUIRES(mutex()) { return caches_; }
   void addCache(ThreadCache& cache) CISTERN_REQUIRES(mutex()) { caches_.push_back(&cache); }
 
@@ -162,6 +182,18 @@ class alignas(64) Heap : public HeapIdentity {
   std::uint64_t hits_unpolled CISTERN_GUARDED_BY(mutex()) = 0;
 
  private:
+  /// The free memory [from, to) of a segment, in places, as it has come about.
+  struct Free {
+    const Segment& in;
+    Address from, to;
+    std::uint32_t stamp;  ///< of its last use
+    bool fresh = false;   ///< it comes from the device: no queued work uses it
+  };
+  /// The one door for memory that becomes free here, whether a block is freed, a page comes, or a
+  /// segment. A rule about what a heap keeps stands here; what follows is said by dueAfterFree.
+  void noteFree(SizeKind kind, const Free& memory, std::uint64_t freed_bytes) noexcept
+      CISTERN_REQUIRES(mutex());
+
   CountedLayout small_ CISTERN_GUARDED_BY(mutex());
   CountedLayout large_ CISTERN_GUARDED_BY(mutex());
   bool withdrawn_ CISTERN_GUARDED_BY(mutex()) = false;
@@ -222,5 +254,8 @@ Block* bestFree(
 std::vector<Block*> incompleteBlocks(Heap& heap) CISTERN_REQUIRES(heap.mutex());
 /// All that lies free is complete; what has left free memory behind may not be.
 void noteFreeComplete(Heap& heap) noexcept CISTERN_REQUIRES(heap.mutex());
+/// Bytes that lie free in the heaps. Blocks that a thread's cache keeps do not. Takes their locks,
+/// one at a time.
+std::uint64_t freeBytes(const std::vector<Heap*>& heaps);
 
 }  // namespace cistern

@@ -1,34 +1,27 @@
-// A heap's identity: which heap it is, whose it is, and its lock. Also what others note of it under
-// a lock of their own.
+// A heap's identity: which heap it is, whose it is, and its lock.
 #pragma once
 
-#include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
-#include <vector>
 
 #include "allocator/base/mutex.hpp"
-#include "allocator/engine/cache/ownership.hpp"
-#include "allocator/engine/heap/heap_segment.hpp"
-#include "allocator/engine/pools/pool.hpp"
+#include "allocator/engine/ground/heap_segment.hpp"
+#include "allocator/engine/ground/ownership.hpp"
 
 namespace cistern {
 
-class HeapTable;
-namespace pages {
-struct Mapping;
-}
+class Heap;
+class Pool;
 
-/// Notes that the pages backing keeps of a heap, under the backing's lock.
-struct PageNotes {
-  /// The newest range of the kind, or null.
-  HeapSegment*& newestRange(SizeKind kind) { return newest[std::size_t(kind)]; }
-  /// The most memory that the heap had for the kind, in this pool.
-  std::uint64_t& mostBacked(SizeKind kind) { return most_backed[std::size_t(kind)]; }
+/// Where a heap says whether it may have memory for others. HeapTable (heaps/heap_table.hpp) is it.
+class OfferBoard {
+ public:
+  /// Whether the heap may have something for others. Pre: its lock is held.
+  virtual void setOffering(Heap& heap, bool offers) noexcept = 0;
 
-  std::vector<pages::Mapping*> aside{};  ///< homes (pages/placing.hpp); under the heap's lock too
-  std::array<HeapSegment*, kSizeKindCount> newest{};
-  std::array<std::uint64_t, kSizeKindCount> most_backed{};
+ protected:
+  ~OfferBoard() = default;
 };
 
 /// Stream and pool change neither while the heap holds memory, nor while some of it is on its way
@@ -37,10 +30,11 @@ struct PageNotes {
 /// before it was released to here, and lives as long as the allocator.
 class HeapIdentity {
  public:
-  HeapIdentity(Pool& pool, Stream stream)
-      : pool_(&pool), stream_(stream), backing_(&pool.backing()) {}
+  HeapIdentity(Pool& pool, Stream stream, bool on_pages)
+      : pool_(&pool), stream_(stream), on_pages_(on_pages) {}
 
   Stream stream() const { return stream_.load(std::memory_order_relaxed); }
+  /// The heap only names it: what the heap needs of its pool is in HeapOptions.
   Pool& pool() const { return *pool_.load(std::memory_order_acquire); }
   /// Whether the stream has been forgotten (known_streams.hpp sets it). Then it is not asked, and
   /// look-ups for requests pass over the heap.
@@ -49,44 +43,43 @@ class HeapIdentity {
   /// Whether requests of that stream are for this heap, which had it a moment ago. Asked in this
   /// order: by the time it is not gone any more, it is another stream's.
   bool serves(Stream s) const { return !gone() && stream() == s; }
-  /// Changes at most once, before the heap has ever had memory: Heap::leavePages.
-  MemoryBacking& backing() const { return *backing_.load(std::memory_order_relaxed); }
-  /// Whether its memory is pages, rather than segments.
-  bool onPages() const { return backing().inPages(); }
+  /// Whether its memory is pages, rather than segments. Changes at most once, before the heap has
+  /// ever had memory: Heap::leavePages.
+  bool onPages() const { return on_pages_.load(std::memory_order_relaxed); }
+  /// How many streams and pools it has belonged to before. Notes that others keep of it under
+  /// number() are of one of them. Changes while it holds nothing.
+  std::uint32_t incarnation() const { return incarnation_.load(std::memory_order_relaxed); }
   /// The stream that a block in use was allocated for.
   Stream streamOf(const Block& block) const {
     return ownership::isOwned(ownership::load(block)) ? stream() : block.use.stream;
   }
   Mutex& mutex() const CISTERN_TSA(lock_returned(mutex_)) { return mutex_; }
 
-  /// So many heaps were made before it. table() is null, or knows whether it has memory for others.
-  /// Both are set before anyone else sees it.
+  /// So many heaps were made before it.
   std::size_t number() const { return number_; }
-  HeapTable* table() const { return table_; }
-  void join(HeapTable& table, std::size_t number) { table_ = &table, number_ = number; }
-
-  PageNotes& pageNotes() { return page_notes_; }
+  /// Pre: nobody else sees it yet. A heap that has joined none offers nothing.
+  void join(OfferBoard& board, std::size_t number) { board_ = &board, number_ = number; }
 
  protected:
   /// It is that stream's from now on, in a pool with the same backing.
   void become(Pool& pool, Stream stream) noexcept {
     pool_.store(&pool, std::memory_order_release);
     stream_.store(stream, std::memory_order_relaxed);
-    page_notes_.most_backed = {};
+    incarnation_.fetch_add(1, std::memory_order_relaxed);
     setGone(false);
   }
-
-  void setBacking(MemoryBacking& backing) noexcept { backing_ = &backing; }
+  void leavePages() noexcept { on_pages_.store(false, std::memory_order_relaxed); }
+  OfferBoard* board() const { return board_; }
 
  private:
   std::atomic<Pool*> pool_;
   std::atomic<Stream> stream_;
   std::atomic<bool> gone_{false};
-  std::atomic<MemoryBacking*> backing_;
+  std::atomic<bool> on_pages_;
+  std::atomic<std::uint32_t> incarnation_{0};
   mutable Mutex mutex_;
   std::size_t number_ = 0;
-  HeapTable* table_ = nullptr;
-  PageNotes page_notes_;
+  OfferBoard* board_ = nullptr;
 };
 
 }  // namespace cistern

@@ -14,7 +14,7 @@ namespace cistern::pages {
 /// mapping.last_use says when any part of the page was used last.
 class FreePageScan {
  public:
-  /// `last`: the last number that was given (Ground::number). Throws std::bad_alloc. Out of line,
+  /// `last`: the last number that was given (State::number). Throws std::bad_alloc. Out of line,
   /// where it has all registers for itself.
   [[gnu::noinline]] FreePageScan(Heap& heap, std::uint64_t& last) CISTERN_REQUIRES(heap.mutex())
       : heap_(heap), number_(++last) {
@@ -33,7 +33,7 @@ class FreePageScan {
   /// Whether the page could serve elsewhere in its pool: it lies wholly free where it is now, or
   /// this heap has put it aside.
   bool mayMove(const PhysicalPage& page) const {
-    if (page.aside) return page.counted_by == &heap_;
+    if (page.parked) return page.counted_by == &heap_;
     return page.current != nullptr && found(*page.current);
   }
 

@@ -1,4 +1,4 @@
-// All pages, mappings and ranges of an allocator, and the stale mappings that nobody pins in the
+// All pages, mappings and ranges of an allocator, and the stale mappings that nobody holds in the
 // order of their age. Makes no device call and knows no heap's lock: it is the ledger that the rest
 // of this folder writes. Guarded by the backing's lock.
 #pragma once
@@ -9,8 +9,8 @@
 #include <list>
 
 #include "allocator/base/check.hpp"
+#include "allocator/engine/heaps/heap_log.hpp"
 #include "allocator/engine/pages/page.hpp"
-#include "allocator/engine/reports/memory_log.hpp"
 
 namespace cistern::pages {
 
@@ -85,16 +85,28 @@ class MappingTable {
     std::iter_swap(all.begin(), std::ranges::find(all, &mapping));
   }
 
-  /// One graph more, or less, reaches the page through it. Pre: of pin: current.
-  void pin(Mapping& mapping) noexcept {
+  /// One graph more, or less, reaches the page through it. Pre: of bind: current.
+  void bind(Mapping& mapping) noexcept {
     CISTERN_CHECK(mapping.isCurrent());
-    ++mapping.pins;
-    ++mapping.page->pins;
+    ++mapping.graphs;
+    ++mapping.page->graphs;
   }
-  void unpin(Mapping& mapping) noexcept {
-    CISTERN_CHECK(mapping.pins > 0);
-    --mapping.page->pins;
-    --mapping.pins;
+  void unbind(Mapping& mapping) noexcept {
+    CISTERN_CHECK(mapping.graphs > 0);
+    --mapping.page->graphs;
+    --mapping.graphs;
+    noteStale(mapping);
+  }
+  /// One export more, or less, holds it. Pre: of hold: current.
+  void hold(Mapping& mapping) noexcept {
+    CISTERN_CHECK(mapping.isCurrent());
+    ++mapping.exports;
+    ++mapping.page->exports;
+  }
+  void letGo(Mapping& mapping) noexcept {
+    CISTERN_CHECK(mapping.exports > 0);
+    --mapping.page->exports;
+    --mapping.exports;
     noteStale(mapping);
   }
 
@@ -103,7 +115,7 @@ class MappingTable {
   /// Those without a current mapping come first.
   std::list<PhysicalPage>& pages() { return pages_; }
   const std::list<PhysicalPage>& pages() const { return pages_; }
-  /// Those that nobody pins, the oldest first.
+  /// Those that nobody holds, the oldest first.
   std::list<Mapping>& staleMappings() { return stale_; }
   const std::list<Mapping>& staleMappings() const { return stale_; }
   std::size_t hostBytes() const {
@@ -122,7 +134,7 @@ class MappingTable {
     bool placed_found = false;
     for (const PhysicalPage& page : pages_) {
       bool current_found = page.current == nullptr;
-      std::uint32_t pins = 0;
+      std::uint32_t graphs = 0, exports = 0;
       for (const Mapping* mapping : page.mappings) {
         CISTERN_CHECK(mapping->page == &page && mapping->units() == page.units);
         CISTERN_CHECK(mapping->end_unit <= mapping->range->units());
@@ -133,13 +145,14 @@ class MappingTable {
         covered += mapping->units();
         ++mappings;
         removable += mapping->removable() ? 1 : 0;
-        pins += mapping->pins;
-        if (mapping->pins == 0) continue;
-        // A graph reaches the page here: it is mapped, and in use in this pool or nowhere.
+        graphs += mapping->graphs;
+        exports += mapping->exports;
+        if (mapping->graphs == 0 && mapping->exports == 0) continue;
+        // Somebody reaches the page here: it is mapped, and in use in this pool or nowhere.
         CISTERN_CHECK(mapping->accessible && page.current != nullptr);
         CISTERN_CHECK(&page.current->range->home->pool() == &mapping->range->home->pool());
       }
-      CISTERN_CHECK(current_found && pins == page.pins);
+      CISTERN_CHECK(current_found && graphs == page.graphs && exports == page.exports);
       placed_found |= page.current != nullptr;
       CISTERN_CHECK(placed_found == (page.current != nullptr));
     }
@@ -154,7 +167,7 @@ class MappingTable {
 
  private:
   void tell(MemoryAction action, const Mapping& mapping) noexcept {
-    if (log_) log_->note(action, mapping.deviceAddress(), mapping.bytes(), *mapping.range->home);
+    if (log_) note(*log_, action, mapping.deviceAddress(), mapping.bytes(), *mapping.range->home);
   }
   void noteStale(Mapping& mapping) noexcept {
     if (mapping.removable()) stale_.splice(stale_.end(), used_, mapping.self);
@@ -164,7 +177,7 @@ class MappingTable {
   std::list<PhysicalPage> pages_;
   std::list<PageRange> ranges_;
   std::list<Mapping> stale_;  ///< removable, in the order in which they became so
-  std::list<Mapping> used_;   ///< the others: current, or pinned
+  std::list<Mapping> used_;   ///< the others: current, or held
 };
 
 }  // namespace cistern::pages

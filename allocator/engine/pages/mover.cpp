@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "allocator/engine/capture/recording.hpp"
-#include "allocator/engine/engine.hpp"
 #include "allocator/engine/pages/placing.hpp"
 
 namespace cistern::pages {
@@ -11,21 +9,21 @@ namespace cistern::pages {
 /// Plain growth, which costs nobody too much: half of what PyTorch's expandable segments grow by.
 static constexpr double kPlainBytes = 10 * double(kMiB);
 
-Mover::Mover(Ground& ground, Heap& heap, const Request& request, PagesFrom from)
-    : ground_(ground),
+Mover::Mover(State& state, Heap& heap, const Request& request, PagesFrom from)
+    : state_(state),
       heap_(heap),
       request_(request),
       from_(from),
-      number_(++ground.number),
-      began_ns_(ground.engine.device.hostNanoseconds()),
-      reserved_(ground, heap, request.kind) {}
+      number_(++state.number),
+      began_ns_(state.core.device.hostNanoseconds()),
+      reserved_(state, heap, request.kind) {}
 
 // A window between blocks may be too narrow for the pages there are. At the end of the range there
 // is room for all. If this stream could not be made to wait for another, the heap grows.
 Block* Mover::serve() {
-  const bool waits = ground_.engine.options.cross_stream_reuse == CrossStreamReuse::kWait &&
-                     ground_.engine.progress.ordersSoon() && from_ != PagesFrom::kLenders &&
-                     request_.recording == nullptr && !captured();
+  const bool waits = state_.core.options.cross_stream_reuse == CrossStreamReuse::kWait &&
+                     state_.core.progress.ordersSoon() && from_ != PagesFrom::kLenders &&
+                     request_.capture == nullptr && !captured();
   if (Block* block = attempt(false, waits)) return block;
   if (waits && unordered_) {
     if (Block* block = attempt(false, false)) return block;
@@ -35,8 +33,10 @@ Block* Mover::serve() {
 }
 
 std::optional<Window> Mover::findWindow(bool fresh_only) {
-  const FreePageScan scan(heap_, ground_.number);
-  return bestWindow(heap_, request_, scan, ground_.number, fresh_only);
+  const FreePageScan scan(heap_, state_.number);
+  const PageRange* const only =
+      fresh_only ? state_.notes.of(heap_).newestRange(request_.kind) : nullptr;
+  return bestWindow(heap_, request_, scan, state_.number, only);
 }
 
 // Pages that lie aside come before anything that takes a device call.
@@ -46,9 +46,9 @@ Block* Mover::attempt(bool fresh_only, bool waits) {
     const MutexLock lock(heap_.mutex());
     if (Block* block = heap_.allocate(request_)) return block;  // another thread has made room
     auto window = findWindow(fresh_only);
-    if ((!window || window->units_to_map > 0) && !heap_.pageNotes().aside.empty()) {
-      bringBack(ground_, heap_, number_);
-      brought_ = true;
+    if ((!window || window->units_to_map > 0) && heap_.parked_bytes != 0) {
+      unpark(state_, heap_, number_);
+      unparked_ = true;
       heap_.lowWater().notePagesMoved();  // there is something to do at the next low water
       if (Block* block = heap_.allocate(request_)) return block;
       window = findWindow(fresh_only);
@@ -61,9 +61,9 @@ Block* Mover::attempt(bool fresh_only, bool waits) {
     if (fillGaps(waits, late) && reserved_.map()) {
       noteCost();
       Block* const block = reserved_.commit(request_);
-      if (brought_ && !without(Mechanism::kAsideAgain)) {
+      if (unparked_ && !without(Mechanism::kAsideAgain)) {
         const MutexLock lock(heap_.mutex());
-        putAside(ground_, heap_, number_);  // what it had no use for
+        park(state_, heap_, number_);  // what it had no use for
       }
       return block;
     }
@@ -79,16 +79,16 @@ Block* Mover::attempt(bool fresh_only, bool waits) {
 void Mover::noteCost() {
   std::uint64_t more = 0;
   for (const Step& step : reserved_.steps) {
-    if (step.from && request_.recording) request_.recording->moved += step.page->bytes();
+    if (step.from && request_.capture) request_.capture->moved += step.page->bytes();
     if (step.source() != &heap_) more += step.page->bytes();
   }
-  if (request_.recording) return;
+  if (request_.capture) return;
   const std::uint64_t backed = reserved_.backed_before;
-  const std::uint64_t now = ground_.engine.device.hostNanoseconds();
-  const std::uint64_t most = std::max(heap_.pageNotes().mostBacked(request_.kind), backed);
+  const std::uint64_t now = state_.core.device.hostNanoseconds();
+  const std::uint64_t most = std::max(state_.notes.of(heap_).mostBacked(request_.kind), backed);
   const double grown = double(std::max(backed + more, most) - most);
-  const double plain = grown / kPlainBytes * (ground_.create_cost.mean() + ground_.map_cost.mean());
-  ground_.cost.note(double(now - began_ns_ - asked_ns_),
+  const double plain = grown / kPlainBytes * (state_.create_cost.mean() + state_.map_cost.mean());
+  state_.cost.note(double(now - began_ns_ - asked_ns_),
                     without(Mechanism::kPlainCredit) ? 0 : plain, now);
 }
 

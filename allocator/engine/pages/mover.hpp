@@ -18,7 +18,7 @@
 // come before or after, as graphs of one pool never run at the same time (page.hpp).
 #pragma once
 
-#include "allocator/engine/heap/heap_table.hpp"
+#include "allocator/engine/heaps/heap_table.hpp"
 #include "allocator/engine/pages/reserve.hpp"
 
 namespace cistern::pages {
@@ -26,7 +26,7 @@ namespace cistern::pages {
 class Mover {
  public:
   /// Pre: the heap has a range of the request's kind.
-  Mover(Ground& ground, Heap& heap, const Request& request, PagesFrom from);
+  Mover(State& state, Heap& heap, const Request& request, PagesFrom from);
 
   /// The block; null when it cannot be had. PageBacking::serve says what has changed then. Throws
   /// std::bad_alloc; the same has changed then.
@@ -60,7 +60,7 @@ class Mover {
   void grow(bool late);
   PhysicalPage* create(std::uint32_t units, bool late);
 
-  Ground& ground_;
+  State& state_;
   Heap& heap_;
   const Request& request_;
   const PagesFrom from_;
@@ -68,7 +68,7 @@ class Mover {
   const std::uint64_t began_ns_;
   std::uint64_t asked_ns_ = 0;  ///< of that, asking streams: the size of pages does not change it
   Reservation reserved_;
-  bool brought_ = false;         ///< some pages were aside until this miss
+  bool unparked_ = false;        ///< some pages were parked until this miss
   bool pressed_ = false;         ///< the device or the limit has refused: time is no matter now
   bool unordered_ = false;       ///< in the last attempt, the device would not order the streams
   bool page_too_large_ = false;  ///< in any, a page was passed over: no gap had room for it

@@ -12,16 +12,17 @@
 // A page's current mapping is where its memory belongs to the heap: blocks lie there, allocated or
 // free. A stale mapping is where the page was before it moved: the layout sees a hole there.
 //
-// A graph pins the mappings that its capture was handed blocks in: its replays reach pages through
-// them. A pinned mapping stays mapped, to this page, whether it is the current one or not.
+// A graph holds the mappings that its capture was handed blocks in: its replays reach pages through
+// them. An export holds those of its block. A held mapping stays mapped, to this page, whether it
+// is the current one or not.
 // Meanwhile the page may lie elsewhere in that pool, but only there. That is safe, because the
 // graphs of one pool never run at the same time.
 //
 //   - A page has at most one current mapping, and any number of stale ones.
 //   - Mappings of a range do not overlap. range.slots[u] is the mapping over unit u; null: none.
 //   - Between operations: memory of the layout == what the current mappings of its ranges cover.
-//   - page.pins == the pins of its mappings. If it has any, it has a current mapping, in the pool
-//     of those.
+//   - page.graphs and page.exports == the sums of its mappings'. If it has any, it has a current
+//     mapping, in the pool of those.
 //   - mapping.at_rest  =>  it is its page's home, and the page is not late.
 #pragma once
 
@@ -30,7 +31,6 @@
 #include <memory>
 #include <vector>
 
-#include "allocator/base/bytes.hpp"
 #include "allocator/engine/heap/heap.hpp"
 
 namespace cistern {
@@ -40,8 +40,7 @@ struct SharedPage;
 namespace cistern::pages {
 
 /// Pages, and the addresses where they are mapped, are multiples of it.
-inline constexpr std::uint64_t kUnit = 2 * kMiB;
-static_assert(kUnit == Heap::kLeastPage);
+inline constexpr std::uint64_t kUnit = kPageUnit;
 inline constexpr std::uint32_t kUnitGranules = std::uint32_t(kUnit / kGranule);
 
 struct Mapping;
@@ -52,26 +51,27 @@ struct PhysicalPage {
   Mapping* current = nullptr;
   std::vector<Mapping*> mappings{};  ///< the current one among them
   std::uint32_t units = 0;           ///< size
-  std::uint32_t pins = 0;            ///< of its mappings
+  std::uint32_t graphs = 0;          ///< of its mappings
+  std::uint32_t exports = 0;         ///< of its mappings
   SizeKind counted_as = SizeKind::kSmall;
   bool settled = false;        ///< its home is where a low water found it: see placing.hpp
   bool late = false;           ///< made after its heap's first low water: see placing.hpp
-  bool aside = false;          ///< it lies aside: see placing.hpp
+  bool parked = false;         ///< in no heap until it is needed: see placing.hpp
   Heap* counted_by = nullptr;  ///< the heap whose reserved bytes count it; changes under its lock
   Page handle{};
   std::list<PhysicalPage>::iterator self{};
   std::uint64_t considered = 0;   ///< the last window it was counted in: see window.cpp
-  std::uint64_t brought_for = 0;  ///< the last miss that had it brought back from aside
+  std::uint64_t unparked_for = 0;  ///< the last miss that had it unparked
   std::weak_ptr<const SharedPage> exported{};  ///< to other processes, while any holds it
 
   /// Between misses: left over where the device would not have it back, or would not unmap it.
-  bool spare() const { return current == nullptr && !aside; }
+  bool spare() const { return current == nullptr && !parked; }
   /// The mapping that the page goes to at low water. Pre: it is mapped.
   Mapping& home() const { return *mappings.front(); }
   std::uint64_t bytes() const { return units * kUnit; }
   /// Whether the page may go to another pool, or to the device. This is the one place that says so.
-  /// It may not if a graph goes on reaching it, as a graph does not ask this allocator.
-  bool mayLeave() const { return pins == 0; }
+  /// It may not if a graph goes on reaching it, or another process: they do not ask this allocator.
+  bool mayLeave() const { return graphs == 0 && exports == 0; }
 };
 
 /// A growing range of addresses that one heap places blocks of one kind in.
@@ -103,10 +103,11 @@ struct Mapping {
   /// In epochs of range->home. Stale: when the page moved on. Current: as of the scan that found it
   /// free.
   std::uint64_t last_use = 0;
-  std::uint32_t pins = 0;       ///< graphs that reach the page through it
-  std::uint32_t pinned_by = 0;  ///< the last of them
-  bool accessible = false;      ///< the device may read and write through it
-  bool at_rest = false;         ///< a low water leaves it as it is
+  std::uint32_t graphs = 0;   ///< footprints that it is part of: they reach the page through it
+  std::uint32_t capture = 0;  ///< of the last of these
+  std::uint32_t exports = 0;  ///< export holds that it is part of
+  bool accessible = false;    ///< the device may read and write through it
+  bool at_rest = false;       ///< a low water leaves it as it is
   std::list<Mapping>::iterator self;
 
   std::uint32_t units() const { return end_unit - unit; }
@@ -117,7 +118,7 @@ struct Mapping {
   bool isCurrent() const { return page->current == this; }
   bool isHome() const { return &page->home() == this; }
   /// Whether it may go once its last use is complete.
-  bool removable() const { return !isCurrent() && pins == 0; }
+  bool removable() const { return !isCurrent() && graphs == 0 && exports == 0; }
 };
 
 /// The range that a block of a heap backed by pages lies in.

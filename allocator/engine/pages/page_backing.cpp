@@ -7,7 +7,6 @@
 #include "allocator/base/check.hpp"
 #include "allocator/base/process.hpp"
 #include "allocator/device/page_trial.hpp"
-#include "allocator/engine/engine.hpp"
 #include "allocator/engine/pages/mover.hpp"
 #include "allocator/engine/pages/placing.hpp"
 
@@ -20,42 +19,41 @@ bool PageBacking::supportedBy(const Device& device) {
   return capability.supported && capability.granularity != 0 && kUnit % capability.granularity == 0;
 }
 
-PageBacking::PageBacking(Engine& engine)
-    : MemoryBacking(true), engine_(engine), ground_(engine), background_([this] {
+PageBacking::PageBacking(Core& core) : core_(core), state_(core), background_([this] {
         if (!driverMayBeCalled()) return Background::Next::kNothing;
         const MutexLock lock(mutex_);
-        return clearUp(ground_, false);
+        return clearUp(state_, false);
       }) {}
 
 // A request of a capture unmaps nothing.
 Block* PageBacking::serve(Heap& heap, const Request& request, PagesFrom from) {
   const MutexLock lock(mutex_);
-  if (ground_.refused) return nullptr;
-  const bool recorded = request.recording != nullptr, thread = engine_.options.background_thread;
-  const std::size_t stale = ground_.table.staleMappings().size(), most = mostStale(ground_);
+  if (state_.refused) return nullptr;
+  const bool recorded = request.capture != nullptr, thread = core_.options.background_thread;
+  const std::size_t stale = state_.table.staleMappings().size(), most = mostStale(state_);
   // Soon there will be old mappings to remove. The stream's work on them is marked now, while the
   // stream is known to be alive.
-  if (stale > most - most / 8 && !without(Mechanism::kEarlyRefresh)) ground_.refresh(heap);
+  if (stale > most - most / 8 && !without(Mechanism::kEarlyRefresh)) state_.refresh(heap);
   // A thread that finds no time for it is helped, before the mappings that it left make each window
   // dear.
   const bool behind = !without(Mechanism::kHelpBehind) && stale > 2 * most;
-  if ((!thread || behind) && !recorded) (void)clearUp(ground_, true);
-  if (!ground_.makeRoom(heap, request)) return nullptr;
-  Block* block = Mover(ground_, heap, request, from).serve();
-  if (thread && isClearingDue(ground_) && !background_.wake() && !recorded)
-    (void)clearUp(ground_, true);
+  if ((!thread || behind) && !recorded) (void)clearUp(state_, true);
+  if (!state_.makeRoom(heap, request)) return nullptr;
+  Block* block = Mover(state_, heap, request, from).serve();
+  if (thread && isClearingDue(state_) && !background_.wake() && !recorded)
+    (void)clearUp(state_, true);
   return block;
 }
 
 // Out of memory is no refusal of pages: the trial says which of the two it is.
 bool PageBacking::areRefused() {
   const MutexLock lock(mutex_);
-  const bool known = ground_.worked || ground_.refused || !ground_.table.pages().empty();
-  if (known || !wasRefused()) return ground_.refused;
-  const Status tried = tryPage(engine_.device);
-  ground_.worked = tried.ok();
-  ground_.refused = refusesPages(tried);
-  return ground_.refused;
+  const bool known = state_.worked || state_.refused || !state_.table.pages().empty();
+  if (known || !state_.answers.wasRefused()) return state_.refused;
+  const Status tried = tryPage(core_.device);
+  state_.worked = tried.ok();
+  state_.refused = refusesPages(tried);
+  return state_.refused;
 }
 
 void PageBacking::sendHome(Heap& heap) noexcept try {
@@ -63,29 +61,45 @@ void PageBacking::sendHome(Heap& heap) noexcept try {
   if (!mutex_.try_lock()) return;  // a free does not wait for others' device calls
   const MutexUnlock unlock(mutex_);
   const MutexLock heap_lock(heap.mutex());
-  pages::sendHome(ground_, heap);
+  pages::sendHome(state_, heap);
 } catch (const std::bad_alloc&) {
 }
 
-void PageBacking::pin(const Block& block, std::uint32_t number, Pins& pins) {
+void PageBacking::bind(const Block& block, std::uint32_t capture, Footprint& footprint) {
   const MutexLock lock(mutex_);
   forEachMapping(rangeOf(block), block.address(), block.end(), [&](Mapping& mapping) {
     mutex_.assertHeld();
-    if (mapping.pins > 0 && mapping.pinned_by == number) return;
-    pins.mappings.push_back(&mapping);
-    mapping.pinned_by = number;
-    ground_.table.pin(mapping);
+    if (mapping.graphs > 0 && mapping.capture == capture) return;
+    footprint.mappings.push_back(&mapping);
+    mapping.capture = capture;
+    state_.table.bind(mapping);
   });
 }
 
-void PageBacking::unpin(Pins& pins) noexcept {
-  if (pins.mappings.empty()) return;
+void PageBacking::hold(const Block& block, ExportHold& hold) {
   const MutexLock lock(mutex_);
-  for (Mapping* mapping : pins.mappings) ground_.table.unpin(*mapping);
-  pins.mappings.clear();
+  forEachMapping(rangeOf(block), block.address(), block.end(), [&](Mapping& mapping) {
+    mutex_.assertHeld();
+    hold.mappings.push_back(&mapping);
+    state_.table.hold(mapping);
+  });
 }
 
-bool PageBacking::pinned(const Block& block) const {
+void PageBacking::unbind(Footprint& footprint) noexcept {
+  if (footprint.mappings.empty()) return;
+  const MutexLock lock(mutex_);
+  for (Mapping* mapping : footprint.mappings) state_.table.unbind(*mapping);
+  footprint.mappings.clear();
+}
+
+void PageBacking::letGo(ExportHold& hold) noexcept {
+  if (hold.mappings.empty()) return;
+  const MutexLock lock(mutex_);
+  for (Mapping* mapping : hold.mappings) state_.table.letGo(*mapping);
+  hold.mappings.clear();
+}
+
+bool PageBacking::isHeld(const Block& block) const {
   bool held = false;
   forEachMapping(rangeOf(block), block.address(), block.end(),
                  [&](const Mapping& mapping) { held |= !mapping.page->mayLeave(); });
@@ -94,22 +108,22 @@ bool PageBacking::pinned(const Block& block) const {
 
 PageCounts PageBacking::counts() const {
   const MutexLock lock(mutex_);
-  return ground_.counters;
+  return state_.counters;
 }
 
 std::size_t PageBacking::hostBytes() const {
   const MutexLock lock(mutex_);
-  return sizeof(*this) + ground_.table.hostBytes();
+  return sizeof(*this) + state_.table.hostBytes() + state_.notes.hostBytes();
 }
 
 // ---- Back to the device: on emptyCache, under pressure, and what is too old to keep ------------
 
 namespace {
 
-bool streamIsDead(Engine& engine, const Heap& heap) {
-  const KnownStreams::Look at = engine.streams.look(heap.stream());
+bool streamIsDead(Core& core, const Heap& heap) {
+  const KnownStreams::Look at = core.streams.look(heap.stream());
   if (at.gone) return false;
-  const Result<CaptureInfo> info = engine.device.captureInfo(heap.stream());
+  const Result<CaptureInfo> info = core.device.captureInfo(heap.stream());
   return !info.ok() && info.error().kind == ErrorKind::kInvalidHandle;
 }
 
@@ -117,16 +131,16 @@ bool streamIsDead(Engine& engine, const Heap& heap) {
 
 void PageBacking::emptyCache(const std::vector<Heap*>& heaps) {
   bool dead = false;
-  engine_.progress.refresh(heaps);
-  for (Heap* heap : heaps) dead |= !emptyHeap(*heap) && streamIsDead(engine_, *heap);
+  core_.progress.refresh(heaps);
+  for (Heap* heap : heaps) dead |= !emptyHeap(*heap) && streamIsDead(core_, *heap);
   // Memory that a destroyed stream has left behind is complete when the whole device is. Nothing
   // else can be asked.
-  if (dead && engine_.progress.completeAll(heaps)) {
+  if (dead && core_.progress.completeAll(heaps)) {
     for (Heap* heap : heaps) (void)emptyHeap(*heap);
   }
   const MutexLock lock(mutex_);
-  (void)releaseSpares(ground_);
-  if (!ground_.drains.empty() && engine_.options.background_thread) (void)background_.wake();
+  (void)releaseSpares(state_);
+  if (!state_.drains.empty() && core_.options.background_thread) (void)background_.wake();
 }
 
 // True when nothing was left behind. Pages that were left go when their work is complete. The
@@ -135,9 +149,9 @@ bool PageBacking::emptyHeap(Heap& heap) {
   constexpr std::uint64_t kAtATime = 256 * kUnit;
   while (heap.onPages()) {
     const MutexLock lock(mutex_);
-    const Released released = releaseFree(ground_, heap, {.bytes = kAtATime});
+    const Released released = releaseFree(state_, heap, {.bytes = kAtATime});
     if (released.bytes > 0) continue;
-    if (released.more_later && !streamIsDead(engine_, heap)) drainLater(ground_, heap);
+    if (released.more_later && !streamIsDead(core_, heap)) drainLater(state_, heap);
     return !released.more_later;
   }
   return true;
@@ -148,9 +162,9 @@ std::uint64_t PageBacking::release(const std::vector<Heap*>& heaps, std::uint64_
   std::uint64_t released = 0;
   for (Heap* heap : heaps) {
     if (released >= bytes) break;
-    if (heap->onPages()) released += releaseFree(ground_, *heap, {.bytes = bytes - released}).bytes;
+    if (heap->onPages()) released += releaseFree(state_, *heap, {.bytes = bytes - released}).bytes;
   }
-  return released + (released < bytes ? releaseSpares(ground_) : 0);
+  return released + (released < bytes ? releaseSpares(state_) : 0);
 }
 
 // A page's age is counted in its heap's epochs, one of which ends each time that this looks.
@@ -160,10 +174,10 @@ void PageBacking::collectGarbage(const std::vector<Heap*>& all, std::uint64_t by
   std::vector<std::pair<Heap*, std::uint64_t>> heaps;  // and their present epochs
   for (Heap* heap : all) {
     if (!heap->onPages()) continue;
-    engine_.progress.refresh(*heap);
+    core_.progress.refresh(*heap);
     const MutexLock heap_lock(heap->mutex());
-    bringBack(ground_, *heap);
-    const FreePageScan scan(*heap, ground_.number);
+    unpark(state_, *heap);
+    const FreePageScan scan(*heap, state_.number);
     const std::uint64_t now = heap->completion().now();
     for (const Mapping* mapping : scan.freeMappings()) {
       if (!mapping->page->mayLeave()) continue;
@@ -174,9 +188,9 @@ void PageBacking::collectGarbage(const std::vector<Heap*>& all, std::uint64_t by
   }
   const std::uint64_t mean = age / std::max<std::uint64_t>(count, 1);
   for (const auto& [heap, now] : heaps) {
-    const std::uint64_t reserved = engine_.limit.reserved();
+    const std::uint64_t reserved = core_.limit.reserved();
     if (reserved <= bytes) return;
-    if (now >= mean) (void)releaseFree(ground_, *heap, {now - mean, reserved - bytes});
+    if (now >= mean) (void)releaseFree(state_, *heap, {now - mean, reserved - bytes});
   }
 }
 
@@ -185,17 +199,17 @@ void PageBacking::collectGarbage(const std::vector<Heap*>& all, std::uint64_t by
 void PageBacking::shutDown(bool driver) noexcept {
   if (!driver) return;
   const MutexLock lock(mutex_);
-  if (ground_.table.ranges().empty()) return;
-  Device& device = engine_.device;
+  if (state_.table.ranges().empty()) return;
+  Device& device = core_.device;
   const RelaxedCaptureMode relaxed(device);
-  if (!ground_.table.pages().empty() && !insist([&] { return device.synchronizeDevice(); })) return;
-  for (const PhysicalPage& page : ground_.table.pages()) {
+  if (!state_.table.pages().empty() && !insist([&] { return device.synchronizeDevice(); })) return;
+  for (const PhysicalPage& page : state_.table.pages()) {
     for (const Mapping* mapping : page.mappings) {
       insist([&] { return device.unmap(mapping->deviceAddress(), mapping->bytes()); });
     }
     insist([&] { return device.releasePage(page.handle); });
   }
-  for (const PageRange& range : ground_.table.ranges()) {
+  for (const PageRange& range : state_.table.ranges()) {
     insist([&] { return device.freeReservation(range.device_base, range.reserved_bytes); });
   }
 }
@@ -204,9 +218,9 @@ void PageBacking::shutDown(bool driver) noexcept {
 
 void PageBacking::audit(std::uint64_t reserved) const {
   mutex_.assertHeld();
-  ground_.table.audit();
+  state_.table.audit();
   std::uint64_t backed = 0;
-  for (const PageRange& range : ground_.table.ranges()) {
+  for (const PageRange& range : state_.table.ranges()) {
     range.home->mutex().assertHeld();
     for (const Block* b = range.first; b; b = b->next) {
       if (!b->isHole()) backed += b->bytes();
@@ -224,17 +238,16 @@ void PageBacking::audit(std::uint64_t reserved) const {
     }
   }
   std::uint64_t bytes = 0;
-  for (const PhysicalPage& page : ground_.table.pages()) {
+  for (const PhysicalPage& page : state_.table.pages()) {
     bytes += page.bytes();
     if (page.current) backed -= page.bytes();
-    if (!page.aside) continue;
+    if (!page.parked) continue;
     Mapping& home = page.home();
-    const std::vector<Mapping*>& aside = page.counted_by->pageNotes().aside;
-    CISTERN_CHECK(std::ranges::count(aside, &home) == 1);
+    CISTERN_CHECK(std::ranges::count(state_.notes.of(*page.counted_by).parked, &home) == 1);
     CISTERN_CHECK(page.current == nullptr && page.late && page.mayLeave());
     CISTERN_CHECK(home.accessible && home.range->home == page.counted_by);
   }
-  CISTERN_CHECK(reserved == bytes && reserved <= ground_.engine.limit.reserved());
+  CISTERN_CHECK(reserved == bytes && reserved <= state_.core.limit.reserved());
   CISTERN_CHECK(backed == 0);
 }
 

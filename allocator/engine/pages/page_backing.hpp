@@ -1,20 +1,24 @@
 // The backing `pages`. It has ranges of reserved addresses, one growing range for each kind of size
 // in a heap. Physical pages are mapped there where they are needed, and moved there from where they
-// lie free. The backing owns the lock, and the ground, which that lock guards. See docs/pages.md
+// lie free. The backing owns the lock, and the state, which that lock guards. See docs/pages.md
 // for why all this is safe, and mover.hpp for how a miss is served.
 #pragma once
 
-#include "allocator/base/bytes.hpp"
-#include "allocator/engine/backing/memory_backing.hpp"
+#include <vector>
+
+#include "allocator/base/background.hpp"
+#include "allocator/engine/ground/holds.hpp"
 #include "allocator/engine/pages/placing.hpp"
 #include "allocator/engine/pages/release.hpp"
 
 namespace cistern {
 
 /// Thread-safe. No function may be called with a heap's lock held.
-class PageBacking final : public MemoryBacking {
+class PageBacking {
  public:
-  explicit PageBacking(Engine& engine);
+  explicit PageBacking(Core& core);
+  PageBacking(const PageBacking&) = delete;
+  PageBacking& operator=(const PageBacking&) = delete;
 
   /// Whether the device can do what it takes.
   static bool supportedBy(const Device& device);
@@ -34,24 +38,28 @@ class PageBacking final : public MemoryBacking {
   /// short of memory, pages that were not looked at stay where they are.
   void sendHome(Heap& heap) noexcept;
 
-  std::uint64_t release(const std::vector<Heap*>& heaps, std::uint64_t bytes) override;
+  /// Gives pages that lie wholly free in the heaps back to the device until `bytes` are back.
+  /// Returns how many are. Heaps whose memory is segments are passed over.
+  std::uint64_t release(const std::vector<Heap*>& heaps, std::uint64_t bytes);
   /// The same for all free memory. The background thread, or a later miss, gives back what queued
   /// work may still use.
   void emptyCache(const std::vector<Heap*>& heaps);
   /// As SegmentBacking's.
   void collectGarbage(const std::vector<Heap*>& heaps, std::uint64_t bytes);
-  void pin(const Block& block, std::uint32_t number, Pins& pins) override;
-  void unpin(Pins& pins) noexcept;
+  // Engine has the contracts of these five. A page that is held stays in its pool.
+  void bind(const Block& block, std::uint32_t capture, Footprint& footprint);
+  void unbind(Footprint& footprint) noexcept;
+  void hold(const Block& block, ExportHold& hold);
+  void letGo(ExportHold& hold) noexcept;
   /// A graph may reach the page at another address, too.
-  bool pinned(const Block& block) const override;
-  std::unique_lock<Mutex> holdStill() const override { return std::unique_lock(mutex_); }
-  std::uint64_t leastGrowth(const Request& request) const override {
-    return roundUp(request.rounded(), pages::kUnit);
-  }
+  bool isHeld(const Block& block) const;
+  /// The device's last answer about pages and addresses.
+  LastAnswer& answers() { return state_.answers; }
+  const LastAnswer& answers() const { return state_.answers; }
 
   /// Brings pages back to where blocks lay in them. Pre: as pages::comeBack.
   void comeBack(std::vector<pages::Mapping*>& at) noexcept CISTERN_REQUIRES(mutex_) {
-    pages::comeBack(ground_, at);
+    pages::comeBack(state_, at);
   }
 
   PageCounts counts() const;
@@ -72,10 +80,10 @@ class PageBacking final : public MemoryBacking {
  private:
   bool emptyHeap(Heap& heap);
 
-  Engine& engine_;
+  Core& core_;
   mutable Mutex mutex_;
-  pages::Ground ground_ CISTERN_GUARDED_BY(mutex_);
-  pages::Background background_;
+  pages::State state_ CISTERN_GUARDED_BY(mutex_);
+  Background background_;
 };
 
 }  // namespace cistern

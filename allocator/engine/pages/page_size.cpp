@@ -3,7 +3,6 @@
 #include <bit>
 #include <cmath>
 
-#include "allocator/engine/engine.hpp"
 #include "allocator/engine/pages/reserve.hpp"
 
 namespace cistern::pages {
@@ -23,15 +22,15 @@ constexpr std::uint32_t kPartOfGap = 12, kMostUnitsOfGap = 32;
 /// pages may be pinned down by one small block each before it shows.
 constexpr std::uint64_t kPartOfLimit = 2048, kPartOfLeft = 16;
 
-std::uint32_t pageUnits(const Ground& ground, const Request& request, std::uint32_t gap,
+std::uint32_t pageUnits(const State& state, const Request& request, std::uint32_t gap,
                         bool pressed) {
   if (request.kind == SizeKind::kSmall) return 1;
-  if (ground.engine.options.page_size != 0)
-    return std::uint32_t(ground.engine.options.page_size / kUnit);
+  if (state.core.options.page_size != 0)
+    return std::uint32_t(state.core.options.page_size / kUnit);
   if (pressed) return 1;
-  const Limit& limit = ground.engine.limit;
-  const bool eager = ground.engine.options.recycle == Recycle::kEager;
-  const double loop = without(Mechanism::kCostLoop) ? 1 : ground.cost.scale();
+  const Limit& limit = state.core.limit;
+  const bool eager = state.core.options.recycle == Recycle::kEager;
+  const double loop = without(Mechanism::kCostLoop) ? 1 : state.cost.scale();
   const double scale = eager ? CostLoop::leastScale() : loop;
   const double size = std::max(double(request.rounded()) / double(kUnit), 1.0);
   const double root = without(Mechanism::kRootOfRequest) ? 0 : std::sqrt(size * kUnderRoot);
@@ -44,7 +43,7 @@ std::uint32_t pageUnits(const Ground& ground, const Request& request, std::uint3
   // Sizes of tensors tend to be powers of two: so are pages, the nearest by ratio.
   constexpr double kRootOfTwo = 1.41421356;
   const double of_request = std::min(wanted * kRootOfTwo, kMostUnits);
-  const std::uint32_t part = ground.cost.muchOverdrawn() ? 1 : kPartOfGap;
+  const std::uint32_t part = state.cost.muchOverdrawn() ? 1 : kPartOfGap;
   const double of_gap =
       eager || without(Mechanism::kPartOfGap) ? 0 : std::min(gap / part, kMostUnitsOfGap);
   if (without(Mechanism::kPowersOfTwo))
@@ -54,25 +53,25 @@ std::uint32_t pageUnits(const Ground& ground, const Request& request, std::uint3
 
 }  // namespace
 
-bool movesOwn(const Ground& ground, const Request& request) {
+bool movesOwn(const State& state, const Request& request) {
   constexpr std::uint64_t kLeast = 8 * kMiB;
-  return request.kind == SizeKind::kSmall || request.rounded() >= kLeast || request.recording ||
-         ground.engine.options.recycle == Recycle::kEager || without(Mechanism::kOwnForLarge);
+  return request.kind == SizeKind::kSmall || request.rounded() >= kLeast || request.capture ||
+         state.core.options.recycle == Recycle::kEager || without(Mechanism::kOwnForLarge);
 }
 
 // A gap that takes several pages gets them of one size, so that they fit the next request of its
 // kind. A gap that takes less gets a page to itself. A page that reaches into the next block is not
 // free together with it. But a request that nothing is moved for asks for little at a time, and so
 // does a capture. There the rest of a page of up to 8 MiB is for requests to come.
-std::uint32_t newPageUnits(const Ground& ground, const Request& request, const Gap& gap,
+std::uint32_t newPageUnits(const State& state, const Request& request, const Gap& gap,
                            bool pressed) {
   const std::uint32_t lacking = gap.lacking(), room = gap.room();
-  const std::uint32_t page = pageUnits(ground, request, lacking, pressed);
+  const std::uint32_t page = pageUnits(state, request, lacking, pressed);
   if (pressed) return std::min(page, lacking);
-  if (ground.engine.options.page_size != 0) return std::min(page, room);
+  if (state.core.options.page_size != 0) return std::min(page, room);
   if (lacking <= page) {
     constexpr std::uint32_t kShared = 4;
-    const bool shares = request.recording != nullptr || !movesOwn(ground, request);
+    const bool shares = request.capture != nullptr || !movesOwn(state, request);
     if (!shares || without(Mechanism::kReachBeyond)) return lacking;
     return std::max(lacking, std::min({page, room, kShared}));
   }

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "allocator/base/check.hpp"
-#include "allocator/engine/engine.hpp"
 
 namespace cistern::pages {
 
@@ -43,40 +42,43 @@ Block* putIn(Heap& heap, const Mapping& mapping, std::uint64_t last_use) noexcep
                    mapping.placeEnd(), last_use);
 }
 
-static Block* arriveIn(Ground& ground, Heap& heap, Block& hole, Mapping& at,
+static Block* arriveIn(State& state, Heap& heap, Block& hole, Mapping& at,
                        std::uint64_t last_use) noexcept CISTERN_REQUIRES(heap.mutex()) {
-  ground.table.makeCurrent(at);
-  ground.count(*at.page, &heap, at.range->kind);
+  state.table.makeCurrent(at);
+  state.count(*at.page, &heap, at.range->kind);
   return heap.fill(at.range->kind, hole, at.place(), at.placeEnd(), last_use);
 }
 
-Block* arrive(Ground& ground, Heap& heap, Mapping& at, std::uint64_t last_use) noexcept {
-  return arriveIn(ground, heap, holeAt(heap, *at.range, at.place()), at, last_use);
+Block* arrive(State& state, Heap& heap, Mapping& at, std::uint64_t last_use) noexcept {
+  return arriveIn(state, heap, holeAt(heap, *at.range, at.place()), at, last_use);
 }
 
-// The page is aside no longer: somebody takes it into use. Pre: the lock of its heap is held.
-static void takeFromAside(PhysicalPage& page) noexcept {
-  std::erase(page.counted_by->pageNotes().aside, &page.home());
-  page.aside = false;
+// The page is parked no longer: somebody takes it into use. Pre: the lock of its heap is held.
+static void takeFromParked(State& state, PhysicalPage& page) noexcept {
+  Heap& heap = *page.counted_by;
+  heap.mutex().assertHeld();
+  heap.parked_bytes -= page.bytes();
+  std::erase(state.notes.of(heap).parked, &page.home());
+  page.parked = false;
 }
 
 // All leave before the first arrives: what arrives may merge the blocks that others leave.
-Block* revive(Ground& ground, Heap& heap, const std::vector<Mapping*>& at) {
+Block* revive(State& state, Heap& heap, const std::vector<Mapping*>& at) {
   std::vector<Mapping*> from;
   for (const Mapping* mapping : at) {
-    if (!mapping->page->aside) from.push_back(mapping->page->current);
+    if (!mapping->page->parked) from.push_back(mapping->page->current);
   }
   prepareMoves(heap, at.size());
   takeOut(heap, from);
   for (Mapping* mapping : at) {
     PhysicalPage& page = *mapping->page;
-    mapping->last_use = page.aside ? page.home().last_use : page.current->last_use;
+    mapping->last_use = page.parked ? page.home().last_use : page.current->last_use;
     heap.completion().noteLeft(mapping->last_use);
-    page.aside ? takeFromAside(page) : ground.table.makeStale(*page.current);
+    page.parked ? takeFromParked(state, page) : state.table.makeStale(*page.current);
   }
   Block* last = nullptr;
-  for (Mapping* mapping : at) last = arrive(ground, heap, *mapping, mapping->last_use);
-  ground.counters.revived += at.size();
+  for (Mapping* mapping : at) last = arrive(state, heap, *mapping, mapping->last_use);
+  state.counters.revived += at.size();
   return last;
 }
 
@@ -87,7 +89,7 @@ bool liesBefore(const Mapping* a, const Mapping* b) {
 }
 
 // The page leaves the free block around it. `at` notes when it was used last.
-void leave(Ground& ground, Mapping& at) noexcept {
+void leave(State& state, Mapping& at) noexcept {
   Mapping& from = *at.page->current;
   Heap &source = *from.range->home, &heap = *at.range->home;
   source.mutex().assertHeld();
@@ -96,7 +98,7 @@ void leave(Ground& ground, Mapping& at) noexcept {
   from.last_use = source.completion().epochOf(free.epoch);
   source.punch(from.range->kind, free, from.place(), from.placeEnd());
   source.completion().noteLeft(from.last_use);
-  ground.table.makeStale(from);
+  state.table.makeStale(from);
   at.last_use = &heap == &source ? from.last_use : heap.completion().now();
 }
 
@@ -104,7 +106,7 @@ void leave(Ground& ground, Mapping& at) noexcept {
 
 // All leave before the first arrives, the highest of a range first, so that what is below stays the
 // same block. Then each arrives in the hole that the search has come to.
-void comeBack(Ground& ground, std::vector<Mapping*>& at) noexcept {
+void comeBack(State& state, std::vector<Mapping*>& at) noexcept {
   std::ranges::sort(at, [](const Mapping* a, const Mapping* b) {
     return liesBefore(a->page->current, b->page->current);
   });
@@ -113,78 +115,79 @@ void comeBack(Ground& ground, std::vector<Mapping*>& at) noexcept {
     Mapping& from = *mapping->page->current;
     from.found.in = search.covering(*from.range, from.place());
   }
-  for (std::size_t i = at.size(); i-- > 0;) leave(ground, *at[i]);
+  for (std::size_t i = at.size(); i-- > 0;) leave(state, *at[i]);
   std::ranges::sort(at, liesBefore);
   search.beginAnew();
   for (Mapping* mapping : at) {
     Heap& heap = *mapping->range->home;
     heap.mutex().assertHeld();
     Block& hole = *search.covering(*mapping->range, mapping->place());
-    search.goOnFrom(*arriveIn(ground, heap, hole, *mapping, mapping->last_use));
+    search.goOnFrom(*arriveIn(state, heap, hole, *mapping, mapping->last_use));
   }
-  ground.counters.revived += at.size();
+  state.counters.revived += at.size();
 }
 
 // ---- At low water -------------------------------------------------------------------------------
 
-/// At most a sixteenth of a heap's memory is put aside at a low water.
-static constexpr std::uint64_t kPartAside = 16;
+/// At most a sixteenth of a heap's memory is parked at a low water.
+static constexpr std::uint64_t kPartParked = 16;
 
 // A page's home is where a low water finds it first. (In a private pool it stays where the page was
 // mapped first. The pool's first graph has it there, and the others find it there.) If late pages
 // are too many, they are late no longer. A mapping at rest is passed over, as reading its page
 // takes long.
-void sendHome(Ground& ground, Heap& heap) {
+void sendHome(State& state, Heap& heap) {
   heap.lowWater().noteReached(heap.busyBytes());
-  bringBack(ground, heap);
-  const FreePageScan scan(heap, ground.number);
+  unpark(state, heap);
+  const FreePageScan scan(heap, state.number);
   const bool settles = heap.pool().isDefault();
   std::vector<Mapping*> homes;
   std::uint64_t late = 0;
   for (Mapping* mapping : scan.freeMappings()) {
     if (mapping->at_rest) continue;
     PhysicalPage& page = *mapping->page;
-    if (settles && !page.settled) ground.table.makeHome(*mapping);
+    if (settles && !page.settled) state.table.makeHome(*mapping);
     page.settled |= settles;
     if (page.late) late += mapping->bytes();
     Mapping& home = page.home();
     mapping->at_rest = &home == mapping && !page.late;
     if (&home != mapping && home.accessible && home.range->home == &heap) homes.push_back(&home);
   }
-  if (late > heap.reservedBytes() / kPartAside && !without(Mechanism::kFewAside)) {
+  if (late > heap.reservedBytes() / kPartParked && !without(Mechanism::kFewAside)) {
     for (const Mapping* mapping : scan.freeMappings()) mapping->page->late = false;
     late = 0;
   }
-  revive(ground, heap, homes);
-  if (late > 0) putAside(ground, heap);
+  revive(state, heap, homes);
+  if (late > 0) park(state, heap);
 }
 
-void putAside(Ground& ground, Heap& heap, std::uint64_t brought_for) noexcept try {
-  if (without(Mechanism::kAside) || !ground.recycles() || !heap.pool().isDefault()) return;
+void park(State& state, Heap& heap, std::uint64_t unparked_for) noexcept try {
+  if (without(Mechanism::kAside) || !state.recycles() || !heap.pool().isDefault()) return;
   if (heap.completion().recorded() != 0) return;
-  const FreePageScan scan(heap, ground.number);
+  const FreePageScan scan(heap, state.number);
   std::vector<Mapping*> late;
   for (Mapping* mapping : scan.freeMappings()) {
     const PhysicalPage& page = *mapping->page;
-    const bool meant = brought_for == 0 || page.brought_for == brought_for;
+    const bool meant = unparked_for == 0 || page.unparked_for == unparked_for;
     if (meant && page.late && page.mayLeave() && mapping->isHome()) late.push_back(mapping);
   }
-  std::vector<Mapping*>& aside = heap.pageNotes().aside;
-  aside.reserve(aside.size() + late.size());
+  std::vector<Mapping*>& parked = state.notes.of(heap).parked;
+  parked.reserve(parked.size() + late.size());
   takeOut(heap, late);
   for (Mapping* mapping : late) {
-    ground.table.makeStale(*mapping);
-    mapping->page->aside = true;
-    aside.push_back(mapping);
+    state.table.makeStale(*mapping);
+    mapping->page->parked = true;
+    parked.push_back(mapping);
+    heap.parked_bytes += mapping->bytes();
   }
 } catch (const std::bad_alloc&) {
 }
 
-void bringBack(Ground& ground, Heap& heap, std::uint64_t miss) {
-  if (heap.pageNotes().aside.empty()) return;
-  const std::vector<Mapping*> homes = heap.pageNotes().aside;
-  for (const Mapping* home : homes) home->page->brought_for = miss;
-  revive(ground, heap, homes);
+void unpark(State& state, Heap& heap, std::uint64_t miss) {
+  if (heap.parked_bytes == 0) return;
+  const std::vector<Mapping*> homes = state.notes.of(heap).parked;
+  for (const Mapping* home : homes) home->page->unparked_for = miss;
+  revive(state, heap, homes);
 }
 
 }  // namespace cistern::pages

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "allocator/engine/pages/ground.hpp"
+#include "allocator/engine/pages/state.hpp"
 
 namespace cistern::pages {
 
@@ -28,18 +28,18 @@ Block* putIn(Heap& heap, const Mapping& mapping, std::uint64_t last_use) noexcep
 /// The same for a page that comes through a stale mapping of the heap's, which is its current one
 /// from now on. Pre: the page has no current one, and the lock of the heap that counts it is held,
 /// too.
-Block* arrive(Ground& ground, Heap& heap, Mapping& at, std::uint64_t last_use) noexcept
+Block* arrive(State& state, Heap& heap, Mapping& at, std::uint64_t last_use) noexcept
     CISTERN_REQUIRES(heap.mutex());
 /// Pages that lie wholly free in the heap, or that it has put aside, come to where these stale
 /// mappings of theirs are. No device call. Returns the free block around the last. Pre: a scan of
 /// now has found those that lie free. Throws std::bad_alloc, changing nothing.
-Block* revive(Ground& ground, Heap& heap, const std::vector<Mapping*>& at)
+Block* revive(State& state, Heap& heap, const std::vector<Mapping*>& at)
     CISTERN_REQUIRES(heap.mutex());
 /// The same for pages that lie wholly free in any heaps of the pool. Memory that comes to another
 /// heap counts as used until now. Sorts the mappings. Pre: prepared for in all of these heaps,
 /// whose locks are held. Also pre: the stream of the heap that a page comes to follows that of the
 /// heap it leaves.
-void comeBack(Ground& ground, std::vector<Mapping*>& at) noexcept;
+void comeBack(State& state, std::vector<Mapping*>& at) noexcept;
 
 // ---- What is done at low water (heap/low_water.hpp), and at each one: pages go home. A program
 // that repeats itself finds them where they were, and its windows' mappings with them.
@@ -55,18 +55,18 @@ void comeBack(Ground& ground, std::vector<Mapping*>& at) noexcept;
 // aside again. So the round after needs no call, and brings nothing back. And late pages are few.
 // If much was made since the last low water, it belongs to what rounds begin with from now on.
 //
-//   page.aside  =>  no current mapping, no pins, late, counted by the heap that made it, and
+//   page.parked  =>  no current mapping, no pins, late, counted by the heap that made it, and
 //                   mapped at home, through which it comes back
 
 /// Pages that lie wholly free in the heap go home, as far as they are mapped there, or aside.
 /// Throws std::bad_alloc; then pages stay where they are until the next low water.
-void sendHome(Ground& ground, Heap& heap) CISTERN_REQUIRES(heap.mutex());
+void sendHome(State& state, Heap& heap) CISTERN_REQUIRES(heap.mutex());
 /// Late pages that lie wholly free at home go aside: all, or those that were brought back for that
 /// miss. If the host is short of memory, they stay.
-void putAside(Ground& ground, Heap& heap, std::uint64_t brought_for = 0) noexcept
+void park(State& state, Heap& heap, std::uint64_t unparked_for = 0) noexcept
     CISTERN_REQUIRES(heap.mutex());
 /// Makes the pages that the heap has put aside its free memory again, for that miss or for none.
 /// Throws std::bad_alloc, changing nothing.
-void bringBack(Ground& ground, Heap& heap, std::uint64_t miss = 0) CISTERN_REQUIRES(heap.mutex());
+void unpark(State& state, Heap& heap, std::uint64_t miss = 0) CISTERN_REQUIRES(heap.mutex());
 
 }  // namespace cistern::pages

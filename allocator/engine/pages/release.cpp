@@ -6,30 +6,29 @@
 #include "allocator/base/bounds.hpp"
 #include "allocator/base/steps.hpp"
 #include "allocator/device/background.hpp"
-#include "allocator/engine/engine.hpp"
 #include "allocator/engine/pages/placing.hpp"
 
 namespace cistern::pages {
 namespace {
 
 // `ask`: asks the stream, if need be.
-bool lastUseIsComplete(Ground& ground, const Mapping& mapping, bool ask) {
+bool lastUseIsComplete(State& state, const Mapping& mapping, bool ask) {
   Heap& home = *mapping.range->home;
   const auto known = [&] {
     const MutexLock lock(home.mutex());
     return home.completion().complete(mapping.last_use);
   };
   if (known()) return true;
-  if (ask) ground.refresh(home);
+  if (ask) state.refresh(home);
   return ask && known();
 }
 
 // Takes out what the rule names, with room for each to come back.
-std::vector<Mapping*> detach(Ground& ground, Heap& heap, const ReleaseRule& rule,
+std::vector<Mapping*> detach(State& state, Heap& heap, const ReleaseRule& rule,
                              bool& more_later) {
   const MutexLock lock(heap.mutex());
-  bringBack(ground, heap);
-  const FreePageScan scan(heap, ground.number);
+  unpark(state, heap);
+  const FreePageScan scan(heap, state.number);
   std::vector<Mapping*> mappings;
   for (Mapping* mapping : scan.freeMappings()) {
     if (!mapping->page->mayLeave()) continue;
@@ -48,76 +47,76 @@ std::vector<Mapping*> detach(Ground& ground, Heap& heap, const ReleaseRule& rule
 }
 
 // False when some mapping of the page is still used or will not go.
-bool unmapAll(Ground& ground, Mapping& current) noexcept {
+bool unmapAll(State& state, Mapping& current) noexcept {
   PhysicalPage& page = *current.page;
   for (std::size_t i = page.mappings.size(); i-- > 0;) {
     Mapping& mapping = *page.mappings[i];
     if (&mapping == &current) continue;
-    if (!lastUseIsComplete(ground, mapping, true) || !ground.remove(mapping)) return false;
+    if (!lastUseIsComplete(state, mapping, true) || !state.remove(mapping)) return false;
   }
-  ground.table.makeStale(current);
-  const bool gone = ground.remove(current);
-  if (!gone) ground.table.makeCurrent(current);
+  state.table.makeStale(current);
+  const bool gone = state.remove(current);
+  if (!gone) state.table.makeCurrent(current);
   return gone;
 }
 
 // False, and the page is the heap's as before, when it cannot go.
-bool giveBack(Ground& ground, Heap& heap, Mapping& current) noexcept {
+bool giveBack(State& state, Heap& heap, Mapping& current) noexcept {
   PhysicalPage& page = *current.page;
   const SizeKind kind = current.range->kind;
-  const bool gone = unmapAll(ground, current);
+  const bool gone = unmapAll(state, current);
   {
     const MutexLock lock(heap.mutex());
     heap.layout(kind).endReserve();
     if (!gone) putIn(heap, current, current.last_use);
   }
-  if (gone) ground.release(page);
+  if (gone) state.release(page);
   return gone;
 }
 
 // Removes the oldest stale mappings whose last use is complete until at most `keep` are left, but
 // no more than `most`. True if any went. A heap's stream is asked once in a row.
-bool unmapStale(Ground& ground, std::size_t keep, std::size_t most) {
-  const std::uint64_t before = ground.counters.retired;
+bool unmapStale(State& state, std::size_t keep, std::size_t most) {
+  const std::uint64_t before = state.counters.retired;
   const Heap* asked = nullptr;
-  std::list<Mapping>& stale = ground.table.staleMappings();
+  std::list<Mapping>& stale = state.table.staleMappings();
   for (auto next = stale.begin(); next != stale.end() && stale.size() > keep && most > 0;) {
     Mapping& mapping = *next++;
-    if (mapping.page->aside && mapping.isHome()) continue;  // it comes back through it
+    if (mapping.page->parked && mapping.isHome()) continue;  // it comes back through it
     Heap* const home = mapping.range->home;
     const bool ask = std::exchange(asked, home) != home;
-    if (!lastUseIsComplete(ground, mapping, ask) || !ground.remove(mapping)) continue;
-    ++ground.counters.retired;
+    if (!lastUseIsComplete(state, mapping, ask) || !state.remove(mapping)) continue;
+    ++state.counters.retired;
     --most;
   }
-  return ground.counters.retired != before;
+  return state.counters.retired != before;
 }
 
 // `any`: whether something went back to the device.
-bool isDrained(Ground& ground, const Drain& drain, bool& any) {
+bool isDrained(State& state, const Drain& drain, bool& any) {
   constexpr std::uint64_t kAtATime = 64 * kUnit;  // others may want the lock
-  ground.refresh(*drain.heap);
+  state.refresh(*drain.heap);
   {
     const MutexLock lock(drain.heap->mutex());
     if (!drain.heap->completion().complete(drain.until)) return false;
   }
-  const Released released = releaseFree(ground, *drain.heap, {drain.until, kAtATime});
+  const Released released = releaseFree(state, *drain.heap, {drain.until, kAtATime});
   any |= released.bytes > 0;
   return !released.more_later && released.bytes < kAtATime;
 }
 
 }  // namespace
 
-Released releaseFree(Ground& ground, Heap& heap, const ReleaseRule& rule) {
-  ground.refresh(heap);
-  return releaseComplete(ground, heap, rule);
+Released releaseFree(State& state, Heap& heap, const ReleaseRule& rule) {
+  state.refresh(heap);
+  return releaseComplete(state, heap, rule);
 }
 
-Released releaseComplete(Ground& ground, Heap& heap, const ReleaseRule& rule) {
+Released releaseComplete(State& state, Heap& heap, const ReleaseRule& rule) {
   Released released;
-  for (Mapping* mapping : detach(ground, heap, rule, released.more_later)) {
+  for (Mapping* mapping : detach(state, heap, rule, released.more_later)) {
     const std::uint64_t bytes = mapping->bytes();
-    if (giveBack(ground, heap, *mapping)) {
+    if (giveBack(state, heap, *mapping)) {
       released.bytes += bytes;
     } else {
       released.more_later = true;
@@ -127,18 +126,18 @@ Released releaseComplete(Ground& ground, Heap& heap, const ReleaseRule& rule) {
 }
 
 // A mapping that a spare page still has was never used.
-std::uint64_t releaseSpares(Ground& ground) noexcept {
+std::uint64_t releaseSpares(State& state) noexcept {
   std::uint64_t released = 0;
-  std::list<PhysicalPage>& pages = ground.table.pages();
+  std::list<PhysicalPage>& pages = state.table.pages();
   for (auto next = pages.begin(); next != pages.end() && next->current == nullptr;) {
     PhysicalPage& page = *next++;
     noteSteps(1);
     if (!page.spare()) continue;
     const std::uint64_t bytes = page.bytes();
     while (!page.mappings.empty()) {
-      if (!ground.remove(*page.mappings.back())) return released;
+      if (!state.remove(*page.mappings.back())) return released;
     }
-    if (!ground.release(page)) return released;
+    if (!state.release(page)) return released;
     released += bytes;
   }
   return released;
@@ -146,41 +145,41 @@ std::uint64_t releaseSpares(Ground& ground) noexcept {
 
 // ---- Later --------------------------------------------------------------------------------------
 
-std::size_t mostStale(const Ground& ground) {
+std::size_t mostStale(const State& state) {
   constexpr std::size_t kOfEachPage = 2, kLeast = bound(64);
-  return ground.table.pages().size() * kOfEachPage + kLeast;
+  return state.table.pages().size() * kOfEachPage + kLeast;
 }
 
-bool isClearingDue(const Ground& ground) {
-  const bool too_many = ground.table.staleMappings().size() > mostStale(ground);
-  return !ground.drains.empty() || (too_many && !without(Mechanism::kUnmapLater));
+bool isClearingDue(const State& state) {
+  const bool too_many = state.table.staleMappings().size() > mostStale(state);
+  return !state.drains.empty() || (too_many && !without(Mechanism::kUnmapLater));
 }
 
 // Nothing here is done for a verb on some stream.
-Background::Next clearUp(Ground& ground, bool all) noexcept {
+Background::Next clearUp(State& state, bool all) noexcept {
   constexpr std::size_t kAtATime = bound(8);
-  if (!isClearingDue(ground)) return Background::Next::kNothing;
+  if (!isClearingDue(state)) return Background::Next::kNothing;
   const BackgroundAccount account;
   bool any = false;
-  ground.clearing_up = true;
+  state.clearing_up = true;
   try {
-    std::erase_if(ground.drains,
-                  [&](const auto& drain) { return isDrained(ground, drain.second, any); });
-    any |= unmapStale(ground, mostStale(ground), all ? SIZE_MAX : kAtATime);
+    std::erase_if(state.drains,
+                  [&](const auto& drain) { return isDrained(state, drain.second, any); });
+    any |= unmapStale(state, mostStale(state), all ? SIZE_MAX : kAtATime);
   } catch (const std::bad_alloc&) {
     any = false;  // the host is short of memory
   }
-  ground.clearing_up = false;
-  if (!isClearingDue(ground)) return Background::Next::kNothing;
+  state.clearing_up = false;
+  if (!isClearingDue(state)) return Background::Next::kNothing;
   return any ? Background::Next::kMore : Background::Next::kLater;
 }
 
-void drainLater(Ground& ground, Heap& heap) {
-  ground.engine.progress.refresh(heap);
+void drainLater(State& state, Heap& heap) {
+  state.core.progress.refresh(heap);
   const MutexLock lock(heap.mutex());
   std::uint64_t until = heap.completion().now();
   if (!heap.completion().anyUnmarked()) --until;  // nothing is stamped with the present one
-  ground.drains[heap.number()] = {&heap, until};
+  state.drains[heap.number()] = {&heap, until};
 }
 
 }  // namespace cistern::pages

@@ -5,8 +5,8 @@
 
 #include <cstdint>
 
-#include "allocator/engine/pages/background.hpp"
-#include "allocator/engine/pages/ground.hpp"
+#include "allocator/base/background.hpp"
+#include "allocator/engine/pages/state.hpp"
 
 namespace cistern::pages {
 
@@ -23,24 +23,24 @@ struct Released {
 };
 
 /// Gives free pages of the heap back, the longest unused first.
-Released releaseFree(Ground& ground, Heap& heap, const ReleaseRule& rule);
+Released releaseFree(State& state, Heap& heap, const ReleaseRule& rule);
 /// The same, without asking the device how far streams are.
-Released releaseComplete(Ground& ground, Heap& heap, const ReleaseRule& rule);
+Released releaseComplete(State& state, Heap& heap, const ReleaseRule& rule);
 /// Gives spare pages back, until the device refuses one. Returns how many bytes are.
-std::uint64_t releaseSpares(Ground& ground) noexcept;
+std::uint64_t releaseSpares(State& state) noexcept;
 
 // ---- What can wait: stale mappings that have become too many, and the pages that emptyCache found
 // still in use. The background thread clears up a piece at a time; where there is no thread for it,
 // the next miss does.
 
 /// More stale mappings than this are too many.
-std::size_t mostStale(const Ground& ground);
+std::size_t mostStale(const State& state);
 /// Whether there is anything to clear up.
-bool isClearingDue(const Ground& ground);
+bool isClearingDue(const State& state);
 /// Clears up, if anything is due: all that can go now, or a little, as others may want the lock.
 /// Says what comes next.
-Background::Next clearUp(Ground& ground, bool all) noexcept;
+Background::Next clearUp(State& state, bool all) noexcept;
 /// Memory that lies free in the heap now goes back to the device when its last use is complete.
-void drainLater(Ground& ground, Heap& heap);
+void drainLater(State& state, Heap& heap);
 
 }  // namespace cistern::pages

@@ -1,6 +1,5 @@
 #include "allocator/engine/pages/reserve.hpp"
 
-#include "allocator/engine/engine.hpp"
 #include "allocator/engine/heap/heap.hpp"
 #include "allocator/engine/pages/placing.hpp"
 
@@ -27,7 +26,7 @@ Block* Reservation::reviveStale() {
     if (!mapping.isCurrent()) stale.push_back(&mapping);
   });
   if (stale.empty()) return window.first;
-  Block* first = revive(ground_, heap_, stale);
+  Block* first = revive(state_, heap_, stale);
   while (first->address() > window.from) first = first->prev;
   heap_.lowWater().notePagesMoved();
   return first;
@@ -90,34 +89,34 @@ void Reservation::detach(Heap& source, const std::vector<Step>& taken) {
 // One call gives access to a run of pages that follow each other.
 bool Reservation::map() {
   std::ranges::sort(steps, {}, &Step::unit);
-  const std::uint64_t since = ground_.engine.device.hostNanoseconds();
+  const std::uint64_t since = state_.core.device.hostNanoseconds();
   for (std::size_t i = 0, first = 0; i < steps.size(); ++i) {
     if (!mapOne(steps[i])) return false;
     if (i + 1 < steps.size() && steps[i + 1].unit == steps[i].to->end_unit) continue;
     if (!allowAccess(first, i)) return false;
     first = i + 1;
   }
-  const double took = double(ground_.engine.device.hostNanoseconds() - since);
-  if (!steps.empty()) ground_.map_cost.note(took / double(steps.size()));
+  const double took = double(state_.core.device.hostNanoseconds() - since);
+  if (!steps.empty()) state_.map_cost.note(took / double(steps.size()));
   return true;
 }
 
 // All that may fail on the host comes before the call.
 bool Reservation::mapOne(Step& step) {
-  Mapping& mapping = ground_.table.addMapping(*step.page, *window.range, step.unit);
+  Mapping& mapping = state_.table.addMapping(*step.page, *window.range, step.unit);
   const Status mapped =
-      ground_.engine.device.map(mapping.deviceAddress(), mapping.bytes(), step.page->handle);
-  ground_.engine.pages.noteAnswer(mapped);
-  mapped ? void(step.to = &mapping) : ground_.table.removeMapping(mapping);
+      state_.core.device.map(mapping.deviceAddress(), mapping.bytes(), step.page->handle);
+  state_.answers.note(mapped);
+  mapped ? void(step.to = &mapping) : state_.table.removeMapping(mapping);
   return mapped.ok();
 }
 
 bool Reservation::allowAccess(std::size_t first, std::size_t last) {
   const Address begin = steps[first].to->deviceAddress();
   const Address end = steps[last].to->deviceAddress() + steps[last].to->bytes();
-  const Status allowed = ground_.engine.device.setAccess(begin, end - begin);
-  ground_.engine.pages.noteAnswer(allowed);
-  ground_.worked |= allowed.ok();
+  const Status allowed = state_.core.device.setAccess(begin, end - begin);
+  state_.answers.note(allowed);
+  state_.worked |= allowed.ok();
   for (std::size_t i = first; allowed && i <= last; ++i) steps[i].to->accessible = true;
   return allowed.ok();
 }
@@ -130,8 +129,8 @@ Block* Reservation::commit(const Request& request) {
   for (const Step& step : steps) {
     if (Heap* const source = step.page->counted_by) heaps.push_back(source);
   }
-  const MutexLock holding_several(ground_.engine.heaps_mutex);
-  const HeapLocks locks(ground_.engine.heaps_mutex, heaps);
+  const MutexLock holding_several(state_.core.heaps_mutex);
+  const HeapLocks locks(state_.core.heaps_mutex, heaps);
   heap_.mutex().assertHeld();
   Layout& layout = heap_.layout(kind_);
   layout.prepareHoles(2);  // the window, and the block: the last that may throw
@@ -142,7 +141,7 @@ Block* Reservation::commit(const Request& request) {
   }
   Block* free = heap_.fill(kind_, holeAt(heap_, *window.range, window.from), window.from, window.to,
                            last_use_);
-  std::uint64_t& most = heap_.pageNotes().mostBacked(kind_);
+  std::uint64_t& most = state_.notes.of(heap_).mostBacked(kind_);
   most = std::max(most, layout.totals().segment_bytes);
   if (!steps.empty()) heap_.lowWater().notePagesMoved();
   heap_.lowWater().rise(heap_.busyBytes());
@@ -154,11 +153,11 @@ void Reservation::commitStep(const Step& step) noexcept {
     source->mutex().assertHeld();
     source->layout(step.from->range->kind).endReserve();
     source->completion().noteLeft(step.from->last_use);
-    ground_.table.makeStale(*step.from);
-    ++ground_.counters.recycled;
+    state_.table.makeStale(*step.from);
+    ++state_.counters.recycled;
   }
-  ground_.table.makeCurrent(*step.to);
-  ground_.count(*step.page, &heap_, kind_);
+  state_.table.makeCurrent(*step.to);
+  state_.count(*step.page, &heap_, kind_);
 }
 
 // ---- Undo ---------------------------------------------------------------------------------------
@@ -166,7 +165,7 @@ void Reservation::commitStep(const Step& step) noexcept {
 // A mapping that will not go stays as a stale one, which harms nobody.
 void Reservation::undo() noexcept {
   for (const Step& step : steps) {
-    if (step.to) (void)ground_.remove(*step.to);
+    if (step.to) (void)state_.remove(*step.to);
     if (step.from == nullptr) abandon(*step.page);
   }
   for (const Step& step : steps) {
@@ -184,10 +183,10 @@ void Reservation::undo() noexcept {
 }
 
 void Reservation::abandon(PhysicalPage& page) noexcept {
-  if (page.mappings.empty() && ground_.release(page)) return;
+  if (page.mappings.empty() && state_.release(page)) return;
   if (page.counted_by != nullptr) return;
   const MutexLock lock(heap_.mutex());
-  ground_.count(page, &heap_, kind_);
+  state_.count(page, &heap_, kind_);
 }
 
 }  // namespace cistern::pages

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "allocator/engine/pages/ground.hpp"
+#include "allocator/engine/pages/state.hpp"
 #include "allocator/engine/pages/window.hpp"
 
 namespace cistern::pages {
@@ -42,17 +42,17 @@ struct Gap {
 /// for large requests below 8 MiB, except in a capture or where cost does not count. As a rule,
 /// such a request would be served by what one of its size has left. A page taken from there tears
 /// apart what would have served the next.
-bool movesOwn(const Ground& ground, const Request& request);
+bool movesOwn(const State& state, const Request& request);
 
 /// The units of a new page at the beginning of the gap (page_size.cpp). `pressed`: the device or
 /// the limit has refused, so that time is no matter now.
-std::uint32_t newPageUnits(const Ground& ground, const Request& request, const Gap& gap,
+std::uint32_t newPageUnits(const State& state, const Request& request, const Gap& gap,
                            bool pressed);
 
 class Reservation {
  public:
-  Reservation(Ground& ground, Heap& heap, SizeKind kind)
-      : ground_(ground), heap_(heap), kind_(kind) {}
+  Reservation(State& state, Heap& heap, SizeKind kind)
+      : state_(state), heap_(heap), kind_(kind) {}
 
   /// Reserves a window that was found under the same hold of the heap's lock. The pages of stale
   /// mappings in it come there at once, and stay. Pre: that is held. Throws std::bad_alloc,
@@ -93,7 +93,7 @@ class Reservation {
   void commitStep(const Step& step) noexcept;
   void abandon(PhysicalPage& page) noexcept;
 
-  Ground& ground_;
+  State& state_;
   Heap& heap_;
   const SizeKind kind_;
   std::vector<Piece> pieces_;

@@ -4,9 +4,8 @@
 #include <queue>
 #include <tuple>
 
-#include "allocator/engine/capture/recording.hpp"
-#include "allocator/engine/engine.hpp"
 #include "allocator/engine/pages/mover.hpp"
+#include "allocator/engine/pages/placing.hpp"
 #include "allocator/engine/pages/release.hpp"
 
 namespace cistern::pages {
@@ -52,11 +51,11 @@ class Donors {
 // Free pages come before new ones.
 bool Mover::fillGaps(bool waits, bool late) {
   pressed_ = unordered_ = false;
-  const bool recycles = ground_.recycles();
+  const bool recycles = state_.recycles();
   if (recycles) {
     giveBackSmall();
-    if (movesOwn(ground_, request_))
-      takeFrom(heap_, Which::kAny, request_.recording ? movableInCapture() : kNoLimit);
+    if (movesOwn(state_, request_))
+      takeFrom(heap_, Which::kAny, request_.capture ? movableInCapture() : kNoLimit);
     takeFromOthers(Which::kComplete);
     if (waits) takeFromOthers(Which::kAny);
     if (unordered_) return false;
@@ -78,7 +77,7 @@ bool Mover::fillGaps(bool waits, bool late) {
 // pages before it grows, up to some times what the heap has, whatever that costs.
 std::size_t Mover::movableInCapture() const {
   const std::uint64_t most = reserved_.backed_before * kMovedInCapture,
-                      moved = request_.recording->moved;
+                      moved = request_.capture->moved;
   return moved >= most ? 0 : std::size_t((most - moved) / kPageOfCapture);
 }
 
@@ -87,22 +86,22 @@ std::size_t Mover::movableInCapture() const {
 // back. Larger ones are made of them, so that there are fewer to move from then on.
 void Mover::giveBackSmall() {
   constexpr std::uint32_t kPart = 4;
-  const bool counts = ground_.engine.options.recycle != Recycle::kEager &&
-                      request_.recording == nullptr && heap_.pool().isDefault();
-  if (!counts || !ground_.cost.muchOverdrawn()) return;
+  const bool counts = state_.core.options.recycle != Recycle::kEager &&
+                      request_.capture == nullptr && heap_.pool().isDefault();
+  if (!counts || !state_.cost.muchOverdrawn()) return;
   std::uint32_t large = 0;
   for (const Gap& gap : reserved_.gaps)
-    large = std::max(large, newPageUnits(ground_, request_, gap, false));
+    large = std::max(large, newPageUnits(state_, request_, gap, false));
   const std::uint32_t small = large / kPart;
   if (small == 0) return;
   std::uint64_t lacking = reserved_.gapUnits() * kUnit;
   const auto give = [&](Heap& heap) {
     const ReleaseRule rule{.bytes = lacking, .most_units = small};
-    lacking -= std::min(lacking, releaseComplete(ground_, heap, rule).bytes);
+    lacking -= std::min(lacking, releaseComplete(state_, heap, rule).bytes);
   };
-  ground_.refresh(heap_);
+  state_.refresh(heap_);
   give(heap_);
-  if (!ground_.engine.options.reusesAcrossStreams()) return;
+  if (!state_.core.options.reusesAcrossStreams()) return;
   std::size_t asked = StreamProgress::kFew, looked = 0;
   for (HeapTable::Search search = beginSearch(); lacking > 0;) {
     const std::vector<Heap*> others = nextSources(search);
@@ -133,7 +132,7 @@ bool Mover::gives(const Heap& source) const {
 bool Mover::hasAny(Heap& source) const {
   const MutexLock lock(source.mutex());
   if (source.completion().anyUnknown() || source.reservedBytes() != 0) return true;
-  withdrawIfEmpty(source);
+  source.withdrawIfEmpty();
   return false;
 }
 
@@ -147,7 +146,7 @@ HeapTable::Search Mover::beginSearch() const {
 std::vector<Heap*> Mover::nextSources(HeapTable::Search& search) const {
   std::vector<Heap*> heaps;
   while (heaps.size() < StreamProgress::kHeapsAtOnce) {
-    Heap* const source = ground_.engine.heaps.nextOffering(search);
+    Heap* const source = state_.core.heaps.nextOffering(search);
     if (source == nullptr) break;
     if (source != &heap_ && gives(*source) && hasAny(*source)) heaps.push_back(source);
   }
@@ -155,14 +154,14 @@ std::vector<Heap*> Mover::nextSources(HeapTable::Search& search) const {
 }
 
 void Mover::seek(const std::vector<Heap*>& heaps, std::size_t most) {
-  const std::uint64_t since = ground_.engine.device.hostNanoseconds();
-  ground_.engine.progress.seek(heaps, most);
-  asked_ns_ += ground_.engine.device.hostNanoseconds() - since;
+  const std::uint64_t since = state_.core.device.hostNanoseconds();
+  state_.core.progress.seek(heaps, most);
+  asked_ns_ += state_.core.device.hostNanoseconds() - since;
 }
 
 void Mover::takeFromOthers(Which which) {
   if (without(Mechanism::kOthersPages) && !pressed_) return;
-  if (!ground_.engine.options.reusesAcrossStreams()) return;
+  if (!state_.core.options.reusesAcrossStreams()) return;
   const std::size_t before = reserved_.steps.size();
   std::size_t asked = pressed_ ? StreamProgress::kAll : StreamProgress::kFew, looked = 0;
   for (HeapTable::Search search = beginSearch(); reserved_.gapUnits() > 0;) {
@@ -172,7 +171,7 @@ void Mover::takeFromOthers(Which which) {
     if (which == Which::kComplete) seek(others, asked);
     if (!pressed_) asked = 1;  // the rest is for later requests; none would mean no mark
     for (Heap* source : others) {
-      if (which == Which::kAny && !ground_.engine.progress.answers(source->stream())) continue;
+      if (which == Which::kAny && !state_.core.progress.answers(source->stream())) continue;
       takeFrom(*source, which, kNoLimit);
     }
   }
@@ -183,7 +182,7 @@ void Mover::takeFromOthers(Which which) {
 // comes after all of it.
 bool Mover::orderAfterAll() {
   const bool ordered =
-      broken(Rule::kOrder) || ground_.engine.progress.orderAfterAll(heap_.stream());
+      broken(Rule::kOrder) || state_.core.progress.orderAfterAll(heap_.stream());
   const MutexLock lock(heap_.mutex());
   reserved_.noteUse(heap_.completion().now());
   return ordered;
@@ -193,10 +192,10 @@ bool Mover::orderAfterAll() {
 void Mover::takeFrom(Heap& source, Which which, std::size_t most) {
   if (reserved_.gapUnits() == 0 || most == 0) return;
   const MutexLock lock(source.mutex());
-  bringBack(ground_, source);
+  unpark(state_, source);
   const bool same_pool = &source.pool() == &heap_.pool();
-  const FreePageScan scan(source, ground_.number);
-  if (scan.freeMappings().empty() && &source != &heap_) withdraw(source);
+  const FreePageScan scan(source, state_.number);
+  if (scan.freeMappings().empty() && &source != &heap_) source.withdraw();
   Donors donors;
   for (Mapping* mapping : scan.freeMappings()) {
     if (!same_pool && !mapping->page->mayLeave()) continue;
@@ -222,7 +221,7 @@ void Mover::takeFrom(Heap& source, Which which, std::size_t most) {
 void Mover::grow(bool late) {
   for (Gap& gap : reserved_.gaps) {
     while (gap.at < gap.end) {
-      PhysicalPage* page = create(newPageUnits(ground_, request_, gap, pressed_), late);
+      PhysicalPage* page = create(newPageUnits(state_, request_, gap, pressed_), late);
       if (page == nullptr) return;
       reserved_.steps.push_back({page, gap.at});
       gap.at += page->units;
@@ -234,24 +233,24 @@ void Mover::grow(bool late) {
 // not take back.
 PhysicalPage* Mover::create(std::uint32_t units, bool late) {
   const std::uint64_t bytes = units * kUnit;
-  if (!ground_.engine.limit.admit(bytes)) return nullptr;
+  if (!state_.core.limit.admit(bytes)) return nullptr;
   PhysicalPage* made = nullptr;
   try {
-    made = &ground_.table.addPage({}, units);
+    made = &state_.table.addPage({}, units);
   } catch (...) {
-    ground_.engine.limit.giveBack(bytes);
+    state_.core.limit.giveBack(bytes);
     throw;
   }
-  const std::uint64_t since = ground_.engine.device.hostNanoseconds();
-  const Result<Page> page = ground_.engine.device.createPage(bytes);
-  ground_.engine.pages.noteAnswer(page);
+  const std::uint64_t since = state_.core.device.hostNanoseconds();
+  const Result<Page> page = state_.core.device.createPage(bytes);
+  state_.answers.note(page);
   if (!page) {
-    ground_.table.removePage(*made);
-    ground_.engine.limit.giveBack(bytes);
+    state_.table.removePage(*made);
+    state_.core.limit.giveBack(bytes);
     return nullptr;
   }
-  ground_.create_cost.note(double(ground_.engine.device.hostNanoseconds() - since));
-  ++ground_.counters.created;
+  state_.create_cost.note(double(state_.core.device.hostNanoseconds() - since));
+  ++state_.counters.created;
   made->handle = page.value();
   made->late = late;
   return made;

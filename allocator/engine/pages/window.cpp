@@ -76,7 +76,7 @@ class Walk {
     if (window_.revivals == 0) return true;
     bool elsewhere = true;
     forEachMapping(*window_.range, window_.from, window_.to, [&](const Mapping& mapping) {
-      if (mapping.isCurrent() || mapping.page->aside) return;
+      if (mapping.isCurrent() || mapping.page->parked) return;
       const Mapping& now = *mapping.page->current;
       elsewhere &= now.range != window_.range || now.place() < window_.from ||
                    now.place() >= std::max(window_.to, reach_);
@@ -123,7 +123,7 @@ void forEachStart(Block& hole, const FreePageScan& scan, std::uint64_t bytes, Co
 }  // namespace
 
 std::optional<Window> bestWindow(Heap& heap, const Request& request, const FreePageScan& scan,
-                                 std::uint64_t& last, bool fresh_only) {
+                                 std::uint64_t& last, const PageRange* only) {
   const std::uint64_t bytes = request.rounded();
   std::optional<Window> best;
   const auto consider = [&](Block& first, Address from) {
@@ -131,12 +131,12 @@ std::optional<Window> bestWindow(Heap& heap, const Request& request, const FreeP
     if (window && (!best || window->betterThan(*best))) best = window;
   };
   for (Block* hole = heap.layout(request.kind).holes(); hole; hole = hole->links.right) {
-    if (fresh_only && hole->segment != heap.pageNotes().newestRange(request.kind)) continue;
+    if (only != nullptr && hole->segment != only) continue;
     // Nothing bars a window where there never was a mapping, and there is room for large pages.
     const PageRange& range = rangeOf(*hole);
     const Address fresh = std::max(range.placeOfUnit(range.touched), hole->address());
     if (hole->next == nullptr && fresh < hole->end()) consider(*hole, fresh);
-    if (!fresh_only) forEachStart(*hole, scan, bytes, consider);
+    if (only == nullptr) forEachStart(*hole, scan, bytes, consider);
   }
   return best;
 }

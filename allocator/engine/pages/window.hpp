@@ -29,11 +29,11 @@ struct Window {
 };
 
 /// The window for a request that takes the least mapping. Windows with a stale mapping whose page
-/// is in use elsewhere are passed over. With `fresh_only`, the one at the end of the newest range
+/// is in use elsewhere are passed over. With `only`, the one at the end of that range
 /// only, behind which there is room for pages of any size. None when no run of free blocks and
-/// holes is large enough. `scan`: of now; `last`: the last number that was given (Ground::number).
+/// holes is large enough. `scan`: of now; `last`: the last number that was given (State::number).
 std::optional<Window> bestWindow(Heap& heap, const Request& request, const FreePageScan& scan,
-                                 std::uint64_t& last, bool fresh_only)
+                                 std::uint64_t& last, const PageRange* only = nullptr)
     CISTERN_REQUIRES(heap.mutex());
 
 }  // namespace cistern::pages

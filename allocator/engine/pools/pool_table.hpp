@@ -11,15 +11,15 @@
 #include <vector>
 
 #include "allocator/base/mutex.hpp"
-#include "allocator/engine/pools/pool.hpp"
+#include "allocator/engine/cache/cache_table.hpp"
+#include "allocator/engine/core/core.hpp"
+#include "allocator/engine/pools/router.hpp"
 
 namespace cistern {
 
-struct Engine;
-
 class PoolTable {
  public:
-  explicit PoolTable(Engine& engine) : engine_(engine) {}
+  PoolTable(Core& core, CacheTable& caches) : core_(core), caches_(caches) {}
 
   /// A new live pool. Throws std::bad_alloc, changing nothing.
   Pool& open(MempoolId_t id, const PoolTraits& traits);
@@ -57,7 +57,8 @@ class PoolTable {
   }
 
  private:
-  Engine& engine_;
+  Core& core_;
+  CacheTable& caches_;
   std::atomic<Router*> router_{nullptr};
   mutable Mutex mutex_;
   std::deque<Pool> pools_ CISTERN_GUARDED_BY(mutex_);

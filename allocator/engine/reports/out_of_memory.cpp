@@ -1,10 +1,10 @@
-// The report to the program on a request that no memory was found for.
+#include "allocator/engine/reports/out_of_memory.hpp"
+
 #include <algorithm>
 #include <functional>
 #include <mutex>
 
-#include "allocator/engine/reports/reports.hpp"
-#include "allocator/engine/statistics/accounting.hpp"
+#include "allocator/engine/reports/snapshot.hpp"
 
 namespace cistern {
 namespace {
@@ -40,7 +40,7 @@ WhyUnused whyUnused(const Engine& engine, Heap& heap, const Block& block, const 
     CISTERN_REQUIRES(heap.mutex()) {
   const Completion& known = heap.completion();
   if (&heap.pool() != request.pool)
-    return heap.backing().pinned(block) ? WhyUnused::kHeldInPlace : WhyUnused::kOtherPool;
+    return engine.isHeld(block) ? WhyUnused::kHeldInPlace : WhyUnused::kOtherPool;
   if (heap.stream() != request.stream) {
     if (!engine.options.reusesAcrossStreams()) return WhyUnused::kOtherStream;
     if (!known.complete(known.epochOf(block.epoch))) return WhyUnused::kIncomplete;
@@ -59,7 +59,7 @@ void addFree(OutOfMemoryReport& report, WhyUnused why, std::uint64_t bytes) {
 
 void addFreeParts(Engine& engine, const Request& request, OutOfMemoryReport& report) {
   for (Heap* heap : engine.heaps.all()) {
-    const std::unique_lock still = heap->backing().holdStill();
+    const std::unique_lock still = engine.holdStill(heap->onPages());
     const MutexLock lock(heap->mutex());
     forEachBlock(*heap, [&](const Block& block) {
       heap->mutex().assertHeld();
@@ -83,7 +83,7 @@ OutOfMemoryReport describe(Engine& engine, const Request& request) {
   report.device = engine.deviceName();
   report.requested = request.bytes;
   report.rounded = std::max(request.rounded(), request.bytes);
-  report.segment = std::max(request.pool->backing().leastGrowth(request), report.rounded);
+  report.segment = std::max(engine.leastGrowth(request), report.rounded);
   report.pool = request.pool->id();
   report.stream = request.stream;
   report.limit = engine.limit.limit();
@@ -98,7 +98,7 @@ OutOfMemoryReport describe(Engine& engine, const Request& request) {
   std::ranges::stable_sort(report.holders, std::greater(), &HolderReport::bytes);
   if (report.holders.size() > kHoldersShown) report.holders.resize(kHoldersShown);
   report.device_total = engine.device_total;
-  report.device_error = engine.backing().lastError();
+  report.device_error = engine.lastError();
   report.device_free = deviceFree(engine);
   return report;
 }

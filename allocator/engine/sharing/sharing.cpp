@@ -1,4 +1,4 @@
-// Memory that several processes use: exports, and imports. An export pins the memory that its block
+// Memory that several processes use: exports, and imports. An export holds the memory that its block
 // lies in, as a graph does. That memory is not given back to the device, so what other processes
 // may reach counts as reserved. A page has one descriptor, however many of its blocks are exported.
 #include <list>
@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "allocator/engine/engine.hpp"
-#include "allocator/engine/reports/reports.hpp"
-#include "allocator/engine/sharing/imports.hpp"
+#include "allocator/engine/reports/misuse.hpp"
+#include "allocator/engine/backing/imports.hpp"
 #include "cistern/allocator.hpp"
 
 namespace cistern {
@@ -19,7 +19,7 @@ using Exported = std::shared_ptr<const SharedPage>;
 
 /// An export, with what it holds.
 struct Export : BlockExport {
-  Pins pins;
+  ExportHold hold;
   std::vector<Exported> descriptors;  ///< of `pages`
 };
 
@@ -107,13 +107,13 @@ std::shared_ptr<const BlockExport> CachingAllocator::exportBlock(void* pointer) 
   const Address address = toAddress(pointer);
   const Block& block = blockAt(engine, "exportBlock", address);
   const std::shared_ptr<Export> made(new Export, [&engine](Export* of) {
-    engine.unpin(of->pins);
+    engine.letGo(of->hold);
     delete of;
   });
-  heapOf(block).backing().pin(block, nextHolder(), made->pins);
+  engine.hold(block, made->hold);
   made->bytes = block.bytes();
   made->base = toPointer(segmentOf(block).device_base);
-  const auto& mappings = made->pins.mappings;
+  const auto& mappings = made->hold.mappings;
   if (!mappings.empty()) made->base = toPointer(mappings.front()->deviceAddress());
   made->offset = address - toAddress(made->base);
   const MutexLock lock(engine.pages.mutex());

@@ -229,4 +229,14 @@ bool StreamProgress::completeAll(const std::vector<Heap*>& heaps) {
   return true;
 }
 
+bool StreamProgress::holdsNothing(Heap& heap) {
+  {
+    const MutexLock lock(heap.mutex());  // most have memory: the device is not asked for those
+    if (heap.reservedBytes() != 0) return false;
+  }
+  heap.gone() ? refresh(heap) : refreshByEvent(heap);
+  const MutexLock lock(heap.mutex());
+  return heap.holdsNothing();
+}
+
 }  // namespace cistern

@@ -2,14 +2,14 @@
 //
 // The usual case is inline, so that a hook is one function, which calls the driver for the current
 // context and nothing else. In that case the thread's cache has the block
-// (allocator/engine/fast_path.hpp) and the thread remembers the block's entry (served/blocks.hpp).
+// (allocator/engine/paths/fast_path.hpp) and the thread remembers the block's entry (served/blocks.hpp).
 // A test keeps the number of instructions.
 #pragma once
 
 #include <cstddef>
 #include <optional>
 
-#include "allocator/engine/fast_path.hpp"
+#include "allocator/engine/paths/fast_path.hpp"
 #include "interop/preload/driver/work.hpp"
 #include "interop/preload/hooks/entry.hpp"
 

@@ -5,7 +5,7 @@
 #include <pthread.h>
 
 #include "allocator/engine/engine.hpp"
-#include "allocator/engine/giving_back.hpp"
+#include "allocator/engine/giving_back/in_hand.hpp"
 #include "interop/preload/process/settings.hpp"
 #include "interop/preload/record/ledger.hpp"
 #include "interop/preload/served/prices.hpp"

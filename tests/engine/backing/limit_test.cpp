@@ -2,7 +2,7 @@
 #include <thread>
 #include <vector>
 
-#include "allocator/engine/backing/memory_backing.hpp"
+#include "allocator/engine/ground/limit.hpp"
 #include "tests/support/catch.hpp"
 
 namespace cistern::test {

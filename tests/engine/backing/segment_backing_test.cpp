@@ -28,7 +28,6 @@ TEST_CASE("a heap grows by just what need be, unless that is the usual size", "[
   Block* const block = rig.segments.grow(rig.heap, rig.request(5 * kMiB), true);
   REQUIRE(block);
   CHECK(takenOf(rig.sim) == 6 * kMiB);
-  CHECK(rig.segments.leastGrowth(rig.request(5 * kMiB)) == 6 * kMiB);
   CHECK(rig.segments.grow(rig.heap, rig.request(12 * kMiB), true) == nullptr);
   CHECK(rig.segments.grow(rig.heap, rig.request(kKiB), true) == nullptr);
   CHECK(takenOf(rig.sim) == 6 * kMiB);
@@ -41,7 +40,7 @@ TEST_CASE("beyond the limit the device is not asked", "[engine][part]") {
   CHECK(rig.segments.grow(rig.heap, rig.request(12 * kMiB)) == nullptr);
   CHECK(rig.calls(Call::kMalloc) == 1);
   CHECK(rig.limit.reserved() == 20 * kMiB);
-  CHECK(rig.segments.lastError().empty());
+  CHECK(rig.segments.answers().error().empty());
   Parts::release(block);
 }
 
@@ -55,11 +54,11 @@ TEST_CASE("what the device refuses changes nothing but what it is said to have s
   CHECK(refused());  // leaves a record for the next
   const std::size_t host_bytes = rig.segments.hostBytes();
   for (int i = 0; i < 20; ++i) CHECK(refused());
-  CHECK_FALSE(rig.segments.lastError().empty());
+  CHECK_FALSE(rig.segments.answers().error().empty());
   CHECK(rig.limit.reserved() == 20 * kMiB);
   CHECK(rig.segments.hostBytes() == host_bytes);
   Block& fits = rig.grown(10 * kMiB);
-  CHECK(rig.segments.lastError().empty());
+  CHECK(rig.segments.answers().error().empty());
   for (Block* one : {&block, &fits}) Parts::release(*one);
 }
 
@@ -82,52 +81,71 @@ TEST_CASE("idle segments go back, as many as are wanted, and are not found any m
   Parts::release(*blocks[3]);
 }
 
-TEST_CASE("a segment is pinned until the last of its holders lets go, and once for each",
+TEST_CASE("a segment stays until the last of its footprints is gone, and is in each once",
           "[engine][part]") {
   SegmentsRig rig;
   Block &block = rig.grown(5 * kMiB),
         &beside = *Parts::tryAllocate(rig.heap, rig.request(kMiB * 2));
   Block& other = rig.grown(20 * kMiB);
   REQUIRE(&segmentOf(beside) == &segmentOf(block));
-  Pins first, second;
-  for (const Block* one : {&block, &beside, &other}) rig.segments.pin(*one, 1, first);
-  rig.segments.pin(beside, 2, second);
+  Footprint first, second;
+  for (const Block* one : {&block, &beside, &other}) rig.segments.bind(*one, 1, first);
+  rig.segments.bind(beside, 2, second);
   CHECK(first.segments == std::vector<HeapSegment*>{&segmentOf(block), &segmentOf(other)});
   for (Block* one : {&block, &beside, &other}) Parts::release(*one);
   CHECK(rig.segments.release({&rig.heap}, UINT64_MAX) == 0);
-  rig.segments.unpin(first);
+  rig.segments.unbind(first);
   CHECK(first.segments.empty());
   CHECK(rig.segments.release({&rig.heap}, UINT64_MAX) == 20 * kMiB);
-  rig.segments.unpin(second);
+  rig.segments.unbind(second);
+  CHECK(rig.segments.release({&rig.heap}, UINT64_MAX) == 20 * kMiB);
+}
+
+TEST_CASE("a segment that a graph and an export hold stays until both have let go",
+          "[engine][part]") {
+  SegmentsRig rig;
+  Block& block = rig.grown(20 * kMiB);
+  Footprint footprint;
+  ExportHold first, second;
+  rig.segments.bind(block, 1, footprint);
+  rig.segments.hold(block, first);
+  rig.segments.hold(block, second);
+  Parts::release(block);
+  rig.segments.unbind(footprint);
+  rig.segments.letGo(first);
+  CHECK(first.segments.empty());
+  CHECK(rig.segments.isHeld(block));
+  CHECK(rig.segments.release({&rig.heap}, UINT64_MAX) == 0);
+  rig.segments.letGo(second);
   CHECK(rig.segments.release({&rig.heap}, UINT64_MAX) == 20 * kMiB);
 }
 
 #if defined(CISTERN_COUNTS_HOST_MEMORY)
 
-TEST_CASE("a segment that there is no host memory to pin is not pinned, and others' pins hold",
+TEST_CASE("a segment that there is no host memory to bind is not held, and others' hold",
           "[engine][part]") {
   for (int allowed = 0; allowed < 4; ++allowed) {
     SegmentsRig rig;
     Block &block = rig.grown(20 * kMiB), &held = rig.grown(20 * kMiB);
-    Pins pins, others;
-    rig.segments.pin(held, 1, others);
+    Footprint footprint, others;
+    rig.segments.bind(held, 1, others);
     try {
       int left = allowed;
       const AtHostAllocations few([&] {
         if (left-- == 0) throw std::bad_alloc();
       });
-      rig.segments.pin(block, 2, pins);
-      rig.segments.pin(held, 2, pins);
+      rig.segments.bind(block, 2, footprint);
+      rig.segments.bind(held, 2, footprint);
     } catch (const std::bad_alloc&) {
     }
     for (const Block* one : {&block, &held}) {
-      const bool own = std::ranges::count(pins.segments, &segmentOf(*one)) == 1;
-      CHECK(rig.segments.pinned(*one) == (own || one == &held));
+      const bool own = std::ranges::count(footprint.segments, &segmentOf(*one)) == 1;
+      CHECK(rig.segments.isHeld(*one) == (own || one == &held));
     }
-    rig.segments.unpin(pins);
-    CHECK_FALSE(rig.segments.pinned(block));
-    CHECK(rig.segments.pinned(held));
-    rig.segments.unpin(others);
+    rig.segments.unbind(footprint);
+    CHECK_FALSE(rig.segments.isHeld(block));
+    CHECK(rig.segments.isHeld(held));
+    rig.segments.unbind(others);
     for (Block* one : {&block, &held}) Parts::release(*one);
   }
 }
@@ -141,7 +159,7 @@ TEST_CASE("a segment that the device will not take back is as good as before", "
   Parts::release(block);
   rig.sim.faults().failAll(Call::kFree, ErrorKind::kOther);
   CHECK(rig.segments.release({&rig.heap}, UINT64_MAX) == 0);
-  CHECK_FALSE(rig.segments.lastError().empty());
+  CHECK_FALSE(rig.segments.answers().error().empty());
   CHECK((rig.segments.returned() == 0 && rig.limit.reserved() == 20 * kMiB));
   CHECK(rig.map.find(address) != nullptr);
   Parts::audit(rig.heap);

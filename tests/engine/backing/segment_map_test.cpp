@@ -1,5 +1,5 @@
 // The map from addresses to segments.
-#include "allocator/engine/backing/segment_map.hpp"
+#include "allocator/engine/ground/segment_map.hpp"
 
 #include <array>
 #include <atomic>

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "allocator/engine/engine.hpp"
+#include "allocator/engine/backing/segment_backing.hpp"
 #include "tests/engine/parts_support.hpp"
 
 namespace cistern::test {
@@ -11,7 +11,7 @@ namespace cistern::test {
 struct SegmentsRig : Parts {
   explicit SegmentsRig(sim::SimConfig config = simOf(kGiB), std::uint64_t most = 16 * kGiB,
                        const std::string& conf = "")
-      : Parts(std::move(config)), engine(device, Options::parse(conf), 0) {
+      : Parts(std::move(config)), core(device, Options::parse(conf), 0) {
     limit.set(most);
   }
   ~SegmentsRig() {
@@ -23,11 +23,11 @@ struct SegmentsRig : Parts {
   Request request(std::uint64_t bytes) { return rules.request(bytes, heap.stream(), &pool); }
   Block& grown(std::uint64_t bytes) { return *segments.grow(heap, request(bytes)); }
 
-  Engine engine;  ///< only the backing of it, and what that works on
-  SegmentBacking& segments = engine.segments;
-  Limit& limit = engine.limit;
-  SegmentMap& map = engine.map;
-  std::atomic<std::uint64_t>& tick = engine.tick;
+  Core core;
+  SegmentBacking segments{core};
+  Limit& limit = core.limit;
+  SegmentMap& map = core.map;
+  std::atomic<std::uint64_t>& tick = core.tick;
   Heap& heap = heapOf(stream());
 };
 

@@ -30,7 +30,7 @@ struct MadeUpSource : SegmentSource {
 
 struct SourceRig : SegmentsRig {
   SourceRig() {
-    of_source.open({0, 1}, {source, false}, rules, segments);
+    of_source.open({0, 1}, {source, false}, rules, false);
     home = &heaps.findOrMake(of_source, stream());
   }
   ~SourceRig() {
@@ -51,7 +51,7 @@ struct SourceRig : SegmentsRig {
   }
 
   std::shared_ptr<MadeUpSource> source = std::make_shared<MadeUpSource>();
-  Pool of_source{false, rules, segments};
+  Pool of_source{false, rules, false};
   Heap* home = nullptr;
 };
 

@@ -2,7 +2,7 @@
 #include "allocator/engine/cache/cache_table.hpp"
 
 #include "allocator/engine/cache/held_caches.hpp"
-#include "allocator/engine/fast_path.hpp"
+#include "allocator/engine/paths/fast_path.hpp"
 #include "tests/engine/cache/thread_cache_support.hpp"
 #include "tests/engine/parts_support.hpp"
 

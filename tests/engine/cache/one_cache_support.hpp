@@ -2,7 +2,7 @@
 // table around it.
 #pragma once
 
-#include "allocator/engine/fast_path.hpp"
+#include "allocator/engine/paths/fast_path.hpp"
 #include "tests/engine/parts_support.hpp"
 
 namespace cistern::test {
@@ -73,7 +73,7 @@ struct OneCache : Parts {
   std::atomic<std::uint64_t> tick{1};
   CacheGround ground;
   ThreadCounters* const counters = totals.join();
-  Heap heap{pool, stream(), 16, totals};
+  Heap heap{pool, stream(), pool.heapOptions(), totals};
   ThreadCache cache{1, 0, heap, 5, ground};
 };
 

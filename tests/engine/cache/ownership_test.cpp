@@ -1,5 +1,5 @@
 // Who looks after a block, in one word.
-#include "allocator/engine/cache/ownership.hpp"
+#include "allocator/engine/ground/ownership.hpp"
 
 #include <atomic>
 #include <barrier>

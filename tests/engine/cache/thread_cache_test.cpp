@@ -4,7 +4,7 @@
 #include <atomic>
 #include <memory>
 
-#include "allocator/engine/slow_path.hpp"
+#include "allocator/engine/paths/slow_path.hpp"
 #include "tests/engine/cache/thread_cache_support.hpp"
 
 namespace cistern::test {

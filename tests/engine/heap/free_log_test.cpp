@@ -1,4 +1,5 @@
 // A heap's memory of who freed what.
+#include "allocator/base/thread_number.hpp"
 #include "allocator/engine/heap/free_log.hpp"
 
 #include <new>

@@ -1,7 +1,7 @@
 // A heap's epochs, at the end of the stamps for them.
 #include "allocator/engine/heap/heap.hpp"
 
-#include "allocator/engine/engine.hpp"
+#include "allocator/engine/core/core.hpp"
 #include "tests/engine/engine_support.hpp"
 
 namespace cistern::test {
@@ -11,8 +11,8 @@ TEST_CASE("where stamps run out, what is not complete counts as used until then"
   sim::SimDevice device;
   Options options;
   options.backing = Backing::kSegments;
-  Engine core(device, options, kGiB);
-  Heap heap(core.default_pool, Stream{1}, 0, core.totals, UINT32_MAX - 3);
+  Core core(device, options, kGiB);
+  Heap heap(core.default_pool, Stream{1}, core.default_pool.heapOptions(), core.totals, UINT32_MAX - 3);
   const MutexLock lock(heap.mutex());
   HeapSegment segment;
   segment.base = 0x10'0000'0000;

@@ -20,12 +20,12 @@ struct OfferingRig : Parts {
   }
   static void withdraw(Heap& heap) {
     const MutexLock lock(heap.mutex());
-    cistern::withdraw(heap);
+    heap.withdraw();
   }
   /// Whether it is left out when it is looked at.
   static bool offers(Heap& heap) {
     const MutexLock lock(heap.mutex());
-    withdrawIfEmpty(heap);
+    heap.withdrawIfEmpty();
     return !heap.withdrawn();
   }
   void auditAll() {
@@ -90,14 +90,19 @@ TEST_CASE("a heap is looked into again when memory is freed there, or comes", "[
   rig.auditAll();
 }
 
-TEST_CASE("a heap that has pages aside is never left out", "[engine][part]") {
+static void setParked(Heap& heap, std::uint64_t bytes) {
+  const MutexLock lock(heap.mutex());
+  heap.parked_bytes = bytes;
+}
+
+TEST_CASE("a heap that has parked pages is never left out", "[engine][part]") {
   OfferingRig rig;
   rig.make(1);
-  rig.made[0]->pageNotes().aside.push_back(nullptr);
+  setParked(*rig.made[0], kPageUnit);
   OfferingRig::withdraw(*rig.made[0]);
   CHECK(rig.found() == Numbers{0});
   CHECK(OfferingRig::offers(*rig.made[0]));
-  rig.made[0]->pageNotes().aside.clear();
+  setParked(*rig.made[0], 0);
   OfferingRig::withdraw(*rig.made[0]);
   CHECK(rig.found().empty());
 }

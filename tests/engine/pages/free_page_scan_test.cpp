@@ -55,10 +55,10 @@ TEST_CASE("a page that a graph reaches may move in its pool, and not beyond", "[
   ScanRig rig;
   pages::PageRange& range = rig.range(4);
   Mapping& pinned = rig.page(range, 0);
-  rig.table.pin(pinned);
+  rig.table.bind(pinned);
   CHECK(rig.found() == Units{0});
   CHECK_FALSE(pinned.page->mayLeave());
-  rig.table.unpin(pinned);
+  rig.table.unbind(pinned);
   CHECK(rig.found() == Units{0});
   CHECK(pinned.page->mayLeave());
 }
@@ -113,19 +113,19 @@ TEST_CASE("where frees were forgotten a page is as young as its free block", "[e
   CHECK(second.last_use == 3);
 }
 
-TEST_CASE("a page that lies aside may come back to the heap that has put it there",
+TEST_CASE("a parked page may come back to the heap that has parked it",
           "[engine][part]") {
   ScanRig rig;
   pages::PhysicalPage& page = rig.table.addPage(Page{77}, 1);
-  page.aside = true;
+  page.parked = true;
   page.counted_by = &rig.heap;
-  Heap other(rig.pool, Stream{2}, 0, rig.totals);
+  Heap other(rig.pool, Stream{2}, rig.pool.heapOptions(), rig.totals);
   const MutexLock lock(rig.heap.mutex());
   const FreePageScan scan(rig.heap, rig.scans);
   CHECK(scan.mayMove(page));
   page.counted_by = &other;
   CHECK_FALSE(scan.mayMove(page));
-  page.aside = false;
+  page.parked = false;
   CHECK_FALSE(scan.mayMove(page));  // nor does it lie free anywhere
 }
 

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "allocator/engine/pages/mapping_table.hpp"
-#include "tests/engine/no_backing.hpp"
 #include "tests/support/catch.hpp"
 
 namespace cistern::test {
@@ -51,10 +50,9 @@ struct Ledger {
   }
 
   SizeRules rules{Options{}};
-  NoBacking backing{true};
-  Pool pool{true, rules, backing};
+  Pool pool{true, rules, true};
   Totals totals;
-  Heap heap{pool, Stream{1}, 0, totals};
+  Heap heap{pool, Stream{1}, pool.heapOptions(), totals};
   pages::MappingTable table;
   std::uint64_t handle = 0;
   PageRange &first, &second;

@@ -56,8 +56,8 @@ TEST_CASE("what a graph has pinned is not stale, and is the youngest when it is 
   PhysicalPage& page = *pinned.page;
   Mapping& other = ledger.table.addMapping(page, ledger.second, 0);
   other.accessible = 1;
-  ledger.table.pin(pinned);
-  ledger.table.pin(pinned);
+  ledger.table.bind(pinned);
+  ledger.table.bind(pinned);
   CHECK_FALSE(page.mayLeave());
   ledger.table.makeStale(pinned);
   ledger.table.makeCurrent(other);
@@ -65,9 +65,9 @@ TEST_CASE("what a graph has pinned is not stale, and is the youngest when it is 
   ledger.table.audit();
   ledger.table.makeStale(other);
   ledger.table.makeCurrent(other);
-  ledger.table.unpin(pinned);
-  CHECK((ledger.stale().empty() && page.pins == 1));
-  ledger.table.unpin(pinned);
+  ledger.table.unbind(pinned);
+  CHECK((ledger.stale().empty() && page.graphs == 1));
+  ledger.table.unbind(pinned);
   CHECK(ledger.stale() == StaleOnes{&pinned});
   CHECK(page.mayLeave());
 }

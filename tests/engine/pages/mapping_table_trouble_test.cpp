@@ -37,13 +37,13 @@ TEST_CASE("among random steps the ledger always says what holds", "[engine][part
         if (some && !page.current) ledger.table.makeCurrent(*some);
         break;
       case 3:
-        if (page.current && page.pins == 0) ledger.table.makeStale(*page.current);
+        if (page.current && page.graphs == 0) ledger.table.makeStale(*page.current);
         break;
       case 4:
-        if (some && some->pins > 0)
-          ledger.table.unpin(*some);
+        if (some && some->graphs > 0)
+          ledger.table.unbind(*some);
         else if (page.current)
-          ledger.table.pin(*page.current);
+          ledger.table.bind(*page.current);
         break;
       default:
         if (some && some->removable()) ledger.table.removeMapping(*some);

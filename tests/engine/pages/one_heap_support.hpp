@@ -4,7 +4,6 @@
 #include "allocator/engine/pages/mapping_table.hpp"
 #include "allocator/engine/pages/window.hpp"
 #include "tests/engine/engine_support.hpp"
-#include "tests/engine/no_backing.hpp"
 
 namespace cistern::test {
 
@@ -28,7 +27,7 @@ struct OneHeapOfPages {
     made.home = &heap;
     made.heap = &heap;
     made.slots.resize(units);
-    heap.pageNotes().newestRange(kind) = &made;
+    if (kind == kLarge) newest_large = &made;
     next_base += units * pages::kUnit;
     const MutexLock lock(heap.mutex());
     heap.layout(kind).extend(made, units * pages::kUnitGranules);
@@ -74,16 +73,16 @@ struct OneHeapOfPages {
   std::optional<pages::Window> windowFor(std::uint64_t bytes, bool fresh_only = false) {
     const MutexLock lock(heap.mutex());
     const pages::FreePageScan scan(heap, scans);
-    return bestWindow(heap, request(bytes), scan, windows, fresh_only);
+    return bestWindow(heap, request(bytes), scan, windows, fresh_only ? newest_large : nullptr);
   }
 
   SizeRules rules{Options{}};
-  NoBacking backing{true};
-  Pool pool{true, rules, backing};
+  Pool pool{true, rules, true};
   Totals totals;
-  Heap heap{pool, Stream{1}, 0, totals};
+  Heap heap{pool, Stream{1}, pool.heapOptions(), totals};
   pages::MappingTable table;
   Address next_base = Address{1} << 40;
+  PageRange* newest_large = nullptr;
   std::uint64_t handle = 0, scans = 0, windows = 0;
 };
 

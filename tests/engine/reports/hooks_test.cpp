@@ -1,5 +1,6 @@
 // The program's functions: which are called, when, and when not again.
-#include "allocator/engine/reports/hooks.hpp"
+#include "allocator/engine/ground/hooks.hpp"
+#include "allocator/engine/ground/misuse_scope.hpp"
 
 #include <atomic>
 #include <stdexcept>

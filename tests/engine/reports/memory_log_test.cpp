@@ -1,5 +1,5 @@
 // What is told of memory that comes and goes, which together gives what a snapshot has.
-#include "allocator/engine/reports/memory_log.hpp"
+#include "allocator/engine/ground/memory_log.hpp"
 
 #include <map>
 

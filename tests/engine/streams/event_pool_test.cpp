@@ -1,5 +1,5 @@
 // Events that are used again, and what they say.
-#include "allocator/engine/streams/event_pool.hpp"
+#include "allocator/engine/events/event_pool.hpp"
 
 #include <new>
 #include <thread>

@@ -1,5 +1,5 @@
 // Streams that the program has named, and that it is about to destroy.
-#include "allocator/engine/streams/known_streams.hpp"
+#include "allocator/engine/events/known_streams.hpp"
 
 #include <string>
 

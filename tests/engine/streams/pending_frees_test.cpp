@@ -1,5 +1,5 @@
 // Blocks that were freed while other streams use them: when they leave, and what is asked for it.
-#include "allocator/engine/streams/pending_frees.hpp"
+#include "allocator/engine/events/pending_frees.hpp"
 
 #include <atomic>
 #include <thread>

@@ -3,7 +3,7 @@
 
 #include <mutex>
 
-#include "allocator/engine/streams/pending_frees.hpp"
+#include "allocator/engine/events/pending_frees.hpp"
 #include "tests/engine/parts_support.hpp"
 
 namespace cistern::test {

@@ -129,7 +129,7 @@ TEST_CASE("of a stream that is gone its end tells, and the stream is not asked",
 TEST_CASE("where stamps run out while a mark is made, what was freed is marked anew",
           "[engine][part]") {
   ProgressRig rig;
-  Heap heap(rig.pool, rig.busyStream(), 0, rig.totals, UINT32_MAX - 1);
+  Heap heap(rig.pool, rig.busyStream(), rig.pool.heapOptions(), rig.totals, UINT32_MAX - 1);
   rig.freeIn(heap);
   rig.device.before = [&](Call call) {
     if (call != Call::kRecordEvent) return;

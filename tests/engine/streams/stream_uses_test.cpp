@@ -1,5 +1,5 @@
 // The set of streams that a block's next user waits for.
-#include "allocator/engine/streams/stream_uses.hpp"
+#include "allocator/engine/events/stream_uses.hpp"
 
 #include <new>
 

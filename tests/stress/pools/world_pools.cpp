@@ -3,7 +3,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "allocator/engine/slow_path.hpp"
+#include "allocator/engine/paths/slow_path.hpp"
 #include "tests/stress/pools/world.hpp"
 
 namespace cistern::storm {

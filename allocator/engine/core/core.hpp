@@ -1,0 +1,75 @@
+// The state that all of an allocator's memory stands on: the device, the options, how much may be
+// taken, and which heap has which address. It also has the heaps, the streams, and what is counted.
+// The backings (backing/, pages/) and the pools work on it. Engine (engine.hpp) is built on top.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+#include "allocator/base/mutex.hpp"
+#include "allocator/base/process.hpp"
+#include "allocator/engine/events/event_pool.hpp"
+#include "allocator/engine/events/known_streams.hpp"
+#include "allocator/engine/ground/limit.hpp"
+#include "allocator/engine/ground/memory_log.hpp"
+#include "allocator/engine/ground/segment_map.hpp"
+#include "allocator/engine/heaps/heap_table.hpp"
+#include "allocator/engine/statistics/totals.hpp"
+#include "allocator/engine/streams/progress.hpp"
+#include "cistern/device.hpp"
+#include "cistern/options.hpp"
+
+namespace cistern {
+
+/// The segment that covers an address, and the heap that has it; null for none.
+struct Located {
+  HeapSegment* segment = nullptr;
+  Heap* heap = nullptr;
+};
+
+/// Each member says itself whether it is thread-safe, and how.
+struct Core {
+  /// Makes no device call. `total`: bytes of memory that the device has; 0 for an allocator that is
+  /// never used.
+  Core(Device& on, const Options& how, std::uint64_t total);
+
+  Located locate(Address address) const noexcept {
+    HeapSegment* const segment = map.find(address);
+    if (segment == nullptr) return {};
+    return {segment, segment->heap.load(std::memory_order_acquire)};
+  }
+  /// The device's name, as reports give it.
+  std::string deviceName() const;
+  /// A verb names the stream: KnownStreams::registerStream. Throws InvalidArgument for one that the
+  /// device does not know.
+  void meet(Stream stream);
+  std::uint64_t now() const { return tick.load(std::memory_order_relaxed); }
+
+  Device& device;
+  const Birthplace made;
+  const Options options;
+  const SizeRules rules;
+  const SizeRules segment_rules;  ///< of pools whose memory comes in segments in any case
+  const SizeRules whole_rules;    ///< of pools that do not split
+  const std::uint64_t device_total;
+  Limit limit;
+  std::atomic<std::uint64_t> tick{0};  ///< misses so far: the clock that segments age by
+  /// The place of the next range in the order of age. Ranges are few, and their places are not
+  /// given back.
+  std::atomic<Address> range_places{kRangePlaces};
+
+  /// Serialises threads that hold several heaps' locks. Taken before them.
+  Mutex heaps_mutex;
+
+  Totals totals;
+  MemoryLog log;
+  SegmentMap map;  ///< from an address to its segment, or range
+  EventPool events;
+  Pool default_pool;
+  HeapTable heaps;
+  KnownStreams streams;
+  StreamProgress progress;
+};
+
+}  // namespace cistern

@@ -1,0 +1,82 @@
+#include "allocator/engine/events/known_streams.hpp"
+
+#include "allocator/device/per_thread_stream.hpp"
+
+namespace cistern {
+
+void KnownStreams::registerStream(Stream stream) {
+  requireOneStream(device_, stream);
+  SharedEvent reached;
+  while (const SharedEvent end = orderAfterEnd(stream, reached)) {
+    // A capture cannot wait on the device for what was queued outside it.
+    const RelaxedCaptureMode relaxed(device_);
+    device_.synchronizeEvent(*end).orThrow();
+    reached = end;
+  }
+}
+
+// The end that only the host can wait for, if there is one. A stream that is new where records were
+// dropped may have the handle, and so the heaps, of one that is gone.
+SharedEvent KnownStreams::orderAfterEnd(Stream stream, const SharedEvent& reached) {
+  const MutexLock lock(mutex_);
+  Known& known = streams_.try_emplace(stream.raw, Known{dropped_, nullptr, nullptr}).first->second;
+  if (!known.gone) return nullptr;
+  if (known.end == reached || isReached(known.end)) known.end = nullptr;
+  if (known.end != nullptr) {
+    if (device_.captureInfo(stream).orThrow().status != CaptureStatus::kNone) return known.end;
+    device_.waitEvent(stream, *known.end).orThrow();
+  }
+  known = {};
+  told_(stream, false);
+  return nullptr;
+}
+
+// A stream that is forgotten twice has an end behind the first. It may have no record, like one
+// that was never met. Then it is gone already, with all its work complete, whatever fails from
+// there on.
+void KnownStreams::unregisterStream(Stream stream) {
+  if (stream == Stream{}) throw InvalidArgument("the default stream cannot be forgotten: it stays");
+  requireOneStream(device_, stream);
+  const MutexLock lock(mutex_);
+  if (!dropped_ && !streams_.contains(stream.raw)) return;
+  requireForgettable(device_, stream);
+  if (streams_.size() >= most_records_) dropEnded();
+  SharedEvent end = events_.take().orThrow();
+  Known& known = streams_.try_emplace(stream.raw, Known{true, nullptr, nullptr}).first->second;
+  if (known.end != nullptr) device_.waitEvent(stream, *known.end).orThrow();
+  device_.recordEvent(*end, stream).orThrow();
+  known = {true, std::move(end), nullptr};
+  told_(stream, true);
+}
+
+void KnownStreams::captureBegins(Stream stream) noexcept {
+  const MutexLock lock(mutex_);
+  const auto known = streams_.find(stream.raw);
+  if (known == streams_.end() || known->second.gone || !answersNow(stream)) return;
+  const Result<SharedEvent> event = events_.take();
+  const bool recorded = event && device_.recordEvent(*event.value(), stream);
+  if (recorded && answersNow(stream)) known->second.before_capture = event.value();
+}
+
+void KnownStreams::captureEnds(Stream stream) noexcept {
+  const MutexLock lock(mutex_);
+  const auto known = streams_.find(stream.raw);
+  if (known != streams_.end()) known->second.before_capture = nullptr;
+}
+
+// Each record pays for a bounded number of looks.
+void KnownStreams::dropEnded() noexcept {
+  const auto dropped = std::erase_if(streams_, [this](const auto& record) {
+    return record.second.gone && isReached(record.second.end);
+  });
+  dropped_ |= dropped > 0;
+  most_records_ = 2 * streams_.size() + kLeastRecords;
+}
+
+bool KnownStreams::isReached(const SharedEvent& end) noexcept {
+  if (end == nullptr) return true;
+  const RelaxedCaptureMode relaxed(device_);
+  return events_.ask(*end) == EventPool::Answer::kReached;
+}
+
+}  // namespace cistern

@@ -1,0 +1,116 @@
+// The streams that the program has named, and the ends of those that it was about to destroy.
+//
+// No call may ask about a destroyed stream, not even whether it was destroyed: on CUDA such a call
+// may end the process. So a program announces the end of a stream while the stream still exists,
+// and an event is recorded behind its last work. From then on the device is not called with that
+// handle; the event tells how far the stream has come. Drivers give a free handle to a stream made
+// later. As soon as a verb names that stream, it is ordered after the end of the one before it.
+// From there on the two are one stream that had a pause.
+//
+//   unknown --register--> present --unregister--> gone --register--> present
+//
+// The record of one that is gone is dropped some time after its end was reached. So if a stream has
+// been met and has no record, all its work is complete.
+//
+// Locks: streams are asked, and forgotten, under the lock here; so none goes while it is asked. It
+// comes after the backing's, and before those of pending frees, of the heap table and of heaps.
+#pragma once
+
+#include <functional>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "allocator/base/bounds.hpp"
+#include "allocator/base/mutex.hpp"
+#include "allocator/engine/events/event_pool.hpp"
+#include "allocator/engine/events/stream_status.hpp"
+#include "cistern/device.hpp"
+
+namespace cistern {
+
+/// Thread-safe.
+class KnownStreams {
+ public:
+  /// It is called under the lock here if a stream is gone, or present again. It may not throw.
+  using Told = std::function<void(Stream, bool gone)>;
+  KnownStreams(Device& device, EventPool& events, Told told)
+      : device_(device), events_(events), told_(std::move(told)) {}
+
+  /// A verb names the stream. If one with that handle has gone, this is another. Work that is
+  /// queued on it from now on comes after the end of the first. The host waits for that end only if
+  /// the stream is being captured. No device call for a stream that is present or unknown. Pre: the
+  /// stream is alive. Throws DeviceFailure, std::bad_alloc, changing nothing.
+  void registerStream(Stream stream);
+  /// The program is about to destroy the stream. Nothing happens for one that was never met, as far
+  /// as that is known. Pre: the stream is alive, and no verb names it meanwhile. Throws
+  /// InvalidArgument for the default stream and for one that is being captured or not alive,
+  /// DeviceFailure, std::bad_alloc, changing nothing.
+  void unregisterStream(Stream stream);
+
+  /// A stream, which stays present, or gone, while this lives. Meanwhile the thread may not look at
+  /// another. The analysis does not follow the lock.
+  struct Look {
+    Look(KnownStreams& all, Stream stream) noexcept CISTERN_NO_TSA : still(all.mutex_) {
+      const auto it = all.streams_.find(stream.raw);
+      if (it == all.streams_.end()) return;
+      gone = it->second.gone;
+      if (gone && all.isReached(it->second.end)) it->second.end = nullptr;
+      end = it->second.end;
+      before_capture = it->second.before_capture;
+    }
+    const MutexLock still;
+    bool gone = true;
+    SharedEvent end{};  ///< behind the last work of one that is gone; null once all its work is
+                        ///< known to be complete
+    SharedEvent before_capture{};  ///< behind the work from before the capture that it began
+  };
+  /// Pre: the stream was met.
+  Look look(Stream stream) noexcept { return {*this, stream}; }
+
+  /// The streams that may have work queued. Throws std::bad_alloc.
+  std::vector<Stream> all() {
+    const MutexLock lock(mutex_);
+    std::vector<Stream> streams;
+    streams.reserve(streams_.size());
+    for (const auto& [raw, known] : streams_) {
+      if (!known.gone || known.end != nullptr) streams.push_back(Stream{raw});
+    }
+    return streams;
+  }
+  /// How many have a record.
+  std::size_t count() const {
+    const MutexLock lock(mutex_);
+    return streams_.size();
+  }
+  /// A capture is about to begin on the stream, or is over. Meanwhile the stream cannot be asked;
+  /// an event from before the capture stands for all that it had queued. A stream that is
+  /// captured already gets none, and does not tell.
+  void captureBegins(Stream stream) noexcept;
+  void captureEnds(Stream stream) noexcept;
+
+  /// See stream_status.hpp. Pre: the stream stays meanwhile.
+  bool answersNow(Stream stream) noexcept { return cistern::answersNow(device_, stream); }
+
+ private:
+  struct Known {
+    bool gone = false;
+    SharedEvent end;  ///< null while it is present, and once it is known to be complete
+    SharedEvent before_capture{};  ///< while a capture that it began is under way
+  };
+  bool isReached(const SharedEvent& end) noexcept;
+  void dropEnded() noexcept CISTERN_REQUIRES(mutex_);
+  SharedEvent orderAfterEnd(Stream stream, const SharedEvent& reached);
+
+  Device& device_;
+  EventPool& events_;
+  const Told told_;
+  mutable Mutex mutex_;
+  std::unordered_map<std::uintptr_t, Known> streams_ CISTERN_GUARDED_BY(mutex_);
+  /// So many records are looked through for those that can go; then twice as many as were left.
+  std::size_t most_records_ CISTERN_GUARDED_BY(mutex_) = kLeastRecords;
+  bool dropped_ CISTERN_GUARDED_BY(mutex_) = false;  ///< a record was
+  static constexpr std::size_t kLeastRecords = bound(64);
+};
+
+}  // namespace cistern

@@ -1,0 +1,172 @@
+// Blocks that the program has freed while work of other streams may still use them.
+//
+// The free records an event on each such stream, and the block leaves when all of them are
+// complete. Events of one stream are complete in their order. So a poll asks the oldest of each
+// stream in which something waits, until one is not complete.
+//
+// Nothing is recorded on a stream that is being captured: the event would become part of the graph.
+// Such a block is put off, and gets its event at a poll after the capture; so does one whose event
+// could not be had. All that is put off on one stream gets one event: a later event is as safe. For
+// a stream that is gone (known_streams.hpp) the event is its end.
+//
+// A poll may be bounded. Streams take turns, so that the next poll goes on where this one stops.
+//
+// Adding a block takes host memory for all that it waits for; polling and waiting take none. If the
+// host has none, the block is among the unknown ones, which wait for the whole device. A use by a
+// stream that was destroyed without notice waits for the whole device, too.
+//
+// Locks: mutex_ guards everything. Events are asked under it, but never recorded or waited for. No
+// heap's lock is held meanwhile. It comes after those of known streams. Blocks are released outside
+// of it. A poll holds polling_ until what it has found is released. So no thread that waits takes
+// blocks for lost that another has in hand. That lock comes before those of known streams.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "allocator/base/bounds.hpp"
+#include "allocator/base/mutex.hpp"
+#include "allocator/engine/events/event_pool.hpp"
+#include "allocator/engine/events/known_streams.hpp"
+#include "allocator/engine/events/stream_uses.hpp"
+#include "cistern/device.hpp"
+
+namespace cistern {
+
+class PendingFrees {
+ public:
+  /// A block that has become pending in its heap, now owned here until released.
+  struct Pending {
+    Block* block = nullptr;
+    bool all = false;       ///< it waits for all known streams
+    bool captured = false;  ///< a capture that is under way may have had the memory
+  };
+
+  /// The most that a poll pays: events that it asks or records, and uses that end.
+  struct Budget {
+    std::size_t asked;
+    std::size_t ended;
+  };
+  /// For a request that free memory serves; for one that would grow; for one that would be refused.
+  static constexpr Budget kFew{bound(8), bound(256)}, kMany{bound(256), bound(256)},
+      kAll{SIZE_MAX, SIZE_MAX};
+
+  /// `release` is called for each block that has become ready, in the thread that found it so.
+  PendingFrees(Device& device, EventPool& events, KnownStreams& streams,
+               std::function<void(const Pending&)> release)
+      : device_(device), events_(events), streams_(streams), release_(std::move(release)) {}
+  /// The heaps go too: nothing is released any more.
+  ~PendingFrees() {
+    release_ = [](const Pending&) {};
+  }
+
+  /// Blocks that wait; a hint outside of any lock, exact when nobody is in add or poll.
+  std::size_t waiting() const noexcept { return waiting_.load(std::memory_order_relaxed); }
+  /// The factor by which polls are rarer than usual. Work that does not end is asked about ever
+  /// less often, until there is more to wait for, or some of it has ended. A hint as well.
+  unsigned backoff() const noexcept {
+    const unsigned in_vain = polls_in_vain_.load(std::memory_order_relaxed);
+    return in_vain < kPollsInVain ? 1 : 1u << std::min(in_vain - kPollsInVain, kMostBackoff);
+  }
+
+  /// Takes over a pending block: it is ready once the work queued so far on all of `streams` is
+  /// complete, which may be at once. If that can never be recorded (a destroyed stream), it waits
+  /// for the whole device.
+  void add(Pending pending, const StreamUses& streams) noexcept;
+  /// The same for a block when nobody knows what it waits for: it waits for the whole device.
+  void addUnknown(Block& block) noexcept {
+    waiting_.fetch_add(1, std::memory_order_relaxed);
+    const MutexLock lock(mutex_);
+    unknown_.push(block);
+  }
+
+  /// Releases the blocks that have become ready, without waiting. True if there were any.
+  bool poll(Budget most = kAll) noexcept;
+  /// How many blocks were released so far.
+  std::uint64_t released() const noexcept { return released_; }
+  /// Waits until some blocks are released, here or by a poll. It waits for queued work of one
+  /// stream, or, when nothing else is left, of the whole device. False: there is nothing that it
+  /// could wait for. One thread at a time, which goes for waitForStuck too.
+  bool wait() noexcept;
+  /// Waits for the whole device if there are blocks that nothing less can tell of; else false.
+  bool waitForStuck() noexcept {
+    if (waiting() == 0) return false;
+    const RelaxedCaptureMode relaxed(device_);
+    return waitForDevice();
+  }
+
+ private:
+  /// A block, which is released when no use of it is left.
+  struct Waiting {
+    Waiting(PendingFrees& all, const Pending& what) : in(all), pending(what) {
+      in.waiting_.fetch_add(1, std::memory_order_relaxed);
+    }
+    ~Waiting() { in.release(pending); }
+    Waiting(const Waiting&) = delete;
+    Waiting& operator=(const Waiting&) = delete;
+
+    PendingFrees& in;
+    const Pending pending;
+  };
+  /// A stream that a block waits for.
+  struct Use {
+    Stream stream;
+    std::shared_ptr<Waiting> block;
+    SharedEvent event{};  ///< behind that use; null while it is put off, or stuck
+  };
+  /// Uses go from one list to another as they are, which takes no host memory. None ends under a
+  /// lock.
+  using Uses = std::list<Use>;
+  /// The uses of one stream. A use that waits and has no event is over with the one before it. So
+  /// the first of those that wait is over if it has none.
+  struct Queue {
+    Uses waiting;  ///< the oldest first
+    Uses put_off;  ///< none has an event
+  };
+
+  // `uses` are of one stream. They go to another list, except if they are over.
+  void attach(Uses& uses, bool last_resort) noexcept;
+  void attachToPresent(Uses& uses, bool last_resort) noexcept;
+  void enqueue(Uses& uses, bool hopeless) noexcept;
+  void attachPutOff() noexcept;
+  void release(const Pending& pending) noexcept;
+  std::size_t streamsWaitedFor() const noexcept {
+    const MutexLock lock(mutex_);
+    return queues_.size();
+  }
+  void pollNext(Budget& most) noexcept;
+  void leaveReached(Queue& queue, Budget& most, Uses& reached) noexcept CISTERN_REQUIRES(mutex_);
+  void leave(Queue& queue, EventPool::Answer answer, Uses& reached) noexcept
+      CISTERN_REQUIRES(mutex_);
+  std::optional<SharedEvent> oldest(Stream& from) noexcept;
+  void waitForEvents(std::uint64_t released_before) noexcept;
+  bool waitForDevice() noexcept;
+
+  Device& device_;
+  EventPool& events_;
+  KnownStreams& streams_;
+  std::function<void(const Pending&)> release_;
+  std::atomic<std::size_t> waiting_{0};
+  std::atomic<std::uint64_t> released_{0};  ///< so far
+  /// Polls in vain, one after another. So many of them change nothing; then backoff doubles with
+  /// each, up to 2^kMostBackoff.
+  static constexpr unsigned kPollsInVain = 16, kMostBackoff = 6;
+  std::atomic<unsigned> polls_in_vain_{0};
+  Mutex polling_;
+  mutable Mutex mutex_;
+  /// The streams in which something waits, or did when they were polled last.
+  std::map<Stream, Queue> queues_ CISTERN_GUARDED_BY(mutex_);
+  Stream next_ CISTERN_GUARDED_BY(mutex_){};  ///< the next to be polled is this, or the next higher
+  Uses stuck_ CISTERN_GUARDED_BY(mutex_);     ///< no event could be recorded for them
+  PendingBlocks unknown_ CISTERN_GUARDED_BY(mutex_);  ///< nor is it known on which streams
+};
+
+}  // namespace cistern

@@ -1,0 +1,80 @@
+#include "allocator/engine/giving_back/giving_back.hpp"
+
+#include "allocator/engine/backing/imports.hpp"
+#include "allocator/engine/giving_back/flush.hpp"
+#include "allocator/engine/giving_back/in_hand.hpp"
+
+namespace cistern {
+
+// The pool's own heaps, and those that are nobody's in particular.
+static std::vector<Heap*> giversTo(Engine& engine, const Pool& pool) {
+  std::vector<Heap*> heaps = engine.heaps.all();
+  std::erase_if(heaps, [&](const Heap* heap) { return !heap->pool().givesTo(pool, false); });
+  return heaps;
+}
+
+// Blocks that threads keep, and blocks that a stream is stuck with, come to the heaps first.
+void emptyCache(Engine& engine, const Pool* only, bool unowned) {
+  flushCaches(engine);
+  engine.imports->retry();
+  if (only == nullptr) (void)engine.hooks.tidy(Tidying::kEmptyCache);
+  engine.pending.poll();
+  if (engine.pending.waiting() > 0) {
+    const MutexLock lock(engine.waiting_mutex);
+    (void)engine.pending.waitForStuck();
+  }
+  const InHand in_hand(engine);
+  const MutexLock pressure(engine.pressure_mutex);
+  const std::vector<Heap*> heaps = only      ? only->heaps()
+                                   : unowned ? giversTo(engine, engine.default_pool)
+                                             : engine.heaps.all();
+  engine.pages.emptyCache(heaps);
+  (void)engine.segments.release(heaps, UINT64_MAX);
+}
+
+void trim(Engine& engine, const Pool& pool, std::uint64_t bytes) {
+  flushCaches(engine);
+  engine.pending.poll();
+  const InHand in_hand(engine);
+  const MutexLock pressure(engine.pressure_mutex);
+  std::uint64_t reserved = 0;
+  for (Heap* heap : pool.heaps()) {
+    const MutexLock lock(heap->mutex());
+    reserved += heap->reservedBytes();
+  }
+  if (reserved <= bytes) return;
+  pool.onPages() ? engine.pages.release(pool.heaps(), reserved - bytes)
+                 : engine.segments.release(pool.heaps(), reserved - bytes);
+}
+
+// Free memory at the ends of a window need not be made anew. So the least that is lacking is not a
+// whole segment or page.
+bool giveBackFor(Engine& engine, const Request& request, Givers givers) {
+  const std::vector<Heap*> heaps =
+      givers == Givers::kAll ? engine.heaps.all() : giversTo(engine, *request.pool);
+  const std::uint64_t most = engine.limit.limit() + freeBytes(heaps);
+  if (engine.limit.reserved() + request.rounded() > most) return false;
+  const MutexLock pressure(engine.pressure_mutex);
+  const std::uint64_t pages = engine.pages.release(heaps, UINT64_MAX);
+  return engine.segments.release(heaps, UINT64_MAX) + pages > 0;
+}
+
+bool makeRoomFor(Engine& engine, const Request& request) {
+  const std::vector<Heap*> heaps = giversTo(engine, *request.pool);
+  if (engine.segments.release(heaps, UINT64_MAX) > 0) return true;
+  const bool move = engine.options.recycle != Recycle::kOff && engine.options.reusesAcrossStreams();
+  if (request.pool->onPages() && move) return false;
+  return engine.pages.release(heaps, request.pool->rules().segmentFor(request)) > 0;
+}
+
+void collectGarbage(Engine& engine) {
+  const double part = engine.options.garbage_collection_threshold;
+  if (part <= 0) return;
+  const auto threshold = std::uint64_t(part * double(engine.limit.limit()));
+  if (engine.limit.reserved() <= threshold) return;
+  const MutexLock pressure(engine.pressure_mutex);
+  engine.pages.collectGarbage(engine.heaps.all(), threshold);
+  engine.segments.collectGarbage(engine.heaps.all(), threshold);
+}
+
+}  // namespace cistern

@@ -1,0 +1,31 @@
+// Memory that nobody uses goes from heaps to the device. Thread-safe; nothing here may be called
+// with a heap's lock held.
+#pragma once
+
+#include <cstdint>
+
+#include "allocator/engine/engine.hpp"
+
+namespace cistern {
+
+/// Gives back all wholly free memory: of one pool, or of all. With `unowned`, it is that of the
+/// default pool and of the pools that nobody uses any more. Pages that queued work may still use
+/// follow later.
+void emptyCache(Engine& engine, const Pool* only = nullptr, bool unowned = false);
+/// Gives back memory of one pool, until no more than `bytes` are reserved. It takes only complete
+/// memory, and nothing follows later.
+void trim(Engine& engine, const Pool& pool, std::uint64_t bytes);
+/// Gives back memory that cannot serve the request as it lies, to make room for memory that would.
+/// It takes idle segments; or pages, for a segment and where pages do not move. True when there was
+/// any.
+bool makeRoomFor(Engine& engine, const Request& request);
+/// The pools whose free memory goes back for a request. They are its own pool, the default pool and
+/// draining pools; or live pools too, as with emptyCache.
+enum class Givers : std::uint8_t { kUnowned, kAll };
+/// Gives all free and complete memory of the givers back to the device, which can make other memory
+/// of it. Gives nothing back if the limit leaves no room even then. True when there was any.
+bool giveBackFor(Engine& engine, const Request& request, Givers givers);
+/// Gives back memory that was unused for long, if the option garbage_collection_threshold is set.
+void collectGarbage(Engine& engine);
+
+}  // namespace cistern

@@ -1,0 +1,142 @@
+#include "allocator/engine/ground/segment_map.hpp"
+
+#include <cstdio>
+#include <new>
+
+#include <sys/mman.h>
+
+#include "allocator/base/check.hpp"
+#include "allocator/engine/ground/heap_segment.hpp"
+
+namespace cistern {
+namespace {
+
+std::size_t bytesOf(std::uint64_t cells) {
+  constexpr unsigned kCellsOfAWord = 10;  // in bits: a leaf's and a branch's
+  return std::size_t(cells >> kCellsOfAWord) * sizeof(std::uintptr_t);
+}
+
+// The table that `word` names. Makes one if it names nothing. Pre: no segment has all that it
+// covers.
+template <class Made>
+std::uintptr_t madeIn(std::atomic<std::uintptr_t>& word, std::vector<std::unique_ptr<Made>>& made,
+                      std::atomic<std::size_t>& host_bytes) {
+  const std::uintptr_t there = word.load(std::memory_order_relaxed);
+  CISTERN_CHECK((there & 1) == 0);
+  if (there != 0) return there;
+  made.push_back(std::make_unique<Made>());
+  host_bytes.fetch_add(sizeof(Made) + sizeof(void*), std::memory_order_relaxed);
+  const auto fresh = reinterpret_cast<std::uintptr_t>(made.back().get());
+  word.store(fresh, std::memory_order_release);
+  return fresh;
+}
+
+}  // namespace
+
+NoAddresses::NoAddresses(std::uint64_t bytes) noexcept {
+  (void)std::snprintf(
+      text_.data(), text_.size(),
+      "cannot reserve %llu MiB of addresses for an allocator's map, which takes no memory: "
+      "raise the limit on the process's addresses (ulimit -v), or make fewer allocators",
+      static_cast<unsigned long long>(bytes / kMiB));
+}
+
+// The root is address space, not memory: only pages that hold a pointer are ever backed.
+std::atomic<SegmentMap::Word>* SegmentMap::reserve(std::uint64_t cells) {
+  static_assert(sizeof(std::atomic<Word>) == sizeof(Word));
+  void* const root = mmap(nullptr, bytesOf(cells), PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (root == MAP_FAILED) throw NoAddresses(bytesOf(cells));
+  return static_cast<std::atomic<Word>*>(root);
+}
+
+void SegmentMap::giveBack(std::atomic<Word>* root, std::uint64_t cells) noexcept {
+  (void)munmap(root, bytesOf(cells));
+}
+
+SegmentMap::SegmentMap() : root_(reserve(kNear)), near_(root_.load(std::memory_order_relaxed)) {}
+
+SegmentMap::~SegmentMap() {
+  const MutexLock lock(mutex_);
+  std::atomic<Word>* const root = root_.load(std::memory_order_relaxed);
+  if (root != near_) giveBack(root, kFar);
+  giveBack(near_, kNear);
+}
+
+// Readers go on in the first root, which stays, and changes no more. They find what is inserted
+// from now on in the second, as an address reaches a thread after it was inserted.
+void SegmentMap::reach(std::uint64_t index) {
+  if (index < cells_.load(std::memory_order_relaxed)) return;
+  std::atomic<Word>* const far = reserve(kFar);
+  for (std::uint64_t word = 0; word < kNear >> kLeafShift >> kBranchShift; ++word) {
+    const Word there = near_[word].load(std::memory_order_relaxed);
+    if (there != 0) far[word].store(there, std::memory_order_relaxed);
+  }
+  root_.store(far, std::memory_order_release);
+  cells_.store(kFar, std::memory_order_release);
+}
+
+std::atomic<SegmentMap::Word>& SegmentMap::branchWord(std::uint64_t index) {
+  return wordIn(madeIn(root(index), branches_, host_bytes_), index);
+}
+
+SegmentMap::Cell& SegmentMap::cell(std::uint64_t index) {
+  return cellIn(madeIn(branchWord(index), leaves_, host_bytes_), index);
+}
+
+void SegmentMap::insert(HeapSegment& segment) {
+  const std::uint64_t to = (segment.deviceEnd() - 1) >> kCellShift;
+  CISTERN_CHECK(to < kFar);
+  const MutexLock lock(mutex_);
+  reach(to);
+  for (std::uint64_t i = segment.device_base >> kCellShift; i <= to; ++i)
+    (void)cell(i);  // all that may throw
+  store(segment, &segment);
+}
+
+// If host memory runs out, the entries made by then say nothing wrong: all of the range is its own.
+void SegmentMap::extend(HeapSegment& segment, AddressRange own, Address from, Address to) {
+  constexpr Address kCellBytes = Address{1} << kCellShift;
+  CISTERN_CHECK(((own.from | own.to | from | to) & (kCellBytes - 1)) == 0);
+  CISTERN_CHECK(own.from <= from && to <= own.to && (own.to - 1) >> 57 == 0);
+  const MutexLock lock(mutex_);
+  reach((to - 1) >> kCellShift);
+  const auto isWhole = [own](Address at, Address bytes) {
+    const Address begin = at & ~(bytes - 1);
+    return own.from <= begin && begin + bytes <= own.to;
+  };
+  const Word whole = reinterpret_cast<Word>(&segment) | kWhole;
+  for (Address at = from; at < to; at += kCellBytes) {
+    const std::uint64_t index = at >> kCellShift;
+    if (isWhole(at, kBranchBytes)) {
+      root(index).store(whole, std::memory_order_release);
+    } else if (isWhole(at, kLeafBytes)) {
+      branchWord(index).store(whole, std::memory_order_release);
+    } else {
+      cell(index).at_start.store(&segment, std::memory_order_release);
+    }
+  }
+}
+
+void SegmentMap::erase(HeapSegment& segment) noexcept {
+  const MutexLock lock(mutex_);
+  store(segment, nullptr);
+}
+
+// Writes what belongs to `segment` of its cells: its record, or null.
+void SegmentMap::store(const HeapSegment& segment, HeapSegment* value) {
+  const std::uint64_t to = (segment.deviceEnd() - 1) >> kCellShift;
+  for (std::uint64_t i = segment.device_base >> kCellShift; i <= to; ++i) {
+    Cell& g = cell(i);
+    if (segment.device_base <= i << kCellShift) {
+      CISTERN_CHECK(value == nullptr || g.at_start.load(std::memory_order_relaxed) == nullptr);
+      g.at_start.store(value, std::memory_order_release);
+    } else {
+      CISTERN_CHECK(value == nullptr || g.within.load(std::memory_order_relaxed) == 0);
+      const std::uint64_t start = granuleInCell(segment.device_base) << kRecordBits;
+      g.within.store(value ? start | toAddress(value) : 0, std::memory_order_release);
+    }
+  }
+}
+
+}  // namespace cistern

@@ -1,0 +1,16 @@
+// Notes of a heap's memory in the memory log.
+#pragma once
+
+#include "allocator/engine/ground/memory_log.hpp"
+#include "allocator/engine/heaps/pool.hpp"
+
+namespace cistern {
+
+/// Notes an event of the heap's memory while the log is on. If the host is short of memory, the
+/// event is lost.
+inline void note(MemoryLog& log, MemoryAction action, Address address, std::uint64_t bytes,
+                 const Heap& heap) noexcept {
+  if (log.on()) log.note({action, address, bytes, heap.stream(), heap.pool().id()});
+}
+
+}  // namespace cistern

@@ -1,0 +1,224 @@
+#include "allocator/engine/heaps/heap_table.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <utility>
+
+#include "allocator/base/check.hpp"
+#include "allocator/base/steps.hpp"
+#include "allocator/engine/cache/held_caches.hpp"
+
+namespace cistern {
+HeapTable::HeapTable(Pool& default_pool, Totals& totals)
+    : default_pool_(default_pool),
+      totals_(totals),
+      nowhere_(false, default_pool.rules(), false) {
+  slots_.store(&generations_.emplace_back(16), std::memory_order_release);
+}
+
+// ---- From a stream to its heap ------------------------------------------------------------------
+
+// Every table ever used has empty slots at all times.
+Heap* HeapTable::find(Stream stream) const noexcept {
+  const Slots& slots = *slots_.load(std::memory_order_acquire);
+  const std::size_t mask = slots.size() - 1;
+  for (std::size_t i = hashOf(stream) & mask;; i = (i + 1) & mask) {
+    Heap* const heap = slots[i].load(std::memory_order_acquire);
+    if (heap == nullptr) return nullptr;
+    if (heap->stream() == stream) return heap->serves(stream) ? heap : nullptr;
+  }
+}
+
+void HeapTable::fill(Slots& slots, Heap* heap) noexcept {
+  const std::size_t mask = slots.size() - 1;
+  std::size_t i = hashOf(heap->stream()) & mask;
+  while (slots[i].load(std::memory_order_relaxed) != nullptr) i = (i + 1) & mask;
+  slots[i].store(heap, std::memory_order_release);
+}
+
+// Makes sure that one more heap finds a slot. Slots of streams that heaps have left are dropped now
+// and then, in another table of that size.
+void HeapTable::makeRoom() {
+  const Slots* const now = slots_.load(std::memory_order_relaxed);
+  if ((used_slots_ + 1) * 2 <= now->size()) return;
+  const std::vector<Heap*> heaps = default_pool_.heaps();
+  used_slots_ = heaps.size();
+  const std::size_t size = std::bit_ceil(4 * (used_slots_ + 1));
+  auto next = std::ranges::find_if(
+      generations_, [&](const Slots& slots) { return &slots != now && slots.size() == size; });
+  if (next == generations_.end()) next = generations_.emplace(next, size);
+  for (auto& slot : *next) slot.store(nullptr, std::memory_order_relaxed);
+  for (Heap* heap : heaps) fill(*next, heap);
+  slots_.store(&*next, std::memory_order_release);
+}
+
+// ---- Heaps begin --------------------------------------------------------------------------------
+
+// If there are other streams, they will look for memory in the heap. A stream that is used once
+// frees all that it has before anybody does.
+Heap& HeapTable::make(Pool& pool, Stream stream) {
+  auto heap = std::make_unique<Heap>(pool, stream, pool.heapOptions(), totals_);
+  Heap& made = *heap;
+  const MutexLock heap_lock(made.mutex());
+  const MutexLock lock(list_mutex_);
+  const std::size_t number = heaps_.size();
+  for (std::vector<Heap*>& list : parked_) list.reserve(heaps_.capacity() + 1);
+  gone_.reserve(heaps_.capacity() + 1);
+  offering_.resize(number);  // what came of an attempt that failed goes
+  offering_.push_back(std::uint8_t(offerOf(pool)));
+  heaps_.push_back(std::move(heap));
+  made.join(*this, number);
+  if (number > 0) made.completion().noteSought();
+  return made;
+}
+
+// Ranges of addresses stay with a heap, so that one which is used again needs no new ones. Hence a
+// parked heap goes on with the backing it had. A heap of the default pool's stays that, as slots
+// and caches name it.
+Heap* HeapTable::takeParked(Pool& pool, Stream stream) noexcept {
+  std::vector<Heap*>& parked = parkedLike(pool);
+  for (std::size_t i = parked.size(); i-- > 0;) {
+    Heap* const heap = parked[i];
+    noteSteps(1);
+    if (!move(*heap, pool, stream)) continue;
+    parked.erase(parked.begin() + std::ptrdiff_t(i));
+    return heap;
+  }
+  return nullptr;
+}
+
+// Threads that look at all heaps see a heap as soon as it is made, so it cannot be taken back.
+// Making it is the last step that may fail.
+Heap& HeapTable::findOrMake(Pool& pool, Stream stream) {
+  const MutexLock lock(mutex_);
+  const bool in_default = pool.isDefault();
+  if (Heap* there = in_default ? find(stream) : pool.find(stream)) return *there;
+  pool.makeRoom();
+  if (in_default) makeRoom();
+  auto entry = by_stream_.extract(by_stream_.emplace(stream.raw, nullptr).first);
+  Heap* heap = takeParked(pool, stream);
+  const bool new_here = heap == nullptr || !in_default;
+  if (heap == nullptr) heap = &make(pool, stream);
+  entry.value().second = heap;
+  by_stream_.insert(std::move(entry));
+  if (new_here) pool.add(*heap);
+  if (in_default) fill(*slots_.load(std::memory_order_relaxed), heap);
+  used_slots_ += in_default;
+  return *heap;
+}
+
+// Its caches follow it.
+bool HeapTable::move(Heap& heap, Pool& to, Stream stream) noexcept {
+  const MutexLock lock(heap.mutex());
+  if (!heap.moveTo(to, stream, to.heapOptions())) return false;
+  setOffering(heap, !heap.withdrawn());
+  for (ThreadCache* cache : heap.caches()) cache->follow(stream);
+  return true;
+}
+
+// ---- Heaps end ----------------------------------------------------------------------------------
+
+bool HeapTable::park(Heap& heap) noexcept {
+  const MutexLock lock(mutex_);
+  Pool& pool = heap.pool();
+  const Stream stream = heap.stream();
+  const bool in_default = pool.isDefault();
+  if (in_default ? !heap.gone() : pool.stage() != Pool::Stage::kDraining) return false;
+  if (!move(heap, in_default ? pool : nowhere_, kNobodys)) return false;
+  in_default ? void(std::erase(gone_, &heap)) : pool.remove(heap);
+  parkedLike(pool).push_back(&heap);
+  by_stream_.erase({stream.raw, &heap});
+  return true;
+}
+
+void HeapTable::setGone(Stream stream, bool gone) noexcept {
+  const MutexLock lock(mutex_);
+  auto it = by_stream_.lower_bound({stream.raw, nullptr});
+  for (; it != by_stream_.end() && it->first == stream.raw; ++it) {
+    Heap& heap = *it->second;
+    if (heap.pool().isDefault() && gone != heap.gone())
+      gone ? gone_.push_back(&heap) : void(std::erase(gone_, &heap));
+    const MutexLock heap_lock(heap.mutex());
+    heap.setGone(gone);
+    if (gone) const HeldCaches emptied(heap);  // they keep nothing from here on
+  }
+}
+
+Heap* HeapTable::nextGone() noexcept {
+  const MutexLock lock(mutex_);
+  if (gone_.empty()) return nullptr;
+  next_gone_ = next_gone_ + 1 < gone_.size() ? next_gone_ + 1 : 0;
+  return gone_[next_gone_];
+}
+
+// Heaps come first: a request goes by its pool, and its heap must be able to do what that says.
+// None is made meanwhile.
+void HeapTable::leavePages(const std::vector<Pool*>& pools, const SizeRules& rules) {
+  const MutexLock lock(mutex_);
+  for (Heap* heap : all()) {
+    const MutexLock heap_lock(heap->mutex());
+    if (heap->onPages()) heap->leavePages(heapOptionsOf(rules, false));
+  }
+  for (Pool* pool : pools) {
+    if (pool->onPages()) pool->leavePages(rules);
+  }
+}
+
+// ---- All of them --------------------------------------------------------------------------------
+
+std::vector<Heap*> HeapTable::all() const {
+  const MutexLock lock(list_mutex_);
+  std::vector<Heap*> heaps(heaps_.size());
+  std::ranges::transform(heaps_, heaps.begin(), [](const auto& heap) { return heap.get(); });
+  return heaps;
+}
+
+// The first of the heaps numbered [from, end) that offers that, or `end`.
+std::size_t HeapTable::nextOf(Offer offer, std::size_t from, std::size_t end) const noexcept {
+  if (from >= end) return end;
+  const std::uint8_t* const all = offering_.data();
+  const void* const found = std::memchr(all + from, int(offer), end - from);
+  return found ? std::size_t(static_cast<const std::uint8_t*>(found) - all) : end;
+}
+
+Heap* HeapTable::nextOffering(Search& search) const noexcept {
+  const bool in_default = search.taker.isDefault();
+  noteSteps(1);
+  while (Heap* const own = in_default ? nullptr : search.taker.heapAt(search.own)) {
+    ++search.own;
+    if (offers(*own)) return own;
+  }
+  const From from = search.from;
+  const MutexLock lock(list_mutex_);
+  const std::size_t none = heaps_.size();
+  std::size_t first = none;
+  if (in_default || from != From::kOwn) first = nextOf(Offer::kDefault, search.number, first);
+  if (from != From::kOwn) first = nextOf(Offer::kDraining, search.number, first);
+  if (from == From::kAll) first = nextOf(Offer::kLive, search.number, first);
+  if (first == none) return nullptr;
+  search.number = first + 1;
+  return heaps_[first].get();
+}
+
+std::size_t HeapTable::hostBytes() const {
+  const MutexLock lock(mutex_);
+  std::size_t slots = gone_.capacity();
+  for (const std::vector<Heap*>& list : parked_) slots += list.capacity();
+  for (const Slots& one : generations_) slots += one.size();
+  const MutexLock list_lock(list_mutex_);
+  return (slots + heaps_.capacity()) * sizeof(void*) + offering_.capacity();
+}
+
+void HeapTable::audit(const std::vector<Heap*>& heaps) const {
+  const MutexLock lock(list_mutex_);
+  for (const Heap* heap : heaps) {
+    heap->mutex().assertHeld();
+    CISTERN_CHECK(heaps_[heap->number()].get() == heap);
+    CISTERN_CHECK((offering_[heap->number()] == 0) == heap->withdrawn());
+    const Offer offer = Offer(offering_[heap->number()]);
+    CISTERN_CHECK(heap->withdrawn() || (offer == Offer::kDefault) == heap->pool().isDefault());
+  }
+}
+
+}  // namespace cistern

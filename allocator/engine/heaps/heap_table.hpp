@@ -1,0 +1,144 @@
+// All heaps of an allocator. A hash table leads from a stream to its heap in the default pool
+// without a lock. Pools know their own heaps (pool.hpp).
+//
+// No heap is deleted before the table. A heap that holds nothing any more is parked here for the
+// next stream or pool once its pool is gone. A heap of the default pool's is parked once its stream
+// is gone. So there are never many more than are of use at once.
+//
+// Every answer of the hash table is checked: a slot may name a heap that is another stream's by
+// now, and is passed over then. A stream that it does not find is looked up again under the lock
+// before a heap is made. So a reader may look into an outgrown table, or one that is being filled
+// anew.
+//
+// Every heap may have memory for others, except those that somebody has looked into and found
+// without. Those may again as soon as memory is freed there, or comes. So n streams that hold what
+// they have are looked into n times, not n times by each. The table knows which of them may give to
+// anybody, so a search passes over n pools in use without looking at each.
+//
+// Locks: the writers', which is taken before heaps'; and that of the list, a leaf.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <memory>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "allocator/base/mutex.hpp"
+#include "allocator/engine/heaps/pool.hpp"
+
+namespace cistern {
+
+class HeapTable final : public OfferBoard {
+ public:
+  HeapTable(Pool& default_pool, Totals& totals);
+
+  /// The stream's heap in the default pool, or null when it has none yet, or is gone. Lock-free.
+  Heap* find(Stream stream) const noexcept;
+  /// The stream's heap in the pool. If it has none, one that was parked or a new one. Throws
+  /// std::bad_alloc, changing nothing.
+  Heap& findOrMake(Pool& pool, Stream stream);
+  /// One of the default pool's heaps whose stream is gone, another each time; null for none. It may
+  /// be parked, if it holds nothing.
+  Heap* nextGone() noexcept;
+  /// From now on the stream's heaps, in all pools, are those of a stream that is gone, or no more.
+  /// Pre: no verb names the stream meanwhile.
+  void setGone(Stream stream, bool gone) noexcept;
+  /// All heaps in the order they were made, parked ones too. A heap made meanwhile may be missing.
+  std::vector<Heap*> all() const;
+  /// The same one by one; null beyond the last.
+  Heap* at(std::size_t number) const noexcept {
+    const MutexLock lock(list_mutex_);
+    return number < heaps_.size() ? heaps_[number].get() : nullptr;
+  }
+  /// The memory that a pool looks for: its own; what Pool::givesTo allows, too; or that of all
+  /// pools.
+  enum class From : std::uint8_t { kOwn, kGivers, kAll };
+  /// How far a search has come, among the taker's own heaps and then among others.
+  struct Search {
+    const Pool& taker;
+    From from;
+    std::size_t own = 0;     ///< not of the default pool, whose heaps are among the others
+    std::size_t number = 0;  ///< of the next heap to look at
+  };
+  /// The next that may have memory for others and is of those; null at the end. Its pool may be
+  /// another a moment later.
+  Heap* nextOffering(Search& search) const noexcept;
+  /// Whether the heap may have something for others: memory has become free there, or come; or it
+  /// was looked for in vain. Pre: its lock is held.
+  void setOffering(Heap& heap, bool offers) noexcept CISTERN_REQUIRES(heap.mutex()) {
+    heap.setWithdrawn(!offers);
+    const Offer offer = offers ? offerOf(heap.pool()) : Offer::kNothing;
+    const MutexLock lock(list_mutex_);
+    offering_[heap.number()] = std::uint8_t(offer);
+  }
+  /// The heap waits for another stream or pool. False when its pool is not draining; for a heap of
+  /// the default pool, when its stream is not gone. False, too, when it holds something, as
+  /// Heap::moveTo says.
+  bool park(Heap& heap) noexcept;
+  /// The memory of all heaps, and of those pools, comes in segments from now on. Pre: the pools are
+  /// all there are, and no page has come to any. Throws std::bad_alloc, changing nothing.
+  void leavePages(const std::vector<Pool*>& pools, const SizeRules& rules);
+  /// Without the heaps'.
+  std::size_t hostBytes() const;
+  /// Checks what is promised of heaps that offer something; aborts if it does not hold. Pre: the
+  /// locks of `heaps`, which are all, are held.
+  void audit(const std::vector<Heap*>& heaps) const;
+
+ private:
+  using Slots = std::vector<std::atomic<Heap*>>;  ///< a power of two of them, at most half full
+
+  static std::size_t hashOf(Stream stream) {
+    return std::size_t((stream.raw * 0x9E3779B97F4A7C15u) >> 32);
+  }
+  static void fill(Slots& slots, Heap* heap) noexcept;
+  /// The memory that a heap may have: the default pool's, a live pool's, or a draining one's.
+  enum class Offer : std::uint8_t { kNothing, kDefault, kLive, kDraining };
+  static Offer offerOf(const Pool& pool) {
+    if (pool.isDefault()) return Offer::kDefault;
+    return pool.stage() == Pool::Stage::kDraining ? Offer::kDraining : Offer::kLive;
+  }
+  std::size_t nextOf(Offer offer, std::size_t from, std::size_t end) const noexcept
+      CISTERN_REQUIRES(list_mutex_);
+  bool offers(const Heap& heap) const noexcept {
+    const MutexLock lock(list_mutex_);
+    return offering_[heap.number()] != std::uint8_t(Offer::kNothing);
+  }
+  /// Parked heaps of that kind: each goes on with the backing that it had, and one of the default
+  /// pool's stays that.
+  std::vector<Heap*>& parkedLike(const Pool& pool) CISTERN_REQUIRES(mutex_) {
+    return parked_[(pool.isDefault() ? 2u : 0u) + (pool.onPages() ? 1u : 0u)];
+  }
+  void makeRoom() CISTERN_REQUIRES(mutex_);
+  Heap& make(Pool& pool, Stream stream) CISTERN_REQUIRES(mutex_);
+  /// The stream of parked heaps.
+  static constexpr Stream kNobodys{UINTPTR_MAX};
+  bool move(Heap& heap, Pool& to, Stream stream) noexcept CISTERN_REQUIRES(mutex_);
+  Heap* takeParked(Pool& pool, Stream stream) noexcept CISTERN_REQUIRES(mutex_);
+
+  Pool& default_pool_;
+  Totals& totals_;
+  Pool nowhere_;  ///< where parked heaps are that were not the default pool's
+  std::atomic<Slots*> slots_;
+  mutable Mutex mutex_;
+  /// The table in use and those before it, which readers may look into still; two of a size.
+  std::list<Slots> generations_ CISTERN_GUARDED_BY(mutex_);
+  std::size_t used_slots_ CISTERN_GUARDED_BY(mutex_) = 0;  ///< those of other streams by now too
+  std::array<std::vector<Heap*>, 4> parked_
+      CISTERN_GUARDED_BY(mutex_);                       ///< each has room for all heaps
+  std::vector<Heap*> gone_ CISTERN_GUARDED_BY(mutex_);  ///< the default pool's; likewise
+  std::size_t next_gone_ CISTERN_GUARDED_BY(mutex_) = 0;
+  /// The heaps of all pools, but parked ones, by stream: one stream may have any number.
+  using ByStream = std::set<std::pair<std::uintptr_t, Heap*>, std::less<>>;
+  ByStream by_stream_ CISTERN_GUARDED_BY(mutex_);
+  mutable Mutex list_mutex_;
+  // Both by number; changed by writers alone.
+  std::vector<std::unique_ptr<Heap>> heaps_ CISTERN_GUARDED_BY(list_mutex_);
+  std::vector<std::uint8_t> offering_ CISTERN_GUARDED_BY(list_mutex_);  ///< an Offer each
+};
+
+}  // namespace cistern

@@ -1,0 +1,60 @@
+#include "allocator/engine/heaps/pool.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "allocator/base/check.hpp"
+
+namespace cistern {
+
+void Pool::open(MempoolId_t id, const PoolTraits& traits, const SizeRules& rules, bool on_pages) {
+  const MutexLock lock(mutex_);
+  CISTERN_CHECK(stage() == Stage::kNowhere && heaps_.empty());
+  id_ = id;
+  traits_ = traits;
+  rules_ = &rules;
+  on_pages_ = on_pages;
+  lends = false;
+  stage_.store(Stage::kLive, std::memory_order_release);
+}
+
+bool Pool::change(const SizeRules& rules, bool on_pages) {
+  const MutexLock lock(mutex_);
+  if (!heaps_.empty()) return false;
+  rules_ = &rules;
+  on_pages_ = on_pages;
+  return true;
+}
+
+PoolTraits Pool::close() {
+  const MutexLock lock(mutex_);
+  CISTERN_CHECK(stage() == Stage::kDraining && heaps_.empty());
+  id_ = {};
+  lends = false;
+  stage_.store(Stage::kNowhere, std::memory_order_release);
+  return std::exchange(traits_, {});
+}
+
+Heap* Pool::find(Stream stream) const {
+  Heap* const heap = heapWith(stream);
+  return heap && !heap->gone() ? heap : nullptr;
+}
+
+Heap* Pool::heapWith(Stream handle) const {
+  const MutexLock lock(mutex_);
+  const auto it = std::ranges::find(heaps_, handle, &Heap::stream);
+  return it != heaps_.end() ? *it : nullptr;
+}
+
+void Pool::remove(Heap& heap) noexcept {
+  const MutexLock lock(mutex_);
+  heaps_.erase(std::prev(std::find(heaps_.rbegin(), heaps_.rend(), &heap).base()));
+}
+
+void Pool::makeRoom() {
+  const MutexLock lock(mutex_);
+  if (heaps_.size() == heaps_.capacity()) heaps_.reserve(2 * heaps_.size() + 1);
+}
+
+}  // namespace cistern

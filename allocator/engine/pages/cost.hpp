@@ -1,0 +1,59 @@
+// What misses and calls turn out to cost, which decides how large new pages are.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+namespace cistern::pages {
+
+/// A control loop that sets the size of new pages by what mapping them turns out to cost. It
+/// measures the time that misses have taken, beyond what growing in plain pages would have, against
+/// a share of wall time. A program that overdraws this share gets larger pages, of which fewer are
+/// mapped. A program that does not gets smaller pages, which strand less.
+///
+/// All in nanoseconds of the device's host clock.
+///
+///   overdrawn = what was taken beyond plain growth - share * time, within its bounds
+///   scale = 2 ^ (overdrawn / kOctave)
+class CostLoop {
+ public:
+  explicit CostLoop(double share) : share_(share) {}
+
+  /// A miss has ended `now` that took `took`, of which growing in plain pages would have `plain`.
+  void note(double took, double plain, std::uint64_t now) {
+    const double earned = last_ == 0 || now < last_ ? 0 : double(now - last_) * share_;
+    last_ = now;
+    overdrawn_ = std::clamp(overdrawn_ + std::max(0.0, took - plain) - earned, kLeast, kMost);
+  }
+  /// The factor by which the size of a new page is multiplied.
+  double scale() const { return std::exp2(overdrawn_ / kOctave); }
+  /// Whether so much is overdrawn that fewer calls matter more than what pages strand.
+  bool muchOverdrawn() const { return overdrawn_ >= 2 * kOctave; }
+  /// The scale where cost does not count.
+  static double leastScale() { return 0.25; }
+
+ private:
+  /// Pages are twice as large for each 20 ms: a start that costs no more, as most do, does not
+  /// change them.
+  static constexpr double kOctave = 20e6;
+  static constexpr double kLeast = -kOctave, kMost = 3 * kOctave;
+
+  const double share_;
+  double overdrawn_ = 0;
+  std::uint64_t last_ = 0;
+};
+
+/// A running mean of what a call took, from a first guess on.
+class CallCost {
+ public:
+  explicit CallCost(double guess) : mean_(guess) {}
+  double mean() const { return mean_; }
+  void note(double nanoseconds) { mean_ += (nanoseconds - mean_) / kWeight; }
+
+ private:
+  static constexpr double kWeight = 64;
+  double mean_;
+};
+
+}  // namespace cistern::pages

@@ -1,0 +1,49 @@
+// What the pages backing notes of each heap. Guarded by the backing's lock.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "allocator/engine/heap/heap.hpp"
+
+namespace cistern::pages {
+
+struct Mapping;
+struct PageRange;
+
+struct HeapNotes {
+  /// The newest range of the kind, or null.
+  PageRange*& newestRange(SizeKind kind) { return newest[std::size_t(kind)]; }
+  /// The most memory that the heap had for the kind, in this pool.
+  std::uint64_t& mostBacked(SizeKind kind) { return most_backed[std::size_t(kind)]; }
+
+  std::vector<Mapping*> parked{};  ///< homes of parked pages (placing.hpp)
+  std::array<PageRange*, kSizeKindCount> newest{};
+  std::array<std::uint64_t, kSizeKindCount> most_backed{};
+  std::uint32_t incarnation = 0;  ///< of the heap, that most_backed is of
+};
+
+/// By the heaps' numbers. A heap that was made before the first note of a later one has some too.
+class NotesTable {
+ public:
+  /// Throws std::bad_alloc if nothing was noted of the heap so far.
+  HeapNotes& of(const Heap& heap) {
+    while (all_.size() <= heap.number()) all_.emplace_back();
+    HeapNotes& notes = all_[heap.number()];
+    if (notes.incarnation != heap.incarnation()) {
+      notes.incarnation = heap.incarnation();
+      notes.most_backed = {};
+    }
+    return notes;
+  }
+  /// Pre: something was noted of it.
+  const HeapNotes& of(const Heap& heap) const { return all_[heap.number()]; }
+  std::size_t hostBytes() const { return all_.size() * sizeof(HeapNotes); }
+
+ private:
+  std::deque<HeapNotes> all_;
+};
+
+}  // namespace cistern::pages

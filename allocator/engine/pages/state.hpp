@@ -1,0 +1,75 @@
+// The state that everything in this folder works on. Each allocator has one. The backing's lock
+// guards it, and is held through a whole miss, device calls included. Mapping calls
+// of several threads run one after another in the driver anyway, and none of them waits for the
+// device.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+
+#include "allocator/engine/core/core.hpp"
+#include "allocator/engine/ground/last_answer.hpp"
+#include "allocator/engine/pages/cost.hpp"
+#include "allocator/engine/pages/free_page_scan.hpp"
+#include "allocator/engine/pages/heap_notes.hpp"
+#include "allocator/engine/pages/mapping_table.hpp"
+
+namespace cistern {
+
+/// The heaps whose pages may come to serve a miss, apart from new pages and the heap's own.
+enum class PagesFrom : std::uint8_t {
+  kComplete,  ///< of heaps that give to this one's pool, if their last use is complete
+  kQueued,    ///< and, at last, those whose last use is queued, in the order of streams
+  kLenders,   ///< complete ones, of pools that lend too
+};
+
+}  // namespace cistern
+
+namespace cistern::pages {
+
+/// Free memory of the heap that was last used by that epoch goes back to the device when that epoch
+/// is complete.
+struct Drain {
+  Heap* heap;
+  std::uint64_t until;
+};
+
+struct State {
+  explicit State(Core& core);
+
+  Core& core;
+  LastAnswer answers;  ///< the device's last about pages and addresses
+  NotesTable notes;    ///< of heaps
+  PageCounts counters;
+  MappingTable table;
+  CostLoop cost;
+  // First guesses: what an H200 took for a page of 16 MiB (bench figures in docs/pages.md).
+  CallCost create_cost{9'000};
+  CallCost map_cost{22'000};
+  bool clearing_up = false;             ///< what is done now is not done for a verb on some stream
+  bool worked = false;                  ///< a page was made accessible
+  bool refused = false;                 ///< none ever was, and the device refuses one that is tried
+  std::map<std::size_t, Drain> drains;  ///< by the heap's number
+  std::uint64_t number = 0;  ///< of the last scan, window or miss: each has one of its own
+
+  /// Whether free pages may move at all.
+  bool recycles() const;
+  /// Learns how far a heap's stream has come. Clearing up asks events only: the stream's owner may
+  /// be destroying it at this moment.
+  void refresh(Heap& heap);
+  /// Makes room for the whole request behind what the heap's newest range of its kind ever used, in
+  /// that range or in a new one. False when there is no room, and the heap has no
+  /// range of the kind. Throws std::bad_alloc.
+  bool makeRoom(Heap& heap, const Request& request);
+  /// Counts the page among the reserved bytes of that heap from now on, or of none. Pre: the locks
+  /// of both heaps, the one that counted it and the new one, are held.
+  void count(PhysicalPage& page, Heap* heap, SizeKind kind) noexcept;
+  /// Unmaps and forgets a mapping. False when the device does not unmap it. Pre: removable.
+  bool remove(Mapping& mapping) noexcept;
+  /// Gives a page without a mapping back to the device. False, and it stays a spare, when the
+  /// device does not take it.
+  bool release(PhysicalPage& page) noexcept;
+};
+
+}  // namespace cistern::pages

@@ -1,0 +1,170 @@
+#include <algorithm>
+
+#include "allocator/base/ablation.hpp"
+#include "allocator/engine/capture/recording.hpp"
+#include "allocator/engine/paths/fast_path.hpp"
+#include "allocator/engine/reports/out_of_memory.hpp"
+#include "allocator/engine/paths/slow_path.hpp"
+
+namespace cistern::slow_path {
+namespace {
+
+inline Request requestOf(Engine& engine, std::size_t bytes, Stream stream, Pool& pool) {
+  if (bytes > kLargestRequest) [[unlikely]]
+    throwOutOfMemory(engine, {bytes, UINT32_MAX, SizeKind::kLarge, stream, &pool});
+  return pool.rules().request(bytes, stream, &pool);
+}
+
+// A larger block that the cache has kept goes back first: it may be a neighbour of what is free. So
+// does the rest where nothing free is large enough, one stack after another: it is still no miss.
+inline Block* hit(Heap& heap, ThreadCache* cache, const Request& request)
+    CISTERN_REQUIRES(heap.mutex()) {
+  if (cache == nullptr) return heap.allocate(request);
+  if (cache->mayHave(request.bytes)) [[unlikely]] {
+    if (Block* const cached = cache->takeLocked(request.bytes)) return cached;
+  }
+  if (request.granules > CacheSizes::kSmall && !without(Mechanism::kLastBack))
+    cache->blocks().flushLast();
+  Block* block = heap.allocate(request);
+  while (block == nullptr && !without(Mechanism::kStacksFirst) &&
+         cache->blocks().flushSome(request.kind))
+    block = heap.allocate(request);
+  if (block != nullptr) cache->blocks().own(*block);
+  return block;
+}
+
+// Counts the heap's hits while anything waits.
+inline bool isTimeToPoll(Engine& engine, Heap& heap) noexcept CISTERN_REQUIRES(heap.mutex()) {
+  const unsigned backoff = without(Mechanism::kBackoff) ? 1 : engine.pending.backoff();
+  if (++heap.hits_unpolled < engine.options.poll_interval * backoff) return false;
+  heap.hits_unpolled = 0;
+  return true;
+}
+
+// For each hit since the last poll as much as a request for pinned memory pays.
+void pollAfterHits(Engine& engine) noexcept {
+  constexpr auto few = PendingFrees::kFew, many = PendingFrees::kMany;
+  const std::size_t asked = few.asked * engine.options.poll_interval;
+  engine.pending.poll({std::min(asked, many.asked), few.ended});
+}
+
+// Every first user of a heap that is made while a capture into its pool is under way passes here.
+Heap& knownToCapture(Heap& heap) {
+  if (const std::shared_ptr<Recording> recording = heap.pool().recording()) recording->learn(heap);
+  return heap;
+}
+
+// A heap whose stream is gone and that holds nothing any more is there for another. A few are
+// looked at.
+void parkGone(Engine& engine) {
+  constexpr int kLooks = 2;
+  for (int i = 0; i < kLooks; ++i) {
+    Heap* const heap = engine.heaps.nextGone();
+    if (heap == nullptr || (engine.progress.holdsNothing(*heap) && engine.heaps.park(*heap))) return;
+  }
+}
+
+Block& miss(Engine& engine, const Request& request) {
+  if (request.rounded() > engine.device_total) throwOutOfMemory(engine, request);
+  return fallBack(engine, heapFor(engine, request), request);
+}
+
+// Pre: the process is the engine's. In a child of fork a lock may be one that no thread releases.
+inline Block& serve(Engine& engine, Heap& heap, ThreadCache* cache, const Request& request) {
+  Block* block = nullptr;
+  bool poll = false;
+  {
+    const MutexLock lock(heap.mutex());
+    block = hit(heap, cache, request);
+    poll = block != nullptr && engine.pending.waiting() != 0 && isTimeToPoll(engine, heap);
+  }
+  if (block == nullptr) [[unlikely]]
+    return miss(engine, request);
+  if (poll) [[unlikely]]
+    pollAfterHits(engine);
+  return *block;
+}
+
+inline void* pointerTo(const Block& block) { return toPointer(deviceAddress(block)); }
+
+Block& allocateIn(Engine& engine, Pool& pool, std::size_t bytes, Stream stream) {
+  engine.made.requireHere("allocate");
+  const Request request = requestOf(engine, bytes, stream, pool);
+  if (!pool.isDefault()) {
+    Heap* const heap = pool.find(stream);
+    return heap ? serve(engine, *heap, nullptr, request) : miss(engine, request);
+  }
+  Heap* const heap = engine.heaps.find(stream);
+  if (heap == nullptr) return miss(engine, request);
+  ThreadCache* const cache = engine.caches.mine(heap->stream());
+  return serve(engine, *heap, cache ? cache : engine.caches.open(*heap), request);
+}
+
+// A capture of the stream comes before the pool that a request names: only the capture's pool keeps
+// in place what the graph will use. The route keeps the recording alive meanwhile. When the host
+// has no memory to note the pin, the block is free again, as if it had never been found.
+void* allocateRouted(Engine& engine, std::size_t bytes, Stream stream, Pool* named) {
+  engine.made.requireHere("allocate");
+  const Route route = engine.pools.route(
+      stream, named ? Router::Asked::kCaptures : Router::Asked::kCapturesAndScopes);
+  if (route.recording == nullptr) {
+    Pool* const pool = named ? named : route.pool ? route.pool : &engine.default_pool;
+    return pointerTo(allocateIn(engine, *pool, bytes, stream));
+  }
+  Request request = requestOf(engine, bytes, stream, *route.pool);
+  request.capture = route.recording.get();
+  request.recorded_by = route.part;
+  if (request.rounded() > engine.device_total) throwOutOfMemory(engine, request);
+  Heap& heap = heapFor(engine, request);
+  Block* block = nullptr;
+  {
+    const MutexLock lock(heap.mutex());
+    block = heap.allocate(request);
+  }
+  if (block == nullptr) block = &fallBack(engine, heap, request);
+  void* const pointer = pointerTo(*block);
+  try {
+    recordingOf(request).bind(*block);
+  } catch (...) {
+    freeAt(engine, toAddress(pointer), nullptr);
+    throw;
+  }
+  return pointer;
+}
+
+}  // namespace
+
+// A stream that is seen for the first time, or again after it was forgotten, must be alive.
+Heap& heapFor(Engine& engine, const Request& request) {
+  const Stream stream = request.stream;
+  Pool& pool = *request.pool;
+  if (Heap* heap = pool.isDefault() ? engine.heaps.find(stream) : pool.find(stream))
+    return pool.isDefault() ? *heap : knownToCapture(*heap);
+  engine.meet(stream);
+  if (pool.isDefault()) parkGone(engine);
+  return knownToCapture(engine.heaps.findOrMake(pool, stream));
+}
+
+void* allocate(Engine& engine, std::size_t bytes, Stream stream) {
+  if (bytes == 0) return nullptr;
+  if (engine.pools.routed()) return allocateRouted(engine, bytes, stream, nullptr);
+  ThreadCache* const cache = engine.caches.mine(stream);
+  if (cache == nullptr || !cache->heap().serves(stream)) [[unlikely]]
+    return pointerTo(allocateIn(engine, engine.default_pool, bytes, stream));
+  return fast_path::allocate<fast_path::AllSizes>(
+      *cache, fast_path::Known{}, bytes, stream, [](void* pointer) { return pointer; },
+      [&] {
+        engine.made.requireHere("allocate");
+        return pointerTo(serve(engine, cache->heap(), cache,
+                               requestOf(engine, bytes, stream, engine.default_pool)));
+      });
+}
+
+void* allocate(Engine& engine, std::size_t bytes, Stream stream, Pool& pool) {
+  if (bytes == 0) return nullptr;
+  if (engine.pools.routed()) [[unlikely]]
+    return allocateRouted(engine, bytes, stream, &pool);
+  return pointerTo(allocateIn(engine, pool, bytes, stream));
+}
+
+}  // namespace cistern::slow_path

@@ -1,0 +1,112 @@
+// A miss: the steps that it takes, in their order, and how often. fallback_steps.hpp has the steps.
+#include <bit>
+#include <span>
+#include <thread>
+
+#include "allocator/base/check.hpp"
+#include "allocator/engine/paths/fallback_steps.hpp"
+#include "allocator/engine/giving_back/flush.hpp"
+#include "allocator/engine/giving_back/in_hand.hpp"
+#include "allocator/engine/reports/accounting.hpp"
+#include "allocator/engine/reports/out_of_memory.hpp"
+#include "allocator/engine/paths/slow_path.hpp"
+
+namespace cistern::slow_path {
+namespace {
+
+// ---- The steps ----------------------------------------------------------------------------------
+
+// The order is the rule. Steps that cost the program nothing come first, then steps that cost
+// calls. Then come steps that take memory from where it may be missed, and last those that make the
+// host wait.
+constexpr Step kSteps[] = {
+    afterEvents,               // some blocks whose last use on other streams is complete by now
+    afterTidying,              // what pools and graphs that have ended do not need
+    afterGarbageCollection,    // what was unused for long, where a threshold is set
+    moreMemory,                // pages moved or made; segments adopted or made
+    afterAllEvents,            // all blocks whose last use on other streams is complete by now
+    afterMakingRoom,           // parts of other streams' memory, or room made by giving back
+    afterPending,              // blocks that wait for other streams, a stream at a time
+    afterResetGraphs,          // what graphs that were reset still hold
+    afterTheDevice,            // what is complete when the whole device is
+    afterGivingAllBack,        // all that lies free, given back and made anew
+    afterGivingLivePoolsBack,  // the same of pools that others use
+    fromOtherKind,             // a small request out of large memory, or a large one out of small
+};
+
+constexpr Step kStepsOfCapture[] = {
+    fromCapture,             // what the capture has freed, in the graph's order
+    afterEvents,             // some blocks whose last use on other streams is complete by now
+    afterTidying,            // what pools and graphs that have ended do not need
+    moreMemory,              // pages moved or made; segments adopted or made
+    afterAllEvents,          // all blocks whose last use on other streams is complete by now
+    growTightly,             // a segment just as large as need be
+    completePartsOfOthers,   // parts of other streams' memory, complete
+    fromOtherKindInCapture,  // a small request out of large memory, or a large one out of small
+};
+
+// Always at first, then ever less often, since each takes as long as there are blocks.
+[[maybe_unused]] void auditAtTick(Engine& engine) {
+  const std::uint64_t tick = engine.now();
+  if (tick < 256 || std::has_single_bit(tick)) audit(engine);
+}
+
+/// A thread goes through the steps so often at most: others that go on would keep it there.
+constexpr int kTries = 8;
+
+Block* goThrough(std::span<const Step> steps, Engine& engine, Heap& heap, const Request& request) {
+  for (int tries = 0; tries < kTries; ++tries) {
+    const InHand in_hand(engine);
+    if (Block* block = firstOf(steps, engine, heap, request)) return block;
+    // Memory that others have freed meanwhile may lie in their caches, or still be in their hands.
+    if (!flushCaches(engine) && in_hand.alone()) return nullptr;
+    std::this_thread::yield();
+  }
+  return nullptr;
+}
+
+// ---- The program --------------------------------------------------------------------------------
+
+/// The numbers that change when memory becomes free, here or elsewhere on the device.
+struct Footing {
+  explicit Footing(Engine& engine)
+      : freed(engine.totals.read()[Stat::kAllocation].freed),
+        reserved(engine.limit.reserved()),
+        device_free(deviceFree(engine)) {}
+  bool operator==(const Footing&) const = default;
+
+  std::int64_t freed;  ///< blocks, so far
+  std::uint64_t reserved, device_free;
+};
+
+// The program is asked last for memory that it can give up, which may be dear. A callback that says
+// it has freed something although nothing has changed would be called for ever.
+Block* afterCallbacks(std::span<const Step> steps, Engine& engine, Heap& heap,
+                      const Request& request) {
+  if (!engine.hooks.reclaim.any()) return nullptr;
+  for (std::uint32_t attempt = 1;; ++attempt) {
+    const Footing before(engine);
+    if (!engine.hooks.reclaim(shortageOf(engine, request, attempt))) return nullptr;
+    engine.made.requireHere("allocate");  // a callback may have forked
+    flushCaches(engine);
+    if (Block* block = goThrough(steps, engine, heap, request)) return block;
+    if (Footing(engine) == before) return nullptr;
+  }
+}
+
+}  // namespace
+
+Block& fallBack(Engine& engine, Heap& heap, const Request& request) {
+  const bool captured = request.capture != nullptr;
+  const std::span<const Step> steps =
+      captured ? std::span<const Step>(kStepsOfCapture) : std::span<const Step>(kSteps);
+  if (!captured) flushCaches(engine);
+  engine.tick.fetch_add(1, std::memory_order_relaxed);
+  Block* block = goThrough(steps, engine, heap, request);
+  if (block == nullptr) block = afterCallbacks(steps, engine, heap, request);
+  if (block == nullptr) throwOutOfMemory(engine, request);
+  CISTERN_AUDIT(auditAtTick(engine));
+  return *block;
+}
+
+}  // namespace cistern::slow_path

@@ -1,0 +1,87 @@
+#include "allocator/engine/reports/accounting.hpp"
+
+#include <algorithm>
+
+#include "allocator/base/check.hpp"
+#include "allocator/engine/core/all_heaps.hpp"
+#include "cistern/allocator.hpp"
+
+namespace cistern {
+
+static std::uint64_t hostBytes(const Engine& engine) {
+  std::uint64_t bytes = sizeof(Engine) - sizeof(engine.caches) - sizeof(engine.pages) +
+                        engine.heaps.hostBytes() + engine.map.hostBytes() +
+                        engine.segments.hostBytes() + engine.totals.hostBytes() +
+                        engine.caches.hostBytes() + engine.pages.hostBytes();
+  for (Heap* heap : engine.heaps.all()) {
+    const MutexLock lock(heap->mutex());
+    bytes += heap->hostBytes();
+  }
+  return bytes;
+}
+
+MemoryStats CachingAllocator::memoryStats() const {
+  Engine& engine = engine_->here("memoryStats");
+  MemoryStats stats = engine.totals.read();
+  stats.host_bytes = hostBytes(engine);
+  stats.num_alloc_retries = engine.retries.load();
+  stats.num_ooms = engine.out_of_memories.load();
+  stats.num_sync_all_streams = engine.waits.load();
+  stats.num_misuses = engine.misuses.load();
+  stats.pages = engine.pages.counts();
+  stats.num_device_alloc = engine.segments.taken() + stats.pages.created;
+  stats.num_device_free = engine.segments.returned() + stats.pages.returned;
+  return stats;
+}
+
+MemoryStats::Values statsOf(const Pool& pool) {
+  MemoryStats::Values values;
+  for (Heap* heap : pool.heaps()) {
+    const MutexLock lock(heap->mutex());
+    const HeldCaches held_still(*heap);
+    for (const SizeKind kind : kSizeKinds) {
+      const StatArray usage = heap->layout(kind).usage();
+      for (std::size_t stat = 0; stat < kStatCount; ++stat) values[stat].current += usage[stat];
+    }
+  }
+  return values;
+}
+
+CacheInfo CachingAllocator::cacheInfo() const {
+  CacheInfo info;
+  withAllHeaps(engine_->here("cacheInfo"), [&](const std::vector<Heap*>& heaps) {
+    for (Heap* heap : heaps) {
+      heap->mutex().assertHeld();
+      info.free_bytes += heap->parked_bytes;
+      for (SizeKind kind : kSizeKinds) {
+        const FreeIndex& index = heap->layout(kind).freeBlocks();
+        info.free_bytes += index.bytes();
+        info.largest_free_block = std::max(info.largest_free_block, largestFree(index));
+      }
+    }
+  });
+  return info;
+}
+
+void audit(Engine& engine) {
+  const MutexLock lock(engine.pages.mutex());
+  std::uint64_t reserved = 0, in_pages = 0;
+  withAllHeaps(engine, [&](const std::vector<Heap*>& heaps) {
+    for (Heap* heap : heaps) {
+      heap->mutex().assertHeld();
+      heap->audit();
+      reserved += heap->reservedBytes();
+      if (heap->onPages()) in_pages += heap->reservedBytes();
+      forEachSegment(*heap, [&](const HeapSegment& segment) {
+        CISTERN_CHECK(engine.map.find(segment.device_base) == &segment);
+        CISTERN_CHECK(engine.map.find(segment.deviceEnd() - 1) == &segment);
+      });
+      for (const ThreadCache* cache : heap->caches()) cache->blocks().audit();
+    }
+    engine.heaps.audit(heaps);
+    CISTERN_CHECK(reserved <= engine.limit.reserved());
+    engine.pages.audit(in_pages);
+  });
+}
+
+}  // namespace cistern

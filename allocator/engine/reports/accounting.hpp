@@ -1,0 +1,16 @@
+// What an allocator holds as a whole, and its invariants. Thread-safe. A function that looks at all
+// heaps holds them still meanwhile.
+#pragma once
+
+#include "allocator/engine/engine.hpp"
+#include "cistern/statistics.hpp"
+
+namespace cistern {
+
+/// The pool's usage at this moment: each `current`, and nothing else.
+MemoryStats::Values statsOf(const Pool& pool);
+/// Checks the invariants of heaps, caches, pages, the segment map and the limit; aborts on a broken
+/// one.
+void audit(Engine& engine);
+
+}  // namespace cistern

@@ -1,0 +1,12 @@
+// A picture of every segment and block.
+#pragma once
+
+#include "allocator/engine/engine.hpp"
+#include "cistern/report.hpp"
+
+namespace cistern {
+
+/// Holds all heaps still meanwhile. Throws std::bad_alloc. Thread-safe.
+Snapshot snapshotOf(Engine& engine);
+
+}  // namespace cistern
