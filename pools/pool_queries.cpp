@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "allocator/engine/giving_back/giving_back.hpp"
-#include "allocator/engine/restoration/restoration.hpp"
 #include "allocator/engine/reports/accounting.hpp"
+#include "allocator/engine/restoration/restoration.hpp"
 #include "pools/pool_registry.hpp"
 
 namespace cistern {

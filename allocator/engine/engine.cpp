@@ -1,7 +1,9 @@
 #include "allocator/engine/engine.hpp"
 
 #include <algorithm>
+#include <new>
 #include <utility>
+#include <vector>
 
 #include "allocator/base/process.hpp"
 #include "allocator/engine/backing/imports.hpp"
@@ -39,11 +41,17 @@ Engine::Engine(Device& on, const Options& how, std::uint64_t total, PutBack put_
       pools(*this, caches),
       imports(std::make_shared<Imports>(device)) {}
 
+// If the host is short of memory, the caches stay as they are.
+void Engine::emptyCaches() noexcept try {
+  withAllHeaps(*this, [](const std::vector<Heap*>&) {});
+} catch (const std::bad_alloc&) {
+}
+
 Engine::~Engine() {
   const bool driver = driverMayBeCalled();
   imports->retry();
   pages.stop();
-  withAllHeaps(*this, [](const std::vector<Heap*>&) {});  // empties the caches
+  emptyCaches();
   for (Heap* heap : heaps.all()) {
     const MutexLock lock(heap->mutex());
     forEachBlock(*heap, [](Block& block) {

@@ -53,8 +53,8 @@ struct Engine : Core {
   /// Whether a graph, or an export, holds any of the block's memory. Pre: holdStill() and the
   /// heap's lock are held.
   bool isHeld(const Block& block) const;
-  /// The lock that comes before heaps', held: nothing of that backing moves meanwhile. Segments have
-  /// none.
+  /// The lock that comes before heaps', held: nothing of that backing moves meanwhile. Segments
+  /// have none.
   std::unique_lock<Mutex> holdStill(bool on_pages) const;
   /// The least that a request takes from the device when nothing is free for it, in bytes.
   std::uint64_t leastGrowth(const Request& request) const {
@@ -83,6 +83,9 @@ struct Engine : Core {
   PendingFrees pending;
   PoolTable pools;
   const std::shared_ptr<Imports> imports;  ///< what users of imported memory hold too
+
+ private:
+  void emptyCaches() noexcept;
 };
 
 }  // namespace cistern

@@ -1,6 +1,6 @@
 // Blocks of memory. cistern_allocate and cistern_free are the two calls that are made all the time.
-#include "allocator/engine/paths/fast_path.hpp"
 #include "allocator/engine/ground/misuse_scope.hpp"
+#include "allocator/engine/paths/fast_path.hpp"
 #include "interop/c/objects.hpp"
 
 using namespace cistern;

@@ -50,7 +50,7 @@ void SegmentBacking::hold(const Block& block, ExportHold& hold) {
   ++held.exports;
 }
 
-void SegmentBacking::dropOne(const HeapSegment* segment, std::uint32_t Held::* count) noexcept {
+void SegmentBacking::dropOne(const HeapSegment* segment, std::uint32_t Held::*count) noexcept {
   const auto it = held_.find(segment);
   --(it->second.*count);
   if (it->second.graphs + it->second.exports == 0) held_.erase(it);

@@ -59,7 +59,7 @@ class SegmentBacking {
     std::uint32_t capture = 0;  ///< of the last of these
     std::uint32_t exports = 0;
   };
-  void dropOne(const HeapSegment* segment, std::uint32_t Held::* count) noexcept
+  void dropOne(const HeapSegment* segment, std::uint32_t Held::*count) noexcept
       CISTERN_REQUIRES(mutex_);
   Address takePlace(std::uint64_t bytes);
   void giveBackPlace(const HeapSegment& segment) noexcept;

@@ -1,9 +1,9 @@
-#include "allocator/base/thread_number.hpp"
 #include "allocator/engine/capture/recording.hpp"
 
 #include <mutex>
 #include <utility>
 
+#include "allocator/base/thread_number.hpp"
 #include "allocator/engine/cross_stream/deferral.hpp"
 #include "allocator/engine/engine.hpp"
 #include "allocator/engine/giving_back/flush.hpp"
@@ -176,8 +176,8 @@ void Recording::begin(Heap& heap) {
 // While a capture into a pool is under way, free memory in the pool is complete, or was freed by
 // the capture. So a stream that joins later may take it, and it does no harm that the two coalesce.
 // Memory that comes back into the pool meanwhile is held to that too: see putBack in
-// cross_stream/deferral.cpp. Pages go home first: what captures have in common then needs the same windows,
-// which are mapped.
+// cross_stream/deferral.cpp. Pages go home first: what captures have in common then needs the same
+// windows, which are mapped.
 void Recording::prepare(Stream origin) {
   flushCaches(engine_);
   const auto refresh = [&](Heap& heap) {  // while it can be asked: a captured stream does not tell

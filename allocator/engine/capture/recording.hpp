@@ -81,7 +81,8 @@ class Recording : public Capture, public std::enable_shared_from_this<Recording>
     const MutexLock lock(mutex_);
     footprint_.graphs.push_back(std::move(graph));
   }
-  /// The capture is over. Returns what it has touched, which stays where it is until Engine::unbind.
+  /// The capture is over. Returns what it has touched, which stays where it is until
+  /// Engine::unbind.
   Footprint end() noexcept;
 
   // ---- Memory

@@ -14,8 +14,8 @@ namespace pages {
 struct Mapping;
 }
 
-/// A graph's hold on addresses: its replays reach memory through them. Each segment, or mapping of a
-/// page, is in it once. A page that a footprint reaches may lie elsewhere in its pool meanwhile.
+/// A graph's hold on addresses: its replays reach memory through them. Each segment, or mapping of
+/// a page, is in it once. A page that a footprint reaches may lie elsewhere in its pool meanwhile.
 struct Footprint {
   std::vector<pages::Mapping*> mappings;
   std::vector<HeapSegment*> segments;

@@ -11,9 +11,7 @@
 
 namespace cistern {
 HeapTable::HeapTable(Pool& default_pool, Totals& totals)
-    : default_pool_(default_pool),
-      totals_(totals),
-      nowhere_(false, default_pool.rules(), false) {
+    : default_pool_(default_pool), totals_(totals), nowhere_(false, default_pool.rules(), false) {
   slots_.store(&generations_.emplace_back(16), std::memory_order_release);
 }
 

@@ -89,7 +89,7 @@ void Mover::noteCost() {
   const double grown = double(std::max(backed + more, most) - most);
   const double plain = grown / kPlainBytes * (state_.create_cost.mean() + state_.map_cost.mean());
   state_.cost.note(double(now - began_ns_ - asked_ns_),
-                    without(Mechanism::kPlainCredit) ? 0 : plain, now);
+                   without(Mechanism::kPlainCredit) ? 0 : plain, now);
 }
 
 }  // namespace cistern::pages

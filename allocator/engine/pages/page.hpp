@@ -60,7 +60,7 @@ struct PhysicalPage {
   Heap* counted_by = nullptr;  ///< the heap whose reserved bytes count it; changes under its lock
   Page handle{};
   std::list<PhysicalPage>::iterator self{};
-  std::uint64_t considered = 0;   ///< the last window it was counted in: see window.cpp
+  std::uint64_t considered = 0;    ///< the last window it was counted in: see window.cpp
   std::uint64_t unparked_for = 0;  ///< the last miss that had it unparked
   std::weak_ptr<const SharedPage> exported{};  ///< to other processes, while any holds it
 

@@ -19,7 +19,8 @@ bool PageBacking::supportedBy(const Device& device) {
   return capability.supported && capability.granularity != 0 && kUnit % capability.granularity == 0;
 }
 
-PageBacking::PageBacking(Core& core) : core_(core), state_(core), background_([this] {
+PageBacking::PageBacking(Core& core)
+    : core_(core), state_(core), background_([this] {
         if (!driverMayBeCalled()) return Background::Next::kNothing;
         const MutexLock lock(mutex_);
         return clearUp(state_, false);

@@ -25,8 +25,7 @@ constexpr std::uint64_t kPartOfLimit = 2048, kPartOfLeft = 16;
 std::uint32_t pageUnits(const State& state, const Request& request, std::uint32_t gap,
                         bool pressed) {
   if (request.kind == SizeKind::kSmall) return 1;
-  if (state.core.options.page_size != 0)
-    return std::uint32_t(state.core.options.page_size / kUnit);
+  if (state.core.options.page_size != 0) return std::uint32_t(state.core.options.page_size / kUnit);
   if (pressed) return 1;
   const Limit& limit = state.core.limit;
   const bool eager = state.core.options.recycle == Recycle::kEager;

@@ -24,8 +24,7 @@ bool lastUseIsComplete(State& state, const Mapping& mapping, bool ask) {
 }
 
 // Takes out what the rule names, with room for each to come back.
-std::vector<Mapping*> detach(State& state, Heap& heap, const ReleaseRule& rule,
-                             bool& more_later) {
+std::vector<Mapping*> detach(State& state, Heap& heap, const ReleaseRule& rule, bool& more_later) {
   const MutexLock lock(heap.mutex());
   unpark(state, heap);
   const FreePageScan scan(heap, state.number);

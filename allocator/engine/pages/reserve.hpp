@@ -51,8 +51,7 @@ std::uint32_t newPageUnits(const State& state, const Request& request, const Gap
 
 class Reservation {
  public:
-  Reservation(State& state, Heap& heap, SizeKind kind)
-      : state_(state), heap_(heap), kind_(kind) {}
+  Reservation(State& state, Heap& heap, SizeKind kind) : state_(state), heap_(heap), kind_(kind) {}
 
   /// Reserves a window that was found under the same hold of the heap's lock. The pages of stale
   /// mappings in it come there at once, and stay. Pre: that is held. Throws std::bad_alloc,

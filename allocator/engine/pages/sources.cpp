@@ -181,8 +181,7 @@ void Mover::takeFromOthers(Which which) {
 // Queued work may still use the pages, on any stream: what this heap's stream does from now on
 // comes after all of it.
 bool Mover::orderAfterAll() {
-  const bool ordered =
-      broken(Rule::kOrder) || state_.core.progress.orderAfterAll(heap_.stream());
+  const bool ordered = broken(Rule::kOrder) || state_.core.progress.orderAfterAll(heap_.stream());
   const MutexLock lock(heap_.mutex());
   reserved_.noteUse(heap_.completion().now());
   return ordered;

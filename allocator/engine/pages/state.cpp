@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-
 namespace cistern::pages {
 
 State::State(Core& on) : core(on), table(&on.log), cost(on.options.recycle_budget) {}

@@ -3,8 +3,8 @@
 #include "allocator/base/ablation.hpp"
 #include "allocator/engine/capture/recording.hpp"
 #include "allocator/engine/paths/fast_path.hpp"
-#include "allocator/engine/reports/out_of_memory.hpp"
 #include "allocator/engine/paths/slow_path.hpp"
+#include "allocator/engine/reports/out_of_memory.hpp"
 
 namespace cistern::slow_path {
 namespace {
@@ -60,7 +60,8 @@ void parkGone(Engine& engine) {
   constexpr int kLooks = 2;
   for (int i = 0; i < kLooks; ++i) {
     Heap* const heap = engine.heaps.nextGone();
-    if (heap == nullptr || (engine.progress.holdsNothing(*heap) && engine.heaps.park(*heap))) return;
+    if (heap == nullptr || (engine.progress.holdsNothing(*heap) && engine.heaps.park(*heap)))
+      return;
   }
 }
 

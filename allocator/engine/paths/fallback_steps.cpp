@@ -2,8 +2,8 @@
 #include "allocator/engine/paths/fallback_steps.hpp"
 
 #include "allocator/engine/capture/recording.hpp"
-#include "allocator/engine/giving_back/giving_back.hpp"
 #include "allocator/engine/cross_stream/loans.hpp"
+#include "allocator/engine/giving_back/giving_back.hpp"
 
 namespace cistern::slow_path {
 

@@ -4,12 +4,12 @@
 #include <thread>
 
 #include "allocator/base/check.hpp"
-#include "allocator/engine/paths/fallback_steps.hpp"
 #include "allocator/engine/giving_back/flush.hpp"
 #include "allocator/engine/giving_back/in_hand.hpp"
+#include "allocator/engine/paths/fallback_steps.hpp"
+#include "allocator/engine/paths/slow_path.hpp"
 #include "allocator/engine/reports/accounting.hpp"
 #include "allocator/engine/reports/out_of_memory.hpp"
-#include "allocator/engine/paths/slow_path.hpp"
 
 namespace cistern::slow_path {
 namespace {

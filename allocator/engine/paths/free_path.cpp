@@ -1,11 +1,11 @@
 #include "allocator/base/ablation.hpp"
 #include "allocator/base/thread_number.hpp"
 #include "allocator/engine/capture/recording.hpp"
-#include "allocator/engine/paths/fast_path.hpp"
-#include "allocator/engine/giving_back/flush.hpp"
-#include "allocator/engine/reports/misuse.hpp"
-#include "allocator/engine/paths/slow_path.hpp"
 #include "allocator/engine/cross_stream/deferral.hpp"
+#include "allocator/engine/giving_back/flush.hpp"
+#include "allocator/engine/paths/fast_path.hpp"
+#include "allocator/engine/paths/slow_path.hpp"
+#include "allocator/engine/reports/misuse.hpp"
 
 namespace cistern::slow_path {
 namespace {

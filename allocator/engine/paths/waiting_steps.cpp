@@ -1,7 +1,7 @@
 // The steps of a miss that make the host wait, and those that give back what that has made free.
-#include "allocator/engine/paths/fallback_steps.hpp"
-#include "allocator/engine/giving_back/giving_back.hpp"
 #include "allocator/engine/backing/imports.hpp"
+#include "allocator/engine/giving_back/giving_back.hpp"
+#include "allocator/engine/paths/fallback_steps.hpp"
 
 namespace cistern::slow_path {
 

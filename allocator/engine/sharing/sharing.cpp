@@ -1,15 +1,16 @@
-// Memory that several processes use: exports, and imports. An export holds the memory that its block
-// lies in, as a graph does. That memory is not given back to the device, so what other processes
-// may reach counts as reserved. A page has one descriptor, however many of its blocks are exported.
+// Memory that several processes use: exports, and imports. An export holds the memory that its
+// block lies in, as a graph does. That memory is not given back to the device, so what other
+// processes may reach counts as reserved. A page has one descriptor, however many of its blocks are
+// exported.
 #include <list>
 #include <utility>
 
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "allocator/engine/backing/imports.hpp"
 #include "allocator/engine/engine.hpp"
 #include "allocator/engine/reports/misuse.hpp"
-#include "allocator/engine/backing/imports.hpp"
 #include "cistern/allocator.hpp"
 
 namespace cistern {

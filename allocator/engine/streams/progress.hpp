@@ -29,10 +29,10 @@
 #include <vector>
 
 #include "allocator/base/bounds.hpp"
-#include "allocator/engine/heap/heap.hpp"
 #include "allocator/engine/events/device_mark.hpp"
 #include "allocator/engine/events/event_pool.hpp"
 #include "allocator/engine/events/known_streams.hpp"
+#include "allocator/engine/heap/heap.hpp"
 #include "cistern/device.hpp"
 
 namespace cistern {
@@ -82,8 +82,8 @@ class StreamProgress {
   /// Whether the stream may have work queued. Not if it is idle, gone with its end reached, or was
   /// destroyed without notice.
   bool mayHaveWork(Stream stream);
-  /// Whether the heap has no memory, and nothing that its stream did is still under way: then it may
-  /// become another stream's.
+  /// Whether the heap has no memory, and nothing that its stream did is still under way: then it
+  /// may become another stream's.
   bool holdsNothing(Heap& heap);
   /// A capture into a pool is about to begin, or is over. Meanwhile no stream is queried: any may
   /// join at any moment, and a query of one that has would break the capture. An event recorded on

@@ -2,8 +2,8 @@
 //
 // The usual case is inline, so that a hook is one function, which calls the driver for the current
 // context and nothing else. In that case the thread's cache has the block
-// (allocator/engine/paths/fast_path.hpp) and the thread remembers the block's entry (served/blocks.hpp).
-// A test keeps the number of instructions.
+// (allocator/engine/paths/fast_path.hpp) and the thread remembers the block's entry
+// (served/blocks.hpp). A test keeps the number of instructions.
 #pragma once
 
 #include <cstddef>

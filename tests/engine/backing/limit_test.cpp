@@ -1,8 +1,9 @@
 // How much may be taken from the device.
+#include "allocator/engine/ground/limit.hpp"
+
 #include <thread>
 #include <vector>
 
-#include "allocator/engine/ground/limit.hpp"
 #include "tests/support/catch.hpp"
 
 namespace cistern::test {

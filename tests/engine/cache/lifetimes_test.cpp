@@ -6,8 +6,8 @@
 #include <random>
 #include <set>
 
-#include "allocator/engine/restoration/restoration.hpp"
 #include "allocator/engine/paths/slow_path.hpp"
+#include "allocator/engine/restoration/restoration.hpp"
 #include "tests/engine/cache/thread_cache_support.hpp"
 
 namespace cistern::test {

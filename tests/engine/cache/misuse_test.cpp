@@ -3,8 +3,8 @@
 #include <barrier>
 #include <mutex>
 
-#include "allocator/base/thread_number.hpp"
 #include "allocator/base/sanitizers.hpp"
+#include "allocator/base/thread_number.hpp"
 #include "allocator/engine/heap/free_log.hpp"
 #include "tests/engine/cache/thread_cache_support.hpp"
 

@@ -12,7 +12,8 @@ TEST_CASE("where stamps run out, what is not complete counts as used until then"
   Options options;
   options.backing = Backing::kSegments;
   Core core(device, options, kGiB);
-  Heap heap(core.default_pool, Stream{1}, core.default_pool.heapOptions(), core.totals, UINT32_MAX - 3);
+  Heap heap(core.default_pool, Stream{1}, core.default_pool.heapOptions(), core.totals,
+            UINT32_MAX - 3);
   const MutexLock lock(heap.mutex());
   HeapSegment segment;
   segment.base = 0x10'0000'0000;

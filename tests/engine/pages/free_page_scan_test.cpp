@@ -113,8 +113,7 @@ TEST_CASE("where frees were forgotten a page is as young as its free block", "[e
   CHECK(second.last_use == 3);
 }
 
-TEST_CASE("a parked page may come back to the heap that has parked it",
-          "[engine][part]") {
+TEST_CASE("a parked page may come back to the heap that has parked it", "[engine][part]") {
   ScanRig rig;
   pages::PhysicalPage& page = rig.table.addPage(Page{77}, 1);
   page.parked = true;

@@ -1,6 +1,5 @@
 // The program's functions: which are called, when, and when not again.
 #include "allocator/engine/ground/hooks.hpp"
-#include "allocator/engine/ground/misuse_scope.hpp"
 
 #include <atomic>
 #include <stdexcept>
@@ -8,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "allocator/engine/ground/misuse_scope.hpp"
 #include "cistern/error.hpp"
 #include "tests/support/catch.hpp"
 
