@@ -246,13 +246,14 @@ def sentences(figures):
     keeps_up, lags = figures.all(), figures.all(*LAG)
     for one, other in zip(keeps_up, lags):
         if percent(one["efficiency"]) != percent(other["efficiency"]):
-            yield "README.md", (f"with a GPU that keeps up {one['trace']} has "
-                                f"{percent(one['efficiency'])} % in use")
+            yield "docs/benchmarks.md", (f"with a GPU that keeps up {one['trace']} has "
+                                         f"{percent(one['efficiency'])} % in use")
     least = min(row["fit"] for row in figures.all("--gpu-lag-us", "100000", "--fit"))
-    yield "README.md", f"each is served in at most {percent(1 / least - 1)} % more than it asks for"
+    yield "docs/benchmarks.md", (f"within a cap each is served in at most {percent(1 / least - 1)} % "
+                                 "more than it asks for")
     for own, peer in zip(figures.all_of(LATER, *LAG), figures.all_of(LATER, *PEERS[1], *LAG)):
-        yield "README.md", (f"{own['trace']}: {percent(own['efficiency'])} % in use, "
-                            f"{percent(peer['efficiency'])} % under expandable segments")
+        yield "docs/benchmarks.md", (f"{own['trace']}: {percent(own['efficiency'])} % in use, "
+                                     f"{percent(peer['efficiency'])} % under expandable segments")
     for order, which in [("true", "oldest"), ("false", "youngest")]:
         row = figures.one("llama_generate", "--conf", TORCH_OPTIONS + order)
         yield "docs/decisions.md", (f"llama_generate, ties towards the {which} segment: "

@@ -23,7 +23,6 @@ def number(text):
 
 class Speeds(unittest.TestCase):
     CASES = {"512 B": "pair/512B", "24 MiB": "pair/24MiB", "churn of 10,000": "churn/10000",
-             "4 threads": "threads/4", "16 threads": "threads/16",
              "16 threads on one stream": "threads_one_stream/16"}
     PEERS = ["torch", "cudaMallocAsync", "cub", "cudaMalloc"]  # in the README's order
 

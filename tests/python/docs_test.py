@@ -19,5 +19,5 @@ def test_a_program_of_a_page_runs(run, page, block, monkeypatch):
     run(block, CISTERN_BACKEND="sim")
 
 
-def test_each_page_has_one():
-    assert {page for page, _ in BLOCKS} == set(PAGES)
+def test_each_page_of_the_package_has_one():
+    assert {page for page, _ in BLOCKS} >= set(PAGES) - {"README.md"}
