@@ -126,7 +126,7 @@ constexpr OptionRow kTable[] = {
      "take at most three quarters of it. It also keeps one larger block, of up to four times this "
      "and at most 32 MiB, while no other thread uses the stream; none if that could be more than "
      "1/64 of the device. All threads together keep at most 1/64 of the device of blocks up to 1 "
-     "MiB. What is kept counts as free. It goes back before the device is asked for more, and when "
+     "MiB. Kept memory counts as free. It goes back before the device is asked for more, and when "
      "the cache is emptied. Off if other options round sizes."},
 };
 

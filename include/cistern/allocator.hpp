@@ -60,7 +60,7 @@ class CISTERN_API CachingAllocator {
   /// - std::bad_alloc;
   /// - InvalidArgument for a stream that is not alive;
   /// - DeviceFailure when the stream has the handle of a forgotten one and cannot be ordered after
-  ///   its end, or when the device does not say whether a capture records the stream;
+  ///   its end; also when the device does not say whether a capture records the stream;
   /// - Error in a child of fork;
   /// - any exception of a reclaim callback or of a pool's source.
   void* allocate(std::size_t bytes, Stream stream);

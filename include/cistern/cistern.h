@@ -237,10 +237,11 @@ CISTERN_API cistern_status_t cistern_pool_stream_scope_end(cistern_pool_t pool, 
  *
  * Calls on one capture from several threads come one after the other. */
 
-/** From now on memory allocated on `stream`, which is being captured, and on streams that join its
- *  capture comes from `pool`, or from a pool of the capture's own if that is null. It stays in
- *  place until the release. CISTERN_INVALID_ARGUMENT for a stream that is not being captured, and
- *  for a pool of another allocator. CISTERN_INVALID_STATE if `pool` is captured into already. */
+/** Memory that is allocated from now on for the capture that records `stream` comes from `pool`, or
+ *  from a pool of the capture's own if that is null. So does memory on streams that join it. It
+ *  stays in place until the release. CISTERN_INVALID_ARGUMENT for a stream that is not being
+ *  captured, and for a pool of another allocator. CISTERN_INVALID_STATE if `pool` is captured into
+ *  already. */
 CISTERN_API cistern_status_t cistern_capture_begin(cistern_allocator_t allocator, void* stream,
                                                    cistern_pool_t pool, cistern_capture_t* out);
 /** Another capture records `stream` (the body of a conditional node). Memory allocated on it
