@@ -254,6 +254,10 @@ def sentences(figures):
     for own, peer in zip(figures.all_of(LATER, *LAG), figures.all_of(LATER, *PEERS[1], *LAG)):
         yield "docs/benchmarks.md", (f"{own['trace']}: {percent(own['efficiency'])} % in use, "
                                      f"{percent(peer['efficiency'])} % under expandable segments")
+    rounds4, rounds5 = (figures.all(*LAG, "--repeat", times) for times in ("4", "5"))
+    mapping = [last["trace"] for before, last in zip(rounds4, rounds5)
+               if last["device_calls"]["map"] > before["device_calls"]["map"]]
+    yield "docs/pages.md", f"pages are mapped in the fifth round by {', '.join(mapping) or 'no program'}"
     for order, which in [("true", "oldest"), ("false", "youngest")]:
         row = figures.one("llama_generate", "--conf", TORCH_OPTIONS + order)
         yield "docs/decisions.md", (f"llama_generate, ties towards the {which} segment: "

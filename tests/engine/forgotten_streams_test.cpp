@@ -83,7 +83,7 @@ TEST_CASE("no verb asks a forgotten stream anything", "[engine]") {
   }
 }
 
-TEST_CASE("the fallbacks to OutOfMemory asks no forgotten stream", "[engine]") {
+TEST_CASE("no fallback before OutOfMemory asks a forgotten stream", "[engine]") {
   LeftBehindRig rig;
   void* block = rig.written(44 * kMiB, rig.other);
   CHECK_THROWS_AS(rig.allocator.allocate(36 * kMiB, rig.other), OutOfMemory);
