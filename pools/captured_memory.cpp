@@ -82,7 +82,10 @@ void CapturedMemory::reset() noexcept {
   pool_ = {};
   held_ = nullptr;
   state_ = State::kIdle;
-  if (driverMayBeCalled()) pools_.retire(retirement_);
+  if (driverMayBeCalled()) {
+    pools_.retired.add(retirement_);
+    pools_.tidy();
+  }
   retirement_.clear();
 }
 

@@ -37,7 +37,7 @@ void PoolRegistry::emptyCache(MempoolId_t id) {
     return cistern::emptyCache(allocator_.engine(), &allocator_.engine().default_pool);
   {
     const Visit visiting = visit("emptyCache", id);
-    waitForUnknown(id);
+    retired.waitForUnknown(id);
     tidy();
     cistern::emptyCache(allocator_.engine(), &visiting.pool);
   }
@@ -48,20 +48,6 @@ void PoolRegistry::emptyCache(MempoolId_t id) {
 void PoolRegistry::emptyUnowned() {
   cistern::emptyCache(allocator_.engine(), nullptr, true);
   (void)tidyForMemory(Tidying::kEmptied);
-}
-
-// Waits for those that hold memory of the pool, or for all.
-void PoolRegistry::waitForUnknown(std::optional<MempoolId_t> id) noexcept {
-  std::list<Retirement> unknown;
-  {
-    const MutexLock lock(retired_mutex_);
-    for (auto it = retired_.begin(); it != retired_.end();) {
-      const auto one = it++;
-      if (one->unknown() && (!id || one->holds(*id))) unknown.splice(unknown.end(), retired_, one);
-    }
-  }
-  for (Retirement& one : unknown) one.waitForUnknown();
-  retireAgain(unknown);
 }
 
 bool PoolRegistry::checkPoolLiveAllocations(MempoolId_t id, const std::set<void*>& expected) const {

@@ -36,18 +36,10 @@ PoolRegistry::~PoolRegistry() {
   allocator_.engine().pools.setRouter(nullptr);
   (void)allocator_.engine().hooks.tidy.remove(tidier_);
   if (driverMayBeCalled()) {
-    while (letRetire(Retire::kWaitingForAll)) {
+    while (retired.letGo(SIZE_MAX, true)) {
     }
   }
-  // Each calls back as it goes, so it must go while this object is whole.
-  std::list<Retirement> unfinished;
-  {
-    const MutexLock lock(retired_mutex_);
-    unfinished.swap(retired_);
-    retirements_ = 0;
-  }
-  for (Retirement& one : unfinished) one.keepForGood();
-  unfinished.clear();
+  retired.keepForGood();
   tellReleased();
 }
 
@@ -181,8 +173,8 @@ int PoolRegistry::getPoolUseCount(MempoolId_t id) const {
 
 // Lets go of what nothing uses any more. If the host is short of memory, the next call does.
 void PoolRegistry::tidy() noexcept {
-  if (retirements_ == 0 && draining_ == 0 && untold_ == 0) return;
-  (void)letRetire(Retire::kSome);
+  if (!retired.any() && draining_ == 0 && untold_ == 0) return;
+  (void)retired.letGo(kLooks, false);
   tellReleased();                  // before they are closed: an observer may free what it has there
   std::vector<PoolTraits> traits;  // goes without a lock: a source is the program's
   try {
@@ -196,10 +188,10 @@ void PoolRegistry::tidy() noexcept {
 // holds no memory, so this does not wait for another thread that holds the lock. The caller holds a
 // lock, and leaves calls to the program to the next call: observers, and traits.
 bool PoolRegistry::tidyForMemory(Tidying why) {
-  if (retirements_ == 0 && draining_ == 0 && untold_ == 0) return false;
-  if (why == Tidying::kLastResort) return letRetire(Retire::kWaitingForAll);
-  if (why == Tidying::kEmptyCache) waitForUnknown(std::nullopt);
-  const bool any = letRetire(why == Tidying::kEmptyCache ? Retire::kAll : Retire::kSome);
+  if (!retired.any() && draining_ == 0 && untold_ == 0) return false;
+  if (why == Tidying::kLastResort) return retired.letGo(SIZE_MAX, true);
+  if (why == Tidying::kEmptyCache) retired.waitForUnknown(std::nullopt);
+  const bool any = retired.letGo(why == Tidying::kEmptyCache ? SIZE_MAX : kLooks, false);
   tellReleased();
   std::vector<PoolTraits> traits;
   if (!mutex_.try_lock()) return any;
@@ -235,44 +227,6 @@ void PoolRegistry::lookFirstAt(MempoolId_t id) noexcept {
   const auto it = entries_.find(id);
   if (it != entries_.end() && it->second.uses == 0)
     draining_ids_.splice(draining_ids_.begin(), draining_ids_, it->second.self);
-}
-
-// Lets go of graphs' memory whose replays are complete. If there is none, kWaitingForAll waits for
-// the others. Under the lock this neither waits nor lets go. A miss, and a reset, look at some, in
-// turn: with many graphs reset while the device is busy, each would query all.
-bool PoolRegistry::letRetire(Retire which) noexcept {
-  std::list<Retirement> complete, waited_for;
-  {
-    const MutexLock lock(retired_mutex_);
-    std::size_t looks = retired_.size();
-    if (which == Retire::kSome) looks = std::min(looks, kLooks);
-    for (; looks > 0; --looks) {
-      const auto one = retired_.begin();
-      std::list<Retirement>& to = one->complete() ? complete : retired_;
-      to.splice(to.end(), retired_, one);
-    }
-    if (complete.empty() && which == Retire::kWaitingForAll) waited_for.swap(retired_);
-    retirements_ = retired_.size();
-  }
-  for (auto it = waited_for.begin(); it != waited_for.end();) {
-    const auto one = it++;
-    if (one->wait()) complete.splice(complete.end(), waited_for, one);
-  }
-  retireAgain(waited_for);
-  return !complete.empty();
-}
-
-void PoolRegistry::retireAgain(std::list<Retirement>& retirements) noexcept {
-  const MutexLock lock(retired_mutex_);
-  retired_.splice(retired_.end(), retirements);
-  retirements_ = retired_.size();
-}
-
-// Events are recorded while the graph's streams exist.
-void PoolRegistry::retire(std::list<Retirement>& retirement) noexcept {
-  for (Retirement& one : retirement) (void)one.complete();
-  retireAgain(retirement);
-  tidy();
 }
 
 // ---- Requests ----------------------------------------------------------------------------------

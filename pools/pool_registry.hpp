@@ -22,7 +22,7 @@
 #include "allocator/engine/ground/holds.hpp"
 #include "allocator/engine/ground/hooks.hpp"
 #include "cistern/pool.hpp"
-#include "pools/retirement.hpp"
+#include "pools/retired_graphs.hpp"
 #include "pools/scopes.hpp"
 
 namespace cistern {
@@ -82,7 +82,8 @@ class PoolRegistry final {
   Footprint endCapture(Recording& recording) noexcept;
   bool keepInCapture(Stream stream, const std::shared_ptr<Captured>& held);
   void trim(MempoolId_t id, std::uint64_t bytes);
-  void retire(std::list<Retirement>& retirement) noexcept;
+
+  RetiredGraphs retired;  ///< goes while this object is whole: each lets go of its pool
 
   CachingAllocator& allocator() { return allocator_; }
   Device& device() { return allocator_.device(); }
@@ -117,12 +118,6 @@ class PoolRegistry final {
   bool tidyForMemory(Tidying why);
   std::vector<PoolTraits> closeDrained(std::size_t looks) CISTERN_REQUIRES(mutex_);
   void lookFirstAt(MempoolId_t id) noexcept;
-  /// How many reset graphs a verb looks at, and whether it waits for those that are not complete.
-  enum class Retire : std::uint8_t { kSome, kAll, kWaitingForAll };
-  bool letRetire(Retire which) noexcept;
-  void retireAgain(std::list<Retirement>& retirements) noexcept;
-  void waitForUnknown(std::optional<MempoolId_t> id) noexcept;
-
   CachingAllocator& allocator_;
   const Birthplace made_;
   /// The allocator keeps them too: a request may be using them when this object goes.
@@ -137,9 +132,6 @@ class PoolRegistry final {
   std::vector<MempoolId_t> released_ CISTERN_GUARDED_BY(mutex_);
   std::size_t told_ CISTERN_GUARDED_BY(mutex_) = 0;  ///< releases reported to observers
   std::atomic<std::size_t> untold_{0};               ///< releases not yet reported
-  Mutex retired_mutex_;
-  std::list<Retirement> retired_ CISTERN_GUARDED_BY(retired_mutex_);
-  std::atomic<std::size_t> retirements_{0};  ///< in retired_
   HookId tidier_;
 };
 

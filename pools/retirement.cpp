@@ -38,17 +38,9 @@ bool Retirement::markPresent(Stream stream) noexcept {
   return !captured;
 }
 
-Retirement::~Retirement() { forgetEvents(); }
-
-void Retirement::forgetEvents() noexcept {
+Retirement::~Retirement() {
   if (!driverMayBeCalled()) return;
   for (const Mark& mark : marks_) (void)device_.destroyEvent(mark.event);
-  marks_.clear();
-}
-
-bool Retirement::passed(Event event) noexcept {
-  const Result<bool> passed = device_.queryEvent(event);
-  return passed.ok() && passed.value();
 }
 
 // Whether nothing more can be learnt from the mark. An event that a capture has recorded all the
@@ -70,13 +62,12 @@ bool Retirement::complete() noexcept {
     if (!settled(marks_.back(), passed.ok() ? Status() : Status(passed.error()))) return false;
     marks_.pop_back();
   }
-  std::erase_if(ends_, [this](const SharedEvent& end) { return passed(*end); });
+  std::erase_if(ends_, [this](const SharedEvent& end) {
+    const Result<bool> passed = device_.queryEvent(*end);
+    return passed.ok() && passed.value();
+  });
   return ends_.empty() && unmarked_.empty();
 }
-
-void Retirement::keepForGood() noexcept { held_->keepForGood(); }
-
-bool Retirement::holds(MempoolId_t pool) const { return held_->holds(pool); }
 
 void Retirement::waitForUnknown() noexcept {
   const RelaxedCaptureMode relaxed(device_);

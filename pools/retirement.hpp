@@ -37,10 +37,7 @@ class Retirement {
   /// Waits for the replays whose end complete() can never see.
   void waitForUnknown() noexcept;
   bool unknown() const { return unknown_; }
-  bool holds(MempoolId_t pool) const;
-  /// The memory stays in place, whatever becomes of this object. The device cannot confirm that it
-  /// is done with the memory, and nobody will query it again.
-  void keepForGood() noexcept;
+  Captured& held() const { return *held_; }
 
  private:
   /// An event behind the replays that were queued on the stream.
@@ -50,18 +47,16 @@ class Retirement {
   };
   bool mark(Stream stream) noexcept;
   bool markPresent(Stream stream) noexcept;
-  bool passed(Event event) noexcept;
   bool settled(const Mark& mark, const Status& answer) noexcept;
-  void forgetEvents() noexcept;
 
   Device& device_;
-  KnownStreams& streams_;
-  const std::shared_ptr<Captured> held_;
-  std::vector<Stream> unmarked_;  ///< streams that no event was recorded on yet
+  KnownStreams& streams_;                 ///< knows which streams were forgotten
+  const std::shared_ptr<Captured> held_;  ///< the memory, and the use of its pool
+  std::vector<Stream> unmarked_;          ///< streams that no event was recorded on yet
   // Both with room for one of each stream.
-  std::vector<Mark> marks_;
-  std::vector<SharedEvent> ends_;
-  bool unknown_ = false;  ///< some replay can be waited for with the whole device only
+  std::vector<Mark> marks_;        ///< events that may not have passed yet
+  std::vector<SharedEvent> ends_;  ///< of forgotten streams: behind their last work
+  bool unknown_ = false;           ///< some replay can be waited for with the whole device only
 };
 
 }  // namespace cistern

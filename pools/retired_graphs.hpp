@@ -1,0 +1,40 @@
+// The graphs of one allocator that are gone, while what they held may still be in use.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <list>
+#include <optional>
+
+#include "allocator/base/mutex.hpp"
+#include "pools/retirement.hpp"
+
+namespace cistern {
+
+/// Thread-safe. Nothing here may be called with the lock of the pools' users held: what goes lets
+/// go of its pool.
+class RetiredGraphs {
+ public:
+  bool any() const { return count_ != 0; }
+  /// Takes graphs that were reset, from a list that is empty afterwards. Events are recorded on
+  /// their streams now, as these may be gone later.
+  void add(std::list<Retirement>& graphs) noexcept;
+  /// Lets go of the memory of graphs, among the next `looks`, whose replays are complete. If there
+  /// is none, `wait` waits for the replays of all graphs. True if it let go of any.
+  bool letGo(std::size_t looks, bool wait) noexcept;
+  /// Waits for replays whose end no query can tell: of graphs that hold memory of the pool, or of
+  /// all graphs. Lets go of nothing.
+  void waitForUnknown(std::optional<MempoolId_t> pool) noexcept;
+  /// Memory whose replays are not known to be complete stays in place, for good.
+  void keepForGood() noexcept;
+
+ private:
+  std::list<Retirement> takeComplete(std::size_t looks) noexcept CISTERN_REQUIRES(mutex_);
+  void putBack(std::list<Retirement>& graphs) noexcept;
+
+  Mutex mutex_;  ///< the progress of replays is queried under it
+  std::list<Retirement> graphs_ CISTERN_GUARDED_BY(mutex_);  ///< the next to look at comes first
+  std::atomic<std::size_t> count_{0};  ///< in graphs_, for threads without the lock
+};
+
+}  // namespace cistern
