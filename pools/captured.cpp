@@ -3,10 +3,13 @@
 #include <algorithm>
 
 #include "allocator/base/process.hpp"
-#include "allocator/engine/engine.hpp"
-#include "pools/pool_registry.hpp"
 
 namespace cistern {
+
+Captured::Captured(Engine& engine, PoolUsers& users, MempoolId_t pool)
+    : engine_(engine), users_(users), pool_(pool) {
+  users_.add("createOrIncrefPool", pool, {}, LetGoBy::kItself);
+}
 
 bool Captured::holds(MempoolId_t pool) const {
   return pool_ == pool || std::ranges::any_of(footprint_.graphs, [&](const auto& part) {
@@ -20,8 +23,10 @@ void Captured::keepForGood() noexcept {
 }
 
 Captured::~Captured() {
-  pools_.allocator().engine().unbind(footprint_);
-  if (counted_ && driverMayBeCalled()) pools_.letGoQuietly(pool_);
+  engine_.unbind(footprint_);
+  if (!driverMayBeCalled()) return;
+  const MutexLock lock(users_.mutex);
+  users_.drop(pool_, LetGoBy::kItself);
 }
 
 }  // namespace cistern

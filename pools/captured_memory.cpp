@@ -7,81 +7,120 @@
 
 #include "allocator/base/process.hpp"
 #include "allocator/device/per_thread_stream.hpp"
-#include "allocator/engine/backing/imports.hpp"
 #include "allocator/engine/capture/recording.hpp"
-#include "allocator/engine/engine.hpp"
+#include "allocator/engine/giving_back/giving_back.hpp"
+#include "allocator/engine/backing/imports.hpp"
+#include "allocator/engine/reports/accounting.hpp"
 #include "cistern/graph.hpp"
 
 namespace cistern {
 
-void CapturedMemory::require(bool allowed, const char* verb) const {
+void CapturedMemory::require(GraphState allowed, const char* verb) const {
   (void)pools_.here(verb);
-  if (allowed) return;
+  if (is(allowed)) return;
   const char* const names[] = {"idle", "capturing", "captured"};
   throw GraphError(fmt::format("{}: the graph is {}", verb, names[std::size_t(state_)]));
 }
 
 void CapturedMemory::begin(Stream origin, MempoolId_t pool) {
   const MempoolId_t id = pool == MempoolId_t{} ? graphPoolHandle(false) : pool;
-  held_ = pools_.keep(id);
+  pools_.tidy();
+  held_ = std::make_shared<Captured>(pools_.engine, pools_.users, id);
   pool_ = id;
   reserved_before_ = UINT64_MAX;
   try {
-    retirement_.emplace_back(pools_.device(), pools_.allocator().engine().streams, held_);
-    reserved_before_ =
-        std::uint64_t(pools_.memoryStats(id)[std::size_t(Stat::kReservedBytes)].current);
-    recording_ = pools_.beginCapture(id, origin);
+    retirement_.emplace_back(pools_.engine.device, pools_.engine.streams, held_);
+    const MemoryStats::Values stats = statsOf(pools_.users.visit("memoryStats", id).pool);
+    reserved_before_ = std::uint64_t(stats[std::size_t(Stat::kReservedBytes)].current);
+    recording_ = record(origin);
   } catch (...) {
     unwind();
     throw;
   }
-  state_ = State::kCapturing;
+  state_ = GraphState::kCapturing;
+}
+
+std::shared_ptr<Recording> CapturedMemory::record(Stream origin) {
+  const PoolUsers::Visit visiting = pools_.users.visit("captureBegin", pool_);
+  pools_.engine.streams.registerStream(origin);  // while it is not captured
+  const MutexLock lock(pools_.users.mutex);
+  auto recording = std::make_shared<Recording>(pools_.engine, visiting.pool, origin);
+  if (!pools_.scopes->begin(recording)) {
+    refusePool("captureBegin", pool_,
+               "is being captured into, or allocated to by a filter, already");
+  }
+  try {
+    recording->prepare(origin);
+  } catch (...) {
+    pools_.scopes->end(*recording);
+    throw;
+  }
+  pools_.followScopes();
+  return recording;
 }
 
 void CapturedMemory::started(Stream stream, std::uint64_t id) { recording_->begin(stream, id); }
 
 void CapturedMemory::include(Stream stream) {
-  requireOneStream(pools_.device(), stream);
+  require(GraphState::kCapturing, "includeStream");
+  requireOneStream(pools_.engine.device, stream);
   recording_->include(stream);
 }
 
+// The scope goes last: while it exists, the pool's next capture cannot begin. It catches no request
+// any more.
+Footprint CapturedMemory::stopRecording() noexcept {
+  const std::shared_ptr<Recording> recording = std::move(recording_);
+  Footprint footprint = recording->end();
+  const MutexLock lock(pools_.users.mutex);
+  pools_.scopes->end(*recording);
+  pools_.followScopes();
+  return footprint;
+}
+
 void CapturedMemory::end() noexcept {
-  held_->hold(pools_.endCapture(*recording_));
-  recording_ = nullptr;
-  state_ = State::kCaptured;
-  pools_.allocator().engine().imports->retry();
+  held_->hold(stopRecording());
+  state_ = GraphState::kCaptured;
+  pools_.engine.imports->retry();
 }
 
 void CapturedMemory::unwind() noexcept {
   if (recording_) {
-    Footprint footprint = pools_.endCapture(*recording_);
-    pools_.allocator().engine().unbind(footprint);
-    recording_ = nullptr;
-    pools_.allocator().engine().imports->retry();
+    Footprint footprint = stopRecording();
+    pools_.engine.unbind(footprint);
+    pools_.engine.imports->retry();
   }
   try {
-    if (driverMayBeCalled()) pools_.trim(pool_, reserved_before_);
+    if (driverMayBeCalled())
+      trim(pools_.engine, pools_.users.visit("trim", pool_).pool, reserved_before_);
   } catch (const std::bad_alloc&) {
   }
   held_ = nullptr;
   retirement_.clear();
   pool_ = {};
-  state_ = State::kIdle;
+  state_ = GraphState::kIdle;
   if (driverMayBeCalled()) pools_.tidy();
 }
 
-// A graph launched on a stream that is being captured here becomes part of that capture.
 void CapturedMemory::launching(Stream stream) {
-  requireOneStream(pools_.device(), stream);
-  if (pools_.keepInCapture(stream, held_)) return;
-  pools_.allocator().engine().streams.registerStream(stream);
+  requireOneStream(pools_.engine.device, stream);
+  if (launchedInCapture(stream)) return;
+  pools_.engine.streams.registerStream(stream);
   retirement_.front().addStream(stream);
+}
+
+// A graph launched on a stream that is being captured here becomes part of that capture.
+bool CapturedMemory::launchedInCapture(Stream stream) {
+  if (pools_.scopes->active() == 0) return false;
+  const Route route = pools_.scopes->route(stream, Router::Asked::kCaptures);
+  if (route.recording) route.recording->keep(held_);
+  return route.recording != nullptr;
 }
 
 void CapturedMemory::reset() noexcept {
   pool_ = {};
   held_ = nullptr;
-  state_ = State::kIdle;
+  state_ = GraphState::kIdle;
   if (driverMayBeCalled()) {
     pools_.retired.add(retirement_);
     pools_.tidy();

@@ -18,25 +18,27 @@
 
 namespace cistern {
 
+enum class GraphState : std::uint8_t { kIdle, kCapturing, kCaptured };
+
 class CapturedMemory {
  public:
-  enum class State : std::uint8_t { kIdle, kCapturing, kCaptured };
-
   explicit CapturedMemory(PoolRegistry& pools) : pools_(pools) {}
   CapturedMemory(const CapturedMemory&) = delete;
   CapturedMemory& operator=(const CapturedMemory&) = delete;
 
-  State state() const { return state_; }
+  bool is(GraphState state) const { return state_ == state; }
   MempoolId_t pool() const { return pool_; }
   PoolRegistry& pools() const { return pools_; }
-  /// Throws GraphError, naming the verb and the state, unless it is `allowed`.
-  void require(bool allowed, const char* verb) const;
+  /// Throws GraphError, which names the verb and the state, unless the state is `allowed`. Throws
+  /// Error in a child of fork.
+  void require(GraphState allowed, const char* verb) const;
 
   /// Makes the pool if it does not exist ({0, 0}: one of the graph's own). Throws what its parts
   /// do; then the state is idle again.
   void begin(Stream origin, MempoolId_t pool);
   /// The device records the capture `id` on the stream.
   void started(Stream stream, std::uint64_t id);
+  /// Requires the state that it needs.
   void include(Stream stream);
   /// The graph keeps the memory that it has touched.
   void end() noexcept;
@@ -48,12 +50,16 @@ class CapturedMemory {
   void reset() noexcept;
 
  private:
+  std::shared_ptr<Recording> record(Stream origin);
+  Footprint stopRecording() noexcept;
+  bool launchedInCapture(Stream stream);
+
   PoolRegistry& pools_;
-  State state_ = State::kIdle;
-  MempoolId_t pool_;
+  GraphState state_ = GraphState::kIdle;
+  MempoolId_t pool_;                      ///< {0, 0} when idle
   std::shared_ptr<Recording> recording_;  ///< while it captures
   std::uint64_t reserved_before_ = 0;     ///< by the pool, when the capture began
-  std::shared_ptr<Captured> held_;
+  std::shared_ptr<Captured> held_;        ///< the pool's use and memory; null when idle
   /// One, while there is a capture or a graph: the part that will be left of it. Made before it is
   /// needed, so that a graph can be reset even if the host is out of memory.
   std::list<Retirement> retirement_;

@@ -9,17 +9,15 @@ namespace cistern {
 struct DeviceCapture {
   explicit DeviceCapture(PoolRegistry& pools) : memory(pools) {}
 
-  using State = CapturedMemory::State;
-  bool is(State state) const { return memory.state() == state; }
-  Device& device() const { return memory.pools().device(); }
+  Device& device() const { return memory.pools().engine.device; }
   void start(Stream stream, CaptureMode mode);
   void discard() noexcept;
   void destroy() noexcept;
 
-  CapturedMemory memory;
-  Stream origin;
-  DeviceGraph graph;
-  DeviceGraphExec exec;
+  CapturedMemory memory;  ///< and the graph's state
+  Stream origin;          ///< the capture began on it
+  DeviceGraph graph;      ///< what was captured
+  DeviceGraphExec exec;   ///< its executable form; null until it is instantiated
 };
 
 Graph::Graph(Pools& pools) : state_(std::make_unique<DeviceCapture>(pools.registry())) {}
@@ -34,14 +32,13 @@ Graph::~Graph() {
   reset();
 }
 
-void Graph::require(bool allowed, const char* verb) const { state_->memory.require(allowed, verb); }
-bool Graph::capturing() const { return state_->is(CapturedMemory::State::kCapturing); }
+bool Graph::capturing() const { return state_->memory.is(GraphState::kCapturing); }
 MempoolId_t Graph::pool() const { return state_->memory.pool(); }
 
 // ---- Capture -----------------------------------------------------------------------------------
 
 void Graph::captureBegin(Stream stream, MempoolId_t pool, CaptureMode mode) {
-  require(state_->is(DeviceCapture::State::kIdle), "captureBegin");
+  state_->memory.require(GraphState::kIdle, "captureBegin");
   state_->memory.begin(stream, pool);
   state_->origin = stream;
   try {
@@ -62,15 +59,12 @@ void DeviceCapture::start(Stream stream, CaptureMode mode) {
   }
 }
 
-void Graph::includeStream(Stream stream) {
-  require(capturing(), "includeStream");
-  state_->memory.include(stream);
-}
+void Graph::includeStream(Stream stream) { state_->memory.include(stream); }
 
 // A device that refuses may have ended the capture all the same, or not. On a thread that may not
 // end it, the capture goes on, also if it is broken.
 void Graph::captureEnd() {
-  require(capturing(), "captureEnd");
+  state_->memory.require(GraphState::kCapturing, "captureEnd");
   Device& device = state_->device();
   const Result<DeviceGraph> graph = device.endCapture(state_->origin);
   if (!graph) {
@@ -98,20 +92,20 @@ void DeviceCapture::discard() noexcept {
 // ---- Running -----------------------------------------------------------------------------------
 
 void Graph::instantiate() {
-  require(state_->is(DeviceCapture::State::kCaptured), "instantiate");
+  state_->memory.require(GraphState::kCaptured, "instantiate");
   if (state_->exec == DeviceGraphExec{})
     state_->exec = state_->device().instantiate(state_->graph).orThrow();
 }
 
 void Graph::replay(Stream stream) {
-  require(state_->is(DeviceCapture::State::kCaptured), "replay");
+  state_->memory.require(GraphState::kCaptured, "replay");
   if (state_->exec == DeviceGraphExec{}) instantiate();
   state_->memory.launching(stream);
   state_->device().launchGraph(state_->exec, stream).orThrow();
 }
 
 void Graph::reset() noexcept {
-  if (!state_->is(DeviceCapture::State::kCaptured) || !state_->memory.pools().isHere()) return;
+  if (!state_->memory.is(GraphState::kCaptured) || !state_->memory.pools().isHere()) return;
   if (driverMayBeCalled()) state_->destroy();
   state_->graph = {};
   state_->exec = {};
@@ -126,7 +120,7 @@ void DeviceCapture::destroy() noexcept {
 }
 
 void Graph::debugDump(const std::string& path) {
-  require(state_->is(DeviceCapture::State::kCaptured), "debugDump");
+  state_->memory.require(GraphState::kCaptured, "debugDump");
   state_->device().dumpGraph(state_->graph, path).orThrow();
 }
 

@@ -7,8 +7,6 @@
 
 namespace cistern {
 
-using State = CapturedMemory::State;
-
 GraphMemory::GraphMemory(Pools& pools)
     : memory_(std::make_unique<CapturedMemory>(pools.registry())) {}
 
@@ -24,9 +22,9 @@ GraphMemory::~GraphMemory() {
 
 // This comes before any other call on the stream: its present capture has begun without us.
 void GraphMemory::captureBegin(Stream stream, MempoolId_t pool) {
-  memory_->require(memory_->state() == State::kIdle, "captureBegin");
-  requireOneStream(memory_->pools().device(), stream);
-  const CaptureInfo info = memory_->pools().device().captureInfo(stream).orThrow();
+  memory_->require(GraphState::kIdle, "captureBegin");
+  requireOneStream(memory_->pools().engine.device, stream);
+  const CaptureInfo info = memory_->pools().engine.device.captureInfo(stream).orThrow();
   if (info.status != CaptureStatus::kActive) {
     throw InvalidArgument(
         fmt::format("captureBegin: the stream {:#x} is not being captured; begin the capture first",
@@ -41,26 +39,23 @@ void GraphMemory::captureBegin(Stream stream, MempoolId_t pool) {
   }
 }
 
-void GraphMemory::includeStream(Stream stream) {
-  memory_->require(capturing(), "includeStream");
-  memory_->include(stream);
-}
+void GraphMemory::includeStream(Stream stream) { memory_->include(stream); }
 
 void GraphMemory::captureEnd() {
-  memory_->require(capturing(), "captureEnd");
+  memory_->require(GraphState::kCapturing, "captureEnd");
   memory_->end();
 }
 
 void GraphMemory::launching(Stream stream) {
-  memory_->require(memory_->state() == State::kCaptured, "launching");
+  memory_->require(GraphState::kCaptured, "launching");
   memory_->launching(stream);
 }
 
 void GraphMemory::reset() noexcept {
-  if (memory_->state() == State::kCaptured && memory_->pools().isHere()) memory_->reset();
+  if (memory_->is(GraphState::kCaptured) && memory_->pools().isHere()) memory_->reset();
 }
 
-bool GraphMemory::capturing() const { return memory_->state() == State::kCapturing; }
+bool GraphMemory::capturing() const { return memory_->is(GraphState::kCapturing); }
 MempoolId_t GraphMemory::pool() const { return memory_->pool(); }
 
 }  // namespace cistern

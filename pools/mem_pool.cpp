@@ -1,3 +1,4 @@
+// The users of a pool that last as long as an object: MemPool and its scopes.
 #include <new>
 
 #include "cistern/pool.hpp"
@@ -7,7 +8,8 @@ namespace cistern {
 
 MemPool::MemPool(Pools& pools, const MemPoolOptions& options)
     : pools_(pools), id_(graphPoolHandle(options.is_user_created)) {
-  pools_.registry().here("MemPool").count(id_, {options.allocator, options.no_split});
+  pools_.registry().here("MemPool").addUser(
+      "createOrIncrefPool", id_, {options.allocator, options.no_split}, LetGoBy::kItself);
   if (options.use_on_oom) pools_.setUseOnOOM(id_, true);
 }
 

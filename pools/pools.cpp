@@ -1,4 +1,8 @@
-// Pools, as a program sees it. The work is in pool_registry.cpp and pool_queries.cpp.
+// The verbs of Pools.
+#include "allocator/engine/giving_back/giving_back.hpp"
+#include "allocator/engine/restoration/restoration.hpp"
+#include "allocator/engine/paths/slow_path.hpp"
+#include "allocator/engine/reports/accounting.hpp"
 #include "cistern/pool.hpp"
 #include "pools/pool_registry.hpp"
 
@@ -11,45 +15,130 @@ Pools::~Pools() {
   if (!registry_->isHere()) (void)registry_.release();
 }
 
+CachingAllocator& Pools::allocator() { return registry_->allocator; }
+Device& Pools::device() { return registry_->engine.device; }
+
+// ---- Users -------------------------------------------------------------------------------------
+
 void Pools::createOrIncrefPool(MempoolId_t id, const PoolTraits& traits) {
-  registry_->here("createOrIncrefPool").createOrIncrefPool(id, traits);
+  constexpr const char* verb = "createOrIncrefPool";
+  registry_->here(verb).addUser(verb, id, traits, LetGoBy::kVerb);
 }
-void Pools::releasePool(MempoolId_t id) { registry_->here("releasePool").releasePool(id); }
+
+// While a scope of a verb is active, one user that a verb counted must stay. A MemPool or a graph
+// may go at any time, and would leave the scope without its pool.
+void Pools::releasePool(MempoolId_t id) {
+  constexpr const char* verb = "releasePool";
+  PoolRegistry& at = registry_->here(verb);
+  {
+    const MutexLock lock(at.users.mutex);
+    const Pool& pool = at.users.live(verb, id);
+    const int counted = at.users.find(verb, id).counted;
+    if (counted == 0)
+      refusePool(verb, id, "has only users that let go by themselves: graphs and MemPools");
+    if (counted == 1 && at.scopes->activeOf(pool, LetGoBy::kVerb) > 0)
+      refusePool(verb, id, "has one use left to release, for which a scope is active");
+    at.users.drop(id, LetGoBy::kVerb);
+  }
+  at.tidy();
+}
+
 int Pools::getPoolUseCount(MempoolId_t id) const {
-  return registry_->here("getPoolUseCount").getPoolUseCount(id);
+  const PoolRegistry& at = registry_->here("getPoolUseCount");
+  const MutexLock lock(at.users.mutex);
+  return at.users.find("getPoolUseCount", id).uses();
 }
+
+// ---- Requests ----------------------------------------------------------------------------------
 
 void Pools::beginAllocateToPool(MempoolId_t id, const PoolFilter& filter) {
-  registry_->here("beginAllocateToPool").beginAllocateToPool(id, filter);
+  (void)registry_->here("beginAllocateToPool").beginScope(id, filter, LetGoBy::kVerb);
 }
+
 void Pools::endAllocateToPool(MempoolId_t id) {
-  registry_->here("endAllocateToPool").endAllocateToPool(id);
+  constexpr const char* verb = "endAllocateToPool";
+  PoolRegistry& at = registry_->here(verb);
+  const MutexLock lock(at.users.mutex);
+  if (!at.scopes->end(at.users.live(verb, id)))
+    refusePool(verb, id, "has no scope that this thread could end");
+  at.followScopes();
 }
+
 void* Pools::allocate(std::size_t bytes, Stream stream, MempoolId_t id) {
-  return registry_->here("allocate").allocate(bytes, stream, id);
+  PoolRegistry& at = registry_->here("allocate");
+  const PoolUsers::Visit visiting = at.users.visitLive("allocate", id);
+  return slow_path::allocate(at.engine, bytes, stream, visiting.pool);
 }
+
+// ---- What a pool does --------------------------------------------------------------------------
 
 void Pools::setUseOnOOM(MempoolId_t id, bool use) {
-  registry_->here("setUseOnOOM").setUseOnOOM(id, use);
+  PoolRegistry& at = registry_->here("setUseOnOOM");
+  const MutexLock lock(at.users.mutex);
+  at.engine.pools.setLends(at.users.live("setUseOnOOM", id), use);
 }
-void Pools::setNoSplit(MempoolId_t id) { registry_->here("setNoSplit").setNoSplit(id); }
-void Pools::emptyCache(MempoolId_t id) { registry_->here("emptyCache").emptyCache(id); }
-void Pools::emptyUnowned() { registry_->here("emptyUnowned").emptyUnowned(); }
+
+void Pools::setNoSplit(MempoolId_t id) {
+  PoolRegistry& at = registry_->here("setNoSplit");
+  const MutexLock lock(at.users.mutex);
+  if (!at.users.live("setNoSplit", id).change(at.engine.whole_rules, false))
+    refusePool("setNoSplit", id, "has memory already, in blocks that share segments");
+}
+
+// Graphs that are gone may still be replaying on streams that are gone too. These replays are
+// complete when the device is. This verb waits for it, and so does the allocator's of the same
+// name.
+void Pools::emptyCache(MempoolId_t id) {
+  PoolRegistry& at = registry_->here("emptyCache");
+  if (id == MempoolId_t{}) return cistern::emptyCache(at.engine, &at.engine.default_pool);
+  {
+    const PoolUsers::Visit visiting = at.users.visit("emptyCache", id);
+    at.retired.waitForUnknown(id);
+    at.tidy();
+    cistern::emptyCache(at.engine, &visiting.pool);
+  }
+  at.users.lookFirstAt(id);
+  at.tidy();
+}
+
+void Pools::emptyUnowned() {
+  PoolRegistry& at = registry_->here("emptyUnowned");
+  cistern::emptyCache(at.engine, nullptr, true);
+  (void)at.tidyForMemory(Tidying::kEmptied);
+}
+
+// ---- What a pool holds -------------------------------------------------------------------------
 
 bool Pools::checkPoolLiveAllocations(MempoolId_t id, const std::set<void*>& expected) const {
-  return registry_->here("checkPoolLiveAllocations").checkPoolLiveAllocations(id, expected);
-}
-PoolCheckpoint Pools::getCheckpointState(MempoolId_t id) const {
-  return registry_->here("getCheckpointState").getCheckpointState(id);
-}
-CheckpointDelta Pools::setCheckpointPoolState(const PoolCheckpoint& checkpoint) {
-  return registry_->here("setCheckpointPoolState").setCheckpointPoolState(checkpoint);
-}
-MemoryStats::Values Pools::memoryStats(MempoolId_t id) const {
-  return registry_->here("memoryStats").memoryStats(id);
+  constexpr const char* verb = "checkPoolLiveAllocations";
+  const PoolUsers::Visit visiting = registry_->here(verb).users.visit(verb, id);
+  std::set<void*> live_now;
+  for (const LiveBlock& block : liveBlocks(visiting.pool))
+    live_now.insert(toPointer(block.address));
+  return live_now == expected;
 }
 
-CachingAllocator& Pools::allocator() { return registry_->allocator(); }
-Device& Pools::device() { return registry_->device(); }
+PoolCheckpoint Pools::getCheckpointState(MempoolId_t id) const {
+  constexpr const char* verb = "getCheckpointState";
+  const PoolUsers::Visit visiting = registry_->here(verb).users.visit(verb, id);
+  return {id, liveBlocks(visiting.pool)};
+}
+
+CheckpointDelta Pools::setCheckpointPoolState(const PoolCheckpoint& checkpoint) {
+  constexpr const char* verb = "setCheckpointPoolState";
+  PoolRegistry& at = registry_->here(verb);
+  const PoolUsers::Visit visiting = at.users.visit(verb, checkpoint.id);
+  try {
+    // The work of other streams with freed blocks may be complete by now.
+    at.engine.pending.poll();
+    return restore(at.engine, visiting.pool, checkpoint.blocks);
+  } catch (const PoolError& error) {
+    refusePool(verb, checkpoint.id, error.what());
+  }
+}
+
+MemoryStats::Values Pools::memoryStats(MempoolId_t id) const {
+  return statsOf(registry_->here("memoryStats").users.visit("memoryStats", id).pool);
+}
 
 }  // namespace cistern

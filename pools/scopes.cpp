@@ -19,26 +19,26 @@ void Scopes::close() noexcept {
   home_->scopes = nullptr;
 }
 
-int Scopes::activeOf(const Pool& pool, EndedBy ended_by) const {
+int Scopes::activeOf(const Pool& pool, LetGoBy by) const {
   const MutexLock lock(mutex_);
   return int(std::count_if(all_.begin(), all_.end(), [&](const auto& active) {
-    return active.second.pool == &pool && active.second.ended_by == ended_by;
+    return active.second.pool == &pool && active.second.by == by;
   }));
 }
 
 // ---- Beginning ---------------------------------------------------------------------------------
 
-std::uint64_t Scopes::begin(Pool& pool, const PoolFilter& filter, EndedBy ended_by) {
+std::uint64_t Scopes::begin(Pool& pool, const PoolFilter& filter, LetGoBy by) {
   const std::uint64_t number = next_++;
   if (!filter.byThread())
-    return share({number, &pool, pool.token(), filter, nullptr}, ended_by) ? number : 0;
+    return share({number, &pool, pool.token(), filter, nullptr}, by) ? number : 0;
   std::vector<Own>& own = ThreadSlot<OwnScopes>::mine().list;
   const auto same = [&](const Own& of) { return of.home == home_ && of.pool == &pool; };
   if (std::any_of(own.begin(), own.end(), same)) return 0;
   own.reserve(own.size() + 1);
   {
     const MutexLock lock(mutex_);
-    all_.emplace(number, Active{&pool, ended_by});
+    all_.emplace(number, Active{&pool, by});
   }
   own.push_back({home_, number, &pool});
   ++active_;
@@ -46,13 +46,13 @@ std::uint64_t Scopes::begin(Pool& pool, const PoolFilter& filter, EndedBy ended_
 }
 
 bool Scopes::begin(const std::shared_ptr<Recording>& recording) {
-  return share({next_++, &recording->pool(), nullptr, std::nullopt, recording}, EndedBy::kItself);
+  return share({next_++, &recording->pool(), nullptr, std::nullopt, recording}, LetGoBy::kItself);
 }
 
-bool Scopes::share(SharedScope scope, EndedBy ended_by) {
+bool Scopes::share(SharedScope scope, LetGoBy by) {
   const MutexLock lock(mutex_);
   if (shared_.of(*scope.pool)) return false;
-  const auto active = all_.emplace(scope.number, Active{scope.pool, ended_by}).first;
+  const auto active = all_.emplace(scope.number, Active{scope.pool, by}).first;
   try {
     shared_.add(std::make_shared<const SharedScope>(std::move(scope)));
   } catch (...) {

@@ -14,8 +14,7 @@
 #include <vector>
 
 #include "allocator/base/mutex.hpp"
-#include "allocator/engine/pools/router.hpp"
-#include "cistern/pool.hpp"
+#include "pools/pool_users.hpp"
 #include "pools/shared_scopes.hpp"
 
 namespace cistern {
@@ -23,10 +22,6 @@ namespace cistern {
 /// Thread-safe.
 class Scopes final : public Router {
  public:
-  /// The owner of the scope's use of the pool: the program, which releases it by a verb, or the
-  /// MemPoolScope or capture itself.
-  enum class EndedBy : std::uint8_t { kVerb, kItself };
-
   /// `ended_by_thread` is called when a thread has ended with scopes of its own, by that thread.
   explicit Scopes(std::function<void()> ended_by_thread);
   Scopes(const Scopes&) = delete;
@@ -37,9 +32,9 @@ class Scopes final : public Router {
   void close() noexcept;
 
   /// Begins a scope and returns its number. 0 when this thread, or for another filter any thread,
-  /// has a scope of that pool. Throws std::bad_alloc, changing nothing, as
-  /// the next does.
-  std::uint64_t begin(Pool& pool, const PoolFilter& filter, EndedBy ended_by);
+  /// has a scope of that pool. `by` lets go of the scope's use of the pool. Throws std::bad_alloc,
+  /// changing nothing, as the next does.
+  std::uint64_t begin(Pool& pool, const PoolFilter& filter, LetGoBy by);
   /// Begins a capture's scope, which catches what the recording covers. False when there is a scope
   /// of its pool that is not a thread's own.
   bool begin(const std::shared_ptr<Recording>& recording);
@@ -52,8 +47,8 @@ class Scopes final : public Router {
 
   /// How many are active, of all threads.
   int active() const { return active_.load(std::memory_order_acquire); }
-  /// The same for one pool, counting only scopes with that owner.
-  int activeOf(const Pool& pool, EndedBy ended_by) const;
+  /// The same for one pool, counting only scopes whose use `by` lets go.
+  int activeOf(const Pool& pool, LetGoBy by) const;
   Route route(Stream stream, Asked asked) override;
 
  private:
@@ -76,10 +71,10 @@ class Scopes final : public Router {
   };
   struct Active {
     const Pool* pool;
-    EndedBy ended_by;
+    LetGoBy by;  ///< who lets go of the scope's use of the pool; kItself for a capture
   };
 
-  bool share(SharedScope scope, EndedBy ended_by);
+  bool share(SharedScope scope, LetGoBy by);
   void unshare(const SharedScopes::Kept& scope) noexcept CISTERN_REQUIRES(mutex_);
   template <class Which>
   bool removeOwn(Which which) noexcept;

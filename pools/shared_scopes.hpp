@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "allocator/engine/pools/pool.hpp"
+#include "allocator/engine/pools/router.hpp"
 #include "cistern/pool.hpp"
 
 namespace cistern {

@@ -72,8 +72,6 @@ class CISTERN_API Graph {
   void debugDump(const std::string& path);
 
  private:
-  void require(bool allowed, const char* verb) const;
-
   std::unique_ptr<DeviceCapture> state_;
 };
 

@@ -29,7 +29,7 @@
 
 namespace cistern {
 
-class PoolRegistry;
+struct PoolRegistry;
 
 /// A name that was never given out in this process: {0, uid} for a user, {uuid, 0} for a capture
 /// without a pool. Both count from 1. (PyTorch's graph_pool_handle.) Thread-safe. A name is no pool

@@ -1,0 +1,121 @@
+#include "pools/pool_users.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "allocator/base/steps.hpp"
+
+namespace cistern {
+
+void refusePool(const char* verb, MempoolId_t id, const std::string& why) {
+  throw PoolError(fmt::format("{}: pool {} {}", verb, poolName(id), why));
+}
+
+// ---- Users -------------------------------------------------------------------------------------
+
+void PoolUsers::add(const char* verb, MempoolId_t id, const PoolTraits& traits, LetGoBy by) {
+  const MutexLock lock(mutex);
+  if (id == MempoolId_t{}) refusePool(verb, id, "is the default pool");
+  const auto found = pools_.find(id);
+  if (found != pools_.end()) (void)live(verb, id);
+  ++(found != pools_.end() ? found->second : open(id, traits)).usesOf(by);
+}
+
+UsedPool& PoolUsers::open(MempoolId_t id, const PoolTraits& traits) {
+  const std::size_t releases = released_.size() + pools_.size() + 1;
+  if (released_.capacity() < releases) released_.reserve(2 * releases);
+  const auto made = pools_.emplace(id, UsedPool{.pool = nullptr, .own = {id}, .self = {}}).first;
+  UsedPool& opened = made->second;
+  opened.self = opened.own.begin();
+  try {
+    opened.pool = &engine_.pools.open(id, traits);
+  } catch (...) {
+    pools_.erase(made);
+    throw;
+  }
+  return opened;
+}
+
+void PoolUsers::drop(MempoolId_t id, LetGoBy by) noexcept {
+  UsedPool& of = pools_.at(id);
+  --of.usesOf(by);
+  if (of.uses() > 0) return;
+  ++draining_;
+  draining_ids_.splice(draining_ids_.begin(), of.own);
+  engine_.pools.drain(*of.pool);
+  released_.push_back(id);
+  ++untold_;
+}
+
+// ---- Looking up --------------------------------------------------------------------------------
+
+const UsedPool& PoolUsers::find(const char* verb, MempoolId_t id) const {
+  const auto it = pools_.find(id);
+  if (it == pools_.end()) refusePool(verb, id, "is not there: it was never made, or is gone");
+  return it->second;
+}
+
+Pool& PoolUsers::live(const char* verb, MempoolId_t id) const {
+  const UsedPool& found = find(verb, id);
+  if (found.uses() == 0) refusePool(verb, id, "is draining: its last user has let go");
+  return *found.pool;
+}
+
+PoolUsers::Visit PoolUsers::visit(const char* verb, MempoolId_t id) const {
+  const MutexLock lock(mutex);
+  return Visit(*find(verb, id).pool);
+}
+
+PoolUsers::Visit PoolUsers::visitLive(const char* verb, MempoolId_t id) const {
+  const MutexLock lock(mutex);
+  return Visit(live(verb, id));
+}
+
+// ---- Pools without users -----------------------------------------------------------------------
+
+void PoolUsers::tellReleased() noexcept {
+  while (untold_ > 0) {
+    MempoolId_t id;
+    {
+      const MutexLock lock(mutex);
+      if (told_ == released_.size()) return;
+      id = released_[told_++];
+      if (told_ == released_.size()) released_.clear(), told_ = 0;
+      --untold_;
+    }
+    engine_.hooks.pool_released(id);
+  }
+}
+
+// All that may throw comes before the first is closed.
+std::vector<PoolTraits> PoolUsers::closeDrained(std::size_t looks) {
+  looks = std::min(looks, draining_ids_.size());
+  noteSteps(looks);
+  std::vector<PoolTraits> traits;
+  traits.reserve(looks);
+  for (; looks > 0; --looks) {
+    const auto id = draining_ids_.begin();
+    std::optional<PoolTraits> closed = engine_.pools.close(*pools_.at(*id).pool);
+    if (!closed) {
+      draining_ids_.splice(draining_ids_.end(), draining_ids_, id);
+      continue;
+    }
+    traits.push_back(std::move(*closed));
+    pools_.erase(*id);
+    draining_ids_.erase(id);
+    --draining_;
+  }
+  return traits;
+}
+
+void PoolUsers::lookFirstAt(MempoolId_t id) noexcept {
+  const MutexLock lock(mutex);
+  const auto it = pools_.find(id);
+  if (it != pools_.end() && it->second.uses() == 0)
+    draining_ids_.splice(draining_ids_.begin(), draining_ids_, it->second.self);
+}
+
+}  // namespace cistern
