@@ -2,41 +2,27 @@
 
 #include <cublas_v2.h>
 
-#include "cistern/handles/library.hpp"
-#include "handles/current_handle.hpp"
-#include "handles/vendor/runtime.hpp"
+#include "handles/vendor/library.hpp"
 #include "handles/workspace_size.hpp"
 
 namespace cistern {
 namespace {
 
-void require(cublasStatus_t status, const char* call) {
-  if (status == CUBLAS_STATUS_SUCCESS) return;
-  throw LibraryError("cuBLAS", call, int(status), cublasGetStatusName(status),
-                     cublasGetStatusString(status));
-}
-
 // Never destroyed: that frees device memory, which waits for the device and needs its context.
-struct Cublas {
+// Setting the stream also gives the handle its default workspace back.
+struct CublasCalls {
   using Handle = cublasHandle_t;
   static constexpr const char* kName = "cuBLAS";
+  static constexpr auto kRuntime = &cuda::runtime;
+  static constexpr auto kSuccess = CUBLAS_STATUS_SUCCESS;
+  static constexpr auto kNameOf = &cublasGetStatusName;
+  static constexpr auto kTextOf = &cublasGetStatusString;
+  static constexpr auto kCreate = CISTERN_CALL(cublasCreate);
+  static constexpr auto kSetStream = CISTERN_CALL(cublasSetStream);
+  static constexpr auto kGetStream = CISTERN_CALL(cublasGetStream);
+};
 
-  static Handle create(int device) {
-    const handles::CreationScope scope(cuda::runtime(), device);
-    Handle handle = nullptr;
-    const auto create = [&] { return cublasCreate(&handle); };
-    require(handles::callWithRoom(device, CUBLAS_STATUS_SUCCESS, create), "cublasCreate");
-    return handle;
-  }
-  /// Also gives the handle its default workspace back.
-  static void setStream(Handle handle, Stream stream) {
-    require(cublasSetStream(handle, reinterpret_cast<cudaStream_t>(stream.raw)), "cublasSetStream");
-  }
-  static Stream streamOf(Handle handle) {
-    cudaStream_t stream = nullptr;
-    require(cublasGetStream(handle, &stream), "cublasGetStream");
-    return Stream{reinterpret_cast<std::uintptr_t>(stream)};
-  }
+struct Cublas : handles::VendorLibrary<CublasCalls> {
   static std::size_t workspaceBytes(int device) {
     return handles::cublasWorkspaceBytes(cuda::runtime().computeMajor(device));
   }

@@ -1,32 +1,21 @@
 #include <cublasLt.h>
 
 #include "cistern/handles/cublas.hpp"
-#include "cistern/handles/library.hpp"
-#include "handles/current_handle.hpp"
-#include "handles/vendor/runtime.hpp"
+#include "handles/vendor/library.hpp"
 #include "handles/workspace_size.hpp"
 
 namespace cistern {
 namespace {
 
-void require(cublasStatus_t status, const char* call) {
-  if (status == CUBLAS_STATUS_SUCCESS) return;
-  throw LibraryError("cuBLASLt", call, int(status), cublasLtGetStatusName(status),
-                     cublasLtGetStatusString(status));
-}
-
 // Never destroyed, as cuBLAS's are.
 struct CublasLt {
   using Handle = cublasLtHandle_t;
   static constexpr const char* kName = "cuBLASLt";
-
-  static Handle create(int device) {
-    const handles::CreationScope scope(cuda::runtime(), device);
-    Handle handle = nullptr;
-    const auto create = [&] { return cublasLtCreate(&handle); };
-    require(handles::callWithRoom(device, CUBLAS_STATUS_SUCCESS, create), "cublasLtCreate");
-    return handle;
-  }
+  static constexpr auto kRuntime = &cuda::runtime;
+  static constexpr auto kSuccess = CUBLAS_STATUS_SUCCESS;
+  static constexpr auto kNameOf = &cublasLtGetStatusName;
+  static constexpr auto kTextOf = &cublasLtGetStatusString;
+  static constexpr auto kCreate = CISTERN_CALL(cublasLtCreate);
 };
 
 std::size_t workspaceBytes(int device) {
@@ -35,10 +24,10 @@ std::size_t workspaceBytes(int device) {
 
 }  // namespace
 
-cublasLtHandle_t getCurrentCUDABlasLtHandle() { return handles::currentHandle<CublasLt>(); }
+cublasLtHandle_t getCurrentCUDABlasLtHandle() { return handles::vendorHandle<CublasLt>(); }
 
 handles::Workspace getCurrentCUDABlasLtWorkspace() {
-  return handles::currentWorkspace<CublasLt>(&workspaceBytes);
+  return handles::currentWorkspace<handles::VendorLibrary<CublasLt>>(&workspaceBytes);
 }
 
 }  // namespace cistern

@@ -4,10 +4,8 @@
 
 #include <cudss.h>
 
-#include "cistern/handles/library.hpp"
-#include "handles/current_handle.hpp"
 #include "handles/library_memory.hpp"
-#include "handles/vendor/runtime.hpp"
+#include "handles/vendor/library.hpp"
 
 namespace cistern {
 namespace {
@@ -15,28 +13,16 @@ namespace {
 // The library has no text for its statuses.
 const char* nameOf(cudssStatus_t status) {
   switch (status) {
-    case CUDSS_STATUS_SUCCESS:
-      return "CUDSS_STATUS_SUCCESS";
-    case CUDSS_STATUS_NOT_INITIALIZED:
-      return "CUDSS_STATUS_NOT_INITIALIZED";
-    case CUDSS_STATUS_ALLOC_FAILED:
-      return "CUDSS_STATUS_ALLOC_FAILED";
-    case CUDSS_STATUS_INVALID_VALUE:
-      return "CUDSS_STATUS_INVALID_VALUE";
-    case CUDSS_STATUS_NOT_SUPPORTED:
-      return "CUDSS_STATUS_NOT_SUPPORTED";
-    case CUDSS_STATUS_EXECUTION_FAILED:
-      return "CUDSS_STATUS_EXECUTION_FAILED";
-    case CUDSS_STATUS_INTERNAL_ERROR:
-      return "CUDSS_STATUS_INTERNAL_ERROR";
+    CISTERN_STATUS_NAME(CUDSS_STATUS_SUCCESS);
+    CISTERN_STATUS_NAME(CUDSS_STATUS_NOT_INITIALIZED);
+    CISTERN_STATUS_NAME(CUDSS_STATUS_ALLOC_FAILED);
+    CISTERN_STATUS_NAME(CUDSS_STATUS_INVALID_VALUE);
+    CISTERN_STATUS_NAME(CUDSS_STATUS_NOT_SUPPORTED);
+    CISTERN_STATUS_NAME(CUDSS_STATUS_EXECUTION_FAILED);
+    CISTERN_STATUS_NAME(CUDSS_STATUS_INTERNAL_ERROR);
     default:
       return "";
   }
-}
-
-void require(cudssStatus_t status, const char* call) {
-  if (status == CUDSS_STATUS_SUCCESS) return;
-  throw LibraryError("cuDSS", call, int(status), nameOf(status), "");
 }
 
 // cuDSS takes its memory piece by piece: factors, which a cudssData_t holds, and a phase's
@@ -66,16 +52,23 @@ int giveMemoryBack(void* /*context*/, void* memory, std::size_t, cudaStream_t st
   return cleared(cudaFreeAsync(memory, stream));
 }
 
-// Destroyed with its pool: its memory is the device's, and it needs only a live driver.
-struct Cudss {
+// Destroyed with its pool: its memory is the device's, and it needs only a live driver. It cannot
+// say which stream a handle has, so that is set each time.
+struct CudssCalls {
   using Handle = cudssHandle_t;
   static constexpr const char* kName = "cuDSS";
+  static constexpr auto kRuntime = &cuda::runtime;
+  static constexpr auto kSuccess = CUDSS_STATUS_SUCCESS;
+  static constexpr auto kNameOf = &nameOf;
+  static constexpr auto kCreate = CISTERN_CALL(cudssCreate);
+  static constexpr auto kDestroy = CISTERN_CALL(cudssDestroy);
+  static constexpr auto kSetStream = CISTERN_CALL(cudssSetStream);
+};
 
+struct Cudss : handles::VendorLibrary<CudssCalls> {
   static Handle create(int device) {
     const handles::CreationScope scope(cuda::runtime(), device);
-    Handle handle = nullptr;
-    const auto create = [&] { return cudssCreate(&handle); };
-    require(handles::callWithRoom(device, CUDSS_STATUS_SUCCESS, create), "cudssCreate");
+    const Handle handle = VendorLibrary::create(device);
     try {
       setMemory(handle, device);
     } catch (...) {
@@ -83,11 +76,6 @@ struct Cudss {
       throw;
     }
     return handle;
-  }
-  static void destroy(Handle handle) noexcept { (void)cudssDestroy(handle); }
-  // It cannot say which stream a handle has, so that is set each time.
-  static void setStream(Handle handle, Stream stream) {
-    require(cudssSetStream(handle, reinterpret_cast<cudaStream_t>(stream.raw)), "cudssSetStream");
   }
 
  private:

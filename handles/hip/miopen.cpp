@@ -1,42 +1,25 @@
 #include <miopen/miopen.h>
 
 #include "cistern/handles/hip.hpp"
-#include "cistern/handles/library.hpp"
-#include "handles/current_handle.hpp"
-#include "handles/vendor/runtime.hpp"
+#include "handles/vendor/library.hpp"
 
 namespace cistern {
 namespace {
-
-void require(miopenStatus_t status, const char* call) {
-  if (status == miopenStatusSuccess) return;
-  throw LibraryError("MIOpen", call, int(status), miopenGetErrorString(status), "");
-}
 
 // Never destroyed: it unloads kernels, and at exit the runtime that holds them may be gone.
 struct Miopen {
   using Handle = miopenHandle_t;
   static constexpr const char* kName = "MIOpen";
-
-  static Handle create(int device) {
-    const handles::CreationScope scope(hip::runtime(), device);
-    Handle handle = nullptr;
-    const auto create = [&] { return miopenCreate(&handle); };
-    require(handles::callWithRoom(device, miopenStatusSuccess, create), "miopenCreate");
-    return handle;
-  }
-  static void setStream(Handle handle, Stream stream) {
-    require(miopenSetStream(handle, reinterpret_cast<hipStream_t>(stream.raw)), "miopenSetStream");
-  }
-  static Stream streamOf(Handle handle) {
-    hipStream_t stream = nullptr;
-    require(miopenGetStream(handle, &stream), "miopenGetStream");
-    return Stream{reinterpret_cast<std::uintptr_t>(stream)};
-  }
+  static constexpr auto kRuntime = &hip::runtime;
+  static constexpr auto kSuccess = miopenStatusSuccess;
+  static constexpr auto kNameOf = &miopenGetErrorString;
+  static constexpr auto kCreate = CISTERN_CALL(miopenCreate);
+  static constexpr auto kSetStream = CISTERN_CALL(miopenSetStream);
+  static constexpr auto kGetStream = CISTERN_CALL(miopenGetStream);
 };
 
 }  // namespace
 
-miopenHandle_t getMiopenHandle() { return handles::currentHandle<Miopen>(); }
+miopenHandle_t getMiopenHandle() { return handles::vendorHandle<Miopen>(); }
 
 }  // namespace cistern
