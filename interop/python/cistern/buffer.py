@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from typing import Callable
 
 from . import _arguments
 from ._arguments import StreamLike
@@ -10,18 +11,37 @@ from ._native import check, lib
 from ._owned import Owned, OwnedBlock, Scoped, state
 
 
-class Buffer(Scoped):
+class OwnedBuffer(Scoped):
+    """The common part of Buffer and PinnedBuffer: a block that is freed with
+    `free(allocator, address)`."""
+
+    def __init__(self, what: str, allocator: Owned, address: int, free: Callable[..., int],
+                 record_stream: Callable[..., int]) -> None:
+        self._allocator = allocator
+        self._record_stream = record_stream
+        self._owned = OwnedBlock(what, free, allocator, address)
+
+    @property
+    def address(self) -> int:
+        """The start of its memory; 0 for an empty buffer."""
+        return self._owned.present("address")
+
+    def record_stream(self, stream: StreamLike) -> None:
+        """Says that it is also used on `stream`. Once freed it is reusable only when the work
+        queued there before the free is complete."""
+        check(self._record_stream(self._allocator.value, self.address, _arguments.stream(stream)))
+
+    def free(self) -> None:
+        """Frees it. Does nothing if it is free already."""
+        self._owned.end()
+
+
+class Buffer(OwnedBuffer):
     """A block of device memory, made by Allocator.buffer or Pool.buffer. It is freed by free(), at the
     end of a `with`, or when nothing refers to it."""
 
     def __init__(self, allocator: Owned, address: int) -> None:
-        self._allocator = allocator
-        self._owned = OwnedBlock("a buffer", lib.cistern_free, allocator, address)
-
-    @property
-    def address(self) -> int:
-        """Of device memory; 0 for an empty buffer."""
-        return self._owned.present("address")
+        super().__init__("a buffer", allocator, address, lib.cistern_free, lib.cistern_record_stream)
 
     @property
     def size(self) -> int:
@@ -31,16 +51,6 @@ class Buffer(Scoped):
         size = ctypes.c_size_t()
         check(lib.cistern_block_size(self._allocator.value, self.address, ctypes.byref(size)))
         return size.value
-
-    def record_stream(self, stream: StreamLike) -> None:
-        """Says that it is also used on `stream`. Once freed it is reusable only when the work
-        queued there before the free is complete."""
-        check(lib.cistern_record_stream(self._allocator.value, self.address,
-                                        _arguments.stream(stream)))
-
-    def free(self) -> None:
-        """Frees it. Does nothing if it is free already."""
-        self._owned.end()
 
     def __repr__(self) -> str:
         return f"<cistern.Buffer at {self._owned.raw:#x}{state(self._owned)}>"

@@ -9,7 +9,8 @@ from typing import Any, Dict, SupportsIndex
 from . import _arguments
 from ._arguments import StreamLike
 from ._native import PinnedStatisticsStruct, check, lib, made
-from ._owned import Owned, OwnedBlock, Scoped, free_address, handed_out, state
+from ._owned import Owned, free_address, handed_out, state
+from .buffer import OwnedBuffer
 from .statistics import Stat
 
 
@@ -33,21 +34,16 @@ class PinnedStatistics:
     host_bytes: int
 
 
-class PinnedBuffer(Scoped):
+class PinnedBuffer(OwnedBuffer):
     """A block of pinned memory, made by Pinned.buffer. numpy.frombuffer and others read and write
     its view(). It is freed by free(), at the end of a `with`, or when nothing refers to it. Its
     views are no longer valid then."""
 
     def __init__(self, allocator: Owned, size: int) -> None:
-        self._allocator = allocator
         self._size = size
         address = made(lib.cistern_pinned_allocate, allocator.value, size)
-        self._owned = OwnedBlock("a pinned buffer", lib.cistern_pinned_free, allocator, address)
-
-    @property
-    def address(self) -> int:
-        """Of host memory; 0 for an empty buffer."""
-        return self._owned.present("address")
+        super().__init__("a pinned buffer", allocator, address, lib.cistern_pinned_free,
+                         lib.cistern_pinned_record_stream)
 
     @property
     def size(self) -> int:
@@ -62,15 +58,6 @@ class PinnedBuffer(Scoped):
         array = (ctypes.c_char * self._size).from_address(self.address)
         array._kept = self  # type: ignore[attr-defined]
         return memoryview(array).cast("B")
-
-    def record_stream(self, stream: StreamLike) -> None:
-        """Work that is queued on `stream` uses it."""
-        check(lib.cistern_pinned_record_stream(self._allocator.value, self.address,
-                                               _arguments.stream(stream)))
-
-    def free(self) -> None:
-        """Nothing, where it is free already."""
-        self._owned.end()
 
     def __repr__(self) -> str:
         return f"<cistern.PinnedBuffer of {self._size:,} bytes at {self._owned.raw:#x}{state(self._owned)}>"
