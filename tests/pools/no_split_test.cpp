@@ -88,12 +88,16 @@ TEST_CASE("garbage is collected beside a pool of whole segments", "[pools]") {
   const Stream s = rig.stream();
   MemPool pool(rig.pools, {nullptr, true, false, true});
   rig.free(pool.allocate(30 * kMiB, s));
-  rig.temporary(60 * kMiB, s);
   void* held = rig.written(60 * kMiB, s);
   rig.temporary(80 * kMiB, s);
   rig.finish();
-  rig.temporary(100 * kMiB, s);
-  rig.free(held);
+  void* more = rig.written(100 * kMiB, s);  // free pages go until the threshold is reached
+  CHECK(countOf(rig.sim(), Call::kReleasePage) > 0);
+  CHECK(rig.reservedBy(pool.id()) == mib(30));
+  void* last = rig.written(20 * kMiB, s);  // no page is free: the pool's segment goes
+  CHECK(rig.reservedBy(pool.id()) == 0);
+  CHECK(reservedOf(rig.allocator) == mib(60 + 100 + 20));
+  for (void* block : {held, more, last}) rig.free(block);
 }
 
 TEST_CASE("a pool of whole segments has others' free memory given back to make room", "[pools]") {
